@@ -1,21 +1,34 @@
 #!/bin/sh
-# run.sh - builds and runs the benchmarks; installs what it needs if it may.
+# run.sh - builds and runs the benchmarks; first installs missing packages, if it has the rights to.
 #
-#     sh bench/run.sh [--full] [--backend cpu|gpu|both] [--math MODE[,MODE]] [--only NAME[,NAME]] [options of duet-bench]
-#         paper        the paper's five, beside the vendors' libraries (duet-bench, peers.py)
-#         forward      the networks at the batches of README's table, in each mode of rounding (duet-bench, peers.py)
-#         expressions  random expressions beside compiled loops and Eigen, on one thread (expressions.py)
-#         calls        what a call costs beside its work (duet-calls)
-#         vectors      long vectors: share of a copy's bandwidth, beside kernels by hand and peers (duet-vectors, peers.py, ratios.py)
-#         place        the paper's five left to auto, beside forced to each machine, with data that start here or there (duet-place)
-#         stream       statements whose operands stay on the host, through a part of the card's memory, beside what the link takes (duet-stream)
-#         threads      the dense network by sixteen host threads on the same weights, beside one (duet-threads)
-#         families     every family of operators at three sizes, beside vendors' bare calls on the CPU and PyTorch on the GPU (per_operator.py)
-#         rows         every fused row beside the expression machine, every operator beside its peak (duet-rows)
+#     sh bench/run.sh [--full] [--backend cpu|gpu|both] [--math MODE[,MODE]] [--only NAME[,NAME]]
+#                     [options of duet-bench]
 #
-# Quick by default, some five minutes; --full takes the paper's sizes, and forward, vectors and calls three times. Results, charts and
-# the tables of README and docs/results.md (table.py) go to build-bench/results. PyTorch and JAX take part where python3 can import
-# them, Eigen where it is installed. Where there is no card the library is built for the CPU alone.
+# Without --only all suites run:
+#     paper        the five benchmarks of the paper, compared with vendor libraries (duet-bench,
+#                  peers.py)
+#     forward      the networks at the batches of README's table, in each math mode (duet-bench,
+#                  peers.py)
+#     expressions  random expressions on one thread, compared with compiled loops and Eigen
+#                  (expressions.py)
+#     calls        the overhead of a call (duet-calls)
+#     vectors      long vectors: fraction of a copy's bandwidth, compared with handwritten kernels and
+#                  peers (duet-vectors, peers.py, ratios.py)
+#     place        automatic placement, compared with each device, with data on the host or the GPU
+#                  (duet-place)
+#     stream       operands in host memory, computed in parts on the GPU, compared with the rate of
+#                  the link (duet-stream)
+#     threads      the dense network on sixteen host threads, compared with one thread (duet-threads)
+#     families     operators of each kind at three sizes, compared with direct vendor calls on the CPU
+#                  and with PyTorch on the GPU (per_operator.py)
+#     rows         each fused kernel compared with the interpreter, and each operator with the peak
+#                  rate (duet-rows)
+#
+# The default is a quick run of about five minutes. --full uses the sizes of the paper and runs
+# forward, vectors and calls three times. Results, charts and the tables of README and
+# docs/results.md (table.py) are written to build-bench/results. PyTorch and JAX are measured if
+# python3 can import them, Eigen if it is installed. On a machine without a GPU the library is built
+# for the CPU only.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-bench
@@ -23,7 +36,8 @@ out=$build/results
 setup_top=$root
 . "$root/tools/setup.sh"
 
-speed=--quick runs=1 backend=both maths=strict batches=1,100,512,4096 only=paper,forward,expressions,calls,vectors,place,stream,threads,families,rows
+speed=--quick runs=1 backend=both maths=strict batches=1,100,512,4096
+only=paper,forward,expressions,calls,vectors,place,stream,threads,families,rows
 while [ $# -gt 0 ]; do
     case $1 in
     --full) speed='' runs=3 batches=1,10,100,512,1000,4096,16384 ;;
@@ -38,15 +52,18 @@ chosen() { case ",$only," in *",$1,"*) ;; *) return 1 ;; esac; }
 
 setup build bench
 if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root" $(gpu_options -Dgpu=disabled); fi
-ninja -C "$build" bench/duet-bench bench/duet-expressions bench/duet-calls bench/duet-vectors bench/duet-place bench/duet-stream bench/duet-threads bench/duet-rows bench/duet-families.so
-if [ -n "$(ninja -C "$build" -t targets all | grep '^bench/peer-eigen:')" ]; then ninja -C "$build" bench/peer-eigen; fi
+programs='bench calls expressions families.so place rows stream threads vectors'
+# shellcheck disable=SC2046,SC2086 # one word for each program
+ninja -C "$build" $(printf 'bench/duet-%s ' $programs)
+if ninja -C "$build" -t targets all | grep -q '^bench/peer-eigen:'; then ninja -C "$build" bench/peer-eigen; fi
 
 peers=
 if has_numpy; then peers=--peers; fi
 mkdir -p "$out"
 status=0
 
-# What has come of one benchmark, on the screen and in a file; the first failure is the whole run's.
+# table NAME COMMAND... - runs a benchmark and writes its output to the screen and to a file. If it
+# fails, the others still run, and its exit status becomes that of this script.
 table() {
     name=$1 && shift
     printf '\n== %s\n' "$name"
@@ -66,16 +83,24 @@ run_vectors() {
 }
 
 run_forward() {
-    "$build/bench/duet-bench" $speed $peers --backend "$backend" --bench dense,cnn --sizes "$batches" --math "$1" --json "$2"
+    "$build/bench/duet-bench" $speed $peers --backend "$backend" --bench dense,cnn --sizes "$batches" --math "$1" \
+        --json "$2"
 }
 
 rm -f "$out/failed"
-if chosen paper; then table paper "$build/bench/duet-bench" $speed $peers --backend "$backend" --json "$out/bench.json" --csv "$out/bench.csv" "$@"; fi
-if chosen expressions; then table expressions python3 "$root/bench/peers/expressions.py" --build "$build" $speed --json "$out/expressions.json"; fi
+if chosen paper; then
+    table paper "$build/bench/duet-bench" $speed $peers --backend "$backend" --json "$out/bench.json" \
+        --csv "$out/bench.csv" "$@"
+fi
+if chosen expressions; then
+    table expressions python3 "$root/bench/peers/expressions.py" --build "$build" $speed --json "$out/expressions.json"
+fi
 if chosen forward; then
     rm -f "$out"/forward-*.json
     for run in $(seq $runs); do
-        for mode in $(echo "$maths" | tr , ' '); do table "forward-$mode-$run" run_forward "$mode" "$out/forward-$mode-$run.json"; done
+        for mode in $(echo "$maths" | tr , ' '); do
+            table "forward-$mode-$run" run_forward "$mode" "$out/forward-$mode-$run.json"
+        done
     done
 fi
 if chosen calls; then
@@ -98,11 +123,16 @@ if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$back
 rm -f "$out/failed"
 
 set --
-for file in "$out/bench.json" "$out"/forward-strict-*.json "$out/expressions.json" "$out/place.json" "$out"/calls-*.json "$out"/vectors-*.json; do
+for file in "$out/bench.json" "$out"/forward-strict-*.json "$out/expressions.json" "$out/place.json" \
+    "$out"/calls-*.json "$out"/vectors-*.json; do
     if [ -f "$file" ]; then set -- "$@" "$file"; fi
 done
 if [ $# -gt 0 ] && has_matplotlib; then python3 "$root/bench/report/charts.py" "$@" -o "$out" || status=$?; fi
-for file in "$out"/forward-[!s]*.json "$out"/forward-split-*.json; do if [ -f "$file" ]; then set -- "$@" "$file"; fi; done
-if [ $# -gt 0 ] && command -v python3 >/dev/null; then python3 "$root/bench/report/table.py" "$@" | tee "$out/tables.md"; fi
+for file in "$out"/forward-[!s]*.json "$out"/forward-split-*.json; do
+    if [ -f "$file" ]; then set -- "$@" "$file"; fi
+done
+if [ $# -gt 0 ] && command -v python3 >/dev/null; then
+    python3 "$root/bench/report/table.py" "$@" | tee "$out/tables.md"
+fi
 echo "results: $out"
 exit "$status"

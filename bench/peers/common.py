@@ -1,22 +1,43 @@
-"""common.py - the data of the five benchmarks, as duet-bench makes them (bench.h: noise; problems.c: the tensors), and their
-results in double."""
+"""common.py - the input data of the five benchmarks, the same as in duet-bench (data.h and
+problems.c), and their results in double."""
 
 import numpy as np
 
-N = -1  # the problem's own size
+N = -1  # stands for the size of the problem
 
-# name: (fan, shape) of each input, by its place among the matrices of problems.c; the outputs there are None.
+# name: (fan, shape) of each matrix in problems.c; None for an output.
 TENSORS = {
     "saxpy": [(0, (N,)), (0, (N,))],
     "sgemm": [(0, (N, N)), (0, (N, N))],
     "complex": [(0, (N, N)), (0, (N, N))],
-    "dense": [(0, (N, 784)), (784, (784, 1000)), (784, (1000,)), None, (1000, (1000, 1000)), (1000, (1000,)), None,
-              (1000, (1000, 10)), (1000, (10,))],
-    "cnn": [(0, (N, 3, 32, 32)), (27, (16, 3, 3, 3)), (27, (16,)), None, (144, (32, 16, 3, 3)), (144, (32,)), None,
-            (2048, (2048, 1000)), (2048, (1000,)), None, (1000, (1000, 10)), (1000, (10,))],
+    "dense": [
+        (0, (N, 784)),
+        (784, (784, 1000)),
+        (784, (1000,)),
+        None,
+        (1000, (1000, 1000)),
+        (1000, (1000,)),
+        None,
+        (1000, (1000, 10)),
+        (1000, (10,)),
+    ],
+    "cnn": [
+        (0, (N, 3, 32, 32)),
+        (27, (16, 3, 3, 3)),
+        (27, (16,)),
+        None,
+        (144, (32, 16, 3, 3)),
+        (144, (32,)),
+        None,
+        (2048, (2048, 1000)),
+        (2048, (1000,)),
+        None,
+        (1000, (1000, 10)),
+        (1000, (10,)),
+    ],
 }
 
-# Numbers that a result sums: t[0] + t[1] n.
+# A result sums t[0] + t[1] * n numbers.
 TERMS = {"saxpy": (1, 0), "sgemm": (0, 1), "complex": (0, 2), "dense": (2784, 0), "cnn": (3219, 0)}
 
 
@@ -27,7 +48,7 @@ def mix(h):
 
 
 def noise(stream, count):
-    """Elements 0 .. count - 1 of a stream: float32 in [-1, 1)."""
+    """Returns elements 0 .. count - 1 of a stream: float32 in [-1, 1)."""
     with np.errstate(over="ignore"):
         base = mix(np.array([stream & 0xFFFFFFFF], np.uint32))
         h = mix(np.arange(count, dtype=np.uint32) + base)
@@ -35,7 +56,7 @@ def noise(stream, count):
 
 
 def inputs(bench, n, seed):
-    """The inputs, in order, as float32 arrays."""
+    """Returns the inputs, in order, as float32 arrays."""
     arrays = []
     for t, row in enumerate(TENSORS[bench]):
         if row is None:
@@ -54,7 +75,8 @@ def result_shape(bench, n):
 
 
 def summary(y):
-    """Norm and probe of a result, as duet-bench reports them."""
+    """Returns the norm of a result and its dot product with noise (probe), as duet-bench reports
+    them."""
     norm, probe = 0.0, 0.0
     y = np.ascontiguousarray(y, np.float32).ravel()
     r = noise(0, y.size)
@@ -66,12 +88,12 @@ def summary(y):
 
 
 def bound(bench, n):
-    """The relative Frobenius error allowed; the same as in reference.c."""
+    """Returns the allowed relative error in the Frobenius norm, as in reference.c."""
     t = TERMS[bench]
     return 2.0**-24 * (8 + 4 * np.sqrt(t[0] + t[1] * n))
 
 
-# ---- the results in double, of the rows `pick` ----
+# ---- the results in double, for the rows `pick` ----
 
 
 def sigmoid(x):
@@ -84,7 +106,7 @@ def softmax(x):
 
 
 def conv_block(x, k, b):
-    """3x3 convolution, padded, then relu and the greatest of each 2x2."""
+    """Computes a padded 3x3 convolution, relu and 2x2 max pooling."""
     x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
     y = np.tensordot(windows, k, axes=((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2) + b[:, None, None]
@@ -116,7 +138,7 @@ def want_cnn(pick, x, k1, b1, k2, b2, w3, b3, w4, b4):
 
 
 def want(bench, arrays):
-    """Some rows (of saxpy: elements), and the results there in double."""
+    """Selects some rows (of saxpy: elements) and returns them with their results in double."""
     rows = arrays[0].shape[0]
     pick = np.unique(np.linspace(0, rows - 1, min(rows, 65536 if bench == "saxpy" else 32)).astype(np.int64))
     if bench == "saxpy":

@@ -1,11 +1,14 @@
-/* direct_cublas.c - the peers on the GPU: cuBLAS called directly, and the driver's copy from device to device, both on a stream of their
- * own: Duet launches more cautiously on one that it has given away. The libraries are opened at run time, so that this file compiles without CUDA. */
+/* direct_cublas.c - the peers on the GPU: direct calls of cuBLAS, and the driver's copy in GPU
+ * memory. They run on a stream of their own, because Duet launches work less aggressively on a
+ * stream that it has given to the user. The libraries are loaded at run time, so this file compiles
+ * without CUDA. */
 #include "bench.h"
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Of the driver, which is there wherever a GPU is. A result of 0 is success, here and in cuBLAS. */
+/* Functions of the CUDA driver, which exists on every machine with a GPU. They and cuBLAS return 0
+ * on success. */
 typedef struct driver {
     int (*init)(unsigned flags);
     int (*version)(int *v);
@@ -29,9 +32,10 @@ typedef struct cublas {
 
 static driver cuda;
 static cublas blas;
-static void *stream; /* once engine_gpu has made it */
+static void *stream; /* NULL until engine_gpu creates it */
 
-/* Function pointers by way of memory: ISO C has no cast for them. */
+/* Stores the address of a function in *function. ISO C has no cast from void * to a function
+ * pointer. */
 static bool find(void *lib, const char *name, void *function)
 {
     void *found = lib ? dlsym(lib, name) : NULL;
@@ -62,7 +66,7 @@ static bool open_cublas(void)
            blas.set_stream(blas.handle, stream) == 0;
 }
 
-/* Row-major: C^T = B^T A^T. */
+/* cuBLAS is column-major, so this computes C^T = B^T A^T. */
 static bool cublas_gemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
 {
     const float one = 1, zero = 0;
@@ -77,7 +81,8 @@ static bool device_copy(int64_t n, float s, const float *x, float *y)
 
 static bool stream_wait(void) { return cuda.wait(stream) == 0; }
 
-/* In the context that the runtime has on the card that DUET_DEVICE names. */
+/* Creates the stream in the primary context, which the CUDA runtime uses too, of the GPU that
+ * DUET_DEVICE selects. */
 static bool make_stream(void)
 {
     const char *text = getenv("DUET_DEVICE");
@@ -85,10 +90,10 @@ static bool make_stream(void)
     void *context;
     return open_driver() && cuda.device(&device, text ? atoi(text) : 0) == 0 &&
            cuda.context(&context, device) == 0 && cuda.set_context(context) == 0 &&
-           cuda.new_stream(&stream, 1) == 0; /* 1: not blocked by the null stream */
+           cuda.new_stream(&stream, 1) == 0; /* 1: does not synchronise with the null stream */
 }
 
-/* axpy moves three numbers an element, a copy two. */
+/* axpy moves three numbers per element, a copy two. */
 const engine *engine_gpu(void)
 {
     static engine e = {
@@ -104,7 +109,7 @@ const engine *engine_gpu(void)
     return e.axpy_name || e.gemm_name ? &e : NULL;
 }
 
-bool gpu_facts(char name[128], char version[32])
+bool gpu_describe(char name[128], char version[32])
 {
     int device = 0, v = 0;
     if (!open_driver() || cuda.version(&v)) return false;

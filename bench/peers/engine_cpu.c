@@ -1,5 +1,6 @@
-/* engine_cpu.c - the peers on the CPU: a compiled loop, and products by the library that Duet uses, oneDNN or OpenBLAS, on as many threads. This file alone is compiled
- * for the very processor that it is built on. */
+/* engine_cpu.c - the peers on the CPU: a compiled loop, and matrix products by direct calls of the
+ * library that Duet uses (oneDNN or OpenBLAS), with the same number of threads. Only this file and
+ * roofline.c are compiled for the processor of this machine. */
 #include "bench.h"
 #ifdef WITH_ONEDNN
 #include <oneapi/dnnl/dnnl.h>

@@ -1,4 +1,5 @@
-/* handwritten.cu - see handwritten.h. Compiled as a CUDA programmer would: contraction allowed, CUDA's own functions at full precision. */
+/* handwritten.cu - kernels as a CUDA programmer would write them; see handwritten.h. The compiler
+ * may contract products and sums, and the functions are CUDA's own at full precision. */
 #include "handwritten.h"
 #include <cuda_runtime.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 static cudaStream_t stream;
 
-extern "C" const char *hand_open(void *s)
+extern "C" const char *handwritten_open(void *s)
 {
     const char *device = getenv("DUET_DEVICE");
     CHECK(cudaSetDevice(device ? atoi(device) : 0));
@@ -20,25 +21,25 @@ extern "C" const char *hand_open(void *s)
     return NULL;
 }
 
-extern "C" void *hand_stream(void) { return stream; }
+extern "C" void *handwritten_stream(void) { return stream; }
 
-extern "C" const char *hand_wait(void)
+extern "C" const char *handwritten_wait(void)
 {
     CHECK(cudaStreamSynchronize(stream));
     return NULL;
 }
 
-extern "C" const char *hand_copy(float *to, const float *from, int64_t n)
+extern "C" const char *handwritten_copy(float *to, const float *from, int64_t n)
 {
     CHECK(cudaMemcpyAsync(to, from, (size_t)n * sizeof *to, cudaMemcpyDeviceToDevice, stream));
     return NULL;
 }
 
-/* ---- the link ---- */
+/* ---- the link between host and GPU ---- */
 
 #define COPIES 20
 
-struct way {
+struct direction {
     bool used;
     void *host, *device;
     cudaStream_t stream;
@@ -46,7 +47,7 @@ struct way {
     cudaMemcpyKind kind;
 };
 
-static cudaError_t open_way(way *w, size_t bytes)
+static cudaError_t open_direction(direction *w, size_t bytes)
 {
     cudaError_t e = cudaMallocHost(&w->host, bytes);
     if (e == cudaSuccess) e = cudaMalloc(&w->device, bytes);
@@ -55,14 +56,14 @@ static cudaError_t open_way(way *w, size_t bytes)
     return e == cudaSuccess ? cudaEventCreate(&w->end) : e;
 }
 
-static cudaError_t copy_once(const way *w, size_t bytes)
+static cudaError_t copy_once(const direction *w, size_t bytes)
 {
     const bool up = w->kind == cudaMemcpyHostToDevice;
     return cudaMemcpyAsync(up ? w->device : w->host, up ? w->host : w->device, bytes, w->kind, w->stream);
 }
 
-/* One copy first, so that no page is new. */
-static cudaError_t copy_all(way w[2], size_t bytes)
+/* Copy -1 is not timed: it touches the pages for the first time. */
+static cudaError_t copy_all(direction w[2], size_t bytes)
 {
     cudaError_t e = cudaSuccess;
     for (int n = -1; n <= COPIES; n++)
@@ -75,27 +76,29 @@ static cudaError_t copy_all(way w[2], size_t bytes)
     return e == cudaSuccess ? cudaDeviceSynchronize() : e;
 }
 
-static void close_way(way *w)
+static void close_direction(direction *w)
 {
-    cudaFreeHost(w->host), cudaFree(w->device);
+    cudaFreeHost(w->host);
+    cudaFree(w->device);
     if (w->stream) cudaStreamDestroy(w->stream);
     if (w->begin) cudaEventDestroy(w->begin);
     if (w->end) cudaEventDestroy(w->end);
 }
 
-extern "C" const char *hand_link(size_t bytes, bool up, bool down, double *seconds)
+extern "C" const char *handwritten_link(size_t bytes, bool up, bool down, double *seconds)
 {
-    way w[2] = { { up }, { down } };
-    w[0].kind = cudaMemcpyHostToDevice, w[1].kind = cudaMemcpyDeviceToHost;
+    direction w[2] = { { up }, { down } };
+    w[0].kind = cudaMemcpyHostToDevice;
+    w[1].kind = cudaMemcpyDeviceToHost;
     cudaError_t e = cudaSuccess;
     float most = 0, ms = 0;
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
-        if (w[i].used) e = open_way(&w[i], bytes);
+        if (w[i].used) e = open_direction(&w[i], bytes);
     if (e == cudaSuccess) e = copy_all(w, bytes);
     for (int i = 0; i < 2 && e == cudaSuccess; i++)
         if (w[i].used && (e = cudaEventElapsedTime(&ms, w[i].begin, w[i].end)) == cudaSuccess && ms > most)
             most = ms;
-    for (int i = 0; i < 2; i++) close_way(&w[i]);
+    for (int i = 0; i < 2; i++) close_direction(&w[i]);
     *seconds = most / 1e3 / COPIES;
     return e == cudaSuccess ? NULL : cudaGetErrorString(e);
 }
@@ -114,12 +117,13 @@ template <int BYTES> static cudaError_t launch_nothing()
     return cudaLaunchKernel((const void *)nothing<BYTES>, dim3(1), dim3(128), arguments, 0, stream);
 }
 
-extern "C" const char *hand_launch(size_t bytes)
+extern "C" const char *handwritten_launch(size_t bytes)
 {
-    CHECK(bytes <= 64     ? launch_nothing<64>()
-          : bytes <= 1024 ? launch_nothing<1024>()
-          : bytes <= 2048 ? launch_nothing<2048>()
-                          : launch_nothing<4000>());
+    cudaError_t (*launch)() = launch_nothing<4000>;
+    if (bytes <= 64) launch = launch_nothing<64>;
+    else if (bytes <= 1024) launch = launch_nothing<1024>;
+    else if (bytes <= 2048) launch = launch_nothing<2048>;
+    CHECK(launch());
     return NULL;
 }
 
@@ -131,18 +135,22 @@ template <int BYTES> static cudaError_t launch_nothing_early()
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t how = {};
-    how.gridDim = dim3(1), how.blockDim = dim3(128), how.stream = stream, how.attrs = &early,
+    how.gridDim = dim3(1);
+    how.blockDim = dim3(128);
+    how.stream = stream;
+    how.attrs = &early;
     how.numAttrs = 1;
     return cudaLaunchKernelExC(&how, (const void *)nothing<BYTES>, arguments);
 }
 
-extern "C" const char *hand_launch_early(size_t bytes)
+extern "C" const char *handwritten_launch_early(size_t bytes)
 {
     CHECK(bytes <= 128 ? launch_nothing_early<128>() : launch_nothing_early<256>());
     return NULL;
 }
 
-/* ---- element by element: a thread takes VECTORS times four elements, the tail goes one by one ---- */
+/* ---- element-wise kernels: a thread computes VECTORS times four elements; single threads compute
+ *      the tail ---- */
 
 #define THREADS 256
 
@@ -151,7 +159,7 @@ struct pointers {
     float *out[2];
 };
 
-/* f(i, values in, values out) of one element. */
+/* Applies f to element i. */
 template <int IN, int OUT, class F> static __device__ void at_one(const pointers &p, int64_t i, const F &f)
 {
     float x[IN], y[OUT];
@@ -195,7 +203,7 @@ template <int VECTORS> static unsigned blocks_for(int64_t n)
     return (unsigned)((n + each - 1) / each);
 }
 
-/* Few elements: as many threads as there can be. */
+/* With few elements, a thread computes only four of them, so that there are more threads. */
 template <int IN, int OUT, class F> static const char *run(pointers p, int64_t n, F f)
 {
     if (n && n < 1 << 20) map<IN, OUT, 1><<<blocks_for<1>(n), THREADS, 0, stream>>>(p, n, f);
@@ -223,7 +231,7 @@ struct sigmoid {
     __device__ void operator()(const float *x, float *y) const { y[0] = 1 / (1 + expf(-x[0])); }
 };
 
-/* Interest 0.02, volatility 0.3, as in black_scholes.h. */
+/* The interest rate is 0.02 and the volatility 0.3, as in black_scholes.h. */
 struct prices {
     __device__ void operator()(const float *x, float *y) const
     {
@@ -249,37 +257,43 @@ template <int LENGTH> struct mix {
 #pragma unroll
         for (int i = 0; i < LENGTH; i++) {
             float b = x[i % 3];
-            a = i % 4 == 0 ? a * b : i % 4 == 1 ? a + b : i % 4 == 2 ? fmaf(0.5f, b, a) : a * 0.9f;
+            switch (i % 4) {
+            case 0: a = a * b; break;
+            case 1: a = a + b; break;
+            case 2: a = fmaf(0.5f, b, a); break;
+            default: a = a * 0.9f;
+            }
         }
         y[0] = a;
     }
 };
 
-extern "C" const char *hand_add(float *d, const float *x, const float *y, int64_t n)
+extern "C" const char *handwritten_add(float *d, const float *x, const float *y, int64_t n)
 {
     return run<2, 1>({ { x, y }, { d } }, n, add());
 }
-extern "C" const char *hand_axpby(float *d, float s, const float *x, float r, const float *y, int64_t n)
+extern "C" const char *handwritten_axpby(float *d, float s, const float *x, float r, const float *y,
+                                         int64_t n)
 {
     return run<2, 1>({ { x, y }, { d } }, n, axpby{ s, r });
 }
-extern "C" const char *hand_wiemann(float *d, const float *x, const float *y, int64_t n)
+extern "C" const char *handwritten_wiemann(float *d, const float *x, const float *y, int64_t n)
 {
     return run<3, 1>({ { d, x, y }, { d } }, n, wiemann());
 }
-extern "C" const char *hand_sigmoid(float *d, const float *x, int64_t n)
+extern "C" const char *handwritten_sigmoid(float *d, const float *x, int64_t n)
 {
     return run<1, 1>({ { x }, { d } }, n, sigmoid());
 }
-extern "C" const char *hand_black_scholes(float *call, float *put, const float *s, const float *k,
-                                          const float *t, int64_t n)
+extern "C" const char *handwritten_black_scholes(float *call, float *put, const float *s, const float *k,
+                                                 const float *t, int64_t n)
 {
     return put ? run<3, 2>({ { s, k, t }, { call, put } }, n, prices())
                : run<3, 1>({ { s, k, t }, { call } }, n, call_price());
 }
 
-extern "C" const char *hand_program(int length, float *d, const float *x, const float *y, const float *z,
-                                    int64_t n)
+extern "C" const char *handwritten_program(int length, float *d, const float *x, const float *y,
+                                           const float *z, int64_t n)
 {
     switch (length) {
 #define LENGTH(l)                                                                                            \
@@ -288,7 +302,7 @@ extern "C" const char *hand_program(int length, float *d, const float *x, const 
         LENGTH(8) LENGTH(16) LENGTH(20) LENGTH(24) LENGTH(28) LENGTH(32) LENGTH(40) LENGTH(48) LENGTH(64)
 #undef LENGTH
     }
-    return "no program of this length by hand";
+    return "no handwritten kernel has this number of operators";
 }
 
 /* ---- the arithmetic peak ---- */
@@ -306,10 +320,10 @@ static __global__ void __launch_bounds__(THREADS) multiply_add(float s, float *o
         for (int c = 0; c < CHAINS; c++) a[c] = fmaf(a[c], s, 1.0f);
     float sum = 0;
     for (int c = 0; c < CHAINS; c++) sum += a[c];
-    if (sum == s) *out = sum; /* never, but the compiler cannot know */
+    if (sum == s) *out = sum; /* never true, but it keeps the compiler from removing the loop */
 }
 
-extern "C" double hand_peak(void)
+extern "C" double handwritten_peak(void)
 {
     cudaEvent_t from, to;
     int device, processors;
@@ -325,13 +339,14 @@ extern "C" double hand_peak(void)
         if (cudaEventSynchronize(to) || cudaEventElapsedTime(&ms, from, to)) return 0;
         if (!best || ms < best) best = ms;
     }
-    cudaEventDestroy(from), cudaEventDestroy(to);
+    cudaEventDestroy(from);
+    cudaEventDestroy(to);
     return 2.0 * CHAINS * LINKS * THREADS * blocks / (best * 1e-3);
 }
 
 /* ---- graphs ---- */
 
-struct hand_graph {
+struct handwritten_graph {
     cudaGraph_t graph;
     cudaGraphExec_t exec;
 };
@@ -343,32 +358,35 @@ static bool record_all(int count, bool (*record)(void *state), void *state)
     return true;
 }
 
-extern "C" const char *hand_graph_make(hand_graph **g, int count, bool (*record)(void *state), void *state)
+extern "C" const char *handwritten_graph_make(handwritten_graph **g, int count, bool (*record)(void *state),
+                                              void *state)
 {
-    static hand_graph room[8];
-    hand_graph *made = room;
-    while (made < room + 8 && made->exec) made++;
-    if (made == room + 8) return "too many graphs";
+    static handwritten_graph graphs[8];
+    handwritten_graph *made = graphs;
+    while (made < graphs + 8 && made->exec) made++;
+    if (made == graphs + 8) return "too many graphs";
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     const bool ok = record_all(count, record, state);
     const cudaError_t ended = cudaStreamEndCapture(stream, &made->graph);
     if (ended != cudaSuccess) cudaGetLastError();
-    if (!ok) return "what was to be recorded failed";
+    if (!ok) return "a recorded statement failed";
     CHECK(ended);
     CHECK(cudaGraphInstantiate(&made->exec, made->graph, 0));
     *g = made;
     return NULL;
 }
 
-extern "C" const char *hand_graph_run(hand_graph *g)
+extern "C" const char *handwritten_graph_run(handwritten_graph *g)
 {
     CHECK(cudaGraphLaunch(g->exec, stream));
     return NULL;
 }
 
-extern "C" void hand_graph_free(hand_graph **g)
+extern "C" void handwritten_graph_free(handwritten_graph **g)
 {
     if (!*g) return;
-    cudaGraphExecDestroy((*g)->exec), cudaGraphDestroy((*g)->graph);
-    (*g)->exec = NULL, *g = NULL;
+    cudaGraphExecDestroy((*g)->exec);
+    cudaGraphDestroy((*g)->graph);
+    (*g)->exec = NULL;
+    *g = NULL;
 }

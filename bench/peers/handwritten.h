@@ -1,7 +1,10 @@
-/* handwritten.h - on the GPU, what a CUDA programmer would write by hand: kernels to compare with, copies, products by bare cuBLASLt, a bare launch, a
- * graph. All run on one stream. handwritten.cu and handwritten_gemm.c, or handwritten_none.c where there is no CUDA; functions that can fail return 0 or what went wrong as a text. */
-#ifndef HAND_H
-#define HAND_H
+/* handwritten.h - GPU code that a CUDA programmer would write by hand, to compare Duet with:
+ * kernels, copies, direct calls of cuBLASLt, launches of empty kernels, CUDA graphs. All of it runs
+ * on one stream. It is implemented by handwritten.cu and handwritten_gemm.c, or, in a build without
+ * CUDA, by handwritten_none.c. Functions that return a text return NULL on success, else the reason
+ * of the failure. */
+#ifndef HANDWRITTEN_H
+#define HANDWRITTEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,49 +14,54 @@
 extern "C" {
 #endif
 
-/* Takes the stream to work on; NULL: one of its own, since Duet launches more cautiously on one that it has given away. Why not, or NULL. Before
- * the others. */
-const char *hand_open(void *stream);
-void *hand_stream(void);
-const char *hand_wait(void);
+/* Sets the stream; call it before the other functions. With NULL it creates a stream of its own:
+ * Duet launches work less aggressively on a stream that it has given to the user. */
+const char *handwritten_open(void *stream);
+void *handwritten_stream(void);
+const char *handwritten_wait(void);
 
-/* From device to device; n floats. */
-const char *hand_copy(float *to, const float *from, int64_t n);
+/* Copies n floats in GPU memory. */
+const char *handwritten_copy(float *to, const float *from, int64_t n);
 
-/* Between pinned memory of the host and the card: the seconds of a copy of so many bytes up, down, or one each way at once. */
-const char *hand_link(size_t bytes, bool up, bool down, double *seconds);
+/* Measures copies between pinned host memory and GPU memory: *seconds is the time of a copy of
+ * `bytes` bytes to the GPU (up), from it (down), or of two copies at the same time. */
+const char *handwritten_link(size_t bytes, bool up, bool down, double *seconds);
 
-/* An empty kernel of `bytes` bytes of parameters: 64, 1024, 2048 or 4000. */
-const char *hand_launch(size_t bytes);
-/* One of 128 or 256 bytes that may begin before the work in front of it ends, as Duet's kernels do. */
-const char *hand_launch_early(size_t bytes);
+/* Launches an empty kernel with `bytes` bytes of parameters: 64, 1024, 2048 or 4000. */
+const char *handwritten_launch(size_t bytes);
+/* Launches one with 128 or 256 bytes, which may start before the preceding kernel ends, as Duet's
+ * kernels do. */
+const char *handwritten_launch_early(size_t bytes);
 
-/* Kernels over n elements, fused, four at a time. */
-const char *hand_add(float *d, const float *x, const float *y, int64_t n); /* d = x + y */
-const char *hand_axpby(float *d, float s, const float *x, float r, const float *y,
-                       int64_t n);                                             /* d = s x + r y */
-const char *hand_wiemann(float *d, const float *x, const float *y, int64_t n); /* Wiemann's third test */
-const char *hand_sigmoid(float *d, const float *x, int64_t n);                 /* by expf */
-const char *hand_black_scholes(float *call, float *put, const float *s, const float *k, const float *t,
-                               int64_t n); /* put may be NULL */
-const char *hand_program(int length, float *d, const float *x, const float *y, const float *z,
-                         int64_t n); /* 2 8 16 20 24 28 32 40 48 64 */
+/* Fused element-wise kernels over n elements, which load and store four elements at a time. */
+const char *handwritten_add(float *d, const float *x, const float *y, int64_t n); /* d = x + y */
+const char *handwritten_axpby(float *d, float s, const float *x, float r, const float *y,
+                              int64_t n); /* d = s x + r y */
+const char *handwritten_wiemann(float *d, const float *x, const float *y,
+                                int64_t n);                           /* Wiemann's third test */
+const char *handwritten_sigmoid(float *d, const float *x, int64_t n); /* by expf */
+const char *handwritten_black_scholes(float *call, float *put, const float *s, const float *k, const float *t,
+                                      int64_t n); /* put may be NULL */
+const char *handwritten_program(int length, float *d, const float *x, const float *y, const float *z,
+                                int64_t n); /* length: 2 8 16 20 24 28 32 40 48 64 */
 
-/* C = A B, row-major, m x k by k x n, on the device: strict f32, the fastest of cuBLASLt's algorithms. */
-typedef struct hand_product hand_product;
-const char *hand_product_make(hand_product **made, int m, int n, int k, const float *a, const float *b,
-                              float *c);
-const char *hand_product_run(hand_product *p);
-void hand_product_free(hand_product **made);
+/* A product C = A B of row-major matrices m x k and k x n in GPU memory, in strict f32, by the
+ * fastest of cuBLASLt's algorithms. */
+typedef struct handwritten_gemm handwritten_gemm;
+const char *handwritten_gemm_make(handwritten_gemm **made, int m, int n, int k, const float *a,
+                                  const float *b, float *c);
+const char *handwritten_gemm_run(handwritten_gemm *p);
+void handwritten_gemm_free(handwritten_gemm **made);
 
-/* The operations a second of fused multiply-adds alone, counting two each. */
-double hand_peak(void);
+/* Returns the operations per second of fused multiply-adds, each of which counts as two. */
+double handwritten_peak(void);
 
-/* A graph of `count` calls of what `record` does on the stream. Replays it; frees it. */
-typedef struct hand_graph hand_graph;
-const char *hand_graph_make(hand_graph **g, int count, bool (*record)(void *state), void *state);
-const char *hand_graph_run(hand_graph *g);
-void hand_graph_free(hand_graph **g);
+/* A CUDA graph of what `count` calls of `record` launch on the stream. */
+typedef struct handwritten_graph handwritten_graph;
+const char *handwritten_graph_make(handwritten_graph **g, int count, bool (*record)(void *state),
+                                   void *state);
+const char *handwritten_graph_run(handwritten_graph *g);
+void handwritten_graph_free(handwritten_graph **g);
 
 #ifdef __cplusplus
 }

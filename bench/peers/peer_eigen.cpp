@@ -1,5 +1,9 @@
-// peer_eigen.cpp - the five benchmarks in Eigen: peer-eigen BENCH SIZE SEED FILE [quick] writes the result of one call to FILE, as
-// raw floats, and prints the microseconds of a call; alone it prints its version.
+// peer_eigen.cpp - the five benchmarks in Eigen.
+//
+//     peer-eigen BENCH SIZE SEED FILE [quick]
+//
+// It writes the result of one call to FILE, as raw floats, and prints the time of a call in microseconds. Without
+// arguments it prints Eigen's version.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <chrono>
@@ -14,7 +18,7 @@ using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMa
 using Row = Eigen::RowVectorXf;
 using Index = Eigen::Index;
 
-// ---- the noise of bench.h ----
+// ---- the input data, as in data.h ----
 
 static uint32_t mix(uint32_t h)
 {
@@ -30,21 +34,21 @@ static float noise(uint32_t stream, int64_t i)
 
 static uint32_t seed;
 
-// Tensor t as a matrix; fan as in bench.h.
+// Returns tensor t as a matrix; `fan` has the meaning that bench.h defines.
 static Matrix tensor(uint32_t t, Index rows, Index cols, int fan = 0)
 {
-    Matrix      m(rows, cols);
+    Matrix m(rows, cols);
     const float scale = fan ? float(std::sqrt(3.0 / fan)) : 1;
 #pragma omp parallel for
     for (Index i = 0; i < m.size(); i++) m.data()[i] = noise(seed * 64 + t, i) * scale;
     return m;
 }
 
-// ---- the cases: a function to call, and where its result is ----
+// ---- the benchmarks: a function to call, and its result ----
 
 struct Case {
     std::function<void()> call;
-    const Matrix         *result;
+    const Matrix *result;
 };
 
 static Case saxpy(Index n)
@@ -73,14 +77,21 @@ static void sigmoid_layer(const Matrix &x, const Matrix &w, const Row &b, Matrix
 
 struct Dense {
     Matrix in, w1, w2, w3, o1, o2, o3;
-    Row    b1, b2, b3;
+    Row b1, b2, b3;
 };
 
 static Case dense(Index n)
 {
-    auto d = new Dense{ tensor(0, n, 784), tensor(1, 784, 1000, 784), tensor(4, 1000, 1000, 1000), tensor(7, 1000, 10, 1000),
-                        Matrix(n, 1000),   Matrix(n, 1000),           Matrix(n, 10),
-                        tensor(2, 1, 1000, 784), tensor(5, 1, 1000, 1000), tensor(8, 1, 10, 1000) };
+    auto d = new Dense{ tensor(0, n, 784),
+                        tensor(1, 784, 1000, 784),
+                        tensor(4, 1000, 1000, 1000),
+                        tensor(7, 1000, 10, 1000),
+                        Matrix(n, 1000),
+                        Matrix(n, 1000),
+                        Matrix(n, 10),
+                        tensor(2, 1, 1000, 784),
+                        tensor(5, 1, 1000, 1000),
+                        tensor(8, 1, 10, 1000) };
     return { [=] {
                 sigmoid_layer(d->in, d->w1, d->b1, d->o1);
                 sigmoid_layer(d->o1, d->w2, d->b2, d->o2);
@@ -89,7 +100,7 @@ static Case dense(Index n)
              &d->o3 };
 }
 
-// The 3x3 neighbourhoods of c images of side s, padded by zeros: 9 c rows, s^2 columns.
+// Copies the 3x3 neighbourhoods of c images of side s, with zero padding, to 9 c rows and s^2 columns.
 static void neighbourhoods(const float *x, Index c, Index s, Matrix &columns)
 {
     columns.setZero(9 * c, s * s);
@@ -97,12 +108,14 @@ static void neighbourhoods(const float *x, Index c, Index s, Matrix &columns)
         for (Index q = 0; q < 9; q++) {
             const Index u = q / 3 - 1, v = q % 3 - 1, from = std::max<Index>(0, -v), to = std::min(s, s - v);
             for (Index i = std::max<Index>(0, -u); i < std::min(s, s - u); i++)
-                std::copy(x + (k * s + i + u) * s + from + v, x + (k * s + i + u) * s + to + v, &columns(9 * k + q, i * s + from));
+                std::copy(x + (k * s + i + u) * s + from + v, x + (k * s + i + u) * s + to + v,
+                          &columns(9 * k + q, i * s + from));
         }
 }
 
-// Convolution, bias, relu and the greatest of each 2x2 of one image, into y.
-static void conv_block(const float *x, Index c, Index s, const Matrix &k, const Row &b, Matrix &columns, Matrix &all, float *y)
+// Computes convolution, bias, relu and 2x2 max pooling of one image and stores the result in y.
+static void conv_block(const float *x, Index c, Index s, const Matrix &k, const Row &b, Matrix &columns,
+                       Matrix &all, float *y)
 {
     neighbourhoods(x, c, s, columns);
     all.noalias() = k * columns;
@@ -117,7 +130,7 @@ static void conv_block(const float *x, Index c, Index s, const Matrix &k, const 
 
 struct Cnn {
     Matrix in, k1, k2, w3, w4, p2, o3, o4;
-    Row    b1, b2, b3, b4;
+    Row b1, b2, b3, b4;
 };
 
 static void cnn_forward(Cnn &c)
@@ -142,13 +155,22 @@ static void cnn_forward(Cnn &c)
 
 static Case cnn(Index n)
 {
-    auto c = new Cnn{ tensor(0, n, 3072),        tensor(1, 16, 27, 27),   tensor(4, 32, 144, 144),     tensor(7, 2048, 1000, 2048),
-                      tensor(10, 1000, 10, 1000), Matrix(n, 2048),         Matrix(n, 1000),             Matrix(n, 10),
-                      tensor(2, 1, 16, 27),       tensor(5, 1, 32, 144),   tensor(8, 1, 1000, 2048),    tensor(11, 1, 10, 1000) };
+    auto c = new Cnn{ tensor(0, n, 3072),
+                      tensor(1, 16, 27, 27),
+                      tensor(4, 32, 144, 144),
+                      tensor(7, 2048, 1000, 2048),
+                      tensor(10, 1000, 10, 1000),
+                      Matrix(n, 2048),
+                      Matrix(n, 1000),
+                      Matrix(n, 10),
+                      tensor(2, 1, 16, 27),
+                      tensor(5, 1, 32, 144),
+                      tensor(8, 1, 1000, 2048),
+                      tensor(11, 1, 10, 1000) };
     return { [=] { cnn_forward(*c); }, &c->o4 };
 }
 
-// ---- time.c's clock, in short ----
+// ---- time of a call, as measure.c takes it ----
 
 static double now()
 {
@@ -165,8 +187,8 @@ static double block(const Case &c, int64_t calls)
 static double microseconds(const Case &c, bool quick)
 {
     const double warm = quick ? 0.01 : 0.06, target = quick ? 0.005 : 0.02, start = now();
-    int64_t      calls = 1;
-    double       took;
+    int64_t calls = 1;
+    double took;
     while ((took = block(c, calls)) < target / 2 || now() - start < warm) calls *= took < target / 2 ? 2 : 1;
     calls = int64_t(std::ceil(double(calls) * target / took));
     std::vector<double> us;
@@ -178,18 +200,28 @@ static double microseconds(const Case &c, bool quick)
 static bool save(const Matrix &m, const char *path)
 {
     std::FILE *out = std::fopen(path, "wb");
-    if (!out) return std::perror(path), false;
+    if (!out) {
+        std::perror(path);
+        return false;
+    }
     const bool ok = std::fwrite(m.data(), sizeof(float), size_t(m.size()), out) == size_t(m.size());
     return std::fclose(out) == 0 && ok;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 5) return std::printf("%d.%d.%d\n", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION), argc > 1;
+    if (argc < 5) {
+        std::printf("%d.%d.%d\n", EIGEN_WORLD_VERSION, EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION);
+        return argc > 1;
+    }
     const struct {
         const char *name;
         Case (*make)(Index n);
-    } cases[] = { { "saxpy", saxpy }, { "sgemm", sgemm }, { "complex", complex_expression }, { "dense", dense }, { "cnn", cnn } };
+    } cases[] = { { "saxpy", saxpy },
+                  { "sgemm", sgemm },
+                  { "complex", complex_expression },
+                  { "dense", dense },
+                  { "cnn", cnn } };
     seed = uint32_t(std::strtoul(argv[3], nullptr, 0));
     for (const auto &row : cases) {
         if (std::string(row.name) != argv[1]) continue;

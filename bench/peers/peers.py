@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""peers.py - the five benchmarks in PyTorch, JAX and Eigen, and the tests of duet-vectors in PyTorch (eager and compiled) and JAX: the
-same data, results compared first, then times.
+"""peers.py - runs the five benchmarks in PyTorch, JAX and Eigen, and the tests of duet-vectors in
+PyTorch (eager and compiled) and JAX. The input data are those of Duet. Results are checked
+before they are timed.
 
-With --merge FILE it runs what duet-bench or duet-vectors has written there, checks that both agree, and adds its results to the file.
-Only what can be imported runs; nothing is installed."""
+With --merge FILE it runs the cases that duet-bench or duet-vectors has written to FILE, checks that
+the results agree, and adds its own to the file. Peers that cannot be imported are skipped; nothing
+is installed."""
 
 import argparse
 import json
@@ -22,14 +24,24 @@ try:
 except ImportError as e:
     sys.exit(f"peers.py: {e}; without NumPy no peer can be compared")
 
-QUICK = {"saxpy": [100, 10**4, 10**6], "sgemm": [10, 100, 500], "complex": [10, 100, 500], "dense": [1, 16, 256], "cnn": [1, 16, 256]}
-FULL = {"saxpy": [10**k for k in range(2, 9)], "sgemm": [10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000],
-        "dense": [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096, 16384]}
+QUICK = {
+    "saxpy": [100, 10**4, 10**6],
+    "sgemm": [10, 100, 500],
+    "complex": [10, 100, 500],
+    "dense": [1, 16, 256],
+    "cnn": [1, 16, 256],
+}
+FULL = {
+    "saxpy": [10**k for k in range(2, 9)],
+    "sgemm": [10, 20, 50, 100, 200, 300, 500, 700, 1000, 1500, 2000],
+    "dense": [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4096, 16384],
+}
 FULL["complex"], FULL["cnn"] = FULL["sgemm"], FULL["dense"]
 
 
-# How Duet's products rounded in the file that is merged, and the relative error that this may add: as in math_modes.c. Split is of f32's level, so
-# its peers are strict; no peer rounds f32 operands to bf16 on a GPU, so that mode's round to TF32.
+# The math mode of Duet in the merged file, and the relative error that a mode may add, as in
+# math_modes.c. Split is as accurate as f32, so its peers are strict. No peer rounds f32 operands to
+# bf16 on a GPU, so for that mode peers use TF32.
 math_mode = "strict"
 MODE_ERROR = {"strict": 0, "split": 0, "tf32": 2**-9, "bf16": 2**-6}
 
@@ -42,7 +54,8 @@ def is_tf32():
 
 
 class Torch:
-    """Eager, float32 throughout: TF32 off for products and convolutions, unless Duet rounds too."""
+    """Eager mode in float32. TF32 is off for products and convolutions, unless Duet uses it or
+    bf16."""
 
     def __init__(self, machine, threads):
         import torch
@@ -75,7 +88,7 @@ class Torch:
     def host(self, y):
         return y.cpu().numpy()
 
-    # the words of vectors.py
+    # the functions of vectors.py
     def exp(self, x):
         return self.torch.exp(x)
 
@@ -127,7 +140,8 @@ class Torch:
 
 
 class Compiled(Torch):
-    """torch.compile, each size by itself; of the forward passes with what it has for little overhead, CUDA graphs."""
+    """torch.compile, for each size separately. The forward passes use its mode of least overhead,
+    with CUDA graphs."""
 
     def __init__(self, machine, threads):
         super().__init__(machine, threads)
@@ -143,7 +157,7 @@ class Compiled(Torch):
 
 
 class Jax:
-    """Compiled by XLA, at its highest precision, or that of Duet's mode."""
+    """Compiled by XLA, in its highest precision, or in TF32 if Duet uses it or bf16."""
 
     def __init__(self, machine, threads):
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -163,7 +177,9 @@ class Jax:
 
     def make(self, bench, arrays):
         a = [self.jax.device_put(x, self.device) for x in arrays]
-        f = self.jax.jit((lambda *t: vectors.TESTS[bench][1](self, *t)) if bench in vectors.TESTS else getattr(self, bench))
+        f = self.jax.jit(
+            (lambda *t: vectors.TESTS[bench][1](self, *t)) if bench in vectors.TESTS else getattr(self, bench)
+        )
         return lambda: f(*a)
 
     def wait(self, y):
@@ -189,7 +205,9 @@ class Jax:
     def cnn(self, x, k1, b1, k2, b2, w3, b3, w4, b4):
         lax = self.jax.lax
         for k, b in (k1, b1), (k2, b2):
-            x = lax.conv_general_dilated(x, k, (1, 1), ((1, 1), (1, 1)), dimension_numbers=("NCHW", "OIHW", "NCHW"))
+            x = lax.conv_general_dilated(
+                x, k, (1, 1), ((1, 1), (1, 1)), dimension_numbers=("NCHW", "OIHW", "NCHW")
+            )
             x = self.np.maximum(x + b[:, None, None], 0)
             x = lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
         x = self.np.maximum(x.reshape(x.shape[0], -1) @ w3 + b3, 0)
@@ -204,11 +222,15 @@ def relative(got, wanted):
 
 
 def bound(bench, n):
-    return vectors.bound(bench, n) if bench in vectors.TESTS else max(common.bound(bench, n), MODE_ERROR[math_mode])
+    return (
+        vectors.bound(bench, n)
+        if bench in vectors.TESTS
+        else max(common.bound(bench, n), MODE_ERROR[math_mode])
+    )
 
 
 def check(bench, n, arrays, y):
-    """The relative error over some rows against double, which must keep the bound; norm and probe of all."""
+    """Compares some rows with the results in double, and computes norm and probe of all elements."""
     pick, wanted = vectors.want(bench, arrays) if bench in vectors.TESTS else common.want(bench, arrays)
     error = relative(np.atleast_1d(y)[pick].astype(np.float64), wanted)
     norm, probe = vectors.summary(bench, y) if bench in vectors.TESTS else common.summary(y)
@@ -216,7 +238,8 @@ def check(bench, n, arrays, y):
 
 
 def timed(call, wait, quick):
-    """Microseconds a call: the median of blocks, each ending when its last result is there."""
+    """Returns the microseconds of a call: the median over blocks of calls, each of which waits for
+    its last result."""
     warm, target, rounds = (0.01, 0.005, 5) if quick else (0.06, 0.02, 9)
     calls, start = 1, time.perf_counter()
     while True:
@@ -251,11 +274,14 @@ def run_python(peer, bench, n, arrays, quick):
 
 
 class Eigen:
-    """peer-eigen makes its own data from the same noise, writes the result of one call to a file, and prints the time."""
+    """peer-eigen creates the same data, writes the result of one call to a file, and prints the
+    time of a call."""
 
     def __init__(self, path, threads):
         self.path, self.threads = path, threads
-        self.name = "Eigen " + subprocess.run([path], capture_output=True, text=True, check=True).stdout.strip()
+        self.name = (
+            "Eigen " + subprocess.run([path], capture_output=True, text=True, check=True).stdout.strip()
+        )
 
     def run(self, bench, n, arrays, seed, quick):
         env = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
@@ -268,7 +294,7 @@ class Eigen:
 
 
 def agrees(bench, n, a, b):
-    """Do two summaries of all elements belong to the same result? Each may be off by the bound."""
+    """Whether two summaries belong to the same result. Each may have the allowed error."""
     allowed = 4 * bound(bench, n) * max(abs(a["norm"]), abs(b["norm"]))
     return all(abs(a[k] - b[k]) <= allowed for k in ("norm", "probe"))
 
@@ -283,8 +309,12 @@ def find_peers(machines, threads, names):
                 continue
             try:
                 yield machine, cls(machine, threads)
-            except Exception as e:  # an import, a driver, a missing device: all the same here
-                print(f"peers.py: no {cls.__name__} on {machine}: {str(e).splitlines()[0] if str(e) else type(e).__name__}", file=sys.stderr)
+            except Exception as e:  # a failing import or driver, or a missing device
+                print(
+                    f"peers.py: no {cls.__name__} on {machine}: "
+                    + (str(e).splitlines()[0] if str(e) else type(e).__name__),
+                    file=sys.stderr,
+                )
 
 
 def report(r):
@@ -293,11 +323,15 @@ def report(r):
     flag = "" if r["ok"] else "  WRONG"
     if r.get("agrees") is False:
         flag += "  DISAGREES WITH DUET"
-    print(f"{r['bench']:13} {r['size']:>10} {r['machine']:4} {us} {ratio}  {r['peer']:<26} {r['error']:9.1e}{flag}", flush=True)
+    print(
+        f"{r['bench']:13} {r['size']:>10} {r['machine']:4} {us} {ratio}  "
+        f"{r['peer']:<26} {r['error']:9.1e}{flag}",
+        flush=True,
+    )
 
 
 def case(r, peer, duet):
-    """Adds what the result is worth beside Duet's."""
+    """Compares a result with Duet's, adds the ratio of the times, and prints it."""
     r["peer"] = peer
     d = duet.get((r["bench"], r["size"], r["machine"]))
     if d and d.get("norm") is not None:
@@ -309,25 +343,37 @@ def case(r, peer, duet):
 
 
 def plan(args, duet):
-    """Benchmarks and sizes: those of the merged file, or the lists. Tests of vectors by size: they have data in common."""
+    """Returns benchmarks and sizes: those of the merged file, or of the lists. Tests of vectors are
+    sorted by size, because tests of the same size share input data."""
     if duet:
         five, tests = list(common.TENSORS), list(vectors.TESTS)
-        known = {(b, n) for b, n, _ in duet if b in five or b in tests}
-        return sorted(known, key=lambda k: (five.index(k[0]), k[1], 0) if k[0] in five else (len(five), k[1], tests.index(k[0])))
+        found = {(b, n) for b, n, _ in duet if b in five or b in tests}
+        return sorted(
+            found,
+            key=lambda k: (
+                (five.index(k[0]), k[1], 0) if k[0] in five else (len(five), k[1], tests.index(k[0]))
+            ),
+        )
     table = QUICK if args.quick else FULL
     names = args.bench.split(",") if args.bench else list(table)
-    return [(b, n) for b in names for n in ([int(float(s)) for s in args.sizes.split(",")] if args.sizes else table[b])]
+    return [
+        (b, n)
+        for b in names
+        for n in ([int(float(s)) for s in args.sizes.split(",")] if args.sizes else table[b])
+    ]
 
 
 def run(args, duet, seed):
-    machines = sorted({m for _, _, m in duet}) or (["cpu", "gpu"] if args.backend == "both" else [args.backend])
+    machines = sorted({m for _, _, m in duet}) or (
+        ["cpu", "gpu"] if args.backend == "both" else [args.backend]
+    )
     names = args.peers.split(",")
     peers = list(find_peers(machines, args.threads, names))
     eigen = None
     if "eigen" in names and "cpu" in machines and args.eigen and os.access(args.eigen, os.X_OK):
         eigen = Eigen(args.eigen, args.threads)
     if not peers and not eigen:
-        print("peers.py: no peer is installed here (PyTorch, JAX, Eigen)", file=sys.stderr)
+        print("peers.py: neither PyTorch nor JAX nor Eigen is installed", file=sys.stderr)
     results = []
     for bench, n in plan(args, duet):
         arrays = None
@@ -336,7 +382,12 @@ def run(args, duet, seed):
         for machine, peer in peers:
             if not peer.has(bench) or (bench, n, machine) not in (duet or {(bench, n, machine)}):
                 continue
-            r = {"bench": bench, "size": n, "machine": machine, **run_python(peer, bench, n, arrays, args.quick)}
+            r = {
+                "bench": bench,
+                "size": n,
+                "machine": machine,
+                **run_python(peer, bench, n, arrays, args.quick),
+            }
             results.append(case(r, peer.name, duet))
         if eigen and bench in common.TENSORS:
             r = {"bench": bench, "size": n, "machine": "cpu", **eigen.run(bench, n, arrays, seed, args.quick)}
@@ -347,13 +398,21 @@ def run(args, duet, seed):
 def options():
     here = os.path.dirname(os.path.abspath(__file__))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--merge", metavar="FILE", help="duet-bench's JSON: the same cases, compared, added to it")
+    p.add_argument(
+        "--merge",
+        metavar="FILE",
+        help="run the cases of this JSON file of duet-bench and add the results to it",
+    )
     p.add_argument("--backend", choices=("cpu", "gpu", "both"), default="both")
     p.add_argument("--bench", help="NAME[,NAME]")
     p.add_argument("--sizes", help="N[,N]")
     p.add_argument("--peers", default="torch,compiled,jax,eigen")
-    p.add_argument("--eigen", metavar="PROGRAM", default=shutil.which("peer-eigen") or os.path.join(here, "../build-bench/bench/peer-eigen"))
-    p.add_argument("--threads", type=int, help="those of duet-bench, else all")
+    p.add_argument(
+        "--eigen",
+        metavar="PROGRAM",
+        default=shutil.which("peer-eigen") or os.path.join(here, "../../build-bench/bench/peer-eigen"),
+    )
+    p.add_argument("--threads", type=int, help="default: those of the merged file, else all")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--quick", action="store_true")
     p.add_argument("--json", metavar="FILE")

@@ -1,4 +1,5 @@
-/* roofline.c - see roofline.h. Compiled for the very processor that builds it, contraction allowed. */
+/* roofline.c - measures the peak rates of the CPU; see roofline.h. It is compiled for the processor
+ * of this machine, and the compiler may contract products and sums. */
 #include "roofline.h"
 #include "measure.h"
 #include <omp.h>
@@ -19,7 +20,8 @@ void copy_on_host(float *to, const float *from, int64_t n)
     }
 }
 
-/* Chains that do not wait for each other. The result is used, so that it is computed. */
+/* Computes independent chains of fused multiply-adds. The result is used, so that the compiler
+ * keeps the loop. */
 static float chains(float factor)
 {
     lanes a[CHAINS], s = factor - (lanes){ 0 }, sum = { 0 };
@@ -31,17 +33,17 @@ static float chains(float factor)
     return sum[0];
 }
 
-double peak_of_host(void)
+double host_peak(void)
 {
     double best = 0;
     const double work = 2.0 * CHAINS * LINKS * (double)(sizeof(lanes) / sizeof(float));
     for (int i = 0; i < 5; i++) {
-        float kept = 0;
+        float used = 0;
         const double start = now();
-#pragma omp parallel reduction(+ : kept)
-        kept += chains(0.5f);
+#pragma omp parallel reduction(+ : used)
+        used += chains(0.5f);
         const double rate = work * omp_get_max_threads() / (now() - start);
-        if (kept > 0 && rate > best) best = rate;
+        if (used > 0 && rate > best) best = rate;
     }
     return best;
 }

@@ -1,12 +1,13 @@
-/* roofline.h - what this processor can do: a copy and fused multiply-adds, on as many threads as OpenMP has. */
-#ifndef PEAK_H
-#define PEAK_H
+/* roofline.h - the peak rates of this CPU, with all threads of OpenMP: memory bandwidth by a copy,
+ * arithmetic by fused multiply-adds. */
+#ifndef ROOFLINE_H
+#define ROOFLINE_H
 
 #include <stdint.h>
 
-/* The system's own copy. */
+/* Copies n floats with memcpy. */
 void copy_on_host(float *to, const float *from, int64_t n);
 
-/* The operations a second of fused multiply-adds in f32 alone, counting two each. */
-double peak_of_host(void);
+/* Returns the operations per second of f32 fused multiply-adds, each of which counts as two. */
+double host_peak(void);
 #endif

@@ -1,5 +1,7 @@
-"""vectors.py - the tests of duet-vectors for peers.py: the same data (vectors.c: shift and scale), and each formula written once, over
-the words of a peer (x.exp, x.norm, ...) or of NumPy in double."""
+"""vectors.py - the tests of duet-vectors for peers.py, with the same input data (vector_tests.c:
+shift and scale).
+
+Each formula is written once, with the functions of an object x: a peer, or NumPy in double."""
 
 import math
 
@@ -8,7 +10,7 @@ import numpy as np
 
 
 def f32(x):
-    """A number as an f32 sees it."""
+    """Rounds a number to f32."""
     return float(np.float32(x))
 
 
@@ -44,7 +46,7 @@ def sigmoid(x, a):
 
 
 def black_scholes(x, s, k, t):
-    """The prices of a call and of a put: interest 0.02, volatility 0.3."""
+    """Returns the prices of a call and a put. The interest rate is 0.02, the volatility 0.3."""
     deviation = f32(0.3) * x.sqrt(t)
     d1 = (x.log(s / k) + f32(0.065) * t) / deviation
     d2 = d1 - deviation
@@ -52,29 +54,40 @@ def black_scholes(x, s, k, t):
     return s * x.cdf(d1) - debt * x.cdf(d2), debt * x.cdf(-d2) - s * x.cdf(-d1)
 
 
-AROUND, OPTIONS, WIDE = [(0.6, 0.5)] * 3, [(110, 90), (110, 90), (1.1, 0.9)], [(0, 9)]  # shift and scale of each input
+AROUND, OPTIONS, WIDE = (
+    [(0.6, 0.5)] * 3,
+    [(110, 90), (110, 90), (1.1, 0.9)],
+    [(0, 9)],
+)  # shift and scale of each input
 
-# name: data, formula, the roundings that a result may gather (None: as many as elements, in a peer's own order)
+# name: data, formula, number of roundings that may accumulate in a result (None: the number of
+# elements)
 TESTS = {
-    "add": (AROUND, add, 1), "axpby": (AROUND, axpby, 2), "wiemann3": (AROUND, wiemann3, 8), "normalise": (AROUND[:1], normalise, None),
+    "add": (AROUND, add, 1),
+    "axpby": (AROUND, axpby, 2),
+    "wiemann3": (AROUND, wiemann3, 8),
+    "normalise": (AROUND[:1], normalise, None),
     **{f"ops{n}": (AROUND, program(n), n) for n in (2, 8, 16, 24, 28, 32, 40, 64)},
-    "sigmoid": (WIDE, sigmoid, 4), "black_scholes": (OPTIONS, black_scholes, 100),
-    "sum": (AROUND[:1], lambda x, a: x.sum(a), None), "norm": (AROUND[:1], lambda x, a: x.norm(a), None),
-    "argmax": (AROUND[:1], lambda x, a: x.argmax(a), 0), "softmax": (WIDE, lambda x, a: x.softmax(a), 30),
+    "sigmoid": (WIDE, sigmoid, 4),
+    "black_scholes": (OPTIONS, black_scholes, 100),
+    "sum": (AROUND[:1], lambda x, a: x.sum(a), None),
+    "norm": (AROUND[:1], lambda x, a: x.norm(a), None),
+    "argmax": (AROUND[:1], lambda x, a: x.argmax(a), 0),
+    "softmax": (WIDE, lambda x, a: x.softmax(a), 30),
 }
 ONE_NUMBER = ("sum", "norm", "argmax")
-WIDTH = 1000  # of a row of softmax
+WIDTH = 1000  # elements of a row of softmax
 
-_kept = {}  # vectors of one length: most tests have the same data
+_cache = {}  # vectors of one length, because most tests have the same data
 
 
 def vector(stream, count, shift, scale):
-    for key in [k for k in _kept if k[1] != count]:
-        del _kept[key]
+    for key in [k for k in _cache if k[1] != count]:
+        del _cache[key]
     key = stream, count, shift, scale
-    if key not in _kept:
-        _kept[key] = np.float32(scale) * common.noise(stream, count) + np.float32(shift)
-    return _kept[key]
+    if key not in _cache:
+        _cache[key] = np.float32(scale) * common.noise(stream, count) + np.float32(shift)
+    return _cache[key]
 
 
 def inputs(test, n, seed):
@@ -84,13 +97,14 @@ def inputs(test, n, seed):
 
 
 def bound(test, n):
-    """The relative error allowed; that of vectors.c, but for sums in an order that is not ours to say."""
+    """Returns the allowed relative error: that of vectors.c, except for sums, whose order peers
+    choose themselves."""
     terms = TESTS[test][2]
     return 2.0**-24 * (8 + 4 * math.sqrt(n if terms is None else terms)) if terms != 0 else 0.0
 
 
 class Double:
-    """The words of the formulas in NumPy, for the reference."""
+    """The functions of the formulas in NumPy, for the reference in double."""
 
     exp, log, sqrt, sum, norm, argmax = np.exp, np.log, np.sqrt, np.sum, np.linalg.norm, np.argmax
 
@@ -104,12 +118,12 @@ class Double:
 
 
 def want(test, arrays):
-    """Which elements (or rows) to look at, and the first result there in double."""
+    """Selects elements (or rows) and returns them with their first result in double."""
     rows = arrays[0].shape[0]
     pick = np.unique(np.linspace(0, rows - 1, min(rows, 32 if test == "softmax" else 20000)).astype(np.int64))
     if test in ONE_NUMBER:
-        whole = arrays[0] if test == "argmax" else arrays[0].astype(np.float64)
-        return slice(None), np.asarray(TESTS[test][1](Double, whole), np.float64).reshape(1)
+        values = arrays[0] if test == "argmax" else arrays[0].astype(np.float64)
+        return slice(None), np.asarray(TESTS[test][1](Double, values), np.float64).reshape(1)
     part = [a[pick].astype(np.float64) for a in arrays]
     if test == "softmax":
         return pick, common.softmax(part[0])
@@ -120,7 +134,7 @@ def want(test, arrays):
 
 
 def summary(test, y):
-    """Norm and probe, as duet-vectors reports them; of one number, that."""
+    """Returns norm and probe, as duet-vectors reports them; for one number, the number."""
     y = np.ascontiguousarray(y, np.float32 if test != "argmax" else None).ravel()
     if test in ONE_NUMBER:
         return float(y[0]), 0.0

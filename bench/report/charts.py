@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""charts.py - from the benchmarks' JSON. Of duet-bench one log-log chart a benchmark: time over size, CPU and GPU, peers as thinner
-lines. Of duet-vectors one a test, bandwidth over size, and one of time over the number of operators. Of duet-expressions one of the
-ratio to the best compiled loop over size. Of duet-place one a benchmark: auto, CPU and GPU;
-and one of all, rates over sizes. Of duet-calls the host's time of a call."""
+"""charts.py - draws charts from the JSON files of the benchmarks.
+
+    duet-bench        for each benchmark time against size on the CPU and the GPU, with peers as thin lines
+    duet-vectors      for each test bandwidth against size; time against the number of operators
+    duet-expressions  ratio to the fastest compiled loop against size
+    duet-place        for each benchmark auto, CPU and GPU; for all benchmarks rate against size
+    duet-calls        host time of a call"""
 
 import argparse
 import json
@@ -18,7 +21,7 @@ try:
 except ImportError as e:
     sys.exit(f"charts.py: {e}; the charts need matplotlib")
 
-# name: title, label of the x axis; in the order of the paper's figures 3 to 7
+# name: title, label of the x axis; in the order of figures 3 to 7 of the paper
 CHARTS = {
     "saxpy": ("saxpy: y = 3.3 x + y", "elements"),
     "sgemm": ("sgemm: C = A B", "rows and columns"),
@@ -27,16 +30,25 @@ CHARTS = {
     "cnn": ("convolutional network on 3x32x32, forward", "batch"),
 }
 BANDWIDTH = {
-    "add": "a = b + c", "axpby": "a = 0.12 b + 7.54 c", "wiemann3": "a = (b - (a + 3.75 c) + c - 0.24 b) / 27.51 + a - 0.25 b",
-    "normalise": "a = a / norm(a)", "sigmoid": "sigmoid", "black_scholes": "Black-Scholes, call and put", "sum": "sum", "norm": "norm",
-    "argmax": "argmax", "softmax": "softmax of rows of 1000",
+    "add": "a = b + c",
+    "axpby": "a = 0.12 b + 7.54 c",
+    "wiemann3": "a = (b - (a + 3.75 c) + c - 0.24 b) / 27.51 + a - 0.25 b",
+    "normalise": "a = a / norm(a)",
+    "sigmoid": "sigmoid",
+    "black_scholes": "Black-Scholes, call and put",
+    "sum": "sum",
+    "norm": "norm",
+    "argmax": "argmax",
+    "softmax": "softmax of rows of 1000",
 }
 COLOURS = {"cpu": "#1f5fa8", "gpu": "#d1661f"}
+INTERPRETER = ("Duet's interpreter", "Duet's machine")  # the second is its name in older files
 DASHES = ["--", "-.", ":", (0, (1, 3)), (0, (5, 1, 1, 1, 1, 1))]
 
 
 def lines(documents, bench):
-    """(machine, label, is it Duet) -> {size: us}. The last file that has a point wins."""
+    """Returns {(machine, label, is Duet): {size: us}}. If several files have a point, the last one
+    counts."""
     found = {}
     for d in documents:
         for r in d["results"]:
@@ -52,7 +64,7 @@ def lines(documents, bench):
 
 
 def hardware(documents):
-    """The machines' names, in a line."""
+    """Returns the names of the processors in one line."""
     parts = []
     for d in documents:
         if any(r.get("machine", "cpu") == "cpu" for r in d["results"]):
@@ -63,14 +75,22 @@ def hardware(documents):
 
 
 def style(axes, machine, label, ours, points, peers):
-    """One line; Duet's thick, a peer's thin and with dashes of its own."""
+    """Draws one line: thick for Duet, thin and dashed for a peer."""
     x = sorted(points)
     dashes = "-" if ours else peers.setdefault(label, DASHES[len(peers) % len(DASHES)])
-    axes.plot(x, [points[n] for n in x], linestyle=dashes, color=COLOURS[machine], label=f"{label}, {machine.upper()}",
-              linewidth=2.4 if ours else 0.9, marker="o" if ours else None, markersize=4)
+    axes.plot(
+        x,
+        [points[n] for n in x],
+        linestyle=dashes,
+        color=COLOURS[machine],
+        label=f"{label}, {machine.upper()}",
+        linewidth=2.4 if ours else 0.9,
+        marker="o" if ours else None,
+        markersize=4,
+    )
 
 
-def epilogue(figure, axes, documents, path, title, xlabel, ylabel, scale=("log", "log")):
+def finish(figure, axes, documents, path, title, xlabel, ylabel, scale=("log", "log")):
     axes.set(xscale=scale[0], yscale=scale[1], xlabel=xlabel, ylabel=ylabel)
     axes.set_title(title, fontsize=11)
     axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
@@ -89,17 +109,18 @@ def chart(documents, bench, path):
     for (machine, label, ours), points in found.items():
         style(axes, machine, label, ours, points, peers)
     title, unit = CHARTS[bench]
-    epilogue(figure, axes, documents, path, title, unit, "time of a call, microseconds")
+    finish(figure, axes, documents, path, title, unit, "time of a call, microseconds")
     return True
 
 
-PLACES = {"auto": ("left to auto", "#2a7a3b"), "cpu": ("forced to the CPU", COLOURS["cpu"]), "gpu": ("forced to the GPU", COLOURS["gpu"])}
-STARTS = {"host": "data start on the host", "device": "on the device", "half": "half and half"}
-MODES = {"once": "one call", "loop": "a call of a loop"}
+PLACES = {"auto": ("auto", "#2a7a3b"), "cpu": ("CPU", COLOURS["cpu"]), "gpu": ("GPU", COLOURS["gpu"])}
+STARTS = {"host": "data on the host", "device": "data on the GPU", "half": "half on each"}
+MODES = {"once": "one call", "loop": "call in a loop"}
 
 
 def place_points(documents, case):
-    """(mode, start, place) -> {size: us}. The last file that has a point wins."""
+    """Returns {(mode, start, place): {size: us}}. If several files have a point, the last one
+    counts."""
     found = {}
     for d in documents:
         for r in d["results"]:
@@ -112,19 +133,35 @@ def place_points(documents, case):
 
 
 def place_chart(documents, case, path):
-    """Three lines, auto between the CPU and the GPU; a panel for each start, once and in a loop."""
+    """Draws lines for auto, CPU and GPU, in a panel for each start and mode."""
     found = place_points(documents, case)
     if not found:
         return False
     title, unit = CHARTS[case]
     starts = [s for s in STARTS if any(k[1] == s for k in found)]
-    figure, panels = plt.subplots(2, len(starts), figsize=(1 + 3.4 * len(starts), 6.4), layout="constrained", sharex=True, sharey="row", squeeze=False)
+    figure, panels = plt.subplots(
+        2,
+        len(starts),
+        figsize=(1 + 3.4 * len(starts), 6.4),
+        layout="constrained",
+        sharex=True,
+        sharey="row",
+        squeeze=False,
+    )
     for row, (mode, what) in enumerate(MODES.items()):
         for axes, start in zip(panels[row], starts):
             for place, (label, colour) in PLACES.items():
                 points = found.get((mode, start, place), {})
-                axes.plot(sorted(points), [points[n] for n in sorted(points)], label=label, color=colour, marker="o", markersize=3,
-                          linewidth=2.4 if place == "auto" else 1.2, zorder=1 if place == "auto" else 2)
+                axes.plot(
+                    sorted(points),
+                    [points[n] for n in sorted(points)],
+                    label=label,
+                    color=colour,
+                    marker="o",
+                    markersize=3,
+                    linewidth=2.4 if place == "auto" else 1.2,
+                    zorder=1 if place == "auto" else 2,
+                )
             axes.set(xscale="log", yscale="log", title=f"{STARTS[start]}: {what}")
             axes.title.set_size(9)
             axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
@@ -139,23 +176,39 @@ def place_chart(documents, case, path):
 
 
 def rate_of(documents, case):
-    """{size: units of work}, and the unit of their rate, of duet-place."""
-    rows = [r for d in documents for r in d["results"] if r.get("bench") == "place" and r["case"] == case and r.get("work")]
+    """Returns {size: work} and the unit of the rate, from results of duet-place."""
+    rows = [
+        r
+        for d in documents
+        for r in d["results"]
+        if r.get("bench") == "place" and r["case"] == case and r.get("work")
+    ]
     return {r["size"]: r["work"] for r in rows}, rows[0]["unit"] if rows else ""
 
 
 def placement_chart(documents, path):
-    """The paper's figures: a panel a benchmark, the rate over the size, three lines; loops over data that start on the host."""
+    """Draws the figures of the paper: a panel for each benchmark, rate against size, for loops over
+    data that start on the host."""
     cases = [c for c in CHARTS if rate_of(documents, c)[0]]
     if not cases:
         return False
-    figure, panels = plt.subplots(1, len(cases), figsize=(3.1 * len(cases), 3.4), layout="constrained", squeeze=False)
+    figure, panels = plt.subplots(
+        1, len(cases), figsize=(3.1 * len(cases), 3.4), layout="constrained", squeeze=False
+    )
     for axes, case in zip(panels[0], cases):
         found, (work, unit) = place_points(documents, case), rate_of(documents, case)
         for place, (label, colour) in PLACES.items():
             points = {n: work[n] / us / 1e3 for n, us in found.get(("loop", "host", place), {}).items()}
-            axes.plot(sorted(points), [points[n] for n in sorted(points)], label=label, color=colour, marker="o", markersize=3,
-                      linewidth=3.2 if place == "auto" else 1.2, alpha=0.6 if place == "auto" else 1)
+            axes.plot(
+                sorted(points),
+                [points[n] for n in sorted(points)],
+                label=label,
+                color=colour,
+                marker="o",
+                markersize=3,
+                linewidth=3.2 if place == "auto" else 1.2,
+                alpha=0.6 if place == "auto" else 1,
+            )
         axes.set(xscale="log", yscale="log", xlabel=CHARTS[case][1], ylabel=unit)
         axes.set_title(CHARTS[case][0].split(":")[0].split(" on ")[0], fontsize=8.5)
         axes.grid(True, which="major", linewidth=0.4, alpha=0.6)
@@ -167,8 +220,17 @@ def placement_chart(documents, path):
 
 
 def overhead_chart(documents, path):
-    """Of duet-calls, what the host spends on a call: on the GPU where there is one, each of Duet's beside its bare calls."""
-    rows = [r for d in documents for r in d["results"] if r.get("bench") == "calls" and r.get("ns") and "batch 1, " not in r["what"] and "above" not in r["what"]]
+    """Draws the host's time of a call, from results of duet-calls: those of the GPU if there are
+    any, else of the CPU."""
+    rows = [
+        r
+        for d in documents
+        for r in d["results"]
+        if r.get("bench") == "calls"
+        and r.get("ns")
+        and "batch 1, " not in r["what"]
+        and "above" not in r["what"]
+    ]
     machine = "gpu" if any(r["machine"] == "gpu" for r in rows) else "cpu"
     found = {r["what"]: r["ns"] for r in rows if r["machine"] == machine}
     if not found:
@@ -178,7 +240,7 @@ def overhead_chart(documents, path):
     colours = ["#999999" if "bare" in n or "loop" in n else COLOURS[machine] for n in names]
     axes.barh(range(len(names)), [found[n] for n in names], color=colours, height=0.7)
     axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_title(f"the host's time of a call on the {machine.upper()}; grey: bare", fontsize=10)
+    axes.set_title(f"host time of a call, {machine.upper()}; grey: without Duet", fontsize=10)
     axes.set(xlabel="nanoseconds")
     axes.grid(True, axis="x", linewidth=0.4, alpha=0.6)
     figure.text(0.005, -0.005, hardware(documents), ha="left", va="top", fontsize=5.5, color="#555555")
@@ -188,8 +250,9 @@ def overhead_chart(documents, path):
 
 
 def median_lines(documents, bench):
-    """As lines, of all runs, with what duet-vectors measures beside Duet: medians, in microseconds; and the bytes that must
-    move. The copy's time is that of as many bytes."""
+    """Does what lines() does for the results of duet-vectors, with medians over all files. Also
+    returns the bytes that have to be moved. The time of the copy is scaled to the same number of
+    bytes."""
     found, moved = {}, {}
     for d in documents:
         for r in d["results"]:
@@ -199,18 +262,23 @@ def median_lines(documents, bench):
             moved[at] = r["rate"] * r["us"] * 1e3
             found.setdefault((r["machine"], "Duet", True), {}).setdefault(r["size"], []).append(r["us"])
             copied = 8 * r["size"] * (1000 if bench == "softmax" else 1)
-            for label, us in ("copy", r["copy_us"] * moved[at] / copied), ("kernel by hand", r.get("hand_us")):
+            for label, us in ("copy", r["copy_us"] * moved[at] / copied), (
+                "handwritten kernel",
+                r.get("hand_us"),
+            ):
                 if us:
                     found.setdefault((r["machine"], label, False), {}).setdefault(r["size"], []).append(us)
         for r in d.get("peers", []):
             if r["bench"] == bench and r.get("us"):
-                found.setdefault((r["machine"], r["peer"], False), {}).setdefault(r["size"], []).append(r["us"])
+                found.setdefault((r["machine"], r["peer"], False), {}).setdefault(r["size"], []).append(
+                    r["us"]
+                )
     medians = {k: {n: statistics.median(us) for n, us in v.items()} for k, v in found.items()}
     return dict(sorted(medians.items(), key=lambda k: (not k[0][2], k[0][0], k[0][1]))), moved
 
 
 def bandwidth_chart(documents, bench, path):
-    """Bytes that must move over the time."""
+    """Draws the bandwidth: bytes that have to be moved, divided by the time."""
     found, moved = median_lines(documents, bench)
     if not found:
         return False
@@ -219,16 +287,21 @@ def bandwidth_chart(documents, bench, path):
     for (machine, label, ours), points in found.items():
         rate = {n: moved[machine, n] / us / 1e3 for n, us in points.items() if (machine, n) in moved}
         style(axes, machine, label, ours, rate, peers)
-    epilogue(figure, axes, documents, path, BANDWIDTH[bench], "rows" if bench == "softmax" else "elements", "GB/s, of the bytes that must move")
+    finish(
+        figure, axes, documents, path, BANDWIDTH[bench], "rows" if bench == "softmax" else "elements", "GB/s"
+    )
     return True
 
 
 def operators_chart(documents, path):
-    """Time over the number of operators, at the greatest size that all lengths have."""
+    """Draws time against the number of operators, at the largest size for which all lengths were
+    measured."""
     lengths, by_length = (2, 8, 16, 24, 28, 32, 40, 64), {}
     for n in lengths:
         by_length[n] = median_lines(documents, f"ops{n}")[0]
-    sizes = [set.intersection(*[set(points) for points in found.values()]) for found in by_length.values() if found]
+    sizes = [
+        set.intersection(*[set(points) for points in found.values()]) for found in by_length.values() if found
+    ]
     if not sizes or not set.intersection(*sizes):
         return False
     size = max(set.intersection(*sizes))
@@ -240,13 +313,22 @@ def operators_chart(documents, path):
                 found.setdefault(k, {})[n] = points[size]
     for (machine, label, ours), points in found.items():
         style(axes, machine, label, ours, points, peers)
-    epilogue(figure, axes, documents, path, f"programs of operators over 3 inputs of {size:.3g} elements", "operators", "time of a call, microseconds",
-           ("linear", "log"))
+    finish(
+        figure,
+        axes,
+        documents,
+        path,
+        f"programs of operators over 3 inputs of {size:.3g} elements",
+        "operators",
+        "time of a call, microseconds",
+        ("linear", "log"),
+    )
     return True
 
 
 def expressions_chart(documents, path):
-    """Geometric means of the ratios to the best compiled loop; into the destination's own memory."""
+    """Draws geometric means of the ratios to the fastest compiled loop, for results that overwrite
+    no input."""
     found = {}
     for d in documents:
         for r in d["results"]:
@@ -256,16 +338,32 @@ def expressions_chart(documents, path):
         return False
     figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
     for k, (label, points) in enumerate(found.items()):
-        sizes, ours = sorted(points), label.startswith("Duet's")
-        axes.plot(sizes, [points[n] for n in sizes], linestyle="-" if label == "Duet's machine" else DASHES[k % len(DASHES)],
-                  color=COLOURS["cpu"] if ours else "#777777", linewidth=2.4 if label == "Duet's machine" else 1.0, label=label)
-    epilogue(figure, axes, documents, path, "random expressions on one thread", "elements", "time over the best compiled loop's, geometric mean")
+        sizes, ours = sorted(points), label.startswith("Duet")
+        axes.plot(
+            sizes,
+            [points[n] for n in sizes],
+            linestyle="-" if label in INTERPRETER else DASHES[k % len(DASHES)],
+            color=COLOURS["cpu"] if ours else "#777777",
+            linewidth=2.4 if label in INTERPRETER else 1.0,
+            label=label,
+        )
+    finish(
+        figure,
+        axes,
+        documents,
+        path,
+        "random expressions on one thread",
+        "elements",
+        "time / time of the fastest compiled loop, geometric mean",
+    )
     return True
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("json", nargs="+", help="files of --json, of one machine or several, of one run or several")
+    p.add_argument(
+        "json", nargs="+", help="JSON files of the benchmarks; several machines and runs are allowed"
+    )
     p.add_argument("-o", "--out", default=".", help="folder for the charts")
     p.add_argument("--format", choices=("svg", "png"), default="svg")
     args = p.parse_args()
@@ -282,8 +380,14 @@ def main():
             drawn += 1
     others = [(name, lambda p, name=name: bandwidth_chart(documents, name, p)) for name in BANDWIDTH]
     others += [(f"place-{case}", lambda p, case=case: place_chart(documents, case, p)) for case in CHARTS]
-    others += [("placement", lambda p: placement_chart(documents, p)), ("overhead", lambda p: overhead_chart(documents, p))]
-    others += [("operators", lambda p: operators_chart(documents, p)), ("expressions", lambda p: expressions_chart(documents, p))]
+    others += [
+        ("placement", lambda p: placement_chart(documents, p)),
+        ("overhead", lambda p: overhead_chart(documents, p)),
+    ]
+    others += [
+        ("operators", lambda p: operators_chart(documents, p)),
+        ("expressions", lambda p: expressions_chart(documents, p)),
+    ]
     for name, draw in others:
         path = os.path.join(args.out, f"{name}.{args.format}")
         if draw(path):

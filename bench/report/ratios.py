@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""ratios.py - from the JSON of several runs of duet-vectors with its peers: the median of the runs' ratios, Duet's time over a peer's."""
+"""ratios.py - prints the ratio of Duet's time to that of each peer, as the median over several runs
+of duet-vectors."""
 
 import argparse
 import json
@@ -12,7 +13,8 @@ def key(r):
 
 
 def collect(paths):
-    """(test, size, machine) -> what each run found: Duet's results, and by peer its ratio and its first call."""
+    """Returns two dictionaries by (test, size, machine): Duet's results of each run, and those of
+    each peer."""
     duet, peers = {}, {}
     for path in paths:
         with open(path) as f:
@@ -37,7 +39,8 @@ def cell(x, form):
 
 def line(k, results, by_peer):
     share = median(results, "share")
-    text = f"{k[0]:13} {k[1]:>10} {k[2]:4} {median(results, 'us'):12.2f} {cell(share and 100 * share, '.1f'):>7} {cell(median(results, 'first_us'), '.0f'):>9}"
+    text = f"{k[0]:13} {k[1]:>10} {k[2]:4} {median(results, 'us'):12.2f} "
+    text += f"{cell(share and 100 * share, '.1f'):>7} {cell(median(results, 'first_us'), '.0f'):>9}"
     for peer, found in sorted(by_peer.items()):
         text += f"  {peer}: {median(found, 'ratio'):.3f} (first {cell(median(found, 'first_us'), '.0f')} us)"
     return text
@@ -46,16 +49,21 @@ def line(k, results, by_peer):
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("json", nargs="+")
-    p.add_argument("--limit", type=float, default=1.02, help="the greatest ratio that is as it should be")
+    p.add_argument("--limit", type=float, default=1.02, help="ratios above this are listed at the end")
     args = p.parse_args()
     duet, peers = collect(args.json)
     if not duet:
         sys.exit("ratios.py: no results")
-    print(f"{'test':13} {'size':>10} {'on':4} {'us':>12} {'% copy':>7} {'first us':>9}  Duet's time over a peer's, medians of {len(args.json)} run(s)")
+    print(
+        f"{'test':13} {'size':>10} {'on':4} {'us':>12} {'% copy':>7} {'first us':>9}  "
+        f"time of Duet / time of a peer, medians of {len(args.json)} run(s)"
+    )
     above = []
     for k in duet:
         print(line(k, duet[k], peers.get(k, {})))
-        above += [(*k, peer) for peer, found in peers.get(k, {}).items() if median(found, "ratio") > args.limit]
+        above += [
+            (*k, peer) for peer, found in peers.get(k, {}).items() if median(found, "ratio") > args.limit
+        ]
     for case in above:
         print(f"above {args.limit}:", *case)
 

@@ -1,5 +1,7 @@
-/* expressions.c - duet-expressions: random element-wise expressions, Duet's machine against compiled loops, Eigen and Duet node by node,
- * on one thread of the CPU. expressions.py makes the expressions, compiles the loops and runs this. */
+/* expressions.c - duet-expressions: times random element-wise expressions on one CPU thread. Duet's
+ * interpreter is compared with compiled loops, with Eigen, and with Duet computing each operator in
+ * a pass of its own. expressions.py creates the expressions, compiles the loops and runs this
+ * program. */
 #include "black_scholes.h"
 #include "data.h"
 #include "json.h"
@@ -12,18 +14,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEPS  28 /* of an expression, at most */
+#define STEPS  28 /* most steps of an expression */
 #define INPUTS 5
 #define CASES  512
 #define LOOPS  4
 
-static const char usage[] =
-    "duet-expressions FILE LIBRARY ... [--quick] [--seed N] [--json FILE]: run by expressions.py\n";
+static const char usage[] = "duet-expressions FILE LIBRARY ... [--quick] [--seed N] [--json FILE]\n"
+                            "  expressions.py creates the files and runs this program\n";
 
 /* ---- expressions: one row an operator ---- */
 
-/* name, in Duet, in double, and the error of the result, of the operands' errors e and f and the result r.
- * A product that a loop adds to without rounding it is off by less, not by more. */
+/* Columns: name; Duet's formula; the formula in double; the error of the result r, from the errors
+ * e and f of the operands. A loop may add to a product without rounding it. This makes the error
+ * smaller, so the bound still holds. */
 #define OPERATORS(ROW)                                                                                       \
     ROW(add, duet_add(x, y), a + b, e + f)                                                                   \
     ROW(sub, duet_sub(x, y), a - b, e + f)                                                                   \
@@ -45,7 +48,7 @@ static const char *const names[] = {
 #undef ROW
 };
 
-/* x0: input 0; t0: the result of step 0; else a number. */
+/* kind 'x': input number `index`; 't': the result of step `index`; 0: a number. */
 typedef struct operand {
     char kind;
     int index;
@@ -53,7 +56,7 @@ typedef struct operand {
 } operand;
 
 typedef struct expression {
-    bool in_place; /* the result goes to where input 0 is */
+    bool in_place; /* the result overwrites input 0 */
     int inputs, steps;
     struct {
         int op;
@@ -98,18 +101,21 @@ static bool parse_file(const char *path)
 {
     char line[4096];
     FILE *in = fopen(path, "r");
-    if (!in) return perror(path), false;
+    if (!in) {
+        perror(path);
+        return false;
+    }
     bool ok = true;
     while (ok && count < CASES && fgets(line, sizeof line, in)) ok = parse_line(&expressions[count++], line);
     fclose(in);
-    if (!ok) fprintf(stderr, "duet-expressions: %s:%d is no expression\n", path, count);
+    if (!ok) fprintf(stderr, "duet-expressions: %s:%d: this is not an expression\n", path, count);
     return ok && count;
 }
 
-/* ---- data: input 0 is written by some, and made again ---- */
+/* ---- input data. Some expressions overwrite input 0, which is then filled again ---- */
 
 static float *input[INPUTS], *result;
-static int64_t room;
+static int64_t capacity;
 static uint32_t seed = 1;
 
 static float value(int k, int64_t i)
@@ -124,11 +130,13 @@ static void fill_input(int k, int64_t n)
 
 static bool make_data(int64_t n)
 {
-    room = n;
+    capacity = n;
     for (int k = 0; k <= INPUTS; k++) {
         void *p;
-        if (posix_memalign(&p, 4096, (size_t)n * sizeof(float) + 64))
-            return fputs("no memory for so many elements\n", stderr), false;
+        if (posix_memalign(&p, 4096, (size_t)n * sizeof(float) + 64)) {
+            fputs("duet-expressions: out of memory\n", stderr);
+            return false;
+        }
         *(k < INPUTS ? &input[k] : &result) = p;
     }
     for (int k = 0; k < INPUTS; k++) fill_input(k, n);
@@ -136,7 +144,7 @@ static bool make_data(int64_t n)
     return true;
 }
 
-/* Input 0 as it was, since some expressions write it; and nothing but NaN where the result goes. */
+/* Restores input 0, which some expressions overwrite, and fills the result with NaN. */
 static void make_fresh(int64_t n)
 {
     fill_input(0, n);
@@ -145,7 +153,8 @@ static void make_fresh(int64_t n)
 
 static float *destination(const expression *e) { return e->in_place ? input[0] : result; }
 
-/* ---- the reference, in double, with the error that f32 arithmetic in any contraction may have ---- */
+/* ---- the reference in double, with the error that f32 arithmetic may have, however the compiler
+ *      contracts it ---- */
 
 typedef struct exact {
     double value, error;
@@ -182,24 +191,27 @@ static exact reference(const expression *e, int64_t i)
     return t[e->steps - 1];
 }
 
-/* Of many elements some 8192, the first and the last hundred among them. Eigen's square root is Newton's, not rounded exactly. */
-static bool is_right(const expression *e, int64_t n, const char *who)
+/* Checks about 8192 elements, among them the first and the last hundred. Eigen computes square
+ * roots by Newton's method, which is not correctly rounded, so it may have twice the error. */
+static bool is_correct(const expression *e, int64_t n, const char *who)
 {
     const float *d = destination(e);
     const double slack = strcmp(who, "Eigen") ? 1 : 2;
     int64_t stride = n / 8192 | 1;
-    for (int64_t i = 0; i < n; i += i < 100 || i >= n - 100 ? 1 : stride < n - 100 - i ? stride : 1) {
+    for (int64_t i = 0, step = 1; i < n; i += step) {
+        const bool near_end = i < 100 || i + stride >= n - 100;
+        step = near_end ? 1 : stride;
         exact want = reference(e, i);
         if (fabs(d[i] - want.value) <= slack * want.error) continue;
         fprintf(stderr,
-                "duet-expressions: %s, expression %d: element %lld of %lld is %.9g, not %.9g +- %.2g\n", who,
-                (int)(e - expressions), (long long)i, (long long)n, d[i], want.value, want.error);
+                "duet-expressions: %s, expression %d: element %lld of %lld is %.9g instead of %.9g +- %.2g\n",
+                who, (int)(e - expressions), (long long)i, (long long)n, d[i], want.value, want.error);
         return false;
     }
     return true;
 }
 
-/* ---- Duet, here and in the twin ---- */
+/* ---- Duet, in this process and in the second one ---- */
 
 static duet_expr operand_expr(const operand *o, duet_matrix *const m[], const duet_expr t[])
 {
@@ -224,56 +236,60 @@ static duet_expr build(const expression *e, duet_matrix *const m[])
     return t[e->steps - 1];
 }
 
-/* The expression at hand: its matrices over the data, and its formula, held. */
+/* The current expression: its matrices, which wrap the input data, and its persistent formula. */
 static struct {
     int what;
     int64_t size;
     duet_matrix *in[INPUTS], *out;
     duet_expr formula;
-} hand = { .what = -1 };
+} current = { .what = -1 };
 
-static void put_down(void)
+static void release_current(void)
 {
-    if (hand.what < 0) return;
-    duet_drop(hand.formula);
-    for (int k = 0; k < INPUTS; k++) duet_free(&hand.in[k]);
-    duet_free(&hand.out);
-    hand.what = -1;
+    if (current.what < 0) return;
+    duet_drop(current.formula);
+    for (int k = 0; k < INPUTS; k++) duet_free(&current.in[k]);
+    duet_free(&current.out);
+    current.what = -1;
 }
 
-static bool take_up(int what, int64_t size)
+static bool make_current(int what, int64_t size)
 {
-    if (hand.what == what && hand.size == size) return true;
-    put_down();
+    if (current.what == what && current.size == size) return true;
+    release_current();
     const expression *e = &expressions[what];
-    for (int k = 0; k < INPUTS; k++) hand.in[k] = duet_wrap(input[k], DUET_F32, size);
-    hand.out = duet_wrap(destination(e), DUET_F32, size);
+    for (int k = 0; k < INPUTS; k++) current.in[k] = duet_wrap(input[k], DUET_F32, size);
+    current.out = duet_wrap(destination(e), DUET_F32, size);
     duet_matrix *in[INPUTS];
-    memcpy(in, hand.in, sizeof in);
-    if (e->in_place) in[0] = hand.out;
-    hand.formula = duet_hold(build(e, in));
-    hand.what = what, hand.size = size;
-    return duet_expr_status(hand.formula) == DUET_OK;
+    memcpy(in, current.in, sizeof in);
+    if (e->in_place) in[0] = current.out;
+    current.formula = duet_hold(build(e, in));
+    current.what = what;
+    current.size = size;
+    return duet_expr_status(current.formula) == DUET_OK;
 }
 
-/* Seconds of so many calls. variant 1: from fresh data, and right? */
+/* Runs j.calls calls and returns the seconds. With variant 1 it restores the input data before and
+ * checks the result. */
 static double duet_work(job j)
 {
     const expression *e = &expressions[j.what];
-    if (!take_up((int)j.what, j.size)) return NAN;
+    if (!make_current((int)j.what, j.size)) return NAN;
     if (j.variant) make_fresh(j.size);
     duet_status s = DUET_OK;
     const double start = now();
     DUET_ON(DUET_CPU)
-    for (int64_t i = 0; i < j.calls && s == DUET_OK; i++) s = duet_set(hand.out, hand.formula);
+    for (int64_t i = 0; i < j.calls && s == DUET_OK; i++) s = duet_set(current.out, current.formula);
     const double took = now() - start;
-    if (s != DUET_OK)
-        return fprintf(stderr, "duet-expressions: expression %d: %s\n", (int)j.what, duet_error()), NAN;
-    if (j.variant && (!duet_read(hand.out) || !is_right(e, j.size, "Duet"))) return NAN;
+    if (s != DUET_OK) {
+        fprintf(stderr, "duet-expressions: expression %d: %s\n", (int)j.what, duet_error());
+        return NAN;
+    }
+    if (j.variant && (!duet_read(current.out) || !is_correct(e, j.size, "Duet"))) return NAN;
     return took;
 }
 
-/* ---- the compiled ones ---- */
+/* ---- the compiled loops ---- */
 
 typedef void loop(long n, float *d, const float *, const float *, const float *, const float *,
                   const float *);
@@ -292,17 +308,17 @@ static double loop_work(const library *l, job j)
     for (int64_t i = 0; i < j.calls; i++)
         f(j.size, destination(e), input[0], input[1], input[2], input[3], input[4]);
     const double took = now() - start;
-    return j.variant && !is_right(e, j.size, l->name) ? NAN : took;
+    return j.variant && !is_correct(e, j.size, l->name) ? NAN : took;
 }
 
 /* ---- contenders ---- */
 
 enum { MACHINE, NODES, FIRST_LOOP };
-static twin nodes;
+static second_process nodes;
 static library libraries[LOOPS];
 static int loops;
 static void *vector_library;
-static job at; /* what is being measured */
+static job at; /* the job that the contenders run */
 
 static double machine_block(void *state, int64_t calls)
 {
@@ -310,41 +326,49 @@ static double machine_block(void *state, int64_t calls)
 }
 static double nodes_block(void *state, int64_t calls)
 {
-    return twin_ask(&nodes, (job){ at.what, at.size, at.variant, calls });
+    return second_process_call(&nodes, (job){ at.what, at.size, at.variant, calls });
 }
 static double loop_block(void *state, int64_t calls)
 {
     return loop_work(state, (job){ at.what, at.size, at.variant, calls });
 }
 
-static contender contenders[FIRST_LOOP + LOOPS] = { { "Duet's machine", machine_block },
-                                                    { "Duet node by node", nodes_block } };
+static contender contenders[FIRST_LOOP + LOOPS] = { { "Duet's interpreter", machine_block },
+                                                    { "Duet, one pass per operator", nodes_block } };
 
-/* What a library of loops is called: loops-256.so is "gcc, 256 bit". */
+/* Returns the printed name of a library of loops: "gcc, 256 bit" for loops-256.so. */
 static const char *loops_name(const char *path)
 {
-    return strstr(path, "256")     ? "gcc, 256 bit"
-           : strstr(path, "512")   ? "gcc, 512 bit"
-           : strstr(path, "eigen") ? "Eigen"
-                                   : path;
+    if (strstr(path, "256")) return "gcc, 256 bit";
+    if (strstr(path, "512")) return "gcc, 512 bit";
+    return strstr(path, "eigen") ? "Eigen" : path;
 }
 
 static bool open_library(const char *path)
 {
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) return fprintf(stderr, "duet-expressions: %s\n", dlerror()), false;
-    if (strstr(path, "vector.so")) return vector_library = lib, true;
+    if (!lib) {
+        fprintf(stderr, "duet-expressions: %s\n", dlerror());
+        return false;
+    }
+    if (strstr(path, "vector.so")) {
+        vector_library = lib;
+        return true;
+    }
     void *const *table = dlsym(lib, "loops");
     const int *have = dlsym(lib, "loop_count");
-    if (!table || !have || *have != count || loops == LOOPS)
-        return fprintf(stderr, "duet-expressions: %s does not fit\n", path), false;
+    if (!table || !have || *have != count || loops == LOOPS) {
+        fprintf(stderr, "duet-expressions: %s does not belong to these expressions\n", path);
+        return false;
+    }
     libraries[loops] = (library){ loops_name(path), table };
     contenders[FIRST_LOOP + loops] = (contender){ libraries[loops].name, loop_block, &libraries[loops] };
-    return loops++, true;
+    loops++;
+    return true;
 }
 
-/* Each contender on fresh data, looked at. */
-static bool all_right(int what, int64_t size)
+/* Runs each contender once on restored data and checks the result. */
+static bool all_correct(int what, int64_t size)
 {
     bool ok = true;
     at = (job){ what, size, 1, 1 };
@@ -353,13 +377,13 @@ static bool all_right(int what, int64_t size)
     return ok;
 }
 
-/* ---- one size: the ratios to the best compiled loop, of all expressions of a kind ---- */
+/* ---- one size: the ratios to the fastest compiled loop, for all expressions of a kind ---- */
 
 typedef struct table {
     int64_t size;
     bool in_place;
     int count;
-    double ratio[FIRST_LOOP + LOOPS + 1][CASES]; /* the last row: the engine of the machine */
+    double ratio[FIRST_LOOP + LOOPS + 1][CASES]; /* the last row: Duet without the overhead of a call */
     double us[CASES], call_us[CASES];
 } table;
 
@@ -371,7 +395,7 @@ static double best_loop(void)
     return best;
 }
 
-/* The machine's time on one element: what a call costs beside the work. */
+/* Returns the time on one element: the overhead of a call. */
 static double call_cost(int what, effort how)
 {
     at = (job){ what, 1, 0, 1 };
@@ -382,13 +406,14 @@ static bool time_expression(table *t, int what, effort how)
 {
     const int last = FIRST_LOOP + loops, k = t->count++;
     t->call_us[k] = call_cost(what, how);
-    if (!all_right(what, t->size)) return false;
+    if (!all_correct(what, t->size)) return false;
     at = (job){ what, t->size, 0, 1 };
     if (!measure(contenders, last, how)) return false;
     for (int i = 0; i < last; i++) t->ratio[i][k] = median_us(&contenders[i]) / best_loop();
     t->us[k] = median_us(&contenders[MACHINE]);
-    t->ratio[last][k] =
-        t->us[k] > t->call_us[k] ? (t->us[k] - t->call_us[k]) / best_loop() : NAN; /* lost in the noise */
+    t->ratio[last][k] = t->us[k] > t->call_us[k]
+                            ? (t->us[k] - t->call_us[k]) / best_loop()
+                            : NAN; /* NAN: the difference is below the measurement error */
     return true;
 }
 
@@ -397,9 +422,9 @@ static void report_table(json *j, const table *t)
     char text[24];
     const int rows = FIRST_LOOP + loops + 1;
     for (int i = 0; i < rows; i++) {
-        const char *name = i < rows - 1 ? contenders[i].name : "Duet's machine, less a call on 1";
-        printf("%8s %-9s %-34s %8.3f %8.3f\n", short_count(text, t->size),
-               t->in_place ? "an input" : "its own", name, geomean(t->ratio[i], t->count),
+        const char *name = i < rows - 1 ? contenders[i].name : "Duet's interpreter, without overhead";
+        printf("%8s %-9s %-36s %8.3f %8.3f\n", short_count(text, t->size),
+               t->in_place ? "an input" : "separate", name, geomean(t->ratio[i], t->count),
                greatest(t->ratio[i], t->count));
         json_begin(j, NULL, '{');
         json_text(j, "bench", "expressions");
@@ -428,7 +453,8 @@ static bool run_size(json *j, int64_t size, bool in_place, effort how)
 
 /* ---- sigmoid and Black-Scholes, against loops with -Ofast ---- */
 
-/* Prices and strikes of 50 to 200, times of 0.5 to 2. Sigmoid: -40 to 40, more or less. */
+/* Fills an input with scaled data: prices and strikes of 50 to 200, times of 0.5 to 2; for sigmoid
+ * about -40 to 40. */
 static void fill_scaled(int k, int64_t n, float scale, float shift)
 {
     for (int64_t i = 0; i < n; i++) input[k][i] = scale * (value(k, i) + shift);
@@ -440,7 +466,7 @@ typedef struct function {
     float scale[3], shift[3];
     duet_expr (*formula)(duet_matrix *const in[]);
     double (*exact)(const double *x);
-    double bound; /* of the absolute error, as a share of the greatest value */
+    double bound; /* of the absolute error, relative to the largest value */
 } function;
 
 static duet_expr sigmoid_formula(duet_matrix *const in[]) { return duet_sigmoid(in[0]); }
@@ -481,14 +507,15 @@ static double fast_loop_block(void *state, int64_t calls)
     return now() - start;
 }
 
-/* The greatest error, as a share of the greatest value. */
+/* Returns the largest error, relative to the largest value. */
 static double function_error(const trial *t)
 {
     double error = 0, most = 0, x[3];
     for (int64_t i = 0; i < t->n; i += t->n / 65536 | 1) {
         for (int k = 0; k < t->f->inputs; k++) x[k] = input[k][i];
         double want = t->f->exact(x), off = fabs(result[i] - want);
-        most = fmax(most, fabs(want)), error = off <= error ? error : off;
+        most = fmax(most, fabs(want));
+        error = off <= error ? error : off;
     }
     return error / most;
 }
@@ -500,12 +527,16 @@ static bool time_function(json *j, trial *t, effort how)
     double error[2];
     for (int i = 0; i < 2; i++) {
         memset(result, 0xFF, (size_t)t->n * sizeof(float));
-        if (!isfinite(c[i].block(t, 1)))
-            return fprintf(stderr, "duet-expressions: %s: %s\n", t->f->name, duet_error()), false;
+        if (!isfinite(c[i].block(t, 1))) {
+            fprintf(stderr, "duet-expressions: %s: %s\n", t->f->name, duet_error());
+            return false;
+        }
         error[i] = function_error(t);
     }
-    if (!(error[0] <= t->f->bound))
-        return fprintf(stderr, "duet-expressions: %s is wrong by %.2g\n", t->f->name, error[0]), false;
+    if (!(error[0] <= t->f->bound)) {
+        fprintf(stderr, "duet-expressions: %s: the relative error is %.2g\n", t->f->name, error[0]);
+        return false;
+    }
     if (!measure(c, 2, how)) return false;
     double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
     printf("%8s %-14s %12.3f us, gcc -Ofast %12.3f us, ratio %.3f; errors %.1e, %.1e\n",
@@ -514,8 +545,11 @@ static bool time_function(json *j, trial *t, effort how)
     json_text(j, "bench", t->f->name);
     json_integer(j, "size", t->n);
     json_text(j, "peer", "gcc -Ofast");
-    json_number(j, "us", us[0]), json_number(j, "peer_us", us[1]), json_number(j, "ratio", ratio);
-    json_number(j, "error", error[0]), json_number(j, "peer_error", error[1]);
+    json_number(j, "us", us[0]);
+    json_number(j, "peer_us", us[1]);
+    json_number(j, "ratio", ratio);
+    json_number(j, "error", error[0]);
+    json_number(j, "peer_error", error[1]);
     json_end(j, '}');
     return true;
 }
@@ -525,8 +559,10 @@ static bool run_function(json *j, const function *f, int64_t n, effort how)
     trial t = {
         .f = f, .n = n, .loop = dlsym(vector_library, f->name), .out = duet_wrap(result, DUET_F32, n)
     };
-    for (int k = 0; k < f->inputs; k++)
-        fill_scaled(k, n, f->scale[k], f->shift[k]), t.in[k] = duet_wrap(input[k], DUET_F32, n);
+    for (int k = 0; k < f->inputs; k++) {
+        fill_scaled(k, n, f->scale[k], f->shift[k]);
+        t.in[k] = duet_wrap(input[k], DUET_F32, n);
+    }
     t.formula = duet_hold(f->formula(t.in));
     bool ok = t.loop && time_function(j, &t, how);
     duet_drop(t.formula);
@@ -538,10 +574,10 @@ static bool run_function(json *j, const function *f, int64_t n, effort how)
 static bool run_functions(json *j, const int64_t *sizes, effort how)
 {
     bool ok = true;
-    put_down(); /* its matrices stand over the same data */
+    release_current(); /* its matrices wrap the same data */
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
         for (int i = 0; sizes[i] && ok; i++) ok = run_function(j, &functions[f], sizes[i], how);
-    for (int k = 0; k < INPUTS; k++) fill_input(k, room);
+    for (int k = 0; k < INPUTS; k++) fill_input(k, capacity);
     return ok;
 }
 
@@ -556,21 +592,23 @@ static bool is_large_machine(void)
     return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9;
 }
 
-/* Odd sizes, for their tails: looked at, not timed. */
+/* Checks odd sizes, whose last vectors are incomplete, without timing them. */
 static bool check_odd_sizes(void)
 {
     for (int what = 0; what < count; what++)
         for (int i = 0; odd_sizes[i]; i++)
-            if (!all_right(what, odd_sizes[i])) return false;
-    printf("results right at sizes 1 to 4099: %d expressions, %d contenders\n", count, FIRST_LOOP + loops);
+            if (!all_correct(what, odd_sizes[i])) return false;
+    printf("results are correct at sizes 1 to 4099: %d expressions, %d contenders\n", count,
+           FIRST_LOOP + loops);
     return true;
 }
 
 static bool run_all(json *j, const int64_t *sizes, effort how)
 {
-    printf("ratios to the best compiled loop; the destination is its own matrix or an input\n%8s %-9s %-34s "
+    printf("times divided by that of the fastest compiled loop; the destination is a separate matrix or an "
+           "input\n%8s %-9s %-36s "
            "%8s %8s\n",
-           "elements", "into", "contender", "geomean", "greatest");
+           "elements", "to", "contender", "geomean", "maximum");
     for (int i = 0; sizes[i]; i++)
         for (int in_place = 0; in_place < 2; in_place++)
             if (!run_size(j, sizes[i], in_place, how)) return false;
@@ -601,23 +639,29 @@ int main(int argc, char **argv)
     json j;
     int64_t sizes[8] = { 0 };
     omp_set_num_threads(1);
-    if (!parse(&o, argv)) return fputs(usage, stderr), 2;
+    if (!parse(&o, argv)) {
+        fputs(usage, stderr);
+        return 2;
+    }
     memcpy(sizes, o.quick ? sizes_quick : sizes_full, o.quick ? sizeof sizes_quick : sizeof sizes_full);
     if (!o.quick && !is_large_machine()) sizes[6] = 0;
     int64_t most = 0;
     for (int i = 0; sizes[i]; i++) most = sizes[i];
     if (!parse_file(o.file) || !make_data(most)) return 1;
-    twin_serve(duet_work);
+    second_process_serve(duet_work);
 
     for (int i = 0; i < o.libraries; i++)
         if (!open_library(o.library[i])) return 1;
-    nodes = twin_open(argv, "DUET_FUSION", "none");
+    nodes = second_process_open(argv, "DUET_FUSION", "none");
     bool ok = json_open(&j, o.json);
-    if (ok) json_integer(&j, "seed", seed), json_begin(&j, "results", '[');
+    if (ok) {
+        json_integer(&j, "seed", seed);
+        json_begin(&j, "results", '[');
+    }
     effort how = o.quick ? (effort){ 0.0003, 0.0003, 5 } : (effort){ 0.002, 0.002, ROUNDS };
     ok = ok && check_odd_sizes() && run_all(&j, sizes, how);
     json_end(&j, ']');
-    put_down();
-    twin_close(&nodes);
+    release_current();
+    second_process_close(&nodes);
     return json_close(&j) && ok ? 0 : 1;
 }

@@ -1,17 +1,19 @@
-/* layer_overhead.h - of duet-calls, what needs a GPU and a network: a layer beside the bare calls that it makes, automatic replay beside the recorded. */
-#ifndef LAYERS_H
-#define LAYERS_H
+/* layer_overhead.h - the part of duet-calls that needs a GPU: the overhead of a dense layer
+ * compared with the bare calls that it makes, and of networks with automatic replay compared with a
+ * recording. */
+#ifndef LAYER_OVERHEAD_H
+#define LAYER_OVERHEAD_H
 
 #include "json.h"
 #include "measure.h"
 
-/* Dense and CNN forward at batch 1: as written, automatically replayed, recorded. Before anyone has Duet's stream. */
-bool layers_networks(json *j, effort how);
+/* Measures the forward passes of the dense and the convolutional network at batch 1: without
+ * replay, with automatic replay, and recorded. Call it before duet_stream(), which turns automatic
+ * replay off. */
+bool layer_overhead_networks(json *j, effort how);
 
-/* One dense layer, batch 1 to 1000: the host's time of it and of the bare calls. After hand_open, on Duet's stream. */
-bool layers_dense(json *j, effort how);
+/* Measures the host time of one dense layer at batch 1, 100 and 1000, and of its bare calls. Call
+ * handwritten_open with Duet's stream before. */
+bool layer_overhead_dense(json *j, effort how);
 
-/* overhead.c: a line of the report with what the figure should not pass: nanoseconds, or a ratio, whose limit is below 10. */
-void report_figure(json *j, const char *machine, const char *what, double figure, double limit);
-void report_contenders(json *j, const char *machine, contender *c, int count);
 #endif

@@ -1,4 +1,4 @@
-/* main.c - duet-bench: for each benchmark, machine and size, is it right, and how fast is it. */
+/* main.c - duet-bench: checks and times five benchmarks on each device at several sizes. */
 #include "bench.h"
 #include <math.h>
 #include <stdlib.h>
@@ -9,15 +9,16 @@
 
 static const char usage[] =
     "duet-bench [options]\n"
-    "  --backend cpu|gpu|both  where (both: the GPU if there is one)\n"
-    "  --bench NAME[,NAME]     saxpy, sgemm, complex, dense, cnn (all)\n"
-    "  --sizes N[,N]           instead of the paper's\n"
-    "  --quick                 few sizes, short blocks\n"
-    "  --check                 compare results, take no times\n"
-    "  --math MODE             how products may round: strict (the default), split, tf32, bf16\n"
-    "  --seed N                of the noise (the time of day)\n"
-    "  --json FILE, --csv FILE\n"
-    "  --peers                 then run PyTorch, JAX and Eigen on the same data, and add them to the JSON\n";
+    "  --backend cpu|gpu|both  device; both (the default) uses the GPU if there is one\n"
+    "  --bench NAME[,NAME]     run only these of saxpy, sgemm, complex, dense, cnn\n"
+    "  --sizes N[,N]           sizes instead of those of the paper\n"
+    "  --quick                 few sizes and short measurements\n"
+    "  --check                 check the results only\n"
+    "  --math MODE             math mode of products: strict (the default), split, tf32, bf16\n"
+    "  --seed N                seed of the input data; the default is the time of day\n"
+    "  --json FILE, --csv FILE write the results to FILE\n"
+    "  --peers                 also run PyTorch, JAX and Eigen on the same data, and add their results to "
+    "the JSON file\n";
 
 typedef struct options {
     bool cpu, gpu, gpu_required, quick, check_only, peers;
@@ -27,7 +28,7 @@ typedef struct options {
 
 typedef struct results {
     result *at;
-    int count, room;
+    int count, capacity;
     bool failed;
 } results;
 
@@ -46,7 +47,10 @@ static bool set_valued(options *o, const char *name, const char *value)
 {
     if (!value) return false;
     if (!strcmp(name, "--backend")) return set_backend(o, value);
-    if (!strcmp(name, "--seed")) return o->seed = (uint32_t)strtoul(value, NULL, 0), true;
+    if (!strcmp(name, "--seed")) {
+        o->seed = (uint32_t)strtoul(value, NULL, 0);
+        return true;
+    }
     const struct {
         const char *name, **text;
     } texts[] = { { "--bench", &o->benches },
@@ -55,7 +59,10 @@ static bool set_valued(options *o, const char *name, const char *value)
                   { "--csv", &o->csv },
                   { "--math", &o->math } };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!strcmp(name, texts[i].name)) return *texts[i].text = value, true;
+        if (!strcmp(name, texts[i].name)) {
+            *texts[i].text = value;
+            return true;
+        }
     return false;
 }
 
@@ -81,7 +88,7 @@ static bool parse(options *o, int argc, char **argv)
     return true;
 }
 
-/* Is `name` one of a list with commas? No list has all. */
+/* Whether the comma-separated list contains name. Without a list, every name counts. */
 static bool listed(const char *list, const char *name)
 {
     for (size_t n = strlen(name); list && *list; list += strcspn(list, ","), list += *list == ',')
@@ -89,27 +96,32 @@ static bool listed(const char *list, const char *name)
     return !list;
 }
 
-static bool known(const char *list)
+static bool benchmarks_exist(const char *list)
 {
     for (; list && *list; list += strcspn(list, ","), list += *list == ',') {
         bool found = false;
         for (int b = 0; b < bench_count; b++)
             found |= strcspn(list, ",") == strlen(benches[b].name) &&
                      !strncmp(list, benches[b].name, strlen(benches[b].name));
-        if (!found)
-            return fprintf(stderr, "duet-bench: no benchmark %.*s\n", (int)strcspn(list, ","), list), false;
+        if (!found) {
+            fprintf(stderr, "duet-bench: there is no benchmark %.*s\n", (int)strcspn(list, ","), list);
+            return false;
+        }
     }
     return true;
 }
 
-/* The sizes asked for; false when one is no number of at least 1. */
+/* Fills in the sizes to run. Returns false if a size is not a number from 1 to 1e9. */
 static bool sizes_of(const options *o, const bench *b, int64_t sizes[SIZES + 1])
 {
     memset(sizes, 0, sizeof *sizes * (SIZES + 1));
-    if (!o->sizes) return memcpy(sizes, o->quick ? b->quick : b->sizes, sizeof *sizes * SIZES), true;
+    if (!o->sizes) {
+        memcpy(sizes, o->quick ? b->quick : b->sizes, sizeof *sizes * SIZES);
+        return true;
+    }
     char *end = (char *)(uintptr_t)o->sizes;
     for (int n = 0; n < SIZES && *end; n++) {
-        double x = strtod(end, &end); /* 1e6 is a size too */
+        double x = strtod(end, &end); /* strtod, because 1e6 is a valid size */
         if (!(x >= 1 && x <= 1e9) || (*end && *end++ != ',')) return false;
         sizes[n] = (int64_t)x;
     }
@@ -126,43 +138,49 @@ static void complain(const result *r, const char *what)
 
 static result run_case(const options *o, const bench *b, int64_t n, duet_place place)
 {
-    result r = { .bench = b, .n = n, .place = place, .linalg_failed.error = NAN };
+    result r = { .bench = b, .n = n, .place = place, .checked.error = NAN };
     problem p = { .bench = b, .n = n, .seed = o->seed, .place = place };
     bool open = problem_open(&p);
-    if (!open) complain(&r, "cannot make the matrices");
-    if (open) r.linalg_failed = check(&p);
-    if (open && !r.linalg_failed.ran) complain(&r, "no result");
-    if (r.linalg_failed.ok && !o->check_only) {
+    if (!open) complain(&r, "cannot create the matrices");
+    if (open) r.checked = check(&p);
+    if (open && !r.checked.ran) complain(&r, "the statement failed");
+    if (r.checked.ok && !o->check_only) {
         r.timing = time_problem(&p, o->quick);
-        r.linalg_failed.ok = r.timing.ok;
-        if (!r.timing.ok) complain(&r, "cannot be timed");
+        r.checked.ok = r.timing.ok;
+        if (!r.timing.ok) complain(&r, "the measurement failed");
     }
     problem_close(&p);
     return r;
 }
 
-static bool keep(results *all, result r)
+static bool append(results *all, result r)
 {
-    if (all->count == all->room) {
-        int room = all->room ? 2 * all->room : 64;
-        result *at = realloc(all->at, sizeof *at * (size_t)room);
-        if (!at) return perror("duet-bench"), false;
-        all->at = at, all->room = room;
+    if (all->count == all->capacity) {
+        int capacity = all->capacity ? 2 * all->capacity : 64;
+        result *at = realloc(all->at, sizeof *at * (size_t)capacity);
+        if (!at) {
+            perror("duet-bench");
+            return false;
+        }
+        all->at = at;
+        all->capacity = capacity;
     }
     all->at[all->count++] = r;
-    all->failed |= !r.linalg_failed.ok;
+    all->failed |= !r.checked.ok;
     return true;
 }
 
 static bool run_bench(const options *o, const bench *b, results *all)
 {
     int64_t sizes[SIZES + 1];
-    if (!sizes_of(o, b, sizes))
-        return fprintf(stderr, "duet-bench: --sizes %s: not a list of sizes\n", o->sizes), false;
+    if (!sizes_of(o, b, sizes)) {
+        fprintf(stderr, "duet-bench: --sizes %s: this is not a list of sizes\n", o->sizes);
+        return false;
+    }
     for (int i = 0; sizes[i]; i++)
         for (duet_place place = DUET_CPU; place <= DUET_GPU; place++) {
             if (!(place == DUET_GPU ? o->gpu : o->cpu)) continue;
-            if (!keep(all, run_case(o, b, sizes[i], place))) return false;
+            if (!append(all, run_case(o, b, sizes[i], place))) return false;
             report_line(&all->at[all->count - 1]);
         }
     return true;
@@ -184,7 +202,10 @@ static int run_peers(const options *o)
         perror("duet-bench: python3");
         _exit(127);
     }
-    if (child < 0 || waitpid(child, &status, 0) < 0) return perror("duet-bench: peers.py"), 1;
+    if (child < 0 || waitpid(child, &status, 0) < 0) {
+        perror("duet-bench: peers.py");
+        return 1;
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
@@ -192,9 +213,14 @@ int main(int argc, char **argv)
 {
     options o;
     results all = { 0 };
-    if (!parse(&o, argc, argv) || !known(o.benches)) return fputs(usage, stderr), 2;
-    if (o.math && !math_use(o.math, argv))
-        return fprintf(stderr, "duet-bench: no such mode, or not in this library: %s\n", o.math), 2;
+    if (!parse(&o, argc, argv) || !benchmarks_exist(o.benches)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (o.math && !math_use(o.math, argv)) {
+        fprintf(stderr, "duet-bench: this library has no math mode %s\n", o.math);
+        return 2;
+    }
     if (o.peers && !o.json) o.json = "duet-bench.json";
     if (o.gpu && !gpu_is_there()) {
         fprintf(stderr, "duet-bench: no GPU: %s\n", duet_error());

@@ -1,38 +1,41 @@
-/* overhead.c - duet-calls: what a call costs beside its work. On the CPU statements on 16 elements, in nanoseconds and instructions, and
- * their parts; on the GPU the host's time of a statement beside that of a bare cudaLaunchKernel.
+/* overhead.c - duet-calls: measures the overhead of a call, the time that it takes in addition to
+ * its computation.
  *
- * The parts: "build" makes the formula and drops it. On matrices of no elements a statement is built, checked and its plan found, and
- * nothing is bound or run: "find" is such a statement of a held formula, "build and find" one of a formula built each time.
+ * On the CPU it measures statements on 16 elements, in nanoseconds and instructions, and their
+ * parts. On the GPU it compares the host time of a statement with that of cudaLaunchKernel.
  *
- * A replay is of three statements, beside these statements one by one; on the GPU also beside the same statements by automatic replay,
- * and beside a bare cudaGraphLaunch of the same graph. Automatic replay has learnt them before the clock starts, and is off elsewhere.
+ * The parts: "build" makes a formula and drops it. A statement on empty matrices is built, checked,
+ * and its plan found in the cache, but nothing runs. "find" is such a statement with a persistent
+ * formula, "build and find" one with a formula that is built each time.
  *
- * A dense layer and the networks at batch 1 are in layer_overhead.c.
+ * A replay of three statements is compared with these statements one by one. On the GPU it is also
+ * compared with automatic replay of the same statements, and with cudaGraphLaunch of the same
+ * graph. Automatic replay has recognised them before the measurement starts; elsewhere it is off.
  *
- * The bare launch is of an empty kernel with as many bytes of parameters as Duet's may have: they are copied by the host. */
+ * layer_overhead.c measures a dense layer and networks at batch 1.
+ *
+ * A bare launch is that of an empty kernel. It has as many bytes of parameters as Duet's kernels
+ * may have, because the host copies them. */
 #include "bench.h"
 #include "handwritten.h"
 #include "layer_overhead.h"
+#include "overhead_report.h"
 #include <duet/duet.h>
-#include <linux/perf_event.h>
 #include <math.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static const char usage[] = "duet-calls [--quick] [--json FILE]\n";
 
 #define ELEMENTS 16
 
-static duet_matrix *x, *y, *z, *no_x, *no_y, *no_z; /* of ELEMENTS; of none */
+static duet_matrix *x, *y, *z, *no_x, *no_y, *no_z; /* with ELEMENTS elements; empty */
 static duet_place place;
 
 /* ---- the formulas ---- */
 
 static duet_expr axpy(duet_matrix *a, duet_matrix *b) { return duet_add(duet_mul(3.3f, a), b); }
 
-/* Twenty operators over three inputs, whose values stay between 0.1 and 2. */
+/* Twenty operators over three inputs; the values stay between 0.1 and 2. */
 static duet_expr twenty(duet_matrix *a, duet_matrix *b, duet_matrix *c)
 {
     duet_expr e = duet_mul(duet_add(a, b), 0.5f);
@@ -50,17 +53,18 @@ static duet_status three(void)
     return s == DUET_OK ? duet_set(z, duet_sub(z, y)) : s;
 }
 
-/* ---- blocks of calls. On the GPU the card is idle when the clock starts, and its own time is not in it ---- */
+/* ---- blocks of calls. The GPU is idle when the clock starts, and its own time is not measured
+ *      ---- */
 
 static bool is_idle(void) { return place == DUET_CPU || duet_synchronize() == DUET_OK; }
 
 #define BLOCK(name, statement)                                                                               \
     static double name(void *state, int64_t calls)                                                           \
     {                                                                                                        \
-        duet_expr held = state ? *(duet_expr *)state : (duet_expr){ 0 };                                     \
+        duet_expr persistent = state ? *(duet_expr *)state : (duet_expr){ 0 };                               \
         duet_status s = is_idle() ? DUET_OK : DUET_DEVICE_ERROR;                                             \
         double took = 0;                                                                                     \
-        (void)held;                                                                                          \
+        (void)persistent;                                                                                    \
         DUET_ON(place)                                                                                       \
         {                                                                                                    \
             took = now();                                                                                    \
@@ -72,22 +76,22 @@ static bool is_idle(void) { return place == DUET_CPU || duet_synchronize() == DU
 BLOCK(set_axpy, duet_set(y, axpy(x, y)))
 BLOCK(set_twenty, duet_set(z, twenty(x, y, z)))
 BLOCK(set_three, three())
-BLOCK(set_held_axpy, duet_set(y, held))
-BLOCK(set_held_twenty, duet_set(z, held))
+BLOCK(set_persistent_axpy, duet_set(y, persistent))
+BLOCK(set_persistent_twenty, duet_set(z, persistent))
 BLOCK(build_axpy, duet_drop(axpy(x, y)))
 BLOCK(build_twenty, duet_drop(twenty(x, y, z)))
-BLOCK(find_axpy, duet_set(no_y, held))
-BLOCK(find_twenty, duet_set(no_z, held))
+BLOCK(find_axpy, duet_set(no_y, persistent))
+BLOCK(find_twenty, duet_set(no_z, persistent))
 BLOCK(build_and_find_axpy, duet_set(no_y, axpy(no_x, no_y)))
 BLOCK(build_and_find_twenty, duet_set(no_z, twenty(no_x, no_y, no_z)))
 
-#define LEARNT 20 /* turns, more than it takes until they are replayed */
+#define WARMUP_CALLS 20 /* repetitions; enough for automatic replay to recognise the sequence */
 
 static double auto_block(void *none, int64_t calls)
 {
     double took = NAN;
-    (void)none;
-    if (duet_auto_replay(1) == DUET_OK && isfinite(set_three(NULL, LEARNT))) took = set_three(NULL, calls);
+    if (duet_auto_replay(1) == DUET_OK && isfinite(set_three(NULL, WARMUP_CALLS)))
+        took = set_three(NULL, calls);
     return duet_auto_replay(0) == DUET_OK ? took : NAN;
 }
 
@@ -102,11 +106,11 @@ static double replay_block(void *state, int64_t calls)
 
 static double graph_block(void *state, int64_t calls)
 {
-    const char *wrong = hand_wait();
+    const char *wrong = handwritten_wait();
     const double start = now();
-    for (int64_t k = 0; k < calls && !wrong; k++) wrong = hand_graph_run(state);
+    for (int64_t k = 0; k < calls && !wrong; k++) wrong = handwritten_graph_run(state);
     const double took = now() - start;
-    return wrong || hand_wait() ? NAN : took;
+    return wrong || handwritten_wait() ? NAN : took;
 }
 
 static double loop_block(void *state, int64_t calls)
@@ -122,35 +126,14 @@ static double loop_block(void *state, int64_t calls)
 
 static double launch_block(void *state, int64_t calls)
 {
-    const char *wrong = hand_wait();
+    const char *wrong = handwritten_wait();
     const double start = now();
-    for (int64_t k = 0; k < calls && !wrong; k++) wrong = hand_launch(*(const size_t *)state);
+    for (int64_t k = 0; k < calls && !wrong; k++) wrong = handwritten_launch(*(const size_t *)state);
     const double took = now() - start;
-    return wrong || hand_wait() ? NAN : took;
+    return wrong || handwritten_wait() ? NAN : took;
 }
 
-/* ---- instructions, where the kernel lets us count ---- */
-
-static double instructions_of(contender *c)
-{
-    struct perf_event_attr what = { .type = PERF_TYPE_HARDWARE,
-                                    .size = sizeof what,
-                                    .config = PERF_COUNT_HW_INSTRUCTIONS,
-                                    .exclude_kernel = 1,
-                                    .exclude_hv = 1,
-                                    .disabled = 1 };
-    const int64_t calls = c->most ? c->most : 10000;
-    uint64_t before, after;
-    int counter = (int)syscall(SYS_perf_event_open, &what, 0, -1, -1, 0);
-    if (counter < 0) return NAN;
-    ioctl(counter, PERF_EVENT_IOC_ENABLE, 0);
-    bool ok = read(counter, &before, sizeof before) == sizeof before && isfinite(c->block(c->state, calls));
-    ok = ok && read(counter, &after, sizeof after) == sizeof after && after > before;
-    close(counter);
-    return ok ? (double)(after - before) / (double)calls : NAN;
-}
-
-/* ---- results: are they right? ---- */
+/* ---- results are checked before they are timed ---- */
 
 static void fill(duet_matrix *m, float from)
 {
@@ -158,7 +141,12 @@ static void fill(duet_matrix *m, float from)
     for (int i = 0; v && i < ELEMENTS; i++) v[i] = from + 0.05f * (float)i;
 }
 
-static void fill_all(void) { fill(x, 0.2f), fill(y, 0.3f), fill(z, 0.4f); }
+static void fill_all(void)
+{
+    fill(x, 0.2f);
+    fill(y, 0.3f);
+    fill(z, 0.4f);
+}
 
 static double twenty_exact(double a, double b, double c)
 {
@@ -176,15 +164,17 @@ static bool is_near(duet_matrix *m, double (*want)(double a, double b, double c)
     for (int i = 0; v && i < ELEMENTS; i++) {
         double w = want((double)(0.2f + 0.05f * (float)i), (double)(0.3f + 0.05f * (float)i),
                         (double)(0.4f + 0.05f * (float)i));
-        if (!(fabs(v[i] - w) <= 0x1p-20 * fabs(w)))
-            return fprintf(stderr, "duet-calls: element %d is %g, not %g\n", i, v[i], w), false;
+        if (!(fabs(v[i] - w) <= 0x1p-20 * fabs(w))) {
+            fprintf(stderr, "duet-calls: element %d is %g, not %g\n", i, v[i], w);
+            return false;
+        }
     }
     return v;
 }
 
 static double axpy_exact(double a, double b, double c) { return (double)3.3f * a + b; }
 
-static bool are_right(void)
+static bool are_correct(void)
 {
     fill_all();
     if (!isfinite(set_twenty(NULL, 1)) || !is_near(z, twenty_exact)) return false;
@@ -192,14 +182,14 @@ static bool are_right(void)
     return isfinite(set_axpy(NULL, 1)) && is_near(y, axpy_exact);
 }
 
-/* What three() leaves, twice over. */
+/* The result of running three() twice. */
 static double thrice_exact(double a, double b, double c)
 {
     const double once = (double)3.3f * a + b;
     return ((double)3.3f * a + once * 0.25) * 0.75;
 }
 
-/* Of three(), where `place` says; NULL, and the text says why. It has run once then. */
+/* Records three() on `place`, which runs it once. Returns NULL on failure; duet_error() says why. */
 static duet_recording *recorded(void)
 {
     duet_status s = DUET_OK;
@@ -209,7 +199,7 @@ static duet_recording *recorded(void)
     return s == DUET_OK ? r : NULL;
 }
 
-static bool replays_right(duet_recording **r)
+static bool replays_correctly(duet_recording **r)
 {
     fill_all();
     *r = recorded();
@@ -223,52 +213,21 @@ static bool three_on_gpu(void *none)
     return !none && s == DUET_OK;
 }
 
-/* ---- the report ---- */
-
-static void put_figure(json *j, const char *machine, const char *what, double ns, double instructions,
-                       double limit)
-{
-    json_begin(j, NULL, '{');
-    json_text(j, "bench", "calls"), json_text(j, "machine", machine), json_text(j, "what", what);
-    json_number(j, limit > 0 && limit < 10 ? "ratio" : "ns", ns);
-    if (limit > 0) json_number(j, "limit", limit);
-    else json_number(j, "instructions", instructions);
-    json_end(j, '}');
-}
-
-void report_figure(json *j, const char *machine, const char *what, double figure, double limit)
-{
-    printf("%-4s %-46s %9.2f %s limit %.4g%s\n", machine, what, figure, limit < 10 ? "  " : "ns", limit,
-           figure <= limit ? "" : "  MISSED");
-    put_figure(j, machine, what, figure, NAN, limit);
-    fflush(stdout);
-}
-
-void report_contenders(json *j, const char *machine, contender *c, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const double ns = 1e3 * median_us(&c[i]), instructions = instructions_of(&c[i]);
-        printf("%-4s %-46s %9.1f ns", machine, c[i].name, ns);
-        if (isfinite(instructions)) printf(" %9.0f instructions", instructions);
-        putchar('\n');
-        put_figure(j, machine, c[i].name, ns, instructions, 0);
-    }
-    fflush(stdout);
-}
+/* ---- the two processors ---- */
 
 static bool run_cpu(json *j, effort how)
 {
     place = DUET_CPU;
-    duet_expr held_axpy = duet_hold(axpy(x, y)), held_twenty = duet_hold(twenty(x, y, z));
+    duet_expr persistent_axpy = duet_hold(axpy(x, y)), persistent_twenty = duet_hold(twenty(x, y, z));
     duet_expr empty_axpy = duet_hold(axpy(no_x, no_y)), empty_twenty = duet_hold(twenty(no_x, no_y, no_z));
     contender c[] = {
         { "axpy, the whole statement", set_axpy },
-        { "axpy, held formula", set_held_axpy, &held_axpy },
+        { "axpy, persistent formula", set_persistent_axpy, &persistent_axpy },
         { "axpy, build", build_axpy },
         { "axpy, find", find_axpy, &empty_axpy },
         { "axpy, build and find", build_and_find_axpy },
         { "20 operators, the whole statement", set_twenty },
-        { "20 operators, held formula", set_held_twenty, &held_twenty },
+        { "20 operators, persistent formula", set_persistent_twenty, &persistent_twenty },
         { "20 operators, build", build_twenty },
         { "20 operators, find", find_twenty, &empty_twenty },
         { "20 operators, build and find", build_and_find_twenty },
@@ -278,35 +237,43 @@ static bool run_cpu(json *j, effort how)
     };
     const int count = sizeof c / sizeof *c;
     duet_recording *r = NULL;
-    bool ok = are_right() && replays_right(&r);
+    bool ok = are_correct() && replays_correctly(&r);
     c[count - 2].state = r;
-    ok = ok && (fill_all(), measure(c, count, how));
+    fill_all();
+    ok = ok && measure(c, count, how);
     if (ok) report_contenders(j, "cpu", c, count);
-    duet_drop(held_axpy), duet_drop(held_twenty), duet_drop(empty_axpy), duet_drop(empty_twenty);
+    duet_drop(persistent_axpy);
+    duet_drop(persistent_twenty);
+    duet_drop(empty_axpy);
+    duet_drop(empty_twenty);
     duet_recording_free(&r);
     return ok;
 }
 
-/* Few calls a block: the card must never have so much to do that the host waits for it. */
+/* Calls in a block: few enough that the host never waits for a full queue. */
 #define QUEUED 200
 
 static bool run_gpu(json *j, effort how)
 {
     place = DUET_GPU;
     duet_recording *r = NULL;
-    hand_graph *graph = NULL;
-    if (!layers_networks(j, how) || !are_right() || !replays_right(&r)) return false;
-    const char *wrong = hand_open(duet_stream());
+    handwritten_graph *graph = NULL;
+    if (!layer_overhead_networks(j, how) || !are_correct() || !replays_correctly(&r)) return false;
+    const char *wrong = handwritten_open(duet_stream());
     if (duet_auto_replay(0) != DUET_OK) return false;
-    if (!wrong) wrong = hand_graph_make(&graph, 1, three_on_gpu, NULL);
-    if (wrong) return duet_recording_free(&r), printf("gpu  left out: %s\n", wrong), true;
+    if (!wrong) wrong = handwritten_graph_make(&graph, 1, three_on_gpu, NULL);
+    if (wrong) {
+        duet_recording_free(&r);
+        printf("gpu  not measured: %s\n", wrong);
+        return true;
+    }
     static const size_t bytes[] = { 64, 1024, 2048, 4000 };
-    duet_expr held_axpy = duet_hold(axpy(x, y)), held_twenty = duet_hold(twenty(x, y, z));
+    duet_expr persistent_axpy = duet_hold(axpy(x, y)), persistent_twenty = duet_hold(twenty(x, y, z));
     contender c[] = {
         { "axpy, the whole statement", set_axpy, NULL, QUEUED },
-        { "axpy, held formula", set_held_axpy, &held_axpy, QUEUED },
+        { "axpy, persistent formula", set_persistent_axpy, &persistent_axpy, QUEUED },
         { "20 operators, the whole statement", set_twenty, NULL, QUEUED },
-        { "20 operators, held formula", set_held_twenty, &held_twenty, QUEUED },
+        { "20 operators, persistent formula", set_persistent_twenty, &persistent_twenty, QUEUED },
         { "bare launch, 64 bytes", launch_block, (void *)(uintptr_t)&bytes[0], QUEUED },
         { "bare launch, 1024 bytes", launch_block, (void *)(uintptr_t)&bytes[1], QUEUED },
         { "bare launch, 2048 bytes", launch_block, (void *)(uintptr_t)&bytes[2], QUEUED },
@@ -321,9 +288,11 @@ static bool run_gpu(json *j, effort how)
     fill_all();
     bool ok = measure(c, count, how);
     if (ok) report_contenders(j, "gpu", c, count);
-    ok = ok && layers_dense(j, how);
-    duet_drop(held_axpy), duet_drop(held_twenty);
-    duet_recording_free(&r), hand_graph_free(&graph);
+    ok = ok && layer_overhead_dense(j, how);
+    duet_drop(persistent_axpy);
+    duet_drop(persistent_twenty);
+    duet_recording_free(&r);
+    handwritten_graph_free(&graph);
     return ok;
 }
 
@@ -347,15 +316,19 @@ int main(int argc, char **argv)
     const char *path = NULL;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--quick")) quick = true;
-        else if (!strcmp(argv[i], "--json") && i + 1 < argc) path = argv[++i];
-        else return fputs(usage, stderr), 2;
+        else if (!strcmp(argv[i], "--json") && i + 1 < argc) {
+            path = argv[++i];
+        } else {
+            fputs(usage, stderr);
+            return 2;
+        }
 
     json j;
     effort how = quick ? (effort){ 0.002, 0.002, 7 } : (effort){ 0.02, 0.02, ROUNDS };
     bool ok = json_open(&j, path) && make_matrices();
     json_begin(&j, "results", '[');
     ok = ok && run_cpu(&j, how);
-    if (ok && !gpu_is_there()) printf("gpu  left out: %s\n", duet_error());
+    if (ok && !gpu_is_there()) printf("gpu  not measured: %s\n", duet_error());
     else ok = ok && run_gpu(&j, how);
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-calls: %s\n", duet_error());

@@ -1,5 +1,6 @@
-/* per_operator.c - each family of operators at a small, a medium and a large size, for per_operator.py: Duet's calls, and on the CPU the same by a bare call of a
- * vendor. A module that Python loads, so that all peers run in one process, block by block in turn. */
+/* per_operator.c - times operators of each kind at a small, a medium and a large size. It is a
+ * module that per_operator.py loads, so that Duet and its peers run in one process, in turns. It
+ * has Duet's calls, and on the CPU the vendors' bare calls. */
 #include "per_operator.h"
 #include "data.h"
 #include "json.h"
@@ -58,7 +59,7 @@ static duet_status state_normal(duet_matrix *const *y, duet_matrix *const *x)
 // clang-format off
 #define OF1(a)       { a }
 #define OF2(a, b)    { a, b }
-#define UP(...)      { __VA_ARGS__ } /* from small to large */
+#define UP(...)      { __VA_ARGS__ } /* sizes from small to large */
 #define S(...)       { __VA_ARGS__ }
 #define VECTOR       UP({ S(1000) }, { S(1000000) }, { S(10000000) })
 #define VECTORS      UP({ S(1000), S(1000) }, { S(1000000), S(1000000) }, { S(10000000), S(10000000) })
@@ -80,7 +81,7 @@ static duet_status state_normal(duet_matrix *const *y, duet_matrix *const *x)
 #define F            DUET_F32
 #define BY(what, of) bare_##what, of
 
-static const family_row rows[] = {
+static const operator_case rows[] = {
     { "element-wise",   "add",                { F, F },               NOISE,   VECTORS,    make_add,                NULL,          BY(add, "oneDNN") },
     { "element-wise",   "add f16",            { DUET_F16, DUET_F16 }, NOISE,   VECTORS,    make_add,                NULL,          NULL, NULL },
     { "element-wise",   "add i32",            { DUET_I32, DUET_I32 }, NOISE,   VECTORS,    make_add,                NULL,          NULL, NULL },
@@ -123,22 +124,22 @@ static const family_row rows[] = {
 
 /* ---- for Python ---- */
 
-/* A case at one size, on one machine. */
+/* A case at one size on one device. */
 typedef struct trial {
-    const family_row *row;
+    const operator_case *row;
     duet_place place;
-    duet_matrix *x[FAMILY_OPERANDS], *y[2];
+    duet_matrix *x[CASE_OPERANDS], *y[2];
     bare b;
 } trial;
 
-__attribute__((visibility("default"))) int family_count(void) { return LENGTH(rows); }
-__attribute__((visibility("default"))) const char *family_name(int i) { return rows[i].family; }
-__attribute__((visibility("default"))) const char *family_case(int i) { return rows[i].name; }
-__attribute__((visibility("default"))) const char *family_vendor(int i) { return rows[i].vendor; }
-__attribute__((visibility("default"))) const char *family_error(void) { return duet_error(); }
+__attribute__((visibility("default"))) int case_count(void) { return LENGTH(rows); }
+__attribute__((visibility("default"))) const char *case_family(int i) { return rows[i].family; }
+__attribute__((visibility("default"))) const char *case_name(int i) { return rows[i].name; }
+__attribute__((visibility("default"))) const char *case_vendor(int i) { return rows[i].vendor; }
+__attribute__((visibility("default"))) const char *case_error(void) { return duet_error(); }
 
-/* The number of an element type that is called so. */
-__attribute__((visibility("default"))) int family_type(const char *name)
+/* Returns the number of the element type with this name, or -1. */
+__attribute__((visibility("default"))) int type_number(const char *name)
 {
     static const char *const names[] = {
         [DUET_F32] = "f32", [DUET_F64] = "f64",   [DUET_I64] = "i64", [DUET_F16] = "f16",
@@ -149,8 +150,8 @@ __attribute__((visibility("default"))) int family_type(const char *name)
     return -1;
 }
 
-/* Writes what the times are taken on. */
-__attribute__((visibility("default"))) bool family_facts(const char *path)
+/* Writes a JSON file that describes where the benchmark runs. */
+__attribute__((visibility("default"))) bool write_environment(const char *path)
 {
     json j;
     return json_open(&j, path) && json_close(&j);
@@ -163,8 +164,9 @@ static int rank_of(const int64_t *size)
     return rank;
 }
 
-/* Element i of a matrix of n columns; indices fall anywhere among as many rows as there are. */
-static double value(const family_row *r, int operand, int64_t i, int64_t n)
+/* Returns element i of an operand with n columns. Indices are random numbers below the number of
+ * rows. */
+static double value(const operator_case *r, int operand, int64_t i, int64_t n)
 {
     const double v = (double)noise((uint32_t)operand + 1, i);
     if (r->type[operand] == DUET_I64) return (double)(int64_t)((v + 1) / 2 * (double)n);
@@ -172,7 +174,7 @@ static double value(const family_row *r, int operand, int64_t i, int64_t n)
     return r->fill == REGULAR && operand == 0 && i / n == i % n ? v + 2 * (double)n : v;
 }
 
-static bool fill(const family_row *r, int k, duet_matrix *m)
+static bool fill(const operator_case *r, int k, duet_matrix *m)
 {
     const int64_t n = duet_size(m, duet_rank(m) - 1), count = duet_count(m);
     if (r->type[k] == DUET_C64) {
@@ -184,7 +186,8 @@ static bool fill(const family_row *r, int k, duet_matrix *m)
     double *p = duet_overwrite(wide);
     for (int64_t i = 0; p && i < count; i++) p[i] = value(r, k, i, n);
     const bool ok = p && duet_set_on(DUET_CPU, flat, duet_cast(wide, r->type[k])) == DUET_OK;
-    duet_free(&wide), duet_free(&flat);
+    duet_free(&wide);
+    duet_free(&flat);
     return ok;
 }
 
@@ -210,35 +213,43 @@ static duet_status statement(trial *t)
 
 __attribute__((visibility("default"))) void trial_close(trial *t)
 {
-    for (int k = 0; k < FAMILY_OPERANDS; k++) duet_free(&t->x[k]);
+    for (int k = 0; k < CASE_OPERANDS; k++) duet_free(&t->x[k]);
     for (int k = 0; k < 2; k++) duet_free(&t->y[k]);
     bare_end(&t->b);
     free(t);
 }
 
-/* NULL: family_error(). The statement has run. */
+/* Creates the matrices and runs the statement once. Returns NULL on failure; case_error() says
+ * why. */
 __attribute__((visibility("default"))) trial *trial_open(int row, int size, int on_gpu)
 {
     trial *t = calloc(1, sizeof *t);
-    t->row = &rows[row], t->place = on_gpu ? DUET_GPU : DUET_CPU, t->b.size = rows[row].size[size];
+    t->row = &rows[row];
+    t->place = on_gpu ? DUET_GPU : DUET_CPU;
+    t->b.size = rows[row].size[size];
     bool ok = true;
-    for (int k = 0; ok && k < FAMILY_OPERANDS && t->b.size[k][0]; k++) {
+    for (int k = 0; ok && k < CASE_OPERANDS && t->b.size[k][0]; k++) {
         t->x[k] = duet_new_shape(t->row->type[k], rank_of(t->b.size[k]), t->b.size[k]);
         ok = t->x[k] && fill(t->row, k, t->x[k]);
     }
     ok = ok && take_results(t);
     if (ok) DUET_ON(t->place) ok = statement(t) == DUET_OK;
-    if (!ok) trial_close(t), t = NULL;
+    if (!ok) {
+        trial_close(t);
+        t = NULL;
+    }
     return t;
 }
 
-/* Operands from 0 on, the result from FAMILY_OPERANDS on. NULL: there is none. */
+/* Returns the elements, type and shape of operand k, or of the result if k is CASE_OPERANDS. NULL:
+ * there is no such operand. */
 __attribute__((visibility("default"))) const void *trial_data(trial *t, int k, int *type, int *rank,
                                                               int64_t *size)
 {
-    const duet_matrix *m = k < FAMILY_OPERANDS ? t->x[k] : t->y[0];
+    const duet_matrix *m = k < CASE_OPERANDS ? t->x[k] : t->y[0];
     if (!m) return NULL;
-    *type = (int)duet_type(m), *rank = duet_rank(m);
+    *type = (int)duet_type(m);
+    *rank = duet_rank(m);
     for (int a = 0; a < *rank; a++) size[a] = duet_size(m, a);
     return duet_read(m);
 }
@@ -250,7 +261,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of so many calls, until the machine is done; negative: an error. */
+/* Runs the statement `calls` times, waits for the device, and returns the seconds; a negative
+ * number on failure. */
 __attribute__((visibility("default"))) double trial_run(trial *t, int64_t calls)
 {
     duet_status s = DUET_OK;
@@ -260,7 +272,8 @@ __attribute__((visibility("default"))) double trial_run(trial *t, int64_t calls)
     return s == DUET_OK ? now() - start : -1;
 }
 
-/* The same of the vendor's bare call, whose result is at *y: as many bytes as the statement's. */
+/* Does the same with the vendor's bare call. *y points to its result, which has as many bytes as
+ * that of the statement. */
 __attribute__((visibility("default"))) double trial_bare(trial *t, int64_t calls, const void **y)
 {
     bool ok = t->row->bare != NULL && bare_begin(&t->b, t->x, t->y[0]);

@@ -1,39 +1,45 @@
-/* per_operator.h - a case of per_operator.c, and what vendors' bare calls are given of it. */
-#ifndef FAMILIES_H
-#define FAMILIES_H
+/* per_operator.h - the cases of per_operator.c, and the vendors' bare calls that they are compared
+ * with. */
+#ifndef PER_OPERATOR_H
+#define PER_OPERATOR_H
 
 #include <duet/duet.h>
 #include <stdbool.h>
 
-#define FAMILY_OPERANDS 3
-#define FAMILY_SIZES    3 /* small, medium, large */
+#define CASE_OPERANDS 3
+#define CASE_SIZES    3 /* small, medium, large */
 
-/* What operands hold: noise; noise, with as much on the diagonal as makes a matrix regular and its symmetric part positive; or indices. */
+/* Contents of the operands. NOISE: random numbers in [-1, 1), or random indices. REGULAR: random
+ * numbers with a dominant diagonal, so that the matrix is invertible and its symmetric part
+ * positive definite. */
 enum fill { NOISE, REGULAR };
 
-/* What a bare call works on: operands and a result in host memory without gaps; copies of operands, which it may overwrite. */
+/* The arguments of a bare call: operands and result in host memory without gaps, and buffers for
+ * operands that the call overwrites. */
 typedef struct bare {
-    const int64_t (*size)[4]; /* of operands, 0 past the last axis */
-    const void *x[FAMILY_OPERANDS];
-    void *y, *copy[FAMILY_OPERANDS];
-    size_t bytes[FAMILY_OPERANDS];
-    void *plan; /* what a call has made for those that follow, and how it ends */
+    const int64_t (*size)[4]; /* sizes of the operands; 0 after the last axis */
+    const void *x[CASE_OPERANDS];
+    void *y, *copy[CASE_OPERANDS];
+    size_t bytes[CASE_OPERANDS];
+    void *plan; /* state that the first call creates for the next ones; end() frees it */
     void (*end)(void *plan);
 } bare;
-bool bare_begin(bare *b, duet_matrix *const *x, const duet_matrix *y); /* does nothing the second time */
+bool bare_begin(bare *b, duet_matrix *const *x,
+                const duet_matrix *y); /* allocates the buffers; does nothing if they exist */
 void bare_end(bare *b);
 
-/* Either make, a formula, or state, a statement whose results are as large as the first operand. bare: the same by a vendor, on the CPU; NULL: none has it. */
-typedef struct family_row {
+/* A case is either a formula (make) or a statement (state) whose results have the size of the first
+ * operand. bare is the vendor's call on the CPU; NULL: there is none. */
+typedef struct operator_case {
     const char *family, *name;
-    duet_dtype type[FAMILY_OPERANDS];
+    duet_dtype type[CASE_OPERANDS];
     enum fill fill;
-    int64_t size[FAMILY_SIZES][FAMILY_OPERANDS][4];
+    int64_t size[CASE_SIZES][CASE_OPERANDS][4];
     duet_expr (*make)(duet_matrix *const *x);
     duet_status (*state)(duet_matrix *const *y, duet_matrix *const *x);
     bool (*bare)(bare *b);
     const char *vendor;
-} family_row;
+} operator_case;
 
 bool bare_sgemm(bare *b);
 bool bare_dgemm(bare *b);

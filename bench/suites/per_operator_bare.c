@@ -1,5 +1,7 @@
-/* per_operator_bare.c - the vendors' bare calls on the CPU: OpenBLAS, LAPACKE, FFTW, oneDNN's products (its primitives: per_operator_onednn.c). Matrices
- * in rows are given to LAPACK as they lie, as their transposes; what it would overwrite is copied first, which is in its time. */
+/* per_operator_bare.c - the vendors' bare calls on the CPU: OpenBLAS, LAPACKE, FFTW, and oneDNN's
+ * matrix products (its primitives are in per_operator_onednn.c). LAPACK is column-major and gets
+ * row-major matrices as they are, as their transposes. Operands that it would overwrite are copied
+ * first; the copy is part of the time. */
 #include "per_operator.h"
 #include <cblas.h>
 #include <stdlib.h>
@@ -25,8 +27,9 @@ static size_t bytes_of(const duet_matrix *m)
 bool bare_begin(bare *b, duet_matrix *const *x, const duet_matrix *y)
 {
     if (b->y) return true;
-    for (int k = 0; k < FAMILY_OPERANDS && x[k]; k++) {
-        b->x[k] = duet_read(x[k]), b->bytes[k] = bytes_of(x[k]);
+    for (int k = 0; k < CASE_OPERANDS && x[k]; k++) {
+        b->x[k] = duet_read(x[k]);
+        b->bytes[k] = bytes_of(x[k]);
         if (!b->x[k] || !(b->copy[k] = malloc(b->bytes[k]))) return false;
     }
     return (b->y = aligned_alloc(64, (bytes_of(y) + 127) / 64 * 64)) != NULL;
@@ -34,7 +37,7 @@ bool bare_begin(bare *b, duet_matrix *const *x, const duet_matrix *y)
 
 void bare_end(bare *b)
 {
-    for (int k = 0; k < FAMILY_OPERANDS; k++) free(b->copy[k]);
+    for (int k = 0; k < CASE_OPERANDS; k++) free(b->copy[k]);
     if (b->end) b->end(b->plan);
     free(b->y);
 }
@@ -46,7 +49,8 @@ static bool product(int m, int n, int k, const float *a, const float *b, float *
 #ifdef WITH_ONEDNN
     return dnnl_sgemm('N', 'N', m, n, k, 1, a, k, b, n, 0, c, n) == dnnl_success;
 #else
-    return cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n), true;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
+    return true;
 #endif
 }
 
@@ -86,7 +90,8 @@ static void end_transform(void *plan) { fftwf_destroy_plan(plan); }
 
 static bool transform(bare *b, fftwf_plan made)
 {
-    b->plan = made, b->end = made ? end_transform : NULL;
+    b->plan = made;
+    b->end = made ? end_transform : NULL;
     return made != NULL;
 }
 
@@ -96,7 +101,8 @@ bool bare_fft(bare *b)
     if (!b->plan && !transform(b, fftwf_plan_many_dft(1, &n, count, (void *)b->x[0], NULL, 1, n, b->y, NULL,
                                                       1, n, FFTW_FORWARD, FFTW_ESTIMATE)))
         return false;
-    return fftwf_execute(b->plan), true;
+    fftwf_execute(b->plan);
+    return true;
 }
 
 bool bare_rfft2(bare *b)
@@ -104,11 +110,12 @@ bool bare_rfft2(bare *b)
     const int n[] = { (int)b->size[0][0], (int)b->size[0][1] };
     if (!b->plan && !transform(b, fftwf_plan_dft_r2c(2, n, (void *)b->x[0], b->y, FFTW_ESTIMATE)))
         return false;
-    return fftwf_execute(b->plan), true;
+    fftwf_execute(b->plan);
+    return true;
 }
 #else
-bool bare_fft(bare *b) { return (void)b, false; }
-bool bare_rfft2(bare *b) { return (void)b, false; }
+bool bare_fft(bare *b) { return false; }
+bool bare_rfft2(bare *b) { return false; }
 #endif
 
 /* ---- linear algebra ---- */
@@ -116,7 +123,7 @@ bool bare_rfft2(bare *b) { return (void)b, false; }
 #ifdef WITH_LAPACKE
 #define COL LAPACK_COL_MAJOR
 
-/* The first operand, to be overwritten; n is its order. */
+/* Copies the first operand to a buffer that LAPACK may overwrite, and sets n to its order. */
 static float *fresh(bare *b, int *n)
 {
     *n = (int)b->size[0][0];

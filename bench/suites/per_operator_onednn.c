@@ -1,4 +1,5 @@
-/* per_operator_onednn.c - oneDNN's primitives as bare calls: made once, of operands that lie as Duet's do. */
+/* per_operator_onednn.c - oneDNN's primitives as bare calls. They are created once, with operands
+ * in the same layout as Duet's. */
 #include "per_operator.h"
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ typedef struct primitive {
     bool ok;
 } primitive;
 
-/* What a call has, as all descriptors of oneDNN begin; hint: of a gradient, the primitive it belongs to. */
+/* Fills in the descriptor of a primitive. A gradient also fills in hint, the descriptor of the
+ * forward primitive. */
 typedef bool describe(bare *b, primitive *p, void *desc, void *hint);
 
 static const dnnl_dims_t once = { 1, 1 }, twice = { 2, 2 }, none = { 0, 0 };
@@ -28,7 +30,9 @@ static void end_primitive(void *plan)
 {
     primitive *p = plan;
     for (int i = 0; i < p->args; i++) dnnl_memory_destroy(p->arg[i].memory);
-    dnnl_primitive_destroy(p->run), dnnl_stream_destroy(p->stream), dnnl_engine_destroy(p->engine);
+    dnnl_primitive_destroy(p->run);
+    dnnl_stream_destroy(p->stream);
+    dnnl_engine_destroy(p->engine);
     free(p);
 }
 
@@ -39,7 +43,7 @@ static int rank_of(const int64_t *size)
     return rank;
 }
 
-/* An operand without gaps, and what oneDNN calls it. */
+/* Adds an operand without gaps; `name` is oneDNN's number of the argument. */
 static const dnnl_memory_desc_t *takes(primitive *p, int name, const int64_t *size, const void *data)
 {
     static const dnnl_format_tag_t rows[] = { dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd };
@@ -74,7 +78,8 @@ static bool make_primitive(bare *b, describe *what)
         ok = dnnl_primitive_desc_create(&hint, &forward, NULL, p->engine, NULL) == 0;
     ok = ok && dnnl_primitive_desc_create(&pd, &desc, NULL, p->engine, hint) == 0 &&
          dnnl_primitive_create(&p->run, pd) == 0;
-    dnnl_primitive_desc_destroy(pd), dnnl_primitive_desc_destroy(hint);
+    dnnl_primitive_desc_destroy(pd);
+    dnnl_primitive_desc_destroy(hint);
     return ok;
 }
 
@@ -86,7 +91,7 @@ static bool run(bare *b, describe *what)
            dnnl_stream_wait(p->stream) == 0;
 }
 
-/* ---- convolution of 3 x 3 windows, as large as the images ---- */
+/* ---- convolution with 3 x 3 windows; results have the size of the images ---- */
 
 static bool forward(bare *b, primitive *p, void *desc, void *hint)
 {
@@ -94,7 +99,6 @@ static bool forward(bare *b, primitive *p, void *desc, void *hint)
     const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
                              *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
     const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DST, out, b->y);
-    (void)hint;
     return dnnl_convolution_forward_desc_init(desc, dnnl_forward_inference, dnnl_convolution_auto, in, by,
                                               NULL, to, once, once, once) == 0;
 }
@@ -140,53 +144,50 @@ static bool pool(bare *b, primitive *p, void *desc, dnnl_alg_kind_t how)
 
 static bool maxima(bare *b, primitive *p, void *desc, void *hint)
 {
-    return (void)hint, pool(b, p, desc, dnnl_pooling_max);
+    return pool(b, p, desc, dnnl_pooling_max);
 }
 static bool means(bare *b, primitive *p, void *desc, void *hint)
 {
-    return (void)hint, pool(b, p, desc, dnnl_pooling_avg);
+    return pool(b, p, desc, dnnl_pooling_avg);
 }
 
 bool bare_max_pool2d(bare *b) { return run(b, maxima); }
 bool bare_avg_pool2d(bare *b) { return run(b, means); }
 
-/* ---- rows, and element by element ---- */
+/* ---- operators on rows, and element-wise operators ---- */
 
-static bool soft(bare *b, primitive *p, void *desc, void *hint)
+static bool softmax(bare *b, primitive *p, void *desc, void *hint)
 {
     const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
     takes(p, DNNL_ARG_DST, b->size[0], b->y);
-    (void)hint;
     return dnnl_softmax_forward_desc_init(desc, dnnl_forward_inference, in, 1) == 0;
 }
 
-static bool norm(bare *b, primitive *p, void *desc, void *hint)
+static bool layer_norm(bare *b, primitive *p, void *desc, void *hint)
 {
     const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
     const dnnl_dims_t count = { b->size[0][0] };
     dnnl_memory_desc_t of_rows;
-    takes(p, DNNL_ARG_SCALE, b->size[1], b->x[1]), takes(p, DNNL_ARG_SHIFT, b->size[2], b->x[2]);
+    takes(p, DNNL_ARG_SCALE, b->size[1], b->x[1]);
+    takes(p, DNNL_ARG_SHIFT, b->size[2], b->x[2]);
     takes(p, DNNL_ARG_DST, b->size[0], b->y);
-    (void)hint;
     return dnnl_memory_desc_init_by_tag(&of_rows, 1, count, dnnl_f32, dnnl_a) == 0 &&
            dnnl_layer_normalization_forward_desc_init(desc, dnnl_forward_inference, in, &of_rows, 1e-5f,
                                                       dnnl_use_scale | dnnl_use_shift) == 0;
 }
 
-static bool bell(bare *b, primitive *p, void *desc, void *hint)
+static bool gelu(bare *b, primitive *p, void *desc, void *hint)
 {
     const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
     takes(p, DNNL_ARG_DST, b->size[0], b->y);
-    (void)hint;
     return dnnl_eltwise_forward_desc_init(desc, dnnl_forward_inference, dnnl_eltwise_gelu_erf, in, 0, 0) == 0;
 }
 
-static bool both(bare *b, primitive *p, void *desc, void *hint)
+static bool add(bare *b, primitive *p, void *desc, void *hint)
 {
     const dnnl_memory_desc_t *x = takes(p, DNNL_ARG_SRC_0, b->size[0], b->x[0]),
                              *y = takes(p, DNNL_ARG_SRC_1, b->size[1], b->x[1]);
     const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DST, b->size[0], b->y);
-    (void)hint;
     return dnnl_binary_desc_init(desc, dnnl_binary_add, x, y, to) == 0;
 }
 
@@ -199,24 +200,18 @@ static bool sum_along(bare *b, primitive *p, void *desc, int axis)
     return dnnl_reduction_desc_init(desc, dnnl_reduction_sum, in, to, 0, 0) == 0;
 }
 
-static bool rows(bare *b, primitive *p, void *desc, void *hint)
-{
-    return (void)hint, sum_along(b, p, desc, 1);
-}
-static bool columns(bare *b, primitive *p, void *desc, void *hint)
-{
-    return (void)hint, sum_along(b, p, desc, 0);
-}
+static bool rows(bare *b, primitive *p, void *desc, void *hint) { return sum_along(b, p, desc, 1); }
+static bool columns(bare *b, primitive *p, void *desc, void *hint) { return sum_along(b, p, desc, 0); }
 
-bool bare_softmax(bare *b) { return run(b, soft); }
-bool bare_layer_norm(bare *b) { return run(b, norm); }
-bool bare_gelu(bare *b) { return run(b, bell); }
-bool bare_add(bare *b) { return run(b, both); }
+bool bare_softmax(bare *b) { return run(b, softmax); }
+bool bare_layer_norm(bare *b) { return run(b, layer_norm); }
+bool bare_gelu(bare *b) { return run(b, gelu); }
+bool bare_add(bare *b) { return run(b, add); }
 bool bare_sum_rows(bare *b) { return run(b, rows); }
 bool bare_sum_columns(bare *b) { return run(b, columns); }
 #else
 #define ABSENT(name)                                                                                         \
-    bool bare_##name(bare *b) { return (void)b, false; }
+    bool bare_##name(bare *b) { return false; }
 ABSENT(conv2d)
 ABSENT(conv2d_input_grad)
 ABSENT(conv2d_filter_grad)

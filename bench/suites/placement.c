@@ -1,8 +1,11 @@
-/* placement.c - duet-place: does AUTO find the faster machine? The paper's five benchmarks, at every size, with data that start on the host, on the
- * device, or half and half: left to AUTO, forced to the CPU, forced to the GPU, in turns.
+/* placement.c - duet-place: measures whether DUET_AUTO chooses the faster device. It runs the five
+ * benchmarks at every size, with inputs that are on the host, on the GPU, or half on each.
+ * DUET_AUTO, DUET_CPU and DUET_GPU run in turns.
  *
- * "once": all inputs are where they start before each call, and the clock stops when the result is there. "loop": they start so, and many
- * calls follow; what has moved may stay. What AUTO does in the first of these calls is told in words: see note_turns. */
+ * "once": all inputs are moved to where they start before each call, and the time ends when the
+ * result is computed. "loop": the inputs are moved once, then many calls follow; data may stay
+ * where a call moves it. The report describes what DUET_AUTO did in the first calls (see
+ * trace_calls). */
 #include "bench.h"
 #include "json.h"
 #include "measure.h"
@@ -15,11 +18,11 @@ static const char usage[] = "duet-place [--quick] [--bench NAME[,NAME]] [--seed 
 
 enum start { ON_HOST, ON_DEVICE, HALF, STARTS };
 enum mode { ONCE, LOOP, MODES };
-enum who { AUTO, CPU, GPU, WHO };
+enum choice { AUTO, CPU, GPU, CHOICES };
 static const char *const start_names[STARTS] = { "host", "device", "half" }, *const mode_names[MODES] = {
     "once", "loop"
 };
-static const duet_place places[WHO] = { DUET_AUTO, DUET_CPU, DUET_GPU };
+static const duet_place places[CHOICES] = { DUET_AUTO, DUET_CPU, DUET_GPU };
 
 typedef struct options {
     bool quick, gpu;
@@ -32,14 +35,14 @@ typedef struct trial {
     problem p;
     enum start start;
     enum mode mode;
-    int calls[WHO], rounds[WHO];
-    double us[WHO][ROUNDS];
-    char turns[400];
+    int calls[CHOICES], rounds[CHOICES];
+    double us[CHOICES][ROUNDS];
+    char trace[400];
 } trial;
 
 /* ---- one measurement ---- */
 
-/* The inputs are where they start, and nowhere else. */
+/* Moves the inputs to where they start, and makes all other copies stale. */
 static bool restore(const trial *t)
 {
     const tensor *of = t->p.bench->tensors;
@@ -51,64 +54,68 @@ static bool restore(const trial *t)
     return duet_synchronize() == DUET_OK;
 }
 
-/* Seconds of so many calls from the start, until the last result is there. */
-static double run(const trial *t, enum who who, int calls)
+/* Moves the inputs to where they start, then returns the seconds of `calls` calls until the last
+ * result is computed. */
+static double run(const trial *t, enum choice choice, int calls)
 {
     duet_status s = DUET_OK;
     if (!restore(t)) return NAN;
     const double start = now();
-    DUET_ON(places[who])
+    DUET_ON(places[choice])
     for (int i = 0; i < calls && s == DUET_OK; i++) s = t->p.bench->run(&t->p);
     if (s == DUET_OK) s = duet_synchronize();
     return s == DUET_OK ? now() - start : NAN;
 }
 
-/* Of single calls a round is the median of several, as many as there is time for. */
+/* With mode ONCE a round is the median of several single calls, as many as there is time for. */
 #define SHOTS 15
-static double round_us(const trial *t, enum who who)
+static double round_us(const trial *t, enum choice choice)
 {
     const double begin = now();
     double shot[SHOTS];
     int n = 0;
-    if (t->mode == LOOP) return 1e6 * run(t, who, t->calls[who]) / t->calls[who];
+    if (t->mode == LOOP) return 1e6 * run(t, choice, t->calls[choice]) / t->calls[choice];
     while (n < SHOTS && (!n || now() - begin < 0.03))
-        if (!isfinite(shot[n++] = 1e6 * run(t, who, 1))) return NAN;
+        if (!isfinite(shot[n++] = 1e6 * run(t, choice, 1))) return NAN;
     return median(shot, n);
 }
 
-static bool is_there(const trial *t, enum who who) { return who != GPU || t->o->gpu; }
+static bool is_there(const trial *t, enum choice choice) { return choice != GPU || t->o->gpu; }
 
-/* Of a machine that is far behind a shorter loop, once, will do for the chart; and of calls that take long, one. */
+/* A device that is FAR_BEHIND times slower gets one round with a shorter loop. Calls that take more
+ * than LONG seconds get fewer. */
 #define FAR_BEHIND 3
 #define LONG       0.2
 
-/* Seconds of a call; in a loop of one more, when all has moved. */
-static double seconds_of(const trial *t, enum who who)
+/* Returns the seconds of a call; in mode LOOP, of a call after all data have moved. */
+static double seconds_of(const trial *t, enum choice choice)
 {
-    const double first = run(t, who, 1);
+    const double first = run(t, choice, 1);
     if (!(first < LONG)) return first;
-    const double one = run(t, who, 1);
-    return t->mode == ONCE ? one : fmax((run(t, who, 3) - one) / 2, 1e-8);
+    const double one = run(t, choice, 1);
+    return t->mode == ONCE ? one : fmax((run(t, choice, 3) - one) / 2, 1e-8);
 }
 
-/* A loop is so long that what moves once does not matter much, if it is worth moving. */
+/* Sets the number of calls and rounds. A loop is long enough that the first copies hardly matter. */
 static bool plan_rounds(trial *t)
 {
     const double target = t->o->quick ? 0.05 : 0.08;
-    double takes[WHO], fastest = INFINITY;
-    for (enum who w = WHO; w-- > 0;) {
-        const bool known = t->mode == LOOP && w != AUTO &&
-                           t->us[w][0] > 1e6 * LONG; /* by one call, whose moves are little beside it */
-        takes[w] = !is_there(t, w) ? INFINITY : known ? 1e-6 * t->us[w][0] : seconds_of(t, w);
+    double takes[CHOICES], fastest = INFINITY;
+    for (enum choice w = CHOICES; w-- > 0;) {
+        const bool reused = t->mode == LOOP && w != AUTO &&
+                            t->us[w][0] > 1e6 * LONG; /* the copies take little of such a long call */
+        if (!is_there(t, w)) takes[w] = INFINITY;
+        else takes[w] = reused ? 1e-6 * t->us[w][0] : seconds_of(t, w);
         if (isnan(takes[w])) return false;
         if (w != AUTO) fastest = fmin(fastest, takes[w]);
     }
-    for (enum who w = 0; w < WHO; w++) {
+    for (enum choice w = 0; w < CHOICES; w++) {
         const bool behind = w != AUTO && takes[w] > FAR_BEHIND * fastest;
         const double calls = fmin(50000, fmax(5, target / fastest)),
                      few = fmin(calls / 20, fmax(5, target / takes[w]));
         t->calls[w] = behind ? (int)fmax(1, few) : (int)calls;
-        t->rounds[w] = behind && takes[w] > LONG ? 0 : behind ? 1 : fastest > LONG ? 2 : 3;
+        if (behind) t->rounds[w] = takes[w] > LONG ? 0 : 1;
+        else t->rounds[w] = fastest > LONG ? 2 : 3;
         if (!t->rounds[w]) t->us[w][0] = 1e6 * takes[w];
     }
     return true;
@@ -118,17 +125,18 @@ static bool measure_trial(trial *t)
 {
     if (!plan_rounds(t)) return false;
     for (int r = 0; r < t->rounds[AUTO]; r++)
-        for (enum who w = 0; w < WHO; w++)
+        for (enum choice w = 0; w < CHOICES; w++)
             if (is_there(t, w) && r < t->rounds[w] && !isfinite(t->us[w][r] = round_us(t, w))) return false;
     return true;
 }
 
-/* ---- what AUTO does, call by call ---- */
+/* ---- what DUET_AUTO does in each call ---- */
 
-#define TURNS 60
+#define TRACED_CALLS 60
 
-/* "2 of 3 on the gpu, up 3.1 MB": steps of one call, and what moved for it. */
-static void name_turn(char *text, size_t size, const duet_counts *a, const duet_counts *b)
+/* Describes one call: where its steps ran and how many bytes were copied, as "2 of 3 on the gpu, up
+ * 3.1 MB". */
+static void call_text(char *text, size_t size, const duet_counts *a, const duet_counts *b)
 {
     const unsigned long long steps = b->steps - a->steps, launches = b->launches - a->launches,
                              graphs = b->graphs - a->graphs;
@@ -141,29 +149,32 @@ static void name_turn(char *text, size_t size, const duet_counts *a, const duet_
     if (down > 0) snprintf(text + n, size - (size_t)n, ", down %.3g MB", down);
 }
 
-static void add_turns(trial *t, const char *what, int times)
+static void append_calls(trial *t, const char *what, int times)
 {
-    const size_t used = strlen(t->turns);
-    if (times) snprintf(t->turns + used, sizeof t->turns - used, "%s%d x %s", used ? "; " : "", times, what);
+    const size_t used = strlen(t->trace);
+    if (times) snprintf(t->trace + used, sizeof t->trace - used, "%s%d x %s", used ? "; " : "", times, what);
 }
 
-/* Of single calls a few, each from the start; of a loop the first ones. */
-static bool note_turns(trial *t)
+/* Describes some single calls (ONCE), or the first calls of a loop (LOOP). */
+static bool trace_calls(trial *t)
 {
     char last[100] = "", now_text[100];
-    const int turns = t->mode == ONCE ? 3 : (int)fmin(TURNS, t->calls[AUTO]);
+    const int trace = t->mode == ONCE ? 3 : (int)fmin(TRACED_CALLS, t->calls[AUTO]);
     int times = 0;
-    t->turns[0] = '\0';
-    for (int i = 0; i < turns; i++, times++) {
+    t->trace[0] = '\0';
+    for (int i = 0; i < trace; i++, times++) {
         if ((!i || t->mode == ONCE) && !restore(t)) return false;
         const duet_counts before = duet_stats();
         if (t->p.bench->run(&t->p) != DUET_OK) return false;
         const duet_counts after = duet_stats();
-        name_turn(now_text, sizeof now_text, &before, &after);
-        if (strcmp(last, now_text)) add_turns(t, last, times), times = 0;
+        call_text(now_text, sizeof now_text, &before, &after);
+        if (strcmp(last, now_text)) {
+            append_calls(t, last, times);
+            times = 0;
+        }
         strcpy(last, now_text);
     }
-    add_turns(t, last, times);
+    append_calls(t, last, times);
     return duet_synchronize() == DUET_OK;
 }
 
@@ -174,28 +185,36 @@ typedef struct tally {
     int count;
 } tally;
 
-#define BEHIND 1.1 /* more is told about */
+#define BEHIND 1.1 /* larger ratios are explained in the output */
 
 static double report(json *j, trial *t)
 {
-    double us[WHO];
-    for (enum who w = 0; w < WHO; w++)
-        us[w] = is_there(t, w) ? median(t->us[w], t->rounds[w] ? t->rounds[w] : 1) : INFINITY;
+    double us[CHOICES];
+    for (enum choice w = 0; w < CHOICES; w++) {
+        const int rounds = t->rounds[w] ? t->rounds[w] : 1;
+        us[w] = is_there(t, w) ? median(t->us[w], rounds) : INFINITY;
+    }
     const double ratio = us[AUTO] / fmin(us[CPU], us[GPU]);
     printf("%-8s %9lld %-6s %-4s %12.2f %12.2f ", t->p.bench->name, (long long)t->p.n, start_names[t->start],
            mode_names[t->mode], us[AUTO], us[CPU]);
     if (t->o->gpu) printf("%12.2f ", us[GPU]);
     else printf("%12s ", "-");
     printf("%7.3f\n", ratio);
-    if (!(ratio <= BEHIND)) printf("%10s auto: %s\n", "", t->turns);
+    if (!(ratio <= BEHIND)) printf("%10s auto: %s\n", "", t->trace);
     fflush(stdout);
     json_begin(j, NULL, '{');
-    json_text(j, "bench", "place"), json_text(j, "case", t->p.bench->name), json_integer(j, "size", t->p.n);
-    json_text(j, "start", start_names[t->start]), json_text(j, "mode", mode_names[t->mode]);
-    json_number(j, "auto_us", us[AUTO]), json_number(j, "cpu_us", us[CPU]), json_number(j, "gpu_us", us[GPU]);
-    json_number(j, "ratio", ratio), json_text(j, "turns", t->turns);
-    json_number(j, "work", t->p.bench->work * pow((double)t->p.n, t->p.bench->power)),
-        json_text(j, "unit", t->p.bench->unit);
+    json_text(j, "bench", "place");
+    json_text(j, "case", t->p.bench->name);
+    json_integer(j, "size", t->p.n);
+    json_text(j, "start", start_names[t->start]);
+    json_text(j, "mode", mode_names[t->mode]);
+    json_number(j, "auto_us", us[AUTO]);
+    json_number(j, "cpu_us", us[CPU]);
+    json_number(j, "gpu_us", us[GPU]);
+    json_number(j, "ratio", ratio);
+    json_text(j, "turns", t->trace);
+    json_number(j, "work", t->p.bench->work * pow((double)t->p.n, t->p.bench->power));
+    json_text(j, "unit", t->p.bench->unit);
     json_end(j, '}');
     return ratio;
 }
@@ -205,16 +224,19 @@ static void report_all(json *j, tally *of)
     json_begin(j, "summary", '{');
     for (enum mode m = 0; m < MODES; m++) {
         const double mean = geomean(of[m].ratio, of[m].count), most = greatest(of[m].ratio, of[m].count);
-        printf("%s: auto over the better machine: geometric mean %.3f, at most %.3f, of %d\n", mode_names[m],
-               mean, most, of[m].count);
+        printf(
+            "%s: time of auto / time of the faster device: geometric mean %.3f, maximum %.3f, of %d cases\n",
+            mode_names[m], mean, most, of[m].count);
         json_begin(j, mode_names[m], '{');
-        json_number(j, "geomean", mean), json_number(j, "most", most), json_integer(j, "count", of[m].count);
+        json_number(j, "geomean", mean);
+        json_number(j, "most", most);
+        json_integer(j, "count", of[m].count);
         json_end(j, '}');
     }
     json_end(j, '}');
 }
 
-/* ---- all of them ---- */
+/* ---- all benchmarks ---- */
 
 static bool run_size(const options *o, json *j, const bench *b, int64_t n, tally *of)
 {
@@ -222,10 +244,12 @@ static bool run_size(const options *o, json *j, const bench *b, int64_t n, tally
     bool ok = problem_open(&t.p) && check(&t.p).ok;
     for (t.start = 0; t.start < (o->gpu ? STARTS : 1) && ok; t.start++)
         for (t.mode = 0; t.mode < MODES && ok; t.mode++) {
-            ok = measure_trial(&t) && note_turns(&t);
+            ok = measure_trial(&t) && trace_calls(&t);
             if (ok && of[t.mode].count < 1000) of[t.mode].ratio[of[t.mode].count++] = report(j, &t);
         }
-    if (!ok) fprintf(stderr, "duet-place: %s %lld: wrong, or: %s\n", b->name, (long long)n, duet_error());
+    if (!ok)
+        fprintf(stderr, "duet-place: %s %lld: wrong result or failure: %s\n", b->name, (long long)n,
+                duet_error());
     problem_close(&t.p);
     duet_memory_trim();
     return ok;
@@ -267,13 +291,18 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--quick")) o.quick = true;
         else if (!strcmp(argv[i], "--bench") && i + 1 < argc) o.benches = argv[++i];
         else if (!strcmp(argv[i], "--seed") && i + 1 < argc) o.seed = (uint32_t)strtoul(argv[++i], NULL, 0);
-        else if (!strcmp(argv[i], "--json") && i + 1 < argc) path = argv[++i];
-        else return fputs(usage, stderr), 2;
+        else if (!strcmp(argv[i], "--json") && i + 1 < argc) {
+            path = argv[++i];
+        } else {
+            fputs(usage, stderr);
+            return 2;
+        }
     o.gpu = gpu_is_there();
-    if (!o.gpu) fprintf(stderr, "duet-place: no GPU, so AUTO beside the CPU alone: %s\n", duet_error());
+    if (!o.gpu)
+        fprintf(stderr, "duet-place: no GPU, so auto is compared with the CPU only: %s\n", duet_error());
     if (!json_open(&j, path)) return 1;
     const double start = now();
     const bool ok = run_all(&o, &j);
-    printf("in %.0f s\n", now() - start);
+    printf("total time: %.0f s\n", now() - start);
     return json_close(&j) && ok ? 0 : 1;
 }

@@ -1,5 +1,6 @@
-/* rows.c - duet-rows: every row of fused.def as its own kernel against the expression machine, and every row of ops.def as a share of
- * what memory or arithmetic allows, on both machines. */
+/* rows.c - duet-rows: compares the kernel of each row of fused.def with the interpreter of
+ * element-wise programs, and measures the operators of ops.def as a fraction of the peak memory
+ * bandwidth or the peak arithmetic rate, on both devices. */
 #include "data.h"
 #include "handwritten.h"
 #include "json.h"
@@ -14,33 +15,36 @@
 static const char usage[] =
     "duet-rows [--backend cpu|gpu|both] [--rows fused|ops|both] [--quick] [--json FILE]\n";
 
-#define WIDTH 1024 /* of the matrices; 1003 would make every row of them begin elsewhere */
+#define WIDTH 1024 /* columns of the matrices; with 1003 each row would have another alignment */
 
 /* ---- matrices ---- */
 
 static uint32_t seed = 1;
 
-static duet_matrix *noisy(int rank, const int64_t *size, double from, double to)
+static duet_matrix *random_matrix(int rank, const int64_t *size, double from, double to)
 {
     static uint32_t stream;
     duet_matrix *m = duet_new_shape(DUET_F32, rank, size);
     float *v = m ? duet_overwrite(m) : NULL;
     const uint32_t s = seed * 64 + stream++ % 64;
-    if (!v) return duet_free(&m), NULL;
+    if (!v) {
+        duet_free(&m);
+        return NULL;
+    }
 #pragma omp parallel for
     for (int64_t i = 0; i < duet_count(m); i++) v[i] = (float)(from + (to - from) * 0.5 * (noise(s, i) + 1));
     return m;
 }
 
-/* A matrix that a formula fits. */
-static duet_matrix *room_for(duet_expr e)
+/* Creates a matrix with the type and shape of a formula. */
+static duet_matrix *result_matrix(duet_expr e)
 {
     int64_t size[DUET_RANK_MAX];
     for (int i = 0; i < duet_expr_rank(e); i++) size[i] = duet_expr_size(e, i);
     return duet_expr_status(e) == DUET_OK ? duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size) : NULL;
 }
 
-/* ---- statements: a held formula and where it goes ---- */
+/* ---- statements: a persistent formula and its destination ---- */
 
 typedef struct statement {
     duet_place place;
@@ -57,7 +61,7 @@ static double statement_block(void *state, int64_t calls)
     return status == DUET_OK && (s->place == DUET_CPU || duet_synchronize() == DUET_OK) ? now() - start : NAN;
 }
 
-/* Is this word in the statement's plan? */
+/* Whether the plan of the statement contains this word. */
 static bool plan_names(const statement *s, const char *word)
 {
     char *text = NULL;
@@ -81,8 +85,9 @@ static bool same_results(duet_matrix *a, duet_matrix *b)
 
 static const char *place_name(duet_place p) { return p == DUET_GPU ? "gpu" : "cpu"; }
 
-/* ---- fused rows. A row takes operands of the result's shape alone: worded over views with one more axis, of size 1, and the bias as
- *      a sum with broadcast, the same formula goes to the expression machine ---- */
+/* ---- fused rows. A row matches only operands of the result's shape. With views that have one
+ *      more axis, of size 1, and with the bias as a broadcast sum, the same formula runs in the
+ *      interpreter ---- */
 
 typedef struct holes {
     duet_matrix *X, *Y, *Z, *B;
@@ -124,21 +129,30 @@ static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64
     char text[24];
     contender c[2] = { { "row", statement_block, &s[0] }, { "machine", statement_block, &s[1] } };
     for (int k = 0; k < 2; k++)
-        if (!s[k].m || !isfinite(statement_block(&s[k], 1)))
-            return fprintf(stderr, "duet-rows: %s: %s\n", f->name, duet_error()), false;
-    if (!same_results(s[0].m, s[1].m))
-        return fprintf(stderr, "duet-rows: %s: row and machine differ\n", f->name), false;
+        if (!s[k].m || !isfinite(statement_block(&s[k], 1))) {
+            fprintf(stderr, "duet-rows: %s: %s\n", f->name, duet_error());
+            return false;
+        }
+    if (!same_results(s[0].m, s[1].m)) {
+        fprintf(stderr, "duet-rows: %s: the results of the row and the interpreter differ\n", f->name);
+        return false;
+    }
     const bool row = plan_names(&s[0], f->name), machine = !plan_names(&s[1], f->name);
     if (!measure(c, 2, how)) return false;
     const double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
     printf("%-14s %8s %-4s %12.3f %12.3f %8.3f%s%s\n", f->name, short_count(text, n), place_name(s[0].place),
-           us[0], us[1], ratio, row ? "" : "  THE ROW WAS NOT CHOSEN",
-           machine ? "" : "  THE MACHINE WAS NOT CHOSEN");
+           us[0], us[1], ratio, row ? "" : "  THE ROW WAS NOT USED",
+           machine ? "" : "  THE INTERPRETER WAS NOT USED");
     json_begin(j, NULL, '{');
     json_text(j, "bench", "fused");
-    json_text(j, "row", f->name), json_integer(j, "size", n), json_text(j, "machine", place_name(s[0].place));
-    json_truth(j, "row_chosen", row), json_truth(j, "machine_chosen", machine);
-    json_number(j, "us", us[0]), json_number(j, "machine_us", us[1]), json_number(j, "ratio", ratio);
+    json_text(j, "row", f->name);
+    json_integer(j, "size", n);
+    json_text(j, "machine", place_name(s[0].place));
+    json_truth(j, "row_chosen", row);
+    json_truth(j, "machine_chosen", machine);
+    json_number(j, "us", us[0]);
+    json_number(j, "machine_us", us[1]);
+    json_number(j, "ratio", ratio);
     json_end(j, '}');
     return true;
 }
@@ -146,10 +160,10 @@ static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64
 static bool run_fused(json *j, duet_place place, int64_t n, effort how)
 {
     const int64_t rows = n / WIDTH, two[] = { rows, WIDTH };
-    holes h = { noisy(2, two, -5, 5),
-                noisy(2, two, -5, 5),
-                noisy(2, two, -5, 5),
-                noisy(1, &two[1], -5, 5),
+    holes h = { random_matrix(2, two, -5, 5),
+                random_matrix(2, two, -5, 5),
+                random_matrix(2, two, -5, 5),
+                random_matrix(1, &two[1], -5, 5),
                 1.7f,
                 13.0f };
     holes v = h;
@@ -158,16 +172,24 @@ static bool run_fused(json *j, duet_place place, int64_t n, effort how)
     for (int i = 0; i < fused_count && ok; i++) {
         statement s[2] = { { place, NULL, duet_hold(fused_rows[i].row(&h)) },
                            { place, NULL, duet_hold(fused_rows[i].machine(&v)) } };
-        for (int k = 0; k < 2; k++) s[k].m = room_for(s[k].e);
+        for (int k = 0; k < 2; k++) s[k].m = result_matrix(s[k].e);
         ok = time_fused(j, &fused_rows[i], s, n, how);
-        for (int k = 0; k < 2; k++) duet_drop(s[k].e), duet_free(&s[k].m);
+        for (int k = 0; k < 2; k++) {
+            duet_drop(s[k].e);
+            duet_free(&s[k].m);
+        }
     }
     fflush(stdout);
-    duet_free(&v.X), duet_free(&h.X), duet_free(&h.Y), duet_free(&h.Z), duet_free(&h.B);
+    duet_free(&v.X);
+    duet_free(&h.X);
+    duet_free(&h.Y);
+    duet_free(&h.Z);
+    duet_free(&h.B);
     return ok;
 }
 
-/* ---- operators. in: as many matrices as make names; shapes by kind, except where a row's name says otherwise ---- */
+/* ---- operators. in: the operands of make; their shapes depend on the kind, with some exceptions
+ *      by name ---- */
 
 enum kind { MAP, REDUCE, REDUCE_ROWS, REDUCE_COLUMNS, PLAIN, POOL, CONV };
 
@@ -255,22 +277,28 @@ typedef struct shape {
     int64_t size[4];
 } shape;
 
-/* Shapes of input k; `arithmetic`: the operations, where those and not memory are the limit. */
+/* Returns the shape of input k. If arithmetic and not memory limits the operator, sets *arithmetic
+ * to the number of operations. */
 static shape shape_of(const operator_row *r, int k, int64_t n, double *arithmetic)
 {
     const int64_t side = n >= 1 << 24 ? 4096 : 1024, images = n / (64 * 32 * 32);
-    if (!strcmp(r->name, "matmul"))
-        return *arithmetic = 2.0 * (double)(side * side * side), (shape){ 2, { side, side } };
+    if (!strcmp(r->name, "matmul")) {
+        *arithmetic = 2.0 * (double)(side * side * side);
+        return (shape){ 2, { side, side } };
+    }
     if (!strcmp(r->name, "bias_add") && k) return (shape){ 1, { WIDTH } };
     const bool filters = strcmp(r->name, "conv2d_filter_grad") != 0; /* the second operand */
-    if (r->kind == CONV && k && filters)
-        return *arithmetic = 2.0 * 9 * 64 * (double)(images * 64 * 32 * 32), (shape){ 4, { 64, 64, 3, 3 } };
+    if (r->kind == CONV && k && filters) {
+        *arithmetic = 2.0 * 9 * 64 * (double)(images * 64 * 32 * 32);
+        return (shape){ 4, { 64, 64, 3, 3 } };
+    }
     if (r->kind == CONV || r->kind == POOL) return (shape){ 4, { images, 64, 32, 32 } };
     return (shape){ 2, { n / WIDTH, WIDTH } };
 }
 
-/* Of a map, the value known by hand is asked for by the first element. */
-static void put_known(const operator_row *r, duet_matrix *const in[])
+/* Sets the first element of an element-wise operator's inputs to the values whose result the row of
+ * ops.def gives. */
+static void put_known_input(const operator_row *r, duet_matrix *const in[])
 {
     for (int k = 0; k < r->inputs && r->kind == MAP; k++) {
         float *v = duet_update(in[k]);
@@ -285,8 +313,9 @@ static bool is_known(const operator_row *r, duet_matrix *m)
     return v && fabs(*v - want) <= (r->ulp + 0.5) * 0x1p-23 * fmax(fabs(want), 0x1p-126);
 }
 
-/* The first element as it is known; and reductions, over noise, numbers. The tests look at every bit: here only that it runs what it says. */
-static bool is_right(const operator_row *r, duet_matrix *m)
+/* Checks the first element of element-wise operators against ops.def, and that other results are
+ * not NaN. The tests compare every bit; this is only to be sure that the operator ran. */
+static bool is_correct(const operator_row *r, duet_matrix *m)
 {
     if (r->kind == MAP) return is_known(r, m);
     if (duet_type(m) != DUET_F32) return duet_read(m) != NULL;
@@ -303,7 +332,7 @@ static struct {
     duet_matrix *m[2];
     float *from, *to;
     int64_t n;
-    double arithmetic; /* operations a second */
+    double arithmetic; /* operations per second */
 } peak;
 
 static double copy_block(void *state, int64_t calls)
@@ -311,15 +340,17 @@ static double copy_block(void *state, int64_t calls)
     const double start = now();
     const char *wrong = NULL;
     for (int64_t i = 0; i < calls && !wrong; i++)
-        if (peak.place == DUET_GPU) wrong = hand_copy(peak.to, peak.from, peak.n);
+        if (peak.place == DUET_GPU) wrong = handwritten_copy(peak.to, peak.from, peak.n);
         else copy_on_host(peak.to, peak.from, peak.n);
-    if (peak.place == DUET_GPU && !wrong) wrong = hand_wait();
-    return wrong ? fprintf(stderr, "duet-rows: copy: %s\n", wrong), NAN : now() - start;
+    if (peak.place == DUET_GPU && !wrong) wrong = handwritten_wait();
+    if (wrong) fprintf(stderr, "duet-rows: copy: %s\n", wrong);
+    return wrong ? NAN : now() - start;
 }
 
 static bool find_peak(duet_place place, int64_t n)
 {
-    peak.place = place, peak.n = n;
+    peak.place = place;
+    peak.n = n;
     for (int k = 0; k < 2; k++) {
         duet_free(&peak.m[k]);
         peak.m[k] = duet_new(DUET_F32, n);
@@ -327,12 +358,12 @@ static bool find_peak(duet_place place, int64_t n)
         *(k ? &peak.to : &peak.from) = at;
         if (!at) return false;
     }
-    peak.arithmetic = place == DUET_GPU ? hand_peak() : peak_of_host();
-    printf("%s: arithmetic peak %.1f GFLOP/s in f32\n", place_name(place), peak.arithmetic / 1e9);
+    peak.arithmetic = place == DUET_GPU ? handwritten_peak() : host_peak();
+    printf("%s: peak arithmetic rate %.1f GFLOP/s in f32\n", place_name(place), peak.arithmetic / 1e9);
     return peak.arithmetic > 0;
 }
 
-static double share_of_peak(const contender c[2], double bytes, double arithmetic)
+static double fraction_of_peak(const contender c[2], double bytes, double arithmetic)
 {
     if (arithmetic > 0) return arithmetic / (median_us(&c[0]) * 1e-6) / peak.arithmetic;
     return bytes / (8.0 * (double)peak.n) / median_ratio(&c[0], &c[1]);
@@ -342,20 +373,26 @@ static bool time_operator(json *j, const operator_row *r, statement *s, double b
                           effort how)
 {
     contender c[2] = { { "Duet", statement_block, s }, { "copy", copy_block, NULL } };
-    if (!s->m || !isfinite(statement_block(s, 1)))
-        return fprintf(stderr, "duet-rows: %s: %s\n", r->name, duet_error()), false;
-    if (!is_right(r, s->m))
-        return fprintf(stderr, "duet-rows: %s on %s is wrong\n", r->name, place_name(s->place)), false;
+    if (!s->m || !isfinite(statement_block(s, 1))) {
+        fprintf(stderr, "duet-rows: %s: %s\n", r->name, duet_error());
+        return false;
+    }
+    if (!is_correct(r, s->m)) {
+        fprintf(stderr, "duet-rows: %s on %s: wrong result\n", r->name, place_name(s->place));
+        return false;
+    }
     if (!measure(c, 2, how)) return false;
-    const double us = median_us(&c[0]), share = share_of_peak(c, bytes, arithmetic);
+    const double us = median_us(&c[0]), share = fraction_of_peak(c, bytes, arithmetic);
     printf("%-24s %-4s %12.2f us %7.1f %% of %s\n", r->name, place_name(s->place), us, 100 * share,
            arithmetic > 0 ? "arithmetic" : "memory");
     fflush(stdout);
     json_begin(j, NULL, '{');
     json_text(j, "bench", "ops");
-    json_text(j, "row", r->name), json_text(j, "machine", place_name(s->place));
-    json_number(j, "us", us), json_number(j, "share", share),
-        json_text(j, "of", arithmetic > 0 ? "arithmetic" : "memory");
+    json_text(j, "row", r->name);
+    json_text(j, "machine", place_name(s->place));
+    json_number(j, "us", us);
+    json_number(j, "share", share);
+    json_text(j, "of", arithmetic > 0 ? "arithmetic" : "memory");
     json_end(j, '}');
     return true;
 }
@@ -367,16 +404,17 @@ static bool run_operator(json *j, const operator_row *r, duet_place place, int64
     bool ok = true;
     for (int k = 0; k < r->inputs && ok; k++) {
         const shape s = shape_of(r, k, n, &arithmetic);
-        in[k] = noisy(s.rank, s.size, r->range[2 * k], r->range[2 * k + 1]);
+        in[k] = random_matrix(s.rank, s.size, r->range[2 * k], r->range[2 * k + 1]);
         ok = in[k] != NULL;
         bytes += ok ? 4 * (double)duet_count(in[k]) : 0;
     }
-    if (ok) put_known(r, in);
+    if (ok) put_known_input(r, in);
     statement s = { place, NULL, ok ? duet_hold(r->make(in)) : (duet_expr){ 0 } };
-    s.m = ok ? room_for(s.e) : NULL;
+    s.m = ok ? result_matrix(s.e) : NULL;
     if (s.m) bytes += 4 * (double)duet_count(s.m);
     ok = ok && time_operator(j, r, &s, bytes, arithmetic, how);
-    duet_drop(s.e), duet_free(&s.m);
+    duet_drop(s.e);
+    duet_free(&s.m);
     for (int k = 0; k < 3; k++) duet_free(&in[k]);
     return ok;
 }
@@ -395,11 +433,17 @@ static bool parse(options *o, char **argv)
         if (!strcmp(*argv, "--quick")) o->quick = true;
         else if (!argv[1]) return false;
         else if (!strcmp(*argv, "--json")) o->json = *++argv;
-        else if (!strcmp(*argv, "--backend"))
-            argv++, o->cpu = strcmp(*argv, "gpu") != 0, o->gpu = strcmp(*argv, "cpu") != 0;
-        else if (!strcmp(*argv, "--rows"))
-            argv++, o->fused = strcmp(*argv, "ops") != 0, o->ops = strcmp(*argv, "fused") != 0;
-        else return false;
+        else if (!strcmp(*argv, "--backend")) {
+            argv++;
+            o->cpu = strcmp(*argv, "gpu") != 0;
+            o->gpu = strcmp(*argv, "cpu") != 0;
+        } else if (!strcmp(*argv, "--rows")) {
+            argv++;
+            o->fused = strcmp(*argv, "ops") != 0;
+            o->ops = strcmp(*argv, "fused") != 0;
+        } else {
+            return false;
+        }
     return true;
 }
 
@@ -415,7 +459,7 @@ static bool run_place(json *j, const options *o, duet_place place)
                                                                               : 1 << 24;
     bool ok = true;
     if (o->fused)
-        printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "machine us",
+        printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "interp. us",
                "ratio");
     for (int i = 0; sizes[i] && o->fused; i++) ok &= run_fused(j, place, sizes[i], how);
     if (o->ops && !find_peak(place, n)) return false;
@@ -423,15 +467,21 @@ static bool run_place(json *j, const options *o, duet_place place)
     return ok;
 }
 
-static const char *why_no_gpu(void) { return duet_stream() ? hand_open(duet_stream()) : duet_error(); }
+static const char *why_no_gpu(void) { return duet_stream() ? handwritten_open(duet_stream()) : duet_error(); }
 
 int main(int argc, char **argv)
 {
     options o;
     json j;
-    if (!parse(&o, argv)) return fputs(usage, stderr), 2;
+    if (!parse(&o, argv)) {
+        fputs(usage, stderr);
+        return 2;
+    }
     const char *why = o.gpu ? why_no_gpu() : NULL;
-    if (why) fprintf(stderr, "duet-rows: no GPU: %s\n", why), o.gpu = false;
+    if (why) {
+        fprintf(stderr, "duet-rows: no GPU: %s\n", why);
+        o.gpu = false;
+    }
     if (!json_open(&j, o.json)) return 1;
     json_begin(&j, "results", '[');
     bool ok = o.cpu || o.gpu;

@@ -1,10 +1,15 @@
-/* stream.c - duet-stream: statements whose operands stay on the host, through a part of the card's memory, beside what the link alone takes, or
- * the arithmetic.
+/* stream.c - duet-stream: measures streaming, the execution in parts of statements whose operands
+ * stay in host memory, through a limited part of GPU memory.
  *
- * saxpy: y = 3.3 x + y on vectors of 1 GiB. dense: 784-1000-1000-10 at batch 262144 as one formula, the weights on the card.
- * The link is measured by copies of 64 MiB of pinned memory, one way and both at once, the arithmetic by the same formula on a batch that lies on the card. The
- * floor is the greater of both: what goes up and down at the rate of both at once as long as both go on, then at that of one way.
- * "first": the first call of the process, from memory that is not pinned; the third is the first that finds all of it pinned. */
+ * saxpy: y = 3.3 x + y on vectors of 1 GiB. dense: the network 784-1000-1000-10 at batch 262144 as
+ * one formula, with its weights in GPU memory. The time is compared with a lower bound, the larger
+ * of two times. The first is that of copying the operands over the link: both directions at once as
+ * long as both have data, then one direction. The rates of the link are measured by copies of 64
+ * MiB of pinned memory. The second is that of the arithmetic, measured by the same formula on a
+ * batch that is in GPU memory.
+ *
+ * "first" is the first call of the process, from memory that is not pinned. The third call is the
+ * first one whose memory is all pinned. */
 #include "data.h"
 #include "environment.h"
 #include "handwritten.h"
@@ -24,7 +29,7 @@ typedef struct options {
     size_t cap;
 } options;
 
-/* GB/s one way, and of each way when both are in use. */
+/* Rates in GB/s: in one direction, and in each direction when both are in use. */
 typedef struct link_rates {
     double up, down, both;
 } link_rates;
@@ -67,7 +72,7 @@ static bool saxpy_fill(void *state)
     return fill(p->x, 1, 1) && fill(p->y, 2, 1);
 }
 
-/* Every bit of every element. */
+/* Compares every element exactly. */
 static bool saxpy_check(void *state)
 {
     const saxpy *p = state;
@@ -77,8 +82,7 @@ static bool saxpy_check(void *state)
     for (int64_t i = 0; i < p->n; i++)
         if (y) wrong += y[i] != fmaf(S, noise(1, i), noise(2, i));
     if (wrong)
-        fprintf(stderr, "duet-stream: %lld elements of saxpy are wrong: %s\n", (long long)wrong,
-                duet_error());
+        fprintf(stderr, "duet-stream: saxpy: %lld elements are wrong: %s\n", (long long)wrong, duet_error());
     return !wrong;
 }
 
@@ -135,17 +139,19 @@ static void reference_layer(int l, const double *x, double *y)
 
 static double square(double x) { return x * x; }
 
-/* The squares of what one row is off by, and of what it should be. */
+/* Adds the squared error and the squared norm of one row. */
 static void check_row(const float *got, int64_t row, double *off, double *size)
 {
     double x[2][HIDDEN];
     for (int i = 0; i < IN; i++) x[0][i] = noise(1, row * IN + i);
     for (int l = 0; l < LAYERS; l++) reference_layer(l, x[l % 2], x[(l + 1) % 2]);
-    for (int j = 0; j < OUT; j++)
-        *off += square(got[j] - x[LAYERS % 2][j]), *size += square(x[LAYERS % 2][j]);
+    for (int j = 0; j < OUT; j++) {
+        *off += square(got[j] - x[LAYERS % 2][j]);
+        *size += square(x[LAYERS % 2][j]);
+    }
 }
 
-/* Rows from the first to the last, against double: relative, Frobenius. */
+/* Compares CHECKED rows with a reference in double: the relative error in the Frobenius norm. */
 static bool dense_check(void *state)
 {
     const dense *p = state;
@@ -158,23 +164,23 @@ static bool dense_check(void *state)
     }
     const double error = sqrt(off / size);
     if (!(got && error <= 1e-6))
-        fprintf(stderr, "duet-stream: dense is off by %g: %s\n", error, duet_error());
+        fprintf(stderr, "duet-stream: dense: the relative error is %g: %s\n", error, duet_error());
     return got && error <= 1e-6;
 }
 
 /* ---- a case ---- */
 
-typedef struct scene {
+typedef struct stream_case {
     const char *name;
     double up, down; /* bytes */
     duet_status (*run)(void *state);
     void (*explain)(void *state);
     bool (*fill)(void *state), (*check)(void *state);
     void *state;
-    double compute; /* seconds, on data that lie on the card */
-} scene;
+    double compute; /* seconds with data in GPU memory */
+} stream_case;
 
-static double run_once(const scene *c)
+static double run_once(const stream_case *c)
 {
     duet_status s = DUET_OK;
     const double start = now();
@@ -183,31 +189,36 @@ static double run_once(const scene *c)
     return s == DUET_OK ? now() - start : NAN;
 }
 
-/* What goes up and down at once, and then the rest of one. */
-static double link_seconds(const scene *c, const link_rates *l)
+/* Returns the seconds of copying in both directions at once, then the remainder in one direction. */
+static double link_seconds(const stream_case *c, const link_rates *l)
 {
     const double together = fmin(c->up, c->down), up = c->up - together, down = c->down - together;
     return (together / l->both + up / l->up + down / l->down) / 1e9;
 }
 
-static void report(json *j, const scene *c, const link_rates *l, double first, double seconds)
+static void report(json *j, const stream_case *c, const link_rates *l, double first, double seconds)
 {
-    const double link = link_seconds(c, l), floor_seconds = fmax(link, c->compute);
-    printf("%-6s first %8.1f ms, then %8.2f ms; link %8.2f ms, compute %8.2f ms; %.3f of the floor's rate, "
-           "%.1f GB/s up and down\n",
-           c->name, 1e3 * first, 1e3 * seconds, 1e3 * link, 1e3 * c->compute, floor_seconds / seconds,
+    const double link = link_seconds(c, l), bound_seconds = fmax(link, c->compute);
+    printf("%-6s first %8.1f ms, then %8.2f ms; link %8.2f ms, compute %8.2f ms; lower bound / time %.3f, "
+           "%.1f GB/s in both directions\n",
+           c->name, 1e3 * first, 1e3 * seconds, 1e3 * link, 1e3 * c->compute, bound_seconds / seconds,
            (c->up + c->down) / seconds / 1e9);
     json_begin(j, NULL, '{');
-    json_text(j, "bench", "stream"), json_text(j, "case", c->name);
-    json_number(j, "bytes_up", c->up), json_number(j, "bytes_down", c->down);
-    json_number(j, "first_ms", 1e3 * first), json_number(j, "ms", 1e3 * seconds);
-    json_number(j, "link_ms", 1e3 * link), json_number(j, "compute_ms", 1e3 * c->compute);
-    json_number(j, "ratio", floor_seconds / seconds);
+    json_text(j, "bench", "stream");
+    json_text(j, "case", c->name);
+    json_number(j, "bytes_up", c->up);
+    json_number(j, "bytes_down", c->down);
+    json_number(j, "first_ms", 1e3 * first);
+    json_number(j, "ms", 1e3 * seconds);
+    json_number(j, "link_ms", 1e3 * link);
+    json_number(j, "compute_ms", 1e3 * c->compute);
+    json_number(j, "ratio", bound_seconds / seconds);
     json_end(j, '}');
 }
 
-/* Results first: of the first call, from fresh memory, and of one from memory that is pinned. */
-static bool run_case(const options *o, json *j, const scene *c, const link_rates *l)
+/* Checks the results of the first call, from memory that was never used, and of the third, from
+ * pinned memory; then measures. */
+static bool run_case(const options *o, json *j, const stream_case *c, const link_rates *l)
 {
     double took[ROUNDS], first = 0;
     const uint64_t before = duet_stats().streams;
@@ -229,21 +240,26 @@ static bool run_case(const options *o, json *j, const scene *c, const link_rates
 static bool run_saxpy(const options *o, json *j, const link_rates *l)
 {
     saxpy p = { .n = (int64_t)(o->quick ? 1 << 26 : 1 << 28) };
-    p.x = duet_new(DUET_F32, p.n), p.y = duet_new(DUET_F32, p.n);
+    p.x = duet_new(DUET_F32, p.n);
+    p.y = duet_new(DUET_F32, p.n);
     const double bytes = 4.0 * (double)p.n;
-    const scene c = { "saxpy", 2 * bytes, bytes, saxpy_run, saxpy_explain, saxpy_fill, saxpy_check, &p, 0 };
+    const stream_case c = { "saxpy",    2 * bytes,   bytes, saxpy_run, saxpy_explain,
+                            saxpy_fill, saxpy_check, &p,    0 };
     const bool ok = p.x && p.y && run_case(o, j, &c, l);
-    duet_free(&p.x), duet_free(&p.y);
+    duet_free(&p.x);
+    duet_free(&p.y);
     duet_memory_trim();
     return ok;
 }
 
 static bool new_dense(dense *p)
 {
-    p->in = duet_new(DUET_F32, p->n, IN), p->out = duet_new(DUET_F32, p->n, OUT);
+    p->in = duet_new(DUET_F32, p->n, IN);
+    p->out = duet_new(DUET_F32, p->n, OUT);
     bool ok = p->in && p->out;
     for (int l = 0; l < LAYERS; l++) {
-        p->w[l] = duet_new(DUET_F32, widths[l], widths[l + 1]), p->b[l] = duet_new(DUET_F32, widths[l + 1]);
+        p->w[l] = duet_new(DUET_F32, widths[l], widths[l + 1]);
+        p->b[l] = duet_new(DUET_F32, widths[l + 1]);
         ok &= p->w[l] && p->b[l];
     }
     return ok;
@@ -251,18 +267,22 @@ static bool new_dense(dense *p)
 
 static void free_dense(dense *p)
 {
-    duet_free(&p->in), duet_free(&p->out);
-    for (int l = 0; l < LAYERS; l++) duet_free(&p->w[l]), duet_free(&p->b[l]);
+    duet_free(&p->in);
+    duet_free(&p->out);
+    for (int l = 0; l < LAYERS; l++) {
+        duet_free(&p->w[l]);
+        duet_free(&p->b[l]);
+    }
 }
 
-#define RESIDENT 16384 /* rows that lie on the card with all between */
+#define RESIDENT 16384 /* rows that fit in GPU memory with all intermediate results */
 
-/* Seconds a row, on the card. */
+/* Returns the seconds per row with data in GPU memory. */
 static double dense_compute(void)
 {
     dense p = { .n = RESIDENT };
     double took[ROUNDS];
-    const scene c = { .run = dense_run, .state = &p };
+    const stream_case c = { .run = dense_run, .state = &p };
     bool ok = new_dense(&p) && dense_fill(&p) && isfinite(run_once(&c)) && isfinite(run_once(&c));
     for (int i = 0; i < ROUNDS && ok; i++) ok = isfinite(took[i] = run_once(&c));
     free_dense(&p);
@@ -274,9 +294,9 @@ static bool run_dense(const options *o, json *j, const link_rates *l)
 {
     dense p = { .n = o->quick ? 32768 : 262144 };
     const double each = dense_compute(), rows = (double)p.n;
-    const scene c = { "dense",       4 * IN * rows, 4 * OUT * rows, dense_run,
-                      dense_explain, dense_fill,    dense_check,    &p,
-                      each * rows };
+    const stream_case c = { "dense",       4 * IN * rows, 4 * OUT * rows, dense_run,
+                            dense_explain, dense_fill,    dense_check,    &p,
+                            each * rows };
     const bool ok = isfinite(each) && duet_memory_limit(DUET_GPU, o->cap) == DUET_OK && new_dense(&p) &&
                     run_case(o, j, &c, l);
     free_dense(&p);
@@ -286,17 +306,18 @@ static bool run_dense(const options *o, json *j, const link_rates *l)
 static const char *measure_link(json *j, link_rates *l)
 {
     double up = 0, down = 0, both = 0;
-    const char *wrong = hand_open(NULL);
-    if (!wrong) wrong = hand_link(LINK_BYTES, true, false, &up);
-    if (!wrong) wrong = hand_link(LINK_BYTES, false, true, &down);
-    if (!wrong) wrong = hand_link(LINK_BYTES, true, true, &both);
+    const char *wrong = handwritten_open(NULL);
+    if (!wrong) wrong = handwritten_link(LINK_BYTES, true, false, &up);
+    if (!wrong) wrong = handwritten_link(LINK_BYTES, false, true, &down);
+    if (!wrong) wrong = handwritten_link(LINK_BYTES, true, true, &both);
     if (wrong) return wrong;
     const double gb = (double)LINK_BYTES / 1e9;
     *l = (link_rates){ gb / up, gb / down, gb / both };
     printf("link: %.1f GB/s up, %.1f GB/s down, %.1f GB/s each way at once\n", l->up, l->down, l->both);
     json_begin(j, "link", '{');
-    json_number(j, "up_gb_s", l->up), json_number(j, "down_gb_s", l->down),
-        json_number(j, "both_gb_s", l->both);
+    json_number(j, "up_gb_s", l->up);
+    json_number(j, "down_gb_s", l->down);
+    json_number(j, "both_gb_s", l->both);
     json_end(j, '}');
     return NULL;
 }
@@ -305,7 +326,10 @@ static bool run_all(const options *o, json *j)
 {
     link_rates l = { 0 };
     const char *wrong = measure_link(j, &l);
-    if (wrong) return fprintf(stderr, "duet-stream: %s\n", wrong), false;
+    if (wrong) {
+        fprintf(stderr, "duet-stream: %s\n", wrong);
+        return false;
+    }
     json_number(j, "cap_mib", (double)o->cap / (1 << 20));
     json_begin(j, "results", '[');
     const bool ok =
@@ -324,9 +348,16 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--explain")) o.explain = true;
         else if (!strcmp(argv[i], "--cap") && i + 1 < argc)
             o.cap = (size_t)strtoull(argv[++i], NULL, 0) << 20;
-        else if (!strcmp(argv[i], "--json") && i + 1 < argc) path = argv[++i];
-        else return fputs(usage, stderr), 2;
-    if (!has_gpu()) return fprintf(stderr, "duet-stream: nothing to measure: %s\n", duet_error()), 0;
+        else if (!strcmp(argv[i], "--json") && i + 1 < argc) {
+            path = argv[++i];
+        } else {
+            fputs(usage, stderr);
+            return 2;
+        }
+    if (!has_gpu()) {
+        fprintf(stderr, "duet-stream: not measured: %s\n", duet_error());
+        return 0;
+    }
     if (!json_open(&j, path)) return 1;
     const bool ok = run_all(&o, &j);
     if (!ok) fprintf(stderr, "duet-stream: %s\n", duet_error());

@@ -1,35 +1,38 @@
-/* time.c - how long a call takes: blocks of calls, Duet's and its peer's in turn, and the median. */
+/* time.c - measures the time of a call: blocks of Duet, of its peer and of the lower bound in
+ * turns, and medians. */
 #include "bench.h"
 #include "measure.h"
 #include <math.h>
 
-/* Seconds since then, the last call done; NAN when one failed. */
-static double epilogue(const problem *p, duet_status s, double start)
+/* Waits for the last call and returns the seconds since start; NAN after a failure. */
+static double seconds_since(const problem *p, duet_status s, double start)
 {
     if (s == DUET_OK && p->place == DUET_GPU) s = duet_synchronize();
     return s == DUET_OK ? now() - start : NAN;
 }
 
-/* Calls one after the other, as they are written. */
-static double calls_of(const problem *p, int64_t calls)
+/* Runs the statements of the problem `calls` times and returns the seconds, or NAN. */
+static double run_calls(const problem *p, int64_t calls)
 {
     const double start = now();
     duet_status s = DUET_OK;
     DUET_ON(p->place)
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = p->bench->run(p);
-    return epilogue(p, s, start);
+    return seconds_since(p, s, start);
 }
 
 static double direct_block(void *state, int64_t calls)
 {
-    return duet_auto_replay(0) == DUET_OK ? calls_of(state, calls) : NAN;
+    return duet_auto_replay(0) == DUET_OK ? run_calls(state, calls) : NAN;
 }
 
-#define LEARNT 40 /* calls, more than it takes until they are replayed */
+#define WARMUP_CALLS 40 /* calls; enough for automatic replay to recognise them */
 
 static double automatic_block(void *state, int64_t calls)
 {
-    return duet_auto_replay(1) == DUET_OK && isfinite(calls_of(state, LEARNT)) ? calls_of(state, calls) : NAN;
+    return duet_auto_replay(1) == DUET_OK && isfinite(run_calls(state, WARMUP_CALLS))
+               ? run_calls(state, calls)
+               : NAN;
 }
 
 typedef struct replayed {
@@ -43,24 +46,25 @@ static double replay_block(void *state, int64_t calls)
     const double start = now();
     duet_status s = DUET_OK;
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_replay(x->r);
-    return epilogue(x->p, s, start);
+    return seconds_since(x->p, s, start);
 }
 
 static duet_recording *record(const problem *p)
 {
     if (duet_record_begin() != DUET_OK) return NULL;
-    DUET_ON(p->place)(void) p->bench->run(p); /* a failure makes the recording fail */
+    DUET_ON(p->place)(void) p->bench->run(p); /* if it fails, so does the recording */
     return duet_record_end();
 }
 
-/* Where the matrices are on the machine of the problem: good until one is next named in a call, so asked for each block. */
+/* Gets the addresses of the matrices on the device. They are valid until the next call that uses a
+ * matrix, so each block asks for them again. */
 static bool addresses(const problem *p, float *at[TENSORS])
 {
     bool gpu = p->place == DUET_GPU;
     for (int t = 0; t < TENSORS && p->m[t]; t++) {
         bool out = p->bench->tensors[t].role == OUT || t == p->bench->output;
-        at[t] = out ? gpu ? duet_device_update(p->m[t]) : duet_update(p->m[t])
-                    : (float *)(uintptr_t)(gpu ? duet_device_read(p->m[t]) : duet_read(p->m[t]));
+        if (out) at[t] = gpu ? duet_device_update(p->m[t]) : duet_update(p->m[t]);
+        else at[t] = (float *)(uintptr_t)(gpu ? duet_device_read(p->m[t]) : duet_read(p->m[t]));
         if (!at[t]) return false;
     }
     return true;
@@ -89,39 +93,49 @@ static const char *peer_name(const problem *p)
     return of_vectors(p->bench) ? e->axpy_name : e->gemm_name;
 }
 
-/* Direct, replayed, by automatic replay, the peer, the floor: those that there are, in this order. */
-enum { DIRECT, REPLAYED, AUTOMATIC, PEER, FLOOR, ALL };
+/* Contenders, in this order: without replay, by duet_replay, with automatic replay, the peer, the
+ * lower bound. Some may be missing. */
+enum { DIRECT, REPLAYED, AUTOMATIC, PEER, LOWER_BOUND, ALL };
 
-static void read_off(const problem *p, contender *const by[ALL], timing *t)
+static void read_off(const problem *p, contender *const of[ALL], timing *t)
 {
-    t->us = median_us(by[DIRECT]), t->replay_us = median_us(by[REPLAYED]);
-    t->auto_us = by[AUTOMATIC] ? median_us(by[AUTOMATIC]) : t->us;
-    if (by[PEER])
-        t->peer_us = median_us(by[PEER]),
-        t->ratio = median_ratio(by[DIRECT], by[PEER]) * (of_vectors(p->bench) ? engine_of(p)->axpy_share : 1);
-    if (by[FLOOR]) t->floor_us = median_us(by[FLOOR]), t->floor_ratio = median_ratio(by[DIRECT], by[FLOOR]);
+    t->us = median_us(of[DIRECT]);
+    t->replay_us = median_us(of[REPLAYED]);
+    t->auto_us = of[AUTOMATIC] ? median_us(of[AUTOMATIC]) : t->us;
+    if (of[PEER]) {
+        t->peer_us = median_us(of[PEER]);
+        t->ratio = median_ratio(of[DIRECT], of[PEER]) * (of_vectors(p->bench) ? engine_of(p)->axpy_share : 1);
+    }
+    if (of[LOWER_BOUND]) {
+        t->lower_bound_us = median_us(of[LOWER_BOUND]);
+        t->lower_bound_ratio = median_ratio(of[DIRECT], of[LOWER_BOUND]);
+    }
 }
 
 timing time_problem(const problem *p, bool quick)
 {
     timing t = { .peer = peer_name(p) };
-    floor_work least;
+    lower_bound least;
     replayed x = { p, record(p) };
-    const bool has_floor = floor_open(p, &least);
+    const bool has_lower_bound = lower_bound_open(p, &least);
     void *self = (void *)(uintptr_t)p;
     const contender all[ALL] = { { "direct", direct_block, self },
                                  { "replayed", replay_block, &x },
                                  { "automatic", automatic_block, self },
                                  { "peer", bare_block, self },
-                                 { "floor", least.block, &least, least.most } };
-    const bool there[ALL] = { true, true, p->place == DUET_GPU, t.peer, has_floor };
-    contender c[ALL], *by[ALL] = { 0 };
+                                 { "floor", least.block, &least, least.max_calls } };
+    const bool there[ALL] = { true, true, p->place == DUET_GPU, t.peer, has_lower_bound };
+    contender c[ALL], *of[ALL] = { 0 };
     int count = 0;
     for (int i = 0; i < ALL; i++)
-        if (there[i]) by[i] = &c[count], c[count++] = all[i];
-    t.floor = has_floor ? least.name : NULL;
+        if (there[i]) {
+            of[i] = &c[count];
+            c[count++] = all[i];
+        }
+    t.lower_bound = has_lower_bound ? least.name : NULL;
     t.ok = x.r && measure(c, count, quick ? effort_quick : effort_full);
-    if (t.ok) read_off(p, by, &t);
-    duet_recording_free(&x.r), floor_close(&least);
+    if (t.ok) read_off(p, of, &t);
+    duet_recording_free(&x.r);
+    lower_bound_close(&least);
     return t;
 }

@@ -1,5 +1,6 @@
-/* vector_loops.c - sigmoid and the Black-Scholes price of a call as plain loops, for gcc -Ofast, which then calls libmvec where it
- * can. The cumulative normal distribution is by erfcf, whose variant in libmvec came with glibc 2.35. */
+/* vector_loops.c - sigmoid and the Black-Scholes price of a call as plain loops. expressions.py
+ * compiles it with gcc -Ofast, which then calls libmvec where it can. The cumulative normal
+ * distribution uses erfcf, which libmvec has since glibc 2.35. */
 #include <math.h>
 
 static float normal_cdf(float x) { return 0.5f * erfcf(-0.70710678f * x); }
@@ -9,7 +10,8 @@ void sigmoid(long n, float *restrict d, const float *restrict x)
     for (long i = 0; i < n; i++) d[i] = 1 / (1 + expf(-x[i]));
 }
 
-/* Price s, strike k, time t; interest 0.02, volatility 0.3, as in black_scholes.h. */
+/* Prices s, strikes k, times t. The interest rate is 0.02 and the volatility 0.3, as in
+ * black_scholes.h. */
 void black_scholes(long n, float *restrict d, const float *restrict s, const float *restrict k,
                    const float *restrict t)
 {

@@ -1,4 +1,4 @@
-/* vector_tests.h - what duet-vectors measures: one row a test, by Duet, in double, and by hand. */
+/* vector_tests.h - the tests of duet-vectors: a table with one row for each. */
 #ifndef VECTOR_TESTS_H
 #define VECTOR_TESTS_H
 
@@ -11,8 +11,8 @@
 
 typedef struct test test;
 
-/* A test at one size on one machine. Of black_scholes call and put; of the others the result is m[test->into] or, where that is
- * OUT_OF_PLACE, out[0]. */
+/* A test at one size on one device. black_scholes has two results, out[0] and out[1]. The other
+ * tests have one: in[test->into], or out[0] if test->into is OUT_OF_PLACE. */
 typedef struct problem {
     const test *test;
     int64_t n;
@@ -23,14 +23,16 @@ typedef struct problem {
 enum { OUT_OF_PLACE = -1 };
 
 /* One row of the table.
- *   shift, scale  inputs are shift + scale * noise, noise being -1 to 1. common.py has the same
- *   into          the input that is written, or OUT_OF_PLACE
- *   reads, writes floats an element that must move
- *   launches      kernels that it should take on the GPU; 0: not said
- *   terms         roundings that a result may gather: scales the error allowed
- *   width         elements of a row: softmax's. 0: a vector. Reductions give one number
- *   prepare       what the reference needs to know of all elements, or NULL
- *   exact         the results of element i in double, of its inputs; returns how many */
+ *   shift, scale  the inputs are shift + scale * noise, where the noise is in [-1, 1); vectors.py
+ *                 has the same table
+ *   into          the input that is overwritten, or OUT_OF_PLACE
+ *   reads, writes floats per element that have to be moved
+ *   launches      expected number of kernels on the GPU; 0: not checked
+ *   terms         roundings that may accumulate in a result; determines the allowed error
+ *   width         elements of a row, for softmax; 0: vectors
+ *   one_number    the result is a single number
+ *   prepare       computes a value that the reference needs from all elements, or NULL
+ *   exact         computes the results of one element in double, from its inputs */
 struct test {
     const char *name;
     int inputs, outputs;
@@ -40,9 +42,9 @@ struct test {
     int launches, terms, width;
     bool one_number;
     duet_status (*run)(const problem *p);
-    const char *(*by_hand)(const problem *p, float *const in[], float *const out[]);
+    const char *(*handwritten)(const problem *p, float *const in[], float *const out[]);
     double (*prepare)(const problem *p);
-    void (*exact)(const problem *p, const double *x, double known, double *want);
+    void (*exact)(const problem *p, const double *x, double prepared, double *want);
     int64_t sizes[SIZES], quick[SIZES];
 };
 
@@ -50,6 +52,6 @@ extern const test vector_tests[];
 extern const int vector_test_count;
 
 extern uint32_t data_seed;
-float data_value(const test *t, int k, int64_t i); /* element i of input k, before it is written */
+float data_value(const test *t, int k, int64_t i); /* the initial value of element i of input k */
 
 #endif

@@ -1,5 +1,6 @@
-/* vectors.c - duet-vectors: long vectors on the GPU and the CPU, as a share of the bandwidth of a copy in the same run; the tests of
- * vector_tests.c, beside kernels by hand, and inside a CUDA graph. */
+/* vectors.c - duet-vectors: measures formulas on long vectors as a fraction of the bandwidth of a
+ * copy in the same run. The tests are in vector_tests.c. On the GPU they are compared with
+ * handwritten kernels, also inside a CUDA graph. */
 #include "data.h"
 #include "handwritten.h"
 #include "json.h"
@@ -13,13 +14,14 @@
 
 static const char usage[] =
     "duet-vectors [options]\n"
-    "  --backend cpu|gpu|both  where (both: the GPU if there is one)\n"
-    "  --test NAME[,NAME]      add, axpby, wiemann3, normalise, ops2 .. ops64, sigmoid, black_scholes, "
-    "sum, norm, argmax, softmax (all)\n"
-    "  --sizes N[,N]           instead of each test's own\n"
-    "  --quick                 few sizes, short blocks\n"
-    "  --seed N                of the data (the time of day)\n"
-    "  --json FILE\n";
+    "  --backend cpu|gpu|both  device; both (the default) uses the GPU if there is one\n"
+    "  --test NAME[,NAME]      run only these of add, axpby, wiemann3, normalise, ops2 .. ops64, sigmoid, "
+    "black_scholes,\n"
+    "                          sum, norm, argmax, softmax, graph\n"
+    "  --sizes N[,N]           sizes instead of those of each test\n"
+    "  --quick                 few sizes and short measurements\n"
+    "  --seed N                seed of the input data; the default is the time of day\n"
+    "  --json FILE             write the results to FILE\n";
 
 static duet_dtype result_type(const test *t) { return t->terms || !t->one_number ? DUET_F32 : DUET_I64; }
 static int64_t elements(const problem *p) { return p->n * (p->test->width ? p->test->width : 1); }
@@ -46,7 +48,7 @@ static bool fill(const problem *p, int k)
     return true;
 }
 
-/* All bits set: NaN, and -1 of an index. */
+/* Sets all bits: NaN, or the index -1. */
 static bool poison(duet_matrix *m)
 {
     void *v = duet_overwrite(m);
@@ -68,21 +70,23 @@ static bool problem_open(problem *p)
     return ok;
 }
 
-/* ---- results against the reference: a relative error, and what peers must find too ---- */
+/* ---- the comparison with the reference, and sums over the result that peers must get too ---- */
 
-typedef struct linalg_failed {
+typedef struct check_result {
     bool ok;
     double error, bound, norm, probe, first_us;
     int64_t launches;
-} linalg_failed;
+} check_result;
 
-/* A row of softmax in double. */
+/* Computes a row of softmax in double. */
 static void softmax_row(const problem *p, int64_t row, double *want)
 {
     const int width = p->test->width;
     double most = -INFINITY, sum = 0;
-    for (int j = 0; j < width; j++)
-        want[j] = data_value(p->test, 0, row * width + j), most = fmax(most, want[j]);
+    for (int j = 0; j < width; j++) {
+        want[j] = data_value(p->test, 0, row * width + j);
+        most = fmax(most, want[j]);
+    }
     for (int j = 0; j < width; j++) sum += want[j] = exp(want[j] - most);
     for (int j = 0; j < width; j++) want[j] /= sum;
 }
@@ -96,8 +100,10 @@ static double softmax_error(const problem *p, const float *got)
         double want[1000] = { 0 };
         const int64_t row = (int64_t)((double)r / 63 * (double)(p->n - 1));
         softmax_row(p, row, want);
-        for (int j = 0; j < width; j++)
-            wrong += pow(got[row * width + j] - want[j], 2), right += want[j] * want[j];
+        for (int j = 0; j < width; j++) {
+            wrong += pow(got[row * width + j] - want[j], 2);
+            right += want[j] * want[j];
+        }
     }
     return sqrt(wrong / right);
 }
@@ -109,34 +115,41 @@ static double number_error(const problem *p, const void *got)
     return fabs(is - want) / fmax(fabs(want), 1);
 }
 
-/* Of long vectors every so many elements; each output with its own. */
+/* Returns the relative error over all outputs. Of long vectors it checks elements at equal
+ * distances. */
 static double vector_error(const problem *p, const float *const got[])
 {
     double wrong = 0, right = 0;
     const test *t = p->test;
-    const double known = t->prepare ? t->prepare(p) : 0;
+    const double prepared = t->prepare ? t->prepare(p) : 0;
     const int64_t stride = p->n / 4000000 | 1;
 #pragma omp parallel for reduction(+ : wrong, right)
     for (int64_t i = 0; i < p->n; i += stride) {
         double x[INPUTS] = { 0 }, want[OUTPUTS];
         for (int k = 0; k < t->inputs; k++) x[k] = data_value(t, k, i);
-        t->exact(p, x, known, want);
-        for (int k = 0; k < t->outputs; k++) wrong += pow(got[k][i] - want[k], 2), right += want[k] * want[k];
+        t->exact(p, x, prepared, want);
+        for (int k = 0; k < t->outputs; k++) {
+            wrong += pow(got[k][i] - want[k], 2);
+            right += want[k] * want[k];
+        }
     }
     return sqrt(wrong / right);
 }
 
-/* Norm, and the product with noise of stream 0, of all elements of the first output. */
-static void summarise(const problem *p, const float *got, linalg_failed *v)
+/* Computes the norm of the first output and its dot product with the noise of stream 0. */
+static void summarise(const problem *p, const float *got, check_result *v)
 {
     double norm = 0, probe = 0;
 #pragma omp parallel for reduction(+ : norm, probe)
-    for (int64_t i = 0; i < elements(p); i++)
-        norm += (double)got[i] * got[i], probe += (double)got[i] * noise(0, i);
-    v->norm = sqrt(norm), v->probe = probe;
+    for (int64_t i = 0; i < elements(p); i++) {
+        norm += (double)got[i] * got[i];
+        probe += (double)got[i] * noise(0, i);
+    }
+    v->norm = sqrt(norm);
+    v->probe = probe;
 }
 
-static bool judge(const problem *p, linalg_failed *v)
+static bool compare_results(const problem *p, check_result *v)
 {
     const test *t = p->test;
     const void *got[OUTPUTS] = { NULL };
@@ -159,35 +172,42 @@ static duet_status run_once(const problem *p)
     return s;
 }
 
-/* The first call, on fresh data that are where they are needed; then a second one, on fresh data, whose launches are counted. */
-static linalg_failed check(const problem *p)
+/* Checks and times the first call, with inputs already on the device; then checks a second call and
+ * counts its launches. */
+static check_result check(const problem *p)
 {
-    linalg_failed v = { .error = NAN, .norm = NAN };
+    check_result v = { .error = NAN, .norm = NAN };
     if (p->place == DUET_GPU)
         for (int k = 0; k < p->test->inputs; k++)
             if (!duet_device_read(p->in[k])) return v;
     const double start = now();
     if (run_once(p) || duet_synchronize()) return v;
     v.first_us = 1e6 * (now() - start);
-    if (!judge(p, &v)) return v;
-    if (p->test->into != OUT_OF_PLACE && !fill(p, p->test->into)) return v.ok = false, v;
+    if (!compare_results(p, &v)) return v;
+    if (p->test->into != OUT_OF_PLACE && !fill(p, p->test->into)) {
+        v.ok = false;
+        return v;
+    }
     const uint64_t before = duet_stats().launches;
-    if (run_once(p) || duet_synchronize()) return v.ok = false, v;
+    if (run_once(p) || duet_synchronize()) {
+        v.ok = false;
+        return v;
+    }
     v.launches = (int64_t)(duet_stats().launches - before);
-    judge(p, &v);
+    compare_results(p, &v);
     return v;
 }
 
-/* ---- times: Duet, a copy of as many elements, and a kernel by hand ---- */
+/* ---- times of Duet, of a copy of the same number of elements, and of a handwritten kernel ---- */
 
 typedef struct trial {
     const problem *p;
     duet_expr held;
-    float *in[INPUTS], *out[OUTPUTS], *from,
-        *to; /* where they are, for the kernels by hand; and for the copy */
+    float *in[INPUTS], *out[OUTPUTS]; /* addresses of the matrices, for handwritten kernels */
+    float *from, *to;                 /* source and destination of the copy */
     int64_t copied;
-    bool refused; /* by a kernel by hand */
-    hand_graph *graph;
+
+    handwritten_graph *graph;
 } trial;
 
 static double duet_block(void *state, int64_t calls)
@@ -206,24 +226,26 @@ static double copy_block(void *state, int64_t calls)
     const double start = now();
     const char *wrong = NULL;
     for (int64_t i = 0; i < calls && !wrong; i++)
-        if (t->p->place == DUET_GPU) wrong = hand_copy(t->to, t->from, t->copied);
+        if (t->p->place == DUET_GPU) wrong = handwritten_copy(t->to, t->from, t->copied);
         else copy_on_host(t->to, t->from, t->copied);
-    if (t->p->place == DUET_GPU && !wrong) wrong = hand_wait();
-    return wrong ? fprintf(stderr, "duet-vectors: copy: %s\n", wrong), NAN : now() - start;
+    if (t->p->place == DUET_GPU && !wrong) wrong = handwritten_wait();
+    if (wrong) fprintf(stderr, "duet-vectors: copy: %s\n", wrong);
+    return wrong ? NAN : now() - start;
 }
 
-static double hand_block(void *state, int64_t calls)
+static double handwritten_block(void *state, int64_t calls)
 {
     const trial *t = state;
     const double start = now();
     const char *wrong = NULL;
-    for (int64_t i = 0; i < calls && !wrong; i++) wrong = t->p->test->by_hand(t->p, t->in, t->out);
-    if (!wrong) wrong = hand_wait();
-    return wrong ? fprintf(stderr, "duet-vectors: %s by hand: %s\n", t->p->test->name, wrong),
-           NAN   : now() - start;
+    for (int64_t i = 0; i < calls && !wrong; i++) wrong = t->p->test->handwritten(t->p, t->in, t->out);
+    if (!wrong) wrong = handwritten_wait();
+    if (wrong) fprintf(stderr, "duet-vectors: handwritten %s: %s\n", t->p->test->name, wrong);
+    return wrong ? NAN : now() - start;
 }
 
-/* Good until the matrices are next named in a call that moves them: the statements run on the same machine, so they stay. */
+/* Gets the addresses of the matrices. They stay valid because all statements run on the same
+ * device. */
 static bool find_addresses(trial *t)
 {
     const bool gpu = t->p->place == DUET_GPU;
@@ -235,14 +257,16 @@ static bool find_addresses(trial *t)
     return ok;
 }
 
-/* Two vectors to copy between: at least as long as the test's. */
+/* Source and destination of the copy, at least as long as the vectors of the test. */
 static duet_matrix *copy_from, *copy_to;
 
 static bool find_copy(trial *t)
 {
     if (!copy_from || duet_count(copy_from) < elements(t->p)) {
-        duet_free(&copy_from), duet_free(&copy_to);
-        copy_from = duet_new(DUET_F32, elements(t->p)), copy_to = duet_new(DUET_F32, elements(t->p));
+        duet_free(&copy_from);
+        duet_free(&copy_to);
+        copy_from = duet_new(DUET_F32, elements(t->p));
+        copy_to = duet_new(DUET_F32, elements(t->p));
     }
     const bool gpu = t->p->place == DUET_GPU;
     t->from = gpu ? duet_device_update(copy_from) : duet_update(copy_from);
@@ -251,41 +275,52 @@ static bool find_copy(trial *t)
     return t->from && t->to;
 }
 
-/* The kernel by hand finds the same: its errors are judged as Duet's are. */
-static bool hand_is_right(trial *t)
+/* Checks the result of the handwritten kernel in the same way as Duet's. */
+static bool handwritten_is_correct(trial *t)
 {
-    linalg_failed v = { .error = NAN, .norm = NAN };
+    check_result v = { .error = NAN, .norm = NAN };
     const problem *p = t->p;
     if (p->test->into != OUT_OF_PLACE && !fill(p, p->test->into)) return false;
     for (int k = 0; k < p->test->outputs; k++)
         if (p->test->into == OUT_OF_PLACE && !poison(p->out[k])) return false;
     if (!find_addresses(t)) return false;
-    const char *wrong = p->test->by_hand(p, t->in, t->out);
-    if (wrong || (wrong = hand_wait()))
-        return fprintf(stderr, "duet-vectors: %s by hand: %s\n", p->test->name, wrong), false;
-    if (!judge(p, &v))
-        return fprintf(stderr, "duet-vectors: %s by hand is off by %.2g\n", p->test->name, v.error), false;
+    const char *wrong = p->test->handwritten(p, t->in, t->out);
+    if (wrong || (wrong = handwritten_wait())) {
+        fprintf(stderr, "duet-vectors: handwritten %s: %s\n", p->test->name, wrong);
+        return false;
+    }
+    if (!compare_results(p, &v)) {
+        fprintf(stderr, "duet-vectors: handwritten %s: the relative error is %.2g\n", p->test->name, v.error);
+        return false;
+    }
     return find_addresses(t);
 }
 
 typedef struct timing {
     bool ok;
-    double us, share, copy_us, hand_us, hand_ratio; /* share: of the bandwidth of the copy */
+    double us, share, copy_us, handwritten_us,
+        handwritten_ratio; /* share: fraction of the bandwidth of the copy */
 } timing;
 
 static timing time_problem(const problem *p, effort how)
 {
     trial t = { .p = p };
-    timing r = { .hand_us = NAN, .hand_ratio = NAN };
+    timing r = { .handwritten_us = NAN, .handwritten_ratio = NAN };
     contender c[3] = { { "Duet", duet_block, &t },
                        { "copy", copy_block, &t },
-                       { "by hand", hand_block, &t } };
-    const bool hand = p->place == DUET_GPU && p->test->by_hand && hand_is_right(&t);
+                       { "handwritten", handwritten_block, &t } };
+    const bool hand = p->place == DUET_GPU && p->test->handwritten && handwritten_is_correct(&t);
     if (!find_addresses(&t) || !find_copy(&t) || !measure(c, hand ? 3 : 2, how)) return r;
-    const double moved = (p->test->reads + p->test->writes) / 2; /* in copies */
-    r.ok = true, r.us = median_us(&c[0]), r.copy_us = median_us(&c[1]);
+    const double moved =
+        (p->test->reads + p->test->writes) / 2; /* in units of a copy, which reads and writes an element */
+    r.ok = true;
+    r.us = median_us(&c[0]);
+    r.copy_us = median_us(&c[1]);
     r.share = moved / median_ratio(&c[0], &c[1]);
-    if (hand) r.hand_us = median_us(&c[2]), r.hand_ratio = median_ratio(&c[0], &c[2]);
+    if (hand) {
+        r.handwritten_us = median_us(&c[2]);
+        r.handwritten_ratio = median_ratio(&c[0], &c[2]);
+    }
     return r;
 }
 
@@ -294,17 +329,17 @@ static timing time_problem(const problem *p, effort how)
 static void report_head(void)
 {
     printf("%-14s %11s %-4s %12s %10s %9s %9s %8s %9s %9s\n", "test", "elements", "on", "us", "GB/s",
-           "% copy", "/ by hand", "launches", "first us", "error");
+           "% of copy", "/ handwr.", "launches", "first us", "error");
 }
 
-static void report(json *j, const problem *p, const linalg_failed *v, const timing *t)
+static void report(json *j, const problem *p, const check_result *v, const timing *t)
 {
     const double bytes = 4 * (p->test->reads + p->test->writes) * (double)elements(p);
     const char *place = p->place == DUET_GPU ? "gpu" : "cpu";
     printf("%-14s %11lld %-4s ", p->test->name, (long long)elements(p), place);
     if (t->ok) printf("%12.2f %10.1f %9.1f ", t->us, bytes / t->us / 1e3, 100 * t->share);
     else printf("%12s %10s %9s ", "-", "-", "-");
-    if (isfinite(t->hand_ratio)) printf("%9.3f ", t->hand_ratio);
+    if (isfinite(t->handwritten_ratio)) printf("%9.3f ", t->handwritten_ratio);
     else printf("%9s ", "-");
     printf("%8lld %9.0f %9.1e%s%s\n", (long long)v->launches, v->first_us, v->error, v->ok ? "" : "  WRONG",
            p->place == DUET_GPU && p->test->launches && v->launches > p->test->launches ? "  MORE LAUNCHES"
@@ -315,19 +350,25 @@ static void report(json *j, const problem *p, const linalg_failed *v, const timi
     json_integer(j, "size", p->n);
     json_text(j, "machine", place);
     json_truth(j, "ok", v->ok);
-    json_number(j, "us", t->ok ? t->us : NAN), json_number(j, "rate", t->ok ? bytes / t->us / 1e3 : NAN);
-    json_number(j, "share", t->ok ? t->share : NAN), json_number(j, "copy_us", t->ok ? t->copy_us : NAN);
-    json_number(j, "hand_us", t->hand_us), json_number(j, "hand_ratio", t->hand_ratio);
-    json_number(j, "first_us", v->first_us), json_integer(j, "launches", v->launches);
-    json_number(j, "error", v->error), json_number(j, "bound", v->bound);
-    json_number(j, "norm", v->norm), json_number(j, "probe", v->probe);
+    json_number(j, "us", t->ok ? t->us : NAN);
+    json_number(j, "rate", t->ok ? bytes / t->us / 1e3 : NAN);
+    json_number(j, "share", t->ok ? t->share : NAN);
+    json_number(j, "copy_us", t->ok ? t->copy_us : NAN);
+    json_number(j, "hand_us", t->handwritten_us);
+    json_number(j, "hand_ratio", t->handwritten_ratio);
+    json_number(j, "first_us", v->first_us);
+    json_integer(j, "launches", v->launches);
+    json_number(j, "error", v->error);
+    json_number(j, "bound", v->bound);
+    json_number(j, "norm", v->norm);
+    json_number(j, "probe", v->probe);
     json_end(j, '}');
 }
 
 static bool run_case(json *j, const test *which, int64_t n, duet_place place, effort how)
 {
     problem p = { .test = which, .n = n, .place = place };
-    linalg_failed v = { .error = NAN, .norm = NAN };
+    check_result v = { .error = NAN, .norm = NAN };
     timing t = { 0 };
     if (problem_open(&p)) v = check(&p);
     if (v.ok) t = time_problem(&p, how);
@@ -337,15 +378,16 @@ static bool run_case(json *j, const test *which, int64_t n, duet_place place, ef
     return v.ok && t.ok;
 }
 
-/* ---- inside a graph: eight operators on 1,024 elements, beside the kernel by hand ---- */
+/* ---- inside a CUDA graph: eight operators on 1024 elements, compared with the handwritten kernel
+ *      ---- */
 
 #define RECORDED 20
 
 static bool record_duet(void *state) { return run_once(((trial *)state)->p) == DUET_OK; }
-static bool record_hand(void *state)
+static bool record_handwritten(void *state)
 {
     trial *t = state;
-    return !t->p->test->by_hand(t->p, t->in, t->out);
+    return !t->p->test->handwritten(t->p, t->in, t->out);
 }
 
 static double graph_block(void *state, int64_t calls)
@@ -353,30 +395,35 @@ static double graph_block(void *state, int64_t calls)
     const trial *t = state;
     const double start = now();
     const char *wrong = NULL;
-    for (int64_t i = 0; i < calls && !wrong; i++) wrong = hand_graph_run(t->graph);
-    if (!wrong) wrong = hand_wait();
-    return wrong ? fprintf(stderr, "duet-vectors: graph: %s\n", wrong), NAN : now() - start;
+    for (int64_t i = 0; i < calls && !wrong; i++) wrong = handwritten_graph_run(t->graph);
+    if (!wrong) wrong = handwritten_wait();
+    if (wrong) fprintf(stderr, "duet-vectors: graph: %s\n", wrong);
+    return wrong ? NAN : now() - start;
 }
 
 static bool time_graphs(json *j, trial t[2], effort how)
 {
-    linalg_failed v = { .error = NAN, .norm = NAN };
-    contender c[2] = { { "Duet", graph_block, &t[0] }, { "by hand", graph_block, &t[1] } };
+    check_result v = { .error = NAN, .norm = NAN };
+    contender c[2] = { { "Duet", graph_block, &t[0] }, { "handwritten", graph_block, &t[1] } };
     for (int k = 0; k < 2; k++) {
         if (!poison(t->p->out[0]) || !find_addresses(&t[k]) || !isfinite(graph_block(&t[k], 1))) return false;
-        if (!judge(t->p, &v))
-            return fprintf(stderr, "duet-vectors: the graph %s is wrong by %.2g\n", c[k].name, v.error),
-                   false;
+        if (!compare_results(t->p, &v)) {
+            fprintf(stderr, "duet-vectors: CUDA graph of %s: the relative error is %.2g\n", c[k].name,
+                    v.error);
+            return false;
+        }
     }
     if (!find_addresses(&t[0]) || !measure(c, 2, how)) return false;
     const double us[2] = { median_us(&c[0]) / RECORDED, median_us(&c[1]) / RECORDED };
-    printf("in a graph: 8 operators on 1024 elements: %.3f us, by hand %.3f us, %.3f us more\n", us[0], us[1],
-           us[0] - us[1]);
+    printf(
+        "in a CUDA graph: 8 operators on 1024 elements: %.3f us, handwritten %.3f us, difference %.3f us\n",
+        us[0], us[1], us[0] - us[1]);
     json_begin(j, NULL, '{');
     json_text(j, "bench", "graph8");
     json_integer(j, "size", 1024);
     json_text(j, "machine", "gpu");
-    json_number(j, "us", us[0]), json_number(j, "hand_us", us[1]);
+    json_number(j, "us", us[0]);
+    json_number(j, "hand_us", us[1]);
     json_end(j, '}');
     return true;
 }
@@ -390,11 +437,11 @@ static bool run_graphs(json *j, effort how)
     trial t[2] = { { .p = &p }, { .p = &p } };
     bool ok = problem_open(&p) && check(&p).ok && find_addresses(&t[0]) && find_addresses(&t[1]) &&
               run_once(&p) == DUET_OK;
-    const char *wrong = ok ? hand_graph_make(&t[0].graph, RECORDED, record_duet, &t[0]) : duet_error();
-    if (ok && wrong) printf("in a graph: cannot be recorded: %s %s\n", wrong, duet_error());
-    if (ok && !wrong) wrong = hand_graph_make(&t[1].graph, RECORDED, record_hand, &t[1]);
+    const char *wrong = ok ? handwritten_graph_make(&t[0].graph, RECORDED, record_duet, &t[0]) : duet_error();
+    if (ok && wrong) printf("in a CUDA graph: capture failed: %s %s\n", wrong, duet_error());
+    if (ok && !wrong) wrong = handwritten_graph_make(&t[1].graph, RECORDED, record_handwritten, &t[1]);
     ok = ok && !wrong && time_graphs(j, t, how);
-    for (int k = 0; k < 2; k++) hand_graph_free(&t[k].graph);
+    for (int k = 0; k < 2; k++) handwritten_graph_free(&t[k].graph);
     problem_close(&p);
     return ok;
 }
@@ -406,7 +453,7 @@ typedef struct options {
     const char *tests, *sizes, *json;
 } options;
 
-/* Is `name` one of a list with commas? No list has all. */
+/* Whether the comma-separated list contains name. Without a list, every name counts. */
 static bool listed(const char *list, const char *name)
 {
     for (size_t n = strlen(name); list && *list; list += strcspn(list, ","), list += *list == ',')
@@ -416,7 +463,8 @@ static bool listed(const char *list, const char *name)
 
 static bool set_backend(options *o, const char *s)
 {
-    o->cpu = strcmp(s, "gpu") != 0, o->gpu = strcmp(s, "cpu") != 0;
+    o->cpu = strcmp(s, "gpu") != 0;
+    o->gpu = strcmp(s, "cpu") != 0;
     o->gpu_required = !o->cpu;
     return !strcmp(s, "cpu") || !strcmp(s, "gpu") || !strcmp(s, "both");
 }
@@ -442,15 +490,19 @@ static bool parse(options *o, char **argv)
     return true;
 }
 
-/* The sizes asked for, or the test's own; the longest are for machines with the memory for them. */
+/* Fills in the sizes to run: those of the options, else those of the test. Returns how many; 0 if
+ * one is invalid. */
 static int sizes_of(const options *o, const test *t, int64_t sizes[SIZES])
 {
     int count = 0;
     char *end = (char *)(uintptr_t)o->sizes;
     const int64_t *own = o->quick ? t->quick : t->sizes;
-    while (!o->sizes && count < SIZES && own[count]) sizes[count] = own[count], count++;
+    while (!o->sizes && count < SIZES && own[count]) {
+        sizes[count] = own[count];
+        count++;
+    }
     while (o->sizes && count < SIZES && *end) {
-        const double x = strtod(end, &end); /* 1e6 is a size too */
+        const double x = strtod(end, &end); /* strtod, because 1e6 is a valid size */
         if (!(x >= 1 && x <= 1e9) || (*end && *end++ != ',')) return 0;
         sizes[count++] = (int64_t)x;
     }
@@ -470,7 +522,7 @@ static bool run_test(json *j, const options *o, const test *t, effort how)
 
 static bool find_gpu(options *o)
 {
-    const char *why = duet_stream() ? hand_open(duet_stream()) : duet_error();
+    const char *why = duet_stream() ? handwritten_open(duet_stream()) : duet_error();
     if (!why || !o->gpu) return true;
     fprintf(stderr, "duet-vectors: no GPU: %s\n", why);
     o->gpu = false;
@@ -481,7 +533,10 @@ int main(int argc, char **argv)
 {
     options o;
     json j;
-    if (!parse(&o, argv)) return fputs(usage, stderr), 2;
+    if (!parse(&o, argv)) {
+        fputs(usage, stderr);
+        return 2;
+    }
     if (!find_gpu(&o) || !json_open(&j, o.json)) return 1;
     json_integer(&j, "seed", data_seed);
     json_begin(&j, "results", '[');
@@ -489,9 +544,16 @@ int main(int argc, char **argv)
     bool ok = true, any = false;
     const effort how = o.quick ? effort_quick : (effort){ 0.02, 0.01, ROUNDS };
     for (int i = 0; i < vector_test_count; i++)
-        if (listed(o.tests, vector_tests[i].name)) any = true, ok &= run_test(&j, &o, &vector_tests[i], how);
-    if (o.gpu && listed(o.tests, "graph")) any = true, ok &= run_graphs(&j, how);
+        if (listed(o.tests, vector_tests[i].name)) {
+            any = true;
+            ok &= run_test(&j, &o, &vector_tests[i], how);
+        }
+    if (o.gpu && listed(o.tests, "graph")) {
+        any = true;
+        ok &= run_graphs(&j, how);
+    }
     json_end(&j, ']');
-    duet_free(&copy_from), duet_free(&copy_to);
+    duet_free(&copy_from);
+    duet_free(&copy_to);
     return json_close(&j) && ok && any ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-/* black_scholes.h - the Black-Scholes prices of a European call and put, as formulas and in double. */
+/* black_scholes.h - the Black-Scholes prices of a European call and put option, as Duet formulas
+ * and as a reference in double. */
 #ifndef BLACK_SCHOLES_H
 #define BLACK_SCHOLES_H
 
@@ -9,7 +10,8 @@
 #define VOLATILITY 0.3f
 #define DRIFT      0.065f /* INTEREST + VOLATILITY^2 / 2 */
 
-/* Price s, strike k, time t, all vectors. The put, where it is asked for, shares what it can with the call. */
+/* Returns the formula of the call's price, from vectors of prices s, strikes k and times t. If put
+ * is not NULL, it gets the formula of the put's price, which shares parts of the call's formula. */
 static inline duet_expr black_scholes(const duet_matrix *s, const duet_matrix *k, const duet_matrix *t,
                                       duet_expr *put)
 {
@@ -21,7 +23,7 @@ static inline duet_expr black_scholes(const duet_matrix *s, const duet_matrix *k
     return duet_sub(duet_mul(s, duet_ncdf(d1)), duet_mul(debt, duet_ncdf(d2)));
 }
 
-/* The same of numbers, in double. */
+/* Computes the same prices in double. */
 static inline double black_scholes_reference(double s, double k, double t, double *put)
 {
     double deviation = (double)VOLATILITY * sqrt(t), debt = k * exp((double)-INTEREST * t);

@@ -1,10 +1,11 @@
-/* data.h - the data of the benchmarks. */
-#ifndef NOISE_H
-#define NOISE_H
+/* data.h - the input data of the benchmarks: reproducible pseudo-random numbers. */
+#ifndef DATA_H
+#define DATA_H
 
 #include <stdint.h>
 
-/* Element i of stream s: a multiple of 2^-23 in [-1, 1). bench/peers/common.py has the same in NumPy. */
+/* Returns element i of a stream: a multiple of 2^-23 in [-1, 1). bench/peers/common.py computes the
+ * same numbers with NumPy. */
 static inline uint32_t noise_mix(uint32_t h)
 {
     h = (h ^ h >> 16) * 0x21F0AAADu;

@@ -1,4 +1,4 @@
-/* environment.c - what the times were taken on: processor, card, versions, commit, date. */
+/* environment.c - finds out where a benchmark ran: processor, GPU, versions, commit, date. */
 #include "environment.h"
 #include <cblas.h>
 #include <duet/duet.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first line of `in` after the prefix, if it has one, without the end of the line. */
+/* Copies the rest of the first line that contains the prefix. If no line does, text is unchanged. */
 static void first_line(FILE *in, const char *prefix, char *text, size_t size)
 {
     char line[512];
@@ -21,7 +21,7 @@ static void first_line(FILE *in, const char *prefix, char *text, size_t size)
     }
 }
 
-static void find_cpu(facts *f)
+static void find_cpu(environment *f)
 {
     FILE *in = fopen("/proc/cpuinfo", "r");
     snprintf(f->cpu, sizeof f->cpu, "unknown");
@@ -29,24 +29,24 @@ static void find_cpu(facts *f)
     if (in) fclose(in);
 }
 
-static void find_commit(facts *f)
+static void find_commit(environment *f)
 {
     FILE *in =
         popen("git -C '" BENCH_DIR "' describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null", "r");
     first_line(in, "", f->commit, sizeof f->commit);
     if (in) pclose(in);
-    const char *given = getenv("DUET_COMMIT"); /* where there are sources without their history */
+    const char *given = getenv("DUET_COMMIT"); /* for source trees without a git repository */
     if (!*f->commit && given) snprintf(f->commit, sizeof f->commit, "%s", given);
 }
 
-void facts_find(facts *f)
+void environment_find(environment *f)
 {
     struct utsname u;
     time_t t = time(NULL);
     memset(f, 0, sizeof *f);
     find_cpu(f);
     find_commit(f);
-    gpu_facts(f->gpu, f->driver);
+    gpu_describe(f->gpu, f->driver);
     if (uname(&u) == 0)
         snprintf(f->system, sizeof f->system, "%.60s %.60s %.30s", u.sysname, u.release, u.machine);
     snprintf(f->blas, sizeof f->blas, "%s", openblas_get_config());

@@ -1,15 +1,15 @@
-/* environment.h - what the times were taken on. */
-#ifndef FACTS_H
-#define FACTS_H
+/* environment.h - describes where a benchmark ran: processor, GPU, versions, commit, date. */
+#ifndef ENVIRONMENT_H
+#define ENVIRONMENT_H
 
 #include <stdbool.h>
 
-/* What the times were taken on. Texts are cut to fit. */
-typedef struct facts {
+/* Texts that are too long are truncated. */
+typedef struct environment {
     char cpu[128], gpu[128], driver[32], blas[128], commit[64], date[32], system[160];
     int cores, threads;
-} facts;
-void facts_find(facts *f);
-bool gpu_facts(char name[128], char version[32]); /* of the driver, without the library */
-bool has_gpu(void);                               /* else duet_error() says why */
+} environment;
+void environment_find(environment *f);
+bool gpu_describe(char name[128], char version[32]); /* asks the CUDA driver, not Duet */
+bool has_gpu(void);                                  /* if false, duet_error() says why */
 #endif

@@ -1,4 +1,4 @@
-/* json.c - see json.h. */
+/* json.c - writes a JSON document; see json.h. */
 #include "json.h"
 #include "environment.h"
 #include <duet/duet.h>
@@ -15,7 +15,8 @@ static void put_text(json *j, const char *s)
     putc('"', j->out);
 }
 
-/* What stands before a member: a line each for those of the document and for rows, the rest one after the other. */
+/* Writes the separator and the key before a member. Members of the document and rows start a new
+ * line; deeper ones follow on the same line. Returns false if nothing is to be written. */
 static bool lead(json *j, const char *key)
 {
     if (!j->out) return false;
@@ -23,7 +24,10 @@ static bool lead(json *j, const char *key)
     if (j->depth <= 2) fprintf(j->out, "\n%*s", j->depth, "");
     else if (j->more) putc(' ', j->out);
     j->more = true;
-    if (key) put_text(j, key), fputs(": ", j->out);
+    if (key) {
+        put_text(j, key);
+        fputs(": ", j->out);
+    }
     return true;
 }
 
@@ -31,7 +35,8 @@ void json_begin(json *j, const char *key, char bracket)
 {
     if (!lead(j, key)) return;
     putc(bracket, j->out);
-    j->depth++, j->more = false;
+    j->depth++;
+    j->more = false;
 }
 
 void json_end(json *j, char bracket)
@@ -64,7 +69,7 @@ void json_truth(json *j, const char *key, bool value)
     if (lead(j, key)) fputs(value ? "true" : "false", j->out);
 }
 
-/* What duet_info says, as one string. */
+/* Writes the output of duet_info as one string. */
 static void put_info(json *j)
 {
     char *text = NULL;
@@ -77,10 +82,10 @@ static void put_info(json *j)
     free(text);
 }
 
-static void put_facts(json *j)
+static void put_environment(json *j)
 {
-    facts f;
-    facts_find(&f);
+    environment f;
+    environment_find(&f);
     json_text(j, "cpu", f.cpu);
     json_integer(j, "cores", f.cores);
     json_integer(j, "threads", f.threads);
@@ -99,10 +104,13 @@ bool json_open(json *j, const char *path)
     *j = (json){ .path = path };
     if (!path) return true;
     j->out = fopen(path, "w");
-    if (!j->out) return perror(path), false;
+    if (!j->out) {
+        perror(path);
+        return false;
+    }
     putc('{', j->out);
     j->depth = 1;
-    put_facts(j);
+    put_environment(j);
     return true;
 }
 
@@ -112,7 +120,7 @@ bool json_close(json *j)
     fputs("\n}\n", j->out);
     bool ok = !ferror(j->out);
     ok = fclose(j->out) == 0 && ok;
-    if (!ok) fprintf(stderr, "%s: cannot be written\n", j->path);
+    if (!ok) fprintf(stderr, "cannot write %s\n", j->path);
     j->out = NULL;
     return ok;
 }

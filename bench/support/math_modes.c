@@ -1,10 +1,11 @@
-/* math_modes.c - how products may round. */
+/* math_modes.c - selects the math mode of products (strict, split, tf32, bf16). */
 #include "bench.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What a rounding of operands loses, some times over: a result is a mean of many. Split keeps f32's level. */
+/* The relative error that the mode may add to a result. A result averages many rounding errors of
+ * operands, so this is an upper limit. Split is as accurate as f32. */
 static const struct {
     const char *name;
     double error;
@@ -32,7 +33,7 @@ bool math_use(const char *name, char **argv)
 #ifdef DUET_MATH
     const bool other = true;
 #else
-    const bool other = false; /* the library knows no mode but strict */
+    const bool other = false; /* the library supports strict only */
 #endif
     const int i = find(name);
     if (i < 0 || (i && !other)) return false;

@@ -1,4 +1,4 @@
-/* measure.c - see measure.h. */
+/* measure.c - measures the time of calls; see measure.h. */
 #include "measure.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,19 +15,19 @@ double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Warms up, and finds how many calls make a block. */
+/* Runs calls to warm up, and determines the number of calls in a block. */
 static bool calibrate(contender *c, effort e)
 {
     const double start = now();
     double took;
     for (c->calls = 1;; c->calls *= took < e.target / 2 ? 2 : 1) {
-        if (c->most && c->calls > c->most) c->calls = c->most;
+        if (c->max_calls && c->calls > c->max_calls) c->calls = c->max_calls;
         took = c->block(c->state, c->calls);
         if (!isfinite(took)) return false;
-        if ((took >= e.target / 2 || c->calls == c->most) && now() - start >= e.warm) break;
+        if ((took >= e.target / 2 || c->calls == c->max_calls) && now() - start >= e.warm) break;
     }
     double calls = ceil((double)c->calls * e.target / fmax(took, 1e-9));
-    c->calls = c->most && calls > (double)c->most ? c->most : (int64_t)calls;
+    c->calls = c->max_calls && calls > (double)c->max_calls ? c->max_calls : (int64_t)calls;
     return true;
 }
 
@@ -40,8 +40,10 @@ static bool one_round(contender *c)
 
 bool measure(contender *c, int count, effort e)
 {
-    for (int i = 0; i < count; i++)
-        if (c[i].rounds = 0, !calibrate(&c[i], e)) return false;
+    for (int i = 0; i < count; i++) {
+        c[i].rounds = 0;
+        if (!calibrate(&c[i], e)) return false;
+    }
     for (int round = 0; round < e.rounds; round++)
         for (int i = 0; i < count; i++)
             if (!one_round(&c[i])) return false;
@@ -79,7 +81,10 @@ double geomean(const double *v, int n)
     double sum = 0;
     int found = 0;
     for (int i = 0; i < n; i++)
-        if (isfinite(v[i])) sum += log(v[i]), found++;
+        if (isfinite(v[i])) {
+            sum += log(v[i]);
+            found++;
+        }
     return found ? exp(sum / found) : 0;
 }
 
@@ -93,8 +98,9 @@ double greatest(const double *v, int n)
 
 const char *short_count(char text[24], int64_t n)
 {
-    int shift = n >> 20 && !(n & 0xFFFFF) ? 20 : n >> 10 && !(n & 0x3FF) ? 10 : 0;
-    if (!shift && n >= 10000) snprintf(text, 24, "%.3g", (double)n);
-    else snprintf(text, 24, "%lld%s", (long long)(n >> shift), shift == 20 ? "M" : shift ? "K" : "");
+    if (n >= 1 << 20 && n % (1 << 20) == 0) snprintf(text, 24, "%lldM", (long long)(n >> 20));
+    else if (n >= 1 << 10 && n % (1 << 10) == 0) snprintf(text, 24, "%lldK", (long long)(n >> 10));
+    else if (n >= 10000) snprintf(text, 24, "%.3g", (double)n);
+    else snprintf(text, 24, "%lld", (long long)n);
     return text;
 }

@@ -1,4 +1,5 @@
-/* measure.h - how long things take: contenders in turns, block by block, and medians. */
+/* measure.h - measures how long calls take. Several contenders run in turns, block of calls by
+ * block, and the result is the median over the rounds. */
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -7,36 +8,37 @@
 
 #define ROUNDS 9
 
-/* Whoever's time is taken. block runs so many calls, waits for the last, and returns the seconds that they took, or NAN when one
- * failed. At most `most` calls make a block; 0: any number. */
+/* One of the implementations that are compared. block runs `calls` calls, waits until the last one
+ * is done, and returns the seconds that they took, or NAN on failure. A block has at most max_calls
+ * calls; 0: no limit. */
 typedef struct contender {
     const char *name;
     double (*block)(void *state, int64_t calls);
     void *state;
-    int64_t most, calls;
-    double us[ROUNDS]; /* of a call, by round */
+    int64_t max_calls, calls;
+    double us[ROUNDS]; /* time of a call in each round */
     int rounds;
 } contender;
 
 typedef struct effort {
-    double warm, target; /* seconds: of warming up at least, and of a block */
+    double warm, target; /* seconds: least time of the warm-up, time of a block */
     int rounds;
 } effort;
 extern const effort effort_full, effort_quick;
 
-/* Warms each contender up, then takes their times in turns. false: one failed. */
+/* Warms up each contender, then measures all in turns. Returns false if one fails. */
 bool measure(contender *c, int count, effort e);
 
 double median_us(const contender *c);
-double median_ratio(const contender *c, const contender *to); /* of the rounds' ratios */
-double median(double *v, int n);                              /* orders v */
+double median_ratio(const contender *c, const contender *to); /* median of the ratios of the rounds */
+double median(double *v, int n);                              /* sorts v */
 
-/* Geometric mean and greatest of some numbers; those that are not finite are left out, and 0 stands for none. */
+/* Return the geometric mean and the maximum of the finite numbers in v; 0 if there are none. */
 double geomean(const double *v, int n);
 double greatest(const double *v, int n);
 
 double now(void); /* seconds */
 
-/* 1 << 20 as "1M", 4096 as "4K". */
+/* Writes 1 << 20 as "1M" and 4096 as "4K". */
 const char *short_count(char text[24], int64_t n);
 #endif

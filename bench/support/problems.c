@@ -1,4 +1,5 @@
-/* problems.c - the five benchmarks, one row each: their matrices, their statements in Duet, and the vendor calls they rest on. */
+/* problems.c - the five benchmarks, one row each: their matrices, their statements in Duet, and the
+ * vendor calls that they are compared with. */
 #include "bench.h"
 #include <math.h>
 
@@ -40,7 +41,7 @@ static bool sgemm_bare(const problem *p, const engine *e, float *const at[])
     return e->gemm(p->n, p->n, p->n, at[0], at[1], at[2]);
 }
 
-/* ---- C = X (1.2 X + Y) (-1.2 Y - X); D is there for the bare products alone ---- */
+/* ---- C = X (1.2 X + Y) (-1.2 Y - X); the fourth matrix is for the vendor's products only ---- */
 
 static const tensor complex_tensors[] = {
     { IN, 0, { N, N } }, { IN, 0, { N, N } }, { OUT, 0, { N, N } }, { OUT, 0, { N, N } }, { END },
@@ -58,7 +59,7 @@ static bool complex_bare(const problem *p, const engine *e, float *const at[])
     return e->gemm(p->n, p->n, p->n, at[0], at[1], at[3]) && e->gemm(p->n, p->n, p->n, at[3], at[1], at[2]);
 }
 
-/* ---- dense forward, 784-1000-1000-10, sigmoid ---- */
+/* ---- dense network 784-1000-1000-10 with sigmoid, forward pass ---- */
 
 // clang-format off
 static const tensor dense_tensors[] = {
@@ -86,7 +87,8 @@ static bool dense_bare(const problem *p, const engine *e, float *const at[])
            e->gemm(p->n, 10, 1000, at[6], at[7], at[9]);
 }
 
-/* ---- CNN forward: conv 16 of 3x3, relu, pool, conv 32 of 3x3, relu, pool, dense 1000 relu, dense 10 softmax ---- */
+/* ---- convolutional network, forward pass: 16 filters of 3x3, relu, pooling, 32 filters of 3x3,
+ *      relu, pooling, dense 1000, relu, dense 10, softmax ---- */
 
 // clang-format off
 static const tensor cnn_tensors[] = {
@@ -131,7 +133,8 @@ int64_t cnn_row(const problem *p, int64_t row, double *want, double *scratch);
 #define CNN     (2.0 * (16 * 27 * 1024 + 32 * 144 * 256 + 2048 * 1000 + 1000 * 10))
 
 const bench benches[] = {
-    /* name      unit       tensors          out work   n^ terms        run          bare          row          rows            sizes */
+    /* name      unit       tensors          out work   n^ terms        run          bare
+     * row          rows            sizes */
     { "saxpy",   "GB/s",    saxpy_tensors,   1,  12,    1, { 1, 0 },    saxpy_run,   saxpy_bare,   saxpy_row,   rows_of_vector, LENGTHS },
     { "sgemm",   "GFLOP/s", sgemm_tensors,   2,  2,     3, { 0, 1 },    sgemm_run,   sgemm_bare,   sgemm_row,   rows_of_output, ORDERS },
     { "complex", "GFLOP/s", complex_tensors, 2,  4,     3, { 0, 2 },    complex_run, complex_bare, complex_row, rows_of_output, ORDERS },
@@ -171,7 +174,10 @@ bool problem_open(problem *p)
     for (int t = 0; t < TENSORS && p->bench->tensors[t].role != END; t++) {
         int64_t size[4];
         int rank = 0;
-        while (rank < 4 && tensor_size(p, t, rank)) size[rank] = tensor_size(p, t, rank), rank++;
+        while (rank < 4 && tensor_size(p, t, rank)) {
+            size[rank] = tensor_size(p, t, rank);
+            rank++;
+        }
         p->m[t] = duet_new_shape(DUET_F32, rank, size);
         if (!p->m[t] || !fill(p, t)) return false;
     }

@@ -1,9 +1,10 @@
-/* reference.c - what the benchmarks must compute, one row at a time, in double and from the noise alone. */
+/* reference.c - computes the expected results of the benchmarks in double, row by row, from the
+ * noise, and compares Duet's results with them. */
 #include "bench.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Element i of an input. */
+/* Returns element i of an input. */
 static inline double at(const problem *p, int t, int64_t i)
 {
     return noise(stream_of(p, t), i) * tensor_scale(p, t);
@@ -14,7 +15,7 @@ static void load(const problem *p, int t, int64_t from, int64_t count, double *x
     for (int64_t i = 0; i < count; i++) x[i] = at(p, t, from + i);
 }
 
-/* y = x W + b: W, tensor t, is k x n; b the tensor after it. */
+/* Computes y = x W + b. W is tensor t, k x n; b is tensor t + 1. */
 static void layer(const problem *p, int t, const double *x, int64_t k, int64_t n, double *y)
 {
     const uint32_t stream = stream_of(p, t);
@@ -42,7 +43,8 @@ static void softmax(double *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] /= sum;
 }
 
-/* One filter of 3 x 3 over c images of side s, padded by zeros: tensor t, its biases the tensor after it. */
+/* Computes element i, j of the convolution of c images of side s with one 3 x 3 filter, with zero
+ * padding. The filters are tensor t, their biases tensor t + 1. */
 static double conv_at(const problem *p, int t, const double *x, int c, int s, int filter, int i, int j)
 {
     double sum = at(p, t + 1, filter);
@@ -56,7 +58,8 @@ static double conv_at(const problem *p, int t, const double *x, int c, int s, in
     return sum;
 }
 
-/* Convolution, relu and the greatest of each 2 x 2: c images of side s in, m of side s / 2 out. */
+/* Computes convolution, relu and 2 x 2 max pooling: from c images of side s to m images of side s /
+ * 2. */
 static void conv_block(const problem *p, int t, const double *x, int c, int s, int m, double *y)
 {
     for (int f = 0; f < m; f++)
@@ -105,9 +108,12 @@ int64_t dense_row(const problem *p, int64_t row, double *want, double *scratch)
 {
     double *in = scratch, *o1 = in + 784, *o2 = o1 + 1000;
     load(p, 0, row * 784, 784, in);
-    layer(p, 1, in, 784, 1000, o1), sigmoid(o1, 1000);
-    layer(p, 4, o1, 1000, 1000, o2), sigmoid(o2, 1000);
-    layer(p, 7, o2, 1000, 10, want), sigmoid(want, 10);
+    layer(p, 1, in, 784, 1000, o1);
+    sigmoid(o1, 1000);
+    layer(p, 4, o1, 1000, 1000, o2);
+    sigmoid(o2, 1000);
+    layer(p, 7, o2, 1000, 10, want);
+    sigmoid(want, 10);
     return 10;
 }
 
@@ -117,8 +123,10 @@ int64_t cnn_row(const problem *p, int64_t row, double *want, double *scratch)
     load(p, 0, row * 3 * 32 * 32, 3 * 32 * 32, in);
     conv_block(p, 1, in, 3, 32, 16, p1);
     conv_block(p, 4, p1, 16, 16, 32, p2);
-    layer(p, 7, p2, 2048, 1000, o3), relu(o3, 1000);
-    layer(p, 10, o3, 1000, 10, want), softmax(want, 10);
+    layer(p, 7, p2, 2048, 1000, o3);
+    relu(o3, 1000);
+    layer(p, 10, o3, 1000, 10, want);
+    softmax(want, 10);
     return 10;
 }
 
@@ -128,19 +136,22 @@ typedef struct sums {
     double wrong, right;
 } sums;
 
-/* Adds one row's squared error and squared size. A NaN anywhere stays in the sum. */
+/* Returns the squared error and the squared norm of one row. A NaN in the row makes the error
+ * NaN. */
 static sums compare_row(const problem *p, const float *got, int64_t row, double *want, double *scratch)
 {
     sums s = { 0, 0 };
     int64_t count = p->bench->row(p, row, want, scratch), width = of_vectors(p->bench) ? VECTOR_ROW : count;
     for (int64_t j = 0; j < count; j++) {
         double d = got[row * width + j] - want[j];
-        s.wrong += d * d, s.right += want[j] * want[j];
+        s.wrong += d * d;
+        s.right += want[j] * want[j];
     }
     return s;
 }
 
-/* saxpy: every row; the others: at most 48, spread over all, the first and the last among them. */
+/* Checks every row of saxpy. Of the others it checks at most 48 rows, evenly spread from the first
+ * to the last. */
 static double relative_error(const problem *p, const float *got)
 {
     int64_t rows = p->bench->rows(p), looked = rows > 48 && !of_vectors(p->bench) ? 48 : rows;
@@ -154,28 +165,32 @@ static double relative_error(const problem *p, const float *got)
         for (int64_t r = 0; r < looked; r++) {
             int64_t row = looked < 2 ? 0 : (int64_t)((double)r * (double)(rows - 1) / (double)(looked - 1));
             sums s = want ? compare_row(p, got, row, want, scratch) : (sums){ NAN, 1 };
-            wrong += s.wrong, right += s.right;
+            wrong += s.wrong;
+            right += s.right;
         }
         free(want);
     }
     return sqrt(wrong / right);
 }
 
-linalg_failed check(const problem *p)
+check_result check(const problem *p)
 {
     const bench *b = p->bench;
     duet_status status = DUET_OK;
     DUET_ON(p->place) status = b->run(p);
     const float *got = status ? NULL : duet_read(p->m[b->output]);
-    if (!got) return (linalg_failed){ .error = NAN };
+    if (!got) return (check_result){ .error = NAN };
 
     double norm = 0, probe = 0;
 #pragma omp parallel for reduction(+ : norm, probe)
-    for (int64_t i = 0; i < duet_count(p->m[b->output]); i++)
-        norm += (double)got[i] * got[i], probe += (double)got[i] * noise(0, i);
+    for (int64_t i = 0; i < duet_count(p->m[b->output]); i++) {
+        norm += (double)got[i] * got[i];
+        probe += (double)got[i] * noise(0, i);
+    }
 
-    linalg_failed v = { .ran = true, .error = relative_error(p, got), .norm = sqrt(norm), .probe = probe };
+    check_result v = { .ran = true, .error = relative_error(p, got), .norm = sqrt(norm), .probe = probe };
     v.bound = fmax(0x1p-24 * (8 + 4 * sqrt(b->terms[0] + b->terms[1] * (double)p->n)), math_error());
-    v.ok = v.error <= v.bound && isfinite(v.norm); /* a row that no one looked at was at least written */
+    v.ok = v.error <= v.bound &&
+           isfinite(v.norm); /* rows that were not checked must at least have been written */
     return v;
 }

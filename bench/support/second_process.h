@@ -1,27 +1,30 @@
-/* second_process.h - this program a second time, under another environment, working in turns with the first: what the library reads when it is
- * loaded cannot be changed later. */
-#ifndef TWIN_H
-#define TWIN_H
+/* second_process.h - runs this program a second time with another environment, in turns with the
+ * first. It is needed because the library reads its environment only when it is loaded. */
+#ifndef SECOND_PROCESS_H
+#define SECOND_PROCESS_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is asked of a twin, in the program's own terms. */
+/* A job for the second process; the program defines what the members mean. */
 typedef struct job {
     int64_t what, size, variant, calls;
 } job;
 
-typedef struct twin {
+typedef struct second_process {
     int to, from;
-    pid_t pid; /* 0: there is none */
-} twin;
+    pid_t pid; /* 0: not started */
+} second_process;
 
-/* Starts the twin: the same program with the same arguments, and variable=value. It must call twin_serve before anything else. */
-twin twin_open(char **argv, const char *variable, const char *value);
+/* Starts the same program with the same arguments and variable=value. The program must call
+ * second_process_serve before it does anything else. */
+second_process second_process_open(char **argv, const char *variable, const char *value);
 
-/* In the twin: answers jobs until its elder ends, and then ends the process. Elsewhere: returns at once. */
-void twin_serve(double (*work)(job j));
+/* In the second process: answers jobs until the first process ends, then exits. In the first
+ * process: returns at once. */
+void second_process_serve(double (*work)(job j));
 
-double twin_ask(twin *t, job j); /* what its work returned; NAN if it is gone */
-void twin_close(twin *t);
+double second_process_call(second_process *t,
+                           job j); /* the return value of work; NAN if the process has ended */
+void second_process_close(second_process *t);
 #endif
