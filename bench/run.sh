@@ -55,7 +55,9 @@ if [ ! -f "$build/build.ninja" ]; then meson setup "$build" "$root" $(gpu_option
 programs='bench calls expressions families.so place rows stream threads vectors'
 # shellcheck disable=SC2046,SC2086 # one word for each program
 ninja -C "$build" $(printf 'bench/duet-%s ' $programs)
-if ninja -C "$build" -t targets all | grep -q '^bench/peer-eigen:'; then ninja -C "$build" bench/peer-eigen; fi
+if ninja -C "$build" -t targets all | grep -q '^bench/peer-eigen:'; then
+    ninja -C "$build" bench/peer-eigen
+fi
 
 peers=
 if has_numpy; then peers=--peers; fi
@@ -83,8 +85,8 @@ run_vectors() {
 }
 
 run_forward() {
-    "$build/bench/duet-bench" $speed $peers --backend "$backend" --bench dense,cnn --sizes "$batches" --math "$1" \
-        --json "$2"
+    "$build/bench/duet-bench" $speed $peers --backend "$backend" --bench dense,cnn --sizes "$batches" \
+        --math "$1" --json "$2"
 }
 
 rm -f "$out/failed"
@@ -93,7 +95,8 @@ if chosen paper; then
         --csv "$out/bench.csv" "$@"
 fi
 if chosen expressions; then
-    table expressions python3 "$root/bench/peers/expressions.py" --build "$build" $speed --json "$out/expressions.json"
+    table expressions python3 "$root/bench/peers/expressions.py" --build "$build" $speed \
+        --json "$out/expressions.json"
 fi
 if chosen forward; then
     rm -f "$out"/forward-*.json
@@ -105,7 +108,9 @@ if chosen forward; then
 fi
 if chosen calls; then
     rm -f "$out"/calls-*.json
-    for run in $(seq $runs); do table "calls-$run" "$build/bench/duet-calls" $speed --json "$out/calls-$run.json"; done
+    for run in $(seq $runs); do
+        table "calls-$run" "$build/bench/duet-calls" $speed --json "$out/calls-$run.json"
+    done
 fi
 if chosen vectors; then
     rm -f "$out"/vectors-*.json
@@ -117,9 +122,13 @@ if chosen stream; then table stream "$build/bench/duet-stream" $speed --json "$o
 if chosen threads; then table threads "$build/bench/duet-threads" $speed --json "$out/threads.json"; fi
 if chosen families && has_numpy; then
     if [ "$backend" != gpu ]; then table families-cpu run_families --json "$out/families-cpu.json"; fi
-    if [ "$backend" != cpu ] && sees_gpu; then table families-gpu run_families --gpu --json "$out/families-gpu.json"; fi
+    if [ "$backend" != cpu ] && sees_gpu; then
+        table families-gpu run_families --gpu --json "$out/families-gpu.json"
+    fi
 fi
-if chosen rows; then table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"; fi
+if chosen rows; then
+    table rows "$build/bench/duet-rows" $speed --backend "$backend" --json "$out/rows.json"
+fi
 rm -f "$out/failed"
 
 set --

@@ -2,8 +2,8 @@
 //
 //     peer-eigen BENCH SIZE SEED FILE [quick]
 //
-// It writes the result of one call to FILE, as raw floats, and prints the time of a call in microseconds. Without
-// arguments it prints Eigen's version.
+// It writes the result of one call to FILE, as raw floats, and prints the time of a call in
+// microseconds. Without arguments it prints Eigen's version.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <chrono>

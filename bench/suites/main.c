@@ -222,7 +222,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (o.peers && !o.json) o.json = "duet-bench.json";
-    if (o.gpu && !gpu_is_there()) {
+    if (o.gpu && !gpu_is_available()) {
         fprintf(stderr, "duet-bench: no GPU: %s\n", duet_error());
         if (o.gpu_required) return 1;
         o.gpu = false;

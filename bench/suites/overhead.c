@@ -328,7 +328,7 @@ int main(int argc, char **argv)
     bool ok = json_open(&j, path) && make_matrices();
     json_begin(&j, "results", '[');
     ok = ok && run_cpu(&j, how);
-    if (ok && !gpu_is_there()) printf("gpu  not measured: %s\n", duet_error());
+    if (ok && !gpu_is_available()) printf("gpu  not measured: %s\n", duet_error());
     else ok = ok && run_gpu(&j, how);
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-calls: %s\n", duet_error());

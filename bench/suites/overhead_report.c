@@ -27,12 +27,12 @@ static double instructions_of(contender *c)
     return ok ? (double)(after - before) / (double)calls : NAN;
 }
 
-static void put_figure(json *j, const char *machine, const char *what, double ns, double instructions,
+static void put_figure(json *j, const char *device, const char *what, double ns, double instructions,
                        double limit)
 {
     json_begin(j, NULL, '{');
     json_text(j, "bench", "calls");
-    json_text(j, "machine", machine);
+    json_text(j, "machine", device);
     json_text(j, "what", what);
     json_number(j, limit > 0 && limit < 10 ? "ratio" : "ns", ns);
     if (limit > 0) json_number(j, "limit", limit);
@@ -40,22 +40,22 @@ static void put_figure(json *j, const char *machine, const char *what, double ns
     json_end(j, '}');
 }
 
-void report_figure(json *j, const char *machine, const char *what, double figure, double limit)
+void report_figure(json *j, const char *device, const char *what, double figure, double limit)
 {
-    printf("%-4s %-46s %9.2f %s limit %.4g%s\n", machine, what, figure, limit < 10 ? "  " : "ns", limit,
+    printf("%-4s %-46s %9.2f %s limit %.4g%s\n", device, what, figure, limit < 10 ? "  " : "ns", limit,
            figure <= limit ? "" : "  ABOVE THE LIMIT");
-    put_figure(j, machine, what, figure, NAN, limit);
+    put_figure(j, device, what, figure, NAN, limit);
     fflush(stdout);
 }
 
-void report_contenders(json *j, const char *machine, contender *c, int count)
+void report_contenders(json *j, const char *device, contender *c, int count)
 {
     for (int i = 0; i < count; i++) {
         const double ns = 1e3 * median_us(&c[i]), instructions = instructions_of(&c[i]);
-        printf("%-4s %-46s %9.1f ns", machine, c[i].name, ns);
+        printf("%-4s %-46s %9.1f ns", device, c[i].name, ns);
         if (isfinite(instructions)) printf(" %9.0f instructions", instructions);
         putchar('\n');
-        put_figure(j, machine, c[i].name, ns, instructions, 0);
+        put_figure(j, device, c[i].name, ns, instructions, 0);
     }
     fflush(stdout);
 }

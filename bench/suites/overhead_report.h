@@ -8,9 +8,9 @@
 
 /* Reports one figure and its limit. A limit below 10 means that the figure is a ratio; otherwise it
  * is in nanoseconds. */
-void report_figure(json *j, const char *machine, const char *what, double figure, double limit);
+void report_figure(json *j, const char *device, const char *what, double figure, double limit);
 
 /* Reports the median time of a call of each contender, and the number of instructions where the
  * system allows counting. */
-void report_contenders(json *j, const char *machine, contender *c, int count);
+void report_contenders(json *j, const char *device, contender *c, int count);
 #endif

@@ -44,7 +44,7 @@ static int rank_of(const int64_t *size)
 }
 
 /* Adds an operand without gaps; `name` is oneDNN's number of the argument. */
-static const dnnl_memory_desc_t *takes(primitive *p, int name, const int64_t *size, const void *data)
+static const dnnl_memory_desc_t *add_operand(primitive *p, int name, const int64_t *size, const void *data)
 {
     static const dnnl_format_tag_t rows[] = { dnnl_format_tag_undef, dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd };
     const int i = p->args++, rank = rank_of(size);
@@ -96,9 +96,9 @@ static bool run(bare *b, describe *what)
 static bool forward(bare *b, primitive *p, void *desc, void *hint)
 {
     const int64_t *x = b->size[0], *w = b->size[1], out[4] = { x[0], w[0], x[2], x[3] };
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
-                             *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
-    const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DST, out, b->y);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, x, b->x[0]),
+                             *by = add_operand(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
+    const dnnl_memory_desc_t *to = add_operand(p, DNNL_ARG_DST, out, b->y);
     return dnnl_convolution_forward_desc_init(desc, dnnl_forward_inference, dnnl_convolution_auto, in, by,
                                               NULL, to, once, once, once) == 0;
 }
@@ -106,9 +106,9 @@ static bool forward(bare *b, primitive *p, void *desc, void *hint)
 static bool to_input(bare *b, primitive *p, void *desc, void *hint)
 {
     const int64_t *dy = b->size[0], *w = b->size[1], image[4] = { dy[0], w[1], dy[2], dy[3] };
-    const dnnl_memory_desc_t *grad = takes(p, DNNL_ARG_DIFF_DST, dy, b->x[0]),
-                             *by = takes(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
-    const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DIFF_SRC, image, b->y);
+    const dnnl_memory_desc_t *grad = add_operand(p, DNNL_ARG_DIFF_DST, dy, b->x[0]),
+                             *by = add_operand(p, DNNL_ARG_WEIGHTS, w, b->x[1]);
+    const dnnl_memory_desc_t *to = add_operand(p, DNNL_ARG_DIFF_SRC, image, b->y);
     return dnnl_convolution_forward_desc_init(hint, dnnl_forward_training, dnnl_convolution_auto, to, by,
                                               NULL, grad, once, once, once) == 0 &&
            dnnl_convolution_backward_data_desc_init(desc, dnnl_convolution_auto, to, by, grad, once, once,
@@ -118,9 +118,9 @@ static bool to_input(bare *b, primitive *p, void *desc, void *hint)
 static bool to_filters(bare *b, primitive *p, void *desc, void *hint)
 {
     const int64_t *x = b->size[0], *dy = b->size[1], w[4] = { dy[1], x[1], 3, 3 };
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
-                             *grad = takes(p, DNNL_ARG_DIFF_DST, dy, b->x[1]);
-    const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DIFF_WEIGHTS, w, b->y);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, x, b->x[0]),
+                             *grad = add_operand(p, DNNL_ARG_DIFF_DST, dy, b->x[1]);
+    const dnnl_memory_desc_t *to = add_operand(p, DNNL_ARG_DIFF_WEIGHTS, w, b->y);
     return dnnl_convolution_forward_desc_init(hint, dnnl_forward_training, dnnl_convolution_auto, in, to,
                                               NULL, grad, once, once, once) == 0 &&
            dnnl_convolution_backward_weights_desc_init(desc, dnnl_convolution_auto, in, to, NULL, grad, once,
@@ -136,8 +136,8 @@ bool bare_conv2d_filter_grad(bare *b) { return run(b, to_filters); }
 static bool pool(bare *b, primitive *p, void *desc, dnnl_alg_kind_t how)
 {
     const int64_t *x = b->size[0], out[4] = { x[0], x[1], x[2] / 2, x[3] / 2 };
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, x, b->x[0]),
-                             *to = takes(p, DNNL_ARG_DST, out, b->y);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, x, b->x[0]),
+                             *to = add_operand(p, DNNL_ARG_DST, out, b->y);
     return dnnl_pooling_forward_desc_init(desc, dnnl_forward_inference, how, in, to, twice, twice, none,
                                           none) == 0;
 }
@@ -158,19 +158,19 @@ bool bare_avg_pool2d(bare *b) { return run(b, means); }
 
 static bool softmax(bare *b, primitive *p, void *desc, void *hint)
 {
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
-    takes(p, DNNL_ARG_DST, b->size[0], b->y);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
+    add_operand(p, DNNL_ARG_DST, b->size[0], b->y);
     return dnnl_softmax_forward_desc_init(desc, dnnl_forward_inference, in, 1) == 0;
 }
 
 static bool layer_norm(bare *b, primitive *p, void *desc, void *hint)
 {
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
     const dnnl_dims_t count = { b->size[0][0] };
     dnnl_memory_desc_t of_rows;
-    takes(p, DNNL_ARG_SCALE, b->size[1], b->x[1]);
-    takes(p, DNNL_ARG_SHIFT, b->size[2], b->x[2]);
-    takes(p, DNNL_ARG_DST, b->size[0], b->y);
+    add_operand(p, DNNL_ARG_SCALE, b->size[1], b->x[1]);
+    add_operand(p, DNNL_ARG_SHIFT, b->size[2], b->x[2]);
+    add_operand(p, DNNL_ARG_DST, b->size[0], b->y);
     return dnnl_memory_desc_init_by_tag(&of_rows, 1, count, dnnl_f32, dnnl_a) == 0 &&
            dnnl_layer_normalization_forward_desc_init(desc, dnnl_forward_inference, in, &of_rows, 1e-5f,
                                                       dnnl_use_scale | dnnl_use_shift) == 0;
@@ -178,16 +178,16 @@ static bool layer_norm(bare *b, primitive *p, void *desc, void *hint)
 
 static bool gelu(bare *b, primitive *p, void *desc, void *hint)
 {
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
-    takes(p, DNNL_ARG_DST, b->size[0], b->y);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, b->size[0], b->x[0]);
+    add_operand(p, DNNL_ARG_DST, b->size[0], b->y);
     return dnnl_eltwise_forward_desc_init(desc, dnnl_forward_inference, dnnl_eltwise_gelu_erf, in, 0, 0) == 0;
 }
 
 static bool add(bare *b, primitive *p, void *desc, void *hint)
 {
-    const dnnl_memory_desc_t *x = takes(p, DNNL_ARG_SRC_0, b->size[0], b->x[0]),
-                             *y = takes(p, DNNL_ARG_SRC_1, b->size[1], b->x[1]);
-    const dnnl_memory_desc_t *to = takes(p, DNNL_ARG_DST, b->size[0], b->y);
+    const dnnl_memory_desc_t *x = add_operand(p, DNNL_ARG_SRC_0, b->size[0], b->x[0]),
+                             *y = add_operand(p, DNNL_ARG_SRC_1, b->size[1], b->x[1]);
+    const dnnl_memory_desc_t *to = add_operand(p, DNNL_ARG_DST, b->size[0], b->y);
     return dnnl_binary_desc_init(desc, dnnl_binary_add, x, y, to) == 0;
 }
 
@@ -195,8 +195,8 @@ static bool sum_along(bare *b, primitive *p, void *desc, int axis)
 {
     int64_t out[4] = { b->size[0][0], b->size[0][1] };
     out[axis] = 1;
-    const dnnl_memory_desc_t *in = takes(p, DNNL_ARG_SRC, b->size[0], b->x[0]),
-                             *to = takes(p, DNNL_ARG_DST, out, b->y);
+    const dnnl_memory_desc_t *in = add_operand(p, DNNL_ARG_SRC, b->size[0], b->x[0]),
+                             *to = add_operand(p, DNNL_ARG_DST, out, b->y);
     return dnnl_reduction_desc_init(desc, dnnl_reduction_sum, in, to, 0, 0) == 0;
 }
 

@@ -80,7 +80,7 @@ static double round_us(const trial *t, enum choice choice)
     return median(shot, n);
 }
 
-static bool is_there(const trial *t, enum choice choice) { return choice != GPU || t->o->gpu; }
+static bool is_available(const trial *t, enum choice choice) { return choice != GPU || t->o->gpu; }
 
 /* A device that is FAR_BEHIND times slower gets one round with a shorter loop. Calls that take more
  * than LONG seconds get fewer. */
@@ -104,7 +104,7 @@ static bool plan_rounds(trial *t)
     for (enum choice w = CHOICES; w-- > 0;) {
         const bool reused = t->mode == LOOP && w != AUTO &&
                             t->us[w][0] > 1e6 * LONG; /* the copies take little of such a long call */
-        if (!is_there(t, w)) takes[w] = INFINITY;
+        if (!is_available(t, w)) takes[w] = INFINITY;
         else takes[w] = reused ? 1e-6 * t->us[w][0] : seconds_of(t, w);
         if (isnan(takes[w])) return false;
         if (w != AUTO) fastest = fmin(fastest, takes[w]);
@@ -126,7 +126,8 @@ static bool measure_trial(trial *t)
     if (!plan_rounds(t)) return false;
     for (int r = 0; r < t->rounds[AUTO]; r++)
         for (enum choice w = 0; w < CHOICES; w++)
-            if (is_there(t, w) && r < t->rounds[w] && !isfinite(t->us[w][r] = round_us(t, w))) return false;
+            if (is_available(t, w) && r < t->rounds[w] && !isfinite(t->us[w][r] = round_us(t, w)))
+                return false;
     return true;
 }
 
@@ -192,7 +193,7 @@ static double report(json *j, trial *t)
     double us[CHOICES];
     for (enum choice w = 0; w < CHOICES; w++) {
         const int rounds = t->rounds[w] ? t->rounds[w] : 1;
-        us[w] = is_there(t, w) ? median(t->us[w], rounds) : INFINITY;
+        us[w] = is_available(t, w) ? median(t->us[w], rounds) : INFINITY;
     }
     const double ratio = us[AUTO] / fmin(us[CPU], us[GPU]);
     printf("%-8s %9lld %-6s %-4s %12.2f %12.2f ", t->p.bench->name, (long long)t->p.n, start_names[t->start],
@@ -297,7 +298,7 @@ int main(int argc, char **argv)
             fputs(usage, stderr);
             return 2;
         }
-    o.gpu = gpu_is_there();
+    o.gpu = gpu_is_available();
     if (!o.gpu)
         fprintf(stderr, "duet-place: no GPU, so auto is compared with the CPU only: %s\n", duet_error());
     if (!json_open(&j, path)) return 1;

@@ -106,7 +106,7 @@ typedef struct holes {
 #undef duet_bias_add
 #define duet_bias_add(x, b) duet_add(x, b)
 #define DUET_FUSED(name, pattern, formula, doc)                                                              \
-    static duet_expr machine_##name(const holes *h) { return pattern; }
+    static duet_expr interpreter_##name(const holes *h) { return pattern; }
 #include "fused.def"
 #undef X
 #undef Y
@@ -117,9 +117,9 @@ typedef struct holes {
 
 static const struct fused_row {
     const char *name, *doc;
-    duet_expr (*row)(const holes *h), (*machine)(const holes *h);
+    duet_expr (*row)(const holes *h), (*interpreter)(const holes *h);
 } fused_rows[] = {
-#define DUET_FUSED(name, pattern, formula, doc) { #name, doc, row_##name, machine_##name },
+#define DUET_FUSED(name, pattern, formula, doc) { #name, doc, row_##name, interpreter_##name },
 #include "fused.def"
 };
 static const int fused_count = sizeof fused_rows / sizeof *fused_rows;
@@ -137,19 +137,19 @@ static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64
         fprintf(stderr, "duet-rows: %s: the results of the row and the interpreter differ\n", f->name);
         return false;
     }
-    const bool row = plan_names(&s[0], f->name), machine = !plan_names(&s[1], f->name);
+    const bool row = plan_names(&s[0], f->name), interpreter = !plan_names(&s[1], f->name);
     if (!measure(c, 2, how)) return false;
     const double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
     printf("%-14s %8s %-4s %12.3f %12.3f %8.3f%s%s\n", f->name, short_count(text, n), place_name(s[0].place),
            us[0], us[1], ratio, row ? "" : "  THE ROW WAS NOT USED",
-           machine ? "" : "  THE INTERPRETER WAS NOT USED");
+           interpreter ? "" : "  THE INTERPRETER WAS NOT USED");
     json_begin(j, NULL, '{');
     json_text(j, "bench", "fused");
     json_text(j, "row", f->name);
     json_integer(j, "size", n);
     json_text(j, "machine", place_name(s[0].place));
     json_truth(j, "row_chosen", row);
-    json_truth(j, "machine_chosen", machine);
+    json_truth(j, "machine_chosen", interpreter);
     json_number(j, "us", us[0]);
     json_number(j, "machine_us", us[1]);
     json_number(j, "ratio", ratio);
@@ -171,7 +171,7 @@ static bool run_fused(json *j, duet_place place, int64_t n, effort how)
     bool ok = h.X && h.Y && h.Z && h.B && v.X;
     for (int i = 0; i < fused_count && ok; i++) {
         statement s[2] = { { place, NULL, duet_hold(fused_rows[i].row(&h)) },
-                           { place, NULL, duet_hold(fused_rows[i].machine(&v)) } };
+                           { place, NULL, duet_hold(fused_rows[i].interpreter(&v)) } };
         for (int k = 0; k < 2; k++) s[k].m = result_matrix(s[k].e);
         ok = time_fused(j, &fused_rows[i], s, n, how);
         for (int k = 0; k < 2; k++) {

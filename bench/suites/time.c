@@ -97,7 +97,7 @@ static const char *peer_name(const problem *p)
  * lower bound. Some may be missing. */
 enum { DIRECT, REPLAYED, AUTOMATIC, PEER, LOWER_BOUND, ALL };
 
-static void read_off(const problem *p, contender *const of[ALL], timing *t)
+static void store_times(const problem *p, contender *const of[ALL], timing *t)
 {
     t->us = median_us(of[DIRECT]);
     t->replay_us = median_us(of[REPLAYED]);
@@ -123,18 +123,18 @@ timing time_problem(const problem *p, bool quick)
                                  { "replayed", replay_block, &x },
                                  { "automatic", automatic_block, self },
                                  { "peer", bare_block, self },
-                                 { "floor", least.block, &least, least.max_calls } };
-    const bool there[ALL] = { true, true, p->place == DUET_GPU, t.peer, has_lower_bound };
+                                 { "lower bound", least.block, &least, least.max_calls } };
+    const bool available[ALL] = { true, true, p->place == DUET_GPU, t.peer, has_lower_bound };
     contender c[ALL], *of[ALL] = { 0 };
     int count = 0;
     for (int i = 0; i < ALL; i++)
-        if (there[i]) {
+        if (available[i]) {
             of[i] = &c[count];
             c[count++] = all[i];
         }
     t.lower_bound = has_lower_bound ? least.name : NULL;
     t.ok = x.r && measure(c, count, quick ? effort_quick : effort_full);
-    if (t.ok) read_off(p, of, &t);
+    if (t.ok) store_times(p, of, &t);
     duet_recording_free(&x.r);
     lower_bound_close(&least);
     return t;

@@ -202,7 +202,6 @@ static check_result check(const problem *p)
 
 typedef struct trial {
     const problem *p;
-    duet_expr held;
     float *in[INPUTS], *out[OUTPUTS]; /* addresses of the matrices, for handwritten kernels */
     float *from, *to;                 /* source and destination of the copy */
     int64_t copied;

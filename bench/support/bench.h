@@ -82,7 +82,7 @@ int64_t tensor_size(const problem *p, int t, int axis); /* 0 after the last axis
 float tensor_scale(const problem *p, int t);
 bool problem_open(problem *p); /* creates and fills the matrices; on failure see duet_error() */
 void problem_close(problem *p);
-bool gpu_is_there(
+bool gpu_is_available(
     void); /* on failure see duet_error(). Unlike duet_stream it does not turn automatic replay off */
 
 static inline uint32_t stream_of(const problem *p, int t) { return p->seed * 64 + (uint32_t)t; }
@@ -107,8 +107,8 @@ double math_error(void); /* relative error allowed in addition to that of strict
 typedef struct timing {
     bool ok;
     double us, replay_us, auto_us; /* without replay; by duet_replay; with automatic replay */
-    double peer_us,
-        ratio; /* ratio: us divided by the peer's time for the same number of bytes or operations; 0: no peer */
+    double peer_us;
+    double ratio; /* us / the peer's time for the same number of bytes or operations; 0: no peer */
     double lower_bound_us, lower_bound_ratio;
     const char *peer, *lower_bound; /* names; NULL: there is none */
 } timing;

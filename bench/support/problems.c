@@ -191,10 +191,10 @@ void problem_close(problem *p)
     for (int t = 0; t < TENSORS; t++) duet_free(&p->m[t]);
 }
 
-bool gpu_is_there(void)
+bool gpu_is_available(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 1);
-    const bool there = m && duet_device_overwrite(m);
+    const bool available = m && duet_device_overwrite(m);
     duet_free(&m);
-    return there;
+    return available;
 }
