@@ -1,12 +1,13 @@
 #!/bin/sh
-# tests/run.sh - installs missing packages (tools/setup.sh), configures, builds, and runs all tests.
+# tests/run.sh - installs missing packages (tools/setup.sh), configures, builds, runs all tests.
 #
 #     sh tests/run.sh [--quick] [--build DIR] [--sanitize [thread]] [--memcheck] [meson options such as -Dgpu=disabled]
 #         --quick            test each operator with small shapes only
 #         --build DIR        the build folder; the default is build-tests in the source folder
 #         --sanitize         use the address and undefined-behaviour sanitizers
-#         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer. gcc's libgomp does not
-#                            report its barriers to the sanitizer, which would report false races
+#         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer.
+#                            gcc's libgomp does not report its barriers to the sanitizer, which
+#                            would report false races
 #         --memcheck         run each GPU test under compute-sanitizer
 # The last line of output is "N passed, N failed".
 set -eu

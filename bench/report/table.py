@@ -293,7 +293,7 @@ def placement(documents):
                     limited(
                         median([f["geomean"] for f in found]), 1.02, f"placement, {mode}, geometric mean"
                     ),
-                    limited(median([f["most"] for f in found]), most, f"placement, {mode}, at most"),
+                    limited(median([f["most"] for f in found]), most, f"placement, {mode}, maximum"),
                     str(found[0]["count"]),
                 ]
             )
