@@ -489,9 +489,10 @@ DUET_API void duet_scope_close(duet_scope *s);
 
 /* Open and close a block of statements that are computed in one math mode. In C write
  * DUET_MATH(DUET_MATH_SPLIT) { ... }. In C++ declare an object,
- * duet_math_block split(DUET_MATH_SPLIT); the mode lasts as long as the object. The mode of a statement is the first of these that exists:
- * the argument of duet_set_math, the innermost block, the environment variable
- * DUET_MATH=strict|split|tf32|bf16, strict. A recording keeps the mode in which it was recorded.
+ * duet_math_block split(DUET_MATH_SPLIT); the mode lasts as long as the object. The mode of a
+ * statement is the first of these that exists: the argument of duet_set_math, the innermost block,
+ * the environment variable DUET_MATH=strict|split|tf32|bf16, strict. A recording keeps the mode in
+ * which it was recorded.
  * Errors    in duet_error(): BAD_ARGUMENT: not a duet_math_mode; the block then has no effect on its
  *           statements */
 DUET_API duet_scope duet_math_open(duet_math_mode math);
