@@ -1,11 +1,12 @@
-/* attributes.c - the options of a node, which are words of its key, as the typed attributes of a value; and the operator of machines
- * that a value has in place of the node's. One table row per kind of options, as ops.def names them. */
+/* attributes.c - reads the options of a node into the typed attributes of a value, by a table with a
+ * function for each kind of options that ops.def names. A second table replaces operators that backends
+ * implement as another operator with different attributes. */
 #include "canonicalize.h"
 #include <string.h>
 
 typedef void reader(const node *n, attributes *a);
 
-static void read_plain(const node *n, attributes *a) { (void)n, (void)a; }
+static void read_plain(const node *n, attributes *a) {}
 static void read_reduce(const node *n, attributes *a) { a->reduce = n->attr.reduce; }
 static void read_hole(const node *n, attributes *a) { a->hole = n->attr.hole; }
 static void read_axis(const node *n, attributes *a) { a->index = n->attr.index; }
@@ -33,15 +34,15 @@ static void read_overlap(const node *n, attributes *a)
 static void read_fourier(const node *n, attributes *a)
 {
     static const uint8_t kinds[OPS_ALL] = {
-        [OP_fftn] = FOURIER_FORWARD, [OP_ifftn] = FOURIER_INVERSE, [OP_rfftn] = FOURIER_REAL,
+        [OP_fftn] = FOURIER_FORWARD,        [OP_ifftn] = FOURIER_INVERSE, [OP_rfftn] = FOURIER_REAL,
         [OP_irfftn] = FOURIER_REAL_INVERSE, [OP_ifftshift] = 1,
     };
     a->fourier = n->attr.fourier;
     a->fourier.kind = kinds[n->op];
 }
 
-/* Takes an option of each of `axes` axes, depth, height and width, of which the last ones are there. An axis that is not there
- * has the option `none`. Returns the words behind. */
+/* Read an option for each of the last `axes` of depth, height and width. The other axes get `none`.
+ * Returns the words that follow. */
 static const int32_t *read_each(const int32_t *words, int axes, int32_t none, int32_t to[SPATIAL_AXES])
 {
     for (int i = 0; i < SPATIAL_AXES; i++) to[i] = none;
@@ -49,7 +50,7 @@ static const int32_t *read_each(const int32_t *words, int axes, int32_t none, in
     return words + axes;
 }
 
-/* sized: there is the size of the result, which the value has, too. */
+/* sized: the options contain the size of the result, which is skipped: the value has it. */
 static void read_convolution(const node *n, int axes, bool sized, attributes *a)
 {
     conv_attributes *conv = &a->conv;
@@ -105,7 +106,7 @@ void read_attributes(const node *n, attributes *a)
     if (readers[n->op]) readers[n->op](n, a);
 }
 
-/* Operators that are another one with other attributes. */
+/* Operators that are replaced by another one. */
 static const uint8_t same_kernel[OPS_ALL] = {
     [OP_conv_transpose2d] = OP_conv2d_input_grad,
     [OP_convolve2d] = OP_conv2d,

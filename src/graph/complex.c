@@ -1,6 +1,8 @@
-/* complex.c - complex values as pairs of real ones: each part has a formula of its own, until somebody wants the elements as they lie in
- * memory: then it is joined, by two values that are written each to its half of every element. What lies in memory is taken apart by values
- * that see one half of each element: the real plane and the imaginary one. complex_ops.c has the operators. */
+/* complex.c - represents complex values as pairs of real values. Each part has its own real
+ * formula, and complex_ops.c has the formula of each operator.
+ * When an operator needs interleaved elements in memory, the pair becomes a join: two LOADs write
+ * the real and the imaginary half of each element. Interleaved elements in memory are split by
+ * OP_real and OP_imag, which see one half of each element. */
 #include "complex_pairs.h"
 
 /* ---- pairs ---- */
@@ -10,8 +12,10 @@ static bool is_pair(const graph *g, int v) { return g->values[v].op == OP_comple
 
 int pair_value(graph *g, const value *like, pair p)
 {
-    value v = blank(OP_complex, like);
-    v.args = 2, v.arg[0] = p.re, v.arg[1] = p.im;
+    value v = value_init(OP_complex, like);
+    v.args = 2;
+    v.arg[0] = p.re;
+    v.arg[1] = p.im;
     return intern(g, &v);
 }
 
@@ -19,37 +23,43 @@ int plane_of(graph *g, int v, enum op op)
 {
     const value x = copy_of(g, v);
     value p = part_like(&x);
-    p.op = (uint8_t)op, p.args = 1, p.arg[0] = v;
+    p.op = (uint8_t)op;
+    p.args = 1;
+    p.arg[0] = v;
     return intern(g, &p);
 }
 
-pair transposed(const maker *m, pair p)
+pair transposed(const graph_builder *gb, pair p)
 {
-    return (pair){ make1(m, OP_transpose, p.re), make1(m, OP_transpose, p.im) };
+    return (pair){ make1(gb, OP_transpose, p.re), make1(gb, OP_transpose, p.im) };
 }
 
-/* Is it what an earlier statement of this plan sets? It is in no memory yet from which it could be moved. */
-static bool is_earlier(const graph *g, int v)
+/* Is v set by an earlier statement of this plan? It is not in memory yet, so it cannot be copied
+ * from there. */
+static bool is_barrier(const graph *g, int v)
 {
     return g->values[v].op == OP_LOAD && g->values[v].attr.load.purpose == LOAD_BARRIER;
 }
 
-/* Of an earlier statement's value what was written is read. */
+/* If v was set by an earlier statement, read the parts that the statement wrote. */
 pair pair_of(graph *g, int v)
 {
     const value x = copy_of(g, v);
     if (!is_complex(g, v)) return (pair){ v, -1 };
     if (is_pair(g, v)) return (pair){ x.arg[0], x.arg[1] };
-    if (x.op == OP_transpose) return transposed(&(maker){ g, part_like(&x) }, pair_of(g, x.arg[0]));
-    if (is_earlier(g, v) && value_is_join(g, x.arg[0]))
+    if (x.op == OP_transpose) return transposed(&(graph_builder){ g, part_like(&x) }, pair_of(g, x.arg[0]));
+    if (is_barrier(g, v) && value_is_join(g, x.arg[0]))
         return (pair){ g->values[x.arg[0]].arg[0], g->values[x.arg[0]].arg[1] };
     return (pair){ plane_of(g, v, OP_real), plane_of(g, v, OP_imag) };
 }
 
-/* The imaginary part, which a real value has not. */
-int imaginary(const maker *m, pair p) { return p.im < 0 ? number(m, 0) : p.im; }
+/* The imaginary part; 0 if the value is real. */
+int imaginary(const graph_builder *gb, pair p) { return p.im < 0 ? number(gb, 0) : p.im; }
 
-pair loaded_parts(const maker *m, pair p) { return (pair){ loaded(m, p.re), loaded(m, imaginary(m, p)) }; }
+pair parts_as_matrices(const graph_builder *gb, pair p)
+{
+    return (pair){ as_matrix(gb, p.re), as_matrix(gb, imaginary(gb, p)) };
+}
 
 /* ---- joins ---- */
 
@@ -62,15 +72,19 @@ static int find_join(const graph *g, const value *like, pair p)
     return -1;
 }
 
-/* The value of these parts, numbers perhaps, of the type and shape of *like, as it lies in memory. */
+/* The interleaved value of these parts, in the type and shape of *like. A part may be a number. */
 static int join(graph *g, const value *like, pair p)
 {
     const int found = find_join(g, like, p);
     if (found >= 0) return found;
-    value half = part_like(like), v = blank(OP_complex, like);
-    half.join = g->count + 2; /* nobody else's */
-    v.weak = false, v.args = 2, v.attr.join = (join_attributes){ p.re, p.im };
-    v.arg[0] = load_root(g, p.re, &half, LOAD_REAL), v.arg[1] = load_root(g, p.im, &half, LOAD_IMAG);
+    value half = part_like(like), v = value_init(OP_complex, like);
+    /* a number that no other value has: intern() must not merge two halves */
+    half.join = g->count + 2;
+    v.weak = false;
+    v.args = 2;
+    v.attr.join = (join_attributes){ p.re, p.im };
+    v.arg[0] = load_root(g, p.re, &half, LOAD_REAL);
+    v.arg[1] = load_root(g, p.im, &half, LOAD_IMAG);
     v.join = half.join;
     const int joined = intern(g, &v);
     for (int k = 0; k < 2 && !g->failed; k++) g->values[v.arg[k]].join = joined;
@@ -78,7 +92,7 @@ static int join(graph *g, const value *like, pair p)
     return joined;
 }
 
-int complex_whole(graph *g, int v)
+int complex_interleaved(graph *g, int v)
 {
     if (!is_pair(g, v)) return v;
     const value like = copy_of(g, v);
@@ -88,23 +102,24 @@ int complex_whole(graph *g, int v)
 int complex_root(graph *g, int v, const value *like)
 {
     const bool moves =
-        is_complex(g, v) && !is_pair(g, v) && !is_earlier(g, v) && g->values[v].type == like->type;
+        is_complex(g, v) && !is_pair(g, v) && !is_barrier(g, v) && g->values[v].type == like->type;
     if (moves) return v;
-    const maker m = { g, part_like(like) };
+    const graph_builder gb = { g, part_like(like) };
     const pair p = pair_of(g, v);
-    return join(g, like, (pair){ p.re, imaginary(&m, p) });
+    return join(g, like, (pair){ p.re, imaginary(&gb, p) });
 }
 
-/* A part in the shape and type of *like. */
+/* A part, broadcast to the shape of *like and converted to its type. */
 static int part_as(graph *g, int x, const value *like)
 {
     value own = copy_of(g, x);
     if (own.op == OP_NUMBER) return load_number(g, x, like, LOAD_SHAPE);
-    own.type = like->type, own.join = 0;
-    return settle_shape(g, like, make_cast(g, &own, x));
+    own.type = like->type;
+    own.join = 0;
+    return broadcast_to_shape(g, like, make_cast(g, &own, x));
 }
 
-int complex_shaped(graph *g, int v, const value *like)
+int complex_in_shape(graph *g, int v, const value *like)
 {
     const value part = part_like(like);
     const pair p = pair_of(g, v);
@@ -118,7 +133,7 @@ bool is_complex_operator(const graph *g, const value *v)
     bool any = dtype_is_complex((duet_dtype)v->type) || (v->op >= OP_real && v->op <= OP_complex);
     for (int k = 0; k < v->args; k++) any |= is_complex(g, v->arg[k]);
     if (v->op == OP_transpose && any)
-        return is_pair(g, v->arg[0]); /* others are seen turned where they lie */
+        return is_pair(g, v->arg[0]); /* a transpose of interleaved elements is a view */
     return any && v->op < OPS && complex_formulas[v->op];
 }
 
@@ -130,12 +145,12 @@ static int numbers_pair(graph *g, const value *v)
 
 int complex_operator(graph *g, const value *v)
 {
-    const maker m = { g, part_like(v) };
+    const graph_builder gb = { g, part_like(v) };
     pair x[3] = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
     if (v->op == OP_complex && v->weak) return numbers_pair(g, v);
     for (int k = 0; k < v->args; k++) x[k] = pair_of(g, v->arg[k]);
-    const pair p = complex_formulas[v->op](&m, v, x);
-    if (!dtype_is_complex((duet_dtype)v->type)) return settle_shape(g, v, p.re);
-    const pair z = { part_as(g, p.re, &m.like), part_as(g, imaginary(&m, p), &m.like) };
+    const pair p = complex_formulas[v->op](&gb, v, x);
+    if (!dtype_is_complex((duet_dtype)v->type)) return broadcast_to_shape(g, v, p.re);
+    const pair z = { part_as(g, p.re, &gb.like), part_as(g, imaginary(&gb, p), &gb.like) };
     return pair_value(g, v, z);
 }

@@ -1,78 +1,105 @@
-/* complex_pairs.h - complex values while a formula is read: pairs of real ones, and the real operators that their formulas are made of. Private to
- * complex.c and complex_ops.c. */
+/* complex_pairs.h - pairs of real values that represent complex values, and the functions that build
+ * real formulas from them. Included by the complex*.c files only. */
 #ifndef COMPLEX_PAIRS_H
 #define COMPLEX_PAIRS_H
 
 #include "canonicalize.h"
 #include "dtype.h"
 
-/* Two real values; im is -1 of a real one. */
+/* The parts of a complex value, as indices of real values. im is -1 if the value is real. */
 typedef struct pair {
     int re, im;
 } pair;
 
-/* An operator under way. like: a real value of the shape of its result. */
-typedef struct maker {
+/* Where a formula is built. like: the type and shape of a part of its result. */
+typedef struct graph_builder {
     graph *g;
     value like;
-} maker;
+} graph_builder;
 
 static inline value part_like(const value *v)
 {
-    value like = blank(OP_LOAD, v);
-    like.type = (uint8_t)dtype_part((duet_dtype)v->type), like.weak = false;
+    value like = value_init(OP_LOAD, v);
+    like.type = (uint8_t)dtype_part((duet_dtype)v->type);
+    like.weak = false;
     return like;
 }
 
-/* ---- real operators of the result's shape ---- */
+/* ---- real operators, in the shape of the result ---- */
 
-static inline value operator_of(const maker *m, enum op op, int x, int y, int z)
+static inline value operator_of(const graph_builder *gb, enum op op, int x, int y, int z)
 {
-    value v = blank(op, &m->like);
-    v.args = op_infos[op].arity, v.arg[0] = x, v.arg[1] = y, v.arg[2] = z;
+    value v = value_init(op, &gb->like);
+    v.args = op_infos[op].arity;
+    v.arg[0] = x;
+    v.arg[1] = y;
+    v.arg[2] = z;
     if (op_infos[op].flags & DUET_TRUTH) v.type = DUET_BOOL;
     return v;
 }
 
-static inline int make3(const maker *m, enum op op, int x, int y, int z)
+static inline int make3(const graph_builder *gb, enum op op, int x, int y, int z)
 {
-    const value v = operator_of(m, op, x, y, z);
-    return make_real(m->g, &v);
+    const value v = operator_of(gb, op, x, y, z);
+    return make_real(gb->g, &v);
 }
-static inline int make2(const maker *m, enum op op, int x, int y) { return make3(m, op, x, y, -1); }
-static inline int make1(const maker *m, enum op op, int x) { return make3(m, op, x, -1, -1); }
+static inline int make2(const graph_builder *gb, enum op op, int x, int y) { return make3(gb, op, x, y, -1); }
+static inline int make1(const graph_builder *gb, enum op op, int x) { return make3(gb, op, x, -1, -1); }
 
-/* A sum of products in which none is fused: so both products count alike, and z times its conjugate is real. */
-static inline int unfused(const maker *m, enum op op, int x, int y)
+/* A sum of two products without FMA. Both products are then rounded alike, and z times its conjugate
+ * is real. */
+static inline int unfused(const graph_builder *gb, enum op op, int x, int y)
 {
-    const value v = operator_of(m, op, x, y, -1);
-    return make_unfused(m->g, &v);
-}
-
-static inline int number(const maker *m, double x) { return constant_number(m->g, x); }
-static inline int choose(const maker *m, int c, int x, int y) { return make3(m, OP_where, c, x, y); }
-static inline int is_below(const maker *m, int x, double limit)
-{
-    return make2(m, OP_less, x, number(m, limit));
-}
-static inline int is_zero(const maker *m, int x) { return make2(m, OP_equal, x, number(m, 0)); }
-
-/* What is no number alone: not every operator has one for all its operands. */
-static inline int loaded(const maker *m, int x)
-{
-    return copy_of(m->g, x).op == OP_NUMBER ? load_number(m->g, x, &m->like, LOAD_SHAPE) : x;
+    const value v = operator_of(gb, op, x, y, -1);
+    return make_unfused(gb->g, &v);
 }
 
-/* complex.c: a value like *like, of these parts; the parts of v; one half of its elements, as they lie; the imaginary part, which a real value has not; both, and no numbers. */
-int pair_value(graph *g, const value *like, pair p);
+static inline int number(const graph_builder *gb, double x) { return constant_number(gb->g, x); }
+static inline int choose(const graph_builder *gb, int c, int x, int y)
+{
+    return make3(gb, OP_where, c, x, y);
+}
+static inline int less_than(const graph_builder *gb, int x, double limit)
+{
+    return make2(gb, OP_less, x, number(gb, limit));
+}
+static inline int equals_zero(const graph_builder *gb, int x)
+{
+    return make2(gb, OP_equal, x, number(gb, 0));
+}
+
+/* If x is a number, make it a matrix: not every operator accepts numbers for all its operands. */
+static inline int as_matrix(const graph_builder *gb, int x)
+{
+    return copy_of(gb->g, x).op == OP_NUMBER ? load_number(gb->g, x, &gb->like, LOAD_SHAPE) : x;
+}
+
+/* complex.c */
+int pair_value(graph *g, const value *like, pair p); /* a value of the type and shape of *like */
 pair pair_of(graph *g, int v);
-int plane_of(graph *g, int v, enum op op);
-pair transposed(const maker *m, pair p);
-int imaginary(const maker *m, pair p);
-pair loaded_parts(const maker *m, pair p);
+int plane_of(graph *g, int v, enum op op); /* OP_real or OP_imag of elements in memory */
+pair transposed(const graph_builder *gb, pair p);
+int imaginary(const graph_builder *gb, pair p); /* 0 for a real value */
+pair parts_as_matrices(const graph_builder *gb, pair p);
 
-/* complex_ops.c: an operator of complex.def, v, of operands x. */
-typedef pair on_pairs(const maker *m, const value *v, const pair x[3]);
-extern on_pairs *const complex_formulas[OPS];
+/* The formula of operator v of complex.def. x: the pairs of its operands. */
+typedef pair complex_formula(const graph_builder *gb, const value *v, const pair x[3]);
+extern complex_formula *const complex_formulas[OPS];
+#define DUET_OF_COMPLEX(name, gives) complex_formula name##_pair;
+#include "complex.def"
+
+/* complex_ops.c: helpers of complex_functions.c. */
+
+/* Between low and high, squares, quotients and their sums neither overflow nor underflow. Other
+ * operands are scaled by up or down. These are powers of two and of four. */
+typedef struct range {
+    double low, high, up, down;
+} range;
+range range_of(const graph_builder *gb);
+pair scaled(const graph_builder *gb, enum op op, pair x, int by); /* op: OP_mul or OP_div */
+int scale_of(const graph_builder *gb,
+             int size); /* the factor for a pair whose larger part has magnitude `size` */
+int larger_size(const graph_builder *gb, pair x);
+int unless_zero(const graph_builder *gb, int x, int f); /* f, but x where x is 0 */
 
 #endif

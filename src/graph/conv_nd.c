@@ -1,13 +1,15 @@
-/* conv_nd.c - convolutions and pooling of one axis and of three, and of plain arrays, in terms of those that machines have: of one axis the other
- * has one element, and step_conv.c puts it there; volumes are pooled along height and width, then along depth. */
+/* conv_nd.c - rewrites convolutions and pooling over one axis, over three, and of plain arrays as
+ * the two-dimensional operators that backends have. With one axis, the other one has one element,
+ * which step_conv.c inserts. Volumes are pooled along height and width first, then along depth. */
 #include "backend.h"
 #include "canonicalize.h"
 #include <string.h>
 
-/* What an operator is on a machine. axes: that its options have; 0: it is of plain arrays. */
-static const struct form {
+/* The backends' operator for each. axes: the number of axes that its options have; 0: plain
+ * arrays. */
+static const struct rule {
     uint8_t op, as, axes, flips, form;
-} forms[] = {
+} rules[] = {
 #define CONVOLUTIONS(n, axes)                                                                                \
     { OP_conv##n, OP_conv2d, axes, 0, 0 }, { OP_convolve##n, OP_conv2d, axes, 1, 0 },                        \
         { OP_conv##n##_input_grad, OP_conv2d_input_grad, axes, 0, 0 },                                       \
@@ -24,22 +26,27 @@ static const struct form {
         PLAIN(, CONV_PLAIN) PLAIN(_multi, CONV_MULTI) PLAIN(_deep, CONV_DEEP)
 };
 
-static const struct form *form_of(int op)
+static const struct rule *rule_of(int op)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (forms[i].op == op) return &forms[i];
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].op == op) return &rules[i];
     return NULL;
 }
 
-bool is_of_images(int op) { return form_of(op) != NULL; }
+bool is_conv_nd(int op) { return rule_of(op) != NULL; }
 
-/* v, an operator of machines, of whatever type. */
-static int kernel(graph *g, const value *v) { return value_widens(g, v) ? make_wide(g, v) : intern(g, v); }
+/* Intern v, an operator that backends have, with its types legalized. */
+static int intern_legalized(graph *g, const value *v)
+{
+    if (value_needs_legalizing(g, v)) return make_legalized(g, v);
+    return intern(g, v);
+}
 
-/* ---- operands as one array of fewer axes ---- */
+/* ---- operands with merged axes ---- */
 
-/* Operand x, or, where `count` axes of it from `first` on are not walked as one, a copy. */
-static int in_one(graph *g, int x, int first, int count)
+/* x, if `count` axes of it, starting at `first`, can be walked as one axis; otherwise a copy of
+ * x. */
+static int merged_axes(graph *g, int x, int first, int count)
 {
     layout l = value_layout(g, x);
     if (layout_merges(&l, first, count)) return x;
@@ -49,27 +56,38 @@ static int in_one(graph *g, int x, int first, int count)
 
 /* ---- convolutions ---- */
 
-void settle_padding(const graph *g, value *v)
+/* The values that take the places of a convolution's image, filters and result: one of them is v. */
+typedef struct conv_values {
+    const value *image, *filters, *result;
+} conv_values;
+
+static conv_values conv_values_of(const graph *g, const value *v)
 {
     const value *a = value_at(g, v->arg[0]), *b = value_at(g, v->arg[1]);
-    const value *x = v->op == OP_conv2d_input_grad ? v : a, *w = v->op == OP_conv2d_filter_grad ? v : b;
-    const value *y = v->op == OP_conv2d_input_grad ? a : v->op == OP_conv2d_filter_grad ? b : v;
+    if (v->op == OP_conv2d_input_grad) return (conv_values){ v, b, a };
+    if (v->op == OP_conv2d_filter_grad) return (conv_values){ a, v, b };
+    return (conv_values){ a, b, v };
+}
+
+void trim_padding(const graph *g, value *v)
+{
+    const conv_values c = conv_values_of(g, v);
     conv_attributes *conv = &v->attr.conv;
     for (int axis = 2; axis < v->rank; axis++) {
         const int k = spatial_axis(axis - 2, v->rank - 2);
-        const int64_t reach = (w->size[axis] - 1) * conv->dilation[k] + 1,
-                      read = (y->size[axis] - 1) * conv->stride[k] + reach;
-        const int64_t behind = read - x->size[axis] - 2 * conv->pad[k];
+        const int64_t reach = (c.filters->size[axis] - 1) * conv->dilation[k] + 1;
+        const int64_t read = (c.result->size[axis] - 1) * conv->stride[k] + reach;
+        const int64_t behind = read - c.image->size[axis] - 2 * conv->pad[k];
         if (conv->more[k]) conv->more[k] = (int32_t)(behind > 0 ? behind : 0);
     }
 }
 
-static int convolution(graph *g, const struct form *f, const value *of)
+static int convolution(graph *g, const struct rule *r, const value *of)
 {
     value v = *of;
-    v.op = f->as;
-    settle_padding(g, &v);
-    return kernel(g, &v);
+    v.op = r->as;
+    trim_padding(g, &v);
+    return intern_legalized(g, &v);
 }
 
 /* ---- convolutions of plain arrays ---- */
@@ -81,19 +99,21 @@ static int64_t leading_count(const value *x)
     return n;
 }
 
-static int32_t plain_padding(duet_overlap part, int64_t filter)
+static int32_t overlap_padding(int64_t filter_size, duet_overlap part)
 {
-    if (part == DUET_OVERLAP_FULL) return (int32_t)(filter - 1);
-    return part == DUET_OVERLAP_SAME ? (int32_t)(filter / 2) : 0;
+    if (part == DUET_OVERLAP_FULL) return (int32_t)(filter_size - 1);
+    if (part == DUET_OVERLAP_SAME) return (int32_t)(filter_size / 2);
+    return 0;
 }
 
-/* Padding on both sides, and the sizes that it gives: where the filter is even and its results are to be as many as elements, one more. */
-static void place_part(value *v, const value *filters, duet_overlap part)
+/* Set the padding on both sides and the sizes that result. If the filter's size is even and the
+ * result is to have as many elements as the operand, that is one more. */
+static void set_overlap(value *v, const value *filters, duet_overlap part)
 {
     const int axes = v->attr.conv.form == CONV_PLAIN ? v->rank : 2;
     for (int k = 0; k < axes; k++) {
         const int64_t m = filters->size[filters->rank - axes + k];
-        v->attr.conv.pad[spatial_axis(k, axes)] = plain_padding(part, m);
+        v->attr.conv.pad[spatial_axis(k, axes)] = overlap_padding(m, part);
         if (part == DUET_OVERLAP_SAME) v->size[v->rank - axes + k] += m % 2 == 0;
     }
 }
@@ -101,32 +121,36 @@ static void place_part(value *v, const value *filters, duet_overlap part)
 /* The first elements of v along each axis, as many as `like` has. */
 static int part_of(graph *g, int v, const value *like)
 {
-    value p = blank(OP_PART, like);
+    value p = value_init(OP_PART, like);
     if (!memcmp(value_at(g, v)->size, like->size, sizeof like->size[0] * like->rank)) return v;
-    p.args = 1, p.arg[0] = v;
+    p.args = 1;
+    p.arg[0] = v;
     return intern(g, &p);
 }
 
-static int plain_convolution(graph *g, const struct form *f, const value *of)
+static int plain_convolution(graph *g, const struct rule *r, const value *of)
 {
     value v = *of;
     const value filters = copy_of(g, v.arg[1]);
-    const int64_t channels = f->form == CONV_DEEP ? leading_count(&filters) : 1;
-    v.op = f->as;
+    const int64_t channels = r->form == CONV_DEEP ? leading_count(&filters) : 1;
+    v.op = r->as;
     v.attr = (attributes){ { 0 } };
     for (int k = 0; k < SPATIAL_AXES; k++) v.attr.conv.stride[k] = v.attr.conv.dilation[k] = 1;
     v.attr.conv.groups = (int32_t)(channels > 1 ? channels : 1);
-    v.attr.conv.flip = f->flips, v.attr.conv.form = f->form;
-    place_part(&v, &filters, (duet_overlap)of->attr.overlap.part);
-    for (int k = 0; k < 2 && f->form != CONV_PLAIN; k++)
-        v.arg[k] = in_one(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
-    return part_of(g, kernel(g, &v), of);
+    v.attr.conv.flip = r->flips;
+    v.attr.conv.form = r->form;
+    set_overlap(&v, &filters, (duet_overlap)of->attr.overlap.part);
+    for (int k = 0; k < 2 && r->form != CONV_PLAIN; k++)
+        v.arg[k] = merged_axes(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
+    return part_of(g, intern_legalized(g, &v), of);
 }
 
 /* ---- pooling ---- */
 
-/* An option along height and width, or along depth as if that were the height. */
-static void along(const int32_t of[SPATIAL_AXES], enum pool_form form, int32_t none, int32_t to[SPATIAL_AXES])
+/* An option along height and width, or the option along depth in the place of the height. `none` is
+ * the value for an axis that is not pooled. */
+static void select_axes(const int32_t of[SPATIAL_AXES], enum pool_form form, int32_t none,
+                        int32_t to[SPATIAL_AXES])
 {
     const bool depth = form == POOL_DEPTH;
     to[SPATIAL_HEIGHT] = of[depth ? SPATIAL_DEPTH : SPATIAL_HEIGHT];
@@ -134,79 +158,94 @@ static void along(const int32_t of[SPATIAL_AXES], enum pool_form form, int32_t n
     to[SPATIAL_DEPTH] = none;
 }
 
-static attributes pool_along(const value *of, bool scales, enum pool_form form)
+static attributes pool_options(const value *of, bool scales, enum pool_form form)
 {
     attributes a = { { 0 } };
     if (scales) {
-        along(of->attr.upsample.scale, form, 1, a.upsample.scale);
+        select_axes(of->attr.upsample.scale, form, 1, a.upsample.scale);
         a.upsample.form = form;
         return a;
     }
-    along(of->attr.pool.window, form, 1, a.pool.window);
-    along(of->attr.pool.stride, form, 1, a.pool.stride);
-    along(of->attr.pool.pad, form, 0, a.pool.pad);
+    select_axes(of->attr.pool.window, form, 1, a.pool.window);
+    select_axes(of->attr.pool.stride, form, 1, a.pool.stride);
+    select_axes(of->attr.pool.pad, form, 0, a.pool.pad);
     a.pool.form = form;
     return a;
 }
 
+/* Pool along height and width, or along depth. The other axes are merged. */
 static int pooled(graph *g, const value *of, int as, enum pool_form form, const int64_t *size, int x, int y)
 {
-    const bool depth = form == POOL_DEPTH;
+    const int first = form == POOL_DEPTH ? 3 : 1;
     value v = *of;
-    v.op = (uint8_t)as, v.arg[0] = x, v.arg[1] = y;
+    v.op = (uint8_t)as;
+    v.arg[0] = x;
+    v.arg[1] = y;
     memcpy(v.size, size, sizeof v.size);
-    v.attr = pool_along(of, as == OP_upsample2d, form);
-    for (int k = 0; k < v.args; k++) v.arg[k] = depth ? in_one(g, v.arg[k], 3, 2) : in_one(g, v.arg[k], 1, 2);
-    return kernel(g, &v);
+    v.attr = pool_options(of, as == OP_upsample2d, form);
+    for (int k = 0; k < v.args; k++) v.arg[k] = merged_axes(g, v.arg[k], first, 2);
+    return intern_legalized(g, &v);
 }
 
-/* With height and width as of one, and depth as of the other. */
-typedef struct mixed {
+typedef struct sizes {
     int64_t size[DUET_RANK_MAX];
-} mixed;
+} sizes;
 
-static mixed mix(const value *plane, const value *depth)
+/* The sizes of `plane`, with the depth of `depth`. */
+static sizes sizes_with_depth(const value *plane, const value *depth)
 {
-    mixed m;
-    memcpy(m.size, plane->size, sizeof m.size);
-    m.size[2] = depth->size[2];
-    return m;
+    sizes s;
+    memcpy(s.size, plane->size, sizeof s.size);
+    s.size[2] = depth->size[2];
+    return s;
 }
 
-/* Results and back from them: a gradient goes along depth to the plane that it came from, and there to its element. Of equal elements, and of NaNs, the
- * first one of the first plane is the first of all. */
-static int pool_volumes(graph *g, const struct form *f, const value *of)
+/* The gradient first goes back along depth, to the plane that each element came from, then to the
+ * element. Of equal elements, and of NaNs, the first one of the first plane gets it, as if all axes
+ * were pooled at once. */
+static int max_pool_volumes_grad(graph *g, const value *of)
 {
-    const int x = of->arg[0], y = of->arg[1];
-    const value image = copy_of(g, x), grad = copy_of(g, of->args > 1 ? y : x);
-    if (f->as == OP_max_pool2d_grad) {
-        const mixed m = mix(&grad, &image);
-        value forward = *of;
-        forward.args = 1, forward.arg[1] = -1;
-        const int planes = pooled(g, &forward, OP_max_pool2d, POOL_PLANES, m.size, x, -1);
-        return pooled(g, of, f->as, POOL_PLANES, of->size, x,
-                      pooled(g, of, f->as, POOL_DEPTH, m.size, planes, y));
-    }
-    if (f->as == OP_avg_pool2d_grad) {
-        const mixed m = mix(&image, of);
-        return pooled(g, of, f->as, POOL_PLANES, of->size, pooled(g, of, f->as, POOL_DEPTH, m.size, x, -1),
-                      -1);
-    }
-    const mixed m = mix(of, &image);
-    return pooled(g, of, f->as, POOL_DEPTH, of->size, pooled(g, of, f->as, POOL_PLANES, m.size, x, -1), -1);
+    const int x = of->arg[0], grad = of->arg[1];
+    const value image = copy_of(g, x), result = copy_of(g, grad);
+    const sizes s = sizes_with_depth(&result, &image);
+    value forward = *of;
+    forward.args = 1;
+    forward.arg[1] = -1;
+    const int planes = pooled(g, &forward, OP_max_pool2d, POOL_PLANES, s.size, x, -1);
+    const int planes_grad = pooled(g, of, OP_max_pool2d_grad, POOL_DEPTH, s.size, planes, grad);
+    return pooled(g, of, OP_max_pool2d_grad, POOL_PLANES, of->size, x, planes_grad);
 }
 
-static int pool_signals(graph *g, const struct form *f, const value *of)
+static int avg_pool_volumes_grad(graph *g, const value *of)
+{
+    const value grad = copy_of(g, of->arg[0]);
+    const sizes s = sizes_with_depth(&grad, of);
+    const int planes_grad = pooled(g, of, OP_avg_pool2d_grad, POOL_DEPTH, s.size, of->arg[0], -1);
+    return pooled(g, of, OP_avg_pool2d_grad, POOL_PLANES, of->size, planes_grad, -1);
+}
+
+static int pool_volumes(graph *g, const struct rule *r, const value *of)
+{
+    if (r->as == OP_max_pool2d_grad) return max_pool_volumes_grad(g, of);
+    if (r->as == OP_avg_pool2d_grad) return avg_pool_volumes_grad(g, of);
+    const value image = copy_of(g, of->arg[0]);
+    const sizes s = sizes_with_depth(of, &image);
+    const int planes = pooled(g, of, r->as, POOL_PLANES, s.size, of->arg[0], -1);
+    return pooled(g, of, r->as, POOL_DEPTH, of->size, planes, -1);
+}
+
+static int pool_signals(graph *g, const struct rule *r, const value *of)
 {
     value v = *of;
-    v.op = f->as;
-    return kernel(g, &v);
+    v.op = r->as;
+    return intern_legalized(g, &v);
 }
 
-int make_of_images(graph *g, const value *v)
+int make_conv_nd(graph *g, const value *v)
 {
-    const struct form *f = form_of(v->op);
-    if (!f->axes) return plain_convolution(g, f, v);
-    if (is_conv(f->as)) return convolution(g, f, v);
-    return f->axes == 1 ? pool_signals(g, f, v) : pool_volumes(g, f, v);
+    const struct rule *r = rule_of(v->op);
+    if (!r->axes) return plain_convolution(g, r, v);
+    if (is_conv(r->as)) return convolution(g, r, v);
+    if (r->axes == 1) return pool_signals(g, r, v);
+    return pool_volumes(g, r, v);
 }

@@ -1,33 +1,36 @@
-/* graph.h - a formula in canonical form: values, each computed once. Private to src/plan. */
+/* graph.h - the graph of one or several statements in canonical form: a table of values, each
+ * computed once. */
 #ifndef GRAPH_H
 #define GRAPH_H
 
 #include "attributes.h"
 #include "expr.h"
 
-/* A number of a plan: that of a node of the formula, perhaps negated or inverted, or a constant. Bound at run time. */
+/* A number of a plan, bound when the plan runs: the number of a node, perhaps negated or inverted,
+ * or a constant. */
 typedef struct bound {
     int node; /* of the formula; -1: the constant */
     bool negated, inverted;
-    bool wide;       /* no double is the number of the node */
-    uint8_t integer; /* I64 or U64: it is bound as the bits of that */
+    bool wide;       /* the node's number is an integer that no double represents */
+    uint8_t integer; /* DUET_I64 or DUET_U64: bind the bits of that type; else 0 */
     double constant;
 } bound;
 
-/* A value. Its operands stand before it, and equal values are one. */
+/* A value. Its operands come before it in the table. Equal values are stored once. */
 typedef struct value {
     uint8_t op, type, rank;
-    bool weak; /* a number, or a hole for one */
-    uint8_t
-        comp; /* the type that a program computes it in; of a reduction, that of its operands. COMP_ANY: of bools, not settled yet */
-    uint8_t mem;   /* the type of its elements in memory: of a formula of halves f32 */
-    bool stored;   /* what is in memory may be another number than what was computed: others read it there */
+    bool weak; /* a number, or a hole for one: it takes the type of the other operand */
+    /* The type in which a program computes it; for a reduction, the type of its operands. COMP_ANY:
+     * an operator on bools, whose type is still to be chosen. */
+    uint8_t comp;
+    uint8_t mem;   /* the type of its elements in memory; f32 for formulas of halves */
+    bool stored;   /* storing changes the value, so users must read it from memory */
     uint8_t class; /* of a number: enum number_class */
     int args, arg[3];
-    int uses;         /* by other values; a root has one more */
-    int leaf, number; /* of a leaf or number: its index in the graph; else -1 */
-    int alpha, beta;  /* of a product: values that are numbers, or -1 */
-    int join; /* of a half of each complex element: the value that it is a half of, which has itself here; else 0 */
+    int uses;         /* by other values, and one more for a root */
+    int leaf, number; /* of a leaf or a number: its index in the graph; else -1 */
+    int alpha, beta;  /* of a matrix product: values that are numbers, or -1 */
+    int join; /* of a half of complex elements: the join that it belongs to; of a join: itself; else 0 */
     attributes attr;
     int64_t size[DUET_RANK_MAX];
 } value;
@@ -37,56 +40,62 @@ typedef struct leaf {
     layout at;
 } leaf;
 
-/* What a statement is for: the last node of its part of the formula, and where its value goes. */
+/* The destination of a statement: the last node of its part of the formula, and where its value goes. */
 typedef struct dest_info {
     uint32_t node;
     layout to;
-    bool overwritten; /* by a later statement: the value is for others alone */
+    bool overwritten; /* by a later statement: only other statements use the value */
 } dest_info;
 
-#define STATEMENTS 64 /* in one plan */
+#define STATEMENTS 64 /* the most statements of one plan */
 
 typedef struct graph {
     value *values;
-    int count, room;
+    int count, capacity;
     leaf *leaves;
     int n_leaves;
     bound *numbers;
     int n_numbers;
-    int root
-        [STATEMENTS]; /* the value of each dest, of the shape of its destination, in no other dest; -1: overwritten */
+    /* The value of each destination. It has the destination's shape, and is the root of no other
+     * destination. -1: the destination is overwritten. */
+    int root[STATEMENTS];
     int roots;
     bool failed; /* out of memory while it was built */
 } graph;
 
-/* Canonical form of statements: exact rewrites only, and FMA placed by each formula alone; see docs/semantics.md. earlier[i], of a
- * node that is a matrix: the dest whose value it reads, an earlier one, or -1. NULL: there is none. */
+/* Build the canonical form of statements: exact rewrites only, and FMA placed for each formula by
+ * itself; see docs/semantics.md. earlier[i]: if node i is a matrix that an earlier statement sets,
+ * the index of that statement; else -1. earlier may be NULL. */
 duet_status graph_make(graph *g, const formula *f, int dests, const dest_info *dest, const int *earlier);
 
-/* That of a pattern: one root, which stays as it is. */
+/* Build the canonical form of a pattern of fused.def: one root, without a destination. */
 duet_status graph_pattern(graph *g, const formula *f);
 void graph_free(graph *g);
 
 static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
 shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
-bool value_is_map(const graph *g, int v); /* element by element: a map row, bias_add or LOAD */
+bool value_is_map(const graph *g, int v); /* element-wise: an operator of kind KIND_MAP, bias_add or LOAD */
 
-/* What LOADs are for, so that they are told apart: a shape, a barrier, a cast, a half of complex elements, or (ROOT and above) a dest. */
+/* What a LOAD is for: to broadcast, to hide an earlier statement's value from rewrites,
+ * to cast, to write one half of complex elements, or (LOAD_ROOT + i) to write destination i. The
+ * attribute keeps LOADs for different purposes apart. */
 enum load_purpose { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
-/* types.c: computed types that depend on nothing but bools are chosen by who reads them. */
+/* types.c */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
-bool value_passes(const graph *g,
-                  int v); /* may a program that reads v have computed it on its way? Else it reads memory */
-uint8_t computed_in(const graph *g, const value *v);
-bool value_moves(const value *v); /* of what OP_ANY_TYPES says: elements are of its type in memory */
-uint8_t memory_type(const graph *g, const value *v);
-void settle_computed(graph *g);
-bool value_wraps(const graph *g, int v); /* may it leave its integer type, when it was computed? */
 
-/* Complex values. A join's elements are what its operands, two halves, have written; a plane is one half of the elements of its operand, read
- * where they lie. value_half: which half of value_base(v)'s elements v is, 1 being the imaginary one; -1: it is all of them. */
+/* Can a program that uses v compute v, too? If not, it reads v from memory. */
+bool value_is_fusable(const graph *g, int v);
+uint8_t value_computed_type(const graph *g, const value *v);
+bool value_moves_elements(const value *v); /* an operator with OP_ANY_TYPES that keeps the elements' bits */
+uint8_t value_memory_type(const graph *g, const value *v);
+void resolve_computed_types(graph *g);   /* replace each COMP_ANY by the type of the users */
+bool value_wraps(const graph *g, int v); /* may the computed result exceed v's integer type? */
+
+/* Complex values. A join is a complex value in memory whose operands, its two halves, write the real
+ * and the imaginary parts. A plane, OP_real or OP_imag, is one half of the elements of its operand,
+ * read in place. */
 static inline bool value_is_join(const graph *g, int v)
 {
     return value_at(g, v)->op == OP_complex && value_at(g, v)->join > 0;
@@ -99,12 +108,15 @@ static inline bool value_is_plane(const graph *g, int v)
 {
     return value_at(g, v)->op == OP_real || value_at(g, v)->op == OP_imag;
 }
+
+/* Which half of the elements of value_base(v) is v? 0: the real one, 1: the imaginary one, -1: v has
+ * the complete elements. */
 int value_half(const graph *g, int v);
 
-/* Where a value lies: a transpose, a part and a plane in its operand, every other in itself; and how it is reached there. */
+/* The value whose memory v uses: a view and a plane use their operand's, all others their own. */
 int value_base(const graph *g, int v);
-layout value_layout(const graph *g, int v);
-layout plane_layout(layout l); /* layout of the real or imaginary parts of complex elements */
+layout value_layout(const graph *g, int v); /* of v in the memory of value_base(v) */
+layout plane_layout(layout l);              /* of the real or imaginary parts of complex elements */
 static inline bool is_view(int op) { return op == OP_transpose || op == OP_PART; }
 
 #endif

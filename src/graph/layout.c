@@ -1,4 +1,4 @@
-/* layout.c - the size, strides and element type of each value of a formula. */
+/* layout.c - gives the size, strides and element type of each value of a graph. */
 #include "dtype.h"
 #include "graph.h"
 #include <string.h>
@@ -17,11 +17,19 @@ layout value_layout(const graph *g, int v)
     if (u->op == OP_LEAF) return g->leaves[u->leaf].at;
     if (value_is_half(g, v)) return plane_layout(value_layout(g, u->join));
     if (value_is_plane(g, v)) return plane_layout(value_layout(g, u->arg[0]));
-    if (!is_view(u->op)) return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
+    if (!is_view(u->op)) {
+        layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size);
+        return l;
+    }
     layout x = value_layout(g, u->arg[0]);
     l = x;
-    if (u->op == OP_PART) return memcpy(l.size, u->size, sizeof l.size), l;
-    for (int i = 0; i < x.rank; i++)
-        l.size[i] = x.size[x.rank - 1 - i], l.stride[i] = x.stride[x.rank - 1 - i];
+    if (u->op == OP_PART) {
+        memcpy(l.size, u->size, sizeof l.size);
+        return l;
+    }
+    for (int i = 0; i < x.rank; i++) {
+        l.size[i] = x.size[x.rank - 1 - i];
+        l.stride[i] = x.stride[x.rank - 1 - i];
+    }
     return l;
 }
