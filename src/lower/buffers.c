@@ -1,5 +1,6 @@
-/* buffers.c - where each job writes: the destinations first, then temporaries, used again as soon as they may be. Of a single statement
- * the destination holds temporaries, too. */
+/* buffers.c - chooses the memory that each job writes: a destination where possible, otherwise a
+ * temporary, which later jobs reuse as soon as its value is dead. If there is only one statement,
+ * its destination can hold temporaries before the result. */
 #include "dtype.h"
 #include "lower.h"
 #include "matrix.h"
@@ -10,9 +11,13 @@
 typedef struct assigner {
     const lowering *l;
     memory *m;
-    int *last; /* the last job that reads a value; of what a dest is copied from, one past the last job */
-    int *free_from; /* of each block (below dests: a destination): the first job that may write there anew */
-    int may_fail;   /* the last job that may run out of memory, or -1: element by element none takes any */
+    /* the last job that reads each value; one past the last job for a value that is copied to a
+     * destination */
+    int *last;
+    /* the first job that may write each block anew; the first blocks are the destinations */
+    int *free_from;
+    /* the last job that may run out of memory, or -1; element-wise jobs allocate nothing */
+    int last_allocation;
     int dests, blocks;
 } assigner;
 
@@ -30,7 +35,7 @@ static void find_last_reads(assigner *a)
 }
 
 /* Does the job read elements that writing this destination would change? */
-static bool reads_over(const assigner *a, const job *j, int dest)
+static bool reads_destination(const assigner *a, const job *j, int dest)
 {
     for (int k = 0; k < j->ins; k++) {
         const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
@@ -42,33 +47,34 @@ static bool reads_over(const assigner *a, const job *j, int dest)
 static int last_hazard(const assigner *a, int dest)
 {
     int last = a->l->count - 1;
-    while (last >= 0 && !reads_over(a, &a->l->jobs[last], dest)) last--;
+    while (last >= 0 && !reads_destination(a, &a->l->jobs[last], dest)) last--;
     return last;
 }
 
-/* A leaf that is the destination itself may be read element by element as it is written. */
+/* A job may read a leaf that is the destination itself, if it reads each element before it writes
+ * it. */
 static bool writes_safely(const assigner *a, const job *j, int dest)
 {
-    if (!reads_over(a, j, dest)) return true;
+    if (!reads_destination(a, j, dest)) return true;
     if (job_reduces(j)) return false;
     for (int k = 0; k < j->ins; k++) {
         const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
         if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->dests + dest] == APART) continue;
-        if (spoils(a->l, dest, j->in[k], j->bias[k]) ||
+        if (overwrites_operand(a->l, dest, j->in[k], j->bias[k]) ||
             !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k)))
             return false;
     }
     return true;
 }
 
-/* Can value v, which a dest or half of it is, be written straight into the destination? */
-static bool writes_there(const assigner *a, int dest, int v)
+/* Can v, the root of this destination or a half of it, be written straight into the destination? */
+static bool can_write_to(const assigner *a, int dest, int v)
 {
     const int at = a->l->job_of[v];
     return last_hazard(a, dest) <= at && writes_safely(a, &a->l->jobs[at], dest);
 }
 
-/* Does a job read v, or, of a half, one beside that of the join? */
+/* Does a job read v, other than the job of the join that v is a half of? */
 static bool is_read(const assigner *a, int v)
 {
     for (int j = 0; j < a->l->count; j++)
@@ -77,33 +83,36 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-static bool may_fail(const job *j)
+static bool may_run_out(const job *j)
 {
     return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_reduces(j));
 }
 
-static void find_failing(assigner *a)
+static void find_last_allocation(assigner *a)
 {
-    a->may_fail = a->l->count - 1;
-    while (a->may_fail >= 0 && !may_fail(&a->l->jobs[a->may_fail])) a->may_fail--;
+    a->last_allocation = a->l->count - 1;
+    while (a->last_allocation >= 0 && !may_run_out(&a->l->jobs[a->last_allocation])) a->last_allocation--;
 }
 
-/* After job j no job may run out of memory, or the destination would be lost to that. */
-static bool cannot_fail(const assigner *a, int j) { return a->may_fail <= j; }
+/* Can no job after j run out of memory? If one could, the destination's old elements would be lost
+ * when the statement fails. */
+static bool no_allocation_after(const assigner *a, int j) { return a->last_allocation <= j; }
 
-/* The same of all of the dest. Other jobs read values without gaps. */
-static bool direct(const assigner *a, int dest)
+/* Can the complete root be written straight into the destination? Other jobs read only values
+ * without gaps. */
+static bool is_direct(const assigner *a, int dest)
 {
     const int v = a->l->g->root[dest], *half = value_at(a->l->g, v)->arg;
     const bool dense = layout_is_dense(&a->l->dest[dest].to);
     if (value_is_join(a->l->g, v)) {
         const bool strided = a->last[v] < 0 && !is_read(a, half[0]) && !is_read(a, half[1]);
         const int first = a->l->job_of[half[0]], second = a->l->job_of[half[1]];
-        if (!cannot_fail(a, first < second ? first : second) && first != second) return false;
-        return (strided || dense) && writes_there(a, dest, half[0]) && writes_there(a, dest, half[1]);
+        const int earlier = first < second ? first : second;
+        if (first != second && !no_allocation_after(a, earlier)) return false;
+        return (strided || dense) && can_write_to(a, dest, half[0]) && can_write_to(a, dest, half[1]);
     }
     const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
-    return (strided || dense) && writes_there(a, dest, v);
+    return (strided || dense) && can_write_to(a, dest, v);
 }
 
 /* ---- blocks: the destinations, then the temporaries ---- */
@@ -112,7 +121,8 @@ static size_t block_bytes(const assigner *a, int b)
 {
     if (b >= a->dests) return a->m->temp[b - a->dests];
     const layout *to = &a->l->dest[b].to;
-    return layout_is_dense(to) ? (size_t)layout_count(to) * dtypes[to->type].bytes : 0;
+    if (layout_is_dense(to)) return (size_t)layout_count(to) * dtypes[to->type].bytes;
+    return 0;
 }
 
 static int slot_of_block(const assigner *a, int b) { return b < a->dests ? b : a->l->g->n_leaves + b; }
@@ -125,42 +135,42 @@ static bool reads_twice(const assigner *a, const job *x, int v)
     return times > 1;
 }
 
-/* May job x write over its operand k as it reads it? */
-static bool over_operand(const assigner *a, const job *x, int k)
+/* May job x write over its operand k while reading it? */
+static bool can_overwrite(const assigner *a, const job *x, int k)
 {
     int v = x->in[k];
     if (value_is_half(a->l->g, v)) return false;
     return value_base(a->l->g, v) == v && job_in_place(a->l, x, k) && !reads_twice(a, x, v);
 }
 
-/* May the value of job j live in the one destination's memory until its last read? The last job writes there: it may read the value
- * in place alone. */
+/* May the value of job j be in the destination's memory until its last use? If the last job reads
+ * it, that job must be able to work in place. */
 static bool lives_in_destination(const assigner *a, int j)
 {
     const bool copy = !a->m->direct[0];
     if (a->dests > 1) return false;
     if (value_is_join(a->l->g, a->l->g->root[0]) && !copy)
-        return false; /* its halves are written one after the other */
+        return false; /* the halves are written one after the other */
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->dest[0].to.type].bytes)
-        return false; /* it may not be aligned to that */
-    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !cannot_fail(a, j))
+        return false; /* the destination may be aligned to less */
+    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !no_allocation_after(a, j))
         return false;
     if (a->last[v] < end || copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
     for (int k = 0; k < x->ins; k++)
-        if (value_base(a->l->g, x->in[k]) == v && !over_operand(a, x, k)) return false;
+        if (value_base(a->l->g, x->in[k]) == v && !can_overwrite(a, x, k)) return false;
     return true;
 }
 
-/* The block of an operand that dies in job j, which may write over it; -1: none. */
-static int dying_block(const assigner *a, int j)
+/* The block of an operand that no later job reads and that job j can write over; -1: none. */
+static int block_of_dead_operand(const assigner *a, int j)
 {
     const job *x = &a->l->jobs[j];
     for (int k = 0; k < x->ins && x->outs == 1; k++) {
         int v = x->in[k];
         if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j ||
-            !over_operand(a, x, k))
+            !can_overwrite(a, x, k))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
         if (b >= a->dests || lives_in_destination(a, j)) return b;
@@ -178,24 +188,28 @@ static int smallest_fit(const assigner *a, int j, size_t bytes)
     return best;
 }
 
-/* A free block made larger, or a new one. */
-static int grown_block(assigner *a, int j, size_t bytes)
+/* Enlarge a free block, or add one. */
+static int enlarged_block(assigner *a, int j, size_t bytes)
 {
     int best = -1;
     for (int b = a->dests; b < a->blocks; b++)
         if (a->free_from[b] <= j && (best < 0 || block_bytes(a, b) > block_bytes(a, best))) best = b;
-    if (best < 0) best = a->blocks++, a->m->temps++;
+    if (best < 0) {
+        best = a->blocks++;
+        a->m->temps++;
+    }
     a->m->temp[best - a->dests] = bytes;
     return best;
 }
 
-/* The first of a join's halves takes room for both. */
-static int block_of_join(assigner *a, int j, int whole)
+/* The half that is computed first gets a block for both. */
+static int block_of_join(assigner *a, int j, int joined)
 {
-    if (a->m->slot[whole] >= 0) return block_of_slot(a, a->m->slot[whole]);
-    int b = smallest_fit(a, j, bytes_of(a->l->g, whole));
-    if (b < 0) b = grown_block(a, j, bytes_of(a->l->g, whole));
-    return a->m->slot[whole] = slot_of_block(a, b), b;
+    if (a->m->slot[joined] >= 0) return block_of_slot(a, a->m->slot[joined]);
+    int b = smallest_fit(a, j, bytes_of(a->l->g, joined));
+    if (b < 0) b = enlarged_block(a, j, bytes_of(a->l->g, joined));
+    a->m->slot[joined] = slot_of_block(a, b);
+    return b;
 }
 
 static int choose_block(assigner *a, int j, int v)
@@ -203,10 +217,11 @@ static int choose_block(assigner *a, int j, int v)
     int dest = a->l->dest_of[v];
     if (dest >= 0 && a->m->direct[dest]) return dest;
     if (value_at(a->l->g, v)->join) return block_of_join(a, j, value_at(a->l->g, v)->join);
-    int b = dying_block(a, j);
+    int b = block_of_dead_operand(a, j);
     if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
     if (b < 0) b = smallest_fit(a, j, bytes_of(a->l->g, v));
-    return b < 0 ? grown_block(a, j, bytes_of(a->l->g, v)) : b;
+    if (b < 0) return enlarged_block(a, j, bytes_of(a->l->g, v));
+    return b;
 }
 
 static void assign(assigner *a, int j)
@@ -217,20 +232,21 @@ static void assign(assigner *a, int j)
         a->m->slot[v] = slot_of_block(a, b);
         if (value_is_half(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
         if (!value_is_join(a->l->g, v) || until > a->free_from[b])
-            a->free_from[b] = until; /* its halves may be read longer */
+            a->free_from[b] = until; /* a half may be used longer than the join */
     }
 }
 
 static void assign_blocks(assigner *a)
 {
     const graph *g = a->l->g;
-    memset(a->last, -1, (size_t)g->count * sizeof *a->last),
-        memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
-    find_last_reads(a), find_failing(a);
+    memset(a->last, -1, (size_t)g->count * sizeof *a->last);
+    memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
+    find_last_reads(a);
+    find_last_allocation(a);
     for (int i = 0; i < a->dests; i++) {
         a->free_from[i] = a->dests > 1 ? INT_MAX : last_hazard(a, i) + 1;
         if (g->root[i] < 0) continue;
-        a->m->direct[i] = direct(a, i);
+        a->m->direct[i] = is_direct(a, i);
         if (!a->m->direct[i]) a->last[g->root[i]] = a->l->count;
     }
     for (int j = 0; j < a->l->count; j++) assign(a, j);
@@ -246,13 +262,15 @@ bool memory_assign(const lowering *l, memory *m)
     *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
     bool ok = a.last && a.free_from && m->slot && m->temp;
     if (ok) assign_blocks(&a);
-    free(a.last), free(a.free_from);
+    free(a.last);
+    free(a.free_from);
     if (!ok) memory_free(m);
     return ok;
 }
 
 void memory_free(memory *m)
 {
-    free(m->slot), free(m->temp);
+    free(m->slot);
+    free(m->temp);
     memset(m, 0, sizeof *m);
 }

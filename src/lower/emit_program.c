@@ -1,27 +1,33 @@
-/* emit_program.c - a pass as one program. */
+/* emit_program.c - emits a pass as one program of the interpreter: orders its values, assigns slots
+ * to those that are used again, and writes the instructions. */
 #include "lower.h"
 #include "matrix.h"
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct builder {
-    const lowering *l;
+    lowering *l;
     int leader;
-    bool alone;                /* the leader by itself, all its operands finished */
+    bool alone;                /* emit only the leader; all its operands are in memory */
     int order[PROGRAM_LENGTH]; /* values, operands first */
     int count;
     struct {
         uint8_t slot;
         bool saved;
-        int last;   /* the last position that reads it; count: the end of the program */
-        int output; /* or -1 */
+        /* the last position that reads it; `count`: it is stored at the end of the program */
+        int last;
+        int output; /* index of the output, or -1 */
     } at[PROGRAM_LENGTH];
-    uint32_t slots_taken; /* bits */
+    uint32_t slots_taken; /* one bit each */
     job *job;
     program *p;
 } builder;
 
-static bool inside(const builder *b, int v) { return b->alone ? v == b->leader : b->l->pass[v] == b->leader; }
+static bool is_inside(const builder *b, int v)
+{
+    if (b->alone) return v == b->leader;
+    return b->l->pass[v] == b->leader;
+}
 
 static int position(const builder *b, int v)
 {
@@ -34,18 +40,26 @@ static bool reduces_at(const builder *b, int at) { return value_is_reduce(b->l->
 
 /* ---- the order ---- */
 
-/* A pass has at most PROGRAM_LENGTH values here: so deep this goes, and no deeper. */
+/* Sort the operands by the registers that they need, most first; a stable insertion sort. */
+static void order_operands(const builder *b, const value *u, int order[3])
+{
+    const int *registers = b->l->registers;
+    for (int i = 1; i < u->args; i++)
+        for (int j = i; j > 0 && registers[u->arg[order[j]]] > registers[u->arg[order[j - 1]]]; j--) {
+            const int t = order[j];
+            order[j] = order[j - 1];
+            order[j - 1] = t;
+        }
+}
+
+/* The depth of the recursion is limited: a pass has at most PROGRAM_LENGTH values here. */
 static void visit(builder *b, int v)
 {
-    if (!inside(b, v) || position(b, v) >= 0) return;
+    if (!is_inside(b, v) || position(b, v) >= 0) return;
     const value *u = value_at(b->l->g, v);
-    int turn[3] = { 0, 1, 2 };
-    for (int i = 1; i < u->args; i++)
-        for (int j = i; j > 0 && b->l->need[u->arg[turn[j]]] > b->l->need[u->arg[turn[j - 1]]]; j--) {
-            int t = turn[j];
-            turn[j] = turn[j - 1], turn[j - 1] = t;
-        }
-    for (int k = 0; k < u->args; k++) visit(b, u->arg[turn[k]]);
+    int order[3] = { 0, 1, 2 };
+    order_operands(b, u, order);
+    for (int k = 0; k < u->args; k++) visit(b, u->arg[order[k]]);
     b->order[b->count++] = v;
 }
 
@@ -63,8 +77,8 @@ static int last_use(const builder *b, int at)
     return at;
 }
 
-/* Does a value after position `at` read what the output at `at` is stored over? */
-static bool read_later(const builder *b, int at)
+/* The output at `at` is stored over a destination. Does a later value read elements there? */
+static bool is_read_later(const builder *b, int at)
 {
     const graph *g = b->l->g;
     int dest = b->l->dest_of[b->order[at]];
@@ -78,16 +92,19 @@ static bool read_later(const builder *b, int at)
     return false;
 }
 
-static bool arrange(builder *b)
+static bool order_values(builder *b)
 {
     int out[PASS_VALUES] = { b->leader }, outs = b->alone ? 1 : pass_outputs(b->l, b->leader, out);
     if (outs > PROGRAM_OUTPUTS || (!b->alone && b->l->members[b->leader] >= PROGRAM_LENGTH)) return false;
     for (int k = 0; k < outs; k++) visit(b, out[k]);
-    for (int i = 0; i < b->count; i++) b->at[i].last = last_use(b, i), b->at[i].output = -1;
+    for (int i = 0; i < b->count; i++) {
+        b->at[i].last = last_use(b, i);
+        b->at[i].output = -1;
+    }
     for (int k = 0; k < outs; k++) {
         int i = position(b, out[k]);
         b->at[i].output = k;
-        if (!reduces_at(b, i) && read_later(b, i)) b->at[i].last = b->count;
+        if (!reduces_at(b, i) && is_read_later(b, i)) b->at[i].last = b->count;
         b->job->out[b->job->outs++] = out[k];
     }
     return true;
@@ -100,7 +117,8 @@ static int input_index(builder *b, int v, bool bias)
     for (int i = 0; i < b->job->ins; i++)
         if (b->job->in[i] == v && b->job->bias[i] == bias) return i;
     if (b->job->ins == PROGRAM_INPUTS) return -1;
-    b->job->in[b->job->ins] = v, b->job->bias[b->job->ins] = bias;
+    b->job->in[b->job->ins] = v;
+    b->job->bias[b->job->ins] = bias;
     return b->job->ins++;
 }
 
@@ -114,8 +132,9 @@ static int number_index(builder *b, int v)
     return b->job->nums++;
 }
 
-/* Until which position the accumulator holds the value at `at`: the next that is no reduction reads it there, and no later one. */
-static int held_until(const builder *b, int at)
+/* Up to which position does the accumulator hold the value at `at`? The next value that is not a
+ * reduction reads it there and overwrites it. */
+static int in_accumulator_until(const builder *b, int at)
 {
     int i = at + 1;
     while (i < b->count && reduces_at(b, i)) i++;
@@ -128,9 +147,10 @@ static bool source_of(builder *b, int at, int v, bool bias, source *s)
     if (value_at(b->l->g, v)->op == OP_NUMBER) {
         i = number_index(b, v);
         *s = (source){ FROM_NUMBER, (uint8_t)i };
-    } else if (inside(b, v)) {
+    } else if (is_inside(b, v)) {
         i = position(b, v);
-        *s = at <= held_until(b, i) ? (source){ FROM_ACC, 0 } : (source){ FROM_SLOT, b->at[i].slot };
+        *s =
+            at <= in_accumulator_until(b, i) ? (source){ FROM_ACC, 0 } : (source){ FROM_SLOT, b->at[i].slot };
     } else {
         i = input_index(b, v, bias);
         *s = (source){ FROM_INPUT, (uint8_t)i };
@@ -140,11 +160,13 @@ static bool source_of(builder *b, int at, int v, bool bias, source *s)
 
 /* ---- slots ---- */
 
-static void release(builder *b, int at)
+static void release_slots(builder *b, int at)
 {
     for (int i = 0; i < at; i++)
-        if (b->at[i].saved && b->at[i].last == at)
-            b->slots_taken &= ~(1u << b->at[i].slot), b->at[i].saved = false;
+        if (b->at[i].saved && b->at[i].last == at) {
+            b->slots_taken &= ~(1u << b->at[i].slot);
+            b->at[i].saved = false;
+        }
 }
 
 static bool emit(builder *b, int op, int type, const source arg[3])
@@ -156,28 +178,31 @@ static bool emit(builder *b, int op, int type, const source arg[3])
     return true;
 }
 
-static bool move(builder *b, int op, int at, int kind, int index)
+static bool emit_move(builder *b, int op, int at, int kind, int index)
 {
     return emit(b, op, value_at(b->l->g, b->order[at])->comp,
                 (source[3]){ { (uint8_t)kind, (uint8_t)index } });
 }
 
-static bool save(builder *b, int at)
+static bool save_to_slot(builder *b, int at)
 {
-    if (reduces_at(b, at) || b->at[at].last <= held_until(b, at)) return true;
+    if (reduces_at(b, at) || b->at[at].last <= in_accumulator_until(b, at)) return true;
     int s = __builtin_ctz(~b->slots_taken);
     if (s >= PROGRAM_SLOTS) return false;
-    b->slots_taken |= 1u << s, b->at[at].slot = (uint8_t)s, b->at[at].saved = true;
+    b->slots_taken |= 1u << s;
+    b->at[at].slot = (uint8_t)s;
+    b->at[at].saved = true;
     if (s >= b->p->slots) b->p->slots = (uint8_t)(s + 1);
-    return move(b, OP_SAVE, at, FROM_SLOT, s);
+    return emit_move(b, OP_SAVE, at, FROM_SLOT, s);
 }
 
-static bool store(builder *b, int at) { return move(b, OP_STORE, at, FROM_ACC, b->at[at].output); }
+static bool emit_store(builder *b, int at) { return emit_move(b, OP_STORE, at, FROM_ACC, b->at[at].output); }
 
 /* ---- instructions ---- */
 
-/* The operator at a position; or nothing, where the accumulator has its result. What is stored alone wraps as it is stored. */
-static bool operate(builder *b, int at, const source arg[3])
+/* Emit the operator at a position, or nothing if the accumulator already has its result. A value
+ * that is only stored wraps when it is stored. */
+static bool emit_operator(builder *b, int at, const source arg[3])
 {
     const value *u = value_at(b->l->g, b->order[at]);
     const bool wraps = value_wraps(b->l->g, b->order[at]) && b->at[at].last > at;
@@ -187,7 +212,7 @@ static bool operate(builder *b, int at, const source arg[3])
     return !wraps || emit(b, OP_WRAP, u->comp, wrapped);
 }
 
-static bool compute(builder *b, int at)
+static bool emit_value(builder *b, int at)
 {
     const value *u = value_at(b->l->g, b->order[at]);
     bool reductions = reduces_at(b, at);
@@ -195,30 +220,32 @@ static bool compute(builder *b, int at)
     for (int k = 0; k < u->args; k++)
         if (!source_of(b, at, u->arg[k], u->op == OP_bias_add && k == 1, &arg[k])) return false;
     if (reductions) arg[2].index = (uint8_t)b->at[at].output;
-    if (!operate(b, at, arg)) return false;
-    release(b, at);
-    if (!save(b, at)) return false;
-    return reductions || b->at[at].output < 0 || b->at[at].last == b->count || store(b, at);
+    if (!emit_operator(b, at, arg)) return false;
+    release_slots(b, at);
+    if (!save_to_slot(b, at)) return false;
+    return reductions || b->at[at].output < 0 || b->at[at].last == b->count || emit_store(b, at);
 }
 
-/* What had to wait: first what the accumulator holds. */
+/* Store the outputs that could not be stored earlier: first the one in the accumulator. */
 static bool store_late(builder *b)
 {
-    for (int held = 1; held >= 0; held--)
+    for (int in_accumulator = 1; in_accumulator >= 0; in_accumulator--)
         for (int i = 0; i < b->count; i++) {
-            if (b->at[i].last < b->count || (held_until(b, i) == b->count) != held) continue;
-            if (!held && !move(b, OP_LOAD, i, FROM_SLOT, b->at[i].slot)) return false;
-            if (!store(b, i)) return false;
+            if (b->at[i].last < b->count || (in_accumulator_until(b, i) == b->count) != in_accumulator)
+                continue;
+            if (!in_accumulator && !emit_move(b, OP_LOAD, i, FROM_SLOT, b->at[i].slot)) return false;
+            if (!emit_store(b, i)) return false;
         }
     return true;
 }
 
-static bool fill(builder *b)
+static bool build(builder *b)
 {
-    if (!arrange(b)) return false;
+    if (!order_values(b)) return false;
     for (int i = 0; i < b->count; i++)
-        if (!compute(b, i)) return false;
-    b->p->inputs = (uint8_t)b->job->ins, b->p->numbers = (uint8_t)b->job->nums,
+        if (!emit_value(b, i)) return false;
+    b->p->inputs = (uint8_t)b->job->ins;
+    b->p->numbers = (uint8_t)b->job->nums;
     b->p->outputs = (uint8_t)b->job->outs;
     b->p->reductions = reduces_at(b, b->count - 1);
     return store_late(b);
@@ -228,8 +255,11 @@ bool program_build(lowering *l, int v, bool alone, job *j)
 {
     builder b = { .l = l, .leader = v, .alone = alone, .job = j, .p = calloc(1, sizeof *b.p) };
     *j = (job){ .kernel = KERNEL_PROGRAM, .program = b.p };
-    if (!b.p) return l->failed = true, false;
-    if (fill(&b)) return true;
+    if (!b.p) {
+        l->failed = true;
+        return false;
+    }
+    if (build(&b)) return true;
     free(b.p);
     j->program = NULL;
     return false;
@@ -245,9 +275,12 @@ bool program_copy(lowering *l, int dest, job *j)
                 .ins = 1,
                 .in = { l->g->root[dest] },
                 .program = p };
-    if (!p) return l->failed = true, false;
+    if (!p) {
+        l->failed = true;
+        return false;
+    }
     *p = (program){ .length = 2, .inputs = 1, .outputs = 1 };
-    p->code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } },
+    p->code[0] = (instruction){ OP_LOAD, type, { { FROM_INPUT, 0 } } };
     p->code[1] = (instruction){ OP_STORE, type, { { FROM_ACC, 0 } } };
     return true;
 }

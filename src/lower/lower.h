@@ -1,32 +1,35 @@
-/* lower.h - from values to passes, from passes to jobs, from jobs to steps. Private to src/plan. */
+/* lower.h - lowering: the values of a graph become passes, passes become jobs, and jobs become the
+ * steps that a backend runs. */
 #ifndef LOWER_H
 #define LOWER_H
 
 #include "backend.h"
 #include "graph.h"
 
-enum fusion { FUSION_MACHINE, FUSION_ROWS, FUSION_NONE }; /* DUET_FUSION */
+/* DUET_FUSION: fuse into programs of the interpreter; only into the rows of fused.def; not at all. */
+enum fusion { FUSION_MACHINE, FUSION_ROWS, FUSION_NONE };
 
-/* One step to be, in terms of values. in[]: values as the formula has them; a transposed one is a view of its operand. */
+/* A step before memory is assigned: its operands are values. A transposed operand is a view of its
+ * operand's value. */
 typedef struct job {
     int kernel;
     enum epilogue epilogue;
     int outs, ins, nums;
-    int out[STEP_OUTPUTS]; /* values; or copy_to(dest): a copy of in[0] to where the dest's value goes */
+    int out[STEP_OUTPUTS]; /* values; or copy_to(dest): a copy of in[0] to that destination */
     int in[STEP_INPUTS];
     bool bias[STEP_INPUTS]; /* a vector over columns or channels */
-    int num[STEP_NUMBERS];  /* of graph.numbers */
+    int num[STEP_NUMBERS];  /* indices into graph.numbers */
     attributes attr;
     program *program;
 } job;
 
-#define JOB_JOIN (-1) /* a kernel that is none: nothing is left to do, out[0] is there */
+#define JOB_JOIN (-1) /* no kernel: when both halves are written, the join out[0] is complete */
 
 static inline int copy_to(int dest) { return -1 - dest; }
-static inline int copied_dest(int out) { return -1 - out; } /* negative of what is a value */
+static inline int copied_dest(int out) { return -1 - out; } /* negative if `out` is a value */
 
 #define REFUSALS    512
-#define PASS_VALUES 128 /* so many values are thought of as one pass; a program may then take fewer */
+#define PASS_VALUES 128 /* the most values of a pass; a program may accept fewer */
 
 typedef struct lowering {
     graph *g;
@@ -34,31 +37,35 @@ typedef struct lowering {
     enum fusion fusion;
     duet_math_mode math;
     const dest_info *dest;
-    const uint8_t *overlap; /* of leaf i with the destination of dest k, [i * roots + k]: enum overlap */
+    const uint8_t *overlap; /* of leaf i with destination k: [i * roots + k], enum overlap */
     job *jobs;
-    int count, room;
-    int *job_of;  /* the job that computes a value, or -1 */
-    int *dest_of; /* the dest whose value, or half of it, it is, or -1 */
-    int *
-        pass; /* the value that leads the pass to which a value belongs; a value that is in no program leads itself */
-    int *first, *next,
-        *members; /* of a leader: its pass's lowest value, how many; of a value: the next higher one, or -1 */
-    int *inner;   /* zeros; while a pass is looked at, marks on values */
-    int *stack;   /* room for as many values as there are */
-    int *
-        need; /* how many values wait at once while a value is computed: the operand that needs most goes first */
-    bool failed;            /* out of memory */
-    char refused[REFUSALS]; /* who refused what and why, for explain and errors */
-    bool impossible;        /* a step that nothing else can replace was refused */
+    int count, capacity;
+
+    /* Arrays with an entry for each value. */
+    int *job_of;       /* the job that computes it, or -1 */
+    int *dest_of;      /* the destination whose root, or a half of it, it is; or -1 */
+    int *pass;         /* the value that leads its pass; a value that is in no program leads itself */
+    int *first, *next; /* of a leader: the lowest value of its pass; of a value: the next higher one, or -1 */
+    int *members;      /* of a leader: the number of values of its pass */
+    int *uses_inside;  /* how often the list under examination uses it; zeros otherwise */
+    int *in_set;       /* is it in the set under examination? zeros otherwise */
+    int *visited;      /* has the search for dependences reached this pass? zeros otherwise */
+    int *stack;        /* of that search */
+    int *registers;    /* needed to compute it (Sethi-Ullman number) */
+
+    bool failed;             /* out of memory */
+    char refusals[REFUSALS]; /* which backend refused what and why, for explain and errors */
+    bool impossible;         /* the backend refused a step that nothing else can replace */
 } lowering;
 
 /* fusion.c: which values are computed together. */
 void passes_assign(lowering *l);
-bool pass_refine(lowering *l,
-                 int leader); /* makes more passes of one that no machine runs; false: it is one operator */
 
-/* What must stand in memory of a pass, in ascending order: its dests, and what others read. */
-int pass_outputs(const lowering *l, int leader, int out[PASS_VALUES]);
+/* Split a pass that no backend runs. False: it has only one operator. */
+bool pass_refine(lowering *l, int leader);
+
+/* The values of a pass that must be stored, in ascending order: roots, and what other passes read. */
+int pass_outputs(lowering *l, int leader, int out[PASS_VALUES]);
 
 static inline bool value_is_reduce(const graph *g, int v)
 {
@@ -66,64 +73,71 @@ static inline bool value_is_reduce(const graph *g, int v)
 }
 static inline bool in_program(const graph *g, int v) { return value_is_map(g, v) || value_is_reduce(g, v); }
 
-/* Over what a pass with v goes, and which axes v reduces, by bits. */
+/* The elements that a pass with v loops over, and the axes that v reduces, one bit each. */
 shape domain_of(const graph *g, int v);
 uint32_t reduced_axes(const graph *g, int v);
 
-/* Would writing the destination of a dest element by element spoil operand x before it is read? */
-bool spoils(const lowering *l, int dest, int x, bool bias);
+/* Would writing the destination element by element overwrite elements of operand x before they are
+ * read? bias: x is a vector over columns or channels. */
+bool overwrites_operand(const lowering *l, int dest, int x, bool bias);
 
-/* patterns.c: the row of fused.def that computes value v; false: none. whole: one that covers the pass, its holes finished values. */
+/* patterns.c */
 typedef struct match {
     int row, in[3], num[2], ins, nums;
-    int vendor,
-        pool;      /* of a finished step: the values whose options it takes. pool: -1 where there is none */
-    uint32_t axes; /* of a step by rows: those of a row, by bits */
+    int vendor, pool; /* with an epilogue: the values whose options the step takes; pool is -1 if absent */
+    uint32_t axes;    /* of a layer normalisation: the axes of one row, one bit each */
 } match;
-bool match_row(const lowering *l, int v, bool whole, match *m);
-bool match_epilogue(const lowering *l, int v, enum epilogue row,
-                    match *m); /* is v what that row makes? in: factors 0 and 2, bias 1 */
-/* Is v made by a step by rows? in[1], in[2]: operands or numbers, or -1; num[0]: what is added to the variance. */
+
+/* The row of fused.def that computes v; false: none. entire: the match must cover v's pass. */
+bool match_row(const lowering *l, int v, bool entire, match *m);
+
+/* Is v the result of an operator with this epilogue? in[0], in[2]: its operands; in[1]: the bias. */
+bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m);
+
+/* Is v a layer normalisation? in[1], in[2]: gain and bias, operands or numbers, or -1; num[0]: what
+ * is added to the variance. */
 bool match_rows(const lowering *l, int v, match *m);
-duet_status match_prepare(void); /* makes the patterns, once */
-int row_flops(int row);          /* operations an element, of a row of fused.def */
+duet_status match_prepare(void); /* make the patterns, once */
+int row_flops(int row);          /* operations per element of a row of fused.def */
 extern const char *const fused_names[];
 
-/* emit_program.c: a pass, or value v alone, as one program; false when it exceeds a limit. And a program that copies to a dest. */
+/* emit_program.c: emit a pass, or only v if alone is set, as one program. False: it exceeds a limit. */
 bool program_build(lowering *l, int v, bool alone, job *j);
-bool program_copy(lowering *l, int dest, job *j);
+bool program_copy(lowering *l, int dest, job *j); /* a program that copies a value to a destination */
 
-/* lower.c: all jobs, in order. Errors: NO_MEMORY, UNSUPPORTED. */
+/* lower.c: make all jobs, in order. Errors: NO_MEMORY, UNSUPPORTED. */
 duet_status lower(lowering *l);
-duet_status lower_copy(lowering *l, int dest); /* its value, computed elsewhere, to its destination */
+duet_status lower_copy(lowering *l,
+                       int dest); /* copy a root that was computed elsewhere to its destination */
 void lower_free(lowering *l);
 
-/* A program or a fused row. */
+/* A program, or a row of fused.def. */
 static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM && kernel < KERNELS; }
 static inline bool job_reduces(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->reductions; }
 const char *kernel_name(int kernel, enum epilogue epilogue);
 
-/* The other half, which begins a few bytes behind a slot's first one, has a slot of its own, by the type of the whole: see plan_slots. `all`
- * are destinations, leaves and temporaries. */
-static inline int plane_slot(int slot, int all, duet_dtype whole)
+/* The slot of the imaginary half of a complex operand: its first element is a few bytes behind that
+ * of `slot`, depending on the complex type; see plan_slots. `all`: the number of destinations,
+ * leaves and temporaries. */
+static inline int plane_slot(int slot, int all, duet_dtype type)
 {
-    return slot + (whole == DUET_C64 ? 1 : 2) * all;
+    return slot + (type == DUET_C64 ? 1 : 2) * all;
 }
 
-/* buffers.c: where each job writes. Slots: the destinations, the leaves, the temporaries. */
+/* buffers.c: where each job writes. Slots are the destinations, the leaves, then the temporaries. */
 typedef struct memory {
-    int *slot;    /* of a value that a job computes */
+    int *slot;    /* of each value that a job computes */
     size_t *temp; /* bytes of each temporary */
     int temps;
-    bool direct[STATEMENTS]; /* computed where it goes; else elsewhere, and copied at last */
+    bool direct[STATEMENTS]; /* the root is computed in the destination; if not, it is copied at the end */
 } memory;
 bool memory_assign(const lowering *l, memory *m); /* false: out of memory */
 void memory_free(memory *m);
 
-/* The step of a job. m may be NULL, to ask whether the machine refuses. */
+/* The step of a job. m may be NULL, to find out whether a backend runs it. */
 void step_make(const lowering *l, const job *j, const memory *m, step *s);
 
-/* Does the job read element by element what it writes, so that a value of the same layout may be its output? */
+/* Does the job read this input element by element as it writes, so that the output may overwrite it? */
 bool job_in_place(const lowering *l, const job *j, int input);
 
 #endif

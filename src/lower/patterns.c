@@ -1,4 +1,5 @@
-/* patterns.c - fused rows: patterns are expressions with holes, made from fused.def by the operators themselves. */
+/* patterns.c - recognises the fused kernels of fused.def. Each pattern is an expression with holes,
+ * built by the public operators and canonicalized like any formula. */
 #include "lower.h"
 #include "status.h"
 #include <pthread.h>
@@ -21,7 +22,7 @@ enum {
     ROWWISE
 };
 
-static graph pattern[ROWS], finished[FINISHES], rowwise[ROWWISE];
+static graph fused_patterns[ROWS], epilogue_patterns[FINISHES], rowwise[ROWWISE];
 static bool prepared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -46,8 +47,8 @@ static const int64_t any_size[] = { 7, 7, 7, 7 }, filter_size[] = { 7, 7, 3, 3 }
 #define R       hole_number(1)
 static duet_status patterns_make(void)
 {
-#define DUET_FUSED(name, formula, ...)    TRY(pattern_make(&pattern[ROW_##name], formula));
-#define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&finished[EPILOGUE_##name], formula));
+#define DUET_FUSED(name, formula, ...)    TRY(pattern_make(&fused_patterns[ROW_##name], formula));
+#define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&epilogue_patterns[EPILOGUE_##name], formula));
 #define DUET_ROWWISE(name, formula, ...)  TRY(pattern_make(&rowwise[ROWWISE_##name], formula));
 #include "fused.def"
     return DUET_OK;
@@ -68,8 +69,8 @@ static __attribute__((noinline)) duet_status prepare(void)
     void *own = formulas_apart();
     duet_status s = prepared ? DUET_OK : patterns_make();
     formulas_back(own);
-    for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&pattern[r]);
-    for (int r = 1; r < FINISHES && s != DUET_OK; r++) graph_free(&finished[r]);
+    for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&fused_patterns[r]);
+    for (int r = 1; r < FINISHES && s != DUET_OK; r++) graph_free(&epilogue_patterns[r]);
     for (int r = 0; r < ROWWISE && s != DUET_OK; r++) graph_free(&rowwise[r]);
     __atomic_store_n(&prepared, s == DUET_OK, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
@@ -78,86 +79,92 @@ static __attribute__((noinline)) duet_status prepare(void)
 
 duet_status match_prepare(void) { return __atomic_load_n(&prepared, __ATOMIC_ACQUIRE) ? DUET_OK : prepare(); }
 
+static int value_flops(const graph *pattern, int v)
+{
+    if (value_at(pattern, v)->op == OP_fma) return 2;
+    return value_at(pattern, v)->uses && value_is_map(pattern, v);
+}
+
 int row_flops(int row)
 {
     int n = 0;
-    for (int v = 0; v < pattern[row].count; v++)
-        n += value_at(&pattern[row], v)->op == OP_fma
-                 ? 2
-                 : value_at(&pattern[row], v)->uses && value_is_map(&pattern[row], v);
+    for (int v = 0; v < fused_patterns[row].count; v++) n += value_flops(&fused_patterns[row], v);
     return n;
 }
 
-typedef struct trial {
+/* An attempt to match value `root` with a pattern. */
+typedef struct matcher {
     const lowering *l;
-    const graph *p;
+    const graph *p; /* the pattern */
     int root, covered;
-    bool whole;
-    bool
-        epilogues; /* p is of a finished step: its values are those of a vendor's operator and of what follows */
-    bool by_rows; /* p is of a step by rows: its values are of several passes, */
-    int seen[16]; /* these */
+    bool entire;    /* the match must cover the pass of root */
+    bool epilogues; /* p is an operator with an epilogue: values of several passes */
+    bool rowwise;   /* p is a layer normalisation: values of several passes, which are in values[] */
+    int values[16];
     match m;
-} trial;
+} matcher;
 
-static bool bind(int *place, int v)
+static bool bind(int *bound_value, int v)
 {
-    if (*place >= 0 && *place != v) return false;
-    *place = v;
+    if (*bound_value >= 0 && *bound_value != v) return false;
+    *bound_value = v;
     return true;
 }
 
-static bool same_as_root(const trial *t, int v)
+static bool is_like_root(const matcher *t, int v)
 {
     shape a = value_shape(t->l->g, v), b = value_shape(t->l->g, t->root);
     layout at = value_layout(t->l->g, v);
     return shape_equal(&a, &b) && layout_is_dense(&at);
 }
 
-/* A hole takes a finished value, or, outside of whole regions, one that is still to be computed. */
-static bool bind_operand(trial *t, int hole, int v)
+/* A hole matches a value that is computed elsewhere. Unless the match must cover a complete pass,
+ * the value may be part of the pass. */
+static bool bind_operand(matcher *t, int hole, int v)
 {
     const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
-    if (t->by_rows && h->attr.hole.which > 0 && x->op == OP_NUMBER)
+    if (t->rowwise && h->attr.hole.which > 0 && x->op == OP_NUMBER)
         return bind(&t->m.in[h->attr.hole.which], v);
-    if (x->weak || (t->whole && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
+    if (x->weak || (t->entire && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
     const value *root = value_at(t->l->g, t->root);
     if (x->mem != root->mem || root->mem != root->comp) return false;
-    if (t->by_rows)
+    if (t->rowwise)
         return (h->attr.hole.which > 0 || same_shape(t->l->g, v, t->root)) &&
                bind(&t->m.in[h->attr.hole.which], v);
     if (t->epilogues) return h->rank == x->rank && bind(&t->m.in[h->attr.hole.which], v);
-    if (h->rank == 1 ? x->rank != 1 : !same_as_root(t, v)) return false;
+    if (h->rank == 1 ? x->rank != 1 : !is_like_root(t, v)) return false;
     return bind(&t->m.in[h->attr.hole.which], v);
 }
 
-static bool fits(trial *t, int p, int v);
+static bool matches(matcher *t, int p, int v);
 
-static bool args_fit(trial *t, const value *q, const value *x, bool crossed)
+static bool args_match(matcher *t, const value *q, const value *x, bool crossed)
 {
     for (int k = 0; k < q->args; k++)
-        if (!fits(t, q->arg[k], x->arg[crossed && k < 2 ? 1 - k : k])) return false;
+        if (!matches(t, q->arg[k], x->arg[crossed && k < 2 ? 1 - k : k])) return false;
     return true;
 }
 
-/* May the match compute v? Of a finished step also what no pass has. */
-static bool of_use_here_alone(const trial *t, int v)
+/* May the match compute v? No other value may use v. An epilogue or a normalisation may take values
+ * of several passes. */
+static bool is_used_here_only(const matcher *t, int v)
 {
-    const bool anywhere = t->epilogues || t->by_rows;
+    const bool anywhere = t->epilogues || t->rowwise;
     return v == t->root ||
            (value_at(t->l->g, v)->uses == 1 && (anywhere || t->l->pass[v] == t->l->pass[t->root]));
 }
 
-/* A finished step's operators with options are noted: the pattern's own count for nothing. */
-static void note_options(trial *t, int v)
+/* Remember the operators whose options the step takes. The options in the pattern do not matter. */
+static void remember_options(matcher *t, int v)
 {
     const int op = value_at(t->l->g, v)->op;
     if (op == OP_max_pool2d) t->m.pool = v;
     else if (!value_is_map(t->l->g, v) && op != OP_softmax) t->m.vendor = v;
 }
 
-/* Reductions of one step by rows are all along the same axes, the last ones, which are kept. */
-static bool is_of_rows(trial *t, int v)
+/* All reductions of a normalisation must be along the same axes, which must be the last ones and be
+ * kept with size 1. */
+static bool is_along_rows(matcher *t, int v)
 {
     const value *x = value_at(t->l->g, value_at(t->l->g, v)->arg[0]);
     const uint32_t axes = reduced_axes(t->l->g, v), others = ~axes & ((1u << x->rank) - 1);
@@ -165,31 +172,35 @@ static bool is_of_rows(trial *t, int v)
     return axes && axes == t->m.axes && (others & (others + 1)) == 0 && value_at(t->l->g, v)->rank == x->rank;
 }
 
-/* Has value v the form of pattern value p? Inner values must be of use to this match alone. */
-static bool fits(trial *t, int p, int v)
+/* Does value v match the pattern value p? All values inside the match must be used by the match
+ * alone. */
+static bool matches(matcher *t, int p, int v)
 {
     const value *q = value_at(t->p, p), *x = value_at(t->l->g, v);
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
     if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr.hole.which], v);
-    if (q->op != x->op || q->args != x->args || !of_use_here_alone(t, v)) return false;
+    if (q->op != x->op || q->args != x->args || !is_used_here_only(t, v)) return false;
     if (x->comp != value_at(t->l->g, t->root)->comp ||
         (x->op == OP_conv2d && x->attr.conv.form != CONV_IMAGES))
         return false;
     match before = t->m;
-    if (t->epilogues) note_options(t, v);
-    if (t->by_rows && value_is_reduce(t->l->g, v) && !is_of_rows(t, v)) return false;
+    if (t->epilogues) remember_options(t, v);
+    if (t->rowwise && value_is_reduce(t->l->g, v) && !is_along_rows(t, v)) return false;
     int covered = t->covered++;
-    if (t->by_rows) t->seen[covered] = v;
-    if (args_fit(t, q, x, false)) return true;
-    t->m = before, t->covered = covered + 1;
-    return op_infos[q->op].flags & DUET_COMMUTES && args_fit(t, q, x, true);
+    if (t->rowwise) t->values[covered] = v;
+    if (args_match(t, q, x, false)) return true;
+    t->m = before;
+    t->covered = covered + 1;
+    return op_infos[q->op].flags & DUET_COMMUTES && args_match(t, q, x, true);
 }
 
-static void epilogue(const lowering *l, match *m)
+static void finish_match(const lowering *l, match *m)
 {
     while (m->ins < 3 && m->in[m->ins] >= 0) m->ins++;
-    while (m->nums < 2 && m->num[m->nums] >= 0)
-        m->num[m->nums] = value_at(l->g, m->num[m->nums])->number, m->nums++;
+    while (m->nums < 2 && m->num[m->nums] >= 0) {
+        m->num[m->nums] = value_at(l->g, m->num[m->nums])->number;
+        m->nums++;
+    }
 }
 
 static match match_of(int row)
@@ -197,22 +208,22 @@ static match match_of(int row)
     return (match){ .row = row, .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 };
 }
 
-bool match_row(const lowering *l, int v, bool whole, match *m)
+bool match_row(const lowering *l, int v, bool entire, match *m)
 {
     const int dest = l->dest_of[v], members = l->members[l->pass[v]];
     if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
     for (int r = 0; r < ROWS; r++) {
-        trial t = { .l = l, .p = &pattern[r], .root = v, .whole = whole, .m = match_of(r) };
-        if (!fits(&t, pattern[r].root[0], v) || (whole && t.covered != members)) continue;
-        epilogue(l, &t.m);
+        matcher t = { .l = l, .p = &fused_patterns[r], .root = v, .entire = entire, .m = match_of(r) };
+        if (!matches(&t, fused_patterns[r].root[0], v) || (entire && t.covered != members)) continue;
+        finish_match(l, &t.m);
         *m = t.m;
         return true;
     }
     return false;
 }
 
-/* With the machine on, a pass is computed by one step: all of it. */
-static bool takes_whole_pass(const lowering *l, int v)
+/* With fusion, one step must compute a complete pass. Does the epilogue cover the pass of v? */
+static bool covers_pass(const lowering *l, int v)
 {
     const graph *g = l->g;
     int maps = 0;
@@ -223,23 +234,24 @@ static bool takes_whole_pass(const lowering *l, int v)
 
 bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m)
 {
-    trial t = { .l = l, .p = &finished[row], .root = v, .epilogues = true, .m = match_of(row) };
-    if (!fits(&t, finished[row].root[0], v) || !takes_whole_pass(l, v)) return false;
+    matcher t = { .l = l, .p = &epilogue_patterns[row], .root = v, .epilogues = true, .m = match_of(row) };
+    if (!matches(&t, epilogue_patterns[row].root[0], v) || !covers_pass(l, v)) return false;
     *m = t.m;
     return true;
 }
 
-/* With the machine on, a pass is computed by one step: the match has all of each pass that it touches. */
-static bool has_whole_passes(const trial *t)
+/* With fusion, one step must compute complete passes. Does the match cover each pass that it
+ * touches? */
+static bool covers_passes(const matcher *t)
 {
     const lowering *l = t->l;
-    bool whole = true;
+    bool entire = true;
     for (int i = 0; i < t->covered; i++) {
         int here = 0;
-        for (int k = 0; k < t->covered; k++) here += l->pass[t->seen[k]] == l->pass[t->seen[i]];
-        whole &= here == l->members[l->pass[t->seen[i]]];
+        for (int k = 0; k < t->covered; k++) here += l->pass[t->values[k]] == l->pass[t->values[i]];
+        entire &= here == l->members[l->pass[t->values[i]]];
     }
-    return whole || l->fusion != FUSION_MACHINE;
+    return entire || l->fusion != FUSION_MACHINE;
 }
 
 bool match_rows(const lowering *l, int v, match *m)
@@ -247,9 +259,10 @@ bool match_rows(const lowering *l, int v, match *m)
     const int dest = l->dest_of[v];
     if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
     for (int r = 0; r < ROWWISE; r++) {
-        trial t = { .l = l, .p = &rowwise[r], .root = v, .by_rows = true, .m = match_of(r) };
-        if (!fits(&t, rowwise[r].root[0], v) || !has_whole_passes(&t)) continue;
-        *m = t.m, m->num[0] = value_at(l->g, m->num[0])->number;
+        matcher t = { .l = l, .p = &rowwise[r], .root = v, .rowwise = true, .m = match_of(r) };
+        if (!matches(&t, rowwise[r].root[0], v) || !covers_passes(&t)) continue;
+        *m = t.m;
+        m->num[0] = value_at(l->g, m->num[0])->number;
         return true;
     }
     return false;

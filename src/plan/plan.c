@@ -129,7 +129,7 @@ static void add_bytes(plan *p, const statement *s)
 
 static duet_status refused(plan *p, const lowering *l)
 {
-    memcpy(p->why, l->refused, sizeof p->why);
+    memcpy(p->why, l->refusals, sizeof p->why);
     return l->impossible ? DUET_UNSUPPORTED : DUET_OK;
 }
 
