@@ -29,15 +29,23 @@ static uint64_t mix(uint64_t h, uint64_t w)
 static uint64_t two_words(const uint32_t *w)
 {
     uint64_t x;
-    return memcpy(&x, w, 8), x;
+    memcpy(&x, w, 8);
+    return x;
 }
 
 /* Two chains, so that one multiplication need not wait for the other. */
 static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
 {
     uint64_t other = n;
-    for (; n >= 4; n -= 4, w += 4) h = mix(h, two_words(w)), other = mix(other, two_words(w + 2));
-    if (n >= 2) h = mix(h, two_words(w)), n -= 2, w += 2;
+    for (; n >= 4; n -= 4, w += 4) {
+        h = mix(h, two_words(w));
+        other = mix(other, two_words(w + 2));
+    }
+    if (n >= 2) {
+        h = mix(h, two_words(w));
+        n -= 2;
+        w += 2;
+    }
     if (n) other = mix(other, *w);
     return h ^ (other << 32 | other >> 32);
 }
@@ -49,7 +57,11 @@ typedef struct head {
     uint32_t length, word[HEAD_MAX];
 } head;
 
-static inline uint32_t *put64(uint32_t *w, int64_t x) { return memcpy(w, &x, 8), w + 2; }
+static inline uint32_t *put64(uint32_t *w, int64_t x)
+{
+    memcpy(w, &x, 8);
+    return w + 2;
+}
 
 static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *m)
 {
@@ -60,8 +72,10 @@ static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *
 static inline void note_overlap(uint64_t pattern[2], enum overlap o)
 {
     pattern[0] = pattern[0] << 2 | (o + 1u);
-    if (__builtin_expect(pattern[0] >> 62 != 0, 0))
-        pattern[1] = mix(pattern[1] + 1, pattern[0]), pattern[0] = 0;
+    if (__builtin_expect(pattern[0] >> 62 != 0, 0)) {
+        pattern[1] = mix(pattern[1] + 1, pattern[0]);
+        pattern[0] = 0;
+    }
 }
 
 /* Of every leaf and destination with every destination. */
@@ -134,12 +148,20 @@ static inline bool is_plain_key(const plan *p, const statement *s, const machine
 static __attribute__((noinline)) void drop(plans *c)
 {
     for (int i = 0; i < BUCKETS; i++)
-        for (plan *p = c->bucket[i]; p; p = c->bucket[i]) c->bucket[i] = p->next, plan_free(p);
+        for (plan *p = c->bucket[i]; p; p = c->bucket[i]) {
+            c->bucket[i] = p->next;
+            plan_free(p);
+        }
     memset(c->latest, 0, sizeof c->latest);
-    c->count = 0, c->bytes = 0;
+    c->count = 0;
+    c->bytes = 0;
 }
 
-static void leave(void *c) { drop(c), free(c); }
+static void leave(void *c)
+{
+    drop(c);
+    free(c);
+}
 
 static plans *mine(void)
 {
@@ -165,13 +187,21 @@ static __attribute__((noinline)) plan *add(plans *c, const statement *s, const m
     COUNT(plan_misses);
     plan *p = plan_make(s, on);
     if (!p) return NULL;
-    p->number = ++c->made, p->hash = key_hash, p->key_length = h->length + s->f->length;
+    p->number = ++c->made;
+    p->hash = key_hash;
+    p->key_length = h->length + s->f->length;
     p->key = malloc(p->key_length * sizeof *p->key);
-    if (!p->key) return plan_free(p), fail(DUET_NO_MEMORY, "no memory for the key of a plan"), NULL;
+    if (!p->key) {
+        plan_free(p);
+        fail(DUET_NO_MEMORY, "no memory for the key of a plan");
+        return NULL;
+    }
     memcpy(p->key, h->word, h->length * sizeof *p->key);
     memcpy(p->key + h->length, s->f->words, s->f->length * sizeof *p->key);
-    p->next = c->bucket[key_hash % BUCKETS], c->bucket[key_hash % BUCKETS] = p;
-    c->count++, c->bytes += plan_bytes(p);
+    p->next = c->bucket[key_hash % BUCKETS];
+    c->bucket[key_hash % BUCKETS] = p;
+    c->count++;
+    c->bytes += plan_bytes(p);
     return p;
 }
 
@@ -208,7 +238,10 @@ static __attribute__((noinline)) const plan *find_by_head(plans *c, const statem
 const plan *plan_find(const statement *s, const machine *on)
 {
     plans *c = mine();
-    if (__builtin_expect(!c, 0)) return fail(DUET_NO_MEMORY, "no memory for a cache of plans"), NULL;
+    if (__builtin_expect(!c, 0)) {
+        fail(DUET_NO_MEMORY, "no memory for a cache of plans");
+        return NULL;
+    }
     const plan **latest = latest_at(c, thread_get()->site, on);
     const bool found = s->count == 1 && *latest && is_plain_key(*latest, s, on);
     if (__builtin_expect(!found, 0)) return find_by_head(c, s, on, latest);

@@ -49,7 +49,9 @@ static void pass_step(double bytes, step *s, program *p)
                         { OP_fma, DUET_F32, { { FROM_NUMBER, 0 }, { FROM_INPUT, 0 }, { FROM_INPUT, 1 } } },
                         { OP_STORE, DUET_F32, { { FROM_ACC, 0 } } } } };
     *s = (step){ .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 2, .nums = 1, .program = p, .bytes = bytes };
-    dense(&s->out[0], OUT, DUET_F32, 1, &n), dense(&s->in[0], X, DUET_F32, 1, &n), s->in[1] = s->out[0];
+    dense(&s->out[0], OUT, DUET_F32, 1, &n);
+    dense(&s->in[0], X, DUET_F32, 1, &n);
+    s->in[1] = s->out[0];
 }
 
 static void function_step(duet_dtype t, double functions, step *s, program *p)
@@ -60,14 +62,16 @@ static void function_step(duet_dtype t, double functions, step *s, program *p)
         p->code[i] = (instruction){ OP_sigmoid, (uint8_t)t, { { i ? FROM_ACC : FROM_INPUT, 0 } } };
     p->code[CHAIN] = (instruction){ OP_STORE, (uint8_t)t, { { FROM_ACC, 0 } } };
     *s = (step){ .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = p };
-    dense(&s->out[0], OUT, t, 1, &n), dense(&s->in[0], X, t, 1, &n);
+    dense(&s->out[0], OUT, t, 1, &n);
+    dense(&s->in[0], X, t, 1, &n);
 }
 
 static void product_step(duet_dtype t, int64_t m, int64_t n, step *s)
 {
     *s = (step){ .kernel = OP_matmul, .outs = 1, .ins = 2, .flops = 2.0 * (double)m * (double)n * (double)n };
     dense(&s->out[0], OUT, t, 2, (int64_t[]){ m, n });
-    dense(&s->in[0], X, t, 2, (int64_t[]){ m, n }), dense(&s->in[1], Y, t, 2, (int64_t[]){ n, n });
+    dense(&s->in[0], X, t, 2, (int64_t[]){ m, n });
+    dense(&s->in[1], Y, t, 2, (int64_t[]){ n, n });
 }
 
 static void conv_step(double flops, step *s)
@@ -181,7 +185,10 @@ static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *
         if (r->busy || clock_now() > r->end) return DUET_OK;
         if (grown > LONG) y[i] = grown;
         else TRY(measure_point(r, side, kind, i, &y[i]));
-        if (is_disturbed(y, k->work, i)) return r->busy = true, DUET_OK;
+        if (is_disturbed(y, k->work, i)) {
+            r->busy = true;
+            return DUET_OK;
+        }
         y[i] = fmax(y[i], least);
     }
     memcpy(to->seconds[kind], y, sizeof y);
@@ -223,8 +230,10 @@ static void close_rig(rig *r)
 static void fill(float *x)
 {
     uint32_t state = 1;
-    for (size_t i = 0; i < block_bytes[X] / sizeof *x; i++)
-        state = state * 1664525u + 1013904223u, x[i] = (float)(int32_t)state * 0x1p-31f;
+    for (size_t i = 0; i < block_bytes[X] / sizeof *x; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)state * 0x1p-31f;
+    }
 }
 
 static duet_status open_rig(rig *r)

@@ -45,7 +45,10 @@ bool kept_path(char path[KEPT_PATH])
     char folder[KEPT_PATH - 40], line[LINE];
     uint64_t key = HASH_START;
     if (!cache_folder(folder, sizeof folder)) return false;
-    for (int i = 0; i <= SIDES; i++) head_line(i, line), key = hash(key, line);
+    for (int i = 0; i <= SIDES; i++) {
+        head_line(i, line);
+        key = hash(key, line);
+    }
     snprintf(path, KEPT_PATH, "%s/duet/costs-%016" PRIx64, folder, key);
     return true;
 }
@@ -58,7 +61,10 @@ static bool next_line(FILE *in, char line[LINE], uint64_t *sum)
 {
     if (!fgets(line, LINE, in)) return false;
     char *end = strchr(line, '\n');
-    if (end) *end = '\0', *sum = hash(*sum, line);
+    if (end) {
+        *end = '\0';
+        *sum = hash(*sum, line);
+    }
     return end != NULL;
 }
 
@@ -140,10 +146,17 @@ static void write_all(FILE *out, const costs from[SIDES])
 {
     char line[LINE];
     uint64_t sum = HASH_START;
-    for (int i = 0; i <= SIDES; i++) head_line(i, line), write_line(out, line, &sum);
+    for (int i = 0; i <= SIDES; i++) {
+        head_line(i, line);
+        write_line(out, line, &sum);
+    }
     for (enum side s = 0; s < SIDES; s++)
-        for (enum cost k = 0; k < COSTS; k++) curve_line(&from[s], s, k, line), write_line(out, line, &sum);
-    end_line(sum, line), write_line(out, line, &sum);
+        for (enum cost k = 0; k < COSTS; k++) {
+            curve_line(&from[s], s, k, line);
+            write_line(out, line, &sum);
+        }
+    end_line(sum, line);
+    write_line(out, line, &sum);
 }
 
 /* The folder of the path, and the one that it is in. */
@@ -154,14 +167,19 @@ static void make_folders(const char *path)
     char *last = strrchr(folder, '/');
     *last = '\0';
     char *before = strrchr(folder, '/');
-    *before = '\0', mkdir(folder, 0700);
-    *before = '/', mkdir(folder, 0700);
+    *before = '\0';
+    mkdir(folder, 0700);
+    *before = '/';
+    mkdir(folder, 0700);
 }
 
 static bool write_to(int file, const costs from[SIDES])
 {
     FILE *out = fdopen(file, "w");
-    if (!out) return close(file), false;
+    if (!out) {
+        close(file);
+        return false;
+    }
     write_all(out, from);
     const bool good = !ferror(out);
     return fclose(out) == 0 && good;

@@ -57,7 +57,10 @@ static void print_names(FILE *out, const program *p, bool (*wanted)(const instru
 {
     const char *before = " [";
     for (int i = 0; i < p->length; i++)
-        if (wanted(&p->code[i])) fprintf(out, "%s%s", before, op_infos[p->code[i].op].name), before = ", ";
+        if (wanted(&p->code[i])) {
+            fprintf(out, "%s%s", before, op_infos[p->code[i].op].name);
+            before = ", ";
+        }
     if (*before == ',') fputc(']', out);
 }
 

@@ -141,7 +141,11 @@ const cut *cut_of(const plan *whole, const statement *s)
     if (p->cut) return p->cut;
     cut *c = calloc(1, sizeof *c);
     uint8_t *part = calloc(s->f->count, sizeof *part);
-    if (!c || !part) return free(c), free(part), NULL;
+    if (!c || !part) {
+        free(c);
+        free(part);
+        return NULL;
+    }
     cutter by = { s, length_of(s), part };
     c->part = part;
     if (by.length && find_parts(&by)) c->length = by.length;
@@ -150,7 +154,10 @@ const cut *cut_of(const plan *whole, const statement *s)
 
 void cut_free(cut *c)
 {
-    if (c) plan_free(c->chosen), free(c->part);
+    if (c) {
+        plan_free(c->chosen);
+        free(c->part);
+    }
     free(c);
 }
 
@@ -186,13 +193,17 @@ typedef struct draft {
 
 static void write_draft(draft *d, const statement *s, int64_t rows, const uint8_t *part)
 {
-    d->f = *s->f, d->f.nodes = d->nodes;
+    d->f = *s->f;
+    d->f.nodes = d->nodes;
     memcpy(d->nodes, s->f->nodes, s->f->count * sizeof *d->nodes);
     for (uint32_t i = 0; i < s->f->count; i++) {
         node *n = &d->nodes[i];
         if (part[i] != PART_CUT) continue;
         n->size[0] = rows;
-        if (n->op == OP_LEAF) d->headers[i] = first_rows(n->matrix, rows), n->matrix = &d->headers[i];
+        if (n->op == OP_LEAF) {
+            d->headers[i] = first_rows(n->matrix, rows);
+            n->matrix = &d->headers[i];
+        }
     }
     for (int k = 0; k < s->count; k++) {
         duet_matrix *m = &d->headers[s->f->count + (uint32_t)k];
@@ -210,8 +221,12 @@ static plan *plan_rows(const statement *s, const machine *on, int64_t rows, cons
         write_draft(&d, s, rows, part);
         p = plan_make(&(statement){ d.to, s->count, &d.f, s->fusion, s->math }, on);
     }
-    free(d.nodes), free(d.headers);
-    if (p && p->status != DUET_OK) plan_free(p), p = NULL;
+    free(d.nodes);
+    free(d.headers);
+    if (p && p->status != DUET_OK) {
+        plan_free(p);
+        p = NULL;
+    }
     return p;
 }
 
@@ -220,23 +235,31 @@ static streaming *new_streaming(const statement *s, const machine *on, int64_t l
 {
     streaming *w = calloc(1, sizeof *w);
     if (!w) return NULL;
-    w->length = length, w->rows = rows;
+    w->length = length;
+    w->rows = rows;
     w->part = malloc(s->f->count);
     if (w->part) memcpy(w->part, part, s->f->count);
     if (length % rows) w->rest = plan_rows(s, on, length % rows, part);
     if (w->part && (w->rest || length % rows == 0)) return w;
-    return stream_free(w), NULL;
+    stream_free(w);
+    return NULL;
 }
 
 plan *stream_plan(const statement *s, const machine *on, int64_t length, int64_t rows, const uint8_t *part)
 {
     plan *p = plan_rows(s, on, rows, part);
-    if (p && !(p->stream = new_streaming(s, on, length, rows, part))) plan_free(p), p = NULL;
+    if (p && !(p->stream = new_streaming(s, on, length, rows, part))) {
+        plan_free(p);
+        p = NULL;
+    }
     return p;
 }
 
 void stream_free(streaming *w)
 {
-    if (w) plan_free(w->rest), free(w->part);
+    if (w) {
+        plan_free(w->rest);
+        free(w->part);
+    }
     free(w);
 }

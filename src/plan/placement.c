@@ -67,7 +67,8 @@ static void look_at_move(const statement *s, const plan *p, int i, outlook *o)
     const double move = move_of(s, p, i);
     if (!(move > 0)) return;
     const duet_matrix *m = wanted(s, p, i);
-    o->moves += move, o->missed += fmin(move, matrix_missed(m));
+    o->moves += move;
+    o->missed += fmin(move, matrix_missed(m));
     if (matrix_returns(m, p->machine->side)) o->rent += move;
 }
 
@@ -114,7 +115,10 @@ static duet_status on_both(const statement *s, const plan **cpu, const plan **gp
     if (__builtin_expect((*gpu = (*cpu)->twin) != NULL, 1)) return DUET_OK;
     const duet_status there = on_machine(s, machines[DEVICE], gpu);
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
-    if (there != DUET_OK) return *gpu = NULL, can(*cpu);
+    if (there != DUET_OK) {
+        *gpu = NULL;
+        return can(*cpu);
+    }
     if ((*cpu)->status == DUET_OK) ((plan *)(uintptr_t)*cpu)->twin = *gpu;
     else *cpu = NULL;
     return DUET_OK;
@@ -154,7 +158,10 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
     const plan *cpu, *gpu;
     if (machines[DEVICE]->absent()) return on_machine(s, machines[HOST], p);
     TRY(on_both(s, &cpu, &gpu));
-    if (!cpu || !gpu) return *p = cpu ? cpu : gpu, DUET_OK;
+    if (!cpu || !gpu) {
+        *p = cpu ? cpu : gpu;
+        return DUET_OK;
+    }
     costs_prepare();
     *p = plan_seconds(gpu) <= plan_seconds(cpu) ? gpu : cpu;
     if (is_settled(s, *p)) return DUET_OK;
@@ -163,11 +170,15 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
     double seconds = expected(&there) - there.back; /* the way back is thought of there, too */
     TRY(stream_weigh(s, &gpu, &seconds));
     const bool streams = gpu != whole;
-    if (seconds == INFINITY || (streams && seconds <= expected(&here)))
-        return *p = streams ? gpu : cpu, DUET_OK;
-    if (streams)
-        return *p = cpu, *r = regret_of(whole, &here, &there),
-               DUET_OK; /* which moving once may be better than */
+    if (seconds == INFINITY || (streams && seconds <= expected(&here))) {
+        *p = streams ? gpu : cpu;
+        return DUET_OK;
+    }
+    if (streams) {
+        *p = cpu;
+        *r = regret_of(whole, &here, &there);
+        return DUET_OK;
+    } /* which moving once may be better than */
     const bool on_gpu = expected(&there) <= expected(&here);
     *p = on_gpu ? gpu : cpu;
     *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);

@@ -94,18 +94,22 @@ static void note_planes(plan *p, const step *s)
 
 static bool take_steps(plan *p, lowering *l, const memory *m)
 {
-    p->steps = calloc((size_t)l->count + 1, sizeof *p->steps),
+    p->steps = calloc((size_t)l->count + 1, sizeof *p->steps);
     p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
     if (!p->steps || !p->programs) return false;
-    p->n_leaves = l->g->n_leaves, p->temps = m->temps;
+    p->n_leaves = l->g->n_leaves;
+    p->temps = m->temps;
     for (int k = 0; k < p->dests; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
     for (int j = 0; j < l->count; j++) {
         step *s = &p->steps[p->count];
         if (l->jobs[j].kernel == JOB_JOIN) continue;
         step_make(l, &l->jobs[j], m, s);
         if (is_empty(s)) continue;
-        p->programs[p->count] = l->jobs[j].program, l->jobs[j].program = NULL;
-        note_writes(p, s), note_planes(p, s), p->may_fail |= kernel_may_fail(s->kernel);
+        p->programs[p->count] = l->jobs[j].program;
+        l->jobs[j].program = NULL;
+        note_writes(p, s);
+        note_planes(p, s);
+        p->may_fail |= kernel_may_fail(s->kernel);
         p->count++;
     }
     return true;
@@ -113,9 +117,13 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
 
 static void take_tables(plan *p, graph *g, memory *m)
 {
-    p->leaves = g->leaves, g->leaves = NULL;
-    p->numbers = g->numbers, p->n_numbers = g->n_numbers, g->numbers = NULL;
-    p->temp = m->temp, m->temp = NULL;
+    p->leaves = g->leaves;
+    g->leaves = NULL;
+    p->numbers = g->numbers;
+    p->n_numbers = g->n_numbers;
+    g->numbers = NULL;
+    p->temp = m->temp;
+    m->temp = NULL;
 }
 
 static size_t bytes_at(const layout *l) { return (size_t)layout_count(l) * dtypes[l->type].bytes; }
@@ -149,10 +157,18 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
         .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .dest = dests, .overlap = overlap
     };
     bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_dests(&l, &m);
-    if (ok) p->dests = s->count, p->status = refused(p, &l);
+    if (ok) {
+        p->dests = s->count;
+        p->status = refused(p, &l);
+    }
     if (ok) ok = take_steps(p, &l, &m);
-    if (ok) take_tables(p, g, &m), add_bytes(p, s);
-    lower_free(&l), memory_free(&m), free(overlap);
+    if (ok) {
+        take_tables(p, g, &m);
+        add_bytes(p, s);
+    }
+    lower_free(&l);
+    memory_free(&m);
+    free(overlap);
     return ok;
 }
 
@@ -161,10 +177,16 @@ plan *plan_make(const statement *s, const machine *on)
     graph g;
     dest_info dests[STATEMENTS];
     plan *p = calloc(1, sizeof *p);
-    if (!p) return fail(DUET_NO_MEMORY, "no memory for a plan"), NULL;
+    if (!p) {
+        fail(DUET_NO_MEMORY, "no memory for a plan");
+        return NULL;
+    }
     p->machine = on;
     bool ok = make_graph(&g, s, dests) == DUET_OK;
-    if (ok) ok = plan_fill(p, s, &g, dests), graph_free(&g);
+    if (ok) {
+        ok = plan_fill(p, s, &g, dests);
+        graph_free(&g);
+    }
     if (ok) return p;
     plan_free(p);
     fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", s->f->count);
@@ -174,9 +196,18 @@ plan *plan_make(const statement *s, const machine *on)
 void plan_free(plan *p)
 {
     if (!p) return;
-    for (int i = 0; i < p->count; i++) p->machine->forget(&p->steps[i]), free(p->programs[i]);
-    cut_free(p->cut), stream_free(p->stream);
-    free(p->key), free(p->steps), free(p->programs), free(p->leaves), free(p->numbers), free(p->temp);
+    for (int i = 0; i < p->count; i++) {
+        p->machine->forget(&p->steps[i]);
+        free(p->programs[i]);
+    }
+    cut_free(p->cut);
+    stream_free(p->stream);
+    free(p->key);
+    free(p->steps);
+    free(p->programs);
+    free(p->leaves);
+    free(p->numbers);
+    free(p->temp);
     free(p);
 }
 
@@ -185,7 +216,8 @@ double plan_seconds(const plan *p)
 {
     plan *own = (plan *)(uintptr_t)p;
     if (__builtin_expect(p->edition == costs_edition(), 1)) return p->seconds;
-    own->edition = costs_edition(), own->seconds = 0;
+    own->edition = costs_edition();
+    own->seconds = 0;
     for (int i = 0; i < p->count; i++) own->seconds += p->machine->cost(&p->steps[i]);
     return own->seconds;
 }

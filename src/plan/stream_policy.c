@@ -134,7 +134,10 @@ static void choose_rows(const statement *s, const plan **p, const load *l, size_
         plan_free(c->chosen);
         c->chosen = plan_quietly(s, *p, rows_in(c->length, parts));
     }
-    if (c->chosen) *seconds = seconds_of(l, parts), *p = c->chosen;
+    if (c->chosen) {
+        *seconds = seconds_of(l, parts);
+        *p = c->chosen;
+    }
 }
 
 /* ---- whether ---- */

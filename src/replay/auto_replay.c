@@ -60,7 +60,8 @@ static uint64_t mix(uint64_t h, uint64_t w)
 static uint64_t mix_number(uint64_t h, double x)
 {
     uint64_t w;
-    return memcpy(&w, &x, sizeof w), mix(h, w);
+    memcpy(&w, &x, sizeof w);
+    return mix(h, w);
 }
 
 static uint64_t token_of(const plan *p, const statement *s)
@@ -93,10 +94,14 @@ static void forget(repeats *a, captured_sequence *r)
 static bool forget_all(repeats *a)
 {
     bool any = a->learnt != NULL;
-    for (int i = 0; i < REFRAINS; i++)
-        any |= a->refrains[i] != NULL, sequence_free(a->refrains[i]), a->refrains[i] = NULL;
+    for (int i = 0; i < REFRAINS; i++) {
+        any |= a->refrains[i] != NULL;
+        sequence_free(a->refrains[i]);
+        a->refrains[i] = NULL;
+    }
     sequence_free(a->learnt);
-    a->learnt = a->next = a->now = NULL, a->at = a->left = 0;
+    a->learnt = a->next = a->now = NULL;
+    a->at = a->left = 0;
     return any;
 }
 
@@ -114,7 +119,9 @@ static void enter(repeats *a, captured_sequence *r)
 {
     const int i = oldest(a);
     if (a->refrains[i]) forget(a, a->refrains[i]);
-    a->refrains[i] = r, r->last_use = ++a->uses, r->credit = CREDIT;
+    a->refrains[i] = r;
+    r->last_use = ++a->uses;
+    r->credit = CREDIT;
 }
 
 static void shun(repeats *a, uint64_t period) { a->fruitless[a->n_fruitless++ % FRUITLESS] = period; }
@@ -135,13 +142,17 @@ static void consider(repeats *a)
     if (h->run < 2 * h->period || h->run < LEAST) return;
     h->run = 0;
     if (is_shunned(a, history_name(h))) return;
-    a->left = h->period, a->waits = history_has(h, CUT) || history_varies(h), a->gained = false;
+    a->left = h->period;
+    a->waits = history_has(h, CUT) || history_varies(h);
+    a->gained = false;
 }
 
 static void end_learning(repeats *a)
 {
     sequence_free(a->learnt);
-    a->learnt = NULL, a->left = 0, a->said.run = 0;
+    a->learnt = NULL;
+    a->left = 0;
+    a->said.run = 0;
 }
 
 static void end_sequence(repeats *a)
@@ -152,7 +163,8 @@ static void end_sequence(repeats *a)
     r->period = history_name(&a->said);
     if (sequence_close(r)) {
         TRACE("%d statements repeat: they are launched together from here on", r->of.count);
-        enter(a, r), a->gained = true;
+        enter(a, r);
+        a->gained = true;
     } else {
         sequence_free(r);
     }
@@ -174,7 +186,10 @@ static void note_cut(repeats *a)
     if (!a->left) return;
     if (!expected) end_learning(a);
     else if (a->waits) a->waits = false;
-    else end_sequence(a), one_learnt(a);
+    else {
+        end_sequence(a);
+        one_learnt(a);
+    }
 }
 
 /* Where what the first run had done stands in the way of another, its failure is told. */
@@ -198,14 +213,25 @@ static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
 static duet_status learn(repeats *a, uint64_t token, const plan *p, const statement *s)
 {
     bool added = false;
-    if (!history_was_same(&a->said)) return end_sequence(a), one_learnt(a), run_at_once(a, p, s);
+    if (!history_was_same(&a->said)) {
+        end_sequence(a);
+        one_learnt(a);
+        return run_at_once(a, p, s);
+    }
     if (!a->learnt && (a->learnt = sequence_new())) a->learnt->first = token;
-    if (!a->learnt) return end_learning(a), plan_run(p, s);
+    if (!a->learnt) {
+        end_learning(a);
+        return plan_run(p, s);
+    }
     const duet_status st = sequence_add(a->learnt, p, s, &added);
-    if (added) return one_learnt(a), st;
+    if (added) {
+        one_learnt(a);
+        return st;
+    }
     end_learning(a);
     if (st != DUET_NO_MEMORY || thread_get()->deferred_failed) return st;
-    return forget_all(a), run_again(p, s);
+    forget_all(a);
+    return run_again(p, s);
 }
 
 static duet_status watch(repeats *a, const plan *p, const statement *s)
@@ -226,11 +252,14 @@ static duet_status watch(repeats *a, const plan *p, const statement *s)
 static void stop(repeats *a, bool useful)
 {
     captured_sequence *r = a->now;
-    a->next = r, a->now = NULL, a->at = 0;
+    a->next = r;
+    a->now = NULL;
+    a->at = 0;
     r->credit += useful ? r->credit < CREDIT_MAX : -BREAK;
     if (r->credit >= 0) return;
     TRACE("%d statements are not launched together any more", r->of.count);
-    shun(a, r->period), forget(a, r);
+    shun(a, r->period);
+    forget(a, r);
 }
 
 static duet_status break_off(repeats *a)
@@ -246,7 +275,8 @@ static duet_status drop_moved(repeats *a)
 {
     captured_sequence *r = a->now;
     const duet_status s = launch_own();
-    a->now = NULL, a->at = 0;
+    a->now = NULL;
+    a->at = 0;
     forget(a, r);
     return s;
 }
@@ -294,7 +324,8 @@ static duet_status follow(repeats *a, const statement *s, bool *held)
 static void leave(void *mine)
 {
     (void)launch_own();
-    forget_all(mine), free(mine);
+    forget_all(mine);
+    free(mine);
 }
 
 static repeats *of_thread(void)

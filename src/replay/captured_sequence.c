@@ -36,7 +36,8 @@ static duet_status launch_each(captured_sequence *r)
         s = replay_steps(&r->of, &r->all, &r->of.of[i], r->all.queue);
         if (s != DUET_OK) name_one(s, &r->of.of[i]);
     }
-    t->site = site, t->scratch_reserve = before;
+    t->site = site;
+    t->scratch_reserve = before;
     return s;
 }
 
@@ -133,8 +134,12 @@ static void hold_one(captured_sequence *r, int i)
     deferred_lock(queue);
     deferred_work *by = deferred_owner(queue);
     if (by && by != &r->deferred_work) (void)by->launch(by); /* what that cannot launch, it has lost */
-    if (by != &r->deferred_work) r->from = i, deferred_set(queue, &r->deferred_work);
-    r->to = i + 1, r->broken = r->from > 0;
+    if (by != &r->deferred_work) {
+        r->from = i;
+        deferred_set(queue, &r->deferred_work);
+    }
+    r->to = i + 1;
+    r->broken = r->from > 0;
     deferred_unlock(queue);
 }
 
@@ -175,11 +180,17 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
     plan *own = plan_make(s, p->machine);
     recorded *e = own ? record_note(&r->of, own, s) : NULL;
     *added = e != NULL;
-    if (!e) return error_put_back(&before), plan_run(p, s);
+    if (!e) {
+        error_put_back(&before);
+        return plan_run(p, s);
+    }
     own->number = p->number;
     const duet_status st = replay_one(&r->of, e);
     if (st == DUET_OK) r->of.count++;
-    else record_free_one(e), *added = false;
+    else {
+        record_free_one(e);
+        *added = false;
+    }
     return st;
 }
 
@@ -192,8 +203,10 @@ static bool is_worth(const captured_sequence *r)
 {
     double seconds = 0;
     int steps = 0;
-    for (int i = 0; i < r->of.count; i++)
-        seconds += plan_seconds(r->of.of[i].plan), steps += r->of.of[i].plan->count;
+    for (int i = 0; i < r->of.count; i++) {
+        seconds += plan_seconds(r->of.of[i].plan);
+        steps += r->of.of[i].plan->count;
+    }
     return steps >= WORTH_LAUNCHES && seconds <= WORTH_SECONDS * steps &&
            scratch_reserve_bytes(&r->of.lent) <= WORTH_BYTES;
 }

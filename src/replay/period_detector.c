@@ -22,8 +22,12 @@ static int distance(history *h, uint64_t token)
 void history_add(history *h, uint64_t token, uint64_t detail)
 {
     if (history_expects(h, token)) h->run++;
-    else h->period = distance(h, token), h->run = h->period > 0;
-    h->token[h->count % HISTORY] = token, h->detail[h->count % HISTORY] = detail;
+    else {
+        h->period = distance(h, token);
+        h->run = h->period > 0;
+    }
+    h->token[h->count % HISTORY] = token;
+    h->detail[h->count % HISTORY] = detail;
     h->count++;
     *latest(h, token) = h->count;
 }

@@ -13,8 +13,14 @@
 void record_free_one(recorded *e)
 {
     plan_free(e->plan);
-    free(e->site), free(e->nodes), free(e->to), free(e->serial), free(e->bits), free(e->data), free(e->num),
-        free(e->there);
+    free(e->site);
+    free(e->nodes);
+    free(e->to);
+    free(e->serial);
+    free(e->bits);
+    free(e->data);
+    free(e->num);
+    free(e->there);
 }
 
 static bool allocate(recorded *e, const statement *s, const char *site)
@@ -25,10 +31,10 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     if (site) memcpy(e->site, site, length);
     const size_t operands = (size_t)(p->dests + p->n_leaves);
     e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
-    e->to = malloc((size_t)s->count * sizeof *e->to),
+    e->to = malloc((size_t)s->count * sizeof *e->to);
     e->serial = malloc((size_t)s->count * sizeof *e->serial);
     e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
-    e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num),
+    e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num);
     e->there = calloc(operands + 1, sizeof *e->there);
     e->bits = calloc(operands + 1, sizeof *e->bits);
     return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->there;
@@ -49,7 +55,10 @@ static duet_status note(recorded *e, plan *own, const statement *s, int number)
     if (!allocate(e, s, site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
     if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
     e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
-    for (int k = 0; k < s->count; k++) e->to[k] = s->to[k], e->serial[k] = s->to[k].m->serial;
+    for (int k = 0; k < s->count; k++) {
+        e->to[k] = s->to[k];
+        e->serial[k] = s->to[k].m->serial;
+    }
     e->s = (statement){ e->to, s->count, NULL, s->fusion, s->math };
     plan_numbers(own, &e->f, e->num);
     note_storages(e);
@@ -61,8 +70,12 @@ static recorded *new_one(duet_recording *r)
     if (r->count == r->room) {
         const int room = r->room ? 2 * r->room : 16;
         recorded *of = realloc(r->of, (size_t)room * sizeof *of);
-        if (!of) return fail(DUET_NO_MEMORY, "no memory to record %d statements", r->count + 1), NULL;
-        r->of = of, r->room = room;
+        if (!of) {
+            fail(DUET_NO_MEMORY, "no memory to record %d statements", r->count + 1);
+            return NULL;
+        }
+        r->of = of;
+        r->room = room;
     }
     return &r->of[r->count];
 }
@@ -70,7 +83,10 @@ static recorded *new_one(duet_recording *r)
 recorded *record_note(duet_recording *r, plan *own, const statement *s)
 {
     recorded *e = new_one(r);
-    if (!e) return plan_free(own), NULL;
+    if (!e) {
+        plan_free(own);
+        return NULL;
+    }
     return note(e, own, s, r->statements) == DUET_OK ? e : (record_free_one(e), NULL);
 }
 
@@ -105,12 +121,14 @@ static plan *copy_of_single(const plan *of)
 {
     plan *p = copy_of(of, sizeof *p);
     if (!p) return NULL;
-    p->steps = copy_of(of->steps, sizeof *p->steps), p->programs = calloc(1, sizeof *p->programs);
+    p->steps = copy_of(of->steps, sizeof *p->steps);
+    p->programs = calloc(1, sizeof *p->programs);
     p->numbers = copy_of(of->numbers, (size_t)of->n_numbers * sizeof *p->numbers);
     p->leaves = copy_of(of->leaves, (size_t)of->n_leaves * sizeof *p->leaves);
     if (p->steps && p->programs && p->numbers && p->leaves) return p;
     p->count = p->steps && p->programs;
-    return plan_free(p), NULL;
+    plan_free(p);
+    return NULL;
 }
 
 duet_status record_single(const plan *p, const statement *s)
@@ -133,14 +151,21 @@ void record_next(duet_status s)
 duet_status record_keep(duet_matrix *m, duet_status s)
 {
     duet_recording *r = thread_get()->recording;
-    if (!r || !m || s != DUET_OK) return duet_free(&m), s;
-    m->next = r->kept, r->kept = m;
+    if (!r || !m || s != DUET_OK) {
+        duet_free(&m);
+        return s;
+    }
+    m->next = r->kept;
+    r->kept = m;
     return s;
 }
 
 static void free_kept(duet_recording *r)
 {
-    for (duet_matrix *m = r->kept; m; m = r->kept) r->kept = m->next, duet_free(&m);
+    for (duet_matrix *m = r->kept; m; m = r->kept) {
+        r->kept = m->next;
+        duet_free(&m);
+    }
 }
 
 void record_clear(duet_recording *r)
@@ -149,13 +174,15 @@ void record_clear(duet_recording *r)
     for (int i = 0; i < r->count; i++) record_free_one(&r->of[i]);
     free_kept(r);
     scratch_reserve_free(&r->lent, r->queues);
-    free(r->of), free(r->stretches);
+    free(r->of);
+    free(r->stretches);
 }
 
 void duet_recording_free(duet_recording **r)
 {
     if (!r || !*r) return;
-    record_clear(*r), free(*r);
+    record_clear(*r);
+    free(*r);
     *r = NULL;
 }
 
@@ -172,7 +199,8 @@ duet_status duet_record_begin(void)
     TRY(deferred_flush());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
-    t->room[ROOM_RECORDING] = t->recording, t->leave[ROOM_RECORDING] = leave;
+    t->room[ROOM_RECORDING] = t->recording;
+    t->leave[ROOM_RECORDING] = leave;
     return DUET_OK;
 }
 
@@ -180,7 +208,10 @@ duet_recording *duet_record_end(void)
 {
     thread *t = thread_get();
     duet_recording *r = t->recording;
-    if (!r) return fail(DUET_BAD_ARGUMENT, "duet_record_end: nothing is recorded"), NULL;
+    if (!r) {
+        fail(DUET_BAD_ARGUMENT, "duet_record_end: nothing is recorded");
+        return NULL;
+    }
     t->recording = t->room[ROOM_RECORDING] = NULL;
     duet_status s = r->failed;
     if (s != DUET_OK) fail(s, "duet_record_end: a statement failed while it was recorded");

@@ -17,7 +17,8 @@ static const machine *machine_of(const duet_recording *r, const stretch *g)
 duet_status replay_one(duet_recording *r, recorded *e)
 {
     thread *t = thread_get();
-    e->s.f = &e->f, e->s.to = e->to; /* recordings move while they grow */
+    e->s.f = &e->f;
+    e->s.to = e->to; /* recordings move while they grow */
     t->scratch_reserve = &r->lent;
     r->queues |= 1ull << t->queue;
     duet_status s = plan_run(e->plan, &e->s);
@@ -42,7 +43,10 @@ static duet_status run_each(duet_recording *r, const stretch *g)
 {
     for (int i = g->first; i < g->end; i++) {
         const duet_status s = replay_one(r, &r->of[i]);
-        if (s != DUET_OK) return lose_half(r, i), name_statement(s, &r->of[i]);
+        if (s != DUET_OK) {
+            lose_half(r, i);
+            return name_statement(s, &r->of[i]);
+        }
     }
     return DUET_OK;
 }
@@ -53,7 +57,8 @@ static duet_status bind(const duet_matrix *m, bool there, enum use use, int queu
 {
     void *p = matrix_address(m, DEVICE);
     if (!there) TRY(matrix_open(m, DEVICE, use, queue, &p));
-    *moved |= p != *data, *data = p;
+    *moved |= p != *data;
+    *data = p;
     return DUET_OK;
 }
 
@@ -149,11 +154,14 @@ duet_status replay_record(duet_recording *r, stretch *g, int queue)
     TRY(prepare(r, g, queue));
     const uint64_t before = t->counted.launches;
     TRY(on->record(queue));
-    t->scratch_reserve = &r->lent, r->lent.closed = true;
+    t->scratch_reserve = &r->lent;
+    r->lent.closed = true;
     for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, &r->of[i], queue);
-    t->scratch_reserve = NULL, r->lent.closed = false;
+    t->scratch_reserve = NULL;
+    r->lent.closed = false;
     ended = on->recorded(queue, &g->graph);
-    g->launches = t->counted.launches - before, g->queue = queue;
+    g->launches = t->counted.launches - before;
+    g->queue = queue;
     COUNT_N(launches, -g->launches); /* they were noted, not made */
     return s != DUET_OK ? s : ended;
 }
@@ -181,7 +189,8 @@ static void capture(duet_recording *r, stretch *g)
     if (s == DUET_OK) return;
     TRACE("no graph for statements %d to %d: %s", r->of[g->first].number + 1, r->of[g->end - 1].number + 1,
           thread_get()->text);
-    forget(r, g), g->failures++;
+    forget(r, g);
+    g->failures++;
     error_put_back(&before);
 }
 
@@ -218,7 +227,8 @@ static duet_status try_graph(duet_recording *r, const stretch *g, bool *ran)
     const duet_status s = run_graph(r, g);
     *ran = s == DUET_OK;
     if (s != DUET_NO_MEMORY) return s;
-    return error_put_back(&before), DUET_OK; /* there may be room for its steps */
+    error_put_back(&before);
+    return DUET_OK; /* there may be room for its steps */
 }
 
 static duet_status run_stretch(duet_recording *r, stretch *g)
