@@ -1,16 +1,25 @@
-/* auto_replay.c - automatic replay: a thread's statements on the GPU are watched until they repeat, then learnt as refrains, and followed.
+/* auto_replay.c - automatic replay. It watches the statements of a thread on the GPU until they
+ * repeat, records a period of them, and then launches each repetition as CUDA graphs.
  *
- * Watching. Of each statement that runs a token is kept, a hash of all that it is but its numbers, and those as its detail. Where the host waits, or gives the queue work
- * otherwise, stands a token of its own, CUT: nothing is held back across it. Tokens that were the same as those a period before, for two
- * periods on end, are taken to go on so.
- * Learning. The next period's statements are recorded as they run, each part between two CUTs as a captured_sequence. A statement whose
- * numbers are others each time is no part of any.
- * Following. A statement that begins a captured_sequence is held back, and so are those that follow as they should. The last one launches them all;
- * another statement, or whoever wants to see what they do, launches those that are there. A captured_sequence that breaks off too often, or takes
- * longer to say than it spares, is forgotten, and its period not learnt again. */
+ * Watching. For each statement that runs, the period detector gets a token and a detail. The token
+ * is a hash of the plan and the matrices, the detail a hash of the numbers. When the host waits for
+ * the queue or gives it other work, the detector gets the token BOUNDARY: statements are never
+ * deferred across a boundary. If the tokens have equalled those of one period before for two
+ * periods, the period is expected to continue.
+ *
+ * Learning. The statements of the next period are recorded as they run. Each part between two
+ * boundaries becomes one captured sequence. A statement whose numbers vary from period to period is
+ * not recorded, and ends a part.
+ *
+ * Following. When a statement begins a captured sequence, it is deferred, and so are the following
+ * statements as long as they match. The last one launches the whole sequence as a graph. If another
+ * statement comes, or if somebody needs the results earlier, the deferred statements are launched
+ * one by one. A sequence that is interrupted too often, or whose statements arrive so slowly that
+ * deferring costs more than it saves, is dropped, and its period is not learnt again. */
 #include "auto_replay.h"
 #include "captured_sequence.h"
 #include "clock.h"
+#include "compiler.h"
 #include "period_detector.h"
 #include "status.h"
 #include "thread.h"
@@ -18,34 +27,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT        1  /* no token of a statement is that small */
-#define LEAST      8  /* tokens that must have repeated, however short the period */
-#define REFRAINS   16 /* a thread's, at most */
-#define FRUITLESS  16 /* periods that are remembered as not worth learning */
-#define CREDIT     8  /* of a captured_sequence at first; */
-#define CREDIT_MAX 32
-#define BREAK      4 /* what it loses when it is of no use; else it gains one */
+#define BOUNDARY      1  /* the tokens of statements are larger */
+#define MIN_TOKENS    8  /* tokens that must have repeated, even if the period is shorter */
+#define MAX_SEQUENCES 16 /* per thread */
+#define MAX_REJECTED  16 /* periods remembered as not worth learning */
+#define CREDIT        8  /* of a new sequence */
+#define CREDIT_MAX    32
+#define PENALTY       4 /* lost when a sequence was of no use; otherwise it gains 1 */
 
-typedef struct repeats {
-    history said;
-    uint64_t fruitless[FRUITLESS];
-    unsigned n_fruitless;
-    int left;                  /* tokens of the period still to be learnt; 0: nothing is learnt */
-    bool waits;                /* for a CUT, or a statement that varies, to begin behind it */
-    bool gained;               /* a captured_sequence of this period */
-    captured_sequence *learnt; /* what is being recorded, or NULL */
-    captured_sequence *refrains[REFRAINS];
-    uint64_t uses;
-    captured_sequence *now;  /* what is followed, or NULL */
-    int at;                  /* its next statement */
-    double since;            /* when the first one was held back */
-    captured_sequence *next; /* what was followed last: likely the next again */
-} repeats;
+typedef struct auto_replayer {
+    period_detector detector;
+    uint64_t rejected[MAX_REJECTED];
+    unsigned n_rejected;
+    int tokens_left;             /* tokens of the period still to be learnt; 0: not learning */
+    bool waiting;                /* learning begins after the next boundary or varying statement */
+    bool learned_any;            /* a sequence of this period was recorded */
+    captured_sequence *learning; /* the sequence being recorded, or NULL */
+    captured_sequence *sequences[MAX_SEQUENCES];
+    uint64_t use_count;
+    captured_sequence *current;       /* the sequence being followed, or NULL */
+    int position;                     /* index of its next statement */
+    double started;                   /* when its first statement was deferred */
+    captured_sequence *last_followed; /* it is likely to come again */
+} auto_replayer;
 
-static double patience =
-    5e-6; /* how long the statements of a captured_sequence may take to be said, for each launch that it has */
+/* The longest time that the statements of a sequence may take to arrive, for each launch in it.
+ * Beyond that, deferring does not pay off. */
+static double max_seconds_per_launch = 5e-6;
 
-void auto_replay_patience(double seconds) { patience = seconds; }
+void auto_replay_patience(double seconds) { max_seconds_per_launch = seconds; }
 
 static duet_status launch_own(void) { return deferred_launch(1ull << thread_get()->queue); }
 
@@ -80,152 +90,158 @@ static uint64_t detail_of(const plan *p, const statement *s)
     return h;
 }
 
-/* ---- refrains that there are ---- */
+/* ---- the sequences of a thread ---- */
 
-static void forget(repeats *a, captured_sequence *r)
+static void forget(auto_replayer *a, captured_sequence *r)
 {
-    for (int i = 0; i < REFRAINS; i++)
-        if (a->refrains[i] == r) a->refrains[i] = NULL;
-    if (a->next == r) a->next = NULL;
+    for (int i = 0; i < MAX_SEQUENCES; i++)
+        if (a->sequences[i] == r) a->sequences[i] = NULL;
+    if (a->last_followed == r) a->last_followed = NULL;
     sequence_free(r);
 }
 
-/* Were there any? */
-static bool forget_all(repeats *a)
+/* Returns whether there were any. */
+static bool forget_all(auto_replayer *a)
 {
-    bool any = a->learnt != NULL;
-    for (int i = 0; i < REFRAINS; i++) {
-        any |= a->refrains[i] != NULL;
-        sequence_free(a->refrains[i]);
-        a->refrains[i] = NULL;
+    bool any = a->learning != NULL;
+    for (int i = 0; i < MAX_SEQUENCES; i++) {
+        any |= a->sequences[i] != NULL;
+        sequence_free(a->sequences[i]);
+        a->sequences[i] = NULL;
     }
-    sequence_free(a->learnt);
-    a->learnt = a->next = a->now = NULL;
-    a->at = a->left = 0;
+    sequence_free(a->learning);
+    a->learning = a->last_followed = a->current = NULL;
+    a->position = a->tokens_left = 0;
     return any;
 }
 
-static int oldest(const repeats *a)
+static int least_recently_used(const auto_replayer *a)
 {
     int best = 0;
-    for (int i = 0; i < REFRAINS; i++) {
-        if (!a->refrains[i]) return i;
-        if (a->refrains[i]->last_use < a->refrains[best]->last_use) best = i;
+    for (int i = 0; i < MAX_SEQUENCES; i++) {
+        if (!a->sequences[i]) return i;
+        if (a->sequences[i]->last_use < a->sequences[best]->last_use) best = i;
     }
     return best;
 }
 
-static void enter(repeats *a, captured_sequence *r)
+static void add_sequence(auto_replayer *a, captured_sequence *r)
 {
-    const int i = oldest(a);
-    if (a->refrains[i]) forget(a, a->refrains[i]);
-    a->refrains[i] = r;
-    r->last_use = ++a->uses;
+    const int i = least_recently_used(a);
+    if (a->sequences[i]) forget(a, a->sequences[i]);
+    a->sequences[i] = r;
+    r->last_use = ++a->use_count;
     r->credit = CREDIT;
 }
 
-static void shun(repeats *a, uint64_t period) { a->fruitless[a->n_fruitless++ % FRUITLESS] = period; }
-
-static bool is_shunned(const repeats *a, uint64_t period)
+static void reject(auto_replayer *a, uint64_t period)
 {
-    for (int i = 0; i < FRUITLESS; i++)
-        if (a->fruitless[i] == period) return true;
+    a->rejected[a->n_rejected++ % MAX_REJECTED] = period;
+}
+
+static bool is_rejected(const auto_replayer *a, uint64_t period)
+{
+    for (int i = 0; i < MAX_REJECTED; i++)
+        if (a->rejected[i] == period) return true;
     return false;
 }
 
 /* ---- learning ---- */
 
-/* Has a period been repeated often enough? Then it is learnt from here on, or from where it is cut. */
-static void consider(repeats *a)
+/* If a period has been repeated often enough, learn it: from here on, or from the next boundary. */
+static void begin_learning(auto_replayer *a)
 {
-    history *h = &a->said;
-    if (h->run < 2 * h->period || h->run < LEAST) return;
+    period_detector *h = &a->detector;
+    if (h->run < 2 * h->period || h->run < MIN_TOKENS) return;
     h->run = 0;
-    if (is_shunned(a, history_name(h))) return;
-    a->left = h->period;
-    a->waits = history_has(h, CUT) || history_varies(h);
-    a->gained = false;
+    if (is_rejected(a, period_hash(h))) return;
+    a->tokens_left = h->period;
+    a->waiting = period_contains(h, BOUNDARY) || period_details_vary(h);
+    a->learned_any = false;
 }
 
-static void end_learning(repeats *a)
+static void end_learning(auto_replayer *a)
 {
-    sequence_free(a->learnt);
-    a->learnt = NULL;
-    a->left = 0;
-    a->said.run = 0;
+    sequence_free(a->learning);
+    a->learning = NULL;
+    a->tokens_left = 0;
+    a->detector.run = 0;
 }
 
-static void end_sequence(repeats *a)
+static void end_part(auto_replayer *a)
 {
-    captured_sequence *r = a->learnt;
-    a->learnt = NULL;
+    captured_sequence *r = a->learning;
+    a->learning = NULL;
     if (!r) return;
-    r->period = history_name(&a->said);
+    r->period = period_hash(&a->detector);
     if (sequence_close(r)) {
-        TRACE("%d statements repeat: they are launched together from here on", r->of.count);
-        enter(a, r);
-        a->gained = true;
+        TRACE("%d statements repeat: from now on they are launched together", r->recording.count);
+        add_sequence(a, r);
+        a->learned_any = true;
     } else {
         sequence_free(r);
     }
 }
 
-static void one_learnt(repeats *a)
+static void count_token(auto_replayer *a)
 {
-    if (--a->left > 0) return;
-    end_sequence(a);
-    if (!a->gained) shun(a, history_name(&a->said));
+    if (--a->tokens_left > 0) return;
+    end_part(a);
+    if (!a->learned_any) reject(a, period_hash(&a->detector));
     end_learning(a);
 }
 
-static void note_cut(repeats *a)
+static void note_boundary(auto_replayer *a)
 {
-    if (history_last(&a->said) == CUT) return;
-    const bool expected = history_expects(&a->said, CUT);
-    history_add(&a->said, CUT, 0);
-    if (!a->left) return;
+    if (period_last_token(&a->detector) == BOUNDARY) return;
+    const bool expected = period_expects(&a->detector, BOUNDARY);
+    period_add(&a->detector, BOUNDARY, 0);
+    if (!a->tokens_left) return;
     if (!expected) end_learning(a);
-    else if (a->waits) a->waits = false;
+    else if (a->waiting) a->waiting = false;
     else {
-        end_sequence(a);
-        one_learnt(a);
+        end_part(a);
+        count_token(a);
     }
 }
 
-/* Where what the first run had done stands in the way of another, its failure is told. */
+/* Run a statement again after memory was freed. If the first attempt changed a matrix that the
+ * second one needs, report the first failure. */
 static __attribute__((cold)) duet_status run_again(const plan *p, const statement *s)
 {
     error_text first;
     error_keep(&first);
     const duet_status st = plan_run(p, s);
-    if (st == DUET_UNKNOWN) error_put_back(&first);
-    return st == DUET_UNKNOWN ? DUET_NO_MEMORY : st;
+    if (st != DUET_UNKNOWN) return st;
+    error_put_back(&first);
+    return DUET_NO_MEMORY;
 }
 
-/* What refrains keep is given up before a statement fails for want of it. */
-static duet_status run_at_once(repeats *a, const plan *p, const statement *s)
+/* Before a statement fails for lack of memory, free the memory of all sequences and try again. */
+static duet_status run_at_once(auto_replayer *a, const plan *p, const statement *s)
 {
     const duet_status st = plan_run(p, s);
-    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || thread_get()->deferred_failed) return st;
-    return forget_all(a) ? run_again(p, s) : st;
+    if (likely(st != DUET_NO_MEMORY) || thread_get()->deferred_failed) return st;
+    if (forget_all(a)) return run_again(p, s);
+    return st;
 }
 
-static duet_status learn(repeats *a, uint64_t token, const plan *p, const statement *s)
+static duet_status learn(auto_replayer *a, uint64_t token, const plan *p, const statement *s)
 {
     bool added = false;
-    if (!history_was_same(&a->said)) {
-        end_sequence(a);
-        one_learnt(a);
+    if (!period_detail_repeats(&a->detector)) {
+        end_part(a);
+        count_token(a);
         return run_at_once(a, p, s);
     }
-    if (!a->learnt && (a->learnt = sequence_new())) a->learnt->first = token;
-    if (!a->learnt) {
+    if (!a->learning && (a->learning = sequence_new())) a->learning->first_token = token;
+    if (!a->learning) {
         end_learning(a);
         return plan_run(p, s);
     }
-    const duet_status st = sequence_add(a->learnt, p, s, &added);
+    const duet_status st = sequence_add(a->learning, p, s, &added);
     if (added) {
-        one_learnt(a);
+        count_token(a);
         return st;
     }
     end_learning(a);
@@ -234,133 +250,136 @@ static duet_status learn(repeats *a, uint64_t token, const plan *p, const statem
     return run_again(p, s);
 }
 
-static duet_status watch(repeats *a, const plan *p, const statement *s)
+static duet_status watch(auto_replayer *a, const plan *p, const statement *s)
 {
     const uint64_t token = token_of(p, s);
-    const bool expected = history_expects(&a->said, token);
-    history_add(&a->said, token, detail_of(p, s));
-    if (a->left && !expected) end_learning(a);
-    if (a->left && !a->waits) return learn(a, token, p, s);
-    if (!a->left) consider(a);
-    else if (!history_was_same(&a->said)) a->waits = false;
+    const bool expected = period_expects(&a->detector, token);
+    period_add(&a->detector, token, detail_of(p, s));
+    if (a->tokens_left && !expected) end_learning(a);
+    if (a->tokens_left && !a->waiting) return learn(a, token, p, s);
+    if (!a->tokens_left) begin_learning(a);
+    else if (!period_detail_repeats(&a->detector)) a->waiting = false;
     return run_at_once(a, p, s);
 }
 
 /* ---- following ---- */
 
-/* Ends what is followed. */
-static void stop(repeats *a, bool useful)
+/* Stop following the current sequence. */
+static void stop_following(auto_replayer *a, bool useful)
 {
-    captured_sequence *r = a->now;
-    a->next = r;
-    a->now = NULL;
-    a->at = 0;
-    r->credit += useful ? r->credit < CREDIT_MAX : -BREAK;
+    captured_sequence *r = a->current;
+    a->last_followed = r;
+    a->current = NULL;
+    a->position = 0;
+    r->credit += useful ? r->credit < CREDIT_MAX : -PENALTY;
     if (r->credit >= 0) return;
-    TRACE("%d statements are not launched together any more", r->of.count);
-    shun(a, r->period);
+    TRACE("%d statements are not launched together any more", r->recording.count);
+    reject(a, r->period);
     forget(a, r);
 }
 
-static duet_status break_off(repeats *a)
+static duet_status break_off(auto_replayer *a)
 {
     const duet_status s = launch_own();
-    stop(a, false);
-    note_cut(a);
+    stop_following(a, false);
+    note_boundary(a);
     return s;
 }
 
-/* A matrix of it lies elsewhere now: it can never run again. */
-static duet_status drop_moved(repeats *a)
+/* A matrix of the sequence has a new address, so the sequence can never run again. */
+static duet_status drop_moved(auto_replayer *a)
 {
-    captured_sequence *r = a->now;
+    captured_sequence *r = a->current;
     const duet_status s = launch_own();
-    a->now = NULL;
-    a->at = 0;
+    a->current = NULL;
+    a->position = 0;
     forget(a, r);
     return s;
 }
 
-static duet_status complete(repeats *a)
+static duet_status complete(auto_replayer *a)
 {
-    captured_sequence *r = a->now;
+    captured_sequence *r = a->current;
     const duet_status s = launch_own();
-    r->last_use = ++a->uses;
-    stop(a, !r->broken && !(clock_now() - a->since > patience * (double)r->all.launches));
+    r->last_use = ++a->use_count;
+    const double limit = max_seconds_per_launch * (double)r->segment.launches;
+    stop_following(a, !r->interrupted && !(clock_now() - a->started > limit));
     return s;
 }
 
-/* The captured_sequence that begins so: mostly that of the last time. */
-static captured_sequence *find(const repeats *a, const plan *p, const statement *s)
+/* The sequence that begins with this statement: usually the one followed last. */
+static captured_sequence *find(const auto_replayer *a, const plan *p, const statement *s)
 {
-    if (a->next && sequence_has(a->next, 0, p, s)) return a->next;
+    if (a->last_followed && sequence_has(a->last_followed, 0, p, s)) return a->last_followed;
     const uint64_t token = token_of(p, s);
-    for (int i = 0; i < REFRAINS; i++) {
-        captured_sequence *r = a->refrains[i];
-        if (r && r->first == token && sequence_has(r, 0, p, s)) return r;
+    for (int i = 0; i < MAX_SEQUENCES; i++) {
+        captured_sequence *r = a->sequences[i];
+        if (r && r->first_token == token && sequence_has(r, 0, p, s)) return r;
     }
     return NULL;
 }
 
-static bool begins(repeats *a, const plan *p, const statement *s)
+static bool begin_following(auto_replayer *a, const plan *p, const statement *s)
 {
-    a->now = a->left ? NULL : find(a, p, s);
-    if (!a->now) return false;
-    a->since = clock_now();
-    note_cut(a);
+    a->current = a->tokens_left ? NULL : find(a, p, s);
+    if (!a->current) return false;
+    a->started = clock_now();
+    note_boundary(a);
     return true;
 }
 
-/* *held: it is; else it is still to be run. */
-static duet_status follow(repeats *a, const statement *s, bool *held)
+/* *deferred: the statement was deferred. Otherwise the caller must run it. */
+static duet_status follow(auto_replayer *a, const statement *s, bool *deferred)
 {
-    TRY(sequence_defer(a->now, a->at, s, held));
-    if (!*held) return drop_moved(a);
-    return ++a->at < a->now->of.count ? DUET_OK : complete(a);
+    TRY(sequence_defer(a->current, a->position, s, deferred));
+    if (!*deferred) return drop_moved(a);
+    if (++a->position < a->current->recording.count) return DUET_OK;
+    return complete(a);
 }
 
-/* ---- statements ---- */
+/* ---- running statements ---- */
 
-static void leave(void *mine)
+static void thread_exit(void *mine)
 {
     (void)launch_own();
     forget_all(mine);
     free(mine);
 }
 
-static repeats *of_thread(void)
+static auto_replayer *thread_replayer(void)
 {
     thread *t = thread_get();
     if (!t->holding || t->shared) return NULL;
     if (t->room[ROOM_REPEATS]) return t->room[ROOM_REPEATS];
-    t->leave[ROOM_REPEATS] = leave;
-    return t->room[ROOM_REPEATS] = calloc(1, sizeof(repeats));
+    t->leave[ROOM_REPEATS] = thread_exit;
+    return t->room[ROOM_REPEATS] = calloc(1, sizeof(auto_replayer));
 }
 
-static void take_cut(repeats *a)
+static void handle_boundary(auto_replayer *a)
 {
     thread_get()->cut = false;
-    if (a->now) stop(a, a->at == 0);
-    note_cut(a);
+    if (a->current) stop_following(a, a->position == 0);
+    note_boundary(a);
 }
 
-static duet_status repeat(repeats *a, const plan *p, const statement *s, bool *own)
+static duet_status run_or_defer(auto_replayer *a, const plan *p, const statement *s, bool *own)
 {
-    bool held = false;
+    bool deferred = false;
     *own = false;
-    if (thread_get()->cut) take_cut(a);
-    if (a->now && !sequence_has(a->now, a->at, p, s)) TRY(break_off(a));
-    if (a->now || begins(a, p, s)) TRY(follow(a, s, &held));
+    if (thread_get()->cut) handle_boundary(a);
+    if (a->current && !sequence_has(a->current, a->position, p, s)) TRY(break_off(a));
+    if (a->current || begin_following(a, p, s)) TRY(follow(a, s, &deferred));
     *own = true;
-    return held ? DUET_OK : watch(a, p, s);
+    if (deferred) return DUET_OK;
+    return watch(a, p, s);
 }
 
 duet_status auto_replay_run(const plan *p, const statement *s, bool *own)
 {
-    repeats *a = of_thread();
+    auto_replayer *a = thread_replayer();
     *own = false;
     if (!p->count) return DUET_OK;
-    if (__builtin_expect(a != NULL, 1)) return repeat(a, p, s, own);
+    if (likely(a != NULL)) return run_or_defer(a, p, s, own);
     TRY(deferred_flush());
     *own = true;
     return plan_run(p, s);

@@ -4,9 +4,11 @@
 
 #include "plan.h"
 
-/* auto_replay.c: plan_run on the GPU, at once or, where statements repeat, with those that follow. own: a failure is this statement's, not of what
- * was held back. */
+/* Run a statement on the GPU: at once, or, if it is part of a sequence that repeats, deferred until
+ * the sequence is complete. *own: a failure is this statement's, not that of a deferred one. */
 duet_status auto_replay_run(const plan *p, const statement *s, bool *own);
-void auto_replay_patience(double seconds); /* for tests, which may be slow: see there */
+
+/* For tests: the longest time that the statements of a sequence may take to arrive, per launch. */
+void auto_replay_patience(double seconds);
 
 #endif

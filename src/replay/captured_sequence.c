@@ -1,5 +1,7 @@
-/* captured_sequence.c - statements that are recorded as they run, then held back and launched as one graph. */
+/* captured_sequence.c - records statements as they run; later it defers the same statements and
+ * launches all of them as one CUDA graph. */
 #include "captured_sequence.h"
+#include "compiler.h"
 #include "matrix.h"
 #include "status.h"
 #include "thread.h"
@@ -7,21 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- launching; under the lock of the queue, by any thread ---- */
+/* ---- launching: by any thread that holds the lock of the queue ---- */
 
 static void lose_all(const captured_sequence *r)
 {
-    for (int i = r->from; i < r->to; i++) {
-        const recorded *e = &r->of.of[i];
+    for (int i = r->deferred_from; i < r->deferred_to; i++) {
+        const recorded *e = &r->recording.entries[i];
         for (int k = 0; k < e->plan->dests; k++)
             if (e->plan->first_write[k] >= 0) storage_unwritten(e->bits[k]);
     }
 }
 
-static __attribute__((cold)) duet_status name_one(duet_status s, const recorded *e)
+static __attribute__((cold)) duet_status name_statement(duet_status s, const recorded *e)
 {
-    fail_within(s, "a statement that was held back");
-    return e->site ? fail_at(s, e->site) : s;
+    fail_within(s, "a deferred statement");
+    if (e->site) return fail_at(s, e->site);
+    return s;
 }
 
 static duet_status launch_each(captured_sequence *r)
@@ -30,11 +33,11 @@ static duet_status launch_each(captured_sequence *r)
     const char *site = t->site;
     struct scratch_reserve *before = t->scratch_reserve;
     duet_status s = DUET_OK;
-    t->scratch_reserve = &r->of.lent;
-    for (int i = r->from; i < r->to && s == DUET_OK; i++) {
-        t->site = r->of.of[i].site;
-        s = replay_steps(&r->of, &r->all, &r->of.of[i], r->all.queue);
-        if (s != DUET_OK) name_one(s, &r->of.of[i]);
+    t->scratch_reserve = &r->recording.reserve;
+    for (int i = r->deferred_from; i < r->deferred_to && s == DUET_OK; i++) {
+        t->site = r->recording.entries[i].site;
+        s = replay_steps(&r->recording, &r->segment, &r->recording.entries[i], r->segment.queue);
+        if (s != DUET_OK) name_statement(s, &r->recording.entries[i]);
     }
     t->site = site;
     t->scratch_reserve = before;
@@ -43,51 +46,56 @@ static duet_status launch_each(captured_sequence *r)
 
 static duet_status launch_graph(captured_sequence *r)
 {
-    const duet_status s = machines[DEVICE]->replay(r->all.graph, r->all.queue);
-    if (s != DUET_OK) return name_one(s, &r->of.of[0]);
+    const duet_status s = machines[DEVICE]->replay(r->segment.graph, r->segment.queue);
+    if (s != DUET_OK) return name_statement(s, &r->recording.entries[0]);
     COUNT(graphs);
-    COUNT_N(repeats, r->to);
-    COUNT_N(launches, r->all.launches);
+    COUNT_N(repeats, r->deferred_to);
+    COUNT_N(launches, r->segment.launches);
     return DUET_OK;
 }
 
-/* Where there is no room to launch the graph, there may be room for its steps: then the thread's text stays. */
-static __attribute__((cold)) duet_status launch_without_room(captured_sequence *r, const error_text *before)
+/* Without memory to launch the graph, launch the steps one by one. If they succeed, restore the
+ * error text. */
+static __attribute__((cold)) duet_status launch_without_graph(captured_sequence *r, const error_text *before)
 {
     const duet_status s = launch_each(r);
     if (s == DUET_OK) error_put_back(before);
     return s;
 }
 
-static duet_status launch_whole(captured_sequence *r)
+static duet_status launch_complete(captured_sequence *r)
 {
     error_text before;
     error_keep(&before);
     const duet_status s = launch_graph(r);
-    return __builtin_expect(s == DUET_NO_MEMORY, 0) ? launch_without_room(r, &before) : s;
+    if (unlikely(s == DUET_NO_MEMORY)) return launch_without_graph(r, &before);
+    return s;
 }
 
 static duet_status launch(deferred_work *h)
 {
     captured_sequence *r = (captured_sequence *)h;
-    const bool whole = r->from == 0 && r->to == r->of.count;
-    TRACE("launch statements %d to %d of %d that repeat", r->from + 1, r->to, r->of.count);
-    const duet_status s = whole ? launch_whole(r) : launch_each(r);
+    const bool complete = r->deferred_from == 0 && r->deferred_to == r->recording.count;
+    TRACE("launch statements %d to %d of %d that repeat", r->deferred_from + 1, r->deferred_to,
+          r->recording.count);
+    const duet_status s = complete ? launch_complete(r) : launch_each(r);
     if (s != DUET_OK) lose_all(r);
-    r->from = r->to = 0;
+    r->deferred_from = r->deferred_to = 0;
     return s;
 }
 
 static bool uses(const deferred_work *h, const storage *b)
 {
     const captured_sequence *r = (const captured_sequence *)h;
-    for (const recorded *e = r->of.of + r->from, *end = r->of.of + r->to; e < end; e++)
+    for (const recorded *e = r->recording.entries + r->deferred_from,
+                        *end = r->recording.entries + r->deferred_to;
+         e < end; e++)
         for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
             if (e->bits[i] == b) return true;
     return false;
 }
 
-/* ---- holding back ---- */
+/* ---- deferring ---- */
 
 static bool same_matrices(const recorded *e, const statement *s)
 {
@@ -100,17 +108,22 @@ static bool same_matrices(const recorded *e, const statement *s)
     return true;
 }
 
-static bool same_site(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
+static bool same_site(const char *a, const char *b)
+{
+    if (!a || !b) return a == b;
+    return !strcmp(a, b);
+}
 
 bool sequence_has(const captured_sequence *r, int i, const plan *p, const statement *s)
 {
-    const recorded *e = &r->of.of[i];
+    const recorded *e = &r->recording.entries[i];
     return p->number == e->plan->number && same_matrices(e, s) && plan_has_numbers(p, s->f, e->num) &&
            same_site(e->site, thread_get()->site);
 }
 
-/* Brings what the statement reads, and has homes for what it writes. *moved: is any of it elsewhere than it was? */
-static duet_status open_all(const recorded *e, const statement *s, int queue, bool *moved)
+/* Copy what the statement reads to the device, and allocate what it writes. *moved: has any address
+ * changed? */
+static duet_status open_operands(const recorded *e, const statement *s, int queue, bool *moved)
 {
     const plan *p = e->plan;
     void *at;
@@ -127,36 +140,38 @@ static duet_status open_all(const recorded *e, const statement *s, int queue, bo
     return DUET_OK;
 }
 
-/* Another thread may have launched those before it, and one that shares the queue may hold something there. */
-static void hold_one(captured_sequence *r, int i)
+/* Another thread may have launched the statements before this one. Another sequence may have
+ * deferred work on the same queue. */
+static void defer_entry(captured_sequence *r, int i)
 {
-    const int queue = r->all.queue;
+    const int queue = r->segment.queue;
     deferred_lock(queue);
     deferred_work *by = deferred_owner(queue);
-    if (by && by != &r->deferred_work) (void)by->launch(by); /* what that cannot launch, it has lost */
+    /* if it fails, it has marked its results as lost */
+    if (by && by != &r->deferred_work) (void)by->launch(by);
     if (by != &r->deferred_work) {
-        r->from = i;
+        r->deferred_from = i;
         deferred_set(queue, &r->deferred_work);
     }
-    r->to = i + 1;
-    r->broken = r->from > 0;
+    r->deferred_to = i + 1;
+    r->interrupted = r->deferred_from > 0;
     deferred_unlock(queue);
 }
 
-duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *held)
+duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *deferred)
 {
-    const recorded *e = &r->of.of[i];
+    const recorded *e = &r->recording.entries[i];
     bool moved;
-    *held = false;
-    TRY(open_all(e, s, r->all.queue, &moved));
+    *deferred = false;
+    TRY(open_operands(e, s, r->segment.queue, &moved));
     if (moved) return DUET_OK;
-    plan_wrote(e->plan, s, r->all.queue);
-    hold_one(r, i);
-    *held = true;
+    plan_wrote(e->plan, s, r->segment.queue);
+    defer_entry(r, i);
+    *deferred = true;
     return DUET_OK;
 }
 
-/* ---- made from statements that run ---- */
+/* ---- recording statements as they run ---- */
 
 captured_sequence *sequence_new(void)
 {
@@ -168,8 +183,8 @@ captured_sequence *sequence_new(void)
 void sequence_free(captured_sequence *r)
 {
     if (!r) return;
-    machines[DEVICE]->discard(r->all.graph);
-    record_clear(&r->of);
+    machines[DEVICE]->discard(r->segment.graph);
+    record_clear(&r->recording);
     free(r);
 }
 
@@ -178,41 +193,42 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
     error_text before;
     error_keep(&before);
     plan *own = plan_make(s, p->machine);
-    recorded *e = own ? record_note(&r->of, own, s) : NULL;
+    recorded *e = own ? record_add(&r->recording, own, s) : NULL;
     *added = e != NULL;
     if (!e) {
         error_put_back(&before);
         return plan_run(p, s);
     }
     own->number = p->number;
-    const duet_status st = replay_one(&r->of, e);
-    if (st == DUET_OK) r->of.count++;
+    const duet_status st = replay_entry(&r->recording, e);
+    if (st == DUET_OK) r->recording.count++;
     else {
-        record_free_one(e);
+        record_free_entry(e);
         *added = false;
     }
     return st;
 }
 
-/* A graph spares some microseconds a launch, at the price that nothing runs while its statements are made. It keeps their temporaries. */
+/* A graph saves some microseconds per launch, but the device is idle while the statements are
+ * deferred. A graph also keeps its temporaries. These limits say when it pays off. */
 #define WORTH_LAUNCHES 2
-#define WORTH_SECONDS  8e-6 /* a step on average, at most */
+#define WORTH_SECONDS  8e-6 /* at most, per step on average */
 #define WORTH_BYTES    ((size_t)4 << 20)
 
-static bool is_worth(const captured_sequence *r)
+static bool pays_off(const captured_sequence *r)
 {
     double seconds = 0;
     int steps = 0;
-    for (int i = 0; i < r->of.count; i++) {
-        seconds += plan_seconds(r->of.of[i].plan);
-        steps += r->of.of[i].plan->count;
+    for (int i = 0; i < r->recording.count; i++) {
+        seconds += plan_seconds(r->recording.entries[i].plan);
+        steps += r->recording.entries[i].plan->count;
     }
     return steps >= WORTH_LAUNCHES && seconds <= WORTH_SECONDS * steps &&
-           scratch_reserve_bytes(&r->of.lent) <= WORTH_BYTES;
+           scratch_reserve_bytes(&r->recording.reserve) <= WORTH_BYTES;
 }
 
-/* All have just run on this queue: their matrices lie there. */
-static void bind_as_they_lie(recorded *e)
+/* All statements have just run on this queue, so their matrices are on the device. */
+static void bind_current_addresses(recorded *e)
 {
     const plan *p = e->plan;
     for (int k = 0; k < p->dests; k++) e->data[k] = matrix_address(e->to[k].m, DEVICE);
@@ -220,21 +236,22 @@ static void bind_as_they_lie(recorded *e)
         e->data[p->dests + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, DEVICE);
 }
 
-static bool all_live(const captured_sequence *r)
+static bool all_matrices_live(const captured_sequence *r)
 {
-    for (int i = 0; i < r->of.count; i++)
-        if (replay_lives(&r->of.of[i]) != DUET_OK) return false;
+    for (int i = 0; i < r->recording.count; i++)
+        if (replay_check_matrices(&r->recording.entries[i]) != DUET_OK) return false;
     return true;
 }
 
 static bool make_graph(captured_sequence *r)
 {
-    r->all.end = r->of.count;
-    if (!is_worth(r) || !all_live(r)) return false;
-    for (int i = 0; i < r->of.count; i++) bind_as_they_lie(&r->of.of[i]);
-    const duet_status s = replay_record(&r->of, &r->all, thread_get()->queue);
-    if (s != DUET_OK) TRACE("no graph for %d statements that repeat: %s", r->of.count, thread_get()->text);
-    return s == DUET_OK && r->all.launches >= WORTH_LAUNCHES;
+    r->segment.end = r->recording.count;
+    if (!pays_off(r) || !all_matrices_live(r)) return false;
+    for (int i = 0; i < r->recording.count; i++) bind_current_addresses(&r->recording.entries[i]);
+    const duet_status s = replay_record(&r->recording, &r->segment, thread_get()->queue);
+    if (s != DUET_OK)
+        TRACE("no graph for %d statements that repeat: %s", r->recording.count, thread_get()->text);
+    return s == DUET_OK && r->segment.launches >= WORTH_LAUNCHES;
 }
 
 bool sequence_close(captured_sequence *r)

@@ -1,61 +1,65 @@
-/* period_detector.c - does a sequence of tokens repeat itself? */
+/* period_detector.c - detects whether the end of a sequence of tokens repeats with some period. */
 #include "period_detector.h"
 
-static uint64_t at(const history *h, uint64_t n) { return h->token[n % HISTORY]; }
-static uint64_t *latest(history *h, uint64_t token) { return &h->latest[(token >> 2) % HISTORY]; }
-
-uint64_t history_last(const history *h) { return h->count ? at(h, h->count - 1) : 0; }
-
-bool history_expects(const history *h, uint64_t token)
+static uint64_t at(const period_detector *d, uint64_t n) { return d->token[n % HISTORY_LENGTH]; }
+static uint64_t *latest(period_detector *d, uint64_t token)
 {
-    return h->period && at(h, h->count - (uint64_t)h->period) == token;
+    return &d->latest[(token >> 2) % HISTORY_LENGTH];
 }
 
-/* How far back it stood last; 0: too far, or nowhere. */
-static int distance(history *h, uint64_t token)
+uint64_t period_last_token(const period_detector *d) { return d->count ? at(d, d->count - 1) : 0; }
+
+bool period_expects(const period_detector *d, uint64_t token)
 {
-    const uint64_t before = *latest(h, token), far = h->count + 1 - before;
-    return before && far <= PERIOD_MAX && at(h, before - 1) == token ? (int)far : 0;
+    return d->period && at(d, d->count - (uint64_t)d->period) == token;
 }
 
-/* A token that breaks a period may continue another: the one since it stood last. */
-void history_add(history *h, uint64_t token, uint64_t detail)
+/* The distance to the token's last occurrence; 0: more than PERIOD_MAX, or none. */
+static int distance(period_detector *d, uint64_t token)
 {
-    if (history_expects(h, token)) h->run++;
+    const uint64_t before = *latest(d, token), far = d->count + 1 - before;
+    if (before && far <= PERIOD_MAX && at(d, before - 1) == token) return (int)far;
+    return 0;
+}
+
+/* A token that breaks the period may begin another one: the distance to its last occurrence. */
+void period_add(period_detector *d, uint64_t token, uint64_t detail)
+{
+    if (period_expects(d, token)) d->run++;
     else {
-        h->period = distance(h, token);
-        h->run = h->period > 0;
+        d->period = distance(d, token);
+        d->run = d->period > 0;
     }
-    h->token[h->count % HISTORY] = token;
-    h->detail[h->count % HISTORY] = detail;
-    h->count++;
-    *latest(h, token) = h->count;
+    d->token[d->count % HISTORY_LENGTH] = token;
+    d->detail[d->count % HISTORY_LENGTH] = detail;
+    d->count++;
+    *latest(d, token) = d->count;
 }
 
-static bool same_detail(const history *h, uint64_t n)
+static bool same_detail(const period_detector *d, uint64_t n)
 {
-    return h->detail[n % HISTORY] == h->detail[(n - (uint64_t)h->period) % HISTORY];
+    return d->detail[n % HISTORY_LENGTH] == d->detail[(n - (uint64_t)d->period) % HISTORY_LENGTH];
 }
 
-bool history_was_same(const history *h) { return same_detail(h, h->count - 1); }
+bool period_detail_repeats(const period_detector *d) { return same_detail(d, d->count - 1); }
 
-bool history_varies(const history *h)
+bool period_details_vary(const period_detector *d)
 {
-    for (int i = 1; i <= h->period; i++)
-        if (!same_detail(h, h->count - (uint64_t)i)) return true;
+    for (int i = 1; i <= d->period; i++)
+        if (!same_detail(d, d->count - (uint64_t)i)) return true;
     return false;
 }
 
-uint64_t history_name(const history *h)
+uint64_t period_hash(const period_detector *d)
 {
     uint64_t sum = 0;
-    for (int i = 1; i <= h->period; i++) sum += at(h, h->count - (uint64_t)i);
+    for (int i = 1; i <= d->period; i++) sum += at(d, d->count - (uint64_t)i);
     return sum;
 }
 
-bool history_has(const history *h, uint64_t token)
+bool period_contains(const period_detector *d, uint64_t token)
 {
-    for (int i = 1; i <= h->period; i++)
-        if (at(h, h->count - (uint64_t)i) == token) return true;
+    for (int i = 1; i <= d->period; i++)
+        if (at(d, d->count - (uint64_t)i) == token) return true;
     return false;
 }

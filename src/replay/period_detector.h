@@ -1,28 +1,31 @@
-/* period_detector.h - what a thread has said last, and whether it repeats itself. Private to src/plan. */
-#ifndef HISTORY_H
-#define HISTORY_H
+/* period_detector.h - remembers the latest tokens of a thread and detects whether they repeat. */
+#ifndef PERIOD_DETECTOR_H
+#define PERIOD_DETECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PERIOD_MAX 128
-#define HISTORY    (2 * PERIOD_MAX)
+#define PERIOD_MAX     128
+#define HISTORY_LENGTH (2 * PERIOD_MAX)
 
-/* Tokens, each with a detail that repeats or does not, and how many on end have been what stood a period before them. All zeros at first. */
-typedef struct history {
-    uint64_t token[HISTORY], detail[HISTORY], count; /* the latest; how many there ever were */
-    uint64_t latest[HISTORY];                        /* by a token's hash, one past where it stood last */
-    int period, run;                                 /* 0: nothing repeats */
-} history;
+/* Each token has a detail, which may vary from period to period. All zeros is the initial state. */
+typedef struct period_detector {
+    uint64_t token[HISTORY_LENGTH], detail[HISTORY_LENGTH]; /* ring buffers of the latest */
+    uint64_t count;                                         /* of all tokens ever added */
+    uint64_t latest[HISTORY_LENGTH]; /* by a hash of the token: the index of its last occurrence, plus 1 */
+    int period;                      /* 0: nothing repeats */
+    int run;                         /* the number of latest tokens that equal the token one period before */
+} period_detector;
 
-uint64_t history_last(const history *h); /* 0: there is none */
-bool history_expects(const history *h, uint64_t token);
-void history_add(history *h, uint64_t token, uint64_t detail);
-bool history_was_same(const history *h); /* a period before the last one: its detail */
+uint64_t period_last_token(const period_detector *d); /* 0: there is none */
+bool period_expects(const period_detector *d, uint64_t token);
+void period_add(period_detector *d, uint64_t token, uint64_t detail);
 
-/* A name for the period, the same wherever in it one begins; and whether a token is in it. */
-uint64_t history_name(const history *h);
-bool history_has(const history *h, uint64_t token);
-bool history_varies(const history *h); /* in a detail */
+/* Has the last token the same detail as one period before? */
+bool period_detail_repeats(const period_detector *d);
+
+uint64_t period_hash(const period_detector *d); /* independent of where in the period one begins */
+bool period_contains(const period_detector *d, uint64_t token);
+bool period_details_vary(const period_detector *d);
 
 #endif

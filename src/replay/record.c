@@ -1,4 +1,5 @@
-/* record.c - statements are noted: each with a plan of its own, and copies of all that it was read from. */
+/* record.c - records statements: each with a plan of its own, and with copies of the nodes,
+ * matrices and numbers that it was made from. */
 #include "record.h"
 #include "deferred.h"
 #include "matrix.h"
@@ -10,7 +11,7 @@
 
 /* ---- one statement ---- */
 
-void record_free_one(recorded *e)
+void record_free_entry(recorded *e)
 {
     plan_free(e->plan);
     free(e->site);
@@ -20,7 +21,7 @@ void record_free_one(recorded *e)
     free(e->bits);
     free(e->data);
     free(e->num);
-    free(e->there);
+    free(e->written_before);
 }
 
 static bool allocate(recorded *e, const statement *s, const char *site)
@@ -35,20 +36,20 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     e->serial = malloc((size_t)s->count * sizeof *e->serial);
     e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
     e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num);
-    e->there = calloc(operands + 1, sizeof *e->there);
+    e->written_before = calloc(operands + 1, sizeof *e->written_before);
     e->bits = calloc(operands + 1, sizeof *e->bits);
-    return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->there;
+    return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->written_before;
 }
 
-static void note_storages(recorded *e)
+static void remember_storages(recorded *e)
 {
     const plan *p = e->plan;
     for (int k = 0; k < p->dests; k++) e->bits[k] = e->to[k].m->bits;
     for (int i = 0; i < p->n_leaves; i++) e->bits[p->dests + i] = e->nodes[p->leaves[i].node].matrix->bits;
 }
 
-/* e keeps own, the plan, also when it fails. */
-static duet_status note(recorded *e, plan *own, const statement *s, int number)
+/* The entry owns the plan, even if this fails. */
+static duet_status fill_entry(recorded *e, plan *own, const statement *s, int number)
 {
     const char *site = thread_get()->site;
     *e = (recorded){ .plan = own, .number = number };
@@ -61,43 +62,44 @@ static duet_status note(recorded *e, plan *own, const statement *s, int number)
     }
     e->s = (statement){ e->to, s->count, NULL, s->fusion, s->math };
     plan_numbers(own, &e->f, e->num);
-    note_storages(e);
+    remember_storages(e);
     return DUET_OK;
 }
 
-static recorded *new_one(duet_recording *r)
+static recorded *new_entry(duet_recording *r)
 {
-    if (r->count == r->room) {
-        const int room = r->room ? 2 * r->room : 16;
-        recorded *of = realloc(r->of, (size_t)room * sizeof *of);
-        if (!of) {
+    if (r->count == r->capacity) {
+        const int capacity = r->capacity ? 2 * r->capacity : 16;
+        recorded *entries = realloc(r->entries, (size_t)capacity * sizeof *entries);
+        if (!entries) {
             fail(DUET_NO_MEMORY, "no memory to record %d statements", r->count + 1);
             return NULL;
         }
-        r->of = of;
-        r->room = room;
+        r->entries = entries;
+        r->capacity = capacity;
     }
-    return &r->of[r->count];
+    return &r->entries[r->count];
 }
 
-recorded *record_note(duet_recording *r, plan *own, const statement *s)
+recorded *record_add(duet_recording *r, plan *own, const statement *s)
 {
-    recorded *e = new_one(r);
+    recorded *e = new_entry(r);
     if (!e) {
         plan_free(own);
         return NULL;
     }
-    return note(e, own, s, r->statements) == DUET_OK ? e : (record_free_one(e), NULL);
+    if (fill_entry(e, own, s, r->statements) == DUET_OK) return e;
+    return (record_free_entry(e), NULL);
 }
 
-/* Runs the statement and keeps it, with own, its plan. */
-static duet_status keep(duet_recording *r, plan *own, const statement *s)
+/* Run the statement and add it to the recording, with its plan. */
+static duet_status run_and_add(duet_recording *r, plan *own, const statement *s)
 {
-    recorded *e = record_note(r, own, s);
+    recorded *e = record_add(r, own, s);
     if (!e) return DUET_NO_MEMORY;
-    const duet_status st = replay_one(r, e);
+    const duet_status st = replay_entry(r, e);
     if (st == DUET_OK) r->count++;
-    else record_free_one(e);
+    else record_free_entry(e);
     return st;
 }
 
@@ -106,15 +108,17 @@ duet_status record_run(const plan *p, const statement *s)
     duet_recording *r = thread_get()->recording;
     const streaming *w = p->stream;
     plan *own = w ? stream_plan(s, p->machine, w->length, w->rows, w->part) : plan_make(s, p->machine);
-    return own ? keep(r, own, s) : DUET_NO_MEMORY;
+    if (own) return run_and_add(r, own, s);
+    return DUET_NO_MEMORY;
 }
 
-/* ---- a plan of one step that stands where it was made ---- */
+/* ---- copying a plan of one step, which its caller made in place ---- */
 
 static void *copy_of(const void *p, size_t bytes)
 {
     void *copy = malloc(bytes + 1);
-    return copy ? memcpy(copy, p, bytes) : NULL;
+    if (copy) return memcpy(copy, p, bytes);
+    return NULL;
 }
 
 static plan *copy_of_single(const plan *of)
@@ -134,11 +138,11 @@ static plan *copy_of_single(const plan *of)
 duet_status record_single(const plan *p, const statement *s)
 {
     plan *own = copy_of_single(p);
-    return own ? keep(thread_get()->recording, own, s)
-               : fail(DUET_NO_MEMORY, "no memory to record a statement");
+    if (own) return run_and_add(thread_get()->recording, own, s);
+    return fail(DUET_NO_MEMORY, "no memory to record a statement");
 }
 
-/* ---- what users call ---- */
+/* ---- the public functions ---- */
 
 void record_next(duet_status s)
 {
@@ -147,7 +151,8 @@ void record_next(duet_status s)
     if (r->failed == DUET_OK) r->failed = s;
 }
 
-/* Needs no memory: what m is kept for has been done. */
+/* Without a recording, m is freed. This allocates nothing, because the statement has already
+ * run. */
 duet_status record_keep(duet_matrix *m, duet_status s)
 {
     duet_recording *r = thread_get()->recording;
@@ -170,12 +175,12 @@ static void free_kept(duet_recording *r)
 
 void record_clear(duet_recording *r)
 {
-    for (int i = 0; i < r->n_stretches; i++) machines[DEVICE]->discard(r->stretches[i].graph);
-    for (int i = 0; i < r->count; i++) record_free_one(&r->of[i]);
+    for (int i = 0; i < r->n_segments; i++) machines[DEVICE]->discard(r->segments[i].graph);
+    for (int i = 0; i < r->count; i++) record_free_entry(&r->entries[i]);
     free_kept(r);
-    scratch_reserve_free(&r->lent, r->queues);
-    free(r->of);
-    free(r->stretches);
+    scratch_reserve_free(&r->reserve, r->queues);
+    free(r->entries);
+    free(r->segments);
 }
 
 void duet_recording_free(duet_recording **r)

@@ -1,7 +1,9 @@
-/* record.h - statements that are noted as they run, to run again without being planned. Private to src/plan.
+/* record.h - recordings: statements with the plans that they ran with, which can run again without
+ * being planned.
  *
- * What runs on one machine without another in between is a stretch; the GPU runs one as a graph, which is recorded anew when a matrix
- * has moved or another thread replays. */
+ * A segment is a run of statements on one device without another in between. The GPU runs a segment
+ * as a CUDA graph. The graph is recorded again if a matrix has a new address, or if another thread
+ * replays the recording. */
 #ifndef RECORD_H
 #define RECORD_H
 
@@ -9,65 +11,73 @@
 #include "plan.h"
 #include "scratch.h"
 
-/* Statements that were planned at once. */
+/* One or several statements that were planned together. */
 typedef struct recorded {
     plan *plan;
-    statement s; /* over copies: */
+    statement s; /* uses the following copies */
     formula f;
     node *nodes;
     target *to;
-    uint64_t *serial; /* of the destinations, as they were */
-    storage **bits;   /* of the destinations, then the leaves, as they were */
-    char *site;       /* a copy, or NULL */
-    int number;       /* of the statement among those that the user made: several passes may be of one */
-    void **data;      /* as the plan binds them */
-    double *num;
-    bool *
-        there; /* of each destination, then leaf: an earlier statement of the stretch has it on the machine */
+    uint64_t *serial;     /* of the destinations, when they were recorded */
+    storage **bits;       /* of the destinations, then of the leaves, when they were recorded */
+    char *site;           /* a copy, or NULL */
+    int number;           /* of the user's statement, which may have become several entries */
+    void **data;          /* addresses, as the plan binds them */
+    double *num;          /* numbers, as the plan binds them */
+    bool *written_before; /* of each destination, then each leaf: an earlier entry of the segment writes it */
 } recorded;
 
-typedef struct stretch {
-    int first, end; /* of the recorded */
+typedef struct segment {
+    int first, end; /* entries */
     void *graph;    /* or NULL */
-    int failures;   /* of attempts to make one */
-    int queue;      /* where it was recorded, and runs */
+    int failures;   /* failed attempts to record a graph */
+    int queue;      /* where the graph was recorded, and runs */
     uint64_t launches;
-} stretch;
+} segment;
 
 struct duet_recording {
-    recorded *of;
-    int count, room, statements;
-    stretch *stretches;
-    int n_stretches;
-    scratch_reserve lent;
-    uint64_t queues; /* bit q: queue q may still have work on what is lent */
+    recorded *entries;
+    int count, capacity;
+    int statements; /* of the user */
+    segment *segments;
+    int n_segments;
+    scratch_reserve reserve; /* temporaries and workspaces of all entries */
+    uint64_t queues;         /* bit q: work that uses the reserve may still run on queue q */
     duet_status failed;
-    duet_matrix *kept; /* matrices that the library has made for statements, the latest first */
+    duet_matrix *kept; /* a list of matrices that the library made for statements */
 };
 
-/* Adds a statement with own, its plan, which is freed when that fails; it counts only once r->count is one more. NULL: no memory */
-recorded *record_note(duet_recording *r, plan *own, const statement *s);
-void record_free_one(recorded *e);
-void record_clear(duet_recording *r); /* frees all that it has */
+/* Add an entry with its own plan, which is freed if this fails. The caller increments r->count when
+ * the entry is complete. NULL: out of memory. */
+recorded *record_add(duet_recording *r, plan *own, const statement *s);
+void record_free_entry(recorded *e);
+void record_clear(duet_recording *r); /* free all that it owns */
 
-/* replay.c: once all is recorded. Errors: NO_MEMORY */
+/* replay.c: divide a complete recording into segments and record their graphs. Errors: NO_MEMORY */
 duet_status replay_prepare(duet_recording *r);
-duet_status replay_lives(const recorded *e); /* FREED, if a matrix of it was */
-/* Runs one on this thread's queue, lending from the recording. */
-duet_status replay_one(duet_recording *r, recorded *e);
-/* Records the steps of a stretch, bound as they are. */
-duet_status replay_record(duet_recording *r, stretch *g, int queue);
-/* Runs, or records, the steps of one, bound as they are, lending from this thread's scratch_reserve. The matrices may count as what later ones make of
- * them already. */
-duet_status replay_steps(const duet_recording *r, const stretch *g, const recorded *e, int queue);
 
-/* record.c, while this thread records: plan_run for what is to be replayed; the same of a plan of one step, which is copied; and the end of a
- * statement, in which s was its status. */
+/* FREED, if a matrix of the entry was freed. */
+duet_status replay_check_matrices(const recorded *e);
+
+/* Run an entry on this thread's queue, with the recording's reserve. */
+duet_status replay_entry(duet_recording *r, recorded *e);
+
+/* Record a graph of a segment, with the addresses that the entries have. */
+duet_status replay_record(duet_recording *r, segment *g, int queue);
+
+/* Run or record the steps of an entry, with the addresses that it has and this thread's
+ * scratch_reserve. The state of the matrices may already be that after later entries. */
+duet_status replay_steps(const duet_recording *r, const segment *g, const recorded *e, int queue);
+
+/* record.c, while this thread records. record_run: plan_run for a statement to be replayed.
+ * record_single: the same for a plan of one step, which is copied. record_next: a statement of the
+ * user has ended with this status. */
 duet_status record_run(const plan *p, const statement *s);
 duet_status record_single(const plan *p, const statement *s);
 void record_next(duet_status s);
-/* A matrix that the library has made for a statement, whose status s is: freed, or, while this thread records, kept by the recording. NULL is
- * accepted. Returns s */
+
+/* Dispose of a matrix that the library made for a statement with status s: free it, or, while this
+ * thread records, let the recording own it. m may be NULL. Returns s. */
 duet_status record_keep(duet_matrix *m, duet_status s);
 
 #endif
