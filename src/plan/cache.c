@@ -1,4 +1,6 @@
-/* cache.c - plans by their key: the words of the formula, and all else that a plan depends on but addresses and numbers. */
+/* cache.c - each thread's cache of plans. The key contains all that a plan depends on: the words of
+ * the formula, and of the destinations all but addresses and numbers. */
+#include "compiler.h"
 #include "matrix.h"
 #include "plan.h"
 #include "status.h"
@@ -7,18 +9,18 @@
 #include <string.h>
 
 #define BUCKETS     1024
-#define PLANS_MAX   2048               /* beyond that, or */
-#define PLANS_BYTES ((size_t)16 << 20) /* that, all are dropped */
+#define PLANS_MAX   2048               /* with more plans, or */
+#define PLANS_BYTES ((size_t)16 << 20) /* more bytes, the whole cache is cleared */
 
-#define SITE_BITS 6 /* so many places in a program, at most, whose latest plans are remembered */
+#define SITE_BITS 6 /* log2 of the number of call sites whose latest plans are remembered */
 
-typedef struct plans {
+typedef struct plan_cache {
     plan *bucket[BUCKETS];
-    const plan *latest[SIDES][1 << SITE_BITS]; /* by site */
+    const plan *latest[SIDES][1 << SITE_BITS]; /* by call site */
     unsigned count;
     size_t bytes;
-    uint64_t made; /* ever */
-} plans;
+    uint64_t made; /* plans ever made */
+} plan_cache;
 
 static uint64_t mix(uint64_t h, uint64_t w)
 {
@@ -33,7 +35,7 @@ static uint64_t two_words(const uint32_t *w)
     return x;
 }
 
-/* Two chains, so that one multiplication need not wait for the other. */
+/* Two independent chains, so that the multiplications overlap. */
 static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
 {
     uint64_t other = n;
@@ -50,12 +52,13 @@ static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
     return h ^ (other << 32 | other >> 32);
 }
 
-/* What a plan depends on beside the formula: machine, fusion, math mode, the layouts of the destinations; what overlaps what. */
+/* What a plan depends on besides the formula: device, fusion, math mode, the layouts of the
+ * destinations, and which matrices overlap. */
 #define TARGET_MAX (2 + 4 * DUET_RANK_MAX)
 #define HEAD_MAX   (4 + TARGET_MAX * STATEMENTS)
-typedef struct head {
+typedef struct key_head {
     uint32_t length, word[HEAD_MAX];
-} head;
+} key_head;
 
 static inline uint32_t *put64(uint32_t *w, int64_t x)
 {
@@ -65,20 +68,22 @@ static inline uint32_t *put64(uint32_t *w, int64_t x)
 
 static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *m)
 {
-    return m == to ? SAME : m->bits == to->bits ? matrix_overlap(to, m) : APART;
+    if (m == to) return SAME;
+    if (m->bits != to->bits) return APART;
+    return matrix_overlap(to, m);
 }
 
-/* Two bits each, 31 of them exact. */
+/* Two bits for each pair of matrices. Up to 31 pairs are stored exactly, more are hashed. */
 static inline void note_overlap(uint64_t pattern[2], enum overlap o)
 {
     pattern[0] = pattern[0] << 2 | (o + 1u);
-    if (__builtin_expect(pattern[0] >> 62 != 0, 0)) {
+    if (unlikely(pattern[0] >> 62 != 0)) {
         pattern[1] = mix(pattern[1] + 1, pattern[0]);
         pattern[0] = 0;
     }
 }
 
-/* Of every leaf and destination with every destination. */
+/* Each leaf and each later destination with each destination. */
 static inline uint64_t overlaps(const statement *s, int count)
 {
     uint64_t pattern[2] = { 0 };
@@ -109,9 +114,9 @@ static inline uint32_t first_word(const statement *s, int count, const machine *
     return (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8 | (uint32_t)s->math << 16;
 }
 
-#define HEAD_SIZES 4 /* where the sizes of the first destination begin */
+#define HEAD_SIZES 4 /* index of the sizes of the first destination */
 
-static void make_head(const statement *s, int count, const machine *on, head *h)
+static void make_key_head(const statement *s, int count, const machine *on, key_head *h)
 {
     uint32_t *w = h->word;
     *w++ = first_word(s, count, on);
@@ -128,12 +133,13 @@ static inline bool is_formula(const plan *p, uint32_t at, const formula *f)
     return p->key_length == at + f->length && !memcmp(p->key + at, f->words, f->length * sizeof *p->key);
 }
 
-static inline bool is_key(const plan *p, const head *h, const formula *f)
+static inline bool is_key(const plan *p, const key_head *h, const formula *f)
 {
     return is_formula(p, h->length, f) && !memcmp(p->key, h->word, h->length * sizeof *p->key);
 }
 
-/* The same of one statement whose destination is dense, without a head: numbers that were just stored are slow to read at once. */
+/* The same for one statement with a dense destination, without building the head: loading it right
+ * after storing it would stall. */
 static inline bool is_plain_key(const plan *p, const statement *s, const machine *on)
 {
     const duet_matrix *to = s->to[0].m;
@@ -145,7 +151,7 @@ static inline bool is_plain_key(const plan *p, const statement *s, const machine
     return same && is_formula(p, HEAD_SIZES + 2 * rank, s->f);
 }
 
-static __attribute__((noinline)) void drop(plans *c)
+static __attribute__((noinline)) void clear_cache(plan_cache *c)
 {
     for (int i = 0; i < BUCKETS; i++)
         for (plan *p = c->bucket[i]; p; p = c->bucket[i]) {
@@ -157,32 +163,30 @@ static __attribute__((noinline)) void drop(plans *c)
     c->bytes = 0;
 }
 
-static void leave(void *c)
+static void free_cache(void *c)
 {
-    drop(c);
+    clear_cache(c);
     free(c);
 }
 
-static plans *mine(void)
+static plan_cache *thread_cache(void)
 {
     thread *t = thread_get();
-    if (__builtin_expect(t->room[ROOM_PLANS] != NULL, 1)) return t->room[ROOM_PLANS];
+    if (likely(t->room[ROOM_PLANS] != NULL)) return t->room[ROOM_PLANS];
     if (t->shared) return NULL;
-    t->leave[ROOM_PLANS] = leave;
-    return t->room[ROOM_PLANS] = calloc(1, sizeof(plans));
+    t->leave[ROOM_PLANS] = free_cache;
+    return t->room[ROOM_PLANS] = calloc(1, sizeof(plan_cache));
 }
 
 void plans_reserve(int statements)
 {
-    plans *c = thread_get()->room[ROOM_PLANS];
-    if (__builtin_expect(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX ||
-                               c->bytes > PLANS_BYTES),
-                         0))
-        drop(c);
+    plan_cache *c = thread_get()->room[ROOM_PLANS];
+    if (unlikely(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX || c->bytes > PLANS_BYTES)))
+        clear_cache(c);
 }
 
-static __attribute__((noinline)) plan *add(plans *c, const statement *s, const machine *on, const head *h,
-                                           uint64_t key_hash)
+static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, const machine *on,
+                                           const key_head *h, uint64_t key_hash)
 {
     COUNT(plan_misses);
     plan *p = plan_make(s, on);
@@ -205,8 +209,8 @@ static __attribute__((noinline)) plan *add(plans *c, const statement *s, const m
     return p;
 }
 
-static __attribute__((noinline)) const plan *search(plans *c, const statement *s, const machine *on,
-                                                    const head *h)
+static __attribute__((noinline)) const plan *search(plan_cache *c, const statement *s, const machine *on,
+                                                    const key_head *h)
 {
     const uint64_t key_hash = hash(hash(h->length, h->word, h->length), s->f->words, s->f->length);
     for (plan *p = c->bucket[key_hash % BUCKETS]; p; p = p->next)
@@ -217,19 +221,20 @@ static __attribute__((noinline)) const plan *search(plans *c, const statement *s
     return add(c, s, on, h, key_hash);
 }
 
-/* The statement at one place in a program mostly has the plan that it had there before: then no hash is needed. */
-static const plan **latest_at(plans *c, const char *site, const machine *on)
+/* A call site usually runs the statement that it ran before. Then no hash is needed. */
+static const plan **latest_at(plan_cache *c, const char *site, const machine *on)
 {
     const uint64_t spread =
-        (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u; /* its upper bits depend on all of the address */
+        /* the upper bits depend on all bits of the address */
+        (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u;
     return &c->latest[on->side][spread >> (64 - SITE_BITS)];
 }
 
-static __attribute__((noinline)) const plan *find_by_head(plans *c, const statement *s, const machine *on,
-                                                          const plan **latest)
+static __attribute__((noinline)) const plan *find_by_key_head(plan_cache *c, const statement *s,
+                                                              const machine *on, const plan **latest)
 {
-    head h;
-    make_head(s, s->count, on, &h);
+    key_head h;
+    make_key_head(s, s->count, on, &h);
     if (!*latest || !is_key(*latest, &h, s->f)) return *latest = search(c, s, on, &h);
     COUNT(plan_hits);
     return *latest;
@@ -237,14 +242,14 @@ static __attribute__((noinline)) const plan *find_by_head(plans *c, const statem
 
 const plan *plan_find(const statement *s, const machine *on)
 {
-    plans *c = mine();
-    if (__builtin_expect(!c, 0)) {
+    plan_cache *c = thread_cache();
+    if (unlikely(!c)) {
         fail(DUET_NO_MEMORY, "no memory for a cache of plans");
         return NULL;
     }
     const plan **latest = latest_at(c, thread_get()->site, on);
     const bool found = s->count == 1 && *latest && is_plain_key(*latest, s, on);
-    if (__builtin_expect(!found, 0)) return find_by_head(c, s, on, latest);
+    if (unlikely(!found)) return find_by_key_head(c, s, on, latest);
     COUNT(plan_hits);
     return *latest;
 }

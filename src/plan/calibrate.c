@@ -1,6 +1,8 @@
-/* calibrate.c - what kinds of work take on the machines that there are: steps of each kind and size, run for a few milliseconds. */
+/* calibrate.c - measures what each kind of work costs on each device: runs steps of each kind, in
+ * several sizes, for a few milliseconds. */
 #include "calibrate.h"
 #include "clock.h"
+#include "compiler.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
@@ -9,25 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUDGET     1.5    /* seconds in which measurements may begin */
-#define SHORT      0.4e-3 /* of one round */
-#define ROUNDS     3
-#define LONG       40e-3 /* beyond, the next point is not measured but follows from the one before */
-#define MOST_CALLS 500
-#define UNEVEN     8    /* a point so many times what the one before it lets expect, was disturbed, */
-#define FALLING    0.25 /* or so much less than that one, which then was */
-#define CHAIN      8    /* functions a pass, so that memory is not what is measured */
+#define BUDGET        1.5    /* seconds; no measurement begins later */
+#define ROUND_SECONDS 0.4e-3 /* seconds for one round */
+#define ROUNDS        3
+/* seconds; a longer point is not measured but extrapolated from the one before */
+#define LONG_POINT 40e-3
+#define MAX_CALLS  500
+/* a point so many times its extrapolation was disturbed by other processes, */
+#define UNEVEN  8
+#define FALLING 0.25 /* and so was the point before one that takes this little of its time */
+#define CHAIN   8    /* functions per element, so that memory is not the limit */
 
-/* For the largest pass; and for the second factor of the largest product. */
+/* Enough for the largest pass, and for the second operand of the largest product. */
 enum { OUT, X, Y, BLOCKS };
 static const size_t block_bytes[BLOCKS] = { [OUT] = 40 << 20, [X] = 40 << 20, [Y] = 4 << 20 };
 
-typedef struct rig {
+typedef struct calibrator {
     void *block[SIDES][BLOCKS];
     int queue;
-    double end; /* when nothing may begin any more */
-    bool busy;  /* others use the machine: what follows would be no better */
-} rig;
+    double end; /* nothing begins after this time */
+    bool busy;  /* others use the machine: give up */
+} calibrator;
 
 /* ---- the work: a step of each kind ---- */
 
@@ -37,7 +41,7 @@ static void dense(operand *o, int slot, duet_dtype t, int rank, const int64_t *s
     layout_dense(&o->at, t, rank, size);
 }
 
-/* y = s x + y: twelve bytes an element. */
+/* y = s x + y: twelve bytes per element. */
 static void pass_step(double bytes, step *s, program *p)
 {
     const int64_t n = (int64_t)(bytes / 12);
@@ -101,30 +105,30 @@ static void make_step(enum cost kind, double work, step *s, program *p)
     }
 }
 
-/* ---- the time of it ---- */
+/* ---- timing ---- */
 
 typedef struct task {
-    const rig *r;
+    const calibrator *r;
     enum side side;
-    const step *s; /* or a copy of so many bytes: */
+    const step *s; /* or a copy of `bytes` to device `to`: */
     enum side to;
     size_t bytes;
 } task;
 
-static duet_status do_once(const task *t)
+static duet_status run_once(const task *t)
 {
     static const double number[1] = { 0.5 };
     const machine *gpu = machines[DEVICE];
     void *host = t->r->block[HOST][X], *own = t->r->block[DEVICE][X];
     if (t->s) return machines[t->side]->run(t->s, &(frame){ t->r->block[t->side], number, t->r->queue });
-    return t->to == DEVICE ? gpu->upload(own, host, t->bytes, t->r->queue)
-                           : gpu->download(host, own, t->bytes, t->r->queue);
+    if (t->to == DEVICE) return gpu->upload(own, host, t->bytes, t->r->queue);
+    return gpu->download(host, own, t->bytes, t->r->queue);
 }
 
-static duet_status do_often(const task *t, int calls, double *seconds)
+static duet_status run_repeatedly(const task *t, int calls, double *seconds)
 {
     const double start = clock_now();
-    for (int i = 0; i < calls; i++) TRY(do_once(t));
+    for (int i = 0; i < calls; i++) TRY(run_once(t));
     TRY(machines[t->side]->sync(t->r->queue));
     *seconds = (clock_now() - start) / calls;
     return DUET_OK;
@@ -134,11 +138,11 @@ static duet_status do_often(const task *t, int calls, double *seconds)
 static duet_status seconds_of(const task *t, double *best)
 {
     double took;
-    TRY(do_often(t, 1, &took));
-    TRY(do_often(t, 1, best));
-    const int calls = *best * MOST_CALLS < SHORT ? MOST_CALLS : (int)(SHORT / *best) + 1;
-    for (int i = 0; i < ROUNDS && *best < LONG; i++) {
-        TRY(do_often(t, calls, &took));
+    TRY(run_repeatedly(t, 1, &took));
+    TRY(run_repeatedly(t, 1, best));
+    const int calls = *best * MAX_CALLS < ROUND_SECONDS ? MAX_CALLS : (int)(ROUND_SECONDS / *best) + 1;
+    for (int i = 0; i < ROUNDS && *best < LONG_POINT; i++) {
+        TRY(run_repeatedly(t, calls, &took));
         if (took < *best) *best = took;
     }
     return DUET_OK;
@@ -146,7 +150,7 @@ static duet_status seconds_of(const task *t, double *best)
 
 /* ---- curves ---- */
 
-static duet_status measure_point(const rig *r, enum side side, enum cost kind, int i, double *seconds)
+static duet_status measure_point(const calibrator *r, enum side side, enum cost kind, int i, double *seconds)
 {
     const double work = cost_infos[kind].work[i];
     const bool copies = kind >= COST_up;
@@ -174,8 +178,8 @@ static bool is_disturbed(const double *y, const double *work, int i)
     return i && (y[i] > y[i - 1] * work[i] / work[i - 1] * UNEVEN || y[i] < y[i - 1] * FALLING);
 }
 
-/* All of a curve, or none of it. */
-static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *to)
+/* Measure all points of a curve; if that fails, none is stored. */
+static duet_status measure_curve(calibrator *r, enum side side, enum cost kind, costs *to)
 {
     const cost_info *k = &cost_infos[kind];
     double y[COST_POINTS] = { 0 };
@@ -183,7 +187,7 @@ static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *
     for (int i = 0; i < k->points; i++) {
         const double least = i ? y[i - 1] : 0, grown = i ? least * k->work[i] / k->work[i - 1] : 0;
         if (r->busy || clock_now() > r->end) return DUET_OK;
-        if (grown > LONG) y[i] = grown;
+        if (grown > LONG_POINT) y[i] = grown;
         else TRY(measure_point(r, side, kind, i, &y[i]));
         if (is_disturbed(y, k->work, i)) {
             r->busy = true;
@@ -195,8 +199,8 @@ static duet_status measure_curve(rig *r, enum side side, enum cost kind, costs *
     return DUET_OK;
 }
 
-/* Without a right to pin, pinned copies never come about. */
-static duet_status measure_pinned(rig *r, costs *to)
+/* If this process may not pin memory, pinned copies do not occur. */
+static duet_status measure_pinned(calibrator *r, costs *to)
 {
     if (machines[DEVICE]->pin(r->block[HOST][X], block_bytes[X]) != DUET_OK) return DUET_OK;
     duet_status s = measure_curve(r, DEVICE, COST_up_pinned, to);
@@ -205,8 +209,8 @@ static duet_status measure_pinned(rig *r, costs *to)
     return s;
 }
 
-/* What most statements are made of comes first. */
-static duet_status measure_all(rig *r, costs to[SIDES])
+/* The curves that most statements depend on come first. */
+static duet_status measure_all(calibrator *r, costs to[SIDES])
 {
     for (enum side s = 0; s < SIDES; s++) TRY(measure_curve(r, s, COST_pass, &to[s]));
     TRY(measure_curve(r, DEVICE, COST_up, &to[DEVICE]));
@@ -217,16 +221,16 @@ static duet_status measure_all(rig *r, costs to[SIDES])
     return DUET_OK;
 }
 
-/* ---- memory to work in: not the pool's, which would keep it ---- */
+/* ---- memory for the measurements: not from the pool, which would keep it ---- */
 
-static void close_rig(rig *r)
+static void free_blocks(calibrator *r)
 {
     for (enum side s = 0; s < SIDES; s++)
         for (int b = 0; b < BLOCKS; b++)
             if (r->block[s][b]) machines[s]->free(r->block[s][b]);
 }
 
-/* Numbers of all kinds: arithmetic on zeros is faster on some cards. */
+/* Varied numbers: some cards compute faster on zeros. */
 static void fill(float *x)
 {
     uint32_t state = 1;
@@ -236,7 +240,7 @@ static void fill(float *x)
     }
 }
 
-static duet_status open_rig(rig *r)
+static duet_status allocate_blocks(calibrator *r)
 {
     for (enum side s = 0; s < SIDES; s++)
         for (int b = 0; b < BLOCKS; b++) TRY(machines[s]->alloc(block_bytes[b], &r->block[s][b]));
@@ -248,32 +252,31 @@ static duet_status open_rig(rig *r)
     return machines[DEVICE]->sync(r->queue);
 }
 
-static duet_status room_for(size_t bytes)
+static duet_status check_limit(size_t bytes)
 {
     const duet_memory m = duet_memory_of(DUET_GPU);
-    return !m.limit || m.used + m.cached + bytes <= m.limit
-               ? DUET_OK
-               : fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
+    if (!m.limit || m.used + m.cached + bytes <= m.limit) return DUET_OK;
+    return fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
 }
 
 duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
 {
-    rig r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
+    calibrator r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
     for (enum side s = 0; s < SIDES; s++) measured[s] = *machines[s]->costs;
     *busy = false;
-    TRY(room_for(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
-    duet_status st = open_rig(&r);
+    TRY(check_limit(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
+    duet_status st = allocate_blocks(&r);
     if (st == DUET_OK) st = measure_all(&r, measured);
     *busy = r.busy;
     (void)machines[DEVICE]->sync(r.queue);
-    close_rig(&r);
+    free_blocks(&r);
     return st;
 }
 
-/* ---- once a process ---- */
+/* ---- once per process ---- */
 
-/* What was measured is none of the user's work: counts and error text are as they were. */
-static duet_status measure_unseen(costs measured[SIDES], bool *busy, char *why, size_t size)
+/* Measuring must not be visible to the user: restore the counters and the error text. */
+static duet_status measure_silently(costs measured[SIDES], bool *busy, char *why, size_t size)
 {
     thread *t = thread_get();
     const duet_counts counted = t->counted;
@@ -287,22 +290,28 @@ static duet_status measure_unseen(costs measured[SIDES], bool *busy, char *why, 
     return s;
 }
 
-static void measure_and_keep(const char *path)
+/* Returns NULL, or why the costs are not stored. */
+static const char *store(const char *path, const costs measured[SIDES], bool busy)
+{
+    if (busy) return "the machine was busy";
+    if (!path) return "there is no folder for it";
+    return calibration_write(path, measured);
+}
+
+static void measure_and_store(const char *path)
 {
     costs measured[SIDES];
     char why[600], origin[COST_ORIGIN];
     const double start = clock_now();
     bool busy;
-    if (measure_unseen(measured, &busy, why, sizeof why) != DUET_OK) {
+    if (measure_silently(measured, &busy, why, sizeof why) != DUET_OK) {
         snprintf(origin, sizeof origin, "as shipped, since they could not be measured: %s", why);
         costs_use(NULL, origin);
         return;
     }
-    const char *lost = busy   ? "the machine was busy"
-                       : path ? kept_write(path, measured)
-                              : "there is no folder for it";
-    snprintf(origin, sizeof origin, "measured in this process%s%s",
-             lost ? ", and not kept: " : ", and kept in ", lost ? lost : path);
+    const char *problem = store(path, measured, busy);
+    if (problem) snprintf(origin, sizeof origin, "measured in this process, and not kept: %s", problem);
+    else snprintf(origin, sizeof origin, "measured in this process, and kept in %s", path);
     costs_use(measured, origin);
     TRACE("costs measured in %.2f s", clock_now() - start);
 }
@@ -315,22 +324,22 @@ static bool is_set(const char *name, const char *value)
 
 static void prepare(void)
 {
-    costs kept[SIDES];
-    char path[KEPT_PATH], origin[COST_ORIGIN];
-    const bool has_path = kept_path(path), repeats = reproducible();
+    costs stored[SIDES];
+    char path[CALIBRATION_PATH], origin[COST_ORIGIN];
+    const bool has_path = calibration_path(path), repeats = reproducible();
     if (repeats || is_set("DUET_CALIBRATE", "0"))
         return costs_use(NULL, repeats ? "as shipped: DUET_REPRODUCIBLE=1" : "as shipped: DUET_CALIBRATE=0");
-    if (is_set("DUET_CALIBRATE", "1") || !has_path || !kept_read(path, kept))
-        return measure_and_keep(has_path ? path : NULL);
+    if (is_set("DUET_CALIBRATE", "1") || !has_path || !calibration_read(path, stored))
+        return measure_and_store(has_path ? path : NULL);
     snprintf(origin, sizeof origin, "measured on this machine, kept in %s", path);
-    costs_use(kept, origin);
+    costs_use(stored, origin);
 }
 
 void costs_prepare(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool prepared;
-    if (__builtin_expect(__atomic_load_n(&prepared, __ATOMIC_ACQUIRE), 1)) return;
+    if (likely(__atomic_load_n(&prepared, __ATOMIC_ACQUIRE))) return;
     pthread_mutex_lock(&lock);
     if (!prepared) prepare();
     __atomic_store_n(&prepared, true, __ATOMIC_RELEASE);

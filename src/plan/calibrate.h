@@ -1,23 +1,30 @@
-/* calibrate.h - the costs of core/cost.h, as they are on this very machine: measured once, and kept in the user's cache folder. */
-#ifndef MEASURE_H
-#define MEASURE_H
+/* calibrate.h - costs of work on this machine (core/cost.h), measured once and stored in a file in the
+ * user's cache folder. */
+#ifndef CALIBRATE_H
+#define CALIBRATE_H
 
 #include "cost.h"
 
-/* To be called before a choice between two machines that are both there. The first call reads what was kept, or measures, in two seconds at
- * most; nothing that goes wrong is a failure: costs are then as shipped. DUET_CALIBRATE=0: as shipped in any case, as with
- * DUET_REPRODUCIBLE=1, where no choice is by timing. DUET_CALIBRATE=1: measured anew. */
+/* Call this before choosing between two devices. The first call reads the stored costs, or measures
+ * them, which takes at most two seconds. Nothing that goes wrong is an error: then the built-in costs
+ * are used. DUET_CALIBRATE=0 and DUET_REPRODUCIBLE=1: use the built-in costs. DUET_CALIBRATE=1:
+ * measure again. */
 void costs_prepare(void);
 
-/* Measures what can be in so many seconds; the rest is as shipped. *busy: others used the machine; from
- * there on all is as shipped, and nothing should be kept. An error is that of a machine, or NO_MEMORY. */
+/* Measure as many curves as possible in this time; the others are the built-in ones. *busy: other
+ * processes used the machine. The curves after that are the built-in ones, and the costs should not
+ * be stored. Errors: those of a device, NO_MEMORY. */
 duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy);
 
-/* calibration_file.c. path: where costs of these machines belong; false: there is no such folder. read: false when there are none, or none that are sound,
- * of these machines, this version and this user. write: NULL, or why they could not be kept. */
-#define KEPT_PATH 600
-bool kept_path(char path[KEPT_PATH]);
-bool kept_read(const char *path, costs to[SIDES]);
-const char *kept_write(const char *path, const costs from[SIDES]);
+#define CALIBRATION_PATH 600 /* characters */
+
+/* calibration_file.c: the path of the file for these devices. False: there is no cache folder. */
+bool calibration_path(char path[CALIBRATION_PATH]);
+
+/* False: there is no valid file of this user for these devices and this version. */
+bool calibration_read(const char *path, costs to[SIDES]);
+
+/* Returns NULL, or why the costs could not be stored. */
+const char *calibration_write(const char *path, const costs from[SIDES]);
 
 #endif

@@ -1,5 +1,6 @@
-/* calibration_file.c - measured costs in a file: for each curve a line of whole picoseconds, which read the same in every locale; last a sum of all lines,
- * since a number that was damaged is a number still. */
+/* calibration_file.c - stores measured costs in a file: one line for each curve, in integer
+ * picoseconds, which do not depend on the locale. The last line is a checksum of all others,
+ * because a damaged number may still be a number. */
 #include "calibrate.h"
 #include "thread.h"
 #include <errno.h>
@@ -14,7 +15,7 @@
 #define LINE       1000
 #define PICO       1e12
 
-/* ---- where ---- */
+/* ---- the path ---- */
 
 #define HASH_START 14695981039346656037u /* FNV-1a */
 static uint64_t hash(uint64_t h, const char *text)
@@ -23,7 +24,7 @@ static uint64_t hash(uint64_t h, const char *text)
     return h;
 }
 
-/* The first line, and one for each machine: what the costs depend on. */
+/* The first line, and one for each device: what the costs depend on. */
 static void head_line(int i, char line[LINE])
 {
     if (i == 0) snprintf(line, LINE, "%s", FIRST_LINE);
@@ -40,22 +41,22 @@ static bool cache_folder(char *path, size_t size)
     return length > 0 && (size_t)length < size;
 }
 
-bool kept_path(char path[KEPT_PATH])
+bool calibration_path(char path[CALIBRATION_PATH])
 {
-    char folder[KEPT_PATH - 40], line[LINE];
+    char folder[CALIBRATION_PATH - 40], line[LINE];
     uint64_t key = HASH_START;
     if (!cache_folder(folder, sizeof folder)) return false;
     for (int i = 0; i <= SIDES; i++) {
         head_line(i, line);
         key = hash(key, line);
     }
-    snprintf(path, KEPT_PATH, "%s/duet/costs-%016" PRIx64, folder, key);
+    snprintf(path, CALIBRATION_PATH, "%s/duet/costs-%016" PRIx64, folder, key);
     return true;
 }
 
 static void end_line(uint64_t sum, char line[LINE]) { snprintf(line, LINE, "end %016" PRIx64, sum); }
 
-/* ---- reading: a line that is not as it would be written makes all of it nothing ---- */
+/* ---- reading: if one line is not exactly as it would be written, the file is ignored ---- */
 
 static bool next_line(FILE *in, char line[LINE], uint64_t *sum)
 {
@@ -83,7 +84,7 @@ static bool is_curve(const char *line, enum side s, enum cost k, double *seconds
     return !*line;
 }
 
-static bool read_all(FILE *in, costs to[SIDES])
+static bool read_curves(FILE *in, costs to[SIDES])
 {
     char line[LINE], want[LINE];
     uint64_t sum = HASH_START;
@@ -98,15 +99,15 @@ static bool read_all(FILE *in, costs to[SIDES])
     return next_line(in, line, &sum) && !strcmp(line, want) && fgetc(in) == EOF;
 }
 
-/* A file of someone else's may be anything. */
-static bool is_mine(FILE *in)
+/* Do not trust another user's file. */
+static bool is_own_file(FILE *in)
 {
     struct stat st;
     return !fstat(fileno(in), &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid();
 }
 
-/* Whatever it is, nothing waits for it. */
-static FILE *open_kept(const char *path)
+/* Do not block, whatever kind of file it is. */
+static FILE *open_file(const char *path)
 {
     const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     FILE *in = file < 0 ? NULL : fdopen(file, "r");
@@ -114,19 +115,19 @@ static FILE *open_kept(const char *path)
     return in;
 }
 
-bool kept_read(const char *path, costs to[SIDES])
+bool calibration_read(const char *path, costs to[SIDES])
 {
     costs read[SIDES] = { 0 };
-    FILE *in = open_kept(path);
+    FILE *in = open_file(path);
     if (!in) return false;
-    bool sound = is_mine(in) && read_all(in, read);
+    bool sound = is_own_file(in) && read_curves(in, read);
     for (enum side s = 0; s < SIDES && sound; s++) sound = costs_sound(&read[s], s);
     fclose(in);
     if (sound) memcpy(to, read, sizeof read);
     return sound;
 }
 
-/* ---- writing: whole or not at all ---- */
+/* ---- writing: to a temporary file, which is then renamed ---- */
 
 static void curve_line(const costs *c, enum side s, enum cost k, char line[LINE])
 {
@@ -159,10 +160,10 @@ static void write_all(FILE *out, const costs from[SIDES])
     write_line(out, line, &sum);
 }
 
-/* The folder of the path, and the one that it is in. */
+/* Create the folder of the path, and its parent. */
 static void make_folders(const char *path)
 {
-    char folder[KEPT_PATH];
+    char folder[CALIBRATION_PATH];
     snprintf(folder, sizeof folder, "%s", path);
     char *last = strrchr(folder, '/');
     *last = '\0';
@@ -185,9 +186,9 @@ static bool write_to(int file, const costs from[SIDES])
     return fclose(out) == 0 && good;
 }
 
-const char *kept_write(const char *path, const costs from[SIDES])
+const char *calibration_write(const char *path, const costs from[SIDES])
 {
-    char other[KEPT_PATH + 8];
+    char other[CALIBRATION_PATH + 8];
     make_folders(path);
     snprintf(other, sizeof other, "%s.XXXXXX", path);
     const int file = mkstemp(other);

@@ -1,22 +1,23 @@
-/* explain.c - a plan in words: why that choice. */
+/* explain.c - prints a plan: its steps, what they cost, what must be copied, and what the other
+ * device would need. */
 #include "dtype.h"
 #include "matrix.h"
 #include "partition.h"
 #include "status.h"
 
-typedef struct account {
+typedef struct printer {
     FILE *out;
     const plan *p;
     const statement *s;
     names names;
-} account;
+} printer;
 
-static const duet_matrix *leaf_matrix(const account *a, int i)
+static const duet_matrix *leaf_matrix(const printer *a, int i)
 {
     return a->s->f->nodes[a->p->leaves[i].node].matrix;
 }
 
-static void print_slot(account *a, int slot)
+static void print_slot(printer *a, int slot)
 {
     const int dests = a->p->dests, leaves = a->p->n_leaves;
     if (slot >= plan_operands(a->p)) fputs("imaginary half of ", a->out);
@@ -27,8 +28,8 @@ static void print_slot(account *a, int slot)
     else fprintf(a->out, "temporary %d", slot - dests - leaves + 1);
 }
 
-/* Of a matrix: of temporaries nobody knows. */
-static bool is_real_half(const account *a, const operand *o)
+/* Only matrices: the type of a temporary is not known here. */
+static bool is_real_half(const printer *a, const operand *o)
 {
     const int dests = a->p->dests;
     if (o->slot >= dests + a->p->n_leaves) return false;
@@ -36,7 +37,7 @@ static bool is_real_half(const account *a, const operand *o)
     return dtype_is_complex(m->at.type) && !dtype_is_complex(o->at.type);
 }
 
-static void print_operand(account *a, const operand *o)
+static void print_operand(printer *a, const operand *o)
 {
     char text[SHAPE_TEXT];
     if (is_real_half(a, o)) fputs("real half of ", a->out);
@@ -52,7 +53,7 @@ static void print_count(FILE *out, int n, const char *what) { fprintf(out, ", %d
 static bool is_operator(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_MAP; }
 static bool is_reduction(const instruction *c) { return c->op < OPS && op_infos[c->op].kind == KIND_REDUCE; }
 
-/* The names of its instructions of one kind, each a word. */
+/* The names of the instructions of one kind, separated by commas. */
 static void print_names(FILE *out, const program *p, bool (*wanted)(const instruction *))
 {
     const char *before = " [";
@@ -79,7 +80,7 @@ static void print_program(FILE *out, const program *p, const layout *first)
     print_names(out, p, is_reduction);
 }
 
-static void print_step(account *a, int i)
+static void print_step(printer *a, int i)
 {
     FILE *out = a->out;
     const step *s = &a->p->steps[i];
@@ -101,7 +102,7 @@ static void print_step(account *a, int i)
             a->p->machine->cost(s) * 1e6);
 }
 
-static void print_moves(account *a)
+static void print_copies(printer *a)
 {
     for (int i = 0; i < a->p->n_leaves; i++) {
         size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->machine->side);
@@ -112,26 +113,26 @@ static void print_moves(account *a)
     }
 }
 
-/* "3.4 us expected, and 25 us to move what it reads, of which 20 us have been missed before" */
+/* "3.4 us expected, and 25 us to copy what it reads, 20 us of which are paid for by earlier losses" */
 static void print_time(FILE *out, const statement *s, const plan *p)
 {
-    const outlook o = plan_outlook(s, p);
+    const cost_estimate o = plan_estimate(s, p);
     fprintf(out, "%.3g us expected", o.steps * 1e6);
     if (p->stream) {
         fputs(" of a chunk", out);
         return;
     }
-    if (o.moves > 0) fprintf(out, ", and %.3g us to move what it reads", o.moves * 1e6);
-    if (o.missed > 0) fprintf(out, ", of which %.3g us have been missed before", o.missed * 1e6);
+    if (o.copies > 0) fprintf(out, ", and %.3g us to move what it reads", o.copies * 1e6);
+    if (o.accrued > 0) fprintf(out, ", of which %.3g us have been missed before", o.accrued * 1e6);
     if (o.back > 0) fprintf(out, ", and %.3g us until the host reads it again", o.back * 1e6);
 }
 
-/* Steps are those of a part. */
+/* The steps printed after this are those of one chunk. */
 static void print_stream(FILE *out, const streaming *w)
 {
     const int64_t parts = stream_parts(w);
     fprintf(out, "  streamed in %lld chunks of %lld rows", (long long)parts, (long long)w->rows);
-    if (w->rest) fprintf(out, ", the first of %lld", (long long)(w->length % w->rows));
+    if (w->remainder) fprintf(out, ", the first of %lld", (long long)(w->length % w->rows));
     fputs("; of a chunk:\n", out);
 }
 
@@ -161,7 +162,7 @@ static const char *const fusion_texts[] = {
 
 void plan_print(FILE *out, const plan *p, const statement *s)
 {
-    account a = { .out = out, .p = p, .s = s };
+    printer a = { .out = out, .p = p, .s = s };
     for (int k = 0; k < s->count; k++) {
         formula_print(out, s->f, s->to[k].node, &a.names);
         fputc('\n', out);
@@ -171,7 +172,7 @@ void plan_print(FILE *out, const plan *p, const statement *s)
     print_time(out, s, p);
     fputc('\n', out);
     if (p->stream) print_stream(out, p->stream);
-    else print_moves(&a);
+    else print_copies(&a);
     for (int i = 0; i < p->count; i++) print_step(&a, i);
     for (int i = 0; i < p->temps; i++) fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);
     if (*p->why) fprintf(out, "  %s\n", p->why);

@@ -1,4 +1,5 @@
-/* partition.c - how a statement is cut along the leading axis of its destinations, and the plan of a part. */
+/* partition.c - splits a statement along the leading axis of its destinations, and plans one part
+ * of it. */
 #include "partition.h"
 #include "dtype.h"
 #include "matrix.h"
@@ -6,78 +7,82 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which values go along with the rows: asked from the destinations down to the leaves ---- */
+/* ---- which nodes are split: from the destinations down to the leaves ---- */
 
-typedef struct cutter {
+typedef struct partitioner {
     const statement *s;
     int64_t length;
     uint8_t *part;
-} cutter;
+} partitioner;
 
-/* An operand of an operator that is cut and broadcasts, or goes element by element. */
-static int along(const cutter *c, const node *n, const node *x)
+/* An operand of a split operator that works element by element or broadcasts. */
+static int part_of_rows(const partitioner *c, const node *n, const node *x)
 {
-    return x->rank == n->rank && x->size[0] == c->length ? PART_CUT : PART_WHOLE;
+    if (x->rank == n->rank && x->size[0] == c->length) return PART_SPLIT;
+    return PART_REPLICATED;
 }
 
-/* case EACH_RANK(conv, ): an operator on signals, images and volumes. */
+/* case EACH_RANK(conv, ): the operator for one, two and three axes. */
 #define EACH_RANK(name, rest) OP_##name##1d##rest : case OP_##name##2d##rest : case OP_##name##3d##rest
 
-/* What a part of node n, which is cut, needs of operand k; PART_NONE: it cannot be cut there. */
-static int needs(const cutter *c, const node *n, int k, const node *x)
+/* How a split node n needs its operand k; PART_NONE: n cannot be split there. */
+static int operand_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    if (op_infos[n->op].kind == KIND_MAP) return along(c, n, x);
-    if (op_infos[n->op].kind == KIND_REDUCE) return n->attr.reduce.axes & 1 ? PART_NONE : PART_CUT;
+    if (op_infos[n->op].kind == KIND_MAP) return part_of_rows(c, n, x);
+    if (op_infos[n->op].kind == KIND_REDUCE) return n->attr.reduce.axes & 1 ? PART_NONE : PART_SPLIT;
     switch (n->op) {
     case OP_matmul:
-        if (n->rank > 2) return x->rank > n->rank ? PART_NONE : along(c, n, x);
-        return k ? PART_WHOLE : x->rank == 2 ? PART_CUT : PART_NONE;
+        if (n->rank > 2) return x->rank > n->rank ? PART_NONE : part_of_rows(c, n, x);
+        if (k) return PART_REPLICATED;
+        return x->rank == 2 ? PART_SPLIT : PART_NONE;
     case OP_cast:
     case OP_real:
     case OP_imag:
     case OP_conj:
     case OP_arg:
-    case OP_complex: return along(c, n, x);
+    case OP_complex: return part_of_rows(c, n, x);
     case OP_bias_add:
     case EACH_RANK(conv, ):
     case EACH_RANK(convolve, ):
     case EACH_RANK(conv, _input_grad):
-    case EACH_RANK(conv_transpose, ): return k ? PART_WHOLE : PART_CUT;
+    case EACH_RANK(conv_transpose, ): return k ? PART_REPLICATED : PART_SPLIT;
     case OP_softmax:
-    case OP_log_softmax: return x->rank > 1 ? PART_CUT : PART_NONE;
+    case OP_log_softmax: return x->rank > 1 ? PART_SPLIT : PART_NONE;
     case EACH_RANK(max_pool, ):
     case EACH_RANK(max_pool, _grad):
     case EACH_RANK(avg_pool, ):
     case EACH_RANK(avg_pool, _grad):
-    case EACH_RANK(upsample, ): return PART_CUT;
+    case EACH_RANK(upsample, ): return PART_SPLIT;
     case OP_fftn:
     case OP_ifftn:
     case OP_rfftn:
-    case OP_irfftn: return n->attr.fourier.axes & 1 ? PART_NONE : PART_CUT;
+    case OP_irfftn: return n->attr.fourier.axes & 1 ? PART_NONE : PART_SPLIT;
     default: return PART_NONE;
     }
 }
 
-/* false: another wants it otherwise, or nobody can have it so. */
-static bool want(cutter *c, uint32_t i, int part)
+/* False: node i is needed in two ways, or in a way that is impossible. */
+static bool set_part(partitioner *c, uint32_t i, int part)
 {
     const bool same = !c->part[i] || c->part[i] == part;
     c->part[i] = (uint8_t)part;
     return same && part != PART_NONE;
 }
 
-static bool want_operands(cutter *c, uint32_t i)
+static bool set_operand_parts(partitioner *c, uint32_t i)
 {
     const node *n = &c->s->f->nodes[i];
     bool can = true;
     for (int k = 0; k < op_infos[n->op].arity && can; k++) {
         const uint32_t at = i - n->back[k];
-        can = want(c, at, c->part[i] == PART_CUT ? needs(c, n, k, &c->s->f->nodes[at]) : PART_WHOLE);
+        int part = PART_REPLICATED;
+        if (c->part[i] == PART_SPLIT) part = operand_part(c, n, k, &c->s->f->nodes[at]);
+        can = set_part(c, at, part);
     }
     return can;
 }
 
-/* Rows one after the other, with not much between them. */
+/* Are the rows in order, with small gaps between them? */
 static bool has_rows(const layout *l)
 {
     int64_t row = 1;
@@ -88,19 +93,20 @@ static bool has_rows(const layout *l)
     return l->stride[0] >= row && l->stride[0] <= 2 * row;
 }
 
-/* The key says which leaves are one matrix, and those become one leaf of the plan. */
-static bool is_read_alike(const cutter *c, uint32_t i)
+/* Leaves that the key says are one matrix become one leaf of the plan, so they must be treated
+ * alike. */
+static bool is_read_alike(const partitioner *c, uint32_t i)
 {
     const node *n = &c->s->f->nodes[i];
     const uint32_t same = c->s->f->words[n->word - c->s->f->nodes[0].word + 1];
     return !same || same > i || c->part[i - same] == c->part[i];
 }
 
-/* A destination is written part by part: what is read of it is the same rows, or none. */
-static bool can_read(const cutter *c, uint32_t i)
+/* A destination is written part by part. The statement may read the same rows of it, or none. */
+static bool can_read(const partitioner *c, uint32_t i)
 {
     const duet_matrix *m = c->s->f->nodes[i].matrix;
-    const bool is_cut = c->part[i] == PART_CUT;
+    const bool is_cut = c->part[i] == PART_SPLIT;
     if ((is_cut && !has_rows(&m->at)) || !is_read_alike(c, i)) return false;
     for (int k = 0; k < c->s->count; k++) {
         const enum overlap o = matrix_overlap(c->s->to[k].m, m);
@@ -109,21 +115,22 @@ static bool can_read(const cutter *c, uint32_t i)
     return true;
 }
 
-static bool find_parts(cutter *c)
+static bool find_parts(partitioner *c)
 {
     const node *nodes = c->s->f->nodes;
     bool can = true;
     for (int k = 0; k < c->s->count && can; k++) {
         const node *n = &nodes[c->s->to[k].node];
-        can = want(c, c->s->to[k].node,
-                   n->rank == c->s->to[k].m->at.rank && n->size[0] == c->length ? PART_CUT : PART_WHOLE);
+        const bool splits = n->rank == c->s->to[k].m->at.rank && n->size[0] == c->length;
+        can = set_part(c, c->s->to[k].node, splits ? PART_SPLIT : PART_REPLICATED);
     }
-    for (uint32_t i = c->s->f->count; i-- > 0 && can;) can = c->part[i] && want_operands(c, i);
+    for (uint32_t i = c->s->f->count; i-- > 0 && can;) can = c->part[i] && set_operand_parts(c, i);
     for (uint32_t i = 0; i < c->s->f->count && can; i++) can = nodes[i].op != OP_LEAF || can_read(c, i);
     return can;
 }
 
-/* The rows that all destinations have, without gaps; 0: they differ, or are too few. */
+/* The number of rows, which all destinations must have in common, without gaps; 0: they differ, or
+ * are too few. */
 static int64_t length_of(const statement *s)
 {
     const layout *first = &s->to[0].m->at;
@@ -132,27 +139,28 @@ static int64_t length_of(const statement *s)
         const layout *l = &s->to[k].m->at;
         if (!l->rank || l->size[0] != length || !layout_is_dense(l)) return 0;
     }
-    return length > 1 ? length : 0;
+    if (length > 1) return length;
+    return 0;
 }
 
-const cut *cut_of(const plan *whole, const statement *s)
+const partition *partition_of(const plan *unsplit, const statement *s)
 {
-    plan *p = (plan *)(uintptr_t)whole; /* this thread's own */
-    if (p->cut) return p->cut;
-    cut *c = calloc(1, sizeof *c);
+    plan *p = (plan *)(uintptr_t)unsplit; /* belongs to this thread */
+    if (p->partition) return p->partition;
+    partition *c = calloc(1, sizeof *c);
     uint8_t *part = calloc(s->f->count, sizeof *part);
     if (!c || !part) {
         free(c);
         free(part);
         return NULL;
     }
-    cutter by = { s, length_of(s), part };
+    partitioner by = { s, length_of(s), part };
     c->part = part;
     if (by.length && find_parts(&by)) c->length = by.length;
-    return p->cut = c;
+    return p->partition = c;
 }
 
-void cut_free(cut *c)
+void partition_free(partition *c)
 {
     if (c) {
         plan_free(c->chosen);
@@ -174,7 +182,7 @@ size_t rows_bytes(const duet_matrix *m, int64_t rows)
     return (size_t)high * dtypes[l.type].bytes;
 }
 
-/* A header over the first rows of m, for planning alone. */
+/* A header for the first rows of m, only for planning. */
 static duet_matrix first_rows(const duet_matrix *m, int64_t rows)
 {
     duet_matrix part = *m;
@@ -183,7 +191,7 @@ static duet_matrix first_rows(const duet_matrix *m, int64_t rows)
     return part;
 }
 
-/* Room for what a part is planned from. */
+/* Memory for the statement that a part is planned from. */
 typedef struct draft {
     node *nodes;
     duet_matrix *headers; /* of the leaves, by node; then of the destinations */
@@ -198,7 +206,7 @@ static void write_draft(draft *d, const statement *s, int64_t rows, const uint8_
     memcpy(d->nodes, s->f->nodes, s->f->count * sizeof *d->nodes);
     for (uint32_t i = 0; i < s->f->count; i++) {
         node *n = &d->nodes[i];
-        if (part[i] != PART_CUT) continue;
+        if (part[i] != PART_SPLIT) continue;
         n->size[0] = rows;
         if (n->op == OP_LEAF) {
             d->headers[i] = first_rows(n->matrix, rows);
@@ -239,8 +247,8 @@ static streaming *new_streaming(const statement *s, const machine *on, int64_t l
     w->rows = rows;
     w->part = malloc(s->f->count);
     if (w->part) memcpy(w->part, part, s->f->count);
-    if (length % rows) w->rest = plan_rows(s, on, length % rows, part);
-    if (w->part && (w->rest || length % rows == 0)) return w;
+    if (length % rows) w->remainder = plan_rows(s, on, length % rows, part);
+    if (w->part && (w->remainder || length % rows == 0)) return w;
     stream_free(w);
     return NULL;
 }
@@ -258,7 +266,7 @@ plan *stream_plan(const statement *s, const machine *on, int64_t length, int64_t
 void stream_free(streaming *w)
 {
     if (w) {
-        plan_free(w->rest);
+        plan_free(w->remainder);
         free(w->part);
     }
     free(w);

@@ -1,38 +1,39 @@
-/* partition.h - a statement cut along the leading axis of its destinations, and the plan of one part. */
+/* partition.h - splitting a statement along the leading axis of its destinations, so that its parts
+ * can be streamed through a device. */
 #ifndef PARTITION_H
 #define PARTITION_H
 
 #include "plan.h"
 
-/* How a value goes along with the rows. */
-enum { PART_NONE, PART_WHOLE, PART_CUT };
+/* How a part of the statement needs a node: it cannot be split; all rows; the part's own rows. */
+enum { PART_NONE, PART_REPLICATED, PART_SPLIT };
 
 /* Of a plan of all rows. */
-typedef struct cut {
-    int64_t length; /* rows; 0: the statement cannot be cut */
+typedef struct partition {
+    int64_t length; /* the number of rows; 0: the statement cannot be split */
     uint8_t *part;  /* of each node of the formula: PART_ */
-    plan *chosen;   /* that of a part, as it was last chosen; or NULL */
-} cut;
+    plan *chosen;   /* the plan of a part that was chosen last, or NULL */
+} partition;
 
 /* Of the plan of a part. */
 typedef struct streaming {
-    int64_t length, rows;
-    plan *rest; /* of the rows that are left over, which go first; NULL: none are */
+    int64_t length, rows; /* of the statement, and of a part */
+    plan *remainder;      /* the plan of the first part if it has fewer rows; NULL: it has not */
     uint8_t *part;
 } streaming;
 
 static inline int64_t stream_parts(const streaming *w) { return (w->length + w->rows - 1) / w->rows; }
 
-/* partition.c: NULL: no memory. The plan's statement is s, and its machine the device. */
-const cut *cut_of(const plan *whole, const statement *s);
-void cut_free(cut *c);
+/* How s, whose plan for a GPU is `unsplit`, can be split. NULL: out of memory. */
+const partition *partition_of(const plan *unsplit, const statement *s);
+void partition_free(partition *c);
 
-/* The plan for so many rows at a time; NULL: no memory, or the machine refuses. */
+/* The plan for parts of so many rows. NULL: out of memory, or the device refuses. */
 plan *stream_plan(const statement *s, const machine *on, int64_t length, int64_t rows, const uint8_t *part);
 void stream_free(streaming *w);
 
-/* The bytes from the first element to the last one of some rows of m, or between the first elements of two. */
+/* The bytes from the first element of m to the end of so many rows. */
 size_t rows_bytes(const duet_matrix *m, int64_t rows);
-size_t row_step(const duet_matrix *m);
+size_t row_step(const duet_matrix *m); /* the bytes from a row to the next one */
 
 #endif

@@ -1,6 +1,8 @@
-/* placement.c - where a statement runs: forced by the call, the block or the environment, else where it should end first, by what its steps cost there
- * and what must move. */
+/* placement.c - chooses where a statement runs. The call, the innermost block or the environment
+ * may force a device. Otherwise it is the device where the statement is expected to finish first,
+ * including the copies of its operands. */
 #include "calibrate.h"
+#include "compiler.h"
 #include "plan_operands.h"
 #include "status.h"
 #include "stream_policy.h"
@@ -27,9 +29,10 @@ void plan_fusion(int mode) { fusion_set = mode; }
 
 duet_place place_now(duet_place call) { return call != DUET_AUTO ? call : thread_get()->place; }
 
-static duet_status can(const plan *p)
+static duet_status plan_status(const plan *p)
 {
-    return p->status == DUET_OK ? DUET_OK : fail(p->status, "%s", p->why);
+    if (p->status == DUET_OK) return DUET_OK;
+    return fail(p->status, "%s", p->why);
 }
 
 static duet_status on_machine(const statement *s, const machine *on, const plan **p)
@@ -37,68 +40,75 @@ static duet_status on_machine(const statement *s, const machine *on, const plan 
     const char *why = on->absent();
     if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, why);
     *p = plan_find(s, on);
-    return *p ? can(*p) : DUET_NO_MEMORY;
+    if (*p) return plan_status(*p);
+    return DUET_NO_MEMORY;
 }
 
-/* ---- what must move. Results stay where they are made; they are charged to whoever wants them elsewhere ---- */
+/* ---- copies. Results stay where they are computed; a statement that needs them elsewhere pays for
+ * the copy ---- */
 
-/* The i-th matrix whose elements must be there, or NULL: destinations are overwritten, unless they are less than their storage. */
-static const duet_matrix *wanted(const statement *s, const plan *p, int i)
+/* The i-th matrix whose elements must be on the device, or NULL. A destination need not be, unless
+ * it is only a part of its storage. */
+static const duet_matrix *operand_to_copy(const statement *s, const plan *p, int i)
 {
-    return matrices_overwrites(s, i) ? NULL : matrices_at(s, p, i);
+    if (matrices_overwrites(s, i)) return NULL;
+    return matrices_at(s, p, i);
 }
 
-/* The seconds to bring it, if it has to be brought. */
-static double move_of(const statement *s, const plan *p, int i)
+/* The seconds for copying it to the device, or 0. */
+static double copy_cost(const statement *s, const plan *p, int i)
 {
-    const duet_matrix *m = wanted(s, p, i);
+    const duet_matrix *m = operand_to_copy(s, p, i);
     const double seconds = m ? matrix_move_cost(m, p->machine->side) : 0;
-    return seconds > 0 && !matrices_came_before(s, p, i, true)
-               ? seconds
-               : 0; /* views share what moves: the first counts */
+    if (!(seconds > 0)) return 0;
+    if (matrices_came_before(s, p, i, true)) return 0;
+    return seconds; /* the first view of a storage pays */
 }
 
-/* ---- what was missed by not moving. A matrix that is used again and again is to be moved once, but nobody knows how often it will be used:
- * so it stays until statements have missed by it what the move takes, and then moves. That takes at most twice the time of knowing (one
- * rents skis until the rent has come to their price). Of a matrix that the user writes anew, nothing missed before counts. ---- */
+/* ---- when to copy. It pays to copy a matrix once if it is used often, but nobody knows how often
+ * it will be used. So each statement that would have been faster with the matrix on the other
+ * device adds the loss to the matrix's accrued cost. When the accrued cost reaches the cost of the
+ * copy, the matrix is copied. This costs at most twice as much as the best decision in hindsight
+ * (the ski rental problem). When the user writes the matrix, the accrued cost is reset. ---- */
 
-static void look_at_move(const statement *s, const plan *p, int i, outlook *o)
+static void add_copy(const statement *s, const plan *p, int i, cost_estimate *o)
 {
-    const double move = move_of(s, p, i);
+    const double move = copy_cost(s, p, i);
     if (!(move > 0)) return;
-    const duet_matrix *m = wanted(s, p, i);
-    o->moves += move;
-    o->missed += fmin(move, matrix_missed(m));
-    if (matrix_returns(m, p->machine->side)) o->rent += move;
+    const duet_matrix *m = operand_to_copy(s, p, i);
+    o->copies += move;
+    o->accrued += fmin(move, matrix_missed(m));
+    if (matrix_returns(m, p->machine->side)) o->repeated += move;
 }
 
-outlook plan_outlook(const statement *s, const plan *p)
+cost_estimate plan_estimate(const statement *s, const plan *p)
 {
-    outlook o = { .steps = plan_seconds(p) };
+    cost_estimate o = { .steps = plan_seconds(p) };
     for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) o.back += matrix_read_back(s->to[k].m);
-    for (int i = 0; i < matrices_count(s, p); i++) look_at_move(s, p, i, &o);
+    for (int i = 0; i < matrices_count(s, p); i++) add_copy(s, p, i, &o);
     return o;
 }
 
-/* With the moves that are not yet paid for. */
-static double expected(const outlook *o) { return o->steps + o->back + o->moves - o->missed; }
+/* The expected time, without the part of the copies that accrued cost has already paid for. */
+static double expected_seconds(const cost_estimate *o) { return o->steps + o->back + o->copies - o->accrued; }
 
 static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
 {
-    for (int i = 0; i < p->n_leaves && i < LOOKED_BACK; i++)
-        if (wanted(s, p, s->count + i)->bits == m->bits) return true;
+    for (int i = 0; i < p->n_leaves && i < LOOK_BACK; i++)
+        if (operand_to_copy(s, p, s->count + i)->bits == m->bits) return true;
     return false;
 }
 
-/* The statement will run otherwise; all that keeps it from this plan shares in what it missed, by what the move would take, and up to that.
- * Elements that it makes without reading what was there have missed nothing yet. */
-static void learn(const statement *s, const plan *other, double missed, double moves)
+/* The statement will run on the other device. Distribute its loss over the matrices that would have
+ * to be copied, in proportion to the cost of their copies, and at most that cost. Elements that the
+ * statement writes without reading them have no accrued cost. */
+static void accrue_costs(const statement *s, const plan *other, double loss, double copies)
 {
-    for (int i = 0; i < matrices_count(s, other) && moves > 0; i++) {
-        const double own = move_of(s, other, i);
-        if (own > 0)
-            matrix_miss(wanted(s, other, i),
-                        fmin(missed * own / moves, own - matrix_missed(wanted(s, other, i))));
+    for (int i = 0; i < matrices_count(s, other) && copies > 0; i++) {
+        const double own = copy_cost(s, other, i);
+        if (!(own > 0)) continue;
+        const duet_matrix *m = operand_to_copy(s, other, i);
+        matrix_miss(m, fmin(loss * own / copies, own - matrix_missed(m)));
     }
     for (int k = 0; k < s->count; k++) {
         if (matrix_missed(s->to[k].m) > 0 && !is_read(s, other, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
@@ -108,24 +118,25 @@ static void learn(const statement *s, const plan *other, double missed, double m
 
 /* ---- the choice ---- */
 
-/* For both machines; NULL for one that refuses, where the other does not. A statement that comes again finds one plan by the other. */
+/* The plans for both devices. NULL: that device refuses, but the other one does not. The second
+ * plan is stored in the first, so that a repeated statement finds both at once. */
 static duet_status on_both(const statement *s, const plan **cpu, const plan **gpu)
 {
     if (!(*cpu = plan_find(s, machines[HOST]))) return DUET_NO_MEMORY;
-    if (__builtin_expect((*gpu = (*cpu)->twin) != NULL, 1)) return DUET_OK;
+    if (likely((*gpu = (*cpu)->gpu_plan) != NULL)) return DUET_OK;
     const duet_status there = on_machine(s, machines[DEVICE], gpu);
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
     if (there != DUET_OK) {
         *gpu = NULL;
-        return can(*cpu);
+        return plan_status(*cpu);
     }
-    if ((*cpu)->status == DUET_OK) ((plan *)(uintptr_t)*cpu)->twin = *gpu;
+    if ((*cpu)->status == DUET_OK) ((plan *)(uintptr_t)*cpu)->gpu_plan = *gpu;
     else *cpu = NULL;
     return DUET_OK;
 }
 
-/* The plan takes less than the other. If besides all that it needs is there, no moves of the other's make that better; and if nothing was missed
- * before, there is nothing to learn. */
+/* p is the faster plan. If all that it needs is on its device, the other plan's copies cannot make
+ * that one better. If also no cost has accrued, there is nothing to record. */
 static bool is_settled(const statement *s, const plan *p)
 {
     const enum side side = p->machine->side;
@@ -141,19 +152,46 @@ static bool is_settled(const statement *s, const plan *p)
     return true;
 }
 
-/* What was not chosen, to learn from; other is NULL where there is nothing to learn. */
-typedef struct regret {
+/* The plan that was not chosen, whose loss is to be recorded; NULL: there is none. */
+typedef struct alternative {
     const plan *other;
-    double missed, moves;
-} regret;
+    double loss, copies;
+} alternative;
 
-/* A move that was made before and comes again, of what is made on the other side each time, is no purchase but a rent. */
-static regret regret_of(const plan *other, const outlook *chosen, const outlook *of)
+/* A matrix that is written on the other device each time needs a copy each time. Such repeated
+ * copies are a running cost, so they are added to the loss. */
+static alternative alternative_of(const plan *other, const cost_estimate *chosen, const cost_estimate *of)
 {
-    return (regret){ other, chosen->steps + chosen->back + chosen->rent - of->steps - of->back, of->moves };
+    const double loss = chosen->steps + chosen->back + chosen->repeated - of->steps - of->back;
+    return (alternative){ other, loss, of->copies };
 }
 
-static duet_status cheapest(const statement *s, const plan **p, regret *r)
+/* Choose between two plans, of which the one for the GPU may be streamed. */
+static duet_status choose_by_estimate(const statement *s, const plan *cpu, const plan *gpu, const plan **p,
+                                      alternative *r)
+{
+    const cost_estimate here = plan_estimate(s, cpu), there = plan_estimate(s, gpu);
+    const plan *unsplit = gpu;
+    /* without copying the results back, which stream_choose considers, too */
+    double seconds = expected_seconds(&there) - there.back;
+    TRY(stream_choose(s, &gpu, &seconds));
+    const bool streams = gpu != unsplit;
+    if (seconds == INFINITY || (streams && seconds <= expected_seconds(&here))) {
+        *p = streams ? gpu : cpu;
+    } else if (streams) {
+        *p = cpu;
+        *r = alternative_of(unsplit, &here, &there); /* copying the operands once may be better */
+    } else if (expected_seconds(&there) <= expected_seconds(&here)) {
+        *p = gpu;
+        *r = alternative_of(cpu, &there, &here);
+    } else {
+        *p = cpu;
+        *r = alternative_of(gpu, &here, &there);
+    }
+    return DUET_OK;
+}
+
+static duet_status choose_fastest(const statement *s, const plan **p, alternative *r)
 {
     const plan *cpu, *gpu;
     if (machines[DEVICE]->absent()) return on_machine(s, machines[HOST], p);
@@ -165,53 +203,38 @@ static duet_status cheapest(const statement *s, const plan **p, regret *r)
     costs_prepare();
     *p = plan_seconds(gpu) <= plan_seconds(cpu) ? gpu : cpu;
     if (is_settled(s, *p)) return DUET_OK;
-    const outlook here = plan_outlook(s, cpu), there = plan_outlook(s, gpu);
-    const plan *whole = gpu;
-    double seconds = expected(&there) - there.back; /* the way back is thought of there, too */
-    TRY(stream_weigh(s, &gpu, &seconds));
-    const bool streams = gpu != whole;
-    if (seconds == INFINITY || (streams && seconds <= expected(&here))) {
-        *p = streams ? gpu : cpu;
-        return DUET_OK;
-    }
-    if (streams) {
-        *p = cpu;
-        *r = regret_of(whole, &here, &there);
-        return DUET_OK;
-    } /* which moving once may be better than */
-    const bool on_gpu = expected(&there) <= expected(&here);
-    *p = on_gpu ? gpu : cpu;
-    *r = on_gpu ? regret_of(cpu, &there, &here) : regret_of(gpu, &here, &there);
+    return choose_by_estimate(s, cpu, gpu, p, r);
+}
+
+static duet_status check_required_gpu(void)
+{
+    if (likely(!gpu_required)) return DUET_OK;
+    const char *why = machines[DEVICE]->absent();
+    if (!why) return DUET_OK;
+    return fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why);
+}
+
+static duet_status choose(const statement *s, duet_place place, const plan **p, alternative *r)
+{
+    TRY(check_required_gpu());
+    if (place == DUET_AUTO) return choose_fastest(s, p, r);
+    TRY(on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p));
+    double seconds = INFINITY;
+    if (place == DUET_GPU) return stream_choose(s, p, &seconds);
     return DUET_OK;
 }
 
-static duet_status what_is_required(void)
+duet_status plan_preview(const statement *s, duet_place place, const plan **p)
 {
-    const char *why = __builtin_expect(gpu_required, 0) ? machines[DEVICE]->absent() : NULL;
-    return why ? fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why)
-               : DUET_OK;
-}
-
-static duet_status choose(const statement *s, duet_place place, const plan **p, regret *r)
-{
-    TRY(what_is_required());
-    if (place == DUET_AUTO) return cheapest(s, p, r);
-    TRY(on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p));
-    double seconds = INFINITY;
-    return place == DUET_GPU ? stream_weigh(s, p, &seconds) : DUET_OK;
-}
-
-duet_status plan_look(const statement *s, duet_place place, const plan **p)
-{
-    regret none = { 0 };
+    alternative none = { 0 };
     return choose(s, place, p, &none);
 }
 
 duet_status plan_place(const statement *s, duet_place place, const plan **p)
 {
-    regret r = { 0 };
+    alternative r = { 0 };
     TRY(choose(s, place, p, &r));
-    if (r.other) learn(s, r.other, r.missed, r.moves);
+    if (r.other) accrue_costs(s, r.other, r.loss, r.copies);
     if (place == DUET_AUTO && (*p)->machine->side == DEVICE) stream_learn(s, *p);
     return DUET_OK;
 }
@@ -222,14 +245,15 @@ static duet_status step_on(const step *s, const machine *on)
 {
     const char *absent = on->absent(), *why = absent ? NULL : on->refuses(s);
     if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, absent);
-    return why ? fail(DUET_UNSUPPORTED, "the %s refuses: %s", on->name, why) : DUET_OK;
+    if (why) return fail(DUET_UNSUPPORTED, "the %s refuses: %s", on->name, why);
+    return DUET_OK;
 }
 
 static double step_seconds(const statement *s, const plan *p, const machine *on)
 {
     double seconds = on->cost(p->steps);
     for (int i = 0; i < matrices_count(s, p); i++) {
-        const duet_matrix *m = wanted(s, p, i);
+        const duet_matrix *m = operand_to_copy(s, p, i);
         if (m && !matrices_came_before(s, p, i, true)) seconds += matrix_move_cost(m, on->side);
     }
     return seconds;
@@ -238,7 +262,7 @@ static double step_seconds(const statement *s, const plan *p, const machine *on)
 duet_status step_place(const statement *s, const plan *p, duet_place place, const machine **on)
 {
     const machine *cpu = machines[HOST], *gpu = machines[DEVICE];
-    TRY(what_is_required());
+    TRY(check_required_gpu());
     *on = place == DUET_GPU ? gpu : cpu;
     if (place != DUET_AUTO) return step_on(p->steps, *on);
     const duet_status there = gpu->absent() ? DUET_NO_DEVICE : step_on(p->steps, gpu);

@@ -1,4 +1,6 @@
-/* plan.c - a plan from statements: canonical form, jobs, memory, steps. */
+/* plan.c - makes a plan from statements: the graph in canonical form, then jobs, memory and
+ * steps. */
+#include "compiler.h"
 #include "cost.h"
 #include "dtype.h"
 #include "matrix.h"
@@ -9,7 +11,7 @@
 
 /* ---- how the statements depend on each other ---- */
 
-/* Of each leaf, the latest earlier statement that writes what it reads, or -1. */
+/* For each leaf, the latest earlier statement that writes what it reads, or -1. */
 static void find_earlier(const statement *s, int *earlier)
 {
     uint32_t i = 0;
@@ -28,7 +30,8 @@ static bool is_overwritten(const statement *s, int k)
     return false;
 }
 
-/* A destination with as many axes as its value, which may lack leading ones of one element: it is the same memory. */
+/* The destination with as many axes as its value. The value may lack leading axes of one element;
+ * the memory is the same. */
 static layout of_rank(layout to, int rank)
 {
     while (to.rank > rank && to.size[0] == 1) {
@@ -69,7 +72,7 @@ static uint8_t *find_overlaps(const statement *s, const graph *g)
 
 /* ---- steps ---- */
 
-/* Has the step no element to write? What is reduced to an element may be nothing. */
+/* Does the step write no element? A reduction of no elements may still write one. */
 static bool is_empty(const step *s)
 {
     layout kept = s->out[0].at;
@@ -77,7 +80,7 @@ static bool is_empty(const step *s)
     return layout_count(&kept) == 0;
 }
 
-static void note_writes(plan *p, const step *s)
+static void find_first_write(plan *p, const step *s)
 {
     for (int k = 0; k < s->outs; k++) {
         const int slot = plan_base_slot(p, s->out[k].slot);
@@ -85,7 +88,7 @@ static void note_writes(plan *p, const step *s)
     }
 }
 
-static void note_planes(plan *p, const step *s)
+static void find_planes(plan *p, const step *s)
 {
     const int all = plan_operands(p);
     for (int k = 0; k < s->outs; k++) p->planes |= s->out[k].slot >= all;
@@ -107,8 +110,8 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program;
         l->jobs[j].program = NULL;
-        note_writes(p, s);
-        note_planes(p, s);
+        find_first_write(p, s);
+        find_planes(p, s);
         p->may_fail |= kernel_may_fail(s->kernel);
         p->count++;
     }
@@ -138,7 +141,8 @@ static void add_bytes(plan *p, const statement *s)
 static duet_status refused(plan *p, const lowering *l)
 {
     memcpy(p->why, l->refusals, sizeof p->why);
-    return l->impossible ? DUET_UNSUPPORTED : DUET_OK;
+    if (l->impossible) return DUET_UNSUPPORTED;
+    return DUET_OK;
 }
 
 static bool copy_dests(lowering *l, const memory *m)
@@ -200,7 +204,7 @@ void plan_free(plan *p)
         p->machine->forget(&p->steps[i]);
         free(p->programs[i]);
     }
-    cut_free(p->cut);
+    partition_free(p->partition);
     stream_free(p->stream);
     free(p->key);
     free(p->steps);
@@ -211,12 +215,12 @@ void plan_free(plan *p)
     free(p);
 }
 
-/* Most statements are asked often, and costs change once in a process at most. */
+/* Most statements run often, and costs change at most once in a process, so the sum is stored. */
 double plan_seconds(const plan *p)
 {
     plan *own = (plan *)(uintptr_t)p;
-    if (__builtin_expect(p->edition == costs_edition(), 1)) return p->seconds;
-    own->edition = costs_edition();
+    if (likely(p->cost_edition == costs_edition())) return p->seconds;
+    own->cost_edition = costs_edition();
     own->seconds = 0;
     for (int i = 0; i < p->count; i++) own->seconds += p->machine->cost(&p->steps[i]);
     return own->seconds;

@@ -9,23 +9,25 @@ static inline int matrices_count(const statement *s, const plan *p) { return s->
 
 static inline const duet_matrix *matrices_at(const statement *s, const plan *p, int i)
 {
-    return i < s->count ? s->to[i].m : s->f->nodes[p->leaves[i - s->count].node].matrix;
+    if (i < s->count) return s->to[i].m;
+    return s->f->nodes[p->leaves[i - s->count].node].matrix;
 }
 
-/* Is i a destination of which nothing stays? */
+/* Is i a destination whose whole storage is overwritten? */
 static inline bool matrices_overwrites(const statement *s, int i)
 {
     return i < s->count && matrix_fills(s->to[i].m);
 }
 
-/* Has one before i the same storage? Where only what is read counts, not one of which nothing stays. Long formulas are not looked through
- * for each of their matrices. */
-#define LOOKED_BACK 16
-static inline bool matrices_came_before(const statement *s, const plan *p, int i, bool what_is_read)
+/* Has one of the matrices before i the same storage? only_read: do not count destinations whose whole
+ * storage is overwritten. Only the last LOOK_BACK matrices are compared, so that long formulas do not
+ * take quadratic time. */
+#define LOOK_BACK 16
+static inline bool matrices_came_before(const statement *s, const plan *p, int i, bool only_read)
 {
     const storage *b = matrices_at(s, p, i)->bits;
-    for (int e = i > LOOKED_BACK ? i - LOOKED_BACK : 0; e < i; e++)
-        if (matrices_at(s, p, e)->bits == b && !(what_is_read && matrices_overwrites(s, e))) return true;
+    for (int e = i > LOOK_BACK ? i - LOOK_BACK : 0; e < i; e++)
+        if (matrices_at(s, p, e)->bits == b && !(only_read && matrices_overwrites(s, e))) return true;
     return false;
 }
 

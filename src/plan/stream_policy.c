@@ -1,5 +1,5 @@
-/* stream_policy.c - whether a statement is streamed, and in parts of how many rows: by what fits on the device, and by what copies and steps
- * are expected to take. */
+/* stream_policy.c - decides whether a statement is streamed, and in parts of how many rows. It
+ * considers what fits on the device, and the expected times of copies and steps. */
 #include "stream_policy.h"
 #include "clock.h"
 #include "cost.h"
@@ -12,125 +12,137 @@
 #include "trace.h"
 #include <math.h>
 
-#define SETS 3 /* parts that are on the device at once */
-#define FREE_ROOM                                                                                            \
-    ((size_t)64                                                                                              \
-     << 20) /* who needs less beside what the pool keeps does not ask the machine how much it has */
-#define TURN                                                                                                 \
-    20e-6 /* seconds that a turn takes beside its copies and steps: three waits, and what is idle meanwhile */
-static size_t least = (size_t)1 << 20;
+#define PARTS_IN_FLIGHT 3 /* parts that are on the device at once */
 
-void stream_from(size_t bytes) { least = bytes; }
+/* A statement that needs less than this, besides the pool's cached blocks, does not query the free
+ * memory. */
+#define SPARE_BYTES ((size_t)64 << 20)
+
+/* Seconds per part, besides its copies and steps: three waits, and idle time between them. */
+#define PART_OVERHEAD 20e-6
+
+/* Smaller statements are not streamed. */
+static size_t min_bytes = (size_t)1 << 20;
+
+void stream_from(size_t bytes) { min_bytes = bytes; }
 
 /* ---- what fits ---- */
 
 static size_t bytes_missing(const statement *s, const plan *p, int i)
 {
     const storage *b = matrices_at(s, p, i)->bits;
-    return storage_has_home(b, DEVICE) || matrices_came_before(s, p, i, false) ? 0 : b->bytes;
+    if (storage_has_home(b, DEVICE) || matrices_came_before(s, p, i, false)) return 0;
+    return b->bytes;
 }
 
-static bool fits(const statement *s, const plan *p, size_t *room)
+static bool fits(const statement *s, const plan *p, size_t *available)
 {
     size_t need = 0;
     for (int i = 0; i < matrices_count(s, p); i++) need += bytes_missing(s, p, i);
     for (int i = 0; i < p->temps; i++) need += p->temp[i];
-    *room = SIZE_MAX;
+    *available = SIZE_MAX;
     if (!need) return true;
     const duet_memory m = duet_memory_of(DUET_GPU);
-    if (!m.limit && need <= m.cached + FREE_ROOM) return true;
-    *room = pool_room(DEVICE);
-    return need <= *room;
+    if (!m.limit && need <= m.cached + SPARE_BYTES) return true;
+    *available = pool_room(DEVICE);
+    return need <= *available;
 }
 
-/* ---- parts of how many rows ---- */
+/* ---- the number of rows of a part ---- */
 
-/* What goes to and fro: in all, and of it what lies in pinned memory. */
-typedef struct load {
+/* What must be copied, in bytes: up from pageable and from pinned memory, and down. */
+typedef struct traffic {
     size_t up, down, up_pinned, down_pinned;
-    size_t whole;          /* what must be on the device as a whole, and is not */
+    size_t replicated;     /* operands that are needed completely, and are not on the device */
     size_t temps;          /* of all rows */
-    double seconds, start; /* of all steps; of as many that do hardly anything */
-} load;
+    double seconds, start; /* of all steps; and the same number of steps that do almost nothing */
+} traffic;
 
 static bool is_pinned(const duet_matrix *m) { return __atomic_load_n(&m->bits->pinned, __ATOMIC_RELAXED); }
 
-static void add_leaf(load *l, const statement *s, const plan *p, int i)
+static void add_leaf(traffic *l, const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = matrices_at(s, p, i);
     const bool there = storage_current(m->bits) & 1 << DEVICE;
-    if (p->cut->part[p->leaves[i - s->count].node] != PART_CUT) l->whole += bytes_missing(s, p, i);
-    else if (!there) *(is_pinned(m) ? &l->up_pinned : &l->up) += rows_bytes(m, p->cut->length);
+    if (p->partition->part[p->leaves[i - s->count].node] != PART_SPLIT)
+        l->replicated += bytes_missing(s, p, i);
+    else if (!there) *(is_pinned(m) ? &l->up_pinned : &l->up) += rows_bytes(m, p->partition->length);
 }
 
-static load load_of(const statement *s, const plan *p)
+static traffic traffic_of(const statement *s, const plan *p)
 {
-    load l = { .seconds = plan_seconds(p), .start = p->count * cost_at(costs_now(DEVICE), COST_pass, 0) };
+    traffic l = { .seconds = plan_seconds(p), .start = p->count * cost_at(costs_now(DEVICE), COST_pass, 0) };
     for (int i = 0; i < p->temps; i++) l.temps += p->temp[i];
     for (int k = 0; k < s->count; k++)
-        *(is_pinned(s->to[k].m) ? &l.down_pinned : &l.down) += rows_bytes(s->to[k].m, p->cut->length);
+        *(is_pinned(s->to[k].m) ? &l.down_pinned : &l.down) += rows_bytes(s->to[k].m, p->partition->length);
     for (int i = s->count; i < matrices_count(s, p); i++) add_leaf(&l, s, p, i);
     return l;
 }
 
-/* In 1 / parts of the rows. */
-static size_t bytes_of(const load *l, int64_t parts)
+/* The device memory needed if the rows are split into so many parts. */
+static size_t bytes_of(const traffic *l, int64_t parts)
 {
-    const size_t each = SETS * (l->up + l->down + l->up_pinned + l->down_pinned) + l->temps;
-    return each / (size_t)parts + l->whole;
+    const size_t each = PARTS_IN_FLIGHT * (l->up + l->down + l->up_pinned + l->down_pinned) + l->temps;
+    return each / (size_t)parts + l->replicated;
 }
 
-/* Beside them steps need workspaces, and blocks are rounded up. */
-static bool has_room(const load *l, int64_t parts, size_t room)
+/* A quarter is left for workspaces and for rounding up the blocks. */
+static bool fits_in_parts(const traffic *l, int64_t parts, size_t available)
 {
-    return bytes_of(l, parts) <= room - room / 4;
+    return bytes_of(l, parts) <= available - available / 4;
 }
 
-static double seconds_of(const load *l, int64_t parts)
+static double seconds_of(const traffic *l, int64_t parts)
 {
     const size_t n = (size_t)parts;
     const double up = cost_of_move(l->up / n, DEVICE, false) + cost_of_move(l->up_pinned / n, DEVICE, true);
     const double down = cost_of_move(l->down / n, HOST, false) + cost_of_move(l->down_pinned / n, HOST, true);
     const double work = fmax(l->seconds / (double)parts, l->start);
-    const double turns = (double)(parts - 1) * fmax(up, fmax(work, down)) + (double)(parts + 2) * TURN;
-    return up + work + down + turns + cost_of_move(l->whole, DEVICE, false);
+    const double rounds =
+        (double)(parts - 1) * fmax(up, fmax(work, down)) + (double)(parts + 2) * PART_OVERHEAD;
+    return up + work + down + rounds + cost_of_move(l->replicated, DEVICE, false);
 }
 
-/* Powers of two of parts: the best of those that fit; 0: none does. */
-static int64_t best_parts(const load *l, int64_t length, size_t room)
+/* The best power of two of parts among those that fit; 0: none fits. */
+static int64_t best_parts(const traffic *l, int64_t length, size_t available)
 {
     int64_t best = 0;
     for (int64_t parts = 2; parts <= length; parts *= 2)
-        if (has_room(l, parts, room) && (!best || seconds_of(l, parts) < seconds_of(l, best))) best = parts;
-    return best || !has_room(l, length, room) ? best : length;
+        if (fits_in_parts(l, parts, available) && (!best || seconds_of(l, parts) < seconds_of(l, best)))
+            best = parts;
+    if (best || !fits_in_parts(l, length, available)) return best;
+    return length;
 }
 
-/* Whole tiles of products, where there are many of them. */
+/* If a part has many rows, a multiple of the tile size of products. */
 #define TILE 128
 static int64_t rows_in(int64_t length, int64_t parts)
 {
     const int64_t rows = (length + parts - 1) / parts;
-    return rows < 8 * TILE ? rows : rows / TILE * TILE;
+    if (rows < 8 * TILE) return rows;
+    return rows / TILE * TILE;
 }
 
-/* Without it the statement goes its way as a whole: that is no error yet. */
-static plan *plan_quietly(const statement *s, const plan *whole, int64_t rows)
+/* A failure is not an error: the statement can then run unsplit. */
+static plan *plan_quietly(const statement *s, const plan *unsplit, int64_t rows)
 {
     error_text before;
     error_keep(&before);
-    plan *p = stream_plan(s, whole->machine, whole->cut->length, rows, whole->cut->part);
+    plan *p = stream_plan(s, unsplit->machine, unsplit->partition->length, rows, unsplit->partition->part);
     if (!p) error_put_back(&before);
     return p;
 }
 
-/* *p and *seconds of the parts, where there is a way: the plan that was made for the last ones, if it does as well. */
-static void choose_rows(const statement *s, const plan **p, const load *l, size_t room, double *seconds)
+/* Set *p and *seconds to a streamed plan, if there is one. The plan that was chosen last is kept if
+ * it is about as good. */
+static void choose_rows(const statement *s, const plan **p, const traffic *l, size_t available,
+                        double *seconds)
 {
-    cut *c = (*p)->cut;
-    const int64_t parts = best_parts(l, c->length, room),
+    partition *c = (*p)->partition;
+    const int64_t parts = best_parts(l, c->length, available),
                   last = c->chosen ? stream_parts(c->chosen->stream) : 0;
     if (!parts) return;
-    if (!last || !has_room(l, last, room) || seconds_of(l, last) > 1.1 * seconds_of(l, parts)) {
+    if (!last || !fits_in_parts(l, last, available) || seconds_of(l, last) > 1.1 * seconds_of(l, parts)) {
         plan_free(c->chosen);
         c->chosen = plan_quietly(s, *p, rows_in(c->length, parts));
     }
@@ -140,10 +152,10 @@ static void choose_rows(const statement *s, const plan **p, const load *l, size_
     }
 }
 
-/* ---- whether ---- */
+/* ---- the decision ---- */
 
-/* Does the host want every result? It looked at the last ones, and what is pinned has gone to and fro before. Then their way down is to be thought
- * of as well. */
+/* Does the host need all results? It has read the previous ones, and they are in pinned memory, so
+ * they have been copied before. Then the copies of the results count, too. */
 static bool all_come_down(const statement *s)
 {
     for (int k = 0; k < s->count; k++)
@@ -151,36 +163,40 @@ static bool all_come_down(const statement *s)
     return true;
 }
 
-static bool is_sooner(const statement *s, const load *l, size_t room, double whole, int64_t length)
+static bool is_faster(const statement *s, const traffic *l, size_t available, double unsplit, int64_t length)
 {
     if (reproducible() || l->up + l->up_pinned == 0 || !all_come_down(s)) return false;
-    const int64_t parts = best_parts(l, length, room);
-    return parts && seconds_of(l, parts) < whole + cost_of_move(l->down_pinned, HOST, true);
+    const int64_t parts = best_parts(l, length, available);
+    return parts && seconds_of(l, parts) < unsplit + cost_of_move(l->down_pinned, HOST, true);
 }
 
-/* What fits stays whole, unless whole, the seconds that this would take, is longer; INFINITY is not asked. */
-static duet_status weigh(const statement *s, const plan **p, double whole, double *seconds)
+/* A statement that fits is streamed only if that is faster than `unsplit` seconds. INFINITY: do not
+ * compare. */
+static duet_status choose(const statement *s, const plan **p, double unsplit, double *seconds)
 {
-    size_t room;
-    const bool goes = fits(s, *p, &room);
-    if (goes && (whole == INFINITY || !all_come_down(s))) return DUET_OK;
-    if (!cut_of(*p, s)) return fail(DUET_NO_MEMORY, "no memory to cut a formula of %u parts", s->f->count);
-    const int64_t length = (*p)->cut->length;
+    size_t available;
+    const bool goes = fits(s, *p, &available);
+    if (goes && (unsplit == INFINITY || !all_come_down(s))) return DUET_OK;
+    if (!partition_of(*p, s))
+        return fail(DUET_NO_MEMORY, "no memory to cut a formula of %u parts", s->f->count);
+    const int64_t length = (*p)->partition->length;
     if (!goes) *seconds = INFINITY;
     if (!length) return DUET_OK;
-    const load l = load_of(s, *p);
-    if (goes && !is_sooner(s, &l, room, whole, length)) return DUET_OK;
-    choose_rows(s, p, &l, room, seconds);
+    const traffic l = traffic_of(s, *p);
+    if (goes && !is_faster(s, &l, available, unsplit, length)) return DUET_OK;
+    choose_rows(s, p, &l, available, seconds);
     return DUET_OK;
 }
 
-duet_status stream_weigh(const statement *s, const plan **p, double *seconds)
+duet_status stream_choose(const statement *s, const plan **p, double *seconds)
 {
-    return (*p)->bytes < least ? DUET_OK : weigh(s, p, *seconds, seconds);
+    if ((*p)->bytes < min_bytes) return DUET_OK;
+    return choose(s, p, *seconds, seconds);
 }
 
-/* What its elements took to go up has been missed, up to what the move of all that it shares takes; unless that does not fit. */
-static void miss_rows(const duet_matrix *m)
+/* Accrue the cost of copying the split rows up, at most up to the cost of copying the whole
+ * storage; not if the storage does not fit. */
+static void accrue_rows(const duet_matrix *m)
 {
     const double move = matrix_move_cost(m, DEVICE), left = move - matrix_missed(m);
     const double share =
@@ -190,18 +206,19 @@ static void miss_rows(const duet_matrix *m)
 
 void stream_learn(const statement *s, const plan *p)
 {
-    for (int k = 0; k < s->count && (p->stream || p->bytes >= least); k++) matrix_unseen(s->to[k].m);
+    for (int k = 0; k < s->count && (p->stream || p->bytes >= min_bytes); k++) matrix_unseen(s->to[k].m);
     for (int i = s->count; i < matrices_count(s, p) && p->stream; i++)
-        if (p->stream->part[p->leaves[i - s->count].node] == PART_CUT) miss_rows(matrices_at(s, p, i));
+        if (p->stream->part[p->leaves[i - s->count].node] == PART_SPLIT) accrue_rows(matrices_at(s, p, i));
 }
 
 const plan *stream_alternative(const statement *s, const plan *p)
 {
     double seconds = 0;
     const plan *part = p;
-    if (p->bytes < least || p->stream || !s->f->words) return NULL;
-    if (!cut_of(p, s) || !p->cut->length) return NULL;
-    const load l = load_of(s, p);
+    if (p->bytes < min_bytes || p->stream || !s->f->words) return NULL;
+    if (!partition_of(p, s) || !p->partition->length) return NULL;
+    const traffic l = traffic_of(s, p);
     choose_rows(s, &part, &l, pool_room(DEVICE), &seconds);
-    return part->stream ? part : NULL;
+    if (part->stream) return part;
+    return NULL;
 }

@@ -45,7 +45,7 @@ typedef struct carried {
 } carried;
 
 typedef struct flow {
-    const plan *p; /* of a part; that of the rows left over is p->stream->rest */
+    const plan *p; /* of a part; p->stream->remainder is that of the rows left over */
     const statement *s;
     carried *of; /* destinations, leaves */
     void **data;
@@ -76,7 +76,7 @@ static int64_t rows_of(const streaming *w, int64_t part)
 static const plan *plan_of(const flow *f, int64_t part)
 {
     const streaming *w = f->p->stream;
-    return w->rest && !part ? w->rest : f->p;
+    return w->remainder && !part ? w->remainder : f->p;
 }
 
 static int operands(const flow *f) { return f->p->dests + f->p->n_leaves; }
@@ -113,7 +113,7 @@ static duet_status open_leaf(flow *f, int i)
 {
     carried *c = &f->of[f->p->dests + i];
     const uint32_t n = f->p->leaves[i].node;
-    const bool is_cut = f->p->stream->part[n] == PART_CUT;
+    const bool is_cut = f->p->stream->part[n] == PART_SPLIT;
     c->m = f->s->f->nodes[n].matrix;
     const int dest = dest_of_leaf(f, c->m);
     if (dest < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE))
@@ -358,7 +358,7 @@ static size_t slots_of(const plan *p, const plan *rest)
 static duet_status run_once(const plan *p, const statement *s, bool *has_written)
 {
     flow f = { .p = p, .s = s, .queue = thread_get()->queue };
-    const size_t slots = slots_of(p, p->stream->rest);
+    const size_t slots = slots_of(p, p->stream->remainder);
     f.of = calloc(slots + 1, sizeof *f.of), f.data = calloc(slots + 1, sizeof *f.data);
     f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
     duet_status st = DUET_NO_MEMORY;

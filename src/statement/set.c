@@ -132,7 +132,7 @@ static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, 
 static __attribute__((noinline, cold)) duet_status explain(const statement *s, duet_place place)
 {
     const plan *p;
-    TRY(plan_look(s, place, &p));
+    TRY(plan_preview(s, place, &p));
     plan_print(thread_get()->explaining, p, s);
     return DUET_OK;
 }
@@ -225,7 +225,7 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_reserve(1);
-    TRY(plan_look(&s, place_now(DUET_AUTO), &p));
+    TRY(plan_preview(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
     return DUET_OK;
 }
@@ -330,7 +330,7 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
             const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
             if (!turn && g.count == all->count) break; /* the only one */
             thread_get()->failed_dest = -1;
-            s = (turn && runs ? plan_place : plan_look)(&one, place_now(DUET_AUTO), &p);
+            s = (turn && runs ? plan_place : plan_preview)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
             if (s != DUET_OK) name_failed(s, all->who, first, &g);
         }

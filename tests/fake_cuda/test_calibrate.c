@@ -65,7 +65,7 @@ static char folder[] = "/tmp/duet-test-XXXXXX";
 /* In a child, whose first choice this is. */
 static void choose_first(const char *want)
 {
-    char text[4000] = "", path[KEPT_PATH];
+    char text[4000] = "", path[CALIBRATION_PATH];
     duet_matrix *x = new_filled(100, 1), *y = duet_new(DUET_F32, 100);
     FILE *out = fmemopen(text, sizeof text, "w");
     fail(DUET_OK, "before");
@@ -79,7 +79,7 @@ static void choose_first(const char *want)
           duet_error());
     duet_info(out), fclose(out);
     CHECK(strstr(text, want) && strstr(text, "costs    "), "'%s' is not in: %s", want, text);
-    CHECK(kept_path(path), "no path");
+    CHECK(calibration_path(path), "no path");
 }
 
 static void in_child(const char *calibrate, const char *want)
@@ -115,13 +115,13 @@ static void test_kept(const char *path, ino_t first)
 
 static void test_prepare(void)
 {
-    char path[KEPT_PATH], command[100];
+    char path[CALIBRATION_PATH], command[100];
     setenv("XDG_CACHE_HOME", folder, 1);
     CHECK(mkdtemp(folder) != NULL, "no folder");
     setenv("XDG_CACHE_HOME", folder, 1);
     in_child("DUET_CALIBRATE=0", "as shipped: DUET_CALIBRATE=0");
     in_child("DUET_REPRODUCIBLE=1", "as shipped: DUET_REPRODUCIBLE=1");
-    CHECK(kept_path(path) && !file_of(path), "a file for nothing");
+    CHECK(calibration_path(path) && !file_of(path), "a file for nothing");
     for (int i = 0; i < 10 && !file_of(path); i++)
         in_child(NULL, "measured in this process, and "); /* not kept when others disturb it */
     const ino_t first = file_of(path);

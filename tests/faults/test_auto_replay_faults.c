@@ -90,7 +90,7 @@ static void *late_error(void *overwritten)
         st = duet_synchronize();
     }
     fake_fail(0);
-    CHECK(st == DUET_DEVICE_ERROR && strstr(duet_error(), "a statement that was held back") &&
+    CHECK(st == DUET_DEVICE_ERROR && strstr(duet_error(), "a deferred statement") &&
               strstr(duet_error(), "test_auto_replay_faults.c:"),
           "status %d: %s", (int)st, duet_error());
     if (overwritten) CHECK(is_all(s.h, 7), "%s", duet_error());

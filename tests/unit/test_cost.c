@@ -172,7 +172,7 @@ static void store(const char *path, const char *text, size_t length)
 static bool is_refused(const char *path)
 {
     costs c[SIDES] = { 0 }, none[SIDES] = { 0 };
-    return !kept_read(path, c) && !memcmp(c, none, sizeof c);
+    return !calibration_read(path, c) && !memcmp(c, none, sizeof c);
 }
 
 static bool near(const costs *a, const costs *b)
@@ -185,15 +185,15 @@ static bool near(const costs *a, const costs *b)
 
 static void test_kept(void)
 {
-    char path[KEPT_PATH], text[10000], other[10000];
+    char path[CALIBRATION_PATH], text[10000], other[10000];
     size_t length, all;
     costs from[SIDES] = { drawn_costs(), drawn_costs() }, to[SIDES];
     setenv("XDG_CACHE_HOME", folder, 1);
-    CHECK(kept_path(path) && !strncmp(path, folder, strlen(folder)), "the path is %s", path);
+    CHECK(calibration_path(path) && !strncmp(path, folder, strlen(folder)), "the path is %s", path);
     CHECK(is_refused(path), "there is none yet");
-    const char *why = kept_write(path, from);
+    const char *why = calibration_write(path, from);
     CHECK(!why, "%s", why);
-    CHECK(kept_read(path, to) && near(&from[HOST], &to[HOST]) && near(&from[DEVICE], &to[DEVICE]),
+    CHECK(calibration_read(path, to) && near(&from[HOST], &to[HOST]) && near(&from[DEVICE], &to[DEVICE]),
           "what was kept comes back");
     struct stat st;
     CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "for this user alone");
@@ -216,15 +216,15 @@ static void test_kept(void)
     tap_point("a file that is cut or damaged is none");
 
     from[DEVICE].seconds[COST_pass][1] = 0;
-    CHECK(!kept_write(path, from) && is_refused(path), "costs that cannot be");
+    CHECK(!calibration_write(path, from) && is_refused(path), "costs that cannot be");
     unlink(path), mkdir(path, 0700);
-    CHECK(is_refused(path) && kept_write(path, from), "a folder in its place");
+    CHECK(is_refused(path) && calibration_write(path, from), "a folder in its place");
     rmdir(path), mkfifo(path, 0600);
     CHECK(is_refused(path), "a pipe, for which nobody waits");
     unlink(path);
     if (!geteuid()) {
         store(path, text, all);
-        CHECK(kept_read(path, to) && !chown(path, 12345, 12345) && is_refused(path), "someone else's");
+        CHECK(calibration_read(path, to) && !chown(path, 12345, 12345) && is_refused(path), "someone else's");
         unlink(path);
     }
     tap_point("what is no file of this user's is none");
@@ -232,23 +232,23 @@ static void test_kept(void)
 
 static void test_folders(void)
 {
-    char path[KEPT_PATH], home[700], long_name[700];
+    char path[CALIBRATION_PATH], home[700], long_name[700];
     costs from[SIDES] = { drawn_costs(), drawn_costs() };
     unsetenv("XDG_CACHE_HOME"), unsetenv("HOME");
-    CHECK(!kept_path(path), "no folder at all");
+    CHECK(!calibration_path(path), "no folder at all");
     setenv("XDG_CACHE_HOME", "relative", 1), setenv("HOME", "also relative", 1);
-    CHECK(!kept_path(path), "folders that are not absolute");
+    CHECK(!calibration_path(path), "folders that are not absolute");
     snprintf(home, sizeof home, "%s/home", folder), mkdir(home, 0700);
     setenv("HOME", home, 1);
-    CHECK(kept_path(path) && strstr(path, "/home/.cache/duet/costs-"), "in the home folder: %s", path);
-    CHECK(!kept_write(path, from) && kept_read(path, from), "the folders are made");
+    CHECK(calibration_path(path) && strstr(path, "/home/.cache/duet/costs-"), "in the home folder: %s", path);
+    CHECK(!calibration_write(path, from) && calibration_read(path, from), "the folders are made");
     memset(long_name, 'a', sizeof long_name), long_name[0] = '/', long_name[sizeof long_name - 1] = '\0';
     setenv("XDG_CACHE_HOME", long_name, 1);
-    CHECK(!kept_path(path), "a name too long");
+    CHECK(!calibration_path(path), "a name too long");
     setenv("XDG_CACHE_HOME", "/proc/self", 1);
-    CHECK(kept_path(path) && kept_write(path, from), "a folder that cannot be written");
+    CHECK(calibration_path(path) && calibration_write(path, from), "a folder that cannot be written");
     setenv("XDG_CACHE_HOME", "/dev/null", 1);
-    CHECK(kept_path(path) && kept_write(path, from) && is_refused(path), "no folder");
+    CHECK(calibration_path(path) && calibration_write(path, from) && is_refused(path), "no folder");
     tap_point("folders that are not there, or not to be written");
 }
 
