@@ -107,24 +107,26 @@ static void print_copies(printer *a)
     for (int i = 0; i < a->p->n_leaves; i++) {
         size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->machine->side);
         if (!bytes) continue;
-        fputs("  move ", a->out);
+        fputs("  copy ", a->out);
         print_slot(a, a->p->dests + i);
         fprintf(a->out, " to the %s: %zu bytes\n", a->p->machine->name, bytes);
     }
 }
 
-/* "3.4 us expected, and 25 us to copy what it reads, 20 us of which are paid for by earlier losses" */
+/* "3.4 us expected, and 25 us to copy its operands; without these copies, earlier statements have
+ * already lost 20 us" */
 static void print_time(FILE *out, const statement *s, const plan *p)
 {
     const cost_estimate o = plan_estimate(s, p);
     fprintf(out, "%.3g us expected", o.steps * 1e6);
     if (p->stream) {
-        fputs(" of a chunk", out);
+        fputs(" per chunk", out);
         return;
     }
-    if (o.copies > 0) fprintf(out, ", and %.3g us to move what it reads", o.copies * 1e6);
-    if (o.accrued > 0) fprintf(out, ", of which %.3g us have been missed before", o.accrued * 1e6);
-    if (o.back > 0) fprintf(out, ", and %.3g us until the host reads it again", o.back * 1e6);
+    if (o.copies > 0) fprintf(out, ", and %.3g us to copy its operands", o.copies * 1e6);
+    if (o.accrued > 0)
+        fprintf(out, "; without these copies, earlier statements have already lost %.3g us", o.accrued * 1e6);
+    if (o.back > 0) fprintf(out, ", and %.3g us to copy the result back to the host", o.back * 1e6);
 }
 
 /* The steps printed after this are those of one chunk. */
@@ -132,8 +134,8 @@ static void print_stream(FILE *out, const streaming *w)
 {
     const int64_t parts = stream_parts(w);
     fprintf(out, "  streamed in %lld chunks of %lld rows", (long long)parts, (long long)w->rows);
-    if (w->remainder) fprintf(out, ", the first of %lld", (long long)(w->length % w->rows));
-    fputs("; of a chunk:\n", out);
+    if (w->remainder) fprintf(out, ", the first one of %lld", (long long)(w->length % w->rows));
+    fputs("; the steps of one chunk:\n", out);
 }
 
 static void print_others(FILE *out, const statement *s, const plan *p)
@@ -157,7 +159,7 @@ static void print_others(FILE *out, const statement *s, const plan *p)
 }
 
 static const char *const fusion_texts[] = {
-    [FUSION_MACHINE] = "machine", [FUSION_ROWS] = "rows", [FUSION_NONE] = "nothing"
+    [FUSION_MACHINE] = "any operators", [FUSION_ROWS] = "fixed patterns only", [FUSION_NONE] = "none"
 };
 
 void plan_print(FILE *out, const plan *p, const statement *s)
@@ -167,7 +169,7 @@ void plan_print(FILE *out, const plan *p, const statement *s)
         formula_print(out, s->f, s->to[k].node, &a.names);
         fputc('\n', out);
     }
-    fprintf(out, "  on the %s: %d step%s, %d temporar%s, fusion by %s; ", p->machine->name, p->count,
+    fprintf(out, "  on the %s: %d step%s, %d temporar%s, fusion: %s; ", p->machine->name, p->count,
             plural(p->count), p->temps, p->temps == 1 ? "y" : "ies", fusion_texts[s->fusion]);
     print_time(out, s, p);
     fputc('\n', out);

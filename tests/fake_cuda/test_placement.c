@@ -172,8 +172,8 @@ static void test_read_back(void)
     }
     CHECK(last < 5, "read each time, and last on the gpu at call %d", last);
     holds(y, 6, "y");
-    CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us until the host reads it again\n"), "%s",
-          text);
+    CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us to copy the result back to the host\n"),
+          "%s", text);
     (void)on_gpu(y, duet_mul(2, x)); /* what was made before this was read */
     for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
     holds(y, 6, "y");
@@ -232,11 +232,11 @@ static void test_explain(void)
     duet_matrix *x = new_filled(2000, 1), *y = duet_new(DUET_F32, 2000);
     for (int i = 0; i < 100; i++) explained(y, x, text, sizeof text);
     CHECK(strstr(text, "on the cpu: 1 step") && strstr(text, "; 17 us expected\n"), "%s", text);
-    CHECK(strstr(text, "gpu: would take 1 step, 10.2 us expected, and 20.8 us to move what it reads\n"), "%s",
+    CHECK(strstr(text, "gpu: would take 1 step, 10.2 us expected, and 20.8 us to copy its operands\n"), "%s",
           text);
     CHECK(!on_gpu(y, duet_mul(2, x)), "looking at a statement has moved it");
     CHECK(strstr(explained(y, x, text, sizeof text),
-                 "to move what it reads, of which 6.84 us have been missed before"),
+                 "to copy its operands; without these copies, earlier statements have already lost 6.84 us"),
           "%s", text);
     duet_free(&x), duet_free(&y);
     tap_point("explain shows both machines, and learns nothing");

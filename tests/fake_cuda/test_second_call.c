@@ -21,11 +21,11 @@ static void fill(duet_matrix *m)
     }
 }
 
-/* "  move A to the gpu: 64 bytes" */
+/* "  copy A to the gpu: 64 bytes" */
 static uint64_t bytes_moved(const char *plan)
 {
     uint64_t all = 0;
-    for (const char *p = plan; (p = strstr(p, "  move ")); p++)
+    for (const char *p = plan; (p = strstr(p, "  copy ")); p++)
         all += strtoull(strstr(p, ": ") + 2, NULL, 10);
     return all;
 }
