@@ -259,9 +259,10 @@ static int make_div(graph *g, const value *like, int x, int y)
 int make_truth(graph *g, int v)
 {
     value like = copy_of(g, v);
-    const bool whole = dtype_is_integer((duet_dtype)like.type);
-    const int zero = number_value(g, (bound){ .node = -1, .integer = whole ? dtypes[like.type].computed : 0 },
-                                  NUMBER_ZERO);
+    const bool is_integer = dtype_is_integer((duet_dtype)like.type);
+    const int zero =
+        number_value(g, (bound){ .node = -1, .integer = is_integer ? dtypes[like.type].computed : 0 },
+                     NUMBER_ZERO);
     like.type = DUET_BOOL;
     return make(g, OP_not_equal, &like, 2, zero, v, -1);
 }

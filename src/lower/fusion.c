@@ -25,7 +25,7 @@ static bool axes_agree(const lowering *l, int leader, int v)
 
 /* ---- first step: each value joins the pass of its users ---- */
 
-/* The pass that this use of v asks for. */
+/* The pass that v must belong to because of this use; ALONE: none. */
 static int wanted_pass(const lowering *l, int user, int v)
 {
     bool together = in_program(l->g, user) && value_is_map(l->g, v) && is_in_domain(l->g, user, v) &&

@@ -75,9 +75,9 @@ static uint8_t *find_overlaps(const statement *s, const graph *g)
 /* Does the step write no element? A reduction of no elements may still write one. */
 static bool is_empty(const step *s)
 {
-    layout kept = s->out[0].at;
-    kept.rank -= s->inner;
-    return layout_count(&kept) == 0;
+    layout not_reduced = s->out[0].at;
+    not_reduced.rank -= s->inner;
+    return layout_count(&not_reduced) == 0;
 }
 
 static void find_first_write(plan *p, const step *s)

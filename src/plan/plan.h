@@ -49,7 +49,7 @@ static inline int plan_base_slot(const plan *p, int slot)
 }
 
 /* Must it run at once and by itself? Then it is not deferred, and not part of a CUDA graph. */
-static inline bool plan_is_apart(const plan *p) { return p->stream || p->may_fail; }
+static inline bool plan_runs_alone(const plan *p) { return p->stream || p->may_fail; }
 
 /* A destination, and the last node of its part of the formula. */
 typedef struct target {

@@ -160,15 +160,15 @@ duet_status record_keep(duet_matrix *m, duet_status s)
         duet_free(&m);
         return s;
     }
-    m->next = r->kept;
-    r->kept = m;
+    m->next = r->matrices;
+    r->matrices = m;
     return s;
 }
 
-static void free_kept(duet_recording *r)
+static void free_matrices(duet_recording *r)
 {
-    for (duet_matrix *m = r->kept; m; m = r->kept) {
-        r->kept = m->next;
+    for (duet_matrix *m = r->matrices; m; m = r->matrices) {
+        r->matrices = m->next;
         duet_free(&m);
     }
 }
@@ -177,7 +177,7 @@ void record_clear(duet_recording *r)
 {
     for (int i = 0; i < r->n_segments; i++) machines[DEVICE]->discard(r->segments[i].graph);
     for (int i = 0; i < r->count; i++) record_free_entry(&r->entries[i]);
-    free_kept(r);
+    free_matrices(r);
     scratch_reserve_free(&r->reserve, r->queues);
     free(r->entries);
     free(r->segments);
@@ -191,7 +191,7 @@ void duet_recording_free(duet_recording **r)
     *r = NULL;
 }
 
-static void leave(void *recording)
+static void thread_exit(void *recording)
 {
     duet_recording *r = recording;
     duet_recording_free(&r);
@@ -205,7 +205,7 @@ duet_status duet_record_begin(void)
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
     t->room[ROOM_RECORDING] = t->recording;
-    t->leave[ROOM_RECORDING] = leave;
+    t->leave[ROOM_RECORDING] = thread_exit;
     return DUET_OK;
 }
 

@@ -44,7 +44,7 @@ struct duet_recording {
     scratch_reserve reserve; /* temporaries and workspaces of all entries */
     uint64_t queues;         /* bit q: work that uses the reserve may still run on queue q */
     duet_status failed;
-    duet_matrix *kept; /* a list of matrices that the library made for statements */
+    duet_matrix *matrices; /* a list of matrices that the library made for statements */
 };
 
 /* Add an entry with its own plan, which is freed if this fails. The caller increments r->count when

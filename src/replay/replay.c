@@ -126,11 +126,11 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     const plan *p = e->plan;
     const segment_owners whose = { { segment_owner }, r, g, e };
     const frame f = { e->data, e->num, queue, &whose.of };
-    int lent;
-    duet_status s = plan_take_temporaries(p, e->data, queue, &lent);
+    int taken;
+    duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
     plan_bind_planes(p, e->data);
     for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
-    plan_release_temporaries(p, e->data, queue, lent);
+    plan_release_temporaries(p, e->data, queue, taken);
     return s;
 }
 
@@ -188,7 +188,7 @@ static void capture(duet_recording *r, segment *g)
     const int queue = thread_get()->queue;
     bool moved;
     forget(r, g);
-    if (machine_of(r, g)->side != DEVICE || plan_is_apart(r->entries[g->first].plan) ||
+    if (machine_of(r, g)->side != DEVICE || plan_runs_alone(r->entries[g->first].plan) ||
         g->failures == ATTEMPTS)
         return;
     error_text before;
@@ -294,7 +294,7 @@ static duet_status all_matrices_live(const duet_recording *r)
 /* A streamed statement, and one whose status must be read back, cannot be part of a graph. */
 static bool same_segment(const plan *p, const plan *next)
 {
-    return p->machine == next->machine && !plan_is_apart(p) && !plan_is_apart(next);
+    return p->machine == next->machine && !plan_runs_alone(p) && !plan_runs_alone(next);
 }
 
 duet_status replay_prepare(duet_recording *r)

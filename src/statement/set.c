@@ -85,7 +85,7 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
     *own = true;
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
     if (p->machine->side != DEVICE) return plan_run(p, s);
-    if (__builtin_expect(plan_is_apart(p), 0)) return run_apart(p, s, own);
+    if (__builtin_expect(plan_runs_alone(p), 0)) return run_apart(p, s, own);
     const duet_status st = auto_replay_run(p, s, own);
     return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->deferred_failed
                ? stream_instead(s, p)
