@@ -224,9 +224,8 @@ static __attribute__((noinline)) const plan *search(plan_cache *c, const stateme
 /* A call site usually runs the statement that it ran before. Then no hash is needed. */
 static const plan **latest_at(plan_cache *c, const char *site, const machine *on)
 {
-    const uint64_t spread =
-        /* the upper bits depend on all bits of the address */
-        (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u;
+    /* the upper bits depend on all bits of the address */
+    const uint64_t spread = (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u;
     return &c->latest[on->side][spread >> (64 - SITE_BITS)];
 }
 

@@ -55,14 +55,14 @@ static const duet_matrix *operand_to_copy(const statement *s, const plan *p, int
     return matrices_at(s, p, i);
 }
 
-/* The seconds for copying it to the device, or 0. */
+/* The seconds for copying it to the device, or 0. Of several views of a storage, the first one pays. */
 static double copy_cost(const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = operand_to_copy(s, p, i);
     const double seconds = m ? matrix_move_cost(m, p->machine->side) : 0;
     if (!(seconds > 0)) return 0;
     if (matrices_came_before(s, p, i, true)) return 0;
-    return seconds; /* the first view of a storage pays */
+    return seconds;
 }
 
 /* ---- when to copy. It pays to copy a matrix once if it is used often, but nobody knows how often
