@@ -66,8 +66,9 @@ static void report_refusal(lowering *l, const job *j, const char *why)
     char text[SHAPE_TEXT];
     const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->dest[copied_dest(j->out[0])].to;
     if (strstr(l->refusals, why)) return;
-    append_refusal(l, "%s%s refuses %s to %s: %s", *l->refusals ? "; " : "", l->machine->name,
-                   kernel_name(j->kernel, j->epilogue), shape_text(text, out.type, out.rank, out.size), why);
+    append_refusal(l, "%s%s does not support %s with result %s: %s", *l->refusals ? "; " : "",
+                   l->machine->name, kernel_name(j->kernel, j->epilogue),
+                   shape_text(text, out.type, out.rank, out.size), why);
 }
 
 /* No other job can replace this one: if the backend refuses it, the plan is impossible. */

@@ -245,7 +245,7 @@ static duet_status step_on(const step *s, const machine *on)
 {
     const char *absent = on->absent(), *why = absent ? NULL : on->refuses(s);
     if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, absent);
-    if (why) return fail(DUET_UNSUPPORTED, "the %s refuses: %s", on->name, why);
+    if (why) return fail(DUET_UNSUPPORTED, "the %s does not support this operator: %s", on->name, why);
     return DUET_OK;
 }
 
