@@ -15,14 +15,14 @@ axes axes_of(const layout *l)
 #define SHORT_LINE 64
 #define MANY_LINES (1 << 14)
 
-static bool by_tiles(const cut *at)
+static bool by_tiles(const axis_split *at)
 {
     const int64_t n = at->along.size[0], inner = layout_count(&at->inner),
                   lines = layout_count(&at->outer) * inner;
     return n > SHORT_LINE && (inner == 1 || (n > 1024 && lines < MANY_LINES));
 }
 
-static int64_t tiles_of(const cut *at)
+static int64_t tiles_of(const axis_split *at)
 {
     const int64_t lines = layout_count(&at->outer) * layout_count(&at->inner);
     return lines * quotient_up(at->along.size[0], SCAN_BLOCK);
@@ -43,7 +43,7 @@ static size_t states_bytes(int64_t tiles) { return round_256((size_t)(tiles + 1)
 
 static size_t scan_scratch(const step *s)
 {
-    const cut at = cut_at(&s->in[0].at, s->attr.index.axis, 1);
+    const axis_split at = axis_split_at(&s->in[0].at, s->attr.index.axis, 1);
     if (!by_tiles(&at) || at.along.size[0] <= SCAN_BLOCK) return 0;
     return states_bytes(tiles_of(&at)) + (size_t)tiles_of(&at) * 2 * sizeof(uint64_t);
 }
@@ -72,7 +72,7 @@ static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *
 
 static cudaError_t scan_launch(const step *s, const frame *f, char *scratch, cudaStream_t q)
 {
-    const cut at = cut_at(&s->in[0].at, s->attr.index.axis, 1);
+    const axis_split at = axis_split_at(&s->in[0].at, s->attr.index.axis, 1);
     const int64_t inner = layout_count(&at.inner);
     const duet_dtype type = s->out[0].at.type;
     const bool product = s->kernel == OP_cumprod;
@@ -134,13 +134,13 @@ static bool may_join(const layout *l, bool inner, int64_t by)
     return may;
 }
 
-static bool cut_may_join(const cut *at, int64_t by)
+static bool axis_split_may_join(const axis_split *at, int64_t by)
 {
     return may_join(&at->outer, false, by) && may_join(&at->along, false, by) &&
            may_join(&at->inner, true, by);
 }
 
-static void join(cut *at, int64_t by)
+static void join(axis_split *at, int64_t by)
 {
     layout *all[] = { &at->outer, &at->along, &at->inner };
     for (int k = 0; k < 3; k++)
@@ -151,10 +151,10 @@ static void join(cut *at, int64_t by)
 
 /* Treats several contiguous elements as one of up to 16 bytes where all layouts allow it. Strides
  * then count these. */
-static size_t widened(cut *at, size_t each, const void *x, const void *out)
+static size_t widened(axis_split *at, size_t each, const void *x, const void *out)
 {
     int64_t by = 16 / (int64_t)each;
-    while (by > 1 && (((uintptr_t)x | (uintptr_t)out) % (each * (size_t)by) || !cut_may_join(at, by)))
+    while (by > 1 && (((uintptr_t)x | (uintptr_t)out) % (each * (size_t)by) || !axis_split_may_join(at, by)))
         by /= 2;
     return join(at, by), each * (size_t)by;
 }
@@ -184,14 +184,14 @@ static int64_t grouped(rows_args *a, int64_t rows, int64_t width, int64_t side, 
     return quotient_up(rows, each) * chunks;
 }
 
-static void rows_of(rows_args *a, const cut *at, const void *x, void *out)
+static void rows_of(rows_args *a, const axis_split *at, const void *x, void *out)
 {
     *a = (rows_args){ .x = x, .out = out, .n = at->along.size[0], .stride = at->along.stride[0] };
     a->outer_stride = step_of(&at->outer), a->inner_stride = step_of(&at->inner);
 }
 
 /* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
-static int64_t take_by_rows(rows_args *a, const cut *at, const layout *by, int64_t m, bool every,
+static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by, int64_t m, bool every,
                             enum take_form *form)
 {
     layout index = *by;
@@ -210,7 +210,7 @@ static int64_t take_by_rows(rows_args *a, const cut *at, const layout *by, int64
 static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
 {
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
-    cut at = cut_at(x, s->attr.index.axis, 1);
+    axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     take_args a = { .x = f->data[s->in[0].slot],
                     .index = f->data[s->in[1].slot],
                     .out = f->data[s->out[0].slot] };
@@ -232,14 +232,15 @@ static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
 /* ---- scatters ---- */
 
 /* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
-static int64_t scatter_by_rows(scatter_args *a, cut at, cut z, size_t each, enum scatter_form *form)
+static int64_t scatter_by_rows(scatter_args *a, axis_split at, axis_split z, size_t each,
+                               enum scatter_form *form)
 {
     const int64_t many = 16 / (int64_t)each, rows = layout_count(&at.outer) * at.along.size[0];
     const uintptr_t addresses = (uintptr_t)a->x | (uintptr_t)a->z | (uintptr_t)a->out;
     if (!is_line(&at.outer) || !is_run(&at.inner) || !is_line(&z.outer) || !is_line(&z.along) ||
         !is_run(&z.inner))
         return -1;
-    const bool wide = addresses % 16 == 0 && cut_may_join(&at, many) && cut_may_join(&z, many);
+    const bool wide = addresses % 16 == 0 && axis_split_may_join(&at, many) && axis_split_may_join(&z, many);
     if (wide) join(&at, many), join(&z, many);
     const int64_t width = layout_count(&at.inner);
     const bool is_long = wide && width >= 128;
@@ -253,7 +254,8 @@ static int64_t scatter_by_rows(scatter_args *a, cut at, cut z, size_t each, enum
 static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
-    const cut at = cut_at(x, s->attr.index.axis, 1), z = cut_at(&s->in[2].at, s->attr.index.axis, by->rank);
+    const axis_split at = axis_split_at(x, s->attr.index.axis, 1),
+                     z = axis_split_at(&s->in[2].at, s->attr.index.axis, by->rank);
     const int64_t inner = layout_count(&at.inner);
     const size_t each = dtypes[x->type].bytes;
     scatter_args a = { .x = f->data[s->in[0].slot],

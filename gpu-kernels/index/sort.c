@@ -169,7 +169,8 @@ static bool by_sweeps(int64_t lines, int64_t n)
     return n > SORT_KEPT && n < SWEEP_MOST && (lines == 1 || n >= LINE_ALONE);
 }
 
-static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, char *scratch, cudaStream_t q)
+static cudaError_t sweep_lines(const step *s, const frame *f, const axis_split *at, char *scratch,
+                               cudaStream_t q)
 {
     const duet_dtype type = s->in[0].at.type;
     const int64_t inner = layout_count(&at->inner), lines = layout_count(&at->outer) * inner;
@@ -181,7 +182,7 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const cut *at, cha
                          .k = s->out[0].at.size[s->attr.index.axis],
                          .stride = at->along.stride[0],
                          .step = inner };
-        const int64_t from = layout_place(&at->outer, l / inner) + layout_place(&at->inner, l % inner);
+        const int64_t from = layout_offset(&at->outer, l / inner) + layout_offset(&at->inner, l % inner);
         a.x = (const char *)f->data[s->in[0].slot] + from * (int64_t)each;
         a.out = (char *)f->data[s->out[0].slot] + (l / inner * a.k * inner + l % inner) * (int64_t)to;
         a.rule = rule_of(type), a.each = (int32_t)each, a.down = sorts_down(s), a.indices = sorts_indices(s);
@@ -212,7 +213,7 @@ static size_t choice_scratch(int64_t lines, int64_t n, int64_t k, size_t each)
     return round_256(first * key) + round_256(first * 4) + round_256(next * key) + round_256(next * 4);
 }
 
-static cudaError_t choose(const step *s, const frame *f, const cut *at, char *scratch, cudaStream_t q)
+static cudaError_t choose(const step *s, const frame *f, const axis_split *at, char *scratch, cudaStream_t q)
 {
     const duet_dtype type = s->in[0].at.type;
     const int64_t inner = layout_count(&at->inner);
@@ -259,7 +260,7 @@ size_t sort_scratch(const step *s)
 cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
 {
     const layout *x = &s->in[0].at;
-    const cut at = cut_at(x, s->attr.index.axis, 1);
+    const axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     const bool wide = dtypes[x->type].bytes == 8;
     const int64_t inner = layout_count(&at.inner);
     sort_args a = { .x = f->data[s->in[0].slot],

@@ -73,7 +73,7 @@ double fourier_flops(const step *s)
 
 /* ---- programs of one operator ---- */
 
-static duet_status run(const toolbox *b, step *s, void *const data[], const double *num)
+static duet_status run(const fourier_ops *b, step *s, void *const data[], const double *num)
 {
     layout *all[3] = { &s->out[0].at };
     for (int k = 0; k < s->ins; k++) all[1 + k] = &s->in[k].at;
@@ -82,7 +82,7 @@ static duet_status run(const toolbox *b, step *s, void *const data[], const doub
 }
 
 /* to = from, or from * factor. */
-static duet_status apply(const toolbox *b, int op, void *to, const layout *to_at, const void *from,
+static duet_status apply(const fourier_ops *b, int op, void *to, const layout *to_at, const void *from,
                          const layout *from_at, double factor)
 {
     const uint8_t type = (uint8_t)to_at->type;
@@ -97,7 +97,7 @@ static duet_status apply(const toolbox *b, int op, void *to, const layout *to_at
     return run(b, &s, (void *const[]){ to, (void *)from }, &factor);
 }
 
-duet_status fourier_zero(const toolbox *b, void *p, const layout *at)
+duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at)
 {
     const uint8_t type = (uint8_t)at->type;
     const program zero = { .length = 2,
@@ -132,7 +132,7 @@ static layout in_eights(const layout *l)
     return r;
 }
 
-static duet_status move_pairs(const toolbox *b, void *to, layout to_at, const void *from, layout from_at)
+static duet_status move_pairs(const fourier_ops *b, void *to, layout to_at, const void *from, layout from_at)
 {
     layout_collapse((layout *[]){ &to_at, &from_at }, 2);
     if (to_at.type == DUET_C64 || to_at.rank < DUET_RANK_MAX) {
@@ -151,7 +151,7 @@ static duet_dtype carrier(duet_dtype t)
     return dtypes[t].bytes == 8 ? DUET_F64 : dtypes[t].bytes == 4 ? DUET_F32 : t;
 }
 
-duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from,
+duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, const void *from,
                          const layout *from_at)
 {
     layout t = *to_at, f = *from_at;
@@ -170,7 +170,8 @@ bool fourier_is_brought(const transform *t, const layout *at)
     return at->type == transform_reads(t) && layout_is_dense(at);
 }
 
-duet_status fourier_bring(const toolbox *b, const transform *t, void *to, const void *x, const layout *at)
+duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
+                            const layout *at)
 {
     layout dense, from = *at;
     layout_dense(&dense, transform_reads(t), t->rank, t->in);
@@ -183,7 +184,7 @@ duet_status fourier_bring(const toolbox *b, const transform *t, void *to, const 
     return fourier_move(b, to, &dense, x, &from);
 }
 
-duet_status fourier_scale(const toolbox *b, const transform *t, void *out)
+duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
 {
     const duet_dtype type = t->f64 ? DUET_F64 : DUET_F32;
     const int64_t n = (int64_t)(transform_bytes(t, true) / dtypes[type].bytes);
@@ -195,7 +196,7 @@ duet_status fourier_scale(const toolbox *b, const transform *t, void *out)
 /* ---- shifts ---- */
 
 /* Along each axis the first n - k elements go to k and later, the last k to the front; which: by bits, the last ones. */
-duet_status fourier_shift(const toolbox *b, const step *s, const frame *f)
+duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
 {
     const layout *x = &s->in[0].at, *y = &s->out[0].at;
     const uint32_t axes = (uint32_t)s->attr.fourier.axes;
@@ -251,7 +252,7 @@ void fourier_convolve_ways(const step *s, transform way[2])
 }
 
 /* a = a b, of n complex numbers. */
-static duet_status multiply(const toolbox *b, bool f64, int64_t n, void *x, const void *y)
+static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, const void *y)
 {
     const uint8_t type = f64 ? DUET_F64 : DUET_F32;
     enum { AR, AI, BR, BI };
@@ -295,7 +296,8 @@ static const void *turned(layout *l, const char *p)
 }
 
 /* The part that is asked for, scaled on its way. */
-static duet_status cut_out(const toolbox *b, const step *s, const transform *back, const char *all, void *out)
+static duet_status cut_out(const fourier_ops *b, const step *s, const transform *back, const char *all,
+                           void *out)
 {
     layout from;
     layout_dense(&from, transform_writes(back), back->rank, back->out);
@@ -311,15 +313,15 @@ static duet_status cut_out(const toolbox *b, const step *s, const transform *bac
 }
 
 /* At real[], spectra[0] and spectra[1]. */
-static duet_status convolve(const toolbox *b, const step *s, const frame *f, const transform way[2],
+static duet_status convolve(const fourier_ops *b, const step *s, const frame *f, const transform way[2],
                             void *real, void *const spectrum[2])
 {
     layout y = s->in[1].at;
     const void *at = f->data[s->in[1].slot];
     if (s->attr.overlap.reverse) at = turned(&y, at);
-    TRY(fourier_bring(b, &way[0], real, f->data[s->in[0].slot], &s->in[0].at));
+    TRY(fourier_copy_in(b, &way[0], real, f->data[s->in[0].slot], &s->in[0].at));
     TRY(b->transform(&way[0], 0, real, spectrum[0], b->with));
-    TRY(fourier_bring(b, &way[0], real, at, &y));
+    TRY(fourier_copy_in(b, &way[0], real, at, &y));
     TRY(b->transform(&way[0], 0, real, spectrum[1], b->with));
     const int64_t n = (int64_t)(transform_bytes(&way[0], true) / dtypes[transform_writes(&way[0])].bytes);
     TRY(multiply(b, way[0].f64, n, spectrum[0], spectrum[1]));
@@ -327,7 +329,7 @@ static duet_status convolve(const toolbox *b, const step *s, const frame *f, con
     return cut_out(b, s, &way[1], real, f->data[s->out[0].slot]);
 }
 
-duet_status fourier_convolve(const toolbox *b, const step *s, const frame *f)
+duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f)
 {
     transform way[2];
     fourier_convolve_ways(s, way);

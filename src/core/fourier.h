@@ -23,7 +23,7 @@ double transform_flops(const transform *t);
 double fourier_flops(const step *s); /* of the transforms of a step */
 
 /* What a machine has for this. give takes NULL. */
-typedef struct toolbox {
+typedef struct fourier_ops {
     duet_status (*run)(const step *s, const frame *f, void *with);
     duet_status (*clear)(void *p, size_t bytes, void *with);
     duet_status (*take)(size_t bytes, void *with, void **p);
@@ -31,22 +31,23 @@ typedef struct toolbox {
     /* The transform by a vendor, unscaled. in and out are apart; in may be spoilt. which: one of a step's, from 0 on. */
     duet_status (*transform)(const transform *t, int which, void *in, void *out, void *with);
     void *with;
-} toolbox;
+} fourier_ops;
 
 /* Moves elements between layouts of equal sizes and one type, or the real parts of one that is complex. */
-duet_status fourier_move(const toolbox *b, void *to, const layout *to_at, const void *from,
+duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, const void *from,
                          const layout *from_at);
 
 /* An operand as the transform reads it, without gaps: cut, or with zeros behind it, and complex if it was real. */
-duet_status fourier_bring(const toolbox *b, const transform *t, void *to, const void *x, const layout *at);
+duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
+                            const layout *at);
 bool fourier_is_brought(const transform *t, const layout *at); /* it is so already */
 
-duet_status fourier_scale(const toolbox *b, const transform *t, void *out);
-duet_status fourier_zero(const toolbox *b, void *p, const layout *at); /* of real elements */
+duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out);
+duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at); /* of real elements */
 
 /* Steps of fftshift and of fftconvolve. Of the latter the vendor's transforms are two: there, and back. */
-duet_status fourier_shift(const toolbox *b, const step *s, const frame *f);
-duet_status fourier_convolve(const toolbox *b, const step *s, const frame *f);
+duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f);
+duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f);
 void fourier_convolve_ways(const step *s, transform way[2]);
 
 static inline bool is_fourier(int kernel)

@@ -11,10 +11,10 @@ static layout axes_between(const layout *l, int from, int to)
     return part;
 }
 
-cut cut_at(const layout *l, int axis, int width)
+axis_split axis_split_at(const layout *l, int axis, int width)
 {
-    return (cut){ axes_between(l, 0, axis), axes_between(l, axis, axis + width),
-                  axes_between(l, axis + width, l->rank) };
+    return (axis_split){ axes_between(l, 0, axis), axes_between(l, axis, axis + width),
+                         axes_between(l, axis + width, l->rank) };
 }
 
 static bool is_computed(duet_dtype t) { return t <= DUET_I64; }

@@ -48,13 +48,13 @@ const char *order_refuses(const step *s);
 #define SCAN_BLOCK 4096
 
 /* The axes before some, those, and those behind, each collapsed by itself: of rank 1 at least. */
-typedef struct cut {
+typedef struct axis_split {
     layout outer, along, inner;
-} cut;
-cut cut_at(const layout *l, int axis, int width);
+} axis_split;
+axis_split axis_split_at(const layout *l, int axis, int width);
 
 /* Where element i of a layout is, in row-major order. */
-static inline int64_t layout_place(const layout *l, int64_t i)
+static inline int64_t layout_offset(const layout *l, int64_t i)
 {
     int64_t at = 0;
     for (int a = l->rank; a-- > 1 && i;) at += i % l->size[a] * l->stride[a], i /= l->size[a];

@@ -214,17 +214,17 @@ static bool reads_directly(const transform *t, const layout *x)
     return true;
 }
 
-static duet_status brought(const toolbox *b, const transform *t, const step *s, const frame *f)
+static duet_status brought(const fourier_ops *b, const transform *t, const step *s, const frame *f)
 {
     void *in;
     TRY(b->take(transform_bytes(t, false), b->with, &in));
-    duet_status r = fourier_bring(b, t, in, address(f, &s->in[0]), &s->in[0].at);
+    duet_status r = fourier_copy_in(b, t, in, address(f, &s->in[0]), &s->in[0].at);
     if (r == DUET_OK) r = transform_here(t, 0, in, address(f, &s->out[0]), b->with);
     b->give(in, b->with);
     return r;
 }
 
-static duet_status run_transform(const toolbox *b, const step *s, const frame *f)
+static duet_status run_transform(const fourier_ops *b, const step *s, const frame *f)
 {
     const transform t = transform_of(s);
     void *out = address(f, &s->out[0]);
@@ -238,7 +238,7 @@ static duet_status run_transform(const toolbox *b, const step *s, const frame *f
 duet_status run_fourier(const step *s, const frame *f)
 {
     running r = { s, f };
-    const toolbox b = { cpu_program, cpu_clear, take, cpu_give, transform_here, &r };
+    const fourier_ops b = { cpu_program, cpu_clear, take, cpu_give, transform_here, &r };
     if (layout_count(&s->out[0].at) == 0) return DUET_OK;
     if (s->kernel == OP_fftshift) return run_shift(s, f);
     return s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, s, f);

@@ -17,5 +17,5 @@ void cpu_give(void *p, void *with) { (void)with, scratch_give(p); }
 
 duet_status run_shift(const step *s, const frame *f)
 {
-    return fourier_shift(&(const toolbox){ .run = cpu_program }, s, f);
+    return fourier_shift(&(const fourier_ops){ .run = cpu_program }, s, f);
 }

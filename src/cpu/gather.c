@@ -44,8 +44,8 @@ static void layout_in(char *to, const char *from, const layout *l, size_t each)
 {
     const int64_t n = layout_count(l), last = l->size[l->rank - 1];
     for (int64_t i = 0; i < n; i += last)
-        elements_in(to + i * (int64_t)each, from + layout_place(l, i) * (int64_t)each, l->stride[l->rank - 1],
-                    last, each);
+        elements_in(to + i * (int64_t)each, from + layout_offset(l, i) * (int64_t)each,
+                    l->stride[l->rank - 1], last, each);
 }
 
 /* ---- indices ---- */
@@ -53,7 +53,7 @@ static void layout_in(char *to, const char *from, const layout *l, size_t each)
 static __attribute__((cold)) duet_status no_such_place(const step *s, const operand *o, const frame *f,
                                                        int64_t i, int64_t n)
 {
-    const int64_t index = index_at(address(f, o), o->at.type, layout_place(&o->at, i));
+    const int64_t index = index_at(address(f, o), o->at.type, layout_offset(&o->at, i));
     return fail(DUET_BAD_ARGUMENT,
                 "duet_%s: index %lld, element %lld of the indices, is not among %lld places",
                 op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
@@ -71,7 +71,7 @@ static void place_some(const void *work, int t, int threads)
     const int64_t end = part_of(p->count, t + 1, threads);
     int64_t bad = end;
     for (int64_t i = part_of(p->count, t, threads); i < end; i++) {
-        p->to[i] = index_among(index_at(p->from, p->at->type, layout_place(p->at, i)), p->n);
+        p->to[i] = index_among(index_at(p->from, p->at->type, layout_offset(p->at, i)), p->n);
         if (p->to[i] < 0 && i < bad) bad = i;
     }
     if (bad == end) return;
@@ -99,7 +99,7 @@ duet_status indices_open(const step *s, const operand *o, int64_t n, const frame
 typedef struct taking {
     const char *x;
     char *out;
-    cut at;        /* of x */
+    axis_split at; /* of x */
     int64_t m, in; /* indices for each of the outer axes; elements of the inner ones */
     int64_t rows;  /* indices in all */
     int64_t *place;
@@ -111,15 +111,15 @@ typedef struct taking {
 static void take_row(const taking *t, int64_t row)
 {
     const int64_t o = row / t->m, stride = t->at.along.stride[0], each = (int64_t)t->each;
-    const char *x = t->x + layout_place(&t->at.outer, o) * each;
+    const char *x = t->x + layout_offset(&t->at.outer, o) * each;
     char *to = t->out + row * t->in * each;
     if (!t->along) {
         layout_in(to, x + t->place[row % t->m] * stride * each, &t->at.inner, t->each);
         return;
     }
     for (int64_t c = 0; c < t->in; c++)
-        memcpy(to + c * each, x + (t->place[row * t->in + c] * stride + layout_place(&t->at.inner, c)) * each,
-               t->each);
+        memcpy(to + c * each,
+               x + (t->place[row * t->in + c] * stride + layout_offset(&t->at.inner, c)) * each, t->each);
 }
 
 /* Of lines without inner axes, whose places are one after the other: by size, without a call for each. */
@@ -127,7 +127,7 @@ static void take_places(const taking *t, int64_t row, int64_t n)
 {
     const int64_t *place = t->place + (t->along ? row : row % t->m), stride = t->at.along.stride[0],
                   each = (int64_t)t->each;
-    const char *from = t->x + layout_place(&t->at.outer, row / t->m) * each;
+    const char *from = t->x + layout_offset(&t->at.outer, row / t->m) * each;
     char *to = t->out + row * each;
 #define PLACES(type)                                                                                         \
     for (int64_t j = 0; j < n; j++) ((type *)to)[j] = ((const type *)from)[place[j] * stride]
@@ -202,7 +202,7 @@ duet_status run_take(const step *s, const frame *f)
     TRY(indices_open(s, by, hot ? s->attr.one_hot.classes : x->size[axis], f, &t.place));
     if (hot) one_hot_all(s, &t);
     else if (layout_count(&s->out[0].at)) {
-        t.at = cut_at(x, axis, 1), t.in = layout_count(&t.at.inner);
+        t.at = axis_split_at(x, axis, 1), t.in = layout_count(&t.at.inner);
         t.m = t.along ? by->at.size[axis] : layout_count(&by->at);
         t.rows = layout_count(&t.at.outer) * t.m;
         by_threads(threads_for((double)(t.rows * t.in) * (10 * SECONDS_PER_ROUNDED)), take_some, &t);

@@ -18,7 +18,7 @@ static void count_some(const void *work, int t, int threads)
     int64_t *counts = c->counts + t * b->count;
     memset(counts, 0, (size_t)b->count * sizeof *counts);
     for (int64_t i = part_of(c->n, t, threads); i < part_of(c->n, t + 1, threads); i++) {
-        const int64_t k = bin_of(b, order_number(c->x, c->at->type, layout_place(c->at, i)));
+        const int64_t k = bin_of(b, order_number(c->x, c->at->type, layout_offset(c->at, i)));
         if (k >= 0) counts[k]++;
     }
 #pragma omp critical(duet_histogram)

@@ -85,7 +85,7 @@ static void scan(const bundle *u, before *b, int64_t from, int64_t to, bool writ
 typedef struct scanning {
     const number *x;
     number *out;
-    cut at;
+    axis_split at;
     int64_t n, inner, bundles; /* bundles: of all lines */
     bool product;
 } scanning;
@@ -96,8 +96,8 @@ static bundle bundle_of(const scanning *s, int64_t i)
     const int64_t left = s->inner - first;
     bundle u = { .stride = s->at.along.stride[0], .out_stride = s->inner, .product = s->product };
     u.width = left < WIDTH ? (int)left : WIDTH;
-    u.x = s->x + layout_place(&s->at.outer, o), u.out = s->out + o * s->n * s->inner + first;
-    for (int c = 0; c < u.width; c++) u.from[c] = layout_place(&s->at.inner, first + c);
+    u.x = s->x + layout_offset(&s->at.outer, o), u.out = s->out + o * s->n * s->inner + first;
+    for (int c = 0; c < u.width; c++) u.from[c] = layout_offset(&s->at.inner, first + c);
     return u;
 }
 
@@ -172,7 +172,7 @@ duet_status NAMED(run_scan)(const step *given, const frame *f)
                    .product = given->kernel == OP_cumprod };
     const int64_t count = layout_count(&given->out[0].at);
     if (!count) return DUET_OK;
-    s.at = cut_at(&given->in[0].at, given->attr.index.axis, 1);
+    s.at = axis_split_at(&given->in[0].at, given->attr.index.axis, 1);
     s.n = s.at.along.size[0], s.inner = layout_count(&s.at.inner);
     s.bundles = (s.inner + WIDTH - 1) / WIDTH * layout_count(&s.at.outer);
     const int threads = threads_for((double)count * 10 * SECONDS_PER_ROUNDED);

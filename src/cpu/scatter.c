@@ -6,7 +6,7 @@
 typedef struct scattering {
     const char *updates;
     char *out;
-    cut x, at; /* of x, and of the updates */
+    axis_split x, at; /* of x, and of the updates */
     const char *from;
     const int64_t *place;
     int64_t m, n, inner;
@@ -19,10 +19,10 @@ static void copy_rows(const scattering *s, int64_t o, int64_t from, int64_t to)
     const layout *inner = &s->x.inner;
     const int64_t last = inner->size[inner->rank - 1], each = (int64_t)s->each;
     for (int64_t d = from; d < to; d++) {
-        const char *x = s->from + (layout_place(&s->x.outer, o) + d * s->x.along.stride[0]) * each;
+        const char *x = s->from + (layout_offset(&s->x.outer, o) + d * s->x.along.stride[0]) * each;
         char *out = s->out + (o * s->n + d) * s->inner * each;
         for (int64_t c = 0; c < s->inner; c += last)
-            elements_in(out + c * each, x + layout_place(inner, c) * each, inner->stride[inner->rank - 1],
+            elements_in(out + c * each, x + layout_offset(inner, c) * each, inner->stride[inner->rank - 1],
                         last, s->each);
     }
 }
@@ -32,10 +32,10 @@ static void update(const scattering *s, int64_t o, int64_t j)
     const layout *inner = &s->at.inner;
     const int64_t last = inner->size[inner->rank - 1], stride = inner->stride[inner->rank - 1],
                   each = (int64_t)s->each;
-    const char *by = s->updates + (layout_place(&s->at.outer, o) + layout_place(&s->at.along, j)) * each;
+    const char *by = s->updates + (layout_offset(&s->at.outer, o) + layout_offset(&s->at.along, j)) * each;
     char *out = s->out + (o * s->n + s->place[j]) * s->inner * each;
     for (int64_t c = 0; c < s->inner; c += last) {
-        const char *some = by + layout_place(inner, c) * each;
+        const char *some = by + layout_offset(inner, c) * each;
         if (s->onto) s->onto(out + c * each, some, stride, last);
         else elements_in(out + c * each, some, stride, last, s->each);
     }
@@ -74,7 +74,7 @@ duet_status run_scatter(const step *given, const frame *f)
     scattering s = { .updates = address(f, &given->in[2]),
                      .out = address(f, &given->out[0]),
                      .from = address(f, &given->in[0]) };
-    s.x = cut_at(x, axis, 1), s.at = cut_at(&given->in[2].at, axis, by->rank);
+    s.x = axis_split_at(x, axis, 1), s.at = axis_split_at(&given->in[2].at, axis, by->rank);
     s.place = place, s.m = layout_count(by), s.n = x->size[axis], s.inner = layout_count(&s.x.inner);
     s.each = dtypes[x->type].bytes, s.onto = columns_of(given);
     const double work = (double)layout_count(x) + (double)layout_count(&given->in[2].at);

@@ -15,7 +15,7 @@
 typedef struct sorting {
     const char *x;
     char *out;
-    cut at;
+    axis_split at;
     int64_t n, k, inner; /* k: how many are wanted */
     duet_dtype type;
     size_t each;
@@ -123,7 +123,7 @@ static entry *digit_sort(const digits *d)
 
 static int64_t first_of(const sorting *s, int64_t line)
 {
-    return layout_place(&s->at.outer, line / s->inner) + layout_place(&s->at.inner, line % s->inner);
+    return layout_offset(&s->at.outer, line / s->inner) + layout_offset(&s->at.inner, line % s->inner);
 }
 
 static void write_sorted(const sorting *s, int64_t line, const entry *e, int64_t from, int64_t to)
@@ -194,7 +194,7 @@ static sorting sorting_of(const step *given, const frame *f)
 {
     const layout *x = &given->in[0].at;
     sorting s = { .x = address(f, &given->in[0]), .out = address(f, &given->out[0]), .type = x->type };
-    s.at = cut_at(x, given->attr.index.axis, 1), s.n = s.at.along.size[0],
+    s.at = axis_split_at(x, given->attr.index.axis, 1), s.n = s.at.along.size[0],
     s.inner = layout_count(&s.at.inner);
     s.k = given->out[0].at.size[given->attr.index.axis], s.each = dtypes[x->type].bytes,
     s.bits = (int)(8 * s.each);

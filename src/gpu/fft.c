@@ -331,8 +331,8 @@ static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
     array->stride[0] = group * p->inner, array->stride[1] = 1, array->stride[2] = p->inner;
 }
 
-static duet_status run_there(const toolbox *b, const pass *p, bool inverse, void *in, void *out, char *there,
-                             char *result, running *r)
+static duet_status run_there(const fourier_ops *b, const pass *p, bool inverse, void *in, void *out,
+                             char *there, char *result, running *r)
 {
     layout array, apart;
     group_layouts(p, false, &array, &apart);
@@ -342,7 +342,8 @@ static duet_status run_there(const toolbox *b, const pass *p, bool inverse, void
     return fourier_move(b, out, &array, result, &apart);
 }
 
-static duet_status run_apart(const toolbox *b, const pass *p, bool inverse, void *in, void *out, running *r)
+static duet_status run_apart(const fourier_ops *b, const pass *p, bool inverse, void *in, void *out,
+                             running *r)
 {
     const size_t groups = (size_t)(p->outer * p->inner), line = 511;
     const size_t before = (groups * (size_t)p->in_group * element(p, false) + line) & ~line;
@@ -356,14 +357,14 @@ static duet_status run_apart(const toolbox *b, const pass *p, bool inverse, void
     return s;
 }
 
-static duet_status run_pass(const toolbox *b, const chain *c, int i, void *in, void *out)
+static duet_status run_pass(const fourier_ops *b, const chain *c, int i, void *in, void *out)
 {
     const pass *p = &c->pass[i];
     const bool inverse = c->t.kind == FOURIER_INVERSE || c->t.kind == FOURIER_REAL_INVERSE;
     return p->apart ? run_apart(b, p, inverse, in, out, b->with) : run_densely(p, inverse, in, out, b->with);
 }
 
-static duet_status copy(const toolbox *b, const transform *t, void *to, const void *from)
+static duet_status copy(const fourier_ops *b, const transform *t, void *to, const void *from)
 {
     layout to_at, from_at;
     layout_dense(&to_at, transform_writes(t), t->rank, t->out),
@@ -372,7 +373,7 @@ static duet_status copy(const toolbox *b, const transform *t, void *to, const vo
 }
 
 /* Imaginary parts at both ends of the last axis count as 0; cuFFT does not say what it makes of others. */
-static duet_status clear_ends(const toolbox *b, const transform *t, void *in)
+static duet_status clear_ends(const fourier_ops *b, const transform *t, void *in)
 {
     layout at;
     layout_dense(&at, t->f64 ? DUET_F64 : DUET_F32, t->rank, t->in);
@@ -384,7 +385,7 @@ static duet_status clear_ends(const toolbox *b, const transform *t, void *in)
     return n % 2 ? DUET_OK : fourier_zero(b, (char *)in + each + (size_t)(n / 2 * stride) * 2 * each, &at);
 }
 
-static duet_status run_back(const toolbox *b, const chain *c, void *in, void *out)
+static duet_status run_back(const fourier_ops *b, const chain *c, void *in, void *out)
 {
     const int last = c->count - !c->single;
     for (int i = 0; i < last; i++) TRY(run_pass(b, c, i, in, in));
@@ -394,7 +395,7 @@ static duet_status run_back(const toolbox *b, const chain *c, void *in, void *ou
 }
 
 /* in may be spoilt where the transform goes back to real numbers; else it may be out. */
-static duet_status run_chain(const toolbox *b, const chain *c, void *in, void *out)
+static duet_status run_chain(const fourier_ops *b, const chain *c, void *in, void *out)
 {
     if (c->t.kind == FOURIER_REAL_INVERSE) return run_back(b, c, in, out);
     const bool copies = c->single || !c->count;
@@ -406,15 +407,15 @@ static duet_status run_chain(const toolbox *b, const chain *c, void *in, void *o
 
 static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with);
 
-static toolbox toolbox_of(running *r)
+static fourier_ops fourier_ops_of(running *r)
 {
-    return (toolbox){ run_program, clear, take, give, transform_here, r };
+    return (fourier_ops){ run_program, clear, take, give, transform_here, r };
 }
 
 static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with)
 {
     (void)t;
-    const toolbox b = toolbox_of(with);
+    const fourier_ops b = fourier_ops_of(with);
     return run_chain(&b, &((running *)with)->k->way[which], in, out);
 }
 
@@ -422,7 +423,8 @@ static duet_status transform_here(const transform *t, int which, void *in, void 
 
 static bool is_aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
 
-static duet_status bring_and_run(const toolbox *b, const chain *c, const step *s, const frame *f, void *out)
+static duet_status bring_and_run(const fourier_ops *b, const chain *c, const step *s, const frame *f,
+                                 void *out)
 {
     const operand *x = &s->in[0];
     void *in = f->data[x->slot], *block = NULL;
@@ -431,14 +433,14 @@ static duet_status bring_and_run(const toolbox *b, const chain *c, const step *s
         return run_chain(b, c, in, out);
     if (!in_place) TRY(b->take(transform_bytes(&c->t, false), b->with, &block));
     in = in_place ? out : block;
-    duet_status r = fourier_bring(b, &c->t, in, f->data[x->slot], &x->at);
+    duet_status r = fourier_copy_in(b, &c->t, in, f->data[x->slot], &x->at);
     if (r == DUET_OK) r = run_chain(b, c, in, out);
     b->give(block, b->with);
     return r;
 }
 
 /* cuFFT wants addresses that its widest accesses divide: a result elsewhere is copied there. */
-static duet_status run_transform(const toolbox *b, const chain *c, const step *s, const frame *f)
+static duet_status run_transform(const fourier_ops *b, const chain *c, const step *s, const frame *f)
 {
     void *out = f->data[s->out[0].slot], *block = NULL, *to = out;
     if (!is_aligned(out)) {
@@ -460,7 +462,7 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     running r = { .q = q,
                   .out = out,
                   .end = out + (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes };
-    const toolbox b = toolbox_of(&r);
+    const fourier_ops b = fourier_ops_of(&r);
     duet_status status;
     void *made = NULL;
     if (s->kernel != OP_fftshift) TRY(step_keeps(s, make_kept, discard, &made));
