@@ -1,9 +1,10 @@
-/* blas.h - CBLAS in one element type; with PAIRS defined, in complex numbers whose parts are of it. A template. */
+/* blas.h - CBLAS functions for one element type. Template. PAIRS selects complex elements of two T. */
 #ifndef BLAS_H
 #define BLAS_H
 
 #include "template_prelude.h"
 #include <cblas.h>
+#include <stdbool.h>
 
 #if defined T_f32 && defined PAIRS
 #define BLAS(name) cblas_c##name
@@ -14,5 +15,7 @@
 #else
 #define BLAS(name) cblas_d##name
 #endif
+
+static inline CBLAS_TRANSPOSE blas_op(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
 
 #endif

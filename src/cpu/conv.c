@@ -1,9 +1,13 @@
-/* conv.c - convolution: oneDNN where it takes the step, else im2col and OpenBLAS. Alone, with all that follows it, or back. */
+/* conv.c - convolutions and their gradients, by oneDNN, or by im2col and OpenBLAS where oneDNN
+ * declines.
+ *
+ * A step may include an epilogue (epilogue.h): bias, activation, pooling. */
 #include "conv.h"
 #include "dtype.h"
+#include "min_max.h"
 #include <string.h>
 
-#define CACHED_BYTES 262144.0 /* of results, in a thread's own cache until they are finished */
+#define CACHE_BYTES 262144.0 /* results of this size stay in the cache of a core until the epilogue */
 
 layout conv_volume(const layout *l)
 {
@@ -35,24 +39,26 @@ conv conv_of(const step *s)
                .stride = { a->stride[0], a->stride[1], 1 },
                .pad = { a->pad[0], a->pad[1], 0 },
                .dilation = { a->dilation[0], a->dilation[1], 1 },
-               .more = { a->more[0], a->more[1], 0 },
+               .extra = { a->more[0], a->more[1], 0 },
                .groups = a->groups,
                .axes = o.x->at.rank - 2,
                .flip = a->flip != 0 };
     if (g.axes == 3) {
-        g.stride[2] = a->stride[SPATIAL_DEPTH], g.pad[2] = a->pad[SPATIAL_DEPTH];
-        g.dilation[2] = a->dilation[SPATIAL_DEPTH], g.more[2] = a->more[SPATIAL_DEPTH];
+        g.stride[2] = a->stride[SPATIAL_DEPTH];
+        g.pad[2] = a->pad[SPATIAL_DEPTH];
+        g.dilation[2] = a->dilation[SPATIAL_DEPTH];
+        g.extra[2] = a->more[SPATIAL_DEPTH];
     }
-    if (epilogue_infos[s->epilogue].pooled) { /* what is there before */
+    if (epilogue_infos[s->epilogue].pooled) { /* the output is pooled: compute the size before */
         const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };
-        g.oh = (g.h + 2 * g.pad[0] + g.more[0] - reach[0]) / g.stride[0] + 1;
-        g.ow = (g.w + 2 * g.pad[1] + g.more[1] - reach[1]) / g.stride[1] + 1;
+        g.oh = (g.h + 2 * g.pad[0] + g.extra[0] - reach[0]) / g.stride[0] + 1;
+        g.ow = (g.w + 2 * g.pad[1] + g.extra[1] - reach[1]) / g.stride[1] + 1;
     }
     return g;
 }
 
-/* The last element of each filter becomes its first. */
-static const char *turn(layout *l, const char *p)
+/* Reverses the axes of the filters. Returns the address of the new first element. */
+static const char *reverse_axes(layout *l, const char *p)
 {
     for (int a = 2; a < l->rank; a++) {
         p += (l->size[a] - 1) * l->stride[a] * (int64_t)dtypes[l->type].bytes;
@@ -65,34 +71,35 @@ duet_status conv_filters(const step *s, const frame *f, const void **p, void **c
 {
     layout l = s->in[1].at, dense;
     const char *from = address(f, &s->in[1]);
-    *p = from, *copy = NULL;
+    *p = from;
+    *copy = NULL;
     if (s->attr.conv.flip == 0 && layout_is_dense(&l)) return DUET_OK;
-    if (s->attr.conv.flip != 0) from = turn(&l, from);
+    if (s->attr.conv.flip != 0) from = reverse_axes(&l, from);
     layout_dense(&dense, l.type, l.rank, l.size);
     TRY(scratch_take((size_t)layout_count(&l) * dtypes[l.type].bytes, f, copy));
     *p = *copy;
     return copy_elements(*copy, &dense, from, &l);
 }
 
-int64_t conv_images_at_once(const conv *g, size_t element, int threads)
+int64_t conv_batch(const conv *g, size_t element, int threads)
 {
     const double each = (double)g->m * (double)g->oh * (double)g->ow * (double)element,
-                 fit = CACHED_BYTES * threads / each;
+                 fit = CACHE_BYTES * threads / each;
     const int64_t images = fit < (double)g->n ? (int64_t)fit : g->n;
-    return images > 1 ? images : 1;
+    return larger(images, 1);
 }
 
-static duet_status im2col(const step *s, const frame *f)
+static duet_status run_by_im2col(const step *s, const frame *f)
 {
     static run_function *const runs[][2] = { { run_im2col_f32, run_im2col_f64 },
                                              { run_input_grad_f32, run_input_grad_f64 },
                                              { run_filter_grad_f32, run_filter_grad_f64 } };
-    const int which = s->kernel == OP_conv2d_input_grad ? 1 : s->kernel == OP_conv2d_filter_grad ? 2 : 0;
-    return runs[which][s->out[0].at.type == DUET_F64](s, f);
+    const int gradient = s->kernel == OP_conv2d_input_grad ? 1 : 2;
+    return runs[is_conv_grad(s->kernel) ? gradient : 0][s->out[0].at.type == DUET_F64](s, f);
 }
 
-/* Sums of nothing, or of padding alone. */
-static bool is_nothing(const step *s)
+/* Is every element of a gradient a sum of no products? */
+static bool is_empty_sum(const step *s)
 {
     return is_conv_grad(s->kernel) && (!layout_count(&s->in[0].at) || !layout_count(&s->in[1].at));
 }
@@ -102,9 +109,10 @@ duet_status run_conv(const step *s, const frame *f)
     bool done = false;
     const layout *out = &s->out[0].at;
     if (layout_count(out) == 0) return DUET_OK;
-    if (is_nothing(s))
-        return memset(address(f, &s->out[0]), 0, (size_t)layout_count(out) * dtypes[out->type].bytes),
-               DUET_OK;
-    TRY(s->epilogue ? onednn_finished(s, f, &done) : onednn_conv(s, f, &done));
-    return done ? DUET_OK : im2col(s, f);
+    if (is_empty_sum(s)) {
+        memset(address(f, &s->out[0]), 0, (size_t)layout_count(out) * dtypes[out->type].bytes);
+        return DUET_OK;
+    }
+    TRY(s->epilogue ? onednn_conv_fused(s, f, &done) : onednn_conv(s, f, &done));
+    return done ? DUET_OK : run_by_im2col(s, f);
 }

@@ -1,53 +1,61 @@
-/* conv_grad_tmpl.c - back from a convolution's results, as products: to the images, whose windows are added up, and to the filters. */
+/* conv_grad_tmpl.c - gradients of a convolution, as matrix products by OpenBLAS. Template, for f32
+ * and f64.
+ *
+ * The input gradient is a product followed by col2im, which adds the windows up. The filter
+ * gradient is im2col followed by a product. The result is dense. Threads take images, or share each
+ * image if there are few. */
 #include "im2col.h"
 
-typedef struct backward {
+typedef struct conv_grad {
     conv g;
-    layout image; /* of x */
+    layout image; /* layout of x */
     const T *x, *filters, *y;
     T *out;
     int64_t rows, columns;
-} backward;
+} conv_grad;
 
-static backward backward_of(const step *s, const frame *f)
+static conv_grad conv_grad_of(const step *s, const frame *f)
 {
     const conv_operands o = conv_operands_of(s);
-    backward b = { .g = conv_of(s),
-                   .image = conv_volume(&o.x->at),
-                   .x = address(f, o.x),
-                   .filters = address(f, o.w),
-                   .out = address(f, &s->out[0]) };
-    b.rows = unrolled_rows(&b.g), b.columns = unrolled_columns(&b.g);
+    conv_grad b = { .g = conv_of(s),
+                    .image = conv_volume(&o.x->at),
+                    .x = address(f, o.x),
+                    .filters = address(f, o.w),
+                    .out = address(f, &s->out[0]) };
+    b.rows = im2col_rows(&b.g);
+    b.columns = im2col_columns(&b.g);
     return b;
 }
 
-/* An operand without gaps. */
-static duet_status densely(const operand *x, const frame *f, const T **p, void **copy)
+/* A dense operand: the operand itself, or a copy in *copy. */
+static duet_status dense_operand(const operand *x, const frame *f, const T **p, void **copy)
 {
-    *copy = NULL, *p = address(f, x);
+    *copy = NULL;
+    *p = address(f, x);
     if (layout_is_dense(&x->at)) return DUET_OK;
     TRY(scratch_copy(x, f, copy));
-    return *p = *copy, DUET_OK;
+    *p = *copy;
+    return DUET_OK;
 }
 
-/* ---- to the images ---- */
+/* ---- gradient of the input ---- */
 
-/* Some channels of a group's image: their rows of the matrix are added, one channel by one thread. */
-typedef struct adding {
+/* col2im of one group of an image. Each thread adds some channels. */
+typedef struct col2im_work {
     const conv *g;
     T *image, *columns;
-} adding;
+} col2im_work;
 
-static void add_some(const void *work, int t, int threads)
+static void col2im_part(const void *work, int t, int threads)
 {
-    const adding *a = work;
-    const int64_t depth = a->g->depth, window = a->g->kd * a->g->kh * a->g->kw, each = unrolled_columns(a->g);
+    const col2im_work *a = work;
+    const int64_t depth = a->g->depth, window = a->g->kd * a->g->kh * a->g->kw, each = im2col_columns(a->g);
     for (int64_t r = part_of(depth, t, threads) * window; r < part_of(depth, t + 1, threads) * window; r++)
-        add_row_of_windows(a->g, a->image, r, a->columns + r * each);
+        col2im_row(a->g, a->image, r, a->columns + r * each);
 }
 
-/* Image n: what each group's results bring, window by window. */
-static void image_back(const backward *b, int64_t n, T *columns, int threads)
+/* Computes the gradient of image n. */
+static void input_grad_image(const conv_grad *b, int64_t n, T *columns, int threads)
 {
     const conv *g = &b->g;
     const int64_t m = g->m / g->groups, plane = g->d * g->h * g->w;
@@ -58,54 +66,58 @@ static void image_back(const backward *b, int64_t n, T *columns, int threads)
         (CblasRowMajor, CblasTrans, CblasNoTrans, (int)b->rows, (int)b->columns, (int)m, 1,
          b->filters + k * m * b->rows, (int)b->rows, b->y + (n * g->m + k * m) * b->columns, (int)b->columns,
          0, columns, (int)b->columns);
-        by_threads(threads, add_some, &(adding){ g, image, columns });
+        by_threads(threads, col2im_part, &(col2im_work){ g, image, columns });
     }
 }
 
-typedef struct image_work {
-    const backward *b;
-    T *columns; /* each thread's, one after the other */
-} image_work;
+typedef struct input_grad_work {
+    const conv_grad *b;
+    T *columns; /* one matrix for each thread */
+} input_grad_work;
 
-static void each_back(const void *work, int t, int threads)
+static void input_grad_part(const void *work, int t, int threads)
 {
-    const image_work *w = work;
-    const backward *b = w->b;
+    const input_grad_work *w = work;
+    const conv_grad *b = w->b;
     for (int64_t n = part_of(b->g.n, t, threads); n < part_of(b->g.n, t + 1, threads); n++)
-        image_back(b, n, w->columns + t * b->rows * b->columns, 1);
+        input_grad_image(b, n, w->columns + t * b->rows * b->columns, 1);
 }
 
-static void images_back(const backward *b, const sharing *h)
+static void input_grad(const conv_grad *b, const im2col_plan *h)
 {
-    if (h->by_image) by_threads(h->threads, each_back, &(image_work){ b, h->columns });
+    if (h->by_image) by_threads(h->threads, input_grad_part, &(input_grad_work){ b, h->columns });
     else
-        for (int64_t n = 0; n < b->g.n; n++) image_back(b, n, h->columns, h->threads);
+        for (int64_t n = 0; n < b->g.n; n++) input_grad_image(b, n, h->columns, h->threads);
     cpu_blas_used();
 }
 
 duet_status TYPED(run_input_grad)(const step *s, const frame *f)
 {
-    backward b = backward_of(s, f);
-    sharing h;
+    conv_grad b = conv_grad_of(s, f);
+    im2col_plan h;
     void *filters, *y = NULL;
-    TRY(densely(&s->in[1], f, &b.filters, &filters));
-    duet_status r = densely(&s->in[0], f, &b.y, &y);
-    if (r == DUET_OK) r = share(&b.g, f, true, &h);
-    if (r == DUET_OK) images_back(&b, &h), scratch_give(h.columns);
-    scratch_give(filters), scratch_give(y);
+    TRY(dense_operand(&s->in[1], f, &b.filters, &filters));
+    duet_status r = dense_operand(&s->in[0], f, &b.y, &y);
+    if (r == DUET_OK) r = im2col_plan_make(&b.g, f, true, &h);
+    if (r == DUET_OK) {
+        input_grad(&b, &h);
+        scratch_give(h.columns);
+    }
+    scratch_give(filters);
+    scratch_give(y);
     return r;
 }
 
-/* ---- to the filters ---- */
+/* ---- gradient of the filters ---- */
 
-/* What image n adds to the filters of each group. */
-static void filters_back(const backward *b, int64_t n, T *columns, int threads)
+/* Adds the contribution of image n to the gradients of all filters. */
+static void filter_grad_image(const conv_grad *b, int64_t n, T *columns, int threads)
 {
     const conv *g = &b->g;
     const int64_t m = g->m / g->groups;
     for (int64_t k = 0; k < g->groups; k++) {
         const T *image = b->x + n * b->image.stride[0] + k * g->depth * b->image.stride[1];
-        by_threads(threads, unroll_some, &(unrolling){ g, b->image.stride, image, columns });
+        by_threads(threads, im2col_part, &(im2col_work){ g, b->image.stride, image, columns });
         BLAS(gemm)
         (CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)b->rows, (int)b->columns, 1,
          b->y + (n * g->m + k * m) * b->columns, (int)b->columns, columns, (int)b->columns, n > 0,
@@ -115,13 +127,16 @@ static void filters_back(const backward *b, int64_t n, T *columns, int threads)
 
 duet_status TYPED(run_filter_grad)(const step *s, const frame *f)
 {
-    backward b = backward_of(s, f);
-    sharing h;
+    conv_grad b = conv_grad_of(s, f);
+    im2col_plan h;
     void *y;
-    TRY(densely(&s->in[1], f, &b.y, &y));
-    duet_status r = share(&b.g, f, false, &h);
-    for (int64_t n = 0; n < b.g.n && r == DUET_OK; n++) filters_back(&b, n, h.columns, h.threads);
-    if (r == DUET_OK) cpu_blas_used(), scratch_give(h.columns);
+    TRY(dense_operand(&s->in[1], f, &b.y, &y));
+    duet_status r = im2col_plan_make(&b.g, f, false, &h);
+    for (int64_t n = 0; n < b.g.n && r == DUET_OK; n++) filter_grad_image(&b, n, h.columns, h.threads);
+    if (r == DUET_OK) {
+        cpu_blas_used();
+        scratch_give(h.columns);
+    }
     scratch_give(y);
     return r;
 }

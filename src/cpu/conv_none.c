@@ -1,17 +1,16 @@
-/* conv_none.c - the library built without oneDNN. */
+/* conv_none.c - conv.h for builds without oneDNN: declines every step. */
 #include "conv.h"
 
 duet_status onednn_conv(const step *s, const frame *f, bool *done)
 {
-    (void)s, (void)f;
     *done = false;
     return DUET_OK;
 }
 
-void onednn_forget(step *s) { (void)s; }
+void onednn_forget(step *s) {}
 
-duet_status onednn_finished(const step *s, const frame *f, bool *done) { return onednn_conv(s, f, done); }
+duet_status onednn_conv_fused(const step *s, const frame *f, bool *done) { return onednn_conv(s, f, done); }
 
-void onednn_finished_forget(step *s) { (void)s; }
+void onednn_conv_fused_forget(step *s) {}
 
 const char *onednn_version(void) { return "absent: built without it; convolution by im2col and OpenBLAS"; }

@@ -1,10 +1,11 @@
-/* copy.c - copies between layouts, as programs of one instruction; scratch memory. */
+/* copy.c - copies elements between layouts, as a program of one instruction; scratch memory from
+ * the pool. */
 #include "cpu_kernels.h"
 #include "dtype.h"
 #include "pool.h"
 #include <string.h>
 
-#define SHORT ((size_t)16 << 10) /* bytes, that one thread copies before a program has begun */
+#define SMALL_BYTES ((size_t)16 << 10) /* one thread copies this much before a program starts */
 
 duet_status copy_elements(void *to, const layout *to_at, const void *from, const layout *from_at)
 {
@@ -16,19 +17,22 @@ duet_status copy_elements(void *to, const layout *to_at, const void *from, const
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &copying };
     void *const data[2] = { to, (void *)from };
     const frame f = { .data = data };
-    layout *const both[] = { &s.out[0].at, &s.in[0].at };
-    s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
-    layout_order(both, 2);
-    layout_collapse(both, 2);
-    const size_t bytes = (size_t)layout_count(both[0]) * dtypes[to_at->type].bytes;
-    if (bytes <= SHORT && layout_is_dense(both[0]) && layout_is_dense(both[1]))
-        return memcpy(to, from, bytes), DUET_OK;
+    layout *const layouts[] = { &s.out[0].at, &s.in[0].at };
+    s.out[0] = (operand){ 0, *to_at };
+    s.in[0] = (operand){ 1, *from_at };
+    layout_order(layouts, 2);
+    layout_collapse(layouts, 2);
+    const size_t bytes = (size_t)layout_count(layouts[0]) * dtypes[to_at->type].bytes;
+    if (bytes <= SMALL_BYTES && layout_is_dense(layouts[0]) && layout_is_dense(layouts[1])) {
+        memcpy(to, from, bytes);
+        return DUET_OK;
+    }
     duet_status r = kernels_of(to_at->type)->program(&s, &f);
     program_forget(&s);
     return r;
 }
 
-/* On the host all is done when a call returns: no queue need wait for a block. */
+/* The host queue is always idle after a call, so no queue has to be waited for. */
 duet_status scratch_take(size_t bytes, const frame *f, void **p)
 {
     return pool_take(HOST, bytes, f->queue, p);

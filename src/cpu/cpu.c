@@ -88,11 +88,11 @@ static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 #define DUET_DTYPE(NAME, name, ...)                                                                          \
     EACH_ISA(DECLARE, name)                                                                                  \
     EACH_ISA(DECLARE_RANDOM, name)                                                                           \
-    run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_back_##name;
+    run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_grad_##name;
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
 #define DUET_COMPLEX(NAME, name, ...) run_function run_linear_##name;
 #include <duet/dtype.def>
-run_function run_whole_product;
+run_function run_int_gemm;
 EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
@@ -104,7 +104,7 @@ EACH_ISA(DECLARE_INTEGER, u64)
                     run_pool2d_##type##_##isa,                                                               \
                     run_matmul_##type,                                                                       \
                     run_conv,                                                                                \
-                    run_pool_back_##type,                                                                    \
+                    run_pool_grad_##type,                                                                    \
                     run_random_##type##_##isa,                                                               \
                     run_linear_##type,                                                                       \
                     run_batched_##type },
@@ -112,12 +112,12 @@ EACH_ISA(DECLARE_INTEGER, u64)
     [ISA_##isa] = { .program = run_program_i64_##isa,                                                        \
                     .reduction = run_reduce_i64_##isa,                                                       \
                     .random = run_random_i64_##isa,                                                          \
-                    .matmul = run_whole_product,                                                             \
-                    .batched = run_whole_product },
+                    .matmul = run_int_gemm,                                                             \
+                    .batched = run_int_gemm },
 #define KERNELS_u64(type, isa)                                                                               \
     [ISA_##isa] = { .program = run_program_u64_##isa, .reduction = run_reduce_u64_##isa },
-#define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move },
-#define KERNELS_complex(type, isa) [ISA_##isa] = { .program = run_move, .linear = run_linear_##type },
+#define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move_program },
+#define KERNELS_complex(type, isa) [ISA_##isa] = { .program = run_move_program, .linear = run_linear_##type },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 #define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
 #define DUET_HALF(NAME, ...)          [DUET_##NAME] = { EACH_ISA(KERNELS_moves, ) },
@@ -196,7 +196,7 @@ static ptrdiff_t place_of(const step *s)
     case OP_avg_pool2d: return offsetof(kernels, pool2d);
     case OP_max_pool2d_grad:
     case OP_avg_pool2d_grad:
-    case OP_upsample2d: return offsetof(kernels, pool_back);
+    case OP_upsample2d: return offsetof(kernels, pool_grad);
     case OP_matmul: return offsetof(kernels, matmul);
     case KERNEL_BATCHED: return offsetof(kernels, batched);
     case OP_conv2d:
@@ -255,7 +255,7 @@ static const char *refuses_program(const step *s)
     const duet_dtype type = type_of(s);
     const bool computes = type == DUET_F32 || type == DUET_F64 || type == DUET_I64 || type == DUET_U64;
     if (!computes)
-        return only_moves(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
+        return is_move_program(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
     if (!has_real_operands(s)) return "complex elements in a program";
     for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++) {
         if (i->type != type) return "instructions of different element types";
@@ -321,15 +321,15 @@ void program_forget(step *s)
 static void forget(step *s)
 {
     if (is_fourier(s->kernel)) return fourier_forget(s);
-    if (is_conv(s->kernel)) (s->epilogue ? onednn_finished_forget : onednn_forget)(s);
-    else if (s->epilogue) finished_forget(s);
+    if (is_conv(s->kernel)) (s->epilogue ? onednn_conv_fused_forget : onednn_forget)(s);
+    else if (s->epilogue) epilogue_cache_free(s);
     else program_forget(s);
 }
 
 static duet_status run(const step *s, const frame *f)
 {
     if (is_fourier(s->kernel)) return run_fourier(s, f);
-    run_function *order = order_function(s);
+    run_function *order = index_kernel_function(s);
     if (order) return order(s, f);
     const kernels *k = kernels_of(type_of(s));
     ptrdiff_t place = place_of(s);

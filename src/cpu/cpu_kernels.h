@@ -7,7 +7,7 @@
 typedef duet_status run_function(const step *s, const frame *f);
 
 typedef struct kernels {
-    run_function *program, *reduction, *softmax, *norm, *pool2d, *matmul, *conv, *pool_back, *random, *linear,
+    run_function *program, *reduction, *softmax, *norm, *pool2d, *matmul, *conv, *pool_grad, *random, *linear,
         *batched;
 } kernels;
 

@@ -1,37 +1,38 @@
-/* epilogue.h - what the results of a product or a convolution go through before the step ends, a part of them at a time, while it is in
- * a cache. */
+/* epilogue.h - what follows a matrix product or a convolution in the same step: bias, activation,
+ * pooling.
+ *
+ * It runs on a part of the results at a time, while they are in a cache. */
 #ifndef EPILOGUE_H
 #define EPILOGUE_H
 
 #include "cpu_kernels.h"
 
-/* Passes over so many rows or images: element by element, then along rows or over windows. They keep what passes keep, so only one
- * thread may run them. */
-typedef struct finishing {
+/* The steps of an epilogue for `items` rows or images. They store plans, so only one thread may run
+ * them. */
+typedef struct epilogue_steps {
     int64_t items;
-    program each;
+    program program;
     step step[2];
     int steps;
-} finishing;
+} epilogue_steps;
 
-/* Results as a finished step's vendor leaves them: of a product rows, of a convolution images. */
-typedef struct results {
+/* The results of the product (rows) or convolution (images) before the epilogue. */
+typedef struct epilogue_input {
     layout at;
-    bool biased; /* the bias is in them */
-    bool
-        apart; /* they lie elsewhere than the step's output, which is dense; else they are changed in place */
-} results;
+    bool has_bias; /* whether the bias was added */
+    bool separate; /* whether they are in another buffer than the output, which is dense */
+} epilogue_input;
 
-void finishing_make(finishing *p, const step *s, const results *r);
-duet_status finishing_run(finishing *p, const step *s, const frame *f, void *from, void *out);
-void finishing_free(finishing *p);
+void epilogue_make(epilogue_steps *p, const step *s, const epilogue_input *r);
+duet_status epilogue_run(epilogue_steps *p, const step *s, const frame *f, void *from, void *out);
+void epilogue_free(epilogue_steps *p);
 
-/* What a finished product keeps: rows are taken so many at a time, and what is left. */
-typedef struct finished {
-    finishing whole, rest;
-} finished;
+/* What the step of a product stores: epilogues for a full block of rows, and for the remainder. */
+typedef struct epilogue_cache {
+    epilogue_steps full, remainder;
+} epilogue_cache;
 
-duet_status finished_keep(const step *s, int64_t rows, finished **k);
-void finished_forget(step *s);
+duet_status epilogue_cache_get(const step *s, int64_t rows, epilogue_cache **k);
+void epilogue_cache_free(step *s);
 
 #endif

@@ -1,9 +1,12 @@
-/* gather.c - operators that move elements by indices: take, take_along_axis, one_hot; what all of gather.h share. */
+/* gather.c - take, take_along_axis and one_hot; and reading of indices, for gather.h.
+ *
+ * The operand and the indices may have any layout, the result is dense. Threads divide the indices. */
 #include "gather.h"
 #include "dtype.h"
+#include "min_max.h"
 #include <string.h>
 
-run_function *order_function(const step *s)
+run_function *index_kernel_function(const step *s)
 {
     static run_function *const scans[] = { run_scan_f32, run_scan_f64, run_scan_i64 };
     switch (order_family(s->kernel)) {
@@ -18,40 +21,40 @@ run_function *order_function(const step *s)
 
 /* ---- elements ---- */
 
-#define RUN(type)                                                                                            \
+#define COPY(type)                                                                                           \
     for (int64_t i = 0; i < n; i++) ((type *)to)[i] = ((const type *)from)[i * stride]
-typedef struct pair {
+typedef struct bits128 {
     uint64_t half[2];
-} pair;
+} bits128;
 
-void elements_in(void *to, const void *from, int64_t stride, int64_t n, size_t each)
+void gather_elements(void *to, const void *from, int64_t stride, int64_t n, size_t size)
 {
     if (stride == 1) {
-        memcpy(to, from, (size_t)n * each);
+        memcpy(to, from, (size_t)n * size);
         return;
     }
-    switch (each) {
-    case 1: RUN(uint8_t); break;
-    case 2: RUN(uint16_t); break;
-    case 4: RUN(uint32_t); break;
-    case 8: RUN(uint64_t); break;
-    default: RUN(pair);
+    switch (size) {
+    case 1: COPY(uint8_t); break;
+    case 2: COPY(uint16_t); break;
+    case 4: COPY(uint32_t); break;
+    case 8: COPY(uint64_t); break;
+    default: COPY(bits128);
     }
 }
 
-/* All of a layout whose first element is at `from`, but for an axis more. */
-static void layout_in(char *to, const char *from, const layout *l, size_t each)
+/* Gathers all elements of a layout. */
+static void gather_layout(char *to, const char *from, const layout *l, size_t size)
 {
     const int64_t n = layout_count(l), last = l->size[l->rank - 1];
     for (int64_t i = 0; i < n; i += last)
-        elements_in(to + i * (int64_t)each, from + layout_offset(l, i) * (int64_t)each,
-                    l->stride[l->rank - 1], last, each);
+        gather_elements(to + i * (int64_t)size, from + layout_offset(l, i) * (int64_t)size,
+                        l->stride[l->rank - 1], last, size);
 }
 
 /* ---- indices ---- */
 
-static __attribute__((cold)) duet_status no_such_place(const step *s, const operand *o, const frame *f,
-                                                       int64_t i, int64_t n)
+static __attribute__((cold)) duet_status bad_index(const step *s, const operand *o, const frame *f, int64_t i,
+                                                   int64_t n)
 {
     const int64_t index = index_at(address(f, o), o->at.type, layout_offset(&o->at, i));
     return fail(DUET_BAD_ARGUMENT,
@@ -59,15 +62,15 @@ static __attribute__((cold)) duet_status no_such_place(const step *s, const oper
                 op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
 }
 
-typedef struct placing {
+typedef struct index_work {
     const void *from;
     const layout *at;
     int64_t count, n, *to, *bad;
-} placing;
+} index_work;
 
-static void place_some(const void *work, int t, int threads)
+static void read_indices(const void *work, int t, int threads)
 {
-    const placing *p = work;
+    const index_work *p = work;
     const int64_t end = part_of(p->count, t + 1, threads);
     int64_t bad = end;
     for (int64_t i = part_of(p->count, t, threads); i < end; i++) {
@@ -79,134 +82,144 @@ static void place_some(const void *work, int t, int threads)
     if (bad < *p->bad) *p->bad = bad;
 }
 
-duet_status indices_open(const step *s, const operand *o, int64_t n, const frame *f, int64_t **places)
+duet_status indices_open(const step *s, const operand *o, int64_t n, const frame *f, int64_t **indices)
 {
     const int64_t count = layout_count(&o->at), none = INT64_MAX;
     int64_t bad = none;
     void *p;
-    *places = NULL;
-    TRY(scratch_take((size_t)count * sizeof **places, f, &p));
-    const placing work = {
+    *indices = NULL;
+    TRY(scratch_take((size_t)count * sizeof **indices, f, &p));
+    const index_work work = {
         .from = address(f, o), .at = &o->at, .count = count, .n = n, .to = p, .bad = &bad
     };
-    by_threads(threads_for((double)count * 10 * SECONDS_PER_ROUNDED), place_some, &work);
-    if (bad != none) return scratch_give(p), no_such_place(s, o, f, bad, n);
-    return *places = p, DUET_OK;
+    by_threads(threads_for((double)count * 10 * SECONDS_PER_ROUNDED), read_indices, &work);
+    if (bad != none) {
+        scratch_give(p);
+        return bad_index(s, o, f, bad, n);
+    }
+    *indices = p;
+    return DUET_OK;
 }
 
-/* ---- take and its sisters ---- */
+/* ---- take, take_along_axis, one_hot ---- */
 
-typedef struct taking {
+typedef struct gather_work {
     const char *x;
     char *out;
-    axis_split at; /* of x */
-    int64_t m, in; /* indices for each of the outer axes; elements of the inner ones */
-    int64_t rows;  /* indices in all */
-    int64_t *place;
-    size_t each;
+    axis_split axes;          /* of x: the axes before, at and after the indexed one */
+    int64_t indices_per_line; /* indices for each position of the outer axes */
+    int64_t inner_size;       /* elements of the inner axes */
+    int64_t rows;             /* number of indices in all */
+    int64_t *index;
+    size_t size;
     bool along;
-} taking;
+} gather_work;
 
-/* One index of each line, all inner elements: they are of one place, or each of its own. */
-static void take_row(const taking *t, int64_t row)
+/* Copies the inner elements of one index. In take_along_axis each has its own index. */
+static void take_row(const gather_work *t, int64_t row)
 {
-    const int64_t o = row / t->m, stride = t->at.along.stride[0], each = (int64_t)t->each;
-    const char *x = t->x + layout_offset(&t->at.outer, o) * each;
-    char *to = t->out + row * t->in * each;
+    const int64_t o = row / t->indices_per_line, stride = t->axes.along.stride[0], size = (int64_t)t->size;
+    const char *x = t->x + layout_offset(&t->axes.outer, o) * size;
+    char *to = t->out + row * t->inner_size * size;
     if (!t->along) {
-        layout_in(to, x + t->place[row % t->m] * stride * each, &t->at.inner, t->each);
+        gather_layout(to, x + t->index[row % t->indices_per_line] * stride * size, &t->axes.inner, t->size);
         return;
     }
-    for (int64_t c = 0; c < t->in; c++)
-        memcpy(to + c * each,
-               x + (t->place[row * t->in + c] * stride + layout_offset(&t->at.inner, c)) * each, t->each);
+    for (int64_t c = 0; c < t->inner_size; c++)
+        memcpy(to + c * size,
+               x + (t->index[row * t->inner_size + c] * stride + layout_offset(&t->axes.inner, c)) * size,
+               t->size);
 }
 
-/* Of lines without inner axes, whose places are one after the other: by size, without a call for each. */
-static void take_places(const taking *t, int64_t row, int64_t n)
+/* The same for n adjacent indices, if there are no inner axes. It avoids a call for each element. */
+static void take_indices(const gather_work *t, int64_t row, int64_t n)
 {
-    const int64_t *place = t->place + (t->along ? row : row % t->m), stride = t->at.along.stride[0],
-                  each = (int64_t)t->each;
-    const char *from = t->x + layout_offset(&t->at.outer, row / t->m) * each;
-    char *to = t->out + row * each;
-#define PLACES(type)                                                                                         \
-    for (int64_t j = 0; j < n; j++) ((type *)to)[j] = ((const type *)from)[place[j] * stride]
-    switch (t->each) {
-    case 1: PLACES(uint8_t); break;
-    case 2: PLACES(uint16_t); break;
-    case 4: PLACES(uint32_t); break;
-    case 8: PLACES(uint64_t); break;
-    default: PLACES(pair);
+    const int64_t *index = t->index + (t->along ? row : row % t->indices_per_line),
+                  stride = t->axes.along.stride[0], size = (int64_t)t->size;
+    const char *from = t->x + layout_offset(&t->axes.outer, row / t->indices_per_line) * size;
+    char *to = t->out + row * size;
+#define TAKE(type)                                                                                           \
+    for (int64_t j = 0; j < n; j++) ((type *)to)[j] = ((const type *)from)[index[j] * stride]
+    switch (t->size) {
+    case 1: TAKE(uint8_t); break;
+    case 2: TAKE(uint16_t); break;
+    case 4: TAKE(uint32_t); break;
+    case 8: TAKE(uint64_t); break;
+    default: TAKE(bits128);
     }
 }
 
-static void take_rows(const taking *t, int64_t from, int64_t to)
+static void take_rows(const gather_work *t, int64_t from, int64_t to)
 {
-    for (int64_t row = from; row < to && t->in != 1; row++) take_row(t, row);
-    while (from < to && t->in == 1) {
-        const int64_t left = t->m - from % t->m, n = left < to - from ? left : to - from;
-        take_places(t, from, n);
+    for (int64_t row = from; row < to && t->inner_size != 1; row++) take_row(t, row);
+    while (from < to && t->inner_size == 1) {
+        const int64_t left = t->indices_per_line - from % t->indices_per_line, n = smaller(left, to - from);
+        take_indices(t, from, n);
         from += n;
     }
 }
 
-static void take_some(const void *work, int t, int threads)
+static void take_part(const void *work, int t, int threads)
 {
-    const taking *all = work;
+    const gather_work *all = work;
     take_rows(all, part_of(all->rows, t, threads), part_of(all->rows, t + 1, threads));
 }
 
-static const void *one_of(duet_dtype type)
+static const void *one_bits(duet_dtype type)
 {
     static const float f = 1, complex64[2] = { 1, 0 };
     static const double d = 1, complex128[2] = { 1, 0 };
-    static const uint16_t half = 0x3c00, brain = 0x3f80;
-    static const uint64_t whole = 1; /* its first byte too: machines that run this are little-endian */
+    static const uint16_t half = 0x3c00, bfloat = 0x3f80;
+    static const uint64_t integer = 1; /* little-endian: its first byte is also the uint8 1 */
     switch (type) {
     case DUET_F32: return &f;
     case DUET_F64: return &d;
     case DUET_F16: return &half;
-    case DUET_BF16: return &brain;
+    case DUET_BF16: return &bfloat;
     case DUET_C64: return complex64;
     case DUET_C128: return complex128;
-    default: return &whole;
+    default: return &integer;
     }
 }
 
-static void one_hot_some(const void *work, int t, int threads)
+static void one_hot_part(const void *work, int t, int threads)
 {
-    const taking *h = work;
-    const int64_t each = (int64_t)h->each;
+    const gather_work *h = work;
+    const int64_t size = (int64_t)h->size;
     for (int64_t i = part_of(h->rows, t, threads); i < part_of(h->rows, t + 1, threads); i++) {
-        memset(h->out + i * h->in * each, 0, (size_t)(h->in * each));
-        memcpy(h->out + (i * h->in + h->place[i]) * each, h->x, h->each);
+        memset(h->out + i * h->inner_size * size, 0, (size_t)(h->inner_size * size));
+        memcpy(h->out + (i * h->inner_size + h->index[i]) * size, h->x, h->size);
     }
 }
 
-static void one_hot_all(const step *s, taking *h)
+static void one_hot_all(const step *s, gather_work *h)
 {
-    h->x = one_of(s->out[0].at.type), h->rows = layout_count(&s->in[0].at), h->in = s->attr.one_hot.classes;
-    by_threads(threads_for((double)(h->rows * h->in) * (double)h->each * SECONDS_PER_BYTE), one_hot_some, h);
+    h->x = one_bits(s->out[0].at.type);
+    h->rows = layout_count(&s->in[0].at);
+    h->inner_size = s->attr.one_hot.classes;
+    by_threads(threads_for((double)(h->rows * h->inner_size) * (double)h->size * SECONDS_PER_BYTE),
+               one_hot_part, h);
 }
 
 duet_status run_take(const step *s, const frame *f)
 {
-    const bool hot = s->kernel == OP_one_hot;
+    const bool one_hot = s->kernel == OP_one_hot;
     const int axis = s->attr.index.axis;
     const layout *x = &s->in[0].at;
-    const operand *by = &s->in[hot ? 0 : 1];
-    taking t = { .x = address(f, &s->in[0]),
-                 .out = address(f, &s->out[0]),
-                 .each = dtypes[s->out[0].at.type].bytes };
+    const operand *indices_operand = &s->in[one_hot ? 0 : 1];
+    gather_work t = { .x = address(f, &s->in[0]),
+                      .out = address(f, &s->out[0]),
+                      .size = dtypes[s->out[0].at.type].bytes };
     t.along = s->kernel == OP_take_along_axis;
-    TRY(indices_open(s, by, hot ? s->attr.one_hot.classes : x->size[axis], f, &t.place));
-    if (hot) one_hot_all(s, &t);
+    TRY(indices_open(s, indices_operand, one_hot ? s->attr.one_hot.classes : x->size[axis], f, &t.index));
+    if (one_hot) one_hot_all(s, &t);
     else if (layout_count(&s->out[0].at)) {
-        t.at = axis_split_at(x, axis, 1), t.in = layout_count(&t.at.inner);
-        t.m = t.along ? by->at.size[axis] : layout_count(&by->at);
-        t.rows = layout_count(&t.at.outer) * t.m;
-        by_threads(threads_for((double)(t.rows * t.in) * (10 * SECONDS_PER_ROUNDED)), take_some, &t);
+        t.axes = axis_split_at(x, axis, 1);
+        t.inner_size = layout_count(&t.axes.inner);
+        t.indices_per_line = t.along ? indices_operand->at.size[axis] : layout_count(&indices_operand->at);
+        t.rows = layout_count(&t.axes.outer) * t.indices_per_line;
+        by_threads(threads_for((double)(t.rows * t.inner_size) * (10 * SECONDS_PER_ROUNDED)), take_part, &t);
     }
-    scratch_give(t.place);
+    scratch_give(t.index);
     return DUET_OK;
 }

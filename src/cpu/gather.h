@@ -1,6 +1,6 @@
-/* gather.h - the functions that move or order elements by data, by family; and indices. */
-#ifndef ORDERS_H
-#define ORDERS_H
+/* gather.h - operators that move or order elements by data: scan, take, scatter, sort, histogram. */
+#ifndef GATHER_H
+#define GATHER_H
 
 #include "cpu_kernels.h"
 #include "index_ops.h"
@@ -8,19 +8,19 @@
 
 run_function run_scan_f32, run_scan_f64, run_scan_i64, run_take, run_scatter, run_sort, run_histogram;
 
-/* The function for a step of such a family; NULL: it is of none. */
-run_function *order_function(const step *s);
+/* The function that runs the step. NULL if it is none of these operators. */
+run_function *index_kernel_function(const step *s);
 
-/* All indices of operand o, which are places among n, into a block of the pool that the caller gives back by scratch_give.
- * Errors: BAD_ARGUMENT, NO_MEMORY: *places is NULL */
-duet_status indices_open(const step *s, const operand *o, int64_t n, const frame *f, int64_t **places);
+/* Reads all indices of operand o, checks them against n, and makes negative ones positive. Free
+ * *indices with scratch_give. Errors: BAD_ARGUMENT, NO_MEMORY; *indices is then NULL */
+duet_status indices_open(const step *s, const operand *o, int64_t n, const frame *f, int64_t **indices);
 
-/* out[i] += part[d] of column i, where x's own order is kept: scatter.c's inner loop, by type. */
+/* Combines n elements of `from` with those of `to`: the inner loop of scatter.c, by type. */
 typedef void scatter_columns(void *to, const void *from, int64_t stride, int64_t n);
 scatter_columns scatter_add_f32, scatter_add_f64, scatter_add_i64, scatter_max_f32, scatter_max_f64,
     scatter_max_i64;
 
-/* n elements of so many bytes, `stride` elements apart, one after the other. */
-void elements_in(void *to, const void *from, int64_t stride, int64_t n, size_t each);
+/* Gathers n elements of `size` bytes that are `stride` elements apart. */
+void gather_elements(void *to, const void *from, int64_t stride, int64_t n, size_t size);
 
 #endif

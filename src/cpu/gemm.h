@@ -1,4 +1,4 @@
-/* gemm.h - products by oneDNN, where the build found it: ahead of BLAS but for the smallest. */
+/* gemm.h - matrix products by oneDNN, which is faster than OpenBLAS except for very small matrices. */
 #ifndef GEMM_H
 #define GEMM_H
 
@@ -6,13 +6,13 @@
 #include <stdbool.h>
 
 typedef struct gemm {
-    bool a_turned, b_turned;
+    bool a_transposed, b_transposed;
     int m, n, k, a_ld, b_ld, out_ld;
 } gemm;
 
-bool onednn_takes(const gemm *g);
+bool onednn_gemm_supported(const gemm *g);
 
-/* out = alpha A B + beta out, of what it takes. */
+/* out = alpha A B + beta out, if onednn_gemm_supported(). */
 duet_status onednn_gemm(const gemm *g, float alpha, const float *a, const float *b, float beta, float *out);
 
 #endif

@@ -1,19 +1,19 @@
-/* histogram.c - counts by bins. A thread counts for itself. */
+/* histogram.c - counts elements by bins. Each thread has its own counts; they are added at the end. */
 #include "gather.h"
 #include <string.h>
 
-#define SECONDS_EACH 5e-9 /* an element */
+#define SECONDS_EACH 5e-9 /* one element */
 
-typedef struct counting {
+typedef struct histogram_work {
     const bins *b;
     const void *x;
     const layout *at;
     int64_t n, *counts, *out;
-} counting;
+} histogram_work;
 
-static void count_some(const void *work, int t, int threads)
+static void histogram_part(const void *work, int t, int threads)
 {
-    const counting *c = work;
+    const histogram_work *c = work;
     const bins *b = c->b;
     int64_t *counts = c->counts + t * b->count;
     memset(counts, 0, (size_t)b->count * sizeof *counts);
@@ -34,7 +34,8 @@ duet_status run_histogram(const step *s, const frame *f)
     void *p;
     TRY(scratch_take((size_t)threads * (size_t)b.count * sizeof *out, f, &p));
     memset(out, 0, (size_t)b.count * sizeof *out);
-    by_threads(threads, count_some, &(counting){ &b, address(f, &s->in[0]), &s->in[0].at, n, p, out });
+    by_threads(threads, histogram_part,
+               &(histogram_work){ &b, address(f, &s->in[0]), &s->in[0].at, n, p, out });
     scratch_give(p);
     return DUET_OK;
 }

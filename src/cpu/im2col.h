@@ -1,8 +1,8 @@
-/* im2col.h - the windows of an image as columns of a matrix, and added back. A template.
+/* im2col.h - im2col and col2im of one group of an image. Template, for f32 and f64.
  *
- * The matrix is of one group: a row for each element of its filters, a column for each window. */
-#ifndef UNROLL_H
-#define UNROLL_H
+ * The matrix has a row for each element of a filter, and a column for each window. */
+#ifndef IM2COL_H
+#define IM2COL_H
 
 #include "blas.h"
 #include "conv.h"
@@ -10,26 +10,26 @@
 #include "row_iterator.h"
 #include "threads.h"
 
-static inline int64_t unrolled_rows(const conv *g) { return g->depth * g->kd * g->kh * g->kw; }
-static inline int64_t unrolled_columns(const conv *g) { return g->od * g->oh * g->ow; }
+static inline int64_t im2col_rows(const conv *g) { return g->depth * g->kd * g->kh * g->kw; }
+static inline int64_t im2col_columns(const conv *g) { return g->od * g->oh * g->ow; }
 
-/* Where a row of the matrix has its elements: channel, and, as far apart as dilation says, plane t, line u and column v of the window. */
-typedef struct place_in_window {
+/* The channel, and the offsets along depth, height and width, of a row's elements from the start of
+ * their window. */
+typedef struct window_offset {
     int64_t c, t, u, v;
-} place_in_window;
+} window_offset;
 
-static inline place_in_window place_of_row(const conv *g, int64_t row)
+static inline window_offset window_offset_of(const conv *g, int64_t row)
 {
-    place_in_window p = { .v = row % g->kw * g->dilation[1] };
+    window_offset p = { .v = row % g->kw * g->dilation[1] };
     p.u = (row /= g->kw) % g->kh * g->dilation[0];
     p.t = (row /= g->kh) % g->kd * g->dilation[2];
     p.c = row / g->kd;
     return p;
 }
 
-/* The lines of one plane: of all windows that begin in it. */
-static inline void lines_of_windows(const conv *g, const int64_t *stride, const T *plane, place_in_window p,
-                                    T *to)
+/* The elements of one row in all windows that start in one plane. */
+static inline void im2col_plane(const conv *g, const int64_t *stride, const T *plane, window_offset p, T *to)
 {
     int64_t first, last;
     windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
@@ -39,42 +39,43 @@ static inline void lines_of_windows(const conv *g, const int64_t *stride, const 
         const bool outside = y < 0 || y >= g->h;
         memset(to, 0, (size_t)(outside ? g->ow : first) * sizeof(T));
         if (outside) continue;
-        const int64_t apart = g->stride[1] * stride[4];
-        gather_row(to + first, plane + y * stride[3] + first * apart, apart, last - first);
+        const int64_t column_step = g->stride[1] * stride[4];
+        gather_row(to + first, plane + y * stride[3] + first * column_step, column_step, last - first);
         memset(to + last, 0, (size_t)(g->ow - last) * sizeof(T));
     }
 }
 
-/* A row of the matrix of a group's image, whose strides are as of its layout with depth; 0 outside of it. */
-static inline void row_of_windows(const conv *g, const int64_t *stride, const T *image, int64_t row, T *to)
+/* One row of the matrix. `stride` is that of the image's layout with depth. Elements in the padding
+ * are 0. */
+static inline void im2col_row(const conv *g, const int64_t *stride, const T *image, int64_t row, T *to)
 {
-    const place_in_window p = place_of_row(g, row);
+    const window_offset p = window_offset_of(g, row);
     const int64_t lines = g->oh * g->ow;
     for (int64_t k = 0; k < g->od; k++, to += lines) {
         const int64_t z = k * g->stride[2] - g->pad[2] + p.t;
         if (z < 0 || z >= g->d) memset(to, 0, (size_t)lines * sizeof(T));
-        else lines_of_windows(g, stride, image + p.c * stride[1] + z * stride[2], p, to);
+        else im2col_plane(g, stride, image + p.c * stride[1] + z * stride[2], p, to);
     }
 }
 
-/* Some rows of it, for by_threads. */
-typedef struct unrolling {
+/* Part t of the rows, for by_threads(). */
+typedef struct im2col_work {
     const conv *g;
     const int64_t *stride;
     const T *image;
     T *columns;
-} unrolling;
+} im2col_work;
 
-static inline void unroll_some(const void *work, int t, int threads)
+static inline void im2col_part(const void *work, int t, int threads)
 {
-    const unrolling *u = work;
-    const int64_t rows = unrolled_rows(u->g), each = unrolled_columns(u->g);
+    const im2col_work *u = work;
+    const int64_t rows = im2col_rows(u->g), each = im2col_columns(u->g);
     for (int64_t r = part_of(rows, t, threads); r < part_of(rows, t + 1, threads); r++)
-        row_of_windows(u->g, u->stride, u->image, r, u->columns + r * each);
+        im2col_row(u->g, u->stride, u->image, r, u->columns + r * each);
 }
 
-/* The same back: added to the elements of a dense image. */
-static inline void add_lines_of_windows(const conv *g, T *plane, place_in_window p, const T *from)
+/* The inverse: adds the elements of one row to a dense image. */
+static inline void col2im_plane(const conv *g, T *plane, window_offset p, const T *from)
 {
     int64_t first, last;
     windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
@@ -86,29 +87,30 @@ static inline void add_lines_of_windows(const conv *g, T *plane, place_in_window
     }
 }
 
-static inline void add_row_of_windows(const conv *g, T *image, int64_t row, const T *from)
+static inline void col2im_row(const conv *g, T *image, int64_t row, const T *from)
 {
-    const place_in_window p = place_of_row(g, row);
+    const window_offset p = window_offset_of(g, row);
     for (int64_t k = 0; k < g->od; k++, from += g->oh * g->ow) {
         const int64_t z = k * g->stride[2] - g->pad[2] + p.t;
-        if (z >= 0 && z < g->d) add_lines_of_windows(g, image + (p.c * g->d + z) * g->h * g->w, p, from);
+        if (z >= 0 && z < g->d) col2im_plane(g, image + (p.c * g->d + z) * g->h * g->w, p, from);
     }
 }
 
-/* How the images are shared, and room for their unrolled windows. Threads take images where there are enough, and share each one where
- * there are not. */
-typedef struct sharing {
+/* How threads share the work, and the memory for the matrices. Threads take images if there are
+ * enough of them; otherwise all threads work on one image. */
+typedef struct im2col_plan {
     int threads;
     bool by_image;
     void *columns;
-} sharing;
+} im2col_plan;
 
-static inline duet_status share(const conv *g, const frame *f, bool may_split, sharing *h)
+static inline duet_status im2col_plan_make(const conv *g, const frame *f, bool by_image_allowed,
+                                           im2col_plan *h)
 {
-    const int64_t each = unrolled_rows(g) * unrolled_columns(g);
+    const int64_t each = im2col_rows(g) * im2col_columns(g);
     h->threads =
         cpu_blas_apart ? 1 : threads_for((double)(g->n * g->m) * (double)each * 2 * SECONDS_PER_FLOP);
-    h->by_image = may_split && g->n >= h->threads;
+    h->by_image = by_image_allowed && g->n >= h->threads;
     size_t bytes;
     if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(h->by_image ? h->threads : 1), &bytes))
         return fail(DUET_NO_MEMORY, "a convolution: no memory for windows of %lld numbers an image",

@@ -1,143 +1,158 @@
-/* matmul_tmpl.c - products: one call of CBLAS, after operands that it cannot walk were copied. */
+/* matmul_tmpl.c - matrix products and batched matrix products, by CBLAS or oneDNN. Template, for
+ * f32 and f64.
+ *
+ * Computes alpha op(A) op(B) + beta C, possibly with an epilogue. Operands in layouts that CBLAS
+ * does not support are copied; the result is dense. The libraries use all threads for one product.
+ * The matrices of a batch are divided among the threads if they are small. */
 #include "blas.h"
 #include "epilogue.h"
 #include "gemm.h"
+#include "min_max.h"
 #include "threads.h"
 #include <limits.h>
 
-/* A matrix as CBLAS takes it: rows `ld` apart, of the matrix or of its transpose. */
-typedef struct factor {
+/* A matrix for CBLAS, or its transpose: rows are `ld` elements apart. */
+typedef struct blas_matrix {
     const T *p;
     int rows, cols, ld;
-    bool turned;
+    bool transposed;
     void *copy;
-} factor;
+} blas_matrix;
 
 typedef struct product {
-    factor a, b;
+    blas_matrix a, b;
     int m, n, k;
     T alpha, beta;
     T *out;
-    const operand *addend; /* NULL: none */
+    const operand *addend; /* NULL if there is none */
 } product;
 
-/* Can `lines` lines of `length` elements be walked with unit stride in the line? */
-static bool lines_walk(int64_t lines, int64_t length, int64_t apart, int64_t unit, int *ld)
+/* Can CBLAS read rows of `length` elements with this stride, `distance` apart? Sets the leading
+ * dimension. */
+static bool rows_have_ld(int64_t rows, int64_t length, int64_t distance, int64_t stride, int *ld)
 {
-    int64_t d = lines <= 1 ? length : apart;
+    int64_t d = rows <= 1 ? length : distance;
     if (d < 1) d = 1;
-    if ((length > 1 && unit != 1) || (lines > 1 && apart < (length > 1 ? length : 1)) || d > INT_MAX)
+    if ((length > 1 && stride != 1) || (rows > 1 && distance < (length > 1 ? length : 1)) || d > INT_MAX)
         return false;
     *ld = (int)d;
     return true;
 }
 
-static bool walks(factor *r, const layout *l)
+static bool find_ld(blas_matrix *r, const layout *l)
 {
-    if (lines_walk(l->size[0], l->size[1], l->stride[0], l->stride[1], &r->ld)) return true;
-    return r->turned = lines_walk(l->size[1], l->size[0], l->stride[1], l->stride[0], &r->ld);
+    if (rows_have_ld(l->size[0], l->size[1], l->stride[0], l->stride[1], &r->ld)) return true;
+    return r->transposed = rows_have_ld(l->size[1], l->size[0], l->stride[1], l->stride[0], &r->ld);
 }
 
-static duet_status factor_open(factor *r, const operand *o, const frame *f)
+static duet_status blas_matrix_open(blas_matrix *r, const operand *o, const frame *f)
 {
-    *r = (factor){ .p = address(f, o), .rows = (int)o->at.size[0], .cols = (int)o->at.size[1] };
-    if (walks(r, &o->at)) return DUET_OK;
+    *r = (blas_matrix){ .p = address(f, o), .rows = (int)o->at.size[0], .cols = (int)o->at.size[1] };
+    if (find_ld(r, &o->at)) return DUET_OK;
     TRY(scratch_copy(o, f, &r->copy));
-    r->p = r->copy, r->ld = r->cols;
+    r->p = r->copy;
+    r->ld = r->cols;
     return DUET_OK;
 }
 
+/* alpha (k = 0) or beta (k = 1), which are 1 if the step does not have them. */
+static T factor_of(const step *s, const frame *f, int k) { return s->nums > k ? (T)f->num[s->num[k]] : 1; }
+
 /* y = alpha op(a) x + beta y, where op(a) is a or its transpose. */
-static void matrix_vector(const factor *a, bool transposed, T alpha, const T *x, int x_apart, T beta, T *y)
+static void matrix_vector(const blas_matrix *a, bool transposed, T alpha, const T *x, int x_stride, T beta,
+                          T *y)
 {
-    int rows = a->turned ? a->cols : a->rows, cols = a->turned ? a->rows : a->cols;
-    bool trans = transposed != a->turned;
+    int rows = a->transposed ? a->cols : a->rows, cols = a->transposed ? a->rows : a->cols;
+    bool trans = transposed != a->transposed;
     if (beta == 0) memset(y, 0, (size_t)(trans ? cols : rows) * sizeof(T));
     BLAS(gemv)
-    (CblasRowMajor, trans ? CblasTrans : CblasNoTrans, rows, cols, alpha, a->p, a->ld, x, x_apart, beta, y,
-     1);
+    (CblasRowMajor, blas_op(trans), rows, cols, alpha, a->p, a->ld, x, x_stride, beta, y, 1);
 }
 
-/* A matrix of one row or column is a vector: how far its elements stand apart. */
-static int apart(const factor *v)
+/* The stride of a matrix that has one row or one column. */
+static int vector_stride(const blas_matrix *v)
 {
     bool row = v->rows == 1;
-    return row == v->turned ? v->ld : 1;
+    return row == v->transposed ? v->ld : 1;
 }
 
-/* A matrix times its own transpose is symmetric: half of it is computed. */
-enum { LEAST_SQUARE = 48, MIRRORED = 32 };
+/* A matrix times its own transpose is symmetric. syrk computes half of it. */
+enum { GRAM_MIN = 48, TILE = 32 };
 
-static bool is_square(const product *p)
+static bool is_gram(const product *p)
 {
-    return p->m >= LEAST_SQUARE && p->m == p->n && p->a.p == p->b.p && p->a.ld == p->b.ld &&
-           p->a.turned != p->b.turned;
+    return p->m >= GRAM_MIN && p->m == p->n && p->a.p == p->b.p && p->a.ld == p->b.ld &&
+           p->a.transposed != p->b.transposed;
 }
 
-static void mirror(T *out, int64_t n)
+static void mirror_lower(T *out, int64_t n)
 {
-    for (int64_t i = 0; i < n; i += MIRRORED)
-        for (int64_t j = 0; j <= i; j += MIRRORED)
-            for (int64_t r = i; r < SMALLER(i + MIRRORED, n); r++)
-                for (int64_t c = j; c < SMALLER(j + MIRRORED, r); c++) out[c * n + r] = out[r * n + c];
+    for (int64_t i = 0; i < n; i += TILE)
+        for (int64_t j = 0; j <= i; j += TILE)
+            for (int64_t r = i; r < SMALLER(i + TILE, n); r++)
+                for (int64_t c = j; c < SMALLER(j + TILE, r); c++) out[c * n + r] = out[r * n + c];
 }
 
-static void multiply_by_itself(const product *p, T alpha, T *out)
+static void multiply_gram(const product *p, T alpha, T *out)
 {
     memset(out, 0, (size_t)p->m * (size_t)p->m * sizeof(T));
     BLAS(syrk)
-    (CblasRowMajor, CblasLower, p->a.turned ? CblasTrans : CblasNoTrans, p->m, p->k, alpha, p->a.p, p->a.ld,
-     0, out, p->m);
-    mirror(out, p->m);
+    (CblasRowMajor, CblasLower, blas_op(p->a.transposed), p->m, p->k, alpha, p->a.p, p->a.ld, 0, out, p->m);
+    mirror_lower(out, p->m);
 }
 
 static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
 {
-    if (beta == 0 && is_square(p)) multiply_by_itself(p, alpha, out);
-    else if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, apart(&p->b), beta, out);
-    else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, apart(&p->a), beta, out);
+    if (beta == 0 && is_gram(p)) multiply_gram(p, alpha, out);
+    else if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, vector_stride(&p->b), beta, out);
+    else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, vector_stride(&p->a), beta, out);
     else BLAS(gemm)
-    (CblasRowMajor, p->a.turned ? CblasTrans : CblasNoTrans, p->b.turned ? CblasTrans : CblasNoTrans, p->m,
-     p->n, p->k, alpha, p->a.p, p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+    (CblasRowMajor, blas_op(p->a.transposed), blas_op(p->b.transposed), p->m, p->n, p->k, alpha, p->a.p,
+     p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
     cpu_blas_used();
 }
 
 #ifdef T_f32
 static gemm gemm_of(const product *p)
 {
-    return (gemm){ p->a.turned, p->b.turned, p->m, p->n, p->k, p->a.ld, p->b.ld, p->n };
+    return (gemm){ p->a.transposed, p->b.transposed, p->m, p->n, p->k, p->a.ld, p->b.ld, p->n };
 }
 
-static bool by_onednn(const product *p)
+static bool uses_onednn(const product *p)
 {
     const gemm g = gemm_of(p);
-    return onednn_takes(&g);
+    return onednn_gemm_supported(&g);
 }
 
 static duet_status multiply(const product *p, T alpha, T beta, T *out)
 {
     const gemm g = gemm_of(p);
-    if (onednn_takes(&g)) return onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
-    return multiply_by_blas(p, alpha, beta, out), DUET_OK;
+    if (onednn_gemm_supported(&g)) return onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
+    multiply_by_blas(p, alpha, beta, out);
+    return DUET_OK;
 }
 #else
-static bool by_onednn(const product *p) { return (void)p, false; }
+static bool uses_onednn(const product *p) { return false; }
 
 static duet_status multiply(const product *p, T alpha, T beta, T *out)
 {
-    return multiply_by_blas(p, alpha, beta, out), DUET_OK;
+    multiply_by_blas(p, alpha, beta, out);
+    return DUET_OK;
 }
 #endif
 
-/* BLAS skips what is multiplied by 0; here NaN and infinity show. */
-static bool is_plain(const product *p) { return p->k == 0 || p->alpha == 0 || (p->addend && p->beta == 0); }
+/* BLAS skips products with alpha or beta 0. Here they must propagate NaN and infinity. */
+static bool needs_separate_scaling(const product *p)
+{
+    return p->k == 0 || p->alpha == 0 || (p->addend && p->beta == 0);
+}
 
-static duet_status multiply_plainly(const product *p, const frame *f)
+static duet_status multiply_then_scale(const product *p, const frame *f)
 {
     const size_t bytes = (size_t)p->m * (size_t)p->n * sizeof(T);
-    void *room;
-    TRY(scratch_take(bytes, f, &room));
-    T *ab = room;
+    void *buffer;
+    TRY(scratch_take(bytes, f, &buffer));
+    T *ab = buffer;
     duet_status r = DUET_OK;
     if (p->k > 0) r = multiply(p, 1, 0, ab);
     else memset(ab, 0, bytes);
@@ -148,48 +163,49 @@ static duet_status multiply_plainly(const product *p, const frame *f)
             T x = p->alpha * ab[i * p->n + j];
             p->out[i * p->n + j] = c ? x + p->beta * c[i * l->stride[0] + j * l->stride[1]] : x;
         }
-    scratch_give(room);
+    scratch_give(buffer);
     return r;
 }
 
-static duet_status multiply_onto(const product *p, const step *s, const frame *f)
+static duet_status multiply_add(const product *p, const step *s, const frame *f)
 {
-    if (is_plain(p)) return multiply_plainly(p, f);
+    if (needs_separate_scaling(p)) return multiply_then_scale(p, f);
     if (p->addend && !(address(f, p->addend) == p->out && layout_is_dense(&p->addend->at)))
         TRY(copy_elements(p->out, &s->out[0].at, address(f, p->addend), &p->addend->at));
     return multiply(p, p->alpha, p->addend ? p->beta : 0, p->out);
 }
 
-/* ---- finished products: some rows at a time, which are then still in the threads' own caches ---- */
+/* ---- with an epilogue: some rows at a time, while they are in the caches of the cores ---- */
 
-/* As many as fill half of the threads' own caches; fewer rows slow the product down. OpenBLAS is slowed down by any cut. */
-enum { LEAST_ROWS = 128 };
+/* Rows that fill half of the caches of all cores. Fewer rows make the product slower. With OpenBLAS
+ * any division makes it slower. */
+enum { BLOCK_ROWS_MIN = 128 };
 
-static int rows_at_once(const product *p)
+static int block_rows(const product *p)
 {
     const int64_t fit = cpu_own_bytes / 2 * omp_get_max_threads() / (p->n * (int64_t)sizeof(T));
-    const int64_t rows = fit < LEAST_ROWS ? LEAST_ROWS : fit, blocks = (p->m + rows - 1) / rows;
-    return is_plain(p) || !by_onednn(p) ? p->m : (int)((p->m + blocks - 1) / blocks);
+    const int64_t rows = larger(fit, BLOCK_ROWS_MIN), blocks = (p->m + rows - 1) / rows;
+    return needs_separate_scaling(p) || !uses_onednn(p) ? p->m : (int)((p->m + blocks - 1) / blocks);
 }
 
-static product some_rows(const product *p, int first, int rows)
+static product row_block(const product *p, int first, int rows)
 {
-    product some = *p;
-    some.m = some.a.rows = rows;
-    some.a.p += (int64_t)first * (p->a.turned ? 1 : p->a.ld);
-    some.out += (int64_t)first * p->n;
-    return some;
+    product block = *p;
+    block.m = block.a.rows = rows;
+    block.a.p += (int64_t)first * (p->a.transposed ? 1 : p->a.ld);
+    block.out += (int64_t)first * p->n;
+    return block;
 }
 
-static duet_status multiply_finished(const product *p, const step *s, const frame *f)
+static duet_status multiply_with_epilogue(const product *p, const step *s, const frame *f)
 {
-    const int rows = rows_at_once(p);
-    finished *k;
-    TRY(finished_keep(s, rows, &k));
+    const int rows = block_rows(p);
+    epilogue_cache *k;
+    TRY(epilogue_cache_get(s, rows, &k));
     for (int first = 0; first < p->m; first += rows) {
-        const product some = some_rows(p, first, SMALLER(rows, p->m - first));
-        TRY(multiply_onto(&some, s, f));
-        TRY(finishing_run(some.m == rows ? &k->whole : &k->rest, s, f, some.out, some.out));
+        const product block = row_block(p, first, SMALLER(rows, p->m - first));
+        TRY(multiply_add(&block, s, f));
+        TRY(epilogue_run(block.m == rows ? &k->full : &k->remainder, s, f, block.out, block.out));
     }
     return DUET_OK;
 }
@@ -199,144 +215,162 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
     product p = { .m = (int)s->out[0].at.size[0],
                   .n = (int)s->out[0].at.size[1],
                   .k = (int)s->in[0].at.size[1],
-                  .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1,
-                  .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
+                  .alpha = factor_of(s, f, 0),
+                  .beta = factor_of(s, f, 1),
                   .out = address(f, &s->out[0]),
                   .addend = s->ins > 2 && !s->epilogue ? &s->in[2] : NULL };
     if (p.m == 0 || p.n == 0) return DUET_OK;
-    duet_status r = factor_open(&p.a, &s->in[0], f);
-    if (r == DUET_OK) r = factor_open(&p.b, &s->in[1], f);
-    if (r == DUET_OK) r = s->epilogue ? multiply_finished(&p, s, f) : multiply_onto(&p, s, f);
-    scratch_give(p.a.copy), scratch_give(p.b.copy);
+    duet_status r = blas_matrix_open(&p.a, &s->in[0], f);
+    if (r == DUET_OK) r = blas_matrix_open(&p.b, &s->in[1], f);
+    if (r == DUET_OK) r = s->epilogue ? multiply_with_epilogue(&p, s, f) : multiply_add(&p, s, f);
+    scratch_give(p.a.copy);
+    scratch_give(p.b.copy);
     return r;
 }
 
-/* ---- batched products: one matrix of each operand after the other, each thread with its own, or all on one ---- */
+/* ---- batched products ---- */
 
-/* A factor, and how far its matrices are apart along the leading axes. */
-typedef struct pile {
-    factor first;
+/* The first matrix of a batch, and the strides of the batch axes. */
+typedef struct batched_matrix {
+    blas_matrix first;
     layout batch;
-} pile;
+} batched_matrix;
 
-/* The leading axes, or the last two. */
+/* The layout of axes first .. end - 1. */
 static layout axes_from(const layout *l, int first, int end)
 {
     layout r = { .type = l->type, .rank = end - first };
-    for (int i = 0; i < r.rank; i++) r.size[i] = l->size[first + i], r.stride[i] = l->stride[first + i];
+    for (int i = 0; i < r.rank; i++) {
+        r.size[i] = l->size[first + i];
+        r.stride[i] = l->stride[first + i];
+    }
     return r;
 }
 
-/* A dense copy, in which what repeats stands once. */
-static duet_status pile_copy(pile *p, const operand *o, const frame *f)
+/* A dense copy. Matrices that are repeated along the batch axes are copied once. */
+static duet_status batched_matrix_copy(batched_matrix *p, const operand *o, const frame *f)
 {
-    operand once = *o;
+    operand distinct = *o;
     layout dense;
     for (int i = 0; i < p->batch.rank; i++)
-        if (!o->at.stride[i]) once.at.size[i] = 1;
-    layout_dense(&dense, o->at.type, once.at.rank, once.at.size);
-    TRY(scratch_copy(&once, f, &p->first.copy));
+        if (!o->at.stride[i]) distinct.at.size[i] = 1;
+    layout_dense(&dense, o->at.type, distinct.at.rank, distinct.at.size);
+    TRY(scratch_copy(&distinct, f, &p->first.copy));
     for (int i = 0; i < p->batch.rank; i++) p->batch.stride[i] = o->at.stride[i] ? dense.stride[i] : 0;
-    p->first.p = p->first.copy, p->first.ld = p->first.cols;
+    p->first.p = p->first.copy;
+    p->first.ld = p->first.cols;
     return DUET_OK;
 }
 
-static duet_status pile_open(pile *p, const operand *o, const frame *f)
+static duet_status batched_matrix_open(batched_matrix *p, const operand *o, const frame *f)
 {
-    const int leading = o->at.rank - 2;
-    const layout last = axes_from(&o->at, leading, o->at.rank);
-    *p = (pile){ .first = { .p = address(f, o), .rows = (int)last.size[0], .cols = (int)last.size[1] },
-                 .batch = axes_from(&o->at, 0, leading) };
-    return walks(&p->first, &last) ? DUET_OK : pile_copy(p, o, f);
+    const int batch_axes = o->at.rank - 2;
+    const layout last = axes_from(&o->at, batch_axes, o->at.rank);
+    *p = (batched_matrix){
+        .first = { .p = address(f, o), .rows = (int)last.size[0], .cols = (int)last.size[1] },
+        .batch = axes_from(&o->at, 0, batch_axes)
+    };
+    return find_ld(&p->first, &last) ? DUET_OK : batched_matrix_copy(p, o, f);
 }
 
-static int64_t offset_of(const layout *batch, int64_t i)
+static int64_t batch_offset(const layout *batch, int64_t i)
 {
     int64_t at = 0;
-    for (int a = batch->rank; a-- > 0;) at += i % batch->size[a] * batch->stride[a], i /= batch->size[a];
+    for (int a = batch->rank; a-- > 0;) {
+        at += i % batch->size[a] * batch->stride[a];
+        i /= batch->size[a];
+    }
     return at;
 }
 
-static product one_of(const product *p, const pile *a, const pile *b, int64_t i)
+static product batch_item(const product *p, const batched_matrix *a, const batched_matrix *b, int64_t i)
 {
-    product one = *p;
-    one.a.p += offset_of(&a->batch, i), one.b.p += offset_of(&b->batch, i), one.out += i * p->m * p->n;
-    return one;
+    product item = *p;
+    item.a.p += batch_offset(&a->batch, i);
+    item.b.p += batch_offset(&b->batch, i);
+    item.out += i * p->m * p->n;
+    return item;
 }
 
-/* Matrices in which BLAS would not see a NaN, one by one. */
-static duet_status multiply_pile_plainly(const product *p, const pile *a, const pile *b, int64_t count,
-                                         const step *s, const frame *f)
+/* The matrices one by one, if BLAS would not propagate NaN. */
+static duet_status multiply_batch_then_scale(const product *p, const batched_matrix *a,
+                                             const batched_matrix *b, int64_t count, const step *s,
+                                             const frame *f)
 {
     operand addend = s->in[2];
     const int axes = p->addend ? addend.at.rank - 2 : 0;
-    const layout leading = axes_from(&addend.at, 0, axes), last = axes_from(&addend.at, axes, addend.at.rank);
+    const layout batch_axes = axes_from(&addend.at, 0, axes),
+                 last = axes_from(&addend.at, axes, addend.at.rank);
     for (int64_t i = 0; i < count; i++) {
-        void *const moved[1] = { p->addend ? (T *)address(f, &s->in[2]) + offset_of(&leading, i) : NULL };
-        const frame own = { .data = moved, .num = f->num, .queue = f->queue };
-        product one = one_of(p, a, b, i);
+        void *const addend_data[1] = { p->addend ? (T *)address(f, &s->in[2]) + batch_offset(&batch_axes, i)
+                                                 : NULL };
+        const frame own = { .data = addend_data, .num = f->num, .queue = f->queue };
+        product item = batch_item(p, a, b, i);
         addend = (operand){ 0, last };
-        one.addend = p->addend ? &addend : NULL;
-        TRY(multiply_plainly(&one, &own));
+        item.addend = p->addend ? &addend : NULL;
+        TRY(multiply_then_scale(&item, &own));
     }
     return DUET_OK;
 }
 
-typedef struct piles {
+typedef struct batch_work {
     const product *first;
-    const pile *a, *b;
+    const batched_matrix *a, *b;
     int64_t count;
     int *failed;
-} piles;
+} batch_work;
 
-static void multiply_some(const void *work, int t, int threads)
+static void multiply_part(const void *work, int t, int threads)
 {
-    const piles *all = work;
+    const batch_work *all = work;
     const product *p = all->first;
     for (int64_t i = part_of(all->count, t, threads); i < part_of(all->count, t + 1, threads); i++) {
-        const product one = one_of(p, all->a, all->b, i);
-        const duet_status r = multiply(&one, p->alpha, p->addend ? p->beta : 0, one.out);
+        const product item = batch_item(p, all->a, all->b, i);
+        const duet_status r = multiply(&item, p->alpha, p->addend ? p->beta : 0, item.out);
         if (r != DUET_OK) __atomic_store_n(all->failed, (int)r, __ATOMIC_RELAXED);
     }
 }
 
-/* Large ones one after the other, each by all threads. */
-static duet_status multiply_pile(const product *p, const pile *a, const pile *b, int64_t count)
+/* Large matrices are computed one by one with all threads, small ones in different threads. */
+static duet_status multiply_batch(const product *p, const batched_matrix *a, const batched_matrix *b,
+                                  int64_t count)
 {
     const double seconds = 2.0 * p->m * p->n * p->k * SECONDS_PER_FLOP;
     const int threads = seconds > 50 * cpu_serial_seconds ? 1 : threads_for(seconds * (double)count);
     int failed = DUET_OK;
-    by_threads(threads, multiply_some, &(piles){ p, a, b, count, &failed });
+    by_threads(threads, multiply_part, &(batch_work){ p, a, b, count, &failed });
     return failed == DUET_OK ? DUET_OK
                              : fail((duet_status)failed, "a product among %lld failed", (long long)count);
 }
 
-static duet_status multiply_all(const product *p, const pile *a, const pile *b, int64_t count, const step *s,
-                                const frame *f)
+static duet_status multiply_all(const product *p, const batched_matrix *a, const batched_matrix *b,
+                                int64_t count, const step *s, const frame *f)
 {
-    if (is_plain(p)) return multiply_pile_plainly(p, a, b, count, s, f);
+    if (needs_separate_scaling(p)) return multiply_batch_then_scale(p, a, b, count, s, f);
     if (p->addend && !(address(f, p->addend) == p->out && layout_is_dense(&p->addend->at)))
         TRY(copy_elements(p->out, &s->out[0].at, address(f, p->addend), &p->addend->at));
-    return multiply_pile(p, a, b, count);
+    return multiply_batch(p, a, b, count);
 }
 
 duet_status TYPED(run_batched)(const step *s, const frame *f)
 {
-    pile a, b = { 0 };
+    batched_matrix a, b = { 0 };
     const int last = s->out[0].at.rank - 1;
     const int64_t matrix = s->out[0].at.size[last - 1] * s->out[0].at.size[last];
     product p = { .m = (int)s->out[0].at.size[last - 1],
                   .n = (int)s->out[0].at.size[last],
                   .k = (int)s->in[0].at.size[last],
-                  .alpha = s->nums > 0 ? (T)f->num[s->num[0]] : 1,
-                  .beta = s->nums > 1 ? (T)f->num[s->num[1]] : 1,
+                  .alpha = factor_of(s, f, 0),
+                  .beta = factor_of(s, f, 1),
                   .out = address(f, &s->out[0]),
                   .addend = s->ins > 2 ? &s->in[2] : NULL };
     if (!layout_count(&s->out[0].at)) return DUET_OK;
-    duet_status r = pile_open(&a, &s->in[0], f);
-    if (r == DUET_OK) r = pile_open(&b, &s->in[1], f);
-    p.a = a.first, p.b = b.first;
+    duet_status r = batched_matrix_open(&a, &s->in[0], f);
+    if (r == DUET_OK) r = batched_matrix_open(&b, &s->in[1], f);
+    p.a = a.first;
+    p.b = b.first;
     if (r == DUET_OK) r = multiply_all(&p, &a, &b, layout_count(&s->out[0].at) / matrix, s, f);
-    scratch_give(a.first.copy), scratch_give(b.first.copy);
+    scratch_give(a.first.copy);
+    scratch_give(b.first.copy);
     return r;
 }

@@ -1,10 +1,14 @@
-/* move_program.c - programs that only move elements, of sizes that no machine computes in. */
+/* move_program.c - runs programs that only copy elements (move_program.h).
+ *
+ * Elements are copied by size, without conversion. Operands may have any layout. Threads divide the
+ * rows. */
 #include "move_program.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "threads.h"
 #include <string.h>
 
-bool only_moves(const step *s)
+bool is_move_program(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
     if (s->kernel != KERNEL_PROGRAM) return false;
@@ -20,9 +24,9 @@ bool only_moves(const step *s)
 
 /* ---- rows ---- */
 
-typedef struct pair16 {
+typedef struct bits128 {
     uint64_t low, high;
-} pair16;
+} bits128;
 
 typedef void row_function(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
 
@@ -39,7 +43,7 @@ ROW(uint8_t)
 ROW(uint16_t)
 ROW(uint32_t)
 ROW(uint64_t)
-ROW(pair16)
+ROW(bits128)
 
 static row_function *row_of(size_t bytes)
 {
@@ -48,80 +52,82 @@ static row_function *row_of(size_t bytes)
     case 2: return row_uint16_t;
     case 4: return row_uint32_t;
     case 8: return row_uint64_t;
-    default: return row_pair16;
+    default: return row_bits128;
     }
 }
 
-/* ---- blocks: rows of the last two axes, short enough that a line of memory is met again before it has left the cache ---- */
+/* ---- tiles: short rows, so that a cache line is used again before it is evicted ---- */
 
-#define SIDE 64
+#define TILE 64
 
-typedef struct plane {
+typedef struct move_work {
     char *to;
     const char *from;
     const layout *y, *x;
     size_t bytes;
     row_function *row;
-    int64_t rows; /* in all */
-} plane;
+    int64_t rows; /* number of rows of all outer axes */
+} move_work;
 
-/* Rows first .. last - 1 of `length` elements, all of one axis `down` apart. */
-static void move_rows(const plane *p, char *to, const char *from, int64_t rows, int64_t y_down,
-                      int64_t x_down)
+/* Copies `rows` rows of one axis, in tiles unless rows are contiguous. */
+static void move_rows(const move_work *p, char *to, const char *from, int64_t rows, int64_t y_step,
+                      int64_t x_step)
 {
     const int last = p->y->rank - 1;
     const int64_t length = p->y->size[last], y = p->y->stride[last], x = p->x->stride[last],
-                  each = (int64_t)p->bytes;
+                  size = (int64_t)p->bytes;
     const bool along = y == 1 && (x == 1 || x == 0);
-    const int64_t height = along ? 1 : SIDE, width = along ? length : SIDE;
-    for (int64_t r = 0; r < rows; r += height)
-        for (int64_t c = 0; c < length; c += width)
-            for (int64_t i = r; i < r + height && i < rows; i++)
-                p->row(to + (i * y_down + c * y) * each, y, from + (i * x_down + c * x) * each, x,
-                       c + width < length ? width : length - c);
+    const int64_t tile_rows = along ? 1 : TILE, tile_columns = along ? length : TILE;
+    for (int64_t r = 0; r < rows; r += tile_rows)
+        for (int64_t c = 0; c < length; c += tile_columns)
+            for (int64_t i = r; i < r + tile_rows && i < rows; i++)
+                p->row(to + (i * y_step + c * y) * size, y, from + (i * x_step + c * x) * size, x,
+                       smaller(tile_columns, length - c));
 }
 
-/* Rows first .. last - 1 of all there are. */
-static void move_part(const plane *p, int64_t first, int64_t last)
+/* Copies rows first .. last - 1 of all outer axes. */
+static void move_row_range(const move_work *p, int64_t first, int64_t last)
 {
-    const int below = p->y->rank - 2;
-    const int64_t height = below < 0 ? 1 : p->y->size[below];
-    for (int64_t row = first, some; row < last; row += some) {
-        const int64_t at = row % height;
-        int64_t y = 0, x = 0, rest = row / height;
-        some = height - at < last - row ? height - at : last - row;
-        for (int a = below - 1; a >= 0; rest /= p->y->size[a--])
-            y += rest % p->y->size[a] * p->y->stride[a], x += rest % p->y->size[a] * p->x->stride[a];
-        const int64_t y_down = below < 0 ? 0 : p->y->stride[below],
-                      x_down = below < 0 ? 0 : p->x->stride[below];
-        move_rows(p, p->to + (y + at * y_down) * (int64_t)p->bytes,
-                  p->from + (x + at * x_down) * (int64_t)p->bytes, some, y_down, x_down);
+    const int row_axis = p->y->rank - 2;
+    const int64_t axis_rows = row_axis < 0 ? 1 : p->y->size[row_axis];
+    for (int64_t row = first, count; row < last; row += count) {
+        const int64_t at = row % axis_rows;
+        int64_t y = 0, x = 0, outer = row / axis_rows;
+        count = smaller(axis_rows - at, last - row);
+        for (int a = row_axis - 1; a >= 0; outer /= p->y->size[a--]) {
+            y += outer % p->y->size[a] * p->y->stride[a];
+            x += outer % p->y->size[a] * p->x->stride[a];
+        }
+        const int64_t y_step = row_axis < 0 ? 0 : p->y->stride[row_axis],
+                      x_step = row_axis < 0 ? 0 : p->x->stride[row_axis];
+        move_rows(p, p->to + (y + at * y_step) * (int64_t)p->bytes,
+                  p->from + (x + at * x_step) * (int64_t)p->bytes, count, y_step, x_step);
     }
 }
 
-static void move_some(const void *work, int t, int threads)
+static void move_part(const void *work, int t, int threads)
 {
-    const plane *p = work;
-    move_part(p, part_of(p->rows, t, threads), part_of(p->rows, t + 1, threads));
+    const move_work *p = work;
+    move_row_range(p, part_of(p->rows, t, threads), part_of(p->rows, t + 1, threads));
 }
 
 static void move(const step *s, const frame *f, int output, int input)
 {
     const layout *y = &s->out[output].at;
     const size_t bytes = dtypes[y->type].bytes;
-    plane p = {
+    move_work p = {
         address(f, &s->out[output]), address(f, &s->in[input]), y, &s->in[input].at, bytes, row_of(bytes), 0
     };
     const int64_t count = layout_count(y);
-    if (count == 0 || p.to == p.from) return; /* an input that is an output lies as it does */
+    if (count == 0 || p.to == p.from) return; /* the same memory has the same layout */
     const int threads = threads_for((double)count * (double)bytes * 2 * SECONDS_PER_BYTE);
     p.rows = count / y->size[y->rank - 1];
-    by_threads(p.rows < threads ? 1 : threads, move_some, &p);
+    by_threads(p.rows < threads ? 1 : threads, move_part, &p);
 }
 
-duet_status run_move(const step *s, const frame *f)
+duet_status run_move_program(const step *s, const frame *f)
 {
-    int acc = 0, slot[PROGRAM_SLOTS] = { 0 }; /* inputs that they hold */
+    int acc = 0, slot[PROGRAM_SLOTS] = { 0 }; /* the inputs whose values they hold */
     for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++) {
         if (i->op == OP_STORE) move(s, f, i->arg[0].index, acc);
         else if (i->op == OP_SAVE) slot[i->arg[0].index] = acc;

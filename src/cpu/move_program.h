@@ -1,11 +1,13 @@
-/* move_program.h - programs that only move elements: all operands are of one type, whatever it is. */
-#ifndef MOVE_H
-#define MOVE_H
+/* move_program.h - programs that only copy elements, in any type. The interpreter does not support
+ * all types. */
+#ifndef MOVE_PROGRAM_H
+#define MOVE_PROGRAM_H
 
 #include "cpu_kernels.h"
 #include <stdbool.h>
 
-bool only_moves(const step *s); /* does it load and store alone, operands of one type, and no numbers? */
-duet_status run_move(const step *s, const frame *f);
+bool is_move_program(
+    const step *s); /* Are there only loads and stores of inputs, and operands of one type? */
+duet_status run_move_program(const step *s, const frame *f);
 
 #endif

@@ -1,10 +1,11 @@
-/* pool_window.h - windows that step along an image and may reach over its edge. */
-#ifndef WINDOW_H
-#define WINDOW_H
+/* pool_window.h - windows that slide along an axis and may extend beyond its ends. */
+#ifndef POOL_WINDOW_H
+#define POOL_WINDOW_H
 
 #include <stdint.h>
 
-/* Element v of window j is element j * stride - pad + v of an image of `in`: windows from .. to - 1 of `out` have it inside. */
+/* The windows from .. to - 1 (of `out`) whose element v lies in the axis of size `in`. Element v of
+ * window j is element j * stride - pad + v. */
 static inline void windows_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t v,
                                   int64_t *from, int64_t *to)
 {

@@ -1,4 +1,4 @@
-/* random_cpu.h - between the parts of random numbers on the CPU. */
+/* random_cpu.h - declarations shared by the files for random numbers. */
 #ifndef RANDOM_CPU_H
 #define RANDOM_CPU_H
 
@@ -6,7 +6,7 @@
 #include "random_step.h"
 #include "threads.h"
 
-/* A permutation into out, of rank 1. Errors: NO_MEMORY. */
-duet_status run_permutation(const step *given, const frame *f, const random_params *l);
+/* Writes a permutation to the output, which has rank 1. Errors: NO_MEMORY. */
+duet_status run_permutation(const step *given, const frame *f, const random_params *params);
 
 #endif

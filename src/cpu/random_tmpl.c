@@ -1,5 +1,9 @@
-/* random_tmpl.c - random numbers, a chunk at a time: blocks of Philox in one loop, then one by one what the law rejected. OUT is the
- * element type: T, or int64_t where T is that of the formulas alone. */
+/* random_tmpl.c - random numbers from Philox, in chunks. Template.
+ *
+ * A chunk is computed in one vector loop over Philox blocks; elements whose first attempt is
+ * rejected follow one by one. OUT is the element type: T, or int64_t where T is only the type of
+ * the formulas. The output may have any layout. Threads divide the chunks; the numbers do not
+ * depend on them. */
 #ifdef __AVX512F__
 #define PHILOX_WORD uint64_t
 #endif
@@ -11,32 +15,32 @@
 #define OUT T
 #endif
 
-#define CHUNK 1024 /* elements; no chunk's blocks cross a multiple of 2^32 */
+#define CHUNK 1024 /* elements; a chunk does not cross a multiple of 2^32 blocks */
 
-/* The first of some blocks of a law's streams, which differ in the lower word of their index alone. */
-typedef struct blocks {
-    const random_params *l;
+/* Consecutive blocks of one stream. They differ only in the low word of the block index. */
+typedef struct block_range {
+    const random_params *params;
     uint32_t low, high;
-} blocks;
+} block_range;
 
-INLINE blocks blocks_of(const random_params *l, int64_t element, int each)
+INLINE block_range block_range_at(const random_params *params, int64_t element, int each)
 {
     const uint64_t first = (uint64_t)element / (uint64_t)each;
-    return (blocks){ l, (uint32_t)first, (uint32_t)(first >> 32) };
+    return (block_range){ params, (uint32_t)first, (uint32_t)(first >> 32) };
 }
 
-INLINE philox_block block_at(const blocks *b, uint32_t law, int64_t i, uint32_t stream)
+INLINE philox_block block_at(const block_range *b, uint32_t law, int64_t i, uint32_t stream)
 {
-    return philox_drawn(b->l, law, (PHILOX_WORD)b->low + (PHILOX_WORD)i, b->high, stream);
+    return philox_drawn(b->params, law, (PHILOX_WORD)b->low + (PHILOX_WORD)i, b->high, stream);
 }
 
-/* Fills d with elements first .. first + n - 1, and up to three more. */
-typedef void fill_function(OUT *d, int64_t first, int64_t n, const random_params *l);
+/* Writes elements first .. first + n - 1 to d, and up to three more. */
+typedef void fill_function(OUT *d, int64_t first, int64_t n, const random_params *params);
 
-static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *l)
+static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *params)
 {
-    const T low = (T)l->number[0], range = (T)l->number[1], last = (T)l->number[2];
-    const blocks b = blocks_of(l, first, PHILOX_EACH);
+    const T low = (T)params->number[0], range = (T)params->number[1], last = (T)params->number[2];
+    const block_range b = block_range_at(params, first, PHILOX_EACH);
 #pragma omp simd
     for (int64_t i = 0; i < (n + PHILOX_EACH - 1) / PHILOX_EACH; i++) {
         const philox_block c = block_at(&b, LAW_UNIFORM, i, 0);
@@ -45,12 +49,12 @@ static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *
     }
 }
 
-/* ---- words of a chunk: what they come to is easier to vectorise in loops of its own ---- */
+/* ---- random words of a chunk: separate loops vectorise better ---- */
 
 static void draw_words(BITS *w, uint32_t law, uint32_t stream, int64_t first, int64_t n,
-                       const random_params *l)
+                       const random_params *params)
 {
-    const blocks b = blocks_of(l, first, PHILOX_EACH);
+    const block_range b = block_range_at(params, first, PHILOX_EACH);
 #pragma omp simd
     for (int64_t i = 0; i < (n + PHILOX_EACH - 1) / PHILOX_EACH; i++) {
         const philox_block c = block_at(&b, law, i, stream);
@@ -58,22 +62,23 @@ static void draw_words(BITS *w, uint32_t law, uint32_t stream, int64_t first, in
     }
 }
 
-/* Numbers of deviation 1, from a word each; an even number of them. */
+/* Standard normal numbers, one for each word. Rounds n up to an even number. */
 static void make_normal(T *z, const BITS *w, int64_t n)
 {
 #pragma omp simd
     for (int64_t i = 0; i < (n + 1) / 2; i++) {
         const TYPED(pair) p = FN(box_muller)(w[2 * i], w[2 * i + 1]);
-        z[2 * i] = p.hi, z[2 * i + 1] = p.lo;
+        z[2 * i] = p.hi;
+        z[2 * i + 1] = p.lo;
     }
 }
 
-static void fill_normal(OUT *d, int64_t first, int64_t n, const random_params *l)
+static void fill_normal(OUT *d, int64_t first, int64_t n, const random_params *params)
 {
     BITS w[CHUNK];
     T z[CHUNK];
-    const T mean = (T)l->number[0], deviation = (T)l->number[1];
-    draw_words(w, LAW_NORMAL, 0, first, n, l);
+    const T mean = (T)params->number[0], deviation = (T)params->number[1];
+    draw_words(w, LAW_NORMAL, 0, first, n, params);
     make_normal(z, w, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) d[i] = (OUT)FMA(z[i], deviation, mean);
@@ -81,34 +86,35 @@ static void fill_normal(OUT *d, int64_t first, int64_t n, const random_params *l
 
 /* ---- truncated normal ---- */
 
-/* What an attempt is made from. */
-typedef struct tries {
+/* The words and numbers from which an attempt is made. */
+typedef struct attempt_buffers {
     BITS w[CHUNK], v[CHUNK];
     T z[CHUNK];
-} tries;
+} attempt_buffers;
 
-INLINE void propose_all(int how, T *x, const tries *t, int64_t n, const random_params *l)
+INLINE void propose_all(int proposal, T *x, const attempt_buffers *t, int64_t n, const random_params *params)
 {
-    const truncation k = FN(truncation_of)(l);
+    const truncation k = FN(truncation_of)(params);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        x[i] = FN(propose)(how, k, how == PROPOSE_NORMAL ? t->z[i] : K(0), t->w[i], t->v[i]);
+        x[i] = FN(propose)(proposal, k, proposal == PROPOSE_NORMAL ? t->z[i] : K(0), t->w[i], t->v[i]);
 }
 
-/* The first attempt, for all of a chunk. */
-INLINE void propose_first(int how, T *x, tries *t, int64_t first, int64_t n, const random_params *l)
+/* The first attempt, for a whole chunk. */
+INLINE void propose_first(int proposal, T *x, attempt_buffers *t, int64_t first, int64_t n,
+                          const random_params *params)
 {
-    draw_words(t->w, LAW_TRUNCATED_NORMAL, 0, first, n, l);
-    if (how == PROPOSE_NORMAL) make_normal(t->z, t->w, n);
-    else draw_words(t->v, LAW_TRUNCATED_NORMAL, 1, first, n, l);
-    propose_all(how, x, t, n, l);
+    draw_words(t->w, LAW_TRUNCATED_NORMAL, 0, first, n, params);
+    if (proposal == PROPOSE_NORMAL) make_normal(t->z, t->w, n);
+    else draw_words(t->v, LAW_TRUNCATED_NORMAL, 1, first, n, params);
+    propose_all(proposal, x, t, n, params);
 }
 
 /* The words of elements first + (at[0] ^ flip), first + (at[1] ^ flip), ... */
 static void draw_words_at(BITS *w, const int32_t *at, int flip, uint32_t stream, int64_t first, int64_t n,
-                          const random_params *l)
+                          const random_params *params)
 {
-    const blocks b = blocks_of(l, first, PHILOX_EACH);
+    const block_range b = block_range_at(params, first, PHILOX_EACH);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         const int32_t e = at[i] ^ flip;
@@ -117,7 +123,7 @@ static void draw_words_at(BITS *w, const int32_t *at, int flip, uint32_t stream,
     }
 }
 
-/* Number i from its own word and that of the other in its pair. */
+/* Number at[i] from its own word and the other one of its Box-Muller pair. */
 static void make_normal_at(T *z, const int32_t *at, const BITS *own, const BITS *other, int64_t n)
 {
 #pragma omp simd
@@ -128,49 +134,56 @@ static void make_normal_at(T *z, const int32_t *at, const BITS *own, const BITS 
     }
 }
 
-/* Another attempt for the elements first + at[0], first + at[1], ... */
-INLINE void propose_again(int how, T *x, tries *t, const int32_t *at, uint32_t attempt, int64_t first,
-                          int64_t n, const random_params *l)
+/* Another attempt for elements first + at[0], first + at[1], ... */
+INLINE void propose_again(int proposal, T *x, attempt_buffers *t, const int32_t *at, uint32_t attempt,
+                          int64_t first, int64_t n, const random_params *params)
 {
-    draw_words_at(t->w, at, 0, 2 * attempt, first, n, l);
-    draw_words_at(t->v, at, how == PROPOSE_NORMAL, how == PROPOSE_NORMAL ? 2 * attempt : 2 * attempt + 1,
-                  first, n, l);
-    if (how == PROPOSE_NORMAL) make_normal_at(t->z, at, t->w, t->v, n);
-    propose_all(how, x, t, n, l);
+    draw_words_at(t->w, at, 0, 2 * attempt, first, n, params);
+    draw_words_at(t->v, at, proposal == PROPOSE_NORMAL,
+                  proposal == PROPOSE_NORMAL ? 2 * attempt : 2 * attempt + 1, first, n, params);
+    if (proposal == PROPOSE_NORMAL) make_normal_at(t->z, at, t->w, t->v, n);
+    propose_all(proposal, x, t, n, params);
 }
 
-INLINE void fill_truncated(int how, T *d, int64_t first, int64_t n, const random_params *l)
+INLINE void fill_truncated(int proposal, T *d, int64_t first, int64_t n, const random_params *params)
 {
-    tries t;
+    attempt_buffers t;
     int32_t at[CHUNK];
     T again[CHUNK];
     int64_t left = 0;
-    propose_first(how, d, &t, first, n, l);
-    for (int64_t i = 0; i < n; i++) at[left] = (int32_t)i, left += d[i] != d[i];
+    propose_first(proposal, d, &t, first, n, params);
+    for (int64_t i = 0; i < n; i++) {
+        at[left] = (int32_t)i;
+        left += d[i] != d[i];
+    }
     for (uint32_t attempt = 1; left && attempt < RANDOM_ATTEMPTS; attempt++) {
         const int64_t tried = left;
-        propose_again(how, again, &t, at, attempt, first, tried, l);
+        propose_again(proposal, again, &t, at, attempt, first, tried, params);
         left = 0;
-        for (int64_t i = 0; i < tried; i++)
-            d[at[i]] = again[i], at[left] = at[i], left += again[i] != again[i];
+        for (int64_t i = 0; i < tried; i++) {
+            d[at[i]] = again[i];
+            at[left] = at[i];
+            left += again[i] != again[i];
+        }
     }
-    for (int64_t i = 0; i < left; i++) d[at[i]] = FN(truncation_last)(FN(truncation_of)(l));
+    for (int64_t i = 0; i < left; i++) d[at[i]] = FN(truncation_last)(FN(truncation_of)(params));
 }
 
-static void fill_truncated_normal(OUT *d, int64_t first, int64_t n, const random_params *l)
+static void fill_truncated_normal(OUT *d, int64_t first, int64_t n, const random_params *params)
 {
     T *x = (T *)d;
-    if (l->proposal == PROPOSE_NORMAL) fill_truncated(PROPOSE_NORMAL, x, first, n, l);
-    else if (l->proposal == PROPOSE_EXPONENTIAL) fill_truncated(PROPOSE_EXPONENTIAL, x, first, n, l);
-    else fill_truncated(PROPOSE_UNIFORM, x, first, n, l);
+    if (params->proposal == PROPOSE_NORMAL) fill_truncated(PROPOSE_NORMAL, x, first, n, params);
+    else if (params->proposal == PROPOSE_EXPONENTIAL)
+        fill_truncated(PROPOSE_EXPONENTIAL, x, first, n, params);
+    else fill_truncated(PROPOSE_UNIFORM, x, first, n, params);
 }
 
-/* ---- whole numbers: by the first attempt, and where that does not do, once more element by element ---- */
+/* ---- integers: the first attempt in a vector loop, the rejected elements one by one ---- */
 
-static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const random_params *l)
+static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const random_params *params)
 {
-    const uint32_t p = (uint32_t)l->whole[0];
-    const blocks b = blocks_of(l, first, 4);
+    const uint32_t p = (uint32_t)params->whole[0];
+    const block_range b = block_range_at(params, first, 4);
     uint32_t undecided = 0;
 #pragma omp simd reduction(| : undecided)
     for (int64_t i = 0; i < (n + 3) / 4; i++) {
@@ -181,31 +194,31 @@ static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const random_params
             undecided |= w == p;
         }
     }
-    for (int64_t i = 0; undecided && i < n; i++) d[i] = (OUT)philox_coin(l, (uint64_t)(first + i));
+    for (int64_t i = 0; undecided && i < n; i++) d[i] = (OUT)philox_coin(params, (uint64_t)(first + i));
 }
 
-static void fill_integers(OUT *d, int64_t first, int64_t n, const random_params *l)
+static void fill_integers(OUT *d, int64_t first, int64_t n, const random_params *params)
 {
-    const blocks b = blocks_of(l, first, 2);
+    const block_range b = block_range_at(params, first, 2);
     uint64_t rejected = 0;
 #pragma omp simd reduction(| : rejected)
     for (int64_t i = 0; i < (n + 1) / 2; i++) {
         const philox_block c = block_at(&b, LAW_INTEGERS, i, 0);
         for (int j = 0; j < 2; j++) {
             uint64_t lower;
-            d[2 * i + j] = (OUT)philox_scaled(l, philox_half(c, j), &lower);
-            rejected |= lower < l->whole[2];
+            d[2 * i + j] = (OUT)philox_scaled(params, philox_half(c, j), &lower);
+            rejected |= lower < params->whole[2];
         }
     }
-    for (int64_t i = 0; rejected && i < n; i++) d[i] = (OUT)philox_integer(l, (uint64_t)(first + i));
+    for (int64_t i = 0; rejected && i < n; i++) d[i] = (OUT)philox_integer(params, (uint64_t)(first + i));
 }
 
-/* ---- all of a matrix ---- */
+/* ---- the whole matrix ---- */
 
-static const struct row {
+static const struct distribution {
     fill_function *fill;
-    double seconds; /* an element, about */
-} rows[LAWS] = {
+    double seconds; /* estimated time of one element */
+} distributions[LAWS] = {
     [LAW_UNIFORM] = { fill_uniform, 2e-10 * sizeof(T) },
     [LAW_NORMAL] = { fill_normal, 6e-10 * sizeof(T) },
     [LAW_TRUNCATED_NORMAL] = { fill_truncated_normal, 3e-9 * sizeof(T) },
@@ -213,50 +226,53 @@ static const struct row {
     [LAW_INTEGERS] = { fill_integers, 2e-9 },
 };
 
-/* Elements `first` to first + n - 1 in row-major order, to where they belong. */
-static void scatter(OUT *to, const layout *at, const OUT *from, int64_t first, int64_t n)
+/* Stores elements first .. first + n - 1, in row-major order, in the output's layout. */
+static void store_elements(OUT *to, const layout *at, const OUT *from, int64_t first, int64_t n)
 {
     const int64_t length = row_length(at), stride = row_stride(at);
     int64_t column = first % length;
     row_iterator w = row_iterator_at(at, first / length);
     while (n > 0) {
-        const int64_t some = SMALLER(length - column, n);
+        const int64_t count = SMALLER(length - column, n);
         OUT *row = to + w.offset + column * stride;
-        for (int64_t i = 0; i < some; i++) row[i * stride] = from[i];
-        from += some, n -= some, column = 0;
+        for (int64_t i = 0; i < count; i++) row[i * stride] = from[i];
+        from += count;
+        n -= count;
+        column = 0;
         row_iterator_next(&w, at);
     }
 }
 
-typedef struct drawing {
-    const random_params *l;
-    const struct row *row;
+typedef struct random_work {
+    const random_params *params;
+    const struct distribution *distribution;
     const layout *at;
     OUT *out;
     int64_t n;
-} drawing;
+} random_work;
 
-static void draw_some(const void *work, int t, int threads)
+static void random_part(const void *work, int t, int threads)
 {
-    const drawing *d = work;
+    const random_work *d = work;
     const bool dense = d->at->rank == 1 && row_stride(d->at) == 1;
     const int64_t chunks = (d->n + CHUNK - 1) / CHUNK;
     for (int64_t i = part_of(chunks, t, threads); i < part_of(chunks, t + 1, threads); i++) {
         OUT chunk[CHUNK] __attribute__((aligned(64)));
-        const int64_t first = i * CHUNK, some = SMALLER(CHUNK, d->n - first);
-        const bool direct = dense && some == CHUNK;
-        d->row->fill(direct ? d->out + first : chunk, first, some, d->l);
-        if (!direct) scatter(d->out, d->at, chunk, first, some);
+        const int64_t first = i * CHUNK, count = SMALLER(CHUNK, d->n - first);
+        const bool direct = dense && count == CHUNK;
+        d->distribution->fill(direct ? d->out + first : chunk, first, count, d->params);
+        if (!direct) store_elements(d->out, d->at, chunk, first, count);
     }
 }
 
 duet_status NAME(run_random)(const step *s, const frame *f)
 {
-    const random_params l = random_params_of(s, f);
+    const random_params params = random_params_of(s, f);
     const layout *at = &s->out[0].at;
-    const drawing d = { &l, &rows[l.law], at, address(f, &s->out[0]), layout_count(at) };
+    const random_work d = { &params, &distributions[params.law], at, address(f, &s->out[0]),
+                            layout_count(at) };
     if (d.n == 0) return DUET_OK;
-    if (l.law == LAW_PERMUTATION) return run_permutation(s, f, &l);
-    by_threads(threads_for((double)d.n * d.row->seconds), draw_some, &d);
+    if (params.law == LAW_PERMUTATION) return run_permutation(s, f, &params);
+    by_threads(threads_for((double)d.n * d.distribution->seconds), random_part, &d);
     return DUET_OK;
 }

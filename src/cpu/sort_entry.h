@@ -1,6 +1,6 @@
-/* sort_entry.h - what is sorted: keys, each with the index of its element; and a few of them in order. */
-#ifndef ENTRY_H
-#define ENTRY_H
+/* sort_entry.h - keys with the indices of their elements, as they are sorted. */
+#ifndef SORT_ENTRY_H
+#define SORT_ENTRY_H
 
 #include <stdint.h>
 
@@ -9,7 +9,7 @@ typedef struct entry {
     int64_t index;
 } entry;
 
-/* By insertion: equal keys stay in their order. */
+/* Insertion sort; stable. */
 static inline void insert_sort(entry *x, int64_t n)
 {
     for (int64_t i = 1; i < n; i++) {

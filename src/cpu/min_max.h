@@ -1,0 +1,10 @@
+/* min_max.h - the smaller and the larger of two numbers. */
+#ifndef MIN_MAX_H
+#define MIN_MAX_H
+
+#include <stdint.h>
+
+static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+#endif
