@@ -1,25 +1,25 @@
-/* lapack.c - which steps of linear algebra LAPACKE takes. */
+/* lapack.c - decides which linear algebra steps LAPACKE supports. */
 #include "lapack.h"
 #include "dtype.h"
 #include <limits.h>
 
 const char *linear_version(void) { return "found"; }
 
-/* Workspaces of divide and conquer, whose elements LAPACK counts in int too. */
-enum { MOST_EIGH = 32000, MOST_SVD = 23000, MOST_COMPLEX_SVD = 20000 };
+/* The divide-and-conquer functions count the elements of their workspaces in int. */
+enum { EIGH_MAX = 32000, SVD_MAX = 23000, COMPLEX_SVD_MAX = 20000 };
 
-static int64_t lesser(const layout *a) { return a->size[0] < a->size[1] ? a->size[0] : a->size[1]; }
+static int64_t smaller_size(const layout *a) { return a->size[0] < a->size[1] ? a->size[0] : a->size[1]; }
 
 static const char *refuse_sizes(const step *s)
 {
     const layout *a = &s->in[0].at;
-    const int most_svd = dtype_is_complex(a->type) ? MOST_COMPLEX_SVD : MOST_SVD;
+    const int svd_max = dtype_is_complex(a->type) ? COMPLEX_SVD_MAX : SVD_MAX;
     for (int k = 0; k < s->ins; k++)
         for (int i = 0; i < s->in[k].at.rank; i++)
             if (s->in[k].at.size[i] > INT_MAX) return "a size above 2^31 - 1, more than LAPACK can count";
-    if ((s->kernel == OP_eigvalsh || s->kernel == KERNEL_eigh) && a->size[0] > MOST_EIGH)
+    if ((s->kernel == OP_eigvalsh || s->kernel == KERNEL_eigh) && a->size[0] > EIGH_MAX)
         return "LAPACK cannot count the workspace";
-    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd) && lesser(a) > most_svd)
+    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd) && smaller_size(a) > svd_max)
         return "LAPACK cannot count the workspace";
     return NULL;
 }

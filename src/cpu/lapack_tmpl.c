@@ -1,32 +1,35 @@
-/* lapack_tmpl.c - solvers: operators of linear algebra with one result, by LAPACKE. Operands are copied by columns, since LAPACK works in their
- * place; where its result of the transpose is the transpose of ours, they and the result are copied as they lie. */
+/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template.
+ *
+ * LAPACK works in place on column-major matrices, so operands are copied (lapack_workspace.h).
+ * Where LAPACK's result for the transpose is the transpose of ours, operands and result are copied
+ * without transposing. LAPACK uses OpenBLAS's threads. */
 #include "lapack_workspace.h"
 #include "triangle.h"
 
-/* ---- by LU: of the transpose, whose columns are our rows ---- */
+/* ---- by LU of the transpose, whose columns are our rows ---- */
 
-static duet_status lu_regular(desk *d, factors *f)
+static duet_status lu_regular(workspace *d, factors *f)
 {
-    columns a;
+    col_matrix a;
     TRY(operand_read(d, 0, true, &a));
     TRY(lu_of(d, &a, f));
     if (f->large) TRY(finite_result(d, &a));
     return f->zero > 0 ? linalg_failed(d->s, LINALG_PIVOT, f->zero) : DUET_OK;
 }
 
-static duet_status inverse(desk *d)
+static duet_status inverse(workspace *d)
 {
     factors f;
     int info;
     TRY(lu_regular(d, &f));
     WITH_WORK(d, info, LAPACK(getri)(COL, f.lu.rows, f.lu.p, f.lu.ld, f.pivot, work, length));
     if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
-    columns_times_power(&f.lu, -f.exponent, false);
+    scale_by_power(&f.lu, -f.exponent, false);
     TRY(finite_result(d, &f.lu));
-    return columns_write(d, &f.lu, true, 0);
+    return col_matrix_write(d, &f.lu, true, 0);
 }
 
-static duet_status det(desk *d)
+static duet_status det(workspace *d)
 {
     determinant x;
     TRY(determinant_read(d, &x));
@@ -34,7 +37,7 @@ static duet_status det(desk *d)
     return DUET_OK;
 }
 
-static duet_status logdet(desk *d)
+static duet_status logdet(workspace *d)
 {
     determinant x;
     TRY(determinant_read(d, &x));
@@ -42,96 +45,103 @@ static duet_status logdet(desk *d)
     return DUET_OK;
 }
 
-static duet_status solve_plain(desk *d)
+static duet_status solve_plain(workspace *d)
 {
     factors f;
-    columns b;
+    col_matrix b;
     TRY(lu_regular(d, &f));
     TRY(operand_read(d, 1, false, &b));
-    columns_times_power(&b, -f.exponent, false);
+    scale_by_power(&b, -f.exponent, false);
     LAPACK(getrs)(COL, 'T', f.lu.rows, b.cols, f.lu.p, f.lu.ld, f.pivot, b.p, b.ld);
     TRY(finite_result(d, &b));
-    return columns_write(d, &b, false, 0);
+    return col_matrix_write(d, &b, false, 0);
 }
 
 #if defined T_f64 && !defined PAIRS
-static double column_size(const columns *c, int j)
+/* The sum of the magnitudes of a column. */
+static double column_size(const col_matrix *c, int j)
 {
     double sum = 0;
     for (int64_t i = 0; i < c->rows; i++) sum += fabs(c->p[i + (int64_t)j * c->ld]);
     return sum;
 }
 
-/* Is b - A x, which b becomes, as small as promised? */
-static bool rest_small(const columns *a, const columns *x, const columns *b)
+/* Is the residual b - A x as small as documented? It overwrites b. */
+static bool is_residual_small(const col_matrix *a, const col_matrix *x, const col_matrix *b)
 {
     double size = 0;
-    bool all = true;
+    bool is_small = true;
     BLAS(gemm)
     (CblasColMajor, CblasNoTrans, CblasNoTrans, b->rows, b->cols, a->cols, -1, a->p, a->ld, x->p, x->ld, 1,
      b->p, b->ld);
     for (int j = 0; j < a->cols; j++) size = fmax(size, column_size(a, j));
-    for (int j = 0; j < b->cols; j++) all &= column_size(b, j) <= REST_MOST * size * column_size(x, j);
-    return all;
+    for (int j = 0; j < b->cols; j++) is_small &= column_size(b, j) <= REST_MOST * size * column_size(x, j);
+    return is_small;
 }
 
-/* In f64, without what refinement has taken. */
-static duet_status solve_anew(desk *d)
+/* Releases the workspace of the refinement and solves in f64. */
+static duet_status solve_without_refinement(workspace *d)
 {
     workspace_clear(d);
     return solve_plain(d);
 }
 
-/* Factored in f32, refined in f64; where that does not converge LAPACK goes on in f64. It says that it has converged of what is
- * infinite too, so its word is held against the rest; its operands are then as they were. */
-static duet_status solve_refined(desk *d)
+/* Factors in f32 and refines in f64. LAPACK continues in f64 if this does not converge.
+ *
+ * LAPACK also reports convergence for infinite results, so the residual is checked. It leaves its
+ * operands unchanged. */
+static duet_status solve_refined(workspace *d)
 {
-    columns a, b, x;
-    lapack_int *pivot, turns;
+    col_matrix a, b, x;
+    lapack_int *pivot, iterations;
     double *work;
     float *narrow;
     TRY(operand_read(d, 0, false, &a));
     TRY(operand_read(d, 1, false, &b));
-    if (columns_reach(&a, LARGE) || !columns_reach(&a, SMALL)) return solve_anew(d);
-    TRY(columns_take(d, b.rows, b.cols, &x));
+    if (any_magnitude(&a, LARGE) || !any_magnitude(&a, SMALL)) return solve_without_refinement(d);
+    TRY(col_matrix_take(d, b.rows, b.cols, &x));
     TRY(workspace_take(d, a.rows, sizeof *pivot, &pivot));
     TRY(workspace_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
     TRY(workspace_take(d, (int64_t)a.rows * (a.rows + b.cols), sizeof *narrow, &narrow));
     const lapack_int info = LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld,
-                                                work, narrow, &turns);
+                                                work, narrow, &iterations);
     if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
-    if (!columns_finite(&x) || (turns >= 0 && !rest_small(&a, &x, &b))) return solve_anew(d);
-    return columns_write(d, &x, false, 0);
+    if (!is_finite_matrix(&x) || (iterations >= 0 && !is_residual_small(&a, &x, &b)))
+        return solve_without_refinement(d);
+    return col_matrix_write(d, &x, false, 0);
 }
 #else
-static duet_status solve_refined(desk *d) { return (void)d, fail(DUET_UNSUPPORTED, "refinement is for f64"); }
+static duet_status solve_refined(workspace *d) { return fail(DUET_UNSUPPORTED, "refinement is for f64"); }
 #endif
 
-static duet_status solve(desk *d) { return d->s->attr.solver.refine ? solve_refined(d) : solve_plain(d); }
+static duet_status solve(workspace *d)
+{
+    return d->s->attr.solver.refine ? solve_refined(d) : solve_plain(d);
+}
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
 
-/* Whatever is not finite in a row of the factor has made the row's diagonal so. */
-static bool diagonal_finite(const columns *c)
+/* A row of the factor with elements that are not finite has a diagonal that is not finite. */
+static bool diagonal_finite(const col_matrix *c)
 {
-    bool all = true;
-    for (int64_t i = 0; i < c->cols; i++) all &= finite_run(c->p + i * (c->ld + 1), 1);
-    return all;
+    bool finite = true;
+    for (int64_t i = 0; i < c->cols; i++) finite &= are_finite(c->p + i * (c->ld + 1), 1);
+    return finite;
 }
 
-static duet_status cholesky(desk *d)
+static duet_status cholesky(workspace *d)
 {
-    columns a;
+    col_matrix a;
     TRY(symmetric_read(d, &a));
     const int info = (int)LAPACK(potrf)(COL, 'U', a.rows, a.p, a.ld);
     if (info > 0) return linalg_failed(d->s, LINALG_MINOR, info);
     if (!diagonal_finite(&a)) return linalg_failed(d->s, LINALG_RESULT, 0);
-    return columns_write(d, &a, true, 0);
+    return col_matrix_write(d, &a, true, 0);
 }
 
-static duet_status eigenvalues(desk *d)
+static duet_status eigenvalues(workspace *d)
 {
-    columns a;
+    col_matrix a;
     T *w;
     TRY(symmetric_read(d, &a));
     TRY(values_take(d, a.rows, &w));
@@ -140,9 +150,9 @@ static duet_status eigenvalues(desk *d)
     return values_write(d, w, a.rows, 0);
 }
 
-static duet_status singular_values(desk *d)
+static duet_status singular_values(workspace *d)
 {
-    columns a;
+    col_matrix a;
     T *w;
     TRY(operand_read(d, 0, true, &a));
     const int64_t k = SMALLER(a.rows, a.cols);
@@ -154,73 +164,77 @@ static duet_status singular_values(desk *d)
 
 /* ---- triangular systems ---- */
 
-static duet_status triangle_open(desk *d, const triangle *t, columns *a)
+/* The triangular operand: in place if t->pitch is not 0, otherwise a copy. */
+static duet_status triangle_open(workspace *d, const triangle *t, col_matrix *a)
 {
     const int n = (int)d->s->in[0].at.size[0];
-    *a = (columns){ address(d->f, &d->s->in[0]), n, n, (int)t->pitch };
-    return t->pitch ? DUET_OK : columns_read(d, 0, true, a);
+    *a = (col_matrix){ address(d->f, &d->s->in[0]), n, n, (int)t->pitch };
+    return t->pitch ? DUET_OK : col_matrix_read(d, 0, true, a);
 }
 
-static bool diagonal_large(const columns *a)
+static bool diagonal_large(const col_matrix *a)
 {
     bool any = false;
     for (int64_t i = 0; i < a->cols; i++)
-        any |= values_reach((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
+        any |= any_magnitude_of((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
     return any;
 }
 
-/* OpenBLAS's reciprocals of complex numbers near the limit are 0, in silence: both sides are made smaller then. */
-static duet_status triangle_tame(desk *d, const triangle *t, columns *a, const columns *b)
+/* Scales both sides down. OpenBLAS's reciprocals of complex numbers near the overflow limit are 0. */
+static duet_status triangle_scale(workspace *d, const triangle *t, col_matrix *a, const col_matrix *b)
 {
-    columns copy;
-    const layout from = columns_layout(a, d->s->in[0].at.type);
+    col_matrix copy;
+    const layout from = col_matrix_layout(a, d->s->in[0].at.type);
     if (PARTS < 2 || t->unit || !diagonal_large(a)) return DUET_OK;
-    TRY(columns_take(d, a->rows, a->cols, &copy));
-    TRY(columns_fill(&copy, &from, a->p));
-    columns_times_power(&copy, -4, false), columns_times_power(b, -4, false);
+    TRY(col_matrix_take(d, a->rows, a->cols, &copy));
+    TRY(col_matrix_fill(&copy, &from, a->p));
+    scale_by_power(&copy, -4, false);
+    scale_by_power(b, -4, false);
     *a = copy;
     return DUET_OK;
 }
 
-/* Is what is read of it finite, and its diagonal without zeros? */
-static duet_status triangle_check(const desk *d, const triangle *t, const columns *a)
+/* Checks that the triangle is finite and its diagonal has no zeros. */
+static duet_status triangle_check(const workspace *d, const triangle *t, const col_matrix *a)
 {
-    bool all = true;
+    bool finite = true;
     int zero = 0;
     for (int64_t j = 0; j < a->cols; j++) {
         const element *column = a->p + j * a->ld;
-        const int64_t from = t->lower ? j + t->unit : 0, upto = t->lower ? a->rows : j + !t->unit;
-        all &= finite_run(column + from, upto - from);
+        const int64_t from = t->lower ? j + t->unit : 0, to = t->lower ? a->rows : j + !t->unit;
+        finite &= are_finite(column + from, to - from);
         if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
     }
-    if (!all) return linalg_failed(d->s, LINALG_OPERAND, 1);
+    if (!finite) return linalg_failed(d->s, LINALG_OPERAND, 1);
     return zero ? linalg_failed(d->s, LINALG_PIVOT, zero) : DUET_OK;
 }
 
-static duet_status solve_triangular(desk *d)
+static duet_status solve_triangular(workspace *d)
 {
     const triangle t = step_triangle(d->s);
-    columns a, b;
+    col_matrix a, b;
     TRY(triangle_open(d, &t, &a));
     TRY(triangle_check(d, &t, &a));
     TRY(operand_read(d, 1, false, &b));
-    TRY(triangle_tame(d, &t, &a, &b));
+    TRY(triangle_scale(d, &t, &a, &b));
     BLAS(trsm)
-    (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, t.transposed ? CblasTrans : CblasNoTrans,
+    (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, blas_op(t.transposed),
      t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, ONE, a.p, a.ld, b.p, b.ld);
     TRY(finite_result(d, &b));
-    return columns_write(d, &b, false, 0);
+    return col_matrix_write(d, &b, false, 0);
 }
 
-/* ---- least squares: by QR of the matrix, or, of one with more columns than rows, of its transpose ---- */
+/* ---- least squares: by QR of a tall matrix, or of the transpose of a wide one ---- */
 
-static duet_status back_substitute(const desk *d, const columns *r, char how, const columns *b, int n)
+static duet_status back_substitute(const workspace *d, const col_matrix *r, char how, const col_matrix *b,
+                                   int n)
 {
     const int info = (int)LAPACK(trtrs)(COL, 'U', how, 'N', n, b->cols, r->p, r->ld, b->p, b->ld);
     return info > 0 ? linalg_failed(d->s, LINALG_RANK, info) : DUET_OK;
 }
 
-static duet_status times_q(desk *d, const columns *q, const element *tau, char how, const columns *b)
+static duet_status times_q(workspace *d, const col_matrix *q, const element *tau, char how,
+                           const col_matrix *b)
 {
     int info;
     WITH_WORK(d, info,
@@ -229,27 +243,27 @@ static duet_status times_q(desk *d, const columns *q, const element *tau, char h
     return info ? fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(TIMES_Q) " ended with %d", info) : DUET_OK;
 }
 
-/* The right-hand sides, with room for as many rows as results have. */
-static duet_status sides_read(desk *d, int rows, columns *b)
+/* The right-hand sides, in a matrix with as many rows as the result has. */
+static duet_status right_sides_read(workspace *d, int rows, col_matrix *b)
 {
-    const layout at = as_columns(&d->s->in[1].at);
-    TRY(columns_take(d, rows, at.size[1], b));
+    const layout at = matrix_layout(&d->s->in[1].at);
+    TRY(col_matrix_take(d, rows, at.size[1], b));
     memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(element));
-    TRY(columns_fill(b, &at, address(d->f, &d->s->in[1])));
+    TRY(col_matrix_fill(b, &at, address(d->f, &d->s->in[1])));
     return finite_operand(d, 1, b);
 }
 
-/* Of a wide A = R^T Q^T the least x is conj(Q) R^-T b. */
-static duet_status least_squares(desk *d)
+/* For a wide A = R^T Q^T the solution of least norm is conj(Q) R^-T b. */
+static duet_status least_squares(workspace *d)
 {
     const layout *l = &d->s->in[0].at;
     const bool tall = l->size[0] >= l->size[1];
-    columns a, b;
+    col_matrix a, b;
     element *tau;
     TRY(operand_read(d, 0, !tall, &a));
-    TRY(sides_read(d, a.rows, &b));
+    TRY(right_sides_read(d, a.rows, &b));
     TRY(qr_of(d, &a, &tau));
-    if (tall) TRY(times_q(d, &a, tau, TURN_BACK, &b));
+    if (tall) TRY(times_q(d, &a, tau, CONJUGATE_TRANSPOSE, &b));
     TRY(back_substitute(d, &a, tall ? 'N' : 'T', &b, a.cols));
     if (!tall) {
         conjugate(&b);
@@ -257,12 +271,12 @@ static duet_status least_squares(desk *d)
         conjugate(&b);
     }
     TRY(finite_result(d, &b));
-    return columns_write(d, &b, false, 0);
+    return col_matrix_write(d, &b, false, 0);
 }
 
-/* ---- the rows ---- */
+/* ---- dispatch ---- */
 
-static duet_status run(desk *d)
+static duet_status run(workspace *d)
 {
     switch (d->s->kernel) {
     case OP_inv: return inverse(d);
@@ -280,7 +294,7 @@ static duet_status run(desk *d)
 
 duet_status LINEAR(run_linear)(const step *s, const frame *f)
 {
-    desk d = { .s = s, .f = f };
+    workspace d = { .s = s, .f = f };
     const duet_status r = run(&d);
     workspace_clear(&d);
     cpu_blas_used();
