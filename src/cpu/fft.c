@@ -1,4 +1,8 @@
-/* fft.c - Fourier transforms by FFTW. A plan is made once for strides, sizes and threads, by estimate: measuring would take long, and write. */
+/* fft.c - Fourier transforms by FFTW.
+ *
+ * A plan belongs to strides, sizes and number of threads. It is made by FFTW_ESTIMATE, because
+ * measuring takes long and writes to the arrays. Plans are shared in a cache; each step also holds
+ * those of its last run. */
 #include "fft.h"
 #include "dtype.h"
 #include "fftw.h"
@@ -8,21 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN_BYTES       ((size_t)32 << 20) /* of plans that no step keeps */
-#define SECONDS_PER_TERM 6e-11              /* of the operations that everybody counts */
+#define PLAN_BYTES       ((size_t)32 << 20) /* of plans that no step holds */
+#define SECONDS_PER_TERM 6e-11              /* for the usual count of 5 n log2(n) operations */
 
-/* All that a plan depends on; compared by its bytes. */
+/* Everything a plan depends on. Keys are compared by their bytes. */
 typedef struct plan_key {
-    int32_t kind, f64, aligned, spoils, in_place, threads, dims, loops;
+    int32_t kind, f64, aligned, may_overwrite, in_place, threads, dims, loops;
     fftw_iodim64 dim[DUET_RANK_MAX], loop[DUET_RANK_MAX];
 } plan_key;
 
-/* A library may know but one loop: then the others are ours. */
+/* Some libraries support only one loop over transforms. The remaining ones are run here. */
 typedef struct fft_plan {
     const fftw *by;
     void *plan;
     int32_t kind, loops;
-    size_t each_in, each_out;
+    size_t in_bytes, out_bytes;
     fftw_iodim64 loop[DUET_RANK_MAX];
 } fft_plan;
 
@@ -30,12 +34,12 @@ typedef struct fft_plan {
 
 static void *plan_with(const fftw *l, const plan_key *k, int first_loop)
 {
-    static _Alignas(64) char nowhere[2][64]; /* planning by estimate looks at addresses alone */
+    static _Alignas(64) char dummy[2][64]; /* FFTW_ESTIMATE uses only the alignment of the addresses */
     const unsigned flags = FFTW_ESTIMATE | (k->aligned ? 0 : FFTW_UNALIGNED) |
-                           (k->spoils ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
+                           (k->may_overwrite ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
     const int loops = k->loops - first_loop;
     const fftw_iodim64 *loop = k->loop + first_loop;
-    char *in = nowhere[0], *out = nowhere[!k->in_place];
+    char *in = dummy[0], *out = dummy[!k->in_place];
     if (k->kind == FOURIER_REAL) return l->plan_guru64_dft_r2c(k->dims, k->dim, loops, loop, in, out, flags);
     if (k->kind == FOURIER_REAL_INVERSE)
         return l->plan_guru64_dft_c2r(k->dims, k->dim, loops, loop, in, out, flags);
@@ -43,7 +47,7 @@ static void *plan_with(const fftw *l, const plan_key *k, int first_loop)
                               k->kind == FOURIER_FORWARD ? FFTW_FORWARD : FFTW_BACKWARD, flags);
 }
 
-/* The number of threads is the whole process's: it is put back. */
+/* FFTW's number of threads is global, so it is restored. */
 static void *plan_threaded(const fftw *l, const plan_key *k, int first_loop)
 {
     const int before = l->planner_nthreads ? l->planner_nthreads() : 1;
@@ -53,7 +57,7 @@ static void *plan_threaded(const fftw *l, const plan_key *k, int first_loop)
     return plan;
 }
 
-/* Nobody says how many bytes a plan has: about so many are its factors. */
+/* The size of a plan, estimated by its twiddle factors. FFTW does not tell. */
 static size_t plan_bytes(const plan_key *k)
 {
     size_t bytes = 4096;
@@ -66,20 +70,22 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
     const plan_key *k = key;
     fft_plan *p = calloc(1, sizeof *p);
     if (!p) return fail(DUET_NO_MEMORY, "no memory for a transform's plan");
-    p->by = fftw_open(k->f64), p->kind = k->kind;
-    p->each_in = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL),
-    p->each_out = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL_INVERSE);
+    p->by = fftw_open(k->f64);
+    p->kind = k->kind;
+    p->in_bytes = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL);
+    p->out_bytes = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL_INVERSE);
     while (!(p->plan = plan_threaded(p->by, k, p->loops)) && p->loops < k->loops) {
         p->loop[p->loops] = k->loop[p->loops];
         p->loops++;
     }
-    *thing = p, *bytes = plan_bytes(k);
+    *thing = p;
+    *bytes = plan_bytes(k);
     if (p->plan) return DUET_OK;
     free(p);
     return fail(DUET_NO_MEMORY, "the FFT library makes no plan for such a transform");
 }
 
-static void end_plan(void *thing)
+static void free_plan(void *thing)
 {
     fft_plan *p = thing;
     p->by->destroy_plan(p->plan);
@@ -87,7 +93,7 @@ static void end_plan(void *thing)
 }
 
 static lru_cache plans = {
-    .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
+    .make = make_plan, .end = free_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
 void fft_limit(size_t bytes) { plans.limit = bytes; }
@@ -95,53 +101,53 @@ void fft_limit(size_t bytes) { plans.limit = bytes; }
 static void execute(const fft_plan *p, int loop, char *in, char *out)
 {
     if (loop == p->loops) {
-        (p->kind == FOURIER_REAL           ? p->by->execute_dft_r2c
-         : p->kind == FOURIER_REAL_INVERSE ? p->by->execute_dft_c2r
-                                           : p->by->execute_dft)(p->plan, in, out);
-        return;
+        switch (p->kind) {
+        case FOURIER_REAL: p->by->execute_dft_r2c(p->plan, in, out); return;
+        case FOURIER_REAL_INVERSE: p->by->execute_dft_c2r(p->plan, in, out); return;
+        default: p->by->execute_dft(p->plan, in, out); return;
+        }
     }
     const fftw_iodim64 *d = &p->loop[loop];
     for (ptrdiff_t i = 0; i < d->n; i++)
-        execute(p, loop + 1, in + i * d->is * (ptrdiff_t)p->each_in,
-                out + i * d->os * (ptrdiff_t)p->each_out);
+        execute(p, loop + 1, in + i * d->is * (ptrdiff_t)p->in_bytes,
+                out + i * d->os * (ptrdiff_t)p->out_bytes);
 }
 
-/* ---- a step's plans: those of its last run ---- */
+/* ---- the plans of a step's last run ---- */
 
-enum { WAYS = 2 };
-typedef struct kept {
-    plan_key key[WAYS];
-    lru_item *item[WAYS];
-} kept;
+enum { PLANS = 2 };
+typedef struct step_plans {
+    plan_key key[PLANS];
+    lru_item *item[PLANS];
+} step_plans;
 
 void fourier_forget(step *s)
 {
-    kept *k = s->kept;
+    step_plans *k = s->kept;
     if (!k) return;
-    for (int i = 0; i < WAYS; i++) lru_release(&plans, k->item[i]);
+    for (int i = 0; i < PLANS; i++) lru_release(&plans, k->item[i]);
     free(k);
     s->kept = NULL;
 }
 
-static duet_status kept_of(const step *s, kept **k)
+static duet_status step_plans_of(const step *s, step_plans **k)
 {
-    if (!s->kept)
-        ((step *)s)->kept =
-            calloc(1, sizeof **k); /* steps are the plan's, which lets their machine keep things */
+    /* The field is for the backend, although the step is const. */
+    if (!s->kept) ((step *)s)->kept = calloc(1, sizeof **k);
     *k = s->kept;
     return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no memory for a transform's plans");
 }
 
-static duet_status plan_of(const step *s, int which, const plan_key *key, const fft_plan **p)
+static duet_status cached_plan(const step *s, int slot, const plan_key *key, const fft_plan **p)
 {
-    kept *k;
-    TRY(kept_of(s, &k));
-    if (!k->item[which] || memcmp(&k->key[which], key, sizeof *key)) {
-        lru_release(&plans, k->item[which]);
-        k->key[which] = *key;
-        TRY(lru_acquire(&plans, key, sizeof *key, &k->item[which]));
+    step_plans *k;
+    TRY(step_plans_of(s, &k));
+    if (!k->item[slot] || memcmp(&k->key[slot], key, sizeof *key)) {
+        lru_release(&plans, k->item[slot]);
+        k->key[slot] = *key;
+        TRY(lru_acquire(&plans, key, sizeof *key, &k->item[slot]));
     }
-    *p = k->item[which]->thing;
+    *p = k->item[slot]->thing;
     return DUET_OK;
 }
 
@@ -154,57 +160,61 @@ static void add_dim(fftw_iodim64 *d, int32_t *count, int64_t n, int64_t is, int6
     d[(*count)++] = (fftw_iodim64){ n, is, os };
 }
 
-/* Of x as it lies, and a result without gaps; x may be spoilt only if it is ours. */
-static plan_key key_of(const transform *t, const layout *x, const void *in, const void *out, bool spoils)
+/* The key for x in its layout and a dense result. FFTW may overwrite x only if it is a copy. */
+static plan_key key_of(const transform *t, const layout *x, const void *in, const void *out,
+                       bool may_overwrite)
 {
     plan_key k;
     layout y;
     memset(&k, 0, sizeof k);
     layout_dense(&y, transform_writes(t), t->rank, t->out);
-    k.kind = (int32_t)t->kind, k.f64 = t->f64, k.aligned = is_aligned(in) && is_aligned(out),
-    k.spoils = spoils;
-    k.in_place = in == out, k.spoils |= k.in_place;
+    k.kind = (int32_t)t->kind;
+    k.f64 = t->f64;
+    k.aligned = is_aligned(in) && is_aligned(out);
+    k.may_overwrite = may_overwrite;
+    k.in_place = in == out;
+    k.may_overwrite |= k.in_place;
     k.threads = threads_for(transform_flops(t) * SECONDS_PER_TERM);
     for (int a = 0; a < t->rank; a++) {
         const int64_t n = t->kind == FOURIER_REAL ? t->in[a] : t->out[a];
-        const bool along = t->axes >> a & 1;
-        if (along && a != t->last) add_dim(k.dim, &k.dims, n, x->stride[a], y.stride[a]);
-        if (!along && n > 1) add_dim(k.loop, &k.loops, n, x->stride[a], y.stride[a]);
+        const bool is_transformed = t->axes >> a & 1;
+        if (is_transformed && a != t->last) add_dim(k.dim, &k.dims, n, x->stride[a], y.stride[a]);
+        if (!is_transformed && n > 1) add_dim(k.loop, &k.loops, n, x->stride[a], y.stride[a]);
     }
     const int a = t->last;
     add_dim(k.dim, &k.dims, t->kind == FOURIER_REAL ? t->in[a] : t->out[a], x->stride[a], y.stride[a]);
     return k;
 }
 
-typedef struct running {
+typedef struct fft_run {
     const step *s;
     const frame *f;
-} running;
+} fft_run;
 
-static duet_status transform_from(const running *r, const transform *t, int which, const layout *x, void *in,
-                                  void *out, bool spoils)
+static duet_status transform_strided(const fft_run *r, const transform *t, int slot, const layout *x,
+                                     void *in, void *out, bool may_overwrite)
 {
-    const plan_key k = key_of(t, x, in, out, spoils);
+    const plan_key k = key_of(t, x, in, out, may_overwrite);
     const fft_plan *p;
-    TRY(plan_of(r->s, which, &k, &p));
+    TRY(cached_plan(r->s, slot, &k, &p));
     execute(p, 0, in, out);
     return DUET_OK;
 }
 
-static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with)
+static duet_status transform_dense(const transform *t, int slot, void *in, void *out, void *with)
 {
     layout x;
     layout_dense(&x, transform_reads(t), t->rank, t->in);
-    return transform_from(with, t, which, &x, in, out, true);
+    return transform_strided(with, t, slot, &x, in, out, true);
 }
 
 static duet_status take(size_t bytes, void *with, void **p)
 {
-    return scratch_take(bytes, ((running *)with)->f, p);
+    return scratch_take(bytes, ((fft_run *)with)->f, p);
 }
 
-/* FFTW reads operands as they lie, unless it has to walk backwards, or would spoil them: it does so going back to real numbers along several
- * axes. */
+/* Can FFTW read the operand in its layout? Not with negative strides, and not if it would overwrite
+ * it. Inverse transforms to real numbers along several axes overwrite their input. */
 static bool reads_directly(const transform *t, const layout *x)
 {
     if (x->type != transform_reads(t)) return false;
@@ -214,12 +224,12 @@ static bool reads_directly(const transform *t, const layout *x)
     return true;
 }
 
-static duet_status brought(const fourier_ops *b, const transform *t, const step *s, const frame *f)
+static duet_status transform_copied(const fourier_ops *b, const transform *t, const step *s, const frame *f)
 {
     void *in;
     TRY(b->take(transform_bytes(t, false), b->with, &in));
     duet_status r = fourier_copy_in(b, t, in, address(f, &s->in[0]), &s->in[0].at);
-    if (r == DUET_OK) r = transform_here(t, 0, in, address(f, &s->out[0]), b->with);
+    if (r == DUET_OK) r = transform_dense(t, 0, in, address(f, &s->out[0]), b->with);
     b->give(in, b->with);
     return r;
 }
@@ -229,22 +239,22 @@ static duet_status run_transform(const fourier_ops *b, const step *s, const fram
     const transform t = transform_of(s);
     void *out = address(f, &s->out[0]);
     const layout *x = &s->in[0].at;
-    const running r = { s, f };
-    if (reads_directly(&t, x)) TRY(transform_from(&r, &t, 0, x, address(f, &s->in[0]), out, false));
-    else TRY(brought(b, &t, s, f));
+    const fft_run r = { s, f };
+    if (reads_directly(&t, x)) TRY(transform_strided(&r, &t, 0, x, address(f, &s->in[0]), out, false));
+    else TRY(transform_copied(b, &t, s, f));
     return fourier_scale(b, &t, out);
 }
 
 duet_status run_fourier(const step *s, const frame *f)
 {
-    running r = { s, f };
-    const fourier_ops b = { cpu_program, cpu_clear, take, cpu_give, transform_here, &r };
+    fft_run r = { s, f };
+    const fourier_ops b = { cpu_program, cpu_clear, take, cpu_give, transform_dense, &r };
     if (layout_count(&s->out[0].at) == 0) return DUET_OK;
     if (s->kernel == OP_fftshift) return run_shift(s, f);
     return s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, s, f);
 }
 
-/* ---- what there is ---- */
+/* ---- information ---- */
 
 const char *fft_absent(void) { return NULL; }
 
@@ -263,6 +273,6 @@ void fft_info(FILE *out)
         else
             fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", f64 ? "f64" : "f32",
                     l->version ? l->version : "a library with FFTW's interface",
-                    l->place ? l->place : "unknown", l->plan_with_nthreads ? "" : ", without threads");
+                    l->path ? l->path : "unknown", l->plan_with_nthreads ? "" : ", without threads");
     }
 }

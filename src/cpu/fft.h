@@ -10,6 +10,6 @@ const char *fft_refuses(const step *s);
 run_function run_fourier;
 void fourier_forget(step *s);
 void fft_info(FILE *out);
-void fft_limit(size_t bytes); /* of the plans that no step has, for tests */
+void fft_limit(size_t bytes); /* size limit of plans that no step holds, for tests */
 
 #endif

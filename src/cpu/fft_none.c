@@ -1,4 +1,4 @@
-/* fft_none.c - the library built without FFTW. */
+/* fft_none.c - fft.h for builds without FFTW: only fftshift works. */
 #include "fft.h"
 #include "fourier_ops.h"
 #include "status.h"
@@ -14,8 +14,8 @@ duet_status run_fourier(const step *s, const frame *f)
     return s->kernel == OP_fftshift ? run_shift(s, f) : fail(DUET_UNSUPPORTED, WHY);
 }
 
-void fourier_forget(step *s) { (void)s; }
+void fourier_forget(step *s) {}
 
-void fft_limit(size_t bytes) { (void)bytes; }
+void fft_limit(size_t bytes) {}
 
 void fft_info(FILE *out) { fprintf(out, "         FFT absent: " WHY "\n"); }

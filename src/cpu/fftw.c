@@ -1,5 +1,6 @@
-/* fftw.c - opens FFTW, or what DUET_FFT names instead: a library with the same interface, as MKL is. */
-#define _GNU_SOURCE /* dladdr */
+/* fftw.c - opens FFTW at run time, or the library in DUET_FFT, which needs the same interface (such
+ * as MKL). */
+#define _GNU_SOURCE /* for dladdr */
 #include "fftw.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,18 +11,18 @@
 static fftw table[2];
 static char text[2][512];
 
-/* With threads, if it can be: OpenMP's, as ours are. */
+/* Preferably with OpenMP threads, like Duet's own. */
 static const char *const names[2][3] = { { "libfftw3f_omp.so.3", "libfftw3f_threads.so.3", "libfftw3f.so.3" },
                                          { "libfftw3_omp.so.3", "libfftw3_threads.so.3", "libfftw3.so.3" } };
 
 static const struct function {
-    const char *name; /* behind fftw_, or fftwf_ */
-    size_t at;
+    size_t offset;
+    const char *name; /* without the prefix fftw_ or fftwf_ */
     bool needed;
 } functions[] = {
 #define FUNCTION(f, needed)                                                                                  \
     {                                                                                                        \
-#f, offsetof(fftw, f), needed                                                                        \
+        offsetof(fftw, f), #f, needed                                                                        \
     }
     FUNCTION(plan_guru64_dft, true),
     FUNCTION(plan_guru64_dft_r2c, true),
@@ -45,9 +46,9 @@ static void *open_at(bool f64, const char *path)
 
 static void *open_library(bool f64)
 {
-    const char *named = getenv("DUET_FFT");
+    const char *chosen = getenv("DUET_FFT");
     void *h = NULL;
-    if (named && *named) return open_at(f64, named);
+    if (chosen && *chosen) return open_at(f64, chosen);
     for (int i = 0; i < 3 && !h; i++) h = open_at(f64, names[f64][i]);
     return h;
 }
@@ -62,24 +63,24 @@ static void *symbol(void *h, bool f64, const char *name)
 static bool find_functions(fftw *l, void *h, bool f64)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *f = *(void **)((char *)l + functions[i].at) = symbol(h, f64, functions[i].name);
+        void *f = *(void **)((char *)l + functions[i].offset) = symbol(h, f64, functions[i].name);
         if (f || !functions[i].needed) continue;
-        snprintf(text[f64], sizeof text[f64], "%s lacks fftw%s_%s", l->place ? l->place : "the file found",
+        snprintf(text[f64], sizeof text[f64], "%s lacks fftw%s_%s", l->path ? l->path : "the file found",
                  f64 ? "" : "f", functions[i].name);
         return false;
     }
     return true;
 }
 
-static void find_place(fftw *l, void *h, bool f64)
+static void find_path(fftw *l, void *h, bool f64)
 {
     Dl_info info;
     void *f = symbol(h, f64, "destroy_plan");
-    l->place = f && dladdr(f, &info) && info.dli_fname ? info.dli_fname : NULL;
+    l->path = f && dladdr(f, &info) && info.dli_fname ? info.dli_fname : NULL;
     l->version = symbol(h, f64, "version");
 }
 
-/* The caller may use FFTW too, and plan while we do: it has a lock for that, if asked. */
+/* The program may use FFTW too, and plan at the same time. FFTW then needs its lock. */
 static void start_threads(fftw *l)
 {
     if (!l->init_threads || !l->plan_with_nthreads || !l->init_threads()) l->plan_with_nthreads = NULL;
@@ -90,7 +91,7 @@ static void open_one(bool f64)
 {
     fftw *l = &table[f64];
     void *h = open_library(f64);
-    if (h) find_place(l, h, f64);
+    if (h) find_path(l, h, f64);
     if (h && find_functions(l, h, f64)) start_threads(l);
     else l->missing = text[f64];
 }

@@ -1,14 +1,14 @@
-/* fftw.h - FFTW's interface as a table: of each precision one, opened on first use. */
+/* fftw.h - FFTW's functions as a table for each precision, opened on first use. */
 #ifndef FFTW_H
 #define FFTW_H
 
 #include <fftw3.h>
 #include <stdbool.h>
 
-/* The functions of one precision; numbers are passed by address alone. */
+/* The functions of one precision. Arrays are void *, so both precisions have the same types. */
 typedef struct fftw {
-    const char *missing; /* NULL when it is there, else why not */
-    const char *place, *version;
+    const char *missing; /* NULL, or why the library is missing */
+    const char *path, *version;
     void *(*plan_guru64_dft)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *, int sign,
                              unsigned flags);
     void *(*plan_guru64_dft_r2c)(int, const fftw_iodim64 *, int, const fftw_iodim64 *, void *, void *,
@@ -19,7 +19,7 @@ typedef struct fftw {
     void (*execute_dft_r2c)(void *plan, void *, void *);
     void (*execute_dft_c2r)(void *plan, void *, void *);
     void (*destroy_plan)(void *plan);
-    /* Those that a library may lack. Without the first three it has no threads. */
+    /* Functions that a library may lack. Without the first three it uses one thread. */
     int (*init_threads)(void);
     void (*plan_with_nthreads)(int threads);
     int (*planner_nthreads)(void);

@@ -1,19 +1,22 @@
-/* fourier_ops.c - programs, zeros and scratch, for steps that are made of them. */
+/* fourier_ops.c - the operations that core/fourier.h needs, on the CPU. */
 #include "fourier_ops.h"
 #include <string.h>
 
 duet_status cpu_program(const step *s, const frame *f, void *with)
 {
-    (void)with;
-    step own = *s; /* it keeps things */
+    step own = *s; /* a copy, because the run stores its plan in the step */
     const duet_status r = kernels_of(s->out[0].at.type)->program(&own, f);
     program_forget(&own);
     return r;
 }
 
-duet_status cpu_clear(void *p, size_t bytes, void *with) { return (void)with, memset(p, 0, bytes), DUET_OK; }
+duet_status cpu_clear(void *p, size_t bytes, void *with)
+{
+    memset(p, 0, bytes);
+    return DUET_OK;
+}
 
-void cpu_give(void *p, void *with) { (void)with, scratch_give(p); }
+void cpu_give(void *p, void *with) { scratch_give(p); }
 
 duet_status run_shift(const step *s, const frame *f)
 {

@@ -1,6 +1,6 @@
-/* fourier_ops.h - what the CPU has for fourier.h. */
-#ifndef TOOLBOX_H
-#define TOOLBOX_H
+/* fourier_ops.h - the operations that core/fourier.h needs, on the CPU. */
+#ifndef FOURIER_OPS_H
+#define FOURIER_OPS_H
 
 #include "cpu_kernels.h"
 #include "fourier.h"
