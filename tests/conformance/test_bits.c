@@ -1,9 +1,10 @@
-/* test_bits.c - equal bits, all NaNs being one: every row that is not a vendor's, on the CPU by every instruction set and on the GPU,
- * over what is hard: any bits, special values crossed with each other, numbers of the row's domain.
+/* test_bits.c - equal bits, where all NaNs are equal: every row but vendor rows, on the CPU with
+ * every instruction set and on the GPU, on difficult operands: random bits, all pairs of special
+ * values, numbers of the domain of the row.
  *
  *     test_bits [how many inputs of each row] [seed]
- *     test_bits --all [row ...]      one-operand rows, or those named, over all 2^32 inputs of f32: CPU against GPU, and a hash of the
- *                                    results, so that machines can be compared that never meet. DUET_ISA chooses the CPU's side */
+ *     test_bits --all [row ...]      rows with one operand, or those named, over all 2^32 inputs of f32: CPU against GPU,
+ *                                    and a hash of the results, to compare machines. DUET_ISA chooses that of the CPU */
 #include "common.h"
 #include "dtype.h"
 #include "isas.h"
@@ -16,17 +17,18 @@ static int64_t inputs;
 static duet_place place[2];
 static int places;
 
-/* ---- numbers that are hard --------------------------------------------------------------------------------------- */
+/* ---- difficult numbers ---- */
 
 static const uint32_t special_f32[] = {
     0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345,
-    0x7f800001, /* zeros, infinities, NaNs: one signals */
+    0x7f800001, /* zeros, infinities, NaNs; one is signaling */
     0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000,
-    0x00800001, /* the least, subnormal and normal */
-    0x7f7fffff, 0xff7fffff, 0x7f000000, 0x5f800000, 0xdf800000, 0x1f800000, /* the greatest; 2^64, 2^-64 */
-    0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x3f000000, 0xbf000000,
-    0x40000000, 0xc0400000,                                                /* about 1 */
-    0x4b000001, 0xcb800000, 0x3fc90fdb, 0x40490fdb, 0x42b17218, 0xc2cff1b5 /* whole; pi; where exp ends */
+    0x00800001, /* the smallest subnormal and normal numbers */
+    /* the largest numbers; 2^64, 2^-64 */
+    0x7f7fffff, 0xff7fffff, 0x7f000000, 0x5f800000, 0xdf800000, 0x1f800000, 0x3f800000, 0xbf800000,
+    0x3f7fffff, 0x3f800001, 0x3f000000, 0xbf000000, 0x40000000, 0xc0400000, /* near 1 */
+    /* integers; pi; the limits of exp */
+    0x4b000001, 0xcb800000, 0x3fc90fdb, 0x40490fdb, 0x42b17218, 0xc2cff1b5
 };
 static const uint64_t special_f64[] = {
     0x0000000000000000, 0x8000000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000,
@@ -57,8 +59,9 @@ static void put_special(duet_dtype t, void *p, int64_t i, int64_t n)
     put_bits(t, p, i, t == DUET_F32 ? special_f32[n] : special_f64[n]);
 }
 
-/* Operand k of `arity`: at first every special value with every other, then any of the three kinds with any; in the last third few but
- * those of the domain, so that of blocks of elements, which differ from machine to machine, some have no others. */
+/* Operand k of `arity`: first all combinations of special values, then any mix of the three kinds.
+ * The last third has mostly numbers of the domain, so that some blocks of elements, whose size
+ * differs between machines, contain nothing else. */
 static void draw_operand(const row *r, int k, duet_dtype t, void *p)
 {
     int64_t crossed = 1, period = 1;
@@ -72,7 +75,7 @@ static void draw_operand(const row *r, int k, duet_dtype t, void *p)
     }
 }
 
-/* For rows that look at many elements at once, of which one NaN is enough. */
+/* For rows that combine many elements, where one NaN decides the result. */
 enum { PLAIN, HUGE_ONES, TINY_ONES, ANY_BITS, SEEDED, REGIMES };
 static const char *const regimes[REGIMES] = { "plain", "huge", "tiny", "any bits", "with special values" };
 
@@ -88,7 +91,7 @@ static void draw_many(int regime, duet_dtype t, void *p, int64_t count)
     }
 }
 
-/* ---- one formula, everywhere -------------------------------------------------------------------------------------- */
+/* ---- one formula on all machines ---- */
 
 static bool is_nan(duet_dtype t, const void *p, int64_t i)
 {
@@ -123,7 +126,8 @@ static duet_expr build(const question *q)
     return q->row->make(x, q->axis, q->options);
 }
 
-/* The first element that differs, with what it was made of where that is one element of each operand. */
+/* Reports the first element that differs, with its operands if each result comes from one element
+ * of each operand. */
 static void compare(const question *q, duet_matrix *m, const void *want, const void *got, const char *one,
                     const char *other)
 {
@@ -142,7 +146,7 @@ static void compare(const question *q, duet_matrix *m, const void *want, const v
 static bool run(const question *q, duet_matrix *m, duet_place where, int64_t bytes)
 {
     void *p = duet_overwrite(m);
-    if (p) memset(p, 0xa5, (size_t)bytes); /* what is left out is seen */
+    if (p) memset(p, 0xa5, (size_t)bytes); /* makes elements visible that are not written */
     const duet_status s = (duet_set_on)(where, m, build(q));
     return CHECK(s == DUET_OK, "%s %s, %s on %s: %s", q->row->name, type_name(q->type), q->about,
                  place_name(where), duet_error());
@@ -162,7 +166,7 @@ static void everywhere(const question *q)
     const char *by = NULL;
     for (int k = 0; k < ISAS + places - 1; k++) {
         const char *name = k < ISAS ? use_isa(k) : "the GPU";
-        if (k < ISAS && strcmp(name, isa_names[k])) continue; /* the processor has it not */
+        if (k < ISAS && strcmp(name, isa_names[k])) continue; /* the processor does not have it */
         if (!run(q, m, k < ISAS ? DUET_CPU : DUET_GPU, bytes)) continue;
         if (first) compare(q, m, first, duet_read(m), by, name);
         else first = memcpy(malloc((size_t)bytes + 1), duet_read(m), (size_t)bytes), by = name;
@@ -186,7 +190,8 @@ static void map_row(const row *r)
     tap_point(r->name);
 }
 
-/* Every regime of numbers, in matrices of these sizes; the second operand, where there is one, of those. */
+/* All regimes of numbers in matrices of these sizes, and a second operand of the given sizes if
+ * there is one. */
 static void many_row(const row *r, const sizes *a, const sizes *b, int axis, const void *options)
 {
     for (duet_dtype t = 0; t < FLOAT_TYPES; t++)
@@ -281,7 +286,7 @@ typedef struct sweep {
     const row *row;
     uint64_t hash;
     int64_t different;
-    uint32_t first; /* input that differs */
+    uint32_t first; /* an input whose results differ */
 } sweep;
 
 static inline uint32_t canonical(uint32_t bits)
@@ -296,7 +301,8 @@ static inline uint64_t mixed(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* A sum over pairs of input and result, in whatever order; and where a and b differ, b being NULL without a GPU. */
+/* A sum over pairs of input and result that does not depend on their order; counts differences of a
+ * and b. b is NULL without a GPU. */
 static void sum_up(sweep *w, uint32_t from, const uint32_t *a, const uint32_t *b)
 {
     uint64_t hash = 0;
@@ -313,7 +319,7 @@ static void sum_up(sweep *w, uint32_t from, const uint32_t *a, const uint32_t *b
     w->hash += hash, w->different += different;
 }
 
-/* The GPU computes while the CPU does. */
+/* GPU and CPU compute at the same time. */
 static void sweep_chunk(sweep *w, uint32_t from, duet_matrix *x, duet_matrix *host, duet_matrix *device)
 {
     const duet_expr e[] = { duet_of_matrix(x), duet_of_matrix(x) };

@@ -1,7 +1,8 @@
-/* test_gpu_conv.c - convolutions by windows of 3 x 3 that the GPU machine takes with what follows them, and their gradients: every epilogue, layout
- * and padding, odd sizes, infinities and NaN, against the definition in double. It runs on the pretended CUDA and, the same, on a real card.
- * The error that each result may have is the kernels' own bound (gpu-kernels/conv/winograd_1d.cu, winograd_2d.cu), which is wider than the
- * oracle's. */
+/* test_gpu_conv.c - convolutions with 3 x 3 windows that the GPU machine computes with their
+ * epilogues, and their gradients: every epilogue, layout and padding, odd sizes, infinities and
+ * NaN, against the definition in double. It runs on the fake CUDA and unchanged on a real card. The
+ * error bound of each result is that of the kernels (gpu-kernels/conv/winograd_1d.cu,
+ * winograd_2d.cu), which is wider than that of the oracle. */
 #include "kernels.h"
 #include "pool.h"
 #include "supported.h"
@@ -15,7 +16,7 @@ typedef struct trial {
     enum epilogue epilogue;
     enum lie image, filter;
     bool unaligned, special;
-    bool back; /* as the gradient of the images: x is that of the results, and filters are turned round */
+    bool back; /* as the gradient of the images: x is the gradient of the results, and filters are rotated */
 } trial;
 
 typedef struct scene {
@@ -26,9 +27,10 @@ typedef struct scene {
 
 static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
 
-/* ---- what is meant ---- */
+/* ---- the definition ---- */
 
-/* A value, how wrong it may be, and whether partial sums stay finite, so that it is what it is in any order. */
+/* A value, its error bound, and whether partial sums stay finite, so that the value does not depend
+ * on the order. */
 typedef struct meant {
     double value, error;
     bool known;
@@ -44,7 +46,8 @@ static double weight_at(const scene *s, int64_t o, int c, int u, int v)
     return s->t->back ? *tensor_at(&s->w, c, o, 2 - u, 2 - v) : *tensor_at(&s->w, o, c, u, v);
 }
 
-/* A column of a channel, or all of it: the products, the sizes of those that are finite, and of all that a kernel may multiply there. */
+/* A column of a channel, or the whole channel: the sum of products, the absolute values of the
+ * finite ones, and of all that a kernel may multiply. */
 typedef struct part {
     double value, finite, weights, elements;
 } part;
@@ -61,7 +64,7 @@ static part one_column(const scene *s, const int64_t *o, int c, int v)
     return p;
 }
 
-/* What a shape may go by depends on the card, too. */
+/* Which kernel a shape uses depends on the card too. */
 static bool may_go_by_squares(const trial *t)
 {
     return t->c >= CONV_SQUARE_CHANNELS && t->m >= CONV_SQUARE_OUTPUTS;
@@ -86,7 +89,7 @@ static meant one_sum(const scene *s, const int64_t *o)
     r.known = finite <= 1e38 && !(isfinite(columns) && columns > 1e38);
     r.error = columns * (6 * s->t->c + 15) * 0x1p-24;
     if (may_go_by_squares(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
-    if (!isfinite(r.value)) r.error = 0; /* what relu makes of it is exact */
+    if (!isfinite(r.value)) r.error = 0; /* relu makes it exact */
     if (s->t->epilogue && f->act == OP_relu && r.value <= 0) r.value = 0;
     return r;
 }
@@ -132,7 +135,7 @@ static uint32_t pick(uint32_t n)
     return (uint32_t)(tensor_seed >> 33) % n;
 }
 
-/* Some elements become what sums do not survive. */
+/* Replaces some elements by values that sums do not survive. */
 static duet_status spoil(tensor *t, int count)
 {
     static const double special[] = { INFINITY, -INFINITY, NAN, 0x1p100, -0x1p100, 0 };
@@ -195,7 +198,7 @@ static step step_of(const scene *s)
                                   .pool = { .window = { 2, 2 }, .stride = { 2, 2 } } } };
 }
 
-/* Twice: also what a run leaves behind is tried. */
+/* Runs twice, to test also the state that a run leaves behind. */
 static void run_trial(const trial *t)
 {
     scene s;
@@ -220,7 +223,7 @@ static const enum epilogue epilogues[] = { EPILOGUE_NONE, EPILOGUE_conv2d_bias, 
                                            EPILOGUE_conv2d_bias_relu_pool };
 #define FINISHED (int)(sizeof epilogues / sizeof *epilogues)
 
-/* Fits in every epilogue: two rows and columns of results at least. */
+/* Suits every epilogue: at least two rows and columns of results. */
 static trial random_trial(int most)
 {
     static const enum lie images[] = { ROWS, PADDED, REPEATED };
@@ -235,7 +238,7 @@ static trial random_trial(int most)
     return t;
 }
 
-/* Of so many images that a card goes by squares. */
+/* Enough images for the 2-d method on a large card. */
 static trial random_square(void)
 {
     trial t = random_trial(6);
@@ -288,7 +291,7 @@ static void test_special(void)
 
 /* ---- gradients of filters ---- */
 
-/* Images x, the gradient y of the results, that of the filters w. */
+/* Images x, the gradient y of the results, and that of the filters w. */
 static duet_status open_filters(const trial *t, scene *s)
 {
     const int64_t oh = t->h + 2 * t->pad[0] - 2, ow = t->w + 2 * t->pad[1] - 2;
@@ -306,7 +309,7 @@ static duet_status open_filters(const trial *t, scene *s)
     return pick(2) ? spoil(&s->y, 1) : DUET_OK;
 }
 
-/* Every product is one of the definition's, added up in some order. */
+/* The products of the definition, added in some order. */
 static meant one_filter_sum(const scene *s, int64_t m, int64_t c, int u, int v)
 {
     const int64_t *dy = s->y.at.size;
@@ -336,7 +339,7 @@ static void compare_filters(const scene *s)
     }
 }
 
-/* Twice, with the same bits. */
+/* Runs twice; the bits must be equal. */
 static void run_filters(const trial *t)
 {
     scene s;
@@ -396,7 +399,7 @@ static void set_attribute(step *s, size_t offset, int32_t value)
     memcpy((char *)&s->attr.conv + offset, &value, sizeof value);
 }
 
-/* What no kernel takes is refused when it is finished: cuDNN does not epilogue. */
+/* Steps that no kernel supports are refused if they have an epilogue, because cuDNN has none. */
 static void test_refusals(void)
 {
     const trial t = {
@@ -423,14 +426,14 @@ static void test_refusals(void)
     tap_point("refusals");
 }
 
-/* Gradients that no kernel takes: they are cuDNN's, where it is. */
+/* Gradients that no kernel supports; cuDNN computes them where it is available. */
 static void test_refused_gradients(void)
 {
     const int64_t x[] = { 2, 3, 8, 8 }, w[] = { 4, 3, 3, 3 }, dy[] = { 2, 4, 8, 8 };
     static const struct {
         size_t attr; /* an offset into conv_attributes */
         int value;
-        bool images, filters; /* refused */
+        bool images, filters; /* not supported by our kernels */
     } others[] = { { AT(pad[0]), 1, false, false },    { AT(pad[0]), 2, false, true },
                    { AT(pad[0]), 0, true, false },     { AT(pad[0]), 3, true, true },
                    { AT(stride[0]), 2, true, true },   { AT(stride[1]), 2, true, true },

@@ -1,5 +1,5 @@
-/* test_gpu_machine.c - the GPU machine by itself: memory, order between queues, products and convolutions in every layout.
- * It runs on the pretended CUDA and, the same, on a real card. */
+/* test_gpu_machine.c - the GPU machine alone: memory, order between queues, products and
+ * convolutions in every layout. It runs on the fake CUDA and unchanged on a real card. */
 #include "pool.h"
 #include "tap.h"
 #include "tensor.h"
@@ -32,7 +32,7 @@ static void test_memory(void)
     tap_point("memory");
 }
 
-/* A copy by a kernel, as the machine makes them for itself. */
+/* A copy by a kernel, as the machine makes them internally. */
 static duet_status copy_step(const tensor *to, const tensor *from, int queue)
 {
     uint8_t type = (uint8_t)to->at.type;
@@ -54,7 +54,7 @@ static duet_status copy_step(const tensor *to, const tensor *from, int queue)
                            &(frame){ (void *const[]){ tensor_data(to), tensor_data(from) }, NULL, queue });
 }
 
-/* Queue 1 writes, queue 2 copies, queue 3 reads: each waits for the one before. */
+/* Queue 1 writes, queue 2 copies, queue 3 reads; each waits for the one before. */
 static void test_order(void)
 {
     int64_t size[] = { 300, 70 };
@@ -220,7 +220,7 @@ static void compare_image(const tensor *x, const tensor *w, const tensor *y, con
                 }
 }
 
-/* The second axis steps and is padded by one more than the first: a mix-up of the two shows. */
+/* Stride and padding of the second axis differ from those of the first, so that a mix-up shows. */
 static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, enum lie lw)
 {
     int64_t oh = (g->h + 2 * g->pad - g->kh) / g->stride + 1,

@@ -1,8 +1,9 @@
-/* test_machine.c - conformance of machines: every kind of step, on sizes, strides and values that are hard. */
+/* test_machine.c - conformance of machines: every kind of step on difficult sizes, strides and
+ * values. */
 #include "machine_trial.h"
 #include "quick.h"
 
-/* Under AddressSanitizer too, a block that cannot be had is NULL. */
+/* With AddressSanitizer too, a failed allocation returns NULL. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
 
@@ -33,7 +34,7 @@ static void map_operands(trial *t, duet_dtype type, int size, int outs, int ins,
     collapse(t);
 }
 
-/* A row by itself, its operands being inputs or numbers. */
+/* One row; its operands are inputs or numbers. */
 static void test_row(int op, double lowest)
 {
     for (int n = 0; n < 3 * MAP_SIZES; n++) {
@@ -105,7 +106,7 @@ static void even_operands(trial *t, duet_dtype type, int64_t n, int outs, int ro
     add_input(t, single, 0);
 }
 
-/* The elements at a row's end: nothing beyond them may be touched. */
+/* The elements at the end of a row: nothing beyond them may be accessed. */
 static void test_ends(int64_t most)
 {
     for (int64_t n = 1; n <= most; n++) {
@@ -119,12 +120,13 @@ static void test_ends(int64_t most)
     tap_point("ends of rows");
 }
 
-/* One operator, each operand from anywhere: the accumulator, two rows, one element, a number, a slot. */
+/* One operator with operands from anywhere: the accumulator, two rows, one element, a number, a
+ * slot. */
 static void test_form(int op, duet_dtype type, int form)
 {
     const source from[] = { { FROM_ACC, 0 },   { FROM_INPUT, 0 },  { FROM_INPUT, 1 },
                             { FROM_INPUT, 2 }, { FROM_NUMBER, 0 }, { FROM_SLOT, 3 } };
-    const bool again = chance(50); /* what it read is read once more */
+    const bool again = chance(50); /* its operand is read once more */
     trial t = { .s.kernel = KERNEL_PROGRAM };
     even_operands(&t, type, 1 + draw(400), 1, 2);
     add_number(&t, number(type, 0)), add_number(&t, number(type, 0));
@@ -155,7 +157,7 @@ static void test_forms(int every)
     tap_point("operands from anywhere");
 }
 
-/* Integers in any layout: of a double, many would be NaN. */
+/* Integers in any layout. In a double, many would be NaN. */
 static void test_integers(void)
 {
     for (int n = 0; n < 6 * MAP_SIZES; n++) {
@@ -188,14 +190,14 @@ static void test_fused(void)
     tap_point("fused rows");
 }
 
-/* ---- images ---- */
+/* ---- pooling ---- */
 
 static int64_t out_size(int64_t in, int64_t window, int stride, int pad)
 {
     return (in + 2 * pad - window) / stride + 1;
 }
 
-/* Many by two, side by side, and some of these of rows that are long. */
+/* Many 2 x 2 windows side by side, some in long rows. */
 static void test_pools(int trials)
 {
     for (int n = 0; n < trials; n++) {
@@ -294,7 +296,7 @@ static void test_zero_factors(void)
     tap_point("products by zero");
 }
 
-/* ---- the rest of a machine ---- */
+/* ---- other functions of a machine ---- */
 
 static void test_memory(const machine *m)
 {

@@ -1,4 +1,4 @@
-/* test_machine_finished.c - conformance of machines: products and convolutions with what follows them. */
+/* test_machine_finished.c - conformance of machines: products and convolutions with epilogues. */
 #include "machine_trial.h"
 #include "quick.h"
 
@@ -7,7 +7,7 @@ static int64_t out_size(int64_t in, int64_t window, int stride, int pad)
     return (in + 2 * pad - window) / stride + 1;
 }
 
-/* A few elements of an operand that no sum forgets. */
+/* Replaces a few elements of an operand by values that remain visible in any sum. */
 static void scatter(trial *t, const operand *o, int percent)
 {
     static const double odd[] = { NAN, INFINITY, -INFINITY };
@@ -43,7 +43,7 @@ static void test_products(enum epilogue epilogue, int trials)
 {
     static const int64_t few[] = { 0, 1, 1, 2, 5, 16, 17, 40 };
     for (int n = 0; n < trials; n++) product_trial(epilogue, n % 2, few[draw(8)], few[draw(8)], few[draw(8)]);
-    /* more rows than are taken at once: whole blocks and a rest, down to one row */
+    /* more rows than a block: whole blocks and a remainder, down to one row */
     const int64_t own = cpu_own_bytes;
     for (int n = 0; n < (trials > 50 ? 2 : 1); n++, cpu_own_bytes = own) {
         cpu_own_bytes = 0;
@@ -55,7 +55,7 @@ static void test_products(enum epilogue epilogue, int trials)
 
 /* ---- convolutions ---- */
 
-/* The larger ones are several groups of images, and single ones that are left. */
+/* Larger ones consist of several groups of images and single remaining images. */
 static void conv_trial(enum epilogue epilogue, duet_dtype type, bool large)
 {
     const int stride[2] = { 1 + draw(2), 1 + draw(2) }, pad[2] = { draw(3), draw(3) };
@@ -98,7 +98,7 @@ static void test_convs(enum epilogue epilogue, int trials)
     tap_point(epilogue_infos[epilogue].name);
 }
 
-/* ---- what is kept, between runs by other numbers of threads ---- */
+/* ---- caches, between runs with other numbers of threads ---- */
 
 static void test_threads(void)
 {

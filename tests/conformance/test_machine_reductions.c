@@ -1,4 +1,5 @@
-/* test_machine_reductions.c - conformance of machines: reductions, alone and several in one pass, of formulas in any layout. */
+/* test_machine_reductions.c - conformance of machines: reductions, alone and several in one pass,
+ * of formulas in any layout. */
 #include "layer_norm.h"
 #include "machine_trial.h"
 #include "quick.h"
@@ -12,7 +13,7 @@ static const int reductions[] = {
 };
 #define FOLDS ((int)(sizeof reductions / sizeof *reductions))
 
-/* The domain of a program that reductions: the axes that stay, then those that are reduced. */
+/* The domain of a program with reductions: the axes that stay, then those that are reduced. */
 typedef struct domain {
     int kept, inner;
     int64_t size[6];
@@ -32,7 +33,7 @@ static layout input_layout(duet_dtype type, const domain *d, enum arrangement ho
     return l;
 }
 
-/* Values by which a wrong order shows: products stay in range, places meet equals. */
+/* Values that reveal a wrong order: products stay in range, argmin and argmax meet equal elements. */
 static double telling(int op, duet_dtype type, double x)
 {
     if (op == OP_prod) return copysign(exp2(draw(2001) * 1e-3 - 1), x);
@@ -58,7 +59,7 @@ static void reduce_operands(trial *t, duet_dtype type, const domain *d, const in
     t->s.inner = (uint8_t)d->inner;
 }
 
-/* Operators that keep numbers from becoming NaN or too large at once. */
+/* Operators whose results rarely become NaN or too large. */
 static const int tame_ops[] = { OP_neg,     OP_abs,     OP_relu, OP_add,   OP_sub,
                                 OP_minimum, OP_maximum, OP_less, OP_where, OP_fma };
 
@@ -78,7 +79,7 @@ static void write_reduce(writer *w, int op, int output)
     w->p->code[w->p->length - 1].arg[2].index = (uint8_t)output;
 }
 
-/* The reductions of ops, in front of each a formula of up to `front` instructions. */
+/* The reductions of ops, each after a formula of up to `front` instructions. */
 static void reduce_program(trial *t, duet_dtype type, const int *ops, int front)
 {
     const step *s = &t->s;
@@ -92,7 +93,7 @@ static void reduce_program(trial *t, duet_dtype type, const int *ops, int front)
     }
 }
 
-/* Nothing has no place. */
+/* argmin and argmax of no elements are undefined. */
 static bool has_answer(int op, const domain *d)
 {
     bool empty = false;
@@ -100,7 +101,7 @@ static bool has_answer(int op, const domain *d)
     return !empty || !(op_infos[op].flags & OP_GIVES_INDEX);
 }
 
-/* One row, of the first input, or of the first two, as they are. */
+/* One row, of the first input, or of the first two. */
 static void plain_reduce(int op, duet_dtype type, const domain *d, enum arrangement how)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
@@ -167,7 +168,7 @@ static void test_reduces_together(int trials)
     tap_point("several reductions in one pass");
 }
 
-/* Of three outputs in four the squares over- or underflow, or are all 0. */
+/* In three of four outputs the squares overflow, underflow, or are all 0. */
 static void scale_outputs(trial *t, double by)
 {
     const double scales[] = { 1, by, 1 / by, 0 };
@@ -183,7 +184,7 @@ static void scale_outputs(trial *t, double by)
         }
 }
 
-/* norm(x), norm(-x + 0 y) and the greatest element. */
+/* norm(x), norm(-x + 0 y) and the maximum. */
 static void norm_trial(duet_dtype type, const domain *d, enum arrangement how)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
@@ -230,7 +231,7 @@ static void test_softmax(bool quick)
     tap_point("softmax and log_softmax");
 }
 
-/* Gain and bias absent, operands that lie anyhow, or numbers. */
+/* Gain and bias absent, operands with any layout, or numbers. */
 static void norm_trial_of(int type, int rank, const int64_t *size, int gain, int bias, bool own)
 {
     trial t = { .s.kernel = KERNEL_LAYER_NORM, .s.inner = 1, .s.attr.layer_norm.source = { gain, bias } };

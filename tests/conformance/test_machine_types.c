@@ -1,4 +1,5 @@
-/* test_machine_types.c - conformance of machines: programs of every computing type over operands of every type, and what only moves. */
+/* test_machine_types.c - conformance of machines: programs of every computing type over operands of
+ * every type, and programs that only move elements. */
 #include "machine_trial.h"
 #include "quick.h"
 
@@ -25,7 +26,7 @@ static double any_number(duet_dtype t)
 
 /* ---- programs ---- */
 
-/* The operators of kind map that the type has, where they are exact. */
+/* The map operators of the type that are exact. */
 static int any_op(duet_dtype t, enum op_kind kind)
 {
     static const int inexact[] = { OP_div, OP_sqrt };
@@ -34,7 +35,7 @@ static int any_op(duet_dtype t, enum op_kind kind)
         if (op_infos[op].kind != kind || !(op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS)))
             continue;
         if (is_whole(t) || kind == KIND_REDUCE || op_infos[op].flags & OP_INTEGERS || op == OP_fma) return op;
-        if (op == inexact[0] || op == inexact[1]) return op; /* exactly rounded */
+        if (op == inexact[0] || op == inexact[1]) return op; /* correctly rounded */
     }
 }
 
@@ -93,7 +94,7 @@ static void test_programs(duet_dtype type, int trials)
     tap_point(name);
 }
 
-/* Each type to each, by each computing type. */
+/* Every type to every type, through each computing type. */
 static void test_casts(void)
 {
     for (int c = 0; c < 4; c++)
@@ -157,7 +158,7 @@ static void test_reduces(duet_dtype type, int trials)
         reduce_trial(any_op(type, KIND_REDUCE), type, domains[d].size, domains[d].rank, domains[d].inner,
                      chance(50));
     }
-    if (is_whole(type)) { /* of nothing */
+    if (is_whole(type)) { /* of no elements */
         const int64_t none[] = { 3, 0 };
         const int ops[] = { OP_sum, OP_prod, OP_dot };
         for (int k = 0; k < 3; k++) reduce_trial(ops[k], type, none, 2, 1, false);
@@ -166,7 +167,7 @@ static void test_reduces(duet_dtype type, int trials)
     tap_point(name);
 }
 
-/* ---- what only moves ---- */
+/* ---- programs that only move elements ---- */
 
 static void test_moves(void)
 {
@@ -189,7 +190,7 @@ static void test_moves(void)
     tap_point("moves of every type");
 }
 
-/* ---- refusals ---- */
+/* ---- unsupported steps ---- */
 
 static const char *refusal(const machine *m, int op, duet_dtype program_type, duet_dtype in, duet_dtype out,
                            int narrow)

@@ -1,14 +1,15 @@
-/* test_machine_vectors.c - conformance of machines where operands of other types than the program's meet their vectors: the ends of rows at any
- * alignment, operands so large that a thread has several, several reductions in one pass along any axis, moves that turn a matrix. */
+/* test_machine_vectors.c - conformance of machines where operands of other types meet the vectors
+ * of a program: ends of rows at any alignment, operands so large that a thread has several vectors,
+ * several reductions in one pass along any axis, transposing moves. */
 #include "machine_trial.h"
 #include "quick.h"
 
 static const duet_dtype computing[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
-#define REAL_TYPES DUET_C64 /* those below */
+#define REAL_TYPES DUET_C64 /* types below */
 
 static bool is_whole(duet_dtype t) { return t == DUET_I64 || t == DUET_U64; }
 
-/* Half of them are of the computing type itself. */
+/* Half of them have the computing type itself. */
 static duet_dtype any_type(duet_dtype computed)
 {
     return chance(50) ? computed : (duet_dtype)draw(REAL_TYPES);
@@ -19,7 +20,7 @@ static double any_number(duet_dtype computed)
     return is_whole(computed) ? integer_number((int64_t)number(DUET_I64, 20)) : number(computed, 20);
 }
 
-/* ---- element by element ---- */
+/* ---- element-wise programs ---- */
 
 static const struct {
     int rank;
@@ -30,7 +31,7 @@ static const struct {
               { 1, { 4096 } },      { 2, { 40, 256 } },    { 2, { 90, 70 } } };
 #define PLAINS ((int)(sizeof plain / sizeof *plain))
 
-/* Of floating point, operators that keep numbers from becoming large. */
+/* For floating-point types, operators that keep numbers small. */
 static int any_op(duet_dtype computed)
 {
     for (;;) {
@@ -40,7 +41,7 @@ static int any_op(duet_dtype computed)
     }
 }
 
-/* An operator, of integers often within a narrower type afterwards. */
+/* An operator; for integers often followed by a wrap to a narrower type. */
 static void write_map(writer *w, int op)
 {
     write_one(w, op, 0);
@@ -53,7 +54,7 @@ static void write_map(writer *w, int op)
                         { chance(70) ? (source){ FROM_ACC, 0 } : any_value(w), { 0, (uint8_t)t } } };
 }
 
-/* The elements at a row's end, at any alignment: nothing beyond them may be touched. */
+/* The elements at the end of a row, at any alignment: nothing beyond them may be accessed. */
 static void test_ends(int most)
 {
     for (int64_t n = 1; n <= most; n++) {
@@ -69,7 +70,7 @@ static void test_ends(int most)
     tap_point("ends of rows");
 }
 
-/* So many that a thread has several vectors; a column, and one element, repeat. */
+/* So many elements that a thread has several vectors; a column and one element repeat. */
 static void large_trial(duet_dtype computed, duet_dtype type, int64_t rows, int64_t columns)
 {
     const int64_t size[] = { rows, columns };
@@ -127,7 +128,7 @@ static void move_trial(duet_dtype type, int which, int outs)
     run_trial(&t);
 }
 
-/* From columns to rows: both long. */
+/* From columns to rows, both long. */
 static void turn_trial(duet_dtype type, int64_t rows, int64_t columns)
 {
     const int64_t size[] = { rows, columns };
@@ -149,7 +150,8 @@ static void test_moves(bool quick)
             for (int outs = 1; outs < 4; outs += 2) move_trial((duet_dtype)type, which, outs);
         turn_trial((duet_dtype)type, 70, 130), turn_trial((duet_dtype)type, 33, 65);
         if (!quick) turn_trial((duet_dtype)type, 1111, 640);
-        trial t = { .s.kernel = KERNEL_PROGRAM }; /* of as many axes as there may be, which none collapses */
+        /* the maximum number of axes, none of which can be merged */
+        trial t = { .s.kernel = KERNEL_PROGRAM };
         layout l;
         layout_dense(&l, (duet_dtype)type, 8, eight);
         for (int a = 0; a < 8; a++) l.stride[a] = a ? l.stride[a - 1] * eight[a - 1] + 1 : 1;
@@ -186,7 +188,7 @@ static int any_reduce(duet_dtype computed, bool empty)
     }
 }
 
-/* Of an input, the axes that stay may be the fast ones. */
+/* The remaining axes of an input may be the fast ones. */
 static layout input_layout(duet_dtype type, int d)
 {
     const int rank = domains[d].kept + domains[d].inner;

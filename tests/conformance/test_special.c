@@ -1,4 +1,5 @@
-/* test_special.c - NaN, infinities, signed zeros, subnormals and single rounding: the rules of docs/semantics.md, value by value. */
+/* test_special.c - NaN, infinities, signed zeros, subnormals and single rounding: the rules of
+ * docs/semantics.md, value by value. */
 #include "common.h"
 #include "dtype.h"
 #include <float.h>
@@ -26,13 +27,13 @@ static duet_matrix *vector(duet_dtype type, int64_t n, const double *x, int of)
     return filled(type, 1, &n, x, of);
 }
 
-/* Equal, the sign of zero included; NaN is NaN. */
+/* Equal, including the sign of zero; NaN equals NaN. */
 static bool same(double got, double want)
 {
     return isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want);
 }
 
-/* e everywhere gives want in every element. Spends e. */
+/* Checks that every element of e is want. Spends e. */
 static void gives(const char *what, duet_dtype type, duet_expr e, double want)
 {
     int64_t size[DUET_RANK_MAX], count = 1;
@@ -52,7 +53,7 @@ static void gives(const char *what, duet_dtype type, duet_expr e, double want)
     forget(e);
 }
 
-/* ---- element by element -------------------------------------------------------------------------------------- */
+/* ---- element-wise operators ---- */
 
 #define SMALL 0x1p-140 /* subnormal in f32 */
 
@@ -127,7 +128,7 @@ static void element_by_element(duet_dtype type)
     THREE_OPERANDS(CASE3)
 }
 
-/* x * y + z is rounded once, also when it was written so: FMA is placed by the formula alone. */
+/* x * y + z is rounded once, however it is written: FMA is placed by the formula alone. */
 static void rounded_once(duet_dtype type)
 {
     const double e = type == DUET_F32 ? 0x1p-12 : 0x1p-27, x = 1 + e, z = -(1 + 2 * e);
@@ -136,9 +137,9 @@ static void rounded_once(duet_dtype type)
     duet_free(&m), duet_free(&c);
 }
 
-/* ---- reductions, pooling, softmax ---------------------------------------------------------------------------- */
+/* ---- reductions, pooling, softmax ---- */
 
-/* One NaN anywhere, or the lone -0 among zeros, among WIDTH * 3 elements. */
+/* One NaN anywhere, or the only -0 among zeros, among WIDTH * 3 elements. */
 static void reduces_of(duet_dtype type, int at)
 {
     double x[3 * WIDTH] = { 0 };
@@ -164,7 +165,8 @@ static void reduces_of(duet_dtype type, int at)
     duet_free(&m);
 }
 
-/* Where the first NaN is, wherever another one or an extreme stands; else the first of equals, -0 being +0. */
+/* The position of the first NaN, wherever another NaN or an extreme is; otherwise the first of
+ * equal elements, where -0 equals +0. */
 static void places_of(duet_dtype type, int at)
 {
     double x[3 * WIDTH];
@@ -239,7 +241,7 @@ static void sums(duet_dtype type)
     duet_free(&m);
 }
 
-/* Results known by hand. */
+/* Results calculated by hand. */
 static void known(duet_dtype type)
 {
     duet_matrix *m = vector(type, 5, (const double[]){ 2, 4, 4, -1, 6 }, 5);
@@ -290,7 +292,8 @@ static void pools(duet_dtype type)
     duet_free(&m);
 }
 
-/* What is folded into a product must not hide NaN behind a factor of 0, nor read what it does not need. */
+/* Fusion into a product must not hide NaN behind a factor of 0, nor read operands that it does not
+ * need. */
 static void products(duet_dtype type)
 {
     const int64_t size[] = { 5, 5 };
@@ -303,7 +306,7 @@ static void products(duet_dtype type)
     gives("2 A A - 3 A", type, duet_sub(duet_mul(2, duet_matmul(a, a)), duet_mul(3, a)), 7);
     gives("A - A A", type, duet_sub(a, duet_matmul(a, a)), -4);
 
-    /* into N itself, whose elements are not asked for */
+    /* into N itself, whose elements are not read */
     for (int p = 0; p < places; p++) {
         CHECK(duet_set_on(place[p], n, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
         CHECK(same(element(type, duet_read(n), 7), 5), "a product reads its destination on %s",

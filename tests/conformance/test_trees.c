@@ -1,13 +1,14 @@
-/* test_trees.c - random formulas from the table against the oracle: by every machine and in every fusion mode, with equal bits.
+/* test_trees.c - random formulas against the oracle, on every machine and in every fusion mode,
+ * with equal bits.
  *
  *     test_trees [how many] [seed of the first]
- *     test_trees [how many] [seed of the first] --bits            many, without the oracle: longer ones, several outputs, in place,
- *                                                                 special values, every instruction set; one thread
- *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, shared by N threads, and one
+ *     test_trees [how many] [seed of the first] --bits            more, without the oracle: longer formulas, several outputs,
+ *                                                                 in place, special values, every instruction set; one thread
+ *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, with N threads and with one
  *
- * Both also print a hash of the bits of all results: two states of the library agree if their hashes do.
- *
- * A tree that fails prints its seed: `test_trees 1 SEED`, with the same options, repeats it. */
+ * The last two also print a hash of the bits of all results: two states of the library agree if
+ * their hashes do. A formula that fails prints its seed; `test_trees 1 SEED` with the same options
+ * repeats it. */
 #include "isas.h"
 #include "modes.h"
 #include "random_formula.h"
@@ -24,12 +25,12 @@ static duet_matrix *destination(const random_formula *g, duet_expr e)
     rng gen = rng_new(g->seed + 77);
     const sizes s = sizes_of_expr(e);
     const duet_dtype type =
-        duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* of numbers alone the type is another */
+        duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* a formula of numbers alone has another type */
     duet_matrix *m = random_view(&gen, (enum view)rng_below(&gen, VIEWS), type, s.rank, s.size, -5, 5, NULL);
     return m ? m : random_matrix(&gen, type, s.rank, s.size, -5, 5);
 }
 
-/* One evaluation, into a fresh matrix or a view, held against the oracle. */
+/* Evaluates once into a new matrix or view and compares with the oracle. */
 static void *evaluate(random_formula *g, duet_place where, int mode, int64_t *count)
 {
     const char *why = NULL;
@@ -80,13 +81,13 @@ static void one_tree(uint64_t seed)
     uproot(&g);
 }
 
-/* ---- many, by bits alone ---------------------------------------------------------------------------------------- */
+/* ---- more formulas, compared by bits ---- */
 
 typedef struct output {
     duet_matrix *m, *whole;
-    bool leaf;            /* of the random_formula's own: the statement is in place, and later ones see it */
+    bool leaf;            /* a leaf of the formula: the statement is in place, and later ones read it */
     int64_t count;        /* elements of whole */
-    void *before, *first; /* its elements, and what became of them first */
+    void *before, *first; /* its elements before, and the first result */
 } output;
 
 typedef struct bed {
@@ -95,7 +96,7 @@ typedef struct bed {
     int outs;
 } bed;
 
-/* How a tree is evaluated. */
+/* How a formula is evaluated. */
 typedef struct manner {
     duet_place where;
     int mode, isa, threads;
@@ -121,7 +122,8 @@ static void hash_results(duet_dtype type, const void *p, int64_t count)
     }
 }
 
-/* The statements' formulas: the last part, and sometimes others before it, which it may be made of. */
+/* The formulas of the statements: the last part, and sometimes earlier parts, which the last one
+ * may contain. */
 static int grow_all(random_formula *g, duet_expr e[OUTPUTS])
 {
     rng gen = rng_new(g->seed ^ 0x5eed);
@@ -137,7 +139,7 @@ static int grow_all(random_formula *g, duet_expr e[OUTPUTS])
     return count;
 }
 
-/* A view as large as the formula or as the base, or a leaf. */
+/* A view with the shape of the formula or of the base, or a leaf. */
 static output new_output(random_formula *g, rng *gen, duet_expr e)
 {
     const bool index = duet_expr_type(e) == DUET_I64, own = !index && rng_chance(gen, 20);
@@ -223,7 +225,7 @@ static const char *manner_text(const manner *by)
     return t;
 }
 
-/* Everything in the storage of every output, what is around it too, is as it was first. */
+/* The whole storage of every output, including what surrounds it, equals the first result. */
 static void compare(bed *b, const manner *by, const manner *first)
 {
     bool same = true;
@@ -266,7 +268,7 @@ static void tally(const bed *b)
     }
 }
 
-/* First by one thread; then every machine in every mode, the instruction sets taking turns. */
+/* First with one thread; then on every machine in every mode, with alternating instruction sets. */
 static void bits_of_tree(uint64_t seed, int threads)
 {
     bed b = { .g = { .seed = seed, .bits = true, .large = threads > 1 } };

@@ -1,5 +1,6 @@
-/* test_type_legalization.c - products, convolutions, pooling and the like of all types: of halves and of operands that differ, in formulas, against the
- * oracle; of integers whose sums leave their type, against loops modulo 2^n; what is refused. test_ops.c has every row in every type. */
+/* test_type_legalization.c - products, convolutions, pooling and similar operators of all types:
+ * halves and mixed operands in formulas against the oracle; integers whose sums overflow against
+ * loops modulo 2^n; unsupported types. test_ops.c has every row in every type. */
 #include "common.h"
 #include "dtype.h"
 #include "element.h"
@@ -12,7 +13,7 @@ static int places;
 
 static bool is_whole(duet_dtype t) { return dtype_is_integer(t); }
 
-/* ---- results, and refusals ---- */
+/* ---- results and errors ---- */
 
 static duet_status dropped(duet_expr e, duet_dtype *t)
 {
@@ -74,7 +75,7 @@ static void results(void)
     tap_point("types of results, and what is refused");
 }
 
-/* ---- formulas of halves and of operands that differ ---- */
+/* ---- formulas of halves and of mixed operands ---- */
 
 static duet_matrix *some(duet_dtype t, enum view view, const sizes *s)
 {
@@ -90,7 +91,7 @@ static duet_matrix *some(duet_dtype t, enum view view, const sizes *s)
         CHECK(!why_, "%s, %s, fusion %s: %s", dtypes[t].name, place_name(where), mode_names[mode], why_);    \
     } while (0)
 
-/* e is what the oracle says of `as`: of einsum it has no definition. */
+/* e must equal what the oracle says of `as`, because it has no definition of einsum. */
 static void same(duet_matrix *out, duet_expr e, duet_expr as, duet_place where)
 {
     table want = oracle(as, duet_type(out));
@@ -177,7 +178,8 @@ static void rounded_once(void)
     tap_point("halves are rounded once");
 }
 
-/* What f16 and bf16 hold is kept whole by the modes of as many bits: the strict bound holds. */
+/* Modes with as many bits as f16 or bf16 do not change operands of these types, so the strict bound
+ * holds. */
 static void math_modes(void)
 {
     static const duet_math_mode of[] = { DUET_MATH_SPLIT, DUET_MATH_TF32, DUET_MATH_BF16 };
@@ -193,7 +195,7 @@ static void math_modes(void)
     tap_point("math modes");
 }
 
-/* ---- integers beyond their type ---- */
+/* ---- integers that overflow their type ---- */
 
 static uint64_t bits_of(duet_dtype t, const void *all, int64_t i)
 {
@@ -207,7 +209,7 @@ static bool same_whole(duet_dtype t, uint64_t a, uint64_t b)
     return (a ^ b) << (64 - bits) == 0;
 }
 
-/* Elements of all bits. */
+/* Elements with random bits. */
 static duet_matrix *full(duet_dtype t, const sizes *s)
 {
     duet_matrix *m = some(t, (enum view)rng_below(&gen, VIEWS), s);
@@ -223,12 +225,12 @@ static duet_matrix *full(duet_dtype t, const sizes *s)
 }
 #define FULL(t, ...) full(t, &(sizes)SIZES(__VA_ARGS__))
 
-/* Batches of x and y repeat where they have one. */
+/* A batch of size one of x or y repeats. */
 typedef struct product {
     int64_t batch, batch_x, batch_y, m, k, n;
 } product;
 
-/* All elements, row-major, as integers of 64 bits: the caller's to free. */
+/* All elements in row-major order as 64-bit integers; the caller frees them. */
 static uint64_t *all_bits(const duet_matrix *m)
 {
     void *all = elements(m);
@@ -327,7 +329,7 @@ static void convolutions(void)
     tap_point("convolutions of integers, modulo 2^n");
 }
 
-/* Windows of padding alone give the least number there is. */
+/* Windows of padding alone give the smallest number. */
 static void empty_windows(void)
 {
     for (int p = 0; p < places; p++)
@@ -346,7 +348,7 @@ static void empty_windows(void)
     tap_point("windows of padding alone");
 }
 
-/* Elements beyond what floating point holds are moved as they are. */
+/* Elements that no floating-point type represents are moved unchanged. */
 static void moved(void)
 {
     for (int p = 0; p < places; p++)
@@ -365,7 +367,7 @@ static void moved(void)
     tap_point("upsampling moves all bits");
 }
 
-/* ---- halves that are moved by data: what f32 gives, of the same elements ---- */
+/* ---- gathers and scatters of halves: the result for f32 with the same elements ---- */
 
 static void moves_alike(duet_dtype t, duet_expr e, duet_expr as, duet_place where, const char *what)
 {
@@ -374,7 +376,7 @@ static void moves_alike(duet_dtype t, duet_expr e, duet_expr as, duet_place wher
     duet_status a = DUET_OK, b = DUET_OK;
     DUET_ON(where) a = (duet_set)(got, e), b = (duet_set)(want, as);
     CHECK(a == b && (a == DUET_OK || a == DUET_UNSUPPORTED), "%s of %s: %s", what, dtypes[t].name,
-          duet_error()); /* no FFTW */
+          duet_error()); /* built without FFTW */
     void *p = elements(got), *q = elements(want);
     int64_t wrong = 0;
     for (int64_t i = 0; i < duet_count(got) && a == DUET_OK; i++)
@@ -421,7 +423,7 @@ static void by_data_of(duet_dtype t, duet_place where)
     duet_free(&x), duet_free(&z), duet_free(&f), duet_free(&g), duet_free(&i);
 }
 
-/* Of what the oracle has no definition: the f32 result, rounded. */
+/* For operators without a definition in the oracle: the f32 result, rounded. */
 static void called_of(duet_dtype t, duet_place where)
 {
     duet_matrix *x = SOME(t, 2, 3, 6, 6), *g = SOME(t, 2, 3, 3, 3), *f = duet_new(DUET_F32, 2, 3, 6, 6),
@@ -443,9 +445,9 @@ static void by_data(void)
     tap_point("halves that are moved by data");
 }
 
-/* ---- images of one axis and of three ---- */
+/* ---- images with one and with three axes ---- */
 
-/* e of halves is `as` of the same elements in f32, rounded once. */
+/* e of halves must equal `as` of the same elements in f32, rounded once. */
 static void rounds(duet_place where, duet_dtype t, duet_expr e, duet_expr as, const char *what)
 {
     int64_t size[DUET_RANK_MAX], wrong = 0;

@@ -1,5 +1,5 @@
-/* test_type_trees.c - random formulas of mixed types, by every machine and in every fusion mode: against the oracle, bit for bit
- * alike, and several statements together as one by one.
+/* test_type_trees.c - random formulas of mixed types, on every machine and in every fusion mode:
+ * against the oracle, with equal bits, and several statements together against one by one.
  *
  *     test_type_trees [how many] [seed of the first] */
 #include "type_values.h"
@@ -27,7 +27,7 @@ static duet_dtype real_type(void)
 
 static duet_expr kept(random_formula *g, duet_expr e) { return g->made[g->makes++] = e; }
 
-/* As it is, if it may promote to t; else cast. */
+/* The formula itself if it may promote to t; otherwise cast. */
 static duet_expr operand_of_type(duet_expr e, duet_dtype t, bool may)
 {
     const duet_dtype from = duet_expr_type(e);
@@ -57,8 +57,8 @@ static duet_expr grow_one(random_formula *g, const duet_expr *grown, int count)
     const duet_dtype t = real_type();
     const row *r = any_row(t);
     duet_expr x[3];
-    const int strong = r->arity - 1,
-              number = rng_chance(&gen, 20) ? (int)rng_below(&gen, 2) : -1; /* the strong one has the type */
+    /* the other operand determines the type */
+    const int strong = r->arity - 1, number = rng_chance(&gen, 20) ? (int)rng_below(&gen, 2) : -1;
     for (int k = 0; k < r->arity; k++)
         x[k] = k == number && k != strong ? duet_of_integer(rng_below(&gen, 2))
                                           : operand_of_type(pick(g, grown, count), t, k != strong);
@@ -147,7 +147,7 @@ static void one_tree(uint64_t seed)
     for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
 }
 
-/* ---- statements into leaves that they and later ones read: together as one by one ---- */
+/* ---- statements into leaves that they and later ones read: together and one by one ---- */
 
 typedef struct state {
     char *bytes[GOALS];

@@ -1,8 +1,9 @@
-/* test_types.c - element types: what they have in common, what operators make of them, casts between all of them, and integers
- * exactly, by every machine and in every fusion mode. Random formulas of mixed types: test_type_trees.c. */
+/* test_types.c - element types: promotion, result types of operators, casts between all types, and
+ * exact integers, on every machine and in every fusion mode. test_type_trees.c has random formulas
+ * of mixed types. */
 #include "type_values.h"
 
-/* ---- what two types have in common ---- */
+/* ---- promotion ---- */
 
 static duet_status dropped(duet_expr e, duet_dtype *t)
 {
@@ -37,7 +38,7 @@ static void promotion(void)
     tap_point("what two types have in common, in formulas and destinations");
 }
 
-/* ---- what operators make of a type ---- */
+/* ---- result types of operators ---- */
 
 #define GIVES(e, want)                                                                                       \
     CHECK(dropped(e, &got) == DUET_OK && got == (want), "%s of %s: %s", #e, dtypes[t].name, duet_error())
@@ -83,7 +84,7 @@ static void results_of(duet_dtype t)
     duet_free(&x);
 }
 
-/* Every operator of integers has its lifting macro: these lines do not compile without it. */
+/* Every integer operator has its lifting macro: without it these lines do not compile. */
 static void lifts(void)
 {
     duet_matrix *m = duet_new(DUET_I32, 2), *v = duet_new(DUET_I32, 3), *null = NULL;
@@ -215,7 +216,7 @@ static void casts(void)
     tap_point("casts");
 }
 
-/* ---- every row of integers, bools and halves ---- */
+/* ---- every row for integers, bools and halves ---- */
 
 static duet_expr built(const row *r, duet_matrix *const x[3], int axis)
 {
@@ -256,7 +257,7 @@ static void rows_of(const row *r, int count, const char *what)
 
 /* ---- several statements, and plans ---- */
 
-/* A later statement sees what an earlier one stored: rounded, and of the type that it was stored in. */
+/* A later statement reads what an earlier one stored: rounded, and in the type of the destination. */
 static void one_after_the_other(int p)
 {
     duet_matrix *x = duet_new(DUET_F32, 3), *h = duet_new(DUET_F16, 3), *y = duet_new(DUET_F32, 3),
@@ -296,12 +297,13 @@ static void plans(void)
                 *k = duet_new(DUET_I8, 9), *s = duet_new(DUET_F16);
     DUET_ON(DUET_CPU)
     {
-        STEPS(1, x, duet_add(duet_mul(h, 2), x));                            /* halves are read as f32 */
-        STEPS(1, h, duet_mul(duet_add(h, h), h));                            /* and stored */
-        STEPS(1, d, duet_add(duet_mul(d, x), x));                            /* f32 is read as f64 */
-        STEPS(2, d, duet_add(d, duet_exp(x)));                               /* but computed as f32 */
-        STEPS(1, d, duet_exp(x));                                            /* and stored as f64 */
-        STEPS(1, x, duet_where(duet_logical_and(duet_less(x, 1), b), x, 0)); /* bools are guests */
+        STEPS(1, x, duet_add(duet_mul(h, 2), x)); /* halves are read as f32 */
+        STEPS(1, h, duet_mul(duet_add(h, h), h)); /* and stored as halves */
+        STEPS(1, d, duet_add(duet_mul(d, x), x)); /* f32 is read as f64 */
+        STEPS(2, d, duet_add(d, duet_exp(x)));    /* but computed as f32 */
+        STEPS(1, d, duet_exp(x));                 /* and stored as f64 */
+        /* bools do not determine the type */
+        STEPS(1, x, duet_where(duet_logical_and(duet_less(x, 1), b), x, 0));
         STEPS(1, n, duet_sum(duet_logical_not(b)));
         STEPS(2, n, duet_sum(duet_less(x, 1)));
         STEPS(1, k, duet_cast(duet_mul(i, i), DUET_I8));
@@ -318,12 +320,12 @@ static void plans(void)
     tap_point("plans");
 }
 
-/* Results of 64 bits, and such without a sign, between operands and a result that are all within 32 bits: no fewer bits would
- * do. */
+/* 64-bit and unsigned intermediate results between operands and a result that all fit in 32 bits:
+ * 32-bit arithmetic would be wrong. */
 #define WIDE(x) duet_cast(x, DUET_I64)
 static void between(duet_dtype from, duet_dtype to, int p)
 {
-    const int n = 997; /* several vectors, and an end */
+    const int n = 997; /* several vectors and a remainder */
     duet_matrix *x = duet_new(from, n), *y = duet_new(from, n), *m = duet_new(to, n),
                 *b = duet_new(DUET_BOOL, n);
     all_floats(x);

@@ -1,6 +1,8 @@
-/* test_wgrad.c - how the gradient with respect to filters of 3 x 3 is cut, and where its kernels find things (gpu-kernels/conv/wgrad_tiling.c,
- * wgrad.h): the kernels' steps one thread after the other on the host, over whole numbers, so that sums are exact. Every element of
- * shared memory that is read was brought for that strip, none is brought twice, and every sum is one element's. No card is needed. */
+/* test_wgrad.c - the division and the index computations of the gradient with respect to 3 x 3
+ * filters (gpu-kernels/conv/wgrad_tiling.c, wgrad.h). The steps of the kernels are executed one
+ * thread after the other on the host with integers, so that sums are exact. Every element of shared
+ * memory that is read was loaded for that strip, none is loaded twice, and every sum belongs to one
+ * element. No card is needed. */
 #include "tap.h"
 #include "wgrad.h"
 #include <math.h>
@@ -76,7 +78,7 @@ static void close_scene(scene *s) { free(s->memory[0]), free(s->memory[1]), free
 
 /* ---- a thread block ---- */
 
-/* Shared memory, and of each element when it was brought. */
+/* Shared memory, and when each element was loaded. */
 typedef struct block {
     const scene *s;
     filter_errand e;
@@ -168,7 +170,7 @@ static bool run_block(const scene *s, uint32_t number)
     return CHECK(good, "%s: block %u reads or writes what is not its own", s->name, number);
 }
 
-/* ---- all ---- */
+/* ---- all together ---- */
 
 static void join(scene *s)
 {
@@ -260,7 +262,7 @@ static void test_random(void)
     tap_point("shapes and layouts at random");
 }
 
-/* Thread blocks for a large card, and evenly, where there is work enough. */
+/* Enough thread blocks for a large card, with equal work, if there is enough work. */
 static void test_evenness(void)
 {
     static const int sizes[][5] = {

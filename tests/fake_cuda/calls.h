@@ -1,4 +1,5 @@
-/* calls.h - what the pretended cuSOLVER is asked for, and matrices by columns: all is computed in complex numbers, of which real ones are some. */
+/* calls.h - calls of the fake cuSOLVER, and column-major matrices. All computations are complex;
+ * real matrices are a special case. */
 #ifndef CALLS_H
 #define CALLS_H
 
@@ -33,7 +34,7 @@ static inline bool is_wide(cudaDataType_t t) { return t == CUDA_R_64F || t == CU
 static inline bool is_pairs(cudaDataType_t t) { return t == CUDA_C_32F || t == CUDA_C_64F; }
 static inline cudaDataType_t part_of_type(cudaDataType_t t) { return is_wide(t) ? CUDA_R_64F : CUDA_R_32F; }
 
-/* Exactly, whatever the signs of zeros are. */
+/* Exact for all signs of zeros. */
 static inline number pair(double re, double im)
 {
     number x;
@@ -60,7 +61,7 @@ static inline void put(const call *c, void *p, int64_t i, number x)
     if (c->pairs) put_value(c, p, 2 * i + 1, cimag(x));
 }
 
-/* By a real number exactly. */
+/* Division by a real number, exactly. */
 static inline number over(number x, number y)
 {
     return cimag(y) == 0 ? pair(creal(x) / creal(y), cimag(x) / creal(y)) : x / y;
@@ -70,7 +71,7 @@ static inline number over(number x, number y)
 #define B(i, j)        get(c, c->b, (i) + (j)*c->ldb)
 #define SET_B(i, j, x) put(c, c->b, (i) + (j)*c->ldb, x)
 
-/* Is a matrix by columns the card's? */
+/* Is a column-major matrix in device memory? */
 static inline bool owns(const call *c, const void *p, int64_t rows, int64_t cols, int64_t ld)
 {
     const size_t each = (c->wide ? 8 : 4) * (c->pairs ? 2 : 1);
@@ -85,7 +86,7 @@ static inline bool owns_values(const call *c, const void *p, int64_t n)
 
 enum { ROOM = 768, HOST_ROOM = 96 };
 
-/* Whoever has a workspace, has it spoilt. */
+/* Queues a call. The workspace is overwritten, as a real solver may do. */
 static inline bool queue_call(void *h, void (*run)(void *), call *c, bool fits)
 {
     if (fake_vendor_fails() || !fits || !fake_owns(c->info, sizeof *c->info)) return false;
@@ -97,7 +98,7 @@ static inline bool queue_call(void *h, void (*run)(void *), call *c, bool fits)
     return !fake_queue(((handle *)h)->stream, run, c, sizeof *c);
 }
 
-/* What is Hermitian has one; what becomes of another, nobody says. */
+/* A Hermitian matrix has a real diagonal; the result for other matrices is undefined. */
 static inline bool has_real_diagonal(const call *c)
 {
     bool real = true;

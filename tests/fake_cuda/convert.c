@@ -1,5 +1,5 @@
-/* convert.c - elements of any type, by definition: a long double is worth what any real element is. Slow, and nothing is shared with the
- * library. */
+/* convert.c - elements of any type by the definitions of the types: a long double represents any
+ * real element. Slow; shares nothing with the library. */
 #include "dtype.h"
 #include "fake.h"
 #include <float.h>
@@ -8,7 +8,8 @@
 
 _Static_assert(LDBL_MANT_DIG >= 64, "a long double holds integers of 64 bits");
 
-/* Binary floating point: digits with the first, the exponent of the least number, that of what is too large. */
+/* A binary floating-point format: digits of the significand, exponent of the smallest number,
+ * exponent of overflow. */
 static const struct format {
     int digits, least, beyond;
 } formats[DUET_DTYPE_COUNT] = { [DUET_F16] = { 11, -24, 16 },
@@ -22,9 +23,9 @@ static bool is_signed(duet_dtype t)
     return t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64;
 }
 
-/* ---- what bits are worth ---- */
+/* ---- from bits to values ---- */
 
-/* A sign, an exponent, of which all ones are infinite or no number, and digits. */
+/* A sign, an exponent (all ones: infinity or NaN), and digits. */
 static long double float_value(duet_dtype t, uint64_t b)
 {
     const struct format *s = &formats[t];
@@ -49,9 +50,9 @@ long double fake_value(duet_dtype t, const void *p)
                         : (long double)b;
 }
 
-/* ---- and back ---- */
+/* ---- from values to bits ---- */
 
-/* The first digit counts one exponent more. */
+/* The exponent of the first digit. */
 static uint64_t float_bits(duet_dtype t, long double x)
 {
     const struct format *s = &formats[t];
@@ -62,7 +63,7 @@ static uint64_t float_bits(duet_dtype t, long double x)
     if (x != x) return most | (uint64_t)1 << (before - 1);
     if (isinf(x)) return sign | most;
     frexpl(x, &e);
-    e = x == 0 || e - s->digits < s->least ? s->least : e - s->digits; /* of the last digit */
+    e = x == 0 || e - s->digits < s->least ? s->least : e - s->digits; /* exponent of the last digit */
     return sign | ((uint64_t)ldexpl(fabsl(x), -e) + ((uint64_t)(e - s->least) << before));
 }
 
@@ -93,7 +94,7 @@ static long double float_to_integer(duet_dtype t, long double x)
     return x < least ? least : x >= beyond ? beyond - 1 : truncl(x) + 0;
 }
 
-/* Its lowest bits. */
+/* The value of the lowest bits. */
 static long double integer_to_integer(duet_dtype t, long double x)
 {
     uint64_t b = 0;
@@ -108,7 +109,7 @@ long double fake_converted(duet_dtype from, duet_dtype to, long double x)
     return formats[from].digits ? float_to_integer(to, x) : integer_to_integer(to, x);
 }
 
-/* ---- what only moves ---- */
+/* ---- programs that only move elements ---- */
 
 static char *element(const void *p, const layout *l, int64_t i)
 {

@@ -1,4 +1,5 @@
-/* dnn.c - the pretended cuDNN. It knows five algorithms; the more workspace one needs, the faster it says it is. */
+/* dnn.c - the fake cuDNN. It has five algorithms. The more workspace an algorithm needs, the faster
+ * it claims to be. */
 #include "fake.h"
 #include <cudnn.h>
 #include <string.h>
@@ -9,7 +10,7 @@ struct cudnnContext {
 };
 struct cudnnTensorStruct {
     cudnnDataType_t type;
-    int axes, size[5]; /* images are volumes of one plane */
+    int axes, size[5]; /* images are volumes with one plane */
 };
 struct cudnnFilterStruct {
     struct cudnnTensorStruct t;
@@ -36,7 +37,7 @@ void fake_slowly(bool forward, bool back) { slow_forward = forward, slow_back = 
 
 static void dawdle(bool slowly)
 {
-    if (slowly) usleep(30000); /* longer than another process has a core for */
+    if (slowly) usleep(30000); /* longer than another process may occupy a core */
 }
 
 #define DNN_ENTER()                                                                                          \
@@ -102,7 +103,7 @@ static cudnnStatus_t set_sizes(struct cudnnTensorStruct *t, cudnnDataType_t type
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Volumes without gaps alone. */
+/* Supports dense volumes only. */
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t d, cudnnDataType_t type, int axes,
                                          const int *size, const int *stride)
 {
@@ -181,11 +182,11 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnM
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- algorithms ---- */
+/* ---- algorithms of convolutions ---- */
 
 static const struct known {
     cudnnConvolutionFwdAlgo_t algo;
-    int units; /* of workspace */
+    int units; /* units of workspace */
     cudnnDeterminism_t determinism;
     cudnnMathType_t math;
 } known[] = {
@@ -200,13 +201,14 @@ static const struct known {
 };
 #define KNOWN ((int)(sizeof known / sizeof *known))
 
-/* Does it go with a convolution of that math? Whatever that says, it is tried by way of conversion, too. */
+/* Does the algorithm support a convolution with this math type? Conversion to a narrower type is
+ * always allowed. */
 static bool goes_with(const struct known *k, cudnnMathType_t math)
 {
     return k->math != CUDNN_TENSOR_OP_MATH || math == CUDNN_TENSOR_OP_MATH;
 }
 
-/* The most that an algorithm needs; false when it is not known. */
+/* The workspace that an algorithm needs; returns false for an unknown algorithm. */
 static bool workspace_of(cudnnConvolutionFwdAlgo_t algo, cudnnMathType_t math, size_t *bytes)
 {
     bool is_known = false;
@@ -229,7 +231,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
     return workspace_of(algo, conv->math, bytes) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-/* Those that fit first, then the others with their reason. */
+/* Lists the supported algorithms first, then the others with their status. */
 static void list(cudnnMathType_t math, int requested, int *returned, cudnnConvolutionFwdAlgoPerf_t *perf,
                  size_t room)
 {
@@ -283,13 +285,14 @@ static double get(const call *c, const void *p, int64_t i)
     return c->x_at.type == CUDNN_DATA_DOUBLE ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
-/* A factor, as tensor cores take it. */
+/* A factor of a product, rounded as tensor cores do. */
 static double factor(const call *c, const void *p, int64_t i)
 {
     return c->conv.math == CUDNN_TENSOR_OP_MATH ? fake_rounded(get(c, p, i), 11, -126) : get(c, p, i);
 }
 
-/* Where element `at` of a window lies along the axes of the image, of result `out`; false: outside. */
+/* The position in the image of element `at` of the window of result `out`; returns false if it is
+ * outside. */
 static bool inside(const call *c, const int *out, const int *at, int64_t *place)
 {
     for (int a = 0; a < 3; a++) {
@@ -308,7 +311,7 @@ static int64_t place_in(const int *size, int64_t n, int64_t c, const int64_t *at
 static double one_result(const call *c, const int *out)
 {
     const int *x = c->x_at.size, *w = c->w_at.size, window = w[2] * w[3] * w[4];
-    const int first = out[1] / (w[0] / c->conv.groups) * w[1]; /* the group's first channel */
+    const int first = out[1] / (w[0] / c->conv.groups) * w[1]; /* first channel of the group */
     double sum = 0;
     for (int64_t k = 0; k < (int64_t)w[1] * window; k++) {
         const int at[] = { (int)(k / (w[3] * w[4]) % w[2]), (int)(k / w[4] % w[3]), (int)(k % w[4]) };
@@ -321,7 +324,8 @@ static double one_result(const call *c, const int *out)
     return sum;
 }
 
-/* ---- back: every product of a forward convolution is one of two of the operands, and goes to the third ---- */
+/* ---- gradients: every product of a convolution belongs to two of the operands and adds to the
+ * third ---- */
 
 typedef struct back_call {
     call c; /* y is read, and x or w written */
@@ -350,7 +354,7 @@ static void one_product_back(const back_call *b, const int *out, int64_t k)
     else add_to(c, (void *)(uintptr_t)c->w, at_w, dy * factor(c, c->x, at_x));
 }
 
-/* The indices of element i. */
+/* Computes the indices of element i. */
 static void unravel(const int *size, int64_t i, int index[5])
 {
     for (int a = 5; a-- > 0; i /= size[a]) index[a] = (int)(i % size[a]);
@@ -390,7 +394,7 @@ static void run_call(void *args)
     }
 }
 
-/* Are the sizes those of a convolution, the math strict, and all of it device memory? */
+/* Are the sizes those of a convolution, the math type strict, and all operands in device memory? */
 static bool is_call(const call *c)
 {
     const int *x = c->x_at.size, *w = c->w_at.size, *y = c->y_at.size;
@@ -407,7 +411,7 @@ static bool is_call(const call *c)
            fake_owns(c->y, bytes_of(&c->y_at)) && (!c->bytes || fake_owns(c->workspace, c->bytes));
 }
 
-/* It tries them on the data, which spoils y, and waits for the device. */
+/* Runs the algorithms on the data, which overwrites y, and waits for the device. */
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_at,
                                                      const void *x, const cudnnFilterDescriptor_t w_at,
                                                      const void *w, const cudnnConvolutionDescriptor_t conv,

@@ -1,5 +1,6 @@
-/* emulated.c - pretended products by parts: an operand, scaled by a power of two, is the sum of two numbers of 11 bits, of which
- * the low one is kept 2^11 times as large; three products of parts make one. */
+/* emulated.c - the fake kernels of DUET_MATH_SPLIT: an operand, scaled by a power of two, is the
+ * sum of two numbers of 11 bits. The low one is stored 2^11 times as large. Three products of parts
+ * make one product. */
 #include "dtype.h"
 #include "fake.h"
 #include "kernels.h"
@@ -8,13 +9,13 @@
 #include <string.h>
 
 #define LOW         2048.0
-#define TOP         14 /* scaled magnitudes lie below 2^15: twice that is still a number of half precision */
+#define TOP         14 /* scaled magnitudes are below 2^15; twice that is still a half-precision number */
 #define LEAST       -14
 #define PACKED      0x5041434b
-#define FEW_COLUMNS 4 /* so many are no work for tensor cores */
-#define FEW_ROWS    4 /* fewer need nothing made of their operands */
+#define FEW_COLUMNS 4 /* with so few columns the tensor cores are not used */
+#define FEW_ROWS    4 /* with fewer rows nothing is packed */
 
-/* A packed operand: high parts and low ones, row-major. */
+/* A packed operand: high parts and low parts, row-major. */
 typedef struct packed {
     uint32_t is, count; /* PACKED */
     double scale;
@@ -36,7 +37,7 @@ static double half(double x)
     return fabs(r) > 65504 ? copysign(INFINITY, r) : r;
 }
 
-/* The power of two that brings `most` to the top. */
+/* The power of two that scales `most` to the top of the range. */
 static double scale_for(double most) { return most > 0 ? ldexp(1, TOP - ilogb(most)) : 1; }
 
 static double element(const void *p, const layout *l, int64_t i)
@@ -46,7 +47,7 @@ static double element(const void *p, const layout *l, int64_t i)
     return (double)((const float *)p)[at];
 }
 
-/* Of elements first .. end. */
+/* The largest magnitude of elements first .. end. */
 static double largest(const void *p, const layout *l, int64_t first, int64_t end)
 {
     double most = 0;
@@ -55,7 +56,7 @@ static double largest(const void *p, const layout *l, int64_t first, int64_t end
     return most;
 }
 
-/* Parts of what is scaled, `back` times as large. */
+/* Splits scaled elements into parts, `back` times as large. */
 static void split(const void *p, const layout *l, int64_t first, int64_t end, double scale, double back,
                   float *high, float *low)
 {
@@ -65,7 +66,8 @@ static void split(const void *p, const layout *l, int64_t first, int64_t end, do
     }
 }
 
-/* Each row of a product's operand 0 by its own largest element, images by that of all; then `size` times their own size. */
+/* Scales each row of operand 0 of a product by its own largest element, images by the largest of
+ * all; then `size` times their own size. */
 static void split_first(const job *j, double size, float *high, float *low)
 {
     const layout *l = &j->s.in[0].at;
@@ -76,7 +78,7 @@ static void split_first(const job *j, double size, float *high, float *low)
     }
 }
 
-/* ---- what the kernels take ---- */
+/* ---- supported steps ---- */
 
 static bool is_product(const step *s)
 {
@@ -153,9 +155,10 @@ cudaError_t kernels_pack(const step *s, const frame *f, void *to, const workspac
     return fake_queue(q, run_pack, &l, sizeof l);
 }
 
-/* ---- a step by parts ---- */
+/* ---- execution ---- */
 
-/* What was packed is not this operand: whoever let that happen would not notice. */
+/* Checks that the packed data belong to this operand. A library that reuses stale data would not
+ * notice otherwise. */
 static void check(const job *j, const packed *p)
 {
     if (p->is != PACKED || p->count != layout_count(&j->s.in[1].at)) abort();
@@ -181,12 +184,12 @@ static void run_parts(job *j, const packed *p)
     check(j, p);
     const double size = largest(j->in[0], &j->s.in[0].at, 0, n) > 0x1p80
                             ? 0x1p-60
-                            : 1; /* sums of large numbers are summed smaller */
+                            : 1; /* sums of large numbers are scaled down */
     split_first(j, size, a, a + n);
     make_parts(j, part, a, p);
     j->unscale = 1 / size / p->scale;
     fake_run_f32(j);
-    memset(j->part, 0, sizeof j->part); /* a graph runs it again */
+    memset(j->part, 0, sizeof j->part); /* a graph runs the step again */
     fake_free(a);
 }
 

@@ -1,5 +1,6 @@
-/* fft.c - the pretended cuFFT: sums as they are defined, in double. It spoils what it is lent, and what it reads on the way back to real numbers,
- * where it also takes imaginary parts at both ends of the axis for what they are. */
+/* fft.c - the fake cuFFT: sums by definition, in double. It overwrites its workspace and, like the
+ * real one, the input of a transform to real numbers. It also uses the imaginary parts at both ends
+ * of the axis there. */
 #include "fake.h"
 #include <complex.h>
 #include <cufft.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 #define PLANS 4096
-#define ROOM  4096 /* that every plan asks for */
+#define ROOM  4096 /* workspace of every plan */
 
 typedef struct fft_plan {
     bool lives, made, manual;
@@ -80,7 +81,7 @@ cufftResult cufftMakePlanMany64(cufftHandle h, int rank, long long int *n, long 
     FFT_ENTER(CUFFT_ALLOC_FAILED);
     fft_plan *p = plan_at(h);
     if (!p || p->made || !p->manual || rank < 1 || rank > 3 || batch < 1) return CUFFT_INVALID_VALUE;
-    if (fake_outside_graphs() != cudaSuccess) return CUFFT_INVALID_VALUE; /* it takes memory of the device */
+    if (fake_outside_graphs() != cudaSuccess) return CUFFT_INVALID_VALUE; /* it allocates device memory */
     p->made = true, p->rank = rank, p->type = type, p->batch = batch;
     p->in_stride = istride, p->in_distance = idist, p->out_stride = ostride, p->out_distance = odist;
     for (int a = 0; a < rank; a++) {
@@ -128,7 +129,7 @@ static double complex get(const fft_call *c, int64_t i)
     return part(c, c->in, 2 * i) + I * part(c, c->in, 2 * i + 1);
 }
 
-/* One line of length n, at so many elements from one to the next. */
+/* Transforms one line of length n with the given stride. */
 static void line(double complex *x, int64_t n, int64_t stride, double sign, double complex *room)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -152,7 +153,7 @@ static void where(const fft_plan *p, int64_t i, long long *at)
     for (int a = p->rank; a-- > 0; i /= p->n[a]) at[a] = i % p->n[a];
 }
 
-/* The other half mirrors the one that is stored. */
+/* The other half of the spectrum mirrors the stored half. */
 static double complex element(const fft_call *c, int64_t base, const long long *at, double *ends)
 {
     const fft_plan *p = &c->p;

@@ -1,4 +1,4 @@
-/* filled.h - matrices of one number, for tests of where they are. */
+/* filled.h - matrices filled with one number, for tests of buffers. */
 #ifndef FILLED_H
 #define FILLED_H
 

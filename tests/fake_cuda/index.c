@@ -1,4 +1,5 @@
-/* index.c - the pretended kernels that move or order elements by data: one element after the other, each found by all its indices. */
+/* index.c - the fake kernels that gather, scatter, scan and sort, one element after the other, each
+ * located by all its indices. */
 #include "dtype.h"
 #include "fake.h"
 #include <math.h>
@@ -38,7 +39,7 @@ static long double number(const char *p, duet_dtype type)
     }
 }
 
-/* -1: nowhere */
+/* returns -1 for a bad index */
 static int64_t place(const job *j, int k, const spot *s, int64_t n)
 {
     long double i = number(at_spot(j->in[k], &j->s.in[k].at, s), j->s.in[k].at.type);
@@ -46,7 +47,7 @@ static int64_t place(const job *j, int k, const spot *s, int64_t n)
     return i >= 0 && i < n ? (int64_t)i : -1;
 }
 
-/* The axes of `from` .. + count - 1 of s. */
+/* Axes `from` .. from + count - 1 of s. */
 static spot middle(const spot *s, int from, int count)
 {
     spot m = { { 0 } };
@@ -54,7 +55,7 @@ static spot middle(const spot *s, int from, int count)
     return m;
 }
 
-/* Of a spot in what is taken: that in x, or nowhere. */
+/* The position in x of a position in the result; returns false for a bad index. */
 static bool source_of(const job *j, const spot *s, spot *x)
 {
     const int axis = j->s.attr.index.axis, rank = j->s.in[0].at.rank, own = j->s.in[1].at.rank;
@@ -129,7 +130,7 @@ static void scatter(const job *j)
     }
 }
 
-/* ---- along lines: the place of element i of the line through s ---- */
+/* ---- along lines: element i of the line through s ---- */
 
 static char *on_line(const void *p, const layout *l, spot s, int axis, int64_t i)
 {
@@ -137,7 +138,7 @@ static char *on_line(const void *p, const layout *l, spot s, int axis, int64_t i
     return at_spot(p, l, &s);
 }
 
-/* The sum of what the kernel may add in any order, from its parts: elements of each part stand in for it. */
+/* A kernel may sum in parts, which may be added in any order. The elements of each part are used. */
 #define SCAN(T, none)                                                                                        \
     static T join_##T(T a, T b, bool times) { return times ? a * b : a + b; }                                \
     static void scan_##T(const job *j, const spot *s, int axis)                                              \
@@ -187,14 +188,14 @@ typedef struct item {
     int64_t index;
 } item;
 
-/* Does b come before a, which stands in front of it? */
+/* Must b, which is after a, come before a? */
 static bool passes(const item *b, const item *a, bool falls)
 {
     if (a->x != a->x || b->x != b->x) return falls ? a->x == a->x : b->x == b->x;
     return falls ? b->x > a->x : b->x < a->x;
 }
 
-/* Halves, each sorted; room for as many again. */
+/* Merge sort; room: space for as many elements. */
 static void sort_items(item *x, int64_t n, item *room, bool falls)
 {
     const int64_t half = n / 2;

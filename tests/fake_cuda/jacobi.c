@@ -1,9 +1,9 @@
-/* jacobi.c - the pretended cuSOLVER's eigenvalues and singular values, by Jacobi's rotations in f64. */
+/* jacobi.c - eigenvalues and singular values of the fake cuSOLVER, by Jacobi rotations in f64. */
 #include "calls.h"
 
 static double norm2(number x) { return creal(x) * creal(x) + cimag(x) * cimag(x); }
 
-/* Of size 1, however small x is; of real numbers 1, so that they keep their sign. */
+/* A number of magnitude 1, however small x is; 1 for real x, so that real numbers keep their sign. */
 static number phase(number x)
 {
     const double most = fmax(fabs(creal(x)), fabs(cimag(x)));
@@ -11,7 +11,7 @@ static number phase(number x)
     return cimag(x) == 0 ? 1 : over(near, cabs(near));
 }
 
-/* Two columns by a rotation, the second one first by a number of size 1. */
+/* Rotates two columns, after multiplying the second one by a number of magnitude 1. */
 static void turn_columns(number *x, number *y, int64_t n, double cosine, double sine, number by)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -20,8 +20,8 @@ static void turn_columns(number *x, number *y, int64_t n, double cosine, double 
     }
 }
 
-/* Makes columns p and q of n elements orthogonal, turning those of v alike. Were they so? q is turned first, so that what they have in common is
- * real. */
+/* Makes columns p and q of m elements orthogonal and applies the same rotation to v. Returns
+ * whether they were orthogonal already. q is multiplied first, so that the inner product is real. */
 static bool rotate(number *a, number *v, int64_t m, int64_t n, int64_t p, int64_t q)
 {
     number *x = a + p * m, *y = a + q * m, common = 0;
@@ -44,7 +44,7 @@ static double length_of(const number *x, int64_t m)
     return most * sqrt(sum);
 }
 
-/* a (m x n, m >= n) becomes U diag(w), v the V of its singular value decomposition. */
+/* Replaces a (m x n, m >= n) by U diag(w) and sets v to V of the singular value decomposition. */
 static void one_sided(number *a, number *v, int64_t m, int64_t n)
 {
     for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
@@ -56,7 +56,7 @@ static void one_sided(number *a, number *v, int64_t m, int64_t n)
     }
 }
 
-/* x, of m elements, becomes a unit vector orthogonal to the first k of u. */
+/* Makes x, with m elements, a unit vector orthogonal to the first k columns of u. */
 static void complete(number *u, int64_t m, int64_t k)
 {
     number *x = u + k * m;
@@ -82,7 +82,7 @@ static void swap_columns(number *a, int64_t m, int64_t p, int64_t q)
     }
 }
 
-/* In descending order, u's columns of length 1. */
+/* Sorts in descending order and normalises the columns of u. */
 static void sort_values(number *u, number *v, double *w, int64_t m, int64_t n)
 {
     double most = 0;
@@ -159,7 +159,7 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t param
     return said(queue_call(h, gesvd, &c, fits && host_bytes == HOST_ROOM));
 }
 
-/* Rows p and q, as columns are turned: by the conjugate. */
+/* Rotates rows p and q like columns, with the conjugate. */
 static void turn_rows(number *a, int64_t n, int64_t p, int64_t q, double cosine, double sine, number by)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -168,7 +168,7 @@ static void turn_rows(number *a, int64_t n, int64_t p, int64_t q, double cosine,
     }
 }
 
-/* Two-sided rotations of a Hermitian matrix; its vectors in v. */
+/* Two-sided rotations of a Hermitian matrix; v receives the eigenvectors. */
 static void two_sided(number *a, number *v, int64_t n)
 {
     for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;

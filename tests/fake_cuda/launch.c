@@ -1,4 +1,5 @@
-/* launch.c - the pretended kernels: what gpu-kernels/common/kernels.h promises, run later on the host by launch_tmpl.c. */
+/* launch.c - the fake kernels: the functions of gpu-kernels/common/kernels.h, executed later on the
+ * host by launch_tmpl.c. */
 #include "launch.h"
 #include "dtype.h"
 #include "fake.h"
@@ -12,7 +13,8 @@
 
 int kernels_oldest(void) { return 80; }
 
-/* Like real kernels, long reductions need room for the results of blocks, permutations to sort, and products by parts what they sum apart. */
+/* Like real kernels, long reductions need memory for the results of blocks, permutations for
+ * sorting, and products in DUET_MATH_SPLIT for partial sums. */
 size_t kernels_scratch(const step *s)
 {
     if (kernels_splits(s)) return 1024;
@@ -28,14 +30,14 @@ size_t kernels_scratch(const step *s)
     return n > REDUCE_BLOCK ? (size_t)(n / REDUCE_BLOCK + 1) * s->outs * sizeof(double) : 0;
 }
 
-/* A real reduction would be wrong if anything had been counted before it. */
+/* A real reduction would be wrong if the counters were not 0 before it. */
 static void check_counters(const job *j)
 {
     for (int i = 0; i < KERNELS_COUNTERS; i++)
         if (j->counters[i]) abort();
 }
 
-/* What a launch that fails half-way leaves. */
+/* The state after a launch that failed half-way. */
 static void spoil_counters(void *args) { memset(*(uint32_t **)args, 1, KERNELS_COUNTERS * sizeof(uint32_t)); }
 
 static void run_job(void *args)
@@ -55,7 +57,8 @@ static void run_job(void *args)
     }
 }
 
-/* The address of an operand, when all that its layout reaches over its axes but the last `inner` is device memory. */
+/* The address of an operand, if device memory contains all that its layout reaches over its axes
+ * but the last `inner`. */
 static bool resolve(const operand *x, int inner, const frame *f, void **p)
 {
     int64_t low, high;

@@ -1,4 +1,5 @@
-/* launch_tmpl.c - the pretended kernels for one element type but programs, from the rows and from reduce_order.h, one element after the other. */
+/* launch_tmpl.c - the fake kernels for one element type except programs, from the rows and
+ * reduce_order.h, one element after the other. */
 #include "dtype.h"
 #include "fake.h"
 #include "layer_norm.h"
@@ -10,7 +11,7 @@
 void FN(fake_reduce)(void *out, int op, const T (*pair)[2], int64_t n); /* program_tmpl.c */
 void FN(fake_program)(const job *j);
 
-/* ---- where elements are ---- */
+/* ---- offsets of elements ---- */
 
 static int64_t place(const layout *l, const int64_t *index)
 {
@@ -19,7 +20,7 @@ static int64_t place(const layout *l, const int64_t *index)
     return at;
 }
 
-/* The index of element i in row-major order. */
+/* Computes the index of element i in row-major order. */
 static void unravel(const layout *l, int64_t i, int64_t *index)
 {
     for (int axis = l->rank; axis-- > 0; i /= l->size[axis]) index[axis] = i % l->size[axis];
@@ -97,7 +98,7 @@ static T trim(const job *j, int which, int64_t i)
 {
     const operand *o = norm_operand(&j->s, which);
     step s = j->s;
-    for (int k = 0; k < s.nums; k++) s.num[k] = (uint32_t)k; /* the job's numbers are in order */
+    for (int k = 0; k < s.nums; k++) s.num[k] = (uint32_t)k; /* the numbers of the job are in order */
     const frame f = { .num = j->num };
     return o ? *element(j->in[o - j->s.in], &o->at, i) : (T)norm_number(&s, &f, which);
 }
@@ -150,7 +151,8 @@ static T product_sum(const job *j, const int64_t *out)
     return sum;
 }
 
-/* As it is, or by parts: low ones are 2^11 times what they stand for. */
+/* The sum, or in DUET_MATH_SPLIT the sum of three sums of parts; low parts are stored 2^11 times as
+ * large. */
 static T whole_sum(const job *j, T (*sum)(const job *j, const int64_t *out), const int64_t *out)
 {
     if (!j->part[0]) return sum(j, out);
@@ -211,14 +213,15 @@ static void run_pool(const job *j)
     }
 }
 
-/* ---- back from pooling, and upsampling: every element of the image asks every window ---- */
+/* ---- gradients of pooling, and upsampling: every element of the image visits every window ---- */
 
 static const T *image_at(const job *j, const int64_t *n_c, int64_t i, int64_t k)
 {
     return (const T *)j->in[0] + place(&j->s.in[0].at, (int64_t[]){ n_c[0], n_c[1], i, k });
 }
 
-/* Is `out` the place of the first NaN of the window from (top, left), or, without one, of its first greatest element? */
+/* Is `out` the position of the first NaN of the window at (top, left) or, if there is none, of its
+ * first maximum? */
 static bool is_first(const job *j, const int64_t *out, int64_t top, int64_t left)
 {
     const int64_t *size = j->s.in[0].at.size;
@@ -265,7 +268,7 @@ static void run_pool_back(const job *j)
     }
 }
 
-/* ---- convolutions, as they are defined, finished ---- */
+/* ---- convolutions by definition, with epilogues ---- */
 
 static T conv_sum(const job *j, const int64_t *out)
 {
@@ -313,7 +316,8 @@ static void run_conv(const job *j)
     }
 }
 
-/* ---- back from convolutions in steps of 1: padding is zeros of the gradient, or of the images ---- */
+/* ---- gradients of convolutions with stride 1: padding is zeros of the gradient, or of the images
+ * ---- */
 
 static T at_or_zero(const void *p, const layout *l, const int64_t *at)
 {
@@ -362,7 +366,7 @@ static void run_conv_back(const job *j)
     }
 }
 
-/* ---- random numbers, each by itself ---- */
+/* ---- random numbers, one after the other ---- */
 
 static philox_block drawn(const random_params *l, int64_t block, uint32_t stream)
 {
@@ -428,7 +432,7 @@ static void run_random(const job *j)
     const int64_t n = layout_count(&j->s.out[0].at);
     const frame f = { .num = j->num };
     step s = j->s;
-    for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the job's numbers are in order */
+    for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the numbers of the job are in order */
     const random_params l = random_params_of(&s, &f);
     if (l.law == LAW_PERMUTATION) return run_permutation(j, &l, n);
     for (int64_t i = 0; i < n; i++)

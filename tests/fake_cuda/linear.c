@@ -1,4 +1,4 @@
-/* linear.c - the pretended kernels of linalg.h. */
+/* linear.c - the fake kernels of linalg.h. */
 #include "fake.h"
 #include "linalg.h"
 #include <complex.h>
@@ -105,7 +105,7 @@ static void run(void *args)
         for (int64_t j = 0; j < a->cols; j++) (a->what == LINEAR_CHECK ? check : triangle)(a, i, j);
 }
 
-/* Is a matrix with these strides the card's? */
+/* Is a matrix with these strides in device memory? */
 static bool is_there(const linear_args *a, const void *p, int64_t row, int64_t col, size_t each)
 {
     if (!a->rows || !a->cols) return true;

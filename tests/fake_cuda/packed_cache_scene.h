@@ -1,4 +1,5 @@
-/* packed_cache_scene.h - a product of two squares of one number each, of which one is written by every road, for tests of what the card keeps. */
+/* packed_cache_scene.h - a product of two square matrices, each filled with one number, one of
+ * which is written in every possible way; for tests of the cache of packed operands. */
 #ifndef KNOWN_SCENE_H
 #define KNOWN_SCENE_H
 
@@ -18,8 +19,8 @@ static inline duet_matrix *square(float v)
 
 typedef struct scene {
     duet_matrix *x, *w, *y;
-    duet_matrix *half[2], *turned, *other; /* views of the one that is written; a matrix of v */
-    float *own;                            /* the memory of a wrapped one */
+    duet_matrix *half[2], *turned, *other; /* views of the written matrix; another matrix with v */
+    float *own;                            /* the memory of a wrapped matrix */
     duet_recording *writes;                /* written = other */
 } scene;
 

@@ -1,4 +1,4 @@
-/* pinned.c - memory of the host that is registered with the pretend CUDA. */
+/* pinned.c - host memory registered with the fake CUDA. */
 #include "fake.h"
 
 typedef struct range {
@@ -7,9 +7,9 @@ typedef struct range {
     size_t bytes;
 } range;
 
-static range *ranges; /* under fake_lock */
+static range *ranges; /* protected by fake_lock */
 
-/* The first that has a byte of [p, p + bytes). */
+/* The first range that contains a byte of [p, p + bytes). */
 static range **find(const char *p, size_t bytes)
 {
     range **r = &ranges;
@@ -17,7 +17,7 @@ static range **find(const char *p, size_t bytes)
     return r;
 }
 
-/* Copies may not reach from pinned memory into other memory. */
+/* Copies may not cross the end of a range of pinned memory. */
 bool fake_is_whole(const void *p, size_t bytes, bool *pinned)
 {
     pthread_mutex_lock(&fake_lock);
@@ -50,7 +50,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
     return fake_error(cudaErrorHostMemoryAlreadyRegistered);
 }
 
-/* Never given back. */
+/* Never freed. */
 cudaError_t cudaMallocHost(void **p, size_t bytes)
 {
     ENTER(cudaErrorMemoryAllocation);
@@ -75,7 +75,8 @@ static range *leave(const char *p)
     return r;
 }
 
-/* Like the real one it waits for the device; when its failure is scripted, it reports one of earlier work, and unregisters. */
+/* Waits for the device like the real function. A scripted failure reports an error of earlier work
+ * and still unregisters. */
 cudaError_t cudaHostUnregister(void *p)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);

@@ -1,5 +1,6 @@
-/* program_tmpl.c - programs of one type as the pretended kernels run them, one element after the other. Operands of other types are read and
- * written by convert.c. Integers are compiled so that they wrap. */
+/* program_tmpl.c - the fake interpreter for programs of one type, one element after the other.
+ * convert.c reads and writes operands of other types. Integer types are compiled with wrapping
+ * arithmetic. */
 #include "dtype.h"
 #include "fake.h"
 #include "reduce_order.h"
@@ -18,7 +19,7 @@
 #define WHOLE
 #endif
 
-/* ---- where elements are ---- */
+/* ---- offsets of elements ---- */
 
 static int64_t place(const layout *l, const int64_t *index)
 {
@@ -62,7 +63,7 @@ static T wrapped(duet_dtype t, T x)
     return (T)fake_converted(t, OWN, fake_converted(OWN, t, (long double)x));
 }
 
-/* ---- element by element ---- */
+/* ---- element-wise programs ---- */
 
 static T apply(int op, const T *v)
 {
@@ -87,11 +88,11 @@ static T apply(int op, const T *v)
     }
 }
 
-/* A program at element i of its domain. */
+/* The state of a program at element i of its domain. */
 typedef struct state {
     const job *j;
     int64_t i;
-    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: into each reduction */
+    T acc, slot[PROGRAM_SLOTS], taken[PROGRAM_OUTPUTS][2]; /* taken: operands of each reduction */
 } state;
 
 static T input_at(const job *j, int k, int64_t i)
@@ -141,7 +142,7 @@ static void run_program(const job *j)
 
 /* ---- reductions ---- */
 
-/* What has been taken of elements: as many numbers as a row has, or an element and its index, -1 being none. */
+/* A partial result: as many numbers as the row has, or an element and its index; -1: none. */
 typedef struct partial {
     T v[3];
     int64_t at;
@@ -154,7 +155,7 @@ typedef struct reduction {
     T (*epilogue)(partial p, int64_t n);
 } reduction;
 
-/* Of two elements, the first NaN or the better one, and of equals the first. */
+/* Of two elements, the first NaN or the better one; of equal elements the first. */
 static partial preferred(partial p, partial q, bool (*better)(T x, T a))
 {
     const T x = p.v[0], y = q.v[0];
@@ -231,7 +232,7 @@ static reduction reduce_of(int op)
     }
 }
 
-/* What is reduced: n pairs, y counting for dot alone; and what x is scaled by. */
+/* A reduction of n pairs (only dot uses y), and the scale of x. */
 typedef struct run {
     const T (*pair)[2];
     int64_t n;
@@ -251,7 +252,8 @@ static partial reduce_block(const reduction *f, const run *r, int64_t first, int
     return lane[0];
 }
 
-/* The accumulator of blocks first .. first + count - 1, where count is a power of two and absent blocks are left out. */
+/* The accumulator of blocks first .. first + count - 1; count is a power of two, absent blocks are
+ * omitted. */
 static partial reduce_tree(const reduction *f, const run *r, int64_t first, int64_t count)
 {
     int64_t begin = first * REDUCE_BLOCK, end = begin + REDUCE_BLOCK;
@@ -280,7 +282,7 @@ static T norm_of(const reduction *f, run *r)
 }
 #endif
 
-/* A T, or where the reduction gives an index, that. */
+/* Stores a T, or the index if the reduction returns one. */
 void FN(fake_reduce)(void *out, int op, const T (*pair)[2], int64_t n)
 {
     const reduction f = reduce_of(op);
@@ -303,7 +305,8 @@ static void reduce_into(duet_dtype t, char *out, int op, const T (*pair)[2], int
     put(t, out, value);
 }
 
-/* Output i of each reduction of the program, whose n elements are the domain's i * n and following; pair has room for n of each. */
+/* Computes output i of each reduction of the program over elements i * n .. i * n + n - 1 of the
+ * domain; pair has space for n pairs of each. */
 static void reduce_outputs(const job *j, int64_t i, int64_t n, T (*pair)[2])
 {
     int64_t index[DUET_RANK_MAX] = { 0 };

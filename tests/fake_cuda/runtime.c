@@ -1,4 +1,4 @@
-/* runtime.c - the pretend CUDA runtime: devices, memory, streams, events. */
+/* runtime.c - the fake CUDA runtime: devices, memory, streams, events, graphs. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "fake.h"
 #include <dlfcn.h>
@@ -11,7 +11,7 @@ typedef struct block {
     int device;
 } block;
 
-/* What a stream holds, in order: work, or a wait for what another stream held at some moment. */
+/* The contents of a stream, in order: work, or a wait for a position in another stream. */
 typedef struct task {
     struct task *next;
     void (*run)(void *args);
@@ -33,9 +33,11 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
     task *first, **last;
-    struct CUgraph_st *noting; /* what it is given goes there */
-    bool spoilt;               /* by what a graph may not have */
-    bool joined, unjoined;     /* another thread's recording, by an event; another stream has */
+    struct CUgraph_st *noting; /* work is captured into this graph */
+    bool spoilt;               /* by a call that a capture does not allow */
+    /* joined: by an event, the capture of another stream; unjoined: another stream has joined and
+     * not returned */
+    bool joined, unjoined;
     uint64_t queued, done;
     int device;
     cudaStream_t next;
@@ -43,7 +45,8 @@ struct CUstream_st {
 
 struct CUevent_st {
     cudaStream_t stream;
-    struct CUgraph_st *within; /* the graph whose recording it is part of: who waits for it is recorded too */
+    /* the graph whose capture records this event; a stream that waits for it joins the capture */
+    struct CUgraph_st *within;
     uint64_t at;
     int device;
 };
@@ -59,10 +62,10 @@ static uint64_t left; /* calls until the scripted failure */
 static bool failed, lost, pinned;
 
 static _Thread_local int device;
-static _Thread_local cudaStream_t noting; /* the stream that this thread records */
+static _Thread_local cudaStream_t noting; /* the stream that this thread captures */
 static _Thread_local cudaError_t last_error;
 
-/* ---- what tests ask ---- */
+/* ---- the interface for tests ---- */
 
 #define LOCKED(statement)                                                                                    \
     pthread_mutex_lock(&fake_lock);                                                                          \
@@ -89,7 +92,7 @@ void fake_devices(int count) { LOCKED(devices = count); }
 void fake_capability(int times_ten) { LOCKED(capability = times_ten); }
 void fake_pinned(bool is) { LOCKED(pinned = is); }
 
-/* ---- memory of the pretence itself ---- */
+/* ---- memory of the fake itself ---- */
 
 static int (*system_alloc)(void **p, size_t alignment, size_t bytes);
 static void (*system_free)(void *p);
@@ -121,7 +124,7 @@ cudaError_t fake_error(cudaError_t e)
     return e;
 }
 
-/* No thread may wait for a stream that is recorded. */
+/* No thread may wait for a stream under capture. */
 static cudaError_t not_recorded(cudaStream_t s)
 {
     if (!s || !s->noting) return cudaSuccess;
@@ -309,7 +312,8 @@ static cudaError_t release(void *p)
     return cudaSuccess;
 }
 
-/* Like the real one it waits for the device; when its failure is scripted, it reports one of earlier work, and frees. */
+/* Waits for the device like the real function. A scripted failure reports an error of earlier work
+ * and still frees. */
 cudaError_t cudaFree(void *p)
 {
     cudaError_t e = fake_enter(cudaErrorUnknown);
@@ -365,7 +369,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     return flags == cudaStreamNonBlocking ? cudaSuccess : fake_error(cudaErrorInvalidValue);
 }
 
-/* When its failure is scripted, it reports one of earlier work: it has waited all the same. */
+/* A scripted failure reports an error of earlier work; the function has waited all the same. */
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     cudaError_t e = fake_enter(cudaErrorUnknown);
@@ -396,7 +400,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return cudaSuccess;
 }
 
-/* When its failure is scripted, it reports one of earlier work, and has waited. */
+/* A scripted failure reports an error of earlier work; the function has waited. */
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);
@@ -406,7 +410,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     return e;
 }
 
-/* A stream that waits for an event of a recording is recorded from then on. */
+/* A stream that waits for an event of a capture joins the capture. */
 static bool join(cudaStream_t s, cudaEvent_t e)
 {
     if (!e->within || e->stream->noting != e->within || s->noting) return false;
@@ -426,7 +430,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
     return fake_error(r);
 }
 
-/* ---- graphs: the work that a stream was given meanwhile, again and again ---- */
+/* ---- graphs: work captured from a stream, executed at each launch ---- */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
 {
@@ -452,7 +456,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g)
     return cudaSuccess;
 }
 
-/* Streams that joined are recorded no more either; what they were given is lost with the graph. */
+/* Ends the capture of streams that joined. Their captured work is lost with the graph. */
 static void leave_graph(cudaStream_t s, cudaGraph_t g)
 {
     for (cudaStream_t o = streams; o; o = o->next)
@@ -461,7 +465,7 @@ static void leave_graph(cudaStream_t s, cudaGraph_t g)
     s->unjoined = false, s->noting = NULL;
 }
 
-/* It ends the recording whatever it answers. */
+/* Ends the capture whatever it returns. */
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);
@@ -522,7 +526,7 @@ static void run_copy(void *args)
     memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
 }
 
-/* Memory of the host may begin where a block ends. */
+/* Host memory may start where a device block ends. */
 static bool is_device(const void *p) { return fake_owns(p, 1); }
 
 static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t s)

@@ -1,4 +1,5 @@
-/* solver.c - the pretended cuSOLVER and cuBLAS, but what iterates (jacobi.c): textbook algorithms in complex numbers of f64, by columns, rounded to the matrices' type where they are stored. */
+/* solver.c - the fake cuSOLVER and cuBLAS without the iterative methods (jacobi.c): textbook
+ * algorithms for column-major matrices in complex f64, rounded to the type of a matrix when stored. */
 #include "calls.h"
 #include <float.h>
 
@@ -55,7 +56,7 @@ static void exchange(const call *c, void *p, int64_t ld, int64_t cols, int64_t i
     }
 }
 
-/* As LAPACK compares pivots. */
+/* The magnitude by which LAPACK compares pivots. */
 static double size_of(number x) { return fabs(creal(x)) + fabs(cimag(x)); }
 
 static void getrf(void *args)
@@ -107,7 +108,7 @@ cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t param
                                host_bytes == HOST_ROOM));
 }
 
-/* x = T^-1 x, or T^-T x, column by column, of a triangle of a. */
+/* x = T^-1 x or T^-T x, column by column, with a triangle of a. */
 static void substitute(const call *c, bool lower, bool unit, bool transposed)
 {
     const bool down = lower != transposed;
@@ -225,7 +226,7 @@ cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t how_a, cublasOper
                                                                           : CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- Cholesky: nobody says what comes of a diagonal that is not real ---- */
+/* ---- Cholesky: the result is undefined if the diagonal is not real ---- */
 
 static void potrf(void *args)
 {
@@ -267,11 +268,12 @@ cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t param
         queue_call(h, potrf, &c, owns(&c, a, n, n, lda) && part == CUBLAS_FILL_MODE_LOWER && bytes == ROOM));
 }
 
-/* ---- QR: reflectors I - tau v v^H, v with a 1 on top and the rest below the diagonal ---- */
+/* ---- QR: reflectors I - tau v v^H; v has an implicit 1 on top and the rest below the diagonal
+ * ---- */
 
 static number below(const call *c, int64_t i, int64_t k) { return i == k ? 1 : A(i, k); }
 
-/* Column j of p times reflector k. */
+/* Applies reflector k to column j of p. */
 static void reflect_column(const call *c, void *p, int64_t ld, int64_t j, int64_t k, number tau)
 {
     number dot = 0;
@@ -328,7 +330,7 @@ cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t param
                            owns(&c, a, m, n, lda) && owns(&c, tau, m < n ? m : n, 1, m) && bytes == ROOM));
 }
 
-/* b = Q b, or Q^H b; Q of k reflectors in a. */
+/* b = Q b or Q^H b; Q is the product of the k reflectors in a. */
 static void reflect(const call *c, bool back)
 {
     for (int64_t t = 0; t < c->k; t++) {
@@ -419,9 +421,11 @@ QR(D, double, true, false, or)
 QR(C, cuComplex, false, true, un)
 QR(Z, cuDoubleComplex, true, true, un)
 
-/* ---- refined solutions: as good as in f64 at once, or not to be had from fewer bits. It waits, as the real one does ---- */
+/* ---- refined solutions: computed in f64, or not available from the narrower type. The function
+ * waits, like the real one ---- */
 
-/* The greatest element is beyond the narrow type: NaN, of which nothing tells. It is as good as 0 in it: nothing converges. */
+/* The largest element exceeds the narrow type: it becomes NaN without an error. If it underflows to
+ * 0, refinement does not converge. */
 static bool is_lost(const call *c)
 {
     const double most = c->flag[1] ? 65504 : FLT_MAX, least = c->flag[1] ? 0x1p-25 : FLT_MIN;
@@ -438,7 +442,8 @@ static void spread(const call *c, double x)
         for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, x);
 }
 
-/* From f16 it may be taken for good while it is as good as f32: seen of small systems. */
+/* With f16 the real solver may accept a solution that is only as good as f32; observed for small
+ * systems. */
 static void cut_short(const call *c)
 {
     for (int64_t j = 0; j < c->k && c->flag[1] && c->n % 2; j++)

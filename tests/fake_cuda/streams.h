@@ -1,4 +1,5 @@
-/* streams.h - on the pretended CUDA, worlds of the same matrices, of which one has too little room on the device, and statements over them. */
+/* streams.h - on the fake CUDA, two sets of the same matrices, one of which has too little device
+ * memory, and statements over them. */
 #ifndef STREAMS_H
 #define STREAMS_H
 
@@ -10,7 +11,7 @@
 static rng gen;
 static int below(int n) { return (int)rng_below(&gen, n); }
 
-/* ---- worlds ---------------------------------------------------------------------------------------------------- */
+/* ---- sets of matrices ---- */
 
 enum {
     X,
@@ -77,7 +78,7 @@ static void free_world(world *w)
     for (int i = 0; i < MATRICES; i++) duet_free(&w->m[i]);
 }
 
-/* Small whole numbers, of which products are exact. */
+/* Small integers, whose products are exact. */
 static void fill(const world *a, const world *b, int i)
 {
     const int64_t count = duet_count(a->m[i]);
@@ -99,7 +100,7 @@ static bool compare(const world *a, const world *b, const char *what)
     return same;
 }
 
-/* ---- statements that can be cut --------------------------------------------------------------------------------- */
+/* ---- statements that can be cut into parts ---- */
 
 typedef duet_status statement_of(const world *w);
 #define M(i) w->m[i]
@@ -167,11 +168,11 @@ static const kind kinds[] = { CASE(axpy),    CASE(vectors),  CASE(chain),     CA
                               CASE(narrow),  CASE(copied) };
 #define KINDS (int)(sizeof kinds / sizeof *kinds)
 
-/* ---- little room ------------------------------------------------------------------------------------------------ */
+/* ---- little device memory ---- */
 
 static size_t used(void) { return duet_memory_of(DUET_GPU).used; }
 
-/* Of the device's memory so much is left beside what is there. */
+/* Leaves this much device memory beside what is allocated. */
 static void leave(size_t bytes)
 {
     duet_memory_trim();

@@ -1,4 +1,5 @@
-/* tensor.h - for the tests of a machine: operands on the device in every layout, with their elements known to the host. */
+/* tensor.h - operands on the device with every layout, whose elements the host knows, for tests of
+ * a machine. */
 #ifndef TENSOR_H
 #define TENSOR_H
 
@@ -8,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How an operand lies in its memory. */
+/* Layouts of an operand. */
 enum lie { ROWS, COLUMNS, PADDED, GAPS, BACKWARDS, REPEATED, LIES };
 
 typedef struct tensor {
     layout at;
-    int64_t first, room; /* its first element, and how many the memory has */
-    double *value;       /* of all of the memory */
-    void *device;        /* the memory */
+    int64_t first, room; /* offset of its first element; number of elements of the memory */
+    double *value;       /* of the whole memory */
+    void *device;        /* device memory */
 } tensor;
 
 static _Thread_local uint64_t tensor_seed = 1;
 
-/* Of few digits, so that products of few terms are exact. */
+/* Numbers with few digits, so that products with few terms are exact. */
 static double tensor_random(void)
 {
     tensor_seed = tensor_seed * 6364136223846793005u + 1442695040888963407u;
@@ -51,7 +52,7 @@ static void tensor_lay(tensor *t, enum lie lie)
     t->first = lie == BACKWARDS && layout_count(l) ? pitch - 1 : 0;
 }
 
-/* A tensor of random numbers, on the device when what queue was given is done. */
+/* A tensor of random numbers; on the device once the work of the queue is done. */
 static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_t *size, enum lie lie,
                               int queue)
 {
@@ -63,11 +64,11 @@ static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_
     TRY(gpu_machine.alloc((size_t)t->room * dtypes[type].bytes, &t->device));
     void *host = tensor_pack(t);
     duet_status s = gpu_machine.upload(t->device, host, (size_t)t->room * dtypes[type].bytes, queue);
-    free(host); /* pageable: it was read */
+    free(host); /* pageable: the copy has read it */
     return s;
 }
 
-/* Brings what the device has to the host's values. */
+/* Copies device memory into the values of the host. */
 static duet_status tensor_fetch(tensor *t, int queue)
 {
     void *host = tensor_pack(t);

@@ -1,4 +1,5 @@
-/* test_calibrate.c - the machines are measured, on the pretended CUDA: before the first choice, once, and without a trace in what users see. */
+/* test_calibrate.c - measuring the costs of machines on the fake CUDA: before the first choice,
+ * once, and without effects that users could see. */
 #include "calibrate.h"
 #include "cost.h"
 #include "fake_cuda.h"
@@ -12,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Libraries are, from the first product and convolution on. */
+/* Opens the vendor libraries, as the first product and convolution do. */
 static void open_all(void)
 {
     duet_matrix *a = duet_new(DUET_F32, 20, 20), *image = duet_new(DUET_F32, 1, 1, 20, 20),
@@ -34,13 +35,13 @@ static void test_measure(void)
     const fake_counts before = fake_count();
     const time_t start = time(NULL);
     const duet_status s = costs_measure(c, SECONDS, &busy);
-    const bool late = time(NULL) - start >= SECONDS; /* on a machine that is busy with all else */
+    const bool late = time(NULL) - start >= SECONDS; /* on a machine that is busy with other work */
     CHECK(s == DUET_OK && costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "%s", duet_error());
     CHECK(busy || late ||
               memcmp(c[HOST].seconds[COST_pass], machines[HOST]->costs->seconds[COST_pass],
                      sizeof c[HOST].seconds[0]),
           "nothing was measured");
-    duet_memory_trim(); /* what steps were lent */
+    duet_memory_trim(); /* memory that steps used */
     CHECK(fake_count().memory == before.memory && fake_count().pinned == before.pinned, "memory stays");
     uint64_t calls = fake_count().calls - before.calls;
     for (uint64_t n = 1; n < calls; n += 1 + n) {
@@ -62,7 +63,7 @@ static void test_measure(void)
 
 static char folder[] = "/tmp/duet-test-XXXXXX";
 
-/* In a child, whose first choice this is. */
+/* Executed in a child process, whose first choice this is. */
 static void choose_first(const char *want)
 {
     char text[4000] = "", path[CALIBRATION_PATH];
@@ -123,7 +124,7 @@ static void test_prepare(void)
     in_child("DUET_REPRODUCIBLE=1", "as shipped: DUET_REPRODUCIBLE=1");
     CHECK(calibration_path(path) && !file_of(path), "a file for nothing");
     for (int i = 0; i < 10 && !file_of(path); i++)
-        in_child(NULL, "measured in this process, and "); /* not kept when others disturb it */
+        in_child(NULL, "measured in this process, and "); /* disturbed measurements are not stored */
     const ino_t first = file_of(path);
     if (!first) printf("# other work keeps this machine too busy for anything to be kept\n");
     else test_kept(path, first);
@@ -136,8 +137,8 @@ static void test_prepare(void)
 int main(void)
 {
     setenv("DUET_CALIBRATE", "0", 1);
-    omp_set_num_threads(1); /* others on the machine then disturb less */
-    test_prepare();         /* before anything is open: children are made */
+    omp_set_num_threads(1); /* other processes then disturb less */
+    test_prepare();         /* before anything is open, because the test forks */
     test_measure();
     return tap_end();
 }

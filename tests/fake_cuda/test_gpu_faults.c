@@ -1,5 +1,6 @@
-/* test_gpu_faults.c - the GPU machine when things go wrong, on the pretended CUDA: every call fails once, the memory is short, the card is
- * lost, another one, or none; and that the pretence itself is strict. What needs a fresh process runs in a child. */
+/* test_gpu_faults.c - failures of the GPU machine on the fake CUDA: every call fails once, memory
+ * is short, the card is lost, replaced or absent. It also tests that the fake is strict. Tests that
+ * need a new process run in a child. */
 #include "fake_cuda.h"
 #include "pool.h"
 #include "reduce_order.h"
@@ -10,15 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cudnn.h> /* the names of algorithms */
+#include <cudnn.h> /* names of algorithms */
 
 static size_t keeps_nothing(size_t bytes) { return (void)bytes, 0; }
-static const machine no_host = { .spare = keeps_nothing }; /* only the pool knows of it */
+static const machine no_host = { .spare = keeps_nothing }; /* only the pool uses it */
 const machine *const machines[SIDES] = { [HOST] = &no_host, [DEVICE] = &gpu_machine };
 
 static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
 
-/* Runs test in a child, where nothing has been opened yet; its failed checks are ours. */
+/* Runs a test in a child process in which nothing is open. Its failed checks count here. */
 static void in_child(void (*test)(void), const char *name)
 {
     fflush(stdout);
@@ -35,7 +36,8 @@ static void in_child(void (*test)(void), const char *name)
     tap_point(name);
 }
 
-/* ---- something of everything: an upload, a copied operand, a product, a convolution, a reduction with scratch, a download ---- */
+/* ---- an upload, a copied operand, a product, a convolution, a reduction with scratch memory, a
+ * download ---- */
 
 enum { SIDE = 6, LONG = 5000 };
 
@@ -139,7 +141,7 @@ static double seen_at(const scene *w, int64_t m, int64_t i, int64_t j)
 
 static bool near(double got, double want) { return fabs(got - want) <= 1e-3 + 1e-5 * fabs(want); }
 
-/* What the scene was made of and will no longer have. */
+/* State before the scene, which must be restored after it. */
 typedef struct before {
     double addend[SIDE * SIDE], total;
 } before;
@@ -175,15 +177,16 @@ static duet_status play_and_compare(scene *w, int queue, const char *name)
 
 /* ---- every call fails once ---- */
 
-static uint64_t failing; /* which call */
+static uint64_t failing; /* number of the call */
 
-/* From the state where nothing is open: the n-th call of setting the scene and playing it fails, and afterwards all is well. */
+/* Starting with nothing open, the n-th call fails; a second attempt must succeed. */
 static void fail_cold(void)
 {
     scene w = { 0 };
-    ran(duet_memory_limit(DUET_GPU, 16 << 20), "limit"); /* a small workspace: there are many children */
+    /* a small workspace, because there are many children */
+    ran(duet_memory_limit(DUET_GPU, 16 << 20), "limit");
     fake_fail(failing);
-    if (gpu_machine.absent()) { /* looked for once a process: this failure lasts */
+    if (gpu_machine.absent()) { /* a process looks for a GPU once, so this failure is permanent */
         CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ 0 }) != DUET_OK,
               "an absent machine runs nothing");
         return;
@@ -230,7 +233,7 @@ static void test_cold_failures(void)
     tap_point("each call fails once, nothing open");
 }
 
-/* With all open: besides, nothing may leak. */
+/* With everything open; in addition nothing may leak. */
 static void test_warm_failures(void)
 {
     scene w;
@@ -265,7 +268,7 @@ static void test_warm_failures(void)
     tap_point("each call fails once, all open");
 }
 
-/* ---- a lost card, others, none ---- */
+/* ---- lost, other and absent cards ---- */
 
 static void lost(void)
 {
@@ -281,7 +284,7 @@ static void lost(void)
     CHECK(gpu_machine.sync(0) == DUET_NO_DEVICE, "sync");
     CHECK(!gpu_machine.stream(5), "no new stream");
     CHECK(gpu_machine.refuses(&w.conv), "steps are refused");
-    clear_scene(&w); /* what was there is gone with the card: nothing to free, nothing to crash */
+    clear_scene(&w); /* the card took the memory with it: nothing to free, nothing may crash */
 }
 
 static void second_card(void)
@@ -325,7 +328,7 @@ static void card_misnamed(void)
     CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "DUET_DEVICE=0x"), "%s", gpu_machine.absent());
 }
 
-/* ---- short of memory ---- */
+/* ---- little memory ---- */
 
 static void short_of_memory(void)
 {
@@ -354,7 +357,7 @@ static void short_of_memory(void)
     CHECK(fake_count().searches == 1, "%d searches for one shape", (int)fake_count().searches);
 }
 
-/* The device itself is short: nothing says so before cudaMalloc. */
+/* The device itself is full: only cudaMalloc reports it. */
 static void full_device(void)
 {
     scene w;
@@ -405,7 +408,7 @@ static void without_vendors(void)
           "%s", text);
 }
 
-/* ---- threads, and the pretence ---- */
+/* ---- threads, and the strictness of the fake ---- */
 
 static pthread_mutex_t comparing = PTHREAD_MUTEX_INITIALIZER; /* checks are counted without a lock */
 
@@ -437,7 +440,7 @@ static void test_threads(void)
     tap_point("eight threads on four queues");
 }
 
-/* An allocator may put memory of the host just behind a block. */
+/* An allocator may place host memory directly after a device block. */
 static void behind_a_block(const tensor *a)
 {
     cudaStream_t s;
@@ -447,7 +450,7 @@ static void behind_a_block(const tensor *a)
     CHECK(!cudaStreamSynchronize(s), "it is done");
 }
 
-/* If the pretence let these pass, the other tests would prove little. */
+/* If the fake accepted these calls, the other tests would prove little. */
 static void test_pretence(void)
 {
     float host[64] = { 0 }, back[64];

@@ -1,6 +1,6 @@
-/* test_packed_cache.c - what the card keeps of operands in DUET_MATH_SPLIT, on the pretended CUDA: it is never old, whatever road a matrix is
- * written by and whoever reads it then.
- * Small whole numbers: every result is exact. */
+/* test_packed_cache.c - the cache of packed operands of DUET_MATH_SPLIT on the fake CUDA: it is
+ * never stale, however a matrix is written and whatever reads it next. Small integers: every result
+ * is exact. */
 #include "auto_replay.h"
 #include "deferred.h"
 #include "fake_cuda.h"
@@ -9,7 +9,7 @@
 #include "plan.h"
 #include <cuda_runtime_api.h>
 
-/* ---- roads by which a matrix comes to hold v everywhere --------------------------------------------------------- */
+/* ---- ways to set all elements of a matrix to v ---- */
 
 static void by_gpu(scene *s, duet_matrix *m, float v) { ok(duet_set_on(DUET_GPU, m, v)); }
 static void by_cpu(scene *s, duet_matrix *m, float v) { ok(duet_set_on(DUET_CPU, m, v)); }
@@ -22,7 +22,8 @@ static void by_update(scene *s, duet_matrix *m, float v)
     for (int i = 0; p && i < N * N; i++) p[i] += v - p[i];
 }
 
-/* A pointer is good until the matrix is named again: what was read through it before is not what counts. */
+/* A pointer is valid until the matrix is named again: what was read through it before does not
+ * count. */
 static void by_host_late(scene *s, duet_matrix *m, float v)
 {
     float *p = duet_overwrite(m);
@@ -92,7 +93,7 @@ static void *run_errand(void *arg)
 
 static void by_thread(scene *s, duet_matrix *m, float v) { alone(run_errand, &(errand){ m, v }); }
 
-/* It fails half-way: the matrix is unknown until it is written again. */
+/* The statement fails half-way: the matrix has undefined contents until it is written again. */
 static void by_failure(scene *s, duet_matrix *m, float v)
 {
     fake_fail(2);
@@ -124,9 +125,9 @@ static const struct road {
 };
 #define ROADS ((int)(sizeof roads / sizeof *roads))
 
-/* ---- those who read it ------------------------------------------------------------------------------------------ */
+/* ---- readers ---- */
 
-/* A loop that is learnt as y = x w, y = y - 1 repeats, with the writes in between. */
+/* A loop that is learnt as y = x w, y = y - 1 repeats, with writes in between. */
 static void repeat(scene *s, duet_matrix *written, const struct road *by)
 {
     for (int turn = 0; turn < TURNS; turn++) {
@@ -137,7 +138,7 @@ static void repeat(scene *s, duet_matrix *written, const struct road *by)
     }
 }
 
-/* One road, then one reader: all pairs. */
+/* One writer, then one reader: all pairs. */
 static void read_all_ways(const struct road *by, bool weight, bool wrapped)
 {
     scene s = new_scene(weight, wrapped);
@@ -169,9 +170,9 @@ static void test_roads(bool weight)
     tap_point(weight ? "a weight is written by every road" : "the other operand is written by every road");
 }
 
-/* ---- within recordings ------------------------------------------------------------------------------------------ */
+/* ---- inside recordings ---- */
 
-/* The statements of one turn, for matrices of one number each: w and y as they should be. */
+/* The numbers of the matrices in one turn: w, and the expected y. */
 typedef struct numbers {
     float w, y, z;
 } numbers;
@@ -241,7 +242,7 @@ static void test_stories(void)
     tap_point("recordings and loops that write their weights");
 }
 
-/* ---- a loop that is held back when others come between ------------------------------------------------------------ */
+/* ---- deferred work that other threads interrupt ---- */
 
 static void *refill_errand(void *arg)
 {
@@ -250,8 +251,8 @@ static void *refill_errand(void *arg)
     return NULL;
 }
 
-/* A weight that the loop makes, until another thread writes it: what was held back is launched, and the rest of the loop runs on what is
- * there then, packed anew. */
+/* The loop computes a weight until another thread writes it. Deferred work is launched then, and
+ * the rest of the loop runs with the new weight, packed again. */
 static void come_between(void *come(void *))
 {
     scene s = new_scene(true, false);

@@ -1,12 +1,13 @@
-/* test_packed_cache_memory.c - what the card keeps of operands in DUET_MATH_SPLIT, on the pretended CUDA: it is made once for as long as it serves,
- * threads share it, it goes with its matrix and when others want the memory; and when any call or allocation fails, nothing of it is old
- * or left. Small whole numbers: every result is exact. */
+/* test_packed_cache_memory.c - memory of the cache of packed operands of DUET_MATH_SPLIT on the
+ * fake CUDA. An operand is packed once as long as it is used; threads share it; it is freed with
+ * its matrix and when other work needs memory. When any call or allocation fails, nothing is stale
+ * or leaks. Small integers: every result is exact. */
 #include "failing_alloc.h"
 #include "fake_cuda.h"
 #include "in_thread.h"
 #include "packed_cache_scene.h"
 
-/* ---- what is kept ----------------------------------------------------------------------------------------------- */
+/* ---- contents of the cache ---- */
 
 static void counted(uint64_t packs, fake_counts before, const char *what)
 {
@@ -37,7 +38,7 @@ static void test_kept(void)
     tap_point("what is kept is made once");
 }
 
-/* Nothing is made for few rows, recorded or not. */
+/* Nothing is packed for few rows, recorded or not. */
 static void test_few_rows(void)
 {
     scene s = new_scene(true, false);
@@ -56,7 +57,7 @@ static void test_few_rows(void)
     tap_point("nothing is made for few rows");
 }
 
-/* The same address, and other elements. */
+/* The same address with other elements. */
 static void test_freed(void)
 {
     duet_matrix *x = square(1), *y = square(0);
@@ -96,7 +97,8 @@ static void *multiply_once(void *mode)
     return NULL;
 }
 
-/* Both queues have the weight; then one packs it, and nothing is done of that until the other wants it. */
+/* Both queues have the weight. One packs it, and that work has not run when the other needs the
+ * result. */
 static void test_order(void)
 {
     duet_math_mode strict = DUET_MATH_STRICT, split = DUET_MATH_SPLIT;
@@ -137,7 +139,7 @@ static void multiply_all(duet_matrix *x, duet_matrix *const w[WEIGHTS], duet_mat
     }
 }
 
-/* The first strict product takes what cuBLASLt works in. */
+/* The first strict product allocates the workspace of cuBLASLt. */
 static void test_memory(void)
 {
     enum { LIMIT = 4 << 20 };
@@ -167,7 +169,7 @@ static void test_memory(void)
     tap_point("what is kept gives way");
 }
 
-/* A graph has the addresses of what is kept: that stays with it. */
+/* A graph contains addresses of packed operands, which therefore stay allocated with it. */
 static void test_pressed_recording(void)
 {
     scene s = new_scene(true, false);
@@ -203,10 +205,10 @@ static void test_pressed_recording(void)
 
 typedef struct hope {
     int failures;
-    bool allocation; /* is to fail, or a call */
+    bool allocation; /* an allocation is to fail, otherwise a call */
     bool wrong;
-    bool there; /* the matrices are */
-    bool hit;   /* what was to fail once has failed */
+    bool there; /* the matrices exist */
+    bool hit;   /* the failure has happened */
 } hope;
 
 static bool went(hope *h, duet_status st) { return h->failures += st != DUET_OK, st == DUET_OK; }
@@ -225,7 +227,8 @@ static void is(hope *h, const duet_matrix *m, float v)
     for (int i = 0; p && i < N * N; i++) h->wrong |= p[i] != v;
 }
 
-/* y = x w, w written on the host and on the card, directly and recorded, with what is kept dropped now and then. */
+/* y = x w with w written on the host and on the card, directly and recorded; the cache is emptied
+ * now and then. */
 static void pass(hope *h, scene *s, duet_recording **r, int turn)
 {
     const float v = (float)(turn % 4 + 1);
@@ -253,7 +256,7 @@ static void *passes(void *arg)
     for (int turn = 0; h->there && turn < 8; turn++) pass(h, &s, &r, turn);
     h->hit = h->allocation ? fail_in < 0 : fake_failed();
     fake_fail(0), fail_in = -1;
-    if (h->there) { /* all is well again */
+    if (h->there) { /* everything works again */
         hope after = { 0 };
         DUET_ON(DUET_GPU)
         for (int turn = 0; turn < 3; turn++) pass(&after, &s, &r, turn);
@@ -287,15 +290,14 @@ static bool one_failure(bool allocation, int n, const char *what)
 static void each_once(bool allocation, const char *what, int least)
 {
     int n = 0;
-    for (int i = 0; i < 2; i++)
-        one_failure(allocation, -1, what); /* what is made once in a process is there */
+    for (int i = 0; i < 2; i++) one_failure(allocation, -1, what); /* creates what exists once per process */
     const fake_counts start = fake_count();
     while (n < 3000 && one_failure(allocation, n, what)) n++;
     const fake_counts now = fake_count();
     CHECK(n >= least && n < 3000, "%d failures", n);
     CHECK(now.graphs_alive == start.graphs_alive && now.handles == start.handles,
           "%d graphs, %d handles stay", now.graphs_alive - start.graphs_alive, now.handles - start.handles);
-    /* A block that CUDA failed to take back is CUDA's. */
+    /* A block that CUDA failed to free belongs to CUDA. */
     CHECK(!allocation || now.memory == start.memory, "%zu bytes of the device, not %zu", now.memory,
           start.memory);
     tap_point(what);

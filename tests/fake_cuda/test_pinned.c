@@ -1,15 +1,16 @@
-/* test_pinned.c - how bits travel, on the pretended CUDA: memory that travels twice is pinned, small copies go by a ring, and each call fails once. */
+/* test_pinned.c - copies between host and device on the fake CUDA: memory that is copied twice is
+ * pinned, small copies use a ring buffer, and each call fails once. */
 #include "fake_cuda.h"
 #include "filled.h"
 #include <stdlib.h>
 
 /* ---- pinned memory ---- */
 
-enum { LARGE = 100000 }; /* elements, of 4 bytes */
+enum { LARGE = 100000 }; /* elements of 4 bytes */
 
 static size_t pinned(void) { return duet_memory_of(DUET_CPU).pinned; }
 
-/* What the host writes next must not be what an upload under way reads. */
+/* What the host writes next must not reach an upload in progress. */
 static void travel(duet_matrix *x, duet_matrix *y, int times)
 {
     for (int i = 0; i < times; i++) {
@@ -55,7 +56,8 @@ static void test_wrapped(void)
     tap_point("the caller's memory is not pinned");
 }
 
-/* One call of the scenario fails: it says so, or has another way; afterwards all is right, and nothing stays. */
+/* One call of the scenario fails. The library reports it or finds another way; afterwards all is
+ * right and nothing leaks. */
 static void fail_at_call(uint64_t n, bool *hit)
 {
     duet_matrix *x = duet_new(DUET_F32, LARGE), *y = duet_new(DUET_F32, LARGE);
@@ -86,13 +88,13 @@ static void test_pin_faults(void)
     tap_point("each call fails once where memory is pinned");
 }
 
-/* ---- small copies go by a ring ---- */
+/* ---- small copies use a ring buffer ---- */
 
 extern size_t gpu_staged_most; /* src/gpu/pinned_ring.h */
 
 enum { MANY = 30 }; /* more than the ring has slots */
 
-/* Uploads pile up, since nothing waits; the host writes its next numbers at once. */
+/* Uploads accumulate, because nothing waits; the host writes its next numbers at once. */
 static void pile(int64_t n, float base)
 {
     duet_matrix *x[MANY], *y = duet_new(DUET_F32, n);
@@ -111,7 +113,7 @@ static void pile(int64_t n, float base)
 
 static void test_ring(void)
 {
-    static const int64_t sizes[] = { 1, 1000, 16383, 16384, 16385 }; /* the last is beyond a slot */
+    static const int64_t sizes[] = { 1, 1000, 16383, 16384, 16385 }; /* the last size exceeds a slot */
     for (int on = 1; on >= 0; on--) {
         const size_t before = gpu_staged_most;
         gpu_staged_most = on ? before : 0;

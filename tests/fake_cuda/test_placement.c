@@ -1,4 +1,5 @@
-/* test_placement.c - where statements run, on the pretended CUDA and with costs made up: what moves is weighed, and what was missed is learnt. */
+/* test_placement.c - where statements run, on the fake CUDA with made-up costs: transfers are
+ * weighed, and accumulated costs of missing buffers are learnt. */
 #include "calibrate.h"
 #include "cost.h"
 #include "deferred.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- costs of straight lines ---- */
+/* ---- linear costs ---- */
 
 static void line(costs *c, enum cost kind, double start, double each)
 {
@@ -24,7 +25,7 @@ static void line(costs *c, enum cost kind, double start, double each)
 #define MOVE      20e-6
 #define MOVE_BYTE 1e-10
 
-/* Curves begin at their first point: statements here are all larger. */
+/* Curves start at their first point; all statements here are larger. */
 static void script(void)
 {
     costs c[SIDES] = { 0 };
@@ -39,7 +40,7 @@ static double cpu_takes(double bytes) { return CPU_START + CPU_BYTE * bytes; }
 static double gpu_takes(double bytes) { return GPU_START + GPU_BYTE * bytes; }
 static double move_takes(double bytes) { return MOVE + MOVE_BYTE * bytes; }
 
-/* ---- matrices, and where statements went ---- */
+/* ---- matrices, and where statements ran ---- */
 
 static bool on_gpu(duet_matrix *m, duet_expr e)
 {
@@ -57,7 +58,7 @@ static uint64_t moves(void)
 
 /* ---- decisions ---- */
 
-/* y = 2 x: reads and writes 8 bytes an element; moves 4. */
+/* y = 2 x reads and writes 8 bytes for each element and transfers 4. */
 static bool first_on_gpu(int64_t n, bool on_device)
 {
     duet_matrix *x = new_filled(n, 3), *y = duet_new(DUET_F32, n);
@@ -85,7 +86,7 @@ static void test_first(void)
     tap_point("a statement runs where its cost and that of the moves is least");
 }
 
-/* x stays, and is used again and again. */
+/* x stays on the device and is used repeatedly. */
 static void repeat(int64_t n)
 {
     const double bytes = 8.0 * (double)n, saved = cpu_takes(bytes) - gpu_takes(bytes),
@@ -108,7 +109,7 @@ static void test_repeated(void)
     tap_point("what is used again and again moves once it has been missed enough");
 }
 
-/* A batch from the host each time. */
+/* A new batch from the host each time. */
 static void test_fresh(void)
 {
     duet_matrix *x = new_filled(1500, 1), *w = new_filled(1500, 1), *y = duet_new(DUET_F32, 1500);
@@ -122,8 +123,9 @@ static void test_fresh(void)
     tap_point("what the user writes anew is not moved for earlier statements' sake");
 }
 
-/* A small statement reads what a large one has made on the device. On the CPU it would be faster but for that download, which comes back each
- * time; what keeps it there is v, which need move but once. */
+/* A small statement reads what a large one has computed on the device. On the CPU it would be
+ * faster but for that download, which recurs. v needs to be transferred only once, which keeps the
+ * statement on the device. */
 static void test_follows(void)
 {
     enum { LARGE = 10000, FEW = 300 };
@@ -154,7 +156,7 @@ static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
     return text;
 }
 
-/* On the GPU the statement alone is faster, but not with the way back of its result. */
+/* The statement alone is faster on the GPU, but not with the download of its result. */
 static void test_read_back(void)
 {
     enum { SIZE = 2000 };
@@ -174,7 +176,7 @@ static void test_read_back(void)
     holds(y, 6, "y");
     CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us to copy the result back to the host\n"),
           "%s", text);
-    (void)on_gpu(y, duet_mul(2, x)); /* what was made before this was read */
+    (void)on_gpu(y, duet_mul(2, x)); /* the result of the previous statement was read */
     for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
     holds(y, 6, "y");
     duet_free(&x), duet_free(&y);
@@ -196,7 +198,8 @@ static void test_in_place(void)
     tap_point("sums in place move with their operands");
 }
 
-/* The small statement alone would be faster on the CPU, but the large one, of the same matrix, is at home on the GPU. */
+/* The small statement alone would be faster on the CPU, but the large one, which uses the same
+ * matrix, runs on the GPU. */
 static void test_chain(void)
 {
     duet_matrix *big = new_filled(100000, 1), *part = duet_slice(big, 0, 1000), *s = duet_new(DUET_F32, 1000);
@@ -211,7 +214,7 @@ static void test_chain(void)
     tap_point("a chain of statements does not go to and fro");
 }
 
-/* Two views of one matrix move it once: the other way round the CPU would be faster. */
+/* Two views of one matrix are transferred once; otherwise the CPU would be faster. */
 static void test_views(void)
 {
     const int64_t half = 3000;
@@ -266,7 +269,7 @@ static void test_random(void)
     tap_point("random numbers are drawn where that is least");
 }
 
-/* Plans that are kept go by the costs of the day. */
+/* Cached plans use the present costs. */
 static void test_new_costs(void)
 {
     duet_matrix *x = new_filled(100000, 1), *y = duet_new(DUET_F32, 100000);
@@ -307,7 +310,8 @@ static void test_threads(void)
     tap_point("threads that share a matrix");
 }
 
-/* ---- what the GPU was chosen for, and has no memory for. x is there alone, and each statement makes y = 6 ---- */
+/* ---- the GPU was chosen but has no memory. Only the device has x, and each statement computes y =
+ * 6 ---- */
 
 enum { ROOMY = 50000 };
 static duet_matrix *room_x, *room_y, *room_z;
@@ -401,7 +405,7 @@ static void test_full(void)
     tap_point("a device that is full is a case for the cpu, too");
 }
 
-/* ---- what others hold back ---- */
+/* ---- deferred work of other threads ---- */
 
 static int other_queue;
 
@@ -427,7 +431,8 @@ static void hold(deferred_work *h)
     deferred_unlock(other_queue);
 }
 
-/* Another thread has read y, and holds work back for which there is no memory: who writes y is told, and does not go to the CPU instead. */
+/* Another thread has read y and defers work for which there is no memory. A statement that writes y
+ * gets the error and does not run on the CPU instead. */
 static void test_held(void)
 {
     duet_status (*const run[])(void) = { doubled, drawn };
@@ -449,7 +454,7 @@ static void test_held(void)
 
 int main(void)
 {
-    duet_auto_replay(0); /* launches tell where a statement ran */
+    duet_auto_replay(0); /* launches show where a statement ran */
     setenv("DUET_CALIBRATE", "0", 1);
     costs_prepare();
     script();

@@ -1,5 +1,6 @@
-/* test_second_call.c - every call of every_call.h, a second time: it makes no plan, takes no memory from the system, makes no handle, no descriptor and no vendor's
- * plan, and moves nothing; and the first time it moves what explain has said. On the CPU and on the pretended CUDA. */
+/* test_second_call.c - repeats every call of every_call.h. The second call makes no plan, allocates
+ * no memory of the system, makes no handle, descriptor or vendor plan, and transfers nothing. The
+ * first call transfers what duet_explain has announced. On the CPU and on the fake CUDA. */
 #include "every_guess.h"
 #include "fake_cuda.h"
 #include "tap.h"
@@ -7,7 +8,7 @@
 static const duet_place places[] = { DUET_CPU, DUET_GPU };
 static const char *const names[] = { "on the cpu", "on the gpu" };
 
-/* What all calls can work with: symmetric, positive, far from singular; indices below 4. */
+/* Contents that suit all calls: symmetric, positive definite, well conditioned; indices below 4. */
 static void fill(duet_matrix *m)
 {
     const int64_t n = duet_count(m), columns = duet_rank(m) ? duet_size(m, duet_rank(m) - 1) : 1;
@@ -63,14 +64,14 @@ static void compare(const call *c, const duet_counts *before, const duet_counts 
     same(c, "bytes moved", moved(before), moved(after));
 }
 
-/* Of a statement of several passes each is explained as if it were alone. */
+/* For a statement of several passes, explain describes each pass as if it were alone. */
 static void check_moved(const call *c, uint64_t says, uint64_t moves)
 {
     CHECK(c->state ? moves <= says : moves == says, "%s: announced %llu bytes, moved %llu", c->name,
           (unsigned long long)says, (unsigned long long)moves);
 }
 
-/* Its operands are on the host. */
+/* The operands are on the host. */
 static void again(const call *c, duet_place p, duet_matrix *to, duet_matrix *const *m)
 {
     const uint64_t says = announced(c, to, m);
@@ -89,7 +90,7 @@ static void again(const call *c, duet_place p, duet_matrix *to, duet_matrix *con
     same(c, "handles and descriptors", (uint64_t)made.handles, (uint64_t)fake_count().handles);
 }
 
-/* Indices among its operands, if it takes them so only. */
+/* Marks operands as indices if the call accepts them only so. */
 static bool guessed(const call *c, guess *g, duet_dtype *t)
 {
     for (*g = (guess){ 0 }; g->indices < 1u << (c->operands + c->results); g->indices += 2)
@@ -122,7 +123,7 @@ static void test_all(const call *rows, int count, const char *what)
 
 int main(void)
 {
-    CHECK(duet_auto_replay(0) == DUET_OK, "%s", duet_error()); /* its graphs are made after some turns */
+    CHECK(duet_auto_replay(0) == DUET_OK, "%s", duet_error()); /* graphs are made after some turns */
     test_all(maps, LENGTH(maps), "element by element");
     test_all(composed, LENGTH(composed), "composed");
     test_all(reductions, LENGTH(reductions), "reductions");

@@ -1,6 +1,7 @@
-/* test_stream.c - statements that do not fit the device, on the pretended CUDA: two worlds of the same matrices, in one of which there is room
- * for all and in the other for some of the rows. All bits must agree; where products are in it, of small whole numbers. Then random formulas
- * without products, on the CPU and in parts.
+/* test_stream.c - statements that exceed device memory, on the fake CUDA: two sets of the same
+ * matrices, one with enough memory and one with memory for some of the rows. All bits must be
+ * equal; products use small integers. Then random formulas without products, on the CPU and in
+ * parts.
  *
  *     test_stream [rounds] [seed] */
 #include "random_formula.h"
@@ -15,7 +16,7 @@ static sizes_of_world some_sizes(void)
 
 static int done[KINDS], refused[KINDS];
 
-/* In b as much room as a third of what the statement has, or so. */
+/* Leaves b about a third of the memory that the statement needs. */
 static void one_round(int round)
 {
     const sizes_of_world s = some_sizes();
@@ -24,7 +25,7 @@ static void one_round(int round)
     for (int i = 0; i < 12; i++) {
         const int k = below(KINDS);
         const bool staged =
-            below(2); /* else copies read and write homes when they run, as if these were pinned */
+            below(2); /* otherwise copies access buffers when they run, as if these were pinned */
         stream_staged_from(staged ? 0 : SIZE_MAX), fake_pinned(!staged);
         const uint64_t before = streams();
         const duet_status want = on(below(2) ? DUET_GPU : DUET_CPU, kinds[k].run, &a);
@@ -38,7 +39,7 @@ static void one_round(int round)
                   kinds[k].name, duet_error());
         done[k] += streams() > before, refused[k] += got != DUET_OK;
         if (!compare(&a, &b, kinds[k].name)) break;
-        for (int m = X; m <= T; m++) fill(&a, &b, m); /* what products are made of is whole again */
+        for (int m = X; m <= T; m++) fill(&a, &b, m); /* restores the operands of products */
     }
     free_world(&a), free_world(&b);
 }
@@ -52,7 +53,7 @@ static void test_rounds(int count)
     tap_point("what does not fit goes through part by part, with the bits that it has when it fits");
 }
 
-/* ---- and that cannot -------------------------------------------------------------------------------------------- */
+/* ---- and little memory ---- */
 
 static duet_status columns(const world *w) { return duet_set(M(ROW), duet_mean_axis(M(X), 0)); }
 static duet_status whole_norm(const world *w) { return duet_set(M(Z), duet_div(M(X), duet_norm(M(X)))); }
@@ -60,7 +61,7 @@ static duet_status turned(const world *w) { return duet_set(w->columns, duet_mul
 static duet_status from_turned(const world *w) { return duet_set(M(Z), duet_transpose(w->columns)); }
 static const kind others[] = { CASE(columns), CASE(whole_norm), CASE(turned), CASE(from_turned) };
 
-/* ---- what cannot be cut ----------------------------------------------------------------------------------------- */
+/* ---- statements that cannot be cut ---- */
 
 static void test_others(void)
 {
@@ -91,7 +92,7 @@ static void test_others(void)
 
 static uint64_t cut_trees;
 
-/* Its value in a new matrix, or NULL: there is no memory. */
+/* The value in a new matrix, or NULL: no memory. */
 static void *value_of(random_formula *g, duet_place place, int64_t *count)
 {
     void *got = NULL;
@@ -130,7 +131,7 @@ static void one_tree(uint64_t seed)
     uproot(&g);
 }
 
-/* As many formulas as that, and as it takes until one in twenty has been streamed. */
+/* Runs `count` formulas, and continues until one in twenty has been streamed. */
 static void test_trees(int count, uint64_t seed)
 {
     int i = 0;
@@ -141,7 +142,7 @@ static void test_trees(int count, uint64_t seed)
     tap_point("random formulas have the same bits in parts");
 }
 
-/* ---- words -------------------------------------------------------------------------------------------------------- */
+/* ---- texts ---- */
 
 static void test_words(void)
 {

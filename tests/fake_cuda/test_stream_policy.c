@@ -1,5 +1,5 @@
-/* test_stream_policy.c - on the pretended CUDA, when statements are streamed, and what goes on beside it: recordings, automatic replay, other
- * threads. */
+/* test_stream_policy.c - when statements are streamed, on the fake CUDA, and their interplay with
+ * recordings, automatic replay and other threads. */
 #define _GNU_SOURCE
 #include "auto_replay.h"
 #include "calibrate.h"
@@ -9,9 +9,9 @@
 #include "streams.h"
 #include <pthread.h>
 
-/* ---- recorded, and repeated ------------------------------------------------------------------------------------- */
+/* ---- recorded and repeated ---- */
 
-/* Two that are streamed in b, and one between them that is not. */
+/* Two statements that are streamed in b, with one between them that is not. */
 static duet_status three(const world *w)
 {
     duet_status s = layer(w);
@@ -32,7 +32,7 @@ static void test_record(void)
 {
     world a, b;
     new_pair(&a, &b);
-    CHECK(on(DUET_GPU, layer, &a) == DUET_OK, "%s", duet_error()); /* products have their workspace */
+    CHECK(on(DUET_GPU, layer, &a) == DUET_OK, "%s", duet_error()); /* allocates the workspace of products */
     fill_all(&a, &b);
     leave(20000);
     duet_recording *r = record(&b);
@@ -78,7 +78,7 @@ static void test_repeat(void)
 enum { THREADS = 4, TURNS = 6 };
 typedef struct worker {
     pthread_t thread;
-    world own, same; /* shared weights and bias; a world where there is room */
+    world own, same; /* shared weights and bias; a set with enough memory */
     const world *shared;
 } worker;
 
@@ -127,14 +127,14 @@ static void test_threads(void)
     tap_point("several threads stream at once, and share what they read");
 }
 
-/* ---- when -------------------------------------------------------------------------------------------------------- */
+/* ---- the choice ---- */
 
 static void line(costs *c, enum cost which, double start, double each)
 {
     for (int i = 0; i < COST_POINTS; i++) c->seconds[which][i] = start + each * cost_infos[which].work[i];
 }
 
-/* Seconds a byte of a pass on the CPU, and on the device. */
+/* Seconds for each byte of a pass on the CPU and on the device. */
 #define MOVE_BYTE 1e-10
 static void script_both(double cpu_byte, double gpu_byte)
 {
@@ -206,7 +206,8 @@ static void test_when(void)
     tap_point("what fits is streamed where it comes and goes each time, until nobody looks at it");
 }
 
-/* Parts would take longer than the CPU, each time; moved once, it is soonest on the device. */
+/* Parts would take longer than the CPU each time. Once transferred, the statement is fastest on the
+ * device. */
 static void test_once_moved(void)
 {
     const sizes_of_world large = { 100000, 8, 1, 1, 1 };
@@ -228,7 +229,7 @@ static void test_once_moved(void)
     tap_point("what is used again and again moves, though it could be streamed");
 }
 
-/* Its parts round as it may. */
+/* Parts round as the math mode allows. */
 static void test_mode(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 20000, 64), *w = duet_new(DUET_F32, 64, 32),

@@ -1,4 +1,4 @@
-/* vendors.c - the pretended cuBLASLt, and the table of all pretended libraries. */
+/* vendors.c - the fake cuBLASLt, and the table of all fake libraries. */
 #include "fake.h"
 #include "vendor.h"
 #include <string.h>
@@ -32,11 +32,11 @@ void fake_handles(int n)
     pthread_mutex_unlock(&fake_lock);
 }
 
-/* ---- handles and descriptions ---- */
+/* ---- handles and descriptors ---- */
 
 typedef struct description {
     bool f64, ta, tb, biased;
-    int bits; /* that operands are rounded to; 0: they are not */
+    int bits; /* bits that operands are rounded to; 0: not rounded */
     const void *bias;
 } description;
 
@@ -44,7 +44,7 @@ typedef struct stored {
     bool f64;
     uint64_t rows, columns;
     int64_t ld;
-    int32_t batch; /* so many, so far apart; 0: one */
+    int32_t batch; /* number of products and their distance; 0: one */
     int64_t apart;
 } stored;
 
@@ -152,7 +152,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Three algorithms, each wanting more room: 0, 16 and 32 KiB. */
+/* Three algorithms with workspaces of 0, 16 and 32 KiB. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t what,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -171,13 +171,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 
 /* ---- products ---- */
 
-/* A product as it was asked for: by columns. */
+/* A product as it was requested: column-major. */
 typedef struct gemm {
     bool f64, ta, tb;
     int bits;
     int m, n, k, lda, ldb, ldc;
     double alpha, beta;
-    const void *a, *b, *bias; /* bias NULL: none */
+    const void *a, *b, *bias; /* bias is NULL if there is none */
     void *c, *workspace;
     size_t room;
     int batch;
@@ -189,7 +189,7 @@ static double get(const gemm *g, const void *p, int64_t i)
     return g->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
 }
 
-/* A factor of a product, as tensor cores take it. */
+/* A factor of a product, rounded as tensor cores do. */
 static double factor(const gemm *g, const void *p, int64_t i)
 {
     return g->bits ? fake_rounded(get(g, p, i), g->bits, -126) : get(g, p, i);
@@ -231,7 +231,7 @@ static void run_gemm(void *args)
     }
 }
 
-/* Is a stored matrix of so many rows and columns device memory, with a leading dimension that fits? */
+/* Is a stored matrix of these sizes in device memory, with a valid leading dimension? */
 static bool is_matrix(const gemm *g, const void *p, int64_t rows, int64_t cols, int ld)
 {
     size_t each = g->f64 ? 8 : 4;
@@ -239,7 +239,7 @@ static bool is_matrix(const gemm *g, const void *p, int64_t rows, int64_t cols, 
            (rows * cols == 0 || fake_owns(p, (size_t)(ld * (cols - 1) + rows) * each));
 }
 
-/* What the algorithm was chosen for, and what it works in. */
+/* The problem that the algorithm was chosen for, and its workspace. */
 static bool is_chosen(const cublasLtMatmulAlgo_t *algo, const gemm *g, const void *workspace, size_t bytes)
 {
     const uint64_t which = algo->data[0] - 1, alignment = algo->data[1];

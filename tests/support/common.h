@@ -1,4 +1,5 @@
-/* common.h - what several test programs need: the machines there are, how much to do (quick.h), and sizes. */
+/* common.h - what many test programs need: the available machines, the amount of work (quick.h),
+ * and sizes. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The places where a statement can run: the CPU, and the GPU if there is one, real or pretended. */
+/* Lists the places where a statement can run: the CPU, and the GPU if there is one, real or fake. */
 static inline int list_places(duet_place place[2])
 {
     duet_matrix *m = duet_new(DUET_F32, 1);
@@ -26,14 +27,14 @@ static inline const char *place_name(duet_place p)
 }
 static inline const char *type_name(duet_dtype t) { return t == DUET_F32 ? "f32" : "f64"; }
 
-/* Drops a formula that was only looked at. */
+/* Drops a formula that no statement uses. */
 static inline void forget(duet_expr e)
 {
     duet_status s = duet_drop(e);
     (void)s;
 }
 
-/* Sizes in few words: SHAPE(2, 3). */
+/* A short notation for sizes: SHAPE(2, 3). */
 typedef struct sizes {
     int rank;
     int64_t size[DUET_RANK_MAX];

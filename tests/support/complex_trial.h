@@ -1,4 +1,5 @@
-/* complex_trial.h - what the tests of complex numbers share: the two types, views of matrices, and results compared by size. */
+/* complex_trial.h - what the tests of complex operators share: the two types, views of matrices,
+ * and comparisons relative to |z|. */
 #ifndef COMPLEX_TRIAL_H
 #define COMPLEX_TRIAL_H
 
@@ -16,7 +17,8 @@ static const struct kind {
 
 /* ---- matrices ---- */
 
-/* As it is; axes reversed; every second element of the last axis, backwards; a part of a larger one, of which the first axis is repeated. */
+/* The matrix itself; a view with reversed axes; every second element of the last axis, backwards; a
+ * part of a larger matrix whose first axis is repeated. */
 enum { PLAIN, TURNED, BACK, SPREAD, SIGHTS };
 
 static inline duet_matrix *view(duet_matrix **all, duet_dtype type, const sizes *s, int sight)
@@ -57,7 +59,7 @@ static inline bool fits(const struct kind *k, number z)
     return fabsl(creall(z)) <= k->huge_part && fabsl(cimagl(z)) <= k->huge_part;
 }
 
-/* got[i] against want[i], of which those that no element holds are left out. */
+/* Compares got[i] with want[i]. Elements that no type can represent are skipped. */
 static inline void near(const char *name, const struct kind *k, const duet_matrix *m, const array *want,
                         real in_u)
 {
@@ -79,7 +81,7 @@ static inline void evaluate(duet_place p, duet_matrix *to, duet_expr e, const ch
     CHECK(duet_set_on(p, to, e) == DUET_OK, "%s: %s", name, duet_error());
 }
 
-/* Formulas that there are not: the status, and words of its text. */
+/* Formulas that cannot be built: checks the status and words of the error text. */
 #define REFUSED(e, status, ...) refused(e, status, #e, (const char *const[]){ __VA_ARGS__, NULL })
 static inline void refused(duet_expr e, duet_status want, const char *name, const char *const *words)
 {

@@ -1,5 +1,6 @@
-/* convs.h - convolutions and pooling of one axis, two or three, by their definition in long double: every product of a convolution is one of an
- * element, a weight and a result. It shares nothing with the library. */
+/* convs.h - convolutions and pooling of one, two or three axes by their definitions in long double.
+ * Every product of a convolution belongs to one element, one weight and one result. This file
+ * shares nothing with the library. */
 #ifndef CONVS_H
 #define CONVS_H
 
@@ -12,7 +13,8 @@ typedef long double real;
 
 static rng gen;
 
-/* The elements of a matrix or of what it should be, in row-major order; of each the sum of the sizes of what was added up. */
+/* The elements of a matrix, or the expected ones, in row-major order; for each the sum of the
+ * absolute values of its terms. */
 typedef struct array {
     int64_t count;
     real *v, *size;
@@ -35,12 +37,12 @@ static inline array array_of(const duet_matrix *m)
     return a;
 }
 
-/* Images n c, filters m c / groups, results n m, each with so many axes behind. */
+/* Images n c, filters m c / groups, results n m, each followed by the spatial axes. */
 typedef struct geometry {
     int axes;
     int64_t n, c, m, groups;
     int64_t image[3], window[3], out[3], stride[3], pad[3], dilation[3],
-        more[3]; /* more: of padding, at the end */
+        more[3]; /* more: additional padding at the end */
     bool flips;
 } geometry;
 
@@ -56,7 +58,7 @@ static inline void unravel(int64_t i, const int64_t *size, int axes, int64_t *at
     for (int a = axes; a-- > 0; i /= size[a]) at[a] = i % size[a];
 }
 
-/* Where element u of window o lies among the elements of an image; -1: outside. */
+/* The position in an image of element u of window o; -1: outside. */
 static inline int64_t place_of(const geometry *g, int64_t o, int64_t u)
 {
     int64_t out[3], at[3], i = 0;
@@ -86,7 +88,7 @@ static inline void each_product(const geometry *g, product *f, void *with)
                 }
 }
 
-/* Which of the three is made of the two others. */
+/* Which of the three operands is computed from the other two. */
 enum operand { IMAGES, FILTERS, RESULTS };
 typedef struct making {
     array of[3];
@@ -109,7 +111,7 @@ static inline int64_t operand_count(const geometry *g, enum operand which)
     return g->n * g->m * volume(g->out, g->axes);
 }
 
-/* The most products that an element is made of. */
+/* The largest number of products in an element. */
 static inline real terms_of(const geometry *g, enum operand result)
 {
     const int64_t each = result == RESULTS ? g->c / g->groups : result == IMAGES ? g->m / g->groups : g->n;
@@ -118,7 +120,7 @@ static inline real terms_of(const geometry *g, enum operand result)
 
 static inline real roundoff(duet_dtype type) { return type == DUET_F32 ? 0x1p-24L : 0x1p-53L; }
 
-/* Each element may be wrong by so many roundings of what was added up to make it; 0: by none. */
+/* Compares within so many rounding errors of the terms of an element; 0: exactly. */
 static inline void compare(const char *name, const duet_matrix *m, const array *want, real roundings)
 {
     array got = array_of(m);
@@ -137,7 +139,7 @@ static inline void compare(const char *name, const duet_matrix *m, const array *
 
 /* ---- matrices ---- */
 
-/* With `lead` sizes, then those of g. */
+/* The given leading sizes, then those of g. */
 static inline sizes sizes_with(int leading, int64_t a, int64_t b, const int64_t *rest, int axes)
 {
     sizes s = { leading + axes, { a, b } };
@@ -170,7 +172,7 @@ static inline void held_free(held *h)
     duet_free(&h->m);
 }
 
-/* The formula into a new matrix of its shape, which has to be that. */
+/* Evaluates the formula into a new matrix, whose shape must be the expected one. */
 static inline duet_matrix *evaluated(duet_place p, duet_dtype type, duet_expr e, const sizes *shape)
 {
     const sizes s = sizes_of_expr(e);

@@ -1,9 +1,9 @@
-/* element.c - elements of every real type, by definition. */
+/* element.c - values of elements of every real type, by the definitions of the types. */
 #include "element.h"
 #include <math.h>
 #include <string.h>
 
-/* Of floating point: bits of the fraction, and the exponent of the smallest normal number. */
+/* A floating-point format: bits of the fraction, and the exponent of the smallest normal number. */
 typedef struct format {
     int fraction, least;
 } format;
@@ -33,7 +33,7 @@ static int bits_of(duet_dtype t) { return t == DUET_BOOL ? 1 : 8 * (int)dtypes[t
 
 static uint64_t bits_at(duet_dtype t, const void *p, int64_t i)
 {
-    uint64_t b = 0; /* little-endian, as all machines here are */
+    uint64_t b = 0; /* little-endian, like all supported machines */
     memcpy(&b, (const char *)p + (size_t)i * dtypes[t].bytes, dtypes[t].bytes);
     return b;
 }
@@ -86,7 +86,7 @@ void element_put(duet_dtype t, void *p, int64_t i, long double x)
     memcpy((char *)p + (size_t)i * dtypes[t].bytes, &b, dtypes[t].bytes);
 }
 
-/* To nearest, ties to even: rintl of the last places. */
+/* Rounds to nearest, ties to even, with rintl on the last places. */
 static long double rounded_to(duet_dtype t, long double x)
 {
     const format f = formats[t];

@@ -1,5 +1,6 @@
-/* element.h - what an element of a real type is worth, and what becomes of it in another type, by the definitions of docs/semantics.md alone:
- * core/convert.h is tested against this. Values travel as long double, which holds all of them exactly. */
+/* element.h - the value of an element of a real type, and its conversion to another type, by the
+ * definitions of docs/semantics.md alone. core/convert.h is tested against it. Values are long
+ * double, which represents all of them exactly. */
 #ifndef ELEMENT_H
 #define ELEMENT_H
 
@@ -9,16 +10,16 @@
 
 _Static_assert(LDBL_MANT_DIG >= 64, "a long double holds integers of 64 bits");
 
-bool is_floating(duet_dtype t); /* real ones alone */
+bool is_floating(duet_dtype t); /* real types only */
 
-/* A complex element is worth x here where both of its parts are. */
+/* For a complex element the value is x if both parts are. */
 long double element_value(duet_dtype t, const void *p, int64_t i);
 void element_put(duet_dtype t, void *p, int64_t i,
-                 long double x); /* x: a value of the type; all NaNs are one */
+                 long double x); /* x: a value of the type; all NaNs are one value */
 
-/* x, a value of type `from`, in type `to`. */
+/* Converts x, a value of type `from`, to type `to`. */
 long double converted(duet_dtype from, duet_dtype to, long double x);
 
-bool same_value(long double a, long double b); /* NaN is NaN, +0 is not -0 */
+bool same_value(long double a, long double b); /* NaN equals NaN; +0 differs from -0 */
 
 #endif

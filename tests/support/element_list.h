@@ -1,4 +1,5 @@
-/* element_list.h - the elements of a matrix or a view, one after the other, for oracles that know nothing of layouts. */
+/* element_list.h - the elements of a matrix or view as a list, for oracles that do not deal with
+ * layouts. */
 #ifndef LISTS_H
 #define LISTS_H
 
@@ -42,7 +43,7 @@ static inline list list_of(const duet_matrix *m)
 
 static inline void list_free(list *l) { free(l->at), l->at = NULL; }
 
-/* How many elements stand before an axis, and behind. */
+/* The numbers of elements before and after an axis. */
 static inline int64_t list_outer(const list *l, int axis)
 {
     int64_t n = 1;
@@ -59,13 +60,14 @@ static inline int64_t list_inner(const list *l, int axis)
 /* Exact in long double. */
 static inline long double list_number(const list *l, int64_t i) { return element_value(l->type, l->at, i); }
 
-/* x, of floating point rounded. */
+/* Stores x, rounded if the type is a floating-point type. */
 static inline void list_put(list *l, int64_t i, long double x)
 {
     element_put(l->type, l->at, i, is_floating(l->type) ? converted(DUET_F64, l->type, x) : x);
 }
 
-/* The same elements in a type that holds them all; or rounded, or modulo 2^n, in one that does not; of bool, whether they differ from 0. */
+/* Converts the elements to a type: exactly where the type represents them, otherwise rounded or
+ * modulo 2^n; bool: whether they differ from 0. */
 static inline list list_cast(const list *from, duet_dtype type)
 {
     list l = list_new(type, from->rank, from->size);
@@ -74,14 +76,14 @@ static inline list list_cast(const list *from, duet_dtype type)
     return l;
 }
 
-/* In what elements of a type are added up. */
+/* The type in which elements are summed. */
 static inline duet_dtype list_sums_in(duet_dtype type)
 {
     if (is_floating(type)) return type == DUET_F64 ? DUET_F64 : DUET_F32;
     return dtype_kind(type) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
 }
 
-/* The same bits, or both NaN. */
+/* Have all elements equal bits, or are both NaN? */
 static inline bool list_same(const list *a, const list *b, const char *what)
 {
     bool same = a->type == b->type && a->count == b->count;
@@ -93,9 +95,9 @@ static inline bool list_same(const list *a, const list *b, const char *what)
     return CHECK(same, "%s: not the same", what);
 }
 
-/* ---- matrices to read ---- */
+/* ---- matrices to read from ---- */
 
-/* As it is; the axes reversed; a part of a larger one; a column of one. */
+/* The matrix itself; reversed axes; a part of a larger matrix; a column. */
 enum { PLAIN, TURNED, PART, SIGHTS };
 typedef struct sight {
     duet_matrix *whole, *m;
@@ -124,7 +126,7 @@ static inline sight sight_new(duet_dtype type, int rank, const int64_t *size, in
 
 static inline void sight_free(sight *s) { duet_free(&s->m), duet_free(&s->whole); }
 
-/* Numbers with many ties, of any size, or with all that is special. */
+/* Contents with many ties, of any magnitude, or with all special values. */
 enum { TIES, ANY, SPECIAL, FILLINGS };
 static inline long double filling(duet_dtype type, int kind)
 {
@@ -148,7 +150,7 @@ static inline void sight_fill(const sight *s, int kind)
     for (int64_t i = 0; l.at && i < l.count; i++) list_put(&l, i, filling(l.type, kind));
 }
 
-/* Places among n, also from the end. */
+/* Fills with indices into n elements, some counted from the end. */
 static inline void sight_fill_places(const sight *s, int64_t n)
 {
     duet_matrix *all = s->whole ? s->whole : s->m;

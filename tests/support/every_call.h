@@ -1,18 +1,20 @@
-/* every_call.h - every operator and statement with one way to call it, in the tables of docs/operators.md. A row of a .def file is here by being there;
- * what is no row stands below. */
+/* every_call.h - every operator and statement with one way to call it, in the order of the tables
+ * of docs/operators.md. Rows of .def files are included automatically; calls without a row are
+ * listed below. */
 #ifndef EVERY_CALL_H
 #define EVERY_CALL_H
 
 #include <duet/duet.h>
 
-/* Either make, a formula of so many operands; or state, a statement. */
+/* Either make, which builds a formula of the operands, or state, which executes a statement. */
 typedef struct call {
     const char *name, *doc;
-    int operands, results; /* matrices that it reads; that it writes, of a statement */
+    int operands, results; /* number of matrices that it reads; number that a statement writes */
     duet_expr (*make)(const duet_expr *x);
     duet_status (*state)(duet_matrix *const *to, duet_matrix *const *x);
-    double
-        ulp; /* allowed by the row; -1: `terms` says how many numbers each element sums, or what else is tested; of a CALL NULL */
+    /* ulps that the row allows; -1: `terms` says how many numbers each element sums, or how it
+     * is tested; for a CALL NULL */
+    double ulp;
     const char *terms;
 } call;
 
@@ -170,7 +172,7 @@ static const call networks[] = {
         "probabilistic max pooling: for each window S / (1 + S), where S is the sum of exp(x)") //
 };
 
-/* ---- statements: their destinations are results of 4 x 4, or as said ---- */
+/* ---- statements: destinations are 4 x 4 unless stated ---- */
 
 #define STATE(name, ...)                                                                                     \
     static duet_status state_##name(duet_matrix *const *to, duet_matrix *const *x)                           \

@@ -1,4 +1,5 @@
-/* every_guess.h - operands for the calls of every_call.h, found by trial: sizes and types that a call accepts. */
+/* every_guess.h - finds operands for the calls of every_call.h by trial: sizes and types that a
+ * call accepts. */
 #ifndef EVERY_GUESS_H
 #define EVERY_GUESS_H
 
@@ -29,10 +30,10 @@ static const struct {
                { 5, { 2, 2, 4, 4, 4 } },
                { 5, { 2, 2, 2, 2, 2 } },
                { 2, { 600, 600 } } };
-enum { LARGE = LENGTH(shapes) - 1 }; /* not tried by itself */
+enum { LARGE = LENGTH(shapes) - 1 }; /* not tried alone */
 
-/* Of what sizes the operands are, then the results; and which are indices, a bit each, the others being of the type in question, or, of the
- * results, of its parts' type. */
+/* Sizes of the operands, then of the results, and a bit mask of those that are indices. The others
+ * have the type under test; results may have the type of its real parts. */
 typedef struct guess {
     int shape[MATRICES];
     uint32_t indices, parts;
@@ -65,7 +66,7 @@ static inline duet_expr call_formula(const call *c, duet_matrix *const *m)
     return c->make(x);
 }
 
-/* A destination such as the formula wants. */
+/* A destination with the type and shape of the formula. */
 static inline duet_matrix *call_destination(const call *c, duet_matrix *const *m)
 {
     int64_t size[DUET_RANK_MAX];
@@ -96,7 +97,7 @@ static inline bool guess_holds(const guess *g, const call *c, duet_dtype t)
     return s == DUET_OK;
 }
 
-/* The next way to choose sizes; false: there is none. */
+/* Advances to the next choice of sizes; false: there is none. */
 static inline bool guess_next(guess *g, int matrices)
 {
     for (int k = matrices - 1; k >= 0; k--) {
@@ -106,7 +107,8 @@ static inline bool guess_next(guess *g, int matrices)
     return false;
 }
 
-/* Sizes that the call takes in the first of some types, the same matrices being indices. */
+/* Finds sizes that the call accepts for the first accepted type in a list, with the same matrices
+ * as indices. */
 static inline bool guess_sizes(guess *g, const call *c, duet_dtype *of)
 {
     static const duet_dtype first[] = { DUET_F32, DUET_I64, DUET_C64 };

@@ -1,6 +1,8 @@
-/* failing_alloc.h - an allocator of which any one call may fail, and which counts what lives.
+/* failing_alloc.h - an allocator of which any single call can be made to fail, and which counts
+ * live blocks.
  *
- * Linked with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=mmap. */
+ * Link with
+ * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=mmap. */
 #ifndef SCARCE_H
 #define SCARCE_H
 
@@ -9,11 +11,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static int64_t fail_in = -1; /* allocations until the one that fails; below 0: none */
+static int64_t fail_in = -1; /* allocations until the one that fails; negative: none fails */
 static int64_t live;
 
 static bool
-    homeless; /* what failed was a thread's own room: what it then shares with all such threads stays */
+    homeless; /* the state of a thread could not be allocated; the shared fallback state remains allocated */
 
 static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
 static void *born(void *p) { return __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED), p; }

@@ -1,7 +1,9 @@
-/* fake_machines.h - two machines for the tests of core: memory of the host, and a device that does nothing until it must.
+/* fake_machines.h - two machines for the unit tests of core: host memory, and a device that
+ * executes work as late as possible.
  *
- * What is queued on the device runs only when the host waits for the queue, or another queue that must go on waits for it. So
- * whoever forgets to wait finds old bits, or NaN, with which all new memory is filled. Any call can be told to fail. */
+ * Work queued on the device runs only when the host waits for its queue, or when another queue that
+ * must proceed waits for it. Code that forgets to wait finds old data, or NaN, with which new
+ * memory is filled. Any call can be made to fail. */
 #ifndef PRETEND_H
 #define PRETEND_H
 
@@ -16,28 +18,29 @@ enum call { HOST_ALLOC, ALLOC, UPLOAD, DOWNLOAD, CLEAR, SYNC, WAIT, PIN, CALLS }
 
 static struct pretend {
     int fail_in[CALLS]; /* the n-th call from now fails */
-    int fail_any;       /* the same of any call */
-    bool stubborn;      /* after the next failure, so does the next call of the same kind */
-    bool failed;        /* one did, since this was last set to false */
+    int fail_any;       /* the same for calls of any kind */
+    bool stubborn;      /* after the next failure, the next call of the same kind fails too */
+    bool failed;        /* a call has failed since this was last set to false */
     uint64_t made[CALLS], bytes[CALLS];
     size_t live[SIDES], blocks[SIDES];
-    size_t limit[SIDES];    /* what the live bytes must not pass; 0: none */
-    const void *pinned[64]; /* the host's memory that is, NULL between */
-    int pins;               /* how many of them */
+    size_t limit[SIDES];    /* limit of the live bytes; 0: none */
+    const void *pinned[64]; /* pinned host memory; unused entries are NULL */
+    int pins;               /* number of pinned blocks */
     const char *absent;
-    const char *wrong; /* the last thing that should not have been */
+    const char *wrong; /* description of the last error in the use of the machine */
 } pretend;
 
 static pthread_mutex_t pretend_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool pretending; /* inside of a machine: its own allocations are not the library's */
+static bool pretending; /* inside a machine, whose own allocations are not those of the library */
 
-/* A piece of work: run(arg), a copy from `from`, or zeros. bytes at `to`, and at `from` if that is not NULL, are in use. */
+/* A piece of work: run(arg), a copy from `from`, or zeros. It uses `bytes` bytes at `to`, and at
+ * `from` unless that is NULL. */
 typedef struct work {
     enum call call;
     void *to;
     const void *from;
     size_t bytes;
-    int other; /* of WAIT: the queue and how far it must be */
+    int other; /* for WAIT: the other queue, and the position that it must reach */
     size_t upto;
     void (*run)(void *);
     void *arg;
@@ -69,7 +72,7 @@ static void line_run(int q, size_t upto)
     }
 }
 
-/* Work that has not run yet must not touch memory that is given back. */
+/* Checks that queued work does not touch memory that is released. */
 static void line_spares(const char *p, size_t bytes)
 {
     for (int q = 0; q < QUEUES; q++)
@@ -84,7 +87,7 @@ static void line_spares(const char *p, size_t bytes)
         }
 }
 
-/* Counts a call, and decides whether it fails. Locks; pretend_end unlocks. */
+/* Counts a call and decides whether it fails. Locks; pretend_end unlocks. */
 static duet_status pretend_begin(enum call c, size_t bytes)
 {
     pthread_mutex_lock(&pretend_lock);
@@ -113,7 +116,7 @@ static const void **find_pinned(const void *p)
     return NULL;
 }
 
-/* Each block carries its size in front. */
+/* The size of a block is stored before it. */
 #define FRONT 64
 static duet_status block_new(enum side s, size_t bytes, void **p)
 {
@@ -184,7 +187,7 @@ static duet_status device_download(void *host, const void *own, size_t bytes, in
     return pretend_end(st);
 }
 
-/* A wait that fails ends the work too: that is how a lost device behaves. */
+/* A wait that fails discards the work too, as a lost device does. */
 static duet_status device_sync(int queue)
 {
     duet_status st = pretend_begin(SYNC, 0);
@@ -248,10 +251,10 @@ __attribute__((unused)) static void pretend_finish(void)
     }
 }
 
-/* Linked with -Wl,--wrap=malloc,--wrap=calloc, an allocation of the library can be refused. */
+/* When linked with -Wl,--wrap=malloc,--wrap=calloc, an allocation of the library can be refused. */
 extern void *__real_malloc(size_t) __attribute__((weak));
 extern void *__real_calloc(size_t, size_t) __attribute__((weak));
-static int refuse_in; /* the n-th allocation of the library from now */
+static int refuse_in; /* the n-th allocation of the library from now fails */
 static bool refused(void) { return refuse_in > 0 && !pretending && --refuse_in == 0; }
 void *__wrap_malloc(size_t n);
 void *__wrap_malloc(size_t n) { return refused() ? NULL : __real_malloc(n); }

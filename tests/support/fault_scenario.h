@@ -1,5 +1,5 @@
-/* fault_scenario.h - a scenario on the pretended CUDA in which one allocation fails, or one call of CUDA and of the vendors: each of them in turn.
- * Linked as failing_alloc.h says. */
+/* fault_scenario.h - runs a scenario on the fake CUDA once for each allocation, or each call of
+ * CUDA and of the vendor libraries, and makes that one fail. Link as failing_alloc.h says. */
 #ifndef MISHAP_H
 #define MISHAP_H
 
@@ -11,16 +11,16 @@
 #include <duet/duet.h>
 
 typedef struct fault_scenario {
-    int refused;     /* statements and pointers */
-    bool wrong;      /* a value, a status or a text that cannot be */
-    bool unsettled;  /* more than one turn was spoilt */
-    bool allocation; /* is to fail, or a call */
-    bool hit;        /* what was to fail once has failed */
+    int refused;     /* statements and pointers that returned an error */
+    bool wrong;      /* a value, status or text was impossible */
+    bool unsettled;  /* more than one turn was affected */
+    bool allocation; /* an allocation is to fail; otherwise a call */
+    bool hit;        /* the failure has happened */
 } fault_scenario;
-static fault_scenario met;          /* in this run */
-static duet_place place = DUET_GPU; /* of the scenario's statements */
+static fault_scenario met;          /* results of this run */
+static duet_place place = DUET_GPU; /* where the statements of the scenario run */
 
-/* From here on statements run where they end first, which is on the GPU wherever they can. */
+/* From here on the library chooses where statements run: on the GPU wherever they can. */
 static void leave_the_choice(void)
 {
     costs c[SIDES];
@@ -52,7 +52,7 @@ static bool fill(duet_matrix *m, float v)
     return p || (met.refused++, false);
 }
 
-/* Is each element of m, read at p, v? */
+/* Does each element of m, read at p, equal v? */
 static bool all_are(const float *p, const duet_matrix *m, float v)
 {
     for (int64_t i = 0; i < duet_count(m); i++)
@@ -61,7 +61,8 @@ static bool all_are(const float *p, const duet_matrix *m, float v)
     return true;
 }
 
-/* Where it went well, each element is `after`. Where not, nothing has changed; or, after an error of the device, all of it is unknown. */
+/* After success each element is `after`. After a failure nothing has changed; or, after a device
+ * error, the contents are undefined. */
 static inline void holds(const duet_matrix *m, bool well, float before, float after)
 {
     const float *p = duet_read(m);
@@ -69,14 +70,14 @@ static inline void holds(const duet_matrix *m, bool well, float before, float af
     else met.refused += well && !met.hit;
 }
 
-/* The scenario calls it before it frees its matrices: what gives memory back and fails may keep it. */
+/* The scenario calls it before it frees its matrices, because a failing release may keep memory. */
 static void fault_scenario_over(void)
 {
     met.hit = met.allocation ? fail_in < 0 : fake_failed();
     fail_in = -1, fake_fail(0);
 }
 
-/* In a thread of its own, where nothing has been learnt. */
+/* Runs the scenario in a new thread, in which nothing is cached. */
 static fault_scenario fault_scenario_run(void *play(void *), bool allocation)
 {
     met = (fault_scenario){ .allocation = allocation };
@@ -96,11 +97,11 @@ static void check_left(const char *what, int n, int64_t living, fake_counts star
     CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
 }
 
-/* What a scenario is about, and has to happen: so many times until now. */
+/* Counts the events that the scenario is about and that must occur. */
 typedef uint64_t happened(void);
 static inline uint64_t nothing_special(void) { return 0; }
 
-/* Twice, since what is kept from the first turn is not there in it. */
+/* Runs the scenario twice, because the second run reuses what the first one cached. */
 static void goes_well(void *play(void *), bool allocation, happened *count, int least)
 {
     fault_scenario_run(play, allocation);

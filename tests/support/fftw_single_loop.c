@@ -1,4 +1,6 @@
-/* fftw_single_loop.c - a library with FFTW's interface, as others have it: no threads, and plans of one loop around a transform at most. FFTW does its work. */
+/* fftw_single_loop.c - a library with the FFTW interface that supports less than FFTW, like those
+ * of other vendors: no threads, and plans with at most one loop around a transform. FFTW does the
+ * work. */
 #include <dlfcn.h>
 #include <fftw3.h>
 #include <stdlib.h>

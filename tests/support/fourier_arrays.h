@@ -1,4 +1,5 @@
-/* fourier_arrays.h - arrays of complex numbers in long double, and matrices that are filled from them and compared with them. */
+/* fourier_arrays.h - arrays of complex numbers in long double, and matrices filled from and
+ * compared with them. */
 #ifndef FOURIER_ARRAYS_H
 #define FOURIER_ARRAYS_H
 
@@ -13,7 +14,7 @@ typedef long double real;
 typedef long double complex number;
 #define PI 3.14159265358979323846264338327950288L
 
-static rng gen; /* of all that is drawn */
+static rng gen; /* the generator of all random data */
 
 typedef struct array {
     int rank;
@@ -53,7 +54,7 @@ static inline void put(void *p, duet_dtype t, int64_t i, number x)
     }
 }
 
-/* Where element i of an array of these sizes lies in m. */
+/* The offset in m of element i of an array of the same sizes. */
 static inline int64_t offset_in(const duet_matrix *m, int64_t i)
 {
     int64_t at = 0;
@@ -117,7 +118,7 @@ static inline bool set_on(duet_place p, duet_matrix *m, duet_expr e)
     return CHECK(duet_set_on(p, m, e) == DUET_OK, "%s", duet_error());
 }
 
-/* Where there are transforms: on the CPU if it is built with them. */
+/* Lists the places with Fourier transforms: the CPU only if the library is built with FFTW. */
 static inline int list_transforming(duet_place place[2])
 {
     int places = list_places(place);

@@ -1,11 +1,11 @@
-/* in_thread.h - a function in a thread of its own, whose arena and plans are new and end with it. */
+/* in_thread.h - runs a function in a new thread, whose arena and plans start empty and end with it. */
 #ifndef ALONE_H
 #define ALONE_H
 
 #include "tap.h"
 #include <pthread.h>
 
-/* run(arg), to its end. */
+/* Runs run(arg) and waits for it. */
 static inline void alone(void *run(void *), void *arg)
 {
     pthread_t t;

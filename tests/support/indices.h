@@ -1,11 +1,12 @@
-/* indices.h - every index of a shape, one after the other. */
+/* indices.h - iterates over all indices of a shape. */
 #ifndef INDICES_H
 #define INDICES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The next one in row-major order, the last axis first; false at the end, and then it is the first again. */
+/* Advances to the next index in row-major order. Returns false at the end and starts again at the
+ * first. */
 static inline bool step_on(int rank, const int64_t *size, int64_t *index)
 {
     for (int a = rank; a-- > 0;) {

@@ -1,4 +1,4 @@
-/* int128_reference.h - what rows of ops.def that hold for integers mean, in integers of 128 bits. */
+/* int128_reference.h - the rows of ops.def that support integers, in 128-bit integers. */
 #ifndef WHOLE_H
 #define WHOLE_H
 

@@ -16,7 +16,7 @@ typedef machine_code_f64 code;
 typedef machine_code_f64 code;
 #endif
 
-/* Integers travel as bits. */
+/* Integers are stored as bits. */
 #ifdef FORMULA_INTEGERS
 static double as_double(T x)
 {
@@ -35,7 +35,7 @@ static double as_double(T x) { return (double)x; }
 static T of_double(double x) { return (T)x; }
 #endif
 
-/* One element on its way through the program. */
+/* The state of one element in the program. */
 typedef struct walk {
     const machine_program *m;
     int row;
@@ -101,7 +101,7 @@ static void run_pair(walk *w, const code *c)
 
 static bool is_linear(const code *c) { return code_of(c) >= CODE_LINEAR && code_of(c) < CODE_ROWS; }
 
-/* A row in the place of a number, of which then no bit is set: so a kernel need not choose. */
+/* A row in place of a number, whose bits are then all 0, as in a kernel without a branch. */
 static T instead(bool row, T x, T number) { return AS_T((row ? AS_BITS(x) : 0) | AS_BITS(number)); }
 
 static T linear(uint32_t form, T a, T x, T y, T s, T r)
@@ -110,7 +110,8 @@ static T linear(uint32_t form, T a, T x, T y, T s, T r)
     return FMA(p, q, form & LINEAR_T_IS_A ? a : instead(form & LINEAR_T_IS_Y, y, r));
 }
 
-/* Rows are read before the first step, and saved after the last alone. A kernel may stop within a run and go on with what is left. */
+/* Rows are read before the first step, and stored after the last step alone. A kernel may stop
+ * within a run and continue with the rest. */
 static uint32_t run_linears(walk *w, const code *c, uint32_t left)
 {
     const uint32_t count = run_of(c);
@@ -163,7 +164,7 @@ static function *const functions[OPS] = {
 };
 
 #ifdef FORMULA_INTEGERS
-/* Its lowest bits: all but so many. */
+/* Clears all but the lowest bits. */
 static T wrapped(T x, uint64_t how)
 {
     const uint64_t rest = ~(uint64_t)0 >> (how & WRAP_SHIFT), sign = rest ^ rest >> 1;
@@ -201,7 +202,8 @@ static void run_plain(walk *w, const code *c)
     }
 }
 
-/* Kernels of one vector have linear steps in the place of pairs. Returns how many codes have been run. */
+/* Kernels with one vector have linear steps in place of pairs. Returns the number of codes
+ * executed. */
 static uint32_t run_one(walk *w, const code *c, uint32_t left)
 {
     codes_seen[w->apart][code_of(c)] = true;
@@ -224,7 +226,7 @@ static void run_all(walk *w, const code *c, uint32_t length)
     w->o->left = as_double(w->a);
 }
 
-/* What no instruction has written is NaN. */
+/* Rows that no instruction has written are NaN. */
 static void stage(walk *w, int inputs, double (*in)[CODES_ELEMENTS], int element)
 {
     memset(w->memory, 0xff, (size_t)(w->m->rows * w->row) * sizeof *w->memory);

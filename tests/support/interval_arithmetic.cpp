@@ -1,12 +1,16 @@
-/* interval_arithmetic.cpp - the oracle's arithmetic. The only source of tests that is C++: the rows' formulas are read with numbers that
- * carry intervals, and C cannot give those its operators. It shares nothing with the library but the rows.
+/* interval_arithmetic.cpp - the arithmetic of the oracle. It is C++ because it evaluates the
+ * formulas of the rows with numbers that carry intervals, which needs operators. It shares nothing
+ * with the library but the rows.
  *
- * map rows    are read at the ends of their operands' intervals. Each is monotone in each operand by itself, except where an
- *             operand passes 0 (abs, div, pow, where), where `turnings` says that the row turns, and in a row that jumps where it
- *             passes another operand: these points are read too, so that the least and the greatest reading bound all others.
- * reduction, def   are read once, in interval arithmetic that adds each operation's rounding. A machine may add up in any order:
- *             a sum of `terms` numbers is wrong by at most gamma(terms - 1) times the sum of their sizes (Higham, 3.1, 4.2).
- * place rows  admit every index whose element may be the extreme. */
+ * map rows    are evaluated at the ends of the intervals of their operands. Each is monotone in
+ * each operand, except where
+ *             an operand crosses 0 (abs, div, pow, where), where `turnings` says so, and at a jump where it crosses
+ *             another operand. These points are evaluated too, so that the smallest and the largest value bound all.
+ * reduction and def rows   are evaluated once, in interval arithmetic that adds the rounding error
+ * of each operation. A
+ *             machine may sum in any order: a sum of `terms` numbers has an error of at most gamma(terms - 1) times
+ *             the sum of their absolute values (Higham, 3.1, 4.2).
+ * place rows  accept every index whose element may be the extreme. */
 #include "interval_arithmetic.h"
 #include "ops.h"
 #include <cmath>
@@ -73,7 +77,7 @@ template <class R> R q_floor_div(R x, R y)
 }
 #define Q(f) q_##f
 
-/* What a row allows to its formula, for rows that use another's. */
+/* The error that a row allows, for rows whose formula uses the formula of another row. */
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) constexpr double ulp_##name = ulp;
 #include <duet/ops.def>
 
@@ -140,12 +144,13 @@ template <> inline double from_quad<double>(quad x)
     return d;
 }
 const double infinity = std::numeric_limits<double>::infinity();
-constexpr double own(double) { return 0x1p-50; } /* the oracle's own rounding, some operations' worth */
+/* the rounding error of the oracle itself, for several operations */
+constexpr double own(double) { return 0x1p-50; }
 constexpr double own(quad) { return 0x1p-109; }
 
 precision type;
 
-/* How the sum or the extreme being read is read. */
+/* How the sum or extreme under evaluation is evaluated. */
 int64_t terms;
 int depth;
 double pad;
@@ -157,7 +162,7 @@ double ulp_at(double x)
 }
 
 template <class R> struct number {
-    R v, lo, hi, size; /* size: the sizes of all that was added up to make it */
+    R v, lo, hi, size; /* size: the sum of the absolute values of all terms */
     bool wild;
 
     template <class X> number(X x) : v(x), lo(x), hi(x), size(size_of(R(x))), wild(false) {}
@@ -190,7 +195,7 @@ template <class R> struct number {
         return x.measure(), x;
     }
 
-    /* A correctly rounded operation on exact operands gives a number of the type as it is. */
+    /* A correctly rounded operation on exact operands gives the rounded number exactly. */
     number rounded(double ulps) const
     {
         const bool narrow = exact() && ulps == 0.5 && (type.wide ? is_double(v) : v == R(float(v)));
@@ -211,7 +216,7 @@ template <class R> number<R> hull(R v, const R *x, int n)
     return { v, lo, hi };
 }
 
-/* x op y: at the four corners, where op is monotone in both. */
+/* x op y at the four corners, for op monotone in both. */
 template <class R, class F> number<R> corners(const number<R> &x, const number<R> &y, F op)
 {
     if (x.wild || y.wild) return number<R>::anything();
@@ -239,7 +244,7 @@ template <class R> number<R> operator/(const number<R> &x, const number<R> &y)
 }
 template <class R> number<R> operator/(const number<R> &x, int64_t y) { return x / number<R>(R(y)); }
 
-/* A function that grows with its operand. */
+/* A monotonically increasing function. */
 template <class R, class F> number<R> growing(const number<R> &x, double ulps, F f)
 {
     if (x.wild) return x;
@@ -296,7 +301,7 @@ template <class R, class F, class C> number<R> extreme(int64_t n, R start, F ter
     return m;
 }
 
-/* Whether a term is not 0; of one that may be, either is admitted. */
+/* Whether any term differs from 0; if a term may be 0, both answers are accepted. */
 template <class R, class F> number<R> some(int64_t n, F term)
 {
     number<R> any(0);
@@ -323,8 +328,9 @@ template <class R, class F> number<R> every(int64_t n, F term)
     return all;
 }
 
-/* A machine may multiply in any order: what comes of part of the terms lies between the product of all that are below 1 and that of
- * all above. Past the greatest number anything may follow; below the smallest, each rounding adds to the error. */
+/* A machine may multiply in any order. Every partial product is between the product of all factors
+ * below 1 and the product of all factors above 1. Beyond the largest number any result is accepted;
+ * below the smallest normal number each rounding adds to the error. */
 template <class R, class F> number<R> product(int64_t n, F term)
 {
     R v(1), lo(1), hi(1), most(1);
@@ -344,7 +350,8 @@ template <class R, class F> number<R> product(int64_t n, F term)
                      R(n) * R(type.tiny) * R(type.roundoff) * most * R(n > 1));
 }
 
-/* An operand of a def row. It is read as a matrix (rows x cols; of images when `channels`: one column a channel), or as images. */
+/* An operand of a def row, accessed as a matrix (rows x cols; for images, if `channels`, one column
+ * for each channel) or as images. */
 template <class R> struct operand {
     const table *t;
     bool channels;
@@ -380,7 +387,7 @@ enum shape_rule { REVERSED_, LIKE_, PRODUCT_, SHAPE_ };
 struct options {
     int64_t stride[2], pad[2], window[2], dilation[2], groups;
 };
-/* The window that begins there; -1: none does. */
+/* The window that starts there; -1: none does. */
 int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
 options options_conv(const int32_t *a)
@@ -399,8 +406,9 @@ options options_pool(const int32_t *a)
     return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 };
 }
 
-/* Where rows of one operand turn, other than at 0: at `first`, and if `period` is not 0 at every period from there; such a row
- * repeats itself after two. At a pole a row goes from one infinity to the other. */
+/* Where rows of one operand change direction, other than at 0: at `first` and, if `period` is not
+ * 0, at every period from there; such a row repeats after two periods. At a pole a row jumps from
+ * one infinity to the other. */
 struct turning {
     int op;
     quad first, period;
@@ -415,7 +423,8 @@ const turning turnings[] = {
     { OP_gelu, -0.7517915246935645, 0, false },
 };
 
-/* The turning points between lo and hi; between ends far apart two that stand for all. Returns how many. */
+/* The turning points between lo and hi; if the ends are far apart, two that represent all. Returns
+ * how many. */
 int turning_points(const turning &t, quad lo, quad hi, quad *at)
 {
     if (t.period == 0) return at[0] = t.first, lo < t.first && t.first < hi;
@@ -432,7 +441,7 @@ template <class R> bool meets_pole(int op, const number<R> &x)
     return false;
 }
 
-/* The points at which operand k of a map row is read: MOST_POINTS at most. */
+/* The points at which operand k of a map row is evaluated: MOST_POINTS at most. */
 enum { MOST_POINTS = 11 };
 template <class R> int points(int op, const number<R> *x, int arity, int k, bool jumps, R *at)
 {
@@ -453,7 +462,8 @@ template <class R> int points(int op, const number<R> *x, int arity, int k, bool
     return n;
 }
 
-/* May the quotient's whole part differ within the bounds of x and y? Then so may a remainder by all of y. */
+/* Can the integer part of the quotient differ within the bounds of x and y? Then the remainder can
+ * differ by y. */
 template <class R> bool meets_multiple(int op, const number<R> &x, const number<R> &y)
 {
     if (op != OP_fmod && op != OP_remainder) return false;
@@ -471,7 +481,8 @@ number<R> map_one(int op, const number<R> *x, int arity, double ulp, int flags, 
     bool exact = true;
     for (int k = 0; k < arity; k++) {
         if (x[k].wild) return number<R>::anything();
-        if (is_nan(x[k].v) && ulp == 0 && !jumps) return x[k]; /* a row that chooses lets NaN win */
+        /* in a row that selects an operand, NaN wins */
+        if (is_nan(x[k].v) && ulp == 0 && !jumps) return x[k];
         exact &= x[k].exact();
     }
     const R v = f(x[0].v, x[1].v, x[2].v);
@@ -519,8 +530,8 @@ template <class R, class F> void reduction(const int32_t *attr, const table *in,
         });
 }
 
-/* Which indices a place row may answer for element e: that of the first NaN; else those of all that may be the extreme m, but of equal
- * exact ones the first. */
+/* The indices that a place row may return for element e: that of the first NaN; otherwise those of
+ * all elements that may be the extreme m, of equal exact ones the first. */
 template <class R, class F> void admit(int64_t n, const number<R> &m, table *out, int64_t e, F read)
 {
     bool *admits = out->admits + e * n, found = false;
@@ -547,11 +558,12 @@ template <class R, class F> void places(const int32_t *attr, const table *in, ta
     });
 }
 
-/* Element e of the reverse, in the original. */
+/* The position in the original of element e of the transpose. */
 int64_t reversed(const table *from, int64_t e)
 {
     int64_t at = 0, stride = from->count, index;
-    for (int d = from->rank - 1, k = 0; d >= 0; d--, k++) { /* the result's last axis is the first of from */
+    /* the last axis of the result is the first of from */
+    for (int d = from->rank - 1, k = 0; d >= 0; d--, k++) {
         stride = 1;
         for (int a = k + 1; a < from->rank; a++) stride *= from->size[a];
         index = e % from->size[k], e /= from->size[k];
@@ -560,7 +572,8 @@ int64_t reversed(const table *from, int64_t e)
     return at;
 }
 
-/* Of a product of more axes than two: the matrix that goes with element e of the result, whose leading axes have these sizes. */
+/* For a product with more than two axes: the matrix for element e of the result, whose leading axes
+ * have these sizes. */
 table matrix_of(const table *of, const table *out, int64_t leading, int64_t batch)
 {
     table t = *of;
@@ -590,7 +603,7 @@ template <class R, class F> void batched(const table *in, table *out, F f)
     }
 }
 
-/* def rows: f(A, B, i, j, n, c) for each element. */
+/* def rows: evaluates f(A, B, i, j, n, c) for each element. */
 template <class R, class F> void define(shape_rule rule, const table *in, int arity, table *out, F f)
 {
     if (rule == PRODUCT_ && (in[0].rank > 2 || in[1].rank > 2)) return batched<R>(in, out, f);

@@ -1,4 +1,5 @@
-/* interval_arithmetic.h - what the rows of ops.def mean, in higher precision. Tables of numbers that know how wrong a machine may be. */
+/* interval_arithmetic.h - evaluates the rows of ops.def in higher precision, on tables of numbers
+ * with error bounds. */
 #ifndef MEANING_H
 #define MEANING_H
 
@@ -11,7 +12,7 @@ typedef long double quad;
 typedef __float128 quad;
 #endif
 
-/* A machine may answer any number from lo to hi, or, when wild, anything at all. All three NaN: only NaN. */
+/* A machine may return any number from lo to hi, or anything if wild. All three NaN: only NaN. */
 typedef struct bounds {
     quad v, lo, hi;
     bool wild;
@@ -20,30 +21,34 @@ typedef struct bounds {
 typedef struct table {
     int rank;
     int64_t size[8], count;
-    bounds *at; /* row-major; the owner's, freed by table_free (oracle.h) */
+    bounds *at; /* row-major; freed by table_free (oracle.h) */
 
-    /* Of indices, which at[] cannot bound: admits[e * choices + i] says whether element e may be i. NULL in other tables; freed too. */
+    /* For indices, which at[] cannot bound: admits[e * choices + i] says whether element e may be
+     * i. NULL in other tables; freed too. */
     int64_t choices;
     bool *admits;
 } table;
 
-/* What a type is: its unit roundoff, smallest normal and greatest number, and the precision to work in. */
+/* Properties of a type: unit roundoff, smallest normal and largest number, and the precision of the
+ * oracle. */
 typedef struct precision {
     double roundoff, tiny, most;
-    bool wide; /* in quad, else in double */
+    bool wide; /* evaluates in quad, otherwise in double */
 } precision;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Row `op` of in[], into out, whose sizes are set. attr: as of a node. False: op is no row. */
+/* Evaluates row `op` of in[] into out, whose sizes are set. attr: as in a node. Returns false if op
+ * is no row. */
 bool meaning_of(int op, const int32_t *attr, const table *in, table *out, const precision *type);
 
-/* The element of `from` that stands at element e of `to`, to which it broadcasts. */
+/* The index in `from` of the element that broadcasts to element e of `to`. */
 int64_t table_source(const table *from, const table *to, int64_t e);
 
-/* Where element k of those lies that a reduction along axes, as bits, makes element e of; how many these are. */
+/* The index of element k among those that a reduction along `axes` (a bit mask) combines into
+ * element e; their number. */
 int64_t folded(const table *from, int axes, int64_t e, int64_t k);
 int64_t folded_count(const table *from, int axes);
 

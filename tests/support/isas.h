@@ -8,7 +8,7 @@
 enum { ISAS = 3 };
 static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
 
-/* The one that is then used: a lesser one where the processor has not this. */
+/* Selects an instruction set, or the next lower one that the processor has; returns its name. */
 static inline const char *use_isa(int isa)
 {
     setenv("DUET_ISA", isa_names[isa], 1);

@@ -1,4 +1,5 @@
-/* linear_trial.h - matrices of several kinds, as views or whole, and statements of linear algebra on the machine that a test is at. */
+/* linear_trial.h - matrices of several kinds, as views or not, and statements of linear algebra on
+ * the machine under test. */
 #ifndef LINEAR_TRIAL_H
 #define LINEAR_TRIAL_H
 
@@ -12,13 +13,14 @@ static rng gen;
 
 enum kind { UNIFORM, SYMMETRIC, POSITIVE, HILBERT, GRADED, LOW, HIGH, KINDS };
 
-/* Of two that are drawn for elements that mirror each other: of complex ones Hermitian. */
+/* Makes an element of a symmetric matrix, or a Hermitian one if complex, from the elements drawn
+ * for it and for its mirror image. */
 static __attribute__((unused)) number symmetric(int64_t i, int64_t j, number drawn, number mirrored)
 {
     return i == j ? real_of(drawn) : i > j ? drawn : conjugate_of(mirrored);
 }
 
-/* Hilbert's matrix, of complex ones between diagonal ones of size 1. */
+/* The Hilbert matrix; if complex, between diagonal matrices of magnitude 1. */
 static __attribute__((unused)) number hilbert(int64_t i, int64_t j)
 {
     const wide x = 1 / (wide)(i + j + 1), turned = (wide)(i - j);
@@ -68,7 +70,7 @@ static __attribute__((unused)) made new_made(duet_dtype t, int rank, int64_t m, 
                                      : VIEW_NONE;
     x.m = random_view(&gen, view, t, rank, (int64_t[]){ m, n }, -1, 1, &x.whole);
     CHECK(x.m != NULL, "%s", duet_error());
-    for (int64_t i = 0; dtype_is_complex(t) && i < m; i++) /* parts that differ */
+    for (int64_t i = 0; dtype_is_complex(t) && i < m; i++) /* makes the parts differ */
         for (int64_t j = 0; j < (rank > 1 ? n : 1); j++)
             put(x.m, i, j, number_of(rng_real(&gen, -1, 1), rng_real(&gen, -1, 1)));
     return x;
@@ -91,7 +93,7 @@ static __attribute__((unused)) made new_kind(duet_dtype t, enum kind kind, int64
     return x;
 }
 
-/* ---- statements, where the test is now; what they should say ---- */
+/* ---- statements at the present place, and the expected results ---- */
 
 static __attribute__((unused)) bool went(duet_status s, const char *what)
 {

@@ -1,12 +1,12 @@
-/* machine_finished.c - what a vendor's operator means with all that follows it: the operator by machine_reference.c, then the rest, each
- * on what an element may be. */
+/* machine_finished.c - the reference for vendor operators with an epilogue: the operator by
+ * machine_reference.c, then the epilogue, applied to the interval of possible values. */
 #include "machine_reference.h"
 #include "machine_rounding.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The operator by itself: its step, whose results are dense. */
+/* The step of the operator alone, with dense results. */
 static step vendor_of(const step *s)
 {
     step v = *s;
@@ -21,7 +21,7 @@ static step vendor_of(const step *s)
     return v;
 }
 
-/* An exact answer where it is not finite. */
+/* A result that is not finite must be exact. */
 static expected within(long double value, long double allowed)
 {
     return (expected){ value, isfinite(value) ? allowed : 0 };
@@ -33,7 +33,7 @@ static expected biased(duet_dtype t, expected e, double bias)
     return within(value, e.allowed + 2 * roundoff(t) * (fabsl(value) + fabsl(e.value)));
 }
 
-/* Of no function here is the slope above 1. */
+/* No function here has a slope above 1. */
 static expected acted(int act, duet_dtype t, expected e)
 {
     if (act == OP_LOAD || act == OP_softmax) return e;

@@ -1,5 +1,6 @@
-/* machine_integers.c - programs of i64 and u64, and such as only move, naively: in integers of 128 bits, wrapped after each instruction. The
- * operators are the oracles of their rows. */
+/* machine_integers.c - the reference for programs of i64 and u64, and for programs that only move
+ * elements: 128-bit integers, wrapped after each instruction. Operators are the oracles of their
+ * rows. */
 #include "element.h"
 #include "int128_reference.h"
 #include "machine_reference.h"
@@ -15,7 +16,7 @@ static whole within(duet_dtype t, whole x)
                                                                                                 : rest;
 }
 
-/* Products of 64 bits may leave 128: their low bits count. */
+/* Products of 64-bit numbers may exceed 128 bits; only their low bits matter. */
 __attribute__((optimize("wrapv"))) static whole mapped(int op, whole x, whole y, whole z)
 {
     switch (op) {
@@ -84,7 +85,8 @@ static bool elements_reference(const step *s, const frame *f, int which, expecte
     return true;
 }
 
-/* ---- what only moves, of any type: the input that was loaded before the store ---- */
+/* ---- programs that only move elements of any type: the input that was loaded before the store
+ * ---- */
 
 static bool moves(const program *p)
 {
@@ -107,9 +109,9 @@ static bool moves_reference(const step *s, const frame *f, int which, expected *
     return from.kind == FROM_INPUT;
 }
 
-/* ---- reductions: no order changes them ---- */
+/* ---- reductions: their order does not matter ---- */
 
-/* Modulo 2^128, of which the lower 64 bits are what counts. */
+/* Modulo 2^128; the lower 64 bits matter. */
 static whole product_of(whole x, whole y) { return (whole)((unsigned __int128)x * (unsigned __int128)y); }
 static whole sum_of(whole x, whole y) { return (whole)((unsigned __int128)x + (unsigned __int128)y); }
 

@@ -1,4 +1,5 @@
-/* machine_maps.c - operators that go element by element, by the C library's functions of long double. */
+/* machine_maps.c - the reference for element-wise operators, by the long double functions of the C
+ * library. */
 #include "machine_reference.h"
 #include "machine_rounding.h"
 
@@ -13,13 +14,13 @@ static double rest_of(double x, double y)
     return r == 0 ? copysign(0, y) : !signbit(r) != !signbit(y) ? r + y : r;
 }
 
-/* A quotient of long doubles may have been rounded up to a whole number. */
+/* The quotient of long doubles may have been rounded up to an integer. */
 static long double floor_of(long double x, long double y)
 {
     if (isinf(y) && isfinite(x) && x != 0) return !signbit(x) != !signbit(y) ? -1 : 0;
     const long double n = floorl(x / y), left = fmal(-n, y, x);
     return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1
-                                                      : n; /* NaN is neither: of infinities n is right */
+                                                      : n; /* NaN compares false; n is right for infinities */
 }
 
 static const double ulps[OPS_ALL] = {

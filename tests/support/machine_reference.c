@@ -1,5 +1,6 @@
-/* machine_reference.c - steps, naively. Values travel as double; each exact operation is rounded to the element type at once.
- * Operators element by element are machine_maps.c's, programs of integers machine_integers.c's. */
+/* machine_reference.c - the reference for steps. Values are double; each exact operation is rounded
+ * to the element type at once. machine_maps.c has element-wise operators, machine_integers.c
+ * integer programs. */
 #include "machine_reference.h"
 #include "element.h"
 #include "layer_norm.h"
@@ -41,7 +42,7 @@ bool agrees(duet_dtype t, long double got, expected e)
     return fabsl(got - e.value) <= e.allowed;
 }
 
-/* What is stored of a value of type t in an output of another: one more rounding. */
+/* Stores a value of type t in an output of another type, with one more rounding. */
 static expected stored(duet_dtype t, duet_dtype out, expected e)
 {
     if (t == out) return e;
@@ -56,8 +57,9 @@ static expected stored(duet_dtype t, duet_dtype out, expected e)
 
 typedef struct state {
     double acc, slot[PROGRAM_SLOTS], out[PROGRAM_OUTPUTS];
-    long double
-        allowed; /* by the last instruction; exact ones keep it only when nothing inexact came before */
+    /* of the last instruction; exact instructions have a bound of 0 only if all before were
+     * exact */
+    long double allowed;
 } state;
 
 static double source_value(const step *s, const frame *f, const state *st, source from, duet_dtype t,
@@ -128,7 +130,7 @@ static bool fused_reference(const step *s, const frame *f, expected *out)
     return true;
 }
 
-/* ---- reductions: the canonical tree with every absent element written out ---- */
+/* ---- reductions: the canonical tree, with every absent element written out ---- */
 
 static double start_of(int op)
 {
@@ -161,7 +163,7 @@ static double block_tree(int op, duet_dtype t, const double *x, const double *y,
     return lane[0];
 }
 
-/* Blocks first .. first + count - 1, count being a power of two. */
+/* Blocks first .. first + count - 1; count is a power of two. */
 static double tree(int op, duet_dtype t, const double *x, const double *y, int64_t n, int64_t first,
                    int64_t count)
 {
@@ -197,7 +199,7 @@ static double safe_norm(duet_dtype t, double *x, int64_t n)
     return rounded(t, rounded(t, sqrt(whole_tree(OP_norm, t, x, x, n))) / by);
 }
 
-/* ---- moments: the same tree, what has seen nothing being left out ---- */
+/* ---- moments: the same tree, without nodes that have no elements ---- */
 
 typedef struct moments {
     double n, mean, squares;
@@ -242,7 +244,7 @@ static double variance(duet_dtype t, const double *x, int64_t n)
     return rounded(t, tree_moments(t, x, n, 0, tree_blocks(n)).squares / rounded(t, (double)n));
 }
 
-/* ---- places ---- */
+/* ---- argmin and argmax ---- */
 
 static double first_place(int op, const double *x, int64_t n)
 {
@@ -272,7 +274,7 @@ static double reduce_value(int op, duet_dtype t, double *x, const double *y, int
     return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;
 }
 
-/* ---- programs that reduction ---- */
+/* ---- programs with reductions ---- */
 
 static const instruction *reduce_of(const program *p, int which)
 {
@@ -281,7 +283,8 @@ static const instruction *reduce_of(const program *p, int which)
     return i;
 }
 
-/* What the reduction takes of one element of the domain: the program as far as that instruction, then its operands. */
+/* The operands of the reduction for one element of the domain: executes the program up to that
+ * instruction. */
 static void taken(const step *s, const frame *f, const instruction *reduction, const int64_t *index,
                   double *x, double *y)
 {
@@ -294,7 +297,7 @@ static void taken(const step *s, const frame *f, const instruction *reduction, c
              : 0;
 }
 
-/* The axes of l from `from` on, up to `to`. */
+/* Axes from .. to - 1 of l. */
 static layout axes(const layout *l, int from, int to)
 {
     layout part = { .type = l->type, .rank = to - from };
@@ -364,14 +367,15 @@ static bool softmax_reference(const step *s, const frame *f, expected *out)
     return true;
 }
 
-/* What norm_refuses takes: gain and bias as they lie in the domain, at an index of it. */
+/* Gain or bias at an index of the domain. */
 static double trim(const step *s, const frame *f, int which, const int64_t *index)
 {
     const operand *o = norm_operand(s, which);
     return o ? element(f, o, index) : norm_number(s, f, which);
 }
 
-/* The mean is off by n roundings of its terms at most, and so is, of its squares, the variance. */
+/* The error of the mean is at most n roundings of its terms, and that of the variance n roundings
+ * of its squares. */
 static void norm_row(const step *s, const frame *f, const double *x, int64_t first, int64_t n, expected *out)
 {
     const layout *l = &s->in[0].at;
@@ -431,7 +435,7 @@ static bool pool_reference(const step *s, const frame *f, expected *out)
     return true;
 }
 
-/* A sum of n products and the bound on its error: n roundings of what is added, by size. */
+/* A sum of n products and its error bound: n roundings of the absolute values. */
 typedef struct sum {
     long double value, size;
     int64_t n;
@@ -475,7 +479,7 @@ static bool conv_reference(const step *s, const frame *f, expected *out)
         int64_t o[4];
         sum a = { 0 };
         unravel(&s->out[0].at, i, o);
-        const int64_t first = o[1] / (w[0] / conv->groups) * w[1]; /* channel of the group */
+        const int64_t first = o[1] / (w[0] / conv->groups) * w[1]; /* channel in the group */
         for (int64_t k = 0; k < w[1] * w[2] * w[3]; k++) {
             const int64_t c = k / (w[2] * w[3]), u = k / w[3] % w[2], v = k % w[3];
             const int64_t p = o[2] * conv->stride[0] - conv->pad[0] + u * conv->dilation[0],
@@ -490,7 +494,8 @@ static bool conv_reference(const step *s, const frame *f, expected *out)
     return true;
 }
 
-/* Back from a convolution's results: each product of the convolution goes to the element of the third operand. */
+/* Gradients of a convolution: each product of the convolution contributes to an element of the
+ * third operand. */
 static bool conv_back_reference(const step *s, const frame *f, expected *out)
 {
     const conv_operands o = conv_operands_of(s);

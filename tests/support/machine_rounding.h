@@ -5,7 +5,8 @@
 #include <duet/duet.h>
 #include <math.h>
 
-/* Not inlined: of two such roundings side by side in a structure, gcc 12 at -O2 makes vector code that forgets one. */
+/* Not inlined: gcc 12 at -O2 vectorises two such roundings side by side in a structure and loses
+ * one. */
 static __attribute__((noinline, unused)) double rounded(duet_dtype t, double x)
 {
     return t == DUET_F32 ? (double)(float)x : x;

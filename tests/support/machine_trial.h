@@ -1,8 +1,10 @@
-/* machine_trial.h - one step made by hand, run by every machine there is and compared with machine_reference.c.
+/* machine_trial.h - a step made by hand, run on every machine and compared with
+ * machine_reference.c.
  *
- * Operands lie in buffers of their own, at any strides and alignment, between guards. After a run every element of an output must be
- * what it should, and every other byte as it was. On the CPU each step runs under every instruction set and several numbers of
- * threads; and what is not a vendor's must give the same bits there and on every machine. */
+ * Operands are in separate buffers, at any strides and alignment, between guard zones. After a run
+ * every element of an output must have the expected value, and every other byte must be unchanged.
+ * On the CPU each step runs with every instruction set and several numbers of threads. Steps that
+ * are not vendor steps must give equal bits everywhere. */
 #ifndef MACHINE_TRIAL_H
 #define MACHINE_TRIAL_H
 
@@ -20,7 +22,7 @@
 #define BUFFERS (STEP_INPUTS + STEP_OUTPUTS)
 #define GUARD   37 /* elements, at least */
 
-/* Host memory of one operand: as it was before the run, as it came back, and as it came back first. */
+/* The host memory of one operand: before the run, after this run, and after the first run. */
 typedef struct buffer {
     char *before, *now, *first;
     bool *written; /* elements that belong to an output */
@@ -34,12 +36,13 @@ typedef struct trial {
     double num[STEP_NUMBERS];
     buffer buffer[BUFFERS];
     int buffers;
-    bool vendor; /* held to a bound, not to bits */
+    bool vendor; /* compared with an error bound, not bit by bit */
 } trial;
 
 /* ---- elements ---- */
 
-/* The nearest element to x; where that is of no sense, of integers NaN and infinities, another one. */
+/* Stores the element nearest to x, or another one where integers cannot represent NaN or
+ * infinities. */
 static void put(buffer *b, int64_t i, long double x)
 {
     const bool whole = !is_floating(b->type) && b->type < DUET_C64;
@@ -50,7 +53,7 @@ static long double get(const buffer *b, const char *p, int64_t i) { return eleme
 
 /* ---- operands ---- */
 
-/* Strides of any order of axes with gaps; some 0 if the operand may repeat. */
+/* Strides for any order of axes, with gaps; some are 0 if the operand may repeat. */
 static layout any_layout(duet_dtype t, int rank, const int64_t *size, bool repeats)
 {
     layout l;
@@ -94,7 +97,7 @@ static inline void add_dense(trial *t, bool out, duet_dtype type, int rank, cons
     if (out) add_output(t, l);
     else add_input(t, l, 0);
 }
-/* A number of a program; of integers, its bits. */
+/* A number of a program; for integers, its bits. */
 static inline double integer_number(int64_t x)
 {
     double bits;
@@ -115,7 +118,7 @@ static layout axes_of(const layout *l, int from, int to)
     return part;
 }
 
-/* What an output has elements for: all axes but those that are reduced. */
+/* The axes of an output: all that are not reduced. */
 static layout kept_axes(const trial *t, const layout *l)
 {
     return axes_of(l, 0, l->rank - (t->s.kernel == KERNEL_PROGRAM ? t->s.inner : 0));
@@ -128,7 +131,7 @@ static void add_axes(layout *l, const layout *more)
     l->rank += more->rank;
 }
 
-/* Axes that are reduced are collapsed by themselves; the others are left away when there are none. */
+/* Merges the axes that are reduced separately from the others. */
 static inline void collapse(trial *t)
 {
     layout *all[BUFFERS], inner[BUFFERS], *inners[BUFFERS];
@@ -153,13 +156,13 @@ static void trial_free(trial *t)
 
 static source any_source(int kind, int n) { return (source){ (uint8_t)kind, (uint8_t)draw(n) }; }
 
-/* A program that grows, and what may be read in it. */
+/* A program under construction, and what it may read. */
 typedef struct writer {
     const step *s;
     program *p;
     duet_dtype type;
     bool acc;
-    uint32_t set;     /* slots */
+    uint32_t set;     /* slots that have been written */
     uint32_t written; /* inputs that an output was stored over */
 } writer;
 
@@ -263,7 +266,7 @@ static void check_output(trial *t, int k, const expected *want, const char *how)
     }
 }
 
-/* Nothing else was written; and what is exact comes out as it did the first time. */
+/* Checks that nothing else was written, and that exact results equal those of the first run. */
 static void check_rest(trial *t, const char *how, bool first)
 {
     for (int k = 0; k < t->buffers; k++) {
@@ -284,7 +287,7 @@ static void check_rest(trial *t, const char *how, bool first)
     }
 }
 
-/* Makes the buffers on the machine's side, runs, and brings them back. */
+/* Copies the buffers to the machine, runs the step, and copies them back. */
 static duet_status run_once(trial *t, const machine *m)
 {
     void *own[BUFFERS] = { 0 }, *data[BUFFERS] = { 0 };

@@ -1,4 +1,4 @@
-/* oracle.c - walks a formula and asks the rows what each node means. */
+/* oracle.c - evaluates a formula node by node with the definitions of the rows. */
 #include "oracle.h"
 #include "dtype.h"
 #include "element.h"
@@ -75,7 +75,8 @@ static table leaf(const node *n)
     return t;
 }
 
-/* A number takes a type by rounding; when is the plan's affair, so both are admitted. */
+/* A number is rounded to the type of its operation. The plan decides when, so both values are
+ * accepted. */
 static table number(const node *n, duet_dtype type)
 {
     table t = table_new(0, NULL);
@@ -89,7 +90,7 @@ static table number(const node *n, duet_dtype type)
     return t;
 }
 
-/* What the operands of node i have in common; type: where all are numbers. */
+/* The common type of the operands of node i; type: if all are numbers. */
 static duet_dtype operands_type(const formula *f, uint32_t i, duet_dtype type)
 {
     const node *n = &f->nodes[i];
@@ -114,7 +115,8 @@ static table cast(const table *x, duet_dtype from, duet_dtype to)
     return t;
 }
 
-/* Operators with a definition, of integers or bools, which were read as numbers: sums wrap, or are a truth. */
+/* Converts results of def rows for integers and bools, which were evaluated as numbers: sums wrap,
+ * or become 0 or 1. */
 static void settle(table *t, duet_dtype of)
 {
     for (int64_t e = 0; e < t->count; e++) {
@@ -123,7 +125,7 @@ static void settle(table *t, duet_dtype of)
     }
 }
 
-/* An operator of operands in[], which have the type of. */
+/* An operator applied to in[], whose common type is `of`. */
 static table operator(const node *n, const table *in, duet_dtype of)
 {
     table t = table_new(n->rank, n->size);
@@ -173,7 +175,8 @@ table oracle(duet_expr e, duet_dtype type)
     return result;
 }
 
-/* How far outside of what is allowed: 0 when inside, in units of the type's roundoff at that place. */
+/* The distance from the accepted interval, in units of the roundoff of the type at that value; 0
+ * inside. */
 static double excess(const bounds *w, long double got, duet_dtype type)
 {
     if (w->wild) return 0;
@@ -186,7 +189,7 @@ static double excess(const bounds *w, long double got, duet_dtype type)
     return isnan(d) ? INFINITY : d / (dtypes[type].roundoff * fmax(fabs((double)w->v), dtypes[type].tiny));
 }
 
-/* Element e of a table of indices: 0 when admitted. */
+/* For element e of a table of indices: 0 if the index is accepted. */
 static double misplaced(const table *want, int64_t e, double got)
 {
     return got >= 0 && got < (double)want->choices && want->admits[e * want->choices + (int64_t)got]

@@ -1,11 +1,11 @@
-/* oracle_types.c - types, by their definitions in docs/semantics.md. */
+/* oracle_types.c - the element types, by their definitions in docs/semantics.md. */
 #include "oracle_types.h"
 #include "element.h"
 #include "int128_reference.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- promotion: rows and columns in the order of names ---- */
+/* ---- promotion: rows and columns in the order of the type names ---- */
 
 #define TYPES 15
 static const char *const named[TYPES] = { "bool", "i8",  "i16", "i32",  "i64", "u8",  "u16", "u32",
@@ -65,7 +65,7 @@ static bounds truth(bounds b)
     return open ? (bounds){ is, 0, 1, false } : (bounds){ is, is, is, false };
 }
 
-/* A bound is not as long as a quad: the next one outside of it. */
+/* A bound has fewer digits than a quad; rounds outwards. */
 static long double outside(quad x, bool is_exact, int up)
 {
     const long double near = (long double)x;
@@ -107,7 +107,7 @@ bounds whole_bounds(duet_dtype t, quad v)
     return bounds_of(t, (whole)v);
 }
 
-/* Products of 64 bits may leave 128: their low bits count. */
+/* Products of 64-bit numbers may exceed 128 bits; only their low bits matter. */
 __attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, whole *r)
 {
     switch (op) {
@@ -145,7 +145,7 @@ static bool whole_map(const node *n, const table *in, table *out)
 __attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bounds y, bounds *a)
 {
     if (n->op == OP_sum && !a->wild && !x.wild && !(exact(x) && exact(*a))) {
-        a->v += x.v, a->lo += x.lo, a->hi += x.hi; /* of a few bools that nobody knows */
+        a->v += x.v, a->lo += x.lo, a->hi += x.hi; /* some bools may be either value */
         return;
     }
     if (!exact(x) || !exact(y) || !exact(*a)) {

@@ -1,4 +1,4 @@
-/* quick.h - how much a test program is to do. */
+/* quick.h - how much a test program does. */
 #ifndef QUICK_H
 #define QUICK_H
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --quick or DUET_TEST_QUICK: small shapes and few trials, for tools that make everything slow. */
+/* --quick or DUET_TEST_QUICK: small shapes and few trials, for tools that slow programs down. */
 static inline bool is_quick(int argc, char **argv)
 {
     return getenv("DUET_TEST_QUICK") || (argc > 1 && !strcmp(argv[argc - 1], "--quick"));

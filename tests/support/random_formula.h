@@ -1,4 +1,5 @@
-/* random_formula.h - random formulas from the table: from one seed the same leaves, and the same formula as often as it is grown. */
+/* random_formula.h - random formulas over all rows. One seed gives the same leaves, and the same
+ * formula each time it is built. */
 #ifndef GARDEN_H
 #define GARDEN_H
 
@@ -25,7 +26,8 @@ typedef struct row {
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1]); }
 #define DUET_MAP3(name, ...)                                                                                 \
     static duet_expr make_##name(const duet_expr *x, const int *a) { return (duet_##name)(x[0], x[1], x[2]); }
-/* a[0]: 0 all, 1 along the first axis, 2 along axis a[1], kept, 3 along none, the last, or the first and the last of its axes, as a[1] says, kept */
+/* a[0]: 0 all axes; 1 the first axis; 2 axis a[1], kept; 3 none, the last, or the first and the
+ * last axis, chosen by a[1], kept */
 #define DUET_PLACE1(name, ...)                                                                               \
     static duet_expr make_##name(const duet_expr *x, const int *a)                                           \
     {                                                                                                        \
@@ -71,25 +73,27 @@ static const row indices[] = {
 };
 #define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
 
-/* A grown formula, and what the rules of growing need: its sizes, and whether its values may be far from 1. */
+/* A formula, its sizes, and whether its values may be far from 1. */
 typedef struct part {
     duet_expr e;
     sizes s;
     bool wild;
-    uint64_t made_of; /* parts, by their number */
+    uint64_t made_of; /* bit mask of the parts in it */
 } part;
 
 typedef struct random_formula {
     uint64_t seed;
     duet_dtype type;
     sizes base;
-    duet_matrix *leaf[LEAVES], *whole[LEAVES]; /* what each is a view of, or itself again */
-    bool bits, large;                          /* without the oracle; of matrices that are worth sharing */
-    int target;                                /* how many operators */
+    /* whole: the matrix that a leaf is a view of, or the leaf itself */
+    duet_matrix *leaf[LEAVES], *whole[LEAVES];
+    /* bits: without the oracle; large: matrices large enough for several threads */
+    bool bits, large;
+    int target; /* number of operators */
     duet_dtype result;
-    uint64_t made_of;          /* parts that are in what was grown */
-    bool vendor;               /* it has a step that answers within a bound only */
-    duet_expr made[8 * NODES]; /* all that was made while it grew, to be dropped */
+    uint64_t made_of;          /* bit mask of the parts in the formula */
+    bool vendor;               /* it has a step with an error bound instead of exact bits */
+    duet_expr made[8 * NODES]; /* all formulas made while building; to be dropped */
     int makes;
 } random_formula;
 
@@ -98,7 +102,7 @@ static bool same_sizes(const sizes *a, const sizes *b)
     return a->rank == b->rank && !memcmp(a->size, b->size, sizeof(int64_t) * (size_t)a->rank);
 }
 
-/* A view, or where there is none of this kind a matrix, of numbers as far as `most` from 0. */
+/* A view, or a matrix if there is no view of this kind, with numbers of magnitude up to `most`. */
 static duet_matrix *some_view(rng *gen, enum view view, duet_dtype type, const sizes *s, double most,
                               duet_matrix **whole)
 {
@@ -106,7 +110,7 @@ static duet_matrix *some_view(rng *gen, enum view view, duet_dtype type, const s
     return m ? m : (*whole = random_matrix(gen, type, s->rank, s->size, -most, most));
 }
 
-/* One axis long, or all of them a little; not much more than ten blocks of a reduction in all. */
+/* One axis long, or all axes a little longer; at most about ten blocks of a reduction. */
 static void enlarge(rng *gen, sizes *s)
 {
     int64_t count = 1;
@@ -130,7 +134,7 @@ static void sprinkle(rng *gen, duet_dtype type, void *p, int64_t count)
     }
 }
 
-/* Leaves: the base shape, views of it, and what broadcasts to it. */
+/* Makes the leaves: the base shape, views of it, and shapes that broadcast to it. */
 static void plant(random_formula *g)
 {
     rng gen = rng_new(g->seed);
@@ -174,7 +178,7 @@ static part seal(random_formula *g, duet_expr e, bool wild)
     return (part){ e, sizes_of_expr(e), wild, 0 };
 }
 
-/* Bools are counted: most rows take none. */
+/* Converts bools to numbers, because most rows do not accept bools. */
 static part counted(random_formula *g, duet_expr e, bool wild)
 {
     return seal(g, duet_expr_type(e) == DUET_BOOL ? (duet_cast)(e, g->type) : e, wild);
@@ -191,13 +195,13 @@ static part pick(random_formula *g, rng *gen, const part *grown, int count, bool
                                         : duet_of_number(rng_real(gen, -3, 3)),
                     false);
     }
-    const bool chain = g->bits && !number; /* so that little of what is grown is left over */
+    const bool chain = g->bits && !number; /* so that few parts remain unused */
     if (count && rng_chance(gen, chain ? 97 : 65))
         return grown[rng_chance(gen, chain ? 97 : 60) ? count - 1 : rng_below(gen, count)];
     return seal(g, duet_of_matrix(g->leaf[rng_below(gen, LEAVES)]), false);
 }
 
-/* Brings an operand into the domain of the row that will have it. */
+/* Brings an operand into the domain of the row that uses it. */
 static duet_expr tame(part p, double low, double high)
 {
     duet_expr e = p.e;
@@ -206,7 +210,8 @@ static duet_expr tame(part p, double low, double high)
     return e;
 }
 
-/* Any row; in a random_formula of bits often one that rounds once, as those are that formulas are rewritten by. */
+/* Any row. Formulas for bit comparison often get rows that round once, because rewrites concern
+ * these. */
 static const row *any_map(const random_formula *g, rng *gen)
 {
     const bool plain = g->bits && rng_chance(gen, 60);
@@ -222,7 +227,7 @@ static part map_part(random_formula *g, rng *gen, const part *grown, int count)
     duet_expr x[3];
     uint64_t made_of = 0;
     bool wild = r->op == OP_exp || r->op == OP_pow || r->op == OP_mul || r->op == OP_div || r->op == OP_fma;
-    const int strong = (int)rng_below(gen, r->arity); /* one operand is no number */
+    const int strong = (int)rng_below(gen, r->arity); /* one operand is a matrix, not a number */
     for (int k = 0; k < r->arity; k++) {
         part p = pick(g, gen, grown, count, k != strong);
         made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
@@ -233,13 +238,13 @@ static part map_part(random_formula *g, rng *gen, const part *grown, int count)
     return with(counted(g, r->make(x, NULL), wild), made_of);
 }
 
-/* A reduction whose result still broadcasts with everything else. */
+/* A reduction whose result still broadcasts with all other parts. */
 static part reduce_part(random_formula *g, rng *gen, const part *grown, int count)
 {
     const row *r = &reductions[rng_below(gen, LENGTH(reductions))];
     part p = pick(g, gen, grown, count, false), q = p;
     for (int d = 0; d < g->base.rank; d++)
-        if (!g->base.size[d]) return p; /* the least of nothing is an error */
+        if (!g->base.size[d]) return p; /* the minimum of no elements is an error */
     const int form = (int)rng_below(gen, p.s.rank ? 4 : 1);
     const int how[] = { form, (int)rng_below(gen, form == 3 ? p.s.rank > 1 ? 3 : 2 : p.s.rank) };
     if (rng_chance(gen, 50)) {
@@ -251,7 +256,7 @@ static part reduce_part(random_formula *g, rng *gen, const part *grown, int coun
     return with(counted(g, r->make(x, how), wild), p.made_of | q.made_of);
 }
 
-/* An index, with which the formula ends. */
+/* An index; the formula ends with it. */
 static part index_part(random_formula *g, rng *gen, part p)
 {
     for (int d = 0; d < p.s.rank; d++)
@@ -260,12 +265,12 @@ static part index_part(random_formula *g, rng *gen, part p)
     return with(seal(g, indices[rng_below(gen, LENGTH(indices))].make(&p.e, how), false), p.made_of);
 }
 
-/* Operators on whole matrices; the part itself where they do not fit. */
+/* Operators on whole matrices; returns the part itself where they do not fit. */
 static part def_part(random_formula *g, rng *gen, const part *grown, int count)
 {
     const part p = pick(g, gen, grown, count, false), q = pick(g, gen, grown, count, false);
     const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
-    switch (rng_below(gen, g->bits ? 3 : 4)) { /* with a product it would be no matter of bits */
+    switch (rng_below(gen, g->bits ? 3 : 4)) { /* products are not compared by bits */
     case 0: return p.s.rank ? with(seal(g, (duet_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
     case 1: return p.s.rank ? with(seal(g, (duet_log_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
     case 2: return square || p.s.rank < 2 ? with(seal(g, (duet_transpose)(p.e), p.wild), p.made_of) : p;
@@ -276,7 +281,7 @@ static part def_part(random_formula *g, rng *gen, const part *grown, int count)
     }
 }
 
-/* The same parts every time, for one random_formula. */
+/* Builds the same parts each time for one random_formula. */
 static void grow_parts(random_formula *g, rng *gen, part grown[NODES])
 {
     g->vendor = false, g->makes = 0;
@@ -298,7 +303,7 @@ static duet_expr grow(random_formula *g)
     return grown[g->target - 1].e;
 }
 
-/* Ends what stands beside the formula that was evaluated; what was in it is spent already. */
+/* Drops the formulas beside the one that was evaluated. */
 static void clear(random_formula *g)
 {
     while (g->makes) forget(g->made[--g->makes]);

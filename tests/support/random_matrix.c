@@ -37,7 +37,7 @@ double rng_real(rng *r, double low, double high)
 }
 bool rng_chance(rng *r, int percent) { return rng_below(r, 100) < percent; }
 
-/* Gives every element under axis the next number: of `from` if there is one, else drawn. */
+/* Gives the next number to every element under axis: from `from`, or drawn if it is NULL. */
 static const char *scatter(duet_matrix *m, int axis, char *to, const char *from, rng *r, const double *range)
 {
     const duet_dtype type = duet_type(m);
@@ -71,7 +71,7 @@ duet_matrix *random_matrix(rng *r, duet_dtype type, int rank, const int64_t *siz
     return m;
 }
 
-/* The sizes of a matrix that has such a view; its rank, or -1. */
+/* The sizes of a matrix that has such a view. Returns its rank, or -1. */
 static int larger(rng *r, enum view view, int rank, const int64_t *size, int64_t *of)
 {
     memcpy(of, size, (size_t)rank * sizeof *of);
@@ -120,6 +120,6 @@ duet_matrix *random_view(rng *r, enum view view, duet_dtype type, int rank, cons
     duet_matrix *base = random_matrix(r, type, base_rank, of, low, high),
                 *m = view_of(r, view, base, rank, size);
     if (whole) *whole = base;
-    else if (m != base) duet_free(&base); /* its storage lives as long as the view */
+    else if (m != base) duet_free(&base); /* the view keeps the storage alive */
     return m;
 }

@@ -1,10 +1,12 @@
-/* random_program.h - the matrices of a random program, and the statements over them that several tests make. */
+/* random_program.h - the matrices of a random program, and the statements over them that several
+ * tests use. */
 #ifndef WORLD_H
 #define WORLD_H
 
 #include <duet/duet.h>
 
-/* Squares, rows of their length, a number; a part of the last square, and another one transposed. */
+/* Squares, rows of their length, a number; a part of the last square, and another square
+ * transposed. */
 enum { SQUARES = 5, ROWS = 3, NUMBER = SQUARES + ROWS, PART, TURNED, MATRICES };
 
 static inline void new_views(duet_matrix *m[MATRICES])
@@ -26,7 +28,8 @@ static inline void free_matrices(duet_matrix *m[MATRICES])
     for (int k = 0; k < MATRICES; k++) duet_free(&m[k]);
 }
 
-/* What a line does: one of these, or what a test adds from LINES on. to, x, y are squares. */
+/* The statement of a line: one of these, or one that a test adds from LINES on. to, x, y are
+ * squares. */
 enum { SUM, CHAIN, PRODUCT, LAYER, ONTO, ADD_TO, REDUCE, SCALE, TURN, PIECE, TOGETHER, LINES };
 typedef struct line {
     int kind, to, x, y, row;

@@ -1,4 +1,4 @@
-/* random_trial.h - a law of random numbers with its parameters, and what it fills. */
+/* random_trial.h - a distribution with its parameters, and the matrix that it fills. */
 #ifndef RANDOM_TRIAL_H
 #define RANDOM_TRIAL_H
 
@@ -26,7 +26,7 @@ static duet_status fill(duet_matrix *m, uint64_t seed, const trial *t)
     }
 }
 
-/* Element i as a number, and as a whole one; of integers as that alone. */
+/* Element i as a number and as an integer; for integer types as an integer alone. */
 static double read_one(const void *p, duet_dtype type, int64_t i, int64_t *whole)
 {
     if (type == DUET_I64) return *whole = ((const int64_t *)p)[i], 0;

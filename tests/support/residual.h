@@ -1,5 +1,5 @@
-/* residual.h - matrices in extended precision, to measure what linear algebra leaves over, in the units that LAPACK's own tests use. With COMPLEX
- * defined, of complex numbers. */
+/* residual.h - matrices in extended precision, to measure the residuals of linear algebra in the
+ * units of LAPACK's tests. With COMPLEX defined, complex matrices. */
 #ifndef RESIDUAL_H
 #define RESIDUAL_H
 
@@ -33,7 +33,7 @@ static inline wide imaginary_of(number x) { return (void)x, 0; }
 static inline number conjugate_of(number x) { return x; }
 #endif
 
-/* m x n, by rows. */
+/* m x n, row-major. */
 typedef struct wides {
     int64_t m, n;
     number *v;
@@ -80,7 +80,7 @@ static inline wides wides_transposed(const wides *a)
     return t;
 }
 
-/* The transpose of the conjugate. */
+/* The conjugate transpose. */
 static inline wides wides_turned(const wides *a)
 {
     wides t = wides_transposed(a);
@@ -97,7 +97,7 @@ static inline wides wides_product(const wides *a, const wides *b)
     return c;
 }
 
-/* The largest sum of a column's sizes; NaN if one is. */
+/* The largest column sum of absolute values; NaN if one is. */
 static inline wide norm1(const wides *a)
 {
     wide most = 0;
@@ -109,7 +109,7 @@ static inline wide norm1(const wides *a)
     return most;
 }
 
-/* |c - a b|; c NULL: the unit matrix. */
+/* |c - a b|; c NULL: the identity matrix. */
 static inline wide norm_rest(const wides *c, const wides *a, const wides *b)
 {
     wides p = wides_product(a, b);
@@ -127,7 +127,8 @@ static inline wide norm_difference(const wides *a, const wides *b)
     return most;
 }
 
-/* Gauss's elimination with row exchanges, of a copy: x with a x = b, and the determinant. false: singular. */
+/* Gaussian elimination with row exchanges on a copy: x with a x = b, and the determinant. Returns
+ * false if a is singular. */
 static inline bool eliminate(const wides *of, const wides *b, wides *x, number *det)
 {
     wides a = wides_new(of->m, of->n);
@@ -168,7 +169,8 @@ static inline wides wides_unit(int64_t n)
 
 static inline wide eps_of(duet_dtype t) { return 2 * (wide)dtypes[dtype_part(t)].roundoff; }
 
-/* What LAPACK calls a ratio: rest in units of n eps size; 0 of nothing. It should be below THRESHOLD. */
+/* The ratio of LAPACK's tests: the residual in units of n eps size; 0 for empty matrices. It should
+ * be below THRESHOLD. */
 #define THRESHOLD 30
 static inline wide ratio(wide rest, wide size, int64_t n, wide eps)
 {

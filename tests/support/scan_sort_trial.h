@@ -1,4 +1,5 @@
-/* scan_sort_trial.h - one operator on every machine, with any number of threads, against what a test says it is. */
+/* scan_sort_trial.h - runs one operator on every machine with several numbers of threads and
+ * compares with the expected elements. */
 #ifndef ORDER_TRIAL_H
 #define ORDER_TRIAL_H
 
@@ -12,9 +13,9 @@ static bool quick;
 
 #define LENGTH_OF(a) (int)(sizeof(a) / sizeof *(a))
 
-typedef duet_expr asked(const void *of); /* makes the formula anew */
+typedef duet_expr asked(const void *of); /* builds the formula again */
 
-/* Into a destination whose elements are all wrong at first. */
+/* Evaluates into a destination whose elements are all wrong before. */
 static void compare(asked *make, const void *of, duet_place place, const list *want, const char *what)
 {
     duet_matrix *to = duet_new_shape(want->type, want->rank, want->size);

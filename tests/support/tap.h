@@ -1,4 +1,4 @@
-/* tap.h - a test program's report: CHECK counts, tap_end closes. */
+/* tap.h - the report of a test program in TAP: CHECK counts, tap_end closes. */
 #ifndef TAP_H
 #define TAP_H
 
@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-static int tap_checks, tap_failures, tap_points; /* the first two by several threads */
+static int tap_checks, tap_failures, tap_points; /* several threads change the first two */
 
-/* One condition of many inside a test point: prints only when it fails. */
+/* One condition of many in a test point: prints only when it fails. */
 #define CHECK(ok, ...) tap_check((ok), __FILE__, __LINE__, __VA_ARGS__)
 __attribute__((format(printf, 4, 5), unused)) static bool tap_check(bool ok, const char *file, int line,
                                                                     const char *format, ...)
@@ -25,7 +25,7 @@ __attribute__((format(printf, 4, 5), unused)) static bool tap_check(bool ok, con
     return false;
 }
 
-/* Ends a test point: ok when no CHECK failed since the last one. */
+/* Ends a test point: ok if no CHECK has failed since the last one. */
 __attribute__((unused)) static void tap_point(const char *name)
 {
     printf("%sok %d - %s (%d checks)\n", tap_failures || !tap_checks ? "not " : "", tap_points + 1, name,

@@ -1,4 +1,4 @@
-/* test_rng.h - chance for trials of machines: the same throws in every run of a test. */
+/* test_rng.h - random numbers for the tests of machines: the same in every run of a test. */
 #ifndef DICE_H
 #define DICE_H
 
@@ -14,7 +14,7 @@ static inline int draw(int n)
 }
 static inline bool chance(int percent) { return draw(100) < percent; }
 
-/* An integer of the type, as often small as large. */
+/* An integer of the type; small and large values are equally frequent. */
 static inline double whole_number(duet_dtype t)
 {
     const int bits = t == DUET_BOOL ? 1 : 8 * (int)dtypes[t].bytes;
@@ -22,7 +22,7 @@ static inline double whole_number(duet_dtype t)
     return (double)(chance(50) ? x : -x) * (bits == 64 && chance(30) ? 16 : 1);
 }
 
-/* A number of the type; so many of a hundred are hard ones. */
+/* A number of the type; strange: percentage of special values. */
 static inline double number(duet_dtype t, int strange)
 {
     const double tiny = dtypes[t].tiny;

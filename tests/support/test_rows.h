@@ -1,4 +1,5 @@
-/* test_rows.h - every row of ops.def as a test calls it. No operator is named: a new row is tested by being there. */
+/* test_rows.h - every row of ops.def as tests call it. No operator is named: a new row is tested
+ * without further code. */
 #ifndef ROWS_H
 #define ROWS_H
 
@@ -7,13 +8,13 @@
 
 typedef duet_expr maker(const duet_expr *x, int axis, const void *options);
 
-/* A row, and one way to call it: maps and defs as they are, reductions in each form. */
+/* A row and one way to call it: maps and defs directly, reductions in each form. */
 typedef struct row {
     const char *name;
     int op, arity;
     maker *make;
     double domain[6];
-    double known[4]; /* operands, then the result; of maps */
+    double known[4]; /* operands, then the result; for maps */
     double ulp;
 } row;
 
@@ -153,7 +154,8 @@ static const struct def {
 };
 #define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
 
-/* Vendor steps answer within the oracle's bound; all others with the same bits everywhere. */
+/* Vendor steps are compared within the bound of the oracle; all others must have equal bits
+ * everywhere. */
 static inline bool is_vendor(int op)
 {
     const bool back = op == OP_conv2d_input_grad || op == OP_conv2d_filter_grad || op == OP_conv_transpose2d;

@@ -1,5 +1,5 @@
-/* type_values.h - matrices of any real type whose elements matter: extremes, what rounds, what is no number; and where they are
- * tried. */
+/* type_values.h - matrices of any real type with elements that matter: extremes, values that round,
+ * values that are not finite; and the places where they are tried. */
 #ifndef TYPE_VALUES_H
 #define TYPE_VALUES_H
 
@@ -78,7 +78,7 @@ static inline long double strange(duet_dtype t)
     return extreme(t, (int)rng_below(&gen, 8));
 }
 
-/* Some are extremes, others small. */
+/* Some values are extremes, others are small. */
 static inline long double some_value(duet_dtype t, int percent, double low, double high)
 {
     if (rng_chance(&gen, percent)) return strange(t);
@@ -94,14 +94,14 @@ static inline duet_matrix *matrix_of(duet_dtype t, const sizes *s, int percent, 
     return m;
 }
 
-/* Is the row for operands of this type? */
+/* Does the row accept operands of this type? */
 static inline bool admits(const row *r, duet_dtype t)
 {
     const int flags = op_infos[r->op].flags;
     return flags & (t == DUET_BOOL ? DUET_BOOLS : is_floating(t) ? OP_FLOATS : OP_INTEGERS);
 }
 
-/* ---- where ---- */
+/* ---- places ---- */
 
 static inline bool computes_integers(duet_place where)
 {

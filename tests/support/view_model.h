@@ -1,5 +1,5 @@
-/* view_model.h - what a view shows, by a plain list: the elements of the matrix below it in row-major order; no strides. And
- * every operation that makes a view of another one, at random: the library's, and the list's. */
+/* view_model.h - a model of views: the elements of the base matrix as a list in row-major order,
+ * without strides. It applies random view operations to the library and to the list. */
 #ifndef VIEW_MODEL_H
 #define VIEW_MODEL_H
 
@@ -12,7 +12,7 @@ typedef struct shown {
     duet_matrix *m;
     int rank;
     int64_t size[DUET_RANK_MAX], n, at[MOST];
-    char made[1000]; /* how, for the report */
+    char made[1000]; /* the operations, for the report */
 } shown;
 
 static uint64_t seed;
@@ -62,7 +62,7 @@ static bool repeats(const shown *v)
     return twice;
 }
 
-/* ---- one operation: the library's, and the model's ---- */
+/* ---- one operation, by the library and by the model ---- */
 
 static void said(shown *v, duet_matrix *m, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void said(shown *v, duet_matrix *m, const char *format, ...)
@@ -76,7 +76,7 @@ static void said(shown *v, duet_matrix *m, const char *format, ...)
     duet_free(&v->m), v->m = m;
 }
 
-/* Python's rule, by going through it. */
+/* The rule of Python's range, by counting. */
 static int64_t range_of(int64_t size, int64_t start, int64_t stop, int64_t by, int64_t *first)
 {
     int64_t n = 0;
@@ -108,7 +108,7 @@ static void step_axis(shown *v)
     int64_t size[DUET_RANK_MAX], first;
     memcpy(size, v->size, sizeof size);
     size[axis] = range_of(v->size[axis], start, stop, by, &first);
-    if (size[axis] == 0 && below(10)) return; /* mostly something is left */
+    if (size[axis] == 0 && below(10)) return; /* mostly not empty */
     duet_matrix *m = duet_stepped(v->m, axis - (int)below(2) * v->rank, start, stop, by);
     change(v, v->rank, size, old_stepped, (int64_t[]){ axis, first, by });
     said(v, m, " stepped(%d, %lld, %lld, %lld)", axis, (long long)start, (long long)stop, (long long)by);
@@ -244,7 +244,7 @@ static void broadcast(shown *v)
     said(v, m, " broadcast");
 }
 
-/* Do the elements lie so that strides can reach them in these sizes? */
+/* Can strides reach the elements in these sizes? */
 static bool is_affine(const shown *v, int rank, const int64_t *size)
 {
     int64_t stride[DUET_RANK_MAX] = { 0 }, unit = 1, i[DUET_RANK_MAX] = { 0 };
@@ -283,7 +283,7 @@ static void reshape(shown *v)
     said(v, m, " reshaped");
 }
 
-/* An index of entries, one after the other the same as operations on single axes. */
+/* An index with several entries; the same as operations on single axes one after the other. */
 static void index_all(shown *v)
 {
     duet_index entry[2 * DUET_RANK_MAX];

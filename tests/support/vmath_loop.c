@@ -1,5 +1,5 @@
-/* vmath_loop.c - the rows as loops that the compiler vectorises. Compiled for each type and instruction set, with the flags of
- * src/cpu and -DT_f32 -DTYPE=f32 -DISA=avx2 or the like. */
+/* vmath_loop.c - the rows as loops that the compiler vectorises. Compiled for each type and
+ * instruction set, with the flags of src/cpu and -DT_f32 -DTYPE=f32 -DISA=avx2 or the like. */
 #include "vmath_loop.h"
 #include "scalar_ops.h"
 

@@ -29,7 +29,7 @@ static int exact_softplus(mpfr_ptr r, mpfr_srcptr x, mpfr_rnd_t round)
     return mpfr_log1p(r, r, round);
 }
 
-/* reach: how far from 0 a function does something, in f32 and in f64. */
+/* reach: how far from 0 the function is not constant, in f32 and in f64. */
 static const struct function {
     const char *name;
     float (*f32)(float);
@@ -66,7 +66,7 @@ static uint64_t random_bits(void)
     return z ^ z >> 31;
 }
 
-/* Any bits, where the function does something, near 0, near 1. */
+/* Random bits: where the function is not constant, near 0, near 1. */
 static double draw(int wide, double reach)
 {
     const uint64_t r = random_bits();
@@ -79,7 +79,7 @@ static double draw(int wide, double reach)
     }
 }
 
-/* How far got is from want, in units in the last place of want. */
+/* The distance between got and want, in units in the last place of want. */
 static double ulps(int wide, double got, mpfr_srcptr want)
 {
     const int digits = wide ? 53 : 24, low = wide ? -1074 : -149, high = wide ? 1024 : 128;

@@ -1,4 +1,5 @@
-/* vmath_special.h - operands at which the functions of core/vmath.h are met exactly, or hardest: one table for each kind. */
+/* vmath_special.h - operands at which the functions of core/vmath.h have exact or difficult
+ * results: one table for each kind. */
 #ifndef VMATH_SPECIAL_H
 #define VMATH_SPECIAL_H
 
@@ -75,7 +76,7 @@ static const struct {
     { -INFINITY, INFINITY, -INFINITY, INFINITY }, { -1, 1, -1, 1 }, { 2, 2, 2, 2 }, { -2, -2, -2, -2 }, { -1, -0.0, -1, -0.0 },
 };
 
-/* Annex F of the C standard, and the edges of the exponent's range. */
+/* Annex F of the C standard, and the ends of the exponent range. */
 #define INF INFINITY
 #define FAR 0x1p60
 static const struct {
@@ -111,7 +112,8 @@ static const struct {
     { 0, NAN, NAN }, { NAN, INF, NAN }, { INF, NAN, NAN }, { NAN, -INF, NAN }, { -INF, NAN, NAN },
 };
 
-/* Angles whose rest is hard to find: the doubles nearest to a multiple of pi / 2, and others near one; the greatest. */
+/* Angles whose remainder is hard to compute: the doubles nearest to a multiple of pi / 2, others
+ * near one, and the largest. */
 static const double hard_angles[] = {
     0x1.6ac5b262ca1ffp849, 0x1.1ebc2cdb2bf22p-1, 0x1.921fb54442d18p0, 0x1.921fb54442d18p1, 0x1.2d97c7f3321d2p2, 0x1.921fb54442d18p20,
     0x1.f9cbe21e8d5b7p14, 0x1.4bc9a6p89, 0x1.f37d92p72, 0x1.6c6cbcp1, 0x1.fffffffffffffp1023, 0x1p1023, 0x1.fffffep127, 0x1p127, 0x1p17,

@@ -28,7 +28,7 @@
 #undef FN
 #undef INF
 
-#pragma nv_diag_suppress 20208 /* long double is double on the card, which has no use for it */
+#pragma nv_diag_suppress 20208 /* long double is double in device code, which does not use it */
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -37,7 +37,7 @@
 #include <thread>
 #include <vector>
 
-/* The oracles: on the card in double, on the host in long double. */
+/* The oracles: double on the card, long double on the host. */
 namespace card
 {
 #define Q(f) ::f
@@ -88,7 +88,8 @@ namespace
 #define DUET_MAP2(name, formula, oracle, domain, ulp, ...) ROW(name, 2, domain, ulp)
 #include <duet/ops.def>
 
-/* A type: digits of the fraction with the leading one, exponents of the least subnormal and of infinity, and its bits. */
+/* A type: bits of the significand, exponents of the smallest subnormal and of infinity, and its
+ * bits. */
 template <class T> struct type;
 template <> struct type<float> {
     enum { digits = 24, low = -149, high = 128 };
@@ -107,7 +108,8 @@ template <class T> BOTH T of_bits(uint64_t b)
     return x;
 }
 
-/* The unit in the last place of a T at want. Beyond the largest number they go on to the next power of two. */
+/* The unit in the last place of a T at want. Beyond the largest number the units continue to the
+ * next power of two. */
 #pragma nv_exec_check_disable /* R is long double on the host only */
 template <class T, class R> BOTH R unit_at(R want)
 {
@@ -144,7 +146,8 @@ template <class T> struct operands {
     T x, y;
 };
 
-/* Pair i: any bits, whole numbers, x near 1, results of pow over all exponents, quotients of all sizes. */
+/* Pair i: random bits, integers, x near 1, results of pow over all exponents, quotients of all
+ * magnitudes. */
 template <class T> BOTH operands<T> pair_of(uint64_t i)
 {
     const uint64_t r = mixed(i), s = mixed(r), t = mixed(s);
@@ -159,7 +162,8 @@ template <class T> BOTH operands<T> pair_of(uint64_t i)
     return o;
 }
 
-/* Operand i of a function of one: any bits, subnormals, near 1, near 0, near the multiples of pi / 2, where the tests draw, of all sizes. */
+/* Operand i of a function of one operand: random bits, subnormals, near 1, near 0, near multiples
+ * of pi / 2, the domain of the tests, all magnitudes. */
 operands<double> one_of(uint64_t i, const double *domain)
 {
     const uint64_t r = mixed(i), s = mixed(r);
@@ -192,7 +196,7 @@ struct worst {
     double ulp, x, y;
 };
 
-/* The largest error, as the bits of a float, above the number of its operands. */
+/* The largest error as the bits of a float, above the number of its operand. */
 template <class Row> __global__ void look_at_all(unsigned long long *most)
 {
     unsigned long long mine = 0;
@@ -234,7 +238,7 @@ template <class Row> worst worst_f32()
     return { of_bits<float>(key >> 32), o.x, o.y };
 }
 
-/* How far CUDA's double is from long double, in ulp of f32. */
+/* The distance between CUDA's double result and long double, in ulps of f32. */
 template <class Row> double doubt()
 {
     std::vector<double> want(LOOKED_AT);

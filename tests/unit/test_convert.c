@@ -1,4 +1,5 @@
-/* test_convert.c - conversions between element types: every pair against its definition; all values of the small types. */
+/* test_convert.c - conversions between element types: every pair against its definition, with all
+ * values of the small types. */
 #include "convert.h"
 #include "element.h"
 #include "quick.h"
@@ -72,7 +73,7 @@ static void check_wrap(const struct pair *p, const uint64_t *bits)
           "%s %.21Lg wrapped to %s", dtypes[p->computed].name, x, dtypes[p->stored].name);
 }
 
-/* All of 8 or 16 bits; else any bits, of any length. A bool is a byte. */
+/* All values of 8 or 16 bits; otherwise random bits of any length. A bool is a byte. */
 static void all_values(duet_dtype t, int trials, void (*each)(const struct pair *p, const uint64_t *bits),
                        const struct pair *p)
 {
@@ -109,7 +110,7 @@ static void write_near(const struct pair *p, long double x)
         write_one(p, &(uint64_t){ (bits + (uint64_t)by) & UINT64_MAX >> (64 - 8 * dtypes[t].bytes) });
 }
 
-/* Where a half is as near as the next one, and at the limits of integers. */
+/* Midpoints between neighbouring halves, and the limits of integers. */
 static void write_ties(const struct pair *p)
 {
     for (int h = 0; h < 65535 && is_floating(p->stored) && dtypes[p->stored].bytes == 2; h++) {

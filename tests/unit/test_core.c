@@ -1,4 +1,5 @@
-/* test_core.c - single cases of floor 1: matrices, the pool, threads, the texts of failures. On the machines of fake_machines.h. */
+/* test_core.c - unit tests of src/core on the machines of fake_machines.h: matrices, the pool,
+ * threads, error texts. */
 #include "fake_machines.h"
 #include "in_thread.h"
 #include "matrix.h"
@@ -10,7 +11,7 @@
 
 static const int64_t four[] = { 4 };
 
-/* What a call added to the counts. */
+/* How much a call added to a counter. */
 #define ADDED(field) (duet_stats().field - before.field)
 
 static void test_few_waits(void)
@@ -225,7 +226,7 @@ static void test_pool_limit(void)
     tap_point("the limit");
 }
 
-/* More headers than a slab, more blocks than buckets; what could not be had is not missed later. */
+/* More headers than a slab, more blocks than buckets; failed allocations leave no trace. */
 static void test_many(void)
 {
     enum { MANY = 3000 };
@@ -258,7 +259,8 @@ static duet_matrix *shared[2];
 static bool well[CROWD];
 static int queue_of[CROWD];
 
-/* Everybody reads one matrix that only the host holds, and one that only the device holds; on both sides. */
+/* All threads read one matrix that is valid on the host only, and one that is valid on the device
+ * only, on both sides. */
 static void *reader(void *arg)
 {
     int i = *(int *)arg;
@@ -269,12 +271,12 @@ static void *reader(void *arg)
         const float *d = duet_device_read(shared[(i + k) % 2]), *h = duet_read(shared[(i + k) % 2]);
         ok &= d && h && h[3] == 3;
     }
-    pthread_barrier_wait(&gate); /* before anybody's queue is free again */
+    pthread_barrier_wait(&gate); /* before any thread frees its queue */
     well[i] = ok;
     return NULL;
 }
 
-/* Everybody makes, uses and frees what is their own. */
+/* Each thread makes, uses and frees its own matrices. */
 static void *worker(void *arg)
 {
     int i = *(int *)arg;
@@ -344,7 +346,7 @@ static int left;
 static void leave(void *arg)
 {
     left += *(int *)arg;
-    COUNT(launches); /* it may still count */
+    COUNT(launches); /* counting still works */
     free(arg);
 }
 
@@ -375,7 +377,7 @@ static void test_thread_ends(void)
     tap_point("threads end");
 }
 
-/* A thread for which there is no memory. */
+/* A thread whose state cannot be allocated. */
 static void *poor(void *arg)
 {
     refuse_in = 1;

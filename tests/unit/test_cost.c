@@ -1,4 +1,5 @@
-/* test_cost.c - what work is expected to take, with costs made up; and the file that keeps measured ones, whole, damaged, foreign. */
+/* test_cost.c - the expected time of steps with made-up costs, and the file of measured costs:
+ * intact, damaged, foreign. */
 #include "calibrate.h"
 #include "cost.h"
 #include "random_matrix.h"
@@ -11,7 +12,7 @@
 
 static rng gen;
 
-/* Curves that rise at random. */
+/* Random increasing curves. */
 static costs drawn_costs(void)
 {
     costs c = { 0 };
@@ -47,7 +48,7 @@ static void test_curves(void)
     tap_point("curves pass through their points and never fall");
 }
 
-/* ---- steps: more work takes no less time ---- */
+/* ---- steps: more work takes at least as much time ---- */
 
 static operand dense(int rank, const int64_t *size)
 {

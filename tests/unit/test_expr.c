@@ -1,4 +1,5 @@
-/* test_expr.c - handles: roots, spent, dropped, foreign, held, shared; errors that stick; the arena at its limit. */
+/* test_expr.c - formulas as handles: roots, spent, dropped, of other threads, held, shared; sticky
+ * errors; the arena at its limit. */
 #include "common.h"
 #include "in_thread.h"
 #include <locale.h>
@@ -18,7 +19,7 @@ static void set_to(duet_matrix *m, float v)
     for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = v;
 }
 
-/* The call fails with this status, and the thread's text has these words. */
+/* Checks that the call fails with this status and these words in the error text. */
 static void refused(duet_status got, duet_status want, const char *words, const char *what)
 {
     CHECK(got == want, "%s: status %d (%s), not %d: %s", what, got, duet_status_text(got), want,
@@ -46,7 +47,7 @@ static void roots_and_spent(void)
 
     duet_expr failed = duet_add(x, wide);
     REFUSED(duet_set(z, failed), DUET_BAD_SHAPE, "duet_add(f32[4], f32[5])");
-    REFUSED(duet_set(z, failed), DUET_SPENT, "already"); /* a failed statement spends too */
+    REFUSED(duet_set(z, failed), DUET_SPENT, "already"); /* a failed statement spends its formula too */
     tap_point("roots, and formulas that were spent");
 }
 
@@ -56,7 +57,7 @@ static void shared(void)
     OK(duet_set(z, duet_mul(s, s)));
     CHECK(first(z) == 9, "(x + y)^2 is %g", first(z));
 
-    s = duet_add(x, y); /* in two formulas: each may be evaluated, in any order */
+    s = duet_add(x, y); /* in two formulas: both can be evaluated, in any order */
     duet_expr p = duet_mul(s, 2), q = duet_sub(s, 1);
     OK(duet_set(z, p));
     CHECK(first(z) == 6, "p is %g", first(z));
@@ -68,7 +69,8 @@ static void shared(void)
     OK(duet_set(z, p));
     CHECK(first(z) == 6, "p after q is %g", first(z));
 
-    s = duet_add(x, y), p = duet_mul(s, 10); /* the inner one first: the outer one still evaluates */
+    /* the inner formula first: the outer one can still be evaluated */
+    s = duet_add(x, y), p = duet_mul(s, 10);
     OK(duet_set(z, s));
     CHECK(first(z) == 3, "s is %g", first(z));
     OK(duet_set(z, p));
@@ -89,7 +91,7 @@ static void stickiness(void)
     REFUSED(duet_set(z, e), DUET_BAD_SHAPE, here);
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
 
-    e = duet_add(duet_matmul(wide, x), duet_add(x, wide)); /* two errors: the first one met stays */
+    e = duet_add(duet_matmul(wide, x), duet_add(x, wide)); /* two errors: the first one is reported */
     REFUSED(duet_set(z, e), DUET_BAD_SHAPE, "duet_");
     OK(duet_set(z, duet_add(x, y)));
     tap_point("errors stick, with file and line");
@@ -101,11 +103,12 @@ static void printed(duet_expr e, const char *as)
     forget(e);
 }
 
-/* A formula's text is C: so are its numbers, the same ones, in any locale. */
+/* The text of a formula is C, and so are its numbers, which are exact in any locale. */
 static void printed_numbers(void)
 {
     duet_matrix *k = duet_new(DUET_I64, 2), *u = duet_new(DUET_U64, 2);
-    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8"); /* where it is there, points are commas */
+    /* if available, this locale has decimal commas */
+    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8");
     printed(duet_mul(x, 0.1), "duet_mul(A, 0.1)");
     printed(duet_add(x, -2.5f), "duet_add(A, -2.5)");
     printed(duet_add(x, -0.0), "duet_add(A, -0.0)");
@@ -144,7 +147,7 @@ static void queries(void)
     tap_point("queries, printing and explaining spend nothing");
 }
 
-/* ---- threads and held formulas ------------------------------------------------------------------------------- */
+/* ---- threads and held formulas ---- */
 
 static duet_expr given;
 static duet_status seen;
@@ -164,7 +167,7 @@ static void foreign(void)
     alone(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN && strstr(seen_text, "another thread"), "status %d: %s", seen, seen_text);
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
-    OK(duet_set(z, given)); /* it is still this thread's */
+    OK(duet_set(z, given)); /* the formula still belongs to this thread */
     alone(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN, "spent and foreign: status %d: %s", seen, seen_text);
     tap_point("another thread's formula");
@@ -193,7 +196,7 @@ static void held(void)
 
     duet_expr bad = duet_hold(duet_add(x, wide));
     REFUSED(duet_set(z, bad), DUET_BAD_SHAPE, "duet_add");
-    for (int i = 0; i < 1000; i++) { /* slots come round; generations tell them apart */
+    for (int i = 0; i < 1000; i++) { /* slots are reused; generations distinguish them */
         duet_expr again = duet_hold(duet_neg(x));
         CHECK(again.serial != h.serial, "a handle came back");
         OK(duet_drop(again));
@@ -211,7 +214,7 @@ static void freed(void)
     set_to(z, 7);
     REFUSED(duet_set(z, e), DUET_FREED, "freed");
     REFUSED(duet_set(z, h), DUET_FREED, "freed");
-    m = duet_new(DUET_F32, 4); /* may stand where the freed one stood */
+    m = duet_new(DUET_F32, 4); /* may have the address of the freed matrix */
     REFUSED(duet_set(z, h), DUET_FREED, "freed");
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
     OK(duet_drop(h));
@@ -219,7 +222,7 @@ static void freed(void)
     tap_point("formulas that name freed matrices");
 }
 
-/* Of several operands that cannot be used the first says why, in status and text. */
+/* Of several unusable operands the first one determines status and text. */
 static void several_bad_operands(void)
 {
     const duet_expr none = { 0 }, spent = duet_add(x, y);
@@ -233,9 +236,10 @@ static void several_bad_operands(void)
     tap_point("several operands that cannot be used");
 }
 
-/* ---- the arena ----------------------------------------------------------------------------------------------- */
+/* ---- the arena ---- */
 
-/* A forgotten root costs later formulas nothing: a million statements above it fit into a small arena. */
+/* A forgotten root costs later formulas nothing: a million statements after it fit into a small
+ * arena. */
 static void forgotten_root(void)
 {
     OK(duet_arena_limit(1 << 16));
@@ -269,7 +273,7 @@ static void full(void)
     duet_expr last = duet_add(duet_mul(x, 3), y);
     CHECK(strstr(duet_error(), here) != NULL, "the oldest, %s, is not named: %s", here, duet_error());
     duet_expr grad =
-        duet_softmax_grad(made[0], made[0]); /* several operators, of which the first ends made[0] */
+        duet_softmax_grad(made[0], made[0]); /* several operators; the first one spends made[0] */
     REFUSED(duet_expr_status(grad), DUET_ARENA_FULL, here);
     duet_matrix *other = duet_new(DUET_F32, -1);
     CHECK(!other && !strstr(duet_error(), here), "%s", duet_error());
@@ -301,7 +305,7 @@ static void loops_do_not_grow(void)
     tap_point("evaluating, dropping and failing in a loop");
 }
 
-/* What i64 can: be stored, copied, turned and cut; no operator takes it. */
+/* Operators that support i64: copies, transposes, parts. */
 static void indices(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 2, 3), *at = duet_new(DUET_I64, 3), *from = duet_new(DUET_I64, 2, 3),
@@ -309,7 +313,7 @@ static void indices(void)
     float *p = duet_overwrite(m);
     int64_t *q = duet_overwrite(from);
     for (int i = 0; i < 6; i++) p[i] = (float)(i % 2), q[i] = i;
-    OK(duet_set(at, duet_argmax_axis(m, 0))); /* 0 1 0 over 1 0 1 */
+    OK(duet_set(at, duet_argmax_axis(m, 0))); /* 0 1 0 above 1 0 1 */
     const int64_t *r = duet_read(at);
     CHECK(r && r[0] == 1 && r[1] == 0 && r[2] == 1, "argmax");
     OK(duet_set(turned, duet_transpose(from)));
@@ -328,7 +332,7 @@ static void indices(void)
     tap_point("integers");
 }
 
-/* Deep formulas are fine too. */
+/* Deep formulas work too. */
 static void deep(void)
 {
     duet_expr e = duet_add(x, y);
@@ -336,14 +340,14 @@ static void deep(void)
     OK(duet_set(z, e));
     CHECK(first(z) == 3, "3000 deep: %g", first(z));
     e = DUET(x);
-    for (int i = 0; i < 40000; i++)
-        e = duet_cast(duet_cast(e, DUET_F64), DUET_F32); /* a step each: no square of them to plan */
+    for (int i = 0; i < 40000; i++) /* one step each; planning must not take quadratic time */
+        e = duet_cast(duet_cast(e, DUET_F64), DUET_F32);
     OK(duet_set(z, duet_add(e, 1)));
     CHECK(first(z) == 2, "80000 casts deep: %g", first(z));
     tap_point("a formula 3000 deep, and one of 80000 steps");
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------------------- */
+/* ---- blocks such as DUET_ON ---- */
 
 static duet_status early_return(void)
 {
@@ -363,7 +367,7 @@ static void blocks(bool gpu)
     int times = 0;
     DUET_ON(DUET_GPU)
     {
-        inner_block(); /* wins, and the call over both */
+        inner_block(); /* the inner block wins, and a call wins over both */
         OK(duet_set_on(DUET_CPU, z, duet_add(x, 1)));
         times++;
     }

@@ -1,5 +1,5 @@
-/* test_interpreter_codes.c - programs in the codes of the GPU's expression machine, run on the host element by element: they must give what the programs
- * mean. No card is needed. */
+/* test_interpreter_codes.c - programs in the codes of the GPU interpreter, run on the host element
+ * by element and compared with their definition. No card is needed. */
 #include "dtype.h"
 #include "interpreter_codes.h"
 #include "machine_reference.h"
@@ -18,7 +18,7 @@ typedef struct trial {
 
 static bool is_whole(duet_dtype t) { return t >= FLOAT_TYPES; }
 
-/* Of integers, the bits. */
+/* For integers, the bits. */
 static double any_number(duet_dtype t, int strange)
 {
     const int64_t whole = is_whole(t) ? (int64_t)number(DUET_I64, strange) : 0;
@@ -34,7 +34,7 @@ static long double value_of(duet_dtype t, double x)
     return !is_whole(t) ? x : t == DUET_U64 ? (long double)(uint64_t)whole : (long double)whole;
 }
 
-/* Most elements are tame, so that they do not all become NaN. */
+/* Most elements are moderate, so that few results become NaN. */
 static void fill(trial *t)
 {
     for (int k = 0; k < t->p.inputs; k++)
@@ -42,7 +42,7 @@ static void fill(trial *t)
     for (int k = 0; k < t->p.numbers; k++) t->num[k] = any_number(t->type, 15);
 }
 
-/* ---- what a program means ---- */
+/* ---- the definition of a program ---- */
 
 static void meaning(const trial *t, const program *p, int which, expected *want)
 {
@@ -77,7 +77,7 @@ static const instruction *reduce_of(const program *p, int which)
     return NULL;
 }
 
-/* The program that stores operand k of a reduction of p. The reductions before it change nothing. */
+/* The program that stores operand k of a reduction of p. Earlier reductions have no effect on it. */
 static program operand_program(const program *p, const instruction *reduction, int k)
 {
     program q = *p;
@@ -89,7 +89,7 @@ static program operand_program(const program *p, const instruction *reduction, i
     return q;
 }
 
-/* Of one output: what is stored, or the operands of its reduction. */
+/* Expected for one output: the stored value, or the operands of its reduction. */
 typedef struct wanted {
     const instruction *reduction;
     expected value[2][CODES_ELEMENTS];
@@ -107,7 +107,7 @@ static void want_output(const trial *t, int which, wanted *w)
 
 /* ---- comparison ---- */
 
-/* The operands of a reduction of two may have changed places. */
+/* The operands of a reduction of two may be exchanged. */
 static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k, int e)
 {
     const expected x = w->value[0][e], y = w->value[1][e];
@@ -121,7 +121,7 @@ static bool output_agrees(duet_dtype t, const wanted *w, const outcome *o, int k
 
 static int operands_of(int op) { return op == OP_SAVE || op == OP_STORE ? 0 : op_infos[op].arity; }
 
-/* "sub a n0" and the like: of the accumulator, an input, a number or a slot; "store >0". */
+/* Text such as "sub a n0" (accumulator, input, number or slot) or "store >0". */
 static int instruction_text(char *to, const instruction *i)
 {
     int n = sprintf(to, "%s", op_infos[i->op].name);
@@ -169,7 +169,8 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
     }
 }
 
-/* An instruction is two codes at most, in a program that reductions four; and one row more than it has may be needed. */
+/* An instruction takes at most two codes, in a program with reductions four; one additional row may
+ * be needed. */
 static bool may_be_refused(const program *p)
 {
     return (p->reductions ? 4 : 2) * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS;
@@ -180,7 +181,7 @@ static bool is_exact(int op)
     return !(op_infos[op].flags & OP_FLOATS) || reference_map(op, DUET_F64, 0.5, 0.25, 0.75).allowed == 0;
 }
 
-/* Of floating point: what is not exact, or is so by a loop. */
+/* For floating-point types: operators that are not exact, or exact only by a loop. */
 static bool is_function(const instruction *i)
 {
     const bool loops = i->op == OP_fmod || i->op == OP_remainder;
@@ -195,7 +196,7 @@ static bool has_functions(const program *p)
     return false;
 }
 
-/* Whether the machine takes it. */
+/* Returns whether the interpreter supports the program. */
 static bool run_trial(const trial *t)
 {
     static const int rows[] = { 1, 3, 32, 64, CODES_ROW };
@@ -215,13 +216,13 @@ static bool run_trial(const trial *t)
     return true;
 }
 
-/* ---- one operator, its operands from anywhere ---- */
+/* ---- one operator with operands from anywhere ---- */
 
 enum { ANYWHERE = 6 };
 static const source anywhere[ANYWHERE] = { { FROM_ACC, 0 },    { FROM_INPUT, 0 },  { FROM_INPUT, 1 },
                                            { FROM_NUMBER, 0 }, { FROM_NUMBER, 1 }, { FROM_SLOT, 1 } };
 
-/* As its domain is: functions are compared within a bound, which they have nowhere else. */
+/* Draws from the domain: the bound of a function holds only there. */
 static void fill_domain(trial *t, double low, double high)
 {
     for (int k = 0; k < 2; k++)
@@ -234,7 +235,7 @@ static void add(program *p, int op, source x, source y, source z)
     p->code[p->length++] = (instruction){ (uint8_t)op, 0, { x, y, z } };
 }
 
-/* Where an operator is exact, what it leaves is used once more, and what it read. */
+/* For an exact operator, its result and its operands are used once more. */
 static void form_trial(int op, duet_dtype type, int form, double low, double high)
 {
     const bool exact = is_exact(op);
@@ -255,7 +256,7 @@ static void form_trial(int op, duet_dtype type, int form, double low, double hig
     CHECK(run_trial(&t), "%s of arity %d is refused", op_infos[op].name, op_infos[op].arity);
 }
 
-/* The domain is the first operand's; here the others have the same. */
+/* The domain is that of the first operand; here the others use the same. */
 static void test_row(int op, double low, double high)
 {
     static const int forms[] = { 1, ANYWHERE, ANYWHERE * ANYWHERE, ANYWHERE * ANYWHERE * ANYWHERE };
@@ -276,7 +277,7 @@ static void test_rows(void)
 
 /* ---- random programs ---- */
 
-/* The rows that are steps, or any that is exact. */
+/* Rows that are steps, or any exact row. */
 static int any_map(duet_dtype t)
 {
     static const int steps[] = { OP_add, OP_sub, OP_mul, OP_fma };
@@ -292,9 +293,9 @@ static int any_map(duet_dtype t)
 
 typedef struct writer {
     trial *t;
-    bool acc;     /* it has been written */
-    int often;    /* percent of operands that are the accumulator */
-    uint32_t set; /* slots */
+    bool acc;     /* the accumulator has been written */
+    int often;    /* percentage of operands that are the accumulator */
+    uint32_t set; /* slots that have been written */
 } writer;
 
 static source any_value(const writer *w)
@@ -341,7 +342,7 @@ static int any_reduce(duet_dtype t)
     }
 }
 
-/* Stores what the accumulator holds, or reductions anything; that is no write of the accumulator. */
+/* Stores the accumulator, or reduces any operands; neither writes the accumulator. */
 static void write_output(writer *w, int output)
 {
     if (w->t->p.reductions) write_one(w, any_reduce(w->t->type))->arg[2] = (source){ 0, (uint8_t)output };
@@ -384,7 +385,7 @@ static void test_programs(bool reductions, int trials)
 
 /* ---- integers ---- */
 
-/* Any bits, among them those of signaling NaNs, which arithmetic would change. */
+/* Random bits, including signaling NaNs, which arithmetic would change. */
 static double some_bits(void)
 {
     uint64_t b = (uint64_t)draw(1 << 30) << 40 ^ (uint64_t)draw(1 << 30) << 20 ^ (uint64_t)draw(1 << 30);
@@ -432,7 +433,7 @@ static void test_integers(void)
     tap_point("integers");
 }
 
-/* ---- that all codes were met ---- */
+/* ---- coverage of all codes ---- */
 
 static void test_seen(void)
 {

@@ -1,5 +1,6 @@
-/* test_matrix.c - matrices and their two homes, by a random walk against a model, on the machines of fake_machines.h.
- * Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once. */
+/* test_matrix.c - matrices and their buffers on several devices, by a random walk against a model,
+ * on the machines of fake_machines.h. Linked with -Wl,--wrap=malloc,--wrap=calloc it also makes
+ * every allocation of the library fail once. */
 #include "dtype.h"
 #include "fake_machines.h"
 #include "matrix.h"
@@ -18,7 +19,7 @@ static int draw(int n)
 #define MOST        128 /* elements of a storage */
 #define THINGS      24
 
-/* What a storage holds, whatever home that is in. `sides`: which homes must be current. */
+/* The contents of a storage, independent of the device. `sides`: where the buffer must be valid. */
 typedef struct contents {
     int refs, sides;
     bool lost;
@@ -28,7 +29,7 @@ typedef struct contents {
     void *wrapped;
 } contents;
 
-/* A matrix and where, in its storage, each of its elements is. */
+/* A matrix, and the position of each of its elements in the storage. */
 typedef struct thing {
     duet_matrix *m;
     contents *c;
@@ -37,7 +38,7 @@ typedef struct thing {
 } thing;
 
 static thing things[THINGS];
-static int turn; /* of the walk, for messages */
+static int turn; /* step of the walk, for messages */
 
 static double get(duet_dtype t, const void *p)
 {
@@ -49,7 +50,7 @@ static void put(duet_dtype t, void *p, double x)
     else *(double *)p = x;
 }
 
-/* The address of element n of t, counted row-major, when its first one is at p. */
+/* The address of element n of t in row-major order, if its first element is at p. */
 static void *element(const thing *t, void *p, int n)
 {
     int64_t at = 0;
@@ -57,7 +58,7 @@ static void *element(const thing *t, void *p, int n)
     return (char *)p + at * (int64_t)dtypes[t->c->type].bytes;
 }
 
-/* Work on the device: expects the values, or puts them, or adds them to what is there. */
+/* Work on the device: compares with the expected values, stores them, or adds them. */
 enum deed { EXPECT, PUT, ADD };
 typedef struct job {
     enum deed deed;
@@ -92,7 +93,7 @@ static void launch(const thing *t, enum deed deed, const double *value, void *p,
 
 static double number(void) { return draw(1000) - 500; }
 
-/* ---- what may happen ---- */
+/* ---- operations ---- */
 
 static thing *some(bool empty)
 {
@@ -106,7 +107,8 @@ static thing *some(bool empty)
 
 static bool fills_it(const thing *t) { return t->count == t->c->count; }
 
-/* The state after opening for use on side s: what moves, and whether it may be opened at all. */
+/* The expected state after opening for `use` on side s: what is copied, and whether opening
+ * succeeds. */
 typedef struct forecast {
     bool refused;
     int uploads, downloads;
@@ -136,7 +138,8 @@ static void as_foreseen(const thing *t, enum side s, enum use use, bool ok, cons
     }
 }
 
-/* Opens, by the public names when the queue is this thread's; the model follows when it succeeds. */
+/* Opens a matrix, by the public functions if the queue belongs to this thread; updates the model on
+ * success. */
 static void *open_it(thing *t, enum side s, enum use use, int queue)
 {
     typedef void *opener(duet_matrix *);
@@ -190,7 +193,8 @@ static void on_device(thing *t, enum use use)
     launch(t, deeds[use], value, p, queue);
 }
 
-/* A step that was refused after its output was opened: nothing is written, and everything is as it was. */
+/* A step that is refused after its output was opened: nothing is written, and everything is as
+ * before. */
 static void not_after_all(const thing *t)
 {
     void *p;
@@ -204,7 +208,7 @@ static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *s
     c->refs++;
 }
 
-/* A new matrix, or one over memory of ours. */
+/* A new matrix, or one that wraps memory of the test. */
 static void be_born(thing *t, bool wrap)
 {
     int rank = draw(4), size[3], count = 1;
@@ -223,7 +227,7 @@ static void be_born(thing *t, bool wrap)
     for (int i = 0; i < t->count; i++) t->where[i] = i;
 }
 
-/* The views, and which elements they must name. */
+/* Makes views, with the elements that they must name. */
 static void view_it(thing *v, thing *t)
 {
     int n = t->rank ? t->size[0] : 0, rest = n ? t->count / n : 0, first = draw(n + 1),
@@ -315,7 +319,7 @@ static void take_turn(void)
     accounted();
 }
 
-/* A full cap is a failure that nobody told a machine to make: it counts as one. */
+/* An allocation beyond the limit counts as a failure too. */
 static void walk(uint64_t from, int steps)
 {
     seed = from;
@@ -353,7 +357,7 @@ static void test_walk(void)
 
 /* ---- views of one storage ---- */
 
-/* Two views of one storage, element by element. */
+/* Compares two views of one storage element by element. */
 static enum overlap slow_overlap(const thing *a, const thing *b)
 {
     bool same = a->rank == b->rank && !memcmp(a->size, b->size, sizeof a->size), meet = false;
@@ -392,7 +396,7 @@ static void test_overlap(void)
 
 /* ---- everything fails once ---- */
 
-/* Two machines and a view; false at the first failure. */
+/* Two machines and a view; returns false at the first failure. */
 static bool scenario(duet_matrix *m[3], float *mine)
 {
     const int64_t size[] = { 8, 8 };

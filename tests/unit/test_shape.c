@@ -1,4 +1,4 @@
-/* test_shape.c - shapes, broadcasting, layouts: against loops over every index. */
+/* test_shape.c - shapes, broadcasting and layouts, against loops over every index. */
 #include "dtype.h"
 #include "indices.h"
 #include "shape.h"
@@ -54,7 +54,8 @@ static void test_check(void)
         { 2, { 3, -1 }, DUET_BAD_SHAPE, DUET_BAD_SHAPE },
         { 2, { 0, -1 }, DUET_BAD_SHAPE, DUET_BAD_SHAPE },
         { 2, { 0, 5 }, DUET_OK, DUET_OK },
-        { 1, { (int64_t)1 << 59 }, DUET_OK, DUET_BAD_SHAPE }, /* 2^61, 2^62 bytes; the most is 2^62 - 1 */
+        /* 2^61 elements, 2^62 bytes; the largest is 2^62 - 1 */
+        { 1, { (int64_t)1 << 59 }, DUET_OK, DUET_BAD_SHAPE },
         { 1, { ((int64_t)1 << 59) - 1 }, DUET_OK, DUET_OK },
         { 2, { (int64_t)1 << 32, (int64_t)1 << 32 }, DUET_BAD_SHAPE, DUET_BAD_SHAPE },
         { 3, { (int64_t)1 << 32, (int64_t)1 << 32, 0 }, DUET_BAD_SHAPE, DUET_BAD_SHAPE },
@@ -87,7 +88,7 @@ static void test_text(void)
     tap_point("shape_text");
 }
 
-/* What NumPy's rule says of the axis that stands `back` places from the last. */
+/* The size by NumPy's rule of the axis `back` places before the last. */
 static int64_t sized(const shape *s, int back) { return back < s->rank ? s->size[s->rank - 1 - back] : 1; }
 
 static void test_broadcast(void)
@@ -140,7 +141,7 @@ static void test_dense(void)
     tap_point("dense layouts");
 }
 
-/* A layout of the sizes s with strides of some sort: cut out, turned, repeated, backwards. */
+/* A layout of sizes s with some strides: a part, transposed, repeated, backwards. */
 static layout random_layout(const shape *s)
 {
     layout l;
@@ -180,7 +181,7 @@ static void test_layouts(void)
     tap_point("layouts");
 }
 
-/* Can axes a and a + 1 of l be one? Of the unmerged layouts without axes of size 1. */
+/* Can axes a and a + 1 of l be merged? For layouts without axes of size 1. */
 static bool joins(const layout *l, int a) { return l->stride[a] == l->size[a + 1] * l->stride[a + 1]; }
 
 static void test_collapse(void)
@@ -193,7 +194,7 @@ static void test_collapse(void)
         int64_t low = 0;
         int many = 1 + draw(N);
         for (int k = 0; k < many; k++) before[k] = after[k] = random_layout(&s), l[k] = &after[k];
-        l[many] = l[0]; /* one that stands there twice */
+        l[many] = l[0]; /* one that occurs twice */
         layout_collapse(l, many + (draw(2)));
         less += after[0].rank < s.rank;
 

@@ -1,4 +1,5 @@
-/* test_vendor.c - the real table of vendor libraries: each opens with all its functions, or says why not. */
+/* test_vendor.c - the real table of vendor libraries: each opens with all its functions or says why
+ * not. */
 #include "tap.h"
 #include "vendor.h"
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static const char *const names[] = {
 #include "vendor.def"
 };
 
-/* The pointers of one library, as the rows list them. */
+/* Counts the missing pointers of one library, as the rows list them. */
 static int holes(const vendor *v, enum library l)
 {
     int n = 0;
@@ -34,7 +35,7 @@ static void test_library(enum library l)
     tap_point(names[l]);
 }
 
-/* What a call answers without a card is the vendor's affair, but it must come back. */
+/* The result of a call without a card depends on the vendor, but the call must return. */
 static void test_calls(void)
 {
     const vendor *v = vendor_open(LIBRARY_cublasLt);
@@ -56,7 +57,8 @@ static void test_calls(void)
     tap_point("calls");
 }
 
-/* In a child, where no library is open yet: a file that is not there, one that is no library, one that is another library. */
+/* In a child process in which no library is open: a file that does not exist, one that is no
+ * library, one that is another library. */
 static void test_named(const char *variable, enum library l, const char *path, const char *says)
 {
     fflush(stdout);

@@ -1,7 +1,8 @@
-/* test_vmath.c - the functions of core/vmath.h: how exact they are, their special values, and the same bits from every compilation of them.
+/* test_vmath.c - the functions of core/vmath.h: their errors, their special values, and equal bits
+ * from every compilation.
  *
- *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, of few inputs
- *     test_vmath --table   the table of docs/accuracy.md: all inputs where these can be counted (minutes) */
+ *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, with few inputs
+ *     test_vmath --table   the table of docs/accuracy.md: all inputs where that is possible (minutes) */
 #include "dtype.h"
 #include "quick.h"
 #include "tap.h"
@@ -13,7 +14,8 @@
 
 enum { BLOCK = 4096, BUILDS = 4 };
 
-/* What rows need that C has not. A quotient of long doubles may have been rounded up to a whole number. */
+/* Functions that rows need and C lacks. A quotient of long doubles may have been rounded up to an
+ * integer. */
 #define REMAINDERS(real, suffix)                                                                             \
     static real modulo##suffix(real x, real y)                                                               \
     {                                                                                                        \
@@ -29,7 +31,7 @@ enum { BLOCK = 4096, BUILDS = 4 };
 REMAINDERS(double, )
 REMAINDERS(long double, l)
 
-/* The oracles of the rows, in double for f32 and in long double for f64. */
+/* The oracles of the rows: double for f32, long double for f64. */
 typedef long double oracle(long double x, long double y, long double z);
 #define ORACLE(type, real, name, formula)                                                                    \
     static long double type##_##name(long double x_, long double y_, long double z_)                         \
@@ -63,12 +65,12 @@ static const struct row {
 #include <duet/ops.def>
 };
 
-/* An element type, and the compilations of the loops for it; the portable one is the first, and there is always. */
+/* An element type, and the compilations of the loops for it. The portable one comes first and
+ * always exists. */
 static const struct element {
     const char *name;
     size_t bytes;
-    int digits, low,
-        high; /* of the fraction, with the leading one; exponents: of the least subnormal, of infinity */
+    int digits, low, high; /* bits of the significand; exponents of the smallest subnormal and of infinity */
     vmath_loop *const *build[BUILDS];
 } elements[] = {
 #ifdef __x86_64__
@@ -128,7 +130,7 @@ static void put(const element *t, void *p, size_t i, double x)
     memcpy((char *)p + i * t->bytes, t->bytes == 4 ? (const void *)&f : &x, t->bytes);
 }
 
-/* Randomness: a counter, scrambled. */
+/* Random numbers: a scrambled counter. */
 static uint64_t seed;
 
 static uint64_t random_bits(void)
@@ -144,7 +146,7 @@ static double random_between(double low, double high)
     return low + (high - low) * (double)(random_bits() >> 11) * 0x1p-53;
 }
 
-/* Operands that need not be met by chance: around each of these, and around its negative. */
+/* Operands that random numbers would miss: values around each of these and around its negative. */
 static double landmark(const element *t, unsigned k)
 {
     // clang-format off
@@ -156,7 +158,7 @@ static double landmark(const element *t, unsigned k)
     return marks[k % (sizeof marks / sizeof marks[0])];
 }
 
-/* All kinds of x: whatever bits, the range where the function does something, landmarks, subnormals. */
+/* All kinds of x: random bits, the range where the function is not constant, landmarks, subnormals. */
 static void draw_one(const element *t, double reach, size_t i, void *x)
 {
     const uint64_t r = random_bits();
@@ -180,7 +182,7 @@ static void draw_one(const element *t, double reach, size_t i, void *x)
     }
 }
 
-/* Pairs for pow: results all over the range, bases near 1, whole exponents, whatever bits. */
+/* Pairs for pow: results over the whole range, bases near 1, integer exponents, random bits. */
 static void draw_pair(const element *t, size_t i, void *x, void *y)
 {
     draw_one(t, 9, i, x), draw_one(t, 9, i, y);
@@ -195,7 +197,7 @@ static void draw_pair(const element *t, size_t i, void *x, void *y)
     put(t, y, i, kind == 7 ? rint(power) : power);
 }
 
-/* Points for atan2: of whatever bits, near the axes and the diagonals, quotients over the whole range. */
+/* Points for atan2: random bits, near the axes and the diagonals, quotients over the whole range. */
 static void draw_point(const element *t, size_t i, void *y, void *x)
 {
     draw_one(t, 9, i, y), draw_one(t, 9, i, x);
@@ -207,7 +209,8 @@ static void draw_point(const element *t, size_t i, void *y, void *x)
     put(t, y, i, at(t, x, i) * slope);
 }
 
-/* How far got is from want, in units in the last place of want; beyond the largest number they go on to the next power of two. */
+/* The distance between got and want, in units in the last place of want; beyond the largest number
+ * the units continue to the next power of two. */
 static double ulps(const element *t, double got, long double want)
 {
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0 : INFINITY;
@@ -239,7 +242,7 @@ typedef union block {
     double f64[BLOCK];
 } block;
 
-/* Elements whose bits differ; all NaNs are one. */
+/* Counts elements whose bits differ; all NaNs are equal. */
 static size_t different(const element *t, const void *a, const void *b)
 {
     size_t n = 0;
@@ -248,7 +251,7 @@ static size_t different(const element *t, const void *a, const void *b)
     return n;
 }
 
-/* One block by every build: the same bits. */
+/* Evaluates one block with every compilation: equal bits. */
 static void agree(const element *t, int op, const block *x, const block *y, const block *z, block *out)
 {
     block other;
@@ -261,7 +264,7 @@ static void agree(const element *t, int op, const block *x, const block *y, cons
     }
 }
 
-/* The functions, and how far from 0 the operands go that are drawn from where a function does something, in f32 and in f64. */
+/* The functions, and the range of operands in which they are not constant, in f32 and in f64. */
 static const struct function {
     int op;
     double reach[FLOAT_TYPES];
@@ -301,7 +304,7 @@ static worst sample(const struct function *f, int type, uint64_t inputs)
     return w;
 }
 
-/* Every f32 there is, by the fastest build. */
+/* Every f32 number, with the fastest compilation. */
 static worst sweep(const struct function *f)
 {
     const element *t = &elements[DUET_F32];
@@ -323,14 +326,14 @@ static void test_accuracy(const struct function *f, int type, uint64_t inputs)
     const worst w = sample(f, type, inputs);
     const double most = f->op == OP_fmod ? 0
                         : divides(f->op) ? 0.5
-                                         : rows[f->op].ulp; /* of what any bits divide by any */
+                                         : rows[f->op].ulp; /* quotients of random bits */
     CHECK(w.ulp <= most, "%s %s(%a, %a) = %a: %g ulp", rows[f->op].name, elements[type].name, w.x, w.y, w.got,
           w.ulp);
     snprintf(title, sizeof title, "%s %s: %.3f ulp at most", rows[f->op].name, elements[type].name, w.ulp);
     tap_point(title);
 }
 
-/* Every row, the exact ones too, on whatever bits. */
+/* Every row, including exact ones, on random bits. */
 static void test_builds(const element *t)
 {
     static block x, y, z, out;
@@ -345,7 +348,7 @@ static void test_builds(const element *t)
     tap_point(title);
 }
 
-/* One value, rounded to each type when `round`, by every build. */
+/* One value, rounded to each type if `round`, with every compilation. */
 static void check_each(int op, double x, double y, double value, bool round)
 {
     for (int type = 0; type < FLOAT_TYPES; type++)
@@ -368,7 +371,7 @@ static void check_each(int op, double x, double y, double value, bool round)
 static void check_value(int op, double x, double y, double want) { check_each(op, x, y, want, false); }
 static void check_rounded(int op, double x, double y, double want) { check_each(op, x, y, want, true); }
 
-/* Results that are numbers of the type are met exactly. */
+/* Results that the type represents must be exact. */
 static void test_exact_values(void)
 {
     for (int n = -149; n < 128; n++) {
@@ -401,7 +404,7 @@ static void test_special_angles(void)
     tap_point("special cases of atan2, atan, asin and acos");
 }
 
-/* Of f64 the oracle needs more digits; of f32 these are other angles. */
+/* f64 needs an oracle with more digits; in f32 these are other angles. */
 static void test_hard_angles(int type)
 {
     const int ops[] = { OP_sin, OP_cos, OP_tan };

@@ -1,4 +1,4 @@
-/* cublasLt.h - of cuBLASLt, just what src/gpu uses. */
+/* cublasLt.h - the part of cuBLASLt that src/gpu uses. */
 #ifndef FAKE_CUBLASLT_H
 #define FAKE_CUBLASLT_H
 

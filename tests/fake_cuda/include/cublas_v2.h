@@ -1,4 +1,4 @@
-/* cublas_v2.h - of cuBLAS, just what src/gpu uses. */
+/* cublas_v2.h - the part of cuBLAS that src/gpu uses. */
 #ifndef FAKE_CUBLAS_V2_H
 #define FAKE_CUBLAS_V2_H
 

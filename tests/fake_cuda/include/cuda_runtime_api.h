@@ -1,4 +1,5 @@
-/* cuda_runtime_api.h - of the CUDA runtime, just what src/gpu uses: for building it and the pretend CUDA where no CUDA is. */
+/* cuda_runtime_api.h - the part of the CUDA runtime that src/gpu uses, to build it and the fake
+ * CUDA without the CUDA toolkit. */
 #ifndef FAKE_CUDA_RUNTIME_API_H
 #define FAKE_CUDA_RUNTIME_API_H
 

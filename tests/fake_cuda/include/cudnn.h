@@ -1,4 +1,4 @@
-/* cudnn.h - of cuDNN 9, just what src/gpu uses. */
+/* cudnn.h - the part of cuDNN 9 that src/gpu uses. */
 #ifndef FAKE_CUDNN_H
 #define FAKE_CUDNN_H
 

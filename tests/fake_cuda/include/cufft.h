@@ -1,4 +1,4 @@
-/* cufft.h - of cuFFT, just what src/gpu uses. */
+/* cufft.h - the part of cuFFT that src/gpu uses. */
 #ifndef FAKE_CUFFT_H
 #define FAKE_CUFFT_H
 

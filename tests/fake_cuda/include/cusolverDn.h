@@ -1,4 +1,4 @@
-/* cusolverDn.h - of cuSOLVER, just what src/gpu uses. */
+/* cusolverDn.h - the part of cuSOLVER that src/gpu uses. */
 #ifndef FAKE_CUSOLVERDN_H
 #define FAKE_CUSOLVERDN_H
 
