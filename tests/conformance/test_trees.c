@@ -38,7 +38,7 @@ static void *evaluate(random_formula *g, duet_place where, int mode, int64_t *co
     plan_fusion(mode);
     DUET_ON(where)
     {
-        const duet_expr e = grow(g);
+        const duet_expr e = build_formula(g);
         if (duet_expr_status(e) == DUET_OK) {
             duet_matrix *m = destination(g, e);
             why = oracle_refutes(m, e);
@@ -57,7 +57,7 @@ static void *evaluate(random_formula *g, duet_place where, int mode, int64_t *co
 
 static void differ(random_formula *g, duet_place where, int mode)
 {
-    const duet_expr e = grow(g);
+    const duet_expr e = build_formula(g);
     CHECK(false, "seed %llu, %s: %s, fusion %s has other bits than the first: %s",
           (unsigned long long)g->seed, type_name(g->type), place_name(where), mode_names[mode], text_of(e));
     clear(g);
@@ -66,7 +66,7 @@ static void differ(random_formula *g, duet_place where, int mode)
 static void one_tree(uint64_t seed)
 {
     random_formula g = { .seed = seed };
-    plant(&g);
+    make_leaves(&g);
     void *first = NULL;
     int64_t count = 0;
     for (int p = 0; p < places; p++)
@@ -78,7 +78,7 @@ static void one_tree(uint64_t seed)
             else first = got;
         }
     free(first);
-    uproot(&g);
+    free_leaves(&g);
 }
 
 /* ---- more formulas, compared by bits ---- */
@@ -90,18 +90,18 @@ typedef struct output {
     void *before, *first; /* its elements before, and the first result */
 } output;
 
-typedef struct bed {
+typedef struct statement_set {
     random_formula g;
     output out[OUTPUTS];
     int outs;
-} bed;
+} statement_set;
 
 /* How a formula is evaluated. */
-typedef struct manner {
+typedef struct evaluation_mode {
     duet_place where;
     int mode, isa, threads;
     bool one_by_one;
-} manner;
+} evaluation_mode;
 
 static int64_t compared, nans, statements, operators;
 static uint64_t results_hash = 0xcbf29ce484222325;
@@ -124,11 +124,11 @@ static void hash_results(duet_dtype type, const void *p, int64_t count)
 
 /* The formulas of the statements: the last part, and sometimes earlier parts, which the last one
  * may contain. */
-static int grow_all(random_formula *g, duet_expr e[OUTPUTS])
+static int build_all(random_formula *g, duet_expr e[OUTPUTS])
 {
     rng gen = rng_new(g->seed ^ 0x5eed);
     part grown[NODES];
-    grow_parts(g, &gen, grown);
+    build_parts(g, &gen, grown);
     g->made_of = grown[g->target - 1].made_of;
     const int count = rng_chance(&gen, 60) ? 1 : 2 + (int)rng_below(&gen, OUTPUTS - 1);
     for (int k = 0; k < count; k++) {
@@ -156,24 +156,24 @@ static output new_output(random_formula *g, rng *gen, duet_expr e)
     return o;
 }
 
-static void lay_out(bed *b)
+static void make_outputs(statement_set *b)
 {
     duet_expr e[OUTPUTS];
     rng gen = rng_new(b->g.seed + 77);
-    plant(&b->g);
-    b->outs = grow_all(&b->g, e);
+    make_leaves(&b->g);
+    b->outs = build_all(&b->g, e);
     operators += __builtin_popcountll(b->g.made_of);
     for (int k = 0; k < b->outs; k++) b->out[k] = new_output(&b->g, &gen, e[k]);
     clear(&b->g);
 }
 
-static void clear_out(bed *b)
+static void free_outputs(statement_set *b)
 {
     for (int k = 0; k < b->outs; k++) {
         free(b->out[k].before);
         if (!b->out[k].leaf) free_view(&b->out[k].m, &b->out[k].whole);
     }
-    uproot(&b->g);
+    free_leaves(&b->g);
 }
 
 static bool restore(const output *o)
@@ -183,39 +183,39 @@ static bool restore(const output *o)
     return p || !o->count;
 }
 
-static duet_status together(bed *b)
+static duet_status together(statement_set *b)
 {
     duet_expr e[OUTPUTS];
     duet_assignment a[OUTPUTS];
-    grow_all(&b->g, e);
+    build_all(&b->g, e);
     for (int k = 0; k < b->outs; k++) a[k] = (duet_assignment){ b->out[k].m, e[k] };
     const duet_status s = b->outs == 1 ? (duet_set)(a[0].to, a[0].value) : (duet_set_all)(a, b->outs);
     clear(&b->g);
     return s;
 }
 
-static duet_status one_by_one(bed *b)
+static duet_status one_by_one(statement_set *b)
 {
     duet_status s = DUET_OK;
     for (int k = 0; k < b->outs && s == DUET_OK; k++) {
         duet_expr e[OUTPUTS];
-        grow_all(&b->g, e);
+        build_all(&b->g, e);
         s = (duet_set)(b->out[k].m, e[k]);
         clear(&b->g);
     }
     return s;
 }
 
-static void print_tree(bed *b)
+static void print_tree(statement_set *b)
 {
     duet_expr e[OUTPUTS];
-    grow_all(&b->g, e);
+    build_all(&b->g, e);
     for (int k = 0; k < b->outs; k++)
         printf("#     %s%s\n", b->out[k].leaf ? "in place: " : "", text_of(e[k]));
     clear(&b->g);
 }
 
-static const char *manner_text(const manner *by)
+static const char *evaluation_text(const evaluation_mode *by)
 {
     static char text[2][100];
     static int turn;
@@ -226,7 +226,7 @@ static const char *manner_text(const manner *by)
 }
 
 /* The whole storage of every output, including what surrounds it, equals the first result. */
-static void compare(bed *b, const manner *by, const manner *first)
+static void compare(statement_set *b, const evaluation_mode *by, const evaluation_mode *first)
 {
     bool same = true;
     for (int k = 0; k < b->outs; k++) {
@@ -239,11 +239,11 @@ static void compare(bed *b, const manner *by, const manner *first)
         if (by == first && p) hash_results(type, p, o->count);
     }
     if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed,
-               type_name(b->g.type), manner_text(by), manner_text(first)))
+               type_name(b->g.type), evaluation_text(by), evaluation_text(first)))
         print_tree(b);
 }
 
-static void evaluate_by(bed *b, const manner *by, const manner *first)
+static void evaluate_with(statement_set *b, const evaluation_mode *by, const evaluation_mode *first)
 {
     bool ready = true;
     duet_status s = DUET_UNKNOWN;
@@ -252,12 +252,12 @@ static void evaluate_by(bed *b, const manner *by, const manner *first)
     cpu_serial_seconds = by->threads > 1 ? 0 : 1;
     if (ready) DUET_ON(by->where) s = by->one_by_one ? one_by_one(b) : together(b);
     if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type),
-              manner_text(by), duet_error()))
+              evaluation_text(by), duet_error()))
         compare(b, by, first);
     else print_tree(b);
 }
 
-static void tally(const bed *b)
+static void tally(const statement_set *b)
 {
     statements += b->outs;
     for (int k = 0; k < b->outs; k++) {
@@ -271,19 +271,20 @@ static void tally(const bed *b)
 /* First with one thread; then on every machine in every mode, with alternating instruction sets. */
 static void bits_of_tree(uint64_t seed, int threads)
 {
-    bed b = { .g = { .seed = seed, .bits = true, .large = threads > 1 } };
-    const manner first = { DUET_CPU, MODE_MACHINE, ISAS - 1, 1, false },
-                 alone = { DUET_CPU, MODE_MACHINE, seed % ISAS, threads, true };
-    lay_out(&b);
-    evaluate_by(&b, &first, &first);
+    statement_set b = { .g = { .seed = seed, .bits = true, .large = threads > 1 } };
+    const evaluation_mode first = { DUET_CPU, MODE_MACHINE, ISAS - 1, 1, false },
+                          run_in_thread = { DUET_CPU, MODE_MACHINE, seed % ISAS, threads, true };
+    make_outputs(&b);
+    evaluate_with(&b, &first, &first);
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
-            const manner by = { place[p], mode, (int)((seed + (unsigned)mode) % ISAS), threads, false };
-            evaluate_by(&b, &by, &first);
+            const evaluation_mode by = { place[p], mode, (int)((seed + (unsigned)mode) % ISAS), threads,
+                                         false };
+            evaluate_with(&b, &by, &first);
         }
-    if (b.outs > 1) evaluate_by(&b, &alone, &first);
+    if (b.outs > 1) evaluate_with(&b, &run_in_thread, &first);
     tally(&b);
-    clear_out(&b);
+    free_outputs(&b);
 }
 
 static void by_bits(int count, uint64_t seed, int threads)

@@ -52,7 +52,7 @@ static duet_expr pick(random_formula *g, const duet_expr *grown, int count)
     return kept(g, duet_of_matrix(g->leaf[rng_below(&gen, LEAVES)]));
 }
 
-static duet_expr grow_one(random_formula *g, const duet_expr *grown, int count)
+static duet_expr build_one(random_formula *g, const duet_expr *grown, int count)
 {
     const duet_dtype t = real_type();
     const row *r = any_row(t);
@@ -69,7 +69,7 @@ static duet_expr grow_more(random_formula *g)
 {
     duet_expr grown[PARTS];
     const int parts = 1 + (int)rng_below(&gen, PARTS);
-    for (int i = 0; i < parts; i++) grown[i] = grow_one(g, grown, i);
+    for (int i = 0; i < parts; i++) grown[i] = build_one(g, grown, i);
     duet_expr e = grown[parts - 1];
     if (!rng_chance(&gen, 20)) return e;
     static const int sums[] = { OP_sum, OP_min, OP_max, OP_any, OP_all };
@@ -79,7 +79,7 @@ static duet_expr grow_more(random_formula *g)
     return e;
 }
 
-static duet_expr grow(random_formula *g)
+static duet_expr build_formula(random_formula *g)
 {
     gen = rng_new(g->seed), g->makes = 0;
     return grow_more(g);
@@ -90,7 +90,7 @@ static void clear(random_formula *g)
     while (g->makes) forget(g->made[--g->makes]);
 }
 
-static void plant(random_formula *g)
+static void make_leaves(random_formula *g)
 {
     gen = rng_new(g->seed ^ 0x5eed);
     g->shape = (sizes)SIZES(1 + rng_below(&gen, 6), 1 + rng_below(&gen, rng_chance(&gen, 20) ? 300 : 7));
@@ -105,7 +105,7 @@ static int64_t operators;
 
 static void *evaluate(random_formula *g, int p, int mode, duet_dtype *type, int64_t *count)
 {
-    duet_expr e = grow(g);
+    duet_expr e = build_formula(g);
     const sizes s = sizes_of_expr(e);
     const bool good = duet_expr_status(e) == DUET_OK;
     CHECK(good, "seed %llu: %s", (unsigned long long)g->seed, duet_error());
@@ -131,7 +131,7 @@ static void one_tree(uint64_t seed)
     random_formula g = { .seed = seed };
     duet_dtype type;
     int64_t count;
-    plant(&g);
+    make_leaves(&g);
     void *first = NULL;
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
@@ -182,7 +182,7 @@ static duet_status all_statements(random_formula *g, bool together)
 {
     duet_assignment a[GOALS];
     duet_status s = DUET_OK;
-    grow(g), clear(g);
+    build_formula(g), clear(g);
     for (int k = 0; k < GOALS; k++) {
         const duet_expr e = grow_more(g);
         const duet_dtype t = duet_type(g->leaf[k]);
@@ -199,7 +199,7 @@ static duet_status all_statements(random_formula *g, bool together)
 static void several(uint64_t seed)
 {
     random_formula g = { .seed = seed };
-    plant(&g);
+    make_leaves(&g);
     state before = taken(&g);
     plan_fusion(MODE_NONE);
     DUET_ON(DUET_CPU)

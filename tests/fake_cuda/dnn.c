@@ -48,7 +48,7 @@ size_t cudnnGetCudartVersion(void) { return CUDART_VERSION; }
 
 const char *cudnnGetErrorString(cudnnStatus_t status)
 {
-    return status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED" : "a pretended status";
+    return status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED" : "a fake status";
 }
 
 /* ---- handles and descriptors ---- */

@@ -1,7 +1,7 @@
 /* packed_cache_scene.h - a product of two square matrices, each filled with one number, one of
  * which is written in every possible way; for tests of the cache of packed operands. */
-#ifndef KNOWN_SCENE_H
-#define KNOWN_SCENE_H
+#ifndef PACKED_CACHE_SCENE_H
+#define PACKED_CACHE_SCENE_H
 
 #include "filled.h"
 #include <stdlib.h>

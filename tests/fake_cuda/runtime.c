@@ -187,7 +187,7 @@ const char *cudaGetErrorName(cudaError_t e)
 
 const char *cudaGetErrorString(cudaError_t e)
 {
-    return e == cudaErrorMemoryAllocation ? "out of pretended memory" : "a pretended error";
+    return e == cudaErrorMemoryAllocation ? "out of fake memory" : "a fake error";
 }
 
 /* ---- devices ---- */

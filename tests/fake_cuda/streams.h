@@ -37,49 +37,49 @@ enum {
     MATRICES
 };
 
-typedef struct world {
+typedef struct matrix_set {
     duet_matrix *m[MATRICES], *upper, *lower, *part, *columns;
-} world;
+} matrix_set;
 
-typedef struct sizes_of_world {
+typedef struct matrix_set_sizes {
     int64_t n, c, d, e, k;
-} sizes_of_world;
+} matrix_set_sizes;
 
-static world new_world(const sizes_of_world *s)
+static matrix_set new_matrix_set(const matrix_set_sizes *s)
 {
     const int64_t n = s->n, c = s->c, d = s->d;
-    world w = { .m = { [X] = duet_new(DUET_F32, n, c),
-                       [Y] = duet_new(DUET_F32, n, c),
-                       [Z] = duet_new(DUET_F32, n, c),
-                       [T] = duet_new(DUET_F32, n, d),
-                       [U] = duet_new(DUET_F32, n, s->e),
-                       [LINE] = duet_new(DUET_F32, n),
-                       [COLUMN] = duet_new(DUET_F32, n, 1),
-                       [INDEX] = duet_new(DUET_I64, n),
-                       [IMAGES] = duet_new(DUET_F32, n, 2, 4, 4),
-                       [POOLED] = duet_new(DUET_F32, n, s->k, 2, 2),
-                       [LONG] = duet_new(DUET_F32, n * c),
-                       [LONGER] = duet_new(DUET_F32, 2 * n, c + 1),
-                       [W] = duet_new(DUET_F32, c, d),
-                       [W2] = duet_new(DUET_F32, d, s->e),
-                       [BIAS] = duet_new(DUET_F32, d),
-                       [BIAS2] = duet_new(DUET_F32, s->e),
-                       [ROW] = duet_new(DUET_F32, c),
-                       [FILTERS] = duet_new(DUET_F32, s->k, 2, 3, 3),
-                       [BIAS3] = duet_new(DUET_F32, s->k) } };
+    matrix_set w = { .m = { [X] = duet_new(DUET_F32, n, c),
+                            [Y] = duet_new(DUET_F32, n, c),
+                            [Z] = duet_new(DUET_F32, n, c),
+                            [T] = duet_new(DUET_F32, n, d),
+                            [U] = duet_new(DUET_F32, n, s->e),
+                            [LINE] = duet_new(DUET_F32, n),
+                            [COLUMN] = duet_new(DUET_F32, n, 1),
+                            [INDEX] = duet_new(DUET_I64, n),
+                            [IMAGES] = duet_new(DUET_F32, n, 2, 4, 4),
+                            [POOLED] = duet_new(DUET_F32, n, s->k, 2, 2),
+                            [LONG] = duet_new(DUET_F32, n * c),
+                            [LONGER] = duet_new(DUET_F32, 2 * n, c + 1),
+                            [W] = duet_new(DUET_F32, c, d),
+                            [W2] = duet_new(DUET_F32, d, s->e),
+                            [BIAS] = duet_new(DUET_F32, d),
+                            [BIAS2] = duet_new(DUET_F32, s->e),
+                            [ROW] = duet_new(DUET_F32, c),
+                            [FILTERS] = duet_new(DUET_F32, s->k, 2, 3, 3),
+                            [BIAS3] = duet_new(DUET_F32, s->k) } };
     w.upper = duet_slice(w.m[LONGER], 0, n), w.lower = duet_slice(w.m[LONGER], n, n);
     w.part = duet_submatrix(w.m[LONGER], 1, 1, n, c), w.columns = duet_transposed(w.m[X]);
     return w;
 }
 
-static void free_world(world *w)
+static void free_matrix_set(matrix_set *w)
 {
     duet_free(&w->upper), duet_free(&w->lower), duet_free(&w->part), duet_free(&w->columns);
     for (int i = 0; i < MATRICES; i++) duet_free(&w->m[i]);
 }
 
 /* Small integers, whose products are exact. */
-static void fill(const world *a, const world *b, int i)
+static void fill(const matrix_set *a, const matrix_set *b, int i)
 {
     const int64_t count = duet_count(a->m[i]);
     void *p = duet_overwrite(a->m[i]), *q = duet_overwrite(b->m[i]);
@@ -89,7 +89,7 @@ static void fill(const world *a, const world *b, int i)
     memcpy(q, p, (size_t)count * (i == INDEX ? 8 : 4));
 }
 
-static bool compare(const world *a, const world *b, const char *what)
+static bool compare(const matrix_set *a, const matrix_set *b, const char *what)
 {
     bool same = true;
     for (int i = 0; i < MATRICES; i++) {
@@ -102,56 +102,65 @@ static bool compare(const world *a, const world *b, const char *what)
 
 /* ---- statements that can be cut into parts ---- */
 
-typedef duet_status statement_of(const world *w);
+typedef duet_status statement_of(const matrix_set *w);
 #define M(i) w->m[i]
-static duet_status axpy(const world *w) { return duet_set(M(Y), duet_add(duet_mul(0.5, M(X)), M(Y))); }
-static duet_status vectors(const world *w) { return duet_set(M(LONG), duet_sub(duet_mul(3, M(LONG)), 1)); }
-static duet_status chain(const world *w)
+static duet_status axpy(const matrix_set *w) { return duet_set(M(Y), duet_add(duet_mul(0.5, M(X)), M(Y))); }
+static duet_status vectors(const matrix_set *w)
+{
+    return duet_set(M(LONG), duet_sub(duet_mul(3, M(LONG)), 1));
+}
+static duet_status chain(const matrix_set *w)
 {
     return duet_set(M(Z), duet_tanh(duet_sub(duet_mul(M(X), M(Y)), duet_mul(M(ROW), M(COLUMN)))));
 }
-static duet_status spread(const world *w) { return duet_set(M(Z), duet_exp(M(ROW))); }
-static duet_status layer(const world *w)
+static duet_status spread(const matrix_set *w) { return duet_set(M(Z), duet_exp(M(ROW))); }
+static duet_status layer(const matrix_set *w)
 {
     return duet_set(M(T), duet_sigmoid(duet_bias_add(duet_matmul(M(X), M(W)), M(BIAS))));
 }
-static duet_status dense(const world *w)
+static duet_status dense(const matrix_set *w)
 {
     const duet_expr h = duet_relu(duet_bias_add(duet_matmul(M(X), M(W)), M(BIAS)));
     return duet_set(M(U), duet_softmax(duet_bias_add(duet_matmul(h, M(W2)), M(BIAS2))));
 }
-static duet_status onto(const world *w)
+static duet_status onto(const matrix_set *w)
 {
     return duet_set(M(T), duet_add(duet_mul(2, duet_matmul(M(X), M(W))), duet_mul(0.5, M(T))));
 }
-static duet_status times_vector(const world *w) { return duet_set(M(LINE), duet_matmul(M(X), M(ROW))); }
-static duet_status softmax(const world *w) { return duet_set(M(Z), duet_softmax(M(X))); }
-static duet_status rows(const world *w) { return duet_set(M(LINE), duet_sum_axis(duet_mul(M(X), M(Y)), 1)); }
-static duet_status rows_kept(const world *w)
+static duet_status times_vector(const matrix_set *w) { return duet_set(M(LINE), duet_matmul(M(X), M(ROW))); }
+static duet_status softmax(const matrix_set *w) { return duet_set(M(Z), duet_softmax(M(X))); }
+static duet_status rows(const matrix_set *w)
+{
+    return duet_set(M(LINE), duet_sum_axis(duet_mul(M(X), M(Y)), 1));
+}
+static duet_status rows_kept(const matrix_set *w)
 {
     return duet_set(M(Z), duet_sub(M(X), duet_mean_keep(M(X), 1)));
 }
-static duet_status first_greatest(const world *w) { return duet_set(M(INDEX), duet_argmax_axis(M(X), 1)); }
-static duet_status pooled(const world *w)
+static duet_status first_greatest(const matrix_set *w)
+{
+    return duet_set(M(INDEX), duet_argmax_axis(M(X), 1));
+}
+static duet_status pooled(const matrix_set *w)
 {
     const duet_expr y = duet_bias_add(duet_conv2d(M(IMAGES), M(FILTERS), .pad = { 1, 1 }), M(BIAS3));
     return duet_set(M(POOLED), duet_max_pool2d(duet_relu(y), .window = { 2, 2 }));
 }
-static duet_status together(const world *w)
+static duet_status together(const matrix_set *w)
 {
     return duet_set_all({ M(Y), duet_add(M(X), M(Y)) }, { M(LINE), duet_sum_axis(M(Y), 1) },
                         { M(Z), duet_mul(M(Y), M(ROW)) });
 }
-static duet_status twice(const world *w)
+static duet_status twice(const matrix_set *w)
 {
     return duet_set_all({ M(Y), duet_mul(2, M(X)) }, { M(Y), duet_add(M(Y), M(Z)) });
 }
-static duet_status halves(const world *w)
+static duet_status halves(const matrix_set *w)
 {
     return duet_set(w->upper, duet_add(w->upper, duet_mul(2, w->lower)));
 }
-static duet_status narrow(const world *w) { return duet_set(M(Z), duet_sub(w->part, M(Y))); }
-static duet_status copied(const world *w) { return duet_set(M(Z), M(X)); }
+static duet_status narrow(const matrix_set *w) { return duet_set(M(Z), duet_sub(w->part, M(Y))); }
+static duet_status copied(const matrix_set *w) { return duet_set(M(Z), M(X)); }
 
 typedef struct kind {
     const char *name;
@@ -182,19 +191,19 @@ static void leave_all(void) { CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "
 
 static uint64_t streams(void) { return duet_stats().streams; }
 
-static void fill_all(const world *a, const world *b)
+static void fill_all(const matrix_set *a, const matrix_set *b)
 {
     for (int i = 0; i < MATRICES; i++) fill(a, b, i);
 }
 
-static void new_pair(world *a, world *b)
+static void new_pair(matrix_set *a, matrix_set *b)
 {
-    const sizes_of_world s = { 900, 6, 7, 5, 2 };
-    *a = new_world(&s), *b = new_world(&s);
+    const matrix_set_sizes s = { 900, 6, 7, 5, 2 };
+    *a = new_matrix_set(&s), *b = new_matrix_set(&s);
     fill_all(a, b);
 }
 
-static duet_status on(duet_place place, statement_of *run, const world *w)
+static duet_status on(duet_place place, statement_of *run, const matrix_set *w)
 {
     DUET_ON(place) return run(w);
     return DUET_OK;

@@ -91,7 +91,7 @@ static void *run_errand(void *arg)
     return NULL;
 }
 
-static void by_thread(scene *s, duet_matrix *m, float v) { alone(run_errand, &(errand){ m, v }); }
+static void by_thread(scene *s, duet_matrix *m, float v) { run_in_thread(run_errand, &(errand){ m, v }); }
 
 /* The statement fails half-way: the matrix has undefined contents until it is written again. */
 static void by_failure(scene *s, duet_matrix *m, float v)
@@ -263,7 +263,8 @@ static void come_between(void *come(void *))
         const bool broken = turn == 16 || turn == 20;
         ok(duet_set(s.w, duet_sigmoid(s.other)));
         if (broken)
-            CHECK(deferred_queues_now() != 0, "nothing is held back"), alone(come, &(errand){ s.w, 3000 });
+            CHECK(deferred_queues_now() != 0, "nothing is held back"),
+                run_in_thread(come, &(errand){ s.w, 3000 });
         ok(multiply(&s)), ok(duet_isub(s.y, 1));
         holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product by a weight that others wrote");
     }

@@ -104,9 +104,9 @@ static void test_order(void)
     duet_math_mode strict = DUET_MATH_STRICT, split = DUET_MATH_SPLIT;
     scene s = new_scene(true, false);
     shared_w = s.w;
-    refill(s.w, 3), multiply_once(&strict), alone(multiply_once, &strict);
+    refill(s.w, 3), multiply_once(&strict), run_in_thread(multiply_once, &strict);
     DUET_ON(DUET_GPU) ok(multiply(&s));
-    alone(multiply_once, &split);
+    run_in_thread(multiply_once, &split);
     free_scene(&s);
 }
 
@@ -274,14 +274,14 @@ static bool one_failure(bool allocation, int n, const char *what)
     const size_t memory = duet_memory_of(DUET_GPU).used;
     if (allocation) fail_in = n;
     else if (n >= 0) fake_fail((uint64_t)n + 1);
-    alone(passes, &h);
+    run_in_thread(passes, &h);
     const bool hit = n >= 0 && h.hit;
     duet_memory_trim();
     if (n < 0) return false;
     CHECK(!h.wrong, "%s %d: a result is wrong, or nothing goes any more: %s", what, n, duet_error());
     CHECK(hit || !h.failures, "%s %d: nothing failed, and %d were refused: %s", what, n, h.failures,
           duet_error());
-    CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
+    CHECK(thread_state_missing || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
     CHECK(duet_memory_of(DUET_GPU).used == memory, "%s %d: %zu bytes of the device stay, not %zu", what, n,
           duet_memory_of(DUET_GPU).used, memory);
     return hit;

@@ -9,9 +9,9 @@
 #include "stream_policy.h"
 #include "streams.h"
 
-static sizes_of_world some_sizes(void)
+static matrix_set_sizes some_sizes(void)
 {
-    return (sizes_of_world){ 500 + below(900), 1 + below(9), 1 + below(9), 1 + below(9), 1 + below(4) };
+    return (matrix_set_sizes){ 500 + below(900), 1 + below(9), 1 + below(9), 1 + below(9), 1 + below(4) };
 }
 
 static int done[KINDS], refused[KINDS];
@@ -19,8 +19,8 @@ static int done[KINDS], refused[KINDS];
 /* Leaves b about a third of the memory that the statement needs. */
 static void one_round(int round)
 {
-    const sizes_of_world s = some_sizes();
-    world a = new_world(&s), b = new_world(&s);
+    const matrix_set_sizes s = some_sizes();
+    matrix_set a = new_matrix_set(&s), b = new_matrix_set(&s);
     fill_all(&a, &b);
     for (int i = 0; i < 12; i++) {
         const int k = below(KINDS);
@@ -41,7 +41,7 @@ static void one_round(int round)
         if (!compare(&a, &b, kinds[k].name)) break;
         for (int m = X; m <= T; m++) fill(&a, &b, m); /* restores the operands of products */
     }
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
 }
 
 static void test_rounds(int count)
@@ -55,10 +55,10 @@ static void test_rounds(int count)
 
 /* ---- and little memory ---- */
 
-static duet_status columns(const world *w) { return duet_set(M(ROW), duet_mean_axis(M(X), 0)); }
-static duet_status whole_norm(const world *w) { return duet_set(M(Z), duet_div(M(X), duet_norm(M(X)))); }
-static duet_status turned(const world *w) { return duet_set(w->columns, duet_mul(2, w->columns)); }
-static duet_status from_turned(const world *w) { return duet_set(M(Z), duet_transpose(w->columns)); }
+static duet_status columns(const matrix_set *w) { return duet_set(M(ROW), duet_mean_axis(M(X), 0)); }
+static duet_status whole_norm(const matrix_set *w) { return duet_set(M(Z), duet_div(M(X), duet_norm(M(X)))); }
+static duet_status turned(const matrix_set *w) { return duet_set(w->columns, duet_mul(2, w->columns)); }
+static duet_status from_turned(const matrix_set *w) { return duet_set(M(Z), duet_transpose(w->columns)); }
 static const kind others[] = { CASE(columns), CASE(whole_norm), CASE(turned), CASE(from_turned) };
 
 /* ---- statements that cannot be cut ---- */
@@ -66,8 +66,8 @@ static const kind others[] = { CASE(columns), CASE(whole_norm), CASE(turned), CA
 static void test_others(void)
 {
     for (int k = 0; k < (int)(sizeof others / sizeof *others); k++) {
-        const sizes_of_world s = { 200, 8, 8, 8, 2 };
-        world a = new_world(&s), b = new_world(&s);
+        const matrix_set_sizes s = { 200, 8, 8, 8, 2 };
+        matrix_set a = new_matrix_set(&s), b = new_matrix_set(&s);
         fill_all(&a, &b);
         const uint64_t before = streams();
         leave(3000);
@@ -83,7 +83,7 @@ static void test_others(void)
         leave_all();
         CHECK(on(DUET_AUTO, others[k].run, &a) == DUET_OK, "%s: %s", others[k].name, duet_error());
         compare(&a, &b, others[k].name);
-        free_world(&a), free_world(&b);
+        free_matrix_set(&a), free_matrix_set(&b);
     }
     tap_point("what cannot be cut fails for want of memory, or goes to the CPU, and leaves all as it was");
 }
@@ -98,7 +98,7 @@ static void *value_of(random_formula *g, duet_place place, int64_t *count)
     void *got = NULL;
     DUET_ON(place)
     {
-        const duet_expr e = grow(g);
+        const duet_expr e = build_formula(g);
         const sizes s = sizes_of_expr(e);
         if (duet_expr_status(e) == DUET_OK) {
             duet_matrix *m =
@@ -118,7 +118,7 @@ static void one_tree(uint64_t seed)
 {
     random_formula g = { .seed = seed, .bits = true, .large = true };
     int64_t count = 0;
-    plant(&g);
+    make_leaves(&g);
     void *want = value_of(&g, DUET_CPU, &count);
     const uint64_t before = streams();
     leave(20000);
@@ -128,7 +128,7 @@ static void one_tree(uint64_t seed)
     CHECK(!got || (want && same_bits(g.result, want, got, count)), "seed %llu: other bits in parts",
           (unsigned long long)seed);
     free(want), free(got);
-    uproot(&g);
+    free_leaves(&g);
 }
 
 /* Runs `count` formulas, and continues until one in twenty has been streamed. */
@@ -146,7 +146,7 @@ static void test_trees(int count, uint64_t seed)
 
 static void test_words(void)
 {
-    world a, b;
+    matrix_set a, b;
     new_pair(&a, &b);
     leave(9000);
     DUET_ON(DUET_GPU)
@@ -158,7 +158,7 @@ static void test_words(void)
         CHECK(duet_drop(e) == DUET_OK, "%s", duet_error());
     }
     leave_all();
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     tap_point("explain says so");
 }
 

@@ -12,7 +12,7 @@
 /* ---- recorded and repeated ---- */
 
 /* Two statements that are streamed in b, with one between them that is not. */
-static duet_status three(const world *w)
+static duet_status three(const matrix_set *w)
 {
     duet_status s = layer(w);
     if (s == DUET_OK) s = duet_set(M(BIAS2), duet_add(M(BIAS2), 1));
@@ -20,7 +20,7 @@ static duet_status three(const world *w)
     return s == DUET_OK ? axpy(w) : s;
 }
 
-static duet_recording *record(const world *w)
+static duet_recording *record(const matrix_set *w)
 {
     CHECK(duet_record_begin() == DUET_OK && on(DUET_GPU, three, w) == DUET_OK, "%s", duet_error());
     duet_recording *r = duet_record_end();
@@ -30,7 +30,7 @@ static duet_recording *record(const world *w)
 
 static void test_record(void)
 {
-    world a, b;
+    matrix_set a, b;
     new_pair(&a, &b);
     CHECK(on(DUET_GPU, layer, &a) == DUET_OK, "%s", duet_error()); /* allocates the workspace of products */
     fill_all(&a, &b);
@@ -49,13 +49,13 @@ static void test_record(void)
         compare(&a, &b, "a replay");
     }
     duet_recording_free(&r);
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     tap_point("recorded, what is streamed stands between graphs");
 }
 
 static void test_repeat(void)
 {
-    world a, b;
+    matrix_set a, b;
     auto_replay_patience(1);
     new_pair(&a, &b);
     const uint64_t streams_before = streams(), repeats = duet_stats().repeats;
@@ -69,7 +69,7 @@ static void test_repeat(void)
     }
     CHECK(streams() == streams_before + 60, "%d streams", (int)(streams() - streams_before));
     CHECK(duet_stats().repeats > repeats, "nothing was repeated");
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     tap_point("in a loop that is learnt, what is streamed cuts what is held back");
 }
 
@@ -78,11 +78,11 @@ static void test_repeat(void)
 enum { THREADS = 4, TURNS = 6 };
 typedef struct worker {
     pthread_t thread;
-    world own, same; /* shared weights and bias; a set with enough memory */
-    const world *shared;
+    matrix_set own, same; /* shared weights and bias; a set with enough memory */
+    const matrix_set *shared;
 } worker;
 
-static duet_status shared_layer(const world *w, const world *weights)
+static duet_status shared_layer(const matrix_set *w, const matrix_set *weights)
 {
     return duet_set(M(T), duet_tanh(duet_bias_add(duet_matmul(M(X), weights->m[W]), weights->m[BIAS])));
 }
@@ -108,13 +108,13 @@ static void *work(void *arg)
 static void test_threads(void)
 {
     worker k[THREADS];
-    world shared, unused;
+    matrix_set shared, unused;
     new_pair(&shared, &unused);
     leave(200000);
     const uint64_t before = streams();
     for (int i = 0; i < THREADS; i++) {
-        const sizes_of_world s = { 3000, 6, 7, 5, 2 };
-        k[i] = (worker){ .own = new_world(&s), .same = new_world(&s), .shared = &shared };
+        const matrix_set_sizes s = { 3000, 6, 7, 5, 2 };
+        k[i] = (worker){ .own = new_matrix_set(&s), .same = new_matrix_set(&s), .shared = &shared };
         fill_all(&k[i].own, &k[i].same);
     }
     for (int i = 0; i < THREADS; i++) CHECK(!pthread_create(&k[i].thread, NULL, work, &k[i]), "no thread");
@@ -122,8 +122,8 @@ static void test_threads(void)
     CHECK(streams() > before, "nothing was streamed");
     leave_all();
     for (int i = 0; i < THREADS; i++)
-        compare(&k[i].own, &k[i].same, "all turns"), free_world(&k[i].own), free_world(&k[i].same);
-    free_world(&shared), free_world(&unused);
+        compare(&k[i].own, &k[i].same, "all turns"), free_matrix_set(&k[i].own), free_matrix_set(&k[i].same);
+    free_matrix_set(&shared), free_matrix_set(&unused);
     tap_point("several threads stream at once, and share what they read");
 }
 
@@ -160,11 +160,11 @@ static where look(duet_status s)
     return last = c, w;
 }
 
-static where twice_x(const world *w) { return look(duet_set(M(Z), duet_mul(2, M(X)))); }
+static where twice_x(const matrix_set *w) { return look(duet_set(M(Z), duet_mul(2, M(X)))); }
 
 static void test_when(void)
 {
-    world a, b;
+    matrix_set a, b;
     new_pair(&a, &b);
     (void)look(DUET_OK);
     leave(9000);
@@ -173,7 +173,7 @@ static void test_when(void)
     script(1e-11);
     CHECK(twice_x(&b) == ON_CPU, "fast on the CPU, and not there");
     leave_all();
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     tap_point("what does not fit is streamed where that is sooner than the CPU");
 
     new_pair(&a, &b);
@@ -185,10 +185,10 @@ static void test_when(void)
         fill(&a, &b, X);
         w = twice_x(&b);
     }
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     CHECK(w == ON_GPU, "small matrices are not pinned, and stay whole");
-    const sizes_of_world large = { 100000, 8, 1, 1, 1 };
-    a = new_world(&large), b = new_world(&large);
+    const matrix_set_sizes large = { 100000, 8, 1, 1, 1 };
+    a = new_matrix_set(&large), b = new_matrix_set(&large);
     fill_all(&a, &b);
     for (int i = 0; i < 5; i++) {
         w = twice_x(&b);
@@ -201,7 +201,7 @@ static void test_when(void)
     CHECK(on(DUET_CPU, copied, &a) == DUET_OK && duet_set(a.m[Z], duet_mul(2, a.m[Z])) == DUET_OK, "%s",
           duet_error());
     compare(&a, &b, "all that");
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     costs_use(NULL, "as shipped");
     tap_point("what fits is streamed where it comes and goes each time, until nobody looks at it");
 }
@@ -210,8 +210,8 @@ static void test_when(void)
  * device. */
 static void test_once_moved(void)
 {
-    const sizes_of_world large = { 100000, 8, 1, 1, 1 };
-    world a = new_world(&large), b = new_world(&large);
+    const matrix_set_sizes large = { 100000, 8, 1, 1, 1 };
+    matrix_set a = new_matrix_set(&large), b = new_matrix_set(&large);
     fill_all(&a, &b);
     script(1e-7);
     for (int i = 0; i < 5; i++) {
@@ -224,7 +224,7 @@ static void test_once_moved(void)
     where w = ON_CPU;
     for (int i = 0; i < 40 && w == ON_CPU; i++) w = twice_x(&b);
     CHECK(w == ON_GPU && twice_x(&b) == ON_GPU, "it stays on the CPU for ever, or is streamed: %d", (int)w);
-    free_world(&a), free_world(&b);
+    free_matrix_set(&a), free_matrix_set(&b);
     costs_use(NULL, "as shipped");
     tap_point("what is used again and again moves, though it could be streamed");
 }

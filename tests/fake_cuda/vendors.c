@@ -4,7 +4,7 @@
 #include <string.h>
 
 static vendor table = {
-    .place = { [0 ... LIBRARIES - 1] = "(pretended)" },
+    .place = { [0 ... LIBRARIES - 1] = "(fake)" },
 #define VENDOR(lib, f) VENDOR_(f)
 #define VENDOR_(f)     .f = f,
 #include "vendor.def"
@@ -80,7 +80,7 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value)
 
 const char *cublasLtGetStatusString(cublasStatus_t status)
 {
-    return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "a pretended status";
+    return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "a fake status";
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComputeType_t compute,

@@ -1,5 +1,6 @@
-/* test_auto_replay_faults.c - automatic replay on the pretended CUDA, when things go wrong: in a loop that is learnt, replayed and broken off,
- * every allocation fails once, and every call of CUDA and of the vendors. Small whole numbers: every result is exact. */
+/* test_auto_replay_faults.c - failures during automatic replay on the fake CUDA. In a loop that is
+ * learnt, replayed and interrupted, every allocation and every call of CUDA and of the vendor
+ * libraries fails once. Small integers: every result is exact. */
 #include "auto_replay.h"
 #include "deferred.h"
 #include "fault_scenario.h"
@@ -54,7 +55,7 @@ static void *play(void *arg)
     for (int turn = 0; there && turn < TURNS; turn++) {
         const bool right = (turn || fill(s.w, 1)) && one_turn(&s, turn, true);
         if (!turn && !right) there = false;
-        met.unsettled |= !right && !was_right; /* one turn is spoilt, at most */
+        met.unsettled |= !right && !was_right; /* at most one turn is affected */
         was_right = right;
     }
     met.refused += !there;
@@ -70,10 +71,10 @@ static void test(bool allocation, const char *what)
     each_once(play, allocation, what, replayed, 3 * (TURNS - 10));
 }
 
-/* ---- what the error says ---- */
+/* ---- the error text ---- */
 
-/* A loop whose last turn breaks off after its first statement, h = 2 x; then the device refuses it. Where the host has written h meanwhile
- * that stays. */
+/* A loop whose last turn stops after its first statement, h = 2 x; then the device refuses that. If
+ * the host has written h meanwhile, its contents stay. */
 static void *late_error(void *overwritten)
 {
     scene s = { 0 };
@@ -86,7 +87,7 @@ static void *late_error(void *overwritten)
         CHECK(!met.refused && one_turn(&s, 1, false), "%s", duet_error());
         CHECK(deferred_queues_now() != 0, "nothing is held back");
         if (overwritten) fill(s.h, 7);
-        fake_fail(2); /* the device is asked for first */
+        fake_fail(2); /* the current device is queried first */
         st = duet_synchronize();
     }
     fake_fail(0);
@@ -106,9 +107,9 @@ int main(void)
     setenv("DUET_REPRODUCIBLE", "1", 1);
     test(false, "calls of CUDA");
     test(true, "allocations");
-    alone(late_error, NULL);
+    run_in_thread(late_error, NULL);
     tap_point("an error that comes late names its statement");
-    alone(late_error, "");
+    run_in_thread(late_error, "");
     tap_point("and does not touch what the host has written since");
     leave_the_choice();
     test(false, "calls of CUDA, where the place is free");

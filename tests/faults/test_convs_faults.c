@@ -1,5 +1,6 @@
-/* test_convs_faults.c - convolutions and pooling of volumes, of plain arrays, and the windows of images, on the pretended CUDA, when things go wrong: every
- * allocation fails once, and every call of CUDA and of cuDNN. All elements are ones: every result is exact. */
+/* test_convs_faults.c - failures of convolutions and pooling of volumes, of plain arrays and of
+ * windows of images on the fake CUDA: every allocation and every call of CUDA and cuDNN fails once.
+ * All elements are ones: every result is exact. */
 #include "fault_scenario.h"
 
 typedef struct scene {
@@ -13,7 +14,7 @@ static bool becomes(const duet_matrix *m, duet_status st, float before, float af
     return well;
 }
 
-/* The sum of what e gives. */
+/* Checks the sum of the elements of e. */
 static void sums_to(const scene *s, duet_expr e, float after)
 {
     if (fill(s->sum, 9)) becomes(s->sum, duet_set(s->sum, duet_sum(e)), 9, after);

@@ -1,5 +1,6 @@
-/* test_fft_faults.c - Fourier transforms on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA and of
- * cuFFT. No plan outlives its step, so that each is made at every turn. Results are rounded to whole numbers. */
+/* test_fft_faults.c - failures of Fourier transforms on the fake CUDA: every allocation and every
+ * call of CUDA and cuFFT fails once. No plan outlives its step, so each is made in every turn.
+ * Results are rounded to integers. */
 #include "fault_scenario.h"
 #include "fft.h"
 #include "step_kinds.h"
@@ -17,7 +18,8 @@ static bool make(scene *s)
     return fill(s->x, 1) && fill(s->z, 9) && fill(s->k, 2) && fill(s->t, 3) && fill(s->v, 9);
 }
 
-/* There and back: of a matrix, of the middle axis of three; by a matrix of complex elements; a convolution with a number; a shift. */
+/* Forward and inverse transforms of a matrix, along the middle axis of three, with a complex
+ * operand; a convolution with a number; a shift. */
 static void turn(const scene *s)
 {
     bool well = went(duet_set(s->z, duet_round(duet_irfftn(duet_rfftn(s->x)))));

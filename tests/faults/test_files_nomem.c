@@ -1,5 +1,5 @@
-/* test_files_nomem.c - each allocation of reading, writing and printing fails once: a status and a text, nothing leaks, and no file is half
- * written. Also of views and of copies of shapes. */
+/* test_files_nomem.c - every allocation of reading, writing and printing fails once: a status and a
+ * text, no leak, no partial file. Also for views and copies of shapes. */
 #include "failing_alloc.h"
 #include "in_thread.h"
 #include <duet/duet.h>
@@ -71,14 +71,14 @@ static bool hit(int n)
 {
     refused = 0, wrong = false;
     fail_in = n;
-    alone(play, NULL);
+    run_in_thread(play, NULL);
     const bool was = fail_in < 0;
     fail_in = -1;
     duet_memory_trim();
     return was;
 }
 
-/* By columns. */
+/* Column-major. */
 static void save_fortran(void)
 {
     duet_matrix *m = duet_new(DUET_F64, 3, 4), *columns = duet_transposed(m);
@@ -100,7 +100,7 @@ int main(void)
         more = hit(n);
         CHECK(!wrong, "%d: a refusal without a text", n);
         CHECK(more || !refused, "%d: nothing failed, but %d were refused", n, refused);
-        CHECK(homeless || live == living, "%d: %d blocks leaked", n, (int)(live - living));
+        CHECK(thread_state_missing || live == living, "%d: %d blocks leaked", n, (int)(live - living));
         hit(-1);
         CHECK(!refused, "%d: the next is not right: %s", n, duet_error());
     }

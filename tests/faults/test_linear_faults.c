@@ -1,5 +1,5 @@
-/* test_linear_faults.c - linear algebra on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA and of the
- * vendors. Powers of two: every result is exact. */
+/* test_linear_faults.c - failures of linear algebra on the fake CUDA: every allocation and every
+ * call of CUDA and the vendor libraries fails once. Powers of two: every result is exact. */
 #include "fault_scenario.h"
 
 enum { N = 4 };
@@ -9,7 +9,7 @@ typedef struct scene {
     duet_matrix *complex_a, *complex_l, *complex_u, *complex_sign, *row, *one;
 } scene;
 
-/* The unit matrix, i and zeros in a row, 1. */
+/* The identity matrix, a row of i and zeros, 1. */
 static bool make_complex(scene *s)
 {
     duet_matrix **squares[] = { &s->complex_a, &s->complex_l, &s->complex_u };
@@ -40,10 +40,10 @@ static bool make(scene *s)
     return a || (met.refused++, false);
 }
 
-/* a is the unit matrix. */
+/* a is the identity matrix. */
 static void turn(const scene *s)
 {
-    const double beyond_f16 = 0x1p20; /* so all is done again in f64 */
+    const double beyond_f16 = 0x1p20; /* so everything is computed again in f64 */
     duet_expr large = duet_mul(duet_cast(s->a, DUET_F64), beyond_f16), b = duet_cast(s->b, DUET_F64);
     bool well =
         went(duet_set(s->y, duet_cast(duet_mul(duet_solve(large, b, .refine = DUET_REFINE_F16), beyond_f16),
@@ -65,7 +65,7 @@ static void turn(const scene *s)
     if (went(duet_qr(s->l, s->u, s->a)) && went(duet_eigh(s->y, s->l, s->a))) holds(s->y, true, 1, 1);
 }
 
-/* The same of complex numbers. */
+/* The same for complex numbers. */
 static void turn_complex(const scene *s)
 {
     if (!fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) || !fill(s->log, 9)) return;

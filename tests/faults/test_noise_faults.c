@@ -1,5 +1,6 @@
-/* test_noise_faults.c - random numbers, noise, shuffles, sequences and products of other types than f32 on the pretended CUDA, when things go wrong:
- * every allocation fails once, and every call of CUDA and of the vendors. */
+/* test_noise_faults.c - failures of random numbers, noise, shuffles, sequences and products of
+ * types other than f32 on the fake CUDA: every allocation and every call of CUDA and the vendor
+ * libraries fails once. */
 #include "fault_scenario.h"
 
 enum { N = 4, MATRICES = 6 };
@@ -9,7 +10,8 @@ typedef struct scene {
     duet_recording *r;
 } scene;
 
-/* Where it went well, the element is `after`. Where not, nothing has changed; or, after an error of the device, it is unknown. */
+/* After success the element is `after`. After a failure nothing has changed; or, after a device
+ * error, the contents are undefined. */
 static bool ends(const duet_matrix *m, duet_status st, float before, float after)
 {
     const bool well = went(st);
@@ -28,7 +30,7 @@ static bool make(scene *s)
     return fill(s->x, 1) && fill(s->y, 9);
 }
 
-/* x is 1 throughout, y what comes out. */
+/* All elements of x are 1; y is the result. */
 static void turn(const scene *s)
 {
     duet_matrix *y = s->y;
@@ -48,7 +50,8 @@ static void turn(const scene *s)
     ends(y, duet_set(y, duet_add(s->b, s->x)), 16 * N * N * N, 2);
 }
 
-/* What they are made of is kept by a recording: that it is, cannot fail when they have run. */
+/* A recording keeps the matrices that the library made. Keeping them cannot fail after the
+ * statements have run. */
 static void recorded(scene *s)
 {
     duet_matrix *y = s->y;

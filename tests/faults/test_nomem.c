@@ -1,6 +1,7 @@
-/* test_nomem.c - every allocation fails once, and on the pretended CUDA every call of CUDA and of the vendors' libraries: the right
- * status, nothing written, nothing leaked, and the next call right. Each failure in a process of its own, where all is still cold.
- * With -DPRETEND_CUDA: with the fake. */
+/* test_nomem.c - every allocation fails once, and on the fake CUDA every call of CUDA and the
+ * vendor libraries: the documented status, nothing written, nothing leaked, and the next call
+ * succeeds. Each failure happens in a process of its own, in which nothing is cached.
+ * -DPRETEND_CUDA: with the fake CUDA. */
 #include "failing_alloc.h"
 #include "in_thread.h"
 #include "modes.h"
@@ -8,26 +9,26 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
 #include "fake_cuda.h"
 #else
 static void fake_fail(uint64_t n) { (void)n; }
 static bool fake_failed(void) { return false; }
 #endif
 
-/* ---- the scenario: statements of all kinds over small whole numbers, where every result is exact ------------- */
+/* ---- the scenario: statements of all kinds over small integers, whose results are exact ---- */
 
 enum { N = 4, MATRICES = 11 };
 typedef struct scene {
     duet_place place;
     duet_matrix *x, *y, *z, *b, *s, *view, *image, *filter, *seen, *one, *c;
     duet_status failed; /* the first status that was not OK */
-    bool wrong;         /* a value, or a status that cannot be */
+    bool wrong;         /* a value or status was impossible */
 } scene;
 
 static bool is_promised(duet_status s)
 {
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     if (s == DUET_DEVICE_ERROR || s == DUET_NO_DEVICE || s == DUET_UNSUPPORTED || s == DUET_UNKNOWN)
         return true;
 #endif
@@ -61,7 +62,8 @@ static bool holds(scene *w, const duet_matrix *m, float v, const char *what)
     return true;
 }
 
-/* One statement: right, or failed as promised with the destination as it was (or, after an error of the device, unknown). */
+/* One statement: right, or failed as documented with the destination unchanged (or, after a device
+ * error, undefined). */
 static bool step_to(scene *w, duet_matrix *m, duet_expr e, float before, float want, const char *what)
 {
     const duet_status s = duet_set_on(w->place, m, e);
@@ -76,7 +78,7 @@ static bool step_to(scene *w, duet_matrix *m, duet_expr e, float before, float w
 #define STEP(m, e, before, want)                                                                             \
     if (!step_to(w, m, e, before, want, #e)) return
 
-/* As it was, or refused. */
+/* Unchanged, or undefined. */
 static void kept(scene *w, const duet_matrix *m, float before, const char *what)
 {
     scene then = *w;
@@ -95,7 +97,8 @@ static void group(scene *w)
     else (void)(holds(w, w->s, 32, "s") && holds(w, w->y, 4, "y") && holds(w, w->z, 36, "z"));
 }
 
-/* A replay that fails has done the statements before, or, as a graph, has lost all destinations. */
+/* A replay that fails has executed the statements before; if it is a graph, all destinations are
+ * undefined. */
 static bool replay(scene *w, duet_recording *r, float y, float z)
 {
     return !failed(w, duet_replay(r), "a replay") && holds(w, w->y, y, "y, replayed") &&
@@ -173,7 +176,7 @@ static void statements(scene *w)
     STEP(w->image, duet_max_pool2d(w->image, .window = { 3, 3 }, .stride = { 1, 1 }, .pad = { 1, 1 }), 1, 1);
 
     const duet_expr shared = duet_add(y, 1), p = duet_mul(shared, 2),
-                    q = duet_sub(shared, 2); /* p is no run of its own */
+                    q = duet_sub(shared, 2); /* the records of p are not contiguous */
     const bool good = step_to(w, z, p, 18 * 18 * 2 * N * N, 6, "p");
     (void)(duet_drop(p), duet_drop(q), duet_drop(shared));
     if (!good) return;
@@ -200,17 +203,17 @@ static void *play(void *arg)
 static scene run(duet_place place)
 {
     scene w = { .place = place };
-    alone(play, &w);
+    run_in_thread(play, &w);
     duet_memory_trim();
     return w;
 }
 
-/* ---- one failure a process ----------------------------------------------------------------------------------- */
+/* ---- one failure in each process ---- */
 
 typedef struct outcome {
-    bool hit, wrong,
-        clean;      /* the failure came; something was not as promised; the runs after it were right */
-    int64_t leaked; /* what lives at the end */
+    /* the failure happened; something violated the documentation; the runs after it were right */
+    bool hit, wrong, clean;
+    int64_t leaked; /* live blocks at the end */
     size_t used;    /* bytes that the pools still count as used */
 } outcome;
 
@@ -228,9 +231,9 @@ static outcome fail_once(enum what what, int64_t n, duet_place place)
 
     scene then = run(place);
     if (then.failed == DUET_NO_DEVICE)
-        then = run(DUET_CPU); /* the failure was met when the GPU was looked for: there is none */
+        then = run(DUET_CPU); /* the failure happened during the search for a GPU: there is none */
     o.clean = !then.failed && !then.wrong;
-    o.leaked = homeless ? 0 : live;
+    o.leaked = thread_state_missing ? 0 : live;
     o.used = duet_memory_of(DUET_CPU).used + duet_memory_of(DUET_GPU).used;
     return o;
 }
@@ -275,7 +278,7 @@ static void each_once(enum what what, duet_place place, int mode, const char *na
     tap_point(text);
 }
 
-/* ---- what a pass over the elements keeps ----------------------------------------------------------------------- */
+/* ---- what a pass over the elements caches ---- */
 
 typedef struct unkept {
     int64_t n; /* the allocation that fails */
@@ -283,7 +286,7 @@ typedef struct unkept {
     duet_status status;
 } unkept;
 
-/* A statement of which everything is there but its plan, and what its machine keeps. */
+/* A statement for which everything exists except its plan and the cache of its machine. */
 static void *new_statement(void *arg)
 {
     unkept *u = arg;
@@ -303,12 +306,12 @@ static void *new_statement(void *arg)
 static unkept new_statement_failing(int64_t n)
 {
     unkept u = { .n = n };
-    alone(new_statement, &u);
+    run_in_thread(new_statement, &u);
     return u;
 }
 
-/* The last allocation is the machine's, to keep the pass for the next time. Plans write destinations before their last pass, and rely
- * on it that none fails. */
+/* The last allocation is that of the machine, which caches the pass. Plans write destinations
+ * before their last pass and rely on its success. */
 static void passes_unkept(int mode)
 {
     char text[100];
@@ -332,7 +335,7 @@ int main(void)
     passes_unkept(MODE_NONE);
     each_once(ALLOCATION, DUET_CPU, MODE_MACHINE, "allocations, on the CPU");
     each_once(ALLOCATION, DUET_CPU, MODE_NONE, "allocations, on the CPU");
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     each_once(ALLOCATION, DUET_GPU, MODE_MACHINE, "allocations, on the GPU");
     each_once(CUDA_CALL, DUET_GPU, MODE_MACHINE, "CUDA calls");
     each_once(CUDA_CALL, DUET_GPU, MODE_NONE, "CUDA calls");

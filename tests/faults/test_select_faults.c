@@ -1,10 +1,10 @@
-/* test_select_faults.c - masked, nonzero and unique on the pretended CUDA, when things go wrong: every allocation fails once, and every call of
- * CUDA. */
+/* test_select_faults.c - failures of masked, nonzero and unique on the fake CUDA: every allocation
+ * and every call of CUDA fails once. */
 #include "fault_scenario.h"
 
 enum { N = 6 };
 
-/* A result is there, or an error is. */
+/* Either a result or an error. */
 static bool came(const duet_matrix *m)
 {
     if (m) return true;

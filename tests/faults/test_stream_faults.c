@@ -1,5 +1,5 @@
-/* test_stream_faults.c - streamed statements on the pretended CUDA, when things go wrong: every allocation fails once, and every call of CUDA
- * and of the vendors. Small whole numbers: every result is exact. */
+/* test_stream_faults.c - failures of streamed statements on the fake CUDA: every allocation and
+ * every call of CUDA and the vendor libraries fails once. Small integers: every result is exact. */
 #include "fault_scenario.h"
 #include "stream.h"
 #include "stream_policy.h"

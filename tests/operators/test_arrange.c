@@ -1,5 +1,6 @@
-/* test_arrange.c - concatenate, stack, tile, repeat, pad, roll, magic: against loops over indices that ask, of each element of the result,
- * which element of what it is. Sources and destinations are views, of which some lie in each other. */
+/* test_arrange.c - concatenate, stack, tile, repeat, pad, roll and magic, against loops over the
+ * indices of the result that find the source of each element. Sources and destinations are views,
+ * some of which overlap. */
 #include "common.h"
 #include "indices.h"
 #include "modes.h"
@@ -43,7 +44,7 @@ static double element_of(const duet_matrix *m, const int64_t *i)
     return number_at(duet_type(m), duet_read(m), at);
 }
 
-/* A view of that shape within a larger matrix: axes turned, flipped, with steps. */
+/* A view of that shape in a larger matrix, with axes permuted, flipped and strided. */
 static duet_matrix *view_of(duet_dtype type, int rank, const int64_t *size)
 {
     int64_t wide[DUET_RANK_MAX];
@@ -66,7 +67,7 @@ static duet_matrix *view_of(duet_dtype type, int rank, const int64_t *size)
     return m;
 }
 
-/* What the result should be: at each index the element of some source, or a number. */
+/* The expected result: at each index an element of a source, or a number. */
 typedef double meant(const int64_t *i, const void *with);
 
 static double *expect(int rank, const int64_t *size, meant *of, const void *with)
@@ -90,7 +91,7 @@ static void check(const duet_matrix *to, double *want, duet_status s, const char
     free(want);
 }
 
-/* ---- each of them ---- */
+/* ---- each operation ---- */
 
 typedef struct given {
     duet_matrix *from[5];
@@ -277,7 +278,7 @@ static void test_each(int n)
     }
 }
 
-/* ---- parts that lie in the destination ---- */
+/* ---- sources inside the destination ---- */
 
 static void test_within(void)
 {
@@ -288,7 +289,7 @@ static void test_within(void)
             for (int i = 0; i < 6; i++) x[i] = (float)i;
             CHECK(duet_split(m, 0, 2, half) == DUET_OK, "%s", duet_error());
             CHECK(duet_concatenate(m, 0, half[1], half[0]) == DUET_OK, "%s",
-                  duet_error()); /* the halves change places */
+                  duet_error()); /* the halves are exchanged */
             const float *r = duet_read(m);
             for (int i = 0; i < 6; i++) CHECK((int)r[i] == (i + 3) % 6, "%d: %g", i, (double)r[i]);
             CHECK(duet_tile(m, half[1]) == DUET_OK, "%s", duet_error());
@@ -308,7 +309,7 @@ static void test_within(void)
     tap_point("what lies in the destination");
 }
 
-/* Axes that would be gone through one by one, beside one of no elements. */
+/* Axes that would be iterated one by one, beside an axis without elements. */
 static void test_nothing(void)
 {
     const int64_t narrow[] = { 0, 1, 1, 1, 1, 1, 1, 1 }, wide[] = { 0, (int64_t)1 << 40, 1, 1, 1, 1, 1, 1 };
@@ -378,7 +379,7 @@ static void test_magic(void)
     tap_point("magic squares");
 }
 
-/* ---- refusals, recordings, plans ---- */
+/* ---- errors, recordings, plans ---- */
 
 static void refused(duet_status s, duet_status want, const char *text)
 {
@@ -386,7 +387,7 @@ static void refused(duet_status s, duet_status want, const char *text)
           text, duet_error());
 }
 
-/* Parts that make up 2^64 elements are not none. */
+/* Sources with 2^64 elements in total must not count as none. */
 static void test_too_long(void)
 {
     duet_matrix *one = duet_new(DUET_U8, 1), *none = duet_new(DUET_U8, 0),

@@ -1,5 +1,6 @@
-/* test_batched.c - products of more axes than two, against the oracle: leading axes that broadcast, operands that are views, numbers and addends
- * folded in, NaN times 0, nothing along the inner axis. What broadcasts is not copied. */
+/* test_batched.c - products with more than two axes against the oracle: leading axes that
+ * broadcast, operands that are views, numbers and addends fused in, NaN times 0, an empty inner
+ * axis. Operands that broadcast are not copied. */
 #include "common.h"
 #include "plan.h"
 #include <math.h>
@@ -25,7 +26,7 @@ static int64_t some_size(void)
     return rng_chance(&gen, 8) ? 0 : 1 + rng_below(&gen, rng_chance(&gen, 15) ? 40 : 6);
 }
 
-/* Some of the last of the leading axes, some of those with one index. */
+/* With some of the leading axes, some of which have one index. */
 static duet_matrix *new_operand(const trial *t, int leading, const int64_t *batch, bool broadcasts,
                                 int64_t rows, int64_t cols, duet_matrix **whole)
 {
@@ -94,7 +95,8 @@ static void random_trial(duet_dtype type)
     duet_free(&t.a), duet_free(&t.b);
 }
 
-/* A matrix for all on the left: it is not repeated in memory, and neither machine takes more than the result. */
+/* One matrix on the left for all: it is not repeated in memory, and no machine allocates more than
+ * the result. */
 static void test_not_copied(void)
 {
     enum { BATCH = 400, N = 16 };
@@ -115,7 +117,7 @@ static void test_not_copied(void)
     tap_point("what broadcasts is not copied");
 }
 
-/* One matrix on the right of all is one product of all their rows. */
+/* One matrix on the right of all gives one product of all their rows. */
 static void test_one_product(void)
 {
     char text[2000] = "";
@@ -162,7 +164,7 @@ static int64_t place_of(const sum *s, int part, const int64_t *at)
     return found;
 }
 
-/* The sums, and what they may be off by, of all values of the letters from `letter` on. */
+/* Computes the sum, and its error bound, over all values of the letters from `letter` on. */
 static void add_all(const sum *s, int letter, int64_t *at, duet_dtype t, const void *a, const void *b,
                     long double *sums, long double *size)
 {
@@ -252,7 +254,7 @@ static void test_einsum(void)
     tap_point("what is no einsum; outer products");
 }
 
-/* A matrix by its own transpose: exactly symmetric, and within the bound. */
+/* A matrix times its own transpose: exactly symmetric, and within the bound. */
 static void test_squares(void)
 {
     for (int i = 0; i < 24; i++) {

@@ -1,5 +1,5 @@
-/* test_compare.c - what matrices are like: the rows DUET_COMPOSED_MATRIX1 of composed.def, array_equal and allclose, by plain loops; and
- * powers by whole numbers. */
+/* test_compare.c - predicates of matrices (the rows DUET_COMPOSED_MATRIX1 of composed.def),
+ * array_equal and allclose, against simple loops; and powers with integer exponents. */
 #include "common.h"
 #include "dtype.h"
 #include <math.h>
@@ -8,7 +8,7 @@ static rng gen;
 static duet_place place[2];
 static int places;
 
-/* ---- n x n elements ------------------------------------------------------------------------------------------- */
+/* ---- n x n matrices ---- */
 
 enum { MOST = 70 };
 typedef struct square {
@@ -61,7 +61,7 @@ static const struct row {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Of one kind, and perhaps, one element being changed, only almost. */
+/* A matrix of one kind; sometimes one element is changed. */
 enum { ZEROS, DIAGONAL, LOWER, UPPER, SYMMETRIC, PERMUTATION, ANYTHING, SPARSE, KINDS };
 static void fill(square *s, int kind, bool almost)
 {
@@ -104,7 +104,7 @@ static double number_of(const duet_matrix *m)
     }
 }
 
-/* Spends e, a formula of one element. */
+/* Spends e, a formula with one element. */
 static double value_of(duet_expr e, duet_place at)
 {
     duet_matrix *to = duet_new(duet_expr_type(e));
@@ -114,7 +114,7 @@ static double value_of(duet_expr e, duet_place at)
     return duet_free(&to), v;
 }
 
-/* Small whole numbers: every sum is exact. */
+/* Small integers: every sum is exact. */
 static void squares(duet_dtype type)
 {
     static const int sides[] = { 0, 1, 2, 3, 7, MOST };
@@ -213,7 +213,7 @@ static void pairs(void)
     tap_point("array_equal and allclose");
 }
 
-/* By sizes of numbers of C, not by parts. */
+/* By absolute values of complex numbers, not by parts. */
 static void complex_pairs(void)
 {
     duet_matrix *x = duet_new(DUET_C64, 1), *y = duet_new(DUET_C64, 1);
@@ -243,11 +243,12 @@ static void powers(void)
             CHECK(duet_set_on(place[k], to, duet_pow_int(x, n)) == DUET_OK, "%s", duet_error());
             const float *p = duet_read(to), v[] = { 2, -3, 0.5f, 1 };
             for (int e = 0; e < 4; e++) {
-                const double
-                    want = pow(v[e], n),
-                    d = fabs(
-                        p[e] -
-                        want); /* a rounding each for up to 2 log2(n) products, which later ones double */
+                const double want = pow(v[e], n),
+                             d = fabs(
+                                 p[e] -
+                                 /* one rounding for each of up to 2 log2(n) products, which later products
+                         * double */
+                                 want);
                 CHECK(d <= (abs(n) + 1) * 0x1p-24 * fabs(want), "%g to the power %d is %.9g, not %.17g", v[e],
                       n, p[e], want);
             }

@@ -1,5 +1,6 @@
-/* test_complex.c - complex numbers element by element against C99's in long double: every such operator of complex.def, by bounds on the error
- * relative to the size of the result (docs/semantics.md has them), of views, broadcasts, promotions, numbers, extreme magnitudes. */
+/* test_complex.c - complex element-wise operators against C99 functions in long double: every such
+ * operator of complex.def, within error bounds relative to the absolute value of the result
+ * (docs/semantics.md), with views, broadcasts, promotions, numbers and extreme magnitudes. */
 #include "complex_trial.h"
 
 /* ---- one operand ---- */
@@ -13,7 +14,7 @@ static number of_square(number z) { return z * z; }
 static number of_reciprocal(number z) { return 1 / z; }
 static number of_log2(number z) { return clogl(z) / logl(2); }
 static number of_log10(number z) { return clogl(z) / logl(10); }
-/* Near 0 by their series. */
+/* By the series near 0. */
 static number of_expm1(number z)
 {
     number sum = 0, term = 1;
@@ -34,7 +35,7 @@ static const struct unary {
     const char *name;
     duet_expr (*make)(duet_expr);
     number (*of)(number);
-    real bound; /* in u: docs/semantics.md */
+    real bound; /* in units of u: docs/semantics.md */
     bool is_real, everywhere;
 } unary[] = {
     { "neg", duet_neg, of_neg, 0, false, true },
@@ -102,7 +103,7 @@ static void unaries(duet_place p)
     tap_point("operators of one operand, and their errors");
 }
 
-/* Around zeros, poles, branch points, and where a formula gives way to another. */
+/* Near zeros, poles and branch points, and where a formula switches to another. */
 static void corners(duet_place p)
 {
     static const real near_[] = { 0,        0.5L,           1,         PI / 4,  PI / 2, PI,
@@ -156,7 +157,7 @@ static const struct binary {
 };
 enum { BINARIES = sizeof binary / sizeof *binary };
 
-/* Where element i of the result reads an operand, which broadcasts. */
+/* The element of an operand, which broadcasts, for element i of the result. */
 static number at_of(const array *x, const array *like, int64_t i)
 {
     int64_t at = 0, stride = 1;
@@ -217,7 +218,7 @@ static void binaries(duet_place p)
     tap_point("operators of two operands, and their errors");
 }
 
-/* Those of two types: what they have in common is a c64, or else a c128. */
+/* The common type of two operands is c64 or else c128. */
 static void promotions(duet_place p)
 {
     static const duet_dtype types[][3] = { { DUET_C64, DUET_F32, 0 },  { DUET_F32, DUET_C64, 0 },
@@ -287,7 +288,7 @@ static void real_with_number(duet_place p)
     tap_point("real matrices with complex numbers");
 }
 
-/* ---- made, cast, chosen, set ---- */
+/* ---- creation, casts, where, set ---- */
 
 static number of_first(number x, number y) { return (void)y, x; }
 
@@ -320,7 +321,7 @@ static void made(duet_place p)
     tap_point("made of two parts");
 }
 
-/* A destination takes what promotes to it. */
+/* A destination accepts types that promote to its type. */
 static void sets(duet_place p)
 {
     static const duet_dtype from[] = {
@@ -379,7 +380,7 @@ static void chosen(duet_place p)
     tap_point("where");
 }
 
-/* ---- exact laws ---- */
+/* ---- exact identities ---- */
 
 static void laws(duet_place p)
 {
@@ -409,7 +410,8 @@ static void laws(duet_place p)
     tap_point("laws that hold exactly");
 }
 
-/* Branch cuts, zeros of both signs, infinities: what docs/semantics.md says. Of parts: a number of C that has an infinite one may lose the other. */
+/* Branch cuts, zeros of both signs and infinities, as docs/semantics.md says; built from parts,
+ * because a C number with one infinite part may lose the other. */
 static void specials(duet_place p)
 {
     const double in[] = { -4, 0, -4, -0.0, 0, 0, 1, 0 };

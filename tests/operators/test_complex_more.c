@@ -1,16 +1,17 @@
-/* test_complex_more.c - powers, tests of parts, products and sums of many complex numbers, products of vectors: against C99's in long double,
- * by bounds (docs/semantics.md), and what they give where there is no such number. */
+/* test_complex_more.c - complex powers, predicates of parts, products and sums, products of
+ * vectors: against C99 in long double, within the bounds of docs/semantics.md, and the results
+ * where no number exists. */
 #include "complex_trial.h"
 
 /* ---- powers ---- */
 
-/* Of z to the power w in u: of a w that is real by its type, and of others. */
+/* The bound in units of u for z to the power w; smaller if the type of w is real. */
 static real bound_of(number z, number w, bool is_real)
 {
     return is_real ? 14 + 19 * cabsl(w) : 20 + 19 * cabsl(w * (z == 0 ? 0 : clogl(z)));
 }
 
-/* What C99 has, but at 0, as NumPy does. */
+/* As C99, except at 0: as NumPy. */
 static number of_pow(number z, number w)
 {
     if (w == 0) return 1;
@@ -30,7 +31,7 @@ static void check_power(const char *name, const struct kind *k, number got, numb
           cabsl(got - want) / (k->u * cabsl(want)), in_u);
 }
 
-/* Of matrices of these types. */
+/* For matrices of these types. */
 static void power_of_types(duet_place p, const struct kind *k, duet_dtype tz, duet_dtype tw, int range)
 {
     enum { N = 3000 };
@@ -78,7 +79,7 @@ static void powers(duet_place p)
     tap_point("powers, and their errors");
 }
 
-/* At 0, as NumPy has it; rows: z, w, the power. */
+/* At 0, as NumPy; rows: z, w, the power. */
 static void zeros_to_powers(duet_place p)
 {
     static const double row[][6] = { { 0, 0, 0, 0, 1, 0 },       { 3, -4, 0, 0, 1, 0 },
@@ -124,7 +125,7 @@ static void whole_powers(duet_place p)
     tap_point("powers by squaring");
 }
 
-/* ---- where functions have limits ---- */
+/* ---- limits of functions ---- */
 
 typedef duet_expr maker(duet_expr);
 
@@ -175,7 +176,7 @@ static void limits(duet_place p)
     tap_point("limits");
 }
 
-/* Of numbers whose parts have a size that is beyond the largest number, or next to it. */
+/* For numbers whose absolute value exceeds the largest number, or is near it. */
 static void far_out(duet_place p, const struct kind *k, const char *name, maker *make, number (*of)(number))
 {
     static const real share[] = { 1, -1, 0.9L, -0.75L, 0.6L, -0.25L, 1e-10L };
@@ -201,7 +202,7 @@ static void beyond_the_largest(duet_place p)
     tap_point("sizes beyond the largest number");
 }
 
-/* With the signs of both zeros, which re + im I loses; CMPLXL is not everywhere. */
+/* Keeps the signs of both zeros, which re + im I loses. Not every compiler has CMPLXL. */
 static number number_of(double re, double im)
 {
     const real part[2] = { re, im };
@@ -210,7 +211,7 @@ static number number_of(double re, double im)
     return z;
 }
 
-/* On branch cuts the sign of a zero says which side it is. */
+/* On branch cuts the sign of a zero selects the side. */
 static void cuts(duet_place p)
 {
     static const double at[][2] = { { 2, 0 },      { 2, -0.0 },   { -2, 0 }, { -2, -0.0 },
@@ -271,9 +272,9 @@ static void tests_of_parts(duet_place p)
     tap_point("isnan, isinf, isfinite by parts");
 }
 
-/* ---- products and sums of many ---- */
+/* ---- products and sums ---- */
 
-/* All along the axis of s = before x n x after elements. */
+/* All lines along the axis of s = before x n x after elements. */
 static void check_line(const char *name, const struct kind *k, const array *a, const array *got, int64_t n,
                        int64_t after)
 {
@@ -288,7 +289,7 @@ static void check_line(const char *name, const struct kind *k, const array *a, c
     }
 }
 
-/* Sizes are near 1, so that products stay in range. */
+/* Absolute values are near 1, so that products stay in range. */
 static void fill_near_one(duet_matrix *m)
 {
     void *q = duet_overwrite(m);
@@ -334,12 +335,12 @@ static void products(duet_place p)
     array a = array_of(x), b = array_of(y), c = array_of(z);
     check_line("prod_axes_keep", &kinds[1], &a, &b, 20, 1);
     for (int i = 0; i < 3; i++)
-        CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is 1: element %d", i); /* as is -1 */
+        CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is 1: element %d", i); /* and so is -1 */
     array_free(&a), array_free(&b), array_free(&c), duet_free(&x), duet_free(&y), duet_free(&z);
     tap_point("products of all elements");
 }
 
-/* A destination that is read, and whole numbers, which are exact. */
+/* A destination that is also an operand, and integers, which are exact. */
 static void products_there(duet_place p)
 {
     static const double in[] = { 1, 1, 1, -1, 0, 2, 3, 0, 0, 1, -1, 2 }; /* 2, 4i, 12i, -12, 12 - 24i */
@@ -421,7 +422,7 @@ static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct k
     for (int64_t i = 0; i < got.count; i++) {
         const int64_t v = i / 3, j = (i + 1 - v * 3) % 3, l = (i + 2 - v * 3) % 3;
         const number *q = a.v + v % (a.count / 3) * 3,
-                     *w = b.v + v % (b.count / 3) * 3; /* leading axes alone are missing */
+                     *w = b.v + v % (b.count / 3) * 3; /* only leading axes are missing */
         const real most = cabsl(q[j]) * cabsl(w[l]) + cabsl(q[l]) * cabsl(w[j]);
         CHECK(cabsl(got.v[i] - (q[j] * w[l] - q[l] * w[j])) <= 4 * k->u * most,
               "cross of %s and %s: element %d", dtypes[tx].name, dtypes[ty].name, (int)i);
@@ -453,7 +454,7 @@ static void vectors(duet_place p)
     tap_point("vdot and cross");
 }
 
-/* Of one vector with itself nothing is left, to the bit. */
+/* The cross product of a vector with itself is exactly zero. */
 static void parallel(duet_place p)
 {
     for (duet_dtype t = 0; t < DUET_DTYPE_COUNT; t++) {

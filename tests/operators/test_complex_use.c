@@ -1,12 +1,13 @@
-/* test_complex_use.c - complex numbers in statements: destinations that are read, several at once, reductions, products, spectra, recordings,
- * parts that are streamed, bad input; against C99's in long double. */
+/* test_complex_use.c - complex numbers in statements: destinations that are operands, several
+ * statements at once, reductions, products, spectra, recordings, streamed parts, bad input; against
+ * C99 in long double. */
 #include "complex_trial.h"
 #include "stream_policy.h"
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
 #include "stream.h"
 #endif
 
-/* ---- destinations that are read ---- */
+/* ---- destinations that are operands ---- */
 
 static void same(const char *name, const struct kind *k, const duet_matrix *m, const number *want,
                  int64_t count, real in_u)
@@ -118,7 +119,8 @@ static void together(duet_place p)
     tap_point("several statements at once");
 }
 
-/* A later statement is but a matrix that an earlier one sets: a sum, another matrix, its own reverse, a step's result. */
+/* A later statement is just a matrix that an earlier one sets: a sum, another matrix, its own
+ * reverse, the result of a step. */
 static void handed_on(duet_place p)
 {
     enum { N = 9 };
@@ -311,7 +313,7 @@ static void spectra(duet_place p)
     tap_point("spectra");
 }
 
-/* ---- how it runs ---- */
+/* ---- execution ---- */
 
 static int steps_of(duet_matrix *to, duet_expr e)
 {
@@ -420,8 +422,8 @@ static void bad(void)
     tap_point("bad input");
 }
 
-#ifdef PRETEND_CUDA
-/* What the device has no room for goes through it in parts, halves and all. */
+#ifdef FAKE_CUDA
+/* A statement that exceeds device memory is streamed, with both real planes. */
 static void streamed(void)
 {
     enum { N = 3000, M = 8 };
@@ -461,7 +463,7 @@ int main(int count, char **argument)
             replays(place[i]);
             if (mode == MODE_MACHINE) passes(place[i]);
         }
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     streamed();
 #endif
     return tap_end();

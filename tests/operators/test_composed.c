@@ -1,5 +1,6 @@
-/* test_composed.c - the operators of composed.def: each formula is what C's functions say it is, and the machines compute it. The oracle bounds
- * the formula as it is written; what the row says by C's functions must lie within these bounds. */
+/* test_composed.c - the operators of composed.def: each formula equals the function of C that its
+ * row names, and the machines compute the formula. The oracle bounds the formula as written; the
+ * value of the C function must be within these bounds. */
 #include "common.h"
 #include "dtype.h"
 #include <math.h>
@@ -68,7 +69,7 @@ static duet_matrix *filled(duet_dtype type, int rows, int columns, double *copy)
     return m;
 }
 
-/* Is what C says within the bounds of the oracle, but for what C's own functions round? */
+/* Is the value of C within the bounds of the oracle, apart from the rounding of C's own functions? */
 static void means(const char *name, const table *want, int64_t i, long double known)
 {
     const bounds *w = &want->at[i];
@@ -197,7 +198,7 @@ static void all_rows(duet_dtype type)
 #include <duet/composed.def>
 }
 
-/* ---- what is not finite, and where others lose all ---- */
+/* ---- infinities and NaN, and cancellation ---- */
 
 static float one_of(duet_expr e)
 {
@@ -257,7 +258,7 @@ static void is_each(const char *text, duet_expr e, duet_matrix *to, const float 
 }
 #define ARE(e, ...) is_each(#e, e, to, (const float[]){ __VA_ARGS__ })
 
-/* Rows of networks.def that ETL has: the oracle has their formulas, here are values. */
+/* Rows of networks.def that ETL has too: the oracle evaluates their formulas; these are values. */
 static void normal(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 2, 2), *to = duet_new(DUET_F32, 2, 2),

@@ -1,4 +1,5 @@
-/* test_convmtx.c - matrices by which convolutions are products, by bits against their definition, of every type and part, into views, and over their own kernel. */
+/* test_convmtx.c - the matrices of duet_convmtx and duet_convmtx2, bit by bit against their
+ * definition, for every type and mode, into views, and over their own kernel. */
 #include "convs.h"
 
 static duet_place place[2];
@@ -6,7 +7,7 @@ static int places;
 
 static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
-/* Along one axis: which element of the kernel stands in row i and column j; -1: none. */
+/* Along one axis: the element of the kernel in row i and column j; -1: none. */
 static int64_t tap_of(int64_t m, duet_overlap part, int64_t i, int64_t j)
 {
     const int64_t first = part == DUET_OVERLAP_FULL   ? 0
@@ -22,7 +23,7 @@ static int64_t results_along(int64_t n, int64_t m, duet_overlap part)
     return count > 0 ? count : 0;
 }
 
-/* Of one axis where n[0] and m[0] are 1. By bits, of any type. */
+/* One axis if n[0] and m[0] are 1. Bit by bit, for any type. */
 static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], const int64_t m[2], bool planes,
                          duet_overlap part, bool turned)
 {
@@ -57,7 +58,8 @@ static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], cons
     free(was), duet_free(&back), duet_free(&k), duet_free(&to), duet_free(&whole);
 }
 
-/* SciPy's example; and of whole numbers, which are exact, the convolution itself, of two axes. */
+/* The example of SciPy's documentation; and with integers, which are exact, the convolution itself
+ * along two axes. */
 static void known_matrices(duet_place p)
 {
     static const float k[] = { -1, 4, -2 }, same[] = { 4,  -1, 0, 0, 0,  -2, 4,  -1, 0, 0, 0,  -2, 4,

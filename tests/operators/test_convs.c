@@ -1,7 +1,8 @@
-/* test_convs.c - convolutions of one axis and of three, of plain arrays, and the windows of images, against their definitions: random sizes, options,
- * types and views, on every machine. A sum of t products is wrong by at most t + 1 roundings of the sum of their sizes. */
+/* test_convs.c - convolutions of one and three axes, of plain arrays, and windows of images,
+ * against their definitions: random sizes, options, types and views on every machine. The error of
+ * a sum of t products is at most t + 1 roundings of the sum of their absolute values. */
 #include "convs.h"
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
 #include "fake_cuda.h"
 #endif
 
@@ -10,7 +11,7 @@ static int places;
 
 static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
-/* ---- along one axis, or three ---- */
+/* ---- along one axis or three ---- */
 
 static bool draw_geometry(geometry *g, int axes, bool unequal)
 {
@@ -38,7 +39,7 @@ static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
         at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                \
     }
 
-/* Of so many axes: what all options begin with. */
+/* The options that all functions with this number of axes start with. */
 #define ONE   at(g->stride, 0), at(g->pad, 0), at(g->dilation, 0), (int32_t)g->groups
 #define TWO   ALL2(stride), ALL2(pad), ALL2(dilation), (int32_t)g->groups
 #define THREE ALL3(stride), ALL3(pad), ALL3(dilation), (int32_t)g->groups
@@ -62,7 +63,8 @@ static duet_expr to_images(const geometry *g, duet_expr y, duet_expr w)
     return g->axes == 1 ? (duet_conv1d_input_grad)(y, w, &one) : (duet_conv3d_input_grad)(y, w, &three);
 }
 
-/* What an image has beyond the least along each axis; false: the least would be less than nothing. */
+/* By how much an image exceeds the smallest size along each axis; false: that size would be
+ * negative. */
 static bool beyond_least(const geometry *g, int32_t *rest)
 {
     bool can = true;
@@ -74,7 +76,7 @@ static bool beyond_least(const geometry *g, int32_t *rest)
     return can;
 }
 
-/* The same by another name. */
+/* The same under another name. */
 static duet_expr transposed(const geometry *g, duet_expr y, duet_expr w, const int32_t *rest)
 {
     const duet_conv1_transposed one = { ONE, rest[0], at(g->more, 0) };
@@ -100,7 +102,8 @@ static sizes sizes_for(const geometry *g, enum operand which)
     return sizes_with(2, g->n, g->m, g->out, g->axes);
 }
 
-/* Is it what steps of the smallest size that shows make of the sum of the results times the gradient? It is linear: any step is. */
+/* Does the gradient equal the difference quotient of the sum of results times the incoming
+ * gradient? The function is linear, so any step works. */
 static void check_slope(const geometry *g, const making *k)
 {
     for (int64_t i = 0; i < k->of[k->result].count; i++) {
@@ -167,7 +170,7 @@ static void convolutions(int axes, bool unequal, int count)
     tap_point(names[unequal][axes - 1]);
 }
 
-/* Windows of two rows so far apart that images lie between them, in padding. */
+/* Windows of two rows so far apart that the image is between them, in padding. */
 static void far_apart(void)
 {
     const geometry g = { .axes = 2,
@@ -186,9 +189,10 @@ static void far_apart(void)
     tap_point("windows that reach as far as options can say, on the CPU");
 }
 
-/* ---- back to images in steps of 1: as such, or as convolutions of the results' gradient ---- */
+/* ---- gradients of images with stride 1: directly, or as convolutions of the gradient of the
+ * results ---- */
 
-/* The GPU's own kernels keep to another bound there: test_gpu_conv.c. */
+/* Our GPU kernels have another bound there: test_gpu_conv.c. */
 static bool is_square(const geometry *g)
 {
     return g->axes == 2 && g->window[0] == 3 && g->dilation[0] == 1 && g->dilation[1] == 1;
@@ -213,8 +217,8 @@ static void in_steps_of_one(int count)
     tap_point("gradients in steps of 1");
 }
 
-#ifdef PRETEND_CUDA
-/* Whatever takes longer is not done again; and under DUET_REPRODUCIBLE=1 nothing is tried. */
+#ifdef FAKE_CUDA
+/* The slower algorithm is not run again; with DUET_REPRODUCIBLE=1 nothing is timed. */
 static void faster_way(void)
 {
     for (int i = 0; i < 3; i++) {
@@ -246,7 +250,7 @@ static void faster_way(void)
 }
 #endif
 
-/* ---- more padding at the end: what follows, other types, known by hand ---- */
+/* ---- additional padding at the end: epilogues, other types, results calculated by hand ---- */
 
 #define RIGHT(m, e)                                                                                          \
     do {                                                                                                     \
@@ -275,7 +279,7 @@ static void unequal_layers(duet_place p)
     }
 }
 
-/* Has the plan a copy, which a vendor needs? More that no window reads makes none. */
+/* Does the plan contain a copy for a vendor? Padding that no window reads needs none. */
 static bool copies(duet_matrix *y, duet_expr e)
 {
     char text[4000] = "";
@@ -319,7 +323,7 @@ static void known_unequal(duet_place p)
     for (int i = 0; i < 5; i++) duet_free(&all[i]);
 }
 
-/* ---- plain arrays: SciPy's modes ---- */
+/* ---- plain arrays: the modes of SciPy ---- */
 
 enum form { PLAIN, MULTI, DEEP };
 static const char *const form_names[] = { "convolve", "convolve_multi", "convolve_deep" };
@@ -333,7 +337,8 @@ static duet_expr plain(enum form f, bool flips, duet_expr x, duet_expr y, duet_o
     return all[f][flips](x, y, part);
 }
 
-/* One element of all of the convolution of x and y along the axes: sum of x(j) y(k - j), from the definition; y reversed first to correlate. */
+/* One element of the full convolution of x and y along the axes by definition: sum of x(j) y(k -
+ * j). For correlation y is reversed first. */
 static void sum_at(const array *x, const int64_t *nx, const array *y, const int64_t *ny, int axes,
                    const int64_t *k, bool flips, real *sum, real *size)
 {
@@ -469,7 +474,7 @@ static void im2col(int count)
     tap_point("im2col");
 }
 
-/* ---- among other operators, and known by hand ---- */
+/* ---- inside formulas, and results calculated by hand ---- */
 
 static void among_others(duet_place p)
 {
@@ -498,7 +503,7 @@ static void among_others(duet_place p)
     for (int i = 0; i < 10; i++) duet_free(&all[i]);
 }
 
-/* What is refused, and in which words. */
+/* Errors, and words of their texts. */
 static void fails(duet_expr e, duet_status s, const char *a, const char *b)
 {
     CHECK(duet_expr_status(e) == s && strstr(duet_error(), a) && strstr(duet_error(), b), "%d: %s",
@@ -551,7 +556,7 @@ static void refused(void)
               strstr(duet_error(), "a column for each"),
           "%s", duet_error());
     CHECK(duet_im2col(to, m, .window = { 2, 2 }) == DUET_BAD_SHAPE, "%s", duet_error());
-    /* 16 times 2^60 rows are not none. */
+    /* 16 times 2^60 rows must not count as none. */
     duet_matrix *many = duet_new(DUET_U8, 1, 16, 1, 1), *rowless = duet_new(DUET_U8, 1, 0, 4);
     CHECK(duet_im2col(rowless, many, .window = { 1 << 30, 1 << 30 }, .pad = { 1 << 29, 1 << 29 }) ==
               DUET_BAD_SHAPE,
@@ -575,7 +580,7 @@ int main(int argc, char **argv)
             convolutions(3, unequal, few ? 40 : 120);
     }
     far_apart(), in_steps_of_one(few ? 40 : 160);
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     faster_way();
 #endif
     for (int k = 0; k < places; k++) unequal_layers(place[k]), known_unequal(place[k]);

@@ -1,7 +1,8 @@
-/* test_emulated.c - products and convolutions in DUET_MATH_SPLIT, of the shapes that kernels by parts take on a card: every tile, every
- * number of parts, edges, views, what follows them, elements that are no numbers. Against sums in double, by the bound of docs/semantics.md.
+/* test_emulated.c - products and convolutions in DUET_MATH_SPLIT with the shapes that our emulated
+ * kernels support: every tile, every number of thread blocks for a tile, edges, views, epilogues,
+ * infinities and NaN. Against sums in double, within the bound of docs/semantics.md.
  *
- *     test_pairs [cases] [seed] */
+ *     test_emulated [cases] [seed] */
 #define _GNU_SOURCE
 #include "common.h"
 #include <math.h>
@@ -9,7 +10,7 @@
 static rng gen;
 static int64_t within(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
-enum { LOAD, RELU, SIGMOID, TANH, ACTS }; /* after a bias; LOAD: neither */
+enum { LOAD, RELU, SIGMOID, TANH, ACTS }; /* the activation after a bias; LOAD: neither */
 
 static double through(int act, double x)
 {
@@ -26,11 +27,11 @@ static duet_expr formula(int act, duet_expr product, duet_matrix *bias)
     }
 }
 
-/* A matrix, whole or a part of a larger one, at addresses of 16 bytes; what lies beside it is no number. */
+/* A matrix, or a part of a larger one, at an address aligned to 16 bytes; NaN surrounds it. */
 typedef struct field {
     duet_matrix *all, *m;
     int64_t line;
-    const float *p; /* of the part, once it is read */
+    const float *p; /* of the part, after it was read */
 } field;
 
 static field new_field(int64_t rows, int64_t columns, int64_t beside)
@@ -70,7 +71,7 @@ typedef struct product {
     int act;
     field a, b, out;
     duet_matrix *bias;
-    double low; /* elements are low .. 1 */
+    double low; /* elements are between low and 1 */
 } product;
 
 static bool goes_by_parts(const product *t)
@@ -93,7 +94,7 @@ static bool is_row_bad(const product *t, int64_t i)
     return false;
 }
 
-/* |error| <= (k / 64 + 96) u sum |a| |b| + k 2^-35 A B, and what functions add. */
+/* |error| <= (k / 64 + 96) u sum |a| |b| + k 2^-35 A B, and the error of the activation. */
 static void compare(const product *t)
 {
     const float *bias = duet_read(t->bias), largest_b = 1;
@@ -120,7 +121,7 @@ static void compare(const product *t)
     }
 }
 
-enum { MAYBE, SURELY }; /* by parts */
+enum { MAYBE, SURELY }; /* whether the emulated kernels must be used */
 
 static void run_product(product *t, int by_parts, duet_place where)
 {
@@ -138,7 +139,7 @@ static void run_product(product *t, int by_parts, duet_place where)
 
 #define FEW_ROWS 32
 
-/* b has aligned lines where n is a number of fours: of few rows others go strictly. */
+/* b has aligned lines if n is a multiple of four; with few rows, other products are strict. */
 static product new_product(int64_t m, int64_t k, int64_t n)
 {
     const int64_t beside = n % 4 == 0 ? within(0, 1) * 4 : within(0, 2);
@@ -164,7 +165,7 @@ static void one_product(int64_t m, int64_t k, int64_t n, int by_parts, duet_plac
 
 static void products(int cases, duet_place where)
 {
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     const int64_t large = 140, deep = 1536;
 #else
     const int64_t large = 700, deep = 2300;
@@ -176,10 +177,11 @@ static void products(int cases, duet_place where)
     tap_point("products of random shapes");
 }
 
-/* Long inner axes of any length go by parts; of other shapes, addresses and lines some do. */
+/* Products with a long inner axis are emulated whatever its length; of other shapes, addresses and
+ * lines, some are. */
 static void few_rows(int cases, duet_place where)
 {
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     const int64_t least = 64, deep = 300, large = 140;
 #else
     const int64_t least = 1024, deep = 2300, large = 1024;
@@ -190,28 +192,29 @@ static void few_rows(int cases, duet_place where)
         one_product(within(2, 128), within(1, 300), within(5, 140), MAYBE, where);
     }
     one_product(100, least, 1000, SURELY, where);
-#ifndef PRETEND_CUDA
+#ifndef FAKE_CUDA
     static const int64_t one_part[][3] = { { 17, 4, 5340 },
                                            { 41, 4, 11080 },
                                            { 100, 64, 4000 },
                                            { 128, 512, 2100 } },
                          two_parts[][3] = { { 3, 4, 11640 },
                                             { 57, 4, 9260 },
-                                            { 128, 300, 3000 } }; /* of a card of 132 multiprocessors */
+                                            { 128, 300, 3000 } }; /* on a card with 132 multiprocessors */
     for (int i = 0; i < 4; i++) one_product(one_part[i][0], one_part[i][1], one_part[i][2], MAYBE, where);
     for (int i = 0; i < 3; i++) one_product(two_parts[i][0], two_parts[i][1], two_parts[i][2], MAYBE, where);
 #endif
     product t = new_product(100, least, 200);
     for (int i = 0; i < 2; i++)
-        run_product(&t, SURELY, where); /* the second time nothing writes its weights */
+        run_product(&t, SURELY, where); /* the second time no kernel writes its weights */
     free_product(&t);
     tap_point("products of few rows");
 }
 
-/* So many tiles that thread blocks make several, of fewer units than there are stages; twice, since then the weights are there. */
+/* So many tiles that thread blocks compute several, with fewer units than stages; twice, because
+ * the second time the weights are packed already. */
 static void many_tiles(duet_place where)
 {
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     const int64_t m = 140, n = 90;
 #else
     const int64_t m = 2100, n = 1400;
@@ -224,7 +227,7 @@ static void many_tiles(duet_place where)
     tap_point("many tiles of a short inner axis");
 }
 
-/* An infinity, or what is none, stays in its row; the scale is that of the others. */
+/* An infinity or NaN affects only its row; the scale is that of the other elements. */
 static void one_not_numbers(int64_t m, int64_t k, duet_place where)
 {
     product t = new_product(m, k, 40);
@@ -247,7 +250,7 @@ static void not_numbers(duet_place where)
     tap_point("what is no number stays in its row");
 }
 
-/* Far from 1, and zeros alone. Of few rows, parts of an element below 2^-136 are lost. */
+/* Magnitudes far from 1, and zeros alone. With few rows, parts of an element below 2^-136 are lost. */
 static void numbers_of_sizes(int64_t m, int64_t k, int64_t n, duet_place where)
 {
     static const double size[][2] = { { 1e-30, 1e-5 }, { 1e20, 1e-10 }, { 1e-40, 1 },  { 0, 1 },
@@ -280,7 +283,8 @@ static void sizes_of_numbers(duet_place where)
     tap_point("numbers of all sizes");
 }
 
-/* Rows of sizes of their own, which grow along the inner axis or shrink: each is as exact as if it were alone. */
+/* Rows with different magnitudes, which grow or shrink along the inner axis: each is as exact as if
+ * it were alone. */
 static void rows_of_all_sizes(duet_place where)
 {
     product t = new_product(150, 1000, 70);
@@ -327,7 +331,7 @@ static double at_image(const images *t, const float *x, int64_t n, int64_t c, in
     return i < 0 || j < 0 || i >= t->h || j >= t->w ? 0 : (double)x[((n * t->c + c) * t->h + i) * t->w + j];
 }
 
-/* One sum, and the sizes of what it is of. */
+/* One sum, and the sum of the absolute values of its terms. */
 static double convolved(const images *t, const float *x, const float *w, int64_t n, int64_t m, int64_t i,
                         int64_t j, double *size)
 {
@@ -377,7 +381,7 @@ static void one_convolution(const images *t, duet_place where)
 
 static void convolutions(int cases, duet_place where)
 {
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     const int64_t images_most = 3, side = 24;
 #else
     const int64_t images_most = 9, side = 70;
@@ -388,13 +392,13 @@ static void convolutions(int cases, duet_place where)
         if (i % 2) t.w -= t.w % 4; /* lines of 16 bytes */
         one_convolution(&t, where);
     }
-#ifndef PRETEND_CUDA
+#ifndef FAKE_CUDA
     static const images rounds[] = {
         { 1500, 1, 16, 16, 16, 1, true }, { 4096, 3, 16, 16, 8, 1, true },  { 1500, 3, 8, 8, 5, 1, false },
         { 1500, 6, 8, 8, 20, 1, false },  { 1500, 12, 8, 8, 20, 1, false }, { 600, 16, 16, 16, 32, 1, true },
         { 700, 2, 3, 4, 17, 0, false },   { 5, 3, 1, 4, 16, 1, false },     { 5, 3, 2, 4, 16, 1, true },
         { 3, 1, 3, 3, 1, 0, false }
-    }; /* thread blocks make several regions */
+    }; /* thread blocks compute several regions */
     for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) one_convolution(&rounds[i], where);
 #endif
     tap_point("convolutions of random shapes");

@@ -1,5 +1,5 @@
-/* test_etl.c - what ETL, the library of the paper, was found to get wrong is right here, on each machine that there is. Linear algebra's part of
- * it is in test_linear_cases.c. */
+/* test_etl.c - cases that ETL, the library of the paper, was found to compute wrong, on every
+ * machine. Those of linear algebra are in test_linear_cases.c. */
 #include "common.h"
 #include <math.h>
 
@@ -26,7 +26,7 @@ static double value_at(const duet_matrix *m, int64_t i)
     return x ? (double)x[i] : NAN;
 }
 
-/* What a formula of no axes is. */
+/* The value of a formula without axes. */
 static double number(duet_place p, duet_expr e)
 {
     duet_matrix *m = duet_new(DUET_F32);
@@ -36,7 +36,8 @@ static double number(duet_place p, duet_expr e)
     return v;
 }
 
-/* ---- views and matrices that share, move and change places while the latest copy is on the GPU ---- */
+/* ---- views and matrices that share, move and exchange storage while the valid buffer is on the
+ * GPU ---- */
 
 static void test_coherence(duet_place p)
 {

@@ -1,14 +1,15 @@
-/* test_fft.c - Fourier transforms against their definition in long double: all kinds, types, axes, lengths and views, on every machine. The error of a
- * result, in the 2-norm, is at most 8 u log2(2 N) of what the definition gives it, N being the number of terms of a sum; 32 u where a length has
- * prime factors above 13 (docs/semantics.md). */
+/* test_fft.c - Fourier transforms against their definition in long double: all kinds, types, axes,
+ * lengths and views on every machine. The error of a result in the 2-norm is at most 8 u log2(2 N)
+ * of the norm that the definition gives, where N is the number of terms of a sum; 32 u if a length
+ * has prime factors above 13 (docs/semantics.md). */
 #include "fourier_arrays.h"
 
 static duet_place place[2];
 static int places;
 
-/* ---- what is meant ---- */
+/* ---- the definition ---- */
 
-/* The same with so many elements along an axis: cut, or with zeros. */
+/* The same with n elements along an axis: truncated, or padded with zeros. */
 static array resized(const array *t, int axis, int64_t n)
 {
     int64_t size[DUET_RANK_MAX];
@@ -43,7 +44,7 @@ static void transform_along(array *t, int axis, int sign)
 
 static void replace(array *t, array with) { array_free(t), *t = with; }
 
-/* Of what a real array becomes along an axis, from its first n / 2 + 1 elements. */
+/* Completes the transform of a real array along an axis from its first n / 2 + 1 elements. */
 static void mirror(array *t, int axis, int64_t n)
 {
     array r = resized(t, axis, n);
@@ -76,7 +77,8 @@ static const char *name_of_view(int v)
 
 static int axis_of(const trial *t, int k) { return t->o.axes ? (t->o.axis[k] + t->x.rank) % t->x.rank : k; }
 
-/* What is meant; *size: how large its elements are, for the error: that of the sum over all terms. */
+/* The expected result; *size: the magnitude to which errors are relative, that of the sum over all
+ * terms. */
 static array meant(const trial *t, const array *x, real *size, real *terms)
 {
     const int count = t->o.axes ? t->o.axes : t->x.rank, sign = t->kind == FFT || t->kind == RFFT ? -1 : 1;
@@ -128,7 +130,7 @@ static duet_expr formula_for(const trial *t, const duet_matrix *x)
     return of[t->kind](DUET(x), &t->o);
 }
 
-/* A matrix of these sizes in a larger one, or itself. */
+/* A matrix of these sizes inside a larger one, or the matrix itself. */
 static duet_matrix *laid(const trial *t, duet_matrix **whole)
 {
     int64_t size[DUET_RANK_MAX];
@@ -183,7 +185,7 @@ static void one(const trial *t)
     duet_free(&x);
 }
 
-/* ---- all of them ---- */
+/* ---- random transforms ---- */
 
 static const int64_t lengths[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13,  15,
                                    16, 17, 19, 24, 30, 31, 32, 37, 60, 64, 97, 101, 128 };
@@ -239,7 +241,8 @@ static void many(enum kind kind, int times)
     tap_point(kind_names[kind]);
 }
 
-/* Lengths one by one, primes among them that no vendor has code for, and shapes that go by other ways than most. */
+/* Single lengths, with primes for which no vendor has special code, and shapes that use rare
+ * algorithms. */
 static void chosen(bool quick)
 {
     static const int64_t more[] = { 127, 251, 509, 1000, 1009, 1024 };
@@ -268,7 +271,7 @@ static void chosen(bool quick)
     tap_point("lengths and shapes by hand");
 }
 
-/* ---- what follows from the definition ---- */
+/* ---- consequences of the definition ---- */
 
 static void names_of_their_own(duet_place p)
 {
@@ -292,8 +295,8 @@ static void names_of_their_own(duet_place p)
     tap_point("names of their own, there and back");
 }
 
-/* Parts of a real transform that are known: the first element is the sum, that of Nyquist the sum with changing signs, and both are real: of FFTW
- * exactly so. */
+/* Known parts of a real transform: the first element is the sum, that of Nyquist the alternating
+ * sum, and both are real; exactly real for FFTW. */
 static void ends(duet_place p)
 {
     for (int64_t n = 1; n <= 40; n++) {
@@ -317,7 +320,7 @@ static void ends(duet_place p)
     tap_point("both ends of a real transform");
 }
 
-/* So large that all threads work: a shift of the impulse is a turn, and the norm stays. */
+/* So large that all threads work: a shifted impulse becomes a rotation, and the norm is preserved. */
 static void large(duet_place p, int64_t n)
 {
     duet_matrix *x = duet_new(DUET_C64, n), *y = duet_new(DUET_C64, n);

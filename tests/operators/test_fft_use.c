@@ -1,8 +1,9 @@
-/* test_fft_use.c - what is made of Fourier transforms, and how they are used: shifts and convolutions against their definitions, plans that are kept,
- * recordings, threads, parts, bad input, missing libraries. */
+/* test_fft_use.c - operators built on Fourier transforms, and their use: shifts and convolutions
+ * against their definitions, cached plans, recordings, threads, streaming, bad input, missing
+ * libraries. */
 #include "fourier_arrays.h"
 #include "stream_policy.h"
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
 #include "fake_cuda.h"
 #include "stream.h"
 #endif
@@ -12,7 +13,7 @@
 
 /* ---- shifts and convolutions ---- */
 
-/* Of any type by its bits. */
+/* Random bits for any type. */
 static void fill_bits(duet_matrix *m)
 {
     unsigned char *p = duet_overwrite(m);
@@ -21,7 +22,7 @@ static void fill_bits(duet_matrix *m)
         p[i] = (unsigned char)(rng_next(&gen) & (duet_type(m) == DUET_BOOL ? 1 : 255));
 }
 
-/* Where element i goes to, in row-major order. */
+/* The new position of element i in row-major order. */
 static int64_t shifted(const sizes *s, const duet_fourier *o, bool inverse, int64_t i)
 {
     int64_t to = 0, stride = 1;
@@ -63,7 +64,7 @@ static void shifts(duet_place p)
     tap_point("shifts of every type");
 }
 
-/* One element of all of the convolution. */
+/* One element of the full convolution. */
 static real sum_at(const array *x, const array *y, const int64_t *k, bool correlates)
 {
     real sum = 0;
@@ -174,7 +175,7 @@ static void recorded(duet_place p)
     tap_point("recorded and replayed");
 }
 
-/* Of lengths that come again after others have pushed their plans out. */
+/* Lengths that recur after other plans have evicted theirs. */
 static void pushed_out(duet_place p)
 {
     fft_limit(0);
@@ -285,7 +286,7 @@ static void explained(void)
     tap_point("explained and printed");
 }
 
-/* In a child, where no library is open yet. */
+/* In a child process in which no library is open. */
 static void missing(const char *library, const char *says)
 {
     fflush(stdout);
@@ -311,7 +312,7 @@ static void without_fftw(void)
     tap_point("without FFTW");
 }
 
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
 static void without_cufft(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 4), *y = duet_new(DUET_C64, 4);
@@ -325,7 +326,7 @@ static void without_cufft(void)
     tap_point("without cuFFT");
 }
 
-/* A batch that the device has no room for goes through it in parts; and one that goes along the first axis does not. */
+/* A batch that exceeds device memory is streamed; a transform along the first axis is not. */
 static void streamed(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3000, 15), *y = duet_new(DUET_F32, 3000, 15),
@@ -362,7 +363,7 @@ int main(void)
     }
     if (place[0] == DUET_CPU) pushed_out(DUET_CPU), explained();
     bad();
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
     without_cufft(), streamed();
 #endif
     return tap_end();

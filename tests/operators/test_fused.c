@@ -1,6 +1,7 @@
-/* test_fused.c - every row of fused.def three ways: the plan chooses it, fused equals the oracle, unfused equals the oracle.
- * A row's pattern is built three times from its own tokens, with matrices in place of its holes. Rows of one pass have the same bits
- * each way; finished steps, which are vendors', keep to the oracle's bound. */
+/* test_fused.c - every row of fused.def in three ways: the plan chooses it, fused equals the
+ * oracle, unfused equals the oracle. The pattern of a row is built three times from its own tokens,
+ * with matrices in place of its holes. Rows of one pass have equal bits each time; vendor steps
+ * with epilogues are within the bound of the oracle. */
 #include "common.h"
 #include "dtype.h"
 #include "modes.h"
@@ -49,7 +50,7 @@ static const struct finished_row {
 #include "fused.def"
 };
 
-/* The pattern by one machine in all modes: right in each, and with the same bits. */
+/* Evaluates the pattern on one machine in all modes: right in each, with equal bits. */
 static void three_ways(const struct row *row, const holes *h, duet_place where, duet_dtype type,
                        const sizes *s)
 {
@@ -97,9 +98,9 @@ static void row_on(const struct row *row, duet_dtype type, const sizes *s)
     duet_free(&h.X), duet_free(&h.Y), duet_free(&h.B);
 }
 
-/* ---- finished steps ---- */
+/* ---- steps with epilogues ---- */
 
-static int chosen_by[2], seen_by[2]; /* of a row, by machine */
+static int chosen_by[2], seen_by[2]; /* counts for a row, by machine */
 
 static void finished_ways(const struct row *row, const holes *h, int p, duet_dtype type)
 {
@@ -141,17 +142,17 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
     duet_free(&h.X), duet_free(&h.W), duet_free(&h.B);
 }
 
-/* m, k, n on both sides of what kernels are chosen by. */
+/* m, k, n on both sides of the limits by which kernels are chosen. */
 static const int64_t products[][3] = { { 1, 1, 1 },     { 1, 300, 70 },  { 2, 100, 64 },  { 3, 5, 7 },
                                        { 10, 129, 90 }, { 17, 64, 10 },  { 100, 33, 12 }, { 50, 64, 40 },
                                        { 128, 49, 33 }, { 600, 40, 10 }, { 130, 24, 36 }, { 0, 5, 7 },
                                        { 4, 0, 9 },     { 33, 201, 16 } };
-/* n c h w and m: windows of 3 x 3. */
+/* n c h w and m, for 3 x 3 windows. */
 static const int64_t images[][5] = { { 1, 1, 5, 5, 1 }, { 2, 3, 12, 12, 16 }, { 2, 16, 8, 8, 32 },
                                      { 2, 2, 7, 9, 5 }, { 1, 17, 8, 6, 33 },  { 3, 1, 16, 16, 8 },
                                      { 0, 3, 8, 8, 4 }, { 2, 20, 4, 4, 20 },  { 1, 4, 2, 2, 4 } };
 
-/* The oracle takes a softmax over n columns by its definition: n^3 steps a row. */
+/* The oracle computes a softmax over n columns by definition: n^3 operations for each row. */
 static bool too_many(const struct finished_row *f, int64_t columns)
 {
     return f->act == OP_softmax && columns > 100;
@@ -172,7 +173,8 @@ static void finished(const struct finished_row *f)
         CHECK(!seen_by[p] || chosen_by[p], "%s is never chosen on %s", f->row.name, place_name(place[p]));
 }
 
-/* No kernel of ours has dilation or groups: a finished step is then another one's, or a convolution and a pass. */
+/* Our kernels support neither dilation nor groups: a vendor computes the epilogue, or a separate
+ * pass. */
 static void convolutions_apart(void)
 {
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
@@ -194,7 +196,7 @@ static void convolutions_apart(void)
     tap_point("finished convolutions with dilation and groups");
 }
 
-/* Into an operand, and with a bias that lies in the destination: as if all had been read before. */
+/* Into an operand, and with a bias inside the destination: as if all operands were read first. */
 static void into_itself(const struct finished_row *f, duet_matrix *to, const holes *h)
 {
     for (int p = 0; p < places; p++) DUET_ON(place[p])
@@ -222,7 +224,8 @@ static void overlapping(const struct finished_row *f)
     }
 }
 
-/* The same formula in other words is the same row: numbers and commuting operands either way round. */
+/* The same formula written differently uses the same row: numbers and commuting operands in either
+ * order. */
 static void spellings(void)
 {
     duet_matrix *x = random_matrix(&gen, DUET_F32, 1, (int64_t[]){ 100 }, -5, 5),

@@ -1,4 +1,5 @@
-/* test_gather_scatter.c - take, take_along_axis, one_hot, put, scatter_add and scatter_max against plain loops over places. */
+/* test_gather_scatter.c - take, take_along_axis, one_hot, put, scatter_add and scatter_max against
+ * simple loops over indices. */
 #include "scan_sort_trial.h"
 
 typedef struct question {
@@ -25,7 +26,7 @@ static list like_taken(const list *x, const list *by, int axis)
     return list_new(x->type, rank, size);
 }
 
-/* Of element i of what is taken: where it is in x. */
+/* The position in x of element i of the result. */
 static int64_t source_of(const list *x, const list *by, int axis, int64_t i)
 {
     const int64_t inner = list_inner(x, axis), j = i / inner % by->count, o = i / inner / by->count;
@@ -106,7 +107,7 @@ static list scattered_wide(const list *x, const list *by, const list *z, int axi
     return out;
 }
 
-/* What meets does so in the type that it adds up in, and is rounded, or wraps, once. */
+/* Updates of one element are combined in the accumulation type and rounded, or wrapped, once. */
 static list scattered(const list *x, const list *by, const list *z, int axis, int how)
 {
     const duet_dtype type = how == PUT ? x->type : list_sums_in(x->type);
@@ -158,7 +159,7 @@ static void tried(duet_dtype type, const sizes *z, const sizes *m, duet_dtype in
         int64_t taken_count = 1;
         for (int a = 0; a < z->rank; a++) taken_count *= a == axis ? 1 : z->size[a];
         for (int a = 0; a < m->rank; a++) taken_count *= m->size[a];
-        if (taken_count > 4000000) continue; /* gigabytes, and no other case */
+        if (taken_count > 4000000) continue; /* gigabytes, and no different case */
         sight s = sight_new(type, z->rank, z->size, view),
               by = sight_new(index, m->rank, m->size, (view + 1) % SIGHTS);
         sight_fill(&s, view);
@@ -226,9 +227,9 @@ static void one_hots(void)
     tap_point("one_hot");
 }
 
-/* ---- indices that are nowhere ---- */
+/* ---- bad indices ---- */
 
-/* On the CPU an error that leaves the destination as it was; on the GPU 0, or nothing. */
+/* On the CPU an error that leaves the destination unchanged; on the GPU 0 or no update. */
 static void out_of_range(void)
 {
     static const int64_t bad[] = { 3, -4, INT64_MAX, INT64_MIN, 1ll << 32 };
@@ -259,7 +260,8 @@ static void out_of_range(void)
     tap_point("indices that are nowhere");
 }
 
-/* Into and from memory that is not aligned, without gaps: rows of many widths; and more indices than one thread block sorts. */
+/* To and from contiguous memory that is not aligned: rows of many widths; and more indices than one
+ * thread block sorts. */
 static void unaligned(void)
 {
     static const int widths[] = { 1, 2, 3, 4, 8, 31, 64, 127, 132, 512 };
@@ -299,7 +301,7 @@ static void unaligned(void)
     tap_point("memory that is not aligned");
 }
 
-/* A step of one_hot into a part of a vector, some elements past an aligned address, row lengths as they come. */
+/* one_hot into a part of a vector, at any alignment and with any row length. */
 static void hot_parts(void)
 {
     static const duet_dtype types[] = { DUET_U8, DUET_F16, DUET_F32, DUET_F64, DUET_C128 };
@@ -327,7 +329,7 @@ static void hot_parts(void)
     tap_point("one_hot into what is not aligned");
 }
 
-/* Rows of many widths of which some indices are nowhere: on the GPU alone. */
+/* Rows of many widths with some bad indices: on the GPU only. */
 static void rows_of_nowhere(void)
 {
     static const int widths[] = { 1, 4, 130, 260, 1040 };

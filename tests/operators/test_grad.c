@@ -1,5 +1,6 @@
-/* test_grad.c - gradients: by finite differences of what the rows mean, in quadruple precision; of max_pool2d by a plain loop; and every row
- * of networks.def against the oracle, by every machine. */
+/* test_grad.c - gradients: against finite differences of the definitions in quadruple precision;
+ * max_pool2d against a simple loop; and every row of networks.def against the oracle on every
+ * machine. */
 #include "common.h"
 #include "dtype.h"
 #include <math.h>
@@ -10,7 +11,8 @@ static int places;
 
 /* ---- finite differences -------------------------------------------------------------------------------------- */
 
-/* A function of x, y, z and its gradient with respect to one of them, from that of its result, d. */
+/* A function of x, y, z, and its gradient with respect to one of them, given the gradient d of its
+ * result. */
 #define PAIRS                                                                                                \
     PAIR(conv2d_images, 0, SIZES(2, 4, 5, 6), SIZES(6, 2, 3, 2), SIZES(), duet_conv2d(x, y, CONV),           \
          duet_conv2d_input_grad(d, y, CONV, .size = { 5, 6 }))                                               \
@@ -97,7 +99,7 @@ static duet_matrix *exact_matrix(const sizes *s)
     return m;
 }
 
-/* sum(d * value), and in *size the sum of what that adds. */
+/* sum(d * value); *size receives the sum of absolute values. */
 static quad total(const struct pair *p, duet_matrix *const m[3], duet_matrix *d, quad *size)
 {
     duet_expr e = duet_mul(d, p->value(m[0], m[1], m[2], d));
@@ -109,7 +111,7 @@ static quad total(const struct pair *p, duet_matrix *const m[3], duet_matrix *d,
     return sum;
 }
 
-/* How fast it grows with element i of the operand, by steps of h each way. */
+/* The derivative with respect to element i of the operand, by steps of h in both directions. */
 static quad slope(const struct pair *p, duet_matrix *const m[3], duet_matrix *d, int64_t i, double h,
                   quad *size)
 {
@@ -122,8 +124,9 @@ static quad slope(const struct pair *p, duet_matrix *const m[3], duet_matrix *d,
     return (up - down) / (2 * (quad)h);
 }
 
-/* The error of a step of h is at most a third of the distance to that of 2 h, but for terms of the fourth power: the whole is allowed. And
- * so is what sums in quadruple precision lose, ten thousand roundings, and what numbers in a formula, which are doubles, lose: 1 / count. */
+/* The error with a step of h is at most a third of the difference from the result with 2 h, apart
+ * from fourth-order terms; the whole difference is allowed. Also allowed are ten thousand roundings
+ * in quadruple precision, and the rounding of numbers in a formula to double, such as 1 / count. */
 static void test_pair(const struct pair *p)
 {
     duet_matrix *m[3];
@@ -161,7 +164,7 @@ static int64_t results(int64_t in, const duet_pool *o, int axis)
     return (in + 2 * o->pad[axis] - o->window[axis]) / stride + 1;
 }
 
-/* Where the result of a window of a dense plane comes from. */
+/* The position of the maximum of a window of a dense plane. */
 static int64_t first_greatest(const double *x, int64_t h, int64_t w, const duet_pool *o, int64_t top,
                               int64_t left)
 {
@@ -201,7 +204,7 @@ static duet_matrix *any_view(duet_dtype type, int rank, const int64_t *size)
     return m ? m : random_matrix(&gen, type, rank, size, -1, 1);
 }
 
-/* Small whole numbers: sums are exact, many elements are equal, and some are NaN. */
+/* Small integers: sums are exact, many elements are equal, and some are NaN. */
 static void test_max_pool(duet_dtype type, const sizes *s, const duet_pool *o)
 {
     const int64_t *n = s->size, h = n[2], w = n[3], oh = results(h, o, 0), ow = results(w, o, 1),
@@ -268,7 +271,7 @@ static const struct row {
 #include <duet/networks.def>
 };
 
-/* 1 when the shape fits. An operand that the row does not name is dropped with the rest. */
+/* Returns 1 if the shape fits. Operands that the row does not name are dropped. */
 static int test_on(const struct row *r, duet_dtype type, const sizes *s, duet_place where)
 {
     duet_matrix *m[3], *out = NULL;
@@ -313,7 +316,7 @@ static void test_composed(void)
     tap_point("the oracle bounds what it sees");
 }
 
-/* ---- values known by hand ------------------------------------------------------------------------------------ */
+/* ---- values calculated by hand ---- */
 
 static void gives(const char *name, duet_expr e, double want)
 {
@@ -325,7 +328,7 @@ static void gives(const char *name, duet_expr e, double want)
     duet_free(&m);
 }
 
-/* What a formula means cannot be seen by asking what it is made of. Each roundings' sum is below eight. */
+/* A formula cannot be checked only against its own parts. The sum of all roundings is below eight. */
 static void test_known(void)
 {
     duet_matrix *x = duet_new(DUET_F64, 2, 2), *t = duet_new(DUET_F64, 2, 2), *p = duet_new(DUET_F64, 2, 2),

@@ -1,5 +1,6 @@
-/* test_layer_norm.c - the rows DUET_ROWWISE of fused.def three ways: the plan chooses the step, it equals the oracle, and it has the bits of the
- * operators that it stands for, one by one; and what is left to those. */
+/* test_layer_norm.c - the rows DUET_ROWWISE of fused.def in three ways: the plan chooses the step,
+ * the step equals the oracle, and it has the bits of the operators that it replaces. Also formulas
+ * that do not match. */
 #include "common.h"
 #include "dtype.h"
 #include "modes.h"
@@ -9,7 +10,7 @@ static duet_place place[2];
 static int places;
 static rng gen;
 
-/* Into m, in each mode by each machine: the same bits. oracle: held against it too. */
+/* Evaluates into m in each mode on each machine: equal bits. oracle: compare with it too. */
 typedef duet_expr maker(duet_matrix *x, duet_matrix *y, duet_matrix *z);
 
 static void each_way(const char *name, maker *make, duet_matrix *const in[3], duet_matrix *m, bool chosen,
@@ -68,7 +69,7 @@ static duet_expr instance(duet_matrix *x, duet_matrix *y, duet_matrix *z)
     return duet_instance_norm(x, y, z, EPS);
 }
 
-/* ---- lengths: on both sides of what kernels are chosen by ---- */
+/* ---- lengths on both sides of the limits by which kernels are chosen ---- */
 
 static void one_length(duet_dtype type, int64_t rows, int64_t n, bool oracle)
 {
@@ -113,7 +114,7 @@ static void nothing(void)
     tap_point("of nothing");
 }
 
-/* ---- how operands lie ---- */
+/* ---- layouts of operands ---- */
 
 static void as_view(const sizes *s, const sizes *trim, maker *make, enum view kind)
 {
@@ -158,7 +159,7 @@ static void views(void)
     tap_point("views");
 }
 
-/* Rows of several axes; by groups, whose gain goes by runs along a row. */
+/* Rows of several axes; groups, whose gain is constant along runs of a row. */
 static void channels(void)
 {
     static const sizes x[] = { SIZES(2, 3, 4, 8), SIZES(4, 3, 5, 7), SIZES(2, 2, 3, 4, 4),
@@ -196,7 +197,7 @@ static void into_itself(void)
     tap_point("into an operand");
 }
 
-/* ---- numbers that are none, and extreme ones ---- */
+/* ---- NaN, infinities and extreme numbers ---- */
 
 static void special(void)
 {
@@ -219,7 +220,7 @@ static void special(void)
     tap_point("odd numbers");
 }
 
-/* ---- what stays as it is written ---- */
+/* ---- formulas that are not replaced ---- */
 
 #define STAYS(name, formula)                                                                                 \
     do {                                                                                                     \
@@ -258,7 +259,7 @@ static void left_alone(void)
     tap_point("what stays as it is written");
 }
 
-/* Beside other statements, after what makes the operand, and before what reads it. */
+/* Beside other statements, after the computation of the operand, and before uses of the result. */
 static void among_others(void)
 {
     const int64_t size[] = { 20, 33 }, square[] = { 33, 33 };

@@ -1,5 +1,6 @@
-/* test_linear.c - linear algebra: residuals as LAPACK's tests have them, in extended precision; operands and results that are views; matrices
- * hard to solve with. On each machine that there is. Compiled with COMPLEX once more. */
+/* test_linear.c - linear algebra: residuals as in LAPACK's tests, in extended precision; operands
+ * and results that are views; ill-conditioned matrices. On every machine. Compiled a second time
+ * with COMPLEX. */
 #include "linear_trial.h"
 
 /* ---- systems ---- */
@@ -25,7 +26,8 @@ static void check_solution(duet_dtype t, const duet_matrix *a, int64_t n, int64_
     end(&b), end(&x);
 }
 
-/* Neighbours of -1 below a row that outweighs them, b a column: LAPACK's refinement ends with far more of b than is promised. */
+/* Neighbours of -1 below a row that outweighs them, with b a column: LAPACK's refinement ends with
+ * a residual far above the promised one. */
 static void check_bordered(int64_t n, wide border, int refine)
 {
     duet_matrix *a = duet_new(DUET_F64, n, n), *b = duet_new(DUET_F64, n), *x = duet_new(DUET_F64, n),
@@ -43,7 +45,7 @@ static void check_bordered(int64_t n, wide border, int refine)
     duet_free(&a), duet_free(&b), duet_free(&x), duet_free(&middle);
 }
 
-/* A solution beyond f32, of operands within: refinement sees infinities. */
+/* A solution beyond f32 from operands within: refinement meets infinities. */
 static void check_narrow(int refine)
 {
     duet_matrix *a = duet_new(DUET_F64, 2, 2), *b = duet_new(DUET_F64, 2), *x = duet_new(DUET_F64, 2);
@@ -52,7 +54,8 @@ static void check_narrow(int refine)
     duet_free(&a), duet_free(&b), duet_free(&x);
 }
 
-/* Elimination's determinant is that of a matrix n eps |a| away: so far off in relation may it be, times the condition. */
+/* The determinant by elimination is that of a matrix at a distance of n eps |a|; its relative error
+ * is that times the condition number. */
 static void check_determinant(duet_dtype t, const duet_matrix *a, int64_t n)
 {
     const duet_dtype part = dtype_part(t);
@@ -93,7 +96,7 @@ static void systems(duet_dtype t, enum kind kind, int64_t n)
     end(&a);
 }
 
-/* ---- triangular systems: what is not of the triangle is NaN ---- */
+/* ---- triangular systems: elements outside the triangle are NaN ---- */
 
 static number diagonal(number x)
 {
@@ -133,7 +136,8 @@ static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
     wides_free(&A), end(&a), end(&b), end(&x);
 }
 
-/* ---- symmetric and Hermitian matrices: what is above the diagonal is NaN, and what is imaginary on it ---- */
+/* ---- symmetric and Hermitian matrices: elements above the diagonal and imaginary parts on it are
+ * NaN ---- */
 
 static made lower_only(const made *a, duet_dtype t, int64_t n)
 {
@@ -171,10 +175,10 @@ static void ordered(const wides *w, int sign, const char *what)
 static void eigen(duet_dtype t, enum kind kind, int64_t n)
 {
     made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(dtype_part(t), 1, n, 0),
-         v = new_made(t, 2, n, n), alone = new_made(dtype_part(t), 1, n, 0);
-    if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(alone.m, duet_eigvalsh(half.m), "eigvalsh")) {
+         v = new_made(t, 2, n, n), run_in_thread = new_made(dtype_part(t), 1, n, 0);
+    if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(run_in_thread.m, duet_eigvalsh(half.m), "eigvalsh")) {
         wides A = wides_of(a.m), W = wides_of(w.m), V = wides_of(v.m), turned = wides_turned(&V),
-              X = wides_of(alone.m), scaled = wides_of(v.m);
+              X = wides_of(run_in_thread.m), scaled = wides_of(v.m);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) *at(&scaled, i, j) *= W.v[j];
         small(ratio(norm_rest(&A, &scaled, &turned), norm1(&A), n, eps_of(t)), "eigh", t, n, n, here);
@@ -184,10 +188,10 @@ static void eigen(duet_dtype t, enum kind kind, int64_t n)
         wides_free(&A), wides_free(&W), wides_free(&V), wides_free(&turned), wides_free(&X),
             wides_free(&scaled);
     }
-    end(&a), end(&half), end(&w), end(&v), end(&alone);
+    end(&a), end(&half), end(&w), end(&v), end(&run_in_thread);
 }
 
-/* ---- factorisations of any m x n ---- */
+/* ---- factorisations of m x n matrices ---- */
 
 static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 {
@@ -236,10 +240,10 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 {
     const int64_t k = m < n ? m : n, most = m > n ? m : n;
     made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(dtype_part(t), 1, k, 0),
-         vt = new_made(t, 2, k, n), alone = new_made(dtype_part(t), 1, k, 0);
-    if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(alone.m, duet_svdvals(a.m), "svdvals")) {
+         vt = new_made(t, 2, k, n), run_in_thread = new_made(dtype_part(t), 1, k, 0);
+    if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(run_in_thread.m, duet_svdvals(a.m), "svdvals")) {
         wides A = wides_of(a.m), U = wides_of(u.m), S = wides_of(s.m), V = wides_of(vt.m),
-              X = wides_of(alone.m);
+              X = wides_of(run_in_thread.m);
         wides ut = wides_turned(&U), v = wides_turned(&V);
         small(ratio(norm_rest(NULL, &ut, &U), 1, most, eps_of(t)), "the columns of U", t, m, n, here);
         small(ratio(norm_rest(NULL, &V, &v), 1, most, eps_of(t)), "the rows of Vt", t, m, n, here);
@@ -253,12 +257,12 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
         wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut),
             wides_free(&v);
     }
-    end(&a), end(&u), end(&s), end(&vt), end(&alone);
+    end(&a), end(&u), end(&s), end(&vt), end(&run_in_thread);
 }
 
 /* ---- least squares ---- */
 
-/* How much of each column of x the rows of a do not span. */
+/* The part of each column of x outside the row space of a. */
 static wide outside_of_rows(const wides *a, const wides *x)
 {
     wides rows = wides_turned(a), gram = wides_product(a, &rows), ax = wides_product(a, x), z, of_rows;
@@ -297,7 +301,7 @@ static void lstsq(duet_dtype t, enum kind kind, int64_t m, int64_t n, int64_t si
     end(&a), end(&b), end(&x);
 }
 
-/* ---- the suites ---- */
+/* ---- suites ---- */
 
 static int64_t some_size(void)
 {

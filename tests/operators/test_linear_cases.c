@@ -1,5 +1,6 @@
-/* test_linear_cases.c - linear algebra without a result: singular matrices, NaN, overflow, bad input; in formulas and in place, again and again,
- * recorded; and what ETL gets wrong. On each machine that there is. Compiled with COMPLEX once more. */
+/* test_linear_cases.c - linear algebra without a result: singular matrices, NaN, overflow, bad
+ * input; in formulas and in place, repeatedly, recorded; and cases that ETL computes wrong. On
+ * every machine. Compiled a second time with COMPLEX. */
 #include "linear_trial.h"
 
 /* ---- no result ---- */
@@ -21,7 +22,7 @@ static void refused(duet_status got, duet_status want, const char *word, const c
           place_name(here), (int)got, (int)want, duet_error());
 }
 
-/* The statement has no result: this status, this word in the text, and the destination as it was. */
+/* The statement fails with this status and this word in the text, and the destination is unchanged. */
 #define REFUSED(to, e, status, word)                                                                         \
     (fill(to, 7), refused(duet_set_on(here, to, e), status, word, #e),                                       \
      CHECK(holds(to, 7), "%s has changed its destination", #e))
@@ -68,7 +69,7 @@ static void test_singular(duet_dtype t)
     for (int i = 0; i < 11; i++) duet_free(all[i]);
 }
 
-/* A NaN or an infinity anywhere is refused by all. */
+/* A NaN or infinity anywhere is an error for all operators. */
 static void spoilt(duet_dtype t, double bad)
 {
     enum { N = 6 };
@@ -105,7 +106,7 @@ static void spoilt(duet_dtype t, double bad)
 
 static void test_spoilt(duet_dtype t) { spoilt(t, NAN), spoilt(t, INFINITY), spoilt(t, -INFINITY); }
 
-/* Results beyond the type are refused, not infinite. */
+/* Results beyond the type are errors, not infinities. */
 static void test_overflow(duet_dtype t)
 {
     const double tiny = dtype_part(t) == DUET_F32 ? 1e-44 : 5e-324, x[] = { tiny, 0, 0, 1 };
@@ -125,7 +126,7 @@ static void holds_about(const duet_matrix *m, int64_t k, number want, const char
     wides_free(&x);
 }
 
-/* A factor that is infinite is no divisor: 1, -1; m, m. */
+/* An infinite factor must not become a divisor: 1, -1; m, m. */
 static void beside_limit(duet_dtype t, double most)
 {
     const double x[] = { 1, -1, most, most };
@@ -152,7 +153,7 @@ static void at_limit(duet_dtype t, number z, bool large)
     for (int i = 0; i < 7; i++) duet_free(all[i]);
 }
 
-/* Of z and its conjugate on a diagonal. */
+/* z and its conjugate on a diagonal. */
 static void sign_at_limit(duet_dtype t, number z)
 {
     duet_matrix *a = duet_new(t, 2, 2), *sign = duet_new(t), *log = duet_new(dtype_part(t));
@@ -162,7 +163,8 @@ static void sign_at_limit(duet_dtype t, number z)
     duet_free(&a), duet_free(&sign), duet_free(&log);
 }
 
-/* A diagonal of numbers near both limits: what brings one within takes the other beyond. */
+/* A diagonal with numbers near both limits of the type: any scaling that brings one into range
+ * moves the other out. */
 static void between_limits(duet_dtype t, double most, double least)
 {
     const double x[] = { most, 0, 0, least };
@@ -185,7 +187,7 @@ static void all_between_limits(duet_dtype t)
     for (int i = 0; i < 3 && t == DUET_F64; i++) between_limits(t, large[i][0], large[i][1]);
 }
 
-/* .refine, of subnormal elements. */
+/* .refine with subnormal elements. */
 static void refined_at_limit(void)
 {
     const double x[] = { 1e-310, 1e-311, 1e-311, 1e-310 };
@@ -196,7 +198,7 @@ static void refined_at_limit(void)
     duet_free(&a), duet_free(&b), duet_free(&y);
 }
 
-/* On the CPU, whose libraries take reciprocals of pivots. */
+/* On the CPU, whose libraries use reciprocals of pivots. */
 static void limits(duet_dtype t)
 {
     all_between_limits(t);
@@ -209,7 +211,8 @@ static void limits(duet_dtype t)
     sign_at_limit(t, number_of(2 * large, 2 * large)), sign_at_limit(t, number_of(least, -least));
 }
 
-/* Elements near the type's limit: a size beyond it has a logarithm, and factors beyond it are no numbers. */
+/* Elements near the limit of the type: an absolute value beyond it has a logarithm; factors beyond
+ * it are errors. */
 static void test_large(duet_dtype t)
 {
     const double most = dtype_part(t) == DUET_F32 ? 3e38 : 1.5e308, x[] = { 1, -1, most, most };
@@ -261,7 +264,7 @@ static void test_bad(duet_dtype t)
     for (int i = 0; i < 9; i++) duet_free(all[i]);
 }
 
-/* ---- in formulas, in place, again ---- */
+/* ---- in formulas, in place, repeated ---- */
 
 static void test_composed(duet_dtype t)
 {
@@ -269,7 +272,7 @@ static void test_composed(duet_dtype t)
     made a = new_kind(t, POSITIVE, N, N);
     duet_matrix *x = duet_new(t, N, N), *y = duet_new(t, N, N), *turned = duet_transposed(a.m),
                 *q = duet_new(t, N, N), *r = duet_new(t, N, N);
-    wides A = wides_of(a.m), before = wides_transposed(&A); /* a.m is to be the inverse's transpose */
+    wides A = wides_of(a.m), before = wides_transposed(&A); /* a.m must become the transpose of the inverse */
     const wide eps = eps_of(t);
     if (set(x, duet_sub(duet_matmul(duet_inv(duet_add(a.m, 0.5)), duet_add(a.m, 0.5)), 0),
             "a product with an inverse")) {
@@ -299,7 +302,7 @@ static void test_composed(duet_dtype t)
         duet_free(&q), duet_free(&r);
 }
 
-/* After the first calls nothing is planned, and no memory taken, anew. */
+/* After the first calls nothing is planned or allocated again. */
 static void test_again(duet_dtype t)
 {
     made a = new_kind(t, POSITIVE, 12, 12), b = new_made(t, 1, 12, 0);
@@ -320,7 +323,7 @@ static void test_again(duet_dtype t)
     end(&a), end(&b), duet_free(&x), duet_free(&y), duet_free(&w), duet_free(&q);
 }
 
-/* A replay computes anew, and says where there is no result any more. */
+/* A replay computes again, and reports an error if there is no result any more. */
 static void test_recorded(duet_dtype t)
 {
     enum { N = 5 };
@@ -350,7 +353,8 @@ static void test_recorded(duet_dtype t)
     end(&a), duet_free(&x), duet_free(&q), duet_free(&r), duet_free(&y);
 }
 
-/* ---- what ETL gets wrong (its det's sign, its pivots, its inverse of a singular matrix) ---- */
+/* ---- cases that ETL computes wrong: the sign of det, pivots, the inverse of a singular matrix
+ * ---- */
 
 static void test_etl(duet_dtype t)
 {
@@ -373,7 +377,7 @@ static void test_etl(duet_dtype t)
     end(&a), duet_free(&two), duet_free(&d), duet_free(&l), duet_free(&u), duet_free(&p);
 }
 
-/* ---- of complex numbers alone ---- */
+/* ---- complex matrices only ---- */
 
 #ifdef COMPLEX
 static number i_times(number x) { return number_of(-imaginary_of(x), real_of(x)); }
@@ -386,7 +390,8 @@ static bool near(const duet_matrix *m, int64_t k, number want, wide off)
     return CHECK(d <= off, "element %d on the %s is off by %Lg", (int)k, place_name(here), d);
 }
 
-/* By hand: eigenvalues 1 and 3 of 2, -i; i, 2, singular values 1 and 2 of i, 0; 0, 2, whose determinant is 2 i. */
+/* By hand: eigenvalues 1 and 3 of 2, -i; i, 2; singular values 1 and 2 of i, 0; 0, 2, whose
+ * determinant is 2 i. */
 static void test_known(duet_dtype t)
 {
     const duet_dtype part = dtype_part(t);
@@ -399,7 +404,7 @@ static void test_known(duet_dtype t)
     if (set(w, duet_eigvalsh(h), "eigvalsh")) near(w, 0, 1, off), near(w, 1, 3, off);
     if (set(doubled, duet_mul(duet_eigvalsh(h), 2), "eigvalsh to f64"))
         near(doubled, 0, 2, off), near(doubled, 1, 6, off);
-    if (FACTOR(duet_eigh(w, v, h))) { /* of 3: x, i x */
+    if (FACTOR(duet_eigh(w, v, h))) { /* eigenvector of 3: x, i x */
         wides V = wides_of(v);
         near(v, 3, i_times(*at(&V, 0, 1)), off);
         wides_free(&V);
@@ -414,7 +419,7 @@ static void test_known(duet_dtype t)
     for (int i = 0; i < 7; i++) duet_free(all[i]);
 }
 
-/* |b - A^H x| of A^H x = b, where A^H is a formula of a view, turned or backwards. */
+/* |b - A^H x| of A^H x = b, where A^H is a formula of a view, transposed or backwards. */
 static void check_adjoint(duet_dtype t, int64_t n, bool backwards)
 {
     made a = new_kind(t, UNIFORM, n, n), b = new_made(t, 1, n, 0), x = new_made(t, 1, n, 0);
@@ -431,7 +436,8 @@ static void check_adjoint(duet_dtype t, int64_t n, bool backwards)
     duet_free(&of), end(&a), end(&b), end(&x);
 }
 
-/* Cholesky of A A^H + n, and from it a solution by two triangles, the second one's conjugate transpose a formula. */
+/* Cholesky of A A^H + n, then a solution by two triangles, the second of which is the conjugate
+ * transpose of the first, as a formula. */
 static void check_gram(duet_dtype t, int64_t n)
 {
     made a = new_kind(t, UNIFORM, n, n), b = new_made(t, 2, n, 3), x = new_made(t, 2, n, 3),
@@ -483,7 +489,7 @@ static void test_types(duet_dtype t)
     for (int i = 0; i < 9; i++) duet_free(all[i]);
 }
 
-/* Four times the operations of real ones, by the same libraries. */
+/* Four times the operations of real matrices, in the same libraries. */
 static void test_cost(duet_dtype t)
 {
     char text[2000] = "";

@@ -1,11 +1,12 @@
-/* test_math_modes.c - math modes: which one is in force, that each has a plan of its own, what explain says, and how wrong results may be:
- * the bounds of docs/semantics.md, against sums in double. On the machines that there are, the pretended CUDA among them. */
+/* test_math_modes.c - math modes: which one applies, separate plans for each, what explain prints,
+ * and the error bounds of docs/semantics.md, against sums in double. On all machines, including the
+ * fake CUDA. */
 #define _GNU_SOURCE
 #include "common.h"
 #include "plan.h"
 #include <math.h>
 
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
 #define PRETENDED true
 #else
 #define PRETENDED false
@@ -17,7 +18,7 @@ static int places;
 static const char *const mode_name[] = { "strict", "split", "tf32", "bf16" };
 enum { MODES = DUET_MATH_BF16 + 1 };
 
-/* ---- which is in force ---------------------------------------------------------------------------------------- */
+/* ---- which mode applies ---- */
 
 static duet_math_mode inner_return(void)
 {
@@ -26,7 +27,7 @@ static duet_math_mode inner_return(void)
 }
 
 static duet_math_mode
-    mode_in_call; /* where a call evaluates, math_now() is that of the call: seen by what it explains */
+    mode_in_call; /* While a call evaluates, math_now() is the mode of the call; explain shows it */
 
 static void test_precedence(void)
 {
@@ -59,14 +60,14 @@ static void test_threads(void)
     tap_point("a block is a thread's own");
 }
 
-/* ---- plans and words ------------------------------------------------------------------------------------------- */
+/* ---- plans and texts ---- */
 
 static duet_matrix *drawn(duet_dtype t, int64_t rows, int64_t cols)
 {
     return random_matrix(&gen, t, 2, (const int64_t[]){ rows, cols }, -1, 1);
 }
 
-/* What explain says of y = e in a mode; the caller frees it. */
+/* The output of explain for y = e in a mode; the caller frees it. */
 static char *explained(duet_math_mode mode, duet_matrix *y, duet_expr e)
 {
     char *text = NULL;
@@ -112,7 +113,7 @@ static void test_explain(void)
         if (places == 1) continue;
         says_nothing(DUET_GPU, mode, y, duet_add(y, 1));
         says(DUET_GPU, mode, c, duet_matmul(a, b), "; strict by ");
-#ifdef PRETEND_CUDA
+#ifdef FAKE_CUDA
         static const char *const way[] = { "strict by cuBLASLt", "split by our kernels", "tf32 by cuBLASLt",
                                            "bf16 by cuBLASLt" };
         says(DUET_GPU, mode, y, duet_matmul(x, w), way[m]);
@@ -136,7 +137,7 @@ static bool same(duet_dtype t, const void *x, const duet_matrix *m)
     return free(now), is;
 }
 
-/* y = x w in each mode, then in each again: no plan is made twice, and each gives what it gave. */
+/* y = x w in each mode, then in each again: no plan is made twice, and each gives the same result. */
 static void test_keys(duet_place where)
 {
     duet_matrix *x = drawn(DUET_F32, 33, 17), *w = drawn(DUET_F32, 17, 29), *y = duet_new(DUET_F32, 33, 29);
@@ -163,7 +164,8 @@ static void test_keys(duet_place where)
 
 #define U 0x1p-24
 
-/* How wrong a sum of n products may be: `weight` sums |a| |b|, `top` is the largest |a| times the largest |b|. */
+/* The error bound of a sum of n products: `weight` is the sum of |a| |b|, `top` the largest |a|
+ * times the largest |b|. */
 static double permitted(duet_math_mode mode, bool gpu, double n, double weight, double top)
 {
     const double strict = (n + 4) * U * weight;
@@ -172,7 +174,7 @@ static double permitted(duet_math_mode mode, bool gpu, double n, double weight, 
     return strict + (mode == DUET_MATH_TF32 ? 0x1p-9 : mode == DUET_MATH_BF16 ? 0x1p-6 : 0) * weight;
 }
 
-/* Operands of a kind: of both signs, positive, of widely different sizes. */
+/* Operands with both signs, positive, of widely different magnitudes. */
 enum kind { SIGNED, POSITIVE, WIDE, TINY, HUGE_ONES, KINDS };
 static const char *const kind_name[] = { "signed", "positive", "wide", "tiny", "huge" };
 
@@ -198,7 +200,7 @@ typedef struct trial {
     duet_place where;
     duet_math_mode mode;
     enum kind kind;
-    double worst; /* error over sizes */
+    double worst; /* error relative to the magnitudes */
 } trial;
 
 static void compare_product(trial *t, const duet_matrix *x, const duet_matrix *w, const duet_matrix *y)
@@ -251,7 +253,7 @@ static void test_products(duet_place where)
                                 : "products on the CPU are strict in every mode");
 }
 
-/* A convolution is a product of windows: the same bounds. */
+/* A convolution is a product of windows and has the same bounds. */
 static void compare_conv(trial *t, const duet_matrix *x, const duet_matrix *w, const duet_matrix *y)
 {
     const int64_t c = duet_size(x, 1), h = duet_size(x, 2), m = duet_size(y, 1), size = duet_size(w, 2),
@@ -297,7 +299,7 @@ static void test_convolutions(duet_place where)
                                 : "convolutions on the CPU are strict");
 }
 
-/* ---- what no mode touches ------------------------------------------------------------------------------------- */
+/* ---- results that no mode changes ---- */
 
 static void test_untouched(duet_place where)
 {
@@ -318,7 +320,7 @@ static void test_untouched(duet_place where)
     tap_point("f64, and what is no product, is what it is in every mode");
 }
 
-/* A recording is of the mode in which it was made, whatever block it is replayed in. */
+/* A recording keeps the mode in which it was made, whatever block replays it. */
 static void test_recorded(duet_place where)
 {
     duet_matrix *x = drawn(DUET_F32, 40, 60), *w = drawn(DUET_F32, 60, 50), *y = duet_new(DUET_F32, 40, 50);

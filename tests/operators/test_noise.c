@@ -1,5 +1,6 @@
-/* test_noise.c - random numbers of every type, held against those of f32 and i64, which test_random.c holds against the mapping; noise,
- * shuffles and sequences, against the oracle or by hand. */
+/* test_noise.c - random numbers of every type, compared with those of f32 and i64, which
+ * test_random.c compares with the documented mapping; noise, shuffles and sequences, against the
+ * oracle or by hand. */
 #include "common.h"
 #include "dtype.h"
 #include "element.h"
@@ -32,7 +33,8 @@ enum law { UNIFORM, NORMAL, TRUNCATED, BERNOULLI, INTEGERS, PERMUTATION, LAWS };
 static const char *const law_names[] = { "uniform",   "normal",   "truncated normal",
                                          "bernoulli", "integers", "permutation" };
 
-/* Parameters that no half is; of integers, what every type but bool holds. */
+/* Parameters that no half-precision number equals; for integers, values that every type but bool
+ * represents. */
 typedef struct numbers {
     double a, b, c, d;
     int64_t low, high;
@@ -59,7 +61,7 @@ static duet_status fill(duet_matrix *m, enum law law, const numbers *n)
 
 static double half(duet_dtype t, double x) { return is_floating(t) ? (double)converted(DUET_F64, t, x) : x; }
 
-/* The same law with numbers of type t, in the type that they are drawn in. */
+/* The same distribution with numbers of type t, in the type in which they are drawn. */
 static duet_matrix *drawn(duet_dtype t, enum law law, const sizes *s)
 {
     const bool whole = law >= INTEGERS;
@@ -70,7 +72,7 @@ static duet_matrix *drawn(duet_dtype t, enum law law, const sizes *s)
     return m;
 }
 
-/* A uniform number that rounds up to the upper bound is the one below that. */
+/* A uniform number that rounds up to the upper bound becomes the number below it. */
 static long double wanted(duet_dtype t, enum law law, long double x)
 {
     const long double high = half(t, numbers_of(t).b),
@@ -176,7 +178,7 @@ static duet_expr meant(duet_expr x, duet_matrix *w, enum noise kind)
     }
 }
 
-/* Some elements are 0 and 1, which ranged noise leaves, coins do not throw. */
+/* Some elements are 0 and 1, which ranged noise keeps and Bernoulli noise decides without chance. */
 static duet_matrix *grades(duet_dtype t, enum view view, const sizes *s)
 {
     duet_matrix *x = view_like(view, t, s);
@@ -236,7 +238,7 @@ static void noises(void)
     tap_point("noise, against the oracle");
 }
 
-/* Coins come up as often as they should, and one seed gives one matrix, recorded or not. */
+/* Bernoulli results have the right frequencies, and one seed gives one matrix, recorded or not. */
 static void coins(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 100000), *to = duet_new(DUET_U8, 100000), *n = duet_new(DUET_I64);

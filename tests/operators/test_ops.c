@@ -1,11 +1,12 @@
-/* test_ops.c - every row of ops.def, by every machine, type, shape, view and broadcast, against the oracle.
- * No operator is named: a new row is tested by being there. */
+/* test_ops.c - every row of ops.def, on every machine, for every type, shape, view and broadcast,
+ * against the oracle. No operator is named: a new row is tested without further code. */
 #include "common.h"
 #include "dtype.h"
 #include "element.h"
 #include "test_rows.h"
 
-/* One evaluation: operands (a number where there is no matrix), axis, options; what it is compared under. */
+/* One evaluation: operands (a number where there is no matrix), axis, options; what it is compared
+ * with. */
 typedef struct trial {
     const row *row;
     duet_dtype type;
@@ -43,7 +44,7 @@ static duet_dtype result_type(const trial *t)
     return flags & OP_GIVES_INDEX ? DUET_I64 : flags & DUET_TRUTH ? DUET_BOOL : t->type;
 }
 
-/* Puts the elements of m, as they lie in its storage, into a copy of that storage. */
+/* Copies the elements of m into a copy of its storage, at the same positions. */
 static const char *paste(const duet_matrix *m, int axis, char *to, const char *from)
 {
     const size_t bytes = dtypes[duet_type(m)].bytes;
@@ -53,7 +54,8 @@ static const char *paste(const duet_matrix *m, int axis, char *to, const char *f
     return from;
 }
 
-/* Computes t into a view of a larger matrix, by one machine; what is around it must stay. Answers the elements. */
+/* Computes t into a view of a larger matrix on one machine; the surroundings must not change.
+ * Returns the elements. */
 static void *evaluate(const trial *t, duet_place where, const sizes *s)
 {
     const duet_dtype type = result_type(t);
@@ -75,14 +77,14 @@ static void *evaluate(const trial *t, duet_place where, const sizes *s)
     return got;
 }
 
-/* Every machine agrees with the oracle, and, in exact rows, with each other. */
+/* Every machine agrees with the oracle and, in exact rows, bit by bit with each other. */
 static void holds(const trial *t)
 {
     duet_expr e = build(t);
     const duet_status status = duet_expr_status(e);
     const sizes s = sizes_of_expr(e);
     forget(e);
-    if (status == DUET_BAD_SHAPE) return; /* these shapes do not go together */
+    if (status == DUET_BAD_SHAPE) return; /* these shapes do not fit together */
     CHECK(status == DUET_OK, "%s: %s", t->row->name, duet_error());
     if (status != DUET_OK) return;
 
@@ -102,7 +104,7 @@ static void free_operands(trial *t)
     for (int k = 0; k < 3; k++) duet_free(&t->x[k]);
 }
 
-/* An operand that broadcasts to s: some axes 1, some missing in front, or a number. */
+/* An operand that broadcasts to s: with axes of size 1, without leading axes, or a number. */
 static duet_matrix *broadcast_operand(const row *r, int k, duet_dtype type, const sizes *s, double *number)
 {
     sizes o = *s;
@@ -143,7 +145,7 @@ static void map_on(const row *r, duet_dtype type, const sizes *s)
     }
 }
 
-/* The value known by hand: catches a formula that is wrong in both columns. */
+/* The value calculated by hand, which detects a formula that is wrong in both columns. */
 static void map_known(const row *r, duet_dtype type)
 {
     for (int p = 0; p < places; p++) {
@@ -232,7 +234,8 @@ static const struct image {
     { SIZES(4, 3, 16, 16), SIZES(8, 3, 3, 3), { { 1, 1 }, { 1, 1 } }, { { 2, 2 }, { 2, 2 }, { 0, 0 } } },
 };
 
-/* Of conv2d of each image above: its sizes are those that a gradient has. The results' shape is found by asking. */
+/* The shape of the results of conv2d for an image, which is the shape of their gradient; the
+ * library is asked for it. */
 static sizes results_of(const struct image *im)
 {
     duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size),
@@ -244,7 +247,7 @@ static sizes results_of(const struct image *im)
     return s;
 }
 
-/* The gradient row's operands for image im: results and filters, or images and results. */
+/* Operands of the gradient row for image im: results and filters, or images and results. */
 static void gradient_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
 {
     const row *r = &d->row;
@@ -271,7 +274,7 @@ static void gradient_on(const struct def *d, duet_dtype type, const struct image
     free_operands(&t);
 }
 
-/* Back from the results of avg_pool2d of image im, to its size or to the least. */
+/* From the gradient of the results of avg_pool2d for image im, to its size or to the smallest size. */
 static void pool_back_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
 {
     duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size);
@@ -318,7 +321,8 @@ static void images_on(const struct def *d, duet_dtype type)
         }
 }
 
-/* Every operator has its lifting macro: these lines do not compile without it. Formulas of every row end well by being dropped. */
+/* Every operator has its lifting macro: without it these lines do not compile. Formulas of every
+ * row can be dropped. */
 static void lifts(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 1, 1, 2, 2), *v = duet_new(DUET_F32, 2);
@@ -352,7 +356,8 @@ static void lifts(void)
     tap_point("lifting macros");
 }
 
-/* Has an operator with a definition this type? Of convolutions integers are up to 16 bits, of max_pool2d up to 32. */
+/* Does an operator with a definition support this type? Convolutions: integers of up to 16 bits;
+ * max_pool2d: up to 32. */
 static bool admits(int op, duet_dtype type)
 {
     const int flags = op_infos[op].flags, needed = type == DUET_BOOL   ? DUET_BOOLS

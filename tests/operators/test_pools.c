@@ -1,5 +1,7 @@
-/* test_pools.c - pooling of one axis and of three, back from it, upsampling, and probabilistic max pooling, against their definitions: random sizes,
- * options, types and views, on every machine. Maxima and copies are exact; a sum of t numbers, divided, is wrong by at most t + 3 roundings. */
+/* test_pools.c - pooling of one and three axes, its gradients, upsampling, and probabilistic max
+ * pooling, against their definitions: random sizes, options, types and views on every machine.
+ * Maxima and copies are exact. The error of a sum of t numbers, divided, is at most t + 3
+ * roundings. */
 #include "convs.h"
 
 static duet_place place[2];
@@ -12,7 +14,7 @@ static int32_t at(const int64_t *x, int a) { return (int32_t)x[a]; }
         at(g->x, 0), at(g->x, 1), at(g->x, 2)                                                                \
     }
 
-/* Every channel by itself: m and groups are not looked at. */
+/* Each channel separately: m and groups are not used. */
 static bool draw_geometry(geometry *g, int axes)
 {
     *g = (geometry){ .axes = axes, .n = drawn(0, 3), .c = drawn(1, 3) };
@@ -55,7 +57,8 @@ static duet_expr formula_of_volumes(const geometry *g, enum what k, duet_expr x,
     }
 }
 
-/* One window of one channel: what is in it, and who gets its gradient: the first NaN, else the first greatest element. */
+/* One window of one channel: its result, and the element that receives its gradient, which is the
+ * first NaN or else the first maximum. */
 static void pool_window(const geometry *g, enum what k, const real *x, int64_t o, real dy, real *y,
                         real *y_size, real *dx, real *dx_size)
 {
@@ -99,7 +102,7 @@ static void meant(const geometry *g, enum what k, const array *x, const array *d
     }
 }
 
-/* The sum of dy times what x pools to. */
+/* The sum of dy times the results of pooling x. */
 static real weighted(const geometry *g, enum what k, const array *x, const array *dy)
 {
     array y = array_new(dy->count);
@@ -110,7 +113,8 @@ static real weighted(const geometry *g, enum what k, const array *x, const array
     return sum;
 }
 
-/* Is the definition's gradient what steps each way make of that? Both are linear within so short a step, of elements that differ. */
+/* Does the gradient equal the difference quotient of that sum? The function is linear for such
+ * short steps, if elements differ. */
 static void check_slope(const geometry *g, enum what back, array *x, const array *dy, const array *want)
 {
     const enum what k = back == MOST_BACK ? MOST : MEAN;
@@ -127,7 +131,7 @@ static void check_slope(const geometry *g, enum what back, array *x, const array
     }
 }
 
-/* Some elements equal, some NaN, some at the ends. */
+/* Some elements are equal, some NaN, some at the ends. */
 static void make_hard(duet_matrix *m)
 {
     char *p = duet_update(m);
@@ -166,7 +170,7 @@ static void pooling(int axes, int count)
     tap_point(axes == 1 ? "signals" : "volumes");
 }
 
-/* The same bits on both machines. */
+/* Equal bits on both machines. */
 static void same_bits_everywhere(int count)
 {
     for (int i = 0; i < count && places > 1; i++) {
@@ -189,7 +193,8 @@ static void same_bits_everywhere(int count)
     tap_point("the same bits on both machines");
 }
 
-/* ---- probabilistic max pooling: of what is subtracted from x its size counts, and a few roundings for each element ---- */
+/* ---- probabilistic max pooling: errors relative to what is subtracted from x, and a few roundings
+ * for each element ---- */
 
 static void check_probable(duet_place p, duet_dtype type, int64_t n, int64_t c, int64_t h, int64_t w,
                            const int32_t *by, double reach)

@@ -1,5 +1,6 @@
-/* test_products.c - random products, plain and finished: sizes on both sides of what kernels are chosen by, factors that are views,
- * transposed, shifted by an element or with gaps, infinities and NaN among them, results into views, the destination among the factors. */
+/* test_products.c - random products, with and without epilogues: sizes on both sides of the limits
+ * by which kernels are chosen; operands that are views, transposed, shifted by an element or with
+ * gaps; infinities and NaN; results into views; the destination among the operands. */
 #include "common.h"
 #include "dtype.h"
 #include "plan.h"
@@ -9,7 +10,7 @@ static duet_place place[2];
 static int places;
 static rng gen;
 
-/* Mostly few, now and then many: one more or less than what a kernel takes at once. */
+/* Mostly small, sometimes large: one more or less than what a kernel takes at once. */
 static int64_t random_size(const int64_t *often, int n, int64_t most)
 {
     return rng_chance(&gen, 60) ? often[rng_below(&gen, n)] : 1 + rng_below(&gen, most);
@@ -28,7 +29,7 @@ static enum view random_layout(void)
     return of[rng_below(&gen, 5)];
 }
 
-/* Seldom an element that shows: in one factor, so that nothing else hides it. */
+/* Rarely a special element, in one operand only, so that nothing hides it. */
 static void spoil(duet_matrix *m)
 {
     static const double with[] = { NAN, INFINITY, -INFINITY, 1e30 };
@@ -65,7 +66,7 @@ static duet_expr random_formula(const factors *f)
     case 1: return duet_sigmoid(duet_bias_add(e, f->bias));
     case 2: return duet_tanh(duet_bias_add(e, f->bias));
     case 3: return duet_softmax(duet_bias_add(e, f->bias));
-    case 4: return duet_mul(duet_relu(duet_bias_add(e, f->bias)), 2); /* more than a finished step */
+    case 4: return duet_mul(duet_relu(duet_bias_add(e, f->bias)), 2); /* more than an epilogue */
     case 5: return duet_bias_add(e, f->bias);
     default: return e;
     }
@@ -103,7 +104,7 @@ static void many(duet_dtype type, int times)
     tap_point(type == DUET_F32 ? "random products, f32" : "random products, f64");
 }
 
-/* Few columns and so many rows that they stay in shared memory. */
+/* Few columns, and so many rows that they stay in shared memory. */
 static void tall(duet_dtype type)
 {
     for (int64_t n = 1; n <= 17; n += 1 + rng_below(&gen, 4))

@@ -1,5 +1,5 @@
-/* test_random.c - random numbers: Philox's known answers, the mapping that docs/semantics.md promises, the same bits on every machine,
- * instruction set, number of threads and view, and refusals. */
+/* test_random.c - random numbers: known answers of Philox, the mapping that docs/semantics.md
+ * documents, equal bits on every machine, instruction set, number of threads and view, and errors. */
 #define T_f64
 #include "dtype.h"
 #include "philox.h"
@@ -13,7 +13,7 @@ static duet_place places[2];
 static int n_places;
 static bool quick;
 
-/* ---- Philox, as its authors describe it ---- */
+/* ---- Philox as its authors describe it ---- */
 
 static void philox_plainly(uint32_t c[4], uint64_t seed)
 {
@@ -48,23 +48,23 @@ static void known_answers(void)
     tap_point("known answers of Philox4x32-10");
 }
 
-/* ---- what is drawn ---- */
+/* ---- distributions ---- */
 
 static const trial trials[] = {
     { LAW_UNIFORM, 0, 1, 0, 0, 0, 0 },
     { LAW_UNIFORM, -3.5, 1e4, 0, 0, 0, 0 },
     { LAW_NORMAL, 0, 1, 0, 0, 0, 0 },
     { LAW_NORMAL, 10, 0.25, 0, 0, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },          /* from a normal law */
+    { LAW_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },          /* by proposals from a normal distribution */
     { LAW_TRUNCATED_NORMAL, 1, 2, -1, INFINITY, 0, 0 },   /* with one bound */
-    { LAW_TRUNCATED_NORMAL, 0, 1, -0.5, 1, 0, 0 },        /* from a uniform one */
+    { LAW_TRUNCATED_NORMAL, 0, 1, -0.5, 1, 0, 0 },        /* from a uniform distribution */
     { LAW_TRUNCATED_NORMAL, 0, 1, 2, 2.25, 0, 0 },        /* beside the mean */
-    { LAW_TRUNCATED_NORMAL, 5, 0.5, -INFINITY, 2, 0, 0 }, /* from an exponential one, below */
+    { LAW_TRUNCATED_NORMAL, 5, 0.5, -INFINITY, 2, 0, 0 }, /* from an exponential distribution, below */
     { LAW_TRUNCATED_NORMAL, -40, 1, 0, 1, 0, 0 },         /* far above */
     { LAW_BERNOULLI, 0.3, 0, 0, 0, 0, 0 },
     { LAW_BERNOULLI, 1, 0, 0, 0, 0, 0 },
     { LAW_INTEGERS, 0, 0, 0, 0, -7, 1000 },
-    { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 }, /* a quarter is rejected */
+    { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 }, /* a quarter of the draws is rejected */
     { LAW_PERMUTATION, 0, 0, 0, 0, 0, 0 },
 };
 enum { TRIALS = sizeof trials / sizeof *trials };
@@ -75,7 +75,7 @@ static bool takes(const trial *t, duet_dtype type)
     return type != DUET_I64 || t->law >= LAW_BERNOULLI;
 }
 
-/* ---- the mapping, written down once more ---- */
+/* ---- the mapping, written independently ---- */
 
 static uint32_t plain_word(const trial *t, uint64_t seed, uint64_t block, uint32_t stream, int j)
 {
@@ -101,7 +101,8 @@ static double plain_uniform(const trial *t, duet_dtype type, uint64_t i)
     return x < high ? x : nextafterf(high, low);
 }
 
-/* Box and Muller in long double; the error allowed is that of four functions and two roundings, each an ulp at most. */
+/* Box and Muller in long double. The allowed error is that of four functions and two roundings, at
+ * most one ulp each. */
 static long double plain_normal(const trial *t, duet_dtype type, uint64_t i, long double *allowed)
 {
     long double u, v;
@@ -156,7 +157,7 @@ static void maps(const trial *t, duet_dtype type)
     duet_free(&m);
 }
 
-/* Element i of a permutation goes where its key, with i to tell equal ones apart, is among all keys. */
+/* Element i of a permutation goes to the rank of its key among all keys; i orders equal keys. */
 static void maps_permutation(void)
 {
     enum { N = 1500 };
@@ -174,7 +175,7 @@ static void maps_permutation(void)
     duet_free(&m);
 }
 
-/* Beyond what memory holds: the formulas by themselves. */
+/* Beyond the size of memory: the formulas alone. */
 static void maps_far(void)
 {
     const trial t = { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 },
@@ -200,7 +201,7 @@ static void mapping(void)
     tap_point("each element is what the documentation says");
 }
 
-/* ---- the same bits everywhere ---- */
+/* ---- equal bits everywhere ---- */
 
 static const struct variant {
     const char *isa;
@@ -216,7 +217,7 @@ static void use_variant(const struct variant *v)
     cpu_serial_seconds = v->threads > 1 ? 0 : 20e-6;
 }
 
-/* The elements of m, row-major, and where each lies in memory. */
+/* The elements of m in row-major order, and where each is in memory. */
 static char *gather(const duet_matrix *m, bool *touched, const char *whole)
 {
     const size_t bytes = duet_type(m) == DUET_F32 ? 4 : 8;
@@ -232,7 +233,7 @@ static char *gather(const duet_matrix *m, bool *touched, const char *whole)
     return dense;
 }
 
-/* Fills a view: its elements are those of `want`, and all others of its storage stay. */
+/* Fills a view: its elements equal `want`, and all others of its storage are unchanged. */
 static void fills(const trial *t, enum view view, duet_dtype type, const sizes *s, duet_place place,
                   const char *want, const char *how)
 {
@@ -308,9 +309,9 @@ static void large(void)
     tap_point("many elements, by threads");
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
-static duet_matrix *kept; /* of what fails */
+static duet_matrix *kept; /* destination of the failing calls */
 
 static void refused(duet_status got, duet_status want, const char *who, const char *of, const char *word)
 {
@@ -333,7 +334,8 @@ static void refusals(void)
     REFUSED(uniform(m, 1, 2, 1), DUET_BAD_ARGUMENT, "f32[2,3]", "low is 2");
     REFUSED(uniform(m, 1, 0, NAN), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high");
     REFUSED(uniform(m, 1, -INFINITY, 0), DUET_BAD_ARGUMENT, "f32[2,3]", "finite");
-    REFUSED(uniform(m, 1, 1, 1 + 1e-12), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high"); /* one number in f32 */
+    /* only one number of f32 */
+    REFUSED(uniform(m, 1, 1, 1 + 1e-12), DUET_BAD_ARGUMENT, "f32[2,3]", "low < high");
     REFUSED(uniform(m, 1, -3e38, 3e38), DUET_BAD_ARGUMENT, "f32[2,3]", "finite");
     REFUSED(uniform(i, 1, 0, 1), DUET_BAD_TYPE, "i64[4]", "floating point");
     REFUSED(normal(m, 1, 0, -1), DUET_BAD_ARGUMENT, "f32[2,3]", "deviation -1");
@@ -364,7 +366,7 @@ static void refusals(void)
     tap_point("refusals");
 }
 
-/* What is filled where it is needed does not move, and a formula goes on from there. */
+/* A matrix filled where it is needed is not transferred, and a formula continues from there. */
 static void residence(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 100, 100), *s = duet_new(DUET_F32);

@@ -1,15 +1,15 @@
-/* test_random_laws.c - random numbers: what is drawn follows its law.
- *
- * Seeds are fixed. A statistic fails when a true law would exceed its threshold once in a million, by the law of the statistic. */
+/* test_random_laws.c - random numbers follow their distributions. Seeds are fixed. A statistic
+ * fails if the true distribution would exceed its threshold once in a million, by the distribution
+ * of the statistic. */
 #include "dtype.h"
 #include "random_trial.h"
 #include <math.h>
 
-#define SIGMAS 4.9 /* of a normal law: one in a million lies beyond */
+#define SIGMAS 4.9 /* of a normal distribution: one in a million is beyond */
 
 static bool quick;
 
-/* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
+/* Not inlined: gcc 12 vectorises two of these side by side and loses the rounding. */
 static __attribute__((noinline)) double rounded(duet_dtype type, double x)
 {
     return type == DUET_F32 ? (double)(float)x : x;
@@ -39,7 +39,8 @@ static void follows(const char *what, double *x, int64_t n, double cdf(double x,
           most * sqrt((double)n));
 }
 
-/* Pearson: chi-square with `bins` - 1 degrees of freedom, by Wilson and Hilferty's approximation. */
+/* Pearson: chi-square with `bins` - 1 degrees of freedom, by the approximation of Wilson and
+ * Hilferty. */
 static void even(const char *what, const int64_t *count, int bins)
 {
     double n = 0, sum = 0;
@@ -51,7 +52,7 @@ static void even(const char *what, const int64_t *count, int bins)
     CHECK(sum <= most, "%s: chi-square of %d bins is %.1f, above %.1f", what, bins, sum, most);
 }
 
-/* Is x, the mean of n numbers of this deviation, near enough to what it should be? */
+/* Is x, the mean of n numbers with this standard deviation, near enough to the expected value? */
 static void near(const char *what, double x, double should, double deviation, int64_t n)
 {
     CHECK(fabs(x - should) <= SIGMAS * deviation / sqrt((double)n), "%s is %.6g, not %.6g", what, x, should);
@@ -88,7 +89,8 @@ static double mean_of_powers(const double *x, int power, int64_t n)
 
 static int64_t many(void) { return quick ? 20000 : 1000000; }
 
-/* Neighbours near and far, and the same places under other seeds, have nothing to do with each other: x has mean 0 and deviation 1. */
+/* Numbers at several distances, and at equal positions with other seeds, are uncorrelated: x has
+ * mean 0 and deviation 1. */
 static void unrelated(const char *what, const double *x, duet_dtype type, int64_t n, const trial *t)
 {
     static const int64_t apart[] = { 1, 2, 3, 4, 8, 1024 };
@@ -125,7 +127,7 @@ static void uniform_law(void)
     tap_point("uniform: moments, Kolmogorov, bits, independence");
 }
 
-/* Bounds are kept where rounding would break them. */
+/* Bounds hold where rounding could exceed them. */
 static void uniform_bounds(void)
 {
     static const double range[][2] = { { 1, 1 + 0x1p-23 },     { -1, -1 + 0x1p-24 }, { 0, 0x1p-149 },
@@ -169,7 +171,8 @@ static void normal_law(void)
 
 /* ---- truncated normal ---- */
 
-/* exp(x^2 / 2) times the integral of exp(-z^2 / 2) from x >= 0 up: by erfc, or by a continued fraction. */
+/* exp(x^2 / 2) times the integral of exp(-z^2 / 2) from x >= 0 to infinity: by erfc or a continued
+ * fraction. */
 static long double mills(long double x)
 {
     if (x < 5) return expl(x * x / 2) * erfcl(x / sqrtl(2)) * sqrtl(PI / 2);
@@ -178,7 +181,7 @@ static long double mills(long double x)
     return 1 / f;
 }
 
-/* Of a normal law from a >= 0 up, what part lies below a + by? */
+/* The part of a normal distribution above a >= 0 that is below a + by. */
 static long double part_of_tail(long double a, long double by)
 {
     if (isinf(by)) return 1;
@@ -200,7 +203,7 @@ static double truncated_cdf(double x, const trial *t)
 
 static const trial windows[] = {
     { LAW_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -0.001, 2.6, 0, 0 }, /* half of all attempts fail */
+    { LAW_TRUNCATED_NORMAL, 0, 1, -0.001, 2.6, 0, 0 }, /* half of all attempts are rejected */
     { LAW_TRUNCATED_NORMAL, 0, 1, -0.001, INFINITY, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 0, 1, 0, INFINITY, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 0, 1, -1.25, 1.2, 0, 0 },
@@ -211,7 +214,7 @@ static const trial windows[] = {
     { LAW_TRUNCATED_NORMAL, 3, 2, -6, -4, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 3, 2, -INFINITY, -4, 0, 0 },
     { LAW_TRUNCATED_NORMAL, -10, 1, 0, INFINITY, 0,
-      0 }, /* far out; the nearer bound is 0 where numbers are dense */
+      0 }, /* far from the mean; the nearer bound is 0, where numbers are dense */
     { LAW_TRUNCATED_NORMAL, -10, 1, 0, 0.12, 0, 0 },
     { LAW_TRUNCATED_NORMAL, -10, 1, 0, 0.14, 0, 0 },
     { LAW_TRUNCATED_NORMAL, 1000, 1, -5, 0, 0, 0 },
@@ -239,7 +242,7 @@ static void truncated_law(void)
     tap_point("truncated normal: Kolmogorov in windows near and far");
 }
 
-/* Windows of a few numbers, and one so far out that nothing but its bound is left. */
+/* Windows of a few numbers, and one so far from the mean that only its bound remains. */
 static void truncated_corners(void)
 {
     static const trial corner[] = { { LAW_TRUNCATED_NORMAL, 0, 1, 1, 1 + 0x1p-22, 0, 0 },
@@ -261,7 +264,7 @@ static void truncated_corners(void)
     tap_point("truncated normal: narrow windows, and very far ones");
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
 static void bernoulli_law(void)
 {
@@ -288,7 +291,8 @@ static void bernoulli_law(void)
     tap_point("bernoulli: frequencies, independence, 0 and 1");
 }
 
-/* Where 2^64 is no multiple of the range, and by much: what a multiplication alone would do shows modulo 3. */
+/* Ranges of which 2^64 is far from a multiple: the bias of a plain multiplication would show modulo
+ * 3. */
 static void integers_wide(void)
 {
     const int64_t n = many(), low = -(3ll << 61);
@@ -343,7 +347,7 @@ static bool is_permutation(const int64_t *p, int64_t n)
     return yes;
 }
 
-/* Which of the 120 orders of 5. */
+/* The number of one of the 120 permutations of 5. */
 static int order_of(const int64_t *p)
 {
     int order = 0;

@@ -1,5 +1,5 @@
-/* test_scan_sort.c - cumsum, cumprod, sort, argsort, top_k and histogram against plain loops: the same bits on every machine and with any
- * number of threads. */
+/* test_scan_sort.c - cumsum, cumprod, sort, argsort, top_k and histogram against simple loops:
+ * equal bits on every machine and with any number of threads. */
 #include "scan_sort_trial.h"
 
 typedef struct question {
@@ -23,11 +23,11 @@ static int64_t line_place(const list *l, int axis, int64_t line, int64_t i)
 
 static int64_t lines_of(const list *l, int axis) { return list_outer(l, axis) * list_inner(l, axis); }
 
-/* ---- cumsum and cumprod: docs/semantics.md, each sum by itself ---- */
+/* ---- cumsum and cumprod: by docs/semantics.md, each sum independently ---- */
 
 #define SUMS(type, T, none_sum)                                                                              \
     static T join_##type(T a, T b, bool product) { return product ? a * b : a + b; }                         \
-    /* Of `parts` parts before i, each of `each` elements made of smaller ones: in order. */                 \
+    /* Sums `parts` parts before i, each of `each` elements and made of smaller parts, in order. */          \
     static T before_##type(const T *x, int64_t from, int64_t to, int64_t each, bool product)                 \
     {                                                                                                        \
         T sum = product ? (T)1 : none_sum;                                                                   \
@@ -71,7 +71,7 @@ static list summed_up(const list *x, int axis, bool product)
     return free(line), out;
 }
 
-/* Of halves in f32, and rounded once; of integers to 64 bits. */
+/* Halves in f32, rounded once; integers in 64 bits. */
 static list summed(const list *x, int axis, bool product)
 {
     list wide = list_cast(x, list_sums_in(x->type)), sums = summed_up(&wide, axis, product);
@@ -79,7 +79,8 @@ static list summed(const list *x, int axis, bool product)
     return list_free(&wide), list_free(&sums), out;
 }
 
-/* Is that a sum at all? No addition sees more than 48 of them and the blocks. */
+/* Compares with an ordinary sum: no element takes part in more than 48 additions plus the number of
+ * blocks. */
 static void near(const list *x, const list *sums, int axis)
 {
     const int64_t n = x->size[axis];
@@ -224,7 +225,7 @@ static void histograms(const sight *s)
     counts(s, -3, 4, 7), counts(s, -0.1, 0.7, 1), counts(s, -900, 901, 33), counts(s, -1e-3, 2.2, 5000);
 }
 
-/* ---- all of it ---- */
+/* ---- all operators ---- */
 
 enum { SCAN = 1, SORT = 2, COUNT = 4 };
 
@@ -242,7 +243,7 @@ static void tried(duet_dtype type, const sizes *z, int view, int kind, int what)
 
 static void all_shapes(duet_dtype type, int what)
 {
-    const bool widened = what == SCAN && type > DUET_I64; /* large ones are as those of the wider type */
+    const bool widened = what == SCAN && type > DUET_I64; /* large ones behave like those of the wider type */
     for (int i = 0; i < LENGTH_OF(shapes); i++) {
         int64_t n = 1;
         for (int a = 0; a < shapes[i].rank; a++) n *= shapes[i].size[a];
@@ -254,9 +255,9 @@ static void all_shapes(duet_dtype type, int what)
     }
 }
 
-/* ---- long lines: around the bounds of tiles and parts, many of them, aligned and not ---- */
+/* ---- long lines: around the limits of tiles and parts, many lines, aligned and not ---- */
 
-/* n elements, the first of them `lead` past where memory begins. */
+/* n elements, the first of them `lead` after the start of memory. */
 static sight long_line(duet_dtype type, int64_t n, int lead, int kind)
 {
     sight s = { .whole = duet_new(type, n + lead) };
@@ -323,7 +324,7 @@ static void long_scans(void)
     tap_point("long cumsum and cumprod");
 }
 
-/* In place, and many lines of some tiles each. */
+/* In place, and many lines of several tiles each. */
 static void lines_of_tiles(void)
 {
     static const sizes z[] = { SIZES(3, 9000), SIZES(9, 8200), SIZES(300, 5000), SIZES(9000, 3) };
@@ -364,7 +365,8 @@ static void long_sort(duet_dtype type, int64_t n, int lead, int kind)
     sight_free(&s), list_free(&x), list_free(&values), list_free(&indices);
 }
 
-/* Tiles of sweeps are of 5760 and 7680 keys, parts of choices of 4096 elements: of 600000 the choice of 32 takes three launches. */
+/* Tiles of the radix sort have 5760 and 7680 keys, parts of top_k 4096 elements: top_k of 32 among
+ * 600000 needs three launches. */
 static void long_sorts(void)
 {
     static const int64_t lengths[] = { 4096, 4097, 5760, 5761, 7679, 7680, 7681, 11521, 40000, 600000 };
@@ -377,7 +379,7 @@ static void long_sorts(void)
     tap_point("long sort, argsort and top_k");
 }
 
-/* The greatest stand where one lane finds them all, they rise, or fall: more candidates than a warp has room for. */
+/* The maxima are all in one lane, increase, or decrease: more candidates than a warp can store. */
 static void chosen(void)
 {
     static const int n = 1000, most[] = { 1, 2, 10, 31, 32, 33 };
@@ -411,7 +413,7 @@ static void chosen(void)
     tap_point("the greatest, however they stand");
 }
 
-/* Two long lines, each by itself, along either axis. */
+/* Two long lines, separately, along either axis. */
 static void two_long_lines(void)
 {
     const int64_t size[] = { 2, (1 << 20) + 3 };
@@ -478,7 +480,7 @@ static void refusals(void)
     tap_point("refusals");
 }
 
-/* Of a formula's value, into a view, and over an operand. */
+/* Of a formula, into a view, and over an operand. */
 static void in_formulas(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 300), *t = duet_transposed(x), *wide = duet_new(DUET_F32, 300, 5);

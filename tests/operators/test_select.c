@@ -1,4 +1,5 @@
-/* test_select.c - masked, nonzero and unique against plain loops, and what leaves the machine for them. */
+/* test_select.c - masked, nonzero and unique against simple loops, and the transfers that they
+ * need. */
 #include "element_list.h"
 
 static duet_place place[2];
@@ -29,7 +30,7 @@ static void are(duet_matrix *m, list want, const char *what, duet_place at)
     list_free(&want), duet_free(&m);
 }
 
-/* ---- by loops ------------------------------------------------------------------------------------------------ */
+/* ---- expected results ---- */
 
 static bool chosen(const list *mask, int64_t i) { return list_number(mask, i) != 0; } /* and NaN is not 0 */
 
@@ -59,7 +60,7 @@ static list known_nonzero(const list *x)
     return out;
 }
 
-/* The order of sort: NaN last, all NaNs one value; equal ones as they stand. */
+/* The order of sort: NaN last, all NaNs equal; equal elements keep their order. */
 static const list *sorting;
 static int before(const void *p, const void *q)
 {
@@ -87,7 +88,7 @@ static void known_unique(const list *x, list out[3])
     free(order);
 }
 
-/* ---- everywhere ---------------------------------------------------------------------------------------------- */
+/* ---- on every machine ---- */
 
 static void masked_on(duet_place at, const sight *x, const sight *mask, const char *what)
 {
@@ -150,7 +151,7 @@ static void all_shapes(void (*test)(duet_place, duet_dtype, const sizes *, int),
     tap_point(name);
 }
 
-/* ---- formulas, types that are only moved, and what stays where it is ------------------------------------------ */
+/* ---- formulas, types that are only moved, and transfers ---- */
 
 static void formulas(void)
 {
@@ -183,7 +184,7 @@ static void formulas(void)
     tap_point("formulas, also of one another, and complex elements");
 }
 
-/* A complex number is 0 where both parts are, whatever their signs. */
+/* A complex number is 0 if both parts are 0, with any sign. */
 static void complex_zeros(void)
 {
     static const double part[][2] = { { 0, 0 }, { 1, 0 }, { 0, -2 }, { -0.0, 0 }, { 0, NAN } };

@@ -1,4 +1,5 @@
-/* header_c.c - the public header in C: a formula of nested macros stays small, and everything links. */
+/* header_c.c - the public header in C: a formula of nested macros expands to a small text, and
+ * everything links. */
 #include <duet/duet.h>
 
 int main(void)

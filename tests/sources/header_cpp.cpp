@@ -1,4 +1,4 @@
-// header_cpp.cpp - the public header in C++: converting constructors in the place of macros.
+/* header_cpp.cpp - the public header in C++: converting constructors in place of macros. */
 #include <duet/duet.h>
 #include <type_traits>
 

@@ -1,19 +1,20 @@
-/* test_alias.c - the destination in its own formula, in every way: the same elements as into a fresh matrix.
- * x is what is written; a, b and c read the same storage elsewhere, shifted, transposed or strided. */
+/* test_alias.c - the destination in its own formula in every position: the same elements as into a
+ * new matrix. x is written; a, b and c read the same storage elsewhere, shifted, transposed or
+ * strided. */
 #include "common.h"
 #include "modes.h"
 
 typedef struct cast {
-    duet_matrix *whole, *x, *a, *b, *c, *y; /* x a b c: views of whole; y stands apart; all n x n, c of n */
+    duet_matrix *whole, *x, *a, *b, *c, *y; /* x a b c: views of whole; y is separate; all n x n, c of n */
 } cast;
 
 static duet_place place[2];
 static int places;
 
-static int N; /* small ones may be read whole before they are written: large ones are not */
+static int N; /* small matrices may be read completely before they are written; large ones are not */
 static const int side[] = { 12, 75 };
 
-/* Ways for a and b to lie over x in one matrix of 3N x 3N. */
+/* How a and b overlap x in one matrix of 3N x 3N. */
 enum how {
     SAME_VIEW,
     TWINS,
@@ -48,7 +49,8 @@ static void cast_free(cast *k)
         duet_free(&k->whole);
 }
 
-/* Vendor: answers within a bound, so that a temporary more or less may change bits: such are only held against the oracle. */
+/* Vendor steps have error bounds, and a temporary may change their bits; these are compared with
+ * the oracle only. */
 #define FORMULAS(F)                                                                                          \
     F(0, x)                                                                                                  \
     F(0, a)                                                                                                  \

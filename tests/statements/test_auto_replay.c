@@ -1,7 +1,9 @@
-/* test_auto_replay.c - automatic replay against statements one by one: random programs, each a loop with whatever else a program does, run
- * twice from the same gen, without automatic replay and with it. All that the host reads must agree bit for bit, and so must every status.
+/* test_auto_replay.c - automatic replay against execution statement by statement. Random programs,
+ * each a loop with arbitrary events between statements, run twice from the same generator, without
+ * and with automatic replay. All that the host reads must have equal bits, and every status must be
+ * equal.
  *
- *     test_repeat [programs] [seed] */
+ *     test_auto_replay [programs] [seed] */
 #include "auto_replay.h"
 #include "common.h"
 #include "in_thread.h"
@@ -14,7 +16,7 @@ static rng gen;
 
 static int below(int n) { return (int)rng_below(&gen, n); }
 
-/* ---- what a program has seen ----------------------------------------------------------------------------------- */
+/* ---- what a program has observed ---- */
 
 typedef struct seen {
     float *seen;
@@ -41,30 +43,30 @@ static void see_matrix(seen *log, const duet_matrix *m)
     free(v);
 }
 
-/* ---- a program's matrices ---------------------------------------------------------------------------------------- */
+/* ---- the matrices of a program ---- */
 
-typedef struct world {
+typedef struct matrix_set {
     duet_matrix *m[MATRICES];
     seen log;
-} world;
+} matrix_set;
 
-static void fill(world *w, int k)
+static void fill(matrix_set *w, int k)
 {
     float *p = duet_overwrite(w->m[k]);
     if (!CHECK(p, "%s", duet_error())) return;
     for (int64_t i = 0; i < duet_count(w->m[k]); i++) p[i] = (float)rng_real(&gen, -1, 1);
 }
 
-static world new_world(void)
+static matrix_set new_matrix_set(void)
 {
-    world w = { 0 };
+    matrix_set w = { 0 };
     new_matrices(w.m, N);
     for (int k = 0; k <= NUMBER; k++) fill(&w, k);
     return w;
 }
 
-/* A square that is made anew; its views live on, and are made anew as well. */
-static void renew(world *w, int k)
+/* Makes a square matrix again; views of the old one live on and are made again too. */
+static void renew(matrix_set *w, int k)
 {
     duet_free(&w->m[k]);
     w->m[k] = duet_new(DUET_F32, N, N);
@@ -73,7 +75,7 @@ static void renew(world *w, int k)
     if (below(2)) fill(w, k);
 }
 
-/* ---- lines of a program ---------------------------------------------------------------------------------------- */
+/* ---- the lines of a program ---- */
 
 enum {
     NUMBERS = LINES,
@@ -98,19 +100,19 @@ static line new_line(int kind, duet_place where)
     return (line){ kind, below(SQUARES), below(SQUARES), below(SQUARES), SQUARES + below(ROWS), where };
 }
 
-static duet_status state(const world *w, const line *l, int turn)
+static duet_status state(const matrix_set *w, const line *l, int turn)
 {
     duet_matrix *const *m = w->m, *to = m[l->to], *x = m[l->x], *y = m[l->y], *row = m[l->row];
     switch (l->kind) {
     case NUMBERS: return duet_set(to, duet_sub(duet_mul(x, turn % 5 ? 0.5 : 0.25), y));
     case LOTS: return duet_random_uniform(to, 7, -1, 1);
     case CPU_: return duet_set_on(DUET_CPU, to, duet_mul(x, 0.5));
-    case WRONG_: return duet_set(row, duet_add(x, y)); /* shapes that do not go together */
+    case WRONG_: return duet_set(row, duet_add(x, y)); /* shapes that do not fit together */
     default: return run_line(m, l);
     }
 }
 
-static void replay(const world *w, const line *l)
+static void replay(const matrix_set *w, const line *l)
 {
     duet_status s = duet_record_begin();
     if (s == DUET_OK) s = state(w, &(line){ SUM, l->to, l->x, l->y, l->row, l->where }, 0);
@@ -119,7 +121,7 @@ static void replay(const world *w, const line *l)
     duet_recording_free(&r);
 }
 
-static void perform(world *w, const line *l, int turn)
+static void perform(matrix_set *w, const line *l, int turn)
 {
     duet_matrix *m = w->m[below(8) ? l->to : l->row];
     float *p;
@@ -144,7 +146,7 @@ static void perform(world *w, const line *l, int turn)
 typedef struct loop {
     line line[LENGTH + 3];
     int count;
-    line seldom; /* comes in one turn of `of`, at some place */
+    line seldom; /* executed in one of `of` turns */
     int of;
 } loop;
 
@@ -166,7 +168,7 @@ static loop new_loop(void)
     return p;
 }
 
-static void one_turn(world *w, const loop *p, int turn)
+static void one_turn(matrix_set *w, const loop *p, int turn)
 {
     for (int i = 0; i < p->count; i++) {
         if (!below(p->of * p->count)) perform(w, &p->seldom, turn);
@@ -174,11 +176,11 @@ static void one_turn(world *w, const loop *p, int turn)
     }
 }
 
-/* Threads that take turns with the same matrices: what one holds back the next one may need. */
+/* Threads that use the same matrices in turn: what one defers, the next may need. */
 typedef struct players {
     pthread_mutex_t lock;
     pthread_cond_t next;
-    world *w;
+    matrix_set *w;
     const loop *p;
     bool automatic;
     int count, turn;
@@ -204,7 +206,7 @@ static void *take_turns(void *me)
     return NULL;
 }
 
-static void play_turns(world *w, const loop *p, bool automatic, int threads)
+static void play_turns(matrix_set *w, const loop *p, bool automatic, int threads)
 {
     pthread_t t[3];
     player who[3];
@@ -218,7 +220,7 @@ static seen play(const loop *p, bool automatic, int threads, uint64_t *repeats)
 {
     const uint64_t before = duet_stats().repeats;
     CHECK(duet_auto_replay(automatic) == DUET_OK, "%s", duet_error());
-    world w = new_world();
+    matrix_set w = new_matrix_set();
     if (threads > 1) play_turns(&w, p, automatic, threads);
     for (int turn = 0; turn < TURNS && threads == 1; turn++) one_turn(&w, p, turn);
     plan_fusion(MODE_MACHINE);

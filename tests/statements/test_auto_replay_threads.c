@@ -1,7 +1,8 @@
-/* test_auto_replay_threads.c - automatic replay in several threads at once: they share what they only read, and hand on what they compute, also
- * in the middle of what they hold back. Small whole numbers: every result is exact.
+/* test_auto_replay_threads.c - automatic replay in several threads at once. Threads share matrices
+ * that they only read and pass on what they compute, also in the middle of deferred work. Small
+ * integers: every result is exact.
  *
- *     test_repeat_threads [rounds] */
+ *     test_auto_replay_threads [rounds] */
 #include "auto_replay.h"
 #include "common.h"
 #include "deferred.h"
@@ -43,7 +44,7 @@ static void in_threads(void *run(void *), int count)
     for (int i = 0; i < count; i++) pthread_join(t[i], NULL);
 }
 
-/* ---- weights that all of them read, and that come from the host when the first ones need them ---- */
+/* ---- weights that all threads read, and that are uploaded when the first thread needs them ---- */
 
 static duet_matrix *weights, *bias;
 
@@ -78,7 +79,8 @@ static void share(int rounds)
     tap_point("threads share what they read");
 }
 
-/* ---- each adds one to what the one before it has made, and goes on with its own ---- */
+/* ---- each thread adds one to the result of the one before it and continues with its own matrices
+ * ---- */
 
 static sem_t made[THREADS + 1], taken[THREADS + 1];
 static duet_matrix *link[THREADS + 1];
@@ -95,7 +97,7 @@ static void *stage(void *number)
         if (turn) sem_wait(&taken[i + 1]);
         ok(duet_set(link[i + 1], duet_mul(own, 1.0)));
         sem_post(&taken[i]);
-        sem_post(&made[i + 1]); /* the next one may want what is held back here */
+        sem_post(&made[i + 1]); /* the next thread may need what this one defers */
         ok(duet_set(sum, duet_add(sum, own)));
         ok(duet_set(sum, duet_sub(sum, 1)));
         total += (float)(turn + i);
@@ -139,13 +141,13 @@ static void hand_on(int rounds)
     tap_point("threads hand on what they make");
 }
 
-/* ---- what is held back when its thread ends, and when another one frees what it uses ---- */
+/* ---- deferred work when its thread ends, and when another thread frees what it uses ---- */
 
 static duet_matrix *x, *y;
 static sem_t held, freed;
-static int queue; /* of the thread that holds back */
+static int queue; /* of the thread with deferred work */
 
-/* The last turn breaks off after its first statement. */
+/* The last turn stops after its first statement. */
 static void *break_off(void *waits)
 {
     duet_matrix *z = filled(0);
@@ -175,7 +177,7 @@ static void end_half_way(void)
     tap_point("a thread ends half-way");
 }
 
-/* What is done by this thread while another one holds y = x + 1 back, and waits. */
+/* What this thread does while another one has deferred y = x + 1 and waits. */
 static void meanwhile(void (*act)(void), const char *name)
 {
     pthread_t t;
@@ -195,7 +197,7 @@ static void meanwhile(void (*act)(void), const char *name)
 static void free_x(void) { duet_free(&x); }
 static void upload_x(void) { fill(x, 7), ok(duet_set_on(DUET_GPU, x, duet_mul(x, 2))); }
 static void write_x(void) { ok(duet_set_on(DUET_GPU, x, 9)); }
-/* As the 65th thread would, it works on the queue of the first. */
+/* Like a 65th thread, it uses the queue of the first. */
 static void *behind(void *none)
 {
     thread_get()->queue = queue;

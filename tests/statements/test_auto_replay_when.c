@@ -1,4 +1,5 @@
-/* test_auto_replay_when.c - which loops are replayed and which are not, by the counters of duet_stats; and who may turn that off. */
+/* test_auto_replay_when.c - which loops are replayed automatically, by the counters of duet_stats;
+ * and how to turn that off. */
 #include "auto_replay.h"
 #include "common.h"
 #include "deferred.h"
@@ -41,7 +42,7 @@ static duet_counts since(duet_counts before)
     return now;
 }
 
-/* ---- loops; each turn the statements of a small network, and what else happens there ---- */
+/* ---- loops; each turn has the statements of a small network, and other events ---- */
 
 enum extra {
     NOTHING,
@@ -83,12 +84,12 @@ static duet_counts loop(enum extra extra, duet_place where, int turns)
     return c;
 }
 
-/* How many turns at first are watched and learnt, and how many more at most may run otherwise. */
+/* How many turns are observed first, and how many more may run without replay. */
 enum { LEARNT = 12 };
 
 typedef struct wanted {
     enum extra extra;
-    int a_turn, graphs; /* statements replayed in a turn, in so many graphs */
+    int a_turn, graphs; /* statements replayed in a turn, in this number of graphs */
     const char *name;
 } wanted;
 
@@ -116,12 +117,12 @@ static void loops(void)
                             { NEW_NUMBER, 2, 1, "another number each turn" },
                             { NEW_MATRIX, 0, 0, "another matrix each turn" } };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        alone(one_loop, &all[i]);
+        run_in_thread(one_loop, &all[i]);
         tap_point(all[i].name);
     }
 }
 
-/* ---- what stays as it is ---- */
+/* ---- statements that are not replayed ---- */
 
 static duet_counts counted[2];
 
@@ -136,7 +137,7 @@ static void *count_loop(void *automatic)
 
 static void same_moves(void)
 {
-    for (int on = 0; on < 2; on++) alone(count_loop, &on);
+    for (int on = 0; on < 2; on++) run_in_thread(count_loop, &on);
     const duet_counts a = counted[0], b = counted[1];
     CHECK(a.uploads == b.uploads && a.upload_bytes == b.upload_bytes, "%d uploads, not %d", (int)b.uploads,
           (int)a.uploads);
@@ -181,11 +182,11 @@ static void *single(void *none)
 
 static void not_worth(void)
 {
-    alone(on_cpu, NULL), alone(single, NULL), alone(costly, NULL);
+    run_in_thread(on_cpu, NULL), run_in_thread(single, NULL), run_in_thread(costly, NULL);
     tap_point("loops that would gain nothing");
 }
 
-/* ---- a loop that comes back; one within another ---- */
+/* ---- a loop that recurs; nested loops ---- */
 
 static void *comes_back(void *none)
 {
@@ -220,7 +221,7 @@ static void *hangs_back(void *none)
     return none;
 }
 
-/* ---- what breaks off a captured_sequence ---- */
+/* ---- what interrupts a sequence ---- */
 
 static void holds(const duet_matrix *m, float v, const char *what)
 {
@@ -228,7 +229,7 @@ static void holds(const duet_matrix *m, float v, const char *what)
     if (CHECK(p, "%s", duet_error())) CHECK(*p == v, "%s is %g, not %g", what, (double)*p, (double)v);
 }
 
-/* h = w + w, or w * w; y = h + 1. Without a place, statements differ in their formulas alone. */
+/* h = w + w, or w * w; y = h + 1. Without call sites statements differ only in their formulas. */
 static void one_half(scene *s, bool product)
 {
     ok((duet_set)(s->h, product ? duet_mul(s->w, s->w) : duet_add(s->w, s->w)));
@@ -276,7 +277,7 @@ static void *streams(void *none)
     return none;
 }
 
-/* The environment is read once a process. */
+/* A process reads the environment once. */
 static int by_environment(void)
 {
     setenv("DUET_AUTO_REPLAY", "0", 1);
@@ -297,13 +298,13 @@ int main(int argc, char **argv)
     loops();
     same_moves();
     not_worth();
-    alone(comes_back, NULL);
+    run_in_thread(comes_back, NULL);
     tap_point("a loop that comes back is replayed at once");
-    alone(hangs_back, NULL);
+    run_in_thread(hangs_back, NULL);
     tap_point("a loop that takes longer than it spares is left alone");
-    alone(other_things, NULL);
+    run_in_thread(other_things, NULL);
     tap_point("a replay, and another formula for the same matrices");
-    alone(streams, NULL);
+    run_in_thread(streams, NULL);
     tap_point("duet_stream, duet_auto_replay");
     CHECK(system(self) == 0, "DUET_AUTO_REPLAY=0 is not heeded");
     tap_point("DUET_AUTO_REPLAY");

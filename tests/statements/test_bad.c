@@ -1,11 +1,12 @@
-/* test_bad.c - bad input of every kind: the promised status, a text with the operator, the shapes and the broken condition, and a
- * destination whose bits are as they were. Which shapes are bad follows from the rows. */
+/* test_bad.c - bad input of every kind: the documented status, a text with the function, the
+ * operands and the broken rule, and a destination with unchanged bits. The rows determine which
+ * shapes are bad. */
 #include "common.h"
 #include "ops.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
-static duet_matrix *out; /* the destination of all that fails */
+static duet_matrix *out; /* the destination of all failing statements */
 static float before[12];
 
 static void reset(void)
@@ -20,7 +21,8 @@ static bool untouched(void)
     return p && !memcmp(p, before, sizeof before);
 }
 
-/* The statement fails so, says so, and changes nothing. words: up to three, NULL for none. */
+/* The statement fails with this status and text, and changes nothing. words: up to three, NULL for
+ * none. */
 static void fails(duet_expr e, duet_status want, const char *name, const char *const words[3])
 {
     reset();
@@ -50,7 +52,8 @@ static const duet_conv conv_good = { { 1, 1 }, { 0, 0 } };
 static const duet_pool_grad pool_grad_good = { .window = { 2, 2 } };
 static const duet_pool pool_good = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
 
-/* What each kind of row is given: shapes that do not broadcast; of reductions an axis too many; of others what no row accepts. */
+/* What each kind of row gets: shapes that do not broadcast; for reductions a bad axis; for others a
+ * shape that no row accepts. */
 static void shapes(void)
 {
     pair p = { NEW(2, 3), NEW(4), NEW(5) };
@@ -85,7 +88,7 @@ static void shapes(void)
     tap_point("operands that do not broadcast, axes that are not there");
 }
 
-/* 2^64 columns are not none. */
+/* 2^64 columns must not count as none. */
 static void too_wide(void)
 {
     duet_matrix *one = duet_new(DUET_U8, 1, 1, 1, 1),
@@ -173,7 +176,7 @@ static void definitions(void)
     tap_point("broken conditions of the rows");
 }
 
-/* Every row of more operands than one refuses f32 with i64 and a null matrix, and a failed operand. */
+/* Every row with more than one operand refuses f32 with i64, a null matrix, and a failed operand. */
 static void types_and_nulls(void)
 {
     duet_matrix *a = NEW(3, 4), *b = duet_new(DUET_I64, 3, 4), *d = duet_new(DUET_F64, 3, 4), *null = NULL;
@@ -273,7 +276,7 @@ static void matrices(void)
     CHECK(duet_rank(NULL) == 0 && duet_count(NULL) == 0 && duet_size(m, 7) == 0, "what no matrix is");
     duet_free(&m), duet_free(&null), duet_free(NULL);
 
-    /* a broadcast whose result overflows, though each operand is small */
+    /* a broadcast whose result overflows although each operand is small */
     duet_matrix *v[8];
     duet_expr e = duet_of_number(1);
     for (int d = 0; d < 8; d++) {
@@ -328,7 +331,7 @@ static void no_gpu(void)
     tap_point("a forced GPU that is not there");
 }
 
-/* The environment speaks once, at the start: a new process for each. */
+/* A process reads the environment once, at the start: a new process for each. */
 static void environment(const char *name, const char *value, const char *self, duet_status want)
 {
     const pid_t child = fork();

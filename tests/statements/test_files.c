@@ -1,6 +1,8 @@
-/* test_files.c - .npy, .npz, Matrix Market and duet_print: by known bytes and texts, round trips, refusals; and thousands of files that were
- * changed at random, of which none may crash, read what it should not, or take memory for what it does not hold. With a fuzzer for a main
- * (-DFUZZER -fsanitize=fuzzer) the last part is its target. tests/numpy.py compares with NumPy itself. */
+/* test_files.c - .npy, .npz, Matrix Market and duet_print: known bytes and texts, round trips,
+ * errors; and thousands of randomly changed files, none of which may crash, be read out of bounds,
+ * or allocate memory for elements that it lacks. With the main function of a fuzzer (-DFUZZER
+ * -fsanitize=fuzzer) the last part is its target. tests/statements/numpy_compare.py compares with
+ * NumPy. */
 #define _GNU_SOURCE
 #include "common.h"
 #include <fcntl.h>
@@ -79,7 +81,7 @@ static duet_matrix *some_matrix(int type, int rank, const int64_t *size)
     return m;
 }
 
-/* Every byte of every element, by pointers and strides. */
+/* Compares every byte of every element, by pointers and strides. */
 static bool equal(const duet_matrix *a, const duet_matrix *b, size_t each)
 {
     const int rank = duet_rank(a);
@@ -210,7 +212,7 @@ static void test_deflated(void)
     tap_point(has ? "deflated arrays" : "deflated arrays are refused without zlib");
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
 static void refuses(duet_matrix *m, const char *why)
 {
@@ -290,7 +292,7 @@ static void test_refusals(void)
     tap_point("what is refused");
 }
 
-/* What was there stays when the new one fails, and links are followed. */
+/* An existing file is unchanged if writing the new one fails, and links are followed. */
 static void test_replaced(void)
 {
     char target[100], link[100];
@@ -321,7 +323,7 @@ static void market(const char *text, duet_dtype type, int n, const double *want)
     duet_free(&m);
 }
 
-/* Rows of no elements are not gone through one by one. */
+/* Rows without elements are not iterated one by one. */
 static void test_market_of_nothing(void)
 {
     static const char text[] = "%%MatrixMarket matrix array real general\n0 288230376151711744\n";
@@ -400,7 +402,8 @@ static duet_matrix *matrix_of(duet_dtype type, const void *x, size_t each, int r
 
 static void test_print(void)
 {
-    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8"); /* where it is there, points are commas */
+    /* if available, this locale has decimal commas */
+    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8");
     prints(MATRIX(DUET_F64, double, (2, 2), 1, 2.5, -3, 0), "[[ 1.   2.5]\n [-3.   0. ]]\n");
     prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 100), "[  0.1          0.33333334 100.        ]\n");
     prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 10), "[ 0.1         0.33333334 10.        ]\n");
@@ -429,7 +432,7 @@ static void test_print(void)
     tap_point("print");
 }
 
-/* ---- changed at random ---- */
+/* ---- random changes ---- */
 
 static size_t read_whole(const char *name, unsigned char *to, size_t room)
 {

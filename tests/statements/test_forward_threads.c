@@ -1,6 +1,7 @@
-/* test_forward_threads.c - several threads run a network forward at once, each on a batch of its own, all with the same weights: statement by
- * statement, by automatic replay and from recordings, on each machine. Each has the results that one thread alone has, bit for bit, of small
- * whole numbers. Meant for the thread sanitizer, too. */
+/* test_forward_threads.c - several threads run a network forward at once, each on its own batch,
+ * all with the same weights: statement by statement, by automatic replay and from recordings, on
+ * each machine. Each gets the bits that one thread alone gets, with small integers. It is also
+ * meant for the thread sanitizer. */
 #include "auto_replay.h"
 #include "common.h"
 #include "plan.h"

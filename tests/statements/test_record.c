@@ -1,5 +1,6 @@
-/* test_record.c - replays against the same statements made anew: two worlds of the same matrices, in one of which a sequence of
- * statements is written out each time, in the other replayed; between rounds both are changed alike. All bits must agree.
+/* test_record.c - compares replays with the same statements executed again, on two sets of the same
+ * matrices. One executes a sequence of statements each time, the other replays it; between rounds
+ * both are changed alike. All bits must be equal.
  *
  *     test_record [sequences] [seed] */
 #include "common.h"
@@ -17,21 +18,21 @@ static int places;
 
 static int below(int n) { return (int)rng_below(&gen, n); }
 
-/* ---- worlds --------------------------------------------------------------------------------------------------- */
+/* ---- sets of matrices ---- */
 
-typedef struct world {
+typedef struct matrix_set {
     duet_matrix *m[MATRICES];
-} world;
+} matrix_set;
 
-static world new_world(void)
+static matrix_set new_matrix_set(void)
 {
-    world w;
+    matrix_set w;
     new_matrices(w.m, N);
     return w;
 }
 
-/* Of the same numbers, in both. */
-static void fill(const world *a, const world *b, int k)
+/* The same numbers in both. */
+static void fill(const matrix_set *a, const matrix_set *b, int k)
 {
     random_fill(&gen, a->m[k], -1, 1);
     void *all = elements(a->m[k]);
@@ -39,7 +40,7 @@ static void fill(const world *a, const world *b, int k)
     free(all);
 }
 
-static void compare(const world *a, const world *b, const char *when)
+static void compare(const matrix_set *a, const matrix_set *b, const char *when)
 {
     for (int k = 0; k < NUMBER + 1; k++) {
         void *x = elements(a->m[k]), *y = elements(b->m[k]);
@@ -58,7 +59,7 @@ static line new_line(duet_place where)
         line){ below(KINDS), below(SQUARES), below(SQUARES), below(SQUARES), SQUARES + below(ROWS), where };
 }
 
-static duet_status perform(const world *w, const line *l)
+static duet_status perform(const matrix_set *w, const line *l)
 {
     DUET_ON(l->where)
     {
@@ -68,7 +69,7 @@ static duet_status perform(const world *w, const line *l)
     return DUET_OK;
 }
 
-static bool perform_all(const world *w, const line *l, int n)
+static bool perform_all(const matrix_set *w, const line *l, int n)
 {
     for (int i = 0; i < n; i++) {
         const duet_status s = perform(w, &l[i]);
@@ -77,7 +78,7 @@ static bool perform_all(const world *w, const line *l, int n)
     return true;
 }
 
-static duet_recording *record(const world *w, const line *l, int n)
+static duet_recording *record(const matrix_set *w, const line *l, int n)
 {
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     perform_all(w, l, n);
@@ -86,9 +87,9 @@ static duet_recording *record(const world *w, const line *l, int n)
     return r;
 }
 
-/* ---- what happens between two rounds --------------------------------------------------------------------------- */
+/* ---- events between two rounds ---- */
 
-static void touch(const world *w, int k, int how)
+static void touch(const matrix_set *w, int k, int how)
 {
     duet_status s = DUET_OK;
     if (how == 0) CHECK(duet_read(w->m[k]), "%s", duet_error());
@@ -97,7 +98,7 @@ static void touch(const world *w, int k, int how)
     CHECK(s == DUET_OK, "%s", duet_error());
 }
 
-static void disturb(const world *a, const world *b)
+static void disturb(const matrix_set *a, const matrix_set *b)
 {
     if (!below(4)) duet_memory_trim();
     for (int i = below(4); i > 0; i--) {
@@ -109,10 +110,10 @@ static void disturb(const world *a, const world *b)
 
 static duet_place any_place(int mix) { return mix < places ? place[mix] : place[below(places)]; }
 
-/* mix: a place, or as many as there are for statements on any of them. */
+/* mix: a place, or the number of places for statements on any of them. */
 static void one_sequence(int mix)
 {
-    world a = new_world(), b = new_world();
+    matrix_set a = new_matrix_set(), b = new_matrix_set();
     line l[LENGTH];
     const int n = 1 + below(LENGTH);
     for (int i = 0; i < n; i++) l[i] = new_line(any_place(mix));
@@ -143,11 +144,11 @@ static void sequences(int count)
     }
 }
 
-/* ---- what a replay costs --------------------------------------------------------------------------------------- */
+/* ---- the cost of a replay ---- */
 
 enum { DENSE = 3 };
 
-static duet_recording *record_dense(const world *w, duet_place where)
+static duet_recording *record_dense(const matrix_set *w, duet_place where)
 {
     const line l[DENSE] = { { LAYER, 2, 0, 1, SQUARES, where },
                             { LAYER, 3, 2, 1, SQUARES, where },
@@ -155,9 +156,9 @@ static duet_recording *record_dense(const world *w, duet_place where)
     return record(w, l, DENSE);
 }
 
-static world filled_world(void)
+static matrix_set filled_matrix_set(void)
 {
-    world a = new_world(), b = new_world();
+    matrix_set a = new_matrix_set(), b = new_matrix_set();
     for (int k = 0; k <= NUMBER; k++) fill(&a, &b, k);
     free_matrices(b.m);
     return a;
@@ -174,7 +175,7 @@ static duet_counts since(duet_counts before)
 static void one_cost(duet_place where)
 {
     const bool gpu = where == DUET_GPU;
-    world w = filled_world();
+    matrix_set w = filled_matrix_set();
     duet_recording *r = record_dense(&w, where);
     for (int i = 0; i < 3 && r; i++) {
         random_fill(&gen, w.m[0], -1, 1),
@@ -185,7 +186,7 @@ static void one_cost(duet_place where)
         const duet_counts c = since(before);
         CHECK(c.replays == 1 && c.graphs == gpu, "%d replays, %d graphs", (int)c.replays, (int)c.graphs);
         CHECK(c.plan_hits + c.plan_misses == 0, "plans were looked for");
-        /* By parts the card looks at what the host wrote, for which it needs room. */
+        /* In DUET_MATH_SPLIT the card examines what the host wrote, which needs memory. */
         CHECK(!gpu || math_now() == DUET_MATH_SPLIT || c.pool_hits + c.pool_misses == 0,
               "blocks were looked for");
         CHECK(c.uploads == gpu && c.downloads == 0 && c.synchronisations == 0, "%d uploads, %d downloads",
@@ -204,9 +205,9 @@ static void costs(void)
     tap_point("a replay plans, allocates and waits for nothing; on the GPU it is one graph");
 }
 
-/* ---- matrices that have moved ---------------------------------------------------------------------------------- */
+/* ---- matrices whose buffers have moved ---- */
 
-/* Its elements are on the host alone then, and its next home on the device is another one. */
+/* Leaves its elements valid on the host only; its next device buffer has another address. */
 static void move(const duet_matrix *m)
 {
     storage *b = m->bits;
@@ -219,7 +220,7 @@ static void move(const duet_matrix *m)
 
 static void moved_matrices(void)
 {
-    world a = filled_world(), b = new_world();
+    matrix_set a = filled_matrix_set(), b = new_matrix_set();
     for (int k = 0; k <= NUMBER; k++) fill(&a, &b, k);
     const line all[] = { { ADD_TO, 0, 0, 0, SQUARES, DUET_GPU }, { PRODUCT, 1, 1, 0, 0, DUET_GPU } };
     perform_all(&a, all, 2);
@@ -249,13 +250,13 @@ static void *replay_there(void *r)
 static void other_threads(void)
 {
     for (int i = 0; i < places; i++) {
-        world a = filled_world(), b = new_world();
+        matrix_set a = filled_matrix_set(), b = new_matrix_set();
         for (int k = 0; k <= NUMBER; k++) fill(&a, &b, k);
         const line all[] = { { ADD_TO, 0, 0, 0, SQUARES, place[i] }, { PRODUCT, 1, 1, 0, 0, place[i] } };
         duet_recording *r = record(&b, all, 2);
         perform_all(&a, all, 2);
         for (int turn = 0; turn < 2 && r; turn++) {
-            alone(replay_there, r);
+            run_in_thread(replay_there, r);
             CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
             for (int k = 0; k < 3; k++) perform_all(&a, all, 2);
             compare(&a, &b, "after replays by two threads");
@@ -268,14 +269,14 @@ static void other_threads(void)
 
 static void *forgotten(void *none)
 {
-    world w = filled_world();
+    matrix_set w = filled_matrix_set();
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     CHECK(duet_set(w.m[0], duet_matmul(w.m[1], w.m[2])) == DUET_OK, "%s", duet_error());
     free_matrices(w.m);
     return none;
 }
 
-/* ---- what is refused ------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static void refused(duet_status got, duet_status want, const char *text)
 {
@@ -288,7 +289,7 @@ static void order_of_calls(void)
     refused(duet_replay(NULL), DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
     CHECK(!duet_record_end() && strstr(duet_error(), "duet_record_end: nothing is recorded"), "%s",
           duet_error());
-    world w = filled_world();
+    matrix_set w = filled_matrix_set();
     duet_recording *r = record_dense(&w, DUET_AUTO), *none = NULL;
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     refused(duet_record_begin(), DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
@@ -301,13 +302,13 @@ static void order_of_calls(void)
     duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none),
         duet_recording_free(NULL);
     free_matrices(w.m);
-    alone(forgotten, NULL);
+    run_in_thread(forgotten, NULL);
     tap_point("calls out of order");
 }
 
 static void failing_statement(void)
 {
-    world w = filled_world();
+    matrix_set w = filled_matrix_set();
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     refused(duet_set(w.m[SQUARES], duet_add(w.m[0], w.m[1])), DUET_BAD_SHAPE, "duet_set");
     CHECK(!duet_record_end() && strstr(duet_error(), "a statement failed"), "%s", duet_error());
@@ -319,7 +320,7 @@ static void freed_matrices(void)
 {
     for (int i = 0; i < places; i++)
         for (int which = 0; which < 2; which++) {
-            world w = filled_world();
+            matrix_set w = filled_matrix_set();
             duet_recording *r = record_dense(&w, place[i]);
             duet_free(&w.m[which ? 4 : 1]); /* a destination, or a leaf */
             void *before = elements(w.m[2]);

@@ -1,6 +1,6 @@
-/* test_record_review.c - recordings where they may break; each case by its number, as one may end the process.
+/* test_record_corners.c - difficult cases of recordings, numbered, because one may end the process.
  *
- *     test_record_review [CASE]      1 to 6; 1, 2, 3, 4 and 6 fail where there is a GPU */
+ *     test_record_corners [CASE]      1 to 6; 1, 2, 3, 4 and 6 fail where there is a GPU */
 #include "common.h"
 #include "in_thread.h"
 #include "matrix.h"
@@ -26,7 +26,8 @@ static void holds(const duet_matrix *m, float v, const char *what)
         if (!CHECK(p[i] == v, "%s[%d] is %g, not %g", what, (int)i, (double)p[i], (double)v)) return;
 }
 
-/* A temporary of the caller's is freed before the recording ends: replay says FREED, but the end must live. */
+/* A temporary of the caller is freed before the recording ends: replay returns FREED, but
+ * duet_record_end must work. */
 static void freed_before_end(duet_place where)
 {
     duet_matrix *x = filled(1, N), *t = filled(0, N), *y = filled(0, N);
@@ -42,7 +43,7 @@ static void freed_before_end(duet_place where)
     tap_point("a matrix freed before the recording ends");
 }
 
-/* ---- a thread reads what another has set, while that one records other matrices ---- */
+/* ---- a thread reads what another one has set while that one records other matrices ---- */
 
 enum { TURNS = 150, LINES = 100 };
 static duet_matrix *handed, *given;
@@ -77,7 +78,7 @@ static void others_work_meanwhile(bool write)
     for (int i = 0; i < TURNS; i++) {
         sem_wait(&ready);
         if (write) {
-            float *p = duet_overwrite(given); /* it has been uploaded, and is used no more */
+            float *p = duet_overwrite(given); /* it has been uploaded and is no longer used */
             CHECK(p, "the other thread overwrites: %s", duet_error());
             for (int k = 0; p && k < N * N; k++) p[k] = 1;
         } else {
@@ -91,7 +92,7 @@ static void others_work_meanwhile(bool write)
     tap_point("another thread's statements while one records");
 }
 
-/* ---- an empty destination, beside lost elements ---- */
+/* ---- an empty destination beside undefined elements ---- */
 
 static void empty_view_of_lost(duet_place where)
 {
@@ -126,7 +127,7 @@ static void half_of_several(duet_place where)
         DUET_ON(where) s = duet_set_all({ part, duet_mul(upper, 2) }, { to, duet_add(upper, 1) });
         ok(s);
         if (turn) r = duet_record_end(), CHECK(r, "%s", duet_error());
-        matrix_lost(c); /* which `to` is a part of: the second group is refused */
+        matrix_lost(c); /* `to` is a part of it: the second group is refused */
         ok(duet_set_on(where, a, duet_add(b, 0)));
         DUET_ON(where)
         s = turn ? duet_replay(r) : duet_set_all({ part, duet_mul(upper, 2) }, { to, duet_add(upper, 1) });
@@ -141,7 +142,7 @@ static void half_of_several(duet_place where)
     tap_point("several statements of which a later one fails");
 }
 
-/* ---- statements that leave their matrix as it is ---- */
+/* ---- statements that do not change their matrix ---- */
 
 static void onto_itself(duet_place where)
 {
@@ -166,7 +167,7 @@ static void onto_itself(duet_place where)
     tap_point("a matrix set to itself");
 }
 
-/* ---- what the host writes ---- */
+/* ---- writes of the host ---- */
 
 static void magic_square(duet_place where)
 {

@@ -1,4 +1,5 @@
-/* test_regressions.c - one point for each bug that was found by reading or by chance, not by a test of its own kind. */
+/* test_regressions.c - one point for each bug that was found by reading or by chance, not by a test
+ * of its own. */
 #include "common.h"
 #include "in_thread.h"
 #include <math.h>
@@ -25,7 +26,8 @@ static duet_matrix *filled(int64_t rows, int64_t columns, float first, float by)
     return m;
 }
 
-/* Patterns of fused rows are formulas too: they need no room of the thread's, however little it has. Must be the first statement. */
+/* Patterns of fused rows are formulas too. They must not use the arena of the thread, however small
+ * its limit. This must be the first statement. */
 static void patterns_apart(void)
 {
     duet_matrix *a = filled(2, 2, 1, 0);
@@ -38,7 +40,7 @@ static void patterns_apart(void)
     tap_point("the first statement under a small limit");
 }
 
-/* Dropping what lies below a live formula once moved the end of the words to where live ones stood. */
+/* Dropping records below a live formula once moved the end of the words onto live ones. */
 static void *drop_below(void *unused)
 {
     duet_matrix *a = filled(4, 6, 0, 1), *t = duet_transposed(a), *v = duet_submatrix(a, 0, 0, 2, 3);
@@ -59,7 +61,7 @@ static void *drop_below(void *unused)
 
 static void words_of_live_formulas(void)
 {
-    alone(drop_below, NULL);
+    run_in_thread(drop_below, NULL);
     tap_point("a formula dropped below a live one");
 }
 
@@ -78,7 +80,7 @@ static void import_that_does_not_fit(void)
     tap_point("a held formula that does not fit leaves nothing behind");
 }
 
-/* More plans than are kept: none may go while a statement weighs it against another. */
+/* More plans than the cache holds: none may be evicted while a statement compares it with another. */
 static void many_plans(void)
 {
     static float buffer[1 << 16];
@@ -92,7 +94,7 @@ static void many_plans(void)
     tap_point("more plans than are kept");
 }
 
-/* However little memory there is, NO_MEMORY leaves the destination as it was. */
+/* However little memory there is, NO_MEMORY leaves the destination unchanged. */
 static void destination_survives(void)
 {
     const int n = 96;
@@ -143,7 +145,7 @@ static void lifting(void)
     tap_point("numbers of other types, and in-place forms");
 }
 
-/* Many numbers, and a number where a matrix is due. */
+/* Many numbers, and a number in place of a matrix. */
 static void numbers(void)
 {
     duet_matrix *a = filled(2, 2, 1, 0), *s = duet_new(DUET_F32);
@@ -158,7 +160,7 @@ static void numbers(void)
     tap_point("numbers");
 }
 
-/* A copy onto itself, turned: element by element, but not of the same element. */
+/* A copy onto its own transpose: element by element, but not of the same element. */
 static void transposed_onto_itself(void)
 {
     duet_place place[2];
@@ -173,7 +175,7 @@ static void transposed_onto_itself(void)
     tap_point("a transpose onto itself");
 }
 
-/* Transforms in the place of sums of products spread a NaN over a tile, or lose it. */
+/* Fast algorithms for convolutions spread a NaN over a tile, or lose it. */
 static void poisoned_images(void)
 {
     enum { N = 16, C = 32, H = 32, M = 64 };
@@ -194,16 +196,15 @@ static void poisoned_images(void)
     tap_point("a NaN and an infinity stay in their windows");
 }
 
-/* Numbers of equal bits are one value, and the plan that says so is not that of different ones. */
+/* Numbers with equal bits are one value; different numbers need another plan. */
 static void equal_numbers(void)
 {
     const double pairs[][2] = { { 0.3, 0.3 }, { 0.3, 0.7 }, { 0.7, 0.3 }, { 0.7, 0.7 }, { 0.0, -0.0 } };
     duet_matrix *a = filled(3, 5, 1, 0.25f), *c = duet_new(DUET_F32, 3, 5);
     for (int i = 0; i < 5; i++) {
         const double x = pairs[i][0], y = pairs[i][1];
-        duet_expr below = duet_mul(y, a),
-                  before =
-                      duet_mul(y, a); /* a number that goes, and one that stands while it is looked for */
+        /* a number that is removed, and one that is there while it is looked up */
+        duet_expr below = duet_mul(y, a), before = duet_mul(y, a);
         OK(duet_drop(before));
         OK(duet_set_on(DUET_CPU, c, duet_div(duet_add(x, a), duet_add(y, a))));
         const float *p = duet_read(c), *q = duet_read(a);
@@ -236,7 +237,8 @@ static void many_numbers(void)
     tap_point("seventy thousand numbers");
 }
 
-/* A factor of a product that its type cannot hold, or that hides what it meets, is no alpha: infinity times zero is NaN. */
+/* A factor of a product that its type cannot represent, or 0, must not become alpha: infinity times
+ * zero is NaN. */
 static void extreme_factors(void)
 {
     static const double factors[] = { INFINITY, 1e300, -1e300, NAN, 0, 1e-50 };
@@ -257,7 +259,8 @@ static void extreme_factors(void)
     tap_point("extreme factors of a product");
 }
 
-/* A held operand, copied for an operator that failed and found no room to say so, once stayed for ever. */
+/* A held operand, copied for an operator that failed without memory to say so, was once never
+ * freed. */
 static void *import_and_fail(void *unused)
 {
     duet_matrix *a = filled(4, 4, 1, 0);
@@ -270,18 +273,18 @@ static void *import_and_fail(void *unused)
         duet_drop(f), e = duet_neg(e);
     }
     duet_drop(e), duet_drop(h);
-    OK(duet_arena_limit(8192)); /* refused to a thread that has formulas */
+    OK(duet_arena_limit(8192)); /* refused while the thread has formulas */
     duet_free(&a);
     return unused;
 }
 
 static void imports_end(void)
 {
-    alone(import_and_fail, NULL);
+    run_in_thread(import_and_fail, NULL);
     tap_point("a held operand of an operator that finds no room");
 }
 
-/* A vector into a row of a matrix once went by way of a temporary. */
+/* A vector into a row of a matrix once used a temporary. */
 static void one_more_axis(void)
 {
     duet_place place[2];
@@ -300,7 +303,7 @@ static void one_more_axis(void)
     tap_point("a vector into a row");
 }
 
-/* Shapes that differ by leading axes of one element went into passes of their own; where a bias is added, axes are counted. */
+/* Shapes that differ by leading axes of one element once had separate passes; bias_add counts axes. */
 static void leading_ones(void)
 {
     duet_place place[2];
@@ -333,7 +336,7 @@ static void leading_ones(void)
     tap_point("leading axes of one element");
 }
 
-/* A reduction of all of eight axes that do not collapse had nine on the GPU, in room for eight. */
+/* A reduction of eight axes that cannot be merged once had nine on the GPU, in arrays of eight. */
 static void eight_axes(void)
 {
     duet_place place[2];
@@ -352,7 +355,7 @@ static void eight_axes(void)
     tap_point("a reduction of eight axes");
 }
 
-/* Integers whose bits are those of signalling NaNs once went through arithmetic on the GPU. */
+/* Integers with the bits of signaling NaNs once passed through arithmetic on the GPU. */
 static void integers_stay(void)
 {
     enum { N = 100 };
@@ -384,22 +387,23 @@ static void *multiply(void *unused)
     return unused;
 }
 
-/* An algorithm chosen with one thread's workspace was run with another's, which was smaller. */
+/* An algorithm chosen for the workspace of one thread was run with that of another thread, which
+ * was smaller. */
 static void workspaces(void)
 {
     duet_place place[2];
     if (list_places(place) < 2)
         return (void)printf("ok %d - workspaces # SKIP there is no GPU\n", ++tap_points);
-    setenv("DUET_REPRODUCIBLE", "1", 1); /* the first advice, not the fastest */
+    setenv("DUET_REPRODUCIBLE", "1", 1); /* the first algorithm proposed, not the fastest */
     multiply(NULL);
     OK(duet_memory_limit(DUET_GPU, 48 << 20));
-    alone(multiply, NULL);
+    run_in_thread(multiply, NULL);
     OK(duet_memory_limit(DUET_GPU, 0));
     unsetenv("DUET_REPRODUCIBLE");
     tap_point("products of one shape with workspaces of several sizes");
 }
 
-/* After a statement on several threads, one in a child that was forked once waited for ever. */
+/* After a statement on several threads, a statement in a forked child once waited for ever. */
 static bool works_on_threads(void)
 {
     duet_matrix *x = filled(1000, 1000, 1, 0), *y = filled(1000, 1000, 0, 0), *p = filled(1000, 1000, 0, 0);
@@ -447,6 +451,6 @@ int main(void)
     eight_axes();
     integers_stay();
     workspaces();
-    if (!by_thread_sanitizer) forked(); /* which does not let a child have threads */
+    if (!by_thread_sanitizer) forked(); /* it does not allow threads in a child */
     return tap_end();
 }

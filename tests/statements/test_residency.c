@@ -1,5 +1,5 @@
-/* test_residency.c - what moves, what is allocated and who waits, in a forward pass; and how many passes an expression takes.
- * Counted by duet_stats; on the pretended CUDA, or on a real one. */
+/* test_residency.c - transfers, allocations and waits in a forward pass, and the number of passes
+ * of an expression, by the counters of duet_stats; on the fake CUDA or a real one. */
 #include "common.h"
 #include "modes.h"
 
@@ -13,7 +13,7 @@ static duet_matrix *drawn(int rank, const int64_t *size)
 }
 #define DRAWN(...) drawn(RANK_OF(__VA_ARGS__), (const int64_t[]){ __VA_ARGS__ })
 
-static bool judging; /* statements are held against the oracle, too */
+static bool judging; /* statements are compared with the oracle too */
 
 static void set(duet_matrix *m, duet_expr e)
 {
@@ -22,7 +22,7 @@ static void set(duet_matrix *m, duet_expr e)
 }
 #define SET(m, e) set(m, e)
 
-/* ---- networks: step() is one call on what lies in `in`; the answer is in `out` -------------------------------- */
+/* ---- networks: step() is one call on the matrix `in`; the result is in `out` ---- */
 
 typedef struct network {
     duet_matrix *in, *out, *w[4], *b[4], *o[6];
@@ -66,7 +66,7 @@ static network cnn(void)
     n.o[0] = duet_new(DUET_F32, BATCH, 4, SIDE, SIDE), n.o[1] = duet_new(DUET_F32, BATCH, 4, half, half);
     n.o[2] = duet_new(DUET_F32, BATCH, 6, half, half),
     n.o[3] = duet_new(DUET_F32, BATCH, 6, quarter, quarter);
-    n.o[4] = duet_reshaped(n.o[3], BATCH, 6 * quarter * quarter); /* the same elements, flat */
+    n.o[4] = duet_reshaped(n.o[3], BATCH, 6 * quarter * quarter); /* the same elements, flattened */
     n.o[5] = duet_new(DUET_F32, BATCH, HIDDEN), n.out = duet_new(DUET_F32, BATCH, CLASSES);
     return n;
 }
@@ -78,7 +78,8 @@ static void network_free(network *n)
     for (int i = 0; i < 6; i++) duet_free(&n->o[i]);
 }
 
-/* One call as a user makes it: a batch from the host, the pass, the answer to the host. Answers what it counted. */
+/* One call as a user makes it: upload of a batch, the pass, download of the result. Returns what it
+ * counted. */
 static duet_counts call(network *n)
 {
     const duet_counts before = duet_stats();
@@ -93,7 +94,8 @@ static duet_counts call(network *n)
     return after;
 }
 
-/* The same batch again, statement by statement by the oracle, gives the same answer: nothing stale was read. */
+/* The same batch again, each statement compared with the oracle, gives the same result: nothing
+ * stale was read. */
 static void answers_hold(network *n)
 {
     void *got = elements(n->out);
@@ -126,7 +128,8 @@ static void forward(network n, const char *name)
     tap_point(name);
 }
 
-/* What is current on the GPU stays there: no statement of a chain but the first uploads, and nothing comes back unasked. */
+/* Valid GPU buffers stay valid: only the first statement of a chain uploads, and nothing is
+ * downloaded unasked. */
 static void chain(void)
 {
     duet_matrix *x = DRAWN(100), *y = DRAWN(100);

@@ -1,5 +1,5 @@
-/* test_set_all.c - several statements at once: the bits that they give one after the other, in every fusion mode; the fewest passes;
- * failures that change nothing.
+/* test_set_all.c - several statements at once: the bits of executing them one after the other, in
+ * every fusion mode; the minimum number of passes; failures that change nothing.
  *
  *     test_set_all [how many] [seed of the first] */
 #include "common.h"
@@ -10,7 +10,7 @@
 
 enum { N = 6, MOST = 6 };
 
-/* ---- a stage: matrices, some of which lie over others ----------------------------------------------------------- */
+/* ---- matrices, some of which overlap ---- */
 
 enum { WHOLE, LEFT, TWIN, TURNED, SHIFTED, BESIDE, FLAT, C, D, WIDE, V, ROW, COLUMN, SCALAR, CAST };
 enum { FIRST_SQUARE = LEFT, LAST_SQUARE = D, FIRST_VECTOR = V, LAST_VECTOR = COLUMN };
@@ -18,7 +18,7 @@ enum { FIRST_SQUARE = LEFT, LAST_SQUARE = D, FIRST_VECTOR = V, LAST_VECTOR = COL
 typedef struct stage {
     duet_dtype type;
     duet_matrix
-        *m[CAST]; /* LEFT to SHIFTED lie over each other in WHOLE, BESIDE next to them; FLAT is all of D */
+        *m[CAST]; /* LEFT to SHIFTED overlap each other in WHOLE, BESIDE is next to them; FLAT is all of D */
 } stage;
 
 static stage stage_new(duet_dtype type, uint64_t seed)
@@ -66,11 +66,11 @@ static duet_expr pick(rng *gen, const stage *s)
     return duet_of_matrix(s->m[FIRST_SQUARE + rng_below(gen, LAST_SQUARE - FIRST_SQUARE + 1)]);
 }
 
-static duet_expr grow(rng *gen, const stage *s, int depth);
+static duet_expr build_formula(rng *gen, const stage *s, int depth);
 
 static duet_expr square(rng *gen, const stage *s, int depth)
 {
-    duet_expr e = grow(gen, s, depth);
+    duet_expr e = build_formula(gen, s, depth);
     return duet_expr_rank(e) == 2 && duet_expr_size(e, 1) == N && duet_expr_size(e, 0) == N
                ? e
                : (duet_add)(duet_of_matrix(s->m[LEFT + rng_below(gen, 3)]), e);
@@ -91,29 +91,29 @@ static duet_expr reduced(rng *gen, const stage *s, int depth)
     }
 }
 
-static duet_expr grow(rng *gen, const stage *s, int depth)
+static duet_expr build_formula(rng *gen, const stage *s, int depth)
 {
     if (depth <= 0 || rng_chance(gen, 15)) return pick(gen, s);
     switch (rng_below(gen, 13)) {
-    case 0: return (duet_neg)(grow(gen, s, depth - 1));
-    case 1: return (duet_abs)(grow(gen, s, depth - 1));
-    case 2: return (duet_tanh)(grow(gen, s, depth - 1));
+    case 0: return (duet_neg)(build_formula(gen, s, depth - 1));
+    case 1: return (duet_abs)(build_formula(gen, s, depth - 1));
+    case 2: return (duet_tanh)(build_formula(gen, s, depth - 1));
     case 3: return (duet_transpose)(square(gen, s, depth - 1));
     case 4: return (duet_softmax)(square(gen, s, depth - 1));
     case 5: return reduced(gen, s, depth - 1);
-    case 6: return (duet_sub)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
+    case 6: return (duet_sub)(build_formula(gen, s, depth - 1), build_formula(gen, s, depth - 1));
     case 7:
-    case 8: return (duet_mul)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
-    case 9: return (duet_maximum)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
+    case 8: return (duet_mul)(build_formula(gen, s, depth - 1), build_formula(gen, s, depth - 1));
+    case 9: return (duet_maximum)(build_formula(gen, s, depth - 1), build_formula(gen, s, depth - 1));
     case 10: {
         duet_expr x = square(gen, s, depth - 1); /* twice */
         return (duet_mul)(x, (duet_sigmoid)(x));
     }
-    default: return (duet_add)(grow(gen, s, depth - 1), grow(gen, s, depth - 1));
+    default: return (duet_add)(build_formula(gen, s, depth - 1), build_formula(gen, s, depth - 1));
     }
 }
 
-/* A statement whose shapes fit: most often a square, sometimes a vector or a scalar. */
+/* A statement whose shapes fit: mostly a square, sometimes a vector or a scalar. */
 static duet_assignment drawn(rng *gen, const stage *s)
 {
     const int64_t kind = rng_below(gen, 10);
@@ -123,13 +123,13 @@ static duet_assignment drawn(rng *gen, const stage *s)
         return (duet_assignment){ to, (duet_sum_axis)(square(gen, s, 2), (int)rng_below(gen, 2)) };
     }
     duet_matrix *to = s->m[FIRST_SQUARE + rng_below(gen, LAST_SQUARE - FIRST_SQUARE + 1)];
-    return (duet_assignment){ to, grow(gen, s, (int)rng_below(gen, 4)) };
+    return (duet_assignment){ to, build_formula(gen, s, (int)rng_below(gen, 4)) };
 }
 
 static duet_place place[2];
 static int places;
 
-/* The same statements, with the same gen, one after the other. */
+/* The same statements, with the same generator, one after the other. */
 static duet_status one_by_one(uint64_t seed, const stage *s, int count)
 {
     rng gen = rng_new(seed);
@@ -187,7 +187,7 @@ static void random_groups(int trials, uint64_t seed)
     tap_point("random groups");
 }
 
-/* ---- what one knows by hand ------------------------------------------------------------------------------------- */
+/* ---- results calculated by hand ---- */
 
 static duet_matrix *filled(double first, double by)
 {
@@ -211,13 +211,13 @@ static uint64_t steps_of(duet_counts before) { return duet_stats().steps - befor
 static void sequence(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(10, 10);
-    OK(duet_set_all({ a, duet_add(b, 0) }, { b, duet_add(a, 0) })); /* no swap: b is read from a */
+    OK(duet_set_all({ a, duet_add(b, 0) }, { b, duet_add(a, 0) })); /* not a swap: b is read from a */
     HOLDS(a, 10, 10), HOLDS(b, 10, 10);
     OK(duet_set_all({ a, duet_mul(2, a) }, { a, duet_add(a, 1) }, { b, duet_sub(a, b) }, { a, DUET(7) }));
     HOLDS(a, 7, 0), HOLDS(b, 11, 10);
     OK(duet_set_all({ a, DUET(b) }, { b, DUET(a) }, { b, duet_add(b, a) }));
     HOLDS(a, 11, 10), HOLDS(b, 22, 20);
-    duet_expr shared = duet_mul(2, a); /* means another thing once a is set */
+    duet_expr shared = duet_mul(2, a); /* has another value once a is set */
     OK(duet_set_all({ a, duet_add(shared, 1) }, { b, duet_add(shared, 0) }));
     HOLDS(a, 23, 20), HOLDS(b, 46, 40);
     duet_expr held = duet_hold(duet_add(a, 1));
@@ -231,7 +231,7 @@ static void sequence(void)
     tap_point("a later statement sees what earlier ones have set");
 }
 
-/* What an earlier statement reads of a matrix that a later one sets is as it was, in one pass too. */
+/* An earlier statement reads the old contents of a matrix that a later one sets, also in one pass. */
 static void reads_first(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 3), *a = duet_new(DUET_F32, 3, 3), *b = duet_new(DUET_F32, 3, 3);
@@ -245,7 +245,8 @@ static void reads_first(void)
     tap_point("an earlier statement reads what a later one sets");
 }
 
-/* What a statement sets may lack leading axes that its matrix has; what reads it counts them. */
+/* The result of a statement may lack leading axes that its matrix has; a statement that reads the
+ * matrix counts them. */
 static void axes_of_earlier(void)
 {
     duet_matrix *x = filled(1, 1), *a = duet_new(DUET_F32, 1, 5, 1), *b = duet_new(DUET_F32, 5, 1),
@@ -275,14 +276,15 @@ static void passes(void)
     STEPS(1, duet_set_all({ c, duet_add(c, b) }, { d, duet_mul(c, b) }, { b, duet_sub(b, c) }));
     STEPS(2, duet_set_all({ a, duet_exp(a) }, { b, duet_exp(b) }, { c, duet_exp(c) }, { d, duet_exp(d) },
                           { e, duet_exp(e) }));
-    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { c, duet_mul(c, b) })); /* the first one is never seen */
+    /* the first result is never visible */
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { c, duet_mul(c, b) }));
     STEPS(1, duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }));
     STEPS(1, duet_set_all({ s, duet_max(duet_exp(a)) }, { t, duet_sum(duet_exp(a)) }));
     STEPS(1, duet_set(s, duet_norm(duet_sub(a, b))));
     STEPS(1, duet_set(s, duet_mean(duet_exp(a))));
     STEPS(1, duet_set(s, duet_dot(duet_exp(a), duet_sub(a, b))));
     STEPS(3, duet_set(c, duet_div(duet_sub(a, duet_mean(a)),
-                                  duet_sqrt(duet_var(a))))); /* the root of one element, too */
+                                  duet_sqrt(duet_var(a))))); /* also the square root of one element */
     STEPS(2, duet_set_all({ s, duet_sum(a) }, { c, duet_div(a, s) }));
     STEPS(3, duet_set_all({ s, duet_sum(a) }, { t, duet_norm(duet_div(a, s)) },
                           { c, duet_div(a, t) })); /* each needs the one before */
@@ -291,7 +293,7 @@ static void passes(void)
     STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) },
                           { a, duet_mul(a, a) }, { a, duet_sqrt(a) }));
     STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) },
-                          { a, duet_mul(a, a) })); /* read after what it becomes */
+                          { a, duet_mul(a, a) })); /* read after its destination was computed */
     const float *q = duet_read(c);
     CHECK(q && q[4] == 20 && q[3] == 12, "16 + 4 is %g", q ? q[4] : -1);
     OK(duet_set(a, duet_sqrt(a)));
@@ -303,7 +305,7 @@ static void passes(void)
     tap_point("as few passes as can be");
 }
 
-/* Formulas beyond what a program holds, in as many steps as the limits ask for, with the same bits. */
+/* Formulas longer than a program, in as many steps as the limits require, with equal bits. */
 static duet_expr long_one(duet_matrix *a, int operators)
 {
     duet_expr e = duet_of_matrix(a);
@@ -315,12 +317,12 @@ static duet_expr wide_one(duet_matrix *const m[], int matrices, bool times)
 {
     duet_expr e[40];
     for (int i = 0; i < matrices; i++) e[i] = times ? duet_mul(m[i], (double)i + 2.5) : duet_of_matrix(m[i]);
-    for (int by = 1; by < matrices; by *= 2) /* a balanced tree: many values wait */
+    for (int by = 1; by < matrices; by *= 2) /* a balanced tree: many values are live */
         for (int i = 0; i + by < matrices; i += 2 * by) e[i] = duet_maximum(e[i], e[i + by]);
     return e[0];
 }
 
-/* Ladders: each rung is used by both sides of the next. */
+/* Ladders: both sides of each rung use the previous one. */
 static duet_expr ladder(duet_matrix *a, duet_matrix *b, int rungs)
 {
     duet_expr x = duet_of_matrix(a), y = duet_of_matrix(b);
@@ -373,7 +375,7 @@ static void tangles(void)
     const float want[] = { 20, 20, 30, 40, 50, 60 }, *r = duet_read(w);
     for (int i = 0; r && i < 6; i++) CHECK(r[i] == want[i], "[%d] is %g, not %g", i, r[i], want[i]);
     const duet_counts before =
-        duet_stats(); /* what is read lies over what is written later: two steps, nothing kept meanwhile */
+        duet_stats(); /* an operand overlaps a later destination: two steps, no temporary */
     OK(duet_set_all({ c, duet_neg(high) }, { low, duet_mul(c, 2) }));
     CHECK(steps_of(before) == 2 && duet_stats().temporaries == before.temporaries, "%d steps, %d temporaries",
           (int)steps_of(before), (int)(duet_stats().temporaries - before.temporaries));
@@ -408,7 +410,7 @@ static void fails(duet_status got, duet_status want, const char *number, const c
           "'%s' or '%s' or the place is not in '%s'", number, words, duet_error());
 }
 
-/* What is met as they run names the statement, too, be it one pass with others or not. */
+/* A failure during execution names the statement too, whether it shares a pass or not. */
 static void bad_when_they_run(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(2, 2), *c = filled(3, 3), *lost = duet_new(DUET_F32, 5),
@@ -463,7 +465,7 @@ static void bad(void)
     for (int i = 0; i < 64; i++) many[i] = (duet_assignment){ i % 2 ? b : a, duet_add(i % 2 ? a : b, 1) };
     OK((duet_set_all)(many, 64));
     HOLDS(a, 65, 2), HOLDS(b, 66, 2);
-    OK(duet_set(a, duet_add(a, b))); /* nothing is left behind */
+    OK(duet_set(a, duet_add(a, b))); /* no state remains */
     duet_free(&a), duet_free(&b), duet_free(&wide), duet_free(&d), duet_free(&index);
     tap_point("bad statements change nothing, and spend all");
 }

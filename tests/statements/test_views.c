@@ -1,5 +1,5 @@
-/* test_views.c - random chains of views of random matrices, against plain loops over indices (view_model.h), and views by hand.
- * Elements are small integers: all sums are exact. */
+/* test_views.c - random chains of views of random matrices against simple loops over indices
+ * (view_model.h), and single views. Elements are small integers: all sums are exact. */
 #include "view_model.h"
 
 static duet_place place[2];
@@ -66,7 +66,7 @@ static shown copy_of(const shown *v)
     return w;
 }
 
-/* ---- what is checked ---- */
+/* ---- checks ---- */
 
 static void check_shape(const shown *v)
 {
@@ -138,7 +138,8 @@ static void check_write(base *b, const shown *v, duet_place on)
     duet_free(&m);
 }
 
-/* Two views of one matrix, as much of them as they share in shape: all is read before anything is written. */
+/* Two views of one matrix, in the shape that both can have: all elements are read before any is
+ * written. */
 static void check_overlap(base *b, const shown *to, const shown *from, duet_place on)
 {
     double x[MOST];
@@ -165,7 +166,7 @@ static void check_overlap(base *b, const shown *to, const shown *from, duet_plac
     duet_free(&v.m), duet_free(&w.m);
 }
 
-/* ---- operators that look at strides ---- */
+/* ---- operators that depend on strides ---- */
 
 static void check_reduces(const base *b, const shown *v, duet_place on)
 {
@@ -210,7 +211,8 @@ static void check_product(const base *b, const shown *v, duet_place on)
     duet_free(&m), duet_free(&t), duet_free(&back), duet_free(&f);
 }
 
-/* Images as views: pooling, convolution, softmax, against the same of a dense copy. Whole numbers, but softmax, which is one machine's. */
+/* Images as views: pooling, convolution and softmax, against a dense copy. Integers, except for
+ * softmax, which is compared on one machine. */
 static void check_images(const base *b, const shown *v, duet_place on)
 {
     if (b->type == DUET_I64 || v->n == 0) return;
@@ -264,7 +266,7 @@ static void test_chains(int n)
     }
 }
 
-/* ---- by hand ---- */
+/* ---- single views ---- */
 
 static void test_shifted(void)
 {
@@ -360,7 +362,7 @@ static void test_wrapped(void)
     duet_matrix *m = duet_wrap_columns(host, DUET_F32, 2, 3, 4), *gaps, *b, *c;
     for (int i = 0; i < 24; i++) host[i] = lead[i] = (float)i;
     CHECK(duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_stride(m, 2) == 6, "column-major strides");
-    for (int p = 0; p < places; p++) { /* a product of a column-major matrix with gaps, as LAPACK has it */
+    for (int p = 0; p < places; p++) { /* a product of a column-major matrix with gaps, as LAPACK stores it */
         gaps = duet_wrap_strided(lead, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, 6 });
         b = duet_new(DUET_F32, 4, 2), c = duet_new(DUET_F32, 3, 2);
         CHECK(duet_set(b, 1) == DUET_OK && duet_set_on(place[p], c, duet_matmul(gaps, b)) == DUET_OK, "%s",

@@ -1,7 +1,7 @@
 /* element_list.h - the elements of a matrix or view as a list, for oracles that do not deal with
  * layouts. */
-#ifndef LISTS_H
-#define LISTS_H
+#ifndef ELEMENT_LIST_H
+#define ELEMENT_LIST_H
 
 #include "common.h"
 #include "dtype.h"

@@ -3,8 +3,8 @@
  *
  * Link with
  * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=mmap. */
-#ifndef SCARCE_H
-#define SCARCE_H
+#ifndef FAILING_ALLOC_H
+#define FAILING_ALLOC_H
 
 #include "thread.h"
 #include <errno.h>
@@ -15,7 +15,7 @@ static int64_t fail_in = -1; /* allocations until the one that fails; negative: 
 static int64_t live;
 
 static bool
-    homeless; /* the state of a thread could not be allocated; the shared fallback state remains allocated */
+    thread_state_missing; /* the state of a thread could not be allocated; the shared fallback state remains allocated */
 
 static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
 static void *born(void *p) { return __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED), p; }
@@ -31,7 +31,7 @@ void *__wrap_malloc(size_t n) { return fails_now() ? NULL : born(__real_malloc(n
 void *__wrap_calloc(size_t n, size_t m)
 {
     if (!fails_now()) return born(__real_calloc(n, m));
-    return homeless = n * m == sizeof(thread), NULL;
+    return thread_state_missing = n * m == sizeof(thread), NULL;
 }
 void *__wrap_aligned_alloc(size_t a, size_t n)
 {

@@ -1,7 +1,7 @@
 /* fault_scenario.h - runs a scenario on the fake CUDA once for each allocation, or each call of
  * CUDA and of the vendor libraries, and makes that one fail. Link as failing_alloc.h says. */
-#ifndef MISHAP_H
-#define MISHAP_H
+#ifndef FAULT_SCENARIO_H
+#define FAULT_SCENARIO_H
 
 #include "calibrate.h"
 #include "cost.h"
@@ -81,7 +81,7 @@ static void fault_scenario_over(void)
 static fault_scenario fault_scenario_run(void *play(void *), bool allocation)
 {
     met = (fault_scenario){ .allocation = allocation };
-    alone(play, NULL);
+    run_in_thread(play, NULL);
     duet_memory_trim();
     return met;
 }
@@ -94,7 +94,7 @@ static void check_left(const char *what, int n, int64_t living, fake_counts star
           start.handles);
     CHECK(now.memory == start.memory, "%s %d: %zu bytes of the device, not %zu", what, n, now.memory,
           start.memory);
-    CHECK(homeless || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
+    CHECK(thread_state_missing || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
 }
 
 /* Counts the events that the scenario is about and that must occur. */

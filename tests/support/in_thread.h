@@ -1,12 +1,12 @@
 /* in_thread.h - runs a function in a new thread, whose arena and plans start empty and end with it. */
-#ifndef ALONE_H
-#define ALONE_H
+#ifndef IN_THREAD_H
+#define IN_THREAD_H
 
 #include "tap.h"
 #include <pthread.h>
 
 /* Runs run(arg) and waits for it. */
-static inline void alone(void *run(void *), void *arg)
+static inline void run_in_thread(void *run(void *), void *arg)
 {
     pthread_t t;
     const int none = pthread_create(&t, NULL, run, arg);

@@ -1,6 +1,6 @@
 /* int128_reference.h - the rows of ops.def that support integers, in 128-bit integers. */
-#ifndef WHOLE_H
-#define WHOLE_H
+#ifndef INT128_REFERENCE_H
+#define INT128_REFERENCE_H
 
 typedef __int128 whole;
 

@@ -1,7 +1,7 @@
 /* interpreter_codes.h - runs on the host, for a few elements, what gpu-kernels/interpreter/pack.c
  * writes. It follows the descriptions in interpreter.h and shares nothing with interpreter.cuh. */
-#ifndef CODES_H
-#define CODES_H
+#ifndef INTERPRETER_CODES_H
+#define INTERPRETER_CODES_H
 
 #include "launch.h"
 

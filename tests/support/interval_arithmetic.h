@@ -1,7 +1,7 @@
 /* interval_arithmetic.h - evaluates the rows of ops.def in higher precision, on tables of numbers
  * with error bounds. */
-#ifndef MEANING_H
-#define MEANING_H
+#ifndef INTERVAL_ARITHMETIC_H
+#define INTERVAL_ARITHMETIC_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* random_formula.h - random formulas over all rows. One seed gives the same leaves, and the same
  * formula each time it is built. */
-#ifndef GARDEN_H
-#define GARDEN_H
+#ifndef RANDOM_FORMULA_H
+#define RANDOM_FORMULA_H
 
 #include "common.h"
 #include "dtype.h"
@@ -135,7 +135,7 @@ static void sprinkle(rng *gen, duet_dtype type, void *p, int64_t count)
 }
 
 /* Makes the leaves: the base shape, views of it, and shapes that broadcast to it. */
-static void plant(random_formula *g)
+static void make_leaves(random_formula *g)
 {
     rng gen = rng_new(g->seed);
     g->type = rng_chance(&gen, 30) ? DUET_F64 : DUET_F32;
@@ -167,7 +167,7 @@ static void free_view(duet_matrix **m, duet_matrix **whole)
     duet_free(m), duet_free(whole);
 }
 
-static void uproot(random_formula *g)
+static void free_leaves(random_formula *g)
 {
     for (int l = 0; l < LEAVES; l++) free_view(&g->leaf[l], &g->whole[l]);
 }
@@ -202,7 +202,7 @@ static part pick(random_formula *g, rng *gen, const part *grown, int count, bool
 }
 
 /* Brings an operand into the domain of the row that uses it. */
-static duet_expr tame(part p, double low, double high)
+static duet_expr bring_into_domain(part p, double low, double high)
 {
     duet_expr e = p.e;
     if (p.wild && high < 1e3) e = (duet_mul)((duet_tanh)(e), duet_of_number(high > 9 ? 9 : high));
@@ -233,7 +233,9 @@ static part map_part(random_formula *g, rng *gen, const part *grown, int count)
         made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
         const bool narrow =
             r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
-        x[k] = narrow ? tame(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]) : p.e;
+        x[k] = narrow ? bring_into_domain(p, r->domain[2 * k],
+                                          r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1])
+                      : p.e;
     }
     return with(counted(g, r->make(x, NULL), wild), made_of);
 }
@@ -271,8 +273,11 @@ static part def_part(random_formula *g, rng *gen, const part *grown, int count)
     const part p = pick(g, gen, grown, count, false), q = pick(g, gen, grown, count, false);
     const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
     switch (rng_below(gen, g->bits ? 3 : 4)) { /* products are not compared by bits */
-    case 0: return p.s.rank ? with(seal(g, (duet_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
-    case 1: return p.s.rank ? with(seal(g, (duet_log_softmax)(tame(p, -9, 9)), false), p.made_of) : p;
+    case 0:
+        return p.s.rank ? with(seal(g, (duet_softmax)(bring_into_domain(p, -9, 9)), false), p.made_of) : p;
+    case 1:
+        return p.s.rank ? with(seal(g, (duet_log_softmax)(bring_into_domain(p, -9, 9)), false), p.made_of)
+                        : p;
     case 2: return square || p.s.rank < 2 ? with(seal(g, (duet_transpose)(p.e), p.wild), p.made_of) : p;
     default:
         if (!square || !same_sizes(&p.s, &q.s)) return p;
@@ -282,7 +287,7 @@ static part def_part(random_formula *g, rng *gen, const part *grown, int count)
 }
 
 /* Builds the same parts each time for one random_formula. */
-static void grow_parts(random_formula *g, rng *gen, part grown[NODES])
+static void build_parts(random_formula *g, rng *gen, part grown[NODES])
 {
     g->vendor = false, g->makes = 0;
     for (int count = 0; count < g->target; count++) {
@@ -294,11 +299,11 @@ static void grow_parts(random_formula *g, rng *gen, part grown[NODES])
     }
 }
 
-static duet_expr grow(random_formula *g)
+static duet_expr build_formula(random_formula *g)
 {
     rng gen = rng_new(g->seed ^ 0x5eed);
     part grown[NODES];
-    grow_parts(g, &gen, grown);
+    build_parts(g, &gen, grown);
     if (rng_chance(&gen, 8)) return index_part(g, &gen, grown[g->target - 1]).e;
     return grown[g->target - 1].e;
 }

@@ -1,6 +1,6 @@
 /* random_matrix.h - random numbers, matrices and views of matrices, from a seed. */
-#ifndef RANDOM_H
-#define RANDOM_H
+#ifndef RANDOM_MATRIX_H
+#define RANDOM_MATRIX_H
 
 #include <duet/duet.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* random_program.h - the matrices of a random program, and the statements over them that several
  * tests use. */
-#ifndef WORLD_H
-#define WORLD_H
+#ifndef RANDOM_PROGRAM_H
+#define RANDOM_PROGRAM_H
 
 #include <duet/duet.h>
 

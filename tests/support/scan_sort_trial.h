@@ -1,7 +1,7 @@
 /* scan_sort_trial.h - runs one operator on every machine with several numbers of threads and
  * compares with the expected elements. */
-#ifndef ORDER_TRIAL_H
-#define ORDER_TRIAL_H
+#ifndef SCAN_SORT_TRIAL_H
+#define SCAN_SORT_TRIAL_H
 
 #include "cpu.h"
 #include "element_list.h"

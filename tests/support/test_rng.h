@@ -1,6 +1,6 @@
 /* test_rng.h - random numbers for the tests of machines: the same in every run of a test. */
-#ifndef DICE_H
-#define DICE_H
+#ifndef TEST_RNG_H
+#define TEST_RNG_H
 
 #include "dtype.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 /* test_rows.h - every row of ops.def as tests call it. No operator is named: a new row is tested
  * without further code. */
-#ifndef ROWS_H
-#define ROWS_H
+#ifndef TEST_ROWS_H
+#define TEST_ROWS_H
 
 #include "ops.h"
 #include <stdbool.h>

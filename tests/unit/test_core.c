@@ -118,11 +118,11 @@ static void test_bad_arguments(void)
     duet_free(&again);
     CHECK(!again && strstr(duet_error(), "freed before"), "%s", duet_error());
 
-    pretend.absent = "no such thing here";
+    fakes.absent = "no such thing here";
     REFUSED(duet_device_read(m), "duet_device_read: no such thing here");
     REFUSED(duet_device_overwrite(m), "no such thing here");
     CHECK(duet_read(m) != NULL, "the host goes on");
-    pretend.absent = NULL;
+    fakes.absent = NULL;
     duet_free(&m), duet_free(&v), duet_free(&t);
     tap_point("bad arguments");
 }
@@ -161,28 +161,28 @@ static void test_pool_sizes(void)
 static void test_pool_queues(void)
 {
     void *a = NULL, *b = NULL, *p = NULL;
-    uint64_t waits = pretend.made[WAIT];
+    uint64_t waits = fakes.made[WAIT];
     CHECK(!pool_take(DEVICE, 1000, 1, &a) && !pool_take(DEVICE, 1000, 2, &b), "%s", duet_error());
     pool_give(DEVICE, a, 1u << 1), pool_give(DEVICE, b, 1u << 2);
-    CHECK(!pool_take(DEVICE, 1000, 1, &p) && p == a && pretend.made[WAIT] == waits, "its own block first");
+    CHECK(!pool_take(DEVICE, 1000, 1, &p) && p == a && fakes.made[WAIT] == waits, "its own block first");
     pool_give(DEVICE, p, 1u << 1);
-    CHECK(!pool_take(DEVICE, 1000, 3, &p) && p == b && pretend.made[WAIT] == waits + 1,
+    CHECK(!pool_take(DEVICE, 1000, 3, &p) && p == b && fakes.made[WAIT] == waits + 1,
           "the oldest, behind its queue");
     pool_give(DEVICE, p, 0);
-    CHECK(!pool_take(DEVICE, 1000, 4, &b) && b == a && pretend.made[WAIT] == waits + 2, "the other");
-    CHECK(!pool_take(DEVICE, 1000, 5, &b) && b == p && pretend.made[WAIT] == waits + 3,
+    CHECK(!pool_take(DEVICE, 1000, 4, &b) && b == a && fakes.made[WAIT] == waits + 2, "the other");
+    CHECK(!pool_take(DEVICE, 1000, 5, &b) && b == p && fakes.made[WAIT] == waits + 3,
           "who waited is waited for, though it did nothing");
     pool_give(DEVICE, b, 1u << 5 | 1u << 6 | 1u << 7);
-    pretend.fail_in[WAIT] = 2;
+    fakes.fail_in[WAIT] = 2;
     size_t cached = of_gpu().cached;
     CHECK(pool_take(DEVICE, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached,
           "a wait that fails leaves the block");
-    CHECK(!pool_take(DEVICE, 1000, 5, &p) && p == b && pretend.made[WAIT] == waits + 6,
+    CHECK(!pool_take(DEVICE, 1000, 5, &p) && p == b && fakes.made[WAIT] == waits + 6,
           "all are waited for again");
     pool_give(DEVICE, p, 0), pool_give(DEVICE, a, 1u << 4);
     duet_counts before = duet_stats();
     duet_memory_trim();
-    CHECK(ADDED(synchronisations) == 2 && pretend.live[DEVICE] == 0,
+    CHECK(ADDED(synchronisations) == 2 && fakes.live[DEVICE] == 0,
           "queues 4 and 5 are waited for before the system has it back");
     tap_point("blocks and queues");
 }
@@ -202,7 +202,7 @@ static void test_pool_limit(void)
     pool_give(DEVICE, p[0], 1);
     CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "cached");
     CHECK(!pool_take(DEVICE, 1500, 0, &p[2]) && of_gpu().cached == 0, "what is cached makes room");
-    CHECK(pretend.live[DEVICE] == of_gpu().used, "and is freed");
+    CHECK(fakes.live[DEVICE] == of_gpu().used, "and is freed");
     pool_give(DEVICE, p[1], 0), pool_give(DEVICE, p[2], 0);
     CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500, "a lower limit drops at once");
     CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "none");
@@ -213,15 +213,15 @@ static void test_pool_limit(void)
 
     CHECK(!pool_take(DEVICE, 100, 0, &p[0]), "%s", duet_error());
     pool_give(DEVICE, p[0], 0);
-    pretend.fail_in[ALLOC] = 1;
+    fakes.fail_in[ALLOC] = 1;
     CHECK(!pool_take(DEVICE, 5000, 0, &p[0]) && of_gpu().cached == 0,
           "the system refused once, until the cache was dropped");
-    pretend.fail_in[ALLOC] = 1, pretend.stubborn = true;
+    fakes.fail_in[ALLOC] = 1, fakes.stubborn = true;
     CHECK(pool_take(DEVICE, 9000, 0, &p[1]) == DUET_NO_MEMORY && strstr(duet_error(), "the system refuses"),
           "%s", duet_error());
     pool_give(DEVICE, p[0], 0);
     duet_memory_trim();
-    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && pretend.live[DEVICE] == 0, "nothing is left");
+    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && fakes.live[DEVICE] == 0, "nothing is left");
     CHECK(ADDED(pool_hits) == 0 && ADDED(pool_misses) == 7, "%d misses", (int)ADDED(pool_misses));
     tap_point("the limit");
 }
@@ -337,8 +337,8 @@ static void test_workers(void)
     crowd(worker);
     duet_memory_trim();
     CHECK(duet_memory_of(DUET_CPU).used == 0 && of_gpu().used == 0, "a leak");
-    CHECK(pretend.live[HOST] == 0 && pretend.live[DEVICE] == 0, "live blocks");
-    CHECK(!pretend.wrong, "%s", pretend.wrong);
+    CHECK(fakes.live[HOST] == 0 && fakes.live[DEVICE] == 0, "live blocks");
+    CHECK(!fakes.wrong, "%s", fakes.wrong);
     tap_point("many threads make, move and free");
 }
 
@@ -368,7 +368,7 @@ static void test_thread_ends(void)
     int queue[2];
     duet_counts before = duet_stats();
     fail(DUET_SPENT, "of this thread");
-    for (int i = 0; i < 2; i++) alone(visitor, &queue[i]);
+    for (int i = 0; i < 2; i++) run_in_thread(visitor, &queue[i]);
     CHECK(left == 14, "rooms are left: %d", left);
     CHECK(ADDED(launches) == 84, "what it counted stays: %d", (int)ADDED(launches));
     CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d, %d are used again", queue[0],
@@ -378,7 +378,7 @@ static void test_thread_ends(void)
 }
 
 /* A thread whose state cannot be allocated. */
-static void *poor(void *arg)
+static void *without_memory(void *arg)
 {
     refuse_in = 1;
     thread *t = thread_get();
@@ -392,7 +392,7 @@ static void test_no_thread(void)
 {
     bool ok = false;
     if (!can_refuse()) return;
-    alone(poor, &ok);
+    run_in_thread(without_memory, &ok);
     CHECK(ok, "a thread without memory fails properly");
     tap_point("a thread without memory");
 }
@@ -466,7 +466,7 @@ static void test_marks(void)
     CHECK(queue_sync_passed(9, mark) && !queue_sync_passed(9, later),
           "a wait covers what was queued before it began");
     CHECK(!queue_wait(9, "of a test") && queue_sync_passed(9, later), "and the next one the rest");
-    pretend.fail_in[SYNC] = 1;
+    fakes.fail_in[SYNC] = 1;
     later = queue_sync_mark(9);
     CHECK(queue_wait(9, "of a test") && !queue_sync_passed(9, later), "one that fails covers nothing");
     tap_point("marks");
@@ -490,8 +490,8 @@ int main(void)
     test_workers();
     test_thread_ends();
     test_no_thread();
-    CHECK(!pretend.wrong, "%s", pretend.wrong);
+    CHECK(!fakes.wrong, "%s", fakes.wrong);
     tap_point("nothing went wrong in the machines");
-    pretend_finish();
+    fake_machines_finish();
     return tap_end();
 }

@@ -164,11 +164,11 @@ static void foreign(void)
 {
     set_to(z, 7);
     given = duet_add(x, y);
-    alone(evaluate_given, z);
+    run_in_thread(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN && strstr(seen_text, "another thread"), "status %d: %s", seen, seen_text);
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
     OK(duet_set(z, given)); /* the formula still belongs to this thread */
-    alone(evaluate_given, z);
+    run_in_thread(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN, "spent and foreign: status %d: %s", seen, seen_text);
     tap_point("another thread's formula");
 }
@@ -184,7 +184,7 @@ static void held(void)
     OK(duet_set(z, duet_add(h, duet_neg(h)))); /* in another formula, twice */
     CHECK(first(z) == 0, "h - h is %g", first(z));
     given = h;
-    alone(evaluate_given, z);
+    run_in_thread(evaluate_given, z);
     CHECK(seen == DUET_OK && first(z) == 12, "from another thread: %s, %g", seen_text, first(z));
     duet_expr copy = duet_hold(h);
     OK(duet_drop(h));

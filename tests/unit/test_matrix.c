@@ -128,7 +128,7 @@ static void as_foreseen(const thing *t, enum side s, enum use use, bool ok, cons
     if (!ok && strstr(duet_error(), "the limit refuses")) {
         duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
         CHECK(m.limit > 0 && m.cached == 0, "turn %d: %s", turn, duet_error());
-    } else if (!pretend.failed) {
+    } else if (!fakes.failed) {
         CHECK(ok == !f.refused, "turn %d: %s", turn, duet_error());
         if (!ok) return;
         CHECK(now.uploads - before->uploads == (uint64_t)f.uploads, "turn %d: uploads", turn);
@@ -209,7 +209,7 @@ static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *s
 }
 
 /* A new matrix, or one that wraps memory of the test. */
-static void be_born(thing *t, bool wrap)
+static void make_matrix(thing *t, bool wrap)
 {
     int rank = draw(4), size[3], count = 1;
     int64_t wide[3];
@@ -279,11 +279,11 @@ static void accounted(void)
 {
     for (enum side s = HOST; s < SIDES; s++) {
         duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
-        CHECK(m.used + m.cached == pretend.live[s], "turn %d: %zu + %zu bytes are accounted, %zu live", turn,
-              m.used, m.cached, pretend.live[s]);
+        CHECK(m.used + m.cached == fakes.live[s], "turn %d: %zu + %zu bytes are accounted, %zu live", turn,
+              m.used, m.cached, fakes.live[s]);
         CHECK(m.peak >= m.used + m.cached, "turn %d: peak", turn);
     }
-    CHECK(!pretend.wrong, "turn %d: %s", turn, pretend.wrong);
+    CHECK(!fakes.wrong, "turn %d: %s", turn, fakes.wrong);
 }
 
 static void set_limit(duet_place place, size_t bytes)
@@ -292,16 +292,16 @@ static void set_limit(duet_place place, size_t bytes)
     duet_memory m = duet_memory_of(place);
     if (bytes && bytes < m.used) bytes = m.used;
     CHECK(duet_memory_limit(place, bytes) == DUET_OK, "%s", duet_error());
-    pretend.limit[s] = bytes;
+    fakes.limit[s] = bytes;
 }
 
 static void take_turn(void)
 {
     thing *t = some(false), *empty = some(true);
-    pretend.failed = false;
+    fakes.failed = false;
     int what = draw(42);
     if (!t || what < 3) {
-        if (empty) be_born(empty, what == 0);
+        if (empty) make_matrix(empty, what == 0);
     } else if (what < 8) {
         if (empty) view_it(empty, t);
     } else if (what < 13) die(t);
@@ -309,8 +309,8 @@ static void take_turn(void)
     else if (what < 35) on_device(t, (enum use)draw(3));
     else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->sides = 0;
     else if (what == 36)
-        pretend.fail_in[draw(CALLS)] = 1 + draw(3), pretend.fail_any = draw(3) ? 0 : 1 + draw(4),
-        pretend.stubborn = draw(2);
+        fakes.fail_in[draw(CALLS)] = 1 + draw(3), fakes.fail_any = draw(3) ? 0 : 1 + draw(4),
+        fakes.stubborn = draw(2);
     else if (what > 39) not_after_all(t);
     else if (what == 37) device_sync(draw(WALK_QUEUES));
     else if (what == 38 && !draw(10)) duet_memory_trim();
@@ -324,17 +324,17 @@ static void walk(uint64_t from, int steps)
 {
     seed = from;
     for (turn = 0; turn < steps && tap_failures == 0; turn++) take_turn();
-    memset(pretend.fail_in, 0, sizeof pretend.fail_in), pretend.fail_any = 0, pretend.stubborn = false;
+    memset(fakes.fail_in, 0, sizeof fakes.fail_in), fakes.fail_any = 0, fakes.stubborn = false;
     set_limit(DUET_CPU, 0), set_limit(DUET_GPU, 0);
-    pretend.failed = false;
+    fakes.failed = false;
     for (int i = 0; i < THINGS; i++) {
         if (things[i].m) on_host(&things[i], READ);
         if (things[i].m) die(&things[i]);
     }
     duet_memory_trim();
-    pretend_finish();
+    fake_machines_finish();
     for (enum side s = HOST; s < SIDES; s++)
-        CHECK(pretend.live[s] == 0 && pretend.blocks[s] == 0, "%zu bytes are left", pretend.live[s]);
+        CHECK(fakes.live[s] == 0 && fakes.blocks[s] == 0, "%zu bytes are left", fakes.live[s]);
 }
 
 static void test_walk(void)
@@ -344,13 +344,12 @@ static void test_walk(void)
         if (!CHECK(tap_failures == 0, "walk %d", (int)from)) break;
     }
     duet_counts c = duet_stats();
-    CHECK(c.uploads == pretend.made[UPLOAD] && c.upload_bytes == pretend.bytes[UPLOAD],
-          "uploads are counted");
-    CHECK(c.downloads == pretend.made[DOWNLOAD] && c.download_bytes == pretend.bytes[DOWNLOAD],
+    CHECK(c.uploads == fakes.made[UPLOAD] && c.upload_bytes == fakes.bytes[UPLOAD], "uploads are counted");
+    CHECK(c.downloads == fakes.made[DOWNLOAD] && c.download_bytes == fakes.bytes[DOWNLOAD],
           "downloads are counted");
     printf("# %llu uploads, %llu downloads, %llu waits on the host, %llu among queues, pool %llu + %llu\n",
            (unsigned long long)c.uploads, (unsigned long long)c.downloads,
-           (unsigned long long)c.synchronisations, (unsigned long long)pretend.made[WAIT],
+           (unsigned long long)c.synchronisations, (unsigned long long)fakes.made[WAIT],
            (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
     tap_point("residency: a random walk");
 }
@@ -372,7 +371,7 @@ static void test_overlap(void)
     int told[3] = { 0 }, missed = 0;
     seed = 4711;
     for (int n = 0; n < 3000; n++) {
-        be_born(&things[0], false);
+        make_matrix(&things[0], false);
         for (int i = 1; i < 8; i++)
             things[i].m ? (void)0 : view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
         for (int i = 0; i < 8; i++)
@@ -419,10 +418,10 @@ static bool scenario_fails_at(int n, bool allocation)
     float mine[64] = { 1, 2, 3 };
     duet_memory_trim();
     duet_memory before[] = { duet_memory_of(DUET_CPU), duet_memory_of(DUET_GPU) };
-    pretend.failed = false;
-    *(allocation ? &refuse_in : &pretend.fail_any) = n;
-    bool done = scenario(m, mine), failed = allocation ? !refuse_in : pretend.failed;
-    refuse_in = pretend.fail_any = 0;
+    fakes.failed = false;
+    *(allocation ? &refuse_in : &fakes.fail_any) = n;
+    bool done = scenario(m, mine), failed = allocation ? !refuse_in : fakes.failed;
+    refuse_in = fakes.fail_any = 0;
     CHECK(done || failed, "it fails by itself: %s", duet_error());
     CHECK(done || *duet_error(), "failure %d has a text", n);
     for (int i = 0; i < 3; i++) duet_free(&m[i]);
@@ -432,7 +431,7 @@ static bool scenario_fails_at(int n, bool allocation)
     duet_memory_trim();
     CHECK(duet_memory_of(DUET_CPU).used == before[0].used && duet_memory_of(DUET_GPU).used == before[1].used,
           "a leak, failure %d", n);
-    CHECK(pretend.live[HOST] == before[0].used && pretend.live[DEVICE] == before[1].used,
+    CHECK(fakes.live[HOST] == before[0].used && fakes.live[DEVICE] == before[1].used,
           "live blocks, failure %d", n);
     return failed;
 }
@@ -454,6 +453,6 @@ int main(void)
     test_walk();
     test_overlap();
     test_failures();
-    pretend_finish();
+    fake_machines_finish();
     return tap_end();
 }
