@@ -175,10 +175,10 @@ static void ordered(const wides *w, int sign, const char *what)
 static void eigen(duet_dtype t, enum kind kind, int64_t n)
 {
     made a = new_kind(t, kind, n, n), half = lower_only(&a, t, n), w = new_made(dtype_part(t), 1, n, 0),
-         v = new_made(t, 2, n, n), run_in_thread = new_made(dtype_part(t), 1, n, 0);
-    if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(run_in_thread.m, duet_eigvalsh(half.m), "eigvalsh")) {
+         v = new_made(t, 2, n, n), values_only = new_made(dtype_part(t), 1, n, 0);
+    if (FACTOR(duet_eigh(w.m, v.m, half.m)) && set(values_only.m, duet_eigvalsh(half.m), "eigvalsh")) {
         wides A = wides_of(a.m), W = wides_of(w.m), V = wides_of(v.m), turned = wides_turned(&V),
-              X = wides_of(run_in_thread.m), scaled = wides_of(v.m);
+              X = wides_of(values_only.m), scaled = wides_of(v.m);
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) *at(&scaled, i, j) *= W.v[j];
         small(ratio(norm_rest(&A, &scaled, &turned), norm1(&A), n, eps_of(t)), "eigh", t, n, n, here);
@@ -188,7 +188,7 @@ static void eigen(duet_dtype t, enum kind kind, int64_t n)
         wides_free(&A), wides_free(&W), wides_free(&V), wides_free(&turned), wides_free(&X),
             wides_free(&scaled);
     }
-    end(&a), end(&half), end(&w), end(&v), end(&run_in_thread);
+    end(&a), end(&half), end(&w), end(&v), end(&values_only);
 }
 
 /* ---- factorisations of m x n matrices ---- */
@@ -240,10 +240,10 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
 {
     const int64_t k = m < n ? m : n, most = m > n ? m : n;
     made a = new_kind(t, kind, m, n), u = new_made(t, 2, m, k), s = new_made(dtype_part(t), 1, k, 0),
-         vt = new_made(t, 2, k, n), run_in_thread = new_made(dtype_part(t), 1, k, 0);
-    if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(run_in_thread.m, duet_svdvals(a.m), "svdvals")) {
+         vt = new_made(t, 2, k, n), values_only = new_made(dtype_part(t), 1, k, 0);
+    if (FACTOR(duet_svd(u.m, s.m, vt.m, a.m)) && set(values_only.m, duet_svdvals(a.m), "svdvals")) {
         wides A = wides_of(a.m), U = wides_of(u.m), S = wides_of(s.m), V = wides_of(vt.m),
-              X = wides_of(run_in_thread.m);
+              X = wides_of(values_only.m);
         wides ut = wides_turned(&U), v = wides_turned(&V);
         small(ratio(norm_rest(NULL, &ut, &U), 1, most, eps_of(t)), "the columns of U", t, m, n, here);
         small(ratio(norm_rest(NULL, &V, &v), 1, most, eps_of(t)), "the rows of Vt", t, m, n, here);
@@ -257,7 +257,7 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
         wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut),
             wides_free(&v);
     }
-    end(&a), end(&u), end(&s), end(&vt), end(&run_in_thread);
+    end(&a), end(&u), end(&s), end(&vt), end(&values_only);
 }
 
 /* ---- least squares ---- */
