@@ -52,7 +52,10 @@ bool can_wait(const void *kernel)
     int now;
     if (cudaGetDevice(&now) != cudaSuccess) return false;
     if (now == device) return can;
-    if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) return (void)cudaGetLastError(), false;
+    if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
     device = now;
     return can = compiled.ptxVersion >= 90;
 }
@@ -66,8 +69,10 @@ static bool ask(card_facts *f)
         cudaDeviceGetAttribute(&f->shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess ||
         cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess ||
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
-        return (void)cudaGetLastError(), false;
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
     f->clusters = clusters && can_wait(split_kernels(&count)->kernel[0]);
     f->pairs = f->clusters && major == 9 && minor == 0;
     return true;
@@ -80,7 +85,9 @@ card_facts card(void)
                      known.pairs };
     if (f.blocks) return f;
     if (!ask(&f)) return (card_facts){ 1, SHARED_LEAST, false, false };
-    known.shared = f.shared, known.clusters = f.clusters, known.pairs = f.pairs;
+    known.shared = f.shared;
+    known.clusters = f.clusters;
+    known.pairs = f.pairs;
     __atomic_store_n(&known.blocks, f.blocks, __ATOMIC_RELEASE);
     return f;
 }
@@ -102,7 +109,8 @@ static cudaError_t launch_as(bool early, const void *kernel, int64_t blocks, int
     cudaLaunchAttribute of[] = { { .id = cudaLaunchAttributeProgrammaticStreamSerialization },
                                  { .id = cudaLaunchAttributeClusterDimension } };
     of[0].val.programmaticStreamSerializationAllowed = 1;
-    of[1].val.clusterDim.x = (unsigned)cluster, of[1].val.clusterDim.y = of[1].val.clusterDim.z = 1;
+    of[1].val.clusterDim.x = (unsigned)cluster;
+    of[1].val.clusterDim.y = of[1].val.clusterDim.z = 1;
     return cudaLaunchKernelExC(&(cudaLaunchConfig_t){ grid, block, shared, q, of, cluster > 1 ? 2 : 1 },
                                kernel, &args);
 }

@@ -29,7 +29,9 @@ static bool flat_operand_of(const operands *o, int k, flat_operand *to)
     }
     if (!cycle_of(&o->of[k], &c) || layout_count(&o->of[0]) > INT32_MAX) return false;
     to->how = cycle_how(&c, operands_width(o));
-    to->run = divide_by32(c.run), to->size = divide_by32(c.size), to->stride = (int32_t)c.stride;
+    to->run = divide_by32(c.run);
+    to->size = divide_by32(c.size);
+    to->stride = (int32_t)c.stride;
     return true;
 }
 
@@ -54,7 +56,10 @@ static cudaError_t strided_part(const operands *o, const fused *row, cudaStream_
         .s = row->s, .r = row->r, .n = (uint32_t)layout_count(&o->of[0]), .rank = o->of[0].rank
     };
     for (int x = 0; x < a.rank; x++) a.size[x] = divide_by32(o->of[0].size[x]);
-    for (int k = 0; k < o->count; k++) a.at[k] = o->at[k], operand_strides(&o->of[k], a.stride[k]);
+    for (int k = 0; k < o->count; k++) {
+        a.at[k] = o->at[k];
+        operand_strides(&o->of[k], a.stride[k]);
+    }
     const int64_t each = POINT_THREADS * STRIDED_EACH;
     return launch(row->strided, (a.n + each - 1) / each, POINT_THREADS, 0, &a, q);
 }

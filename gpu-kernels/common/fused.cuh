@@ -101,9 +101,17 @@ template <class Row> KERNEL(POINT_THREADS) flat(const __grid_constant__ flat_arg
     const T s = (T)a.s, r = (T)a.r;
     vectors x, y, z;
     if (inside) {
-        fetch_plain(x, a, a.in[0], e), fetch_plain(y, a, a.in[1], e), fetch_plain(z, a, a.in[2], e);
-        fetch_other(x, a, a.in[0], e), fetch_other(y, a, a.in[1], e), fetch_other(z, a, a.in[2], e);
-    } else fetch_edge(x, a, a.in[0], e), fetch_edge(y, a, a.in[1], e), fetch_edge(z, a, a.in[2], e);
+        fetch_plain(x, a, a.in[0], e);
+        fetch_plain(y, a, a.in[1], e);
+        fetch_plain(z, a, a.in[2], e);
+        fetch_other(x, a, a.in[0], e);
+        fetch_other(y, a, a.in[1], e);
+        fetch_other(z, a, a.in[2], e);
+    } else {
+        fetch_edge(x, a, a.in[0], e);
+        fetch_edge(y, a, a.in[1], e);
+        fetch_edge(z, a, a.in[2], e);
+    }
     EACH_ROUND
     {
         if (u >= a.rounds) break;
@@ -153,7 +161,9 @@ template <class Row> KERNEL(POINT_THREADS) strided(const __grid_constant__ strid
 #pragma unroll
     for (int u = 0; u < STRIDED_EACH; u++) i[u] = first + u * POINT_THREADS;
     walk(a, i, at);
-    gather(x, a, 1, at[1], first), gather(y, a, 2, at[2], first), gather(z, a, 3, at[3], first);
+    gather(x, a, 1, at[1], first);
+    gather(y, a, 2, at[2], first);
+    gather(z, a, 3, at[3], first);
 #pragma unroll
     for (int u = 0; u < STRIDED_EACH; u++)
         if (first + u * POINT_THREADS < a.n) ((T *)a.at[0])[at[0][u]] = Row::of(x[u], y[u], z[u], s, r);

@@ -27,7 +27,10 @@ static random_args args_of(const step *s, const frame *f)
                       .draw = random_params_of(s, f),
                       .rank = out->rank };
     a.vectors = layout_is_dense(out) && (uintptr_t)a.out % 16 == 0;
-    for (int d = 0; d < out->rank; d++) a.size[d] = divide_by64(out->size[d]), a.stride[d] = out->stride[d];
+    for (int d = 0; d < out->rank; d++) {
+        a.size[d] = divide_by64(out->size[d]);
+        a.stride[d] = out->stride[d];
+    }
     return a;
 }
 
@@ -44,7 +47,8 @@ static int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each
 static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStream_t q)
 {
     const int64_t spread = blocks_of(blocks_of(a->n, 2), RANDOM_THREADS);
-    a->indices = (uint32_t *)scratch, a->ends = (uint32_t *)(scratch + indices_bytes(a->n)),
+    a->indices = (uint32_t *)scratch;
+    a->ends = (uint32_t *)(scratch + indices_bytes(a->n));
     a->bucket_bits = bucket_bits(a->n);
     cudaError_t e = cudaMemsetAsync(a->ends, 0, ends_bytes(a->n), q);
     if (e == cudaSuccess) e = launch(kernel_of(s, FORM_COUNT), spread, RANDOM_THREADS, 0, a, q);

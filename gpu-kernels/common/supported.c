@@ -116,7 +116,10 @@ bool pool2d_fits(const step *s)
     const layout *in = &s->in[0].at, *out = &s->out[0].at;
     layout plane = { .rank = 2 };
     int64_t low, high;
-    for (int a = 0; a < 2; a++) plane.size[a] = in->size[2 + a], plane.stride[a] = in->stride[2 + a];
+    for (int a = 0; a < 2; a++) {
+        plane.size[a] = in->size[2 + a];
+        plane.stride[a] = in->stride[2 + a];
+    }
     layout_span(&plane, &low, &high);
     for (int a = 2; a < 4; a++)
         if (in->size[a] > INT32_MAX / 4 || llabs(in->stride[a]) > INT32_MAX || out->size[a] > INT32_MAX / 4)

@@ -9,10 +9,16 @@ static pool2d_args args_of(const step *s)
                       .plane = in->stride[1],
                       .row = (int32_t)in->stride[2],
                       .column = (int32_t)in->stride[3] };
-    a.height = divide_by32(out->size[2]), a.width = divide_by32(out->size[3]);
-    a.in_height = (int32_t)in->size[2], a.in_width = (int32_t)in->size[3];
+    a.height = divide_by32(out->size[2]);
+    a.width = divide_by32(out->size[3]);
+    a.in_height = (int32_t)in->size[2];
+    a.in_width = (int32_t)in->size[3];
     const pool_attributes *p = &s->attr.pool;
-    for (int i = 0; i < 2; i++) a.window[i] = p->window[i], a.stride[i] = p->stride[i], a.pad[i] = p->pad[i];
+    for (int i = 0; i < 2; i++) {
+        a.window[i] = p->window[i];
+        a.stride[i] = p->stride[i];
+        a.pad[i] = p->pad[i];
+    }
     return a;
 }
 
@@ -23,7 +29,7 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
     const int64_t each = form == FORM_WINDOW2 ? POOL_THREADS * POOL_EACH : POOL_THREADS;
     const bool wide = s->out[0].at.type == DUET_F64;
     const void *kernel = (wide ? pool2d_kernel_f64 : pool2d_kernel_f32)(s->kernel, (int)form);
-    a->count = (uint32_t)(images * channels) * a->height.by * a->width.by,
+    a->count = (uint32_t)(images * channels) * a->height.by * a->width.by;
     a->channels = divide_by32(channels);
     return launch(kernel, (a->count + each - 1) / each, POOL_THREADS, 0, a, q);
 }

@@ -8,13 +8,22 @@ static pool_back_args args_of(const step *s, const frame *f)
     pool_back_args a = { .in = f->data[s->in[0].slot],
                          .grad = f->data[grad->slot],
                          .out = f->data[s->out[0].slot] };
-    a.channels = divide_by64(size[1]), a.height = divide_by64(size[2]), a.width = divide_by64(size[3]);
-    a.in_height = (int32_t)size[2], a.in_width = (int32_t)size[3];
-    for (int i = 0; i < 4; i++) a.stride[i] = s->in[0].at.stride[i], a.grad_stride[i] = grad->at.stride[i];
-    a.grad_height = (int32_t)grad->at.size[2], a.grad_width = (int32_t)grad->at.size[3];
+    a.channels = divide_by64(size[1]);
+    a.height = divide_by64(size[2]);
+    a.width = divide_by64(size[3]);
+    a.in_height = (int32_t)size[2];
+    a.in_width = (int32_t)size[3];
+    for (int i = 0; i < 4; i++) {
+        a.stride[i] = s->in[0].at.stride[i];
+        a.grad_stride[i] = grad->at.stride[i];
+    }
+    a.grad_height = (int32_t)grad->at.size[2];
+    a.grad_width = (int32_t)grad->at.size[3];
     for (int i = 0; i < 2; i++) a.window[i] = spatial_window(s)[i];
-    for (int i = 0; i < 2 && is_pool_grad(s->kernel); i++)
-        a.step[i] = s->attr.pool.stride[i], a.pad[i] = s->attr.pool.pad[i];
+    for (int i = 0; i < 2 && is_pool_grad(s->kernel); i++) {
+        a.step[i] = s->attr.pool.stride[i];
+        a.pad[i] = s->attr.pool.pad[i];
+    }
     a.count = size[0] * size[1] * size[2] * size[3];
     return a;
 }

@@ -22,7 +22,8 @@ static cudaError_t add_up(filter_grad_args *a, cudaStream_t q)
 cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     filter_grad_args a = filter_grad_cut(s, f->data[s->in[0].slot], f->data[s->in[1].slot]);
-    a.out = f->data[s->out[0].slot], a.part = w->scratch;
+    a.out = f->data[s->out[0].slot];
+    a.part = w->scratch;
     const cudaError_t e = add_up(&a, q);
     if (e != cudaSuccess) return e;
     return launch_early(filter_join_kernel_f32(), quotient_up((int64_t)a.filters * a.sums.by, FILTER_ACROSS),

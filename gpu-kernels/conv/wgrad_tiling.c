@@ -76,7 +76,8 @@ static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, i
     cutting c = { .rows = rows, .columns = columns };
     const int64_t wanted = MULTIPROCESSORS * blocks / tiles;
     c.strips = a->n * quotient_up(a->out_h, rows) * quotient_up(a->out_w, columns);
-    c.each = quotient_up(c.strips, wanted > 1 ? wanted : 1), c.parts = quotient_up(c.strips, c.each);
+    c.each = quotient_up(c.strips, wanted > 1 ? wanted : 1);
+    c.parts = quotient_up(c.strips, c.each);
     const double turns = (double)quotient_up(c.parts * tiles, MULTIPROCESSORS);
     c.cost = BEGIN + (turns > 1 ? turns : ALONE) * (double)c.each * strip_cost(a, rows, columns) +
              SUM * (double)(c.parts * tiles * a->tasks);
@@ -100,16 +101,21 @@ static cutting cheapest(const filter_grad_args *a, int64_t tiles)
 
 static void set_strips(filter_grad_args *a, const cutting *c)
 {
-    a->rows = (int32_t)c->rows, a->columns = (int32_t)c->columns;
-    a->strips = (uint32_t)c->strips, a->each = (uint32_t)c->each, a->parts = divide_by32(c->parts);
-    a->down = divide_by32(quotient_up(a->out_h, c->rows)),
+    a->rows = (int32_t)c->rows;
+    a->columns = (int32_t)c->columns;
+    a->strips = (uint32_t)c->strips;
+    a->each = (uint32_t)c->each;
+    a->parts = divide_by32(c->parts);
+    a->down = divide_by32(quotient_up(a->out_h, c->rows));
     a->across = divide_by32(quotient_up(a->out_w, c->columns));
     for (int k = 0; k < 2; k++) {
-        a->pitch[k] = (int32_t)pitch_of(a, k, c->columns),
+        a->pitch[k] = (int32_t)pitch_of(a, k, c->columns);
         a->plane[k] = (int32_t)plane(a, k, c->rows, c->columns);
-        a->fours[k] = divide_by32(a->pitch[k] / 4), a->lines[k] = divide_by32(c->rows + (k ? 0 : 2));
+        a->fours[k] = divide_by32(a->pitch[k] / 4);
+        a->lines[k] = divide_by32(c->rows + (k ? 0 : 2));
     }
-    a->second = (int32_t)a->channels[0] * a->plane[0], a->apart = a->plane[1] << a->eight_bits;
+    a->second = (int32_t)a->channels[0] * a->plane[0];
+    a->apart = a->plane[1] << a->eight_bits;
     a->stage = a->second + (int32_t)a->channels[1] * a->plane[1];
 }
 
@@ -127,11 +133,14 @@ static filter_grad_args of_operands(const step *s, const void *x, const void *dy
     filter_grad_args a = {
         .x = x, .dy = dy, .n = l[0]->size[0], .c = (int32_t)l[0]->size[1], .m = (int32_t)l[1]->size[1]
     };
-    a.h = (int32_t)l[0]->size[2], a.w = (int32_t)l[0]->size[3];
-    a.out_h = (int32_t)l[1]->size[2], a.out_w = (int32_t)l[1]->size[3];
+    a.h = (int32_t)l[0]->size[2];
+    a.w = (int32_t)l[0]->size[3];
+    a.out_h = (int32_t)l[1]->size[2];
+    a.out_w = (int32_t)l[1]->size[3];
     for (int i = 0; i < 2; i++) a.pad[i] = s->attr.conv.pad[i];
     for (int k = 0; k < 2; k++) {
-        a.image[k] = l[k]->stride[0], a.vectors[k] = in_vectors(l[k], k ? dy : x);
+        a.image[k] = l[k]->stride[0];
+        a.vectors[k] = in_vectors(l[k], k ? dy : x);
         for (int i = 0; i < 3; i++) a.stride[k][i] = (int32_t)l[k]->stride[1 + i];
     }
     return a;
@@ -139,10 +148,12 @@ static filter_grad_args of_operands(const step *s, const void *x, const void *dy
 
 static void set_tile(filter_grad_args *a)
 {
-    a->channel_bits = bits_of(a->c, FILTER_CHANNEL_BITS),
+    a->channel_bits = bits_of(a->c, FILTER_CHANNEL_BITS);
     a->eight_bits = bits_of(quotient_up(a->m, 8), FILTER_EIGHT_BITS);
-    a->channels[0] = 1u << a->channel_bits, a->channels[1] = 8u << a->eight_bits;
-    a->tasks = 1u << (a->channel_bits + a->eight_bits), a->splits = FILTER_THREADS / a->tasks;
+    a->channels[0] = 1u << a->channel_bits;
+    a->channels[1] = 8u << a->eight_bits;
+    a->tasks = 1u << (a->channel_bits + a->eight_bits);
+    a->splits = FILTER_THREADS / a->tasks;
     a->tiles = divide_by32(quotient_up(a->c, a->channels[0]));
     a->filters = a->tiles.by * (uint32_t)quotient_up(a->m, a->channels[1]);
     a->sums = divide_by32(FILTER_SUMS * a->tasks);

@@ -52,7 +52,8 @@ static void share_out(conv2d_args *a, int outputs)
     while (apart > 1 &&
            (apart / 2 * outputs >= a->m || apart * outputs * a->c * (int64_t)FILTER_BYTES > FILTERS))
         apart /= 2;
-    a->along = (uint32_t)(WARPS / apart), a->width = (int32_t)apart * outputs;
+    a->along = (uint32_t)(WARPS / apart);
+    a->width = (int32_t)apart * outputs;
     a->groups = divide_by32(quotient_up(a->m, a->width));
 }
 
@@ -77,11 +78,14 @@ static void cut(conv2d_args *a, extent e)
     a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), room), a->n) : 1;
     const int64_t most = room / a->images > 1 ? room / a->images : 1,
                   depth = quotient_up(a->c, quotient_up(a->c, most));
-    a->rows = divide_by32(rows), a->quads = divide_by32(quads), a->lines = divide_by32(lines),
+    a->rows = divide_by32(rows);
+    a->quads = divide_by32(quads);
+    a->lines = divide_by32(lines);
     a->depth = divide_by32(depth);
-    a->across = divide_by32(across), a->down = divide_by32(down);
+    a->across = divide_by32(across);
+    a->down = divide_by32(down);
     a->positions = (uint32_t)(a->images * rows * quads);
-    a->units = (uint32_t)(a->images * depth * lines * quads),
+    a->units = (uint32_t)(a->images * depth * lines * quads);
     a->stage = (int32_t)(a->images * depth * lines * a->pitch);
     a->strips = (uint32_t)(quotient_up(a->n, a->images) * down * across);
     a->walkers = (uint32_t)least(a->strips, BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1);
@@ -102,12 +106,22 @@ static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
     conv2d_args a = { .in = f->data[s->in[0].slot],
                       .filters = f->data[s->in[1].slot],
                       .out = f->data[s->out[0].slot] };
-    a.n = in->size[0], a.c = (int32_t)in->size[1], a.h = (int32_t)in->size[2], a.w = (int32_t)in->size[3];
-    a.image = in->stride[0], a.channel = (int32_t)in->stride[1], a.row = (int32_t)in->stride[2];
-    a.m = (int32_t)out->size[1], a.out_h = (int32_t)out->size[2], a.out_w = (int32_t)out->size[3];
+    a.n = in->size[0];
+    a.c = (int32_t)in->size[1];
+    a.h = (int32_t)in->size[2];
+    a.w = (int32_t)in->size[3];
+    a.image = in->stride[0];
+    a.channel = (int32_t)in->stride[1];
+    a.row = (int32_t)in->stride[2];
+    a.m = (int32_t)out->size[1];
+    a.out_h = (int32_t)out->size[2];
+    a.out_w = (int32_t)out->size[3];
     for (int i = 0; i < 4; i++) a.filter[i] = filters->stride[i];
     for (int i = 0; i < 2; i++) a.pad[i] = s->attr.conv.pad[i];
-    if (s->epilogue) a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0];
+    if (s->epilogue) {
+        a.bias = f->data[s->in[2].slot];
+        a.bias_stride = s->in[2].at.stride[0];
+    }
     a.least = s->epilogue && epilogue->act == OP_relu ? 0 : -INFINITY;
     const int width = epilogue->pooled ? 2 : 4;
     a.wide = a.out_w % width == 0 && (uintptr_t)a.out % (sizeof(float) * (size_t)width) == 0;
@@ -171,9 +185,12 @@ static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
     const extent e = extent_of(s);
     const int eights = eights_of(s);
     const void *kernel = conv2d_square_kernel_f32(eights, epilogue_infos[s->epilogue].pooled);
-    a->width = 8 * eights, a->groups = divide_by32(quotient_up(a->m, a->width));
-    a->quads = divide_by32(e.quads), a->rows = divide_by32(e.rows);
-    a->positions = (uint32_t)(a->n * e.rows * e.quads), a->strips = (uint32_t)square_strips(s);
+    a->width = 8 * eights;
+    a->groups = divide_by32(quotient_up(a->m, a->width));
+    a->quads = divide_by32(e.quads);
+    a->rows = divide_by32(e.rows);
+    a->positions = (uint32_t)(a->n * e.rows * e.quads);
+    a->strips = (uint32_t)square_strips(s);
     const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
     const int64_t warps = least(square_room(s), quotient_up(a->strips, blocks));
     a->walkers = (uint32_t)least(blocks, quotient_up(a->strips, warps));
@@ -198,6 +215,8 @@ cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w
     step t = conv_turned(s, &last);
     void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
                      (float *)f->data[s->in[1].slot] + last };
-    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2;
+    t.out[0].slot = 0;
+    t.in[0].slot = 1;
+    t.in[1].slot = 2;
     return conv2d_launch(&t, &(frame){ .data = data, .queue = f->queue }, w, q);
 }

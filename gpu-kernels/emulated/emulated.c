@@ -38,7 +38,10 @@ enum parts parts_of(const step *s)
 {
     uint8_t *kept = (uint8_t *)&s->choice;
     enum parts p = (enum parts)__atomic_load_n(kept, __ATOMIC_RELAXED);
-    if (p == PARTS_UNKNOWN) p = choose(s), __atomic_store_n(kept, (uint8_t)p, __ATOMIC_RELAXED);
+    if (p == PARTS_UNKNOWN) {
+        p = choose(s);
+        __atomic_store_n(kept, (uint8_t)p, __ATOMIC_RELAXED);
+    }
     return p;
 }
 
@@ -72,8 +75,12 @@ static cudaError_t measure(const step *s, const frame *f, float *most, cudaStrea
     layout l = s->in[1].at, *one[] = { &l };
     magnitude_args a = { .at = f->data[s->in[1].slot], .most = most, .n = layout_count(&l) };
     layout_collapse(one, 1);
-    a.rank = l.rank, a.flat = l.rank <= 1 && (l.rank == 0 || l.stride[0] == 1) && (uintptr_t)a.at % 16 == 0;
-    for (int i = 0; i < l.rank; i++) a.size[i] = divide_by64(l.size[i]), a.stride[i] = l.stride[i];
+    a.rank = l.rank;
+    a.flat = l.rank <= 1 && (l.rank == 0 || l.stride[0] == 1) && (uintptr_t)a.at % 16 == 0;
+    for (int i = 0; i < l.rank; i++) {
+        a.size[i] = divide_by64(l.size[i]);
+        a.stride[i] = l.stride[i];
+    }
     const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
     const int64_t blocks = quotient_up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
     return e == cudaSuccess
@@ -145,8 +152,10 @@ static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
     enum cudaDriverEntryPointQueryResult found;
     if (f) return f;
     if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&f, 12000, cudaEnableDefault,
-                                         &found) != cudaSuccess)
-        return (void)cudaGetLastError(), NULL;
+                                         &found) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
     __atomic_store_n(&known, f, __ATOMIC_RELAXED);
     return f;
 }
@@ -157,7 +166,10 @@ cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, c
     const PFN_cuTensorMapEncodeTiled_v12000 encode = describer();
     cuuint64_t sizes[4], strides[4];
     cuuint32_t boxes[4], each[4] = { 1, 1, 1, 1 };
-    for (int i = 0; i < rank; i++) sizes[i] = (cuuint64_t)size[i], boxes[i] = (cuuint32_t)box[i];
+    for (int i = 0; i < rank; i++) {
+        sizes[i] = (cuuint64_t)size[i];
+        boxes[i] = (cuuint32_t)box[i];
+    }
     for (int i = 0; i + 1 < rank; i++) strides[i] = (cuuint64_t)stride[i] * sizeof(float);
     if (!encode) return cudaErrorNotSupported;
     const CUresult r = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, (cuuint32_t)rank, (void *)(uintptr_t)at,
@@ -185,7 +197,9 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
     pair_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
     const cutting c = cheapest(&p.of);
     const int64_t tiles = tiles_of(&p.of, c.by);
-    p.of.parts = c.parts, p.rounds = c.rounds, p.packed_is_there = pair_is_packed(s, w);
+    p.of.parts = c.parts;
+    p.rounds = c.rounds;
+    p.packed_is_there = pair_is_packed(s, w);
     p.out_in_fours = p.of.n % 4 == 0 && p.of.out_row % 4 == 0 && (uintptr_t)p.of.out % 16 == 0;
     cudaError_t e = pair_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);

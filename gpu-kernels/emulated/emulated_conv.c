@@ -75,7 +75,8 @@ static region measured(const step *s, tiling k, int down, int across)
     region r = { down, across, .lines = rows + 2, .pitch = columns + 2, .cost = INFINITY };
     const int pixels = r.lines * r.pitch;
     r.stage_pitch = (lead_of(s) + r.pitch + 3) / 4 * 4;
-    r.results = rows * columns / (int)(by * by), r.result_pitch = result_pitch(r.results, k.pooled);
+    r.results = rows * columns / (int)(by * by);
+    r.result_pitch = result_pitch(r.results, k.pooled);
     r.stage = (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4;
     r.shared =
         (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 + PAIR_CONV_ROWS * r.result_pitch * 4);
@@ -84,7 +85,10 @@ static region measured(const step *s, tiling k, int down, int across)
     if (fits)
         r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
     if (!k.boxed) /* the region stays the same, so that bits do not depend on addresses */
-        r.shared -= (size_t)r.stage, r.stage = 0;
+    {
+        r.shared -= (size_t)r.stage;
+        r.stage = 0;
+    }
     return r;
 }
 
@@ -103,14 +107,25 @@ static region best_region(const step *s, tiling k)
 static void set_operands(pair_conv_args *a, const step *s, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
-    a->in = f->data[s->in[0].slot], a->filters = f->data[s->in[1].slot], a->out = f->data[s->out[0].slot],
+    a->in = f->data[s->in[0].slot];
+    a->filters = f->data[s->in[1].slot];
+    a->out = f->data[s->out[0].slot];
     a->largest = w->packed;
-    a->image = in->stride[0], a->channel = (int32_t)in->stride[1], a->row = (int32_t)in->stride[2];
-    a->c = (int32_t)in->size[1], a->h = (int32_t)in->size[2], a->w = (int32_t)in->size[3];
-    a->m = (int32_t)out->size[1], a->out_h = (int32_t)out->size[2], a->out_w = (int32_t)out->size[3];
+    a->image = in->stride[0];
+    a->channel = (int32_t)in->stride[1];
+    a->row = (int32_t)in->stride[2];
+    a->c = (int32_t)in->size[1];
+    a->h = (int32_t)in->size[2];
+    a->w = (int32_t)in->size[3];
+    a->m = (int32_t)out->size[1];
+    a->out_h = (int32_t)out->size[2];
+    a->out_w = (int32_t)out->size[3];
     for (int i = 0; i < 4; i++) a->filter[i] = filters->stride[i];
     for (int i = 0; i < 2; i++) a->pad[i] = s->attr.conv.pad[i];
-    if (s->epilogue) a->bias = f->data[s->in[2].slot], a->bias_stride = s->in[2].at.stride[0];
+    if (s->epilogue) {
+        a->bias = f->data[s->in[2].slot];
+        a->bias_stride = s->in[2].at.stride[0];
+    }
     a->least = s->epilogue && epilogue_infos[s->epilogue].act == OP_relu ? 0 : -INFINITY;
     a->filters_are_there = !may_be_written(w, a->filters, filters) && pair_is_packed(s, w);
 }
@@ -118,16 +133,22 @@ static void set_operands(pair_conv_args *a, const step *s, const frame *f, const
 static void set_region(pair_conv_args *a, const step *s, tiling k, const region *r)
 {
     const int by = by_of(k), rows = k.lines * k.shifts;
-    a->blocks_down = r->down, a->blocks_across = r->across, a->pitch = r->pitch;
-    a->stage = r->stage, a->stage_pitch = r->stage_pitch, a->stage_plane = r->lines * r->stage_pitch,
+    a->blocks_down = r->down;
+    a->blocks_across = r->across;
+    a->pitch = r->pitch;
+    a->stage = r->stage;
+    a->stage_pitch = r->stage_pitch;
+    a->stage_plane = r->lines * r->stage_pitch;
     a->lead = lead_of(s);
-    a->region_h = r->down * rows / by, a->region_w = r->across * 8 / by;
+    a->region_h = r->down * rows / by;
+    a->region_w = r->across * 8 / by;
     a->result_pitch = r->result_pitch;
-    a->pixels = (uint32_t)(r->lines * r->pitch), a->by_pitch = divide_by32(r->pitch);
-    a->down = divide_by32(quotient_up((int64_t)a->out_h * by, r->down * rows)),
+    a->pixels = (uint32_t)(r->lines * r->pitch);
+    a->by_pitch = divide_by32(r->pitch);
+    a->down = divide_by32(quotient_up((int64_t)a->out_h * by, r->down * rows));
     a->across = divide_by32(quotient_up((int64_t)a->out_w * by, r->across * 8));
     a->fours = a->out_w % 4 == 0 && (uintptr_t)a->out % 16 == 0;
-    a->by_line = divide_by32(a->region_w / (a->fours ? 4 : 1)),
+    a->by_line = divide_by32(a->region_w / (a->fours ? 4 : 1));
     a->by_region = divide_by32(r->results / (a->fours ? 4 : 1));
     a->regions = (uint32_t)(s->in[0].at.size[0] * a->down.by * a->across.by);
 }
@@ -151,9 +172,12 @@ static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, 
     pair_conv_args a = { .groups = { 0 } };
     const region r = best_region(s, k);
     const void *kernel = pair_conv_kernel(k.slots, k.shifts, k.lines, k.pooled);
-    set_operands(&a, s, f, w), set_region(&a, s, k, &r);
-    if (k.boxed && describe_images(s, &r, &a) != cudaSuccess)
-        return k.boxed = false, launch_as(s, f, w, k, q);
+    set_operands(&a, s, f, w);
+    set_region(&a, s, k, &r);
+    if (k.boxed && describe_images(s, &r, &a) != cudaSuccess) {
+        k.boxed = false;
+        return launch_as(s, f, w, k, q);
+    }
     a.groups = divide_by32(quotient_up(a.m, outputs_of(k)));
     const int64_t each = (card().shared + CONV_OTHER) / (int64_t)(r.shared + CONV_OTHER),
                   busy = (int64_t)card().blocks * (each < CONV_MOST ? each : CONV_MOST);

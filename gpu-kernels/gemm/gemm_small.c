@@ -27,7 +27,8 @@ product_args product_args_of(const step *s, const frame *f, const workspace *w)
     };
     a.b_is_there = !may_be_written(w, a.b, bt);
     if (!s->epilogue) return a;
-    a.bias = f->data[s->in[2].slot], a.bias_stride = s->in[2].at.stride[0],
+    a.bias = f->data[s->in[2].slot];
+    a.bias_stride = s->in[2].at.stride[0];
     a.act = epilogue_infos[s->epilogue].act;
     return a;
 }

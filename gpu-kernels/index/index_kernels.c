@@ -6,7 +6,10 @@
 axes axes_of(const layout *l)
 {
     axes a = { .rank = l->rank };
-    for (int d = 0; d < l->rank; d++) a.size[d] = divide_by64(l->size[d]), a.stride[d] = l->stride[d];
+    for (int d = 0; d < l->rank; d++) {
+        a.size[d] = divide_by64(l->size[d]);
+        a.stride[d] = l->stride[d];
+    }
     return a;
 }
 
@@ -65,7 +68,9 @@ static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cud
 static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *scratch, cudaStream_t q)
 {
     const int64_t tiles = a->lines * a->tiles;
-    a->ticket = (uint32_t *)scratch, a->state = a->ticket + 1, a->sums = scratch + states_bytes(tiles);
+    a->ticket = (uint32_t *)scratch;
+    a->state = a->ticket + 1;
+    a->sums = scratch + states_bytes(tiles);
     const cudaError_t e = cudaMemsetAsync(scratch, 0, states_bytes(tiles), q);
     return e != cudaSuccess ? e : launch(kernel, tiles, ORDER_THREADS, 0, a, q);
 }
@@ -80,8 +85,12 @@ static cudaError_t scan_launch(const step *s, const frame *f, char *scratch, cud
                     .out = f->data[s->out[0].slot],
                     .n = at.along.size[0],
                     .stride = at.along.stride[0] };
-    a.lines = layout_count(&at.outer) * inner, a.tiles = quotient_up(a.n, SCAN_BLOCK), a.sums = scratch;
-    a.by_inner = divide_by64(inner), a.by_tiles = divide_by64(a.tiles), a.outer = axes_of(&at.outer),
+    a.lines = layout_count(&at.outer) * inner;
+    a.tiles = quotient_up(a.n, SCAN_BLOCK);
+    a.sums = scratch;
+    a.by_inner = divide_by64(inner);
+    a.by_tiles = divide_by64(a.tiles);
+    a.outer = axes_of(&at.outer);
     a.inner = axes_of(&at.inner);
     if (!by_tiles(&at))
         return launch(scan_kernel(type, product, SCAN_LINES), quotient_up(a.lines, ORDER_THREADS),
@@ -117,7 +126,9 @@ static cudaError_t one_hot_launch(const step *s, const frame *f, cudaStream_t q)
                     .out = f->data[s->out[0].slot],
                     .n = s->attr.one_hot.classes,
                     .type = (int32_t)by->type };
-    a.count = layout_count(&s->out[0].at), a.by_inner = divide_by64(a.n), a.at = axes_of(by);
+    a.count = layout_count(&s->out[0].at);
+    a.by_inner = divide_by64(a.n);
+    a.at = axes_of(by);
     a.lead = (int32_t)((uintptr_t)a.out % 16 / each);
     memcpy(a.one, one_of(s->out[0].at.type), sizeof a.one);
     const int64_t lots = a.count ? quotient_up(a.count + a.lead, 16 / (int64_t)each) : 0;
@@ -156,7 +167,8 @@ static size_t widened(axis_split *at, size_t each, const void *x, const void *ou
     int64_t by = 16 / (int64_t)each;
     while (by > 1 && (((uintptr_t)x | (uintptr_t)out) % (each * (size_t)by) || !axis_split_may_join(at, by)))
         by /= 2;
-    return join(at, by), each * (size_t)by;
+    join(at, by);
+    return each * (size_t)by;
 }
 
 /* The stride of a layout with one axis. For layouts with at most one element the stride does not
@@ -180,14 +192,17 @@ static int64_t grouped(rows_args *a, int64_t rows, int64_t width, int64_t side, 
     const int64_t chunks = quotient_up(width, side << a->lanes),
                   each = together * (ORDER_THREADS >> a->lanes);
     if (rows > INT32_MAX || width > INT32_MAX || quotient_up(rows, each) * chunks > INT32_MAX) return -1;
-    a->rows = (uint32_t)rows, a->width = (uint32_t)width, a->by_chunks = divide_by32(chunks);
+    a->rows = (uint32_t)rows;
+    a->width = (uint32_t)width;
+    a->by_chunks = divide_by32(chunks);
     return quotient_up(rows, each) * chunks;
 }
 
 static void rows_of(rows_args *a, const axis_split *at, const void *x, void *out)
 {
     *a = (rows_args){ .x = x, .out = out, .n = at->along.size[0], .stride = at->along.stride[0] };
-    a->outer_stride = step_of(&at->outer), a->inner_stride = step_of(&at->inner);
+    a->outer_stride = step_of(&at->outer);
+    a->inner_stride = step_of(&at->inner);
 }
 
 /* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
@@ -199,12 +214,15 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
     const int64_t inner = layout_count(&at->inner), rows = layout_count(&at->outer) * m;
     const int side = every || inner <= 32 ? 1 : inner <= 64 ? 2 : 4;
     if (!is_line(&at->outer) || !is_line(&at->inner) || index.rank > 1 || m > INT32_MAX) return -1;
-    a->type = (int32_t)by->type, a->index_stride = index.rank ? step_of(&index) : 0;
-    a->by_indices = divide_by32(m), a->by_width = divide_by32(inner <= INT32_MAX ? inner : 1);
+    a->type = (int32_t)by->type;
+    a->index_stride = index.rank ? step_of(&index) : 0;
+    a->by_indices = divide_by32(m);
+    a->by_width = divide_by32(inner <= INT32_MAX ? inner : 1);
     *form = every ? TAKE_EACH : side == 1 ? TAKE_ROWS : side == 2 ? TAKE_ROWS2 : TAKE_ROWS4;
     if (!every) return is_run(&at->inner) ? grouped(a, rows, inner, side, ROWS_EACH / side) : -1;
     if (rows * inner > INT32_MAX - ROWS_EACH * ORDER_THREADS) return -1;
-    return a->rows = (uint32_t)(rows * inner), quotient_up(rows * inner, ROWS_EACH * ORDER_THREADS);
+    a->rows = (uint32_t)(rows * inner);
+    return quotient_up(rows * inner, ROWS_EACH * ORDER_THREADS);
 }
 
 static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
@@ -214,18 +232,25 @@ static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
     take_args a = { .x = f->data[s->in[0].slot],
                     .index = f->data[s->in[1].slot],
                     .out = f->data[s->out[0].slot] };
-    a.each = s->kernel == OP_take_along_axis, a.type = (int32_t)by->type, a.n = at.along.size[0];
+    a.each = s->kernel == OP_take_along_axis;
+    a.type = (int32_t)by->type;
+    a.n = at.along.size[0];
     const size_t each = a.each ? dtypes[x->type].bytes : widened(&at, dtypes[x->type].bytes, a.x, a.out);
     const int64_t inner = layout_count(&at.inner),
                   m = a.each ? by->size[s->attr.index.axis] : layout_count(by);
     enum take_form form = TAKE_ANY;
     rows_args rows;
-    rows_of(&rows, &at, a.x, a.out), rows.index = a.index;
+    rows_of(&rows, &at, a.x, a.out);
+    rows.index = a.index;
     const int64_t blocks = take_by_rows(&rows, &at, by, m, a.each, &form);
     if (blocks >= 0) return launch(take_kernel(each, form), blocks, ORDER_THREADS, 0, &rows, q);
-    a.stride = at.along.stride[0], a.count = layout_count(&at.outer) * m * inner;
-    a.by_inner = divide_by64(inner), a.by_indices = divide_by64(m);
-    a.outer = axes_of(&at.outer), a.inner = axes_of(&at.inner), a.at = axes_of(by);
+    a.stride = at.along.stride[0];
+    a.count = layout_count(&at.outer) * m * inner;
+    a.by_inner = divide_by64(inner);
+    a.by_indices = divide_by64(m);
+    a.outer = axes_of(&at.outer);
+    a.inner = axes_of(&at.inner);
+    a.at = axes_of(by);
     return launch(take_kernel(each, TAKE_ANY), quotient_up(a.count, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
 }
 
@@ -241,12 +266,16 @@ static int64_t scatter_by_rows(scatter_args *a, axis_split at, axis_split z, siz
         !is_run(&z.inner))
         return -1;
     const bool wide = addresses % 16 == 0 && axis_split_may_join(&at, many) && axis_split_may_join(&z, many);
-    if (wide) join(&at, many), join(&z, many);
+    if (wide) {
+        join(&at, many);
+        join(&z, many);
+    }
     const int64_t width = layout_count(&at.inner);
     const bool is_long = wide && width >= 128;
     rows_of(&a->rows, &at, a->x, a->out);
     a->rows.by_indices = divide_by32(a->n <= INT32_MAX ? a->n : 1);
-    a->z_outer_stride = step_of(&z.outer), a->z_stride = step_of(&z.along);
+    a->z_outer_stride = step_of(&z.outer);
+    a->z_stride = step_of(&z.along);
     *form = is_long ? SCATTER_LONG : wide ? SCATTER_UNITS : SCATTER_ROWS;
     return a->n > INT32_MAX ? -1 : grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
 }
@@ -261,15 +290,23 @@ static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, 
     scatter_args a = { .x = f->data[s->in[0].slot],
                        .z = f->data[s->in[2].slot],
                        .out = f->data[s->out[0].slot] };
-    a.count = layout_count(x), a.n = at.along.size[0], a.m = layout_count(by), a.stride = at.along.stride[0];
-    a.by_inner = divide_by64(inner), a.by_n = divide_by64(a.n);
-    a.x_outer = axes_of(&at.outer), a.x_inner = axes_of(&at.inner);
-    a.z_outer = axes_of(&z.outer), a.z_inner = axes_of(&z.inner), a.z_along = axes_of(&z.along);
+    a.count = layout_count(x);
+    a.n = at.along.size[0];
+    a.m = layout_count(by);
+    a.stride = at.along.stride[0];
+    a.by_inner = divide_by64(inner);
+    a.by_n = divide_by64(a.n);
+    a.x_outer = axes_of(&at.outer);
+    a.x_inner = axes_of(&at.inner);
+    a.z_outer = axes_of(&z.outer);
+    a.z_inner = axes_of(&z.inner);
+    a.z_along = axes_of(&z.along);
     uint32_t *keys = NULL, *order = NULL;
     const cudaError_t e = a.m && a.count
                               ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q)
                               : cudaSuccess;
-    a.keys = keys, a.order = order;
+    a.keys = keys;
+    a.order = order;
     if (e != cudaSuccess) return e;
     enum scatter_form form = SCATTER_ANY;
     const int64_t blocks = scatter_by_rows(&a, at, z, each, &form);
@@ -301,7 +338,9 @@ static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
         .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s)
     };
     layout_collapse((layout *[]){ &at }, 1);
-    a.type = (int32_t)at.type, a.at = axes_of(&at), a.inverse = 1 / a.of.width;
+    a.type = (int32_t)at.type;
+    a.at = axes_of(&at);
+    a.inverse = 1 / a.of.width;
     const enum count_form form = count_form(&a);
     a.copies = a.of.count <= KEPT_BINS;
     while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS)

@@ -28,10 +28,14 @@ static void *carve(char **from, size_t bytes)
 static void lay_out(sort_args *a, char *scratch, bool wide)
 {
     const size_t all = (size_t)(a->lines * a->n);
-    a->tiles = tiles_of(a->n, wide), a->by_tiles = divide_by64(a->tiles), a->by_n = divide_by64(a->n);
-    for (int k = 0; k < 2; k++)
-        a->keys[k] = carve(&scratch, all * (wide ? 8 : 4)), a->order[k] = carve(&scratch, all * 4);
-    a->counts = carve(&scratch, (size_t)(a->lines * a->tiles) * SORT_DIGITS * 4),
+    a->tiles = tiles_of(a->n, wide);
+    a->by_tiles = divide_by64(a->tiles);
+    a->by_n = divide_by64(a->n);
+    for (int k = 0; k < 2; k++) {
+        a->keys[k] = carve(&scratch, all * (wide ? 8 : 4));
+        a->order[k] = carve(&scratch, all * 4);
+    }
+    a->counts = carve(&scratch, (size_t)(a->lines * a->tiles) * SORT_DIGITS * 4);
     a->totals = (uint32_t *)scratch;
 }
 
@@ -52,8 +56,10 @@ static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
         e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
     void *keys = a->keys[0];
     uint32_t *order = a->order[0];
-    a->keys[0] = a->keys[1], a->order[0] = a->order[1];
-    a->keys[1] = keys, a->order[1] = order;
+    a->keys[0] = a->keys[1];
+    a->order[0] = a->order[1];
+    a->keys[1] = keys;
+    a->order[1] = order;
     return e;
 }
 
@@ -124,8 +130,10 @@ static void swap(sweep_args *a)
 {
     void *keys = a->keys[0];
     uint32_t *order = a->order[0];
-    a->keys[0] = a->keys[1], a->order[0] = a->order[1];
-    a->keys[1] = keys, a->order[1] = order;
+    a->keys[0] = a->keys[1];
+    a->order[0] = a->order[1];
+    a->keys[1] = keys;
+    a->order[1] = order;
 }
 
 static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t q)
@@ -134,8 +142,10 @@ static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t
     uint32_t *tickets = a->counts + p->passes * SORT_DIGITS;
     cudaError_t e = cudaSuccess;
     for (int k = 0; k < p->passes && e == cudaSuccess; k++) {
-        a->shift = p->up + k * SORT_DIGIT, a->starts = a->counts + k * SORT_DIGITS;
-        a->ticket = tickets + k, a->before = tickets + 64 + k * tiles * SORT_DIGITS;
+        a->shift = p->up + k * SORT_DIGIT;
+        a->starts = a->counts + k * SORT_DIGITS;
+        a->ticket = tickets + k;
+        a->before = tickets + 64 + k * tiles * SORT_DIGITS;
         e = launch(sweep_pass(p->wide, p->ordered), tiles, SWEEP_THREADS, 0, a, q);
         swap(a);
     }
@@ -149,7 +159,10 @@ static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cuda
     const size_t each = p->wide ? 8 : 4, cleared = cleared_bytes(p, a->n);
     for (int k = 0; k < 2; k++) a->keys[k] = carve(&scratch, (size_t)a->n * each);
     for (int k = 0; k < 2; k++) a->order[k] = p->ordered ? carve(&scratch, (size_t)a->n * 4) : NULL;
-    a->counts = (uint32_t *)scratch, a->up = p->up, a->passes = p->passes, a->below = (int32_t)p->below;
+    a->counts = (uint32_t *)scratch;
+    a->up = p->up;
+    a->passes = p->passes;
+    a->below = (int32_t)p->below;
     cudaError_t e = cudaMemsetAsync(scratch, 0, cleared, q);
     const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS),
                   most = (int64_t)card().blocks * SWEEP_WAVES;
@@ -185,7 +198,10 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const axis_split *
         const int64_t from = layout_offset(&at->outer, l / inner) + layout_offset(&at->inner, l % inner);
         a.x = (const char *)f->data[s->in[0].slot] + from * (int64_t)each;
         a.out = (char *)f->data[s->out[0].slot] + (l / inner * a.k * inner + l % inner) * (int64_t)to;
-        a.rule = rule_of(type), a.each = (int32_t)each, a.down = sorts_down(s), a.indices = sorts_indices(s);
+        a.rule = rule_of(type);
+        a.each = (int32_t)each;
+        a.down = sorts_down(s);
+        a.indices = sorts_indices(s);
         e = sweep(&a, &p, scratch, q);
     }
     return e;
@@ -222,21 +238,29 @@ static cudaError_t choose(const step *s, const frame *f, const axis_split *at, c
                       .out = f->data[s->out[0].slot],
                       .n = at->along.size[0],
                       .rule = rule_of(type) };
-    a.k = (int32_t)s->out[0].at.size[s->attr.index.axis], a.each = (int32_t)each,
+    a.k = (int32_t)s->out[0].at.size[s->attr.index.axis];
+    a.each = (int32_t)each;
     a.stride = at->along.stride[0];
-    a.lines = layout_count(&at->outer) * inner, a.indices = sorts_indices(s);
-    a.by_inner = divide_by64(inner), a.outer = axes_of(&at->outer), a.inner = axes_of(&at->inner);
+    a.lines = layout_count(&at->outer) * inner;
+    a.indices = sorts_indices(s);
+    a.by_inner = divide_by64(inner);
+    a.outer = axes_of(&at->outer);
+    a.inner = axes_of(&at->inner);
     void *keys[2];
     uint32_t *order[2];
-    for (int64_t r = 0, n = candidates_of(a.n, a.k); r < 2; r++, n = candidates_of(n, a.k))
-        keys[r] = carve(&scratch, (size_t)(a.lines * n) * key),
+    for (int64_t r = 0, n = candidates_of(a.n, a.k); r < 2; r++, n = candidates_of(n, a.k)) {
+        keys[r] = carve(&scratch, (size_t)(a.lines * n) * key);
         order[r] = carve(&scratch, (size_t)(a.lines * n) * 4);
+    }
     cudaError_t e = cudaSuccess;
     for (int round = 0; e == cudaSuccess && (round == 0 || a.keys[1]); round++) {
         const int64_t left = candidates_of(a.n, a.k);
-        a.keys[0] = round ? keys[(round - 1) % 2] : NULL, a.order[0] = round ? order[(round - 1) % 2] : NULL;
-        a.keys[1] = left ? keys[round % 2] : NULL, a.order[1] = left ? order[round % 2] : NULL;
-        a.parts = quotient_up(a.n, SELECT_PART), a.by_parts = divide_by64(a.parts);
+        a.keys[0] = round ? keys[(round - 1) % 2] : NULL;
+        a.order[0] = round ? order[(round - 1) % 2] : NULL;
+        a.keys[1] = left ? keys[round % 2] : NULL;
+        a.order[1] = left ? order[round % 2] : NULL;
+        a.parts = quotient_up(a.n, SELECT_PART);
+        a.by_parts = divide_by64(a.parts);
         e = launch(select_kernel(each, round > 0), quotient_up(a.lines * a.parts, SELECT_WARPS),
                    32 * SELECT_WARPS, 0, &a, q);
         a.n = left;
@@ -267,10 +291,15 @@ cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream
                     .out = f->data[s->out[0].slot],
                     .n = at.along.size[0],
                     .type = (int32_t)x->type };
-    a.k = s->out[0].at.size[s->attr.index.axis], a.stride = at.along.stride[0],
+    a.k = s->out[0].at.size[s->attr.index.axis];
+    a.stride = at.along.stride[0];
     a.lines = layout_count(&at.outer) * inner;
-    a.each = (int32_t)dtypes[x->type].bytes, a.down = sorts_down(s), a.indices = sorts_indices(s);
-    a.by_inner = divide_by64(inner), a.by_k = divide_by64(a.k), a.outer = axes_of(&at.outer),
+    a.each = (int32_t)dtypes[x->type].bytes;
+    a.down = sorts_down(s);
+    a.indices = sorts_indices(s);
+    a.by_inner = divide_by64(inner);
+    a.by_k = divide_by64(a.k);
+    a.outer = axes_of(&at.outer);
     a.inner = axes_of(&at.inner);
     if (is_choice(s)) return choose(s, f, &at, scratch, q);
     if (a.n <= SORT_KEPT) return keep(&a, wide, q);
@@ -299,7 +328,9 @@ static cudaError_t sweep_places(const sort_args *of, void *scratch, uint32_t **k
         .x = of->x, .n = of->n, .k = of->n, .each = 4, .type = of->type, .places = of->places, .at = of->inner
     };
     const cudaError_t e = sweep(&a, &p, scratch, q);
-    return *keys = a.keys[1], *order = *keys + a.n, e;
+    *keys = a.keys[1];
+    *order = *keys + a.n;
+    return e;
 }
 
 cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys,
@@ -310,9 +341,14 @@ cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *sc
     };
     int bits = 1;
     while (n >> bits) bits++;
-    a.k = a.n, a.by_inner = divide_by64(1), a.inner = axes_of(at), a.outer = (axes){ .rank = 0 };
+    a.k = a.n;
+    a.by_inner = divide_by64(1);
+    a.inner = axes_of(at);
+    a.outer = (axes){ .rank = 0 };
     if (by_sweeps(1, a.n)) return sweep_places(&a, scratch, keys, order, q);
     lay_out(&a, scratch, false);
     const cudaError_t e = a.n <= SORT_KEPT ? keep(&a, false, q) : by_digits(&a, false, bits, q);
-    return *keys = a.keys[0], *order = a.order[0], e;
+    *keys = a.keys[0];
+    *order = a.order[0];
+    return e;
 }

@@ -6,10 +6,13 @@
 
 void operands_take(operands *o, const step *s, const frame *f, size_t each)
 {
-    o->outs = s->outs, o->count = s->outs + s->ins, o->each = each;
+    o->outs = s->outs;
+    o->count = s->outs + s->ins;
+    o->each = each;
     for (int k = 0; k < o->count; k++) {
         const operand *x = k < s->outs ? &s->out[k] : &s->in[k - s->outs];
-        o->at[k] = f->data[x->slot], o->of[k] = x->at;
+        o->at[k] = f->data[x->slot];
+        o->of[k] = x->at;
     }
 }
 
@@ -35,7 +38,9 @@ bool operands_as_pairs(operands *o, duet_dtype part)
     for (int k = 0; k < o->count; k++) {
         layout *l = given[k] = &o->of[k];
         double_strides(l, part);
-        l->size[l->rank] = 2, l->stride[l->rank] = 1, l->rank++;
+        l->size[l->rank] = 2;
+        l->stride[l->rank] = 1;
+        l->rank++;
     }
     layout_collapse(given, o->count);
     return true;
@@ -57,8 +62,10 @@ operands operands_halves(const operands *o, duet_dtype part, int which)
 static void swap_axes(layout *l, int a, int b)
 {
     const int64_t size = l->size[a], stride = l->stride[a];
-    l->size[a] = l->size[b], l->stride[a] = l->stride[b];
-    l->size[b] = size, l->stride[b] = stride;
+    l->size[a] = l->size[b];
+    l->stride[a] = l->stride[b];
+    l->size[b] = size;
+    l->stride[b] = stride;
 }
 
 /* Is the stride along axis a larger than along the axis before it? */
@@ -121,7 +128,8 @@ void operands_halve(const operands *o, operands *low, operands *high)
     const int64_t half = o->of[0].size[far] / 2;
     *low = *high = *o;
     for (int k = 0; k < o->count; k++) {
-        low->of[k].size[far] = half, high->of[k].size[far] -= half;
+        low->of[k].size[far] = half;
+        high->of[k].size[far] -= half;
         high->at[k] = (char *)o->at[k] + half * o->of[k].stride[far] * (int64_t)dtypes[o->of[k].type].bytes;
     }
 }

@@ -62,7 +62,10 @@ static void find_last_reads(encoder *e)
 static uint8_t free_row(encoder *e)
 {
     for (uint8_t k = 0; k < e->p->inputs && !e->p->reductions; k++)
-        if (e->last_read[k] < e->at) return e->last_read[k] = PROGRAM_LENGTH, k;
+        if (e->last_read[k] < e->at) {
+            e->last_read[k] = PROGRAM_LENGTH;
+            return k;
+        }
     return e->rows++;
 }
 
@@ -92,7 +95,10 @@ static operand_code operand_of(encoder *e, source s)
 
 static machine_instruction *emit(encoder *e, int code)
 {
-    if (e->m->steps == MACHINE_LENGTH) return e->why = "a program of too many instructions", &e->nowhere;
+    if (e->m->steps == MACHINE_LENGTH) {
+        e->why = "a program of too many instructions";
+        return &e->nowhere;
+    }
     machine_instruction *i = &e->m->code[e->m->length++];
     e->m->steps++;
     *i = (machine_instruction){ .code = (uint16_t)code, .x = ROW_NONE, .y = ROW_NONE };
@@ -106,11 +112,14 @@ static void emit_step(encoder *e, enum machine_step step, uint8_t x, uint64_t s)
     if (e->paired && e->m->steps < MACHINE_LENGTH) {
         e->m->steps++;
         machine_instruction *i = &e->m->code[e->m->length - 1];
-        i->code = (uint16_t)(i->code + step), i->y = x, i->r = s;
+        i->code = (uint16_t)(i->code + step);
+        i->y = x;
+        i->r = s;
         e->paired = false;
     } else {
         machine_instruction *i = emit(e, CODE_PAIR(step, STEP_NONE));
-        i->x = x, i->s = s;
+        i->x = x;
+        i->s = s;
         e->paired = true;
     }
 }
@@ -141,8 +150,11 @@ static bool may_save(const machine_instruction *i)
 static void emit_save(encoder *e, uint8_t row)
 {
     machine_instruction *before = e->m->length ? &e->m->code[e->m->length - 1] : NULL;
-    if (before && may_save(before)) before->saves = true, before->to = row, e->paired = false;
-    else emit(e, CODE_SAVE)->x = row;
+    if (before && may_save(before)) {
+        before->saves = true;
+        before->to = row;
+        e->paired = false;
+    } else emit(e, CODE_SAVE)->x = row;
 }
 
 static bool is_number(source s) { return s.kind == FROM_NUMBER; }
@@ -161,7 +173,10 @@ static int settle_accumulator(encoder *e, const instruction *i)
 {
     int at = -1, times = 0;
     for (int k = op_infos[i->op].arity; k-- > 0;)
-        if (i->arg[k].kind == FROM_ACC) at = k, times++;
+        if (i->arg[k].kind == FROM_ACC) {
+            at = k;
+            times++;
+        }
     if (times > 1) emit_save(e, spare_row(e));
     if (times > 0) return at;
     at = first_operand(i);
@@ -172,7 +187,8 @@ static int settle_accumulator(encoder *e, const instruction *i)
 static void emit_rows(encoder *e, int code, uint8_t x, uint8_t y)
 {
     machine_instruction *i = emit(e, code);
-    i->x = x, i->y = y;
+    i->x = x;
+    i->y = y;
 }
 
 static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
@@ -184,9 +200,8 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     case OP_sub:
         return at ? emit_either(e, STEP_RSUB, STEP_RSUBS, x) : emit_either(e, STEP_SUB, STEP_NONE, x);
     case OP_neg:
-        return emit_step(e, is_integer(e) ? STEP_RSUBS : STEP_MULS, ROW_NONE,
-                         is_integer(e) ? 0 : bits_of(e, -1)),
-               true;
+        emit_step(e, is_integer(e) ? STEP_RSUBS : STEP_MULS, ROW_NONE, is_integer(e) ? 0 : bits_of(e, -1));
+        return true;
     case OP_fma: break;
     default: return false;
     }
@@ -218,7 +233,10 @@ static void encode_map(encoder *e, const instruction *i)
         if (k != at) other[n++] = operand_of(e, i->arg[k]);
     if (as_step(e, i->op, at, other[0], other[1])) return;
     machine_instruction *c = emit(e, CODE_ROWS + 3 * i->op + at);
-    c->x = other[0].row, c->s = other[0].bits, c->y = other[1].row, c->r = other[1].bits;
+    c->x = other[0].row;
+    c->s = other[0].bits;
+    c->y = other[1].row;
+    c->r = other[1].bits;
     e->m->heavy |= is_heavy(i->op, (duet_dtype)i->type);
 }
 
@@ -247,7 +265,10 @@ static void encode_reduce(encoder *e, const instruction *i)
     operand_code other = { ROW_NONE, 0 };
     if (op_infos[i->op].arity > 1) other = operand_of(e, i->arg[1 - at]);
     machine_instruction *c = emit(e, CODE_REDUCE);
-    c->x = other.row, c->s = other.bits, c->to = i->arg[2].index, c->reduction = i->op;
+    c->x = other.row;
+    c->s = other.bits;
+    c->to = i->arg[2].index;
+    c->reduction = i->op;
     if (set_aside) emit_step(e, STEP_LOAD, spare_row(e), 0);
 }
 
@@ -280,7 +301,10 @@ const char *machine_encode(machine_program *m, const program *p, const double *n
     };
     memset(e.of_slot, ROW_NONE, sizeof e.of_slot);
     find_last_reads(&e);
-    m->length = m->steps = 0, m->first = ROW_NONE, m->last = 0, m->heavy = false;
+    m->length = m->steps = 0;
+    m->first = ROW_NONE;
+    m->last = 0;
+    m->heavy = false;
     for (; e.at < p->length && !e.why; e.at++) encode_one(&e, &p->code[e.at]);
     m->rows = e.rows ? e.rows : 1;
     if (!e.why && m->rows > MACHINE_ROWS) e.why = "a program of too many inputs and slots";

@@ -15,7 +15,9 @@ static enum how how_of(const operands *o, int k, const machine_head *h, machine_
     cycle c;
     if (layout_is_dense(&o->of[k])) return operand_lead(o, k) == h->lead ? HOW_VECTORS : HOW_SCALARS;
     if (h->n > INT32_MAX || !cycle_of(&o->of[k], &c)) return HOW_WALK;
-    p->run = divide_by32(c.run), p->size = divide_by32(c.size), p->stride = (int32_t)c.stride;
+    p->run = divide_by32(c.run);
+    p->size = divide_by32(c.size);
+    p->stride = (int32_t)c.stride;
     if (c.size == 1) return HOW_SINGLE;
     const int64_t width = operands_width(o);
     if (c.run == 1 && c.stride == 1 && c.size % width == 0 && operand_lead(o, k) == h->lead && h->lead == 0)
@@ -41,9 +43,11 @@ static bool is_plain(const operands *o)
 
 static void set_head(const operands *o, const machine_program *p, machine_head *h)
 {
-    h->n = layout_count(&o->of[0]), h->out_dense = outputs_dense(o);
+    h->n = layout_count(&o->of[0]);
+    h->out_dense = outputs_dense(o);
     h->lead = h->out_dense ? operand_lead(o, 0) : 0;
-    h->last = p->last, h->inputs = (uint8_t)(o->count - o->outs);
+    h->last = p->last;
+    h->inputs = (uint8_t)(o->count - o->outs);
     for (int k = 0; k < o->outs; k++) h->out[k] = o->at[k];
     for (int k = 0; k < h->inputs; k++) h->in[k] = o->at[o->outs + k];
 }
@@ -183,7 +187,8 @@ static cudaError_t launch_once(const operands *o, kernel_choice w, const machine
                   vectors = (a.head.lead + a.head.n + width - 1) / width;
     const int each = small ? 1 : vectors_for(p, vectors);
     const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
-    a.head.begins = p->first != ROW_NONE, a.head.first = a.head.begins ? p->first * row : 0;
+    a.head.begins = p->first != ROW_NONE;
+    a.head.first = a.head.begins ? p->first * row : 0;
     a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type,
                                           (int)row, each == 1);
     if (small) a.head.lead = 0;
@@ -224,18 +229,22 @@ static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
     const int fast = tile_axis(out, in), last = out->rank - 1;
     if (fast < 0) return false;
     tile_args a = { .out = o->at[0], .in = o->at[1], .rows = out->size[fast], .columns = out->size[last] };
-    a.in_fast = in->stride[fast], a.in_stride = in->stride[last];
-    a.out_fast = out->stride[last], a.out_stride = out->stride[fast];
+    a.in_fast = in->stride[fast];
+    a.in_stride = in->stride[last];
+    a.out_fast = out->stride[last];
+    a.out_stride = out->stride[fast];
     const int64_t down = (a.rows + TILE - 1) / TILE, across = (a.columns + TILE - 1) / TILE;
     int64_t outside = 1;
     for (int b = 0; b < out->rank; b++)
         if (b != fast && b != last) {
-            a.size[a.rank] = out->size[b], a.stride[0][a.rank] = out->stride[b],
+            a.size[a.rank] = out->size[b];
+            a.stride[0][a.rank] = out->stride[b];
             a.stride[1][a.rank] = in->stride[b];
             outside *= a.size[a.rank++];
         }
     if (down > INT32_MAX / across || down * across > INT32_MAX / outside) return false;
-    a.tiles_down = (uint32_t)down, a.tiles_across = (uint32_t)across;
+    a.tiles_down = (uint32_t)down;
+    a.tiles_across = (uint32_t)across;
     *e = launch(tile_kernel(o->each), down * across * outside, TILE_THREADS, 0, &a, q);
     return true;
 }

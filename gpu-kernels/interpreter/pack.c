@@ -46,7 +46,7 @@ static machine_instruction linear_of(int which, uint8_t row, uint64_t number, du
     const linear *l = &linears[which];
     machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = ROW_NONE, .y = ROW_NONE };
     *(l->form & LINEAR_P_IS_X ? &i.x : &i.y) = row;
-    i.s = l->own == OWN_S ? number : bits_of(l->s, type),
+    i.s = l->own == OWN_S ? number : bits_of(l->s, type);
     i.r = l->own == OWN_R ? number : bits_of(l->r, type);
     return i;
 }
@@ -74,7 +74,8 @@ static int take_apart(machine_instruction *to, const machine_instruction *c, due
     const int count = 1 + (c->code % STEPS != STEP_NONE);
     to[0] = linear_of(c->code / STEPS, c->x, c->s, type);
     if (count > 1) to[1] = linear_of(c->code % STEPS, c->y, c->r, type);
-    to[count - 1].saves = c->saves, to[count - 1].to = c->to;
+    to[count - 1].saves = c->saves;
+    to[count - 1].to = c->to;
     return count;
 }
 

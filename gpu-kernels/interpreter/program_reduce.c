@@ -28,7 +28,10 @@ typedef struct run {
 static layout axes_of(const layout *l, int from, int to)
 {
     layout r = { .type = l->type, .rank = to - from };
-    for (int a = from; a < to; a++) r.size[a - from] = l->size[a], r.stride[a - from] = l->stride[a];
+    for (int a = from; a < to; a++) {
+        r.size[a - from] = l->size[a];
+        r.stride[a - from] = l->stride[a];
+    }
     return r;
 }
 
@@ -38,9 +41,14 @@ static int set_axes(run *r, int behind, int from, int to)
 {
     layout all[PROGRAM_INPUTS + PROGRAM_OUTPUTS], *given[PROGRAM_INPUTS + PROGRAM_OUTPUTS] = { NULL };
     int at[PROGRAM_INPUTS + PROGRAM_OUTPUTS], n = 0;
-    for (int k = 0; k < r->s->outs; k++, n++)
-        at[n] = PROGRAM_INPUTS + k, all[n] = axes_of(&r->s->out[k].at, from, to);
-    for (int k = 0; k < r->s->ins; k++, n++) at[n] = k, all[n] = axes_of(&r->s->in[k].at, from, to);
+    for (int k = 0; k < r->s->outs; k++, n++) {
+        at[n] = PROGRAM_INPUTS + k;
+        all[n] = axes_of(&r->s->out[k].at, from, to);
+    }
+    for (int k = 0; k < r->s->ins; k++, n++) {
+        at[n] = k;
+        all[n] = axes_of(&r->s->in[k].at, from, to);
+    }
     for (int i = 0; i < n; i++) given[i] = &all[i];
     layout_collapse(given, n);
     for (int a = 0; a < all[0].rank; a++) r->axes.size[behind + a] = divide_by64(all[0].size[a]);
@@ -62,8 +70,10 @@ static void set_domain(run *r)
     const int rank = r->s->out[0].at.rank, outer = rank - r->s->inner;
     a->outer = outer ? (uint8_t)set_axes(r, 0, 0, outer) : 0; /* no axes would become one axis of length 1 */
     a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
-    a->outputs = count(a, 0, a->outer), a->n = count(a, a->outer, a->outer + a->inner);
-    r->blocks = a->n ? (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK : 1, a->outs = r->s->outs;
+    a->outputs = count(a, 0, a->outer);
+    a->n = count(a, a->outer, a->outer + a->inner);
+    r->blocks = a->n ? (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK : 1;
+    a->outs = r->s->outs;
     for (const instruction *c = r->s->program->code; c < r->s->program->code + r->s->program->length; c++)
         if (op_infos[c->op].kind == KIND_REDUCE) a->row[c->arg[2].index] = c->op;
     for (int k = 0; k < r->s->outs; k++) a->types.out[k] = (uint8_t)r->s->out[k].at.type;
@@ -81,7 +91,8 @@ static size_t lane_bytes(int row, size_t each)
 /* Where the lanes are stored, after rows of this many vectors. */
 static void set_kept(run *r, int vectors)
 {
-    r->vectors = vectors, r->axes.kept = r->program.rows * vectors;
+    r->vectors = vectors;
+    r->axes.kept = r->program.rows * vectors;
     for (int k = 0; k < r->s->outs; k++) {
         r->axes.lanes[k] = (uint16_t)r->axes.kept;
         r->axes.kept += (int32_t)(4 * lane_bytes(r->axes.row[k], r->each) / 16);
@@ -107,10 +118,13 @@ static void choose_form(run *r)
 {
     const int width = 16 / (int)r->each, most = r->program.heavy ? 2 : RUN_VECTORS;
     const int few = r->axes.n <= 2 * width ? 2 : most;
-    r->form = FORM_THIN, r->axes.warps = 1, r->parts = 1;
+    r->form = FORM_THIN;
+    r->axes.warps = 1;
+    r->parts = 1;
     set_kept(r, few);
     if (r->axes.inner == 1 && r->axes.n <= few * width && warp_bytes(r) <= RUN_BYTES) return;
-    r->form = FORM_COLUMNS, r->parts = r->blocks;
+    r->form = FORM_COLUMNS;
+    r->parts = r->blocks;
     set_kept(r, 2);
     if (is_columns(r) && warp_bytes(r) * RUN_THREADS / 32 <= RUN_MOST) return;
     r->form = FORM_ROWS;
@@ -212,7 +226,10 @@ cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaSt
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     if (!run_of(&r, s, num)) return cudaErrorNotSupported;
     if (r.axes.outputs == 0) return cudaSuccess;
-    for (int k = 0; k < s->outs; k++) r.axes.part[k] = part, part += part_bytes(&r, k);
+    for (int k = 0; k < s->outs; k++) {
+        r.axes.part[k] = part;
+        part += part_bytes(&r, k);
+    }
     r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? RUN_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;

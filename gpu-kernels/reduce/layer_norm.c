@@ -19,7 +19,8 @@ static layout with_rows(const layout *l, int inner, int64_t n, int64_t stride)
 {
     layout r = *l;
     r.rank += 1 - inner;
-    r.size[r.rank - 1] = n, r.stride[r.rank - 1] = stride;
+    r.size[r.rank - 1] = n;
+    r.stride[r.rank - 1] = stride;
     return r;
 }
 
@@ -32,10 +33,14 @@ static norms norms_of(const step *s)
     r.in = with_rows(x, s->inner, norm_length(s), along.stride);
     const int outer = r.in.rank - 1;
     layout_dense(&r.each, x->type, outer, x->size);
-    r.args.row.n = r.in.size[outer], r.args.row.stride = along.stride,
-    r.args.row.rows = layout_count(&r.each), r.args.row.outer = outer;
-    for (int a = 0; a < outer; a++)
-        r.args.row.outer_size[a] = divide_by64(x->size[a]), r.args.row.outer_stride[a] = x->stride[a];
+    r.args.row.n = r.in.size[outer];
+    r.args.row.stride = along.stride;
+    r.args.row.rows = layout_count(&r.each);
+    r.args.row.outer = outer;
+    for (int a = 0; a < outer; a++) {
+        r.args.row.outer_size[a] = divide_by64(x->size[a]);
+        r.args.row.outer_stride[a] = x->stride[a];
+    }
     return r;
 }
 
@@ -46,7 +51,9 @@ static norm_trim trim_of(const step *s, const frame *f, int which)
     row_path along = { 1, 0 };
     if (!o) return t;
     norm_path(&o->at, s->inner, &along);
-    t.at = f->data[o->slot], t.stride = along.stride, t.run = divide_by64(along.run);
+    t.at = f->data[o->slot];
+    t.stride = along.stride;
+    t.run = divide_by64(along.run);
     for (int a = 0; a < o->at.rank - s->inner; a++) t.outer_stride[a] = o->at.stride[a];
     return t;
 }
@@ -77,7 +84,9 @@ static cudaError_t run_long(norms *r, const workspace *w, cudaStream_t q)
     size_t each;
     reduce_args a = reduce_of(r, &each);
     r->args.known = w->scratch;
-    a.x = a.y = r->args.row.in, a.part = (char *)w->scratch + each, a.out = w->scratch,
+    a.x = a.y = r->args.row.in;
+    a.part = (char *)w->scratch + each;
+    a.out = w->scratch;
     a.meet.counters = w->counters;
     const cudaError_t e = reduce_run(&a, kernel, 0, q);
     if (e != cudaSuccess) return e;
@@ -136,8 +145,10 @@ static cudaError_t run_rows(norms *r, cudaStream_t q)
 cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     norms r = norms_of(s);
-    r.args.row.in = f->data[s->in[0].slot], r.args.row.out = f->data[s->out[0].slot];
-    r.args.trims = s->attr.layer_norm.source[NORM_GAIN], r.args.r = f->num[s->num[0]];
+    r.args.row.in = f->data[s->in[0].slot];
+    r.args.row.out = f->data[s->out[0].slot];
+    r.args.trims = s->attr.layer_norm.source[NORM_GAIN];
+    r.args.r = f->num[s->num[0]];
     for (int k = NORM_GAIN; k <= NORM_BIAS; k++) r.args.with[k] = trim_of(s, f, k);
     if (r.args.row.n == 0 || r.args.row.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, w, q);

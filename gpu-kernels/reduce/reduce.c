@@ -13,8 +13,10 @@ static layout outer_axes(const layout *l, int inner)
 static layout inner_axes(const layout *l, int inner)
 {
     layout r = { .type = l->type, .rank = inner };
-    for (int a = 0; a < inner; a++)
-        r.size[a] = l->size[l->rank - inner + a], r.stride[a] = l->stride[l->rank - inner + a];
+    for (int a = 0; a < inner; a++) {
+        r.size[a] = l->size[l->rank - inner + a];
+        r.stride[a] = l->stride[l->rank - inner + a];
+    }
     return r;
 }
 
@@ -22,10 +24,12 @@ static void set_outer(reduce_args *a, layout *x, layout *y, layout *out)
 {
     layout *all[] = { out, x, y };
     layout_collapse(all, 3);
-    a->outer = x->rank, a->outputs = layout_count(x);
+    a->outer = x->rank;
+    a->outputs = layout_count(x);
     for (int i = 0; i < x->rank; i++) {
         a->outer_size[i] = divide_by64(x->size[i]);
-        a->outer_stride[0][i] = x->stride[i], a->outer_stride[1][i] = y->stride[i],
+        a->outer_stride[0][i] = x->stride[i];
+        a->outer_stride[1][i] = y->stride[i];
         a->outer_stride[2][i] = out->stride[i];
     }
 }
@@ -34,10 +38,12 @@ static void set_inner(reduce_args *a, layout *x, layout *y)
 {
     layout *all[] = { x, y };
     layout_collapse(all, 2);
-    a->inner = x->rank, a->n = layout_count(x);
+    a->inner = x->rank;
+    a->n = layout_count(x);
     for (int i = 0; i < x->rank; i++) {
         a->inner_size[i] = divide_by64(x->size[i]);
-        a->inner_stride[0][i] = x->stride[i], a->inner_stride[1][i] = y->stride[i];
+        a->inner_stride[0][i] = x->stride[i];
+        a->inner_stride[1][i] = y->stride[i];
     }
 }
 
@@ -73,7 +79,8 @@ static enum form form_of(const reduce_args *a)
 static void set_parts(reduce_args *a)
 {
     const enum form form = form_of(a);
-    a->blocks = (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK, a->warps = 1;
+    a->blocks = (a->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
+    a->warps = 1;
     if (form == FORM_ROWS)
         while (a->warps < REDUCE_WARPS && a->warps < a->blocks) a->warps *= 2;
     a->parts = a->blocks <= a->warps ? 1 : (a->blocks + a->warps - 1) / a->warps;
@@ -186,7 +193,10 @@ cudaError_t reduce_launch(const step *s, const frame *f, const workspace *w, cud
     if (!read_plain(s, &p)) return run_launch(s, f, w, q);
     reduce_args a = args_of(s, &p);
     if (a.outputs == 0) return cudaSuccess;
-    a.x = f->data[s->in[p.x].slot], a.y = f->data[s->in[p.y].slot];
-    a.out = f->data[s->out[0].slot], a.part = w->scratch, a.meet.counters = w->counters;
+    a.x = f->data[s->in[p.x].slot];
+    a.y = f->data[s->in[p.y].slot];
+    a.out = f->data[s->out[0].slot];
+    a.part = w->scratch;
+    a.meet.counters = w->counters;
     return reduce_run(&a, step_type(s) == DUET_F64 ? reduce_kernel_f64 : reduce_kernel_f32, p.row, q);
 }

@@ -23,10 +23,14 @@ static rows rows_of(const step *s)
     layout_dense(&r.each, in->type, last, in->size);
     outside.rank = last;
     layout_collapse(one, 1);
-    r.args.n = in->size[last], r.args.stride = in->stride[last], r.args.rows = layout_count(&outside);
+    r.args.n = in->size[last];
+    r.args.stride = in->stride[last];
+    r.args.rows = layout_count(&outside);
     r.args.outer = outside.rank;
-    for (int a = 0; a < outside.rank; a++)
-        r.args.outer_size[a] = divide_by64(outside.size[a]), r.args.outer_stride[a] = outside.stride[a];
+    for (int a = 0; a < outside.rank; a++) {
+        r.args.outer_size[a] = divide_by64(outside.size[a]);
+        r.args.outer_stride[a] = outside.stride[a];
+    }
     return r;
 }
 
@@ -56,11 +60,16 @@ static cudaError_t run_long(rows *r, int op, const workspace *w, cudaStream_t q)
     size_t each;
     reduce_args a = reduce_of(r, &each);
     char *scratch = w->scratch;
-    r->args.most = scratch, r->args.sum = scratch + each;
-    a.x = a.y = r->args.in, a.part = scratch + 2 * each, a.out = scratch, a.meet.counters = w->counters;
+    r->args.most = scratch;
+    r->args.sum = scratch + each;
+    a.x = a.y = r->args.in;
+    a.part = scratch + 2 * each;
+    a.out = scratch;
+    a.meet.counters = w->counters;
     cudaError_t e = reduce_run(&a, r->wide ? reduce_kernel_f64 : reduce_kernel_f32, OP_max, q);
     if (e != cudaSuccess) return e;
-    a.with = scratch, a.out = scratch + each;
+    a.with = scratch;
+    a.out = scratch + each;
     e = reduce_run(&a, kernel, LONG_SUM, q);
     if (e != cudaSuccess) return e;
     const int64_t each_block = LAST_THREADS * LAST_EACH, blocks = (r->args.n + each_block - 1) / each_block;
@@ -106,7 +115,8 @@ cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cu
 {
     const void *(*kernel)(int row, int form);
     rows r = rows_of(s);
-    r.args.in = f->data[s->in[0].slot], r.args.out = f->data[s->out[0].slot];
+    r.args.in = f->data[s->in[0].slot];
+    r.args.out = f->data[s->out[0].slot];
     kernel = r.wide ? softmax_kernel_f64 : softmax_kernel_f32;
     if (r.args.n == 0 || r.args.rows == 0) return cudaSuccess;
     if (is_long(&r)) return run_long(&r, s->kernel, w, q);
