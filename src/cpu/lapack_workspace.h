@@ -424,7 +424,7 @@ static inline duet_status svd_of(workspace *d, const col_matrix *c, T *w, const 
     WITH_WORK(d, info,
               LAPACK(gesdd)(COL, job, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work,
                             length, REAL_WORK iwork));
-    return info ? linalg_failed(d->s, LINALG_ITERATION, info > 0 ? info : 0) : DUET_OK;
+    return info ? linalg_failed(d->s, LINALG_ITERATION, larger(info, 0)) : DUET_OK;
 }
 
 /* The determinant of P L U as (re, im) 2^exponent, and the logarithm of its magnitude. It may be

@@ -189,17 +189,17 @@ INLINE int64_t lane_in_join_order(int64_t c, int bits)
 }
 
 /* The elements of outputs `at` .. at + LANES - 1, of which there are `width`. */
-INLINE V get_outputs(const rows_of_outputs *b, int64_t row, int64_t at, int64_t width, bool whole)
+INLINE V get_outputs(const rows_of_outputs *b, int64_t row, int64_t at, int64_t width, bool full)
 {
     const T *p = b->x + row * b->down + at;
-    if (whole) return load_v(p);
+    if (full) return load_v(p);
     return at < width ? load_some(p, first_lanes(SMALLER(LANES, width - at))) : spread(0);
 }
 
-/* Reduces n rows for `registers` registers of outputs, masked unless `whole`. The joins of the
+/* Reduces n rows for `registers` registers of outputs, masked unless `full`. The joins of the
  * lanes are a tree in depth-first order: level k holds a joined state of 2^k lanes, or nothing. */
 INLINE void reduce_registers(const reduce_kind kind, T *root, const rows_of_outputs in[2], int64_t n,
-                             int64_t at, int64_t width, const int registers, bool whole)
+                             int64_t at, int64_t width, const int registers, bool full)
 {
     V p[8][3] = { { { 0 } } }, level[8][8][3];
     bool there[8];
@@ -220,8 +220,8 @@ INLINE void reduce_registers(const reduce_kind kind, T *root, const rows_of_outp
                 if (n > REDUCE_LANES / 2)
                     __builtin_prefetch(in[0].x + (r + ahead) * in[0].down + at + i * LANES);
                 kind.update(&p[i][0], &p[i][1], &p[i][2], spread((T)r),
-                            get_outputs(&in[0], r, at + i * LANES, width, whole),
-                            get_outputs(&in[1], r, at + i * LANES, width, whole));
+                            get_outputs(&in[0], r, at + i * LANES, width, full),
+                            get_outputs(&in[1], r, at + i * LANES, width, full));
             }
         for (; c >> k & 1; k++) {
 #pragma GCC unroll 8

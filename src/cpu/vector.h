@@ -103,9 +103,9 @@ INLINE V v_max(V a, V b)
 /* All numbers of at least 2^23 (f32) or 2^52 (f64) are integers. */
 INLINE V v_rint(V x)
 {
-    const V whole = spread(sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52),
-            a = (V)((lanes)x & ~((lanes){ 0 } + SIGN_BIT)), n = (a + whole) - whole;
-    return choose(a < whole, (V)((lanes)n | ((lanes)x & ((lanes){ 0 } + SIGN_BIT))), x);
+    const V integers_from = spread(sizeof(T) == 4 ? (T)0x1p23 : (T)0x1p52),
+            a = (V)((lanes)x & ~((lanes){ 0 } + SIGN_BIT)), n = (a + integers_from) - integers_from;
+    return choose(a < integers_from, (V)((lanes)n | ((lanes)x & ((lanes){ 0 } + SIGN_BIT))), x);
 }
 INLINE V v_floor(V x)
 {
