@@ -1,47 +1,37 @@
-/* dispatch.c - the way of each step to its family. */
+/* dispatch.c - the registry of kernels.def as a table, by which a step finds its launcher; and what launchers share. */
 #include "dtype.h"
 #include "index_kernels.h"
 #include "launch.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
 
-static bool is_fused(int kernel) { return kernel > KERNEL_PROGRAM && kernel < KERNELS; }
+/* Reductions, or element by element. */
+static size_t program_workspace(const step *s) { return s->program->reductions ? reduce_workspace(s) : 0; }
 
-static bool is_reduce(const step *s) { return s->kernel == KERNEL_PROGRAM && s->program->reductions; }
+static cudaError_t program_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+{
+    return s->program->reductions ? reduce_launch(s, f, w, q) : machine_launch(s, f, q);
+}
+
+static const struct {
+    workspace_size *workspace;
+    launcher *launch;
+} kernels[KERNELS_ALL] = {
+#define KERNEL(number, unsupported, workspace, launch) [number] = { workspace, launch },
+#include "kernels.def"
+};
 
 size_t kernels_scratch(const step *s)
 {
-    if (s->kernel == KERNEL_RANDOM) return random_scratch(s);
-    if (s->kernel == OP_softmax || s->kernel == OP_log_softmax) return softmax_scratch(s);
-    if (s->kernel == KERNEL_LAYER_NORM) return norm_scratch(s);
-    if (order_family(s->kernel)) return order_scratch(s);
-    if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
-    return is_reduce(s) ? reduce_scratch(s) : 0;
+    workspace_size *const bytes = kernels[s->kernel].workspace;
+    return bytes ? bytes(s) : 0;
 }
 
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     if (w->packed) return pair_launch(s, f, w, q);
-    if (s->kernel == KERNEL_RANDOM) return random_launch(s, f, w->scratch, q);
-    if (order_family(s->kernel)) return order_launch(s, f, w->scratch, q);
-    if (is_reduce(s)) return reduce_launch(s, f, w, q);
-    if (s->kernel == KERNEL_PROGRAM) return machine_launch(s, f, q);
-    if (is_fused(s->kernel)) return fused_launch(s, f, q);
-    switch (s->kernel) {
-    case OP_softmax:
-    case OP_log_softmax: return softmax_launch(s, f, w, q);
-    case KERNEL_LAYER_NORM: return norm_launch(s, f, w, q);
-    case OP_max_pool2d:
-    case OP_avg_pool2d: return pool2d_launch(s, f, q);
-    case OP_max_pool2d_grad:
-    case OP_avg_pool2d_grad:
-    case OP_upsample2d: return pool_back_launch(s, f, q);
-    case OP_matmul: return product_launch(s, f, w, q);
-    case OP_conv2d: return conv2d_launch(s, f, w, q);
-    case OP_conv2d_input_grad: return conv2d_back_launch(s, f, w, q);
-    case OP_conv2d_filter_grad: return filter_grad_launch(s, f, w, q);
-    default: return cudaErrorNotSupported;
-    }
+    launcher *const by = kernels[s->kernel].launch;
+    return by ? by(s, f, w, q) : cudaErrorNotSupported;
 }
 
 bool can_wait(const void *kernel)

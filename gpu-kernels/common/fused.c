@@ -74,8 +74,9 @@ static cudaError_t strided(const operands *o, const fused *row, cudaStream_t q)
     return e != cudaSuccess ? e : strided(&high, row, q);
 }
 
-cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t fused_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    (void)w;
     operands o;
     cudaError_t e;
     const fused row = fused_of(s, f);

@@ -412,31 +412,34 @@ typedef struct random_args {
     int32_t bucket_bits;
 } random_args;
 
-/* The launchers of launch_step, by family. */
-cudaError_t fused_launch(const step *s, const frame *f, cudaStream_t q);
-size_t reduce_scratch(const step *s);
+/* What kernels.def has of a family: the bytes that a launch needs to work in, and the launch. */
+typedef size_t workspace_size(const step *s);
+typedef cudaError_t launcher(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+
+launcher fused_launch;
+workspace_size reduce_workspace;
 size_t reduce_part_bytes(const reduce_args *a, int row, bool wide); /* what a.part must hold */
-cudaError_t reduce_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+launcher reduce_launch;
 meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across);
 void reduce_rows_of(reduce_args *a, const layout *in,
                     const layout *out); /* all but addresses, of a reduction of one input's last axis */
 cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int form), int row,
                        cudaStream_t q);
-size_t softmax_scratch(const step *s);
+workspace_size softmax_workspace;
 const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of REDUCE_LANES */
 const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
 /* The same; a thread block keeps a row where `held` is 0. vectors: 16 bytes at a time; dense: gain and bias too. */
 const void *norm_row_kernel_f32(int held, bool vectors, bool dense);
 const void *norm_row_kernel_f64(int held, bool vectors, bool dense);
-size_t norm_scratch(const step *s);
-cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-cudaError_t pool_back_launch(const step *s, const frame *f, cudaStream_t q);
-cudaError_t pool2d_launch(const step *s, const frame *f, cudaStream_t q);
-size_t random_scratch(const step *s);
-cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+workspace_size norm_workspace;
+launcher norm_launch;
+launcher softmax_launch;
+launcher pool_back_launch;
+launcher pool2d_launch;
+workspace_size random_workspace;
+launcher random_launch;
 product_args product_args_of(const step *s, const frame *f, const workspace *w);
-cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+launcher product_launch;
 /* How a step goes by parts: by kernels that want operand 1 packed, or by those of few rows. */
 enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
 enum parts parts_of(const step *s);
@@ -447,15 +450,14 @@ cudaError_t pair_launch(const step *s, const frame *f, const workspace *w,
                         cudaStream_t q);                       /* with w->packed */
 const void *conv2d_kernel_f32(int outputs, bool pooled);       /* outputs: a thread's, 2, 4 or 8 */
 const void *conv2d_square_kernel_f32(int eights, bool pooled); /* eights: of outputs of a warp, 2 or 4 */
-cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w,
-                               cudaStream_t q); /* of conv2d_input_grad */
-const void *filter_grad_kernel_f32(int pad);    /* pad: of columns */
+launcher conv2d_launch;
+launcher conv2d_back_launch;
+const void *filter_grad_kernel_f32(int pad); /* pad: of columns */
 const void *filter_join_kernel_f32(void);
 filter_grad_args filter_grad_cut(const step *s, const void *x,
                                  const void *dy); /* all but out and part, of a step that is taken */
-size_t filter_grad_scratch(const step *s);
-cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+workspace_size filter_grad_workspace;
+launcher filter_grad_launch;
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args,

@@ -13,7 +13,7 @@ static int bucket_bits(int64_t n)
 static size_t indices_bytes(int64_t n) { return round_256((size_t)n * sizeof(uint32_t)); }
 static size_t ends_bytes(int64_t n) { return sizeof(uint32_t) << bucket_bits(n); }
 
-size_t random_scratch(const step *s)
+size_t random_workspace(const step *s)
 {
     const int64_t n = s->out[0].at.size[0];
     return s->attr.random.law == LAW_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
@@ -59,7 +59,7 @@ static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStr
     return e;
 }
 
-cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t random_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     random_args a = args_of(s, f);
     const int64_t own = s->out[0].at.type == DUET_F32 ? 4 : 2; /* elements of its type that a block serves */
@@ -67,7 +67,7 @@ cudaError_t random_launch(const step *s, const frame *f, void *scratch, cudaStre
                          : s->attr.random.law == LAW_INTEGERS ? 2
                                                               : own;
     if (a.n == 0) return cudaSuccess;
-    if (s->attr.random.law == LAW_PERMUTATION) return permute(s, &a, scratch, q);
+    if (s->attr.random.law == LAW_PERMUTATION) return permute(s, &a, w->scratch, q);
     const int form = FORM_DRAW + (s->attr.random.law == LAW_TRUNCATED_NORMAL ? s->attr.random.proposal : 0);
     return launch(kernel_of(s, form), blocks_of(blocks_of(a.n, each), RANDOM_THREADS), RANDOM_THREADS, 0, &a,
                   q);

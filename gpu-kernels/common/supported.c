@@ -87,7 +87,7 @@ static const char *refuse_types(const step *s)
     return NULL;
 }
 
-static const char *refuse_program(const step *s)
+static const char *program_unsupported(const step *s)
 {
     const program *p = s->program;
     machine_program m;
@@ -227,7 +227,7 @@ static const char *refuse_filter_grad(const step *s)
 }
 
 /* Indices of a permutation are of 32 bits. */
-static const char *refuse_random(const step *s)
+static const char *random_unsupported(const step *s)
 {
     REFUSE(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
            "a permutation of 2^31 elements or more");
@@ -240,15 +240,32 @@ static int64_t lines_along(const layout *l, int axis)
     return l->size[axis] ? layout_count(l) / l->size[axis] : 0;
 }
 
-static const char *refuse_order(const step *s)
+#define LONGEST_AXIS (INT32_MAX / 2)
+
+static bool is_long(const step *s) { return s->in[0].at.size[s->attr.index.axis] > LONGEST_AXIS; }
+
+static const char *scan_unsupported(const step *s)
 {
-    const int axis =
-        order_family(s->kernel) == ORDER_COUNT || s->kernel == OP_one_hot ? -1 : s->attr.index.axis;
-    const int64_t most = INT32_MAX / 2;
-    REFUSE(axis >= 0 && s->in[0].at.size[axis] > most, "an axis of 2^30 elements or more");
-    REFUSE(order_family(s->kernel) == ORDER_SORT && lines_along(&s->in[0].at, axis) > INT32_MAX,
-           "2^31 lines or more");
-    REFUSE(s->ins > 1 && layout_count(&s->in[1].at) > most && s->ins > 2, "2^30 indices or more");
+    REFUSE(is_long(s), "an axis of 2^30 elements or more");
+    return order_refuses(s);
+}
+
+#define take_unsupported scan_unsupported
+
+static const char *one_hot_unsupported(const step *s) { return order_refuses(s); }
+static const char *histogram_unsupported(const step *s) { return order_refuses(s); }
+
+static const char *scatter_unsupported(const step *s)
+{
+    REFUSE(is_long(s), "an axis of 2^30 elements or more");
+    REFUSE(layout_count(&s->in[1].at) > LONGEST_AXIS, "2^30 indices or more");
+    return order_refuses(s);
+}
+
+static const char *sort_unsupported(const step *s)
+{
+    REFUSE(is_long(s), "an axis of 2^30 elements or more");
+    REFUSE(lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX, "2^31 lines or more");
     return order_refuses(s);
 }
 
@@ -263,29 +280,71 @@ static const char *refuse_norm(const step *s)
 
 #define FUSED_INPUTS 3
 
-const char *kernels_refuse(const step *s)
+static const char *fused_unsupported(const step *s)
 {
-    if (s->kernel == KERNEL_PROGRAM) return refuse_program(s);
-    if (s->kernel == KERNEL_RANDOM) return refuse_random(s);
-    if (order_family(s->kernel)) return refuse_order(s);
     const char *why = refuse_type(s);
     if (why) return why;
-    if (s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS)
-        return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
-    switch (s->kernel) {
-    case KERNEL_LAYER_NORM: return refuse_norm(s);
-    case OP_softmax:
-    case OP_log_softmax: return NULL;
-    case OP_max_pool2d:
-    case OP_avg_pool2d: return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
-    case OP_max_pool2d_grad:
-    case OP_avg_pool2d_grad:
-    case OP_upsample2d:
-        return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
-    case OP_matmul: return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
-    case OP_conv2d: return refuse_conv2d(s);
-    case OP_conv2d_input_grad: return refuse_conv2d_back(s);
-    case OP_conv2d_filter_grad: return refuse_filter_grad(s);
-    default: return "there is no kernel for this operator";
-    }
+    return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
+}
+
+static const char *layer_norm_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    return why ? why : refuse_norm(s);
+}
+
+static const char *softmax_unsupported(const step *s) { return refuse_type(s); }
+
+static const char *pool2d_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    if (why) return why;
+    return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
+}
+
+static const char *pool_grad_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    if (why) return why;
+    return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
+}
+
+static const char *matmul_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    if (why) return why;
+    return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
+}
+
+static const char *conv2d_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    return why ? why : refuse_conv2d(s);
+}
+
+static const char *input_grad_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    return why ? why : refuse_conv2d_back(s);
+}
+
+static const char *filter_grad_unsupported(const step *s)
+{
+    const char *why = refuse_type(s);
+    return why ? why : refuse_filter_grad(s);
+}
+
+/* ---- all of them ---- */
+
+static const char *(*const unsupported_by[KERNELS_ALL])(const step *s) = {
+#define KERNEL(number, unsupported, workspace, launch) [number] = unsupported,
+#include "kernels.def"
+};
+
+const char *kernels_refuse(const step *s)
+{
+    const char *(*const unsupported)(const step *s) = unsupported_by[s->kernel];
+    if (unsupported) return unsupported(s);
+    const char *why = refuse_type(s);
+    return why ? why : "there is no kernel for this operator";
 }

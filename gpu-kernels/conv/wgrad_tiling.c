@@ -171,7 +171,7 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 }
 
 /* Steps that only cuDNN supports need no scratch memory. */
-size_t filter_grad_scratch(const step *s)
+size_t filter_grad_workspace(const step *s)
 {
     if (kernels_refuse(s)) return 0;
     const filter_grad_args a = filter_grad_cut(s, NULL, NULL);

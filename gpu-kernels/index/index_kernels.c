@@ -44,7 +44,7 @@ static bool sums_first(int64_t lines, int64_t tiles)
 /* The ticket and the states of the tiles, followed by their sums. */
 static size_t states_bytes(int64_t tiles) { return round_256((size_t)(tiles + 1) * sizeof(uint32_t)); }
 
-static size_t scan_scratch(const step *s)
+size_t scan_workspace(const step *s)
 {
     const axis_split at = axis_split_at(&s->in[0].at, s->attr.index.axis, 1);
     if (!by_tiles(&at) || at.along.size[0] <= SCAN_BLOCK) return 0;
@@ -75,8 +75,9 @@ static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *
     return e != cudaSuccess ? e : launch(kernel, tiles, ORDER_THREADS, 0, a, q);
 }
 
-static cudaError_t scan_launch(const step *s, const frame *f, char *scratch, cudaStream_t q)
+cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    char *scratch = w->scratch;
     const axis_split at = axis_split_at(&s->in[0].at, s->attr.index.axis, 1);
     const int64_t inner = layout_count(&at.inner);
     const duet_dtype type = s->out[0].at.type;
@@ -118,8 +119,9 @@ static const uint64_t *one_of(duet_dtype type)
     }
 }
 
-static cudaError_t one_hot_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    (void)w;
     const layout *by = &s->in[0].at;
     const size_t each = dtypes[s->out[0].at.type].bytes;
     take_args a = { .index = f->data[s->in[0].slot],
@@ -225,8 +227,9 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
     return quotient_up(rows * inner, ROWS_EACH * ORDER_THREADS);
 }
 
-static cudaError_t take_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    (void)w;
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
     axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     take_args a = { .x = f->data[s->in[0].slot],
@@ -280,8 +283,11 @@ static int64_t scatter_by_rows(scatter_args *a, axis_split at, axis_split z, siz
     return a->n > INT32_MAX ? -1 : grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
 }
 
-static cudaError_t scatter_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+size_t scatter_workspace(const step *s) { return places_scratch(layout_count(&s->in[1].at)); }
+
+cudaError_t scatter_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    void *scratch = w->scratch;
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
     const axis_split at = axis_split_at(x, s->attr.index.axis, 1),
                      z = axis_split_at(&s->in[2].at, s->attr.index.axis, by->rank);
@@ -331,8 +337,9 @@ static enum count_form count_form(const count_args *a)
     return floats && dense && (uintptr_t)a->x % 16 == 0 ? COUNT_VECTORS : COUNT_NUMBERS;
 }
 
-static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t count_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    (void)w;
     layout at = s->in[0].at;
     count_args a = {
         .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s)
@@ -352,27 +359,4 @@ static cudaError_t count_launch(const step *s, const frame *f, cudaStream_t q)
     if (e != cudaSuccess) return e;
     return launch(count_kernel(at.type, form), blocks < most ? blocks : most, ORDER_THREADS,
                   (size_t)a.of.count * (a.copies * 4 + edge), &a, q);
-}
-
-/* ---- dispatch ---- */
-
-size_t order_scratch(const step *s)
-{
-    switch (order_family(s->kernel)) {
-    case ORDER_SCAN: return scan_scratch(s);
-    case ORDER_SCATTER: return places_scratch(layout_count(&s->in[1].at));
-    case ORDER_SORT: return sort_scratch(s);
-    default: return 0;
-    }
-}
-
-cudaError_t order_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
-{
-    switch (order_family(s->kernel)) {
-    case ORDER_SCAN: return scan_launch(s, f, scratch, q);
-    case ORDER_TAKE: return s->kernel == OP_one_hot ? one_hot_launch(s, f, q) : take_launch(s, f, q);
-    case ORDER_SCATTER: return scatter_launch(s, f, scratch, q);
-    case ORDER_SORT: return sort_launch(s, f, scratch, q);
-    default: return count_launch(s, f, q);
-    }
 }

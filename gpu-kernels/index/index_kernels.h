@@ -195,14 +195,12 @@ static inline bool counts_in_f32(duet_dtype type) /* does f32 represent all valu
 }
 const void *count_kernel(duet_dtype type, enum count_form form);
 
-size_t order_scratch(const step *s);
-cudaError_t order_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
+workspace_size scan_workspace, scatter_workspace, sort_workspace;
+launcher scan_launch, take_launch, one_hot_launch, scatter_launch, sort_launch, count_launch;
 
 /* Functions that the launchers share. */
 axes axes_of(const layout *l);
-size_t sort_scratch(const step *s);
 size_t places_scratch(int64_t m);
-cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q);
 cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys,
                         uint32_t **order, cudaStream_t q);
 

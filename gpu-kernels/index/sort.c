@@ -270,7 +270,7 @@ static cudaError_t choose(const step *s, const frame *f, const axis_split *at, c
 
 /* ---- dispatch ---- */
 
-size_t sort_scratch(const step *s)
+size_t sort_workspace(const step *s)
 {
     const layout *x = &s->in[0].at;
     const int64_t n = x->size[s->attr.index.axis], lines = n ? layout_count(x) / n : 0;
@@ -281,8 +281,9 @@ size_t sort_scratch(const step *s)
                                : sort_room(lines, n, each == 8);
 }
 
-cudaError_t sort_launch(const step *s, const frame *f, void *scratch, cudaStream_t q)
+cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    void *scratch = w->scratch;
     const layout *x = &s->in[0].at;
     const axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     const bool wide = dtypes[x->type].bytes == 8;

@@ -69,7 +69,7 @@ static reduce_args reduce_of(const norms *r, size_t *each)
     return a;
 }
 
-size_t norm_scratch(const step *s)
+size_t norm_workspace(const step *s)
 {
     const norms r = norms_of(s);
     size_t each;

@@ -143,7 +143,7 @@ size_t reduce_part_bytes(const reduce_args *a, int row, bool wide)
     return a->parts > 1 ? (size_t)(a->outputs * a->parts) * reduce_acc_bytes(row, wide) : 0;
 }
 
-size_t reduce_scratch(const step *s)
+size_t reduce_workspace(const step *s)
 {
     plain_reduce f;
     if (!read_plain(s, &f)) return run_scratch(s);

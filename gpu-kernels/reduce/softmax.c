@@ -45,7 +45,7 @@ static reduce_args reduce_of(const rows *r, size_t *each)
     return a;
 }
 
-size_t softmax_scratch(const step *s)
+size_t softmax_workspace(const step *s)
 {
     const rows r = rows_of(s);
     size_t each;

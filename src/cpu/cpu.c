@@ -3,19 +3,14 @@
 #include "clock.h"
 #include "conv.h"
 #include "dtype.h"
-#include "epilogue.h"
 #include "fft.h"
-#include "gather.h"
 #include "lapack.h"
-#include "layer_norm.h"
 #include "move_program.h"
-#include "random_step.h"
 #include "threads.h"
 #include <cblas.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +91,7 @@ run_function run_int_gemm;
 EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
-#define KERNELS(type, isa)                                                                                   \
+#define KERNELS_float(type, isa)                                                                             \
     [ISA_##isa] = { run_program_##type##_##isa,                                                              \
                     run_reduce_##type##_##isa,                                                               \
                     run_softmax_##type##_##isa,                                                              \
@@ -112,14 +107,14 @@ EACH_ISA(DECLARE_INTEGER, u64)
     [ISA_##isa] = { .program = run_program_i64_##isa,                                                        \
                     .reduction = run_reduce_i64_##isa,                                                       \
                     .random = run_random_i64_##isa,                                                          \
-                    .matmul = run_int_gemm,                                                             \
+                    .matmul = run_int_gemm,                                                                  \
                     .batched = run_int_gemm },
 #define KERNELS_u64(type, isa)                                                                               \
     [ISA_##isa] = { .program = run_program_u64_##isa, .reduction = run_reduce_u64_##isa },
 #define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move_program },
 #define KERNELS_complex(type, isa) [ISA_##isa] = { .program = run_move_program, .linear = run_linear_##type },
 static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
-#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS, name) },
+#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS_float, name) },
 #define DUET_HALF(NAME, ...)          [DUET_##NAME] = { EACH_ISA(KERNELS_moves, ) },
 #define DUET_NARROW                   DUET_HALF
 #define DUET_COMPLEX(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS_complex, name) },
@@ -179,162 +174,30 @@ const char *cpu_choose_isa(void)
 
 const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 
-/* ---- what runs a step ---- */
-
-/* Where in a table of kernels the function for this step is; -1: nowhere. */
-static ptrdiff_t place_of(const step *s)
-{
-    if (s->kernel == KERNEL_PROGRAM && s->program->reductions) return offsetof(kernels, reduction);
-    if (s->kernel >= KERNEL_PROGRAM && s->kernel < KERNELS) return offsetof(kernels, program);
-    if (kernel_may_fail(s->kernel)) return offsetof(kernels, linear);
-    switch (s->kernel) {
-    case KERNEL_RANDOM: return offsetof(kernels, random);
-    case OP_softmax:
-    case OP_log_softmax: return offsetof(kernels, softmax);
-    case KERNEL_LAYER_NORM: return offsetof(kernels, norm);
-    case OP_max_pool2d:
-    case OP_avg_pool2d: return offsetof(kernels, pool2d);
-    case OP_max_pool2d_grad:
-    case OP_avg_pool2d_grad:
-    case OP_upsample2d: return offsetof(kernels, pool_grad);
-    case OP_matmul: return offsetof(kernels, matmul);
-    case KERNEL_BATCHED: return offsetof(kernels, batched);
-    case OP_conv2d:
-    case OP_conv2d_input_grad:
-    case OP_conv2d_filter_grad: return offsetof(kernels, conv);
-    default: return -1;
-    }
-}
-
-/* The type that a step computes in. */
-static duet_dtype type_of(const step *s)
-{
-    if (kernel_may_fail(s->kernel)) return s->in[0].at.type;
-    return s->kernel == KERNEL_PROGRAM ? s->program->code[0].type : s->out[0].at.type;
-}
-
-static bool gives_index(const step *s, int output)
-{
-    bool index = false;
-    for (int k = 0; s->kernel == KERNEL_PROGRAM && k < s->program->length; k++) {
-        const instruction *i = &s->program->code[k];
-        index |= op_infos[i->op].flags & OP_GIVES_INDEX && i->arg[2].index == output;
-    }
-    return index;
-}
-
-static bool one_type(const step *s)
-{
-    bool one = true;
-    for (int k = 0; k < s->outs; k++) one &= s->out[k].at.type == s->out[0].at.type;
-    for (int k = 0; k < s->ins; k++) one &= s->in[k].at.type == s->out[0].at.type;
-    return one;
-}
-
-/* Has the machine of this type the instruction? */
-static bool has_instruction(const instruction *i, duet_dtype type)
-{
-    const bool integers = dtype_is_integer(type);
-    if (op_infos[i->op].kind == KIND_MAP || op_infos[i->op].kind == KIND_REDUCE)
-        return (op_infos[i->op].flags & (integers ? OP_INTEGERS : OP_FLOATS)) != 0;
-    if (i->op == OP_WRAP)
-        return integers && (dtype_is_integer(i->arg[1].index) || i->arg[1].index == DUET_BOOL);
-    return i->op == OP_LOAD || i->op == OP_SAVE || i->op == OP_STORE;
-}
-
-static bool has_real_operands(const step *s)
-{
-    bool real = true;
-    for (int k = 0; k < s->outs; k++) real &= s->out[k].at.type < DUET_C64;
-    for (int k = 0; k < s->ins; k++) real &= s->in[k].at.type < DUET_C64;
-    return real;
-}
-
-static const char *refuses_program(const step *s)
-{
-    const duet_dtype type = type_of(s);
-    const bool computes = type == DUET_F32 || type == DUET_F64 || type == DUET_I64 || type == DUET_U64;
-    if (!computes)
-        return is_move_program(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
-    if (!has_real_operands(s)) return "complex elements in a program";
-    for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++) {
-        if (i->type != type) return "instructions of different element types";
-        if (!has_instruction(i, type))
-            return dtype_is_integer(type) ? "an operator that integers have not"
-                                          : "an operator that is of integers alone";
-    }
-    for (int k = 0; k < s->outs; k++)
-        if (gives_index(s, k) && s->out[k].at.type != DUET_I64) return "an index of another type than i64";
-    return NULL;
-}
-
-static bool is_product(const step *s) { return s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED; }
-
-/* Sizes that CBLAS counts in int: of a product all, of a convolution those of its unrolled images. */
-static bool fits_blas(const step *s)
-{
-    const int64_t *out = s->out[0].at.size + s->out[0].at.rank - 2;
-    if (is_product(s))
-        return out[0] <= INT_MAX && out[1] <= INT_MAX && s->in[0].at.size[s->in[0].at.rank - 1] <= INT_MAX;
-    if (!is_conv(s->kernel)) return true;
-    const conv g = conv_of(s);
-    return g.m <= INT_MAX && (double)g.depth * (double)g.kd * (double)g.kh * (double)g.kw <= INT_MAX &&
-           (double)g.od * (double)g.oh * (double)g.ow <= INT_MAX;
-}
-
-#define LONG_ROW 65536 /* elements, that are work for several threads */
-#define FEW_ROWS 8
-
-/* A row is one thread's. */
-static const char *refuses_norm(const step *s)
-{
-    const int64_t n = norm_length(s);
-    if (n > LONG_ROW && layout_count(&s->out[0].at) < FEW_ROWS * n)
-        return "few rows, which are long: threads share them by operators";
-    return norm_refuses(s);
-}
+/* ---- steps ---- */
 
 static const char *refuses(const step *s)
 {
-    if (is_fourier(s->kernel)) return fft_refuses(s);
-    if (order_family(s->kernel)) return order_refuses(s);
-    if (place_of(s) < 0) return "the CPU has no kernel of this name";
-    if (s->kernel == KERNEL_RANDOM) return random_step_refuses(s);
-    if (kernel_may_fail(s->kernel)) return linear_refuses(s);
-    if (s->kernel == KERNEL_PROGRAM) return refuses_program(s);
-    if (!one_type(s)) return "operands of different element types";
-    if (is_whole_product(s))
-        return s->epilogue || s->nums || s->ins != 2 ? "a product of integers with more than two operands"
-                                                     : NULL;
-    if (type_of(s) >= FLOAT_TYPES) return "elements of this type";
-    if (s->kernel == KERNEL_LAYER_NORM) return refuses_norm(s);
-    if (!fits_blas(s)) return "a size above 2^31 - 1, more than BLAS can count";
-    return NULL;
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return k ? k->unsupported(s) : "the CPU has no kernel of this name";
 }
 
-void program_forget(step *s)
+static const char *way(const step *s)
 {
-    free(s->kept);
-    s->kept = NULL;
-}
-
-static void forget(step *s)
-{
-    if (is_fourier(s->kernel)) return fourier_forget(s);
-    if (is_conv(s->kernel)) (s->epilogue ? onednn_conv_fused_forget : onednn_forget)(s);
-    else if (s->epilogue) epilogue_cache_free(s);
-    else program_forget(s);
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return k && k->algorithm ? k->algorithm(s) : NULL;
 }
 
 static duet_status run(const step *s, const frame *f)
 {
-    if (is_fourier(s->kernel)) return run_fourier(s, f);
-    run_function *order = index_kernel_function(s);
-    if (order) return order(s, f);
-    const kernels *k = kernels_of(type_of(s));
-    ptrdiff_t place = place_of(s);
-    if (place < 0) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
-    return (*(run_function *const *)((const char *)k + place))(s, f);
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return k ? k->run(s, f) : fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
+}
+
+static void forget(step *s)
+{
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    if (k && k->forget) k->forget(s);
 }
 
 /* ---- memory ---- */
@@ -382,16 +245,6 @@ static const char *absent(void) { return NULL; }
 static duet_status sync_queue(int queue) { return (void)queue, DUET_OK; }
 static duet_status wait_queue(int queue, int other) { return (void)queue, (void)other, DUET_OK; }
 static void *stream(int queue) { return (void)queue, NULL; }
-static const char *way(const step *s)
-{
-    const bool product = is_product(s) || is_conv(s->kernel);
-    if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by FFTW";
-    if (kernel_may_fail(s->kernel))
-        return s->kernel == OP_solve && s->attr.solver.refine ? "by LAPACK, from f32" : "by LAPACK";
-    if (!product) return NULL;
-    if (is_whole_product(s)) return "by our kernels, modulo 2^64";
-    return s->math ? "strict: the CPU knows no other mode" : "strict";
-}
 
 /* Beside homes it keeps nothing. */
 static void drop(struct storage *b) { (void)b; }

@@ -14,6 +14,21 @@ typedef struct kernels {
 /* Of the instruction set in use, by the type that a step computes in. Of types that none does programs only load and store. */
 const kernels *kernels_of(duet_dtype type);
 
+/* How the CPU runs the steps of a kernel number. A member that is NULL: it has nothing to say, or to do. */
+typedef struct cpu_kernel {
+    const char *(*unsupported)(
+        const step *s); /* NULL: the step is supported; else why it is not, a static text */
+    run_function *run;
+    const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
+    void (*forget)(step *s);                 /* frees s->kept */
+} cpu_kernel;
+
+const cpu_kernel *cpu_kernel_of(int kernel); /* kernels.c; NULL: the CPU has none */
+
+/* For entries: the type that a step computes in; are all operands of one type, f32 or f64? */
+duet_dtype step_computes_in(const step *s);
+const char *float_step_unsupported(const step *s);
+
 void program_forget(step *s); /* frees what programs and fused rows keep */
 
 static inline void *address(const frame *f, const operand *o) { return f->data[o->slot]; }

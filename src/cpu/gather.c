@@ -6,19 +6,6 @@
 #include "min_max.h"
 #include <string.h>
 
-run_function *index_kernel_function(const step *s)
-{
-    static run_function *const scans[] = { run_scan_f32, run_scan_f64, run_scan_i64 };
-    switch (order_family(s->kernel)) {
-    case ORDER_SCAN: return scans[s->out[0].at.type];
-    case ORDER_TAKE: return run_take;
-    case ORDER_SCATTER: return run_scatter;
-    case ORDER_SORT: return run_sort;
-    case ORDER_COUNT: return run_histogram;
-    default: return NULL;
-    }
-}
-
 /* ---- elements ---- */
 
 #define COPY(type)                                                                                           \

@@ -8,9 +8,6 @@
 
 run_function run_scan_f32, run_scan_f64, run_scan_i64, run_take, run_scatter, run_sort, run_histogram;
 
-/* The function that runs the step. NULL if it is none of these operators. */
-run_function *index_kernel_function(const step *s);
-
 /* Reads all indices of operand o, checks them against n, and makes negative ones positive. Free
  * *indices with scratch_give. Errors: BAD_ARGUMENT, NO_MEMORY; *indices is then NULL */
 duet_status indices_open(const step *s, const operand *o, int64_t n, const frame *f, int64_t **indices);

@@ -20,34 +20,31 @@ const costs gpu_costs = { .seconds = {
                               [COST_down_pinned] = { 10e-6, 12e-6, 30e-6, 330e-6 },
                           } };
 
-/* Products of few columns are no more than a pass. */
-/* Of linear algebra it is not the operations that take the time of all but large matrices, but what follows step by step: seconds a column, by
- * estimate. */
-static double column_seconds(int kernel)
-{
-    switch (kernel) {
-    case OP_cholesky: return 1e-6;
-    case OP_solve_triangular: return 0.5e-6;
-    case OP_lstsq:
-    case KERNEL_qr: return 5e-6;
-    case OP_eigvalsh:
-    case KERNEL_eigh: return 35e-6;
-    case OP_svdvals:
-    case KERNEL_svd: return 200e-6;
-    default: return 3e-6;
-    }
-}
+/* What takes the time of all but large matrices is not the operations, but steps that follow each other: seconds for each column,
+ * by estimate. */
+#define COLUMN_SECONDS 3e-6
+static const double column_seconds[KERNELS_ALL] = {
+    [OP_cholesky] = 1e-6,  [OP_solve_triangular] = 0.5e-6, [OP_lstsq] = 5e-6,     [KERNEL_qr] = 5e-6,
+    [OP_eigvalsh] = 35e-6, [KERNEL_eigh] = 35e-6,          [OP_svdvals] = 200e-6, [KERNEL_svd] = 200e-6,
+};
 
-static double linear_cost(const step *s, const costs *c)
+double gpu_linear_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1];
-    return 40e-6 + (m < n ? m : n) * column_seconds(s->kernel) + cost_of_step(s, c);
+    const double each = column_seconds[s->kernel] > 0 ? column_seconds[s->kernel] : COLUMN_SECONDS;
+    return 40e-6 + (m < n ? m : n) * each + cost_of_step(s, c);
+}
+
+/* Our kernels of few columns take no longer than reading the operands. */
+double gpu_matmul_cost(const step *s, const costs *c)
+{
+    const bool few = s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_refuse(s);
+    return few ? cost_at(c, COST_pass, s->bytes) : cost_of_step(s, c);
 }
 
 double gpu_cost(const step *s)
 {
     const costs *c = costs_now(DEVICE);
-    if (kernel_may_fail(s->kernel)) return linear_cost(s, c);
-    const bool few = s->kernel == OP_matmul && s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_refuse(s);
-    return few ? cost_at(c, COST_pass, s->bytes) : cost_of_step(s, c);
+    const gpu_kernel *k = gpu_kernel_of(s->kernel);
+    return k->cost ? k->cost(s, c) : cost_of_step(s, c);
 }

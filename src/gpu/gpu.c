@@ -3,30 +3,10 @@
 #include "clock.h"
 #include "cuda_graph.h"
 #include "dtype.h"
-#include "fourier.h"
 #include "kernels.h"
 #include "packed_cache.h"
 #include "scratch.h"
 #include "step_kinds.h"
-
-/* In every mode but SPLIT, and there where no kernel splits the step. */
-static const char *whole_refuses(const step *s)
-{
-    if (kernel_may_fail(s->kernel)) return gpu_linear_refuses(s);
-    if (is_whole_product(s)) return gpu_whole_refuses(s);
-    switch (s->kernel) {
-    case OP_matmul: return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
-    case KERNEL_BATCHED: return gpu_batched_refuses(s);
-    case OP_conv2d:
-    case OP_convolve2d:
-    case OP_conv2d_input_grad:
-    case OP_conv2d_filter_grad: return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL;
-    case OP_fftn:
-    case OP_fftshift:
-    case OP_fftconvolve: return gpu_fourier_refuses(s);
-    default: return kernels_refuse(s);
-    }
-}
 
 static bool is_split(const step *s)
 {
@@ -37,28 +17,13 @@ static const char *gpu_refuses(const step *s)
 {
     const char *why = gpu_device_absent();
     if (why) return why;
-    return is_split(s) ? NULL : whole_refuses(s);
+    return is_split(s) ? NULL : gpu_kernel_of(s->kernel)->unsupported(s);
 }
 
-/* By what, then how, of each mode where nothing splits. */
 static const char *gpu_way(const step *s)
 {
-    static const char *const ways[][DUET_MATH_BF16 + 1] = {
-        { "strict by our kernels", "strict by our kernels: none splits it",
-          "strict by our kernels, which are as fast", "strict by our kernels, which are as fast" },
-        { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt",
-          "bf16 by cuBLASLt" },
-        { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN", "tf32 by cuDNN" },
-        { "strict by cuDNN, of a padded copy", "strict by cuDNN, of a padded copy: no kernel splits it",
-          "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
-    };
-    const bool product = s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED;
-    if (kernel_may_fail(s->kernel)) return "by cuSOLVER, and the host waits for its answer";
-    if (s->kernel == OP_fftn || s->kernel == OP_fftconvolve) return "by cuFFT";
-    if (!product && !is_conv(s->kernel)) return NULL;
-    if (is_whole_product(s)) return "by our kernels, as a reduction modulo 2^64";
-    if (is_split(s)) return "split by our kernels";
-    return ways[!kernels_refuse(s) ? 0 : product ? 1 : 2 + conv_is_unequal(s)][s->math];
+    const gpu_kernel *k = gpu_kernel_of(s->kernel);
+    return k->algorithm ? k->algorithm(s) : NULL;
 }
 
 /* All that a launch writes, from the first byte to the last. */
@@ -133,29 +98,11 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     return s;
 }
 
-static duet_status run_whole(const step *s, const frame *f, queue *q)
-{
-    if (kernel_may_fail(s->kernel)) return gpu_linear(s, f, q);
-    if (is_whole_product(s)) return gpu_whole(s, f, q);
-    switch (s->kernel) {
-    case OP_matmul: return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
-    case KERNEL_BATCHED: return gpu_batched(s, f, q);
-    case OP_conv2d:
-    case OP_convolve2d:
-    case OP_conv2d_input_grad:
-    case OP_conv2d_filter_grad: return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
-    case OP_fftn:
-    case OP_fftshift:
-    case OP_fftconvolve: return gpu_fourier(s, f, q);
-    default: return gpu_launch(s, f, q);
-    }
-}
-
 /* Addresses are not as the kernels need them: nobody could know when the step was planned. */
 static duet_status run_strictly(const step *s, const frame *f, queue *q)
 {
-    const char *why = whole_refuses(s);
-    return why ? fail(DUET_UNSUPPORTED, "%s", why) : run_whole(s, f, q);
+    const char *why = gpu_kernel_of(s->kernel)->unsupported(s);
+    return why ? fail(DUET_UNSUPPORTED, "%s", why) : gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
 /* A mode permits: where there is no room for the parts, the step runs without. */
@@ -165,9 +112,11 @@ static duet_status run_split(const step *s, const frame *f, queue *q)
     if (!kernels_splits_here(s, f)) return run_strictly(s, f, q);
     error_keep(&before);
     const duet_status r = gpu_split(s, f, q);
-    if (__builtin_expect(r != DUET_NO_MEMORY, 1) || reproducible() || whole_refuses(s)) return r;
+    if (__builtin_expect(r != DUET_NO_MEMORY, 1) || reproducible() ||
+        gpu_kernel_of(s->kernel)->unsupported(s))
+        return r;
     error_put_back(&before);
-    return run_whole(s, f, q);
+    return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
 static duet_status run_once(const step *s, const frame *f)
@@ -175,7 +124,7 @@ static duet_status run_once(const step *s, const frame *f)
     queue *q;
     ON_DEVICE();
     TRY(gpu_queue_open(f->queue, &q));
-    return is_split(s) ? run_split(s, f, q) : run_whole(s, f, q);
+    return is_split(s) ? run_split(s, f, q) : gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
 static bool has_results(const step *s)
@@ -217,8 +166,8 @@ static duet_status gpu_prepare(const step *s, const frame *f)
 
 static void gpu_forget(step *s)
 {
-    if (is_fourier(s->kernel)) gpu_fourier_forget(s);
-    else if (s->kept) gpu_conv_forget(s);
+    const gpu_kernel *k = gpu_kernel_of(s->kernel);
+    if (k->forget) k->forget(s);
 }
 
 static void library_info(FILE *out, const char *name, enum library l, int major, int minor, int patch)

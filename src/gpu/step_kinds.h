@@ -22,6 +22,19 @@ static inline duet_status step_keeps(const step *s, duet_status make(const step 
     return DUET_OK;
 }
 
+/* How the GPU machine runs the steps of a kernel number. A member that is NULL: it has nothing to say, or to do. */
+typedef struct gpu_kernel {
+    const char *(*unsupported)(
+        const step *s); /* NULL: the step is supported; else why it is not, a static text */
+    duet_status (*run)(const step *s, const frame *f, queue *q);
+    double (*cost)(const step *s, const costs *c); /* seconds; NULL: cost_of_step */
+    const char *(*algorithm)(const step *s);       /* for duet_explain, a static text */
+    void (*forget)(step *s);                       /* frees s->kept */
+} gpu_kernel;
+
+const gpu_kernel *
+gpu_kernel_of(int kernel); /* kernels.c; one of our own kernels runs what is not registered there */
+
 /* By one of our own kernels. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);
@@ -69,5 +82,7 @@ duet_status gpu_linear(const step *s, const frame *f, queue *q);
 
 extern const costs gpu_costs;
 double gpu_cost(const step *s);
+double gpu_matmul_cost(const step *s, const costs *c);
+double gpu_linear_cost(const step *s, const costs *c);
 
 #endif

@@ -68,7 +68,7 @@ static void open_scene(const trial *t, scene *s)
     lay(&s->s.in[0].at, x, t->apart), lay(&s->s.in[1].at, dy, t->apart), lay(&s->s.out[0].at, w, false);
     for (int k = 0; k < 2; k++) make_operand(s, k);
     s->a = filter_grad_cut(&s->s, s->first[0], s->first[1]);
-    const size_t bytes = filter_grad_scratch(&s->s);
+    const size_t bytes = filter_grad_workspace(&s->s);
     CHECK(bytes == (size_t)s->a.filters * s->a.parts.by * s->a.sums.by * sizeof(float),
           "%s: %zu bytes of scratch", s->name, bytes);
     s->part = malloc(bytes + 1), s->out = calloc((size_t)layout_count(&s->s.out[0].at) + 1, sizeof(float));

@@ -22,7 +22,7 @@ size_t kernels_scratch(const step *s)
         return s->attr.random.law == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
     if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > REDUCE_BLOCK ? 1024 : 0;
-    if (s->kernel == OP_conv2d_filter_grad) return filter_grad_scratch(s);
+    if (s->kernel == OP_conv2d_filter_grad) return filter_grad_workspace(s);
     int64_t n = 1;
     if (s->kernel != KERNEL_PROGRAM || !s->program->reductions) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++)

@@ -1,0 +1,118 @@
+/* kernels.c - the registry of the GPU machine: what runs the steps of a kernel number that is not run by our own kernels alone
+ * (gpu-kernels/common/kernels.def). To add one, write its entry and a line of `registered`. */
+#include "kernels.h"
+#include "step_kinds.h"
+
+/* ---- matrix products and convolutions: our kernels take some, vendors the others ---- */
+
+enum by { BY_KERNELS, BY_CUBLASLT, BY_CUDNN, BY_CUDNN_PADDED };
+
+static const char *algorithm_of(const step *s, enum by by)
+{
+    static const char *const texts[][DUET_MATH_BF16 + 1] = {
+        [BY_KERNELS] = { "strict by our kernels", "strict by our kernels: none splits it",
+                         "strict by our kernels, which are as fast",
+                         "strict by our kernels, which are as fast" },
+        [BY_CUBLASLT] = { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt",
+                          "bf16 by cuBLASLt" },
+        [BY_CUDNN] = { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN",
+                       "tf32 by cuDNN" },
+        [BY_CUDNN_PADDED] = { "strict by cuDNN, of a padded copy",
+                              "strict by cuDNN, of a padded copy: no kernel splits it",
+                              "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
+    };
+    if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "split by our kernels";
+    return texts[kernels_refuse(s) ? by : BY_KERNELS][s->math];
+}
+
+static const char *product_algorithm(const step *s)
+{
+    return is_whole_product(s) ? "by our kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
+}
+
+static const char *conv_algorithm(const step *s)
+{
+    return algorithm_of(s, conv_is_unequal(s) ? BY_CUDNN_PADDED : BY_CUDNN);
+}
+
+static const char *matmul_unsupported(const step *s)
+{
+    if (is_whole_product(s)) return gpu_whole_refuses(s);
+    return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
+}
+
+static duet_status run_matmul(const step *s, const frame *f, queue *q)
+{
+    if (is_whole_product(s)) return gpu_whole(s, f, q);
+    return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
+}
+
+static const char *batched_unsupported(const step *s)
+{
+    return is_whole_product(s) ? gpu_whole_refuses(s) : gpu_batched_refuses(s);
+}
+
+static duet_status run_batched(const step *s, const frame *f, queue *q)
+{
+    return is_whole_product(s) ? gpu_whole(s, f, q) : gpu_batched(s, f, q);
+}
+
+static const char *conv_unsupported(const step *s) { return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL; }
+
+static duet_status run_conv(const step *s, const frame *f, queue *q)
+{
+    return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
+}
+
+static void conv_forget(step *s)
+{
+    if (s->kept) gpu_conv_forget(s);
+}
+
+/* ---- entries ---- */
+
+static const char *fft_algorithm(const step *s) { return (void)s, "by cuFFT"; }
+
+static const char *linalg_algorithm(const step *s)
+{
+    return (void)s, "by cuSOLVER, and the host waits for its answer";
+}
+
+static const gpu_kernel own_kernel = { kernels_refuse, gpu_launch };
+static const gpu_kernel matmul_kernel = { matmul_unsupported, run_matmul, gpu_matmul_cost,
+                                          product_algorithm };
+static const gpu_kernel batched_kernel = { batched_unsupported, run_batched, .algorithm = product_algorithm };
+static const gpu_kernel conv_kernel = { conv_unsupported, run_conv, .algorithm = conv_algorithm,
+                                        .forget = conv_forget };
+static const gpu_kernel fft_kernel = { gpu_fourier_refuses, gpu_fourier, .algorithm = fft_algorithm,
+                                       .forget = gpu_fourier_forget };
+static const gpu_kernel fft_shift_kernel = { gpu_fourier_refuses, gpu_fourier, .forget = gpu_fourier_forget };
+static const gpu_kernel linalg_kernel = { gpu_linear_refuses, gpu_linear, gpu_linear_cost, linalg_algorithm };
+
+/* ---- the registry: one line a kernel ---- */
+
+static const gpu_kernel *const registered[KERNELS_ALL] = {
+    [OP_matmul] = &matmul_kernel,
+    [KERNEL_BATCHED] = &batched_kernel,
+    [OP_conv2d] = &conv_kernel,
+    [OP_convolve2d] = &conv_kernel,
+    [OP_conv2d_input_grad] = &conv_kernel,
+    [OP_conv2d_filter_grad] = &conv_kernel,
+    [OP_fftn] = &fft_kernel,
+    [OP_fftconvolve] = &fft_kernel,
+    [OP_fftshift] = &fft_shift_kernel,
+    [OP_inv] = &linalg_kernel,
+    [OP_det] = &linalg_kernel,
+    [OP_logdet] = &linalg_kernel,
+    [OP_cholesky] = &linalg_kernel,
+    [OP_eigvalsh] = &linalg_kernel,
+    [OP_svdvals] = &linalg_kernel,
+    [OP_solve] = &linalg_kernel,
+    [OP_solve_triangular] = &linalg_kernel,
+    [OP_lstsq] = &linalg_kernel,
+#define DUET_FACTOR2(name, ...) [KERNEL_##name] = &linalg_kernel,
+#define DUET_FACTOR3(name, ...) [KERNEL_##name] = &linalg_kernel,
+#include <duet/factor.def>
+};
+
+const gpu_kernel *gpu_kernel_of(int kernel) { return registered[kernel] ? registered[kernel] : &own_kernel; }
