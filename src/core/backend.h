@@ -26,11 +26,15 @@ enum kernel {
     KERNELS_ALL
 };
 
-/* May a step of this kernel find that there is no result? Whoever runs it waits for the answer. */
-static inline bool kernel_may_fail(int kernel)
-{
-    return kernel < OPS ? op_infos[kernel].flags & OP_ASKS : kernel > KERNEL_BATCHED;
-}
+/* What is known of a kernel whatever machine runs it. */
+typedef struct kernel_info {
+    const char *name;
+    bool is_map;   /* element by element over operands of equal sizes, or a program that reduces these */
+    bool may_fail; /* a step may find that there is no result: whoever runs it waits for the answer */
+} kernel_info;
+extern const kernel_info kernel_infos[KERNELS_ALL];
+
+static inline bool kernel_may_fail(int kernel) { return kernel_infos[kernel].may_fail; }
 
 /* What the results of matmul and conv2d go through before they are written: the rows DUET_FINISHED of fused.def. */
 enum epilogue {

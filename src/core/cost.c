@@ -87,26 +87,37 @@ static double program_weight(const program *p)
     return sum;
 }
 
-/* In functions, one an element. */
+/* How many functions such as exp a step evaluates. */
+typedef double function_count(const step *s);
+
+static double outputs_of(const step *s) { return (double)layout_count(&s->out[0].at); }
+static double functions_of_program(const step *s) { return outputs_of(s) * program_weight(s->program); }
+static double functions_of_softmax(const step *s) { return 2 * outputs_of(s); }
+static double functions_of_flops(const step *s) { return s->flops * SIMPLE; }
+static double functions_of_transform(const step *s) { return s->flops * BUTTERFLY; }
+static double functions_of_pooling(const step *s)
+{
+    return outputs_of(s) * s->attr.pool.window[0] * s->attr.pool.window[1] * SIMPLE;
+}
+
+/* By kernel; NULL: none. */
+static function_count *const function_counts[KERNELS_ALL] = {
+    [KERNEL_PROGRAM] = functions_of_program,
+#define DUET_FUSED(name, ...) [KERNEL_##name] = outputs_of,
+#include "fused.def"
+    [OP_softmax] = functions_of_softmax,       [OP_log_softmax] = functions_of_softmax,
+    [OP_max_pool2d] = functions_of_pooling,    [OP_avg_pool2d] = functions_of_pooling,
+    [OP_max_pool2d_grad] = functions_of_flops, [OP_avg_pool2d_grad] = functions_of_flops,
+    [OP_upsample2d] = functions_of_flops,      [KERNEL_LAYER_NORM] = functions_of_flops,
+    [KERNEL_RANDOM] = functions_of_flops,      [OP_fftn] = functions_of_transform,
+    [OP_fftconvolve] = functions_of_transform,
+};
+
 static double functions_of(const step *s)
 {
-    const double out = (double)layout_count(&s->out[0].at);
-    if (is_whole_product(s)) return s->flops * SIMPLE;
-    switch (s->kernel) {
-    case KERNEL_PROGRAM: return out * program_weight(s->program);
-    case OP_softmax:
-    case OP_log_softmax: return 2 * out;
-    case OP_max_pool2d:
-    case OP_avg_pool2d: return out * s->attr.pool.window[0] * s->attr.pool.window[1] * SIMPLE;
-    case OP_max_pool2d_grad:
-    case OP_avg_pool2d_grad:
-    case OP_upsample2d: return s->flops * SIMPLE;
-    case KERNEL_LAYER_NORM:
-    case KERNEL_RANDOM: return s->flops * SIMPLE;
-    case OP_fftn:
-    case OP_fftconvolve: return s->flops * BUTTERFLY;
-    default: return s->kernel > KERNEL_PROGRAM && s->kernel < KERNELS ? out : 0; /* the rows of fused.def */
-    }
+    if (is_whole_product(s)) return functions_of_flops(s);
+    function_count *const count = function_counts[s->kernel];
+    return count ? count(s) : 0;
 }
 
 /* Half as many elements in a register: integers too, whatever they are stored as. */
@@ -134,6 +145,7 @@ static double thin_cost(const step *s, const costs *c)
 
 static double cost_of_product(const step *s, const costs *c)
 {
+    if (is_whole_product(s)) return cost_of_pass(s, c);
     const double square = cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops);
     return fmax(square, fmax(thin_cost(s, c), cost_at(c, COST_pass, s->bytes)));
 }
@@ -150,21 +162,27 @@ static double cost_of_solver(const step *s, const costs *c)
                 cost_at(c, COST_pass, s->bytes));
 }
 
+static double cost_of_batched(const step *s, const costs *c)
+{
+    if (is_whole_product(s)) return cost_of_pass(s, c);
+    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops),
+                cost_at(c, COST_pass, s->bytes));
+}
+
+/* By kernel; NULL: cost_of_solver of what may fail, else cost_of_pass. */
+static double (*const cost_by[KERNELS_ALL])(const step *s, const costs *c) = {
+    [OP_matmul] = cost_of_product,
+    [KERNEL_BATCHED] = cost_of_batched,
+    [OP_conv2d] = cost_of_conv,
+    [OP_convolve2d] = cost_of_conv,
+    [OP_conv2d_input_grad] = cost_of_conv,
+    [OP_conv2d_filter_grad] = cost_of_conv,
+};
+
 double cost_of_step(const step *s, const costs *c)
 {
     if (kernel_may_fail(s->kernel)) return cost_of_solver(s, c);
-    if (is_whole_product(s)) return cost_of_pass(s, c);
-    switch (s->kernel) {
-    case OP_matmul: return cost_of_product(s, c);
-    case KERNEL_BATCHED:
-        return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops),
-                    cost_at(c, COST_pass, s->bytes));
-    case OP_conv2d:
-    case OP_convolve2d:
-    case OP_conv2d_input_grad:
-    case OP_conv2d_filter_grad: return cost_of_conv(s, c);
-    default: return cost_of_pass(s, c);
-    }
+    return cost_by[s->kernel] ? cost_by[s->kernel](s, c) : cost_of_pass(s, c);
 }
 
 double cost_of_move(size_t bytes, enum side to, bool pinned)

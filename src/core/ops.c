@@ -2,8 +2,8 @@
 #include "backend.h"
 
 const op_info op_infos[OPS_ALL] = {
-#define MAP_ROW(name, arity, flags, doc)    { #name, doc, KIND_MAP, arity, flags },
-#define REDUCE_ROW(name, arity, flags, doc) { #name, doc, KIND_REDUCE, arity, flags },
+#define MAP_ROW(name, arity, flags, doc)    [OP_##name] = { #name, doc, KIND_MAP, arity, flags },
+#define REDUCE_ROW(name, arity, flags, doc) [OP_##name] = { #name, doc, KIND_REDUCE, arity, flags },
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
     MAP_ROW(name, 1, (flags) | OP_FLOATS, doc)
 #define DUET_MAP2(name, formula, oracle, domain, ulp, flags, known, doc)                                     \
@@ -34,16 +34,20 @@ const op_info op_infos[OPS_ALL] = {
     REDUCE_ROW(name, 1, OP_FLOATS, doc)
 #define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
     REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS | OP_GIVES_INDEX, doc)
-#define NUMERIC                                                       (OP_FLOATS | OP_INTEGERS)
-#define DUET_DEF1(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 1, OP_FLOATS },
-#define DUET_DEF2(name, options, needs, shape, value, terms, doc)     { #name, doc, KIND_DEF, 2, OP_FLOATS },
-#define DUET_NUMBERS1(name, options, needs, shape, value, terms, doc) { #name, doc, KIND_DEF, 1, NUMERIC },
-#define DUET_NUMBERS2(name, options, needs, shape, value, terms, doc) { #name, doc, KIND_DEF, 2, NUMERIC },
+#define NUMERIC (OP_FLOATS | OP_INTEGERS)
+#define DUET_DEF1(name, options, needs, shape, value, terms, doc)                                            \
+    [OP_##name] = { #name, doc, KIND_DEF, 1, OP_FLOATS },
+#define DUET_DEF2(name, options, needs, shape, value, terms, doc)                                            \
+    [OP_##name] = { #name, doc, KIND_DEF, 2, OP_FLOATS },
+#define DUET_NUMBERS1(name, options, needs, shape, value, terms, doc)                                        \
+    [OP_##name] = { #name, doc, KIND_DEF, 1, NUMERIC },
+#define DUET_NUMBERS2(name, options, needs, shape, value, terms, doc)                                        \
+    [OP_##name] = { #name, doc, KIND_DEF, 2, NUMERIC },
 #define DUET_EVERY1(name, options, needs, shape, value, terms, doc)                                          \
-    { #name, doc, KIND_DEF, 1, NUMERIC | DUET_BOOLS },
+    [OP_##name] = { #name, doc, KIND_DEF, 1, NUMERIC | DUET_BOOLS },
 #define DUET_EVERY2(name, options, needs, shape, value, terms, doc)                                          \
-    { #name, doc, KIND_DEF, 2, NUMERIC | DUET_BOOLS },
-#define DUET_CALL(name, arity, types, doc)                  { #name, doc, KIND_DEF, arity, types },
+    [OP_##name] = { #name, doc, KIND_DEF, 2, NUMERIC | DUET_BOOLS },
+#define DUET_CALL(name, arity, types, doc)                  [OP_##name] = { #name, doc, KIND_DEF, arity, types },
 #define DUET_CALL1(name, options, types, needs, shape, doc) DUET_CALL(name, 1, TYPES_##types, doc)
 #define DUET_CALL2(name, options, types, needs, shape, doc) DUET_CALL(name, 2, TYPES_##types, doc)
 #define DUET_CALL3(name, options, types, needs, shape, doc) DUET_CALL(name, 3, TYPES_##types, doc)

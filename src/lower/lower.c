@@ -40,18 +40,7 @@ static bool push(lowering *l, const job *j)
 const char *kernel_name(int kernel, enum epilogue epilogue)
 {
     if (epilogue) return epilogue_infos[epilogue].name;
-    static const char *const direct[] = {
-        "random",
-        "layer_norm",
-        "batched matmul",
-#define DUET_FACTOR2(name, ...) #name,
-#define DUET_FACTOR3(name, ...) #name,
-#include <duet/factor.def>
-    };
-    if (kernel < OPS) return op_infos[kernel].name;
-    if (kernel >= KERNEL_RANDOM) return direct[kernel - KERNEL_RANDOM];
-    if (kernel == KERNEL_PROGRAM) return "program";
-    return fused_names[kernel - KERNEL_PROGRAM - 1];
+    return kernel_infos[kernel].name;
 }
 
 static const char *refusal_of(const lowering *l, const job *j)
@@ -87,7 +76,7 @@ static bool try_row(lowering *l, int v, bool entire, job *j)
 {
     match m;
     if (l->fusion == FUSION_NONE || !match_row(l, v, entire, &m)) return false;
-    *j = (job){ .kernel = KERNEL_PROGRAM + 1 + m.row, .outs = 1, .out = { v }, .ins = m.ins, .nums = m.nums };
+    *j = (job){ .kernel = m.kernel, .outs = 1, .out = { v }, .ins = m.ins, .nums = m.nums };
     for (int k = 0; k < m.ins; k++) {
         j->in[k] = m.in[k];
         j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;

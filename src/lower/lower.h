@@ -83,7 +83,7 @@ bool overwrites_operand(const lowering *l, int dest, int x, bool bias);
 
 /* patterns.c */
 typedef struct match {
-    int row, in[3], num[2], ins, nums;
+    int kernel, in[3], num[2], ins, nums;
     int vendor, pool; /* with an epilogue: the values whose options the step takes; pool is -1 if absent */
     uint32_t axes;    /* of a layer normalisation: the axes of one row, one bit each */
 } match;
@@ -98,8 +98,7 @@ bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m);
  * is added to the variance. */
 bool match_rows(const lowering *l, int v, match *m);
 duet_status match_prepare(void); /* make the patterns, once */
-int row_flops(int row);          /* operations per element of a row of fused.def */
-extern const char *const fused_names[];
+int fused_flops(int kernel);     /* operations per element of a row of fused.def */
 
 /* emit_program.c: emit a pass, or only v if alone is set, as one program. False: it exceeds a limit. */
 bool program_build(lowering *l, int v, bool alone, job *j);
@@ -112,7 +111,7 @@ duet_status lower_copy(lowering *l,
 void lower_free(lowering *l);
 
 /* A program, or a row of fused.def. */
-static inline bool is_map_kernel(int kernel) { return kernel >= KERNEL_PROGRAM && kernel < KERNELS; }
+static inline bool is_map_kernel(int kernel) { return kernel != JOB_JOIN && kernel_infos[kernel].is_map; }
 static inline bool job_reduces(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->reductions; }
 const char *kernel_name(int kernel, enum epilogue epilogue);
 

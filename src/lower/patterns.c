@@ -11,8 +11,12 @@ enum row {
     ROWS
 };
 
-const char *const fused_names[] = {
-#define DUET_FUSED(name, ...) #name,
+static const int row_kernels[ROWS] = {
+#define DUET_FUSED(name, ...) [ROW_##name] = KERNEL_##name,
+#include "fused.def"
+};
+static const uint8_t kernel_rows[KERNELS_ALL] = {
+#define DUET_FUSED(name, ...) [KERNEL_##name] = ROW_##name,
 #include "fused.def"
 };
 
@@ -85,8 +89,9 @@ static int value_flops(const graph *pattern, int v)
     return value_at(pattern, v)->uses && value_is_map(pattern, v);
 }
 
-int row_flops(int row)
+int fused_flops(int kernel)
 {
+    const int row = kernel_rows[kernel];
     int n = 0;
     for (int v = 0; v < fused_patterns[row].count; v++) n += value_flops(&fused_patterns[row], v);
     return n;
@@ -205,7 +210,7 @@ static void finish_match(const lowering *l, match *m)
 
 static match match_of(int row)
 {
-    return (match){ .row = row, .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 };
+    return (match){ .kernel = row_kernels[row], .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 };
 }
 
 bool match_row(const lowering *l, int v, bool entire, match *m)

@@ -142,38 +142,93 @@ static void norm_layouts(const lowering *l, const job *j, step *s)
 
 /* ---- the step itself ---- */
 
-static bool is_of_image_kernels(int kernel)
-{
-    return is_conv(kernel) || is_pool_grad(kernel) || kernel == OP_max_pool2d || kernel == OP_avg_pool2d ||
-           kernel == OP_upsample2d;
-}
-
-/* f64 is as it is in every mode. */
-static void set_math(const lowering *l, const job *j, step *s)
-{
-    const bool takes = j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED || is_conv(j->kernel);
-    if (!takes || s->out[0].at.type != DUET_F32) return;
-    s->math = (uint8_t)l->math;
-}
-
-/* What is only moved goes by size, bits unchanged. */
-static void move_by_size(step *s)
-{
-    const duet_dtype as = dtypes[s->out[0].at.type].bytes == 8 ? DUET_F64 : DUET_F32;
-    s->out[0].at.type = s->in[0].at.type = as;
-}
-
-/* Operands of kernels that go by more than element by element: as their values lie, but for what the kernel takes them as. */
+/* Operands as their values lie. */
 static void value_layouts(const lowering *l, const job *j, step *s)
 {
     for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
-    if (j->kernel == OP_upsample2d) move_by_size(s);
-    if (j->kernel == OP_matmul) product_layouts(l, j, s);
-    else if (j->kernel == KERNEL_BATCHED && value_at(l->g, j->out[0])->op == OP_einsum)
-        lettered_layouts(l, j, s);
-    else if (j->kernel == KERNEL_BATCHED) batched_layouts(l, j, s);
-    else if (is_of_image_kernels(j->kernel) && !j->epilogue) image_layouts(j, s);
 }
+
+static void program_layouts(const lowering *l, const job *j, step *s)
+{
+    if (job_reduces(j)) reduce_layouts(l, j, s);
+    else map_layouts(l, j, s);
+}
+
+static void matmul_layouts(const lowering *l, const job *j, step *s)
+{
+    value_layouts(l, j, s);
+    product_layouts(l, j, s);
+}
+
+static void stacked_layouts(const lowering *l, const job *j, step *s)
+{
+    value_layouts(l, j, s);
+    if (value_at(l->g, j->out[0])->op == OP_einsum) lettered_layouts(l, j, s);
+    else batched_layouts(l, j, s);
+}
+
+static void spatial_layouts(const lowering *l, const job *j, step *s)
+{
+    value_layouts(l, j, s);
+    if (!j->epilogue) image_layouts(j, s);
+}
+
+/* Elements are only moved: by their size, bits unchanged. */
+static void upsample_layouts(const lowering *l, const job *j, step *s)
+{
+    value_layouts(l, j, s);
+    const duet_dtype as = dtypes[s->out[0].at.type].bytes == 8 ? DUET_F64 : DUET_F32;
+    s->out[0].at.type = s->in[0].at.type = as;
+    image_layouts(j, s);
+}
+
+/* May output element i be written over operand k's element i, when both are of one type and shape? */
+typedef bool place_rule(const lowering *l, const job *j, int k, int out);
+
+static bool any_operand(const lowering *l, const job *j, int k, int out)
+{
+    return (void)l, (void)k, (void)out, !job_reduces(j);
+}
+static bool first_operand(const lowering *l, const job *j, int k, int out)
+{
+    return (void)l, (void)j, (void)out, k == 0;
+}
+static bool addend(const lowering *l, const job *j, int k, int out)
+{
+    return (void)l, (void)j, (void)out, k == 2;
+}
+static bool complex_transform(const lowering *l, const job *j, int k, int out)
+{
+    const int32_t kind = j->attr.fourier.kind;
+    const bool is_complex = kind == FOURIER_FORWARD || kind == FOURIER_INVERSE;
+    return (void)k, is_complex && value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
+}
+
+/* How a job becomes a step, by kernel. */
+static const struct step_rule {
+    void (*layouts)(const lowering *l, const job *j, step *s); /* NULL: value_layouts */
+    place_rule *in_place;                                      /* NULL: never */
+    bool has_math;                                             /* the math mode counts, of f32 */
+} rules[KERNELS_ALL] = {
+    [KERNEL_PROGRAM] = { program_layouts, any_operand },
+#define DUET_FUSED(name, ...) [KERNEL_##name] = { map_layouts, any_operand },
+#include "fused.def"
+    [KERNEL_LAYER_NORM] = { norm_layouts, first_operand },
+    [OP_softmax] = { NULL, any_operand },
+    [OP_log_softmax] = { NULL, any_operand },
+    [OP_matmul] = { matmul_layouts, addend, true },
+    [KERNEL_BATCHED] = { stacked_layouts, addend, true },
+    [OP_conv2d] = { spatial_layouts, NULL, true },
+    [OP_convolve2d] = { spatial_layouts, NULL, true },
+    [OP_conv2d_input_grad] = { spatial_layouts, NULL, true },
+    [OP_conv2d_filter_grad] = { spatial_layouts, NULL, true },
+    [OP_max_pool2d] = { spatial_layouts },
+    [OP_avg_pool2d] = { spatial_layouts },
+    [OP_max_pool2d_grad] = { spatial_layouts },
+    [OP_avg_pool2d_grad] = { spatial_layouts },
+    [OP_upsample2d] = { upsample_layouts },
+    [OP_fftn] = { NULL, complex_transform },
+};
 
 void step_make(const lowering *l, const job *j, const memory *m, step *s)
 {
@@ -183,31 +238,20 @@ void step_make(const lowering *l, const job *j, const memory *m, step *s)
     s->attr = j->attr;
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);
-    if (job_reduces(j)) reduce_layouts(l, j, s);
-    else if (is_map_kernel(j->kernel)) map_layouts(l, j, s);
-    else if (j->kernel == KERNEL_LAYER_NORM) norm_layouts(l, j, s);
-    else value_layouts(l, j, s);
+    const struct step_rule *rule = &rules[j->kernel];
+    (rule->layouts ? rule->layouts : value_layouts)(l, j, s);
     for (int k = 0; k < j->ins && m; k++) s->in[k].slot = slot_of(l, m, j->in[k]);
-    set_math(l, j, s);
+    if (rule->has_math && s->out[0].at.type == DUET_F32) s->math = (uint8_t)l->math;
     step_estimate(s);
-}
-
-static bool transforms_in_place(const lowering *l, const job *j, int out)
-{
-    const int32_t kind = j->attr.fourier.kind;
-    if (j->kernel != OP_fftn || (kind != FOURIER_FORWARD && kind != FOURIER_INVERSE)) return false;
-    return value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
 }
 
 bool job_in_place(const lowering *l, const job *j, int k)
 {
+    if (j->kernel == JOB_JOIN) return false;
     layout at = value_layout(l->g, j->in[k]);
     int out = j->out[0] < 0 ? l->g->root[copied_dest(j->out[0])] : j->out[0];
     if (at.type != (duet_dtype)value_at(l->g, out)->mem) return false;
-    if (j->epilogue || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at) ||
-        job_reduces(j))
-        return false;
-    return is_map_kernel(j->kernel) || ((j->kernel == OP_matmul || j->kernel == KERNEL_BATCHED) && k == 2) ||
-           (j->kernel == KERNEL_LAYER_NORM && k == 0) || j->kernel == OP_softmax ||
-           j->kernel == OP_log_softmax || transforms_in_place(l, j, out);
+    if (j->epilogue || j->bias[k] || !same_shape(l->g, j->in[k], out) || !layout_is_dense(&at)) return false;
+    place_rule *const in_place = rules[j->kernel].in_place;
+    return in_place && in_place(l, j, k, out);
 }

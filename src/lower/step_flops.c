@@ -46,30 +46,62 @@ static double filter_count(const operand *w)
     return n;
 }
 
+static double outputs_of(const step *s) { return (double)layout_count(&s->out[0].at); }
+
+static double product_flops(const step *s)
+{
+    return 2 * outputs_of(s) * (double)s->in[0].at.size[s->in[0].at.rank - 1];
+}
+
+static double conv_flops(const step *s)
+{
+    const int32_t *stride = s->attr.conv.pool.stride;
+    const double each = epilogue_infos[s->epilogue].pooled ? (double)stride[0] * stride[1] : 1;
+    return 2 * outputs_of(s) * each * filter_count(&s->in[1]);
+}
+
+static double conv_grad_flops(const step *s)
+{
+    const conv_operands o = conv_operands_of(s);
+    return 2 * (double)layout_count(&o.y->at) * filter_count(o.w);
+}
+
+static double window_count(const step *s) { return (double)s->attr.pool.window[0] * s->attr.pool.window[1]; }
+static double pool_flops(const step *s) { return outputs_of(s) * window_count(s); }
+static double pool_grad_flops(const step *s)
+{
+    return outputs_of(s) + (double)layout_count(&s->in[s->ins - 1].at) * window_count(s);
+}
+
+static double layer_norm_flops(const step *s) { return 10 * outputs_of(s); }
+static double map_flops(const step *s) { return outputs_of(s) * program_flops(s->program); }
+static double fused_step_flops(const step *s) { return outputs_of(s) * fused_flops(s->kernel); }
+
+/* By kernel; NULL: solver_flops of what may fail, else two for each element of the first operand. */
+static double (*const flops_by[KERNELS_ALL])(const step *s) = {
+    [KERNEL_PROGRAM] = map_flops,
+#define DUET_FUSED(name, ...) [KERNEL_##name] = fused_step_flops,
+#include "fused.def"
+    [OP_matmul] = product_flops,
+    [KERNEL_BATCHED] = product_flops,
+    [OP_conv2d] = conv_flops,
+    [OP_conv2d_input_grad] = conv_grad_flops,
+    [OP_conv2d_filter_grad] = conv_grad_flops,
+    [OP_max_pool2d] = pool_flops,
+    [OP_avg_pool2d] = pool_flops,
+    [OP_max_pool2d_grad] = pool_grad_flops,
+    [OP_avg_pool2d_grad] = pool_grad_flops,
+    [KERNEL_LAYER_NORM] = layer_norm_flops,
+    [OP_fftn] = fourier_flops,
+    [OP_fftshift] = fourier_flops,
+    [OP_fftconvolve] = fourier_flops,
+};
+
 static double step_flops(const step *s)
 {
     if (kernel_may_fail(s->kernel)) return solver_flops(s);
-    double out = (double)layout_count(&s->out[0].at), in = s->ins ? (double)layout_count(&s->in[0].at) : 0;
-    if (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED)
-        return 2 * out * (double)s->in[0].at.size[s->in[0].at.rank - 1];
-    if (is_conv_grad(s->kernel)) {
-        const conv_operands o = conv_operands_of(s);
-        return 2 * (double)layout_count(&o.y->at) * filter_count(o.w);
-    }
-    if (s->kernel == OP_conv2d) {
-        const int32_t *stride = s->attr.conv.pool.stride;
-        const double each = epilogue_infos[s->epilogue].pooled ? (double)stride[0] * stride[1] : 1;
-        return 2 * out * each * filter_count(&s->in[1]);
-    }
-    if (is_fourier(s->kernel)) return fourier_flops(s);
-    if (s->kernel == KERNEL_LAYER_NORM) return 10 * out;
-    if (s->kernel == OP_max_pool2d || s->kernel == OP_avg_pool2d)
-        return out * s->attr.pool.window[0] * s->attr.pool.window[1];
-    if (is_pool_grad(s->kernel))
-        return out +
-               (double)layout_count(&s->in[s->ins - 1].at) * s->attr.pool.window[0] * s->attr.pool.window[1];
-    if (s->kernel == KERNEL_PROGRAM) return out * program_flops(s->program);
-    return is_map_kernel(s->kernel) ? out * row_flops(s->kernel - KERNEL_PROGRAM - 1) : 2 * in;
+    if (flops_by[s->kernel]) return flops_by[s->kernel](s);
+    return s->ins ? 2 * (double)layout_count(&s->in[0].at) : 0;
 }
 
 void step_estimate(step *s)

@@ -22,43 +22,90 @@ static int part_of_rows(const partitioner *c, const node *n, const node *x)
     return PART_REPLICATED;
 }
 
-/* case EACH_RANK(conv, ): the operator for one, two and three axes. */
-#define EACH_RANK(name, rest) OP_##name##1d##rest : case OP_##name##2d##rest : case OP_##name##3d##rest
+/* How a split node n needs its operand k, which is x; PART_NONE: n cannot be split there. */
+typedef int part_rule(const partitioner *c, const node *n, int k, const node *x);
 
-/* How a split node n needs its operand k; PART_NONE: n cannot be split there. */
+static int reduced_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    return (void)c, (void)k, (void)x, n->attr.reduce.axes & 1 ? PART_NONE : PART_SPLIT;
+}
+
+static int along_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    return (void)k, part_of_rows(c, n, x);
+}
+
+static int product_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    if (n->rank > 2) return x->rank > n->rank ? PART_NONE : part_of_rows(c, n, x);
+    if (k) return PART_REPLICATED;
+    return x->rank == 2 ? PART_SPLIT : PART_NONE;
+}
+
+static int first_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    return (void)c, (void)n, (void)x, k ? PART_REPLICATED : PART_SPLIT;
+}
+
+static int each_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    return (void)c, (void)n, (void)k, (void)x, PART_SPLIT;
+}
+
+static int row_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    return (void)c, (void)n, (void)k, x->rank > 1 ? PART_SPLIT : PART_NONE;
+}
+
+static int fourier_part(const partitioner *c, const node *n, int k, const node *x)
+{
+    return (void)c, (void)k, (void)x, n->attr.fourier.axes & 1 ? PART_NONE : PART_SPLIT;
+}
+
+/* An operator on signals, images and volumes. */
+#define EACH_RANK(name, rest, rule)                                                                          \
+    [OP_##name##1d##rest] = rule, [OP_##name##2d##rest] = rule, [OP_##name##3d##rest] = rule
+
+/* By operator; NULL: it cannot be split. */
+static part_rule *const part_rules[OPS_ALL] = {
+#define DUET_MAP1(name, ...)  [OP_##name] = along_part,
+#define DUET_MAP2             DUET_MAP1
+#define DUET_MAP3             DUET_MAP1
+#define DUET_INT1             DUET_MAP1
+#define DUET_INT2             DUET_MAP1
+#define DUET_FOLD1(name, ...) [OP_##name] = reduced_part,
+#define DUET_FOLD2            DUET_FOLD1
+#define DUET_MOMENT1          DUET_FOLD1
+#define DUET_PLACE1           DUET_FOLD1
+#include <duet/ops.def>
+    [OP_matmul] = product_part,
+    [OP_cast] = along_part,
+    [OP_real] = along_part,
+    [OP_imag] = along_part,
+    [OP_conj] = along_part,
+    [OP_arg] = along_part,
+    [OP_complex] = along_part,
+    [OP_bias_add] = first_part,
+    EACH_RANK(conv, , first_part),
+    EACH_RANK(convolve, , first_part),
+    EACH_RANK(conv, _input_grad, first_part),
+    EACH_RANK(conv_transpose, , first_part),
+    [OP_softmax] = row_part,
+    [OP_log_softmax] = row_part,
+    EACH_RANK(max_pool, , each_part),
+    EACH_RANK(max_pool, _grad, each_part),
+    EACH_RANK(avg_pool, , each_part),
+    EACH_RANK(avg_pool, _grad, each_part),
+    EACH_RANK(upsample, , each_part),
+    [OP_fftn] = fourier_part,
+    [OP_ifftn] = fourier_part,
+    [OP_rfftn] = fourier_part,
+    [OP_irfftn] = fourier_part,
+};
+
 static int operand_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    if (op_infos[n->op].kind == KIND_MAP) return part_of_rows(c, n, x);
-    if (op_infos[n->op].kind == KIND_REDUCE) return n->attr.reduce.axes & 1 ? PART_NONE : PART_SPLIT;
-    switch (n->op) {
-    case OP_matmul:
-        if (n->rank > 2) return x->rank > n->rank ? PART_NONE : part_of_rows(c, n, x);
-        if (k) return PART_REPLICATED;
-        return x->rank == 2 ? PART_SPLIT : PART_NONE;
-    case OP_cast:
-    case OP_real:
-    case OP_imag:
-    case OP_conj:
-    case OP_arg:
-    case OP_complex: return part_of_rows(c, n, x);
-    case OP_bias_add:
-    case EACH_RANK(conv, ):
-    case EACH_RANK(convolve, ):
-    case EACH_RANK(conv, _input_grad):
-    case EACH_RANK(conv_transpose, ): return k ? PART_REPLICATED : PART_SPLIT;
-    case OP_softmax:
-    case OP_log_softmax: return x->rank > 1 ? PART_SPLIT : PART_NONE;
-    case EACH_RANK(max_pool, ):
-    case EACH_RANK(max_pool, _grad):
-    case EACH_RANK(avg_pool, ):
-    case EACH_RANK(avg_pool, _grad):
-    case EACH_RANK(upsample, ): return PART_SPLIT;
-    case OP_fftn:
-    case OP_ifftn:
-    case OP_rfftn:
-    case OP_irfftn: return n->attr.fourier.axes & 1 ? PART_NONE : PART_SPLIT;
-    default: return PART_NONE;
-    }
+    return part_rules[n->op] ? part_rules[n->op](c, n, k, x) : PART_NONE;
 }
 
 /* False: node i is needed in two ways, or in a way that is impossible. */
