@@ -128,9 +128,15 @@ int complex_in_shape(graph *g, int v, const value *like)
 
 /* ---- reading a formula ---- */
 
+/* Operators that take complex numbers apart, or make them: real operands too are theirs. */
+static bool is_of_parts(int op)
+{
+    return op == OP_real || op == OP_imag || op == OP_conj || op == OP_arg || op == OP_complex;
+}
+
 bool is_complex_operator(const graph *g, const value *v)
 {
-    bool any = dtype_is_complex((duet_dtype)v->type) || (v->op >= OP_real && v->op <= OP_complex);
+    bool any = dtype_is_complex((duet_dtype)v->type) || is_of_parts(v->op);
     for (int k = 0; k < v->args; k++) any |= is_complex(g, v->arg[k]);
     if (v->op == OP_transpose && any)
         return is_pair(g, v->arg[0]); /* a transpose of interleaved elements is a view */

@@ -447,7 +447,7 @@ void TYPED(fake_run)(const job *j)
     if (k == KERNEL_RANDOM) run_random(j);
     else if (k == KERNEL_PROGRAM) FN(fake_program)(j);
     else if (k == KERNEL_LAYER_NORM) run_norm(j);
-    else if (k > KERNEL_PROGRAM) run_fused(j);
+    else if (kernel_infos[k].is_map) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);
     else if (k == OP_conv2d) run_conv(j);

@@ -531,7 +531,7 @@ bool reference(const step *s, const frame *f, int which, expected *out)
         return s->program->reductions ? reduce_reference(s, f, which, out)
                                       : program_reference(s, f, which, out);
     if (s->kernel == KERNEL_LAYER_NORM) return norm_reference(s, f, out);
-    if (s->kernel > KERNEL_PROGRAM) return fused_reference(s, f, out);
+    if (kernel_infos[s->kernel].is_map) return fused_reference(s, f, out);
     switch (s->kernel) {
     case OP_matmul: return matmul_reference(s, f, out);
     case OP_conv2d: return conv_reference(s, f, out);

@@ -216,16 +216,7 @@ static const char *use_variant(const machine *m, int v)
 
 static const char *kernel_name(int kernel, enum epilogue epilogue)
 {
-    if (epilogue) return epilogue_infos[epilogue].name;
-
-    static const char *const fused[] = {
-#define DUET_FUSED(name, ...) #name,
-#include "fused.def"
-    };
-    if (kernel == KERNEL_LAYER_NORM) return "layer_norm";
-    return kernel > KERNEL_PROGRAM    ? fused[kernel - KERNEL_PROGRAM - 1]
-           : kernel == KERNEL_PROGRAM ? "program"
-                                      : op_infos[kernel].name;
+    return epilogue ? epilogue_infos[epilogue].name : kernel_infos[kernel].name;
 }
 
 static char *sizes_text(const trial *t)
