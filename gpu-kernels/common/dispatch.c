@@ -1,6 +1,7 @@
 /* dispatch.c - the registry of kernels.def as a table, by which a step finds its launcher; and what launchers share. */
 #include "dtype.h"
 #include "index_kernels.h"
+#include "kron.h"
 #include "launch.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }

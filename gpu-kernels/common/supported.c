@@ -334,6 +334,14 @@ static const char *filter_grad_unsupported(const step *s)
     return why ? why : refuse_filter_grad(s);
 }
 
+static const char *kron_unsupported(const step *s)
+{
+    const duet_dtype type = s->out[0].at.type;
+    REFUSE(type != DUET_F32 && type != DUET_F64 && type != DUET_I64, "elements of this type");
+    REFUSE(s->in[0].at.type != type || s->in[1].at.type != type, "operands of different element types");
+    return NULL;
+}
+
 /* ---- all of them ---- */
 
 static const char *(*const unsupported_by[KERNELS_ALL])(const step *s) = {

@@ -480,6 +480,7 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_dropout(x, y)                  duet_dropout_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_dropout_inverted(x, y, r)      duet_dropout_inverted_at(DUET(x), DUET(y), r, DUET_HERE)
 
+#define duet_kron(x, y)            duet_kron_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_einsum(x, y, indices) duet_einsum_at(DUET(x), DUET(y), indices, DUET_HERE)
 #define duet_outer(x, y)           duet_outer_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_vdot(x, y)            duet_vdot_at(DUET(x), DUET(y), DUET_HERE)

@@ -23,6 +23,8 @@ typedef struct cpu_kernel {
     void (*forget)(step *s);                 /* frees s->kept */
 } cpu_kernel;
 
+extern const cpu_kernel kron_kernel; /* entries that other files define */
+
 const cpu_kernel *cpu_kernel_of(int kernel); /* kernels.c; NULL: the CPU has none */
 
 /* For entries: the type that a step computes in; are all operands of one type, f32 or f64? */

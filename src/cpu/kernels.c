@@ -246,6 +246,7 @@ static const cpu_kernel *const registered[KERNELS_ALL] = {
     [OP_top_k] = &sort_kernel,
     [OP_top_k_indices] = &sort_kernel,
     [OP_histogram] = &histogram_kernel,
+    [OP_kron] = &kron_kernel,
     [OP_inv] = &linalg_kernel,
     [OP_det] = &linalg_kernel,
     [OP_logdet] = &linalg_kernel,

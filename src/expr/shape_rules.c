@@ -311,6 +311,21 @@ static void indexed_shape(const form *A, const form *B, const einsum_attributes 
     }
 }
 
+static int64_t size_from_end(const form *A, int axis)
+{
+    return axis < A->rank ? A->size[A->rank - 1 - axis] : 1;
+}
+
+/* check_size refuses what overflows. */
+static void kronecker_shape(const form *A, const form *B, node *out)
+{
+    out->rank = (uint8_t)(A->rank > B->rank ? A->rank : B->rank);
+    for (int k = 0; k < out->rank; k++) {
+        int64_t *size = &out->size[out->rank - 1 - k];
+        if (__builtin_mul_overflow(size_from_end(A, k), size_from_end(B, k), size)) *size = INT64_MAX;
+    }
+}
+
 static void like(const form *A, node *out)
 {
     out->rank = (uint8_t)A->rank;
@@ -462,6 +477,7 @@ static int64_t or_nothing(int64_t size) { return size > 0 ? size : 0; }
 #define TOGETHER(A, B)               together(&A, &B, out)
 #define INDICES_FIT(A, B)            indices_fit(&A, &B, &o.einsum)
 #define INDEXED(A, B)                indexed_shape(&A, &B, &o.einsum, out)
+#define KRONECKER(A, B)              kronecker_shape(&A, &B, out)
 #define LEADING_AXES_BROADCAST(A, B) leading_broadcast(&A, &B)
 
 #define DUET_DEF1(name, options, needs, shape, ...)                                                          \

@@ -69,6 +69,7 @@ pair dot_pair(const graph_builder *gb, const value *v, const pair x[3])
 }
 pair matmul_pair(const graph_builder *gb, const value *v, const pair x[3]) { return dot_pair(gb, v, x); }
 pair einsum_pair(const graph_builder *gb, const value *v, const pair x[3]) { return dot_pair(gb, v, x); }
+pair kron_pair(const graph_builder *gb, const value *v, const pair x[3]) { return dot_pair(gb, v, x); }
 
 range range_of(const graph_builder *gb)
 {

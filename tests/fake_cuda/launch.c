@@ -46,7 +46,7 @@ static void run_job(void *args)
     check_counters(j);
     j->s.program = &j->p;
     if (j->by_parts) return fake_run_split(j);
-    if (order_family(j->s.kernel)) return fake_run_order(j);
+    if (order_family(j->s.kernel) || j->s.kernel == OP_kron) return fake_run_order(j);
     switch (step_type(&j->s)) {
     case DUET_F32: return fake_run_f32(j);
     case DUET_F64: return fake_run_f64(j);
