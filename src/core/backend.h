@@ -73,38 +73,37 @@ typedef struct operand {
  *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
  *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1. Also of i64,
  *                         modulo 2^64: then ins is 2, nums 0, and there is no epilogue
- *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr, from CONV_ on: stride h, w, pad h, w,
- *                         dilation h, w, groups, more h, w, flip (1: convolve2d). Or n c d h w, m c / groups d h w, n m d h w,
- *                         with attributes of d, too
+ *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr.conv. Or n c d h w,
+ *                         m c / groups d h w, n m d h w
  *   batched               the same as matmul without a epilogue, for each index of the leading axes: all operands have one rank, 3
  *                         or more, the last two axes being those of matmul; before them an input's stride of 0 repeats
  *   a epilogue              matmul and conv2d with one have in[2], a bias of rank 1 over the columns or channels, any stride, and
  *                         no addend; then act; then, of a conv2d that is pooled, max_pool2d: out is what that gives
- *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr: as of conv2d,
+ *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr.conv,
  *                         without flip
  *   conv2d_filter_grad    in[0] its in[0], in[1] the gradient of its out, out that of its in[1]
- *   max_pool2d, avg_pool2d  attr: window h, w, stride h, w, pad h, w
- *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr: as of that
- *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr: as of that
- *   upsample2d            attr: scale h, w
- *   random                out = numbers of law attr[0], by attr[1] and num: core/random_params.h. No inputs. out: collapsed, any
+ *   max_pool2d, avg_pool2d  attr.pool
+ *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr.pool
+ *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr.pool
+ *   upsample2d            attr.upsample
+ *   random                out = numbers of the law of attr.random, by num: core/random_params.h. No inputs. out: collapsed, any
  *                         strides, f32, f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in
  *                         row-major order, depends on law, num and i alone
  *   softmax, log_softmax  along the last axis; rank is 1 or more
  *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias),
- *                         or u where they are absent. attr: NORM_. Gain and bias are the other operands, or the other numbers, in
+ *                         or u where they are absent. attr.layer_norm. Gain and bias are the other operands, or the other numbers, in
  *                         this order. All operands have the sizes of x, whose axes are collapsed as those of a program that
  *                         reductions; core/norm.h says how they lie
- *   families of index_ops.h   as their rows of ops.def say, attr as their options are; out is dense, inputs of any strides. An index
+ *   families of index_ops.h   as their rows of ops.def say, attr.index, one_hot or histogram; out is dense, inputs of any strides. An index
  *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there,
  *                         one_hot zeros, and what is to be scattered there is left out
  *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out
- *                         real where it is REAL_INVERSE. attr: FOURIER_. Along its axes in[0] may have more elements than are
+ *                         real where it is REAL_INVERSE. attr.fourier. Along its axes in[0] may have more elements than are
  *                         read, or fewer: then zeros follow
- *   fftshift              in[0] and out of one shape and type. attr: FOURIER_
- *   fftconvolve           in[0], in[1], out real, of one rank. attr: duet_overlap, whether in[1] is reversed
+ *   fftshift              in[0] and out of one shape and type. attr.fourier
+ *   fftconvolve           in[0], in[1], out real, of one rank. attr.overlap
  *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides, all of one type; a right-hand side may be a
- *                         vector. attr: of solve, refine; of solve_triangular lower, unit, transposed. Of complex in out may be
+ *                         vector. attr.solver of solve, attr.triangle of solve_triangular. Of complex in out may be
  *                         real: complex.def
  *   rows of factor.def    in[0] m x n, outs as the row says, OF_PART real, any strides; outs may overlap in[0], but not each
  *                         other
