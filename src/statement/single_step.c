@@ -106,7 +106,7 @@ static __attribute__((cold)) duet_status explain(const direct *d, const machine 
             way ? "; " : "", way ? way : "");
     for (int k = 0; k < d->s.ins; k++) {
         const size_t bytes = matrix_to_move(d->in[k], on->side);
-        if (bytes) fprintf(out, "  move operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);
+        if (bytes) fprintf(out, "  copy operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);
     }
     return DUET_OK;
 }
