@@ -1,4 +1,4 @@
-/* duet.c - the roof: the only file that knows all machines. */
+/* duet.c - the only file that names all machines: the table of devices, and public functions about them. */
 #include "backend.h"
 #include "cost.h"
 #include "cpu.h"
@@ -9,35 +9,42 @@
 #include "status.h"
 #include "thread.h"
 
-const machine *const machines[SIDES] = { [HOST] = &cpu_machine, [DEVICE] = &gpu_machine };
+/* A GPU that does not exist answers so when its machine is asked. */
+#define GPU(n) [DEFAULT_GPU + (n)] = { &gpu_machine, n }
+const device_entry devices[DEVICES_MAX] = {
+    [HOST] = { &cpu_machine, 0 }, GPU(0), GPU(1), GPU(2), GPU(3), GPU(4), GPU(5), GPU(6), GPU(7),
+};
 
 void duet_info(FILE *out)
 {
     char files[100];
     if (!out) return;
     fprintf(out, "duet %s\n", DUET_VERSION);
-    for (int side = 0; side < SIDES; side++) machines[side]->info(out);
+    for (int d = 0; d < DEVICES_MAX; d++)
+        if (devices[d].unit == 0) devices[d].machine->info(out);
     inflate_info(files, sizeof files);
     fprintf(out, "costs    %s\n", costs_origin());
     fprintf(out, "files    %s\n", files);
 }
 
+/* The caller may queue work on the stream at any time, so nothing is deferred from now on. */
 void *duet_stream(void)
 {
-    const machine *gpu = machines[DEVICE];
-    const char *why = gpu->absent();
-    if (why) return fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why), NULL;
     thread *t = thread_get();
-    if (t->holding == HOLDS)
-        t->holding =
-            HOLDS_NOT; /* work may come to the stream at any time, and none of ours be missing there */
-    return deferred_flush() == DUET_OK ? gpu->stream(t->queue) : NULL;
+    const char *why = device_absent(t->gpu);
+    if (why) {
+        fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why);
+        return NULL;
+    }
+    if (t->deferring == DEFERS) t->deferring = DEFERS_NOT;
+    if (deferred_flush() != DUET_OK) return NULL;
+    return device_machine(t->gpu)->stream(t->gpu, t->queue);
 }
 
 duet_status duet_synchronize(void)
 {
-    const machine *gpu = machines[DEVICE];
-    if (gpu->absent()) return DUET_OK;
+    const thread *t = thread_get();
+    if (device_absent(t->gpu)) return DUET_OK;
     TRY(deferred_flush());
-    return queue_wait(thread_get()->queue, "duet_synchronize");
+    return queue_wait(t->gpu, t->queue, "duet_synchronize");
 }

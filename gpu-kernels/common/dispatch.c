@@ -51,7 +51,7 @@ bool can_wait(const void *kernel)
     return can = compiled.ptxVersion >= 90;
 }
 
-/* Facts of a card other than that of the process do not come up: it keeps to one. */
+/* Of the first card that is used: all are of one kind (src/gpu/device.c). */
 static bool ask(card_facts *f)
 {
     int device, clusters, major, minor, count;

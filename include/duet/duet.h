@@ -524,6 +524,7 @@ typedef struct duet_counts {
     uint64_t repeats;                /* statements that automatic replay ran as part of a graph */
     uint64_t streams;                /* statements that processed their operands on the GPU in parts */
     uint64_t transforms;             /* plans created for Fourier transforms */
+    uint64_t copies, copy_bytes;     /* copies between two GPUs that do not go through the host */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

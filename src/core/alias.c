@@ -1,4 +1,4 @@
-/* alias.c - how two matrices share elements. */
+/* alias.c - decides how two matrices share elements. */
 #include "matrix.h"
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static bool same_walk(const duet_matrix *a, const duet_matrix *b)
     return true;
 }
 
-/* The elements of m, counted modulo a stride, when they lie within one run of it: as columns of a matrix do. */
+/* The range of the offsets of m modulo a stride, if they do not wrap around: as with a block of columns. */
 static bool within(const duet_matrix *m, int64_t modulus, int64_t *low, int64_t *high)
 {
     layout rest = m->at;
@@ -19,11 +19,12 @@ static bool within(const duet_matrix *m, int64_t modulus, int64_t *low, int64_t 
         if (rest.stride[a] % modulus == 0) rest.size[a] = 1;
     layout_span(&rest, low, high);
     int64_t first = (m->offset + *low) % modulus;
-    *high += first - *low, *low = first;
+    *high += first - *low;
+    *low = first;
     return *high <= modulus;
 }
 
-/* By the remainders of their places. Strides may be negative. */
+/* Are the ranges of their offsets modulo a stride disjoint? Strides may be negative. */
 static bool apart(const duet_matrix *a, const duet_matrix *b, int64_t stride)
 {
     int64_t low[2], high[2];
@@ -34,7 +35,7 @@ static bool apart(const duet_matrix *a, const duet_matrix *b, int64_t stride)
 
 enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b)
 {
-    if (a->bits != b->bits || a->count == 0 || b->count == 0) return APART;
+    if (a->storage != b->storage || a->count == 0 || b->count == 0) return APART;
     if (same_walk(a, b)) return SAME;
     if (apart(a, b, INT64_MAX)) return APART;
     for (int i = 0; i < a->at.rank; i++)

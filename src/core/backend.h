@@ -8,7 +8,9 @@
 #include "shape.h"
 #include "status.h"
 
-enum side { HOST, DEVICE, SIDES }; /* where a machine has its memory */
+/* Devices have a memory each. They are numbered: the host, the default GPU (DUET_DEVICE), then the other GPUs of this
+ * process. Which of them exist, their machines say: machine.absent. */
+enum { HOST, DEFAULT_GPU, DEVICES_MAX = 9 };
 
 /* What a step does. Rows of ops.def of kind def keep their number. */
 enum kernel {
@@ -139,7 +141,8 @@ typedef struct owners {
 typedef struct frame {
     void *const *data;
     const double *num;
-    int queue;           /* this thread's, on every machine */
+    int queue;           /* this thread's, on every device */
+    int device;          /* the one that runs the step */
     const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
 
@@ -201,36 +204,40 @@ static inline struct storage *owned_by(const frame *f, int slot)
     return f->owner ? f->owner->of(f->owner, slot) : NULL;
 }
 
-/* A machine. Every function is required; run, upload, fetch are asynchronous, in order within a queue. All may be called from any
- * thread. */
+/* A kind of device: how memory, queues and steps work there. Every function but `copy` is required. Each may be called
+ * from any thread. run, upload, fetch, copy and clear are asynchronous: they take effect in the order of a queue.
+ *
+ * `device` is an index into devices[], of an entry of this machine. */
 typedef struct machine {
     const char *name; /* "cpu" */
     duet_place place;
-    enum side side;
 
-    /* NULL: it is there; else why not, a text that stays. Called often: cheap after the first time. */
-    const char *(*absent)(void);
+    /* NULL if the device can be used, else the reason: a text that stays valid. It is called often, so it must be cheap
+     * after the first call. */
+    const char *(*absent)(int device);
     void (*info)(FILE *out);
-    void (*identify)(char *text,
-                     size_t size); /* what its costs depend on: its name and versions, in one line */
-    const struct costs *costs;     /* expected of it as long as none are measured: core/cost.h */
+    /* One line with all that costs depend on: names and versions. */
+    void (*identify)(char *text, size_t size);
+    const struct costs *costs; /* used as long as none are measured: core/cost.h */
 
-    /* Memory of its side, aligned to 64 bytes at least. Only core/pool.c calls these. */
-    duet_status (*alloc)(size_t bytes, void **p);
-    void (*free)(void *p);
-    duet_status (*clear)(void *p, size_t bytes, int queue); /* zeros, in order of the queue */
+    /* Memory of the device, aligned to at least 64 bytes. Only core/pool.c calls alloc and free. */
+    duet_status (*alloc)(int device, size_t bytes, void **p);
+    void (*free)(int device, void *p);
+    duet_status (*clear)(int device, void *p, size_t bytes, int queue);
+    size_t (*room)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
 
-    size_t (*room)(void); /* how many bytes more it has; SIZE_MAX: nobody knows */
+    /* Copies between host memory and the device's. download returns when the bytes have arrived, fetch may return before. */
+    duet_status (*upload)(int device, void *own, const void *host, size_t bytes, int queue);
+    duet_status (*download)(int device, void *host, const void *own, size_t bytes, int queue);
+    duet_status (*fetch)(int device, void *host, const void *own, size_t bytes, int queue);
+    /* Copies from another device of the same machine, in the order of this device's queue. NULL: the machine cannot, and
+     * the copy goes through the host. */
+    duet_status (*copy)(int device, void *own, int from, const void *other, size_t bytes, int queue);
 
-    /* Between host memory and its own. download returns when the bytes are there, fetch may return before. */
-    duet_status (*upload)(void *own, const void *host, size_t bytes, int queue);
-    duet_status (*download)(void *host, const void *own, size_t bytes, int queue);
-    duet_status (*fetch)(void *host, const void *own, size_t bytes, int queue);
-
-    /* Host memory that its copies read and write without a detour, and beside the host's own work. unpin: no copy is under way
-     * there. */
-    duet_status (*pin)(void *host, size_t bytes);
-    void (*unpin)(void *host);
+    /* Pins host memory: copies then run without a staging buffer, beside the host's own work. Before unpin, all copies of
+     * that memory must have ended. */
+    duet_status (*pin)(int device, void *host, size_t bytes);
+    void (*unpin)(int device, void *host);
 
     const char *(*refuses)(const step *s); /* NULL: will run it; else why not, a text that stays */
     const char *(*way)(
@@ -239,27 +246,42 @@ typedef struct machine {
     duet_status (*run)(const step *s, const frame *f);
     void (*forget)(step *s); /* frees s->kept */
 
-    duet_status (*sync)(int queue);            /* waits on the host until the queue is empty */
-    duet_status (*wait)(int queue, int other); /* queue goes on when other has done what it holds now */
-    void *(*stream)(int queue); /* the queue in the terms of the machine's own interface, or NULL */
+    duet_status (*sync)(int device, int queue); /* blocks the host until the queue is empty */
+    /* Work that the queue gets from now on starts after all that queue `other` of device `from` has now. Both devices are
+     * this machine's. */
+    duet_status (*wait)(int device, int queue, int from, int other);
+    void *(*stream)(int device,
+                    int queue); /* the queue as an object of the machine's own interface, or NULL */
 
-    /* What it keeps beside the homes of matrices, for speed alone. Of one storage, which ends; and so many bytes, the least
-     * recently used first, which it gives back to the pool: how many it gave. */
-    void (*drop)(struct storage *b);
-    size_t (*spare)(size_t bytes);
+    /* What the machine caches on a device beside the buffers of matrices, for speed alone. drop frees all that belongs to
+     * a storage. spare frees the least recently used entries, `bytes` of them, and returns how much it freed. */
+    void (*drop)(int device, struct storage *b);
+    size_t (*spare)(int device, size_t bytes);
 
-    /* Before a step is recorded that has run on this queue: what it will want then that it did not when it ran. */
+    /* Called before a step is recorded that has run on this queue. It allocates what recording needs and running does not. */
     duet_status (*prepare)(const step *s, const frame *f);
-    /* From record to recorded, what this thread runs on the queue is noted instead of done: run alone may be called, and steps
-     * that ran there before. recorded ends it in any case; *graph is what replay does at once, or NULL. UNSUPPORTED: it
-     * cannot. */
-    duet_status (*record)(int queue);
-    duet_status (*recorded)(int queue, void **graph);
-    duet_status (*replay)(void *graph, int queue); /* the queue that it was recorded on */
-    void (*discard)(void *graph);                  /* work of it may be under way */
+    /* Between record and recorded, work of this thread for the queue is recorded and not run. Only run may be called then,
+     * with steps that ran on the queue before. recorded ends it in any case; *graph is what replay launches, or NULL.
+     * UNSUPPORTED: the machine cannot record. */
+    duet_status (*record)(int device, int queue);
+    duet_status (*recorded)(int device, int queue, void **graph);
+    duet_status (*replay)(int device, void *graph, int queue); /* on the queue of record */
+    void (*discard)(int device, void *graph);                  /* its work may still be running */
 } machine;
 
-/* The machines, by their side. src/duet.c alone fills it. */
-extern const machine *const machines[SIDES];
+/* All devices. An entry whose machine is NULL does not exist. Only src/duet.c fills the table. */
+typedef struct device_entry {
+    const machine *machine;
+    int unit; /* which of the machine's devices */
+} device_entry;
+extern const device_entry devices[DEVICES_MAX];
+
+static inline const machine *device_machine(int device) { return devices[device].machine; }
+
+/* NULL if the device can be used, else the reason. */
+static inline const char *device_absent(int device)
+{
+    return devices[device].machine ? devices[device].machine->absent(device) : "no such device";
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* c_locale.c - see c_locale.h. */
+/* c_locale.c - switches this thread to the C locale and back. */
 #define _GNU_SOURCE
 #include "c_locale.h"
 #include <locale.h>

@@ -1,8 +1,8 @@
-/* c_locale.h - numbers as C writes them, with a point, whatever the locale. */
+/* c_locale.h - reads and writes numbers in the C locale, with a decimal point. */
 #ifndef PLAIN_H
 #define PLAIN_H
 
-/* Within: numbers are read and written as in C. Without memory they are as the locale has them. */
+/* Between begin and end, this thread uses the C locale for numbers. Without memory the locale stays as it is. */
 typedef struct plain_numbers {
     void *before, *plain;
 } plain_numbers;

@@ -1,4 +1,4 @@
-/* clock.h - the time, and whether a choice may depend on it. */
+/* clock.h - the time, and whether choices may depend on it. */
 #ifndef CLOCK_H
 #define CLOCK_H
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Seconds, from some moment on. */
+/* Seconds since an arbitrary time. */
 static inline double clock_now(void)
 {
     struct timespec t;
@@ -14,7 +14,7 @@ static inline double clock_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* DUET_REPRODUCIBLE=1: results repeat from run to run, so nothing is chosen by how long it took. */
+/* With DUET_REPRODUCIBLE=1 results are the same in every run, so nothing may be chosen by timing. */
 static inline bool reproducible(void)
 {
     const char *text = getenv("DUET_REPRODUCIBLE");

@@ -1,15 +1,17 @@
-/* convert.h - elements of any real type as numbers of a type that programs compute in, and back: the same bits on every machine.
+/* convert.h - conversions between elements of any real type and the types that programs compute in. All machines give the same
+ * bits.
  *
- * For each computing type C (f32, f64, i64, u64; i32 of integers alone) and each real type X, whose elements are of type stored_X in memory,
+ * For each computing type C (f32, f64, i64, u64; also i32 for integers) and each real type X, stored as stored_X in memory:
  *   C's type   read_C_X(stored_X x)
  *   stored_X   write_C_X(C's type x)
- *   C's type   wrap_C_X(C's type x)     where C and X are integers, or X is bool: as an element of X, and back
+ *   C's type   wrap_C_X(C's type x)     if C and X are integers, or X is bool: converts to X and back
  *
- * Floating point is rounded once, to nearest, ties to even; what is too large becomes infinite, NaN stays NaN, subnormals are kept. Of a number
- * an integer is made towards zero, at the type's limits where it is beyond them, 0 of NaN; of an integer another one modulo 2^n. A bool is
- * whether x differs from 0, as NaN does, and counts 0 or 1.
+ * A floating-point result is rounded once, to nearest, ties to even. Values out of range become infinite, NaN stays NaN, and
+ * subnormals are kept. A floating-point number becomes an integer by rounding toward zero; values out of range become the limit
+ * of the type, and NaN becomes 0. An integer becomes another one modulo 2^n. A bool is true if x differs from 0, as NaN does.
  *
- * Free of jumps, so that loops become vectors. Compile without contraction. C and C++; for CUDA define FN_DECL as static __device__ inline. */
+ * There are no branches, so that compilers can vectorise loops. Compile without contraction. For C and C++; for CUDA define
+ * FN_DECL as static __device__ inline. */
 #ifndef CONVERT_H
 #define CONVERT_H
 
@@ -56,7 +58,7 @@ FN_DECL double convert_double(uint64_t b)
 
 /* ---- floating point of 16 bits ---- */
 
-/* The bits at f32's places are of a number 2^112 times too small, subnormals too. */
+/* Moved to f32's positions, the bits are those of a number 2^112 times too small. That holds for subnormals too. */
 FN_DECL float f32_of_f16(uint16_t h)
 {
     const uint32_t most = 0x7f800000, size = (uint32_t)(h & 0x7fff) << 13,
@@ -65,7 +67,7 @@ FN_DECL float f32_of_f16(uint16_t h)
     return convert_float((size >= (uint32_t)0x7c00 << 13 ? other : finite) | sign);
 }
 
-/* Adding a half puts what is subnormal in f16 at its place, rounded. */
+/* Adding 0.5 rounds a result that is subnormal in f16, and shifts its bits into position. */
 FN_DECL uint16_t f32_to_f16(float x)
 {
     const uint32_t all = convert_bits32(x), size = all & 0x7fffffff, sign = all >> 16 & 0x8000;

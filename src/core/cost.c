@@ -21,35 +21,35 @@ double cost_at(const costs *c, enum cost kind, double work)
 
 /* ---- which are in use ---- */
 
-static costs given[SIDES];
+static costs given[COSTED];
 static const costs *in_use; /* given, or NULL: those that the machines ship with */
 static unsigned edition = 1;
 static char where_from[COST_ORIGIN] = "as shipped";
 
-const costs *costs_now(enum side s)
+const costs *costs_now(int device)
 {
     const costs *c = __atomic_load_n(&in_use, __ATOMIC_ACQUIRE);
-    return c ? &c[s] : machines[s]->costs;
+    return c ? &c[device < COSTED ? device : DEFAULT_GPU] : device_machine(device)->costs;
 }
 
 unsigned costs_edition(void) { return __atomic_load_n(&edition, __ATOMIC_ACQUIRE); }
 
 const char *costs_origin(void) { return costs_edition() > 1 ? where_from : "as shipped"; }
 
-void costs_use(const costs measured[SIDES], const char *origin)
+void costs_use(const costs measured[COSTED], const char *origin)
 {
     snprintf(where_from, sizeof where_from, "%s", origin);
-    for (int s = 0; s < SIDES && measured; s++) given[s] = measured[s];
+    for (int d = 0; d < COSTED && measured; d++) given[d] = measured[d];
     __atomic_store_n(&in_use, measured ? given : NULL, __ATOMIC_RELEASE);
     __atomic_add_fetch(&edition, 1, __ATOMIC_RELEASE);
 }
 
 static bool moves(enum cost k) { return k >= COST_up; }
 
-bool costs_sound(const costs *c, enum side s)
+bool costs_sound(const costs *c, int device)
 {
     for (enum cost k = 0; k < COSTS; k++)
-        for (int i = 0; i < cost_infos[k].points && !(moves(k) && s == HOST); i++) {
+        for (int i = 0; i < cost_infos[k].points && !(moves(k) && device == HOST); i++) {
             const double y = c->seconds[k][i], before = i ? c->seconds[k][i - 1] : 0;
             if (!(y > 0 && y >= before && y < 1e3)) return false;
         }
@@ -185,10 +185,10 @@ double cost_of_step(const step *s, const costs *c)
     return cost_by[s->kernel] ? cost_by[s->kernel](s, c) : cost_of_pass(s, c);
 }
 
-double cost_of_move(size_t bytes, enum side to, bool pinned)
+double cost_of_move(size_t bytes, int to, bool pinned)
 {
-    static const enum cost kind[SIDES][2] = {
-        [HOST] = { COST_down, COST_down_pinned }, [DEVICE] = { COST_up, COST_up_pinned }
-    };
-    return bytes ? cost_at(costs_now(DEVICE), kind[to][pinned], (double)bytes) : 0;
+    static const enum cost kind[2][2] = { { COST_down, COST_down_pinned }, { COST_up, COST_up_pinned } };
+    if (!bytes) return 0;
+    const int gpu = to == HOST ? DEFAULT_GPU : to;
+    return cost_at(costs_now(gpu), kind[to != HOST][pinned], (double)bytes);
 }

@@ -28,18 +28,22 @@ typedef struct costs {
 double cost_at(const costs *c, enum cost kind, double work);
 
 double cost_of_step(const step *s, const costs *c);
-double cost_of_move(size_t bytes, enum side to, bool pinned);
+/* From the host to a device, or from the default GPU to the host. */
+double cost_of_move(size_t bytes, int to, bool pinned);
 
 /* Can they be believed? Every curve of the machine is positive and never falls. */
-bool costs_sound(const costs *c, enum side s);
+bool costs_sound(const costs *c, int device);
+
+/* The devices that costs are measured for: those that DUET_AUTO chooses from. Other GPUs take the costs of the default one. */
+#define COSTED (DEFAULT_GPU + 1)
 
 /* Those to go by now. */
-const costs *costs_now(enum side s);
+const costs *costs_now(int device);
 
-/* Goes by these from here on, one for each side; NULL: by those that the machines ship with. origin: in words, for duet_info; it is copied.
+/* Goes by these from here on, one for each device; NULL: by those that the machines ship with. origin: in words, for duet_info; it is copied.
  * Plans ask for the edition, 1 at first, to know that costs have changed. While other threads plan, this may be called once. */
 #define COST_ORIGIN 800
-void costs_use(const costs measured[SIDES], const char *origin);
+void costs_use(const costs measured[COSTED], const char *origin);
 unsigned costs_edition(void);
 const char *costs_origin(void);
 

@@ -1,4 +1,4 @@
-/* deferred.c - who holds back work, by queue. */
+/* deferred.c - who defers work, by queue. */
 #include "deferred.h"
 #include <pthread.h>
 
@@ -26,7 +26,10 @@ static duet_status launch(int queue)
     duet_status s = DUET_OK;
     deferred_lock(queue);
     deferred_work *h = deferred_owner(queue);
-    if (h) s = h->launch(h), deferred_set(queue, NULL);
+    if (h) {
+        s = h->launch(h);
+        deferred_set(queue, NULL);
+    }
     deferred_unlock(queue);
     if (s != DUET_OK) thread_get()->deferred_failed = true;
     return s;

@@ -1,14 +1,15 @@
-/* dgrad_as_conv.h - back from a convolution's results to its images, as a convolution: of the gradient by the filters turned round, with channels
- * and outputs exchanged. In steps of 1 every element has all of its products there, and padding is what windows lack that lie within it. */
+/* dgrad_as_conv.h - computes the gradient of a convolution with respect to its images as a convolution: of the gradient with
+ * the filters rotated by 180 degrees, and with input and output channels exchanged. This needs strides of 1. The padding
+ * becomes the window size - 1 - padding. */
 #ifndef TURNED_H
 #define TURNED_H
 
 #include "backend.h"
 #include <string.h>
 
-/* Of an axis of the images, the last two of which are height and width. */
+/* One spatial axis. The last two are height and width. */
 typedef struct turned_axis {
-    int32_t stride, reach, pad; /* reach: elements from a window's first to its last */
+    int32_t stride, reach, pad; /* reach: distance between the first and the last element of a window */
 } turned_axis;
 
 static inline turned_axis turned_axis_of(const step *s, int axis)
@@ -20,7 +21,7 @@ static inline turned_axis turned_axis_of(const step *s, int axis)
                           conv->pad[a] };
 }
 
-/* Does it go so, in steps of 1, without groups, and with padding that a convolution may have? */
+/* Is it possible: strides of 1, no groups, and no negative padding? */
 static inline bool conv_turns(const step *s)
 {
     if (s->kernel != OP_conv2d_input_grad || s->attr.conv.groups != 1 || conv_is_unequal(s)) return false;
@@ -31,17 +32,23 @@ static inline bool conv_turns(const step *s)
     return true;
 }
 
-/* That convolution; its filters begin with the last element of s's. */
+/* Returns that convolution. Its filters begin *last elements after those of s, with negative strides. */
 static inline step conv_turned(const step *s, int64_t *last)
 {
     step t = *s;
     layout *w = &t.in[1].at;
-    t.kernel = OP_conv2d, t.choice = 0, t.kept = NULL, *last = 0;
-    for (int i = 0; i < 2; i++)
-        w->size[i] = s->in[1].at.size[1 - i], w->stride[i] = s->in[1].at.stride[1 - i];
+    t.kernel = OP_conv2d;
+    t.choice = 0;
+    t.kept = NULL;
+    *last = 0;
+    for (int i = 0; i < 2; i++) {
+        w->size[i] = s->in[1].at.size[1 - i];
+        w->stride[i] = s->in[1].at.stride[1 - i];
+    }
     for (int axis = 0; axis < w->rank - 2; axis++) {
         const turned_axis a = turned_axis_of(s, axis);
-        *last += (w->size[2 + axis] - 1) * w->stride[2 + axis], w->stride[2 + axis] *= -1;
+        *last += (w->size[2 + axis] - 1) * w->stride[2 + axis];
+        w->stride[2 + axis] *= -1;
         t.attr.conv.pad[spatial_axis(axis, w->rank - 2)] = a.reach - a.pad;
     }
     return t;

@@ -1,4 +1,4 @@
-/* dtype.c - the element types, from their rows, and what they have in common. */
+/* dtype.c - facts about the element types, from the rows of dtype.def, and type promotion. */
 #include "dtype.h"
 
 #define KIND_OF(type) ((type)-1 < (type)1 ? TYPE_SIGNED : TYPE_UNSIGNED)
@@ -20,7 +20,7 @@ const dtype_info dtypes[DUET_DTYPE_COUNT] = {
 #include <duet/dtype.def>
 };
 
-/* The first type of a kind that is as large. */
+/* The smallest type of a kind with at least so many bytes; the first one of these. */
 static duet_dtype of_kind(enum type_kind kind, size_t bytes)
 {
     duet_dtype best = DUET_DTYPE_COUNT;

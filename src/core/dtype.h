@@ -1,4 +1,4 @@
-/* dtype.h - the element types, from their rows. */
+/* dtype.h - facts about the element types, from the rows of dtype.def. */
 #ifndef DTYPE_H
 #define DTYPE_H
 
@@ -11,11 +11,11 @@ typedef struct dtype_info {
     size_t bytes;
     double roundoff, tiny;
     enum type_kind kind;
-    duet_dtype
-        computed; /* what a program that has such elements alone computes in: f32, f64, i64 or u64; of complex types that of a part */
+    /* The type that programs over such elements compute in: f32, f64, i64 or u64. For complex types, the type of a part. */
+    duet_dtype computed;
 } dtype_info;
 
-/* Types below the first are floating point, below the second also i64: those that formulas are computed in. */
+/* Formulas are computed in the types below OWN_TYPES. Of these, the types below FLOAT_TYPES are floating point. */
 #define FLOAT_TYPES DUET_I64
 #define OWN_TYPES   DUET_F16
 
@@ -31,10 +31,10 @@ static inline int dtype_is_half(duet_dtype t) { return dtypes[t].kind == TYPE_FL
 static inline int dtype_is_complex(duet_dtype t) { return dtypes[t].kind == TYPE_COMPLEX; }
 static inline duet_dtype dtype_part(duet_dtype t) { return dtype_is_complex(t) ? dtypes[t].computed : t; }
 
-/* The type that operands of two types have in common, by the table of docs/semantics.md; DUET_DTYPE_COUNT: none. */
+/* The common type of two operands, by the table in docs/semantics.md. DUET_DTYPE_COUNT: there is none. */
 duet_dtype dtype_promote(duet_dtype a, duet_dtype b);
 
-/* What elements of a type add up to: integers and bools to 64 bits. */
+/* The type of a sum: 64 bits for integers and bools. */
 static inline duet_dtype dtype_of_sums(duet_dtype t)
 {
     if (dtypes[t].kind >= TYPE_FLOAT) return t;

@@ -1,12 +1,11 @@
-/* index_ops.c - see index_ops.h. */
+/* index_ops.c - splits operands at an axis, and checks steps of index operators. */
 #include "index_ops.h"
 #include <string.h>
 
 static layout axes_between(const layout *l, int from, int to)
 {
     layout part = { .type = l->type };
-    for (int a = from; a < to; a++)
-        part.size[part.rank] = l->size[a], part.stride[part.rank++] = l->stride[a];
+    for (int a = from; a < to; a++) layout_insert(&part, part.rank, l->size[a], l->stride[a]);
     layout_collapse((layout *[]){ &part }, 1);
     return part;
 }

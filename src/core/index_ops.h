@@ -1,4 +1,4 @@
-/* index_ops.h - steps that move or order elements by data: what they are, and how their operands are cut at an axis. */
+/* index_ops.h - steps that move or sort elements by data: scans, gathers, scatters, sorts and histograms. */
 #ifndef ORDER_H
 #define ORDER_H
 
@@ -33,16 +33,16 @@ static inline enum order_family order_family(int kernel)
     }
 }
 
-/* Does it compute with elements, which machines do in f32, f64 and i64 alone? Others of these operators move them as they are. */
+/* Does the operator compute with elements? Machines do that in f32, f64 and i64 only. The others only move elements. */
 static inline bool order_computes(int kernel)
 {
     return order_family(kernel) == ORDER_SCAN || kernel == OP_scatter_add || kernel == OP_scatter_max;
 }
 
-/* Why no machine runs such a step; NULL: there is no reason. */
+/* NULL, or why no machine supports such a step. */
 const char *order_refuses(const step *s);
 
-/* The canonical order of cumsum and cumprod (docs/semantics.md): runs of elements, groups of runs, blocks of groups. */
+/* The order of cumsum and cumprod (docs/semantics.md): runs of elements, groups of runs, blocks of groups. */
 #define SCAN_RUN   16
 #define SCAN_GROUP 256
 #define SCAN_BLOCK 4096
@@ -53,7 +53,7 @@ typedef struct axis_split {
 } axis_split;
 axis_split axis_split_at(const layout *l, int axis, int width);
 
-/* Where element i of a layout is, in row-major order. */
+/* The offset of element i of a layout, in row-major order. */
 static inline int64_t layout_offset(const layout *l, int64_t i)
 {
     int64_t at = 0;
@@ -61,7 +61,7 @@ static inline int64_t layout_offset(const layout *l, int64_t i)
     return l->rank ? at + i * l->stride[0] : at;
 }
 
-/* An index as it is stored; one that no int64_t is counts as the greatest. */
+/* Reads an index. One that does not fit into int64_t becomes the greatest. */
 ORDER_FN int64_t index_at(const void *p, duet_dtype type, int64_t i)
 {
     switch (type) {
@@ -76,16 +76,16 @@ ORDER_FN int64_t index_at(const void *p, duet_dtype type, int64_t i)
     }
 }
 
-/* Among n places, negative ones counting from the end; -1: there is no such place. */
+/* Resolves an index into n elements, where negative ones count from the end. -1: it is out of bounds. */
 ORDER_FN int64_t index_among(int64_t index, int64_t n)
 {
     if (index < 0) index += n;
     return 0 <= index && index < n ? index : -1;
 }
 
-/* ---- elements as keys, whose order is that of whole numbers of as many bits, and as numbers ---- */
+/* ---- elements as sort keys, which are ordered like unsigned integers of as many bits, and as numbers ---- */
 
-/* Of floating point by its bits: NaN above all, -0 as +0. */
+/* The key of a floating-point number from its bits. NaN comes last, and -0 equals +0. */
 ORDER_FN uint64_t float_key(uint64_t x, int bits, uint64_t infinity)
 {
     const uint64_t sign = (uint64_t)1 << (bits - 1), size = x & (sign - 1);
@@ -134,7 +134,7 @@ ORDER_FN double order_number(const void *p, duet_dtype type, int64_t i)
     }
 }
 
-/* What sorts and top_k are of. */
+/* top_k sorts in descending order. argsort and top_k_indices give indices. */
 static inline bool sorts_down(const step *s)
 {
     return s->kernel == OP_top_k || s->kernel == OP_top_k_indices;
@@ -144,14 +144,14 @@ static inline bool sorts_indices(const step *s)
     return s->kernel == OP_argsort || s->kernel == OP_top_k_indices;
 }
 
-/* Of a histogram. Edge k is low + k * width, the last one high. */
+/* The bins of a histogram. Edge k is low + k * width, the last one is high. */
 typedef struct bins {
     double low, high, width;
     int64_t count;
 } bins;
 bins bins_of(const step *s);
 
-/* The bin of x, or -1. Edges decide, to the bit: the quotient is but where to look first. */
+/* The bin of x, or -1. The edges decide exactly; the quotient only says where to look first. */
 ORDER_FN double bin_edge(const bins *b, int64_t k)
 {
     return k == b->count ? b->high : b->low + (double)k * b->width;

@@ -1,8 +1,8 @@
-/* integer.h - functions of rows of ops.def that hold for integers, for one integer type at a time.
+/* integer.h - integer functions of rows of ops.def, for one integer type at a time.
  *
- * The words: T (int64_t, uint64_t or int32_t), BITS (unsigned, of its size), FN(f) (a name of this type's), FN_DECL ("static inline", or for CUDA "static
- * __device__ inline"). Define them and include this file, once for each T. Nothing here is undefined: where C says so, it is said what
- * comes out. Shifts and divisors are whatever the operand holds. */
+ * Define these macros and include the file, once for each type: T (int64_t, uint64_t or int32_t), BITS (the unsigned type of the
+ * same size), FN(f) (the name of f for this type), FN_DECL ("static inline", or for CUDA "static __device__ inline"). Every
+ * result is defined, also where C leaves it undefined. Shift counts and divisors may have any value. */
 FN_DECL T FN(shift_left)(T x, T y) { return (BITS)y < 8 * sizeof(T) ? (T)((BITS)x << (BITS)y) : 0; }
 
 FN_DECL T FN(shift_right)(T x, T y)
@@ -10,10 +10,10 @@ FN_DECL T FN(shift_right)(T x, T y)
     return (BITS)y < 8 * sizeof(T) ? x >> (BITS)y : (T)(x < 1 && x != 0 ? -1 : 0);
 }
 
-/* Is y -1? Dividing the least number by that would overflow. */
-FN_DECL int FN(divides_badly)(T y) { return y == 0 || ((T)-1 < 1 && y == (T)-1); }
+/* Is y 0 or -1? Dividing the least number by -1 would overflow. */
+FN_DECL int FN(is_special_divisor)(T y) { return y == 0 || ((T)-1 < 1 && y == (T)-1); }
 
-FN_DECL T FN(fmod)(T x, T y) { return FN(divides_badly)(y) ? 0 : x % y; }
+FN_DECL T FN(fmod)(T x, T y) { return FN(is_special_divisor)(y) ? 0 : x % y; }
 
 FN_DECL T FN(remainder)(T x, T y)
 {
@@ -23,7 +23,7 @@ FN_DECL T FN(remainder)(T x, T y)
 
 FN_DECL T FN(floor_divide)(T x, T y)
 {
-    if (FN(divides_badly)(y)) return y == 0 ? 0 : (T)(0 - (BITS)x);
+    if (FN(is_special_divisor)(y)) return y == 0 ? 0 : (T)(0 - (BITS)x);
     const T q = x / y, r = x % y;
     return q - (r != 0 && (r ^ y) < 1 && (r ^ y) != 0);
 }

@@ -1,10 +1,10 @@
-/* layer_norm.h - a step of layer_norm: its options, and how its operands go along a row. */
+/* layer_norm.h - a step of layer_norm: its options, and the strides of its operands along a row. */
 #ifndef NORM_H
 #define NORM_H
 
 #include "backend.h"
 
-/* The operand that is gain or bias, or NULL; and else the number. */
+/* Gain or bias: the operand, or NULL if it is a number or absent; and the number, or 0. */
 static inline const operand *norm_operand(const step *s, int which)
 {
     const int32_t *from = s->attr.layer_norm.source;
@@ -18,12 +18,12 @@ static inline double norm_number(const step *s, const frame *f, int which)
     return from[which] == NORM_NUMBER ? f->num[s->num[1 + second]] : 0;
 }
 
-/* Element i of a row is i / run * stride from its first. */
+/* The offset of element i of a row is i / run * stride. */
 typedef struct row_path {
     int64_t run, stride;
 } row_path;
 
-/* How l goes along rows of its last `inner` axes; false: otherwise. */
+/* Describes rows over the last `inner` axes of l. false: they cannot be described so. */
 static inline bool norm_path(const layout *l, int inner, row_path *p)
 {
     const int64_t *size = l->size + l->rank - 1, *stride = l->stride + l->rank - 1;
@@ -40,7 +40,7 @@ static inline int64_t norm_length(const step *s)
     return n;
 }
 
-/* Why no machine runs such a step; NULL: there is no reason. */
+/* NULL, or why no machine supports such a step. */
 static inline const char *norm_refuses(const step *s)
 {
     row_path p;

@@ -1,4 +1,4 @@
-/* linalg_status.h - what a step of linear algebra may find instead of a result, said alike by every machine. */
+/* linalg_status.h - reasons why a step of linear algebra has no result, with the same error text on every machine. */
 #ifndef LINALG_STATUS_H
 #define LINALG_STATUS_H
 
@@ -6,18 +6,18 @@
 #include <float.h>
 
 enum linalg_failed {
-    LINALG_PIVOT,   /* at: which, from 1 */
-    LINALG_MINOR,   /* at: its order */
-    LINALG_RANK,    /* at: which diagonal element of the triangular factor, from 1 */
-    LINALG_OPERAND, /* at: which, from 1 */
-    LINALG_RESULT,
-    LINALG_ITERATION, /* at: how many values */
+    LINALG_PIVOT,     /* a pivot is 0. at: which one, from 1 */
+    LINALG_MINOR,     /* a leading minor is not positive. at: its order */
+    LINALG_RANK,      /* a diagonal element of the triangular factor is 0. at: which one, from 1 */
+    LINALG_OPERAND,   /* an operand is not finite. at: which one, from 1 */
+    LINALG_RESULT,    /* the result is not finite */
+    LINALG_ITERATION, /* values did not converge. at: how many */
 };
 
-/* What is promised of solutions that are refined, by columns: |b - A x| <= so much |A| |x|, sums of sizes. */
+/* The residual that refined solutions may have, by columns: |b - A x| <= REST_MOST |A| |x|, with sums of absolute values. */
 #define REST_MOST (30 * DBL_EPSILON)
 
-/* Sets the text, with what the step computes, and returns the status. */
+/* Sets the error text, which names the operator and its operand, and returns the status. */
 duet_status linalg_failed(const step *s, enum linalg_failed v, int64_t at) __attribute__((cold));
 
 #endif

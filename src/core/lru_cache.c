@@ -1,4 +1,4 @@
-/* lru_cache.c - a list: there are few things, and who uses one often keeps it. */
+/* lru_cache.c - a linked list: there are few items, and frequent users hold on to theirs. */
 #include "lru_cache.h"
 #include "thread.h"
 #include <stdlib.h>
@@ -14,12 +14,13 @@ static lru_item *find(const lru_cache *s, const void *key, size_t length)
 static void drop(lru_cache *s, lru_item **at)
 {
     lru_item *i = *at;
-    *at = i->next, s->bytes -= i->bytes;
+    *at = i->next;
+    s->bytes -= i->bytes;
     s->end(i->thing);
     free(i);
 }
 
-/* Of those that nobody has, the one that was asked for longest ago; NULL: there is none. */
+/* The least recently used item without users; NULL if there is none. */
 static lru_item **oldest(lru_cache *s)
 {
     lru_item **found = NULL;
@@ -38,10 +39,16 @@ static duet_status add(lru_cache *s, const void *key, size_t length, lru_item **
 {
     lru_item *i = *item = calloc(1, sizeof *i + length);
     if (!i) return fail(DUET_NO_MEMORY, "no memory for a plan");
-    memcpy(i->key, key, i->length = length);
+    i->length = length;
+    memcpy(i->key, key, length);
     const duet_status r = s->make(key, &i->thing, &i->bytes);
-    if (r != DUET_OK) return free(i), r;
-    i->next = s->items, s->items = i, s->bytes += i->bytes;
+    if (r != DUET_OK) {
+        free(i);
+        return r;
+    }
+    i->next = s->items;
+    s->items = i;
+    s->bytes += i->bytes;
     COUNT(transforms);
     return DUET_OK;
 }
@@ -51,8 +58,13 @@ duet_status lru_acquire(lru_cache *s, const void *key, size_t length, lru_item *
     pthread_mutex_lock(&s->lock);
     *item = find(s, key, length);
     const duet_status r = *item ? DUET_OK : add(s, key, length, item);
-    if (r == DUET_OK) (*item)->users++, (*item)->asked = ++s->clock, make_room(s, s->limit);
-    else *item = NULL;
+    if (r == DUET_OK) {
+        (*item)->users++;
+        (*item)->asked = ++s->clock;
+        make_room(s, s->limit);
+    } else {
+        *item = NULL;
+    }
     pthread_mutex_unlock(&s->lock);
     return r;
 }

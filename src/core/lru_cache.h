@@ -1,22 +1,22 @@
-/* lru_cache.h - things that are dear to make, each known by a key: kept for the next who asks, within a limit of bytes. */
+/* lru_cache.h - a cache of objects that are expensive to create, by key, within a limit of bytes. */
 #ifndef LRU_CACHE_H
 #define LRU_CACHE_H
 
 #include "status.h"
 #include <pthread.h>
 
-/* A thing on a lru_cache: nobody changes it, and it stays as long as somebody has it. */
+/* A cached object. It is constant, and is not freed while it has users. */
 typedef struct lru_item {
     struct lru_item *next;
     void *thing;
     size_t bytes;
-    uint64_t asked; /* when it last was */
+    uint64_t asked; /* the clock at its last use */
     int users;
     size_t length;
     char key[];
 } lru_item;
 
-/* Made and ended under the lru_cache's lock. make says how many bytes the thing takes, about. */
+/* Objects are created and freed under the cache's lock. *bytes: about how much memory the object takes. */
 typedef duet_status lru_make(const void *key, void **thing, size_t *bytes);
 
 typedef struct lru_cache {
@@ -29,11 +29,12 @@ typedef struct lru_cache {
     pthread_mutex_t lock;
 } lru_cache;
 
-/* The thing of that key, for this user until lru_release. Beyond the limit what nobody has goes, the longest unasked first.
+/* Finds or creates the object of a key, for one user until lru_release. Beyond the limit, objects without users are freed, the
+ * least recently used first.
  * Errors    NO_MEMORY; those of make */
 duet_status lru_acquire(lru_cache *s, const void *key, size_t length, lru_item **item);
 void lru_release(lru_cache *s, lru_item *item); /* NULL is accepted */
 
-void lru_clear(lru_cache *s); /* ends what nobody has */
+void lru_clear(lru_cache *s); /* frees all objects without users */
 
 #endif

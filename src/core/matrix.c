@@ -1,286 +1,467 @@
-/* matrix.c - a matrix and its two homes. The only file that moves bits between them, but for the parts of a streamed
- * statement (plan/stream.c).
+/* matrix.c - copies elements between the buffers of a storage, and keeps the queues in order. Only this file copies between
+ * buffers, except for the parts of a streamed statement (run/stream.c).
  *
- * Order on the device. Between two writes of the device home, a bit in `users` says that its queue goes after the write (it
- * has waited for `writer`, or is it). Who writes waits for all users. Order on the host is the caller's, but for uploads: they
- * read the host home behind the caller's back, and who writes there waits for `uploader`. */
+ * Order on a device. Between two writes of a buffer, a bit in `users` says that its queue runs after the write: it has waited
+ * for `writer`, or is that queue. A writer waits for all users.
+ *
+ * Order on the host is the caller's, except for uploads. They read the host's buffer while the caller goes on, so a writer on
+ * the host waits for each device's `uploader`.
+ *
+ * A copy from one device to another runs on the second one's queue. Afterwards the queue of the same number on the first
+ * device waits for it: so that queue stands for the copy among the users of the first buffer. */
 #include "matrix.h"
 #include "cost.h"
 #include "deferred.h"
-#include "dtype.h"
 #include "pool.h"
 #include "queue_sync.h"
 #include "trace.h"
 #include <math.h>
+#include <stdlib.h>
 
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
 
-static void set_current(storage *b, int sides)
+static void set_valid(storage *b, unsigned valid)
 {
-    __atomic_store_n(&b->current, (uint8_t)sides, __ATOMIC_RELEASE);
+    __atomic_store_n(&b->valid, (uint16_t)valid, __ATOMIC_RELEASE);
 }
-static void set_users(storage *b, uint64_t queues) { __atomic_store_n(&b->users, queues, __ATOMIC_RELAXED); }
-static void set_writer(storage *b, int queue)
+static void set_users(buffer_usage *on, uint64_t queues)
 {
-    __atomic_store_n(&b->writer, (int8_t)queue, __ATOMIC_RELAXED);
+    __atomic_store_n(&on->users, queues, __ATOMIC_RELAXED);
+}
+static void set_writer(buffer_usage *on, int queue)
+{
+    __atomic_store_n(&on->writer, (int8_t)queue, __ATOMIC_RELAXED);
+}
+static void set_uploader(buffer_usage *on, int queue)
+{
+    __atomic_store_n(&on->uploader, (int8_t)queue, __ATOMIC_RELAXED);
 }
 
 bool matrix_fills(const duet_matrix *m)
 {
-    return (size_t)m->count * dtypes[m->at.type].bytes == m->bits->bytes && !m->repeats;
+    return (size_t)m->count * dtypes[m->at.type].bytes == m->storage->bytes && !m->repeats;
+}
+
+/* ---- the usage of buffers on devices after the default GPU ---- */
+
+#define OTHERS (DEVICES_MAX - DEFAULT_GPU - 1)
+
+static const buffer_usage no_usage = { .writer = -1, .uploader = -1 };
+
+buffer_usage *storage_other_usage(const storage *b, int device)
+{
+    buffer_usage *others = __atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&no_usage;
+}
+
+static duet_status add_other_usages(storage *b)
+{
+    buffer_usage *others = malloc(OTHERS * sizeof *others);
+    if (!others) return fail(DUET_NO_MEMORY, "the system refuses memory for the buffers of a matrix");
+    for (int i = 0; i < OTHERS; i++) others[i] = no_usage;
+    __atomic_store_n(&b->others, others, __ATOMIC_RELEASE);
+    return DUET_OK;
+}
+
+bool storage_is_uploading_to_others(const storage *b)
+{
+    for (int d = DEFAULT_GPU + 1; d < DEVICES_MAX; d++)
+        if (__atomic_load_n(&storage_usage(b, d)->uploader, __ATOMIC_RELAXED) >= 0) return true;
+    return false;
 }
 
 /* ---- the queues; under the lock ---- */
 
-/* The queue alone uses the device home from here on. */
-static duet_status claim(storage *b, int queue)
+/* From now on only this queue uses the buffer. */
+static duet_status claim(const storage *b, int device, int queue)
 {
-    for (uint64_t others = b->users & ~bit(queue); others; others &= others - 1)
-        TRY(machines[DEVICE]->wait(queue, __builtin_ctzll(others)));
+    for (uint64_t others = storage_usage(b, device)->users & ~bit(queue); others; others &= others - 1)
+        TRY(device_machine(device)->wait(device, queue, device, __builtin_ctzll(others)));
     return DUET_OK;
 }
 
-static void wrote_device(storage *b, int queue) { set_writer(b, queue), set_users(b, bit(queue)); }
-
-/* What comes from the host, or as zeros: how far it came when that fails is not known. */
-static void filled_device(storage *b, int queue) { wrote_device(b, queue), storage_stamp_anew(b); }
-
-/* The queue may read what was last written on the device. */
-static duet_status follow(storage *b, int queue)
+static void wrote_buffer(buffer_usage *on, int queue)
 {
-    if (b->writer < 0 || b->users & bit(queue)) return DUET_OK;
-    TRY(machines[DEVICE]->wait(queue, b->writer));
-    set_users(b, b->users | bit(queue));
+    set_writer(on, queue);
+    set_users(on, bit(queue));
+}
+
+/* A copy or zeros were queued. If that failed, part of it may have been written. */
+static void filled_buffer(storage *b, int device, int queue)
+{
+    wrote_buffer(storage_usage(b, device), queue);
+    storage_stamp_anew(b);
+}
+
+/* The queue may read what was last written to the buffer. */
+static duet_status follow(const storage *b, int device, int queue)
+{
+    buffer_usage *on = storage_usage(b, device);
+    if (on->writer < 0 || on->users & bit(queue)) return DUET_OK;
+    TRY(device_machine(device)->wait(device, queue, device, on->writer));
+    set_users(on, on->users | bit(queue));
     return DUET_OK;
 }
 
-/* No upload reads the host home from here on. A wait that fails has ended too: it is reported once. */
-static duet_status quiet(storage *b)
+/* Waits until this device's upload no longer reads the host's buffer. A wait that fails has ended too, and is reported once. */
+static duet_status end_upload(const storage *b, int device)
 {
-    int queue = b->uploader;
+    buffer_usage *on = storage_usage(b, device);
+    const int queue = on->uploader;
     if (queue < 0) return DUET_OK;
-    b->uploader = -1;
-    return queue_sync_passed(queue, b->upload)
-               ? DUET_OK
-               : queue_wait(queue, "an upload still reads what the host will write");
+    set_uploader(on, -1);
+    if (queue_sync_passed(device, queue, on->upload)) return DUET_OK;
+    return queue_wait(device, queue, "an upload still reads what the host will write");
 }
 
-/* ---- bits move; under the lock ---- */
+/* The same for all devices but one. All are ended before a failure is returned. */
+static duet_status end_uploads(const storage *b, int except)
+{
+    duet_status first = DUET_OK;
+    const int end = b->others ? DEVICES_MAX : DEFAULT_GPU + 1;
+    for (int d = DEFAULT_GPU; d < end; d++) {
+        const duet_status s = d == except ? DUET_OK : end_upload(b, d);
+        if (first == DUET_OK) first = s;
+    }
+    return first;
+}
 
-static void trace_move(const char *what, const duet_matrix *m, int queue, const char *why)
+/* ---- copies; under the lock ---- */
+
+static void trace_move(const char *what, const duet_matrix *m, int device, int queue, const char *why)
 {
     char text[SHAPE_TEXT];
-    trace_line("%s %s, %zu bytes, queue %d: %s", what, shape_text(text, m->at.type, m->at.rank, m->at.size),
-               m->bits->bytes, queue, why);
+    if (device > DEFAULT_GPU)
+        trace_line("%s %s, %zu bytes, device %d, queue %d: %s", what,
+                   shape_text(text, m->at.type, m->at.rank, m->at.size), m->storage->bytes, device, queue,
+                   why);
+    else
+        trace_line("%s %s, %zu bytes, queue %d: %s", what,
+                   shape_text(text, m->at.type, m->at.rank, m->at.size), m->storage->bytes, queue, why);
 }
 
-/* Copies of pinned memory run at the speed of the link, and beside the host's work. To pin takes about as long as a copy, so it waits for the
- * second one. The caller's own memory is left alone: it may be unmapped while it is wrapped, and copies fail that reach from a pinned range
- * into another. */
-#define PIN_LEAST ((size_t)128 << 10) /* bytes: such blocks are whole pages */
+/* Copies of pinned memory run at the speed of the link, and beside the host's work. Pinning takes about as long as a copy,
+ * so it is done at the second copy. Memory of the caller is never pinned: it may be unmapped while it is wrapped, and CUDA
+ * refuses copies that reach from a pinned range into memory that is not. */
+#define PIN_LEAST ((size_t)128 << 10) /* bytes; the pool gives whole pages for such blocks */
 #define PIN_AT    2
 
-static void travel(storage *b)
+static void count_copy(storage *b, int device)
 {
-    if (b->wrapped || b->bytes < PIN_LEAST || b->travels == PIN_AT) return;
-    if (++b->travels == PIN_AT) __atomic_store_n(&b->pinned, pool_pin(b->home[HOST]), __ATOMIC_RELAXED);
+    if (b->wrapped || b->bytes < PIN_LEAST || b->copies == PIN_AT) return;
+    if (++b->copies < PIN_AT) return;
+    __atomic_store_n(&b->pinned, pool_pin(b->buffer[HOST], device), __ATOMIC_RELAXED);
 }
 
-void matrix_travels(const duet_matrix *m)
+void matrix_copied(const duet_matrix *m, int device)
 {
-    pthread_mutex_lock(&m->bits->lock);
-    if (m->bits->home[HOST]) travel(m->bits);
-    pthread_mutex_unlock(&m->bits->lock);
+    storage *b = m->storage;
+    pthread_mutex_lock(&b->lock);
+    if (b->buffer[HOST]) count_copy(b, device);
+    pthread_mutex_unlock(&b->lock);
 }
 
-/* Of uploads that fail it is not known how far they came: the queue counts as a user either way. */
-static duet_status upload(const duet_matrix *m, int queue)
+/* A failed upload may have written a part: the queue counts as a user either way. */
+static duet_status upload(const duet_matrix *m, int device, int queue)
 {
-    storage *b = m->bits;
-    if (trace_on) trace_move("upload", m, queue, "the host wrote it last");
-    travel(b);
-    duet_status st = machines[DEVICE]->upload(b->home[DEVICE], b->home[HOST], b->bytes, queue);
-    filled_device(b, queue);
-    b->uploader = (int8_t)queue, b->upload = queue_sync_mark(queue);
+    storage *b = m->storage;
+    buffer_usage *on = storage_usage(b, device);
+    if (trace_on) trace_move("upload", m, device, queue, "the host wrote it last");
+    count_copy(b, device);
+    const duet_status st =
+        device_machine(device)->upload(device, b->buffer[device], b->buffer[HOST], b->bytes, queue);
+    filled_buffer(b, device, queue);
+    set_uploader(on, queue);
+    on->upload = queue_sync_mark(device, queue);
     if (st != DUET_OK) return st;
     COUNT(uploads);
     COUNT_N(upload_bytes, b->bytes);
     return DUET_OK;
 }
 
-static duet_status download(const duet_matrix *m, int queue)
+/* The device's own upload ends before its later write, and so before this download. Uploads to other devices may still read
+ * the host's buffer. */
+static duet_status download(const duet_matrix *m, int device, int queue)
 {
-    storage *b = m->bits;
-    if (trace_on) trace_move("download", m, queue, "the device wrote it last");
-    TRY(follow(b, queue));
-    travel(b);
-    uint64_t ticket = queue_sync_begin(queue);
+    storage *b = m->storage;
+    buffer_usage *on = storage_usage(b, device);
+    if (trace_on) trace_move("download", m, device, queue, "the device wrote it last");
+    TRY(follow(b, device, queue));
+    TRY(end_uploads(b, device));
+    count_copy(b, device);
+    const uint64_t ticket = queue_sync_begin(device, queue);
     COUNT(synchronisations);
-    TRY(machines[DEVICE]->download(b->home[HOST], b->home[DEVICE], b->bytes, queue));
-    queue_sync_end(queue, ticket);
-    set_writer(b, -1), b->uploader = -1; /* the writer came after the upload, and is done */
+    TRY(device_machine(device)->download(device, b->buffer[HOST], b->buffer[device], b->bytes, queue));
+    queue_sync_end(device, queue, ticket);
+    set_writer(on, -1);
+    set_uploader(on, -1);
     COUNT(downloads);
     COUNT_N(download_bytes, b->bytes);
     return DUET_OK;
 }
 
-static duet_status clear_device(storage *b, int queue)
+static duet_status clear_buffer(storage *b, int device, int queue)
 {
-    duet_status st = machines[DEVICE]->clear(b->home[DEVICE], b->bytes, queue);
-    filled_device(b, queue);
+    void *p = b->buffer[device];
+    if (device == HOST) return device_machine(HOST)->clear(HOST, p, b->bytes, queue);
+    const duet_status st = device_machine(device)->clear(device, p, b->bytes, queue);
+    filled_buffer(b, device, queue);
     return st;
 }
 
-/* Memory on side s, made on first use; its contents are not yet meaningful. The pool has the queue wait for earlier users. */
-static duet_status home(storage *b, enum side s, int queue)
+/* Allocates the buffer on a device at its first use; its contents are undefined. The pool makes the queue wait for earlier
+ * users of the memory. */
+static duet_status allocate(storage *b, int device, int queue)
 {
     void *p;
-    if (b->home[s]) return DUET_OK;
-    TRY(pool_take(s, b->bytes, queue, &p));
-    __atomic_store_n(&b->home[s], p, __ATOMIC_RELAXED);
+    if (b->buffer[device]) return DUET_OK;
+    if (device > DEFAULT_GPU && !b->others) TRY(add_other_usages(b));
+    TRY(pool_take(device, b->bytes, queue, &p));
+    __atomic_store_n(&b->buffer[device], p, __ATOMIC_RELAXED);
     return DUET_OK;
 }
 
-/* Brings the elements to side s: from the other side, or as the zeros that they are. No upload can be reading a host home that
- * is not current: the device wrote since, and that write and all that follows it come after the upload. */
-static duet_status bring(const duet_matrix *m, enum side s, int queue)
+/* Queue `queue` of device `from` goes on after the copy that the same queue of `device` does. If that cannot be queued, the
+ * host waits: nobody may overwrite what is still being read. */
+static duet_status hold_source(int from, int device, int queue)
 {
-    storage *b = m->bits;
-    if (b->bytes == 0) return DUET_OK;
-    if (s == HOST)
-        return b->current ? download(m, queue) : machines[HOST]->clear(b->home[HOST], b->bytes, queue);
-    TRY(claim(b, queue));
-    return b->current ? upload(m, queue) : clear_device(b, queue);
+    const duet_status st = device_machine(from)->wait(from, queue, device, queue);
+    if (st != DUET_OK) (void)queue_wait(device, queue, "a copy between devices");
+    return st;
 }
 
-static duet_status open_locked(const duet_matrix *m, enum side s, enum use use, int queue)
+static duet_status copy_directly(const duet_matrix *m, int from, int device, int queue)
 {
-    storage *b = m->bits;
+    storage *b = m->storage;
+    const machine *on = device_machine(device);
+    if (trace_on) trace_move("copy between devices", m, device, queue, "another device wrote it last");
+    TRY(follow(b, from, queue));
+    TRY(on->wait(device, queue, from, queue));
+    buffer_usage *there = storage_usage(b, from);
+    set_users(there, there->users | bit(queue));
+    const duet_status st = on->copy(device, b->buffer[device], from, b->buffer[from], b->bytes, queue);
+    filled_buffer(b, device, queue);
+    const duet_status held = hold_source(from, device, queue);
+    if (st != DUET_OK) return st;
+    COUNT(copies);
+    COUNT_N(copy_bytes, b->bytes);
+    return held;
+}
+
+static duet_status copy_through_host(const duet_matrix *m, int from, int device, int queue)
+{
+    storage *b = m->storage;
+    TRY(allocate(b, HOST, queue));
+    TRY(download(m, from, queue));
+    set_valid(b, b->valid | 1u << HOST);
+    return upload(m, device, queue);
+}
+
+static duet_status copy_between(const duet_matrix *m, int from, int device, int queue)
+{
+    const machine *on = device_machine(device);
+    const bool directly = on == device_machine(from) && on->copy;
+    return directly ? copy_directly(m, from, device, queue) : copy_through_host(m, from, device, queue);
+}
+
+/* Makes the buffer on a device hold the elements: by a copy, or as the zeros that they are. */
+static duet_status bring(const duet_matrix *m, int device, int queue)
+{
+    storage *b = m->storage;
+    const int from = device_of(b->valid);
+    if (b->bytes == 0) return DUET_OK;
+    if (device != HOST) TRY(claim(b, device, queue));
+    if (!b->valid) return clear_buffer(b, device, queue);
+    if (device == HOST) return download(m, from, queue);
+    return b->valid >> HOST & 1 ? upload(m, device, queue) : copy_between(m, from, device, queue);
+}
+
+static duet_status bring_if_invalid(const duet_matrix *m, int device, int queue)
+{
+    storage *b = m->storage;
+    if (b->valid >> device & 1) return DUET_OK;
+    TRY(bring(m, device, queue));
+    __atomic_store_n(&b->came, (uint16_t)(b->came | 1u << device), __ATOMIC_RELAXED);
+    matrix_miss_nothing(m);
+    return DUET_OK;
+}
+
+/* Puts the queue in order behind the uses of the buffer that it must not overtake. */
+static duet_status join_users(storage *b, int device, enum use use, int queue)
+{
+    if (device == HOST) return use == READ ? DUET_OK : end_uploads(b, HOST);
+    buffer_usage *on = storage_usage(b, device);
+    TRY(use == READ ? follow(b, device, queue) : claim(b, device, queue));
+    set_users(on, on->users | bit(queue));
+    return DUET_OK;
+}
+
+static duet_status open_locked(const duet_matrix *m, int device, enum use use, int queue)
+{
+    storage *b = m->storage;
     char text[SHAPE_TEXT];
     if (use == OVERWRITE && !matrix_fills(m)) use = UPDATE;
     if (b->lost && use != OVERWRITE)
         return fail(DUET_UNKNOWN,
                     "the elements of %s were lost to an earlier failure: write all of the matrix first",
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
-    TRY(home(b, s, queue));
-    if (use != OVERWRITE && !(b->current & 1 << s)) {
-        TRY(bring(m, s, queue));
-        __atomic_store_n(&b->came, b->came | 1 << s, __ATOMIC_RELAXED);
-        matrix_miss_nothing(m);
-    }
-    if (use != READ) TRY(s == DEVICE ? claim(b, queue) : quiet(b));
-    else if (s == DEVICE) TRY(follow(b, queue));
-    if (s == DEVICE) set_users(b, b->users | bit(queue));
-    if (use == READ) set_current(b, b->current | 1 << s);
+    TRY(allocate(b, device, queue));
+    if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));
+    TRY(join_users(b, device, use, queue));
+    if (use == READ) set_valid(b, b->valid | 1u << device);
     return DUET_OK;
 }
 
-/* ---- what goes before; without the lock ---- */
+/* ---- deferred work that must be launched before; without the lock ---- */
 
-/* The queues whose work must be launched first, if they hold it back. Of this one, what an upload or a copy of zeros would overtake. */
-static uint64_t before(const storage *b, enum side s, enum use use, int queue, bool moves)
+static uint64_t writers(const storage *b, unsigned valid)
 {
-    const uint64_t users = __atomic_load_n(&b->users, __ATOMIC_RELAXED), own = bit(queue);
-    const int writer = __atomic_load_n(&b->writer, __ATOMIC_RELAXED);
-    const uint64_t written = writer < 0 ? 0 : bit(writer);
-    if (s == HOST) return moves ? written : 0;
-    if (moves) return deferred_uses(queue, b) ? users | own : users & ~own;
-    return use == READ ? (users & own ? 0 : written) : users & ~own;
+    uint64_t queues = 0;
+    for (valid &= ~(1u << HOST); valid; valid &= valid - 1) {
+        const int writer = buffer_writer(storage_usage(b, __builtin_ctz(valid)));
+        if (writer >= 0) queues |= bit(writer);
+    }
+    return queues;
 }
 
-/* A download waits for the queue: it ends what is held back there, whatever that uses. */
-static duet_status launch_before(const duet_matrix *m, enum side s, enum use use, int queue)
+/* The queues whose deferred work must be launched first. For this queue, that is work which an upload, a copy or zeros would
+ * overtake although it uses the buffer. */
+static uint64_t before(const storage *b, int device, enum use use, int queue, bool moves)
 {
-    storage *b = m->bits;
-    const int sides = storage_current(b);
-    const bool moves = !(use == OVERWRITE && matrix_fills(m)) && !(sides & 1 << s);
-    if (s == HOST && moves && sides) TRY(deferred_flush());
-    return __builtin_expect(deferred_queues_now() != 0, 0) ? deferred_launch(before(b, s, use, queue, moves))
-                                                           : DUET_OK;
+    const unsigned valid = storage_valid(b);
+    if (device == HOST) return moves ? writers(b, valid) : 0;
+    const uint64_t users = buffer_users(storage_usage(b, device)), own = bit(queue);
+    if (moves) return (deferred_uses(queue, b) ? users | own : users & ~own) | writers(b, valid);
+    if (use != READ) return users & ~own;
+    return users & own ? 0 : writers(b, 1u << device);
 }
 
-duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue)
+/* A download blocks the host until the queue is empty. So it launches all that is deferred there, whatever that uses. */
+static duet_status launch_before(const duet_matrix *m, int device, enum use use, int queue)
 {
-    TRY(launch_before(m, s, use, queue));
-    pthread_mutex_lock(&m->bits->lock);
-    duet_status st = open_locked(m, s, use, queue);
-    pthread_mutex_unlock(&m->bits->lock);
+    const storage *b = m->storage;
+    const unsigned valid = storage_valid(b);
+    const bool moves = !(use == OVERWRITE && matrix_fills(m)) && !(valid >> device & 1);
+    if (moves && valid && (device == HOST || !(valid >> HOST & 1))) TRY(deferred_flush());
+    if (likely(deferred_queues_now() == 0)) return DUET_OK;
+    return deferred_launch(before(b, device, use, queue, moves));
+}
+
+duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue)
+{
+    TRY(launch_before(m, device, use, queue));
+    pthread_mutex_lock(&m->storage->lock);
+    const duet_status st = open_locked(m, device, use, queue);
+    pthread_mutex_unlock(&m->storage->lock);
     return st;
 }
 
-void matrix_has_written(const duet_matrix *m, enum side s, int queue)
+void matrix_has_written(const duet_matrix *m, int device, int queue)
 {
-    storage *b = m->bits;
+    storage *b = m->storage;
     pthread_mutex_lock(&b->lock);
-    if (s == DEVICE) wrote_device(b, queue);
+    if (device != HOST) wrote_buffer(storage_usage(b, device), queue);
     b->lost = false;
-    set_current(b, 1 << s);
+    set_valid(b, 1u << device);
     pthread_mutex_unlock(&b->lock);
+}
+
+static void lose(storage *b)
+{
+    b->lost = true;
+    set_valid(b, 0);
+    storage_stamp_anew(b);
 }
 
 void matrix_lost(const duet_matrix *m)
 {
-    storage *b = m->bits;
+    storage *b = m->storage;
     pthread_mutex_lock(&b->lock);
-    b->lost = true;
-    set_current(b, 0), storage_stamp_anew(b);
+    lose(b);
     pthread_mutex_unlock(&b->lock);
 }
 
-void storage_unwritten(storage *b)
+void storage_unwritten(storage *b, int device)
 {
     pthread_mutex_lock(&b->lock);
-    if (b->current == 1 << DEVICE) b->lost = true, set_current(b, 0), storage_stamp_anew(b);
+    if (b->valid == 1u << device) lose(b);
     pthread_mutex_unlock(&b->lock);
 }
 
-/* ---- what it costs that a matrix is where it is. Threads that share it may lose each other's additions: these are estimates ---- */
+/* ---- what it costs that a matrix is where it is. These are estimates: threads that share it may lose each other's sums ---- */
 
-double matrix_move_cost(const duet_matrix *m, enum side s)
+/* From another GPU it is counted as a copy through the host. */
+double matrix_move_cost(const duet_matrix *m, int device)
 {
-    return cost_of_move(matrix_to_move(m, s), s, __atomic_load_n(&m->bits->pinned, __ATOMIC_RELAXED));
+    const storage *b = m->storage;
+    const size_t bytes = matrix_to_move(m, device);
+    const bool pinned = storage_is_pinned(b), through_host = device != HOST && !storage_valid_on(b, HOST);
+    const double seconds = cost_of_move(bytes, device, pinned);
+    return through_host ? seconds + cost_of_move(bytes, HOST, pinned) : seconds;
 }
 
 void matrix_miss(const duet_matrix *m, double seconds)
 {
     const double before = matrix_missed(m);
     double missed = before + seconds > 0 ? before + seconds : 0;
-    if (missed != before) __atomic_store(&m->bits->missed, &missed, __ATOMIC_RELAXED);
+    if (missed != before) __atomic_store(&m->storage->missed, &missed, __ATOMIC_RELAXED);
 }
 
-bool matrix_returns(const duet_matrix *m, enum side s)
+void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
+
+bool matrix_returns(const duet_matrix *m, int device)
 {
-    return __atomic_load_n(&m->bits->came, __ATOMIC_RELAXED) & 1 << s;
+    return __atomic_load_n(&m->storage->came, __ATOMIC_RELAXED) >> device & 1;
 }
 
 double matrix_read_back(const duet_matrix *m)
 {
-    const storage *b = m->bits;
+    const storage *b = m->storage;
     const bool asked = __atomic_load_n(&b->asked, __ATOMIC_RELAXED);
-    return asked ? cost_of_move(b->bytes, HOST, __atomic_load_n(&b->pinned, __ATOMIC_RELAXED)) : 0;
+    return asked ? cost_of_move(b->bytes, HOST, storage_is_pinned(b)) : 0;
 }
 
-void matrix_makes_anew(const duet_matrix *m) { __atomic_store_n(&m->bits->asked, false, __ATOMIC_RELAXED); }
-
-void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
+void matrix_makes_anew(const duet_matrix *m)
+{
+    __atomic_store_n(&m->storage->asked, false, __ATOMIC_RELAXED);
+}
 
 /* ---- pointers for the user ---- */
 
-static void *pointer(const char *who, const duet_matrix *m, enum side s, enum use use)
+static void note_host_pointer(const duet_matrix *m, enum use use)
+{
+    if (!matrix_seen(m)) __atomic_store_n(&m->storage->seen, true, __ATOMIC_RELAXED);
+    if (use != OVERWRITE) __atomic_store_n(&m->storage->asked, true, __ATOMIC_RELAXED);
+}
+
+static duet_status check_pointer(const char *who, const duet_matrix *m, int device, enum use use)
+{
+    const char *why = device == HOST ? NULL : device_absent(device);
+    TRY(matrix_check(who, m));
+    if (use != READ) TRY(matrix_check_writable(who, m));
+    return why ? fail(DUET_NO_DEVICE, "%s: %s", who, why) : DUET_OK;
+}
+
+/* What the caller queues on a device comes after this thread's deferred work. */
+static void *pointer(const char *who, const duet_matrix *m, int device, enum use use)
 {
     void *p;
-    int queue = thread_get()->queue;
-    const char *why = s == DEVICE ? machines[DEVICE]->absent() : NULL;
-    if (matrix_check(who, m) != DUET_OK || (use != READ && matrix_check_writable(who, m) != DUET_OK))
-        return NULL;
-    if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why), NULL;
-    duet_status st = s == DEVICE ? deferred_flush() : DUET_OK; /* what the caller queues goes behind */
-    if (st == DUET_OK) st = matrix_open(m, s, use, queue, &p);
+    const int queue = thread_get()->queue;
+    if (check_pointer(who, m, device, use) != DUET_OK) return NULL;
+    duet_status st = device == HOST ? DUET_OK : deferred_flush();
+    if (st == DUET_OK) st = matrix_open(m, device, use, queue, &p);
     if (st != DUET_OK) return fail_at(st, who), NULL;
-    if (s == HOST && !matrix_seen(m)) __atomic_store_n(&m->bits->seen, true, __ATOMIC_RELAXED);
-    if (use != READ) matrix_wrote(m, s, queue), matrix_miss_nothing(m);
-    if (s == HOST && use != OVERWRITE) __atomic_store_n(&m->bits->asked, true, __ATOMIC_RELAXED);
+    if (device == HOST) note_host_pointer(m, use);
+    if (use != READ) {
+        matrix_wrote(m, device, queue);
+        matrix_miss_nothing(m);
+    }
     return p;
+}
+
+static void *device_pointer(const char *who, const duet_matrix *m, enum use use)
+{
+    return pointer(who, m, thread_get()->gpu, use);
 }
 
 const void *duet_read(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
@@ -289,8 +470,8 @@ void *duet_update(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDAT
 
 void *duet_overwrite(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
 
-const void *duet_device_read(const duet_matrix *m) { return pointer("duet_device_read", m, DEVICE, READ); }
+const void *duet_device_read(const duet_matrix *m) { return device_pointer("duet_device_read", m, READ); }
 
-void *duet_device_update(duet_matrix *m) { return pointer("duet_device_update", m, DEVICE, UPDATE); }
+void *duet_device_update(duet_matrix *m) { return device_pointer("duet_device_update", m, UPDATE); }
 
-void *duet_device_overwrite(duet_matrix *m) { return pointer("duet_device_overwrite", m, DEVICE, OVERWRITE); }
+void *duet_device_overwrite(duet_matrix *m) { return device_pointer("duet_device_overwrite", m, OVERWRITE); }

@@ -1,44 +1,74 @@
-/* matrix.h - matrices, their storage and its two homes. matrix.c moves bits between them. */
+/* matrix.h - matrices, the storage that they share with their views, and its buffers on the devices.
+ *
+ * A storage has at most one buffer on each device. A bit mask says which of them are valid, that is, hold the elements now.
+ * matrix.c copies between them when a device needs elements that are valid elsewhere only. */
 #ifndef MATRIX_H
 #define MATRIX_H
 
 #include "backend.h"
+#include "compiler.h"
 #include "dtype.h"
 #include "thread.h"
 #include <pthread.h>
 
+/* What an access does: it reads the elements, reads and writes them, or writes all without reading. */
 enum use { READ, UPDATE, OVERWRITE };
 
-/* What a matrix and its views share. `current` says which homes hold the elements: bits HOST and DEVICE. Neither: they are all
- * zero, and there is no home yet, or `lost` is set and they are unknown. */
+/* Who uses the buffer of a storage on one GPU. */
+typedef struct buffer_usage {
+    /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This and writer are also read
+     * without the lock. */
+    uint64_t users;
+    void *
+        packed; /* what the machine caches of the elements, under the storage's stamp; its own: machine.drop */
+    uint64_t upload; /* the queue_sync_mark of uploader */
+    int8_t writer;   /* the queue that last wrote here, or -1 */
+    int8_t uploader; /* the queue of this device that may still be reading the host's buffer, or -1 */
+} buffer_usage;
+
 typedef struct storage {
     pthread_mutex_t lock;
     int refs;
     size_t bytes;
-    void *home[SIDES];
-    uint8_t current;    /* 1 << HOST | 1 << DEVICE */
-    bool lost, wrapped; /* wrapped: the host home is the caller's */
-    int8_t
-        writer; /* the queue that last wrote on the device, or -1. This and users are read without the lock, too */
-    uint64_t users;  /* bit q: queue q may still be reading or writing the device home */
-    int8_t uploader; /* the queue that may still be reading the host home, or -1 */
-    uint64_t upload; /* its queue_sync_mark */
-    bool pinned;     /* the host home is */
-    uint8_t travels; /* moves between the homes, up to the one at which it is pinned */
-    bool seen;       /* the user has had a pointer to the host home since matrix_unseen */
-    uint8_t came;    /* 1 << side: elements have been brought there */
-    bool asked; /* the host has asked for the elements since a statement made them: see matrix_read_back */
-    uint64_t
-        stamp; /* of the elements in the device home: new whenever anything writes there, or may; in the order of the queues */
-    void *
-        known; /* what the device keeps of the elements, under their stamp; NULL: nothing. Its own: machine.drop */
-    double missed; /* seconds that statements would have saved on the side where it is not: see matrix_miss */
+    /* Bit d: the buffer on device d holds the elements. No bit: all elements are zero and no buffer is allocated, or `lost`
+     * is set and they are unknown. */
+    uint16_t valid;
+    uint16_t came; /* bit d: elements have been copied there before */
+    bool lost;
+    bool wrapped;   /* the host's buffer is the caller's memory */
+    bool pinned;    /* the host's buffer is */
+    uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
+    bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
+    bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
+    uint64_t stamp; /* changes whenever a device writes a buffer, or may have, in the order of its queues */
+    double missed;  /* seconds that statements would have saved on the other device: matrix_miss */
+    void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
+    buffer_usage first;        /* on the default GPU */
+    buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
 } storage;
 
-/* `current` is read without the lock by those who find all they need there. */
-static inline int storage_current(const storage *b) { return __atomic_load_n(&b->current, __ATOMIC_ACQUIRE); }
+/* The usage of the buffer on a GPU; never NULL. It is constant as long as there is no buffer. */
+buffer_usage *storage_other_usage(const storage *b, int device);
+static inline buffer_usage *storage_usage(const storage *b, int device)
+{
+    return likely(device == DEFAULT_GPU) ? (buffer_usage *)&b->first : storage_other_usage(b, device);
+}
 
-/* Whoever writes there comes alone, or under the lock; who reads comes after. */
+/* May be called without the lock by a reader that finds the bit of its device set. */
+static inline unsigned storage_valid(const storage *b)
+{
+    return __atomic_load_n(&b->valid, __ATOMIC_ACQUIRE);
+}
+static inline bool storage_valid_on(const storage *b, int device) { return storage_valid(b) >> device & 1; }
+
+/* A device among those of the mask, other than the host; HOST if there is none. */
+static inline int device_of(unsigned valid)
+{
+    const unsigned others = valid & ~(1u << HOST);
+    return others ? __builtin_ctz(others) : HOST;
+}
+
+/* A writer has the lock, or is the only one to use the storage; readers come later in program order. */
 static inline uint64_t storage_stamp(const storage *b)
 {
     return __atomic_load_n(&b->stamp, __ATOMIC_RELAXED);
@@ -48,128 +78,157 @@ static inline void storage_stamp_anew(storage *b)
     __atomic_store_n(&b->stamp, b->stamp + 1, __ATOMIC_RELAXED);
 }
 
-static inline bool storage_has_home(const storage *b, enum side s)
+static inline bool storage_has_buffer(const storage *b, int device)
 {
-    return __atomic_load_n(&b->home[s], __ATOMIC_RELAXED);
+    return __atomic_load_n(&b->buffer[device], __ATOMIC_RELAXED);
 }
 
-/* Is there nothing to do? Without the lock: only others' reads may go on now, and these change nothing here that would make it wrong. */
-static inline bool storage_at_hand(const storage *b, enum side s, enum use use, int queue)
+static inline bool storage_is_pinned(const storage *b)
 {
-    const int sides = storage_current(b);
-    if (s == HOST) return use == READ ? (sides & 1 << HOST) != 0 : sides == 1 << HOST && b->uploader < 0;
-    const uint64_t users = __atomic_load_n(&b->users, __ATOMIC_RELAXED), own = 1ull << queue;
-    return sides & 1 << DEVICE && (use == READ ? (users & own) != 0 : users == own);
+    return __atomic_load_n(&b->pinned, __ATOMIC_RELAXED);
 }
 
-/* Has this queue been the last to write on the device, and is that known? */
-static inline bool storage_written(const storage *b, int queue)
+static inline uint64_t buffer_users(const buffer_usage *on)
 {
-    return storage_current(b) == 1 << DEVICE &&
-           __atomic_load_n(&b->users, __ATOMIC_RELAXED) == 1ull << queue &&
-           __atomic_load_n(&b->writer, __ATOMIC_RELAXED) == queue;
+    return __atomic_load_n(&on->users, __ATOMIC_RELAXED);
+}
+static inline int buffer_writer(const buffer_usage *on)
+{
+    return __atomic_load_n(&on->writer, __ATOMIC_RELAXED);
+}
+
+bool storage_is_uploading_to_others(const storage *b);
+static inline bool storage_is_uploading(const storage *b)
+{
+    if (__atomic_load_n(&b->first.uploader, __ATOMIC_RELAXED) >= 0) return true;
+    return unlikely(__atomic_load_n(&b->others, __ATOMIC_ACQUIRE) != NULL) &&
+           storage_is_uploading_to_others(b);
+}
+
+/* Can the buffer be used as it is? Called without the lock: only reads by others can run at the same time, and these change
+ * nothing that would make the answer wrong. */
+static inline bool storage_at_hand(const storage *b, int device, enum use use, int queue)
+{
+    const unsigned valid = storage_valid(b);
+    if (!(valid >> device & 1)) return false;
+    if (device == HOST) return use == READ || (valid == 1u << HOST && !storage_is_uploading(b));
+    const uint64_t users = buffer_users(storage_usage(b, device)), own = 1ull << queue;
+    return use == READ ? (users & own) != 0 : users == own;
+}
+
+/* Is this buffer the only valid one, and this queue the only one that uses it and the last that wrote it? */
+static inline bool storage_written(const storage *b, int device, int queue)
+{
+    const buffer_usage *on = storage_usage(b, device);
+    return storage_valid(b) == 1u << device && buffer_users(on) == 1ull << queue &&
+           buffer_writer(on) == queue;
 }
 
 struct duet_matrix {
-    uint64_t serial; /* of this matrix, never used again; 0 when freed */
+    uint64_t serial; /* unique to this matrix, never used again; 0 when freed */
     layout at;
     int64_t offset; /* of the first element, in elements */
     int64_t count;
-    bool dense, repeats; /* repeats: the same element at several places; to be read, not to be written */
-    storage *bits;
-    struct duet_matrix *next; /* of those that are freed, or that a recording keeps */
+    bool dense;
+    bool repeats; /* an element stands at several indices; such a matrix can only be read */
+    storage *storage;
+    struct duet_matrix *next; /* in the list of freed matrices, or of those that a recording keeps */
 };
 
-/* Memory for `use` on side s, with the elements there when use is not OVERWRITE; p points to the first element. Whoever writes calls
- * matrix_wrote when the work is queued, or matrix_lost when it failed half-way; until then the homes keep their state.
- * Nothing moves when the side is current. A matrix that does not fill its storage is not overwritten but updated. */
-duet_status matrix_bring(const duet_matrix *m, enum side s, enum use use, int queue);
-static inline void *matrix_address(const duet_matrix *m, enum side s) /* where it is, if it is there */
+/* Makes the buffer on a device ready for `use` by a queue. Unless use is OVERWRITE it then holds the elements. *p points to
+ * the first element of m. Nothing is copied if the buffer is valid. An OVERWRITE of a matrix that is less than its storage
+ * is treated as UPDATE.
+ *
+ * A writer calls matrix_wrote once the work is queued, or matrix_lost if it failed half-way. Until then the valid buffers
+ * stay as they were. */
+duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
+/* Meaningful only if there is a buffer. */
+static inline void *matrix_address(const duet_matrix *m, int device)
 {
-    return (char *)m->bits->home[s] + m->offset * (int64_t)dtypes[m->at.type].bytes;
+    return (char *)m->storage->buffer[device] + m->offset * (int64_t)dtypes[m->at.type].bytes;
 }
-static inline duet_status matrix_open(const duet_matrix *m, enum side s, enum use use, int queue, void **p)
+static inline duet_status matrix_open(const duet_matrix *m, int device, enum use use, int queue, void **p)
 {
-    storage *b = m->bits;
-    if (__builtin_expect(!storage_at_hand(b, s, use, queue), 0)) TRY(matrix_bring(m, s, use, queue));
-    *p = matrix_address(m, s);
+    if (unlikely(!storage_at_hand(m->storage, device, use, queue))) TRY(matrix_bring(m, device, use, queue));
+    *p = matrix_address(m, device);
     return DUET_OK;
 }
 
-void matrix_has_written(const duet_matrix *m, enum side s, int queue);
-static inline void matrix_wrote(const duet_matrix *m, enum side s,
-                                int queue) /* side s alone is current now */
+void matrix_has_written(const duet_matrix *m, int device, int queue);
+/* From now on only the buffer on this device is valid. */
+static inline void matrix_wrote(const duet_matrix *m, int device, int queue)
 {
-    const bool known = s == HOST ? storage_current(m->bits) == 1 << HOST
-                                 : storage_written(m->bits, queue); /* and not lost */
-    if (s == DEVICE) storage_stamp_anew(m->bits);
-    if (!known) matrix_has_written(m, s, queue);
+    storage *b = m->storage;
+    const bool is_so = device == HOST ? storage_valid(b) == 1u << HOST : storage_written(b, device, queue);
+    if (device != HOST) storage_stamp_anew(b);
+    if (!is_so) matrix_has_written(m, device, queue);
 }
 
 void matrix_lost(const duet_matrix *m);
-void storage_unwritten(
-    storage *b); /* what the device was to write there never was: lost, unless the host has written since */
+/* Deferred work that was to write the buffer on this device failed: the elements are lost, unless written since. */
+void storage_unwritten(storage *b, int device);
 
-/* Parts of the host home are copied to the device or back by somebody else: that counts as a journey of all of it, at the second of which it is
- * pinned. */
-void matrix_travels(const duet_matrix *m);
+/* Somebody else copies parts of the host's buffer to or from a device. That counts as one copy of all of it. */
+void matrix_copied(const duet_matrix *m, int device);
 
 static inline bool matrix_seen(const duet_matrix *m)
 {
-    return __atomic_load_n(&m->bits->seen, __ATOMIC_RELAXED);
+    return __atomic_load_n(&m->storage->seen, __ATOMIC_RELAXED);
 }
 static inline void matrix_unseen(const duet_matrix *m)
 {
-    __atomic_store_n(&m->bits->seen, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&m->storage->seen, false, __ATOMIC_RELAXED);
 }
 
-/* Is m all of its storage? */
+/* Does m have every element of its storage exactly once? */
 bool matrix_fills(const duet_matrix *m);
 
-/* The bytes that matrix_open(m, s, READ) would move now. */
-static inline size_t matrix_to_move(const duet_matrix *m, enum side s)
+/* The bytes that matrix_open(m, device, READ) would copy now. */
+static inline size_t matrix_to_move(const duet_matrix *m, int device)
 {
-    const int sides = storage_current(m->bits);
-    return sides && !(sides & 1 << s) ? m->bits->bytes : 0;
+    const unsigned valid = storage_valid(m->storage);
+    return valid && !(valid >> device & 1) ? m->storage->bytes : 0;
 }
 
-/* The seconds that this would take, and what has been missed so far by its not being there. A statement that ran where m is, though it would
- * have run faster on the other side, adds what it missed; one that was faster where it is takes away. It ends when m moves, or when
- * the user writes it. */
-double matrix_move_cost(const duet_matrix *m, enum side s);
+/* The seconds that this copy is expected to take. */
+double matrix_move_cost(const duet_matrix *m, int device);
+
+/* Seconds that statements have lost so far because m was not on the other device. A statement that ran where m is, though it
+ * would have run faster there, adds what it lost; one that ran faster here subtracts. The sum is cleared when m moves, or
+ * when the user writes m. */
 static inline double matrix_missed(const duet_matrix *m)
 {
     double missed;
-    return __atomic_load(&m->bits->missed, &missed, __ATOMIC_RELAXED), missed;
+    return __atomic_load(&m->storage->missed, &missed, __ATOMIC_RELAXED), missed;
 }
 void matrix_miss(const duet_matrix *m, double seconds);
-bool matrix_returns(const duet_matrix *m, enum side s); /* has it been moved there before? */
-
-/* The seconds of a download that making it on the device will entail, going by whether the user has read what was made last. */
-double matrix_read_back(const duet_matrix *m);
-void matrix_makes_anew(const duet_matrix *m); /* who reads it from here on reads what is made now */
 void matrix_miss_nothing(const duet_matrix *m);
+bool matrix_returns(const duet_matrix *m, int device); /* has it been copied there before? */
 
-/* Is this a matrix that lives? Headers are never returned to the system, so that asking is always safe for what was once one. */
+/* If the user has read what statements wrote to m last: the seconds of the download that a result on a GPU will need. */
+double matrix_read_back(const duet_matrix *m);
+void matrix_makes_anew(const duet_matrix *m); /* a statement writes m: nobody has read that yet */
+
+/* Does this matrix exist? Headers are never returned to the system, so this is safe for any pointer that was once a matrix. */
 static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
 {
     return m->serial == serial && serial != 0;
 }
 
-/* BAD_ARGUMENT of what is no matrix: NULL, or freed. */
+/* BAD_ARGUMENT for NULL or a freed matrix. */
 duet_status matrix_check(const char *who, const duet_matrix *m);
 
-/* BAD_ARGUMENT of one that repeats its elements. */
+/* BAD_ARGUMENT: m repeats its elements. */
 duet_status matrix_repeats(const char *who, const duet_matrix *m);
 static inline duet_status matrix_check_writable(const char *who, const duet_matrix *m)
 {
-    return __builtin_expect(m->repeats, 0) ? matrix_repeats(who, m) : DUET_OK;
+    return unlikely(m->repeats) ? matrix_repeats(who, m) : DUET_OK;
 }
 
-/* A new header over b, which it takes a share of. Errors: NULL: NO_MEMORY, and b is as it was. */
+/* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 
-/* How a writes into b's elements would meet reads of b: by the same layout from the same element, not at all, or otherwise. */
+/* How writes to a meet reads of b: not at all, each element at the same place, or otherwise. */
 enum overlap { APART, SAME, TANGLED };
 enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b);
 

@@ -1,4 +1,5 @@
-/* matrix_alloc.c - matrices come and go: their headers, the storage that these share, and what a matrix says of itself. */
+/* matrix_alloc.c - creates and frees matrices: their headers, and the storage that these share. Also the accessors for type,
+ * rank and sizes. */
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
@@ -6,15 +7,15 @@
 #include "queue_sync.h"
 #include <stdlib.h>
 
-/* Headers live in slabs that are never returned. The one freed first is used again first: a stale pointer is found out for as
- * long as can be. */
+/* Headers are allocated in slabs that are never returned to the system. The header that was freed first is reused first, so
+ * that a stale pointer is detected for as long as possible. */
 #define SLAB 64
 typedef struct slab {
     struct slab *next;
     duet_matrix header[SLAB];
 } slab;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables below */
 static slab *slabs;
 static duet_matrix *oldest_free, **newest_free = &oldest_free;
 static uint64_t last_serial;
@@ -30,7 +31,8 @@ static bool more_headers(void)
 {
     slab *new = calloc(1, sizeof *new);
     if (!new) return false;
-    new->next = slabs, slabs = new;
+    new->next = slabs;
+    slabs = new;
     for (int i = 0; i < SLAB; i++) header_put(&new->header[i]);
     return true;
 }
@@ -48,14 +50,14 @@ static duet_matrix *header_take(uint64_t *serial)
     return m;
 }
 
-/* Ends a header's life; NULL when it had none. Its storage is then the caller's to release. */
+/* Frees a header and returns its storage, whose reference the caller must drop. NULL if the header was free already. */
 static storage *header_end(duet_matrix *m)
 {
     pthread_mutex_lock(&lock);
-    storage *b = m->serial ? m->bits : NULL;
+    storage *b = m->serial ? m->storage : NULL;
     if (b) {
         __atomic_store_n(&m->serial, 0, __ATOMIC_RELAXED);
-        m->bits = NULL;
+        m->storage = NULL;
         header_put(m);
     }
     pthread_mutex_unlock(&lock);
@@ -66,46 +68,66 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
 {
     uint64_t serial;
     duet_matrix *m = header_take(&serial);
-    if (!m)
-        return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for headers of matrices", sizeof(slab)),
-               NULL;
+    if (!m) {
+        fail(DUET_NO_MEMORY, "the system refuses %zu bytes for headers of matrices", sizeof(slab));
+        return NULL;
+    }
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
-    m->at = *at, m->offset = offset, m->bits = b;
-    m->count = layout_count(at), m->dense = layout_is_dense(at), m->repeats = layout_repeats(at);
+    m->at = *at;
+    m->offset = offset;
+    m->storage = b;
+    m->count = layout_count(at);
+    m->dense = layout_is_dense(at);
+    m->repeats = layout_repeats(at);
     __atomic_store_n(&m->serial, serial, __ATOMIC_RELEASE);
     return m;
 }
 
-static void launch_users(const storage *b)
+static void launch_users(const storage *b, const buffer_usage *on)
 {
-    for (uint64_t held = deferred_queues_now() & b->users; held; held &= held - 1)
-        if (deferred_uses(__builtin_ctzll(held), b)) (void)deferred_launch(held & -held);
+    for (uint64_t deferred = deferred_queues_now() & on->users; deferred; deferred &= deferred - 1)
+        if (deferred_uses(__builtin_ctzll(deferred), b)) (void)deferred_launch(deferred & -deferred);
 }
 
-/* An upload may still be reading the host home: that one is waited for. */
+/* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. */
+static void buffer_end(storage *b, int device)
+{
+    if (!b->buffer[device]) return;
+    const buffer_usage *on = storage_usage(b, device);
+    launch_users(b, on);
+    if (on->packed) device_machine(device)->drop(device, b);
+    if (on->uploader >= 0 && !queue_sync_passed(device, on->uploader, on->upload))
+        (void)queue_wait(device, on->uploader, "a matrix is freed");
+    pool_give(device, b->buffer[device], on->users);
+}
+
 static void storage_end(storage *b)
 {
-    launch_users(b);
-    if (b->known) machines[DEVICE]->drop(b);
-    if (b->uploader >= 0 && !queue_sync_passed(b->uploader, b->upload))
-        (void)queue_wait(b->uploader, "a matrix is freed");
-    if (!b->wrapped) pool_give(HOST, b->home[HOST], 0);
-    pool_give(DEVICE, b->home[DEVICE], b->users);
+    const int end = b->others ? DEVICES_MAX : DEFAULT_GPU + 1;
+    for (int d = DEFAULT_GPU; d < end; d++) buffer_end(b, d);
+    if (!b->wrapped) pool_give(HOST, b->buffer[HOST], 0);
     pthread_mutex_destroy(&b->lock);
+    free(b->others);
     free(b);
 }
 
-/* host: the caller's memory of the element that lies first, or NULL. */
+/* host: the caller's memory, from the element with the lowest address; or NULL. */
 static duet_matrix *new_matrix(const layout *at, void *host)
 {
     int64_t low, high;
     layout_span(at, &low, &high);
     storage *b = calloc(1, sizeof *b);
-    if (!b) return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for a matrix", sizeof *b), NULL;
+    if (!b) {
+        fail(DUET_NO_MEMORY, "the system refuses %zu bytes for a matrix", sizeof *b);
+        return NULL;
+    }
     pthread_mutex_init(&b->lock, NULL);
     b->bytes = (size_t)(high - low) * dtypes[at->type].bytes;
-    b->writer = b->uploader = -1, b->stamp = 1;
-    b->wrapped = host != NULL, b->home[HOST] = host, b->current = host ? 1 << HOST : 0;
+    b->stamp = 1;
+    b->first.writer = b->first.uploader = -1;
+    b->wrapped = host != NULL;
+    b->buffer[HOST] = host;
+    b->valid = host ? 1 << HOST : 0;
     duet_matrix *m = matrix_share(b, at, -low);
     if (!m) storage_end(b);
     return m;
@@ -136,7 +158,7 @@ duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_
     return new_matrix(&at, host);
 }
 
-/* The axes with more than one element, from the one along which elements lie closest. */
+/* The axes with more than one element, by ascending size of stride. */
 static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
 {
     int n = 0;
@@ -144,12 +166,14 @@ static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
         int i = n;
         if (l->size[a] <= 1 || l->stride[a] == 0) continue;
         for (; i > 0 && llabs(l->stride[axis[i - 1]]) > llabs(l->stride[a]); i--) axis[i] = axis[i - 1];
-        axis[i] = a, n++;
+        axis[i] = a;
+        n++;
     }
     return n;
 }
 
-/* Does each axis step over all that those inside of it reach, but where it repeats? Also the bytes must not overflow. */
+/* Each axis must step over all elements that the axes with smaller strides reach, unless its stride is 0. The size in bytes
+ * must not overflow. */
 static duet_status check_strides(const char *who, const layout *l)
 {
     int axis[DUET_RANK_MAX];
@@ -182,7 +206,10 @@ duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int
     int64_t low, high;
     if (shape_check(who, type, rank, size) || check_memory(who, first, type)) return NULL;
     if (rank && !stride) return fail(DUET_BAD_ARGUMENT, "%s: the strides are null", who), NULL;
-    for (int a = 0; a < rank; a++) at.size[a] = size[a], at.stride[a] = stride[a];
+    for (int a = 0; a < rank; a++) {
+        at.size[a] = size[a];
+        at.stride[a] = stride[a];
+    }
     if (check_strides(who, &at)) return NULL;
     layout_span(&at, &low, &high);
     return new_matrix(&at, (char *)first + low * (int64_t)dtypes[type].bytes);
@@ -192,11 +219,14 @@ duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, cons
 {
     int64_t stride[DUET_RANK_MAX], next = 1;
     if (shape_check("duet_wrap_columns", type, rank, size)) return NULL;
-    for (int a = 0; a < rank; a++) stride[a] = next, next *= size[a] ? size[a] : 1;
+    for (int a = 0; a < rank; a++) {
+        stride[a] = next;
+        next *= size[a] ? size[a] : 1;
+    }
     return duet_wrap_strided(host, type, rank, size, stride);
 }
 
-/* ---- the end ---- */
+/* ---- free ---- */
 
 void duet_free(duet_matrix **m)
 {
@@ -207,7 +237,7 @@ void duet_free(duet_matrix **m)
     *m = NULL;
 }
 
-/* ---- what a matrix says of itself ---- */
+/* ---- accessors ---- */
 
 static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial); }
 

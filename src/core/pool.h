@@ -1,22 +1,26 @@
-/* pool.h - all memory of all machines: accounted, capped, and used again in the order of the queues. */
+/* pool.h - all memory of all devices: accounted, limited, and reused in the order of the queues. */
 #ifndef POOL_H
 #define POOL_H
 
 #include "backend.h"
 #include <stdbool.h>
 
-/* A block of at least `bytes` bytes on one side, for use by this queue: work of other queues that used it before is waited
- * for by the machine, not by the host. At the cap, or when the system refuses, cached blocks are dropped first.
- * Errors    NO_MEMORY, with an itemised text; DEVICE_ERROR */
-duet_status pool_take(enum side s, size_t bytes, int queue, void **p);
+/* A block of at least `bytes` bytes on a device, for use by this queue. If another queue may still use the block, this queue
+ * waits for it; the host does not. At the limit, or when the system refuses, cached blocks are freed first.
+ * Errors    NO_MEMORY, with the figures; DEVICE_ERROR */
+duet_status pool_take(int device, size_t bytes, int queue, void **p);
 
-/* Gives a block back. queues: bit q is set when queue q may still have work on it. */
-void pool_give(enum side s, void *p, uint64_t queues);
+/* Gives a block back. queues: bit q is set when queue q of the device may still have work on it. */
+void pool_give(int device, void *p, uint64_t queues);
 
-/* How many bytes a side can still scratch_acquire, under its limit or, where there is none, of what the machine has. */
-size_t pool_room(enum side s);
+/* What is used, cached and allowed on a device. */
+duet_memory pool_memory(int device);
 
-/* Pins a block of the host's side that is lent, for good: it stays so in the pool. false: it could not be, and no error is set. */
-bool pool_pin(void *p);
+/* How many bytes can still be allocated on a device: within its limit, or, without one, of what the machine has left. */
+size_t pool_room(int device);
+
+/* Pins a block of the host that is in use, for copies to and from a device. It stays pinned until it is freed. false: it could
+ * not be pinned. No error is set. */
+bool pool_pin(void *p, int device);
 
 #endif

@@ -1,9 +1,10 @@
-/* random_step.h - the numbers of a random step: which law, and what it is of. The formulas are in philox.h, the meaning in docs/semantics.md.
+/* random_step.h - the parameters of a random step: the distribution ("law") and its numbers. philox.h has the formulas,
+ * docs/semantics.md the meaning.
  *
  *   uniform            number: low, high - low, the greatest element below high
  *   normal             number: mean, deviation
  *   truncated normal   number: low, high, origin, scale, and c0, c1, c2 of its proposal
- *   bernoulli          whole: floor(p 2^64) by its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above all that can be drawn
+ *   bernoulli          whole: floor(p 2^64), as its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above every draw
  *   integers           whole: low, range = high - low, and 2^64 mod range
  *   permutation        none */
 #ifndef RANDOM_STEP_H
@@ -11,7 +12,7 @@
 
 #include "backend.h"
 
-/* In this order they are part of a counter: new ones come last. */
+/* The numbers are part of the counter of the generator: add new laws at the end. */
 enum law {
     LAW_UNIFORM,
     LAW_NORMAL,
@@ -22,17 +23,16 @@ enum law {
     LAWS
 };
 
-/* What a truncated normal is chosen from. */
+/* The proposal distribution of a truncated normal. */
 enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
 
-/* After so many attempts the last one stands, or what the law says. */
+/* After so many rejected attempts the last one is used, or what docs/semantics.md says for the law. */
 #define RANDOM_ATTEMPTS 128
 
 #define RANDOM_NUMBERS 7
 #define RANDOM_WHOLES  3
-#define RANDOM_COUNT                                                                                         \
-    (2 + RANDOM_NUMBERS +                                                                                    \
-     2 * RANDOM_WHOLES) /* numbers of a step: integers are two of 32 bits, low ones first */
+/* The numbers of a step. An integer takes two, of 32 bits each, the lower one first. */
+#define RANDOM_COUNT (2 + RANDOM_NUMBERS + 2 * RANDOM_WHOLES)
 
 typedef struct random_params {
     uint32_t key[2]; /* the seed */
@@ -50,14 +50,16 @@ static inline random_params random_params_of(const step *s, const frame *f)
 {
     random_params l;
     const uint64_t seed = random_integer_of(s, f, 0);
-    l.law = s->attr.random.law, l.proposal = s->attr.random.proposal;
-    l.key[0] = (uint32_t)seed, l.key[1] = (uint32_t)(seed >> 32);
+    l.law = s->attr.random.law;
+    l.proposal = s->attr.random.proposal;
+    l.key[0] = (uint32_t)seed;
+    l.key[1] = (uint32_t)(seed >> 32);
     for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
     for (int k = 0; k < RANDOM_WHOLES; k++) l.whole[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
     return l;
 }
 
-/* Why no machine runs such a step; NULL: there is no reason. */
+/* NULL, or why no machine supports such a step. */
 static inline const char *random_step_refuses(const step *s)
 {
     const layout *out = &s->out[0].at;
@@ -73,16 +75,21 @@ static inline const char *random_step_refuses(const step *s)
 
 static inline void random_integer_split(uint64_t whole, double num[2])
 {
-    num[0] = (double)(uint32_t)whole, num[1] = (double)(uint32_t)(whole >> 32);
+    num[0] = (double)(uint32_t)whole;
+    num[1] = (double)(uint32_t)(whole >> 32);
 }
 
-/* A step of law l, but for its output, and the numbers that it is to be run with. */
+/* Fills in a step of law l, except for its output, and the numbers to run it with. */
 static inline void random_step_make(const random_params *l, step *s, double num[RANDOM_COUNT])
 {
-    s->kernel = KERNEL_RANDOM, s->outs = 1, s->nums = RANDOM_COUNT, s->attr.random.law = l->law,
+    s->kernel = KERNEL_RANDOM;
+    s->outs = 1;
+    s->nums = RANDOM_COUNT;
+    s->attr.random.law = l->law;
     s->attr.random.proposal = l->proposal;
     for (int k = 0; k < RANDOM_COUNT; k++) s->num[k] = (uint16_t)k;
-    num[0] = l->key[0], num[1] = l->key[1];
+    num[0] = l->key[0];
+    num[1] = l->key[1];
     for (int k = 0; k < RANDOM_NUMBERS; k++) num[2 + k] = l->number[k];
     for (int k = 0; k < RANDOM_WHOLES; k++)
         random_integer_split(l->whole[k], &num[2 + RANDOM_NUMBERS + 2 * k]);

@@ -1,35 +1,36 @@
 /* reduce_order.h - the order in which every machine reduces, so that all give the same bits.
  *
- * The reduced axes count through their elements in the order of the axes, the last one fastest: that is the reduced index, 0 .. n-1.
- * The tree, over it alone, whatever layout, axes, batch or threads:
- *   block b holds the indices b*REDUCE_BLOCK and following. In it lane l takes l, l + REDUCE_LANES, l + 2*REDUCE_LANES, ... in order,
- *   beginning with a = start: a = take(a, x[i]). Then the lanes join by halving: lane l = join(lane l, lane l + 64), then 32, ..., 1;
- *   lane 0 is the block's. Blocks join in adjacent pairs, join(2i, 2i + 1), level by level, until one is left.
- *   What is absent counts as start, the exact identity of join, so it may as well be left out. An aligned run of 2^k blocks is a
- *   whole sub-tree.
- *   Of n = 0 elements the accumulator is start + 0: +0 for sum, dot and norm, 1 for prod; mean is then 0/0, NaN.
- *   The elements are the values of the formula in front, if there is one.
+ * Reduced elements are numbered 0 .. n-1 along the reduced axes, in the order of the axes, the last one fastest. The order
+ * depends on this reduced index only, and not on layout, axes, batch or threads:
+ *   Block b has the indices from b*REDUCE_BLOCK on. In it, lane l takes l, l + REDUCE_LANES, l + 2*REDUCE_LANES, ... in order,
+ *   beginning with a = start: a = take(a, x[i]). Then lanes are joined by halving: lane l = join(lane l, lane l + 64), then 32,
+ *   ..., 1. Lane 0 has the result of the block. Blocks are joined in adjacent pairs, join(2i, 2i + 1), level by level.
+ *   A missing operand counts as start. That is the exact identity of join, so it may also be left out. An aligned run of 2^k
+ *   blocks is a complete subtree.
+ *   For n = 0 the accumulator is start + 0: +0 for sum, dot and norm, 1 for prod. The mean is then 0/0, NaN.
+ *   If there is an expression in front, the elements are its values.
  *
- * MOMENT rows are taken in this order too, their three numbers together: lanes, halving, blocks in pairs. A lane or a block that has
- *   seen nothing is left out; join with it is the identity all the same. Of no element all three numbers are 0.
+ * MOMENT rows are reduced in the same order, with their three numbers together. A lane or block without elements is left out;
+ *   joining it would be the identity as well. Without any element all three numbers are 0.
  *
- * PLACE rows answer with the index of the first NaN, else of the first extreme, -0 and +0 being equal: no order changes that.
+ * PLACE rows return the index of the first NaN, else of the first extreme element, where -0 and +0 are equal. The order does
+ *   not matter.
  *
- * norm, whose accumulator s is the sum of squares by FMA(x, x, a): s = +inf is taken again, over x * REDUCE_NORM_DOWN; s below
- *   REDUCE_NORM_LEAST, 0 too, over x * REDUCE_NORM_UP; each output by itself, x being the value of its formula, rounded as ever. The
- *   result is then SQRT(s again) times the inverse of that factor, a power of two. NaN is neither, and an infinite element stays
- *   infinite.
+ * norm has the sum of squares s by FMA(x, x, a) as accumulator. If s = +inf, it is computed again over x * REDUCE_NORM_DOWN. If
+ *   s is below REDUCE_NORM_LEAST, also for 0, it is computed again over x * REDUCE_NORM_UP. This is decided for each output by
+ *   itself, where x is the rounded value of its expression. The result is then SQRT(s) times the inverse of that factor, a power
+ *   of two. NaN stays NaN, and an infinite element makes the result infinite.
  *
- * softmax and log_softmax, along a row x of n elements: m = the reduction max of x; t = x - m; e = FN(exp)(t); s = the reduction sum of e;
- *   softmax = e / s; log_softmax = t - FN(log)(s).
+ * softmax and log_softmax, along a row x of n elements: m = the reduction max of x; t = x - m; e = FN(exp)(t); s = the reduction
+ *   sum of e; softmax = e / s; log_softmax = t - FN(log)(s).
  *
- * layer_norm, along a row x of n elements: mean and var of x as the rows of these names have them; s = FN(rsqrt)(var + r);
- *   u = (x - mean) * s; FMA(u, gain, bias), or u.
+ * layer_norm, along a row x of n elements: mean and var of x as in their rows; s = FN(rsqrt)(var + r); u = (x - mean) * s;
+ *   the result is FMA(u, gain, bias), or u without gain and bias.
  *
- * max_pool2d: a = -INF, then a = MAXIMUM(a, x) for the elements of the window inside the image, row by row.
- * avg_pool2d: a = +0, then a = a + x likewise; a / (T)(window elements, padding among them).
- * Back: a = +0, then a = a + x for the windows that an element is in, row by row; of max_pool2d_grad those whose first NaN, or else first
- *   greatest element, it is; of avg_pool2d_grad a / (T)(window elements). */
+ * max_pool2d: a = -INF, then a = MAXIMUM(a, x) for the elements of the window that are inside the image, row by row.
+ * avg_pool2d: a = +0, then a = a + x for the same elements; the result is a / (T)(number of window elements with padding).
+ * Their gradients: a = +0, then a = a + x for the windows that contain an element, row by row. max_pool2d_grad counts windows
+ *   in which the element is the first NaN, or else the first greatest one. avg_pool2d_grad divides as avg_pool2d does. */
 #ifndef REDUCE_H
 #define REDUCE_H
 

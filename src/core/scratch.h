@@ -1,24 +1,24 @@
-/* scratch.h - memory for the length of a step: temporaries and scratch. What a recording has lent once it keeps for itself, so that work
- * recorded with an address finds nothing else there later. */
+/* scratch.h - memory for the duration of a step: temporaries and workspaces. A recording reserves what its steps use, since
+ * recorded work runs again with the same addresses. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
 #include "backend.h"
 
-/* pool_take and pool_give, for memory that the queue is done with when its work is; of the device's, while this thread has a scratch_reserve,
- * from that. */
-duet_status scratch_acquire(enum side s, size_t bytes, int queue, void **p);
-void scratch_release(enum side s, void *p, int queue);
+/* As pool_take and pool_give, for memory that is free again once the queue has done its present work. While this thread has a
+ * scratch_reserve, memory of GPUs comes from there. */
+duet_status scratch_acquire(int device, size_t bytes, int queue, void **p);
+void scratch_release(int device, void *p, int queue);
 
-/* What a recording keeps of the device's memory. All zeros at first. */
+/* The blocks that a recording reserves. All zeros at first. */
 typedef struct scratch_reserve {
-    struct lent *block;
-    int count, room;
-    bool closed; /* what it has not is refused: while work is recorded nothing may be allocated */
+    struct reserved *block;
+    int count, capacity;
+    bool closed; /* refuse to allocate: work is being recorded */
 } scratch_reserve;
 
 size_t scratch_reserve_bytes(const scratch_reserve *l);
-void scratch_reserve_free(scratch_reserve *l,
-                          uint64_t queues); /* queues: bit q is set when queue q may still have work on it */
+/* queues: bit q is set when queue q may still have work on the blocks. */
+void scratch_reserve_free(scratch_reserve *l, uint64_t queues);
 
 #endif

@@ -1,4 +1,4 @@
-/* shape.h - sizes, strides, and where elements lie. */
+/* shape.h - sizes and strides of operands. */
 #ifndef SHAPE_H
 #define SHAPE_H
 
@@ -10,7 +10,7 @@ typedef struct shape {
     int64_t size[DUET_RANK_MAX];
 } shape;
 
-/* How the elements of an operand are reached from its first one. A stride of 0 repeats. Strides count elements. */
+/* Where the elements of an operand are, from its first one. Strides count elements. A stride of 0 repeats an element. */
 typedef struct layout {
     duet_dtype type;
     int rank;
@@ -20,10 +20,10 @@ typedef struct layout {
 int64_t shape_count(const shape *s);
 bool shape_equal(const shape *a, const shape *b);
 
-/* The product of the sizes times bytes an element; BAD_SHAPE when rank or a size is out of range or the product overflows. */
+/* BAD_TYPE or BAD_SHAPE if the type, the rank or a size is out of range, or if the size in bytes overflows. */
 duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_t *size);
 
-/* NumPy's rule: false when a and b do not broadcast. out may be a or b. */
+/* Broadcasts by NumPy's rule. false: a and b do not broadcast. out may be a or b. */
 bool shape_broadcast(const shape *a, const shape *b, shape *out);
 
 /* "f32[2,3]" into text; returns text. */
@@ -34,28 +34,28 @@ void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size); /*
 bool layout_is_dense(const layout *l);
 int64_t layout_count(const layout *l);
 
-/* An axis more, in front of axis a; an axis less. */
+/* Inserts an axis in front of axis a; removes axis a. */
 void layout_insert(layout *l, int a, int64_t size, int64_t stride);
 void layout_drop(layout *l, int a);
 
-/* Are `count` axes from a on walked as one? And they as one: none become one of a single element. */
+/* Can `count` axes from a on be merged into one axis? layout_merge does that. Merging no axes inserts one of size 1. */
 bool layout_merges(const layout *l, int a, int count);
 void layout_merge(layout *l, int a, int count);
 
-/* Does the same element stand at several places of l? */
+/* Is an element at several indices of l? */
 bool layout_repeats(const layout *l);
 
-/* l as it is read by a loop over `to`, to which it broadcasts: strides of 0 where it repeats. */
+/* l broadcast to `to`: with strides of 0 where it repeats. */
 layout layout_broadcast(const layout *l, const shape *to);
 
-/* The axes of n layouts (of equal sizes) in the order in which the first one's elements lie: the largest stride first. */
+/* Orders the axes of n layouts (of equal sizes) by the strides of the first one, the largest first. */
 void layout_order(layout *const l[], int n);
 
-/* Merges axes that every one of n layouts (of equal sizes) walks as one, and drops axes of size 1. Rank 0 becomes one axis of
- * size 1: the result has rank 1 or more. */
+/* Merges axes where all of n layouts (of equal sizes) allow it, and removes axes of size 1. Rank 0 becomes one axis of size 1,
+ * so that the result has at least rank 1. */
 void layout_collapse(layout *const l[], int n);
 
-/* The lowest and one past the highest element that l reaches, from its first. Both 0 when it has none. */
+/* The range of offsets of the elements of l, from its first one: [low, high). Both are 0 if it has no elements. */
 void layout_span(const layout *l, int64_t *low, int64_t *high);
 
 #endif

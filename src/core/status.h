@@ -2,6 +2,7 @@
 #ifndef STATUS_H
 #define STATUS_H
 
+#include "compiler.h"
 #include <duet/duet.h>
 
 /* Sets this thread's error text and returns s. Set a breakpoint here. */
@@ -23,7 +24,7 @@ void error_put_back(const error_text *e);
 #define TRY(call)                                                                                            \
     do {                                                                                                     \
         duet_status tried_ = (call);                                                                         \
-        if (__builtin_expect(tried_ != DUET_OK, 0)) return tried_;                                           \
+        if (unlikely(tried_ != DUET_OK)) return tried_;                                                      \
     } while (0)
 
 #endif

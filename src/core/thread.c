@@ -1,5 +1,6 @@
-/* thread.c - what a thread has of its own: made at its first call, given up when it ends. */
+/* thread.c - the state of a thread: allocated at its first call, freed when it ends. */
 #include "thread.h"
+#include "backend.h"
 #include "status.h"
 #include "trace.h"
 #include <pthread.h>
@@ -8,22 +9,23 @@
 
 _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
-static thread homeless = { .shared = true };             /* for threads that found no memory; on queue 0 */
-static thread *threads = &homeless;
-static int on_queue[QUEUES]; /* how many threads are on it */
-static duet_counts gone;     /* of threads that have ended */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables below */
+/* Used by all threads for which there was no memory; on queue 0. */
+static thread fallback = { .shared = true, .gpu = DEFAULT_GPU };
+static thread *threads = &fallback;
+static int on_queue[QUEUES]; /* how many threads use it */
+static duet_counts ended;    /* the counts of threads that have ended */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 static duet_place first_place;
 static duet_math_mode first_math;
-static enum holding first_holding;
+static enum deferring first_deferring;
 
 static void add_counts(duet_counts *sum, const duet_counts *c)
 {
-    uint64_t *to = (uint64_t *)sum; /* the struct is an array of them */
+    uint64_t *to = (uint64_t *)sum; /* the struct has no other members */
     const uint64_t *from = (const uint64_t *)c;
     for (size_t i = 0; i < sizeof *c / sizeof *from; i++)
         to[i] += __atomic_load_n(from + i, __ATOMIC_RELAXED);
@@ -32,20 +34,20 @@ static void add_counts(duet_counts *sum, const duet_counts *c)
 static void thread_end(void *mine)
 {
     thread *t = mine;
-    for (int r = 0; r < ROOMS; r++)
-        if (t->room[r] && t->leave[r]) t->leave[r](t->room[r]); /* it may still count and fail */
+    for (int r = 0; r < SLOTS; r++)
+        if (t->slot[r] && t->leave[r]) t->leave[r](t->slot[r]); /* it may still count and fail */
     pthread_mutex_lock(&lock);
     thread **p = &threads;
     while (*p != t) p = &(*p)->next;
     *p = t->next;
-    add_counts(&gone, &t->counted);
+    add_counts(&ended, &t->counted);
     on_queue[t->queue]--;
     pthread_mutex_unlock(&lock);
     thread_mine = NULL;
     free(t);
 }
 
-static duet_place place_of(const char *name)
+static duet_place parse_place(const char *name)
 {
     if (!name || !*name || !strcmp(name, "auto")) return DUET_AUTO;
     if (!strcmp(name, "cpu")) return DUET_CPU;
@@ -56,7 +58,7 @@ static duet_place place_of(const char *name)
 
 #define MATH_MODES (DUET_MATH_BF16 + 1)
 
-static duet_math_mode math_of(const char *name)
+static duet_math_mode parse_math(const char *name)
 {
     static const char *const names[MATH_MODES] = { "strict", "split", "tf32", "bf16" };
     if (!name || !*name) return DUET_MATH_STRICT;
@@ -71,12 +73,12 @@ static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 static void begin(void)
 {
     has_key = pthread_key_create(&key, thread_end) == 0;
-    first_place = homeless.place = place_of(getenv("DUET_BACKEND"));
-    first_math = homeless.math = math_of(getenv("DUET_MATH"));
-    first_holding = is_off(getenv("DUET_AUTO_REPLAY")) ? HOLDS_NOT : HOLDS;
+    first_place = fallback.place = parse_place(getenv("DUET_BACKEND"));
+    first_math = fallback.math = parse_math(getenv("DUET_MATH"));
+    first_deferring = is_off(getenv("DUET_AUTO_REPLAY")) ? DEFERS_NOT : DEFERS;
 }
 
-/* The lowest of the least taken queues. */
+/* The first of the queues with the fewest threads. */
 static int free_queue(void)
 {
     int best = 0;
@@ -91,13 +93,17 @@ thread *thread_new(void)
     thread *t = calloc(1, sizeof *t);
     if (!t || (has_key && pthread_setspecific(key, t) != 0)) {
         free(t);
-        return &homeless; /* the next call tries again */
+        return &fallback; /* the next call tries again */
     }
     pthread_mutex_lock(&lock);
-    t->place = first_place, t->math = first_math, t->holding = first_holding;
+    t->place = first_place;
+    t->gpu = DEFAULT_GPU;
+    t->math = first_math;
+    t->deferring = first_deferring;
     t->queue = free_queue();
     on_queue[t->queue]++;
-    t->next = threads, threads = t;
+    t->next = threads;
+    threads = t;
     pthread_mutex_unlock(&lock);
     return thread_mine = t;
 }
@@ -105,7 +111,7 @@ thread *thread_new(void)
 duet_counts duet_stats(void)
 {
     pthread_mutex_lock(&lock);
-    duet_counts sum = gone;
+    duet_counts sum = ended;
     for (const thread *t = threads; t; t = t->next) add_counts(&sum, &t->counted);
     pthread_mutex_unlock(&lock);
     return sum;

@@ -1,51 +1,55 @@
-/* thread.h - what a thread has of its own, behind one pointer. */
+/* thread.h - the state of a thread, behind one pointer. */
 #ifndef THREAD_H
 #define THREAD_H
 
+#include "compiler.h"
 #include <duet/duet.h>
 #include <stdbool.h>
 
-#define QUEUES     64     /* of threads, on a machine; threads beyond that share */
-#define QUEUE_UP   QUEUES /* and two more, for copies of what is streamed: plan/stream.c */
-#define QUEUE_DOWN (QUEUES + 1)
+#define QUEUES     64           /* for threads, on each device; threads beyond that share */
+#define QUEUE_UP   QUEUES       /* for uploads of streamed statements: run/stream.c */
+#define QUEUE_DOWN (QUEUES + 1) /* and for their downloads */
 #define QUEUES_ALL (QUEUES + 2)
 
-/* What upper floors keep in a thread; each has its own destructor, run when the thread ends. */
-enum room { ROOM_ARENA, ROOM_PLANS, ROOM_RECORDING, ROOM_REPEATS, ROOMS };
+/* State that higher layers keep in a thread. Each has a destructor, which runs when the thread ends. */
+enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOTS };
 
-enum holding { HOLDS_NOT, HOLDS, HOLDS_AS_TOLD }; /* until it asks for its stream; also then */
+/* Does the thread defer work (core/deferred.h)? DEFERS: until it calls duet_stream. DEFERS_ALWAYS: also after that. */
+enum deferring { DEFERS_NOT, DEFERS, DEFERS_ALWAYS };
 
 typedef struct thread {
     char text[1024];     /* of the last error */
-    duet_place place;    /* the innermost DUET_ON, or that of the environment */
+    duet_place place;    /* of the innermost DUET_ON, or of the environment */
+    int gpu;             /* the device that DUET_GPU means: DEFAULT_GPU, or that of thread_use_gpu */
     duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */
-    int queue;           /* its queue on every machine: 0 .. QUEUES - 1 */
-    duet_counts counted; /* read by other threads, written by this one alone */
-    const char *site;    /* the statement under way, for the trace; or NULL */
-    FILE *explaining;    /* where statements write their plans in place of running, or NULL */
-    struct scratch_reserve
-        *scratch_reserve;             /* of the recording that runs now, or NULL: core/scratch_acquire.h */
-    struct duet_recording *recording; /* what is being recorded, or NULL: plan/record.h */
-    enum holding holding;             /* does it hold work back: core/held.h */
-    bool cut; /* since the last statement the host has waited, or worked on the queue otherwise */
-    bool
-        deferred_failed; /* held work, of whomever, that this thread launched: true until a statement begins */
-    int failed_dest; /* which destination of the plan that failed last it was about; -1 where nobody knows */
-    bool shared;     /* by all threads that found no memory: it has no rooms */
-    void *room[ROOMS];
-    void (*leave[ROOMS])(void *);
-    struct thread *next; /* all threads, for duet_stats */
+    int queue;           /* its queue on every device: 0 .. QUEUES - 1 */
+    duet_counts counted; /* written by this thread only, read by all */
+    const char *site;    /* source position of the statement that runs, or NULL */
+    FILE *explaining;    /* where statements write their plans instead of running, or NULL */
+    struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
+    struct duet_recording *recording;        /* that statements are added to, or NULL: replay/record.h */
+    enum deferring deferring;
+    bool cut; /* since the last statement the host has waited for the queue, or used it directly */
+    bool deferred_failed; /* deferred work that this thread launched has failed since the statement began */
+    int failed_dest;      /* the destination that the plan failed at last was for; -1 if unknown */
+    bool shared;          /* used by all threads for which there was no memory: it has no slots */
+    void *slot[SLOTS];
+    void (*leave[SLOTS])(void *);
+    struct thread *next; /* in the list of all threads, for duet_stats */
 } thread;
 
 extern _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
-thread *thread_new(void)
-    __attribute__((cold)); /* never NULL: without memory, one that all such threads share */
+/* Never NULL. Threads for which there is no memory share one. */
+thread *thread_new(void) __attribute__((cold));
 
 static inline thread *thread_get(void)
 {
     thread *t = thread_mine;
-    return __builtin_expect(t != NULL, 1) ? t : thread_new();
+    return likely(t != NULL) ? t : thread_new();
 }
+
+/* From now on DUET_GPU means this device for this thread. Errors: NO_DEVICE */
+duet_status thread_use_gpu(int device);
 
 /* Counts one event, or several, for duet_stats. */
 #define COUNT(field)      COUNT_N(field, 1)

@@ -1,4 +1,4 @@
-/* trace.c - lines on stderr, when asked for. The only file that prints unasked. */
+/* trace.c - prints lines on stderr. Only this file prints without a call by the user, and only with DUET_TRACE=1. */
 #include "trace.h"
 #include "thread.h"
 #include <stdarg.h>
@@ -14,7 +14,7 @@ __attribute__((constructor)) static void trace_ask(void)
     trace_on = ask && *ask && strcmp(ask, "0") != 0;
 }
 
-/* One call of fputs: lines of several threads do not mix. */
+/* One call of fputs, so that lines of several threads do not mix. */
 void trace_line(const char *format, ...)
 {
     char line[1024] = "duet: ";
@@ -23,8 +23,9 @@ void trace_line(const char *format, ...)
     va_start(ap, format);
     vsnprintf(line + head, room, format, ap);
     va_end(ap);
-    const char *site = thread_mine ? thread_mine->site : NULL; /* a line may come before there is a thread */
-    head = strlen(line), room = sizeof line - head - 1;
+    const char *site = thread_mine ? thread_mine->site : NULL; /* NULL before the thread has state */
+    head = strlen(line);
+    room = sizeof line - head - 1;
     if (site) snprintf(line + head, room, "; for %s", site);
     fputs(strcat(line, "\n"), stderr);
 }

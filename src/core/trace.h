@@ -1,12 +1,13 @@
-/* trace.h - DUET_TRACE=1: one line on stderr for each upload, download, wait, run, step and fall-back, with the statement it is for. */
+/* trace.h - with DUET_TRACE=1, prints one line on stderr for each copy, wait, run, step and fallback, with its statement. */
 #ifndef TRACE_H
 #define TRACE_H
 
+#include "compiler.h"
 #include <stdbool.h>
 
 extern bool trace_on; /* read from the environment once, when the library is loaded */
 void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
-#define TRACE(...) (__builtin_expect(trace_on, 0) ? trace_line(__VA_ARGS__) : (void)0)
+#define TRACE(...) (unlikely(trace_on) ? trace_line(__VA_ARGS__) : (void)0)
 
 #endif

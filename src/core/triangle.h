@@ -1,12 +1,12 @@
-/* triangle.h - the triangular operand of a step as BLAS takes it: where it lies, if one of its axes has stride 1. */
+/* triangle.h - the triangular operand of a step, as BLAS takes it. One of its axes must have stride 1. */
 #ifndef TRIANGLE_H
 #define TRIANGLE_H
 
 #include "backend.h"
 
 typedef struct triangle {
-    bool lower, unit, transposed; /* of the columns that BLAS sees */
-    int64_t pitch;                /* between columns; 0: its rows must be copied to be columns */
+    bool lower, unit, transposed; /* as BLAS sees the column-major matrix */
+    int64_t pitch;                /* between columns; 0: the matrix must be copied to column-major order */
 } triangle;
 
 static inline int64_t pitch_along(const layout *l, int axis)

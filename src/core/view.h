@@ -7,7 +7,7 @@
 /* A view of m whose first element lies `ahead` elements after that of m. Without elements it lies nowhere. */
 static inline duet_matrix *view_of(const duet_matrix *m, const layout *at, int64_t ahead)
 {
-    return matrix_share(m->bits, at, m->offset + (layout_count(at) ? ahead : 0));
+    return matrix_share(m->storage, at, m->offset + (layout_count(at) ? ahead : 0));
 }
 
 static inline char *view_text(const duet_matrix *m, char text[SHAPE_TEXT])

@@ -207,8 +207,9 @@ static void forget(step *s)
 #define MIDDLING   ((size_t)64 << 10)
 #define SMALL_PAGE ((size_t)4 << 10)
 
-/* Large blocks begin at a huge page and ask for huge ones; middling ones share no page with others, so that each can be pinned. */
-static duet_status allocate(size_t bytes, void **p)
+/* Large blocks are aligned to huge pages, and request them. Medium blocks share no page with others, so that each can be
+ * pinned. */
+static duet_status allocate(int device, size_t bytes, void **p)
 {
     const size_t align = bytes >= LARGE ? PAGE : bytes >= MIDDLING ? SMALL_PAGE : 64;
     if (posix_memalign(p, align, bytes ? bytes : 1))
@@ -219,45 +220,49 @@ static duet_status allocate(size_t bytes, void **p)
     return DUET_OK;
 }
 
-static duet_status clear(void *p, size_t bytes, int queue)
+static void release(int device, void *p) { free(p); }
+
+static duet_status clear(int device, void *p, size_t bytes, int queue)
 {
-    (void)queue;
     memset(p, 0, bytes);
     return DUET_OK;
 }
 
-static duet_status copy(void *to, const void *from, size_t bytes, int queue)
+static duet_status copy(int device, void *to, const void *from, size_t bytes, int queue)
 {
-    (void)queue;
     memcpy(to, from, bytes);
     return DUET_OK;
 }
 
-static size_t room(void) { return SIZE_MAX; }
+static size_t room(int device) { return SIZE_MAX; }
 
 /* All memory is its own. */
-static duet_status pin(void *host, size_t bytes) { return (void)host, (void)bytes, DUET_OK; }
-static void unpin(void *host) { (void)host; }
+static duet_status pin(int device, void *host, size_t bytes) { return DUET_OK; }
+static void unpin(int device, void *host) {}
 
 /* ---- the rest ---- */
 
-static const char *absent(void) { return NULL; }
-static duet_status sync_queue(int queue) { return (void)queue, DUET_OK; }
-static duet_status wait_queue(int queue, int other) { return (void)queue, (void)other, DUET_OK; }
-static void *stream(int queue) { return (void)queue, NULL; }
+static const char *absent(int device) { return NULL; }
+static duet_status sync_queue(int device, int queue) { return DUET_OK; }
+static duet_status wait_queue(int device, int queue, int from, int other) { return DUET_OK; }
+static void *stream(int device, int queue) { return NULL; }
 
-/* Beside homes it keeps nothing. */
-static void drop(struct storage *b) { (void)b; }
-static size_t spare(size_t bytes) { return (void)bytes, 0; }
-static duet_status prepare(const step *s, const frame *f) { return (void)s, (void)f, DUET_OK; }
+/* It caches nothing beside the buffers of matrices. */
+static void drop(int device, struct storage *b) {}
+static size_t spare(int device, size_t bytes) { return 0; }
+static duet_status prepare(const step *s, const frame *f) { return DUET_OK; }
 
-static duet_status record(int queue)
+static duet_status record(int device, int queue)
 {
-    return (void)queue, fail(DUET_UNSUPPORTED, "the cpu has nothing to record into");
+    return fail(DUET_UNSUPPORTED, "the cpu has nothing to record into");
 }
-static duet_status recorded(int queue, void **graph) { return *graph = NULL, record(queue); }
-static duet_status replay(void *graph, int queue) { return (void)graph, record(queue); }
-static void discard(void *graph) { (void)graph; }
+static duet_status recorded(int device, int queue, void **graph)
+{
+    *graph = NULL;
+    return record(device, queue);
+}
+static duet_status replay(int device, void *graph, int queue) { return record(device, queue); }
+static void discard(int device, void *graph) {}
 
 static void info(FILE *out)
 {
@@ -272,13 +277,12 @@ static void info(FILE *out)
 const machine cpu_machine = {
     .name = "cpu",
     .place = DUET_CPU,
-    .side = HOST,
     .absent = absent,
     .info = info,
     .identify = cpu_identify,
     .costs = &cpu_costs,
     .alloc = allocate,
-    .free = free,
+    .free = release,
     .clear = clear,
     .room = room,
     .upload = copy,

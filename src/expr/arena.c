@@ -67,7 +67,7 @@ static void arena_leave(void *a)
 static void move_to(arena *a)
 {
     thread *t = thread_get();
-    t->room[ROOM_ARENA] = arena_here = a, t->leave[ROOM_ARENA] = arena_leave;
+    t->slot[SLOT_ARENA] = arena_here = a, t->leave[SLOT_ARENA] = arena_leave;
 }
 
 arena *arena_first(void)

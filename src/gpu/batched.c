@@ -150,7 +150,7 @@ static duet_status by_zero(const step *s, const pile *a, const pile *b, const fr
     bool begun = false;
     void *to = f->data[out->slot], *block;
     const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
-    TRY(scratch_acquire(DEVICE, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index,
+    TRY(scratch_acquire(q->device, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index,
                         &block));
     const part products = { .p = block, .at = &out->at };
     duet_status r = all_calls(s, a, b, block, (scale){ 1, 0 }, q, &begun);

@@ -154,28 +154,28 @@ void gpu_conv_forget(step *s)
     s->kept = NULL;
 }
 
-static duet_status make_kept(const step *s, void **made);
+static duet_status make_kept(const step *s, const queue *q, void **made);
 
 /* Of the way forward; without, a step goes back. */
-static kept *make_turned(const step *s)
+static kept *make_turned(const step *s, const queue *q)
 {
     int64_t last;
     void *made;
     error_text before;
     error_keep(&before);
     const step t = conv_turned(s, &last);
-    if (make_kept(&t, &made) == DUET_OK) return made;
+    if (make_kept(&t, q, &made) == DUET_OK) return made;
     return error_put_back(&before), NULL;
 }
 
-static duet_status make_kept(const step *s, void **made)
+static duet_status make_kept(const step *s, const queue *q, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     kept *k = *made = calloc(1, sizeof *k);
     if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
     k->key = shape_of(s);
     duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
-    if (r == DUET_OK && conv_turns(s)) k->turned = make_turned(s);
+    if (r == DUET_OK && conv_turns(s)) k->turned = make_turned(s, q);
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -190,7 +190,7 @@ static duet_status take_room(const algos *a, const queue *q, int *chosen, void *
         *chosen = i;
         s = a->of[i].workspace ? gpu_take_quietly(scratch_acquire, a->of[i].workspace, q, p) : DUET_OK;
     }
-    return s == DUET_NO_MEMORY ? scratch_acquire(DEVICE, a->of[*chosen].workspace, q->index, p) : s;
+    return s == DUET_NO_MEMORY ? scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p) : s;
 }
 
 static duet_status call(const kept *k, int algo, void *room, size_t bytes, const conv_data *at, queue *q)
@@ -231,7 +231,7 @@ static duet_status keep(const step *s, queue *q, kept **k)
     const vendor *v;
     void *made;
     TRY(gpu_queue_dnn(q, &v));
-    TRY(step_keeps(s, make_kept, discard, &made));
+    TRY(step_keeps(s, q, make_kept, discard, &made));
     return *k = made, DUET_OK;
 }
 
@@ -288,7 +288,7 @@ static duet_status with_padding(const step *s, const frame *f, queue *q, const v
 {
     const operand *x = conv_operands_of(s).x;
     const layout at = padded(s);
-    TRY(scratch_acquire(DEVICE, bytes_of(&at), q->index, block));
+    TRY(scratch_acquire(q->device, bytes_of(&at), q->index, block));
     *p = *block;
     gpu_queue_wrote_anything(q);
     const duet_status r = clear_and_copy(*block, &at, f->data[x->slot], &x->at, q);
@@ -321,7 +321,7 @@ static duet_status to_images(const step *s, const frame *f, queue *q, void *a, v
     const layout at = padded(s);
     void *out = f->data[s->out[0].slot], *block;
     if (!conv_is_unequal(s)) return on_operands(s, &(conv_data){ out, b, a }, q);
-    TRY(scratch_acquire(DEVICE, bytes_of(&at), q->index, &block));
+    TRY(scratch_acquire(q->device, bytes_of(&at), q->index, &block));
     duet_status r = on_operands(s, &(conv_data){ block, b, a }, q);
     if (r == DUET_OK) r = without_padding(s, f, q, block);
     gpu_give(block, q);
@@ -362,7 +362,7 @@ static duet_status forward(const step *s, const kept *k, const frame *f, queue *
     void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
                      (char *)f->data[s->in[1].slot] + last * each };
     t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.kept = k->turned;
-    return one_way(&t, &(frame){ .data = data, .queue = f->queue }, q);
+    return one_way(&t, &(frame){ .data = data, .queue = f->queue, .device = f->device }, q);
 }
 
 static duet_status go(const step *s, const kept *k, const frame *f, queue *q, enum way way)

@@ -44,7 +44,7 @@ double gpu_matmul_cost(const step *s, const costs *c)
 
 double gpu_cost(const step *s)
 {
-    const costs *c = costs_now(DEVICE);
+    const costs *c = costs_now(DEFAULT_GPU);
     const gpu_kernel *k = gpu_kernel_of(s->kernel);
     return k->cost ? k->cost(s, c) : cost_of_step(s, c);
 }

@@ -16,7 +16,7 @@
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* of who adds to what follows, which is read without; also: one trial at a time */
-static cublasLtHandle_t handle;
+static cublasLtHandle_t handles[DEVICES_MAX];
 
 /* A product described, and how it is made. Never changed once it is in its bucket, never freed. */
 typedef struct choice {
@@ -27,7 +27,7 @@ typedef struct choice {
     int count, best;
     struct choice *next;
 } choice;
-static choice *bucket[KEY_BUCKETS];
+static choice *bucket[DEVICES_MAX][KEY_BUCKETS];
 
 /* ---- its description ---- */
 
@@ -110,8 +110,8 @@ static duet_status ask(const vendor *v, const queue *q, choice *x)
     TRY(BLAS(v, cublasLtMatmulPreferenceCreate, &p));
     duet_status s = prefer(v, &x->key, q->blas_bytes, p);
     if (s == DUET_OK)
-        s = BLAS(v, cublasLtMatmulAlgoGetHeuristic, handle, x->what, x->a, x->b, x->c, x->c, p, ADVICE,
-                 x->advice, &x->count);
+        s = BLAS(v, cublasLtMatmulAlgoGetHeuristic, handles[q->device], x->what, x->a, x->b, x->c, x->c, p,
+                 ADVICE, x->advice, &x->count);
     (void)v->cublasLtMatmulPreferenceDestroy(p);
     if (s == DUET_OK && !x->count)
         return fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for this product");
@@ -125,9 +125,9 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
 {
     const float alpha = (float)at->alpha, beta = (float)at->beta;
     const bool f64 = x->key.type == DUET_F64;
-    return BLAS(v, cublasLtMatmul, handle, what, f64 ? (const void *)&at->alpha : &alpha, at->a, x->a, at->b,
-                x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c, &x->advice[which].algo,
-                q->blas_room, q->blas_bytes, gpu_queue_cuda_stream(q));
+    return BLAS(v, cublasLtMatmul, handles[q->device], what, f64 ? (const void *)&at->alpha : &alpha, at->a,
+                x->a, at->b, x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c,
+                &x->advice[which].algo, q->blas_room, q->blas_bytes, gpu_queue_cuda_stream(q));
 }
 
 /* ---- trials ---- */
@@ -173,11 +173,11 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
     error_keep(&before); /* an algorithm that fails is not chosen, and that is all */
     const size_t last = (size_t)s->ldc * (size_t)s->n,
                  all = s->batch ? (batch - 1) * (size_t)s->apart_c + last : last;
-    if (pool_take(DEVICE, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK)
+    if (pool_take(q->device, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK)
         return error_put_back(&before);
     try_all(v, x, &trial, q);
     error_put_back(&before);
-    pool_give(DEVICE, trial.c, 1ull << q->index);
+    pool_give(q->device, trial.c, 1ull << q->index);
     TRACE("product of %d x %d by %d: algorithm %d of %d", s->m, s->k, s->n, x->best + 1, x->count);
 }
 
@@ -216,7 +216,7 @@ static duet_status look_or_choose(const vendor *v, choice **place, const gemm_sh
 static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
                         const choice **found)
 {
-    choice **place = &bucket[key_bucket(s, sizeof *s)];
+    choice **place = &bucket[q->device][key_bucket(s, sizeof *s)];
     if (__builtin_expect((*found = look(place, s)) != NULL, 1)) return DUET_OK;
     pthread_mutex_lock(&lock);
     const duet_status r = look_or_choose(v, place, s, at, q, found);
@@ -226,20 +226,20 @@ static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *a
 
 /* ---- what others call ---- */
 
-static duet_status make_handle(const vendor *v)
+static duet_status make_handle(const vendor *v, int device)
 {
     cublasLtHandle_t made;
-    if (handle) return DUET_OK;
+    if (handles[device]) return DUET_OK;
     TRY(BLAS(v, cublasLtCreate, &made));
-    __atomic_store_n(&handle, made, __ATOMIC_RELEASE);
+    __atomic_store_n(&handles[device], made, __ATOMIC_RELEASE);
     return DUET_OK;
 }
 
-static duet_status open_handle(const vendor *v)
+static duet_status open_handle(const vendor *v, int device)
 {
-    if (__builtin_expect(__atomic_load_n(&handle, __ATOMIC_ACQUIRE) != NULL, 1)) return DUET_OK;
+    if (likely(__atomic_load_n(&handles[device], __ATOMIC_ACQUIRE) != NULL)) return DUET_OK;
     pthread_mutex_lock(&lock);
-    const duet_status s = make_handle(v);
+    const duet_status s = make_handle(v, device);
     pthread_mutex_unlock(&lock);
     return s;
 }
@@ -247,13 +247,13 @@ static duet_status open_handle(const vendor *v)
 /* What NVIDIA advises, where there is room for it; 64 KiB does for every routine. */
 static duet_status lend_workspace(queue *q)
 {
-    size_t bytes = gpu_device_major() >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10,
-           limit = duet_memory_of(DUET_GPU).limit;
+    size_t bytes = gpu_device_major(q->device) >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10,
+           limit = pool_memory(q->device).limit;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
     while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_room)) == DUET_NO_MEMORY && bytes > least)
         bytes = bytes / 8 > least ? bytes / 8 : least;
-    if (s == DUET_NO_MEMORY) s = pool_take(DEVICE, bytes, q->index, &q->blas_room);
+    if (s == DUET_NO_MEMORY) s = pool_take(q->device, bytes, q->index, &q->blas_room);
     if (s == DUET_OK) q->blas_bytes = bytes;
     else q->blas_room = NULL;
     return s;
@@ -261,7 +261,7 @@ static duet_status lend_workspace(queue *q)
 
 duet_status gpu_gemm_open(queue *q)
 {
-    TRY(open_handle(vendor_open(LIBRARY_cublasLt)));
+    TRY(open_handle(vendor_open(LIBRARY_cublasLt), q->device));
     return q->blas_room ? DUET_OK : lend_workspace(q);
 }
 

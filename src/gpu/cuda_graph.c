@@ -56,11 +56,11 @@ static void give_up(queue *q)
 }
 
 /* The counters are 0 before: a graph that set them would set them at every launch. The lock is held until recorded. */
-duet_status gpu_graph_record(int index)
+duet_status gpu_graph_record(int device, int index)
 {
     queue *q;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_queue_count(q));
     pthread_mutex_lock(&q->lock);
     const duet_status s = begin(q);
@@ -88,13 +88,13 @@ static duet_status end(queue *q, void **made)
 }
 
 /* Whatever fails, the handles are pointed back. */
-duet_status gpu_graph_recorded(int index, void **made)
+duet_status gpu_graph_recorded(int device, int index, void **made)
 {
     queue *q;
     int before = -1;
     *made = NULL;
-    TRY(gpu_queue_open(index, &q)); /* it is */
-    (void)gpu_device_enter(&before);
+    TRY(gpu_queue_open(device, index, &q)); /* it is */
+    (void)gpu_device_enter(device, &before);
     const duet_status s = end(q, made), back = gpu_queue_point(q, q->stream);
     __atomic_store_n(&q->noting, NULL, __ATOMIC_RELAXED);
     gpu_queue_wrote_anything(q);
@@ -104,11 +104,11 @@ duet_status gpu_graph_recorded(int index, void **made)
     return s != DUET_OK ? s : back;
 }
 
-static duet_status launch(const graph *g, int index)
+static duet_status launch(int device, const graph *g, int index)
 {
     queue *q;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_queue_count(q));
     for (int i = 0; i < g->count; i++) TRY(known_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
@@ -116,25 +116,25 @@ static duet_status launch(const graph *g, int index)
 }
 
 /* The first launch takes memory that is not the pool's. */
-duet_status gpu_graph_replay(void *made, int index)
+duet_status gpu_graph_replay(int device, void *made, int index)
 {
-    const duet_status s = launch(made, index);
-    if (__builtin_expect(s != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return s;
+    const duet_status s = launch(device, made, index);
+    if (likely(s != DUET_NO_MEMORY || !pool_memory(device).cached)) return s;
     duet_memory_trim();
-    return launch(made, index);
+    return launch(device, made, index);
 }
 
-static duet_status destroy(cudaGraphExec_t exec)
+static duet_status destroy(int device, cudaGraphExec_t exec)
 {
-    ON_DEVICE();
+    ON_DEVICE(device);
     return CUDA(cudaGraphExecDestroy, exec);
 }
 
 /* CUDA keeps what is under way; what it uses is given back for the queue's later work. */
-void gpu_graph_discard(void *made)
+void gpu_graph_discard(int device, void *made)
 {
     graph *g = made;
     if (!g) return;
-    (void)destroy(g->exec);
+    (void)destroy(device, g->exec);
     end_graph(g);
 }

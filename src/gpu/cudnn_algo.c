@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* of who adds to a bucket, which is read without; also: one measurement at a time */
-static algos *bucket[KEY_BUCKETS];
+static algos *bucket[DEVICES_MAX][KEY_BUCKETS];
 
 /* Fourier and Winograd transforms mix all of a tile into each result: their error does not keep to the bound of a sum of products, and
  * one NaN or infinity spreads, or, seen with Winograd on an H200, comes out as a finite number. */
@@ -61,7 +61,7 @@ static duet_status measure(const vendor *v, const conv_descriptors *d, const con
     TRY(take_workspace(v, d, q, &bytes, &p));
     duet_status s = DNN(v, cudnnFindConvolutionForwardAlgorithmEx, q->dnn, d->x, at->x, d->w, at->w, d->conv,
                         d->y, at->y, TRIED, n, perf, p, bytes);
-    if (p) pool_give(DEVICE, p, (uint64_t)1 << q->index);
+    if (p) pool_give(q->device, p, (uint64_t)1 << q->index);
     COUNT(synchronisations);
     TRACE("conv2d: waited while cuDNN tried %d algorithms with %zu bytes of workspace", *n, bytes);
     return s;
@@ -151,7 +151,7 @@ static duet_status look_or_choose(algos **place, const conv_shape *key, const co
 duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
                       algos **found)
 {
-    algos **place = &bucket[key_bucket(key, sizeof *key)];
+    algos **place = &bucket[q->device][key_bucket(key, sizeof *key)];
     if (__builtin_expect((*found = look(place, key)) != NULL, 1)) return DUET_OK;
     pthread_mutex_lock(&lock);
     duet_status s = look_or_choose(place, key, d, at, q, found);

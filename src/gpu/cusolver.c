@@ -66,11 +66,16 @@ static duet_status open_handles(const vendor *v, queue *q)
 
 /* ---- the bench ---- */
 
-duet_status gpu_workspace_take(bench *b, enum side side, size_t bytes, void *p)
+static int device_of_memory(const bench *b, enum workspace_memory where)
+{
+    return where == ON_HOST ? HOST : b->q->device;
+}
+
+duet_status gpu_workspace_take(bench *b, enum workspace_memory where, size_t bytes, void *p)
 {
     void **to = p;
-    TRY(scratch_acquire(side, bytes ? bytes : 1, b->q->index, to));
-    b->block[side][b->blocks[side]++] = *to;
+    TRY(scratch_acquire(device_of_memory(b, where), bytes ? bytes : 1, b->q->index, to));
+    b->block[where][b->blocks[where]++] = *to;
     return DUET_OK;
 }
 
@@ -83,7 +88,7 @@ duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q
 {
     *b = (bench){ .s = s, .f = f, .q = q, .v = vendor_open(LIBRARY_cusolver) };
     TRY(open_handles(b->v, q));
-    TRY(gpu_workspace_take(b, DEVICE, sizeof *b->says, &b->says));
+    TRY(gpu_workspace_take(b, ON_CARD, sizeof *b->says, &b->says));
     return gpu_workspace_forget(b);
 }
 
@@ -91,10 +96,11 @@ duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q
 void gpu_workspace_close(bench *b)
 {
     gpu_queue_wrote_anything(b->q);
-    if (b->blocks[HOST]) (void)cudaStreamSynchronize(b->q->stream);
-    for (int side = 0; side < SIDES; side++)
-        while (b->blocks[side] > 0)
-            scratch_release((enum side)side, b->block[side][--b->blocks[side]], b->q->index);
+    if (b->blocks[ON_HOST]) (void)cudaStreamSynchronize(b->q->stream);
+    for (int where = ON_HOST; where <= ON_CARD; where++)
+        while (b->blocks[where] > 0)
+            scratch_release(device_of_memory(b, (enum workspace_memory)where),
+                            b->block[where][--b->blocks[where]], b->q->index);
 }
 
 duet_status gpu_workspace_ask(bench *b, answers *a)
@@ -127,8 +133,8 @@ static duet_status take_room(bench *b, workspaces *r)
 {
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
-    if (r->bytes) TRY(gpu_workspace_take(b, DEVICE, r->bytes, &r->own));
-    return r->host_bytes ? gpu_workspace_take(b, HOST, r->host_bytes, &r->host) : DUET_OK;
+    if (r->bytes) TRY(gpu_workspace_take(b, ON_CARD, r->bytes, &r->own));
+    return r->host_bytes ? gpu_workspace_take(b, ON_HOST, r->host_bytes, &r->host) : DUET_OK;
 }
 
 /* ---- calls ---- */
@@ -279,7 +285,7 @@ duet_status solver_refined(bench *b, bool half, const columns *a, const columns 
     int *pivot;
     const int n = (int)a->rows, sides = (int)y->cols, ld = (int)a->ld, ldy = (int)y->ld, ldx = (int)x->ld;
     if (!n || !sides) return DUET_OK;
-    TRY(gpu_workspace_take(b, DEVICE, (size_t)n * sizeof *pivot, &pivot));
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)n * sizeof *pivot, &pivot));
     TRY(half ? CALL(b, cusolverDnDHgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,
                     &r.bytes)
              : CALL(b, cusolverDnDSgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,

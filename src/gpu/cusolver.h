@@ -30,15 +30,17 @@ typedef struct bench {
     const frame *f;
     queue *q;
     const vendor *v;
-    answers *says; /* the card's */
-    void *block[SIDES][BENCH_BLOCKS];
-    int blocks[SIDES];
+    answers *says;                /* the card's */
+    void *block[2][BENCH_BLOCKS]; /* of the host, and of the card */
+    int blocks[2];
 } bench;
 
 /* The libraries' handles are there, and room for answers. */
+/* Whose memory: the host's, or the card's. */
+enum workspace_memory { ON_HOST, ON_CARD };
 duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q);
 void gpu_workspace_close(bench *b);
-duet_status gpu_workspace_take(bench *b, enum side side, size_t bytes, void *p);
+duet_status gpu_workspace_take(bench *b, enum workspace_memory where, size_t bytes, void *p);
 duet_status gpu_workspace_forget(bench *b);          /* what was said */
 duet_status gpu_workspace_ask(bench *b, answers *a); /* waits until all is done, and said */
 

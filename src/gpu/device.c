@@ -1,4 +1,4 @@
-/* device.c - the card. */
+/* device.c - the cards: which there are, and which CUDA errors mean that one is lost. */
 #include "device.h"
 #include "kernels.h"
 #include <pthread.h>
@@ -6,69 +6,136 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static int card;
-static int capability;     /* its compute capability, times ten */
-static const char *reason; /* why it cannot be used; NULL while it can */
-static char found[256];    /* the text of a card never found */
-static char broken[256];   /* and of one that was lost */
+/* A card, as an entry of devices[]. */
+typedef struct card {
+    int ordinal;    /* CUDA's number of it */
+    int capability; /* its compute capability, times ten */
+    int multiprocessors;
+    bool checked;
+    const char *reason; /* why it cannot be used; NULL while it can */
+    char text[256];     /* of a card that never could be used */
+    char lost[256];     /* and of one that was lost */
+    size_t bytes;       /* of its memory; 0: not queried yet */
+} card;
 
-static void absent(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void absent(const char *format, ...)
+static card cards[DEVICES_MAX];
+static int found;  /* how many cards CUDA has */
+static int chosen; /* the ordinal of the default one */
+static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
+
+static void refuse(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void refuse(card *c, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    vsnprintf(found, sizeof found, format, ap);
+    vsnprintf(c->text, sizeof c->text, format, ap);
     va_end(ap);
-    reason = found;
+    c->reason = c->text;
 }
 
-/* Is there a kernel for it? */
-static void check_card(void)
+static cudaError_t query(card *c)
 {
     int major, minor;
-    cudaError_t e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, card);
-    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, card);
-    if (e != cudaSuccess) {
-        (void)cudaGetLastError();
-        absent("device %d does not say what it is: %s", card, cudaGetErrorString(e));
-        return;
-    }
-    capability = 10 * major + minor;
-    if (capability < kernels_oldest())
-        absent("device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later", card,
-               major, minor, kernels_oldest() / 10, kernels_oldest() % 10);
+    cudaError_t e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->ordinal);
+    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->ordinal);
+    if (e == cudaSuccess) c->capability = 10 * major + minor;
+    return e;
 }
 
-static void choose(int count)
+static void check_default(card *c)
+{
+    const cudaError_t e = query(c);
+    if (e != cudaSuccess) {
+        (void)cudaGetLastError();
+        refuse(c, "device %d does not say what it is: %s", c->ordinal, cudaGetErrorString(e));
+    } else if (c->capability < kernels_oldest()) {
+        refuse(c, "device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later",
+               c->ordinal, c->capability / 10, c->capability % 10, kernels_oldest() / 10,
+               kernels_oldest() % 10);
+    }
+}
+
+static void choose(card *c, int count)
 {
     const char *text = getenv("DUET_DEVICE");
     char *end;
-    long n = text && *text ? strtol(text, &end, 10) : 0;
-    if (text && *text && (*end || n < 0 || n >= count))
-        absent("DUET_DEVICE=%s names none of the %d devices", text, count);
-    else card = (int)n, check_card();
+    const bool given = text && *text;
+    const long n = given ? strtol(text, &end, 10) : 0;
+    if (given && (*end || n < 0 || n >= count)) {
+        refuse(c, "DUET_DEVICE=%s names none of the %d devices", text, count);
+        return;
+    }
+    found = count;
+    chosen = c->ordinal = (int)n;
+    check_default(c);
 }
 
-static void find(void)
+static void find(card *c)
 {
     int count = 0, driver = 0;
-    cudaError_t e = cudaGetDeviceCount(&count);
-    if (e == cudaSuccess && count > 0) return choose(count);
+    const cudaError_t e = cudaGetDeviceCount(&count);
+    if (e == cudaSuccess && count > 0) return choose(c, count);
     (void)cudaGetLastError();
     if (e == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
-        absent("no NVIDIA driver");
+        refuse(c, "no NVIDIA driver");
     else if (e == cudaErrorInsufficientDriver)
-        absent("the NVIDIA driver is for CUDA %d.%d, too old for %d.%d", driver / 1000, driver % 1000 / 10,
+        refuse(c, "the NVIDIA driver is for CUDA %d.%d, too old for %d.%d", driver / 1000, driver % 1000 / 10,
                CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    else if (e == cudaSuccess || e == cudaErrorNoDevice) absent("no device");
-    else absent("cudaGetDeviceCount: %s", cudaGetErrorString(e));
+    else if (e == cudaSuccess || e == cudaErrorNoDevice) refuse(c, "no device");
+    else refuse(c, "cudaGetDeviceCount: %s", cudaGetErrorString(e));
 }
 
-const char *gpu_device_absent(void)
+static cudaError_t count_multiprocessors(card *c)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find);
-    return __atomic_load_n(&reason, __ATOMIC_ACQUIRE);
+    return cudaDeviceGetAttribute(&c->multiprocessors, cudaDevAttrMultiProcessorCount, c->ordinal);
+}
+
+/* Steps are planned for the default card, so another one must be like it. Its unit counts the cards without the default one. */
+static void check_other(card *c, int unit)
+{
+    card *first = &cards[DEFAULT_GPU];
+    c->ordinal = unit > chosen ? unit : unit - 1;
+    if (unit >= found) return refuse(c, "no such device");
+    cudaError_t e = query(c);
+    if (e == cudaSuccess) e = count_multiprocessors(c);
+    if (e == cudaSuccess) e = count_multiprocessors(first);
+    if (e != cudaSuccess) {
+        (void)cudaGetLastError();
+        refuse(c, "device %d does not say what it is: %s", c->ordinal, cudaGetErrorString(e));
+    } else if (c->capability != first->capability || c->multiprocessors != first->multiprocessors) {
+        refuse(c, "device %d is of another kind than device %d", c->ordinal, first->ordinal);
+    }
+}
+
+static void check(int device)
+{
+    card *c = &cards[device];
+    if (device == DEFAULT_GPU) find(c);
+    else check_other(c, devices[device].unit);
+    __atomic_store_n(&c->checked, true, __ATOMIC_RELEASE);
+}
+
+static __attribute__((cold, noinline)) void check_once(int device)
+{
+    pthread_mutex_lock(&checking);
+    if (!cards[DEFAULT_GPU].checked) check(DEFAULT_GPU);
+    if (!cards[device].checked) check(device);
+    pthread_mutex_unlock(&checking);
+}
+
+const char *gpu_device_absent(int device)
+{
+    const card *c = &cards[device];
+    if (unlikely(!__atomic_load_n(&c->checked, __ATOMIC_ACQUIRE))) check_once(device);
+    return __atomic_load_n(&c->reason, __ATOMIC_ACQUIRE);
+}
+
+const char *gpu_device_all_absent(void)
+{
+    const char *why = gpu_device_absent(DEFAULT_GPU);
+    for (int d = DEFAULT_GPU + 1; why && d < DEVICES_MAX; d++)
+        if (!gpu_device_absent(d)) return NULL;
+    return why;
 }
 
 /* Errors after which every call in this process fails alike. */
@@ -95,36 +162,46 @@ static bool is_lost(cudaError_t e)
     }
 }
 
-static void lose(const char *call, cudaError_t e)
+static void lose(card *c, const char *call, cudaError_t e)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    if (!reason) {
-        snprintf(broken, sizeof broken, "the GPU was lost: %s: %s", call, cudaGetErrorString(e));
-        __atomic_store_n(&reason, broken, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&checking);
+    if (c->checked && !c->reason) {
+        snprintf(c->lost, sizeof c->lost, "the GPU was lost: %s: %s", call, cudaGetErrorString(e));
+        __atomic_store_n(&c->reason, c->lost, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&checking);
+}
+
+/* The card that is current was lost. If CUDA cannot say which one that is, all were. */
+static __attribute__((cold)) void lose_current(const char *call, cudaError_t e)
+{
+    int current;
+    const bool known = cudaGetDevice(&current) == cudaSuccess;
+    if (!known) (void)cudaGetLastError();
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++)
+        if (!known || cards[d].ordinal == current) lose(&cards[d], call, e);
 }
 
 /* The error is reported here, so that no later call of ours or the caller's meets it again as its own. */
 duet_status cuda_failed(const char *call, cudaError_t e)
 {
     (void)cudaGetLastError();
-    if (is_lost(e)) lose(call, e);
+    if (is_lost(e)) lose_current(call, e);
     duet_status s = e == cudaErrorMemoryAllocation ? DUET_NO_MEMORY
                     : e == cudaErrorNoDevice       ? DUET_NO_DEVICE
                                                    : DUET_DEVICE_ERROR;
     return fail(s, "%s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-duet_status gpu_device_enter(int *before)
+duet_status gpu_device_enter(int device, int *before)
 {
-    const char *why = gpu_device_absent();
+    const char *why = gpu_device_absent(device);
+    const int ordinal = cards[device].ordinal;
     if (why) return fail(DUET_NO_DEVICE, "there is no usable GPU: %s", why);
     int current;
     TRY(CUDA(cudaGetDevice, &current));
-    if (current == card) return DUET_OK;
-    TRY(CUDA(cudaSetDevice, card));
+    if (current == ordinal) return DUET_OK;
+    TRY(CUDA(cudaSetDevice, ordinal));
     *before = current;
     return DUET_OK;
 }
@@ -134,69 +211,72 @@ void gpu_device_leave(const int *before)
     if (*before >= 0 && cudaSetDevice(*before) != cudaSuccess) (void)cudaGetLastError();
 }
 
-duet_status gpu_alloc(size_t bytes, void **p)
+duet_status gpu_alloc(int device, size_t bytes, void **p)
 {
     *p = NULL;
-    ON_DEVICE();
+    ON_DEVICE(device);
     return CUDA(cudaMalloc, p, bytes ? bytes : 1);
 }
 
-/* A block of a lost card went with it. cudaFree fails only then, or for the error of earlier work, which others report. It needs no current
- * card, but without one makes a context on the first. */
-void gpu_free(void *p)
+/* The blocks of a lost card are gone with it. cudaFree fails only then, or with the error of earlier work, which others
+ * report. It needs no current card, but would create a context on the first card if there is none. */
+void gpu_free(int device, void *p)
 {
     int before = -1;
     error_text told;
-    if (!p || gpu_device_absent()) return;
+    if (!p || gpu_device_absent(device)) return;
     error_keep(&told);
-    if (gpu_device_enter(&before) != DUET_OK) error_put_back(&told);
+    if (gpu_device_enter(device, &before) != DUET_OK) error_put_back(&told);
     if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
     gpu_device_leave(&before);
 }
 
-static duet_status ask_room(size_t *bytes)
+static duet_status query_room(int device, size_t *bytes)
 {
     size_t all;
-    ON_DEVICE();
+    ON_DEVICE(device);
     return CUDA(cudaMemGetInfo, bytes, &all);
 }
 
-/* Whoever asks has another way. */
-size_t gpu_room(void)
+/* The caller can do without, so the thread's error text is restored. */
+size_t gpu_room(int device)
 {
     size_t bytes;
     error_text before;
     error_keep(&before);
-    if (ask_room(&bytes) == DUET_OK) return bytes;
+    if (query_room(device, &bytes) == DUET_OK) return bytes;
     error_put_back(&before);
     return SIZE_MAX;
 }
 
-duet_status gpu_pin(void *host, size_t bytes)
+duet_status gpu_pin(int device, void *host, size_t bytes)
 {
-    ON_DEVICE();
+    ON_DEVICE(device);
     return CUDA(cudaHostRegister, host, bytes, cudaHostRegisterPortable);
 }
 
-void gpu_unpin(void *host)
+void gpu_unpin(int device, void *host)
 {
     int before = -1;
-    if (gpu_device_absent() || gpu_device_enter(&before) != DUET_OK) return;
+    if (gpu_device_absent(device) || gpu_device_enter(device, &before) != DUET_OK) return;
     if (cudaHostUnregister(host) != cudaSuccess) (void)cudaGetLastError();
     gpu_device_leave(&before);
 }
 
-int gpu_device_major(void) { return capability / 10; }
+int gpu_device_major(int device) { return cards[device].capability / 10; }
 
-size_t gpu_device_bytes(void)
+int gpu_device_ordinal(int device) { return cards[device].ordinal; }
+
+/* The call takes long, so it is made once. */
+size_t gpu_device_bytes(int device)
 {
-    static size_t known; /* it takes the driver a while to say all that it is asked with this */
+    card *c = &cards[device];
     struct cudaDeviceProp p;
-    size_t bytes = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    size_t bytes = __atomic_load_n(&c->bytes, __ATOMIC_RELAXED);
     if (bytes) return bytes;
-    if (cudaGetDeviceProperties(&p, card) == cudaSuccess) bytes = p.totalGlobalMem;
+    if (cudaGetDeviceProperties(&p, c->ordinal) == cudaSuccess) bytes = p.totalGlobalMem;
     else (void)cudaGetLastError();
-    __atomic_store_n(&known, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->bytes, bytes, __ATOMIC_RELAXED);
     return bytes ? bytes : SIZE_MAX;
 }
 
@@ -205,7 +285,7 @@ void gpu_device_name(char *text, size_t size)
     int driver = 0, runtime = 0;
     struct cudaDeviceProp p;
     *text = '\0';
-    if (cudaGetDeviceProperties(&p, card) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess &&
+    if (cudaGetDeviceProperties(&p, chosen) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess &&
         cudaRuntimeGetVersion(&runtime) == cudaSuccess)
         snprintf(text, size, "%s, %d multiprocessors, driver %d, runtime %d", p.name, p.multiProcessorCount,
                  driver, runtime);
@@ -216,14 +296,14 @@ void gpu_device_info(FILE *out)
 {
     int driver = 0, runtime = 0;
     struct cudaDeviceProp p;
-    cudaError_t e = cudaGetDeviceProperties(&p, card);
+    cudaError_t e = cudaGetDeviceProperties(&p, chosen);
     if (e != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess ||
         cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
-        fprintf(out, "gpu      device %d does not answer: %s\n", card,
+        fprintf(out, "gpu      device %d does not answer: %s\n", chosen,
                 cudaGetErrorString(e ? e : cudaGetLastError()));
         return;
     }
-    fprintf(out, "gpu      device %d: %s, %.1f GiB, compute capability %d.%d, %d multiprocessors\n", card,
+    fprintf(out, "gpu      device %d: %s, %.1f GiB, compute capability %d.%d, %d multiprocessors\n", chosen,
             p.name, (double)p.totalGlobalMem / (1 << 30), p.major, p.minor, p.multiProcessorCount);
     fprintf(out, "         driver for CUDA %d.%d, runtime %d.%d\n", driver / 1000, driver % 1000 / 10,
             runtime / 1000, runtime % 1000 / 10);

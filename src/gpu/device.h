@@ -1,39 +1,44 @@
-/* device.h - the card: which one, whether it is there, and the one way in which its errors become ours. */
+/* device.h - the cards: which there are, and how CUDA errors become a status. `device` is an index into devices[]. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
-#include "status.h"
+#include "backend.h"
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
-/* NULL, or why there is no card, or no longer one; a text that stays. */
-const char *gpu_device_absent(void);
-int gpu_device_major(void);    /* of its compute capability; the card must be there */
-size_t gpu_device_bytes(void); /* of its memory; as many as can be where it does not say */
+/* NULL if the card can be used, else why not: it was not found, or it was lost. The text stays valid. */
+const char *gpu_device_absent(int device);
+/* NULL if any card can be used, else why the default one cannot. */
+const char *gpu_device_all_absent(void);
+/* For cards that can be used: the major compute capability; CUDA's number; bytes of memory, SIZE_MAX if unknown. */
+int gpu_device_major(int device);
+int gpu_device_ordinal(int device);
+size_t gpu_device_bytes(int device);
+/* Of the default card. */
 void gpu_device_info(FILE *out);
-void gpu_device_name(
-    char *text, size_t size); /* with the driver's and the runtime's versions; "" when it does not answer */
+void gpu_device_name(char *text, size_t size); /* with the versions of driver and runtime; "" if it fails */
 
 /* CUDA(cudaMalloc, &p, bytes): the call, its error turned into a status with a text. */
 #define CUDA(f, ...) cuda_status(#f, f(__VA_ARGS__))
 duet_status cuda_failed(const char *call, cudaError_t e) __attribute__((cold));
 static inline duet_status cuda_status(const char *call, cudaError_t e)
 {
-    return __builtin_expect(e == cudaSuccess, 1) ? DUET_OK : cuda_failed(call, e);
+    return likely(e == cudaSuccess) ? DUET_OK : cuda_failed(call, e);
 }
 
-/* ON_DEVICE(); makes the card current until the end of the block, where the caller's own is again. It returns when there is none. */
-#define ON_DEVICE()                                                                                          \
+/* ON_DEVICE(device); makes a card current until the end of the block, when the caller's own is current again. If the card
+ * cannot be used, the function returns. */
+#define ON_DEVICE(device)                                                                                    \
     __attribute__((cleanup(gpu_device_leave))) int device_before = -1;                                       \
-    TRY(gpu_device_enter(&device_before))
-duet_status gpu_device_enter(int *before);
+    TRY(gpu_device_enter(device, &device_before))
+duet_status gpu_device_enter(int device, int *before);
 void gpu_device_leave(const int *before);
 
-duet_status gpu_alloc(size_t bytes, void **p);
-void gpu_free(void *p);
-size_t gpu_room(void);
+duet_status gpu_alloc(int device, size_t bytes, void **p);
+void gpu_free(int device, void *p);
+size_t gpu_room(int device);
 
-duet_status gpu_pin(void *host, size_t bytes);
-void gpu_unpin(void *host);
+duet_status gpu_pin(int device, void *host, size_t bytes);
+void gpu_unpin(int device, void *host);
 
 #endif

@@ -15,7 +15,7 @@ static duet_status packing_get(const step *s, const frame *f, queue *q, packing 
     *p = (packing){ 0 };
     if (b) TRY(known_use(b, s, f, q, &p->known));
     if (p->known) return DUET_OK;
-    TRY(scratch_acquire(DEVICE, kernels_packed_bytes(s), q->index, &p->block));
+    TRY(scratch_acquire(q->device, kernels_packed_bytes(s), q->index, &p->block));
     const duet_status r = gpu_pack(s, f, p->block, q);
     if (r != DUET_OK) gpu_give(p->block, q);
     return r;
@@ -41,7 +41,7 @@ duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
     if (!kernels_packs(s)) return DUET_OK;
     if (b) TRY(known_use(b, s, f, q, &k));
     if (k) return known_give(k), DUET_OK;
-    TRY(scratch_acquire(DEVICE, kernels_packed_bytes(s), q->index, &block));
-    scratch_release(DEVICE, block, q->index);
+    TRY(scratch_acquire(q->device, kernels_packed_bytes(s), q->index, &block));
+    scratch_release(q->device, block, q->index);
     return DUET_OK;
 }

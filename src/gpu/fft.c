@@ -14,7 +14,7 @@
 
 /* All that a plan hangs on; compared by its bytes. */
 typedef struct plan_key {
-    int64_t type, rank, batch;
+    int64_t device, type, rank, batch;
     long long n[ALONG], in_sizes[ALONG], out_sizes[ALONG], in_stride, in_distance, out_stride, out_distance;
 } plan_key;
 
@@ -209,14 +209,16 @@ void gpu_fourier_forget(step *s)
     s->kept = NULL;
 }
 
-static duet_status find_plans(chain *c)
+static duet_status find_plans(chain *c, int device)
 {
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count; i++) {
+        c->pass[i].key.device = device;
         TRY(lru_acquire(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
+    }
     return DUET_OK;
 }
 
-static duet_status make_kept(const step *s, void **made)
+static duet_status make_kept(const step *s, const queue *q, void **made)
 {
     transform way[2];
     kept *k = *made = calloc(1, sizeof *k);
@@ -225,8 +227,10 @@ static duet_status make_kept(const step *s, void **made)
     if (ways == 2) fourier_convolve_ways(s, way);
     else way[0] = transform_of(s);
     duet_status r = DUET_OK;
-    for (int w = 0; w < ways && r == DUET_OK; w++)
-        chain_make(&k->way[w], &way[w]), r = find_plans(&k->way[w]);
+    for (int w = 0; w < ways && r == DUET_OK; w++) {
+        chain_make(&k->way[w], &way[w]);
+        r = find_plans(&k->way[w], q->device);
+    }
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -263,7 +267,7 @@ static duet_status clear(void *p, size_t bytes, void *with)
 
 static duet_status take(size_t bytes, void *with, void **p)
 {
-    return scratch_acquire(DEVICE, bytes, ((running *)with)->q->index, p);
+    return scratch_acquire(((running *)with)->q->device, bytes, ((running *)with)->q->index, p);
 }
 static void give(void *p, void *with) { gpu_give(p, ((running *)with)->q); }
 
@@ -308,7 +312,7 @@ static duet_status run_densely(const pass *p, bool inverse, void *in, void *out,
 {
     const size_t bytes = ((const fft_plan *)p->plan->thing)->room;
     void *room = NULL;
-    if (bytes) TRY(scratch_acquire(DEVICE, bytes, r->q->index, &room));
+    if (bytes) TRY(scratch_acquire(r->q->device, bytes, r->q->index, &room));
     r->wrote |= is_result(r, out);
     pthread_mutex_lock(&calling);
     const duet_status s = call_all(p, inverse, in, out, room, r->q);
@@ -350,7 +354,7 @@ static duet_status run_apart(const fourier_ops *b, const pass *p, bool inverse, 
     const bool in_place = p->key.type == CUFFT_C2C || p->key.type == CUFFT_Z2Z;
     const size_t after = in_place ? 0 : groups * (size_t)p->out_group * element(p, true);
     void *there;
-    TRY(scratch_acquire(DEVICE, before + after, r->q->index, &there));
+    TRY(scratch_acquire(r->q->device, before + after, r->q->index, &there));
     const duet_status s =
         run_there(b, p, inverse, in, out, there, in_place ? there : (char *)there + before, r);
     gpu_give(there, r->q);
@@ -465,7 +469,7 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     const fourier_ops b = fourier_ops_of(&r);
     duet_status status;
     void *made = NULL;
-    if (s->kernel != OP_fftshift) TRY(step_keeps(s, make_kept, discard, &made));
+    if (s->kernel != OP_fftshift) TRY(step_keeps(s, q, make_kept, discard, &made));
     r.k = made;
     if (s->kernel == OP_fftshift) status = fourier_shift(&b, s, f);
     else if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);

@@ -15,7 +15,7 @@ static bool is_split(const step *s)
 
 static const char *gpu_refuses(const step *s)
 {
-    const char *why = gpu_device_absent();
+    const char *why = gpu_device_all_absent();
     if (why) return why;
     return is_split(s) ? NULL : gpu_kernel_of(s->kernel)->unsupported(s);
 }
@@ -46,7 +46,7 @@ duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void 
     size_t bytes = kernels_scratch(s);
     workspace w = { NULL, q->counters, gpu_queue_written(q), packed };
     TRY(gpu_queue_count(q));
-    if (bytes) TRY(scratch_acquire(DEVICE, bytes, q->index, &w.scratch));
+    if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));
     gpu_queue_wrote(q, written_by(s, f, w.scratch, bytes));
     gpu_give(w.scratch, q);
@@ -59,7 +59,7 @@ duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_lau
 
 void gpu_give(void *block, const queue *q)
 {
-    if (block) scratch_release(DEVICE, block, q->index);
+    if (block) scratch_release(q->device, block, q->index);
 }
 
 /* The program is [operator, STORE]; the operands follow the output in `data`. */
@@ -82,7 +82,7 @@ duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, in
     }
     p.inputs = s.ins, p.numbers = s.nums;
     layout_collapse(walked, 1 + s.ins);
-    return gpu_launch(&s, &(frame){ data, number, q->index }, q);
+    return gpu_launch(&s, &(frame){ data, number, q->index, q->device }, q);
 }
 
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block)
@@ -91,7 +91,7 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     if (layout_is_dense(&x->at)) return DUET_OK;
     layout dense;
     layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
-    TRY(scratch_acquire(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
+    TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
     duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
     *p = *block;
     if (s != DUET_OK) gpu_give(*block, q), *block = NULL;
@@ -122,8 +122,8 @@ static duet_status run_split(const step *s, const frame *f, queue *q)
 static duet_status run_once(const step *s, const frame *f)
 {
     queue *q;
-    ON_DEVICE();
-    TRY(gpu_queue_open(f->queue, &q));
+    ON_DEVICE(f->device);
+    TRY(gpu_queue_open(f->device, f->queue, &q));
     return is_split(s) ? run_split(s, f, q) : gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
@@ -148,7 +148,7 @@ static duet_status gpu_run(const step *s, const frame *f)
 {
     if (is_empty(s)) return DUET_OK;
     duet_status r = run_once(s, f);
-    if (__builtin_expect(r != DUET_NO_MEMORY || !duet_memory_of(DUET_GPU).cached, 1)) return r;
+    if (likely(r != DUET_NO_MEMORY || !pool_memory(f->device).cached)) return r;
     duet_memory_trim(), gpu_fourier_trim();
     return run_once(s, f);
 }
@@ -159,8 +159,8 @@ static duet_status gpu_prepare(const step *s, const frame *f)
     if (!is_split(s) || is_empty(s)) return DUET_OK;
     if (owned_by(f, s->in[0].slot) && !kernels_splits_here(s, f))
         return DUET_OK; /* temporaries have no address yet, and are aligned */
-    ON_DEVICE();
-    TRY(gpu_queue_open(f->queue, &q));
+    ON_DEVICE(f->device);
+    TRY(gpu_queue_open(f->device, f->queue, &q));
     return gpu_split_prepare(s, f, q);
 }
 
@@ -179,7 +179,7 @@ static void library_info(FILE *out, const char *name, enum library l, int major,
 
 static void gpu_info(FILE *out)
 {
-    const char *why = gpu_device_absent();
+    const char *why = gpu_device_absent(DEFAULT_GPU);
     int version[3] = { 0 };
     if (why) fprintf(out, "gpu      none: %s\n", why);
     else gpu_device_info(out);
@@ -199,7 +199,6 @@ static void gpu_info(FILE *out)
 const machine gpu_machine = {
     .name = "gpu",
     .place = DUET_GPU,
-    .side = DEVICE,
     .absent = gpu_device_absent,
     .info = gpu_info,
     .identify = gpu_device_name,
@@ -211,6 +210,7 @@ const machine gpu_machine = {
     .upload = gpu_queue_upload,
     .download = gpu_queue_download,
     .fetch = gpu_queue_fetch,
+    .copy = gpu_queue_copy,
     .pin = gpu_pin,
     .unpin = gpu_unpin,
     .refuses = gpu_refuses,

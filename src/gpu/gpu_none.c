@@ -6,38 +6,55 @@ static const char reason[] = "built without CUDA";
 
 static duet_status none(void) { return fail(DUET_NO_DEVICE, "there is no GPU machine: %s", reason); }
 
-static const char *none_absent(void) { return reason; }
+static const char *none_absent(int device) { return reason; }
 static void none_info(FILE *out) { fprintf(out, "gpu      none: %s\n", reason); }
 static void none_identify(char *text, size_t size) { snprintf(text, size, "none"); }
-static duet_status none_pin(void *host, size_t bytes) { return none(); }
-static void none_unpin(void *host) {}
-static duet_status none_alloc(size_t bytes, void **p) { return *p = NULL, none(); }
-static void none_free(void *p) {}
-static duet_status none_clear(void *p, size_t bytes, int queue) { return none(); }
-static duet_status none_upload(void *own, const void *host, size_t bytes, int queue) { return none(); }
-static duet_status none_download(void *host, const void *own, size_t bytes, int queue) { return none(); }
-static size_t none_room(void) { return 0; }
+static duet_status none_pin(int device, void *host, size_t bytes) { return none(); }
+static void none_unpin(int device, void *host) {}
+static duet_status none_alloc(int device, size_t bytes, void **p)
+{
+    *p = NULL;
+    return none();
+}
+static void none_free(int device, void *p) {}
+static duet_status none_clear(int device, void *p, size_t bytes, int queue) { return none(); }
+static duet_status none_upload(int device, void *own, const void *host, size_t bytes, int queue)
+{
+    return none();
+}
+static duet_status none_download(int device, void *host, const void *own, size_t bytes, int queue)
+{
+    return none();
+}
+static size_t none_room(int device) { return 0; }
 static const char *none_refuses(const step *s) { return reason; }
 static const char *none_way(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }
 static duet_status none_run(const step *s, const frame *f) { return none(); }
 static void none_forget(step *s) {}
-static duet_status none_sync(int queue) { return none(); }
-static duet_status none_wait(int queue, int other) { return none(); }
-static void *none_stream(int queue) { return none(), NULL; }
-static void none_drop(struct storage *b) {}
-static size_t none_spare(size_t bytes) { return 0; }
+static duet_status none_sync(int device, int queue) { return none(); }
+static duet_status none_wait(int device, int queue, int from, int other) { return none(); }
+static void *none_stream(int device, int queue)
+{
+    none();
+    return NULL;
+}
+static void none_drop(int device, struct storage *b) {}
+static size_t none_spare(int device, size_t bytes) { return 0; }
 static duet_status none_prepare(const step *s, const frame *f) { return none(); }
-static duet_status none_record(int queue) { return none(); }
-static duet_status none_recorded(int queue, void **graph) { return *graph = NULL, none(); }
-static duet_status none_replay(void *graph, int queue) { return none(); }
-static void none_discard(void *graph) {}
+static duet_status none_record(int device, int queue) { return none(); }
+static duet_status none_recorded(int device, int queue, void **graph)
+{
+    *graph = NULL;
+    return none();
+}
+static duet_status none_replay(int device, void *graph, int queue) { return none(); }
+static void none_discard(int device, void *graph) {}
 
 const machine gpu_machine = {
     .name = "gpu",
     .place = DUET_GPU,
-    .side = DEVICE,
     .absent = none_absent,
     .info = none_info,
     .identify = none_identify,

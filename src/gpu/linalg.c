@@ -50,7 +50,7 @@ static layout columns_layout(const columns *c)
 static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
 {
     *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
-    return gpu_workspace_take(b, DEVICE, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
+    return gpu_workspace_take(b, ON_CARD, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
 }
 
 static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c)
@@ -214,7 +214,7 @@ static duet_status write_triangle(const bench *b, const columns *in, enum linear
 static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(gpu_workspace_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot,
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot,
                            pivot));
     return solver_lu(b, a, *pivot);
 }
@@ -418,7 +418,7 @@ static duet_status solve_triangular(bench *b)
 static duet_status qr_read(bench *b, bool transposed, columns *a, void **tau)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(gpu_workspace_take(b, DEVICE, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b),
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b),
                            tau));
     return solver_qr(b, a, *tau);
 }

@@ -159,7 +159,8 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     layout dense;
     layout_dense(&dense, out->at.type, 2, out->at.size);
     const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
-    TRY(scratch_acquire(DEVICE, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, &block));
+    TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index,
+                        &block));
     const part product = { .p = block, .at = &dense };
     duet_status r = gemm(s, a, b, block, (int)dense.size[1], (scale){ .alpha = 1 }, q);
     if (r == DUET_OK && adds(s))

@@ -11,9 +11,10 @@
 struct known {
     known *next;          /* of the same storage */
     known *older, *newer; /* of all */
-    storage *bits;        /* NULL: it has ended */
+    storage *storage;     /* NULL: it has ended */
+    int device;           /* of the buffer that it was packed from, and of the block */
     step as;              /* one that it was packed for; the operand has slot 0 */
-    int64_t offset;       /* of the operand's first element in the device home, in bytes */
+    int64_t offset;       /* of the operand's first element in the buffer, in bytes */
     void *block;
     size_t bytes;
     uint64_t stamp; /* of the elements that were packed; 0: none */
@@ -24,8 +25,11 @@ struct known {
 
 /* Never held while memory is taken: the pool calls known_spare. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static known *newest, *oldest;
-static size_t kept_bytes;
+typedef struct order {
+    known *newest, *oldest;
+    size_t bytes;
+} order;
+static order orders[DEVICES_MAX]; /* by the last use */
 
 /* ---- making it ---- */
 
@@ -45,7 +49,7 @@ duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q)
 {
     const size_t bytes = kernels_scratch(s);
     void *scratch = NULL;
-    if (bytes) TRY(scratch_acquire(DEVICE, bytes, q->index, &scratch));
+    if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &scratch));
     const duet_status r = pack(s, f, block, scratch, q);
     gpu_give(scratch, q);
     return r;
@@ -57,37 +61,42 @@ static uint64_t bit(int index) { return (uint64_t)1 << index; }
 
 static void to_newest(known *k)
 {
-    k->older = newest, k->newer = NULL;
-    *(newest ? &newest->newer : &oldest) = k;
-    newest = k;
+    order *o = &orders[k->device];
+    k->older = o->newest;
+    k->newer = NULL;
+    *(o->newest ? &o->newest->newer : &o->oldest) = k;
+    o->newest = k;
 }
 
 static void out_of_order(known *k)
 {
-    *(k->newer ? &k->newer->older : &newest) = k->older;
-    *(k->older ? &k->older->newer : &oldest) = k->newer;
+    order *o = &orders[k->device];
+    *(k->newer ? &k->newer->older : &o->newest) = k->older;
+    *(k->older ? &k->older->newer : &o->oldest) = k->newer;
 }
 
 static void enter(known *k)
 {
-    k->next = k->bits->known, k->bits->known = k;
+    buffer_usage *on = storage_usage(k->storage, k->device);
+    k->next = on->packed;
+    on->packed = k;
     to_newest(k);
-    kept_bytes += k->bytes;
+    orders[k->device].bytes += k->bytes;
 }
 
 /* It is no longer found. */
 static void leave(known *k)
 {
-    known **p = (known **)&k->bits->known;
+    known **p = (known **)&storage_usage(k->storage, k->device)->packed;
     while (*p != k) p = &(*p)->next;
-    *p = k->next, k->bits = NULL;
+    *p = k->next, k->storage = NULL;
     out_of_order(k);
-    kept_bytes -= k->bytes;
+    orders[k->device].bytes -= k->bytes;
 }
 
 static void discard(known *k)
 {
-    pool_give(DEVICE, k->block, k->users);
+    pool_give(k->device, k->block, k->users);
     free(k);
 }
 
@@ -104,18 +113,18 @@ static bool is_it(const known *k, const step *s, int64_t offset)
            k->bytes == kernels_packed_bytes(s) && !memcmp(&k->as.attr, &s->attr, sizeof s->attr);
 }
 
-static known *find(const storage *b, const step *s, int64_t offset)
+static known *find(const storage *b, int device, const step *s, int64_t offset)
 {
-    known *k = b->known;
+    known *k = storage_usage(b, device)->packed;
     while (k && !is_it(k, s, offset)) k = k->next;
     return k;
 }
 
 /* Lets others go, the least recently used first, until `bytes` are gone or no more can. */
-static size_t let_go(size_t bytes)
+static size_t let_go(int device, size_t bytes)
 {
     size_t gone = 0;
-    for (known *k = oldest, *newer; k && gone < bytes; k = newer) {
+    for (known *k = orders[device].oldest, *newer; k && gone < bytes; k = newer) {
         newer = k->newer;
         if (k->pins) continue;
         gone += k->bytes;
@@ -127,7 +136,7 @@ static size_t let_go(size_t bytes)
 static duet_status follow_writer(known *k, const queue *q)
 {
     if (k->users & bit(q->index)) return DUET_OK;
-    TRY(gpu_queue_wait(q->index, k->writer));
+    TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
     k->users |= bit(q->index);
     return DUET_OK;
 }
@@ -136,16 +145,16 @@ static duet_status follow_writer(known *k, const queue *q)
  * it may still be writing. */
 static duet_status make_anew(known *k, void *scratch, queue *q)
 {
-    void *const data[] = { (char *)k->bits->home[DEVICE] + k->offset };
-    const uint64_t stamp = storage_stamp(k->bits);
-    TRY(gpu_queue_wait(q->index, k->writer));
+    void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
+    const uint64_t stamp = storage_stamp(k->storage);
+    TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
     k->stamp = 0, k->writer = q->index, k->users |= bit(q->index);
-    TRY(pack(&k->as, &(frame){ .data = data, .queue = q->index }, k->block, scratch, q));
+    TRY(pack(&k->as, &(frame){ .data = data, .queue = q->index, .device = q->device }, k->block, scratch, q));
     k->stamp = stamp, k->users = bit(q->index);
     return DUET_OK;
 }
 
-static bool is_current(const known *k) { return !k->bits || k->stamp == storage_stamp(k->bits); }
+static bool is_current(const known *k) { return !k->storage || k->stamp == storage_stamp(k->storage); }
 
 /* ---- without ---- */
 
@@ -158,37 +167,37 @@ duet_status known_refresh(known *k, queue *q)
     pthread_mutex_lock(&lock);
     bool current = is_current(k);
     pthread_mutex_unlock(&lock);
-    if (!current && bytes) TRY(pool_take(DEVICE, bytes, q->index, &scratch));
+    if (!current && bytes) TRY(pool_take(q->device, bytes, q->index, &scratch));
     pthread_mutex_lock(&lock);
     current |= is_current(k);
     const duet_status r = current ? follow_writer(k, q) : make_anew(k, scratch, q);
     pthread_mutex_unlock(&lock);
-    pool_give(DEVICE, scratch, bit(q->index));
+    pool_give(q->device, scratch, bit(q->index));
     return r;
 }
 
-static size_t most_bytes(void)
+static size_t most_bytes(int device)
 {
-    const size_t limit = duet_memory_of(DUET_GPU).limit;
-    return (limit ? limit : gpu_device_bytes()) / 4;
+    const size_t limit = pool_memory(device).limit;
+    return (limit ? limit : gpu_device_bytes(device)) / 4;
 }
 
-static known *find_pinned(storage *b, const step *s, int64_t offset)
+static known *find_pinned(storage *b, int device, const step *s, int64_t offset)
 {
     pthread_mutex_lock(&lock);
-    known *k = find(b, s, offset);
+    known *k = find(b, device, s, offset);
     if (k) k->pins++, out_of_order(k), to_newest(k);
     pthread_mutex_unlock(&lock);
     return k;
 }
 
 /* Room for so many bytes more; false when it would be too much. */
-static bool make_room(size_t bytes)
+static bool make_room(int device, size_t bytes)
 {
-    const size_t most = most_bytes();
+    const size_t most = most_bytes(device), *held = &orders[device].bytes;
     pthread_mutex_lock(&lock);
-    if (bytes <= most && kept_bytes + bytes > most) (void)let_go(kept_bytes + bytes - most);
-    const bool fits = bytes <= most && kept_bytes + bytes <= most;
+    if (bytes <= most && *held + bytes > most) (void)let_go(device, *held + bytes - most);
+    const bool fits = bytes <= most && *held + bytes <= most;
     pthread_mutex_unlock(&lock);
     return fits;
 }
@@ -197,7 +206,7 @@ static bool make_room(size_t bytes)
 static known *enter_pinned(known *mine)
 {
     pthread_mutex_lock(&lock);
-    known *there = find(mine->bits, &mine->as, mine->offset), *k = there ? there : mine;
+    known *there = find(mine->storage, mine->device, &mine->as, mine->offset), *k = there ? there : mine;
     k->pins++;
     if (!there) enter(mine);
     pthread_mutex_unlock(&lock);
@@ -209,10 +218,12 @@ static known *enter_pinned(known *mine)
 static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, known **made)
 {
     const size_t bytes = kernels_packed_bytes(s);
-    known *k = make_room(bytes) ? calloc(1, sizeof *k) : NULL;
+    known *k = make_room(q->device, bytes) ? calloc(1, sizeof *k) : NULL;
     *made = NULL;
     if (!k) return DUET_OK;
-    *k = (known){ .bits = b, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index };
+    *k = (known){
+        .storage = b, .device = q->device, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index
+    };
     k->as.kept = NULL, k->as.in[1].slot = 0;
     const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
     if (r != DUET_OK) return free(k), r == DUET_NO_MEMORY ? DUET_OK : r;
@@ -224,10 +235,10 @@ static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *
 duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known **k)
 {
     const char *at = f->data[s->in[1].slot];
-    const int64_t offset = at - (const char *)b->home[DEVICE];
+    const int64_t offset = at - (const char *)b->buffer[q->device];
     const bool noted = gpu_queue_cuda_stream(q) != q->stream;
     duet_status r = DUET_OK;
-    *k = find_pinned(b, s, offset);
+    *k = find_pinned(b, q->device, s, offset);
     if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
     if (*k) r = noted ? gpu_graph_uses(q, *k) : known_refresh(*k, q);
     if (r != DUET_OK) known_give(*k), *k = NULL;
@@ -247,25 +258,26 @@ void known_give(known *k)
 {
     if (!k) return;
     pthread_mutex_lock(&lock);
-    const bool last = --k->pins == 0 && !k->bits;
+    const bool last = --k->pins == 0 && !k->storage;
     pthread_mutex_unlock(&lock);
     if (last) discard(k);
 }
 
-void known_drop(storage *b)
+void known_drop(int device, storage *b)
 {
+    const buffer_usage *on = storage_usage(b, device);
     pthread_mutex_lock(&lock);
-    for (known *k = b->known; k; k = b->known) {
+    for (known *k = on->packed; k; k = on->packed) {
         leave(k);
         if (!k->pins) discard(k);
     }
     pthread_mutex_unlock(&lock);
 }
 
-size_t known_spare(size_t bytes)
+size_t known_spare(int device, size_t bytes)
 {
     pthread_mutex_lock(&lock);
-    const size_t gone = let_go(bytes);
+    const size_t gone = let_go(device, bytes);
     pthread_mutex_unlock(&lock);
     return gone;
 }

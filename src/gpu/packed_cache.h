@@ -25,7 +25,7 @@ void known_give(known *k); /* NULL is accepted */
 duet_status known_refresh(known *k, queue *q);
 
 /* Those of machine. */
-void known_drop(struct storage *b);
-size_t known_spare(size_t bytes);
+void known_drop(int device, struct storage *b);
+size_t known_spare(int device, size_t bytes);
 
 #endif

@@ -13,7 +13,9 @@ typedef struct ring {
     bool refused; /* the system has no such memory: it is not asked again */
 } ring;
 
-static ring rings[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+static ring rings[DEVICES_MAX][QUEUES_ALL] = {
+    [0 ... DEVICES_MAX - 1] = { [0 ... QUEUES_ALL - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } }
+};
 
 size_t gpu_staged_most = STAGE_SLOT;
 
@@ -76,7 +78,7 @@ static duet_status go(ring *r, copying *copy, void *to, const void *from, size_t
 /* After a failure a copy may still be under way in a slot that is not known to be taken: the ring ends there. */
 static duet_status stage(copying *copy, void *to, const void *from, size_t bytes, const queue *q, bool *done)
 {
-    ring *r = &rings[q->index];
+    ring *r = &rings[q->device][q->index];
     *done = false;
     if (bytes > gpu_staged_most) return DUET_OK;
     pthread_mutex_lock(&r->lock);

@@ -1,11 +1,10 @@
 /* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
-#define _GNU_SOURCE /* a mutex that is recursive from the start */
+#define _GNU_SOURCE /* recursive mutexes */
 #include "queue.h"
 #include "pinned_ring.h"
 #include <string.h>
 
-static queue queues[QUEUES_ALL] = { [0 ... QUEUES_ALL - 1] = { .lock =
-                                                                   PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP } };
+static queue queues[DEVICES_MAX][QUEUES_ALL];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* taken last of all locks */
 
 #define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
@@ -54,12 +53,16 @@ void gpu_queue_wrote_anything(queue *q) { gpu_queue_wrote(q, anything); }
 /* ---- streams ---- */
 
 /* The counters are set here too, before anyone can record the stream's work into a graph. */
-static duet_status make_stream(int index)
+static duet_status make_stream(int device, int index)
 {
-    queue *q = &queues[index];
+    static const pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    queue *q = &queues[device][index];
     if (q->stream) return DUET_OK;
     cudaStream_t stream;
-    q->index = index, q->written = anything;
+    if (!q->event) memcpy(&q->lock, &recursive, sizeof recursive);
+    q->device = device;
+    q->index = index;
+    q->written = anything;
     if (!q->event) TRY(CUDA(cudaEventCreateWithFlags, &q->event, cudaEventDisableTiming));
     if (!q->counters) TRY(CUDA(cudaMalloc, (void **)&q->counters, COUNTER_BYTES));
     TRY(CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking));
@@ -67,14 +70,17 @@ static duet_status make_stream(int index)
     return gpu_queue_count(q);
 }
 
-static bool is_open(int index) { return __atomic_load_n(&queues[index].stream, __ATOMIC_ACQUIRE) != NULL; }
-
-duet_status gpu_queue_open(int index, queue **q)
+static bool is_open(int device, int index)
 {
-    *q = &queues[index];
-    if (is_open(index)) return DUET_OK;
+    return __atomic_load_n(&queues[device][index].stream, __ATOMIC_ACQUIRE) != NULL;
+}
+
+duet_status gpu_queue_open(int device, int index, queue **q)
+{
+    *q = &queues[device][index];
+    if (likely(is_open(device, index))) return DUET_OK;
     pthread_mutex_lock(&making);
-    duet_status s = make_stream(index);
+    const duet_status s = make_stream(device, index);
     pthread_mutex_unlock(&making);
     return s;
 }
@@ -83,7 +89,7 @@ duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, voi
 {
     error_text before;
     error_keep(&before);
-    duet_status s = take(DEVICE, bytes, q->index, p);
+    duet_status s = take(q->device, bytes, q->index, p);
     if (s == DUET_NO_MEMORY) error_put_back(&before);
     return s;
 }
@@ -114,78 +120,99 @@ duet_status gpu_queue_dnn(queue *q, const vendor **v)
     return s;
 }
 
-duet_status gpu_queue_clear(void *p, size_t bytes, int index)
+duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index)
 {
     queue *q;
     if (!bytes) return DUET_OK;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     gpu_queue_wrote_anything(q);
     return CUDA(cudaMemsetAsync, p, 0, bytes, q->stream);
 }
 
-duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index)
+duet_status gpu_queue_upload(int device, void *own, const void *host, size_t bytes, int index)
 {
     queue *q;
     bool done;
     if (!bytes) return DUET_OK;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     gpu_queue_wrote_anything(q);
     TRY(gpu_stage_up(own, host, bytes, q, &done));
     return done ? DUET_OK : CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
 }
 
-duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index)
+duet_status gpu_queue_download(int device, void *host, const void *own, size_t bytes, int index)
 {
     queue *q;
     bool done;
     if (!bytes) return DUET_OK;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_stage_down(host, own, bytes, q, &done));
     if (done) return DUET_OK;
     TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
     return CUDA(cudaStreamSynchronize, q->stream);
 }
 
-duet_status gpu_queue_fetch(void *host, const void *own, size_t bytes, int index)
+duet_status gpu_queue_fetch(int device, void *host, const void *own, size_t bytes, int index)
 {
     queue *q;
     if (!bytes) return DUET_OK;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     return CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream);
 }
 
-duet_status gpu_queue_sync(int index)
-{
-    ON_DEVICE();
-    return is_open(index) ? CUDA(cudaStreamSynchronize, queues[index].stream) : DUET_OK;
-}
-
-/* One event a queue is enough: a wait takes the event as it was last recorded, and recorded again it can only stand for more. */
-duet_status gpu_queue_wait(int index, int other)
+/* CUDA copies through the host where the cards cannot reach each other. */
+duet_status gpu_queue_copy(int device, void *own, int from, const void *other, size_t bytes, int index)
 {
     queue *q;
-    if (index == other || !is_open(other)) return DUET_OK;
-    ON_DEVICE();
-    TRY(gpu_queue_open(index, &q));
+    if (!bytes) return DUET_OK;
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
     gpu_queue_wrote_anything(q);
-    TRY(CUDA(cudaEventRecord, queues[other].event, queues[other].stream));
-    return CUDA(cudaStreamWaitEvent, q->stream, queues[other].event, 0);
+    return CUDA(cudaMemcpyPeerAsync, own, gpu_device_ordinal(device), other, gpu_device_ordinal(from), bytes,
+                q->stream);
 }
 
-static duet_status open_on_device(int index, queue **q)
+duet_status gpu_queue_sync(int device, int index)
 {
-    ON_DEVICE();
-    return gpu_queue_open(index, q);
+    ON_DEVICE(device);
+    return is_open(device, index) ? CUDA(cudaStreamSynchronize, queues[device][index].stream) : DUET_OK;
 }
 
-void *gpu_queue_stream(int index)
+static duet_status record_event(int device, const queue *q)
+{
+    ON_DEVICE(device);
+    return CUDA(cudaEventRecord, q->event, q->stream);
+}
+
+/* One event per queue is enough. A wait takes the event as it was last recorded; recorded again, it can only stand for more
+ * work. */
+duet_status gpu_queue_wait(int device, int index, int from, int other)
 {
     queue *q;
-    if (open_on_device(index, &q) != DUET_OK) return NULL;
+    const queue *awaited = &queues[from][other];
+    if ((device == from && index == other) || !is_open(from, other)) return DUET_OK;
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, index, &q));
+    gpu_queue_wrote_anything(q);
+    if (device == from) TRY(CUDA(cudaEventRecord, awaited->event, awaited->stream));
+    else TRY(record_event(from, awaited));
+    return CUDA(cudaStreamWaitEvent, q->stream, awaited->event, 0);
+}
+
+static duet_status open_on_device(int device, int index, queue **q)
+{
+    ON_DEVICE(device);
+    return gpu_queue_open(device, index, q);
+}
+
+void *gpu_queue_stream(int device, int index)
+{
+    queue *q;
+    if (open_on_device(device, index, &q) != DUET_OK) return NULL;
     __atomic_store_n(&q->user, SEVERAL_USERS, __ATOMIC_RELAXED);
     return q->stream;
 }

@@ -11,7 +11,8 @@
 
 /* Made on first use and never destroyed. Each thread writes to its own at every launch: no two share lines of a cache. */
 typedef struct queue {
-    _Alignas(128) int index;
+    _Alignas(128) int device; /* whose stream it is */
+    int index;
     cudaStream_t stream;
     cudaEvent_t event; /* recorded when another queue waits for this one */
     cudaStream_t
@@ -43,7 +44,7 @@ static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 /* cuDNN works on the one stream or the other from here on; the caller holds q->lock. A handle that refuses is closed. */
 duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
-duet_status gpu_queue_open(int index, queue **q);
+duet_status gpu_queue_open(int device, int index, queue **q);
 
 /* What the work last put on the stream writes: all that there is, where that is not known. Said by whoever puts work there. */
 span gpu_queue_written(queue *q);
@@ -58,16 +59,17 @@ void gpu_queue_recount(queue *q);
 duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
 /* Takes of the card's memory, but leaves the thread's error text alone when there is no room: the caller has another way. */
-typedef duet_status gpu_taking(enum side s, size_t bytes, int queue,
+typedef duet_status gpu_taking(int device, size_t bytes, int queue,
                                void **p); /* pool_take, or scratch_acquire */
 duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p);
 
-duet_status gpu_queue_clear(void *p, size_t bytes, int index);
-duet_status gpu_queue_upload(void *own, const void *host, size_t bytes, int index);
-duet_status gpu_queue_download(void *host, const void *own, size_t bytes, int index);
-duet_status gpu_queue_fetch(void *host, const void *own, size_t bytes, int index);
-duet_status gpu_queue_sync(int index);
-duet_status gpu_queue_wait(int index, int other);
-void *gpu_queue_stream(int index);
+duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index);
+duet_status gpu_queue_upload(int device, void *own, const void *host, size_t bytes, int index);
+duet_status gpu_queue_download(int device, void *host, const void *own, size_t bytes, int index);
+duet_status gpu_queue_fetch(int device, void *host, const void *own, size_t bytes, int index);
+duet_status gpu_queue_copy(int device, void *own, int from, const void *other, size_t bytes, int index);
+duet_status gpu_queue_sync(int device, int index);
+duet_status gpu_queue_wait(int device, int index, int from, int other);
+void *gpu_queue_stream(int device, int index);
 
 #endif

@@ -10,12 +10,13 @@ static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s 
 
 /* What the step keeps between runs, made by the first that needs it. The step is the plan's and constant but for this; two threads may come
  * here at once, and the first to be ready is kept. */
-static inline duet_status step_keeps(const step *s, duet_status make(const step *s, void **made),
+static inline duet_status step_keeps(const step *s, const queue *q,
+                                     duet_status make(const step *s, const queue *q, void **made),
                                      void discard(void *made), void **k)
 {
     void **at = (void **)&s->kept, *none = NULL;
     if ((*k = __atomic_load_n(at, __ATOMIC_ACQUIRE))) return DUET_OK;
-    TRY(make(s, k));
+    TRY(make(s, q, k));
     if (__atomic_compare_exchange_n(at, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
     discard(*k);
     *k = none;

@@ -16,7 +16,7 @@
 
 typedef struct plan_cache {
     plan *bucket[BUCKETS];
-    const plan *latest[SIDES][1 << SITE_BITS]; /* by call site */
+    const plan *latest[2][1 << SITE_BITS]; /* by call site, on the host and on a GPU */
     unsigned count;
     size_t bytes;
     uint64_t made; /* plans ever made */
@@ -69,7 +69,7 @@ static inline uint32_t *put64(uint32_t *w, int64_t x)
 static inline enum overlap overlap_of(const duet_matrix *to, const duet_matrix *m)
 {
     if (m == to) return SAME;
-    if (m->bits != to->bits) return APART;
+    if (m->storage != to->storage) return APART;
     return matrix_overlap(to, m);
 }
 
@@ -109,17 +109,17 @@ static uint32_t *put_target(uint32_t *w, const duet_matrix *m)
     return w;
 }
 
-static inline uint32_t first_word(const statement *s, int count, const machine *on)
+static inline uint32_t first_word(const statement *s, int count, int device)
 {
-    return (uint32_t)on->side | (uint32_t)s->fusion << 4 | (uint32_t)count << 8 | (uint32_t)s->math << 16;
+    return (uint32_t)device | (uint32_t)s->fusion << 4 | (uint32_t)count << 8 | (uint32_t)s->math << 16;
 }
 
 #define HEAD_SIZES 4 /* index of the sizes of the first destination */
 
-static void make_key_head(const statement *s, int count, const machine *on, key_head *h)
+static void make_key_head(const statement *s, int count, int device, key_head *h)
 {
     uint32_t *w = h->word;
-    *w++ = first_word(s, count, on);
+    *w++ = first_word(s, count, device);
     w = put64(w, (int64_t)overlaps(s, count));
     for (int k = 0; k < count; k++) {
         w = put_target(w, s->to[k].m);
@@ -140,13 +140,13 @@ static inline bool is_key(const plan *p, const key_head *h, const formula *f)
 
 /* The same for one statement with a dense destination, without building the head: loading it right
  * after storing it would stall. */
-static inline bool is_plain_key(const plan *p, const statement *s, const machine *on)
+static inline bool is_plain_key(const plan *p, const statement *s, int device)
 {
     const duet_matrix *to = s->to[0].m;
     const uint32_t rank = (uint32_t)to->at.rank, *w = p->key;
     const uint64_t pattern = overlaps(s, 1);
-    bool same =
-        to->dense && w[0] == first_word(s, 1, on) && !memcmp(w + 1, &pattern, 8) && w[3] == target_word(to);
+    bool same = to->dense && w[0] == first_word(s, 1, device) && !memcmp(w + 1, &pattern, 8) &&
+                w[3] == target_word(to);
     for (uint32_t i = 0; i < rank && same; i++) same = !memcmp(w + HEAD_SIZES + 2 * i, &to->at.size[i], 8);
     return same && is_formula(p, HEAD_SIZES + 2 * rank, s->f);
 }
@@ -172,24 +172,24 @@ static void free_cache(void *c)
 static plan_cache *thread_cache(void)
 {
     thread *t = thread_get();
-    if (likely(t->room[ROOM_PLANS] != NULL)) return t->room[ROOM_PLANS];
+    if (likely(t->slot[SLOT_PLANS] != NULL)) return t->slot[SLOT_PLANS];
     if (t->shared) return NULL;
-    t->leave[ROOM_PLANS] = free_cache;
-    return t->room[ROOM_PLANS] = calloc(1, sizeof(plan_cache));
+    t->leave[SLOT_PLANS] = free_cache;
+    return t->slot[SLOT_PLANS] = calloc(1, sizeof(plan_cache));
 }
 
 void plans_reserve(int statements)
 {
-    plan_cache *c = thread_get()->room[ROOM_PLANS];
-    if (unlikely(c && (c->count + (unsigned)(SIDES * statements) > PLANS_MAX || c->bytes > PLANS_BYTES)))
+    plan_cache *c = thread_get()->slot[SLOT_PLANS];
+    if (unlikely(c && (c->count + (unsigned)(2 * statements) > PLANS_MAX || c->bytes > PLANS_BYTES)))
         clear_cache(c);
 }
 
-static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, const machine *on,
-                                           const key_head *h, uint64_t key_hash)
+static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, int device, const key_head *h,
+                                           uint64_t key_hash)
 {
     COUNT(plan_misses);
-    plan *p = plan_make(s, on);
+    plan *p = plan_make(s, device);
     if (!p) return NULL;
     p->number = ++c->made;
     p->hash = key_hash;
@@ -209,7 +209,7 @@ static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, co
     return p;
 }
 
-static __attribute__((noinline)) const plan *search(plan_cache *c, const statement *s, const machine *on,
+static __attribute__((noinline)) const plan *search(plan_cache *c, const statement *s, int device,
                                                     const key_head *h)
 {
     const uint64_t key_hash = hash(hash(h->length, h->word, h->length), s->f->words, s->f->length);
@@ -218,37 +218,37 @@ static __attribute__((noinline)) const plan *search(plan_cache *c, const stateme
             COUNT(plan_hits);
             return p;
         }
-    return add(c, s, on, h, key_hash);
+    return add(c, s, device, h, key_hash);
 }
 
 /* A call site usually runs the statement that it ran before. Then no hash is needed. */
-static const plan **latest_at(plan_cache *c, const char *site, const machine *on)
+static const plan **latest_at(plan_cache *c, const char *site, int device)
 {
     /* the upper bits depend on all bits of the address */
     const uint64_t spread = (uint64_t)(uintptr_t)site * 0x9e3779b97f4a7c15u;
-    return &c->latest[on->side][spread >> (64 - SITE_BITS)];
+    return &c->latest[device != HOST][spread >> (64 - SITE_BITS)];
 }
 
-static __attribute__((noinline)) const plan *find_by_key_head(plan_cache *c, const statement *s,
-                                                              const machine *on, const plan **latest)
+static __attribute__((noinline)) const plan *find_by_key_head(plan_cache *c, const statement *s, int device,
+                                                              const plan **latest)
 {
     key_head h;
-    make_key_head(s, s->count, on, &h);
-    if (!*latest || !is_key(*latest, &h, s->f)) return *latest = search(c, s, on, &h);
+    make_key_head(s, s->count, device, &h);
+    if (!*latest || !is_key(*latest, &h, s->f)) return *latest = search(c, s, device, &h);
     COUNT(plan_hits);
     return *latest;
 }
 
-const plan *plan_find(const statement *s, const machine *on)
+const plan *plan_find(const statement *s, int device)
 {
     plan_cache *c = thread_cache();
     if (unlikely(!c)) {
         fail(DUET_NO_MEMORY, "no memory for a cache of plans");
         return NULL;
     }
-    const plan **latest = latest_at(c, thread_get()->site, on);
-    const bool found = s->count == 1 && *latest && is_plain_key(*latest, s, on);
-    if (unlikely(!found)) return find_by_key_head(c, s, on, latest);
+    const plan **latest = latest_at(c, thread_get()->site, device);
+    const bool found = s->count == 1 && *latest && is_plain_key(*latest, s, device);
+    if (unlikely(!found)) return find_by_key_head(c, s, device, latest);
     COUNT(plan_hits);
     return *latest;
 }

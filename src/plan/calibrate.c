@@ -3,6 +3,7 @@
 #include "calibrate.h"
 #include "clock.h"
 #include "compiler.h"
+#include "pool.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
@@ -27,7 +28,7 @@ enum { OUT, X, Y, BLOCKS };
 static const size_t block_bytes[BLOCKS] = { [OUT] = 40 << 20, [X] = 40 << 20, [Y] = 4 << 20 };
 
 typedef struct calibrator {
-    void *block[SIDES][BLOCKS];
+    void *block[COSTED][BLOCKS];
     int queue;
     double end; /* nothing begins after this time */
     bool busy;  /* others use the machine: give up */
@@ -109,27 +110,29 @@ static void make_step(enum cost kind, double work, step *s, program *p)
 
 typedef struct task {
     const calibrator *r;
-    enum side side;
+    int device;
     const step *s; /* or a copy of `bytes` to device `to`: */
-    enum side to;
+    int to;
     size_t bytes;
 } task;
 
 static duet_status run_once(const task *t)
 {
     static const double number[1] = { 0.5 };
-    const machine *gpu = machines[DEVICE];
-    void *host = t->r->block[HOST][X], *own = t->r->block[DEVICE][X];
-    if (t->s) return machines[t->side]->run(t->s, &(frame){ t->r->block[t->side], number, t->r->queue });
-    if (t->to == DEVICE) return gpu->upload(own, host, t->bytes, t->r->queue);
-    return gpu->download(host, own, t->bytes, t->r->queue);
+    const machine *gpu = device_machine(DEFAULT_GPU);
+    void *host = t->r->block[HOST][X], *own = t->r->block[DEFAULT_GPU][X];
+    if (t->s)
+        return device_machine(t->device)->run(t->s, &(frame){ t->r->block[t->device], number, t->r->queue,
+                                                              t->device });
+    if (t->to == DEFAULT_GPU) return gpu->upload(t->device, own, host, t->bytes, t->r->queue);
+    return gpu->download(t->device, host, own, t->bytes, t->r->queue);
 }
 
 static duet_status run_repeatedly(const task *t, int calls, double *seconds)
 {
     const double start = clock_now();
     for (int i = 0; i < calls; i++) TRY(run_once(t));
-    TRY(machines[t->side]->sync(t->r->queue));
+    TRY(device_machine(t->device)->sync(t->device, t->r->queue));
     *seconds = (clock_now() - start) / calls;
     return DUET_OK;
 }
@@ -150,27 +153,27 @@ static duet_status seconds_of(const task *t, double *best)
 
 /* ---- curves ---- */
 
-static duet_status measure_point(const calibrator *r, enum side side, enum cost kind, int i, double *seconds)
+static duet_status measure_point(const calibrator *r, int device, enum cost kind, int i, double *seconds)
 {
     const double work = cost_infos[kind].work[i];
     const bool copies = kind >= COST_up;
     program p;
     step s = { 0 };
-    task t = { r, side, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned ? DEVICE : HOST,
+    task t = { r, device, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned ? DEFAULT_GPU : HOST,
                (size_t)work };
     if (!copies) make_step(kind, work, &s, &p);
     const duet_status st = seconds_of(&t, seconds);
-    if (!copies) machines[side]->forget(&s);
+    if (!copies) device_machine(device)->forget(&s);
     return st;
 }
 
-static bool can_measure(enum side side, enum cost kind)
+static bool can_measure(int device, enum cost kind)
 {
     program p;
     step s;
-    if (kind >= COST_up) return side == DEVICE;
+    if (kind >= COST_up) return device != HOST;
     make_step(kind, cost_infos[kind].work[0], &s, &p);
-    return !machines[side]->refuses(&s);
+    return !device_machine(device)->refuses(&s);
 }
 
 static bool is_disturbed(const double *y, const double *work, int i)
@@ -179,16 +182,16 @@ static bool is_disturbed(const double *y, const double *work, int i)
 }
 
 /* Measure all points of a curve; if that fails, none is stored. */
-static duet_status measure_curve(calibrator *r, enum side side, enum cost kind, costs *to)
+static duet_status measure_curve(calibrator *r, int device, enum cost kind, costs *to)
 {
     const cost_info *k = &cost_infos[kind];
     double y[COST_POINTS] = { 0 };
-    if (!can_measure(side, kind)) return DUET_OK;
+    if (!can_measure(device, kind)) return DUET_OK;
     for (int i = 0; i < k->points; i++) {
         const double least = i ? y[i - 1] : 0, grown = i ? least * k->work[i] / k->work[i - 1] : 0;
         if (r->busy || clock_now() > r->end) return DUET_OK;
         if (grown > LONG_POINT) y[i] = grown;
-        else TRY(measure_point(r, side, kind, i, &y[i]));
+        else TRY(measure_point(r, device, kind, i, &y[i]));
         if (is_disturbed(y, k->work, i)) {
             r->busy = true;
             return DUET_OK;
@@ -202,22 +205,23 @@ static duet_status measure_curve(calibrator *r, enum side side, enum cost kind, 
 /* If this process may not pin memory, pinned copies do not occur. */
 static duet_status measure_pinned(calibrator *r, costs *to)
 {
-    if (machines[DEVICE]->pin(r->block[HOST][X], block_bytes[X]) != DUET_OK) return DUET_OK;
-    duet_status s = measure_curve(r, DEVICE, COST_up_pinned, to);
-    if (s == DUET_OK) s = measure_curve(r, DEVICE, COST_down_pinned, to);
-    machines[DEVICE]->unpin(r->block[HOST][X]);
+    if (device_machine(DEFAULT_GPU)->pin(DEFAULT_GPU, r->block[HOST][X], block_bytes[X]) != DUET_OK)
+        return DUET_OK;
+    duet_status s = measure_curve(r, DEFAULT_GPU, COST_up_pinned, to);
+    if (s == DUET_OK) s = measure_curve(r, DEFAULT_GPU, COST_down_pinned, to);
+    device_machine(DEFAULT_GPU)->unpin(DEFAULT_GPU, r->block[HOST][X]);
     return s;
 }
 
 /* The curves that most statements depend on come first. */
-static duet_status measure_all(calibrator *r, costs to[SIDES])
+static duet_status measure_all(calibrator *r, costs to[COSTED])
 {
-    for (enum side s = 0; s < SIDES; s++) TRY(measure_curve(r, s, COST_pass, &to[s]));
-    TRY(measure_curve(r, DEVICE, COST_up, &to[DEVICE]));
-    TRY(measure_curve(r, DEVICE, COST_down, &to[DEVICE]));
-    TRY(measure_pinned(r, &to[DEVICE]));
+    for (int s = 0; s < COSTED; s++) TRY(measure_curve(r, s, COST_pass, &to[s]));
+    TRY(measure_curve(r, DEFAULT_GPU, COST_up, &to[DEFAULT_GPU]));
+    TRY(measure_curve(r, DEFAULT_GPU, COST_down, &to[DEFAULT_GPU]));
+    TRY(measure_pinned(r, &to[DEFAULT_GPU]));
     for (enum cost k = COST_function; k < COST_up; k++)
-        for (enum side s = 0; s < SIDES; s++) TRY(measure_curve(r, s, k, &to[s]));
+        for (int s = 0; s < COSTED; s++) TRY(measure_curve(r, s, k, &to[s]));
     return DUET_OK;
 }
 
@@ -225,9 +229,9 @@ static duet_status measure_all(calibrator *r, costs to[SIDES])
 
 static void free_blocks(calibrator *r)
 {
-    for (enum side s = 0; s < SIDES; s++)
+    for (int s = 0; s < COSTED; s++)
         for (int b = 0; b < BLOCKS; b++)
-            if (r->block[s][b]) machines[s]->free(r->block[s][b]);
+            if (r->block[s][b]) device_machine(s)->free(s, r->block[s][b]);
 }
 
 /* Varied numbers: some cards compute faster on zeros. */
@@ -242,33 +246,34 @@ static void fill(float *x)
 
 static duet_status allocate_blocks(calibrator *r)
 {
-    for (enum side s = 0; s < SIDES; s++)
-        for (int b = 0; b < BLOCKS; b++) TRY(machines[s]->alloc(block_bytes[b], &r->block[s][b]));
+    for (int s = 0; s < COSTED; s++)
+        for (int b = 0; b < BLOCKS; b++) TRY(device_machine(s)->alloc(s, block_bytes[b], &r->block[s][b]));
     fill(r->block[HOST][X]);
     for (int b = 0; b < BLOCKS; b++) {
         if (b != X) memcpy(r->block[HOST][b], r->block[HOST][X], block_bytes[b]);
-        TRY(machines[DEVICE]->upload(r->block[DEVICE][b], r->block[HOST][X], block_bytes[b], r->queue));
+        TRY(device_machine(DEFAULT_GPU)
+                ->upload(DEFAULT_GPU, r->block[DEFAULT_GPU][b], r->block[HOST][X], block_bytes[b], r->queue));
     }
-    return machines[DEVICE]->sync(r->queue);
+    return device_machine(DEFAULT_GPU)->sync(DEFAULT_GPU, r->queue);
 }
 
 static duet_status check_limit(size_t bytes)
 {
-    const duet_memory m = duet_memory_of(DUET_GPU);
+    const duet_memory m = pool_memory(DEFAULT_GPU);
     if (!m.limit || m.used + m.cached + bytes <= m.limit) return DUET_OK;
     return fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
 }
 
-duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
+duet_status costs_measure(costs measured[COSTED], double seconds, bool *busy)
 {
     calibrator r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
-    for (enum side s = 0; s < SIDES; s++) measured[s] = *machines[s]->costs;
+    for (int s = 0; s < COSTED; s++) measured[s] = *device_machine(s)->costs;
     *busy = false;
     TRY(check_limit(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
     duet_status st = allocate_blocks(&r);
     if (st == DUET_OK) st = measure_all(&r, measured);
     *busy = r.busy;
-    (void)machines[DEVICE]->sync(r.queue);
+    (void)device_machine(DEFAULT_GPU)->sync(DEFAULT_GPU, r.queue);
     free_blocks(&r);
     return st;
 }
@@ -276,7 +281,7 @@ duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy)
 /* ---- once per process ---- */
 
 /* Measuring must not be visible to the user: restore the counters and the error text. */
-static duet_status measure_silently(costs measured[SIDES], bool *busy, char *why, size_t size)
+static duet_status measure_silently(costs measured[COSTED], bool *busy, char *why, size_t size)
 {
     thread *t = thread_get();
     const duet_counts counted = t->counted;
@@ -291,7 +296,7 @@ static duet_status measure_silently(costs measured[SIDES], bool *busy, char *why
 }
 
 /* Returns NULL, or why the costs are not stored. */
-static const char *store(const char *path, const costs measured[SIDES], bool busy)
+static const char *store(const char *path, const costs measured[COSTED], bool busy)
 {
     if (busy) return "the machine was busy";
     if (!path) return "there is no folder for it";
@@ -300,7 +305,7 @@ static const char *store(const char *path, const costs measured[SIDES], bool bus
 
 static void measure_and_store(const char *path)
 {
-    costs measured[SIDES];
+    costs measured[COSTED];
     char why[600], origin[COST_ORIGIN];
     const double start = clock_now();
     bool busy;
@@ -324,7 +329,7 @@ static bool is_set(const char *name, const char *value)
 
 static void prepare(void)
 {
-    costs stored[SIDES];
+    costs stored[COSTED];
     char path[CALIBRATION_PATH], origin[COST_ORIGIN];
     const bool has_path = calibration_path(path), repeats = reproducible();
     if (repeats || is_set("DUET_CALIBRATE", "0"))

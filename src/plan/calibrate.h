@@ -14,7 +14,7 @@ void costs_prepare(void);
 /* Measure as many curves as possible in this time; the others are the built-in ones. *busy: other
  * processes used the machine. The curves after that are the built-in ones, and the costs should not
  * be stored. Errors: those of a device, NO_MEMORY. */
-duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy);
+duet_status costs_measure(costs measured[COSTED], double seconds, bool *busy);
 
 #define CALIBRATION_PATH 600 /* characters */
 
@@ -22,9 +22,9 @@ duet_status costs_measure(costs measured[SIDES], double seconds, bool *busy);
 bool calibration_path(char path[CALIBRATION_PATH]);
 
 /* False: there is no valid file of this user for these devices and this version. */
-bool calibration_read(const char *path, costs to[SIDES]);
+bool calibration_read(const char *path, costs to[COSTED]);
 
 /* Returns NULL, or why the costs could not be stored. */
-const char *calibration_write(const char *path, const costs from[SIDES]);
+const char *calibration_write(const char *path, const costs from[COSTED]);
 
 #endif

@@ -28,7 +28,7 @@ static uint64_t hash(uint64_t h, const char *text)
 static void head_line(int i, char line[LINE])
 {
     if (i == 0) snprintf(line, LINE, "%s", FIRST_LINE);
-    else machines[i - 1]->identify(line, LINE - 1);
+    else device_machine(i - 1)->identify(line, LINE - 1);
     line[strcspn(line, "\n")] = '\0';
 }
 
@@ -46,7 +46,7 @@ bool calibration_path(char path[CALIBRATION_PATH])
     char folder[CALIBRATION_PATH - 40], line[LINE];
     uint64_t key = HASH_START;
     if (!cache_folder(folder, sizeof folder)) return false;
-    for (int i = 0; i <= SIDES; i++) {
+    for (int i = 0; i <= COSTED; i++) {
         head_line(i, line);
         key = hash(key, line);
     }
@@ -69,10 +69,11 @@ static bool next_line(FILE *in, char line[LINE], uint64_t *sum)
     return end != NULL;
 }
 
-static bool is_curve(const char *line, enum side s, enum cost k, double *seconds)
+static bool is_curve(const char *line, int s, enum cost k, double *seconds)
 {
     char name[50];
-    const size_t length = (size_t)snprintf(name, sizeof name, "%s %s", machines[s]->name, cost_infos[k].name);
+    const size_t length =
+        (size_t)snprintf(name, sizeof name, "%s %s", device_machine(s)->name, cost_infos[k].name);
     if (strncmp(line, name, length)) return false;
     line += length;
     for (int i = 0; i < cost_infos[k].points; i++) {
@@ -84,15 +85,15 @@ static bool is_curve(const char *line, enum side s, enum cost k, double *seconds
     return !*line;
 }
 
-static bool read_curves(FILE *in, costs to[SIDES])
+static bool read_curves(FILE *in, costs to[COSTED])
 {
     char line[LINE], want[LINE];
     uint64_t sum = HASH_START;
-    for (int i = 0; i <= SIDES; i++) {
+    for (int i = 0; i <= COSTED; i++) {
         head_line(i, want);
         if (!next_line(in, line, &sum) || strcmp(line, want)) return false;
     }
-    for (enum side s = 0; s < SIDES; s++)
+    for (int s = 0; s < COSTED; s++)
         for (enum cost k = 0; k < COSTS; k++)
             if (!next_line(in, line, &sum) || !is_curve(line, s, k, to[s].seconds[k])) return false;
     end_line(sum, want);
@@ -115,13 +116,13 @@ static FILE *open_file(const char *path)
     return in;
 }
 
-bool calibration_read(const char *path, costs to[SIDES])
+bool calibration_read(const char *path, costs to[COSTED])
 {
-    costs read[SIDES] = { 0 };
+    costs read[COSTED] = { 0 };
     FILE *in = open_file(path);
     if (!in) return false;
     bool sound = is_own_file(in) && read_curves(in, read);
-    for (enum side s = 0; s < SIDES && sound; s++) sound = costs_sound(&read[s], s);
+    for (int s = 0; s < COSTED && sound; s++) sound = costs_sound(&read[s], s);
     fclose(in);
     if (sound) memcpy(to, read, sizeof read);
     return sound;
@@ -129,9 +130,9 @@ bool calibration_read(const char *path, costs to[SIDES])
 
 /* ---- writing: to a temporary file, which is then renamed ---- */
 
-static void curve_line(const costs *c, enum side s, enum cost k, char line[LINE])
+static void curve_line(const costs *c, int s, enum cost k, char line[LINE])
 {
-    int at = snprintf(line, LINE, "%s %s", machines[s]->name, cost_infos[k].name);
+    int at = snprintf(line, LINE, "%s %s", device_machine(s)->name, cost_infos[k].name);
     for (int i = 0; i < cost_infos[k].points; i++)
         at +=
             snprintf(line + at, (size_t)(LINE - at), " %" PRIu64, (uint64_t)(c->seconds[k][i] * PICO + 0.5));
@@ -143,15 +144,15 @@ static void write_line(FILE *out, const char *line, uint64_t *sum)
     *sum = hash(*sum, line);
 }
 
-static void write_all(FILE *out, const costs from[SIDES])
+static void write_all(FILE *out, const costs from[COSTED])
 {
     char line[LINE];
     uint64_t sum = HASH_START;
-    for (int i = 0; i <= SIDES; i++) {
+    for (int i = 0; i <= COSTED; i++) {
         head_line(i, line);
         write_line(out, line, &sum);
     }
-    for (enum side s = 0; s < SIDES; s++)
+    for (int s = 0; s < COSTED; s++)
         for (enum cost k = 0; k < COSTS; k++) {
             curve_line(&from[s], s, k, line);
             write_line(out, line, &sum);
@@ -174,7 +175,7 @@ static void make_folders(const char *path)
     mkdir(folder, 0700);
 }
 
-static bool write_to(int file, const costs from[SIDES])
+static bool write_to(int file, const costs from[COSTED])
 {
     FILE *out = fdopen(file, "w");
     if (!out) {
@@ -186,7 +187,7 @@ static bool write_to(int file, const costs from[SIDES])
     return fclose(out) == 0 && good;
 }
 
-const char *calibration_write(const char *path, const costs from[SIDES])
+const char *calibration_write(const char *path, const costs from[COSTED])
 {
     char other[CALIBRATION_PATH + 8];
     make_folders(path);

@@ -105,7 +105,7 @@ static void print_step(printer *a, int i)
 static void print_copies(printer *a)
 {
     for (int i = 0; i < a->p->n_leaves; i++) {
-        size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->machine->side);
+        size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->device);
         if (!bytes) continue;
         fputs("  copy ", a->out);
         print_slot(a, a->p->dests + i);
@@ -140,15 +140,16 @@ static void print_stream(FILE *out, const streaming *w)
 
 static void print_others(FILE *out, const statement *s, const plan *p)
 {
-    for (int side = 0; side < SIDES; side++) {
-        const machine *m = machines[side];
-        if (m == p->machine) continue;
-        const char *absent = m->absent();
+    const int others[] = { HOST, thread_get()->gpu };
+    for (int i = 0; i < 2; i++) {
+        const machine *m = device_machine(others[i]);
+        if (others[i] == p->device) continue;
+        const char *absent = device_absent(others[i]);
         if (absent) {
             fprintf(out, "  %s: %s\n", m->name, absent);
             continue;
         }
-        const plan *q = plan_find(s, m);
+        const plan *q = plan_find(s, others[i]);
         if (q && q->status != DUET_OK) fprintf(out, "  %s: %s\n", m->name, q->why);
         else if (q) {
             fprintf(out, "  %s: would take %d step%s, ", m->name, q->count, plural(q->count));

@@ -267,14 +267,14 @@ static void write_draft(draft *d, const statement *s, int64_t rows, const uint8_
     }
 }
 
-static plan *plan_rows(const statement *s, const machine *on, int64_t rows, const uint8_t *part)
+static plan *plan_rows(const statement *s, int device, int64_t rows, const uint8_t *part)
 {
     draft d = { .nodes = malloc(s->f->count * sizeof *d.nodes),
                 .headers = malloc((s->f->count + (size_t)s->count) * sizeof *d.headers) };
     plan *p = NULL;
     if (d.nodes && d.headers) {
         write_draft(&d, s, rows, part);
-        p = plan_make(&(statement){ d.to, s->count, &d.f, s->fusion, s->math }, on);
+        p = plan_make(&(statement){ d.to, s->count, &d.f, s->fusion, s->math }, device);
     }
     free(d.nodes);
     free(d.headers);
@@ -285,7 +285,7 @@ static plan *plan_rows(const statement *s, const machine *on, int64_t rows, cons
     return p;
 }
 
-static streaming *new_streaming(const statement *s, const machine *on, int64_t length, int64_t rows,
+static streaming *new_streaming(const statement *s, int device, int64_t length, int64_t rows,
                                 const uint8_t *part)
 {
     streaming *w = calloc(1, sizeof *w);
@@ -294,16 +294,16 @@ static streaming *new_streaming(const statement *s, const machine *on, int64_t l
     w->rows = rows;
     w->part = malloc(s->f->count);
     if (w->part) memcpy(w->part, part, s->f->count);
-    if (length % rows) w->remainder = plan_rows(s, on, length % rows, part);
+    if (length % rows) w->remainder = plan_rows(s, device, length % rows, part);
     if (w->part && (w->remainder || length % rows == 0)) return w;
     stream_free(w);
     return NULL;
 }
 
-plan *stream_plan(const statement *s, const machine *on, int64_t length, int64_t rows, const uint8_t *part)
+plan *stream_plan(const statement *s, int device, int64_t length, int64_t rows, const uint8_t *part)
 {
-    plan *p = plan_rows(s, on, rows, part);
-    if (p && !(p->stream = new_streaming(s, on, length, rows, part))) {
+    plan *p = plan_rows(s, device, rows, part);
+    if (p && !(p->stream = new_streaming(s, device, length, rows, part))) {
         plan_free(p);
         p = NULL;
     }

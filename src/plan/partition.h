@@ -29,7 +29,7 @@ const partition *partition_of(const plan *unsplit, const statement *s);
 void partition_free(partition *c);
 
 /* The plan for parts of so many rows. NULL: out of memory, or the device refuses. */
-plan *stream_plan(const statement *s, const machine *on, int64_t length, int64_t rows, const uint8_t *part);
+plan *stream_plan(const statement *s, int device, int64_t length, int64_t rows, const uint8_t *part);
 void stream_free(streaming *w);
 
 /* The bytes from the first element of m to the end of so many rows. */

@@ -35,11 +35,11 @@ static duet_status plan_status(const plan *p)
     return fail(p->status, "%s", p->why);
 }
 
-static duet_status on_machine(const statement *s, const machine *on, const plan **p)
+static duet_status on_device(const statement *s, int device, const plan **p)
 {
-    const char *why = on->absent();
-    if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, why);
-    *p = plan_find(s, on);
+    const char *why = device_absent(device);
+    if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", device_machine(device)->name, why);
+    *p = plan_find(s, device);
     if (*p) return plan_status(*p);
     return DUET_NO_MEMORY;
 }
@@ -59,7 +59,7 @@ static const duet_matrix *operand_to_copy(const statement *s, const plan *p, int
 static double copy_cost(const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = operand_to_copy(s, p, i);
-    const double seconds = m ? matrix_move_cost(m, p->machine->side) : 0;
+    const double seconds = m ? matrix_move_cost(m, p->device) : 0;
     if (!(seconds > 0)) return 0;
     if (matrices_came_before(s, p, i, true)) return 0;
     return seconds;
@@ -78,13 +78,13 @@ static void add_copy(const statement *s, const plan *p, int i, cost_estimate *o)
     const duet_matrix *m = operand_to_copy(s, p, i);
     o->copies += move;
     o->accrued += fmin(move, matrix_missed(m));
-    if (matrix_returns(m, p->machine->side)) o->repeated += move;
+    if (matrix_returns(m, p->device)) o->repeated += move;
 }
 
 cost_estimate plan_estimate(const statement *s, const plan *p)
 {
     cost_estimate o = { .steps = plan_seconds(p) };
-    for (int k = 0; k < s->count && p->machine->side == DEVICE; k++) o.back += matrix_read_back(s->to[k].m);
+    for (int k = 0; k < s->count && p->device != HOST; k++) o.back += matrix_read_back(s->to[k].m);
     for (int i = 0; i < matrices_count(s, p); i++) add_copy(s, p, i, &o);
     return o;
 }
@@ -95,7 +95,7 @@ static double expected_seconds(const cost_estimate *o) { return o->steps + o->ba
 static bool is_read(const statement *s, const plan *p, const duet_matrix *m)
 {
     for (int i = 0; i < p->n_leaves && i < LOOK_BACK; i++)
-        if (operand_to_copy(s, p, s->count + i)->bits == m->bits) return true;
+        if (operand_to_copy(s, p, s->count + i)->storage == m->storage) return true;
     return false;
 }
 
@@ -122,9 +122,11 @@ static void accrue_costs(const statement *s, const plan *other, double loss, dou
  * plan is stored in the first, so that a repeated statement finds both at once. */
 static duet_status on_both(const statement *s, const plan **cpu, const plan **gpu)
 {
-    if (!(*cpu = plan_find(s, machines[HOST]))) return DUET_NO_MEMORY;
-    if (likely((*gpu = (*cpu)->gpu_plan) != NULL)) return DUET_OK;
-    const duet_status there = on_machine(s, machines[DEVICE], gpu);
+    const int device = thread_get()->gpu;
+    if (!(*cpu = plan_find(s, HOST))) return DUET_NO_MEMORY;
+    *gpu = (*cpu)->gpu_plan;
+    if (likely(*gpu && (*gpu)->device == device)) return DUET_OK;
+    const duet_status there = on_device(s, device, gpu);
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
     if (there != DUET_OK) {
         *gpu = NULL;
@@ -139,15 +141,15 @@ static duet_status on_both(const statement *s, const plan **cpu, const plan **gp
  * that one better. If also no cost has accrued, there is nothing to record. */
 static bool is_settled(const statement *s, const plan *p)
 {
-    const enum side side = p->machine->side;
+    const int device = p->device;
     for (int k = 0; k < s->count; k++) {
         const duet_matrix *m = s->to[k].m;
-        if (matrix_missed(m) > 0 || (matrix_to_move(m, side) && !matrix_fills(m))) return false;
-        if (side == DEVICE && matrix_read_back(m) > 0) return false;
+        if (matrix_missed(m) > 0 || (matrix_to_move(m, device) && !matrix_fills(m))) return false;
+        if (device != HOST && matrix_read_back(m) > 0) return false;
     }
     for (int i = 0; i < p->n_leaves; i++) {
         const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
-        if (matrix_missed(m) > 0 || matrix_to_move(m, side)) return false;
+        if (matrix_missed(m) > 0 || matrix_to_move(m, device)) return false;
     }
     return true;
 }
@@ -194,7 +196,7 @@ static duet_status choose_by_estimate(const statement *s, const plan *cpu, const
 static duet_status choose_fastest(const statement *s, const plan **p, alternative *r)
 {
     const plan *cpu, *gpu;
-    if (machines[DEVICE]->absent()) return on_machine(s, machines[HOST], p);
+    if (device_absent(thread_get()->gpu)) return on_device(s, HOST, p);
     TRY(on_both(s, &cpu, &gpu));
     if (!cpu || !gpu) {
         *p = cpu ? cpu : gpu;
@@ -209,7 +211,7 @@ static duet_status choose_fastest(const statement *s, const plan **p, alternativ
 static duet_status check_required_gpu(void)
 {
     if (likely(!gpu_required)) return DUET_OK;
-    const char *why = machines[DEVICE]->absent();
+    const char *why = device_absent(thread_get()->gpu);
     if (!why) return DUET_OK;
     return fail(DUET_NO_DEVICE, "DUET_REQUIRE_GPU is set, and the GPU cannot be used: %s", why);
 }
@@ -218,7 +220,7 @@ static duet_status choose(const statement *s, duet_place place, const plan **p, 
 {
     TRY(check_required_gpu());
     if (place == DUET_AUTO) return choose_fastest(s, p, r);
-    TRY(on_machine(s, machines[place == DUET_GPU ? DEVICE : HOST], p));
+    TRY(on_device(s, place == DUET_GPU ? thread_get()->gpu : HOST, p));
     double seconds = INFINITY;
     if (place == DUET_GPU) return stream_choose(s, p, &seconds);
     return DUET_OK;
@@ -235,40 +237,42 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
     alternative r = { 0 };
     TRY(choose(s, place, p, &r));
     if (r.other) accrue_costs(s, r.other, r.loss, r.copies);
-    if (place == DUET_AUTO && (*p)->machine->side == DEVICE) stream_learn(s, *p);
+    if (place == DUET_AUTO && (*p)->device != HOST) stream_learn(s, *p);
     return DUET_OK;
 }
 
 /* ---- a statement of one step ---- */
 
-static duet_status step_on(const step *s, const machine *on)
+static duet_status step_on(const step *s, int device)
 {
-    const char *absent = on->absent(), *why = absent ? NULL : on->refuses(s);
+    const machine *on = device_machine(device);
+    const char *absent = device_absent(device), *why = absent ? NULL : on->refuses(s);
     if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, absent);
     if (why) return fail(DUET_UNSUPPORTED, "the %s does not support this operator: %s", on->name, why);
     return DUET_OK;
 }
 
-static double step_seconds(const statement *s, const plan *p, const machine *on)
+static double step_seconds(const statement *s, const plan *p, int device)
 {
-    double seconds = on->cost(p->steps);
+    double seconds = device_machine(device)->cost(p->steps);
     for (int i = 0; i < matrices_count(s, p); i++) {
         const duet_matrix *m = operand_to_copy(s, p, i);
-        if (m && !matrices_came_before(s, p, i, true)) seconds += matrix_move_cost(m, on->side);
+        if (m && !matrices_came_before(s, p, i, true)) seconds += matrix_move_cost(m, device);
     }
     return seconds;
 }
 
-duet_status step_place(const statement *s, const plan *p, duet_place place, const machine **on)
+duet_status step_place(const statement *s, const plan *p, duet_place place, int *device)
 {
-    const machine *cpu = machines[HOST], *gpu = machines[DEVICE];
+    const int gpu = thread_get()->gpu;
     TRY(check_required_gpu());
-    *on = place == DUET_GPU ? gpu : cpu;
-    if (place != DUET_AUTO) return step_on(p->steps, *on);
-    const duet_status there = gpu->absent() ? DUET_NO_DEVICE : step_on(p->steps, gpu);
+    *device = place == DUET_GPU ? gpu : HOST;
+    if (place != DUET_AUTO) return step_on(p->steps, *device);
+    const duet_status there = device_absent(gpu) ? DUET_NO_DEVICE : step_on(p->steps, gpu);
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
-    if (there != DUET_OK) return step_on(p->steps, cpu);
+    if (there != DUET_OK) return step_on(p->steps, HOST);
     costs_prepare();
-    if (cpu->refuses(p->steps) || step_seconds(s, p, gpu) <= step_seconds(s, p, cpu)) *on = gpu;
+    const bool cpu_refuses = device_machine(HOST)->refuses(p->steps) != NULL;
+    if (cpu_refuses || step_seconds(s, p, gpu) <= step_seconds(s, p, HOST)) *device = gpu;
     return DUET_OK;
 }

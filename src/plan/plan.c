@@ -176,7 +176,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
     return ok;
 }
 
-plan *plan_make(const statement *s, const machine *on)
+plan *plan_make(const statement *s, int device)
 {
     graph g;
     dest_info dests[STATEMENTS];
@@ -185,7 +185,8 @@ plan *plan_make(const statement *s, const machine *on)
         fail(DUET_NO_MEMORY, "no memory for a plan");
         return NULL;
     }
-    p->machine = on;
+    p->device = device;
+    p->machine = device_machine(device);
     bool ok = make_graph(&g, s, dests) == DUET_OK;
     if (ok) {
         ok = plan_fill(p, s, &g, dests);

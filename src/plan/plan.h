@@ -15,8 +15,9 @@ typedef struct plan {
     /* Of a plan for the CPU: the plan of the same statement for the GPU, if both devices can run it
      * and both plans have been made. The cache frees all plans together. */
     const struct plan *gpu_plan;
-    const machine *machine;
-    duet_status status; /* not OK: this device cannot run it, because of `why` */
+    int device;             /* that runs it, */
+    const machine *machine; /* and its machine */
+    duet_status status;     /* not OK: this device cannot run it, because of `why` */
     char why[REFUSALS];
     step *steps;
     program **programs;
@@ -69,7 +70,7 @@ typedef struct statement {
 } statement;
 
 /* plan.c: make a plan; NULL: out of memory. If the device refuses, the plan's status says so. */
-plan *plan_make(const statement *s, const machine *on);
+plan *plan_make(const statement *s, int device);
 void plan_free(plan *p);
 size_t plan_bytes(const plan *p); /* of memory that the plan itself takes, roughly */
 
@@ -77,7 +78,7 @@ size_t plan_bytes(const plan *p); /* of memory that the plan itself takes, rough
 double plan_seconds(const plan *p);
 
 /* cache.c: this thread's plan for a statement, made if necessary. NULL: out of memory. */
-const plan *plan_find(const statement *s, const machine *on);
+const plan *plan_find(const statement *s, int device);
 
 /* Make room for the plans of so many statements on all devices: they are not dropped before the next
  * call. */
@@ -102,7 +103,7 @@ cost_estimate plan_estimate(const statement *s, const plan *p);
 duet_place place_now(duet_place call); /* of the call, the innermost block, or the environment */
 
 /* The same for a plan of one step that is not made for a device yet: single_step.c. */
-duet_status step_place(const statement *s, const plan *p, duet_place place, const machine **on);
+duet_status step_place(const statement *s, const plan *p, duet_place place, int *device);
 
 /* The mode of the call, the innermost block, or the environment. */
 static inline duet_math_mode math_now(void) { return thread_get()->math; }

@@ -25,9 +25,9 @@ static inline bool matrices_overwrites(const statement *s, int i)
 #define LOOK_BACK 16
 static inline bool matrices_came_before(const statement *s, const plan *p, int i, bool only_read)
 {
-    const storage *b = matrices_at(s, p, i)->bits;
+    const storage *b = matrices_at(s, p, i)->storage;
     for (int e = i > LOOK_BACK ? i - LOOK_BACK : 0; e < i; e++)
-        if (matrices_at(s, p, e)->bits == b && !(only_read && matrices_overwrites(s, e))) return true;
+        if (matrices_at(s, p, e)->storage == b && !(only_read && matrices_overwrites(s, e))) return true;
     return false;
 }
 

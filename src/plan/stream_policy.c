@@ -30,8 +30,8 @@ void stream_from(size_t bytes) { min_bytes = bytes; }
 
 static size_t bytes_missing(const statement *s, const plan *p, int i)
 {
-    const storage *b = matrices_at(s, p, i)->bits;
-    if (storage_has_home(b, DEVICE) || matrices_came_before(s, p, i, false)) return 0;
+    const storage *b = matrices_at(s, p, i)->storage;
+    if (storage_has_buffer(b, p->device) || matrices_came_before(s, p, i, false)) return 0;
     return b->bytes;
 }
 
@@ -42,9 +42,9 @@ static bool fits(const statement *s, const plan *p, size_t *available)
     for (int i = 0; i < p->temps; i++) need += p->temp[i];
     *available = SIZE_MAX;
     if (!need) return true;
-    const duet_memory m = duet_memory_of(DUET_GPU);
+    const duet_memory m = pool_memory(p->device);
     if (!m.limit && need <= m.cached + SPARE_BYTES) return true;
-    *available = pool_room(DEVICE);
+    *available = pool_room(p->device);
     return need <= *available;
 }
 
@@ -56,14 +56,15 @@ typedef struct traffic {
     size_t replicated;     /* operands that are needed completely, and are not on the device */
     size_t temps;          /* of all rows */
     double seconds, start; /* of all steps; and the same number of steps that do almost nothing */
+    int device;
 } traffic;
 
-static bool is_pinned(const duet_matrix *m) { return __atomic_load_n(&m->bits->pinned, __ATOMIC_RELAXED); }
+static bool is_pinned(const duet_matrix *m) { return storage_is_pinned(m->storage); }
 
 static void add_leaf(traffic *l, const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = matrices_at(s, p, i);
-    const bool there = storage_current(m->bits) & 1 << DEVICE;
+    const bool there = storage_valid_on(m->storage, p->device);
     if (p->partition->part[p->leaves[i - s->count].node] != PART_SPLIT)
         l->replicated += bytes_missing(s, p, i);
     else if (!there) *(is_pinned(m) ? &l->up_pinned : &l->up) += rows_bytes(m, p->partition->length);
@@ -71,7 +72,9 @@ static void add_leaf(traffic *l, const statement *s, const plan *p, int i)
 
 static traffic traffic_of(const statement *s, const plan *p)
 {
-    traffic l = { .seconds = plan_seconds(p), .start = p->count * cost_at(costs_now(DEVICE), COST_pass, 0) };
+    traffic l = { .device = p->device,
+                  .seconds = plan_seconds(p),
+                  .start = p->count * cost_at(costs_now(p->device), COST_pass, 0) };
     for (int i = 0; i < p->temps; i++) l.temps += p->temp[i];
     for (int k = 0; k < s->count; k++)
         *(is_pinned(s->to[k].m) ? &l.down_pinned : &l.down) += rows_bytes(s->to[k].m, p->partition->length);
@@ -95,12 +98,13 @@ static bool fits_in_parts(const traffic *l, int64_t parts, size_t available)
 static double seconds_of(const traffic *l, int64_t parts)
 {
     const size_t n = (size_t)parts;
-    const double up = cost_of_move(l->up / n, DEVICE, false) + cost_of_move(l->up_pinned / n, DEVICE, true);
+    const double up =
+        cost_of_move(l->up / n, l->device, false) + cost_of_move(l->up_pinned / n, l->device, true);
     const double down = cost_of_move(l->down / n, HOST, false) + cost_of_move(l->down_pinned / n, HOST, true);
     const double work = fmax(l->seconds / (double)parts, l->start);
     const double rounds =
         (double)(parts - 1) * fmax(up, fmax(work, down)) + (double)(parts + 2) * PART_OVERHEAD;
-    return up + work + down + rounds + cost_of_move(l->replicated, DEVICE, false);
+    return up + work + down + rounds + cost_of_move(l->replicated, l->device, false);
 }
 
 /* The best power of two of parts among those that fit; 0: none fits. */
@@ -128,7 +132,7 @@ static plan *plan_quietly(const statement *s, const plan *unsplit, int64_t rows)
 {
     error_text before;
     error_keep(&before);
-    plan *p = stream_plan(s, unsplit->machine, unsplit->partition->length, rows, unsplit->partition->part);
+    plan *p = stream_plan(s, unsplit->device, unsplit->partition->length, rows, unsplit->partition->part);
     if (!p) error_put_back(&before);
     return p;
 }
@@ -196,19 +200,20 @@ duet_status stream_choose(const statement *s, const plan **p, double *seconds)
 
 /* Accrue the cost of copying the split rows up, at most up to the cost of copying the whole
  * storage; not if the storage does not fit. */
-static void accrue_rows(const duet_matrix *m)
+static void accrue_rows(const duet_matrix *m, int device)
 {
-    const double move = matrix_move_cost(m, DEVICE), left = move - matrix_missed(m);
+    const double move = matrix_move_cost(m, device), left = move - matrix_missed(m);
     const double share =
-        (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->bits->bytes + 1);
-    if (left > 0 && m->bits->bytes <= pool_room(DEVICE)) matrix_miss(m, fmin(left, move * fmin(share, 1)));
+        (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->storage->bytes + 1);
+    if (left > 0 && m->storage->bytes <= pool_room(device)) matrix_miss(m, fmin(left, move * fmin(share, 1)));
 }
 
 void stream_learn(const statement *s, const plan *p)
 {
     for (int k = 0; k < s->count && (p->stream || p->bytes >= min_bytes); k++) matrix_unseen(s->to[k].m);
     for (int i = s->count; i < matrices_count(s, p) && p->stream; i++)
-        if (p->stream->part[p->leaves[i - s->count].node] == PART_SPLIT) accrue_rows(matrices_at(s, p, i));
+        if (p->stream->part[p->leaves[i - s->count].node] == PART_SPLIT)
+            accrue_rows(matrices_at(s, p, i), p->device);
 }
 
 const plan *stream_alternative(const statement *s, const plan *p)
@@ -218,7 +223,7 @@ const plan *stream_alternative(const statement *s, const plan *p)
     if (p->bytes < min_bytes || p->stream || !s->f->words) return NULL;
     if (!partition_of(p, s) || !p->partition->length) return NULL;
     const traffic l = traffic_of(s, p);
-    choose_rows(s, &part, &l, pool_room(DEVICE), &seconds);
+    choose_rows(s, &part, &l, pool_room(p->device), &seconds);
     if (part->stream) return part;
     return NULL;
 }

@@ -349,10 +349,10 @@ static void thread_exit(void *mine)
 static auto_replayer *thread_replayer(void)
 {
     thread *t = thread_get();
-    if (!t->holding || t->shared) return NULL;
-    if (t->room[ROOM_REPEATS]) return t->room[ROOM_REPEATS];
-    t->leave[ROOM_REPEATS] = thread_exit;
-    return t->room[ROOM_REPEATS] = calloc(1, sizeof(auto_replayer));
+    if (!t->deferring || t->shared) return NULL;
+    if (t->slot[SLOT_REPEATS]) return t->slot[SLOT_REPEATS];
+    t->leave[SLOT_REPEATS] = thread_exit;
+    return t->slot[SLOT_REPEATS] = calloc(1, sizeof(auto_replayer));
 }
 
 static void handle_boundary(auto_replayer *a)
@@ -390,7 +390,7 @@ duet_status duet_auto_replay(int on)
     thread *t = thread_get();
     if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay(%d) needs 0 or 1", on);
     const duet_status s = deferred_flush();
-    if (!on && t->room[ROOM_REPEATS]) forget_all(t->room[ROOM_REPEATS]);
-    t->holding = on ? HOLDS_AS_TOLD : HOLDS_NOT;
+    if (!on && t->slot[SLOT_REPEATS]) forget_all(t->slot[SLOT_REPEATS]);
+    t->deferring = on ? DEFERS_ALWAYS : DEFERS_NOT;
     return s;
 }

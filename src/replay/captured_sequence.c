@@ -16,7 +16,7 @@ static void lose_all(const captured_sequence *r)
     for (int i = r->deferred_from; i < r->deferred_to; i++) {
         const recorded *e = &r->recording.entries[i];
         for (int k = 0; k < e->plan->dests; k++)
-            if (e->plan->first_write[k] >= 0) storage_unwritten(e->bits[k]);
+            if (e->plan->first_write[k] >= 0) storage_unwritten(e->storages[k], e->plan->device);
     }
 }
 
@@ -46,7 +46,8 @@ static duet_status launch_each(captured_sequence *r)
 
 static duet_status launch_graph(captured_sequence *r)
 {
-    const duet_status s = machines[DEVICE]->replay(r->segment.graph, r->segment.queue);
+    const duet_status s =
+        device_machine(r->segment.device)->replay(r->segment.device, r->segment.graph, r->segment.queue);
     if (s != DUET_OK) return name_statement(s, &r->recording.entries[0]);
     COUNT(graphs);
     COUNT_N(repeats, r->deferred_to);
@@ -91,7 +92,7 @@ static bool uses(const deferred_work *h, const storage *b)
                         *end = r->recording.entries + r->deferred_to;
          e < end; e++)
         for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
-            if (e->bits[i] == b) return true;
+            if (e->storages[i] == b) return true;
     return false;
 }
 
@@ -129,12 +130,12 @@ static duet_status open_operands(const recorded *e, const statement *s, int queu
     void *at;
     *moved = false;
     for (int i = 0; i < p->n_leaves; i++) {
-        TRY(matrix_open(s->f->nodes[p->leaves[i].node].matrix, DEVICE, READ, queue, &at));
+        TRY(matrix_open(s->f->nodes[p->leaves[i].node].matrix, p->device, READ, queue, &at));
         *moved |= at != e->data[p->dests + i];
     }
     for (int k = 0; k < p->dests; k++) {
         if (p->first_write[k] < 0) continue;
-        TRY(matrix_open(s->to[k].m, DEVICE, OVERWRITE, queue, &at));
+        TRY(matrix_open(s->to[k].m, p->device, OVERWRITE, queue, &at));
         *moved |= at != e->data[k];
     }
     return DUET_OK;
@@ -183,7 +184,7 @@ captured_sequence *sequence_new(void)
 void sequence_free(captured_sequence *r)
 {
     if (!r) return;
-    machines[DEVICE]->discard(r->segment.graph);
+    if (r->segment.graph) device_machine(r->segment.device)->discard(r->segment.device, r->segment.graph);
     record_clear(&r->recording);
     free(r);
 }
@@ -192,7 +193,8 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
 {
     error_text before;
     error_keep(&before);
-    plan *own = plan_make(s, p->machine);
+    const bool fits = !r->recording.count || r->recording.entries[0].plan->device == p->device;
+    plan *own = fits ? plan_make(s, p->device) : NULL;
     recorded *e = own ? record_add(&r->recording, own, s) : NULL;
     *added = e != NULL;
     if (!e) {
@@ -231,9 +233,9 @@ static bool pays_off(const captured_sequence *r)
 static void bind_current_addresses(recorded *e)
 {
     const plan *p = e->plan;
-    for (int k = 0; k < p->dests; k++) e->data[k] = matrix_address(e->to[k].m, DEVICE);
+    for (int k = 0; k < p->dests; k++) e->data[k] = matrix_address(e->to[k].m, p->device);
     for (int i = 0; i < p->n_leaves; i++)
-        e->data[p->dests + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, DEVICE);
+        e->data[p->dests + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, p->device);
 }
 
 static bool all_matrices_live(const captured_sequence *r)

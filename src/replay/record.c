@@ -18,7 +18,7 @@ void record_free_entry(recorded *e)
     free(e->nodes);
     free(e->to);
     free(e->serial);
-    free(e->bits);
+    free(e->storages);
     free(e->data);
     free(e->num);
     free(e->written_before);
@@ -37,15 +37,16 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
     e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num);
     e->written_before = calloc(operands + 1, sizeof *e->written_before);
-    e->bits = calloc(operands + 1, sizeof *e->bits);
-    return e->nodes && e->to && e->serial && e->bits && e->data && e->num && e->written_before;
+    e->storages = calloc(operands + 1, sizeof *e->storages);
+    return e->nodes && e->to && e->serial && e->storages && e->data && e->num && e->written_before;
 }
 
 static void remember_storages(recorded *e)
 {
     const plan *p = e->plan;
-    for (int k = 0; k < p->dests; k++) e->bits[k] = e->to[k].m->bits;
-    for (int i = 0; i < p->n_leaves; i++) e->bits[p->dests + i] = e->nodes[p->leaves[i].node].matrix->bits;
+    for (int k = 0; k < p->dests; k++) e->storages[k] = e->to[k].m->storage;
+    for (int i = 0; i < p->n_leaves; i++)
+        e->storages[p->dests + i] = e->nodes[p->leaves[i].node].matrix->storage;
 }
 
 /* The entry owns the plan, even if this fails. */
@@ -107,7 +108,7 @@ duet_status record_run(const plan *p, const statement *s)
 {
     duet_recording *r = thread_get()->recording;
     const streaming *w = p->stream;
-    plan *own = w ? stream_plan(s, p->machine, w->length, w->rows, w->part) : plan_make(s, p->machine);
+    plan *own = w ? stream_plan(s, p->device, w->length, w->rows, w->part) : plan_make(s, p->device);
     if (own) return run_and_add(r, own, s);
     return DUET_NO_MEMORY;
 }
@@ -175,7 +176,8 @@ static void free_matrices(duet_recording *r)
 
 void record_clear(duet_recording *r)
 {
-    for (int i = 0; i < r->n_segments; i++) machines[DEVICE]->discard(r->segments[i].graph);
+    for (const segment *g = r->segments; g < r->segments + r->n_segments; g++)
+        if (g->graph) device_machine(g->device)->discard(g->device, g->graph);
     for (int i = 0; i < r->count; i++) record_free_entry(&r->entries[i]);
     free_matrices(r);
     scratch_reserve_free(&r->reserve, r->queues);
@@ -204,8 +206,8 @@ duet_status duet_record_begin(void)
     TRY(deferred_flush());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
-    t->room[ROOM_RECORDING] = t->recording;
-    t->leave[ROOM_RECORDING] = thread_exit;
+    t->slot[SLOT_RECORDING] = t->recording;
+    t->leave[SLOT_RECORDING] = thread_exit;
     return DUET_OK;
 }
 
@@ -217,7 +219,7 @@ duet_recording *duet_record_end(void)
         fail(DUET_BAD_ARGUMENT, "duet_record_end: nothing is recorded");
         return NULL;
     }
-    t->recording = t->room[ROOM_RECORDING] = NULL;
+    t->recording = t->slot[SLOT_RECORDING] = NULL;
     duet_status s = r->failed;
     if (s != DUET_OK) fail(s, "duet_record_end: a statement failed while it was recorded");
     else s = replay_prepare(r);

@@ -19,7 +19,7 @@ typedef struct recorded {
     node *nodes;
     target *to;
     uint64_t *serial;     /* of the destinations, when they were recorded */
-    storage **bits;       /* of the destinations, then of the leaves, when they were recorded */
+    storage **storages;   /* of the destinations, then of the leaves, when they were recorded */
     char *site;           /* a copy, or NULL */
     int number;           /* of the user's statement, which may have become several entries */
     void **data;          /* addresses, as the plan binds them */
@@ -31,7 +31,8 @@ typedef struct segment {
     int first, end; /* entries */
     void *graph;    /* or NULL */
     int failures;   /* failed attempts to record a graph */
-    int queue;      /* where the graph was recorded, and runs */
+    int device;     /* where the graph was recorded, and runs: the device, */
+    int queue;      /* and its queue */
     uint64_t launches;
 } segment;
 

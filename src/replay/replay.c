@@ -8,9 +8,9 @@
 #include "trace.h"
 #include <stdlib.h>
 
-static const machine *machine_of(const duet_recording *r, const segment *g)
+static int device_of_segment(const duet_recording *r, const segment *g)
 {
-    return r->entries[g->first].plan->machine;
+    return r->entries[g->first].plan->device;
 }
 
 /* ---- statement by statement ---- */
@@ -56,10 +56,11 @@ static duet_status run_each(duet_recording *r, const segment *g)
 
 /* ---- a segment as a graph ---- */
 
-static duet_status bind(const duet_matrix *m, bool there, enum use use, int queue, void **data, bool *moved)
+static duet_status bind(const duet_matrix *m, int device, bool there, enum use use, int queue, void **data,
+                        bool *moved)
 {
-    void *p = matrix_address(m, DEVICE);
-    if (!there) TRY(matrix_open(m, DEVICE, use, queue, &p));
+    void *p = matrix_address(m, device);
+    if (!there) TRY(matrix_open(m, device, use, queue, &p));
     *moved |= p != *data;
     *data = p;
     return DUET_OK;
@@ -69,11 +70,11 @@ static duet_status bind_one(recorded *e, int queue, bool *moved)
 {
     const plan *p = e->plan;
     for (int i = 0; i < p->n_leaves && p->count; i++)
-        TRY(bind(e->nodes[p->leaves[i].node].matrix, e->written_before[p->dests + i], READ, queue,
+        TRY(bind(e->nodes[p->leaves[i].node].matrix, p->device, e->written_before[p->dests + i], READ, queue,
                  &e->data[p->dests + i], moved));
     for (int k = 0; k < p->dests && p->count; k++)
         if (p->first_write[k] >= 0)
-            TRY(bind(e->to[k].m, e->written_before[k], OVERWRITE, queue, &e->data[k], moved));
+            TRY(bind(e->to[k].m, p->device, e->written_before[k], OVERWRITE, queue, &e->data[k], moved));
     return DUET_OK;
 }
 
@@ -100,7 +101,7 @@ typedef struct segment_owners {
 static bool writes_to(const recorded *e, const storage *b)
 {
     for (int k = 0; k < e->plan->dests && e->plan->count; k++)
-        if (e->plan->first_write[k] >= 0 && e->bits[k] == b) return true;
+        if (e->plan->first_write[k] >= 0 && e->storages[k] == b) return true;
     return false;
 }
 
@@ -116,7 +117,7 @@ static storage *segment_owner(const owners *o, int slot)
     const segment_owners *w = (const segment_owners *)o;
     const plan *p = w->e->plan;
     if (slot < p->dests || slot >= p->dests + p->n_leaves) return NULL;
-    storage *b = w->e->bits[slot];
+    storage *b = w->e->storages[slot];
     if (is_written(w, b)) return NULL;
     return b;
 }
@@ -125,7 +126,7 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
 {
     const plan *p = e->plan;
     const segment_owners whose = { { segment_owner }, r, g, e };
-    const frame f = { e->data, e->num, queue, &whose.of };
+    const frame f = { e->data, e->num, queue, e->plan->device, &whose.of };
     int taken;
     duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
     plan_bind_planes(p, e->data);
@@ -137,7 +138,7 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
 static duet_status prepare_entry(const duet_recording *r, const segment *g, const recorded *e, int queue)
 {
     const segment_owners whose = { { segment_owner }, r, g, e };
-    const frame f = { e->data, e->num, queue, &whose.of };
+    const frame f = { e->data, e->num, queue, e->plan->device, &whose.of };
     plan_bind_planes(e->plan, e->data);
     for (int i = 0; i < e->plan->count; i++) TRY(e->plan->machine->prepare(&e->plan->steps[i], &f));
     return DUET_OK;
@@ -155,27 +156,29 @@ static duet_status prepare(duet_recording *r, const segment *g, int queue)
 duet_status replay_record(duet_recording *r, segment *g, int queue)
 {
     thread *t = thread_get();
-    const machine *on = machine_of(r, g);
+    const int device = device_of_segment(r, g);
+    const machine *on = device_machine(device);
     duet_status s = DUET_OK, ended;
     TRY(prepare(r, g, queue));
     const uint64_t before = t->counted.launches;
-    TRY(on->record(queue));
+    TRY(on->record(device, queue));
     t->scratch_reserve = &r->reserve;
     r->reserve.closed = true;
     for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, &r->entries[i], queue);
     t->scratch_reserve = NULL;
     r->reserve.closed = false;
-    ended = on->recorded(queue, &g->graph);
+    ended = on->recorded(device, queue, &g->graph);
     g->launches = t->counted.launches - before;
     g->queue = queue;
+    g->device = device;
     COUNT_N(launches, -g->launches); /* they were recorded, not made */
     if (s != DUET_OK) return s;
     return ended;
 }
 
-static void forget(duet_recording *r, segment *g)
+static void forget(segment *g)
 {
-    machine_of(r, g)->discard(g->graph);
+    if (g->graph) device_machine(g->device)->discard(g->device, g->graph);
     g->graph = NULL;
 }
 
@@ -187,8 +190,8 @@ static void capture(duet_recording *r, segment *g)
 {
     const int queue = thread_get()->queue;
     bool moved;
-    forget(r, g);
-    if (machine_of(r, g)->side != DEVICE || plan_runs_alone(r->entries[g->first].plan) ||
+    forget(g);
+    if (device_of_segment(r, g) == HOST || plan_runs_alone(r->entries[g->first].plan) ||
         g->failures == ATTEMPTS)
         return;
     error_text before;
@@ -198,7 +201,7 @@ static void capture(duet_recording *r, segment *g)
     if (s == DUET_OK) return;
     TRACE("no graph for statements %d to %d: %s", r->entries[g->first].number + 1,
           r->entries[g->end - 1].number + 1, thread_get()->text);
-    forget(r, g);
+    forget(g);
     g->failures++;
     error_put_back(&before);
 }
@@ -214,7 +217,7 @@ static void finish_entry(const recorded *e, int queue, duet_status s)
 
 static duet_status run_graph(duet_recording *r, const segment *g)
 {
-    const duet_status s = machine_of(r, g)->replay(g->graph, g->queue);
+    const duet_status s = device_machine(g->device)->replay(g->device, g->graph, g->queue);
     for (int i = g->first; i < g->end; i++) finish_entry(&r->entries[i], g->queue, s);
     if (s != DUET_OK) return name_statement(s, &r->entries[g->first]);
     COUNT(graphs);
@@ -259,7 +262,8 @@ static bool is_there(const duet_recording *r, const segment *g, const recorded *
 {
     for (const recorded *b = r->entries + g->first; b < e; b++)
         for (int k = 0; k < b->plan->dests; k++)
-            if (b->plan->count && b->plan->first_write[k] >= 0 && b->to[k].m->bits == m->bits) return true;
+            if (b->plan->count && b->plan->first_write[k] >= 0 && b->to[k].m->storage == m->storage)
+                return true;
     return false;
 }
 
@@ -294,7 +298,7 @@ static duet_status all_matrices_live(const duet_recording *r)
 /* A streamed statement, and one whose status must be read back, cannot be part of a graph. */
 static bool same_segment(const plan *p, const plan *next)
 {
-    return p->machine == next->machine && !plan_runs_alone(p) && !plan_runs_alone(next);
+    return p->device == next->device && !plan_runs_alone(p) && !plan_runs_alone(next);
 }
 
 duet_status replay_prepare(duet_recording *r)

@@ -1,4 +1,4 @@
-/* execute.c - a plan runs: bind matrices and numbers, scratch_acquire temporaries, hand the steps to the machine. */
+/* execute.c - runs a plan: binds matrices and numbers, allocates temporaries, and gives the steps to the machine. */
 #include "execute.h"
 #include "deferred.h"
 #include "dtype.h"
@@ -11,34 +11,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 32
+#define FEW 32 /* operands or numbers of a plan that are bound on the stack */
 
 typedef struct run {
     const plan *p;
     const statement *s;
     void **data; /* destinations, leaves, temporaries */
     double *num;
-    int lent; /* temporaries taken so far */
+    int taken; /* temporaries allocated so far */
     int queue;
 } run;
 
 static void **temporaries(const plan *p, void **data) { return data + p->dests + p->n_leaves; }
 
-/* The bits of an integer; or one that no double is, rounded. */
-static __attribute__((noinline)) double whole_number(const bound *b, const formula *f)
+/* Of an integer program, the integer's bits. Else an integer that may be too long for a double: it is rounded. */
+static __attribute__((noinline)) double integer_number(const bound *b, const formula *f)
 {
     const node *n = b->node < 0 ? NULL : &f->nodes[b->node];
-    const int64_t i = n ? node_integer(n, b->integer == DUET_U64) : (int64_t)b->constant;
     double x;
-    return b->integer ? memcpy(&x, &i, sizeof x), x : node_number(n);
+    if (!b->integer) return node_number(n);
+    const int64_t i = n ? node_integer(n, b->integer == DUET_U64) : (int64_t)b->constant;
+    memcpy(&x, &i, sizeof x);
+    return x;
 }
 
 static double bound_number(const bound *b, const formula *f)
 {
-    const bool whole = b->integer | b->wide;
-    double x = __builtin_expect(whole, 0) ? whole_number(b, f)
-               : b->node < 0              ? b->constant
-                                          : f->nodes[b->node].number;
+    double x;
+    if (unlikely(b->integer | b->wide)) x = integer_number(b, f);
+    else x = b->node < 0 ? b->constant : f->nodes[b->node].number;
     if (!(b->inverted | b->negated)) return x;
     if (b->inverted) x = 1 / x;
     return b->negated ? -x : x;
@@ -58,7 +59,7 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num)
     return true;
 }
 
-/* ---- of several statements, which one it was ---- */
+/* ---- which of several statements failed ---- */
 
 static __attribute__((cold)) duet_status dest_failed(int k, duet_status s)
 {
@@ -73,7 +74,8 @@ static __attribute__((cold)) duet_status leaf_failed(const statement *of, const 
     return dest_failed(k, s);
 }
 
-/* depends: of each slot, whether what is there now depends on a step that failed. One that holds complex elements may be written by halves. */
+/* depends: for each slot, whether its present contents depend on a step that failed. The real and imaginary halves of complex
+ * elements may be written by separate steps. */
 static bool reads_any(const plan *p, const step *s, const bool *depends)
 {
     for (int i = 0; i < s->ins; i++)
@@ -81,7 +83,7 @@ static bool reads_any(const plan *p, const step *s, const bool *depends)
     return false;
 }
 
-static void writes(const plan *p, const step *s, bool does, bool *depends)
+static void note_writes(const plan *p, const step *s, bool does, bool *depends)
 {
     for (int i = 0; i < s->outs; i++) {
         const int slot = s->out[i].slot, base = plan_base_slot(p, slot);
@@ -89,13 +91,13 @@ static void writes(const plan *p, const step *s, bool does, bool *depends)
     }
 }
 
-/* The first destination that depends on a step. */
+/* The first destination that depends on a step; -1 if there is none, or no memory. */
 static __attribute__((cold)) int dest_of(const plan *p, int failed)
 {
     bool *depends = calloc((size_t)plan_operands(p), sizeof *depends);
     int k = 0;
     for (int i = failed; i < p->count && depends; i++)
-        writes(p, &p->steps[i], i == failed || reads_any(p, &p->steps[i], depends), depends);
+        note_writes(p, &p->steps[i], i == failed || reads_any(p, &p->steps[i], depends), depends);
     while (depends && k < p->dests && !depends[k]) k++;
     free(depends);
     return k < p->dests ? k : -1;
@@ -107,11 +109,11 @@ static duet_status open_leaves(run *r)
 {
     const plan *p = r->p;
     const node *nodes = r->s->f->nodes;
-    const enum side side = p->machine->side;
+    const int device = p->device;
     void **to = r->data + p->dests;
     for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++) {
-        const duet_status s = matrix_open(nodes[l->node].matrix, side, READ, r->queue, to++);
-        if (__builtin_expect(s != DUET_OK, 0)) return leaf_failed(r->s, l, s);
+        const duet_status s = matrix_open(nodes[l->node].matrix, device, READ, r->queue, to++);
+        if (unlikely(s != DUET_OK)) return leaf_failed(r->s, l, s);
     }
     return DUET_OK;
 }
@@ -119,51 +121,51 @@ static duet_status open_leaves(run *r)
 static duet_status open_destinations(run *r)
 {
     const plan *p = r->p;
-    const enum side side = p->machine->side;
+    const int device = p->device;
     for (int k = 0, dests = p->dests; k < dests; k++) {
         if (p->first_write[k] < 0) continue;
-        const duet_status s = matrix_open(r->s->to[k].m, side, OVERWRITE, r->queue, &r->data[k]);
-        if (__builtin_expect(s != DUET_OK, 0)) return dest_failed(k, s);
+        const duet_status s = matrix_open(r->s->to[k].m, device, OVERWRITE, r->queue, &r->data[k]);
+        if (unlikely(s != DUET_OK)) return dest_failed(k, s);
     }
     return DUET_OK;
 }
 
-duet_status plan_take_temporaries(const plan *p, void **data, int queue, int *lent)
+duet_status plan_take_temporaries(const plan *p, void **data, int queue, int *taken)
 {
-    for (*lent = 0; *lent < p->temps; ++*lent)
-        TRY(scratch_acquire(p->machine->side, p->temp[*lent], queue, &temporaries(p, data)[*lent]));
+    for (*taken = 0; *taken < p->temps; ++*taken)
+        TRY(scratch_acquire(p->device, p->temp[*taken], queue, &temporaries(p, data)[*taken]));
     return DUET_OK;
 }
 
-void plan_release_temporaries(const plan *p, void **data, int queue, int lent)
+void plan_release_temporaries(const plan *p, void **data, int queue, int taken)
 {
-    for (int i = 0; i < lent; i++) scratch_release(p->machine->side, temporaries(p, data)[i], queue);
+    for (int i = 0; i < taken; i++) scratch_release(p->device, temporaries(p, data)[i], queue);
 }
 
 void plan_wrote(const plan *p, const statement *s, int queue)
 {
     COUNT_N(steps, p->count);
     for (int k = 0; k < p->dests; k++)
-        if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->machine->side, queue);
+        if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->device, queue);
 }
 
-/* Whose memory the slots of a plan are as it runs. */
+/* Which storage the slots of a plan belong to while it runs. */
 typedef struct plan_owners {
     owners of;
     const plan *p;
     const statement *s;
 } plan_owners;
 
-/* Until a plan is done, and its destinations count as written, a leaf is what it was: what overlaps it is read before it is written. A
- * leaf that is a destination has the destination's slot. */
+/* A leaf keeps its elements until the plan is done and its destinations count as written: whatever overlaps a leaf is read
+ * before it is written. A leaf that is a destination has the destination's slot. */
 static storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;
     const int i = slot - w->p->dests;
-    return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->bits : NULL;
+    return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->storage : NULL;
 }
 
-/* A step that fails without a device error has written nothing; so a destination is lost only if an earlier one wrote there. */
+/* A step that fails without DEVICE_ERROR has written nothing. So a destination is lost only if an earlier step wrote there. */
 static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 {
     (void)dest_failed(dest_of(r->p, failed), s);
@@ -177,8 +179,10 @@ static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 void plan_bind_planes(const plan *p, void **data)
 {
     const int all = plan_operands(p);
-    for (int i = 0; i < all && p->planes; i++)
-        data[all + i] = (char *)data[i] + sizeof(float), data[2 * all + i] = (char *)data[i] + sizeof(double);
+    for (int i = 0; i < all && p->planes; i++) {
+        data[all + i] = (char *)data[i] + sizeof(float);
+        data[2 * all + i] = (char *)data[i] + sizeof(double);
+    }
 }
 
 duet_status plan_steps(const plan *p, const frame *f, int *done)
@@ -196,8 +200,9 @@ static duet_status run_steps(run *r)
 {
     const plan_owners whose = { { plan_owner }, r->p, r->s };
     int done;
-    const duet_status s = plan_steps(r->p, &(frame){ r->data, r->num, r->queue, &whose.of }, &done);
-    if (__builtin_expect(s == DUET_OK, 1)) plan_wrote(r->p, r->s, r->queue);
+    const duet_status s =
+        plan_steps(r->p, &(frame){ r->data, r->num, r->queue, r->p->device, &whose.of }, &done);
+    if (likely(s == DUET_OK)) plan_wrote(r->p, r->s, r->queue);
     else lose(r, done, s);
     return s;
 }
@@ -206,9 +211,10 @@ static duet_status run_bound(run *r)
 {
     const plan *p = r->p;
     TRY(open_leaves(r));
-    if (p->temps) TRY(plan_take_temporaries(p, r->data, r->queue, &r->lent));
+    if (p->temps) TRY(plan_take_temporaries(p, r->data, r->queue, &r->taken));
     TRY(open_destinations(r));
-    plan_bind_planes(p, r->data), plan_numbers(p, r->s->f, r->num);
+    plan_bind_planes(p, r->data);
+    plan_numbers(p, r->s->f, r->num);
     return run_steps(r);
 }
 
@@ -219,8 +225,8 @@ static duet_status run_in(const plan *p, const statement *s, void **data, double
           plan_seconds(p) * 1e6);
     const duet_status status = run_bound(&r);
     if (!p->temps) return status;
-    COUNT_N(temporaries, r.lent);
-    plan_release_temporaries(p, data, r.queue, r.lent);
+    COUNT_N(temporaries, r.taken);
+    plan_release_temporaries(p, data, r.queue, r.taken);
     return status;
 }
 
@@ -240,16 +246,15 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
     return run_in(p, s, data, num);
 }
 
-/* Where no result has an element, there is nothing to bind either. What another thread of the same queue holds back comes first: its
+/* If no result has an element, there is nothing to bind. Work that another thread has deferred on this queue comes first: its
  * matrices say that the queue has done it. */
 duet_status plan_run(const plan *p, const statement *s)
 {
     const int slots = plan_slots(p);
     if (p->count == 0) return DUET_OK;
-    const uint64_t held =
-        p->machine->side == DEVICE ? deferred_queues_now() & 1ull << thread_get()->queue : 0;
-    if (__builtin_expect(held != 0, 0)) TRY(deferred_launch(held));
-    if (__builtin_expect(p->stream != NULL, 0)) return stream_run(p, s);
-    return __builtin_expect(slots <= FEW && p->n_numbers <= FEW, 1) ? run_few(p, s)
-                                                                    : run_many(p, s, (size_t)slots);
+    const uint64_t deferred = p->device != HOST ? deferred_queues_now() & 1ull << thread_get()->queue : 0;
+    if (unlikely(deferred != 0)) TRY(deferred_launch(deferred));
+    if (unlikely(p->stream != NULL)) return stream_run(p, s);
+    if (likely(slots <= FEW && p->n_numbers <= FEW)) return run_few(p, s);
+    return run_many(p, s, (size_t)slots);
 }

@@ -1,15 +1,15 @@
-/* staging.c - pinned memory of the pool, and copies by the machine of the host. */
+/* staging.c - pinned blocks of the pool, and copies by the host's machine. */
 #include "staging.h"
 #include "pool.h"
 #include "status.h"
 
-void staging_open(staging *g)
+void staging_open(staging *g, int device)
 {
     void *block;
     error_text before;
     error_keep(&before);
     if (!g->set || pool_take(HOST, 2 * g->set, 0, &block) != DUET_OK) return error_put_back(&before);
-    if (pool_pin(block)) g->block = block;
+    if (pool_pin(block, device)) g->block = block;
     else pool_give(HOST, block, 0);
 }
 
@@ -19,7 +19,7 @@ void staging_close(staging *g)
     g->block = NULL;
 }
 
-/* As f32, whatever it is: elements that are moved keep their bits. */
+/* It copies the bytes as f32 elements: a program that only moves keeps their bits. */
 duet_status staging_copy(void *to, const void *from, size_t bytes)
 {
     const program p = { .length = 2,
@@ -37,7 +37,7 @@ duet_status staging_copy(void *to, const void *from, size_t bytes)
                .program = &p };
     s.bytes = 2 * (double)bytes;
     const duet_status st =
-        machines[HOST]->run(&s, &(frame){ (void *[]){ to, (void *)(uintptr_t)from }, NULL, 0 });
-    machines[HOST]->forget(&s);
+        device_machine(HOST)->run(&s, &(frame){ (void *[]){ to, (void *)(uintptr_t)from }, NULL, 0, HOST });
+    device_machine(HOST)->forget(&s);
     return st;
 }

@@ -1,17 +1,17 @@
-/* staging.h - pinned memory on the way between homes that are not pinned and the device: the host copies one part while the device copies another.
- * Private to src/plan. */
+/* staging.h - a pinned buffer between host memory that is not pinned and a device: the host copies one part while the device
+ * copies another. Private to src/run. */
 #ifndef STAGING_H
 #define STAGING_H
 
 #include "backend.h"
 
-/* Two sets: one for the host, one for the device, in turns. */
+/* Two sets of blocks. The host and the device use them in turns. */
 typedef struct staging {
-    char *block; /* NULL: there is none, and homes are copied as they are */
+    char *block; /* NULL: no pinned memory; copies go directly */
     size_t set;  /* bytes */
 } staging;
 
-void staging_open(staging *g); /* of g->set bytes; no error where there is no such memory */
+void staging_open(staging *g, int device); /* of g->set bytes; no error where there is no such memory */
 void staging_close(staging *g);
 
 static inline char *staging_at(const staging *g, int64_t part, size_t at)
@@ -19,7 +19,7 @@ static inline char *staging_at(const staging *g, int64_t part, size_t at)
     return g->block + (size_t)(part % 2) * g->set + at;
 }
 
-/* Within the host's memory, by all threads that the CPU has. bytes: whole elements */
+/* Copies host memory with all threads of the CPU. bytes: a multiple of 4 */
 duet_status staging_copy(void *to, const void *from, size_t bytes);
 
 #endif

@@ -1,12 +1,13 @@
-/* stream.c - a statement runs part by part: while one part of the rows is computed on this thread's queue, the next one goes up and the last
- * one comes down, each on a queue of its own.
+/* stream.c - runs a statement part by part: while this thread's queue computes one part of the rows, two other queues upload
+ * the next part and download the previous one.
  *
- * In turn t part t goes up, part t - 1 is computed, part t - 2 comes down, all at once, when what went on in turn t - 1 is done. So three
- * parts are on the device, in as many sets of blocks. Nothing comes down before two parts were computed: that of the rows left over and one
- * of the others. By then all memory is taken and every algorithm chosen, so that only the device can fail half-way.
+ * In turn t, part t is uploaded, part t - 1 is computed and part t - 2 is downloaded, at the same time. A turn begins when the
+ * one before it is done. So three parts are on the device, in three sets of blocks. The first download comes after two parts
+ * were computed: the one with the remainder of the rows, and a full one. By then all memory is allocated and every algorithm
+ * is chosen, so that only a device error can stop the statement half-way.
  *
- * Homes that are not pinned go by way of memory that is. Then the host begins a turn when the copies of the last one are done, and while those
- * of this one go on it brings part t + 1 to where it goes up from, and part t - 3 home. */
+ * Host memory that is not pinned is copied through a pinned staging buffer. Then the host begins a turn when the copies of the
+ * previous turn are done. During the turn it copies part t + 1 into the staging buffer, and part t - 3 out of it. */
 #include "stream.h"
 #include "deferred.h"
 #include "dtype.h"
@@ -27,25 +28,25 @@
 #define ALIGN 256
 
 static size_t staged_least = (size_t)64 << 10;
-static pthread_mutex_t one_at_a_time =
-    PTHREAD_MUTEX_INITIALIZER; /* one at a time: there is one way to the device */
+/* Only one statement streams at a time: all would share one link to the device. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 void stream_staged_from(size_t bytes) { staged_least = bytes; }
 
-/* Where an operand is: its rows at home, to be copied, or on the device. */
+/* An operand: its rows are copied from or to the host, or it is on the device. */
 typedef struct carried {
     const duet_matrix *m;
-    char *host;   /* its first element; NULL: it is on the device, or not there */
-    char *device; /* its first element, of what is not copied */
-    size_t at;    /* in a set, of what is */
-    size_t step;  /* from row to row; 0: every part has all of it */
+    char *host;   /* the first element, if rows are copied; else NULL */
+    char *device; /* the first element, if it is on the device */
+    size_t at;    /* offset in a set, if rows are copied */
+    size_t step;  /* bytes from row to row; 0: every part uses all of it */
     bool up, down;
-    bool staged;             /* it is not pinned, */
-    size_t from_at, home_at; /* and lies here in a set of the staging on its way up and home */
+    bool staged;           /* copies go through the staging buffer, */
+    size_t up_at, down_at; /* with these offsets in a set of it */
 } carried;
 
 typedef struct flow {
-    const plan *p; /* of a part; p->stream->remainder is that of the rows left over */
+    const plan *p; /* of a full part; that of the remainder is p->stream->remainder */
     const statement *s;
     carried *of; /* destinations, leaves */
     void **data;
@@ -53,10 +54,10 @@ typedef struct flow {
     char *block;
     size_t set; /* bytes */
     staging staging;
-    int queue;        /* that computes */
-    int lent;         /* temporaries of full parts, */
-    bool kept;        /* once they are */
-    bool has_written; /* at home */
+    int queue;        /* the queue that computes */
+    int taken;        /* temporaries of full parts, */
+    bool has_taken;   /* once they are allocated */
+    bool has_written; /* part of a result has reached the host */
 } flow;
 
 /* ---- parts ---- */
@@ -83,24 +84,24 @@ static int operands(const flow *f) { return f->p->dests + f->p->n_leaves; }
 
 /* ---- what is where ---- */
 
-static duet_status open_home(carried *c, enum use use, int queue)
+static duet_status open_host(carried *c, int device, enum use use, int queue)
 {
     void *p;
     TRY(matrix_open(c->m, HOST, use, queue, &p));
-    matrix_travels(c->m);
+    matrix_copied(c->m, device);
     c->host = p, c->step = row_step(c->m);
     return DUET_OK;
 }
 
-static duet_status open_device(carried *c, bool is_cut, int queue)
+static duet_status open_device(carried *c, int device, bool is_cut, int queue)
 {
     void *p;
-    TRY(matrix_open(c->m, DEVICE, READ, queue, &p));
+    TRY(matrix_open(c->m, device, READ, queue, &p));
     c->device = p, c->step = is_cut ? row_step(c->m) : 0;
     return DUET_OK;
 }
 
-/* The destination that is the same memory, and so the same blocks; or -1. */
+/* The destination that is the same memory, and so uses the same blocks; or -1. */
 static int dest_of_leaf(const flow *f, const duet_matrix *m)
 {
     for (int k = 0; k < f->p->dests; k++)
@@ -108,7 +109,7 @@ static int dest_of_leaf(const flow *f, const duet_matrix *m)
     return -1;
 }
 
-/* What the device has is read there. */
+/* What is valid on the device is read there. */
 static duet_status open_leaf(flow *f, int i)
 {
     carried *c = &f->of[f->p->dests + i];
@@ -116,9 +117,9 @@ static duet_status open_leaf(flow *f, int i)
     const bool is_cut = f->p->stream->part[n] == PART_SPLIT;
     c->m = f->s->f->nodes[n].matrix;
     const int dest = dest_of_leaf(f, c->m);
-    if (dest < 0 && (!is_cut || storage_current(c->m->bits) & 1 << DEVICE))
-        return open_device(c, is_cut, f->queue);
-    TRY(open_home(c, READ, f->queue));
+    if (dest < 0 && (!is_cut || storage_valid_on(c->m->storage, f->p->device)))
+        return open_device(c, f->p->device, is_cut, f->queue);
+    TRY(open_host(c, f->p->device, READ, f->queue));
     if (dest < 0) c->up = true;
     else f->of[dest].up = true, c->host = NULL;
     return DUET_OK;
@@ -130,7 +131,7 @@ static duet_status open_all(flow *f)
     for (int k = 0; k < f->p->dests; k++) {
         if (f->p->first_write[k] < 0) continue;
         f->of[k].m = f->s->to[k].m, f->of[k].down = true;
-        TRY(open_home(&f->of[k], OVERWRITE, f->queue));
+        TRY(open_host(&f->of[k], f->p->device, OVERWRITE, f->queue));
     }
     return DUET_OK;
 }
@@ -144,9 +145,9 @@ static size_t take(size_t *from, size_t bytes)
 
 static void take_staging(flow *f, carried *c, size_t bytes)
 {
-    c->staged = bytes >= staged_least && !__atomic_load_n(&c->m->bits->pinned, __ATOMIC_RELAXED);
-    if (c->staged && c->up) c->from_at = take(&f->staging.set, bytes);
-    if (c->staged && c->down) c->home_at = take(&f->staging.set, bytes);
+    c->staged = bytes >= staged_least && !storage_is_pinned(c->m->storage);
+    if (c->staged && c->up) c->up_at = take(&f->staging.set, bytes);
+    if (c->staged && c->down) c->down_at = take(&f->staging.set, bytes);
 }
 
 static duet_status take_sets(flow *f)
@@ -157,21 +158,21 @@ static duet_status take_sets(flow *f)
         c->at = take(&f->set, bytes);
         take_staging(f, c, bytes);
     }
-    staging_open(&f->staging);
+    staging_open(&f->staging, f->p->device);
     void *block;
-    TRY(pool_take(DEVICE, SETS * f->set, f->queue, &block));
+    TRY(pool_take(f->p->device, SETS * f->set, f->queue, &block));
     f->block = block;
     return DUET_OK;
 }
 
-/* ---- a part goes up, is computed, comes down ---- */
+/* ---- upload, compute and download a part ---- */
 
 static char *in_set(const flow *f, const carried *c, int64_t part)
 {
     return f->block + (size_t)(part % SETS) * f->set + c->at;
 }
 
-static char *at_home(const flow *f, const carried *c, int64_t part)
+static char *on_host(const flow *f, const carried *c, int64_t part)
 {
     return c->host + (size_t)first_row(f->p->stream, part) * c->step;
 }
@@ -187,7 +188,7 @@ static duet_status to_staging(const flow *f, int64_t part)
 {
     for (const carried *c = f->of; c < f->of + operands(f); c++)
         if (c->up && is_staged(f, c))
-            TRY(staging_copy(staging_at(&f->staging, part, c->from_at), at_home(f, c, part),
+            TRY(staging_copy(staging_at(&f->staging, part, c->up_at), on_host(f, c, part),
                              part_bytes(f, c, part)));
     return DUET_OK;
 }
@@ -197,33 +198,33 @@ static duet_status from_staging(flow *f, int64_t part)
     for (const carried *c = f->of; c < f->of + f->p->dests; c++) {
         if (!c->down || !is_staged(f, c)) continue;
         f->has_written = true;
-        TRY(staging_copy(at_home(f, c, part), staging_at(&f->staging, part, c->home_at),
+        TRY(staging_copy(on_host(f, c, part), staging_at(&f->staging, part, c->down_at),
                          part_bytes(f, c, part)));
     }
     return DUET_OK;
 }
 
-static duet_status go_up(flow *f, int64_t part)
+static duet_status upload_part(flow *f, int64_t part)
 {
     for (const carried *c = f->of; c < f->of + operands(f); c++) {
         if (!c->up) continue;
         const size_t bytes = part_bytes(f, c, part);
-        const char *from = is_staged(f, c) ? staging_at(&f->staging, part, c->from_at) : at_home(f, c, part);
-        TRY(machines[DEVICE]->upload(in_set(f, c, part), from, bytes, QUEUE_UP));
+        const char *from = is_staged(f, c) ? staging_at(&f->staging, part, c->up_at) : on_host(f, c, part);
+        TRY(f->p->machine->upload(f->p->device, in_set(f, c, part), from, bytes, QUEUE_UP));
         COUNT(uploads);
         COUNT_N(upload_bytes, bytes);
     }
     return DUET_OK;
 }
 
-static duet_status come_down(flow *f, int64_t part)
+static duet_status download_part(flow *f, int64_t part)
 {
     for (const carried *c = f->of; c < f->of + f->p->dests; c++) {
         if (!c->down) continue;
         const size_t bytes = part_bytes(f, c, part);
-        char *to = is_staged(f, c) ? staging_at(&f->staging, part, c->home_at) : at_home(f, c, part);
+        char *to = is_staged(f, c) ? staging_at(&f->staging, part, c->down_at) : on_host(f, c, part);
         f->has_written |= !is_staged(f, c);
-        TRY(machines[DEVICE]->fetch(to, in_set(f, c, part), bytes, QUEUE_DOWN));
+        TRY(f->p->machine->fetch(f->p->device, to, in_set(f, c, part), bytes, QUEUE_DOWN));
         COUNT(downloads);
         COUNT_N(download_bytes, bytes);
     }
@@ -239,36 +240,43 @@ static void bind(const flow *f, int64_t part)
     }
 }
 
-/* Those of full parts are kept from the first one on, that no later one wants for them; those of the rest, which goes first, are not. */
-static duet_status lend_temporaries(flow *f, const plan *p, int *lent)
+/* Temporaries of full parts are allocated for the first one and kept, so that no later part can fail for lack of them. Those of
+ * the remainder, which comes first, are released at once. */
+static duet_status take_temporaries(flow *f, const plan *p, int *taken)
 {
-    *lent = 0;
-    if (p != f->p) return plan_take_temporaries(p, f->data, f->queue, lent);
-    if (f->kept) return DUET_OK;
-    f->kept = true;
-    return plan_take_temporaries(p, f->data, f->queue, &f->lent);
+    *taken = 0;
+    if (p != f->p) return plan_take_temporaries(p, f->data, f->queue, taken);
+    if (f->has_taken) return DUET_OK;
+    f->has_taken = true;
+    return plan_take_temporaries(p, f->data, f->queue, &f->taken);
 }
 
 static duet_status compute(flow *f, int64_t part)
 {
     const plan *p = plan_of(f, part);
-    int lent, done;
+    int taken, done;
     bind(f, part);
     plan_numbers(p, f->s->f, f->num);
-    duet_status s = lend_temporaries(f, p, &lent);
+    duet_status s = take_temporaries(f, p, &taken);
     plan_bind_planes(p, f->data);
-    if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue }, &done);
-    plan_release_temporaries(p, f->data, f->queue, lent);
+    if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue, p->device }, &done);
+    plan_release_temporaries(p, f->data, f->queue, taken);
     if (s == DUET_OK) COUNT_N(steps, p->count);
     return s;
 }
 
-/* Each stage goes after what the one before it did in the last turn; and what goes up, over what has come down. */
+static duet_status wait_for(const flow *f, int queue, int other)
+{
+    const int device = f->p->device;
+    return f->p->machine->wait(device, queue, device, other);
+}
+
+/* Each stage waits for the stage before it in the previous turn. The upload overwrites what was downloaded, so it waits too. */
 static duet_status begin_turn(const flow *f)
 {
-    TRY(machines[DEVICE]->wait(QUEUE_DOWN, f->queue));
-    TRY(machines[DEVICE]->wait(f->queue, QUEUE_UP));
-    return machines[DEVICE]->wait(QUEUE_UP, QUEUE_DOWN);
+    TRY(wait_for(f, QUEUE_DOWN, f->queue));
+    TRY(wait_for(f, f->queue, QUEUE_UP));
+    return wait_for(f, QUEUE_UP, QUEUE_DOWN);
 }
 
 static duet_status run_turn(flow *f, int64_t t)
@@ -276,18 +284,18 @@ static duet_status run_turn(flow *f, int64_t t)
     const int64_t parts = stream_parts(f->p->stream);
     TRY(begin_turn(f));
     if (t > 0 && t <= parts) TRY(compute(f, t - 1));
-    if (t < parts) TRY(go_up(f, t));
-    return t > 1 ? come_down(f, t - 2) : DUET_OK;
+    if (t < parts) TRY(upload_part(f, t));
+    return t > 1 ? download_part(f, t - 2) : DUET_OK;
 }
 
-static duet_status wait_for_copies(void)
+static duet_status wait_for_copies(const flow *f)
 {
-    TRY(queue_wait(QUEUE_UP, "what is staged for a streamed statement has gone up"));
-    return queue_wait(QUEUE_DOWN, "a part of the results of a streamed statement");
+    TRY(queue_wait(f->p->device, QUEUE_UP, "what is staged for a streamed statement has gone up"));
+    return queue_wait(f->p->device, QUEUE_DOWN, "a part of the results of a streamed statement");
 }
 
 /* Beside turn t. */
-static duet_status copy_at_home(flow *f, int64_t t)
+static duet_status copy_on_host(flow *f, int64_t t)
 {
     if (t > 2) TRY(from_staging(f, t - 3));
     return t + 1 < stream_parts(f->p->stream) ? to_staging(f, t + 1) : DUET_OK;
@@ -297,26 +305,26 @@ static duet_status run_turns(flow *f)
 {
     const int64_t parts = stream_parts(f->p->stream);
     const bool stages = f->staging.block != NULL;
-    TRY(machines[DEVICE]->wait(QUEUE_UP, f->queue)); /* the sets may have been used by what it holds */
+    TRY(wait_for(f, QUEUE_UP, f->queue)); /* the sets may have been used by what it holds */
     if (stages) TRY(to_staging(f, 0));
     for (int64_t t = 0; t < parts + 2; t++) {
-        if (stages) TRY(wait_for_copies());
+        if (stages) TRY(wait_for_copies(f));
         TRY(run_turn(f, t));
-        if (stages) TRY(copy_at_home(f, t));
+        if (stages) TRY(copy_on_host(f, t));
     }
-    TRY(queue_wait(QUEUE_DOWN, "the results of a streamed statement"));
+    TRY(queue_wait(f->p->device, QUEUE_DOWN, "the results of a streamed statement"));
     return stages ? from_staging(f, parts - 1) : DUET_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- all parts ---- */
 
-/* Nothing may be under way in memory that is given back. */
+/* No work may still use memory that is given back. */
 static void stop(const flow *f)
 {
     const int queues[] = { QUEUE_UP, f->queue, QUEUE_DOWN };
     error_text before;
     error_keep(&before);
-    for (int i = 0; i < 3; i++) (void)queue_wait(queues[i], "a streamed statement failed");
+    for (int i = 0; i < 3; i++) (void)queue_wait(f->p->device, queues[i], "a streamed statement failed");
     error_put_back(&before);
 }
 
@@ -334,14 +342,18 @@ static duet_status run_in_turns(flow *f)
     const streaming *w = f->p->stream;
     TRY(open_all(f));
     const duet_status taken = take_sets(f);
-    if (taken != DUET_OK) return staging_close(&f->staging), taken;
-    TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", machines[DEVICE]->name,
+    if (taken != DUET_OK) {
+        staging_close(&f->staging);
+        return taken;
+    }
+    TRACE("stream through the %s in %lld parts of %lld rows, %zu bytes each", f->p->machine->name,
           (long long)stream_parts(w), (long long)w->rows, f->set);
     duet_status s = run_turns(f);
     if (s != DUET_OK) stop(f);
-    if (s != DUET_OK && f->has_written) s = DUET_DEVICE_ERROR; /* any other says that nothing was written */
-    plan_release_temporaries(f->p, f->data, f->queue, f->lent);
-    pool_give(DEVICE, f->block, 1ull << f->queue);
+    if (s != DUET_OK && f->has_written)
+        s = DUET_DEVICE_ERROR; /* other errors promise that nothing was written */
+    plan_release_temporaries(f->p, f->data, f->queue, f->taken);
+    pool_give(f->p->device, f->block, 1ull << f->queue);
     staging_close(&f->staging);
     end(f, s);
     if (s == DUET_OK) COUNT(streams);
@@ -359,23 +371,26 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
 {
     flow f = { .p = p, .s = s, .queue = thread_get()->queue };
     const size_t slots = slots_of(p, p->stream->remainder);
-    f.of = calloc(slots + 1, sizeof *f.of), f.data = calloc(slots + 1, sizeof *f.data);
+    f.of = calloc(slots + 1, sizeof *f.of);
+    f.data = calloc(slots + 1, sizeof *f.data);
     f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
     duet_status st = DUET_NO_MEMORY;
     if (f.of && f.data && f.num) st = run_in_turns(&f);
     else fail(st, "no memory to stream %zu operands", slots);
-    free(f.of), free(f.data), free(f.num);
+    free(f.of);
+    free(f.data);
+    free(f.num);
     *has_written = f.has_written;
     return st;
 }
 
-/* What steps take beside their operands is not known before: with too little left, parts have fewer rows. */
+/* How much memory steps take beside their operands is not known in advance. If there is too little, parts get fewer rows. */
 static duet_status run_smaller(const plan *p, const statement *s, duet_status st)
 {
     bool has_written = false;
     for (int64_t rows = p->stream->rows / 2; rows && st == DUET_NO_MEMORY && !has_written && s->f->words;
          rows /= 2) {
-        plan *own = stream_plan(s, p->machine, p->stream->length, rows, p->stream->part);
+        plan *own = stream_plan(s, p->device, p->stream->length, rows, p->stream->part);
         if (!own) return fail(st, "no memory to plan a part of %lld rows", (long long)rows);
         st = run_once(own, s, &has_written);
         plan_free(own);
@@ -398,10 +413,14 @@ duet_status stream_instead(const statement *s, const plan *p)
     error_text before;
     error_keep(&before);
     const plan *part = stream_alternative(s, p);
-    if (!part) return error_put_back(&before), DUET_NO_MEMORY;
+    if (!part) {
+        error_put_back(&before);
+        return DUET_NO_MEMORY;
+    }
     TRACE("streamed after all: %s", before.text);
     TRY(deferred_flush());
     const duet_status st = stream_run(part, s);
     if (st != DUET_UNKNOWN) return st;
-    return error_put_back(&before), DUET_NO_MEMORY; /* what the first run had written stands in its way */
+    error_put_back(&before); /* the first run has already overwritten an operand */
+    return DUET_NO_MEMORY;
 }

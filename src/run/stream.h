@@ -1,20 +1,21 @@
-/* stream.h - statements on the device whose operands stay on the host: part of the rows after part goes up, is computed, and comes down,
- * while the next one goes up and the last one comes down. Private to src/plan.
+/* stream.h - runs a statement on a GPU while its operands stay on the host, part of the rows by part. A part is uploaded,
+ * computed and downloaded, while the next one is uploaded and the previous one downloaded.
  *
- * Rows are those of the leading axis of the destinations. Operands either are cut along with it, or are wanted whole by each part, as
- * weights are, and then are brought to the device as ever. A part is a statement of its own, over fewer rows, with a plan of its own. */
+ * Rows are those of the leading axis of the destinations. An operand is either split along that axis, or every part needs all
+ * of it, as with weights; then it is copied to the GPU as usual. Each part is a statement over fewer rows, with its own plan. */
 #ifndef STREAM_H
 #define STREAM_H
 
 #include "partition.h"
 
-/* stream.c. Errors: NO_MEMORY before anything is written; else destinations are lost. */
+/* Errors: NO_MEMORY before anything is written. After any other error the destinations are lost. */
 duet_status stream_run(const plan *p, const statement *s);
 
-/* There was no memory for p, whatever was expected: others have taken it. NO_MEMORY, with the text as it was: it cannot be cut. */
+/* To be called when p failed for lack of memory although it was expected to fit. Runs the statement part by part, if that is
+ * possible. Else NO_MEMORY, and the error text is unchanged. */
 duet_status stream_instead(const statement *s, const plan *p);
 
-void stream_staged_from(
-    size_t bytes); /* for tests: smaller parts are copied from where they are, pinned or not */
+/* For tests: parts smaller than this are copied directly, also if they are not pinned. */
+void stream_staged_from(size_t bytes);
 
 #endif

@@ -84,7 +84,7 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
 {
     *own = true;
     if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
-    if (p->machine->side != DEVICE) return plan_run(p, s);
+    if (p->device == HOST) return plan_run(p, s);
     if (__builtin_expect(plan_runs_alone(p), 0)) return run_apart(p, s, own);
     const duet_status st = auto_replay_run(p, s, own);
     return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->deferred_failed
@@ -99,7 +99,7 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     error_text before;
     error_keep(&before);
     TRACE("on the cpu after all: %s", before.text);
-    const plan *p = plan_find(s, machines[HOST]);
+    const plan *p = plan_find(s, HOST);
     const duet_status st = p && p->status == DUET_OK ? run_there(p, s, &own) : DUET_NO_MEMORY;
     if (st == DUET_OK || st == DUET_DEVICE_ERROR) return st;
     return error_put_back(&before), DUET_NO_MEMORY;
@@ -115,7 +115,7 @@ static duet_status run(const plan *p, const statement *s, duet_place place)
     const duet_status st = run_there(p, s, &own);
     if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || t->deferred_failed || place != DUET_AUTO)
         return st;
-    return p->machine->side == DEVICE && !reproducible() ? run_on_cpu(s) : st;
+    return p->device != HOST && !reproducible() ? run_on_cpu(s) : st;
 }
 
 /* ---- one statement ---- */

@@ -60,26 +60,27 @@ static void make(single *x, const direct *d)
     x->said = (statement){ x->to, outs, &x->f, fusion_now(), DUET_MATH_STRICT };
 }
 
-static duet_status run_on(single *x, const machine *on)
+static duet_status run_on(single *x, int device)
 {
-    x->p.machine = on;
-    TRACE("run %s: %s", on->name, kernel_name(x->s.kernel, EPILOGUE_NONE));
+    x->p.device = device;
+    x->p.machine = device_machine(device);
+    TRACE("run %s: %s", x->p.machine->name, kernel_name(x->s.kernel, EPILOGUE_NONE));
     if (thread_get()->recording) return record_single(&x->p, &x->said);
     return plan_run(&x->p, &x->said);
 }
 
 /* Where the place was free the CPU takes what the GPU has no memory for. */
-static duet_status run_placed(single *x, duet_place place, const machine *on)
+static duet_status run_placed(single *x, duet_place place, int device)
 {
     thread *t = thread_get();
     error_text before;
-    if (on->side == DEVICE) TRY(deferred_flush());
+    if (device != HOST) TRY(deferred_flush());
     t->deferred_failed = false;
-    const duet_status st = run_on(x, on);
-    if (st != DUET_NO_MEMORY || t->deferred_failed || place != DUET_AUTO || on->side != DEVICE) return st;
+    const duet_status st = run_on(x, device);
+    if (st != DUET_NO_MEMORY || t->deferred_failed || place != DUET_AUTO || device == HOST) return st;
     error_keep(&before);
     TRACE("on the cpu after all: %s", t->text);
-    const duet_status there = run_on(x, machines[HOST]);
+    const duet_status there = run_on(x, HOST);
     return there == DUET_NO_MEMORY || there == DUET_UNSUPPORTED ? error_put_back(&before), st : there;
 }
 
@@ -97,15 +98,16 @@ static bool is_empty(const direct *d)
 }
 
 /* In place of running. */
-static __attribute__((cold)) duet_status explain(const direct *d, const machine *on)
+static __attribute__((cold)) duet_status explain(const direct *d, int device)
 {
+    const machine *on = device_machine(device);
     char text[SINGLE_STEP_TEXT];
     const char *way = on->way(&d->s);
     FILE *out = thread_get()->explaining;
     fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, single_step_text(d, text), on->name,
             way ? "; " : "", way ? way : "");
     for (int k = 0; k < d->s.ins; k++) {
-        const size_t bytes = matrix_to_move(d->in[k], on->side);
+        const size_t bytes = matrix_to_move(d->in[k], device);
         if (bytes) fprintf(out, "  copy operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);
     }
     return DUET_OK;
@@ -114,11 +116,11 @@ static __attribute__((cold)) duet_status explain(const direct *d, const machine 
 duet_status single_step_run(const direct *d)
 {
     single x;
-    const machine *on;
+    int device;
     const duet_place place = place_now(DUET_AUTO);
     make(&x, d);
-    duet_status done = step_place(&x.said, &x.p, place, &on);
-    if (done == DUET_OK && thread_get()->explaining) return explain(d, on);
-    if (done == DUET_OK && !is_empty(d)) done = run_placed(&x, place, on);
+    duet_status done = step_place(&x.said, &x.p, place, &device);
+    if (done == DUET_OK && thread_get()->explaining) return explain(d, device);
+    if (done == DUET_OK && !is_empty(d)) done = run_placed(&x, place, device);
     return done == DUET_OK ? done : name_statement(done, d);
 }

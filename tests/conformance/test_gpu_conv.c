@@ -9,7 +9,7 @@
 #include "tap.h"
 #include "tensor.h"
 
-const machine *const machines[SIDES] = { [DEVICE] = &gpu_machine };
+const device_entry devices[DEVICES_MAX] = { [DEFAULT_GPU] = { &gpu_machine } };
 
 typedef struct trial {
     int n, c, h, w, m, pad[2];
@@ -141,7 +141,8 @@ static duet_status spoil(tensor *t, int count)
     static const double special[] = { INFINITY, -INFINITY, NAN, 0x1p100, -0x1p100, 0 };
     for (int k = 0; k < count; k++) t->value[pick((uint32_t)t->room)] = special[pick(6)];
     void *host = tensor_pack(t);
-    const duet_status s = gpu_machine.upload(t->device, host, (size_t)t->room * sizeof(float), 0);
+    const duet_status s =
+        gpu_machine.upload(DEFAULT_GPU, t->device, host, (size_t)t->room * sizeof(float), 0);
     free(host);
     return s;
 }
@@ -209,7 +210,7 @@ static void run_trial(const trial *t)
         const char *why = gpu_machine.refuses(&conv);
         CHECK(!why, "%s: refused: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++)
-            if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0 }), s.name) &&
+            if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0, DEFAULT_GPU }), s.name) &&
                 ran(tensor_fetch(&s.y, 0), s.name))
                 compare(&s);
         gpu_machine.forget(&conv);
@@ -358,7 +359,7 @@ static void run_filters(const trial *t)
         const char *why = kernels_refuse(&back);
         CHECK(!why, "%s: refused: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++) {
-            if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0 }), s.name) ||
+            if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0, DEFAULT_GPU }), s.name) ||
                 !ran(tensor_fetch(&s.w, 0), s.name))
                 break;
             if (again)
@@ -465,7 +466,7 @@ static void test_refused_gradients(void)
 
 int main(void)
 {
-    const char *why = gpu_machine.absent();
+    const char *why = gpu_machine.absent(DEFAULT_GPU);
     if (why) return printf("1..0 # SKIP %s\n", why), 0;
     test_sizes();
     test_layouts();

@@ -4,7 +4,7 @@
 #include "tap.h"
 #include "tensor.h"
 
-const machine *const machines[SIDES] = { [DEVICE] = &gpu_machine };
+const device_entry devices[DEVICES_MAX] = { [DEFAULT_GPU] = { &gpu_machine } };
 
 static const duet_dtype types[] = { DUET_F32, DUET_F64 };
 
@@ -18,17 +18,17 @@ static void test_memory(void)
     float there[N], back[N];
     void *p = NULL;
     for (int i = 0; i < N; i++) there[i] = (float)i, back[i] = -1;
-    ran(gpu_machine.alloc(sizeof there, &p), "alloc");
+    ran(gpu_machine.alloc(DEFAULT_GPU, sizeof there, &p), "alloc");
     CHECK(p && (uintptr_t)p % 64 == 0, "aligned to 64: %p", p);
-    ran(gpu_machine.upload(p, there, sizeof there, 0), "upload");
-    ran(gpu_machine.download(back, p, sizeof back, 0), "download");
+    ran(gpu_machine.upload(DEFAULT_GPU, p, there, sizeof there, 0), "upload");
+    ran(gpu_machine.download(DEFAULT_GPU, back, p, sizeof back, 0), "download");
     CHECK(!memcmp(there, back, sizeof back), "what went up comes down");
-    ran(gpu_machine.clear(p, sizeof there / 2, 0), "clear");
-    ran(gpu_machine.download(back, p, sizeof back, 0), "download");
+    ran(gpu_machine.clear(DEFAULT_GPU, p, sizeof there / 2, 0), "clear");
+    ran(gpu_machine.download(DEFAULT_GPU, back, p, sizeof back, 0), "download");
     CHECK(back[0] == 0 && back[N / 2 - 1] == 0 && back[N / 2] == N / 2, "half of it is zeros");
-    ran(gpu_machine.upload(p, there, 0, 0), "upload of nothing");
-    gpu_machine.free(p);
-    gpu_machine.free(NULL);
+    ran(gpu_machine.upload(DEFAULT_GPU, p, there, 0, 0), "upload of nothing");
+    gpu_machine.free(DEFAULT_GPU, p);
+    gpu_machine.free(DEFAULT_GPU, NULL);
     tap_point("memory");
 }
 
@@ -50,8 +50,8 @@ static duet_status copy_step(const tensor *to, const tensor *from, int queue)
     layout_collapse((layout *const[]){ &s.out[0].at, &s.in[0].at }, 2);
     const char *why = gpu_machine.refuses(&s);
     if (why) return fail(DUET_UNSUPPORTED, "a copy is refused: %s", why);
-    return gpu_machine.run(&s,
-                           &(frame){ (void *const[]){ tensor_data(to), tensor_data(from) }, NULL, queue });
+    return gpu_machine.run(&s, &(frame){ (void *const[]){ tensor_data(to), tensor_data(from) }, NULL, queue,
+                                         DEFAULT_GPU });
 }
 
 /* Queue 1 writes, queue 2 copies, queue 3 reads; each waits for the one before. */
@@ -61,20 +61,22 @@ static void test_order(void)
     tensor a, b;
     ran(tensor_new(&b, DUET_F32, 2, size, ROWS, 2), "new");
     ran(tensor_new(&a, DUET_F32, 2, size, COLUMNS, 1), "new");
-    ran(gpu_machine.wait(2, 1), "wait");
+    ran(gpu_machine.wait(DEFAULT_GPU, 2, DEFAULT_GPU, 1), "wait");
     ran(copy_step(&b, &a, 2), "copy");
-    ran(gpu_machine.wait(3, 2), "wait");
-    ran(gpu_machine.wait(3, 3), "wait for itself");
-    ran(gpu_machine.wait(3, 40), "wait for a queue never used");
+    ran(gpu_machine.wait(DEFAULT_GPU, 3, DEFAULT_GPU, 2), "wait");
+    ran(gpu_machine.wait(DEFAULT_GPU, 3, DEFAULT_GPU, 3), "wait for itself");
+    ran(gpu_machine.wait(DEFAULT_GPU, 3, DEFAULT_GPU, 40), "wait for a queue never used");
     ran(tensor_fetch(&b, 3), "fetch");
     for (int64_t i = 0; i < size[0]; i++)
         for (int64_t j = 0; j < size[1]; j++)
             CHECK(*tensor_at(&b, i, j, 0, 0) == *tensor_at(&a, i, j, 0, 0), "copy at %d", (int)i);
-    CHECK(gpu_machine.stream(2) && gpu_machine.stream(2) == gpu_machine.stream(2),
+    CHECK(gpu_machine.stream(DEFAULT_GPU, 2) &&
+              gpu_machine.stream(DEFAULT_GPU, 2) == gpu_machine.stream(DEFAULT_GPU, 2),
           "a queue keeps its stream");
-    CHECK(gpu_machine.stream(2) != gpu_machine.stream(3), "queues have streams of their own");
-    ran(gpu_machine.sync(2), "sync");
-    ran(gpu_machine.sync(41), "sync of a queue never used");
+    CHECK(gpu_machine.stream(DEFAULT_GPU, 2) != gpu_machine.stream(DEFAULT_GPU, 3),
+          "queues have streams of their own");
+    ran(gpu_machine.sync(DEFAULT_GPU, 2), "sync");
+    ran(gpu_machine.sync(DEFAULT_GPU, 41), "sync of a queue never used");
     tensor_free(&a), tensor_free(&b);
     tap_point("order between queues");
 }
@@ -102,7 +104,7 @@ static duet_status run_product(const product *p, int queue)
     const char *why = gpu_machine.refuses(&s);
     if (why) return fail(DUET_UNSUPPORTED, "refused: %s", why);
     void *const data[] = { tensor_data(&p->out), tensor_data(&p->a), tensor_data(&p->b), tensor_data(&p->c) };
-    return gpu_machine.run(&s, &(frame){ data, (const double[]){ p->beta, p->alpha }, queue });
+    return gpu_machine.run(&s, &(frame){ data, (const double[]){ p->beta, p->alpha }, queue, DEFAULT_GPU });
 }
 
 static void compare_product(product *p, const double *before, const char *name)
@@ -247,7 +249,8 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
     const char *why = gpu_machine.refuses(&s);
     CHECK(!why, "%s: refused: %s", name, why);
     for (int again = 0; again < 2 && !why; again++)
-        if (ran(gpu_machine.run(&s, &(frame){ data, NULL, 0 }), name) && ran(tensor_fetch(&y, 0), name))
+        if (ran(gpu_machine.run(&s, &(frame){ data, NULL, 0, DEFAULT_GPU }), name) &&
+            ran(tensor_fetch(&y, 0), name))
             compare_image(&x, &w, &y, g, flip, name);
     gpu_machine.forget(&s);
     CHECK(!s.kept, "forgotten");
@@ -273,7 +276,7 @@ static void test_convolutions(void)
 
 int main(void)
 {
-    const char *why = gpu_machine.absent();
+    const char *why = gpu_machine.absent(DEFAULT_GPU);
     if (why) return printf("1..0 # SKIP %s\n", why), 0;
     size_t before = duet_memory_of(DUET_GPU).used;
     test_memory();

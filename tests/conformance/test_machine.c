@@ -304,18 +304,24 @@ static void test_memory(const machine *m)
     char from[N], to[N];
     void *p, *large;
     for (int i = 0; i < N; i++) from[i] = (char)draw(256);
-    if (!CHECK(m->alloc(N, &p) == DUET_OK && m->alloc((size_t)9 << 20, &large) == DUET_OK, "%s: alloc: %s",
-               m->name, duet_error()))
+    if (!CHECK(m->alloc(device_tested(m), N, &p) == DUET_OK &&
+                   m->alloc(device_tested(m), (size_t)9 << 20, &large) == DUET_OK,
+               "%s: alloc: %s", m->name, duet_error()))
         return;
     CHECK((uintptr_t)p % 64 == 0 && (uintptr_t)large % 64 == 0, "%s: alignment", m->name);
-    CHECK(m->upload(p, from, N, 0) == DUET_OK && m->clear((char *)p + 10, 100, 0) == DUET_OK, "%s: %s",
-          m->name, duet_error());
-    CHECK(m->wait(1, 0) == DUET_OK && m->download(to, p, N, 1) == DUET_OK, "%s: %s", m->name, duet_error());
+    CHECK(m->upload(device_tested(m), p, from, N, 0) == DUET_OK &&
+              m->clear(device_tested(m), (char *)p + 10, 100, 0) == DUET_OK,
+          "%s: %s", m->name, duet_error());
+    CHECK(m->wait(device_tested(m), 1, device_tested(m), 0) == DUET_OK &&
+              m->download(device_tested(m), to, p, N, 1) == DUET_OK,
+          "%s: %s", m->name, duet_error());
     memset(from + 10, 0, 100);
     CHECK(!memcmp(from, to, N), "%s: bytes came back other than they went", m->name);
-    CHECK(m->sync(0) == DUET_OK && m->sync(1) == DUET_OK, "%s: sync", m->name);
-    m->free(p), m->free(large);
-    CHECK(m->alloc((size_t)1 << 60, &p) == DUET_NO_MEMORY && *duet_error(), "%s: an exabyte", m->name);
+    CHECK(m->sync(device_tested(m), 0) == DUET_OK && m->sync(device_tested(m), 1) == DUET_OK, "%s: sync",
+          m->name);
+    m->free(device_tested(m), p), m->free(device_tested(m), large);
+    CHECK(m->alloc(device_tested(m), (size_t)1 << 60, &p) == DUET_NO_MEMORY && *duet_error(),
+          "%s: an exabyte", m->name);
     tap_point("memory");
 }
 
@@ -340,9 +346,8 @@ static void test_refusals(const machine *m)
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
-    for (int side = 0; side < SIDES; side++)
-        if (machines[side] && !machines[side]->absent())
-            test_memory(machines[side]), test_refusals(machines[side]);
+    for (int d = 0; d < DEFAULT_GPU + 1; d++)
+        if (!device_absent(d)) test_memory(device_machine(d)), test_refusals(device_machine(d));
 #define DUET_MAP1(name, ...) test_row(OP_##name, OP_##name == OP_pow ? 0 : -1);
 #define DUET_MAP2            DUET_MAP1
 #define DUET_MAP3            DUET_MAP1

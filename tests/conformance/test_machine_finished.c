@@ -103,7 +103,7 @@ static void test_convs(enum epilogue epilogue, int trials)
 static void test_threads(void)
 {
     static const int threads[] = { 1, 3, 2, 16, 1 };
-    const machine *m = machines[HOST];
+    const machine *m = device_machine(HOST);
     enum { N = 40, C = 3, S = 24, M = 16, OUT = N * M * S * S / 4 };
     float *x = calloc(N * C * S * S, sizeof *x), w[M * C * 9], b[M], *first = malloc(OUT * sizeof *first),
           *y = malloc(OUT * sizeof *y);

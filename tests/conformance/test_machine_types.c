@@ -216,16 +216,16 @@ static void test_refusals(const machine *m)
     CHECK(refusal(m, OP_bitwise_not, DUET_F32, DUET_F32, DUET_F32, 0), "%s has the bits of f32", m->name);
     CHECK(refusal(m, OP_WRAP, DUET_F32, DUET_F32, DUET_F32, DUET_I8), "%s wraps f32", m->name);
     CHECK(refusal(m, OP_WRAP, DUET_I64, DUET_I64, DUET_I64, DUET_F16), "%s wraps to f16", m->name);
-    CHECK(!refusal(m, OP_WRAP, DUET_I64, DUET_I8, DUET_I8, DUET_I8) || m->side != HOST, "%s does not wrap",
-          m->name);
+    CHECK(!refusal(m, OP_WRAP, DUET_I64, DUET_I8, DUET_I8, DUET_I8) || m->place != DUET_CPU,
+          "%s does not wrap", m->name);
     tap_point("refusals");
 }
 
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
-    for (int side = 0; side < SIDES; side++)
-        if (machines[side] && !machines[side]->absent()) test_refusals(machines[side]);
+    for (int d = 0; d < DEFAULT_GPU + 1; d++)
+        if (!device_absent(d)) test_refusals(device_machine(d));
     test_casts();
     for (int c = 0; c < 4; c++) {
         test_programs(computing[c], quick ? 60 : 500);

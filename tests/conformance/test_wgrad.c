@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const machine *const machines[SIDES] = { NULL };
+const device_entry devices[DEVICES_MAX] = { { NULL } };
 
 typedef struct trial {
     int n, c, h, w, m, pad[2];

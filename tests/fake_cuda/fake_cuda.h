@@ -1,6 +1,6 @@
 /* fake_cuda.h - a fake CUDA on the host, for tests: the interface for tests.
  *
- * Device memory is separate memory, filled with NaN. A host pointer in place of a device pointer is
+ * Each card has separate memory, filled with NaN. A host pointer in place of a device pointer is
  * an error, and the reverse. Work on a stream runs only when it must: at a synchronisation, an
  * event that another stream waits for, a free. */
 #ifndef FAKE_CUDA_H
@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define FAKE_CARDS 4 /* at most */
 
 typedef struct fake_counts {
     uint64_t calls;    /* of all functions that can fail */
@@ -20,6 +22,7 @@ typedef struct fake_counts {
     uint64_t rounded;       /* vendor products and convolutions with rounded operands */
     uint64_t splits, packs; /* launches in DUET_MATH_SPLIT, and launches that pack their operands */
     uint64_t uploads, downloads, synchronisations;
+    uint64_t copies; /* between cards */
     uint64_t graphs; /* launches of graphs, and the number of live graphs: */
     int graphs_alive;
     int rings;           /* allocated blocks of pinned memory */
@@ -30,12 +33,14 @@ typedef struct fake_counts {
 } fake_counts;
 fake_counts fake_count(void);
 
-void fake_fail(uint64_t n);          /* the n-th call from now fails, once; 0: none */
-bool fake_failed(void);              /* has the scripted failure happened since fake_fail? */
-void fake_lost(void);                /* from now on every call fails: the context is lost */
-void fake_memory(size_t bytes);      /* sets the size of device memory */
-void fake_devices(int count);        /* call it before the GPU machine asks */
-void fake_capability(int times_ten); /* likewise */
+void fake_fail(uint64_t n);              /* the n-th call from now fails, once; 0: none */
+bool fake_failed(void);                  /* has the scripted failure happened since fake_fail? */
+void fake_fail_on(int card, uint64_t n); /* as fake_fail, for calls while this card is current */
+void fake_lost(void);                    /* from now on every call fails: all contexts are lost */
+void fake_lost_card(int card);           /* the context of one card is lost */
+void fake_memory(size_t bytes);          /* sets the memory size of each card */
+void fake_devices(int count);            /* call it before the GPU machine asks */
+void fake_capability(int times_ten);     /* likewise */
 void fake_pinned(
     /* true: uploads read host memory when they run, as for pinned memory; false: only for
      * registered memory */

@@ -56,10 +56,13 @@ fake_counts fake_counted;
 
 static block *blocks;
 static cudaStream_t streams;
-static size_t capacity = (size_t)1 << 30;
-static int devices = 1, capability = 90;
+static size_t capacity = (size_t)1 << 30; /* of each device */
+static size_t in_use[FAKE_CARDS];
+static int device_count = 1, capability = 90;
 static uint64_t left; /* calls until the scripted failure */
-static bool failed, lost, pinned;
+static bool failed, pinned;
+static bool lost[FAKE_CARDS];
+static int failing = -1; /* only calls for this device count for the scripted failure; -1: all do */
 
 static _Thread_local int device;
 static _Thread_local cudaStream_t noting; /* the stream that this thread captures */
@@ -78,7 +81,7 @@ fake_counts fake_count(void)
     return c;
 }
 
-void fake_fail(uint64_t n) { LOCKED((left = n, failed = false)); }
+void fake_fail(uint64_t n) { LOCKED((left = n, failed = false, failing = -1)); }
 
 bool fake_failed(void)
 {
@@ -86,9 +89,13 @@ bool fake_failed(void)
     return f;
 }
 
-void fake_lost(void) { LOCKED(lost = true); }
+void fake_fail_on(int of, uint64_t n) { LOCKED((left = n, failed = false, failing = of)); }
+
+void fake_lost(void) { LOCKED(for (int d = 0; d < FAKE_CARDS; d++) lost[d] = true); }
+
+void fake_lost_card(int of) { LOCKED(lost[of] = true); }
 void fake_memory(size_t bytes) { LOCKED(capacity = bytes); }
-void fake_devices(int count) { LOCKED(devices = count); }
+void fake_devices(int count) { LOCKED(device_count = count); }
 void fake_capability(int times_ten) { LOCKED(capability = times_ten); }
 void fake_pinned(bool is) { LOCKED(pinned = is); }
 
@@ -141,8 +148,8 @@ cudaError_t fake_outside_graphs(void)
 static cudaError_t entering(cudaError_t scripted)
 {
     fake_counted.calls++;
-    if (lost) return cudaErrorIllegalAddress;
-    if (!left || --left) return cudaSuccess;
+    if (lost[device]) return cudaErrorIllegalAddress;
+    if (!left || (failing >= 0 && failing != device) || --left) return cudaSuccess;
     failed = true;
     return scripted;
 }
@@ -166,7 +173,7 @@ cudaError_t cudaGetLastError(void)
     return e;
 }
 
-cudaError_t cudaPeekAtLastError(void) { return lost ? cudaErrorIllegalAddress : last_error; }
+cudaError_t cudaPeekAtLastError(void) { return lost[device] ? cudaErrorIllegalAddress : last_error; }
 
 const char *cudaGetErrorName(cudaError_t e)
 {
@@ -195,21 +202,29 @@ const char *cudaGetErrorString(cudaError_t e)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     ENTER(cudaErrorUnknown);
-    LOCKED(*count = devices);
+    LOCKED(*count = device_count);
     return *count ? cudaSuccess : fake_error(cudaErrorNoDevice);
+}
+
+/* A lost device can still be asked for, and left. */
+static cudaError_t enter_any(void)
+{
+    LOCKED(const cudaError_t e = entering(cudaErrorUnknown));
+    return lost[device] ? cudaSuccess : fake_error(e);
 }
 
 cudaError_t cudaGetDevice(int *current)
 {
-    ENTER(cudaErrorUnknown);
-    *current = device;
-    return cudaSuccess;
+    const cudaError_t e = enter_any();
+    if (e == cudaSuccess) *current = device;
+    return e;
 }
 
 cudaError_t cudaSetDevice(int to)
 {
-    ENTER(cudaErrorUnknown);
-    if (to < 0 || to >= devices) return fake_error(cudaErrorInvalidDevice);
+    const cudaError_t e = enter_any();
+    if (e != cudaSuccess) return e;
+    if (to < 0 || to >= device_count) return fake_error(cudaErrorInvalidDevice);
     device = to;
     return cudaSuccess;
 }
@@ -217,7 +232,7 @@ cudaError_t cudaSetDevice(int to)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int of)
 {
     ENTER(cudaErrorUnknown);
-    if (of < 0 || of >= devices) return fake_error(cudaErrorInvalidDevice);
+    if (of < 0 || of >= device_count) return fake_error(cudaErrorInvalidDevice);
     memset(p, 0, sizeof *p);
     strcpy(p->name, "Pretended GPU");
     p->totalGlobalMem = capacity;
@@ -228,8 +243,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int of)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int of)
 {
     ENTER(cudaErrorUnknown);
-    if (of < 0 || of >= devices) return fake_error(cudaErrorInvalidDevice);
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
+    if (of < 0 || of >= device_count) return fake_error(cudaErrorInvalidDevice);
+    if (attribute == cudaDevAttrMultiProcessorCount) *value = 1;
+    else *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
     return cudaSuccess;
 }
 
@@ -255,21 +271,24 @@ static block **find(const void *p, size_t bytes)
     return b;
 }
 
-bool fake_owns(const void *p, size_t bytes)
+static bool owns(int of, const void *p, size_t bytes)
 {
-    LOCKED(const block *b = *find(p, bytes); bool own = b && b->device == device);
+    LOCKED(const block *b = *find(p, bytes); bool own = b && b->device == of);
     return own;
 }
+
+bool fake_owns(const void *p, size_t bytes) { return owns(device, p, bytes); }
 
 static cudaError_t take(void **p, size_t bytes)
 {
     block *b = NULL;
     *p = NULL;
-    if (bytes <= capacity && fake_counted.memory <= capacity - bytes) b = fake_alloc(sizeof *b);
+    if (bytes <= capacity && in_use[device] <= capacity - bytes) b = fake_alloc(sizeof *b);
     if (!b || !(*p = fake_alloc(bytes))) return fake_free(b), cudaErrorMemoryAllocation;
     memset(*p, 0xff, bytes);
     *b = (block){ blocks, *p, bytes, device };
     blocks = b;
+    in_use[device] += bytes;
     fake_counted.memory += bytes;
     if (fake_counted.memory > fake_counted.peak) fake_counted.peak = fake_counted.memory;
     return cudaSuccess;
@@ -288,7 +307,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 {
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
-    LOCKED((*total = capacity, *free = capacity > fake_counted.memory ? capacity - fake_counted.memory : 0));
+    LOCKED((*total = capacity, *free = capacity > in_use[device] ? capacity - in_use[device] : 0));
     return cudaSuccess;
 }
 
@@ -306,6 +325,7 @@ static cudaError_t release(void *p)
     block **at = find(p, 0), *b = *at;
     if (!b || b->p != p) return cudaErrorInvalidValue;
     run_all();
+    in_use[b->device] -= b->bytes;
     fake_counted.memory -= b->bytes;
     *at = b->next;
     fake_free(b->p), fake_free(b);
@@ -318,7 +338,7 @@ cudaError_t cudaFree(void *p)
 {
     cudaError_t e = fake_enter(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
-    if (!p || (e && lost)) return e;
+    if (!p || (e && lost[device])) return e;
     LOCKED(cudaError_t r = release(p));
     return e ? e : fake_error(r);
 }
@@ -331,7 +351,7 @@ static void run_until(cudaStream_t s, uint64_t until)
         task *t = s->first;
         if (!(s->first = t->next)) s->last = &s->first;
         if (t->other) run_until(t->other, t->until);
-        else if (!lost) t->run(t->args);
+        else if (!lost[s->device]) t->run(t->args);
         s->done++;
         fake_free(t);
     }
@@ -526,8 +546,12 @@ static void run_copy(void *args)
     memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
 }
 
-/* Host memory may start where a device block ends. */
-static bool is_device(const void *p) { return fake_owns(p, 1); }
+/* Host memory may begin where a block ends. */
+static bool is_device(const void *p)
+{
+    LOCKED(const bool is = *find(p, 1) != NULL);
+    return is;
+}
 
 static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t s)
 {
@@ -557,6 +581,18 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         (to_host ? is_device(to) || !fake_is_whole(to, bytes, &is_pinned) : !fake_owns(to, bytes)))
         return fake_error(cudaErrorInvalidValue);
     LOCKED((fake_counted.downloads += to_host));
+    return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
+}
+
+/* Between two devices, on a stream of the current one. */
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    if (!owns(to_device, to, bytes) || !owns(from_device, from, bytes) || to_device == from_device)
+        return fake_error(cudaErrorInvalidValue);
+    LOCKED((fake_counted.copies++));
     return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
 }
 

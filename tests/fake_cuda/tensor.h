@@ -61,9 +61,10 @@ static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_
     tensor_lay(t, lie);
     t->value = malloc(sizeof(double) * (size_t)t->room);
     for (int64_t i = 0; i < t->room; i++) t->value[i] = tensor_random();
-    TRY(gpu_machine.alloc((size_t)t->room * dtypes[type].bytes, &t->device));
+    TRY(gpu_machine.alloc(DEFAULT_GPU, (size_t)t->room * dtypes[type].bytes, &t->device));
     void *host = tensor_pack(t);
-    duet_status s = gpu_machine.upload(t->device, host, (size_t)t->room * dtypes[type].bytes, queue);
+    duet_status s =
+        gpu_machine.upload(DEFAULT_GPU, t->device, host, (size_t)t->room * dtypes[type].bytes, queue);
     free(host); /* pageable: the copy has read it */
     return s;
 }
@@ -72,7 +73,8 @@ static duet_status tensor_new(tensor *t, duet_dtype type, int rank, const int64_
 static duet_status tensor_fetch(tensor *t, int queue)
 {
     void *host = tensor_pack(t);
-    duet_status s = gpu_machine.download(host, t->device, (size_t)t->room * dtypes[t->at.type].bytes, queue);
+    duet_status s =
+        gpu_machine.download(DEFAULT_GPU, host, t->device, (size_t)t->room * dtypes[t->at.type].bytes, queue);
     for (int64_t i = 0; s == DUET_OK && i < t->room; i++)
         t->value[i] = t->at.type == DUET_F32 ? (double)((float *)host)[i] : ((double *)host)[i];
     free(host);
@@ -81,7 +83,7 @@ static duet_status tensor_fetch(tensor *t, int queue)
 
 static void tensor_free(tensor *t)
 {
-    gpu_machine.free(t->device);
+    gpu_machine.free(DEFAULT_GPU, t->device);
     free(t->value);
 }
 

@@ -29,16 +29,17 @@ static void open_all(void)
 
 static void test_measure(void)
 {
-    costs c[SIDES];
+    costs c[COSTED];
     bool busy;
     open_all();
     const fake_counts before = fake_count();
     const time_t start = time(NULL);
     const duet_status s = costs_measure(c, SECONDS, &busy);
     const bool late = time(NULL) - start >= SECONDS; /* on a machine that is busy with other work */
-    CHECK(s == DUET_OK && costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "%s", duet_error());
+    CHECK(s == DUET_OK && costs_sound(&c[HOST], HOST) && costs_sound(&c[DEFAULT_GPU], DEFAULT_GPU), "%s",
+          duet_error());
     CHECK(busy || late ||
-              memcmp(c[HOST].seconds[COST_pass], machines[HOST]->costs->seconds[COST_pass],
+              memcmp(c[HOST].seconds[COST_pass], device_machine(HOST)->costs->seconds[COST_pass],
                      sizeof c[HOST].seconds[0]),
           "nothing was measured");
     duet_memory_trim(); /* memory that steps used */
@@ -49,8 +50,8 @@ static void test_measure(void)
         fake_fail(n);
         const duet_status failed = costs_measure(c, 0.02, &busy);
         CHECK(failed == DUET_OK || (fake_failed() && *duet_error()), "call %d: %s", (int)n, duet_error());
-        CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEVICE], DEVICE), "call %d: costs that cannot be",
-              (int)n);
+        CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEFAULT_GPU], DEFAULT_GPU),
+              "call %d: costs that cannot be", (int)n);
         fake_fail(0), duet_memory_trim();
         CHECK(fake_count().memory <= open.memory + (40 << 20) && fake_count().pinned == open.pinned,
               "call %d: memory stays", (int)n);

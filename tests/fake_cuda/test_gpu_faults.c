@@ -13,9 +13,11 @@
 
 #include <cudnn.h> /* names of algorithms */
 
-static size_t keeps_nothing(size_t bytes) { return (void)bytes, 0; }
+static size_t keeps_nothing(int device, size_t bytes) { return 0; }
 static const machine no_host = { .spare = keeps_nothing }; /* only the pool uses it */
-const machine *const machines[SIDES] = { [HOST] = &no_host, [DEVICE] = &gpu_machine };
+const device_entry devices[DEVICES_MAX] = {
+    [HOST] = { &no_host }, [DEFAULT_GPU] = { &gpu_machine }, [DEFAULT_GPU + 1] = { &gpu_machine, 1 }
+};
 
 static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
 
@@ -78,12 +80,12 @@ static duet_status play(scene *w, int queue)
     step s = product_step(w), reduction = reduce_step(w);
     void *const data[] = { tensor_data(&w->out), tensor_data(&w->a), tensor_data(&w->b),
                            tensor_data(&w->sum) };
-    TRY(gpu_machine.run(&s, &(frame){ data, NULL, queue }));
+    TRY(gpu_machine.run(&s, &(frame){ data, NULL, queue, DEFAULT_GPU }));
     void *const images[] = { tensor_data(&w->seen), tensor_data(&w->image), tensor_data(&w->filter) };
-    TRY(gpu_machine.run(&w->conv, &(frame){ images, NULL, queue }));
-    TRY(gpu_machine.wait(queue + 1, queue));
+    TRY(gpu_machine.run(&w->conv, &(frame){ images, NULL, queue, DEFAULT_GPU }));
+    TRY(gpu_machine.wait(DEFAULT_GPU, queue + 1, DEFAULT_GPU, queue));
     void *const lines[] = { tensor_data(&w->sum), tensor_data(&w->line) };
-    TRY(gpu_machine.run(&reduction, &(frame){ lines, NULL, queue + 1 }));
+    TRY(gpu_machine.run(&reduction, &(frame){ lines, NULL, queue + 1, DEFAULT_GPU }));
     TRY(tensor_fetch(&w->out, queue));
     TRY(tensor_fetch(&w->seen, queue));
     return tensor_fetch(&w->sum, queue + 1);
@@ -186,8 +188,8 @@ static void fail_cold(void)
     /* a small workspace, because there are many children */
     ran(duet_memory_limit(DUET_GPU, 16 << 20), "limit");
     fake_fail(failing);
-    if (gpu_machine.absent()) { /* a process looks for a GPU once, so this failure is permanent */
-        CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ 0 }) != DUET_OK,
+    if (gpu_machine.absent(DEFAULT_GPU)) { /* a process looks for a GPU once, so this failure is permanent */
+        CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ .device = DEFAULT_GPU }) != DUET_OK,
               "an absent machine runs nothing");
         return;
     }
@@ -252,7 +254,7 @@ static void test_warm_failures(void)
         fake_fail(0);
         CHECK(hit ? s == DUET_OK || *duet_error() : s == DUET_OK, "call %d: status %d, %s", (int)n, s,
               duet_error());
-        ran(gpu_machine.sync(0), "sync"), ran(gpu_machine.sync(1), "sync");
+        ran(gpu_machine.sync(DEFAULT_GPU, 0), "sync"), ran(gpu_machine.sync(DEFAULT_GPU, 1), "sync");
         clear_scene(&w);
         duet_memory_trim();
         fake_counts now = fake_count();
@@ -278,11 +280,11 @@ static void lost(void)
     fake_lost();
     CHECK(play(&w, 0) == DUET_DEVICE_ERROR && strstr(duet_error(), "cudaErrorIllegalAddress"), "%s",
           duet_error());
-    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "lost"), "absent says: %s",
-          gpu_machine.absent());
+    CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "lost"),
+          "absent says: %s", gpu_machine.absent(DEFAULT_GPU));
     CHECK(play(&w, 0) == DUET_NO_DEVICE && strstr(duet_error(), "lost"), "%s", duet_error());
-    CHECK(gpu_machine.sync(0) == DUET_NO_DEVICE, "sync");
-    CHECK(!gpu_machine.stream(5), "no new stream");
+    CHECK(gpu_machine.sync(DEFAULT_GPU, 0) == DUET_NO_DEVICE, "sync");
+    CHECK(!gpu_machine.stream(DEFAULT_GPU, 5), "no new stream");
     CHECK(gpu_machine.refuses(&w.conv), "steps are refused");
     clear_scene(&w); /* the card took the memory with it: nothing to free, nothing may crash */
 }
@@ -299,33 +301,37 @@ static void second_card(void)
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0, "the caller's device is %d", current);
     void *p = NULL;
     CHECK(cudaMalloc(&p, 4) == cudaSuccess, "memory on the first card");
-    CHECK(gpu_machine.clear(p, 4, 0) == DUET_DEVICE_ERROR, "memory of another card");
+    CHECK(gpu_machine.clear(DEFAULT_GPU, p, 4, 0) == DUET_DEVICE_ERROR, "memory of another card");
 }
 
 static void no_card(void)
 {
     fake_devices(0);
-    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "no device"), "%s", gpu_machine.absent());
+    CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "no device"), "%s",
+          gpu_machine.absent(DEFAULT_GPU));
     void *p;
-    CHECK(gpu_machine.alloc(4, &p) == DUET_NO_DEVICE && !p, "alloc");
+    CHECK(gpu_machine.alloc(DEFAULT_GPU, 4, &p) == DUET_NO_DEVICE && !p, "alloc");
 }
 
 static void old_card(void)
 {
     fake_capability(75);
-    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "7.5"), "%s", gpu_machine.absent());
+    CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "7.5"), "%s",
+          gpu_machine.absent(DEFAULT_GPU));
 }
 
 static void card_not_there(void)
 {
     setenv("DUET_DEVICE", "7", 1);
-    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "DUET_DEVICE=7"), "%s", gpu_machine.absent());
+    CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "DUET_DEVICE=7"), "%s",
+          gpu_machine.absent(DEFAULT_GPU));
 }
 
 static void card_misnamed(void)
 {
     setenv("DUET_DEVICE", "0x", 1);
-    CHECK(gpu_machine.absent() && strstr(gpu_machine.absent(), "DUET_DEVICE=0x"), "%s", gpu_machine.absent());
+    CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "DUET_DEVICE=0x"), "%s",
+          gpu_machine.absent(DEFAULT_GPU));
 }
 
 /* ---- little memory ---- */
@@ -366,12 +372,12 @@ static void full_device(void)
     ran(set_scene(&w, 0), "scene");
     ran(play_and_compare(&w, 0, "full"), "play");
     clear_scene(&w);
-    CHECK(gpu_machine.alloc(2 << 20, &p) == DUET_NO_MEMORY && strstr(duet_error(), "cudaMalloc"), "%s",
-          duet_error());
+    CHECK(gpu_machine.alloc(DEFAULT_GPU, 2 << 20, &p) == DUET_NO_MEMORY && strstr(duet_error(), "cudaMalloc"),
+          "%s", duet_error());
     CHECK(cudaPeekAtLastError() == cudaSuccess, "the error stays behind");
-    ran(gpu_machine.alloc(16, &p), "a smaller block");
-    gpu_machine.free(p);
-    CHECK(pool_take(DEVICE, 2 << 20, 0, &p) == DUET_NO_MEMORY, "%s", duet_error());
+    ran(gpu_machine.alloc(DEFAULT_GPU, 16, &p), "a smaller block");
+    gpu_machine.free(DEFAULT_GPU, p);
+    CHECK(pool_take(DEFAULT_GPU, 2 << 20, 0, &p) == DUET_NO_MEMORY, "%s", duet_error());
 }
 
 static void reproducible(void)
@@ -457,32 +463,35 @@ static void test_pretence(void)
     tensor a, b;
     ran(tensor_new(&a, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 10), "new");
     ran(tensor_new(&b, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 11), "new");
-    CHECK(gpu_machine.upload(host, back, sizeof host, 10) == DUET_DEVICE_ERROR, "an upload to the host");
-    CHECK(gpu_machine.upload(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
+    CHECK(gpu_machine.upload(DEFAULT_GPU, host, back, sizeof host, 10) == DUET_DEVICE_ERROR,
+          "an upload to the host");
+    CHECK(gpu_machine.upload(DEFAULT_GPU, a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
           "an upload from the device");
-    CHECK(gpu_machine.download(a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
+    CHECK(gpu_machine.download(DEFAULT_GPU, a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
           "a download to the device");
     behind_a_block(&a);
-    CHECK(gpu_machine.upload(a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR,
+    CHECK(gpu_machine.upload(DEFAULT_GPU, a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR,
           "an upload past the end");
     step s = {
         .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr.reduce.axes = REDUCE_ALL_AXES
     };
     layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
-    CHECK(gpu_machine.run(&s, &(frame){ (void *const[]){ b.device, host }, NULL, 10 }) == DUET_DEVICE_ERROR,
+    CHECK(gpu_machine.run(&s, &(frame){ (void *const[]){ b.device, host }, NULL, 10, DEFAULT_GPU }) ==
+              DUET_DEVICE_ERROR,
           "a kernel on host memory");
 
-    ran(gpu_machine.upload(a.device, host, sizeof host, 10), "upload");
-    ran(gpu_machine.download(back, a.device, sizeof back, 12), "download by a queue that did not wait");
+    ran(gpu_machine.upload(DEFAULT_GPU, a.device, host, sizeof host, 10), "upload");
+    ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 12),
+        "download by a queue that did not wait");
     CHECK(back[5] != back[5], "finds what was there before: NaN, not %g", back[5]);
-    ran(gpu_machine.wait(12, 10), "wait");
-    ran(gpu_machine.download(back, a.device, sizeof back, 12), "download");
+    ran(gpu_machine.wait(DEFAULT_GPU, 12, DEFAULT_GPU, 10), "wait");
+    ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 12), "download");
     CHECK(back[5] == 0, "finds the upload");
 
     fake_pinned(true);
-    ran(gpu_machine.upload(a.device, host, sizeof host, 10), "upload");
+    ran(gpu_machine.upload(DEFAULT_GPU, a.device, host, sizeof host, 10), "upload");
     host[5] = 7;
-    ran(gpu_machine.download(back, a.device, sizeof back, 10), "download");
+    ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 10), "download");
     CHECK(back[5] == 7, "pinned memory is read when the copy runs");
     fake_pinned(false);
     tensor_free(&a), tensor_free(&b);

@@ -28,11 +28,11 @@ static void line(costs *c, enum cost kind, double start, double each)
 /* Curves start at their first point; all statements here are larger. */
 static void script(void)
 {
-    costs c[SIDES] = { 0 };
+    costs c[COSTED] = { 0 };
     for (int k = 0; k < COST_up; k++)
-        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
-    line(&c[HOST], COST_pass, CPU_START, CPU_BYTE), line(&c[DEVICE], COST_pass, GPU_START, GPU_BYTE);
-    for (int k = COST_up; k < COSTS; k++) line(&c[DEVICE], (enum cost)k, MOVE, MOVE_BYTE);
+        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, 1e-15);
+    line(&c[HOST], COST_pass, CPU_START, CPU_BYTE), line(&c[DEFAULT_GPU], COST_pass, GPU_START, GPU_BYTE);
+    for (int k = COST_up; k < COSTS; k++) line(&c[DEFAULT_GPU], (enum cost)k, MOVE, MOVE_BYTE);
     costs_use(c, "made up");
 }
 
@@ -274,8 +274,8 @@ static void test_new_costs(void)
 {
     duet_matrix *x = new_filled(100000, 1), *y = duet_new(DUET_F32, 100000);
     CHECK(on_gpu(y, duet_neg(x)), "at first");
-    costs dear[SIDES] = { *costs_now(HOST), *costs_now(DEVICE) };
-    line(&dear[DEVICE], COST_pass, 1, GPU_BYTE);
+    costs dear[COSTED] = { *costs_now(HOST), *costs_now(DEFAULT_GPU) };
+    line(&dear[DEFAULT_GPU], COST_pass, 1, GPU_BYTE);
     costs_use(dear, "made up, and dear");
     CHECK(!on_gpu(y, duet_neg(x)), "when the gpu is slow");
     script();

@@ -138,12 +138,12 @@ static void line(costs *c, enum cost which, double start, double each)
 #define MOVE_BYTE 1e-10
 static void script_both(double cpu_byte, double gpu_byte)
 {
-    costs c[SIDES] = { 0 };
+    costs c[COSTED] = { 0 };
     costs_prepare();
     for (int k = 0; k < COST_up; k++)
-        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEVICE], (enum cost)k, 1e-9, 1e-15);
-    line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEVICE], COST_pass, 1e-9, gpu_byte);
-    for (int k = COST_up; k < COSTS; k++) line(&c[DEVICE], (enum cost)k, 1e-9, MOVE_BYTE);
+        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, 1e-15);
+    line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEFAULT_GPU], COST_pass, 1e-9, gpu_byte);
+    for (int k = COST_up; k < COSTS; k++) line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, MOVE_BYTE);
     costs_use(c, "made up");
 }
 

@@ -210,12 +210,12 @@ static void costs(void)
 /* Leaves its elements valid on the host only; its next device buffer has another address. */
 static void move(const duet_matrix *m)
 {
-    storage *b = m->bits;
-    void *old = b->home[DEVICE];
-    CHECK(duet_read(m) && pool_take(DEVICE, b->bytes, 0, &b->home[DEVICE]) == DUET_OK, "%s", duet_error());
-    CHECK(b->home[DEVICE] != old, "it has not moved");
-    pool_give(DEVICE, old, b->users);
-    b->current = 1 << HOST;
+    storage *b = m->storage;
+    void **p = &b->buffer[DEFAULT_GPU], *old = *p;
+    CHECK(duet_read(m) && pool_take(DEFAULT_GPU, b->bytes, 0, p) == DUET_OK, "%s", duet_error());
+    CHECK(*p != old, "it has not moved");
+    pool_give(DEFAULT_GPU, old, b->first.users);
+    b->valid = 1 << HOST;
 }
 
 static void moved_matrices(void)

@@ -1,9 +1,9 @@
-/* fake_machines.h - two machines for the unit tests of core: host memory, and a device that
- * executes work as late as possible.
+/* fake_machines.h - devices for the tests of core: the host, two GPUs of one machine, and a device of a third machine, which
+ * cannot copy from device to device. Devices do nothing until they must.
  *
- * Work queued on the device runs only when the host waits for its queue, or when another queue that
- * must proceed waits for it. Code that forgets to wait finds old data, or NaN, with which new
- * memory is filled. Any call can be made to fail. */
+ * What is queued on a device runs only when the host waits for the queue, or another queue that must go on waits for it. So
+ * code that forgets to wait finds old bits, or NaN, with which all new memory is filled. Each device has memory of its own:
+ * work that touches another device's memory is an error. Any call can be told to fail. */
 #ifndef FAKE_MACHINES_H
 #define FAKE_MACHINES_H
 
@@ -14,70 +14,73 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum call { HOST_ALLOC, ALLOC, UPLOAD, DOWNLOAD, CLEAR, SYNC, WAIT, PIN, CALLS };
+enum call { HOST_ALLOC, ALLOC, UPLOAD, DOWNLOAD, CLEAR, COPY, SYNC, WAIT, PIN, CALLS };
+enum { SECOND_GPU = DEFAULT_GPU + 1, OTHER_DEVICE, FAKE_DEVICES };
 
 static struct fakes {
     int fail_in[CALLS]; /* the n-th call from now fails */
-    int fail_any;       /* the same for calls of any kind */
-    bool stubborn;      /* after the next failure, the next call of the same kind fails too */
-    bool failed;        /* a call has failed since this was last set to false */
+    int fail_any;       /* the same of any call */
+    bool stubborn;      /* after the next failure, so does the next call of the same kind */
+    bool failed;        /* one did, since this was last set to false */
     uint64_t made[CALLS], bytes[CALLS];
-    size_t live[SIDES], blocks[SIDES];
-    size_t limit[SIDES];    /* limit of the live bytes; 0: none */
-    const void *pinned[64]; /* pinned host memory; unused entries are NULL */
-    int pins;               /* number of pinned blocks */
+    size_t live[FAKE_DEVICES], blocks[FAKE_DEVICES];
+    size_t limit[FAKE_DEVICES]; /* what the live bytes must not pass; 0: none */
+    const void *pinned[64];     /* the host's memory that is, NULL between */
+    int pins;                   /* how many of them */
     const char *absent;
-    const char *wrong; /* description of the last error in the use of the machine */
+    const char *wrong; /* the last thing that should not have been */
 } fakes;
 
 static pthread_mutex_t fake_machines_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool inside_fake; /* inside a machine, whose own allocations are not those of the library */
+static bool inside_fake; /* inside of a machine: its own allocations are not the library's */
 
-/* A piece of work: run(arg), a copy from `from`, or zeros. It uses `bytes` bytes at `to`, and at
- * `from` unless that is NULL. */
+/* A piece of work: run(arg), a copy from `from`, or zeros. bytes at `to`, and at `from` if that is not NULL, are in use. */
 typedef struct work {
     enum call call;
     void *to;
     const void *from;
     size_t bytes;
-    int other; /* for WAIT: the other queue, and the position that it must reach */
+    int device, other; /* of WAIT: the queue and how far it must be */
     size_t upto;
     void (*run)(void *);
     void *arg;
 } work;
 
-static struct {
+typedef struct work_line {
     work *item;
     size_t count, done, room;
-} line[QUEUES];
+} work_line;
+static work_line lines[FAKE_DEVICES][QUEUES];
 
-static void line_add(int q, work w)
+static void line_add(int device, int q, work w)
 {
-    if (line[q].count == line[q].room) {
-        line[q].room = 2 * line[q].room + 16;
-        line[q].item = realloc(line[q].item, line[q].room * sizeof w);
+    work_line *line = &lines[device][q];
+    if (line->count == line->room) {
+        line->room = 2 * line->room + 16;
+        line->item = realloc(line->item, line->room * sizeof w);
     }
-    line[q].item[line[q].count++] = w;
+    line->item[line->count++] = w;
 }
 
-static void line_run(int q, size_t upto)
+static void line_run(int device, int q, size_t upto)
 {
-    while (line[q].done < upto) {
-        work w = line[q].item[line[q].done];
-        if (w.call == WAIT) line_run(w.other, w.upto);
+    work_line *line = &lines[device][q];
+    while (line->done < upto) {
+        work w = line->item[line->done];
+        if (w.call == WAIT) line_run(w.device, w.other, w.upto);
         else if (w.run) w.run(w.arg);
         else if (w.from) memcpy(w.to, w.from, w.bytes);
         else memset(w.to, 0, w.bytes);
-        line[q].done++;
+        line->done++;
     }
 }
 
-/* Checks that queued work does not touch memory that is released. */
+/* Work that has not run yet must not touch memory that is given back. */
 static void line_spares(const char *p, size_t bytes)
 {
-    for (int q = 0; q < QUEUES; q++)
-        for (size_t i = line[q].done; i < line[q].count; i++) {
-            const work *w = &line[q].item[i];
+    for (work_line *line = lines[0]; line < lines[0] + FAKE_DEVICES * QUEUES; line++)
+        for (size_t i = line->done; i < line->count; i++) {
+            const work *w = &line->item[i];
             const char *to = w->to, *from = w->from;
             if (w->call == WAIT) continue;
             if (to < p + bytes && p < to + w->bytes)
@@ -87,7 +90,7 @@ static void line_spares(const char *p, size_t bytes)
         }
 }
 
-/* Counts a call and decides whether it fails. Locks; pretend_end unlocks. */
+/* Counts a call, and decides whether it fails. Locks; fake_call_end unlocks. */
 static duet_status fake_call_begin(enum call c, size_t bytes)
 {
     pthread_mutex_lock(&fake_machines_lock);
@@ -98,8 +101,7 @@ static duet_status fake_call_begin(enum call c, size_t bytes)
     fakes.failed |= fails;
     fakes.made[c] += !fails, fakes.bytes[c] += fails ? 0 : bytes;
     if (!fails) return DUET_OK;
-    return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the pretend machine fails at call %d",
-                (int)c);
+    return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the fake machine fails at call %d", (int)c);
 }
 
 static duet_status fake_call_end(duet_status s)
@@ -116,86 +118,103 @@ static const void **find_pinned(const void *p)
     return NULL;
 }
 
-/* The size of a block is stored before it. */
+/* Each block carries its size and its device in front. */
 #define FRONT 64
-static duet_status block_new(enum side s, size_t bytes, void **p)
+typedef struct front {
+    size_t bytes;
+    int device;
+} front;
+
+static duet_status block_new(int device, size_t bytes, void **p)
 {
-    duet_status st = fake_call_begin(s == HOST ? HOST_ALLOC : ALLOC, bytes);
+    duet_status st = fake_call_begin(device == HOST ? HOST_ALLOC : ALLOC, bytes);
     char *b =
         st == DUET_OK && bytes < (size_t)1 << 40 ? aligned_alloc(64, (bytes + FRONT + 63) / 64 * 64) : NULL;
     if (!b) return fake_call_end(st != DUET_OK ? st : DUET_NO_MEMORY);
-    memcpy(b, &bytes, sizeof bytes);
+    *(front *)b = (front){ bytes, device };
     *p = memset(b + FRONT, 0xff, bytes);
-    fakes.live[s] += bytes, fakes.blocks[s]++;
-    if (fakes.limit[s] && fakes.live[s] > fakes.limit[s]) fakes.wrong = "the limit was passed";
+    fakes.live[device] += bytes, fakes.blocks[device]++;
+    if (fakes.limit[device] && fakes.live[device] > fakes.limit[device]) fakes.wrong = "the limit was passed";
     return fake_call_end(DUET_OK);
 }
 
-static void block_free(enum side s, void *p)
+/* p: the beginning of a block. */
+static void check_owner(int device, const void *p)
+{
+    if (((const front *)((const char *)p - FRONT))->device != device)
+        fakes.wrong = "a device was given another one's memory";
+}
+
+static void block_free(int device, void *p)
 {
     pthread_mutex_lock(&fake_machines_lock);
     inside_fake = true;
-    char *b = (char *)p - FRONT;
-    size_t bytes;
-    memcpy(&bytes, b, sizeof bytes);
+    const size_t bytes = ((front *)((char *)p - FRONT))->bytes;
+    check_owner(device, p);
     line_spares(p, bytes);
     if (find_pinned(p)) fakes.wrong = "memory was freed while it was pinned";
-    fakes.live[s] -= bytes, fakes.blocks[s]--;
-    free(b);
+    fakes.live[device] -= bytes, fakes.blocks[device]--;
+    free((char *)p - FRONT);
     fake_call_end(DUET_OK);
 }
 
-static duet_status host_alloc(size_t bytes, void **p) { return block_new(HOST, bytes, p); }
-static void host_free(void *p) { block_free(HOST, p); }
-static duet_status host_clear(void *p, size_t bytes, int queue)
+static duet_status host_clear(int device, void *p, size_t bytes, int queue)
 {
-    (void)queue;
-    return memset(p, 0, bytes), DUET_OK;
+    memset(p, 0, bytes);
+    return DUET_OK;
 }
-static duet_status device_alloc(size_t bytes, void **p) { return block_new(DEVICE, bytes, p); }
-static void device_free(void *p) { block_free(DEVICE, p); }
 
-static duet_status queue_work(int queue, work w)
+static duet_status queue_work(int device, int queue, work w)
 {
     duet_status st = fake_call_begin(w.call, w.bytes);
-    w.upto = line[w.other].count;
-    if (w.call == WAIT && w.other == queue) fakes.wrong = "a queue was told to wait for itself";
-    if (st == DUET_OK) line_add(queue, w);
+    w.upto = lines[w.device][w.other].count;
+    if (w.call == WAIT && w.device == device && w.other == queue)
+        fakes.wrong = "a queue was told to wait for itself";
+    if (w.call != WAIT) check_owner(device, w.to);
+    if (st == DUET_OK) line_add(device, queue, w);
     return fake_call_end(st);
 }
 
-static duet_status device_clear(void *p, size_t bytes, int queue)
+static duet_status device_clear(int device, void *p, size_t bytes, int queue)
 {
-    return queue_work(queue, (work){ .call = CLEAR, .to = p, .bytes = bytes });
+    return queue_work(device, queue, (work){ .call = CLEAR, .to = p, .bytes = bytes });
 }
-static duet_status device_upload(void *own, const void *host, size_t bytes, int queue)
+static duet_status device_upload(int device, void *own, const void *host, size_t bytes, int queue)
 {
-    return queue_work(queue, (work){ .call = UPLOAD, .to = own, .from = host, .bytes = bytes });
+    return queue_work(device, queue, (work){ .call = UPLOAD, .to = own, .from = host, .bytes = bytes });
 }
-static duet_status device_wait(int queue, int other)
+static duet_status device_copy(int device, void *own, int from, const void *other, size_t bytes, int queue)
 {
-    return queue_work(queue, (work){ .call = WAIT, .other = other });
+    check_owner(from, other);
+    if (from == device) fakes.wrong = "a device was told to copy from itself";
+    return queue_work(device, queue, (work){ .call = COPY, .to = own, .from = other, .bytes = bytes });
+}
+static duet_status device_wait(int device, int queue, int from, int other)
+{
+    if (devices[device].machine != devices[from].machine) fakes.wrong = "a wait for another machine";
+    return queue_work(device, queue, (work){ .call = WAIT, .device = from, .other = other });
 }
 
-static duet_status device_download(void *host, const void *own, size_t bytes, int queue)
+static duet_status device_download(int device, void *host, const void *own, size_t bytes, int queue)
 {
     duet_status st = fake_call_begin(DOWNLOAD, bytes);
+    check_owner(device, own);
     if (st == DUET_OK) {
-        line_run(queue, line[queue].count);
+        line_run(device, queue, lines[device][queue].count);
         memcpy(host, own, bytes);
     }
     return fake_call_end(st);
 }
 
-/* A wait that fails discards the work too, as a lost device does. */
-static duet_status device_sync(int queue)
+/* A wait that fails ends the work too: that is how a lost device behaves. */
+static duet_status device_sync(int device, int queue)
 {
     duet_status st = fake_call_begin(SYNC, 0);
-    line_run(queue, line[queue].count);
+    line_run(device, queue, lines[device][queue].count);
     return fake_call_end(st);
 }
 
-static duet_status device_pin(void *host, size_t bytes)
+static duet_status device_pin(int device, void *host, size_t bytes)
 {
     duet_status st = fake_call_begin(PIN, bytes);
     const void **free_place = find_pinned(NULL);
@@ -204,7 +223,7 @@ static duet_status device_pin(void *host, size_t bytes)
     return fake_call_end(st);
 }
 
-static void device_unpin(void *host)
+static void device_unpin(int device, void *host)
 {
     pthread_mutex_lock(&fake_machines_lock);
     const void **place = find_pinned(host);
@@ -213,48 +232,46 @@ static void device_unpin(void *host)
     pthread_mutex_unlock(&fake_machines_lock);
 }
 
-static const char *host_there(void) { return NULL; }
-static const char *device_absent(void) { return fakes.absent; }
+static const char *host_there(int device) { return NULL; }
+static const char *gpu_absent(int device) { return fakes.absent; }
 
-static size_t keeps_nothing(size_t bytes) { return (void)bytes, 0; }
+static size_t keeps_nothing(int device, size_t bytes) { return 0; }
 
 static const machine fake_host = { .name = "cpu",
                                    .place = DUET_CPU,
-                                   .side = HOST,
                                    .absent = host_there,
-                                   .alloc = host_alloc,
-                                   .free = host_free,
+                                   .alloc = block_new,
+                                   .free = block_free,
                                    .clear = host_clear,
                                    .spare = keeps_nothing };
-static const machine fake_device = { .name = "gpu",
-                                     .place = DUET_GPU,
-                                     .side = DEVICE,
-                                     .absent = device_absent,
-                                     .alloc = device_alloc,
-                                     .free = device_free,
-                                     .clear = device_clear,
-                                     .upload = device_upload,
-                                     .download = device_download,
-                                     .pin = device_pin,
-                                     .unpin = device_unpin,
-                                     .sync = device_sync,
-                                     .wait = device_wait,
-                                     .spare = keeps_nothing };
-const machine *const machines[SIDES] = { &fake_host, &fake_device };
+#define FAKE_DEVICE(its_name, its_copy)                                                                      \
+    {                                                                                                        \
+        .name = its_name, .place = DUET_GPU, .absent = gpu_absent, .alloc = block_new, .free = block_free,   \
+        .clear = device_clear, .upload = device_upload, .download = device_download, .copy = its_copy,       \
+        .pin = device_pin, .unpin = device_unpin, .sync = device_sync, .wait = device_wait,                  \
+        .spare = keeps_nothing                                                                               \
+    }
+static const machine fake_gpu = FAKE_DEVICE("gpu", device_copy);
+static const machine fake_other = FAKE_DEVICE("other", NULL);
+const device_entry devices[DEVICES_MAX] = { [HOST] = { &fake_host, 0 },
+                                            [DEFAULT_GPU] = { &fake_gpu, 0 },
+                                            [SECOND_GPU] = { &fake_gpu, 1 },
+                                            [OTHER_DEVICE] = { &fake_other, 0 } };
 
 __attribute__((unused)) static void fake_machines_finish(void)
 {
-    for (int q = 0; q < QUEUES; q++) {
-        line_run(q, line[q].count);
-        free(line[q].item);
-        memset(&line[q], 0, sizeof line[q]);
-    }
+    for (int d = 0; d < FAKE_DEVICES; d++)
+        for (int q = 0; q < QUEUES; q++) {
+            line_run(d, q, lines[d][q].count);
+            free(lines[d][q].item);
+            memset(&lines[d][q], 0, sizeof lines[d][q]);
+        }
 }
 
-/* When linked with -Wl,--wrap=malloc,--wrap=calloc, an allocation of the library can be refused. */
+/* Linked with -Wl,--wrap=malloc,--wrap=calloc, an allocation of the library can be refused. */
 extern void *__real_malloc(size_t) __attribute__((weak));
 extern void *__real_calloc(size_t, size_t) __attribute__((weak));
-static int refuse_in; /* the n-th allocation of the library from now fails */
+static int refuse_in; /* the n-th allocation of the library from now */
 static bool refused(void) { return refuse_in > 0 && !inside_fake && --refuse_in == 0; }
 void *__wrap_malloc(size_t n);
 void *__wrap_malloc(size_t n) { return refused() ? NULL : __real_malloc(n); }

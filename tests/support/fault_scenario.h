@@ -23,9 +23,9 @@ static duet_place place = DUET_GPU; /* where the statements of the scenario run 
 /* From here on the library chooses where statements run: on the GPU wherever they can. */
 static void leave_the_choice(void)
 {
-    costs c[SIDES];
+    costs c[COSTED];
     for (int k = 0; k < COSTS; k++)
-        for (int i = 0; i < COST_POINTS; i++) c[HOST].seconds[k][i] = 1, c[DEVICE].seconds[k][i] = 1e-9;
+        for (int i = 0; i < COST_POINTS; i++) c[HOST].seconds[k][i] = 1, c[DEFAULT_GPU].seconds[k][i] = 1e-9;
     costs_prepare();
     costs_use(c, "made up");
     place = DUET_AUTO;

@@ -19,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A machine is tested on its first device. */
+static inline int device_tested(const machine *m) { return m->place == DUET_CPU ? HOST : DEFAULT_GPU; }
+
 #define BUFFERS (STEP_INPUTS + STEP_OUTPUTS)
 #define GUARD   37 /* elements, at least */
 
@@ -206,7 +209,7 @@ static const struct variant {
 static const char *use_variant(const machine *m, int v)
 {
     static char text[64];
-    if (m->side != HOST) return "alone";
+    if (m->place != DUET_CPU) return "alone";
     setenv("DUET_ISA", variants[v].isa, 1);
     omp_set_num_threads(variants[v].threads);
     cpu_serial_seconds = variants[v].threads > 1 ? 0 : 1;
@@ -286,17 +289,17 @@ static duet_status run_once(trial *t, const machine *m)
     for (int k = 0; k < t->buffers && r == DUET_OK; k++) {
         const buffer *b = &t->buffer[k];
         const size_t each = dtypes[b->type].bytes, bytes = (size_t)b->count * each;
-        if ((r = m->alloc(bytes, &own[k])) != DUET_OK) break;
+        if ((r = m->alloc(device_tested(m), bytes, &own[k])) != DUET_OK) break;
         data[k] = (char *)own[k] + (size_t)b->start * each;
-        r = m->upload(own[k], b->before, bytes, 0);
+        r = m->upload(device_tested(m), own[k], b->before, bytes, 0);
     }
-    const frame f = { .data = data, .num = t->num };
+    const frame f = { .data = data, .num = t->num, .device = device_tested(m) };
     if (r == DUET_OK) r = m->run(&t->s, &f);
     for (int k = 0; k < t->buffers && r == DUET_OK; k++)
-        r = m->download(t->buffer[k].now, own[k],
+        r = m->download(device_tested(m), t->buffer[k].now, own[k],
                         (size_t)t->buffer[k].count * dtypes[t->buffer[k].type].bytes, 0);
     for (int k = 0; k < t->buffers; k++)
-        if (own[k]) m->free(own[k]);
+        if (own[k]) m->free(device_tested(m), own[k]);
     return r;
 }
 
@@ -304,16 +307,16 @@ static void run_on(trial *t, const machine *m, expected *const want[])
 {
     const char *why = m->refuses(&t->s);
     if (why) {
-        CHECK(m->side != HOST, "%s: the CPU refuses: %s", sizes_text(t), why);
+        CHECK(m->place != DUET_CPU, "%s: the CPU refuses: %s", sizes_text(t), why);
         return;
     }
-    for (int v = 0; v < (m->side == HOST ? VARIANTS : 1); v++) {
+    for (int v = 0; v < (m->place == DUET_CPU ? VARIANTS : 1); v++) {
         const char *how = use_variant(m, v);
         for (int again = 0; again < (t->vendor ? 2 : 1); again++) {
             duet_status r = run_once(t, m);
             if (!CHECK(r == DUET_OK, "%s (%s): %s", sizes_text(t), how, duet_error())) return;
             for (int k = 0; k < t->s.outs; k++) check_output(t, k, want[k], how);
-            check_rest(t, how, m == machines[HOST] && v == 0 && again == 0);
+            check_rest(t, how, m == device_machine(HOST) && v == 0 && again == 0);
         }
         m->forget(&t->s);
         CHECK(!t->s.kept, "%s: forget left something kept", sizes_text(t));
@@ -335,8 +338,8 @@ static void run_trial(trial *t)
         known = reference(&t->s, &f, k, want[k]);
     }
     CHECK(known, "machine_reference.c does not know %s", kernel_name(t->s.kernel, t->s.epilogue));
-    for (int side = 0; side < SIDES && known; side++)
-        if (machines[side] && !machines[side]->absent()) run_on(t, machines[side], want);
+    for (int d = 0; d < DEFAULT_GPU + 1 && known; d++)
+        if (!device_absent(d)) run_on(t, device_machine(d), want);
     for (int k = 0; k < t->s.outs; k++) free(want[k]);
     trial_free(t);
 }

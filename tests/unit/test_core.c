@@ -20,27 +20,28 @@ static void test_few_waits(void)
     duet_counts before = duet_stats();
     void *p;
     CHECK(duet_overwrite(m) && !ADDED(uploads) && !ADDED(synchronisations), "no bits move to be overwritten");
-    CHECK(!matrix_open(m, DEVICE, UPDATE, 5, &p) && ADDED(uploads) == 1, "one upload");
-    matrix_wrote(m, DEVICE, 5);
-    CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p), "another queue goes on");
-    matrix_wrote(m, DEVICE, 6);
+    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 5, &p) && ADDED(uploads) == 1, "one upload");
+    matrix_wrote(m, DEFAULT_GPU, 5);
+    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 6, &p), "another queue goes on");
+    matrix_wrote(m, DEFAULT_GPU, 6);
     CHECK(!matrix_open(m, HOST, READ, 7, &p) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1,
           "a third one reads");
     CHECK(duet_read(m) && ADDED(synchronisations) == 1, "it is there");
     CHECK(duet_update(m) && ADDED(synchronisations) == 1,
           "an upload that was followed by a download is not waited for");
-    CHECK(!matrix_open(m, DEVICE, READ, 6, &p) && ADDED(uploads) == 2, "the second upload");
+    CHECK(!matrix_open(m, DEFAULT_GPU, READ, 6, &p) && ADDED(uploads) == 2, "the second upload");
     CHECK(duet_read(m) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1, "both homes are current");
     CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "the second upload is waited for, once");
     CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "and no more");
-    CHECK(!matrix_open(m, DEVICE, UPDATE, 6, &p) && ADDED(uploads) == 3,
+    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 6, &p) && ADDED(uploads) == 3,
           "opened to be written, but never written");
     CHECK(duet_overwrite(m) && ADDED(synchronisations) == 3, "its upload is waited for too");
     duet_free(&m);
 
     duet_matrix *z = duet_new_shape(DUET_F64, 1, four);
-    CHECK(!matrix_open(z, DEVICE, READ, 1, &p) && ADDED(uploads) == 3, "zeros are made where they are read");
-    CHECK(!matrix_open(z, DEVICE, READ, 2, &p), "by another queue too");
+    CHECK(!matrix_open(z, DEFAULT_GPU, READ, 1, &p) && ADDED(uploads) == 3,
+          "zeros are made where they are read");
+    CHECK(!matrix_open(z, DEFAULT_GPU, READ, 2, &p), "by another queue too");
     const double *x = duet_read(z);
     CHECK(x && x[0] == 0 && x[3] == 0 && ADDED(downloads) == 2, "and are the same on the host");
     duet_free(&z);
@@ -162,27 +163,27 @@ static void test_pool_queues(void)
 {
     void *a = NULL, *b = NULL, *p = NULL;
     uint64_t waits = fakes.made[WAIT];
-    CHECK(!pool_take(DEVICE, 1000, 1, &a) && !pool_take(DEVICE, 1000, 2, &b), "%s", duet_error());
-    pool_give(DEVICE, a, 1u << 1), pool_give(DEVICE, b, 1u << 2);
-    CHECK(!pool_take(DEVICE, 1000, 1, &p) && p == a && fakes.made[WAIT] == waits, "its own block first");
-    pool_give(DEVICE, p, 1u << 1);
-    CHECK(!pool_take(DEVICE, 1000, 3, &p) && p == b && fakes.made[WAIT] == waits + 1,
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &a) && !pool_take(DEFAULT_GPU, 1000, 2, &b), "%s", duet_error());
+    pool_give(DEFAULT_GPU, a, 1u << 1), pool_give(DEFAULT_GPU, b, 1u << 2);
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &p) && p == a && fakes.made[WAIT] == waits, "its own block first");
+    pool_give(DEFAULT_GPU, p, 1u << 1);
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 3, &p) && p == b && fakes.made[WAIT] == waits + 1,
           "the oldest, behind its queue");
-    pool_give(DEVICE, p, 0);
-    CHECK(!pool_take(DEVICE, 1000, 4, &b) && b == a && fakes.made[WAIT] == waits + 2, "the other");
-    CHECK(!pool_take(DEVICE, 1000, 5, &b) && b == p && fakes.made[WAIT] == waits + 3,
+    pool_give(DEFAULT_GPU, p, 0);
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 4, &b) && b == a && fakes.made[WAIT] == waits + 2, "the other");
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 5, &b) && b == p && fakes.made[WAIT] == waits + 3,
           "who waited is waited for, though it did nothing");
-    pool_give(DEVICE, b, 1u << 5 | 1u << 6 | 1u << 7);
+    pool_give(DEFAULT_GPU, b, 1u << 5 | 1u << 6 | 1u << 7);
     fakes.fail_in[WAIT] = 2;
     size_t cached = of_gpu().cached;
-    CHECK(pool_take(DEVICE, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached,
+    CHECK(pool_take(DEFAULT_GPU, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached,
           "a wait that fails leaves the block");
-    CHECK(!pool_take(DEVICE, 1000, 5, &p) && p == b && fakes.made[WAIT] == waits + 6,
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 5, &p) && p == b && fakes.made[WAIT] == waits + 6,
           "all are waited for again");
-    pool_give(DEVICE, p, 0), pool_give(DEVICE, a, 1u << 4);
+    pool_give(DEFAULT_GPU, p, 0), pool_give(DEFAULT_GPU, a, 1u << 4);
     duet_counts before = duet_stats();
     duet_memory_trim();
-    CHECK(ADDED(synchronisations) == 2 && fakes.live[DEVICE] == 0,
+    CHECK(ADDED(synchronisations) == 2 && fakes.live[DEFAULT_GPU] == 0,
           "queues 4 and 5 are waited for before the system has it back");
     tap_point("blocks and queues");
 }
@@ -192,18 +193,18 @@ static void test_pool_limit(void)
     void *p[4];
     duet_counts before = duet_stats();
     CHECK(!duet_memory_limit(DUET_GPU, 3000) && of_gpu().limit == 3000, "%s", duet_error());
-    for (int i = 0; i < 2; i++) CHECK(!pool_take(DEVICE, 1024, 0, &p[i]), "%s", duet_error());
+    for (int i = 0; i < 2; i++) CHECK(!pool_take(DEFAULT_GPU, 1024, 0, &p[i]), "%s", duet_error());
     CHECK(of_gpu().used == 2048 && of_gpu().cached == 0, "used");
-    CHECK(pool_take(DEVICE, 1024, 0, &p[2]) == DUET_NO_MEMORY, "the limit");
+    CHECK(pool_take(DEFAULT_GPU, 1024, 0, &p[2]) == DUET_NO_MEMORY, "the limit");
     for (const char *const *part =
              (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "gpu", NULL };
          *part; part++)
         CHECK(strstr(duet_error(), *part), "\"%s\" has no \"%s\"", duet_error(), *part);
-    pool_give(DEVICE, p[0], 1);
+    pool_give(DEFAULT_GPU, p[0], 1);
     CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "cached");
-    CHECK(!pool_take(DEVICE, 1500, 0, &p[2]) && of_gpu().cached == 0, "what is cached makes room");
-    CHECK(fakes.live[DEVICE] == of_gpu().used, "and is freed");
-    pool_give(DEVICE, p[1], 0), pool_give(DEVICE, p[2], 0);
+    CHECK(!pool_take(DEFAULT_GPU, 1500, 0, &p[2]) && of_gpu().cached == 0, "what is cached makes room");
+    CHECK(fakes.live[DEFAULT_GPU] == of_gpu().used, "and is freed");
+    pool_give(DEFAULT_GPU, p[1], 0), pool_give(DEFAULT_GPU, p[2], 0);
     CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500, "a lower limit drops at once");
     CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "none");
     CHECK(of_gpu().peak >= 2560, "peak %zu", of_gpu().peak);
@@ -211,17 +212,18 @@ static void test_pool_limit(void)
           "auto is no machine");
     CHECK(duet_memory_limit((duet_place)7, 1) == DUET_BAD_ARGUMENT, "nor is 7");
 
-    CHECK(!pool_take(DEVICE, 100, 0, &p[0]), "%s", duet_error());
-    pool_give(DEVICE, p[0], 0);
+    CHECK(!pool_take(DEFAULT_GPU, 100, 0, &p[0]), "%s", duet_error());
+    pool_give(DEFAULT_GPU, p[0], 0);
     fakes.fail_in[ALLOC] = 1;
-    CHECK(!pool_take(DEVICE, 5000, 0, &p[0]) && of_gpu().cached == 0,
+    CHECK(!pool_take(DEFAULT_GPU, 5000, 0, &p[0]) && of_gpu().cached == 0,
           "the system refused once, until the cache was dropped");
     fakes.fail_in[ALLOC] = 1, fakes.stubborn = true;
-    CHECK(pool_take(DEVICE, 9000, 0, &p[1]) == DUET_NO_MEMORY && strstr(duet_error(), "the system refuses"),
+    CHECK(pool_take(DEFAULT_GPU, 9000, 0, &p[1]) == DUET_NO_MEMORY &&
+              strstr(duet_error(), "the system refuses"),
           "%s", duet_error());
-    pool_give(DEVICE, p[0], 0);
+    pool_give(DEFAULT_GPU, p[0], 0);
     duet_memory_trim();
-    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && fakes.live[DEVICE] == 0, "nothing is left");
+    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && fakes.live[DEFAULT_GPU] == 0, "nothing is left");
     CHECK(ADDED(pool_hits) == 0 && ADDED(pool_misses) == 7, "%d misses", (int)ADDED(pool_misses));
     tap_point("the limit");
 }
@@ -337,7 +339,7 @@ static void test_workers(void)
     crowd(worker);
     duet_memory_trim();
     CHECK(duet_memory_of(DUET_CPU).used == 0 && of_gpu().used == 0, "a leak");
-    CHECK(fakes.live[HOST] == 0 && fakes.live[DEVICE] == 0, "live blocks");
+    CHECK(fakes.live[HOST] == 0 && fakes.live[DEFAULT_GPU] == 0, "live blocks");
     CHECK(!fakes.wrong, "%s", fakes.wrong);
     tap_point("many threads make, move and free");
 }
@@ -354,10 +356,10 @@ static void *visitor(void *arg)
 {
     thread *t = thread_get();
     *(int *)arg = t->queue;
-    t->room[ROOM_PLANS] = calloc(1, sizeof(int));
-    *(int *)t->room[ROOM_PLANS] = 7;
-    t->leave[ROOM_PLANS] = leave;
-    t->leave[ROOM_ARENA] = leave; /* with nothing in the room */
+    t->slot[SLOT_PLANS] = calloc(1, sizeof(int));
+    *(int *)t->slot[SLOT_PLANS] = 7;
+    t->leave[SLOT_PLANS] = leave;
+    t->leave[SLOT_ARENA] = leave; /* with nothing in the room */
     COUNT_N(launches, 41);
     fail(DUET_SPENT, "of that thread");
     return NULL;
@@ -459,16 +461,18 @@ static void test_rows(void)
 
 static void test_marks(void)
 {
-    uint64_t mark = queue_sync_mark(9), ticket = queue_sync_begin(9);
-    CHECK(!queue_sync_passed(9, mark), "begun is not passed");
-    uint64_t later = queue_sync_mark(9);
-    queue_sync_end(9, ticket);
-    CHECK(queue_sync_passed(9, mark) && !queue_sync_passed(9, later),
+    uint64_t mark = queue_sync_mark(DEFAULT_GPU, 9), ticket = queue_sync_begin(DEFAULT_GPU, 9);
+    CHECK(!queue_sync_passed(DEFAULT_GPU, 9, mark), "begun is not passed");
+    uint64_t later = queue_sync_mark(DEFAULT_GPU, 9);
+    queue_sync_end(DEFAULT_GPU, 9, ticket);
+    CHECK(queue_sync_passed(DEFAULT_GPU, 9, mark) && !queue_sync_passed(DEFAULT_GPU, 9, later),
           "a wait covers what was queued before it began");
-    CHECK(!queue_wait(9, "of a test") && queue_sync_passed(9, later), "and the next one the rest");
+    CHECK(!queue_wait(DEFAULT_GPU, 9, "of a test") && queue_sync_passed(DEFAULT_GPU, 9, later),
+          "and the next one the rest");
     fakes.fail_in[SYNC] = 1;
-    later = queue_sync_mark(9);
-    CHECK(queue_wait(9, "of a test") && !queue_sync_passed(9, later), "one that fails covers nothing");
+    later = queue_sync_mark(DEFAULT_GPU, 9);
+    CHECK(queue_wait(DEFAULT_GPU, 9, "of a test") && !queue_sync_passed(DEFAULT_GPU, 9, later),
+          "one that fails covers nothing");
     tap_point("marks");
 }
 

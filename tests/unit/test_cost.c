@@ -112,44 +112,47 @@ static void test_programs(void)
 static void test_sound(void)
 {
     const costs good = drawn_costs();
-    CHECK(costs_sound(&good, DEVICE) && costs_sound(&good, HOST), "good ones");
+    CHECK(costs_sound(&good, DEFAULT_GPU) && costs_sound(&good, HOST), "good ones");
     static const double bad[] = { 0, -1, NAN, INFINITY, 1e4 };
     for (int k = 0; k < COSTS; k++)
         for (int i = 0; i < cost_infos[k].points; i++)
             for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
                 costs c = good;
                 c.seconds[k][i] = bad[b];
-                CHECK(!costs_sound(&c, DEVICE), "%s, point %d: %g", cost_infos[k].name, i, bad[b]);
+                CHECK(!costs_sound(&c, DEFAULT_GPU), "%s, point %d: %g", cost_infos[k].name, i, bad[b]);
             }
     costs falls = good;
     falls.seconds[COST_pass][2] = falls.seconds[COST_pass][1] / 2;
     CHECK(!costs_sound(&falls, HOST), "a curve that falls");
-    for (int s = 0; s < SIDES; s++)
-        if (!machines[s]->absent())
-            CHECK(costs_sound(machines[s]->costs, (enum side)s), "what the %s ships with", machines[s]->name);
+    for (int s = 0; s < COSTED; s++)
+        if (!device_absent(s))
+            CHECK(costs_sound(device_machine(s)->costs, s), "what the %s ships with",
+                  device_machine(s)->name);
     tap_point("costs that cannot be are known");
 }
 
 static void test_use(void)
 {
     const unsigned first = costs_edition();
-    costs both[SIDES] = { drawn_costs(), drawn_costs() };
-    CHECK(costs_now(HOST) == machines[HOST]->costs && !strcmp(costs_origin(), "as shipped"), "at first: %s",
-          costs_origin());
+    costs both[COSTED] = { drawn_costs(), drawn_costs() };
+    CHECK(costs_now(HOST) == device_machine(HOST)->costs && !strcmp(costs_origin(), "as shipped"),
+          "at first: %s", costs_origin());
     costs_use(both, "made up");
     CHECK(!memcmp(costs_now(HOST), &both[HOST], sizeof both[HOST]) &&
-              !memcmp(costs_now(DEVICE), &both[DEVICE], sizeof both[DEVICE]),
+              !memcmp(costs_now(DEFAULT_GPU), &both[DEFAULT_GPU], sizeof both[DEFAULT_GPU]),
           "others");
     CHECK(costs_edition() != first && !strcmp(costs_origin(), "made up"), "edition %u, %s", costs_edition(),
           costs_origin());
-    const double up = cost_of_move(1 << 20, DEVICE, false), pinned = cost_of_move(1 << 20, DEVICE, true);
-    CHECK(up == both[DEVICE].seconds[COST_up][2] && pinned == both[DEVICE].seconds[COST_up_pinned][2],
+    const double up = cost_of_move(1 << 20, DEFAULT_GPU, false),
+                 pinned = cost_of_move(1 << 20, DEFAULT_GPU, true);
+    CHECK(up == both[DEFAULT_GPU].seconds[COST_up][2] &&
+              pinned == both[DEFAULT_GPU].seconds[COST_up_pinned][2],
           "copies up");
-    CHECK(cost_of_move(4096, HOST, false) == both[DEVICE].seconds[COST_down][0] &&
+    CHECK(cost_of_move(4096, HOST, false) == both[DEFAULT_GPU].seconds[COST_down][0] &&
               cost_of_move(0, HOST, true) == 0,
           "copies down");
     costs_use(NULL, "as shipped");
-    CHECK(costs_now(DEVICE) == machines[DEVICE]->costs, "as shipped again");
+    CHECK(costs_now(DEFAULT_GPU) == device_machine(DEFAULT_GPU)->costs, "as shipped again");
     tap_point("measured costs take the place of those shipped");
 }
 
@@ -172,7 +175,7 @@ static void store(const char *path, const char *text, size_t length)
 
 static bool is_refused(const char *path)
 {
-    costs c[SIDES] = { 0 }, none[SIDES] = { 0 };
+    costs c[COSTED] = { 0 }, none[COSTED] = { 0 };
     return !calibration_read(path, c) && !memcmp(c, none, sizeof c);
 }
 
@@ -188,13 +191,14 @@ static void test_kept(void)
 {
     char path[CALIBRATION_PATH], text[10000], other[10000];
     size_t length, all;
-    costs from[SIDES] = { drawn_costs(), drawn_costs() }, to[SIDES];
+    costs from[COSTED] = { drawn_costs(), drawn_costs() }, to[COSTED];
     setenv("XDG_CACHE_HOME", folder, 1);
     CHECK(calibration_path(path) && !strncmp(path, folder, strlen(folder)), "the path is %s", path);
     CHECK(is_refused(path), "there is none yet");
     const char *why = calibration_write(path, from);
     CHECK(!why, "%s", why);
-    CHECK(calibration_read(path, to) && near(&from[HOST], &to[HOST]) && near(&from[DEVICE], &to[DEVICE]),
+    CHECK(calibration_read(path, to) && near(&from[HOST], &to[HOST]) &&
+              near(&from[DEFAULT_GPU], &to[DEFAULT_GPU]),
           "what was kept comes back");
     struct stat st;
     CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "for this user alone");
@@ -216,7 +220,7 @@ static void test_kept(void)
     CHECK(is_refused(path), "a long line");
     tap_point("a file that is cut or damaged is none");
 
-    from[DEVICE].seconds[COST_pass][1] = 0;
+    from[DEFAULT_GPU].seconds[COST_pass][1] = 0;
     CHECK(!calibration_write(path, from) && is_refused(path), "costs that cannot be");
     unlink(path), mkdir(path, 0700);
     CHECK(is_refused(path) && calibration_write(path, from), "a folder in its place");
@@ -234,7 +238,7 @@ static void test_kept(void)
 static void test_folders(void)
 {
     char path[CALIBRATION_PATH], home[700], long_name[700];
-    costs from[SIDES] = { drawn_costs(), drawn_costs() };
+    costs from[COSTED] = { drawn_costs(), drawn_costs() };
     unsetenv("XDG_CACHE_HOME"), unsetenv("HOME");
     CHECK(!calibration_path(path), "no folder at all");
     setenv("XDG_CACHE_HOME", "relative", 1), setenv("HOME", "also relative", 1);

@@ -1,6 +1,5 @@
-/* test_matrix.c - matrices and their buffers on several devices, by a random walk against a model,
- * on the machines of fake_machines.h. Linked with -Wl,--wrap=malloc,--wrap=calloc it also makes
- * every allocation of the library fail once. */
+/* test_matrix.c - matrices and their buffers on the devices of fake_machines.h, by a random walk against a model.
+ * Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once. */
 #include "dtype.h"
 #include "fake_machines.h"
 #include "matrix.h"
@@ -19,9 +18,10 @@ static int draw(int n)
 #define MOST        128 /* elements of a storage */
 #define THINGS      24
 
-/* The contents of a storage, independent of the device. `sides`: where the buffer must be valid. */
+/* What a storage holds, in whichever buffer. Bit d of `valid`: the buffer on device d must be valid. */
 typedef struct contents {
-    int refs, sides;
+    int refs;
+    unsigned valid;
     bool lost;
     duet_dtype type;
     int count;
@@ -29,7 +29,7 @@ typedef struct contents {
     void *wrapped;
 } contents;
 
-/* A matrix, and the position of each of its elements in the storage. */
+/* A matrix and where, in its storage, each of its elements is. */
 typedef struct thing {
     duet_matrix *m;
     contents *c;
@@ -38,7 +38,7 @@ typedef struct thing {
 } thing;
 
 static thing things[THINGS];
-static int turn; /* step of the walk, for messages */
+static int turn; /* of the walk, for messages */
 
 static double get(duet_dtype t, const void *p)
 {
@@ -50,7 +50,7 @@ static void put(duet_dtype t, void *p, double x)
     else *(double *)p = x;
 }
 
-/* The address of element n of t in row-major order, if its first element is at p. */
+/* The address of element n of t, counted row-major, when its first one is at p. */
 static void *element(const thing *t, void *p, int n)
 {
     int64_t at = 0;
@@ -58,7 +58,7 @@ static void *element(const thing *t, void *p, int n)
     return (char *)p + at * (int64_t)dtypes[t->c->type].bytes;
 }
 
-/* Work on the device: compares with the expected values, stores them, or adds them. */
+/* Work on the device: expects the values, or puts them, or adds them to what is there. */
 enum deed { EXPECT, PUT, ADD };
 typedef struct job {
     enum deed deed;
@@ -81,19 +81,19 @@ static void job_run(void *arg)
     free(k);
 }
 
-static void launch(const thing *t, enum deed deed, const double *value, void *p, int queue)
+static void launch(const thing *t, int device, enum deed deed, const double *value, void *p, int queue)
 {
     job *k = calloc(1, sizeof *k);
     *k = (job){ .deed = deed, .type = t->c->type, .count = t->count, .turn = turn };
     for (int i = 0; i < t->count; i++) k->at[i] = element(t, p, i), k->value[i] = value[i];
-    storage *b = t->m->bits;
-    line_add(queue,
-             (work){ .call = CALLS, .to = b->home[DEVICE], .bytes = b->bytes, .run = job_run, .arg = k });
+    storage *b = t->m->storage;
+    line_add(device, queue,
+             (work){ .call = CALLS, .to = b->buffer[device], .bytes = b->bytes, .run = job_run, .arg = k });
 }
 
 static double number(void) { return draw(1000) - 500; }
 
-/* ---- operations ---- */
+/* ---- what may happen ---- */
 
 static thing *some(bool empty)
 {
@@ -107,60 +107,88 @@ static thing *some(bool empty)
 
 static bool fills_it(const thing *t) { return t->count == t->c->count; }
 
-/* The expected state after opening for `use` on side s: what is copied, and whether opening
- * succeeds. */
+/* What opening for use on a device copies, and whether it may be opened at all. */
 typedef struct forecast {
-    bool refused;
-    int uploads, downloads;
+    bool refused, through_host;
+    int uploads, downloads, copies;
 } forecast;
 
-static forecast foresee(const thing *t, enum side s, enum use use)
+static forecast foresee(const thing *t, int device, enum use use)
 {
     const contents *c = t->c;
-    bool all = use == OVERWRITE && fills_it(t), move = !all && c->sides && !(c->sides & 1 << s) && c->count;
-    return (forecast){ c->lost && !all, move && s == DEVICE, move && s == HOST };
+    const bool all = use == OVERWRITE && fills_it(t);
+    forecast f = { .refused = c->lost && !all };
+    if (all || !c->valid || c->valid >> device & 1 || !c->count) return f;
+    const int from = device_of(c->valid);
+    if (device == HOST) f.downloads = 1;
+    else if (c->valid & 1) f.uploads = 1;
+    else if (devices[device].machine == &fake_gpu && devices[from].machine == &fake_gpu) f.copies = 1;
+    else f.downloads = f.uploads = f.through_host = 1;
+    return f;
 }
 
-static void as_foreseen(const thing *t, enum side s, enum use use, bool ok, const duet_counts *before)
+static bool is_at_limit(int device)
 {
-    forecast f = foresee(t, s, use);
+    const duet_memory m = pool_memory(device);
+    return m.limit > 0 && m.cached == 0;
+}
+
+static void as_foreseen(forecast f, int device, bool ok, const duet_counts *before)
+{
     duet_counts now = duet_stats();
     if (!ok && strstr(duet_error(), "the limit refuses")) {
-        duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
-        CHECK(m.limit > 0 && m.cached == 0, "turn %d: %s", turn, duet_error());
+        CHECK(is_at_limit(device) || (f.through_host && is_at_limit(HOST)), "turn %d: %s", turn,
+              duet_error());
     } else if (!fakes.failed) {
         CHECK(ok == !f.refused, "turn %d: %s", turn, duet_error());
         if (!ok) return;
         CHECK(now.uploads - before->uploads == (uint64_t)f.uploads, "turn %d: uploads", turn);
         CHECK(now.downloads - before->downloads == (uint64_t)f.downloads, "turn %d: downloads", turn);
+        CHECK(now.copies - before->copies == (uint64_t)f.copies, "turn %d: copies", turn);
     } else if (ok) {
         CHECK(!f.refused, "turn %d: it was lost", turn);
     }
 }
 
-/* Opens a matrix, by the public functions if the queue belongs to this thread; updates the model on
- * success. */
-static void *open_it(thing *t, enum side s, enum use use, int queue)
+/* Elements that went through the host are valid there, even if they got no further. */
+static void note_host(const thing *t, forecast f)
+{
+    if (f.through_host && storage_valid_on(t->m->storage, HOST)) t->c->valid |= 1u << HOST;
+}
+
+static void *open_by_name(thing *t, int device, enum use use)
 {
     typedef void *opener(duet_matrix *);
-    static opener *const names[SIDES][3] = { { (opener *)duet_read, duet_update, duet_overwrite },
-                                             { (opener *)duet_device_read, duet_device_update,
-                                               duet_device_overwrite } };
-    duet_counts before = duet_stats();
-    size_t to_move = matrix_to_move(t->m, s);
-    forecast read = foresee(t, s, READ);
-    void *p = NULL;
-    bool known = queue == thread_get()->queue && draw(2);
-    CHECK(to_move == (read.uploads || read.downloads ? t->m->bits->bytes : 0), "turn %d: matrix_to_move",
-          turn);
+    static opener *const names[2][3] = { { (opener *)duet_read, duet_update, duet_overwrite },
+                                         { (opener *)duet_device_read, duet_device_update,
+                                           duet_device_overwrite } };
+    if (device != HOST) CHECK(thread_use_gpu(device) == DUET_OK, "%s", duet_error());
+    void *p = names[device != HOST][use](t->m);
+    thread_get()->gpu = DEFAULT_GPU;
+    return p;
+}
 
-    if (known) p = names[s][use](t->m);
-    else if (matrix_open(t->m, s, use, queue, &p) != DUET_OK) p = NULL;
-    as_foreseen(t, s, use, p != NULL, &before);
+/* Opens, by the public names when the queue is this thread's; the model follows when it succeeds. */
+static void *open_it(thing *t, int device, enum use use, int queue)
+{
+    duet_counts before = duet_stats();
+    const size_t to_move = matrix_to_move(t->m, device);
+    const forecast f = foresee(t, device, use), read = foresee(t, device, READ);
+    void *p = NULL;
+    const bool known = queue == thread_get()->queue && draw(2);
+    CHECK(to_move == (read.uploads || read.downloads || read.copies ? t->m->storage->bytes : 0),
+          "turn %d: matrix_to_move", turn);
+
+    if (known) p = open_by_name(t, device, use);
+    else if (matrix_open(t->m, device, use, queue, &p) != DUET_OK) p = NULL;
+    as_foreseen(f, device, p != NULL, &before);
+    note_host(t, f);
     if (!p) return NULL;
-    if (use != READ && !known) matrix_wrote(t->m, s, queue);
-    t->c->sides = use == READ ? t->c->sides | 1 << s : 1 << s;
+    if (use != READ && !known) matrix_wrote(t->m, device, queue);
+    t->c->valid = use == READ ? t->c->valid | 1u << device : 1u << device;
     t->c->lost = false;
+    CHECK(storage_valid(t->m->storage) == t->c->valid, "turn %d: valid is %x, not %x", turn,
+          storage_valid(t->m->storage), t->c->valid);
     return p;
 }
 
@@ -182,23 +210,26 @@ static void on_device(thing *t, enum use use)
 {
     static const enum deed deeds[] = { [READ] = EXPECT, [UPDATE] = ADD, [OVERWRITE] = PUT };
     double value[MOST];
-    int queue = draw(WALK_QUEUES);
-    char *p = open_it(t, DEVICE, use, queue);
+    const int queue = draw(WALK_QUEUES), device = DEFAULT_GPU + draw(FAKE_DEVICES - 1);
+    char *p = open_it(t, device, use, queue);
     if (!p) return;
     for (int i = 0; i < t->count; i++) {
         double *now = &t->c->value[t->where[i]];
         value[i] = use == READ ? *now : number();
         if (use != READ) *now = value[i] + (use == UPDATE ? *now : 0);
     }
-    launch(t, deeds[use], value, p, queue);
+    launch(t, device, deeds[use], value, p, queue);
 }
 
-/* A step that is refused after its output was opened: nothing is written, and everything is as
- * before. */
+/* A step that was refused after its output was opened: nothing is written, and everything is as it was. */
 static void not_after_all(const thing *t)
 {
     void *p;
-    (void)matrix_open(t->m, draw(2) ? DEVICE : HOST, draw(2) ? UPDATE : OVERWRITE, draw(WALK_QUEUES), &p);
+    const int device = draw(FAKE_DEVICES);
+    const enum use use = draw(2) ? UPDATE : OVERWRITE;
+    const forecast f = foresee(t, device, use);
+    (void)matrix_open(t->m, device, use, draw(WALK_QUEUES), &p);
+    note_host(t, f);
 }
 
 static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *size)
@@ -208,7 +239,7 @@ static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *s
     c->refs++;
 }
 
-/* A new matrix, or one that wraps memory of the test. */
+/* A new matrix, or one over memory of ours. */
 static void make_matrix(thing *t, bool wrap)
 {
     int rank = draw(4), size[3], count = 1;
@@ -217,7 +248,7 @@ static void make_matrix(thing *t, bool wrap)
     contents *c = calloc(1, sizeof *c);
     *c = (contents){ .type = draw(2) ? DUET_F32 : DUET_F64, .count = count };
     if (wrap) {
-        c->wrapped = calloc((size_t)count + 1, 8), c->sides = 1 << HOST;
+        c->wrapped = calloc((size_t)count + 1, 8), c->valid = 1u << HOST;
         for (int i = 0; i < count; i++)
             put(c->type, (char *)c->wrapped + (size_t)i * dtypes[c->type].bytes, c->value[i] = number());
     }
@@ -227,7 +258,7 @@ static void make_matrix(thing *t, bool wrap)
     for (int i = 0; i < t->count; i++) t->where[i] = i;
 }
 
-/* Makes views, with the elements that they must name. */
+/* The views, and which elements they must name. */
 static void view_it(thing *v, thing *t)
 {
     int n = t->rank ? t->size[0] : 0, rest = n ? t->count / n : 0, first = draw(n + 1),
@@ -277,22 +308,23 @@ static void die(thing *t)
 
 static void accounted(void)
 {
-    for (enum side s = HOST; s < SIDES; s++) {
-        duet_memory m = duet_memory_of(s == HOST ? DUET_CPU : DUET_GPU);
-        CHECK(m.used + m.cached == fakes.live[s], "turn %d: %zu + %zu bytes are accounted, %zu live", turn,
-              m.used, m.cached, fakes.live[s]);
+    for (int d = HOST; d < FAKE_DEVICES; d++) {
+        duet_memory m = pool_memory(d);
+        CHECK(m.used + m.cached == fakes.live[d], "turn %d: %zu + %zu bytes are accounted, %zu live", turn,
+              m.used, m.cached, fakes.live[d]);
         CHECK(m.peak >= m.used + m.cached, "turn %d: peak", turn);
     }
     CHECK(!fakes.wrong, "turn %d: %s", turn, fakes.wrong);
 }
 
-static void set_limit(duet_place place, size_t bytes)
+static void set_limit(int device, size_t bytes)
 {
-    enum side s = place == DUET_CPU ? HOST : DEVICE;
-    duet_memory m = duet_memory_of(place);
+    const duet_memory m = pool_memory(device);
     if (bytes && bytes < m.used) bytes = m.used;
-    CHECK(duet_memory_limit(place, bytes) == DUET_OK, "%s", duet_error());
-    fakes.limit[s] = bytes;
+    if (device != HOST) thread_get()->gpu = device;
+    CHECK(duet_memory_limit(device == HOST ? DUET_CPU : DUET_GPU, bytes) == DUET_OK, "%s", duet_error());
+    thread_get()->gpu = DEFAULT_GPU;
+    fakes.limit[device] = bytes;
 }
 
 static void take_turn(void)
@@ -307,25 +339,25 @@ static void take_turn(void)
     } else if (what < 13) die(t);
     else if (what < 24) on_host(t, (enum use)draw(3));
     else if (what < 35) on_device(t, (enum use)draw(3));
-    else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->sides = 0;
+    else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->valid = 0;
     else if (what == 36)
         fakes.fail_in[draw(CALLS)] = 1 + draw(3), fakes.fail_any = draw(3) ? 0 : 1 + draw(4),
         fakes.stubborn = draw(2);
     else if (what > 39) not_after_all(t);
-    else if (what == 37) device_sync(draw(WALK_QUEUES));
+    else if (what == 37) device_sync(DEFAULT_GPU + draw(FAKE_DEVICES - 1), draw(WALK_QUEUES));
     else if (what == 38 && !draw(10)) duet_memory_trim();
     else if (what == 39 && !draw(10))
-        set_limit(draw(2) ? DUET_CPU : DUET_GPU, draw(2) ? 0 : (size_t)(4000 + draw(9000)));
+        set_limit(draw(FAKE_DEVICES), draw(2) ? 0 : (size_t)(4000 + draw(9000)));
     accounted();
 }
 
-/* An allocation beyond the limit counts as a failure too. */
+/* A full cap is a failure that nobody told a machine to make: it counts as one. */
 static void walk(uint64_t from, int steps)
 {
     seed = from;
     for (turn = 0; turn < steps && tap_failures == 0; turn++) take_turn();
     memset(fakes.fail_in, 0, sizeof fakes.fail_in), fakes.fail_any = 0, fakes.stubborn = false;
-    set_limit(DUET_CPU, 0), set_limit(DUET_GPU, 0);
+    for (int d = HOST; d < FAKE_DEVICES; d++) set_limit(d, 0);
     fakes.failed = false;
     for (int i = 0; i < THINGS; i++) {
         if (things[i].m) on_host(&things[i], READ);
@@ -333,8 +365,8 @@ static void walk(uint64_t from, int steps)
     }
     duet_memory_trim();
     fake_machines_finish();
-    for (enum side s = HOST; s < SIDES; s++)
-        CHECK(fakes.live[s] == 0 && fakes.blocks[s] == 0, "%zu bytes are left", fakes.live[s]);
+    for (int d = HOST; d < FAKE_DEVICES; d++)
+        CHECK(fakes.live[d] == 0 && fakes.blocks[d] == 0, "%zu bytes are left", fakes.live[d]);
 }
 
 static void test_walk(void)
@@ -347,16 +379,20 @@ static void test_walk(void)
     CHECK(c.uploads == fakes.made[UPLOAD] && c.upload_bytes == fakes.bytes[UPLOAD], "uploads are counted");
     CHECK(c.downloads == fakes.made[DOWNLOAD] && c.download_bytes == fakes.bytes[DOWNLOAD],
           "downloads are counted");
-    printf("# %llu uploads, %llu downloads, %llu waits on the host, %llu among queues, pool %llu + %llu\n",
-           (unsigned long long)c.uploads, (unsigned long long)c.downloads,
-           (unsigned long long)c.synchronisations, (unsigned long long)fakes.made[WAIT],
-           (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
+    CHECK(c.copies == fakes.made[COPY] && c.copy_bytes == fakes.bytes[COPY] && c.copies,
+          "copies between devices are counted");
+    printf(
+        "# %llu uploads, %llu downloads, %llu copies, %llu waits on the host, %llu among queues, pool %llu + "
+        "%llu\n",
+        (unsigned long long)c.uploads, (unsigned long long)c.downloads, (unsigned long long)c.copies,
+        (unsigned long long)c.synchronisations, (unsigned long long)fakes.made[WAIT],
+        (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
     tap_point("residency: a random walk");
 }
 
 /* ---- views of one storage ---- */
 
-/* Compares two views of one storage element by element. */
+/* Two views of one storage, element by element. */
 static enum overlap slow_overlap(const thing *a, const thing *b)
 {
     bool same = a->rank == b->rank && !memcmp(a->size, b->size, sizeof a->size), meet = false;
@@ -395,7 +431,24 @@ static void test_overlap(void)
 
 /* ---- everything fails once ---- */
 
-/* Two machines and a view; returns false at the first failure. */
+/* Adds 1 to each element of m on a device, by a queue. */
+static void add_one(void *p)
+{
+    float *x = p;
+    for (int i = 0; i < 64; i++) x[i] += 1;
+}
+
+static bool add_on(duet_matrix *m, int device, int queue)
+{
+    void *p;
+    if (matrix_open(m, device, UPDATE, queue, &p) != DUET_OK) return false;
+    line_add(device, queue,
+             (work){ .call = CALLS, .to = p, .bytes = 64 * sizeof(float), .run = add_one, .arg = p });
+    matrix_wrote(m, device, queue);
+    return true;
+}
+
+/* All devices and a view; false at the first failure. */
 static bool scenario(duet_matrix *m[3], float *mine)
 {
     const int64_t size[] = { 8, 8 };
@@ -409,7 +462,12 @@ static bool scenario(duet_matrix *m[3], float *mine)
     if (!CHECK(q[24 + 7] == 7 && q[0] == 0, "the elements are %g, %g", q[24 + 7], q[0])) return false;
     q[0] = 0;
     const float *r = duet_device_update(m[0]) ? duet_read(m[2]) : NULL;
-    return r && CHECK(r[7] == 7, "the last element is %g", r[7]) && duet_read(m[1]);
+    if (!r || !CHECK(r[7] == 7, "the last element is %g", r[7]) || !duet_read(m[1])) return false;
+    for (int n = 0; n < 2; n++)
+        for (int d = DEFAULT_GPU; d < FAKE_DEVICES; d++)
+            if (!add_on(m[0], d, d % 2)) return false;
+    r = duet_read(m[2]);
+    return r && CHECK(r[7] == 13, "the last element is %g", r[7]);
 }
 
 static bool scenario_fails_at(int n, bool allocation)
@@ -417,7 +475,8 @@ static bool scenario_fails_at(int n, bool allocation)
     duet_matrix *m[3] = { NULL };
     float mine[64] = { 1, 2, 3 };
     duet_memory_trim();
-    duet_memory before[] = { duet_memory_of(DUET_CPU), duet_memory_of(DUET_GPU) };
+    duet_memory before[FAKE_DEVICES];
+    for (int d = HOST; d < FAKE_DEVICES; d++) before[d] = pool_memory(d);
     fakes.failed = false;
     *(allocation ? &refuse_in : &fakes.fail_any) = n;
     bool done = scenario(m, mine), failed = allocation ? !refuse_in : fakes.failed;
@@ -429,10 +488,10 @@ static bool scenario_fails_at(int n, bool allocation)
     CHECK(mine[0] == 1 && mine[2] == 3, "what was wrapped is as it was");
     for (int i = 0; i < 3; i++) duet_free(&m[i]);
     duet_memory_trim();
-    CHECK(duet_memory_of(DUET_CPU).used == before[0].used && duet_memory_of(DUET_GPU).used == before[1].used,
-          "a leak, failure %d", n);
-    CHECK(fakes.live[HOST] == before[0].used && fakes.live[DEVICE] == before[1].used,
-          "live blocks, failure %d", n);
+    for (int d = HOST; d < FAKE_DEVICES; d++) {
+        CHECK(pool_memory(d).used == before[d].used, "a leak on device %d, failure %d", d, n);
+        CHECK(fakes.live[d] == before[d].used, "live blocks on device %d, failure %d", d, n);
+    }
     return failed;
 }
 
