@@ -84,7 +84,7 @@ static T apply(int op, const T *v)
 #define DUET_MAP3 FORMULA
 #endif
 #include <duet/ops.def>
-    default: return K(0);
+    default: return (void)x, (void)y, (void)z, K(0);
     }
 }
 
@@ -166,9 +166,9 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
 }
 
 #define REDUCE_OF(name, start, take, join, epilogue, ...)                                                    \
-    static T take_one_##name(T a, T x, T y) { return take; }                                                 \
+    static T take_one_##name(T a, T x, T y) { return (void)y, take; }                                        \
     static T join_one_##name(T a, T b) { return join; }                                                      \
-    static T finish_one_##name(T a, int64_t n) { return epilogue; }                                          \
+    static T finish_one_##name(T a, int64_t n) { return (void)n, epilogue; }                                 \
     static partial take_##name(partial p, T x, T y, int64_t at)                                              \
     {                                                                                                        \
         return p.v[0] = take_one_##name(p.v[0], x, y), p;                                                    \
@@ -198,7 +198,7 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     static T finish_##name(partial p, int64_t n)                                                             \
     {                                                                                                        \
         const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                       \
-        return (void)n, epilogue;                                                                            \
+        return (void)a0, (void)a1, (void)a2, (void)n, epilogue;                                              \
     }
 #endif
 #define DUET_PLACE1(name, better, ...)                                                                       \

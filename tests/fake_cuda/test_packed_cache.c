@@ -59,13 +59,7 @@ static void by_adding(scene *s, duet_matrix *m, float v)
 }
 static void by_two(scene *s, duet_matrix *m, float v)
 {
-    DUET_ON(DUET_GPU)
-    ok(duet_set_all(
-        {
-            m;
-            DUET(v + 1)
-        },
-        { m, duet_sub(m, 1) }));
+    DUET_ON(DUET_GPU) ok(duet_set_all({ m, DUET(v + 1) }, { m, duet_sub(m, 1) }));
 }
 
 static void by_device(scene *s, duet_matrix *m, float v)
@@ -139,8 +133,7 @@ static void repeat(scene *s, duet_matrix *written, const struct road *by)
     for (int turn = 0; turn < TURNS; turn++) {
         const float v = (float)(1 + turn % 5 * 17);
         if (turn % 3 == 0) by->write(s, written, v);
-        ok(multiply(s));
-        ok(duet_isub(s->y, 1));
+        ok(multiply(s)), ok(duet_isub(s->y, 1));
         holds(s->y, N * (float)(1 + turn / 3 * 3 % 5 * 17) - 1, by->name);
     }
 }
@@ -184,54 +177,25 @@ typedef struct numbers {
     float w, y, z;
 } numbers;
 
-static void say_before(scene *s)
-{
-    ok(multiply(s));
-    ok(duet_iadd(s->w, 1));
-}
-static void mean_before(numbers *n)
-{
-    n->y = N * n->w;
-    n->w += 1;
-}
-static void say_after(scene *s)
-{
-    ok(duet_iadd(s->w, 1));
-    ok(multiply(s));
-}
-static void mean_after(numbers *n)
-{
-    n->w += 1;
-    n->y = N * n->w;
-}
+static void say_before(scene *s) { ok(multiply(s)), ok(duet_iadd(s->w, 1)); }
+static void mean_before(numbers *n) { n->y = N * n->w, n->w += 1; }
+static void say_after(scene *s) { ok(duet_iadd(s->w, 1)), ok(multiply(s)); }
+static void mean_after(numbers *n) { n->w += 1, n->y = N * n->w; }
 static void say_between(scene *s)
 {
-    ok(duet_iadd(s->w, 1));
-    ok(multiply(s));
-    ok(duet_iadd(s->w, 2));
+    ok(duet_iadd(s->w, 1)), ok(multiply(s)), ok(duet_iadd(s->w, 2));
     ok(duet_set_math(DUET_MATH_SPLIT, s->other, duet_matmul(s->w, s->w)));
 }
-static void mean_between(numbers *n)
-{
-    n->y = N * (n->w + 1);
-    n->w += 3;
-    n->z = N * n->w * n->w;
-}
+static void mean_between(numbers *n) { n->y = N * (n->w + 1), n->w += 3, n->z = N * n->w * n->w; }
 static void say_half(scene *s)
 {
-    ok(multiply(s));
-    ok(duet_set(s->half[0], duet_add(s->half[0], 1)));
-    ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
+    ok(multiply(s)), ok(duet_set(s->half[0], duet_add(s->half[0], 1))),
+        ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
 }
 static void say_all(scene *s)
 {
     DUET_MATH(DUET_MATH_SPLIT)
-    ok(duet_set_all(
-        {
-            s->w;
-            duet_add(s->w, 1)
-        },
-        { s->y, duet_matmul(s->x, s->w) }));
+    ok(duet_set_all({ s->w, duet_add(s->w, 1) }, { s->y, duet_matmul(s->x, s->w) }));
 }
 
 static const struct story {
@@ -273,10 +237,8 @@ static void tell(const struct story *t, bool recorded)
 
 static void test_stories(void)
 {
-    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
-        tell(&stories[i], true);
-        tell(&stories[i], false);
-    }
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
+        tell(&stories[i], true), tell(&stories[i], false);
     tap_point("recordings and loops that write their weights");
 }
 
@@ -312,15 +274,13 @@ static void come_between(void *come(void *))
 static void test_between(void)
 {
     auto_replay_patience(1);
-    come_between(run_errand);
-    come_between(refill_errand);
+    come_between(run_errand), come_between(refill_errand);
     tap_point("what is packed does not outlast what others write between");
 }
 
 int main(void)
 {
-    test_roads(true);
-    test_roads(false);
+    test_roads(true), test_roads(false);
     test_stories();
     test_between();
     return tap_end();

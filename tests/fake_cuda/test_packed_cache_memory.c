@@ -53,9 +53,7 @@ static void test_few_rows(void)
         CHECK(fake_count().splits >= before.splits + 2, "few rows are not split");
         duet_recording_free(&r);
     }
-    duet_free(&x);
-    duet_free(&y);
-    free_scene(&s);
+    duet_free(&x), duet_free(&y), free_scene(&s);
     tap_point("nothing is made for few rows");
 }
 
@@ -71,8 +69,7 @@ static void test_freed(void)
         duet_free(&w);
         holds(y, N * (float)i, "after others at the same address");
     }
-    duet_free(&x);
-    duet_free(&y);
+    duet_free(&x), duet_free(&y);
     tap_point("freed and new again");
 }
 
@@ -87,8 +84,7 @@ static void *multiply_shared(void *arg)
         ok(duet_set_math(DUET_MATH_SPLIT, y, duet_matmul(x, shared_w)));
         holds(y, N * *(float *)arg * (float)turn, "a shared weight");
     }
-    duet_free(&x);
-    duet_free(&y);
+    duet_free(&x), duet_free(&y);
     return NULL;
 }
 
@@ -97,8 +93,7 @@ static void *multiply_once(void *mode)
     duet_matrix *x = square(1), *y = square(0);
     DUET_ON(DUET_GPU) ok(duet_set_math(*(duet_math_mode *)mode, y, duet_matmul(x, shared_w)));
     holds(y, 3 * N, "behind another thread");
-    duet_free(&x);
-    duet_free(&y);
+    duet_free(&x), duet_free(&y);
     return NULL;
 }
 
@@ -109,9 +104,7 @@ static void test_order(void)
     duet_math_mode strict = DUET_MATH_STRICT, split = DUET_MATH_SPLIT;
     scene s = new_scene(true, false);
     shared_w = s.w;
-    refill(s.w, 3);
-    multiply_once(&strict);
-    run_in_thread(multiply_once, &strict);
+    refill(s.w, 3), multiply_once(&strict), run_in_thread(multiply_once, &strict);
     DUET_ON(DUET_GPU) ok(multiply(&s));
     run_in_thread(multiply_once, &split);
     free_scene(&s);
@@ -172,8 +165,7 @@ static void test_memory(void)
         ok(duet_memory_limit(DUET_GPU, 0));
     }
     for (int i = 0; i < WEIGHTS; i++) duet_free(&w[i]);
-    duet_free(&x);
-    duet_free(&y);
+    duet_free(&x), duet_free(&y);
     tap_point("what is kept gives way");
 }
 
@@ -204,8 +196,7 @@ static void test_pressed_recording(void)
         ok(duet_memory_limit(DUET_GPU, 0));
     }
     for (int i = 0; i < WEIGHTS; i++) duet_free(&rivals[i]);
-    duet_free(&x);
-    duet_free(&y);
+    duet_free(&x), duet_free(&y);
     free_scene(&s);
     tap_point("what a graph uses stays with it");
 }
@@ -220,18 +211,13 @@ typedef struct hope {
     bool hit;   /* the failure has happened */
 } hope;
 
-static bool went(hope *h, duet_status st)
-{
-    h->failures += st != DUET_OK;
-    return st == DUET_OK;
-}
+static bool went(hope *h, duet_status st) { return h->failures += st != DUET_OK, st == DUET_OK; }
 
 static bool fill(hope *h, duet_matrix *m, float v)
 {
     float *p = duet_overwrite(m);
     for (int i = 0; p && i < N * N; i++) p[i] = v;
-    h->failures += !p;
-    return p != NULL;
+    return h->failures += !p, p != NULL;
 }
 
 static void is(hope *h, const duet_matrix *m, float v)
@@ -269,8 +255,7 @@ static void *passes(void *arg)
     DUET_ON(DUET_GPU)
     for (int turn = 0; h->there && turn < 8; turn++) pass(h, &s, &r, turn);
     h->hit = h->allocation ? fail_in < 0 : fake_failed();
-    fake_fail(0);
-    fail_in = -1;
+    fake_fail(0), fail_in = -1;
     if (h->there) { /* everything works again */
         hope after = { 0 };
         DUET_ON(DUET_GPU)
@@ -320,12 +305,8 @@ static void each_once(bool allocation, const char *what, int least)
 
 int main(void)
 {
-    test_kept();
-    test_few_rows();
-    test_freed();
-    test_threads();
-    test_memory();
-    test_pressed_recording();
+    test_kept(), test_few_rows();
+    test_freed(), test_threads(), test_memory(), test_pressed_recording();
     each_once(false, "calls of CUDA fail once each", 40);
     each_once(true, "allocations fail once each", 40);
     return tap_end();

@@ -9,8 +9,7 @@ static bool came(const duet_matrix *m)
 {
     if (m) return true;
     if (!*duet_error()) wrong("a refusal without a text");
-    met.refused++;
-    return false;
+    return met.refused++, false;
 }
 
 static void result_is(duet_matrix *m, int64_t count, double value)

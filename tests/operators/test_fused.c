@@ -20,7 +20,7 @@ static rng gen;
     {                                                                                                        \
         const double S = h->S, R = h->R;                                                                     \
         duet_matrix *X = h->X, *Y = h->Y, *B = h->B;                                                         \
-        return (void)Y, (void)B, pattern;                                                                    \
+        return (void)S, (void)R, (void)X, (void)Y, (void)B, pattern;                                         \
     }
 #define IMAGES  X
 #define FILTERS W
@@ -95,9 +95,7 @@ static void row_on(const struct row *row, duet_dtype type, const sizes *s)
     forget(e);
     for (int p = 0; fits == DUET_OK && p < places; p++) three_ways(row, &h, place[p], type, s);
     CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", row->name, duet_error());
-    duet_free(&h.X);
-    duet_free(&h.Y);
-    duet_free(&h.B);
+    duet_free(&h.X), duet_free(&h.Y), duet_free(&h.B);
 }
 
 /* ---- steps with epilogues ---- */
@@ -141,9 +139,7 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
     forget(e);
     for (int p = 0; fits == DUET_OK && p < places; p++) finished_ways(&f->row, &h, p, type);
     CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", f->row.name, duet_error());
-    duet_free(&h.X);
-    duet_free(&h.W);
-    duet_free(&h.B);
+    duet_free(&h.X), duet_free(&h.W), duet_free(&h.B);
 }
 
 /* m, k, n on both sides of the limits by which kernels are chosen. */
@@ -164,8 +160,7 @@ static bool too_many(const struct finished_row *f, int64_t columns)
 
 static void finished(const struct finished_row *f)
 {
-    memset(chosen_by, 0, sizeof chosen_by);
-    memset(seen_by, 0, sizeof seen_by);
+    memset(chosen_by, 0, sizeof chosen_by), memset(seen_by, 0, sizeof seen_by);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
         for (size_t i = 0; f->vendor == OP_matmul && i < sizeof products / sizeof *products; i++)
             if (!too_many(f, products[i][2]))
@@ -196,10 +191,7 @@ static void convolutions_apart(void)
                                                                             b)),
                                                     .window = { 2, 2 }));
             CHECK(!why, "on %s: %s", place_name(place[p]), why);
-            duet_free(&x);
-            duet_free(&w);
-            duet_free(&b);
-            duet_free(&y);
+            duet_free(&x), duet_free(&w), duet_free(&b), duet_free(&y);
         }
     tap_point("finished convolutions with dilation and groups");
 }
@@ -228,11 +220,7 @@ static void overlapping(const struct finished_row *f)
         if (conv) h.B = few;
         into_itself(f, h.X, &h);
         if (!conv) into_itself(f, h.W, &h);
-        duet_free(&few);
-        duet_free(&all);
-        duet_free(&flat);
-        duet_free(&h.X);
-        duet_free(&h.W);
+        duet_free(&few), duet_free(&all), duet_free(&flat), duet_free(&h.X), duet_free(&h.W);
     }
 }
 
@@ -256,8 +244,7 @@ static void spellings(void)
     SPELT(axdbpy, duet_div(duet_mul(x, 3), duet_add(y, 7)));
     SPELT(apxdbpy, duet_div(duet_add(x, 3), duet_add(y, 7)));
     plan_fusion(MODE_MACHINE);
-    duet_free(&x);
-    duet_free(&y);
+    duet_free(&x), duet_free(&y);
     tap_point("other spellings");
 }
 

@@ -26,18 +26,15 @@ static stage stage_new(duet_dtype type, uint64_t seed)
     rng gen = rng_new(seed);
     stage s = { .type = type };
     s.m[WHOLE] = random_matrix(&gen, type, 2, (int64_t[]){ 2 * N, 3 * N }, -2, 2);
-    s.m[LEFT] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
-    s.m[TWIN] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
-    s.m[TURNED] = duet_transposed(s.m[LEFT]);
-    s.m[SHIFTED] = duet_submatrix(s.m[WHOLE], 2, 3, N, N);
+    s.m[LEFT] = duet_submatrix(s.m[WHOLE], 1, 1, N, N), s.m[TWIN] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
+    s.m[TURNED] = duet_transposed(s.m[LEFT]), s.m[SHIFTED] = duet_submatrix(s.m[WHOLE], 2, 3, N, N);
     s.m[BESIDE] = duet_submatrix(s.m[WHOLE], 1, 2 * N, N, N);
     s.m[C] = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, -2, 2);
     s.m[D] = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, -2, 2);
-    s.m[FLAT] = duet_reshaped(s.m[D], N, N);
+    s.m[FLAT] = duet_reshaped(s.m[D], N, N),
     s.m[WIDE] = random_matrix(&gen, type, 2, (int64_t[]){ N, 1 }, -2, 2);
     s.m[V] = random_matrix(&gen, type, 1, (int64_t[]){ N }, -2, 2);
-    s.m[ROW] = duet_row(s.m[C], 2);
-    s.m[COLUMN] = duet_column(s.m[LEFT], 3);
+    s.m[ROW] = duet_row(s.m[C], 2), s.m[COLUMN] = duet_column(s.m[LEFT], 3);
     s.m[SCALAR] = random_matrix(&gen, type, 0, NULL, -2, 2);
     return s;
 }
@@ -53,8 +50,7 @@ static bool same_stage(const stage *a, const stage *b)
     for (int i = 0; i < CAST; i++) {
         void *x = elements(a->m[i]), *y = elements(b->m[i]);
         same &= x && y && same_bits(a->type, x, y, duet_count(a->m[i]));
-        free(x);
-        free(y);
+        free(x), free(y);
     }
     return same;
 }
@@ -175,8 +171,7 @@ static void compare(uint64_t seed, duet_dtype type, int count, duet_place where,
                    (unsigned long long)seed, count, type_name(type), place_name(where), mode_names[mode]))
             group_text(seed + 1, &all, count);
     }
-    stage_free(&one);
-    stage_free(&all);
+    stage_free(&one), stage_free(&all);
 }
 
 static void random_groups(int trials, uint64_t seed)
@@ -216,60 +211,23 @@ static uint64_t steps_of(duet_counts before) { return duet_stats().steps - befor
 static void sequence(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(10, 10);
-    OK(duet_set_all(
-        {
-            a;
-            duet_add(b, 0)
-        },
-        { b, duet_add(a, 0) })); /* not a swap: b is read from a */
-    HOLDS(a, 10, 10);
-    HOLDS(b, 10, 10);
-    OK(duet_set_all(
-        {
-            a;
-            duet_mul(2, a)
-        },
-        { a, duet_add(a, 1) }, { b, duet_sub(a, b) }, { a, DUET(7) }));
-    HOLDS(a, 7, 0);
-    HOLDS(b, 11, 10);
-    OK(duet_set_all(
-        {
-            a;
-            DUET(b)
-        },
-        { b, DUET(a) }, { b, duet_add(b, a) }));
-    HOLDS(a, 11, 10);
-    HOLDS(b, 22, 20);
+    OK(duet_set_all({ a, duet_add(b, 0) }, { b, duet_add(a, 0) })); /* not a swap: b is read from a */
+    HOLDS(a, 10, 10), HOLDS(b, 10, 10);
+    OK(duet_set_all({ a, duet_mul(2, a) }, { a, duet_add(a, 1) }, { b, duet_sub(a, b) }, { a, DUET(7) }));
+    HOLDS(a, 7, 0), HOLDS(b, 11, 10);
+    OK(duet_set_all({ a, DUET(b) }, { b, DUET(a) }, { b, duet_add(b, a) }));
+    HOLDS(a, 11, 10), HOLDS(b, 22, 20);
     duet_expr shared = duet_mul(2, a); /* has another value once a is set */
-    OK(duet_set_all(
-        {
-            a;
-            duet_add(shared, 1)
-        },
-        { b, duet_add(shared, 0) }));
-    HOLDS(a, 23, 20);
-    HOLDS(b, 46, 40);
+    OK(duet_set_all({ a, duet_add(shared, 1) }, { b, duet_add(shared, 0) }));
+    HOLDS(a, 23, 20), HOLDS(b, 46, 40);
     duet_expr held = duet_hold(duet_add(a, 1));
-    OK(duet_set_all(
-        {
-            a;
-            held
-        },
-        { a, held }, { b, held }));
-    HOLDS(a, 25, 20);
-    HOLDS(b, 26, 20);
+    OK(duet_set_all({ a, held }, { a, held }, { b, held }));
+    HOLDS(a, 25, 20), HOLDS(b, 26, 20);
     OK(duet_drop(held));
     duet_expr twice = duet_add(a, 1);
-    OK(duet_set_all(
-        {
-            b;
-            twice
-        },
-        { a, twice }));
-    HOLDS(a, 26, 20);
-    HOLDS(b, 26, 20);
-    duet_free(&a);
-    duet_free(&b);
+    OK(duet_set_all({ b, twice }, { a, twice }));
+    HOLDS(a, 26, 20), HOLDS(b, 26, 20);
+    duet_free(&a), duet_free(&b);
     tap_point("a later statement sees what earlier ones have set");
 }
 
@@ -278,22 +236,12 @@ static void reads_first(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 3), *a = duet_new(DUET_F32, 3, 3), *b = duet_new(DUET_F32, 3, 3);
     float *p = duet_overwrite(x), *q = duet_overwrite(a);
-    for (int i = 0; p && q && i < 9; i++) {
-        p[i] = (float)i;
-        q[i] = 10;
-    }
-    const duet_status s = duet_set_all(
-        {
-            b;
-            duet_mul(duet_add(x, 1), a)
-        },
-        { a, duet_add(x, 1) });
+    for (int i = 0; p && q && i < 9; i++) p[i] = (float)i, q[i] = 10;
+    const duet_status s = duet_set_all({ b, duet_mul(duet_add(x, 1), a) }, { a, duet_add(x, 1) });
     CHECK(s == DUET_OK, "%s", duet_error());
     holds(b, 10, 10, "b");
     holds(a, 1, 1, "a");
-    duet_free(&x);
-    duet_free(&a);
-    duet_free(&b);
+    duet_free(&x), duet_free(&a), duet_free(&b);
     tap_point("an earlier statement reads what a later one sets");
 }
 
@@ -304,20 +252,12 @@ static void axes_of_earlier(void)
     duet_matrix *x = filled(1, 1), *a = duet_new(DUET_F32, 1, 5, 1), *b = duet_new(DUET_F32, 5, 1),
                 *c = duet_new(DUET_F32, 5, 1);
     duet_matrix *column = duet_reshaped(x, 5, 1);
-    const duet_status s = duet_set_all(
-        {
-            a;
-            duet_mul(2, column)
-        },
-        { b, duet_sum_axis(a, 0) }, { c, duet_sum_axis(duet_add(a, 1), 0) });
+    const duet_status s = duet_set_all({ a, duet_mul(2, column) }, { b, duet_sum_axis(a, 0) },
+                                       { c, duet_sum_axis(duet_add(a, 1), 0) });
     CHECK(s == DUET_OK, "%s", duet_error());
     holds(b, 2, 2, "b");
     holds(c, 3, 2, "c");
-    duet_free(&column);
-    duet_free(&x);
-    duet_free(&a);
-    duet_free(&b);
-    duet_free(&c);
+    duet_free(&column), duet_free(&x), duet_free(&a), duet_free(&b), duet_free(&c);
     tap_point("axes of what an earlier statement sets");
 }
 
@@ -331,100 +271,37 @@ static void passes(void)
     before = duet_stats();                                                                                   \
     OK(__VA_ARGS__);                                                                                         \
     CHECK(steps_of(before) == n, "%s: %d steps, not %d", #__VA_ARGS__, (int)steps_of(before), n)
-    STEPS(1, duet_set_all(
-                 {
-                     c;
-                     duet_add(a, b)
-                 },
-                 { d, duet_sub(a, b) }));
-    STEPS(1, duet_set_all(
-                 {
-                     c;
-                     duet_add(a, b)
-                 },
-                 { d, duet_mul(c, c) }, { e, duet_sub(d, c) }));
-    STEPS(1, duet_set_all(
-                 {
-                     c;
-                     duet_add(c, b)
-                 },
-                 { d, duet_mul(c, b) }, { b, duet_sub(b, c) }));
-    STEPS(2, duet_set_all(
-                 {
-                     a;
-                     duet_exp(a)
-                 },
-                 { b, duet_exp(b) }, { c, duet_exp(c) }, { d, duet_exp(d) }, { e, duet_exp(e) }));
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { d, duet_sub(a, b) }));
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { d, duet_mul(c, c) }, { e, duet_sub(d, c) }));
+    STEPS(1, duet_set_all({ c, duet_add(c, b) }, { d, duet_mul(c, b) }, { b, duet_sub(b, c) }));
+    STEPS(2, duet_set_all({ a, duet_exp(a) }, { b, duet_exp(b) }, { c, duet_exp(c) }, { d, duet_exp(d) },
+                          { e, duet_exp(e) }));
     /* the first result is never visible */
-    STEPS(1, duet_set_all(
-                 {
-                     c;
-                     duet_add(a, b)
-                 },
-                 { c, duet_mul(c, b) }));
-    STEPS(1, duet_set_all(
-                 {
-                     s;
-                     duet_mean(a)
-                 },
-                 { t, duet_var(a) }));
-    STEPS(1, duet_set_all(
-                 {
-                     s;
-                     duet_max(duet_exp(a))
-                 },
-                 { t, duet_sum(duet_exp(a)) }));
+    STEPS(1, duet_set_all({ c, duet_add(a, b) }, { c, duet_mul(c, b) }));
+    STEPS(1, duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }));
+    STEPS(1, duet_set_all({ s, duet_max(duet_exp(a)) }, { t, duet_sum(duet_exp(a)) }));
     STEPS(1, duet_set(s, duet_norm(duet_sub(a, b))));
     STEPS(1, duet_set(s, duet_mean(duet_exp(a))));
     STEPS(1, duet_set(s, duet_dot(duet_exp(a), duet_sub(a, b))));
     STEPS(3, duet_set(c, duet_div(duet_sub(a, duet_mean(a)),
                                   duet_sqrt(duet_var(a))))); /* also the square root of one element */
-    STEPS(2, duet_set_all(
-                 {
-                     s;
-                     duet_sum(a)
-                 },
-                 { c, duet_div(a, s) }));
-    STEPS(3, duet_set_all(
-                 {
-                     s;
-                     duet_sum(a)
-                 },
-                 { t, duet_norm(duet_div(a, s)) }, { c, duet_div(a, t) })); /* each needs the one before */
+    STEPS(2, duet_set_all({ s, duet_sum(a) }, { c, duet_div(a, s) }));
+    STEPS(3, duet_set_all({ s, duet_sum(a) }, { t, duet_norm(duet_div(a, s)) },
+                          { c, duet_div(a, t) })); /* each needs the one before */
     p = duet_overwrite(a);
     for (int i = 0; i < 5; i++) p[i] = (float)i;
-    STEPS(1, duet_set_all(
-                 {
-                     c;
-                     duet_add(duet_abs(duet_mul(a, a)), a)
-                 },
-                 { d, duet_neg(a) }, { a, duet_mul(a, a) }, { a, duet_sqrt(a) }));
-    STEPS(1, duet_set_all(
-                 {
-                     c;
-                     duet_add(duet_abs(duet_mul(a, a)), a)
-                 },
-                 { a, duet_mul(a, a) })); /* read after its destination was computed */
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) }, { d, duet_neg(a) },
+                          { a, duet_mul(a, a) }, { a, duet_sqrt(a) }));
+    STEPS(1, duet_set_all({ c, duet_add(duet_abs(duet_mul(a, a)), a) },
+                          { a, duet_mul(a, a) })); /* read after its destination was computed */
     const float *q = duet_read(c);
     CHECK(q && q[4] == 20 && q[3] == 12, "16 + 4 is %g", q ? q[4] : -1);
     OK(duet_set(a, duet_sqrt(a)));
-    HOLDS(a, 0, 1);
-    HOLDS(d, 0, -1);
-    OK(duet_set_all(
-        {
-            s;
-            duet_mean(a)
-        },
-        { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
+    HOLDS(a, 0, 1), HOLDS(d, 0, -1);
+    OK(duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
     const float *r = duet_read(c);
     CHECK(r && fabsf(r[4] - sqrtf(2)) < 1e-6f, "(4 - 2) / sqrt 2 is %g", r ? r[4] : -1);
-    duet_free(&a);
-    duet_free(&b);
-    duet_free(&c);
-    duet_free(&d);
-    duet_free(&e);
-    duet_free(&s);
-    duet_free(&t);
+    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d), duet_free(&e), duet_free(&s), duet_free(&t);
     tap_point("as few passes as can be");
 }
 
@@ -451,8 +328,7 @@ static duet_expr ladder(duet_matrix *a, duet_matrix *b, int rungs)
     duet_expr x = duet_of_matrix(a), y = duet_of_matrix(b);
     for (int i = 0; i < rungs; i++) {
         duet_expr up = duet_maximum(x, y);
-        y = duet_sub(x, y);
-        x = up;
+        y = duet_sub(x, y), x = up;
     }
     return duet_add(x, y);
 }
@@ -484,8 +360,7 @@ static void large(void)
         }
     }
     for (int i = 0; i < MATRICES; i++) duet_free(&m[i]);
-    duet_free(&want);
-    duet_free(&got);
+    duet_free(&want), duet_free(&got);
     tap_point("formulas beyond the limits of a program");
 }
 
@@ -495,28 +370,16 @@ static void tangles(void)
                 *c = filled(0, 0);
     float *p = duet_overwrite(w);
     for (int i = 0; i < 6; i++) p[i] = (float)(i + 1);
-    OK(duet_set_all(
-        {
-            low;
-            duet_mul(10, high)
-        },
-        { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
+    OK(duet_set_all({ low, duet_mul(10, high) },
+                    { high, duet_add(low, 0) })); /* 20 30 40 50 60 6, then shifted */
     const float want[] = { 20, 20, 30, 40, 50, 60 }, *r = duet_read(w);
     for (int i = 0; r && i < 6; i++) CHECK(r[i] == want[i], "[%d] is %g, not %g", i, r[i], want[i]);
     const duet_counts before =
         duet_stats(); /* an operand overlaps a later destination: two steps, no temporary */
-    OK(duet_set_all(
-        {
-            c;
-            duet_neg(high)
-        },
-        { low, duet_mul(c, 2) }));
+    OK(duet_set_all({ c, duet_neg(high) }, { low, duet_mul(c, 2) }));
     CHECK(steps_of(before) == 2 && duet_stats().temporaries == before.temporaries, "%d steps, %d temporaries",
           (int)steps_of(before), (int)(duet_stats().temporaries - before.temporaries));
-    duet_free(&w);
-    duet_free(&low);
-    duet_free(&high);
-    duet_free(&c);
+    duet_free(&w), duet_free(&low), duet_free(&high), duet_free(&c);
     tap_point("views that overlap otherwise");
 }
 
@@ -524,31 +387,16 @@ static void mixed(void)
 {
     duet_matrix *a = filled(1, 1), *c = filled(0, 0), *x = duet_new(DUET_F64, 5), *y = duet_new(DUET_F64, 5),
                 *where = duet_new(DUET_I64), *copy = duet_new(DUET_I64), *s = duet_new(DUET_F32);
-    OK(duet_set_all(
-        {
-            x;
-            DUET(3)
-        },
-        { c, duet_mul(a, a) }, { y, duet_add(x, 1) }, { a, duet_add(c, 1) }));
+    OK(duet_set_all({ x, DUET(3) }, { c, duet_mul(a, a) }, { y, duet_add(x, 1) }, { a, duet_add(c, 1) }));
     const double *q = duet_read(y);
     const float *r = duet_read(a);
     CHECK(q && q[4] == 4 && r && r[4] == 26, "%g %g", q ? q[4] : -1, r ? r[4] : -1);
-    OK(duet_set_all(
-        {
-            where;
-            duet_argmax(a)
-        },
-        { s, duet_max(a) }, { copy, DUET(where) }));
+    OK(duet_set_all({ where, duet_argmax(a) }, { s, duet_max(a) }, { copy, DUET(where) }));
     const int64_t *i = duet_read(copy);
     const float *m = duet_read(s);
     CHECK(i && *i == 4 && m && *m == 26, "%d %g", i ? (int)*i : -1, m ? *m : -1);
-    duet_free(&a);
-    duet_free(&c);
-    duet_free(&x);
-    duet_free(&y);
-    duet_free(&where);
-    duet_free(&copy);
-    duet_free(&s);
+    duet_free(&a), duet_free(&c), duet_free(&x), duet_free(&y), duet_free(&where), duet_free(&copy),
+        duet_free(&s);
     tap_point("several element types");
 }
 
@@ -581,11 +429,7 @@ static void bad_when_they_run(void)
         fails(duet_set_all({ b, duet_add(a, 1) }, { c, duet_add(lost, 1) }), DUET_UNKNOWN, "statement 2",
               "lost");
     }
-    duet_free(&a);
-    duet_free(&b);
-    duet_free(&c);
-    duet_free(&lost);
-    duet_free(&nowhere);
+    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&lost), duet_free(&nowhere);
     tap_point("what fails as it runs is named");
 }
 
@@ -595,69 +439,24 @@ static void bad(void)
                 *d = duet_new(DUET_F64, 5), *gone = filled(0, 0), *null = NULL,
                 *index = duet_new(DUET_I64, 5);
     duet_expr good = duet_mul(a, 2), freed = duet_add(gone, 1);
-    fails(duet_set_all(
-              {
-                  a;
-                  good
-              },
-              { b, duet_add(a, 1) }, { b, duet_add(a, wide) }),
-          DUET_BAD_SHAPE, "statement 3", "f32[7]");
+    fails(duet_set_all({ a, good }, { b, duet_add(a, 1) }, { b, duet_add(a, wide) }), DUET_BAD_SHAPE,
+          "statement 3", "f32[7]");
     CHECK(duet_set(b, good) == DUET_SPENT, "the first formula is not spent: %s", duet_error());
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { wide, duet_add(a, 1) }),
-          DUET_BAD_SHAPE, "statement 2", "f32[7]");
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { a, duet_add(d, 1) }),
-          DUET_BAD_TYPE, "statement 2", "f64[5]");
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { null, duet_add(a, 1) }),
-          DUET_BAD_ARGUMENT, "statement 2", "null");
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { index, DUET(1.5) }),
-          DUET_BAD_TYPE, "statement 2", "number");
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { b, (duet_expr){ 0 } }),
-          DUET_BAD_ARGUMENT, "statement 2", "no formula");
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { b, good }),
-          DUET_SPENT, "statement 2", "already");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { wide, duet_add(a, 1) }), DUET_BAD_SHAPE, "statement 2",
+          "f32[7]");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { a, duet_add(d, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { null, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 2",
+          "null");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1.5) }), DUET_BAD_TYPE, "statement 2", "number");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, (duet_expr){ 0 } }), DUET_BAD_ARGUMENT, "statement 2",
+          "no formula");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, good }), DUET_SPENT, "statement 2", "already");
     duet_free(&gone);
-    fails(duet_set_all(
-              {
-                  a;
-                  duet_mul(a, 2)
-              },
-              { b, freed }),
-          DUET_FREED, "statement 2", "freed");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { b, freed }), DUET_FREED, "statement 2", "freed");
     CHECK((duet_set_all)(NULL, 2) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_set_all)(&(duet_assignment){ a, (duet_expr){ 0 } }, 0) == DUET_BAD_ARGUMENT, "%s",
           duet_error());
-    HOLDS(a, 1, 1);
-    HOLDS(b, 2, 2);
+    HOLDS(a, 1, 1), HOLDS(b, 2, 2);
 
     duet_assignment many[65];
     for (int i = 0; i < 65; i++) many[i] = (duet_assignment){ a, duet_add(a, 1) };
@@ -665,14 +464,9 @@ static void bad(void)
     HOLDS(a, 1, 1);
     for (int i = 0; i < 64; i++) many[i] = (duet_assignment){ i % 2 ? b : a, duet_add(i % 2 ? a : b, 1) };
     OK((duet_set_all)(many, 64));
-    HOLDS(a, 65, 2);
-    HOLDS(b, 66, 2);
+    HOLDS(a, 65, 2), HOLDS(b, 66, 2);
     OK(duet_set(a, duet_add(a, b))); /* no state remains */
-    duet_free(&a);
-    duet_free(&b);
-    duet_free(&wide);
-    duet_free(&d);
-    duet_free(&index);
+    duet_free(&a), duet_free(&b), duet_free(&wide), duet_free(&d), duet_free(&index);
     tap_point("bad statements change nothing, and spend all");
 }
 
@@ -688,9 +482,7 @@ static void explained(void)
               strstr(text, "max"),
           "explained as %s", text);
     OK((duet_set_all)(both, 2));
-    duet_free(&a);
-    duet_free(&s);
-    duet_free(&t);
+    duet_free(&a), duet_free(&s), duet_free(&t);
     tap_point("explained");
 }
 

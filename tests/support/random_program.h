@@ -50,13 +50,7 @@ static inline duet_status run_line(duet_matrix *const m[MATRICES], const line *l
     case SCALE: return duet_set(m[NUMBER], duet_div(duet_norm(x), 24));
     case TURN: return duet_set(m[TURNED], duet_add(x, duet_mul(0.5, m[TURNED])));
     case PIECE: return duet_set(m[PART], duet_mul(duet_sum_axis(x, 1), 0.0625));
-    default:
-        return duet_set_all(
-            {
-                m[NUMBER];
-                duet_mean(x)
-            },
-            { to, duet_sub(y, m[NUMBER]) });
+    default: return duet_set_all({ m[NUMBER], duet_mean(x) }, { to, duet_sub(y, m[NUMBER]) });
     }
 }
 
