@@ -58,17 +58,19 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define DUET_SIZES(...)                                                                                      \
     (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1,                                    \
         (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
-#define duet_new(type, ...)                duet_new_shape(type, DUET_SIZES(__VA_ARGS__))
-#define duet_wrap(host, type, ...)         duet_wrap_shape(host, type, DUET_SIZES(__VA_ARGS__))
-#define duet_wrap_columns(host, type, ...) duet_wrap_columns_shape(host, type, DUET_SIZES(__VA_ARGS__))
-#define duet_reshaped(m, ...)              duet_reshaped_shape(m, DUET_SIZES(__VA_ARGS__))
-#define duet_broadcast_to(m, ...)          duet_broadcast_to_shape(m, DUET_SIZES(__VA_ARGS__))
+#define duet_new(type, ...)        DUET_MATRIX_HERE(duet_new_shape, type, DUET_SIZES(__VA_ARGS__))
+#define duet_wrap(host, type, ...) DUET_MATRIX_HERE(duet_wrap_shape, host, type, DUET_SIZES(__VA_ARGS__))
+#define duet_wrap_columns(host, type, ...)                                                                   \
+    DUET_MATRIX_HERE(duet_wrap_columns_shape, host, type, DUET_SIZES(__VA_ARGS__))
+#define duet_reshaped(m, ...)     DUET_MATRIX_HERE(duet_reshaped_shape, m, DUET_SIZES(__VA_ARGS__))
+#define duet_broadcast_to(m, ...) DUET_MATRIX_HERE(duet_broadcast_to_shape, m, DUET_SIZES(__VA_ARGS__))
 #define DUET_AXES(...)                                                                                       \
     (int)(sizeof((int[]){ 0, ##__VA_ARGS__ }) / sizeof(int)) - 1, (const int[]){ 0, ##__VA_ARGS__ } + 1
-#define duet_permuted(m, ...) duet_permuted_axes(m, DUET_AXES(__VA_ARGS__))
+#define duet_permuted(m, ...) DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
 #define duet_indexed(m, ...)                                                                                 \
-    duet_indexed_by(m, (int)(sizeof((duet_index[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index)) - 1,   \
-                    (const duet_index[]){ DUET_REST, ##__VA_ARGS__ } + 1)
+    DUET_MATRIX_HERE(duet_indexed_by, m,                                                                     \
+                     (int)(sizeof((duet_index[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index)) - 1,     \
+                     (const duet_index[]){ DUET_REST, ##__VA_ARGS__ } + 1)
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)

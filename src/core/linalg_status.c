@@ -9,10 +9,10 @@ static const struct {
     [LINALG_MINOR] = { DUET_SINGULAR, "the leading minor of order %lld is not positive: the matrix is not "
                                       "positive definite" },
     [LINALG_RANK] = { DUET_SINGULAR,
-                      "pivot %lld, of the triangular factor, is 0: the rank of the matrix is too low" },
+                      "pivot %lld, of the triangular factor, is 0: the matrix is rank-deficient" },
     [LINALG_OPERAND] = { DUET_NOT_FINITE, "an element of operand %lld is infinite or NaN" },
-    [LINALG_RESULT] = { DUET_NOT_FINITE, "the result is beyond what the element type holds: the matrix may "
-                                         "be as good as singular" },
+    [LINALG_RESULT] = { DUET_NOT_FINITE, "the result overflows the element type: the matrix may be "
+                                         "nearly singular" },
     [LINALG_ITERATION] = { DUET_NO_CONVERGENCE, "%lld values did not converge" },
 };
 

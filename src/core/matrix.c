@@ -303,7 +303,7 @@ static duet_status open_locked(const duet_matrix *m, int device, enum use use, i
     if (use == OVERWRITE && !matrix_fills(m)) use = UPDATE;
     if (b->lost && use != OVERWRITE)
         return fail(DUET_UNKNOWN,
-                    "the elements of %s were lost to an earlier failure: write all of the matrix first",
+                    "the elements of %s were lost in an earlier failure; write all of the matrix first",
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
     TRY(allocate(b, device, queue));
     if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));

@@ -69,7 +69,7 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     uint64_t serial;
     duet_matrix *m = header_take(&serial);
     if (!m) {
-        fail(DUET_NO_MEMORY, "the system refuses %zu bytes for headers of matrices", sizeof(slab));
+        fail(DUET_NO_MEMORY, "the system has no memory for matrix headers (%zu bytes)", sizeof(slab));
         return NULL;
     }
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
@@ -118,7 +118,7 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     layout_span(at, &low, &high);
     storage *b = calloc(1, sizeof *b);
     if (!b) {
-        fail(DUET_NO_MEMORY, "the system refuses %zu bytes for a matrix", sizeof *b);
+        fail(DUET_NO_MEMORY, "the system has no memory for a matrix header (%zu bytes)", sizeof *b);
         return NULL;
     }
     pthread_mutex_init(&b->lock, NULL);
@@ -133,7 +133,7 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     return m;
 }
 
-duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size)
+duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
 {
     layout at;
     if (shape_check("duet_new", type, rank, size) != DUET_OK) return NULL;
@@ -145,12 +145,13 @@ duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size)
 
 static duet_status check_memory(const char *who, const void *host, duet_dtype type)
 {
-    if (!host) return fail(DUET_BAD_ARGUMENT, "%s: the memory is null", who);
+    if (!host) return fail(DUET_BAD_ARGUMENT, "%s: the pointer must not be NULL", who);
     if ((uintptr_t)host % dtypes[type].bytes == 0) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "%s: %p is not aligned to an element of %s", who, host, dtypes[type].name);
+    return fail(DUET_BAD_ARGUMENT, "%s: the pointer (%p) must be aligned to %s elements", who, host,
+                dtypes[type].name);
 }
 
-duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size)
+duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
 {
     layout at;
     if (shape_check("duet_wrap", type, rank, size) || check_memory("duet_wrap", host, type)) return NULL;
@@ -182,30 +183,28 @@ static duet_status check_strides(const char *who, const layout *l)
     const int64_t most = PTRDIFF_MAX / 2 / (int64_t)dtypes[l->type].bytes;
     for (int a = 0; a < l->rank; a++)
         if (l->stride[a] > most || l->stride[a] < -most)
-            return fail(DUET_BAD_SHAPE, "%s: a stride overflows", who);
+            return fail(DUET_BAD_SHAPE, "%s: the stride of axis %d overflows", who, a);
     const int n = layout_count(l) ? axes_by_stride(l, axis) : 0;
     for (int i = 0; i < n; i++) {
         const int64_t stride = llabs(l->stride[axis[i]]);
         if (stride <= reach)
-            return fail(DUET_BAD_ARGUMENT,
-                        "%s(%s): by stride %lld of axis %d elements could lie in each other's place", who,
+            return fail(DUET_BAD_ARGUMENT, "%s(%s): with stride %lld of axis %d, elements would overlap", who,
                         shape_text(text, l->type, l->rank, l->size), (long long)l->stride[axis[i]], axis[i]);
         if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
-            return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who,
+            return fail(DUET_BAD_SHAPE, "%s(%s): the number of bytes overflows", who,
                         shape_text(text, l->type, l->rank, l->size));
         reach += along;
     }
     return DUET_OK;
 }
 
-duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
-                               const int64_t *stride)
+static duet_matrix *wrap(const char *who, void *first, duet_dtype type, int rank, const int64_t *size,
+                         const int64_t *stride)
 {
-    const char *who = "duet_wrap_strided";
     layout at = { .type = type, .rank = rank };
     int64_t low, high;
     if (shape_check(who, type, rank, size) || check_memory(who, first, type)) return NULL;
-    if (rank && !stride) return fail(DUET_BAD_ARGUMENT, "%s: the strides are null", who), NULL;
+    if (rank && !stride) return fail(DUET_BAD_ARGUMENT, "%s: stride must not be NULL", who), NULL;
     for (int a = 0; a < rank; a++) {
         at.size[a] = size[a];
         at.stride[a] = stride[a];
@@ -215,7 +214,13 @@ duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int
     return new_matrix(&at, (char *)first + low * (int64_t)dtypes[type].bytes);
 }
 
-duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size)
+duet_matrix *(duet_wrap_strided)(void *first, duet_dtype type, int rank, const int64_t *size,
+                                 const int64_t *stride)
+{
+    return wrap("duet_wrap_strided", first, type, rank, size, stride);
+}
+
+duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
 {
     int64_t stride[DUET_RANK_MAX], next = 1;
     if (shape_check("duet_wrap_columns", type, rank, size)) return NULL;
@@ -223,7 +228,7 @@ duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, cons
         stride[a] = next;
         next *= size[a] ? size[a] : 1;
     }
-    return duet_wrap_strided(host, type, rank, size, stride);
+    return wrap("duet_wrap_columns", host, type, rank, size, stride);
 }
 
 /* ---- free ---- */
@@ -232,7 +237,7 @@ void duet_free(duet_matrix **m)
 {
     if (!m || !*m) return;
     storage *b = header_end(*m);
-    if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was freed before");
+    if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was already freed");
     else if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
     *m = NULL;
 }
@@ -244,7 +249,7 @@ static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial)
 duet_status matrix_check(const char *who, const duet_matrix *m)
 {
     return lives(m) ? DUET_OK
-                    : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "is null");
+                    : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
 }
 
 duet_status matrix_repeats(const char *who, const duet_matrix *m)
@@ -252,8 +257,8 @@ duet_status matrix_repeats(const char *who, const duet_matrix *m)
     char text[SHAPE_TEXT];
     return fail(
         DUET_BAD_ARGUMENT,
-        "%s(%s): the same elements stand there several times: a broadcast view is to be read, not written",
-        who, shape_text(text, m->at.type, m->at.rank, m->at.size));
+        "%s(%s): a matrix that repeats elements (stride 0, as in a broadcast view) must not be written", who,
+        shape_text(text, m->at.type, m->at.rank, m->at.size));
 }
 
 duet_dtype duet_type(const duet_matrix *m) { return lives(m) ? m->at.type : (duet_dtype)0; }

@@ -10,23 +10,23 @@ duet_status view_check_rank(const char *who, const duet_matrix *m, int least, in
     char text[SHAPE_TEXT];
     TRY(matrix_check(who, m));
     if (m->at.rank >= least && m->at.rank <= most) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of %d%s", who, view_text(m, text), least,
-                most > least ? " or more" : "");
+    return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have %s%d %s", who, view_text(m, text),
+                most > least ? "at least " : "", least, least == 1 ? "axis" : "axes");
 }
 
-duet_status view_check_axis(const char *who, const duet_matrix *m, int rank, int *axis)
+duet_status view_check_axis(const char *who, const char *name, const duet_matrix *m, int rank, int *axis)
 {
     char text[SHAPE_TEXT];
     const int given = *axis;
     if (given < 0) *axis += rank;
     if (*axis >= 0 && *axis < rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s) along axis %d: there is no such axis", who, view_text(m, text),
-                given);
+    return fail(DUET_BAD_SHAPE, "%s(%s: %s): axis %d is out of range; it must be from %d to %d", who, name,
+                view_text(m, text), given, -rank, rank - 1);
 }
 
 /* ---- axes in another order ---- */
 
-duet_matrix *duet_transposed(duet_matrix *m)
+duet_matrix *(duet_transposed)(duet_matrix *m)
 {
     if (matrix_check("duet_transposed", m)) return NULL;
     layout at = m->at;
@@ -37,7 +37,7 @@ duet_matrix *duet_transposed(duet_matrix *m)
     return view_of(m, &at, 0);
 }
 
-duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis)
+duet_matrix *(duet_permuted_axes)(duet_matrix *m, int rank, const int *axis)
 {
     const char *who = "duet_permuted";
     char text[SHAPE_TEXT];
@@ -45,13 +45,15 @@ duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis)
     if (matrix_check(who, m)) return NULL;
     layout at = m->at;
     if (rank != at.rank || (rank > 0 && !axis))
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs %d axes, not %d", who, view_text(m, text), at.rank, rank),
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): the list must name all %d axes, not %d", who,
+                    view_text(m, text), at.rank, rank),
                NULL;
     for (int i = 0; i < rank; i++) {
         int a = axis[i];
-        if (view_check_axis(who, m, rank, &a)) return NULL;
+        if (view_check_axis(who, "m", m, rank, &a)) return NULL;
         if (seen >> a & 1)
-            return fail(DUET_BAD_ARGUMENT, "%s(%s) names axis %d twice", who, view_text(m, text), a), NULL;
+            return fail(DUET_BAD_ARGUMENT, "%s(m: %s): axis %d is named twice", who, view_text(m, text), a),
+                   NULL;
         seen |= 1u << a, at.size[i] = m->at.size[a], at.stride[i] = m->at.stride[a];
     }
     return view_of(m, &at, 0);
@@ -59,32 +61,36 @@ duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis)
 
 /* ---- axes of one element; axes that repeat ---- */
 
-duet_matrix *duet_expanded(duet_matrix *m, int axis)
+duet_matrix *(duet_expanded)(duet_matrix *m, int axis)
 {
     const char *who = "duet_expanded";
+    char text[SHAPE_TEXT];
     if (view_check_rank(who, m, 0, DUET_RANK_MAX)) return NULL;
     layout at = m->at;
-    if (view_check_axis(who, m, at.rank + 1, &axis)) return NULL;
+    if (view_check_axis(who, "m", m, at.rank + 1, &axis)) return NULL;
     if (at.rank == DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s: the rank is %d, the most there is", who, at.rank), NULL;
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who,
+                    view_text(m, text), at.rank + 1, DUET_RANK_MAX),
+               NULL;
     layout_insert(&at, axis, 1, 1);
     return view_of(m, &at, 0);
 }
 
-duet_matrix *duet_squeezed(duet_matrix *m, int axis)
+duet_matrix *(duet_squeezed)(duet_matrix *m, int axis)
 {
     const char *who = "duet_squeezed";
     char text[SHAPE_TEXT];
-    if (matrix_check(who, m) || view_check_axis(who, m, m->at.rank, &axis)) return NULL;
+    if (matrix_check(who, m) || view_check_axis(who, "m", m, m->at.rank, &axis)) return NULL;
     layout at = m->at;
     if (at.size[axis] != 1)
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs one element along axis %d", who, view_text(m, text), axis),
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): axis %d must have size 1, not %lld", who, view_text(m, text),
+                    axis, (long long)at.size[axis]),
                NULL;
     layout_drop(&at, axis);
     return view_of(m, &at, 0);
 }
 
-duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset)
+duet_matrix *(duet_diagonal)(duet_matrix *m, int64_t offset)
 {
     const char *who = "duet_diagonal";
     if (view_check_rank(who, m, 2, DUET_RANK_MAX)) return NULL;
@@ -97,7 +103,7 @@ duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset)
     return view_of(m, &at, n <= 0 ? 0 : offset < 0 ? -offset * m->at.stride[0] : offset * m->at.stride[1]);
 }
 
-duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size)
+duet_matrix *(duet_broadcast_to_shape)(duet_matrix *m, int rank, const int64_t *size)
 {
     const char *who = "duet_broadcast_to";
     char from[SHAPE_TEXT], to[SHAPE_TEXT];
@@ -107,7 +113,7 @@ duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *si
     memcpy(own.size, m->at.size, sizeof own.size);
     if (rank) memcpy(wide.size, size, (size_t)rank * sizeof *size);
     if (!shape_broadcast(&own, &wide, &both) || !shape_equal(&both, &wide))
-        return fail(DUET_BAD_SHAPE, "%s(%s) to %s: the shape does not broadcast", who, view_text(m, from),
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): m does not broadcast to %s", who, view_text(m, from),
                     shape_text(to, m->at.type, rank, size)),
                NULL;
     const layout at = layout_broadcast(&m->at, &wide);
@@ -146,11 +152,11 @@ static bool find_strides(const layout *from, layout *to)
     return true;
 }
 
-/* "duet_reshaped(f32[2,3]) to f32[6] needs this" */
-static duet_matrix *needs(const duet_matrix *m, int rank, const int64_t *size, const char *what)
+/* "duet_reshaped(m: f32[2,3]): to be f32[5], m must have as many elements" */
+static duet_matrix *no_reshape(const duet_matrix *m, int rank, const int64_t *size, const char *what)
 {
     char from[SHAPE_TEXT], to[SHAPE_TEXT];
-    fail(DUET_BAD_SHAPE, "duet_reshaped(%s) to %s needs %s", view_text(m, from),
+    fail(DUET_BAD_SHAPE, "duet_reshaped(m: %s): to become %s, %s", view_text(m, from),
          shape_text(to, m->at.type, rank, size), what);
     return NULL;
 }
@@ -158,26 +164,29 @@ static duet_matrix *needs(const duet_matrix *m, int rank, const int64_t *size, c
 static duet_matrix *needs_copy(const duet_matrix *m, int rank, const int64_t *size)
 {
     char from[SHAPE_TEXT], text[SHAPE_TEXT + 100];
-    snprintf(text, sizeof text, "a copy of %lld bytes: set a new %s to it, and reshape that",
+    snprintf(text, sizeof text,
+             "m must be copied (%lld bytes): assign m to a new %s with duet_set, and "
+             "reshape that",
              (long long)m->count * (long long)dtypes[m->at.type].bytes, view_text(m, from));
-    return needs(m, rank, size, text);
+    return no_reshape(m, rank, size, text);
 }
 
-duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size)
+duet_matrix *(duet_reshaped_shape)(duet_matrix *m, int rank, const int64_t *size)
 {
     const char *who = "duet_reshaped";
-    int64_t whole[DUET_RANK_MAX];
+    int64_t sizes[DUET_RANK_MAX];
     layout at, from;
     if (matrix_check(who, m)) return NULL;
     const bool sized = rank >= 0 && rank <= DUET_RANK_MAX && (size || !rank),
-               inferred = sized && infer(m->count, rank, size, whole);
+               inferred = sized && infer(m->count, rank, size, sizes);
     if (sized && !inferred)
-        return needs(m, rank, size, "one size of -1 at most, which the others divide the elements by");
-    if (shape_check(who, m->at.type, rank, sized ? whole : size)) return NULL;
-    layout_dense(&at, m->at.type, rank, whole);
-    if (layout_count(&at) != m->count) return needs(m, rank, whole, "as many elements");
+        return no_reshape(m, rank, size,
+                          "at most one size may be -1, and the others must divide the number of elements");
+    if (shape_check(who, m->at.type, rank, sized ? sizes : size)) return NULL;
+    layout_dense(&at, m->at.type, rank, sizes);
+    if (layout_count(&at) != m->count) return no_reshape(m, rank, sizes, "m must have as many elements");
     from = m->at;
     layout_collapse((layout *[]){ &from }, 1);
-    if (m->count && !find_strides(&from, &at)) return needs_copy(m, rank, whole);
+    if (m->count && !find_strides(&from, &at)) return needs_copy(m, rank, sizes);
     return view_of(m, &at, 0);
 }

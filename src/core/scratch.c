@@ -34,8 +34,10 @@ static duet_status reserve(scratch_reserve *l, int device, size_t bytes, int que
 {
     if (l->closed)
         return fail(DUET_UNSUPPORTED,
-                    "a recording has no block of %zu bytes, and may not allocate while it records", bytes);
-    if (!grow(l)) return fail(DUET_NO_MEMORY, "no memory to note what a recording keeps");
+                    "the recording has no block of %zu bytes, and memory cannot be allocated while a CUDA graph "
+                    "is captured",
+                    bytes);
+    if (!grow(l)) return fail(DUET_NO_MEMORY, "out of memory to note what a recording keeps");
     TRY(pool_take(device, bytes, queue, p));
     l->block[l->count++] = (reserved){ *p, bytes, device, true };
     return DUET_OK;

@@ -36,15 +36,18 @@ duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_
 {
     char text[SHAPE_TEXT];
     if ((unsigned)type >= DUET_DTYPE_COUNT)
-        return fail(DUET_BAD_TYPE, "%s: %d is not an element type", who, (int)type);
+        return fail(DUET_BAD_TYPE, "%s: type (%d) is not an element type", who, (int)type);
     if (rank < 0 || rank > DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s needs 0 <= rank <= %d, not %d", who, DUET_RANK_MAX, rank);
-    if (rank > 0 && !size) return fail(DUET_BAD_ARGUMENT, "%s: the sizes are null", who);
+        return fail(DUET_BAD_SHAPE, "%s: the number of axes (%d) must be from 0 to %d", who, rank,
+                    DUET_RANK_MAX);
+    if (rank > 0 && !size) return fail(DUET_BAD_ARGUMENT, "%s: size must not be NULL", who);
     for (int a = 0; a < rank; a++)
         if (size[a] < 0)
-            return fail(DUET_BAD_SHAPE, "%s(%s) needs sizes >= 0", who, shape_text(text, type, rank, size));
+            return fail(DUET_BAD_SHAPE, "%s(%s): the sizes must not be negative", who,
+                        shape_text(text, type, rank, size));
     if (overflows(type, rank, size))
-        return fail(DUET_BAD_SHAPE, "%s(%s): its bytes overflow", who, shape_text(text, type, rank, size));
+        return fail(DUET_BAD_SHAPE, "%s(%s): the number of bytes overflows", who,
+                    shape_text(text, type, rank, size));
     return DUET_OK;
 }
 

@@ -37,6 +37,8 @@ static bool has_place(const char *text)
     return false;
 }
 
+bool error_has_place(void) { return has_place(thread_get()->text); }
+
 duet_status fail_at(duet_status s, const char *where)
 {
     const char *text = thread_get()->text;
@@ -49,6 +51,8 @@ duet_status fail_at(duet_status s, const char *where)
 void error_keep(error_text *e) { memcpy(e, thread_get()->text, sizeof *e); }
 
 void error_put_back(const error_text *e) { memcpy(thread_get()->text, e, sizeof *e); }
+
+void duet_error_at(const char *site) { fail_at(DUET_BAD_ARGUMENT, site); }
 
 const char *duet_error(void) { return thread_get()->text; }
 

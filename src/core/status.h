@@ -4,12 +4,16 @@
 
 #include "compiler.h"
 #include <duet/duet.h>
+#include <stdbool.h>
 
 /* Sets this thread's error text and returns s. Set a breakpoint here. */
 duet_status fail(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* Puts "where: " in front of the text, once: a text that already names a place keeps it. Returns s. */
 duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
+
+/* Does this thread's text begin with "file:line: "? */
+bool error_has_place(void);
 
 /* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text. Returns s. */
 duet_status fail_within(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));

@@ -122,7 +122,7 @@ duet_scope duet_scope_open(duet_place place)
     thread *t = thread_get();
     duet_scope s = { .on = 1, .before = (int)t->place };
     if ((unsigned)place <= DUET_GPU) t->place = place;
-    else fail(DUET_BAD_ARGUMENT, "DUET_ON: %d is not a place", (int)place);
+    else fail(DUET_BAD_ARGUMENT, "DUET_ON: place (%d) must be DUET_AUTO, DUET_CPU or DUET_GPU", (int)place);
     return s;
 }
 
@@ -136,7 +136,7 @@ duet_scope duet_math_open(duet_math_mode math)
     thread *t = thread_get();
     duet_scope s = { .on = 1, .before = (int)t->math };
     if ((unsigned)math < MATH_MODES) t->math = math;
-    else fail(DUET_BAD_ARGUMENT, "DUET_MATH: %d is not a math mode", (int)math);
+    else fail(DUET_BAD_ARGUMENT, "DUET_MATH: mode (%d) is not a math mode", (int)math);
     return s;
 }
 

@@ -9,11 +9,15 @@ static duet_status check_range(const char *who, const duet_matrix *m, int axis, 
     char text[SHAPE_TEXT];
     int64_t size = m->at.size[axis];
     if (first >= 0 && count >= 0 && first <= size && count <= size - first) return DUET_OK;
-    return fail(DUET_BAD_ARGUMENT, "%s(%s): %lld elements from %lld are not within the %lld of axis %d", who,
-                view_text(m, text), (long long)count, (long long)first, (long long)size, axis);
+    if (count == 1)
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): index %lld of axis %d is out of bounds; its size is %lld",
+                    who, view_text(m, text), (long long)first, axis, (long long)size);
+    return fail(DUET_BAD_ARGUMENT,
+                "%s(m: %s): %lld elements from index %lld of axis %d are out of bounds; its size is %lld",
+                who, view_text(m, text), (long long)count, (long long)first, axis, (long long)size);
 }
 
-duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count)
+duet_matrix *(duet_slice)(duet_matrix *m, int64_t first, int64_t count)
 {
     if (view_check_rank("duet_slice", m, 1, DUET_RANK_MAX) || check_range("duet_slice", m, 0, first, count))
         return NULL;
@@ -22,7 +26,7 @@ duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count)
     return view_of(m, &at, first * at.stride[0]);
 }
 
-duet_matrix *duet_row(duet_matrix *m, int64_t i)
+duet_matrix *(duet_row)(duet_matrix *m, int64_t i)
 {
     if (view_check_rank("duet_row", m, 1, DUET_RANK_MAX) || check_range("duet_row", m, 0, i, 1)) return NULL;
     layout at = m->at;
@@ -30,7 +34,7 @@ duet_matrix *duet_row(duet_matrix *m, int64_t i)
     return view_of(m, &at, i * m->at.stride[0]);
 }
 
-duet_matrix *duet_column(duet_matrix *m, int64_t j)
+duet_matrix *(duet_column)(duet_matrix *m, int64_t j)
 {
     if (view_check_rank("duet_column", m, 2, 2) || check_range("duet_column", m, 1, j, 1)) return NULL;
     layout at = m->at;
@@ -38,7 +42,7 @@ duet_matrix *duet_column(duet_matrix *m, int64_t j)
     return view_of(m, &at, j * m->at.stride[1]);
 }
 
-duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols)
+duet_matrix *(duet_submatrix)(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols)
 {
     const char *who = "duet_submatrix";
     if (view_check_rank(who, m, 2, 2) || check_range(who, m, 0, i, rows) || check_range(who, m, 1, j, cols))
@@ -64,8 +68,8 @@ static duet_status take_element(indexing *x, int64_t i)
     char text[SHAPE_TEXT];
     const int64_t size = x->m->at.size[x->axis], from_start = i < 0 ? i + size : i;
     if (from_start < 0 || from_start >= size)
-        return fail(DUET_BAD_ARGUMENT, "%s(%s): there is no element %lld along axis %d", x->who,
-                    view_text(x->m, text), (long long)i, x->axis);
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): index %lld of axis %d is out of bounds; its size is %lld",
+                    x->who, view_text(x->m, text), (long long)i, x->axis, (long long)size);
     x->ahead += from_start * x->m->at.stride[x->axis++];
     return DUET_OK;
 }
@@ -84,8 +88,8 @@ static duet_status take_range(indexing *x, const duet_index *r)
     char text[SHAPE_TEXT];
     const int64_t size = x->m->at.size[x->axis], by = r->step == INT64_MIN ? -INT64_MAX : r->step;
     if (by == 0)
-        return fail(DUET_BAD_ARGUMENT, "%s(%s): the step along axis %d is 0", x->who, view_text(x->m, text),
-                    x->axis);
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): the step along axis %d must not be 0", x->who,
+                    view_text(x->m, text), x->axis);
     const int64_t start = bound_of(r->start, size, by < 0, true),
                   stop = bound_of(r->stop, size, by < 0, false);
     const int64_t way = by < 0 ? start - stop : stop - start, each = by < 0 ? -by : by;
@@ -114,19 +118,24 @@ static duet_status check_index(const char *who, const duet_matrix *m, int count,
     char text[SHAPE_TEXT];
     int named = 0, rests = 0, rank;
     if (count < 0 || (count > 0 && !index))
-        return fail(DUET_BAD_ARGUMENT, "%s needs an index, not NULL or %d entries", who, count);
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): the index must not be NULL, nor its length (%d) negative",
+                    who, view_text(m, text), count);
     rank = m->at.rank;
     for (int i = 0; i < count; i++) {
         if ((unsigned)index[i].kind > DUET_INDEX_REST)
-            return fail(DUET_BAD_ARGUMENT, "%s: entry %d is no index", who, i);
+            return fail(DUET_BAD_ARGUMENT, "%s(m: %s): entry %d of the index is not valid", who,
+                        view_text(m, text), i);
         named += takes_axis(&index[i]), rests += index[i].kind == DUET_INDEX_REST;
         rank += (index[i].kind == DUET_INDEX_NEW) - (index[i].kind == DUET_INDEX_AT);
     }
-    if (rests > 1) return fail(DUET_BAD_ARGUMENT, "%s takes one DUET_REST, not %d", who, rests);
+    if (rests > 1)
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): the index must have at most one DUET_REST, not %d", who,
+                    view_text(m, text), rests);
     if (named > m->at.rank)
-        return fail(DUET_BAD_SHAPE, "%s(%s): the index names %d axes", who, view_text(m, text), named);
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): the index has %d entries for axes; m has %d %s", who,
+                    view_text(m, text), named, m->at.rank, m->at.rank == 1 ? "axis" : "axes");
     if (rank > DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s(%s): the view would have rank %d, more than %d", who,
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who,
                     view_text(m, text), rank, DUET_RANK_MAX);
     return DUET_OK;
 }
@@ -148,7 +157,7 @@ static duet_status take_entry(indexing *x, const duet_index *index, int left)
     }
 }
 
-duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index)
+duet_matrix *(duet_indexed_by)(duet_matrix *m, int count, const duet_index *index)
 {
     indexing x = { .who = "duet_indexed", .m = m };
     if (matrix_check(x.who, m) || check_index(x.who, m, count, index)) return NULL;
@@ -162,23 +171,23 @@ duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index)
 static duet_matrix *index_axis(const char *who, duet_matrix *m, int axis, duet_index entry)
 {
     indexing x = { .who = who, .m = m };
-    if (matrix_check(who, m) || view_check_axis(who, m, m->at.rank, &axis)) return NULL;
+    if (matrix_check(who, m) || view_check_axis(who, "m", m, m->at.rank, &axis)) return NULL;
     x.at.type = m->at.type;
     if (take_all(&x, axis) || take_entry(&x, &entry, 0) || take_all(&x, m->at.rank)) return NULL;
     return view_of(m, &x.at, x.ahead);
 }
 
-duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t by)
+duet_matrix *(duet_stepped)(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t by)
 {
     return index_axis("duet_stepped", m, axis, DUET_STEP(start, stop, by));
 }
 
-duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i)
+duet_matrix *(duet_picked)(duet_matrix *m, int axis, int64_t i)
 {
     return index_axis("duet_picked", m, axis, DUET_AT(i));
 }
 
-duet_matrix *duet_flipped(duet_matrix *m, int axis)
+duet_matrix *(duet_flipped)(duet_matrix *m, int axis)
 {
     return index_axis("duet_flipped", m, axis, DUET_STEP(DUET_OPEN, DUET_OPEN, -1));
 }
@@ -190,13 +199,15 @@ static void free_all(duet_matrix **part, int count)
     for (int k = 0; k < count; k++) duet_free(&part[k]);
 }
 
-duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part)
+duet_status(duet_split)(duet_matrix *m, int axis, int count, duet_matrix **part)
 {
     const char *who = "duet_split";
+    char text[SHAPE_TEXT];
     TRY(matrix_check(who, m));
-    TRY(view_check_axis(who, m, m->at.rank, &axis));
+    TRY(view_check_axis(who, "m", m, m->at.rank, &axis));
     if (count < 1 || !part)
-        return fail(DUET_BAD_ARGUMENT, "%s into %d parts needs 1 or more, and room for them", who, count);
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): count (%d) must be positive, and part must not be NULL",
+                    who, view_text(m, text), count);
     const int64_t each = m->at.size[axis] / count, more = m->at.size[axis] % count;
     int64_t from = 0;
     for (int k = 0; k < count; k++) {

@@ -19,6 +19,6 @@ static inline char *view_text(const duet_matrix *m, char text[SHAPE_TEXT])
 duet_status view_check_rank(const char *who, const duet_matrix *m, int least, int most);
 
 /* An axis below `rank`, negative ones counted from there. Errors: BAD_SHAPE */
-duet_status view_check_axis(const char *who, const duet_matrix *m, int rank, int *axis);
+duet_status view_check_axis(const char *who, const char *name, const duet_matrix *m, int rank, int *axis);
 
 #endif

@@ -73,7 +73,7 @@ static void move_to(arena *a)
 arena *arena_first(void)
 {
     arena *a = thread_get()->shared ? NULL : arena_new(LIMIT_DEFAULT);
-    if (!a) return fail(DUET_NO_MEMORY, "no memory for formulas"), NULL;
+    if (!a) return fail(DUET_NO_MEMORY, "out of memory for formulas"), NULL;
     move_to(a);
     return a;
 }
@@ -102,17 +102,18 @@ arena *arena_scratch(arena *a)
     if (a->scratch && a->scratch->limit != a->limit) arena_free(a->scratch), a->scratch = NULL;
     if (!a->scratch) a->scratch = arena_new(a->limit);
     if (a->scratch) arena_clear(a->scratch);
-    else fail(DUET_NO_MEMORY, "no memory for formulas");
+    else fail(DUET_NO_MEMORY, "out of memory for formulas");
     return a->scratch;
 }
 
 duet_status duet_arena_limit(size_t bytes)
 {
-    if (bytes < 4096) return fail(DUET_BAD_ARGUMENT, "duet_arena_limit(%zu) needs bytes >= 4096", bytes);
+    if (bytes < 4096)
+        return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: bytes (%zu) must be at least 4096", bytes);
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
     if (a->count)
-        return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: this thread has %u formulas unevaluated", a->roots);
+        return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: this thread has %u unevaluated formulas", a->roots);
     size_t before = a->limit;
     arena_unmap(a);
     a->limit = bytes / 4096 * 4096;
@@ -166,7 +167,7 @@ duet_status arena_refuses(arena *a, duet_status s)
 
 duet_status arena_missing(const arena *a, duet_expr e, const char *what)
 {
-    if (e.serial == 0) return fail(DUET_BAD_ARGUMENT, "%s is no formula", what);
+    if (e.serial == 0) return fail(DUET_BAD_ARGUMENT, "%s is not a formula", what);
     if (e.serial < DUET_STATUS_COUNT) return say_again(a, (duet_status)e.serial, what);
     if (!is_mine(a, e.serial)) return fail(DUET_FOREIGN, "%s was built by another thread", what);
     const spending *spent = find_spending(a, e.serial);
@@ -187,7 +188,7 @@ bool arena_refill(arena *a)
 {
     if (a->count == a->count_max || a->length > a->length_max) {
         fail(DUET_ARENA_FULL,
-             "%u formulas wait unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
+             "%u formulas are unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
              oldest_site(a), a->limit);
         return arena_refuses(a, DUET_ARENA_FULL), false;
     }
@@ -310,7 +311,7 @@ static node *copy_marked(arena *to, const node *src, const uint32_t *words, uint
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy)
 {
     uint32_t first = src[root].first, *moved = calloc(root - first + 1, sizeof *moved);
-    if (!moved) return fail(DUET_NO_MEMORY, "no memory to copy a formula of %u parts", root - first + 1);
+    if (!moved) return fail(DUET_NO_MEMORY, "out of memory to copy a formula of %u nodes", root - first + 1);
     const arena before = *to;
     mark_moved(src, first, root, moved);
     *copy = copy_marked(to, src, words, first, root, moved);

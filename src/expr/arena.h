@@ -2,6 +2,7 @@
 #ifndef ARENA_H
 #define ARENA_H
 
+#include "compiler.h"
 #include "expr.h"
 #include "status.h"
 
@@ -61,7 +62,7 @@ static inline node *arena_look(const arena *a, uint64_t serial)
                                                                              : arena_search(a, serial);
 }
 
-/* Why there is none that lives. what: how to call it in the thread's text, as "duet_add: the first operand". */
+/* Why there is none that lives. what: how to call it in the thread's text, as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
 /* Notes that s, with the thread's text, is all that is left of a formula: a handle of its status stands for it. Returns s. */
@@ -145,8 +146,8 @@ node *push_failure(arena *a, int arity, node *const x[], duet_status s, const ch
 /* The status of a failed node, with its text again this thread's. what: how to call it when it is a bad matrix itself. */
 duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 
-/* Does a result of this shape exist? The text names the operator. */
-duet_status check_size(enum op op, duet_dtype type, int rank, const int64_t *size);
+/* Does a result of this shape exist? */
+duet_status check_size(duet_dtype type, int rank, const int64_t *size);
 
 /* What formula_of and the operators need of held formulas: the nodes of e; NULL: it was dropped, and why that. */
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length);

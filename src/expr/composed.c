@@ -1,10 +1,11 @@
-/* composed.c - operators made of others, from their rows. Errors know the line where the whole stands. */
+/* composed.c - operators made of others, from their rows. */
+#include "call_text.h"
 #include "dtype.h"
 #include <math.h>
 #include <stdbool.h>
 
 #undef DUET_HERE
-#define DUET_HERE site
+#define DUET_HERE site /* operators within a formula report where the user's call stands */
 
 /* The sigmoid of 2 h in pieces: Theano's ultra_fast_sigmoid. */
 static duet_expr fast_sigmoid_of(duet_expr h, const char *site)
@@ -26,16 +27,28 @@ static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x))
     (is_complex(x) ? duet_logical_and(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
 
 #define DUET_COMPOSED1(name, formula, ...)                                                                   \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                               \
+    {                                                                                                        \
+        return composed(#name, 1, &x, formula, site);                                                        \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
 #define DUET_COMPOSED2(name, formula, ...)                                                                   \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }              \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                  \
+    {                                                                                                        \
+        return composed(#name, 2, (duet_expr[]){ x, y }, formula, site);                                     \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
 #define DUET_COMPOSED3(name, formula, ...)                                                                   \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site) { return formula; } \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, const char *site)                     \
+    {                                                                                                        \
+        return composed(#name, 3, (duet_expr[]){ x, y, z }, formula, site);                                  \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z) { return duet_##name##_at(x, y, z, NULL); }
 #define DUET_COMPOSED1N(name, formula, ...)                                                                  \
-    duet_expr(duet_##name##_at)(duet_expr x, double s, const char *site) { return formula; }                 \
+    duet_expr(duet_##name##_at)(duet_expr x, double s, const char *site)                                     \
+    {                                                                                                        \
+        return composed(#name, 1, &x, formula, site);                                                        \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, double s) { return duet_##name##_at(x, s, NULL); }
 #include <duet/composed.def>
 
@@ -50,7 +63,10 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 #define R(reduction, e)    duet_##reduction(e)
 #define KEEP(reduction, e) duet_##reduction(e)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                               \
+    {                                                                                                        \
+        return composed(#name, 1, &x, formula, site);                                                        \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
 #include <duet/composed.def>
 
@@ -59,14 +75,20 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 #define R(reduction, e)    duet_##reduction##_axis(e, axis)
 #define KEEP(reduction, e) duet_##reduction##_keep(e, axis)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
-    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site) { return formula; }            \
+    duet_expr(duet_##name##_axis_at)(duet_expr x, int axis, const char *site)                                \
+    {                                                                                                        \
+        return composed(#name "_axis", 1, &x, formula, site);                                                \
+    }                                                                                                        \
     duet_expr(duet_##name##_axis)(duet_expr x, int axis) { return duet_##name##_axis_at(x, axis, NULL); }
 #include <duet/composed.def>
 
 #undef R
 #define R(reduction, e) duet_##reduction##_keep(e, axis)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
-    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site) { return formula; }            \
+    duet_expr(duet_##name##_keep_at)(duet_expr x, int axis, const char *site)                                \
+    {                                                                                                        \
+        return composed(#name "_keep", 1, &x, formula, site);                                                \
+    }                                                                                                        \
     duet_expr(duet_##name##_keep)(duet_expr x, int axis) { return duet_##name##_keep_at(x, axis, NULL); }
 #include <duet/composed.def>
 
@@ -77,7 +99,7 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_axes_at)(duet_expr x, int count, const int *axis, const char *site)              \
     {                                                                                                        \
-        return formula;                                                                                      \
+        return composed(#name "_axes", 1, &x, formula, site);                                                \
     }                                                                                                        \
     duet_expr(duet_##name##_axes)(duet_expr x, int count, const int *axis)                                   \
     {                                                                                                        \
@@ -90,7 +112,7 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \
     duet_expr(duet_##name##_axes_keep_at)(duet_expr x, int count, const int *axis, const char *site)         \
     {                                                                                                        \
-        return formula;                                                                                      \
+        return composed(#name "_axes_keep", 1, &x, formula, site);                                           \
     }                                                                                                        \
     duet_expr(duet_##name##_axes_keep)(duet_expr x, int count, const int *axis)                              \
     {                                                                                                        \

@@ -50,6 +50,7 @@ const int32_t *einsum_read(const char *text, einsum_attributes *e)
 
 duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site)
 {
-    return duet_einsum_at(x, y, "i,j->ij", site);
+    einsum_attributes e;
+    return make_operator(OP_einsum, "outer", 2, (duet_expr[]){ x, y }, einsum_read("i,j->ij", &e), site);
 }
 duet_expr(duet_outer)(duet_expr x, duet_expr y) { return duet_outer_at(x, y, NULL); }

@@ -1,18 +1,13 @@
 /* elementwise.c - the operators that go element by element: they settle type and shape, and append a node. */
+#include "call_text.h"
 #include "operands.h"
 #include "status.h"
 
 /* ---- any operands ---- */
 
-static __attribute__((noinline, cold)) duet_status no_broadcast(enum op op, int arity, node *const x[])
+static __attribute__((noinline, cold)) duet_status no_broadcast(void)
 {
-    char text[3][SHAPE_TEXT];
-    for (int k = 0; k < arity; k++) shape_text(text[k], x[k]->type, x[k]->rank, x[k]->size);
-    if (arity == 2)
-        return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s): the shapes do not broadcast", op_infos[op].name,
-                    text[0], text[1]);
-    return fail(DUET_BAD_SHAPE, "duet_%s(%s, %s, %s): the shapes do not broadcast", op_infos[op].name,
-                text[0], text[1], text[2]);
+    return fail(DUET_BAD_SHAPE, "the shapes of the operands do not broadcast");
 }
 
 static inline bool same_sizes(const node *x, const node *y)
@@ -31,16 +26,16 @@ static void take_shape(const node *x, shape *s)
 }
 
 /* NumPy's rule over all operands, of which none is NULL. */
-static __attribute__((noinline)) duet_status broadcast(enum op op, int arity, node *const x[],
-                                                       duet_dtype type, shape *out)
+static __attribute__((noinline)) duet_status broadcast(int arity, node *const x[], duet_dtype type,
+                                                       shape *out)
 {
     take_shape(x[0], out);
     for (int k = 1; k < arity; k++) {
         shape y;
         take_shape(x[k], &y);
-        if (!shape_broadcast(out, &y, out)) return no_broadcast(op, arity, x);
+        if (!shape_broadcast(out, &y, out)) return no_broadcast();
     }
-    return check_size(op, type, out->rank, out->size);
+    return check_size(type, out->rank, out->size);
 }
 
 static bool one_shape(int arity, node *const x[], const node *strong)
@@ -50,12 +45,12 @@ static bool one_shape(int arity, node *const x[], const node *strong)
     return true;
 }
 
-static duet_status shape_of_map(enum op op, int arity, node *const x[], duet_dtype type, shape *out)
+static duet_status shape_of_map(int arity, node *const x[], duet_dtype type, shape *out)
 {
     const node *strong = x[0];
     for (int k = 1; k < arity && strong->flags & NODE_WEAK; k++) strong = x[k];
     if (__builtin_expect(one_shape(arity, x, strong), 1)) return take_shape(strong, out), DUET_OK;
-    return broadcast(op, arity, x, type, out);
+    return broadcast(arity, x, type, out);
 }
 
 static double operand_number(int arity, node *const x[], int k) { return k < arity ? node_number(x[k]) : 0; }
@@ -70,13 +65,13 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     duet_status s = operands(a, op, arity, e, x);
     if (__builtin_expect(s == DUET_OK, 1)) s = settle_type(op, arity, x, &type);
     const bool strong = type != DUET_DTYPE_COUNT;
-    if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(op, arity, x, type, &out);
-    if (__builtin_expect(s != DUET_OK, 0)) return failed(a, arity, x, s, site);
+    if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(arity, x, type, &out);
+    if (__builtin_expect(s != DUET_OK, 0)) return call_failed(a, op_infos[op].name, arity, x, s, site);
     bool holes = !strong && (x[0]->op == OP_HOLE_NUMBER || (arity > 1 && x[1]->op == OP_HOLE_NUMBER));
     const uint32_t weak = KIND(holes ? op : OP_NUMBER, DUET_F64, 0, NODE_WEAK);
     const uint32_t kind = strong ? kind_of(op, type, out.rank) : weak;
     node *n = push_operator(a, kind, arity, x, site);
-    if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
+    if (!n) return call_failed(a, op_infos[op].name, arity, x, DUET_ARENA_FULL, site);
     if (strong) copy_sizes(n->size, out.size, out.rank);
     else if (!holes)
         n->number = reduce_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1),

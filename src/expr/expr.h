@@ -121,8 +121,8 @@ static inline int64_t node_integer(const node *n, bool is_unsigned)
     return n->type != DUET_F64 ? n->integer : is_unsigned ? (int64_t)(uint64_t)n->number : (int64_t)n->number;
 }
 
-/* type_rules.c: does number n fit elements of type t? who: the function that asks, for the text. Errors: BAD_ARGUMENT, BAD_TYPE */
-duet_status number_fits(const char *who, const node *n, duet_dtype t);
+/* type_rules.c: does number n fit elements of type t? Errors: BAD_ARGUMENT, BAD_TYPE */
+duet_status number_fits(const node *n, duet_dtype t);
 
 /* Classes of numbers that a rewrite may look at. */
 enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER, NUMBER_EXTREME };
@@ -138,6 +138,13 @@ typedef struct names {
 } names;
 void formula_print(FILE *out, const formula *f, uint32_t root, names *n);
 void name_print(FILE *out, names *n, const duet_matrix *m);
+
+/* Returns `made`, which statement duet_<function> built from the operands e[]. If it failed, its text names the call of
+ * duet_<function>. within: and then the operator that failed; called: in its place. */
+duet_expr formula_within(const char *function, int arity, const duet_expr e[], duet_expr made,
+                         const char *site);
+duet_expr formula_called(const char *function, int arity, const duet_expr e[], duet_expr made,
+                         const char *site);
 
 /* Ends e and all formulas below it, unless it is held or ended already. */
 void formula_spend(duet_expr e, const char *site);

@@ -5,7 +5,7 @@
 static __attribute__((cold)) duet_status missing(duet_expr e, const char *who, const arena *a)
 {
     char what[64];
-    snprintf(what, sizeof what, "%s: the formula", who);
+    snprintf(what, sizeof what, "%s: e", who);
     return e.serial & SERIAL_HELD ? held_missing(e, what) : arena_missing(a, e, what);
 }
 
@@ -45,7 +45,7 @@ static __attribute__((noinline)) duet_status formula_slow(duet_expr e, const cha
     TRY(found(e, who, a, &n, &root, &nodes, &words, &length));
     if (n->flags & NODE_FAILED) {
         char what[64];
-        snprintf(what, sizeof what, "%s: the formula", who);
+        snprintf(what, sizeof what, "%s: e", who);
         return failure_of(n, words, what);
     }
     if (!(e.serial & SERIAL_HELD)) return copied(a, nodes, words, root, f);
@@ -88,7 +88,7 @@ static duet_status append(arena *a, arena *b, duet_expr e, const char *who, uint
     char what[64];
     node *copy;
     TRY(found(e, who, a, &n, &from, &nodes, &words, &length));
-    snprintf(what, sizeof what, "%s: the formula", who);
+    snprintf(what, sizeof what, "%s: e", who);
     if (n->flags & NODE_FAILED) return failure_of(n, words, what);
     TRY(arena_copy(b, nodes, words, from, &copy));
     *root = (uint32_t)(copy - b->nodes);
@@ -125,8 +125,7 @@ duet_status duet_drop_at(duet_expr e, const char *site)
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
     node *n = arena_look(a, e.serial);
-    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0))
-        return arena_missing(a, e, "duet_drop: the formula");
+    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0)) return arena_missing(a, e, "duet_drop: e");
     arena_spend(a, n, site);
     return DUET_OK;
 }
@@ -141,8 +140,8 @@ static const node *ask(duet_expr e, duet_status *s)
     const node *n = NULL, *nodes;
     const uint32_t *words;
     uint32_t root, length;
-    *s = a ? found(e, "a query", a, &n, &root, &nodes, &words, &length) : DUET_NO_MEMORY;
-    if (n && n->flags & NODE_FAILED) *s = failure_of(n, words, "the formula");
+    *s = a ? found(e, "duet_expr_status", a, &n, &root, &nodes, &words, &length) : DUET_NO_MEMORY;
+    if (n && n->flags & NODE_FAILED) *s = failure_of(n, words, "duet_expr_status: e");
     return n;
 }
 
@@ -178,7 +177,7 @@ static __attribute__((noinline, cold)) duet_status was_freed(const char *who, co
 {
     char text[SHAPE_TEXT];
     shape_text(text, (duet_dtype)n->type, n->rank, n->size);
-    return fail(DUET_FREED, "%s: the formula names a matrix %s that was freed since", who, text);
+    return fail(DUET_FREED, "%s: the formula names a matrix (%s) that was freed", who, text);
 }
 
 duet_status formula_lives(const char *who, const formula *f)

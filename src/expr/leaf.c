@@ -190,7 +190,8 @@ duet_expr duet_of_unsigned(uint64_t x)
 
 static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet_matrix *m)
 {
-    duet_status s = m ? fail(DUET_FREED, "a freed matrix") : fail(DUET_BAD_ARGUMENT, "a null matrix");
+    duet_status s =
+        m ? fail(DUET_FREED, "is a matrix that was freed") : fail(DUET_BAD_ARGUMENT, "must not be NULL");
     node *n = push_failure(a, 0, NULL, s, NULL);
     if (n) n->attr.failure.is_matrix = true;
     return n ? handle_of(n) : full();

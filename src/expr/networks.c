@@ -1,5 +1,5 @@
 /* networks.c - the rows of networks.def: formulas made of operators, which know nothing of them. */
-#include <duet/duet.h>
+#include "call_text.h"
 #include <stdbool.h>
 #undef DUET_HERE
 #define DUET_HERE site /* where the user's call stands */
@@ -106,18 +106,27 @@ static duet_expr units(duet_expr x, unsigned axes, const char *site)
 #define LOG(e) duet_maximum(duet_log(e), -100)
 
 #define DUET_NETWORK1(name, formula, doc)                                                                    \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return formula; }                           \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                               \
+    {                                                                                                        \
+        return composed(#name, 1, &x, formula, site);                                                        \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x) { return (duet_##name##_at)(x, NULL); }
 #define DUET_NETWORK2(name, formula, doc)                                                                    \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site) { return formula; }              \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                  \
+    {                                                                                                        \
+        return composed(#name, 2, (duet_expr[]){ x, y }, formula, site);                                     \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return (duet_##name##_at)(x, y, NULL); }
 #define DUET_NETWORK2R(name, formula, doc)                                                                   \
-    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, double r, const char *site) { return formula; }    \
+    duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, double r, const char *site)                        \
+    {                                                                                                        \
+        return composed(#name, 2, (duet_expr[]){ x, y }, formula, site);                                     \
+    }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, double r) { return (duet_##name##_at)(x, y, r, NULL); }
 #define DUET_NETWORK3R(name, formula, doc)                                                                   \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z, double r, const char *site)           \
     {                                                                                                        \
-        return formula;                                                                                      \
+        return composed(#name, 3, (duet_expr[]){ x, y, z }, formula, site);                                  \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z, double r)                                  \
     {                                                                                                        \
@@ -143,13 +152,13 @@ static on on_of(duet_expr x, int h, int w, const char *site)
 duet_expr(duet_p_max_pool_h_at)(duet_expr x, int h, int w, const char *site)
 {
     const on o = on_of(x, h, w, site);
-    return duet_div(o.each, duet_upsample2d(o.all, h, w));
+    return composed("p_max_pool_h", 1, &x, duet_div(o.each, duet_upsample2d(o.all, h, w)), site);
 }
 
 duet_expr(duet_p_max_pool_p_at)(duet_expr x, int h, int w, const char *site)
 {
     const on o = on_of(x, h, w, site);
-    return duet_div(o.sum, o.all);
+    return composed("p_max_pool_p", 1, &x, duet_div(o.sum, o.all), site);
 }
 
 duet_expr(duet_p_max_pool_h)(duet_expr x, int h, int w) { return duet_p_max_pool_h_at(x, h, w, NULL); }

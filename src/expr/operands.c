@@ -1,5 +1,6 @@
 /* operands.c - operands that are not at hand, and failures. */
 #include "operands.h"
+#include "call_text.h"
 #include "status.h"
 #include "thread.h"
 
@@ -24,32 +25,24 @@ duet_status failure_of(const node *n, const uint32_t *words, const char *what)
     while (k < 3 && n->back[k]) k++;
     const char *text = (const char *)(words + n->word + 1 + k);
     duet_status s = (duet_status)n->attr.failure.status;
-    return n->attr.failure.is_matrix ? fail(s, "%s is %s", what, text) : fail(s, "%s", text);
-}
-
-static void name_operand(char text[80], enum op op, int k)
-{
-    static const char *const nth[] = { "first", "second", "third" };
-    snprintf(text, 80, "duet_%s: the %s operand", op_infos[op].name, nth[k]);
+    return n->attr.failure.is_matrix ? fail(s, "%s %s", what, text) : fail(s, "%s", text);
 }
 
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x)
 {
-    char what[80];
-    return name_operand(what, op, k), failure_of(x, a->words, what);
+    return failure_of(x, a->words, operand_of_op(op, k));
 }
 
 /* A held formula is copied to where it is used. */
 static duet_status import(arena *a, duet_expr e, enum op op, int k, node **n)
 {
-    char what[80];
     uint32_t root, length;
     const uint32_t *words;
     const bool is_held = e.serial & SERIAL_HELD;
     const node *held = is_held ? held_look(e, &root, &words, &length) : NULL;
     if (held) return arena_copy(a, held, words, root, n);
-    name_operand(what, op, k);
-    return is_held ? held_missing(e, what) : arena_missing(a, e, what);
+    const char *name = operand_of_op(op, k);
+    return is_held ? held_missing(e, name) : arena_missing(a, e, name);
 }
 
 node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s)

@@ -77,6 +77,14 @@ duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *resu
 /* The same of operators that say themselves of what types they are: a complex number is none. */
 duet_status check_free_types(enum op op, int arity, node *const x[]);
 
+/* A number as C writes it, with as many digits as tell it from others. */
+const char *number_text(const node *n, char text[40]);
+
+/* operators.c: a reduction, or an operator with a definition. function: what the user called, behind "duet_".
+ * attr: its options as given. */
+duet_expr make_operator(enum op op, const char *function, int arity, const duet_expr e[], const int32_t *attr,
+                        const char *site);
+
 /* What stands for a formula that failed with s, its operands consumed. */
 duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site) __attribute__((cold));
 

@@ -1,4 +1,5 @@
 /* operators.c - reductions, and the operators that have a definition of their own: what their rows say of shapes, and a node. */
+#include "call_text.h"
 #include "einsum.h"
 #include "operands.h"
 #include "status.h"
@@ -19,8 +20,8 @@ static bool is_number(enum op op, node *const x[])
     return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK;
 }
 
-static duet_expr reduce_or_def(enum op op, int arity, const duet_expr e[], const int32_t *attr,
-                               const char *site)
+duet_expr make_operator(enum op op, const char *function, int arity, const duet_expr e[], const int32_t *attr,
+                        const char *site)
 {
     arena *a = arena_mine();
     if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
@@ -32,23 +33,24 @@ static duet_expr reduce_or_def(enum op op, int arity, const duet_expr e[], const
     else if (s == DUET_OK) s = check_free_types(op, arity, x);
     if (s == DUET_OK && op_infos[op].kind == KIND_REDUCE) s = rule_reduce(op, x[0], x[1], attr, &rule);
     else if (s == DUET_OK) s = rule_def(op, x, attr, &rule);
-    if (s != DUET_OK) return failed(a, arity, x, s, site);
+    if (s != DUET_OK) return call_failed(a, function, arity, x, s, site);
     const duet_dtype type = result_type(op, settled, &rule);
     const uint32_t weak = is_number(op, x) ? KIND(0, 0, 0, NODE_WEAK) : 0;
     node *n = push_operator(a, kind_of(op, type, rule.rank) | weak, arity, x, site);
-    if (!n) return failed(a, arity, x, DUET_ARENA_FULL, site);
-    memcpy(n->size, rule.size, sizeof n->size), n->attr = rule.attr;
+    if (!n) return call_failed(a, function, arity, x, DUET_ARENA_FULL, site);
+    memcpy(n->size, rule.size, sizeof n->size);
+    n->attr = rule.attr;
     words_put(a, n, NULL);
     return handle_of(n);
 }
 
-static duet_expr reduce_along(enum op op, int arity, const duet_expr e[], enum reduce_how how, int count,
-                              const int *axis, const char *site)
+static duet_expr reduce_along(enum op op, const char *function, int arity, const duet_expr e[],
+                              enum reduce_how how, int count, const int *axis, const char *site)
 {
     const int most = REDUCE_GIVEN - REDUCE_AXES;
     int32_t given[REDUCE_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
     for (int k = 0; k < given[REDUCE_COUNT]; k++) given[REDUCE_AXES + k] = axis[k];
-    return reduce_or_def(op, arity, e, given, site);
+    return make_operator(op, function, arity, e, given, site);
 }
 
 /* One form of a reduction of x, and of x and y; OPTIONS says what follows them, PASS passes it on. */
@@ -56,21 +58,22 @@ static duet_expr reduce_along(enum op op, int arity, const duet_expr e[], enum r
 #define OPTIONS_AXIS , int axis
 #define OPTIONS_AXES , int count, const int *axis
 #define PASS_ALL
-#define PASS_AXIS , axis
-#define PASS_AXES , count, axis
-#define LIST_ALL  0, NULL
-#define LIST_AXIS 1, &axis
-#define LIST_AXES count, axis
+#define PASS_AXIS         , axis
+#define PASS_AXES         , count, axis
+#define LIST_ALL          0, NULL
+#define LIST_AXIS         1, &axis
+#define LIST_AXES         count, axis
+#define BEHIND_DUET(name) (#name + sizeof "duet_" - 1)
 #define FORM1(row, name, how, axes)                                                                          \
     duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                       \
     {                                                                                                        \
-        return reduce_along(OP_##row, 1, &x, how, LIST_##axes, site);                                        \
+        return reduce_along(OP_##row, BEHIND_DUET(name), 1, &x, how, LIST_##axes, site);                     \
     }                                                                                                        \
     duet_expr(name)(duet_expr x OPTIONS_##axes) { return name##_at(x PASS_##axes, NULL); }
 #define FORM2(row, name, how, axes)                                                                          \
     duet_expr(name##_at)(duet_expr x, duet_expr y OPTIONS_##axes, const char *site)                          \
     {                                                                                                        \
-        return reduce_along(OP_##row, 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);                     \
+        return reduce_along(OP_##row, BEHIND_DUET(name), 2, (duet_expr[]){ x, y }, how, LIST_##axes, site);  \
     }                                                                                                        \
     duet_expr(name)(duet_expr x, duet_expr y OPTIONS_##axes) { return name##_at(x, y PASS_##axes, NULL); }
 #define FORMS(form, name)                                                                                    \
@@ -182,7 +185,7 @@ IN_ORDER(conv3_transposed);
 #define DUET_DEF1(name, options_, ...)                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                       \
     {                                                                                                        \
-        return reduce_or_def(OP_##name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);                      \
+        return make_operator(OP_##name, #name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);               \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_)                                              \
     {                                                                                                        \
@@ -191,7 +194,7 @@ IN_ORDER(conv3_transposed);
 #define DUET_DEF2(name, options_, ...)                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)          \
     {                                                                                                        \
-        return reduce_or_def(OP_##name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);                   \
+        return make_operator(OP_##name, #name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);            \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                 \
     {                                                                                                        \
@@ -203,7 +206,7 @@ IN_ORDER(conv3_transposed);
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_,               \
                                 const char *site)                                                            \
     {                                                                                                        \
-        return reduce_or_def(OP_##name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);                \
+        return make_operator(OP_##name, #name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);         \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                    \
     {                                                                                                        \

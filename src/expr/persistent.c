@@ -47,7 +47,7 @@ duet_status held_missing(duet_expr e, const char *what)
 {
     const slot *s = slot_of(e);
     const char *site = s && s->dropped ? s->dropped : NULL;
-    return fail(DUET_SPENT, "%s is a held formula that was dropped%s%s", what, site ? " at " : "",
+    return fail(DUET_SPENT, "%s is a persistent formula that was dropped%s%s", what, site ? " at " : "",
                 site ? site : "");
 }
 
@@ -105,10 +105,11 @@ duet_expr duet_hold_at(duet_expr e, const char *site)
     formula f;
     duet_status s = formula_of(e, "duet_hold", &f);
     uint32_t i = s == DUET_OK ? slot_take() : 0;
-    if (s == DUET_OK && !i) s = fail(DUET_NO_MEMORY, "duet_hold: no memory for another held formula");
+    if (s == DUET_OK && !i)
+        s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for another persistent formula");
     slot *h = i ? slot_at(i) : NULL;
     if (h && !slot_fill(h, &f))
-        slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: no memory for a formula of %u parts", f.count);
+        slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for a formula of %u nodes", f.count);
     if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
     if (s != DUET_OK) return failure(s, site);
     uint64_t generation = h->generation + 1;
@@ -119,7 +120,7 @@ duet_expr duet_hold_at(duet_expr e, const char *site)
 duet_status held_drop(duet_expr e, const char *site)
 {
     slot *s = slot_find(e);
-    if (!s) return held_missing(e, "duet_drop: the formula");
+    if (!s) return held_missing(e, "duet_drop: e");
     __atomic_store_n(&s->generation, s->generation + 1, __ATOMIC_RELEASE);
     free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, s->dropped = site;
     slot_give((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));

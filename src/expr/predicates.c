@@ -1,4 +1,5 @@
 /* predicates.c - what matrices are like, alone and beside others: the rows DUET_COMPOSED_MATRIX1 of composed.def, and what needs more than a row. */
+#include "call_text.h"
 #include "operands.h"
 #include "status.h"
 #include <math.h>
@@ -7,19 +8,16 @@
 #undef DUET_HERE
 #define DUET_HERE site /* where the user's call stands */
 
-/* ---- refusals ---- */
+/* ---- wrong operands ---- */
 
 static duet_expr no_matrix(duet_expr e, const char *name, const char *site)
 {
-    char text[SHAPE_TEXT];
     arena *a = arena_mine();
     if (!a) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
     duet_status s = operands(a, OP_equal, 1, &e, x);
-    if (s == DUET_OK)
-        s = fail(DUET_BAD_SHAPE, "duet_%s(%s) needs a matrix, of two axes", name,
-                 shape_text(text, (duet_dtype)x[0]->type, x[0]->rank, x[0]->size));
-    return failed(a, 1, x, s, site);
+    if (s == DUET_OK) s = fail(DUET_BAD_SHAPE, "x must have 2 axes, not %d", x[0]->rank);
+    return call_failed(a, name, 1, x, s, site);
 }
 
 static duet_expr no_tolerance(duet_expr e, duet_expr f, double relative, double absolute, const char *site)
@@ -29,9 +27,9 @@ static duet_expr no_tolerance(duet_expr e, duet_expr f, double relative, double 
     node *x[3] = { 0 };
     duet_status s = operands(a, OP_equal, 2, (duet_expr[]){ e, f }, x);
     if (s == DUET_OK)
-        s = fail(DUET_BAD_ARGUMENT, "duet_allclose: tolerances %g and %g must not be negative, nor NaN",
-                 relative, absolute);
-    return failed(a, 2, x, s, site);
+        s = fail(DUET_BAD_ARGUMENT, "relative (%g) and absolute (%g) must not be negative or NaN", relative,
+                 absolute);
+    return call_failed(a, "allclose", 2, x, s, site);
 }
 
 /* ---- words of the rows ---- */
@@ -61,7 +59,8 @@ static bool is_square(duet_expr x) { return duet_expr_size(x, 0) == duet_expr_si
 #define DUET_COMPOSED_MATRIX1(name, formula, ...)                                                            \
     duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                               \
     {                                                                                                        \
-        return duet_expr_rank(x) == 2 ? formula : no_matrix(x, #name, site);                                 \
+        if (duet_expr_rank(x) != 2) return no_matrix(x, #name, site);                                        \
+        return composed(#name, 1, &x, formula, site);                                                        \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
 #include <duet/composed.def>
@@ -82,8 +81,9 @@ static bool both_stand(duet_expr x, duet_expr y)
 
 duet_expr(duet_array_equal_at)(duet_expr x, duet_expr y, const char *site)
 {
-    if (same_shape(x, y) || !both_stand(x, y)) return duet_all(duet_equal(x, y));
-    return duet_logical_and(no(x, site), no(y, site));
+    const bool compares = same_shape(x, y) || !both_stand(x, y);
+    const duet_expr made = compares ? duet_all(duet_equal(x, y)) : duet_logical_and(no(x, site), no(y, site));
+    return composed("array_equal", 2, (duet_expr[]){ x, y }, made, site);
 }
 duet_expr(duet_array_equal)(duet_expr x, duet_expr y) { return duet_array_equal_at(x, y, NULL); }
 
@@ -96,10 +96,12 @@ static duet_expr real(duet_expr x, const char *site)
 duet_expr(duet_allclose_at)(duet_expr x, duet_expr y, double relative, double absolute, const char *site)
 {
     if (!(relative >= 0 && absolute >= 0)) return no_tolerance(x, y, relative, absolute, site);
-    x = real(x, site), y = real(y, site);
-    const duet_expr far = duet_abs(duet_sub(x, y)), size = duet_abs(y);
+    const duet_expr p = real(x, site), q = real(y, site);
+    const duet_expr far = duet_abs(duet_sub(p, q)), size = duet_abs(q);
     const duet_expr near = duet_less_equal(far, duet_add(absolute, duet_mul(relative, size)));
-    return duet_all(duet_logical_or(duet_equal(x, y), duet_logical_and(near, duet_less(size, INFINITY))));
+    const duet_expr close =
+        duet_logical_or(duet_equal(p, q), duet_logical_and(near, duet_less(size, INFINITY)));
+    return composed("allclose", 2, (duet_expr[]){ x, y }, duet_all(close), site);
 }
 duet_expr(duet_allclose)(duet_expr x, duet_expr y, double relative, double absolute)
 {
@@ -119,9 +121,14 @@ static duet_expr power(duet_expr x, unsigned n, const char *site)
     return all;
 }
 
-duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)
+static duet_expr pow_int(duet_expr x, int n, const char *site)
 {
     if (n == 0) return duet_cast(ones(x, site), duet_expr_type(x));
     return n > 0 ? power(x, (unsigned)n, site) : duet_div(1, power(x, -(unsigned)n, site));
+}
+
+duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)
+{
+    return composed("pow_int", 1, &x, pow_int(x, n, site), site);
 }
 duet_expr(duet_pow_int)(duet_expr x, int n) { return duet_pow_int_at(x, n, NULL); }

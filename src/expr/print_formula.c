@@ -275,7 +275,7 @@ duet_status duet_print_expr(FILE *out, duet_expr e)
 {
     formula f;
     names n = { .count = 0 };
-    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: no file");
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: out must not be NULL");
     TRY(formula_of(e, "duet_print_expr", &f));
     formula_print(out, &f, f.count - 1, &n);
     return DUET_OK;

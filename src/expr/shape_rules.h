@@ -5,7 +5,7 @@
 #include "arena.h"
 
 /* Along the axes of images: height and width; of signals the one that they have; of volumes depth, height and width. */
-typedef struct steps {
+typedef struct op_options {
     int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
     int axis, n, part, refine;
     int64_t k;
@@ -14,12 +14,12 @@ typedef struct steps {
     fourier_rule fourier;
     triangle_attributes triangle;
     einsum_attributes einsum;
-} steps;
+} op_options;
 
 /* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written as they count. Errors: BAD_ARGUMENT */
 #define IMAGE_OPTIONS(kind)                                                                                  \
-    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, steps *o);                    \
-    void attrs_##kind(const steps *o, node *out);
+    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o);               \
+    void attrs_##kind(const op_options *o, node *out);
 #define IMAGE_OPTIONS_OF(n)                                                                                  \
     IMAGE_OPTIONS(conv##n)                                                                                   \
     IMAGE_OPTIONS(conv##n##_grad)                                                                            \

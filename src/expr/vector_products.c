@@ -1,4 +1,5 @@
 /* vector_products.c - products of vectors, made of other operators: vdot and cross. */
+#include "call_text.h"
 #include "operands.h"
 #include "status.h"
 
@@ -9,7 +10,7 @@ static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x))
 
 duet_expr(duet_vdot_at)(duet_expr x, duet_expr y, const char *site)
 {
-    return duet_dot(is_complex(x) ? duet_conj(x) : x, y);
+    return composed("vdot", 2, (duet_expr[]){ x, y }, duet_dot(is_complex(x) ? duet_conj(x) : x, y), site);
 }
 duet_expr(duet_vdot)(duet_expr x, duet_expr y) { return duet_vdot_at(x, y, NULL); }
 
@@ -22,17 +23,12 @@ static bool is_of_three(duet_expr x)
 
 static duet_expr no_cross(duet_expr e, duet_expr f, const char *site)
 {
-    char text[2][SHAPE_TEXT];
     arena *a = arena_mine();
     if (!a) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
     duet_status s = operands(a, OP_mul, 2, (duet_expr[]){ e, f }, x);
-    for (int k = 0; k < 2 && s == DUET_OK; k++)
-        shape_text(text[k], (duet_dtype)x[k]->type, x[k]->rank, x[k]->size);
-    if (s == DUET_OK)
-        s = fail(DUET_BAD_SHAPE, "duet_cross(%s, %s) needs vectors of 3 elements along the last axes",
-                 text[0], text[1]);
-    return failed(a, 2, x, s, site);
+    if (s == DUET_OK) s = fail(DUET_BAD_SHAPE, "the last axes of x and y must have 3 elements");
+    return call_failed(a, "cross", 2, x, s, site);
 }
 
 /* 1, 2, 0 or, by 1 more, 2, 0, 1: indices, made of numbers alone. */
@@ -55,6 +51,7 @@ duet_expr(duet_cross_at)(duet_expr x, duet_expr y, const char *site)
     if (!is_of_three(x) || !is_of_three(y)) return no_cross(x, y, site);
     const duet_expr j = turned(0, site), k = turned(1, site);
     const duet_expr ahead = product(duet_take(x, j, -1), duet_take(y, k, -1), site);
-    return duet_sub(ahead, product(duet_take(x, k, -1), duet_take(y, j, -1), site));
+    const duet_expr back = product(duet_take(x, k, -1), duet_take(y, j, -1), site);
+    return composed("cross", 2, (duet_expr[]){ x, y }, duet_sub(ahead, back), site);
 }
 duet_expr(duet_cross)(duet_expr x, duet_expr y) { return duet_cross_at(x, y, NULL); }

@@ -58,13 +58,13 @@ duet_status input_open(input *in, const char *who, const char *path)
 {
     struct stat st;
     *in = (input){ .who = who, .path = path };
-    if (!path) return fail(DUET_BAD_ARGUMENT, "%s: the path is null", who);
+    if (!path) return fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
     const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its other end */
     in->f = f < 0 ? NULL : fdopen(f, "rb");
     if (!in->f && f >= 0) close(f);
     if (!in->f || fstat(f, &st)) return input_close(in), system_says(who, path);
     if (!S_ISREG(st.st_mode))
-        return input_close(in), fail(DUET_IO_ERROR, "%s(\"%s\"): not a file of known length", who, path);
+        return input_close(in), fail(DUET_IO_ERROR, "%s(\"%s\"): it is not a regular file", who, path);
     in->size = in->left = (uint64_t)st.st_size;
     return DUET_OK;
 }
@@ -80,7 +80,7 @@ void input_close(input *in)
 
 duet_status input_seek(input *in, uint64_t at)
 {
-    if (at > in->size) return bad_file(in, "it says that something lies behind its end");
+    if (at > in->size) return bad_file(in, "it refers to data beyond its end");
     in->left = in->size - at;
     return fseeko(in->f, (off_t)at, SEEK_SET) ? system_says(in->who, in->path) : DUET_OK;
 }
@@ -88,12 +88,12 @@ duet_status input_seek(input *in, uint64_t at)
 static duet_status read_file(input *in, void *to, size_t bytes)
 {
     if (fread(to, 1, bytes, in->f) == bytes) return DUET_OK;
-    return ferror(in->f) ? system_says(in->who, in->path) : bad_file(in, "it is cut off");
+    return ferror(in->f) ? system_says(in->who, in->path) : bad_file(in, "the file is truncated");
 }
 
 duet_status input_read(input *in, void *to, size_t bytes)
 {
-    if (bytes > in->left) return bad_file(in, "it is cut off");
+    if (bytes > in->left) return bad_file(in, "the file is truncated");
     TRY((in->inflater ? inflate_read : read_file)(in, to, bytes));
     in->left -= bytes, in->sum = crc32_of(in->sum, to, bytes);
     return DUET_OK;
@@ -137,7 +137,7 @@ static FILE *open_target(output *out)
 duet_status output_open(output *out, const char *who, const char *path)
 {
     *out = (output){ .who = who, .path = path };
-    if (!path) return fail(DUET_BAD_ARGUMENT, "%s: the path is null", who);
+    if (!path) return fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
     out->f = open_target(out);
     if (out->f) return DUET_OK;
     const bool memory = errno == ENOMEM;

@@ -23,7 +23,7 @@ duet_status inflate_begin(input *in, uint64_t compressed)
     if (begun != Z_OK) {
         free(i);
         return fail(begun == Z_MEM_ERROR ? DUET_NO_MEMORY : DUET_UNSUPPORTED,
-                    "%s(\"%s\"): zlib %s does not begin", in->who, in->path, zlibVersion());
+                    "%s(\"%s\"): zlib %s cannot be initialised", in->who, in->path, zlibVersion());
     }
     i->compressed = compressed, in->inflater = i;
     return DUET_OK;
@@ -33,7 +33,7 @@ static duet_status refill(input *in)
 {
     struct inflater *i = in->inflater;
     const size_t n = i->compressed < sizeof i->bytes ? (size_t)i->compressed : sizeof i->bytes;
-    if (!n || fread(i->bytes, 1, n, in->f) != n) return bad_file(in, "what is deflated ends too soon");
+    if (!n || fread(i->bytes, 1, n, in->f) != n) return bad_file(in, "the compressed data is truncated");
     i->compressed -= n, i->z.next_in = i->bytes, i->z.avail_in = (uInt)n;
     return DUET_OK;
 }
@@ -52,9 +52,9 @@ duet_status inflate_read(input *in, void *to, size_t bytes)
             continue;
         }
         if (r == Z_MEM_ERROR)
-            return fail(DUET_NO_MEMORY, "%s(\"%s\"): no memory to inflate", in->who, in->path);
+            return fail(DUET_NO_MEMORY, "%s(\"%s\"): out of memory for decompression", in->who, in->path);
         if (r != Z_OK && !(r == Z_STREAM_END && !bytes))
-            return bad_file(in, "what is deflated is not as it should be");
+            return bad_file(in, "the compressed data is damaged");
     }
     return DUET_OK;
 }

@@ -30,11 +30,11 @@ static duet_status next_word(input *in, char word[TOKEN])
     while (c != EOF && isspace(c)) c = getc(in->f);
     for (; c != EOF && !isspace(c); c = getc(in->f)) {
         if (n + 1 == TOKEN) return bad_file(in, "a number is too long");
-        if (!c) return bad_file(in, "it is no text");
+        if (!c) return bad_file(in, "the file is not text");
         word[n++] = (char)c;
     }
     word[n] = 0;
-    return n ? DUET_OK : bad_file(in, "it is cut off");
+    return n ? DUET_OK : bad_file(in, "the file is truncated");
 }
 
 static duet_status next_integer(input *in, int64_t *to)
@@ -43,7 +43,7 @@ static duet_status next_integer(input *in, int64_t *to)
     TRY(next_word(in, word));
     errno = 0;
     *to = strtoll(word, &end, 10);
-    return *end || errno ? bad_file(in, "\"%.40s\" is no integer of 64 bits", word) : DUET_OK;
+    return *end || errno ? bad_file(in, "\"%.40s\" is not a 64-bit integer", word) : DUET_OK;
 }
 
 static duet_status next_number(input *in, double *to)
@@ -51,14 +51,15 @@ static duet_status next_number(input *in, double *to)
     char word[TOKEN], *end;
     TRY(next_word(in, word));
     *to = strtod(word, &end);
-    return *end ? bad_file(in, "\"%.40s\" is no number", word) : DUET_OK;
+    return *end ? bad_file(in, "\"%.40s\" is not a number", word) : DUET_OK;
 }
 
 /* ---- what stands in front ---- */
 
 static duet_status unsupported(const input *in, const char *what, const char *word)
 {
-    return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the %s \"%.40s\"", in->who, in->path, what, word);
+    return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the %s \"%.40s\" is not supported", in->who, in->path, what,
+                word);
 }
 
 static duet_status take_banner(reading *r)
@@ -67,7 +68,7 @@ static duet_status take_banner(reading *r)
     int k = 0;
     for (int i = 0; i < 5; i++) TRY(next_word(r->in, word[i]));
     if (strcasecmp(word[0], "%%MatrixMarket") || strcasecmp(word[1], "matrix"))
-        return bad_file(r->in, "it is not of Matrix Market");
+        return bad_file(r->in, "it is not a Matrix Market file");
     if (strcasecmp(word[2], "array")) return unsupported(r->in, "format", word[2]);
     if (!strcasecmp(word[3], "real") || !strcasecmp(word[3], "double")) r->type = DUET_F64;
     else if (!strcasecmp(word[3], "integer")) r->type = DUET_I64;
@@ -96,14 +97,14 @@ static duet_status take_sizes(reading *r)
     skip_comments(r->in->f);
     TRY(next_integer(r->in, &r->rows));
     TRY(next_integer(r->in, &r->cols));
-    if (r->rows < 0 || r->cols < 0) return bad_file(r->in, "its sizes are negative");
+    if (r->rows < 0 || r->cols < 0) return bad_file(r->in, "its sizes must not be negative");
     if (r->symmetry && r->rows != r->cols)
-        return bad_file(r->in, "it is %s, but not square", symmetries[r->symmetry]);
+        return bad_file(r->in, "a %s matrix must be square", symmetries[r->symmetry]);
     const bool overflows = __builtin_mul_overflow(r->rows, r->cols, &n);
     const uint64_t most = r->symmetry ? 2 * r->in->size + 2 : r->in->size / 2 + 1; /* elements */
-    if (overflows || (uint64_t)n > most) return bad_file(r->in, "it is shorter than its sizes say");
+    if (overflows || (uint64_t)n > most) return bad_file(r->in, "the file is too short for its sizes");
     if ((uint64_t)r->rows > (uint64_t)1 << 58 || (uint64_t)r->cols > (uint64_t)1 << 58)
-        return bad_file(r->in, "its sizes are beyond all memory");
+        return bad_file(r->in, "its sizes are too large for memory");
     return DUET_OK;
 }
 
@@ -140,8 +141,8 @@ static duet_status take_elements(const reading *r, char *p)
                              r->symmetry && i > j ? p + (size_t)(j * r->cols + i) * each : NULL));
     skip_comments(r->in->f);
     if (ferror(r->in->f))
-        return fail(DUET_IO_ERROR, "%s(\"%s\"): it cannot be read", r->in->who, r->in->path);
-    return getc(r->in->f) == EOF ? DUET_OK : bad_file(r->in, "it goes on behind its last element");
+        return fail(DUET_IO_ERROR, "%s(\"%s\"): the file cannot be read", r->in->who, r->in->path);
+    return getc(r->in->f) == EOF ? DUET_OK : bad_file(r->in, "there is data after the last element");
 }
 
 static duet_status take_matrix(reading *r, duet_matrix **m)
@@ -155,7 +156,7 @@ static duet_status take_matrix(reading *r, duet_matrix **m)
     return take_elements(r, p);
 }
 
-duet_matrix *duet_load_market(const char *path)
+duet_matrix *(duet_load_market)(const char *path)
 {
     input in;
     duet_matrix *m = NULL;
@@ -212,14 +213,14 @@ static duet_status put_matrix(output *out, const duet_matrix *m)
     return DUET_OK;
 }
 
-duet_status duet_save_market(const char *path, const duet_matrix *m)
+duet_status(duet_save_market)(const char *path, const duet_matrix *m)
 {
     const char *who = "duet_save_market";
     char text[SHAPE_TEXT];
     output out;
     TRY(matrix_check(who, m));
     if (m->at.rank != 2)
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs a rank of 2", who,
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have 2 axes", who,
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
     TRY(output_open(&out, who, path));
     const plain_numbers plain = plain_numbers_begin();

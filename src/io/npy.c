@@ -79,12 +79,12 @@ static duet_status take_string(scan *s, char *to, size_t room)
     skip_space(s);
     const char quote = s->at < s->end ? *s->at : 0;
     if (quote != '\'' && quote != '"')
-        return bad_file(s->in, "its header has something else where a string should stand");
+        return bad_file(s->in, "its header must have a string at this position");
     size_t n = 0;
     for (s->at++; s->at < s->end && *s->at != quote; s->at++, n++)
         if (n + 1 < room) to[n] = *s->at;
     if (s->at == s->end || n + 1 > room || memchr(to, 0, n))
-        return bad_file(s->in, "its header has a string that is no name there");
+        return bad_file(s->in, "its header has an invalid string");
     s->at++, to[n] = 0;
     return DUET_OK;
 }
@@ -95,21 +95,21 @@ static duet_status take_size(scan *s, int64_t *size)
     const char *first = s->at;
     for (*size = 0; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++)
         if (__builtin_mul_overflow(*size, 10, size) || __builtin_add_overflow(*size, *s->at - '0', size))
-            return bad_file(s->in, "its shape has a size beyond all memory");
-    return s->at > first ? DUET_OK : bad_file(s->in, "its shape is not made of sizes");
+            return bad_file(s->in, "a size in its shape is too large for memory");
+    return s->at > first ? DUET_OK : bad_file(s->in, "its shape must consist of integers");
 }
 
 static duet_status take_shape(scan *s, header *h)
 {
-    if (!take(s, '(')) return bad_file(s->in, "its shape is no tuple");
+    if (!take(s, '(')) return bad_file(s->in, "its shape must be a tuple");
     while (!take(s, ')')) {
         if (h->rank == DUET_RANK_MAX)
-            return fail(DUET_UNSUPPORTED, "%s(\"%s\"): an array of more than %d axes", s->in->who,
-                        s->in->path, DUET_RANK_MAX);
+            return fail(DUET_UNSUPPORTED, "%s(\"%s\"): arrays of more than %d axes are not supported",
+                        s->in->who, s->in->path, DUET_RANK_MAX);
         TRY(take_size(s, &h->size[h->rank++]));
         take(s, 'L'); /* as Python 2 wrote them */
         if (!take(s, ',') && (s->at == s->end || *s->at != ')'))
-            return bad_file(s->in, "its shape does not end");
+            return bad_file(s->in, "its shape has no closing parenthesis");
     }
     return DUET_OK;
 }
@@ -117,15 +117,15 @@ static duet_status take_shape(scan *s, header *h)
 static duet_status take_bool(scan *s, bool *to)
 {
     *to = take_word(s, "True");
-    return *to || take_word(s, "False") ? DUET_OK
-                                        : bad_file(s->in, "its header has something else than True or False");
+    return *to || take_word(s, "False") ? DUET_OK : bad_file(s->in, "fortran_order must be True or False");
 }
 
 static duet_status take_descr(scan *s, header *h)
 {
     skip_space(s);
     if (s->at < s->end && (*s->at == '[' || *s->at == '('))
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): its elements are records", s->in->who, s->in->path);
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): structured element types are not supported", s->in->who,
+                    s->in->path);
     return take_string(s, h->descr, sizeof h->descr);
 }
 
@@ -136,8 +136,9 @@ static duet_status take_entry(scan *s, header *h)
     int k = 0;
     TRY(take_string(s, key, sizeof key));
     while (k < 3 && strcmp(key, keys[k])) k++;
-    if (k == 3 || h->seen >> k & 1) return bad_file(s->in, "its header has \"%s\" where it should not", key);
-    if (!take(s, ':')) return bad_file(s->in, "its header is no dictionary");
+    if (k == 3 || h->seen >> k & 1)
+        return bad_file(s->in, "its header has the key \"%s\", which is unknown or repeated", key);
+    if (!take(s, ':')) return bad_file(s->in, "its header is not a dictionary");
     h->seen |= 1 << k;
     return k == 0 ? take_descr(s, h) : k == 1 ? take_bool(s, &h->fortran) : take_shape(s, h);
 }
@@ -146,13 +147,16 @@ static duet_status parse(const input *in, const char *text, size_t bytes, header
 {
     scan s = { in, text, text + bytes };
     *h = (header){ .rank = 0 };
-    if (!take(&s, '{')) return bad_file(in, "its header is no dictionary");
+    if (!take(&s, '{')) return bad_file(in, "its header is not a dictionary");
     while (!take(&s, '}')) {
         TRY(take_entry(&s, h));
-        if (!take(&s, ',') && (s.at == s.end || *s.at != '}')) return bad_file(in, "its header does not end");
+        if (!take(&s, ',') && (s.at == s.end || *s.at != '}'))
+            return bad_file(in, "its header has no closing brace");
     }
     skip_space(&s);
-    return s.at == s.end && h->seen == 7 ? DUET_OK : bad_file(in, "its header lacks something, or goes on");
+    return s.at == s.end && h->seen == 7
+               ? DUET_OK
+               : bad_file(in, "its header lacks a key or has data after the dictionary");
 }
 
 static duet_status read_header(input *in, header *h)
@@ -160,14 +164,14 @@ static duet_status read_header(input *in, header *h)
     unsigned char front[8], length[4] = { 0 };
     char text[HEADER_MOST];
     TRY(input_read(in, front, sizeof front));
-    if (memcmp(front, magic, sizeof magic)) return bad_file(in, "it is no .npy");
+    if (memcmp(front, magic, sizeof magic)) return bad_file(in, "it is not a .npy file");
     if (front[6] < 1 || front[6] > 3 || front[7])
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): version %d.%d of .npy", in->who, in->path, front[6],
-                    front[7]);
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): version %d.%d of the .npy format is not supported",
+                    in->who, in->path, front[6], front[7]);
     TRY(input_read(in, length, front[6] == 1 ? 2 : 4));
     const uint32_t bytes =
         length[0] | (uint32_t)length[1] << 8 | (uint32_t)length[2] << 16 | (uint32_t)length[3] << 24;
-    if (bytes > sizeof text) return bad_file(in, "its header has %lu bytes", (unsigned long)bytes);
+    if (bytes > sizeof text) return bad_file(in, "its header is too long (%lu bytes)", (unsigned long)bytes);
     TRY(input_read(in, text, bytes));
     return parse(in, text, bytes, h);
 }
@@ -177,7 +181,7 @@ static duet_status read_header(input *in, header *h)
 static duet_status check_bools(const input *in, const unsigned char *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        if (p[i] > 1) return bad_file(in, "an element is neither true nor false");
+        if (p[i] > 1) return bad_file(in, "a bool element is neither 0 nor 1");
     return DUET_OK;
 }
 
@@ -201,16 +205,16 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
     for (int a = 0; a < h->rank; a++)
         empty |= !h->size[a], overflows |= __builtin_mul_overflow(bytes, h->size[a], &bytes);
     if (!empty && (overflows || (uint64_t)bytes > in->left))
-        return bad_file(in, "it is shorter than its shape says");
+        return bad_file(in, "the file is too short for its shape");
     return shape_check(in->who, type, h->rank, h->size) == DUET_OK
                ? DUET_OK
-               : bad_file(in, "its shape is beyond all memory");
+               : bad_file(in, "its shape is too large for memory");
 }
 
 /* Fortran's order is that of the axes reversed. */
 static duet_matrix *turned(const input *in, duet_matrix *m)
 {
-    duet_matrix *t = duet_transposed(m);
+    duet_matrix *t = (duet_transposed)(m);
     duet_free(&m);
     return t ? t : (no_memory(in), NULL);
 }
@@ -219,7 +223,7 @@ static duet_matrix *new_for(const header *h, duet_dtype type)
 {
     int64_t size[DUET_RANK_MAX];
     for (int a = 0; a < h->rank; a++) size[a] = h->size[h->fortran ? h->rank - 1 - a : a];
-    return duet_new_shape(type, h->rank, size);
+    return (duet_new_shape)(type, h->rank, size);
 }
 
 duet_matrix *npy_read(input *in)
@@ -229,7 +233,8 @@ duet_matrix *npy_read(input *in)
     bool swapped;
     if (read_header(in, &h)) return NULL;
     if (!type_named(h.descr, &type, &swapped))
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): elements of type \"%s\"", in->who, in->path, h.descr),
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the element type \"%s\" is not supported", in->who,
+                    in->path, h.descr),
                NULL;
     if (check_size(in, type, &h)) return NULL;
     duet_matrix *m = new_for(&h, type);
@@ -238,7 +243,7 @@ duet_matrix *npy_read(input *in)
     return m && h.fortran ? turned(in, m) : m;
 }
 
-duet_matrix *duet_load_npy(const char *path)
+duet_matrix *(duet_load_npy)(const char *path)
 {
     input in;
     if (input_open(&in, "duet_load_npy", path)) return NULL;
@@ -318,7 +323,7 @@ duet_status npy_write(output *out, const duet_matrix *m)
     return write_strided(out, m, p);
 }
 
-duet_status duet_save_npy(const char *path, const duet_matrix *m)
+duet_status(duet_save_npy)(const char *path, const duet_matrix *m)
 {
     output out;
     TRY(matrix_check("duet_save_npy", m));

@@ -54,7 +54,7 @@ static duet_status locate(input *in, const unsigned char *end, uint64_t end_at, 
     if (get32(locator) != 0x07064b50) return DUET_OK;
     TRY(input_seek(in, get64(locator + 8)));
     TRY(input_read(in, big, END64));
-    if (get32(big) != 0x06064b50) return bad_file(in, "the directory of the zip file is not where it says");
+    if (get32(big) != 0x06064b50) return bad_file(in, "the zip directory is not at the recorded position");
     *size = get64(big + 40), *at = get64(big + 48);
     return DUET_OK;
 }
@@ -63,21 +63,21 @@ static duet_status find_directory(input *in, const unsigned char *tail, size_t b
                                   uint64_t *size)
 {
     const unsigned char *end = find_end(tail, bytes);
-    if (!end) return bad_file(in, "it is no zip file");
+    if (!end) return bad_file(in, "it is not a zip file");
     const uint64_t end_at = in->size - bytes + (uint64_t)(end - tail);
     TRY(locate(in, end, end_at, at, size));
     return *at <= end_at && *size <= end_at - *at
                ? DUET_OK
-               : bad_file(in, "the directory of the zip file is not where it says");
+               : bad_file(in, "the zip directory is not at the recorded position");
 }
 
 static duet_status read_directory(input *in, directory *d)
 {
     const size_t bytes = in->size < END + COMMENT ? (size_t)in->size : END + COMMENT;
     uint64_t at = 0;
-    if (bytes < END) return bad_file(in, "it is no zip file");
+    if (bytes < END) return bad_file(in, "it is not a zip file");
     unsigned char *tail = malloc(bytes);
-    if (!tail) return fail(DUET_NO_MEMORY, "%s: no memory for %zu bytes", in->who, bytes);
+    if (!tail) return fail(DUET_NO_MEMORY, "%s: out of memory for %zu bytes", in->who, bytes);
     duet_status s = input_seek(in, in->size - bytes);
     if (s == DUET_OK) s = input_read(in, tail, bytes);
     if (s == DUET_OK) s = find_directory(in, tail, bytes, &at, &d->size);
@@ -85,7 +85,7 @@ static duet_status read_directory(input *in, directory *d)
     TRY(s);
     d->bytes = malloc(d->size + 1);
     if (!d->bytes)
-        return fail(DUET_NO_MEMORY, "%s: no memory for %llu bytes", in->who, (unsigned long long)d->size);
+        return fail(DUET_NO_MEMORY, "%s: out of memory for %llu bytes", in->who, (unsigned long long)d->size);
     TRY(input_seek(in, at));
     return input_read(in, d->bytes, (size_t)d->size);
 }
@@ -96,10 +96,10 @@ static duet_status widen(const input *in, const unsigned char *extra, size_t byt
     uint64_t *const wide[] = { &m->size, &m->packed, &m->at };
     for (const unsigned char *end = extra + bytes; end - extra >= 4;) {
         const unsigned char *field = extra + 4, *next = field + get16(extra + 2);
-        if (next > end) return bad_file(in, "a field of the zip file's directory is too long");
+        if (next > end) return bad_file(in, "a field of the zip directory is too long");
         for (int k = 0; get16(extra) == ZIP64 && k < 3; k++) {
             if (*wide[k] != IN_ZIP64) continue;
-            if (next - field < 8) return bad_file(in, "a size of the zip file's directory is missing");
+            if (next - field < 8) return bad_file(in, "a size in the zip directory is missing");
             *wide[k] = get64(field), field += 8;
         }
         extra = next;
@@ -112,13 +112,13 @@ static duet_status next_member(const input *in, const directory *d, uint64_t *fr
 {
     const unsigned char *p = d->bytes + *from;
     const uint64_t left = d->size - *from;
-    if (left < ENTRY || get32(p) != 0x02014b50) return bad_file(in, "the zip file's directory is cut off");
+    if (left < ENTRY || get32(p) != 0x02014b50) return bad_file(in, "the zip directory is truncated");
     const uint32_t name = get16(p + 28), extra = get16(p + 30), all = ENTRY + name + extra + get16(p + 32);
-    if (left < all) return bad_file(in, "the zip file's directory is cut off");
+    if (left < all) return bad_file(in, "the zip directory is truncated");
     *m = (member){ (const char *)p + ENTRY, name,          get16(p + 8),  get16(p + 10),
                    get32(p + 16),           get32(p + 20), get32(p + 24), get32(p + 42) };
     *from += all;
-    if (memchr(m->name, 0, name)) return bad_file(in, "a name in the zip file is no text");
+    if (memchr(m->name, 0, name)) return bad_file(in, "a name in the zip directory contains a zero byte");
     return widen(in, p + ENTRY + name, extra, m);
 }
 
@@ -140,7 +140,7 @@ static duet_status find_member(const input *in, const directory *d, const char *
         TRY(next_member(in, d, &from, m));
         if (is_named(m, name)) return DUET_OK;
     }
-    return fail(DUET_BAD_ARGUMENT, "%s(\"%s\"): there is no array \"%.200s\"", in->who, in->path, name);
+    return fail(DUET_BAD_ARGUMENT, "%s(\"%s\"): there is no array named \"%.200s\"", in->who, in->path, name);
 }
 
 /* ---- a member ---- */
@@ -148,12 +148,12 @@ static duet_status find_member(const input *in, const directory *d, const char *
 static duet_status check_member(const input *in, const member *m)
 {
     if (m->flags & ENCRYPTED)
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the array is encrypted", in->who, in->path);
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): encrypted arrays are not supported", in->who, in->path);
     if (m->method != STORED && m->method != DEFLATED)
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): compression %u of a zip file", in->who, in->path,
-                    (unsigned)m->method);
+        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): zip compression method %u is not supported", in->who,
+                    in->path, (unsigned)m->method);
     if (m->method == STORED ? m->size != m->packed : m->size / DENSEST > m->packed)
-        return bad_file(in, "an array cannot have come to the size that the zip file says");
+        return bad_file(in, "the sizes of an array in the zip directory contradict each other");
     return DUET_OK;
 }
 
@@ -163,9 +163,10 @@ static duet_status open_member(input *in, const member *m)
     TRY(check_member(in, m));
     TRY(input_seek(in, m->at));
     TRY(input_read(in, front, LOCAL));
-    if (get32(front) != 0x04034b50) return bad_file(in, "an array is not where the zip file says");
+    if (get32(front) != 0x04034b50)
+        return bad_file(in, "an array is not at the position that the zip directory records");
     TRY(input_seek(in, m->at + LOCAL + get16(front + 26) + get16(front + 28)));
-    if (m->packed > in->left) return bad_file(in, "it is cut off");
+    if (m->packed > in->left) return bad_file(in, "the file is truncated");
     if (m->method == DEFLATED) TRY(inflate_begin(in, m->packed));
     in->left = m->size, in->sum = 0;
     return DUET_OK;
@@ -176,7 +177,7 @@ static duet_status check_sum(input *in, const member *m)
 {
     char some[1 << 12];
     while (in->left) TRY(input_read(in, some, in->left < sizeof some ? (size_t)in->left : sizeof some));
-    return in->sum == m->sum ? DUET_OK : bad_file(in, "the array's check sum is another");
+    return in->sum == m->sum ? DUET_OK : bad_file(in, "the checksum of the array does not match");
 }
 
 static duet_matrix *read_member(input *in, const char *name)
@@ -193,11 +194,11 @@ static duet_matrix *read_member(input *in, const char *name)
     return x;
 }
 
-duet_matrix *duet_load_npz(const char *path, const char *name)
+duet_matrix *(duet_load_npz)(const char *path, const char *name)
 {
     const char *who = "duet_load_npz";
     input in;
-    if (!name) return fail(DUET_BAD_ARGUMENT, "%s: the name is null", who), NULL;
+    if (!name) return fail(DUET_BAD_ARGUMENT, "%s: name must not be NULL", who), NULL;
     if (input_open(&in, who, path)) return NULL;
     duet_matrix *m = read_member(&in, name);
     input_close(&in);
@@ -228,12 +229,12 @@ static char **names_of(const input *in, const directory *d)
     size_t count, bytes;
     if (each_name(in, d, NULL, &count, &bytes)) return NULL;
     char **names = malloc((count + 1) * sizeof *names + bytes);
-    if (!names) return fail(DUET_NO_MEMORY, "%s: no memory for %zu names", in->who, count), NULL;
+    if (!names) return fail(DUET_NO_MEMORY, "%s: out of memory for %zu names", in->who, count), NULL;
     names[count] = NULL;
     return each_name(in, d, names, &count, &bytes) ? free(names), NULL : names;
 }
 
-char **duet_names_npz(const char *path)
+char **(duet_names_npz)(const char *path)
 {
     input in;
     directory d = { NULL, 0 };

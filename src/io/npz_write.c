@@ -102,25 +102,26 @@ static duet_status put_all(output *out, const duet_named *list, int count, entry
 
 static duet_status check_list(const char *who, const duet_named *list, int count)
 {
-    if (count < 0 || (count && !list)) return fail(DUET_BAD_ARGUMENT, "%s needs a list of arrays", who);
+    if (count < 0 || (count && !list))
+        return fail(DUET_BAD_ARGUMENT, "%s: list must not be NULL, nor count negative", who);
     for (int k = 0; k < count; k++) {
         if (!list[k].name || strlen(list[k].name) > 60000)
-            return fail(DUET_BAD_ARGUMENT, "%s: array %d has no name", who, k);
+            return fail(DUET_BAD_ARGUMENT, "%s: array %d must have a name of at most 60000 bytes", who, k);
         TRY(matrix_check(who, list[k].m));
         for (int i = 0; i < k; i++)
             if (!strcmp(list[i].name, list[k].name))
-                return fail(DUET_BAD_ARGUMENT, "%s: two arrays \"%.200s\"", who, list[k].name);
+                return fail(DUET_BAD_ARGUMENT, "%s: two arrays are named \"%.200s\"", who, list[k].name);
     }
     return DUET_OK;
 }
 
-duet_status duet_save_npz(const char *path, const duet_named *list, int count)
+duet_status(duet_save_npz)(const char *path, const duet_named *list, int count)
 {
     const char *who = "duet_save_npz";
     output out;
     TRY(check_list(who, list, count));
     entry *e = calloc((size_t)count + 1, sizeof *e);
-    if (!e) return fail(DUET_NO_MEMORY, "%s: no memory for %d entries", who, count);
+    if (!e) return fail(DUET_NO_MEMORY, "%s: out of memory for %d entries", who, count);
     duet_status s = output_open(&out, who, path);
     if (s == DUET_OK) s = output_close(&out, put_all(&out, list, count, e));
     free(e);

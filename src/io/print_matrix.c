@@ -134,11 +134,11 @@ static void print(printing *x)
     }
 }
 
-duet_status duet_print(FILE *out, const duet_matrix *m)
+duet_status(duet_print)(FILE *out, const duet_matrix *m)
 {
     const char *who = "duet_print";
     const void *p;
-    if (!out) return fail(DUET_BAD_ARGUMENT, "%s: no file", who);
+    if (!out) return fail(DUET_BAD_ARGUMENT, "%s: out must not be NULL", who);
     TRY(matrix_check(who, m));
     TRY(elements_of(m, &p));
     printing x = {

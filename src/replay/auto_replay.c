@@ -388,7 +388,7 @@ duet_status auto_replay_run(const plan *p, const statement *s, bool *own)
 duet_status duet_auto_replay(int on)
 {
     thread *t = thread_get();
-    if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay(%d) needs 0 or 1", on);
+    if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay: on (%d) must be 0 or 1", on);
     const duet_status s = deferred_flush();
     if (!on && t->slot[SLOT_REPEATS]) forget_all(t->slot[SLOT_REPEATS]);
     t->deferring = on ? DEFERS_ALWAYS : DEFERS_NOT;

@@ -54,7 +54,7 @@ static duet_status fill_entry(recorded *e, plan *own, const statement *s, int nu
 {
     const char *site = thread_get()->site;
     *e = (recorded){ .plan = own, .number = number };
-    if (!allocate(e, s, site)) return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    if (!allocate(e, s, site)) return fail(DUET_NO_MEMORY, "out of memory to record a statement");
     if (s->f->count) memcpy(e->nodes, s->f->nodes, s->f->count * sizeof *e->nodes);
     e->f = (formula){ .nodes = e->nodes, .count = s->f->count };
     for (int k = 0; k < s->count; k++) {
@@ -73,7 +73,7 @@ static recorded *new_entry(duet_recording *r)
         const int capacity = r->capacity ? 2 * r->capacity : 16;
         recorded *entries = realloc(r->entries, (size_t)capacity * sizeof *entries);
         if (!entries) {
-            fail(DUET_NO_MEMORY, "no memory to record %d statements", r->count + 1);
+            fail(DUET_NO_MEMORY, "out of memory to record %d statements", r->count + 1);
             return NULL;
         }
         r->entries = entries;
@@ -140,7 +140,7 @@ duet_status record_single(const plan *p, const statement *s)
 {
     plan *own = copy_of_single(p);
     if (own) return run_and_add(thread_get()->recording, own, s);
-    return fail(DUET_NO_MEMORY, "no memory to record a statement");
+    return fail(DUET_NO_MEMORY, "out of memory to record a statement");
 }
 
 /* ---- the public functions ---- */
@@ -202,7 +202,7 @@ static void thread_exit(void *recording)
 duet_status duet_record_begin(void)
 {
     thread *t = thread_get();
-    if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
+    if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread is already recording");
     TRY(deferred_flush());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");

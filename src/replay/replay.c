@@ -304,7 +304,7 @@ static bool same_segment(const plan *p, const plan *next)
 duet_status replay_prepare(duet_recording *r)
 {
     r->segments = calloc((size_t)r->count + 1, sizeof *r->segments);
-    if (!r->segments) return fail(DUET_NO_MEMORY, "duet_record_end: no memory for %d statements", r->count);
+    if (!r->segments) return fail(DUET_NO_MEMORY, "duet_record_end: out of memory for %d statements", r->count);
     for (int i = 0; i < r->count; i++) {
         if (!i || !same_segment(r->entries[i - 1].plan, r->entries[i].plan))
             r->segments[r->n_segments++].first = i;
@@ -319,11 +319,11 @@ duet_status replay_prepare(duet_recording *r)
 static duet_status check(const duet_recording *r)
 {
     const thread *t = thread_get();
-    if (!r) return fail(DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
+    if (!r) return fail(DUET_BAD_ARGUMENT, "duet_replay: the recording must not be NULL");
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
     if (t->explaining)
-        return fail(DUET_UNSUPPORTED, "duet_replay: this thread explains, and a recording can only run");
-    if (t->shared) return fail(DUET_NO_MEMORY, "duet_replay: no memory for this thread's own state");
+        return fail(DUET_UNSUPPORTED, "duet_replay: a recording cannot run inside DUET_EXPLAIN");
+    if (t->shared) return fail(DUET_NO_MEMORY, "duet_replay: out of memory for the state of this thread");
     return all_matrices_live(r);
 }
 

@@ -5,6 +5,7 @@
 #include "thread.h"
 #include "view.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* A statement under way: its name, its destination, and how many assignments have run. */
 typedef struct arranging {
@@ -43,21 +44,28 @@ static duet_matrix *whole(const duet_matrix *m) { return view_of(m, &m->at, 0); 
 
 /* ---- checks ---- */
 
+/* What the documents call a source. */
+static const char *source_name(const char *who)
+{
+    return strcmp(who, "duet_concatenate") && strcmp(who, "duet_stack") ? "from" : "part";
+}
+
 static duet_status check(const char *who, const duet_matrix *to, const duet_matrix *from)
 {
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
     TRY(matrix_check(who, to));
     TRY(matrix_check(who, from));
     if (to->at.type == from->at.type) return matrix_check_writable(who, to);
-    return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, view_text(to, a),
-                view_text(from, b));
+    return fail(DUET_BAD_TYPE, "%s(to: %s, %s: %s): the matrices must have the same element type", who,
+                view_text(to, a), source_name(who), view_text(from, b));
 }
 
-static duet_status does_not_fit(const char *who, const duet_matrix *to, const duet_matrix *from,
-                                const char *needs)
+static duet_status wrong_shape(const char *who, const duet_matrix *to, const duet_matrix *from,
+                               const char *rule)
 {
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs %s", who, view_text(to, a), view_text(from, b), needs);
+    return fail(DUET_BAD_SHAPE, "%s(to: %s, %s: %s): %s", who, view_text(to, a), source_name(who),
+                view_text(from, b), rule);
 }
 
 /* Have both the same sizes but along one axis? -1: along all. */
@@ -77,7 +85,7 @@ static duet_status take_source(arranging *x, const duet_matrix *from, duet_matri
         *taken = whole(from);
         return *taken ? DUET_OK : DUET_NO_MEMORY;
     }
-    *taken = duet_new_shape(from->at.type, from->at.rank, from->at.size);
+    *taken = (duet_new_shape)(from->at.type, from->at.rank, from->at.size);
     if (!*taken) return DUET_NO_MEMORY;
     duet_status s = statement_part(x->who, *taken, duet_of_matrix(from));
     if (s != DUET_OK) duet_free(taken);
@@ -120,26 +128,28 @@ typedef struct parts {
 
 static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
 {
-    const char *room = "as much room as all parts take";
+    const char *too_long = "the sizes of the parts must add up to the size of to along the axis";
     int64_t along = 0;
     TRY(matrix_check(who, to));
-    if (p->count < 1 || !p->of) return fail(DUET_BAD_ARGUMENT, "%s needs one matrix or more", who);
+    if (p->count < 1 || !p->of) return fail(DUET_BAD_ARGUMENT, "%s: there must be at least one part", who);
     for (int k = 0; k < p->count; k++) TRY(check(who, to, p->of[k]));
-    TRY(view_check_axis(who, to, to->at.rank, &p->axis));
+    TRY(view_check_axis(who, "to", to, to->at.rank, &p->axis));
     for (int k = 0; k < p->count; k++) {
         const duet_matrix *m = p->of[k];
         layout slot = to->at;
         if (p->stacked) layout_drop(&slot, p->axis);
         if (slot.rank != m->at.rank)
-            return does_not_fit(who, to, m, p->stacked ? "one axis less" : "as many axes");
+            return wrong_shape(who, to, m,
+                               p->stacked ? "part must have one axis less than to"
+                                          : "to and part must have the same number of axes");
         for (int a = 0; a < slot.rank; a++)
             if ((p->stacked || a != p->axis) && slot.size[a] != m->at.size[a])
-                return does_not_fit(who, to, m, "equal sizes");
+                return wrong_shape(who, to, m, "to and part must have the same sizes along the other axes");
         const int64_t own = p->stacked ? 1 : m->at.size[p->axis];
-        if (own > to->at.size[p->axis] - along) return does_not_fit(who, to, p->of[0], room);
+        if (own > to->at.size[p->axis] - along) return wrong_shape(who, to, p->of[0], too_long);
         along += own;
     }
-    return along == to->at.size[p->axis] ? DUET_OK : does_not_fit(who, to, p->of[0], room);
+    return along == to->at.size[p->axis] ? DUET_OK : wrong_shape(who, to, p->of[0], too_long);
 }
 
 /* Room for the k-th part, which is from `at` on. */
@@ -172,7 +182,7 @@ static duet_status put_parts(arranging *x, parts *p)
 {
     TRY(check_parts(x->who, x->to, p));
     duet_matrix **taken = calloc((size_t)p->count, sizeof *taken);
-    if (!taken) return fail(DUET_NO_MEMORY, "%s: no memory for %d parts", x->who, p->count);
+    if (!taken) return fail(DUET_NO_MEMORY, "%s: out of memory for %d parts", x->who, p->count);
     duet_status s = take_sources(x, p, taken);
     if (s == DUET_OK) s = put_sources(x, p, taken);
     for (int k = 0; k < p->count; k++) s = record_keep(taken[k], s);
@@ -249,10 +259,11 @@ static duet_status check_tile(const char *who, const duet_matrix *to, const duet
 {
     TRY(check(who, to, from));
     const int off = to->at.rank - from->at.rank;
-    if (off < 0) return does_not_fit(who, to, from, "no more axes of the second than of the first");
+    if (off < 0) return wrong_shape(who, to, from, "from must not have more axes than to");
     for (int b = 0; b < from->at.rank; b++) {
         const int64_t own = from->at.size[b], wide = to->at.size[b + off];
-        if (own ? wide % own : wide) return does_not_fit(who, to, from, "sizes that are multiples");
+        if (own ? wide % own : wide)
+            return wrong_shape(who, to, from, "the sizes of to must be multiples of those of from");
     }
     return DUET_OK;
 }
@@ -283,10 +294,14 @@ static duet_status repeat_source(arranging *x, const duet_matrix *from, const vo
 static duet_status check_repeat(const char *who, const duet_matrix *to, const duet_matrix *from, int *axis)
 {
     TRY(check(who, to, from));
-    TRY(view_check_axis(who, to, to->at.rank, axis));
-    if (!alike(to, from, *axis)) return does_not_fit(who, to, from, "equal sizes along the other axes");
+    TRY(view_check_axis(who, "to", to, to->at.rank, axis));
+    if (!alike(to, from, *axis))
+        return wrong_shape(who, to, from, "to and from must have the same sizes along the other axes");
     const int64_t own = from->at.size[*axis], wide = to->at.size[*axis];
-    return (own ? wide % own : wide) ? does_not_fit(who, to, from, "a multiple along the axis") : DUET_OK;
+    return (own ? wide % own : wide)
+               ? wrong_shape(who, to, from,
+                             "along the axis, the size of to must be a multiple of that of from")
+               : DUET_OK;
 }
 
 duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis, const char *site)
@@ -315,8 +330,9 @@ duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int
 {
     arranging x = begin("duet_roll", to, site);
     duet_status s = check(x.who, to, from);
-    if (s == DUET_OK) s = view_check_axis(x.who, to, to->at.rank, &axis);
-    if (s == DUET_OK && !alike(to, from, -1)) s = does_not_fit(x.who, to, from, "equal shapes");
+    if (s == DUET_OK) s = view_check_axis(x.who, "to", to, to->at.rank, &axis);
+    if (s == DUET_OK && !alike(to, from, -1))
+        s = wrong_shape(x.who, to, from, "to and from must have the same shape");
     return end(&x, s == DUET_OK ? with_source(&x, from, roll_source, &(rolling){ axis, by }) : s, site);
 }
 
@@ -412,16 +428,19 @@ static duet_status check_pad(const char *who, const duet_matrix *to, const duet_
                              const padding *p)
 {
     TRY(check(who, to, from));
-    if (to->at.rank != from->at.rank) return does_not_fit(who, to, from, "as many axes");
-    if (to->at.rank && !p->before) return fail(DUET_BAD_ARGUMENT, "%s: how much goes before is null", who);
+    if (to->at.rank != from->at.rank)
+        return wrong_shape(who, to, from, "to and from must have the same number of axes");
+    if (to->at.rank && !p->before) return fail(DUET_BAD_ARGUMENT, "%s: before must not be NULL", who);
     if ((unsigned)p->mode > DUET_PAD_REFLECT)
-        return fail(DUET_BAD_ARGUMENT, "%s: there is no mode %d", who, (int)p->mode);
+        return fail(DUET_BAD_ARGUMENT, "%s: mode (%d) is not a padding mode", who, (int)p->mode);
     for (int a = 0; a < to->at.rank; a++) {
         const int64_t room = to->at.size[a] - from->at.size[a];
         if (p->before[a] < 0 || p->before[a] > room)
-            return does_not_fit(who, to, from, "room for it, and for what goes before");
+            return wrong_shape(who, to, from,
+                               "before must not be negative, and before plus the size of from must not "
+                               "exceed the size of to");
         if (room && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
-            return does_not_fit(who, to, from, "something that can be repeated");
+            return wrong_shape(who, to, from, "from must not be empty where its elements are to be repeated");
     }
     return DUET_OK;
 }

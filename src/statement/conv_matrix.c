@@ -14,10 +14,11 @@ typedef struct band {
     int64_t n[2], m[2], zeros[2], results[2], first[2];
 } band;
 
-static duet_status does_not_fit(const band *b, const duet_matrix *to, const duet_matrix *k, const char *needs)
+static duet_status wrong_shape(const band *b, const duet_matrix *to, const duet_matrix *k, const char *rule)
 {
     char x[SHAPE_TEXT], y[SHAPE_TEXT];
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs %s", b->who, view_text(to, x), view_text(k, y), needs);
+    return fail(DUET_BAD_SHAPE, "%s(to: %s, kernel: %s): %s", b->who, view_text(to, x), view_text(k, y),
+                rule);
 }
 
 static void find_results(band *b, duet_overlap part)
@@ -36,10 +37,12 @@ static duet_status check_types(const band *b, const duet_matrix *to, const duet_
     TRY(matrix_check(b->who, to));
     TRY(matrix_check(b->who, k));
     if ((int)part < DUET_OVERLAP_FULL || part > DUET_OVERLAP_VALID)
-        return fail(DUET_BAD_ARGUMENT, "%s: there is no part %d of a convolution", b->who, (int)part);
+        return fail(DUET_BAD_ARGUMENT,
+                    "%s: part (%d) must be DUET_OVERLAP_FULL, DUET_OVERLAP_SAME or DUET_OVERLAP_VALID",
+                    b->who, (int)part);
     if (to->at.type != k->at.type)
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", b->who, view_text(to, x),
-                    view_text(k, y));
+        return fail(DUET_BAD_TYPE, "%s(to: %s, kernel: %s): the matrices must have the same element type",
+                    b->who, view_text(to, x), view_text(k, y));
     return matrix_check_writable(b->who, to);
 }
 
@@ -51,14 +54,15 @@ static void zeros_around(const band *b, int64_t size[2])
 static duet_status check_sizes(band *b, const duet_matrix *to, const duet_matrix *k, duet_overlap part)
 {
     int64_t size[2];
-    if (!k->count) return does_not_fit(b, to, k, "a kernel of one element or more");
+    if (!k->count) return wrong_shape(b, to, k, "kernel must not be empty");
     find_results(b, part);
     zeros_around(b, size);
     TRY(shape_check(b->who, k->at.type, 2, size));
     if (to->at.size[1] != b->n[0] * b->n[1])
-        return does_not_fit(b, to, k, "a column for each element of what is convolved");
-    return to->at.size[0] == b->results[0] * b->results[1] ? DUET_OK
-                                                           : does_not_fit(b, to, k, "a row for each result");
+        return wrong_shape(b, to, k, "to must have one column for each element of the signal");
+    return to->at.size[0] == b->results[0] * b->results[1]
+               ? DUET_OK
+               : wrong_shape(b, to, k, "to must have one row for each result");
 }
 
 /* ---- */
@@ -68,7 +72,7 @@ static duet_status among_zeros(const band *b, const duet_matrix *k, duet_matrix 
     layout l = b->kernel;
     int64_t size[2];
     zeros_around(b, size);
-    if (!(*made = duet_new_shape(l.type, 2, size))) return DUET_NO_MEMORY;
+    if (!(*made = (duet_new_shape)(l.type, 2, size))) return DUET_NO_MEMORY;
     memcpy(l.stride, (*made)->at.stride, sizeof l.stride);
     duet_matrix *inner = view_of(*made, &l, b->zeros[0] * l.stride[0] + b->zeros[1] * l.stride[1]);
     if (!inner) return DUET_NO_MEMORY;
@@ -123,7 +127,8 @@ static duet_status of_vector(duet_matrix *to, const duet_matrix *k, duet_overlap
 {
     band b = { .who = "duet_convmtx" };
     TRY(check_types(&b, to, k, part));
-    if (to->at.rank != 2 || k->at.rank != 1) return does_not_fit(&b, to, k, "a matrix and a vector");
+    if (to->at.rank != 2 || k->at.rank != 1)
+        return wrong_shape(&b, to, k, "to must have 2 axes and kernel 1 axis");
     b.kernel = k->at, b.n[0] = 1, b.n[1] = to->at.size[1];
     layout_insert(&b.kernel, 0, 1, 1);
     return write(&b, to, k, part);
@@ -133,8 +138,9 @@ static duet_status of_plane(duet_matrix *to, const duet_matrix *k, int h, int w,
 {
     band b = { .who = "duet_convmtx2", .n = { h, w } };
     TRY(check_types(&b, to, k, part));
-    if (to->at.rank != 2 || k->at.rank != 2) return does_not_fit(&b, to, k, "two matrices");
-    if (h < 0 || w < 0) return fail(DUET_BAD_ARGUMENT, "%s: %d x %d must not be negative", b.who, h, w);
+    if (to->at.rank != 2 || k->at.rank != 2) return wrong_shape(&b, to, k, "to and kernel must have 2 axes");
+    if (h < 0 || w < 0)
+        return fail(DUET_BAD_ARGUMENT, "%s: h (%d) and w (%d) must not be negative", b.who, h, w);
     b.kernel = k->at;
     return write(&b, to, k, part);
 }

@@ -16,33 +16,34 @@ static duet_status check_matrices(const direct *d)
     return matrix_check(d->who, d->in[0]);
 }
 
-static duet_status needs(const direct *d, duet_status st, const char *what)
+static duet_status wrong(const direct *d, duet_status st, const char *rule)
 {
     char text[SINGLE_STEP_TEXT];
-    return fail(st, "%s(%s) needs %s", d->who, single_step_text(d, text), what);
+    return fail(st, "%s(%s): %s", d->who, single_step_text(d, text), rule);
 }
 
-static duet_status check_operand(const direct *d, bool fits, const char *what)
+static duet_status check_operand(const direct *d, bool fits)
 {
     const layout *a = &d->in[0]->at;
     if (a->type >= FLOAT_TYPES && !dtype_is_complex(a->type))
-        return needs(d, DUET_BAD_TYPE, "an operand of f32, f64, c64 or c128");
-    if (a->rank != 2) return needs(d, DUET_BAD_SHAPE, "an operand of rank 2");
-    return fits ? DUET_OK : needs(d, DUET_BAD_SHAPE, what);
+        return wrong(d, DUET_BAD_TYPE,
+                     "the elements of a must be f32, f64, c64 or c128; convert a with duet_cast");
+    if (a->rank != 2) return wrong(d, DUET_BAD_SHAPE, "a must have 2 axes");
+    return fits ? DUET_OK : wrong(d, DUET_BAD_SHAPE, "a must be square");
 }
 
 /* Result k: of this type and shape, exactly, and apart from those before it. */
 static duet_status check_result(const direct *d, int k, duet_dtype type, int rank, const int64_t *size)
 {
-    char what[SHAPE_TEXT + 40], text[SHAPE_TEXT];
+    char rule[SHAPE_TEXT + 40], text[SHAPE_TEXT];
     const layout *at = &d->out[k]->at;
-    snprintf(what, sizeof what, "%s as result %d", shape_text(text, type, rank, size), k + 1);
-    if (at->type != type) return needs(d, DUET_BAD_TYPE, what);
+    snprintf(rule, sizeof rule, "%s must be %s", d->name[k], shape_text(text, type, rank, size));
+    if (at->type != type) return wrong(d, DUET_BAD_TYPE, rule);
     if (at->rank != rank || memcmp(at->size, size, (size_t)rank * sizeof *size))
-        return needs(d, DUET_BAD_SHAPE, what);
+        return wrong(d, DUET_BAD_SHAPE, rule);
     for (int e = 0; e < k; e++)
         if (matrix_overlap(d->out[e], d->out[k]) != APART)
-            return needs(d, DUET_BAD_ARGUMENT, "results that do not overlap");
+            return wrong(d, DUET_BAD_ARGUMENT, "the results must not overlap");
     return DUET_OK;
 }
 
@@ -75,23 +76,24 @@ static duet_status run(direct *d)
 #define OF_PART(rank, ...) TRY(check_result(&d, at++, dtype_part(type), rank, SIZES(__VA_ARGS__)));
 #define INDICES(rank, ...) TRY(check_result(&d, at++, DUET_I64, rank, SIZES(__VA_ARGS__)));
 
-#define FACTOR(name, outs_, needs, shapes, ...)                                                              \
-    static duet_status factor_##name(duet_matrix *const out[], const duet_matrix *a)                         \
+#define FACTOR(name_, outs_, needs, shapes, ...)                                                             \
+    static duet_status factor_##name_(duet_matrix *const out[], const duet_matrix *a)                        \
     {                                                                                                        \
-        direct d = { .who = "duet_" #name,                                                                   \
+        direct d = { .who = "duet_" #name_,                                                                  \
+                     .name = { __VA_ARGS__, "a" },                                                           \
                      .in = { a },                                                                            \
-                     .s = { .kernel = KERNEL_##name, .outs = (outs_), .ins = 1 } };                          \
+                     .s = { .kernel = KERNEL_##name_, .outs = (outs_), .ins = 1 } };                         \
         for (int k = 0; k < (outs_); k++) d.out[k] = out[k];                                                 \
         TRY(check_matrices(&d));                                                                             \
         const duet_dtype type = a->at.type;                                                                  \
         const int64_t m = a->at.size[0], n = a->at.rank > 1 ? a->at.size[1] : 0, k = m < n ? m : n;          \
         int at = 0;                                                                                          \
         (void)k;                                                                                             \
-        TRY(check_operand(&d, needs, #needs));                                                               \
+        TRY(check_operand(&d, needs));                                                                       \
         shapes return run(&d);                                                                               \
     }
 #define DUET_FACTOR2(name, x, y, needs, shapes, doc)                                                         \
-    FACTOR(name, 2, needs, shapes)                                                                           \
+    FACTOR(name, 2, needs, shapes, #x, #y)                                                                   \
     duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, const duet_matrix *a, const char *site)     \
     {                                                                                                        \
         thread_get()->site = site;                                                                           \
@@ -102,7 +104,7 @@ static duet_status run(direct *d)
         return duet_##name##_at(x, y, a, NULL);                                                              \
     }
 #define DUET_FACTOR3(name, x, y, z, needs, shapes, doc)                                                      \
-    FACTOR(name, 3, needs, shapes)                                                                           \
+    FACTOR(name, 3, needs, shapes, #x, #y, #z)                                                               \
     duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, duet_matrix *z, const duet_matrix *a,       \
                                  const char *site)                                                           \
     {                                                                                                        \

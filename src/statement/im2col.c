@@ -22,19 +22,21 @@ static duet_status read_options(const duet_windows *o, windows *w)
         w->size[a] = o->window[a], w->pad[a] = o->pad[a];
         w->stride[a] = o->stride[a] ? o->stride[a] : 1, w->dilation[a] = o->dilation[a] ? o->dilation[a] : 1;
         if (w->size[a] < 1 || w->stride[a] < 1 || w->pad[a] < 0 || w->dilation[a] < 1)
-            return fail(DUET_BAD_ARGUMENT,
-                        "%s: window {%d, %d} must be positive, stride {%d, %d}, pad {%d, %d}, dilation {%d, "
-                        "%d} not negative",
-                        who, o->window[0], o->window[1], o->stride[0], o->stride[1], o->pad[0], o->pad[1],
-                        o->dilation[0], o->dilation[1]);
+            return fail(
+                DUET_BAD_ARGUMENT,
+                "%s: window {%d, %d} must be positive; stride {%d, %d}, pad {%d, %d} and dilation {%d, %d} "
+                "must not be negative",
+                who, o->window[0], o->window[1], o->stride[0], o->stride[1], o->pad[0], o->pad[1],
+                o->dilation[0], o->dilation[1]);
     }
     return DUET_OK;
 }
 
-static duet_status does_not_fit(const duet_matrix *to, const duet_matrix *from, const char *needs)
+static duet_status wrong_shape(const duet_matrix *to, const duet_matrix *from, const char *rule)
 {
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs %s", who, view_text(to, a), view_text(from, b), needs);
+    return fail(DUET_BAD_SHAPE, "%s(to: %s, images: %s): %s", who, view_text(to, a), view_text(from, b),
+                rule);
 }
 
 /* Is n a times b, which is positive? The product may be beyond 64 bits. */
@@ -44,17 +46,20 @@ static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, w
 {
     const int64_t *x = from->at.size, *y = to->at.size, area = w->size[0] * w->size[1];
     if (from->at.rank != 4 || to->at.rank != 3)
-        return does_not_fit(to, from, "n x rows x columns, n x c x h x w");
+        return wrong_shape(to, from, "to must have 3 axes and images 4");
     for (int a = 0; a < 2; a++) {
         const int64_t room = x[2 + a] + 2 * w->pad[a] - (w->size[a] - 1) * w->dilation[a] - 1;
-        if (room < 0) return does_not_fit(to, from, "windows that are no larger than the padded images");
+        if (room < 0)
+            return wrong_shape(to, from, "the window must not be larger than the images with their padding");
         w->count[a] = room / w->stride[a] + 1;
     }
-    if (y[0] != x[0]) return does_not_fit(to, from, "a matrix for each image");
+    if (y[0] != x[0]) return wrong_shape(to, from, "axis 0 of to must have one element for each image");
     if (!is_product(y[1], x[1], area))
-        return does_not_fit(to, from, "a row for each channel and element of a window");
-    return is_product(y[2], w->count[0], w->count[1]) ? DUET_OK
-                                                      : does_not_fit(to, from, "a column for each window");
+        return wrong_shape(
+            to, from, "axis 1 of to must have one element for each channel and each element of a window");
+    return is_product(y[2], w->count[0], w->count[1])
+               ? DUET_OK
+               : wrong_shape(to, from, "axis 2 of to must have one element for each window");
 }
 
 static duet_status check(const duet_matrix *to, const duet_matrix *from, const duet_windows *o, windows *w)
@@ -63,8 +68,8 @@ static duet_status check(const duet_matrix *to, const duet_matrix *from, const d
     TRY(matrix_check(who, to));
     TRY(matrix_check(who, from));
     if (to->at.type != from->at.type)
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, view_text(to, a),
-                    view_text(from, b));
+        return fail(DUET_BAD_TYPE, "%s(to: %s, images: %s): the matrices must have the same element type",
+                    who, view_text(to, a), view_text(from, b));
     TRY(matrix_check_writable(who, to));
     TRY(read_options(o, w));
     return check_sizes(to, from, w);
@@ -100,7 +105,7 @@ static duet_status padded(const duet_matrix *from, const windows *w, duet_matrix
     layout l = from->at;
     const int64_t size[] = { l.size[0], l.size[1], l.size[2] + 2 * w->pad[0], l.size[3] + 2 * w->pad[1] };
     TRY(shape_check(who, l.type, 4, size));
-    if (!(*made = duet_new_shape(l.type, 4, size))) return DUET_NO_MEMORY;
+    if (!(*made = (duet_new_shape)(l.type, 4, size))) return DUET_NO_MEMORY;
     memcpy(l.stride, (*made)->at.stride, sizeof l.stride);
     duet_matrix *inner = view_of(*made, &l, w->pad[0] * l.stride[2] + w->pad[1] * l.stride[3]);
     if (!inner) return DUET_NO_MEMORY;

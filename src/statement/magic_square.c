@@ -89,10 +89,10 @@ static duet_status check(const char *who, const duet_matrix *m)
     TRY(view_check_rank(who, m, 2, 2));
     const int64_t n = m->at.size[0];
     if (m->at.size[1] != n || n == 2)
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs n x n, n not being 2", who, view_text(m, text));
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must be square, and not 2 x 2", who, view_text(m, text));
     if ((double)n * (double)n <= most_of(m->at.type)) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s): the type does not hold all integers up to n * n", who,
-                view_text(m, text));
+    return fail(DUET_BAD_TYPE, "%s(m: %s): %s cannot hold all integers up to %lld", who, view_text(m, text),
+                dtypes[m->at.type].name, (long long)n * (long long)n);
 }
 
 static duet_status write_square(const char *who, duet_matrix *m)
@@ -102,7 +102,7 @@ static duet_status write_square(const char *who, duet_matrix *m)
     char text[SHAPE_TEXT];
     void *p;
     const duet_status s = matrix_open(m, HOST, OVERWRITE, queue, &p);
-    if (s != DUET_OK) return fail_within(s, "%s(%s)", who, view_text(m, text));
+    if (s != DUET_OK) return fail_within(s, "%s(m: %s)", who, view_text(m, text));
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
             store(m->at.type,
@@ -115,7 +115,7 @@ static duet_status write_square(const char *who, duet_matrix *m)
 /* What the host writes is in no recording; that it is copied is. */
 static duet_status write_and_note(const char *who, duet_matrix *m)
 {
-    duet_matrix *square = duet_new_shape(m->at.type, m->at.rank, m->at.size);
+    duet_matrix *square = (duet_new_shape)(m->at.type, m->at.rank, m->at.size);
     if (!square) return DUET_NO_MEMORY;
     duet_status s = write_square(who, square);
     if (s == DUET_OK && m->count) s = statement_part(who, m, duet_of_matrix(square));
@@ -133,4 +133,4 @@ static duet_status set_magic(const char *who, duet_matrix *m)
     return (t->recording ? write_and_note : write_square)(who, m);
 }
 
-duet_status duet_magic(duet_matrix *m) { return statement_ends(set_magic("duet_magic", m), NULL); }
+duet_status(duet_magic)(duet_matrix *m) { return statement_ends(set_magic("duet_magic", m), NULL); }

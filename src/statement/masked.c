@@ -5,6 +5,7 @@
 #include "status.h"
 #include "thread.h"
 #include "view.h"
+#include <string.h>
 
 /* A call under way, and the matrices that it has made for itself. */
 #define OWNS 24
@@ -20,11 +21,14 @@ static duet_matrix *own(selecting *c, duet_matrix *m)
     return m;
 }
 
-static duet_matrix *vector(selecting *c, duet_dtype type, int64_t n) { return own(c, duet_new(type, n)); }
+static duet_matrix *vector(selecting *c, duet_dtype type, int64_t n)
+{
+    return own(c, (duet_new_shape)(type, 1, &n));
+}
 
 static duet_matrix *part(selecting *c, duet_matrix *m, int64_t first, int64_t count)
 {
-    return m ? own(c, duet_slice(m, first, count)) : NULL;
+    return m ? own(c, (duet_slice)(m, first, count)) : NULL;
 }
 
 /* m = e. Takes no m for one that could not be made. */
@@ -43,10 +47,19 @@ static duet_status check_now(const char *who)
 {
     const thread *t = thread_get();
     if (!t->recording && !t->explaining) return DUET_OK;
-    return fail(
-        DUET_UNSUPPORTED,
-        "%s: how large the result is depends on what is computed: it can be neither recorded nor explained",
-        who);
+    return fail(DUET_UNSUPPORTED,
+                "%s: the shape of the result depends on the values of the operands, so the call cannot be "
+                "recorded or "
+                "explained",
+                who);
+}
+
+static duet_status check_operand(const char *who, const char *name, duet_expr e)
+{
+    static const char asked[] = "duet_expr_status: e";
+    const duet_status s = duet_expr_status(e);
+    if (s == DUET_OK || strncmp(duet_error(), asked, sizeof asked - 1)) return s;
+    return fail(s, "%s: %s%s", who, name, duet_error() + sizeof asked - 1);
 }
 
 /* A formula as a matrix without gaps; what is one already is taken as it is. Spends e. */
@@ -61,7 +74,7 @@ static duet_status evaluated(selecting *c, duet_expr e, const duet_matrix **m)
         return formula_lives(c->who, &f);
     }
     for (int a = 0; a < root->rank; a++) size[a] = root->size[a];
-    duet_matrix *made = own(c, duet_new_shape((duet_dtype)root->type, root->rank, size));
+    duet_matrix *made = own(c, (duet_new_shape)((duet_dtype)root->type, root->rank, size));
     *m = made;
     return put(c, made, e);
 }
@@ -86,7 +99,7 @@ static duet_status read_count(const duet_matrix *m, int64_t *n)
 /* The places of the zeros of `no`, in order; they are how many. */
 static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where)
 {
-    duet_matrix *count = own(c, duet_new(DUET_I64)), *order = vector(c, DUET_I64, no->count);
+    duet_matrix *count = own(c, (duet_new_shape)(DUET_I64, 0, NULL)), *order = vector(c, DUET_I64, no->count);
     int64_t n;
     TRY(put(c, count, (duet_sum)((duet_logical_not)(of(no)))));
     TRY(put(c, order, (duet_argsort)(of(no), 0)));
@@ -107,7 +120,7 @@ static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where
 {
     *s = (shape){ .rank = duet_expr_rank(e) };
     for (int a = 0; a < s->rank; a++) s->size[a] = duet_expr_size(e, a);
-    duet_matrix *no = own(c, duet_new_shape(DUET_BOOL, s->rank, s->size)), *line;
+    duet_matrix *no = own(c, (duet_new_shape)(DUET_BOOL, s->rank, s->size)), *line;
     TRY(put(c, no, is_zero(e)));
     line = flat(c, no);
     return line ? find_zeros(c, line, where) : DUET_NO_MEMORY;
@@ -124,8 +137,8 @@ static duet_status check_mask(const char *who, duet_expr x, duet_expr mask)
     bool fits = s[1].rank <= s[0].rank && s[1].rank > 0;
     for (int k = 0; k < s[1].rank && fits; k++) fits = s[0].size[k] == s[1].size[k];
     if (fits) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs a mask of the sizes of x's first axes", who,
-                shape_text(a, duet_expr_type(x), s[0].rank, s[0].size),
+    return fail(DUET_BAD_SHAPE, "%s(x: %s, mask: %s): the shape of mask must be that of the first axes of x",
+                who, shape_text(a, duet_expr_type(x), s[0].rank, s[0].size),
                 shape_text(b, duet_expr_type(mask), s[1].rank, s[1].size));
 }
 
@@ -144,8 +157,8 @@ static duet_status masked(selecting *c, duet_expr x, duet_expr mask, duet_matrix
     const duet_matrix *from;
     duet_matrix *where, *lines;
     shape s;
-    TRY(duet_expr_status(x));
-    TRY(duet_expr_status(mask));
+    TRY(check_operand(c->who, "x", x));
+    TRY(check_operand(c->who, "mask", mask));
     TRY(check_mask(c->who, x, mask));
     TRY(evaluated(c, x, &from));
     TRY(find(c, mask, &s, &where));
@@ -153,7 +166,7 @@ static duet_status masked(selecting *c, duet_expr x, duet_expr mask, duet_matrix
     if (!lines) return DUET_NO_MEMORY;
     layout at = lines->at;
     at.size[0] = where->count;
-    *result = duet_new_shape(at.type, at.rank, at.size);
+    *result = (duet_new_shape)(at.type, at.rank, at.size);
     return put(c, *result, (duet_take)(of(lines), of(where), 0));
 }
 
@@ -164,7 +177,7 @@ static duet_status unravel(selecting *c, const shape *s, duet_matrix *where, due
 {
     int64_t inner = 1;
     for (int a = s->rank; a-- > 0; inner *= s->size[a]) {
-        duet_matrix *column = own(c, duet_column(to, a));
+        duet_matrix *column = own(c, (duet_column)(to, a));
         const duet_expr q = (duet_floor_divide)(of(where), duet_of_integer(inner));
         TRY(put(c, column, (duet_remainder)(q, duet_of_integer(s->size[a]))));
         c->owns--, duet_free(&column);
@@ -176,9 +189,9 @@ static duet_status nonzero(selecting *c, duet_expr x, duet_matrix **result)
 {
     duet_matrix *where;
     shape s;
-    TRY(duet_expr_status(x));
+    TRY(check_operand(c->who, "x", x));
     TRY(find(c, x, &s, &where));
-    *result = duet_new(DUET_I64, where->count, s.rank);
+    *result = (duet_new_shape)(DUET_I64, 2, (const int64_t[]){ where->count, s.rank });
     if (!*result) return DUET_NO_MEMORY;
     return where->count ? unravel(c, &s, where, *result) : DUET_OK;
 }
@@ -232,7 +245,7 @@ static duet_status number_each(selecting *c, const duet_matrix *repeats, const d
 static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_matrix *result[3])
 {
     const duet_matrix *from;
-    TRY(duet_expr_status(x));
+    TRY(check_operand(c->who, "x", x));
     TRY(evaluated(c, x, &from));
     const int64_t n = from->count;
     duet_matrix *line = flat(c, from), *sorted = vector(c, from->at.type, n),
@@ -242,9 +255,9 @@ static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_ma
     TRY(sort_into(c, sorted, order, line));
     if (n > 1) TRY(mark_repeats(c, sorted, repeats));
     TRY(find_zeros(c, repeats, &first));
-    result[0] = duet_new(from->at.type, first->count);
-    result[1] = want[1] ? duet_new(DUET_I64, first->count) : NULL;
-    result[2] = want[2] ? duet_new_shape(DUET_I64, from->at.rank, from->at.size) : NULL;
+    result[0] = (duet_new_shape)(from->at.type, 1, &first->count);
+    result[1] = want[1] ? (duet_new_shape)(DUET_I64, 1, &first->count) : NULL;
+    result[2] = want[2] ? (duet_new_shape)(DUET_I64, from->at.rank, from->at.size) : NULL;
     if ((want[1] && !result[1]) || (want[2] && !result[2])) return DUET_NO_MEMORY;
     TRY(put(c, result[0], (duet_take)(of(sorted), of(first), 0)));
     if (want[1] && n) TRY(count_each(c, first, n, result[1]));

@@ -17,34 +17,34 @@ typedef struct draw {
     random_params l;
 } draw;
 
-/* ---- refusals ---- */
+/* ---- wrong arguments ---- */
 
 static char *name_matrix(const draw *d, char text[SHAPE_TEXT])
 {
     return shape_text(text, d->m->at.type, d->m->at.rank, d->m->at.size);
 }
 
-/* "who(f32[2,3]) needs this: low is 1, high 0" */
-static duet_status needs(const draw *d, const char *what, const char *a, double x, const char *b, double y)
+/* "who(m: f32[2,3]): low (1) and high (0) must be so" */
+static duet_status wrong_numbers(const draw *d, const char *a, double x, const char *b, double y,
+                                 const char *rule)
 {
     char text[SHAPE_TEXT];
     name_matrix(d, text);
-    if (!b) return fail(DUET_BAD_ARGUMENT, "%s(%s) needs %s: %s is %.17g", d->who, text, what, a, x);
-    return fail(DUET_BAD_ARGUMENT, "%s(%s) needs %s: %s is %.17g, %s %.17g", d->who, text, what, a, x, b, y);
+    return fail(DUET_BAD_ARGUMENT, "%s(m: %s): %s (%.17g) and %s (%.17g) %s", d->who, text, a, x, b, y, rule);
 }
 
-static duet_status needs_floats(const draw *d)
+static duet_status check_floats(const draw *d)
 {
     char text[SHAPE_TEXT];
     if (dtype_kind(d->m->at.type) == TYPE_FLOAT) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", d->who, name_matrix(d, text));
+    return fail(DUET_BAD_TYPE, "%s(m: %s): m must be floating point", d->who, name_matrix(d, text));
 }
 
-static duet_status needs_reals(const draw *d)
+static duet_status check_reals(const draw *d)
 {
     char text[SHAPE_TEXT];
     if (dtype_kind(d->m->at.type) != TYPE_COMPLEX) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of real numbers", d->who, name_matrix(d, text));
+    return fail(DUET_BAD_TYPE, "%s(m: %s): m must be real, not complex", d->who, name_matrix(d, text));
 }
 
 /* ---- numbers of the matrix's type ---- */
@@ -103,10 +103,11 @@ static int64_t least(const draw *d)
 
 static duet_status plan_uniform(draw *d, double low, double high)
 {
-    TRY(needs_floats(d));
+    TRY(check_floats(d));
     const double from = rounded(d, low), to = rounded(d, high), range = less(d, to, from);
     if (!(from < to && isfinite(range)))
-        return needs(d, "low < high, and their difference finite", "low", low, "high", high);
+        return wrong_numbers(d, "low", low, "high", high,
+                             "must be in ascending order, and their difference must be finite");
     d->l.law = LAW_UNIFORM;
     d->l.number[0] = from, d->l.number[1] = range, d->l.number[2] = below(d, to);
     return DUET_OK;
@@ -114,10 +115,11 @@ static duet_status plan_uniform(draw *d, double low, double high)
 
 static duet_status plan_normal(draw *d, double mean, double deviation)
 {
-    TRY(needs_floats(d));
+    TRY(check_floats(d));
     const double at = rounded(d, mean), by = rounded(d, deviation);
     if (!(isfinite(at) && isfinite(by) && by >= 0))
-        return needs(d, "a finite mean and a finite deviation >= 0", "mean", mean, "deviation", deviation);
+        return wrong_numbers(d, "mean", mean, "deviation", deviation,
+                             "must be finite, and deviation must not be negative");
     d->l.law = LAW_NORMAL;
     d->l.number[0] = at, d->l.number[1] = by;
     return DUET_OK;
@@ -143,14 +145,17 @@ static void propose_tail(random_params *l, double a, double width, double origin
 
 static duet_status plan_truncated_normal(draw *d, double mean, double deviation, double low, double high)
 {
-    TRY(needs_floats(d));
+    TRY(check_floats(d));
     const double from = rounded(d, low), to = rounded(d, high), by = rounded(d, deviation),
                  at = rounded(d, mean);
     if (!(isfinite(at) && isfinite(by) && by > 0))
-        return needs(d, "a finite mean and a finite deviation > 0", "mean", mean, "deviation", deviation);
-    if (!(from < to)) return needs(d, "low < high", "low", low, "high", high);
+        return wrong_numbers(d, "mean", mean, "deviation", deviation,
+                             "must be finite, and deviation must be positive");
+    if (!(from < to)) return wrong_numbers(d, "low", low, "high", high, "must be in ascending order");
     const double a = (from - at) / by, b = (to - at) / by, width = (to - from) / by;
-    if (!(fmax(a, -b) < 1e150)) return needs(d, "bounds not too far from the mean", "low", low, "high", high);
+    if (!(fmax(a, -b) < 1e150))
+        return wrong_numbers(d, "low", low, "high", high,
+                             "must be less than 1e150 deviations away from mean");
     random_params *l = &d->l;
     l->law = LAW_TRUNCATED_NORMAL, l->number[0] = from, l->number[1] = to;
     if (a >= 0) propose_tail(l, a, width, from, by);
@@ -162,8 +167,12 @@ static duet_status plan_truncated_normal(draw *d, double mean, double deviation,
 
 static duet_status plan_bernoulli(draw *d, double p)
 {
-    TRY(needs_reals(d));
-    if (!(p >= 0 && p <= 1)) return needs(d, "0 <= p <= 1", "p", p, NULL, 0);
+    TRY(check_reals(d));
+    if (!(p >= 0 && p <= 1)) {
+        char text[SHAPE_TEXT];
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): p (%.17g) must be from 0 to 1", d->who,
+                    name_matrix(d, text), p);
+    }
     const double upper = floor(p * 0x1p32);
     d->l.law = LAW_BERNOULLI;
     d->l.whole[0] = p < 1 ? (uint64_t)upper : 0xffffffff;
@@ -174,15 +183,18 @@ static duet_status plan_bernoulli(draw *d, double p)
 static duet_status plan_integers(draw *d, int64_t low, int64_t high)
 {
     char text[SHAPE_TEXT];
-    TRY(needs_reals(d));
+    TRY(check_reals(d));
     name_matrix(d, text);
     if (low >= high)
-        return fail(DUET_BAD_ARGUMENT, "%s(%s) needs low < high: low is %lld, high %lld", d->who, text,
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): low (%lld) must be less than high (%lld)", d->who, text,
                     (long long)low, (long long)high);
     if (low < least(d) || high - 1 > most(d))
-        return fail(DUET_BAD_TYPE,
-                    "%s(%s) needs integers that are exact in it, from %lld to %lld: low is %lld, high %lld",
-                    d->who, text, (long long)least(d), (long long)most(d), (long long)low, (long long)high);
+        return fail(
+            DUET_BAD_TYPE,
+            "%s(m: %s): low (%lld) and high - 1 (%lld) must be from %lld to %lld, the integers that %s "
+            "holds exactly",
+            d->who, text, (long long)low, (long long)(high - 1), (long long)least(d), (long long)most(d),
+            dtypes[d->m->at.type].name);
     const uint64_t range = (uint64_t)high - (uint64_t)low;
     d->l.law = LAW_INTEGERS;
     d->l.whole[0] = (uint64_t)low, d->l.whole[1] = range, d->l.whole[2] = -range % range;
@@ -192,12 +204,14 @@ static duet_status plan_integers(draw *d, int64_t low, int64_t high)
 static duet_status plan_permutation(draw *d)
 {
     char text[SHAPE_TEXT];
-    TRY(needs_reals(d));
+    TRY(check_reals(d));
     if (d->m->at.rank != 1)
-        return fail(DUET_BAD_SHAPE, "%s(%s) needs a matrix of rank 1", d->who, name_matrix(d, text));
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have 1 axis", d->who, name_matrix(d, text));
     if (d->m->count - 1 > most(d))
-        return fail(DUET_BAD_TYPE, "%s(%s) needs indices that are exact in it, at most %lld", d->who,
-                    name_matrix(d, text), (long long)most(d));
+        return fail(DUET_BAD_TYPE,
+                    "%s(m: %s): m must have at most %lld elements, as many integers as %s "
+                    "holds exactly",
+                    d->who, name_matrix(d, text), (long long)most(d) + 1, dtypes[d->m->at.type].name);
     d->l.law = LAW_PERMUTATION;
     return DUET_OK;
 }
@@ -233,7 +247,7 @@ static duet_status fill(draw *d)
     duet_matrix *m = d->m;
     const duet_dtype as = drawn_as(d);
     if (as == m->at.type) return fill_itself(d);
-    d->m = duet_new_shape(as, m->at.rank, m->at.size);
+    d->m = (duet_new_shape)(as, m->at.rank, m->at.size);
     if (!d->m) return DUET_NO_MEMORY;
     duet_status s = fill_itself(d);
     if (s == DUET_OK) s = statement_part(d->who, m, (duet_cast)(duet_of_matrix(d->m), m->at.type));

@@ -5,6 +5,8 @@
 #include "single_step.h"
 #include "status.h"
 #include "thread.h"
+#include "view.h"
+#include <math.h>
 
 /* A statement under way: the formula x, spent by whatever ends it, and what is drawn for it. */
 typedef struct noisy {
@@ -58,7 +60,7 @@ static duet_status check_noise(const noisy *n)
     TRY(check_to(n));
     const layout *to = &n->to->at;
     if (dtype_kind(to->type) == TYPE_FLOAT) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of floating point", n->who,
+    return fail(DUET_BAD_TYPE, "%s(to: %s): to must be floating point", n->who,
                 shape_text(text, to->type, to->rank, to->size));
 }
 
@@ -67,17 +69,24 @@ static duet_status check_chances(const noisy *n)
     TRY(check_to(n));
     const duet_dtype x = duet_expr_type(n->x);
     if (dtype_kind(x) == TYPE_FLOAT || duet_expr_rank(n->x) == 0) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s: chances of %s are not of floating point", n->who, dtypes[x].name);
+    return fail(DUET_BAD_TYPE, "%s: x must be floating point, not %s", n->who, dtypes[x].name);
+}
+
+/* What it builds of x and w; its errors name the statement. */
+static duet_expr noisy_formula(const noisy *n, formula_of_noise *made, const duet_matrix *w, const char *site)
+{
+    const char *function = n->who + sizeof "duet_" - 1;
+    return formula_within(function, 1, &n->x, made(n, duet_of_matrix(w), site), site);
 }
 
 /* to = the formula of x and of w, a matrix like `to` of type `as`, drawn by the law. */
 static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of_noise *made,
                             const char *site)
 {
-    duet_matrix *w = duet_new_shape(as, n->to->at.rank, n->to->at.size);
+    duet_matrix *w = (duet_new_shape)(as, n->to->at.rank, n->to->at.size);
     if (!w) return spent(n->x, DUET_NO_MEMORY);
     duet_status s = draw(w, n->seed);
-    if (s == DUET_OK) s = statement_part(n->who, n->to, made(n, duet_of_matrix(w), site));
+    if (s == DUET_OK) s = statement_part(n->who, n->to, noisy_formula(n, made, w, site));
     else spent(n->x, s);
     return record_keep(w, s);
 }
@@ -135,20 +144,21 @@ static duet_status check_shuffle(const char *who, const duet_matrix *to, const d
     TRY(matrix_check_writable(who, to));
     const layout *l = &to->at, *k = &from->at;
     shape_text(a, l->type, l->rank, l->size), shape_text(b, k->type, k->rank, k->size);
-    if (l->type != k->type) return fail(DUET_BAD_TYPE, "%s(%s, %s) needs one element type", who, a, b);
+    if (l->type != k->type)
+        return fail(DUET_BAD_TYPE, "%s(to: %s, from: %s): the matrices must have the same element type", who,
+                    a, b);
     bool same = l->rank == k->rank;
     for (int i = 0; i < l->rank && same; i++) same = l->size[i] == k->size[i];
-    if (!same) return fail(DUET_BAD_SHAPE, "%s(%s, %s) needs equal shapes", who, a, b);
-    if (*axis < 0) *axis += l->rank;
-    if (*axis >= 0 && *axis < l->rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s): there is no such axis", who, a, b);
+    if (!same)
+        return fail(DUET_BAD_SHAPE, "%s(to: %s, from: %s): the matrices must have the same shape", who, a, b);
+    return view_check_axis(who, "to", to, l->rank, axis);
 }
 
 static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
                            const char *site)
 {
     TRY(check_shuffle(who, to, from, &axis));
-    duet_matrix *order = duet_new(DUET_I64, to->at.size[axis]);
+    duet_matrix *order = (duet_new_shape)(DUET_I64, 1, &to->at.size[axis]);
     if (!order) return DUET_NO_MEMORY;
     duet_status s = random_permutation(order, seed);
     if (s == DUET_OK) s = statement_part(who, to, duet_take(from, order, axis));
@@ -192,6 +202,20 @@ static duet_expr step_to(duet_matrix *index, duet_dtype t, double start, double 
     return duet_cast(duet_fma(i, by, start), t);
 }
 
+/* Is x a number that the sequence can be computed with? */
+static duet_status check_number(const char *who, const duet_matrix *m, const char *name, double x)
+{
+    char text[SHAPE_TEXT];
+    const duet_dtype t = m->at.type;
+    if (dtype_kind(t) == TYPE_FLOAT) return DUET_OK;
+    shape_text(text, t, m->at.rank, m->at.size);
+    if (!(x == floor(x) && fabs(x) < INFINITY))
+        return fail(DUET_BAD_TYPE, "%s(m: %s): %s (%g) must be an integer for integer elements", who, text,
+                    name, x);
+    if (x >= -0x1p63 && x < (t == DUET_U64 ? 0x1p64 : 0x1p63)) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "%s(m: %s): %s (%g) is out of range", who, text, name, x);
+}
+
 static duet_status sequence(const char *who, duet_matrix *m, double start, double by, const char *site)
 {
     char text[SHAPE_TEXT];
@@ -199,10 +223,12 @@ static duet_status sequence(const char *who, duet_matrix *m, double start, doubl
     TRY(matrix_check_writable(who, m));
     const enum type_kind kind = dtype_kind(m->at.type);
     if (kind == TYPE_COMPLEX || kind == TYPE_BOOL)
-        return fail(DUET_BAD_TYPE, "%s(%s) needs a matrix of numbers", who,
+        return fail(DUET_BAD_TYPE, "%s(m: %s): m must be an integer or floating-point matrix", who,
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
-    duet_matrix *flat = duet_new(DUET_I64, m->count),
-                *index = flat ? duet_reshaped_shape(flat, m->at.rank, m->at.size) : NULL;
+    TRY(check_number(who, m, "by", by));
+    TRY(check_number(who, m, "start", start));
+    duet_matrix *flat = (duet_new_shape)(DUET_I64, 1, &m->count),
+                *index = flat ? (duet_reshaped_shape)(flat, m->at.rank, m->at.size) : NULL;
     duet_status s = index ? count(who, flat, site) : DUET_NO_MEMORY;
     if (s == DUET_OK) s = statement_part(who, m, step_to(index, m->at.type, start, by, site));
     return record_keep(index, record_keep(flat, s));

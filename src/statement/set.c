@@ -1,6 +1,7 @@
 /* set.c - statements: duet_set and its sisters. */
 #include "auto_replay.h"
 #include "clock.h"
+#include "compiler.h"
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
@@ -9,6 +10,7 @@
 #include "stream.h"
 #include "thread.h"
 #include "trace.h"
+#include <string.h>
 
 /* Is e's type m's, or one that promotes to it? */
 static bool takes_type(const duet_matrix *m, const node *e)
@@ -17,16 +19,30 @@ static bool takes_type(const duet_matrix *m, const node *e)
     return dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
 }
 
+/* What the documents call the destination of a statement. */
+static const char *destination_name(const char *who)
+{
+    static const char *const to[] = { "duet_concatenate", "duet_stack",  "duet_tile",   "duet_repeat",
+                                      "duet_pad",         "duet_roll",   "duet_im2col", "duet_convmtx",
+                                      "duet_noise",       "duet_shuffle" };
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+        if (!strncmp(who, to[i], strlen(to[i]))) return "to";
+    return "m";
+}
+
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
 {
     char to[SHAPE_TEXT], from[SHAPE_TEXT];
-    shape_text(to, m->at.type, m->at.rank, m->at.size),
-        shape_text(from, (duet_dtype)e->type, e->rank, e->size);
+    shape_text(to, m->at.type, m->at.rank, m->at.size);
+    shape_text(from, (duet_dtype)e->type, e->rank, e->size);
+    const char *name = destination_name(who);
     if (!takes_type(m, e))
-        return fail(DUET_BAD_TYPE, "%s(%s, %s) needs a matrix of a type that has all of these: or duet_cast",
-                    who, to, from);
-    return fail(DUET_BAD_SHAPE, "%s(%s, %s): the formula's shape does not broadcast to the matrix's", who, to,
-                from);
+        return fail(
+            DUET_BAD_TYPE,
+            "%s(%s: %s, e: %s): %s elements cannot be assigned to %s without loss; convert e with duet_cast",
+            who, name, to, from, dtypes[e->type].name, dtypes[m->at.type].name);
+    return fail(DUET_BAD_SHAPE, "%s(%s: %s, e: %s): the shape of e does not broadcast to that of %s", who,
+                name, to, from, name);
 }
 
 static bool broadcasts_to(const node *e, const layout *to)
@@ -38,10 +54,20 @@ static bool broadcasts_to(const node *e, const layout *to)
     return true;
 }
 
+/* Puts the statement in front of what a machine, the pool or a matrix said. */
+static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who,
+                                                                  const duet_matrix *m)
+{
+    char to[SHAPE_TEXT];
+    return fail_within(s, "%s(%s: %s)", who, destination_name(who),
+                       shape_text(to, m->at.type, m->at.rank, m->at.size));
+}
+
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
 {
-    return m ? fail(DUET_FREED, "%s: the matrix was freed", who)
-             : fail(DUET_BAD_ARGUMENT, "%s: the matrix is null", who);
+    const char *name = destination_name(who);
+    return m ? fail(DUET_FREED, "%s: %s is a matrix that was freed", who, name)
+             : fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
 }
 
 /* Everything that is asked before a plan is looked for. e: the node that m takes. */
@@ -52,7 +78,9 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0))
         return does_not_fit(who, m, e);
     TRY(matrix_check_writable(who, m));
-    return same ? DUET_OK : number_fits(who, e, m->at.type);
+    if (same) return DUET_OK;
+    const duet_status s = number_fits(e, m->at.type);
+    return likely(s == DUET_OK) ? s : name_statement(s, who, m);
 }
 
 /* Patterns are formulas too: they are made before a formula is read, since one that is being read may lie where the next one is copied
@@ -60,15 +88,7 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
 static duet_status prepare(const char *who)
 {
     if (match_prepare() == DUET_OK) return DUET_OK;
-    return fail(DUET_NO_MEMORY, "%s: no memory to make the patterns of fused rows", who);
-}
-
-/* Puts the statement in front of what a machine, the pool or a matrix said. */
-static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who,
-                                                                  const duet_matrix *m)
-{
-    char to[SHAPE_TEXT];
-    return fail_within(s, "%s(%s)", who, shape_text(to, m->at.type, m->at.rank, m->at.size));
+    return fail(DUET_NO_MEMORY, "%s: out of memory for the patterns of fused operators", who);
 }
 
 static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, const statement *s, bool *own)
@@ -143,7 +163,8 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     const plan *p;
     TRY(read_one(who, m, e, &f));
     if (__builtin_expect(place > DUET_GPU, 0))
-        return fail(DUET_BAD_ARGUMENT, "%s: there is no place %d", who, (int)place);
+        return fail(DUET_BAD_ARGUMENT, "%s: place (%d) must be DUET_AUTO, DUET_CPU or DUET_GPU", who,
+                    (int)place);
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_reserve(1);
@@ -187,7 +208,7 @@ duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e)
 /* Still a statement: e is spent, and what is recorded has failed. */
 static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_expr e, const char *site)
 {
-    const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: there is no math mode %d", (int)math);
+    const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: math (%d) is not a math mode", (int)math);
     formula_spend(e, site);
     return statement_ends(s, site);
 }
@@ -208,7 +229,10 @@ duet_status(duet_set_math)(duet_math_mode math, duet_matrix *m, duet_expr e)
 #define IN_PLACE(name, op)                                                                                   \
     duet_status duet_##name##_at(duet_matrix *m, duet_expr e, const char *site)                              \
     {                                                                                                        \
-        return set("duet_" #name, DUET_AUTO, m, duet_##op##_at(duet_of_matrix(m), e, site), site);           \
+        const duet_expr x = duet_of_matrix(m);                                                               \
+        const duet_expr made = duet_##op##_at(x, e, site);                                                   \
+        return set("duet_" #name, DUET_AUTO, m, formula_called(#name, 2, (duet_expr[]){ x, e }, made, site), \
+                   site);                                                                                    \
     }                                                                                                        \
     duet_status(duet_##name)(duet_matrix * m, duet_expr e) { return duet_##name##_at(m, e, NULL); }
 IN_PLACE(iadd, add)
@@ -220,7 +244,7 @@ duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
 {
     formula f;
     const plan *p;
-    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: no file");
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: out must not be NULL");
     TRY(read_one("duet_explain", m, e, &f));
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
@@ -262,10 +286,10 @@ static duet_status read_all(statements *all)
     duet_expr e[STATEMENTS];
     uint32_t root[STATEMENTS];
     int failed;
-    if (!all->a) return fail(DUET_BAD_ARGUMENT, "%s needs a list of statements, not NULL", all->who);
+    if (!all->a) return fail(DUET_BAD_ARGUMENT, "%s: the list of statements must not be NULL", all->who);
     if (all->count < 1 || all->count > STATEMENTS)
-        return fail(DUET_BAD_ARGUMENT, "%s needs 1 to %d statements, not %d", all->who, STATEMENTS,
-                    all->count);
+        return fail(DUET_BAD_ARGUMENT, "%s: the number of statements (%d) must be from 1 to %d", all->who,
+                    all->count, STATEMENTS);
     for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
     TRY(prepare(all->who));
     duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);
@@ -375,7 +399,7 @@ duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set
 duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
 {
     statements all = { .a = a, .count = count, .who = "duet_explain_all" };
-    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: no file");
+    if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");
     TRY(read_all(&all));
     return each_group(&all, false, print_group, out);
 }
@@ -385,7 +409,7 @@ duet_explaining duet_explain_open(FILE *out)
     thread *t = thread_get();
     const duet_explaining e = { out != NULL, t->explaining };
     if (out) t->explaining = out;
-    else fail(DUET_BAD_ARGUMENT, "duet_explain_open: no file");
+    else fail(DUET_BAD_ARGUMENT, "DUET_EXPLAIN: out must not be NULL");
     return e;
 }
 

@@ -34,7 +34,8 @@ char *single_step_text(const direct *d, char text[SINGLE_STEP_TEXT])
     for (int k = 0; k < d->s.outs + d->s.ins; k++) {
         char one[SHAPE_TEXT];
         const layout *at = k < d->s.outs ? &d->out[k]->at : &d->in[k - d->s.outs]->at;
-        n += snprintf(text + n, SINGLE_STEP_TEXT - (size_t)n, "%s%s", k ? ", " : "",
+        n += snprintf(text + n, SINGLE_STEP_TEXT - (size_t)n, "%s%s%s%s", k ? ", " : "",
+                      d->name[k] ? d->name[k] : "", d->name[k] ? ": " : "",
                       shape_text(one, at->type, at->rank, at->size));
     }
     return text;

@@ -8,7 +8,8 @@
 
 /* Results first: operand k of step.out is out[k], of step.in in[k]; their layouts and slots are filled in by single_step_layouts. */
 typedef struct direct {
-    const char *who; /* for texts: "duet_lu" */
+    const char *who;                                     /* for texts: "duet_lu" */
+    const char *name[STEP_OUTPUTS + SINGLE_STEP_INPUTS]; /* of the operands, results first */
     duet_matrix *out[STEP_OUTPUTS];
     const duet_matrix *in[SINGLE_STEP_INPUTS];
     const double *num; /* step.nums of them */
@@ -18,8 +19,8 @@ typedef struct direct {
 void single_step_layouts(
     direct *d); /* layouts and slots, of the matrices; kernel, outs, ins and nums are there */
 
-/* The operands and their shapes: "f32[2,3], f32[3]" */
-#define SINGLE_STEP_TEXT (SHAPE_TEXT * (STEP_OUTPUTS + SINGLE_STEP_INPUTS))
+/* The operands and their shapes: "q: f32[2,3], r: f32[3]" */
+#define SINGLE_STEP_TEXT ((SHAPE_TEXT + 20) * (STEP_OUTPUTS + SINGLE_STEP_INPUTS))
 char *single_step_text(const direct *d, char text[SINGLE_STEP_TEXT]);
 
 /* Runs it, or records it as it runs, where place_now says. Where that is AUTO, the CPU takes what the GPU has no memory for. */

@@ -473,17 +473,17 @@ static void bad(void)
 {
     duet_matrix *x = duet_new(DUET_C64, 4, 3), *y = duet_new(DUET_C64, 2), *b = duet_new(DUET_BOOL, 3),
                 *f = duet_new(DUET_F32, 2, 3);
-    REFUSED(duet_cross(x, y), DUET_BAD_SHAPE, "duet_cross(c64[4,3], c64[2])",
+    REFUSED(duet_cross(x, y), DUET_BAD_SHAPE, "duet_cross(x: c64[4,3], y: c64[2])",
             "3 elements along the last axes");
-    REFUSED(duet_cross(x, 2), DUET_BAD_SHAPE, "duet_cross(c64[4,3]", "3 elements");
+    REFUSED(duet_cross(x, 2), DUET_BAD_SHAPE, "duet_cross(x: c64[4,3]", "3 elements");
     REFUSED(duet_cross(x, f), DUET_BAD_SHAPE, "broadcast");
-    REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "duet_mul(bool[3], bool[3])");
-    REFUSED(duet_cross(duet_floor(x), f), DUET_BAD_TYPE, "duet_floor(c64[4,3])");
-    REFUSED(duet_vdot(x, y), DUET_BAD_SHAPE, "operands of one shape");
-    REFUSED(duet_vdot(duet_floor(x), y), DUET_BAD_TYPE, "duet_floor(c64[4,3])");
+    REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "duet_mul(x: bool[3], y: bool[3])");
+    REFUSED(duet_cross(duet_floor(x), f), DUET_BAD_TYPE, "duet_floor(x: c64[4,3])");
+    REFUSED(duet_vdot(x, y), DUET_BAD_SHAPE, "same shape");
+    REFUSED(duet_vdot(duet_floor(x), y), DUET_BAD_TYPE, "duet_floor(x: c64[4,3])");
     REFUSED(duet_isinf(duet_complex(1, 2)), DUET_BAD_TYPE, "a complex number");
     REFUSED(duet_pow(duet_complex(1, 2), 2), DUET_BAD_TYPE, "a complex number");
-    REFUSED(duet_cumsum(x, 2), DUET_BAD_SHAPE, "there is no such axis");
+    REFUSED(duet_cumsum(x, 2), DUET_BAD_SHAPE, "does not exist");
     duet_free(&x), duet_free(&y), duet_free(&b), duet_free(&f);
     tap_point("bad input");
 }

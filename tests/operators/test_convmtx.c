@@ -93,15 +93,15 @@ static void refused_matrices(void)
                 *none = duet_new(DUET_F32, 0), *plane = duet_new(DUET_F32, 2, 2);
 #define NO(call, status, words) CHECK(call == (status) && strstr(duet_error(), words), "%s", duet_error())
     NO(duet_convmtx(t, k, DUET_OVERLAP_FULL), DUET_BAD_SHAPE,
-       "duet_convmtx(f32[4,4], f32[2]) needs a row for each result");
-    NO(duet_convmtx(t, plane, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "a matrix and a vector");
-    NO(duet_convmtx(t, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "one element or more");
-    NO(duet_convmtx(t, d, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "one element type");
-    NO(duet_convmtx(t, k, (duet_overlap)3), DUET_BAD_ARGUMENT, "part 3");
-    NO(duet_convmtx(NULL, k, DUET_OVERLAP_SAME), DUET_BAD_ARGUMENT, "null");
-    NO(duet_convmtx2(t, plane, 2, 3, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "a column for each element");
-    NO(duet_convmtx2(t, plane, -2, -2, DUET_OVERLAP_SAME), DUET_BAD_ARGUMENT, "-2 x -2");
-    NO(duet_convmtx2(t, k, 2, 2, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "two matrices");
+       "duet_convmtx(to: f32[4,4], kernel: f32[2]): to must have one row for each result");
+    NO(duet_convmtx(t, plane, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "kernel 1 axis");
+    NO(duet_convmtx(t, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "must not be empty");
+    NO(duet_convmtx(t, d, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "same element type");
+    NO(duet_convmtx(t, k, (duet_overlap)3), DUET_BAD_ARGUMENT, "part (3)");
+    NO(duet_convmtx(NULL, k, DUET_OVERLAP_SAME), DUET_BAD_ARGUMENT, "NULL");
+    NO(duet_convmtx2(t, plane, 2, 3, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "one column for each element");
+    NO(duet_convmtx2(t, plane, -2, -2, DUET_OVERLAP_SAME), DUET_BAD_ARGUMENT, "h (-2) and w (-2)");
+    NO(duet_convmtx2(t, k, 2, 2, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "must have 2 axes");
     duet_matrix *all[] = { t, k, d, none, plane };
     for (int i = 0; i < 5; i++) duet_free(&all[i]);
 }

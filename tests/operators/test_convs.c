@@ -517,7 +517,8 @@ static void refused(void)
                 *m = duet_new(DUET_F32, 4, 4), *whole = duet_new(DUET_I32, 4, 4),
                 *large = duet_new(DUET_F32, 1, 2, 5), *none = duet_new(DUET_F32, 0, 4),
                 *to = duet_new(DUET_F32, 1, 4, 9), *im = duet_new(DUET_F32, 1, 1, 4, 4);
-    fails(duet_conv1d(m, s), DUET_BAD_SHAPE, "duet_conv1d(f32[4,4], f32[1,2,4])", "A.rank == 3");
+    fails(duet_conv1d(m, s), DUET_BAD_SHAPE, "duet_conv1d(x: f32[4,4], filters: f32[1,2,4])",
+          "x must have 3 axes, not 2");
     fails(duet_conv1d(s, large), DUET_BAD_SHAPE, "duet_conv1d", "REACH(B.w, 0)");
     fails(duet_conv1d(s, s, .stride = -1), DUET_BAD_ARGUMENT, "duet_conv1d", "stride -1");
     fails(duet_conv3d(v, s), DUET_BAD_SHAPE, "duet_conv3d", "B.rank == 5");
@@ -528,32 +529,36 @@ static void refused(void)
           "more {0, -1, 0}");
     fails(duet_conv3d_input_grad(v, v, .size = { 1, 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv3d_input_grad",
           "size {1, 1, -1}");
-    fails(duet_max_pool1d(s, .window = 5), DUET_BAD_SHAPE, "duet_max_pool1d(f32[1,2,4])", "o.window[0]");
+    fails(duet_max_pool1d(s, .window = 5), DUET_BAD_SHAPE, "duet_max_pool1d(x: f32[1,2,4])",
+          "the window (5)");
     fails(duet_avg_pool3d(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool3d",
           "pad {0, 1, 0}");
     fails(duet_upsample1d(s, -2), DUET_BAD_ARGUMENT, "duet_upsample1d", "scale -2");
-    fails(duet_convolve(m, s, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve(f32[4,4], f32[1,2,4])",
+    fails(duet_convolve(m, s, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve(x: f32[4,4], y: f32[1,2,4])",
           "A.rank == B.rank");
     fails(duet_convolve(v, v, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "A.rank <= 3");
     fails(duet_convolve(m, none, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve", "B.count > 0");
     fails(duet_convolve(m, m, (duet_overlap)3), DUET_BAD_ARGUMENT, "duet_convolve", "part 3");
-    fails(duet_convolve(m, whole, DUET_OVERLAP_SAME), DUET_BAD_TYPE, "duet_convolve(f32[4,4], i32[4,4])",
-          "in common");
+    fails(duet_convolve(m, whole, DUET_OVERLAP_SAME), DUET_BAD_TYPE,
+          "duet_convolve(x: f32[4,4], y: i32[4,4])", "in common");
     fails(duet_correlate_deep(s, large, DUET_OVERLAP_SAME), DUET_OK, "", "");
     fails(duet_correlate_deep(s, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_correlate_deep",
           "A.rank == B.rank");
     fails(duet_convolve_multi(none, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve_multi",
           "PLANE(A) > 0");
-    fails(duet_p_max_pool_h(im, 3, 2), DUET_BAD_SHAPE, "duet_sub(f32[1,1,4,4], f32[1,1,3,4])", "broadcast");
+    fails(duet_p_max_pool_h(im, 3, 2), DUET_BAD_SHAPE,
+          "duet_p_max_pool_h(x: f32[1,1,4,4]): in duet_sub(x: f32[1,1,4,4], y: f32[1,1,3,4])", "broadcast");
     CHECK(duet_im2col(to, im, .window = { 2, 2 }) == DUET_OK, "%s", duet_error());
-    CHECK(duet_im2col(to, im, .window = { 5, 2 }) == DUET_BAD_SHAPE && strstr(duet_error(), "no larger than"),
+    CHECK(duet_im2col(to, im, .window = { 5, 2 }) == DUET_BAD_SHAPE &&
+              strstr(duet_error(), "must not be larger than"),
           "%s", duet_error());
     CHECK(duet_im2col(to, im) == DUET_BAD_ARGUMENT && strstr(duet_error(), "window {0, 0}"), "%s",
           duet_error());
-    CHECK(duet_im2col(to, im, .window = { 1, 3 }) == DUET_BAD_SHAPE && strstr(duet_error(), "a row for each"),
+    CHECK(duet_im2col(to, im, .window = { 1, 3 }) == DUET_BAD_SHAPE &&
+              strstr(duet_error(), "one element for each channel"),
           "%s", duet_error());
     CHECK(duet_im2col(to, im, .window = { 2, 2 }, .pad = { 1, 0 }) == DUET_BAD_SHAPE &&
-              strstr(duet_error(), "a column for each"),
+              strstr(duet_error(), "one element for each window"),
           "%s", duet_error());
     CHECK(duet_im2col(to, m, .window = { 2, 2 }) == DUET_BAD_SHAPE, "%s", duet_error());
     /* 16 times 2^60 rows must not count as none. */

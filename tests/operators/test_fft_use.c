@@ -241,24 +241,24 @@ static void bad(void)
                 *none = duet_new(DUET_C64, 4, 0), *y = duet_new(DUET_C64, 4, 6),
                 *w = duet_new(DUET_F64, 4, 6);
     fill(y);
-    refused(y, duet_fft(x, 0, 2), DUET_BAD_SHAPE, "there is no axis 2");
-    refused(y, duet_fft(x, 0, -3), DUET_BAD_SHAPE, "there is no axis -3");
-    refused(y, duet_fft(x, -1, 0), DUET_BAD_ARGUMENT, "there is no length -1");
+    refused(y, duet_fft(x, 0, 2), DUET_BAD_SHAPE, "axis 2 does not exist");
+    refused(y, duet_fft(x, 0, -3), DUET_BAD_SHAPE, "axis -3 does not exist");
+    refused(y, duet_fft(x, -1, 0), DUET_BAD_ARGUMENT, "n (-1) must not be negative");
     refused(y, duet_fftn(x, .axes = 2, .axis = { 1, -1 }), DUET_BAD_ARGUMENT, "named twice");
-    refused(y, duet_fftn(x, .axes = 3), DUET_BAD_SHAPE, "not so many axes");
-    refused(y, duet_fftn(x, .axes = -1), DUET_BAD_SHAPE, "not so many axes");
+    refused(y, duet_fftn(x, .axes = 3), DUET_BAD_SHAPE, "the number of axes");
+    refused(y, duet_fftn(x, .axes = -1), DUET_BAD_SHAPE, "the number of axes");
     refused(y, duet_fftn(1.0), DUET_BAD_SHAPE, "axes");
-    refused(y, duet_fft(i, 0, 0), DUET_BAD_TYPE, "needs elements of f32, f64, c64 or c128");
-    refused(y, duet_rfft(c, 0, 0), DUET_BAD_TYPE, "needs elements of f32 or f64");
-    refused(y, duet_irfft(x, 0, 0), DUET_BAD_TYPE, "needs elements of c64 or c128");
-    refused(y, duet_fft(none, 0, 1), DUET_BAD_SHAPE, "no transform is of such a length along axis 1");
-    refused(y, duet_fftshift(x, .axes = 1, .n = { 3 }), DUET_BAD_ARGUMENT, "no length");
+    refused(y, duet_fft(i, 0, 0), DUET_BAD_TYPE, "must be f32, f64, c64 or c128");
+    refused(y, duet_rfft(c, 0, 0), DUET_BAD_TYPE, "must be f32 or f64");
+    refused(y, duet_irfft(x, 0, 0), DUET_BAD_TYPE, "must be c64 or c128");
+    refused(y, duet_fft(none, 0, 1), DUET_BAD_SHAPE, "the transform along axis 1 has length");
+    refused(y, duet_fftshift(x, .axes = 1, .n = { 3 }), DUET_BAD_ARGUMENT, "a shift has no length");
     refused(y, duet_rfftn(x), DUET_BAD_SHAPE, "");
     refused(y, duet_fftn(w), DUET_BAD_TYPE, "");
     refused(y, duet_fftconvolve(x, c, DUET_OVERLAP_FULL), DUET_BAD_TYPE, "");
     refused(y, duet_fftconvolve(x, duet_sum_axis(x, 0), DUET_OVERLAP_FULL), DUET_BAD_SHAPE,
-            "needs A.rank == B.rank");
-    refused(y, duet_fftconvolve(x, x, (duet_overlap)3), DUET_BAD_ARGUMENT, "no part 3");
+            "the same number of axes");
+    refused(y, duet_fftconvolve(x, x, (duet_overlap)3), DUET_BAD_ARGUMENT, "overlap (3)");
     duet_free(&x), duet_free(&c), duet_free(&i), duet_free(&none), duet_free(&y), duet_free(&w);
     tap_point("bad input");
 }

@@ -368,7 +368,7 @@ static void refusals(void)
     duet_matrix *b = duet_new(DUET_BOOL, 5), *c = duet_new(DUET_C64, 5);
     FAILS(duet_set(y, duet_take(x, f, 0)), DUET_BAD_TYPE, "IS_INDEX(B)");
     FAILS(duet_set(y, duet_take(x, 1, 0)), DUET_BAD_TYPE, "IS_INDEX(B)");
-    FAILS(duet_set(y, duet_take(x, by, 2)), DUET_BAD_SHAPE, "there is no such axis");
+    FAILS(duet_set(y, duet_take(x, by, 2)), DUET_BAD_SHAPE, "does not exist");
     FAILS(duet_set(y, duet_take(x, by, 1)), DUET_BAD_SHAPE, "does not broadcast");
     FAILS(duet_set(y, duet_take(x, deep, 0)), DUET_BAD_SHAPE, "DUET_RANK_MAX");
     FAILS(duet_set(y, duet_take_along_axis(x, by, 0)), DUET_BAD_SHAPE, "LIKE_BUT_AXIS(A, B)");

@@ -137,9 +137,9 @@ static void refused_laws(duet_dtype t)
             FAILS(duet_random_integers(m, 1, least - 1, least + 1), DUET_BAD_TYPE, "exact");
         GOES(duet_random_integers(m, 1, least, least + 1));
         CHECK(element_value(t, duet_read(m), 0) == least, "the least %s", dtypes[t].name);
-        FAILS(duet_random_bernoulli(m, 1, 1.5), DUET_BAD_ARGUMENT, "0 <= p <= 1");
+        FAILS(duet_random_bernoulli(m, 1, 1.5), DUET_BAD_ARGUMENT, "from 0 to 1");
         if (most < 299) FAILS(duet_random_permutation(m, 1), DUET_BAD_TYPE, "exact");
-        FAILS(duet_random_permutation(two, 1), DUET_BAD_SHAPE, "rank 1");
+        FAILS(duet_random_permutation(two, 1), DUET_BAD_SHAPE, "1 axis");
     }
     duet_free(&m), duet_free(&two);
 }
@@ -266,12 +266,12 @@ static void refusals_of_noise(void)
                 *w = duet_new(DUET_F32, 3), *null = NULL;
     GOES(duet_set(x, 3));
     FAILS(duet_noise_uniform(x, d, 1), DUET_BAD_TYPE, "duet_cast");
-    FAILS(duet_noise_normal(x, i, 1), DUET_BAD_TYPE, "in common");
-    FAILS(duet_noise_logistic(i, x, 1), DUET_BAD_TYPE, "duet_noise_logistic(i32[4])");
+    FAILS(duet_noise_normal(x, i, 1), DUET_BAD_TYPE, "common element type");
+    FAILS(duet_noise_logistic(i, x, 1), DUET_BAD_TYPE, "duet_noise_logistic(to: i32[4])");
     FAILS(duet_noise_ranged(x, w, 1, 2), DUET_BAD_SHAPE, "broadcast");
-    FAILS(duet_noise_bernoulli(x, i, 1), DUET_BAD_TYPE, "chances of i32");
-    FAILS(duet_noise_uniform(null, x, 1), DUET_BAD_ARGUMENT, "null");
-    FAILS(duet_noise_uniform(x, duet_add(x, null), 1), DUET_BAD_ARGUMENT, "null");
+    FAILS(duet_noise_bernoulli(x, i, 1), DUET_BAD_TYPE, "floating point, not i32");
+    FAILS(duet_noise_uniform(null, x, 1), DUET_BAD_ARGUMENT, "NULL");
+    FAILS(duet_noise_uniform(x, duet_add(x, null), 1), DUET_BAD_ARGUMENT, "NULL");
     CHECK(*(const float *)duet_read(x) == 3, "a refused statement has written");
     duet_expr e = duet_add(x, 1);
     FAILS(duet_noise_uniform(i, e, 1), DUET_BAD_TYPE, "floating point");
@@ -317,11 +317,11 @@ static void shuffles(void)
             for (int axis = 0; axis < shapes[s].rank; axis++)
                 for (int n = 0; n < 3; n++)
                     shuffled(t, &shapes[s], axis, (enum view)rng_below(&gen, VIEWS), n == 2);
-    FAILS(duet_shuffle(x, y, 0, 1), DUET_BAD_SHAPE, "equal shapes");
-    FAILS(duet_shuffle(x, i, 0, 1), DUET_BAD_TYPE, "one element type");
-    FAILS(duet_shuffle(x, x, 1, 1), DUET_BAD_SHAPE, "no such axis");
-    FAILS(duet_shuffle(none, none, 0, 1), DUET_BAD_SHAPE, "no such axis");
-    FAILS(duet_shuffle(x, NULL, 0, 1), DUET_BAD_ARGUMENT, "null");
+    FAILS(duet_shuffle(x, y, 0, 1), DUET_BAD_SHAPE, "same shape");
+    FAILS(duet_shuffle(x, i, 0, 1), DUET_BAD_TYPE, "same element type");
+    FAILS(duet_shuffle(x, x, 1, 1), DUET_BAD_SHAPE, "out of range");
+    FAILS(duet_shuffle(none, none, 0, 1), DUET_BAD_SHAPE, "out of range");
+    FAILS(duet_shuffle(x, NULL, 0, 1), DUET_BAD_ARGUMENT, "NULL");
     int orders[27] = { 0 };
     for (int seed = 0; seed < 6000; seed++) {
         float *p = duet_overwrite(x);
@@ -374,11 +374,11 @@ static void sequences(void)
                 sequence_of(t, &shapes[s], view, is_floating(t) ? 0.3 : 100, is_floating(t) ? -0.7 : 3);
             }
     for (int s = 0; s < SHAPES; s++) sequence_of(DUET_U64, &shapes[s], VIEW_NONE, 0x1p63 + 4096, -3);
-    FAILS(duet_sequence(b, 0, 1), DUET_BAD_TYPE, "numbers");
-    FAILS(duet_sequence(c, 0, 1), DUET_BAD_TYPE, "numbers");
-    FAILS(duet_sequence(i, 0, 0.5), DUET_BAD_TYPE, "duet_cast");
+    FAILS(duet_sequence(b, 0, 1), DUET_BAD_TYPE, "integer or floating-point");
+    FAILS(duet_sequence(c, 0, 1), DUET_BAD_TYPE, "integer or floating-point");
+    FAILS(duet_sequence(i, 0, 0.5), DUET_BAD_TYPE, "by (0.5) must be an integer");
     FAILS(duet_sequence(i, 1e30, 1), DUET_BAD_ARGUMENT, "range");
-    FAILS(duet_sequence(NULL, 0, 1), DUET_BAD_ARGUMENT, "null");
+    FAILS(duet_sequence(NULL, 0, 1), DUET_BAD_ARGUMENT, "NULL");
     duet_free(&b), duet_free(&c), duet_free(&i);
     tap_point("sequences");
 }

@@ -170,7 +170,7 @@ static void formulas(void)
                   duet_error());
             CHECK(i && duet_count(n) == 2 && i[0] == 2 && i[1] == 4, "nonzero: %s", duet_error());
             CHECK(v && duet_count(u) == 1 && v[0] == 1, "unique: %s", duet_error());
-            CHECK(!z && strstr(duet_error(), "needs a mask"), "%s", duet_error());
+            CHECK(!z && strstr(duet_error(), "the shape of mask"), "%s", duet_error());
             duet_matrix *three = duet_slice(x, 0, 3);
             y = duet_masked(c, duet_greater(three, 0));
             const float *q = y ? duet_read(y) : NULL;
@@ -236,20 +236,20 @@ static void errors(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 2, 3), *v = duet_new(DUET_F32, 3), *none = NULL, *counts = x,
                 *inverse = x;
-    REFUSED(duet_masked(x, v), "duet_masked(f32[2,3], f32[3]) needs a mask");
-    REFUSED(duet_masked(v, x), "needs a mask");
-    REFUSED(duet_masked(v, duet_add(v, x)), "needs a mask");
-    REFUSED(duet_masked(v, duet_sum(v)), "needs a mask");
-    REFUSED(duet_masked(none, v), "null matrix");
-    REFUSED(duet_masked(v, none), "null matrix");
+    REFUSED(duet_masked(x, v), "duet_masked(x: f32[2,3], mask: f32[3]): the shape of mask");
+    REFUSED(duet_masked(v, x), "the shape of mask");
+    REFUSED(duet_masked(v, duet_add(v, x)), "the shape of mask");
+    REFUSED(duet_masked(v, duet_sum(v)), "the shape of mask");
+    REFUSED(duet_masked(none, v), "must not be NULL");
+    REFUSED(duet_masked(v, none), "must not be NULL");
     REFUSED(duet_nonzero(duet_sum_axis(x, 7)), "axis 7");
-    REFUSED(duet_unique(none, &counts, &inverse), "null matrix");
+    REFUSED(duet_unique(none, &counts, &inverse), "must not be NULL");
     CHECK(!counts && !inverse, "results of a failure");
     FILE *file = tmpfile();
-    DUET_EXPLAIN(file) REFUSED(duet_nonzero(x), "duet_nonzero: how large the result is");
+    DUET_EXPLAIN(file) REFUSED(duet_nonzero(x), "duet_nonzero: the shape of the result depends");
     fclose(file);
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
-    REFUSED(duet_unique(x, NULL, NULL), "neither recorded");
+    REFUSED(duet_unique(x, NULL, NULL), "cannot be recorded");
     CHECK(!duet_record_end(), "a recording of a statement that failed");
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
           "a formula is left: %s", duet_error());

@@ -174,11 +174,30 @@ static void print_bound(FILE *out, const call *c)
     else fputs(c->terms ? c->terms : tested(c->name), out);
 }
 
+/* "(x, indices)" of an operator; statements have their parameters in the headers. */
+static void print_operands(FILE *out, const call *c)
+{
+    static const struct {
+        const char *function, *operand[3];
+    } named[] = {
+#define DUET_OPERANDS(function, x, y, z) { #function, { x, y, z } },
+#include <duet/operands.def>
+        { NULL, { "x", "y", "z" } },
+    };
+    int i = 0;
+    if (!c->make) return;
+    while (named[i].function && strcmp(named[i].function, c->name)) i++;
+    for (int k = 0; k < c->operands; k++) fprintf(out, "%s%s", k ? ", " : "(", named[i].operand[k]);
+    fputc(')', out);
+}
+
 static void print_row(FILE *out, const call *c)
 {
     found f;
     find(c, &f);
-    fprintf(out, "| %s | ", c->name);
+    fprintf(out, "| %s", c->name);
+    print_operands(out, c);
+    fputs(" | ", out);
     for (const char *p = c->doc; *p; p++) fputs(*p == '|' ? "\\|" : (char[]){ *p, 0 }, out);
     fputs(" | ", out);
     print_types(out, f.types[0]);
@@ -191,7 +210,8 @@ static void print_row(FILE *out, const call *c)
 
 static void print_table(FILE *out, const char *title, const call *rows, int count)
 {
-    fprintf(out, "\n## %s\n\n| duet_ | what | types | CPU | GPU | error |\n|---|---|---|---|---|---|\n",
+    fprintf(out,
+            "\n## %s\n\n| duet_ function | result | types | CPU | GPU | error |\n|---|---|---|---|---|---|\n",
             title);
     for (int i = 0; i < count; i++) print_row(out, &rows[i]);
 }

@@ -272,7 +272,7 @@ static void *streams(void *none)
     ok(duet_auto_replay(0));
     CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats == 0, "not off when told");
     CHECK(duet_auto_replay(2) == DUET_BAD_ARGUMENT &&
-              strstr(duet_error(), "duet_auto_replay(2) needs 0 or 1"),
+              strstr(duet_error(), "duet_auto_replay: on (2) must be 0 or 1"),
           "%s", duet_error());
     return none;
 }

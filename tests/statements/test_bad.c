@@ -52,18 +52,41 @@ static const duet_conv conv_good = { { 1, 1 }, { 0, 0 } };
 static const duet_pool_grad pool_grad_good = { .window = { 2, 2 } };
 static const duet_pool pool_good = { { 2, 2 }, { 1, 1 }, { 0, 0 } };
 
-/* What each kind of row gets: shapes that do not broadcast; for reductions a bad axis; for others a
- * shape that no row accepts. */
+/* "duet_add(x: f32[2,3], y: f32[4])" */
+static const char *call_text(char text[200], const char *function, const char *x, const char *y,
+                             const char *z)
+{
+    static const struct {
+        const char *function, *operand[3];
+    } named[] = {
+#define DUET_OPERANDS(function, x, y, z) { #function, { x, y, z } },
+#include <duet/operands.def>
+        { NULL, { "x", "y", "z" } },
+    };
+    const char *const given[] = { x, y, z };
+    int i = 0;
+    while (named[i].function && strcmp(named[i].function, function)) i++;
+    int n = snprintf(text, 200, "duet_%s(", function);
+    for (int k = 0; k < 3 && given[k]; k++)
+        n += snprintf(text + n, 200 - (size_t)n, "%s%s: %s", k ? ", " : "", named[i].operand[k], given[k]);
+    snprintf(text + n, 200 - (size_t)n, ")");
+    return text;
+}
+
+/* What each kind of row is given: shapes that do not broadcast; of reductions an axis too many; of others what no row accepts. */
 static void shapes(void)
 {
     pair p = { NEW(2, 3), NEW(4), NEW(5) };
-    char name[50];
-#define NAMED(row) (snprintf(name, sizeof name, "duet_%s", #row), name)
+    char name[200];
+#define NAMED(row)          (snprintf(name, sizeof name, "duet_%s", #row), name)
+#define CALL2(row, x, y)    call_text(name, #row, x, y, NULL)
+#define CALL3(row, x, y, z) call_text(name, #row, x, y, z)
 #define DUET_MAP1(row, ...)
 #define DUET_MAP2(row, ...)                                                                                  \
-    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "broadcast");
+    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, CALL2(row, "f32[2,3]", "f32[4]"), "broadcast");
 #define DUET_MAP3(row, ...)                                                                                  \
-    FAILS(duet_##row(p.x, p.y, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4], f32[5]", "broadcast");   \
+    FAILS(duet_##row(p.x, p.y, p.z), DUET_BAD_SHAPE, CALL3(row, "f32[2,3]", "f32[4]", "f32[5]"),             \
+          "broadcast");                                                                                      \
     FAILS(duet_##row(p.x, 1, p.z), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "broadcast");
 #define DUET_PLACE1(row, ...)                                                                                \
     FAILS(duet_##row##_axis(p.x, 2), DUET_BAD_SHAPE, NAMED(row), "f32[2,3]", "axis 2");                      \
@@ -76,12 +99,12 @@ static void shapes(void)
     FAILS(duet_##row##_axes_keep(p.x, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), DUET_BAD_ARGUMENT, NAMED(row),    \
           "axis 0 is named twice");                                                                          \
     FAILS((duet_##row##_axes)(duet_of_matrix(p.x), 1, NULL), DUET_BAD_ARGUMENT, NAMED(row),                  \
-          "no list of axes");                                                                                \
+          "the list of axes must not be NULL");                                                              \
     FAILS((duet_##row##_axes_keep)(duet_of_matrix(p.x), -1, (int[1]){ 0 }), DUET_BAD_ARGUMENT, NAMED(row),   \
-          "no list of axes");
+          "the list of axes must not be NULL");
 #define DUET_MOMENT1 DUET_FOLD1
 #define DUET_FOLD2(row, ...)                                                                                 \
-    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, NAMED(row), "f32[2,3], f32[4]", "one shape");                \
+    FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, CALL2(row, "f32[2,3]", "f32[4]"), "same shape");             \
     FAILS(duet_##row##_axis(p.x, p.x, 2), DUET_BAD_SHAPE, NAMED(row), "axis 2");
 #include <duet/ops.def>
     duet_free(&p.x), duet_free(&p.y), duet_free(&p.z);
@@ -93,8 +116,8 @@ static void too_wide(void)
 {
     duet_matrix *one = duet_new(DUET_U8, 1, 1, 1, 1),
                 *wide = duet_broadcast_to(one, 1, 1, 1, (int64_t)1 << 61);
-    FAILS(duet_upsample2d(wide, 1, 8), DUET_BAD_SHAPE, "duet_upsample2d(u8[1,1,1,2305843009213693952])",
-          "A.w <= INT64_MAX");
+    FAILS(duet_upsample2d(wide, 1, 8), DUET_BAD_SHAPE, "duet_upsample2d(x: u8[1,1,1,2305843009213693952])",
+          "the size of axis 3 of x times the scale (8) overflows");
     duet_free(&one), duet_free(&wide);
 }
 
@@ -104,73 +127,89 @@ static void definitions(void)
     duet_matrix *scalar = NEW(), *v = NEW(3), *m = NEW(2, 3), *w = NEW(4, 5), *im = NEW(1, 2, 4, 4),
                 *few = NEW(3, 1, 2, 2), *large = NEW(3, 2, 9, 2), *two = NEW(2, 1, 2, 2),
                 *none = NEW(3, 2, 0, 2), *nothing = NEW(0, 3);
-    FAILS(duet_softmax(scalar), DUET_BAD_SHAPE, "duet_softmax(f32[])", "A.rank >= 1");
-    FAILS(duet_log_softmax(scalar), DUET_BAD_SHAPE, "duet_log_softmax(f32[])", "A.rank >= 1");
-    FAILS(duet_max_pool2d(m, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[2,3])", "A.rank == 4");
-    FAILS(duet_max_pool2d(im, .window = { 5, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(f32[1,2,4,4])",
-          "o.window[0]");
-    FAILS(duet_avg_pool2d(im, .window = { 2, 5 }), DUET_BAD_SHAPE, "duet_avg_pool2d(f32[1,2,4,4])",
-          "o.window[1]");
+    FAILS(duet_softmax(scalar), DUET_BAD_SHAPE, "duet_softmax(x: f32[])", "x must have at least 1 axis");
+    FAILS(duet_log_softmax(scalar), DUET_BAD_SHAPE, "duet_log_softmax(x: f32[])",
+          "x must have at least 1 axis");
+    FAILS(duet_max_pool2d(m, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(x: f32[2,3])",
+          "x must have 4 axes, not 2");
+    FAILS(duet_max_pool2d(im, .window = { 5, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d(x: f32[1,2,4,4])",
+          "along axis 2 the window (5)");
+    FAILS(duet_avg_pool2d(im, .window = { 2, 5 }), DUET_BAD_SHAPE, "duet_avg_pool2d(x: f32[1,2,4,4])",
+          "along axis 3 the window (5)");
     FAILS(duet_max_pool2d(im), DUET_BAD_ARGUMENT, "duet_max_pool2d", "window");
     FAILS(duet_max_pool2d(im, .window = { 2, 2 }, .stride = { -1, 1 }), DUET_BAD_ARGUMENT, "duet_max_pool2d",
           "stride");
     FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .pad = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d",
           "pad");
-    FAILS(duet_matmul(m, w), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[4,5])", "A.cols == B.rows");
-    FAILS(duet_matmul(v, w), DUET_BAD_SHAPE, "duet_matmul(f32[3], f32[4,5])", "A.cols == B.rows");
-    FAILS(duet_matmul(scalar, w), DUET_BAD_SHAPE, "duet_matmul(f32[], f32[4,5])", "A.rank");
-    FAILS(duet_matmul(m, scalar), DUET_BAD_SHAPE, "duet_matmul(f32[2,3], f32[])", "B.rank");
-    FAILS(duet_matmul(m, 2), DUET_BAD_SHAPE, "duet_matmul(f32[2,3]", "B.rank");
-    FAILS(duet_bias_add(w, v), DUET_BAD_SHAPE, "duet_bias_add(f32[4,5], f32[3])", "B.count == A.channels");
-    FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(f32[1,2,4,4], f32[3])",
-          "B.count == A.channels");
-    FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(f32[3], f32[3])", "A.rank");
-    FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.c");
-    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d",
-          "A.h + 2 * o.pad[0] + o.more[0] >= REACH(B.h, 0)");
-    FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d", "B.h > 0");
-    FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(f32[1,2,4,4], f32[4,5])", "B.rank == 4");
+    FAILS(duet_matmul(m, w), DUET_BAD_SHAPE, "duet_matmul(x: f32[2,3], y: f32[4,5])", "the columns of x (3)");
+    FAILS(duet_matmul(v, w), DUET_BAD_SHAPE, "duet_matmul(x: f32[3], y: f32[4,5])", "the columns of x (3)");
+    FAILS(duet_matmul(scalar, w), DUET_BAD_SHAPE, "duet_matmul(x: f32[], y: f32[4,5])",
+          "x must have at least 1 axis");
+    FAILS(duet_matmul(m, scalar), DUET_BAD_SHAPE, "duet_matmul(x: f32[2,3], y: f32[])",
+          "y must have at least 1 axis");
+    FAILS(duet_matmul(m, 2), DUET_BAD_SHAPE, "duet_matmul(x: f32[2,3], y: 2)", "y must have at least 1 axis");
+    FAILS(duet_bias_add(w, v), DUET_BAD_SHAPE, "duet_bias_add(x: f32[4,5], bias: f32[3])",
+          "each of the 5 columns of x, not 3");
+    FAILS(duet_bias_add(im, v), DUET_BAD_SHAPE, "duet_bias_add(x: f32[1,2,4,4], bias: f32[3])",
+          "each of the 2 channels (axis 1) of x, not 3");
+    FAILS(duet_bias_add(v, v), DUET_BAD_SHAPE, "duet_bias_add(x: f32[3], bias: f32[3])",
+          "x must have 2 to 5 axes");
+    FAILS(duet_conv2d(im, few), DUET_BAD_SHAPE, "duet_conv2d(x: f32[1,2,4,4], filters: f32[3,1,2,2])",
+          "the channels of x (2)");
+    FAILS(duet_conv2d(im, large), DUET_BAD_SHAPE, "duet_conv2d", "along axis 2 filters (extent 9)");
+    FAILS(duet_convolve2d(im, none), DUET_BAD_SHAPE, "duet_convolve2d",
+          "axis 2 of filters must not be empty");
+    FAILS(duet_convolve2d(im, w), DUET_BAD_SHAPE, "duet_convolve2d(x: f32[1,2,4,4], filters: f32[4,5])",
+          "filters must have 4 axes");
     FAILS(duet_conv2d(im, few, .stride = { -2, 1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "stride");
-    FAILS(duet_conv2d(im, few, .dilation = { 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv2d", "dilation {1, -1}");
+    FAILS(duet_conv2d(im, few, .dilation = { 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv2d",
+          "dilation ({1, -1})");
     FAILS(duet_max_pool2d_grad(im, few, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad",
-          "A.n == B.n");
+          "axis 0 of x (size 1) and axis 0 of gradient (size 3)");
     FAILS(duet_max_pool2d_grad(im, im, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad",
-          "B.h == OUT(");
+          "axis 2 of gradient must have size 2, as windows of size 2 give, not 4");
     FAILS(duet_max_pool2d_grad(im, im), DUET_BAD_ARGUMENT, "duet_max_pool2d_grad", "window");
     FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 3, 8 }), DUET_BAD_SHAPE,
-          "duet_avg_pool2d_grad", "A.h == OUT(");
+          "duet_avg_pool2d_grad", "axis 2 of gradient must have size 1, as images of size 3 give, not 4");
     FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 8, -8 }), DUET_BAD_ARGUMENT,
-          "duet_avg_pool2d_grad", "size {8, -8}");
-    FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(f32[2,3])", "A.rank == 4");
-    FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale {-1, 2}");
+          "duet_avg_pool2d_grad", "size ({8, -8})");
+    FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(x: f32[2,3])", "x must have 4 axes");
+    FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale ({-1, 2})");
     too_wide();
-    FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE, "f32[2,3]", "no such axis");
-    FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE, "f32[]", "no such axis");
+    FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE,
+          "duet_instance_norm(x: f32[2,3], scale: 1, shift: 0)", "axis 2 does not exist");
+    FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE,
+          "duet_softmax_grad(result: f32[], gradient: f32[])", "axis -1 does not exist");
     FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE,
-          "duet_conv2d_input_grad(f32[1,2,4,4], f32[3,1,2,2])", "A.c == B.n");
+          "duet_conv2d_input_grad(gradient: f32[1,2,4,4], filters: f32[3,1,2,2])",
+          "axis 1 of gradient (size 2)");
     FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad",
-          "A.c == B.n");
+          "axis 0 of filters (size 3)");
     FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad",
-          "A.h == OUT(");
+          "axis 2 of gradient must have size 3, as images of size 4 give, not 4");
     FAILS(duet_conv2d_input_grad(im, two, .size = { -4, 5 }), DUET_BAD_ARGUMENT, "duet_conv2d_input_grad",
-          "size {-4, 5}");
-    FAILS(duet_conv2d_filter_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_filter_grad", "A.n == B.n");
+          "size ({-4, 5})");
+    FAILS(duet_conv2d_filter_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
+          "axis 0 of gradient (size 3)");
     FAILS(duet_conv2d_filter_grad(im, im, .groups = 4), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
-          "A.c % o.groups == 0");
+          "axis 1 of x (size 2) must be a multiple of the groups (4)");
     FAILS(duet_conv2d_filter_grad(im, im, .size = { 2, 1 }), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
-          "B.h == OUT(");
+          "axis 2 of gradient must have size 3, as filters of size 2 give, not 4");
     FAILS(duet_conv_transpose2d(im, two, .output_pad = { 1, 0 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
-          "o.size[0] < o.stride[0]");
+          "along axis 2 output_pad (1) must be less than the stride (1)");
     FAILS(duet_conv_transpose2d(im, two, .pad = { 0, 4 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
-          "LEAST_IMAGE(A.w, B.w, 1) >= 0");
-    FAILS(duet_conv2d(im, few, .groups = -2), DUET_BAD_ARGUMENT, "duet_conv2d", "groups -2");
-    FAILS(duet_conv2d(im, few, .groups = 3), DUET_BAD_SHAPE, "duet_conv2d", "A.c == B.c * o.groups");
-    FAILS(duet_conv2d(im, few, .groups = 2), DUET_BAD_SHAPE, "duet_conv2d", "B.n % o.groups == 0");
-    FAILS(duet_convolve2d(im, im, .dilation = { 1, 2 }), DUET_BAD_SHAPE, "duet_convolve2d", "REACH(B.w, 1)");
-    FAILS(duet_min(nothing), DUET_BAD_SHAPE, "duet_min(f32[0,3])", "n > 0");
-    FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max(f32[0,3])", "n > 0");
-    FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(f32[0,3])", "n > 0");
-    FAILS(duet_argmax_keep(nothing, 0), DUET_BAD_SHAPE, "duet_argmax(f32[0,3])", "n > 0");
+          "along axis 3 the padding (4)");
+    FAILS(duet_conv2d(im, few, .groups = -2), DUET_BAD_ARGUMENT, "duet_conv2d", "groups (-2)");
+    FAILS(duet_conv2d(im, few, .groups = 3), DUET_BAD_SHAPE, "duet_conv2d", "times the groups (3)");
+    FAILS(duet_conv2d(im, few, .groups = 2), DUET_BAD_SHAPE, "duet_conv2d",
+          "must be a multiple of the groups (2)");
+    FAILS(duet_convolve2d(im, im, .dilation = { 1, 2 }), DUET_BAD_SHAPE, "duet_convolve2d",
+          "along axis 3 filters (extent 7)");
+    FAILS(duet_min(nothing), DUET_BAD_SHAPE, "duet_min(x: f32[0,3])", "at least one element");
+    FAILS(duet_max_axis(nothing, 0), DUET_BAD_SHAPE, "duet_max_axis(x: f32[0,3])", "at least one element");
+    FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(x: f32[0,3])", "at least one element");
+    FAILS(duet_argmax_keep(nothing, 0), DUET_BAD_SHAPE, "duet_argmax_keep(x: f32[0,3])",
+          "at least one element");
     duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few),
         duet_free(&two), duet_free(&large), duet_free(&none), duet_free(&nothing);
     tap_point("broken conditions of the rows");
@@ -180,26 +219,26 @@ static void definitions(void)
 static void types_and_nulls(void)
 {
     duet_matrix *a = NEW(3, 4), *b = duet_new(DUET_I64, 3, 4), *d = duet_new(DUET_F64, 3, 4), *null = NULL;
-    char name[50];
+    char name[200];
 #define TYPES(row, f, ...)                                                                                   \
-    FAILS(f(a, b __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "f32[3,4], i64[3,4]", "in common");                \
-    FAILS(f(b, a __VA_ARGS__), DUET_BAD_TYPE, NAMED(row), "i64[3,4], f32[3,4]", "in common");
-#define DUET_MAP1(row, ...) FAILS((duet_##row)(duet_of_matrix(null)), DUET_BAD_ARGUMENT, "null matrix");
+    FAILS(f(a, b __VA_ARGS__), DUET_BAD_TYPE, CALL2(row, "f32[3,4]", "i64[3,4]"), "common element type");    \
+    FAILS(f(b, a __VA_ARGS__), DUET_BAD_TYPE, CALL2(row, "i64[3,4]", "f32[3,4]"), "common element type");
+#define DUET_MAP1(row, ...) FAILS((duet_##row)(duet_of_matrix(null)), DUET_BAD_ARGUMENT, "must not be NULL");
 #define DUET_MAP2(row, ...)                                                                                  \
     TYPES(row, duet_##row)                                                                                   \
-    FAILS(duet_##row(null, a), DUET_BAD_ARGUMENT, "null matrix");                                            \
-    FAILS(duet_##row(duet_add(a, null), 3), DUET_BAD_ARGUMENT, "null matrix");
+    FAILS(duet_##row(null, a), DUET_BAD_ARGUMENT, "must not be NULL");                                       \
+    FAILS(duet_##row(duet_add(a, null), 3), DUET_BAD_ARGUMENT, "must not be NULL");
 #define DUET_MAP3(row, ...)  FAILS(duet_##row(1, a, b), DUET_BAD_TYPE, NAMED(row));
-#define DUET_FOLD1(row, ...) FAILS(duet_##row(null), DUET_BAD_ARGUMENT, "null matrix");
+#define DUET_FOLD1(row, ...) FAILS(duet_##row(null), DUET_BAD_ARGUMENT, "must not be NULL");
 #define DUET_MOMENT1         DUET_FOLD1
 #define DUET_PLACE1          DUET_FOLD1
 #define DUET_FOLD2(row, ...)                                                                                 \
     TYPES(row, duet_##row) FAILS(duet_##row##_axis(a, b, 0), DUET_BAD_TYPE, NAMED(row));
 #define DUET_DEF1(row, kind, ...)                                                                            \
-    FAILS((duet_##row)(duet_of_matrix(null) GOOD_##kind), DUET_BAD_ARGUMENT, "null matrix");
+    FAILS((duet_##row)(duet_of_matrix(null) GOOD_##kind), DUET_BAD_ARGUMENT, "must not be NULL");
 #define DUET_DEF2(row, kind, ...)                                                                            \
-    FAILS((duet_##row)(duet_of_matrix(a), duet_of_matrix(b) GOOD_##kind), DUET_BAD_TYPE, NAMED(row),         \
-          "f32[3,4], i64[3,4]", "in common");
+    FAILS((duet_##row)(duet_of_matrix(a), duet_of_matrix(b) GOOD_##kind), DUET_BAD_TYPE,                     \
+          CALL2(row, "f32[3,4]", "i64[3,4]"), "common element type");
 #define GOOD_plain
 #define GOOD_conv            , &conv_good
 #define GOOD_conv_grad       , NULL
@@ -208,7 +247,7 @@ static void types_and_nulls(void)
 #define GOOD_pool_grad       , &pool_grad_good
 #define GOOD_scale           , NULL
 #include <duet/ops.def>
-    FAILS(duet_add(d, 1), DUET_BAD_TYPE, "duet_set(f32[3,4], f64[3,4])", "duet_cast");
+    FAILS(duet_add(d, 1), DUET_BAD_TYPE, "duet_set(m: f32[3,4], e: f64[3,4])", "duet_cast");
     duet_free(&a), duet_free(&b), duet_free(&d);
     tap_point("types that differ, and null matrices");
 }
@@ -219,8 +258,8 @@ static void statements(void)
 {
     duet_matrix *a = NEW(3, 4), *b = NEW(4, 3), *d = duet_new(DUET_F64, 3, 4), *gone = NEW(3, 4),
                 *deep = NEW(2, 3, 4), *null = NULL;
-    FAILS(duet_add(b, 1), DUET_BAD_SHAPE, "duet_set(f32[3,4], f32[4,3])", "broadcast");
-    FAILS(duet_add(deep, 1), DUET_BAD_SHAPE, "duet_set(f32[3,4], f32[2,3,4])");
+    FAILS(duet_add(b, 1), DUET_BAD_SHAPE, "duet_set(m: f32[3,4], e: f32[4,3])", "broadcast");
+    FAILS(duet_add(deep, 1), DUET_BAD_SHAPE, "duet_set(m: f32[3,4], e: f32[2,3,4])");
     FAILS(duet_of_matrix(d), DUET_BAD_TYPE, "f64[3,4]");
 
     duet_expr e = duet_add(a, gone);
@@ -231,13 +270,14 @@ static void statements(void)
     forget(e);
     FAILS(e, DUET_SPENT, "dropped");
 
-    CHECK(duet_set(null, duet_add(a, 1)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "null"), "%s",
-          duet_error());
+    CHECK(duet_set(null, duet_add(a, 1)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "m must not be NULL"),
+          "%s", duet_error());
     CHECK(duet_set_on((duet_place)9, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_explain)(NULL, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_print_expr)(NULL, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     duet_scope_close(NULL), duet_math_close(NULL), duet_explain_close(NULL);
-    CHECK(duet_iadd(out, b) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_add"), "%s", duet_error());
+    CHECK(duet_iadd(out, b) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_iadd(m: f32[3,4], e: f32[4,3])"),
+          "%s", duet_error());
     duet_free(&a), duet_free(&b), duet_free(&d), duet_free(&deep);
     tap_point("statements: destination, freed, spent, dropped");
 }
@@ -255,23 +295,23 @@ static void matrices(void)
     const int64_t ones[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 }, huge = (int64_t)1 << 62;
     duet_matrix *m = NEW(3, 4), *null = NULL;
     char bytes[64] __attribute__((aligned(16)));
-    NO_MATRIX(duet_new_shape(DUET_F32, 9, ones), "rank");
-    NO_MATRIX(duet_new_shape(DUET_F32, -1, ones), "rank");
+    NO_MATRIX(duet_new_shape(DUET_F32, 9, ones), "number of axes");
+    NO_MATRIX(duet_new_shape(DUET_F32, -1, ones), "number of axes");
     NO_MATRIX(duet_new(DUET_F32, 3, -1), "-1");
     NO_MATRIX(duet_new(DUET_F32, huge), "overflow");
     NO_MATRIX(duet_new(DUET_F64, huge / 4, 2), "overflow");
     NO_MATRIX(duet_new(DUET_F32, 1 << 30, 1 << 30, 1 << 30), "overflow");
     NO_MATRIX(duet_new((duet_dtype)DUET_DTYPE_COUNT, 3), "type");
-    NO_MATRIX(duet_wrap(NULL, DUET_F32, 3), "null");
+    NO_MATRIX(duet_wrap(NULL, DUET_F32, 3), "NULL");
     NO_MATRIX(duet_wrap(bytes + 1, DUET_F32, 3), "align");
     NO_MATRIX(duet_slice(m, 2, 2), "duet_slice");
-    NO_MATRIX(duet_slice(null, 0, 1), "null");
+    NO_MATRIX(duet_slice(null, 0, 1), "NULL");
     NO_MATRIX(duet_row(m, 3), "duet_row");
     NO_MATRIX(duet_row(m, -1), "duet_row");
     NO_MATRIX(duet_column(m, 4), "duet_column");
     NO_MATRIX(duet_submatrix(m, 1, 1, 3, 3), "duet_submatrix");
     NO_MATRIX(duet_reshaped(m, 5, 2), "duet_reshaped");
-    NO_MATRIX(duet_transposed(null), "null");
+    NO_MATRIX(duet_transposed(null), "NULL");
     CHECK(!duet_read(NULL) && *duet_error(), "%s", duet_error());
     CHECK(duet_rank(NULL) == 0 && duet_count(NULL) == 0 && duet_size(m, 7) == 0, "what no matrix is");
     duet_free(&m), duet_free(&null), duet_free(NULL);

@@ -225,33 +225,33 @@ static void test_refusals(void)
     static const struct {
         const char *header, *why;
     } rows[] = {
-        { "", "no dictionary" },
-        { "{", "something else where a string" },
-        { "{'descr': '<f4'", "does not end" },
-        { "{'descr': '<f4', }", "lacks something" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", "lacks something, or goes on" },
+        { "", "not a dictionary" },
+        { "{", "must have a string" },
+        { "{'descr': '<f4'", "no closing brace" },
+        { "{'descr': '<f4', }", "lacks a key" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} x", "data after the dictionary" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}",
-          "\"more\" where it should not" },
+          "key \"more\"" },
         { "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
-          "\"descr\" where it should not" },
-        { "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,)}", "else than True or False" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': 2}", "no tuple" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2", "shape does not end" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", "not made of sizes" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "beyond all memory" },
+          "key \"descr\"" },
+        { "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,)}", "must be True or False" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': 2}", "must be a tuple" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (2", "no closing parenthesis" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", "must consist of integers" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "too large for memory" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4611686018427387904)}",
-          "shorter than its shape" },
+          "too short for its shape" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4611686018427387904)}",
-          "beyond all memory" },
-        { "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", "shorter than its shape" },
+          "too large for memory" },
+        { "{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", "too short for its shape" },
         { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "more than 8 axes" },
         { "{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", "type \"<f3\"" },
         { "{'descr': 'f4', 'fortran_order': False, 'shape': (1,)}", "type \"f4\"" },
         { "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "type \"|O\"" },
         { "{'descr': '', 'fortran_order': False, 'shape': (1,)}", "type \"\"" },
-        { "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "records" },
-        { "{'descr': '<U12345678901234567', 'fortran_order': False, 'shape': (1,)}", "no name" },
-        { "{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", "neither true nor false" },
+        { "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "structured element types" },
+        { "{'descr': '<U12345678901234567', 'fortran_order': False, 'shape': (1,)}", "invalid string" },
+        { "{'descr': '|b1', 'fortran_order': False, 'shape': (4,)}", "neither 0 nor 1" },
     };
     const unsigned char elements[8] = { 0, 1, 2, 1 };
     char file[400];
@@ -259,17 +259,17 @@ static void test_refusals(void)
         refuses(duet_load_npy(file_of(file, npy_of(file, 1, rows[k].header, elements, 8))), rows[k].why);
     npy_of(file, 4, "{}", NULL, 0);
     refuses(duet_load_npy(file_of(file, 20)), "version 4.0");
-    refuses(duet_load_npy(file_of("\x93NUMPY", 6)), "cut off");
-    refuses(duet_load_npy(file_of("", 0)), "cut off");
-    refuses(duet_load_npy(NULL), "null");
+    refuses(duet_load_npy(file_of("\x93NUMPY", 6)), "truncated");
+    refuses(duet_load_npy(file_of("", 0)), "truncated");
+    refuses(duet_load_npy(NULL), "NULL");
     refuses(duet_load_npy("/nowhere/at/all"), "No such file");
-    refuses(duet_load_npy("/dev/null"), "known length");
+    refuses(duet_load_npy("/dev/null"), "not a regular file");
     CHECK(!mkfifo(path("pipe"), 0600), "no pipe");
-    refuses(duet_load_npy(path("pipe")), "known length");
+    refuses(duet_load_npy(path("pipe")), "not a regular file");
     CHECK(!unlink(path("pipe")), "no pipe");
-    refuses(duet_load_npz(file_of(file, 20), "x"), "no zip file");
-    refuses(duet_load_npz(file_of("", 0), "x"), "no zip file");
-    refuses(duet_load_npz(memory_path, NULL), "name is null");
+    refuses(duet_load_npz(file_of(file, 20), "x"), "not a zip file");
+    refuses(duet_load_npz(file_of("", 0), "x"), "not a zip file");
+    refuses(duet_load_npz(memory_path, NULL), "name must not be NULL");
     CHECK(!duet_names_npz(NULL) && !duet_names_npz(file_of(file, 20)), "names of nothing");
     duet_matrix *m = duet_new(DUET_F32, 2, 2), *gone = duet_new(DUET_F32, 1), *vector = duet_new(DUET_F32, 2);
     const duet_named twice[] = { { "a", m }, { "a", m } }, nameless[] = { { NULL, m } },
@@ -286,7 +286,7 @@ static void test_refusals(void)
               duet_save_npz("/dev/full", twice, 1) == DUET_IO_ERROR,
           "files that cannot be written: %s", duet_error());
     CHECK(duet_save_npz(path("c.npz"), NULL, 0) == DUET_OK, "%s", duet_error());
-    refuses(duet_load_npz(path("c.npz"), "a"), "no array \"a\"");
+    refuses(duet_load_npz(path("c.npz"), "a"), "no array named \"a\"");
     CHECK(duet_save_market(path("b.mtx"), vector) == DUET_BAD_SHAPE, "a vector is no matrix there");
     duet_free(&m), duet_free(&gone), duet_free(&vector);
     tap_point("what is refused");
@@ -345,25 +345,25 @@ static void test_market(void)
            (const double[]){ 1, 0, 2, -3, 2, 3, 4, 0 });
     static const struct {
         const char *text, *why;
-    } rows[] = { { "", "cut off" },
-                 { "hello a b c d", "not of Matrix Market" },
+    } rows[] = { { "", "truncated" },
+                 { "hello a b c d", "not a Matrix Market file" },
                  { "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n", "format \"coordinate\"" },
                  { "%%MatrixMarket matrix array pattern general\n1 1\n1\n", "field \"pattern\"" },
                  { "%%MatrixMarket matrix array real hermitian\n1 1\n1\n", "symmetry \"hermitian\"" },
-                 { "%%MatrixMarket matrix array real symmetric\n1 2\n1\n", "not square" },
+                 { "%%MatrixMarket matrix array real symmetric\n1 2\n1\n", "must be square" },
                  { "%%MatrixMarket matrix array real general\n-1 2\n1\n", "negative" },
-                 { "%%MatrixMarket matrix array real general\n1000000 1000000\n1\n", "shorter than" },
+                 { "%%MatrixMarket matrix array real general\n1000000 1000000\n1\n", "too short" },
                  { "%%MatrixMarket matrix array real general\n9223372036854775807 9223372036854775807\n1\n",
-                   "shorter than" },
-                 { "%%MatrixMarket matrix array real general\n0 9223372036854775807\n", "beyond all memory" },
-                 { "%%MatrixMarket matrix array real general\n1 1\nx\n", "\"x\" is no number" },
-                 { "%%MatrixMarket matrix array integer general\n1 1\n1.5\n", "no integer" },
-                 { "%%MatrixMarket matrix array real general\n1 2\n1\n", "cut off" },
-                 { "%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "goes on" } };
+                   "too short" },
+                 { "%%MatrixMarket matrix array real general\n0 9223372036854775807\n", "too large for memory" },
+                 { "%%MatrixMarket matrix array real general\n1 1\nx\n", "\"x\" is not a number" },
+                 { "%%MatrixMarket matrix array integer general\n1 1\n1.5\n", "not a 64-bit integer" },
+                 { "%%MatrixMarket matrix array real general\n1 2\n1\n", "truncated" },
+                 { "%%MatrixMarket matrix array real general\n1 1\n1\n2\n", "after the last element" } };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         refuses(duet_load_market(file_of(rows[k].text, strlen(rows[k].text))), rows[k].why);
     static const char zero_inside[] = "%%MatrixMarket matrix array real general\n1 1\n1\0002\n";
-    refuses(duet_load_market(file_of(zero_inside, sizeof zero_inside - 1)), "no text");
+    refuses(duet_load_market(file_of(zero_inside, sizeof zero_inside - 1)), "not text");
     test_market_of_nothing();
     for (int k = 0; k < 30; k++) {
         const int64_t size[] = { (int64_t)draw(5), (int64_t)draw(5) };

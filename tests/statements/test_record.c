@@ -286,17 +286,17 @@ static void refused(duet_status got, duet_status want, const char *text)
 
 static void order_of_calls(void)
 {
-    refused(duet_replay(NULL), DUET_BAD_ARGUMENT, "duet_replay: the recording is null");
-    CHECK(!duet_record_end() && strstr(duet_error(), "duet_record_end: nothing is recorded"), "%s",
+    refused(duet_replay(NULL), DUET_BAD_ARGUMENT, "duet_replay: the recording must not be NULL");
+    CHECK(!duet_record_end() && strstr(duet_error(), "duet_record_end: this thread is not recording"), "%s",
           duet_error());
     matrix_set w = filled_matrix_set();
     duet_recording *r = record_dense(&w, DUET_AUTO), *none = NULL;
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
-    refused(duet_record_begin(), DUET_BAD_ARGUMENT, "duet_record_begin: this thread records already");
+    refused(duet_record_begin(), DUET_BAD_ARGUMENT, "duet_record_begin: this thread is already recording");
     refused(duet_replay(r), DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
     duet_recording *empty = duet_record_end();
     FILE *plans = fopen("/dev/null", "w");
-    DUET_EXPLAIN(plans) refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: this thread explains");
+    DUET_EXPLAIN(plans) refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: a recording cannot run inside DUET_EXPLAIN");
     fclose(plans);
     CHECK(empty && duet_replay(empty) == DUET_OK, "%s", duet_error());
     duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none),

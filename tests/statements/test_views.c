@@ -119,7 +119,7 @@ static void check_read(const base *b, const shown *v, duet_place on)
 
 static void check_refused(const shown *v, duet_place on)
 {
-    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "several times"), "%s: %s",
+    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "repeats elements"), "%s: %s",
           v->made, duet_error());
     CHECK(!duet_update(v->m) && !duet_overwrite(v->m), "%s can be written by pointer", v->made);
     CHECK(duet_random_bernoulli(v->m, 1, 0.5) == DUET_BAD_ARGUMENT, "%s can be filled", v->made);
@@ -300,29 +300,29 @@ static void refuses(duet_matrix *m, const char *text)
 static void test_refusals(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 2, 3), *wide = duet_new(DUET_F32, 1, 1, 1, 1, 1, 1, 1, 1), *part[2];
-    refuses(duet_indexed(m, DUET_AT(2)), "no element 2 along axis 0");
-    refuses(duet_indexed(m, DUET_AT(-3)), "no element -3");
-    refuses(duet_indexed(m, DUET_ALL, DUET_ALL, DUET_ALL), "names 3 axes");
-    refuses(duet_indexed(m, DUET_REST, DUET_REST), "one DUET_REST");
-    refuses(duet_indexed(m, DUET_STEP(0, 1, 0)), "step along axis 0 is 0");
-    refuses(duet_indexed(m, duet_index_of((duet_index_kind)9, 0, 0, 0)), "is no index");
-    refuses(duet_indexed(wide, DUET_NEW), "rank 9");
-    refuses(duet_indexed_by(m, 1, NULL), "not NULL");
-    refuses(duet_indexed(NULL, DUET_ALL), "null");
+    refuses(duet_indexed(m, DUET_AT(2)), "index 2 of axis 0 is out of bounds");
+    refuses(duet_indexed(m, DUET_AT(-3)), "index -3");
+    refuses(duet_indexed(m, DUET_ALL, DUET_ALL, DUET_ALL), "3 entries for axes");
+    refuses(duet_indexed(m, DUET_REST, DUET_REST), "at most one DUET_REST");
+    refuses(duet_indexed(m, DUET_STEP(0, 1, 0)), "step along axis 0 must not be 0");
+    refuses(duet_indexed(m, duet_index_of((duet_index_kind)9, 0, 0, 0)), "is not valid");
+    refuses(duet_indexed(wide, DUET_NEW), "9 axes");
+    refuses(duet_indexed_by(m, 1, NULL), "must not be NULL");
+    refuses(duet_indexed(NULL, DUET_ALL), "NULL");
     refuses(duet_stepped(m, 2, 0, 1, 1), "axis 2");
-    refuses(duet_picked(m, 0, 5), "no element 5");
+    refuses(duet_picked(m, 0, 5), "index 5");
     refuses(duet_flipped(m, -3), "axis -3");
-    refuses(duet_permuted(m, 0), "needs 2 axes");
-    refuses(duet_permuted(m, 0, -2), "axis 0 twice");
+    refuses(duet_permuted(m, 0), "all 2 axes");
+    refuses(duet_permuted(m, 0, -2), "axis 0 is named twice");
     refuses(duet_expanded(m, 3), "axis 3");
-    refuses(duet_expanded(wide, 0), "the most there is");
-    refuses(duet_squeezed(m, 0), "one element along axis 0");
+    refuses(duet_expanded(wide, 0), "more than 8");
+    refuses(duet_squeezed(m, 0), "axis 0 must have size 1");
     refuses(duet_broadcast_to(m, 2), "does not broadcast");
     refuses(duet_broadcast_to(m, 2, 1), "does not broadcast");
-    refuses(duet_broadcast_to(m, 2, -3), "sizes >= 0");
-    refuses(duet_reshaped(m, -1, -1), "one size of -1");
-    refuses(duet_reshaped(m, 4, -1), "one size of -1");
-    refuses(duet_reshaped(m, INT64_MAX, INT64_MAX, -1), "needs");
+    refuses(duet_broadcast_to(m, 2, -3), "must not be negative");
+    refuses(duet_reshaped(m, -1, -1), "at most one size may be -1");
+    refuses(duet_reshaped(m, 4, -1), "at most one size may be -1");
+    refuses(duet_reshaped(m, INT64_MAX, INT64_MAX, -1), "at most one size");
     refuses(duet_reshaped(m, 5), "as many elements");
     CHECK(duet_split(m, 0, 0, part) == DUET_BAD_ARGUMENT && duet_split(m, 0, 2, NULL) == DUET_BAD_ARGUMENT &&
               duet_split(m, 2, 2, part) == DUET_BAD_SHAPE &&
@@ -394,10 +394,10 @@ static void test_wrapped(void)
     refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 },
                               (const int64_t[]){ INT64_MAX / 16, 1 }),
             "overflow");
-    refuses(duet_wrap_strided(host, DUET_F32, 1, (const int64_t[]){ 3 }, NULL), "strides are null");
+    refuses(duet_wrap_strided(host, DUET_F32, 1, (const int64_t[]){ 3 }, NULL), "stride must not be NULL");
     refuses(duet_wrap_strided(NULL, DUET_F32, 1, (const int64_t[]){ 3 }, (const int64_t[]){ 1 }),
-            "memory is null");
-    refuses(duet_wrap_columns((char *)host + 1, DUET_F32, 3), "not aligned");
+            "pointer must not be NULL");
+    refuses(duet_wrap_columns((char *)host + 1, DUET_F32, 3), "must be aligned");
     tap_point("wrapped memory with strides");
 }
 

@@ -276,7 +276,7 @@ static void reshape(shown *v)
     if (rank && below(2)) asked[below(rank)] = -1;
     duet_matrix *m = duet_reshaped_shape(v->m, rank, asked);
     CHECK(!m == !can, "%s reshaped: %s", v->made, can ? duet_error() : "there is no such view");
-    CHECK(m || strstr(duet_error(), "a copy of"), "%s: %s", v->made, duet_error());
+    CHECK(m || strstr(duet_error(), "must be copied"), "%s: %s", v->made, duet_error());
     if (!m) return;
     v->rank = rank;
     memcpy(v->size, size, sizeof size);

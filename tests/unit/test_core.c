@@ -79,24 +79,24 @@ static void test_bad_arguments(void)
     duet_matrix *gone = freed;
     duet_free(&freed);
 
-    REFUSED(duet_new_shape(DUET_F32, 2, bad), "duet_new(f32[2,-3]) needs sizes >= 0");
-    REFUSED(duet_new_shape(DUET_F32, 9, size), "rank");
+    REFUSED(duet_new_shape(DUET_F32, 2, bad), "duet_new(f32[2,-3]): the sizes must not be negative");
+    REFUSED(duet_new_shape(DUET_F32, 9, size), "the number of axes (9)");
     REFUSED(duet_new_shape(DUET_DTYPE_COUNT, 2, size), "type");
-    REFUSED(duet_new_shape(DUET_F32, 2, NULL), "null");
-    REFUSED(duet_wrap_shape(NULL, DUET_F64, 0, NULL), "null");
-    REFUSED(duet_wrap_shape((char *)memory + 4, DUET_F64, 0, NULL), "not aligned");
-    REFUSED(duet_slice(m, 1, 2), "duet_slice(f32[2,3]): 2 elements from 1");
+    REFUSED(duet_new_shape(DUET_F32, 2, NULL), "NULL");
+    REFUSED(duet_wrap_shape(NULL, DUET_F64, 0, NULL), "NULL");
+    REFUSED(duet_wrap_shape((char *)memory + 4, DUET_F64, 0, NULL), "must be aligned");
+    REFUSED(duet_slice(m, 1, 2), "duet_slice(m: f32[2,3]): 2 elements from index 1");
     REFUSED(duet_slice(m, -1, 1), "duet_slice");
     REFUSED(duet_slice(m, 1, INT64_MAX), "duet_slice");
     REFUSED(duet_row(m, 2), "duet_row");
     REFUSED(duet_column(m, 3), "duet_column");
-    REFUSED(duet_column(v, 0), "duet_column(f32[4]) needs a rank of 2");
+    REFUSED(duet_column(v, 0), "duet_column(m: f32[4]): m must have 2 axes");
     REFUSED(duet_submatrix(m, 0, 2, 2, 2), "axis 1");
-    REFUSED(duet_reshaped_shape(m, 1, five), "duet_reshaped(f32[2,3]) to f32[5] needs as many elements");
-    REFUSED(duet_reshaped_shape(t, 1, six), "needs a copy of 24 bytes");
+    REFUSED(duet_reshaped_shape(m, 1, five), "duet_reshaped(m: f32[2,3]): to become f32[5], m must have as many elements");
+    REFUSED(duet_reshaped_shape(t, 1, six), "m must be copied (24 bytes)");
     for (int i = 0; i < 2; i++) {
         duet_matrix *x = i ? gone : NULL;
-        const char *why = i ? "was freed" : "is null";
+        const char *why = i ? "was freed" : "must not be NULL";
         REFUSED(duet_read(x), why);
         REFUSED(duet_update(x), why);
         REFUSED(duet_overwrite(x), why);
@@ -117,7 +117,7 @@ static void test_bad_arguments(void)
     duet_free(NULL), duet_free(&freed);
     duet_matrix *again = gone;
     duet_free(&again);
-    CHECK(!again && strstr(duet_error(), "freed before"), "%s", duet_error());
+    CHECK(!again && strstr(duet_error(), "already freed"), "%s", duet_error());
 
     fakes.absent = "no such thing here";
     REFUSED(duet_device_read(m), "duet_device_read: no such thing here");

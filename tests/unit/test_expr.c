@@ -38,16 +38,16 @@ static void roots_and_spent(void)
     REFUSED(duet_set(z, a), DUET_SPENT, "already evaluated");
     REFUSED(duet_expr_status(a), DUET_SPENT, "test_expr.c:");
     REFUSED(duet_drop(b), DUET_SPENT, "already");
-    REFUSED(duet_set(z, duet_add(b, 1)), DUET_SPENT, "duet_add: the first operand");
+    REFUSED(duet_set(z, duet_add(b, 1)), DUET_SPENT, "): x was already");
 
     duet_expr c = duet_add(x, 1);
     OK(duet_drop(c));
     REFUSED(duet_set(z, c), DUET_SPENT, "dropped");
-    REFUSED(duet_set(z, (duet_expr){ 0 }), DUET_BAD_ARGUMENT, "no formula");
+    REFUSED(duet_set(z, (duet_expr){ 0 }), DUET_BAD_ARGUMENT, "is not a formula");
 
     duet_expr failed = duet_add(x, wide);
-    REFUSED(duet_set(z, failed), DUET_BAD_SHAPE, "duet_add(f32[4], f32[5])");
-    REFUSED(duet_set(z, failed), DUET_SPENT, "already"); /* a failed statement spends its formula too */
+    REFUSED(duet_set(z, failed), DUET_BAD_SHAPE, "duet_add(x: f32[4], y: f32[5])");
+    REFUSED(duet_set(z, failed), DUET_SPENT, "already"); /* a failed statement spends too */
     tap_point("roots, and formulas that were spent");
 }
 
@@ -228,8 +228,8 @@ static void several_bad_operands(void)
     const duet_expr none = { 0 }, spent = duet_add(x, y);
     OK(duet_drop(spent));
     duet_expr e = duet_add(none, spent), f = duet_where(spent, none, x);
-    REFUSED(duet_expr_status(e), DUET_BAD_ARGUMENT, "the first operand is no formula");
-    REFUSED(duet_expr_status(f), DUET_SPENT, "the first operand was already");
+    REFUSED(duet_expr_status(e), DUET_BAD_ARGUMENT, "x is not a formula");
+    REFUSED(duet_expr_status(f), DUET_SPENT, "x was already");
     duet_expr h = duet_hold(spent);
     REFUSED(duet_set(z, h), DUET_SPENT, "test_expr.c:");
     forget(e), forget(f);
@@ -326,7 +326,7 @@ static void indices(void)
     CHECK(r && r[3] == 1 && r[4] == 0 && r[5] == 1 && r[2] == 2, "a copy into a column");
     REFUSED(duet_set(at, duet_exp(at)), DUET_BAD_TYPE, "floating point");
     REFUSED(duet_set(at, duet_mean_axis(from, 0)), DUET_BAD_TYPE, "floating point");
-    REFUSED(duet_set(at, 3.5), DUET_BAD_TYPE, "3.5 is no number of i64");
+    REFUSED(duet_set(at, 3.5), DUET_BAD_TYPE, "3.5 is not a value of i64");
     REFUSED(duet_set(at, duet_max_axis(m, 0)), DUET_BAD_TYPE, "i64[3]");
     duet_free(&m), duet_free(&at), duet_free(&from), duet_free(&turned), duet_free(&column);
     tap_point("integers");

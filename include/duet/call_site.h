@@ -1,0 +1,79 @@
+/* call_site.h - functions whose errors name the file and line of the call: those that make matrices and views, and those of files.
+ * Part of duet.h. The function itself is reached past its macro as (duet_row)(m, i). */
+#include <duet/duet.h> /* which includes this */
+#ifndef DUET_CALL_SITE_H
+#define DUET_CALL_SITE_H
+
+#ifndef DUET_HERE
+#define DUET_HERE    __FILE__ ":" DUET_STR(__LINE__)
+#define DUET_STR(x)  DUET_STR_(x)
+#define DUET_STR_(x) #x
+#endif
+
+/* Each returns its first argument. If that is a failure, the text of duet_error() gets `site` in front. */
+static inline duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
+{
+    if (!m) duet_error_at(site);
+    return m;
+}
+static inline char **duet_names_at(char **names, const char *site)
+{
+    if (!names) duet_error_at(site);
+    return names;
+}
+static inline duet_status duet_print_status_at(duet_status s, const char *site)
+{
+    if (s != DUET_OK) duet_error_at(site);
+    return s;
+}
+static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *site)
+{
+    return duet_print_status_at(s, site);
+}
+
+#define DUET_MATRIX_HERE(function, ...) duet_matrix_at((function)(__VA_ARGS__), DUET_HERE)
+#define DUET_STATUS_HERE(function, ...) duet_status_at((function)(__VA_ARGS__), DUET_HERE)
+
+#define duet_new_shape(...)          DUET_MATRIX_HERE(duet_new_shape, __VA_ARGS__)
+#define duet_wrap_shape(...)         DUET_MATRIX_HERE(duet_wrap_shape, __VA_ARGS__)
+#define duet_wrap_strided(...)       DUET_MATRIX_HERE(duet_wrap_strided, __VA_ARGS__)
+#define duet_wrap_columns_shape(...) DUET_MATRIX_HERE(duet_wrap_columns_shape, __VA_ARGS__)
+#define duet_indexed_by(...)         DUET_MATRIX_HERE(duet_indexed_by, __VA_ARGS__)
+#define duet_stepped(...)            DUET_MATRIX_HERE(duet_stepped, __VA_ARGS__)
+#define duet_picked(...)             DUET_MATRIX_HERE(duet_picked, __VA_ARGS__)
+#define duet_flipped(...)            DUET_MATRIX_HERE(duet_flipped, __VA_ARGS__)
+#define duet_slice(...)              DUET_MATRIX_HERE(duet_slice, __VA_ARGS__)
+#define duet_row(...)                DUET_MATRIX_HERE(duet_row, __VA_ARGS__)
+#define duet_column(...)             DUET_MATRIX_HERE(duet_column, __VA_ARGS__)
+#define duet_submatrix(...)          DUET_MATRIX_HERE(duet_submatrix, __VA_ARGS__)
+#define duet_diagonal(...)           DUET_MATRIX_HERE(duet_diagonal, __VA_ARGS__)
+#define duet_transposed(...)         DUET_MATRIX_HERE(duet_transposed, __VA_ARGS__)
+#define duet_permuted_axes(...)      DUET_MATRIX_HERE(duet_permuted_axes, __VA_ARGS__)
+#define duet_expanded(...)           DUET_MATRIX_HERE(duet_expanded, __VA_ARGS__)
+#define duet_squeezed(...)           DUET_MATRIX_HERE(duet_squeezed, __VA_ARGS__)
+#define duet_reshaped_shape(...)     DUET_MATRIX_HERE(duet_reshaped_shape, __VA_ARGS__)
+#define duet_broadcast_to_shape(...) DUET_MATRIX_HERE(duet_broadcast_to_shape, __VA_ARGS__)
+#define duet_split(...)              DUET_STATUS_HERE(duet_split, __VA_ARGS__)
+#define duet_magic(...)              DUET_STATUS_HERE(duet_magic, __VA_ARGS__)
+
+#define duet_load_npy(...)    DUET_MATRIX_HERE(duet_load_npy, __VA_ARGS__)
+#define duet_load_npz(...)    DUET_MATRIX_HERE(duet_load_npz, __VA_ARGS__)
+#define duet_load_market(...) DUET_MATRIX_HERE(duet_load_market, __VA_ARGS__)
+#define duet_save_npy(...)    DUET_STATUS_HERE(duet_save_npy, __VA_ARGS__)
+#define duet_save_npz(...)    DUET_STATUS_HERE(duet_save_npz, __VA_ARGS__)
+#define duet_save_market(...) DUET_STATUS_HERE(duet_save_market, __VA_ARGS__)
+#define duet_names_npz(...)   duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
+#define duet_print(...)       duet_print_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
+
+/* These take as many arguments as there are: in C they are macros (lift.h), in C++ templates (cpp.h). */
+#ifdef __cplusplus
+#define duet_new(...)          DUET_MATRIX_HERE(duet_new, __VA_ARGS__)
+#define duet_wrap(...)         DUET_MATRIX_HERE(duet_wrap, __VA_ARGS__)
+#define duet_wrap_columns(...) DUET_MATRIX_HERE(duet_wrap_columns, __VA_ARGS__)
+#define duet_reshaped(...)     DUET_MATRIX_HERE(duet_reshaped, __VA_ARGS__)
+#define duet_broadcast_to(...) DUET_MATRIX_HERE(duet_broadcast_to, __VA_ARGS__)
+#define duet_permuted(...)     DUET_MATRIX_HERE(duet_permuted, __VA_ARGS__)
+#define duet_indexed(...)      DUET_MATRIX_HERE(duet_indexed, __VA_ARGS__)
+#endif
+
+#endif

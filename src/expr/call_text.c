@@ -1,0 +1,138 @@
+/* call_text.c - the call that a user made, as the first part of an error message. See call_text.h. */
+#include "call_text.h"
+#include "operands.h"
+#include "status.h"
+#include "thread.h"
+
+const char *operand_name(const char *function, int k)
+{
+    static const struct {
+        const char *function, *operand[3];
+    } named[] = {
+#define DUET_OPERANDS(function, x, y, z) { #function, { x, y, z } },
+#include <duet/operands.def>
+    };
+    static const char *const usual[] = { "x", "y", "z" };
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (!strcmp(named[i].function, function)) return named[i].operand[k];
+    return usual[k];
+}
+
+/* "f32[2,3]"; of a number its value. */
+static const char *operand_text(const node *x, char text[SHAPE_TEXT])
+{
+    const bool is_matrix = x && !(x->flags & (NODE_FAILED | NODE_WEAK));
+    if (is_matrix) return shape_text(text, (duet_dtype)x->type, x->rank, x->size);
+    if (!x) return "no formula";
+    if (x->flags & NODE_FAILED) return x->attr.failure.status == DUET_FREED ? "freed matrix" : "NULL";
+    if (x->op != OP_NUMBER) return dtype_is_complex((duet_dtype)x->type) ? "a complex number" : "a number";
+    return number_text(x, text);
+}
+
+/* "duet_take(x: f32[4,3], indices: f32[2])" */
+#define CALL_TEXT (3 * SHAPE_TEXT + 100)
+static void call_text(char text[CALL_TEXT], const char *function, int arity, node *const x[])
+{
+    char one[SHAPE_TEXT];
+    int n = snprintf(text, CALL_TEXT, "duet_%s(", function);
+    for (int k = 0; k < arity; k++)
+        n += snprintf(text + n, CALL_TEXT - (size_t)n, "%s%s: %s", k ? ", " : "", operand_name(function, k),
+                      operand_text(x[k], one));
+    snprintf(text + n, CALL_TEXT - (size_t)n, ")");
+}
+
+/* Does the thread's text name a call, perhaps behind "file:line: "? */
+static bool names_call(void) { return !strncmp(duet_error(), "duet_", 5) || error_has_place(); }
+
+duet_status fail_in_call(duet_status s, const char *function, int arity, node *const x[])
+{
+    char call[CALL_TEXT];
+    if (names_call()) return s;
+    call_text(call, function, arity, x);
+    return fail_within(s, "%s", call);
+}
+
+duet_expr call_failed(arena *a, const char *function, int arity, node *const x[], duet_status s,
+                      const char *site)
+{
+    fail_in_call(s, function, arity, x);
+    return failed(a, arity, x, s, site);
+}
+
+/* ---- operators that are made of others ---- */
+
+/* The thread's text without "file:line: ", and without an operator that is itself within another. */
+static void innermost(const char *site, char text[sizeof(error_text)])
+{
+    const char *from = duet_error();
+    const size_t n = site ? strlen(site) : 0;
+    if (n && !strncmp(from, site, n) && !strncmp(from + n, ": ", 2)) from += n + 2;
+    for (const char *in; (in = strstr(from, "): in duet_"));) from = in + strlen("): in ");
+    snprintf(text, sizeof(error_text), "%s", from);
+}
+
+/* The nodes of the operands, also of those that are consumed by now. Why the first bad one is bad; DUET_OK: none is. */
+static duet_status find_operands(const arena *a, const char *function, int arity, const duet_expr e[],
+                                 node *x[])
+{
+    uint32_t root, length;
+    const uint32_t *words = a->words;
+    duet_status s = DUET_OK;
+    for (int k = 0; k < arity; k++) {
+        const bool is_held = e[k].serial & SERIAL_HELD;
+        const node *held = is_held ? held_look(e[k], &root, &words, &length) : NULL;
+        x[k] = is_held ? (node *)(held ? held + root : NULL) : arena_look(a, e[k].serial);
+        if (x[k] && x[k]->flags & NODE_SPENT) x[k] = NULL;
+        if (s != DUET_OK) continue;
+        const char *name = operand_name(function, k);
+        if (!x[k]) s = is_held ? held_missing(e[k], name) : arena_missing(a, e[k], name);
+        else if (x[k]->flags & NODE_FAILED) s = failure_of(x[k], words, name);
+    }
+    return s;
+}
+
+static duet_expr name_again(const char *function, int arity, const duet_expr e[], duet_expr made,
+                            const char *site, bool within)
+{
+    arena *a = arena_mine();
+    node *x[3] = { NULL }, *n = a ? arena_look(a, made.serial) : NULL;
+    char text[sizeof(error_text)];
+    if (!n || !(n->flags & NODE_FAILED)) return made;
+    duet_status s = find_operands(a, function, arity, e, x);
+    if (s != DUET_OK && names_call()) return made; /* an operand had failed before */
+    if (s == DUET_OK) {
+        s = failure_of(n, a->words, "x");
+        innermost(site, text);
+        const bool is_call = !strncmp(text, "duet_", 5);
+        const char *rule = is_call ? strstr(text, "): ") : NULL;
+        if (within || !rule) fail(s, "%s%s", is_call ? "in " : "", text);
+        else fail(s, "%s", rule + 3);
+    }
+    fail_in_call(s, function, arity, x);
+    return failed(a, 1, &n, s, site);
+}
+
+duet_expr composed_failed(const char *function, int arity, const duet_expr e[], duet_expr made,
+                          const char *site)
+{
+    return name_again(function, arity, e, made, site, true);
+}
+
+duet_expr formula_within(const char *function, int arity, const duet_expr e[], duet_expr made,
+                         const char *site)
+{
+    return composed(function, arity, e, made, site);
+}
+
+static bool is_failed(duet_expr e)
+{
+    const arena *a = arena_here;
+    const node *n = a ? arena_look(a, e.serial) : NULL;
+    return n && n->flags & NODE_FAILED;
+}
+
+duet_expr formula_called(const char *function, int arity, const duet_expr e[], duet_expr made,
+                         const char *site)
+{
+    return unlikely(is_failed(made)) ? name_again(function, arity, e, made, site, false) : made;
+}

@@ -1,0 +1,38 @@
+/* call_text.h - error messages of operators: "duet_take(x: f32[4,3], indices: f32[2]): indices must be an integer matrix". Rules
+ * write the part behind the colon with fail(); the functions here put the call in front of it. Private to src/expr. */
+#ifndef CALL_TEXT_H
+#define CALL_TEXT_H
+
+#include "arena.h"
+#include "compiler.h"
+
+/* What the documents call operand k of duet_<function>: "x", "filters". */
+const char *operand_name(const char *function, int k) __attribute__((cold));
+
+/* The same of an operator. */
+static inline const char *operand_of_op(enum op op, int k) { return operand_name(op_infos[op].name, k); }
+
+/* Puts the call of duet_<function> in front of the thread's text, unless the text names a call already: it does when the error is
+ * that of a formula which failed before. x[k] is NULL where the operand names no live formula. Returns s. */
+duet_status fail_in_call(duet_status s, const char *function, int arity, node *const x[])
+    __attribute__((cold));
+
+/* The failed result of duet_<function>; its operands are consumed. */
+duet_expr call_failed(arena *a, const char *function, int arity, node *const x[], duet_status s,
+                      const char *site) __attribute__((cold));
+
+/* Returns `made`, which duet_<function> built from the operands e[] by other operators. If it failed, its text names the call of
+ * duet_<function> instead, and then the operator within it. */
+duet_expr composed_failed(const char *function, int arity, const duet_expr e[], duet_expr made,
+                          const char *site) __attribute__((cold));
+static inline duet_expr composed(const char *function, int arity, const duet_expr e[], duet_expr made,
+                                 const char *site)
+{
+    const arena *a = arena_here;
+    const uint64_t i = a ? made.serial - (a->next - a->count) : 0;
+    const bool stands = a && i < a->count && a->nodes[i].serial == made.serial;
+    if (likely(stands && !(a->nodes[i].flags & NODE_FAILED))) return made;
+    return composed_failed(function, arity, e, made, site);
+}
+
+#endif
