@@ -27,12 +27,12 @@ typedef int part_rule(const partitioner *c, const node *n, int k, const node *x)
 
 static int reduced_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    return (void)c, (void)k, (void)x, n->attr.reduce.axes & 1 ? PART_NONE : PART_SPLIT;
+    return n->attr.reduce.axes & 1 ? PART_NONE : PART_SPLIT;
 }
 
 static int along_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    return (void)k, part_of_rows(c, n, x);
+    return part_of_rows(c, n, x);
 }
 
 static int product_part(const partitioner *c, const node *n, int k, const node *x)
@@ -44,22 +44,19 @@ static int product_part(const partitioner *c, const node *n, int k, const node *
 
 static int first_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    return (void)c, (void)n, (void)x, k ? PART_REPLICATED : PART_SPLIT;
+    return k ? PART_REPLICATED : PART_SPLIT;
 }
 
-static int each_part(const partitioner *c, const node *n, int k, const node *x)
-{
-    return (void)c, (void)n, (void)k, (void)x, PART_SPLIT;
-}
+static int each_part(const partitioner *c, const node *n, int k, const node *x) { return PART_SPLIT; }
 
 static int row_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    return (void)c, (void)n, (void)k, x->rank > 1 ? PART_SPLIT : PART_NONE;
+    return x->rank > 1 ? PART_SPLIT : PART_NONE;
 }
 
 static int fourier_part(const partitioner *c, const node *n, int k, const node *x)
 {
-    return (void)c, (void)k, (void)x, n->attr.fourier.axes & 1 ? PART_NONE : PART_SPLIT;
+    return n->attr.fourier.axes & 1 ? PART_NONE : PART_SPLIT;
 }
 
 /* An operator on signals, images and volumes. */
