@@ -23,7 +23,7 @@ typedef struct cpu_kernel {
     void (*forget)(step *s);                 /* frees s->kept */
 } cpu_kernel;
 
-extern const cpu_kernel kron_kernel; /* entries that other files define */
+extern const cpu_kernel cpu_kernel_kron; /* entries that other files define */
 
 const cpu_kernel *cpu_kernel_of(int kernel); /* kernels.c; NULL: the CPU has none */
 

@@ -97,7 +97,7 @@ static int read_operator(graph *g, const node *n, value v)
     v.op = (uint8_t)canonical_operator((enum op)n->op);
     if (is_conv(v.op)) trim_padding(g, &v);
     if (is_conv_nd(n->op)) return make_conv_nd(g, &v);
-    const int made = make_operator(g, &v);
+    const int made = value_of_operator(g, &v);
     return broadcast_to_shape(g, &v, made);
 }
 

@@ -302,7 +302,7 @@ static int make_plain(graph *g, const value *v)
     return intern(g, &own);
 }
 
-int make_operator(graph *g, const value *v)
+int value_of_operator(graph *g, const value *v)
 {
     int x = v->arg[0], y = v->arg[1];
     if (v->op == OP_cast) return make_cast(g, v, x);
@@ -322,7 +322,7 @@ int make_operator(graph *g, const value *v)
     }
 }
 
-int make_real(graph *g, const value *v) { return broadcast_to_shape(g, v, make_operator(g, v)); }
+int make_real(graph *g, const value *v) { return broadcast_to_shape(g, v, value_of_operator(g, v)); }
 int make_unfused(graph *g, const value *v) { return broadcast_to_shape(g, v, make_plain(g, v)); }
 
 /* A rewrite may return a value of a smaller shape than the operator has: 1 * x gives x, even if x

@@ -19,7 +19,7 @@ int constant_number(graph *g, double x);
 int integer_number(graph *g, int v, uint8_t comp); /* number v, bound as DUET_I64 or DUET_U64 */
 int minus_one(graph *g);
 int make_truth(graph *g, int v);                            /* v != 0 */
-int make_operator(graph *g, const value *v);                /* v, rewritten; its shape may be smaller */
+int value_of_operator(graph *g, const value *v);            /* v, rewritten; its shape may be smaller */
 int make_real(graph *g, const value *v);                    /* v, rewritten, in the shape of v */
 int make_unfused(graph *g, const value *v);                 /* v without FMA, in the shape of v */
 int broadcast_to_shape(graph *g, const value *v, int made); /* `made`, broadcast to the shape of v */

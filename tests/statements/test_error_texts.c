@@ -115,7 +115,7 @@ static void says(const char *want)
     CHECK(place && !strcmp(place + 2, want), "'%s' should be '%s'", text, want);
 }
 #define SAYS(e, want)  (CHECK(duet_set(out, e) != DUET_OK, "no error: %s", want), says(want))
-#define STATE(s, want) (CHECK((s) != DUET_OK, "no error: %s", want), says(want))
+#define FAILS(s, want) (CHECK((s) != DUET_OK, "no error: %s", want), says(want))
 #define MAKES(m, want) (CHECK(!(m), "no error: %s", want), says(want))
 
 static duet_matrix *out, *v3, *v4, *m23, *m45, *m33, *m43, *i34, *d34, *c34, *b4, *u8, *idx, *image, *filter,
@@ -200,23 +200,23 @@ static void composed_operators(void)
 static void statement_texts(void)
 {
     duet_matrix *null = NULL;
-    STATE(duet_set(null, m33), "duet_set: m must not be NULL");
-    STATE(duet_set(out, m45),
+    FAILS(duet_set(null, m33), "duet_set: m must not be NULL");
+    FAILS(duet_set(out, m45),
           "duet_set(m: f32[3,4], e: f32[4,5]): the shape of e does not broadcast to that of m");
-    STATE(duet_set(out, d34), "duet_set(m: f32[3,4], e: f64[3,4]): f64 elements cannot be assigned to f32 "
+    FAILS(duet_set(out, d34), "duet_set(m: f32[3,4], e: f64[3,4]): f64 elements cannot be assigned to f32 "
                               "without loss; convert e with duet_cast");
-    STATE(duet_set(u8, 300), "duet_set(m: u8[4]): 300 is out of the range of u8");
-    STATE(duet_iadd(out, m45),
+    FAILS(duet_set(u8, 300), "duet_set(m: u8[4]): 300 is out of the range of u8");
+    FAILS(duet_iadd(out, m45),
           "duet_iadd(m: f32[3,4], e: f32[4,5]): the shapes of the operands do not broadcast");
-    STATE(duet_iadd(out, null), "duet_iadd(m: f32[3,4], e: NULL): e must not be NULL");
-    STATE(duet_concatenate(out, 0, m23), "duet_concatenate(to: f32[3,4], part: f32[2,3]): to and part must "
+    FAILS(duet_iadd(out, null), "duet_iadd(m: f32[3,4], e: NULL): e must not be NULL");
+    FAILS(duet_concatenate(out, 0, m23), "duet_concatenate(to: f32[3,4], part: f32[2,3]): to and part must "
                                          "have the same sizes along the other axes");
-    STATE(duet_random_bernoulli(out, 1, 1.5),
+    FAILS(duet_random_bernoulli(out, 1, 1.5),
           "duet_random_bernoulli(m: f32[3,4]): p (1.5) must be from 0 to 1");
-    STATE(duet_shuffle(out, m43, 0, 1),
+    FAILS(duet_shuffle(out, m43, 0, 1),
           "duet_shuffle(to: f32[3,4], from: f32[4,3]): the matrices must have the same shape");
-    STATE(duet_qr(m23, m33, m23), "duet_qr(q: f32[2,3], r: f32[3,3], a: f32[2,3]): q must be f32[2,2]");
-    STATE(duet_magic(out), "duet_magic(m: f32[3,4]): m must be square, and not 2 x 2");
+    FAILS(duet_qr(m23, m33, m23), "duet_qr(q: f32[2,3], r: f32[3,3], a: f32[2,3]): q must be f32[2,2]");
+    FAILS(duet_magic(out), "duet_magic(m: f32[3,4]): m must be square, and not 2 x 2");
     MAKES(duet_masked(m23, v3),
           "duet_masked(x: f32[2,3], mask: f32[3]): the shape of mask must be that of the first axes of x");
 }
@@ -237,11 +237,11 @@ static void matrix_texts(void)
           "duet_reshaped(m: f32[2,3]): to become f32[5], m must have as many elements");
     MAKES(duet_broadcast_to(m23, 4, 4), "duet_broadcast_to(m: f32[2,3]): m does not broadcast to f32[4,4]");
     MAKES(duet_transposed(null), "duet_transposed: the matrix must not be NULL");
-    STATE(duet_split(m23, 4, 2, part),
+    FAILS(duet_split(m23, 4, 2, part),
           "duet_split(m: f32[2,3]): axis 4 is out of range; it must be from -2 to 1");
     MAKES(duet_load_npy(NULL), "duet_load_npy: path must not be NULL");
     MAKES(duet_load_npy("/nowhere/x.npy"), "duet_load_npy(\"/nowhere/x.npy\"): No such file or directory");
-    STATE(duet_save_market("/dev/null", v3), "duet_save_market(m: f32[3]): m must have 2 axes");
+    FAILS(duet_save_market("/dev/null", v3), "duet_save_market(m: f32[3]): m must have 2 axes");
 }
 
 static void exact(void)
