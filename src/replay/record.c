@@ -216,7 +216,7 @@ duet_recording *duet_record_end(void)
     thread *t = thread_get();
     duet_recording *r = t->recording;
     if (!r) {
-        fail(DUET_BAD_ARGUMENT, "duet_record_end: nothing is recorded");
+        fail(DUET_BAD_ARGUMENT, "duet_record_end: this thread is not recording");
         return NULL;
     }
     t->recording = t->slot[SLOT_RECORDING] = NULL;

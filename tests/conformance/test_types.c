@@ -161,7 +161,7 @@ static void numbers(void)
     GOES(duet_set(b, 1));
     CHECK(holds(DUET_BOOL, b, 1), "a bool");
     FAILS(duet_set(b, 2), DUET_BAD_ARGUMENT, "range");
-    FAILS(duet_set(f, duet_bitwise_and(1, 2)), DUET_BAD_TYPE, "matrix of integers");
+    FAILS(duet_set(f, duet_bitwise_and(1, 2)), DUET_BAD_TYPE, "one operand must be an integer matrix");
     GOES(duet_set(f, duet_add(INT64_MAX, 0.0)));
     CHECK(holds(DUET_F32, f, 0x1p63L), "a large integer among floats");
     duet_free(&h), duet_free(&b), duet_free(&f);

@@ -474,7 +474,7 @@ static void bad(void)
     duet_matrix *x = duet_new(DUET_C64, 4, 3), *y = duet_new(DUET_C64, 2), *b = duet_new(DUET_BOOL, 3),
                 *f = duet_new(DUET_F32, 2, 3);
     REFUSED(duet_cross(x, y), DUET_BAD_SHAPE, "duet_cross(x: c64[4,3], y: c64[2])",
-            "3 elements along the last axes");
+            "the last axes of x and y must have 3 elements");
     REFUSED(duet_cross(x, 2), DUET_BAD_SHAPE, "duet_cross(x: c64[4,3]", "3 elements");
     REFUSED(duet_cross(x, f), DUET_BAD_SHAPE, "broadcast");
     REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "duet_mul(x: bool[3], y: bool[3])");

@@ -252,13 +252,13 @@ static void test_bad(duet_dtype t)
     REFUSED(x, duet_solve(a, a, .refine = 9), DUET_BAD_ARGUMENT, "refine");
     REFUSED(x, duet_inv(p), DUET_BAD_TYPE, "");
     if (t != DUET_F64) REFUSED(x, duet_solve(a, a, .refine = DUET_REFINE_F32), DUET_UNSUPPORTED, "f64");
-    REFUSES(duet_qr(x, y, v), DUET_BAD_SHAPE, "rank 2");
-    REFUSES(duet_qr(x, v, a), DUET_BAD_SHAPE, "result 2");
-    REFUSES(duet_qr(x, other, a), DUET_BAD_TYPE, "result 2");
+    REFUSES(duet_qr(x, y, v), DUET_BAD_SHAPE, "a must have 2 axes");
+    REFUSES(duet_qr(x, v, a), DUET_BAD_SHAPE, "r must be");
+    REFUSES(duet_qr(x, other, a), DUET_BAD_TYPE, "r must be");
     REFUSES(duet_qr(x, part, a), DUET_BAD_ARGUMENT, "overlap");
     REFUSES(duet_qr(x, freed, a), DUET_BAD_ARGUMENT, "");
-    REFUSES(duet_lu(x, y, v, a), DUET_BAD_TYPE, "result 3");
-    REFUSES(duet_eigh(v, x, wide_), DUET_BAD_SHAPE, "m == n");
+    REFUSES(duet_lu(x, y, v, a), DUET_BAD_TYPE, "p must be i64[3]");
+    REFUSES(duet_eigh(v, x, wide_), DUET_BAD_SHAPE, "a must be square");
     REFUSES(duet_qr(x, y, p), DUET_BAD_TYPE, "f32, f64, c64 or c128");
     duet_matrix **all[] = { &a, &wide_, &v, &x, &y, &p, &other, &n, &part };
     for (int i = 0; i < 9; i++) duet_free(all[i]);
@@ -480,11 +480,11 @@ static void test_types(duet_dtype t)
     REFUSED(x, duet_inv(duet_complex(1, 2)), DUET_BAD_TYPE, "a complex number");
     REFUSED(x, duet_inv(half), DUET_BAD_TYPE, "f32, f64, c64 or c128");
     REFUSED(w, duet_mul(duet_det(a), 1), DUET_BAD_TYPE, "");
-    REFUSES(duet_eigh(y, x, a), DUET_BAD_TYPE, "result 1");
-    REFUSES(duet_eigh(w, real, a), DUET_BAD_TYPE, "result 2");
-    REFUSES(duet_svd(x, y, explained, a), DUET_BAD_TYPE, "result 2");
-    REFUSES(duet_slogdet(e, e, a), DUET_BAD_TYPE, "result 1");
-    REFUSES(duet_slogdet(n, n, a), DUET_BAD_TYPE, "result 2");
+    REFUSES(duet_eigh(y, x, a), DUET_BAD_TYPE, "w must be");
+    REFUSES(duet_eigh(w, real, a), DUET_BAD_TYPE, "v must be");
+    REFUSES(duet_svd(x, y, explained, a), DUET_BAD_TYPE, "s must be");
+    REFUSES(duet_slogdet(e, e, a), DUET_BAD_TYPE, "sign must be");
+    REFUSES(duet_slogdet(n, n, a), DUET_BAD_TYPE, "logdet must be");
     duet_matrix **all[] = { &a, &x, &y, &w, &real, &n, &e, &half, &explained };
     for (int i = 0; i < 9; i++) duet_free(all[i]);
 }

@@ -446,10 +446,11 @@ static void bad(void)
           "f32[7]");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { a, duet_add(d, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { null, duet_add(a, 1) }), DUET_BAD_ARGUMENT, "statement 2",
-          "null");
-    fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1.5) }), DUET_BAD_TYPE, "statement 2", "number");
+          "must not be NULL");
+    fails(duet_set_all({ a, duet_mul(a, 2) }, { index, DUET(1.5) }), DUET_BAD_TYPE, "statement 2",
+          "1.5 is not a value of i64");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, (duet_expr){ 0 } }), DUET_BAD_ARGUMENT, "statement 2",
-          "no formula");
+          "e is not a formula");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, good }), DUET_SPENT, "statement 2", "already");
     duet_free(&gone);
     fails(duet_set_all({ a, duet_mul(a, 2) }, { b, freed }), DUET_FREED, "statement 2", "freed");

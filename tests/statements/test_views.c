@@ -119,8 +119,8 @@ static void check_read(const base *b, const shown *v, duet_place on)
 
 static void check_refused(const shown *v, duet_place on)
 {
-    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "repeats elements"), "%s: %s",
-          v->made, duet_error());
+    CHECK(duet_set_on(on, v->m, v->m) == DUET_BAD_ARGUMENT && strstr(duet_error(), "repeats elements"),
+          "%s: %s", v->made, duet_error());
     CHECK(!duet_update(v->m) && !duet_overwrite(v->m), "%s can be written by pointer", v->made);
     CHECK(duet_random_bernoulli(v->m, 1, 0.5) == DUET_BAD_ARGUMENT, "%s can be filled", v->made);
 }
@@ -385,9 +385,9 @@ static void test_wrapped(void)
     CHECK(m && duet_set(m, 1) == DUET_BAD_ARGUMENT, "one that repeats");
     duet_free(&m);
     refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 2, 1 }),
-            "each other's place");
+            "with stride 2 of axis 0, elements would overlap");
     refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, -1 }),
-            "each other's place");
+            "with stride -1 of axis 1, elements would overlap");
     refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 },
                               (const int64_t[]){ INT64_MAX, 1 }),
             "overflows");

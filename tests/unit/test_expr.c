@@ -229,7 +229,7 @@ static void several_bad_operands(void)
     OK(duet_drop(spent));
     duet_expr e = duet_add(none, spent), f = duet_where(spent, none, x);
     REFUSED(duet_expr_status(e), DUET_BAD_ARGUMENT, "x is not a formula");
-    REFUSED(duet_expr_status(f), DUET_SPENT, "x was already");
+    REFUSED(duet_expr_status(f), DUET_SPENT, "condition was already");
     duet_expr h = duet_hold(spent);
     REFUSED(duet_set(z, h), DUET_SPENT, "test_expr.c:");
     forget(e), forget(f);
