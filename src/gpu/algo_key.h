@@ -1,4 +1,5 @@
-/* algo_key.h - where choices are kept by what they depend on, a struct without gaps: cublaslt.c, cudnn_algo.c. */
+/* algo_key.h - hash tables of algorithm choices, whose keys are structs without padding; used by
+ * cublaslt.c and cudnn_algo.c. */
 #ifndef KEY_H
 #define KEY_H
 
@@ -7,7 +8,7 @@
 
 #define KEY_BUCKETS 256
 
-/* FNV-1a of its bytes. */
+/* FNV-1a of the bytes of the key. */
 static inline unsigned key_bucket(const void *key, size_t bytes)
 {
     uint32_t h = 2166136261u;

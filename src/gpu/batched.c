@@ -1,11 +1,12 @@
-/* batched.c - many products at once, by cuBLASLt: along one leading axis as one call, along others one after the other. As in matmul.c, out' = b' a'. */
+/* batched.c - batched products by cuBLASLt: one call for one leading axis, a loop over the others.
+ * As in matmul.c, it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
 
-/* A factor as cuBLASLt takes it, and how far its matrices are apart along the leading axes. */
+/* A factor as cuBLASLt takes it, and the distances between its matrices along the leading axes. */
 typedef struct pile {
     const void *p;
     int ld;
@@ -21,7 +22,7 @@ static layout axes_from(const layout *l, int first, int end)
     return r;
 }
 
-/* Has the matrix l stride 1 along this axis, and one across it that is no less than a line? */
+/* Has the matrix stride 1 along this axis, and a stride across it of at least the length of a line? */
 static bool runs(const layout *l, int along, int *ld)
 {
     const int64_t line = l->size[along] > 1 ? l->size[along] : 1;
@@ -41,7 +42,7 @@ const char *gpu_batched_refuses(const step *s)
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
-/* A dense copy, in which what repeats stands once. */
+/* Makes a dense copy. Matrices that repeat are copied once. */
 static duet_status pile_copy(const operand *x, const frame *f, queue *q, pile *r)
 {
     operand once = *x;
@@ -77,7 +78,7 @@ static part addend_of(const step *s, const frame *f)
     return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at };
 }
 
-/* Bytes, that all addresses are aligned to, however far matrices are apart. */
+/* The alignment of all addresses in bytes, including the distances between matrices. */
 static int alignment_of(const void *a, const void *b, const void *c, const gemm_shape *s)
 {
     const int64_t each = (int64_t)dtypes[s->type].bytes;
@@ -91,7 +92,7 @@ static const void *moved(const void *p, int64_t elements, const step *s)
     return (const char *)p + elements * (int64_t)dtypes[s->out[0].at.type].bytes;
 }
 
-/* Those along the last leading axis, from such elements of each operand on. */
+/* The products along the last leading axis, starting with the given matrices of the operands. */
 static duet_status one_call(const step *s, const pile *a, const pile *b, const int64_t from[2], void *c,
                             scale by, queue *q)
 {
@@ -113,7 +114,7 @@ static duet_status one_call(const step *s, const pile *a, const pile *b, const i
     return done;
 }
 
-/* c: where the dense results go. *begun: has any been written, or may have been? */
+/* c: destination of the dense results. *begun: some results may have been written. */
 static duet_status all_calls(const step *s, const pile *a, const pile *b, void *c, scale by, queue *q,
                              bool *begun)
 {
@@ -133,7 +134,7 @@ static duet_status all_calls(const step *s, const pile *a, const pile *b, void *
     return r;
 }
 
-/* Products of nothing are 0: out = beta * addend + alpha * 0, by one kernel. */
+/* The inner axis is empty: one kernel computes out = beta * addend + alpha * 0. */
 static duet_status empty_products(const step *s, const frame *f, queue *q, scale by)
 {
     const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
@@ -143,7 +144,8 @@ static duet_status empty_products(const step *s, const frame *f, queue *q, scale
                      q);
 }
 
-/* By 0: the products are made apart, so that NaN and infinity show; alpha and beta are applied by kernels. */
+/* alpha or beta is 0: the products are computed separately and scaled by kernels, so that NaN and
+ * infinity show. */
 static duet_status by_zero(const step *s, const pile *a, const pile *b, const frame *f, scale by, queue *q)
 {
     const operand *out = &s->out[0];
@@ -171,7 +173,7 @@ static duet_status open_blas(queue *q)
     return r;
 }
 
-/* out = addend, where it is not that already. */
+/* Copies the addend to out unless it is out itself. */
 static duet_status place_addend(const step *s, const frame *f, queue *q)
 {
     const operand *to = &s->out[0];
@@ -184,7 +186,7 @@ static duet_status products(const step *s, const pile *a, const pile *b, const f
 {
     bool begun = adds(s);
     if (by.alpha == 0 || (adds(s) && by.beta == 0)) return by_zero(s, a, b, f, by, q);
-    TRY(open_blas(q)); /* what may find no memory comes before out is touched */
+    TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
     if (adds(s)) TRY(place_addend(s, f, q));
     const duet_status r = all_calls(s, a, b, f->data[s->out[0].slot], by, q, &begun);
     return begun ? half_written(r) : r;
@@ -195,7 +197,7 @@ duet_status gpu_batched(const step *s, const frame *f, queue *q)
     scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, !adds(s) ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1 };
     pile a, b = { 0 };
     if (s->out[0].at.type == DUET_F32)
-        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
+        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* rounding to f32 may give 0 */
     if (s->in[0].at.size[s->in[0].at.rank - 1] == 0) return empty_products(s, f, q, by);
     duet_status r = pile_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = pile_of(&s->in[1], f, q, &b);

@@ -1,4 +1,4 @@
-/* conv.c - convolution, and back from its results to images and filters, by cuDNN. */
+/* conv.c - convolutions and their gradients, by cuDNN. */
 #include "clock.h"
 #include "cudnn_algo.h"
 #include "dgrad_as_conv.h"
@@ -11,21 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a step keeps between runs. */
+/* What is cached for a step between runs. */
 typedef struct kept {
     conv_descriptors d;
     conv_shape key;
     algos *algos;
-    struct kept *turned; /* of the same as a convolution of the gradient (core/turned.h), or NULL */
+    /* the same gradient as a convolution of the gradient of the results (core/dgrad_as_conv.h), or
+     * NULL */
+    struct kept *turned;
 } kept;
 
-/* Padding at the end of an axis beside that on both sides. The last two axes are height and width. */
+/* Padding at the end of an axis beyond that on both sides. The last two axes are height and width. */
 static int32_t more_of(const step *s, int axis, int axes)
 {
     return s->attr.conv.more[spatial_axis(axis, axes)];
 }
 
-/* Of images that have it. */
+/* The layout of the images with that padding. */
 static layout padded(const step *s)
 {
     const layout *x = &conv_operands_of(s).x->at;
@@ -52,8 +54,8 @@ const char *gpu_conv_refuses(const step *s)
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
 
-/* CUDNN_FMA_MATH: f32 is never rounded for tensor cores. CUDNN_TENSOR_OP_MATH: to TF32, which BF16 permits too; cuDNN's other way would be
- * f16, which has not the range. */
+/* CUDNN_FMA_MATH never rounds f32 for tensor cores. CUDNN_TENSOR_OP_MATH rounds to TF32, which BF16
+ * permits too; cuDNN's alternative is f16, which has too small a range. */
 static cudnnMathType_t math_of(const step *s)
 {
     return s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
@@ -79,7 +81,7 @@ static conv_shape shape_of(const step *s)
         k.stride[i] = a->stride[axis];
         k.pad[i] = a->pad[axis];
         k.dilation[i] = a->dilation[axis];
-        k.image[i] += more_of(s, i, k.axes); /* of images that have that much already */
+        k.image[i] += more_of(s, i, k.axes); /* of images that are padded already */
     }
     return k;
 }
@@ -105,7 +107,7 @@ static duet_status describe_images(const vendor *v, conv_descriptors *d, const c
                s->dilation[0], s->dilation[1], mode, type);
 }
 
-/* Without gaps. */
+/* Describes a dense volume. */
 static duet_status describe_volume(const vendor *v, cudnnTensorDescriptor_t d, cudnnDataType_t type,
                                    const int size[5])
 {
@@ -156,7 +158,7 @@ void gpu_conv_forget(step *s)
 
 static duet_status make_kept(const step *s, const queue *q, void **made);
 
-/* Of the way forward; without, a step goes back. */
+/* Describes the convolution; returns NULL to compute the gradient directly. */
 static kept *make_turned(const step *s, const queue *q)
 {
     int64_t last;
@@ -180,7 +182,7 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
     return r;
 }
 
-/* Memory for the fastest algorithm that there is room for. */
+/* Takes memory for the fastest algorithm that fits. */
 static duet_status take_room(const algos *a, const queue *q, int *chosen, void **p)
 {
     duet_status s = DUET_NO_MEMORY;
@@ -235,7 +237,7 @@ static duet_status keep(const step *s, queue *q, kept **k)
     return *k = made, DUET_OK;
 }
 
-/* at: needed by what goes forward alone. *first: it had none. */
+/* at: data, for convolutions only. *first: there was no choice yet. */
 static duet_status find_algos(kept *k, const conv_data *at, queue *q, bool *first)
 {
     algos *a;
@@ -256,7 +258,7 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
     return first ? half_written(r) : r;
 }
 
-/* The operands in their places, of a step's in[0], in[1] and out. */
+/* The operands in the order of the step's in[0], in[1] and out. */
 static conv_data data_of(const step *s, void *a, void *b, void *out)
 {
     if (s->kernel == OP_conv2d_input_grad) return (conv_data){ out, b, a };
@@ -264,9 +266,9 @@ static conv_data data_of(const step *s, void *a, void *b, void *out)
     return (conv_data){ a, b, out };
 }
 
-/* ---- images with more padding at the end of an axis than in front, which cuDNN has not: copies that have it ---- */
+/* ---- images with additional padding at the end of an axis, which cuDNN lacks: padded copies ---- */
 
-/* The elements of such a copy that are x's. */
+/* The part of such a copy that holds the elements of x. */
 static layout like_x(const layout *copy, const layout *x)
 {
     layout l = *copy;
@@ -283,7 +285,7 @@ static duet_status clear_and_copy(void *to, const layout *at, const void *from, 
     return gpu_apply(OP_LOAD, to, &there, &(part){ .p = from, .at = x }, 1, q);
 }
 
-/* As gpu_densely does. */
+/* Like gpu_densely. */
 static duet_status with_padding(const step *s, const frame *f, queue *q, const void **p, void **block)
 {
     const operand *x = conv_operands_of(s).x;
@@ -308,14 +310,14 @@ static duet_status without_padding(const step *s, const frame *f, queue *q, cons
 
 static duet_status on_operands(const step *s, const conv_data *at, queue *q)
 {
-    gpu_queue_wrote_anything(q); /* no longer the copies alone */
+    gpu_queue_wrote_anything(q); /* not just the copies */
     pthread_mutex_lock(&q->lock);
     const duet_status r = on_dense(s, at, q);
     pthread_mutex_unlock(&q->lock);
     return r;
 }
 
-/* What goes back to such images goes by a copy of them. */
+/* The gradient of padded images is computed into a padded copy. */
 static duet_status to_images(const step *s, const frame *f, queue *q, void *a, void *b)
 {
     const layout at = padded(s);
@@ -335,7 +337,7 @@ static duet_status one_way(const step *s, const frame *f, queue *q)
     void *out = f->data[s->out[0].slot], *a_block = NULL, *b_block = NULL;
     const void *a_at, *b_at = NULL;
     gpu_queue_wrote_anything(q);
-    if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of nothing, or of padding alone */
+    if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of no terms, or of padding alone */
         return CUDA(cudaMemsetAsync, out, 0,
                     (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
                     gpu_queue_cuda_stream(q));
@@ -349,9 +351,9 @@ static duet_status one_way(const step *s, const frame *f, queue *q)
     return r;
 }
 
-/* ---- back to images, or forward by the filters turned round ---- */
+/* ---- gradients of images: directly, or as a convolution with rotated filters ---- */
 
-#define RUNS  4 /* in a row, of which the time is taken */
+#define RUNS  4 /* runs that are timed together */
 #define TURNS 2
 
 static duet_status forward(const step *s, const kept *k, const frame *f, queue *q)
@@ -376,7 +378,7 @@ static bool wait_for(queue *q)
     return CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
 }
 
-/* Seconds; infinite when it fails. */
+/* Seconds; infinite if it fails. */
 static double time_of(const step *s, const kept *k, const frame *f, queue *q, enum way way)
 {
     bool ran = wait_for(q);
@@ -386,7 +388,8 @@ static double time_of(const step *s, const kept *k, const frame *f, queue *q, en
     return ran ? (clock_now() - start) / RUNS : INFINITY;
 }
 
-/* The first turn of each is not counted: it chooses algorithms and loads kernels. Where one fails, nothing is known. */
+/* The first run of each is not counted, because it chooses algorithms and loads kernels. If one
+ * fails, the choice stays open. */
 static enum way faster(const step *s, const kept *k, const frame *f, queue *q)
 {
     double best[] = { [WAY_BACK] = INFINITY, [WAY_FORWARD] = INFINITY };
@@ -403,7 +406,7 @@ static enum way faster(const step *s, const kept *k, const frame *f, queue *q)
     return best[WAY_FORWARD] < best[WAY_BACK] ? WAY_FORWARD : WAY_BACK;
 }
 
-/* Also which is known to be faster. */
+/* Also stores which algorithm is faster. */
 static duet_status keep_way(const step *s, queue *q, kept **k)
 {
     bool first;
@@ -414,7 +417,7 @@ static duet_status keep_way(const step *s, queue *q, kept **k)
     return r;
 }
 
-/* Not where nothing is chosen by time, nor while a graph is recorded. */
+/* Used unless timing is forbidden or a graph is being captured. */
 static duet_status either_way(const step *s, const frame *f, queue *q)
 {
     kept *k;

@@ -1,4 +1,4 @@
-/* cublaslt.c - which of cuBLASLt's algorithms makes a product, and the call. */
+/* cublaslt.c - chooses the cuBLASLt algorithm of a product and calls it. */
 #include "cublaslt.h"
 #include "algo_key.h"
 #include "clock.h"
@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADVICE      8 /* algorithms asked for */
-#define RUNS        4 /* of each, a turn */
+#define ADVICE      8 /* algorithms requested from the heuristic */
+#define RUNS        4 /* timed runs of each */
 #define TURNS       2
-#define TRIAL_MOST  0.03 /* seconds, for all of a shape */
-#define TRIAL_FLOPS 4e6  /* below, any algorithm does */
+#define TRIAL_MOST  0.03 /* seconds for all algorithms of a shape */
+#define TRIAL_FLOPS 4e6  /* for less work any algorithm will do */
 
 static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* of who adds to what follows, which is read without; also: one trial at a time */
+    PTHREAD_MUTEX_INITIALIZER; /* taken to add to a list, which is read without it, and for each trial */
 static cublasLtHandle_t handles[DEVICES_MAX];
 
-/* A product described, and how it is made. Never changed once it is in its bucket, never freed. */
+/* A product, its description and its algorithms. It is never changed after it is in its list, and
+ * never freed. */
 typedef struct choice {
     gemm_shape key;
     cublasLtMatmulDesc_t what;
@@ -29,7 +30,7 @@ typedef struct choice {
 } choice;
 static choice *bucket[DEVICES_MAX][KEY_BUCKETS];
 
-/* ---- its description ---- */
+/* ---- description ---- */
 
 static void discard(const vendor *v, choice *x)
 {
@@ -50,7 +51,8 @@ static cublasComputeType_t compute_of(const gemm_shape *s)
     return s->math == DUET_MATH_BF16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F_PEDANTIC;
 }
 
-/* A new one: the address of a bias is part of it, so that a product with a bias has its own. */
+/* Makes a description. The address of the bias is part of it, so a product with a bias has a
+ * description of its own. */
 static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias,
                             cublasLtMatmulDesc_t *what)
 {
@@ -88,7 +90,7 @@ static duet_status describe_all(const vendor *v, const gemm_data *at, choice *x)
     return lay_out(v, s, false, s->m, s->n, s->ldc, s->apart_c, &x->c);
 }
 
-/* ---- advice ---- */
+/* ---- heuristic ---- */
 
 static duet_status prefer(const vendor *v, const gemm_shape *s, size_t room, cublasLtMatmulPreference_t p)
 {
@@ -118,7 +120,7 @@ static duet_status ask(const vendor *v, const queue *q, choice *x)
     return s;
 }
 
-/* ---- the call ---- */
+/* ---- call ---- */
 
 static duet_status multiply(const vendor *v, const choice *x, int which, cublasLtMatmulDesc_t what,
                             const gemm_data *at, queue *q)
@@ -138,7 +140,7 @@ static bool wait_for(queue *q)
     return CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
 }
 
-/* Seconds of a run; infinite when it fails. */
+/* Seconds for a run; infinite if it fails. */
 static double time_one(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
 {
     if (!wait_for(q)) return INFINITY;
@@ -149,7 +151,7 @@ static double time_one(const vendor *v, const choice *x, int which, const gemm_d
     return ran ? (clock_now() - start) / RUNS : INFINITY;
 }
 
-/* The first turn of the first is not counted: it loads the kernel. */
+/* The first run of the first algorithm is not counted, because it loads the kernel. */
 static void try_all(const vendor *v, choice *x, const gemm_data *at, queue *q)
 {
     double best = INFINITY;
@@ -161,7 +163,8 @@ static void try_all(const vendor *v, choice *x, const gemm_data *at, queue *q)
         }
 }
 
-/* On scratch memory in place of c; where there is none, or while a graph is recorded, the first advice is as good as any. */
+/* Uses scratch memory in place of c. Without memory, or while a graph is being captured, the first
+ * proposal is used. */
 static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queue *q)
 {
     const gemm_shape *s = &x->key;
@@ -170,7 +173,7 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
     if (reproducible() || x->count == 1 || gpu_queue_cuda_stream(q) != q->stream) return;
     if (2.0 * s->m * s->n * s->k * (double)batch < TRIAL_FLOPS) return;
     error_text before;
-    error_keep(&before); /* an algorithm that fails is not chosen, and that is all */
+    error_keep(&before); /* an algorithm that fails is not chosen; that is not an error */
     const size_t last = (size_t)s->ldc * (size_t)s->n,
                  all = s->batch ? (batch - 1) * (size_t)s->apart_c + last : last;
     if (pool_take(q->device, all * dtypes[s->type].bytes, q->index, &trial.c) != DUET_OK)
@@ -181,7 +184,7 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
     TRACE("product of %d x %d by %d: algorithm %d of %d", s->m, s->k, s->n, x->best + 1, x->count);
 }
 
-/* ---- finding it ---- */
+/* ---- look-up ---- */
 
 static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, choice **made)
 {
@@ -224,7 +227,7 @@ static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *a
     return r;
 }
 
-/* ---- what others call ---- */
+/* ---- interface ---- */
 
 static duet_status make_handle(const vendor *v, int device)
 {
@@ -244,7 +247,8 @@ static duet_status open_handle(const vendor *v, int device)
     return s;
 }
 
-/* What NVIDIA advises, where there is room for it; 64 KiB does for every routine. */
+/* Takes the workspace size that NVIDIA recommends if there is memory; 64 KiB is enough for every
+ * routine. */
 static duet_status lend_workspace(queue *q)
 {
     size_t bytes = gpu_device_major(q->device) >= 9 ? 32 << 20 : 4 << 20, least = 64 << 10,
@@ -274,7 +278,8 @@ static duet_status multiply_biased(const vendor *v, const choice *x, int which, 
     return s;
 }
 
-/* The best that this queue's workspace does for: another's may have been larger when they were chosen; -1: none. */
+/* The best algorithm that fits the workspace of this queue; that of the queue for which they were
+ * chosen may be larger. -1: none fits. */
 static int fitting(const choice *x, const queue *q)
 {
     int which = x->best;
@@ -284,7 +289,7 @@ static int fitting(const choice *x, const queue *q)
     return which;
 }
 
-/* Where none does, the queue has a choice of its own. */
+/* If none fits, the queue makes its own choice. */
 static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
                                 const choice **x, int *which)
 {

@@ -1,4 +1,5 @@
-/* cublaslt.h - products by cuBLASLt, which stores by columns: c = alpha op(a) op(b) + beta c, m x k by k x n. */
+/* cublaslt.h - products by cuBLASLt, whose matrices are column-major: c = alpha op(a) op(b) + beta
+ * c, m x k times k x n. */
 #ifndef GEMM_H
 #define GEMM_H
 
@@ -9,10 +10,11 @@ typedef struct gemm_shape {
     int32_t type, math, m, n, k, lda, ldb, ldc;
     int32_t turned_a, turned_b; /* op is the transpose */
     int32_t adds;               /* beta is not 0 */
-    int32_t biased;             /* a number for each row of c is added */
-    int32_t alignment;          /* bytes, of all addresses */
-    int32_t room; /* 0, or KiB of a queue's workspace that was too small for what others chose: gpu_gemm's */
-    int32_t batch, unused; /* so many products, 0 for one, their operands so far apart: */
+    int32_t biased;             /* a number is added to each row of c */
+    int32_t alignment;          /* of all addresses, in bytes */
+    /* 0, or the KiB of the workspace of a queue that was too small for the algorithms of others */
+    int32_t room;
+    int32_t batch, unused; /* number of products (0: one) and distances between their operands: */
     int64_t apart_a, apart_b, apart_c;
 } gemm_shape;
 _Static_assert(sizeof(gemm_shape) == 16 * sizeof(int32_t) + 3 * sizeof(int64_t), "no bytes that nobody sets");
@@ -23,11 +25,13 @@ typedef struct gemm_data {
     double alpha, beta;
 } gemm_data;
 
-/* The first product of a shape tries what cuBLASLt advises on scratch memory, which waits for the card, and keeps the fastest; under
- * DUET_REPRODUCIBLE=1 the first advice is taken. The caller holds q->lock. */
+/* The first product of a shape times the proposals of cuBLASLt on scratch memory, which waits for
+ * the card, and stores the fastest. With DUET_REPRODUCIBLE=1 it uses the first proposal. The caller
+ * holds q->lock. */
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q);
 
-/* What the first product of any shape needs is there: later ones find memory, or did not. The caller holds q->lock. */
+/* Creates what the first product of any shape needs, so that later ones cannot fail for lack of
+ * memory. The caller holds q->lock. */
 duet_status gpu_gemm_open(queue *q);
 
 #endif

@@ -1,4 +1,5 @@
-/* cuda_graph.c - steps as a CUDA graph: one launch for all of them. They are noted on a stream that no other thread waits for or fills. */
+/* cuda_graph.c - captures steps into a CUDA graph, which is launched at once. The capture uses a
+ * stream that no other thread uses or waits for. */
 #include "cuda_graph.h"
 #include "packed_cache.h"
 #include <stdlib.h>
@@ -55,7 +56,8 @@ static void give_up(queue *q)
     q->graph = NULL;
 }
 
-/* The counters are 0 before: a graph that set them would set them at every launch. The lock is held until recorded. */
+/* The counters are 0 before: a graph that cleared them would do so at every launch. The lock is
+ * held until gpu_graph_recorded. */
 duet_status gpu_graph_record(int device, int index)
 {
     queue *q;
@@ -87,13 +89,13 @@ static duet_status end(queue *q, void **made)
     return DUET_OK;
 }
 
-/* Whatever fails, the handles are pointed back. */
+/* Whatever fails, the handles return to the normal stream. */
 duet_status gpu_graph_recorded(int device, int index, void **made)
 {
     queue *q;
     int before = -1;
     *made = NULL;
-    TRY(gpu_queue_open(device, index, &q)); /* it is */
+    TRY(gpu_queue_open(device, index, &q)); /* it is open already */
     (void)gpu_device_enter(device, &before);
     const duet_status s = end(q, made), back = gpu_queue_point(q, q->stream);
     __atomic_store_n(&q->noting, NULL, __ATOMIC_RELAXED);
@@ -115,7 +117,7 @@ static duet_status launch(int device, const graph *g, int index)
     return CUDA(cudaGraphLaunch, g->exec, q->stream);
 }
 
-/* The first launch takes memory that is not the pool's. */
+/* The first launch allocates memory outside the pool. */
 duet_status gpu_graph_replay(int device, void *made, int index)
 {
     const duet_status s = launch(device, made, index);
@@ -130,7 +132,7 @@ static duet_status destroy(int device, cudaGraphExec_t exec)
     return CUDA(cudaGraphExecDestroy, exec);
 }
 
-/* CUDA keeps what is under way; what it uses is given back for the queue's later work. */
+/* CUDA keeps a graph in execution alive. Its memory is released for later work of the queue. */
 void gpu_graph_discard(int device, void *made)
 {
     graph *g = made;

@@ -1,4 +1,4 @@
-/* cuda_graph.h - steps as a CUDA graph. The functions are those of core/backend.h. */
+/* cuda_graph.h - steps as a CUDA graph; implements functions of core/backend.h. */
 #ifndef GPU_GRAPH_H
 #define GPU_GRAPH_H
 
@@ -9,7 +9,8 @@ duet_status gpu_graph_recorded(int device, int index, void **made);
 duet_status gpu_graph_replay(int device, void *made, int index);
 void gpu_graph_discard(int device, void *made);
 
-/* What is being recorded on q holds the address of k: k stays as long as the graph, which finds it as its storage is. */
+/* The graph under capture on q contains the address of k. k lives as long as the graph; its packed
+ * contents are refreshed before a launch. */
 struct known;
 duet_status gpu_graph_uses(queue *q, struct known *k);
 

@@ -1,4 +1,4 @@
-/* cudnn_algo.c - which of cuDNN's algorithms convolves a shape. */
+/* cudnn_algo.c - chooses the cuDNN algorithm for a convolution. */
 #include "cudnn_algo.h"
 #include "algo_key.h"
 #include "clock.h"
@@ -10,12 +10,13 @@
 #define ALGOS          CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 #define TRIED          (2 * ALGOS) /* each with and without tensor cores */
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; /* of who adds to a bucket, which is read without; also: one measurement at a time */
+/* taken to add to a list, which is read without it, and for each measurement */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static algos *bucket[DEVICES_MAX][KEY_BUCKETS];
 
-/* Fourier and Winograd transforms mix all of a tile into each result: their error does not keep to the bound of a sum of products, and
- * one NaN or infinity spreads, or, seen with Winograd on an H200, comes out as a finite number. */
+/* Fourier and Winograd transforms mix all elements of a tile into each result. Their errors exceed
+ * the bound of a sum of products, and one NaN or infinity spreads, or disappears, as observed with
+ * Winograd on an H200. */
 static bool is_welcome(cudnnConvolutionFwdAlgo_t a)
 {
     switch ((int)a) {
@@ -27,7 +28,7 @@ static bool is_welcome(cudnnConvolutionFwdAlgo_t a)
     }
 }
 
-/* The largest workspace that a welcome algorithm asks for, of those up to `most`. */
+/* The largest workspace that an accepted algorithm needs, among those up to `most`. */
 static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudnnHandle_t dnn, size_t most)
 {
     size_t largest = 0, bytes;
@@ -41,7 +42,7 @@ static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudn
     return largest;
 }
 
-/* The workspace to try them with: as large as useful and as there is room for. */
+/* The workspace for measurements: as large as useful and available. */
 static duet_status take_workspace(const vendor *v, const conv_descriptors *d, queue *q, size_t *bytes,
                                   void **p)
 {
@@ -67,7 +68,7 @@ static duet_status measure(const vendor *v, const conv_descriptors *d, const con
     return s;
 }
 
-/* Tensor cores would round the operands: that has to be permitted. */
+/* Tensor cores round the operands; the math mode must permit it. */
 static bool is_permitted(cudnnMathType_t math, cudnnMathType_t permitted)
 {
     return math == CUDNN_DEFAULT_MATH || math == CUDNN_FMA_MATH || math == permitted;
@@ -79,7 +80,8 @@ static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, cudnnMathType_t permitt
            is_permitted(p->mathType, permitted) && (!repeats || p->determinism == CUDNN_DETERMINISTIC);
 }
 
-/* An algorithm may be there twice, with tensor cores and without: which of the two runs is cuDNN's choice, and there is room for both. */
+/* An algorithm may be listed twice, with and without tensor cores. cuDNN chooses which of them
+ * runs; the workspace suffices for both. */
 static bool has(algos *a, const cudnnConvolutionFwdAlgoPerf_t *p)
 {
     for (int i = 0; i < a->count; i++)
@@ -90,7 +92,7 @@ static bool has(algos *a, const cudnnConvolutionFwdAlgoPerf_t *p)
     return false;
 }
 
-/* The others mix all of a tile into each result, or add in any order. */
+/* Other algorithms mix all elements of a tile into each result, or add in any order. */
 static duet_status choose_back(algos *a, const conv_descriptors *d, queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);

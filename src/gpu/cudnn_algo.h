@@ -1,12 +1,12 @@
-/* cudnn_algo.h - which of cuDNN's algorithms convolves a shape: chosen once a process. */
+/* cudnn_algo.h - the choice of a cuDNN algorithm for a convolution, made once in a process. */
 #ifndef ALGO_H
 #define ALGO_H
 
 #include "queue.h"
 
-/* What a choice depends on; compared as bytes. */
+/* What the choice depends on; compared as bytes. */
 typedef struct conv_shape {
-    int32_t kernel, type, n, c, m, axes; /* along depth, height and width, or the last two of them: */
+    int32_t kernel, type, n, c, m, axes; /* along depth, height and width, or the last two: */
     int32_t image[3], window[3], stride[3], pad[3], dilation[3];
     int32_t groups, flip, math; /* math: a cudnnMathType_t */
 } conv_shape;
@@ -22,23 +22,27 @@ typedef struct conv_data {
     void *x, *w, *y;
 } conv_data;
 
-/* Back to images by an algorithm that goes back, or by those that go forward (core/turned.h). */
+/* Computes the gradient of images directly, or as a convolution (core/dgrad_as_conv.h). */
 enum way { WAY_UNKNOWN, WAY_BACK, WAY_FORWARD };
 
-/* The algorithms that will do, the fastest first. */
+/* The accepted algorithms, fastest first. */
 typedef struct algos {
     conv_shape key;
-    enum way way; /* which is faster, once that is known */
+    enum way way; /* which is faster, once measured */
     int count;
     struct {
-        int algo; /* in the vendor's list of those that go forward, or back to the images, or to the filters */
+        /* number in cuDNN's enumeration for convolutions, gradients of images or gradients of
+         * filters */
+        int algo;
         size_t workspace;
     } of[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
     struct algos *next;
 } algos;
 
-/* The choice for a shape, made now if it never was: by trying each on the data, which overwrites y and waits for the card; under
- * DUET_REPRODUCIBLE=1 by cuDNN's own advice among those that repeat. Back there is one that repeats and sums products as they are. The caller holds q->lock and has opened q->dnn. */
+/* Returns the choice for a shape. The first call runs each algorithm on the data, which overwrites
+ * y and waits for the card. With DUET_REPRODUCIBLE=1 it takes cuDNN's proposal among the
+ * deterministic algorithms. For gradients one algorithm is deterministic and sums products in f32.
+ * The caller holds q->lock and has opened q->dnn. */
 duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
                       algos **found);
 

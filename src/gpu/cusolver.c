@@ -1,10 +1,10 @@
-/* cusolver.c - see cusolver.h. Handles are a queue's, made once. */
+/* cusolver.c - implements cusolver.h. Each queue has its own handles, made once. */
 #include "cusolver.h"
 #include "cublaslt.h"
 #include "scratch.h"
 #include <string.h>
 
-/* ---- status ---- */
+/* ---- error status ---- */
 
 static __attribute__((cold)) duet_status solver_failed(const char *call, cusolverStatus_t e)
 {
@@ -19,7 +19,7 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
     return e == CUSOLVER_STATUS_SUCCESS ? DUET_OK : solver_failed(call, e);
 }
 
-/* Other threads of the queue may use its handles between two calls. */
+/* Locks, because other threads of the queue may use its handles between two calls. */
 #define CALL(b, f, ...)                                                                                      \
     ({                                                                                                       \
         pthread_mutex_lock(&(b)->q->lock);                                                                   \
@@ -27,7 +27,7 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
         pthread_mutex_unlock(&(b)->q->lock);                                                                 \
         s_;                                                                                                  \
     })
-/* Where the functions are one for each type, those of complex elements have a name of their own. */
+/* For functions with a separate name for complex elements. */
 #define CALL_TYPED(b, f, of_complex, ...)                                                                    \
     (bench_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                      \
      : bench_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                      \
@@ -46,7 +46,7 @@ static void close_handles(const vendor *v, queue *q)
 
 static duet_status make_handles(const vendor *v, queue *q)
 {
-    TRY(gpu_gemm_open(q)); /* cuBLAS works where cuBLASLt does */
+    TRY(gpu_gemm_open(q)); /* cuBLAS uses the workspace of cuBLASLt */
     TRY(status_of("cusolverDnCreate", v->cusolverDnCreate(&q->solver)));
     TRY(status_of("cusolverDnSetStream", v->cusolverDnSetStream(q->solver, q->stream)));
     TRY(status_of("cusolverDnCreateParams", v->cusolverDnCreateParams(&q->solver_params)));
@@ -64,7 +64,7 @@ static duet_status open_handles(const vendor *v, queue *q)
     return r;
 }
 
-/* ---- the bench ---- */
+/* ---- workspace of a step ---- */
 
 static int device_of_memory(const bench *b, enum workspace_memory where)
 {
@@ -92,7 +92,7 @@ duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q
     return gpu_workspace_forget(b);
 }
 
-/* Memory of the host may be worked in until the card is done. */
+/* Host memory may be in use until the card is done. */
 void gpu_workspace_close(bench *b)
 {
     gpu_queue_wrote_anything(b->q);
@@ -277,7 +277,7 @@ duet_status solver_svd(bench *b, const columns *a, const columns *w, const colum
                 u->p, ldu, t, vt->p, ldvt, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
-/* It waits for the card itself, to see when the solution is good enough. */
+/* It waits for the card to see when the solution is good enough. */
 duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x,
                            int *turns)
 {

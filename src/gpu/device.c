@@ -9,12 +9,12 @@
 /* A card, as an entry of devices[]. */
 typedef struct card {
     int ordinal;    /* CUDA's number of it */
-    int capability; /* its compute capability, times ten */
+    int capability; /* its compute capability times ten */
     int multiprocessors;
     bool checked;
     const char *reason; /* why it cannot be used; NULL while it can */
     char text[256];     /* of a card that never could be used */
-    char lost[256];     /* and of one that was lost */
+    char lost[256];     /* the text if the card was lost */
     size_t bytes;       /* of its memory; 0: not queried yet */
 } card;
 
@@ -138,7 +138,7 @@ const char *gpu_device_all_absent(void)
     return why;
 }
 
-/* Errors after which every call in this process fails alike. */
+/* Errors after which every call in this process fails. */
 static bool is_lost(cudaError_t e)
 {
     switch ((int)e) {
@@ -154,7 +154,7 @@ static bool is_lost(cudaError_t e)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
-    case 226: /* Contained, and three more that not every toolkit names: TensorMemoryLeak, */
+    case 226: /* Contained, and three that not every toolkit names: TensorMemoryLeak, */
     case 721:
     case 810: /* MpsClientTerminated, */
     case 911: /* ExternalDevice */ return true;
@@ -182,7 +182,7 @@ static __attribute__((cold)) void lose_current(const char *call, cudaError_t e)
         if (!known || cards[d].ordinal == current) lose(&cards[d], call, e);
 }
 
-/* The error is reported here, so that no later call of ours or the caller's meets it again as its own. */
+/* Clears CUDA's last error, so that no later call of this library or the caller sees it. */
 duet_status cuda_failed(const char *call, cudaError_t e)
 {
     (void)cudaGetLastError();

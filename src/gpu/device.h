@@ -18,7 +18,7 @@ size_t gpu_device_bytes(int device);
 void gpu_device_info(FILE *out);
 void gpu_device_name(char *text, size_t size); /* with the versions of driver and runtime; "" if it fails */
 
-/* CUDA(cudaMalloc, &p, bytes): the call, its error turned into a status with a text. */
+/* CUDA(cudaMalloc, &p, bytes) calls the function and converts an error to a status with a text. */
 #define CUDA(f, ...) cuda_status(#f, f(__VA_ARGS__))
 duet_status cuda_failed(const char *call, cudaError_t e) __attribute__((cold));
 static inline duet_status cuda_status(const char *call, cudaError_t e)

@@ -1,12 +1,13 @@
-/* emulated.c - products and convolutions by parts: what they need beside their operands, known or made for the step. */
+/* emulated.c - products and convolutions in DUET_MATH_SPLIT: finds their packed operands in the
+ * cache, or packs them for the step. */
 #include "packed_cache.h"
 #include "scratch.h"
 #include "step_kinds.h"
 
 /* Operand 1, packed. */
 typedef struct packing {
-    known *known; /* NULL: it is */
-    void *block;  /* made for this step alone */
+    known *known; /* NULL: the operand is not in the cache */
+    void *block;  /* memory for this step alone */
 } packing;
 
 static duet_status packing_get(const step *s, const frame *f, queue *q, packing *p)
@@ -30,9 +31,10 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
     return r;
 }
 
-/* ---- before it is recorded ---- */
+/* ---- before capture ---- */
 
-/* What is not kept is packed in the graph, in memory that has to be there. */
+/* Operands that are not in the cache are packed in the graph, in memory that must be allocated
+ * before. */
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
 {
     struct storage *b = owned_by(f, s->in[1].slot);

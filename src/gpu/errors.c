@@ -1,8 +1,9 @@
-/* errors.c - what the vendors' libraries answer, as a status. */
+/* errors.c - converts errors of the vendor libraries to a status. */
 #include "device.h"
 #include "vendor.h"
 
-/* A vendor reports a lost card in its own words; CUDA's own error says which. */
+/* Vendor libraries report a lost card by errors of their own; the error of CUDA tells whether it is
+ * lost. */
 static void ask_cuda(const char *call)
 {
     cudaError_t e = cudaPeekAtLastError();
@@ -16,7 +17,7 @@ duet_status blas_failed(const vendor *v, const char *call, cublasStatus_t e)
                 v->cublasLtGetStatusString(e));
 }
 
-/* cuFFT has no texts. */
+/* cuFFT has no error texts. */
 duet_status fft_failed(const vendor *v, const char *call, cufftResult e)
 {
     (void)v;

@@ -1,5 +1,6 @@
-/* fft.c - Fourier transforms, by cuFFT. It takes arrays without gaps, along up to three neighbouring axes at once: others are passes one after the
- * other. Its scratch is lent by us at each run, and a plan works for one thread at a time. */
+/* fft.c - Fourier transforms by cuFFT. cuFFT takes dense arrays and transforms up to three
+ * neighbouring axes at once; other transforms are several passes. Workspace is provided at each
+ * run. A plan is used by one thread at a time. */
 #include "dtype.h"
 #include "fourier.h"
 #include "lru_cache.h"
@@ -8,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN_BYTES ((size_t)32 << 20) /* of plans that no step keeps, about */
-#define LOOPS      16 /* more calls for one pass than these take longer than copies there and back */
-#define ALONG      3  /* axes of one plan */
+#define PLAN_BYTES ((size_t)32 << 20) /* approximate limit for plans that no step uses */
+#define LOOPS      16                 /* with more calls for a pass, copies before and after it are faster */
+#define ALONG      3                  /* axes of a plan */
 
-/* All that a plan hangs on; compared by its bytes. */
+/* What a plan depends on; compared as bytes. */
 typedef struct plan_key {
     int64_t device, type, rank, batch;
     long long n[ALONG], in_sizes[ALONG], out_sizes[ALONG], in_stride, in_distance, out_stride, out_distance;
@@ -26,11 +27,11 @@ typedef struct fft_plan {
 /* ---- plans ---- */
 
 static pthread_mutex_t calling =
-    PTHREAD_MUTEX_INITIALIZER; /* of plans: a stream, scratch and a call belong together */
+    PTHREAD_MUTEX_INITIALIZER; /* of plans: stream, workspace and call must not be separated */
 
 static duet_status describe(const vendor *v, const plan_key *k, fft_plan *p)
 {
-    plan_key own = *k; /* it takes arrays that are not const */
+    plan_key own = *k; /* cuFFT takes arrays that are not const */
     TRY(FFT(v, cufftSetAutoAllocation, p->handle, 0));
     return FFT(v, cufftMakePlanMany64, p->handle, (int)k->rank, own.n, own.in_sizes, k->in_stride,
                k->in_distance, own.out_sizes, k->out_stride, k->out_distance, (cufftType)k->type, k->batch,
@@ -69,16 +70,17 @@ void gpu_fourier_limit(size_t bytes) { plans.limit = bytes; }
 
 /* ---- a transform as passes ---- */
 
-/* An array without axes of one element, those between which none is transformed being one. */
+/* An array without axes of one element, whose neighbouring untransformed axes are merged. */
 typedef struct grid {
-    int rank, last; /* the axis that real ones halve; -1: it is gone */
+    int rank, last; /* last: the axis that real transforms halve; -1: it has one element */
     bool along[DUET_RANK_MAX];
     int64_t in[DUET_RANK_MAX], out[DUET_RANK_MAX];
 } grid;
 
 typedef struct pass {
     plan_key key;
-    bool apart; /* what is not along the axes lies on both sides: they are brought together in between */
+    /* untransformed axes are on both sides of the transformed ones; a copy brings them together */
+    bool apart;
     int64_t outer, inner, in_group, out_group;
     int64_t loops, in_step, out_step;
     lru_item *plan;
@@ -86,8 +88,7 @@ typedef struct pass {
 
 typedef struct chain {
     transform t;
-    bool
-        single; /* the axis that a real one halves has one element: there is nothing to do along it but to copy */
+    bool single; /* the axis that a real transform halves has one element: only a copy is needed */
     int count;
     pass pass[DUET_RANK_MAX];
 } chain;
@@ -124,7 +125,7 @@ static cufftType type_of(enum fourier_kind kind, bool f64)
     return f64 ? CUFFT_Z2Z : CUFFT_C2C;
 }
 
-/* Each call's addresses have to be aligned as complex elements are: those of real ones may not be. */
+/* Addresses must be aligned for complex elements; those of real arrays may not be. */
 static bool loops_are_aligned(const pass *p)
 {
     const cufftType t = (cufftType)p->key.type;
@@ -144,7 +145,7 @@ static void lay_out(pass *p)
     k->in_distance = strided ? 1 : p->in_group, k->out_distance = strided ? 1 : p->out_group;
 }
 
-/* Along axes first .. end - 1 of an array of sizes in[] that becomes one of sizes out[]. */
+/* Along axes first .. end - 1 of an array with sizes in[], whose result has sizes out[]. */
 static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *in, const int64_t *out,
                      int first, int end)
 {
@@ -160,7 +161,8 @@ static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *
     lay_out(p);
 }
 
-/* The axes from the last one on, neighbours together; the array is complex, of sizes size[]. */
+/* Adds passes along the remaining axes, neighbours together, from the last one on; the array is
+ * complex with sizes size[]. */
 static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t without)
 {
     const enum fourier_kind kind = c->t.kind == FOURIER_REAL_INVERSE ? FOURIER_INVERSE : FOURIER_FORWARD;
@@ -173,7 +175,8 @@ static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t w
     }
 }
 
-/* A real one's own axis goes first, with its neighbours; or last, alone: so what ought to be 0 before it can be made so. */
+/* The axis of a real transform comes first, with its neighbours; or last and alone, so that
+ * elements can be cleared before it. */
 static void chain_make(chain *c, const transform *t)
 {
     const grid g = grid_of(t);
@@ -189,7 +192,7 @@ static void chain_make(chain *c, const transform *t)
     if (back) add_pass(c, FOURIER_REAL_INVERSE, g.rank, g.in, g.out, g.last, g.last + 1);
 }
 
-/* ---- a step's plans ---- */
+/* ---- the plans of a step ---- */
 
 typedef struct kept {
     chain way[2];
@@ -235,13 +238,13 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
     return r;
 }
 
-/* ---- running them ---- */
+/* ---- execution ---- */
 
 typedef struct running {
     queue *q;
     kept *k;
-    const char *out, *end; /* the step's own, */
-    bool wrote;            /* which may have been touched */
+    const char *out, *end; /* output of the step, */
+    bool wrote;            /* which may have been written */
 } running;
 
 static bool is_result(const running *r, const void *p)
@@ -322,7 +325,7 @@ static duet_status run_densely(const pass *p, bool inverse, void *in, void *out,
     return s;
 }
 
-/* Groups of elements along the axes of a pass, as they lie in the array, and one after the other. */
+/* The layouts of the groups of elements along the axes of a pass: in the array, and contiguous. */
 static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
 {
     const int64_t group = out ? p->out_group : p->in_group, size[3] = { p->outer, p->inner, group };
@@ -376,7 +379,8 @@ static duet_status copy(const fourier_ops *b, const transform *t, void *to, cons
     return fourier_move(b, to, &to_at, from, &from_at);
 }
 
-/* Imaginary parts at both ends of the last axis count as 0; cuFFT does not say what it makes of others. */
+/* Imaginary parts at both ends of the last axis count as 0; cuFFT's result for others is
+ * undocumented. */
 static duet_status clear_ends(const fourier_ops *b, const transform *t, void *in)
 {
     layout at;
@@ -398,12 +402,12 @@ static duet_status run_back(const fourier_ops *b, const chain *c, void *in, void
     return run_pass(b, c, last, in, out);
 }
 
-/* in may be spoilt where the transform goes back to real numbers; else it may be out. */
+/* An inverse real transform may overwrite `in`; other transforms may have out equal to in. */
 static duet_status run_chain(const fourier_ops *b, const chain *c, void *in, void *out)
 {
     if (c->t.kind == FOURIER_REAL_INVERSE) return run_back(b, c, in, out);
     const bool copies = c->single || !c->count;
-    if (c->single) TRY(b->clear(out, transform_bytes(&c->t, true), b->with)); /* imaginary parts */
+    if (c->single) TRY(b->clear(out, transform_bytes(&c->t, true), b->with)); /* clears imaginary parts */
     if (copies && in != out) TRY(copy(b, &c->t, out, in));
     for (int i = 0; i < c->count; i++) TRY(run_pass(b, c, i, i || copies ? out : in, out));
     return DUET_OK;
@@ -443,7 +447,8 @@ static duet_status bring_and_run(const fourier_ops *b, const chain *c, const ste
     return r;
 }
 
-/* cuFFT wants addresses that its widest accesses divide: a result elsewhere is copied there. */
+/* cuFFT needs addresses aligned for its widest accesses. A result elsewhere is computed in scratch
+ * memory and copied. */
 static duet_status run_transform(const fourier_ops *b, const chain *c, const step *s, const frame *f)
 {
     void *out = f->data[s->out[0].slot], *block = NULL, *to = out;

@@ -1,5 +1,5 @@
-/* int_gemm.c - products of integers on the GPU: vendors have none of 64 bits, so each element is a reduction, of pairs along the inner axis, by
- * the expression machine. */
+/* int_gemm.c - products of integers on the GPU. Vendors have none for 64 bits, so each element is a
+ * reduction of pairs along the inner axis, executed by the interpreter. */
 #include "kernels.h"
 #include "step_kinds.h"
 
@@ -10,7 +10,8 @@ static const program dot = { .length = 1,
                              .code = {
                                  { OP_dot, DUET_I64, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { 0, 0 } } } } };
 
-/* The leading axes of an operand, then rows, columns and the inner axis; a stride of 0: it has it not. */
+/* The leading axes of an operand, then rows, columns and the inner axis. A stride of 0 marks an
+ * axis that the operand lacks. */
 static layout spread(const layout *l, const step *s, int64_t down, int64_t across, int64_t inner)
 {
     layout r = *l;
@@ -22,7 +23,7 @@ static layout spread(const layout *l, const step *s, int64_t down, int64_t acros
     return r;
 }
 
-/* The outputs' axes collapsed by themselves, as those of a reduction are. */
+/* Merges the axes of the outputs separately from the reduced axis. */
 static void collapse(step *s)
 {
     layout *const all[] = { &s->out[0].at, &s->in[0].at, &s->in[1].at };
@@ -40,7 +41,7 @@ static void collapse(step *s)
     }
 }
 
-/* false: there are too many axes. */
+/* Returns false if there are too many axes. */
 static bool reduction_of(const step *s, step *r)
 {
     const layout *a = &s->in[0].at, *b = &s->in[1].at, *out = &s->out[0].at;

@@ -1,5 +1,6 @@
-/* linalg.c - linear algebra, by cuSOLVER: operands are copied by columns, all is computed in scratch memory, the card is asked once whether there is a
- * result, and only then is any written. What iterates is asked before whether its operand is finite. */
+/* linalg.c - linear algebra by cuSOLVER. Operands are copied to column-major matrices, everything
+ * is computed in scratch memory, the host waits once for the status, and only then are results
+ * written. For iterative methods it checks first that the operand is finite. */
 #include "linalg.h"
 #include "cublaslt.h"
 #include "cusolver.h"
@@ -24,7 +25,7 @@ const char *gpu_linear_refuses(const step *s)
                : vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
-/* ---- matrices by columns ---- */
+/* ---- column-major matrices ---- */
 
 static layout as_columns(const layout *l)
 {
@@ -58,7 +59,7 @@ static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c
     return columns_of(b, bench_type(b), rows, cols, c);
 }
 
-/* n real numbers, also where elements are complex. */
+/* n real numbers, also for complex elements. */
 static duet_status values_take(bench *b, int64_t n, columns *c)
 {
     return columns_of(b, dtype_part(bench_type(b)), n, 1, c);
@@ -71,7 +72,7 @@ static duet_status copy(const bench *b, void *to, const layout *to_at, const voi
     return gpu_apply(OP_LOAD, to, to_at, &(part){ .p = from, .at = from_at }, 1, b->q);
 }
 
-/* The first rows of c are what lies at `from`. */
+/* Fills the first rows of c from `from`. */
 static duet_status columns_fill(const bench *b, const columns *c, const layout *at, const void *from)
 {
     columns first = *c;
@@ -88,7 +89,7 @@ static duet_status columns_read(bench *b, int k, bool transposed, columns *c)
     return columns_fill(b, c, &at, b->f->data[b->s->in[k].slot]);
 }
 
-/* The first rows of c, or their transpose, are output k. */
+/* Writes the first rows of c, or their transpose, to output k. */
 static duet_status columns_write(const bench *b, const columns *c, bool transposed, int k)
 {
     layout at = as_columns(&b->s->out[k].at);
@@ -99,7 +100,7 @@ static duet_status columns_write(const bench *b, const columns *c, bool transpos
     return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);
 }
 
-/* ---- imaginary parts: each second number of complex elements ---- */
+/* ---- imaginary parts: every second number of complex elements ---- */
 
 static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride)
 {
@@ -118,7 +119,7 @@ static duet_status conjugate(const bench *b, const columns *c)
     return gpu_apply(OP_neg, first_imaginary(c), &at, &(part){ .p = first_imaginary(c), .at = &at }, 1, b->q);
 }
 
-/* What is Hermitian has a real diagonal, whatever stands there. */
+/* The diagonal of a Hermitian matrix is real; imaginary parts stored there are ignored. */
 static duet_status diagonal_real(const bench *b, const columns *c)
 {
     const layout at = imaginary(c, 1, c->cols, c->ld + 1);
@@ -126,7 +127,7 @@ static duet_status diagonal_real(const bench *b, const columns *c)
     return gpu_apply(OP_LOAD, first_imaginary(c), &at, &(part){ .number = 0 }, 1, b->q);
 }
 
-/* ---- what is asked of elements ---- */
+/* ---- checks of elements ---- */
 
 static duet_status work_in(const bench *b, duet_dtype type, linear_args a)
 {
@@ -162,7 +163,8 @@ static duet_status result_check(const bench *b, const columns *c)
     return check(b, c, PART_ALL, b->says->result);
 }
 
-/* The lower triangle of a symmetric or Hermitian operand, as the upper one of its transpose, which is its conjugate. */
+/* Reads the lower triangle of a symmetric or Hermitian operand as the upper one of its transpose,
+ * which is its conjugate. */
 static duet_status symmetric_read(bench *b, columns *c)
 {
     TRY(columns_read(b, 0, true, c));
@@ -178,7 +180,7 @@ static duet_status ask_of_operands(bench *b, answers *a)
     return DUET_OK;
 }
 
-/* What the answers come to; pivot: what cuSOLVER's info means, where it is not 0. */
+/* Converts the status values to a status; pivot: the meaning of cuSOLVER's info if it is not 0. */
 static duet_status judge(bench *b, enum linalg_failed pivot)
 {
     answers a;
@@ -187,7 +189,7 @@ static duet_status judge(bench *b, enum linalg_failed pivot)
     return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
 }
 
-/* The part of `in` is output k. */
+/* Output k is a part of `in`. */
 static linear_args triangle_of(const bench *b, const columns *in, enum linear_part which, int k)
 {
     const layout *l = &b->s->out[k].at;
@@ -209,7 +211,7 @@ static duet_status write_triangle(const bench *b, const columns *in, enum linear
     return a.rows && a.cols ? work(b, &a) : DUET_OK;
 }
 
-/* ---- by LU: of the transpose, whose columns are our rows ---- */
+/* ---- by LU of the transpose, whose columns are our rows ---- */
 
 static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivot)
 {
@@ -219,7 +221,8 @@ static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivo
     return solver_lu(b, a, *pivot);
 }
 
-/* Of the square matrix that was factored in lu. cuSOLVER tells of a pivot that is NaN, after one too small to divide by, as of a 0: it is looked at. */
+/* For the square matrix that was factored in lu. After a tiny pivot cuSOLVER reports a NaN pivot as
+ * 0, so the factor is checked. */
 static duet_status judge_lu(bench *b, const columns *lu)
 {
     answers a;
@@ -268,7 +271,7 @@ static duet_status solve(bench *b)
     return columns_write(b, &x, false, 0);
 }
 
-/* says->rest: is that of a column more? */
+/* Checks the residual (says->rest) of one more column. */
 static duet_status rest_check(bench *b, const columns *a, const columns *x, const columns *rest)
 {
     linear_args size = { .what = LINEAR_SIZE,
@@ -294,8 +297,9 @@ static duet_status rest_check(bench *b, const columns *a, const columns *x, cons
     return work(b, &of);
 }
 
-/* cuSOLVER's word that a solution from f16 is good is not to be had: of small systems some are as good as in f32. The copies of operands
- * are made anew, for that of the matrix may be factored. */
+/* cuSOLVER's claim that a solution from f16 is good is not reliable: some small systems are only as
+ * good as in f32. The operands are copied again, because the matrix may have been overwritten by
+ * its factors. */
 static duet_status look_at_rest(bench *b, const columns *a, const columns *x, const columns *y)
 {
     const columns *const copy[] = { a, y };
@@ -306,7 +310,7 @@ static duet_status look_at_rest(bench *b, const columns *a, const columns *x, co
     return rest_check(b, a, x, y);
 }
 
-/* In f64, without what refinement has taken. */
+/* Solves in f64, after releasing the memory of the refinement. */
 static duet_status solve_anew(bench *b)
 {
     const bench was = *b;
@@ -315,7 +319,8 @@ static duet_status solve_anew(bench *b)
     return solve(b);
 }
 
-/* It looks at the solution as it goes: operands are judged before. Where there is no good one, all is done in f64. */
+/* Refinement inspects the solution, so the operands are checked before. Without a good solution
+ * everything is computed in f64. */
 static duet_status solve_refined(bench *b)
 {
     columns a, y, x;
@@ -333,7 +338,7 @@ static duet_status solve_refined(bench *b)
     return solve_anew(b);
 }
 
-/* A pivot that is 0 is no failure here. */
+/* A zero pivot is not an error here. */
 static duet_status judge_factored(bench *b)
 {
     answers a;
@@ -389,7 +394,8 @@ static duet_status triangle_check(const bench *b, const triangle *t, const colum
     return check(b, a, parts[t->lower][t->unit], b->says->triangle);
 }
 
-/* of: what an n x n triangle is, where its elements are not finite; zero: what it means, where its diagonal has one. */
+/* of: the error for an n x n triangle that is not finite; zero: the error for a zero on its
+ * diagonal. */
 static duet_status judge_triangle(bench *b, int64_t n, enum linalg_failed of, enum linalg_failed zero)
 {
     answers a;
@@ -441,7 +447,7 @@ static duet_status qr(bench *b)
     return half_written(write_triangle(b, &a, PART_UPPER, 1));
 }
 
-/* The right-hand sides, with room for as many rows as results have. */
+/* Reads the right-hand sides into memory with as many rows as the results need. */
 static duet_status sides_read(bench *b, int64_t rows, columns *x)
 {
     const layout at = as_columns(&b->s->in[1].at);
@@ -451,7 +457,8 @@ static duet_status sides_read(bench *b, int64_t rows, columns *x)
     return check(b, x, PART_ALL, &b->says->operand[2]);
 }
 
-/* Of a matrix with more columns than rows, by its transpose: of A = R^T Q^T the least x is conj(Q) R^-T b. */
+/* For a matrix with more columns than rows, by its transpose: with A = R^T Q^T the least x is
+ * conj(Q) R^-T b. */
 static duet_status least_squares(bench *b)
 {
     const layout *l = &b->s->in[0].at;
@@ -479,7 +486,8 @@ static duet_status least_squares(bench *b)
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
 
-/* Of the lower triangle as it is: cuSOLVER takes 2 to 2.8 times as long by the upper one of the transpose. */
+/* Of the lower triangle directly: cuSOLVER takes 2 to 2.8 times as long with the upper triangle of
+ * the transpose. */
 static duet_status cholesky(bench *b)
 {
     columns a;
@@ -506,7 +514,8 @@ static duet_status eigen(bench *b, bool vectors)
     return vectors ? half_written(columns_write(b, &a, false, 1)) : DUET_OK;
 }
 
-/* cuSOLVER's rows are no fewer than its columns: else the transpose V S U^T is factored, whose factors are not conjugated either. */
+/* cuSOLVER needs at least as many rows as columns. Otherwise the transpose V S U^T is factored,
+ * whose factors are not conjugated either. */
 static duet_status svd(bench *b, bool vectors)
 {
     const layout *l = &b->s->in[0].at;
@@ -526,7 +535,7 @@ static duet_status svd(bench *b, bool vectors)
     return half_written(columns_write(b, wide ? &u : &vt, wide, 2));
 }
 
-/* ---- the rows ---- */
+/* ---- dispatch ---- */
 
 static duet_status run(bench *b)
 {

@@ -1,4 +1,5 @@
-/* matmul.c - products, by cuBLASLt. It stores by columns and we by rows: its transposes are our matrices, so out' = b' a' is asked for. */
+/* matmul.c - products by cuBLASLt, whose matrices are column-major. Its transposes are our
+ * matrices, so it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
 #include "scratch.h"
@@ -6,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* A factor as cuBLASLt takes it. turned: its columns have stride 1 along, not its rows. */
+/* A factor as cuBLASLt takes it. turned: its columns are contiguous, not its rows. */
 typedef struct factor {
     const void *p;
     int ld;
@@ -14,8 +15,8 @@ typedef struct factor {
     void *block;
 } factor;
 
-/* Does l run with stride 1 along this axis, and across it with a stride that is no less than a line? Axes of size 1 have any stride,
- * and so has a matrix of nothing. */
+/* Has l stride 1 along this axis, and a stride across it of at least the length of a line? Axes of
+ * size 1 may have any stride, and so may empty matrices. */
 static bool runs(const layout *l, int along, int *ld)
 {
     int across = 1 - along;
@@ -58,7 +59,7 @@ static part addend_of(const step *s, const frame *f)
     return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at };
 }
 
-/* Products of nothing are 0: out = beta * addend + alpha * 0, by one kernel. */
+/* The inner axis is empty: one kernel computes out = beta * addend + alpha * 0. */
 static duet_status empty_product(const step *s, const frame *f, queue *q, scale by)
 {
     const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
@@ -68,7 +69,7 @@ static duet_status empty_product(const step *s, const frame *f, queue *q, scale 
                      q);
 }
 
-/* out = addend, where it is not that already. */
+/* Copies the addend to out unless it is out itself. */
 static duet_status place_addend(const step *s, const frame *f, queue *q)
 {
     const operand *to = &s->out[0], *from = &s->in[2];
@@ -78,7 +79,7 @@ static duet_status place_addend(const step *s, const frame *f, queue *q)
     return same ? DUET_OK : gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
 }
 
-/* Bytes, that all three addresses are aligned to. */
+/* The alignment of all three addresses in bytes. */
 static int alignment_of(const void *a, const void *b, const void *c)
 {
     const uintptr_t all = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | 256;
@@ -117,9 +118,9 @@ static duet_status open_blas(queue *q)
     return r;
 }
 
-/* ---- what follows ---- */
+/* ---- epilogues ---- */
 
-/* The bias, where cuBLASLt may add it and nothing else is done to the results: that spares a pass over them. */
+/* The bias, if cuBLASLt can add it and no activation follows; this saves a pass over the results. */
 static const void *vendors_bias(const step *s, const frame *f)
 {
     const void *bias = s->epilogue ? f->data[s->in[2].slot] : NULL;
@@ -149,8 +150,8 @@ static duet_status epilogue(const step *s, const frame *f, queue *q)
     return gpu_launch(&pass, f, q);
 }
 
-/* What cuBLASLt multiplies by 0 it does not look at, and 0 times NaN or infinity must show: the product is made apart, and
- * alpha and beta are applied by kernels. */
+/* cuBLASLt does not read what it multiplies by 0, but 0 times NaN or infinity must show. The
+ * product is computed separately, and kernels apply alpha and beta. */
 static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f, scale by,
                                    queue *q)
 {
@@ -180,7 +181,7 @@ static duet_status product(const step *s, const factor *a, const factor *b, cons
     if (by.alpha == 0 || (adds(s) && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
     runs(&s->out[0].at, 1, &ld);
     if (!adds(s)) return gemm(s, a, b, out, ld, by, q);
-    TRY(open_blas(q)); /* what may find no memory comes before out is touched */
+    TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
     TRY(place_addend(s, f, q));
     return half_written(gemm(s, a, b, out, ld, by, q));
 }
@@ -204,7 +205,7 @@ duet_status gpu_matmul(const step *s, const frame *f, queue *q)
                                : 1,
                  NULL };
     if (s->out[0].at.type == DUET_F32)
-        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* 0 there is 0 */
+        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* rounding to f32 may give 0 */
     if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
     TRY(product_or_nothing(s, f, by, q));
     return s->epilogue && !by.bias ? half_written(epilogue(s, f, q)) : DUET_OK;

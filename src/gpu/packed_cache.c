@@ -1,5 +1,5 @@
-/* packed_cache.c - operands that the card keeps packed. */
-#include "matrix.h" /* whose arguments are named as types of the other headers */
+/* packed_cache.c - the cache of packed operands. */
+#include "matrix.h" /* its arguments have the names of types of the other headers */
 
 #include "cuda_graph.h"
 #include "packed_cache.h"
@@ -10,20 +10,20 @@
 
 struct known {
     known *next;          /* of the same storage */
-    known *older, *newer; /* of all */
-    storage *storage;     /* NULL: it has ended */
+    known *older, *newer; /* in the order of use */
+    storage *storage;     /* NULL: the storage was freed */
     int device;           /* of the buffer that it was packed from, and of the block */
-    step as;              /* one that it was packed for; the operand has slot 0 */
+    step as;              /* a step for which it was packed; the operand has slot 0 */
     int64_t offset;       /* of the operand's first element in the buffer, in bytes */
     void *block;
     size_t bytes;
-    uint64_t stamp; /* of the elements that were packed; 0: none */
+    uint64_t stamp; /* stamp of the elements that were packed; 0: none */
     int writer;     /* the queue that packed it; */
-    uint64_t users; /* bit q: queue q goes after that, and may be using it */
-    int pins;       /* who holds it */
+    uint64_t users; /* bit q: queue q waits for that and may be using it */
+    int pins;       /* number of users */
 };
 
-/* Never held while memory is taken: the pool calls known_spare. */
+/* Never held while memory is allocated: the pool calls known_spare. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct order {
     known *newest, *oldest;
@@ -31,7 +31,7 @@ typedef struct order {
 } order;
 static order orders[DEVICES_MAX]; /* by the last use */
 
-/* ---- making it ---- */
+/* ---- packing ---- */
 
 static duet_status pack(const step *s, const frame *f, void *block, void *scratch, queue *q)
 {
@@ -55,7 +55,7 @@ duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q)
     return r;
 }
 
-/* ---- under the lock ---- */
+/* ---- functions that need the lock ---- */
 
 static uint64_t bit(int index) { return (uint64_t)1 << index; }
 
@@ -84,7 +84,7 @@ static void enter(known *k)
     orders[k->device].bytes += k->bytes;
 }
 
-/* It is no longer found. */
+/* It can no longer be found. */
 static void leave(known *k)
 {
     known **p = (known **)&storage_usage(k->storage, k->device)->packed;
@@ -120,7 +120,7 @@ static known *find(const storage *b, int device, const step *s, int64_t offset)
     return k;
 }
 
-/* Lets others go, the least recently used first, until `bytes` are gone or no more can. */
+/* Evicts entries, least recently used first, until `bytes` are free or no more can be evicted. */
 static size_t let_go(int device, size_t bytes)
 {
     size_t gone = 0;
@@ -141,8 +141,8 @@ static duet_status follow_writer(known *k, const queue *q)
     return DUET_OK;
 }
 
-/* Those who used it before read its storage as it was before: that was written anew behind them, and q reads it now. Whoever failed to make
- * it may still be writing. */
+/* Packs again. Earlier users read the old contents of the storage; the new contents were written
+ * after their work, and q reads them now. A queue that failed to pack may still be writing. */
 static duet_status make_anew(known *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
@@ -156,10 +156,10 @@ static duet_status make_anew(known *k, void *scratch, queue *q)
 
 static bool is_current(const known *k) { return !k->storage || k->stamp == storage_stamp(k->storage); }
 
-/* ---- without ---- */
+/* ---- functions without the lock ---- */
 
-/* Of several threads that find it old, the first makes it anew. Scratch is the pool's: q may be another thread's, which what this one records
- * knows nothing of. */
+/* Of several threads that find it stale, the first packs it again. Scratch memory comes from the
+ * pool, because q may belong to another thread, whose capture is unknown here. */
 duet_status known_refresh(known *k, queue *q)
 {
     const size_t bytes = kernels_scratch(&k->as);
@@ -191,7 +191,7 @@ static known *find_pinned(storage *b, int device, const step *s, int64_t offset)
     return k;
 }
 
-/* Room for so many bytes more; false when it would be too much. */
+/* Makes space for `bytes` more; returns false if the limit is too small. */
 static bool make_room(int device, size_t bytes)
 {
     const size_t most = most_bytes(device), *held = &orders[device].bytes;
@@ -202,7 +202,7 @@ static bool make_room(int device, size_t bytes)
     return fits;
 }
 
-/* Another thread may have entered one meanwhile: then that one serves. */
+/* Another thread may have added the same entry meanwhile; then that one is used. */
 static known *enter_pinned(known *mine)
 {
     pthread_mutex_lock(&lock);
@@ -214,7 +214,7 @@ static known *enter_pinned(known *mine)
     return k;
 }
 
-/* Without room there is none: that is no failure. */
+/* Without memory there is no entry, which is not an error. */
 static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, known **made)
 {
     const size_t bytes = kernels_packed_bytes(s);

@@ -1,7 +1,6 @@
-/* packed_cache.h - operands that the card keeps packed for steps by parts. Each is packed on first use and anew when the stamp of its storage has moved
- * (core/matrix.h), at the same address, so that graphs may hold it. All of it is a quarter of the card's limit at most, or of its memory
- * where there is none: the least recently used go first, and all when the pool wants their memory. What is in use, or part of a graph,
- * stays. */
+/* packed_cache.h - the cache of operands packed for DUET_MATH_SPLIT. An operand is packed on first
+ * use and again when its storage has changed. The least recently used entries are evicted first,
+ * and all when the pool needs their memory. Entries in use, or part of a graph, stay. */
 #ifndef KNOWN_H
 #define KNOWN_H
 
@@ -9,22 +8,24 @@
 
 struct storage;
 
-/* Packs operand 1 into a block of the caller's, behind the queue's work or in the graph that is being recorded. */
+/* Packs operand 1 into a block of the caller, behind the work of the queue or in the graph under
+ * capture. */
 duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q);
 
 typedef struct known known;
 
-/* Operand 1 of s, which lies in b, packed, for work of q. The caller gives it back when that is queued. *k is NULL where there is no room to
- * keep it. While q's work is recorded it is only found, and becomes part of the graph. */
+/* Returns operand 1 of s, which is in b, packed, for work of q. The caller releases it after
+ * queueing that work. *k is NULL if there is no memory for it. During a capture it is only looked
+ * up, and becomes part of the graph. */
 duet_status known_use(struct storage *b, const step *s, const frame *f, queue *q, known **k);
 const void *known_at(const known *k);
-void known_hold(known *k); /* once more */
+void known_hold(known *k); /* adds a user */
 void known_give(known *k); /* NULL is accepted */
 
-/* For work of q that comes next, and holds k: it is as its storage is now. */
+/* For the next work of q, which uses k: packs again if the storage has changed. */
 duet_status known_refresh(known *k, queue *q);
 
-/* Those of machine. */
+/* Functions of the machine. */
 void known_drop(int device, struct storage *b);
 size_t known_spare(int device, size_t bytes);
 

@@ -1,4 +1,5 @@
-/* pinned_ring.c - a ring of slots for each queue: a slot is used again when its last copy is over. */
+/* pinned_ring.c - a ring of pinned slots for each queue. A slot is reused when its last copy has
+ * finished. */
 #include "pinned_ring.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,10 @@
 
 typedef struct ring {
     pthread_mutex_t lock;
-    char *memory; /* SLOTS times STAGE_SLOT; never given back, as the queue is not */
+    char *memory; /* SLOTS times STAGE_SLOT bytes; never freed, like the queue */
     cudaEvent_t over[SLOTS];
     int next;
-    bool refused; /* the system has no such memory: it is not asked again */
+    bool refused; /* allocation failed; it is not tried again */
 } ring;
 
 static ring rings[DEVICES_MAX][QUEUES_ALL] = {
@@ -26,7 +27,7 @@ static __attribute__((constructor)) void read_environment(void)
     gpu_staged_most = most < STAGE_SLOT ? most : STAGE_SLOT;
 }
 
-/* Another way is there, so that no error may stay behind. */
+/* There is an alternative, so CUDA's last error is cleared. */
 static bool works(cudaError_t e)
 {
     if (e != cudaSuccess) (void)cudaGetLastError();
@@ -45,7 +46,7 @@ static bool is_open(ring *r)
     return r->memory;
 }
 
-/* The slot whose copy was asked for first, when that is over: mostly long ago. */
+/* The slot with the oldest copy, after that has finished, which is mostly long ago. */
 static duet_status take_slot(ring *r, int *slot)
 {
     *slot = r->next, r->next = (r->next + 1) % SLOTS;
@@ -75,7 +76,7 @@ static duet_status go(ring *r, copying *copy, void *to, const void *from, size_t
     return copy == up ? CUDA(cudaEventRecord, r->over[slot], q->stream) : DUET_OK;
 }
 
-/* After a failure a copy may still be under way in a slot that is not known to be taken: the ring ends there. */
+/* After a failure a copy may still use a slot that is not marked: the ring is not used again. */
 static duet_status stage(copying *copy, void *to, const void *from, size_t bytes, const queue *q, bool *done)
 {
     ring *r = &rings[q->device][q->index];

@@ -1,11 +1,11 @@
-/* queue.c - streams, the order between them, and copies. Nothing here waits on the host but sync and download. */
+/* queue.c - streams, the order between them, and copies. Only sync and download wait on the host. */
 #define _GNU_SOURCE /* recursive mutexes */
 #include "queue.h"
 #include "pinned_ring.h"
 #include <string.h>
 
 static queue queues[DEVICES_MAX][QUEUES_ALL];
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* taken last of all locks */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* the last lock in the lock order */
 
 #define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
 
@@ -17,7 +17,8 @@ duet_status gpu_queue_count(queue *q)
     return DUET_OK;
 }
 
-/* On the stream itself, also while this thread records a graph. The error told is the launch's. */
+/* On the stream itself, also while this thread captures a graph. The error reported is that of the
+ * launch. */
 void gpu_queue_recount(queue *q)
 {
     const bool counts = cudaMemsetAsync(q->counters, 0, COUNTER_BYTES, q->stream) == cudaSuccess;
@@ -25,12 +26,12 @@ void gpu_queue_recount(queue *q)
     __atomic_store_n(&q->counts, counts, __ATOMIC_RELEASE);
 }
 
-/* ---- what was last written ---- */
+/* ---- the range written last ---- */
 
 static const thread *const SEVERAL_USERS = (const thread *)&queues;
 static const span anything = { NULL, (const char *)UINTPTR_MAX };
 
-/* Is it this thread alone that puts work here? Else another's may stand between any two. */
+/* Does only this thread launch here? Otherwise other work may come between any two launches. */
 static bool is_mine(queue *q)
 {
     const thread *none = NULL, *t = thread_get();
@@ -52,7 +53,7 @@ void gpu_queue_wrote_anything(queue *q) { gpu_queue_wrote(q, anything); }
 
 /* ---- streams ---- */
 
-/* The counters are set here too, before anyone can record the stream's work into a graph. */
+/* Clears the counters here, before any capture of the stream. */
 static duet_status make_stream(int device, int index)
 {
     static const pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;

@@ -1,4 +1,4 @@
-/* queue.h - a thread's queue on the card: a stream, and the vendors' handles that work on it. */
+/* queue.h - the queue of a thread on the card: a stream, and the vendor handles that use it. */
 #ifndef QUEUE_H
 #define QUEUE_H
 
@@ -9,58 +9,62 @@
 #include "vendor.h"
 #include <pthread.h>
 
-/* Made on first use and never destroyed. Each thread writes to its own at every launch: no two share lines of a cache. */
+/* Made on first use and never destroyed. Each thread writes its own at every launch, so no two
+ * share a cache line. */
 typedef struct queue {
     _Alignas(128) int device; /* whose stream it is */
     int index;
     cudaStream_t stream;
-    cudaEvent_t event; /* recorded when another queue waits for this one */
-    cudaStream_t
-        noted; /* nobody else's: what is recorded into a graph is put here instead, and nothing of it is done */
-    const thread *noting; /* who records, or NULL */
-    struct graph *graph;  /* then: what is being recorded */
+    cudaEvent_t event;    /* recorded when another queue waits for this one */
+    cudaStream_t noted;   /* for captures only: work on this stream is never executed */
+    const thread *noting; /* the thread that captures, or NULL */
+    struct graph *graph;  /* the graph under capture */
     uint32_t *counters;   /* of kernels.h */
-    bool counts;          /* they are known to be 0 between launches */
-    const thread *
-        user; /* the only thread that launched here; or, once there were two, or somebody has the stream, SEVERAL_USERS */
-    span written; /* by what was last put on the stream */
-    pthread_mutex_t
-        lock; /* of the handle and of blas_room: threads may share a queue. Recursive: who records holds it meanwhile */
-    void *blas_room; /* products work in it; NULL until the first */
+    bool counts;          /* the counters are known to be 0 between launches */
+    /* the only thread that launched here, or SEVERAL_USERS after a second thread launched or
+     * the stream was given to the user */
+    const thread *user;
+    span written; /* by the last work on the stream */
+    /* of the handle and of blas_room, because threads may share a queue. Recursive, because a
+     * capture holds it */
+    pthread_mutex_t lock;
+    void *blas_room; /* workspace of products; NULL before the first one */
     size_t blas_bytes;
     cudnnHandle_t dnn;
-    cusolverDnHandle_t solver; /* these work on the stream alone */
+    cusolverDnHandle_t solver; /* these use only the stream */
     cusolverDnParams_t solver_params;
     cublasHandle_t blas;
 } queue;
 
-/* Where this thread's work goes. */
+/* The stream for the work of this thread. */
 static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 {
     const bool notes = __builtin_expect(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get(), 0);
     return notes ? q->noted : q->stream;
 }
 
-/* cuDNN works on the one stream or the other from here on; the caller holds q->lock. A handle that refuses is closed. */
+/* Makes cuDNN use this stream; the caller holds q->lock. If the handle refuses, it is closed. */
 duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
 duet_status gpu_queue_open(int device, int index, queue **q);
 
-/* What the work last put on the stream writes: all that there is, where that is not known. Said by whoever puts work there. */
+/* The range that the last work on the stream writes: everything if unknown. Set by whatever queues
+ * work. */
 span gpu_queue_written(queue *q);
 void gpu_queue_wrote(queue *q, span s);
 void gpu_queue_wrote_anything(queue *q);
 
-/* Sets the counters to 0, unless they are known to be; and again after a launch that failed. */
+/* Clears the counters unless they are known to be 0; also after a failed launch. */
 duet_status gpu_queue_count(queue *q);
 void gpu_queue_recount(queue *q);
 
-/* The handle; the caller holds q->lock. */
+/* Returns the handle; the caller holds q->lock. */
 duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
-/* Takes of the card's memory, but leaves the thread's error text alone when there is no room: the caller has another way. */
+/* Takes device memory. Without memory it leaves the error text of the thread unchanged, because the
+ * caller has an alternative. */
 typedef duet_status gpu_taking(int device, size_t bytes, int queue,
-                               void **p); /* pool_take, or scratch_acquire */
+                               void **p); /* pool_take or scratch_acquire */
 duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p);
 
 duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index);

@@ -1,6 +1,7 @@
-/* vendor.c - opens the vendor libraries. None is needed by the library itself: each is looked for when first used,
- * by the soname of the major version that we were built against, and a missing one switches off its own steps alone. */
-#define _GNU_SOURCE /* dladdr */
+/* vendor.c - opens the vendor libraries. The library links to none of them: each is opened at first
+ * use by the soname of the major version of the build. A missing library disables only the steps
+ * that need it. */
+#define _GNU_SOURCE /* for dladdr */
 #include "vendor.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #define VENDOR_TEXT(x)  VENDOR_TEXT_(x)
 #define VENDOR_TEXT_(x) #x
 
-/* Where the libraries were when this one was built: tried after the loader's own places. */
+/* Where the libraries were at build time; tried after the paths of the loader. */
 #ifndef DIR_cublasLt
 #define DIR_cublasLt ""
 #endif
@@ -39,7 +40,8 @@ static void *open_at(enum library l, const char *path)
     return h;
 }
 
-/* The file that the environment names, and no other; else the soname on the loader's path, else in dir. The reason kept is the first. */
+/* Tries only the file in the environment variable if there is one; otherwise the soname on the path
+ * of the loader, then in dir. The first error is kept. */
 static void *open_library(enum library l, const char *soname, const char *dir, const char *variable)
 {
     const char *named = getenv(variable);
@@ -63,7 +65,7 @@ static void opened_at(enum library l, const void *function)
     table.place[l] = dladdr(function, &info) && info.dli_fname ? info.dli_fname : "(unknown)";
 }
 
-/* cuDNN is built for one CUDA major and fails in obscure ways with another. */
+/* A cuDNN for another CUDA major version fails in obscure ways. */
 static void check_cudnn(void)
 {
     int major = (int)(table.cudnnGetCudartVersion() / 1000);
@@ -78,7 +80,7 @@ static void check_cufft(void) {}
 static void check_cusolver(void) {}
 static void check_cublas(void) {}
 
-/* open_cublasLt, open_cudnn: a library, then its functions, each with the name that the linker knows. */
+/* open_cublasLt, open_cudnn: open a library, then look up its functions by their linker names. */
 #define VENDOR(lib, f)  VENDOR_(lib, f)
 #define VENDOR_(lib, f) { LIBRARY_##lib, #f, (void **)&table.f },
 static const struct function {

@@ -1,4 +1,5 @@
-/* vendor.h - the vendor libraries as a table of functions. vendor.c opens the real ones; the pretend CUDA has a table of its own. */
+/* vendor.h - the vendor libraries as a table of functions. vendor.c opens the real ones; the fake
+ * CUDA has its own table. */
 #ifndef VENDOR_H
 #define VENDOR_H
 
@@ -15,20 +16,21 @@ enum library {
     LIBRARIES
 };
 
-/* One pointer a row, of the type that the vendor's own header declares. */
+/* One pointer for each row, with the type in the vendor's header. */
 typedef struct vendor {
-    const char *missing[LIBRARIES]; /* NULL when the library is there with all its functions, else why not */
-    const char *place[LIBRARIES];   /* the file it came from */
-#define VENDOR(lib, f) VENDOR_(f)   /* some names are macros */
+    /* NULL if the library is there with all its functions; otherwise the reason */
+    const char *missing[LIBRARIES];
+    const char *place[LIBRARIES]; /* the file that was opened */
+#define VENDOR(lib, f) VENDOR_(f) /* some names are macros */
 #define VENDOR_(f)     __typeof__(&f) f;
 #include "vendor.def"
 #undef VENDOR_
 } vendor;
 
-/* The table, with library l opened if it can be. Never NULL. */
+/* Returns the table after trying to open library l. Never NULL. */
 const vendor *vendor_open(enum library l);
 
-/* A vendor's answer as a status, with the name of the call in the text. */
+/* Converts the result of a vendor call to a status, with the name of the call in the text. */
 #define BLAS(v, f, ...) blas_status((v), #f, (v)->f(__VA_ARGS__))
 #define DNN(v, f, ...)  dnn_status((v), #f, (v)->f(__VA_ARGS__))
 #define FFT(v, f, ...)  fft_status((v), #f, (v)->f(__VA_ARGS__))
