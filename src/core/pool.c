@@ -443,7 +443,8 @@ duet_status duet_memory_limit(duet_place place, size_t bytes)
 {
     int device;
     if (!device_at(place, &device))
-        return fail(DUET_BAD_ARGUMENT, "duet_memory_limit: place (%d) must be DUET_CPU or DUET_GPU", (int)place);
+        return fail(DUET_BAD_ARGUMENT, "duet_memory_limit: place (%d) must be DUET_CPU or DUET_GPU",
+                    (int)place);
     pthread_mutex_lock(&pools[device].lock);
     duet_memory *m = &pools[device].memory;
     m->limit = bytes;

@@ -33,10 +33,11 @@ static bool grow(scratch_reserve *l)
 static duet_status reserve(scratch_reserve *l, int device, size_t bytes, int queue, void **p)
 {
     if (l->closed)
-        return fail(DUET_UNSUPPORTED,
-                    "the recording has no block of %zu bytes, and memory cannot be allocated while a CUDA graph "
-                    "is captured",
-                    bytes);
+        return fail(
+            DUET_UNSUPPORTED,
+            "the recording has no block of %zu bytes, and memory cannot be allocated while a CUDA graph "
+            "is captured",
+            bytes);
     if (!grow(l)) return fail(DUET_NO_MEMORY, "out of memory to note what a recording keeps");
     TRY(pool_take(device, bytes, queue, p));
     l->block[l->count++] = (reserved){ *p, bytes, device, true };

@@ -304,7 +304,8 @@ static bool same_segment(const plan *p, const plan *next)
 duet_status replay_prepare(duet_recording *r)
 {
     r->segments = calloc((size_t)r->count + 1, sizeof *r->segments);
-    if (!r->segments) return fail(DUET_NO_MEMORY, "duet_record_end: out of memory for %d statements", r->count);
+    if (!r->segments)
+        return fail(DUET_NO_MEMORY, "duet_record_end: out of memory for %d statements", r->count);
     for (int i = 0; i < r->count; i++) {
         if (!i || !same_segment(r->entries[i - 1].plan, r->entries[i].plan))
             r->segments[r->n_segments++].first = i;

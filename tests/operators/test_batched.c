@@ -282,7 +282,8 @@ static void test_bad(void)
 {
     duet_matrix *a = duet_new(DUET_F32, 2, 3, 4), *b = duet_new(DUET_F32, 3, 4, 5), *n = duet_new(DUET_F32);
     duet_expr e = duet_matmul(a, b);
-    CHECK(duet_expr_status(e) == DUET_BAD_SHAPE && strstr(duet_error(), "do not broadcast"), "%s", duet_error());
+    CHECK(duet_expr_status(e) == DUET_BAD_SHAPE && strstr(duet_error(), "do not broadcast"), "%s",
+          duet_error());
     forget(e), e = duet_matmul(a, n);
     CHECK(duet_expr_status(e) == DUET_BAD_SHAPE, "%s", duet_error());
     forget(e);

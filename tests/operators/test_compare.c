@@ -207,7 +207,8 @@ static void pairs(void)
               strstr(duet_error(), "test_compare.c"),
           "%s", duet_error());
     CHECK(duet_set(to, duet_array_equal(x, none)) == DUET_BAD_ARGUMENT, "%s", duet_error());
-    CHECK(duet_set(to, duet_allclose(none, y, -1, 0)) == DUET_BAD_ARGUMENT && strstr(duet_error(), "x must not be NULL"),
+    CHECK(duet_set(to, duet_allclose(none, y, -1, 0)) == DUET_BAD_ARGUMENT &&
+              strstr(duet_error(), "x must not be NULL"),
           "%s", duet_error());
     duet_free(&x), duet_free(&y), duet_free(&n), duet_free(&to);
     tap_point("array_equal and allclose");

@@ -389,30 +389,38 @@ static void bad(void)
 {
     duet_matrix *z = duet_new(DUET_C64, 2, 3), *w = duet_new(DUET_C64, 4), *f = duet_new(DUET_F32, 2, 3),
                 *i = duet_new(DUET_I32, 3);
-    REFUSED(duet_less(z, z), DUET_BAD_TYPE, "duet_less(x: c64[2,3], y: c64[2,3])", "complex elements are not supported");
+    REFUSED(duet_less(z, z), DUET_BAD_TYPE, "duet_less(x: c64[2,3], y: c64[2,3])",
+            "complex elements are not supported");
     REFUSED(duet_maximum(z, 1), DUET_BAD_TYPE, "duet_maximum(x: c64[2,3], y: 1)",
             "complex elements are not supported");
     REFUSED(duet_floor(z), DUET_BAD_TYPE, "duet_floor(x: c64[2,3])", "complex elements are not supported");
     REFUSED(duet_max(z), DUET_BAD_TYPE, "duet_max(x: c64[2,3])", "complex elements are not supported");
     REFUSED(duet_cumprod(z, 0), DUET_BAD_TYPE, "duet_cumprod(x: c64[2,3])", "x must be real");
-    REFUSED(duet_softmax(z), DUET_BAD_TYPE, "duet_softmax(x: c64[2,3])", "complex elements are not supported");
+    REFUSED(duet_softmax(z), DUET_BAD_TYPE, "duet_softmax(x: c64[2,3])",
+            "complex elements are not supported");
     REFUSED(duet_add(z, w), DUET_BAD_SHAPE, "duet_add(x: c64[2,3], y: c64[4])", "broadcast");
     REFUSED(duet_add(z, i), DUET_BAD_TYPE, "duet_add(x: c64[2,3], y: i32[3])", "duet_cast");
     REFUSED(duet_cast(z, DUET_F32), DUET_BAD_TYPE, "duet_cast(x: c64[2,3])", "duet_real");
-    REFUSED(duet_complex(z, f), DUET_BAD_TYPE, "duet_complex(x: c64[2,3], y: f32[2,3])", "must be real and floating point");
-    REFUSED(duet_complex(f, w), DUET_BAD_TYPE, "duet_complex(x: f32[2,3], y: c64[4])", "must be real and floating point");
+    REFUSED(duet_complex(z, f), DUET_BAD_TYPE, "duet_complex(x: c64[2,3], y: f32[2,3])",
+            "must be real and floating point");
+    REFUSED(duet_complex(f, w), DUET_BAD_TYPE, "duet_complex(x: f32[2,3], y: c64[4])",
+            "must be real and floating point");
     REFUSED(duet_complex(i, 1), DUET_BAD_TYPE, "duet_complex(x: i32[3]", "must be real and floating point");
-    REFUSED(duet_complex(f, duet_real(w)), DUET_BAD_SHAPE, "duet_complex(x: f32[2,3], y: f32[4])", "broadcast");
+    REFUSED(duet_complex(f, duet_real(w)), DUET_BAD_SHAPE, "duet_complex(x: f32[2,3], y: f32[4])",
+            "broadcast");
     REFUSED(duet_real(i), DUET_BAD_TYPE, "duet_real(x: i32[3])", "x must be floating point");
     REFUSED(duet_where(z, z, z), DUET_BAD_TYPE, "duet_where(condition: c64[2,3]", "condition must be real");
-    REFUSED(duet_matmul(z, duet_transpose(f)), DUET_BAD_TYPE, "duet_matmul(x: c64[2,3], y: f32[3,2])", "same element type");
-    REFUSED(duet_matmul(z, z), DUET_BAD_SHAPE, "duet_matmul(x: c64[2,3], y: c64[2,3])", "the columns of x (3)");
+    REFUSED(duet_matmul(z, duet_transpose(f)), DUET_BAD_TYPE, "duet_matmul(x: c64[2,3], y: f32[3,2])",
+            "same element type");
+    REFUSED(duet_matmul(z, z), DUET_BAD_SHAPE, "duet_matmul(x: c64[2,3], y: c64[2,3])",
+            "the columns of x (3)");
     REFUSED(duet_add(duet_complex(1, 2), 3), DUET_BAD_TYPE, "duet_add(x: a complex number, y: 3)",
             "a complex number");
     REFUSED(duet_sum(duet_complex(1, 2)), DUET_BAD_TYPE, "duet_sum(x: a complex number)", "a complex number");
     REFUSED(duet_add(duet_complex(1, 2), i), DUET_BAD_TYPE, "duet_add(x: a complex number, y: i32[3])",
             "floating point or complex");
-    REFUSED(duet_conj(duet_complex(1, 2)), DUET_BAD_TYPE, "duet_conj(x: a complex number)", "a complex number");
+    REFUSED(duet_conj(duet_complex(1, 2)), DUET_BAD_TYPE, "duet_conj(x: a complex number)",
+            "a complex number");
     CHECK(duet_set(f, z) == DUET_BAD_TYPE && strstr(duet_error(), "duet_set(m: f32[2,3], e: c64[2,3])"), "%s",
           duet_error());
     CHECK(duet_set(f, duet_complex(1, 2)) == DUET_BAD_TYPE, "%s", duet_error());

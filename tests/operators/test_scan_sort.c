@@ -470,7 +470,8 @@ static void refusals(void)
     FAILS(duet_set(y, duet_cumprod(c, 0)), DUET_BAD_TYPE, "x must be real");
     FAILS(duet_set(y, duet_sort(c, 0)), DUET_BAD_TYPE, "x must be real");
     FAILS(duet_set(y, duet_argsort(x, 0)), DUET_BAD_TYPE, "i64");
-    FAILS(duet_set(y, duet_top_k(x, 5, 1)), DUET_BAD_SHAPE, "k (5) must be at most the size of axis 1 of x (4)");
+    FAILS(duet_set(y, duet_top_k(x, 5, 1)), DUET_BAD_SHAPE,
+          "k (5) must be at most the size of axis 1 of x (4)");
     FAILS(duet_set(y, duet_top_k(x, -1, 1)), DUET_BAD_ARGUMENT, "must not be negative");
     FAILS(duet_set(n, duet_histogram(x, 1, 1, 4)), DUET_BAD_ARGUMENT, "must be less than high");
     FAILS(duet_set(n, duet_histogram(x, 0, INFINITY, 4)), DUET_BAD_ARGUMENT, "must be less than high");

@@ -296,7 +296,8 @@ static void order_of_calls(void)
     refused(duet_replay(r), DUET_BAD_ARGUMENT, "duet_replay: this thread is recording");
     duet_recording *empty = duet_record_end();
     FILE *plans = fopen("/dev/null", "w");
-    DUET_EXPLAIN(plans) refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: a recording cannot run inside DUET_EXPLAIN");
+    DUET_EXPLAIN(plans)
+    refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: a recording cannot run inside DUET_EXPLAIN");
     fclose(plans);
     CHECK(empty && duet_replay(empty) == DUET_OK, "%s", duet_error());
     duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none),
