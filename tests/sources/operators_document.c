@@ -164,18 +164,8 @@ static const char *tested(const char *name)
     return "exact";
 }
 
-static void print_bound(FILE *out, const call *c)
-{
-    const bool counted = c->terms && (strchr(c->terms, '.') || !strcmp(c->terms, "n") ||
-                                      (*c->terms >= '0' && *c->terms <= '9'));
-    if (c->ulp == 0 || (c->terms && (!strcmp(c->terms, "0") || !strcmp(c->terms, "1")))) fputs("exact", out);
-    else if (c->ulp > 0) fprintf(out, "%g ulp", c->ulp);
-    else if (counted) fprintf(out, "gamma(%s)", c->terms);
-    else fputs(c->terms ? c->terms : tested(c->name), out);
-}
-
-/* "(x, indices)" of an operator; statements have their parameters in the headers. */
-static void print_operands(FILE *out, const call *c)
+/* The names of the operands of a function. */
+static const char *const *operand_names(const char *function)
 {
     static const struct {
         const char *function, *operand[3];
@@ -185,10 +175,39 @@ static void print_operands(FILE *out, const call *c)
         { NULL, { "x", "y", "z" } },
     };
     int i = 0;
+    while (named[i].function && strcmp(named[i].function, function)) i++;
+    return named[i].operand;
+}
+
+/* "(x, indices)" of an operator; statements have their parameters in the headers. */
+static void print_operands(FILE *out, const call *c)
+{
     if (!c->make) return;
-    while (named[i].function && strcmp(named[i].function, c->name)) i++;
-    for (int k = 0; k < c->operands; k++) fprintf(out, "%s%s", k ? ", " : "(", named[i].operand[k]);
+    for (int k = 0; k < c->operands; k++) fprintf(out, "%s%s", k ? ", " : "(", operand_names(c->name)[k]);
     fputc(')', out);
+}
+
+/* "gamma(filters.c * filters.h)", for terms that the row writes as B.c * B.h. */
+static void print_terms(FILE *out, const call *c)
+{
+    fputs("gamma(", out);
+    for (const char *p = c->terms; *p; p++) {
+        const bool is_field = p[1] == '.' && (p == c->terms || p[-1] == ' ' || p[-1] == '(');
+        if (is_field && (*p == 'A' || *p == 'B')) fputs(operand_names(c->name)[*p - 'A'], out);
+        else if (is_field && *p == 'o') p++;
+        else fputc(*p, out);
+    }
+    fputc(')', out);
+}
+
+static void print_bound(FILE *out, const call *c)
+{
+    const bool counted = c->terms && (strchr(c->terms, '.') || !strcmp(c->terms, "n") ||
+                                      (*c->terms >= '0' && *c->terms <= '9'));
+    if (c->ulp == 0 || (c->terms && (!strcmp(c->terms, "0") || !strcmp(c->terms, "1")))) fputs("exact", out);
+    else if (c->ulp > 0) fprintf(out, "%g ulp", c->ulp);
+    else if (counted) print_terms(out, c);
+    else fputs(c->terms ? c->terms : tested(c->name), out);
 }
 
 static void print_row(FILE *out, const call *c)
