@@ -17,7 +17,8 @@ static atomic_uint_fast64_t ranges =
 static void arena_unmap(arena *a)
 {
     if (a->mapped) munmap(a->nodes, a->mapped);
-    a->nodes = NULL, a->mapped = 0;
+    a->nodes = NULL;
+    a->mapped = 0;
 }
 
 static void arena_free(void *p)
@@ -39,8 +40,10 @@ static bool arena_map(arena *a)
         mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return false;
     a->mapped = 2 * half;
-    a->nodes = p, a->count_max = at_most(half / sizeof(node));
-    a->words = (uint32_t *)((char *)p + half), a->length_max = at_most(half / sizeof(uint32_t)) - WORDS_MOST;
+    a->nodes = p;
+    a->count_max = at_most(half / sizeof(node));
+    a->words = (uint32_t *)((char *)p + half);
+    a->length_max = at_most(half / sizeof(uint32_t)) - WORDS_MOST;
     a->stop = a->next;
     return true;
 }
@@ -67,7 +70,8 @@ static void arena_leave(void *a)
 static void move_to(arena *a)
 {
     thread *t = thread_get();
-    t->slot[SLOT_ARENA] = arena_here = a, t->leave[SLOT_ARENA] = arena_leave;
+    t->slot[SLOT_ARENA] = arena_here = a;
+    t->leave[SLOT_ARENA] = arena_leave;
 }
 
 arena *arena_first(void)
@@ -94,7 +98,8 @@ void formulas_back(void *own)
 
 static void arena_clear(arena *a)
 {
-    a->count = a->length = a->roots = a->last_leaf = a->last_number = 0, a->mixed = false;
+    a->count = a->length = a->roots = a->last_leaf = a->last_number = 0;
+    a->mixed = false;
 }
 
 arena *arena_scratch(arena *a)
@@ -241,7 +246,8 @@ static uint32_t still_there(const arena *a, uint32_t last)
 static void pop(arena *a)
 {
     while (a->count && a->nodes[a->count - 1].flags & NODE_SPENT) a->length = a->nodes[--a->count].word;
-    a->last_leaf = still_there(a, a->last_leaf), a->last_number = still_there(a, a->last_number);
+    a->last_leaf = still_there(a, a->last_leaf);
+    a->last_number = still_there(a, a->last_number);
     a->mixed = a->count > 0;
 }
 
@@ -317,7 +323,10 @@ duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32
     *copy = copy_marked(to, src, words, first, root, moved);
     free(moved);
     if (*copy) return DUET_OK;
-    to->count = before.count, to->length = before.length, to->roots = before.roots;
-    to->last_leaf = before.last_leaf, to->last_number = before.last_number;
+    to->count = before.count;
+    to->length = before.length;
+    to->roots = before.roots;
+    to->last_leaf = before.last_leaf;
+    to->last_number = before.last_number;
     return DUET_ARENA_FULL;
 }

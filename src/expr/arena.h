@@ -48,7 +48,7 @@ arena *arena_first(void) __attribute__((cold));
 static inline arena *arena_mine(void) /* NULL: no memory */
 {
     arena *a = arena_here;
-    return __builtin_expect(a != NULL, 1) ? a : arena_first();
+    return likely(a != NULL) ? a : arena_first();
 }
 
 arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
@@ -58,8 +58,7 @@ node *arena_search(const arena *a, uint64_t serial);
 static inline node *arena_look(const arena *a, uint64_t serial)
 {
     const uint64_t i = serial - (a->next - a->count); /* as long as nothing was spent below */
-    return __builtin_expect(i < a->count && a->nodes[i].serial == serial, 1) ? &a->nodes[i]
-                                                                             : arena_search(a, serial);
+    return likely(i < a->count && a->nodes[i].serial == serial) ? &a->nodes[i] : arena_search(a, serial);
 }
 
 /* Why there is none that lives. what: how to call it in the thread's text, as "x". */
@@ -76,7 +75,8 @@ static inline node *arena_push_ready(arena *a, uint32_t kind,
     node *n = &a->nodes[a->count];
     n->serial = a->next++;
     n->kind = kind | KIND(0, 0, 0, NODE_ROOT);
-    n->word = a->length, n->first = a->count++;
+    n->word = a->length;
+    n->first = a->count++;
     n->back[0] = 0;
     n->site = site;
     a->roots++;
@@ -84,7 +84,7 @@ static inline node *arena_push_ready(arena *a, uint32_t kind,
 }
 static inline node *arena_push(arena *a, uint32_t kind, const char *site)
 {
-    if (__builtin_expect(a->next == a->stop, 0) && !arena_refill(a)) return NULL;
+    if (unlikely(a->next == a->stop) && !arena_refill(a)) return NULL;
     return arena_push_ready(a, kind, site);
 }
 

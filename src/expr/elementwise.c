@@ -49,7 +49,7 @@ static duet_status shape_of_map(int arity, node *const x[], duet_dtype type, sha
 {
     const node *strong = x[0];
     for (int k = 1; k < arity && strong->flags & NODE_WEAK; k++) strong = x[k];
-    if (__builtin_expect(one_shape(arity, x, strong), 1)) return take_shape(strong, out), DUET_OK;
+    if (likely(one_shape(arity, x, strong))) return take_shape(strong, out), DUET_OK;
     return broadcast(arity, x, type, out);
 }
 
@@ -58,15 +58,15 @@ static double operand_number(int arity, node *const x[], int k) { return k < ari
 static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet_expr e[], const char *site)
 {
     arena *a = arena_mine();
-    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    if (unlikely(!a)) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
     duet_dtype type = DUET_DTYPE_COUNT;
     shape out;
     duet_status s = operands(a, op, arity, e, x);
-    if (__builtin_expect(s == DUET_OK, 1)) s = settle_type(op, arity, x, &type);
+    if (likely(s == DUET_OK)) s = settle_type(op, arity, x, &type);
     const bool strong = type != DUET_DTYPE_COUNT;
-    if (__builtin_expect(s == DUET_OK && strong, 1)) s = shape_of_map(arity, x, type, &out);
-    if (__builtin_expect(s != DUET_OK, 0)) return call_failed(a, op_infos[op].name, arity, x, s, site);
+    if (likely(s == DUET_OK && strong)) s = shape_of_map(arity, x, type, &out);
+    if (unlikely(s != DUET_OK)) return call_failed(a, op_infos[op].name, arity, x, s, site);
     bool holes = !strong && (x[0]->op == OP_HOLE_NUMBER || (arity > 1 && x[1]->op == OP_HOLE_NUMBER));
     const uint32_t weak = KIND(holes ? op : OP_NUMBER, DUET_F64, 0, NODE_WEAK);
     const uint32_t kind = strong ? kind_of(op, type, out.rank) : weak;
@@ -86,7 +86,7 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
 static inline node *at_hand(const arena *a, duet_expr e)
 {
     const uint64_t i = e.serial - (a->next - a->count);
-    return __builtin_expect(i < a->count && a->nodes[i].serial == e.serial, 1) ? &a->nodes[i] : NULL;
+    return likely(i < a->count && a->nodes[i].serial == e.serial) ? &a->nodes[i] : NULL;
 }
 
 /* Of one type, and one shape of at most PLAIN_RANK axes? */
@@ -103,12 +103,10 @@ static inline __attribute__((always_inline)) const node *plain(int arity, node *
     const node *like = x[0];
     uint32_t all = x[0]->kind;
     for (int k = 1; k < arity; k++) all &= x[k]->kind;
-    if (__builtin_expect(!(all & KIND(0, 0, 0, NODE_PLAIN)) || all & KIND(0, 0, 0, NODE_WEAK), 0))
-        return NULL;
+    if (unlikely(!(all & KIND(0, 0, 0, NODE_PLAIN)) || all & KIND(0, 0, 0, NODE_WEAK))) return NULL;
     for (int k = 1; k < arity; k++)
         if (like->kind & KIND(0, 0, 0, NODE_WEAK)) like = x[k];
-        else if (__builtin_expect(!(x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) && !alike(like, x[k]), 0))
-            return NULL;
+        else if (unlikely(!(x[k]->kind & KIND(0, 0, 0, NODE_WEAK)) && !alike(like, x[k]))) return NULL;
     return like;
 }
 
@@ -127,7 +125,7 @@ static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op
                                                             const char *site, duet_expr *made)
 {
     const node *like = plain(arity, x);
-    if (__builtin_expect(!like, 0)) return false;
+    if (unlikely(!like)) return false;
     const uint64_t serial = a->next;
     const uint32_t word = KIND(op, 0, 0, 0) | (like->kind & KIND(0, 0xff, 0xff, 0)), length = a->length;
     uint32_t *w = a->words + length, first = x[0]->first, roots = a->roots + 1;
@@ -142,7 +140,10 @@ static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op
     n->first = first, n->site = site;
     memcpy(n->size, like->size, PLAIN_RANK * sizeof *n->size);
     w[0] = word;
-    a->next = serial + 1, a->count++, a->length = length + 1 + (uint32_t)arity, a->roots = roots;
+    a->next = serial + 1;
+    a->count++;
+    a->length = length + 1 + (uint32_t)arity;
+    a->roots = roots;
     *made = (duet_expr){ serial };
     return true;
 }
@@ -168,7 +169,7 @@ static __attribute__((noinline)) duet_expr map1(duet_expr x, const char *site, e
     arena *a = arena_ready();
     duet_expr made;
     node *p = a ? at_hand(a, x) : NULL;
-    if (__builtin_expect(p && map_plain(a, op, 1, &x, (node *[]){ p }, site, &made), 1)) return made;
+    if (likely(p && map_plain(a, op, 1, &x, (node *[]){ p }, site, &made))) return made;
     return map1_any(x, site, op);
 }
 
@@ -177,8 +178,7 @@ static __attribute__((noinline)) duet_expr map2(duet_expr x, duet_expr y, const 
     arena *a = arena_ready();
     duet_expr made;
     node *p = a ? at_hand(a, x) : NULL, *q = p ? at_hand(a, y) : NULL;
-    if (__builtin_expect(q && map_plain(a, op, 2, (duet_expr[]){ x, y }, (node *[]){ p, q }, site, &made), 1))
-        return made;
+    if (likely(q && map_plain(a, op, 2, (duet_expr[]){ x, y }, (node *[]){ p, q }, site, &made))) return made;
     return map2_any(x, y, site, op);
 }
 
@@ -188,9 +188,7 @@ static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_e
     arena *a = arena_ready();
     duet_expr made;
     node *p = a ? at_hand(a, x) : NULL, *q = p ? at_hand(a, y) : NULL, *r = q ? at_hand(a, z) : NULL;
-    if (__builtin_expect(r && map_plain(a, op, 3, (duet_expr[]){ x, y, z }, (node *[]){ p, q, r }, site,
-                                        &made),
-                         1))
+    if (likely(r && map_plain(a, op, 3, (duet_expr[]){ x, y, z }, (node *[]){ p, q, r }, site, &made)))
         return made;
     return map3_any(x, y, z, site, op);
 }

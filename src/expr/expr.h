@@ -3,6 +3,7 @@
 #define EXPR_H
 
 #include "attributes.h"
+#include "compiler.h"
 #include "matrix.h"
 #include "ops.h"
 
@@ -112,9 +113,9 @@ duet_status formulas_of(const duet_expr e[], int count, const char *who, formula
 /* A number as a double, perhaps rounded; and, of one that is whole and within i64, or u64, as the bits of that. */
 static inline double node_number(const node *n)
 {
-    return __builtin_expect(n->type == DUET_F64, 1) ? n->number
-           : n->type == DUET_I64                    ? (double)n->integer
-                                                    : (double)(uint64_t)n->integer;
+    return likely(n->type == DUET_F64) ? n->number
+           : n->type == DUET_I64       ? (double)n->integer
+                                       : (double)(uint64_t)n->integer;
 }
 static inline int64_t node_integer(const node *n, bool is_unsigned)
 {

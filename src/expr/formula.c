@@ -18,9 +18,11 @@ static duet_status found(duet_expr e, const char *who, arena *a, const node **n,
         *n = *nodes ? *nodes + *root : NULL;
     } else {
         *n = arena_look(a, e.serial);
-        *nodes = a->nodes, *words = a->words, *root = *n ? (uint32_t)(*n - a->nodes) : 0;
+        *nodes = a->nodes;
+        *words = a->words;
+        *root = *n ? (uint32_t)(*n - a->nodes) : 0;
     }
-    if (__builtin_expect(*n && !((*n)->flags & NODE_SPENT), 1)) return DUET_OK;
+    if (likely(*n && !((*n)->flags & NODE_SPENT))) return DUET_OK;
     *n = NULL;
     return missing(e, who, a);
 }
@@ -56,7 +58,7 @@ static __attribute__((noinline)) duet_status formula_slow(duet_expr e, const cha
 duet_status formula_of(duet_expr e, const char *who, formula *f)
 {
     arena *a = arena_here;
-    if (__builtin_expect(a && a->roots == 1 && !a->mixed && a->count, 1)) {
+    if (likely(a && a->roots == 1 && !a->mixed && a->count)) {
         const node *n = &a->nodes[a->count - 1];
         if (n->serial == e.serial && n->flags & NODE_ROOT && !(n->flags & NODE_FAILED)) {
             *f = (formula){ a->nodes, a->count, a->words, a->length, a->last_leaf };
@@ -74,7 +76,8 @@ static bool stand_alone(const arena *a, const duet_expr e[], int count, uint32_t
     for (int i = 0; i < count; i++) {
         const node *n = arena_look(a, e[i].serial);
         if (!n || !(n->flags & NODE_ROOT) || n->flags & NODE_FAILED || n->first != next) return false;
-        root[i] = (uint32_t)(n - a->nodes), next = root[i] + 1;
+        root[i] = (uint32_t)(n - a->nodes);
+        next = root[i] + 1;
     }
     return next == a->count;
 }
@@ -125,7 +128,7 @@ duet_status duet_drop_at(duet_expr e, const char *site)
     arena *a = arena_mine();
     if (!a) return DUET_NO_MEMORY;
     node *n = arena_look(a, e.serial);
-    if (__builtin_expect(!n || n->flags & NODE_SPENT, 0)) return arena_missing(a, e, "duet_drop: e");
+    if (unlikely(!n || n->flags & NODE_SPENT)) return arena_missing(a, e, "duet_drop: e");
     arena_spend(a, n, site);
     return DUET_OK;
 }
@@ -184,6 +187,6 @@ duet_status formula_lives(const char *who, const formula *f)
 {
     const node *freed = NULL;
     for (const node *n = leaf_last(f); n; n = leaf_before(f, n))
-        if (__builtin_expect(!matrix_alive(n->matrix, n->matrix_serial), 0)) freed = n;
-    return __builtin_expect(freed != NULL, 0) ? was_freed(who, freed) : DUET_OK;
+        if (unlikely(!matrix_alive(n->matrix, n->matrix_serial))) freed = n;
+    return unlikely(freed != NULL) ? was_freed(who, freed) : DUET_OK;
 }

@@ -158,7 +158,7 @@ static __attribute__((noinline)) duet_expr number_slow(double x)
 duet_expr duet_of_number(double x)
 {
     arena *a = arena_ready();
-    if (__builtin_expect(!a, 0)) return number_slow(x);
+    if (unlikely(!a)) return number_slow(x);
     return push_number(a, arena_push_ready(a, NUMBER_KIND, NULL), x);
 }
 
@@ -179,12 +179,12 @@ static __attribute__((noinline)) duet_expr wide_number(uint64_t bits, duet_dtype
 duet_expr duet_of_integer(int64_t x)
 {
     const bool exact = -EXACT <= x && x <= EXACT;
-    return __builtin_expect(exact, 1) ? duet_of_number((double)x) : wide_number((uint64_t)x, DUET_I64);
+    return likely(exact) ? duet_of_number((double)x) : wide_number((uint64_t)x, DUET_I64);
 }
 
 duet_expr duet_of_unsigned(uint64_t x)
 {
-    if (__builtin_expect(x <= EXACT, 1)) return duet_of_number((double)x);
+    if (likely(x <= EXACT)) return duet_of_number((double)x);
     return wide_number(x, x >> 63 ? DUET_U64 : DUET_I64);
 }
 
@@ -206,7 +206,8 @@ static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
         arena_push(a, kind_of(OP_LEAF, m->at.type, m->at.rank) | KIND(0, 0, 0, m->dense ? NODE_DENSE : 0),
                    NULL);
     if (!n) return full();
-    n->matrix = m, n->matrix_serial = m->serial;
+    n->matrix = m;
+    n->matrix_serial = m->serial;
     copy_sizes(n->size, m->at.size, m->at.rank);
     words_put(a, n, NULL);
     return handle_of(n);
@@ -221,15 +222,17 @@ static inline bool is_plain_matrix(const duet_matrix *m)
 duet_expr duet_of_matrix(const duet_matrix *m)
 {
     arena *a = arena_ready();
-    if (__builtin_expect(!a || !is_plain_matrix(m), 0)) return matrix_slow(m);
+    if (unlikely(!a || !is_plain_matrix(m))) return matrix_slow(m);
     const uint32_t word = KIND(OP_LEAF, m->at.type, m->at.rank, NODE_DENSE);
     node *n = arena_push_ready(a, word | KIND(0, 0, 0, NODE_PLAIN), NULL);
     uint32_t *w = a->words + n->word;
-    n->matrix = m, n->matrix_serial = m->serial;
+    n->matrix = m;
+    n->matrix_serial = m->serial;
     memcpy(n->size, m->at.size, PLAIN_RANK * sizeof *n->size);
     memcpy(w + 2, m->at.size, PLAIN_RANK * sizeof *n->size);
     a->length = n->word + 2 + 2 * (uint32_t)m->at.rank;
-    w[0] = word, w[1] = link_leaf(a, n);
+    w[0] = word;
+    w[1] = link_leaf(a, n);
     return handle_of(n);
 }
 

@@ -15,7 +15,8 @@ node *push_failure(arena *a, int arity, node *const x[], duet_status s, const ch
     n->attr.failure = (failure_attributes){ .status = (int32_t)s, .words = (int32_t)words };
     put(a, n->op);
     for (int k = 0; k < 3 && n->back[k]; k++) put(a, n->back[k]);
-    memcpy(a->words + a->length, text, strlen(text) + 1), a->length += (uint32_t)words;
+    memcpy(a->words + a->length, text, strlen(text) + 1);
+    a->length += (uint32_t)words;
     return n;
 }
 

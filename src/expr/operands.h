@@ -3,6 +3,7 @@
 #define OPERANDS_H
 
 #include "arena.h"
+#include "compiler.h"
 #include "dtype.h"
 #include <string.h>
 
@@ -10,7 +11,7 @@
 static inline void copy_sizes(void *to, const int64_t *from, int rank)
 {
     memcpy(to, from, PLAIN_RANK * sizeof *from);
-    if (__builtin_expect(rank > PLAIN_RANK, 0))
+    if (unlikely(rank > PLAIN_RANK))
         memcpy((char *)to + PLAIN_RANK * sizeof *from, from + PLAIN_RANK,
                (size_t)(rank - PLAIN_RANK) * sizeof *from);
 }
@@ -35,13 +36,14 @@ static inline void adopt(arena *a, node *n, int arity, node *const x[])
 {
     uint32_t stored = 0, first = n->first, consumed = 0;
     for (int k = 0; k < arity; k++) {
-        if (__builtin_expect(!x[k], 0)) continue;
+        if (unlikely(!x[k])) continue;
         n->back[stored++] = (uint32_t)(n - x[k]);
         if (x[k]->first < first) first = x[k]->first;
         consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0, x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
     }
     if (stored < 3) n->back[stored] = 0;
-    n->first = first, a->roots -= consumed;
+    n->first = first;
+    a->roots -= consumed;
 }
 
 static inline node *push_operator(arena *a, uint32_t kind, int arity, node *const x[], const char *site)
@@ -58,7 +60,7 @@ duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __
 static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_status *s)
 {
     node *n = e.serial & SERIAL_HELD ? NULL : arena_look(a, e.serial);
-    return __builtin_expect(n && !(n->flags & NODE_SPENT), 1) ? n : operand_slow(a, e, op, k, s);
+    return likely(n && !(n->flags & NODE_SPENT)) ? n : operand_slow(a, e, op, k, s);
 }
 
 /* The nodes of e[]; NULL where there is none. A failed operand fails what is built from it: the first error stays. */
@@ -67,7 +69,7 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
     duet_status s = DUET_OK;
     for (int k = 0; k < arity; k++) x[k] = operand_of(a, e[k], op, k, &s);
     for (int k = 0; k < arity && s == DUET_OK; k++)
-        if (__builtin_expect(x[k]->flags & NODE_FAILED, 0)) s = operand_failure(a, op, k, x[k]);
+        if (unlikely(x[k]->flags & NODE_FAILED)) s = operand_failure(a, op, k, x[k]);
     return s;
 }
 

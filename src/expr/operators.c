@@ -24,7 +24,7 @@ duet_expr make_operator(enum op op, const char *function, int arity, const duet_
                         const char *site)
 {
     arena *a = arena_mine();
-    if (__builtin_expect(!a, 0)) return no_room(DUET_NO_MEMORY);
+    if (unlikely(!a)) return no_room(DUET_NO_MEMORY);
     node *x[3] = { 0 };
     node rule = { 0 };
     duet_dtype settled = DUET_DTYPE_COUNT;

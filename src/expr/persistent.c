@@ -55,7 +55,9 @@ const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint3
 {
     slot *s = slot_find(e);
     if (!s) return NULL;
-    *root = s->count - 1, *words = s->words, *length = s->length;
+    *root = s->count - 1;
+    *words = s->words;
+    *length = s->length;
     return s->nodes;
 }
 
@@ -77,20 +79,23 @@ static uint32_t slot_take(void)
 static void slot_give(uint32_t i)
 {
     pthread_mutex_lock(&lock);
-    slot_at(i)->next_free = free_slot, free_slot = i;
+    slot_at(i)->next_free = free_slot;
+    free_slot = i;
     pthread_mutex_unlock(&lock);
 }
 
 static bool slot_fill(slot *s, const formula *f)
 {
-    s->nodes = malloc(f->count * sizeof *s->nodes), s->words = malloc((f->length + 1) * sizeof *s->words);
+    s->nodes = malloc(f->count * sizeof *s->nodes);
+    s->words = malloc((f->length + 1) * sizeof *s->words);
     if (!s->nodes || !s->words)
         return free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, false;
     memcpy(s->nodes, f->nodes, f->count * sizeof *s->nodes),
         memcpy(s->words, f->words, f->length * sizeof *s->words);
     uint32_t word = f->nodes[0].word;
     for (uint32_t i = 0; i < f->count; i++) s->nodes[i].word -= word, s->nodes[i].first = 0;
-    s->count = f->count, s->length = f->length;
+    s->count = f->count;
+    s->length = f->length;
     return true;
 }
 
@@ -122,7 +127,11 @@ duet_status held_drop(duet_expr e, const char *site)
     slot *s = slot_find(e);
     if (!s) return held_missing(e, "duet_drop: e");
     __atomic_store_n(&s->generation, s->generation + 1, __ATOMIC_RELEASE);
-    free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, s->dropped = site;
+    free(s->nodes);
+    free(s->words);
+    s->nodes = NULL;
+    s->words = NULL;
+    s->dropped = site;
     slot_give((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));
     return DUET_OK;
 }

@@ -31,7 +31,8 @@ static bool are_all(const int32_t *a, int axes, int32_t x)
 static void print_convolution(FILE *out, const int32_t *a, int axes, const char *size)
 {
     const int32_t *dilation = a + 2 * axes, *groups = a + 3 * axes, *more = groups + 1 + (size ? axes : 0);
-    print_axes(out, "stride", a, axes), print_axes(out, "pad", a + axes, axes);
+    print_axes(out, "stride", a, axes);
+    print_axes(out, "pad", a + axes, axes);
     if (!are_all(dilation, axes, 1)) print_axes(out, "dilation", dilation, axes);
     if (*groups != 1) print_axes(out, "groups", groups, 1);
     if (size && !are_all(groups + 1, axes, 0)) print_axes(out, size, groups + 1, axes);
@@ -120,7 +121,8 @@ static void print_top(FILE *out, const node_attributes *a)
 static void print_bins(FILE *out, const node_attributes *a)
 {
     double low, high;
-    memcpy(&low, a->histogram.low, sizeof low), memcpy(&high, a->histogram.high, sizeof high);
+    memcpy(&low, a->histogram.low, sizeof low);
+    memcpy(&high, a->histogram.high, sizeof high);
     fprintf(out, ", %.17g, %.17g, %d", low, high, a->histogram.bins);
 }
 
@@ -255,7 +257,8 @@ static void print_operator(printer *p, uint32_t i)
 static void print_node(printer *p, uint32_t i)
 {
     const node *n = &p->nodes[i];
-    p->depth++, p->parts++;
+    p->depth++;
+    p->parts++;
     if (n->op == OP_LEAF) name_print(p->out, p->names, n->matrix);
     else if (n->op == OP_NUMBER) print_number(p->out, n);
     else if (p->depth > DEEPEST || p->parts > LONGEST) fputs("...", p->out);

@@ -95,7 +95,8 @@ duet_status input_read(input *in, void *to, size_t bytes)
 {
     if (bytes > in->left) return bad_file(in, "the file is truncated");
     TRY((in->inflater ? inflate_read : read_file)(in, to, bytes));
-    in->left -= bytes, in->sum = crc32_of(in->sum, to, bytes);
+    in->left -= bytes;
+    in->sum = crc32_of(in->sum, to, bytes);
     return DUET_OK;
 }
 
@@ -142,7 +143,8 @@ duet_status output_open(output *out, const char *who, const char *path)
     if (out->f) return DUET_OK;
     const bool memory = errno == ENOMEM;
     duet_status s = system_says(who, path);
-    free(out->beside), free(out->target);
+    free(out->beside);
+    free(out->target);
     return memory ? DUET_NO_MEMORY : s;
 }
 
@@ -151,7 +153,8 @@ duet_status output_failed(const output *out) { return system_says(out->who, out-
 duet_status output_write(output *out, const void *from, size_t bytes)
 {
     if (fwrite(from, 1, bytes, out->f) != bytes) return output_failed(out);
-    out->written += bytes, out->sum = crc32_of(out->sum, from, bytes);
+    out->written += bytes;
+    out->sum = crc32_of(out->sum, from, bytes);
     return DUET_OK;
 }
 
@@ -160,6 +163,7 @@ duet_status output_close(output *out, duet_status s)
     if (fclose(out->f) && s == DUET_OK) s = output_failed(out);
     if (out->beside && s == DUET_OK && rename(out->beside, out->target)) s = output_failed(out);
     if (out->beside && s != DUET_OK) unlink(out->beside);
-    free(out->beside), free(out->target);
+    free(out->beside);
+    free(out->target);
     return s;
 }

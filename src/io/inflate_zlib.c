@@ -25,7 +25,8 @@ duet_status inflate_begin(input *in, uint64_t compressed)
         return fail(begun == Z_MEM_ERROR ? DUET_NO_MEMORY : DUET_UNSUPPORTED,
                     "%s(\"%s\"): zlib %s cannot be initialised", in->who, in->path, zlibVersion());
     }
-    i->compressed = compressed, in->inflater = i;
+    i->compressed = compressed;
+    in->inflater = i;
     return DUET_OK;
 }
 
@@ -34,7 +35,9 @@ static duet_status refill(input *in)
     struct inflater *i = in->inflater;
     const size_t n = i->compressed < sizeof i->bytes ? (size_t)i->compressed : sizeof i->bytes;
     if (!n || fread(i->bytes, 1, n, in->f) != n) return bad_file(in, "the compressed data is truncated");
-    i->compressed -= n, i->z.next_in = i->bytes, i->z.avail_in = (uInt)n;
+    i->compressed -= n;
+    i->z.next_in = i->bytes;
+    i->z.avail_in = (uInt)n;
     return DUET_OK;
 }
 
@@ -43,10 +46,12 @@ duet_status inflate_read(input *in, void *to, size_t bytes)
     z_stream *z = &in->inflater->z;
     for (unsigned char *next = to; bytes > 0;) {
         const uInt some = bytes < 1u << 30 ? (uInt)bytes : 1u << 30;
-        z->next_out = next, z->avail_out = some;
+        z->next_out = next;
+        z->avail_out = some;
         const int r = inflate(z, Z_NO_FLUSH);
         const size_t came = some - z->avail_out;
-        next += came, bytes -= came;
+        next += came;
+        bytes -= came;
         if (r == Z_BUF_ERROR && !z->avail_in) {
             TRY(refill(in));
             continue;
@@ -62,5 +67,6 @@ duet_status inflate_read(input *in, void *to, size_t bytes)
 void inflate_end(input *in)
 {
     inflateEnd(&in->inflater->z);
-    free(in->inflater), in->inflater = NULL;
+    free(in->inflater);
+    in->inflater = NULL;
 }

@@ -60,21 +60,26 @@ static void column_sees(column *c, double x)
 {
     char text[WORD];
     if (!isfinite(x)) {
-        c->infinite = true, c->below |= isinf(x) && x < 0;
+        c->infinite = true;
+        c->below |= isinf(x) && x < 0;
         return;
     }
     c->finite = true;
     const double size = fabs(x);
     if (size > 0 && size < c->least) c->least = size;
     if (size > c->most) c->most = size;
-    power_text(c->type, x, 0, PRECISION, 0, text), add_sign(c, text);
+    power_text(c->type, x, 0, PRECISION, 0, text);
+    add_sign(c, text);
     const char *point = strchr(text, '.'), *e = strchr(text, 'e');
-    grow(&c->scientific[0], (size_t)(point - text)), grow(&c->scientific[1], (size_t)(e - point - 1));
+    grow(&c->scientific[0], (size_t)(point - text));
+    grow(&c->scientific[1], (size_t)(e - point - 1));
     grow(&c->scientific[2], strlen(e + 2));
     if (size >= 1e16) return; /* such are never plain */
-    plain_text(c->type, x, PRECISION, text), add_sign(c, text);
+    plain_text(c->type, x, PRECISION, text);
+    add_sign(c, text);
     point = strchr(text, '.');
-    grow(&c->plain[0], (size_t)(point - text)), grow(&c->plain[1], strlen(point + 1));
+    grow(&c->plain[0], (size_t)(point - text));
+    grow(&c->plain[1], strlen(point + 1));
 }
 
 /* Numbers as large as this are beyond the digits that the type has. */

@@ -33,7 +33,8 @@ static void swap_bytes(unsigned char *p, size_t bytes, size_t each)
     for (unsigned char *end = p + bytes; p < end; p += each)
         for (size_t i = 0; i < each / 2; i++) {
             const unsigned char b = p[i];
-            p[i] = p[each - 1 - i], p[each - 1 - i] = b;
+            p[i] = p[each - 1 - i];
+            p[each - 1 - i] = b;
         }
 }
 
@@ -85,7 +86,8 @@ static duet_status take_string(scan *s, char *to, size_t room)
         if (n + 1 < room) to[n] = *s->at;
     if (s->at == s->end || n + 1 > room || memchr(to, 0, n))
         return bad_file(s->in, "its header has an invalid string");
-    s->at++, to[n] = 0;
+    s->at++;
+    to[n] = 0;
     return DUET_OK;
 }
 
@@ -280,7 +282,10 @@ static size_t make_front(const duet_matrix *m, unsigned char front[4 * ALIGNED +
     while ((FRONT + n + 1) % ALIGNED) text[n++] = ' ';
     text[n++] = '\n';
     memcpy(front, magic, sizeof magic);
-    front[6] = 1, front[7] = 0, front[8] = (unsigned char)n, front[9] = (unsigned char)(n >> 8);
+    front[6] = 1;
+    front[7] = 0;
+    front[8] = (unsigned char)n;
+    front[9] = (unsigned char)(n >> 8);
     return (size_t)(FRONT + n);
 }
 
@@ -298,7 +303,8 @@ static duet_status write_strided(output *out, const duet_matrix *m, const char *
     int64_t i[DUET_RANK_MAX] = { 0 }, at = 0;
     size_t n = 0;
     for (int64_t left = m->count; left > 0; left--) {
-        memcpy(some + n, p + at * (int64_t)each, each), n += each;
+        memcpy(some + n, p + at * (int64_t)each, each);
+        n += each;
         if (n + each > sizeof some || left == 1) {
             TRY(output_write(out, some, n));
             n = 0;
@@ -306,7 +312,8 @@ static duet_status write_strided(output *out, const duet_matrix *m, const char *
         for (int a = m->at.rank; a-- > 0;) {
             at += m->at.stride[a];
             if (++i[a] < m->at.size[a]) break;
-            at -= i[a] * m->at.stride[a], i[a] = 0;
+            at -= i[a] * m->at.stride[a];
+            i[a] = 0;
         }
     }
     return DUET_OK;

@@ -47,7 +47,8 @@ static const unsigned char *find_end(const unsigned char *tail, size_t bytes)
 static duet_status locate(input *in, const unsigned char *end, uint64_t end_at, uint64_t *at, uint64_t *size)
 {
     unsigned char locator[LOCATOR], big[END64];
-    *size = get32(end + 12), *at = get32(end + 16);
+    *size = get32(end + 12);
+    *at = get32(end + 16);
     if (end_at < LOCATOR) return DUET_OK;
     TRY(input_seek(in, end_at - LOCATOR));
     TRY(input_read(in, locator, LOCATOR));
@@ -55,7 +56,8 @@ static duet_status locate(input *in, const unsigned char *end, uint64_t end_at, 
     TRY(input_seek(in, get64(locator + 8)));
     TRY(input_read(in, big, END64));
     if (get32(big) != 0x06064b50) return bad_file(in, "the zip directory is not at the recorded position");
-    *size = get64(big + 40), *at = get64(big + 48);
+    *size = get64(big + 40);
+    *at = get64(big + 48);
     return DUET_OK;
 }
 
@@ -100,7 +102,8 @@ static duet_status widen(const input *in, const unsigned char *extra, size_t byt
         for (int k = 0; get16(extra) == ZIP64 && k < 3; k++) {
             if (*wide[k] != IN_ZIP64) continue;
             if (next - field < 8) return bad_file(in, "a size in the zip directory is missing");
-            *wide[k] = get64(field), field += 8;
+            *wide[k] = get64(field);
+            field += 8;
         }
         extra = next;
     }
@@ -168,7 +171,8 @@ static duet_status open_member(input *in, const member *m)
     TRY(input_seek(in, m->at + LOCAL + get16(front + 26) + get16(front + 28)));
     if (m->packed > in->left) return bad_file(in, "the file is truncated");
     if (m->method == DEFLATED) TRY(inflate_begin(in, m->packed));
-    in->left = m->size, in->sum = 0;
+    in->left = m->size;
+    in->sum = 0;
     return DUET_OK;
 }
 
@@ -240,6 +244,7 @@ char **(duet_names_npz)(const char *path)
     directory d = { NULL, 0 };
     if (input_open(&in, "duet_names_npz", path)) return NULL;
     char **names = read_directory(&in, &d) ? NULL : names_of(&in, &d);
-    input_close(&in), free(d.bytes);
+    input_close(&in);
+    free(d.bytes);
     return names;
 }

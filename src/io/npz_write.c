@@ -31,7 +31,11 @@ static size_t name_bytes(const duet_named *a) { return strlen(a->name) + 4; }
 /* The fields that the header of a member and its entry in the directory have alike. */
 static void put_common(record *r, const duet_named *a, uint32_t sum, int extra)
 {
-    put(r, VERSION, 2), put(r, UTF8, 2), put(r, 0, 2), put(r, 0, 2), put(r, DAY_ONE, 2);
+    put(r, VERSION, 2);
+    put(r, UTF8, 2);
+    put(r, 0, 2);
+    put(r, 0, 2);
+    put(r, DAY_ONE, 2);
     put(r, sum, 4), put(r, IN_ZIP64, 4), put(r, IN_ZIP64, 4), put(r, name_bytes(a), 2),
         put(r, (uint64_t)extra, 2);
 }
@@ -58,8 +62,12 @@ static duet_status put_member(output *out, const duet_named *a, entry *e)
 {
     record r = { .n = 0 }, extra = { .n = 0 };
     *e = (entry){ .at = out->written, .size = npy_bytes(a->m) };
-    put(&r, 0x04034b50, 4), put_common(&r, a, 0, 20);
-    put(&extra, 1, 2), put(&extra, 16, 2), put(&extra, e->size, 8), put(&extra, e->size, 8);
+    put(&r, 0x04034b50, 4);
+    put_common(&r, a, 0, 20);
+    put(&extra, 1, 2);
+    put(&extra, 16, 2);
+    put(&extra, e->size, 8);
+    put(&extra, e->size, 8);
     TRY(put_named(out, &r, a));
     TRY(output_write(out, extra.bytes, extra.n));
     out->sum = 0;
@@ -71,8 +79,14 @@ static duet_status put_member(output *out, const duet_named *a, entry *e)
 static duet_status put_entry(output *out, const duet_named *a, const entry *e)
 {
     record r = { .n = 0 }, extra = { .n = 0 };
-    put(&r, 0x02014b50, 4), put(&r, VERSION, 2), put_common(&r, a, e->sum, 28);
-    put(&r, 0, 2), put(&r, 0, 2), put(&r, 0, 2), put(&r, 0, 4), put(&r, IN_ZIP64, 4);
+    put(&r, 0x02014b50, 4);
+    put(&r, VERSION, 2);
+    put_common(&r, a, e->sum, 28);
+    put(&r, 0, 2);
+    put(&r, 0, 2);
+    put(&r, 0, 2);
+    put(&r, 0, 4);
+    put(&r, IN_ZIP64, 4);
     put(&extra, 1, 2), put(&extra, 24, 2), put(&extra, e->size, 8), put(&extra, e->size, 8),
         put(&extra, e->at, 8);
     TRY(put_named(out, &r, a));
@@ -83,9 +97,19 @@ static duet_status put_end(output *out, uint64_t count, uint64_t at)
 {
     record r = { .n = 0 };
     const uint64_t here = out->written;
-    put(&r, 0x06064b50, 4), put(&r, 44, 8), put(&r, VERSION, 2), put(&r, VERSION, 2), put(&r, 0, 8);
-    put(&r, count, 8), put(&r, count, 8), put(&r, here - at, 8), put(&r, at, 8);
-    put(&r, 0x07064b50, 4), put(&r, 0, 4), put(&r, here, 8), put(&r, 1, 4);
+    put(&r, 0x06064b50, 4);
+    put(&r, 44, 8);
+    put(&r, VERSION, 2);
+    put(&r, VERSION, 2);
+    put(&r, 0, 8);
+    put(&r, count, 8);
+    put(&r, count, 8);
+    put(&r, here - at, 8);
+    put(&r, at, 8);
+    put(&r, 0x07064b50, 4);
+    put(&r, 0, 4);
+    put(&r, here, 8);
+    put(&r, 1, 4);
     put(&r, 0x06054b50, 4), put(&r, 0, 4), put(&r, 0xffff, 2), put(&r, 0xffff, 2), put(&r, IN_ZIP64, 4),
         put(&r, IN_ZIP64, 4);
     put(&r, 0, 2);

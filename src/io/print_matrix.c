@@ -24,7 +24,8 @@ static void shown(const printing *x, int axis, int64_t *low, int64_t *high)
 {
     const int64_t size = x->m->at.size[axis];
     const bool cut = x->cut && size > 2 * EDGE;
-    *low = cut ? EDGE : 0, *high = cut ? size - EDGE : 0;
+    *low = cut ? EDGE : 0;
+    *high = cut ? size - EDGE : 0;
 }
 
 static const char *moved(const printing *x, const char *at, int axis, int64_t n)
@@ -130,7 +131,8 @@ static void print(printing *x)
     } else {
         survey(x, x->p, 0);
         notation_settle(&x->form);
-        print_axis(x, x->p, 0), end_line(x);
+        print_axis(x, x->p, 0);
+        end_line(x);
     }
 }
 

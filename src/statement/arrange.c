@@ -228,8 +228,10 @@ static duet_status tile_at_once(arranging *x, const duet_matrix *to, const duet_
     for (int a = to->at.rank, b = from->at.rank; b-- > 0;) {
         const int64_t size = from->at.size[b], stride = to->at.stride[--a];
         if (size <= 1 || size == to->at.size[a]) continue;
-        wide.size[a] = to->at.size[a] / size, wide.stride[a] = size * stride;
-        layout_insert(&wide, a + 1, size, stride), layout_insert(&own, b, 1, 1);
+        wide.size[a] = to->at.size[a] / size;
+        wide.stride[a] = size * stride;
+        layout_insert(&wide, a + 1, size, stride);
+        layout_insert(&own, b, 1, 1);
     }
     return put_matrix(x, view_of(to, &wide, 0), view_of(from, &own, 0));
 }
@@ -281,9 +283,11 @@ static duet_status repeat_source(arranging *x, const duet_matrix *from, const vo
     const int axis = *(const int *)with;
     const int64_t n = from->at.size[axis], times = n ? x->to->at.size[axis] / n : 0;
     layout wide = x->to->at, own = from->at;
-    wide.size[axis] = n, wide.stride[axis] *= times;
+    wide.size[axis] = n;
+    wide.stride[axis] *= times;
     if (wide.rank < DUET_RANK_MAX) {
-        layout_insert(&wide, axis + 1, times, x->to->at.stride[axis]), layout_insert(&own, axis + 1, 1, 1);
+        layout_insert(&wide, axis + 1, times, x->to->at.stride[axis]);
+        layout_insert(&own, axis + 1, 1, 1);
         return put_matrix(x, view_of(x->to, &wide, 0), view_of(from, &own, 0));
     }
     for (int64_t k = 0; k < times; k++)

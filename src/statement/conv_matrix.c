@@ -84,7 +84,8 @@ static duet_matrix *destination(const band *b, const duet_matrix *to)
 {
     layout l = { .type = to->at.type, .rank = 4 };
     for (int a = 0; a < 2; a++) {
-        l.size[a] = b->results[a], l.size[2 + a] = b->n[a];
+        l.size[a] = b->results[a];
+        l.size[2 + a] = b->n[a];
         l.stride[a] = to->at.stride[0] * (a ? 1 : b->results[1]),
         l.stride[2 + a] = to->at.stride[1] * (a ? 1 : b->n[1]);
     }
@@ -97,7 +98,10 @@ static duet_matrix *elements_of(const band *b, const duet_matrix *padded)
     int64_t ahead = 0;
     for (int a = 0; a < 2; a++) {
         const int64_t stride = padded->at.stride[a];
-        l.size[a] = b->results[a], l.size[2 + a] = b->n[a], l.stride[a] = stride, l.stride[2 + a] = -stride;
+        l.size[a] = b->results[a];
+        l.size[2 + a] = b->n[a];
+        l.stride[a] = stride;
+        l.stride[2 + a] = -stride;
         ahead += (b->zeros[a] + b->first[a]) * stride;
     }
     return view_of(padded, &l, ahead);
@@ -129,7 +133,9 @@ static duet_status of_vector(duet_matrix *to, const duet_matrix *k, duet_overlap
     TRY(check_types(&b, to, k, part));
     if (to->at.rank != 2 || k->at.rank != 1)
         return wrong_shape(&b, to, k, "to must have 2 axes and kernel 1 axis");
-    b.kernel = k->at, b.n[0] = 1, b.n[1] = to->at.size[1];
+    b.kernel = k->at;
+    b.n[0] = 1;
+    b.n[1] = to->at.size[1];
     layout_insert(&b.kernel, 0, 1, 1);
     return write(&b, to, k, part);
 }

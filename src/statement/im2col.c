@@ -19,8 +19,10 @@ static duet_status read_options(const duet_windows *o, windows *w)
     static const duet_windows none;
     if (!o) o = &none;
     for (int a = 0; a < 2; a++) {
-        w->size[a] = o->window[a], w->pad[a] = o->pad[a];
-        w->stride[a] = o->stride[a] ? o->stride[a] : 1, w->dilation[a] = o->dilation[a] ? o->dilation[a] : 1;
+        w->size[a] = o->window[a];
+        w->pad[a] = o->pad[a];
+        w->stride[a] = o->stride[a] ? o->stride[a] : 1;
+        w->dilation[a] = o->dilation[a] ? o->dilation[a] : 1;
         if (w->size[a] < 1 || w->stride[a] < 1 || w->pad[a] < 0 || w->dilation[a] < 1)
             return fail(
                 DUET_BAD_ARGUMENT,
@@ -80,10 +82,13 @@ static duet_matrix *destination(const duet_matrix *to, int64_t channels, const w
 {
     layout l = to->at;
     const int64_t down = l.stride[1], across = l.stride[2];
-    layout_drop(&l, 2), layout_drop(&l, 1);
+    layout_drop(&l, 2);
+    layout_drop(&l, 1);
     layout_insert(&l, 1, channels, w->size[0] * w->size[1] * down);
-    layout_insert(&l, 2, w->size[0], w->size[1] * down), layout_insert(&l, 3, w->size[1], down);
-    layout_insert(&l, 4, w->count[0], w->count[1] * across), layout_insert(&l, 5, w->count[1], across);
+    layout_insert(&l, 2, w->size[0], w->size[1] * down);
+    layout_insert(&l, 3, w->size[1], down);
+    layout_insert(&l, 4, w->count[0], w->count[1] * across);
+    layout_insert(&l, 5, w->count[1], across);
     return view_of(to, &l, 0);
 }
 
@@ -93,7 +98,8 @@ static duet_matrix *windows_of(const duet_matrix *images, const windows *w)
     layout l = images->at;
     for (int a = 0; a < 2; a++) {
         const int64_t stride = images->at.stride[2 + a];
-        l.size[2 + a] = w->size[a], l.stride[2 + a] = w->dilation[a] * stride;
+        l.size[2 + a] = w->size[a];
+        l.stride[2 + a] = w->dilation[a] * stride;
         layout_insert(&l, 4 + a, w->count[a], w->stride[a] * stride);
     }
     return view_of(images, &l, 0);

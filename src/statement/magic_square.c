@@ -108,7 +108,8 @@ static duet_status write_square(const char *who, duet_matrix *m)
             store(m->at.type,
                   (char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[m->at.type].bytes,
                   magic(n, i, j));
-    matrix_wrote(m, HOST, queue), matrix_miss_nothing(m);
+    matrix_wrote(m, HOST, queue);
+    matrix_miss_nothing(m);
     return DUET_OK;
 }
 

@@ -287,7 +287,8 @@ duet_matrix *(duet_masked_at)(duet_expr x, duet_expr mask, const char *site)
     duet_matrix *result[3] = { 0 };
     duet_status s = check_now(c.who);
     if (s == DUET_OK) s = masked(&c, x, mask, result);
-    formula_spend(x, site), formula_spend(mask, site);
+    formula_spend(x, site);
+    formula_spend(mask, site);
     return end(&c, s, result, site);
 }
 duet_matrix *(duet_masked)(duet_expr x, duet_expr mask) { return duet_masked_at(x, mask, NULL); }

@@ -109,7 +109,9 @@ static duet_status plan_uniform(draw *d, double low, double high)
         return wrong_numbers(d, "low", low, "high", high,
                              "must be in ascending order, and their difference must be finite");
     d->l.law = LAW_UNIFORM;
-    d->l.number[0] = from, d->l.number[1] = range, d->l.number[2] = below(d, to);
+    d->l.number[0] = from;
+    d->l.number[1] = range;
+    d->l.number[2] = below(d, to);
     return DUET_OK;
 }
 
@@ -121,7 +123,8 @@ static duet_status plan_normal(draw *d, double mean, double deviation)
         return wrong_numbers(d, "mean", mean, "deviation", deviation,
                              "must be finite, and deviation must not be negative");
     d->l.law = LAW_NORMAL;
-    d->l.number[0] = at, d->l.number[1] = by;
+    d->l.number[0] = at;
+    d->l.number[1] = by;
     return DUET_OK;
 }
 
@@ -157,7 +160,9 @@ static duet_status plan_truncated_normal(draw *d, double mean, double deviation,
         return wrong_numbers(d, "low", low, "high", high,
                              "must be less than 1e150 deviations away from mean");
     random_params *l = &d->l;
-    l->law = LAW_TRUNCATED_NORMAL, l->number[0] = from, l->number[1] = to;
+    l->law = LAW_TRUNCATED_NORMAL;
+    l->number[0] = from;
+    l->number[1] = to;
     if (a >= 0) propose_tail(l, a, width, from, by);
     else if (b <= 0) propose_tail(l, -b, width, to, -by);
     else if (width < 2.5) propose(l, PROPOSE_UNIFORM, from, by, width, 2 * a, a * a);
@@ -197,7 +202,9 @@ static duet_status plan_integers(draw *d, int64_t low, int64_t high)
             dtypes[d->m->at.type].name);
     const uint64_t range = (uint64_t)high - (uint64_t)low;
     d->l.law = LAW_INTEGERS;
-    d->l.whole[0] = (uint64_t)low, d->l.whole[1] = range, d->l.whole[2] = -range % range;
+    d->l.whole[0] = (uint64_t)low;
+    d->l.whole[1] = range;
+    d->l.whole[2] = -range % range;
     return DUET_OK;
 }
 

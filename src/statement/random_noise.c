@@ -143,7 +143,8 @@ static duet_status check_shuffle(const char *who, const duet_matrix *to, const d
     TRY(matrix_check(who, from));
     TRY(matrix_check_writable(who, to));
     const layout *l = &to->at, *k = &from->at;
-    shape_text(a, l->type, l->rank, l->size), shape_text(b, k->type, k->rank, k->size);
+    shape_text(a, l->type, l->rank, l->size);
+    shape_text(b, k->type, k->rank, k->size);
     if (l->type != k->type)
         return fail(DUET_BAD_TYPE, "%s(to: %s, from: %s): the matrices must have the same element type", who,
                     a, b);

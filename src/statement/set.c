@@ -73,10 +73,9 @@ static duet_status bad_matrix(const char *who, const duet_matrix *m)
 /* Everything that is asked before a plan is looked for. e: the node that m takes. */
 static duet_status check(const char *who, const duet_matrix *m, const node *e)
 {
-    if (__builtin_expect(!m || !m->serial, 0)) return bad_matrix(who, m);
+    if (unlikely(!m || !m->serial)) return bad_matrix(who, m);
     const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
-    if (__builtin_expect(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)), 0))
-        return does_not_fit(who, m, e);
+    if (unlikely(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)))) return does_not_fit(who, m, e);
     TRY(matrix_check_writable(who, m));
     if (same) return DUET_OK;
     const duet_status s = number_fits(e, m->at.type);
@@ -103,13 +102,12 @@ static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, cons
 static duet_status run_there(const plan *p, const statement *s, bool *own)
 {
     *own = true;
-    if (__builtin_expect(thread_get()->recording != NULL, 0)) return record_run(p, s);
+    if (unlikely(thread_get()->recording != NULL)) return record_run(p, s);
     if (p->device == HOST) return plan_run(p, s);
-    if (__builtin_expect(plan_runs_alone(p), 0)) return run_apart(p, s, own);
+    if (unlikely(plan_runs_alone(p))) return run_apart(p, s, own);
     const duet_status st = auto_replay_run(p, s, own);
-    return __builtin_expect(st == DUET_NO_MEMORY, 0) && *own && !thread_get()->deferred_failed
-               ? stream_instead(s, p)
-               : st;
+    return unlikely(st == DUET_NO_MEMORY) && *own && !thread_get()->deferred_failed ? stream_instead(s, p)
+                                                                                    : st;
 }
 
 /* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way: then the GPU's failure is told. */
@@ -133,8 +131,7 @@ static duet_status run(const plan *p, const statement *s, duet_place place)
     thread *t = thread_get();
     t->deferred_failed = false;
     const duet_status st = run_there(p, s, &own);
-    if (__builtin_expect(st != DUET_NO_MEMORY, 1) || !own || t->deferred_failed || place != DUET_AUTO)
-        return st;
+    if (likely(st != DUET_NO_MEMORY) || !own || t->deferred_failed || place != DUET_AUTO) return st;
     return p->device != HOST && !reproducible() ? run_on_cpu(s) : st;
 }
 
@@ -162,17 +159,17 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     formula f;
     const plan *p;
     TRY(read_one(who, m, e, &f));
-    if (__builtin_expect(place > DUET_GPU, 0))
+    if (unlikely(place > DUET_GPU))
         return fail(DUET_BAD_ARGUMENT, "%s: place (%d) must be DUET_AUTO, DUET_CPU or DUET_GPU", who,
                     (int)place);
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_reserve(1);
     place = place_now(place);
-    if (__builtin_expect(thread_get()->explaining != NULL, 0)) return explain(&s, place);
+    if (unlikely(thread_get()->explaining != NULL)) return explain(&s, place);
     duet_status done = plan_place(&s, place, &p);
-    if (__builtin_expect(done == DUET_OK, 1)) done = run(p, &s, place);
-    return __builtin_expect(done == DUET_OK, 1) ? done : name_statement(done, who, m);
+    if (likely(done == DUET_OK)) done = run(p, &s, place);
+    return likely(done == DUET_OK) ? done : name_statement(done, who, m);
 }
 
 duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)

@@ -48,13 +48,17 @@ static void make(single *x, const direct *d)
     x->p = (plan){
         .status = DUET_OK, .steps = &x->s, .count = 1, .dests = outs, .leaves = x->leaves, .n_leaves = ins
     };
-    x->p.numbers = x->numbers, x->p.n_numbers = d->s.nums, x->p.may_fail = kernel_may_fail(d->s.kernel);
+    x->p.numbers = x->numbers;
+    x->p.n_numbers = d->s.nums;
+    x->p.may_fail = kernel_may_fail(d->s.kernel);
     for (int k = 0; k < d->s.nums; k++)
         x->numbers[k] = (bound){ .node = -1, .constant = d->num[x->s.num[k]] }, x->s.num[k] = (uint32_t)k;
     for (int k = 0; k < outs; k++) x->to[k] = (target){ d->out[k], 0 };
     for (int k = 0; k < ins; k++) {
         x->leaves[k] = (leaf){ (uint32_t)k, d->in[k]->at };
-        x->nodes[k].op = OP_LEAF, x->nodes[k].matrix = d->in[k], x->nodes[k].matrix_serial = d->in[k]->serial;
+        x->nodes[k].op = OP_LEAF;
+        x->nodes[k].matrix = d->in[k];
+        x->nodes[k].matrix_serial = d->in[k]->serial;
         x->nodes[k].before = k > 0;
     }
     x->f = (formula){ .nodes = x->nodes, .count = (uint32_t)ins };

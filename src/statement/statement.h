@@ -2,6 +2,7 @@
 #ifndef STATEMENT_H
 #define STATEMENT_H
 
+#include "compiler.h"
 #include "record.h"
 #include "status.h"
 #include "thread.h"
@@ -11,8 +12,8 @@ static inline duet_status statement_ends(duet_status s, const char *site)
 {
     thread *t = thread_get();
     t->site = NULL;
-    if (__builtin_expect(t->recording != NULL, 0)) record_next(s);
-    return __builtin_expect(s == DUET_OK, 1) || !site ? s : fail_at(s, site);
+    if (unlikely(t->recording != NULL)) record_next(s);
+    return likely(s == DUET_OK) || !site ? s : fail_at(s, site);
 }
 
 /* set.c: m = e as a part of the statement `who`, which calls statement_ends at its end. Spends e */
