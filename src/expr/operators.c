@@ -1,4 +1,5 @@
-/* operators.c - reductions, and the operators that have a definition of their own: what their rows say of shapes, and a node. */
+/* operators.c - reductions, and the operators that have a definition of their own: what their rows
+ * say of shapes, and a node. */
 #include "call_text.h"
 #include "einsum.h"
 #include "operands.h"
@@ -63,7 +64,7 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define LIST_ALL          0, NULL
 #define LIST_AXIS         1, &axis
 #define LIST_AXES         count, axis
-#define BEHIND_DUET(name) (#name + sizeof "duet_" - 1)
+#define BEHIND_DUET(name) (&#name[sizeof "duet_" - 1])
 #define FORM1(row, name, how, axes)                                                                          \
     duet_expr(name##_at)(duet_expr x OPTIONS_##axes, const char *site)                                       \
     {                                                                                                        \
