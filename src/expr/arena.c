@@ -220,7 +220,8 @@ static void set_spent(node *n)
     n->kind = (n->kind & ~KIND(0, 0, 0, NODE_PLAIN)) | KIND(0, 0, 0, NODE_SPENT);
 }
 
-/* Marks all that n is made of. Operands stand before their operator, so one pass downwards meets every mark. */
+/* Marks all that n is made of. Operands stand before their operator, so one pass downwards meets
+ * every mark. */
 static void mark_spent(arena *a, uint32_t root)
 {
     uint32_t first = a->nodes[root].first;

@@ -6,8 +6,9 @@
 #include "expr.h"
 #include "status.h"
 
-/* A handle is the serial number of its node. Serials rise through an arena and are never used again in the process: a thread draws
- * them from ranges of 2^32 that it has to itself. So one comparison tells a live handle from all others. */
+/* A handle is the serial number of its node. Serials rise through an arena and are never used again
+ * in the process: a thread draws them from ranges of 2^32 that it has to itself. So one comparison
+ * tells a live handle from all others. */
 #define SERIAL_HELD (1ull << 63) /* a held formula: slot and generation follow */
 #define SERIAL_FIRST                                                                                         \
     (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
@@ -64,10 +65,12 @@ static inline node *arena_look(const arena *a, uint64_t serial)
 /* Why there is none that lives. what: how to call it in the thread's text, as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
-/* Notes that s, with the thread's text, is all that is left of a formula: a handle of its status stands for it. Returns s. */
+/* Notes that s, with the thread's text, is all that is left of a formula: a handle of its status
+ * stands for it. Returns s. */
 duet_status arena_refuses(arena *a, duet_status s) __attribute__((cold));
 
-/* A new node on top: a root, with its serial, kind and site; its word is where the next words go. NULL: no room, text is set. */
+/* A new node on top: a root, with its serial, kind and site; its word is where the next words go.
+ * NULL: no room, text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
 static inline node *arena_push_ready(arena *a, uint32_t kind,
                                      const char *site) /* where there is room: next is not stop */
@@ -96,12 +99,14 @@ static inline void consume(arena *a, node *n)
     n->kind &= ~KIND(0, 0, 0, NODE_ROOT);
 }
 
-/* Ends the formula at n: no node below it can be named again; its room is used again as soon as nothing lies above. */
+/* Ends the formula at n: no node below it can be named again; its room is used again as soon as
+ * nothing lies above. */
 void arena_spend(arena *a, node *n, const char *site);
 void arena_give_up(arena *a, node *n, duet_status why,
                    const char *site); /* the same; who names one is told why */
 
-/* The formula below src[root], in post-order without strangers, on top of `to`. Errors: ARENA_FULL, NO_MEMORY */
+/* The formula below src[root], in post-order without strangers, on top of `to`. Errors: ARENA_FULL,
+ * NO_MEMORY */
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);
 
 /* Appends the words of a node that stands on top of a. like: those of the node it copies, or NULL. */
@@ -143,13 +148,15 @@ enum {
 /* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
 node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site);
 
-/* The status of a failed node, with its text again this thread's. what: how to call it when it is a bad matrix itself. */
+/* The status of a failed node, with its text again this thread's. what: how to call it when it is a
+ * bad matrix itself. */
 duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 
 /* Does a result of this shape exist? */
 duet_status check_size(duet_dtype type, int rank, const int64_t *size);
 
-/* What formula_of and the operators need of held formulas: the nodes of e; NULL: it was dropped, and why that. */
+/* What formula_of and the operators need of held formulas: the nodes of e; NULL: it was dropped,
+ * and why that. */
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length);
 duet_status held_missing(duet_expr e, const char *what) __attribute__((cold));
 duet_status held_drop(duet_expr e, const char *site);
@@ -157,10 +164,12 @@ duet_status held_drop(duet_expr e, const char *site);
 /* The result's rank, sizes and attributes of an operator other than element by element, from its row.
  * attr: the options as given. */
 enum reduce_how { REDUCE_ALL, REDUCE_AXIS, REDUCE_KEEP };
-/* Words of a reduction's options. Of more axes than there can be one is wrong, so that the others are not looked at. */
+/* Words of a reduction's options. Of more axes than there can be one is wrong, so that the others
+ * are not looked at. */
 enum { REDUCE_HOW, REDUCE_COUNT, REDUCE_AXES, REDUCE_GIVEN = REDUCE_AXES + DUET_RANK_MAX + 1 };
 duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t *given, node *out);
-/* einsum.c: the letters of duet_einsum, in *e, which it returns as words; letters[0] is EINSUM_INVALID where they are none. */
+/* einsum.c: the letters of duet_einsum, in *e, which it returns as words; letters[0] is
+ * EINSUM_INVALID where they are none. */
 #define EINSUM_INVALID (-1)
 const int32_t *einsum_read(const char *text, einsum_attributes *e);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,

@@ -71,7 +71,8 @@ static void innermost(const char *site, char text[sizeof(error_text)])
     snprintf(text, sizeof(error_text), "%s", from);
 }
 
-/* The nodes of the operands, also of those that are consumed by now. Why the first bad one is bad; DUET_OK: none is. */
+/* The nodes of the operands, also of those that are consumed by now. Why the first bad one is bad;
+ * DUET_OK: none is. */
 static duet_status find_operands(const arena *a, const char *function, int arity, const duet_expr e[],
                                  node *x[])
 {

@@ -1,5 +1,6 @@
-/* call_text.h - error messages of operators: "duet_take(x: f32[4,3], indices: f32[2]): indices must be an integer matrix". Rules
- * write the part behind the colon with fail(); the functions here put the call in front of it. Private to src/expr. */
+/* call_text.h - error messages of operators: "duet_take(x: f32[4,3], indices: f32[2]): indices must
+ * be an integer matrix". Rules write the part behind the colon with fail(); the functions here put
+ * the call in front of it. Private to src/expr. */
 #ifndef CALL_TEXT_H
 #define CALL_TEXT_H
 
@@ -12,8 +13,9 @@ const char *operand_name(const char *function, int k) __attribute__((cold));
 /* The same of an operator. */
 static inline const char *operand_of_op(enum op op, int k) { return operand_name(op_infos[op].name, k); }
 
-/* Puts the call of duet_<function> in front of the thread's text, unless the text names a call already: it does when the error is
- * that of a formula which failed before. x[k] is NULL where the operand names no live formula. Returns s. */
+/* Puts the call of duet_<function> in front of the thread's text, unless the text names a call
+ * already: it does when the error is that of a formula which failed before. x[k] is NULL where the
+ * operand names no live formula. Returns s. */
 duet_status fail_in_call(duet_status s, const char *function, int arity, node *const x[])
     __attribute__((cold));
 
@@ -21,8 +23,8 @@ duet_status fail_in_call(duet_status s, const char *function, int arity, node *c
 duet_expr call_failed(arena *a, const char *function, int arity, node *const x[], duet_status s,
                       const char *site) __attribute__((cold));
 
-/* Returns `made`, which duet_<function> built from the operands e[] by other operators. If it failed, its text names the call of
- * duet_<function> instead, and then the operator within it. */
+/* Returns `made`, which duet_<function> built from the operands e[] by other operators. If it
+ * failed, its text names the call of duet_<function> instead, and then the operator within it. */
 duet_expr composed_failed(const char *function, int arity, const duet_expr e[], duet_expr made,
                           const char *site) __attribute__((cold));
 static inline duet_expr composed(const char *function, int arity, const duet_expr e[], duet_expr made,

@@ -13,8 +13,9 @@ enum {
     NODE_ROOT = 128
 }; /* WEAK: of numbers alone; it takes the type of what it meets */
 
-/* The options of an operator as words, which are part of the key: those of convolutions and pooling in the order of the structs
- * of options.h, along as many axes as the operator has; those of others, as the member says. graph/attributes.c reads them. */
+/* The options of an operator as words, which are part of the key: those of convolutions and pooling
+ * in the order of the structs of options.h, along as many axes as the operator has; those of
+ * others, as the member says. graph/attributes.c reads them. */
 #define NODE_WORDS 16
 typedef struct failure_attributes {
     int32_t status, words; /* words: the length of its text */
@@ -77,8 +78,9 @@ typedef struct node {
     int64_t size[DUET_RANK_MAX];
 } node;
 
-/* A formula as one run of nodes, the root last, with its key: words that say all but the addresses of matrices and the values of
- * numbers (only their class, and which are equal). It lies in the arena, or in a held copy, until the formula is spent. */
+/* A formula as one run of nodes, the root last, with its key: words that say all but the addresses
+ * of matrices and the values of numbers (only their class, and which are equal). It lies in the
+ * arena, or in a held copy, until the formula is spent. */
 typedef struct formula {
     const node *nodes;
     uint32_t count;
@@ -105,12 +107,13 @@ static inline const node *leaf_last(const formula *f)
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);
 
-/* The formulas of several handles as one run, one after the other; root[i]: the last node of the i-th. *failed: the one that has the
- * error. Errors: as formula_of */
+/* The formulas of several handles as one run, one after the other; root[i]: the last node of the
+ * i-th. *failed: the one that has the error. Errors: as formula_of */
 duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
                         int *failed);
 
-/* A number as a double, perhaps rounded; and, of one that is whole and within i64, or u64, as the bits of that. */
+/* A number as a double, perhaps rounded; and, of one that is whole and within i64, or u64, as the
+ * bits of that. */
 static inline double node_number(const node *n)
 {
     return likely(n->type == DUET_F64) ? n->number
@@ -130,8 +133,8 @@ enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUM
 enum number_class
 number_class(double x); /* POWER: of two; EXTREME: NaN, or it or its reciprocal is not normal in f32 */
 
-/* Writes the formula that ends at a node of f as a line of C, its matrices as A, B, ... in order of appearance; n, zeros at first,
- * has their names. */
+/* Writes the formula that ends at a node of f as a line of C, its matrices as A, B, ... in order of
+ * appearance; n, zeros at first, has their names. */
 #define NAMES 64 /* matrices that get a name of their own; later ones are all called A64 */
 typedef struct names {
     const duet_matrix *matrix[NAMES];
@@ -140,8 +143,9 @@ typedef struct names {
 void formula_print(FILE *out, const formula *f, uint32_t root, names *n);
 void name_print(FILE *out, names *n, const duet_matrix *m);
 
-/* Returns `made`, which statement duet_<function> built from the operands e[]. If it failed, its text names the call of
- * duet_<function>. within: and then the operator that failed; called: in its place. */
+/* Returns `made`, which statement duet_<function> built from the operands e[]. If it failed, its
+ * text names the call of duet_<function>. within: and then the operator that failed; called: in its
+ * place. */
 duet_expr formula_within(const char *function, int arity, const duet_expr e[], duet_expr made,
                          const char *site);
 duet_expr formula_called(const char *function, int arity, const duet_expr e[], duet_expr made,
@@ -154,7 +158,8 @@ void formula_spend(duet_expr e, const char *site);
 void *formulas_apart(void);
 void formulas_back(void *own);
 
-/* Holes, for the patterns of fused.def. which: 0, 1, 2, ... The sizes are for the shape rules: what fits may have others. */
+/* Holes, for the patterns of fused.def. which: 0, 1, 2, ... The sizes are for the shape rules: what
+ * fits may have others. */
 duet_expr hole_operand(int which, int rank, const int64_t *size);
 duet_expr hole_number(int which);
 

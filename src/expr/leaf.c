@@ -1,4 +1,5 @@
-/* leaf.c - leaves, and the words of all nodes, which are the key of the plan cache: leaves write theirs the short way. */
+/* leaf.c - leaves, and the words of all nodes, which are the key of the plan cache: leaves write
+ * theirs the short way. */
 #include "operands.h"
 #include "status.h"
 

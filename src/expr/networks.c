@@ -19,7 +19,8 @@ static double elements(duet_expr x, int axes)
 
 static unsigned axes_below(int end) { return (1u << end) - 1; }
 
-/* Of one axis, which is the batch, or none, all: an operand without axes is refused by what goes along axis 0. */
+/* Of one axis, which is the batch, or none, all: an operand without axes is refused by what goes
+ * along axis 0. */
 static unsigned batch_axes(duet_expr x)
 {
     const int rank = duet_expr_rank(x);
@@ -136,7 +137,8 @@ static duet_expr units(duet_expr x, unsigned axes, const char *site)
 
 /* ---- probabilistic max pooling ---- */
 
-/* Of each window, less its greatest element or 0: the sum of exponentials, those themselves, and with that of 0. */
+/* Of each window, less its greatest element or 0: the sum of exponentials, those themselves, and
+ * with that of 0. */
 typedef struct on {
     duet_expr each, sum, all;
 } on;

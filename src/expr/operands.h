@@ -53,7 +53,8 @@ static inline node *push_operator(arena *a, uint32_t kind, int arity, node *cons
     return n;
 }
 
-/* One that is held, and then copied to where it is used, or that cannot be used: *s and the text say why, if *s was OK. */
+/* One that is held, and then copied to where it is used, or that cannot be used: *s and the text
+ * say why, if *s was OK. */
 node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s);
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __attribute__((cold));
 
@@ -63,7 +64,8 @@ static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_st
     return likely(n && !(n->flags & NODE_SPENT)) ? n : operand_slow(a, e, op, k, s);
 }
 
-/* The nodes of e[]; NULL where there is none. A failed operand fails what is built from it: the first error stays. */
+/* The nodes of e[]; NULL where there is none. A failed operand fails what is built from it: the
+ * first error stays. */
 static inline duet_status operands(arena *a, enum op op, int arity, const duet_expr e[], node *x[])
 {
     duet_status s = DUET_OK;
@@ -73,7 +75,8 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
     return s;
 }
 
-/* type_rules.c: the type of the result; DUET_DTYPE_COUNT: all operands are numbers. Errors: BAD_TYPE, BAD_ARGUMENT */
+/* type_rules.c: the type of the result; DUET_DTYPE_COUNT: all operands are numbers. Errors:
+ * BAD_TYPE, BAD_ARGUMENT */
 duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *result);
 
 /* The same of operators that say themselves of what types they are: a complex number is none. */

@@ -1,5 +1,5 @@
-/* options.c - the options of convolutions, pooling and scaling, for signals, images and volumes: it checks them, fills in their
- * defaults, and writes them as attributes of a node. */
+/* options.c - the options of convolutions, pooling and scaling, for signals, images and volumes: it
+ * checks them, fills in their defaults, and writes them as attributes of a node. */
 #include "shape_rules.h"
 #include "status.h"
 
@@ -97,7 +97,8 @@ static void write_pool(const op_options *o, int axes, bool sized, node *out)
     if (sized) write_axes(out, 3 * axes, o->size, axes);
 }
 
-/* Behind the options that `read` reads there may be a size (sized: what it is called, or NULL), and then `more`. */
+/* Behind the options that `read` reads there may be a size (sized: what it is called, or NULL), and
+ * then `more`. */
 #define OPTIONS_OF(kind, read, axes, sized, more_axes)                                                       \
     duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o)                \
     {                                                                                                        \

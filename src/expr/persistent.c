@@ -1,4 +1,5 @@
-/* persistent.c - formulas that outlive their evaluation: copies outside of the arena, in slots that are never returned. */
+/* persistent.c - formulas that outlive their evaluation: copies outside of the arena, in slots that
+ * are never returned. */
 #include "operands.h"
 #include "status.h"
 #include <pthread.h>

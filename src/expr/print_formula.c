@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options, by their kind. Those that are as they are when not given are left out, but for strides and padding. */
+/* Options, by their kind. Those that are as they are when not given are left out, but for strides
+ * and padding. */
 static void print_plain(FILE *out, const node_attributes *a) { (void)out, (void)a; }
 static inline void print_axis(FILE *out, const node_attributes *a) { fprintf(out, ", %d", a->index.axis); }
 

@@ -1,4 +1,5 @@
-/* shape_conditions.c - the conditions that rows of ops.def set on their operands, each with its sentence. See shape_conditions.h. */
+/* shape_conditions.c - the conditions that rows of ops.def set on their operands, each with its
+ * sentence. See shape_conditions.h. */
 #include "shape_conditions.h"
 #include "call_text.h"
 #include "dtype.h"

@@ -1,5 +1,6 @@
-/* shape_conditions.h - the conditions that rows of ops.def set on their operands, each with the sentence that a user reads when it
- * does not hold. A row names a condition by its macro: AXES(A, 4) SQUARE(A). Private to src/expr. */
+/* shape_conditions.h - the conditions that rows of ops.def set on their operands, each with the
+ * sentence that a user reads when it does not hold. A row names a condition by its macro: AXES(A,
+ * 4) SQUARE(A). Private to src/expr. */
 #ifndef SHAPE_CONDITIONS_H
 #define SHAPE_CONDITIONS_H
 
@@ -24,7 +25,8 @@ form form_of(enum op op, int index, const node *x, bool right);
 int64_t window_count(const op_options *o, int64_t in, int64_t reach, int k);
 int64_t window_reach(const op_options *o, int64_t size, int k);
 
-/* The size of the smallest image that has so many results, or the one that the options ask for; and of the filter. */
+/* The size of the smallest image that has so many results, or the one that the options ask for; and
+ * of the filter. */
 int64_t least_image(const op_options *o, int64_t results, int64_t size, int k);
 int64_t image_size(const op_options *o, int64_t results, int64_t size, int k);
 int64_t filter_size(const op_options *o, int64_t in, int64_t results, int k);
@@ -35,7 +37,8 @@ shape leading_axes(const form *A);
 /* To which shape A and B broadcast. false: they do not. */
 bool forms_broadcast(const form *A, const form *B, shape *s);
 
-/* Complex elements with parts of these types; DUET_DTYPE_COUNT: there are none. A number takes the type that it meets. */
+/* Complex elements with parts of these types; DUET_DTYPE_COUNT: there are none. A number takes the
+ * type that it meets. */
 duet_dtype complex_type_of(const form *A, const form *B);
 
 /* The shape of the elements of A that are at indices B along an axis. */

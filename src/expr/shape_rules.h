@@ -4,7 +4,8 @@
 
 #include "arena.h"
 
-/* Along the axes of images: height and width; of signals the one that they have; of volumes depth, height and width. */
+/* Along the axes of images: height and width; of signals the one that they have; of volumes depth,
+ * height and width. */
 typedef struct op_options {
     int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
     int axis, n, part, refine;
@@ -16,7 +17,8 @@ typedef struct op_options {
     einsum_attributes einsum;
 } op_options;
 
-/* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written as they count. Errors: BAD_ARGUMENT */
+/* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written
+ * as they count. Errors: BAD_ARGUMENT */
 #define IMAGE_OPTIONS(kind)                                                                                  \
     duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o);               \
     void attrs_##kind(const op_options *o, node *out);

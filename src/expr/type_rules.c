@@ -1,4 +1,5 @@
-/* type_rules.c - of what type a result is: what the operands' types have in common, and what the row makes of that. */
+/* type_rules.c - of what type a result is: what the operands' types have in common, and what the
+ * row makes of that. */
 #include "operands.h"
 #include "status.h"
 #include <math.h>
@@ -128,8 +129,8 @@ static duet_status in_common(enum op op, int arity, const node *const x[], duet_
 #define NO_BOOL     "bool elements are not supported; convert them with duet_cast"
 #define FLOATS_ONLY "the elements must be floating point; convert them with duet_cast"
 
-/* The rule that type t breaks for an operator with a definition; NULL: none. Convolutions and pooling of integers must be exact in
- * f64. Linear algebra takes the types that LAPACK takes. */
+/* The rule that type t breaks for an operator with a definition; NULL: none. Convolutions and
+ * pooling of integers must be exact in f64. Linear algebra takes the types that LAPACK takes. */
 static const char *broken_rule(enum op op, duet_dtype t)
 {
     const int flags = op_infos[op].flags;

@@ -1,5 +1,5 @@
-/* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as text, column by column.
- * https://math.nist.gov/MatrixMarket/formats.html */
+/* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as
+ * text, column by column. https://math.nist.gov/MatrixMarket/formats.html */
 #include "c_locale.h"
 #include "io.h"
 #include <ctype.h>
@@ -131,7 +131,8 @@ static duet_status take_element(const reading *r, char *to, char *across)
     return DUET_OK;
 }
 
-/* Of symmetric ones the part from the diagonal down is there; of skew ones, whose diagonal is zero, below it. */
+/* Of symmetric ones the part from the diagonal down is there; of skew ones, whose diagonal is zero,
+ * below it. */
 static duet_status take_elements(const reading *r, char *p)
 {
     const size_t each = dtypes[r->type].bytes;

@@ -1,4 +1,5 @@
-/* notation.c - how elements are printed: NumPy's choice between plain numbers and powers of ten, its widths and its digits. */
+/* notation.c - how elements are printed: NumPy's choice between plain numbers and powers of ten,
+ * its widths and its digits. */
 #include "print_matrix.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static void plain_text(duet_dtype type, double x, int most, char text[WORD])
     if (strchr(text, '.')) trim(text);
 }
 
-/* "-1.25e-10": as many digits behind the point as tell, `least` at least and `most` at most; an exponent of so many digits, two at least. */
+/* "-1.25e-10": as many digits behind the point as tell, `least` at least and `most` at most; an
+ * exponent of so many digits, two at least. */
 static void power_text(duet_dtype type, double x, int least, int most, int exponent, char text[WORD])
 {
     const int digits = shortest_digits(type, x) - 1, enough = digits < most ? digits : most;

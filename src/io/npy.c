@@ -1,5 +1,5 @@
-/* npy.c - NumPy's .npy: a magic number, a version, a header that is a dictionary in Python, then the elements.
- * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
+/* npy.c - NumPy's .npy: a magic number, a version, a header that is a dictionary in Python, then
+ * the elements. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #include "io.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* npz.c - several .npy in a zip file, which is read from its directory at the end, large ones by the records of zip64.
- * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
+/* npz.c - several .npy in a zip file, which is read from its directory at the end, large ones by
+ * the records of zip64. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
 #include "io.h"
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,8 @@ static duet_status widen(const input *in, const unsigned char *extra, size_t byt
     return DUET_OK;
 }
 
-/* The member whose entry stands `from` bytes from the start; *from is then where the next one does, or the size of the directory. */
+/* The member whose entry stands `from` bytes from the start; *from is then where the next one does,
+ * or the size of the directory. */
 static duet_status next_member(const input *in, const directory *d, uint64_t *from, member *m)
 {
     const unsigned char *p = d->bytes + *from;

@@ -1,5 +1,6 @@
-/* npz_write.c - several .npy into a zip file, stored. All sizes and places stand in the fields of zip64, so that there is one form for small
- * files and large ones. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
+/* npz_write.c - several .npy into a zip file, stored. All sizes and places stand in the fields of
+ * zip64, so that there is one form for small files and large ones.
+ * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
 #include "io.h"
 #include <stdlib.h>
 #include <string.h>

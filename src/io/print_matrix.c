@@ -1,4 +1,5 @@
-/* print_matrix.c - a matrix as NumPy prints an array: rows in brackets, elements in columns, the middle of large ones left out. */
+/* print_matrix.c - a matrix as NumPy prints an array: rows in brackets, elements in columns, the
+ * middle of large ones left out. */
 #include "print_matrix.h"
 #include "c_locale.h"
 #include <string.h>

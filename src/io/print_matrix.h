@@ -6,7 +6,8 @@
 
 #define WORD 400 /* no element is longer */
 
-/* Of floating point: whether by powers of ten, and how many characters stand in front of the point and behind it. */
+/* Of floating point: whether by powers of ten, and how many characters stand in front of the point
+ * and behind it. */
 typedef struct column {
     duet_dtype type;
     bool signs;         /* + too */

@@ -1,5 +1,6 @@
-/* arrange.c - statements that put the elements of matrices into others: concatenate, stack, tile, repeat, pad, roll. Each is some
- * assignments to views of the destination, planned like those of a user; only views are made here. */
+/* arrange.c - statements that put the elements of matrices into others: concatenate, stack, tile,
+ * repeat, pad, roll. Each is some assignments to views of the destination, planned like those of a
+ * user; only views are made here. */
 #include "statement.h"
 #include "status.h"
 #include "thread.h"
@@ -348,8 +349,9 @@ typedef struct padding {
     double value;
 } padding;
 
-/* The part of the destination that is filled before axis `axis` is, counted from the destination's first element: whole along the axes before
- * it, the source's along those from it on. Along the axis it goes on from low to high while it grows; own of these are the source's. */
+/* The part of the destination that is filled before axis `axis` is, counted from the destination's
+ * first element: whole along the axes before it, the source's along those from it on. Along the
+ * axis it goes on from low to high while it grows; own of these are the source's. */
 typedef struct band {
     layout at;
     int64_t ahead, low, high, own;
@@ -365,7 +367,8 @@ static band band_of(const duet_matrix *to, const duet_matrix *from, const paddin
     return b;
 }
 
-/* `count` elements along the axis from `at` on, which may lie outside of the band. backwards: from the last one to the first. */
+/* `count` elements along the axis from `at` on, which may lie outside of the band. backwards: from
+ * the last one to the first. */
 static duet_matrix *stretch_of(const arranging *x, const band *b, int64_t at, int64_t count, bool backwards)
 {
     layout l = b->at;
@@ -375,8 +378,8 @@ static duet_matrix *stretch_of(const arranging *x, const band *b, int64_t at, in
     return view_of(x->to, &l, b->ahead + (at + (backwards ? count - 1 : 0)) * stride);
 }
 
-/* Fills next to the band, in front of it or behind it, what can be had by one assignment: mirrored about its end, or, where it holds a whole
- * period, as it was that far away. */
+/* Fills next to the band, in front of it or behind it, what can be had by one assignment: mirrored
+ * about its end, or, where it holds a whole period, as it was that far away. */
 static duet_status reflect(arranging *x, band *b, int64_t room, bool front)
 {
     const int64_t have = b->high - b->low, period = 2 * (b->own - 1),

@@ -1,5 +1,7 @@
-/* conv_matrix.c - statements that write the matrix by which a convolution is a product: one assignment, from a view of the kernel among zeros in which an
- * element stands wherever row and column are as far apart as it is from the first. Of vectors there is one axis in front, of one element. */
+/* conv_matrix.c - statements that write the matrix by which a convolution is a product: one
+ * assignment, from a view of the kernel among zeros in which an element stands wherever row and
+ * column are as far apart as it is from the first. Of vectors there is one axis in front, of one
+ * element. */
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"
@@ -7,7 +9,8 @@
 #include "view.h"
 #include <string.h>
 
-/* Of each axis: elements of what is convolved and of the kernel, zeros on each side of that, results, and which of all results is the first. */
+/* Of each axis: elements of what is convolved and of the kernel, zeros on each side of that,
+ * results, and which of all results is the first. */
 typedef struct band {
     const char *who;
     layout kernel;

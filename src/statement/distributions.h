@@ -1,4 +1,5 @@
-/* distributions.h - the laws of random.c as parts of other statements, which call statement_ends at their end. Private to src/plan. */
+/* distributions.h - the laws of random.c as parts of other statements, which call statement_ends at
+ * their end. Private to src/plan. */
 #ifndef DISTRIBUTIONS_H
 #define DISTRIBUTIONS_H
 

@@ -1,5 +1,6 @@
-/* im2col.c - a statement that writes the windows of images as the columns of matrices: one assignment, from a view of the images in which
- * elements stand in every window that has them. Padded images are copied first. */
+/* im2col.c - a statement that writes the windows of images as the columns of matrices: one
+ * assignment, from a view of the images in which elements stand in every window that has them.
+ * Padded images are copied first. */
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"

@@ -1,4 +1,5 @@
-/* magic_square.c - the magic square, by the three usual constructions: Siamese, by complements, and LUX as four Siamese squares. */
+/* magic_square.c - the magic square, by the three usual constructions: Siamese, by complements, and
+ * LUX as four Siamese squares. */
 #include "dtype.h"
 #include "matrix.h"
 #include "statement.h"
@@ -20,8 +21,8 @@ static int64_t by_fours(int64_t n, int64_t i, int64_t j)
     return (i + 1) % 4 / 2 == (j + 1) % 4 / 2 ? n * n + 1 - count : count;
 }
 
-/* Four Siamese squares, of which some columns change places with those below: k on the left and k - 1 on the right, and in the middle row
- * the one after instead of the first. */
+/* Four Siamese squares, of which some columns change places with those below: k on the left and k -
+ * 1 on the right, and in the middle row the one after instead of the first. */
 static int64_t by_quarters(int64_t n, int64_t i, int64_t j)
 {
     static const int64_t more[2][2] = { { 0, 2 }, { 3, 1 } };

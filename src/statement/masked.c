@@ -1,5 +1,6 @@
-/* masked.c - matrices as large as what is found: masked, nonzero, unique. Where the zeros of some bools are is told by sorting these, which
- * is stable; all that leaves the machine is how many they are. */
+/* masked.c - matrices as large as what is found: masked, nonzero, unique. Where the zeros of some
+ * bools are is told by sorting these, which is stable; all that leaves the machine is how many they
+ * are. */
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"

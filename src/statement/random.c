@@ -1,5 +1,6 @@
-/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers, and one step. Machines draw f32, f64 and i64:
- * for other types it fills a matrix of one of these, which is then cast. */
+/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers,
+ * and one step. Machines draw f32, f64 and i64: for other types it fills a matrix of one of these,
+ * which is then cast. */
 #include "convert.h"
 #include "distributions.h"
 #include "dtype.h"
@@ -136,9 +137,10 @@ static void propose(random_params *l, enum proposal p, double origin, double sca
     memcpy(&l->number[2], number, sizeof number);
 }
 
-/* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window `width` deviations wide. All but
- * narrow ones are proposed from an exponential law of the rate that is best without an upper bound. Only operations that every machine
- * rounds alike: what is drawn depends on them. */
+/* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window
+ * `width` deviations wide. All but narrow ones are proposed from an exponential law of the rate
+ * that is best without an upper bound. Only operations that every machine rounds alike: what is
+ * drawn depends on them. */
 static void propose_tail(random_params *l, double a, double width, double origin, double deviation)
 {
     const double root = sqrt(a * a + 4), lambda = (a + root) / 2;
@@ -225,7 +227,8 @@ static duet_status plan_permutation(draw *d)
 
 /* ---- the step ---- */
 
-/* One thread's work of a law on one element, in operations of a product; of permutations it is the sort that takes the time. */
+/* One thread's work of a law on one element, in operations of a product; of permutations it is the
+ * sort that takes the time. */
 static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
                                     [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
 

@@ -1,5 +1,5 @@
-/* random_noise.c - statements that draw a matrix of their own and set another to a formula of it: noise, coins of their own chances, shuffles; and
- * sequences, which count instead of drawing. */
+/* random_noise.c - statements that draw a matrix of their own and set another to a formula of it:
+ * noise, coins of their own chances, shuffles; and sequences, which count instead of drawing. */
 #include "distributions.h"
 #include "dtype.h"
 #include "single_step.h"

@@ -82,8 +82,8 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     return likely(s == DUET_OK) ? s : name_statement(s, who, m);
 }
 
-/* Patterns are formulas too: they are made before a formula is read, since one that is being read may lie where the next one is copied
- * to. */
+/* Patterns are formulas too: they are made before a formula is read, since one that is being read
+ * may lie where the next one is copied to. */
 static duet_status prepare(const char *who)
 {
     if (match_prepare() == DUET_OK) return DUET_OK;
@@ -110,7 +110,8 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
                                                                                     : st;
 }
 
-/* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way: then the GPU's failure is told. */
+/* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way:
+ * then the GPU's failure is told. */
 static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s)
 {
     bool own;
@@ -123,8 +124,8 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     return error_put_back(&before), DUET_NO_MEMORY;
 }
 
-/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not depend on how much there is. A
- * failure of what was held back, by whomever, is told. */
+/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not
+ * depend on how much there is. A failure of what was held back, by whomever, is told. */
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
@@ -338,7 +339,8 @@ static __attribute__((cold)) duet_status name_failed(duet_status s, const char *
     return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
 }
 
-/* One group after the other. What a machine refuses of any is found before the first; places are chosen as each one's turn comes. */
+/* One group after the other. What a machine refuses of any is found before the first; places are
+ * chosen as each one's turn comes. */
 static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
 {
     group g;

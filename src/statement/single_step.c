@@ -1,4 +1,5 @@
-/* single_step.c - a statement of one step is a plan of one step, made on the spot: checked, placed, run or recorded as others are. */
+/* single_step.c - a statement of one step is a plan of one step, made on the spot: checked, placed,
+ * run or recorded as others are. */
 #include "single_step.h"
 #include "deferred.h"
 #include "matrix.h"

@@ -7,7 +7,8 @@
 #include "status.h"
 #include "thread.h"
 
-/* The end of every statement, whose status is s: what failed says where the call stands, if that is known. Returns s */
+/* The end of every statement, whose status is s: what failed says where the call stands, if that is
+ * known. Returns s */
 static inline duet_status statement_ends(duet_status s, const char *site)
 {
     thread *t = thread_get();
