@@ -208,19 +208,18 @@ static void finish_match(const lowering *l, match *m)
     }
 }
 
-static match match_of(int row)
-{
-    return (match){ .kernel = row_kernels[row], .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 };
-}
+/* A match that binds no operand yet. */
+static match empty_match(void) { return (match){ .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 }; }
 
 bool match_row(const lowering *l, int v, bool entire, match *m)
 {
     const int dest = l->dest_of[v], members = l->members[l->pass[v]];
     if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
     for (int r = 0; r < ROWS; r++) {
-        matcher t = { .l = l, .p = &fused_patterns[r], .root = v, .entire = entire, .m = match_of(r) };
+        matcher t = { .l = l, .p = &fused_patterns[r], .root = v, .entire = entire, .m = empty_match() };
         if (!matches(&t, fused_patterns[r].root[0], v) || (entire && t.covered != members)) continue;
         finish_match(l, &t.m);
+        t.m.kernel = row_kernels[r];
         *m = t.m;
         return true;
     }
@@ -239,7 +238,7 @@ static bool covers_pass(const lowering *l, int v)
 
 bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m)
 {
-    matcher t = { .l = l, .p = &epilogue_patterns[row], .root = v, .epilogues = true, .m = match_of(row) };
+    matcher t = { .l = l, .p = &epilogue_patterns[row], .root = v, .epilogues = true, .m = empty_match() };
     if (!matches(&t, epilogue_patterns[row].root[0], v) || !covers_pass(l, v)) return false;
     *m = t.m;
     return true;
@@ -264,7 +263,7 @@ bool match_rows(const lowering *l, int v, match *m)
     const int dest = l->dest_of[v];
     if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
     for (int r = 0; r < ROWWISE; r++) {
-        matcher t = { .l = l, .p = &rowwise[r], .root = v, .rowwise = true, .m = match_of(r) };
+        matcher t = { .l = l, .p = &rowwise[r], .root = v, .rowwise = true, .m = empty_match() };
         if (!matches(&t, rowwise[r].root[0], v) || !covers_passes(&t)) continue;
         *m = t.m;
         m->num[0] = value_at(l->g, m->num[0])->number;
