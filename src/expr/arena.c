@@ -1,4 +1,5 @@
-/* arena.c - room for formulas: handles, roots, spending, popping. */
+/* arena.c - the memory of a thread's formulas: it makes handles, tracks roots, and frees formulas
+ * that were spent. */
 #define _GNU_SOURCE
 #include "arena.h"
 #include "status.h"

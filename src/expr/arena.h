@@ -1,4 +1,4 @@
-/* arena.h - where a thread's formulas stand until they are spent. Private to src/expr. */
+/* arena.h - the arena that holds a thread's formulas until they are spent. Private to src/expr. */
 #ifndef ARENA_H
 #define ARENA_H
 
@@ -6,12 +6,10 @@
 #include "expr.h"
 #include "status.h"
 
-/* A handle is the serial number of its node. Serials rise through an arena and are never used again
- * in the process: a thread draws them from ranges of 2^32 that it has to itself. So one comparison
- * tells a live handle from all others. */
-#define SERIAL_HELD (1ull << 63) /* a held formula: slot and generation follow */
-#define SERIAL_FIRST                                                                                         \
-    (1ull << 32) /* below: no formula (0), or a failure that found no room for a node (its status) */
+/* A handle is the serial number of its node. Serials increase through an arena and are never reused in the process: each thread
+ * takes them from ranges of 2^32 of its own. So one comparison shows whether a handle is live. */
+#define SERIAL_HELD  (1ull << 63) /* a persistent formula: slot and generation follow */
+#define SERIAL_FIRST (1ull << 32) /* below: no formula (0), or a failure without a node (its status) */
 
 /* Flags: FAILED: attr.failure is valid. DENSE: a matrix without gaps. PLAIN: it lives, is of
  * floating point and has at most PLAIN_RANK axes; nodes without may be so too. */
@@ -21,26 +19,26 @@ enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 };
 typedef struct spending {
     uint64_t low, high; /* serials */
     const char *site;
-    duet_status why; /* OK; or that of an operator that found no room for a node */
+    duet_status why; /* OK, or the status of a failure without a node */
 } spending;
 #define SPENDINGS 32
 
 typedef struct arena {
     node *nodes;
     uint32_t *words;
-    uint32_t count, length;         /* of both, in use */
-    uint32_t count_max, length_max; /* so many words in use leave room for those of any node */
+    uint32_t count, length;         /* nodes and words in use */
+    uint32_t count_max, length_max; /* with this many words in use, any node still fits */
     uint32_t roots;
-    uint32_t last_leaf, last_number; /* one past the latest, 0 when there is none */
-    bool mixed;                      /* a spent or failed part may lie between live ones */
+    uint32_t last_leaf, last_number; /* index + 1 of the latest one; 0: none */
+    bool mixed;                      /* spent or failed nodes may lie between live ones */
     uint64_t next, last;             /* serials: the next one, and the end of the range */
     uint64_t
-        stop; /* the serial before which there is room and no end of the range: what a push must look at */
+        stop; /* up to this serial there is capacity and the range does not end: all that a push checks */
     size_t limit, mapped;
-    spending spent[SPENDINGS]; /* the latest, in a ring */
+    spending spent[SPENDINGS]; /* the latest ones, in a ring */
     uint32_t spendings;
-    struct arena *scratch; /* where a formula that does not stand alone is copied in order */
-    duet_status refused;   /* the latest failure that found no room for a node, and its text */
+    struct arena *scratch; /* for formulas that are copied to be contiguous */
+    duet_status refused;   /* the latest failure without a node, and its text */
     error_text why_refused;
 } arena;
 
@@ -62,18 +60,15 @@ static inline node *arena_look(const arena *a, uint64_t serial)
     return likely(i < a->count && a->nodes[i].serial == serial) ? &a->nodes[i] : arena_search(a, serial);
 }
 
-/* Why there is none that lives. what: how to call it in the thread's text, as "x". */
+/* Reports why handle e names no live formula. what: how the text calls it, as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
-/* Notes that s, with the thread's text, is all that is left of a formula: a handle of its status
- * stands for it. Returns s. */
+/* Notes that a failure has no node: a handle with the value s represents it. Keeps the thread's text. Returns s. */
 duet_status arena_refuses(arena *a, duet_status s) __attribute__((cold));
 
-/* A new node on top: a root, with its serial, kind and site; its word is where the next words go.
- * NULL: no room, text is set. */
+/* Appends a node: a root with its serial, kind and site, whose words come next. NULL: the arena is full; the text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
-static inline node *arena_push_ready(arena *a, uint32_t kind,
-                                     const char *site) /* where there is room: next is not stop */
+static inline node *arena_push_ready(arena *a, uint32_t kind, const char *site) /* requires next != stop */
 {
     node *n = &a->nodes[a->count];
     n->serial = a->next++;
@@ -99,17 +94,15 @@ static inline void consume(arena *a, node *n)
     n->kind &= ~KIND(0, 0, 0, NODE_ROOT);
 }
 
-/* Ends the formula at n: no node below it can be named again; its room is used again as soon as
- * nothing lies above. */
+/* Spends the formula with root n: none of its nodes can be named again. Its memory is reused when no live node lies above. */
 void arena_spend(arena *a, node *n, const char *site);
 void arena_give_up(arena *a, node *n, duet_status why,
-                   const char *site); /* the same; who names one is told why */
+                   const char *site); /* the same; later uses report `why` */
 
-/* The formula below src[root], in post-order without strangers, on top of `to`. Errors: ARENA_FULL,
- * NO_MEMORY */
+/* Copies the formula with root src[root] to the end of `to`, in post-order and contiguous. Errors: ARENA_FULL, NO_MEMORY */
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);
 
-/* Appends the words of a node that stands on top of a. like: those of the node it copies, or NULL. */
+/* Appends the words of n, the last node of a. like: the words of the node that it copies, or NULL. */
 void words_put(arena *a, node *n, const uint32_t *like);
 
 /* How many attributes an operator has in its node, by the kind of its options. */
@@ -145,18 +138,16 @@ enum {
     OPTIONS_indices = 4
 };
 
-/* A failed formula above those operands that were found. Its text is this thread's. NULL: no room. */
+/* Appends a failed node with this thread's text above the operands that were found. NULL: the arena is full. */
 node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site);
 
-/* The status of a failed node, with its text again this thread's. what: how to call it when it is a
- * bad matrix itself. */
+/* Returns the status of a failed node and restores its text. what: how the text calls the node if it is a bad matrix. */
 duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 
 /* Does a result of this shape exist? */
 duet_status check_size(duet_dtype type, int rank, const int64_t *size);
 
-/* What formula_of and the operators need of held formulas: the nodes of e; NULL: it was dropped,
- * and why that. */
+/* The nodes of a persistent formula; NULL: it was dropped, which held_missing reports. */
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length);
 duet_status held_missing(duet_expr e, const char *what) __attribute__((cold));
 duet_status held_drop(duet_expr e, const char *site);
@@ -164,8 +155,7 @@ duet_status held_drop(duet_expr e, const char *site);
 /* The result's rank, sizes and attributes of an operator other than element by element, from its row.
  * attr: the options as given. */
 enum reduce_how { REDUCE_ALL, REDUCE_AXIS, REDUCE_KEEP };
-/* Words of a reduction's options. Of more axes than there can be one is wrong, so that the others
- * are not looked at. */
+/* Words of a reduction's options. One axis more than the rank limit is enough to find an error. */
 enum { REDUCE_HOW, REDUCE_COUNT, REDUCE_AXES, REDUCE_GIVEN = REDUCE_AXES + DUET_RANK_MAX + 1 };
 duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t *given, node *out);
 /* einsum.c: the letters of duet_einsum, in *e, which it returns as words; letters[0] is

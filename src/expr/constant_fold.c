@@ -1,4 +1,5 @@
-/* constant_fold.c - operators over numbers alone: the formulas of the rows, in f64. */
+/* constant_fold.c - computes operators whose operands are all numbers, in f64, with the formulas of
+ * the rows. */
 #define T_f64   1
 #define FN_DECL static inline
 #include "arena.h"

@@ -1,4 +1,4 @@
-/* einsum.c - what duet_einsum is asked for, read from its text; and what it is the long form of. */
+/* einsum.c - reads the index text of duet_einsum, and builds duet_outer from it. */
 #include "einsum.h"
 #include "operands.h"
 #include "status.h"

@@ -1,4 +1,5 @@
-/* elementwise.c - the operators that go element by element: they settle type and shape, and append a node. */
+/* elementwise.c - the operators that work element by element. Each settles type and shape and
+ * appends a node. */
 #include "call_text.h"
 #include "operands.h"
 #include "status.h"

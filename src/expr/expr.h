@@ -1,4 +1,4 @@
-/* expr.h - formulas: what operators build and plans read. */
+/* expr.h - formulas as nodes: operators build them and plans read them. */
 #ifndef EXPR_H
 #define EXPR_H
 
@@ -11,7 +11,7 @@ enum {
     NODE_SPENT = 2,
     NODE_WEAK = 4,
     NODE_ROOT = 128
-}; /* WEAK: of numbers alone; it takes the type of what it meets */
+}; /* WEAK: made of numbers only; it takes the type of the other operands */
 
 /* The options of an operator as words, which are part of the key: those of convolutions and pooling
  * in the order of the structs of options.h, along as many axes as the operator has; those of
@@ -48,7 +48,7 @@ typedef union node_attributes {
 #define KIND_(a, b, c, d)           ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #endif
 
-/* A part of a formula: an operator, a matrix or a number. Its operands stand before it. */
+/* A node of a formula: an operator, a matrix or a number. Its operands precede it. */
 typedef struct node {
     uint64_t serial; /* the handle that names it */
     union {
@@ -57,7 +57,7 @@ typedef struct node {
         };
         uint32_t kind; /* all four: KIND(op, type, rank, flags) */
     };
-    uint32_t word;    /* where its words begin in the key */
+    uint32_t word;    /* index of its first word in the key */
     uint32_t first;   /* the first node of the formula below it */
     uint32_t back[3]; /* operands, as distances back */
     union {
@@ -65,34 +65,34 @@ typedef struct node {
         struct {
             union {
                 double number;
-                int64_t integer; /* of a number that no double is: its type is i64 or u64 */
+                int64_t integer; /* a number that no double represents, of type i64 or u64 */
                 struct {
                     const duet_matrix *matrix;
-                    uint64_t matrix_serial; /* as it was when it was named */
+                    uint64_t matrix_serial; /* the serial when the formula was built */
                 };
             };
-            uint32_t before; /* distance back to the matrix, or the number, that was named before it, or 0 */
+            uint32_t before; /* distance back to the previous matrix, or number; 0: none */
         };
     };
     const char *site; /* "file:line", or NULL */
     int64_t size[DUET_RANK_MAX];
 } node;
 
-/* A formula as one run of nodes, the root last, with its key: words that say all but the addresses
- * of matrices and the values of numbers (only their class, and which are equal). It lies in the
- * arena, or in a held copy, until the formula is spent. */
+/* A formula as contiguous nodes, the root last, with its key: words that describe everything except the addresses of matrices and
+ * the values of numbers (the key has only their class, and which are equal). It is in the arena, or in a persistent copy, until the
+ * formula is spent. */
 typedef struct formula {
     const node *nodes;
     uint32_t count;
     const uint32_t *words;
     uint32_t length; /* of words */
-    uint32_t leaves; /* one past the last leaf; 0: not known */
+    uint32_t leaves; /* index + 1 of the last leaf; 0: unknown */
 } formula;
 
-/* Its leaves, from the last to the first; then NULL. */
+/* The leaves from the last to the first, then NULL. */
 static inline const node *leaf_before(const formula *f, const node *n)
 {
-    const node *p = n - n->before; /* those of a part of a formula may name one before it */
+    const node *p = n - n->before; /* a leaf of a subformula may refer to one before the subformula */
     return n->before && p >= f->nodes ? p : NULL;
 }
 static inline const node *leaf_last(const formula *f)
@@ -103,17 +103,16 @@ static inline const node *leaf_last(const formula *f)
     return NULL;
 }
 
-/* The formula of e, which stays where it is. who: the function that asks, for the text.
+/* The formula of e, without copying it. who: the calling function, for the text.
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);
 
-/* The formulas of several handles as one run, one after the other; root[i]: the last node of the
- * i-th. *failed: the one that has the error. Errors: as formula_of */
+/* The formulas of several handles as contiguous nodes; root[i]: the root of the i-th. *failed: the index of the one with an error.
+ * Errors: as formula_of */
 duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
                         int *failed);
 
-/* A number as a double, perhaps rounded; and, of one that is whole and within i64, or u64, as the
- * bits of that. */
+/* A number as a double, perhaps rounded; and an integer in the range of i64, or u64, as its bits. */
 static inline double node_number(const node *n)
 {
     return likely(n->type == DUET_F64) ? n->number
@@ -128,13 +127,13 @@ static inline int64_t node_integer(const node *n, bool is_unsigned)
 /* type_rules.c: does number n fit elements of type t? Errors: BAD_ARGUMENT, BAD_TYPE */
 duet_status number_fits(const node *n, duet_dtype t);
 
-/* Classes of numbers that a rewrite may look at. */
+/* Classes of numbers, which rewrites of formulas may depend on. */
 enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUMBER_POWER, NUMBER_EXTREME };
 enum number_class
 number_class(double x); /* POWER: of two; EXTREME: NaN, or it or its reciprocal is not normal in f32 */
 
-/* Writes the formula that ends at a node of f as a line of C, its matrices as A, B, ... in order of
- * appearance; n, zeros at first, has their names. */
+/* Writes the formula with root f->nodes[root] as a line of C, with matrices A, B, ... in order of appearance. n holds their names;
+ * it is zero at first. */
 #define NAMES 64 /* matrices that get a name of their own; later ones are all called A64 */
 typedef struct names {
     const duet_matrix *matrix[NAMES];
@@ -151,15 +150,14 @@ duet_expr formula_within(const char *function, int arity, const duet_expr e[], d
 duet_expr formula_called(const char *function, int arity, const duet_expr e[], duet_expr made,
                          const char *site);
 
-/* Ends e and all formulas below it, unless it is held or ended already. */
+/* Spends e, unless it is persistent or spent already. */
 void formula_spend(duet_expr e, const char *site);
 
-/* Formulas built between these two stand in a room of their own, which is gone afterwards. */
+/* Formulas built between these two calls use an arena of their own, which the second call frees. */
 void *formulas_apart(void);
 void formulas_back(void *own);
 
-/* Holes, for the patterns of fused.def. which: 0, 1, 2, ... The sizes are for the shape rules: what
- * fits may have others. */
+/* Placeholders for the patterns of fused.def. which: 0, 1, 2, ... Shape rules need the sizes; operands that match may have others. */
 duet_expr hole_operand(int which, int rank, const int64_t *size);
 duet_expr hole_number(int which);
 

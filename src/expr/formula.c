@@ -1,4 +1,4 @@
-/* formula.c - formulas as others read them: found, asked, spent and dropped. */
+/* formula.c - finds, queries, spends and drops the formula that a handle names. */
 #include "arena.h"
 #include "status.h"
 

@@ -1,4 +1,4 @@
-/* fourier_formulas.c - Fourier transforms: what their options mean, and those with names of their own. */
+/* fourier_formulas.c - the options of Fourier transforms, and the transforms along one or two axes. */
 #include "operands.h"
 #include "status.h"
 

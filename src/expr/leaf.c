@@ -1,5 +1,5 @@
-/* leaf.c - leaves, and the words of all nodes, which are the key of the plan cache: leaves write
- * theirs the short way. */
+/* leaf.c - leaves (matrices and numbers), and the words of nodes, which form the key of the plan
+ * cache. */
 #include "operands.h"
 #include "status.h"
 

@@ -1,4 +1,4 @@
-/* networks.c - the rows of networks.def: formulas made of operators, which know nothing of them. */
+/* networks.c - the rows of networks.def, which are formulas made of other operators. */
 #include "call_text.h"
 #include <stdbool.h>
 #undef DUET_HERE

@@ -1,4 +1,4 @@
-/* operands.c - operands that are not at hand, and failures. */
+/* operands.c - operands that need a copy or cannot be used, and failed results. */
 #include "operands.h"
 #include "call_text.h"
 #include "status.h"

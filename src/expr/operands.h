@@ -1,4 +1,5 @@
-/* operands.h - what the files of leaves and operators share. Private to src/expr. */
+/* operands.h - what leaves and operators share: looking up operands and appending nodes. Private to
+ * src/expr. */
 #ifndef OPERANDS_H
 #define OPERANDS_H
 
@@ -7,7 +8,7 @@
 #include "dtype.h"
 #include <string.h>
 
-/* Few matrices have more than two axes: so many sizes are copied without asking. */
+/* Few matrices have more than two axes, so that two sizes are copied unconditionally. */
 static inline void copy_sizes(void *to, const int64_t *from, int rank)
 {
     memcpy(to, from, PLAIN_RANK * sizeof *from);
@@ -20,7 +21,7 @@ static inline duet_expr no_room(duet_status s) { return (duet_expr){ (uint64_t)s
 
 static inline duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
 
-/* The arena, if there is one with room for a node; or NULL. */
+/* The arena if it exists and has capacity for a node, else NULL. */
 static inline arena *arena_ready(void)
 {
     arena *a = arena_here;
@@ -53,8 +54,7 @@ static inline node *push_operator(arena *a, uint32_t kind, int arity, node *cons
     return n;
 }
 
-/* One that is held, and then copied to where it is used, or that cannot be used: *s and the text
- * say why, if *s was OK. */
+/* An operand that is persistent, which is copied to the arena, or that cannot be used: then *s, if it was OK, and the text say why. */
 node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s);
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __attribute__((cold));
 
@@ -64,8 +64,7 @@ static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_st
     return likely(n && !(n->flags & NODE_SPENT)) ? n : operand_slow(a, e, op, k, s);
 }
 
-/* The nodes of e[]; NULL where there is none. A failed operand fails what is built from it: the
- * first error stays. */
+/* The nodes of e[]; NULL where there is none. A failed operand makes the result fail with the first error. */
 static inline duet_status operands(arena *a, enum op op, int arity, const duet_expr e[], node *x[])
 {
     duet_status s = DUET_OK;
@@ -79,7 +78,7 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
  * BAD_TYPE, BAD_ARGUMENT */
 duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *result);
 
-/* The same of operators that say themselves of what types they are: a complex number is none. */
+/* The same for operators whose rows state their types: a complex number is not an operand of them. */
 duet_status check_free_types(enum op op, int arity, node *const x[]);
 
 /* A number as C writes it, with as many digits as tell it from others. */
@@ -90,7 +89,7 @@ const char *number_text(const node *n, char text[40]);
 duet_expr make_operator(enum op op, const char *function, int arity, const duet_expr e[], const int32_t *attr,
                         const char *site);
 
-/* What stands for a formula that failed with s, its operands consumed. */
+/* The handle of a formula that failed with s. Its operands are consumed. */
 duet_expr failed(arena *a, int arity, node *const x[], duet_status s, const char *site) __attribute__((cold));
 
 #endif

@@ -1,5 +1,5 @@
-/* operators.c - reductions, and the operators that have a definition of their own: what their rows
- * say of shapes, and a node. */
+/* operators.c - reductions and operators with a definition: each applies the shape rule of its row
+ * and appends a node. */
 #include "call_text.h"
 #include "einsum.h"
 #include "operands.h"

@@ -1,5 +1,5 @@
-/* persistent.c - formulas that outlive their evaluation: copies outside of the arena, in slots that
- * are never returned. */
+/* persistent.c - formulas that outlive their evaluation (duet_hold): copies outside of the arena,
+ * in slots that are reused. */
 #include "operands.h"
 #include "status.h"
 #include <pthread.h>

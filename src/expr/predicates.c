@@ -1,5 +1,5 @@
-/* predicates.c - what matrices are like, alone and beside others: the rows DUET_COMPOSED_MATRIX1 of
- * composed.def, and what needs more than a row. */
+/* predicates.c - tests of matrices (duet_is_symmetric, duet_allclose, ...) and duet_pow_int, made
+ * of other operators. */
 #include "call_text.h"
 #include "operands.h"
 #include "status.h"

@@ -1,4 +1,4 @@
-/* print_formula.c - a formula as a line of C. */
+/* print_formula.c - writes a formula as a line of C. */
 #include "arena.h"
 #include "backend.h"
 #include "c_locale.h"

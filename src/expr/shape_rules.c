@@ -1,4 +1,5 @@
-/* shape_rules.c - shapes of reductions and of operators with a definition, from the rows. */
+/* shape_rules.c - the shapes of the results of reductions and of operators with a definition, from
+ * their rows. */
 #include "shape_rules.h"
 #include "arena.h"
 #include "dtype.h"

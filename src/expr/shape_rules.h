@@ -1,11 +1,11 @@
-/* shape_rules.h - what options say, as the shape rules read it. Private to src/expr. */
+/* shape_rules.h - the options of an operator, as its shape rule reads them. Private to src/expr. */
 #ifndef RULES_H
 #define RULES_H
 
 #include "arena.h"
 
-/* Along the axes of images: height and width; of signals the one that they have; of volumes depth,
- * height and width. */
+/* Arrays have one element for each axis of an image behind the channels: width of signals; height and width of images; depth,
+ * height and width of volumes. */
 typedef struct op_options {
     int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
     int axis, n, part, refine;
@@ -17,8 +17,8 @@ typedef struct op_options {
     einsum_attributes einsum;
 } op_options;
 
-/* options.c: convolutions, pooling and scaling of n axes: options as given are checked, and written
- * as they count. Errors: BAD_ARGUMENT */
+/* options.c: checks the options of convolutions, pooling and scaling of n axes, and writes them as attributes.
+ * Errors: BAD_ARGUMENT */
 #define IMAGE_OPTIONS(kind)                                                                                  \
     duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o);               \
     void attrs_##kind(const op_options *o, node *out);

@@ -1,5 +1,5 @@
-/* type_rules.c - of what type a result is: what the operands' types have in common, and what the
- * row makes of that. */
+/* type_rules.c - the element type of a result: the common type of the operands, and what the row
+ * makes of it. */
 #include "operands.h"
 #include "status.h"
 #include <math.h>

@@ -1,4 +1,5 @@
-/* file.c - bytes in and out of files. */
+/* file.c - reads and writes the bytes of files; a new file replaces the old one only when it is
+ * complete. */
 #include "io.h"
 #include <errno.h>
 #include <fcntl.h>

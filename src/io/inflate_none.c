@@ -1,4 +1,4 @@
-/* inflate_none.c - what was deflated cannot be read. */
+/* inflate_none.c - the build without zlib: compressed files are an error. */
 #include "io.h"
 
 const char inflate_none[] = "built without zlib";

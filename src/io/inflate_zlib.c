@@ -1,4 +1,4 @@
-/* inflate_zlib.c - deflated parts of files, by the system's zlib. */
+/* inflate_zlib.c - decompresses parts of files with zlib. */
 #include "io.h"
 #include <stdlib.h>
 #include <zlib.h>

@@ -1,4 +1,5 @@
-/* io.h - files. They see matrices, and nothing of formulas, plans or machines. */
+/* io.h - what the readers and writers of files share. They use matrices, but no formulas, plans or
+ * devices. */
 #ifndef IO_H
 #define IO_H
 
@@ -11,29 +12,29 @@
 
 struct inflater;
 
-/* Bytes that are read one after the other: a file, or a part of one, as it lies there or deflated. */
+/* A sequence of bytes to read: a file or a part of one, stored or compressed. */
 typedef struct input {
     const char *who, *path; /* for texts */
     FILE *f;
     uint64_t size; /* of the file */
-    uint64_t left; /* bytes that are still to be read, as far as the file says */
+    uint64_t left; /* bytes that remain to be read, according to the file */
     uint32_t sum;  /* CRC-32 of what was read */
     struct inflater *inflater;
 } input;
 
-/* A file that can be read from any place. Errors: BAD_ARGUMENT, IO_ERROR */
+/* Opens a regular file. Errors: BAD_ARGUMENT, IO_ERROR */
 duet_status input_open(input *in, const char *who, const char *path);
 void input_close(input *in);
 duet_status input_seek(input *in, uint64_t at);
-duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: there are not so many */
+duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer bytes remain */
 
 duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 duet_status no_memory(const input *in) __attribute__((cold)); /* puts the call in front of the text */
 
-/* A file that is written, first beside the one that it will replace. */
+/* A file to write. It is written under a temporary name beside the one that it replaces. */
 typedef struct output {
     const char *who, *path;
-    char *beside, *target; /* NULL: it is written where it is */
+    char *beside, *target; /* NULL: it is written in place */
     FILE *f;
     uint64_t written;
     uint32_t sum;
@@ -41,15 +42,15 @@ typedef struct output {
 duet_status output_open(output *out, const char *who, const char *path);
 duet_status output_write(output *out, const void *from, size_t bytes);
 duet_status output_failed(const output *out);
-duet_status
-output_close(output *out,
-             duet_status s); /* puts it in place if s is OK, else it never was; returns s, or IO_ERROR */
+duet_status output_close(
+    output *out,
+    duet_status s); /* if s is OK, renames the file to its target, else removes it; returns s, or IO_ERROR */
 
 /* ---- inflate_zlib.c, inflate_none.c ---- */
 
 extern const char inflate_none[]; /* why not, or "" */
 void inflate_info(char *text, size_t size);
-duet_status inflate_begin(input *in, uint64_t compressed); /* what in->f has from where it stands */
+duet_status inflate_begin(input *in, uint64_t compressed); /* from the current position of in->f */
 duet_status inflate_read(input *in, void *to, size_t bytes);
 void inflate_end(input *in);
 
@@ -78,6 +79,7 @@ static inline duet_dtype type_of_part(duet_dtype t)
 
 double number_of(duet_dtype type, const void *p);                  /* floating point of any size */
 char *integer_text(duet_dtype type, const void *p, char text[32]); /* of any size, and bool as 0 or 1 */
-int shortest_digits(duet_dtype type, double x); /* so many tell x, which is finite, from others of its type */
+int shortest_digits(duet_dtype type,
+                    double x); /* the fewest digits that tell a finite x from other numbers of its type */
 
 #endif

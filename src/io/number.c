@@ -1,4 +1,4 @@
-/* number.c - elements as text. */
+/* number.c - elements as numbers and as text. */
 #include "io.h"
 #include <inttypes.h>
 #include <math.h>

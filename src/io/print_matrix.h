@@ -1,4 +1,4 @@
-/* print_matrix.h - how the elements of a matrix are printed, all in one way. Private to src/io. */
+/* print_matrix.h - the notation of printed elements. Private to src/io. */
 #ifndef PRINT_H
 #define PRINT_H
 

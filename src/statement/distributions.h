@@ -1,5 +1,5 @@
-/* distributions.h - the laws of random.c as parts of other statements, which call statement_ends at
- * their end. Private to src/plan. */
+/* distributions.h - the distributions of random.c as parts of other statements, which call
+ * statement_ends. Private to src/statement. */
 #ifndef DISTRIBUTIONS_H
 #define DISTRIBUTIONS_H
 

@@ -1,4 +1,5 @@
-/* set.c - statements: duet_set and its sisters. */
+/* set.c - duet_set and the statements like it: they check a formula, find its plan, and run, record
+ * or explain it. */
 #include "auto_replay.h"
 #include "clock.h"
 #include "compiler.h"

@@ -1,5 +1,5 @@
-/* single_step.c - a statement of one step is a plan of one step, made on the spot: checked, placed,
- * run or recorded as others are. */
+/* single_step.c - runs a statement of one step: it makes a plan with that step, checks and places
+ * it, and runs or records it. */
 #include "single_step.h"
 #include "deferred.h"
 #include "matrix.h"

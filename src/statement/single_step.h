@@ -1,5 +1,5 @@
-/* single_step.h - statements of one step over matrices as they are, without a formula: random
- * numbers, factorisations. Private to src/plan. */
+/* single_step.h - statements of one step on whole matrices, without a formula: random numbers,
+ * factorisations. Private to src/statement. */
 #ifndef SINGLE_STEP_H
 #define SINGLE_STEP_H
 
@@ -7,8 +7,7 @@
 
 #define SINGLE_STEP_INPUTS 2
 
-/* Results first: operand k of step.out is out[k], of step.in in[k]; their layouts and slots are
- * filled in by single_step_layouts. */
+/* Operand k of step.out is out[k], that of step.in is in[k]. single_step_layouts fills in their layouts and slots. */
 typedef struct direct {
     const char *who;                                     /* for texts: "duet_lu" */
     const char *name[STEP_OUTPUTS + SINGLE_STEP_INPUTS]; /* of the operands, results first */
@@ -25,8 +24,8 @@ void single_step_layouts(
 #define SINGLE_STEP_TEXT ((SHAPE_TEXT + 20) * (STEP_OUTPUTS + SINGLE_STEP_INPUTS))
 char *single_step_text(const direct *d, char text[SINGLE_STEP_TEXT]);
 
-/* Runs it, or records it as it runs, where place_now says. Where that is AUTO, the CPU takes what
- * the GPU has no memory for. */
+/* Runs the step, and records it while the thread records, on the device that place_now chooses. If that is AUTO and the GPU has no
+ * memory for it, it runs on the CPU. */
 duet_status single_step_run(const direct *d);
 
 #endif

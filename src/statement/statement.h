@@ -1,4 +1,5 @@
-/* statement.h - what all statements share: parts of a statement and its end. */
+/* statement.h - what all statements share: an assignment as a part of a statement, and the end of a
+ * statement. */
 #ifndef STATEMENT_H
 #define STATEMENT_H
 
@@ -7,8 +8,7 @@
 #include "status.h"
 #include "thread.h"
 
-/* The end of every statement, whose status is s: what failed says where the call stands, if that is
- * known. Returns s */
+/* Ends a statement with status s. The text of a failure gets the place of the call, if that is known. Returns s */
 static inline duet_status statement_ends(duet_status s, const char *site)
 {
     thread *t = thread_get();
@@ -17,7 +17,7 @@ static inline duet_status statement_ends(duet_status s, const char *site)
     return likely(s == DUET_OK) || !site ? s : fail_at(s, site);
 }
 
-/* set.c: m = e as a part of the statement `who`, which calls statement_ends at its end. Spends e */
+/* set.c: assigns e to m as a part of the statement `who`, which calls statement_ends later. Spends e */
 duet_status statement_part(const char *who, duet_matrix *m, duet_expr e);
 
 #endif
