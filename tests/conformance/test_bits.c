@@ -65,7 +65,10 @@ static void put_special(duet_dtype t, void *p, int64_t i, int64_t n)
 static void draw_operand(const row *r, int k, duet_dtype t, void *p)
 {
     int64_t crossed = 1, period = 1;
-    for (int i = 0; i < r->arity; i++) crossed *= SPECIALS, period *= i < k ? SPECIALS : 1;
+    for (int i = 0; i < r->arity; i++) {
+        crossed *= SPECIALS;
+        period *= i < k ? SPECIALS : 1;
+    }
     for (int64_t i = 0; i < inputs; i++) {
         const int64_t kind = i % 97 && i > inputs / 3 * 2 ? 10 : rng_below(&gen, 20);
         if (i < crossed && i < inputs / 2) put_special(t, p, i, i / period % SPECIALS);
@@ -169,9 +172,13 @@ static void everywhere(const question *q)
         if (k < ISAS && strcmp(name, isa_names[k])) continue; /* the processor does not have it */
         if (!run(q, m, k < ISAS ? DUET_CPU : DUET_GPU, bytes)) continue;
         if (first) compare(q, m, first, duet_read(m), by, name);
-        else first = memcpy(malloc((size_t)bytes + 1), duet_read(m), (size_t)bytes), by = name;
+        else {
+            first = memcpy(malloc((size_t)bytes + 1), duet_read(m), (size_t)bytes);
+            by = name;
+        }
     }
-    free(first), duet_free(&m);
+    free(first);
+    duet_free(&m);
 }
 
 /* ---- the rows ------------------------------------------------------------------------------------------------------ */
@@ -316,7 +323,8 @@ static void sum_up(sweep *w, uint32_t from, const uint32_t *a, const uint32_t *b
         if (x != y) different++, first = input < first ? input : first;
     }
     if (different && !w->different) w->first = first;
-    w->hash += hash, w->different += different;
+    w->hash += hash;
+    w->different += different;
 }
 
 /* GPU and CPU compute at the same time. */
@@ -364,19 +372,24 @@ static void all_inputs(int names, char **name)
               (long long)w[i].different, w[i].first);
         tap_point(w[i].row->name);
     }
-    duet_free(&x), duet_free(&host), duet_free(&device);
+    duet_free(&x);
+    duet_free(&host);
+    duet_free(&device);
 }
 
 int main(int argc, char **argv)
 {
     const bool all = argc > 1 && !strcmp(argv[1], "--all");
     const uint64_t seed = argc > 2 && !all ? strtoull(argv[2], NULL, 0) : 1;
-    places = list_places(place), gen = rng_new(seed);
+    places = list_places(place);
+    gen = rng_new(seed);
     inputs = argc > 1 && atoll(argv[1]) > 0 ? atoll(argv[1]) : is_quick(argc, argv) ? 2500 : 20011;
-    if (all)
-        printf("# the CPU: %s, all 2^32 inputs of f32\n", cpu_choose_isa()), all_inputs(argc - 2, argv + 2);
-    else
-        printf("# %lld inputs of each row, seed %llu\n", (long long)inputs, (unsigned long long)seed),
-            all_rows();
+    if (all) {
+        printf("# the CPU: %s, all 2^32 inputs of f32\n", cpu_choose_isa());
+        all_inputs(argc - 2, argv + 2);
+    } else {
+        printf("# %lld inputs of each row, seed %llu\n", (long long)inputs, (unsigned long long)seed);
+        all_rows();
+    }
     return tap_end();
 }

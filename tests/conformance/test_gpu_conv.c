@@ -58,8 +58,10 @@ static part one_column(const scene *s, const int64_t *o, int c, int v)
     for (int u = 0; u < 3; u++) {
         const double w = weight_at(s, o[1], c, u, v);
         const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
-        p.value += w * x, p.finite += isfinite(w * x) ? fabs(w * x) : 0, p.weights += fabs(w),
-            p.elements += fabs(x);
+        p.value += w * x;
+        p.finite += isfinite(w * x) ? fabs(w * x) : 0;
+        p.weights += fabs(w);
+        p.elements += fabs(x);
     }
     return p;
 }
@@ -79,13 +81,18 @@ static meant one_sum(const scene *s, const int64_t *o)
         part all = { 0 };
         for (int v = 0; v < 3; v++) {
             const part p = one_column(s, o, c, v);
-            r.value += p.value, finite += p.finite, columns += p.weights * p.elements;
-            all.weights += p.weights, all.elements += p.elements;
+            r.value += p.value;
+            finite += p.finite;
+            columns += p.weights * p.elements;
+            all.weights += p.weights;
+            all.elements += p.elements;
         }
         squares += all.weights * all.elements;
     }
     const double bias = s->t->epilogue ? *tensor_at(&s->bias, o[1], 0, 0, 0) : 0;
-    r.value += bias, columns += fabs(bias), squares += fabs(bias);
+    r.value += bias;
+    columns += fabs(bias);
+    squares += fabs(bias);
     r.known = finite <= 1e38 && !(isfinite(columns) && columns > 1e38);
     r.error = columns * (6 * s->t->c + 15) * 0x1p-24;
     if (may_go_by_squares(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
@@ -101,7 +108,8 @@ static meant one_result(const scene *s, const int64_t *o)
     for (int k = 0; k < 4; k++) {
         const meant x = one_sum(s, (int64_t[]){ o[0], o[1], 2 * o[2] + k / 2, 2 * o[3] + k % 2 });
         r.value = isnan(r.value) || isnan(x.value) ? NAN : fmax(r.value, x.value);
-        r.error = fmax(r.error, x.error), r.known &= x.known;
+        r.error = fmax(r.error, x.error);
+        r.known &= x.known;
     }
     return r;
 }
@@ -161,7 +169,8 @@ static duet_status open_scene(const trial *t, scene *s)
     TRY(tensor_new(&s->bias, DUET_F32, 1, (int64_t[]){ t->m }, t->filter, 0));
     TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, pooled ? oh / 2 : oh, pooled ? ow / 2 : ow },
                    ROWS, 0));
-    s->x.at.size[3] = t->w, s->x.first += t->unaligned;
+    s->x.at.size[3] = t->w;
+    s->x.first += t->unaligned;
     if (!t->special) return DUET_OK;
     TRY(spoil(&s->x, 2 + t->n / 2));
     if (pick(2)) TRY(spoil(&s->w, 1));
@@ -170,7 +179,10 @@ static duet_status open_scene(const trial *t, scene *s)
 
 static void close_scene(scene *s)
 {
-    tensor_free(&s->x), tensor_free(&s->w), tensor_free(&s->bias), tensor_free(&s->y);
+    tensor_free(&s->x);
+    tensor_free(&s->w);
+    tensor_free(&s->bias);
+    tensor_free(&s->y);
 }
 
 static step step_of(const scene *s)
@@ -232,8 +244,11 @@ static trial random_trial(int most)
                 .c = 1 + (int)pick(9),
                 .m = 1 + (int)pick(20),
                 .pad = { (int)pick(2), (int)pick(2) } };
-    t.h = 4 + (int)pick((uint32_t)most), t.w = 4 + (int)pick((uint32_t)most);
-    t.epilogue = epilogues[pick(FINISHED)], t.image = images[pick(3)], t.filter = (enum lie)pick(LIES);
+    t.h = 4 + (int)pick((uint32_t)most);
+    t.w = 4 + (int)pick((uint32_t)most);
+    t.epilogue = epilogues[pick(FINISHED)];
+    t.image = images[pick(3)];
+    t.filter = (enum lie)pick(LIES);
     t.unaligned = pick(2);
     t.back = !t.epilogue && pick(2);
     return t;
@@ -243,7 +258,8 @@ static trial random_trial(int most)
 static trial random_square(void)
 {
     trial t = random_trial(6);
-    t.c = CONV_SQUARE_CHANNELS + (int)pick(6), t.m = CONV_SQUARE_OUTPUTS + (int)pick(12);
+    t.c = CONV_SQUARE_CHANNELS + (int)pick(6);
+    t.m = CONV_SQUARE_OUTPUTS + (int)pick(12);
     const int pairs = (t.h / 2 + t.pad[0] - 1) * ((t.w + 2 * t.pad[1]) / 4);
     t.n = 1 + (t.m > 16 ? 2200 : 4400) / pairs;
     return t;
@@ -304,7 +320,8 @@ static duet_status open_filters(const trial *t, scene *s)
     TRY(tensor_new(&s->x, DUET_F32, 4, (int64_t[]){ t->n, t->c, t->h, t->w + t->unaligned }, t->image, 0));
     TRY(tensor_new(&s->y, DUET_F32, 4, (int64_t[]){ t->n, t->m, oh, ow }, t->filter, 0));
     TRY(tensor_new(&s->w, DUET_F32, 4, (int64_t[]){ t->m, t->c, 3, 3 }, ROWS, 0));
-    s->x.at.size[3] = t->w, s->x.first += t->unaligned;
+    s->x.at.size[3] = t->w;
+    s->x.first += t->unaligned;
     if (!t->special) return DUET_OK;
     TRY(spoil(&s->x, 1));
     return pick(2) ? spoil(&s->y, 1) : DUET_OK;
@@ -321,9 +338,11 @@ static meant one_filter_sum(const scene *s, int64_t m, int64_t c, int u, int v)
             for (int64_t j = 0; j < dy[3]; j++) {
                 const double p = *tensor_at(&s->y, n, m, i, j) *
                                  element_at(s, n, c, i + u - s->t->pad[0], j + v - s->t->pad[1]);
-                r.value += p, size += isfinite(p) ? fabs(p) : 0;
+                r.value += p;
+                size += isfinite(p) ? fabs(p) : 0;
             }
-    r.known = size <= 1e38, r.error = size * (double)(dy[0] * dy[2] * dy[3] + 1) * 0x1p-24;
+    r.known = size <= 1e38;
+    r.error = size * (double)(dy[0] * dy[2] * dy[3] + 1) * 0x1p-24;
     return r;
 }
 
@@ -365,11 +384,15 @@ static void run_filters(const trial *t)
             if (again)
                 CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room), "%s: other bits",
                       s.name);
-            else compare_filters(&s), memcpy(before, s.w.value, sizeof *before * (size_t)s.w.room);
+            else {
+                compare_filters(&s);
+                memcpy(before, s.w.value, sizeof *before * (size_t)s.w.room);
+            }
         }
         gpu_machine.forget(&back);
     }
-    close_scene(&s), free(before);
+    close_scene(&s);
+    free(before);
 }
 
 static void test_filters(void)
@@ -387,7 +410,9 @@ static void test_filters(void)
     }
     for (int i = 0; i < 60; i++) {
         trial t = random_trial(24);
-        t.image = (enum lie)pick(LIES), t.filter = (enum lie)pick(LIES), t.special = i % 3 == 2;
+        t.image = (enum lie)pick(LIES);
+        t.filter = (enum lie)pick(LIES);
+        t.special = i % 3 == 2;
         t.unaligned &= t.image == ROWS || t.image == PADDED;
         run_filters(&t);
     }
@@ -450,15 +475,19 @@ static void test_refused_gradients(void)
                                        .groups = 1 } },
              filters = images;
         filters.kernel = OP_conv2d_filter_grad;
-        layout_dense(&images.out[0].at, DUET_F32, 4, x), layout_dense(&images.in[0].at, DUET_F32, 4, dy);
-        layout_dense(&images.in[1].at, DUET_F32, 4, w), layout_dense(&filters.out[0].at, DUET_F32, 4, w);
-        layout_dense(&filters.in[0].at, DUET_F32, 4, x), layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
+        layout_dense(&images.out[0].at, DUET_F32, 4, x);
+        layout_dense(&images.in[0].at, DUET_F32, 4, dy);
+        layout_dense(&images.in[1].at, DUET_F32, 4, w);
+        layout_dense(&filters.out[0].at, DUET_F32, 4, w);
+        layout_dense(&filters.in[0].at, DUET_F32, 4, x);
+        layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
         set_attribute(&images, others[i].attr, others[i].value);
         set_attribute(&filters, others[i].attr, others[i].value);
         const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
         CHECK(!a == !others[i].images && !b == !others[i].filters, "attribute at %zu = %d: %s; %s",
               others[i].attr, others[i].value, a ? a : "taken", b ? b : "taken");
-        filters.math = DUET_MATH_TF32, filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
+        filters.math = DUET_MATH_TF32;
+        filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
         CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
     }
     tap_point("refused gradients");
@@ -467,7 +496,10 @@ static void test_refused_gradients(void)
 int main(void)
 {
     const char *why = gpu_machine.absent(DEFAULT_GPU);
-    if (why) return printf("1..0 # SKIP %s\n", why), 0;
+    if (why) {
+        printf("1..0 # SKIP %s\n", why);
+        return 0;
+    }
     test_sizes();
     test_layouts();
     test_special();

@@ -17,7 +17,10 @@ static void test_memory(void)
     enum { N = 1000 };
     float there[N], back[N];
     void *p = NULL;
-    for (int i = 0; i < N; i++) there[i] = (float)i, back[i] = -1;
+    for (int i = 0; i < N; i++) {
+        there[i] = (float)i;
+        back[i] = -1;
+    }
     ran(gpu_machine.alloc(DEFAULT_GPU, sizeof there, &p), "alloc");
     CHECK(p && (uintptr_t)p % 64 == 0, "aligned to 64: %p", p);
     ran(gpu_machine.upload(DEFAULT_GPU, p, there, sizeof there, 0), "upload");
@@ -77,7 +80,8 @@ static void test_order(void)
           "queues have streams of their own");
     ran(gpu_machine.sync(DEFAULT_GPU, 2), "sync");
     ran(gpu_machine.sync(DEFAULT_GPU, 41), "sync of a queue never used");
-    tensor_free(&a), tensor_free(&b);
+    tensor_free(&a);
+    tensor_free(&b);
     tap_point("order between queues");
 }
 
@@ -120,7 +124,8 @@ static void compare_product(product *p, const double *before, const char *name)
                                            : 0;
             for (int64_t l = 0; l < k; l++) {
                 double t = *tensor_at(&p->a, i, l, 0, 0) * *tensor_at(&p->b, l, j, 0, 0);
-                sum += t, size += fabs(t);
+                sum += t;
+                size += fabs(t);
             }
             double want = alpha * sum + beta * c, got = *tensor_at(&p->out, i, j, 0, 0);
             double most = ((double)k + 4) * eps * (fabs(alpha) * size + fabs(beta * c));
@@ -144,7 +149,10 @@ static void one_product(duet_dtype type, const int64_t *mnk, enum lie la, enum l
     if (ran(run_product(&p, 0), name) && ran(tensor_fetch(&p.out, 0), name))
         compare_product(&p, before, name);
     free(before);
-    tensor_free(&p.a), tensor_free(&p.b), tensor_free(&p.c), tensor_free(&p.out);
+    tensor_free(&p.a);
+    tensor_free(&p.b);
+    tensor_free(&p.c);
+    tensor_free(&p.out);
 }
 
 static void test_products(void)
@@ -200,7 +208,8 @@ static double one_sum(const tensor *x, const tensor *w, const image *g, bool fli
                 if (i < 0 || i >= g->h || j < 0 || j >= g->w) continue;
                 double t = *tensor_at(x, o[0], k, i, j) *
                            *tensor_at(w, o[1], k, flip ? g->kh - 1 - u : u, flip ? g->kw - 1 - v : v);
-                sum += t, *size += fabs(t);
+                sum += t;
+                *size += fabs(t);
             }
     return sum;
 }
@@ -255,7 +264,9 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
     gpu_machine.forget(&s);
     CHECK(!s.kept, "forgotten");
     gpu_machine.forget(&s);
-    tensor_free(&x), tensor_free(&w), tensor_free(&y);
+    tensor_free(&x);
+    tensor_free(&w);
+    tensor_free(&y);
 }
 
 static void test_convolutions(void)
@@ -277,7 +288,10 @@ static void test_convolutions(void)
 int main(void)
 {
     const char *why = gpu_machine.absent(DEFAULT_GPU);
-    if (why) return printf("1..0 # SKIP %s\n", why), 0;
+    if (why) {
+        printf("1..0 # SKIP %s\n", why);
+        return 0;
+    }
     size_t before = duet_memory_of(DUET_GPU).used;
     test_memory();
     test_order();

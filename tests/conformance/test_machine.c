@@ -96,7 +96,8 @@ static void test_programs(int trials)
 static void even_operands(trial *t, duet_dtype type, int64_t n, int outs, int rows)
 {
     layout dense, single;
-    layout_dense(&dense, type, 1, &n), single = dense;
+    layout_dense(&dense, type, 1, &n);
+    single = dense;
     single.stride[0] = 0;
     for (int k = 0; k < outs; k++) add_output(t, dense);
     for (int k = 0; k < rows; k++) {
@@ -129,7 +130,8 @@ static void test_form(int op, duet_dtype type, int form)
     const bool again = chance(50); /* its operand is read once more */
     trial t = { .s.kernel = KERNEL_PROGRAM };
     even_operands(&t, type, 1 + draw(400), 1, 2);
-    add_number(&t, number(type, 0)), add_number(&t, number(type, 0));
+    add_number(&t, number(type, 0));
+    add_number(&t, number(type, 0));
     instruction code[] = { { OP_sub, 0, { { FROM_INPUT, 1 }, { FROM_NUMBER, 1 } } },
                            { OP_SAVE, 0, { { FROM_SLOT, 3 } } },
                            { OP_abs, 0, { { FROM_ACC, 0 } } },
@@ -184,7 +186,8 @@ static void test_fused(void)
         for (int n = 0; n < 3 * MAP_SIZES; n++) {
             trial t = { .s.kernel = kernel };
             map_operands(&t, n % 2 ? DUET_F64 : DUET_F32, n % MAP_SIZES, 1, 2, 5);
-            add_number(&t, number(DUET_F32, 10)), add_number(&t, number(DUET_F32, 10));
+            add_number(&t, number(DUET_F32, 10));
+            add_number(&t, number(DUET_F32, 10));
             run_trial(&t);
         }
     tap_point("fused rows");
@@ -276,8 +279,10 @@ static void test_matmul(int trials)
     static const int64_t few[] = { 0, 1, 1, 2, 5, 17, 40 };
     for (int n = 0; n < trials; n++) matmul_trial(n % 2, few[draw(7)], few[draw(7)], few[draw(7)], n % 3);
     tap_point("products");
-    for (int addend = 0; addend < 3; addend++)
-        matmul_trial(addend % 2, 130, 70, 300, addend), matmul_trial(addend % 2, 300, 1, 200, addend);
+    for (int addend = 0; addend < 3; addend++) {
+        matmul_trial(addend % 2, 130, 70, 300, addend);
+        matmul_trial(addend % 2, 300, 1, 200, addend);
+    }
     tap_point("larger products");
 }
 
@@ -288,9 +293,12 @@ static void test_zero_factors(void)
         trial t = { .s.kernel = OP_matmul, .vendor = true };
         add_dense(&t, true, n % 2, 2, (int64_t[]){ 3, 4 });
         for (int k = 0; k < 3; k++) add_dense(&t, false, n % 2, 2, (int64_t[]){ k == 1 ? 4 : 3, 4 });
-        add_number(&t, n & 2 ? 0 : 2), add_number(&t, n & 4 ? 0 : 2);
+        add_number(&t, n & 2 ? 0 : 2);
+        add_number(&t, n & 4 ? 0 : 2);
         buffer *a = &t.buffer[t.s.in[0].slot], *c = &t.buffer[t.s.in[2].slot];
-        put(a, a->start + 4, NAN), put(c, c->start + 1, NAN), put(c, c->start + 11, INFINITY);
+        put(a, a->start + 4, NAN);
+        put(c, c->start + 1, NAN);
+        put(c, c->start + 11, INFINITY);
         run_trial(&t);
     }
     tap_point("products by zero");
@@ -319,7 +327,8 @@ static void test_memory(const machine *m)
     CHECK(!memcmp(from, to, N), "%s: bytes came back other than they went", m->name);
     CHECK(m->sync(device_tested(m), 0) == DUET_OK && m->sync(device_tested(m), 1) == DUET_OK, "%s: sync",
           m->name);
-    m->free(device_tested(m), p), m->free(device_tested(m), large);
+    m->free(device_tested(m), p);
+    m->free(device_tested(m), large);
     CHECK(m->alloc(device_tested(m), (size_t)1 << 60, &p) == DUET_NO_MEMORY && *duet_error(),
           "%s: an exabyte", m->name);
     tap_point("memory");
@@ -329,16 +338,19 @@ static void test_refusals(const machine *m)
 {
     trial t = { .s.kernel = OP_matmul };
     const int64_t much = (int64_t)1 << 31;
-    layout_dense(&t.s.out[0].at, DUET_F32, 2, (int64_t[]){ much, 1 }),
-        layout_dense(&t.s.in[0].at, DUET_F32, 2, (int64_t[]){ much, 1 });
+    layout_dense(&t.s.out[0].at, DUET_F32, 2, (int64_t[]){ much, 1 });
+    layout_dense(&t.s.in[0].at, DUET_F32, 2, (int64_t[]){ much, 1 });
     layout_dense(&t.s.in[1].at, DUET_F32, 2, (int64_t[]){ 1, 1 });
-    t.s.outs = 1, t.s.ins = 2;
+    t.s.outs = 1;
+    t.s.ins = 2;
     CHECK(m->refuses(&t.s), "%s takes a product larger than an int counts", m->name);
     t.s.kernel = OP_transpose;
     CHECK(m->refuses(&t.s), "%s takes a transpose", m->name);
-    t.s.kernel = KERNEL_axdbpy, t.s.in[1].at.type = DUET_F64;
+    t.s.kernel = KERNEL_axdbpy;
+    t.s.in[1].at.type = DUET_F64;
     CHECK(m->refuses(&t.s), "%s takes operands of two types", m->name);
-    t.s.bytes = 1e9, t.s.flops = 1e9;
+    t.s.bytes = 1e9;
+    t.s.flops = 1e9;
     CHECK(m->cost(&t.s) > 1e-6 && m->cost(&t.s) < 10, "%s: a cost of %g s", m->name, m->cost(&t.s));
     tap_point("refusals");
 }
@@ -347,7 +359,10 @@ int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
     for (int d = 0; d < DEFAULT_GPU + 1; d++)
-        if (!device_absent(d)) test_memory(device_machine(d)), test_refusals(device_machine(d));
+        if (!device_absent(d)) {
+            test_memory(device_machine(d));
+            test_refusals(device_machine(d));
+        }
 #define DUET_MAP1(name, ...) test_row(OP_##name, OP_##name == OP_pow ? 0 : -1);
 #define DUET_MAP2            DUET_MAP1
 #define DUET_MAP3            DUET_MAP1

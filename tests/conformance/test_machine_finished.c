@@ -47,8 +47,10 @@ static void test_products(enum epilogue epilogue, int trials)
     const int64_t own = cpu_own_bytes;
     for (int n = 0; n < (trials > 50 ? 2 : 1); n++, cpu_own_bytes = own) {
         cpu_own_bytes = 0;
-        product_trial(epilogue, DUET_F32, 1025, 1031, 9), product_trial(epilogue, DUET_F32, 515 + n, 600, 50);
-        product_trial(epilogue, DUET_F64, 300, 130, 20), product_trial(epilogue, DUET_F32, 1, 700, 300);
+        product_trial(epilogue, DUET_F32, 1025, 1031, 9);
+        product_trial(epilogue, DUET_F32, 515 + n, 600, 50);
+        product_trial(epilogue, DUET_F64, 300, 130, 20);
+        product_trial(epilogue, DUET_F32, 1, 700, 300);
     }
     tap_point(epilogue_infos[epilogue].name);
 }
@@ -120,9 +122,12 @@ static void test_threads(void)
                               .groups = 1,
                               .pool = { .window = { 2, 2 }, .stride = { 2, 2 } } } };
     const int64_t sizes[4][4] = { { N, C, S, S }, { M, C, 3, 3 }, { M }, { N, M, S / 2, S / 2 } };
-    for (int k = 0; k < 3; k++)
-        s.in[k].slot = k, layout_dense(&s.in[k].at, DUET_F32, k == 2 ? 1 : 4, sizes[k]);
-    s.out[0].slot = 3, layout_dense(&s.out[0].at, DUET_F32, 4, sizes[3]);
+    for (int k = 0; k < 3; k++) {
+        s.in[k].slot = k;
+        layout_dense(&s.in[k].at, DUET_F32, k == 2 ? 1 : 4, sizes[k]);
+    }
+    s.out[0].slot = 3;
+    layout_dense(&s.out[0].at, DUET_F32, 4, sizes[3]);
     cpu_serial_seconds = 0;
     void *data[] = { x, w, b, y };
     const frame f = { .data = data };
@@ -138,7 +143,9 @@ static void test_threads(void)
                 break;
     }
     m->forget(&s);
-    free(x), free(y), free(first);
+    free(x);
+    free(y);
+    free(first);
     tap_point("other numbers of threads");
 }
 

@@ -28,8 +28,14 @@ static layout input_layout(duet_dtype type, const domain *d, enum arrangement ho
     if (how == ANYHOW) return any_layout(type, rank, d->size, true);
     layout_dense(&l, type, rank, d->size);
     int64_t stride = 1;
-    for (int a = d->kept; a-- > 0 && how == KEPT_LAST;) l.stride[a] = stride, stride *= d->size[a];
-    for (int a = rank; a-- > d->kept && how == KEPT_LAST;) l.stride[a] = stride, stride *= d->size[a];
+    for (int a = d->kept; a-- > 0 && how == KEPT_LAST;) {
+        l.stride[a] = stride;
+        stride *= d->size[a];
+    }
+    for (int a = rank; a-- > d->kept && how == KEPT_LAST;) {
+        l.stride[a] = stride;
+        stride *= d->size[a];
+    }
     return l;
 }
 
@@ -122,7 +128,8 @@ static void front_reduce(const int *ops, int outs, duet_dtype type, const domain
     for (int k = 0; k < outs; k++)
         if (!has_answer(ops[k], d)) return;
     reduce_operands(&t, type, d, ops, outs, ins, how, chance(20) ? 2 : 0);
-    add_number(&t, number(type, 0)), add_number(&t, number(type, 10));
+    add_number(&t, number(type, 0));
+    add_number(&t, number(type, 10));
     reduce_program(&t, type, ops, 6);
     collapse(&t);
     run_trial(&t);
@@ -147,13 +154,14 @@ static void test_reduce_row(int op, bool quick)
     for (int n = 0; n < REDUCE_LENGTHS - 2 * quick; n++)
         for (int type = 0; type < 2; type++) {
             const domain whole = { 0, 1, { reduce_lengths[n] } }, one = { 1, 1, { 1, reduce_lengths[n] } };
-            plain_reduce(op, type, n % 2 ? &whole : &one, IN_ORDER),
-                front_reduce(&op, 1, type, &whole, ANYHOW);
+            plain_reduce(op, type, n % 2 ? &whole : &one, IN_ORDER);
+            front_reduce(&op, 1, type, &whole, ANYHOW);
         }
     for (int n = 0; n < REDUCE_DOMAINS; n++)
-        for (int how = 0; how < ARRANGEMENTS; how++)
-            plain_reduce(op, (n + how) % 2, &reduce_domains[n], how),
-                front_reduce(&op, 1, (n + how + 1) % 2, &reduce_domains[n], how);
+        for (int how = 0; how < ARRANGEMENTS; how++) {
+            plain_reduce(op, (n + how) % 2, &reduce_domains[n], how);
+            front_reduce(&op, 1, (n + how + 1) % 2, &reduce_domains[n], how);
+        }
     tap_point(op_infos[op].name);
 }
 
@@ -178,7 +186,8 @@ static void scale_outputs(trial *t, double by)
     for (int64_t n = 0; n < layout_count(&kept); n++)
         for (int64_t i = 0; i < layout_count(&inner); i++) {
             int64_t index[DUET_RANK_MAX];
-            unravel(&kept, n, index), unravel(&inner, i, index + kept.rank);
+            unravel(&kept, n, index);
+            unravel(&inner, i, index + kept.rank);
             const int64_t at = b->start + place(&o->at, index);
             put(b, at, get(b, b->before, at) * scales[(n + 1) % 4]);
         }

@@ -202,7 +202,8 @@ static const char *refusal(const machine *m, int op, duet_dtype program_type, du
     p = (program){ .length = 2, .inputs = 1, .outputs = 1 };
     p.code[0] = (instruction){ (uint8_t)op, of, { { FROM_INPUT, 0 }, { 0, (uint8_t)narrow } } };
     p.code[1] = (instruction){ .op = OP_STORE, .type = of };
-    layout_dense(&s.in[0].at, in, 1, &size), layout_dense(&s.out[0].at, out, 1, &size);
+    layout_dense(&s.in[0].at, in, 1, &size);
+    layout_dense(&s.out[0].at, out, 1, &size);
     return m->refuses(&s);
 }
 

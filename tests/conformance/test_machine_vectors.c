@@ -76,10 +76,15 @@ static void large_trial(duet_dtype computed, duet_dtype type, int64_t rows, int6
     const int64_t size[] = { rows, columns };
     trial t = { .s.kernel = KERNEL_PROGRAM };
     layout column, single;
-    layout_dense(&column, type, 2, size), single = column;
-    column.stride[0] = 1, column.stride[1] = 0, single.stride[0] = single.stride[1] = 0;
-    add_dense(&t, true, type, 2, size), add_dense(&t, false, type, 2, size);
-    add_input(&t, column, 0), add_input(&t, single, 0);
+    layout_dense(&column, type, 2, size);
+    single = column;
+    column.stride[0] = 1;
+    column.stride[1] = 0;
+    single.stride[0] = single.stride[1] = 0;
+    add_dense(&t, true, type, 2, size);
+    add_dense(&t, false, type, 2, size);
+    add_input(&t, column, 0);
+    add_input(&t, single, 0);
     t.s.in[t.s.ins++] = t.s.out[0];
     collapse(&t);
     add_number(&t, is_whole(computed) ? integer_number(3) : 0.75);
@@ -102,9 +107,10 @@ static void test_large(bool quick)
                                            { DUET_U64, DUET_U64 } };
     for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
         large_trial(pairs[n][0], pairs[n][1], 61, 800);
-        if (!quick)
-            large_trial(pairs[n][0], pairs[n][1], 811, 800),
-                large_trial(pairs[n][0], pairs[n][1], 1300, 1700);
+        if (!quick) {
+            large_trial(pairs[n][0], pairs[n][1], 811, 800);
+            large_trial(pairs[n][0], pairs[n][1], 1300, 1700);
+        }
     }
     tap_point("large operands");
 }
@@ -134,8 +140,11 @@ static void turn_trial(duet_dtype type, int64_t rows, int64_t columns)
     const int64_t size[] = { rows, columns };
     trial t = { .s.kernel = KERNEL_PROGRAM };
     layout turned;
-    layout_dense(&turned, type, 2, size), turned.stride[0] = 1, turned.stride[1] = rows;
-    add_dense(&t, true, type, 2, size), add_input(&t, turned, 0);
+    layout_dense(&turned, type, 2, size);
+    turned.stride[0] = 1;
+    turned.stride[1] = rows;
+    add_dense(&t, true, type, 2, size);
+    add_input(&t, turned, 0);
     t.code = (program){ .length = 2, .inputs = 1, .outputs = 1 };
     t.code.code[0] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_INPUT, 0 } } };
     t.code.code[1] = (instruction){ OP_STORE, (uint8_t)type, { { 0 } } };
@@ -148,14 +157,16 @@ static void test_moves(bool quick)
     for (int type = 0; type < DUET_DTYPE_COUNT; type++) {
         for (int which = 0; which < PLAINS; which++)
             for (int outs = 1; outs < 4; outs += 2) move_trial((duet_dtype)type, which, outs);
-        turn_trial((duet_dtype)type, 70, 130), turn_trial((duet_dtype)type, 33, 65);
+        turn_trial((duet_dtype)type, 70, 130);
+        turn_trial((duet_dtype)type, 33, 65);
         if (!quick) turn_trial((duet_dtype)type, 1111, 640);
         /* the maximum number of axes, none of which can be merged */
         trial t = { .s.kernel = KERNEL_PROGRAM };
         layout l;
         layout_dense(&l, (duet_dtype)type, 8, eight);
         for (int a = 0; a < 8; a++) l.stride[a] = a ? l.stride[a - 1] * eight[a - 1] + 1 : 1;
-        add_dense(&t, true, (duet_dtype)type, 8, eight), add_input(&t, l, 0);
+        add_dense(&t, true, (duet_dtype)type, 8, eight);
+        add_input(&t, l, 0);
         t.code = (program){ .length = 2, .inputs = 1, .outputs = 1 };
         t.code.code[0] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_INPUT, 0 } } };
         t.code.code[1] = (instruction){ OP_STORE, (uint8_t)type, { { 0 } } };
@@ -197,8 +208,14 @@ static layout input_layout(duet_dtype type, int d)
     layout_dense(&l, type, rank, domains[d].size);
     if (chance(50)) return l;
     int64_t stride = 1;
-    for (int a = domains[d].kept; a-- > 0;) l.stride[a] = stride, stride *= domains[d].size[a];
-    for (int a = rank; a-- > domains[d].kept;) l.stride[a] = stride, stride *= domains[d].size[a];
+    for (int a = domains[d].kept; a-- > 0;) {
+        l.stride[a] = stride;
+        stride *= domains[d].size[a];
+    }
+    for (int a = rank; a-- > domains[d].kept;) {
+        l.stride[a] = stride;
+        stride *= domains[d].size[a];
+    }
     return l;
 }
 

@@ -134,7 +134,8 @@ static void rounded_once(duet_dtype type)
     const double e = type == DUET_F32 ? 0x1p-12 : 0x1p-27, x = 1 + e, z = -(1 + 2 * e);
     duet_matrix *m = vector(type, WIDTH, &x, 1), *c = vector(type, WIDTH, &z, 1);
     gives("fma(x, x, z)", type, duet_fma(m, m, c), e * e);
-    duet_free(&m), duet_free(&c);
+    duet_free(&m);
+    duet_free(&c);
 }
 
 /* ---- reductions, pooling, softmax ---- */
@@ -183,8 +184,10 @@ static void places_of(duet_dtype type, int at)
     gives("argmin, the first of equals", DUET_I64, duet_argmin(duet_neg(m)), at);
     duet_free(&m);
 
-    x[0] = -INFINITY, x[3 * WIDTH - 1] = INFINITY;
-    x[at] = NAN, x[(at + 3 * WIDTH) / 2] = NAN;
+    x[0] = -INFINITY;
+    x[3 * WIDTH - 1] = INFINITY;
+    x[at] = NAN;
+    x[(at + 3 * WIDTH) / 2] = NAN;
     m = vector(type, 3 * WIDTH, x, 3 * WIDTH);
     gives("argmin with NaN", DUET_I64, duet_argmin(m), at);
     gives("argmax with NaN", DUET_I64, duet_argmax(m), at);
@@ -313,24 +316,33 @@ static void products(duet_dtype type)
               place_name(place[p]));
         random_fill(&(rng){ { 1, 2, 3, 4 } }, n, NAN, NAN);
     }
-    duet_free(&a), duet_free(&n);
+    duet_free(&a);
+    duet_free(&n);
 }
 
 int main(void)
 {
     places = list_places(place);
     for (duet_dtype t = 0; t < FLOAT_TYPES; t++) {
-        element_by_element(t), tap_point("element by element");
-        rounded_once(t), tap_point("fma rounds once");
+        element_by_element(t);
+        tap_point("element by element");
+        rounded_once(t);
+        tap_point("fma rounds once");
         for (int at = 0; at < 3 * WIDTH; at += 11) reduces_of(t, at);
         tap_point("NaN and zeros in reductions");
         for (int at = 0; at < 3 * WIDTH; at += 11) places_of(t, at);
-        places_among_infinities(t), tap_point("places");
-        sums(t), tap_point("sums and norms at the ends");
-        known(t), tap_point("reductions known by hand");
-        softmaxes(t), tap_point("softmax");
-        pools(t), tap_point("pooling");
-        products(t), tap_point("products");
+        places_among_infinities(t);
+        tap_point("places");
+        sums(t);
+        tap_point("sums and norms at the ends");
+        known(t);
+        tap_point("reductions known by hand");
+        softmaxes(t);
+        tap_point("softmax");
+        pools(t);
+        tap_point("pooling");
+        products(t);
+        tap_point("products");
     }
     return tap_end();
 }

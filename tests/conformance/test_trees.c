@@ -42,7 +42,8 @@ static void *evaluate(random_formula *g, duet_place where, int mode, int64_t *co
         if (duet_expr_status(e) == DUET_OK) {
             duet_matrix *m = destination(g, e);
             why = oracle_refutes(m, e);
-            got = elements(m), *count = duet_count(m);
+            got = elements(m);
+            *count = duet_count(m);
             g->result = duet_type(m);
             duet_free(&m);
         } else {
@@ -150,7 +151,8 @@ static output new_output(random_formula *g, rng *gen, duet_expr e)
         o.m = some_view(gen, (enum view)rng_below(gen, VIEWS), index ? DUET_I64 : g->type, &s, 5, &o.whole);
     o.count = duet_count(o.whole);
     const size_t bytes = (size_t)o.count * dtypes[duet_type(o.m)].bytes;
-    o.before = malloc(2 * bytes + 2), o.first = (char *)o.before + bytes;
+    o.before = malloc(2 * bytes + 2);
+    o.first = (char *)o.before + bytes;
     const void *p = duet_read(o.whole);
     if (p) memcpy(o.before, p, bytes);
     return o;
@@ -248,7 +250,9 @@ static void evaluate_with(statement_set *b, const evaluation_mode *by, const eva
     bool ready = true;
     duet_status s = DUET_UNKNOWN;
     for (int k = 0; k < b->outs; k++) ready &= restore(&b->out[k]);
-    plan_fusion(by->mode), use_isa(by->isa), omp_set_num_threads(by->threads);
+    plan_fusion(by->mode);
+    use_isa(by->isa);
+    omp_set_num_threads(by->threads);
     cpu_serial_seconds = by->threads > 1 ? 0 : 1;
     if (ready) DUET_ON(by->where) s = by->one_by_one ? one_by_one(b) : together(b);
     if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type),

@@ -52,7 +52,10 @@ static void results_of(duet_dtype t)
     GIVES_IF(real, duet_max_pool2d_grad(im, im, .window = { 1, 1 }), "floating point");
     GIVES_IF(real, duet_conv2d_input_grad(im, im), "floating point");
     GIVES_IF(t < FLOAT_TYPES, duet_inv(x), "f32, f64");
-    duet_free(&x), duet_free(&v), duet_free(&im), duet_free(&deep);
+    duet_free(&x);
+    duet_free(&v);
+    duet_free(&im);
+    duet_free(&deep);
 }
 
 static void results(void)
@@ -71,7 +74,13 @@ static void results(void)
     GIVES(duet_matmul(h, d), DUET_F64);
     CHECK(duet_set(h, duet_matmul(x, x)) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"),
           "f32 into f16: %s", duet_error());
-    duet_free(&x), duet_free(&i), duet_free(&u), duet_free(&c), duet_free(&h), duet_free(&b), duet_free(&d);
+    duet_free(&x);
+    duet_free(&i);
+    duet_free(&u);
+    duet_free(&c);
+    duet_free(&h);
+    duet_free(&b);
+    duet_free(&d);
     tap_point("types of results, and what is refused");
 }
 
@@ -99,7 +108,8 @@ static void same(duet_matrix *out, duet_expr e, duet_expr as, duet_place where)
     DUET_ON(where) s = (duet_set)(out, e);
     const char *why = s == DUET_OK ? oracle_differs(&want, out) : duet_error();
     CHECK(!why, "einsum of %s on %s: %s", dtypes[duet_type(out)].name, place_name(where), why);
-    table_free(&want), forget(as);
+    table_free(&want);
+    forget(as);
 }
 
 static void formulas(duet_dtype t, duet_place where, int mode)
@@ -122,9 +132,19 @@ static void formulas(duet_dtype t, duet_place where, int mode)
     RIGHT(pooled, duet_max_pool2d(duet_relu(duet_bias_add(duet_conv2d(im, w, .pad = { 1, 1 }), c)),
                                   .window = { 2, 2 }));
     RIGHT(pooled, duet_avg_pool2d(conv, .window = { 2, 2 }));
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&b), duet_free(&out), duet_free(&f),
-        duet_free(&im), duet_free(&w);
-    duet_free(&c), duet_free(&conv), duet_free(&pooled), duet_free(&deep), duet_free(&more);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&b);
+    duet_free(&out);
+    duet_free(&f);
+    duet_free(&im);
+    duet_free(&w);
+    duet_free(&c);
+    duet_free(&conv);
+    duet_free(&pooled);
+    duet_free(&deep);
+    duet_free(&more);
 }
 
 static void mixed(duet_dtype t, duet_dtype u, duet_place where, int mode)
@@ -137,8 +157,14 @@ static void mixed(duet_dtype t, duet_dtype u, duet_place where, int mode)
     same(out, duet_einsum(y, x, "kj,ik->ij"), duet_matmul(x, y), where);
     if (is_floating(in) || (dtypes[in].bytes <= 2 && in != DUET_BOOL)) RIGHT(images, duet_conv2d(im, w));
     if (in != DUET_BOOL) RIGHT(added, duet_bias_add(x, b));
-    duet_free(&x), duet_free(&y), duet_free(&im), duet_free(&w), duet_free(&b), duet_free(&out),
-        duet_free(&images), duet_free(&added);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&im);
+    duet_free(&w);
+    duet_free(&b);
+    duet_free(&out);
+    duet_free(&images);
+    duet_free(&added);
 }
 
 static void all_formulas(void)
@@ -146,7 +172,8 @@ static void all_formulas(void)
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
             plan_fusion(mode);
-            formulas(DUET_F16, place[p], mode), formulas(DUET_BF16, place[p], mode);
+            formulas(DUET_F16, place[p], mode);
+            formulas(DUET_BF16, place[p], mode);
             for (duet_dtype t = 0; t < DUET_C64; t++)
                 for (duet_dtype u = 0; u < DUET_C64; u++)
                     if (dtype_promote(t, u) != DUET_DTYPE_COUNT && mode == MODE_MACHINE)
@@ -161,8 +188,10 @@ static void rounded_once(void)
 {
     duet_matrix *x = duet_new(DUET_F16, 1, 2), *y = duet_new(DUET_F16, 2, 1), *out = duet_new(DUET_F16, 1, 1);
     uint16_t *p = duet_overwrite(x), *q = duet_overwrite(y);
-    element_put(DUET_F16, p, 0, 2048), element_put(DUET_F16, p, 1, 1), element_put(DUET_F16, q, 0, 1),
-        element_put(DUET_F16, q, 1, 1);
+    element_put(DUET_F16, p, 0, 2048);
+    element_put(DUET_F16, p, 1, 1);
+    element_put(DUET_F16, q, 0, 1);
+    element_put(DUET_F16, q, 1, 1);
     for (int k = 0; k < places; k++) {
         CHECK(duet_set_on(place[k], out, duet_sub(duet_matmul(x, y), 2048)) == DUET_OK, "%s", duet_error());
         CHECK(element_value(DUET_F16, duet_read(out), 0) == 1, "2049 - 2048 of f16 on %s",
@@ -174,7 +203,9 @@ static void rounded_once(void)
         CHECK(element_value(DUET_F16, duet_read(out), 0) == 0, "2049 is rounded where it is cast, on %s",
               place_name(place[k]));
     }
-    duet_free(&x), duet_free(&y), duet_free(&out);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&out);
     tap_point("halves are rounded once");
 }
 
@@ -190,7 +221,9 @@ static void math_modes(void)
                 const char *why = NULL;
                 DUET_MATH(of[i]) DUET_ON(place[p]) why = oracle_refutes(out, duet_matmul(x, y));
                 CHECK(!why, "%s in mode %d on %s: %s", dtypes[t].name, (int)of[i], place_name(place[p]), why);
-                duet_free(&x), duet_free(&y), duet_free(&out);
+                duet_free(&x);
+                duet_free(&y);
+                duet_free(&out);
             }
     tap_point("math modes");
 }
@@ -263,7 +296,9 @@ static void product_is(duet_dtype t, duet_matrix *out, duet_expr e, const produc
     CHECK(!wrong, "%s on %s, %lld x %lld by %lld, %lld times: %lld elements are wrong", dtypes[t].name,
           place_name(where), (long long)p->m, (long long)p->k, (long long)p->n, (long long)p->batch,
           (long long)wrong);
-    free(a), free(b), free(got);
+    free(a);
+    free(b);
+    free(got);
 }
 
 static void products_of(duet_dtype t, const product *p, duet_place where)
@@ -277,7 +312,9 @@ static void products_of(duet_dtype t, const product *p, duet_place where)
         product_is(t, out, duet_add(0, duet_matmul(x, y)), p, x, y, where);
         product_is(t, out, duet_neg(duet_matmul(duet_neg(x), y)), p, x, y, where);
     }
-    duet_free(&x), duet_free(&y), duet_free(&out);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&out);
 }
 
 static void products(void)
@@ -318,14 +355,22 @@ static void convolution_of(duet_dtype t, int64_t c, duet_place where)
     }
     CHECK(!wrong, "a convolution of %s with %lld channels on %s: %lld elements are wrong", dtypes[t].name,
           (long long)c, place_name(where), (long long)wrong);
-    free(a), free(b), free(got), duet_free(&x), duet_free(&w), duet_free(&out);
+    free(a);
+    free(b);
+    free(got);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&out);
 }
 
 static void convolutions(void)
 {
     static const duet_dtype of[] = { DUET_I8, DUET_U8, DUET_I16, DUET_U16 };
     for (int p = 0; p < places; p++)
-        for (int i = 0; i < 4; i++) convolution_of(of[i], 1, place[p]), convolution_of(of[i], 40, place[p]);
+        for (int i = 0; i < 4; i++) {
+            convolution_of(of[i], 1, place[p]);
+            convolution_of(of[i], 40, place[p]);
+        }
     tap_point("convolutions of integers, modulo 2^n");
 }
 
@@ -343,7 +388,8 @@ static void empty_windows(void)
             CHECK(s == DUET_OK, "%s", duet_error());
             CHECK(element_value(t, duet_read(out), 3) == least, "nothing pooled in %s on %s", dtypes[t].name,
                   place_name(place[p]));
-            duet_free(&x), duet_free(&out);
+            duet_free(&x);
+            duet_free(&out);
         }
     tap_point("windows of padding alone");
 }
@@ -362,7 +408,10 @@ static void moved(void)
                 wrong += bits_of(t, got, i) != bits_of(t, a, (i / 120 * 4 + i / 15 % 8 / 2) * 5 + i % 15 / 3);
             CHECK(!wrong, "upsampling of %s on %s: %lld elements are wrong", dtypes[t].name,
                   place_name(place[p]), (long long)wrong);
-            free(a), free(got), duet_free(&x), duet_free(&out);
+            free(a);
+            free(got);
+            duet_free(&x);
+            duet_free(&out);
         }
     tap_point("upsampling moves all bits");
 }
@@ -374,7 +423,11 @@ static void moves_alike(duet_dtype t, duet_expr e, duet_expr as, duet_place wher
     const sizes s = sizes_of_expr(e);
     duet_matrix *got = duet_new_shape(t, s.rank, s.size), *want = duet_new_shape(DUET_F32, s.rank, s.size);
     duet_status a = DUET_OK, b = DUET_OK;
-    DUET_ON(where) a = (duet_set)(got, e), b = (duet_set)(want, as);
+    DUET_ON(where)
+    {
+        a = (duet_set)(got, e);
+        b = (duet_set)(want, as);
+    }
     CHECK(a == b && (a == DUET_OK || a == DUET_UNSUPPORTED), "%s of %s: %s", what, dtypes[t].name,
           duet_error()); /* built without FFTW */
     void *p = elements(got), *q = elements(want);
@@ -383,7 +436,10 @@ static void moves_alike(duet_dtype t, duet_expr e, duet_expr as, duet_place wher
         wrong += element_value(t, p, i) != element_value(DUET_F32, q, i);
     CHECK(!wrong && duet_count(got), "%s of %s on %s: %lld elements are wrong", what, dtypes[t].name,
           place_name(where), (long long)wrong);
-    free(p), free(q), duet_free(&got), duet_free(&want);
+    free(p);
+    free(q);
+    duet_free(&got);
+    duet_free(&want);
 }
 
 static void by_data_of(duet_dtype t, duet_place where)
@@ -391,7 +447,8 @@ static void by_data_of(duet_dtype t, duet_place where)
     duet_matrix *x = SOME(t, 7, 9), *z = SOME(t, 2, 9), *f = duet_new(DUET_F32, 7, 9),
                 *g = duet_new(DUET_F32, 2, 9), *i = duet_new(DUET_I32, 2);
     int32_t *p = duet_overwrite(i);
-    p[0] = 5, p[1] = 2;
+    p[0] = 5;
+    p[1] = 2;
     CHECK(duet_set(f, x) == DUET_OK && duet_set(g, z) == DUET_OK, "%s", duet_error());
 #define ROUNDED(e) duet_cast(duet_cast(e, t), DUET_F32)
 #define MOVES(call, what)                                                                                    \
@@ -420,7 +477,11 @@ static void by_data_of(duet_dtype t, duet_place where)
     moves_alike(t, duet_matmul(duet_take(x, i, 0), duet_transpose(x)),
                 ROUNDED(duet_matmul(duet_take(f, i, 0), duet_transpose(f))), where,
                 "a product of what is taken");
-    duet_free(&x), duet_free(&z), duet_free(&f), duet_free(&g), duet_free(&i);
+    duet_free(&x);
+    duet_free(&z);
+    duet_free(&f);
+    duet_free(&g);
+    duet_free(&i);
 }
 
 /* For operators without a definition in the oracle: the f32 result, rounded. */
@@ -435,13 +496,19 @@ static void called_of(duet_dtype t, duet_place where)
                 ROUNDED(duet_fftconvolve(f, h, DUET_OVERLAP_FULL)), where, "fftconvolve");
     moves_alike(DUET_F32, duet_fftcorrelate(x, h, DUET_OVERLAP_SAME),
                 duet_fftcorrelate(f, h, DUET_OVERLAP_SAME), where, "fftcorrelate");
-    duet_free(&x), duet_free(&g), duet_free(&f), duet_free(&h);
+    duet_free(&x);
+    duet_free(&g);
+    duet_free(&f);
+    duet_free(&h);
 }
 
 static void by_data(void)
 {
     for (int p = 0; p < places; p++)
-        for (duet_dtype t = DUET_F16; t <= DUET_BF16; t++) by_data_of(t, place[p]), called_of(t, place[p]);
+        for (duet_dtype t = DUET_F16; t <= DUET_BF16; t++) {
+            by_data_of(t, place[p]);
+            called_of(t, place[p]);
+        }
     tap_point("halves that are moved by data");
 }
 
@@ -461,7 +528,8 @@ static void rounds(duet_place where, duet_dtype t, duet_expr e, duet_expr as, co
     for (int64_t i = 0; s == DUET_OK && i < duet_count(is); i++) wrong += x[i] != y[i];
     CHECK(s == DUET_OK && !wrong, "%s of %s on %s: %d wrong, %s", what, dtypes[t].name, place_name(where),
           (int)wrong, duet_error());
-    duet_free(&is), duet_free(&should);
+    duet_free(&is);
+    duet_free(&should);
 }
 #define ROUNDS(formula, x, w)                                                                                \
     do {                                                                                                     \
@@ -488,17 +556,30 @@ static void images_of_halves(void)
             ROUNDS(CONVOLVE, plain, plain);
             ROUNDS(MAX_POOL1D, x, w);
             ROUNDS(AVG_POOL3D, v, f);
-            duet_free(&x), duet_free(&w), duet_free(&v), duet_free(&f), duet_free(&plain);
+            duet_free(&x);
+            duet_free(&w);
+            duet_free(&v);
+            duet_free(&f);
+            duet_free(&plain);
         }
     tap_point("halves along one axis, along three, and of plain arrays");
 }
 
 int main(int argc, char **argv)
 {
-    (void)argc, (void)argv;
+    (void)argc;
+    (void)argv;
     gen = rng_new(77);
     places = list_places(place);
-    results(), all_formulas(), rounded_once(), math_modes(), products(), convolutions(), empty_windows(),
-        moved(), by_data(), images_of_halves();
+    results();
+    all_formulas();
+    rounded_once();
+    math_modes();
+    products();
+    convolutions();
+    empty_windows();
+    moved();
+    by_data();
+    images_of_halves();
     return tap_end();
 }

@@ -81,7 +81,8 @@ static duet_expr grow_more(random_formula *g)
 
 static duet_expr build_formula(random_formula *g)
 {
-    gen = rng_new(g->seed), g->makes = 0;
+    gen = rng_new(g->seed);
+    g->makes = 0;
     return grow_more(g);
 }
 
@@ -182,7 +183,8 @@ static duet_status all_statements(random_formula *g, bool together)
 {
     duet_assignment a[GOALS];
     duet_status s = DUET_OK;
-    build_formula(g), clear(g);
+    build_formula(g);
+    clear(g);
     for (int k = 0; k < GOALS; k++) {
         const duet_expr e = grow_more(g);
         const duet_dtype t = duet_type(g->leaf[k]);
@@ -207,7 +209,8 @@ static void several(uint64_t seed)
     state want = taken(&g);
     for (int p = 0; p < places; p++)
         for (int mode = 0; mode < MODES; mode++) {
-            put_back(&g, &before), plan_fusion(mode);
+            put_back(&g, &before);
+            plan_fusion(mode);
             DUET_ON(place[p])
             CHECK(all_statements(&g, true) == DUET_OK, "seed %llu: %s", (unsigned long long)seed,
                   duet_error());
@@ -217,7 +220,8 @@ static void several(uint64_t seed)
                   place_name(place[p]), mode_names[mode]);
             drop_state(&got);
         }
-    drop_state(&before), drop_state(&want);
+    drop_state(&before);
+    drop_state(&want);
     plan_fusion(-1);
     for (int l = 0; l < LEAVES; l++) duet_free(&g.leaf[l]);
 }
@@ -225,7 +229,8 @@ static void several(uint64_t seed)
 static void trees(int count, uint64_t seed)
 {
     for (int i = 0; i < count; i++) {
-        one_tree(seed + (uint64_t)i), several(seed + (uint64_t)i);
+        one_tree(seed + (uint64_t)i);
+        several(seed + (uint64_t)i);
         if (i % 100 == 99 || i == count - 1) tap_point("random formulas of mixed types");
     }
     printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count,

@@ -28,7 +28,8 @@ static void pair(duet_dtype a, duet_dtype b)
     const duet_status s = duet_set(x, y);
     CHECK(want == a ? s == DUET_OK : s == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"),
           "%s into %s: %s", dtypes[b].name, dtypes[a].name, duet_error());
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
 }
 
 static void promotion(void)
@@ -100,7 +101,8 @@ static void lifts(void)
     CHECK(dropped(duet_cast(3, DUET_U8), &got) == DUET_OK && got == DUET_U8, "%s", duet_error());
     CHECK(dropped(duet_cast(m, (duet_dtype)99), &got) == DUET_BAD_TYPE, "%s", duet_error());
     CHECK(dropped(duet_cast(300, DUET_U8), &got) == DUET_BAD_ARGUMENT, "%s", duet_error());
-    duet_free(&m), duet_free(&v);
+    duet_free(&m);
+    duet_free(&v);
 }
 
 static void results(void)
@@ -164,7 +166,9 @@ static void numbers(void)
     FAILS(duet_set(f, duet_bitwise_and(1, 2)), DUET_BAD_TYPE, "one operand must be an integer matrix");
     GOES(duet_set(f, duet_add(INT64_MAX, 0.0)));
     CHECK(holds(DUET_F32, f, 0x1p63L), "a large integer among floats");
-    duet_free(&h), duet_free(&b), duet_free(&f);
+    duet_free(&h);
+    duet_free(&b);
+    duet_free(&f);
     tap_point("numbers");
 }
 
@@ -201,7 +205,10 @@ static void cast_pair(duet_dtype from, duet_dtype to, int p, int mode)
           p, mode);
     duet_matrix *back = duet_new(from, 1, LENGTH(floats));
     right(back, duet_transpose(duet_cast(duet_cast(x, to), from)), "there and back", from, to, p, mode);
-    duet_free(&x), duet_free(&y), duet_free(&wide), duet_free(&back);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&wide);
+    duet_free(&back);
 }
 
 static void casts(void)
@@ -272,7 +279,11 @@ static void one_after_the_other(int p)
           "f16 is rounded before it is read, on %s", place_name(place[p]));
     CHECK(holds(DUET_F64, d, square) && holds(DUET_F64, z, square + 0x1p-40L),
           "f64 of f32 is read as f64, on %s", place_name(place[p]));
-    duet_free(&x), duet_free(&h), duet_free(&y), duet_free(&d), duet_free(&z);
+    duet_free(&x);
+    duet_free(&h);
+    duet_free(&y);
+    duet_free(&d);
+    duet_free(&z);
 }
 
 static int steps_of(duet_matrix *m, duet_expr e)
@@ -314,8 +325,14 @@ static void plans(void)
         STEPS(1, b, duet_equal(i, duet_mul(k, 2)));
         STEPS(1, k, duet_transpose(k));
     }
-    duet_free(&x), duet_free(&d), duet_free(&i), duet_free(&b), duet_free(&h), duet_free(&n), duet_free(&k),
-        duet_free(&s);
+    duet_free(&x);
+    duet_free(&d);
+    duet_free(&i);
+    duet_free(&b);
+    duet_free(&h);
+    duet_free(&n);
+    duet_free(&k);
+    duet_free(&s);
     plan_fusion(-1);
     tap_point("plans");
 }
@@ -344,7 +361,10 @@ static void between(duet_dtype from, duet_dtype to, int p)
     right(m, duet_cast(duet_maximum(duet_sub(duet_mul(x, y), x), duet_neg(y)), to), "what wraps", from, to, p,
           0);
     right(b, duet_equal(duet_abs(x), x), "the least number's size", from, DUET_BOOL, p, 0);
-    duet_free(&x), duet_free(&y), duet_free(&m), duet_free(&b);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&m);
+    duet_free(&b);
 }
 
 static void all_between(void)
@@ -360,7 +380,11 @@ int main(int argc, char **argv)
 {
     gen = rng_new(1);
     list_places_of_types();
-    promotion(), results(), plans(), numbers(), casts();
+    promotion();
+    results();
+    plans();
+    numbers();
+    casts();
     for (int p = 0; p < places; p++) one_after_the_other(p);
     tap_point("statements one after the other");
     rows_of(maps, LENGTH(maps), "element by element");

@@ -39,15 +39,18 @@ static void lay(layout *l, const int64_t *size, bool apart)
     layout_dense(l, DUET_F32, 4, size);
     if (!apart) return;
     int64_t pitch = 1 + (int)pick(2);
-    for (int axis = 4; axis-- > 0;)
-        l->stride[axis] = pick(3) ? pitch : -pitch, pitch = pitch * l->size[axis] + (int)pick(5);
+    for (int axis = 4; axis-- > 0;) {
+        l->stride[axis] = pick(3) ? pitch : -pitch;
+        pitch = pitch * l->size[axis] + (int)pick(5);
+    }
 }
 
 static void make_operand(scene *s, int k)
 {
     int64_t low, high;
     layout_span(&s->s.in[k].at, &low, &high);
-    s->room[k] = high - low, s->memory[k] = malloc(((size_t)s->room[k] + 1) * sizeof(float));
+    s->room[k] = high - low;
+    s->memory[k] = malloc(((size_t)s->room[k] + 1) * sizeof(float));
     for (int64_t i = 0; i < s->room[k]; i++) s->memory[k][i] = (float)((int)pick(7) - 3);
     s->first[k] = s->memory[k] - low;
 }
@@ -65,16 +68,25 @@ static void open_scene(const trial *t, scene *s)
                                         .groups = 1 } } };
     snprintf(s->name, sizeof s->name, "%d x %d x %d x %d, %d outputs, pad %d %d%s", t->n, t->c, t->h, t->w,
              t->m, t->pad[0], t->pad[1], t->apart ? ", apart" : "");
-    lay(&s->s.in[0].at, x, t->apart), lay(&s->s.in[1].at, dy, t->apart), lay(&s->s.out[0].at, w, false);
+    lay(&s->s.in[0].at, x, t->apart);
+    lay(&s->s.in[1].at, dy, t->apart);
+    lay(&s->s.out[0].at, w, false);
     for (int k = 0; k < 2; k++) make_operand(s, k);
     s->a = filter_grad_cut(&s->s, s->first[0], s->first[1]);
     const size_t bytes = filter_grad_workspace(&s->s);
     CHECK(bytes == (size_t)s->a.filters * s->a.parts.by * s->a.sums.by * sizeof(float),
           "%s: %zu bytes of scratch", s->name, bytes);
-    s->part = malloc(bytes + 1), s->out = calloc((size_t)layout_count(&s->s.out[0].at) + 1, sizeof(float));
+    s->part = malloc(bytes + 1);
+    s->out = calloc((size_t)layout_count(&s->s.out[0].at) + 1, sizeof(float));
 }
 
-static void close_scene(scene *s) { free(s->memory[0]), free(s->memory[1]), free(s->part), free(s->out); }
+static void close_scene(scene *s)
+{
+    free(s->memory[0]);
+    free(s->memory[1]);
+    free(s->part);
+    free(s->out);
+}
 
 /* ---- a thread block ---- */
 
@@ -109,7 +121,8 @@ static void bring(block *b, uint32_t strip, int stage)
             for (int i = 0; i < 4 && !b->wrong; i++) {
                 const int at = stage + unit.place + i;
                 b->wrong |= b->brought[at] == b->now;
-                b->brought[at] = b->now, b->shared[at] = fetched(b, k, &s, &unit, i);
+                b->brought[at] = b->now;
+                b->shared[at] = fetched(b, k, &s, &unit, i);
             }
         }
 }
@@ -156,7 +169,8 @@ static void give(block *b, uint32_t number)
 static bool run_block(const scene *s, uint32_t number)
 {
     block *b = calloc(1, sizeof *b);
-    b->s = s, b->e = filter_errand_of(&s->a, number);
+    b->s = s;
+    b->e = filter_errand_of(&s->a, number);
     CHECK(b->e.first < b->e.end && s->a.stage <= FILTER_STAGE && s->a.stage % 4 == 0, "%s: block %u", s->name,
           number);
     int stage = 0;
@@ -227,7 +241,10 @@ static void run_trial(const trial *t)
     CHECK(!why, "%s: refused: %s", s.name, why);
     bool good = !why;
     for (uint32_t b = 0; b < s.a.filters * s.a.parts.by && good; b++) good = run_block(&s, b);
-    if (good) join(&s), compare(&s);
+    if (good) {
+        join(&s);
+        compare(&s);
+    }
     close_scene(&s);
 }
 

@@ -33,7 +33,11 @@ void fake_workspace(size_t bytes)
 
 static bool slow_forward, slow_back;
 
-void fake_slowly(bool forward, bool back) { slow_forward = forward, slow_back = back; }
+void fake_slowly(bool forward, bool back)
+{
+    slow_forward = forward;
+    slow_back = back;
+}
 
 static void dawdle(bool slowly)
 {
@@ -97,7 +101,8 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream)
 static cudnnStatus_t set_sizes(struct cudnnTensorStruct *t, cudnnDataType_t type, int axes, const int size[5])
 {
     DNN_ENTER();
-    t->type = type, t->axes = axes;
+    t->type = type;
+    t->axes = axes;
     for (int i = 0; i < 5; i++)
         if ((t->size[i] = size[i]) <= 0) return CUDNN_STATUS_BAD_PARAM;
     return CUDNN_STATUS_SUCCESS;
@@ -131,7 +136,9 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t d, in
     };
     for (int i = 0; i < 3; i++) {
         if (pad[i] < 0 || stride[i] < 1 || dilation[i] < 1) return CUDNN_STATUS_BAD_PARAM;
-        d->pad[i] = pad[i], d->stride[i] = stride[i], d->dilation[i] = dilation[i];
+        d->pad[i] = pad[i];
+        d->stride[i] = stride[i];
+        d->dilation[i] = dilation[i];
     }
     return CUDNN_STATUS_SUCCESS;
 }
@@ -445,13 +452,15 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
     size_t needs;
     DNN_ENTER();
     dawdle(slow_forward);
-    c.alpha = number(&c, alpha), c.beta = number(&c, beta);
+    c.alpha = number(&c, alpha);
+    c.beta = number(&c, beta);
     if (!is_call(&c) || c.beta != 0) return CUDNN_STATUS_BAD_PARAM;
     if (!workspace_of(algo, conv->math, &needs)) return CUDNN_STATUS_NOT_SUPPORTED;
     if (bytes < needs) return CUDNN_STATUS_BAD_PARAM;
     c.bytes = needs;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.convolutions++, fake_counted.rounded += conv->math == CUDNN_TENSOR_OP_MATH;
+    fake_counted.convolutions++;
+    fake_counted.rounded += conv->math == CUDNN_TENSOR_OP_MATH;
     fake_counted.algorithm = (int)algo;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED
@@ -467,7 +476,8 @@ static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, co
     if (algo != 1) return CUDNN_STATUS_NOT_SUPPORTED;
     if (c->bytes < unit) return CUDNN_STATUS_BAD_PARAM;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.convolutions++, fake_counted.rounded += c->conv.math == CUDNN_TENSOR_OP_MATH;
+    fake_counted.convolutions++;
+    fake_counted.rounded += c->conv.math == CUDNN_TENSOR_OP_MATH;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(handle->stream, run_back, b, sizeof *b) ? CUDNN_STATUS_EXECUTION_FAILED
                                                               : CUDNN_STATUS_SUCCESS;

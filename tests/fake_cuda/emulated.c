@@ -62,7 +62,8 @@ static void split(const void *p, const layout *l, int64_t first, int64_t end, do
 {
     for (int64_t i = first; i < end; i++) {
         const double x = element(p, l, i) * scale, h = half(x);
-        high[i] = (float)(h * back), low[i] = (float)(half((x - h) * LOW) * back);
+        high[i] = (float)(h * back);
+        low[i] = (float)(half((x - h) * LOW) * back);
     }
 }
 
@@ -99,7 +100,12 @@ bool kernels_splits(const step *s)
            (is_product(s) || is_convolution(s));
 }
 
-bool kernels_splits_here(const step *s, const frame *f) { return (void)s, (void)f, true; }
+bool kernels_splits_here(const step *s, const frame *f)
+{
+    (void)s;
+    (void)f;
+    return true;
+}
 bool kernels_packs(const step *s) { return s->kernel != OP_matmul || s->out[0].at.size[0] >= FEW_ROWS; }
 
 size_t kernels_packed_bytes(const step *s)
@@ -169,7 +175,9 @@ static void make_parts(job *j, job part[3], float *a, const packed *p)
     const int64_t n = layout_count(&j->s.in[0].at), m = p->count;
     const void *in[3][2] = { { a, p->part }, { a, p->part + m }, { a + n, p->part } };
     for (int k = 0; k < 3; k++) {
-        part[k] = *j, part[k].in[0] = (void *)in[k][0], part[k].in[1] = (void *)in[k][1];
+        part[k] = *j;
+        part[k].in[0] = (void *)in[k][0];
+        part[k].in[1] = (void *)in[k][1];
         for (int i = 0; i < 2; i++)
             layout_dense(&part[k].s.in[i].at, DUET_F32, j->s.in[i].at.rank, j->s.in[i].at.size);
     }

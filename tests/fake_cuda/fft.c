@@ -26,7 +26,11 @@ static fft_plan plans[PLANS];
 
 static fft_plan *plan_at(cufftHandle h) { return h > 0 && h < PLANS && plans[h].lives ? &plans[h] : NULL; }
 
-cufftResult cufftGetVersion(int *version) { return *version = 12000, CUFFT_SUCCESS; }
+cufftResult cufftGetVersion(int *version)
+{
+    *version = 12000;
+    return CUFFT_SUCCESS;
+}
 
 cufftResult cufftCreate(cufftHandle *handle)
 {
@@ -82,11 +86,19 @@ cufftResult cufftMakePlanMany64(cufftHandle h, int rank, long long int *n, long 
     fft_plan *p = plan_at(h);
     if (!p || p->made || !p->manual || rank < 1 || rank > 3 || batch < 1) return CUFFT_INVALID_VALUE;
     if (fake_outside_graphs() != cudaSuccess) return CUFFT_INVALID_VALUE; /* it allocates device memory */
-    p->made = true, p->rank = rank, p->type = type, p->batch = batch;
-    p->in_stride = istride, p->in_distance = idist, p->out_stride = ostride, p->out_distance = odist;
+    p->made = true;
+    p->rank = rank;
+    p->type = type;
+    p->batch = batch;
+    p->in_stride = istride;
+    p->in_distance = idist;
+    p->out_stride = ostride;
+    p->out_distance = odist;
     for (int a = 0; a < rank; a++) {
         if (n[a] < 1) return CUFFT_INVALID_SIZE;
-        p->n[a] = n[a], p->in_sizes[a] = inembed[a], p->out_sizes[a] = onembed[a];
+        p->n[a] = n[a];
+        p->in_sizes[a] = inembed[a];
+        p->out_sizes[a] = onembed[a];
     }
     *bytes = ROOM;
     return CUFFT_SUCCESS;
@@ -173,17 +185,25 @@ static void put(const fft_call *c, int64_t base, const long long *at, double com
     if (is_forward_real(p->type) && at[p->rank - 1] > p->n[p->rank - 1] / 2) return;
     const int64_t i = base + place(p, p->out_sizes, at, true);
     if (is_back_real(p->type)) put_part(c, i, creal(x));
-    else put_part(c, 2 * i, creal(x)), put_part(c, 2 * i + 1, cimag(x));
+    else {
+        put_part(c, 2 * i, creal(x));
+        put_part(c, 2 * i + 1, cimag(x));
+    }
 }
 
 static void run_batch(const fft_call *c, int64_t b, int64_t count, double complex *x)
 {
     long long at[3] = { 0 };
     double ends = 0;
-    for (int64_t i = 0; i < count; i++)
-        where(&c->p, i, at), x[i] = element(c, b * c->p.in_distance, at, &ends);
+    for (int64_t i = 0; i < count; i++) {
+        where(&c->p, i, at);
+        x[i] = element(c, b * c->p.in_distance, at, &ends);
+    }
     all_lines(c, x, count, x + count);
-    for (int64_t i = 0; i < count; i++) where(&c->p, i, at), put(c, b * c->p.out_distance, at, x[i] + ends);
+    for (int64_t i = 0; i < count; i++) {
+        where(&c->p, i, at);
+        put(c, b * c->p.out_distance, at, x[i] + ends);
+    }
 }
 
 static int64_t reach(const fft_plan *p, bool out)

@@ -10,7 +10,8 @@ static inline duet_matrix *new_filled(int64_t n, float number)
     duet_matrix *m = duet_new(DUET_F32, n);
     float *p = m ? duet_overwrite(m) : NULL;
     for (int64_t i = 0; p && i < n; i++) p[i] = number;
-    return CHECK(p != NULL, "%s", duet_error()), m;
+    CHECK(p != NULL, "%s", duet_error());
+    return m;
 }
 
 static inline void refill(duet_matrix *m, float number)
@@ -30,7 +31,9 @@ static inline void holds(const duet_matrix *m, float want, const char *what)
 
 static inline void free_all(duet_matrix **a, duet_matrix **b, duet_matrix **c)
 {
-    duet_free(a), duet_free(b), duet_free(c);
+    duet_free(a);
+    duet_free(b);
+    duet_free(c);
 }
 
 #endif

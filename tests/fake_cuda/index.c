@@ -200,7 +200,8 @@ static void sort_items(item *x, int64_t n, item *room, bool falls)
 {
     const int64_t half = n / 2;
     if (n < 2) return;
-    sort_items(x, half, room, falls), sort_items(x + half, n - half, room, falls);
+    sort_items(x, half, room, falls);
+    sort_items(x + half, n - half, room, falls);
     memcpy(room, x, (size_t)n * sizeof *x);
     for (int64_t i = 0, a = 0, b = half; i < n; i++)
         x[i] = b < n && (a == half || passes(&room[b], &room[a], falls)) ? room[b++] : room[a++];

@@ -16,7 +16,8 @@ static void turn_columns(number *x, number *y, int64_t n, double cosine, double 
 {
     for (int64_t i = 0; i < n; i++) {
         const number s = x[i], r = y[i] * by;
-        x[i] = cosine * s - sine * r, y[i] = sine * s + cosine * r;
+        x[i] = cosine * s - sine * r;
+        y[i] = sine * s + cosine * r;
     }
 }
 
@@ -26,13 +27,18 @@ static bool rotate(number *a, number *v, int64_t m, int64_t n, int64_t p, int64_
 {
     number *x = a + p * m, *y = a + q * m, common = 0;
     double xx = 0, yy = 0;
-    for (int64_t i = 0; i < m; i++) xx += norm2(x[i]), yy += norm2(y[i]), common += conj(x[i]) * y[i];
+    for (int64_t i = 0; i < m; i++) {
+        xx += norm2(x[i]);
+        yy += norm2(y[i]);
+        common += conj(x[i]) * y[i];
+    }
     if (cabs(common) <= 1e-16 * sqrt(xx) * sqrt(yy) || common == 0) return true;
     const number back = conj(phase(common));
     const double xy = creal(common * back), zeta = (yy - xx) / (2 * xy),
                  t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta)), cosine = 1 / hypot(1, t),
                  sine = cosine * t;
-    turn_columns(x, y, m, cosine, sine, back), turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
+    turn_columns(x, y, m, cosine, sine, back);
+    turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
     return false;
 }
 
@@ -78,7 +84,8 @@ static void swap_columns(number *a, int64_t m, int64_t p, int64_t q)
 {
     for (int64_t i = 0; i < m; i++) {
         const number x = a[i + p * m];
-        a[i + p * m] = a[i + q * m], a[i + q * m] = x;
+        a[i + p * m] = a[i + q * m];
+        a[i + q * m] = x;
     }
 }
 
@@ -86,14 +93,21 @@ static void swap_columns(number *a, int64_t m, int64_t p, int64_t q)
 static void sort_values(number *u, number *v, double *w, int64_t m, int64_t n)
 {
     double most = 0;
-    for (int64_t j = 0; j < n; j++) w[j] = length_of(u + j * m, m), most = fmax(most, w[j]);
+    for (int64_t j = 0; j < n; j++) {
+        w[j] = length_of(u + j * m, m);
+        most = fmax(most, w[j]);
+    }
     for (int64_t j = 0; j < n; j++) {
         int64_t p = j;
         for (int64_t i = j + 1; i < n; i++)
             if (w[i] > w[p]) p = i;
         const double x = w[j];
-        w[j] = w[p], w[p] = x;
-        if (p != j) swap_columns(u, m, j, p), swap_columns(v, n, j, p);
+        w[j] = w[p];
+        w[p] = x;
+        if (p != j) {
+            swap_columns(u, m, j, p);
+            swap_columns(v, n, j, p);
+        }
         if (w[j] > 1e-15 * most)
             for (int64_t i = 0; i < m; i++) u[i + j * m] /= w[j];
         else complete(u, m, j);
@@ -106,10 +120,12 @@ static void gesvd(void *args)
     const int64_t m = c->m, n = c->n;
     number *u = fake_alloc((size_t)(m * n + n * n + n) * sizeof *u), *v = u + m * n;
     double *w = (double *)(v + n * n);
-    spoil(c), *c->info = 0;
+    spoil(c);
+    *c->info = 0;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) u[i + j * m] = A(i, j);
-    one_sided(u, v, m, n), sort_values(u, v, w, m, n);
+    one_sided(u, v, m, n);
+    sort_values(u, v, w, m, n);
     for (int64_t j = 0; j < n; j++) put_value(c, c->w, j, w[j]);
     for (int64_t j = 0; j < n && c->b; j++)
         for (int64_t i = 0; i < m; i++) SET_B(i, j, u[i + j * m]);
@@ -126,7 +142,9 @@ cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t h, cusolverDnPar
                                              const void *vt, int64_t ldvt, cudaDataType_t compute,
                                              size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = HOST_ROOM, said(!fake_vendor_fails() && m >= n);
+    *bytes = ROOM;
+    *host_bytes = HOST_ROOM;
+    return said(!fake_vendor_fails() && m >= n);
 }
 
 cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t params, signed char jobu,
@@ -164,7 +182,8 @@ static void turn_rows(number *a, int64_t n, int64_t p, int64_t q, double cosine,
 {
     for (int64_t i = 0; i < n; i++) {
         const number x = a[p + i * n], y = a[q + i * n] * conj(by);
-        a[p + i * n] = cosine * x - sine * y, a[q + i * n] = sine * x + cosine * y;
+        a[p + i * n] = cosine * x - sine * y;
+        a[q + i * n] = sine * x + cosine * y;
     }
 }
 
@@ -180,8 +199,8 @@ static void two_sided(number *a, number *v, int64_t n)
                 const double theta = creal(a[q + q * n] - a[p + p * n]) / (2 * creal(common * back));
                 const double t = copysign(1, theta) / (fabs(theta) + hypot(1, theta)),
                              cosine = 1 / hypot(1, t), sine = t * cosine;
-                turn_columns(a + p * n, a + q * n, n, cosine, sine, back),
-                    turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
+                turn_columns(a + p * n, a + q * n, n, cosine, sine, back);
+                turn_columns(v + p * n, v + q * n, n, cosine, sine, back);
                 turn_rows(a, n, p, q, cosine, sine, back);
                 a[p + q * n] = a[q + p * n] = 0;
             }
@@ -193,16 +212,21 @@ static void syevd(void *args)
     const int64_t n = c->n;
     const bool sound = has_real_diagonal(c);
     number *a = fake_alloc((size_t)(2 * n * n + 1) * sizeof *a), *v = a + n * n;
-    spoil(c), *c->info = sound ? 0 : -5;
+    spoil(c);
+    *c->info = sound ? 0 : -5;
     for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i <= j; i++) a[i + j * n] = A(i, j), a[j + i * n] = conj(A(i, j));
+        for (int64_t i = 0; i <= j; i++) {
+            a[i + j * n] = A(i, j);
+            a[j + i * n] = conj(A(i, j));
+        }
     two_sided(a, v, n);
     for (int64_t j = 0; j < n; j++) {
         int64_t p = j;
         for (int64_t i = j + 1; i < n; i++)
             if (creal(a[i + i * n]) < creal(a[p + p * n])) p = i;
         const number x = a[j + j * n];
-        a[j + j * n] = a[p + p * n], a[p + p * n] = x;
+        a[j + j * n] = a[p + p * n];
+        a[p + p * n] = x;
         if (p != j) swap_columns(v, n, j, p);
         put_value(c, c->w, j, creal(a[j + j * n]));
         for (int64_t i = 0; i < n && c->flag[0]; i++) SET_A(i, j, v[i + j * n]);
@@ -216,8 +240,9 @@ cusolverStatus_t cusolverDnXsyevd_bufferSize(cusolverDnHandle_t h, cusolverDnPar
                                              cudaDataType_t type_w, const void *w, cudaDataType_t compute,
                                              size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = HOST_ROOM,
-           said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_UPPER);
+    *bytes = ROOM;
+    *host_bytes = HOST_ROOM;
+    return said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_UPPER);
 }
 
 cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t h, cusolverDnParams_t params, cusolverEigMode_t mode,

@@ -73,10 +73,13 @@ static bool resolve(const operand *x, int inner, const frame *f, void **p)
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const cudaError_t failed = fake_enter(cudaErrorUnknown);
-    if (failed != cudaSuccess)
-        return (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters), failed;
+    if (failed != cudaSuccess) {
+        (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters);
+        return failed;
+    }
     job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
-    j.by_parts = w->packed || (kernels_splits(s) && !kernels_packs(s)), j.packed = w->packed;
+    j.by_parts = w->packed || (kernels_splits(s) && !kernels_packs(s));
+    j.packed = w->packed;
     if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL)
         return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
@@ -92,7 +95,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
     if (s->program) j.p = *s->program;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.launches++, fake_counted.splits += j.by_parts;
+    fake_counted.launches++;
+    fake_counted.splits += j.by_parts;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(q, run_job, &j, sizeof j);
 }

@@ -64,7 +64,10 @@ static T reduce_row(int op, const T *x, int64_t n, T (*pair)[2])
         T value;
         int64_t index;
     } out;
-    for (int64_t i = 0; i < n; i++) pair[i][0] = x[i], pair[i][1] = K(0);
+    for (int64_t i = 0; i < n; i++) {
+        pair[i][0] = x[i];
+        pair[i][1] = K(0);
+    }
     FN(fake_reduce)(&out, op, (const T(*)[2])pair, n);
     return out.value;
 }
@@ -73,10 +76,14 @@ static void soften(int kernel, T *t, int64_t n)
 {
     T(*pair)[2] = fake_alloc(sizeof *pair * (size_t)n), *e = fake_alloc(sizeof *e * (size_t)n);
     const T m = reduce_row(OP_max, t, n, pair);
-    for (int64_t i = 0; i < n; i++) t[i] = t[i] - m, e[i] = FN(exp)(t[i]);
+    for (int64_t i = 0; i < n; i++) {
+        t[i] = t[i] - m;
+        e[i] = FN(exp)(t[i]);
+    }
     const T s = reduce_row(OP_sum, e, n, pair);
     for (int64_t i = 0; i < n; i++) t[i] = kernel == OP_softmax ? e[i] / s : t[i] - FN(log)(s);
-    fake_free(pair), fake_free(e);
+    fake_free(pair);
+    fake_free(e);
 }
 
 static void run_softmax(const job *j)
@@ -232,7 +239,10 @@ static bool is_first(const job *j, const int64_t *out, int64_t top, int64_t left
         if (at[0] < 0 || at[1] < 0 || at[0] >= size[2] || at[1] >= size[3]) continue;
         const T x = *image_at(j, out, at[0], at[1]);
         const T most = best[0] < 0 ? -INF : *image_at(j, out, best[0], best[1]);
-        if (best[0] < 0 || x > most || (x != x && most == most)) best[0] = at[0], best[1] = at[1];
+        if (best[0] < 0 || x > most || (x != x && most == most)) {
+            best[0] = at[0];
+            best[1] = at[1];
+        }
     }
     return best[0] == out[2] && best[1] == out[3];
 }
@@ -277,7 +287,8 @@ static T conv_sum(const job *j, const int64_t *out)
     T sum = K(0);
     for (int64_t k = 0; k < in->size[1] * filters->size[2] * filters->size[3]; k++) {
         int64_t from[4];
-        unravel(filters, k, from), from[0] = out[1];
+        unravel(filters, k, from);
+        from[0] = out[1];
         const int64_t at[4] = { out[0], from[1], out[2] * stride[0] - pad[0] + from[2],
                                 out[3] * stride[1] - pad[1] + from[3] };
         const bool inside = at[2] >= 0 && at[2] < in->size[2] && at[3] >= 0 && at[3] < in->size[3];

@@ -21,7 +21,8 @@ static double _Complex get(const linear_args *a, int64_t i)
 {
     double x[2] = { get_part(a, a->pairs ? 2 * i : i), a->pairs ? get_part(a, 2 * i + 1) : 0 };
     double _Complex z;
-    return memcpy(&z, x, sizeof z), z;
+    memcpy(&z, x, sizeof z);
+    return z;
 }
 
 static void put(const linear_args *a, void *to, int64_t i, double _Complex x)
@@ -76,7 +77,8 @@ static void order(const linear_args *a)
     for (int64_t i = 0; i < a->pivots; i++) {
         int64_t *x = &row[i * a->out_row], *y = &row[(a->pivot[i] - 1) * a->out_row];
         const int64_t t = *x;
-        *x = *y, *y = t;
+        *x = *y;
+        *y = t;
     }
 }
 
@@ -86,7 +88,9 @@ static void determinant(const linear_args *a)
     long double size = 0;
     for (int64_t i = 0; i < a->rows; i++) {
         const long double _Complex x = get(a, i * (a->in_row + a->in_col)), y = a->pivot[i] == i + 1 ? x : -x;
-        det *= y, size += logl(cabsl(x)), sign = x == 0 ? 0 : sign * (y / cabsl(y));
+        det *= y;
+        size += logl(cabsl(x));
+        sign = x == 0 ? 0 : sign * (y / cabsl(y));
     }
     if (det == 0 && !isfinite(size)) size = -INFINITY;
     if (a->what == LINEAR_LOGDET) put_part(a, a->out, 0, (double)size);

@@ -27,16 +27,18 @@ typedef struct scene {
 static inline scene new_scene(bool weight, bool wrapped)
 {
     scene s = { .x = square(1), .y = square(0), .other = square(1) };
-    if (wrapped)
-        s.own = aligned_alloc(64, N * N * sizeof *s.own), s.w = duet_wrap(s.own, DUET_F32, N, N),
+    if (wrapped) {
+        s.own = aligned_alloc(64, N * N * sizeof *s.own);
+        s.w = duet_wrap(s.own, DUET_F32, N, N);
         refill(s.w, 1);
-    else s.w = square(1);
+    } else s.w = square(1);
     duet_matrix *written = weight ? s.w : s.x;
     for (int i = 0; i < 2; i++) s.half[i] = duet_slice(written, i * N / 2, N / 2);
     s.turned = duet_transposed(written);
     DUET_ON(DUET_GPU)
     {
-        ok(duet_record_begin()), ok(duet_set(written, duet_mul(s.other, 1)));
+        ok(duet_record_begin());
+        ok(duet_set(written, duet_mul(s.other, 1)));
         s.writes = duet_record_end();
     }
     return s;
@@ -57,7 +59,8 @@ static inline duet_status multiply(scene *s)
 
 static inline duet_recording *record_product(scene *s)
 {
-    ok(duet_record_begin()), ok(multiply(s));
+    ok(duet_record_begin());
+    ok(multiply(s));
     return duet_record_end();
 }
 

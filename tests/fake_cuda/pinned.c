@@ -32,7 +32,11 @@ static bool enter(range *r)
 {
     pthread_mutex_lock(&fake_lock);
     const bool is_new = !*find(r->p, r->bytes);
-    if (is_new) r->next = ranges, ranges = r, fake_counted.pinned++;
+    if (is_new) {
+        r->next = ranges;
+        ranges = r;
+        fake_counted.pinned++;
+    }
     pthread_mutex_unlock(&fake_lock);
     return is_new;
 }
@@ -56,11 +60,15 @@ cudaError_t cudaMallocHost(void **p, size_t bytes)
     ENTER(cudaErrorMemoryAllocation);
     OUTSIDE_GRAPHS();
     range *r = fake_alloc(sizeof *r);
-    if (!r || !(*p = fake_alloc(bytes))) return fake_free(r), fake_error(cudaErrorMemoryAllocation);
+    if (!r || !(*p = fake_alloc(bytes))) {
+        fake_free(r);
+        return fake_error(cudaErrorMemoryAllocation);
+    }
     *r = (range){ NULL, *p, bytes };
     (void)enter(r);
     pthread_mutex_lock(&fake_lock);
-    fake_counted.pinned--, fake_counted.rings++;
+    fake_counted.pinned--;
+    fake_counted.rings++;
     pthread_mutex_unlock(&fake_lock);
     return cudaSuccess;
 }
@@ -69,8 +77,10 @@ static range *leave(const char *p)
 {
     pthread_mutex_lock(&fake_lock);
     range **at = find(p, 1), *r = *at;
-    if (r && r->p == p) *at = r->next, fake_counted.pinned--;
-    else r = NULL;
+    if (r && r->p == p) {
+        *at = r->next;
+        fake_counted.pinned--;
+    } else r = NULL;
     pthread_mutex_unlock(&fake_lock);
     return r;
 }

@@ -84,7 +84,11 @@ static T apply(int op, const T *v)
 #define DUET_MAP3 FORMULA
 #endif
 #include <duet/ops.def>
-    default: return (void)x, (void)y, (void)z, K(0);
+    default:
+        (void)x;
+        (void)y;
+        (void)z;
+        return K(0);
     }
 }
 

@@ -236,7 +236,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int of)
     memset(p, 0, sizeof *p);
     strcpy(p->name, "Pretended GPU");
     p->totalGlobalMem = capacity;
-    p->major = 9, p->multiProcessorCount = 1;
+    p->major = 9;
+    p->multiProcessorCount = 1;
     return cudaSuccess;
 }
 
@@ -284,7 +285,10 @@ static cudaError_t take(void **p, size_t bytes)
     block *b = NULL;
     *p = NULL;
     if (bytes <= capacity && in_use[device] <= capacity - bytes) b = fake_alloc(sizeof *b);
-    if (!b || !(*p = fake_alloc(bytes))) return fake_free(b), cudaErrorMemoryAllocation;
+    if (!b || !(*p = fake_alloc(bytes))) {
+        fake_free(b);
+        return cudaErrorMemoryAllocation;
+    }
     memset(*p, 0xff, bytes);
     *b = (block){ blocks, *p, bytes, device };
     blocks = b;
@@ -298,7 +302,10 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 {
     ENTER(cudaErrorMemoryAllocation);
     OUTSIDE_GRAPHS();
-    if (!bytes) return *p = NULL, cudaSuccess;
+    if (!bytes) {
+        *p = NULL;
+        return cudaSuccess;
+    }
     LOCKED(cudaError_t e = take(p, bytes));
     return fake_error(e);
 }
@@ -328,7 +335,8 @@ static cudaError_t release(void *p)
     in_use[b->device] -= b->bytes;
     fake_counted.memory -= b->bytes;
     *at = b->next;
-    fake_free(b->p), fake_free(b);
+    fake_free(b->p);
+    fake_free(b);
     return cudaSuccess;
 }
 
@@ -364,9 +372,11 @@ static cudaError_t append(cudaStream_t s, const task *head, const void *args, si
     task *t = fake_alloc(sizeof *t + bytes), ***last = s->noting ? &s->noting->noted.last : &s->last;
     if (!t) return cudaErrorMemoryAllocation;
     *t = *head;
-    t->next = NULL, t->bytes = bytes;
+    t->next = NULL;
+    t->bytes = bytes;
     if (bytes) memcpy(t->args, args, bytes);
-    **last = t, *last = &t->next;
+    **last = t;
+    *last = &t->next;
     s->queued += !s->noting;
     return cudaSuccess;
 }
@@ -383,7 +393,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     ENTER(cudaErrorUnknown);
     cudaStream_t s = fake_alloc(sizeof *s);
     if (!s) return fake_error(cudaErrorMemoryAllocation);
-    s->device = device, s->last = &s->first;
+    s->device = device;
+    s->last = &s->first;
     LOCKED((s->next = streams, streams = s));
     *stream = s;
     return flags == cudaStreamNonBlocking ? cudaSuccess : fake_error(cudaErrorInvalidValue);
@@ -434,7 +445,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 static bool join(cudaStream_t s, cudaEvent_t e)
 {
     if (!e->within || e->stream->noting != e->within || s->noting) return false;
-    return s->noting = e->within, s->joined = e->stream->unjoined = true;
+    s->noting = e->within;
+    return s->joined = e->stream->unjoined = true;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags)
@@ -466,7 +478,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mo
 
 static void free_tasks(tasks *list)
 {
-    for (task *t = list->first, *next; t; t = next) next = t->next, fake_free(t);
+    for (task *t = list->first, *next; t; t = next) {
+        next = t->next;
+        fake_free(t);
+    }
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t g)
@@ -480,9 +495,13 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g)
 static void leave_graph(cudaStream_t s, cudaGraph_t g)
 {
     for (cudaStream_t o = streams; o; o = o->next)
-        if (o->joined && o->noting == g) o->noting = NULL, o->joined = false;
+        if (o->joined && o->noting == g) {
+            o->noting = NULL;
+            o->joined = false;
+        }
     s->spoilt |= s->unjoined;
-    s->unjoined = false, s->noting = NULL;
+    s->unjoined = false;
+    s->noting = NULL;
 }
 
 /* Ends the capture whatever it returns. */
@@ -494,7 +513,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
     cudaGraph_t g = s->noting;
     LOCKED(leave_graph(s, g));
     noting = NULL;
-    if (!e && !s->spoilt) return *graph = g, cudaSuccess;
+    if (!e && !s->spoilt) {
+        *graph = g;
+        return cudaSuccess;
+    }
     (void)cudaGraphDestroy(g);
     return e ? e : fake_error(cudaErrorStreamCaptureInvalidated);
 }
@@ -505,7 +527,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     if (!graph || flags) return fake_error(cudaErrorInvalidValue);
     cudaGraphExec_t x = *exec = fake_alloc(sizeof *x);
     if (!x) return fake_error(cudaErrorMemoryAllocation);
-    x->noted = graph->noted, graph->noted = (tasks){ 0 };
+    x->noted = graph->noted;
+    graph->noted = (tasks){ 0 };
     LOCKED((fake_counted.graphs_alive++));
     return cudaSuccess;
 }
@@ -527,7 +550,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);
     if (!exec) return fake_error(cudaErrorInvalidResourceHandle);
-    free_tasks(&exec->noted), fake_free(exec);
+    free_tasks(&exec->noted);
+    fake_free(exec);
     LOCKED((fake_counted.graphs_alive--));
     return e;
 }

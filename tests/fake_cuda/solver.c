@@ -8,42 +8,64 @@
 static bool make(void *to)
 {
     handle *h = fake_vendor_fails() ? NULL : fake_alloc(sizeof *h);
-    if (h) memcpy(to, &h, sizeof h), fake_handles(1);
+    if (h) {
+        memcpy(to, &h, sizeof h);
+        fake_handles(1);
+    }
     return h;
 }
 
-static void end(void *h) { fake_free(h), fake_handles(-1); }
+static void end(void *h)
+{
+    fake_free(h);
+    fake_handles(-1);
+}
 
 cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *h)
 {
     return make(h) ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
 }
-cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t h) { return end(h), CUSOLVER_STATUS_SUCCESS; }
+cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t h)
+{
+    end(h);
+    return CUSOLVER_STATUS_SUCCESS;
+}
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *p)
 {
     return make(p) ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
 }
-cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t p) { return end(p), CUSOLVER_STATUS_SUCCESS; }
+cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t p)
+{
+    end(p);
+    return CUSOLVER_STATUS_SUCCESS;
+}
 cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t h, cudaStream_t stream)
 {
     if (fake_vendor_fails()) return CUSOLVER_STATUS_NOT_INITIALIZED;
-    return ((handle *)(void *)h)->stream = stream, CUSOLVER_STATUS_SUCCESS;
+    ((handle *)(void *)h)->stream = stream;
+    return CUSOLVER_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasCreate(cublasHandle_t *h)
 {
     return make(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
-cublasStatus_t cublasDestroy(cublasHandle_t h) { return end(h), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasDestroy(cublasHandle_t h)
+{
+    end(h);
+    return CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasSetStream(cublasHandle_t h, cudaStream_t stream)
 {
     if (fake_vendor_fails()) return CUBLAS_STATUS_NOT_INITIALIZED;
-    return ((handle *)(void *)h)->stream = stream, CUBLAS_STATUS_SUCCESS;
+    ((handle *)(void *)h)->stream = stream;
+    return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetWorkspace(cublasHandle_t h, void *room, size_t bytes)
 {
     if (fake_vendor_fails() || !fake_owns(room, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
-    return ((handle *)(void *)h)->room = room, CUBLAS_STATUS_SUCCESS;
+    ((handle *)(void *)h)->room = room;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 /* ---- LU ---- */
@@ -52,7 +74,8 @@ static void exchange(const call *c, void *p, int64_t ld, int64_t cols, int64_t i
 {
     for (int64_t k = 0; k < cols && i != j; k++) {
         const number x = get(c, p, i + k * ld);
-        put(c, p, i + k * ld, get(c, p, j + k * ld)), put(c, p, j + k * ld, x);
+        put(c, p, i + k * ld, get(c, p, j + k * ld));
+        put(c, p, j + k * ld, x);
     }
 }
 
@@ -63,7 +86,8 @@ static void getrf(void *args)
 {
     const call *c = args;
     const int64_t least = c->m < c->n ? c->m : c->n;
-    spoil(c), *c->info = 0;
+    spoil(c);
+    *c->info = 0;
     for (int64_t k = 0; k < least; k++) {
         int64_t p = k;
         for (int64_t i = k; i < c->m; i++)
@@ -82,7 +106,9 @@ cusolverStatus_t cusolverDnXgetrf_bufferSize(cusolverDnHandle_t h, cusolverDnPar
                                              int64_t n, cudaDataType_t type, const void *a, int64_t lda,
                                              cudaDataType_t compute, size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = HOST_ROOM, said(!fake_vendor_fails());
+    *bytes = ROOM;
+    *host_bytes = HOST_ROOM;
+    return said(!fake_vendor_fails());
 }
 
 cusolverStatus_t cusolverDnXgetrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
@@ -232,7 +258,8 @@ static void potrf(void *args)
 {
     const call *c = args;
     const bool sound = has_real_diagonal(c);
-    spoil(c), *c->info = 0;
+    spoil(c);
+    *c->info = 0;
     for (int64_t j = 0; j < c->n && !*c->info; j++)
         for (int64_t i = 0; i <= j; i++) {
             number x = A(j, i);
@@ -248,7 +275,9 @@ cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t h, cusolverDnPar
                                              const void *a, int64_t lda, cudaDataType_t compute,
                                              size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_LOWER);
+    *bytes = ROOM;
+    *host_bytes = 0;
+    return said(!fake_vendor_fails() && part == CUBLAS_FILL_MODE_LOWER);
 }
 
 cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t h, cusolverDnParams_t params, cublasFillMode_t part,
@@ -286,7 +315,8 @@ static void geqrf(void *args)
 {
     const call *c = args;
     const int64_t least = c->m < c->n ? c->m : c->n;
-    spoil(c), *c->info = 0;
+    spoil(c);
+    *c->info = 0;
     for (int64_t k = 0; k < least; k++) {
         const number alpha = A(k, k);
         double rest = 0, most = 0;
@@ -298,7 +328,8 @@ static void geqrf(void *args)
         const double beta = -copysign(hypot(cabs(alpha), most * sqrt(rest)), creal(alpha));
         const number tau = over(beta - alpha, beta);
         for (int64_t i = k + 1; i < c->m; i++) SET_A(i, k, over(A(i, k), alpha - beta));
-        put(c, c->w, k, tau), SET_A(k, k, beta);
+        put(c, c->w, k, tau);
+        SET_A(k, k, beta);
         for (int64_t j = k + 1; j < c->n; j++) reflect_column(c, c->a, c->lda, j, k, conj(tau));
     }
 }
@@ -308,7 +339,9 @@ cusolverStatus_t cusolverDnXgeqrf_bufferSize(cusolverDnHandle_t h, cusolverDnPar
                                              cudaDataType_t type_tau, const void *tau, cudaDataType_t compute,
                                              size_t *bytes, size_t *host_bytes)
 {
-    return *bytes = ROOM, *host_bytes = 0, said(!fake_vendor_fails());
+    *bytes = ROOM;
+    *host_bytes = 0;
+    return said(!fake_vendor_fails());
 }
 
 cusolverStatus_t cusolverDnXgeqrf(cusolverDnHandle_t h, cusolverDnParams_t params, int64_t m, int64_t n,
@@ -343,7 +376,8 @@ static void reflect(const call *c, bool back)
 static void ormqr(void *args)
 {
     const call *c = args;
-    spoil(c), *c->info = 0;
+    spoil(c);
+    *c->info = 0;
     reflect(c, c->flag[0]);
 }
 
@@ -351,8 +385,10 @@ static void orgqr(void *args)
 {
     call own = *(const call *)args, *c = &own;
     number *q = fake_alloc((size_t)(c->m * c->n + 1) * sizeof *q);
-    spoil(c), *c->info = 0;
-    c->b = q, c->ldb = c->m;
+    spoil(c);
+    *c->info = 0;
+    c->b = q;
+    c->ldb = c->m;
     for (int64_t j = 0; j < c->n; j++)
         for (int64_t i = 0; i < c->m; i++) SET_B(i, j, i == j);
     reflect(c, false);
@@ -461,18 +497,26 @@ static void gesv(void *args)
         for (int64_t i = 0; i < c->n; i++) a[i + j * c->n] = creal(A(i, j));
     for (int64_t j = 0; j < c->k; j++)
         for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, B(i, j));
-    c->a = a, c->lda = c->m = c->n, c->pivot = (int64_t *)(a + c->n * c->n), c->b = c->c, c->ldb = c->ldc;
+    c->a = a;
+    c->lda = c->m = c->n;
+    c->pivot = (int64_t *)(a + c->n * c->n);
+    c->b = c->c;
+    c->ldb = c->ldc;
     getrf(c);
     const bool singular = *c->info != 0;
     *c->info = 0;
     if (singular) spread(c, NAN);
-    else getrs(c), cut_short(c);
+    else {
+        getrs(c);
+        cut_short(c);
+    }
     fake_free(a);
 }
 
 static cusolverStatus_t refined(void *h, call *c, int *turns)
 {
-    *turns = 1, c->w = turns;
+    *turns = 1;
+    c->w = turns;
     const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) &&
                       owns(c, c->c, c->n, c->k, c->ldc);
     if (!queue_call(h, gesv, c, fits && c->bytes == ROOM)) return CUSOLVER_STATUS_EXECUTION_FAILED;

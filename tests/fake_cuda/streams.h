@@ -67,14 +67,19 @@ static matrix_set new_matrix_set(const matrix_set_sizes *s)
                             [ROW] = duet_new(DUET_F32, c),
                             [FILTERS] = duet_new(DUET_F32, s->k, 2, 3, 3),
                             [BIAS3] = duet_new(DUET_F32, s->k) } };
-    w.upper = duet_slice(w.m[LONGER], 0, n), w.lower = duet_slice(w.m[LONGER], n, n);
-    w.part = duet_submatrix(w.m[LONGER], 1, 1, n, c), w.columns = duet_transposed(w.m[X]);
+    w.upper = duet_slice(w.m[LONGER], 0, n);
+    w.lower = duet_slice(w.m[LONGER], n, n);
+    w.part = duet_submatrix(w.m[LONGER], 1, 1, n, c);
+    w.columns = duet_transposed(w.m[X]);
     return w;
 }
 
 static void free_matrix_set(matrix_set *w)
 {
-    duet_free(&w->upper), duet_free(&w->lower), duet_free(&w->part), duet_free(&w->columns);
+    duet_free(&w->upper);
+    duet_free(&w->lower);
+    duet_free(&w->part);
+    duet_free(&w->columns);
     for (int i = 0; i < MATRICES; i++) duet_free(&w->m[i]);
 }
 
@@ -199,7 +204,8 @@ static void fill_all(const matrix_set *a, const matrix_set *b)
 static void new_pair(matrix_set *a, matrix_set *b)
 {
     const matrix_set_sizes s = { 900, 6, 7, 5, 2 };
-    *a = new_matrix_set(&s), *b = new_matrix_set(&s);
+    *a = new_matrix_set(&s);
+    *b = new_matrix_set(&s);
     fill_all(a, b);
 }
 

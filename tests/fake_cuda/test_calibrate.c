@@ -21,7 +21,8 @@ static void open_all(void)
     CHECK(duet_set_on(DUET_GPU, a, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
     CHECK(duet_set_on(DUET_GPU, seen, duet_conv2d(image, filter, .pad = { 1, 1 })) == DUET_OK, "%s",
           duet_error());
-    free_all(&a, &image, &filter), duet_free(&seen);
+    free_all(&a, &image, &filter);
+    duet_free(&seen);
     duet_memory_trim();
 }
 
@@ -52,7 +53,8 @@ static void test_measure(void)
         CHECK(failed == DUET_OK || (fake_failed() && *duet_error()), "call %d: %s", (int)n, duet_error());
         CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEFAULT_GPU], DEFAULT_GPU),
               "call %d: costs that cannot be", (int)n);
-        fake_fail(0), duet_memory_trim();
+        fake_fail(0);
+        duet_memory_trim();
         CHECK(fake_count().memory <= open.memory + (40 << 20) && fake_count().pinned == open.pinned,
               "call %d: memory stays", (int)n);
     }
@@ -79,7 +81,8 @@ static void choose_first(const char *want)
     holds(y, 2, "y");
     CHECK(duet_stats().uploads - before.uploads <= 1 && !strcmp(duet_error(), "before"), "it shows: %s",
           duet_error());
-    duet_info(out), fclose(out);
+    duet_info(out);
+    fclose(out);
     CHECK(strstr(text, want) && strstr(text, "costs    "), "'%s' is not in: %s", want, text);
     CHECK(calibration_path(path), "no path");
 }

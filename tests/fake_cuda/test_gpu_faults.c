@@ -71,7 +71,8 @@ static step reduce_step(const scene *w)
                .inner = 1,
                .in = { { 1, w->line.at } },
                .program = &sum };
-    s.out[0].at = w->line.at, s.out[0].at.stride[0] = 0;
+    s.out[0].at = w->line.at;
+    s.out[0].at.stride[0] = 0;
     return s;
 }
 
@@ -254,7 +255,8 @@ static void test_warm_failures(void)
         fake_fail(0);
         CHECK(hit ? s == DUET_OK || *duet_error() : s == DUET_OK, "call %d: status %d, %s", (int)n, s,
               duet_error());
-        ran(gpu_machine.sync(DEFAULT_GPU, 0), "sync"), ran(gpu_machine.sync(DEFAULT_GPU, 1), "sync");
+        ran(gpu_machine.sync(DEFAULT_GPU, 0), "sync");
+        ran(gpu_machine.sync(DEFAULT_GPU, 1), "sync");
         clear_scene(&w);
         duet_memory_trim();
         fake_counts now = fake_count();
@@ -494,7 +496,8 @@ static void test_pretence(void)
     ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 10), "download");
     CHECK(back[5] == 7, "pinned memory is read when the copy runs");
     fake_pinned(false);
-    tensor_free(&a), tensor_free(&b);
+    tensor_free(&a);
+    tensor_free(&b);
     tap_point("the pretence is strict");
 }
 

@@ -133,7 +133,8 @@ static void repeat(scene *s, duet_matrix *written, const struct road *by)
     for (int turn = 0; turn < TURNS; turn++) {
         const float v = (float)(1 + turn % 5 * 17);
         if (turn % 3 == 0) by->write(s, written, v);
-        ok(multiply(s)), ok(duet_isub(s->y, 1));
+        ok(multiply(s));
+        ok(duet_isub(s->y, 1));
         holds(s->y, N * (float)(1 + turn / 3 * 3 % 5 * 17) - 1, by->name);
     }
 }
@@ -177,20 +178,44 @@ typedef struct numbers {
     float w, y, z;
 } numbers;
 
-static void say_before(scene *s) { ok(multiply(s)), ok(duet_iadd(s->w, 1)); }
-static void mean_before(numbers *n) { n->y = N * n->w, n->w += 1; }
-static void say_after(scene *s) { ok(duet_iadd(s->w, 1)), ok(multiply(s)); }
-static void mean_after(numbers *n) { n->w += 1, n->y = N * n->w; }
+static void say_before(scene *s)
+{
+    ok(multiply(s));
+    ok(duet_iadd(s->w, 1));
+}
+static void mean_before(numbers *n)
+{
+    n->y = N * n->w;
+    n->w += 1;
+}
+static void say_after(scene *s)
+{
+    ok(duet_iadd(s->w, 1));
+    ok(multiply(s));
+}
+static void mean_after(numbers *n)
+{
+    n->w += 1;
+    n->y = N * n->w;
+}
 static void say_between(scene *s)
 {
-    ok(duet_iadd(s->w, 1)), ok(multiply(s)), ok(duet_iadd(s->w, 2));
+    ok(duet_iadd(s->w, 1));
+    ok(multiply(s));
+    ok(duet_iadd(s->w, 2));
     ok(duet_set_math(DUET_MATH_SPLIT, s->other, duet_matmul(s->w, s->w)));
 }
-static void mean_between(numbers *n) { n->y = N * (n->w + 1), n->w += 3, n->z = N * n->w * n->w; }
+static void mean_between(numbers *n)
+{
+    n->y = N * (n->w + 1);
+    n->w += 3;
+    n->z = N * n->w * n->w;
+}
 static void say_half(scene *s)
 {
-    ok(multiply(s)), ok(duet_set(s->half[0], duet_add(s->half[0], 1))),
-        ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
+    ok(multiply(s));
+    ok(duet_set(s->half[0], duet_add(s->half[0], 1)));
+    ok(duet_set(s->half[1], duet_add(s->half[1], 1)));
 }
 static void say_all(scene *s)
 {
@@ -218,16 +243,28 @@ static void tell(const struct story *t, bool recorded)
     DUET_ON(DUET_GPU)
     {
         if (recorded) {
-            ok(duet_record_begin()), t->say(&s), r = duet_record_end();
-            t->mean(&n), holds(s.y, n.y, t->name);
+            ok(duet_record_begin());
+            t->say(&s);
+            r = duet_record_end();
+            t->mean(&n);
+            holds(s.y, n.y, t->name);
         }
         for (int turn = 0; turn < TURNS; turn++) {
-            if (turn % 5 == 4) n.w = (float)(turn % 2), refill(s.w, n.w);
-            if (turn % 7 == 6) ok(multiply(&s)), holds(s.y, N * n.w, t->name);
+            if (turn % 5 == 4) {
+                n.w = (float)(turn % 2);
+                refill(s.w, n.w);
+            }
+            if (turn % 7 == 6) {
+                ok(multiply(&s));
+                holds(s.y, N * n.w, t->name);
+            }
             if (r) ok(duet_replay(r));
             else t->say(&s);
             t->mean(&n);
-            if (turn % 2 || turn < 10) holds(s.y, n.y, t->name), holds(s.w, n.w, t->name);
+            if (turn % 2 || turn < 10) {
+                holds(s.y, n.y, t->name);
+                holds(s.w, n.w, t->name);
+            }
             if (n.z > 0) holds(s.other, n.z, t->name);
         }
     }
@@ -237,8 +274,10 @@ static void tell(const struct story *t, bool recorded)
 
 static void test_stories(void)
 {
-    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
-        tell(&stories[i], true), tell(&stories[i], false);
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++) {
+        tell(&stories[i], true);
+        tell(&stories[i], false);
+    }
     tap_point("recordings and loops that write their weights");
 }
 
@@ -262,10 +301,12 @@ static void come_between(void *come(void *))
     for (int turn = 0; turn < TURNS; turn++) {
         const bool broken = turn == 16 || turn == 20;
         ok(duet_set(s.w, duet_sigmoid(s.other)));
-        if (broken)
-            CHECK(deferred_queues_now() != 0, "nothing is held back"),
-                run_in_thread(come, &(errand){ s.w, 3000 });
-        ok(multiply(&s)), ok(duet_isub(s.y, 1));
+        if (broken) {
+            CHECK(deferred_queues_now() != 0, "nothing is held back");
+            run_in_thread(come, &(errand){ s.w, 3000 });
+        }
+        ok(multiply(&s));
+        ok(duet_isub(s.y, 1));
         holds(s.y, N * (broken ? 3000 : 0.5f) - 1, "a product by a weight that others wrote");
     }
     free_scene(&s);
@@ -274,13 +315,15 @@ static void come_between(void *come(void *))
 static void test_between(void)
 {
     auto_replay_patience(1);
-    come_between(run_errand), come_between(refill_errand);
+    come_between(run_errand);
+    come_between(refill_errand);
     tap_point("what is packed does not outlast what others write between");
 }
 
 int main(void)
 {
-    test_roads(true), test_roads(false);
+    test_roads(true);
+    test_roads(false);
     test_stories();
     test_between();
     return tap_end();

@@ -27,8 +27,13 @@ static void test_kept(void)
         for (int i = 0; i < 5; i++) ok(duet_replay(r));
         CHECK(duet_synchronize() == DUET_OK, "%s", duet_error());
         counted(1, before, "and replayed");
-        refill(s.x, 2), ok(duet_replay(r)), counted(1, before, "another operand");
-        refill(s.w, 2), ok(duet_replay(r)), ok(multiply(&s)), counted(2, before, "another weight");
+        refill(s.x, 2);
+        ok(duet_replay(r));
+        counted(1, before, "another operand");
+        refill(s.w, 2);
+        ok(duet_replay(r));
+        ok(multiply(&s));
+        counted(2, before, "another weight");
         holds(s.y, 4 * N, "y");
         ok(duet_set_math(DUET_MATH_SPLIT, s.y, duet_matmul(duet_add(s.x, 1), s.w)));
         counted(2, before, "a temporary");
@@ -47,13 +52,20 @@ static void test_few_rows(void)
     DUET_MATH(DUET_MATH_SPLIT)
     {
         const fake_counts before = fake_count();
-        ok(duet_set(y, duet_matmul(x, s.w))), ok(duet_record_begin()), ok(duet_set(y, duet_matmul(x, s.w)));
+        ok(duet_set(y, duet_matmul(x, s.w)));
+        ok(duet_record_begin());
+        ok(duet_set(y, duet_matmul(x, s.w)));
         duet_recording *r = duet_record_end();
-        refill(s.w, 2), ok(duet_replay(r)), holds(y, 2 * N, "y"), counted(0, before, "few rows");
+        refill(s.w, 2);
+        ok(duet_replay(r));
+        holds(y, 2 * N, "y");
+        counted(0, before, "few rows");
         CHECK(fake_count().splits >= before.splits + 2, "few rows are not split");
         duet_recording_free(&r);
     }
-    duet_free(&x), duet_free(&y), free_scene(&s);
+    duet_free(&x);
+    duet_free(&y);
+    free_scene(&s);
     tap_point("nothing is made for few rows");
 }
 
@@ -69,7 +81,8 @@ static void test_freed(void)
         duet_free(&w);
         holds(y, N * (float)i, "after others at the same address");
     }
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("freed and new again");
 }
 
@@ -84,7 +97,8 @@ static void *multiply_shared(void *arg)
         ok(duet_set_math(DUET_MATH_SPLIT, y, duet_matmul(x, shared_w)));
         holds(y, N * *(float *)arg * (float)turn, "a shared weight");
     }
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     return NULL;
 }
 
@@ -93,7 +107,8 @@ static void *multiply_once(void *mode)
     duet_matrix *x = square(1), *y = square(0);
     DUET_ON(DUET_GPU) ok(duet_set_math(*(duet_math_mode *)mode, y, duet_matmul(x, shared_w)));
     holds(y, 3 * N, "behind another thread");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     return NULL;
 }
 
@@ -104,7 +119,9 @@ static void test_order(void)
     duet_math_mode strict = DUET_MATH_STRICT, split = DUET_MATH_SPLIT;
     scene s = new_scene(true, false);
     shared_w = s.w;
-    refill(s.w, 3), multiply_once(&strict), run_in_thread(multiply_once, &strict);
+    refill(s.w, 3);
+    multiply_once(&strict);
+    run_in_thread(multiply_once, &strict);
     DUET_ON(DUET_GPU) ok(multiply(&s));
     run_in_thread(multiply_once, &split);
     free_scene(&s);
@@ -165,7 +182,8 @@ static void test_memory(void)
         ok(duet_memory_limit(DUET_GPU, 0));
     }
     for (int i = 0; i < WEIGHTS; i++) duet_free(&w[i]);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("what is kept gives way");
 }
 
@@ -184,19 +202,24 @@ static void test_pressed_recording(void)
         for (int turn = 0; turn < 6; turn++) {
             multiply_all(x, rivals, y, true);
             duet_memory_trim();
-            refill(s.w, (float)turn), ok(duet_replay(r)),
-                holds(s.y, N * (float)turn, "replayed among rivals");
+            refill(s.w, (float)turn);
+            ok(duet_replay(r));
+            holds(s.y, N * (float)turn, "replayed among rivals");
         }
         CHECK(fake_count().graphs >= graphs + 6, "no graphs were launched");
         const size_t before = used();
-        duet_free(&s.w), duet_free(&s.half[0]), duet_free(&s.half[1]), duet_free(&s.turned);
+        duet_free(&s.w);
+        duet_free(&s.half[0]);
+        duet_free(&s.half[1]);
+        duet_free(&s.turned);
         CHECK(duet_replay(r) == DUET_FREED, "%s", duet_error());
         duet_recording_free(&r);
         CHECK(used() + 2 * 4 * N * N < before, "%zu bytes of %zu stay", used(), before);
         ok(duet_memory_limit(DUET_GPU, 0));
     }
     for (int i = 0; i < WEIGHTS; i++) duet_free(&rivals[i]);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     free_scene(&s);
     tap_point("what a graph uses stays with it");
 }
@@ -211,13 +234,18 @@ typedef struct hope {
     bool hit;   /* the failure has happened */
 } hope;
 
-static bool went(hope *h, duet_status st) { return h->failures += st != DUET_OK, st == DUET_OK; }
+static bool went(hope *h, duet_status st)
+{
+    h->failures += st != DUET_OK;
+    return st == DUET_OK;
+}
 
 static bool fill(hope *h, duet_matrix *m, float v)
 {
     float *p = duet_overwrite(m);
     for (int i = 0; p && i < N * N; i++) p[i] = v;
-    return h->failures += !p, p != NULL;
+    h->failures += !p;
+    return p != NULL;
 }
 
 static void is(hope *h, const duet_matrix *m, float v)
@@ -255,7 +283,8 @@ static void *passes(void *arg)
     DUET_ON(DUET_GPU)
     for (int turn = 0; h->there && turn < 8; turn++) pass(h, &s, &r, turn);
     h->hit = h->allocation ? fail_in < 0 : fake_failed();
-    fake_fail(0), fail_in = -1;
+    fake_fail(0);
+    fail_in = -1;
     if (h->there) { /* everything works again */
         hope after = { 0 };
         DUET_ON(DUET_GPU)
@@ -305,8 +334,12 @@ static void each_once(bool allocation, const char *what, int least)
 
 int main(void)
 {
-    test_kept(), test_few_rows();
-    test_freed(), test_threads(), test_memory(), test_pressed_recording();
+    test_kept();
+    test_few_rows();
+    test_freed();
+    test_threads();
+    test_memory();
+    test_pressed_recording();
     each_once(false, "calls of CUDA fail once each", 40);
     each_once(true, "allocations fail once each", 40);
     return tap_end();

@@ -51,7 +51,8 @@ static void test_wrapped(void)
         CHECK(duet_device_update(x) && duet_read(x), "%s", duet_error());
     }
     CHECK(fake_count().pinned == 0, "%d blocks are pinned", fake_count().pinned);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     free(own);
     tap_point("the caller's memory is not pinned");
 }
@@ -74,7 +75,8 @@ static void fail_at_call(uint64_t n, bool *hit)
     *hit = fake_failed();
     fake_fail(0);
     travel(x, y, 3);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     duet_memory_trim();
     CHECK(fake_count().pinned == 0 && pinned() == 0, "call %d: %d blocks, %zu bytes stay pinned", (int)n,
           fake_count().pinned, pinned());

@@ -29,9 +29,12 @@ static void line(costs *c, enum cost kind, double start, double each)
 static void script(void)
 {
     costs c[COSTED] = { 0 };
-    for (int k = 0; k < COST_up; k++)
-        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, 1e-15);
-    line(&c[HOST], COST_pass, CPU_START, CPU_BYTE), line(&c[DEFAULT_GPU], COST_pass, GPU_START, GPU_BYTE);
+    for (int k = 0; k < COST_up; k++) {
+        line(&c[HOST], (enum cost)k, 1e-9, 1e-15);
+        line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, 1e-15);
+    }
+    line(&c[HOST], COST_pass, CPU_START, CPU_BYTE);
+    line(&c[DEFAULT_GPU], COST_pass, GPU_START, GPU_BYTE);
     for (int k = COST_up; k < COSTS; k++) line(&c[DEFAULT_GPU], (enum cost)k, MOVE, MOVE_BYTE);
     costs_use(c, "made up");
 }
@@ -65,7 +68,8 @@ static bool first_on_gpu(int64_t n, bool on_device)
     if (on_device) CHECK(duet_device_update(x) != NULL, "%s", duet_error());
     const bool gpu = on_gpu(y, duet_mul(2, x));
     holds(y, 6, "y = 2 x");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     return gpu;
 }
 
@@ -80,7 +84,8 @@ static void test_first(void)
             const bool want = gpu <= cpu, got = first_on_gpu(n, device);
             CHECK(got == want, "%d elements on the %s: on the %s", (int)n, device ? "device" : "host",
                   got ? "gpu" : "cpu");
-            changes[device] += last >= 0 && last != want, last = want;
+            changes[device] += last >= 0 && last != want;
+            last = want;
         }
     CHECK(changes[0] == 1 && changes[1] == 0, "the sizes do not show it: %d, %d", changes[0], changes[1]);
     tap_point("a statement runs where its cost and that of the moves is least");
@@ -100,12 +105,17 @@ static void repeat(int64_t n)
     for (int i = 0; i < 50; i++) CHECK(on_gpu(y, duet_mul(2, x)), "it goes back");
     CHECK(moves() == before, "%d moves afterwards", (int)(moves() - before));
     holds(y, 6, "y = 2 x");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
 }
 
 static void test_repeated(void)
 {
-    repeat(1200), repeat(1300), repeat(1500), repeat(2000), repeat(3000);
+    repeat(1200);
+    repeat(1300);
+    repeat(1500);
+    repeat(2000);
+    repeat(3000);
     tap_point("what is used again and again moves once it has been missed enough");
 }
 
@@ -142,7 +152,8 @@ static void test_follows(void)
     const uint64_t before = moves();
     CHECK(on_gpu(y, duet_mul(2, x)) && on_gpu(z, duet_add(part, v)) && moves() == before, "it moves again");
     holds(z, 7, "z");
-    free_all(&part, &x, &y), free_all(&v, &z, &z);
+    free_all(&part, &x, &y);
+    free_all(&v, &z, &z);
     tap_point("what is downloaded again and again is worth moving others for");
 }
 
@@ -179,7 +190,8 @@ static void test_read_back(void)
     (void)on_gpu(y, duet_mul(2, x)); /* the result of the previous statement was read */
     for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
     holds(y, 6, "y");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("what the user reads each time is charged with its way back");
 }
 
@@ -194,7 +206,8 @@ static void test_in_place(void)
     for (int i = 0; i < 50; i++) CHECK(on_gpu(y, duet_add(x, y)), "it goes back");
     CHECK(duet_stats().uploads == c.uploads && duet_stats().downloads == c.downloads, "it moves again");
     holds(y, 250, "y = x + y");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("sums in place move with their operands");
 }
 
@@ -225,7 +238,8 @@ static void test_views(void)
           "the sizes do not show it");
     CHECK(on_gpu(y, duet_add(a, b)), "moved twice");
     holds(y, 2, "y");
-    free_all(&a, &b, &y), duet_free(&x);
+    free_all(&a, &b, &y);
+    duet_free(&x);
     tap_point("what moves once is charged once");
 }
 
@@ -241,7 +255,8 @@ static void test_explain(void)
     CHECK(strstr(explained(y, x, text, sizeof text),
                  "to copy its operands; without these copies, earlier statements have already lost 6.84 us"),
           "%s", text);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("explain shows both machines, and learns nothing");
 }
 
@@ -252,7 +267,8 @@ static void test_groups(void)
     for (uint64_t before = duet_stats().launches; calls < 50 && duet_stats().launches == before; calls++)
         CHECK(duet_set_all({ y, duet_mul(2, x) }, { z, duet_mul(3, x) }) == DUET_OK, "%s", duet_error());
     CHECK(calls > 1 && calls < 10, "%d calls", calls);
-    holds(y, 2, "y"), holds(z, 3, "z");
+    holds(y, 2, "y");
+    holds(z, 3, "z");
     free_all(&x, &y, &z);
     tap_point("several statements at once learn too");
 }
@@ -265,7 +281,8 @@ static void test_random(void)
           "few numbers: %s", duet_error());
     CHECK(duet_random_uniform(large, 1, 0, 1) == DUET_OK && duet_stats().launches > before, "many: %s",
           duet_error());
-    duet_free(&small), duet_free(&large);
+    duet_free(&small);
+    duet_free(&large);
     tap_point("random numbers are drawn where that is least");
 }
 
@@ -281,7 +298,8 @@ static void test_new_costs(void)
     script();
     CHECK(on_gpu(y, duet_neg(x)), "and fast again");
     holds(y, -1, "y");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("plans that are kept have the costs that are in use");
 }
 
@@ -328,7 +346,10 @@ static duet_status recorded(void)
     duet_status s = duet_record_begin(), noted = doubled();
     duet_recording *r = duet_record_end();
     CHECK(!r == !!noted, "status %d, and a recording: %d", (int)noted, r != NULL);
-    if (r) refill(room_y, 1), s = duet_replay(r);
+    if (r) {
+        refill(room_y, 1);
+        s = duet_replay(r);
+    }
     duet_recording_free(&r);
     return r || s != DUET_OK ? s : noted;
 }
@@ -344,7 +365,9 @@ static const struct {
 
 static void new_room(void)
 {
-    room_x = duet_new(DUET_F32, ROOMY), room_y = new_filled(ROOMY, 7), room_z = duet_new(DUET_F32, ROOMY);
+    room_x = duet_new(DUET_F32, ROOMY);
+    room_y = new_filled(ROOMY, 7);
+    room_z = duet_new(DUET_F32, ROOMY);
     CHECK(duet_set_on(DUET_GPU, room_x, 3) == DUET_OK && duet_synchronize() == DUET_OK, "%s", duet_error());
     duet_memory_trim();
 }
@@ -364,13 +387,17 @@ static void test_no_room(void)
 {
     for (size_t i = 0; i < sizeof crowded / sizeof *crowded; i++) {
         const char *name = crowded[i].name;
-        new_room(), no_more(DUET_GPU);
+        new_room();
+        no_more(DUET_GPU);
         DUET_ON(DUET_GPU) CHECK(crowded[i].run() == DUET_NO_MEMORY, "%s, on the gpu alone", name);
         holds(room_y, 7, name);
         CHECK(crowded[i].run() == DUET_OK, "%s: %s", name, duet_error());
-        holds(room_y, 6, name), holds(room_x, 3, name);
+        holds(room_y, 6, name);
+        holds(room_x, 3, name);
         free_room();
-        new_room(), no_more(DUET_GPU), no_more(DUET_CPU);
+        new_room();
+        no_more(DUET_GPU);
+        no_more(DUET_CPU);
         const duet_status st = crowded[i].run();
         CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY), "%s, nowhere: status %d", name,
               (int)st);
@@ -385,9 +412,13 @@ static void test_no_room(void)
 /* The device itself is full, and no limit is set. *hit: the n-th call of CUDA has failed meanwhile. */
 static duet_status run_full(uint64_t n, bool *hit)
 {
-    new_room(), fake_memory(fake_count().memory + 2 * ROOMY), fake_fail(n);
+    new_room();
+    fake_memory(fake_count().memory + 2 * ROOMY);
+    fake_fail(n);
     const duet_status st = together();
-    *hit = fake_failed(), fake_fail(0), fake_memory((size_t)1 << 36);
+    *hit = fake_failed();
+    fake_fail(0);
+    fake_memory((size_t)1 << 36);
     if (st == DUET_OK || st == DUET_NO_MEMORY) holds(room_y, st == DUET_OK ? 6 : 7, "y");
     free_room();
     return st;
@@ -420,9 +451,15 @@ static void *use_room(void *unused)
 
 static duet_status launch_nothing(deferred_work *h)
 {
-    return (void)h, fail(DUET_NO_MEMORY, "what was held back finds no memory");
+    (void)h;
+    return fail(DUET_NO_MEMORY, "what was held back finds no memory");
 }
-static bool uses_all(const deferred_work *h, const struct storage *b) { return (void)h, (void)b, true; }
+static bool uses_all(const deferred_work *h, const struct storage *b)
+{
+    (void)h;
+    (void)b;
+    return true;
+}
 
 static void hold(deferred_work *h)
 {
@@ -471,7 +508,11 @@ int main(void)
     test_random();
     test_new_costs();
     test_threads();
-    for (int replayed = 0; replayed < 2; replayed++)
-        duet_auto_replay(replayed), test_no_room(), test_full(), test_held();
+    for (int replayed = 0; replayed < 2; replayed++) {
+        duet_auto_replay(replayed);
+        test_no_room();
+        test_full();
+        test_held();
+    }
     return tap_end();
 }

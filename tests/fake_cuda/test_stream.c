@@ -26,7 +26,8 @@ static void one_round(int round)
         const int k = below(KINDS);
         const bool staged =
             below(2); /* otherwise copies access buffers when they run, as if these were pinned */
-        stream_staged_from(staged ? 0 : SIZE_MAX), fake_pinned(!staged);
+        stream_staged_from(staged ? 0 : SIZE_MAX);
+        fake_pinned(!staged);
         const uint64_t before = streams();
         const duet_status want = on(below(2) ? DUET_GPU : DUET_CPU, kinds[k].run, &a);
         leave((size_t)(9000 + below(6 * (int)(s.n * s.c))));
@@ -37,11 +38,13 @@ static void one_round(int round)
         if (got != DUET_OK)
             CHECK(on(DUET_GPU, kinds[k].run, &b) == DUET_OK, "round %d, %s: it was changed: %s", round,
                   kinds[k].name, duet_error());
-        done[k] += streams() > before, refused[k] += got != DUET_OK;
+        done[k] += streams() > before;
+        refused[k] += got != DUET_OK;
         if (!compare(&a, &b, kinds[k].name)) break;
         for (int m = X; m <= T; m++) fill(&a, &b, m); /* restores the operands of products */
     }
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
 }
 
 static void test_rounds(int count)
@@ -83,7 +86,8 @@ static void test_others(void)
         leave_all();
         CHECK(on(DUET_AUTO, others[k].run, &a) == DUET_OK, "%s: %s", others[k].name, duet_error());
         compare(&a, &b, others[k].name);
-        free_matrix_set(&a), free_matrix_set(&b);
+        free_matrix_set(&a);
+        free_matrix_set(&b);
     }
     tap_point("what cannot be cut fails for want of memory, or goes to the CPU, and leaves all as it was");
 }
@@ -106,7 +110,11 @@ static void *value_of(random_formula *g, duet_place place, int64_t *count)
             const duet_status st = duet_set(m, e);
             CHECK(st == DUET_OK || (st == DUET_NO_MEMORY && place == DUET_GPU), "seed %llu: %s",
                   (unsigned long long)g->seed, duet_error());
-            if (st == DUET_OK) got = elements(m), *count = duet_count(m), g->result = duet_type(m);
+            if (st == DUET_OK) {
+                got = elements(m);
+                *count = duet_count(m);
+                g->result = duet_type(m);
+            }
             duet_free(&m);
         }
         clear(g);
@@ -127,7 +135,8 @@ static void one_tree(uint64_t seed)
     cut_trees += streams() - before;
     CHECK(!got || (want && same_bits(g.result, want, got, count)), "seed %llu: other bits in parts",
           (unsigned long long)seed);
-    free(want), free(got);
+    free(want);
+    free(got);
     free_leaves(&g);
 }
 
@@ -158,7 +167,8 @@ static void test_words(void)
         CHECK(duet_drop(e) == DUET_OK, "%s", duet_error());
     }
     leave_all();
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     tap_point("explain says so");
 }
 
@@ -169,7 +179,8 @@ int main(int argc, char **argv)
     gen = rng_new(seed);
     stream_from(0);
     test_rounds(count);
-    stream_staged_from(0), fake_pinned(false);
+    stream_staged_from(0);
+    fake_pinned(false);
     test_others();
     test_trees(5 * count, seed);
     test_words();

@@ -41,7 +41,8 @@ static void test_record(void)
     compare(&a, &b, "the recording");
     for (int i = 0; i < 6 && r; i++) {
         const duet_counts before = duet_stats();
-        fill(&a, &b, X), fill(&a, &b, i % 2 ? Y : BIAS);
+        fill(&a, &b, X);
+        fill(&a, &b, i % 2 ? Y : BIAS);
         CHECK(duet_replay(r) == DUET_OK && on(DUET_GPU, three, &a) == DUET_OK, "%s", duet_error());
         CHECK(duet_stats().streams == before.streams + 2 && duet_stats().graphs > before.graphs,
               "%d streams, %d graphs", (int)(duet_stats().streams - before.streams),
@@ -49,7 +50,8 @@ static void test_record(void)
         compare(&a, &b, "a replay");
     }
     duet_recording_free(&r);
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     tap_point("recorded, what is streamed stands between graphs");
 }
 
@@ -69,7 +71,8 @@ static void test_repeat(void)
     }
     CHECK(streams() == streams_before + 60, "%d streams", (int)(streams() - streams_before));
     CHECK(duet_stats().repeats > repeats, "nothing was repeated");
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     tap_point("in a loop that is learnt, what is streamed cuts what is held back");
 }
 
@@ -121,9 +124,13 @@ static void test_threads(void)
     for (int i = 0; i < THREADS; i++) pthread_join(k[i].thread, NULL);
     CHECK(streams() > before, "nothing was streamed");
     leave_all();
-    for (int i = 0; i < THREADS; i++)
-        compare(&k[i].own, &k[i].same, "all turns"), free_matrix_set(&k[i].own), free_matrix_set(&k[i].same);
-    free_matrix_set(&shared), free_matrix_set(&unused);
+    for (int i = 0; i < THREADS; i++) {
+        compare(&k[i].own, &k[i].same, "all turns");
+        free_matrix_set(&k[i].own);
+        free_matrix_set(&k[i].same);
+    }
+    free_matrix_set(&shared);
+    free_matrix_set(&unused);
     tap_point("several threads stream at once, and share what they read");
 }
 
@@ -140,9 +147,12 @@ static void script_both(double cpu_byte, double gpu_byte)
 {
     costs c[COSTED] = { 0 };
     costs_prepare();
-    for (int k = 0; k < COST_up; k++)
-        line(&c[HOST], (enum cost)k, 1e-9, 1e-15), line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, 1e-15);
-    line(&c[HOST], COST_pass, 1e-9, cpu_byte), line(&c[DEFAULT_GPU], COST_pass, 1e-9, gpu_byte);
+    for (int k = 0; k < COST_up; k++) {
+        line(&c[HOST], (enum cost)k, 1e-9, 1e-15);
+        line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, 1e-15);
+    }
+    line(&c[HOST], COST_pass, 1e-9, cpu_byte);
+    line(&c[DEFAULT_GPU], COST_pass, 1e-9, gpu_byte);
     for (int k = COST_up; k < COSTS; k++) line(&c[DEFAULT_GPU], (enum cost)k, 1e-9, MOVE_BYTE);
     costs_use(c, "made up");
 }
@@ -157,7 +167,8 @@ static where look(duet_status s)
     const duet_counts c = duet_stats();
     const where w = c.streams > last.streams ? STREAMED : c.launches > last.launches ? ON_GPU : ON_CPU;
     CHECK(s == DUET_OK, "%s", duet_error());
-    return last = c, w;
+    last = c;
+    return w;
 }
 
 static where twice_x(const matrix_set *w) { return look(duet_set(M(Z), duet_mul(2, M(X)))); }
@@ -173,7 +184,8 @@ static void test_when(void)
     script(1e-11);
     CHECK(twice_x(&b) == ON_CPU, "fast on the CPU, and not there");
     leave_all();
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     tap_point("what does not fit is streamed where that is sooner than the CPU");
 
     new_pair(&a, &b);
@@ -185,10 +197,12 @@ static void test_when(void)
         fill(&a, &b, X);
         w = twice_x(&b);
     }
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     CHECK(w == ON_GPU, "small matrices are not pinned, and stay whole");
     const matrix_set_sizes large = { 100000, 8, 1, 1, 1 };
-    a = new_matrix_set(&large), b = new_matrix_set(&large);
+    a = new_matrix_set(&large);
+    b = new_matrix_set(&large);
     fill_all(&a, &b);
     for (int i = 0; i < 5; i++) {
         w = twice_x(&b);
@@ -201,7 +215,8 @@ static void test_when(void)
     CHECK(on(DUET_CPU, copied, &a) == DUET_OK && duet_set(a.m[Z], duet_mul(2, a.m[Z])) == DUET_OK, "%s",
           duet_error());
     compare(&a, &b, "all that");
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     costs_use(NULL, "as shipped");
     tap_point("what fits is streamed where it comes and goes each time, until nobody looks at it");
 }
@@ -224,7 +239,8 @@ static void test_once_moved(void)
     where w = ON_CPU;
     for (int i = 0; i < 40 && w == ON_CPU; i++) w = twice_x(&b);
     CHECK(w == ON_GPU && twice_x(&b) == ON_GPU, "it stays on the CPU for ever, or is streamed: %d", (int)w);
-    free_matrix_set(&a), free_matrix_set(&b);
+    free_matrix_set(&a);
+    free_matrix_set(&b);
     costs_use(NULL, "as shipped");
     tap_point("what is used again and again moves, though it could be streamed");
 }
@@ -247,14 +263,18 @@ static void test_mode(void)
     if (out) fclose(out);
     CHECK(text && strstr(text, "streamed in") && strstr(text, "split by our kernels"), "%s", text);
     leave_all();
-    free(text), duet_free(&x), duet_free(&w), duet_free(&y);
+    free(text);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&y);
     tap_point("parts are in the mode of the statement");
 }
 
 int main(void)
 {
     gen = rng_new(1);
-    stream_from(0), stream_staged_from(0);
+    stream_from(0);
+    stream_staged_from(0);
     test_record();
     test_repeat();
     test_threads();

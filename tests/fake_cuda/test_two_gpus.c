@@ -89,7 +89,9 @@ static float clipped(float x) { return x < -50 ? -50 : x > 50 ? 50 : x; }
 static void add(model *z, model *x, model *y, int device)
 {
     use(device);
-    bring(x, device), bring(y, device), wrote(z, device);
+    bring(x, device);
+    bring(y, device);
+    wrote(z, device);
     const duet_status s =
         duet_set_on(place_of(device), z->m, duet_clip(duet_add(x->m, duet_mul(2, y->m)), -50, 50));
     CHECK(s == DUET_OK, "%s", duet_error());
@@ -100,7 +102,9 @@ static void multiply(model *z, model *x, model *y, int device)
 {
     float product[COUNT_OF];
     use(device);
-    bring(x, device), bring(y, device), wrote(z, device);
+    bring(x, device);
+    bring(y, device);
+    wrote(z, device);
     const duet_status s = duet_set_on(place_of(device), z->m, duet_clip(duet_matmul(x->m, y->m), -50, 50));
     CHECK(s == DUET_OK, "%s", duet_error());
     for (int i = 0; i < SIDE; i++)
@@ -116,7 +120,9 @@ static void multiply(model *z, model *x, model *y, int device)
 static void negate_row(model *z, model *x, int device)
 {
     use(device);
-    bring(x, device), bring(z, device), wrote(z, device);
+    bring(x, device);
+    bring(z, device);
+    wrote(z, device);
     CHECK(duet_set_on(place_of(device), z->row, duet_neg(x->row)) == DUET_OK, "%s", duet_error());
     for (int j = 0; j < SIDE; j++) z->value[2 * SIDE + j] = -x->value[2 * SIDE + j];
 }
@@ -125,7 +131,8 @@ static void negate_row(model *z, model *x, int device)
 static void repeat(model *x, model *y, model *z, bool on_both)
 {
     for (int i = 0; i < 12 + draw(30); i++) {
-        add(z, x, y, DEFAULT_GPU), add(y, z, x, DEFAULT_GPU);
+        add(z, x, y, DEFAULT_GPU);
+        add(y, z, x, DEFAULT_GPU);
         if (on_both) add(x, z, y, SECOND_GPU);
         if (draw(8) == 0) host_read(z);
     }
@@ -170,7 +177,8 @@ static void free_models(void)
 {
     for (model *x = all; x < all + MATRICES; x++) {
         if (x->m) host_read(x);
-        duet_free(&x->row), duet_free(&x->m);
+        duet_free(&x->row);
+        duet_free(&x->m);
     }
 }
 
@@ -216,7 +224,9 @@ static void memory_is_apart(void)
     CHECK(duet_set_on(DUET_GPU, z, 1) == DUET_OK, "%s", duet_error());
     use(SECOND_GPU);
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
-    duet_free(&x), duet_free(&y), duet_free(&z);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     CHECK(pool_memory(SECOND_GPU).used == before[1], "a leak");
     use(DEFAULT_GPU);
     tap_point("each card has memory and a limit of its own");
@@ -262,7 +272,8 @@ static void recordings(void)
     const float *p = duet_read(x);
     CHECK(p && p[99] == 1, "x is %g", p ? p[99] : 0); /* 2 (x + 1) - 3 = 1 for x = 1 */
     duet_recording_free(&r);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("a recording has a graph on each card");
 }
 
@@ -338,7 +349,9 @@ static void lost_card(void)
     CHECK(duet_set_on(DUET_GPU, here, there) != DUET_OK, "what is lost is read");
     CHECK(duet_set_on(DUET_GPU, there, 5) == DUET_OK && (p = duet_read(there)) && p[9] == 5, "%s",
           duet_error());
-    duet_free(&both), duet_free(&there), duet_free(&here);
+    duet_free(&both);
+    duet_free(&there);
+    duet_free(&here);
     duet_memory_trim();
     tap_point("a card is lost, the other one goes on");
 }

@@ -58,7 +58,8 @@ static cublasStatus_t make(void *to, const void *what, size_t bytes)
     BLAS_ENTER(CUBLAS_STATUS_ALLOC_FAILED);
     void *p = fake_alloc(bytes);
     if (!p) return CUBLAS_STATUS_ALLOC_FAILED;
-    memcpy(p, what, bytes), memcpy(to, &p, sizeof p);
+    memcpy(p, what, bytes);
+    memcpy(to, &p, sizeof p);
     fake_handles(1);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -103,8 +104,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t what,
     BLAS_ENTER(CUBLAS_STATUS_INVALID_VALUE);
     description *d = (void *)what;
     int32_t number = 0;
-    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER)
-        return memcpy(&d->bias, value, bytes), CUBLAS_STATUS_SUCCESS;
+    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) {
+        memcpy(&d->bias, value, bytes);
+        return CUBLAS_STATUS_SUCCESS;
+    }
     memcpy(&number, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) d->ta = number != CUBLAS_OP_N;
     else if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) d->tb = number != CUBLAS_OP_N;
@@ -226,7 +229,8 @@ static void run_gemm(void *args)
     memset(one.workspace, 0xff, one.room);
     for (int i = 0; i < one.batch; i++) {
         run_one(&one);
-        one.a = along(&one, one.a, one.apart[0]), one.b = along(&one, one.b, one.apart[1]);
+        one.a = along(&one, one.a, one.apart[0]);
+        one.b = along(&one, one.b, one.apart[1]);
         one.c = along(&one, one.c, one.apart[2]);
     }
 }
@@ -253,7 +257,7 @@ static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
                 is_matrix(g, g->b, g->tb ? g->n : g->k, g->tb ? g->k : g->n, g->ldb) &&
                 is_matrix(g, g->c, g->m, g->n, g->ldc);
     gemm last = *g;
-    last.a = along(g, g->a, g->apart[0] * (g->batch - 1)),
+    last.a = along(g, g->a, g->apart[0] * (g->batch - 1));
     last.b = along(g, g->b, g->apart[1] * (g->batch - 1));
     last.c = along(g, g->c, g->apart[2] * (g->batch - 1));
     fits &= is_matrix(g, last.a, g->ta ? g->k : g->m, g->ta ? g->m : g->k, g->lda) &&
@@ -262,7 +266,8 @@ static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
     if (g->bias) fits &= fake_owns(g->bias, (size_t)g->m * (g->f64 ? 8 : 4));
     if (!fits || g->m < 0 || g->n < 0 || g->k < 0) return CUBLAS_STATUS_INVALID_VALUE;
     pthread_mutex_lock(&fake_lock);
-    fake_counted.products++, fake_counted.rounded += g->bits > 0;
+    fake_counted.products++;
+    fake_counted.rounded += g->bits > 0;
     pthread_mutex_unlock(&fake_lock);
     return fake_queue(stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED
                                                       : CUBLAS_STATUS_SUCCESS;

@@ -28,7 +28,10 @@ static bool make(scene *s)
         (s->plane = duet_new(DUET_F32, 2, 2)) && (s->turned = duet_permuted(s->filters, 1, 0, 2, 4, 3)) &&
         (s->image = duet_new(DUET_F32, 1, 1, 2, 2)) && (s->rows = duet_new(DUET_F32, 1, 4, 9)) &&
         (s->sum = duet_new(DUET_F32));
-    if (!there) return met.refused++, false;
+    if (!there) {
+        met.refused++;
+        return false;
+    }
     return fill(s->volume, 1) && fill(s->filters, 1) && fill(s->plane, 1) && fill(s->image, 1) &&
            fill(s->rows, 9);
 }

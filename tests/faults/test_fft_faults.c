@@ -14,7 +14,10 @@ static bool make(scene *s)
     const bool there = (s->x = duet_new(DUET_F32, 4, 6)) && (s->z = duet_new(DUET_F32, 4, 6)) &&
                        (s->k = duet_new(DUET_F32, 1, 1)) && (s->t = duet_new(DUET_F32, 20, 3, 4)) &&
                        (s->v = duet_new(DUET_F32, 20, 3, 4)) && (s->y = duet_new(DUET_C64, 4, 4));
-    if (!there) return met.refused++, false;
+    if (!there) {
+        met.refused++;
+        return false;
+    }
     return fill(s->x, 1) && fill(s->z, 9) && fill(s->k, 2) && fill(s->t, 3) && fill(s->v, 9);
 }
 
@@ -57,7 +60,8 @@ static void test(bool allocation, const char *what) { each_once(play, allocation
 int main(void)
 {
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    gpu_fourier_limit(0), fft_limit(0);
+    gpu_fourier_limit(0);
+    fft_limit(0);
     test(false, "calls of CUDA and cuFFT");
     test(true, "allocations");
     leave_the_choice();

@@ -30,20 +30,28 @@ static void try_file(duet_matrix *m)
     went(duet_save_market(market, m) == DUET_OK);
     duet_matrix *back[] = { duet_load_npy(npy), duet_load_npz(npz, "a"), duet_load_market(market),
                             duet_load_npz(packed, "x") };
-    for (int k = 0; k < 4; k++) went(back[k]), duet_free(&back[k]);
+    for (int k = 0; k < 4; k++) {
+        went(back[k]);
+        duet_free(&back[k]);
+    }
     duet_matrix *turned = duet_load_npy(fortran);
     went(turned);
-    if (!turned && !strstr(duet_error(), fortran)) printf("# %s\n", duet_error()), wrong = true;
+    if (!turned && !strstr(duet_error(), fortran)) {
+        printf("# %s\n", duet_error());
+        wrong = true;
+    }
     duet_free(&turned);
     char **names = duet_names_npz(npz);
-    went(names), free(names);
+    went(names);
+    free(names);
     if (nothing) fclose(nothing);
 }
 
 static void try_shapes(duet_matrix *m)
 {
     duet_matrix *to = duet_new(DUET_F64, 6, 4), *part[3] = { NULL }, *wide = duet_broadcast_to(m, 2, 3, 4);
-    went(to), went(wide);
+    went(to);
+    went(wide);
     if (to) {
         went(duet_split(to, 0, 3, part) == DUET_OK);
         went(duet_concatenate(to, 0, m, m) == DUET_OK);
@@ -53,7 +61,8 @@ static void try_shapes(duet_matrix *m)
         went(duet_magic(m) == DUET_BAD_SHAPE);
     }
     for (int k = 0; k < 3; k++) duet_free(&part[k]);
-    duet_free(&to), duet_free(&wide);
+    duet_free(&to);
+    duet_free(&wide);
 }
 
 static void *play(void *arg)
@@ -62,14 +71,18 @@ static void *play(void *arg)
     double *p = m ? duet_overwrite(m) : NULL;
     went(p);
     for (int i = 0; p && i < 12; i++) p[i] = i;
-    if (p) try_file(m), try_shapes(m);
+    if (p) {
+        try_file(m);
+        try_shapes(m);
+    }
     duet_free(&m);
     return NULL;
 }
 
 static bool hit(int n)
 {
-    refused = 0, wrong = false;
+    refused = 0;
+    wrong = false;
     fail_in = n;
     run_in_thread(play, NULL);
     const bool was = fail_in < 0;
@@ -83,7 +96,8 @@ static void save_fortran(void)
 {
     duet_matrix *m = duet_new(DUET_F64, 3, 4), *columns = duet_transposed(m);
     CHECK(duet_save_npy(fortran, columns) == DUET_OK, "%s", duet_error());
-    duet_free(&columns), duet_free(&m);
+    duet_free(&columns);
+    duet_free(&m);
 }
 
 int main(void)
@@ -93,7 +107,8 @@ int main(void)
     FILE *f = fopen(packed, "wb");
     CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "no file");
     save_fortran();
-    hit(-1), hit(-1);
+    hit(-1);
+    hit(-1);
     CHECK(!refused, "%s", duet_error());
     const int64_t living = live;
     for (bool more = true; more && n < 2000; n++) {

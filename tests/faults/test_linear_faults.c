@@ -30,7 +30,10 @@ static bool make(scene *s)
     there &= (s->b = duet_new(DUET_F32, N)) && (s->y = duet_new(DUET_F32, N)) &&
              (s->p = duet_new(DUET_I64, N)) && (s->sign = duet_new(DUET_F32)) &&
              (s->log = duet_new(DUET_F32));
-    if (!there) return met.refused++, false;
+    if (!there) {
+        met.refused++;
+        return false;
+    }
     if (!make_complex(s)) return false;
     if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) ||
         !fill(s->log, 9))
@@ -59,7 +62,8 @@ static void turn(const scene *s)
     holds(s->x, well, 9, 0);
     if (!well && !fill(s->x, 0)) return;
     well = went(duet_slogdet(s->sign, s->log, s->a));
-    holds(s->sign, well, 9, 1), holds(s->log, well, 9, 0);
+    holds(s->sign, well, 9, 1);
+    holds(s->log, well, 9, 0);
     if (went(duet_lu(s->l, s->u, s->p, s->a)) && went(duet_svd(s->l, s->y, s->u, s->a)))
         holds(s->y, true, 1, 1);
     if (went(duet_qr(s->l, s->u, s->a)) && went(duet_eigh(s->y, s->l, s->a))) holds(s->y, true, 1, 1);
@@ -91,7 +95,11 @@ static void *play(void *arg)
 {
     (void)arg;
     scene s = { 0 };
-    if (make(&s)) DUET_ON(place) turn(&s), turn_complex(&s);
+    if (make(&s)) DUET_ON(place)
+        {
+            turn(&s);
+            turn_complex(&s);
+        }
     fault_scenario_over();
     duet_matrix **all[] = { &s.a,
                             &s.b,

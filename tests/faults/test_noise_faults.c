@@ -26,7 +26,10 @@ static bool make(scene *s)
     static const duet_dtype type[] = { DUET_F32, DUET_F32, DUET_F16, DUET_I16, DUET_I64, DUET_BOOL };
     duet_matrix **all[] = { &s->x, &s->y, &s->h, &s->i, &s->l, &s->b };
     for (int k = 0; k < MATRICES; k++)
-        if (!(*all[k] = duet_new(type[k], N, N))) return met.refused++, false;
+        if (!(*all[k] = duet_new(type[k], N, N))) {
+            met.refused++;
+            return false;
+        }
     return fill(s->x, 1) && fill(s->y, 9);
 }
 
@@ -66,7 +69,11 @@ static void *play(void *arg)
 {
     (void)arg;
     scene s = { 0 };
-    if (make(&s)) DUET_ON(place) turn(&s), recorded(&s);
+    if (make(&s)) DUET_ON(place)
+        {
+            turn(&s);
+            recorded(&s);
+        }
     fault_scenario_over();
     duet_recording_free(&s.r);
     duet_matrix **all[] = { &s.x, &s.y, &s.h, &s.i, &s.l, &s.b };

@@ -38,8 +38,10 @@ static bool is_promised(duet_status s)
 static bool failed(scene *w, duet_status s, const char *what)
 {
     if (s == DUET_OK) return false;
-    if (!is_promised(s) || !*duet_error())
-        printf("# %s: status %d: %s\n", what, (int)s, duet_error()), w->wrong = true;
+    if (!is_promised(s) || !*duet_error()) {
+        printf("# %s: status %d: %s\n", what, (int)s, duet_error());
+        w->wrong = true;
+    }
     w->failed = s;
     return true;
 }
@@ -54,11 +56,16 @@ static bool fill(scene *w, duet_matrix *m, float v)
 static bool holds(scene *w, const duet_matrix *m, float v, const char *what)
 {
     const float *p = duet_read(m);
-    if (!p) return failed(w, DUET_NO_MEMORY, what), false;
+    if (!p) {
+        failed(w, DUET_NO_MEMORY, what);
+        return false;
+    }
     for (int64_t i = 0; i < duet_count(m); i++)
-        if (p[i] != v)
-            return printf("# %s [%d] is %g, not %g\n", what, (int)i, (double)p[i], (double)v),
-                   w->wrong = true, false;
+        if (p[i] != v) {
+            printf("# %s [%d] is %g, not %g\n", what, (int)i, (double)p[i], (double)v);
+            w->wrong = true;
+            return false;
+        }
     return true;
 }
 
@@ -70,8 +77,10 @@ static bool step_to(scene *w, duet_matrix *m, duet_expr e, float before, float w
     if (!failed(w, s, what)) return holds(w, m, want, what);
     scene then = *w;
     if (duet_read(m)) holds(&then, m, before, what);
-    else if (s == DUET_NO_MEMORY)
-        printf("# %s: unknown after NO_MEMORY: %s\n", what, duet_error()), then.wrong = true;
+    else if (s == DUET_NO_MEMORY) {
+        printf("# %s: unknown after NO_MEMORY: %s\n", what, duet_error());
+        then.wrong = true;
+    }
     w->wrong |= then.wrong;
     return false;
 }
@@ -93,8 +102,11 @@ static void group(scene *w)
     DUET_ON(w->place)
     s = duet_set_all({ w->s, duet_sum(duet_mul(w->x, 8)) }, { w->y, duet_mul(w->y, 2) },
                      { w->z, duet_add(w->y, w->s) });
-    if (failed(w, s, "a group")) kept(w, w->s, 4, "s"), kept(w, w->y, 2, "y"), kept(w, w->z, 10, "z");
-    else (void)(holds(w, w->s, 32, "s") && holds(w, w->y, 4, "y") && holds(w, w->z, 36, "z"));
+    if (failed(w, s, "a group")) {
+        kept(w, w->s, 4, "s");
+        kept(w, w->y, 2, "y");
+        kept(w, w->z, 10, "z");
+    } else (void)(holds(w, w->s, 32, "s") && holds(w, w->y, 4, "y") && holds(w, w->z, 36, "z"));
 }
 
 /* A replay that fails has executed the statements before; if it is a graph, all destinations are
@@ -113,19 +125,27 @@ static void recording(scene *w)
         !failed(w, duet_set_on(w->place, w->z, duet_matmul(w->y, duet_mul(w->y, 2))), "z, recorded");
     duet_recording *r = duet_record_end();
     if (good && !r) failed(w, DUET_NO_MEMORY, "the end of a recording");
-    if (r && !good) puts("# a recording in which a statement failed"), w->wrong = true;
+    if (r && !good) {
+        puts("# a recording in which a statement failed");
+        w->wrong = true;
+    }
     if (r && replay(w, r, 6, 288)) (void)replay(w, r, 7, 392);
     duet_recording_free(&r);
 }
 
 static void build(scene *w)
 {
-    w->x = duet_new(DUET_F32, N, N), w->y = duet_new(DUET_F32, N, N), w->z = duet_new(DUET_F32, N, N),
+    w->x = duet_new(DUET_F32, N, N);
+    w->y = duet_new(DUET_F32, N, N);
+    w->z = duet_new(DUET_F32, N, N);
     w->b = duet_new(DUET_F32, N);
-    w->s = duet_new(DUET_F32), w->image = duet_new(DUET_F32, 1, 1, N, N),
+    w->s = duet_new(DUET_F32);
+    w->image = duet_new(DUET_F32, 1, 1, N, N);
     w->filter = duet_new(DUET_F32, 1, 1, 3, 3);
-    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2), w->one = duet_new(DUET_F32, 1),
-    w->c = duet_new(DUET_C64, N, N), w->view = w->z ? duet_transposed(w->z) : NULL;
+    w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2);
+    w->one = duet_new(DUET_F32, 1);
+    w->c = duet_new(DUET_C64, N, N);
+    w->view = w->z ? duet_transposed(w->z) : NULL;
 }
 
 static void statements(scene *w)
@@ -226,7 +246,8 @@ static outcome fail_once(enum what what, int64_t n, duet_place place)
     if (what == CUDA_CALL) fake_fail((uint64_t)n + 1);
     const scene first = run(place);
     o.hit = what == ALLOCATION ? fail_in < 0 : what == CUDA_CALL && fake_failed();
-    fail_in = -1, fake_fail(0);
+    fail_in = -1;
+    fake_fail(0);
     o.wrong = first.wrong || (first.failed && !o.hit);
 
     scene then = run(place);
@@ -295,11 +316,13 @@ static void *new_statement(void *arg)
     u->right = fill(&w, x, 2) && fill(&w, y, 1) && !duet_set_on(DUET_CPU, y, duet_add(duet_mul(3, x), y));
     fail_in = u->n;
     u->status = duet_set_on(DUET_CPU, y, duet_mul(x, duet_sub(y, duet_abs(x))));
-    u->hit = fail_in < 0, fail_in = -1;
+    u->hit = fail_in < 0;
+    fail_in = -1;
     u->right &= holds(&w, y, u->status ? 7 : 10, "y");
     u->right &= !duet_set_on(DUET_CPU, y, duet_mul(x, duet_sub(y, duet_abs(x)))) &&
                 holds(&w, y, u->status ? 10 : 16, "y again");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     return NULL;
 }
 
@@ -319,7 +342,8 @@ static void passes_unkept(int mode)
     int64_t n = 0;
     plan_fusion(mode);
     do {
-        last = u, u = new_statement_failing(n++);
+        last = u;
+        u = new_statement_failing(n++);
         CHECK(u.right, "failure %d: not as promised", (int)n - 1);
     } while (u.hit);
     CHECK(n > 1 && last.hit && !last.status, "failure %d of a pass that cannot be kept: status %d",

@@ -9,7 +9,8 @@ static bool came(const duet_matrix *m)
 {
     if (m) return true;
     if (!*duet_error()) wrong("a refusal without a text");
-    return met.refused++, false;
+    met.refused++;
+    return false;
 }
 
 static void result_is(duet_matrix *m, int64_t count, double value)

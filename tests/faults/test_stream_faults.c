@@ -17,7 +17,10 @@ static bool make(scene *s)
     for (int i = 0; i < 3; i++) there &= (*rows[i] = duet_new(DUET_F32, ROWS, COLUMNS)) != NULL;
     there &= (s->h = duet_new(DUET_F32, ROWS, WIDE)) && (s->w = duet_new(DUET_F32, COLUMNS, WIDE)) &&
              (s->b = duet_new(DUET_F32, WIDE));
-    if (!there) return met.refused++, false;
+    if (!there) {
+        met.refused++;
+        return false;
+    }
     return fill(s->x, 1) && fill(s->y, 2) && fill(s->z, 3) && fill(s->w, 1) && fill(s->b, 2) && fill(s->h, 9);
 }
 
@@ -30,7 +33,8 @@ static void turn(const scene *s)
     well = went(duet_set(s->h, duet_relu(duet_bias_add(duet_matmul(s->x, s->w), s->b))));
     holds(s->h, well, 9, COLUMNS + 2);
     well = went(duet_set_all({ s->z, duet_add(s->x, s->y) }, { s->y, duet_add(s->z, 1) }));
-    holds(s->z, well, 3, 5), holds(s->y, well, 4, 6);
+    holds(s->z, well, 3, 5);
+    holds(s->y, well, 4, 6);
     holds(s->x, true, 1, 1);
 }
 
@@ -51,7 +55,8 @@ static void test(bool allocation, const char *what) { each_once(play, allocation
 int main(void)
 {
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    stream_from(0), stream_staged_from(0);
+    stream_from(0);
+    stream_staged_from(0);
     CHECK(duet_memory_limit(DUET_GPU, ROOM) == DUET_OK, "%s", duet_error());
     test(false, "calls of CUDA");
     test(true, "allocations");

@@ -58,10 +58,12 @@ static duet_matrix *view_of(duet_dtype type, int rank, const int64_t *size)
     for (int64_t i = 0; i < duet_count(all); i++) set_number(type, p, i, (double)between(-99, 99));
     for (int a = 0; a < rank; a++) {
         duet_matrix *next = duet_stepped(m, a, off, size[a] * by + off, by);
-        duet_free(&m), m = next;
+        duet_free(&m);
+        m = next;
         if (!flips) continue;
         next = duet_flipped(m, a);
-        duet_free(&m), m = next;
+        duet_free(&m);
+        m = next;
     }
     duet_free(&all);
     return m;
@@ -178,10 +180,13 @@ static void try_join(duet_dtype type, bool stacked)
     g.axis = (int)between(0, g.rank - !stacked);
     for (int k = 0; k < g.count; k++) {
         if (!stacked) size[g.axis] = between(0, 3);
-        g.from[k] = view_of(type, g.rank, size), sum += stacked ? 0 : size[g.axis];
+        g.from[k] = view_of(type, g.rank, size);
+        sum += stacked ? 0 : size[g.axis];
     }
-    for (int a = 0, b = 0; a < g.rank + stacked; a++)
-        all[a] = a == g.axis ? (stacked ? b--, g.count : sum) : size[b], b++;
+    for (int a = 0, b = 0; a < g.rank + stacked; a++) {
+        all[a] = a == g.axis ? (stacked ? b--, g.count : sum) : size[b];
+        b++;
+    }
     duet_matrix *to = view_of(type, g.rank + stacked, all);
     const duet_matrix *const *parts = (const duet_matrix *const *)g.from;
     double *want = expect(g.rank + stacked, all, stacked ? meant_stacked : meant_concatenated, &g);
@@ -189,7 +194,8 @@ static void try_join(duet_dtype type, bool stacked)
     check(to, want,
           stacked ? (duet_stack)(to, axis, parts, g.count) : (duet_concatenate)(to, axis, parts, g.count),
           stacked ? "stack" : "concatenate");
-    duet_free(&to), free_given(&g);
+    duet_free(&to);
+    free_given(&g);
 }
 
 static void try_tile(duet_dtype type)
@@ -204,7 +210,8 @@ static void try_tile(duet_dtype type)
     duet_matrix *to = view_of(type, g.rank + g.axis, all);
     double *want = expect(g.rank + g.axis, all, meant_tiled, &g);
     check(to, want, duet_tile(to, g.from[0]), "tile");
-    duet_free(&to), free_given(&g);
+    duet_free(&to);
+    free_given(&g);
 }
 
 static void try_repeat(duet_dtype type)
@@ -218,7 +225,8 @@ static void try_repeat(duet_dtype type)
     duet_matrix *to = view_of(type, g.rank, size);
     double *want = expect(g.rank, size, meant_repeated, &g);
     check(to, want, duet_repeat(to, g.from[0], g.axis - g.rank), "repeat");
-    duet_free(&to), free_given(&g);
+    duet_free(&to);
+    free_given(&g);
 }
 
 /* Also in place. */
@@ -237,9 +245,13 @@ static void try_roll(duet_dtype type)
     if (g.by == INT64_MIN && size[g.axis]) g.by = INT64_MIN % size[g.axis];
     if (g.by == INT64_MAX && size[g.axis]) g.by = INT64_MAX % size[g.axis];
     double *want = expect(g.rank, size, meant_rolled, &g);
-    if (in_place) duet_free(&to), to = duet_permuted_axes(g.from[0], g.rank, (int[]){ 0, 1, 2, 3 });
+    if (in_place) {
+        duet_free(&to);
+        to = duet_permuted_axes(g.from[0], g.rank, (int[]){ 0, 1, 2, 3 });
+    }
     check(to, want, duet_roll(to, g.from[0], g.axis, g.by), in_place ? "roll in place" : "roll");
-    duet_free(&to), free_given(&g);
+    duet_free(&to);
+    free_given(&g);
 }
 
 static void try_pad(duet_dtype type)
@@ -249,7 +261,8 @@ static void try_pad(duet_dtype type)
     random_sizes(g.rank, size, g.mode || between(0, 4));
     for (int a = 0; a < g.rank; a++) {
         const int64_t most = g.rank < 3 && !between(0, 4) ? 20 : 3;
-        g.before[a] = between(0, most), all[a] = g.before[a] + size[a] + between(0, most);
+        g.before[a] = between(0, most);
+        all[a] = g.before[a] + size[a] + between(0, most);
     }
     g.from[0] = view_of(type, g.rank, size);
     duet_matrix *to = view_of(type, g.rank, all);
@@ -258,7 +271,8 @@ static void try_pad(duet_dtype type)
           g.mode == DUET_PAD_REFLECT ? "pad by reflection"
           : g.mode                   ? "pad by the edge"
                                      : "pad");
-    duet_free(&to), free_given(&g);
+    duet_free(&to);
+    free_given(&g);
 }
 
 static void test_each(int n)
@@ -270,8 +284,12 @@ static void test_each(int n)
             for (int k = 0; k < n; k++) {
                 const duet_dtype type = types[k % 3];
                 gen = rng_new((uint64_t)k + 1);
-                try_join(type, false), try_join(type, true), try_tile(type), try_repeat(type), try_roll(type),
-                    try_pad(type);
+                try_join(type, false);
+                try_join(type, true);
+                try_tile(type);
+                try_repeat(type);
+                try_roll(type);
+                try_pad(type);
             }
         }
         tap_point(place[p] == DUET_GPU ? "against loops, on the GPU" : "against loops, on the CPU");
@@ -304,7 +322,10 @@ static void test_within(void)
             r = duet_read(m);
             const int mirrored[] = { 2, 2, 1, 2, 2, 2 };
             for (int i = 0; i < 6; i++) CHECK((int)r[i] == mirrored[i], "%d: %g", i, (double)r[i]);
-            duet_free(&half[0]), duet_free(&half[1]), duet_free(&tail), duet_free(&m);
+            duet_free(&half[0]);
+            duet_free(&half[1]);
+            duet_free(&tail);
+            duet_free(&m);
         }
     tap_point("what lies in the destination");
 }
@@ -317,11 +338,14 @@ static void test_nothing(void)
     CHECK(duet_repeat(to, from, 1) == DUET_OK, "%s", duet_error());
     CHECK(duet_tile(to, from) == DUET_OK, "%s", duet_error());
     CHECK(duet_roll(to, to, 1, 3) == DUET_OK, "%s", duet_error());
-    duet_free(&from), duet_free(&to);
+    duet_free(&from);
+    duet_free(&to);
     const int64_t pair[] = { 0, 2, 2, 2, 2, 2, 2, 2 }, pairs[] = { 0, (int64_t)1 << 40, 2, 2, 2, 2, 2, 2 };
-    from = duet_new_shape(DUET_U8, 8, pair), to = duet_new_shape(DUET_U8, 8, pairs);
+    from = duet_new_shape(DUET_U8, 8, pair);
+    to = duet_new_shape(DUET_U8, 8, pairs);
     CHECK(duet_tile(to, from) == DUET_OK, "%s", duet_error());
-    duet_free(&from), duet_free(&to);
+    duet_free(&from);
+    duet_free(&to);
     tap_point("into nothing");
 }
 
@@ -341,18 +365,21 @@ static void test_magic(void)
             int64_t row = 0, column = 0;
             for (int64_t j = 0; j < n; j++) {
                 const int64_t v = p[i * n + j];
-                row += v, column += p[j * n + i];
+                row += v;
+                column += p[j * n + i];
                 if (CHECK(v >= 1 && v <= n * n && !seen[v - 1], "%d: element %d is %d", (int)n,
                           (int)(i * n + j), (int)v))
                     seen[v - 1] = 1;
             }
             CHECK(row == sum && column == sum, "%d: row and column %d are %d and %d, not %d", (int)n, (int)i,
                   (int)row, (int)column, (int)sum);
-            down += p[i * n + i], up += p[i * n + n - 1 - i];
+            down += p[i * n + i];
+            up += p[i * n + n - 1 - i];
         }
         CHECK(down == sum && up == sum, "%d: the diagonals are %d and %d, not %d", (int)n, (int)down, (int)up,
               (int)sum);
-        duet_free(&m), duet_free(&t);
+        duet_free(&m);
+        duet_free(&t);
     }
     static const struct {
         duet_dtype type;
@@ -366,7 +393,8 @@ static void test_magic(void)
                     *wide = duet_new(rows[k].type, rows[k].not, rows[k].not );
         CHECK(duet_magic(m) == DUET_OK && duet_magic(wide) == DUET_BAD_TYPE, "type %d: %s", (int)rows[k].type,
               duet_error());
-        duet_free(&m), duet_free(&wide);
+        duet_free(&m);
+        duet_free(&wide);
     }
     duet_matrix *half = duet_new(DUET_F16, 3, 3), *brain = duet_new(DUET_BF16, 3, 3);
     CHECK(duet_magic(half) == DUET_OK && duet_magic(brain) == DUET_OK, "%s", duet_error());
@@ -375,7 +403,8 @@ static void test_magic(void)
                           brains[] = { 0x4100, 0x3f80, 0x40c0 }; /* 8, 1, 6 */
     for (int i = 0; i < 3; i++)
         CHECK(h[i] == halves[i] && b[i] == brains[i], "element %d is %x and %x", i, h[i], b[i]);
-    duet_free(&half), duet_free(&brain);
+    duet_free(&half);
+    duet_free(&brain);
     tap_point("magic squares");
 }
 
@@ -394,7 +423,9 @@ static void test_too_long(void)
                 *wide = duet_broadcast_to(one, (int64_t)1 << 61);
     const duet_matrix *const part[] = { wide, wide, wide, wide, wide, wide, wide, wide };
     refused((duet_concatenate)(none, 0, part, 8), DUET_BAD_SHAPE, "must add up");
-    duet_free(&one), duet_free(&none), duet_free(&wide);
+    duet_free(&one);
+    duet_free(&none);
+    duet_free(&wide);
 }
 
 static void test_refusals(void)
@@ -437,8 +468,14 @@ static void test_refusals(void)
     const int64_t *q = duet_read(whole);
     CHECK(q && q[0] == (s ? 0 : 3) && (!s || s == DUET_BAD_TYPE), "a number among whole ones: %s",
           duet_error());
-    duet_free(&whole), duet_free(&part);
-    duet_free(&m), duet_free(&n), duet_free(&v), duet_free(&d), duet_free(&wide), duet_free(&none);
+    duet_free(&whole);
+    duet_free(&part);
+    duet_free(&m);
+    duet_free(&n);
+    duet_free(&v);
+    duet_free(&d);
+    duet_free(&wide);
+    duet_free(&none);
     tap_point("what is refused leaves all as it was");
 }
 
@@ -463,7 +500,9 @@ static void test_recorded(void)
                     CHECK((int)y[i] == 10 * turn + want[i % 7], "turn %d, %d: %g", turn, i, (double)y[i]);
             }
             duet_recording_free(&r);
-            duet_free(&a), duet_free(&b), duet_free(&c);
+            duet_free(&a);
+            duet_free(&b);
+            duet_free(&c);
         }
     tap_point("recorded and replayed");
 }
@@ -494,7 +533,8 @@ static void test_explained(void)
     CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
               duet_stats().steps == before.steps + 3,
           "three steps: %d", (int)(duet_stats().steps - before.steps));
-    duet_free(&a), duet_free(&b);
+    duet_free(&a);
+    duet_free(&b);
     tap_point("explained and counted");
 }
 

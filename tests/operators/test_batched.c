@@ -34,7 +34,8 @@ static duet_matrix *new_operand(const trial *t, int leading, const int64_t *batc
     const int drop = broadcasts ? (int)rng_below(&gen, leading + 1) : 0, rank = leading - drop + 2;
     for (int d = 0; d < leading - drop; d++)
         size[d] = broadcasts && rng_chance(&gen, 30) ? 1 : batch[drop + d];
-    size[rank - 2] = rows, size[rank - 1] = cols;
+    size[rank - 2] = rows;
+    size[rank - 1] = cols;
     duet_matrix *m = random_view(&gen, some_view(), t->type, rank, size, -1, 1, whole);
     return m ? m : (*whole = random_matrix(&gen, t->type, rank, size, -1, 1));
 }
@@ -92,7 +93,8 @@ static void random_trial(duet_dtype type)
     }
     if (t.whole[0] != t.a) duet_free(&t.whole[0]);
     if (t.whole[1] != t.b) duet_free(&t.whole[1]);
-    duet_free(&t.a), duet_free(&t.b);
+    duet_free(&t.a);
+    duet_free(&t.b);
 }
 
 /* One matrix on the left for all: it is not repeated in memory, and no machine allocates more than
@@ -113,7 +115,9 @@ static void test_not_copied(void)
               "memory for a product that needs none");
         CHECK(duet_memory_of(place[p]).used == used, "more memory than before");
     }
-    duet_free(&a), duet_free(&b), duet_free(&c);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
     tap_point("what broadcasts is not copied");
 }
 
@@ -135,7 +139,10 @@ static void test_one_product(void)
     fclose(out);
     CHECK(strstr(text, "batched matmul"), "%s", text);
     forget(e);
-    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&d);
     tap_point("rows of one product");
 }
 
@@ -153,7 +160,9 @@ static sum read_sum(const char *text, char room[64])
     strcpy(room, text);
     for (int c = 0; c < 26; c++) s.size[c] = rng_chance(&gen, 5) ? 0 : 1 + rng_below(&gen, 6);
     char *comma = strchr(room, ','), *arrow = strstr(room, "->");
-    *comma = *arrow = 0, s.part[1] = comma + 1, s.part[2] = arrow + 2;
+    *comma = *arrow = 0;
+    s.part[1] = comma + 1;
+    s.part[2] = arrow + 2;
     return s;
 }
 
@@ -170,7 +179,8 @@ static void add_all(const sum *s, int letter, int64_t *at, duet_dtype t, const v
 {
     if (letter == 26) {
         const double x = element(t, a, place_of(s, 0, at)) * element(t, b, place_of(s, 1, at));
-        sums[place_of(s, 2, at)] += x, size[place_of(s, 2, at)] += fabs(x);
+        sums[place_of(s, 2, at)] += x;
+        size[place_of(s, 2, at)] += fabs(x);
         return;
     }
     const bool used = strchr(s->part[0], 'a' + letter) || strchr(s->part[1], 'a' + letter);
@@ -208,7 +218,11 @@ static void try_sum(const char *text, duet_dtype t, bool views, duet_place where
               "%s on the %s: [%d] is %g, not %Lg", text, place_name(where), (int)i, element(t, got, i),
               sums[i]);
     }
-    free(x), free(y), free(got), free(sums), free(size);
+    free(x);
+    free(y);
+    free(got);
+    free(sums);
+    free(size);
     duet_matrix **all[] = { &a, &b, &c };
     for (int k = 0; k < 3; k++) {
         if (whole[k] != *all[k]) duet_free(&whole[k]);
@@ -227,8 +241,10 @@ static void test_einsum(void)
     for (int p = 0; p < places; p++)
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
             for (int n = 0; n < 6; n++) try_sum(texts[i], n % 2 ? DUET_F64 : DUET_F32, n > 2, place[p]);
-    for (int p = 0; p < places; p++)
-        try_sum("abc,bcd->ad", DUET_F32, false, place[p]), try_sum("ij,ij->", DUET_F64, false, place[p]);
+    for (int p = 0; p < places; p++) {
+        try_sum("abc,bcd->ad", DUET_F32, false, place[p]);
+        try_sum("ij,ij->", DUET_F64, false, place[p]);
+    }
     tap_point("einsum");
     static const char *const bad[] = { "ij,jk->ii", "ij,jk",     "ii,ij->ij",
                                        "ij,jk->i",  "ij,kl->ij", "IJ,JK->IK",
@@ -250,7 +266,11 @@ static void test_einsum(void)
     CHECK(duet_set(o, duet_outer(x, y)) == DUET_OK, "%s", duet_error());
     const double *p = duet_read(o), *u = duet_read(x), *v = duet_read(y);
     for (int i = 0; p && u && v && i < 20; i++) CHECK(p[i] == u[i / 4] * v[i % 4], "outer");
-    duet_free(&a), duet_free(&c), duet_free(&x), duet_free(&y), duet_free(&o);
+    duet_free(&a);
+    duet_free(&c);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&o);
     tap_point("what is no einsum; outer products");
 }
 
@@ -273,7 +293,8 @@ static void test_squares(void)
                   differs);
             table_free(&want);
         }
-        duet_free(&a), duet_free(&c);
+        duet_free(&a);
+        duet_free(&c);
     }
     tap_point("squares");
 }
@@ -284,19 +305,27 @@ static void test_bad(void)
     duet_expr e = duet_matmul(a, b);
     CHECK(duet_expr_status(e) == DUET_BAD_SHAPE && strstr(duet_error(), "do not broadcast"), "%s",
           duet_error());
-    forget(e), e = duet_matmul(a, n);
+    forget(e);
+    e = duet_matmul(a, n);
     CHECK(duet_expr_status(e) == DUET_BAD_SHAPE, "%s", duet_error());
     forget(e);
-    duet_free(&a), duet_free(&b), duet_free(&n);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&n);
     tap_point("bad shapes");
 }
 
 int main(int argc, char **argv)
 {
     const int trials = is_quick(argc, argv) ? 60 : 600;
-    places = list_places(place), gen = rng_new(31415);
+    places = list_places(place);
+    gen = rng_new(31415);
     for (int i = 0; i < trials; i++) random_trial(i % 2 ? DUET_F64 : DUET_F32);
     tap_point("random products");
-    test_not_copied(), test_one_product(), test_squares(), test_einsum(), test_bad();
+    test_not_copied();
+    test_one_product();
+    test_squares();
+    test_einsum();
+    test_bad();
     return tap_end();
 }

@@ -111,7 +111,8 @@ static double value_of(duet_expr e, duet_place at)
     const duet_status st = (duet_set_on)(at, to, e);
     CHECK(st == DUET_OK, "%s", duet_error());
     const double v = st == DUET_OK ? number_of(to) : -77;
-    return duet_free(&to), v;
+    duet_free(&to);
+    return v;
 }
 
 /* Small integers: every sum is exact. */
@@ -121,7 +122,8 @@ static void squares(duet_dtype type)
     static square s;
     for (int t = 0; t < 6 * KINDS * 2; t++) {
         const int kind = t / 2 % KINDS;
-        s.n = sides[t / (2 * KINDS)], fill(&s, kind, t % 2 && type != DUET_I32);
+        s.n = sides[t / (2 * KINDS)];
+        fill(&s, kind, t % 2 && type != DUET_I32);
         duet_matrix *m = matrix_of(type, &s), *turned = duet_transposed(m);
         for (int r = 0; r < ROWS; r++)
             for (int k = 0; k < 2 * places; k++) {
@@ -134,7 +136,8 @@ static void squares(duet_dtype type)
                       "%s of kind %d, %d x %d, %s on the %s: %g, not %Lg", rows[r].name, kind, s.n, s.n,
                       dtypes[type].name, place_name(place[k / 2]), got, want);
             }
-        duet_free(&m), duet_free(&turned);
+        duet_free(&m);
+        duet_free(&turned);
     }
     tap_point(dtypes[type].name);
 }
@@ -156,7 +159,9 @@ static void others(void)
     }
     CHECK(duet_set(to, duet_trace(v)) == DUET_BAD_SHAPE && strstr(duet_error(), "test_compare.c:"), "%s",
           duet_error());
-    duet_free(&m), duet_free(&v), duet_free(&to);
+    duet_free(&m);
+    duet_free(&v);
+    duet_free(&to);
     tap_point("what is not square");
 }
 
@@ -191,7 +196,8 @@ static void pairs(void)
                               close_to(hard[i], hard[j], relative, absolute),
                           "%g close to %g by %g, %g", hard[i], hard[j], relative, absolute);
                 }
-                duet_free(&x), duet_free(&y);
+                duet_free(&x);
+                duet_free(&y);
             }
     duet_matrix *x = vector(2, (float[]){ 3, 3 }), *y = vector(1, (float[]){ 3 }), *n = duet_new(DUET_I32, 2),
                 *none = NULL;
@@ -210,7 +216,10 @@ static void pairs(void)
     CHECK(duet_set(to, duet_allclose(none, y, -1, 0)) == DUET_BAD_ARGUMENT &&
               strstr(duet_error(), "x must not be NULL"),
           "%s", duet_error());
-    duet_free(&x), duet_free(&y), duet_free(&n), duet_free(&to);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&n);
+    duet_free(&to);
     tap_point("array_equal and allclose");
 }
 
@@ -221,14 +230,16 @@ static void complex_pairs(void)
     const float hard[] = { 0, 3, 4, 4.5f, INFINITY, NAN };
     for (int i = 0; i < 6 * 6 * 6 * 6; i++) {
         const float a = hard[i % 6], b = hard[i / 6 % 6], c = hard[i / 36 % 6], d = hard[i / 216];
-        memcpy(duet_overwrite(x), (float[]){ a, b }, 8), memcpy(duet_overwrite(y), (float[]){ c, d }, 8);
+        memcpy(duet_overwrite(x), (float[]){ a, b }, 8);
+        memcpy(duet_overwrite(y), (float[]){ c, d }, 8);
         const bool same = a == c && b == d,
                    is = isfinite(hypot(c, d)) && hypot(a - c, b - d) <= 0.25 + 0.5 * hypot(c, d);
         for (int k = 0; k < places; k++)
             CHECK(value_of(duet_allclose(x, y, 0.5, 0.25), place[k]) == (same || is),
                   "%g%+gi close to %g%+gi", a, b, c, d);
     }
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("allclose of complex numbers");
 }
 
@@ -257,14 +268,20 @@ static void powers(void)
             CHECK(duet_set_on(place[k], whole, duet_pow_int(i, n)) == DUET_OK, "%s", duet_error());
             CHECK(*(const int32_t *)duet_read(whole) == (int32_t)pow(-3, n), "(-3)^%d", n);
         }
-    duet_free(&x), duet_free(&i), duet_free(&to), duet_free(&whole);
+    duet_free(&x);
+    duet_free(&i);
+    duet_free(&to);
+    duet_free(&whole);
     tap_point("powers by whole numbers");
 }
 
 int main(void)
 {
-    gen = rng_new(7), places = list_places(place);
-    squares(DUET_F32), squares(DUET_F64), squares(DUET_I32);
+    gen = rng_new(7);
+    places = list_places(place);
+    squares(DUET_F32);
+    squares(DUET_F64);
+    squares(DUET_I32);
     others();
     pairs();
     complex_pairs();

@@ -19,14 +19,20 @@ static number of_expm1(number z)
 {
     number sum = 0, term = 1;
     if (cabsl(z) >= 0.5L) return cexpl(z) - 1;
-    for (int k = 1; k < 18; k++) term *= z / k, sum += term;
+    for (int k = 1; k < 18; k++) {
+        term *= z / k;
+        sum += term;
+    }
     return sum;
 }
 static number of_log1p(number z)
 {
     number sum = 0, power = 1;
     if (cabsl(z) >= 0.25L) return clogl(1 + z);
-    for (int k = 1; k < 36; k++) power *= -z, sum -= power / k;
+    for (int k = 1; k < 36; k++) {
+        power *= -z;
+        sum -= power / k;
+    }
     return sum;
 }
 static number of_sign(number z) { return z == 0 ? 0 : z / cabsl(z); }
@@ -81,7 +87,11 @@ static void one_unary(duet_place p, const struct kind *k, const struct unary *f,
     evaluate(p, y, f->make(DUET(x)), f->name);
     array a = array_of(x), want = map(&a, f->of);
     near(f->name, k, y, &want, f->bound);
-    array_free(&a), array_free(&want), duet_free(&x), duet_free(&all), duet_free(&y);
+    array_free(&a);
+    array_free(&want);
+    duet_free(&x);
+    duet_free(&all);
+    duet_free(&y);
 }
 
 static const sizes shapes[] = { SIZES(),     SIZES(1),       SIZES(0),       SIZES(7),     SIZES(3, 5),
@@ -125,9 +135,11 @@ static void corners(duet_place p)
             array want = map(&a, unary[f].of);
             evaluate(p, y, unary[f].make(DUET(x)), unary[f].name);
             near(unary[f].name, &kinds[k], y, &want, unary[f].bound);
-            array_free(&want), duet_free(&y);
+            array_free(&want);
+            duet_free(&y);
         }
-        array_free(&a), duet_free(&x);
+        array_free(&a);
+        duet_free(&x);
     }
     tap_point("zeros, poles and branch points");
 }
@@ -163,7 +175,8 @@ static number at_of(const array *x, const array *like, int64_t i)
     int64_t at = 0, stride = 1;
     for (int a = like->rank - 1, b = x->rank - 1; b >= 0; a--, b--) {
         if (x->size[b] != 1) at += i % like->size[a] * stride;
-        i /= like->size[a], stride *= x->size[b];
+        i /= like->size[a];
+        stride *= x->size[b];
     }
     return x->v[at];
 }
@@ -187,7 +200,8 @@ static void one_binary(duet_place p, const struct kind *k, const struct binary *
                        duet_dtype ty, const sizes *sx, const sizes *sy, int sight, int range)
 {
     duet_matrix *all_x, *x = view(&all_x, tx, sx, sight), *all_y, *y = view(&all_y, ty, sy, PLAIN);
-    fill_range(all_x, k, range), fill_range(all_y, k, range);
+    fill_range(all_x, k, range);
+    fill_range(all_y, k, range);
     if (f->compares && tx == ty) take_some(all_y, x);
     const duet_expr e = f->make(DUET(x), DUET(y));
     const sizes s = sizes_of_expr(e);
@@ -197,8 +211,14 @@ static void one_binary(duet_place p, const struct kind *k, const struct binary *
     evaluate(p, z, e, f->name);
     array a = array_of(x), b = array_of(y), want = map2(&a, &b, &s, f->of);
     near(f->name, k, z, &want, f->bound);
-    array_free(&a), array_free(&b), array_free(&want);
-    duet_free(&x), duet_free(&all_x), duet_free(&y), duet_free(&all_y), duet_free(&z);
+    array_free(&a);
+    array_free(&b);
+    array_free(&want);
+    duet_free(&x);
+    duet_free(&all_x);
+    duet_free(&y);
+    duet_free(&all_y);
+    duet_free(&z);
 }
 
 static void binaries(duet_place p)
@@ -249,7 +269,10 @@ static void with_number(duet_place p, const struct kind *k, const struct binary 
     array a = array_of(x), want = array_new(2, (int64_t[]){ 3, 4 });
     for (int64_t i = 0; i < 12; i++) want.v[i] = first ? f->of(c, a.v[i]) : f->of(a.v[i], c);
     near(f->name, k, z, &want, f->bound);
-    array_free(&a), array_free(&want), duet_free(&x), duet_free(&z);
+    array_free(&a);
+    array_free(&want);
+    duet_free(&x);
+    duet_free(&z);
 }
 
 static void numbers(duet_place p)
@@ -283,14 +306,21 @@ static void real_with_number(duet_place p)
             array a = array_of(x), want = array_new(1, (int64_t[]){ 5 });
             for (int i = 0; i < 5; i++) want.v[i] = binary[f].of(a.v[i], 2 - I * 0.5L);
             near(binary[f].name, &kinds[k], z, &want, binary[f].bound);
-            array_free(&a), array_free(&want), duet_free(&x), duet_free(&z);
+            array_free(&a);
+            array_free(&want);
+            duet_free(&x);
+            duet_free(&z);
         }
     tap_point("real matrices with complex numbers");
 }
 
 /* ---- creation, casts, where, set ---- */
 
-static number of_first(number x, number y) { return (void)y, x; }
+static number of_first(number x, number y)
+{
+    (void)y;
+    return x;
+}
 
 static void made(duet_place p)
 {
@@ -303,20 +333,28 @@ static void made(duet_place p)
         for (size_t s = 0; s < 5; s++) {
             duet_matrix *x = duet_new_shape(kinds[k].part, pairs[s][0].rank, pairs[s][0].size);
             duet_matrix *y = duet_new_shape(kinds[k].part, pairs[s][1].rank, pairs[s][1].size);
-            fill_range(x, &kinds[k], MILD), fill_range(y, &kinds[k], MILD);
+            fill_range(x, &kinds[k], MILD);
+            fill_range(y, &kinds[k], MILD);
             const duet_expr e = duet_complex(x, y);
             const sizes out = sizes_of_expr(e);
             duet_matrix *z = duet_new_shape(kinds[k].whole, out.rank, out.size),
                         *w = duet_new_shape(kinds[k].whole, out.rank, out.size);
-            evaluate(p, z, e, "complex"), evaluate(p, w, duet_complex(duet_mul(2, y), 3), "complex");
+            evaluate(p, z, e, "complex");
+            evaluate(p, w, duet_complex(duet_mul(2, y), 3), "complex");
             array a = array_of(x), b = array_of(y), got = array_of(z), other = array_of(w);
             for (int64_t i = 0; i < got.count; i++) {
                 CHECK(got.v[i] == at_of(&a, &got, i) + I * at_of(&b, &got, i), "complex: element %d", (int)i);
                 CHECK(other.v[i] == 2 * at_of(&b, &got, i) + 3 * I, "complex with a number: element %d",
                       (int)i);
             }
-            array_free(&a), array_free(&b), array_free(&got), array_free(&other);
-            duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&w);
+            array_free(&a);
+            array_free(&b);
+            array_free(&got);
+            array_free(&other);
+            duet_free(&x);
+            duet_free(&y);
+            duet_free(&z);
+            duet_free(&w);
         }
     tap_point("made of two parts");
 }
@@ -347,16 +385,24 @@ static void sets(duet_place p)
                 array a = array_of(dtype_is_complex(from[t]) ? y : f), got = array_of(z),
                       want = map2(&a, &a, &s, of_first);
                 near("set", of, z, &want, casts ? 1 : 0);
-                array_free(&a), array_free(&got), array_free(&want);
-                duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&f);
+                array_free(&a);
+                array_free(&got);
+                array_free(&want);
+                duet_free(&x);
+                duet_free(&y);
+                duet_free(&z);
+                duet_free(&f);
             }
     duet_matrix *z = duet_new(DUET_C64, 3);
     evaluate(p, z, DUET(2.5), "number");
     array a = array_of(z);
     for (int i = 0; i < 3; i++) CHECK(a.v[i] == 2.5L, "a number");
-    array_free(&a), evaluate(p, z, duet_complex(1, -2), "number"), a = array_of(z);
+    array_free(&a);
+    evaluate(p, z, duet_complex(1, -2), "number");
+    a = array_of(z);
     for (int i = 0; i < 3; i++) CHECK(a.v[i] == 1 - 2 * I, "a complex number");
-    array_free(&a), duet_free(&z);
+    array_free(&a);
+    duet_free(&z);
     tap_point("casts and destinations");
 }
 
@@ -365,17 +411,23 @@ static void chosen(duet_place p)
     for (size_t k = 0; k < 2; k++) {
         duet_matrix *x = duet_new(kinds[k].whole, 3, 5), *y = duet_new(kinds[k].whole, 5),
                     *z = duet_new(kinds[k].whole, 3, 5);
-        fill_range(x, &kinds[k], MILD), fill_range(y, &kinds[k], MILD);
+        fill_range(x, &kinds[k], MILD);
+        fill_range(y, &kinds[k], MILD);
         evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), x, y), "where");
         array a = array_of(x), b = array_of(y), got = array_of(z);
         for (int i = 0; i < 15; i++)
             CHECK(got.v[i] == (creall(a.v[i]) > 0 ? a.v[i] : b.v[i % 5]), "where: element %d", i);
-        array_free(&got),
-            evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), duet_complex(0, 1), x), "where"),
-            got = array_of(z);
+        array_free(&got);
+        evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), duet_complex(0, 1), x), "where");
+        got = array_of(z);
         for (int i = 0; i < 15; i++)
             CHECK(got.v[i] == (creall(a.v[i]) > 0 ? I : a.v[i]), "where with a number: element %d", i);
-        array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&y), duet_free(&z);
+        array_free(&a);
+        array_free(&b);
+        array_free(&got);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&z);
     }
     tap_point("where");
 }
@@ -389,23 +441,33 @@ static void laws(duet_place p)
         const struct kind *of = &kinds[k];
         duet_matrix *x = duet_new(of->whole, N), *y = duet_new(of->whole, N), *a = duet_new(of->whole, N),
                     *b = duet_new(of->whole, N);
-        fill_range(x, of, MILD), fill_range(y, of, MILD);
-        evaluate(p, a, duet_mul(x, y), "x y"), evaluate(p, b, duet_mul(y, x), "y x");
+        fill_range(x, of, MILD);
+        fill_range(y, of, MILD);
+        evaluate(p, a, duet_mul(x, y), "x y");
+        evaluate(p, b, duet_mul(y, x), "y x");
         array s = array_of(a), t = array_of(b);
         for (int i = 0; i < N; i++) CHECK(s.v[i] == t.v[i], "x y is y x, to the bit: element %d", i);
-        array_free(&s), evaluate(p, a, duet_mul(x, duet_conj(x)), "x conj(x)"), s = array_of(a);
+        array_free(&s);
+        evaluate(p, a, duet_mul(x, duet_conj(x)), "x conj(x)");
+        s = array_of(a);
         for (int i = 0; i < N; i++) CHECK(cimagl(s.v[i]) == 0, "x conj(x) is real: element %d", i);
-        array_free(&s), array_free(&t);
+        array_free(&s);
+        array_free(&t);
         const real large[] = {
             0x1p126L, of->huge_part, of->huge_part / 2, 1e30L, 0x1p-120L, 3 * of->tiny, 1
         };
         void *q = duet_overwrite(x);
         for (int i = 0; i < N; i++) put(q, of->whole, i, large[i % 7] + I * large[i / 7 % 7]);
-        evaluate(p, a, duet_div(x, x), "x / x"), s = array_of(a);
+        evaluate(p, a, duet_div(x, x), "x / x");
+        s = array_of(a);
         for (int i = 0; i < N; i++)
             CHECK(cabsl(s.v[i] - 1) <= 6 * of->u, "x / x is 1: element %d is %Lg%+Lgi", i, creall(s.v[i]),
                   cimagl(s.v[i]));
-        array_free(&s), duet_free(&x), duet_free(&y), duet_free(&a), duet_free(&b);
+        array_free(&s);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&a);
+        duet_free(&b);
     }
     tap_point("laws that hold exactly");
 }
@@ -419,27 +481,36 @@ static void specials(duet_place p)
                 *r = duet_new(DUET_F64, 4);
     duet_matrix *zero = duet_new(DUET_C128, 4);
     const double *s, *t;
-    evaluate(p, y, duet_sqrt(x), "sqrt"), evaluate(p, r, duet_arg(x), "arg"), s = duet_read(y),
-                                                                              t = duet_read(r);
+    evaluate(p, y, duet_sqrt(x), "sqrt");
+    evaluate(p, r, duet_arg(x), "arg");
+    s = duet_read(y);
+    t = duet_read(r);
     CHECK(s[0] == 0 && s[1] == 2 && s[2] == 0 && s[3] == -2 && s[4] == 0 && s[5] == 0 && s[6] == 1 &&
               s[7] == 0,
           "sqrt at its cut");
     CHECK(t[0] > 3 && t[1] < -3 && t[2] == 0 && t[3] == 0, "arg at its cut");
-    evaluate(p, y, duet_div(x, zero), "x / 0"), s = duet_read(y);
+    evaluate(p, y, duet_div(x, zero), "x / 0");
+    s = duet_read(y);
     CHECK(s[6] == INFINITY && isnan(s[7]) && isnan(s[4]) && isnan(s[5]), "1 / 0 as of real parts: %g%+gi",
           s[6], s[7]);
-    evaluate(p, y, duet_exp(duet_complex(800, duet_mul(0, duet_real(x)))), "exp"), s = duet_read(y);
+    evaluate(p, y, duet_exp(duet_complex(800, duet_mul(0, duet_real(x)))), "exp");
+    s = duet_read(y);
     CHECK(s[6] == INFINITY && s[7] == 0, "exp(800 + 0i) is %g%+gi", s[6], s[7]);
-    evaluate(p, y, duet_exp(duet_complex(710, duet_add(1.5, duet_mul(0, duet_real(x))))), "exp"),
-        s = duet_read(y);
+    evaluate(p, y, duet_exp(duet_complex(710, duet_add(1.5, duet_mul(0, duet_real(x))))), "exp");
+    s = duet_read(y);
     const number large = cexpl(710 + 1.5L * I);
     CHECK(fabsl(s[6] - creall(large)) <= 20 * kinds[1].u * cabsl(large) && s[7] == INFINITY,
           "exp(710 + 1.5i) is %g%+gi", s[6], s[7]);
-    evaluate(p, y, duet_log(zero), "log"), s = duet_read(y);
+    evaluate(p, y, duet_log(zero), "log");
+    s = duet_read(y);
     CHECK(s[0] == -INFINITY && s[1] == 0, "log(0) is %g%+gi", s[0], s[1]);
-    evaluate(p, r, duet_isnan(duet_div(zero, zero)), "isnan"), t = duet_read(r);
+    evaluate(p, r, duet_isnan(duet_div(zero, zero)), "isnan");
+    t = duet_read(r);
     CHECK(t[0] == 1, "0 / 0 is no number");
-    duet_free(&x), duet_free(&y), duet_free(&r), duet_free(&zero);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&r);
+    duet_free(&zero);
     tap_point("branch cuts, zeros and infinities");
 }
 
@@ -452,9 +523,17 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            binaries(place[i]), unaries(place[i]), corners(place[i]), promotions(place[i]), numbers(place[i]),
-                real_with_number(place[i]);
-            made(place[i]), sets(place[i]), chosen(place[i]), laws(place[i]), specials(place[i]);
+            binaries(place[i]);
+            unaries(place[i]);
+            corners(place[i]);
+            promotions(place[i]);
+            numbers(place[i]);
+            real_with_number(place[i]);
+            made(place[i]);
+            sets(place[i]);
+            chosen(place[i]);
+            laws(place[i]);
+            specials(place[i]);
         }
     return tap_end();
 }

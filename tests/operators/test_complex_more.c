@@ -36,11 +36,17 @@ static void power_of_types(duet_place p, const struct kind *k, duet_dtype tz, du
 {
     enum { N = 3000 };
     duet_matrix *z = duet_new(tz, N), *w = duet_new(tw, N), *y = duet_new(k->whole, N);
-    fill_range(z, k, range), fill_range(w, k, MILD);
+    fill_range(z, k, range);
+    fill_range(w, k, MILD);
     evaluate(p, y, duet_pow(z, w), "pow");
     array a = array_of(z), b = array_of(w), got = array_of(y);
     for (int i = 0; i < N; i++) check_power("pow", k, got.v[i], a.v[i], b.v[i], !dtype_is_complex(tw));
-    array_free(&a), array_free(&b), array_free(&got), duet_free(&z), duet_free(&w), duet_free(&y);
+    array_free(&a);
+    array_free(&b);
+    array_free(&got);
+    duet_free(&z);
+    duet_free(&w);
+    duet_free(&y);
 }
 
 static void power_of_number(duet_place p, const struct kind *k, number c, duet_expr number_, bool first,
@@ -54,7 +60,10 @@ static void power_of_number(duet_place p, const struct kind *k, number c, duet_e
     array a = array_of(x), got = array_of(y);
     for (int i = 0; i < N; i++)
         check_power("a number", k, got.v[i], first ? c : a.v[i], first ? a.v[i] : c, is_real);
-    array_free(&a), array_free(&got), duet_free(&x), duet_free(&y);
+    array_free(&a);
+    array_free(&got);
+    duet_free(&x);
+    duet_free(&y);
 }
 
 static void powers(duet_place p)
@@ -63,19 +72,19 @@ static void powers(duet_place p)
     for (size_t k = 0; k < 2; k++) {
         const struct kind *of = &kinds[k];
         for (int range = MILD; range <= UNIT; range++) {
-            power_of_types(p, of, of->whole, of->whole, range),
-                power_of_types(p, of, of->whole, of->part, range);
+            power_of_types(p, of, of->whole, of->whole, range);
+            power_of_types(p, of, of->whole, of->part, range);
             power_of_types(p, of, of->part, of->whole, range);
             for (int i = 0; i < 7; i++) power_of_number(p, of, numbers[i], DUET(numbers[i]), false, range);
         }
         for (int i = 0; i < 7; i++) power_of_number(p, of, numbers[i], DUET(numbers[i]), true, MILD);
-        power_of_number(p, of, 1 - 2 * I, DUET(1 - 2 * I), false, MILD),
-            power_of_number(p, of, 1 - 2 * I, DUET(1 - 2 * I), true, MILD);
+        power_of_number(p, of, 1 - 2 * I, DUET(1 - 2 * I), false, MILD);
+        power_of_number(p, of, 1 - 2 * I, DUET(1 - 2 * I), true, MILD);
     }
-    power_of_types(p, &kinds[1], DUET_C64, DUET_F64, MILD),
-        power_of_types(p, &kinds[1], DUET_C64, DUET_C128, MILD);
-    power_of_types(p, &kinds[1], DUET_C128, DUET_C64, MILD),
-        power_of_types(p, &kinds[1], DUET_F64, DUET_C64, MILD);
+    power_of_types(p, &kinds[1], DUET_C64, DUET_F64, MILD);
+    power_of_types(p, &kinds[1], DUET_C64, DUET_C128, MILD);
+    power_of_types(p, &kinds[1], DUET_C128, DUET_C64, MILD);
+    power_of_types(p, &kinds[1], DUET_F64, DUET_C64, MILD);
     tap_point("powers, and their errors");
 }
 
@@ -89,7 +98,10 @@ static void zeros_to_powers(duet_place p)
     enum { N = sizeof row / sizeof *row };
     duet_matrix *z = duet_new(DUET_C128, N), *w = duet_new(DUET_C128, N), *y = duet_new(DUET_C128, N);
     double *a = duet_overwrite(z), *b = duet_overwrite(w);
-    for (int i = 0; i < 2 * N; i++) a[i] = row[i / 2][i % 2], b[i] = row[i / 2][2 + i % 2];
+    for (int i = 0; i < 2 * N; i++) {
+        a[i] = row[i / 2][i % 2];
+        b[i] = row[i / 2][2 + i % 2];
+    }
     for (int is_real = 0; is_real < 2; is_real++) {
         evaluate(p, y, is_real ? duet_pow(z, duet_real(w)) : duet_pow(z, w), "pow");
         const double *got = duet_read(y);
@@ -100,7 +112,9 @@ static void zeros_to_powers(duet_place p)
                   i % 2, got[i], want);
         }
     }
-    duet_free(&z), duet_free(&w), duet_free(&y);
+    duet_free(&z);
+    duet_free(&w);
+    duet_free(&y);
     tap_point("powers of 0, and to the power 0");
 }
 
@@ -120,7 +134,10 @@ static void whole_powers(duet_place p)
                 want.v[j] = n < 0 ? want.v[j] == 0 ? NAN : 1 / want.v[j] : want.v[j];
             }
             near("pow_int", &kinds[k], y, &want, 2.2361L * (size ? size - 1 : 0) + (n < 0 ? 6 : 0) + 0.001L);
-            array_free(&a), array_free(&want), duet_free(&x), duet_free(&y);
+            array_free(&a);
+            array_free(&want);
+            duet_free(&x);
+            duet_free(&y);
         }
     tap_point("powers by squaring");
 }
@@ -134,8 +151,13 @@ static void one_limit(duet_place p, const struct kind *k, const char *name, make
 {
     duet_matrix *x = duet_new(k->whole, 1), *y = duet_new(k->whole, 1), *r = duet_new(k->part, 1);
     void *q = duet_overwrite(x);
-    if (k->whole == DUET_C64) ((float *)q)[0] = (float)re, ((float *)q)[1] = (float)im;
-    else ((double *)q)[0] = re, ((double *)q)[1] = im;
+    if (k->whole == DUET_C64) {
+        ((float *)q)[0] = (float)re;
+        ((float *)q)[1] = (float)im;
+    } else {
+        ((double *)q)[0] = re;
+        ((double *)q)[1] = im;
+    }
     evaluate(p, y, make(DUET(x)), name);
     for (int part = 0; part < 2; part++) {
         evaluate(p, r, part ? duet_imag(y) : duet_real(y), name);
@@ -145,7 +167,9 @@ static void one_limit(duet_place p, const struct kind *k, const char *name, make
         CHECK(isnan(want) ? isnan(creall(got)) : same, "%s of %s, %g%+gi: part %d is %Lg, not %g", name,
               dtypes[k->whole].name, re, im, part, creall(got), want);
     }
-    duet_free(&x), duet_free(&y), duet_free(&r);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&r);
 }
 
 static void limits(duet_place p)
@@ -154,24 +178,25 @@ static void limits(duet_place p)
     for (size_t k = 0; k < 2; k++) {
         const struct kind *of = &kinds[k];
         const double huge = (double)of->huge_part;
-        one_limit(p, of, "tan", duet_tan, 1, 1e4, 0, 1),
-            one_limit(p, of, "tan", duet_tan, -1, -1e4, -0.0, -1);
-        one_limit(p, of, "tan", duet_tan, 2, huge, -0.0, 1),
-            one_limit(p, of, "tan", duet_tan, inf, inf, 0, 1);
-        one_limit(p, of, "tan", duet_tan, NAN, -inf, 0, -1), one_limit(p, of, "tan", duet_tan, 0, 0, 0, 0);
-        one_limit(p, of, "tanh", duet_tanh, inf, 1, 1, 0),
-            one_limit(p, of, "tanh", duet_tanh, -inf, 2, -1, -0.0);
-        one_limit(p, of, "tanh", duet_tanh, -inf, NAN, -1, 0),
-            one_limit(p, of, "tanh", duet_tanh, -0.0, -0.0, -0.0, -0.0);
+        one_limit(p, of, "tan", duet_tan, 1, 1e4, 0, 1);
+        one_limit(p, of, "tan", duet_tan, -1, -1e4, -0.0, -1);
+        one_limit(p, of, "tan", duet_tan, 2, huge, -0.0, 1);
+        one_limit(p, of, "tan", duet_tan, inf, inf, 0, 1);
+        one_limit(p, of, "tan", duet_tan, NAN, -inf, 0, -1);
+        one_limit(p, of, "tan", duet_tan, 0, 0, 0, 0);
+        one_limit(p, of, "tanh", duet_tanh, inf, 1, 1, 0);
+        one_limit(p, of, "tanh", duet_tanh, -inf, 2, -1, -0.0);
+        one_limit(p, of, "tanh", duet_tanh, -inf, NAN, -1, 0);
+        one_limit(p, of, "tanh", duet_tanh, -0.0, -0.0, -0.0, -0.0);
         one_limit(p, of, "tanh", duet_tanh, NAN, 1, NAN, NAN);
-        one_limit(p, of, "sign", duet_sign, 0, -0.0, 0, -0.0),
-            one_limit(p, of, "sign", duet_sign, -huge, 0, -1, 0);
-        one_limit(p, of, "sign", duet_sign, inf, -3, 1, -0.0),
-            one_limit(p, of, "sign", duet_sign, 3, -inf, 0, -1);
-        one_limit(p, of, "sign", duet_sign, inf, inf, NAN, NAN),
-            one_limit(p, of, "sign", duet_sign, NAN, 1, NAN, NAN);
-        one_limit(p, of, "log2", duet_log2, 0, 0, -inf, 0),
-            one_limit(p, of, "log10", duet_log10, 0, 0, -inf, 0);
+        one_limit(p, of, "sign", duet_sign, 0, -0.0, 0, -0.0);
+        one_limit(p, of, "sign", duet_sign, -huge, 0, -1, 0);
+        one_limit(p, of, "sign", duet_sign, inf, -3, 1, -0.0);
+        one_limit(p, of, "sign", duet_sign, 3, -inf, 0, -1);
+        one_limit(p, of, "sign", duet_sign, inf, inf, NAN, NAN);
+        one_limit(p, of, "sign", duet_sign, NAN, 1, NAN, NAN);
+        one_limit(p, of, "log2", duet_log2, 0, 0, -inf, 0);
+        one_limit(p, of, "log10", duet_log10, 0, 0, -inf, 0);
     }
     tap_point("limits");
 }
@@ -189,15 +214,21 @@ static void far_out(duet_place p, const struct kind *k, const char *name, maker 
     array a = array_of(x), want = array_new(1, (int64_t[]){ N });
     for (int i = 0; i < N; i++) want.v[i] = of(a.v[i]);
     near(name, k, y, &want, 24);
-    array_free(&a), array_free(&want), duet_free(&x), duet_free(&y);
+    array_free(&a);
+    array_free(&want);
+    duet_free(&x);
+    duet_free(&y);
 }
 
 static void beyond_the_largest(duet_place p)
 {
     for (size_t k = 0; k < 2; k++) {
-        far_out(p, &kinds[k], "asin", duet_asin, casinl), far_out(p, &kinds[k], "acos", duet_acos, cacosl);
-        far_out(p, &kinds[k], "atan", duet_atan, catanl), far_out(p, &kinds[k], "log", duet_log, clogl);
-        far_out(p, &kinds[k], "sqrt", duet_sqrt, csqrtl), far_out(p, &kinds[k], "tanh", duet_tanh, ctanhl);
+        far_out(p, &kinds[k], "asin", duet_asin, casinl);
+        far_out(p, &kinds[k], "acos", duet_acos, cacosl);
+        far_out(p, &kinds[k], "atan", duet_atan, catanl);
+        far_out(p, &kinds[k], "log", duet_log, clogl);
+        far_out(p, &kinds[k], "sqrt", duet_sqrt, csqrtl);
+        far_out(p, &kinds[k], "tanh", duet_tanh, ctanhl);
     }
     tap_point("sizes beyond the largest number");
 }
@@ -237,7 +268,8 @@ static void cuts(duet_place p)
                   got[i], want);
         }
     }
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("branch cuts");
 }
 
@@ -254,11 +286,13 @@ static void tests_of_parts(duet_place p)
         double v[N];
         for (int i = 0; i < N; i++) {
             v[i] = i == 5 ? (double)kinds[k].huge_part : part[i];
-            put(duet_update(x), kinds[k].part, i, v[i]), put(duet_update(y), kinds[k].part, i, v[i]);
+            put(duet_update(x), kinds[k].part, i, v[i]);
+            put(duet_update(y), kinds[k].part, i, v[i]);
         }
         evaluate(p, z, duet_complex(x, y), "complex");
-        evaluate(p, is[0], duet_isnan(z), "isnan"), evaluate(p, is[1], duet_isinf(z), "isinf"),
-            evaluate(p, is[2], duet_isfinite(z), "isfinite");
+        evaluate(p, is[0], duet_isnan(z), "isnan");
+        evaluate(p, is[1], duet_isinf(z), "isinf");
+        evaluate(p, is[2], duet_isfinite(z), "isfinite");
         const uint8_t *nan_ = duet_read(is[0]), *inf_ = duet_read(is[1]), *finite_ = duet_read(is[2]);
         for (int i = 0; i < N * N; i++) {
             const double a = v[i / N], b = v[i % N];
@@ -266,7 +300,9 @@ static void tests_of_parts(duet_place p)
             CHECK(inf_[i] == (isinf(a) || isinf(b)), "isinf(%g%+gi) is %d", a, b, inf_[i]);
             CHECK(finite_[i] == (isfinite(a) && isfinite(b)), "isfinite(%g%+gi) is %d", a, b, finite_[i]);
         }
-        duet_free(&x), duet_free(&y), duet_free(&z);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&z);
         for (int i = 0; i < 3; i++) duet_free(&is[i]);
     }
     tap_point("isnan, isinf, isfinite by parts");
@@ -313,9 +349,12 @@ static void products_of(duet_place p, const struct kind *k, const sizes *s, int 
         evaluate(p, y, e, "prod");
         array got = array_of(y);
         check_line("prod", k, &a, &got, axis < 0 ? a.count : s->size[axis], after);
-        array_free(&got), duet_free(&y);
+        array_free(&got);
+        duet_free(&y);
     }
-    array_free(&a), duet_free(&x), duet_free(&all);
+    array_free(&a);
+    duet_free(&x);
+    duet_free(&all);
 }
 
 static void products(duet_place p)
@@ -336,7 +375,12 @@ static void products(duet_place p)
     check_line("prod_axes_keep", &kinds[1], &a, &b, 20, 1);
     for (int i = 0; i < 3; i++)
         CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is 1: element %d", i); /* and so is -1 */
-    array_free(&a), array_free(&b), array_free(&c), duet_free(&x), duet_free(&y), duet_free(&z);
+    array_free(&a);
+    array_free(&b);
+    array_free(&c);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("products of all elements");
 }
 
@@ -349,14 +393,16 @@ static void products_there(duet_place p)
     evaluate(p, y, duet_prod(x), "prod");
     const double *got = duet_read(y);
     CHECK(got[0] == 12 && got[1] == -24, "whole numbers: %g%+gi", got[0], got[1]);
-    evaluate(p, first, duet_prod_keep(x, 0), "x[:1] = prod(x)"),
-        evaluate(p, x, duet_div(x, duet_prod_keep(duet_mul(x, 1), 0)), "x /= prod");
+    evaluate(p, first, duet_prod_keep(x, 0), "x[:1] = prod(x)");
+    evaluate(p, x, duet_div(x, duet_prod_keep(duet_mul(x, 1), 0)), "x /= prod");
     const double *z = duet_read(x);
     /* (12 - 24i)(1 - i)(2i)(3)(i)(-1 + 2i) of which x[0] is over */
     const number all = (12 - 24 * I) * (1 - I) * (2 * I) * 3 * I * (-1 + 2 * I), want = (12 - 24 * I) / all;
     CHECK(cabsl(z[0] + I * (real)z[1] - want) <= 8 * kinds[1].u * cabsl(want), "x /= prod(x): %g%+gi", z[0],
           z[1]);
-    duet_free(&x), duet_free(&y), duet_free(&first);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&first);
     tap_point("products into what they are of");
 }
 
@@ -379,12 +425,18 @@ static void sums_up_to(duet_place p)
                     for (int64_t i = 0; i < a.count; i++) {
                         number sum = 0;
                         real most = 0;
-                        for (int64_t j = i; j >= 0 && j / (n * after) == i / (n * after); j -= after)
-                            sum += conjl(a.v[j]), most += cabsl(a.v[j]);
+                        for (int64_t j = i; j >= 0 && j / (n * after) == i / (n * after); j -= after) {
+                            sum += conjl(a.v[j]);
+                            most += cabsl(a.v[j]);
+                        }
                         CHECK(cabsl(got.v[i] - sum) <= (real)n * kinds[k].u * most * 1.001L,
                               "cumsum of %d along %d: element %d", (int)n, axis, (int)i);
                     }
-                    array_free(&a), array_free(&got), duet_free(&x), duet_free(&all), duet_free(&y);
+                    array_free(&a);
+                    array_free(&got);
+                    duet_free(&x);
+                    duet_free(&all);
+                    duet_free(&y);
                 }
     tap_point("sums up to each element");
 }
@@ -395,24 +447,33 @@ static void one_vdot(duet_place p, duet_dtype t, const struct kind *k, const siz
 {
     duet_matrix *x = duet_new_shape(t, s->rank, s->size), *y = duet_new_shape(t, s->rank, s->size),
                 *z = duet_new(t);
-    fill(x), fill(y);
+    fill(x);
+    fill(y);
     evaluate(p, z, duet_vdot(x, y), "vdot");
     array a = array_of(x), b = array_of(y), got = array_of(z);
     number sum = 0;
     real most = 0;
-    for (int64_t i = 0; i < a.count; i++)
-        sum += conjl(a.v[i]) * b.v[i], most += cabsl(a.v[i]) * cabsl(b.v[i]);
+    for (int64_t i = 0; i < a.count; i++) {
+        sum += conjl(a.v[i]) * b.v[i];
+        most += cabsl(a.v[i]) * cabsl(b.v[i]);
+    }
     CHECK(cabsl(got.v[0] - sum) <= 2 * (real)(a.count + 4) * k->u * most,
           "vdot of %s, %d elements: %Lg%+Lgi, not %Lg%+Lgi", dtypes[t].name, (int)a.count, creall(got.v[0]),
           cimagl(got.v[0]), creall(sum), cimagl(sum));
-    array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&y), duet_free(&z);
+    array_free(&a);
+    array_free(&b);
+    array_free(&got);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
 }
 
 static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct kind *k, const sizes *sx,
                       const sizes *sy, int sight)
 {
     duet_matrix *all, *x = view(&all, tx, sx, sight), *y = duet_new_shape(ty, sy->rank, sy->size);
-    fill(all), fill(y);
+    fill(all);
+    fill(y);
     const duet_expr e = duet_cross(x, y);
     const sizes s = sizes_of_expr(e);
     const duet_dtype t = duet_expr_type(e);
@@ -427,8 +488,13 @@ static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct k
         CHECK(cabsl(got.v[i] - (q[j] * w[l] - q[l] * w[j])) <= 4 * k->u * most,
               "cross of %s and %s: element %d", dtypes[tx].name, dtypes[ty].name, (int)i);
     }
-    array_free(&a), array_free(&b), array_free(&got), duet_free(&x), duet_free(&all), duet_free(&y),
-        duet_free(&z);
+    array_free(&a);
+    array_free(&b);
+    array_free(&got);
+    duet_free(&x);
+    duet_free(&all);
+    duet_free(&y);
+    duet_free(&z);
 }
 
 static void vectors(duet_place p)
@@ -464,7 +530,9 @@ static void parallel(duet_place p)
         evaluate(p, y, duet_cross(x, x), "cross");
         array got = array_of(y);
         for (int i = 0; i < 120; i++) CHECK(got.v[i] == 0, "x cross x of %s: element %d", dtypes[t].name, i);
-        array_free(&got), duet_free(&x), duet_free(&y);
+        array_free(&got);
+        duet_free(&x);
+        duet_free(&y);
     }
     tap_point("parallel vectors");
 }
@@ -484,7 +552,10 @@ static void bad(void)
     REFUSED(duet_isinf(duet_complex(1, 2)), DUET_BAD_TYPE, "a complex number");
     REFUSED(duet_pow(duet_complex(1, 2), 2), DUET_BAD_TYPE, "a complex number");
     REFUSED(duet_cumsum(x, 2), DUET_BAD_SHAPE, "does not exist");
-    duet_free(&x), duet_free(&y), duet_free(&b), duet_free(&f);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&b);
+    duet_free(&f);
     tap_point("bad input");
 }
 
@@ -498,10 +569,18 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            powers(place[i]), zeros_to_powers(place[i]), whole_powers(place[i]), limits(place[i]),
-                beyond_the_largest(place[i]), cuts(place[i]), tests_of_parts(place[i]);
-            products(place[i]), products_there(place[i]), sums_up_to(place[i]), vectors(place[i]),
-                parallel(place[i]);
+            powers(place[i]);
+            zeros_to_powers(place[i]);
+            whole_powers(place[i]);
+            limits(place[i]);
+            beyond_the_largest(place[i]);
+            cuts(place[i]);
+            tests_of_parts(place[i]);
+            products(place[i]);
+            products_there(place[i]);
+            sums_up_to(place[i]);
+            vectors(place[i]);
+            parallel(place[i]);
         }
     return tap_end();
 }

@@ -30,37 +30,62 @@ static void aliases(duet_place p)
         array b = array_of(y), a;
 #define BEGIN fill_range(x, &kinds[k], MILD), a = array_of(x)
 #define END   array_free(&a)
-        BEGIN, evaluate(p, x, duet_mul(duet_conj(x), y), "x = conj(x) y");
+        BEGIN;
+        evaluate(p, x, duet_mul(duet_conj(x), y), "x = conj(x) y");
         for (int i = 0; i < N; i++) want[i] = conjl(a.v[i]) * b.v[i];
-        same("x = conj(x) y", &kinds[k], x, want, N, 3), END;
-        BEGIN, CHECK(duet_imul(x, DUET(back)) == DUET_OK, "%s", duet_error());
+        same("x = conj(x) y", &kinds[k], x, want, N, 3);
+        END;
+        BEGIN;
+        CHECK(duet_imul(x, DUET(back)) == DUET_OK, "%s", duet_error());
         for (int i = 0; i < N; i++) want[i] = a.v[i] * a.v[N - 1 - i];
-        same("x *= x[::-1]", &kinds[k], x, want, N, 3), END;
-        BEGIN, evaluate(p, tail, duet_mul(head, duet_complex(0, 2)), "x[1:] = 2i x[:-1]");
+        same("x *= x[::-1]", &kinds[k], x, want, N, 3);
+        END;
+        BEGIN;
+        evaluate(p, tail, duet_mul(head, duet_complex(0, 2)), "x[1:] = 2i x[:-1]");
         for (int i = 0; i < N; i++) want[i] = i ? 2 * I * a.v[i - 1] : a.v[0];
-        same("x[1:] = 2i x[:-1]", &kinds[k], x, want, N, 0), END;
-        BEGIN, evaluate(p, even, duet_add(odd, even), "x[::2] += x[1::2]");
+        same("x[1:] = 2i x[:-1]", &kinds[k], x, want, N, 0);
+        END;
+        BEGIN;
+        evaluate(p, even, duet_add(odd, even), "x[::2] += x[1::2]");
         for (int i = 0; i < N; i++) want[i] = i % 2 ? a.v[i] : a.v[i] + a.v[i + 1];
-        same("x[::2] += x[1::2]", &kinds[k], x, want, N, 1), END;
-        BEGIN, evaluate(p, x, duet_div(x, duet_abs(x)), "x /= |x|");
+        same("x[::2] += x[1::2]", &kinds[k], x, want, N, 1);
+        END;
+        BEGIN;
+        evaluate(p, x, duet_div(x, duet_abs(x)), "x /= |x|");
         for (int i = 0; i < N; i++) want[i] = a.v[i] == 0 ? NAN : a.v[i] / cabsl(a.v[i]);
-        same("x /= |x|", &kinds[k], x, want, N, 6), END;
-        BEGIN, evaluate(p, x, duet_complex(duet_imag(x), duet_real(x)), "x = imag(x) + i real(x)");
+        same("x /= |x|", &kinds[k], x, want, N, 6);
+        END;
+        BEGIN;
+        evaluate(p, x, duet_complex(duet_imag(x), duet_real(x)), "x = imag(x) + i real(x)");
         for (int i = 0; i < N; i++) want[i] = cimagl(a.v[i]) + I * creall(a.v[i]);
-        same("x = imag(x) + i real(x)", &kinds[k], x, want, N, 0), END;
-        BEGIN, evaluate(p, back, duet_conj(x), "x[::-1] = conj(x)");
+        same("x = imag(x) + i real(x)", &kinds[k], x, want, N, 0);
+        END;
+        BEGIN;
+        evaluate(p, back, duet_conj(x), "x[::-1] = conj(x)");
         for (int i = 0; i < N; i++) want[i] = conjl(a.v[N - 1 - i]);
-        same("x[::-1] = conj(x)", &kinds[k], x, want, N, 0), END;
-        BEGIN, evaluate(p, x, duet_sub(x, duet_mean(x)), "x -= mean(x)");
+        same("x[::-1] = conj(x)", &kinds[k], x, want, N, 0);
+        END;
+        BEGIN;
+        evaluate(p, x, duet_sub(x, duet_mean(x)), "x -= mean(x)");
         number mean = 0;
         real sizes_ = 0;
-        for (int i = 0; i < N; i++) mean += a.v[i] / N, sizes_ += cabsl(a.v[i]);
+        for (int i = 0; i < N; i++) {
+            mean += a.v[i] / N;
+            sizes_ += cabsl(a.v[i]);
+        }
         array got = array_of(x);
         for (int i = 0; i < N; i++)
             CHECK(cabsl(got.v[i] - (a.v[i] - mean)) <= kinds[k].u * 2 * (N + 2) * sizes_, "x -= mean(x)");
-        array_free(&got), END, array_free(&b);
-        duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&head), duet_free(&tail), duet_free(&even),
-            duet_free(&odd);
+        array_free(&got);
+        END;
+        array_free(&b);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&back);
+        duet_free(&head);
+        duet_free(&tail);
+        duet_free(&even);
+        duet_free(&odd);
     }
     tap_point("destinations that are read");
 }
@@ -86,7 +111,9 @@ static void squares(duet_place p)
         for (int i = 0; i < N * N; i++) want[i] = conjl(b.v[i % N * N + i / N]);
         near("x = conj(transpose(x))", &kinds[k], x, &w, 0);
         array_free(&b);
-        array_free(&a), duet_free(&x), duet_free(&t);
+        array_free(&a);
+        duet_free(&x);
+        duet_free(&t);
     }
     tap_point("transposes");
 }
@@ -99,7 +126,8 @@ static void together(duet_place p)
             duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N),
                         *r = duet_new(kinds[k].part, N);
             number want[N];
-            fill_range(x, &kinds[k], MILD), fill_range(y, &kinds[k], MILD);
+            fill_range(x, &kinds[k], MILD);
+            fill_range(y, &kinds[k], MILD);
             array a = array_of(x), b = array_of(y);
             CHECK(duet_set_all({ x, duet_mul(x, y) }, { y, duet_sub(x, y) }, { r, duet_imag(y) },
                                { x, duet_conj(x) }) == DUET_OK,
@@ -113,8 +141,13 @@ static void together(duet_place p)
                 CHECK(cabsl(z.v[i] - (a.v[i] * b.v[i] - b.v[i])) <= most, "second of several: element %d", i);
                 CHECK(creall(im.v[i]) == cimagl(z.v[i]), "third of several: element %d", i);
             }
-            array_free(&a), array_free(&b), array_free(&z), array_free(&im);
-            duet_free(&x), duet_free(&y), duet_free(&r);
+            array_free(&a);
+            array_free(&b);
+            array_free(&z);
+            array_free(&im);
+            duet_free(&x);
+            duet_free(&y);
+            duet_free(&r);
         }
     tap_point("several statements at once");
 }
@@ -144,8 +177,12 @@ static void handed_on(duet_place p)
                     same("as an earlier statement set it", &kinds[j < 2 ? k : 1], to[j], a.v, N, 0);
                 array_free(&a);
             }
-            duet_free(&x), duet_free(&y), duet_free(&back), duet_free(&to[0]), duet_free(&to[1]),
-                duet_free(&to[2]);
+            duet_free(&x);
+            duet_free(&y);
+            duet_free(&back);
+            duet_free(&to[0]);
+            duet_free(&to[1]);
+            duet_free(&to[2]);
         }
     tap_point("what an earlier statement sets, handed on");
 }
@@ -163,13 +200,17 @@ static void reduce_whole(duet_place p, const struct kind *k, int64_t n)
 {
     duet_matrix *x = duet_new(k->whole, n), *y = duet_new(k->whole, n), *z = duet_new(k->whole),
                 *r = duet_new(k->part);
-    fill_range(x, k, MILD), fill_range(y, k, MILD);
+    fill_range(x, k, MILD);
+    fill_range(y, k, MILD);
     array a = array_of(x), b = array_of(y);
     number sum = 0, dot = 0;
     real squares_ = 0, dots = 0, var = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += a.v[i], dot += a.v[i] * b.v[i], dots += cabsl(a.v[i] * b.v[i]),
-            squares_ += creall(a.v[i] * conjl(a.v[i]));
+    for (int64_t i = 0; i < n; i++) {
+        sum += a.v[i];
+        dot += a.v[i] * b.v[i];
+        dots += cabsl(a.v[i] * b.v[i]);
+        squares_ += creall(a.v[i] * conjl(a.v[i]));
+    }
     for (int64_t i = 0; i < n; i++) var += creall((a.v[i] - sum / n) * conjl(a.v[i] - sum / n)) / n;
     const real u = k->u * 2 * (real)(n + 4);
 #define RESULT(m) (array_of(m).v[0])
@@ -192,7 +233,12 @@ static void reduce_whole(duet_place p, const struct kind *k, int64_t n)
     if (n)
         REDUCES(r, duet_all(duet_sub(x, duet_mean(duet_sub(x, x)))), 1 - (a.v[0] == 0 && n == 1),
                 n == 1 ? 0 : 1);
-    array_free(&a), array_free(&b), duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&r);
+    array_free(&a);
+    array_free(&b);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&r);
 }
 
 static void reductions(duet_place p)
@@ -203,18 +249,26 @@ static void reductions(duet_place p)
         duet_matrix *x = duet_new(kinds[k].whole, 6, 4, 5), *t = duet_transposed(x),
                     *y = duet_new(kinds[k].whole, 5, 6), *z = duet_new(kinds[k].whole, 5, 1, 6);
         fill_range(x, &kinds[k], MILD);
-        evaluate(p, y, duet_sum_axis(t, 1), "sum_axis"), evaluate(p, z, duet_mean_keep(t, 1), "mean_keep");
+        evaluate(p, y, duet_sum_axis(t, 1), "sum_axis");
+        evaluate(p, z, duet_mean_keep(t, 1), "mean_keep");
         array a = array_of(t), b = array_of(y), c = array_of(z);
         for (int i = 0; i < 30; i++) {
             number sum = 0;
             real most = 0;
-            for (int j = 0; j < 4; j++)
-                sum += a.v[i / 6 * 24 + j * 6 + i % 6], most += cabsl(a.v[i / 6 * 24 + j * 6 + i % 6]);
+            for (int j = 0; j < 4; j++) {
+                sum += a.v[i / 6 * 24 + j * 6 + i % 6];
+                most += cabsl(a.v[i / 6 * 24 + j * 6 + i % 6]);
+            }
             CHECK(cabsl(b.v[i] - sum) <= 8 * kinds[k].u * most, "sum_axis: element %d", i);
             CHECK(cabsl(c.v[i] - sum / 4) <= 8 * kinds[k].u * most, "mean_keep: element %d", i);
         }
-        array_free(&a), array_free(&b), array_free(&c), duet_free(&x), duet_free(&t), duet_free(&y),
-            duet_free(&z);
+        array_free(&a);
+        array_free(&b);
+        array_free(&c);
+        duet_free(&x);
+        duet_free(&t);
+        duet_free(&y);
+        duet_free(&z);
     }
     tap_point("reductions");
 }
@@ -227,7 +281,8 @@ static void one_product(duet_place p, const struct kind *k, int64_t m, int64_t n
     duet_matrix *x = duet_new(k->whole, turned ? l : m, turned ? m : l),
                 *a = turned ? duet_transposed(x) : duet_reshaped(x, m, l);
     duet_matrix *b = duet_new(k->whole, l, n), *c = duet_new(k->whole, m, n);
-    fill_range(x, k, UNIT), fill_range(b, k, UNIT);
+    fill_range(x, k, UNIT);
+    fill_range(b, k, UNIT);
     evaluate(p, c, duet_matmul(conjugate ? duet_conj(a) : DUET(a), b), "matmul");
     array A = array_of(a), B = array_of(b), C = array_of(c);
     for (int64_t i = 0; i < m * n; i++) {
@@ -235,13 +290,19 @@ static void one_product(duet_place p, const struct kind *k, int64_t m, int64_t n
         real most = 0;
         for (int64_t j = 0; j < l; j++) {
             const number q = conjugate ? conjl(A.v[i / n * l + j]) : A.v[i / n * l + j];
-            sum += q * B.v[j * n + i % n], most += cabsl(q) * cabsl(B.v[j * n + i % n]);
+            sum += q * B.v[j * n + i % n];
+            most += cabsl(q) * cabsl(B.v[j * n + i % n]);
         }
         CHECK(cabsl(C.v[i] - sum) <= 3 * (real)(l + 2) * k->u * most, "matmul of %d x %d x %d: element %d",
               (int)m, (int)l, (int)n, (int)i);
     }
-    array_free(&A), array_free(&B), array_free(&C), duet_free(&x), duet_free(&a), duet_free(&b),
-        duet_free(&c);
+    array_free(&A);
+    array_free(&B);
+    array_free(&C);
+    duet_free(&x);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
 }
 
 static void products(duet_place p)
@@ -255,9 +316,11 @@ static void products(duet_place p)
     duet_matrix *a = duet_new(DUET_C128, 3, 4, 5), *b = duet_new(DUET_C128, 5, 2),
                 *c = duet_new(DUET_C128, 3, 4, 2), *v = duet_new(DUET_C128, 5);
     duet_matrix *d = duet_new(DUET_C128, 3, 4, 2), *w = duet_new(DUET_C128, 5, 2);
-    fill_range(a, &kinds[1], UNIT), fill_range(b, &kinds[1], UNIT), fill_range(v, &kinds[1], UNIT);
-    evaluate(p, c, duet_matmul(a, b), "batched matmul"),
-        evaluate(p, d, duet_einsum(a, b, "ijk,kl->ijl"), "einsum");
+    fill_range(a, &kinds[1], UNIT);
+    fill_range(b, &kinds[1], UNIT);
+    fill_range(v, &kinds[1], UNIT);
+    evaluate(p, c, duet_matmul(a, b), "batched matmul");
+    evaluate(p, d, duet_einsum(a, b, "ijk,kl->ijl"), "einsum");
     array A = array_of(a), B = array_of(b), C = array_of(c), D = array_of(d), V = array_of(v);
     for (int i = 0; i < 24; i++) {
         number sum = 0;
@@ -272,8 +335,18 @@ static void products(duet_place p)
         for (int j = 0; j < 5; j++) sum += V.v[i / 2] * conjl(V.v[j]) * B.v[j * 2 + i % 2];
         CHECK(cabsl(W.v[i] - sum) <= 120 * kinds[1].u, "a projection: element %d", i);
     }
-    array_free(&A), array_free(&B), array_free(&C), array_free(&D), array_free(&V), array_free(&W);
-    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d), duet_free(&v), duet_free(&w);
+    array_free(&A);
+    array_free(&B);
+    array_free(&C);
+    array_free(&D);
+    array_free(&V);
+    array_free(&W);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&d);
+    duet_free(&v);
+    duet_free(&w);
     tap_point("products of matrices");
 }
 
@@ -285,7 +358,9 @@ static void spectra(duet_place p)
     if (p == DUET_CPU && fft_absent()) return;
     duet_matrix *x = duet_new(DUET_F64, N), *y = duet_new(DUET_F64, N), *z = duet_new(DUET_F64, N),
                 *c = duet_new(DUET_C128, N), *d = duet_new(DUET_C128, N);
-    fill_range(x, &kinds[1], UNIT), fill_range(y, &kinds[1], UNIT), fill_range(c, &kinds[1], UNIT);
+    fill_range(x, &kinds[1], UNIT);
+    fill_range(y, &kinds[1], UNIT);
+    fill_range(c, &kinds[1], UNIT);
     evaluate(p, z, duet_irfft(duet_mul(duet_rfft(x, 0, 0), duet_rfft(y, 0, 0)), N, 0),
              "convolution by spectra");
     array a = array_of(x), b = array_of(y), got = array_of(z);
@@ -294,11 +369,13 @@ static void spectra(duet_place p)
         for (int j = 0; j < N; j++) sum += a.v[j] * b.v[(i - j + N) % N];
         CHECK(cabsl(got.v[i] - sum) <= 64 * N * kinds[1].u, "convolution by spectra: element %d", i);
     }
-    array_free(&got), evaluate(p, z, duet_real(duet_ifft(duet_fft(x, 0, 0), 0, 0)), "real(ifft(fft))"),
-        got = array_of(z);
+    array_free(&got);
+    evaluate(p, z, duet_real(duet_ifft(duet_fft(x, 0, 0), 0, 0)), "real(ifft(fft))");
+    got = array_of(z);
     for (int i = 0; i < N; i++)
         CHECK(cabsl(got.v[i] - a.v[i]) <= 64 * kinds[1].u, "real(ifft(fft(x))): element %d", i);
-    array_free(&got), evaluate(p, z, duet_abs(duet_fft(c, 0, 0)), "|fft|");
+    array_free(&got);
+    evaluate(p, z, duet_abs(duet_fft(c, 0, 0)), "|fft|");
     evaluate(p, d, duet_conj(duet_ifft(duet_conj(duet_fft(c, 0, 0)), 0, 0)), "conj(ifft(conj(fft)))");
     array e = array_of(c), f = array_of(d), g = array_of(z);
     for (int i = 0; i < N; i++) {
@@ -308,8 +385,16 @@ static void spectra(duet_place p)
         CHECK(cabsl(f.v[i] - e.v[(N - i) % N]) <= 64 * N * kinds[1].u, "conj(ifft(conj(fft))): element %d",
               i);
     }
-    array_free(&a), array_free(&b), array_free(&e), array_free(&f), array_free(&g);
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&c), duet_free(&d);
+    array_free(&a);
+    array_free(&b);
+    array_free(&e);
+    array_free(&f);
+    array_free(&g);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&c);
+    duet_free(&d);
     tap_point("spectra");
 }
 
@@ -321,11 +406,13 @@ static int steps_of(duet_matrix *to, duet_expr e)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     CHECK(duet_explain(out, to, e) == DUET_OK, "%s", duet_error());
-    forget(e), fclose(out);
+    forget(e);
+    fclose(out);
     at = strstr(text, " step");
     const int n = at ? at[-1] - '0' : -1;
     if (n < 0 || n > 9) printf("# %s\n", text);
-    return free(text), n;
+    free(text);
+    return n;
 }
 
 static void passes(duet_place p)
@@ -344,7 +431,10 @@ static void passes(duet_place p)
             CHECK(duet_set(x, duet_mul(x, duet_complex(0, 3 + 2 * i))) == DUET_OK, "%s", duet_error());
         CHECK(duet_stats().plan_misses <= before.plan_misses + 1, "one plan for all numbers");
     }
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&r);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&r);
     tap_point("one pass");
 }
 
@@ -355,7 +445,8 @@ static void replays(duet_place p)
     {
         duet_matrix *x = duet_new(DUET_C64, N), *y = duet_new(DUET_C64, N), *z = duet_new(DUET_C64),
                     *w = duet_new(DUET_C64, N);
-        fill_range(x, &kinds[0], UNIT), fill_range(y, &kinds[0], UNIT);
+        fill_range(x, &kinds[0], UNIT);
+        fill_range(y, &kinds[0], UNIT);
         array a = array_of(x), b = array_of(y);
         CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
         CHECK(duet_set(w, duet_mul(x, duet_conj(y))) == DUET_OK &&
@@ -369,16 +460,22 @@ static void replays(duet_place p)
             CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
             number sum = 0;
             real most = 0;
-            for (int i = 0; i < N; i++)
-                sum += a.v[i] * conjl(b.v[i]) * (1 << turn) / (2 + I),
-                    most += cabsl(a.v[i] * b.v[i]) * (1 << turn);
+            for (int i = 0; i < N; i++) {
+                sum += a.v[i] * conjl(b.v[i]) * (1 << turn) / (2 + I);
+                most += cabsl(a.v[i] * b.v[i]) * (1 << turn);
+            }
             array got = array_of(z);
             CHECK(cabsl(got.v[0] - sum) <= 2 * (N + 12) * kinds[0].u * most, "turn %d: %Lg%+Lgi", turn,
                   creall(got.v[0]), cimagl(got.v[0]));
             array_free(&got);
         }
-        duet_recording_free(&r), array_free(&a), array_free(&b);
-        duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&w);
+        duet_recording_free(&r);
+        array_free(&a);
+        array_free(&b);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&z);
+        duet_free(&w);
     }
     tap_point("recorded and replayed");
 }
@@ -426,7 +523,10 @@ static void bad(void)
     CHECK(duet_set(f, duet_complex(1, 2)) == DUET_BAD_TYPE, "%s", duet_error());
     CHECK(duet_set(w, z) == DUET_BAD_SHAPE, "%s", duet_error());
     CHECK(duet_set(z, duet_cast(z, DUET_C128)) == DUET_BAD_TYPE, "%s", duet_error());
-    duet_free(&z), duet_free(&w), duet_free(&f), duet_free(&i);
+    duet_free(&z);
+    duet_free(&w);
+    duet_free(&f);
+    duet_free(&i);
     tap_point("bad input");
 }
 
@@ -466,8 +566,13 @@ int main(int count, char **argument)
         for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
             printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
             plan_fusion(mode);
-            aliases(place[i]), squares(place[i]), together(place[i]), handed_on(place[i]),
-                reductions(place[i]), products(place[i]), spectra(place[i]);
+            aliases(place[i]);
+            squares(place[i]);
+            together(place[i]);
+            handed_on(place[i]);
+            reductions(place[i]);
+            products(place[i]);
+            spectra(place[i]);
             replays(place[i]);
             if (mode == MODE_MACHINE) passes(place[i]);
         }

@@ -89,7 +89,8 @@ static void runs(const char *name, duet_expr e, int rank, const int64_t *size)
             const char *why = oracle_refutes(out, e);
             CHECK(!why, "%s on %s: %s", name, place_name(place[k]), why);
         }
-    forget(e), duet_free(&out);
+    forget(e);
+    duet_free(&out);
 }
 
 typedef duet_expr maker(duet_expr x, duet_expr y, duet_expr z, double s);
@@ -227,24 +228,43 @@ static void is(const char *text, float got, float want)
 static void special(void)
 {
     duet_matrix *nan = of(NAN), *inf = of(INFINITY), *low = of(-INFINITY), *big = of(200), *small = of(-200);
-    IS(duet_clip(nan, 0, 1), NAN), IS(duet_clip(inf, 0, 1), 1), IS(duet_clip(low, 0, 1), 0),
-        IS(duet_clip(big, 3, 2), 2);
-    IS(duet_relu6(nan), NAN), IS(duet_leaky_relu(nan, 0.1), NAN), IS(duet_elu(nan, 1), NAN),
-        IS(duet_heaviside(nan, 1), NAN);
-    IS(duet_elu(low, 2), -2), IS(duet_leaky_relu(low, 0.5), -INFINITY), IS(duet_relu_derivative(inf), 1);
-    IS(duet_logaddexp(big, big), 200.693147f), IS(duet_logaddexp(small, small), -199.306853f),
-        IS(duet_logaddexp(low, low), -INFINITY);
-    IS(duet_logaddexp(inf, low), INFINITY), IS(duet_logaddexp(nan, low), NAN),
-        IS(duet_logaddexp(inf, inf), INFINITY);
-    IS(duet_logsumexp(big), 200), IS(duet_logsumexp(small), -200), IS(duet_logsumexp(low), -INFINITY),
-        IS(duet_logsumexp(inf), INFINITY);
-    IS(duet_fast_sigmoid(low), (1 - 0.99505475368673f) / 2), IS(duet_fast_sigmoid(nan), NAN),
-        IS(duet_binarize(nan, 0), 0), IS(duet_one_if(inf, INFINITY), 1);
-    IS(duet_logsumexp_axes(big, 0), 200), IS(duet_norm1_axes_keep(low, 0), INFINITY),
-        IS(duet_std_axes(big), 0);
-    IS(duet_logsumexp(nan), NAN), IS(duet_log_sigmoid(small), -200), IS(duet_silu(big), 200),
-        IS(duet_hard_tanh_derivative(inf), 0);
-    duet_free(&nan), duet_free(&inf), duet_free(&low), duet_free(&big), duet_free(&small);
+    IS(duet_clip(nan, 0, 1), NAN);
+    IS(duet_clip(inf, 0, 1), 1);
+    IS(duet_clip(low, 0, 1), 0);
+    IS(duet_clip(big, 3, 2), 2);
+    IS(duet_relu6(nan), NAN);
+    IS(duet_leaky_relu(nan, 0.1), NAN);
+    IS(duet_elu(nan, 1), NAN);
+    IS(duet_heaviside(nan, 1), NAN);
+    IS(duet_elu(low, 2), -2);
+    IS(duet_leaky_relu(low, 0.5), -INFINITY);
+    IS(duet_relu_derivative(inf), 1);
+    IS(duet_logaddexp(big, big), 200.693147f);
+    IS(duet_logaddexp(small, small), -199.306853f);
+    IS(duet_logaddexp(low, low), -INFINITY);
+    IS(duet_logaddexp(inf, low), INFINITY);
+    IS(duet_logaddexp(nan, low), NAN);
+    IS(duet_logaddexp(inf, inf), INFINITY);
+    IS(duet_logsumexp(big), 200);
+    IS(duet_logsumexp(small), -200);
+    IS(duet_logsumexp(low), -INFINITY);
+    IS(duet_logsumexp(inf), INFINITY);
+    IS(duet_fast_sigmoid(low), (1 - 0.99505475368673f) / 2);
+    IS(duet_fast_sigmoid(nan), NAN);
+    IS(duet_binarize(nan, 0), 0);
+    IS(duet_one_if(inf, INFINITY), 1);
+    IS(duet_logsumexp_axes(big, 0), 200);
+    IS(duet_norm1_axes_keep(low, 0), INFINITY);
+    IS(duet_std_axes(big), 0);
+    IS(duet_logsumexp(nan), NAN);
+    IS(duet_log_sigmoid(small), -200);
+    IS(duet_silu(big), 200);
+    IS(duet_hard_tanh_derivative(inf), 0);
+    duet_free(&nan);
+    duet_free(&inf);
+    duet_free(&low);
+    duet_free(&big);
+    duet_free(&small);
     tap_point("NaN, infinities, and no overflow on the way");
 }
 
@@ -275,7 +295,9 @@ static void normal(void)
             ARE(duet_one_if_max_sub(m), 0, 1, 1, 1);
             ARE(duet_ranged_noise(duet_sub(m, 1), noise, 4), 0, 12, 4, 4);
         }
-    duet_free(&m), duet_free(&to), duet_free(&noise);
+    duet_free(&m);
+    duet_free(&to);
+    duet_free(&noise);
     tap_point("normalisation, greatest elements, noise in a range");
 }
 
@@ -286,14 +308,17 @@ static void errors(void)
           "%s", duet_error());
     CHECK(duet_set(out, duet_logsumexp_axis(m, 3)) == DUET_BAD_SHAPE && strstr(duet_error(), "axis 3"), "%s",
           duet_error());
-    duet_free(&m), duet_free(&out);
+    duet_free(&m);
+    duet_free(&out);
     tap_point("errors know their line");
 }
 
 int main(int argc, char **argv)
 {
-    (void)argc, (void)argv;
-    gen = rng_new(5), places = list_places(place);
+    (void)argc;
+    (void)argv;
+    gen = rng_new(5);
+    places = list_places(place);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) all_rows(type);
     special();
     normal();

@@ -55,7 +55,11 @@ static void check_matrix(duet_place p, duet_dtype type, const int64_t n[2], cons
         }
     CHECK(!wrong, "convmtx of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p),
           (long long)wrong);
-    free(was), duet_free(&back), duet_free(&k), duet_free(&to), duet_free(&whole);
+    free(was);
+    duet_free(&back);
+    duet_free(&k);
+    duet_free(&to);
+    duet_free(&whole);
 }
 
 /* The example of SciPy's documentation; and with integers, which are exact, the convolution itself

@@ -16,12 +16,16 @@ static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, h
 static bool draw_geometry(geometry *g, int axes, bool unequal)
 {
     *g = (geometry){ .axes = axes, .n = drawn(0, 3), .groups = drawn(1, 2), .flips = rng_chance(&gen, 30) };
-    g->c = g->groups * drawn(1, 3), g->m = g->groups * drawn(1, 3);
+    g->c = g->groups * drawn(1, 3);
+    g->m = g->groups * drawn(1, 3);
     for (int a = 0; a < axes; a++) {
-        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, 2),
+        g->window[a] = drawn(1, 3);
+        g->stride[a] = drawn(1, 3);
+        g->pad[a] = drawn(0, 2);
         g->dilation[a] = drawn(1, 2);
         const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
-        g->image[a] = drawn(1, axes == 1 ? 40 : 7), g->more[a] = unequal ? drawn(0, 3) : 0;
+        g->image[a] = drawn(1, axes == 1 ? 40 : 7);
+        g->more[a] = unequal ? drawn(0, 3) : 0;
         const int64_t room = g->image[a] + 2 * g->pad[a] + g->more[a] - reach;
         if (room < 0) return false;
         g->out[a] = room / g->stride[a] + 1;
@@ -71,7 +75,8 @@ static bool beyond_least(const geometry *g, int32_t *rest)
     for (int a = 0; a < g->axes; a++) {
         const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
         const int64_t least = (g->out[a] - 1) * g->stride[a] + reach - 2 * g->pad[a] - g->more[a];
-        can &= least >= 0, rest[a] = (int32_t)(g->image[a] - least);
+        can &= least >= 0;
+        rest[a] = (int32_t)(g->image[a] - least);
     }
     return can;
 }
@@ -146,7 +151,10 @@ static void check_way(duet_place p, duet_dtype type, const geometry *g, enum ope
     duet_matrix *got = evaluated(p, type, f, &s);
     static const char *const names[] = { "to the images", "to the filters", "forward" };
     compare(names[result], got, &k.of[result], terms_of(g, result) + 1);
-    for (int o = 0; o < 3; o++) held_free(&h[o]), array_free(&k.of[o]);
+    for (int o = 0; o < 3; o++) {
+        held_free(&h[o]);
+        array_free(&k.of[o]);
+    }
     duet_free(&got);
 }
 
@@ -205,11 +213,14 @@ static void in_steps_of_one(int count)
         if (!draw_geometry(&g, 1 + i % 3, false)) continue;
         const int64_t most = i % 2 ? 3 : g.window[0];
         for (int a = 0; a < g.axes; a++) {
-            g.stride[a] = 1, g.window[a] = most, g.dilation[a] = i % 4 == 3 ? 1 : g.dilation[a];
-            g.image[a] = g.window[a] * g.dilation[a] + drawn(0, 9),
+            g.stride[a] = 1;
+            g.window[a] = most;
+            g.dilation[a] = i % 4 == 3 ? 1 : g.dilation[a];
+            g.image[a] = g.window[a] * g.dilation[a] + drawn(0, 9);
             g.out[a] = g.image[a] + 2 * g.pad[a] - (most - 1) * g.dilation[a];
         }
-        g.flips = false, g.groups = 1;
+        g.flips = false;
+        g.groups = 1;
         for (int k = 0; k < places; k++)
             for (int result = is_square(&g) ? FILTERS : IMAGES; result <= FILTERS; result++)
                 check_way(place[k], i % 5 ? DUET_F32 : DUET_F64, &g, (enum operand)result, false);
@@ -285,7 +296,8 @@ static bool copies(duet_matrix *y, duet_expr e)
     char text[4000] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
     CHECK(f && duet_explain(f, y, e) == DUET_OK, "%s", duet_error());
-    fclose(f), forget(e);
+    fclose(f);
+    forget(e);
     return strstr(text, "of a padded copy") != NULL;
 }
 
@@ -351,7 +363,10 @@ static void sum_at(const array *x, const int64_t *nx, const array *y, const int6
             inside &= r >= 0 && r < ny[a];
             other = other * ny[a] + (flips ? r : ny[a] - 1 - r);
         }
-        if (inside) *sum += x->v[i] * y->v[other], *size += fabsl(x->v[i] * y->v[other]);
+        if (inside) {
+            *sum += x->v[i] * y->v[other];
+            *size += fabsl(x->v[i] * y->v[other]);
+        }
     }
 }
 
@@ -399,7 +414,12 @@ static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes 
         }
     duet_matrix *got = evaluated(p, type, plain(f, flips, DUET(x.m), DUET(y.m), part), &s);
     compare(form_names[f], got, &want, (real)volume(ny, axes) + 1);
-    duet_free(&got), held_free(&x), held_free(&y), array_free(&a), array_free(&b), array_free(&want);
+    duet_free(&got);
+    held_free(&x);
+    held_free(&y);
+    array_free(&a);
+    array_free(&b);
+    array_free(&want);
 }
 
 static sizes drawn_sizes(int rank, int64_t low, int64_t high)
@@ -451,7 +471,11 @@ static void check_im2col(duet_place p, duet_dtype type, const geometry *g, int v
                       .dilation = { at(g->dilation, 0), at(g->dilation, 1) }) == DUET_OK,
           "%s", duet_error());
     compare("im2col", to, &want, 0);
-    duet_free(&to), duet_free(&whole), held_free(&x), array_free(&a), array_free(&want);
+    duet_free(&to);
+    duet_free(&whole);
+    held_free(&x);
+    array_free(&a);
+    array_free(&want);
 }
 
 static void im2col(int count)
@@ -470,7 +494,9 @@ static void im2col(int count)
         a.v[i] = (real)(i / 4 % 2 + i / 8 * 4 + (i % 4 / 2) * 8 + i % 2 * 2); /* over itself */
     CHECK(duet_im2col(rows, m, .window = { 2, 2 }, .stride = { 2, 2 }) == DUET_OK, "%s", duet_error());
     compare("im2col in place", rows, &a, 0);
-    array_free(&a), duet_free(&rows), duet_free(&m);
+    array_free(&a);
+    duet_free(&rows);
+    duet_free(&m);
     tap_point("im2col");
 }
 
@@ -572,7 +598,8 @@ static void refused(void)
     CHECK(duet_im2col(rowless, many, .window = { 1 << 30, 1 << 30 }, .pad = { 1 << 29, 1 << 29 }) ==
               DUET_BAD_SHAPE,
           "%s", duet_error());
-    duet_free(&many), duet_free(&rowless);
+    duet_free(&many);
+    duet_free(&rowless);
     CHECK(duet_pad_for(DUET_OVERLAP_SAME, 3, 2) == 2 && duet_pad_for(DUET_OVERLAP_FULL, 3, 0) == 2 &&
               duet_pad_for(DUET_OVERLAP_VALID, 3, 0) == 0,
           "padding for a part");
@@ -587,14 +614,19 @@ int main(int argc, char **argv)
     gen = rng_new(20261122);
     places = list_places(place);
     for (int unequal = 0; unequal < 2; unequal++) {
-        convolutions(1, unequal, few ? 60 : 200), convolutions(2, unequal, few ? 60 : 160),
-            convolutions(3, unequal, few ? 40 : 120);
+        convolutions(1, unequal, few ? 60 : 200);
+        convolutions(2, unequal, few ? 60 : 160);
+        convolutions(3, unequal, few ? 40 : 120);
     }
-    far_apart(), in_steps_of_one(few ? 40 : 160);
+    far_apart();
+    in_steps_of_one(few ? 40 : 160);
 #ifdef FAKE_CUDA
     faster_way();
 #endif
-    for (int k = 0; k < places; k++) unequal_layers(place[k]), known_unequal(place[k]);
+    for (int k = 0; k < places; k++) {
+        unequal_layers(place[k]);
+        known_unequal(place[k]);
+    }
     tap_point("layers with more padding at the end, TensorFlow's SAME, and its plan");
     for (int f = PLAIN; f <= DEEP; f++) plain_arrays((enum form)f, few ? 40 : 120);
     im2col(few ? 30 : 80);

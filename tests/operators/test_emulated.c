@@ -83,7 +83,8 @@ static bool goes_by_parts(const product *t)
     CHECK(out && duet_explain(out, t->out.m, e) == DUET_OK, "%s", duet_error());
     if (out) fclose(out);
     const bool by_parts = text && strstr(text, "split by our kernels");
-    forget(e), free(text);
+    forget(e);
+    free(text);
     return by_parts;
 }
 
@@ -105,7 +106,8 @@ static void compare(const product *t)
             double sum = 0, size = 0;
             for (int64_t k = 0; k < t->k; k++) {
                 const double x = t->a.p[i * t->a.line + k], y = t->b.p[k * t->b.line + j];
-                sum += x * y, size += fabs(x * y);
+                sum += x * y;
+                size += fabs(x * y);
             }
             const double z = t->act ? sum + bias[j] : sum, got = t->out.p[i * t->out.line + j],
                          want = through(t->act, z);
@@ -133,7 +135,9 @@ static void run_product(product *t, int by_parts, duet_place where)
         CHECK(duet_set(t->out.m, formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias)) == DUET_OK, "%s",
               duet_error());
     }
-    read_field(&t->a), read_field(&t->b), read_field(&t->out);
+    read_field(&t->a);
+    read_field(&t->b);
+    read_field(&t->out);
     compare(t);
 }
 
@@ -144,16 +148,22 @@ static product new_product(int64_t m, int64_t k, int64_t n)
 {
     const int64_t beside = n % 4 == 0 ? within(0, 1) * 4 : within(0, 2);
     product t = { .m = m, .k = k, .n = n, .act = (int)within(0, ACTS - 1), .low = within(0, 1) ? -1 : 0 };
-    t.a = new_field(m, k, within(0, 1) * 4), t.b = new_field(k, n, beside),
+    t.a = new_field(m, k, within(0, 1) * 4);
+    t.b = new_field(k, n, beside);
     t.out = new_field(m, n, within(0, 2));
     t.bias = duet_new(DUET_F32, n);
-    fill(&t.a, t.low, 1), fill(&t.b, t.low, 1), random_fill(&gen, t.bias, -1, 1);
+    fill(&t.a, t.low, 1);
+    fill(&t.b, t.low, 1);
+    random_fill(&gen, t.bias, -1, 1);
     return t;
 }
 
 static void free_product(product *t)
 {
-    free_field(&t->a), free_field(&t->b), free_field(&t->out), duet_free(&t->bias);
+    free_field(&t->a);
+    free_field(&t->b);
+    free_field(&t->out);
+    duet_free(&t->bias);
 }
 
 static void one_product(int64_t m, int64_t k, int64_t n, int by_parts, duet_place where)
@@ -234,8 +244,9 @@ static void one_not_numbers(int64_t m, int64_t k, duet_place where)
     float *p = duet_update(t.a.all);
     if (CHECK(p, "%s", duet_error())) {
         p += (t.a.line - t.k) / 2;
-        p[3 * t.a.line + 200] = INFINITY, p[(m - 1) * t.a.line] = NAN,
-                         p[m / 2 * t.a.line + k - 1] = -INFINITY;
+        p[3 * t.a.line + 200] = INFINITY;
+        p[(m - 1) * t.a.line] = NAN;
+        p[m / 2 * t.a.line + k - 1] = -INFINITY;
     }
     run_product(&t, SURELY, where);
     for (int64_t j = 0; j < t.n && t.out.p && !t.act; j++)
@@ -246,7 +257,8 @@ static void one_not_numbers(int64_t m, int64_t k, duet_place where)
 
 static void not_numbers(duet_place where)
 {
-    one_not_numbers(150, 256, where), one_not_numbers(12, 1024, where);
+    one_not_numbers(150, 256, where);
+    one_not_numbers(12, 1024, where);
     tap_point("what is no number stays in its row");
 }
 
@@ -259,11 +271,14 @@ static void numbers_of_sizes(int64_t m, int64_t k, int64_t n, duet_place where)
         product t = new_product(m, k, n);
         t.act = LOAD;
         const double lost = m <= FEW_ROWS ? 0x1p-136 * (size[s][0] + size[s][1]) : 0;
-        fill(&t.a, -size[s][0], size[s][0]), fill(&t.b, -size[s][1], size[s][1]);
+        fill(&t.a, -size[s][0], size[s][0]);
+        fill(&t.b, -size[s][1], size[s][1]);
         DUET_ON(where)
         DUET_MATH(DUET_MATH_SPLIT)
         CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
-        read_field(&t.a), read_field(&t.b), read_field(&t.out);
+        read_field(&t.a);
+        read_field(&t.b);
+        read_field(&t.out);
         for (int64_t e = 0; e < t.m * t.n && t.out.p; e++) {
             double sum = 0;
             for (int64_t l = 0; l < k; l++)
@@ -279,7 +294,8 @@ static void numbers_of_sizes(int64_t m, int64_t k, int64_t n, duet_place where)
 
 static void sizes_of_numbers(duet_place where)
 {
-    numbers_of_sizes(140, 128, 33, where), numbers_of_sizes(12, 1024, 36, where);
+    numbers_of_sizes(140, 128, 33, where);
+    numbers_of_sizes(12, 1024, 36, where);
     tap_point("numbers of all sizes");
 }
 
@@ -301,13 +317,16 @@ static void rows_of_all_sizes(duet_place where)
     DUET_ON(where)
     DUET_MATH(DUET_MATH_SPLIT)
     CHECK(duet_set(t.out.m, duet_matmul(t.a.m, t.b.m)) == DUET_OK, "%s", duet_error());
-    read_field(&t.a), read_field(&t.b), read_field(&t.out);
+    read_field(&t.a);
+    read_field(&t.b);
+    read_field(&t.out);
     for (int64_t e = 0; e < t.m * t.n && t.out.p; e++) {
         const int64_t i = e / t.n, j = e % t.n;
         double sum = 0, size = 0;
         for (int64_t k = 0; k < t.k; k++) {
             const double x = (double)t.a.p[i * t.a.line + k] * (double)t.b.p[k * t.b.line + j];
-            sum += x, size += fabs(x);
+            sum += x;
+            size += fabs(x);
         }
         const double got = t.out.p[i * t.out.line + j];
         const double bound = ((double)t.k / 64 + 96) * 0x1p-24 * size + (double)t.k * 0x1p-35 * largest[i];
@@ -340,7 +359,8 @@ static double convolved(const images *t, const float *x, const float *w, int64_t
         for (int k = 0; k < 9; k++) {
             const double p = at_image(t, x, n, c, i - t->pad + k / 3, j - t->pad + k % 3) *
                              (double)w[(m * t->c + c) * 9 + k];
-            sum += p, *size += fabs(p);
+            sum += p;
+            *size += fabs(p);
         }
     return sum;
 }
@@ -371,12 +391,17 @@ static void one_convolution(const images *t, duet_place where)
     duet_matrix *bias = duet_new(DUET_F32, t->m);
     const int64_t h = t->h + 2 * t->pad - 2, v = t->w + 2 * t->pad - 2, by = t->pooled ? 2 : 1;
     duet_matrix *y = duet_new(DUET_F32, t->n, t->m, h / by, v / by);
-    random_fill(&gen, x, -1, 1), random_fill(&gen, w, -1, 1), random_fill(&gen, bias, -1, 1);
+    random_fill(&gen, x, -1, 1);
+    random_fill(&gen, w, -1, 1);
+    random_fill(&gen, bias, -1, 1);
     duet_expr e = duet_relu(duet_bias_add(duet_conv2d(x, w, .pad = { t->pad, t->pad }), bias));
     if (t->pooled) e = duet_max_pool2d(e, .window = { 2, 2 });
     DUET_ON(where) DUET_MATH(DUET_MATH_SPLIT) CHECK(duet_set(y, e) == DUET_OK, "%s", duet_error());
     compare_images(t, x, w, bias, y);
-    duet_free(&x), duet_free(&w), duet_free(&bias), duet_free(&y);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&bias);
+    duet_free(&y);
 }
 
 static void convolutions(int cases, duet_place where)
@@ -411,8 +436,10 @@ int main(int argc, char **argv)
                                                    : is_quick(argc, argv)        ? 4
                                                                                  : 24;
     gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-    if (places < 2)
-        return printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (places < 2) {
+        printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points);
+        return tap_end();
+    }
     products(cases, DUET_GPU);
     few_rows(cases, DUET_GPU);
     many_tiles(DUET_GPU);

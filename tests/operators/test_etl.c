@@ -42,7 +42,8 @@ static double number(duet_place p, duet_expr e)
 static void test_coherence(duet_place p)
 {
     duet_matrix *a = duet_new(DUET_F32, 6, 8), *b = duet_new(DUET_F32, 6, 8), *u = duet_new(DUET_F32, 8);
-    set(p, b, DUET(1)), set(p, a, duet_add(b, b));
+    set(p, b, DUET(1));
+    set(p, a, duet_add(b, b));
     duet_matrix *row = duet_row(a, 3), *part = duet_slice(a, 2, 2), *column = duet_column(a, 5);
     CHECK(value_at(row, 7) == 2 && value_at(part, 15) == 2 && value_at(column, 0) == 2, "what a view shows");
     set(DUET_CPU, u, DUET(row));
@@ -74,7 +75,9 @@ static void test_overlap(duet_place p)
         const float *is = duet_read(x);
         for (int64_t i = 1; i < n; i++) wrong += is[i] != (float)(i - 1);
         CHECK(!wrong, "%lld of %lld elements are wrong", (long long)wrong, (long long)n);
-        duet_free(&ahead), duet_free(&behind), duet_free(&x);
+        duet_free(&ahead);
+        duet_free(&behind);
+        duet_free(&x);
     }
 }
 
@@ -104,7 +107,8 @@ static void test_random(duet_place p)
 static duet_expr weak(float v)
 {
     static duet_matrix *m;
-    duet_free(&m), m = filled((double)v, 1);
+    duet_free(&m);
+    m = filled((double)v, 1);
     return duet_sum(m);
 }
 
@@ -161,19 +165,22 @@ static void test_sums(duet_place p)
           number(p, duet_norm(x)));
     CHECK(fabs(number(p, duet_norm(big)) - 2e30) <= 1e24, "the norm of large elements: %g",
           number(p, duet_norm(big)));
-    duet_free(&x), duet_free(&big);
+    duet_free(&x);
+    duet_free(&big);
 }
 
 static void test_softmax(duet_place p)
 {
     duet_matrix *x = filled(1000, 3), *y = filled(0, 3);
     float *v = duet_update(x);
-    v[1] = 1001, v[2] = 1002;
+    v[1] = 1001;
+    v[2] = 1002;
     set(p, y, duet_softmax(x));
     const double whole = 1 + exp(-1) + exp(-2);
     for (int i = 0; i < 3; i++)
         CHECK(fabs(value_at(y, i) - exp(i - 2) / whole) <= 1e-6, "softmax %d: %g", i, value_at(y, i));
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
 }
 
 /* ---- bad input ---- */

@@ -13,7 +13,8 @@ static int places;
 static array resized(const array *t, int axis, int64_t n)
 {
     int64_t size[DUET_RANK_MAX];
-    memcpy(size, t->size, sizeof size), size[axis] = n;
+    memcpy(size, t->size, sizeof size);
+    size[axis] = n;
     array r = array_new(t->rank, size);
     const int64_t s = stride_of(t, axis);
     for (int64_t i = 0; i < r.count; i++) {
@@ -42,7 +43,11 @@ static void transform_along(array *t, int axis, int sign)
     free(w);
 }
 
-static void replace(array *t, array with) { array_free(t), *t = with; }
+static void replace(array *t, array with)
+{
+    array_free(t);
+    *t = with;
+}
 
 /* Completes the transform of a real array along an axis from its first n / 2 + 1 elements. */
 static void mirror(array *t, int axis, int64_t n)
@@ -139,7 +144,10 @@ static duet_matrix *laid(const trial *t, duet_matrix **whole)
     if (t->view == VIEW_TRANSPOSED)
         for (int a = 0; a < rank; a++) size[a] = t->x.size[rank - 1 - a];
     if (t->view == VIEW_SLICE) size[0] += 2;
-    if (t->view == VIEW_SUBMATRIX) size[0] += 1, size[1] += 3;
+    if (t->view == VIEW_SUBMATRIX) {
+        size[0] += 1;
+        size[1] += 3;
+    }
     if (t->view == REPEATED) size[0] = 1;
     *whole = duet_new_shape(t->type, rank, size);
     fill(*whole);
@@ -180,7 +188,8 @@ static void one(const trial *t)
             compare(name, y, &want, size * allowed(&want, terms, t->type));
         duet_free(&y);
     }
-    array_free(&want), array_free(&at);
+    array_free(&want);
+    array_free(&at);
     if (whole != x) duet_free(&whole);
     duet_free(&x);
 }
@@ -204,7 +213,8 @@ static void choose_axes(trial *t)
     for (int a = t->x.rank; a-- > 1;) {
         const int64_t b = rng_below(&gen, a + 1);
         const int c = axis[a];
-        axis[a] = axis[b], axis[b] = c;
+        axis[a] = axis[b];
+        axis[b] = c;
     }
     t->o.axes = rng_chance(&gen, 30) ? 0 : 1 + (int32_t)rng_below(&gen, t->x.rank);
     for (int k = 0; k < t->o.axes; k++) t->o.axis[k] = axis[k] - (rng_chance(&gen, 50) ? t->x.rank : 0);
@@ -225,7 +235,8 @@ static trial random_trial(enum kind kind, bool wide)
     for (int a = 0; a < t.x.rank; a++) {
         int64_t n = lengths[rng_below(&gen, LENGTHS)];
         while (count * n > most) n = 1 + n / 3;
-        t.x.size[a] = n, count *= n;
+        t.x.size[a] = n;
+        count *= n;
     }
     t.view = views[rng_below(&gen, t.x.rank == 2 ? 7 : 6)];
     choose_axes(&t);
@@ -281,17 +292,34 @@ static void names_of_their_own(duet_place p)
     fill(x);
     array a, want = array_of(x);
     const real error = norm(&want) * 100 * 0x1p-53L;
-    set_on(p, y, duet_fft2(x)), set_on(p, z, duet_fftn(x));
-    a = array_of(z), compare("fft2", y, &a, 0), array_free(&a);
-    set_on(p, h, duet_rfft2(x)), set_on(p, g, duet_rfft(x, 0, -1));
-    set_on(p, back, duet_irfft2(h)), compare("irfft2(rfft2)", back, &want, error);
-    set_on(p, back, duet_irfft(g, 8, 1)), compare("irfft(rfft)", back, &want, error);
-    set_on(p, back, duet_irfft(duet_rfft(x, 0, 1), 0, 1)), compare("in one formula", back, &want, error);
-    set_on(p, y, duet_fft(x, 0, 0)), set_on(p, z, duet_ifft(y, 0, 0)), compare("ifft(fft)", z, &want, error);
-    set_on(p, z, duet_ifft2(duet_fft2(x))), compare("ifft2(fft2)", z, &want, error);
-    set_on(p, y, duet_fft2(x)), set_on(p, y, duet_ifft2(y)), compare("in place", y, &want, error);
+    set_on(p, y, duet_fft2(x));
+    set_on(p, z, duet_fftn(x));
+    a = array_of(z);
+    compare("fft2", y, &a, 0);
+    array_free(&a);
+    set_on(p, h, duet_rfft2(x));
+    set_on(p, g, duet_rfft(x, 0, -1));
+    set_on(p, back, duet_irfft2(h));
+    compare("irfft2(rfft2)", back, &want, error);
+    set_on(p, back, duet_irfft(g, 8, 1));
+    compare("irfft(rfft)", back, &want, error);
+    set_on(p, back, duet_irfft(duet_rfft(x, 0, 1), 0, 1));
+    compare("in one formula", back, &want, error);
+    set_on(p, y, duet_fft(x, 0, 0));
+    set_on(p, z, duet_ifft(y, 0, 0));
+    compare("ifft(fft)", z, &want, error);
+    set_on(p, z, duet_ifft2(duet_fft2(x)));
+    compare("ifft2(fft2)", z, &want, error);
+    set_on(p, y, duet_fft2(x));
+    set_on(p, y, duet_ifft2(y));
+    compare("in place", y, &want, error);
     array_free(&want);
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&h), duet_free(&g), duet_free(&back);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&h);
+    duet_free(&g);
+    duet_free(&back);
     tap_point("names of their own, there and back");
 }
 
@@ -301,11 +329,14 @@ static void ends(duet_place p)
 {
     for (int64_t n = 1; n <= 40; n++) {
         duet_matrix *x = duet_new(DUET_F32, n), *y = duet_new(DUET_C64, n / 2 + 1);
-        fill(x), set_on(p, y, duet_rfft(x, 0, 0));
+        fill(x);
+        set_on(p, y, duet_rfft(x, 0, 0));
         array a = array_of(x), b = array_of(y);
         real sum = 0, alternating = 0;
-        for (int64_t i = 0; i < n; i++)
-            sum += creall(a.v[i]), alternating += (i % 2 ? -1 : 1) * creall(a.v[i]);
+        for (int64_t i = 0; i < n; i++) {
+            sum += creall(a.v[i]);
+            alternating += (i % 2 ? -1 : 1) * creall(a.v[i]);
+        }
         const real error =
             8 * 0x1p-24L * log2l(2 * (real)n) * norm(&a) * sqrtl((real)n) * (is_smooth(&a) ? 1 : 4);
         const real imaginary = p == DUET_CPU ? 0 : error;
@@ -314,8 +345,10 @@ static void ends(duet_place p)
         if (n % 2 == 0)
             CHECK(fabsl(creall(b.v[n / 2]) - alternating) <= error && fabsl(cimagl(b.v[n / 2])) <= imaginary,
                   "Nyquist of %d", (int)n);
-        array_free(&a), array_free(&b);
-        duet_free(&x), duet_free(&y);
+        array_free(&a);
+        array_free(&b);
+        duet_free(&x);
+        duet_free(&y);
     }
     tap_point("both ends of a real transform");
 }
@@ -325,7 +358,8 @@ static void large(duet_place p, int64_t n)
 {
     duet_matrix *x = duet_new(DUET_C64, n), *y = duet_new(DUET_C64, n);
     float *v = duet_overwrite(x);
-    memset(v, 0, (size_t)n * 8), v[2 * 5] = 1;
+    memset(v, 0, (size_t)n * 8);
+    v[2 * 5] = 1;
     set_on(p, y, duet_fft(x, 0, 0));
     array t = array_of(y);
     real worst = 0;
@@ -333,27 +367,32 @@ static void large(duet_place p, int64_t n)
         worst = fmaxl(worst, cabsl(t.v[k] - cexpl(-2 * PI * I * (real)(5 * k % n) / (real)n)));
     CHECK(worst <= 8 * 0x1p-24L * log2l(2 * (real)n), "%d: an impulse errs by %Lg", (int)n, worst);
     array_free(&t);
-    fill(x), set_on(p, y, duet_fft(x, 0, 0));
+    fill(x);
+    set_on(p, y, duet_fft(x, 0, 0));
     array a = array_of(x), b = array_of(y);
     const real before = norm(&a) * sqrtl((real)n);
     CHECK(fabsl(norm(&b) - before) <= 8 * 0x1p-24L * log2l(2 * (real)n) * before, "Parseval of %d", (int)n);
-    set_on(p, x, duet_ifft(y, 0, 0)),
-        compare("there and back", x, &a, 16 * 0x1p-24L * log2l(2 * (real)n) * norm(&a));
-    array_free(&a), array_free(&b);
-    duet_free(&x), duet_free(&y);
+    set_on(p, x, duet_ifft(y, 0, 0));
+    compare("there and back", x, &a, 16 * 0x1p-24L * log2l(2 * (real)n) * norm(&a));
+    array_free(&a);
+    array_free(&b);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("a large one");
 }
 
 static void nan_stays(duet_place p)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 10), *y = duet_new(DUET_C64, 3, 6);
-    fill(x), ((float *)duet_update(x))[14] = NAN;
+    fill(x);
+    ((float *)duet_update(x))[14] = NAN;
     set_on(p, y, duet_rfft(x, 0, 1));
     array t = array_of(y);
     for (int64_t i = 0; i < t.count; i++)
         CHECK((i / 6 == 1) == !!isnan(creall(t.v[i])), "element %d is %Lg", (int)i, creall(t.v[i]));
     array_free(&t);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("NaN stays in its line, and fills that");
 }
 
@@ -367,7 +406,9 @@ int main(int argc, char **argv)
     chosen(quick);
     for (int p = 0; p < places; p++) {
         printf("# on the %s\n", place_name(place[p]));
-        names_of_their_own(place[p]), ends(place[p]), nan_stays(place[p]);
+        names_of_their_own(place[p]);
+        ends(place[p]);
+        nan_stays(place[p]);
     }
     large(place[0], 1 << (quick ? 10 : 18));
     return tap_end();

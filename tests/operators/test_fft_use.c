@@ -40,14 +40,16 @@ static void shift_one(duet_place p, duet_dtype type, const sizes *s, duet_fourie
     duet_matrix *x = duet_new_shape(type, s->rank, s->size), *y = duet_new_shape(type, s->rank, s->size);
     const size_t each = dtypes[type].bytes;
     int64_t wrong = 0;
-    fill_bits(x), fill_bits(y);
+    fill_bits(x);
+    fill_bits(y);
     set_on(p, y, inverse ? (duet_ifftshift)(DUET(x), &o) : (duet_fftshift)(DUET(x), &o));
     const char *from = duet_read(x), *to = duet_read(y);
     for (int64_t i = 0; i < duet_count(x); i++)
         wrong += memcmp(from + i * (int64_t)each, to + shifted(s, &o, inverse, i) * (int64_t)each, each) != 0;
     CHECK(!wrong, "a shift of %s on the %s: %lld elements are wrong", dtypes[type].name, place_name(p),
           (long long)wrong);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
 }
 
 static void shifts(duet_place p)
@@ -85,7 +87,8 @@ static void convolve_one(duet_place p, duet_dtype type, const sizes *sx, const s
                          bool correlates)
 {
     duet_matrix *x = duet_new_shape(type, sx->rank, sx->size), *y = duet_new_shape(type, sy->rank, sy->size);
-    fill(x), fill(y);
+    fill(x);
+    fill(y);
     duet_expr e = correlates ? duet_fftcorrelate(x, y, part) : duet_fftconvolve(x, y, part);
     sizes s = sizes_of_expr(e);
     duet_matrix *z = duet_new_shape(type, s.rank, s.size);
@@ -104,8 +107,12 @@ static void convolve_one(duet_place p, duet_dtype type, const sizes *sx, const s
     if (set_on(p, z, e))
         compare(correlates ? "fftcorrelate" : "fftconvolve", z, &want,
                 16 * u * log2l(2 * terms) * (norm(&a) * sizes_of(&b) + sizes_of(&a) * norm(&b)));
-    array_free(&a), array_free(&b), array_free(&want);
-    duet_free(&x), duet_free(&y), duet_free(&z);
+    array_free(&a);
+    array_free(&b);
+    array_free(&want);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
 }
 
 static void convolutions(duet_place p)
@@ -140,7 +147,8 @@ static void plans(duet_place p)
                 *z = duet_new(DUET_F32, 12, 15), *c = duet_new(DUET_F32, 12, 15);
     fill(x);
     array want = array_of(x);
-    play(p, x, y, z, c), play(p, x, y, z, c);
+    play(p, x, y, z, c);
+    play(p, x, y, z, c);
     const uint64_t made = duet_stats().transforms, taken = duet_stats().pool_misses;
     for (int i = 0; i < 20; i++) play(p, x, y, z, c);
     CHECK(duet_stats().transforms == made, "%d plans were made anew", (int)(duet_stats().transforms - made));
@@ -149,7 +157,10 @@ static void plans(duet_place p)
     CHECK(made > 0, "no plan was counted");
     compare("there and back", z, &want, norm(&want) * 100 * 0x1p-24L);
     array_free(&want);
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&c);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&c);
     tap_point("repeated calls make no plan and take no memory");
 }
 
@@ -171,7 +182,10 @@ static void recorded(duet_place p)
         array_free(&want);
     }
     duet_recording_free(&r);
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&c);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&c);
     tap_point("recorded and replayed");
 }
 
@@ -183,10 +197,12 @@ static void pushed_out(duet_place p)
         duet_matrix *x = duet_new(DUET_C64, n), *y = duet_new(DUET_C64, n);
         fill(x);
         array want = array_of(x);
-        set_on(p, y, duet_fft(x, 0, 0)), set_on(p, y, duet_ifft(y, 0, 0));
+        set_on(p, y, duet_fft(x, 0, 0));
+        set_on(p, y, duet_ifft(y, 0, 0));
         compare("there and back", y, &want, norm(&want) * 400 * 0x1p-24L * 10);
         array_free(&want);
-        duet_free(&x), duet_free(&y);
+        duet_free(&x);
+        duet_free(&y);
     }
     fft_limit((size_t)32 << 20);
     tap_point("many plans, none kept but by its step");
@@ -208,7 +224,9 @@ static void *one_thread(void *arg)
         const double *q = duet_read(z), *r = duet_read(x);
         for (int64_t k = 0; k < 8 * n && ok; k++) ok = fabs(q[k] - r[k]) <= 1e-11;
     }
-    duet_free(&x), duet_free(&y), duet_free(&z);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     return ok ? arg : NULL;
 }
 
@@ -259,7 +277,12 @@ static void bad(void)
     refused(y, duet_fftconvolve(x, duet_sum_axis(x, 0), DUET_OVERLAP_FULL), DUET_BAD_SHAPE,
             "the same number of axes");
     refused(y, duet_fftconvolve(x, x, (duet_overlap)3), DUET_BAD_ARGUMENT, "overlap (3)");
-    duet_free(&x), duet_free(&c), duet_free(&i), duet_free(&none), duet_free(&y), duet_free(&w);
+    duet_free(&x);
+    duet_free(&c);
+    duet_free(&i);
+    duet_free(&none);
+    duet_free(&y);
+    duet_free(&w);
     tap_point("bad input");
 }
 
@@ -282,7 +305,9 @@ static void explained(void)
     CHECK(strstr(text, "by FFTW") && strstr(text, "duet_fftn(A, .axes = 1, .axis = {1}, .n = {5})"), "%s",
           text);
     free(text);
-    duet_free(&x), duet_free(&y), duet_free(&z);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("explained and printed");
 }
 
@@ -307,8 +332,8 @@ static void missing(const char *library, const char *says)
 
 static void without_fftw(void)
 {
-    missing("/nowhere/libfftw3.so", "/nowhere/libfftw3.so"),
-        missing("libm.so.6", "lacks fftwf_plan_guru64_dft");
+    missing("/nowhere/libfftw3.so", "/nowhere/libfftw3.so");
+    missing("libm.so.6", "lacks fftwf_plan_guru64_dft");
     tap_point("without FFTW");
 }
 
@@ -359,9 +384,16 @@ int main(void)
     if (!places) return 0;
     for (int p = 0; p < places; p++) {
         printf("# on the %s\n", place_name(place[p]));
-        shifts(place[p]), convolutions(place[p]), plans(place[p]), recorded(place[p]), threads(place[p]);
+        shifts(place[p]);
+        convolutions(place[p]);
+        plans(place[p]);
+        recorded(place[p]);
+        threads(place[p]);
     }
-    if (place[0] == DUET_CPU) pushed_out(DUET_CPU), explained();
+    if (place[0] == DUET_CPU) {
+        pushed_out(DUET_CPU);
+        explained();
+    }
     bad();
 #ifdef FAKE_CUDA
     without_cufft(), streamed();

@@ -95,7 +95,9 @@ static void row_on(const struct row *row, duet_dtype type, const sizes *s)
     forget(e);
     for (int p = 0; fits == DUET_OK && p < places; p++) three_ways(row, &h, place[p], type, s);
     CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", row->name, duet_error());
-    duet_free(&h.X), duet_free(&h.Y), duet_free(&h.B);
+    duet_free(&h.X);
+    duet_free(&h.Y);
+    duet_free(&h.B);
 }
 
 /* ---- steps with epilogues ---- */
@@ -118,7 +120,8 @@ static void finished_ways(const struct row *row, const holes *h, int p, duet_dty
             const char *steps = plan_of(m, e);
             const bool chosen = strstr(steps, row->name) != NULL && !strstr(steps, "does not support");
             CHECK(!chosen || mode != MODE_NONE, "%s, fusion none: the plan is\n%s", row->name, steps);
-            chosen_by[p] += chosen, seen_by[p]++;
+            chosen_by[p] += chosen;
+            seen_by[p]++;
             const char *why = oracle_refutes(m, e);
             CHECK(!why, "%s on %s, fusion %s: %s", row->name, place_name(place[p]), mode_names[mode], why);
         }
@@ -139,7 +142,9 @@ static void finished_on(const struct finished_row *f, duet_dtype type, const int
     forget(e);
     for (int p = 0; fits == DUET_OK && p < places; p++) finished_ways(&f->row, &h, p, type);
     CHECK(fits == DUET_OK || fits == DUET_BAD_SHAPE, "%s: %s", f->row.name, duet_error());
-    duet_free(&h.X), duet_free(&h.W), duet_free(&h.B);
+    duet_free(&h.X);
+    duet_free(&h.W);
+    duet_free(&h.B);
 }
 
 /* m, k, n on both sides of the limits by which kernels are chosen. */
@@ -160,7 +165,8 @@ static bool too_many(const struct finished_row *f, int64_t columns)
 
 static void finished(const struct finished_row *f)
 {
-    memset(chosen_by, 0, sizeof chosen_by), memset(seen_by, 0, sizeof seen_by);
+    memset(chosen_by, 0, sizeof chosen_by);
+    memset(seen_by, 0, sizeof seen_by);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
         for (size_t i = 0; f->vendor == OP_matmul && i < sizeof products / sizeof *products; i++)
             if (!too_many(f, products[i][2]))
@@ -191,7 +197,10 @@ static void convolutions_apart(void)
                                                                             b)),
                                                     .window = { 2, 2 }));
             CHECK(!why, "on %s: %s", place_name(place[p]), why);
-            duet_free(&x), duet_free(&w), duet_free(&b), duet_free(&y);
+            duet_free(&x);
+            duet_free(&w);
+            duet_free(&b);
+            duet_free(&y);
         }
     tap_point("finished convolutions with dilation and groups");
 }
@@ -220,7 +229,11 @@ static void overlapping(const struct finished_row *f)
         if (conv) h.B = few;
         into_itself(f, h.X, &h);
         if (!conv) into_itself(f, h.W, &h);
-        duet_free(&few), duet_free(&all), duet_free(&flat), duet_free(&h.X), duet_free(&h.W);
+        duet_free(&few);
+        duet_free(&all);
+        duet_free(&flat);
+        duet_free(&h.X);
+        duet_free(&h.W);
     }
 }
 
@@ -244,7 +257,8 @@ static void spellings(void)
     SPELT(axdbpy, duet_div(duet_mul(x, 3), duet_add(y, 7)));
     SPELT(apxdbpy, duet_div(duet_add(x, 3), duet_add(y, 7)));
     plan_fusion(MODE_MACHINE);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("other spellings");
 }
 

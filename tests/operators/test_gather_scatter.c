@@ -56,7 +56,8 @@ static void along(const sight *s, int axis, int64_t m, duet_dtype index, int vie
 {
     list x = list_of(s->m);
     int64_t size[DUET_RANK_MAX];
-    memcpy(size, x.size, sizeof size), size[axis] = x.size[axis] ? m : 0;
+    memcpy(size, x.size, sizeof size);
+    size[axis] = x.size[axis] ? m : 0;
     sight by = sight_new(index, x.rank, size, view);
     if (x.size[axis]) sight_fill_places(&by, x.size[axis]);
     list places_of = list_of(by.m), out = list_new(x.type, x.rank, size);
@@ -67,7 +68,9 @@ static void along(const sight *s, int axis, int64_t m, duet_dtype index, int vie
         memcpy(list_place(&out, i), list_place(&x, at), list_each(&x));
     }
     everywhere(ask_along, &(question){ .x = s->m, .by = by.m, .axis = axis }, out, "take_along_axis");
-    list_free(&x), list_free(&places_of), sight_free(&by);
+    list_free(&x);
+    list_free(&places_of);
+    sight_free(&by);
 }
 
 /* ---- put, scatter_add, scatter_max ---- */
@@ -114,7 +117,10 @@ static list scattered(const list *x, const list *by, const list *z, int axis, in
     list wide = list_cast(x, type), with = list_cast(z, type),
          met = scattered_wide(&wide, by, &with, axis, how);
     list out = list_cast(&met, x->type);
-    return list_free(&wide), list_free(&with), list_free(&met), out;
+    list_free(&wide);
+    list_free(&with);
+    list_free(&met);
+    return out;
 }
 
 #define ASK(name)                                                                                            \
@@ -138,7 +144,11 @@ static void scatters(const sight *s, const sight *by, int axis, int view)
     if (x.type != DUET_BOOL)
         everywhere(ask_scatter_add, &q, scattered(&x, &places_of, &updates, axis, ADD), "scatter_add");
     everywhere(ask_scatter_max, &q, scattered(&x, &places_of, &updates, axis, MAX), "scatter_max");
-    sight_free(&z), list_free(&x), list_free(&places_of), list_free(&like), list_free(&updates);
+    sight_free(&z);
+    list_free(&x);
+    list_free(&places_of);
+    list_free(&like);
+    list_free(&updates);
 }
 
 /* ---- shapes ---- */
@@ -173,7 +183,10 @@ static void tried(duet_dtype type, const sizes *z, const sizes *m, duet_dtype in
         }
         if (m->rank == 1 && m->size[0] < 50)
             along(&s, axis, m->size[0], index == DUET_U8 && n > 255 ? DUET_I32 : index, view);
-        sight_free(&s), sight_free(&by), list_free(&x), list_free(&places_of);
+        sight_free(&s);
+        sight_free(&by);
+        list_free(&x);
+        list_free(&places_of);
     }
 }
 
@@ -196,7 +209,8 @@ static void all_shapes(duet_dtype type)
             if (n > 10000 && (quick || indices[j].rank != 1)) continue;
             if (type != DUET_F32 && quick && taken_most > 1000000) continue;
             if (shapes[i].rank > 2 && indices[j].rank == 1 && indices[j].size[0] > 100) continue;
-            tried(type, &shapes[i], &indices[j], index[t % 3], t % SIGHTS), t++;
+            tried(type, &shapes[i], &indices[j], index[t % 3], t % SIGHTS);
+            t++;
         }
 }
 
@@ -218,11 +232,13 @@ static void one_hots(void)
             sight_fill_places(&by, n);
             list p = list_of(by.m);
             int64_t size[DUET_RANK_MAX];
-            memcpy(size, p.size, sizeof size), size[p.rank] = n;
+            memcpy(size, p.size, sizeof size);
+            size[p.rank] = n;
             list out = list_new(types[t], p.rank + 1, size);
             for (int64_t i = 0; i < p.count; i++) list_put(&out, i * n + place_in(&p, i, n), 1);
             everywhere(ask_one_hot, &(question){ .by = by.m, .n = n, .type = types[t] }, out, "one_hot");
-            list_free(&p), sight_free(&by);
+            list_free(&p);
+            sight_free(&by);
         }
     tap_point("one_hot");
 }
@@ -237,11 +253,16 @@ static void out_of_range(void)
                 *z = duet_new(DUET_F32, 3);
     for (int k = 0; k < 5; k++) {
         int64_t *p = duet_overwrite(by);
-        p[0] = 1, p[1] = bad[k];
+        p[0] = 1;
+        p[1] = bad[k];
         float *q = duet_overwrite(x);
-        q[0] = 5, q[1] = 6, q[2] = 7;
-        q = duet_overwrite(y), q[0] = q[1] = 8;
-        q = duet_overwrite(z), q[0] = q[1] = q[2] = 9;
+        q[0] = 5;
+        q[1] = 6;
+        q[2] = 7;
+        q = duet_overwrite(y);
+        q[0] = q[1] = 8;
+        q = duet_overwrite(z);
+        q[0] = q[1] = q[2] = 9;
         FAILS(duet_set_on(DUET_CPU, y, duet_take(x, by, 0)), DUET_BAD_ARGUMENT,
               "element 1 of the indices, is not among 3 places");
         FAILS(duet_set_on(DUET_CPU, z, duet_scatter_add(x, by, y, 0)), DUET_BAD_ARGUMENT,
@@ -256,7 +277,10 @@ static void out_of_range(void)
         r = duet_read(z);
         CHECK(r && r[0] == 5 && r[1] == 14 && r[2] == 7, "scattered to nowhere: %g %g %g", r[0], r[1], r[2]);
     }
-    duet_free(&x), duet_free(&by), duet_free(&y), duet_free(&z);
+    duet_free(&x);
+    duet_free(&by);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("indices that are nowhere");
 }
 
@@ -286,16 +310,27 @@ static void unaligned(void)
                 for (int k = 0; k < n_places; k++) {
                     CHECK(duet_set_on(places[k], y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
                     list got = list_of(y);
-                    list_same(&got, &want, "take, not aligned"), list_free(&got);
+                    list_same(&got, &want, "take, not aligned");
+                    list_free(&got);
                     memset(duet_overwrite(back), 0, (size_t)(rows * n) * each);
                     CHECK(duet_set_on(places[k], back, duet_put(back, by, y, 0)) == DUET_OK, "%s",
                           duet_error());
                     got = list_of(back);
-                    list_same(&got, &put, "put of what is not aligned"), list_free(&got);
+                    list_same(&got, &put, "put of what is not aligned");
+                    list_free(&got);
                 }
-                list_free(&have), list_free(&places_of), list_free(&want), list_free(&zero), list_free(&put);
-                duet_free(&y), duet_free(&end), duet_free(&to), duet_free(&by), duet_free(&x),
-                    duet_free(&line), duet_free(&from);
+                list_free(&have);
+                list_free(&places_of);
+                list_free(&want);
+                list_free(&zero);
+                list_free(&put);
+                duet_free(&y);
+                duet_free(&end);
+                duet_free(&to);
+                duet_free(&by);
+                duet_free(&x);
+                duet_free(&line);
+                duet_free(&from);
                 duet_free(&back);
             }
     tap_point("memory that is not aligned");
@@ -321,10 +356,15 @@ static void hot_parts(void)
                     CHECK(duet_set_on(places[k], y, duet_one_hot(by, n, types[t])) == DUET_OK, "%s",
                           duet_error());
                     list got = list_of(y);
-                    list_same(&got, &want, "one_hot, not aligned"), list_free(&got);
+                    list_same(&got, &want, "one_hot, not aligned");
+                    list_free(&got);
                 }
-                list_free(&want), duet_free(&y), duet_free(&part), duet_free(&all), duet_free(&by),
-                    duet_free(&whole);
+                list_free(&want);
+                duet_free(&y);
+                duet_free(&part);
+                duet_free(&all);
+                duet_free(&by);
+                duet_free(&whole);
             }
     tap_point("one_hot into what is not aligned");
 }
@@ -355,7 +395,10 @@ static void rows_of_nowhere(void)
         CHECK(right, "rows of %d, some from nowhere", n);
         for (int i = 0; i < 5 * n && right; i++) right = sum[i] == (float)(times[i / n] * (i + 1));
         CHECK(right, "rows of %d, some to nowhere", n);
-        duet_free(&x), duet_free(&by), duet_free(&y), duet_free(&z);
+        duet_free(&x);
+        duet_free(&by);
+        duet_free(&y);
+        duet_free(&z);
     }
     tap_point("rows of which some are nowhere");
 }
@@ -384,8 +427,14 @@ static void refusals(void)
     FAILS(duet_set(y, duet_one_hot(deep, 4, DUET_F32)), DUET_BAD_SHAPE,
           "the result would have 9 axes, more than 8");
     CHECK(duet_set(y, duet_one_hot(by, 4, DUET_F32)) == DUET_OK, "%s", duet_error());
-    duet_free(&x), duet_free(&by), duet_free(&f), duet_free(&y), duet_free(&d), duet_free(&deep),
-        duet_free(&b), duet_free(&c);
+    duet_free(&x);
+    duet_free(&by);
+    duet_free(&f);
+    duet_free(&y);
+    duet_free(&d);
+    duet_free(&deep);
+    duet_free(&b);
+    duet_free(&c);
     tap_point("refusals");
 }
 
@@ -397,7 +446,9 @@ int main(int argc, char **argv)
     tap_point("take, take_along_axis, put, scatter_add, scatter_max");
     one_hots();
     out_of_range();
-    unaligned(), hot_parts(), rows_of_nowhere();
+    unaligned();
+    hot_parts();
+    rows_of_nowhere();
     refusals();
     return tap_end();
 }

@@ -106,8 +106,12 @@ static quad total(const struct pair *p, duet_matrix *const m[3], duet_matrix *d,
     table t = oracle(e, DUET_F64);
     quad sum = 0;
     *size = 1;
-    for (int64_t i = 0; i < t.count; i++) sum += t.at[i].v, *size += t.at[i].v < 0 ? -t.at[i].v : t.at[i].v;
-    forget(e), table_free(&t);
+    for (int64_t i = 0; i < t.count; i++) {
+        sum += t.at[i].v;
+        *size += t.at[i].v < 0 ? -t.at[i].v : t.at[i].v;
+    }
+    forget(e);
+    table_free(&t);
     return sum;
 }
 
@@ -118,9 +122,11 @@ static quad slope(const struct pair *p, duet_matrix *const m[3], duet_matrix *d,
     double *v = duet_update(m[p->by]), was = v[i];
     v[i] = was + h;
     const quad up = total(p, m, d, size);
-    v = duet_update(m[p->by]), v[i] = was - h;
+    v = duet_update(m[p->by]);
+    v[i] = was - h;
     const quad down = total(p, m, d, size);
-    v = duet_update(m[p->by]), v[i] = was;
+    v = duet_update(m[p->by]);
+    v[i] = was;
     return (up - down) / (2 * (quad)h);
 }
 
@@ -152,7 +158,8 @@ static void test_pair(const struct pair *p)
               (double)gradient.at[i].v, (double)near, (double)allowed);
     }
     for (int k = 0; k < 3; k++) duet_free(&m[k]);
-    duet_free(&d), table_free(&gradient);
+    duet_free(&d);
+    table_free(&gradient);
     tap_point(p->name);
 }
 
@@ -218,7 +225,8 @@ static void test_max_pool(duet_dtype type, const sizes *s, const duet_pool *o)
     for (int64_t p = 0; p < planes; p++)
         plane_back(x + p * h * w, h, w, d + p * oh * ow, o, want + p * h * w);
     duet_matrix *X = any_view(type, 4, n), *D = any_view(type, 4, (int64_t[]){ n[0], n[1], oh, ow });
-    put(X, x), put(D, d);
+    put(X, x);
+    put(D, d);
     for (int k = 0; k < places; k++) {
         duet_matrix *G = any_view(type, 4, n);
         const duet_status status =
@@ -229,9 +237,14 @@ static void test_max_pool(duet_dtype type, const sizes *s, const duet_pool *o)
             CHECK(element(type, got, i) == want[i],
                   "max_pool2d_grad on %s, window %d x %d, element %lld: %g, want %g", place_name(place[k]),
                   o->window[0], o->window[1], (long long)i, element(type, got, i), want[i]);
-        free(got), duet_free(&G);
+        free(got);
+        duet_free(&G);
     }
-    free(x), free(d), free(want), duet_free(&X), duet_free(&D);
+    free(x);
+    free(d);
+    free(want);
+    duet_free(&X);
+    duet_free(&D);
 }
 
 static void test_max_pools(void)
@@ -333,8 +346,9 @@ static void test_known(void)
 {
     duet_matrix *x = duet_new(DUET_F64, 2, 2), *t = duet_new(DUET_F64, 2, 2), *p = duet_new(DUET_F64, 2, 2),
                 *edge = duet_new(DUET_F64, 2);
-    fill_from(x, (double[]){ 1, 3, 5, 11 }), fill_from(t, (double[]){ 1, 0, 0, 1 }),
-        fill_from(p, (double[]){ 0.5, 0.5, 0.25, 0.75 });
+    fill_from(x, (double[]){ 1, 3, 5, 11 });
+    fill_from(t, (double[]){ 1, 0, 0, 1 });
+    fill_from(p, (double[]){ 0.5, 0.5, 0.25, 0.75 });
     fill_from(edge, (double[]){ 0, 1 });
     gives("mse", duet_mse(x, t), (0 + 9 + 25 + 100) / 4.0);
     gives("binary_cross_entropy", duet_binary_cross_entropy(p, t),
@@ -349,7 +363,10 @@ static void test_known(void)
     gives("layer_norm", duet_sum(duet_mul(duet_layer_norm(x, 2, 1, 0), t)), -1 + 3);
     gives("dropout", duet_sum(duet_dropout(x, t)), 12);
     gives("dropout_inverted", duet_sum(duet_dropout_inverted(x, t, 0.5)), 24);
-    duet_free(&x), duet_free(&t), duet_free(&p), duet_free(&edge);
+    duet_free(&x);
+    duet_free(&t);
+    duet_free(&p);
+    duet_free(&edge);
     tap_point("values known by hand");
 }
 

@@ -25,7 +25,10 @@ static void multiply(const list *x, int64_t i, const list *y, int64_t j, list *o
         *(uint64_t *)one.at = ((const uint64_t *)a.at)[i] * ((const uint64_t *)b.at)[j];
         list product = list_cast(&one, x->type);
         memcpy(list_place(out, k), product.at, list_each(out));
-        free(a.at), free(b.at), free(one.at), free(product.at);
+        free(a.at);
+        free(b.at);
+        free(one.at);
+        free(product.at);
     }
 }
 
@@ -34,11 +37,13 @@ static void multiply_complex(const list *x, int64_t i, const list *y, int64_t j,
     if (x->type == DUET_C64) {
         const float *u = list_place(x, i), *v = list_place(y, j);
         float *to = list_place(out, k);
-        to[0] = u[0] * v[0] - u[1] * v[1], to[1] = u[0] * v[1] + u[1] * v[0];
+        to[0] = u[0] * v[0] - u[1] * v[1];
+        to[1] = u[0] * v[1] + u[1] * v[0];
     } else {
         const double *u = list_place(x, i), *v = list_place(y, j);
         double *to = list_place(out, k);
-        to[0] = u[0] * v[0] - u[1] * v[1], to[1] = u[0] * v[1] + u[1] * v[0];
+        to[0] = u[0] * v[0] - u[1] * v[1];
+        to[1] = u[0] * v[1] + u[1] * v[0];
     }
 }
 
@@ -58,8 +63,11 @@ static list kron_of(const list *x, const list *y)
         int64_t left = k, i = 0, j = 0, x_step = 1, y_step = 1;
         for (int a = 0; a < rank; a++) {
             const int64_t at = left % size_of(&out, a), n = size_of(y, a);
-            i += at / n * x_step, j += at % n * y_step;
-            x_step *= size_of(x, a), y_step *= n, left /= size_of(&out, a);
+            i += at / n * x_step;
+            j += at % n * y_step;
+            x_step *= size_of(x, a);
+            y_step *= n;
+            left /= size_of(&out, a);
         }
         (dtype_is_complex(x->type) ? multiply_complex : multiply)(x, i, y, j, &out, k);
     }
@@ -87,10 +95,14 @@ static void trial(duet_dtype type, const sizes *m, const sizes *n, int views, in
 {
     sight x = sight_new(type, m->rank, m->size, views % SIGHTS),
           y = sight_new(type, n->rank, n->size, views / SIGHTS % SIGHTS);
-    fill(&x, kind), fill(&y, kind);
+    fill(&x, kind);
+    fill(&y, kind);
     list a = list_of(x.m), b = list_of(y.m);
     everywhere(ask_kron, &(operands){ x.m, y.m }, kron_of(&a, &b), "kron");
-    list_free(&a), list_free(&b), sight_free(&x), sight_free(&y);
+    list_free(&a);
+    list_free(&b);
+    sight_free(&x);
+    sight_free(&y);
 }
 
 static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64,  DUET_F16, DUET_BF16,
@@ -139,7 +151,9 @@ static void formulas(void)
         CHECK(((const float *)duet_read(same))[3] == 12, "of a number");
         duet_free(&same);
     }
-    duet_free(&x), duet_free(&y), duet_free(&z);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("in formulas");
 }
 
@@ -149,7 +163,9 @@ static void errors(void)
     FAILS(duet_set(to, duet_kron(x, x)), DUET_BAD_SHAPE, "shape");
     duet_matrix *long_one = duet_new(DUET_F32, 0, INT64_C(1) << 40);
     if (long_one) FAILS(duet_set(to, duet_kron(long_one, long_one)), DUET_BAD_SHAPE, "kron");
-    duet_free(&x), duet_free(&to), duet_free(&long_one);
+    duet_free(&x);
+    duet_free(&to);
+    duet_free(&long_one);
     tap_point("errors");
 }
 

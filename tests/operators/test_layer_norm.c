@@ -35,7 +35,10 @@ static void each_way(const char *name, maker *make, duet_matrix *const in[3], du
             if (first)
                 CHECK(same_bits(duet_type(m), first, got, duet_count(m)), "%s on %s, fusion %s: other bits",
                       name, place_name(place[p]), mode_names[mode]);
-            else first = got, got = NULL;
+            else {
+                first = got;
+                got = NULL;
+            }
             free(got);
         }
     free(first);
@@ -49,20 +52,25 @@ static duet_expr trimmed(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 }
 static duet_expr numbers(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    return (void)y, (void)z, duet_layer_norm(x, 1.25, -2, EPS);
+    (void)y;
+    (void)z;
+    return duet_layer_norm(x, 1.25, -2, EPS);
 }
 static duet_expr gained(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    return (void)z, duet_layer_norm(x, y, 0.75, EPS);
+    (void)z;
+    return duet_layer_norm(x, y, 0.75, EPS);
 }
 static duet_expr biased(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    return (void)y, duet_layer_norm(x, 2, z, EPS);
+    (void)y;
+    return duet_layer_norm(x, 2, z, EPS);
 }
 static duet_expr plain(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    return (void)y, (void)z,
-           duet_mul(duet_sub(x, duet_mean_keep(x, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS)));
+    (void)y;
+    (void)z;
+    return duet_mul(duet_sub(x, duet_mean_keep(x, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS)));
 }
 static duet_expr instance(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
@@ -97,7 +105,8 @@ static void lengths(bool quick)
         for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick)
             one_length(type, 2, many[i], false);
     }
-    one_length(DUET_F32, 1, 5, true), one_length(DUET_F32, 1, 5000, false);
+    one_length(DUET_F32, 1, 5, true);
+    one_length(DUET_F32, 1, 5000, false);
     tap_point("lengths");
 }
 
@@ -109,7 +118,9 @@ static void nothing(void)
                     *m = duet_new(DUET_F32, none[i][0], none[i][1]);
         for (int p = 0; p < places; p++)
             DUET_ON(place[p]) CHECK(duet_set(m, trimmed(x, y, y)) == DUET_OK, "of nothing: %s", duet_error());
-        duet_free(&x), duet_free(&y), duet_free(&m);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&m);
     }
     tap_point("of nothing");
 }
@@ -138,7 +149,8 @@ static void as_view(const sizes *s, const sizes *trim, maker *make, enum view ki
         }
         CHECK(same_bits(DUET_F32, got[0], got[1], duet_count(m)), "a view, on %s: other bits",
               place_name(place[p]));
-        free(got[0]), free(got[1]);
+        free(got[0]);
+        free(got[1]);
     }
     plan_fusion(MODE_MACHINE);
     for (int k = 0; k < 3; k++) duet_free(&in[k]);
@@ -193,7 +205,9 @@ static void into_itself(void)
                 const char *why = oracle_refutes(x, e);
                 CHECK(!why, "into an operand, on %s: %s", place_name(place[p]), why);
             }
-    duet_free(&row), duet_free(&x), duet_free(&y);
+    duet_free(&row);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("into an operand");
 }
 
@@ -211,7 +225,10 @@ static void special(void)
                                   random_matrix(&gen, DUET_F32, 1, &n, -2, 2) };
             duet_matrix *m = duet_new(DUET_F32, (int64_t)4, n);
             float *v = duet_update(in[0]);
-            for (int64_t j = 0; j < n; j++) v[n + j] = (float)odd[k], v[2 * n + j] *= 1e-38f;
+            for (int64_t j = 0; j < n; j++) {
+                v[n + j] = (float)odd[k];
+                v[2 * n + j] *= 1e-38f;
+            }
             v[n / 2] = (float)odd[k];
             each_way("of odd numbers", trimmed, in, m, true, false);
             for (int j = 0; j < 3; j++) duet_free(&in[j]);
@@ -255,7 +272,12 @@ static void left_alone(void)
                   "a gain that is not by runs:\n%s", steps);
             forget(e);
         }
-    duet_free(&x), duet_free(&m), duet_free(&half), duet_free(&line), duet_free(&images), duet_free(&column);
+    duet_free(&x);
+    duet_free(&m);
+    duet_free(&half);
+    duet_free(&line);
+    duet_free(&images);
+    duet_free(&column);
     tap_point("what stays as it is written");
 }
 
@@ -276,7 +298,10 @@ static void among_others(void)
         CHECK(!why, "with other numbers: %s", why);
         DUET_ON(place[p]) why = oracle_refutes(m, duet_layer_norm(duet_tanh(x), gain, 0.5, EPS));
         CHECK(!why, "behind a pass: %s", why);
-        duet_free(&gain), duet_free(&x), duet_free(&w), duet_free(&m);
+        duet_free(&gain);
+        duet_free(&x);
+        duet_free(&w);
+        duet_free(&m);
     }
     tap_point("among others");
 }

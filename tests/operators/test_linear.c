@@ -10,12 +10,18 @@ static void check_rests(const duet_matrix *a, const duet_matrix *b, const duet_m
     wides A = wides_of(a), B = wides_of(b), X = wides_of(x);
     for (int64_t j = 0; j < X.n; j++) {
         wides one = wides_new(X.m, 1), right = wides_new(X.m, 1);
-        for (int64_t i = 0; i < X.m; i++) one.v[i] = *at(&X, i, j), right.v[i] = *at(&B, i, j);
+        for (int64_t i = 0; i < X.m; i++) {
+            one.v[i] = *at(&X, i, j);
+            right.v[i] = *at(&B, i, j);
+        }
         small(ratio(norm_rest(&right, &A, &one), norm1(&A) * norm1(&one), 1, eps_of(duet_type(x))), what,
               duet_type(x), X.m, X.n, here);
-        wides_free(&one), wides_free(&right);
+        wides_free(&one);
+        wides_free(&right);
     }
-    wides_free(&A), wides_free(&B), wides_free(&X);
+    wides_free(&A);
+    wides_free(&B);
+    wides_free(&X);
 }
 
 static void check_solution(duet_dtype t, const duet_matrix *a, int64_t n, int64_t sides, int refine)
@@ -23,7 +29,8 @@ static void check_solution(duet_dtype t, const duet_matrix *a, int64_t n, int64_
     made b = new_made(t, sides < 0 ? 1 : 2, n, sides), x = new_made(t, sides < 0 ? 1 : 2, n, sides);
     if (set(x.m, duet_solve(a, b.m, .refine = refine), "solve"))
         check_rests(a, b.m, x.m, refine ? "solve, refined" : "solve");
-    end(&b), end(&x);
+    end(&b);
+    end(&x);
 }
 
 /* Neighbours of -1 below a row that outweighs them, with b a column: LAPACK's refinement ends with
@@ -42,16 +49,24 @@ static void check_bordered(int64_t n, wide border, int refine)
     if (set(b, duet_mul(2.75, middle), "a column") &&
         set(x, duet_solve(a, b, .refine = refine), "a bordered system"))
         check_rests(a, b, x, "a bordered system");
-    duet_free(&a), duet_free(&b), duet_free(&x), duet_free(&middle);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&x);
+    duet_free(&middle);
 }
 
 /* A solution beyond f32 from operands within: refinement meets infinities. */
 static void check_narrow(int refine)
 {
     duet_matrix *a = duet_new(DUET_F64, 2, 2), *b = duet_new(DUET_F64, 2), *x = duet_new(DUET_F64, 2);
-    put(a, 0, 0, 1e-30L), put(a, 1, 1, 1), put(b, 0, 0, 1e20L), put(b, 1, 0, 1);
+    put(a, 0, 0, 1e-30L);
+    put(a, 1, 1, 1);
+    put(b, 0, 0, 1e20L);
+    put(b, 1, 0, 1);
     if (set(x, duet_solve(a, b, .refine = refine), "beyond f32")) check_rests(a, b, x, "beyond f32");
-    duet_free(&a), duet_free(&b), duet_free(&x);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&x);
 }
 
 /* The determinant by elimination is that of a matrix at a distance of n eps |a|; its relative error
@@ -78,19 +93,29 @@ static void check_determinant(duet_dtype t, const duet_matrix *a, int64_t n)
         CHECK(off > 1 || size_of(*S.v - (large > 0 ? det / large : 0)) <= (part == t ? 0 : off),
               "the sign of %Lg is not %Lg", real_of(det), real_of(*S.v));
         CHECK(*E.v == *L.v, "slogdet says %Lg, logdet %Lg", real_of(*E.v), real_of(*L.v));
-        wides_free(&D), wides_free(&L), wides_free(&S), wides_free(&E);
+        wides_free(&D);
+        wides_free(&L);
+        wides_free(&S);
+        wides_free(&E);
     }
-    wides_free(&A), wides_free(&unit), wides_free(&inverse);
-    end(&d), end(&l), end(&s), end(&e);
+    wides_free(&A);
+    wides_free(&unit);
+    wides_free(&inverse);
+    end(&d);
+    end(&l);
+    end(&s);
+    end(&e);
 }
 
 static void systems(duet_dtype t, enum kind kind, int64_t n)
 {
     made a = new_kind(t, kind, n, n);
-    check_solution(t, a.m, n, -1, 0), check_solution(t, a.m, n, rng_below(&gen, 9), 0);
-    if (t == DUET_F64)
-        check_solution(t, a.m, n, rng_below(&gen, 4), DUET_REFINE_F32),
-            check_solution(t, a.m, n, -1, DUET_REFINE_F16);
+    check_solution(t, a.m, n, -1, 0);
+    check_solution(t, a.m, n, rng_below(&gen, 9), 0);
+    if (t == DUET_F64) {
+        check_solution(t, a.m, n, rng_below(&gen, 4), DUET_REFINE_F32);
+        check_solution(t, a.m, n, -1, DUET_REFINE_F16);
+    }
     check_inverse(t, a.m, n);
     if (kind != LOW && kind != HIGH) check_determinant(t, a.m, n);
     end(&a);
@@ -131,9 +156,14 @@ static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
         const wides *of = transposed ? &turned : &A;
         small(ratio(norm_rest(&B, of, &X), norm1(of) * norm1(&X), n, eps_of(t)), "solve_triangular", t, n,
               sides, here);
-        wides_free(&B), wides_free(&X), wides_free(&turned);
+        wides_free(&B);
+        wides_free(&X);
+        wides_free(&turned);
     }
-    wides_free(&A), end(&a), end(&b), end(&x);
+    wides_free(&A);
+    end(&a);
+    end(&b);
+    end(&x);
 }
 
 /* ---- symmetric and Hermitian matrices: elements above the diagonal and imaginary parts on it are
@@ -160,9 +190,13 @@ static void cholesky(duet_dtype t, int64_t n)
             for (int64_t j = i + 1; j < n; j++) CHECK(*at(&L, i, j) == 0, "above the diagonal of L");
         for (int64_t i = 0; i < n; i++)
             CHECK(imaginary_of(*at(&L, i, i)) == 0, "a diagonal that is not real");
-        wides_free(&A), wides_free(&L), wides_free(&turned);
+        wides_free(&A);
+        wides_free(&L);
+        wides_free(&turned);
     }
-    end(&a), end(&half), end(&l);
+    end(&a);
+    end(&half);
+    end(&l);
 }
 
 static void ordered(const wides *w, int sign, const char *what)
@@ -185,10 +219,18 @@ static void eigen(duet_dtype t, enum kind kind, int64_t n)
         small(ratio(norm_rest(NULL, &turned, &V), 1, n, eps_of(t)), "the vectors of eigh", t, n, n, here);
         small(ratio(norm_difference(&W, &X), norm1(&A), n, eps_of(t)), "eigvalsh", t, n, n, here);
         ordered(&W, 1, "eigenvalue");
-        wides_free(&A), wides_free(&W), wides_free(&V), wides_free(&turned), wides_free(&X),
-            wides_free(&scaled);
+        wides_free(&A);
+        wides_free(&W);
+        wides_free(&V);
+        wides_free(&turned);
+        wides_free(&X);
+        wides_free(&scaled);
     }
-    end(&a), end(&half), end(&w), end(&v), end(&values_only);
+    end(&a);
+    end(&half);
+    end(&w);
+    end(&v);
+    end(&values_only);
 }
 
 /* ---- factorisations of m x n matrices ---- */
@@ -216,9 +258,17 @@ static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
         for (int64_t i = 0; i < k; i++)
             for (int64_t j = 0; j < i; j++) CHECK(*at(&U, i, j) == 0, "below the diagonal of U");
         small(ratio(norm_rest(&in_order, &L, &U), norm1(&A), n, eps_of(t)), "lu", t, m, n, here);
-        wides_free(&A), wides_free(&L), wides_free(&U), wides_free(&P), wides_free(&in_order), free(seen);
+        wides_free(&A);
+        wides_free(&L);
+        wides_free(&U);
+        wides_free(&P);
+        wides_free(&in_order);
+        free(seen);
     }
-    end(&a), end(&l), end(&u), duet_free(&p);
+    end(&a);
+    end(&l);
+    end(&u);
+    duet_free(&p);
 }
 
 static void qr(duet_dtype t, enum kind kind, int64_t m, int64_t n)
@@ -231,9 +281,14 @@ static void qr(duet_dtype t, enum kind kind, int64_t m, int64_t n)
             for (int64_t j = 0; j < i; j++) CHECK(*at(&R, i, j) == 0, "below the diagonal of R");
         small(ratio(norm_rest(&A, &Q, &R), norm1(&A), m > n ? m : n, eps_of(t)), "qr", t, m, n, here);
         small(ratio(norm_rest(NULL, &turned, &Q), 1, m, eps_of(t)), "the columns of Q", t, m, n, here);
-        wides_free(&A), wides_free(&Q), wides_free(&R), wides_free(&turned);
+        wides_free(&A);
+        wides_free(&Q);
+        wides_free(&R);
+        wides_free(&turned);
     }
-    end(&a), end(&q), end(&r);
+    end(&a);
+    end(&q);
+    end(&r);
 }
 
 static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
@@ -254,10 +309,19 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
               here);
         ordered(&S, -1, "singular value");
         CHECK(!k || real_of(S.v[k - 1]) >= 0, "a singular value below 0");
-        wides_free(&A), wides_free(&U), wides_free(&S), wides_free(&V), wides_free(&X), wides_free(&ut),
-            wides_free(&v);
+        wides_free(&A);
+        wides_free(&U);
+        wides_free(&S);
+        wides_free(&V);
+        wides_free(&X);
+        wides_free(&ut);
+        wides_free(&v);
     }
-    end(&a), end(&u), end(&s), end(&vt), end(&values_only);
+    end(&a);
+    end(&u);
+    end(&s);
+    end(&vt);
+    end(&values_only);
 }
 
 /* ---- least squares ---- */
@@ -271,7 +335,11 @@ static wide outside_of_rows(const wides *a, const wides *x)
     if (!eliminate(&gram, &ax, &z, &det)) rest = NAN;
     of_rows = wides_product(&rows, &z);
     if (rest == 0) rest = norm_difference(&of_rows, x);
-    wides_free(&rows), wides_free(&gram), wides_free(&ax), wides_free(&z), wides_free(&of_rows);
+    wides_free(&rows);
+    wides_free(&gram);
+    wides_free(&ax);
+    wides_free(&z);
+    wides_free(&of_rows);
     return rest;
 }
 
@@ -296,9 +364,15 @@ static void lstsq(duet_dtype t, enum kind kind, int64_t m, int64_t n, int64_t si
                 small(ratio(outside_of_rows(&A, &X), norm1(&X), most, eps_of(t)), "the least of lstsq", t, m,
                       n, here);
         }
-        wides_free(&A), wides_free(&B), wides_free(&X), wides_free(&at_), wides_free(&rest);
+        wides_free(&A);
+        wides_free(&B);
+        wides_free(&X);
+        wides_free(&at_);
+        wides_free(&rest);
     }
-    end(&a), end(&b), end(&x);
+    end(&a);
+    end(&b);
+    end(&x);
 }
 
 /* ---- suites ---- */
@@ -311,8 +385,10 @@ static int64_t some_size(void)
 
 static void refined(int refine)
 {
-    for (int64_t n = 100; n <= (quick ? 100 : 300); n += 100)
-        check_bordered(n, 1, refine), check_bordered(n, 10, refine);
+    for (int64_t n = 100; n <= (quick ? 100 : 300); n += 100) {
+        check_bordered(n, 1, refine);
+        check_bordered(n, 10, refine);
+    }
     check_narrow(refine);
 }
 
@@ -324,15 +400,21 @@ static void test_systems(duet_dtype t)
     systems(t, UNIFORM, quick ? 50 : 130);
     for (int i = 0; i < trials(60); i++)
         triangular(t, some_size(), rng_below(&gen, 7) - 1, (int)rng_below(&gen, 8));
-    if (t == DUET_F64) refined(DUET_REFINE_F32), refined(DUET_REFINE_F16);
+    if (t == DUET_F64) {
+        refined(DUET_REFINE_F32);
+        refined(DUET_REFINE_F16);
+    }
 }
 
 static void test_symmetric(duet_dtype t)
 {
-    for (int i = 0; i < trials(30); i++)
-        cholesky(t, some_size()), eigen(t, i % 2 ? SYMMETRIC : POSITIVE, some_size());
+    for (int i = 0; i < trials(30); i++) {
+        cholesky(t, some_size());
+        eigen(t, i % 2 ? SYMMETRIC : POSITIVE, some_size());
+    }
     for (int64_t n = 1; n < 12; n++) eigen(t, HILBERT, n);
-    cholesky(t, quick ? 40 : 120), eigen(t, SYMMETRIC, quick ? 40 : 90);
+    cholesky(t, quick ? 40 : 120);
+    eigen(t, SYMMETRIC, quick ? 40 : 90);
 }
 
 static void test_rectangles(duet_dtype t)
@@ -340,19 +422,23 @@ static void test_rectangles(duet_dtype t)
     static const enum kind kinds[] = { UNIFORM, UNIFORM, GRADED, HILBERT, LOW, HIGH };
     for (int i = 0; i < trials(50); i++) {
         const enum kind kind = kinds[rng_below(&gen, 6)];
-        lu(t, kind, some_size(), some_size()), qr(t, kind, some_size(), some_size()),
-            svd(t, kind, some_size(), some_size());
+        lu(t, kind, some_size(), some_size());
+        qr(t, kind, some_size(), some_size());
+        svd(t, kind, some_size(), some_size());
         lstsq(t, UNIFORM, some_size(), some_size(), rng_below(&gen, 6) - 1);
     }
     for (int64_t n = 2; n < 9; n++) lstsq(t, HILBERT, n + 5, dtype_part(t) == DUET_F32 ? n / 2 : n, 2);
-    lu(t, UNIFORM, 90, 70), qr(t, UNIFORM, 90, 70), svd(t, UNIFORM, 40, 70), lstsq(t, UNIFORM, 90, 40, 3);
+    lu(t, UNIFORM, 90, 70);
+    qr(t, UNIFORM, 90, 70);
+    svd(t, UNIFORM, 40, 70);
+    lstsq(t, UNIFORM, 90, 40, 3);
 }
 
 int main(int argc, char **argv)
 {
     if (!begin(argc, argv)) return 0;
-    each_type(test_systems, "inverses, solutions, determinants"),
-        each_type(test_symmetric, "symmetric matrices");
+    each_type(test_systems, "inverses, solutions, determinants");
+    each_type(test_symmetric, "symmetric matrices");
     each_type(test_rectangles, "LU, QR, SVD, least squares");
     return tap_end();
 }

@@ -76,7 +76,8 @@ static void spoilt(duet_dtype t, double bad)
     made a = new_kind(t, POSITIVE, N, N), b = new_made(t, 1, N, 0), good = new_kind(t, POSITIVE, N, N);
     duet_matrix *x = duet_new(t, N, N), *z = duet_new(t, N, N), *y = duet_new(t, N), *n = duet_new(t),
                 *e = duet_new(dtype_part(t)), *w = duet_new(dtype_part(t), N), *p = duet_new(DUET_I64, N);
-    put(a.m, 4, 2, bad), put(b.m, 3, 0, bad);
+    put(a.m, 4, 2, bad);
+    put(b.m, 3, 0, bad);
     REFUSED(x, duet_inv(a.m), DUET_NOT_FINITE, "operand 1");
     REFUSED(n, duet_det(a.m), DUET_NOT_FINITE, "operand 1");
     REFUSED(e, duet_logdet(a.m), DUET_NOT_FINITE, "operand 1");
@@ -92,7 +93,11 @@ static void spoilt(duet_dtype t, double bad)
     REFUSED(x, duet_solve_triangular(a.m, good.m, .lower = 1), DUET_NOT_FINITE, "operand 1");
     if (set(x, duet_solve_triangular(a.m, good.m), "an upper triangle beside a NaN"))
         CHECK(!holds(x, 7), "not solved");
-    fill(x, 7), fill(z, 7), fill(w, 7), fill(n, 7), fill(e, 7);
+    fill(x, 7);
+    fill(z, 7);
+    fill(w, 7);
+    fill(n, 7);
+    fill(e, 7);
     REFUSES(duet_lu(x, z, p, a.m), DUET_NOT_FINITE, "operand 1");
     REFUSES(duet_qr(x, z, a.m), DUET_NOT_FINITE, "operand 1");
     REFUSES(duet_svd(x, w, z, a.m), DUET_NOT_FINITE, "operand 1");
@@ -100,11 +105,24 @@ static void spoilt(duet_dtype t, double bad)
     REFUSES(duet_slogdet(n, e, a.m), DUET_NOT_FINITE, "operand 1");
     CHECK(holds(x, 7) && holds(w, 7) && holds(z, 7) && holds(n, 7) && holds(e, 7),
           "a factorisation without results has changed some");
-    end(&a), end(&b), end(&good), duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&n), duet_free(&e),
-        duet_free(&w), duet_free(&p);
+    end(&a);
+    end(&b);
+    end(&good);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&n);
+    duet_free(&e);
+    duet_free(&w);
+    duet_free(&p);
 }
 
-static void test_spoilt(duet_dtype t) { spoilt(t, NAN), spoilt(t, INFINITY), spoilt(t, -INFINITY); }
+static void test_spoilt(duet_dtype t)
+{
+    spoilt(t, NAN);
+    spoilt(t, INFINITY);
+    spoilt(t, -INFINITY);
+}
 
 /* Results beyond the type are errors, not infinities. */
 static void test_overflow(duet_dtype t)
@@ -114,7 +132,8 @@ static void test_overflow(duet_dtype t)
     REFUSED(to, duet_inv(a), DUET_NOT_FINITE, "overflows");
     REFUSED(to, duet_solve_triangular(a, duet_add(duet_mul(a, 0), 1)), DUET_NOT_FINITE, "overflows");
     REFUSED(to, duet_solve(a, duet_add(duet_mul(a, 0), 1)), DUET_NOT_FINITE, "overflows");
-    duet_free(&a), duet_free(&to);
+    duet_free(&a);
+    duet_free(&to);
 }
 
 static void holds_about(const duet_matrix *m, int64_t k, number want, const char *what)
@@ -132,10 +151,18 @@ static void beside_limit(duet_dtype t, double most)
     const double x[] = { 1, -1, most, most };
     duet_matrix *a = from(t, 2, 2, x), *b = duet_new(t, 2), *inverse = duet_new(t, 2, 2), *y = duet_new(t, 2);
     put(b, 1, 0, most);
-    if (set(inverse, duet_inv(a), "inv"))
-        holds_about(inverse, 0, 0.5L, "inv"), holds_about(inverse, 2, -0.5L, "inv");
-    if (set(y, duet_solve(a, b), "solve")) holds_about(y, 0, 0.5L, "solve"), holds_about(y, 1, 0.5L, "solve");
-    duet_free(&a), duet_free(&b), duet_free(&inverse), duet_free(&y);
+    if (set(inverse, duet_inv(a), "inv")) {
+        holds_about(inverse, 0, 0.5L, "inv");
+        holds_about(inverse, 2, -0.5L, "inv");
+    }
+    if (set(y, duet_solve(a, b), "solve")) {
+        holds_about(y, 0, 0.5L, "solve");
+        holds_about(y, 1, 0.5L, "solve");
+    }
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&inverse);
+    duet_free(&y);
 }
 
 /* 2 z, z; 0, z, and z (3/2, 1/2), which is that times 1/2, 1/2. */
@@ -143,12 +170,24 @@ static void at_limit(duet_dtype t, number z, bool large)
 {
     duet_matrix *a = duet_new(t, 2, 2), *b = duet_new(t, 2), *x = duet_new(t, 2), *l = duet_new(t, 2, 2),
                 *u = duet_new(t, 2, 2), *p = duet_new(DUET_I64, 2), *down = duet_transposed(a);
-    put(a, 0, 0, 2 * z), put(a, 0, 1, z), put(a, 1, 1, z), put(b, 0, 0, 1.5L * z), put(b, 1, 0, z / 2);
-    if (set(x, duet_solve(a, b), "solve")) holds_about(x, 0, 0.5L, "solve"), holds_about(x, 1, 0.5L, "solve");
-    if (large && set(x, duet_solve_triangular(a, b), "solve_triangular"))
-        holds_about(x, 0, 0.5L, "solve_triangular"), holds_about(x, 1, 0.5L, "solve_triangular");
-    if (FACTOR(duet_lu(l, u, p, down)))
-        holds_about(l, 2, 0.5L, "lu"), holds_about(u, 0, 2 * z, "lu"), holds_about(u, 3, z, "lu");
+    put(a, 0, 0, 2 * z);
+    put(a, 0, 1, z);
+    put(a, 1, 1, z);
+    put(b, 0, 0, 1.5L * z);
+    put(b, 1, 0, z / 2);
+    if (set(x, duet_solve(a, b), "solve")) {
+        holds_about(x, 0, 0.5L, "solve");
+        holds_about(x, 1, 0.5L, "solve");
+    }
+    if (large && set(x, duet_solve_triangular(a, b), "solve_triangular")) {
+        holds_about(x, 0, 0.5L, "solve_triangular");
+        holds_about(x, 1, 0.5L, "solve_triangular");
+    }
+    if (FACTOR(duet_lu(l, u, p, down))) {
+        holds_about(l, 2, 0.5L, "lu");
+        holds_about(u, 0, 2 * z, "lu");
+        holds_about(u, 3, z, "lu");
+    }
     duet_matrix **all[] = { &a, &b, &x, &l, &u, &p, &down };
     for (int i = 0; i < 7; i++) duet_free(all[i]);
 }
@@ -157,10 +196,15 @@ static void at_limit(duet_dtype t, number z, bool large)
 static void sign_at_limit(duet_dtype t, number z)
 {
     duet_matrix *a = duet_new(t, 2, 2), *sign = duet_new(t), *log = duet_new(dtype_part(t));
-    put(a, 0, 0, z), put(a, 1, 1, conjugate_of(z));
-    if (FACTOR(duet_slogdet(sign, log, a)))
-        holds_about(sign, 0, 1, "slogdet"), holds_about(log, 0, 2 * logl(size_of(z)), "slogdet");
-    duet_free(&a), duet_free(&sign), duet_free(&log);
+    put(a, 0, 0, z);
+    put(a, 1, 1, conjugate_of(z));
+    if (FACTOR(duet_slogdet(sign, log, a))) {
+        holds_about(sign, 0, 1, "slogdet");
+        holds_about(log, 0, 2 * logl(size_of(z)), "slogdet");
+    }
+    duet_free(&a);
+    duet_free(&sign);
+    duet_free(&log);
 }
 
 /* A diagonal with numbers near both limits of the type: any scaling that brings one into range
@@ -170,11 +214,19 @@ static void between_limits(duet_dtype t, double most, double least)
     const double x[] = { most, 0, 0, least };
     duet_matrix *a = from(t, 2, 2, x), *b = duet_new(t, 2), *inverse = duet_new(t, 2, 2), *y = duet_new(t, 2),
                 *det = duet_new(t);
-    put(b, 0, 0, (wide)most), put(b, 1, 0, (wide)least);
+    put(b, 0, 0, (wide)most);
+    put(b, 1, 0, (wide)least);
     if (set(det, duet_det(a), "det")) holds_about(det, 0, (wide)most * (wide)least, "det");
     if (set(inverse, duet_inv(a), "inv")) holds_about(inverse, 3, 1 / (wide)least, "inv");
-    if (set(y, duet_solve(a, b), "solve")) holds_about(y, 0, 1, "solve"), holds_about(y, 1, 1, "solve");
-    duet_free(&a), duet_free(&b), duet_free(&inverse), duet_free(&y), duet_free(&det);
+    if (set(y, duet_solve(a, b), "solve")) {
+        holds_about(y, 0, 1, "solve");
+        holds_about(y, 1, 1, "solve");
+    }
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&inverse);
+    duet_free(&y);
+    duet_free(&det);
 }
 
 static void all_between_limits(duet_dtype t)
@@ -192,10 +244,13 @@ static void refined_at_limit(void)
 {
     const double x[] = { 1e-310, 1e-311, 1e-311, 1e-310 };
     duet_matrix *a = from(DUET_F64, 2, 2, x), *b = duet_new(DUET_F64, 2), *y = duet_new(DUET_F64, 2);
-    put(b, 0, 0, 1e-310L), put(b, 1, 0, 1e-311L);
+    put(b, 0, 0, 1e-310L);
+    put(b, 1, 0, 1e-311L);
     if (set(y, duet_solve(a, b, .refine = DUET_REFINE_F32), "solve, refined"))
         CHECK(fabs(*(const double *)duet_read(y) - 1) <= 1e-12, "refined, of subnormal elements: not 1");
-    duet_free(&a), duet_free(&b), duet_free(&y);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&y);
 }
 
 /* On the CPU, whose libraries use reciprocals of pivots. */
@@ -206,9 +261,11 @@ static void limits(duet_dtype t)
     const bool narrow = dtype_part(t) == DUET_F32;
     const wide large = 0.875L * (narrow ? 0x1p127L : 0x1p1023L), least = narrow ? 0x1p-140L : 0x1p-1060L;
     beside_limit(t, narrow ? 3e38 : 1.5e308);
-    at_limit(t, number_of(large, large), true), at_limit(t, number_of(large, 0), true),
-        at_limit(t, number_of(least, least), false);
-    sign_at_limit(t, number_of(2 * large, 2 * large)), sign_at_limit(t, number_of(least, -least));
+    at_limit(t, number_of(large, large), true);
+    at_limit(t, number_of(large, 0), true);
+    at_limit(t, number_of(least, least), false);
+    sign_at_limit(t, number_of(2 * large, 2 * large));
+    sign_at_limit(t, number_of(least, -least));
 }
 
 /* Elements near the limit of the type: an absolute value beyond it has a logarithm; factors beyond
@@ -220,7 +277,8 @@ static void test_large(duet_dtype t)
                 *e = duet_new(dtype_part(t));
     REFUSED(n, duet_det(a), DUET_NOT_FINITE, "overflows");
     REFUSED(e, duet_logdet(a), DUET_NOT_FINITE, "overflows");
-    fill(n, 7), fill(e, 7);
+    fill(n, 7);
+    fill(e, 7);
     REFUSES(duet_slogdet(n, e, a), DUET_NOT_FINITE, "overflows");
     CHECK(holds(n, 7) && holds(e, 7), "a sign without a determinant");
     const bool is_pair = dtype_is_complex(t);
@@ -233,7 +291,10 @@ static void test_large(duet_dtype t)
         wides_free(&l);
     }
     if (here == DUET_CPU) limits(t);
-    duet_free(&a), duet_free(&one), duet_free(&n), duet_free(&e);
+    duet_free(&a);
+    duet_free(&one);
+    duet_free(&n);
+    duet_free(&e);
 }
 
 /* ---- bad input ---- */
@@ -279,7 +340,8 @@ static void test_composed(duet_dtype t)
         wides X = wides_of(x), unit = wides_unit(N);
         CHECK(norm_difference(&X, &unit) <= THRESHOLD * N * eps * 10,
               "a product with an inverse is off by %Lg", norm_difference(&X, &unit));
-        wides_free(&X), wides_free(&unit);
+        wides_free(&X);
+        wides_free(&unit);
     }
     if (set(turned, duet_inv(a.m), "in place, transposed") && set(x, DUET(turned), "x")) {
         wides X = wides_of(x);
@@ -296,10 +358,17 @@ static void test_composed(duet_dtype t)
         for (int i = 0; i < 2; i++) {
             wides one = wides_of(i ? r : q), two = wides_of(i ? y : a.m);
             CHECK(norm_difference(&one, &two) == 0, "a factor over its operand");
-            wides_free(&one), wides_free(&two);
+            wides_free(&one);
+            wides_free(&two);
         }
-    wides_free(&A), wides_free(&before), end(&a), duet_free(&x), duet_free(&y), duet_free(&turned),
-        duet_free(&q), duet_free(&r);
+    wides_free(&A);
+    wides_free(&before);
+    end(&a);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&turned);
+    duet_free(&q);
+    duet_free(&r);
 }
 
 /* After the first calls nothing is planned or allocated again. */
@@ -311,16 +380,25 @@ static void test_again(duet_dtype t)
     duet_counts before = { 0 };
     for (int i = 0; i < 6; i++) {
         if (i == 3) before = duet_stats();
-        set(x, duet_inv(a.m), "inv"), set(y, duet_solve(a.m, b.m), "solve"),
-            set(y, duet_lstsq(a.m, b.m), "lstsq"), set(x, duet_cholesky(a.m), "cholesky");
-        FACTOR(duet_qr(x, q, a.m)), FACTOR(duet_svd(x, w, q, a.m)), FACTOR(duet_eigh(w, q, a.m));
+        set(x, duet_inv(a.m), "inv");
+        set(y, duet_solve(a.m, b.m), "solve");
+        set(y, duet_lstsq(a.m, b.m), "lstsq");
+        set(x, duet_cholesky(a.m), "cholesky");
+        FACTOR(duet_qr(x, q, a.m));
+        FACTOR(duet_svd(x, w, q, a.m));
+        FACTOR(duet_eigh(w, q, a.m));
     }
     const duet_counts now = duet_stats();
     CHECK(now.pool_misses == before.pool_misses, "%d blocks taken anew",
           (int)(now.pool_misses - before.pool_misses));
     CHECK(now.plan_misses == before.plan_misses, "%d plans made anew",
           (int)(now.plan_misses - before.plan_misses));
-    end(&a), end(&b), duet_free(&x), duet_free(&y), duet_free(&w), duet_free(&q);
+    end(&a);
+    end(&b);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&w);
+    duet_free(&q);
 }
 
 /* A replay computes again, and reports an error if there is no result any more. */
@@ -332,8 +410,10 @@ static void test_recorded(duet_dtype t)
                 *y = duet_new(t, N, N);
     duet_recording *recording = NULL;
     if (went(duet_record_begin(), "record")) {
-        set(y, duet_mul(a.m, 2), "mul"), set(x, duet_inv(y), "inv"), FACTOR(duet_qr(q, r, x)),
-            set(y, duet_add(x, q), "add");
+        set(y, duet_mul(a.m, 2), "mul");
+        set(x, duet_inv(y), "inv");
+        FACTOR(duet_qr(q, r, x));
+        set(y, duet_add(x, q), "add");
         recording = duet_record_end();
         CHECK(recording != NULL, "%s", duet_error());
     }
@@ -344,13 +424,20 @@ static void test_recorded(duet_dtype t)
         for (int64_t i = 0; i < N * N; i++) A.v[i] *= 2;
         small(ratio(norm_rest(NULL, &A, &X), norm1(&A) * norm1(&X), N, eps_of(t)), "a replay", t, N, N, here);
         small(ratio(norm_rest(&X, &Q, &R), norm1(&X), N, eps_of(t)), "a replayed qr", t, N, N, here);
-        wides_free(&A), wides_free(&X), wides_free(&Q), wides_free(&R);
+        wides_free(&A);
+        wides_free(&X);
+        wides_free(&Q);
+        wides_free(&R);
     }
     fill(a.m, 0);
     if (recording)
         refused(duet_replay(recording), DUET_SINGULAR, "pivot 1", "a replay of what is singular now");
     duet_recording_free(&recording);
-    end(&a), duet_free(&x), duet_free(&q), duet_free(&r), duet_free(&y);
+    end(&a);
+    duet_free(&x);
+    duet_free(&q);
+    duet_free(&r);
+    duet_free(&y);
 }
 
 /* ---- cases that ETL computes wrong: the sign of det, pivots, the inverse of a singular matrix
@@ -367,14 +454,21 @@ static void test_etl(duet_dtype t)
     if (FACTOR(duet_lu(l, u, p, a.m))) {
         wides U = wides_of(u), L = wides_of(l);
         wide most = 0;
-        for (int64_t i = 0; i < N * N; i++)
-            most = fmaxl(most, size_of(U.v[i])),
+        for (int64_t i = 0; i < N * N; i++) {
+            most = fmaxl(most, size_of(U.v[i]));
             CHECK(size_of(L.v[i]) <= (dtype_is_complex(t) ? 1.5L : 1), "a pivot that is not the largest");
+        }
         CHECK(most < N, "U grows to %Lg", most);
-        wides_free(&U), wides_free(&L);
+        wides_free(&U);
+        wides_free(&L);
     }
     check_inverse(t, a.m, N);
-    end(&a), duet_free(&two), duet_free(&d), duet_free(&l), duet_free(&u), duet_free(&p);
+    end(&a);
+    duet_free(&two);
+    duet_free(&d);
+    duet_free(&l);
+    duet_free(&u);
+    duet_free(&p);
 }
 
 /* ---- complex matrices only ---- */
@@ -516,11 +610,15 @@ static void test_own(void) {}
 int main(int argc, char **argv)
 {
     if (!begin(argc, argv)) return 0;
-    each_type(test_singular, "singular matrices"), each_type(test_spoilt, "NaN and infinity");
-    each_type(test_overflow, "results beyond the type"),
-        each_type(test_large, "factors and sizes beyond the type"), each_type(test_bad, "bad input");
-    each_type(test_composed, "formulas, in place"), each_type(test_again, "again"),
-        each_type(test_recorded, "recorded");
-    each_type(test_etl, "what ETL gets wrong"), test_own();
+    each_type(test_singular, "singular matrices");
+    each_type(test_spoilt, "NaN and infinity");
+    each_type(test_overflow, "results beyond the type");
+    each_type(test_large, "factors and sizes beyond the type");
+    each_type(test_bad, "bad input");
+    each_type(test_composed, "formulas, in place");
+    each_type(test_again, "again");
+    each_type(test_recorded, "recorded");
+    each_type(test_etl, "what ETL gets wrong");
+    test_own();
     return tap_end();
 }

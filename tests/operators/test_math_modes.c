@@ -46,7 +46,11 @@ static void test_precedence(void)
     tap_point("call, innermost block, environment");
 }
 
-static void *see_mode(void *to) { return *(duet_math_mode *)to = math_now(), NULL; }
+static void *see_mode(void *to)
+{
+    *(duet_math_mode *)to = math_now();
+    return NULL;
+}
 
 static void test_threads(void)
 {
@@ -123,8 +127,14 @@ static void test_explain(void)
              m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel splits it" : way[m]);
 #endif
     }
-    duet_free(&top), duet_free(&few);
-    duet_free(&x), duet_free(&w), duet_free(&y), duet_free(&a), duet_free(&b), duet_free(&c);
+    duet_free(&top);
+    duet_free(&few);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&y);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
     tap_point("explain says in which mode, and by what");
 }
 
@@ -134,7 +144,8 @@ static bool same(duet_dtype t, const void *x, const duet_matrix *m)
 {
     void *now = elements(m);
     const bool is = x && now && same_bits(t, x, now, duet_count(m));
-    return free(now), is;
+    free(now);
+    return is;
 }
 
 /* y = x w in each mode, then in each again: no plan is made twice, and each gives the same result. */
@@ -149,14 +160,17 @@ static void test_keys(duet_place where)
             CHECK(duet_set_math((duet_math_mode)m, y, duet_matmul(x, w)) == DUET_OK, "%s", duet_error());
             CHECK(misses() - before == (turn ? 0 : 1), "%s: %d plans made", mode_name[m],
                   (int)(misses() - before));
-            if (turn)
-                CHECK(same(DUET_F32, first[m], y), "%s is not what it was", mode_name[m]), free(first[m]);
-            else first[m] = elements(y);
+            if (turn) {
+                CHECK(same(DUET_F32, first[m], y), "%s is not what it was", mode_name[m]);
+                free(first[m]);
+            } else first[m] = elements(y);
         }
     CHECK(duet_set_math((duet_math_mode)9, y, duet_matmul(x, w)) == DUET_BAD_ARGUMENT &&
               strstr(duet_error(), "9"),
           "%s", duet_error());
-    duet_free(&x), duet_free(&w), duet_free(&y);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&y);
     tap_point(where == DUET_GPU ? "plans of the GPU are of a mode" : "plans of the CPU are of a mode");
 }
 
@@ -213,7 +227,8 @@ static void compare_product(trial *t, const duet_matrix *x, const duet_matrix *w
         double sum = 0, weight = 0;
         for (int64_t l = 0; l < k; l++) {
             const double p = (double)a[i / n * k + l] * (double)b[l * n + i % n];
-            sum += p, weight += fabs(p);
+            sum += p;
+            weight += fabs(p);
         }
         const double error = fabs((double)c[i] - sum),
                      most = permitted(t->mode, t->where == DUET_GPU, (double)k, weight, top);
@@ -228,11 +243,14 @@ static void compare_product(trial *t, const duet_matrix *x, const duet_matrix *w
 static void one_product(trial *t, int64_t m, int64_t k, int64_t n)
 {
     duet_matrix *x = duet_new(DUET_F32, m, k), *w = duet_new(DUET_F32, k, n), *y = duet_new(DUET_F32, m, n);
-    draw(x, t->kind), draw(w, t->kind);
+    draw(x, t->kind);
+    draw(w, t->kind);
     DUET_ON(t->where)
     CHECK(duet_set_math(t->mode, y, duet_matmul(x, w)) == DUET_OK, "%s", duet_error());
     compare_product(t, x, w, y);
-    duet_free(&x), duet_free(&w), duet_free(&y);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&y);
 }
 
 static void test_products(duet_place where)
@@ -242,8 +260,10 @@ static void test_products(duet_place where)
     for (int m = 0; m < MODES; m++) {
         trial t = { where, (duet_math_mode)m, SIGNED, 0 };
         for (int kind = 0; kind < KINDS; kind++)
-            for (int i = 0; i < 6; i++)
-                t.kind = (enum kind)kind, one_product(&t, of[i][0], of[i][1], of[i][2]);
+            for (int i = 0; i < 6; i++) {
+                t.kind = (enum kind)kind;
+                one_product(&t, of[i][0], of[i][1], of[i][2]);
+            }
         printf("# %s on the %s: at most %.3g of sum |a| |b|\n", mode_name[m], place_name(where), t.worst);
         const double least = m == DUET_MATH_TF32 ? 0x1p-13 : m == DUET_MATH_BF16 ? 0x1p-10 : 0;
         if (PRETENDED && where == DUET_GPU)
@@ -268,7 +288,8 @@ static void compare_conv(trial *t, const duet_matrix *x, const duet_matrix *w, c
             const int64_t v = e % size, u = e / size % size, k = e / size / size;
             const double p =
                 (double)a[((image * c + k) * h + row + u) * h + col + v] * (double)b[f * c * size * size + e];
-            sum += p, weight += fabs(p);
+            sum += p;
+            weight += fabs(p);
         }
         t->worst = fmax(t->worst, fabs((double)got[i] - sum) / weight);
         const double error = fabs((double)got[i] - sum),
@@ -286,7 +307,8 @@ static void test_convolutions(duet_place where)
     for (int m = 0; m < MODES; m++)
         for (int kind = 0; kind < KINDS; kind++) {
             trial t = { where, (duet_math_mode)m, (enum kind)kind, 0 };
-            draw(x, t.kind), draw(w, t.kind);
+            draw(x, t.kind);
+            draw(w, t.kind);
             DUET_ON(where)
             CHECK(duet_set_math(t.mode, y, duet_conv2d(x, w)) == DUET_OK, "%s", duet_error());
             compare_conv(&t, x, w, y);
@@ -294,7 +316,9 @@ static void test_convolutions(duet_place where)
             if (PRETENDED && where == DUET_GPU && is_rounded)
                 CHECK(t.worst >= 0x1p-16, "%s rounds to that few bits?", mode_name[m]);
         }
-    duet_free(&x), duet_free(&w), duet_free(&y);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&y);
     tap_point(where == DUET_GPU ? "convolutions on the GPU keep to the bound of their mode"
                                 : "convolutions on the CPU are strict");
 }
@@ -311,12 +335,20 @@ static void test_untouched(duet_place where)
         {
             CHECK(duet_set(y, duet_sigmoid(duet_mul(x, duet_sum_keep(x, 1)))) == DUET_OK, "%s", duet_error());
             CHECK(duet_set(c, duet_matmul(a, b)) == DUET_OK, "%s", duet_error());
-            if (!m) map = elements(y), product = elements(c);
+            if (!m) {
+                map = elements(y);
+                product = elements(c);
+            }
             CHECK(same(DUET_F32, map, y), "%s: what is no product is another", mode_name[m]);
             CHECK(same(DUET_F64, product, c), "%s: f64 is another", mode_name[m]);
         }
-    free(map), free(product);
-    duet_free(&x), duet_free(&y), duet_free(&a), duet_free(&b), duet_free(&c);
+    free(map);
+    free(product);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
     tap_point("f64, and what is no product, is what it is in every mode");
 }
 
@@ -339,9 +371,12 @@ static void test_recorded(duet_place where)
             DUET_MATH((duet_math_mode)other) CHECK(r && duet_replay(r) == DUET_OK, "%s", duet_error());
             CHECK(same(DUET_F32, want, y), "recorded in %s, replayed in %s", mode_name[m], mode_name[other]);
         }
-        free(want), duet_recording_free(&r);
+        free(want);
+        duet_recording_free(&r);
     }
-    duet_free(&x), duet_free(&w), duet_free(&y);
+    duet_free(&x);
+    duet_free(&w);
+    duet_free(&y);
     tap_point("recordings keep their mode");
 }
 
@@ -355,8 +390,11 @@ int main(void)
     test_threads();
     test_explain();
     for (int i = 0; i < places; i++) {
-        test_keys(place[i]), test_products(place[i]), test_convolutions(place[i]);
-        test_untouched(place[i]), test_recorded(place[i]);
+        test_keys(place[i]);
+        test_products(place[i]);
+        test_convolutions(place[i]);
+        test_untouched(place[i]);
+        test_recorded(place[i]);
     }
     return tap_end();
 }

@@ -67,7 +67,10 @@ static duet_matrix *drawn(duet_dtype t, enum law law, const sizes *s)
     const bool whole = law >= INTEGERS;
     duet_matrix *m = duet_new_shape(whole ? DUET_I64 : DUET_F32, s->rank, s->size);
     numbers n = numbers_of(t);
-    n.a = half(t, n.a), n.b = half(t, n.b), n.c = half(t, n.c), n.d = half(t, n.d);
+    n.a = half(t, n.a);
+    n.b = half(t, n.b);
+    n.c = half(t, n.c);
+    n.d = half(t, n.d);
     DUET_ON(DUET_CPU) GOES(fill(m, law, &n));
     return m;
 }
@@ -93,7 +96,10 @@ static void law_of(duet_dtype t, enum law law, const sizes *s, enum view view)
             wrong += element_value(t, got, i) != wanted(t, law, element_value(duet_type(want), a, i));
         CHECK(!wrong, "%s of %s, %s, on %s: %lld of %lld elements differ", law_names[law], dtypes[t].name,
               view_names[view], place_name(place[p]), (long long)wrong, (long long)duet_count(m));
-        free(a), free(got), duet_free(&want), duet_free(&m);
+        free(a);
+        free(got);
+        duet_free(&want);
+        duet_free(&m);
     }
 }
 
@@ -141,7 +147,8 @@ static void refused_laws(duet_dtype t)
         if (most < 299) FAILS(duet_random_permutation(m, 1), DUET_BAD_TYPE, "exact");
         FAILS(duet_random_permutation(two, 1), DUET_BAD_SHAPE, "1 axis");
     }
-    duet_free(&m), duet_free(&two);
+    duet_free(&m);
+    duet_free(&two);
 }
 
 static void refusals_of_laws(void)
@@ -208,7 +215,8 @@ static void noise_is(duet_matrix *to, duet_matrix *x, enum noise kind, duet_plac
     const char *why = s == DUET_OK ? oracle_differs(&want, to) : duet_error();
     CHECK(!why, "%s noise of %s, %s, on %s: %s", noise_names[kind], dtypes[duet_type(to)].name, what,
           place_name(where), why);
-    table_free(&want), duet_free(&w);
+    table_free(&want);
+    duet_free(&w);
 }
 
 static void noise_of(duet_dtype t, duet_dtype from, enum noise kind, const sizes *s, enum view view)
@@ -221,7 +229,9 @@ static void noise_of(duet_dtype t, duet_dtype from, enum noise kind, const sizes
         noise_is(to, x, kind, place[p], view_names[view]);
         noise_is(to, one, kind, place[p], "of one number");
         if (t == from) noise_is(x, x, kind, place[p], "in place");
-        duet_free(&x), duet_free(&one), duet_free(&to);
+        duet_free(&x);
+        duet_free(&one);
+        duet_free(&to);
     }
 }
 
@@ -256,7 +266,12 @@ static void coins(void)
     GOES(duet_noise_bernoulli(to, 1, 5));
     GOES(duet_set(n, duet_cast(duet_sum(to), DUET_I64)));
     CHECK(*(const int64_t *)duet_read(n) == 100000, "certain coins");
-    free(first), free(again), duet_recording_free(&r), duet_free(&x), duet_free(&to), duet_free(&n);
+    free(first);
+    free(again);
+    duet_recording_free(&r);
+    duet_free(&x);
+    duet_free(&to);
+    duet_free(&n);
     tap_point("coins, and recordings");
 }
 
@@ -276,7 +291,10 @@ static void refusals_of_noise(void)
     duet_expr e = duet_add(x, 1);
     FAILS(duet_noise_uniform(i, e, 1), DUET_BAD_TYPE, "floating point");
     CHECK(duet_drop(e) == DUET_SPENT, "a refused statement does not spend its formula");
-    duet_free(&x), duet_free(&d), duet_free(&i), duet_free(&w);
+    duet_free(&x);
+    duet_free(&d);
+    duet_free(&i);
+    duet_free(&w);
     tap_point("noise that is refused");
 }
 
@@ -304,7 +322,10 @@ static void shuffled(duet_dtype t, const sizes *s, int axis, enum view view, boo
               dtypes[duet_type(to)].name, axis, place_name(place[p]), in_place ? ", in place" : "",
               (long long)wrong);
         if (to != from) duet_free(&to);
-        free(was), free(got), duet_free(&from), duet_free(&order);
+        free(was);
+        free(got);
+        duet_free(&from);
+        duet_free(&order);
     }
 }
 
@@ -325,7 +346,9 @@ static void shuffles(void)
     int orders[27] = { 0 };
     for (int seed = 0; seed < 6000; seed++) {
         float *p = duet_overwrite(x);
-        p[0] = 0, p[1] = 1, p[2] = 2;
+        p[0] = 0;
+        p[1] = 1;
+        p[2] = 2;
         GOES(duet_shuffle(x, x, 0, (uint64_t)seed));
         const float *q = duet_read(x);
         orders[(int)(9 * q[0] + 3 * q[1] + q[2])]++;
@@ -333,7 +356,10 @@ static void shuffles(void)
     static const int all[] = { 5, 7, 11, 15, 19, 21 };
     for (int k = 0; k < 6; k++)
         CHECK(abs(orders[all[k]] - 1000) < 6 * 29, "order %d comes %d times of 6000", k, orders[all[k]]);
-    duet_free(&x), duet_free(&y), duet_free(&i), duet_free(&none);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&i);
+    duet_free(&none);
     tap_point("shuffles");
 }
 
@@ -360,7 +386,8 @@ static void sequence_of(duet_dtype t, const sizes *s, enum view view, double sta
         for (int64_t i = 0; i < duet_count(m); i++) wrong += !is_counted(t, got, i, start, by);
         CHECK(!wrong, "a sequence of %s, %s, on %s: %lld elements are wrong", dtypes[t].name,
               view_names[view], place_name(place[p]), (long long)wrong);
-        free(got), duet_free(&m);
+        free(got);
+        duet_free(&m);
     }
 }
 
@@ -379,7 +406,9 @@ static void sequences(void)
     FAILS(duet_sequence(i, 0, 0.5), DUET_BAD_TYPE, "by (0.5) must be an integer");
     FAILS(duet_sequence(i, 1e30, 1), DUET_BAD_ARGUMENT, "range");
     FAILS(duet_sequence(NULL, 0, 1), DUET_BAD_ARGUMENT, "NULL");
-    duet_free(&b), duet_free(&c), duet_free(&i);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&i);
     tap_point("sequences");
 }
 
@@ -387,6 +416,12 @@ int main(void)
 {
     gen = rng_new(5);
     places = list_places(place);
-    laws(), refusals_of_laws(), noises(), coins(), refusals_of_noise(), shuffles(), sequences();
+    laws();
+    refusals_of_laws();
+    noises();
+    coins();
+    refusals_of_noise();
+    shuffles();
+    sequences();
     return tap_end();
 }

@@ -48,7 +48,10 @@ static duet_dtype result_type(const trial *t)
 static const char *paste(const duet_matrix *m, int axis, char *to, const char *from)
 {
     const size_t bytes = dtypes[duet_type(m)].bytes;
-    if (axis == duet_rank(m)) return memcpy(to, from, bytes), from + bytes;
+    if (axis == duet_rank(m)) {
+        memcpy(to, from, bytes);
+        return from + bytes;
+    }
     for (int64_t i = 0; i < duet_size(m, axis); i++)
         from = paste(m, axis + 1, to + i * duet_stride(m, axis) * (ptrdiff_t)bytes, from);
     return from;
@@ -71,7 +74,8 @@ static void *evaluate(const trial *t, duet_place where, const sizes *s)
     if (got && before && duet_count(m)) paste(m, 0, before + at, got);
     CHECK(same_bits(type, before, after, duet_count(whole)), "%s on %s wrote outside of its %s destination",
           t->row->name, place_name(where), view_names[t->view]);
-    free(before), free(after);
+    free(before);
+    free(after);
     if (m != whole) duet_free(&whole);
     duet_free(&m);
     return got;
@@ -95,7 +99,8 @@ static void holds(const trial *t)
     if (places == 2 && got[0] && got[1] && !is_vendor(t->row->op))
         CHECK(same_bits(result_type(t), got[0], got[1], count), "%s %s: CPU and GPU differ", t->row->name,
               type_name(t->type));
-    free(got[0]), free(got[1]);
+    free(got[0]);
+    free(got[1]);
     ran++;
 }
 
@@ -243,7 +248,8 @@ static sizes results_of(const struct image *im)
     duet_expr e = (duet_conv2d)(duet_of_matrix(x), duet_of_matrix(w), &im->conv);
     const sizes s = sizes_of_expr(e);
     forget(e);
-    duet_free(&x), duet_free(&w);
+    duet_free(&x);
+    duet_free(&w);
     return s;
 }
 
@@ -253,7 +259,10 @@ static void gradient_on(const struct def *d, duet_dtype type, const struct image
     const row *r = &d->row;
     const sizes results = results_of(im), *size = r->op == OP_conv2d_filter_grad ? &im->filters : &im->images;
     const sizes *of[2] = { &results, &im->filters };
-    if (r->op == OP_conv2d_filter_grad) of[0] = &im->images, of[1] = &results;
+    if (r->op == OP_conv2d_filter_grad) {
+        of[0] = &im->images;
+        of[1] = &results;
+    }
     const duet_conv *c = &im->conv;
     duet_conv_grad grad = { { c->stride[0], c->stride[1] },
                             { c->pad[0], c->pad[1] },
@@ -352,7 +361,9 @@ static void lifts(void)
 #include <duet/ops.def>
     duet_matrix *out = duet_new(DUET_F32, 1, 1, 2, 2);
     CHECK(duet_set(out, duet_add(m, 2)) == DUET_OK, "%s", duet_error());
-    duet_free(&m), duet_free(&v), duet_free(&out);
+    duet_free(&m);
+    duet_free(&v);
+    duet_free(&out);
     tap_point("lifting macros");
 }
 
@@ -389,7 +400,8 @@ static void point(const char *name)
 int main(int argc, char **argv)
 {
     gen = rng_new(20);
-    quick = is_quick(argc, argv), places = list_places(place);
+    quick = is_quick(argc, argv);
+    places = list_places(place);
     lifts();
     for (int i = 0; i < LENGTH(maps); i++) {
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
@@ -403,9 +415,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < LENGTH(reductions); i++) {
         for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
             for (int s = 0; s < LENGTH(shapes); s++) reduce_on(&reductions[i], type, &shapes[s]);
-        if (!quick)
-            reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(3, 9001)),
-                reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(4099, 2));
+        if (!quick) {
+            reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(3, 9001));
+            reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(4099, 2));
+        }
         point(reductions[i].name);
     }
     for (int i = 0; i < LENGTH(defs); i++) {

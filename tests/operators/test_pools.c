@@ -19,7 +19,9 @@ static bool draw_geometry(geometry *g, int axes)
 {
     *g = (geometry){ .axes = axes, .n = drawn(0, 3), .c = drawn(1, 3) };
     for (int a = 0; a < axes; a++) {
-        g->window[a] = drawn(1, 3), g->stride[a] = drawn(1, 3), g->pad[a] = drawn(0, g->window[a] - 1),
+        g->window[a] = drawn(1, 3);
+        g->stride[a] = drawn(1, 3);
+        g->pad[a] = drawn(0, g->window[a] - 1);
         g->dilation[a] = 1;
         g->image[a] = drawn(1, axes == 1 ? 40 : 7);
         if (g->image[a] + 2 * g->pad[a] < g->window[a]) return false;
@@ -68,13 +70,27 @@ static void pool_window(const geometry *g, enum what k, const real *x, int64_t o
     for (int64_t u = 0; u < window; u++) {
         const int64_t i = place_of(g, o, u);
         if (i < 0) continue;
-        if (k == MEAN_BACK) dx[i] += dy / (real)window, dx_size[i] += fabsl(dy) / (real)window;
-        else sum += x[i], size += fabsl(x[i]);
+        if (k == MEAN_BACK) {
+            dx[i] += dy / (real)window;
+            dx_size[i] += fabsl(dy) / (real)window;
+        } else {
+            sum += x[i];
+            size += fabsl(x[i]);
+        }
         if (k != MEAN_BACK && (best < 0 || x[i] > x[best] || (isnan(x[i]) && !isnan(x[best])))) best = i;
     }
-    if (k == MOST) *y = x[best], *y_size = 0;
-    if (k == MEAN) *y = sum / (real)window, *y_size = size / (real)window;
-    if (k == MOST_BACK) dx[best] += dy, dx_size[best] += fabsl(dy);
+    if (k == MOST) {
+        *y = x[best];
+        *y_size = 0;
+    }
+    if (k == MEAN) {
+        *y = sum / (real)window;
+        *y_size = size / (real)window;
+    }
+    if (k == MOST_BACK) {
+        dx[best] += dy;
+        dx_size[best] += fabsl(dy);
+    }
 }
 
 static void repeat(const geometry *g, const real *x, real *y, const int64_t *size)
@@ -155,7 +171,12 @@ static void check_one(duet_place p, duet_dtype type, const geometry *g, enum wha
         evaluated(p, type,
                   (g->axes == 1 ? formula_of_signals : formula_of_volumes)(g, k, DUET(x.m), DUET(dy.m)), &s);
     compare(names[k], got, &want, k == MOST || k == UPSAMPLED ? 0 : (real)volume(g->window, g->axes) + 3);
-    duet_free(&got), held_free(&x), held_free(&dy), array_free(&a), array_free(&b), array_free(&want);
+    duet_free(&got);
+    held_free(&x);
+    held_free(&dy);
+    array_free(&a);
+    array_free(&b);
+    array_free(&want);
 }
 
 static void pooling(int axes, int count)
@@ -185,9 +206,11 @@ static void same_bits_everywhere(int count)
             duet_matrix *a = evaluated(place[0], DUET_F32, e[0], &s),
                         *b = evaluated(place[1], DUET_F32, e[1], &s);
             CHECK(same_bits(DUET_F32, duet_read(a), duet_read(b), duet_count(a)), "%s: other bits", names[k]);
-            duet_free(&a), duet_free(&b);
+            duet_free(&a);
+            duet_free(&b);
         }
-        held_free(&x), held_free(&dy);
+        held_free(&x);
+        held_free(&dy);
     }
     CHECK(true, "both machines");
     tap_point("the same bits on both machines");
@@ -209,20 +232,29 @@ static void check_probable(duet_place p, duet_dtype type, int64_t n, int64_t c, 
         const int64_t plane = i / (h * w) * rows * cols, top = i / w % h * by[0], left = i % w * by[1];
         for (int k = 0; k < by[0] * by[1]; k++) {
             const real v = a.v[plane + (top + k / by[1]) * cols + left + k % by[1]];
-            sum += expl(v), most = fmaxl(most, v), least = fminl(least, v);
+            sum += expl(v);
+            most = fmaxl(most, v);
+            least = fminl(least, v);
         }
         const real roundings = 2 * (most - least) + by[0] * by[1] + 14;
-        all.v[i] = sum / (1 + sum), all.size[i] = all.v[i] * roundings + roundoff(type) * 0x1p-60L;
+        all.v[i] = sum / (1 + sum);
+        all.size[i] = all.v[i] * roundings + roundoff(type) * 0x1p-60L;
         for (int k = 0; k < by[0] * by[1]; k++) {
             const int64_t j = plane + (top + k / by[1]) * cols + left + k % by[1];
-            each.v[j] = expl(a.v[j]) / (1 + sum), each.size[j] = each.v[j] * roundings;
+            each.v[j] = expl(a.v[j]) / (1 + sum);
+            each.size[j] = each.v[j] * roundings;
         }
     }
     CHECK(duet_set_on(p, on, duet_p_max_pool_h(x, by[0], by[1])) == DUET_OK, "%s", duet_error());
     CHECK(duet_set_on(p, any, duet_p_max_pool_p(x, by[0], by[1])) == DUET_OK, "%s", duet_error());
-    compare("p_max_pool_h", on, &each, 1), compare("p_max_pool_p", any, &all, 1);
-    array_free(&a), array_free(&each), array_free(&all);
-    duet_free(&x), duet_free(&on), duet_free(&any);
+    compare("p_max_pool_h", on, &each, 1);
+    compare("p_max_pool_p", any, &all, 1);
+    array_free(&a);
+    array_free(&each);
+    array_free(&all);
+    duet_free(&x);
+    duet_free(&on);
+    duet_free(&any);
 }
 
 static void probable(void)
@@ -231,14 +263,15 @@ static void probable(void)
     for (int p = 0; p < places; p++)
         for (int i = 0; i < 4; i++)
             for (duet_dtype t = DUET_F32; t <= DUET_F64; t++) {
-                check_probable(place[p], t, 2, 3, 3, 2, by[i], 3),
-                    check_probable(place[p], t, 1, 1, 1, 1, by[i], 30);
+                check_probable(place[p], t, 2, 3, 3, 2, by[i], 3);
+                check_probable(place[p], t, 1, 1, 1, 1, by[i], 30);
                 check_probable(place[p], t, 0, 1, 2, 2, by[i], 1);
             }
     duet_matrix *x = duet_new(DUET_F32, 1, 1, 1, 2), *y = duet_new(DUET_F32, 1, 1, 1, 2),
                 *z = duet_new(DUET_F32, 1, 1, 1, 1);
     float *v = duet_overwrite(x);
-    v[0] = 1000, v[1] = -1000;
+    v[0] = 1000;
+    v[1] = -1000;
     for (int p = 0; p < places; p++) {
         CHECK(duet_set_on(place[p], y, duet_p_max_pool_h(x, 1, 2)) == DUET_OK &&
                   duet_set_on(place[p], z, duet_p_max_pool_p(x, 1, 2)) == DUET_OK,
@@ -247,7 +280,9 @@ static void probable(void)
         CHECK(r[0] == 1 && r[1] == 0 && *(const float *)duet_read(z) == 1, "neither overflows: %g %g",
               (double)r[0], (double)r[1]);
     }
-    duet_free(&x), duet_free(&y), duet_free(&z);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("probabilistic max pooling");
 }
 
@@ -256,7 +291,8 @@ int main(int argc, char **argv)
     const bool few = is_quick(argc, argv);
     gen = rng_new(20261123);
     places = list_places(place);
-    pooling(1, few ? 60 : 200), pooling(3, few ? 40 : 120);
+    pooling(1, few ? 60 : 200);
+    pooling(3, few ? 40 : 120);
     same_bits_everywhere(few ? 20 : 60);
     probable();
     return tap_end();

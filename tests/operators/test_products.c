@@ -54,7 +54,9 @@ static void factors_free(factors *f)
 {
     if (f->whole[0] != f->a) duet_free(&f->whole[0]);
     if (f->whole[1] != f->b) duet_free(&f->whole[1]);
-    duet_free(&f->a), duet_free(&f->b), duet_free(&f->bias);
+    duet_free(&f->a);
+    duet_free(&f->b);
+    duet_free(&f->bias);
 }
 
 static duet_expr random_formula(const factors *f)
@@ -116,6 +118,9 @@ int main(void)
 {
     gen = rng_new(20261122);
     places = list_places(place);
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) many(type, type == DUET_F32 ? 250 : 60), tall(type);
+    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+        many(type, type == DUET_F32 ? 250 : 60);
+        tall(type);
+    }
     return tap_end();
 }

@@ -23,7 +23,8 @@ static void philox_plainly(uint32_t c[4], uint64_t seed)
         const uint32_t next[4] = { (uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b,
                                    (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a };
         memcpy(c, next, sizeof next);
-        k[0] += 0x9E3779B9, k[1] += 0xBB67AE85;
+        k[0] += 0x9E3779B9;
+        k[1] += 0xBB67AE85;
     }
 }
 
@@ -148,8 +149,10 @@ static void maps(const trial *t, duet_dtype type)
         long double allowed, normal;
         bool right = true;
         if (t->law == LAW_UNIFORM) right = x == plain_uniform(t, type, (uint64_t)i);
-        if (t->law == LAW_NORMAL)
-            normal = plain_normal(t, type, (uint64_t)i, &allowed), right = fabsl(x - normal) <= allowed;
+        if (t->law == LAW_NORMAL) {
+            normal = plain_normal(t, type, (uint64_t)i, &allowed);
+            right = fabsl(x - normal) <= allowed;
+        }
         if (t->law == LAW_INTEGERS) right = whole == plain_integer(t, (uint64_t)i);
         if (t->law == LAW_BERNOULLI) right = whole == plain_coin(t, (uint64_t)i);
         if (!CHECK(right, "law %d, element %d is %.17g or %lld", t->law, i, x, (long long)whole)) break;
@@ -186,7 +189,8 @@ static void maps_far(void)
     for (uint64_t i = (1ull << 36) - 50; i < (1ull << 36) + 50; i++)
         CHECK(philox_integer(&l, i) == plain_integer(&t, i), "integer %llu", (unsigned long long)i);
     const uint64_t p = (uint64_t)(0.7 * 0x1p64);
-    l.whole[0] = p >> 32, l.whole[1] = (uint32_t)p;
+    l.whole[0] = p >> 32;
+    l.whole[1] = (uint32_t)p;
     for (uint64_t i = (1ull << 38) - 50; i < (1ull << 38) + 50; i++)
         CHECK(philox_coin(&l, i) == plain_coin(&coin, i), "coin %llu", (unsigned long long)i);
 }
@@ -254,7 +258,11 @@ static void fills(const trial *t, enum view view, duet_dtype type, const sizes *
             break;
         }
     if (whole != m) duet_free(&whole);
-    duet_free(&m), free(before), free(after), free(got), free(touched);
+    duet_free(&m);
+    free(before);
+    free(after);
+    free(got);
+    free(touched);
 }
 
 static void same(const trial *t, duet_dtype type, const sizes *s)
@@ -270,7 +278,8 @@ static void same(const trial *t, duet_dtype type, const sizes *s)
         }
         if (n_places > 1) fills(t, view, type, s, DUET_GPU, want, "-");
     }
-    free(want), duet_free(&m);
+    free(want);
+    duet_free(&m);
 }
 
 static const sizes shapes[] = { SIZES(),     SIZES(0),    SIZES(1),      SIZES(5),      SIZES(1027),
@@ -303,7 +312,8 @@ static void large(void)
             fills(&trials[k], VIEW_NONE, duet_type(m), &s, DUET_CPU, want, variants[v].isa);
         }
         if (n_places > 1) fills(&trials[k], VIEW_NONE, duet_type(m), &s, DUET_GPU, want, "-");
-        free(want), duet_free(&m);
+        free(want);
+        duet_free(&m);
     }
     use_variant(&variants[2]);
     tap_point("many elements, by threads");
@@ -362,7 +372,9 @@ static void refusals(void)
     CHECK(duet_random_uniform(was, 1, 0, 1) == DUET_BAD_ARGUMENT, "a freed matrix");
     CHECK((duet_random_uniform)(m, 1, 1, 0) == DUET_BAD_ARGUMENT && !strstr(duet_error(), "test_random.c"),
           "'%s'", duet_error());
-    duet_free(&m), duet_free(&d), duet_free(&i);
+    duet_free(&m);
+    duet_free(&d);
+    duet_free(&i);
     tap_point("refusals");
 }
 
@@ -380,7 +392,8 @@ static void residence(void)
             CHECK(after.steps >= before.steps + 2, "steps are not counted");
             CHECK(fabsf(*(const float *)duet_read(s) - 1) < 0.1f, "mean %g", *(const float *)duet_read(s));
         }
-    duet_free(&m), duet_free(&s);
+    duet_free(&m);
+    duet_free(&s);
     tap_point("filled where it is used");
 }
 

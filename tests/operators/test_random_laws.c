@@ -119,10 +119,13 @@ static void uniform_law(void)
         follows("uniform", x, n, uniform_cdf, &t);
         for (int64_t i = 0; i < n; i++) {
             const uint64_t bits = (uint64_t)(u[i] * (type == DUET_F64 ? 0x1p53 : 0x1p24));
-            high[(int)(u[i] * 256)]++, low[bits % 256]++;
+            high[(int)(u[i] * 256)]++;
+            low[bits % 256]++;
         }
-        even("upper bits", high, 256), even("lower bits", low, 256);
-        free(x), free(u);
+        even("upper bits", high, 256);
+        even("lower bits", low, 256);
+        free(x);
+        free(u);
     }
     tap_point("uniform: moments, Kolmogorov, bits, independence");
 }
@@ -164,7 +167,8 @@ static void normal_law(void)
         follows("normal", x, n, normal_cdf, &t);
         CHECK(x[0] < -sqrt(2 * log((double)n)) + 1.5 && x[n - 1] > sqrt(2 * log((double)n)) - 1.5,
               "tails end at %g, %g", x[0], x[n - 1]);
-        free(x), free(y);
+        free(x);
+        free(y);
     }
     tap_point("normal: moments, Kolmogorov, independence, tails");
 }
@@ -234,7 +238,9 @@ static void truncated_law(void)
             trial t = windows[k];
             double *x = draw(type, n, SEED + (uint64_t)k, &t);
             snprintf(name, sizeof name, "N(%g, %g) in [%g, %g], %s", t.a, t.b, t.c, t.d, type_name(type));
-            t.a = rounded(type, t.a), t.b = rounded(type, t.b), t.c = rounded(type, t.c),
+            t.a = rounded(type, t.a);
+            t.b = rounded(type, t.b);
+            t.c = rounded(type, t.c);
             t.d = rounded(type, t.d);
             follows(name, x, n, truncated_cdf, &t);
             free(x);
@@ -256,7 +262,8 @@ static void truncated_corners(void)
             for (int i = 0; i < 5000; i++) {
                 if (!CHECK(x[i] >= low && x[i] <= high, "%.17g is not in [%.17g, %.17g]", x[i], low, high))
                     break;
-                least = fmin(least, x[i]), most = fmax(most, x[i]);
+                least = fmin(least, x[i]);
+                most = fmax(most, x[i]);
             }
             CHECK(k == 1 ? most == low : most > least, "window %d: from %.17g to %.17g", k, least, most);
             free(x);
@@ -303,9 +310,13 @@ static void integers_wide(void)
     for (int64_t i = 0; i < n; i++) {
         const uint64_t v = (uint64_t)p[i] - (uint64_t)low;
         CHECK(v < 3ull << 62, "%lld is out of range", (long long)p[i]);
-        rest[v % 3]++, third[v >> 62]++, sixteenth[v % 16]++;
+        rest[v % 3]++;
+        third[v >> 62]++;
+        sixteenth[v % 16]++;
     }
-    even("modulo 3", rest, 3), even("thirds", third, 3), even("modulo 16", sixteenth, 16);
+    even("modulo 3", rest, 3);
+    even("thirds", third, 3);
+    even("modulo 16", sixteenth, 16);
     CHECK(duet_random_integers(m, SEED, INT64_MIN, INT64_MAX) == DUET_OK, "%s", duet_error());
     p = duet_read(m);
     memset(sixteenth, 0, sizeof sixteenth);
@@ -341,8 +352,10 @@ static void integers_law(void)
 static bool is_permutation(const int64_t *p, int64_t n)
 {
     bool *seen = calloc((size_t)n + 1, 1), yes = true;
-    for (int64_t i = 0; i < n && yes; i++)
-        yes = p[i] >= 0 && p[i] < n && !seen[p[i]], yes ? seen[p[i]] = true : false;
+    for (int64_t i = 0; i < n && yes; i++) {
+        yes = p[i] >= 0 && p[i] < n && !seen[p[i]];
+        yes ? seen[p[i]] = true : false;
+    }
     free(seen);
     return yes;
 }
@@ -382,9 +395,11 @@ static void permutation_law(void)
         first[p[0]]++;
         for (int i = 0; i < 100; i++) where[i] += p[i] == 99;
     }
-    even("orders of five", orders, 120), even("first of a hundred", first, 100),
-        even("place of the last", where, 100);
-    duet_free(&five), duet_free(&hundred);
+    even("orders of five", orders, 120);
+    even("first of a hundred", first, 100);
+    even("place of the last", where, 100);
+    duet_free(&five);
+    duet_free(&hundred);
     tap_point("permutation: each order as often as the others");
 }
 

@@ -68,7 +68,8 @@ static list summed_up(const list *x, int axis, bool product)
             memcpy(list_place(&out, line_place(x, axis, l, i)), sums + i * (int64_t)list_each(x),
                    list_each(x));
     }
-    return free(line), out;
+    free(line);
+    return out;
 }
 
 /* Halves in f32, rounded once; integers in 64 bits. */
@@ -76,7 +77,9 @@ static list summed(const list *x, int axis, bool product)
 {
     list wide = list_cast(x, list_sums_in(x->type)), sums = summed_up(&wide, axis, product);
     list out = list_cast(&sums, is_floating(x->type) ? x->type : wide.type);
-    return list_free(&wide), list_free(&sums), out;
+    list_free(&wide);
+    list_free(&sums);
+    return out;
 }
 
 /* Compares with an ordinary sum: no element takes part in more than 48 additions plus the number of
@@ -89,7 +92,8 @@ static void near(const list *x, const list *sums, int axis)
         long double sum = 0, size = 0;
         for (int64_t i = 0; i < n; i++) {
             const int64_t at = line_place(x, axis, l, i);
-            sum += list_number(x, at), size += fabsl(list_number(x, at));
+            sum += list_number(x, at);
+            size += fabsl(list_number(x, at));
             const long double error = fabsl(list_number(sums, at) - sum),
                               bound = depth * u / (1 - depth * u) * size + 1e-17L * size;
             CHECK(error <= bound || isnan(sum), "sum %lld: error %.3Lg, bound %.3Lg", (long long)i, error,
@@ -145,8 +149,10 @@ static void ranked(const list *x, int axis, int64_t k, bool falls, list *values,
 {
     int64_t size[DUET_RANK_MAX];
     const int64_t n = x->size[axis];
-    memcpy(size, x->size, sizeof size), size[axis] = k;
-    *values = list_new(x->type, x->rank, size), *indices = list_new(DUET_I64, x->rank, size);
+    memcpy(size, x->size, sizeof size);
+    size[axis] = k;
+    *values = list_new(x->type, x->rank, size);
+    *indices = list_new(DUET_I64, x->rank, size);
     item *line = malloc((size_t)(n + 1) * sizeof *line);
     for (int64_t l = 0; l < lines_of(x, axis); l++) {
         for (int64_t i = 0; i < n; i++) line[i] = (item){ list_number(x, line_place(x, axis, l, i)), i };
@@ -185,13 +191,14 @@ static void sorts(const sight *s, int axis)
     list x = list_of(s->m), values, indices;
     question q = { .x = s->m, .axis = axis };
     ranked(&x, axis, x.size[axis], false, &values, &indices);
-    everywhere(ask_sort, &q, values, "sort"), everywhere(ask_argsort, &q, indices, "argsort");
+    everywhere(ask_sort, &q, values, "sort");
+    everywhere(ask_argsort, &q, indices, "argsort");
     const int64_t wanted[] = { 0, x.size[axis] > 5 ? 5 : x.size[axis], x.size[axis] / 17, x.size[axis] / 40 };
     for (int i = 0; i < LENGTH_OF(wanted); i++) {
         q.k = (int)wanted[i];
         ranked(&x, axis, q.k, true, &values, &indices);
-        everywhere(ask_top_k, &q, values, "top_k"),
-            everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
+        everywhere(ask_top_k, &q, values, "top_k");
+        everywhere(ask_top_k_indices, &q, indices, "top_k_indices");
     }
     list_free(&x);
 }
@@ -222,7 +229,10 @@ static void counts(const sight *s, double low, double high, int n)
 
 static void histograms(const sight *s)
 {
-    counts(s, -3, 4, 7), counts(s, -0.1, 0.7, 1), counts(s, -900, 901, 33), counts(s, -1e-3, 2.2, 5000);
+    counts(s, -3, 4, 7);
+    counts(s, -0.1, 0.7, 1);
+    counts(s, -900, 901, 33);
+    counts(s, -1e-3, 2.2, 5000);
 }
 
 /* ---- all operators ---- */
@@ -307,7 +317,8 @@ static void long_scan(duet_dtype type, int64_t n, int lead, int kind)
     list x = list_of(s.m);
     everywhere_once(ask_cumsum, &(question){ .x = s.m }, summed_in_order(&x, false), "a long cumsum");
     everywhere_once(ask_cumprod, &(question){ .x = s.m }, summed_in_order(&x, true), "a long cumprod");
-    sight_free(&s), list_free(&x);
+    sight_free(&s);
+    list_free(&x);
 }
 
 static void long_scans(void)
@@ -337,9 +348,12 @@ static void lines_of_tiles(void)
             memcpy(duet_overwrite(s.m), x.at, (size_t)x.count * 4);
             CHECK(duet_set_on(places[k], s.m, duet_cumsum(s.m, axis)) == DUET_OK, "%s", duet_error());
             list got = list_of(s.m);
-            list_same(&got, &want, "cumsum in place"), list_free(&got);
+            list_same(&got, &want, "cumsum in place");
+            list_free(&got);
         }
-        list_free(&x), list_free(&want), sight_free(&s);
+        list_free(&x);
+        list_free(&want);
+        sight_free(&s);
     }
     tap_point("cumsum in place, of many lines");
 }
@@ -351,18 +365,21 @@ static void long_sort(duet_dtype type, int64_t n, int lead, int kind)
     list x = list_of(s.m), values, indices;
     question q = { .x = s.m };
     ranked(&x, 0, n, false, &values, &indices);
-    everywhere_once(ask_sort, &q, values, "a long sort"),
-        everywhere_once(ask_argsort, &q, indices, "a long argsort");
+    everywhere_once(ask_sort, &q, values, "a long sort");
+    everywhere_once(ask_argsort, &q, indices, "a long argsort");
     ranked(&x, 0, 200, true, &values, &indices);
     for (int i = 0; i < LENGTH_OF(most); i++) {
         q.k = most[i];
         list some = list_new(type, 1, (int64_t[]){ q.k }), which = list_new(DUET_I64, 1, (int64_t[]){ q.k });
-        memcpy(some.at, values.at, (size_t)q.k * list_each(&x)),
-            memcpy(which.at, indices.at, (size_t)q.k * 8);
-        everywhere_once(ask_top_k, &q, some, "a long top_k"),
-            everywhere_once(ask_top_k_indices, &q, which, "a long top_k_indices");
+        memcpy(some.at, values.at, (size_t)q.k * list_each(&x));
+        memcpy(which.at, indices.at, (size_t)q.k * 8);
+        everywhere_once(ask_top_k, &q, some, "a long top_k");
+        everywhere_once(ask_top_k_indices, &q, which, "a long top_k_indices");
     }
-    sight_free(&s), list_free(&x), list_free(&values), list_free(&indices);
+    sight_free(&s);
+    list_free(&x);
+    list_free(&values);
+    list_free(&indices);
 }
 
 /* Tiles of the radix sort have 5760 and 7680 keys, parts of top_k 4096 elements: top_k of 32 among
@@ -406,10 +423,12 @@ static void chosen(void)
                             "the greatest of columns");
             everywhere_once(ask_top_k_indices, &(question){ .x = turned, .axis = 0, .k = k }, indices,
                             "where those are");
-            list_free(&a), list_free(&b);
+            list_free(&a);
+            list_free(&b);
         }
     }
-    duet_free(&turned), duet_free(&x);
+    duet_free(&turned);
+    duet_free(&x);
     tap_point("the greatest, however they stand");
 }
 
@@ -427,7 +446,10 @@ static void two_long_lines(void)
     ranked(&y, 0, size[1], false, &values, &indices);
     everywhere_once(ask_sort, &(question){ .x = t }, values, "sort of two long columns");
     everywhere_once(ask_argsort, &(question){ .x = t }, indices, "argsort of two long columns");
-    list_free(&x), list_free(&y), duet_free(&t), sight_free(&s);
+    list_free(&x);
+    list_free(&y);
+    duet_free(&t);
+    sight_free(&s);
     tap_point("two long lines");
 }
 
@@ -454,7 +476,8 @@ static void long_counts(void)
             everywhere_once(ask_histogram,
                             &(question){ .x = s.m, .low = of[i].low, .high = of[i].high, .n = of[i].n }, out,
                             "histogram");
-            list_free(&x), sight_free(&s);
+            list_free(&x);
+            sight_free(&s);
         }
     tap_point("long histograms");
 }
@@ -477,7 +500,12 @@ static void refusals(void)
     FAILS(duet_set(n, duet_histogram(x, 0, INFINITY, 4)), DUET_BAD_ARGUMENT, "must be less than high");
     FAILS(duet_set(n, duet_histogram(x, NAN, 1, 4)), DUET_BAD_ARGUMENT, "must be less than high");
     FAILS(duet_set(n, duet_histogram(x, 0, 1, 0)), DUET_BAD_ARGUMENT, "n (0) must be positive");
-    duet_free(&x), duet_free(&c), duet_free(&b), duet_free(&s), duet_free(&n), duet_free(&y);
+    duet_free(&x);
+    duet_free(&c);
+    duet_free(&b);
+    duet_free(&s);
+    duet_free(&n);
+    duet_free(&y);
     tap_point("refusals");
 }
 
@@ -492,16 +520,27 @@ static void in_formulas(void)
              down_the_rows = summed(&turned, 0, false);
         CHECK(duet_set_on(places[k], x, duet_cumsum(x, -1)) == DUET_OK, "%s", duet_error());
         list got = list_of(x);
-        list_same(&got, &want, "in place"), list_free(&got);
+        list_same(&got, &want, "in place");
+        list_free(&got);
         memcpy(duet_overwrite(x), was.at, (size_t)was.count * 4);
         CHECK(duet_set_on(places[k], part, duet_neg(duet_cumsum(duet_neg(t), 0))) == DUET_OK, "%s",
               duet_error());
-        got = list_of(part), list_same(&got, &down_the_rows, "within a formula"), list_free(&got);
+        got = list_of(part);
+        list_same(&got, &down_the_rows, "within a formula");
+        list_free(&got);
         CHECK(duet_set_on(places[k], t, duet_cumsum(t, 0)) == DUET_OK, "%s", duet_error());
-        got = list_of(t), list_same(&got, &down_the_rows, "over itself"), list_free(&got);
-        list_free(&was), list_free(&turned), list_free(&want), list_free(&down_the_rows);
+        got = list_of(t);
+        list_same(&got, &down_the_rows, "over itself");
+        list_free(&got);
+        list_free(&was);
+        list_free(&turned);
+        list_free(&want);
+        list_free(&down_the_rows);
     }
-    duet_free(&part), duet_free(&wide), duet_free(&t), duet_free(&x);
+    duet_free(&part);
+    duet_free(&wide);
+    duet_free(&t);
+    duet_free(&x);
     tap_point("in formulas, views, and in place");
 }
 
@@ -519,8 +558,11 @@ int main(int argc, char **argv)
     for (int t = 0; t < LENGTH_OF(sorted); t++) all_shapes(sorted[t], COUNT);
     tap_point("histogram");
     in_formulas();
-    long_scans(), lines_of_tiles();
-    long_sorts(), chosen(), two_long_lines();
+    long_scans();
+    lines_of_tiles();
+    long_sorts();
+    chosen();
+    two_long_lines();
     long_counts();
     refusals();
     return tap_end();

@@ -27,7 +27,8 @@ static void are(duet_matrix *m, list want, const char *what, duet_place at)
             list_same(&got, &want, text);
         list_free(&got);
     }
-    list_free(&want), duet_free(&m);
+    list_free(&want);
+    duet_free(&m);
 }
 
 /* ---- expected results ---- */
@@ -37,7 +38,10 @@ static bool chosen(const list *mask, int64_t i) { return list_number(mask, i) !=
 static list known_masked(const list *x, const list *mask)
 {
     int64_t size[DUET_RANK_MAX] = { 0 }, inner = 1, n = 0;
-    for (int a = mask->rank; a < x->rank; a++) size[a - mask->rank + 1] = x->size[a], inner *= x->size[a];
+    for (int a = mask->rank; a < x->rank; a++) {
+        size[a - mask->rank + 1] = x->size[a];
+        inner *= x->size[a];
+    }
     for (int64_t i = 0; i < mask->count; i++) size[0] += chosen(mask, i);
     list out = list_new(x->type, x->rank - mask->rank + 1, size);
     for (int64_t i = 0; i < mask->count; i++)
@@ -75,14 +79,17 @@ static void known_unique(const list *x, list out[3])
 {
     int64_t *order = malloc((size_t)(x->count + 1) * sizeof *order), n = 0;
     for (int64_t i = 0; i < x->count; i++) order[i] = i;
-    sorting = x, qsort(order, (size_t)x->count, sizeof *order, before);
-    out[0] = list_new(x->type, 1, &x->count), out[1] = list_new(DUET_I64, 1, &x->count);
+    sorting = x;
+    qsort(order, (size_t)x->count, sizeof *order, before);
+    out[0] = list_new(x->type, 1, &x->count);
+    out[1] = list_new(DUET_I64, 1, &x->count);
     out[2] = list_new(DUET_I64, x->rank, x->size);
     for (int64_t i = 0; i < x->count; i++) {
         const long double v = list_number(x, order[i]), last = i ? list_number(x, order[i - 1]) : 0;
         if (!i || !(v == last || (isnan(v) && isnan(last))))
             memcpy(list_place(&out[0], n++), list_place(x, order[i]), list_each(x));
-        ((int64_t *)out[1].at)[n - 1]++, ((int64_t *)out[2].at)[order[i]] = n - 1;
+        ((int64_t *)out[1].at)[n - 1]++;
+        ((int64_t *)out[2].at)[order[i]] = n - 1;
     }
     for (int k = 0; k < 2; k++) out[k].size[0] = out[k].count = n;
     free(order);
@@ -94,7 +101,8 @@ static void masked_on(duet_place at, const sight *x, const sight *mask, const ch
 {
     list of = list_of(x->m), by = list_of(mask->m);
     DUET_ON(at) are(duet_masked(x->m, mask->m), known_masked(&of, &by), what, at);
-    list_free(&of), list_free(&by);
+    list_free(&of);
+    list_free(&by);
 }
 
 static void masked(duet_place at, duet_dtype type, const sizes *s, int view)
@@ -120,7 +128,8 @@ static void nonzero(duet_place at, duet_dtype type, const sizes *s, int view)
     sight_fill(&x, draw(2) ? TIES : SPECIAL);
     list of = list_of(x.m);
     DUET_ON(at) are(duet_nonzero(x.m), known_nonzero(&of), "nonzero", at);
-    list_free(&of), sight_free(&x);
+    list_free(&of);
+    sight_free(&x);
 }
 
 static void unique(duet_place at, duet_dtype type, const sizes *s, int view)
@@ -176,11 +185,16 @@ static void formulas(void)
             const float *q = y ? duet_read(y) : NULL;
             CHECK(q && duet_count(y) == 2 && q[0] == 1 && q[1] == 2 && q[2] == 5 && q[3] == 6, "complex: %s",
                   duet_error());
-            duet_free(&m), duet_free(&n), duet_free(&u), duet_free(&y), duet_free(&three);
+            duet_free(&m);
+            duet_free(&n);
+            duet_free(&u);
+            duet_free(&y);
+            duet_free(&three);
         }
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
           "a formula is left: %s", duet_error());
-    duet_free(&x), duet_free(&c);
+    duet_free(&x);
+    duet_free(&c);
     tap_point("formulas, also of one another, and complex elements");
 }
 
@@ -199,7 +213,8 @@ static void complex_zeros(void)
                   duet_error());
             CHECK(p && duet_count(m) == 3 && p[0] == 1 && p[3] == -2 && isnan(p[5]), "masked: %s",
                   duet_error());
-            duet_free(&n), duet_free(&m);
+            duet_free(&n);
+            duet_free(&m);
         }
     duet_free(&z);
     tap_point("complex numbers that are 0");
@@ -218,7 +233,11 @@ static void stays(void)
             CHECK(m && n && u && counts && inverse, "%s", duet_error());
             CHECK(is.download_bytes - was.download_bytes <= 3 * sizeof(int64_t), "%s: %d bytes came down",
                   place_name(place[k]), (int)(is.download_bytes - was.download_bytes));
-            duet_free(&m), duet_free(&n), duet_free(&u), duet_free(&counts), duet_free(&inverse);
+            duet_free(&m);
+            duet_free(&n);
+            duet_free(&u);
+            duet_free(&counts);
+            duet_free(&inverse);
         }
     duet_free(&x);
     tap_point("how many there are is all that the host reads");
@@ -253,7 +272,8 @@ static void errors(void)
     CHECK(!duet_record_end(), "a recording of a statement that failed");
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
           "a formula is left: %s", duet_error());
-    duet_free(&x), duet_free(&v);
+    duet_free(&x);
+    duet_free(&v);
     tap_point("bad input");
 }
 

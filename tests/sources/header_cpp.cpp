@@ -2,7 +2,8 @@
 #include <duet/duet.h>
 #include <type_traits>
 
-static_assert(std::is_trivially_copyable<duet_expr>::value && sizeof(duet_expr) == 8, "a handle stays a handle");
+static_assert(std::is_trivially_copyable<duet_expr>::value && sizeof(duet_expr) == 8,
+              "a handle stays a handle");
 static_assert(std::is_trivially_default_constructible<duet_expr>::value, "and trivial");
 
 static bool first_is(const duet_matrix *m, float want)
@@ -25,7 +26,8 @@ int main()
     good &= duet_set(y, duet_maximum(x, 5L)) == DUET_OK && first_is(y, 5);
     good &= duet_set(y, duet_mul(x, 0.25L)) == DUET_OK && first_is(y, 0.5f);
 
-    good &= duet_set_all({ { s, duet_sum(x) }, { y, duet_add(x, s) } }) == DUET_OK && first_is(s, 12) && first_is(y, 14);
+    good &= duet_set_all({ { s, duet_sum(x) }, { y, duet_add(x, s) } }) == DUET_OK && first_is(s, 12) &&
+            first_is(y, 14);
 
     {
         const duet_math_block split(DUET_MATH_SPLIT);
@@ -37,6 +39,10 @@ int main()
     const duet_status status = duet_set(pooled, duet_max_pool2d(image, &window));
     good &= status == DUET_OK && first_is(pooled, 2);
     good &= duet_set(y, duet_add(x, pooled)) == DUET_BAD_SHAPE;
-    duet_free(&x), duet_free(&y), duet_free(&s), duet_free(&image), duet_free(&pooled);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&s);
+    duet_free(&image);
+    duet_free(&pooled);
     return good ? 0 : 1;
 }

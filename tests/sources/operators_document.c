@@ -81,7 +81,10 @@ static void ask_each(const call *c, guess g, duet_dtype t, int place, found *f)
     for (g.parts = 0; g.parts < ways && !is_one; g.parts++) {
         char *text;
         is_one = asked(c, &g, t, places[place], &text);
-        if (is_one) f->types[place] |= 1u << t, read_plan(text, f->how[place]);
+        if (is_one) {
+            f->types[place] |= 1u << t;
+            read_plan(text, f->how[place]);
+        }
         free(text);
     }
 }
@@ -112,7 +115,8 @@ static void find(const call *c, found *most)
         found f = { 0 };
         duet_dtype of;
         if (!guess_sizes(&g, c, &of)) continue;
-        ask_all(c, &g, &f), ask_large(c, g, &f);
+        ask_all(c, &g, &f);
+        ask_large(c, g, &f);
         if ((f.types[0] & most->types[0]) == most->types[0] && f.types[0] != most->types[0])
             *most = f; /* more, and all of those before */
     }
@@ -135,10 +139,16 @@ static void print_types(FILE *out, uint32_t types)
     };
     const char *before = "";
     for (int i = 0; i < LENGTH(sets); i++)
-        if ((types & sets[i].types) == sets[i].types)
-            fprintf(out, "%s%s", before, sets[i].name), before = ", ", types &= ~sets[i].types;
+        if ((types & sets[i].types) == sets[i].types) {
+            fprintf(out, "%s%s", before, sets[i].name);
+            before = ", ";
+            types &= ~sets[i].types;
+        }
     for (int t = 0; t < TYPES; t++)
-        if (types >> t & 1) fprintf(out, "%s%s", before, dtypes[t].name), before = ", ";
+        if (types >> t & 1) {
+            fprintf(out, "%s%s", before, dtypes[t].name);
+            before = ", ";
+        }
 }
 
 /* What tests allow to a row that has no formula of its own to count terms of. */
@@ -221,7 +231,10 @@ static void print_row(FILE *out, const call *c)
     fputs(" | ", out);
     print_types(out, f.types[0]);
     fprintf(out, " | %s | %s", f.how[0], f.how[1]);
-    if (f.types[0] & ~f.types[1]) fputs("; not ", out), print_types(out, f.types[0] & ~f.types[1]);
+    if (f.types[0] & ~f.types[1]) {
+        fputs("; not ", out);
+        print_types(out, f.types[0] & ~f.types[1]);
+    }
     fputs(" | ", out);
     print_bound(out, c);
     fputs(" |\n", out);
@@ -276,8 +289,10 @@ static void compare(char *is, char *should)
     char *rest_is, *rest;
     int line = 1;
     char *a = strtok_r(is, "\n", &rest_is), *b = strtok_r(should, "\n", &rest);
-    for (; a && b && !strcmp(a, b); line++)
-        a = strtok_r(NULL, "\n", &rest_is), b = strtok_r(NULL, "\n", &rest);
+    for (; a && b && !strcmp(a, b); line++) {
+        a = strtok_r(NULL, "\n", &rest_is);
+        b = strtok_r(NULL, "\n", &rest);
+    }
     CHECK(!a && !b, "line %d, empty ones apart, is \"%s\" and should be \"%s\"", line, a ? a : "",
           b ? b : "");
 }
@@ -294,14 +309,18 @@ static char *read_whole(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) return write_all(stdout), 0;
+    if (argc < 2) {
+        write_all(stdout);
+        return 0;
+    }
     char *should, *is = read_whole(argv[1]);
     size_t bytes;
     FILE *out = open_memstream(&should, &bytes);
     write_all(out);
     fclose(out);
     if (CHECK(is != NULL, "%s cannot be read", argv[1])) compare(is, should);
-    free(is), free(should);
+    free(is);
+    free(should);
     tap_point("docs/operators.md is up to date");
     return tap_end();
 }

@@ -38,15 +38,22 @@ static cast cast_new(rng *gen, duet_dtype type, enum how how)
     k.x = duet_submatrix(k.whole, 3, 3, N, N);
     k.a = duet_submatrix(k.whole, 3 + at[how][0], 3 + at[how][1], N, N);
     k.b = how == TRANSPOSED ? duet_transposed(k.x) : duet_submatrix(k.whole, 4, 2, N, N);
-    if (how == TRANSPOSED) duet_free(&k.a), k.a = duet_transposed(k.x);
+    if (how == TRANSPOSED) {
+        duet_free(&k.a);
+        k.a = duet_transposed(k.x);
+    }
     k.c = duet_row(k.x, N / 2);
     return k;
 }
 
 static void cast_free(cast *k)
 {
-    duet_free(&k->x), duet_free(&k->a), duet_free(&k->b), duet_free(&k->c), duet_free(&k->y),
-        duet_free(&k->whole);
+    duet_free(&k->x);
+    duet_free(&k->a);
+    duet_free(&k->b);
+    duet_free(&k->c);
+    duet_free(&k->y);
+    duet_free(&k->whole);
 }
 
 /* Vendor steps have error bounds, and a temporary may change their bits; these are compared with
@@ -96,7 +103,11 @@ static duet_expr make(const cast *k, int which)
 {
     duet_matrix *x = k->x, *a = k->a, *b = k->b, *c = k->c, *y = k->y;
     int n = 0;
-    (void)x, (void)a, (void)b, (void)c, (void)y;
+    (void)x;
+    (void)a;
+    (void)b;
+    (void)c;
+    (void)y;
 #define F(vendor, formula)                                                                                   \
     if (n++ == which) return (duet_of_expr)(DUET(formula));
     FORMULAS(F)
@@ -134,7 +145,9 @@ static void check(duet_place where, duet_dtype type, enum how how, int which, in
             CHECK(same_bits(type, want, got, N * N),
                   "%s (%s, %s on %s, %d, fusion %s) has other bits than into a fresh matrix",
                   texts[which].text, how_text[how], type_name(type), place_name(where), N, mode_names[mode]);
-        free(want), free(got), free(same);
+        free(want);
+        free(got);
+        free(same);
         duet_free(&fresh);
     }
     free(before);

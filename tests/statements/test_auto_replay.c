@@ -70,7 +70,8 @@ static void renew(matrix_set *w, int k)
 {
     duet_free(&w->m[k]);
     w->m[k] = duet_new(DUET_F32, N, N);
-    duet_free(&w->m[PART]), duet_free(&w->m[TURNED]);
+    duet_free(&w->m[PART]);
+    duet_free(&w->m[TURNED]);
     new_views(w->m);
     if (below(2)) fill(w, k);
 }
@@ -162,7 +163,8 @@ static loop new_loop(void)
         if (other.kind == RENEW_ && below(4)) other.kind = OVERWRITE_;
         const int at = below(p.count + 1);
         memmove(&p.line[at + 1], &p.line[at], (size_t)(p.count - at) * sizeof *p.line);
-        p.line[at] = other, p.count++;
+        p.line[at] = other;
+        p.count++;
     }
     p.seldom = new_line(below(KINDS), some_place());
     return p;
@@ -211,8 +213,10 @@ static void play_turns(matrix_set *w, const loop *p, bool automatic, int threads
     pthread_t t[3];
     player who[3];
     players all = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, w, p, automatic, threads, 0 };
-    for (int i = 0; i < threads; i++)
-        who[i] = (player){ &all, i }, pthread_create(&t[i], NULL, take_turns, &who[i]);
+    for (int i = 0; i < threads; i++) {
+        who[i] = (player){ &all, i };
+        pthread_create(&t[i], NULL, take_turns, &who[i]);
+    }
     for (int i = 0; i < threads; i++) pthread_join(t[i], NULL);
 }
 
@@ -254,7 +258,8 @@ static void one_program(int threads, uint64_t *repeats)
     seen b = play(&p, true, threads, repeats);
     if (!CHECK(same(&a, &b), "a program sees something else")) print_program(&p);
     CHECK(!none, "statements were replayed where that is off");
-    free(a.seen), free(b.seen);
+    free(a.seen);
+    free(b.seen);
 }
 
 static void programs(int count, int threads, const char *name)
@@ -272,8 +277,10 @@ int main(int argc, char **argv)
     setenv("DUET_REPRODUCIBLE", "1", 1);
     auto_replay_patience(1);
     gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
-    if (list_places(place) < 2)
-        return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (list_places(place) < 2) {
+        printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);
+        return tap_end();
+    }
     const int count = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 400;
     programs(count, 1, "random programs see the same with automatic replay");
     programs(count / 4, 2, "so do two threads in turn");

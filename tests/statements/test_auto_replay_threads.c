@@ -61,7 +61,10 @@ static void *network(void *number)
         holds(z, N * (N * t + 3 - 2 * t) + 3, "z");
         if (turn % 4 == 0) CHECK(duet_read(weights) && duet_read(bias), "%s", duet_error());
     }
-    duet_free(&in), duet_free(&h), duet_free(&y), duet_free(&z);
+    duet_free(&in);
+    duet_free(&h);
+    duet_free(&y);
+    duet_free(&z);
     return NULL;
 }
 
@@ -69,10 +72,12 @@ static void share(int rounds)
 {
     const uint64_t before = duet_stats().repeats;
     for (int i = 0; i < rounds; i++) {
-        weights = filled(1), bias = filled(3);
+        weights = filled(1);
+        bias = filled(3);
         in_threads(network, THREADS);
         holds(weights, 1, "weights");
-        duet_free(&weights), duet_free(&bias);
+        duet_free(&weights);
+        duet_free(&bias);
     }
     CHECK(duet_stats().repeats - before > (uint64_t)(rounds * THREADS * TURNS), "%d statements replayed",
           (int)(duet_stats().repeats - before));
@@ -103,7 +108,8 @@ static void *stage(void *number)
         total += (float)(turn + i);
     }
     holds(sum, total, "the sum of a stage");
-    duet_free(&own), duet_free(&sum);
+    duet_free(&own);
+    duet_free(&sum);
     return NULL;
 }
 
@@ -131,11 +137,16 @@ static void hand_on(int rounds)
 {
     for (int r = 0; r < rounds; r++) {
         pthread_t first, last;
-        for (int i = 0; i <= THREADS; i++)
-            link[i] = filled(0), sem_init(&made[i], 0, 0), sem_init(&taken[i], 0, 0);
-        pthread_create(&first, NULL, spring, NULL), pthread_create(&last, NULL, sink, NULL);
+        for (int i = 0; i <= THREADS; i++) {
+            link[i] = filled(0);
+            sem_init(&made[i], 0, 0);
+            sem_init(&taken[i], 0, 0);
+        }
+        pthread_create(&first, NULL, spring, NULL);
+        pthread_create(&last, NULL, sink, NULL);
         in_threads(stage, THREADS);
-        pthread_join(first, NULL), pthread_join(last, NULL);
+        pthread_join(first, NULL);
+        pthread_join(last, NULL);
         for (int i = 0; i <= THREADS; i++) duet_free(&link[i]);
     }
     tap_point("threads hand on what they make");
@@ -160,7 +171,10 @@ static void *break_off(void *waits)
     }
     CHECK(deferred_queues_now() != 0, "nothing is held back");
     queue = thread_get()->queue;
-    if (waits) sem_post(&held), sem_wait(&freed);
+    if (waits) {
+        sem_post(&held);
+        sem_wait(&freed);
+    }
     duet_free(&z);
     return NULL;
 }
@@ -168,12 +182,14 @@ static void *break_off(void *waits)
 static void end_half_way(void)
 {
     pthread_t t;
-    x = filled(5), y = filled(0);
+    x = filled(5);
+    y = filled(0);
     pthread_create(&t, NULL, break_off, NULL);
     pthread_join(t, NULL);
     CHECK(deferred_queues_now() == 0, "a thread has ended, and holds something back");
     holds(y, 6, "y");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("a thread ends half-way");
 }
 
@@ -181,8 +197,10 @@ static void end_half_way(void)
 static void meanwhile(void (*act)(void), const char *name)
 {
     pthread_t t;
-    x = filled(5), y = filled(0);
-    sem_init(&held, 0, 0), sem_init(&freed, 0, 0);
+    x = filled(5);
+    y = filled(0);
+    sem_init(&held, 0, 0);
+    sem_init(&freed, 0, 0);
     pthread_create(&t, NULL, break_off, &x);
     sem_wait(&held);
     act();
@@ -190,12 +208,17 @@ static void meanwhile(void (*act)(void), const char *name)
     holds(y, 6, "y");
     sem_post(&freed);
     pthread_join(t, NULL);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point(name);
 }
 
 static void free_x(void) { duet_free(&x); }
-static void upload_x(void) { fill(x, 7), ok(duet_set_on(DUET_GPU, x, duet_mul(x, 2))); }
+static void upload_x(void)
+{
+    fill(x, 7);
+    ok(duet_set_on(DUET_GPU, x, duet_mul(x, 2)));
+}
 static void write_x(void) { ok(duet_set_on(DUET_GPU, x, 9)); }
 /* Like a 65th thread, it uses the queue of the first. */
 static void *behind(void *none)
@@ -220,8 +243,10 @@ int main(int argc, char **argv)
     duet_place place[2];
     auto_replay_patience(1e3);
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    if (list_places(place) < 2)
-        return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (list_places(place) < 2) {
+        printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);
+        return tap_end();
+    }
     const int rounds = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 3 : 20;
     share(rounds);
     hand_on(rounds);

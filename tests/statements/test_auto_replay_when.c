@@ -28,8 +28,12 @@ static scene new_scene(void)
 
 static void free_scene(scene *s)
 {
-    duet_free(&s->in), duet_free(&s->w), duet_free(&s->b), duet_free(&s->h), duet_free(&s->y),
-        duet_free(&s->z);
+    duet_free(&s->in);
+    duet_free(&s->w);
+    duet_free(&s->b);
+    duet_free(&s->h);
+    duet_free(&s->y);
+    duet_free(&s->z);
 }
 
 static void ok(duet_status s) { CHECK(s == DUET_OK, "status %d: %s", (int)s, duet_error()); }
@@ -56,7 +60,11 @@ enum extra {
     POINTER_MIDDLE
 };
 
-static void new_z(scene *s) { duet_free(&s->z), s->z = duet_new(DUET_F32, N, N); }
+static void new_z(scene *s)
+{
+    duet_free(&s->z);
+    s->z = duet_new(DUET_F32, N, N);
+}
 
 static void one_turn(scene *s, enum extra extra, int turn)
 {
@@ -160,10 +168,13 @@ static void *costly(void *none)
 {
     duet_matrix *x = duet_new(DUET_F32, 8000000), *y = duet_new(DUET_F32, 8000000);
     const duet_counts before = duet_stats();
-    for (int i = 0; i < 10; i++)
-        ok(duet_set_on(DUET_GPU, y, duet_add(x, 1))), ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
+    for (int i = 0; i < 10; i++) {
+        ok(duet_set_on(DUET_GPU, y, duet_add(x, 1)));
+        ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
+    }
     CHECK(since(before).repeats == 0, "statements of millions of elements are held back");
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     return none;
 }
 
@@ -182,7 +193,9 @@ static void *single(void *none)
 
 static void not_worth(void)
 {
-    run_in_thread(on_cpu, NULL), run_in_thread(single, NULL), run_in_thread(costly, NULL);
+    run_in_thread(on_cpu, NULL);
+    run_in_thread(single, NULL);
+    run_in_thread(costly, NULL);
     tap_point("loops that would gain nothing");
 }
 
@@ -241,11 +254,15 @@ static void *other_things(void *none)
     duet_recording *r = NULL;
     DUET_ON(DUET_GPU)
     {
-        ok(duet_set(s.w, 3)), ok(duet_set(s.h, 0));
+        ok(duet_set(s.w, 3));
+        ok(duet_set(s.h, 0));
         ok(duet_record_begin());
         ok(duet_set(s.z, duet_mul(s.h, 10)));
         r = duet_record_end();
-        for (int turn = 0; turn < TURNS; turn++) one_half(&s, false), ok((duet_set)(s.y, duet_add(s.h, 1)));
+        for (int turn = 0; turn < TURNS; turn++) {
+            one_half(&s, false);
+            ok((duet_set)(s.y, duet_add(s.h, 1)));
+        }
         ok(duet_set(s.w, 4));
         one_half(&s, false);
         CHECK(deferred_queues_now() != 0, "nothing is held back");
@@ -289,11 +306,16 @@ static int by_environment(void)
 int main(int argc, char **argv)
 {
     duet_place place[2];
-    if (argc > 1 && !strcmp(argv[1], "--off")) return auto_replay_patience(1), by_environment();
+    if (argc > 1 && !strcmp(argv[1], "--off")) {
+        auto_replay_patience(1);
+        return by_environment();
+    }
     char self[4096];
     snprintf(self, sizeof self, "'%s' --off", argv[0]);
-    if (list_places(place) < 2)
-        return printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points), tap_end();
+    if (list_places(place) < 2) {
+        printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);
+        return tap_end();
+    }
     auto_replay_patience(1);
     loops();
     same_moves();

@@ -107,7 +107,9 @@ static void shapes(void)
     FAILS(duet_##row(p.x, p.y), DUET_BAD_SHAPE, CALL2(row, "f32[2,3]", "f32[4]"), "same shape");             \
     FAILS(duet_##row##_axis(p.x, p.x, 2), DUET_BAD_SHAPE, NAMED(row), "axis 2");
 #include <duet/ops.def>
-    duet_free(&p.x), duet_free(&p.y), duet_free(&p.z);
+    duet_free(&p.x);
+    duet_free(&p.y);
+    duet_free(&p.z);
     tap_point("operands that do not broadcast, axes that are not there");
 }
 
@@ -118,7 +120,8 @@ static void too_wide(void)
                 *wide = duet_broadcast_to(one, 1, 1, 1, (int64_t)1 << 61);
     FAILS(duet_upsample2d(wide, 1, 8), DUET_BAD_SHAPE, "duet_upsample2d(x: u8[1,1,1,2305843009213693952])",
           "the size of axis 3 of x times the scale (8) overflows");
-    duet_free(&one), duet_free(&wide);
+    duet_free(&one);
+    duet_free(&wide);
 }
 
 /* The conditions of each row with a definition, as their text stands in the error. */
@@ -210,8 +213,16 @@ static void definitions(void)
     FAILS(duet_argmin(nothing), DUET_BAD_SHAPE, "duet_argmin(x: f32[0,3])", "at least one element");
     FAILS(duet_argmax_keep(nothing, 0), DUET_BAD_SHAPE, "duet_argmax_keep(x: f32[0,3])",
           "at least one element");
-    duet_free(&scalar), duet_free(&v), duet_free(&m), duet_free(&w), duet_free(&im), duet_free(&few),
-        duet_free(&two), duet_free(&large), duet_free(&none), duet_free(&nothing);
+    duet_free(&scalar);
+    duet_free(&v);
+    duet_free(&m);
+    duet_free(&w);
+    duet_free(&im);
+    duet_free(&few);
+    duet_free(&two);
+    duet_free(&large);
+    duet_free(&none);
+    duet_free(&nothing);
     tap_point("broken conditions of the rows");
 }
 
@@ -248,7 +259,9 @@ static void types_and_nulls(void)
 #define GOOD_scale           , NULL
 #include <duet/ops.def>
     FAILS(duet_add(d, 1), DUET_BAD_TYPE, "duet_set(m: f32[3,4], e: f64[3,4])", "duet_cast");
-    duet_free(&a), duet_free(&b), duet_free(&d);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&d);
     tap_point("types that differ, and null matrices");
 }
 
@@ -275,10 +288,15 @@ static void statements(void)
     CHECK(duet_set_on((duet_place)9, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_explain)(NULL, out, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_print_expr)(NULL, duet_add(a, 1)) == DUET_BAD_ARGUMENT, "%s", duet_error());
-    duet_scope_close(NULL), duet_math_close(NULL), duet_explain_close(NULL);
+    duet_scope_close(NULL);
+    duet_math_close(NULL);
+    duet_explain_close(NULL);
     CHECK(duet_iadd(out, b) == DUET_BAD_SHAPE && strstr(duet_error(), "duet_iadd(m: f32[3,4], e: f32[4,3])"),
           "%s", duet_error());
-    duet_free(&a), duet_free(&b), duet_free(&d), duet_free(&deep);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&d);
+    duet_free(&deep);
     tap_point("statements: destination, freed, spent, dropped");
 }
 
@@ -314,7 +332,9 @@ static void matrices(void)
     NO_MATRIX(duet_transposed(null), "NULL");
     CHECK(!duet_read(NULL) && *duet_error(), "%s", duet_error());
     CHECK(duet_rank(NULL) == 0 && duet_count(NULL) == 0 && duet_size(m, 7) == 0, "what no matrix is");
-    duet_free(&m), duet_free(&null), duet_free(NULL);
+    duet_free(&m);
+    duet_free(&null);
+    duet_free(NULL);
 
     /* a broadcast whose result overflows although each operand is small */
     duet_matrix *v[8];
@@ -352,7 +372,9 @@ static void memory(void)
     CHECK(duet_memory_limit(DUET_CPU, 0) == DUET_OK, "%s", duet_error());
     CHECK(duet_overwrite(b) != NULL, "without the cap: %s", duet_error());
     CHECK(duet_set_on(DUET_CPU, b, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
-    duet_free(&a), duet_free(&b), duet_free(&small);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&small);
     tap_point("a memory cap that is too small");
 }
 

@@ -30,7 +30,8 @@ static void load_all(const char *path, uint64_t size)
     duet_matrix *m = duet_load_npy(path), *t = duet_load_market(path);
     if (m && duet_count(m) && (uint64_t)duet_count(m) > size) abort();
     if (t && duet_count(t) && (uint64_t)duet_count(t) > 2 * size + 2) abort();
-    duet_free(&m), duet_free(&t);
+    duet_free(&m);
+    duet_free(&t);
     char **names = duet_names_npz(path);
     for (int k = 0; names && names[k] && k < 20; k++) {
         m = duet_load_npz(path, names[k]);
@@ -91,7 +92,10 @@ static bool equal(const duet_matrix *a, const duet_matrix *b, size_t each)
     const char *p = duet_read(a), *q = duet_read(b);
     for (int64_t k = 0; same && k < duet_count(a); k++) {
         int64_t x = 0, y = 0;
-        for (int d = 0; d < rank; d++) x += i[d] * duet_stride(a, d), y += i[d] * duet_stride(b, d);
+        for (int d = 0; d < rank; d++) {
+            x += i[d] * duet_stride(a, d);
+            y += i[d] * duet_stride(b, d);
+        }
         same = !memcmp(p + x * (int64_t)each, q + y * (int64_t)each, each);
         for (int d = rank; d-- > 0;) {
             if (++i[d] < duet_size(a, d)) break;
@@ -142,7 +146,8 @@ static void test_round_trips(void)
                     duet_free(&n);
                 }
                 CHECK(names && !names[3], "%s", duet_error());
-                free(names), duet_free(&m);
+                free(names);
+                duet_free(&m);
             }
     tap_point("every type, shape and order there and back");
 }
@@ -153,7 +158,11 @@ static size_t npy_of(char *to, int major, const char *header, const void *elemen
 {
     const size_t n = strlen(header), front = major == 1 ? 10 : 12;
     memcpy(to, "\x93NUMPY", 6);
-    to[6] = (char)major, to[7] = 0, to[8] = (char)n, to[9] = (char)(n >> 8), to[10] = to[11] = 0;
+    to[6] = (char)major;
+    to[7] = 0;
+    to[8] = (char)n;
+    to[9] = (char)(n >> 8);
+    to[10] = to[11] = 0;
     memcpy(to + front, header, n);
     if (bytes) memcpy(to + front + n, elements, bytes);
     return front + n + bytes;
@@ -202,7 +211,10 @@ static void test_deflated(void)
     duet_matrix *m = duet_load_npz(file_of(deflated, sizeof deflated), "x");
     FILE *f = tmpfile();
     char text[4000] = "";
-    duet_info(f), rewind(f), text[fread(text, 1, sizeof text - 1, f)] = 0, fclose(f);
+    duet_info(f);
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
     const bool has = strstr(text, "files    zlib") != NULL;
     const float *p = m ? duet_read(m) : NULL;
     CHECK(has ? m && duet_count(m) == 20 && (int)p[19] == 19 : !m && strstr(duet_error(), "without zlib"),
@@ -287,7 +299,9 @@ static void test_refusals(void)
     CHECK(duet_save_npz(path("c.npz"), NULL, 0) == DUET_OK, "%s", duet_error());
     refuses(duet_load_npz(path("c.npz"), "a"), "no array named \"a\"");
     CHECK(duet_save_market(path("b.mtx"), vector) == DUET_BAD_SHAPE, "a vector is no matrix there");
-    duet_free(&m), duet_free(&gone), duet_free(&vector);
+    duet_free(&m);
+    duet_free(&gone);
+    duet_free(&vector);
     tap_point("what is refused");
 }
 
@@ -295,15 +309,16 @@ static void test_refusals(void)
 static void test_replaced(void)
 {
     char target[100], link[100];
-    snprintf(target, sizeof target, "%s", path("real.npy")),
-        snprintf(link, sizeof link, "%s", path("link.npy"));
+    snprintf(target, sizeof target, "%s", path("real.npy"));
+    snprintf(link, sizeof link, "%s", path("link.npy"));
     duet_matrix *m = duet_new(DUET_F32, 2), *n;
     CHECK(duet_save_npy(target, m) == DUET_OK && !symlink(target, link) && duet_set(m, 3) == DUET_OK &&
               duet_save_npy(link, m) == DUET_OK,
           "%s", duet_error());
     n = duet_load_npy(target);
     CHECK(n && (int)((const float *)duet_read(n))[1] == 3, "a link is followed");
-    duet_free(&m), duet_free(&n);
+    duet_free(&m);
+    duet_free(&n);
     CHECK(!unlink(link) && !unlink(target), "both are there");
     tap_point("files that are replaced");
 }
@@ -371,7 +386,8 @@ static void test_market(void)
         CHECK(duet_save_market(path("a.mtx"), m) == DUET_OK, "%s", duet_error());
         n = duet_load_market(path("a.mtx"));
         CHECK(n && equal(m, n, 8), "Matrix Market, %d: %s", k, duet_error());
-        duet_free(&m), duet_free(&n);
+        duet_free(&m);
+        duet_free(&n);
     }
     tap_point("Matrix Market");
 }
@@ -383,7 +399,9 @@ static void prints(duet_matrix *m, const char *want)
     char text[4000] = "";
     FILE *f = tmpfile();
     CHECK(duet_print(f, m) == DUET_OK, "%s", duet_error());
-    rewind(f), text[fread(text, 1, sizeof text - 1, f)] = 0, fclose(f);
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
     CHECK(!strcmp(text, want), "it prints\n%snot\n%s", text, want);
     duet_free(&m);
 }
@@ -455,7 +473,8 @@ static size_t mutate(unsigned char *p, size_t n, size_t room)
         case 5: memmove(p + at, p + draw(n - at), some < n - at ? 1 : 0); break;
         default:
             if (n + some > room) break;
-            memmove(p + at + some, p + at, n - at), n += some;
+            memmove(p + at + some, p + at, n - at);
+            n += some;
         }
     }
     return n;
@@ -473,8 +492,10 @@ static void test_mutations(int turns)
     const duet_named list[] = { { "a", a }, { "b", b } };
     CHECK(duet_save_npy(path("a.npy"), a) == DUET_OK && duet_save_npz(path("a.npz"), list, 2) == DUET_OK,
           "%s", duet_error());
-    n[0] = read_whole(path("a.npy"), whole[0], 4000), n[1] = read_whole(path("a.npz"), whole[1], 4000);
-    memcpy(whole[2], deflated, n[2] = sizeof deflated), memcpy(whole[3], text, n[3] = strlen(text));
+    n[0] = read_whole(path("a.npy"), whole[0], 4000);
+    n[1] = read_whole(path("a.npz"), whole[1], 4000);
+    memcpy(whole[2], deflated, n[2] = sizeof deflated);
+    memcpy(whole[3], text, n[3] = strlen(text));
     n[4] = npy_of((char *)whole[4], 3, "{'descr': '>u2', 'fortran_order': True, 'shape': (2, 3, 4), }\n",
                   whole[1], 48);
     memcpy(whole[5], whole[1], n[5] = n[1]);
@@ -486,7 +507,8 @@ static void test_mutations(int turns)
         CHECK(duet_memory_of(DUET_CPU).peak - before <= 1100 * sizeof changed, "turn %d took %zu bytes", k,
               duet_memory_of(DUET_CPU).peak);
     }
-    duet_free(&a), duet_free(&b);
+    duet_free(&a);
+    duet_free(&b);
     tap_point("files changed at random");
 }
 

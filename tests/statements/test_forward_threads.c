@@ -36,14 +36,19 @@ static void set_all(duet_matrix *m, int64_t seed)
 static void open_network(network *n)
 {
     for (int l = 0; l < LAYERS; l++) {
-        n->w[l] = duet_new(DUET_F32, widths[l], widths[l + 1]), n->b[l] = duet_new(DUET_F32, widths[l + 1]);
-        set_all(n->w[l], l), set_all(n->b[l], l + 10);
+        n->w[l] = duet_new(DUET_F32, widths[l], widths[l + 1]);
+        n->b[l] = duet_new(DUET_F32, widths[l + 1]);
+        set_all(n->w[l], l);
+        set_all(n->b[l], l + 10);
     }
 }
 
 static void close_network(network *n)
 {
-    for (int l = 0; l < LAYERS; l++) duet_free(&n->w[l]), duet_free(&n->b[l]);
+    for (int l = 0; l < LAYERS; l++) {
+        duet_free(&n->w[l]);
+        duet_free(&n->b[l]);
+    }
 }
 
 static duet_status forward(const worker *k)

@@ -45,7 +45,8 @@ static void compare(const matrix_set *a, const matrix_set *b, const char *when)
     for (int k = 0; k < NUMBER + 1; k++) {
         void *x = elements(a->m[k]), *y = elements(b->m[k]);
         CHECK(x && y && same_bits(DUET_F32, x, y, duet_count(a->m[k])), "matrix %d differs %s", k, when);
-        free(x), free(y);
+        free(x);
+        free(y);
     }
 }
 
@@ -104,7 +105,10 @@ static void disturb(const matrix_set *a, const matrix_set *b)
     for (int i = below(4); i > 0; i--) {
         const int k = below(MATRICES), how = below(4);
         if (how == 3) fill(a, b, k);
-        else touch(a, k, how), touch(b, k, how);
+        else {
+            touch(a, k, how);
+            touch(b, k, how);
+        }
     }
 }
 
@@ -128,7 +132,8 @@ static void one_sequence(int mix)
         compare(&a, &b, "after a replay");
     }
     duet_recording_free(&r);
-    free_matrices(a.m), free_matrices(b.m);
+    free_matrices(a.m);
+    free_matrices(b.m);
 }
 
 static void sequences(int count)
@@ -178,9 +183,9 @@ static void one_cost(duet_place where)
     matrix_set w = filled_matrix_set();
     duet_recording *r = record_dense(&w, where);
     for (int i = 0; i < 3 && r; i++) {
-        random_fill(&gen, w.m[0], -1, 1),
-            random_fill(&gen, w.m[2], -1, 1); /* the second is written before it is read */
-        if (i == 2) matrix_lost(w.m[3]);      /* and so is this one */
+        random_fill(&gen, w.m[0], -1, 1);
+        random_fill(&gen, w.m[2], -1, 1); /* the second is written before it is read */
+        if (i == 2) matrix_lost(w.m[3]);  /* and so is this one */
         const duet_counts before = duet_stats();
         CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
         const duet_counts c = since(before);
@@ -234,7 +239,8 @@ static void moved_matrices(void)
         CHECK(duet_stats().graphs - before == (i >= 2), "replay %d: a graph, or none", i);
     }
     duet_recording_free(&r);
-    free_matrices(a.m), free_matrices(b.m);
+    free_matrices(a.m);
+    free_matrices(b.m);
     tap_point("matrices that have moved");
 }
 
@@ -262,7 +268,8 @@ static void other_threads(void)
             compare(&a, &b, "after replays by two threads");
         }
         duet_recording_free(&r);
-        free_matrices(a.m), free_matrices(b.m);
+        free_matrices(a.m);
+        free_matrices(b.m);
     }
     tap_point("threads replay in turn");
 }
@@ -300,8 +307,10 @@ static void order_of_calls(void)
     refused(duet_replay(r), DUET_UNSUPPORTED, "duet_replay: a recording cannot run inside DUET_EXPLAIN");
     fclose(plans);
     CHECK(empty && duet_replay(empty) == DUET_OK, "%s", duet_error());
-    duet_recording_free(&r), duet_recording_free(&empty), duet_recording_free(&none),
-        duet_recording_free(NULL);
+    duet_recording_free(&r);
+    duet_recording_free(&empty);
+    duet_recording_free(&none);
+    duet_recording_free(NULL);
     free_matrices(w.m);
     run_in_thread(forgotten, NULL);
     tap_point("calls out of order");
@@ -331,7 +340,8 @@ static void freed_matrices(void)
             CHECK(strstr(duet_error(), "random_program.h:"), "no place: %s", duet_error());
             void *after = elements(w.m[2]);
             CHECK(same_bits(DUET_F32, before, after, N * N), "a statement before it was run");
-            free(before), free(after);
+            free(before);
+            free(after);
             duet_recording_free(&r);
             free_matrices(w.m);
         }

@@ -39,7 +39,8 @@ static void freed_before_end(duet_place where)
     holds(y, 6, "y");
     if (r) CHECK(duet_replay(r) == DUET_FREED, "%s", duet_error());
     duet_recording_free(&r);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("a matrix freed before the recording ends");
 }
 
@@ -64,7 +65,8 @@ static void *record_again_and_again(void *none)
         holds(y, LINES, "y of who records");
         sem_wait(&taken);
     }
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     return none;
 }
 
@@ -72,8 +74,10 @@ static void others_work_meanwhile(bool write)
 {
     pthread_t t;
     duet_matrix *z = filled(0, N);
-    handed = filled(0, N), given = filled(1, N);
-    sem_init(&ready, 0, 0), sem_init(&taken, 0, 0);
+    handed = filled(0, N);
+    given = filled(1, N);
+    sem_init(&ready, 0, 0);
+    sem_init(&taken, 0, 0);
     pthread_create(&t, NULL, record_again_and_again, NULL);
     for (int i = 0; i < TURNS; i++) {
         sem_wait(&ready);
@@ -88,7 +92,9 @@ static void others_work_meanwhile(bool write)
         sem_post(&taken);
     }
     pthread_join(t, NULL);
-    duet_free(&handed), duet_free(&given), duet_free(&z);
+    duet_free(&handed);
+    duet_free(&given);
+    duet_free(&z);
     tap_point("another thread's statements while one records");
 }
 
@@ -107,7 +113,11 @@ static void empty_view_of_lost(duet_place where)
     ok(duet_set_on(where, none, duet_add(of, 1)));
     ok(duet_replay(r));
     duet_recording_free(&r);
-    duet_free(&none), duet_free(&of), duet_free(&m), duet_free(&x), duet_free(&y);
+    duet_free(&none);
+    duet_free(&of);
+    duet_free(&m);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("a destination without elements, of a matrix that was lost");
 }
 
@@ -126,7 +136,10 @@ static void half_of_several(duet_place where)
         if (turn) ok(duet_record_begin());
         DUET_ON(where) s = duet_set_all({ part, duet_mul(upper, 2) }, { to, duet_add(upper, 1) });
         ok(s);
-        if (turn) r = duet_record_end(), CHECK(r, "%s", duet_error());
+        if (turn) {
+            r = duet_record_end();
+            CHECK(r, "%s", duet_error());
+        }
         matrix_lost(c); /* `to` is a part of it: the second group is refused */
         ok(duet_set_on(where, a, duet_add(b, 0)));
         DUET_ON(where)
@@ -138,7 +151,12 @@ static void half_of_several(duet_place where)
         ok(duet_set_on(where, c, duet_add(b, 0)));
         duet_recording_free(&r);
     }
-    duet_free(&part), duet_free(&upper), duet_free(&to), duet_free(&a), duet_free(&b), duet_free(&c);
+    duet_free(&part);
+    duet_free(&upper);
+    duet_free(&to);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
     tap_point("several statements of which a later one fails");
 }
 
@@ -163,7 +181,9 @@ static void onto_itself(duet_place where)
         holds(y, (float)i, "y, replayed");
     }
     duet_recording_free(&r);
-    duet_free(&upper), duet_free(&y), duet_free(&z);
+    duet_free(&upper);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("a matrix set to itself");
 }
 
@@ -189,7 +209,10 @@ static void magic_square(duet_place where)
     CHECK(duet_magic(two) == DUET_BAD_SHAPE, "%s", duet_error());
     r = duet_record_end();
     CHECK(!r, "a recording of what failed");
-    duet_recording_free(&r), duet_free(&corner), duet_free(&two), duet_free(&m);
+    duet_recording_free(&r);
+    duet_free(&corner);
+    duet_free(&two);
+    duet_free(&m);
     tap_point("a magic square");
 }
 
@@ -204,6 +227,9 @@ int main(void)
         onto_itself(place[i]);
         magic_square(place[i]);
     }
-    if (places > 1) others_work_meanwhile(false), others_work_meanwhile(true);
+    if (places > 1) {
+        others_work_meanwhile(false);
+        others_work_meanwhile(true);
+    }
     return tap_end();
 }

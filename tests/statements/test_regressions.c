@@ -55,7 +55,11 @@ static void *drop_below(void *unused)
             CHECK(p[3 * i + j] == (float)(6 * j + i), "[%d][%d] is %g", i, j, p[3 * i + j]);
     OK(duet_drop(d));
     OK(duet_drop(e));
-    duet_free(&a), duet_free(&t), duet_free(&v), duet_free(&w), duet_free(&c);
+    duet_free(&a);
+    duet_free(&t);
+    duet_free(&v);
+    duet_free(&w);
+    duet_free(&c);
     return unused;
 }
 
@@ -89,7 +93,8 @@ static void many_plans(void)
                     *c = duet_new(DUET_F32, 1 + i % 97, 1 + i / 97);
         OK(duet_set(c, duet_exp(a)));
         if (i == 1) OK(duet_set_on(DUET_CPU, c, duet_abs(a))); /* an odd number of them */
-        duet_free(&a), duet_free(&c);
+        duet_free(&a);
+        duet_free(&c);
     }
     tap_point("more plans than are kept");
 }
@@ -113,8 +118,14 @@ static void destination_survives(void)
         CHECK(r && (s == DUET_OK || r[5] == 7), "the destination is %g after status %d", r ? r[5] : -1, s);
     }
     CHECK(s == DUET_OK, "never enough memory");
-    duet_free(&x), duet_free(&y), duet_free(&c), duet_free(&block), duet_free(&p), duet_free(&t),
-        duet_free(&w), duet_free(&z);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&c);
+    duet_free(&block);
+    duet_free(&p);
+    duet_free(&t);
+    duet_free(&w);
+    duet_free(&z);
     tap_point("NO_MEMORY leaves the destination");
 }
 
@@ -141,7 +152,9 @@ static void lifting(void)
 #endif
     CHECK(duet_iadd(a, (duet_expr){ 0 }) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_regressions.c:"),
           "%s", duet_error());
-    duet_free(&a), duet_free(&list[0]), duet_free(&list[1]);
+    duet_free(&a);
+    duet_free(&list[0]);
+    duet_free(&list[1]);
     tap_point("numbers of other types, and in-place forms");
 }
 
@@ -156,7 +169,8 @@ static void numbers(void)
     if (p) *p = 3;
     OK(duet_set(s, duet_dot(2.0, s)));
     CHECK(*(const float *)duet_read(s) == 6, "dot(2, 3)");
-    duet_free(&a), duet_free(&s);
+    duet_free(&a);
+    duet_free(&s);
     tap_point("numbers");
 }
 
@@ -184,7 +198,10 @@ static void poisoned_images(void)
     duet_matrix *taps = filled(M, C * 9, 0.25f, 1e-6f), *w = duet_reshaped(taps, M, C, 3, 3),
                 *y = duet_new(DUET_F32, N, M, H, H);
     float *p = duet_update(rows);
-    if (p) p[(3 * C + 5) * H * H + 9 * H + 9] = NAN, p[(7 * C + 2) * H * H + 20 * H + 4] = INFINITY;
+    if (p) {
+        p[(3 * C + 5) * H * H + 9 * H + 9] = NAN;
+        p[(7 * C + 2) * H * H + 20 * H + 4] = INFINITY;
+    }
     for (int k = list_places(place); k-- > 0;) {
         OK(duet_set_on(place[k], y, duet_conv2d(x, w, .pad = { 1, 1 })));
         const float *r = duet_read(y);
@@ -192,7 +209,11 @@ static void poisoned_images(void)
         for (int64_t i = 0; r && i < duet_count(y); i++) lost += !(r[i] - r[i] == 0);
         CHECK(lost == 2L * 9 * M, "%ld outputs are NaN or infinite, not %d", lost, 2 * 9 * M);
     }
-    duet_free(&rows), duet_free(&x), duet_free(&taps), duet_free(&w), duet_free(&y);
+    duet_free(&rows);
+    duet_free(&x);
+    duet_free(&taps);
+    duet_free(&w);
+    duet_free(&y);
     tap_point("a NaN and an infinity stay in their windows");
 }
 
@@ -219,7 +240,8 @@ static void equal_numbers(void)
         OK(duet_set_on(DUET_CPU, c,
                        duet_mul(duet_add(0.1 * i + 0.1, a), duet_exp(duet_add(0.1 * i + 0.1, a)))));
     CHECK(duet_stats().plan_misses - misses == 1, "%d plans", (int)(duet_stats().plan_misses - misses));
-    duet_free(&a), duet_free(&c);
+    duet_free(&a);
+    duet_free(&c);
     tap_point("equal numbers");
 }
 
@@ -255,7 +277,10 @@ static void extreme_factors(void)
             CHECK(got[k] == want[k] || (isnan(got[k]) && isnan(want[k])), "%g: [%d] is %g, not %g",
                   factors[i], k, got[k], want[k]);
     }
-    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&t);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&t);
     tap_point("extreme factors of a product");
 }
 
@@ -270,9 +295,11 @@ static void *import_and_fail(void *unused)
         duet_expr f = duet_add(h, (duet_expr){ 0 });
         CHECK(duet_expr_status(f) == DUET_BAD_ARGUMENT || duet_expr_status(f) == DUET_ARENA_FULL, "%s",
               duet_error());
-        duet_drop(f), e = duet_neg(e);
+        duet_drop(f);
+        e = duet_neg(e);
     }
-    duet_drop(e), duet_drop(h);
+    duet_drop(e);
+    duet_drop(h);
     OK(duet_arena_limit(8192)); /* refused while the thread has formulas */
     duet_free(&a);
     return unused;
@@ -299,7 +326,9 @@ static void one_more_axis(void)
         const float *r = duet_read(row);
         for (int i = 0; r && i < 6; i++) CHECK(r[i] == -(float)i, "[%d] is %g", i, r[i]);
     }
-    duet_free(&row), duet_free(&c), duet_free(&a);
+    duet_free(&row);
+    duet_free(&c);
+    duet_free(&a);
     tap_point("a vector into a row");
 }
 
@@ -332,7 +361,11 @@ static void leading_ones(void)
                   s[j], want);
         }
     }
-    duet_free(&sums), duet_free(&c), duet_free(&bias), duet_free(&b), duet_free(&a);
+    duet_free(&sums);
+    duet_free(&c);
+    duet_free(&bias);
+    duet_free(&b);
+    duet_free(&a);
     tap_point("leading axes of one element");
 }
 
@@ -351,7 +384,9 @@ static void eight_axes(void)
         const float want = *(const float *)duet_read(s);
         CHECK(fabsf(got - want) <= 1e-5f * want, "the sum is %g, not %g", got, want);
     }
-    duet_free(&a), duet_free(&s), duet_free(&whole);
+    duet_free(&a);
+    duet_free(&s);
+    duet_free(&whole);
     tap_point("a reduction of eight axes");
 }
 
@@ -363,7 +398,10 @@ static void integers_stay(void)
     duet_matrix *a = duet_new(DUET_I64, N), *b = duet_new(DUET_I64, N), *c = duet_new(DUET_I64, N),
                 *d = duet_new(DUET_I64, N);
     int64_t *p = duet_overwrite(a), *q = duet_overwrite(b);
-    for (int i = 0; p && q && i < N; i++) p[i] = -4503599627370491 - i, q[i] = -1 - i;
+    for (int i = 0; p && q && i < N; i++) {
+        p[i] = -4503599627370491 - i;
+        q[i] = -1 - i;
+    }
     for (int k = list_places(place); k-- > 0;) {
         duet_status both = DUET_OK;
         DUET_ON(place[k]) both = duet_set_all({ c, duet_of_matrix(a) }, { d, duet_of_matrix(b) });
@@ -373,7 +411,10 @@ static void integers_stay(void)
             CHECK(x[i] == -4503599627370491 - i && y[i] == -1 - i, "[%d] is %lld and %lld", i,
                   (long long)x[i], (long long)y[i]);
     }
-    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&d);
     tap_point("integers of two statements");
 }
 
@@ -383,7 +424,9 @@ static void *multiply(void *unused)
     OK(duet_set_on(DUET_GPU, c, duet_matmul(a, b)));
     const float *p = duet_read(c);
     for (int i = 0; p && i < 40 * 60; i++) CHECK(p[i] == 100, "[%d] is %g", i, p[i]);
-    duet_free(&a), duet_free(&b), duet_free(&c);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
     return unused;
 }
 
@@ -411,7 +454,9 @@ static bool works_on_threads(void)
                 duet_set_on(DUET_CPU, p, duet_matmul(x, y)) == DUET_OK;
     const float *r = duet_read(p);
     good = good && r && r[0] == 2000 && r[999999] == 2000;
-    duet_free(&x), duet_free(&y), duet_free(&p);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&p);
     return good;
 }
 
@@ -423,7 +468,10 @@ static void forked(void)
     CHECK(works_on_threads(), "%s", duet_error());
     fflush(stdout);
     const pid_t child = fork();
-    if (!child) alarm(60), _exit(!works_on_threads());
+    if (!child) {
+        alarm(60);
+        _exit(!works_on_threads());
+    }
     waitpid(child, &code, 0);
     CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0, "the child ended with %d", code);
     CHECK(works_on_threads(), "%s", duet_error());

@@ -39,9 +39,14 @@ static void dense_step(network *n)
 static network dense(void)
 {
     network n = { .in = DRAWN(BATCH, PIXELS), .step = dense_step };
-    n.w[0] = DRAWN(PIXELS, HIDDEN), n.w[1] = DRAWN(HIDDEN, HIDDEN), n.w[2] = DRAWN(HIDDEN, CLASSES);
-    n.b[0] = DRAWN(HIDDEN), n.b[1] = DRAWN(HIDDEN), n.b[2] = DRAWN(CLASSES);
-    n.o[0] = duet_new(DUET_F32, BATCH, HIDDEN), n.o[1] = duet_new(DUET_F32, BATCH, HIDDEN),
+    n.w[0] = DRAWN(PIXELS, HIDDEN);
+    n.w[1] = DRAWN(HIDDEN, HIDDEN);
+    n.w[2] = DRAWN(HIDDEN, CLASSES);
+    n.b[0] = DRAWN(HIDDEN);
+    n.b[1] = DRAWN(HIDDEN);
+    n.b[2] = DRAWN(CLASSES);
+    n.o[0] = duet_new(DUET_F32, BATCH, HIDDEN);
+    n.o[1] = duet_new(DUET_F32, BATCH, HIDDEN);
     n.out = duet_new(DUET_F32, BATCH, CLASSES);
     return n;
 }
@@ -60,21 +65,32 @@ static network cnn(void)
 {
     network n = { .in = DRAWN(BATCH, 3, SIDE, SIDE), .step = cnn_step };
     const int64_t half = SIDE / 2, quarter = SIDE / 4;
-    n.w[0] = DRAWN(4, 3, 3, 3), n.w[1] = DRAWN(6, 4, 3, 3), n.w[2] = DRAWN(6 * quarter * quarter, HIDDEN),
+    n.w[0] = DRAWN(4, 3, 3, 3);
+    n.w[1] = DRAWN(6, 4, 3, 3);
+    n.w[2] = DRAWN(6 * quarter * quarter, HIDDEN);
     n.w[3] = DRAWN(HIDDEN, CLASSES);
-    n.b[0] = DRAWN(4), n.b[1] = DRAWN(6), n.b[2] = DRAWN(HIDDEN), n.b[3] = DRAWN(CLASSES);
-    n.o[0] = duet_new(DUET_F32, BATCH, 4, SIDE, SIDE), n.o[1] = duet_new(DUET_F32, BATCH, 4, half, half);
-    n.o[2] = duet_new(DUET_F32, BATCH, 6, half, half),
+    n.b[0] = DRAWN(4);
+    n.b[1] = DRAWN(6);
+    n.b[2] = DRAWN(HIDDEN);
+    n.b[3] = DRAWN(CLASSES);
+    n.o[0] = duet_new(DUET_F32, BATCH, 4, SIDE, SIDE);
+    n.o[1] = duet_new(DUET_F32, BATCH, 4, half, half);
+    n.o[2] = duet_new(DUET_F32, BATCH, 6, half, half);
     n.o[3] = duet_new(DUET_F32, BATCH, 6, quarter, quarter);
     n.o[4] = duet_reshaped(n.o[3], BATCH, 6 * quarter * quarter); /* the same elements, flattened */
-    n.o[5] = duet_new(DUET_F32, BATCH, HIDDEN), n.out = duet_new(DUET_F32, BATCH, CLASSES);
+    n.o[5] = duet_new(DUET_F32, BATCH, HIDDEN);
+    n.out = duet_new(DUET_F32, BATCH, CLASSES);
     return n;
 }
 
 static void network_free(network *n)
 {
-    duet_free(&n->in), duet_free(&n->out);
-    for (int i = 0; i < 4; i++) duet_free(&n->w[i]), duet_free(&n->b[i]);
+    duet_free(&n->in);
+    duet_free(&n->out);
+    for (int i = 0; i < 4; i++) {
+        duet_free(&n->w[i]);
+        duet_free(&n->b[i]);
+    }
     for (int i = 0; i < 6; i++) duet_free(&n->o[i]);
 }
 
@@ -99,11 +115,14 @@ static duet_counts call(network *n)
 static void answers_hold(network *n)
 {
     void *got = elements(n->out);
-    judging = true, n->step(n), judging = false;
+    judging = true;
+    n->step(n);
+    judging = false;
     void *again = elements(n->out);
     CHECK(got && again && same_bits(DUET_F32, got, again, BATCH * CLASSES),
           "the same batch has another answer");
-    free(got), free(again);
+    free(got);
+    free(again);
 }
 
 static void forward(network n, const char *name)
@@ -147,7 +166,8 @@ static void chain(void)
         CHECK(after.pool_misses - before.pool_misses <= 4, "%d blocks from the system",
               (int)(after.pool_misses - before.pool_misses));
     }
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("a chain of statements, a norm among them, stays on the GPU");
 }
 
@@ -175,7 +195,9 @@ static void passes(duet_place where, int mode, int most)
         CHECK(!why, "%s", why);
     }
     plan_fusion(MODE_MACHINE);
-    duet_free(&a), duet_free(&b), duet_free(&c);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
 }
 
 int main(void)

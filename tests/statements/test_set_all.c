@@ -26,15 +26,18 @@ static stage stage_new(duet_dtype type, uint64_t seed)
     rng gen = rng_new(seed);
     stage s = { .type = type };
     s.m[WHOLE] = random_matrix(&gen, type, 2, (int64_t[]){ 2 * N, 3 * N }, -2, 2);
-    s.m[LEFT] = duet_submatrix(s.m[WHOLE], 1, 1, N, N), s.m[TWIN] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
-    s.m[TURNED] = duet_transposed(s.m[LEFT]), s.m[SHIFTED] = duet_submatrix(s.m[WHOLE], 2, 3, N, N);
+    s.m[LEFT] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
+    s.m[TWIN] = duet_submatrix(s.m[WHOLE], 1, 1, N, N);
+    s.m[TURNED] = duet_transposed(s.m[LEFT]);
+    s.m[SHIFTED] = duet_submatrix(s.m[WHOLE], 2, 3, N, N);
     s.m[BESIDE] = duet_submatrix(s.m[WHOLE], 1, 2 * N, N, N);
     s.m[C] = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, -2, 2);
     s.m[D] = random_matrix(&gen, type, 2, (int64_t[]){ N, N }, -2, 2);
-    s.m[FLAT] = duet_reshaped(s.m[D], N, N),
+    s.m[FLAT] = duet_reshaped(s.m[D], N, N);
     s.m[WIDE] = random_matrix(&gen, type, 2, (int64_t[]){ N, 1 }, -2, 2);
     s.m[V] = random_matrix(&gen, type, 1, (int64_t[]){ N }, -2, 2);
-    s.m[ROW] = duet_row(s.m[C], 2), s.m[COLUMN] = duet_column(s.m[LEFT], 3);
+    s.m[ROW] = duet_row(s.m[C], 2);
+    s.m[COLUMN] = duet_column(s.m[LEFT], 3);
     s.m[SCALAR] = random_matrix(&gen, type, 0, NULL, -2, 2);
     return s;
 }
@@ -50,7 +53,8 @@ static bool same_stage(const stage *a, const stage *b)
     for (int i = 0; i < CAST; i++) {
         void *x = elements(a->m[i]), *y = elements(b->m[i]);
         same &= x && y && same_bits(a->type, x, y, duet_count(a->m[i]));
-        free(x), free(y);
+        free(x);
+        free(y);
     }
     return same;
 }
@@ -171,7 +175,8 @@ static void compare(uint64_t seed, duet_dtype type, int count, duet_place where,
                    (unsigned long long)seed, count, type_name(type), place_name(where), mode_names[mode]))
             group_text(seed + 1, &all, count);
     }
-    stage_free(&one), stage_free(&all);
+    stage_free(&one);
+    stage_free(&all);
 }
 
 static void random_groups(int trials, uint64_t seed)
@@ -212,22 +217,29 @@ static void sequence(void)
 {
     duet_matrix *a = filled(1, 1), *b = filled(10, 10);
     OK(duet_set_all({ a, duet_add(b, 0) }, { b, duet_add(a, 0) })); /* not a swap: b is read from a */
-    HOLDS(a, 10, 10), HOLDS(b, 10, 10);
+    HOLDS(a, 10, 10);
+    HOLDS(b, 10, 10);
     OK(duet_set_all({ a, duet_mul(2, a) }, { a, duet_add(a, 1) }, { b, duet_sub(a, b) }, { a, DUET(7) }));
-    HOLDS(a, 7, 0), HOLDS(b, 11, 10);
+    HOLDS(a, 7, 0);
+    HOLDS(b, 11, 10);
     OK(duet_set_all({ a, DUET(b) }, { b, DUET(a) }, { b, duet_add(b, a) }));
-    HOLDS(a, 11, 10), HOLDS(b, 22, 20);
+    HOLDS(a, 11, 10);
+    HOLDS(b, 22, 20);
     duet_expr shared = duet_mul(2, a); /* has another value once a is set */
     OK(duet_set_all({ a, duet_add(shared, 1) }, { b, duet_add(shared, 0) }));
-    HOLDS(a, 23, 20), HOLDS(b, 46, 40);
+    HOLDS(a, 23, 20);
+    HOLDS(b, 46, 40);
     duet_expr held = duet_hold(duet_add(a, 1));
     OK(duet_set_all({ a, held }, { a, held }, { b, held }));
-    HOLDS(a, 25, 20), HOLDS(b, 26, 20);
+    HOLDS(a, 25, 20);
+    HOLDS(b, 26, 20);
     OK(duet_drop(held));
     duet_expr twice = duet_add(a, 1);
     OK(duet_set_all({ b, twice }, { a, twice }));
-    HOLDS(a, 26, 20), HOLDS(b, 26, 20);
-    duet_free(&a), duet_free(&b);
+    HOLDS(a, 26, 20);
+    HOLDS(b, 26, 20);
+    duet_free(&a);
+    duet_free(&b);
     tap_point("a later statement sees what earlier ones have set");
 }
 
@@ -236,12 +248,17 @@ static void reads_first(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 3), *a = duet_new(DUET_F32, 3, 3), *b = duet_new(DUET_F32, 3, 3);
     float *p = duet_overwrite(x), *q = duet_overwrite(a);
-    for (int i = 0; p && q && i < 9; i++) p[i] = (float)i, q[i] = 10;
+    for (int i = 0; p && q && i < 9; i++) {
+        p[i] = (float)i;
+        q[i] = 10;
+    }
     const duet_status s = duet_set_all({ b, duet_mul(duet_add(x, 1), a) }, { a, duet_add(x, 1) });
     CHECK(s == DUET_OK, "%s", duet_error());
     holds(b, 10, 10, "b");
     holds(a, 1, 1, "a");
-    duet_free(&x), duet_free(&a), duet_free(&b);
+    duet_free(&x);
+    duet_free(&a);
+    duet_free(&b);
     tap_point("an earlier statement reads what a later one sets");
 }
 
@@ -257,7 +274,11 @@ static void axes_of_earlier(void)
     CHECK(s == DUET_OK, "%s", duet_error());
     holds(b, 2, 2, "b");
     holds(c, 3, 2, "c");
-    duet_free(&column), duet_free(&x), duet_free(&a), duet_free(&b), duet_free(&c);
+    duet_free(&column);
+    duet_free(&x);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
     tap_point("axes of what an earlier statement sets");
 }
 
@@ -297,11 +318,18 @@ static void passes(void)
     const float *q = duet_read(c);
     CHECK(q && q[4] == 20 && q[3] == 12, "16 + 4 is %g", q ? q[4] : -1);
     OK(duet_set(a, duet_sqrt(a)));
-    HOLDS(a, 0, 1), HOLDS(d, 0, -1);
+    HOLDS(a, 0, 1);
+    HOLDS(d, 0, -1);
     OK(duet_set_all({ s, duet_mean(a) }, { t, duet_var(a) }, { c, duet_div(duet_sub(a, s), duet_sqrt(t)) }));
     const float *r = duet_read(c);
     CHECK(r && fabsf(r[4] - sqrtf(2)) < 1e-6f, "(4 - 2) / sqrt 2 is %g", r ? r[4] : -1);
-    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&d), duet_free(&e), duet_free(&s), duet_free(&t);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&d);
+    duet_free(&e);
+    duet_free(&s);
+    duet_free(&t);
     tap_point("as few passes as can be");
 }
 
@@ -328,7 +356,8 @@ static duet_expr ladder(duet_matrix *a, duet_matrix *b, int rungs)
     duet_expr x = duet_of_matrix(a), y = duet_of_matrix(b);
     for (int i = 0; i < rungs; i++) {
         duet_expr up = duet_maximum(x, y);
-        y = duet_sub(x, y), x = up;
+        y = duet_sub(x, y);
+        x = up;
     }
     return duet_add(x, y);
 }
@@ -360,7 +389,8 @@ static void large(void)
         }
     }
     for (int i = 0; i < MATRICES; i++) duet_free(&m[i]);
-    duet_free(&want), duet_free(&got);
+    duet_free(&want);
+    duet_free(&got);
     tap_point("formulas beyond the limits of a program");
 }
 
@@ -379,7 +409,10 @@ static void tangles(void)
     OK(duet_set_all({ c, duet_neg(high) }, { low, duet_mul(c, 2) }));
     CHECK(steps_of(before) == 2 && duet_stats().temporaries == before.temporaries, "%d steps, %d temporaries",
           (int)steps_of(before), (int)(duet_stats().temporaries - before.temporaries));
-    duet_free(&w), duet_free(&low), duet_free(&high), duet_free(&c);
+    duet_free(&w);
+    duet_free(&low);
+    duet_free(&high);
+    duet_free(&c);
     tap_point("views that overlap otherwise");
 }
 
@@ -395,8 +428,13 @@ static void mixed(void)
     const int64_t *i = duet_read(copy);
     const float *m = duet_read(s);
     CHECK(i && *i == 4 && m && *m == 26, "%d %g", i ? (int)*i : -1, m ? *m : -1);
-    duet_free(&a), duet_free(&c), duet_free(&x), duet_free(&y), duet_free(&where), duet_free(&copy),
-        duet_free(&s);
+    duet_free(&a);
+    duet_free(&c);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&where);
+    duet_free(&copy);
+    duet_free(&s);
     tap_point("several element types");
 }
 
@@ -425,11 +463,16 @@ static void bad_when_they_run(void)
         fails(duet_set_all({ c, duet_sort(a, 0) }, { b, duet_add(a, 1) },
                            { b, duet_add(duet_take(duet_sort(b, 0), nowhere, 0), c) }),
               DUET_BAD_ARGUMENT, "statement 3", "index 9");
-        OK(duet_set(b, 2)), OK(duet_set(c, 3));
+        OK(duet_set(b, 2));
+        OK(duet_set(c, 3));
         fails(duet_set_all({ b, duet_add(a, 1) }, { c, duet_add(lost, 1) }), DUET_UNKNOWN, "statement 2",
               "lost");
     }
-    duet_free(&a), duet_free(&b), duet_free(&c), duet_free(&lost), duet_free(&nowhere);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+    duet_free(&lost);
+    duet_free(&nowhere);
     tap_point("what fails as it runs is named");
 }
 
@@ -457,7 +500,8 @@ static void bad(void)
     CHECK((duet_set_all)(NULL, 2) == DUET_BAD_ARGUMENT, "%s", duet_error());
     CHECK((duet_set_all)(&(duet_assignment){ a, (duet_expr){ 0 } }, 0) == DUET_BAD_ARGUMENT, "%s",
           duet_error());
-    HOLDS(a, 1, 1), HOLDS(b, 2, 2);
+    HOLDS(a, 1, 1);
+    HOLDS(b, 2, 2);
 
     duet_assignment many[65];
     for (int i = 0; i < 65; i++) many[i] = (duet_assignment){ a, duet_add(a, 1) };
@@ -465,9 +509,14 @@ static void bad(void)
     HOLDS(a, 1, 1);
     for (int i = 0; i < 64; i++) many[i] = (duet_assignment){ i % 2 ? b : a, duet_add(i % 2 ? a : b, 1) };
     OK((duet_set_all)(many, 64));
-    HOLDS(a, 65, 2), HOLDS(b, 66, 2);
+    HOLDS(a, 65, 2);
+    HOLDS(b, 66, 2);
     OK(duet_set(a, duet_add(a, b))); /* no state remains */
-    duet_free(&a), duet_free(&b), duet_free(&wide), duet_free(&d), duet_free(&index);
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&wide);
+    duet_free(&d);
+    duet_free(&index);
     tap_point("bad statements change nothing, and spend all");
 }
 
@@ -483,7 +532,9 @@ static void explained(void)
               strstr(text, "max"),
           "explained as %s", text);
     OK((duet_set_all)(both, 2));
-    duet_free(&a), duet_free(&s), duet_free(&t);
+    duet_free(&a);
+    duet_free(&s);
+    duet_free(&t);
     tap_point("explained");
 }
 

@@ -44,7 +44,10 @@ static base base_new(duet_dtype type, shown *v)
         for (int a = 0; a < v->rank; a++) v->size[a] = below(12) ? between(1, 6) : 0;
         v->n = count_of(v->rank, v->size);
     } while (v->n > MOST);
-    for (b.n = 0; b.n < v->n; b.n++) b.of[b.n] = (double)between(-8, 8), v->at[b.n] = b.n;
+    for (b.n = 0; b.n < v->n; b.n++) {
+        b.of[b.n] = (double)between(-8, 8);
+        v->at[b.n] = b.n;
+    }
     b.m = matrix_of(type, v->rank, v->size, b.of);
     v->m = duet_reshaped_shape(b.m, v->rank, v->size);
     for (int a = 0; a < v->rank; a++)
@@ -148,10 +151,12 @@ static void check_overlap(base *b, const shown *to, const shown *from, duet_plac
     for (int a = 0; a < v.rank; a++) {
         const int64_t n = v.size[a] < w.size[a] ? v.size[a] : w.size[a];
         int64_t size[DUET_RANK_MAX];
-        memcpy(size, v.size, sizeof size), size[a] = n;
+        memcpy(size, v.size, sizeof size);
+        size[a] = n;
         change(&v, v.rank, size, old_stepped, (int64_t[]){ a, 0, 1 });
         said(&v, duet_stepped(v.m, a, 0, n, 1), " cut");
-        memcpy(size, w.size, sizeof size), size[a] = n;
+        memcpy(size, w.size, sizeof size);
+        size[a] = n;
         change(&w, w.rank, size, old_stepped, (int64_t[]){ a, 0, 1 });
         said(&w, duet_stepped(w.m, a, 0, n, 1), " cut");
     }
@@ -160,10 +165,11 @@ static void check_overlap(base *b, const shown *to, const shown *from, duet_plac
     if (sums) CHECK(duet_set_on(on, v.m, duet_add(w.m, v.m)) == DUET_OK, "%s: %s", v.made, duet_error());
     else CHECK(duet_set_on(on, v.m, w.m) == DUET_OK, "%s: %s", v.made, duet_error());
     for (int64_t k = 0; k < v.n; k++) b->of[v.at[k]] = x[k];
-    strncat(v.made, " from ", sizeof v.made - strlen(v.made) - 1),
-        strncat(v.made, w.made, sizeof v.made - strlen(v.made) - 1);
+    strncat(v.made, " from ", sizeof v.made - strlen(v.made) - 1);
+    strncat(v.made, w.made, sizeof v.made - strlen(v.made) - 1);
     check_matrix(b->type, b->m, b->of, "overlapping", &v, on);
-    duet_free(&v.m), duet_free(&w.m);
+    duet_free(&v.m);
+    duet_free(&w.m);
 }
 
 /* ---- operators that depend on strides ---- */
@@ -179,14 +185,16 @@ static void check_reduces(const base *b, const shown *v, duet_place on)
         int64_t at = 0;
         for (int a = 0; a < v->rank; a++)
             if (a != axis) at = at * v->size[a] + i[a];
-        want[at] += b->of[v->at[k]], all += b->of[v->at[k]];
+        want[at] += b->of[v->at[k]];
+        all += b->of[v->at[k]];
     }
     duet_matrix *m = duet_new_shape(b->type, v->rank - 1, size), *sum = duet_new_shape(b->type, 0, NULL);
     CHECK(duet_set_on(on, m, duet_sum_axis(v->m, axis)) == DUET_OK, "%s: %s", v->made, duet_error());
     check_matrix(b->type, m, want, "sums", v, on);
     CHECK(duet_set_on(on, sum, duet_sum(v->m)) == DUET_OK, "%s: %s", v->made, duet_error());
     check_matrix(b->type, sum, &all, "the sum", v, on);
-    duet_free(&m), duet_free(&sum);
+    duet_free(&m);
+    duet_free(&sum);
 }
 
 static void check_product(const base *b, const shown *v, duet_place on)
@@ -208,7 +216,10 @@ static void check_product(const base *b, const shown *v, duet_place on)
           duet_error());
     CHECK(duet_set_on(on, m, back) == DUET_OK, "%s: %s", v->made, duet_error());
     check_matrix(b->type, m, want, "a product into a flipped view", v, on);
-    duet_free(&m), duet_free(&t), duet_free(&back), duet_free(&f);
+    duet_free(&m);
+    duet_free(&t);
+    duet_free(&back);
+    duet_free(&f);
 }
 
 /* Images as views: pooling, convolution and softmax, against a dense copy. Integers, except for
@@ -238,7 +249,9 @@ static void check_images(const base *b, const shown *v, duet_place on)
         const size_t bytes = (size_t)duet_count(m[0]) * (b->type == DUET_F32 ? 4 : 8);
         CHECK(!memcmp(duet_read(m[0]), duet_read(m[1]), bytes), "%s, %d on place %d: not as of a dense copy",
               v->made, what, (int)on);
-        duet_free(&m[0]), duet_free(&m[1]), duet_free(&filters);
+        duet_free(&m[0]);
+        duet_free(&m[1]);
+        duet_free(&filters);
     }
     duet_free(&copy);
 }
@@ -248,20 +261,31 @@ static void check_one(duet_dtype type, duet_place on)
     shown v, w;
     base b = base_new(type, &v);
     w = copy_of(&v);
-    derive(&v, 5), derive(&w, 4);
-    check_shape(&v), check_pointer(&b, &v);
-    check_read(&b, &v, on), check_reduces(&b, &v, on), check_product(&b, &v, on), check_images(&b, &v, on);
+    derive(&v, 5);
+    derive(&w, 4);
+    check_shape(&v);
+    check_pointer(&b, &v);
+    check_read(&b, &v, on);
+    check_reduces(&b, &v, on);
+    check_product(&b, &v, on);
+    check_images(&b, &v, on);
     if (repeats(&v)) check_refused(&v, on);
     else check_write(&b, &v, on);
     check_overlap(&b, &v, &w, on);
-    duet_free(&v.m), duet_free(&w.m), duet_free(&b.m);
+    duet_free(&v.m);
+    duet_free(&w.m);
+    duet_free(&b.m);
 }
 
 static void test_chains(int n)
 {
     const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64 };
     for (int p = 0; p < places; p++) {
-        for (int k = 0; k < n; k++) seed = (uint64_t)k + 1, below(2), check_one(types[k % 3], place[p]);
+        for (int k = 0; k < n; k++) {
+            seed = (uint64_t)k + 1;
+            below(2);
+            check_one(types[k % 3], place[p]);
+        }
         tap_point(place[p] == DUET_GPU ? "chains of views on the GPU" : "chains of views on the CPU");
     }
 }
@@ -286,7 +310,10 @@ static void test_shifted(void)
             CHECK(duet_set_on(place[p], back, m) == DUET_OK, "%s", duet_error());
             for (int64_t i = 0; i < n; i++) want[i] = i ? (double)(i - 1) : 0;
             check_matrix(DUET_F32, m, want, "x[::-1] = x", &v, place[p]);
-            duet_free(&head), duet_free(&tail), duet_free(&back), duet_free(&m);
+            duet_free(&head);
+            duet_free(&tail);
+            duet_free(&back);
+            duet_free(&m);
         }
     tap_point("shifted and turned in place");
 }
@@ -328,7 +355,8 @@ static void test_refusals(void)
               duet_split(m, 2, 2, part) == DUET_BAD_SHAPE &&
               duet_split(NULL, 0, 2, part) == DUET_BAD_ARGUMENT,
           "bad splits: %s", duet_error());
-    duet_free(&m), duet_free(&wide);
+    duet_free(&m);
+    duet_free(&wide);
     tap_point("what is no view");
 }
 
@@ -364,7 +392,8 @@ static void test_wrapped(void)
     CHECK(duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_stride(m, 2) == 6, "column-major strides");
     for (int p = 0; p < places; p++) { /* a product of a column-major matrix with gaps, as LAPACK stores it */
         gaps = duet_wrap_strided(lead, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, 6 });
-        b = duet_new(DUET_F32, 4, 2), c = duet_new(DUET_F32, 3, 2);
+        b = duet_new(DUET_F32, 4, 2);
+        c = duet_new(DUET_F32, 3, 2);
         CHECK(duet_set(b, 1) == DUET_OK && duet_set_on(place[p], c, duet_matmul(gaps, b)) == DUET_OK, "%s",
               duet_error());
         const float *r = duet_read(c);
@@ -373,7 +402,9 @@ static void test_wrapped(void)
         CHECK(duet_set_on(place[p], gaps, duet_add(gaps, 0)) == DUET_OK && duet_read(gaps) == lead, "%s",
               duet_error());
         for (int i = 0; i < 24; i++) CHECK((double)lead[i] == i, "what lies between has changed");
-        duet_free(&gaps), duet_free(&b), duet_free(&c);
+        duet_free(&gaps);
+        duet_free(&b);
+        duet_free(&c);
     }
     duet_free(&m);
     m = duet_wrap_strided(host + 23, DUET_F32, 1, (const int64_t[]){ 12 }, (const int64_t[]){ -2 });

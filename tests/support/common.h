@@ -14,7 +14,8 @@
 static inline int list_places(duet_place place[2])
 {
     duet_matrix *m = duet_new(DUET_F32, 1);
-    place[0] = DUET_CPU, place[1] = DUET_GPU;
+    place[0] = DUET_CPU;
+    place[1] = DUET_GPU;
     const bool gpu = duet_set_on(DUET_GPU, m, 1) == DUET_OK;
     printf("# the GPU: %s\n", gpu ? "is there" : duet_error());
     duet_free(&m);

@@ -24,15 +24,21 @@ static inline array array_new(int64_t count)
 {
     return (array){ count, calloc((size_t)count + 1, sizeof(real)), calloc((size_t)count + 1, sizeof(real)) };
 }
-static inline void array_free(array *a) { free(a->v), free(a->size); }
+static inline void array_free(array *a)
+{
+    free(a->v);
+    free(a->size);
+}
 
 static inline array array_of(const duet_matrix *m)
 {
     array a = array_new(duet_count(m));
     void *all = elements(m);
     CHECK(all != NULL, "not readable: %s", duet_error());
-    for (int64_t i = 0; i < a.count && all; i++)
-        a.v[i] = element_value(duet_type(m), all, i), a.size[i] = fabsl(a.v[i]);
+    for (int64_t i = 0; i < a.count && all; i++) {
+        a.v[i] = element_value(duet_type(m), all, i);
+        a.size[i] = fabsl(a.v[i]);
+    }
     free(all);
     return a;
 }
@@ -62,7 +68,8 @@ static inline void unravel(int64_t i, const int64_t *size, int axes, int64_t *at
 static inline int64_t place_of(const geometry *g, int64_t o, int64_t u)
 {
     int64_t out[3], at[3], i = 0;
-    unravel(o, g->out, g->axes, out), unravel(u, g->window, g->axes, at);
+    unravel(o, g->out, g->axes, out);
+    unravel(u, g->window, g->axes, at);
     for (int a = 0; a < g->axes; a++) {
         const int64_t p = out[a] * g->stride[a] - g->pad[a] + at[a] * g->dilation[a];
         if (p < 0 || p >= g->image[a]) return -1;
@@ -101,7 +108,8 @@ static inline void add_product(void *with, int64_t x, int64_t w, int64_t y)
     const int64_t at[] = { x, w, y };
     const int a = (k->result + 1) % 3, b = (k->result + 2) % 3;
     const real p = k->of[a].v[at[a]] * k->of[b].v[at[b]];
-    k->of[k->result].v[at[k->result]] += p, k->of[k->result].size[at[k->result]] += fabsl(p);
+    k->of[k->result].v[at[k->result]] += p;
+    k->of[k->result].size[at[k->result]] += fabsl(p);
 }
 
 static inline int64_t operand_count(const geometry *g, enum operand which)

@@ -79,7 +79,8 @@ static uint64_t float_bits(duet_dtype t, long double x)
 void element_put(duet_dtype t, void *p, int64_t i, long double x)
 {
     if (part_of(t) != t) {
-        element_put(part_of(t), p, 2 * i, x), element_put(part_of(t), p, 2 * i + 1, x);
+        element_put(part_of(t), p, 2 * i, x);
+        element_put(part_of(t), p, 2 * i + 1, x);
         return;
     }
     const uint64_t b = is_floating(t) ? float_bits(t, x) : x < 0 ? -(uint64_t)-x : (uint64_t)x;

@@ -22,8 +22,12 @@ static inline void *list_place(const list *l, int64_t i) { return l->at + i * (i
 static inline list list_new(duet_dtype type, int rank, const int64_t *size)
 {
     list l = { .type = type, .rank = rank, .count = 1 };
-    for (int a = 0; a < rank; a++) l.size[a] = size[a], l.count *= size[a];
-    return l.at = calloc((size_t)l.count + 1, dtypes[type].bytes), l;
+    for (int a = 0; a < rank; a++) {
+        l.size[a] = size[a];
+        l.count *= size[a];
+    }
+    l.at = calloc((size_t)l.count + 1, dtypes[type].bytes);
+    return l;
 }
 
 static inline list list_of(const duet_matrix *m)
@@ -41,7 +45,11 @@ static inline list list_of(const duet_matrix *m)
     return l;
 }
 
-static inline void list_free(list *l) { free(l->at), l->at = NULL; }
+static inline void list_free(list *l)
+{
+    free(l->at);
+    l->at = NULL;
+}
 
 /* The numbers of elements before and after an axis. */
 static inline int64_t list_outer(const list *l, int axis)
@@ -120,11 +128,18 @@ static inline sight sight_new(duet_dtype type, int rank, const int64_t *size, in
     }
     CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))), "no matrix: %s",
           duet_error());
-    if (!s.m) s.m = s.whole, s.whole = NULL;
+    if (!s.m) {
+        s.m = s.whole;
+        s.whole = NULL;
+    }
     return s;
 }
 
-static inline void sight_free(sight *s) { duet_free(&s->m), duet_free(&s->whole); }
+static inline void sight_free(sight *s)
+{
+    duet_free(&s->m);
+    duet_free(&s->whole);
+}
 
 /* Contents with many ties, of any magnitude, or with all special values. */
 enum { TIES, ANY, SPECIAL, FILLINGS };

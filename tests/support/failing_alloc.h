@@ -18,7 +18,11 @@ static bool
     thread_state_missing; /* the state of a thread could not be allocated; the shared fallback state remains allocated */
 
 static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
-static void *born(void *p) { return __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED), p; }
+static void *born(void *p)
+{
+    __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED);
+    return p;
+}
 
 void *__real_malloc(size_t), *__real_calloc(size_t, size_t), *__real_realloc(void *, size_t),
     *__real_aligned_alloc(size_t, size_t), *__real_mmap(void *, size_t, int, int, int, off_t),
@@ -31,7 +35,8 @@ void *__wrap_malloc(size_t n) { return fails_now() ? NULL : born(__real_malloc(n
 void *__wrap_calloc(size_t n, size_t m)
 {
     if (!fails_now()) return born(__real_calloc(n, m));
-    return thread_state_missing = n * m == sizeof(thread), NULL;
+    thread_state_missing = n * m == sizeof(thread);
+    return NULL;
 }
 void *__wrap_aligned_alloc(size_t a, size_t n)
 {

@@ -97,9 +97,13 @@ static duet_status fake_call_begin(enum call c, size_t bytes)
     inside_fake = true;
     bool fails = fakes.fail_in[c] > 0 && --fakes.fail_in[c] == 0;
     fails |= fakes.fail_any > 0 && --fakes.fail_any == 0;
-    if (fails && fakes.stubborn) fakes.fail_in[c] = 1, fakes.stubborn = false;
+    if (fails && fakes.stubborn) {
+        fakes.fail_in[c] = 1;
+        fakes.stubborn = false;
+    }
     fakes.failed |= fails;
-    fakes.made[c] += !fails, fakes.bytes[c] += fails ? 0 : bytes;
+    fakes.made[c] += !fails;
+    fakes.bytes[c] += fails ? 0 : bytes;
     if (!fails) return DUET_OK;
     return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the fake machine fails at call %d", (int)c);
 }
@@ -133,7 +137,8 @@ static duet_status block_new(int device, size_t bytes, void **p)
     if (!b) return fake_call_end(st != DUET_OK ? st : DUET_NO_MEMORY);
     *(front *)b = (front){ bytes, device };
     *p = memset(b + FRONT, 0xff, bytes);
-    fakes.live[device] += bytes, fakes.blocks[device]++;
+    fakes.live[device] += bytes;
+    fakes.blocks[device]++;
     if (fakes.limit[device] && fakes.live[device] > fakes.limit[device]) fakes.wrong = "the limit was passed";
     return fake_call_end(DUET_OK);
 }
@@ -153,7 +158,8 @@ static void block_free(int device, void *p)
     check_owner(device, p);
     line_spares(p, bytes);
     if (find_pinned(p)) fakes.wrong = "memory was freed while it was pinned";
-    fakes.live[device] -= bytes, fakes.blocks[device]--;
+    fakes.live[device] -= bytes;
+    fakes.blocks[device]--;
     free((char *)p - FRONT);
     fake_call_end(DUET_OK);
 }
@@ -219,7 +225,10 @@ static duet_status device_pin(int device, void *host, size_t bytes)
     duet_status st = fake_call_begin(PIN, bytes);
     const void **free_place = find_pinned(NULL);
     if (find_pinned(host)) fakes.wrong = "memory was pinned twice";
-    if (st == DUET_OK && free_place) *free_place = host, fakes.pins++;
+    if (st == DUET_OK && free_place) {
+        *free_place = host;
+        fakes.pins++;
+    }
     return fake_call_end(st);
 }
 
@@ -228,7 +237,10 @@ static void device_unpin(int device, void *host)
     pthread_mutex_lock(&fake_machines_lock);
     const void **place = find_pinned(host);
     if (!place) fakes.wrong = "memory was unpinned that was not pinned";
-    else *place = NULL, fakes.pins--;
+    else {
+        *place = NULL;
+        fakes.pins--;
+    }
     pthread_mutex_unlock(&fake_machines_lock);
 }
 

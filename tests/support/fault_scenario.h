@@ -25,7 +25,10 @@ static void leave_the_choice(void)
 {
     costs c[COSTED];
     for (int k = 0; k < COSTS; k++)
-        for (int i = 0; i < COST_POINTS; i++) c[HOST].seconds[k][i] = 1, c[DEFAULT_GPU].seconds[k][i] = 1e-9;
+        for (int i = 0; i < COST_POINTS; i++) {
+            c[HOST].seconds[k][i] = 1;
+            c[DEFAULT_GPU].seconds[k][i] = 1e-9;
+        }
     costs_prepare();
     costs_use(c, "made up");
     place = DUET_AUTO;
@@ -33,7 +36,9 @@ static void leave_the_choice(void)
 
 static bool wrong(const char *what)
 {
-    return printf("# %s: %s\n", what, duet_error()), met.wrong = true, false;
+    printf("# %s: %s\n", what, duet_error());
+    met.wrong = true;
+    return false;
 }
 
 static bool went(duet_status st)
@@ -42,7 +47,8 @@ static bool went(duet_status st)
     const bool promised = st == DUET_NO_MEMORY || st == DUET_DEVICE_ERROR || st == DUET_NO_DEVICE ||
                           st == DUET_UNSUPPORTED || st == DUET_UNKNOWN;
     if (!promised || !*duet_error()) wrong("a refusal");
-    return met.refused++, false;
+    met.refused++;
+    return false;
 }
 
 static bool fill(duet_matrix *m, float v)
@@ -56,8 +62,10 @@ static bool fill(duet_matrix *m, float v)
 static bool all_are(const float *p, const duet_matrix *m, float v)
 {
     for (int64_t i = 0; i < duet_count(m); i++)
-        if (p[i] != v)
-            return printf("# %d is %g, not %g\n", (int)i, (double)p[i], (double)v), wrong("a value");
+        if (p[i] != v) {
+            printf("# %d is %g, not %g\n", (int)i, (double)p[i], (double)v);
+            return wrong("a value");
+        }
     return true;
 }
 
@@ -74,7 +82,8 @@ static inline void holds(const duet_matrix *m, bool well, float before, float af
 static void fault_scenario_over(void)
 {
     met.hit = met.allocation ? fail_in < 0 : fake_failed();
-    fail_in = -1, fake_fail(0);
+    fail_in = -1;
+    fake_fail(0);
 }
 
 /* Runs the scenario in a new thread, in which nothing is cached. */
@@ -139,7 +148,8 @@ static void each_once(void *play(void *), bool allocation, const char *what, hap
 
 static inline int mishaps_of(void *play(void *), happened *count, int least)
 {
-    each_once(play, true, "allocations", count, least), each_once(play, false, "calls", count, least);
+    each_once(play, true, "allocations", count, least);
+    each_once(play, false, "calls", count, least);
     leave_the_choice();
     each_once(play, true, "allocations, where the place is free", count, least);
     return tap_end();

@@ -25,7 +25,10 @@ typedef struct array {
 static inline array array_new(int rank, const int64_t *size)
 {
     array t = { .rank = rank, .count = 1 };
-    for (int a = 0; a < rank; a++) t.size[a] = size[a], t.count *= size[a];
+    for (int a = 0; a < rank; a++) {
+        t.size[a] = size[a];
+        t.count *= size[a];
+    }
     t.v = calloc((size_t)t.count + 1, sizeof *t.v);
     return t;
 }
@@ -49,8 +52,11 @@ static inline void put(void *p, duet_dtype t, int64_t i, number x)
     case DUET_F32: ((float *)p)[i] = (float)creall(x); break;
     case DUET_F64: ((double *)p)[i] = (double)creall(x); break;
     case DUET_I64: ((int64_t *)p)[i] = (int64_t)creall(x); break;
-    case DUET_C64: ((float *)p)[2 * i] = (float)creall(x), ((float *)p)[2 * i + 1] = (float)cimagl(x); break;
-    default: ((double *)p)[2 * i] = (double)creall(x), ((double *)p)[2 * i + 1] = (double)cimagl(x);
+    case DUET_C64:
+        ((float *)p)[2 * i] = (float)creall(x);
+        ((float *)p)[2 * i + 1] = (float)cimagl(x);
+        break;
+    default: ((double *)p)[2 * i] = (double)creall(x); ((double *)p)[2 * i + 1] = (double)cimagl(x);
     }
 }
 
@@ -122,7 +128,10 @@ static inline bool set_on(duet_place p, duet_matrix *m, duet_expr e)
 static inline int list_transforming(duet_place place[2])
 {
     int places = list_places(place);
-    if (fft_absent()) place[0] = place[1], places--;
+    if (fft_absent()) {
+        place[0] = place[1];
+        places--;
+    }
     if (!places) printf("1..0 # SKIP %s\n", fft_absent());
     return places;
 }

@@ -65,7 +65,8 @@ static void give(walk *w, uint32_t output, T value, T other, int reduction)
         w->o->why = "an output that does not exist";
         return;
     }
-    w->o->out[output] = as_double(value), w->o->other[output] = as_double(other),
+    w->o->out[output] = as_double(value);
+    w->o->other[output] = as_double(other);
     w->o->reduction[output] = reduction;
     w->o->times[output]++;
 }
@@ -116,11 +117,18 @@ static uint32_t run_linears(walk *w, const code *c, uint32_t left)
 {
     const uint32_t count = run_of(c);
     T x[MACHINE_LENGTH], y[MACHINE_LENGTH];
-    if (count < 1 || count > left) return w->o->why = "a run beyond the end", 1;
+    if (count < 1 || count > left) {
+        w->o->why = "a run beyond the end";
+        return 1;
+    }
     for (uint32_t k = 0; k < count; k++) {
-        if (!is_linear(&c[k]) || run_of(&c[k]) != count - k) return w->o->why = "a run of other steps", 1;
+        if (!is_linear(&c[k]) || run_of(&c[k]) != count - k) {
+            w->o->why = "a run of other steps";
+            return 1;
+        }
         codes_seen[w->apart][code_of(&c[k])] = true;
-        x[k] = *row_x(w, &c[k]), y[k] = *row_y(w, &c[k]);
+        x[k] = *row_x(w, &c[k]);
+        y[k] = *row_y(w, &c[k]);
     }
     if (count < left && is_linear(&c[count]) && !(c[count - 1].what & MACHINE_SAVES))
         w->o->why = "a run that ends early";
@@ -241,7 +249,9 @@ void FN(codes)(const machine_program *m, int row, bool apart, int inputs, double
     static walk w;
     static code packed[MACHINE_LENGTH];
     const int length = machine_pack(packed, m, OWN, row, apart);
-    w.m = m, w.row = row, w.apart = apart;
+    w.m = m;
+    w.row = row;
+    w.apart = apart;
     for (int e = 0; e < CODES_ELEMENTS; e++) {
         o[e] = (outcome){ .why = length > m->steps ? "more codes than it says" : NULL };
         w.o = &o[e];

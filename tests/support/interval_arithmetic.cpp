@@ -182,17 +182,20 @@ template <class R> struct number {
     static number anything()
     {
         number x(0);
-        return x.wild = true, x;
+        x.wild = true;
+        return x;
     }
 
     number widened(R by) const
     {
         number x = *this;
         if (wild || is_nan(v) || (exact() && (by == 0 || size == infinity))) return x;
-        x.lo -= by, x.hi += by;
+        x.lo -= by;
+        x.hi += by;
         if (x.hi > type.most) x.hi = infinity;
         if (x.lo < -type.most) x.lo = -infinity;
-        return x.measure(), x;
+        x.measure();
+        return x;
     }
 
     /* A correctly rounded operation on exact operands gives the rounded number exactly. */
@@ -211,7 +214,8 @@ template <class R> number<R> hull(R v, const R *x, int n)
     R lo = x[0], hi = x[0];
     for (int k = 0; k < n; k++) {
         if (is_nan(x[k])) return number<R>::anything();
-        lo = lesser(lo, x[k]), hi = greater(hi, x[k]);
+        lo = lesser(lo, x[k]);
+        hi = greater(hi, x[k]);
     }
     return { v, lo, hi };
 }
@@ -270,16 +274,20 @@ template <class R, class F> number<R> sum(int64_t n, F term)
     number<R> s(0);
     bool exact = true;
     const double outer = pad;
-    pad = 0, depth++;
+    pad = 0;
+    depth++;
     for (int64_t k = 0; k < n; k++) {
         const number<R> t = term(k);
         const bool point = same(t.v, t.lo) && same(t.v, t.hi) && same(s.v, s.lo) && same(s.v, s.hi);
-        s.v += t.v, s.size += t.size;
+        s.v += t.v;
+        s.size += t.size;
         s.lo = point ? s.v : s.lo + t.lo;
         s.hi = point ? s.v : s.hi + t.hi;
-        s.wild |= t.wild, exact &= t.exact();
+        s.wild |= t.wild;
+        exact &= t.exact();
     }
-    pad = outer, depth--;
+    pad = outer;
+    depth--;
     if (s.wild || depth) return s;
     if (exact && (is_nan(s.v) || size_of(s.v) == infinity)) return number<R>(s.v);
     if (is_nan(s.lo) || is_nan(s.hi) || s.size > type.most) return number<R>::anything();
@@ -290,14 +298,19 @@ template <class R, class F, class C> number<R> extreme(int64_t n, R start, F ter
 {
     number<R> m(start);
     const double outer = pad;
-    pad = double(start), depth++;
+    pad = double(start);
+    depth++;
     for (int64_t k = 0; k < n && !is_nan(m.v); k++) {
         const number<R> t = term(k);
         if (!t.wild && is_nan(t.v)) m = t;
-        else m = { better(m.v, t.v), better(m.lo, t.lo), better(m.hi, t.hi) }, m.wild |= t.wild;
+        else {
+            m = { better(m.v, t.v), better(m.lo, t.lo), better(m.hi, t.hi) };
+            m.wild |= t.wild;
+        }
         if (m.wild) break;
     }
-    pad = outer, depth--;
+    pad = outer;
+    depth--;
     return m;
 }
 
@@ -339,8 +352,10 @@ template <class R, class F> number<R> product(int64_t n, F term)
         const number<R> t = term(k);
         if (t.wild) return t;
         const R at[] = { lo * t.lo, lo * t.hi, hi * t.lo, hi * t.hi };
-        exact &= t.exact(), v *= t.v, most *= greater(t.size, R(1));
-        lo = lesser(lesser(at[0], at[1]), lesser(at[2], at[3])),
+        exact &= t.exact();
+        v *= t.v;
+        most *= greater(t.size, R(1));
+        lo = lesser(lesser(at[0], at[1]), lesser(at[2], at[3]));
         hi = greater(greater(at[0], at[1]), greater(at[2], at[3]));
     }
     if (exact && is_nan(v)) return number<R>(v);
@@ -363,14 +378,26 @@ template <class R> struct operand {
     {
         const int64_t *s = t->size;
         n = c = h = w = 0;
-        if (rank == 4) n = s[0], c = s[1], h = s[2], w = s[3];
-        if (channels) n = s[0], c = s[1], h = w = 1;
+        if (rank == 4) {
+            n = s[0];
+            c = s[1];
+            h = s[2];
+            w = s[3];
+        }
+        if (channels) {
+            n = s[0];
+            c = s[1];
+            h = w = 1;
+        }
         for (int d = 2; d < rank && channels; d++) h *= s[d];
         cols = channels ? c : rank ? s[rank - 1] : 1;
         rows = 1;
         for (int d = 0; d < rank - 1; d++) rows *= s[d];
         if (channels) rows = n * h * w;
-        if (right && rank == 1) rows = cols, cols = 1;
+        if (right && rank == 1) {
+            rows = cols;
+            cols = 1;
+        }
     }
     number<R> operator()(int64_t i, int64_t j) const
     {
@@ -427,9 +454,13 @@ const turning turnings[] = {
  * how many. */
 int turning_points(const turning &t, quad lo, quad hi, quad *at)
 {
-    if (t.period == 0) return at[0] = t.first, lo < t.first && t.first < hi;
+    if (t.period == 0) {
+        at[0] = t.first;
+        return lo < t.first && t.first < hi;
+    }
     const bool all = !(hi - lo < 2 * t.period);
-    at[0] = all ? t.first : t.first + t.period * ceilq((lo - t.first) / t.period), at[1] = at[0] + t.period;
+    at[0] = all ? t.first : t.first + t.period * ceilq((lo - t.first) / t.period);
+    at[1] = at[0] + t.period;
     return all ? 2 : (at[0] < hi) + (at[1] < hi);
 }
 
@@ -449,8 +480,12 @@ template <class R> int points(int op, const number<R> *x, int arity, int k, bool
     quad turn[2];
     at[n++] = x[k].v;
     if (x[k].exact()) return n;
-    at[n++] = x[k].lo, at[n++] = x[k].hi;
-    if (x[k].lo < 0 && x[k].hi > 0) at[n++] = 0, at[n++] = -R(0);
+    at[n++] = x[k].lo;
+    at[n++] = x[k].hi;
+    if (x[k].lo < 0 && x[k].hi > 0) {
+        at[n++] = 0;
+        at[n++] = -R(0);
+    }
     for (const turning &t : turnings)
         for (int i = 0; t.op == op && i < turning_points(t, x[k].lo, x[k].hi, turn); i++)
             at[n++] = R(turn[i]);
@@ -538,10 +573,13 @@ template <class R, class F> void admit(int64_t n, const number<R> &m, table *out
     for (int64_t k = 0; k < n; k++) {
         const number<R> x = read(0, k);
         if (m.wild) admits[k] = true;
-        else if (is_nan(m.v)) admits[k] = is_nan(x.v) && !found, found |= is_nan(x.v);
-        else
-            admits[k] = x.lo <= m.hi && x.hi >= m.lo && !(x.exact() && found),
+        else if (is_nan(m.v)) {
+            admits[k] = is_nan(x.v) && !found;
+            found |= is_nan(x.v);
+        } else {
+            admits[k] = x.lo <= m.hi && x.hi >= m.lo && !(x.exact() && found);
             found |= admits[k] && x.exact();
+        }
     }
 }
 
@@ -550,7 +588,8 @@ bool *flags(int64_t n) { return static_cast<bool *>(std::calloc(size_t(n) + 1, s
 template <class R, class F> void places(const int32_t *attr, const table *in, table *out, F extreme_of)
 {
     int64_t e = 0;
-    out->choices = folded_count(in, attr[0]), out->admits = flags(out->choices * out->count);
+    out->choices = folded_count(in, attr[0]);
+    out->admits = flags(out->choices * out->count);
     reduction<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
         const number<R> m = extreme_of(n, read);
         admit(n, m, out, e++, read);
@@ -566,7 +605,8 @@ int64_t reversed(const table *from, int64_t e)
     for (int d = from->rank - 1, k = 0; d >= 0; d--, k++) {
         stride = 1;
         for (int a = k + 1; a < from->rank; a++) stride *= from->size[a];
-        index = e % from->size[k], e /= from->size[k];
+        index = e % from->size[k];
+        e /= from->size[k];
         at += index * stride;
     }
     return at;
@@ -582,9 +622,13 @@ table matrix_of(const table *of, const table *out, int64_t leading, int64_t batc
     const int64_t each = of->size[of->rank - 1] * of->size[of->rank - 2];
     for (int d = int(leading) - 1, own = of->rank - 3; own >= 0; d--, own--) {
         at += (of->size[own] == 1 ? 0 : batch % out->size[d]) * stride;
-        batch /= out->size[d], stride *= of->size[own];
+        batch /= out->size[d];
+        stride *= of->size[own];
     }
-    t.rank = 2, t.size[0] = of->size[of->rank - 2], t.size[1] = of->size[of->rank - 1], t.count = each,
+    t.rank = 2;
+    t.size[0] = of->size[of->rank - 2];
+    t.size[1] = of->size[of->rank - 1];
+    t.count = each;
     t.at = of->at + at * each;
     return t;
 }
@@ -716,7 +760,9 @@ int64_t folded(const table *from, int axes, int64_t e, int64_t k)
     int64_t at = 0, stride = 1;
     for (int d = from->rank - 1; d >= 0; d--) {
         int64_t &index = axes >> d & 1 ? k : e;
-        at += index % from->size[d] * stride, index /= from->size[d], stride *= from->size[d];
+        at += index % from->size[d] * stride;
+        index /= from->size[d];
+        stride *= from->size[d];
     }
     return at;
 }

@@ -118,7 +118,8 @@ static __attribute__((unused)) void check_inverse(duet_dtype t, const duet_matri
     if (set(x.m, duet_inv(a), "inv")) {
         wides A = wides_of(a), X = wides_of(x.m);
         small(ratio(norm_rest(NULL, &A, &X), norm1(&A) * norm1(&X), n, eps_of(t)), "inv", t, n, n, here);
-        wides_free(&A), wides_free(&X);
+        wides_free(&A);
+        wides_free(&X);
     }
     end(&x);
 }
@@ -128,7 +129,8 @@ static __attribute__((unused)) void each_type(void run(duet_dtype t), const char
     char text[100];
     for (int k = 0; k < places; k++) {
         here = place[k];
-        run(own_types[0]), run(own_types[1]);
+        run(own_types[0]);
+        run(own_types[1]);
         snprintf(text, sizeof text, "%s on the %s", name, place_name(here));
         tap_point(text);
     }
@@ -140,7 +142,8 @@ static __attribute__((unused)) int trials(int n) { return quick ? n / 5 + 1 : n;
 static bool begin(int argc, char **argv)
 {
     quick = is_quick(argc, argv);
-    places = list_places(place), gen = rng_new(20261122);
+    places = list_places(place);
+    gen = rng_new(20261122);
     duet_matrix *one = duet_new(DUET_F32, 1, 1);
     const bool without = duet_set_on(DUET_CPU, one, duet_det(one)) == DUET_UNSUPPORTED;
     duet_free(&one);

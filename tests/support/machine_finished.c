@@ -11,7 +11,8 @@ static step vendor_of(const step *s)
 {
     step v = *s;
     const int64_t *x = s->in[0].at.size, *w = s->in[1].at.size;
-    v.epilogue = EPILOGUE_NONE, v.ins = 2;
+    v.epilogue = EPILOGUE_NONE;
+    v.ins = 2;
     if (!epilogue_infos[s->epilogue].pooled) return v;
     const conv_attributes *a = &s->attr.conv;
     const int64_t size[4] = { x[0], w[0],

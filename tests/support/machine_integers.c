@@ -152,7 +152,10 @@ static void operands_of(const step *s, const frame *f, const instruction *reduct
 static layout axes(const layout *l, int from, int to)
 {
     layout part = { .type = l->type, .rank = to - from };
-    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
+    for (int a = from; a < to; a++) {
+        part.size[a - from] = l->size[a];
+        part.stride[a - from] = l->stride[a];
+    }
     return part;
 }
 
@@ -169,11 +172,14 @@ static bool reduces_reference(const step *s, const frame *f, int which, expected
     for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
         int64_t index[DUET_RANK_MAX];
         unravel(&outer, o, index);
-        for (int64_t i = 0; i < n; i++)
-            unravel(&inner, i, index + kept), operands_of(s, f, reduction, index, &x[i], &y[i]);
+        for (int64_t i = 0; i < n; i++) {
+            unravel(&inner, i, index + kept);
+            operands_of(s, f, reduction, index, &x[i], &y[i]);
+        }
         out[o] = (expected){ converted(made, l->type, (long double)reduce_of(reduction, x, y, n)), 0 };
     }
-    free(x), free(y);
+    free(x);
+    free(y);
     return true;
 }
 

@@ -301,7 +301,10 @@ static void taken(const step *s, const frame *f, const instruction *reduction, c
 static layout axes(const layout *l, int from, int to)
 {
     layout part = { .type = l->type, .rank = to - from };
-    for (int a = from; a < to; a++) part.size[a - from] = l->size[a], part.stride[a - from] = l->stride[a];
+    for (int a = from; a < to; a++) {
+        part.size[a - from] = l->size[a];
+        part.stride[a - from] = l->stride[a];
+    }
     return part;
 }
 
@@ -316,13 +319,16 @@ static bool reduce_reference(const step *s, const frame *f, int which, expected 
     for (int64_t o = 0; x && y && o < layout_count(&outer); o++) {
         int64_t index[DUET_RANK_MAX];
         unravel(&outer, o, index);
-        for (int64_t i = 0; i < n; i++)
-            unravel(&inner, i, index + kept), taken(s, f, reduction, index, &x[i], &y[i]);
+        for (int64_t i = 0; i < n; i++) {
+            unravel(&inner, i, index + kept);
+            taken(s, f, reduction, index, &x[i], &y[i]);
+        }
         out[o] = (expected){ reduce_value(reduction->op, reduction->type, x, y, n), 0 };
         if (!(op_infos[reduction->op].flags & OP_GIVES_INDEX))
             out[o] = stored(reduction->type, l->type, out[o]);
     }
-    free(x), free(y);
+    free(x);
+    free(y);
     return true;
 }
 
@@ -380,7 +386,10 @@ static void norm_row(const step *s, const frame *f, const double *x, int64_t fir
 {
     const layout *l = &s->in[0].at;
     long double sum = 0, size = 0, squares = 0, eps = roundoff(l->type);
-    for (int64_t j = 0; j < n; j++) sum += x[j], size += fabsl((long double)x[j]);
+    for (int64_t j = 0; j < n; j++) {
+        sum += x[j];
+        size += fabsl((long double)x[j]);
+    }
     const long double mean = sum / n, mean_error = eps * (n + 4) * size / n;
     for (int64_t j = 0; j < n; j++) squares += (x[j] - mean) * (x[j] - mean);
     const long double var = squares / n + f->num[s->num[0]], scale = 1 / sqrtl(var);
@@ -422,10 +431,12 @@ static bool pool_reference(const step *s, const frame *f, expected *out)
         int64_t o[4], i[4];
         double a = most ? -INFINITY : 0;
         unravel(&s->out[0].at, n, o);
-        i[0] = o[0], i[1] = o[1];
+        i[0] = o[0];
+        i[1] = o[1];
         for (int u = 0; u < p->window[0]; u++)
             for (int v = 0; v < p->window[1]; v++) {
-                i[2] = o[2] * p->stride[0] - p->pad[0] + u, i[3] = o[3] * p->stride[1] - p->pad[1] + v;
+                i[2] = o[2] * p->stride[0] - p->pad[0] + u;
+                i[3] = o[3] * p->stride[1] - p->pad[1] + v;
                 if (i[2] < 0 || i[2] >= in->size[2] || i[3] < 0 || i[3] >= in->size[3]) continue;
                 const double x = element(f, &s->in[0], i);
                 a = most ? -lesser(-a, -x) : rounded(in->type, a + x);
@@ -443,7 +454,9 @@ typedef struct sum {
 
 static void add_product(sum *a, double x, double y)
 {
-    a->value += (long double)x * y, a->size += fabsl((long double)x * y), a->n++;
+    a->value += (long double)x * y;
+    a->size += fabsl((long double)x * y);
+    a->n++;
 }
 
 static expected bounded(duet_dtype t, sum a)
@@ -463,7 +476,8 @@ static bool matmul_reference(const step *s, const frame *f, expected *out)
         for (int64_t k = 0; k < s->in[0].at.size[1]; k++)
             add_product(&a, element(f, &s->in[0], (int64_t[]){ at[0], k }),
                         element(f, &s->in[1], (int64_t[]){ k, at[1] }));
-        a.value *= alpha, a.size *= fabs(alpha);
+        a.value *= alpha;
+        a.size *= fabs(alpha);
         if (s->ins > 2) add_product(&a, beta, element(f, &s->in[2], at));
         out[i] = bounded(t, a);
         if (!isfinite(out[i].value)) out[i].allowed = 0;
@@ -519,7 +533,8 @@ static bool conv_back_reference(const step *s, const frame *f, expected *out)
                         images ? element(f, o.w, at_w) : element(f, o.x, at_x));
         }
     for (int64_t i = 0; i < count; i++) out[i] = bounded(s->out[0].at.type, sums[i]);
-    return free(sums), true;
+    free(sums);
+    return true;
 }
 
 bool reference(const step *s, const frame *f, int which, expected *out)

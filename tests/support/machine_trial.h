@@ -66,7 +66,8 @@ static layout any_layout(duet_dtype t, int rank, const int64_t *size, bool repea
     for (int a = 0; a < rank; a++) order[a] = a;
     for (int a = 0; a < rank && chance(50); a++) {
         int b = draw(rank), o = order[a];
-        order[a] = order[b], order[b] = o;
+        order[a] = order[b];
+        order[b] = o;
     }
     int64_t stride = chance(25) ? 1 + draw(3) : 1;
     for (int a = rank; a-- > 0;) {
@@ -85,7 +86,9 @@ static void add_operand(trial *t, operand *o, layout l, int strange)
     *b = (buffer){ .type = l.type, .start = GUARD + draw(16) - low };
     b->count = b->start + high + GUARD;
     const size_t bytes = (size_t)b->count * dtypes[l.type].bytes;
-    b->before = aligned_alloc(64, (bytes + 63) / 64 * 64), b->now = malloc(bytes), b->first = malloc(bytes);
+    b->before = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    b->now = malloc(bytes);
+    b->first = malloc(bytes);
     b->written = calloc((size_t)b->count, sizeof *b->written);
     for (int64_t i = 0; i < b->count; i++) put(b, i, number(l.type, strange));
     *o = (operand){ t->buffers++, l };
@@ -109,7 +112,9 @@ static inline double integer_number(int64_t x)
 }
 static void add_number(trial *t, double x)
 {
-    t->num[t->s.nums] = x, t->s.num[t->s.nums] = t->s.nums, t->s.nums++;
+    t->num[t->s.nums] = x;
+    t->s.num[t->s.nums] = t->s.nums;
+    t->s.nums++;
 }
 
 /* Axes from .. to - 1 of a layout. */
@@ -142,17 +147,27 @@ static inline void collapse(trial *t)
     for (int k = 0; k < t->s.outs; k++) all[n++] = &t->s.out[k].at;
     for (int k = 0; k < t->s.ins; k++) all[n++] = &t->s.in[k].at;
     const int rank = t->s.out[0].at.rank, kept = rank - t->s.inner;
-    for (int k = 0; k < n; k++)
-        inner[k] = axes_of(all[k], kept, rank), inners[k] = &inner[k], all[k]->rank = kept;
+    for (int k = 0; k < n; k++) {
+        inner[k] = axes_of(all[k], kept, rank);
+        inners[k] = &inner[k];
+        all[k]->rank = kept;
+    }
     if (kept > 0 || !t->s.inner) layout_collapse(all, n);
-    if (t->s.inner) layout_collapse(inners, n), t->s.inner = (uint8_t)inner[0].rank;
+    if (t->s.inner) {
+        layout_collapse(inners, n);
+        t->s.inner = (uint8_t)inner[0].rank;
+    }
     for (int k = 0; k < n && t->s.inner; k++) add_axes(all[k], &inner[k]);
 }
 
 static void trial_free(trial *t)
 {
-    for (buffer *b = t->buffer; b < t->buffer + t->buffers; b++)
-        free(b->before), free(b->now), free(b->first), free(b->written);
+    for (buffer *b = t->buffer; b < t->buffer + t->buffers; b++) {
+        free(b->before);
+        free(b->now);
+        free(b->first);
+        free(b->written);
+    }
 }
 
 /* ---- random instructions ---- */
@@ -191,9 +206,10 @@ static inline void write_one(writer *w, int op, int output)
         i->arg[0].index = (uint8_t)output;
         for (int k = 0; k < w->s->ins; k++)
             w->written |= (uint32_t)(w->s->in[k].slot == w->s->out[output].slot) << k;
-    } else if (op == OP_SAVE)
-        i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS), w->set |= 1u << i->arg[0].index;
-    else
+    } else if (op == OP_SAVE) {
+        i->arg[0] = any_source(FROM_SLOT, PROGRAM_SLOTS);
+        w->set |= 1u << i->arg[0].index;
+    } else
         for (int k = 0; k < (op == OP_LOAD ? 1 : op_infos[op].arity); k++) i->arg[k] = any_value(w);
     w->acc = true;
 }

@@ -33,7 +33,10 @@ void *elements(const duet_matrix *m)
     const char *p = duet_read(m);
     char *all = malloc((size_t)duet_count(m) * 16 + 8);
     if (p && all) gather(m, 0, p, all);
-    else free(all), all = NULL;
+    else {
+        free(all);
+        all = NULL;
+    }
     return all;
 }
 
@@ -59,7 +62,8 @@ static table table_new(int rank, const int64_t *size)
 
 void table_free(table *t)
 {
-    free(t->at), free(t->admits);
+    free(t->at);
+    free(t->admits);
     *t = (table){ 0 };
 }
 
@@ -167,9 +171,11 @@ table oracle(duet_expr e, duet_dtype type)
     for (uint32_t i = 0; i < f.count; i++)
         of[i] = result_of(&f, i, of, computed_type(is_floating(type) ? type : DUET_F64));
     result = of[f.count - 1];
-    if (!result.admits && (root->type != type || type == DUET_F16 || type == DUET_BF16))
-        of[f.count - 1] = result, result = cast(&result, (duet_dtype)root->type, type),
-                     table_free(&of[f.count - 1]);
+    if (!result.admits && (root->type != type || type == DUET_F16 || type == DUET_BF16)) {
+        of[f.count - 1] = result;
+        result = cast(&result, (duet_dtype)root->type, type);
+        table_free(&of[f.count - 1]);
+    }
     for (uint32_t i = 0; i + 1 < f.count; i++) table_free(&of[i]);
     free(of);
     return result;
@@ -200,7 +206,10 @@ static double misplaced(const table *want, int64_t e, double got)
 static void place_text(const duet_matrix *m, int64_t i, char *text, size_t room)
 {
     int64_t index[DUET_RANK_MAX] = { 0 };
-    for (int d = duet_rank(m) - 1; d >= 0; d--) index[d] = i % duet_size(m, d), i /= duet_size(m, d);
+    for (int d = duet_rank(m) - 1; d >= 0; d--) {
+        index[d] = i % duet_size(m, d);
+        i /= duet_size(m, d);
+    }
     *text = 0;
     for (int d = 0; d < duet_rank(m); d++) {
         const size_t used = strlen(text);
@@ -215,7 +224,10 @@ const char *oracle_differs(const table *want, const duet_matrix *m)
     table to = { .rank = duet_rank(m) };
     for (int d = 0; d < to.rank; d++) to.size[d] = duet_size(m, d);
     void *got = elements(m);
-    if (!want->at || !got) return free(got), "there is nothing to compare";
+    if (!want->at || !got) {
+        free(got);
+        return "there is nothing to compare";
+    }
 
     int64_t worst = 0, wrong = 0;
     double most = 0;
@@ -226,7 +238,10 @@ const char *oracle_differs(const table *want, const duet_matrix *m)
         const double x = want->admits ? misplaced(want, e, (double)is) : excess(w, is, type);
         *(w->wild ? &oracle_wild : &oracle_bounded) += 1;
         wrong += !(x <= 0);
-        if (!(x <= most)) worst = i, most = x;
+        if (!(x <= most)) {
+            worst = i;
+            most = x;
+        }
     }
     if (wrong) {
         char at[128];
@@ -278,7 +293,10 @@ const char *oracle_refutes(duet_matrix *m, duet_expr e)
     if ((duet_set)(m, e) != DUET_OK) snprintf(report, sizeof report, "%s: %s", line, duet_error());
     else {
         const char *why = oracle_differs(&want, m);
-        if (!why) return table_free(&want), NULL;
+        if (!why) {
+            table_free(&want);
+            return NULL;
+        }
         snprintf(report, sizeof report, "%s: %s", line, why);
     }
     table_free(&want);

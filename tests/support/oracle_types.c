@@ -77,7 +77,10 @@ bounds cast_bounds(duet_dtype from, duet_dtype to, bounds b)
     if (to == DUET_BOOL) return truth(b);
     if (b.wild) return b;
     const bool is_exact = exact(b);
-    if (!is_floating(from) && !is_floating(to) && !is_exact) return b.wild = true, b;
+    if (!is_floating(from) && !is_floating(to) && !is_exact) {
+        b.wild = true;
+        return b;
+    }
     if (b.v != b.v) b.lo = b.hi = b.v;
     return (bounds){ converted(from, to, (long double)b.v), converted(from, to, outside(b.lo, is_exact, 0)),
                      converted(from, to, outside(b.hi, is_exact, 1)), false };
@@ -111,19 +114,19 @@ bounds whole_bounds(duet_dtype t, quad v)
 __attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, whole *r)
 {
     switch (op) {
-    case OP_neg: return *r = -x, true;
-    case OP_abs: return *r = x < 0 ? -x : x, true;
-    case OP_add: return *r = x + y, true;
-    case OP_sub: return *r = x - y, true;
-    case OP_mul: return *r = x * y, true;
+    case OP_neg: *r = -x; return true;
+    case OP_abs: *r = x < 0 ? -x : x; return true;
+    case OP_add: *r = x + y; return true;
+    case OP_sub: *r = x - y; return true;
+    case OP_mul: *r = x * y; return true;
 #define DUET_INT1(name, formula, oracle, ...)                                                                \
     case OP_##name:                                                                                          \
         return *r = oracle, true;
 #define DUET_INT2 DUET_INT1
 #include <duet/ops.def>
-    case OP_floor_divide: return *r = Q(floor_div)(x, y), true;
-    case OP_remainder: return *r = Q(modulo)(x, y), true;
-    case OP_fmod: return *r = Q(fmod)(x, y), true;
+    case OP_floor_divide: *r = Q(floor_div)(x, y); return true;
+    case OP_remainder: *r = Q(modulo)(x, y); return true;
+    case OP_fmod: *r = Q(fmod)(x, y); return true;
     default: return false;
     }
 }
@@ -145,7 +148,9 @@ static bool whole_map(const node *n, const table *in, table *out)
 __attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bounds y, bounds *a)
 {
     if (n->op == OP_sum && !a->wild && !x.wild && !(exact(x) && exact(*a))) {
-        a->v += x.v, a->lo += x.lo, a->hi += x.hi; /* some bools may be either value */
+        a->v += x.v;
+        a->lo += x.lo;
+        a->hi += x.hi; /* some bools may be either value */
         return;
     }
     if (!exact(x) || !exact(y) || !exact(*a)) {

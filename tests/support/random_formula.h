@@ -115,11 +115,16 @@ static void enlarge(rng *gen, sizes *s)
 {
     int64_t count = 1;
     if (s->rank && rng_chance(gen, 80)) s->size[rng_below(gen, s->rank)] *= 1 + rng_below(gen, 20000);
+    for (int d = 0; d < s->rank; d++) {
+        s->size[d] *= 1 + rng_below(gen, 4);
+        count *= s->size[d] ? s->size[d] : 1;
+    }
     for (int d = 0; d < s->rank; d++)
-        s->size[d] *= 1 + rng_below(gen, 4), count *= s->size[d] ? s->size[d] : 1;
-    for (int d = 0; d < s->rank; d++)
-        if (count > 40000 && s->size[d] > 40)
-            count /= s->size[d], s->size[d] = 1 + 40000 / count, count *= s->size[d];
+        if (count > 40000 && s->size[d] > 40) {
+            count /= s->size[d];
+            s->size[d] = 1 + 40000 / count;
+            count *= s->size[d];
+        }
 }
 
 static void sprinkle(rng *gen, duet_dtype type, void *p, int64_t count)
@@ -151,7 +156,8 @@ static void make_leaves(random_formula *g)
         sizes s = g->base;
         if (l >= 4) {
             const int drop = (int)rng_below(&gen, s.rank + 1);
-            s.rank -= drop, memmove(s.size, s.size + drop, sizeof(int64_t) * (size_t)s.rank);
+            s.rank -= drop;
+            memmove(s.size, s.size + drop, sizeof(int64_t) * (size_t)s.rank);
             for (int d = 0; d < s.rank; d++)
                 if (rng_chance(&gen, 40)) s.size[d] = 1;
         }
@@ -164,7 +170,8 @@ static void make_leaves(random_formula *g)
 static void free_view(duet_matrix **m, duet_matrix **whole)
 {
     if (*whole == *m) *whole = NULL;
-    duet_free(m), duet_free(whole);
+    duet_free(m);
+    duet_free(whole);
 }
 
 static void free_leaves(random_formula *g)
@@ -184,7 +191,11 @@ static part counted(random_formula *g, duet_expr e, bool wild)
     return seal(g, duet_expr_type(e) == DUET_BOOL ? (duet_cast)(e, g->type) : e, wild);
 }
 
-static part with(part p, uint64_t made_of) { return p.made_of |= made_of, p; }
+static part with(part p, uint64_t made_of)
+{
+    p.made_of |= made_of;
+    return p;
+}
 
 static part pick(random_formula *g, rng *gen, const part *grown, int count, bool number)
 {
@@ -230,7 +241,8 @@ static part map_part(random_formula *g, rng *gen, const part *grown, int count)
     const int strong = (int)rng_below(gen, r->arity); /* one operand is a matrix, not a number */
     for (int k = 0; k < r->arity; k++) {
         part p = pick(g, gen, grown, count, k != strong);
-        made_of |= p.made_of, wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
+        made_of |= p.made_of;
+        wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
         const bool narrow =
             r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
         x[k] = narrow ? bring_into_domain(p, r->domain[2 * k],
@@ -289,7 +301,8 @@ static part def_part(random_formula *g, rng *gen, const part *grown, int count)
 /* Builds the same parts each time for one random_formula. */
 static void build_parts(random_formula *g, rng *gen, part grown[NODES])
 {
-    g->vendor = false, g->makes = 0;
+    g->vendor = false;
+    g->makes = 0;
     for (int count = 0; count < g->target; count++) {
         const int64_t kind = rng_below(gen, 100);
         grown[count] = kind < 80   ? map_part(g, gen, grown, count)

@@ -25,7 +25,11 @@ uint64_t rng_next(rng *r)
 {
     uint64_t *s = r->state;
     const uint64_t result = turned(s[1] * 5, 7) * 9, t = s[1] << 17;
-    s[2] ^= s[0], s[3] ^= s[1], s[1] ^= s[2], s[0] ^= s[3], s[2] ^= t;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
     s[3] = turned(s[3], 45);
     return result;
 }
@@ -43,9 +47,12 @@ static const char *scatter(duet_matrix *m, int axis, char *to, const char *from,
     const duet_dtype type = duet_type(m);
     const size_t bytes = dtypes[type].bytes;
     if (axis == duet_rank(m)) {
-        if (!from)
-            return element_put(type, to, 0, converted(DUET_F64, type, rng_real(r, range[0], range[1]))), from;
-        return memcpy(to, from, bytes), from + bytes;
+        if (!from) {
+            element_put(type, to, 0, converted(DUET_F64, type, rng_real(r, range[0], range[1])));
+            return from;
+        }
+        memcpy(to, from, bytes);
+        return from + bytes;
     }
     for (int64_t i = 0; i < duet_size(m, axis); i++)
         from = scatter(m, axis + 1, to + i * duet_stride(m, axis) * (ptrdiff_t)bytes, from, r, range);

@@ -29,9 +29,13 @@ static duet_status fill(duet_matrix *m, uint64_t seed, const trial *t)
 /* Element i as a number and as an integer; for integer types as an integer alone. */
 static double read_one(const void *p, duet_dtype type, int64_t i, int64_t *whole)
 {
-    if (type == DUET_I64) return *whole = ((const int64_t *)p)[i], 0;
+    if (type == DUET_I64) {
+        *whole = ((const int64_t *)p)[i];
+        return 0;
+    }
     const double x = type == DUET_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
-    return *whole = (int64_t)x, x;
+    *whole = (int64_t)x;
+    return x;
 }
 
 #endif

@@ -26,10 +26,18 @@ static inline number conjugate_of(number x) { return conjl(x); }
 #else
 typedef wide number;
 static const duet_dtype own_types[] = { DUET_F32, DUET_F64 };
-static inline number number_of(wide re, wide im) { return (void)im, re; }
+static inline number number_of(wide re, wide im)
+{
+    (void)im;
+    return re;
+}
 static inline wide size_of(number x) { return fabsl(x); }
 static inline wide real_of(number x) { return x; }
-static inline wide imaginary_of(number x) { return (void)x, 0; }
+static inline wide imaginary_of(number x)
+{
+    (void)x;
+    return 0;
+}
 static inline number conjugate_of(number x) { return x; }
 #endif
 
@@ -44,7 +52,11 @@ static inline wides wides_new(int64_t m, int64_t n)
 {
     return (wides){ m, n, calloc((size_t)(m * n + 1), sizeof(number)) };
 }
-static inline void wides_free(wides *t) { free(t->v), t->v = NULL; }
+static inline void wides_free(wides *t)
+{
+    free(t->v);
+    t->v = NULL;
+}
 
 static inline number element_at(duet_dtype t, const void *p, int64_t k)
 {
@@ -116,7 +128,8 @@ static inline wide norm_rest(const wides *c, const wides *a, const wides *b)
     for (int64_t i = 0; i < p.m; i++)
         for (int64_t j = 0; j < p.n; j++) *at(&p, i, j) -= c ? *at(c, i, j) : i == j;
     const wide r = norm1(&p);
-    return wides_free(&p), r;
+    wides_free(&p);
+    return r;
 }
 
 static inline wide norm_difference(const wides *a, const wides *b)
@@ -133,7 +146,8 @@ static inline bool eliminate(const wides *of, const wides *b, wides *x, number *
 {
     wides a = wides_new(of->m, of->n);
     memcpy(a.v, of->v, (size_t)(of->m * of->n) * sizeof(number));
-    *x = wides_new(b->m, b->n), *det = 1;
+    *x = wides_new(b->m, b->n);
+    *det = 1;
     memcpy(x->v, b->v, (size_t)(b->m * b->n) * sizeof(number));
     for (int64_t k = 0; k < a.n && *det != 0; k++) {
         int64_t p = k;
@@ -141,11 +155,13 @@ static inline bool eliminate(const wides *of, const wides *b, wides *x, number *
             if (size_of(*at(&a, i, k)) > size_of(*at(&a, p, k))) p = i;
         for (int64_t j = 0; j < a.n && p != k; j++) {
             const number t = *at(&a, k, j);
-            *at(&a, k, j) = *at(&a, p, j), *at(&a, p, j) = t;
+            *at(&a, k, j) = *at(&a, p, j);
+            *at(&a, p, j) = t;
         }
         for (int64_t j = 0; j < x->n && p != k; j++) {
             const number t = *at(x, k, j);
-            *at(x, k, j) = *at(x, p, j), *at(x, p, j) = t;
+            *at(x, k, j) = *at(x, p, j);
+            *at(x, p, j) = t;
         }
         *det *= *at(&a, k, k) * (p == k ? 1 : -1);
         for (int64_t i = 0; i < a.m && *det != 0; i++) {

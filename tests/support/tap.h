@@ -31,7 +31,8 @@ __attribute__((unused)) static void tap_point(const char *name)
     printf("%sok %d - %s (%d checks)\n", tap_failures || !tap_checks ? "not " : "", tap_points + 1, name,
            tap_checks);
     fflush(stdout);
-    tap_points++, tap_failures = tap_checks = 0;
+    tap_points++;
+    tap_failures = tap_checks = 0;
 }
 
 __attribute__((unused)) static int tap_end(void)

@@ -9,7 +9,9 @@
 static uint64_t seed = 88172645463325252u;
 static inline int draw(int n)
 {
-    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
     return (int)((seed >> 11) % (uint64_t)n);
 }
 static inline bool chance(int percent) { return draw(100) < percent; }

@@ -50,7 +50,8 @@ static void change(shown *v, int rank, const int64_t *size, remap *old, const in
         old(v, arg, i, from);
         at[k] = v->at[place_of(v, from)];
     }
-    v->rank = rank, v->n = n;
+    v->rank = rank;
+    v->n = n;
     if (rank) memmove(v->size, size, (size_t)rank * sizeof *size);
     memcpy(v->at, at, (size_t)n * sizeof *at);
 }
@@ -58,7 +59,10 @@ static void change(shown *v, int rank, const int64_t *size, remap *old, const in
 static bool repeats(const shown *v)
 {
     bool seen[MOST] = { 0 }, twice = false;
-    for (int64_t k = 0; k < v->n; k++) twice |= seen[v->at[k]], seen[v->at[k]] = true;
+    for (int64_t k = 0; k < v->n; k++) {
+        twice |= seen[v->at[k]];
+        seen[v->at[k]] = true;
+    }
     return twice;
 }
 
@@ -73,7 +77,8 @@ static void said(shown *v, duet_matrix *m, const char *format, ...)
     vsnprintf(v->made + n, sizeof v->made - n, format, ap);
     va_end(ap);
     CHECK(m, "%s: %s", v->made, duet_error());
-    duet_free(&v->m), v->m = m;
+    duet_free(&v->m);
+    v->m = m;
 }
 
 /* The rule of Python's range, by counting. */
@@ -158,9 +163,13 @@ static void permute(shown *v)
     for (int a = 0; a < v->rank; a++) axis[a] = a;
     for (int a = v->rank; a-- > 1;) {
         const int b = (int)below(a + 1), t = axis[a];
-        axis[a] = axis[b], axis[b] = t;
+        axis[a] = axis[b];
+        axis[b] = t;
     }
-    for (int a = 0; a < v->rank; a++) size[a] = v->size[axis[a]], arg[a] = axis[a];
+    for (int a = 0; a < v->rank; a++) {
+        size[a] = v->size[axis[a]];
+        arg[a] = axis[a];
+    }
     duet_matrix *m = duet_permuted_axes(v->m, v->rank, axis);
     change(v, v->rank, size, old_permuted, arg);
     said(v, m, " permuted");
@@ -169,7 +178,10 @@ static void permute(shown *v)
 static void transpose(shown *v)
 {
     int64_t size[DUET_RANK_MAX], arg[DUET_RANK_MAX];
-    for (int a = 0; a < v->rank; a++) arg[a] = v->rank - 1 - a, size[a] = v->size[arg[a]];
+    for (int a = 0; a < v->rank; a++) {
+        arg[a] = v->rank - 1 - a;
+        size[a] = v->size[arg[a]];
+    }
     duet_matrix *m = duet_transposed(v->m);
     change(v, v->rank, size, old_permuted, arg);
     said(v, m, " transposed");
@@ -207,7 +219,8 @@ static void squeeze(shown *v)
 static void old_diagonal(const shown *v, const int64_t *arg, const int64_t *i, int64_t *old)
 {
     const int64_t k = i[v->rank - 2];
-    old[0] = k + (arg[0] < 0 ? -arg[0] : 0), old[1] = k + (arg[0] > 0 ? arg[0] : 0);
+    old[0] = k + (arg[0] < 0 ? -arg[0] : 0);
+    old[1] = k + (arg[0] > 0 ? arg[0] : 0);
     for (int a = 2; a < v->rank; a++) old[a] = i[a - 2];
 }
 
@@ -267,7 +280,8 @@ static void reshape(shown *v)
     for (; rank < 5 && (left > 1 || !below(3)); rank++) {
         int64_t s = between(1, left);
         while (left % s) s--;
-        size[rank] = rank == 4 ? left : s, left /= size[rank];
+        size[rank] = rank == 4 ? left : s;
+        left /= size[rank];
     }
     if (left > 1) return;
     const bool can = is_affine(v, rank, size);
@@ -292,7 +306,9 @@ static void index_all(shown *v)
     shown w = *v;
     for (int a = 0; a < v->rank; a++) {
         if (a == rest && skipped) {
-            entry[n++] = DUET_REST, a += skipped - 1, k += skipped;
+            entry[n++] = DUET_REST;
+            a += skipped - 1;
+            k += skipped;
             continue;
         }
         const int64_t what = below(4), size = v->size[a];
@@ -304,7 +320,9 @@ static void index_all(shown *v)
             without(&w, k, extent);
             change(&w, w.rank - 1, extent, old_with_axis, (int64_t[]){ k, i });
         } else if (what == 1 && w.rank < DUET_RANK_MAX && rank < DUET_RANK_MAX) {
-            entry[n++] = DUET_NEW, rank++, a--;
+            entry[n++] = DUET_NEW;
+            rank++;
+            a--;
             for (int b = 0; b <= w.rank; b++) extent[b] = b == k ? 1 : w.size[b - (b > k)];
             change(&w, w.rank + 1, extent, old_without_axis, (int64_t[]){ k });
             k++;

@@ -7,7 +7,12 @@
 #include <math.h>
 
 static uint64_t seed = 88172645463325252u;
-static uint64_t any_bits(void) { return seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17; }
+static uint64_t any_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    return seed ^= seed << 17;
+}
 
 /* ---- the pairs ---- */
 
@@ -116,13 +121,19 @@ static void write_ties(const struct pair *p)
     for (int h = 0; h < 65535 && is_floating(p->stored) && dtypes[p->stored].bytes == 2; h++) {
         const uint16_t two[2] = { (uint16_t)h, (uint16_t)(h + 1) };
         const long double a = element_value(p->stored, two, 0), b = element_value(p->stored, two, 1);
-        if (!isnan(a) && isfinite(b)) write_near(p, (a + b) / 2), write_near(p, a);
+        if (!isnan(a) && isfinite(b)) {
+            write_near(p, (a + b) / 2);
+            write_near(p, a);
+        }
     }
-    write_near(p, 65520), write_near(p, 0x1.ffp127), write_near(p, -0x1.ffp127),
-        write_near(p, 0x1.ffffffp127);
+    write_near(p, 65520);
+    write_near(p, 0x1.ffp127);
+    write_near(p, -0x1.ffp127);
+    write_near(p, 0x1.ffffffp127);
     for (int power = -150; power < 130; power++)
         for (int half = -4; half <= 4; half++) {
-            write_near(p, ldexpl(1, power) + half / 2.0L), write_near(p, -ldexpl(1, power) + half / 2.0L);
+            write_near(p, ldexpl(1, power) + half / 2.0L);
+            write_near(p, -ldexpl(1, power) + half / 2.0L);
             write_near(p, ldexpl(8 + half, power));
         }
 }
@@ -173,7 +184,8 @@ int main(int argc, char **argv)
         char name[40];
         all_values(p->stored, trials, read_one, p);
         all_values(p->computed, trials, write_one, p);
-        write_ties(p), test_special(p);
+        write_ties(p);
+        test_special(p);
         snprintf(name, sizeof name, "%s and %s", dtypes[p->computed].name, dtypes[p->stored].name);
         tap_point(name);
     }

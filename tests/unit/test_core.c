@@ -59,7 +59,9 @@ static void test_empty(void)
     CHECK(!ADDED(upload_bytes) && !ADDED(download_bytes), "no bytes move");
     CHECK(matrix_overlap(m, t) == APART, "nothing overlaps");
     CHECK(!duet_row(t, 0) && !duet_column(m, 0), "there is no row");
-    duet_free(&m), duet_free(&t), duet_free(&r);
+    duet_free(&m);
+    duet_free(&t);
+    duet_free(&r);
     tap_point("matrices of no elements");
 }
 
@@ -115,7 +117,8 @@ static void test_bad_arguments(void)
     }
     CHECK(duet_size(m, 2) == 0 && duet_size(m, -1) == 0 && duet_size(m, 1) == 3 && duet_stride(m, 0) == 3,
           "axes");
-    duet_free(NULL), duet_free(&freed);
+    duet_free(NULL);
+    duet_free(&freed);
     duet_matrix *again = gone;
     duet_free(&again);
     CHECK(!again && strstr(duet_error(), "already freed"), "%s", duet_error());
@@ -125,7 +128,9 @@ static void test_bad_arguments(void)
     REFUSED(duet_device_overwrite(m), "no such thing here");
     CHECK(duet_read(m) != NULL, "the host goes on");
     fakes.absent = NULL;
-    duet_free(&m), duet_free(&v), duet_free(&t);
+    duet_free(&m);
+    duet_free(&v);
+    duet_free(&t);
     tap_point("bad arguments");
 }
 
@@ -149,9 +154,12 @@ static void test_pool_sizes(void)
     void *a = NULL, *b = NULL;
     CHECK(!pool_take(HOST, 0, 0, &a) && !pool_take(HOST, 0, 0, &b) && a != b && a && b,
           "two blocks of nothing");
-    pool_give(HOST, a, 0), pool_give(HOST, b, 0), pool_give(HOST, NULL, 0);
+    pool_give(HOST, a, 0);
+    pool_give(HOST, b, 0);
+    pool_give(HOST, NULL, 0);
     size_t cached = duet_memory_of(DUET_CPU).cached;
-    pool_give(HOST, a, 0), pool_give(HOST, &a, 0);
+    pool_give(HOST, a, 0);
+    pool_give(HOST, &a, 0);
     CHECK(duet_memory_of(DUET_CPU).cached == cached, "what is not lent is not taken back");
     CHECK(pool_take(HOST, SIZE_MAX, 0, &a) == DUET_NO_MEMORY &&
               pool_take(HOST, SIZE_MAX / 2, 0, &a) == DUET_NO_MEMORY,
@@ -165,7 +173,8 @@ static void test_pool_queues(void)
     void *a = NULL, *b = NULL, *p = NULL;
     uint64_t waits = fakes.made[WAIT];
     CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &a) && !pool_take(DEFAULT_GPU, 1000, 2, &b), "%s", duet_error());
-    pool_give(DEFAULT_GPU, a, 1u << 1), pool_give(DEFAULT_GPU, b, 1u << 2);
+    pool_give(DEFAULT_GPU, a, 1u << 1);
+    pool_give(DEFAULT_GPU, b, 1u << 2);
     CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &p) && p == a && fakes.made[WAIT] == waits, "its own block first");
     pool_give(DEFAULT_GPU, p, 1u << 1);
     CHECK(!pool_take(DEFAULT_GPU, 1000, 3, &p) && p == b && fakes.made[WAIT] == waits + 1,
@@ -181,7 +190,8 @@ static void test_pool_queues(void)
           "a wait that fails leaves the block");
     CHECK(!pool_take(DEFAULT_GPU, 1000, 5, &p) && p == b && fakes.made[WAIT] == waits + 6,
           "all are waited for again");
-    pool_give(DEFAULT_GPU, p, 0), pool_give(DEFAULT_GPU, a, 1u << 4);
+    pool_give(DEFAULT_GPU, p, 0);
+    pool_give(DEFAULT_GPU, a, 1u << 4);
     duet_counts before = duet_stats();
     duet_memory_trim();
     CHECK(ADDED(synchronisations) == 2 && fakes.live[DEFAULT_GPU] == 0,
@@ -205,7 +215,8 @@ static void test_pool_limit(void)
     CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "cached");
     CHECK(!pool_take(DEFAULT_GPU, 1500, 0, &p[2]) && of_gpu().cached == 0, "what is cached makes room");
     CHECK(fakes.live[DEFAULT_GPU] == of_gpu().used, "and is freed");
-    pool_give(DEFAULT_GPU, p[1], 0), pool_give(DEFAULT_GPU, p[2], 0);
+    pool_give(DEFAULT_GPU, p[1], 0);
+    pool_give(DEFAULT_GPU, p[2], 0);
     CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500, "a lower limit drops at once");
     CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "none");
     CHECK(of_gpu().peak >= 2560, "peak %zu", of_gpu().peak);
@@ -218,7 +229,8 @@ static void test_pool_limit(void)
     fakes.fail_in[ALLOC] = 1;
     CHECK(!pool_take(DEFAULT_GPU, 5000, 0, &p[0]) && of_gpu().cached == 0,
           "the system refused once, until the cache was dropped");
-    fakes.fail_in[ALLOC] = 1, fakes.stubborn = true;
+    fakes.fail_in[ALLOC] = 1;
+    fakes.stubborn = true;
     CHECK(pool_take(DEFAULT_GPU, 9000, 0, &p[1]) == DUET_NO_MEMORY &&
               strstr(duet_error(), "the system refuses"),
           "%s", duet_error());
@@ -306,8 +318,11 @@ static void crowd(void *(*what)(void *))
     pthread_t who[CROWD];
     int number[CROWD];
     pthread_barrier_init(&gate, NULL, CROWD);
-    for (int i = 0; i < CROWD; i++)
-        number[i] = i, well[i] = false, pthread_create(&who[i], NULL, what, &number[i]);
+    for (int i = 0; i < CROWD; i++) {
+        number[i] = i;
+        well[i] = false;
+        pthread_create(&who[i], NULL, what, &number[i]);
+    }
     for (int i = 0; i < CROWD; i++) pthread_join(who[i], NULL);
     for (int i = 0; i < CROWD; i++) CHECK(well[i], "thread %d", i);
     pthread_barrier_destroy(&gate);
@@ -328,7 +343,8 @@ static void test_readers(void)
             for (int j = 0; j <= i; j++)
                 CHECK(queue_of[i] != (j == i ? thread_get()->queue : queue_of[j]),
                       "threads %d and %d have one queue", i, j);
-        duet_free(&shared[0]), duet_free(&shared[1]);
+        duet_free(&shared[0]);
+        duet_free(&shared[1]);
     }
     CHECK(ADDED(uploads) == 40 && ADDED(downloads) == 20, "%d uploads, %d downloads: each once",
           (int)ADDED(uploads), (int)ADDED(downloads));
@@ -429,14 +445,18 @@ static void test_texts(void)
           duet_error());
     fail_at(DUET_SPENT, "other.c:3");
     CHECK(!strcmp(duet_error(), "main.c:12: a and 1"), "%s", duet_error());
-    fail(DUET_SPENT, "%s", "C:/x/y.c:7: b"), fail_at(DUET_SPENT, "other.c:3");
+    fail(DUET_SPENT, "%s", "C:/x/y.c:7: b");
+    fail_at(DUET_SPENT, "other.c:3");
     CHECK(!strcmp(duet_error(), "C:/x/y.c:7: b"), "%s", duet_error());
-    fail(DUET_SPENT, "duet_add(f32[2], f32[3]): c"), fail_at(DUET_SPENT, "my file.c:3"),
-        fail_at(DUET_SPENT, "my file.c:3");
+    fail(DUET_SPENT, "duet_add(f32[2], f32[3]): c");
+    fail_at(DUET_SPENT, "my file.c:3");
+    fail_at(DUET_SPENT, "my file.c:3");
     CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c"), "%s", duet_error());
-    fail(DUET_SPENT, "%s!", duet_error()), fail_at(DUET_SPENT, NULL);
+    fail(DUET_SPENT, "%s!", duet_error());
+    fail_at(DUET_SPENT, NULL);
     CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c!"), "%s", duet_error());
-    fail(DUET_SPENT, "%02000d", 1), fail_at(DUET_SPENT, "main.c:1");
+    fail(DUET_SPENT, "%02000d", 1);
+    fail_at(DUET_SPENT, "main.c:1");
     CHECK(strlen(duet_error()) == sizeof thread_get()->text - 1, "cut off");
     CHECK(!strcmp(duet_status_text(DUET_OK), "success") && strstr(duet_status_text(DUET_NO_MEMORY), "memory"),
           "texts");

@@ -53,15 +53,19 @@ static void test_curves(void)
 static operand dense(int rank, const int64_t *size)
 {
     operand o = { 0 };
-    return layout_dense(&o.at, DUET_F32, rank, size), o;
+    layout_dense(&o.at, DUET_F32, rank, size);
+    return o;
 }
 #define DENSE(...) dense(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]){ __VA_ARGS__ })
 
 static step product(int64_t m, int64_t k, int64_t n)
 {
     step s = { .kernel = OP_matmul, .outs = 1, .ins = 2 };
-    s.out[0] = DENSE(m, n), s.in[0] = DENSE(m, k), s.in[1] = DENSE(k, n);
-    s.bytes = 4.0 * (double)(m * n + m * k + k * n), s.flops = 2.0 * (double)m * (double)k * (double)n;
+    s.out[0] = DENSE(m, n);
+    s.in[0] = DENSE(m, k);
+    s.in[1] = DENSE(k, n);
+    s.bytes = 4.0 * (double)(m * n + m * k + k * n);
+    s.flops = 2.0 * (double)m * (double)k * (double)n;
     return s;
 }
 
@@ -89,7 +93,10 @@ static void test_products(void)
 static double program_cost(const costs *c, int64_t n, const int *ops, int count, bool reductions)
 {
     program p = { .length = (uint8_t)count, .reductions = reductions };
-    for (int i = 0; i < count; i++) p.code[i].op = (uint8_t)ops[i], p.code[i].type = DUET_F32;
+    for (int i = 0; i < count; i++) {
+        p.code[i].op = (uint8_t)ops[i];
+        p.code[i].type = DUET_F32;
+    }
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &p, .bytes = 8.0 * (double)n };
     s.out[0] = s.in[0] = DENSE(n);
     return cost_of_step(&s, c);
@@ -206,25 +213,31 @@ static void test_kept(void)
     CHECK(all > 500 && all < sizeof text, "%d bytes", (int)all);
     tap_point("costs are kept in a file");
 
-    for (length = 0; length < all; length++)
-        store(path, text, length), CHECK(is_refused(path), "the first %d bytes", (int)length);
+    for (length = 0; length < all; length++) {
+        store(path, text, length);
+        CHECK(is_refused(path), "the first %d bytes", (int)length);
+    }
     for (size_t i = 0; i < all; i++) {
         memcpy(other, text, all);
         other[i] ^= (char)(1 << rng_below(&gen, 7));
         store(path, other, all);
         CHECK(is_refused(path), "byte %d damaged: %d", (int)i, other[i]);
     }
-    text[all] = '\n', store(path, text, all + 1);
+    text[all] = '\n';
+    store(path, text, all + 1);
     CHECK(is_refused(path), "a line too many");
-    memset(other, 'x', sizeof other), store(path, other, sizeof other);
+    memset(other, 'x', sizeof other);
+    store(path, other, sizeof other);
     CHECK(is_refused(path), "a long line");
     tap_point("a file that is cut or damaged is none");
 
     from[DEFAULT_GPU].seconds[COST_pass][1] = 0;
     CHECK(!calibration_write(path, from) && is_refused(path), "costs that cannot be");
-    unlink(path), mkdir(path, 0700);
+    unlink(path);
+    mkdir(path, 0700);
     CHECK(is_refused(path) && calibration_write(path, from), "a folder in its place");
-    rmdir(path), mkfifo(path, 0600);
+    rmdir(path);
+    mkfifo(path, 0600);
     CHECK(is_refused(path), "a pipe, for which nobody waits");
     unlink(path);
     if (!geteuid()) {
@@ -239,15 +252,20 @@ static void test_folders(void)
 {
     char path[CALIBRATION_PATH], home[700], long_name[700];
     costs from[COSTED] = { drawn_costs(), drawn_costs() };
-    unsetenv("XDG_CACHE_HOME"), unsetenv("HOME");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
     CHECK(!calibration_path(path), "no folder at all");
-    setenv("XDG_CACHE_HOME", "relative", 1), setenv("HOME", "also relative", 1);
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    setenv("HOME", "also relative", 1);
     CHECK(!calibration_path(path), "folders that are not absolute");
-    snprintf(home, sizeof home, "%s/home", folder), mkdir(home, 0700);
+    snprintf(home, sizeof home, "%s/home", folder);
+    mkdir(home, 0700);
     setenv("HOME", home, 1);
     CHECK(calibration_path(path) && strstr(path, "/home/.cache/duet/costs-"), "in the home folder: %s", path);
     CHECK(!calibration_write(path, from) && calibration_read(path, from), "the folders are made");
-    memset(long_name, 'a', sizeof long_name), long_name[0] = '/', long_name[sizeof long_name - 1] = '\0';
+    memset(long_name, 'a', sizeof long_name);
+    long_name[0] = '/';
+    long_name[sizeof long_name - 1] = '\0';
     setenv("XDG_CACHE_HOME", long_name, 1);
     CHECK(!calibration_path(path), "a name too long");
     setenv("XDG_CACHE_HOME", "/proc/self", 1);
@@ -261,7 +279,10 @@ int main(void)
 {
     char command[100];
     gen = rng_new(11);
-    if (!mkdtemp(folder)) return perror("test_cost"), 1;
+    if (!mkdtemp(folder)) {
+        perror("test_cost");
+        return 1;
+    }
     test_curves();
     test_products();
     test_programs();

@@ -64,13 +64,16 @@ static void shared(void)
     OK(duet_set(z, q));
     CHECK(first(z) == 2, "q is %g", first(z));
 
-    s = duet_add(x, y), p = duet_mul(s, 2), q = duet_sub(s, 1);
+    s = duet_add(x, y);
+    p = duet_mul(s, 2);
+    q = duet_sub(s, 1);
     OK(duet_set(z, q));
     OK(duet_set(z, p));
     CHECK(first(z) == 6, "p after q is %g", first(z));
 
     /* the inner formula first: the outer one can still be evaluated */
-    s = duet_add(x, y), p = duet_mul(s, 10);
+    s = duet_add(x, y);
+    p = duet_mul(s, 10);
     OK(duet_set(z, s));
     CHECK(first(z) == 3, "s is %g", first(z));
     OK(duet_set(z, p));
@@ -121,7 +124,8 @@ static void printed_numbers(void)
     printed(duet_histogram(x, 0.5, 1, 3), "duet_histogram(A, 0.5, 1, 3)");
     printf("# locale: %s\n", locale ? locale : "C");
     setlocale(LC_NUMERIC, "C");
-    duet_free(&k), duet_free(&u);
+    duet_free(&k);
+    duet_free(&u);
     tap_point("numbers in a formula's text");
 }
 
@@ -138,12 +142,15 @@ static void queries(void)
     duet_expr both = duet_var_axes_keep(duet_sum_axes(e), 0);
     CHECK(!strcmp(text_of(both), "duet_var_keep(duet_sum_axes(duet_sum_axis(duet_mul(A, 2), 0)), 0)"),
           "printed as %s", text_of(both));
-    forget(both), e = duet_sum_axes_keep(m, -1, 0);
+    forget(both);
+    e = duet_sum_axes_keep(m, -1, 0);
     CHECK(!strcmp(text_of(e), "duet_sum_axes_keep(A, 0, 1)"), "printed as %s", text_of(e));
-    forget(e), e = duet_sum_axis(m, 0);
+    forget(e);
+    e = duet_sum_axis(m, 0);
     CHECK(strstr(plan_of(out, e), "sum") != NULL, "explained as %s", plan_of(out, e));
     OK(duet_set(out, e));
-    duet_free(&m), duet_free(&out);
+    duet_free(&m);
+    duet_free(&out);
     tap_point("queries, printing and explaining spend nothing");
 }
 
@@ -232,7 +239,8 @@ static void several_bad_operands(void)
     REFUSED(duet_expr_status(f), DUET_SPENT, "condition was already");
     duet_expr h = duet_hold(spent);
     REFUSED(duet_set(z, h), DUET_SPENT, "test_expr.c:");
-    forget(e), forget(f);
+    forget(e);
+    forget(f);
     tap_point("several operands that cannot be used");
 }
 
@@ -312,7 +320,10 @@ static void indices(void)
                 *turned = duet_new(DUET_I64, 3, 2);
     float *p = duet_overwrite(m);
     int64_t *q = duet_overwrite(from);
-    for (int i = 0; i < 6; i++) p[i] = (float)(i % 2), q[i] = i;
+    for (int i = 0; i < 6; i++) {
+        p[i] = (float)(i % 2);
+        q[i] = i;
+    }
     OK(duet_set(at, duet_argmax_axis(m, 0))); /* 0 1 0 above 1 0 1 */
     const int64_t *r = duet_read(at);
     CHECK(r && r[0] == 1 && r[1] == 0 && r[2] == 1, "argmax");
@@ -328,7 +339,11 @@ static void indices(void)
     REFUSED(duet_set(at, duet_mean_axis(from, 0)), DUET_BAD_TYPE, "floating point");
     REFUSED(duet_set(at, 3.5), DUET_BAD_TYPE, "3.5 is not a value of i64");
     REFUSED(duet_set(at, duet_max_axis(m, 0)), DUET_BAD_TYPE, "i64[3]");
-    duet_free(&m), duet_free(&at), duet_free(&from), duet_free(&turned), duet_free(&column);
+    duet_free(&m);
+    duet_free(&at);
+    duet_free(&from);
+    duet_free(&turned);
+    duet_free(&column);
     tap_point("integers");
 }
 
@@ -380,9 +395,13 @@ int main(void)
 {
     duet_place place[2];
     const bool gpu = list_places(place) == 2;
-    x = duet_new(DUET_F32, 4), y = duet_new(DUET_F32, 4), z = duet_new(DUET_F32, 4),
+    x = duet_new(DUET_F32, 4);
+    y = duet_new(DUET_F32, 4);
+    z = duet_new(DUET_F32, 4);
     wide = duet_new(DUET_F32, 5);
-    set_to(x, 1), set_to(y, 2), set_to(wide, 3);
+    set_to(x, 1);
+    set_to(y, 2);
+    set_to(wide, 3);
     roots_and_spent();
     shared();
     stickiness();
@@ -398,6 +417,9 @@ int main(void)
     deep();
     indices();
     blocks(gpu);
-    duet_free(&x), duet_free(&y), duet_free(&z), duet_free(&wide);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    duet_free(&wide);
     return tap_end();
 }

@@ -58,7 +58,8 @@ static void meaning(const trial *t, const program *p, int which, expected *want)
         layout_dense(&s.out[k].at, t->type, 1, (const int64_t[]){ CODES_ELEMENTS });
     for (int k = 0; k < p->numbers; k++) s.num[k] = (uint32_t)k;
     for (int k = 0; k < p->inputs; k++) {
-        s.in[k] = (operand){ k, s.out[0].at }, data[k] = &memory[k];
+        s.in[k] = (operand){ k, s.out[0].at };
+        data[k] = &memory[k];
         for (int e = 0; e < CODES_ELEMENTS; e++)
             if (t->type == DUET_F32) memory[k].f32[e] = (float)t->in[k][e];
             else memory[k].f64[e] = t->in[k][e];
@@ -81,7 +82,9 @@ static const instruction *reduce_of(const program *p, int which)
 static program operand_program(const program *p, const instruction *reduction, int k)
 {
     program q = *p;
-    q.reductions = false, q.outputs = 1, q.length = 0;
+    q.reductions = false;
+    q.outputs = 1;
+    q.length = 0;
     for (const instruction *i = p->code; i < reduction; i++)
         if (!is_reduce(i)) q.code[q.length++] = *i;
     q.code[q.length++] = (instruction){ OP_LOAD, reduction->type, { reduction->arg[k] } };
@@ -164,7 +167,10 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
     };
     runners[t->type](m, row, apart, t->p.inputs, (double(*)[CODES_ELEMENTS])t->in, o);
     for (int e = 0; e < CODES_ELEMENTS; e++) {
-        if (!t->p.reductions) o[e].out[m->last] = o[e].left, o[e].times[m->last]++;
+        if (!t->p.reductions) {
+            o[e].out[m->last] = o[e].left;
+            o[e].times[m->last]++;
+        }
         if (!check_element(t, w, &o[e], e, how)) return;
     }
 }
@@ -206,7 +212,10 @@ static bool run_trial(const trial *t)
     const char *why = machine_encode(&m, &t->p, t->num);
     CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: refused with numbers or without",
           program_text(&t->p));
-    if (why) return CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why), false;
+    if (why) {
+        CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why);
+        return false;
+    }
     if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH, "%s: too much is taken",
                program_text(&t->p)))
         return true;
@@ -330,7 +339,10 @@ static void write_save(writer *w)
 static void write_any(writer *w)
 {
     if (w->acc && chance(15)) write_save(w);
-    else write_one(w, chance(8) ? OP_LOAD : any_map(w->t->type)), w->acc = true;
+    else {
+        write_one(w, chance(8) ? OP_LOAD : any_map(w->t->type));
+        w->acc = true;
+    }
 }
 
 static int any_reduce(duet_dtype t)
@@ -361,7 +373,10 @@ static void write_program(trial *t, bool reductions, int longest)
                       .reductions = reductions };
     for (int o = 0; o < outs; o++) {
         for (int n = draw(longest / outs) + (!w.acc && !reductions); n-- > 1;) write_any(&w);
-        if (!w.acc && !reductions) write_one(&w, OP_LOAD), w.acc = true;
+        if (!w.acc && !reductions) {
+            write_one(&w, OP_LOAD);
+            w.acc = true;
+        }
         write_output(&w, (o + turn) % outs);
     }
 }

@@ -85,7 +85,10 @@ static void launch(const thing *t, int device, enum deed deed, const double *val
 {
     job *k = calloc(1, sizeof *k);
     *k = (job){ .deed = deed, .type = t->c->type, .count = t->count, .turn = turn };
-    for (int i = 0; i < t->count; i++) k->at[i] = element(t, p, i), k->value[i] = value[i];
+    for (int i = 0; i < t->count; i++) {
+        k->at[i] = element(t, p, i);
+        k->value[i] = value[i];
+    }
     storage *b = t->m->storage;
     line_add(device, queue,
              (work){ .call = CALLS, .to = b->buffer[device], .bytes = b->bytes, .run = job_run, .arg = k });
@@ -235,7 +238,10 @@ static void not_after_all(const thing *t)
 static void become(thing *t, duet_matrix *m, contents *c, int rank, const int *size)
 {
     *t = (thing){ .m = m, .c = c, .rank = rank, .count = 1 };
-    for (int a = 0; a < rank; a++) t->size[a] = size[a], t->count *= size[a];
+    for (int a = 0; a < rank; a++) {
+        t->size[a] = size[a];
+        t->count *= size[a];
+    }
     c->refs++;
 }
 
@@ -244,11 +250,15 @@ static void make_matrix(thing *t, bool wrap)
 {
     int rank = draw(4), size[3], count = 1;
     int64_t wide[3];
-    for (int a = 0; a < rank; a++) wide[a] = size[a] = draw(12) ? 1 + draw(5) : 0, count *= size[a];
+    for (int a = 0; a < rank; a++) {
+        wide[a] = size[a] = draw(12) ? 1 + draw(5) : 0;
+        count *= size[a];
+    }
     contents *c = calloc(1, sizeof *c);
     *c = (contents){ .type = draw(2) ? DUET_F32 : DUET_F64, .count = count };
     if (wrap) {
-        c->wrapped = calloc((size_t)count + 1, 8), c->valid = 1u << HOST;
+        c->wrapped = calloc((size_t)count + 1, 8);
+        c->valid = 1u << HOST;
         for (int i = 0; i < count; i++)
             put(c->type, (char *)c->wrapped + (size_t)i * dtypes[c->type].bytes, c->value[i] = number());
     }
@@ -269,21 +279,42 @@ static void view_it(thing *v, thing *t)
     for (int a = 0; a < rank; a++) size[a] = t->size[a];
     duet_matrix *m = NULL;
     int from = 0, down = cols, across = 1, turned = 0;
-    if (kind == 0 && rank > 0)
-        m = duet_slice(t->m, first, count), size[0] = count, from = first * rest, across = 1, cols = 0;
-    else if (kind == 1 && first < n)
-        m = duet_row(t->m, first), memmove(size, size + 1, sizeof size - sizeof *size), rank--,
-        from = first * rest, cols = 0;
-    else if (kind == 2 && j < cols) m = duet_column(t->m, j), rank = 1, from = j, across = cols, cols = 0;
-    else if (kind == 3 && rank == 2)
-        m = duet_submatrix(t->m, first, j, count, wide), size[0] = count, size[1] = wide,
+    if (kind == 0 && rank > 0) {
+        m = duet_slice(t->m, first, count);
+        size[0] = count;
+        from = first * rest;
+        across = 1;
+        cols = 0;
+    } else if (kind == 1 && first < n) {
+        m = duet_row(t->m, first);
+        memmove(size, size + 1, sizeof size - sizeof *size);
+        rank--;
+        from = first * rest;
+        cols = 0;
+    } else if (kind == 2 && j < cols) {
+        m = duet_column(t->m, j);
+        rank = 1;
+        from = j;
+        across = cols;
+        cols = 0;
+    } else if (kind == 3 && rank == 2) {
+        m = duet_submatrix(t->m, first, j, count, wide);
+        size[0] = count;
+        size[1] = wide;
         from = first * cols + j;
-    else if (kind == 4 && rank == 2)
-        m = duet_transposed(t->m), size[0] = t->size[1], size[1] = t->size[0], down = 1, across = cols,
+    } else if (kind == 4 && rank == 2) {
+        m = duet_transposed(t->m);
+        size[0] = t->size[1];
+        size[1] = t->size[0];
+        down = 1;
+        across = cols;
         turned = 1;
-    else if (kind == 5 && t->m->dense)
-        m = duet_reshaped_shape(t->m, 1, &flat), size[0] = t->count, rank = 1, cols = 0;
-    else return;
+    } else if (kind == 5 && t->m->dense) {
+        m = duet_reshaped_shape(t->m, 1, &flat);
+        size[0] = t->count;
+        rank = 1;
+        cols = 0;
+    } else return;
     if (!CHECK(m, "view %d: %s", kind, duet_error())) return;
     become(v, m, t->c, rank, size);
     for (int i = 0; i < v->count; i++) {
@@ -339,11 +370,15 @@ static void take_turn(void)
     } else if (what < 13) die(t);
     else if (what < 24) on_host(t, (enum use)draw(3));
     else if (what < 35) on_device(t, (enum use)draw(3));
-    else if (what == 35 && !draw(4)) matrix_lost(t->m), t->c->lost = true, t->c->valid = 0;
-    else if (what == 36)
-        fakes.fail_in[draw(CALLS)] = 1 + draw(3), fakes.fail_any = draw(3) ? 0 : 1 + draw(4),
+    else if (what == 35 && !draw(4)) {
+        matrix_lost(t->m);
+        t->c->lost = true;
+        t->c->valid = 0;
+    } else if (what == 36) {
+        fakes.fail_in[draw(CALLS)] = 1 + draw(3);
+        fakes.fail_any = draw(3) ? 0 : 1 + draw(4);
         fakes.stubborn = draw(2);
-    else if (what > 39) not_after_all(t);
+    } else if (what > 39) not_after_all(t);
     else if (what == 37) device_sync(DEFAULT_GPU + draw(FAKE_DEVICES - 1), draw(WALK_QUEUES));
     else if (what == 38 && !draw(10)) duet_memory_trim();
     else if (what == 39 && !draw(10))
@@ -356,7 +391,9 @@ static void walk(uint64_t from, int steps)
 {
     seed = from;
     for (turn = 0; turn < steps && tap_failures == 0; turn++) take_turn();
-    memset(fakes.fail_in, 0, sizeof fakes.fail_in), fakes.fail_any = 0, fakes.stubborn = false;
+    memset(fakes.fail_in, 0, sizeof fakes.fail_in);
+    fakes.fail_any = 0;
+    fakes.stubborn = false;
     for (int d = HOST; d < FAKE_DEVICES; d++) set_limit(d, 0);
     fakes.failed = false;
     for (int i = 0; i < THINGS; i++) {
@@ -415,7 +452,8 @@ static void test_overlap(void)
                 if (!things[i].m || !things[j].m) continue;
                 enum overlap got = matrix_overlap(things[i].m, things[j].m),
                              want = slow_overlap(&things[i], &things[j]);
-                told[got]++, missed += got == TANGLED && want == APART;
+                told[got]++;
+                missed += got == TANGLED && want == APART;
                 CHECK(got == want || (got == TANGLED && want != TANGLED), "pair %d: %d, not %d", n, got,
                       want);
                 CHECK(want != SAME || got == SAME, "the same, pair %d", n);

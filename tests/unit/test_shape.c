@@ -109,7 +109,8 @@ static void test_broadcast(void)
         CHECK(shape_broadcast(&again, &b, &again) && shape_equal(&again, &out), "in place, pair %d", n);
 
         layout l, to;
-        layout_dense(&l, DUET_F32, a.rank, a.size), layout_dense(&to, DUET_F32, out.rank, out.size);
+        layout_dense(&l, DUET_F32, a.rank, a.size);
+        layout_dense(&to, DUET_F32, out.rank, out.size);
         layout r = layout_broadcast(&l, &out);
         CHECK(r.rank == out.rank && !memcmp(r.size, to.size, sizeof r.size), "layout of pair %d", n);
         EVERY(&r, at)
@@ -170,7 +171,8 @@ static void test_layouts(void)
         EVERY(&l, at)
         {
             int64_t p = place(&l, at);
-            least = p < least ? p : least, most = p + 1 > most ? p + 1 : most;
+            least = p < least ? p : least;
+            most = p + 1 > most ? p + 1 : most;
             dense &= p == next++;
         }
         layout_span(&l, &low, &high);
@@ -193,7 +195,10 @@ static void test_collapse(void)
         layout before[N], after[N], *l[N + 1];
         int64_t low = 0;
         int many = 1 + draw(N);
-        for (int k = 0; k < many; k++) before[k] = after[k] = random_layout(&s), l[k] = &after[k];
+        for (int k = 0; k < many; k++) {
+            before[k] = after[k] = random_layout(&s);
+            l[k] = &after[k];
+        }
         l[many] = l[0]; /* one that occurs twice */
         layout_collapse(l, many + (draw(2)));
         less += after[0].rank < s.rank;

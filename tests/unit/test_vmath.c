@@ -185,11 +185,13 @@ static void draw_one(const element *t, double reach, size_t i, void *x)
 /* Pairs for pow: results over the whole range, bases near 1, integer exponents, random bits. */
 static void draw_pair(const element *t, size_t i, void *x, void *y)
 {
-    draw_one(t, 9, i, x), draw_one(t, 9, i, y);
+    draw_one(t, 9, i, x);
+    draw_one(t, 9, i, y);
     const uint64_t kind = random_bits() % 8;
     if (kind == 0) return;
     if (kind == 1) {
-        put(t, x, i, (double)(random_bits() % 64) - 32), put(t, y, i, (double)(random_bits() % 64) - 32);
+        put(t, x, i, (double)(random_bits() % 64) - 32);
+        put(t, y, i, (double)(random_bits() % 64) - 32);
         return;
     }
     if (kind < 4) put(t, x, i, 1 + ldexp(random_between(-1, 1), -(int)(random_bits() % (unsigned)t->digits)));
@@ -200,7 +202,8 @@ static void draw_pair(const element *t, size_t i, void *x, void *y)
 /* Points for atan2: random bits, near the axes and the diagonals, quotients over the whole range. */
 static void draw_point(const element *t, size_t i, void *y, void *x)
 {
-    draw_one(t, 9, i, y), draw_one(t, 9, i, x);
+    draw_one(t, 9, i, y);
+    draw_one(t, 9, i, x);
     const uint64_t kind = random_bits() % 4;
     if (kind == 0) return;
     const double slope = kind == 1
@@ -296,8 +299,10 @@ static worst sample(const struct function *f, int type, uint64_t inputs)
         for (size_t i = 0; i < BLOCK; i++)
             if (f->op == OP_pow) draw_pair(t, i, &x, &y);
             else if (f->op == OP_atan2 || f->op == OP_hypot) draw_point(t, i, &x, &y);
-            else if (divides(f->op)) draw_one(t, f->reach[type], i, &x), draw_one(t, f->reach[type], i, &y);
-            else draw_one(t, f->reach[type], i, &x);
+            else if (divides(f->op)) {
+                draw_one(t, f->reach[type], i, &x);
+                draw_one(t, f->reach[type], i, &y);
+            } else draw_one(t, f->reach[type], i, &x);
         agree(t, f->op, &x, &y, &y, &out);
         judge(t, rows[f->op].of[type], &x, &y, &out, &w);
     }
@@ -340,8 +345,11 @@ static void test_builds(const element *t)
     char title[64];
     for (int op = 0; op < OPS; op++)
         for (int n = 0; t->build[0][op] && n < 64; n++) {
-            for (size_t i = 0; i < BLOCK; i++)
-                draw_one(t, 20, i, &x), draw_one(t, 20, i, &y), draw_one(t, 20, i, &z);
+            for (size_t i = 0; i < BLOCK; i++) {
+                draw_one(t, 20, i, &x);
+                draw_one(t, 20, i, &y);
+                draw_one(t, 20, i, &z);
+            }
             agree(t, op, &x, &y, &z, &out);
         }
     snprintf(title, sizeof title, "%s: every build of every row gives the same bits", t->name);
@@ -357,7 +365,10 @@ static void check_each(int op, double x, double y, double value, bool round)
             const double want = round && type == DUET_F32 ? (float)value : value;
             double px[4], py[4], pr[4];
             if (!t->build[b] || !t->build[b][op] || !runs(b)) continue;
-            for (size_t i = 0; i < 4; i++) put(t, px, i, x), put(t, py, i, y);
+            for (size_t i = 0; i < 4; i++) {
+                put(t, px, i, x);
+                put(t, py, i, y);
+            }
             t->build[b][op](pr, px, py, py, 4);
             for (size_t i = 0; i < 4; i++) {
                 const double got = at(t, pr, i);
