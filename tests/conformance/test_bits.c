@@ -3,8 +3,9 @@
  * values, numbers of the domain of the row.
  *
  *     test_bits [how many inputs of each row] [seed]
- *     test_bits --all [row ...]      rows with one operand, or those named, over all 2^32 inputs of f32: CPU against GPU,
- *                                    and a hash of the results, to compare machines. DUET_ISA chooses that of the CPU */
+ *     test_bits --all [row ...]      rows with one operand, or those named, over all 2^32 inputs of f32: CPU
+ *                                    against GPU, and a hash of the results, to compare machines. DUET_ISA
+ *                                    chooses that of the CPU */
 #include "common.h"
 #include "dtype.h"
 #include "isas.h"
@@ -181,7 +182,7 @@ static void everywhere(const question *q)
     duet_free(&m);
 }
 
-/* ---- the rows ------------------------------------------------------------------------------------------------------ */
+/* ---- the rows ------------------------------------------------------------------------------------------ */
 
 static void map_row(const row *r)
 {
@@ -284,7 +285,7 @@ static void all_rows(void)
     }
 }
 
-/* ---- all inputs ----------------------------------------------------------------------------------------------------- */
+/* ---- all inputs ---------------------------------------------------------------------------------------- */
 
 enum { CHUNK_BITS = 26, CHUNKS = 1 << (32 - CHUNK_BITS) };
 #define CHUNK ((int64_t)1 << CHUNK_BITS)

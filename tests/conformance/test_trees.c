@@ -2,9 +2,11 @@
  * with equal bits.
  *
  *     test_trees [how many] [seed of the first]
- *     test_trees [how many] [seed of the first] --bits            more, without the oracle: longer formulas, several outputs,
- *                                                                 in place, special values, every instruction set; one thread
- *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, with N threads and with one
+ *     test_trees [how many] [seed of the first] --bits            more, without the oracle: longer formulas,
+ *                                                                 several outputs, in place, special values,
+ *                                                                 every instruction set; one thread
+ *     test_trees [how many] [seed of the first] --threads N       the same with larger matrices, with N
+ *                                                                 threads and with one
  *
  * The last two also print a hash of the bits of all results: two states of the library agree if
  * their hashes do. A formula that fails prints its seed; `test_trees 1 SEED` with the same options

@@ -92,7 +92,7 @@ static void test_others(void)
     tap_point("what cannot be cut fails for want of memory, or goes to the CPU, and leaves all as it was");
 }
 
-/* ---- random formulas --------------------------------------------------------------------------------------------- */
+/* ---- random formulas ----------------------------------------------------------------------------------- */
 
 static uint64_t cut_trees;
 

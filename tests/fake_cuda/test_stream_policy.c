@@ -76,7 +76,7 @@ static void test_repeat(void)
     tap_point("in a loop that is learnt, what is streamed cuts what is held back");
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, TURNS = 6 };
 typedef struct worker {

@@ -1,5 +1,6 @@
-/* test_two_gpus.c - two cards of the fake CUDA: random sequences of host accesses, views and statements on the CPU and on
- * either card, against a model of the elements and of the valid buffers; every copy is counted. Then faults of one card. */
+/* test_two_gpus.c - two cards of the fake CUDA: random sequences of host accesses, views and statements on
+ * the CPU and on either card, against a model of the elements and of the valid buffers; every copy is
+ * counted. Then faults of one card. */
 #include "fake_cuda.h"
 #include "matrix.h"
 #include "pool.h"

@@ -1,4 +1,5 @@
-# fft_numpy.py LIBRARY dtype.def - transforms and shifts against numpy.fft, through the library's C functions. TAP; skipped where there is no numpy.
+# fft_numpy.py LIBRARY dtype.def - transforms and shifts against numpy.fft, through the library's C functions.
+# TAP; skipped where there is no numpy.
 import ctypes, re, sys
 
 try:

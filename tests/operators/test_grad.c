@@ -9,7 +9,7 @@ static rng gen;
 static duet_place place[2];
 static int places;
 
-/* ---- finite differences -------------------------------------------------------------------------------------- */
+/* ---- finite differences -------------------------------------------------------------------------------- */
 
 /* A function of x, y, z, and its gradient with respect to one of them, given the gradient d of its
  * result. */
@@ -163,7 +163,7 @@ static void test_pair(const struct pair *p)
     tap_point(p->name);
 }
 
-/* ---- max_pool2d ---------------------------------------------------------------------------------------------- */
+/* ---- max_pool2d ---------------------------------------------------------------------------------------- */
 
 static int64_t results(int64_t in, const duet_pool *o, int axis)
 {
@@ -261,7 +261,7 @@ static void test_max_pools(void)
     tap_point("max_pool2d_grad, by a plain loop");
 }
 
-/* ---- every row of networks.def against the oracle ------------------------------------------------------------ */
+/* ---- every row of networks.def against the oracle ------------------------------------------------------ */
 
 typedef duet_expr maker(duet_expr x, duet_expr y, duet_expr z);
 #define MAKE(name, call)                                                                                     \

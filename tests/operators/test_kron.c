@@ -1,4 +1,5 @@
-/* test_kron.c - the Kronecker product on every machine against a loop over all elements of both operands, to the bit. */
+/* test_kron.c - the Kronecker product on every machine against a loop over all elements of both operands, to
+ * the bit. */
 #include "scan_sort_trial.h"
 
 typedef struct operands {

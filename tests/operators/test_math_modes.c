@@ -174,7 +174,7 @@ static void test_keys(duet_place where)
     tap_point(where == DUET_GPU ? "plans of the GPU are of a mode" : "plans of the CPU are of a mode");
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------- */
 
 #define U 0x1p-24
 

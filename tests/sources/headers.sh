@@ -1,6 +1,7 @@
 #!/bin/sh
-# headers.sh TOP - every public header alone, as C11 and as C++17, by gcc and clang, without a warning; and a formula sixteen macros
-# deep stays small. Reports in TAP; a compiler that is not there is skipped.
+# headers.sh TOP - compiles each public header alone, as C11 and as C++17, with gcc and clang, without a
+# warning; and checks that a formula of sixteen nested macros expands to little text. Reports in TAP; a
+# compiler that is not installed is skipped.
 top=$1 points=0
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# include_paths.sh TOP CC... - the include paths are the architecture: an upward include does not compile, a downward one does. TAP.
+# include_paths.sh TOP CC... - the include paths keep the order of the libraries: an include of a higher
+# library does not compile, one of a lower library does. Reports in TAP.
 top=$1 points=0 && shift
 cc=${*:-cc} # words: ccache gcc
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

@@ -1,5 +1,5 @@
-/* operators_document.c - writes docs/operators.md: the element types, the kernels and the error of each operator. It plans each
- * operator on small operands, on the CPU and on the fake CUDA, and reads the plans.
+/* operators_document.c - writes docs/operators.md: the element types, the kernels and the error of each
+ * operator. It plans each operator on small operands, on the CPU and on the fake CUDA, and reads the plans.
  *
  *     operators_document          write the document
  *     operators_document FILE     test that FILE is up to date */
@@ -20,8 +20,8 @@ typedef struct found {
 
 static const duet_place places[] = { DUET_CPU, DUET_GPU };
 
-/* By what a step runs, as explain writes it: "  1. matmul; C f32[4, 4] <- ...; strict by cuBLASLt; 100 bytes, ...", or a statement that is one,
- * "duet_lu(...) on the cpu: 1 step; by LAPACK". */
+/* By what a step runs, as explain writes it: "  1. matmul; C f32[4, 4] <- ...; strict by cuBLASLt; 100 bytes,
+ * ...", or a statement that is one, "duet_lu(...) on the cpu: 1 step; by LAPACK". */
 static const char *step_words(char *line)
 {
     const char *kernel = strstr(line, ". "), *operands = strstr(line, " <- ");

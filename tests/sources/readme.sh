@@ -1,5 +1,6 @@
 #!/bin/sh
-# readme.sh TOP LIBRARY-FOLDER CC... - the README's C program, its second and third piece of C, and the program at the head of duet.h compile, link and run. TAP.
+# readme.sh TOP LIBRARY-FOLDER CC... - compiles, links and runs the C program of the README, its second and
+# third piece of C, and the program at the head of duet.h. Reports in TAP.
 top=$1 lib=$2 points=0 && shift 2
 cc=${*:-cc} # words: ccache gcc
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

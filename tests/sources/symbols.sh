@@ -1,6 +1,7 @@
 #!/bin/sh
-# symbols.sh LIBRARY ARCHIVE ... - what our objects may not name, what the library needs, and what it exports. TAP.
-# The archives are ours: no object in them may end the process or print; stderr in core/trace.c alone.
+# symbols.sh LIBRARY ARCHIVE ... - checks which symbols the project's objects use, which libraries the library
+# needs, and what it exports. No object in the archives may end the process or print; only core/trace.c may
+# use stderr. Reports in TAP.
 library=$1 && shift
 points=0
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

@@ -1,4 +1,5 @@
-# numpy_compare.py LIBRARY - what duet_print writes, and what files hold, against NumPy itself. TAP; skipped where NumPy is not.
+# numpy_compare.py LIBRARY - what duet_print writes, and what files hold, against NumPy itself. TAP; skipped
+# where NumPy is not.
 import ctypes
 import io
 import os

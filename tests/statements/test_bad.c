@@ -42,7 +42,7 @@ static void fails(duet_expr e, duet_status want, const char *name, const char *c
 static duet_matrix *f32(int rank, const int64_t *size) { return duet_new_shape(DUET_F32, rank, size); }
 #define NEW(...) f32(RANK_OF(__VA_ARGS__), (const int64_t[]){ 0, ##__VA_ARGS__ } + 1)
 
-/* ---- shapes and types, for every row ------------------------------------------------------------------------- */
+/* ---- shapes and types, for every row ------------------------------------------------------------------- */
 
 typedef struct pair {
     duet_matrix *x, *y, *z;
@@ -73,7 +73,8 @@ static const char *call_text(char text[200], const char *function, const char *x
     return text;
 }
 
-/* What each kind of row is given: shapes that do not broadcast; of reductions an axis too many; of others what no row accepts. */
+/* What each kind of row is given: shapes that do not broadcast; of reductions an axis too many; of others
+ * what no row accepts. */
 static void shapes(void)
 {
     pair p = { NEW(2, 3), NEW(4), NEW(5) };
@@ -265,7 +266,7 @@ static void types_and_nulls(void)
     tap_point("types that differ, and null matrices");
 }
 
-/* ---- statements ---------------------------------------------------------------------------------------------- */
+/* ---- statements ---------------------------------------------------------------------------------------- */
 
 static void statements(void)
 {
@@ -350,7 +351,7 @@ static void matrices(void)
     tap_point("matrices that cannot be");
 }
 
-/* ---- machines ------------------------------------------------------------------------------------------------ */
+/* ---- machines ------------------------------------------------------------------------------------------ */
 
 static void memory(void)
 {

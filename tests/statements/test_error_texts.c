@@ -1,5 +1,6 @@
-/* test_error_texts.c - what error messages say. Every operator and statement is called with random operands; each failure must name
- * the function and the shapes of its operands, and no internal identifier. Some messages are compared word by word. */
+/* test_error_texts.c - what error messages say. Every operator and statement is called with random operands;
+ * each failure must name the function and the shapes of its operands, and no internal identifier. Some
+ * messages are compared word by word. */
 #include "common.h"
 #include "dtype.h"
 #include "every_call.h"
@@ -29,7 +30,8 @@ static void shape_of(const duet_matrix *m, char text[100])
     snprintf(text + n, 100 - (size_t)n, "]");
 }
 
-/* A word that no user knows: all capitals, but for NULL and the names of duet.h; one capital letter; or the style of old messages. */
+/* A word that no user knows: all capitals, but for NULL and the names of duet.h; one capital letter; or the
+ * style of old messages. */
 static bool is_internal(const char *word, size_t n)
 {
     static const char *const old[] = { "needs", "whole", "refuses" };

@@ -171,7 +171,7 @@ static void chain(void)
     tap_point("a chain of statements, a norm among them, stays on the GPU");
 }
 
-/* ---- passes -------------------------------------------------------------------------------------------------- */
+/* ---- passes -------------------------------------------------------------------------------------------- */
 
 static duet_expr wiemann(duet_matrix *a, duet_matrix *b, duet_matrix *c)
 {

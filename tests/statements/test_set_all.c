@@ -59,7 +59,7 @@ static bool same_stage(const stage *a, const stage *b)
     return same;
 }
 
-/* ---- random statements ------------------------------------------------------------------------------------------ */
+/* ---- random statements --------------------------------------------------------------------------------- */
 
 static duet_expr pick(rng *gen, const stage *s)
 {
@@ -438,7 +438,7 @@ static void mixed(void)
     tap_point("several element types");
 }
 
-/* ---- failures --------------------------------------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------------------------------ */
 
 static void fails(duet_status got, duet_status want, const char *number, const char *words)
 {

@@ -1,9 +1,10 @@
-/* fake_machines.h - devices for the tests of core: the host, two GPUs of one machine, and a device of a third machine, which
- * cannot copy from device to device. Devices do nothing until they must.
+/* fake_machines.h - devices for the tests of core: the host, two GPUs of one machine, and a device of a third
+ * machine, which cannot copy from device to device. Devices do nothing until they must.
  *
- * What is queued on a device runs only when the host waits for the queue, or another queue that must go on waits for it. So
- * code that forgets to wait finds old bits, or NaN, with which all new memory is filled. Each device has memory of its own:
- * work that touches another device's memory is an error. Any call can be told to fail. */
+ * What is queued on a device runs only when the host waits for the queue, or another queue that must go on
+ * waits for it. So code that forgets to wait finds old bits, or NaN, with which all new memory is filled.
+ * Each device has memory of its own: work that touches another device's memory is an error. Any call can be
+ * told to fail. */
 #ifndef FAKE_MACHINES_H
 #define FAKE_MACHINES_H
 
@@ -34,7 +35,8 @@ static struct fakes {
 static pthread_mutex_t fake_machines_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool inside_fake; /* inside of a machine: its own allocations are not the library's */
 
-/* A piece of work: run(arg), a copy from `from`, or zeros. bytes at `to`, and at `from` if that is not NULL, are in use. */
+/* A piece of work: run(arg), a copy from `from`, or zeros. bytes at `to`, and at `from` if that is not NULL,
+ * are in use. */
 typedef struct work {
     enum call call;
     void *to;

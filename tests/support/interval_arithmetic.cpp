@@ -4,12 +4,13 @@
  *
  * map rows    are evaluated at the ends of the intervals of their operands. Each is monotone in
  * each operand, except where
- *             an operand crosses 0 (abs, div, pow, where), where `turnings` says so, and at a jump where it crosses
- *             another operand. These points are evaluated too, so that the smallest and the largest value bound all.
+ *             an operand crosses 0 (abs, div, pow, where), where `turnings` says so, and at a jump where it
+ *             crosses another operand. These points are evaluated too, so that the smallest and the largest
+ *             value bound all.
  * reduction and def rows   are evaluated once, in interval arithmetic that adds the rounding error
  * of each operation. A
- *             machine may sum in any order: a sum of `terms` numbers has an error of at most gamma(terms - 1) times
- *             the sum of their absolute values (Higham, 3.1, 4.2).
+ *             machine may sum in any order: a sum of `terms` numbers has an error of at most gamma(terms - 1)
+ *             times the sum of their absolute values (Higham, 3.1, 4.2).
  * place rows  accept every index whose element may be the extreme. */
 #include "interval_arithmetic.h"
 #include "ops.h"
@@ -87,8 +88,9 @@ template <class R> R greater(R x, R y) { return x > y ? x : y; }
 template <class R> bool is_nan(R x) { return x != x; }
 template <class R> bool same(R x, R y) { return x == y; }
 
-/* Most of the oracle's time went to quad arithmetic in software. What follows asks the bits of an IEEE binary128 instead; results are the
- * same. A quad in the range of normal doubles is a double if the 60 lowest bits of its fraction are 0. */
+/* Most of the oracle's time went to quad arithmetic in software. What follows asks the bits of an IEEE
+ * binary128 instead; results are the same. A quad in the range of normal doubles is a double if the 60 lowest
+ * bits of its fraction are 0. */
 struct quad_bits {
     uint64_t low, high;
 };

@@ -1,8 +1,9 @@
-/* vmath_mpfr.c - the functions of core/vmath.h against MPFR, on random operands: a check on the other checks, which trust the C library
- * and CUDA. Not a part of the build:
+/* vmath_mpfr.c - compares the functions of core/vmath.h with MPFR on random operands. The other checks trust
+ * the C library and CUDA; this one does not. It is not part of the build:
  *
- *     gcc -std=gnu11 -O2 -march=native -ffp-contract=off -Iinclude -Isrc/core tests/support/vmath_mpfr.c -o vmath_mpfr -lmpfr -lgmp -lm
- *     vmath_mpfr [operands]        of each function and type; 10^5 if left out */
+ *     gcc -std=gnu11 -O2 -march=native -ffp-contract=off -Iinclude -Isrc/core \
+ *         tests/support/vmath_mpfr.c -o vmath_mpfr -lmpfr -lgmp -lm
+ *     vmath_mpfr [operands]        operands of each function and type; the default is 10^5 */
 #include <mpfr.h>
 #include <stdio.h>
 #include <stdlib.h>

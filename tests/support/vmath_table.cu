@@ -1,11 +1,14 @@
-/* vmath_table.cu - the table of docs/accuracy.md: how exact the functions of core/vmath.h are, counted on a card and on its host.
+/* vmath_table.cu - measures the errors of the functions of core/vmath.h on a GPU and on its host, and writes
+ * the table of docs/accuracy.md.
  *
- *     nvcc -std=c++17 -O3 -arch=sm_90 -fmad=false -Iinclude -Isrc/core tests/support/vmath_table.cu -o vmath_table
- *     vmath_table [samples]        of f64, for each function; 10^8 if left out
+ *     nvcc -std=c++17 -O3 -arch=sm_90 -fmad=false -Iinclude -Isrc/core \
+ *         tests/support/vmath_table.cu -o vmath_table
+ *     vmath_table [samples]        operands of each function in f64; the default is 10^8
  *
- * f32, on the card: all 2^32 operands of a function of one, 2^32 pairs for a function of two, against CUDA's functions in double.
- * How exact these are is looked at too, against the host's long double: a line after the table says where not to 0.01 ulp of f32.
- * f64, on all cores of the host: random operands against the C library's long double. Without a card, f64 only.
+ * f32 is measured on the GPU against CUDA's functions in double: all 2^32 operands of a function of one
+ * operand, 2^32 pairs for a function of two. The functions in double are compared with the host's long double;
+ * a line after the table names those with an error of more than 0.01 ulp of f32. f64 is measured on all cores
+ * of the host, on random operands, against the C library's long double. Without a GPU only f64 is measured.
  * The functions are the rows of ops.def that allow more than half an ulp. */
 #define FN_DECL static __host__ __device__ inline
 #define T_f32

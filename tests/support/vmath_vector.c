@@ -1,4 +1,5 @@
-/* vmath_vector.c - core/vmath.h compiled over a vector type: 16 bytes, one element type (-DT_f32 -DTYPE=f32). */
+/* vmath_vector.c - core/vmath.h compiled over a vector type: 16 bytes, one element type (-DT_f32 -DTYPE=f32).
+ * */
 #include "vmath_loop.h"
 #include <math.h>
 #include <string.h>

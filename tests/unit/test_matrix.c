@@ -1,5 +1,6 @@
-/* test_matrix.c - matrices and their buffers on the devices of fake_machines.h, by a random walk against a model.
- * Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once. */
+/* test_matrix.c - matrices and their buffers on the devices of fake_machines.h, by a random walk against a
+ * model. Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once.
+ * */
 #include "dtype.h"
 #include "fake_machines.h"
 #include "matrix.h"
