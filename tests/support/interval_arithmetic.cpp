@@ -2,16 +2,17 @@
  * formulas of the rows with numbers that carry intervals, which needs operators. It shares nothing
  * with the library but the rows.
  *
- * map rows    are evaluated at the ends of the intervals of their operands. Each is monotone in
- * each operand, except where
- *             an operand crosses 0 (abs, div, pow, where), where `turnings` says so, and at a jump where it
- *             crosses another operand. These points are evaluated too, so that the smallest and the largest
- *             value bound all.
- * reduction and def rows   are evaluated once, in interval arithmetic that adds the rounding error
- * of each operation. A
- *             machine may sum in any order: a sum of `terms` numbers has an error of at most gamma(terms - 1)
- *             times the sum of their absolute values (Higham, 3.1, 4.2).
- * place rows  accept every index whose element may be the extreme. */
+ * map rows
+ *     are evaluated at the ends of the intervals of their operands. Each is monotone in each operand, except
+ *     where an operand crosses 0 (abs, div, pow, where), where `turnings` says so, and at a jump where it
+ *     crosses another operand. These points are evaluated too, so that the smallest and the largest value
+ *     bound all.
+ * reduction and def rows
+ *     are evaluated once, in interval arithmetic that adds the rounding error of each operation. A machine
+ *     may sum in any order: a sum of `terms` numbers has an error of at most gamma(terms - 1) times the sum
+ *     of their absolute values (Higham, 3.1, 4.2).
+ * place rows
+ *     accept every index whose element may be the extreme. */
 #include "interval_arithmetic.h"
 #include "ops.h"
 #include <cmath>
