@@ -31,9 +31,7 @@ static inline duet_expr composed(const char *function, int arity, const duet_exp
                                  const char *site)
 {
     const arena *a = arena_here;
-    const uint64_t i = a ? made.serial - (a->next - a->count) : 0;
-    const bool stands = a && i < a->count && a->nodes[i].serial == made.serial;
-    if (likely(stands && !(a->nodes[i].flags & NODE_FAILED))) return made;
+    if (likely(a && made.serial > a->last_failed)) return made; /* made after the latest failure */
     return composed_failed(function, arity, e, made, site);
 }
 

@@ -10,6 +10,7 @@ node *push_failure(arena *a, int arity, node *const x[], duet_status s, const ch
     memcpy(text, thread_get()->text, sizeof text);
     node *n = arena_push(a, KIND(OP_HOLE, DUET_F32, 0, NODE_FAILED), site);
     if (!n) return NULL;
+    a->last_failed = n->serial;
     adopt(a, n, arity, x);
     size_t words = strlen(text) / 4 + 1;
     n->attr.failure = (failure_attributes){ .status = (int32_t)s, .words = (int32_t)words };
