@@ -6,39 +6,40 @@
 static int64_t or_one(int32_t x) { return x ? x : 1; }
 
 /* The options of several axes as a user writes them: "{1, 2}", for one axis "1". */
-static const char *axes_text(char text[64], const int32_t *attr, int axes)
+static const char *axes_text(char text[64], const int32_t *x, int axes)
 {
-    int n = snprintf(text, 64, axes > 1 ? "{%d" : "%d", attr[0]);
-    for (int k = 1; k < axes; k++) n += snprintf(text + n, 64 - (size_t)n, ", %d", attr[k]);
+    int n = snprintf(text, 64, axes > 1 ? "{%d" : "%d", *x);
+    for (int k = 1; k < axes; k++) n += snprintf(text + n, 64 - (size_t)n, ", %d", x[k]);
     if (axes > 1) snprintf(text + n, 64 - (size_t)n, "}");
     return text;
 }
 
-static duet_status bad_option(const char *name, const int32_t *attr, int axes, const char *rule)
+static duet_status bad_option(const char *name, const int32_t *x, int axes, const char *rule)
 {
     char text[64];
-    return fail(DUET_BAD_ARGUMENT, "%s (%s) %s", name, axes_text(text, attr, axes), rule);
+    return fail(DUET_BAD_ARGUMENT, "%s (%s) %s", name, axes_text(text, x, axes), rule);
 }
 
-static duet_status not_negative(const char *name, const int32_t *attr, int axes)
+static duet_status not_negative(const char *name, const int32_t *x, int axes)
 {
     for (int k = 0; k < axes; k++)
-        if (attr[k] < 0) return bad_option(name, attr, axes, "must not be negative");
+        if (x[k] < 0) return bad_option(name, x, axes, "must not be negative");
     return DUET_OK;
 }
 
 static duet_status read_conv(const int32_t *attr, int axes, op_options *o)
 {
-    TRY(not_negative("stride", attr, axes));
-    TRY(not_negative("pad", attr + axes, axes));
-    TRY(not_negative("dilation", attr + 2 * axes, axes));
-    TRY(not_negative("groups", attr + 3 * axes, 1));
+    const int32_t *stride = attr, *pad = stride + axes, *dilation = pad + axes, *groups = dilation + axes;
+    TRY(not_negative("stride", stride, axes));
+    TRY(not_negative("pad", pad, axes));
+    TRY(not_negative("dilation", dilation, axes));
+    TRY(not_negative("groups", groups, 1));
     for (int k = 0; k < axes; k++) {
-        o->stride[k] = or_one(attr[k]);
-        o->pad[k] = attr[axes + k];
-        o->dilation[k] = or_one(attr[2 * axes + k]);
+        o->stride[k] = or_one(stride[k]);
+        o->pad[k] = pad[k];
+        o->dilation[k] = or_one(dilation[k]);
     }
-    o->groups = or_one(attr[3 * axes]);
+    o->groups = or_one(*groups);
     return DUET_OK;
 }
 

@@ -14,6 +14,7 @@
  * place rows
  *     accept every index whose element may be the extreme. */
 #include "interval_arithmetic.h"
+#include "attributes.h"
 #include "ops.h"
 #include <cmath>
 #include <cstdlib>
@@ -417,23 +418,48 @@ enum shape_rule { REVERSED_, LIKE_, PRODUCT_, SHAPE_ };
 struct options {
     int64_t stride[2], pad[2], window[2], dilation[2], groups;
 };
+
+/* The options of a node, in the order in which the functions of the interface take them. */
+struct conv_words {
+    int32_t stride[2], pad[2], dilation[2], groups;
+};
+struct pool_words {
+    int32_t window[2], stride[2], pad[2];
+};
+struct scale_words {
+    int32_t scale[2];
+};
+template <class W> W fields(const int32_t *attr)
+{
+    W w;
+    std::memcpy(&w, attr, sizeof w);
+    return w;
+}
+
 /* The window that starts there; -1: none does. */
 int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
-options options_conv(const int32_t *a)
+options options_conv(const int32_t *attr)
 {
-    return { { a[0], a[1] }, { a[2], a[3] }, {}, { a[4], a[5] }, a[6] };
+    const auto w = fields<conv_words>(attr);
+    return {
+        { w.stride[0], w.stride[1] }, { w.pad[0], w.pad[1] }, {}, { w.dilation[0], w.dilation[1] }, w.groups
+    };
 }
-options options_pool_grad(const int32_t *a)
+options options_conv_grad(const int32_t *attr) { return options_conv(attr); }
+options options_conv_transposed(const int32_t *attr) { return options_conv(attr); }
+options options_pool(const int32_t *attr)
 {
-    return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 };
+    const auto w = fields<pool_words>(attr);
+    return {
+        { w.stride[0], w.stride[1] }, { w.pad[0], w.pad[1] }, { w.window[0], w.window[1] }, { 1, 1 }, 1
+    };
 }
-options options_scale(const int32_t *a) { return { { 1, 1 }, { 0, 0 }, { a[0], a[1] }, { 1, 1 }, 1 }; }
-options options_conv_grad(const int32_t *a) { return options_conv(a); }
-options options_conv_transposed(const int32_t *a) { return options_conv(a); }
-options options_pool(const int32_t *a)
+options options_pool_grad(const int32_t *attr) { return options_pool(attr); }
+options options_scale(const int32_t *attr)
 {
-    return { { a[2], a[3] }, { a[4], a[5] }, { a[0], a[1] }, { 1, 1 }, 1 };
+    const auto w = fields<scale_words>(attr);
+    return { { 1, 1 }, { 0, 0 }, { w.scale[0], w.scale[1] }, { 1, 1 }, 1 };
 }
 
 /* Where rows of one operand change direction, other than at 0: at `first` and, if `period` is not
@@ -550,7 +576,7 @@ void map(int op, int arity, double ulp, int flags, const table *in, table *out, 
     }
 }
 
-template <class R, class F> void reduction(const int32_t *attr, const table *in, int arity, table *out, F f)
+template <class R, class F> void reduction(int axes, const table *in, int arity, table *out, F f)
 {
     table all = in[0]; /* the shape that both operands broadcast to */
     if (arity == 2)
@@ -561,10 +587,10 @@ template <class R, class F> void reduction(const int32_t *attr, const table *in,
     if (arity == 2 && in[1].rank > in[0].rank) all = in[1];
     all.count = 1;
     for (int d = 0; d < all.rank; d++) all.count *= all.size[d];
-    const int64_t n = folded_count(&all, attr[0]);
+    const int64_t n = folded_count(&all, axes);
     for (int64_t e = 0; e < out->count; e++)
         out->at[e] = f(n, [&](int which, int64_t k) {
-            return number<R>(in[which].at[table_source(&in[which], &all, folded(&all, attr[0], e, k))]);
+            return number<R>(in[which].at[table_source(&in[which], &all, folded(&all, axes, e, k))]);
         });
 }
 
@@ -588,12 +614,12 @@ template <class R, class F> void admit(int64_t n, const number<R> &m, table *out
 
 bool *flags(int64_t n) { return static_cast<bool *>(std::calloc(size_t(n) + 1, sizeof(bool))); }
 
-template <class R, class F> void places(const int32_t *attr, const table *in, table *out, F extreme_of)
+template <class R, class F> void places(int axes, const table *in, table *out, F extreme_of)
 {
     int64_t e = 0;
-    out->choices = folded_count(in, attr[0]);
+    out->choices = folded_count(in, axes);
     out->admits = flags(out->choices * out->count);
-    reduction<R>(attr, in, 1, out, [&](int64_t n, auto read) -> number<R> {
+    reduction<R>(axes, in, 1, out, [&](int64_t n, auto read) -> number<R> {
         const number<R> m = extreme_of(n, read);
         admit(n, m, out, e++, read);
         return m;
@@ -676,6 +702,7 @@ template <class R, class F> void define(shape_rule rule, const table *in, int ar
 
 template <class R> bool apply(int op, const int32_t *attr, const table *in, table *out)
 {
+    const auto reduce = fields<reduce_attributes>(attr);
     switch (op) {
 #define ROW(name, arity, oracle, ulp, flags)                                                                 \
     case OP_##name:                                                                                          \
@@ -688,7 +715,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 
 #define REDUCE_ROW(name, arity, oracle, count)                                                               \
     case OP_##name:                                                                                          \
-        reduction<R>(attr, in, arity, out, [&](int64_t n, auto read) -> number<R> {                          \
+        reduction<R>(reduce.axes, in, arity, out, [&](int64_t n, auto read) -> number<R> {                   \
             terms = count;                                                                                   \
             return oracle;                                                                                   \
         });                                                                                                  \
@@ -714,7 +741,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
 #define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 1, oracle, terms)
 #define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
     case OP_##name:                                                                                          \
-        places<R>(attr, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });                 \
+        places<R>(reduce.axes, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });          \
         return true;
 #define SECOND 0
 #include <duet/ops.def>
