@@ -51,10 +51,6 @@ const op_info op_infos[OPS_ALL] = {
 #define DUET_CALL1(name, options, types, needs, shape, doc) DUET_CALL(name, 1, TYPES_##types, doc)
 #define DUET_CALL2(name, options, types, needs, shape, doc) DUET_CALL(name, 2, TYPES_##types, doc)
 #define DUET_CALL3(name, options, types, needs, shape, doc) DUET_CALL(name, 3, TYPES_##types, doc)
-#define TYPES_SAME                                          OP_FLOATS
-#define TYPES_EVERY                                         (NUMERIC | DUET_BOOLS)
-#define TYPES_FREE                                          OP_ANY_TYPES
-#define TYPES_SOLVES                                        (OP_FLOATS | OP_ASKS)
 #include <duet/ops.def>
     [OP_LEAF] = { "leaf", "a matrix", KIND_LEAF, 0, 0 },
     [OP_NUMBER] = { "number", "a number", KIND_LEAF, 0, 0 },
@@ -68,6 +64,9 @@ const op_info op_infos[OPS_ALL] = {
 };
 
 const uint8_t op_complex[OPS] = {
+#define DUET_CALL2(name, options, types, ...)                                                                \
+    [OP_##name] = (TYPES_##types) & OP_BILINEAR ? COMPLEX_SAME : COMPLEX_NONE,
+#include <duet/ops.def>
 #define DUET_OF_COMPLEX(name, gives) [OP_##name] = COMPLEX_##gives,
 #define DUET_OF_WHOLE                DUET_OF_COMPLEX
 #include "complex.def"

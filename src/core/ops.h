@@ -37,8 +37,8 @@ enum op {
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_REDUCE, KIND_DEF };
 /* Flags. Of rows: see ops.def. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types
- * their operands are; FLOATS, INTEGERS: operands may be of floating point, of integers;
- * ASKS: of rows that may have no result. */
+ * their operands are; COMPUTES: of those whose elements are not only moved; FLOATS, INTEGERS: operands may be of floating point, of
+ * integers; ASKS: of rows that may have no result; BILINEAR: complex operands are computed from products of their parts. */
 enum {
     DUET_COMMUTES = 1,
     DUET_JUMPS = 2,
@@ -49,8 +49,18 @@ enum {
     DUET_WITHIN = 64,
     OP_FLOATS = 128,
     OP_INTEGERS = 256,
-    OP_ASKS = 512
+    OP_ASKS = 512,
+    OP_COMPUTES = 1024,
+    OP_BILINEAR = 2048
 };
+
+/* The flags of the types that a row with DUET_CALL names. */
+#define TYPES_SAME     OP_FLOATS
+#define TYPES_EVERY    (OP_FLOATS | OP_INTEGERS | DUET_BOOLS)
+#define TYPES_BILINEAR (TYPES_EVERY | OP_BILINEAR)
+#define TYPES_FREE     OP_ANY_TYPES
+#define TYPES_COMPUTES (OP_ANY_TYPES | OP_COMPUTES)
+#define TYPES_SOLVES   (OP_FLOATS | OP_ASKS)
 
 typedef struct op_info {
     const char *name, *doc;

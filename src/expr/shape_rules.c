@@ -254,6 +254,8 @@ static void kronecker_shape(const form *A, const form *B, node *out)
     }
 }
 
+#define KRONECKER(A, B) kronecker_shape(&A, &B, out)
+
 static void like(const form *A, node *out)
 {
     out->rank = (uint8_t)A->rank;
@@ -326,7 +328,6 @@ static void extended(const form *A, int64_t n, node *out)
 #define SHAPE(rank, ...)              set_shape(out, rank, (const int64_t[]){ __VA_ARGS__ })
 #define LIKE(A)                       like(&A, out)
 #define REVERSED(A)                   reversed(&A, out)
-#define KRONECKER(A, B)               kronecker_shape(&A, &B, out)
 #define PRODUCT(A, B)                 product_shape(&A, &B, out)
 #define SPECTRUM(A)                   spectrum(&o, &A, out)
 #define OVERLAP(A, B)                 overlap_shape(&o, &A, &B, out)

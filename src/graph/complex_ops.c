@@ -51,7 +51,7 @@ static int times_element(const graph_builder *gb, const value *v, int x, int y)
     return make2(gb, OP_mul, x, y);
 }
 
-/* dot, matmul and einsum of parts. */
+/* The operator itself, of parts. It is bilinear. */
 static int times_matrix(const graph_builder *gb, const value *v, int x, int y)
 {
     value own = operator_of(gb, (enum op)v->op, x, y, -1);
@@ -68,8 +68,6 @@ pair dot_pair(const graph_builder *gb, const value *v, const pair x[3])
     return multiply_parts(gb, v, x, times_matrix);
 }
 pair matmul_pair(const graph_builder *gb, const value *v, const pair x[3]) { return dot_pair(gb, v, x); }
-pair einsum_pair(const graph_builder *gb, const value *v, const pair x[3]) { return dot_pair(gb, v, x); }
-pair kron_pair(const graph_builder *gb, const value *v, const pair x[3]) { return dot_pair(gb, v, x); }
 
 range range_of(const graph_builder *gb)
 {
@@ -340,6 +338,8 @@ pair prod_pair(const graph_builder *gb, const value *v, const pair x[3])
 /* ---- the table ---- */
 
 complex_formula *const complex_formulas[OPS] = {
+#define DUET_CALL2(name, options, types, ...) [OP_##name] = (TYPES_##types) & OP_BILINEAR ? dot_pair : NULL,
+#include <duet/ops.def>
 #define DUET_OF_COMPLEX(name, gives) [OP_##name] = name##_pair,
 #include "complex.def"
 };

@@ -82,7 +82,7 @@ pair transposed(const graph_builder *gb, pair p);
 int imaginary(const graph_builder *gb, pair p); /* 0 for a real value */
 pair parts_as_matrices(const graph_builder *gb, pair p);
 
-/* The formula of operator v of complex.def. x: the pairs of its operands. */
+/* The formula of operator v, of complex.def or with BILINEAR types. x: the pairs of its operands. */
 typedef pair complex_formula(const graph_builder *gb, const value *v, const pair x[3]);
 extern complex_formula *const complex_formulas[OPS];
 #define DUET_OF_COMPLEX(name, gives) complex_formula name##_pair;

@@ -5,7 +5,6 @@
  * first. */
 #include "canonicalize.h"
 #include "dtype.h"
-#include "index_ops.h"
 
 /* Sums of so many products of integers of up to 16 bits are exact in f64. Convolutions may use an
  * inexact algorithm of the vendor's library: up to NEAR_TERMS, rounding gives the exact sum. */
@@ -35,7 +34,7 @@ static duet_dtype kernel_type(const graph *g, const value *v)
     const size_t bytes = dtypes[t].bytes;
     if (dtype_is_half(t)) return DUET_F32;
     if (dtype_kind(t) >= TYPE_FLOAT) return t;
-    if (order_computes(v->op)) return DUET_I64;
+    if (op_infos[v->op].flags & OP_COMPUTES) return DUET_I64;
     /* only moved, as elements of the same size */
     if (v->op == OP_upsample2d) return bytes <= 2 ? DUET_F32 : t;
     if (v->op == OP_max_pool2d) return bytes <= 2 ? DUET_F32 : DUET_F64;
@@ -105,7 +104,7 @@ static int result_of(graph *g, int made, const value *v, duet_dtype in)
     return to_type(g, made, (duet_dtype)v->type);
 }
 
-static bool is_index(const value *v, int k) { return k == 1 && order_family(v->op) == ORDER_SCATTER; }
+static bool is_index(const value *v, int k) { return k == 1 && op_infos[v->op].flags & OP_COMPUTES; }
 
 /* Is the type of operand k independent of the result's type? */
 static bool has_own_type(const graph *g, const value *v, int k)

@@ -2,7 +2,6 @@
  * memory, and makes casts. */
 #include "canonicalize.h"
 #include "dtype.h"
-#include "index_ops.h"
 
 /* ---- the type of computation ---- */
 
@@ -57,8 +56,8 @@ uint8_t value_computed_type(const graph *g, const value *v)
  * up. */
 bool value_moves_elements(const value *v)
 {
-    return v->op < OPS && op_infos[v->op].kind == KIND_DEF && op_infos[v->op].flags & OP_ANY_TYPES &&
-           !order_computes(v->op);
+    const op_info *info = &op_infos[v->op];
+    return info->kind == KIND_DEF && info->flags & OP_ANY_TYPES && !(info->flags & OP_COMPUTES);
 }
 
 uint8_t value_memory_type(const graph *g, const value *v)
