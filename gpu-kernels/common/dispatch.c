@@ -1,15 +1,13 @@
-/* dispatch.c - the registry of kernels.def as a table, by which a step finds its launcher; and what launchers share. */
+/* dispatch.c - launches a step by its row of kernels.def, and functions that launchers share. */
 #include "dtype.h"
-#include "index_kernels.h"
-#include "kron.h"
 #include "launch.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
 
 /* Reductions, or element by element. */
-static size_t program_workspace(const step *s) { return s->program->reductions ? reduce_workspace(s) : 0; }
+size_t program_workspace(const step *s) { return s->program->reductions ? reduce_workspace(s) : 0; }
 
-static cudaError_t program_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t program_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     return s->program->reductions ? reduce_launch(s, f, w, q) : machine_launch(s, f, q);
 }
@@ -18,7 +16,8 @@ static const struct {
     workspace_size *workspace;
     launcher *launch;
 } kernels[KERNELS_ALL] = {
-#define KERNEL(number, unsupported, workspace, launch) [number] = { workspace, launch },
+#define KERNEL(number, unsupported, cost, launch)                      [number] = { NULL, launch },
+#define KERNEL_WORKSPACE(number, unsupported, cost, workspace, launch) [number] = { workspace, launch },
 #include "kernels.def"
 };
 

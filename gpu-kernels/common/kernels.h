@@ -3,7 +3,7 @@
 #ifndef KERNELS_H
 #define KERNELS_H
 
-#include "backend.h"
+#include "cost.h"
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
@@ -15,7 +15,10 @@ int kernels_oldest(void);
 
 /* NULL, or why no kernel here runs this step (a program of more than one operator, ...). Of programs, fused rows, reductions, softmax, pooling
  * products of few columns or few rows, and convolutions by windows of 3 x 3 with their gradients. */
-const char *kernels_refuse(const step *s);
+const char *kernels_unsupported(const step *s);
+
+/* The seconds that a step is expected to take by a kernel here. */
+double kernels_cost(const step *s, const costs *c);
 
 /* Bytes of device memory that launch_step needs as scratch for this step; often 0. */
 size_t kernels_scratch(const step *s);
@@ -35,7 +38,7 @@ typedef struct workspace {
         *packed; /* what kernels_pack made of in[1]. NULL: a step that needs it is to be computed strictly */
 } workspace;
 
-/* Runs a step that kernels_refuse takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or
+/* Runs a step that kernels_unsupported takes. Recorded into a graph it keeps the addresses of its workspace: what replays it comes before or
  * after other work in there. */
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 

@@ -412,11 +412,15 @@ typedef struct random_args {
     int32_t bucket_bits;
 } random_args;
 
-/* What kernels.def has of a family: the bytes that a launch needs to work in, and the launch. */
+/* The functions of the rows of kernels.def: the bytes that a launch needs as workspace, and the launch. */
 typedef size_t workspace_size(const step *s);
 typedef cudaError_t launcher(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+#define KERNEL(number, unsupported, cost, launch) launcher launch;
+#define KERNEL_WORKSPACE(number, unsupported, cost, workspace, launch)                                       \
+    workspace_size workspace;                                                                                \
+    launcher launch;
+#include "kernels.def"
 
-launcher fused_launch;
 workspace_size reduce_workspace;
 size_t reduce_part_bytes(const reduce_args *a, int row, bool wide); /* what a.part must hold */
 launcher reduce_launch;
@@ -425,21 +429,12 @@ void reduce_rows_of(reduce_args *a, const layout *in,
                     const layout *out); /* all but addresses, of a reduction of one input's last axis */
 cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int form), int row,
                        cudaStream_t q);
-workspace_size softmax_workspace;
 const void *softmax_warp_kernel_f32(int row, int held, bool vectors); /* held: rows of REDUCE_LANES */
 const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
 /* The same; a thread block keeps a row where `held` is 0. vectors: 16 bytes at a time; dense: gain and bias too. */
 const void *norm_row_kernel_f32(int held, bool vectors, bool dense);
 const void *norm_row_kernel_f64(int held, bool vectors, bool dense);
-workspace_size norm_workspace;
-launcher norm_launch;
-launcher softmax_launch;
-launcher pool_back_launch;
-launcher pool2d_launch;
-workspace_size random_workspace;
-launcher random_launch;
 product_args product_args_of(const step *s, const frame *f, const workspace *w);
-launcher product_launch;
 /* How a step goes by parts: by kernels that want operand 1 packed, or by those of few rows. */
 enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
 enum parts parts_of(const step *s);
@@ -450,14 +445,10 @@ cudaError_t pair_launch(const step *s, const frame *f, const workspace *w,
                         cudaStream_t q);                       /* with w->packed */
 const void *conv2d_kernel_f32(int outputs, bool pooled);       /* outputs: a thread's, 2, 4 or 8 */
 const void *conv2d_square_kernel_f32(int eights, bool pooled); /* eights: of outputs of a warp, 2 or 4 */
-launcher conv2d_launch;
-launcher conv2d_back_launch;
-const void *filter_grad_kernel_f32(int pad); /* pad: of columns */
+const void *filter_grad_kernel_f32(int pad);                   /* pad: of columns */
 const void *filter_join_kernel_f32(void);
 filter_grad_args filter_grad_cut(const step *s, const void *x,
                                  const void *dy); /* all but out and part, of a step that is taken */
-workspace_size filter_grad_workspace;
-launcher filter_grad_launch;
 
 /* One kernel with one argument. Of no blocks: nothing. */
 cudaError_t launch(const void *kernel, int64_t blocks, int threads, size_t shared, void *args,

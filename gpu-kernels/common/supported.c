@@ -1,358 +1,55 @@
-/* supported.c - which steps the kernels take. Nothing here needs CUDA: the pretended kernels of the tests take the same steps. */
+/* supported.c - whether our kernels support a step, by the rules of kernels.def. It needs no CUDA, so that the fake CUDA of
+ * the tests supports the same steps. A kernel with a rule of its own has it in a file beside the kernel. */
 #include "supported.h"
-#include "dgrad_as_conv.h"
-#include "dtype.h"
-#include "index_ops.h"
-#include "interpreter.h"
-#include "layer_norm.h"
-#include "random_step.h"
-#include <stdlib.h>
-
-#define REFUSE(condition, why)                                                                               \
-    if (condition) return why
 
 duet_dtype step_type(const step *s)
 {
     return s->kernel == KERNEL_PROGRAM ? (duet_dtype)s->program->code[0].type : s->out[0].at.type;
 }
 
-/* ---- programs ---- */
-
-duet_dtype reduce_type(int op, duet_dtype type)
+static const char *differing_types(const step *s)
 {
-    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type;
-}
-
-static bool is_integer(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
-
-static bool is_move(const instruction *c)
-{
-    return c->op == OP_STORE || (c->op == OP_LOAD && c->arg[0].kind == FROM_INPUT);
-}
-
-bool program_moves(const step *s)
-{
-    const duet_dtype type = step_type(s);
-    for (const instruction *c = s->program->code; c < s->program->code + s->program->length; c++)
-        if (!is_move(c)) return false;
-    for (int k = 0; k < s->outs + s->ins; k++)
-        if ((k < s->outs ? &s->out[k] : &s->in[k - s->outs])->at.type != type) return false;
-    return true;
-}
-
-/* What goes into output i, before it is converted. */
-static duet_dtype given_type(const program *p, int i, duet_dtype type)
-{
-    for (const instruction *c = p->code; c < p->code + p->length; c++)
-        if (op_infos[c->op].kind == KIND_REDUCE && c->arg[2].index == i) return reduce_type(c->op, type);
-    return type;
-}
-
-bool program_converts(const step *s)
-{
-    const duet_dtype type = step_type(s);
-    bool other = type >= FLOAT_TYPES;
-    for (int k = 0; k < s->ins; k++) other |= s->in[k].at.type != type;
-    for (int k = 0; k < s->outs; k++) other |= s->out[k].at.type != given_type(s->program, k, type);
-    return other && !program_moves(s);
-}
-
-static const char *refuse_instruction(const step *s, const instruction *c, duet_dtype type)
-{
-    const program *p = s->program;
-    const bool wraps = c->op == OP_WRAP;
-    REFUSE(c->type != type, "a program of several element types");
-    REFUSE(c->op < OPS && !(op_infos[c->op].flags & (is_integer(type) ? OP_INTEGERS : OP_FLOATS)),
-           "an operator that does not go with its elements");
-    REFUSE(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)),
-           "integers within a type of other numbers");
-    REFUSE(p->reductions ? c->op == OP_STORE : op_infos[c->op].kind == KIND_REDUCE,
-           "a program that both stores and reductions");
-    REFUSE(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
-           "an index of another type than i64");
-    return NULL;
-}
-
-/* Those that move may be of any type. */
-static const char *refuse_types(const step *s)
-{
-    const duet_dtype type = step_type(s);
-    if (program_moves(s)) return NULL;
-    REFUSE(type >= FLOAT_TYPES && !is_integer(type),
-           "a program that computes in other types than f32, f64, i64 and u64");
     for (int k = 0; k < s->ins; k++)
-        REFUSE(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
-    for (int k = 0; k < s->outs; k++)
-        REFUSE(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+        REJECT(s->in[k].at.type != s->out[0].at.type, "operands of different element types");
     return NULL;
 }
 
-static const char *program_unsupported(const step *s)
-{
-    const program *p = s->program;
-    machine_program m;
-    REFUSE(!p || p->length == 0, "a step without its program");
-    const duet_dtype type = step_type(s);
-    REFUSE(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
-           "axes to reduce, and no reduction, or the reverse");
-    const char *why = refuse_types(s);
-    for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
-        why = refuse_instruction(s, c, type);
-    return why ? why : machine_encode(&m, p, NULL);
-}
-
-static const char *refuse_type(const step *s)
+const char *float_unsupported(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
-    REFUSE(s->outs != 1, "more than one output");
-    REFUSE(type != DUET_F32 && type != DUET_F64, "elements that are neither f32 nor f64");
-    for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
-    return NULL;
+    REJECT(s->outs != 1, "more than one output");
+    REJECT(type != DUET_F32 && type != DUET_F64, "elements that are neither f32 nor f64");
+    return differing_types(s);
 }
 
-/* May indices into a plane, and between its rows, be of 32 bits? */
-bool pool2d_fits(const step *s)
-{
-    const layout *in = &s->in[0].at, *out = &s->out[0].at;
-    layout plane = { .rank = 2 };
-    int64_t low, high;
-    for (int a = 0; a < 2; a++) {
-        plane.size[a] = in->size[2 + a];
-        plane.stride[a] = in->stride[2 + a];
-    }
-    layout_span(&plane, &low, &high);
-    for (int a = 2; a < 4; a++)
-        if (in->size[a] > INT32_MAX / 4 || llabs(in->stride[a]) > INT32_MAX || out->size[a] > INT32_MAX / 4)
-            return false;
-    return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
-}
-
-/* Do places of 2 x 4 results have numbers of 32 bits, and elements of one channel of an image, and rows, distances of as many? */
-static bool conv2d_is_small(const layout *in, const layout *out)
-{
-    const int64_t *size = out->size, plane = INT32_MAX / 4;
-    for (int a = 1; a < 4; a++)
-        if (in->size[a] > plane || size[a] > plane / 2) return false;
-    for (int a = 1; a < 3; a++)
-        if (in->stride[a] > INT32_MAX || in->stride[a] < -INT32_MAX) return false;
-    return (size[2] + 1) * (size[3] + 1) <= plane && size[0] <= INT32_MAX &&
-           size[0] * (size[2] + 1) * (size[3] + 1) <= 2 * plane;
-}
-
-/* Pooling is by 2, without padding. */
-static bool conv2d_is_pooled(const step *s)
-{
-    const pool_attributes *p = &s->attr.conv.pool;
-    for (int i = 0; i < 2; i++)
-        if (p->window[i] != 2 || p->stride[i] != 2 || p->pad[i] != 0) return false;
-    return true;
-}
-
-/* May places along an axis be of 32 bits, with windows that begin before it and end behind? */
-static bool pool_back_fits(const step *s)
-{
-    for (int a = 0; a < 2; a++)
-        if (s->out[0].at.size[2 + a] >= 1 << 29 || s->in[0].at.size[2 + a] >= 1 << 29 ||
-            spatial_window(s)[a] >= 1 << 29)
-            return false;
-    return true;
-}
-
-static bool has_strides(const step *s)
-{
-    return s->attr.conv.stride[SPATIAL_HEIGHT] != 1 || s->attr.conv.stride[SPATIAL_WIDTH] != 1;
-}
-
-static const char *refuse_conv2d(const step *s)
-{
-    const layout *in = &s->in[0].at, *filters = &s->in[1].at;
-    const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
-    REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
-    REFUSE(in->rank != 4, "a convolution of volumes");
-    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups, or turned");
-    for (int a = 0; a < 2; a++)
-        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
-    REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
-    REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
-    REFUSE(s->epilogue && epilogue->act != OP_relu && epilogue->act != OP_LOAD,
-           "a convolution that goes through other functions than relu");
-    REFUSE(epilogue->pooled && !conv2d_is_pooled(s), "pooling other than by 2");
-    REFUSE(!conv2d_is_small(in, &s->out[0].at), "images too large for indices of 32 bits");
-    return NULL;
-}
-
-static const char *refuse_conv2d_back(const step *s)
-{
-    int64_t last;
-    REFUSE(!conv_turns(s), "the gradient of a convolution with strides, groups or much padding");
-    const step turned = conv_turned(s, &last);
-    return refuse_conv2d(&turned);
-}
-
-/* Do rows and columns have distances of 32 bits, as channels do, and parts of the results and sums numbers of as many? */
-static bool filter_grad_is_small(const layout *x, const layout *dy)
-{
-    const layout *all[] = { x, dy };
-    const int64_t most = INT32_MAX / 4;
-    for (int k = 0; k < 2; k++)
-        for (int a = 1; a < 4; a++)
-            if (all[k]->size[a] > most / 4 || llabs(all[k]->stride[a]) > most) return false;
-    return x->size[1] + 32 < most / 9 / (dy->size[1] + 64) &&
-           x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
-}
-
-#define FILTER_STRICT 1e9 /* products: of no more, rounding them would not help */
-
-/* Is there a mode in which cuDNN may have tensor cores do it, and much to do? */
-static bool may_be_rounded(const step *s)
-{
-    const bool is_permitted = s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16;
-    return is_permitted &&
-           (double)layout_count(&s->in[1].at) * (double)s->in[0].at.size[1] * 9 > FILTER_STRICT;
-}
-
-static const char *refuse_filter_grad(const step *s)
-{
-    const layout *x = &s->in[0].at, *filters = &s->out[0].at;
-    REFUSE(x->type != DUET_F32, "a convolution of other elements than f32");
-    REFUSE(x->rank != 4, "a convolution of volumes");
-    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups");
-    for (int a = 0; a < 2; a++)
-        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
-    REFUSE(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
-    REFUSE(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
-    return NULL;
-}
-
-/* Indices of a permutation are of 32 bits. */
-static const char *random_unsupported(const step *s)
-{
-    REFUSE(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
-           "a permutation of 2^31 elements or more");
-    return random_step_refuses(s);
-}
-
-/* Places and lines are counted in 32 bits. */
-static int64_t lines_along(const layout *l, int axis)
-{
-    return l->size[axis] ? layout_count(l) / l->size[axis] : 0;
-}
-
-#define LONGEST_AXIS (INT32_MAX / 2)
-
-static bool is_long(const step *s) { return s->in[0].at.size[s->attr.index.axis] > LONGEST_AXIS; }
-
-static const char *scan_unsupported(const step *s)
-{
-    REFUSE(is_long(s), "an axis of 2^30 elements or more");
-    return order_refuses(s);
-}
-
-#define take_unsupported scan_unsupported
-
-static const char *one_hot_unsupported(const step *s) { return order_refuses(s); }
-static const char *histogram_unsupported(const step *s) { return order_refuses(s); }
-
-static const char *scatter_unsupported(const step *s)
-{
-    REFUSE(is_long(s), "an axis of 2^30 elements or more");
-    REFUSE(layout_count(&s->in[1].at) > LONGEST_AXIS, "2^30 indices or more");
-    return order_refuses(s);
-}
-
-static const char *sort_unsupported(const step *s)
-{
-    REFUSE(is_long(s), "an axis of 2^30 elements or more");
-    REFUSE(lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX, "2^31 lines or more");
-    return order_refuses(s);
-}
-
-/* Long rows are reduced as their elements lie; where these have gaps, neighbouring rows may be closer. */
-static const char *refuse_norm(const step *s)
-{
-    const operand *x = &s->in[0];
-    const bool is_long = norm_length(s) > NORM_BYTES / (int64_t)dtypes[x->at.type].bytes;
-    REFUSE(is_long && x->at.stride[x->at.rank - 1] != 1, "long rows with gaps");
-    return norm_refuses(s);
-}
-
-#define FUSED_INPUTS 3
-
-static const char *fused_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    if (why) return why;
-    return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
-}
-
-static const char *layer_norm_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    return why ? why : refuse_norm(s);
-}
-
-static const char *softmax_unsupported(const step *s) { return refuse_type(s); }
-
-static const char *pool2d_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    if (why) return why;
-    return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
-}
-
-static const char *pool_grad_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    if (why) return why;
-    return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
-}
-
-static const char *matmul_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    if (why) return why;
-    return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
-}
-
-static const char *conv2d_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    return why ? why : refuse_conv2d(s);
-}
-
-static const char *input_grad_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    return why ? why : refuse_conv2d_back(s);
-}
-
-static const char *filter_grad_unsupported(const step *s)
-{
-    const char *why = refuse_type(s);
-    return why ? why : refuse_filter_grad(s);
-}
-
-static const char *kron_unsupported(const step *s)
+const char *arithmetic_unsupported(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
-    REFUSE(type != DUET_F32 && type != DUET_F64 && type != DUET_I64, "elements of this type");
-    REFUSE(s->in[0].at.type != type || s->in[1].at.type != type, "operands of different element types");
-    return NULL;
+    REJECT(s->outs != 1, "more than one output");
+    REJECT(type != DUET_F32 && type != DUET_F64 && type != DUET_I64, "elements of this type");
+    return differing_types(s);
 }
 
-/* ---- all of them ---- */
+/* ---- the registry ---- */
 
-static const char *(*const unsupported_by[KERNELS_ALL])(const step *s) = {
-#define KERNEL(number, unsupported, workspace, launch) [number] = unsupported,
+static const struct {
+    support_rule *unsupported;
+    step_cost *cost;
+} kernels[KERNELS_ALL] = {
+#define KERNEL(number, unsupported, cost, launch) [number] = { unsupported, cost },
 #include "kernels.def"
 };
 
-const char *kernels_refuse(const step *s)
+const char *kernels_unsupported(const step *s)
 {
-    const char *(*const unsupported)(const step *s) = unsupported_by[s->kernel];
+    support_rule *const unsupported = kernels[s->kernel].unsupported;
     if (unsupported) return unsupported(s);
-    const char *why = refuse_type(s);
+    const char *why = float_unsupported(s);
     return why ? why : "there is no kernel for this operator";
+}
+
+double kernels_cost(const step *s, const costs *c)
+{
+    step_cost *const cost = kernels[s->kernel].cost;
+    return (cost ? cost : cost_of_pass)(s, c);
 }

@@ -1,6 +1,6 @@
-/* supported.h - what kernels_refuse asks of each family, and what else can be said of a step without CUDA. */
-#ifndef REFUSE_H
-#define REFUSE_H
+/* supported.h - rules that decide whether a kernel supports a step, and other facts about steps that need no CUDA. */
+#ifndef SUPPORTED_H
+#define SUPPORTED_H
 
 #include "kernels.h"
 
@@ -8,7 +8,19 @@
 extern "C" {
 #endif
 
-bool pool2d_fits(const step *s);
+/* NULL: the kernel supports the step; else the reason why not, a static text. */
+typedef const char *support_rule(const step *s);
+#define REJECT(condition, reason)                                                                            \
+    if (condition) return reason
+
+/* One output, and all operands of one type: f32 or f64; f32, f64 or i64. */
+support_rule float_unsupported, arithmetic_unsupported;
+
+/* The rules of all rows of kernels.def. */
+#define KERNEL(number, unsupported, cost, launch) support_rule unsupported;
+#include "kernels.def"
+
+bool conv_has_strides(const step *s); /* other than 1 */
 bool product_fits(const step *s);
 bool product_is_skinny(const step *s); /* few columns */
 bool product_is_thin(const step *s);   /* a row or two */

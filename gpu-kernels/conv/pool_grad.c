@@ -19,8 +19,8 @@ static pool_back_args args_of(const step *s, const frame *f)
     }
     a.grad_height = (int32_t)grad->at.size[2];
     a.grad_width = (int32_t)grad->at.size[3];
-    for (int i = 0; i < 2; i++) a.window[i] = spatial_window(s)[i];
-    for (int i = 0; i < 2 && is_pool_grad(s->kernel); i++) {
+    for (int i = 0; i < 2; i++) {
+        a.window[i] = s->attr.pool.window[i];
         a.step[i] = s->attr.pool.stride[i];
         a.pad[i] = s->attr.pool.pad[i];
     }

@@ -3,6 +3,7 @@
  * This file needs no CUDA: the test of the division and the fake CUDA use it too. */
 #include "wgrad.h"
 #include <math.h>
+#include <stdlib.h>
 
 #define MULTIPROCESSORS 132  /* of a large card */
 #define GROUP           340  /* instructions of a thread for a group of pixels */
@@ -173,7 +174,47 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 /* Steps that only cuDNN supports need no scratch memory. */
 size_t filter_grad_workspace(const step *s)
 {
-    if (kernels_refuse(s)) return 0;
+    if (kernels_unsupported(s)) return 0;
     const filter_grad_args a = filter_grad_cut(s, NULL, NULL);
     return (size_t)a.filters * a.parts.by * a.sums.by * sizeof(float);
+}
+
+/* ---- supported steps ---- */
+
+/* Do 32-bit integers hold the strides of rows, columns and channels, and count the parts of the results and the sums? */
+static bool filter_grad_is_small(const layout *x, const layout *dy)
+{
+    const layout *all[] = { x, dy };
+    const int64_t most = INT32_MAX / 4;
+    for (int k = 0; k < 2; k++)
+        for (int a = 1; a < 4; a++)
+            if (all[k]->size[a] > most / 4 || llabs(all[k]->stride[a]) > most) return false;
+    return x->size[1] + 32 < most / 9 / (dy->size[1] + 64) &&
+           x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
+}
+
+#define FILTER_STRICT 1e9 /* with no more products than this, rounded ones would not be faster */
+
+/* May cuDNN use tensor cores, and is there enough work for them? */
+static bool may_be_rounded(const step *s)
+{
+    const bool is_permitted = s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16;
+    return is_permitted &&
+           (double)layout_count(&s->in[1].at) * (double)s->in[0].at.size[1] * 9 > FILTER_STRICT;
+}
+
+const char *filter_grad_unsupported(const step *s)
+{
+    const char *why = float_unsupported(s);
+    if (why) return why;
+    const layout *x = &s->in[0].at, *filters = &s->out[0].at;
+    REJECT(x->type != DUET_F32, "a convolution of other elements than f32");
+    REJECT(x->rank != 4, "a convolution of volumes");
+    REJECT(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
+    REJECT(conv_has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups");
+    for (int a = 0; a < 2; a++)
+        REJECT(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
+    REJECT(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
+    REJECT(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
+    return NULL;
 }

@@ -15,7 +15,7 @@ bool pair_conv_takes(const step *s)
     const layout *in = &s->in[0].at;
     const double reach =
         fabs((double)in->stride[1]) * CHANNELS_MOST + fabs((double)in->stride[2]) * (double)in->size[2];
-    return in->size[1] <= CHANNELS_MOST && reach < INT32_MAX / 2 && !kernels_refuse(s) &&
+    return in->size[1] <= CHANNELS_MOST && reach < INT32_MAX / 2 && !kernels_unsupported(s) &&
            layout_count(&s->out[0].at) > 0;
 }
 

@@ -50,3 +50,10 @@ bool product_fits(const step *s)
     return is_ordinary(s) &&
            (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
 }
+
+const char *matmul_unsupported(const step *s)
+{
+    const char *why = float_unsupported(s);
+    if (why) return why;
+    return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
+}

@@ -195,9 +195,6 @@ static inline bool counts_in_f32(duet_dtype type) /* does f32 represent all valu
 }
 const void *count_kernel(duet_dtype type, enum count_form form);
 
-workspace_size scan_workspace, scatter_workspace, sort_workspace;
-launcher scan_launch, take_launch, one_hot_launch, scatter_launch, sort_launch, count_launch;
-
 /* Functions that the launchers share. */
 axes axes_of(const layout *l);
 size_t places_scratch(int64_t m);

@@ -23,15 +23,11 @@ static inline int spatial_axis(int i, int axes)
 /* Which axes of a volume are pooled. Steps do not need it: their operands have two spatial axes. */
 enum pool_form { POOL_IMAGES, POOL_PLANES, POOL_DEPTH };
 
+/* Upsampling has a window and a form alone: each element becomes a window of equal elements. */
 typedef struct pool_attributes {
     int32_t window[SPATIAL_AXES], stride[SPATIAL_AXES], pad[SPATIAL_AXES];
     int32_t form; /* enum pool_form */
 } pool_attributes;
-
-typedef struct upsample_attributes {
-    int32_t scale[SPATIAL_AXES];
-    int32_t form; /* enum pool_form */
-} upsample_attributes;
 
 /* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain array; every image with
  * every filter, along the last two axes; each image with its own filter. Steps do not need it: theirs are images. */
@@ -123,7 +119,6 @@ typedef union attributes {
     int32_t word[ATTRIBUTE_WORDS]; /* the first member, so that { 0 } clears all of them */
     reduce_attributes reduce;
     pool_attributes pool;
-    upsample_attributes upsample;
     conv_attributes conv;
     fourier_attributes fourier;
     overlap_attributes overlap;

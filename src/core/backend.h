@@ -28,9 +28,13 @@ enum kernel {
     KERNELS_ALL
 };
 
-/* What is known of a kernel whatever machine runs it. */
+/* Convolutions of images, with x the images, w the filters and y the result: which of the three a step computes. */
+enum conv_role { NO_CONV, CONV_FORWARD, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
+
+/* The facts of a kernel that do not depend on the machine that runs it. */
 typedef struct kernel_info {
     const char *name;
+    enum conv_role conv;
     bool is_map;   /* element by element over operands of equal sizes, or a program that reduces these */
     bool may_fail; /* a step may find that there is no result: whoever runs it waits for the answer */
 } kernel_info;
@@ -87,7 +91,7 @@ typedef struct operand {
  *   max_pool2d, avg_pool2d  attr.pool
  *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr.pool
  *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr.pool
- *   upsample2d            attr.upsample
+ *   upsample2d            attr.pool: the window is what an element of in[0] becomes
  *   random                out = numbers of the law of attr.random, by num: core/random_params.h. No inputs. out: collapsed, any
  *                         strides, f32, f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in
  *                         row-major order, depends on law, num and i alone
@@ -146,42 +150,30 @@ typedef struct frame {
     const owners *owner; /* NULL: nothing is known of any operand */
 } frame;
 
-/* The operands of a convolution, or of one that goes back: which is the result depends on the kernel. */
+/* The operands x, w and y of a convolution of images, one of which is the result. */
 typedef struct conv_operands {
     const operand *x, *w, *y;
 } conv_operands;
 static inline conv_operands conv_operands_of(const step *s)
 {
     const operand *a = &s->in[0], *b = &s->in[1], *out = &s->out[0];
-    if (s->kernel == OP_conv2d_input_grad) return (conv_operands){ out, b, a };
-    if (s->kernel == OP_conv2d_filter_grad) return (conv_operands){ a, out, b };
-    return (conv_operands){ a, b, out };
+    switch (kernel_infos[s->kernel].conv) {
+    case CONV_INPUT_GRAD: return (conv_operands){ out, b, a };
+    case CONV_FILTER_GRAD: return (conv_operands){ a, out, b };
+    default: return (conv_operands){ a, b, out };
+    }
 }
 
+static inline bool is_conv(int kernel) { return kernel_infos[kernel].conv != NO_CONV; }
 static inline bool is_conv_grad(int kernel)
 {
-    return kernel == OP_conv2d_input_grad || kernel == OP_conv2d_filter_grad;
-}
-static inline bool is_conv(int kernel)
-{
-    return kernel == OP_conv2d || kernel == OP_convolve2d || is_conv_grad(kernel);
+    return is_conv(kernel) && kernel_infos[kernel].conv != CONV_FORWARD;
 }
 
 /* A product of integers: sums modulo 2^64, without numbers, addend or epilogue. */
 static inline bool is_whole_product(const step *s)
 {
     return (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) && s->out[0].at.type == DUET_I64;
-}
-
-static inline bool is_pool_grad(int kernel)
-{
-    return kernel == OP_max_pool2d_grad || kernel == OP_avg_pool2d_grad;
-}
-
-/* The windows of pooling, of its gradients, and of upsampling, where each is what an element of in[0] becomes. */
-static inline const int32_t *spatial_window(const step *s)
-{
-    return s->kernel == OP_upsample2d ? s->attr.upsample.scale : s->attr.pool.window;
 }
 
 /* Has it more padding at the end of an axis than in front? */
@@ -239,9 +231,9 @@ typedef struct machine {
     duet_status (*pin)(int device, void *host, size_t bytes);
     void (*unpin)(int device, void *host);
 
-    const char *(*refuses)(const step *s); /* NULL: will run it; else why not, a text that stays */
-    const char *(*way)(
-        const step *s); /* how it runs products and convolutions, in words that stay; of others NULL */
+    const char *(*unsupported_reason)(const step *s); /* NULL if it supports the step; else a static text */
+    const char *(*algorithm)(
+        const step *s);            /* of products, convolutions and the like, a static text; or NULL */
     double (*cost)(const step *s); /* seconds expected: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
     void (*forget)(step *s); /* frees s->kept */

@@ -87,54 +87,46 @@ static double program_weight(const program *p)
     return sum;
 }
 
-/* How many functions such as exp a step evaluates. */
-typedef double function_count(const step *s);
-
-static double outputs_of(const step *s) { return (double)layout_count(&s->out[0].at); }
-static double functions_of_program(const step *s) { return outputs_of(s) * program_weight(s->program); }
-static double functions_of_softmax(const step *s) { return 2 * outputs_of(s); }
-static double functions_of_flops(const step *s) { return s->flops * SIMPLE; }
-static double functions_of_transform(const step *s) { return s->flops * BUTTERFLY; }
-static double functions_of_pooling(const step *s)
-{
-    return outputs_of(s) * s->attr.pool.window[0] * s->attr.pool.window[1] * SIMPLE;
-}
-
-/* By kernel; NULL: none. */
-static function_count *const function_counts[KERNELS_ALL] = {
-    [KERNEL_PROGRAM] = functions_of_program,
-#define DUET_FUSED(name, ...) [KERNEL_##name] = outputs_of,
-#include "fused.def"
-    [OP_softmax] = functions_of_softmax,       [OP_log_softmax] = functions_of_softmax,
-    [OP_max_pool2d] = functions_of_pooling,    [OP_avg_pool2d] = functions_of_pooling,
-    [OP_max_pool2d_grad] = functions_of_flops, [OP_avg_pool2d_grad] = functions_of_flops,
-    [OP_upsample2d] = functions_of_flops,      [KERNEL_LAYER_NORM] = functions_of_flops,
-    [KERNEL_RANDOM] = functions_of_flops,      [OP_fftn] = functions_of_transform,
-    [OP_fftconvolve] = functions_of_transform,
-};
-
-static double functions_of(const step *s)
-{
-    if (is_whole_product(s)) return functions_of_flops(s);
-    function_count *const count = function_counts[s->kernel];
-    return count ? count(s) : 0;
-}
-
-/* Half as many elements in a register: integers too, whatever they are stored as. */
+/* Elements of 8 bytes take twice the time. All integers count as such. */
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
     return s->ins && (is_whole_product(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
-static double cost_of_pass(const step *s, const costs *c)
+/* One pass over the operands that evaluates so many functions such as exp. */
+static double cost_of_functions(const step *s, const costs *c, double functions)
 {
     return fmax(cost_at(c, COST_pass, s->bytes),
-                cost_at(c, is_f64(s) ? COST_function_f64 : COST_function, functions_of(s)));
+                cost_at(c, is_f64(s) ? COST_function_f64 : COST_function, functions));
 }
 
-/* The shortest side of a product, of which square ones have much, is what it gains from: how much an operation takes more where that is
- * short, is known from few rows by a large square matrix. */
+static double outputs_of(const step *s) { return (double)layout_count(&s->out[0].at); }
+
+double cost_of_pass(const step *s, const costs *c) { return cost_of_functions(s, c, 0); }
+
+double cost_of_program(const step *s, const costs *c)
+{
+    return cost_of_functions(s, c, outputs_of(s) * program_weight(s->program));
+}
+
+double cost_of_elements(const step *s, const costs *c) { return cost_of_functions(s, c, outputs_of(s)); }
+double cost_of_softmax(const step *s, const costs *c) { return cost_of_functions(s, c, 2 * outputs_of(s)); }
+double cost_of_flops(const step *s, const costs *c) { return cost_of_functions(s, c, s->flops * SIMPLE); }
+
+double cost_of_transform(const step *s, const costs *c)
+{
+    return cost_of_functions(s, c, s->flops * BUTTERFLY);
+}
+
+double cost_of_pooling(const step *s, const costs *c)
+{
+    const int32_t *window = s->attr.pool.window;
+    return cost_of_functions(s, c, outputs_of(s) * window[0] * window[1] * SIMPLE);
+}
+
+/* The shortest side of a product limits its speed: square products have much of all three. The curve of products of few
+ * rows with a large square matrix tells how much slower an operation is where that side is short. */
 static double thin_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1],
@@ -143,47 +135,30 @@ static double thin_cost(const step *s, const costs *c)
     return start + fmax(0, cost_at(c, COST_thin, rows) - start) * (m / rows) * (n / 1000) * (k / 1000);
 }
 
-static double cost_of_product(const step *s, const costs *c)
+/* As square products of so many operations take. */
+static double square_cost(const step *s, const costs *c, double flops)
 {
-    if (is_whole_product(s)) return cost_of_pass(s, c);
-    const double square = cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops);
-    return fmax(square, fmax(thin_cost(s, c), cost_at(c, COST_pass, s->bytes)));
+    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, flops),
+                cost_at(c, COST_pass, s->bytes));
 }
 
-static double cost_of_conv(const step *s, const costs *c)
+double cost_of_product(const step *s, const costs *c)
+{
+    return is_whole_product(s) ? cost_of_flops(s, c) : fmax(square_cost(s, c, s->flops), thin_cost(s, c));
+}
+
+double cost_of_batched(const step *s, const costs *c)
+{
+    return is_whole_product(s) ? cost_of_flops(s, c) : square_cost(s, c, s->flops);
+}
+
+double cost_of_conv(const step *s, const costs *c)
 {
     return fmax(cost_at(c, COST_conv, s->flops), cost_at(c, COST_pass, s->bytes));
 }
 
-/* Of linear algebra nothing is measured: its operations are taken to be three times as slow as a product's. */
-static double cost_of_solver(const step *s, const costs *c)
-{
-    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, 3 * s->flops),
-                cost_at(c, COST_pass, s->bytes));
-}
-
-static double cost_of_batched(const step *s, const costs *c)
-{
-    if (is_whole_product(s)) return cost_of_pass(s, c);
-    return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops),
-                cost_at(c, COST_pass, s->bytes));
-}
-
-/* By kernel; NULL: cost_of_solver of what may fail, else cost_of_pass. */
-static double (*const cost_by[KERNELS_ALL])(const step *s, const costs *c) = {
-    [OP_matmul] = cost_of_product,
-    [KERNEL_BATCHED] = cost_of_batched,
-    [OP_conv2d] = cost_of_conv,
-    [OP_convolve2d] = cost_of_conv,
-    [OP_conv2d_input_grad] = cost_of_conv,
-    [OP_conv2d_filter_grad] = cost_of_conv,
-};
-
-double cost_of_step(const step *s, const costs *c)
-{
-    if (kernel_may_fail(s->kernel)) return cost_of_solver(s, c);
-    return cost_by[s->kernel] ? cost_by[s->kernel](s, c) : cost_of_pass(s, c);
-}
+/* Linear algebra is not measured. Its operations are assumed to take three times as long as those of products. */
+double cost_of_solver(const step *s, const costs *c) { return square_cost(s, c, 3 * s->flops); }
 
 double cost_of_move(size_t bytes, int to, bool pinned)
 {

@@ -27,7 +27,17 @@ typedef struct costs {
 /* In a straight line from point to point, and on as between the last two; below the first point what that takes. */
 double cost_at(const costs *c, enum cost kind, double work);
 
-double cost_of_step(const step *s, const costs *c);
+/* The seconds that a step is expected to take: for the entries of kernels. */
+typedef double step_cost(const step *s, const costs *c);
+step_cost cost_of_pass;      /* one pass over the operands */
+step_cost cost_of_elements;  /* ... with one function such as exp for each element of the result */
+step_cost cost_of_softmax;   /* ... with two */
+step_cost cost_of_flops;     /* ... with s->flops additions or multiplications */
+step_cost cost_of_pooling;   /* ... with one for each element of each window */
+step_cost cost_of_transform; /* ... with s->flops operations of a Fourier transform */
+step_cost cost_of_program;   /* ... with the operators of a program */
+step_cost cost_of_product, cost_of_batched, cost_of_conv, cost_of_solver;
+
 /* From the host to a device, or from the default GPU to the host. */
 double cost_of_move(size_t bytes, int to, bool pinned);
 

@@ -345,7 +345,7 @@ duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f
 
 /* ---- refusals ---- */
 
-const char *fourier_refuses(const step *s)
+const char *fourier_unsupported(const step *s)
 {
     if (s->kernel == OP_fftshift) return NULL;
     const duet_dtype x = s->in[0].at.type, y = s->out[0].at.type;

@@ -51,10 +51,6 @@ duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f);
 duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f);
 void fourier_convolve_ways(const step *s, transform way[2]);
 
-static inline bool is_fourier(int kernel)
-{
-    return kernel == OP_fftn || kernel == OP_fftconvolve || kernel == OP_fftshift;
-}
-const char *fourier_refuses(const step *s); /* NULL, or why no machine supports the step */
+const char *fourier_unsupported(const step *s); /* NULL, or why no machine supports the step */
 
 #endif

@@ -18,11 +18,16 @@ axis_split axis_split_at(const layout *l, int axis, int width)
 
 static bool is_computed(duet_dtype t) { return t <= DUET_I64; }
 
-const char *order_refuses(const step *s)
+const char *index_unsupported(const step *s)
 {
-    if (s->outs != 1 || s->ins < 1) return "not a step of this operator";
-    if (order_computes(s->kernel) && !is_computed(s->out[0].at.type)) return "elements of this type";
-    return NULL;
+    return s->outs != 1 || s->ins < 1 ? "not a step of this operator" : NULL;
+}
+
+const char *index_arithmetic_unsupported(const step *s)
+{
+    const char *why = index_unsupported(s);
+    if (why) return why;
+    return is_computed(s->out[0].at.type) ? NULL : "elements of this type";
 }
 
 bins bins_of(const step *s)

@@ -11,36 +11,10 @@
 #define ORDER_FN static inline
 #endif
 
-enum order_family { ORDER_NONE, ORDER_SCAN, ORDER_TAKE, ORDER_SCATTER, ORDER_SORT, ORDER_COUNT };
-
-static inline enum order_family order_family(int kernel)
-{
-    switch (kernel) {
-    case OP_cumsum:
-    case OP_cumprod: return ORDER_SCAN;
-    case OP_take:
-    case OP_take_along_axis:
-    case OP_one_hot: return ORDER_TAKE;
-    case OP_put:
-    case OP_scatter_add:
-    case OP_scatter_max: return ORDER_SCATTER;
-    case OP_sort:
-    case OP_argsort:
-    case OP_top_k:
-    case OP_top_k_indices: return ORDER_SORT;
-    case OP_histogram: return ORDER_COUNT;
-    default: return ORDER_NONE;
-    }
-}
-
-/* Does the operator compute with elements? Machines do that in f32, f64 and i64 only. The others only move elements. */
-static inline bool order_computes(int kernel)
-{
-    return order_family(kernel) == ORDER_SCAN || kernel == OP_scatter_add || kernel == OP_scatter_max;
-}
-
-/* NULL, or why no machine supports such a step. */
-const char *order_refuses(const step *s);
+/* NULL, or why no machine supports such a step. Operators that compute with elements (scans, scatter_add, scatter_max) do so
+ * in f32, f64 and i64 only. The others only move elements. */
+const char *index_unsupported(const step *s);
+const char *index_arithmetic_unsupported(const step *s);
 
 /* The order of cumsum and cumprod (docs/semantics.md): runs of elements, groups of runs, blocks of groups. */
 #define SCAN_RUN   16

@@ -1,10 +1,5 @@
-/* kernel_info.c - what is known of each kernel whatever machine runs it: one entry per kernel number. */
+/* kernel_info.c - the facts of each kernel that do not depend on the machine that runs it: one entry per kernel number. */
 #include "backend.h"
-
-#define MAY_FAIL_SAME   false
-#define MAY_FAIL_EVERY  false
-#define MAY_FAIL_FREE   false
-#define MAY_FAIL_SOLVES true
 
 const kernel_info kernel_infos[KERNELS_ALL] = {
 #define NAMED(name_, ...) [OP_##name_] = { .name = #name_ },
@@ -19,10 +14,9 @@ const kernel_info kernel_infos[KERNELS_ALL] = {
 #define DUET_PLACE1       NAMED
 #define DUET_DEF1         NAMED
 #define DUET_DEF2         NAMED
-#define DUET_CALL1(name_, options, types, ...)                                                               \
-    [OP_##name_] = { .name = #name_, .may_fail = MAY_FAIL_##types },
-#define DUET_CALL2 DUET_CALL1
-#define DUET_CALL3 DUET_CALL1
+#define DUET_CALL1        NAMED
+#define DUET_CALL2        NAMED
+#define DUET_CALL3        NAMED
 #include <duet/ops.def>
     [KERNEL_PROGRAM] = { .name = "program", .is_map = true },
 #define DUET_FUSED(name_, ...) [KERNEL_##name_] = { .name = #name_, .is_map = true },
@@ -30,7 +24,13 @@ const kernel_info kernel_infos[KERNELS_ALL] = {
     [KERNEL_RANDOM] = { .name = "random" },
     [KERNEL_LAYER_NORM] = { .name = "layer_norm" },
     [KERNEL_BATCHED] = { .name = "batched matmul" },
-#define DUET_FACTOR2(name_, ...) [KERNEL_##name_] = { .name = #name_, .may_fail = true },
+#define DUET_FACTOR2(name_, ...) [KERNEL_##name_] = { .name = #name_ },
 #define DUET_FACTOR3             DUET_FACTOR2
 #include <duet/factor.def>
+#define SOLVER(number) [number].may_fail = true,
+#include "solvers.def"
+    [OP_conv2d].conv = CONV_FORWARD,
+    [OP_convolve2d].conv = CONV_FORWARD,
+    [OP_conv2d_input_grad].conv = CONV_INPUT_GRAD,
+    [OP_conv2d_filter_grad].conv = CONV_FILTER_GRAD,
 };

@@ -41,7 +41,7 @@ static inline int64_t norm_length(const step *s)
 }
 
 /* NULL, or why no machine supports such a step. */
-static inline const char *norm_refuses(const step *s)
+static inline const char *norm_unsupported(const step *s)
 {
     row_path p;
     if (!layout_is_dense(&s->out[0].at)) return "a result with gaps";

@@ -60,7 +60,7 @@ static inline random_params random_params_of(const step *s, const frame *f)
 }
 
 /* NULL, or why no machine supports such a step. */
-static inline const char *random_step_refuses(const step *s)
+static inline const char *random_step_unsupported(const step *s)
 {
     const layout *out = &s->out[0].at;
     if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr.random.law < 0 ||

@@ -1,6 +1,7 @@
 /* cost.c - what a step takes on the CPU. */
 #include "cost.h"
 #include "conv.h"
+#include "cpu_kernels.h"
 #include "threads.h"
 #include <cblas.h>
 #include <string.h>
@@ -16,7 +17,11 @@ const costs cpu_costs = { .seconds = {
                               [COST_conv] = { 60e-6, 300e-6, 3e-3 },
                           } };
 
-double cpu_cost(const step *s) { return cost_of_step(s, costs_now(HOST)); }
+double cpu_cost(const step *s)
+{
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return (k ? k->cost : cost_of_pass)(s, costs_now(HOST));
+}
 
 /* "model name : AMD EPYC 9654" of /proc/cpuinfo, where there is one. */
 static void find_model(char *model, size_t size)

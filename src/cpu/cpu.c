@@ -1,4 +1,4 @@
-/* cpu.c - the machine: what it is, what it refuses, and which function runs a step. */
+/* cpu.c - the machine: what it is, which steps it supports, and which function runs a step. */
 #include "cpu.h"
 #include "clock.h"
 #include "conv.h"
@@ -176,13 +176,13 @@ const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 
 /* ---- steps ---- */
 
-static const char *refuses(const step *s)
+static const char *unsupported_reason(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
     return k ? k->unsupported(s) : "the CPU has no kernel of this name";
 }
 
-static const char *way(const step *s)
+static const char *algorithm(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
     return k && k->algorithm ? k->algorithm(s) : NULL;
@@ -290,8 +290,8 @@ const machine cpu_machine = {
     .fetch = copy,
     .pin = pin,
     .unpin = unpin,
-    .refuses = refuses,
-    .way = way,
+    .unsupported_reason = unsupported_reason,
+    .algorithm = algorithm,
     .cost = cpu_cost,
     .run = run,
     .forget = forget,

@@ -2,7 +2,7 @@
 #ifndef TABLE_H
 #define TABLE_H
 
-#include "backend.h"
+#include "cost.h"
 
 typedef duet_status run_function(const step *s, const frame *f);
 
@@ -14,16 +14,20 @@ typedef struct kernels {
 /* Of the instruction set in use, by the type that a step computes in. Of types that none does programs only load and store. */
 const kernels *kernels_of(duet_dtype type);
 
-/* How the CPU runs the steps of a kernel number. A member that is NULL: it has nothing to say, or to do. */
+/* How the CPU runs the steps of a kernel number. algorithm and forget may be NULL. Scratch memory is taken in run: how much
+ * it is depends on the number of threads, which is chosen then. */
 typedef struct cpu_kernel {
     const char *(*unsupported)(
         const step *s); /* NULL: the step is supported; else why it is not, a static text */
     run_function *run;
+    step_cost *cost;                         /* seconds expected */
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
     void (*forget)(step *s);                 /* frees s->kept */
 } cpu_kernel;
 
-extern const cpu_kernel cpu_kernel_kron; /* entries that other files define */
+/* The entries. */
+#define CPU_KERNEL(number, entry) extern const cpu_kernel entry;
+#include "cpu_kernels.def"
 
 const cpu_kernel *cpu_kernel_of(int kernel); /* kernels.c; NULL: the CPU has none */
 

@@ -250,7 +250,6 @@ duet_status run_fourier(const step *s, const frame *f)
     fft_run r = { s, f };
     const fourier_ops b = { cpu_program, cpu_clear, take, cpu_give, transform_dense, &r };
     if (layout_count(&s->out[0].at) == 0) return DUET_OK;
-    if (s->kernel == OP_fftshift) return run_shift(s, f);
     return s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, s, f);
 }
 
@@ -258,10 +257,10 @@ duet_status run_fourier(const step *s, const frame *f)
 
 const char *fft_absent(void) { return NULL; }
 
-const char *fft_refuses(const step *s)
+const char *fft_unsupported(const step *s)
 {
-    const char *why = fourier_refuses(s);
-    if (why || s->kernel == OP_fftshift) return why;
+    const char *why = fourier_unsupported(s);
+    if (why) return why;
     return fftw_open(s->out[0].at.type == DUET_F64 || s->out[0].at.type == DUET_C128)->missing;
 }
 

@@ -6,7 +6,7 @@
 #include "fourier.h"
 
 const char *fft_absent(void); /* NULL, or why this build has none */
-const char *fft_refuses(const step *s);
+const char *fft_unsupported(const step *s);
 run_function run_fourier;
 void fourier_forget(step *s);
 void fft_info(FILE *out);

@@ -1,18 +1,13 @@
 /* fft_none.c - fft.h for builds without FFTW: only fftshift works. */
 #include "fft.h"
-#include "fourier_ops.h"
 #include "status.h"
 
 #define WHY "built without FFTW (-Dfft=none, or the build did not find it)"
 
 const char *fft_absent(void) { return WHY; }
 
-const char *fft_refuses(const step *s) { return s->kernel == OP_fftshift ? fourier_refuses(s) : WHY; }
-
-duet_status run_fourier(const step *s, const frame *f)
-{
-    return s->kernel == OP_fftshift ? run_shift(s, f) : fail(DUET_UNSUPPORTED, WHY);
-}
+const char *fft_unsupported(const step *s) { return WHY; }
+duet_status run_fourier(const step *s, const frame *f) { return fail(DUET_UNSUPPORTED, WHY); }
 
 void fourier_forget(step *s) {}
 

@@ -188,7 +188,7 @@ static void one_hot_all(const step *s, gather_work *h)
                one_hot_part, h);
 }
 
-duet_status run_take(const step *s, const frame *f)
+static duet_status run_take(const step *s, const frame *f)
 {
     const bool one_hot = s->kernel == OP_one_hot;
     const int axis = s->attr.index.axis;
@@ -210,3 +210,5 @@ duet_status run_take(const step *s, const frame *f)
     scratch_give(t.index);
     return DUET_OK;
 }
+
+const cpu_kernel cpu_kernel_take = { index_unsupported, run_take, cost_of_pass };

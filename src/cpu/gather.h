@@ -6,7 +6,7 @@
 #include "index_ops.h"
 #include "threads.h"
 
-run_function run_scan_f32, run_scan_f64, run_scan_i64, run_take, run_scatter, run_sort, run_histogram;
+run_function run_scan_f32, run_scan_f64, run_scan_i64;
 
 /* Reads all indices of operand o, checks them against n, and makes negative ones positive. Free
  * *indices with scratch_give. Errors: BAD_ARGUMENT, NO_MEMORY; *indices is then NULL */

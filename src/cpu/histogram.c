@@ -25,7 +25,7 @@ static void histogram_part(const void *work, int t, int threads)
     for (int64_t k = 0; k < b->count; k++) c->out[k] += counts[k];
 }
 
-duet_status run_histogram(const step *s, const frame *f)
+static duet_status run_histogram(const step *s, const frame *f)
 {
     const bins b = bins_of(s);
     const int64_t n = layout_count(&s->in[0].at);
@@ -39,3 +39,5 @@ duet_status run_histogram(const step *s, const frame *f)
     scratch_give(p);
     return DUET_OK;
 }
+
+const cpu_kernel cpu_kernel_histogram = { index_unsupported, run_histogram, cost_of_pass };

@@ -1,5 +1,5 @@
-/* kernels.c - the registry of CPU kernels: for each kernel number the entry of the kernel that runs such steps. To add a kernel,
- * define its entry beside its code and add one line to `registered`. */
+/* kernels.c - the registry of CPU kernels as a table, and the entries of kernels that are compiled for several element types
+ * or that a vendor's library implements. Other kernels define their entry beside their code. */
 #include "conv.h"
 #include "cpu_kernels.h"
 #include "dtype.h"
@@ -171,7 +171,7 @@ static const char *layer_norm_unsupported(const step *s)
     const int64_t n = norm_length(s);
     if (n > LONG_ROW && layout_count(&s->out[0].at) < FEW_ROWS * n)
         return "few rows, which are long: threads share them by operators";
-    return norm_refuses(s);
+    return norm_unsupported(s);
 }
 
 /* ---- entries ---- */
@@ -191,74 +191,30 @@ static duet_status run_scan(const step *s, const frame *f)
     return scans[s->out[0].at.type](s, f);
 }
 
-static const cpu_kernel program_kernel = { program_unsupported, run_program, .forget = program_forget };
-static const cpu_kernel fused_kernel = { float_step_unsupported, run_fused, .forget = program_forget };
-static const cpu_kernel matmul_kernel = { matmul_unsupported, run_matmul, matmul_algorithm, matmul_forget };
-static const cpu_kernel batched_kernel = { matmul_unsupported, run_batched, matmul_algorithm };
-static const cpu_kernel convolution_kernel = { conv_unsupported, run_conv, matmul_algorithm, conv_forget };
-static const cpu_kernel pool2d_kernel = { float_step_unsupported, run_pool2d };
-static const cpu_kernel pool_grad_kernel = { float_step_unsupported, run_pool_grad };
-static const cpu_kernel softmax_kernel = { float_step_unsupported, run_softmax };
-static const cpu_kernel layer_norm_kernel = { layer_norm_unsupported, run_layer_norm };
-static const cpu_kernel random_numbers_kernel = { random_step_refuses, run_random };
-static const cpu_kernel fft_kernel = { fft_refuses, run_fourier, fft_algorithm, fourier_forget };
-static const cpu_kernel fft_shift_kernel = { fft_refuses, run_fourier, .forget = fourier_forget };
-static const cpu_kernel linalg_kernel = { linear_refuses, run_linalg, lapack_algorithm };
-static const cpu_kernel scan_kernel = { order_refuses, run_scan };
-static const cpu_kernel take_kernel = { order_refuses, run_take };
-static const cpu_kernel scatter_kernel = { order_refuses, run_scatter };
-static const cpu_kernel sort_kernel = { order_refuses, run_sort };
-static const cpu_kernel histogram_kernel = { order_refuses, run_histogram };
+const cpu_kernel cpu_kernel_program = { program_unsupported, run_program, cost_of_program,
+                                        .forget = program_forget };
+const cpu_kernel cpu_kernel_fused = { float_step_unsupported, run_fused, cost_of_elements,
+                                      .forget = program_forget };
+const cpu_kernel cpu_kernel_matmul = { matmul_unsupported, run_matmul, cost_of_product, matmul_algorithm,
+                                       matmul_forget };
+const cpu_kernel cpu_kernel_batched = { matmul_unsupported, run_batched, cost_of_batched, matmul_algorithm };
+const cpu_kernel cpu_kernel_conv = { conv_unsupported, run_conv, cost_of_conv, matmul_algorithm,
+                                     conv_forget };
+const cpu_kernel cpu_kernel_pool2d = { float_step_unsupported, run_pool2d, cost_of_pooling };
+const cpu_kernel cpu_kernel_pool_grad = { float_step_unsupported, run_pool_grad, cost_of_flops };
+const cpu_kernel cpu_kernel_softmax = { float_step_unsupported, run_softmax, cost_of_softmax };
+const cpu_kernel cpu_kernel_layer_norm = { layer_norm_unsupported, run_layer_norm, cost_of_flops };
+const cpu_kernel cpu_kernel_random = { random_step_unsupported, run_random, cost_of_flops };
+const cpu_kernel cpu_kernel_fft = { fft_unsupported, run_fourier, cost_of_transform, fft_algorithm,
+                                    fourier_forget };
+const cpu_kernel cpu_kernel_linalg = { linear_unsupported, run_linalg, cost_of_solver, lapack_algorithm };
+const cpu_kernel cpu_kernel_scan = { index_arithmetic_unsupported, run_scan, cost_of_pass };
 
-/* ---- the registry: one line a kernel ---- */
+/* ---- the registry ---- */
 
 static const cpu_kernel *const registered[KERNELS_ALL] = {
-    [KERNEL_PROGRAM] = &program_kernel,
-#define DUET_FUSED(name, ...) [KERNEL_##name] = &fused_kernel,
-#include "fused.def"
-    [OP_matmul] = &matmul_kernel,
-    [KERNEL_BATCHED] = &batched_kernel,
-    [OP_conv2d] = &convolution_kernel,
-    [OP_conv2d_input_grad] = &convolution_kernel,
-    [OP_conv2d_filter_grad] = &convolution_kernel,
-    [OP_max_pool2d] = &pool2d_kernel,
-    [OP_avg_pool2d] = &pool2d_kernel,
-    [OP_max_pool2d_grad] = &pool_grad_kernel,
-    [OP_avg_pool2d_grad] = &pool_grad_kernel,
-    [OP_upsample2d] = &pool_grad_kernel,
-    [OP_softmax] = &softmax_kernel,
-    [OP_log_softmax] = &softmax_kernel,
-    [KERNEL_LAYER_NORM] = &layer_norm_kernel,
-    [KERNEL_RANDOM] = &random_numbers_kernel,
-    [OP_fftn] = &fft_kernel,
-    [OP_fftconvolve] = &fft_kernel,
-    [OP_fftshift] = &fft_shift_kernel,
-    [OP_cumsum] = &scan_kernel,
-    [OP_cumprod] = &scan_kernel,
-    [OP_take] = &take_kernel,
-    [OP_take_along_axis] = &take_kernel,
-    [OP_one_hot] = &take_kernel,
-    [OP_put] = &scatter_kernel,
-    [OP_scatter_add] = &scatter_kernel,
-    [OP_scatter_max] = &scatter_kernel,
-    [OP_sort] = &sort_kernel,
-    [OP_argsort] = &sort_kernel,
-    [OP_top_k] = &sort_kernel,
-    [OP_top_k_indices] = &sort_kernel,
-    [OP_histogram] = &histogram_kernel,
-    [OP_kron] = &cpu_kernel_kron,
-    [OP_inv] = &linalg_kernel,
-    [OP_det] = &linalg_kernel,
-    [OP_logdet] = &linalg_kernel,
-    [OP_cholesky] = &linalg_kernel,
-    [OP_eigvalsh] = &linalg_kernel,
-    [OP_svdvals] = &linalg_kernel,
-    [OP_solve] = &linalg_kernel,
-    [OP_solve_triangular] = &linalg_kernel,
-    [OP_lstsq] = &linalg_kernel,
-#define DUET_FACTOR2(name, ...) [KERNEL_##name] = &linalg_kernel,
-#define DUET_FACTOR3(name, ...) [KERNEL_##name] = &linalg_kernel,
-#include <duet/factor.def>
+#define CPU_KERNEL(number, entry) [number] = &entry,
+#include "cpu_kernels.def"
 };
 
 const cpu_kernel *cpu_kernel_of(int kernel) { return registered[kernel]; }

@@ -76,4 +76,4 @@ static const char *unsupported(const step *s)
                                                                 : "operands of different element types";
 }
 
-const cpu_kernel cpu_kernel_kron = { unsupported, run };
+const cpu_kernel cpu_kernel_kron = { unsupported, run, cost_of_pass };

@@ -24,7 +24,7 @@ static const char *refuse_sizes(const step *s)
     return NULL;
 }
 
-const char *linear_refuses(const step *s)
+const char *linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
     if (type >= FLOAT_TYPES && !dtype_is_complex(type))

@@ -4,7 +4,7 @@
 
 #include "backend.h"
 
-const char *linear_version(void);          /* for duet_info() */
-const char *linear_refuses(const step *s); /* NULL, or the reason */
+const char *linear_version(void);              /* for duet_info() */
+const char *linear_unsupported(const step *s); /* NULL, or the reason */
 
 #endif

@@ -118,8 +118,8 @@ duet_status TYPED(run_pool_grad)(const step *s, const frame *f)
                          { 0 },
                          { 0 },
                          { 0 } };
-    for (int k = 0; k < 2; k++) p.window[k] = spatial_window(s)[k];
-    for (int k = 0; k < 2 && is_pool_grad(s->kernel); k++) {
+    for (int k = 0; k < 2; k++) {
+        p.window[k] = s->attr.pool.window[k];
         p.stride[k] = s->attr.pool.stride[k];
         p.pad[k] = s->attr.pool.pad[k];
     }

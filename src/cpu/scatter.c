@@ -72,7 +72,7 @@ static scatter_columns *combine_function(const step *s)
     return s->kernel == OP_scatter_add ? add[type] : max[type];
 }
 
-duet_status run_scatter(const step *given, const frame *f)
+static duet_status run_scatter(const step *given, const frame *f)
 {
     const int axis = given->attr.index.axis;
     const layout *x = &given->in[0].at, *indices = &given->in[1].at;
@@ -94,3 +94,6 @@ duet_status run_scatter(const step *given, const frame *f)
     scratch_give(index);
     return DUET_OK;
 }
+
+const cpu_kernel cpu_kernel_put = { index_unsupported, run_scatter, cost_of_pass };
+const cpu_kernel cpu_kernel_scatter = { index_arithmetic_unsupported, run_scatter, cost_of_pass };

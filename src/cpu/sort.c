@@ -257,7 +257,7 @@ static void sort_part(const void *work, int t, int threads)
             sort_line(l->s, i, &d);
 }
 
-duet_status run_sort(const step *given, const frame *f)
+static duet_status run_sort(const step *given, const frame *f)
 {
     const sort_task s = sort_task_of(given, f);
     const int64_t lines = layout_count(&s.axes.outer) * s.inner;
@@ -273,3 +273,5 @@ duet_status run_sort(const step *given, const frame *f)
     scratch_give(p);
     return DUET_OK;
 }
+
+const cpu_kernel cpu_kernel_sort = { index_unsupported, run_sort, cost_of_pass };

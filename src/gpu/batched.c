@@ -31,7 +31,7 @@ static bool runs(const layout *l, int along, int *ld)
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
 }
 
-const char *gpu_batched_refuses(const step *s)
+const char *gpu_batched_unsupported(const step *s)
 {
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;

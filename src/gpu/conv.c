@@ -38,10 +38,9 @@ static layout padded(const step *s)
     return l;
 }
 
-const char *gpu_conv_refuses(const step *s)
+const char *gpu_conv_unsupported(const step *s)
 {
     const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
-    if (!is_conv(s->kernel)) return "cuDNN is not asked for this operator";
     if (s->epilogue) return "cuDNN's results are finished apart";
     for (int i = 0; i < 3; i++) {
         for (int axis = 0; axis < all[i]->rank; axis++)

@@ -32,19 +32,14 @@ double gpu_linear_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1];
     const double each = column_seconds[s->kernel] > 0 ? column_seconds[s->kernel] : COLUMN_SECONDS;
-    return 40e-6 + (m < n ? m : n) * each + cost_of_step(s, c);
+    return 40e-6 + (m < n ? m : n) * each + cost_of_solver(s, c);
 }
 
 /* Our kernels of few columns take no longer than reading the operands. */
 double gpu_matmul_cost(const step *s, const costs *c)
 {
-    const bool few = s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_refuse(s);
-    return few ? cost_at(c, COST_pass, s->bytes) : cost_of_step(s, c);
+    const bool few = s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_unsupported(s);
+    return few ? cost_at(c, COST_pass, s->bytes) : cost_of_product(s, c);
 }
 
-double gpu_cost(const step *s)
-{
-    const costs *c = costs_now(DEFAULT_GPU);
-    const gpu_kernel *k = gpu_kernel_of(s->kernel);
-    return k->cost ? k->cost(s, c) : cost_of_step(s, c);
-}
+double gpu_cost(const step *s) { return gpu_kernel_of(s->kernel)->cost(s, costs_now(DEFAULT_GPU)); }

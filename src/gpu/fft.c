@@ -465,25 +465,36 @@ static duet_status run_transform(const fourier_ops *b, const chain *c, const ste
     return r;
 }
 
-duet_status gpu_fourier(const step *s, const frame *f, queue *q)
+/* The output of the step is noted, so that a failure after a write is told from one before. */
+static running running_of(const step *s, const frame *f, queue *q)
 {
     const char *out = f->data[s->out[0].slot];
-    running r = { .q = q,
-                  .out = out,
-                  .end = out + (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes };
+    const size_t bytes = (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes;
+    return (running){ .q = q, .out = out, .end = out + bytes };
+}
+
+duet_status gpu_fourier_shift(const step *s, const frame *f, queue *q)
+{
+    running r = running_of(s, f, q);
     const fourier_ops b = fourier_ops_of(&r);
-    duet_status status;
-    void *made = NULL;
-    if (s->kernel != OP_fftshift) TRY(step_keeps(s, q, make_kept, discard, &made));
-    r.k = made;
-    if (s->kernel == OP_fftshift) status = fourier_shift(&b, s, f);
-    else if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);
-    else status = run_transform(&b, &r.k->way[0], s, f);
+    const duet_status status = fourier_shift(&b, s, f);
     return r.wrote ? half_written(status) : status;
 }
 
-const char *gpu_fourier_refuses(const step *s)
+duet_status gpu_fourier(const step *s, const frame *f, queue *q)
 {
-    const char *why = fourier_refuses(s);
-    return why || s->kernel == OP_fftshift ? why : vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
+    running r = running_of(s, f, q);
+    const fourier_ops b = fourier_ops_of(&r);
+    void *made = NULL;
+    TRY(step_keeps(s, q, make_kept, discard, &made));
+    r.k = made;
+    const duet_status status =
+        s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, &r.k->way[0], s, f);
+    return r.wrote ? half_written(status) : status;
+}
+
+const char *gpu_fourier_unsupported(const step *s)
+{
+    const char *why = fourier_unsupported(s);
+    return why ? why : vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
 }

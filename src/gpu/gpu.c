@@ -13,14 +13,14 @@ static bool is_split(const step *s)
     return __builtin_expect(s->math == DUET_MATH_SPLIT, 0) && kernels_splits(s);
 }
 
-static const char *gpu_refuses(const step *s)
+static const char *gpu_unsupported_reason(const step *s)
 {
     const char *why = gpu_device_all_absent();
     if (why) return why;
     return is_split(s) ? NULL : gpu_kernel_of(s->kernel)->unsupported(s);
 }
 
-static const char *gpu_way(const step *s)
+static const char *gpu_algorithm(const step *s)
 {
     const gpu_kernel *k = gpu_kernel_of(s->kernel);
     return k->algorithm ? k->algorithm(s) : NULL;
@@ -213,8 +213,8 @@ const machine gpu_machine = {
     .copy = gpu_queue_copy,
     .pin = gpu_pin,
     .unpin = gpu_unpin,
-    .refuses = gpu_refuses,
-    .way = gpu_way,
+    .unsupported_reason = gpu_unsupported_reason,
+    .algorithm = gpu_algorithm,
     .cost = gpu_cost,
     .run = gpu_run,
     .forget = gpu_forget,

@@ -27,8 +27,8 @@ static duet_status none_download(int device, void *host, const void *own, size_t
     return none();
 }
 static size_t none_room(int device) { return 0; }
-static const char *none_refuses(const step *s) { return reason; }
-static const char *none_way(const step *s) { return NULL; }
+static const char *none_unsupported_reason(const step *s) { return reason; }
+static const char *none_algorithm(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }
 static duet_status none_run(const step *s, const frame *f) { return none(); }
@@ -68,8 +68,8 @@ const machine gpu_machine = {
     .fetch = none_download,
     .pin = none_pin,
     .unpin = none_unpin,
-    .refuses = none_refuses,
-    .way = none_way,
+    .unsupported_reason = none_unsupported_reason,
+    .algorithm = none_algorithm,
     .cost = none_cost,
     .run = none_run,
     .forget = none_forget,

@@ -55,11 +55,11 @@ static bool reduction_of(const step *s, step *r)
     return collapse(r), true;
 }
 
-const char *gpu_whole_refuses(const step *s)
+const char *gpu_whole_unsupported(const step *s)
 {
     step r;
     if (s->epilogue || s->nums || s->ins != 2) return "a product of integers with more than two operands";
-    return reduction_of(s, &r) ? kernels_refuse(&r) : "a product of integers over six leading axes";
+    return reduction_of(s, &r) ? kernels_unsupported(&r) : "a product of integers over six leading axes";
 }
 
 duet_status gpu_whole(const step *s, const frame *f, queue *q)

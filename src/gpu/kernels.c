@@ -1,6 +1,7 @@
 /* kernels.c - the registry of the GPU machine: what runs the steps of a kernel number that is not run by our own kernels alone
  * (gpu-kernels/common/kernels.def). To add one, write its entry and a line of `registered`. */
 #include "kernels.h"
+#include "fourier.h"
 #include "step_kinds.h"
 
 /* ---- matrix products and convolutions: our kernels take some, vendors the others ---- */
@@ -22,7 +23,7 @@ static const char *algorithm_of(const step *s, enum by by)
                               "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
     };
     if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "split by our kernels";
-    return texts[kernels_refuse(s) ? by : BY_KERNELS][s->math];
+    return texts[kernels_unsupported(s) ? by : BY_KERNELS][s->math];
 }
 
 static const char *product_algorithm(const step *s)
@@ -37,19 +38,19 @@ static const char *conv_algorithm(const step *s)
 
 static const char *matmul_unsupported(const step *s)
 {
-    if (is_whole_product(s)) return gpu_whole_refuses(s);
-    return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
+    if (is_whole_product(s)) return gpu_whole_unsupported(s);
+    return kernels_unsupported(s) ? gpu_matmul_unsupported(s) : NULL;
 }
 
 static duet_status run_matmul(const step *s, const frame *f, queue *q)
 {
     if (is_whole_product(s)) return gpu_whole(s, f, q);
-    return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
+    return kernels_unsupported(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
 }
 
 static const char *batched_unsupported(const step *s)
 {
-    return is_whole_product(s) ? gpu_whole_refuses(s) : gpu_batched_refuses(s);
+    return is_whole_product(s) ? gpu_whole_unsupported(s) : gpu_batched_unsupported(s);
 }
 
 static duet_status run_batched(const step *s, const frame *f, queue *q)
@@ -57,11 +58,14 @@ static duet_status run_batched(const step *s, const frame *f, queue *q)
     return is_whole_product(s) ? gpu_whole(s, f, q) : gpu_batched(s, f, q);
 }
 
-static const char *conv_unsupported(const step *s) { return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL; }
+static const char *conv_unsupported(const step *s)
+{
+    return kernels_unsupported(s) ? gpu_conv_unsupported(s) : NULL;
+}
 
 static duet_status run_conv(const step *s, const frame *f, queue *q)
 {
-    return kernels_refuse(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
+    return kernels_unsupported(s) ? gpu_conv(s, f, q) : gpu_launch(s, f, q);
 }
 
 static void conv_forget(step *s)
@@ -78,16 +82,18 @@ static const char *linalg_algorithm(const step *s)
     return (void)s, "by cuSOLVER, and the host waits for its answer";
 }
 
-static const gpu_kernel own_kernel = { kernels_refuse, gpu_launch };
+static const gpu_kernel own_kernel = { kernels_unsupported, gpu_launch, kernels_cost };
 static const gpu_kernel matmul_kernel = { matmul_unsupported, run_matmul, gpu_matmul_cost,
                                           product_algorithm };
-static const gpu_kernel batched_kernel = { batched_unsupported, run_batched, .algorithm = product_algorithm };
-static const gpu_kernel conv_kernel = { conv_unsupported, run_conv, .algorithm = conv_algorithm,
-                                        .forget = conv_forget };
-static const gpu_kernel fft_kernel = { gpu_fourier_refuses, gpu_fourier, .algorithm = fft_algorithm,
-                                       .forget = gpu_fourier_forget };
-static const gpu_kernel fft_shift_kernel = { gpu_fourier_refuses, gpu_fourier, .forget = gpu_fourier_forget };
-static const gpu_kernel linalg_kernel = { gpu_linear_refuses, gpu_linear, gpu_linear_cost, linalg_algorithm };
+static const gpu_kernel batched_kernel = { batched_unsupported, run_batched, cost_of_batched,
+                                           product_algorithm };
+static const gpu_kernel conv_kernel = { conv_unsupported, run_conv, cost_of_conv, conv_algorithm,
+                                        conv_forget };
+static const gpu_kernel fft_kernel = { gpu_fourier_unsupported, gpu_fourier, cost_of_transform, fft_algorithm,
+                                       gpu_fourier_forget };
+static const gpu_kernel fft_shift_kernel = { fourier_unsupported, gpu_fourier_shift, cost_of_pass };
+static const gpu_kernel linalg_kernel = { gpu_linear_unsupported, gpu_linear, gpu_linear_cost,
+                                          linalg_algorithm };
 
 /* ---- the registry: one line a kernel ---- */
 
@@ -101,18 +107,8 @@ static const gpu_kernel *const registered[KERNELS_ALL] = {
     [OP_fftn] = &fft_kernel,
     [OP_fftconvolve] = &fft_kernel,
     [OP_fftshift] = &fft_shift_kernel,
-    [OP_inv] = &linalg_kernel,
-    [OP_det] = &linalg_kernel,
-    [OP_logdet] = &linalg_kernel,
-    [OP_cholesky] = &linalg_kernel,
-    [OP_eigvalsh] = &linalg_kernel,
-    [OP_svdvals] = &linalg_kernel,
-    [OP_solve] = &linalg_kernel,
-    [OP_solve_triangular] = &linalg_kernel,
-    [OP_lstsq] = &linalg_kernel,
-#define DUET_FACTOR2(name, ...) [KERNEL_##name] = &linalg_kernel,
-#define DUET_FACTOR3(name, ...) [KERNEL_##name] = &linalg_kernel,
-#include <duet/factor.def>
+#define SOLVER(number) [number] = &linalg_kernel,
+#include "solvers.def"
 };
 
 const gpu_kernel *gpu_kernel_of(int kernel) { return registered[kernel] ? registered[kernel] : &own_kernel; }

@@ -8,7 +8,7 @@
 #include "triangle.h"
 #include <limits.h>
 
-const char *gpu_linear_refuses(const step *s)
+const char *gpu_linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
     if (type >= FLOAT_TYPES && !dtype_is_complex(type))

@@ -26,7 +26,7 @@ static bool runs(const layout *l, int along, int *ld)
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
 }
 
-const char *gpu_matmul_refuses(const step *s)
+const char *gpu_matmul_unsupported(const step *s)
 {
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
     int ld;

@@ -23,14 +23,14 @@ static inline duet_status step_keeps(const step *s, const queue *q,
     return DUET_OK;
 }
 
-/* How the GPU machine runs the steps of a kernel number. A member that is NULL: it has nothing to say, or to do. */
+/* How the GPU machine runs the steps of a kernel number. algorithm and forget may be NULL. */
 typedef struct gpu_kernel {
     const char *(*unsupported)(
         const step *s); /* NULL: the step is supported; else why it is not, a static text */
     duet_status (*run)(const step *s, const frame *f, queue *q);
-    double (*cost)(const step *s, const costs *c); /* seconds; NULL: cost_of_step */
-    const char *(*algorithm)(const step *s);       /* for duet_explain, a static text */
-    void (*forget)(step *s);                       /* frees s->kept */
+    step_cost *cost;                         /* seconds expected */
+    const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
+    void (*forget)(step *s);                 /* frees s->kept */
 } gpu_kernel;
 
 const gpu_kernel *
@@ -57,28 +57,29 @@ void gpu_give(void *block, const queue *q); /* NULL is accepted */
 duet_status gpu_split(const step *s, const frame *f, queue *q);
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q);
 
-const char *gpu_matmul_refuses(const step *s);
+const char *gpu_matmul_unsupported(const step *s);
 duet_status gpu_matmul(const step *s, const frame *f, queue *q);
 
-const char *gpu_batched_refuses(const step *s);
+const char *gpu_batched_unsupported(const step *s);
 duet_status gpu_batched(const step *s, const frame *f, queue *q);
 
 /* Products of integers. */
-const char *gpu_whole_refuses(const step *s);
+const char *gpu_whole_unsupported(const step *s);
 duet_status gpu_whole(const step *s, const frame *f, queue *q);
 
-const char *gpu_conv_refuses(const step *s);
+const char *gpu_conv_unsupported(const step *s);
 duet_status gpu_conv(const step *s, const frame *f, queue *q);
 void gpu_conv_forget(step *s);
 
-const char *gpu_fourier_refuses(const step *s);
+const char *gpu_fourier_unsupported(const step *s);
 duet_status gpu_fourier(const step *s, const frame *f, queue *q);
+duet_status gpu_fourier_shift(const step *s, const frame *f, queue *q); /* fourier_unsupported is its rule */
 void gpu_fourier_forget(step *s);
 void gpu_fourier_trim(void);          /* ends plans that no step has */
 void gpu_fourier_limit(size_t bytes); /* of the plans that no step has, for tests */
 
 /* Steps that kernel_may_fail knows. They wait for the card. */
-const char *gpu_linear_refuses(const step *s);
+const char *gpu_linear_unsupported(const step *s);
 duet_status gpu_linear(const step *s, const frame *f, queue *q);
 
 extern const costs gpu_costs;

@@ -80,7 +80,7 @@ static void read_pooling(const node *n, int axes, attributes *a)
     static void read_pool##n##_grad(const node *x, attributes *a) { read_pooling(x, axes, a); }              \
     static void read_scale##n(const node *x, attributes *a)                                                  \
     {                                                                                                        \
-        read_each(x->attr.word, axes, 1, a->upsample.scale);                                                 \
+        read_each(x->attr.word, axes, 1, a->pool.window);                                                    \
     }
 READ_AXES(1, 1)
 READ_AXES(, 2)

@@ -161,15 +161,11 @@ static void select_axes(const int32_t of[SPATIAL_AXES], enum pool_form form, int
 static attributes pool_options(const value *of, bool scales, enum pool_form form)
 {
     attributes a = { { 0 } };
-    if (scales) {
-        select_axes(of->attr.upsample.scale, form, 1, a.upsample.scale);
-        a.upsample.form = form;
-        return a;
-    }
     select_axes(of->attr.pool.window, form, 1, a.pool.window);
+    a.pool.form = form;
+    if (scales) return a;
     select_axes(of->attr.pool.stride, form, 1, a.pool.stride);
     select_axes(of->attr.pool.pad, form, 0, a.pool.pad);
-    a.pool.form = form;
     return a;
 }
 

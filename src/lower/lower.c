@@ -47,7 +47,7 @@ static const char *refusal_of(const lowering *l, const job *j)
 {
     step s;
     step_make(l, j, NULL, &s);
-    return l->machine->refuses(&s);
+    return l->machine->unsupported_reason(&s);
 }
 
 static void report_refusal(lowering *l, const job *j, const char *why)

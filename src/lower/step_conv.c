@@ -44,8 +44,7 @@ static void conv_layouts(const job *j, step *s)
 
 static enum pool_form pool_form_of(const job *j)
 {
-    if (is_conv(j->kernel)) return POOL_IMAGES;
-    return (enum pool_form)(j->kernel == OP_upsample2d ? j->attr.upsample.form : j->attr.pool.form);
+    return is_conv(j->kernel) ? POOL_IMAGES : (enum pool_form)j->attr.pool.form;
 }
 
 void image_layouts(const job *j, step *s)

@@ -173,7 +173,7 @@ static bool can_measure(int device, enum cost kind)
     step s;
     if (kind >= COST_up) return device != HOST;
     make_step(kind, cost_infos[kind].work[0], &s, &p);
-    return !device_machine(device)->refuses(&s);
+    return !device_machine(device)->unsupported_reason(&s);
 }
 
 static bool is_disturbed(const double *y, const double *work, int i)

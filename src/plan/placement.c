@@ -246,7 +246,7 @@ duet_status plan_place(const statement *s, duet_place place, const plan **p)
 static duet_status step_on(const step *s, int device)
 {
     const machine *on = device_machine(device);
-    const char *absent = device_absent(device), *why = absent ? NULL : on->refuses(s);
+    const char *absent = device_absent(device), *why = absent ? NULL : on->unsupported_reason(s);
     if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, absent);
     if (why) return fail(DUET_UNSUPPORTED, "the %s does not support this operator: %s", on->name, why);
     return DUET_OK;
@@ -272,7 +272,7 @@ duet_status step_place(const statement *s, const plan *p, duet_place place, int 
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
     if (there != DUET_OK) return step_on(p->steps, HOST);
     costs_prepare();
-    const bool cpu_refuses = device_machine(HOST)->refuses(p->steps) != NULL;
+    const bool cpu_refuses = device_machine(HOST)->unsupported_reason(p->steps) != NULL;
     if (cpu_refuses || step_seconds(s, p, gpu) <= step_seconds(s, p, HOST)) *device = gpu;
     return DUET_OK;
 }

@@ -108,7 +108,7 @@ static __attribute__((cold)) duet_status explain(const direct *d, int device)
 {
     const machine *on = device_machine(device);
     char text[SINGLE_STEP_TEXT];
-    const char *way = on->way(&d->s);
+    const char *way = on->algorithm(&d->s);
     FILE *out = thread_get()->explaining;
     fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, single_step_text(d, text), on->name,
             way ? "; " : "", way ? way : "");

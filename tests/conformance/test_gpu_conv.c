@@ -219,7 +219,7 @@ static void run_trial(const trial *t)
         step conv = step_of(&s);
         void *const data[] = { tensor_data(&s.y), tensor_data(&s.x), tensor_data(&s.w),
                                tensor_data(&s.bias) };
-        const char *why = gpu_machine.refuses(&conv);
+        const char *why = gpu_machine.unsupported_reason(&conv);
         CHECK(!why, "%s: refused: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++)
             if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0, DEFAULT_GPU }), s.name) &&
@@ -375,7 +375,7 @@ static void run_filters(const trial *t)
                                      .dilation = { 1, 1 },
                                      .groups = 1 } };
         void *const data[] = { tensor_data(&s.w), tensor_data(&s.x), tensor_data(&s.y) };
-        const char *why = kernels_refuse(&back);
+        const char *why = kernels_unsupported(&back);
         CHECK(!why, "%s: refused: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++) {
             if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0, DEFAULT_GPU }), s.name) ||
@@ -441,13 +441,14 @@ static void test_refusals(void)
                    { AT(pool.stride[0]), 1 }, { AT(pool.pad[1]), 1 } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         step conv = step_of(&s);
-        CHECK(!gpu_machine.refuses(&conv), "taken");
+        CHECK(!gpu_machine.unsupported_reason(&conv), "taken");
         set_attribute(&conv, others[i].attr, others[i].value);
-        CHECK(gpu_machine.refuses(&conv), "attribute at %zu = %d", others[i].attr, others[i].value);
+        CHECK(gpu_machine.unsupported_reason(&conv), "attribute at %zu = %d", others[i].attr,
+              others[i].value);
     }
     step gaps = step_of(&s);
     gaps.in[0].at.stride[3] = 2;
-    CHECK(gpu_machine.refuses(&gaps), "rows with gaps");
+    CHECK(gpu_machine.unsupported_reason(&gaps), "rows with gaps");
     close_scene(&s);
     tap_point("refusals");
 }
@@ -483,12 +484,12 @@ static void test_refused_gradients(void)
         layout_dense(&filters.in[1].at, DUET_F32, 4, dy);
         set_attribute(&images, others[i].attr, others[i].value);
         set_attribute(&filters, others[i].attr, others[i].value);
-        const char *a = kernels_refuse(&images), *b = kernels_refuse(&filters);
+        const char *a = kernels_unsupported(&images), *b = kernels_unsupported(&filters);
         CHECK(!a == !others[i].images && !b == !others[i].filters, "attribute at %zu = %d: %s; %s",
               others[i].attr, others[i].value, a ? a : "taken", b ? b : "taken");
         filters.math = DUET_MATH_TF32;
         filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
-        CHECK(i || kernels_refuse(&filters), "much to do, where tensor cores may do it");
+        CHECK(i || kernels_unsupported(&filters), "much to do, where tensor cores may do it");
     }
     tap_point("refused gradients");
 }

@@ -51,7 +51,7 @@ static duet_status copy_step(const tensor *to, const tensor *from, int queue)
                .in = { { 1, from->at } },
                .program = &p };
     layout_collapse((layout *const[]){ &s.out[0].at, &s.in[0].at }, 2);
-    const char *why = gpu_machine.refuses(&s);
+    const char *why = gpu_machine.unsupported_reason(&s);
     if (why) return fail(DUET_UNSUPPORTED, "a copy is refused: %s", why);
     return gpu_machine.run(&s, &(frame){ (void *const[]){ tensor_data(to), tensor_data(from) }, NULL, queue,
                                          DEFAULT_GPU });
@@ -105,7 +105,7 @@ static duet_status run_product(const product *p, int queue)
                .out = { { 0, p->out.at } },
                .in = { { 1, p->a.at }, { 2, p->b.at }, { p->addend == ITSELF ? 0 : 3, p->c.at } } };
     if (p->addend == ITSELF) s.in[2].at = p->out.at;
-    const char *why = gpu_machine.refuses(&s);
+    const char *why = gpu_machine.unsupported_reason(&s);
     if (why) return fail(DUET_UNSUPPORTED, "refused: %s", why);
     void *const data[] = { tensor_data(&p->out), tensor_data(&p->a), tensor_data(&p->b), tensor_data(&p->c) };
     return gpu_machine.run(&s, &(frame){ data, (const double[]){ p->beta, p->alpha }, queue, DEFAULT_GPU });
@@ -179,15 +179,15 @@ static void test_refusals(void)
         int64_t size[] = { i == 0 || i == 2 ? (int64_t)1 << 31 : 2, 2 };
         layout_dense(i == 2 ? &s.out[0].at : &s.in[i].at, DUET_F32, 2, size);
     }
-    CHECK(gpu_machine.refuses(&s), "sizes of 2^31");
+    CHECK(gpu_machine.unsupported_reason(&s), "sizes of 2^31");
     CHECK(gpu_machine.cost(&s) > 0, "a cost");
     s.kernel = OP_conv2d;
     for (int i = 0; i < 3; i++)
         layout_dense(i == 2 ? &s.out[0].at : &s.in[i].at, DUET_F32, 4,
                      (int64_t[]){ 1 << 10, 1 << 10, 1 << 10, 2 });
-    CHECK(gpu_machine.refuses(&s), "2^31 elements");
+    CHECK(gpu_machine.unsupported_reason(&s), "2^31 elements");
     s.kernel = OP_transpose;
-    CHECK(gpu_machine.refuses(&s), "an operator that is not a step");
+    CHECK(gpu_machine.unsupported_reason(&s), "an operator that is not a step");
     tap_point("refusals");
 }
 
@@ -255,7 +255,7 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
                               .groups = 1,
                               .flip = flip } };
     void *const data[] = { tensor_data(&y), tensor_data(&x), tensor_data(&w) };
-    const char *why = gpu_machine.refuses(&s);
+    const char *why = gpu_machine.unsupported_reason(&s);
     CHECK(!why, "%s: refused: %s", name, why);
     for (int again = 0; again < 2 && !why; again++)
         if (ran(gpu_machine.run(&s, &(frame){ data, NULL, 0, DEFAULT_GPU }), name) &&

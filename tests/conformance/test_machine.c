@@ -343,12 +343,12 @@ static void test_refusals(const machine *m)
     layout_dense(&t.s.in[1].at, DUET_F32, 2, (int64_t[]){ 1, 1 });
     t.s.outs = 1;
     t.s.ins = 2;
-    CHECK(m->refuses(&t.s), "%s takes a product larger than an int counts", m->name);
+    CHECK(m->unsupported_reason(&t.s), "%s takes a product larger than an int counts", m->name);
     t.s.kernel = OP_transpose;
-    CHECK(m->refuses(&t.s), "%s takes a transpose", m->name);
+    CHECK(m->unsupported_reason(&t.s), "%s takes a transpose", m->name);
     t.s.kernel = KERNEL_axdbpy;
     t.s.in[1].at.type = DUET_F64;
-    CHECK(m->refuses(&t.s), "%s takes operands of two types", m->name);
+    CHECK(m->unsupported_reason(&t.s), "%s takes operands of two types", m->name);
     t.s.bytes = 1e9;
     t.s.flops = 1e9;
     CHECK(m->cost(&t.s) > 1e-6 && m->cost(&t.s) < 10, "%s: a cost of %g s", m->name, m->cost(&t.s));

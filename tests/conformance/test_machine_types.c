@@ -204,7 +204,7 @@ static const char *refusal(const machine *m, int op, duet_dtype program_type, du
     p.code[1] = (instruction){ .op = OP_STORE, .type = of };
     layout_dense(&s.in[0].at, in, 1, &size);
     layout_dense(&s.out[0].at, out, 1, &size);
-    return m->refuses(&s);
+    return m->unsupported_reason(&s);
 }
 
 static void test_refusals(const machine *m)

@@ -237,7 +237,7 @@ static void run_trial(const trial *t)
 {
     scene s;
     open_scene(t, &s);
-    const char *why = kernels_refuse(&s.s);
+    const char *why = kernels_unsupported(&s.s);
     CHECK(!why, "%s: refused: %s", s.name, why);
     bool good = !why;
     for (uint32_t b = 0; b < s.a.filters * s.a.parts.by && good; b++) good = run_block(&s, b);

@@ -253,27 +253,6 @@ static void histogram(const job *j)
     }
 }
 
-static void kron(const job *j)
-{
-    const layout *out = &j->s.out[0].at;
-    for (int64_t i = 0; i < layout_count(out); i++) {
-        const spot s = spot_of(out, i);
-        spot from[2] = { { { 0 } }, { { 0 } } };
-        for (int k = 1; k <= out->rank; k++) { /* axes from the last; a missing one has one element */
-            const layout *x = &j->s.in[0].at, *y = &j->s.in[1].at;
-            const int64_t n = k <= y->rank ? y->size[y->rank - k] : 1, at = s.at[out->rank - k];
-            if (k <= x->rank) from[0].at[x->rank - k] = at / n;
-            if (k <= y->rank) from[1].at[y->rank - k] = at % n;
-        }
-        const char *x = at_spot(j->in[0], &j->s.in[0].at, &from[0]),
-                   *y = at_spot(j->in[1], &j->s.in[1].at, &from[1]);
-        char *to = at_spot(j->out[0], out, &s);
-        if (out->type == DUET_F32) *(float *)to = *(const float *)x * *(const float *)y;
-        else if (out->type == DUET_F64) *(double *)to = *(const double *)x * *(const double *)y;
-        else *(uint64_t *)to = *(const uint64_t *)x * *(const uint64_t *)y;
-    }
-}
-
 void fake_run_order(const job *j)
 {
     switch (j->s.kernel) {
@@ -283,7 +262,6 @@ void fake_run_order(const job *j)
     case OP_take_along_axis: take(j); break;
     case OP_one_hot: one_hot(j); break;
     case OP_histogram: histogram(j); break;
-    case OP_kron: kron(j); break;
     case OP_put:
     case OP_scatter_add:
     case OP_scatter_max: scatter(j); break;

@@ -3,7 +3,6 @@
 #include "launch.h"
 #include "dtype.h"
 #include "fake.h"
-#include "index_ops.h"
 #include "layer_norm.h"
 #include "random_step.h"
 #include "reduce_order.h"
@@ -13,21 +12,100 @@
 
 int kernels_oldest(void) { return 80; }
 
+/* ---- kernels: how much scratch memory a step needs, and how it is computed ---- */
+
 /* Like real kernels, long reductions need memory for the results of blocks, permutations for
  * sorting, and products in DUET_MATH_SPLIT for partial sums. */
-size_t kernels_scratch(const step *s)
+static size_t program_scratch(const step *s)
 {
-    if (kernels_splits(s)) return 1024;
-    if (s->kernel == KERNEL_RANDOM)
-        return s->attr.random.law == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
-    if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
-    if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > REDUCE_BLOCK ? 1024 : 0;
-    if (s->kernel == OP_conv2d_filter_grad) return filter_grad_workspace(s);
     int64_t n = 1;
-    if (s->kernel != KERNEL_PROGRAM || !s->program->reductions) return 0;
+    if (!s->program->reductions) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++)
         n *= s->out[0].at.size[axis];
     return n > REDUCE_BLOCK ? (size_t)(n / REDUCE_BLOCK + 1) * s->outs * sizeof(double) : 0;
+}
+
+static size_t random_scratch(const step *s)
+{
+    return s->attr.random.law == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
+}
+
+static size_t norm_scratch(const step *s) { return norm_length(s) > REDUCE_BLOCK ? 1024 : 0; }
+static size_t element_scratch(const step *s) { return (size_t)layout_count(&s->in[0].at) * 16; }
+
+static void run_program(const job *j)
+{
+    switch (step_type(&j->s)) {
+    case DUET_F32: return fake_run_f32(j);
+    case DUET_F64: return fake_run_f64(j);
+    case DUET_I64: return fake_program_i64(j);
+    case DUET_U64: return fake_program_u64(j);
+    default: return fake_move(j);
+    }
+}
+
+/* Random integers are computed in f64. */
+static void run_typed(const job *j) { (step_type(&j->s) == DUET_F32 ? fake_run_f32 : fake_run_f64)(j); }
+
+static const struct fake {
+    void (*run)(const job *j);
+    size_t (*scratch)(const step *s); /* bytes; NULL: none */
+} fakes[KERNELS_ALL] = {
+    [KERNEL_PROGRAM] = { run_program, program_scratch },
+#define DUET_FUSED(name, ...) [KERNEL_##name] = { run_typed },
+#include "fused.def"
+    [OP_softmax] = { run_typed },
+    [OP_log_softmax] = { run_typed },
+    [KERNEL_LAYER_NORM] = { run_typed, norm_scratch },
+    [KERNEL_RANDOM] = { run_typed, random_scratch },
+    [OP_matmul] = { run_typed },
+    [OP_conv2d] = { run_typed },
+    [OP_conv2d_input_grad] = { run_typed },
+    [OP_conv2d_filter_grad] = { run_typed, filter_grad_workspace },
+    [OP_max_pool2d] = { run_typed },
+    [OP_avg_pool2d] = { run_typed },
+    [OP_max_pool2d_grad] = { run_typed },
+    [OP_avg_pool2d_grad] = { run_typed },
+    [OP_upsample2d] = { run_typed },
+    [OP_cumsum] = { fake_run_order },
+    [OP_cumprod] = { fake_run_order },
+    [OP_take] = { fake_run_order },
+    [OP_take_along_axis] = { fake_run_order },
+    [OP_one_hot] = { fake_run_order },
+    [OP_put] = { fake_run_order, element_scratch },
+    [OP_scatter_add] = { fake_run_order, element_scratch },
+    [OP_scatter_max] = { fake_run_order, element_scratch },
+    [OP_sort] = { fake_run_order, element_scratch },
+    [OP_argsort] = { fake_run_order, element_scratch },
+    [OP_top_k] = { fake_run_order, element_scratch },
+    [OP_top_k_indices] = { fake_run_order, element_scratch },
+    [OP_histogram] = { fake_run_order, element_scratch },
+};
+
+size_t kernels_scratch(const step *s)
+{
+    if (kernels_splits(s)) return 1024;
+    return fakes[s->kernel].scratch ? fakes[s->kernel].scratch(s) : 0;
+}
+
+/* The kernel of the CPU, with the memory of the fake device as operands. This serves kernels that have
+ * no fake above and that use no scratch memory on the CPU: the lock of the fake CUDA is held here. */
+static void run_on_host(const job *j)
+{
+    const machine *host = device_machine(HOST);
+    void *data[STEP_OUTPUTS + STEP_INPUTS];
+    step s = j->s;
+    for (int k = 0; k < s.outs; k++) {
+        s.out[k].slot = k;
+        data[k] = j->out[k];
+    }
+    for (int k = 0; k < s.ins; k++) {
+        s.in[k].slot = s.outs + k;
+        data[s.outs + k] = j->in[k];
+    }
+    for (int k = 0; k < s.nums; k++) s.num[k] = (uint32_t)k;
+    if (host->unsupported_reason(&s) || host->run(&s, &(frame){ data, j->num, 0, HOST }) != DUET_OK) abort();
+    host->forget(&s);
 }
 
 /* A real reduction would be wrong if the counters were not 0 before it. */
@@ -46,15 +124,8 @@ static void run_job(void *args)
     check_counters(j);
     j->s.program = &j->p;
     if (j->by_parts) return fake_run_split(j);
-    if (order_family(j->s.kernel) || j->s.kernel == OP_kron) return fake_run_order(j);
-    switch (step_type(&j->s)) {
-    case DUET_F32: return fake_run_f32(j);
-    case DUET_F64: return fake_run_f64(j);
-    case DUET_I64:
-        return j->s.kernel == KERNEL_PROGRAM ? fake_program_i64(j) : fake_run_f64(j); /* random integers */
-    case DUET_U64: return fake_program_u64(j);
-    default: return fake_move(j);
-    }
+    if (fakes[j->s.kernel].run) fakes[j->s.kernel].run(j);
+    else run_on_host(j);
 }
 
 /* The address of an operand, if device memory contains all that its layout reaches over its axes
@@ -80,7 +151,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
     j.by_parts = w->packed || (kernels_splits(s) && !kernels_packs(s));
     j.packed = w->packed;
-    if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL)
+    if (j.by_parts ? !fake_split_fits(s, w) : kernels_unsupported(s) != NULL)
         return fake_error(cudaErrorInvalidValue);
     if (s->kept) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)

@@ -272,7 +272,7 @@ static void run_pool_back(const job *j)
     for (int64_t i = 0; i < n; i++) {
         unravel(out, i, at);
         const bool up = j->s.kernel == OP_upsample2d;
-        const int32_t *scale = j->s.attr.upsample.scale;
+        const int32_t *scale = j->s.attr.pool.window;
         ((T *)j->out[0])[place(out, at)] =
             up ? *image_at(j, at, at[2] / scale[0], at[3] / scale[1]) : back_at(j, at);
     }
@@ -463,6 +463,6 @@ void TYPED(fake_run)(const job *j)
     else if (k == OP_matmul) run_product(j);
     else if (k == OP_conv2d) run_conv(j);
     else if (is_conv_grad(k)) run_conv_back(j);
-    else if (is_pool_grad(k) || k == OP_upsample2d) run_pool_back(j);
-    else run_pool(j);
+    else if (k == OP_max_pool2d || k == OP_avg_pool2d) run_pool(j);
+    else run_pool_back(j);
 }

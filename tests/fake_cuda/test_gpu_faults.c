@@ -287,7 +287,7 @@ static void lost(void)
     CHECK(play(&w, 0) == DUET_NO_DEVICE && strstr(duet_error(), "lost"), "%s", duet_error());
     CHECK(gpu_machine.sync(DEFAULT_GPU, 0) == DUET_NO_DEVICE, "sync");
     CHECK(!gpu_machine.stream(DEFAULT_GPU, 5), "no new stream");
-    CHECK(gpu_machine.refuses(&w.conv), "steps are refused");
+    CHECK(gpu_machine.unsupported_reason(&w.conv), "steps are refused");
     clear_scene(&w); /* the card took the memory with it: nothing to free, nothing may crash */
 }
 
@@ -400,12 +400,15 @@ static void without_vendors(void)
     ran(set_scene(&w, 0), "scene");
     step product = product_step(&w), reduction = reduce_step(&w);
     fake_without("cublasLt", "libcublasLt.so.13: not today");
-    CHECK(gpu_machine.refuses(&product) && strstr(gpu_machine.refuses(&product), "not today"), "%s",
-          gpu_machine.refuses(&product));
-    CHECK(!gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&reduction), "the others go on");
+    CHECK(gpu_machine.unsupported_reason(&product) &&
+              strstr(gpu_machine.unsupported_reason(&product), "not today"),
+          "%s", gpu_machine.unsupported_reason(&product));
+    CHECK(!gpu_machine.unsupported_reason(&w.conv) && !gpu_machine.unsupported_reason(&reduction),
+          "the others go on");
     fake_without("cublasLt", NULL);
     fake_without("cudnn", "libcudnn.so.9: not today");
-    CHECK(gpu_machine.refuses(&w.conv) && !gpu_machine.refuses(&product) && !gpu_machine.refuses(&reduction),
+    CHECK(gpu_machine.unsupported_reason(&w.conv) && !gpu_machine.unsupported_reason(&product) &&
+              !gpu_machine.unsupported_reason(&reduction),
           "only convolution is off");
     char text[2000] = "";
     FILE *out = fmemopen(text, sizeof text, "w");

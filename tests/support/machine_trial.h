@@ -321,7 +321,7 @@ static duet_status run_once(trial *t, const machine *m)
 
 static void run_on(trial *t, const machine *m, expected *const want[])
 {
-    const char *why = m->refuses(&t->s);
+    const char *why = m->unsupported_reason(&t->s);
     if (why) {
         CHECK(m->place != DUET_CPU, "%s: the CPU refuses: %s", sizes_text(t), why);
         return;

@@ -77,7 +77,7 @@ static void test_products(void)
         for (int i = 0; i < 3; i++) size[i] = more[i] = 1 + rng_below(&gen, 3000);
         more[rng_below(&gen, 3)] += rng_below(&gen, 3000);
         const step a = product(size[0], size[1], size[2]), b = product(more[0], more[1], more[2]);
-        const double x = cost_of_step(&a, &c), y = cost_of_step(&b, &c);
+        const double x = cost_of_product(&a, &c), y = cost_of_product(&b, &c);
         CHECK(x > 0 && y >= x * (1 - 1e-12), "%d x %d x %d: %g, larger: %g", (int)size[0], (int)size[1],
               (int)size[2], x, y);
         CHECK(x >= cost_at(&c, COST_pass, a.bytes) && x >= cost_at(&c, COST_product, a.flops),
@@ -85,8 +85,8 @@ static void test_products(void)
     }
     const costs c = drawn_costs();
     const step thin = product(10, 1000, 1000), empty = product(0, 10, 10);
-    CHECK(cost_of_step(&thin, &c) >= cost_at(&c, COST_thin, 10) * (1 - 1e-12), "ten rows");
-    CHECK(cost_of_step(&empty, &c) > 0, "of nothing");
+    CHECK(cost_of_product(&thin, &c) >= cost_at(&c, COST_thin, 10) * (1 - 1e-12), "ten rows");
+    CHECK(cost_of_product(&empty, &c) > 0, "of nothing");
     tap_point("products: more work takes no less time");
 }
 
@@ -99,7 +99,7 @@ static double program_cost(const costs *c, int64_t n, const int *ops, int count,
     }
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .program = &p, .bytes = 8.0 * (double)n };
     s.out[0] = s.in[0] = DENSE(n);
-    return cost_of_step(&s, c);
+    return cost_of_program(&s, c);
 }
 
 static void test_programs(void)

@@ -1,0 +1,11 @@
+/* random_supported.c - which random numbers the kernels support. */
+#include "random_step.h"
+#include "supported.h"
+
+/* The indices of a permutation have 32 bits. */
+const char *random_unsupported(const step *s)
+{
+    REJECT(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
+           "a permutation of 2^31 elements or more");
+    return random_step_unsupported(s);
+}

@@ -1,0 +1,45 @@
+/* index_supported.c - which scans, gathers, scatters, sorts and histograms the kernels support. Indices along an axis, and lines, are
+ * counted in 32 bits. */
+#include "index_ops.h"
+#include "supported.h"
+
+#define LONGEST_AXIS (INT32_MAX / 2)
+
+static const char *axis_unsupported(const step *s)
+{
+    REJECT(s->in[0].at.size[s->attr.index.axis] > LONGEST_AXIS, "an axis of 2^30 elements or more");
+    return index_unsupported(s);
+}
+
+const char *scan_unsupported(const step *s)
+{
+    const char *why = axis_unsupported(s);
+    return why ? why : index_arithmetic_unsupported(s);
+}
+
+const char *take_unsupported(const step *s) { return axis_unsupported(s); }
+
+const char *put_unsupported(const step *s)
+{
+    const char *why = axis_unsupported(s);
+    if (why) return why;
+    return layout_count(&s->in[1].at) > LONGEST_AXIS ? "2^30 indices or more" : NULL;
+}
+
+const char *scatter_unsupported(const step *s)
+{
+    const char *why = put_unsupported(s);
+    return why ? why : index_arithmetic_unsupported(s);
+}
+
+static int64_t lines_along(const layout *l, int axis)
+{
+    return l->size[axis] ? layout_count(l) / l->size[axis] : 0;
+}
+
+const char *sort_unsupported(const step *s)
+{
+    const char *why = axis_unsupported(s);
+    if (why) return why;
+    return lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX ? "2^31 lines or more" : NULL;
+}

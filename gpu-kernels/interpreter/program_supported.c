@@ -1,0 +1,87 @@
+/* program_supported.c - which programs the interpreter supports, and facts about them that need no CUDA. */
+#include "dtype.h"
+#include "interpreter.h"
+#include "supported.h"
+
+duet_dtype reduce_type(int op, duet_dtype type)
+{
+    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type;
+}
+
+static bool is_integer(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
+
+static bool is_move(const instruction *c)
+{
+    return c->op == OP_STORE || (c->op == OP_LOAD && c->arg[0].kind == FROM_INPUT);
+}
+
+bool program_moves(const step *s)
+{
+    const duet_dtype type = step_type(s);
+    for (const instruction *c = s->program->code; c < s->program->code + s->program->length; c++)
+        if (!is_move(c)) return false;
+    for (int k = 0; k < s->outs + s->ins; k++)
+        if ((k < s->outs ? &s->out[k] : &s->in[k - s->outs])->at.type != type) return false;
+    return true;
+}
+
+/* What goes into output i, before it is converted. */
+static duet_dtype given_type(const program *p, int i, duet_dtype type)
+{
+    for (const instruction *c = p->code; c < p->code + p->length; c++)
+        if (op_infos[c->op].kind == KIND_REDUCE && c->arg[2].index == i) return reduce_type(c->op, type);
+    return type;
+}
+
+bool program_converts(const step *s)
+{
+    const duet_dtype type = step_type(s);
+    bool other = type >= FLOAT_TYPES;
+    for (int k = 0; k < s->ins; k++) other |= s->in[k].at.type != type;
+    for (int k = 0; k < s->outs; k++) other |= s->out[k].at.type != given_type(s->program, k, type);
+    return other && !program_moves(s);
+}
+
+static const char *refuse_instruction(const step *s, const instruction *c, duet_dtype type)
+{
+    const program *p = s->program;
+    const bool wraps = c->op == OP_WRAP;
+    REJECT(c->type != type, "a program of several element types");
+    REJECT(c->op < OPS && !(op_infos[c->op].flags & (is_integer(type) ? OP_INTEGERS : OP_FLOATS)),
+           "an operator that does not go with its elements");
+    REJECT(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)),
+           "integers within a type of other numbers");
+    REJECT(p->reductions ? c->op == OP_STORE : op_infos[c->op].kind == KIND_REDUCE,
+           "a program that both stores and reductions");
+    REJECT(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
+           "an index of another type than i64");
+    return NULL;
+}
+
+/* Those that move may be of any type. */
+static const char *refuse_types(const step *s)
+{
+    const duet_dtype type = step_type(s);
+    if (program_moves(s)) return NULL;
+    REJECT(type >= FLOAT_TYPES && !is_integer(type),
+           "a program that computes in other types than f32, f64, i64 and u64");
+    for (int k = 0; k < s->ins; k++)
+        REJECT(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+    for (int k = 0; k < s->outs; k++)
+        REJECT(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+    return NULL;
+}
+
+const char *program_unsupported(const step *s)
+{
+    const program *p = s->program;
+    machine_program m;
+    REJECT(!p || p->length == 0, "a step without its program");
+    const duet_dtype type = step_type(s);
+    REJECT(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
+           "axes to reduce, and no reduction, or the reverse");
+    const char *why = refuse_types(s);
+    for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
+        why = refuse_instruction(s, c, type);
+    return why ? why : machine_encode(&m, p, NULL);
+}
