@@ -1,5 +1,6 @@
-/* supported.c - whether our kernels support a step, by the rules of kernels.def. It needs no CUDA, so that the fake CUDA of
- * the tests supports the same steps. A kernel with a rule of its own has it in a file beside the kernel. */
+/* supported.c - whether our kernels support a step, by the rules of kernels.def. It needs no CUDA, so that
+ * the fake CUDA of the tests supports the same steps. A kernel with a rule of its own has it in a file beside
+ * the kernel. */
 #include "supported.h"
 
 duet_dtype step_type(const step *s)

@@ -1,4 +1,5 @@
-/* supported.h - rules that decide whether a kernel supports a step, and other facts about steps that need no CUDA. */
+/* supported.h - rules that decide whether a kernel supports a step, and other facts about steps that need no
+ * CUDA. */
 #ifndef SUPPORTED_H
 #define SUPPORTED_H
 

@@ -181,7 +181,8 @@ size_t filter_grad_workspace(const step *s)
 
 /* ---- supported steps ---- */
 
-/* Do 32-bit integers hold the strides of rows, columns and channels, and count the parts of the results and the sums? */
+/* Do 32-bit integers hold the strides of rows, columns and channels, and count the parts of the results and
+ * the sums? */
 static bool filter_grad_is_small(const layout *x, const layout *dy)
 {
     const layout *all[] = { x, dy };

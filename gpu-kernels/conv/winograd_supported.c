@@ -1,4 +1,5 @@
-/* winograd_supported.c - which convolutions with 3 x 3 windows, and gradients with respect to their images, the kernels support. */
+/* winograd_supported.c - which convolutions with 3 x 3 windows the kernels support, and which gradients with
+ * respect to their images. */
 #include "dgrad_as_conv.h"
 #include "supported.h"
 

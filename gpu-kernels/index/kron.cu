@@ -1,4 +1,5 @@
-/* kron.cu - the Kronecker product: the kernel, in which each thread multiplies one element of x by one of y, and its launch. */
+/* kron.cu - the Kronecker product: the kernel, in which each thread multiplies one element of x by one of y,
+ * and its launch. */
 #include "gather_scatter.cuh"
 
 #define THREADS 256

@@ -125,8 +125,8 @@ double cost_of_pooling(const step *s, const costs *c)
     return cost_of_functions(s, c, outputs_of(s) * window[0] * window[1] * SIMPLE);
 }
 
-/* The shortest side of a product limits its speed: square products have much of all three. The curve of products of few
- * rows with a large square matrix tells how much slower an operation is where that side is short. */
+/* The shortest side of a product limits its speed. The curve of products of few rows with a large square
+ * matrix tells how much slower an operation is where that side is short. */
 static double thin_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1],
@@ -157,7 +157,8 @@ double cost_of_conv(const step *s, const costs *c)
     return fmax(cost_at(c, COST_conv, s->flops), cost_at(c, COST_pass, s->bytes));
 }
 
-/* Linear algebra is not measured. Its operations are assumed to take three times as long as those of products. */
+/* Linear algebra is not measured. Its operations are assumed to take three times as long as those of
+ * products. */
 double cost_of_solver(const step *s, const costs *c) { return square_cost(s, c, 3 * s->flops); }
 
 double cost_of_move(size_t bytes, int to, bool pinned)

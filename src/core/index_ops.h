@@ -11,8 +11,8 @@
 #define ORDER_FN static inline
 #endif
 
-/* NULL, or why no machine supports such a step. Operators that compute with elements (scans, scatter_add, scatter_max) do so
- * in f32, f64 and i64 only. The others only move elements. */
+/* NULL, or why no machine supports such a step. Operators that compute with elements (scans, scatter_add,
+ * scatter_max) do so in f32, f64 and i64 only. The others only move elements. */
 const char *index_unsupported(const step *s);
 const char *index_arithmetic_unsupported(const step *s);
 

@@ -1,4 +1,4 @@
-/* kernel_info.c - the facts of each kernel that do not depend on the machine that runs it: one entry per kernel number. */
+/* kernel_info.c - the facts of each kernel that do not depend on the machine that runs it. */
 #include "backend.h"
 
 const kernel_info kernel_infos[KERNELS_ALL] = {

@@ -36,22 +36,20 @@ enum op {
 };
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_REDUCE, KIND_DEF };
-/* Flags. Of rows: see ops.def. GIVES_INDEX: of DUET_PLACE1 rows, whose result is i64; ANY_TYPES: of rows that say themselves of what types
- * their operands are; COMPUTES: of those whose elements are not only moved; FLOATS, INTEGERS: operands may be of floating point, of
- * integers; ASKS: of rows that may have no result; BILINEAR: complex operands are computed from products of their parts. */
+/* Flags of rows. ops.def describes those with DUET_. */
 enum {
     DUET_COMMUTES = 1,
     DUET_JUMPS = 2,
-    OP_GIVES_INDEX = 4,
-    OP_ANY_TYPES = 8,
+    OP_GIVES_INDEX = 4, /* the result is an index, an i64 */
+    OP_ANY_TYPES = 8,   /* conditions of the row say which types operands may have */
     DUET_TRUTH = 16,
     DUET_BOOLS = 32,
     DUET_WITHIN = 64,
-    OP_FLOATS = 128,
-    OP_INTEGERS = 256,
-    OP_ASKS = 512,
-    OP_COMPUTES = 1024,
-    OP_BILINEAR = 2048
+    OP_FLOATS = 128,    /* operands may be floating point */
+    OP_INTEGERS = 256,  /* operands may be integers */
+    OP_ASKS = 512,      /* there may be no result */
+    OP_COMPUTES = 1024, /* with OP_ANY_TYPES: backends compute with the elements, where others move them */
+    OP_BILINEAR = 2048  /* complex operands are computed from the products of their parts */
 };
 
 /* The flags of the types that a row with DUET_CALL names. */

@@ -1,5 +1,5 @@
 /* launch.c - the fake kernels: the functions of gpu-kernels/common/kernels.h, executed later on the
- * host by launch_tmpl.c. */
+ * host, by launch_tmpl.c and index.c or by the kernel of the CPU. */
 #include "launch.h"
 #include "dtype.h"
 #include "fake.h"
