@@ -7,5 +7,5 @@ const char *fused_unsupported(const step *s)
 {
     const char *why = float_unsupported(s);
     if (why) return why;
-    return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
+    return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused kernel has too many operands" : NULL;
 }

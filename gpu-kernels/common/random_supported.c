@@ -6,6 +6,6 @@
 const char *random_unsupported(const step *s)
 {
     REJECT(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
-           "a permutation of 2^31 elements or more");
+           "a permutation must have less than 2^31 elements");
     return random_step_unsupported(s);
 }

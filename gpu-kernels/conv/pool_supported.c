@@ -33,12 +33,12 @@ const char *pool2d_unsupported(const step *s)
 {
     const char *why = float_unsupported(s);
     if (why) return why;
-    return planes_fit(s) ? NULL : "an image of 2^31 elements or more a plane";
+    return planes_fit(s) ? NULL : "the planes of an image must have less than 2^31 elements";
 }
 
 const char *pool_grad_unsupported(const step *s)
 {
     const char *why = float_unsupported(s);
     if (why) return why;
-    return axes_fit(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
+    return axes_fit(s) ? NULL : "the sizes of images and windows must be below 2^29";
 }

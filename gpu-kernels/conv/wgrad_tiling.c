@@ -209,13 +209,14 @@ const char *filter_grad_unsupported(const step *s)
     const char *why = float_unsupported(s);
     if (why) return why;
     const layout *x = &s->in[0].at, *filters = &s->out[0].at;
-    REJECT(x->type != DUET_F32, "a convolution of other elements than f32");
-    REJECT(x->rank != 4, "a convolution of volumes");
-    REJECT(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REJECT(conv_has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups");
+    REJECT(x->type != DUET_F32, "the elements must be f32");
+    REJECT(x->rank != 4, "the images must have 2 spatial axes");
+    REJECT(filters->size[2] != 3 || filters->size[3] != 3, "the filters must be 3 x 3");
+    REJECT(conv_has_strides(s) || !conv_is_plain(s),
+           "the convolution must have no strides, dilation or groups");
     for (int a = 0; a < 2; a++)
-        REJECT(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
-    REJECT(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
-    REJECT(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
+        REJECT(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "the padding must be at most 1");
+    REJECT(may_be_rounded(s), "the math mode lets cuDNN compute this faster in reduced precision");
+    REJECT(!filter_grad_is_small(x, &s->in[1].at), "the images are too large for 32-bit indices");
     return NULL;
 }

@@ -35,19 +35,19 @@ const char *conv2d_unsupported(const step *s)
     if (why) return why;
     const layout *in = &s->in[0].at, *filters = &s->in[1].at;
     const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
-    REJECT(in->type != DUET_F32, "a convolution of other elements than f32");
-    REJECT(in->rank != 4, "a convolution of volumes");
-    REJECT(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
+    REJECT(in->type != DUET_F32, "the elements must be f32");
+    REJECT(in->rank != 4, "the images must have 2 spatial axes");
+    REJECT(filters->size[2] != 3 || filters->size[3] != 3, "the filters must be 3 x 3");
     REJECT(conv_has_strides(s) || !conv_is_plain(s),
-           "a convolution with strides, dilation or groups, or turned");
+           "the convolution must have no strides, dilation, groups or flipped filters");
     for (int a = 0; a < 2; a++)
-        REJECT(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
-    REJECT(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
-    REJECT(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
+        REJECT(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "the padding must be at most 1");
+    REJECT(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "the number of channels is 0 or too large");
+    REJECT(in->size[3] > 1 && in->stride[3] != 1, "the rows of the images must be contiguous");
     REJECT(s->epilogue && epilogue->act != OP_relu && epilogue->act != OP_LOAD,
-           "a convolution that goes through other functions than relu");
-    REJECT(epilogue->pooled && !conv2d_is_pooled(s), "pooling other than by 2");
-    REJECT(!conv2d_is_small(in, &s->out[0].at), "images too large for indices of 32 bits");
+           "the epilogue has a function other than relu");
+    REJECT(epilogue->pooled && !conv2d_is_pooled(s), "the pooling window must be 2 x 2");
+    REJECT(!conv2d_is_small(in, &s->out[0].at), "the images are too large for 32-bit indices");
     return NULL;
 }
 
@@ -56,7 +56,8 @@ const char *input_grad_unsupported(const step *s)
     int64_t last;
     const char *why = float_unsupported(s);
     if (why) return why;
-    REJECT(!conv_turns(s), "the gradient of a convolution with strides, groups or much padding");
+    REJECT(!conv_turns(s),
+           "the convolution must have no strides or groups, and less padding than its window");
     const step turned = conv_turned(s, &last);
     return conv2d_unsupported(&turned);
 }

@@ -55,5 +55,5 @@ const char *matmul_unsupported(const step *s)
 {
     const char *why = float_unsupported(s);
     if (why) return why;
-    return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
+    return product_fits(s) ? NULL : "the product has too many rows and columns, or an addend";
 }

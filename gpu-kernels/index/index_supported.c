@@ -7,7 +7,7 @@
 
 static const char *axis_unsupported(const step *s)
 {
-    REJECT(s->in[0].at.size[s->attr.index.axis] > LONGEST_AXIS, "an axis of 2^30 elements or more");
+    REJECT(s->in[0].at.size[s->attr.index.axis] > LONGEST_AXIS, "the axis must have less than 2^30 elements");
     return index_unsupported(s);
 }
 
@@ -23,7 +23,7 @@ const char *put_unsupported(const step *s)
 {
     const char *why = axis_unsupported(s);
     if (why) return why;
-    return layout_count(&s->in[1].at) > LONGEST_AXIS ? "2^30 indices or more" : NULL;
+    return layout_count(&s->in[1].at) > LONGEST_AXIS ? "there must be less than 2^30 indices" : NULL;
 }
 
 const char *scatter_unsupported(const step *s)
@@ -41,5 +41,7 @@ const char *sort_unsupported(const step *s)
 {
     const char *why = axis_unsupported(s);
     if (why) return why;
-    return lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX ? "2^31 lines or more" : NULL;
+    return lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX
+               ? "there must be less than 2^31 lines along the axis"
+               : NULL;
 }

@@ -46,15 +46,15 @@ static const char *refuse_instruction(const step *s, const instruction *c, duet_
 {
     const program *p = s->program;
     const bool wraps = c->op == OP_WRAP;
-    REJECT(c->type != type, "a program of several element types");
+    REJECT(c->type != type, "all instructions must have one element type");
     REJECT(c->op < OPS && !(op_infos[c->op].flags & (is_integer(type) ? OP_INTEGERS : OP_FLOATS)),
-           "an operator that does not go with its elements");
+           "the operator is not defined for the element type");
     REJECT(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)),
-           "integers within a type of other numbers");
+           "only integers can wrap to an integer type");
     REJECT(p->reductions ? c->op == OP_STORE : op_infos[c->op].kind == KIND_REDUCE,
-           "a program that both stores and reductions");
+           "a program must either store or reduce its results");
     REJECT(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
-           "an index of another type than i64");
+           "indices must be i64");
     return NULL;
 }
 
@@ -63,12 +63,13 @@ static const char *refuse_types(const step *s)
 {
     const duet_dtype type = step_type(s);
     if (program_moves(s)) return NULL;
-    REJECT(type >= FLOAT_TYPES && !is_integer(type),
-           "a program that computes in other types than f32, f64, i64 and u64");
+    REJECT(type >= FLOAT_TYPES && !is_integer(type), "programs compute in f32, f64, i64 or u64");
     for (int k = 0; k < s->ins; k++)
-        REJECT(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+        REJECT(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX,
+               "element-wise programs have no complex elements");
     for (int k = 0; k < s->outs; k++)
-        REJECT(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+        REJECT(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX,
+               "element-wise programs have no complex elements");
     return NULL;
 }
 
@@ -76,10 +77,10 @@ const char *program_unsupported(const step *s)
 {
     const program *p = s->program;
     machine_program m;
-    REJECT(!p || p->length == 0, "a step without its program");
+    REJECT(!p || p->length == 0, "the step has no program");
     const duet_dtype type = step_type(s);
     REJECT(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
-           "axes to reduce, and no reduction, or the reverse");
+           "a program with reductions must have reduced axes, and others must not");
     const char *why = refuse_types(s);
     for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
         why = refuse_instruction(s, c, type);

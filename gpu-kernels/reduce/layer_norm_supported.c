@@ -10,6 +10,6 @@ const char *layer_norm_unsupported(const step *s)
     if (why) return why;
     const operand *x = &s->in[0];
     const bool is_long = norm_length(s) > NORM_BYTES / (int64_t)dtypes[x->at.type].bytes;
-    REJECT(is_long && x->at.stride[x->at.rank - 1] != 1, "long rows with gaps");
+    REJECT(is_long && x->at.stride[x->at.rank - 1] != 1, "long rows must be contiguous");
     return norm_unsupported(s);
 }
