@@ -1,4 +1,4 @@
-/* cost.c - how long a step or a move is expected to take. */
+/* cost.c - how many seconds a step or a copy is expected to take. */
 #include "cost.h"
 #include "dtype.h"
 #include <math.h>
@@ -19,10 +19,10 @@ double cost_at(const costs *c, enum cost kind, double work)
     return y[i - 1] + (work - x[i - 1]) * (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
 }
 
-/* ---- which are in use ---- */
+/* ---- the costs in use ---- */
 
 static costs given[COSTED];
-static const costs *in_use; /* given, or NULL: those that the machines ship with */
+static const costs *in_use; /* set by costs_use, or NULL: the built-in costs of the machines */
 static unsigned edition = 1;
 static char where_from[COST_ORIGIN] = "as shipped";
 
@@ -58,13 +58,15 @@ bool costs_sound(const costs *c, int device)
 
 /* ---- steps ---- */
 
-/* What an operator that rounds once takes, and a step of a reduction, as a part of a function such as exp. */
+/* The time of an operator that rounds once, or of one step of a reduction, relative to a function
+ * such as exp. */
 #define SIMPLE 0.15
 
-/* An operation of a Fourier transform, as they are counted, in the same way: FFTW's rates on one core, and about cuFFT's. */
+/* The same for an operation of a Fourier transform, at the rates of FFTW on one core and about
+ * those of cuFFT. */
 #define BUTTERFLY 0.06
 
-/* By operator, in functions. Divisions and roots take about as long as a function. */
+/* The time of each operator, relative to exp. Divisions and roots take about as long as a function. */
 static const double weight[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5 ? 1 : SIMPLE,
 #define DUET_MAP2                                          DUET_MAP1
@@ -87,7 +89,7 @@ static double program_weight(const program *p)
     return sum;
 }
 
-/* How many functions such as exp a step evaluates. */
+/* Returns the number of functions such as exp that a step evaluates. */
 typedef double function_count(const step *s);
 
 static double outputs_of(const step *s) { return (double)layout_count(&s->out[0].at); }
@@ -120,7 +122,8 @@ static double functions_of(const step *s)
     return count ? count(s) : 0;
 }
 
-/* Half as many elements in a register: integers too, whatever they are stored as. */
+/* Are there half as many elements in a register? Integers are computed in 64 bits, whatever their
+ * stored type. */
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
@@ -133,8 +136,9 @@ static double cost_of_pass(const step *s, const costs *c)
                 cost_at(c, is_f64(s) ? COST_function_f64 : COST_function, functions_of(s)));
 }
 
-/* The shortest side of a product, of which square ones have much, is what it gains from: how much an operation takes more where that is
- * short, is known from few rows by a large square matrix. */
+/* The speed of a product depends on its shortest side, which is long in square products. How much
+ * slower a product with a
+ * short side is was measured with few rows times a large square matrix. */
 static double thin_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1],
@@ -155,7 +159,8 @@ static double cost_of_conv(const step *s, const costs *c)
     return fmax(cost_at(c, COST_conv, s->flops), cost_at(c, COST_pass, s->bytes));
 }
 
-/* Of linear algebra nothing is measured: its operations are taken to be three times as slow as a product's. */
+/* Linear algebra is not measured. Its operations are assumed to be three times as slow as those of
+ * a product. */
 static double cost_of_solver(const step *s, const costs *c)
 {
     return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, 3 * s->flops),
@@ -169,7 +174,7 @@ static double cost_of_batched(const step *s, const costs *c)
                 cost_at(c, COST_pass, s->bytes));
 }
 
-/* By kernel; NULL: cost_of_solver of what may fail, else cost_of_pass. */
+/* By kernel. NULL: cost_of_solver if the kernel may fail, else cost_of_pass. */
 static double (*const cost_by[KERNELS_ALL])(const step *s, const costs *c) = {
     [OP_matmul] = cost_of_product,
     [KERNEL_BATCHED] = cost_of_batched,

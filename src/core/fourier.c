@@ -1,4 +1,5 @@
-/* fourier.c - what steps of transforms are, and the work around the vendors'. */
+/* fourier.c - describes the Fourier transforms of a step, and does the work around the vendors'
+ * transforms. */
 #include "fourier.h"
 #include "dtype.h"
 #include <math.h>
@@ -51,7 +52,7 @@ size_t transform_bytes(const transform *t, bool out)
     return (size_t)product(out ? t->out : t->in, t->rank) * dtypes[type].bytes;
 }
 
-/* As everybody counts: 5 n log2 n, and half of that of real ones. */
+/* The usual count: 5 n log2 n for n complex numbers, and half of that for real ones. */
 double transform_flops(const transform *t)
 {
     const bool real = t->kind == FOURIER_REAL || t->kind == FOURIER_REAL_INVERSE;
@@ -81,7 +82,7 @@ static duet_status run(const fourier_ops *b, step *s, void *const data[], const 
     return layout_count(&s->out[0].at) ? b->run(s, &(frame){ .data = data, .num = num }, b->with) : DUET_OK;
 }
 
-/* to = from, or from * factor. */
+/* to = from, or from * factor */
 static duet_status apply(const fourier_ops *b, int op, void *to, const layout *to_at, const void *from,
                          const layout *from_at, double factor)
 {
@@ -109,7 +110,7 @@ duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at)
     return run(b, &s, &p, &(double){ 0 });
 }
 
-/* ---- moves ---- */
+/* ---- copies ---- */
 
 /* The real parts of complex elements. */
 static layout real_parts(const layout *l)
@@ -121,7 +122,7 @@ static layout real_parts(const layout *l)
     return r;
 }
 
-/* The same elements as numbers of eight bytes: of c128 two each, along an axis of their own. */
+/* Elements as words of 8 bytes. A c128 element is two words, along an additional axis. */
 static layout in_eights(const layout *l)
 {
     layout r = *l;
@@ -144,7 +145,7 @@ static duet_status move_pairs(const fourier_ops *b, void *to, layout to_at, cons
     return r == DUET_OK ? apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0) : r;
 }
 
-/* What moves elements of a type that nobody computes in. */
+/* The type to copy elements of type t as, if programs do not compute in t. */
 static duet_dtype carrier(duet_dtype t)
 {
     if (is_complex(t)) return t;
@@ -195,7 +196,9 @@ duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
 
 /* ---- shifts ---- */
 
-/* Along each axis the first n - k elements go to k and later, the last k to the front; which: by bits, the last ones. */
+/* Moves the first n - k elements of each shifted axis to index k, and the last k to the front.
+ * `which` has one bit for each
+ * axis: 1 selects the last k elements. */
 duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
 {
     const layout *x = &s->in[0].at, *y = &s->out[0].at;
@@ -219,7 +222,7 @@ duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
 
 /* ---- convolution ---- */
 
-/* The least number from n on that has no prime factor above 7. */
+/* The smallest number >= n without a prime factor above 7. */
 static int64_t smooth_from(int64_t n)
 {
     int64_t best = INT64_MAX;
@@ -251,7 +254,7 @@ void fourier_convolve_ways(const step *s, transform way[2])
     way[0].scale = 1;
 }
 
-/* a = a b, of n complex numbers. */
+/* a = a * b, for n complex numbers. */
 static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, const void *y)
 {
     const uint8_t type = f64 ? DUET_F64 : DUET_F32;
@@ -285,7 +288,7 @@ static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, 
     return b->run(&s, &(frame){ .data = data }, b->with);
 }
 
-/* The last element of each axis becomes its first. */
+/* Reverses all axes: changes the layout and returns the address of the new first element. */
 static const void *turned(layout *l, const char *p)
 {
     for (int a = 0; a < l->rank; a++) {
@@ -295,7 +298,7 @@ static const void *turned(layout *l, const char *p)
     return p;
 }
 
-/* The part that is asked for, scaled on its way. */
+/* Copies the requested part of the convolution to out, and scales it. */
 static duet_status cut_out(const fourier_ops *b, const step *s, const transform *back, const char *all,
                            void *out)
 {
@@ -312,7 +315,7 @@ static duet_status cut_out(const fourier_ops *b, const step *s, const transform 
     return apply(b, OP_mul, out, &s->out[0].at, all, &from, back->scale);
 }
 
-/* At real[], spectra[0] and spectra[1]. */
+/* Computes in the buffers real, spectrum[0] and spectrum[1]. */
 static duet_status convolve(const fourier_ops *b, const step *s, const frame *f, const transform way[2],
                             void *real, void *const spectrum[2])
 {
@@ -343,7 +346,7 @@ duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f
     return r;
 }
 
-/* ---- refusals ---- */
+/* ---- unsupported steps ---- */
 
 const char *fourier_refuses(const step *s)
 {

@@ -41,7 +41,8 @@ duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, co
 /* Copies an operand to the dense array that the transform reads: truncated or padded with zeros, and complex if needed. */
 duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
                             const layout *at);
-bool fourier_is_brought(const transform *t, const layout *at); /* is the operand such an array already? */
+/* true if the operand already is such an array */
+bool fourier_is_brought(const transform *t, const layout *at);
 
 duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out);
 duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at); /* real elements */
@@ -55,6 +56,6 @@ static inline bool is_fourier(int kernel)
 {
     return kernel == OP_fftn || kernel == OP_fftconvolve || kernel == OP_fftshift;
 }
-const char *fourier_refuses(const step *s); /* NULL, or why no machine supports the step */
+const char *fourier_refuses(const step *s); /* NULL, or the reason why no machine supports the step */
 
 #endif
