@@ -137,8 +137,7 @@ static double cost_of_pass(const step *s, const costs *c)
 }
 
 /* The speed of a product depends on its shortest side, which is long in square products. How much
- * slower a product with a
- * short side is was measured with few rows times a large square matrix. */
+ * slower a product with a short side is was measured with few rows times a large square matrix. */
 static double thin_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1],

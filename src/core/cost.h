@@ -1,6 +1,5 @@
 /* cost.h - the expected time of steps and copies. It is used only to choose the machine. Machines
- * have built-in costs; costs measured
- * on this computer can replace them. */
+ * have built-in costs; costs measured on this computer can replace them. */
 #ifndef COST_H
 #define COST_H
 
@@ -27,8 +26,7 @@ typedef struct costs {
 } costs;
 
 /* Interpolates linearly between points, and extrapolates beyond the last one. Below the first point
- * it returns that point's
- * seconds. */
+ * it returns that point's seconds. */
 double cost_at(const costs *c, enum cost kind, double work);
 
 double cost_of_step(const step *s, const costs *c);
@@ -45,10 +43,8 @@ bool costs_sound(const costs *c, int device);
 const costs *costs_now(int device);
 
 /* Replaces the costs by c, one for each device; NULL restores the built-in ones. origin describes
- * them for duet_info and is copied.
- * The edition, 1 at first, is increased, so that plans notice. Other threads may be planning, but
- * this must not be called twice
- * at the same time. */
+ * them for duet_info and is copied. The edition, 1 at first, is increased, so that plans notice.
+ * Other threads may be planning, but this must not be called twice at the same time. */
 #define COST_ORIGIN 800
 void costs_use(const costs measured[COSTED], const char *origin);
 unsigned costs_edition(void);

@@ -197,8 +197,7 @@ duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
 /* ---- shifts ---- */
 
 /* Moves the first n - k elements of each shifted axis to index k, and the last k to the front.
- * `which` has one bit for each
- * axis: 1 selects the last k elements. */
+ * `which` has one bit for each axis: 1 selects the last k elements. */
 duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
 {
     const layout *x = &s->in[0].at, *y = &s->out[0].at;

@@ -2,8 +2,7 @@
  * compile them.
  *
  * Define T_f32 or T_f64 as for scalar_ops.h, one of them in a source file. docs/semantics.md says
- * in words which numbers belong to
- * which element.
+ * in words which numbers belong to which element.
  *
  * Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel random numbers: as easy as 1, 2,
  * 3, SC 2011. */
@@ -137,8 +136,7 @@ PHILOX truncation FN(truncation_of)(const random_params *l)
 }
 
 /* A proposal, from a normal number z or a word w. It is NaN if word v rejects it. `excess` is half
- * the square of what remains
- * of the exponent of the normal distribution:
+ * the square of what remains of the exponent of the normal distribution:
  *   exponential   e = -log(w) / lambda deviations beyond the nearer bound, which is a deviations from the mean:
  *                 excess (e - c1)^2 / 2; c0 = 1 / lambda, c1 = lambda - a
  *   uniform       t = c0 u deviations beyond a bound: excess (t (t + c1) + c2) / 2; c0 is the width of the window,

@@ -16,19 +16,15 @@
  *   AGAIN(c)         before a block that is repeated while c holds for any element, and may run once too often
  *
  * Integers have no SQRT, no MAP, and only the functions of integer.h. START(INF) is their largest
- * number, START(-INF) their smallest.
- * Arithmetic must wrap: compile with -fwrapv. All formulas are correctly rounded and have no
- * branches: compile without contraction.
+ * number, START(-INF) their smallest. Arithmetic must wrap: compile with -fwrapv. All formulas are
+ * correctly rounded and have no branches: compile without contraction.
  *
  * C: define T_f32 or T_f64 (for integers T_i64 or T_u64), and FN_DECL if functions are not to be
- * static inline. Include this
- * file last, because of its macros. For the other type undefine T_f32, define T_f64 and include it
- * again.
- * C++: do the same, or define neither; then the macros work in templates over T = float or double,
- * where FN(exp) is overloaded. For
- * CUDA define FN_DECL as static __device__ inline.
- * Vector types: define T_f32 or T_f64 and all macros except MINIMUM, MAXIMUM and MAP, and include
- * vmath.h instead. */
+ * static inline. Include this file last, because of its macros. For the other type undefine T_f32,
+ * define T_f64 and include it again. C++: do the same, or define neither; then the macros work in
+ * templates over T = float or double, where FN(exp) is overloaded. For CUDA define FN_DECL as
+ * static __device__ inline. Vector types: define T_f32 or T_f64 and all macros except MINIMUM,
+ * MAXIMUM and MAP, and include vmath.h instead. */
 #include <duet/duet.h>
 #include <math.h>
 #include <string.h>

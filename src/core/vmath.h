@@ -1,12 +1,9 @@
 /* vmath.h - mathematical functions in the macros of scalar_ops.h, for every machine and type. This
- * file has what the families of
- * functions share.
+ * file has what the families of functions share.
  *
  * Only + - * / FMA, comparisons, selections and bit operations are used. All of these are exact or
- * correctly rounded, so every
- * machine gives the same bits (except for the bits of a NaN). There are no branches, and no loops
- * except in fmod, so that
- * compilers can vectorise.
+ * correctly rounded, so every machine gives the same bits (except for the bits of a NaN). There are
+ * no branches, and no loops except in fmod, so that compilers can vectorise.
  *
  * docs/accuracy.md lists the errors. tools/fit_vmath.sollya computes the coefficients. */
 

@@ -1,8 +1,7 @@
 /* vmath_erf.h - erf, erfc, ncdf and gelu. Part of vmath.h.
  *
  * All are computed from ncdf(-a) for a >= 0: 2 ncdf(-a) = exp(-a^2 / 2) y (1 + s), where y = 1 /
- * (3/2 + a) and s is a polynomial
- * in y. tools/fit_vmath_trig.sollya computes the coefficients. */
+ * (3/2 + a) and s is a polynomial in y. tools/fit_vmath_trig.sollya computes the coefficients. */
 
 #ifdef T_f32
 #define VM_NORMAL_TOP 14.42 /* a ncdf(-a) == 0 for larger a */
@@ -10,8 +9,7 @@
 #define VM_SQRT2_HI   0x1.6a09e6p0
 #define VM_SQRT2_LO   0x1.9fcef4p-26
 /* 2 exp(a^2 / 2) ncdf(-a) / y - 1 for y = 1 / (3/2 + a) = MILLS_C + d and a in [0, NORMAL_TOP]:
- * MILLS_0 + d MILLS(d). In f64
- * with two sums, as VM_LOG has. */
+ * MILLS_0 + d MILLS(d). In f64 with two sums, as VM_LOG has. */
 #define VM_MILLS_C        0.1875
 #define VM_MILLS_0        0x1.7b8222p-5
 #define VM_MILLS_SLOPE(y) VM_P2(y, 1.02, 1.4)
@@ -53,8 +51,7 @@ typedef struct TYPED(tail) {
 } TYPED(tail);
 
 /* 2 exp(a^2 / 2) ncdf(-a) for the pair a + lo: the polynomial at the rounded y, plus the error of y
- * times the slope, which is
- * nearly linear. */
+ * times the slope, which is nearly linear. */
 VM TYPED(tail) FN(mills)(T a, T lo)
 {
     TYPED(pair) below = { a + K(1.5), K(0) };

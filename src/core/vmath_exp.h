@@ -161,9 +161,8 @@ VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
 }
 
 /* 1 / (1 + exp(-x)) for -EXP_MAX <= x <= SIGMOID. All intermediates are scaled by 2^-LIFT, so that
- * only the result may be
- * subnormal. With exp(-x) = s (1 + u) and s = 2^n, s + 1 is exact unless s is large; if s is small,
- * its error does not matter. */
+ * only the result may be subnormal. With exp(-x) = s (1 + u) and s = 2^n, s + 1 is exact unless s
+ * is large; if s is small, its error does not matter. */
 VM T FN(sigmoid_moderate)(T x)
 {
     BITS n;

@@ -12,8 +12,7 @@
 #define VM_CBRT_2   0x1.428a3p0
 #define VM_CBRT1_2  0x1.965feap-1
 /* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2). In f64 odd and even terms are
- * separate sums, which can be
- * computed in parallel. */
+ * separate sums, which can be computed in parallel. */
 #define VM_LOG(f)                                                                                            \
     VM_P8(f, 0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3, -0x1.0e96ccp-3,     \
           0x1.015974p-3, -0x1.2a6f78p-4)
@@ -142,8 +141,7 @@ VM T FN(softplus)(T x)
 }
 
 /* 2^n cbrt(z), z in [sqrt(1/2) / 2, 2 sqrt(2)]. The first estimate has half of the precision; one
- * step of Newton's method adds the
- * rest. */
+ * step of Newton's method adds the rest. */
 VM T FN(cbrt)(T x)
 {
     T k, m = FN(fraction)(ABS(x), &k), t = FMA(k, K(1.0 / 3), K(VM_ROUND + VM_BIAS)),
@@ -165,8 +163,8 @@ VM T FN(rsqrt)(T x)
 }
 
 /* log(x) to about twice the precision less ten bits, for positive finite x. The log of the fraction
- * f is the series of
- * log((1 + s) / (1 - s)) in odd powers of s = (f - 1) / (f + 1); its first two terms are pairs. */
+ * f is the series of log((1 + s) / (1 - s)) in odd powers of s = (f - 1) / (f + 1); its first two
+ * terms are pairs. */
 VM TYPED(pair) FN(log_pair)(T x)
 {
     T k, m = FN(fraction)(x, &k), f = m - K(1);

@@ -1,6 +1,7 @@
 /* vmath_round.h - rounding to integers, remainders and lengths. Part of vmath.h. */
 
-/* Squares above LARGE^2 or below 1 / LARGE^2 may overflow or underflow, so operands are scaled by SHIFT. */
+/* Squares above LARGE^2 or below 1 / LARGE^2 may overflow or underflow, so operands are scaled by
+ * SHIFT. */
 #ifdef T_f32
 #define VM_LARGE 0x1p60
 #define VM_SHIFT 0x1p90
@@ -23,10 +24,9 @@ VM T FN(floor)(T x)
 }
 
 /* The remainder of x / y with the sign of x, exact. Each iteration subtracts n * s from r, where s
- * is y, or y times a power
- * of two. The difference is a multiple of the last bit of s and less than s, so it is not rounded.
- * n is not rounded either, since
- * r / s < 2^DIGITS; it is at most one too large. An iteration shortens r / y by about DIGITS bits. */
+ * is y, or y times a power of two. The difference is a multiple of the last bit of s and less than
+ * s, so it is not rounded. n is not rounded either, since r / s < 2^DIGITS; it is at most one too
+ * large. An iteration shortens r / y by about DIGITS bits. */
 VM T FN(fmod)(T x, T y)
 {
     T far = x - x, bad = SEL((y == K(0)) | (y != y) | (far != far), K(1), K(0));
@@ -42,8 +42,7 @@ VM T FN(fmod)(T x, T y)
 }
 
 /* The same if one iteration is enough and both operands are finite and not 0: for |x| <= most and
- * |y| >= least, where
- * fmod_moderates(most, least) is 1. */
+ * |y| >= least, where fmod_moderates(most, least) is 1. */
 VM T FN(fmod_moderate)(T x, T y)
 {
     T r = ABS(x), b = ABS(y), n = FLOOR(r / b), left = SEL(n == K(0), r, FMA(-n, b, r));
@@ -61,8 +60,7 @@ VM T FN(remainder)(T x, T y) { return FN(rest)(FN(fmod)(x, y), y); }
 VM T FN(remainder_moderate)(T x, T y) { return FN(rest)(FN(fmod_moderate)(x, y), y); }
 
 /* The rounded-down quotient may be one too large, if the division rounded up to an integer. The
- * remainder then has the wrong
- * sign. */
+ * remainder then has the wrong sign. */
 VM T FN(floor_divide)(T x, T y)
 {
     T n = FLOOR(x / y), r = SEL(n == K(0), x, FMA(-n, y, x));

@@ -1,11 +1,10 @@
 /* vmath_trig.h - sin, cos, tan, asin, acos, atan and atan2. Part of vmath.h.
  *
  * An angle is reduced to the nearest quarter of a turn: n quarters, and a rest of at most an eighth
- * of a turn, as a pair.
- * sin_moderate, cos_moderate and tan_moderate are valid where immoderate is 0, that is unless x is
- * finite and very large. There they
- * give the same bits faster, so a loop over many x may first check whether any is immoderate.
- * tools/fit_vmath_trig.sollya computes the coefficients. */
+ * of a turn, as a pair. sin_moderate, cos_moderate and tan_moderate are valid where immoderate is
+ * 0, that is unless x is finite and very large. There they give the same bits faster, so a loop
+ * over many x may first check whether any is immoderate. tools/fit_vmath_trig.sollya computes the
+ * coefficients. */
 
 #ifdef T_f32
 #define VM_MODERATE 0x1p17 /* up to this |x|, pi in three parts is precise enough */
@@ -16,8 +15,8 @@
 #define VM_PI_4_LO  -0x1.5dde98p-24
 #define VM_2_PI     0x1.45f306p-1
 #define VM_TAN_PI_8 0x1.a8279ap-2
-/* atan(FAR) is pi / 2; quotients of numbers up to this size, and of their inverses, do not
-     * overflow */
+/* atan(ATAN_TOP) is pi / 2. Quotients of numbers up to this size, and of their inverses, do not
+ * overflow. */
 #define VM_ATAN_TOP 0x1p60
 /* (sin(r) / r - 1) / z and (cos(r) - 1 + z / 2) / z^2 for z = r^2, |r| <= 0.79 */
 #define VM_SIN(z) VM_P3(z, -0x1.555544p-3, 0x1.1106c8p-7, -0x1.991dp-13)
@@ -27,8 +26,7 @@
 /* (asin(s) / s - 1) / z for z = s^2 <= 1/4 */
 #define VM_ASIN(z) VM_P5(z, 0x1.5555c8p-3, 0x1.330206p-4, 0x1.747b72p-5, 0x1.8c415ap-6, 0x1.5959aap-5)
 /* 2 / pi: a word of zeros, then its bits after the point, DIGITS in each word. VM_FIVE_FROM selects
- * five words from a given
- * one on. */
+ * five words from a given one on. */
 #define VM_2_PI_WORDS                                                                                        \
     w1 = none + 0x517cc1, w2 = none + 0x5b9391, w3 = none + 0x2a53f, w4 = none + 0x42757d,                   \
     w5 = none + 0xfa9a6, w6 = none + 0x77036d, w7 = none + 0x452b32, w8 = none + 0x3c4390,                   \
@@ -193,10 +191,9 @@ VM TYPED(bits) FN(two_over_pi)(BITS bit)
 }
 
 /* The angle of x radians, MODERATE < |x| < INF. Multiplies x by those bits of 2 / pi that matter
- * modulo 4 and for the precision of
- * a pair. The first product is reduced modulo 16 exactly, the second to the nearest integer. The
- * sum of the remainders has no
- * rounding error, because it may be nearly 0. */
+ * modulo 4 and for the precision of a pair. The first product is reduced modulo 16 exactly, the
+ * second to the nearest integer. The sum of the remainders has no rounding error, because it may be
+ * nearly 0. */
 VM TYPED(angle) FN(angle_huge)(T x)
 {
     BITS fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1,
@@ -255,8 +252,7 @@ VM TYPED(pair) FN(ratio)(TYPED(pair) a, TYPED(pair) b)
 }
 
 /* k pi / 4 + s atan(a / b) for 0 <= a <= b, b not 0, k in 0 .. 4, s 1 or -1. For quotients above
- * tan(pi / 8) it uses
- * atan(a / b) = pi / 4 - atan((b - a) / (b + a)). */
+ * tan(pi / 8) it uses atan(a / b) = pi / 4 - atan((b - a) / (b + a)). */
 VM T FN(atan_from)(T k, T s, T a, T b)
 {
     TYPED(pair) less = FN(two_sum)(b, -a), more = FN(two_sum)(b, a), q, y;

@@ -1,4 +1,4 @@
-/* gpu_none.c - the GPU machine of a library built without CUDA: it refuses every step. */
+/* gpu_none.c - the GPU machine of a library built without CUDA: it is absent and supports no step. */
 #include "cost.h"
 #include "gpu.h"
 

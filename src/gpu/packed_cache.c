@@ -1,5 +1,5 @@
-/* packed_cache.c - the cache of packed operands. */
-#include "matrix.h" /* its arguments have the names of types of the other headers */
+/* packed_cache.c - the cache of operands packed for DUET_MATH_SPLIT (packed_cache.h). */
+#include "matrix.h" /* first, because the arguments in it have the names of types of other headers */
 
 #include "cuda_graph.h"
 #include "packed_cache.h"
@@ -12,14 +12,14 @@ struct known {
     known *next;          /* of the same storage */
     known *older, *newer; /* in the order of use */
     storage *storage;     /* NULL: the storage was freed */
-    int device;           /* of the buffer that it was packed from, and of the block */
-    step as;              /* a step for which it was packed; the operand has slot 0 */
-    int64_t offset;       /* of the operand's first element in the buffer, in bytes */
+    int device;           /* of the buffer from which it was packed, and of the block */
+    step as;              /* a step for which it was packed; slot 0 is the operand */
+    int64_t offset;       /* bytes from the start of the buffer to the operand's first element */
     void *block;
     size_t bytes;
     uint64_t stamp; /* stamp of the elements that were packed; 0: none */
     int writer;     /* the queue that packed it; */
-    uint64_t users; /* bit q: queue q waits for that and may be using it */
+    uint64_t users; /* bit q: queue q waits for the packing and may use the block */
     int pins;       /* number of users */
 };
 
@@ -29,7 +29,7 @@ typedef struct order {
     known *newest, *oldest;
     size_t bytes;
 } order;
-static order orders[DEVICES_MAX]; /* by the last use */
+static order orders[DEVICES_MAX]; /* by last use */
 
 /* ---- packing ---- */
 
@@ -84,7 +84,7 @@ static void enter(known *k)
     orders[k->device].bytes += k->bytes;
 }
 
-/* It can no longer be found. */
+/* Removes the entry from the lists: it is no longer found. */
 static void leave(known *k)
 {
     known **p = (known **)&storage_usage(k->storage, k->device)->packed;
@@ -141,8 +141,8 @@ static duet_status follow_writer(known *k, const queue *q)
     return DUET_OK;
 }
 
-/* Packs again. Earlier users read the old contents of the storage; the new contents were written
- * after their work, and q reads them now. A queue that failed to pack may still be writing. */
+/* Packs again. Earlier users of the block ran before the storage was written, and q runs after that
+ * write, so they are finished. A queue that failed to pack may still be writing. */
 static duet_status make_anew(known *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };

@@ -19,13 +19,13 @@ typedef struct known known;
  * up, and becomes part of the graph. */
 duet_status known_use(struct storage *b, const step *s, const frame *f, queue *q, known **k);
 const void *known_at(const known *k);
-void known_hold(known *k); /* adds a user */
+void known_hold(known *k); /* adds a user to the entry */
 void known_give(known *k); /* NULL is accepted */
 
-/* For the next work of q, which uses k: packs again if the storage has changed. */
+/* Called before q runs work that uses k: packs again if the storage has changed. */
 duet_status known_refresh(known *k, queue *q);
 
-/* Functions of the machine. */
+/* Functions of struct machine. */
 void known_drop(int device, struct storage *b);
 size_t known_spare(int device, size_t bytes);
 
