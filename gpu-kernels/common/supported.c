@@ -1,4 +1,5 @@
-/* supported.c - which steps the kernels take. Nothing here needs CUDA: the pretended kernels of the tests take the same steps. */
+/* supported.c - which steps the kernels support. Nothing here needs CUDA, so the fake kernels of
+ * the tests use it too. */
 #include "supported.h"
 #include "dgrad_as_conv.h"
 #include "dtype.h"

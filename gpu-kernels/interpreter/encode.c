@@ -8,7 +8,7 @@ typedef struct encoder {
     machine_program *m;
     const program *p;
     const double *num;
-    duet_dtype type; /* the type of the whole program */
+    duet_dtype type; /* the type of the program */
     bool paired;     /* the last instruction is a pair without its second step */
     const char *why; /* why the encoding failed */
     machine_instruction nowhere;

@@ -103,7 +103,7 @@ typedef struct layer_norm_attributes {
 } layer_norm_attributes;
 
 typedef struct random_attributes {
-    int32_t law, proposal; /* core/random_params.h */
+    int32_t law, proposal; /* core/random_step.h */
 } random_attributes;
 
 /* What only values of a graph have. */

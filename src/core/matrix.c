@@ -140,10 +140,11 @@ static void trace_move(const char *what, const duet_matrix *m, int device, int q
                    shape_text(text, m->at.type, m->at.rank, m->at.size), m->storage->bytes, queue, why);
 }
 
-/* Copies of pinned memory run at the speed of the link, and beside the host's work. Pinning takes about as long as a copy,
- * so it is done at the second copy. Memory of the caller is never pinned: it may be unmapped while it is wrapped, and CUDA
- * refuses copies that reach from a pinned range into memory that is not. */
-#define PIN_LEAST ((size_t)128 << 10) /* bytes; the pool gives whole pages for such blocks */
+/* Copies from pinned memory run at the speed of the link, while the host goes on. Pinning takes
+ * about as long as a copy, so it is done at the second copy. Memory of the caller is never pinned:
+ * it may be unmapped while it is wrapped, and CUDA fails copies of ranges that are pinned only in
+ * part. */
+#define PIN_LEAST ((size_t)128 << 10) /* bytes; the pool returns full pages for such blocks */
 #define PIN_AT    2
 
 static void count_copy(storage *b, int device)
@@ -161,7 +162,7 @@ void matrix_copied(const duet_matrix *m, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* A failed upload may have written a part: the queue counts as a user either way. */
+/* A failed upload may have written a part, so the queue counts as a user even then. */
 static duet_status upload(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
@@ -221,8 +222,8 @@ static duet_status allocate(storage *b, int device, int queue)
     return DUET_OK;
 }
 
-/* Queue `queue` of device `from` goes on after the copy that the same queue of `device` does. If that cannot be queued, the
- * host waits: nobody may overwrite what is still being read. */
+/* Queue `queue` of device `from` continues after the copy by the same queue of `device`. If that
+ * cannot be queued, the host waits, because the copy's source must not be overwritten. */
 static duet_status hold_source(int from, int device, int queue)
 {
     const duet_status st = device_machine(from)->wait(from, queue, device, queue);

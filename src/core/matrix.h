@@ -207,7 +207,7 @@ bool matrix_returns(const duet_matrix *m, int device); /* has it been copied the
 
 /* If the user has read what statements wrote to m last: the seconds of the download that a result on a GPU will need. */
 double matrix_read_back(const duet_matrix *m);
-void matrix_makes_anew(const duet_matrix *m); /* a statement writes m: nobody has read that yet */
+void matrix_makes_anew(const duet_matrix *m); /* a statement writes m, which has not been read since */
 
 /* Does this matrix exist? Headers are never returned to the system, so this is safe for any pointer that was once a matrix. */
 static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)

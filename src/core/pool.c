@@ -34,7 +34,7 @@ typedef struct block_list {
 
 typedef struct pool {
     pthread_mutex_t lock;
-    pthread_mutex_t dropping; /* only one thread at a time frees cached blocks to make room */
+    pthread_mutex_t dropping; /* only one thread at a time frees cached blocks of a device */
     block **more_buckets;     /* in place of `bucket` once there are many blocks */
     size_t buckets, blocks;   /* buckets: a power of two */
     block *bucket[BUCKETS];

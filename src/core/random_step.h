@@ -12,7 +12,7 @@
 
 #include "backend.h"
 
-/* The numbers are part of the counter of the generator: add new laws at the end. */
+/* The numbers are part of the counter of the generator: add new distributions at the end. */
 enum law {
     LAW_UNIFORM,
     LAW_NORMAL,
@@ -26,7 +26,8 @@ enum law {
 /* The proposal distribution of a truncated normal. */
 enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
 
-/* After so many rejected attempts the last one is used, or what docs/semantics.md says for the law. */
+/* After so many rejected attempts the last one is used, or the value that docs/semantics.md gives
+ * for the distribution. */
 #define RANDOM_ATTEMPTS 128
 
 #define RANDOM_NUMBERS 7
@@ -79,7 +80,7 @@ static inline void random_integer_split(uint64_t whole, double num[2])
     num[1] = (double)(uint32_t)(whole >> 32);
 }
 
-/* Fills in a step of law l, except for its output, and the numbers to run it with. */
+/* Fills in a step of distribution l, except for its output, and the numbers to run it with. */
 static inline void random_step_make(const random_params *l, step *s, double num[RANDOM_COUNT])
 {
     s->kernel = KERNEL_RANDOM;

@@ -54,7 +54,7 @@ duet_matrix *(duet_submatrix)(duet_matrix *m, int64_t i, int64_t j, int64_t rows
 
 /* ---- NumPy's basic indexing ---- */
 
-/* An index under way: the axis of m whose turn it is, and the view so far. */
+/* State of an indexing: the next axis of m, and the view so far. */
 typedef struct indexing {
     const char *who;
     const duet_matrix *m;

@@ -100,7 +100,7 @@ INLINE void propose_all(int proposal, T *x, const attempt_buffers *t, int64_t n,
         x[i] = FN(propose)(proposal, k, proposal == PROPOSE_NORMAL ? t->z[i] : K(0), t->w[i], t->v[i]);
 }
 
-/* The first attempt, for a whole chunk. */
+/* The first attempt of all elements of a chunk. */
 INLINE void propose_first(int proposal, T *x, attempt_buffers *t, int64_t first, int64_t n,
                           const random_params *params)
 {
@@ -213,7 +213,7 @@ static void fill_integers(OUT *d, int64_t first, int64_t n, const random_params 
     for (int64_t i = 0; rejected && i < n; i++) d[i] = (OUT)philox_integer(params, (uint64_t)(first + i));
 }
 
-/* ---- the whole matrix ---- */
+/* ---- all chunks ---- */
 
 static const struct distribution {
     fill_function *fill;

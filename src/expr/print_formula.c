@@ -176,7 +176,7 @@ typedef struct printer {
     int depth, parts;
 } printer;
 
-/* The place of m among the names, where it takes one if there is room. */
+/* The index of m among the names; m is added if there is space. */
 static int name_of(names *n, const duet_matrix *m)
 {
     int i = 0;

@@ -237,7 +237,7 @@ static duet_status keep(const step *s, queue *q, kept **k)
     return *k = made, DUET_OK;
 }
 
-/* at: data, for convolutions only. *first: there was no choice yet. */
+/* at: data, for convolutions only. *first: nothing was chosen yet. */
 static duet_status find_algos(kept *k, const conv_data *at, queue *q, bool *first)
 {
     algos *a;

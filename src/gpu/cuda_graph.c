@@ -56,8 +56,8 @@ static void give_up(queue *q)
     q->graph = NULL;
 }
 
-/* The counters are 0 before: a graph that cleared them would do so at every launch. The lock is
- * held until gpu_graph_recorded. */
+/* The counters must be 0 before the capture: a graph that clears them would do so at every launch.
+ * The lock is held until gpu_graph_recorded. */
 duet_status gpu_graph_record(int device, int index)
 {
     queue *q;

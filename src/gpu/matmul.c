@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* A factor as cuBLASLt takes it. turned: its columns are contiguous, not its rows. */
+/* A factor as cuBLASLt takes it. transposed: its columns are contiguous, not its rows. */
 typedef struct factor {
     const void *p;
     int ld;

@@ -43,7 +43,8 @@ static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
     return notes ? q->noted : q->stream;
 }
 
-/* Makes cuDNN use this stream; the caller holds q->lock. If the handle refuses, it is closed. */
+/* Makes cuDNN use this stream; the caller holds q->lock. If cuDNN returns an error, the handle is
+ * closed. */
 duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
 duet_status gpu_queue_open(int device, int index, queue **q);

@@ -1,4 +1,5 @@
-/* step_kinds.h - how the steps of the GPU machine are run, by kind. A refusal is NULL or a text that stays. */
+/* step_kinds.h - how the GPU machine runs each kind of step. A function that returns the reason why
+ * a step is not supported returns NULL if it is; the text stays valid. */
 #ifndef STEPS_H
 #define STEPS_H
 

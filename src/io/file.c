@@ -103,7 +103,7 @@ duet_status input_read(input *in, void *to, size_t bytes)
 
 /* ---- out ---- */
 
-/* A name beside the target's that nobody has. */
+/* A file name next to the target's that does not exist yet. */
 static int open_beside(output *out, mode_t mode)
 {
     const size_t room = strlen(out->target) + 40;

@@ -213,7 +213,7 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
                : bad_file(in, "its shape is too large for memory");
 }
 
-/* Fortran's order is that of the axes reversed. */
+/* Fortran order is row-major order of the reversed axes. */
 static duet_matrix *turned(const input *in, duet_matrix *m)
 {
     duet_matrix *t = (duet_transposed)(m);

@@ -120,7 +120,7 @@ static void print_axis(printing *x, const char *at, int axis)
     say(x, "]");
 }
 
-/* ---- the whole ---- */
+/* ---- printing a matrix ---- */
 
 static void print(printing *x)
 {

@@ -60,7 +60,7 @@ static void report_refusal(lowering *l, const job *j, const char *why)
                    shape_text(text, out.type, out.rank, out.size), why);
 }
 
-/* No other job can replace this one: if the backend refuses it, the plan is impossible. */
+/* No other step can replace this one: if the machine does not support it, the statement fails. */
 static void require_support(lowering *l, const job *j)
 {
     const char *why = refusal_of(l, j);

@@ -118,8 +118,8 @@ static void accrue_costs(const statement *s, const plan *other, double loss, dou
 
 /* ---- the choice ---- */
 
-/* The plans for both devices. NULL: that device refuses, but the other one does not. The second
- * plan is stored in the first, so that a repeated statement finds both at once. */
+/* The plans for both devices. NULL: only the other device supports it. The second plan is stored in
+ * the first, so that a repeated statement finds both at once. */
 static duet_status on_both(const statement *s, const plan **cpu, const plan **gpu)
 {
     const int device = thread_get()->gpu;

@@ -240,8 +240,8 @@ static void bind(const flow *f, int64_t part)
     }
 }
 
-/* Temporaries of full parts are allocated for the first one and kept, so that no later part can fail for lack of them. Those of
- * the remainder, which comes first, are released at once. */
+/* Temporaries of full parts are allocated before the first one, so that no later part can fail for
+ * lack of them. Those of the remainder, which comes first, are released at once. */
 static duet_status take_temporaries(flow *f, const plan *p, int *taken)
 {
     *taken = 0;

@@ -1,6 +1,6 @@
-/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers,
- * and one step. Machines draw f32, f64 and i64: for other types it fills a matrix of one of these,
- * which is then cast. */
+/* random.c - statements that fill a matrix with random numbers: their checks, the numbers of the
+ * distribution, and one step. Machines generate f32, f64 and i64. For other types a temporary
+ * matrix of one of these is filled and then cast. */
 #include "convert.h"
 #include "distributions.h"
 #include "dtype.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A statement under way: its name and operands for texts, and what it comes to. */
+/* A running statement: its name, its operands for error texts, and its step. */
 typedef struct draw {
     const char *who;
     duet_matrix *m;
@@ -50,7 +50,7 @@ static duet_status check_reals(const draw *d)
 
 /* ---- numbers of the matrix's type ---- */
 
-/* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
+/* Not inline: gcc 12 vectorises two adjacent calls and then omits the rounding. */
 static __attribute__((noinline)) double rounded(const draw *d, double x)
 {
     switch (d->m->at.type) {
@@ -66,14 +66,14 @@ static double less(const draw *d, double a, double b)
     return d->m->at.type == DUET_F64 ? a - b : (double)((float)a - (float)b);
 }
 
-/* Their bits are in the order of their sizes. */
+/* The bits of halves are in the order of their values. */
 static uint16_t half_below(uint16_t h)
 {
     if (h & 0x8000) return (uint16_t)(h == 0x8000 ? 0x8001 : h + 1);
     return (uint16_t)(h ? h - 1 : 0x8001);
 }
 
-/* The greatest number of the type below x, which is one. */
+/* The greatest number of the type below x, a number of the type. */
 static double below(const draw *d, double x)
 {
     switch (d->m->at.type) {
@@ -84,7 +84,7 @@ static double below(const draw *d, double x)
     }
 }
 
-/* All integers from least to most are numbers of the matrix's type. */
+/* The limit up to which the matrix's type has all integers. */
 static int64_t most(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
@@ -100,7 +100,7 @@ static int64_t least(const draw *d)
     return dtype_kind(t) == TYPE_FLOAT ? -most(d) : dtype_kind(t) == TYPE_SIGNED ? -most(d) - 1 : 0;
 }
 
-/* ---- the laws ---- */
+/* ---- the distributions ---- */
 
 static duet_status plan_uniform(draw *d, double low, double high)
 {
@@ -137,10 +137,10 @@ static void propose(random_params *l, enum proposal p, double origin, double sca
     memcpy(&l->number[2], number, sizeof number);
 }
 
-/* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window
- * `width` deviations wide. All but narrow ones are proposed from an exponential law of the rate
- * that is best without an upper bound. Only operations that every machine rounds alike: what is
- * drawn depends on them. */
+/* Both bounds are on one side of the mean. The nearer one is a >= 0 deviations away, and the window
+ * is `width` deviations wide. Unless the window is narrow, proposals are exponential, with the rate
+ * that is best without an upper bound. Only operations that all machines round alike are used,
+ * because the numbers depend on them. */
 static void propose_tail(random_params *l, double a, double width, double origin, double deviation)
 {
     const double root = sqrt(a * a + 4), lambda = (a + root) / 2;
@@ -227,8 +227,8 @@ static duet_status plan_permutation(draw *d)
 
 /* ---- the step ---- */
 
-/* One thread's work of a law on one element, in operations of a product; of permutations it is the
- * sort that takes the time. */
+/* The work of one element of a distribution on one thread, in operations of a product. For
+ * permutations it is the sort. */
 static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
                                     [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
 
@@ -244,7 +244,8 @@ static duet_status fill_itself(const draw *d)
     return single_step_run(&by);
 }
 
-/* What machines draw in the place of a type: halves as f32, coins too. */
+/* The type that machines generate instead: f32 for halves and Bernoulli numbers, i64 for other
+ * integers. */
 static duet_dtype drawn_as(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
