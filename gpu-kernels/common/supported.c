@@ -62,15 +62,15 @@ static const char *refuse_instruction(const step *s, const instruction *c, duet_
 {
     const program *p = s->program;
     const bool wraps = c->op == OP_WRAP;
-    REFUSE(c->type != type, "a program of several element types");
+    REFUSE(c->type != type, "all instructions must have one element type");
     REFUSE(c->op < OPS && !(op_infos[c->op].flags & (is_integer(type) ? OP_INTEGERS : OP_FLOATS)),
-           "an operator that does not go with its elements");
+           "the operator is not defined for the element type");
     REFUSE(wraps && !(is_integer(type) && op_wraps_to(c->arg[1].index)),
-           "integers within a type of other numbers");
+           "only integers can wrap to an integer type");
     REFUSE(p->reductions ? c->op == OP_STORE : op_infos[c->op].kind == KIND_REDUCE,
-           "a program that both stores and reductions");
+           "a program must either store or reduce its results");
     REFUSE(op_infos[c->op].flags & OP_GIVES_INDEX && s->out[c->arg[2].index].at.type != DUET_I64,
-           "an index of another type than i64");
+           "indices must be i64");
     return NULL;
 }
 
@@ -79,12 +79,13 @@ static const char *refuse_types(const step *s)
 {
     const duet_dtype type = step_type(s);
     if (program_moves(s)) return NULL;
-    REFUSE(type >= FLOAT_TYPES && !is_integer(type),
-           "a program that computes in other types than f32, f64, i64 and u64");
+    REFUSE(type >= FLOAT_TYPES && !is_integer(type), "programs compute in f32, f64, i64 or u64");
     for (int k = 0; k < s->ins; k++)
-        REFUSE(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+        REFUSE(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX,
+               "element-wise programs have no complex elements");
     for (int k = 0; k < s->outs; k++)
-        REFUSE(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX, "complex elements in a program");
+        REFUSE(dtype_kind(s->out[k].at.type) == TYPE_COMPLEX,
+               "element-wise programs have no complex elements");
     return NULL;
 }
 
@@ -92,10 +93,10 @@ static const char *program_unsupported(const step *s)
 {
     const program *p = s->program;
     machine_program m;
-    REFUSE(!p || p->length == 0, "a step without its program");
+    REFUSE(!p || p->length == 0, "the step has no program");
     const duet_dtype type = step_type(s);
     REFUSE(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
-           "axes to reduce, and no reduction, or the reverse");
+           "a program with reductions must have reduced axes, and others must not");
     const char *why = refuse_types(s);
     for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
         why = refuse_instruction(s, c, type);
@@ -105,9 +106,10 @@ static const char *program_unsupported(const step *s)
 static const char *refuse_type(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
-    REFUSE(s->outs != 1, "more than one output");
-    REFUSE(type != DUET_F32 && type != DUET_F64, "elements that are neither f32 nor f64");
-    for (int k = 0; k < s->ins; k++) REFUSE(s->in[k].at.type != type, "operands of different element types");
+    REFUSE(s->outs != 1, "the kernel has one output");
+    REFUSE(type != DUET_F32 && type != DUET_F64, "the elements must be f32 or f64");
+    for (int k = 0; k < s->ins; k++)
+        REFUSE(s->in[k].at.type != type, "the operands must have the same element type");
     return NULL;
 }
 
@@ -168,25 +170,27 @@ static const char *refuse_conv2d(const step *s)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at;
     const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
-    REFUSE(in->type != DUET_F32, "a convolution of other elements than f32");
-    REFUSE(in->rank != 4, "a convolution of volumes");
-    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups, or turned");
+    REFUSE(in->type != DUET_F32, "the elements must be f32");
+    REFUSE(in->rank != 4, "the images must have 2 spatial axes");
+    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "the filters must be 3 x 3");
+    REFUSE(has_strides(s) || !conv_is_plain(s),
+           "the convolution must have no strides, dilation, groups or flipped filters");
     for (int a = 0; a < 2; a++)
-        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
-    REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "a convolution of no channels, or of many");
-    REFUSE(in->size[3] > 1 && in->stride[3] != 1, "images whose rows have gaps");
+        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "the padding must be at most 1");
+    REFUSE(in->size[1] < 1 || in->size[1] > CONV_CHANNELS, "the number of channels is 0 or too large");
+    REFUSE(in->size[3] > 1 && in->stride[3] != 1, "the rows of the images must be contiguous");
     REFUSE(s->epilogue && epilogue->act != OP_relu && epilogue->act != OP_LOAD,
-           "a convolution that goes through other functions than relu");
-    REFUSE(epilogue->pooled && !conv2d_is_pooled(s), "pooling other than by 2");
-    REFUSE(!conv2d_is_small(in, &s->out[0].at), "images too large for indices of 32 bits");
+           "the epilogue has a function other than relu");
+    REFUSE(epilogue->pooled && !conv2d_is_pooled(s), "the pooling window must be 2 x 2");
+    REFUSE(!conv2d_is_small(in, &s->out[0].at), "the images are too large for 32-bit indices");
     return NULL;
 }
 
 static const char *refuse_conv2d_back(const step *s)
 {
     int64_t last;
-    REFUSE(!conv_turns(s), "the gradient of a convolution with strides, groups or much padding");
+    REFUSE(!conv_turns(s),
+           "the convolution must have no strides or groups, and less padding than its window");
     const step turned = conv_turned(s, &last);
     return refuse_conv2d(&turned);
 }
@@ -216,14 +220,14 @@ static bool may_be_rounded(const step *s)
 static const char *refuse_filter_grad(const step *s)
 {
     const layout *x = &s->in[0].at, *filters = &s->out[0].at;
-    REFUSE(x->type != DUET_F32, "a convolution of other elements than f32");
-    REFUSE(x->rank != 4, "a convolution of volumes");
-    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "a convolution by other windows than 3 x 3");
-    REFUSE(has_strides(s) || !conv_is_plain(s), "a convolution with strides, dilation or groups");
+    REFUSE(x->type != DUET_F32, "the elements must be f32");
+    REFUSE(x->rank != 4, "the images must have 2 spatial axes");
+    REFUSE(filters->size[2] != 3 || filters->size[3] != 3, "the filters must be 3 x 3");
+    REFUSE(has_strides(s) || !conv_is_plain(s), "the convolution must have no strides, dilation or groups");
     for (int a = 0; a < 2; a++)
-        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "a convolution with more padding than 1");
-    REFUSE(may_be_rounded(s), "a large convolution in a mode that lets cuDNN round");
-    REFUSE(!filter_grad_is_small(x, &s->in[1].at), "images too large for indices of 32 bits");
+        REFUSE(s->attr.conv.pad[a] < 0 || s->attr.conv.pad[a] > 1, "the padding must be at most 1");
+    REFUSE(may_be_rounded(s), "the math mode lets cuDNN compute this faster in reduced precision");
+    REFUSE(!filter_grad_is_small(x, &s->in[1].at), "the images are too large for 32-bit indices");
     return NULL;
 }
 
@@ -231,7 +235,7 @@ static const char *refuse_filter_grad(const step *s)
 static const char *random_unsupported(const step *s)
 {
     REFUSE(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
-           "a permutation of 2^31 elements or more");
+           "a permutation must have less than 2^31 elements");
     return random_step_refuses(s);
 }
 
@@ -247,7 +251,7 @@ static bool is_long(const step *s) { return s->in[0].at.size[s->attr.index.axis]
 
 static const char *scan_unsupported(const step *s)
 {
-    REFUSE(is_long(s), "an axis of 2^30 elements or more");
+    REFUSE(is_long(s), "the axis must have less than 2^30 elements");
     return order_refuses(s);
 }
 
@@ -258,15 +262,16 @@ static const char *histogram_unsupported(const step *s) { return order_refuses(s
 
 static const char *scatter_unsupported(const step *s)
 {
-    REFUSE(is_long(s), "an axis of 2^30 elements or more");
-    REFUSE(layout_count(&s->in[1].at) > LONGEST_AXIS, "2^30 indices or more");
+    REFUSE(is_long(s), "the axis must have less than 2^30 elements");
+    REFUSE(layout_count(&s->in[1].at) > LONGEST_AXIS, "there must be less than 2^30 indices");
     return order_refuses(s);
 }
 
 static const char *sort_unsupported(const step *s)
 {
-    REFUSE(is_long(s), "an axis of 2^30 elements or more");
-    REFUSE(lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX, "2^31 lines or more");
+    REFUSE(is_long(s), "the axis must have less than 2^30 elements");
+    REFUSE(lines_along(&s->in[0].at, s->attr.index.axis) > INT32_MAX,
+           "there must be less than 2^31 lines along the axis");
     return order_refuses(s);
 }
 
@@ -275,7 +280,7 @@ static const char *refuse_norm(const step *s)
 {
     const operand *x = &s->in[0];
     const bool is_long = norm_length(s) > NORM_BYTES / (int64_t)dtypes[x->at.type].bytes;
-    REFUSE(is_long && x->at.stride[x->at.rank - 1] != 1, "long rows with gaps");
+    REFUSE(is_long && x->at.stride[x->at.rank - 1] != 1, "long rows must be contiguous");
     return norm_refuses(s);
 }
 
@@ -285,7 +290,7 @@ static const char *fused_unsupported(const step *s)
 {
     const char *why = refuse_type(s);
     if (why) return why;
-    return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused row of too many operands" : NULL;
+    return s->ins > FUSED_INPUTS || s->nums > 2 ? "a fused kernel has too many operands" : NULL;
 }
 
 static const char *layer_norm_unsupported(const step *s)
@@ -300,21 +305,21 @@ static const char *pool2d_unsupported(const step *s)
 {
     const char *why = refuse_type(s);
     if (why) return why;
-    return pool2d_fits(s) ? NULL : "an image of 2^31 elements or more a plane";
+    return pool2d_fits(s) ? NULL : "the planes of an image must have less than 2^31 elements";
 }
 
 static const char *pool_grad_unsupported(const step *s)
 {
     const char *why = refuse_type(s);
     if (why) return why;
-    return pool_back_fits(s) ? NULL : "an image or a window of 2^29 elements or more along an axis";
+    return pool_back_fits(s) ? NULL : "the sizes of images and windows must be below 2^29";
 }
 
 static const char *matmul_unsupported(const step *s)
 {
     const char *why = refuse_type(s);
     if (why) return why;
-    return product_fits(s) ? NULL : "a product of many rows and columns, or with an addend";
+    return product_fits(s) ? NULL : "the product has too many rows and columns, or an addend";
 }
 
 static const char *conv2d_unsupported(const step *s)
@@ -338,8 +343,9 @@ static const char *filter_grad_unsupported(const step *s)
 static const char *kron_unsupported(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
-    REFUSE(type != DUET_F32 && type != DUET_F64 && type != DUET_I64, "elements of this type");
-    REFUSE(s->in[0].at.type != type || s->in[1].at.type != type, "operands of different element types");
+    REFUSE(type != DUET_F32 && type != DUET_F64 && type != DUET_I64, "the element type is not supported");
+    REFUSE(s->in[0].at.type != type || s->in[1].at.type != type,
+           "the operands must have the same element type");
     return NULL;
 }
 

@@ -352,7 +352,7 @@ const char *fourier_refuses(const step *s)
     if (s->kernel == OP_fftshift) return NULL;
     const duet_dtype x = s->in[0].at.type, y = s->out[0].at.type;
     if (!(is_complex(y) || y == DUET_F32 || y == DUET_F64))
-        return "elements that are neither floating point nor complex";
-    if (is_wide(x) != is_wide(y)) return "operands of different widths";
+        return "the elements must be floating point or complex";
+    if (is_wide(x) != is_wide(y)) return "the operands must have the same precision";
     return NULL;
 }

@@ -20,8 +20,9 @@ static bool is_computed(duet_dtype t) { return t <= DUET_I64; }
 
 const char *order_refuses(const step *s)
 {
-    if (s->outs != 1 || s->ins < 1) return "not a step of this operator";
-    if (order_computes(s->kernel) && !is_computed(s->out[0].at.type)) return "elements of this type";
+    if (s->outs != 1 || s->ins < 1) return "the step has the wrong number of operands";
+    if (order_computes(s->kernel) && !is_computed(s->out[0].at.type))
+        return "the element type is not supported";
     return NULL;
 }
 

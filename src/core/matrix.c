@@ -57,7 +57,8 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 static duet_status add_other_usages(storage *b)
 {
     buffer_usage *others = malloc(OTHERS * sizeof *others);
-    if (!others) return fail(DUET_NO_MEMORY, "the system refuses memory for the buffers of a matrix");
+    if (!others)
+        return fail(DUET_NO_MEMORY, "the system could not allocate memory for the buffers of a matrix");
     for (int i = 0; i < OTHERS; i++) others[i] = no_usage;
     __atomic_store_n(&b->others, others, __ATOMIC_RELEASE);
     return DUET_OK;
@@ -465,14 +466,17 @@ static void *device_pointer(const char *who, const duet_matrix *m, enum use use)
     return pointer(who, m, thread_get()->gpu, use);
 }
 
-const void *duet_read(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
+const void *(duet_read)(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
 
-void *duet_update(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDATE); }
+void *(duet_update)(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDATE); }
 
-void *duet_overwrite(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
+void *(duet_overwrite)(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
 
-const void *duet_device_read(const duet_matrix *m) { return device_pointer("duet_device_read", m, READ); }
+const void *(duet_device_read)(const duet_matrix *m) { return device_pointer("duet_device_read", m, READ); }
 
-void *duet_device_update(duet_matrix *m) { return device_pointer("duet_device_update", m, UPDATE); }
+void *(duet_device_update)(duet_matrix *m) { return device_pointer("duet_device_update", m, UPDATE); }
 
-void *duet_device_overwrite(duet_matrix *m) { return device_pointer("duet_device_overwrite", m, OVERWRITE); }
+void *(duet_device_overwrite)(duet_matrix *m)
+{
+    return device_pointer("duet_device_overwrite", m, OVERWRITE);
+}

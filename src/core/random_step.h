@@ -66,11 +66,11 @@ static inline const char *random_step_refuses(const step *s)
     const layout *out = &s->out[0].at;
     if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr.random.law < 0 ||
         s->attr.random.law >= LAWS)
-        return "not a law of random_params.h";
-    if (out->type > DUET_I64) return "elements of this type";
+        return "the random distribution is unknown";
+    if (out->type > DUET_I64) return "the element type is not supported";
     if (out->type == DUET_I64 && s->attr.random.law < LAW_BERNOULLI)
-        return "integers of a law that gives none";
-    if (s->attr.random.law == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
+        return "this distribution has no integers";
+    if (s->attr.random.law == LAW_PERMUTATION && out->rank != 1) return "a permutation must have one axis";
     return NULL;
 }
 

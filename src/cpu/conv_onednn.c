@@ -183,7 +183,7 @@ static duet_status cache_of(const step *s, conv_cache **k)
     onednn_engine();
     const conv_operands o = conv_operands_of(s);
     *k = calloc(1, sizeof **k);
-    if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
+    if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
     ((step *)s)->kept = *k; /* the field is for the backend, although the step is const */
     const bool takes =
         onednn_supports_strides(&o.x->at) && onednn_supports_strides(&o.y->at) && onednn_supports_extent(s);
@@ -191,7 +191,7 @@ static duet_status cache_of(const step *s, conv_cache **k)
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_forget((step *)s);
-    return fail(DUET_NO_MEMORY, "oneDNN has no memory for a convolution");
+    return fail(DUET_NO_MEMORY, "oneDNN could not allocate memory for a convolution");
 }
 
 /* ---- running them ---- */

@@ -222,7 +222,7 @@ static duet_status cache_of(const step *s, conv_cache **k)
     *k = s->kept;
     if (*k) return DUET_OK;
     *k = calloc(1, sizeof **k + (size_t)workers * sizeof(worker));
-    if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
+    if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
     ((step *)s)->kept = *k; /* the field is for the backend, although the step is const */
     (*k)->workers = workers;
     dnnl_status_t r =
@@ -230,7 +230,7 @@ static duet_status cache_of(const step *s, conv_cache **k)
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_conv_fused_forget((step *)s);
-    return fail(DUET_NO_MEMORY, "oneDNN has no memory for a convolution");
+    return fail(DUET_NO_MEMORY, "oneDNN could not allocate memory for a convolution");
 }
 
 /* ---- running them ---- */

@@ -120,7 +120,7 @@ duet_status epilogue_cache_get(const step *s, int64_t rows, epilogue_cache **k)
     if (*k && (*k)->full.items == rows) return DUET_OK;
     epilogue_cache_free((step *)s);
     *k = ((step *)s)->kept = malloc(sizeof **k);
-    if (!*k) return fail(DUET_NO_MEMORY, "no memory for what follows a product");
+    if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe the epilogue of a product");
     make_for_rows(&(*k)->full, s, rows);
     make_for_rows(&(*k)->remainder, s, s->out[0].at.size[0] % rows);
     return DUET_OK;

@@ -111,7 +111,10 @@ static duet_status solve_refined(workspace *d)
     return col_matrix_write(d, &x, false, 0);
 }
 #else
-static duet_status solve_refined(workspace *d) { return fail(DUET_UNSUPPORTED, "refinement is for f64"); }
+static duet_status solve_refined(workspace *d)
+{
+    return fail(DUET_UNSUPPORTED, "refinement is implemented for f64 only");
+}
 #endif
 
 static duet_status solve(workspace *d)

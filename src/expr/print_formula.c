@@ -275,7 +275,7 @@ void formula_print(FILE *out, const formula *f, uint32_t root, names *n)
     plain_numbers_end(plain);
 }
 
-duet_status duet_print_expr(FILE *out, duet_expr e)
+duet_status(duet_print_expr)(FILE *out, duet_expr e)
 {
     formula f;
     names n = { .count = 0 };

@@ -35,7 +35,7 @@ const char *gpu_batched_refuses(const step *s)
 {
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;
-    if (s->epilogue) return "many products have no epilogue";
+    if (s->epilogue) return "a batched product has no epilogue";
     if (out[r - 2] > INT_MAX || out[r - 1] > INT_MAX || s->in[0].at.size[r - 1] > INT_MAX ||
         out[r - 3] > INT_MAX)
         return "cuBLASLt takes sizes below 2^31";

@@ -41,8 +41,8 @@ static layout padded(const step *s)
 const char *gpu_conv_refuses(const step *s)
 {
     const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
-    if (!is_conv(s->kernel)) return "cuDNN is not asked for this operator";
-    if (s->epilogue) return "cuDNN's results are finished apart";
+    if (!is_conv(s->kernel)) return "cuDNN does not implement this operator";
+    if (s->epilogue) return "cuDNN is called without an epilogue";
     for (int i = 0; i < 3; i++) {
         for (int axis = 0; axis < all[i]->rank; axis++)
             if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
@@ -50,7 +50,7 @@ const char *gpu_conv_refuses(const step *s)
     }
     const layout whole = padded(s);
     if (layout_count(&whole) > INT_MAX)
-        return "cuDNN takes tensors of less than 2^31 elements, padding of one side among them";
+        return "with padding on one side, cuDNN takes tensors of less than 2^31 elements";
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
 
@@ -174,7 +174,7 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     kept *k = *made = calloc(1, sizeof *k);
-    if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
+    if (!k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
     k->key = shape_of(s);
     duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
     if (r == DUET_OK && conv_turns(s)) k->turned = make_turned(s, q);

@@ -189,7 +189,7 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
 static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, choice **made)
 {
     choice *x = *made = calloc(1, sizeof *x);
-    if (!x) return fail(DUET_NO_MEMORY, "no memory for the choice of a product's algorithm");
+    if (!x) return fail(DUET_NO_MEMORY, "no host memory to store the algorithm of a product");
     x->key = *s;
     duet_status r = describe_all(v, at, x);
     if (r == DUET_OK) r = ask(v, q, x);

@@ -30,7 +30,8 @@ duet_status gpu_graph_uses(queue *q, known *k)
     graph *g = q->graph;
     for (int i = 0; i < g->count; i++)
         if (g->uses[i] == k) return DUET_OK;
-    if (!has_room(g)) return fail(DUET_NO_MEMORY, "no memory to note what a graph uses");
+    if (!has_room(g))
+        return fail(DUET_NO_MEMORY, "no host memory for the list of buffers that a CUDA graph uses");
     known_hold(k);
     g->uses[g->count++] = k;
     return DUET_OK;
@@ -45,7 +46,7 @@ static duet_status begin(queue *q)
 {
     TRY(open_noted(q));
     q->graph = calloc(1, sizeof *q->graph);
-    if (!q->graph) return fail(DUET_NO_MEMORY, "no memory for a graph");
+    if (!q->graph) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
     TRY(gpu_queue_point(q, q->noted));
     return CUDA(cudaStreamBeginCapture, q->noted, cudaStreamCaptureModeThreadLocal);
 }

@@ -110,7 +110,7 @@ duet_status gpu_workspace_ask(bench *b, answers *a)
     COUNT(synchronisations);
     return a->pivot >= 0 && a->other == 0
                ? DUET_OK
-               : fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
+               : fail(DUET_DEVICE_ERROR, "cuSOLVER reports that argument %d is invalid", -a->pivot);
 }
 
 static cudaDataType_t cuda_type(duet_dtype t)

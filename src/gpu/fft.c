@@ -43,7 +43,7 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
     const vendor *v = vendor_open(LIBRARY_cufft);
     const plan_key *k = key;
     fft_plan *p = calloc(1, sizeof *p);
-    if (!p) return fail(DUET_NO_MEMORY, "no memory for a transform's plan");
+    if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plan of a Fourier transform");
     duet_status s = FFT(v, cufftCreate, &p->handle);
     if (s != DUET_OK) return free(p), s;
     s = describe(v, k, p);
@@ -225,7 +225,7 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
 {
     transform way[2];
     kept *k = *made = calloc(1, sizeof *k);
-    if (!k) return fail(DUET_NO_MEMORY, "no memory for a transform's plans");
+    if (!k) return fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
     const int ways = s->kernel == OP_fftconvolve ? 2 : 1;
     if (ways == 2) fourier_convolve_ways(s, way);
     else way[0] = transform_of(s);

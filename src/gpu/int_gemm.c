@@ -58,8 +58,10 @@ static bool reduction_of(const step *s, step *r)
 const char *gpu_whole_refuses(const step *s)
 {
     step r;
-    if (s->epilogue || s->nums || s->ins != 2) return "a product of integers with more than two operands";
-    return reduction_of(s, &r) ? kernels_refuse(&r) : "a product of integers over six leading axes";
+    if (s->epilogue || s->nums || s->ins != 2)
+        return "a product of integers must have two operands and no factor";
+    return reduction_of(s, &r) ? kernels_refuse(&r)
+                               : "a product of integers may have at most five leading axes";
 }
 
 duet_status gpu_whole(const step *s, const frame *f, queue *q)

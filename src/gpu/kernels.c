@@ -21,7 +21,7 @@ static const char *algorithm_of(const step *s, enum by by)
                               "strict by cuDNN, of a padded copy: no kernel splits it",
                               "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
     };
-    if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "split by our kernels";
+    if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "by Duet's kernels, with emulated f32";
     return texts[kernels_refuse(s) ? by : BY_KERNELS][s->math];
 }
 

@@ -11,10 +11,10 @@
 const char *gpu_linear_refuses(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type >= FLOAT_TYPES && !dtype_is_complex(type))
-        return "elements that are neither f32, f64, c64 nor c128";
-    if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
-    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64) return "refinement is for f64";
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "the elements must be f32, f64, c64 or c128";
+    if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
+        return "refinement is implemented for f64 only";
     for (int k = 0; k < s->ins; k++)
         for (int i = 0; i < s->in[k].at.rank; i++)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";

@@ -31,9 +31,9 @@ const char *gpu_matmul_refuses(const step *s)
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
     int ld;
     if (epilogue_infos[s->epilogue].act == OP_softmax)
-        return "the softmax of many columns is a pass of its own";
+        return "softmax over so many columns is computed in a separate pass";
     if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLASLt takes sizes below 2^31";
-    if (!runs(&s->out[0].at, 1, &ld)) return "cuBLASLt writes rows without gaps";
+    if (!runs(&s->out[0].at, 1, &ld)) return "the rows of the result must be contiguous for cuBLASLt";
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 

@@ -191,7 +191,7 @@ static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
 {
     const duet_dtype type = m->at.type;
     const size_t bytes = (size_t)m->count * dtypes[type].bytes;
-    unsigned char *p = duet_overwrite(m);
+    unsigned char *p = (duet_overwrite)(m);
     if (!bytes) return DUET_OK;
     if (!p) return no_memory(in);
     TRY(input_read(in, p, bytes));

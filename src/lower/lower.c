@@ -327,7 +327,7 @@ static bool reserve(lowering *l)
 static duet_status lowering_status(const lowering *l)
 {
     if (!l->failed) return DUET_OK;
-    return fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count);
+    return fail(DUET_NO_MEMORY, "no host memory to plan a formula of %d values", l->g->count);
 }
 
 duet_status lower(lowering *l)

@@ -182,7 +182,7 @@ static duet_status choose(const statement *s, const plan **p, double unsplit, do
     const bool goes = fits(s, *p, &available);
     if (goes && (unsplit == INFINITY || !all_come_down(s))) return DUET_OK;
     if (!partition_of(*p, s))
-        return fail(DUET_NO_MEMORY, "no memory to cut a formula of %u parts", s->f->count);
+        return fail(DUET_NO_MEMORY, "no host memory to partition a formula of %u nodes", s->f->count);
     const int64_t length = (*p)->partition->length;
     if (!goes) *seconds = INFINITY;
     if (!length) return DUET_OK;

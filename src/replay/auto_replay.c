@@ -385,7 +385,7 @@ duet_status auto_replay_run(const plan *p, const statement *s, bool *own)
     return plan_run(p, s);
 }
 
-duet_status duet_auto_replay(int on)
+duet_status(duet_auto_replay)(int on)
 {
     thread *t = thread_get();
     if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay: on (%d) must be 0 or 1", on);

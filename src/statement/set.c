@@ -239,7 +239,7 @@ IN_PLACE(isub, sub)
 IN_PLACE(imul, mul)
 IN_PLACE(idiv, div)
 
-duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
+duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
 {
     formula f;
     const plan *p;
@@ -265,6 +265,7 @@ typedef struct statements {
 
 static __attribute__((cold)) duet_status name_number(duet_status s, const char *who, int k)
 {
+    if (!strncmp(duet_error(), who, strlen(who))) return fail_within(s, "statement %d", k + 1);
     return fail_within(s, "statement %d of %s", k + 1, who);
 }
 
@@ -396,7 +397,7 @@ duet_status duet_set_all_at(const duet_assignment *a, int count, const char *sit
 }
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 
-duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
+duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
 {
     statements all = { .a = a, .count = count, .who = "duet_explain_all" };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");

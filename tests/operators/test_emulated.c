@@ -82,7 +82,7 @@ static bool goes_by_parts(const product *t)
     duet_expr e = formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias);
     CHECK(out && duet_explain(out, t->out.m, e) == DUET_OK, "%s", duet_error());
     if (out) fclose(out);
-    const bool by_parts = text && strstr(text, "split by our kernels");
+    const bool by_parts = text && strstr(text, "with emulated f32");
     forget(e);
     free(text);
     return by_parts;

@@ -118,7 +118,7 @@ static void test_explain(void)
         says_nothing(DUET_GPU, mode, y, duet_add(y, 1));
         says(DUET_GPU, mode, c, duet_matmul(a, b), "; strict by ");
 #ifdef FAKE_CUDA
-        static const char *const way[] = { "strict by cuBLASLt", "split by our kernels", "tf32 by cuBLASLt",
+        static const char *const way[] = { "strict by cuBLASLt", "with emulated f32", "tf32 by cuBLASLt",
                                            "bf16 by cuBLASLt" };
         says(DUET_GPU, mode, y, duet_matmul(x, w), way[m]);
         says(DUET_GPU, mode, few, duet_matmul(top, w),
