@@ -40,7 +40,7 @@ KERNEL_TABLE(softmax)
 KERNEL_TABLE(norm)
 KERNEL_TABLE(pool2d)
 KERNEL_TABLE(pool_back)
-KERNEL_TABLE(skinny)
+KERNEL_TABLE(gemm_small_mn)
 KERNEL_TABLE(tall)
 KERNEL_TABLE(random)
 const void *random_kernel_i64(int row, int form);
@@ -369,22 +369,22 @@ typedef struct filter_grad_args {
 
 /* The products that our kernels compute (gemm_small_supported.c). The fake CUDA sets smaller
  * limits, so that tests also reach its cuBLASLt. */
-#ifndef SKINNY_COLUMNS
-#define SKINNY_COLUMNS 16
-#define SPLIT_ROWS     128
+#ifndef GEMM_MN_COLUMNS
+#define GEMM_MN_COLUMNS 16
+#define SPLIT_ROWS      128
 #endif
-#define SKINNY_INNER   2048
-#define SPLIT_WORK     3e8 /* m k n; larger products keep the vendor's kernels busy */
-#define SKINNY_THREADS 256
-#define MATVEC_THREADS 256
-#define MATVEC_ROWS    2
-#define MATVEC_COLUMNS 8 /* per thread block */
-#define SKINNY_ROWS    2 /* per thread block */
+#define GEMM_MN_INNER   2048
+#define SPLIT_WORK      3e8 /* m k n; larger products keep the vendor's kernels busy */
+#define GEMM_MN_THREADS 256
+#define GEMV_THREADS    256
+#define GEMV_ROWS       2
+#define GEMV_COLUMNS    8 /* per thread block */
+#define GEMM_MN_ROWS    2 /* per thread block */
 /* minimum number of rows; with fewer rows, a thread block shares the inner axis */
-#define TALL_LEAST   2048
-#define TALL_THREADS 256
-#define TALL_ROWS    4           /* per warp and iteration */
-#define TALL_SHARED  (100 << 10) /* bytes of b for which two thread blocks fit on a multiprocessor */
+#define GEMM_TALL_MIN_ROWS 2048
+#define GEMM_TALL_THREADS  256
+#define GEMM_TALL_ROWS     4           /* per warp and iteration */
+#define GEMM_TALL_SHARED   (100 << 10) /* bytes of b for which two thread blocks fit on a multiprocessor */
 
 /* out = act(alpha a b + bias), m x k times k x n. The columns of a and out are adjacent. */
 typedef struct product_args {
@@ -409,8 +409,8 @@ typedef struct split_kernel {
     const void *kernel[2]; /* reads a and b by elements; by 16 bytes */
 } split_kernel;
 const split_kernel *split_kernels(int *count);
-const split_kernel *pair_few_kernels(int *count); /* for DUET_MATH_SPLIT */
-const void *matvec_kernel(int rows, int form, bool wide);
+const split_kernel *emulated_gemm_small_kernels(int *count); /* for DUET_MATH_SPLIT */
+const void *gemv_kernel(int rows, int form, bool wide);
 
 #define RANDOM_THREADS 256
 #define BUCKET_MEAN    128 /* of a permutation: the greatest average size of a bucket */
@@ -477,10 +477,10 @@ launcher product_launch;
 enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
 enum parts parts_of(const step *s);
 bool product_splits(const step *s); /* has few rows, and emulated_gemm_small.cu is the fastest */
-double pair_product_cost(
+double emulated_gemm_cost(
     const step *s); /* expected microseconds of emulated_gemm.cu; INFINITY: it does not support the step */
-cudaError_t pair_launch(const step *s, const frame *f, const workspace *w,
-                        cudaStream_t q);                 /* uses w->packed */
+cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w,
+                            cudaStream_t q);             /* uses w->packed */
 const void *conv2d_kernel_f32(int outputs, bool pooled); /* outputs: per thread, 2, 4 or 8 */
 /* eights: groups of eight outputs per warp, 2 or 4 */
 const void *conv2d_square_kernel_f32(int eights, bool pooled);

@@ -189,10 +189,10 @@ static const char *refuse_conv2d(const step *s)
 static const char *refuse_conv2d_back(const step *s)
 {
     int64_t last;
-    REFUSE(!conv_turns(s),
+    REFUSE(!conv_has_dgrad_as_conv(s),
            "the convolution must have no strides or groups, and less padding than its window");
-    const step turned = conv_turned(s, &last);
-    return refuse_conv2d(&turned);
+    const step as_conv = dgrad_as_conv(s, &last);
+    return refuse_conv2d(&as_conv);
 }
 
 /* Do rows and columns have distances of 32 bits, as channels do, and parts of the results and sums numbers of as many? */
@@ -234,7 +234,7 @@ static const char *refuse_filter_grad(const step *s)
 /* Indices of a permutation are of 32 bits. */
 static const char *random_unsupported(const step *s)
 {
-    REFUSE(s->attr.random.law == LAW_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
+    REFUSE(s->attr.random.distribution == DISTRIBUTION_PERMUTATION && s->out[0].at.size[0] > UINT32_MAX / 2,
            "a permutation must have less than 2^31 elements");
     return random_step_refuses(s);
 }

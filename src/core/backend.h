@@ -132,7 +132,7 @@ typedef struct step {
     const program *program;     /* only of PROGRAM; it lives at least as long as the step */
     double bytes, flops;
     /* data that the machine caches for this step between runs; NULL at first, freed by forget() */
-    void *kept;
+    void *cached;
 } step;
 
 struct storage;
@@ -174,7 +174,7 @@ static inline bool is_conv(int kernel)
 }
 
 /* A matmul of integers: sums modulo 2^64, without numbers, addend or epilogue. */
-static inline bool is_whole_product(const step *s)
+static inline bool is_int_gemm(const step *s)
 {
     return (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) && s->out[0].at.type == DUET_I64;
 }
@@ -193,8 +193,9 @@ static inline const int32_t *spatial_window(const step *s)
 /* Is there more padding at the end of an axis than at its start? */
 static inline bool conv_is_unequal(const step *s)
 {
-    const int32_t *more = s->attr.conv.more;
-    return more[SPATIAL_HEIGHT] || more[SPATIAL_WIDTH] || (s->in[0].at.rank > 4 && more[SPATIAL_DEPTH]);
+    const int32_t *pad_end = s->attr.conv.pad_end;
+    return pad_end[SPATIAL_HEIGHT] || pad_end[SPATIAL_WIDTH] ||
+           (s->in[0].at.rank > 4 && pad_end[SPATIAL_DEPTH]);
 }
 
 /* Is this a 2-D convolution with symmetric padding, without dilation, groups or flipped filters? */
@@ -230,7 +231,7 @@ typedef struct machine {
     duet_status (*alloc)(int device, size_t bytes, void **p);
     void (*free)(int device, void *p);
     duet_status (*clear)(int device, void *p, size_t bytes, int queue);
-    size_t (*room)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
+    size_t (*available)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
 
     /* Copies between host memory and the device's. download returns when the bytes have arrived, fetch may return before. */
     duet_status (*upload)(int device, void *own, const void *host, size_t bytes, int queue);
@@ -249,7 +250,7 @@ typedef struct machine {
     const char *(*refuses)(const step *s);
     /* describes the algorithm of a product or convolution; the text stays valid. NULL for other
      * steps */
-    const char *(*way)(const step *s);
+    const char *(*algorithm)(const step *s);
     double (*cost)(const step *s); /* expected seconds: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
     void (*forget)(step *s); /* frees the data that the machine caches for the step */

@@ -117,7 +117,7 @@ static function_count *const function_counts[KERNELS_ALL] = {
 
 static double functions_of(const step *s)
 {
-    if (is_whole_product(s)) return functions_of_flops(s);
+    if (is_int_gemm(s)) return functions_of_flops(s);
     function_count *const count = function_counts[s->kernel];
     return count ? count(s) : 0;
 }
@@ -127,7 +127,7 @@ static double functions_of(const step *s)
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
-    return s->ins && (is_whole_product(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
+    return s->ins && (is_int_gemm(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
 static double cost_of_pass(const step *s, const costs *c)
@@ -148,7 +148,7 @@ static double thin_cost(const step *s, const costs *c)
 
 static double cost_of_product(const step *s, const costs *c)
 {
-    if (is_whole_product(s)) return cost_of_pass(s, c);
+    if (is_int_gemm(s)) return cost_of_pass(s, c);
     const double square = cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops);
     return fmax(square, fmax(thin_cost(s, c), cost_at(c, COST_pass, s->bytes)));
 }
@@ -168,7 +168,7 @@ static double cost_of_solver(const step *s, const costs *c)
 
 static double cost_of_batched(const step *s, const costs *c)
 {
-    if (is_whole_product(s)) return cost_of_pass(s, c);
+    if (is_int_gemm(s)) return cost_of_pass(s, c);
     return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, s->flops),
                 cost_at(c, COST_pass, s->bytes));
 }

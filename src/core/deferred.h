@@ -43,7 +43,7 @@ static inline duet_status deferred_flush(void)
 {
     thread *t = thread_get();
     const uint64_t own = deferred_queues_now() & 1ull << t->queue;
-    t->cut = true;
+    t->host_waited = true;
     return unlikely(own != 0) ? deferred_launch(own) : DUET_OK;
 }
 

@@ -65,11 +65,11 @@ double transform_flops(const transform *t)
 
 double fourier_flops(const step *s)
 {
-    transform way[2];
+    transform transforms[2];
     if (s->kernel == OP_fftshift) return 0;
-    if (s->kernel == OP_fftn) return way[0] = transform_of(s), transform_flops(&way[0]);
-    fourier_convolve_ways(s, way);
-    return 2 * transform_flops(&way[0]) + transform_flops(&way[1]);
+    if (s->kernel == OP_fftn) return transforms[0] = transform_of(s), transform_flops(&transforms[0]);
+    fourier_convolve_transforms(s, transforms);
+    return 2 * transform_flops(&transforms[0]) + transform_flops(&transforms[1]);
 }
 
 /* ---- programs of one operator ---- */
@@ -235,7 +235,7 @@ static int64_t smooth_from(int64_t n)
     return best;
 }
 
-void fourier_convolve_ways(const step *s, transform way[2])
+void fourier_convolve_transforms(const step *s, transform transforms[2])
 {
     const layout *x = &s->in[0].at, *y = &s->in[1].at;
     transform t = { .kind = FOURIER_REAL,
@@ -247,10 +247,10 @@ void fourier_convolve_ways(const step *s, transform way[2])
     for (int a = 0; a < t.rank; a++)
         t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
     t.out[t.last] = t.in[t.last] / 2 + 1;
-    way[0] = way[1] = t;
-    way[1].kind = FOURIER_REAL_INVERSE;
-    memcpy(way[1].in, t.out, sizeof t.out), memcpy(way[1].out, t.in, sizeof t.in);
-    way[0].scale = 1;
+    transforms[0] = transforms[1] = t;
+    transforms[1].kind = FOURIER_REAL_INVERSE;
+    memcpy(transforms[1].in, t.out, sizeof t.out), memcpy(transforms[1].out, t.in, sizeof t.in);
+    transforms[0].scale = 1;
 }
 
 /* a = a * b, for n complex numbers. */
@@ -288,7 +288,7 @@ static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, 
 }
 
 /* Reverses all axes: changes the layout and returns the address of the new first element. */
-static const void *turned(layout *l, const char *p)
+static const void *reverse_axes(layout *l, const char *p)
 {
     for (int a = 0; a < l->rank; a++) {
         p += (l->size[a] - 1) * l->stride[a] * (int64_t)dtypes[l->type].bytes;
@@ -315,32 +315,33 @@ static duet_status cut_out(const fourier_ops *b, const step *s, const transform 
 }
 
 /* Computes in the buffers real, spectrum[0] and spectrum[1]. */
-static duet_status convolve(const fourier_ops *b, const step *s, const frame *f, const transform way[2],
-                            void *real, void *const spectrum[2])
+static duet_status convolve(const fourier_ops *b, const step *s, const frame *f,
+                            const transform transforms[2], void *real, void *const spectrum[2])
 {
     layout y = s->in[1].at;
     const void *at = f->data[s->in[1].slot];
-    if (s->attr.overlap.reverse) at = turned(&y, at);
-    TRY(fourier_copy_in(b, &way[0], real, f->data[s->in[0].slot], &s->in[0].at));
-    TRY(b->transform(&way[0], 0, real, spectrum[0], b->with));
-    TRY(fourier_copy_in(b, &way[0], real, at, &y));
-    TRY(b->transform(&way[0], 0, real, spectrum[1], b->with));
-    const int64_t n = (int64_t)(transform_bytes(&way[0], true) / dtypes[transform_writes(&way[0])].bytes);
-    TRY(multiply(b, way[0].f64, n, spectrum[0], spectrum[1]));
-    TRY(b->transform(&way[1], 1, spectrum[0], real, b->with));
-    return cut_out(b, s, &way[1], real, f->data[s->out[0].slot]);
+    if (s->attr.overlap.reverse) at = reverse_axes(&y, at);
+    TRY(fourier_copy_in(b, &transforms[0], real, f->data[s->in[0].slot], &s->in[0].at));
+    TRY(b->transform(&transforms[0], 0, real, spectrum[0], b->with));
+    TRY(fourier_copy_in(b, &transforms[0], real, at, &y));
+    TRY(b->transform(&transforms[0], 0, real, spectrum[1], b->with));
+    const int64_t n =
+        (int64_t)(transform_bytes(&transforms[0], true) / dtypes[transform_writes(&transforms[0])].bytes);
+    TRY(multiply(b, transforms[0].f64, n, spectrum[0], spectrum[1]));
+    TRY(b->transform(&transforms[1], 1, spectrum[0], real, b->with));
+    return cut_out(b, s, &transforms[1], real, f->data[s->out[0].slot]);
 }
 
 duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f)
 {
-    transform way[2];
-    fourier_convolve_ways(s, way);
-    const size_t line = 511, bytes[2] = { (transform_bytes(way, false) + line) & ~line,
-                                          (transform_bytes(way, true) + line) & ~line };
+    transform transforms[2];
+    fourier_convolve_transforms(s, transforms);
+    const size_t line = 511, bytes[2] = { (transform_bytes(transforms, false) + line) & ~line,
+                                          (transform_bytes(transforms, true) + line) & ~line };
     char *p;
     TRY(b->take(bytes[0] + 2 * bytes[1], b->with, (void **)&p));
     void *const spectrum[2] = { p + bytes[0], p + bytes[0] + bytes[1] };
-    const duet_status r = convolve(b, s, f, way, p, spectrum);
+    const duet_status r = convolve(b, s, f, transforms, p, spectrum);
     b->give(p, b->with);
     return r;
 }

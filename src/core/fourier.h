@@ -50,7 +50,7 @@ duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at); /* re
 /* Runs steps of fftshift and of fftconvolve. fftconvolve has two transforms: forward and inverse. */
 duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f);
 duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f);
-void fourier_convolve_ways(const step *s, transform way[2]);
+void fourier_convolve_transforms(const step *s, transform transforms[2]);
 
 static inline bool is_fourier(int kernel)
 {

@@ -284,7 +284,7 @@ static duet_status bring_if_invalid(const duet_matrix *m, int device, int queue)
     if (b->valid >> device & 1) return DUET_OK;
     TRY(bring(m, device, queue));
     __atomic_store_n(&b->came, (uint16_t)(b->came | 1u << device), __ATOMIC_RELAXED);
-    matrix_miss_nothing(m);
+    matrix_clear_accrued_cost(m);
     return DUET_OK;
 }
 
@@ -402,14 +402,14 @@ double matrix_move_cost(const duet_matrix *m, int device)
     return through_host ? seconds + cost_of_move(bytes, HOST, pinned) : seconds;
 }
 
-void matrix_miss(const duet_matrix *m, double seconds)
+void matrix_accrue_cost(const duet_matrix *m, double seconds)
 {
-    const double before = matrix_missed(m);
-    double missed = before + seconds > 0 ? before + seconds : 0;
-    if (missed != before) __atomic_store(&m->storage->missed, &missed, __ATOMIC_RELAXED);
+    const double before = matrix_accrued_cost(m);
+    double accrued_cost = before + seconds > 0 ? before + seconds : 0;
+    if (accrued_cost != before) __atomic_store(&m->storage->accrued_cost, &accrued_cost, __ATOMIC_RELAXED);
 }
 
-void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
+void matrix_clear_accrued_cost(const duet_matrix *m) { matrix_accrue_cost(m, -INFINITY); }
 
 bool matrix_returns(const duet_matrix *m, int device)
 {
@@ -456,7 +456,7 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
     if (device == HOST) note_host_pointer(m, use);
     if (use != READ) {
         matrix_wrote(m, device, queue);
-        matrix_miss_nothing(m);
+        matrix_clear_accrued_cost(m);
     }
     return p;
 }

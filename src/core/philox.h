@@ -46,11 +46,11 @@ PHILOX philox_block philox(philox_block c, uint32_t k0, uint32_t k1)
 }
 
 /* Block low + 2^32 * high of the stream of a distribution. */
-PHILOX philox_block philox_drawn(const random_params *l, uint32_t law, PHILOX_WORD low, uint32_t high,
-                                 uint32_t stream)
+PHILOX philox_block philox_drawn(const random_params *l, uint32_t distribution, PHILOX_WORD low,
+                                 uint32_t high, uint32_t stream)
 {
     philox_block c;
-    c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = law;
+    c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = distribution;
     return philox(c, l->key[0], l->key[1]);
 }
 
@@ -152,8 +152,8 @@ PHILOX T FN(propose)(int how, truncation k, T z, BITS w, BITS v)
         by = FN(unit)(w) * k.c0;
         excess = K(0.5) * FMA(by, by + k.c1, k.c2);
     }
-    const T x = FMA(by, k.scale, k.origin), room = how == PROPOSE_NORMAL ? K(0) : -FN(log)(FN(middle)(v));
-    return SEL((x >= k.low) & (x <= k.high) & (excess <= room), x, K(NAN));
+    const T x = FMA(by, k.scale, k.origin), limit = how == PROPOSE_NORMAL ? K(0) : -FN(log)(FN(middle)(v));
+    return SEL((x >= k.low) & (x <= k.high) & (excess <= limit), x, K(NAN));
 }
 
 /* The number to use after all attempts were rejected. */
@@ -185,7 +185,7 @@ PHILOX uint64_t philox_multiply(uint64_t x, uint64_t y, uint64_t *lower)
  * < integer[2]. */
 PHILOX int64_t philox_scaled(const random_params *l, uint64_t x, uint64_t *lower)
 {
-    return (int64_t)(l->whole[0] + philox_multiply(x, l->whole[1], lower));
+    return (int64_t)(l->integer[0] + philox_multiply(x, l->integer[1], lower));
 }
 
 FN_DECL int64_t philox_integer(const random_params *l, uint64_t i)
@@ -194,9 +194,9 @@ FN_DECL int64_t philox_integer(const random_params *l, uint64_t i)
     uint64_t lower = 0;
     for (uint32_t attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
         const philox_block b =
-            philox_drawn(l, LAW_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
+            philox_drawn(l, DISTRIBUTION_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
         x = philox_scaled(l, i & 1 ? philox_half(b, 1) : philox_half(b, 0), &lower);
-        if (lower >= l->whole[2]) break;
+        if (lower >= l->integer[2]) break;
     }
     return x;
 }
@@ -206,16 +206,18 @@ FN_DECL int64_t philox_coin(const random_params *l, uint64_t i)
 {
     uint32_t w[2];
     for (uint32_t k = 0; k < 2; k++) {
-        const philox_block b = philox_drawn(l, LAW_BERNOULLI, (uint32_t)(i >> 2), (uint32_t)(i >> 34), k);
+        const philox_block b =
+            philox_drawn(l, DISTRIBUTION_BERNOULLI, (uint32_t)(i >> 2), (uint32_t)(i >> 34), k);
         w[k] = (uint32_t)(i & 2 ? i & 1 ? b.w[3] : b.w[2] : i & 1 ? b.w[1] : b.w[0]);
     }
-    return w[0] < l->whole[0] || (w[0] == l->whole[0] && w[1] < l->whole[1]);
+    return w[0] < l->integer[0] || (w[0] == l->integer[0] && w[1] < l->integer[1]);
 }
 
 /* The sort key of element i of a permutation. */
 FN_DECL uint64_t philox_sort_key(const random_params *l, uint64_t i)
 {
-    const philox_block b = philox_drawn(l, LAW_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
+    const philox_block b =
+        philox_drawn(l, DISTRIBUTION_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
     return i & 1 ? philox_half(b, 1) : philox_half(b, 0);
 }
 

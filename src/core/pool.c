@@ -368,7 +368,7 @@ size_t pool_room(int device)
 {
     const duet_memory m = pool_memory(device);
     if (m.limit) return m.limit > m.used ? m.limit - m.used : 0;
-    const size_t more = device_machine(device)->room(device);
+    const size_t more = device_machine(device)->available(device);
     return more < SIZE_MAX - m.cached ? more + m.cached : SIZE_MAX;
 }
 

@@ -133,7 +133,7 @@ VM TYPED(hyperbola) FN(hyperbolic_parts)(T x)
 }
 
 /* 2 (a cosh(r) + b sinh(r)) */
-VM T FN(turned)(TYPED(pair) a, T b, TYPED(hyperbola) h)
+VM T FN(sinh_cosh_sum)(TYPED(pair) a, T b, TYPED(hyperbola) h)
 {
     T p = b * h.odd.hi, rest = FMA(b, h.odd.hi, -p) + FMA(b, h.odd.lo, a.lo);
     TYPED(pair) s = FN(two_sum)(a.hi, p);
@@ -143,13 +143,13 @@ VM T FN(turned)(TYPED(pair) a, T b, TYPED(hyperbola) h)
 VM T FN(sinh)(T x)
 {
     TYPED(hyperbola) h = FN(hyperbolic_parts)(x);
-    return SEL(ABS(x) < K(VM_TINY), x, FN(with_sign)(FN(turned)(h.sinh, h.cosh.hi, h), x));
+    return SEL(ABS(x) < K(VM_TINY), x, FN(with_sign)(FN(sinh_cosh_sum)(h.sinh, h.cosh.hi, h), x));
 }
 
 VM T FN(cosh)(T x)
 {
     TYPED(hyperbola) h = FN(hyperbolic_parts)(x);
-    return FN(turned)(h.cosh, h.sinh.hi, h);
+    return FN(sinh_cosh_sum)(h.cosh, h.sinh.hi, h);
 }
 
 /* (a.hi + a.lo) / (b.hi + b.lo), with an error little above that of one rounding. */

@@ -184,7 +184,7 @@ static const char *refuses(const step *s)
     return k ? k->unsupported(s) : "the CPU has no kernel of this name";
 }
 
-static const char *way(const step *s)
+static const char *algorithm(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
     return k && k->algorithm ? k->algorithm(s) : NULL;
@@ -236,7 +236,7 @@ static duet_status copy(int device, void *to, const void *from, size_t bytes, in
     return DUET_OK;
 }
 
-static size_t room(int device) { return SIZE_MAX; }
+static size_t available(int device) { return SIZE_MAX; }
 
 /* Host memory needs no pinning for copies within the host. */
 static duet_status pin(int device, void *host, size_t bytes) { return DUET_OK; }
@@ -286,14 +286,14 @@ const machine cpu_machine = {
     .alloc = allocate,
     .free = release,
     .clear = clear,
-    .room = room,
+    .available = available,
     .upload = copy,
     .download = copy,
     .fetch = copy,
     .pin = pin,
     .unpin = unpin,
     .refuses = refuses,
-    .way = way,
+    .algorithm = algorithm,
     .cost = cpu_cost,
     .run = run,
     .forget = forget,

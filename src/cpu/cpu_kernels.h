@@ -20,7 +20,7 @@ typedef struct cpu_kernel {
         const step *s); /* NULL: the step is supported; else why it is not, a static text */
     run_function *run;
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
-    void (*forget)(step *s);                 /* frees s->kept */
+    void (*forget)(step *s);                 /* frees s->cached */
 } cpu_kernel;
 
 extern const cpu_kernel cpu_kernel_kron; /* entries that other files define */

@@ -123,18 +123,18 @@ typedef struct step_plans {
 
 void fourier_forget(step *s)
 {
-    step_plans *k = s->kept;
+    step_plans *k = s->cached;
     if (!k) return;
     for (int i = 0; i < PLANS; i++) lru_release(&plans, k->item[i]);
     free(k);
-    s->kept = NULL;
+    s->cached = NULL;
 }
 
 static duet_status step_plans_of(const step *s, step_plans **k)
 {
     /* The field is for the backend, although the step is const. */
-    if (!s->kept) ((step *)s)->kept = calloc(1, sizeof **k);
-    *k = s->kept;
+    if (!s->cached) ((step *)s)->cached = calloc(1, sizeof **k);
+    *k = s->cached;
     return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
 }
 

@@ -96,8 +96,8 @@ static const char *program_unsupported(const step *s)
 
 void program_forget(step *s)
 {
-    free(s->kept);
-    s->kept = NULL;
+    free(s->cached);
+    s->cached = NULL;
 }
 
 /* ---- kernels whose operands have one type, f32 or f64 ---- */
@@ -124,7 +124,7 @@ static const char *matmul_unsupported(const step *s)
 {
     const int64_t *out = s->out[0].at.size + s->out[0].at.rank - 2;
     if (!has_one_type(s)) return "the operands must have the same element type";
-    if (is_whole_product(s))
+    if (is_int_gemm(s))
         return s->epilogue || s->nums || s->ins != 2
                    ? "a product of integers must have two operands and no factor"
                    : NULL;
@@ -135,7 +135,7 @@ static const char *matmul_unsupported(const step *s)
 
 static const char *matmul_algorithm(const step *s)
 {
-    if (is_whole_product(s)) return "by Duet's kernels, modulo 2^64";
+    if (is_int_gemm(s)) return "by Duet's kernels, modulo 2^64";
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }
 

@@ -197,13 +197,13 @@ static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_e
 
 /* Integer operators, and those whose result has another type than the operands, take the general
  * path. */
-#define MAP1(name, way)                                                                                      \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return way(x, site, OP_##name); }           \
+#define MAP1(name, make)                                                                                     \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return make(x, site, OP_##name); }          \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
-#define MAP2(name, way)                                                                                      \
+#define MAP2(name, make)                                                                                     \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                  \
     {                                                                                                        \
-        return way(x, y, site, OP_##name);                                                                   \
+        return make(x, y, site, OP_##name);                                                                  \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...)                                            \

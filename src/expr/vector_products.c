@@ -32,7 +32,7 @@ static duet_expr no_cross(duet_expr e, duet_expr f, const char *site)
 }
 
 /* The indices 1, 2, 0 (by 1) or 2, 0, 1 (by 2), computed from numbers. */
-static duet_expr turned(int by, const char *site)
+static duet_expr rotated_indices(int by, const char *site)
 {
     const duet_expr first = duet_one_hot(duet_cast(duet_sum(0), DUET_I64), 3, DUET_I64);
     return duet_remainder(duet_add(duet_cumsum(duet_cumsum(first, 0), 0), by), 3);
@@ -49,7 +49,7 @@ static duet_expr product(duet_expr x, duet_expr y, const char *site)
 duet_expr(duet_cross_at)(duet_expr x, duet_expr y, const char *site)
 {
     if (!is_of_three(x) || !is_of_three(y)) return no_cross(x, y, site);
-    const duet_expr j = turned(0, site), k = turned(1, site);
+    const duet_expr j = rotated_indices(0, site), k = rotated_indices(1, site);
     const duet_expr ahead = product(duet_take(x, j, -1), duet_take(y, k, -1), site);
     const duet_expr back = product(duet_take(x, k, -1), duet_take(y, j, -1), site);
     return composed("cross", 2, (duet_expr[]){ x, y }, duet_sub(ahead, back), site);

@@ -241,7 +241,7 @@ static duet_status query_room(int device, size_t *bytes)
 }
 
 /* The caller can do without, so the thread's error text is restored. */
-size_t gpu_room(int device)
+size_t gpu_available(int device)
 {
     size_t bytes;
     error_text before;

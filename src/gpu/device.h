@@ -39,7 +39,7 @@ void gpu_device_leave(const int *before);
 
 duet_status gpu_alloc(int device, size_t bytes, void **p);
 void gpu_free(int device, void *p);
-size_t gpu_room(int device);
+size_t gpu_available(int device);
 
 duet_status gpu_pin(int device, void *host, size_t bytes);
 void gpu_unpin(int device, void *host);

@@ -20,7 +20,7 @@ static const char *gpu_refuses(const step *s)
     return is_split(s) ? NULL : gpu_kernel_of(s->kernel)->unsupported(s);
 }
 
-static const char *gpu_way(const step *s)
+static const char *gpu_algorithm(const step *s)
 {
     const gpu_kernel *k = gpu_kernel_of(s->kernel);
     return k->algorithm ? k->algorithm(s) : NULL;
@@ -209,7 +209,7 @@ const machine gpu_machine = {
     .alloc = gpu_alloc,
     .free = gpu_free,
     .clear = gpu_queue_clear,
-    .room = gpu_room,
+    .available = gpu_available,
     .upload = gpu_queue_upload,
     .download = gpu_queue_download,
     .fetch = gpu_queue_fetch,
@@ -217,15 +217,15 @@ const machine gpu_machine = {
     .pin = gpu_pin,
     .unpin = gpu_unpin,
     .refuses = gpu_refuses,
-    .way = gpu_way,
+    .algorithm = gpu_algorithm,
     .cost = gpu_cost,
     .run = gpu_run,
     .forget = gpu_forget,
     .sync = gpu_queue_sync,
     .wait = gpu_queue_wait,
     .stream = gpu_queue_stream,
-    .drop = known_drop,
-    .spare = known_spare,
+    .drop = packed_drop,
+    .spare = packed_spare,
     .prepare = gpu_prepare,
     .record = gpu_graph_record,
     .recorded = gpu_graph_recorded,

@@ -26,9 +26,9 @@ static duet_status none_download(int device, void *host, const void *own, size_t
 {
     return none();
 }
-static size_t none_room(int device) { return 0; }
+static size_t none_available(int device) { return 0; }
 static const char *none_refuses(const step *s) { return reason; }
-static const char *none_way(const step *s) { return NULL; }
+static const char *none_algorithm(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }
 static duet_status none_run(const step *s, const frame *f) { return none(); }
@@ -62,14 +62,14 @@ const machine gpu_machine = {
     .alloc = none_alloc,
     .free = none_free,
     .clear = none_clear,
-    .room = none_room,
+    .available = none_available,
     .upload = none_upload,
     .download = none_download,
     .fetch = none_download,
     .pin = none_pin,
     .unpin = none_unpin,
     .refuses = none_refuses,
-    .way = none_way,
+    .algorithm = none_algorithm,
     .cost = none_cost,
     .run = none_run,
     .forget = none_forget,

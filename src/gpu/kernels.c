@@ -27,7 +27,7 @@ static const char *algorithm_of(const step *s, enum by by)
 
 static const char *product_algorithm(const step *s)
 {
-    return is_whole_product(s) ? "by our kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
+    return is_int_gemm(s) ? "by our kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
 }
 
 static const char *conv_algorithm(const step *s)
@@ -37,24 +37,24 @@ static const char *conv_algorithm(const step *s)
 
 static const char *matmul_unsupported(const step *s)
 {
-    if (is_whole_product(s)) return gpu_whole_refuses(s);
+    if (is_int_gemm(s)) return gpu_int_gemm_refuses(s);
     return kernels_refuse(s) ? gpu_matmul_refuses(s) : NULL;
 }
 
 static duet_status run_matmul(const step *s, const frame *f, queue *q)
 {
-    if (is_whole_product(s)) return gpu_whole(s, f, q);
+    if (is_int_gemm(s)) return gpu_int_gemm(s, f, q);
     return kernels_refuse(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
 }
 
 static const char *batched_unsupported(const step *s)
 {
-    return is_whole_product(s) ? gpu_whole_refuses(s) : gpu_batched_refuses(s);
+    return is_int_gemm(s) ? gpu_int_gemm_refuses(s) : gpu_batched_refuses(s);
 }
 
 static duet_status run_batched(const step *s, const frame *f, queue *q)
 {
-    return is_whole_product(s) ? gpu_whole(s, f, q) : gpu_batched(s, f, q);
+    return is_int_gemm(s) ? gpu_int_gemm(s, f, q) : gpu_batched(s, f, q);
 }
 
 static const char *conv_unsupported(const step *s) { return kernels_refuse(s) ? gpu_conv_refuses(s) : NULL; }
@@ -66,7 +66,7 @@ static duet_status run_conv(const step *s, const frame *f, queue *q)
 
 static void conv_forget(step *s)
 {
-    if (s->kept) gpu_conv_forget(s);
+    if (s->cached) gpu_conv_forget(s);
 }
 
 /* ---- entries ---- */

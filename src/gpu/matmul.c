@@ -11,7 +11,7 @@
 typedef struct factor {
     const void *p;
     int ld;
-    bool turned;
+    bool transposed;
     void *block;
 } factor;
 
@@ -41,7 +41,7 @@ static duet_status factor_of(const operand *x, const frame *f, queue *q, factor 
 {
     *r = (factor){ .p = f->data[x->slot] };
     if (runs(&x->at, 1, &r->ld)) return DUET_OK;
-    if (runs(&x->at, 0, &r->ld)) return r->turned = true, DUET_OK;
+    if (runs(&x->at, 0, &r->ld)) return r->transposed = true, DUET_OK;
     r->ld = (int)x->at.size[1];
     return gpu_densely(x, f, q, &r->p, &r->block);
 }
@@ -98,8 +98,8 @@ static duet_status gemm(const step *s, const factor *a, const factor *b, void *o
                               .lda = b->ld,
                               .ldb = a->ld,
                               .ldc = ld,
-                              .turned_a = b->turned,
-                              .turned_b = a->turned,
+                              .transposed_a = b->transposed,
+                              .transposed_b = a->transposed,
                               .adds = by.beta != 0,
                               .biased = by.bias != NULL,
                               .alignment = alignment_of(a->p, b->p, out) };

@@ -25,10 +25,10 @@ typedef struct queue {
      * the stream was given to the user */
     const thread *user;
     span written; /* by the last work on the stream */
-    /* for the handles and blas_room, because threads may share a queue. Recursive, because a
+    /* for the handles and blas_workspace, because threads may share a queue. Recursive, because a
      * capture holds it */
     pthread_mutex_t lock;
-    void *blas_room; /* workspace of cuBLASLt; NULL before the first product */
+    void *blas_workspace; /* workspace of cuBLASLt; NULL before the first product */
     size_t blas_bytes;
     cudnnHandle_t dnn;
     cusolverDnHandle_t solver; /* handles that use only the stream */

@@ -95,7 +95,7 @@ static void print_step(printer *a, int i)
         fputs(k ? ", " : " ", out);
         print_operand(a, &s->in[k]);
     }
-    const char *algorithm = a->p->machine->way(s);
+    const char *algorithm = a->p->machine->algorithm(s);
     if (algorithm) fprintf(out, "; %s", algorithm);
     if (s->nums && s->kernel != KERNEL_PROGRAM) print_count(out, s->nums, "number");
     fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops,

@@ -202,10 +202,11 @@ duet_status stream_choose(const statement *s, const plan **p, double *seconds)
  * storage; not if the storage does not fit. */
 static void accrue_rows(const duet_matrix *m, int device)
 {
-    const double move = matrix_move_cost(m, device), left = move - matrix_missed(m);
+    const double move = matrix_move_cost(m, device), left = move - matrix_accrued_cost(m);
     const double share =
         (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->storage->bytes + 1);
-    if (left > 0 && m->storage->bytes <= pool_room(device)) matrix_miss(m, fmin(left, move * fmin(share, 1)));
+    if (left > 0 && m->storage->bytes <= pool_room(device))
+        matrix_accrue_cost(m, fmin(left, move * fmin(share, 1)));
 }
 
 void stream_learn(const statement *s, const plan *p)

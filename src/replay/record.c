@@ -154,7 +154,7 @@ void record_next(duet_status s)
 
 /* Without a recording, m is freed. This allocates nothing, because the statement has already
  * run. */
-duet_status record_keep(duet_matrix *m, duet_status s)
+duet_status record_own_or_free(duet_matrix *m, duet_status s)
 {
     duet_recording *r = thread_get()->recording;
     if (!r || !m || s != DUET_OK) {

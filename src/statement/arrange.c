@@ -23,14 +23,14 @@ static duet_status put(arranging *x, duet_matrix *to, duet_expr e)
     if (!to) return (duet_drop)(e), DUET_NO_MEMORY;
     duet_status s = to->count ? statement_part(x->who, to, e) : (duet_drop)(e);
     x->done += to->count > 0 && s == DUET_OK;
-    return record_keep(to, s);
+    return record_own_or_free(to, s);
 }
 
 static duet_status put_matrix(arranging *x, duet_matrix *to, duet_matrix *from)
 {
     if (!to || !from) return duet_free(&to), duet_free(&from), DUET_NO_MEMORY;
     duet_status s = put(x, to, duet_of_matrix(from));
-    return record_keep(from, s);
+    return record_own_or_free(from, s);
 }
 
 /* A view of `count` elements along an axis, starting at `from`. */
@@ -102,7 +102,7 @@ static duet_status with_source(arranging *x, const duet_matrix *from, on_source 
     if (!x->to->count) return DUET_OK;
     TRY(take_source(x, from, &taken));
     duet_status s = act(x, taken, with);
-    return record_keep(taken, s);
+    return record_own_or_free(taken, s);
 }
 
 /* Ends a statement. If it fails half-way, the destination has lost its elements. */
@@ -154,7 +154,7 @@ static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
 }
 
 /* A view of the destination for the k-th part, which starts at `at`. */
-static duet_matrix *room_for(const duet_matrix *to, const parts *p, int k, int64_t at)
+static duet_matrix *part_for(const duet_matrix *to, const parts *p, int k, int64_t at)
 {
     layout slot = to->at;
     if (!p->stacked) return part_of(to, p->axis, at, p->of[k]->at.size[p->axis]);
@@ -173,7 +173,7 @@ static duet_status put_sources(arranging *x, const parts *p, duet_matrix *const 
 {
     int64_t at = 0;
     for (int k = 0; k < p->count; k++) {
-        TRY(put(x, room_for(x->to, p, k, at), duet_of_matrix(taken[k])));
+        TRY(put(x, part_for(x->to, p, k, at), duet_of_matrix(taken[k])));
         at += p->stacked ? 1 : taken[k]->at.size[p->axis];
     }
     return DUET_OK;
@@ -186,7 +186,7 @@ static duet_status put_parts(arranging *x, parts *p)
     if (!taken) return fail(DUET_NO_MEMORY, "%s: out of memory for %d parts", x->who, p->count);
     duet_status s = take_sources(x, p, taken);
     if (s == DUET_OK) s = put_sources(x, p, taken);
-    for (int k = 0; k < p->count; k++) s = record_keep(taken[k], s);
+    for (int k = 0; k < p->count; k++) s = record_own_or_free(taken[k], s);
     free(taken);
     return s;
 }
@@ -382,12 +382,12 @@ static duet_matrix *stretch_of(const arranging *x, const band *b, int64_t at, in
 
 /* Fills elements after the band, or in front of it, by one assignment: its elements mirrored about
  * its end. If the band has a whole period, it copies the elements one period away. */
-static duet_status reflect(arranging *x, band *b, int64_t room, bool front)
+static duet_status reflect(arranging *x, band *b, int64_t missing, bool front)
 {
     const int64_t have = b->high - b->low, period = 2 * (b->own - 1),
                   far = period ? have / period * period : have;
     const bool mirrors = have <= period;
-    const int64_t most = mirrors ? b->own - 1 : far, n = room < most ? room : most,
+    const int64_t most = mirrors ? b->own - 1 : far, n = missing < most ? missing : most,
                   at = front ? b->low - n : b->high;
     const int64_t from = mirrors ? (front ? b->low + 1 : b->high - 1 - n) : front ? at + far : at - far;
     TRY(put_matrix(x, stretch_of(x, b, at, n, false), stretch_of(x, b, from, n, mirrors)));
@@ -396,14 +396,14 @@ static duet_status reflect(arranging *x, band *b, int64_t room, bool front)
     return DUET_OK;
 }
 
-static duet_status pad_side(arranging *x, const padding *p, band *b, int64_t room, bool front)
+static duet_status pad_side(arranging *x, const padding *p, band *b, int64_t missing, bool front)
 {
-    const int64_t at = front ? b->low - room : b->high, length = b->high - b->low + room;
-    if (!room) return DUET_OK;
+    const int64_t at = front ? b->low - missing : b->high, length = b->high - b->low + missing;
+    if (!missing) return DUET_OK;
     if (p->mode == DUET_PAD_CONSTANT)
-        return put(x, stretch_of(x, b, at, room, false), duet_of_number(p->value));
+        return put(x, stretch_of(x, b, at, missing, false), duet_of_number(p->value));
     if (p->mode == DUET_PAD_EDGE)
-        return put_matrix(x, stretch_of(x, b, at, room, false),
+        return put_matrix(x, stretch_of(x, b, at, missing, false),
                           stretch_of(x, b, front ? b->low : b->high - 1, 1, false));
     while (b->high - b->low < length) TRY(reflect(x, b, length - (b->high - b->low), front));
     return DUET_OK;
@@ -444,12 +444,12 @@ static duet_status check_pad(const char *who, const duet_matrix *to, const duet_
     if ((unsigned)p->mode > DUET_PAD_REFLECT)
         return fail(DUET_BAD_ARGUMENT, "%s: mode (%d) is not a padding mode", who, (int)p->mode);
     for (int a = 0; a < to->at.rank; a++) {
-        const int64_t room = to->at.size[a] - from->at.size[a];
-        if (p->before[a] < 0 || p->before[a] > room)
+        const int64_t missing = to->at.size[a] - from->at.size[a];
+        if (p->before[a] < 0 || p->before[a] > missing)
             return wrong_shape(who, to, from,
                                "before must not be negative, and before plus the size of from must not "
                                "exceed the size of to");
-        if (room && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
+        if (missing && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
             return wrong_shape(who, to, from, "from must not be empty where its elements are to be repeated");
     }
     return DUET_OK;

@@ -109,7 +109,7 @@ static duet_status plan_uniform(draw *d, double low, double high)
     if (!(from < to && isfinite(range)))
         return wrong_numbers(d, "low", low, "high", high,
                              "must be in ascending order, and their difference must be finite");
-    d->l.law = LAW_UNIFORM;
+    d->l.distribution = DISTRIBUTION_UNIFORM;
     d->l.number[0] = from;
     d->l.number[1] = range;
     d->l.number[2] = below(d, to);
@@ -123,7 +123,7 @@ static duet_status plan_normal(draw *d, double mean, double deviation)
     if (!(isfinite(at) && isfinite(by) && by >= 0))
         return wrong_numbers(d, "mean", mean, "deviation", deviation,
                              "must be finite, and deviation must not be negative");
-    d->l.law = LAW_NORMAL;
+    d->l.distribution = DISTRIBUTION_NORMAL;
     d->l.number[0] = at;
     d->l.number[1] = by;
     return DUET_OK;
@@ -162,7 +162,7 @@ static duet_status plan_truncated_normal(draw *d, double mean, double deviation,
         return wrong_numbers(d, "low", low, "high", high,
                              "must be less than 1e150 deviations away from mean");
     random_params *l = &d->l;
-    l->law = LAW_TRUNCATED_NORMAL;
+    l->distribution = DISTRIBUTION_TRUNCATED_NORMAL;
     l->number[0] = from;
     l->number[1] = to;
     if (a >= 0) propose_tail(l, a, width, from, by);
@@ -181,9 +181,9 @@ static duet_status plan_bernoulli(draw *d, double p)
                     name_matrix(d, text), p);
     }
     const double upper = floor(p * 0x1p32);
-    d->l.law = LAW_BERNOULLI;
-    d->l.whole[0] = p < 1 ? (uint64_t)upper : 0xffffffff;
-    d->l.whole[1] = p < 1 ? (uint64_t)((p * 0x1p32 - upper) * 0x1p32) : (uint64_t)1 << 32;
+    d->l.distribution = DISTRIBUTION_BERNOULLI;
+    d->l.integer[0] = p < 1 ? (uint64_t)upper : 0xffffffff;
+    d->l.integer[1] = p < 1 ? (uint64_t)((p * 0x1p32 - upper) * 0x1p32) : (uint64_t)1 << 32;
     return DUET_OK;
 }
 
@@ -203,10 +203,10 @@ static duet_status plan_integers(draw *d, int64_t low, int64_t high)
             d->who, text, (long long)low, (long long)(high - 1), (long long)least(d), (long long)most(d),
             dtypes[d->m->at.type].name);
     const uint64_t range = (uint64_t)high - (uint64_t)low;
-    d->l.law = LAW_INTEGERS;
-    d->l.whole[0] = (uint64_t)low;
-    d->l.whole[1] = range;
-    d->l.whole[2] = -range % range;
+    d->l.distribution = DISTRIBUTION_INTEGERS;
+    d->l.integer[0] = (uint64_t)low;
+    d->l.integer[1] = range;
+    d->l.integer[2] = -range % range;
     return DUET_OK;
 }
 
@@ -221,7 +221,7 @@ static duet_status plan_permutation(draw *d)
                     "%s(m: %s): m must have at most %lld elements, as many integers as %s "
                     "holds exactly",
                     d->who, name_matrix(d, text), (long long)most(d) + 1, dtypes[d->m->at.type].name);
-    d->l.law = LAW_PERMUTATION;
+    d->l.distribution = DISTRIBUTION_PERMUTATION;
     return DUET_OK;
 }
 
@@ -229,8 +229,10 @@ static duet_status plan_permutation(draw *d)
 
 /* The work of one element of a distribution on one thread, in operations of a product. For
  * permutations it is the sort. */
-static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
-                                    [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
+static const double flops[DISTRIBUTIONS] = {
+    [DISTRIBUTION_UNIFORM] = 15,   [DISTRIBUTION_NORMAL] = 60,   [DISTRIBUTION_TRUNCATED_NORMAL] = 200,
+    [DISTRIBUTION_BERNOULLI] = 15, [DISTRIBUTION_INTEGERS] = 30, [DISTRIBUTION_PERMUTATION] = 800
+};
 
 static duet_status fill_itself(const draw *d)
 {
@@ -240,7 +242,7 @@ static duet_status fill_itself(const draw *d)
     single_step_layouts(&by);
     layout_collapse((layout *[]){ &by.s.out[0].at }, 1);
     by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
-    by.s.flops = (double)d->m->count * flops[d->l.law];
+    by.s.flops = (double)d->m->count * flops[d->l.distribution];
     return single_step_run(&by);
 }
 
@@ -250,7 +252,7 @@ static duet_dtype drawn_as(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
     if (t < OWN_TYPES) return t;
-    return dtype_is_half(t) || d->l.law == LAW_BERNOULLI ? DUET_F32 : DUET_I64;
+    return dtype_is_half(t) || d->l.distribution == DISTRIBUTION_BERNOULLI ? DUET_F32 : DUET_I64;
 }
 
 static duet_status fill(draw *d)
@@ -262,7 +264,7 @@ static duet_status fill(draw *d)
     if (!d->m) return DUET_NO_MEMORY;
     duet_status s = fill_itself(d);
     if (s == DUET_OK) s = statement_part(d->who, m, (duet_cast)(duet_of_matrix(d->m), m->at.type));
-    return record_keep(d->m, s);
+    return record_own_or_free(d->m, s);
 }
 
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)

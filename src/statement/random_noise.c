@@ -17,7 +17,7 @@ typedef struct noisy {
     double top; /* only of uniform noise */
 } noisy;
 
-typedef duet_status law(duet_matrix *m, uint64_t seed);
+typedef duet_status fill_noise(duet_matrix *m, uint64_t seed);
 typedef duet_expr formula_of_noise(const noisy *n, duet_expr w, const char *site);
 
 static duet_status evenly(duet_matrix *m, uint64_t seed) { return random_uniform(m, seed, 0, 1); }
@@ -81,7 +81,7 @@ static duet_expr noisy_formula(const noisy *n, formula_of_noise *made, const due
 
 /* to = the formula of x and w, where w has the shape of `to` and the type `as`, filled from the
  * distribution. */
-static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of_noise *made,
+static duet_status noise_as(const noisy *n, duet_dtype as, fill_noise *draw, formula_of_noise *made,
                             const char *site)
 {
     duet_matrix *w = (duet_new_shape)(as, n->to->at.rank, n->to->at.size);
@@ -89,10 +89,10 @@ static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of
     duet_status s = draw(w, n->seed);
     if (s == DUET_OK) s = statement_part(n->who, n->to, noisy_formula(n, made, w, site));
     else spent(n->x, s);
-    return record_keep(w, s);
+    return record_own_or_free(w, s);
 }
 
-static duet_status noise(const noisy *n, law *draw, formula_of_noise *made, const char *site)
+static duet_status noise(const noisy *n, fill_noise *draw, formula_of_noise *made, const char *site)
 {
     thread_get()->site = site;
     duet_status s = check_noise(n);
@@ -164,7 +164,7 @@ static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *
     if (!order) return DUET_NO_MEMORY;
     duet_status s = random_permutation(order, seed);
     if (s == DUET_OK) s = statement_part(who, to, duet_take(from, order, axis));
-    return record_keep(order, s);
+    return record_own_or_free(order, s);
 }
 
 duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
@@ -233,7 +233,7 @@ static duet_status sequence(const char *who, duet_matrix *m, double start, doubl
                 *index = flat ? (duet_reshaped_shape)(flat, m->at.rank, m->at.size) : NULL;
     duet_status s = index ? count(who, flat, site) : DUET_NO_MEMORY;
     if (s == DUET_OK) s = statement_part(who, m, step_to(index, m->at.type, start, by, site));
-    return record_keep(index, record_keep(flat, s));
+    return record_own_or_free(index, record_own_or_free(flat, s));
 }
 
 duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site)

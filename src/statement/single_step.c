@@ -108,10 +108,10 @@ static __attribute__((cold)) duet_status explain(const direct *d, int device)
 {
     const machine *on = device_machine(device);
     char text[SINGLE_STEP_TEXT];
-    const char *way = on->way(&d->s);
+    const char *algorithm = on->algorithm(&d->s);
     FILE *out = thread_get()->explaining;
     fprintf(out, "%s(%s) on the %s: 1 step%s%s\n", d->who, single_step_text(d, text), on->name,
-            way ? "; " : "", way ? way : "");
+            algorithm ? "; " : "", algorithm ? algorithm : "");
     for (int k = 0; k < d->s.ins; k++) {
         const size_t bytes = matrix_to_move(d->in[k], device);
         if (bytes) fprintf(out, "  copy operand %d to the %s: %zu bytes\n", k + 1, on->name, bytes);

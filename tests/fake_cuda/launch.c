@@ -19,7 +19,8 @@ size_t kernels_scratch(const step *s)
 {
     if (kernels_splits(s)) return 1024;
     if (s->kernel == KERNEL_RANDOM)
-        return s->attr.random.law == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
+        return s->attr.random.distribution == DISTRIBUTION_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32
+                                                                       : 0;
     if (order_family(s->kernel) >= ORDER_SCATTER) return (size_t)layout_count(&s->in[0].at) * 16;
     if (s->kernel == KERNEL_LAYER_NORM) return norm_length(s) > REDUCE_BLOCK ? 1024 : 0;
     if (s->kernel == OP_conv2d_filter_grad) return filter_grad_workspace(s);
@@ -82,7 +83,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     j.packed = w->packed;
     if (j.by_parts ? !fake_split_fits(s, w) : kernels_refuse(s) != NULL)
         return fake_error(cudaErrorInvalidValue);
-    if (s->kept) return fake_error(cudaErrorInvalidValue);
+    if (s->cached) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
         if (!resolve(&s->out[i], s->kernel == KERNEL_PROGRAM ? s->inner : 0, f, &j.out[i]))
             return fake_error(cudaErrorInvalidValue);

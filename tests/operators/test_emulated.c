@@ -259,7 +259,7 @@ static void not_numbers(duet_place where)
 {
     one_not_numbers(150, 256, where);
     one_not_numbers(12, 1024, where);
-    tap_point("what is no number stays in its row");
+    tap_point("NaN and infinity stay in their row");
 }
 
 /* Magnitudes far from 1, and zeros alone. With few rows, parts of an element below 2^-136 are lost. */
@@ -296,7 +296,7 @@ static void sizes_of_numbers(duet_place where)
 {
     numbers_of_sizes(140, 128, 33, where);
     numbers_of_sizes(12, 1024, 36, where);
-    tap_point("numbers of all sizes");
+    tap_point("elements of all magnitudes");
 }
 
 /* Rows with different magnitudes, which grow or shrink along the inner axis: each is as exact as if
@@ -334,7 +334,7 @@ static void rows_of_all_sizes(duet_place where)
               got, sum, bound);
     }
     free_product(&t);
-    tap_point("rows of all sizes");
+    tap_point("rows of all magnitudes");
 }
 
 /* ---- convolutions -------------------------------------------------------------------------------------- */

@@ -111,7 +111,7 @@ static void shapes(void)
     duet_free(&p.x);
     duet_free(&p.y);
     duet_free(&p.z);
-    tap_point("operands that do not broadcast, axes that are not there");
+    tap_point("operands that do not broadcast, missing axes");
 }
 
 /* 2^64 columns must not count as none. */
@@ -224,7 +224,7 @@ static void definitions(void)
     duet_free(&large);
     duet_free(&none);
     duet_free(&nothing);
-    tap_point("broken conditions of the rows");
+    tap_point("violated conditions of the rows of ops.def");
 }
 
 /* Every row with more than one operand refuses f32 with i64, a null matrix, and a failed operand. */
@@ -263,7 +263,7 @@ static void types_and_nulls(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&d);
-    tap_point("types that differ, and null matrices");
+    tap_point("different element types, NULL matrices");
 }
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
@@ -298,7 +298,7 @@ static void statements(void)
     duet_free(&b);
     duet_free(&d);
     duet_free(&deep);
-    tap_point("statements: destination, freed, spent, dropped");
+    tap_point("statements with freed, spent or dropped operands");
 }
 
 static void refused_matrix(duet_matrix *m, const char *what, const char *words)
@@ -348,7 +348,7 @@ static void matrices(void)
     }
     FAILS(e, DUET_BAD_SHAPE, "overflow");
     for (int d = 0; d < 8; d++) duet_free(&v[d]);
-    tap_point("matrices that cannot be");
+    tap_point("invalid matrices");
 }
 
 /* ---- machines ------------------------------------------------------------------------------------------ */
@@ -376,7 +376,7 @@ static void memory(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&small);
-    tap_point("a memory cap that is too small");
+    tap_point("a memory limit that is too small");
 }
 
 static void no_gpu(void)
@@ -391,7 +391,7 @@ static void no_gpu(void)
           "a pointer to no GPU");
     CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(), "a limit");
     duet_free(&a);
-    tap_point("a forced GPU that is not there");
+    tap_point("a requested GPU that does not exist");
 }
 
 /* A process reads the environment once, at the start: a new process for each. */
@@ -433,7 +433,7 @@ int main(int argc, char **argv)
     environment("DUET_REQUIRE_GPU", "1", argv[0], gpu ? DUET_OK : DUET_NO_DEVICE);
     environment("DUET_BACKEND", "cpu", argv[0], DUET_OK);
     environment("DUET_FUSION", "none", argv[0], DUET_OK);
-    tap_point("the environment");
+    tap_point("environment variables");
     duet_free(&out);
     return tap_end();
 }

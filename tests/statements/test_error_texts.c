@@ -271,7 +271,7 @@ static void exact(void)
     statement_texts();
     matrix_texts();
     for (int i = 0; i < LENGTH(all); i++) duet_free(all[i]);
-    tap_point("messages word by word");
+    tap_point("exact error messages");
 }
 
 int main(void)
