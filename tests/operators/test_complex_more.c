@@ -545,7 +545,7 @@ static void bad(void)
             "the last axes of x and y must have 3 elements");
     REFUSED(duet_cross(x, 2), DUET_BAD_SHAPE, "duet_cross(x: c64[4,3]", "3 elements");
     REFUSED(duet_cross(x, f), DUET_BAD_SHAPE, "broadcast");
-    REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "duet_mul(x: bool[3], y: bool[3])");
+    REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "bool elements are not supported");
     REFUSED(duet_cross(duet_floor(x), f), DUET_BAD_TYPE, "duet_floor(x: c64[4,3])");
     REFUSED(duet_vdot(x, y), DUET_BAD_SHAPE, "same shape");
     REFUSED(duet_vdot(duet_floor(x), y), DUET_BAD_TYPE, "duet_floor(x: c64[4,3])");
