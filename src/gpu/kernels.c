@@ -10,15 +10,15 @@ enum by { BY_KERNELS, BY_CUBLASLT, BY_CUDNN, BY_CUDNN_PADDED };
 static const char *algorithm_of(const step *s, enum by by)
 {
     static const char *const texts[][DUET_MATH_BF16 + 1] = {
-        [BY_KERNELS] = { "strict by our kernels", "strict by our kernels: none splits it",
-                         "strict by our kernels, which are as fast",
-                         "strict by our kernels, which are as fast" },
-        [BY_CUBLASLT] = { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt",
-                          "bf16 by cuBLASLt" },
-        [BY_CUDNN] = { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN",
+        [BY_KERNELS] = { "strict by Duet's kernels", "strict by Duet's kernels, without emulation",
+                         "strict by Duet's kernels, which are as fast",
+                         "strict by Duet's kernels, which are as fast" },
+        [BY_CUBLASLT] = { "strict by cuBLASLt", "strict by cuBLASLt: no kernel emulates f32",
+                          "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
+        [BY_CUDNN] = { "strict by cuDNN", "strict by cuDNN: no kernel emulates f32", "tf32 by cuDNN",
                        "tf32 by cuDNN" },
         [BY_CUDNN_PADDED] = { "strict by cuDNN, of a padded copy",
-                              "strict by cuDNN, of a padded copy: no kernel splits it",
+                              "strict by cuDNN, of a padded copy: no kernel emulates f32",
                               "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
     };
     if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "by Duet's kernels, with emulated f32";
@@ -27,7 +27,7 @@ static const char *algorithm_of(const step *s, enum by by)
 
 static const char *product_algorithm(const step *s)
 {
-    return is_int_gemm(s) ? "by our kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
+    return is_int_gemm(s) ? "by Duet's kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
 }
 
 static const char *conv_algorithm(const step *s)

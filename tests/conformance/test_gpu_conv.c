@@ -459,7 +459,7 @@ static void test_refused_gradients(void)
     static const struct {
         size_t attr; /* an offset into conv_attributes */
         int value;
-        bool images, filters; /* not supported by our kernels */
+        bool images, filters; /* not supported by Duet's kernels */
     } others[] = { { AT(pad[0]), 1, false, false },    { AT(pad[0]), 2, false, true },
                    { AT(pad[0]), 0, true, false },     { AT(pad[0]), 3, true, true },
                    { AT(stride[0]), 2, true, true },   { AT(stride[1]), 2, true, true },

@@ -122,9 +122,9 @@ static void test_explain(void)
                                            "bf16 by cuBLASLt" };
         says(DUET_GPU, mode, y, duet_matmul(x, w), way[m]);
         says(DUET_GPU, mode, few, duet_matmul(top, w),
-             m == DUET_MATH_SPLIT ? way[m] : "strict by our kernels");
+             m == DUET_MATH_SPLIT ? way[m] : "strict by Duet's kernels");
         says(DUET_GPU, mode, y, duet_add(duet_matmul(x, w), y),
-             m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel splits it" : way[m]);
+             m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel emulates f32" : way[m]);
 #endif
     }
     duet_free(&top);
