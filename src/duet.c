@@ -28,7 +28,7 @@ void duet_info(FILE *out)
 }
 
 /* The caller may queue work on the stream at any time, so nothing is deferred from now on. */
-void *duet_stream(void)
+void *(duet_stream)(void)
 {
     thread *t = thread_get();
     const char *why = device_absent(t->gpu);
@@ -41,7 +41,7 @@ void *duet_stream(void)
     return device_machine(t->gpu)->stream(t->gpu, t->queue);
 }
 
-duet_status duet_synchronize(void)
+duet_status(duet_synchronize)(void)
 {
     const thread *t = thread_get();
     if (device_absent(t->gpu)) return DUET_OK;

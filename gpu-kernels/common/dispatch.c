@@ -29,7 +29,7 @@ size_t kernels_scratch(const step *s)
 
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    if (w->packed) return pair_launch(s, f, w, q);
+    if (w->packed) return emulated_launch(s, f, w, q);
     launcher *const by = kernels[s->kernel].launch;
     return by ? by(s, f, w, q) : cudaErrorNotSupported;
 }

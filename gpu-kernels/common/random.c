@@ -16,7 +16,7 @@ static size_t ends_bytes(int64_t n) { return sizeof(uint32_t) << bucket_bits(n);
 size_t random_workspace(const step *s)
 {
     const int64_t n = s->out[0].at.size[0];
-    return s->attr.random.law == LAW_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
+    return s->attr.random.distribution == DISTRIBUTION_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
 }
 
 static random_args args_of(const step *s, const frame *f)
@@ -39,7 +39,7 @@ static const void *kernel_of(const step *s, int form)
     const duet_dtype type = s->out[0].at.type;
     return (type == DUET_I64   ? random_kernel_i64
             : type == DUET_F64 ? random_kernel_f64
-                               : random_kernel_f32)(s->attr.random.law, form);
+                               : random_kernel_f32)(s->attr.random.distribution, form);
 }
 
 static int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -63,12 +63,14 @@ cudaError_t random_launch(const step *s, const frame *f, const workspace *w, cud
 {
     random_args a = args_of(s, f);
     const int64_t own = s->out[0].at.type == DUET_F32 ? 4 : 2; /* elements of its type that a block serves */
-    const int64_t each = s->attr.random.law == LAW_BERNOULLI  ? 4
-                         : s->attr.random.law == LAW_INTEGERS ? 2
-                                                              : own;
+    const int64_t each = s->attr.random.distribution == DISTRIBUTION_BERNOULLI  ? 4
+                         : s->attr.random.distribution == DISTRIBUTION_INTEGERS ? 2
+                                                                                : own;
     if (a.n == 0) return cudaSuccess;
-    if (s->attr.random.law == LAW_PERMUTATION) return permute(s, &a, w->scratch, q);
-    const int form = FORM_DRAW + (s->attr.random.law == LAW_TRUNCATED_NORMAL ? s->attr.random.proposal : 0);
+    if (s->attr.random.distribution == DISTRIBUTION_PERMUTATION) return permute(s, &a, w->scratch, q);
+    const int form =
+        FORM_DRAW +
+        (s->attr.random.distribution == DISTRIBUTION_TRUNCATED_NORMAL ? s->attr.random.proposal : 0);
     return launch(kernel_of(s, form), blocks_of(blocks_of(a.n, each), RANDOM_THREADS), RANDOM_THREADS, 0, &a,
                   q);
 }

@@ -51,10 +51,10 @@ static __device__ inline void write(const random_args &a, int64_t first, const e
 
 /* ---- distributions: the values of block i ---- */
 
-static __device__ inline philox_block drawn(const random_params &l, uint32_t law, uint64_t block,
+static __device__ inline philox_block drawn(const random_params &l, uint32_t distribution, uint64_t block,
                                             uint32_t stream)
 {
-    return philox_drawn(&l, law, (uint32_t)block, (uint32_t)(block >> 32), stream);
+    return philox_drawn(&l, distribution, (uint32_t)block, (uint32_t)(block >> 32), stream);
 }
 
 #ifndef OUT_i64
@@ -62,7 +62,7 @@ struct uniform {
     enum { EACH = PHILOX_EACH };
     static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
-        const philox_block b = drawn(l, LAW_UNIFORM, block, 0);
+        const philox_block b = drawn(l, DISTRIBUTION_UNIFORM, block, 0);
         elements<EACH> x;
 #pragma unroll
         for (int j = 0; j < EACH; j++)
@@ -75,7 +75,7 @@ struct normal {
     enum { EACH = PHILOX_EACH };
     static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
-        const philox_block b = drawn(l, LAW_NORMAL, block, 0);
+        const philox_block b = drawn(l, DISTRIBUTION_NORMAL, block, 0);
         elements<EACH> x;
 #pragma unroll
         for (int j = 0; j < EACH; j += 2) {
@@ -98,8 +98,8 @@ template <int How> struct truncated_normal {
 #pragma unroll
         for (int j = 0; j < EACH; j++) t[j] = K(NAN);
         for (uint32_t attempt = 0; left && attempt < RANDOM_ATTEMPTS; attempt++) {
-            const philox_block b = drawn(l, LAW_TRUNCATED_NORMAL, block, 2 * attempt);
-            const philox_block c = drawn(l, LAW_TRUNCATED_NORMAL, block, 2 * attempt + 1);
+            const philox_block b = drawn(l, DISTRIBUTION_TRUNCATED_NORMAL, block, 2 * attempt);
+            const philox_block c = drawn(l, DISTRIBUTION_TRUNCATED_NORMAL, block, 2 * attempt + 1);
             left = false;
 #pragma unroll
             for (int j = 0; j < EACH; j++) {
@@ -119,12 +119,12 @@ struct bernoulli {
     enum { EACH = 4 };
     static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
-        const philox_block b = drawn(l, LAW_BERNOULLI, block, 0);
+        const philox_block b = drawn(l, DISTRIBUTION_BERNOULLI, block, 0);
         elements<EACH> x;
 #pragma unroll
         for (int j = 0; j < EACH; j++)
             x.e[j] =
-                (element)(b.w[j] == l.whole[0] ? philox_coin(&l, block * EACH + j) : b.w[j] < l.whole[0]);
+                (element)(b.w[j] == l.integer[0] ? philox_coin(&l, block * EACH + j) : b.w[j] < l.integer[0]);
         return x;
     }
 };
@@ -133,13 +133,13 @@ struct integers {
     enum { EACH = 2 };
     static __device__ inline elements<EACH> draw(const random_params &l, uint64_t block)
     {
-        const philox_block b = drawn(l, LAW_INTEGERS, block, 0);
+        const philox_block b = drawn(l, DISTRIBUTION_INTEGERS, block, 0);
         elements<EACH> x;
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             uint64_t lower;
             int64_t v = philox_scaled(&l, philox_half(b, j), &lower);
-            if (lower < l.whole[2]) v = philox_integer(&l, block * EACH + j);
+            if (lower < l.integer[2]) v = philox_integer(&l, block * EACH + j);
             x.e[j] = (element)v;
         }
         return x;
@@ -162,7 +162,7 @@ static __device__ inline uint32_t bucket_of(const random_args &a, uint64_t key)
 KERNEL(RANDOM_THREADS) count(const __grid_constant__ random_args a)
 {
     const int64_t block = (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
-    const philox_block b = drawn(a.draw, LAW_PERMUTATION, block, 0);
+    const philox_block b = drawn(a.draw, DISTRIBUTION_PERMUTATION, block, 0);
     if (2 * block < a.n) atomicAdd(&a.ends[bucket_of(a, philox_half(b, 0))], 1u);
     if (2 * block + 1 < a.n) atomicAdd(&a.ends[bucket_of(a, philox_half(b, 1))], 1u);
 }
@@ -194,7 +194,7 @@ KERNEL(SCAN_THREADS) scan(const __grid_constant__ random_args a)
 KERNEL(RANDOM_THREADS) spread(const __grid_constant__ random_args a)
 {
     const int64_t block = (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
-    const philox_block b = drawn(a.draw, LAW_PERMUTATION, block, 0);
+    const philox_block b = drawn(a.draw, DISTRIBUTION_PERMUTATION, block, 0);
     if (2 * block < a.n)
         a.indices[atomicAdd(&a.ends[bucket_of(a, philox_half(b, 0))], 1u)] = (uint32_t)(2 * block);
     if (2 * block + 1 < a.n)
@@ -249,12 +249,12 @@ static const void *permutation(int form)
     }
 }
 
-static const void *whole(int law, int form)
+static const void *integer_kernel(int distribution, int form)
 {
-    switch (law) {
-    case LAW_BERNOULLI: return (const void *)draw<bernoulli>;
-    case LAW_INTEGERS: return (const void *)draw<integers>;
-    case LAW_PERMUTATION: return permutation(form);
+    switch (distribution) {
+    case DISTRIBUTION_BERNOULLI: return (const void *)draw<bernoulli>;
+    case DISTRIBUTION_INTEGERS: return (const void *)draw<integers>;
+    case DISTRIBUTION_PERMUTATION: return permutation(form);
     default: return NULL;
     }
 }
@@ -262,13 +262,13 @@ static const void *whole(int law, int form)
 } // namespace
 
 #ifdef OUT_i64
-const void *random_kernel_i64(int law, int form) { return whole(law, form); }
+const void *random_kernel_i64(int distribution, int form) { return integer_kernel(distribution, form); }
 #else
-const void *TYPED(random_kernel)(int law, int form)
+const void *TYPED(random_kernel)(int distribution, int form)
 {
-    if (law == LAW_UNIFORM) return (const void *)draw<uniform>;
-    if (law == LAW_NORMAL) return (const void *)draw<normal>;
-    if (law != LAW_TRUNCATED_NORMAL) return whole(law, form);
+    if (distribution == DISTRIBUTION_UNIFORM) return (const void *)draw<uniform>;
+    if (distribution == DISTRIBUTION_NORMAL) return (const void *)draw<normal>;
+    if (distribution != DISTRIBUTION_TRUNCATED_NORMAL) return integer_kernel(distribution, form);
     switch (form - FORM_DRAW) {
     case PROPOSE_NORMAL: return (const void *)draw<truncated_normal<PROPOSE_NORMAL>>;
     case PROPOSE_EXPONENTIAL: return (const void *)draw<truncated_normal<PROPOSE_EXPONENTIAL>>;

@@ -1,6 +1,5 @@
-/* supported.c - whether our kernels support a step, by the rules of kernels.def. It needs no CUDA, so that
- * the fake CUDA of the tests supports the same steps. A kernel with a rule of its own has it in a file beside
- * the kernel. */
+/* supported.c - which steps the kernels support. Nothing here needs CUDA, so the fake kernels of
+ * the tests use it too. */
 #include "supported.h"
 
 duet_dtype step_type(const step *s)

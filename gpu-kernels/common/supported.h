@@ -1,5 +1,5 @@
-/* supported.h - rules that decide whether a kernel supports a step, and other facts about steps that need no
- * CUDA. */
+/* supported.h - checks by family whether the kernels support a step, and other facts about steps
+ * that need no CUDA. */
 #ifndef SUPPORTED_H
 #define SUPPORTED_H
 
@@ -30,7 +30,7 @@ bool product_has_few_rows(const step *s);
 #define CONV_SQUARE_CHANNELS 5   /* and by squares, at least (winograd_2d.cu); */
 #define CONV_SQUARE_OUTPUTS  9   /* then as many outputs */
 
-#define NORM_BYTES 65536 /* the longest row of layer_norm that is kept */
+#define NORM_BYTES 65536 /* the longest row of layer_norm that is held in shared memory */
 
 duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
 bool program_moves(const step *s);   /* its program only loads and stores, between operands of one type */

@@ -74,9 +74,9 @@ static void cut(conv2d_args *a, extent e)
                   lines = 2 * rows + 2;
     a->pitch = pitch_of(quads);
     const int64_t plane = lines * a->pitch * (int64_t)sizeof(float),
-                  room = STAGE / plane > 1 ? STAGE / plane : 1;
-    a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), room), a->n) : 1;
-    const int64_t most = room / a->images > 1 ? room / a->images : 1,
+                  fitting = STAGE / plane > 1 ? STAGE / plane : 1;
+    a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), fitting), a->n) : 1;
+    const int64_t most = fitting / a->images > 1 ? fitting / a->images : 1,
                   depth = quotient_up(a->c, quotient_up(a->c, most));
     a->rows = divide_by32(rows);
     a->quads = divide_by32(quads);
@@ -165,9 +165,9 @@ static int64_t square_strips(const step *s)
 
 static int64_t square_room(const step *s)
 {
-    const int64_t room =
+    const int64_t fitting =
         (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
-    return least(room, CONV_SQUARE_WARPS);
+    return least(fitting, CONV_SQUARE_WARPS);
 }
 
 /* With few channels the exchange costs too much, with few outputs the transforms, with few strips
@@ -212,7 +212,7 @@ cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cud
 cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     int64_t last;
-    step t = conv_turned(s, &last);
+    step t = dgrad_as_conv(s, &last);
     void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
                      (float *)f->data[s->in[1].slot] + last };
     t.out[0].slot = 0;

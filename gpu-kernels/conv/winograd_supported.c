@@ -56,8 +56,8 @@ const char *input_grad_unsupported(const step *s)
     int64_t last;
     const char *why = float_unsupported(s);
     if (why) return why;
-    REJECT(!conv_turns(s),
+    REJECT(!conv_has_dgrad_as_conv(s),
            "the convolution must have no strides or groups, and less padding than its window");
-    const step turned = conv_turned(s, &last);
-    return conv2d_unsupported(&turned);
+    const step conv = dgrad_as_conv(s, &last);
+    return conv2d_unsupported(&conv);
 }

@@ -18,7 +18,7 @@ static bool is_product(const step *s)
     const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
     if ((s->ins > 2 && !s->epilogue) || epilogue_infos[s->epilogue].act == OP_softmax) return false;
     const bool few = m <= SPLIT_ROWS && k < INNER_LEAST && (double)m * (double)k * (double)n <= SPLIT_WORK;
-    if (m < ROWS_LEAST || few || n <= SKINNY_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
+    if (m < ROWS_LEAST || few || n <= GEMM_MN_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
         n > INT32_MAX / 2 || k > INT32_MAX / 2)
         return false;
     return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 &&
@@ -28,7 +28,7 @@ static bool is_product(const step *s)
 static enum parts choose(const step *s)
 {
     if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return PARTS_NONE;
-    if (s->kernel == OP_conv2d) return pair_conv_takes(s) ? PARTS_PACKED : PARTS_NONE;
+    if (s->kernel == OP_conv2d) return emulated_conv_supports(s) ? PARTS_PACKED : PARTS_NONE;
     if (s->kernel != OP_matmul) return PARTS_NONE;
     return product_splits(s) ? PARTS_FEW : is_product(s) ? PARTS_PACKED : PARTS_NONE;
 }
@@ -104,17 +104,17 @@ cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const work
 /* How a product is divided: its tiles, the number of thread blocks that share a tile, and the
  * number of tiles of each. */
 typedef struct cutting {
-    const pair_kernel *by;
+    const emulated_kernel *by;
     int parts, rounds;
     double cost;
 } cutting;
 
-static int64_t tiles_of(const product_args *a, const pair_kernel *t)
+static int64_t tiles_of(const product_args *a, const emulated_kernel *t)
 {
     return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
 }
 
-static cutting cut_by(const product_args *a, const pair_kernel *t, int parts)
+static cutting cut_by(const product_args *a, const emulated_kernel *t, int parts)
 {
     const double rounds = (double)quotient_up(tiles_of(a, t) * parts, card().blocks),
                  units = (double)quotient_up(quotient_up(a->k, PAIR_UNIT), parts);
@@ -127,7 +127,7 @@ static cutting cut_by(const product_args *a, const pair_kernel *t, int parts)
 static cutting cheapest(const product_args *a)
 {
     int count;
-    const pair_kernel *of = pair_kernels(&count);
+    const emulated_kernel *of = emulated_kernels(&count);
     cutting best = { .cost = INFINITY };
     for (int i = 0; i < count; i++)
         for (int parts = 1; parts <= PAIR_PARTS; parts *= 2) {
@@ -137,7 +137,7 @@ static cutting cheapest(const product_args *a)
     return best;
 }
 
-double pair_product_cost(const step *s)
+double emulated_gemm_cost(const step *s)
 {
     const int64_t *a = s->in[0].at.size;
     const product_args of = { .m = (int32_t)a[0], .k = (int32_t)a[1], .n = (int32_t)s->out[0].at.size[1] };
@@ -160,8 +160,8 @@ static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
     return f;
 }
 
-cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
-                                const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map)
+cudaError_t emulated_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
+                                    const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map)
 {
     const PFN_cuTensorMapEncodeTiled_v12000 encode = describer();
     cuuint64_t sizes[4], strides[4];
@@ -178,15 +178,15 @@ cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, c
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
-                          CUtensorMap *map)
+cudaError_t emulated_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
+                              CUtensorMap *map)
 {
     const int64_t size[] = { columns, rows };
-    return pair_describe_boxes(p, 2, size, &line, (const int[]){ PAIR_UNIT / 2, box_rows },
-                               CU_TENSOR_MAP_SWIZZLE_128B, map);
+    return emulated_describe_boxes(p, 2, size, &line, (const int[]){ PAIR_UNIT / 2, box_rows },
+                                   CU_TENSOR_MAP_SWIZZLE_128B, map);
 }
 
-bool pair_is_packed(const step *s, const workspace *w)
+bool emulated_is_packed(const step *s, const workspace *w)
 {
     const char *first = w->packed, *end = first + kernels_packed_bytes(s);
     return first >= w->written.end || end <= w->written.first;
@@ -194,22 +194,22 @@ bool pair_is_packed(const step *s, const workspace *w)
 
 static cudaError_t launch_product(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    pair_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
+    emulated_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
     const cutting c = cheapest(&p.of);
     const int64_t tiles = tiles_of(&p.of, c.by);
     p.of.parts = c.parts;
     p.rounds = c.rounds;
-    p.packed_is_there = pair_is_packed(s, w);
+    p.packed_is_there = emulated_is_packed(s, w);
     p.out_in_fours = p.of.n % 4 == 0 && p.of.out_row % 4 == 0 && (uintptr_t)p.of.out % 16 == 0;
-    cudaError_t e = pair_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
+    cudaError_t e = emulated_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
     return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS,
                            (size_t)c.by->shared, &p, q);
 }
 
-cudaError_t pair_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    return s->kernel == OP_matmul ? launch_product(s, f, w, q) : pair_conv_launch(s, f, w, q);
+    return s->kernel == OP_matmul ? launch_product(s, f, w, q) : emulated_conv_launch(s, f, w, q);
 }

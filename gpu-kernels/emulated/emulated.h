@@ -18,42 +18,42 @@ extern "C" {
 #define PAIR_PARTS   8 /* thread blocks that share a tile, at most */
 #define PAIR_THREADS 384
 
-typedef struct pair_args {
+typedef struct emulated_args {
     CUtensorMap a;   /* in boxes of half the inner elements of a unit and the rows of a tile */
     product_args of; /* fields a and b are not read */
     const void *packed;
     int32_t rounds;       /* tiles that a thread block computes one after the other */
     bool packed_is_there; /* no kernel that may still be running writes the packed operand */
     bool out_in_fours;    /* columns of out are contiguous in groups of four, aligned to 16 bytes */
-} pair_args;
+} emulated_args;
 
-typedef struct pair_kernel {
+typedef struct emulated_kernel {
     int rows, columns, shared;
     bool persists;      /* may compute several tiles and load the operands of the next one meanwhile */
     double start, cost; /* measured microseconds: of a thread block, and of each unit of the inner axis */
     const void *kernel;
-} pair_kernel;
-const pair_kernel *pair_kernels(int *count);
+} emulated_kernel;
+const emulated_kernel *emulated_kernels(int *count);
 
 /* Products with few rows (emulated_gemm_small.cu): a and b in boxes of half the inner elements of a
  * unit and as many columns. */
 #define PAIR_FEW_COLUMNS 64 /* of a tile */
-typedef struct pair_few_args {
+typedef struct emulated_gemm_small_args {
     CUtensorMap a, b;
     product_args of; /* fields a and b are not read */
-} pair_few_args;
+} emulated_gemm_small_args;
 
 /* Describes boxes of f32 for the tensor memory accelerator. Sizes and strides start with the last
  * axis; strides are in elements and omit that of the last axis. */
-cudaError_t pair_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
-                                const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map);
+cudaError_t emulated_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
+                                    const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map);
 /* Describes boxes of 32 columns and `rows` rows of a matrix. Addresses and line lengths are
  * multiples of 16 bytes. */
-cudaError_t pair_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
-                          CUtensorMap *map);
+cudaError_t emulated_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
+                              CUtensorMap *map);
 
 /* Is it certain that no kernel before this launch still writes the packed operand? */
-bool pair_is_packed(const step *s, const workspace *w);
+bool emulated_is_packed(const step *s, const workspace *w);
 
 #define PACK_THREADS 256
 typedef struct pack_args {
@@ -84,7 +84,7 @@ const void *magnitude_kernel(void);
 
 /* A convolution with 3 x 3 windows and its epilogue (emulated_conv.cu). A region of results, before
  * pooling, is `blocks_down` x `blocks_across` blocks, which need lines of `pitch` pixels. */
-typedef struct pair_conv_args {
+typedef struct emulated_conv_args {
     CUtensorMap boxes;                /* of in: the elements of a region in all channels */
     int32_t stage;                    /* bytes of a box; 0: boxes are not described */
     int32_t stage_pitch, stage_plane; /* pitch of its lines and of its channels, in elements */
@@ -105,11 +105,11 @@ typedef struct pair_conv_args {
     divider32 by_line, by_region; /* stores of a line of a region, and of its results for an output */
     bool filters_are_there;       /* no kernel that may still be running writes them */
     bool fours; /* lines of out consist of groups of four aligned to 16 bytes, which are stored at once */
-} pair_conv_args;
-bool pair_conv_takes(const step *s); /* for conv2d in DUET_MATH_SPLIT */
-cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-const void *pair_conv_kernel(int slots, int shifts, int lines,
-                             bool pooled); /* 2 shifts: only with 4 slots and pooling */
+} emulated_conv_args;
+bool emulated_conv_supports(const step *s); /* for conv2d in DUET_MATH_SPLIT */
+cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+const void *emulated_conv_kernel(int slots, int shifts, int lines,
+                                 bool pooled); /* 2 shifts: only with 4 slots and pooling */
 
 #ifdef __cplusplus
 }

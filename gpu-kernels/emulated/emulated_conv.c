@@ -10,7 +10,7 @@
 #define CONV_MOST   4    /* thread blocks on a multiprocessor */
 
 /* Distances between the elements of an image must fit in 32 bits. */
-bool pair_conv_takes(const step *s)
+bool emulated_conv_supports(const step *s)
 {
     const layout *in = &s->in[0].at;
     const double reach =
@@ -104,7 +104,7 @@ static region best_region(const step *s, tiling k)
     return best;
 }
 
-static void set_operands(pair_conv_args *a, const step *s, const frame *f, const workspace *w)
+static void set_operands(emulated_conv_args *a, const step *s, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
     a->in = f->data[s->in[0].slot];
@@ -127,10 +127,10 @@ static void set_operands(pair_conv_args *a, const step *s, const frame *f, const
         a->bias_stride = s->in[2].at.stride[0];
     }
     a->least = s->epilogue && epilogue_infos[s->epilogue].act == OP_relu ? 0 : -INFINITY;
-    a->filters_are_there = !may_be_written(w, a->filters, filters) && pair_is_packed(s, w);
+    a->filters_are_there = !may_be_written(w, a->filters, filters) && emulated_is_packed(s, w);
 }
 
-static void set_region(pair_conv_args *a, const step *s, tiling k, const region *r)
+static void set_region(emulated_conv_args *a, const step *s, tiling k, const region *r)
 {
     const int by = by_of(k), rows = k.lines * k.shifts;
     a->blocks_down = r->down;
@@ -153,7 +153,7 @@ static void set_region(pair_conv_args *a, const step *s, tiling k, const region 
     a->regions = (uint32_t)(s->in[0].at.size[0] * a->down.by * a->across.by);
 }
 
-static cudaError_t describe_images(const step *s, const region *r, pair_conv_args *a)
+static cudaError_t describe_images(const step *s, const region *r, emulated_conv_args *a)
 {
     const layout *in = &s->in[0].at;
     int64_t size[4], stride[3];
@@ -162,16 +162,16 @@ static cudaError_t describe_images(const step *s, const region *r, pair_conv_arg
         stride[i] = in->size[2 - i] > 1 ? in->stride[2 - i]
                     : i                 ? stride[i - 1] * size[i]
                                         : (size[0] + 3) / 4 * 4;
-    return pair_describe_boxes(a->in, 4, size, stride, (const int[]){ r->stage_pitch, r->lines, a->c, 1 },
-                               CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
+    return emulated_describe_boxes(a->in, 4, size, stride, (const int[]){ r->stage_pitch, r->lines, a->c, 1 },
+                                   CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
 
 /* Where boxes cannot be described, threads load the elements themselves. */
 static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, tiling k, cudaStream_t q)
 {
-    pair_conv_args a = { .groups = { 0 } };
+    emulated_conv_args a = { .groups = { 0 } };
     const region r = best_region(s, k);
-    const void *kernel = pair_conv_kernel(k.slots, k.shifts, k.lines, k.pooled);
+    const void *kernel = emulated_conv_kernel(k.slots, k.shifts, k.lines, k.pooled);
     set_operands(&a, s, f, w);
     set_region(&a, s, k, &r);
     if (k.boxed && describe_images(s, &r, &a) != cudaSuccess) {
@@ -189,7 +189,7 @@ static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, 
                : e;
 }
 
-cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     return launch_as(s, f, w, form_of(s, f), q);
 }

@@ -36,9 +36,12 @@ extern __shared__ __align__(128) float4 shared[];
 
 /* Addresses of the head that all threads share, the loaded elements, the planes, and the results. */
 static __device__ inline uint32_t stage_place() { return place_of(shared) + PAIR_CONV_HEAD; }
-static __device__ inline uint32_t planes_place(const pair_conv_args &a) { return stage_place() + a.stage; }
-static __device__ inline int plane_bytes(const pair_conv_args &a) { return (int)a.pixels * PIXEL; }
-template <class f> static __device__ inline float *results_at(const pair_conv_args &a)
+static __device__ inline uint32_t planes_place(const emulated_conv_args &a)
+{
+    return stage_place() + a.stage;
+}
+static __device__ inline int plane_bytes(const emulated_conv_args &a) { return (int)a.pixels * PIXEL; }
+template <class f> static __device__ inline float *results_at(const emulated_conv_args &a)
 {
     return (float *)((char *)shared + (planes_place(a) - place_of(shared)) + f::PLANES * plane_bytes(a));
 }
@@ -54,7 +57,8 @@ static __device__ inline int row_of_thread() { return threadIdx.x / 32 * 8 + thr
 template <class f> static __device__ inline int shift_of_thread() { return row_of_thread() / f::OUTPUTS; }
 template <class f> static __device__ inline int output_of_thread() { return row_of_thread() % f::OUTPUTS; }
 
-template <class f> static __device__ inline float filter_at(const pair_conv_args &a, int o, int step, int k)
+template <class f>
+static __device__ inline float filter_at(const emulated_conv_args &a, int o, int step, int k)
 {
     const int c = f::SLOTS == 4   ? k % 4
                   : f::SLOTS == 8 ? k % 8
@@ -66,7 +70,8 @@ template <class f> static __device__ inline float filter_at(const pair_conv_args
                 a.filters)[o * a.filter[0] + c * a.filter[1] + line * a.filter[2] + tap % 3 * a.filter[3]];
 }
 
-template <class f> static __device__ inline void load_filters(const pair_conv_args &a, int o, fragments<f> &w)
+template <class f>
+static __device__ inline void load_filters(const emulated_conv_args &a, int o, fragments<f> &w)
 {
     const float scale = power_of_two(scale_exponent(*a.largest));
 #pragma unroll
@@ -87,7 +92,7 @@ struct region {
     int32_t row, column;
 };
 
-template <class f> static __device__ inline region region_of(const pair_conv_args &a, uint32_t s)
+template <class f> static __device__ inline region region_of(const emulated_conv_args &a, uint32_t s)
 {
     const uint32_t line = quotient(s, a.across), image = quotient(line, a.down);
     return { (int64_t)image, (int32_t)(line - image * a.down.by) * a.blocks_down * f::ROWS,
@@ -96,7 +101,7 @@ template <class f> static __device__ inline region region_of(const pair_conv_arg
 
 /* Executed by one thread: starts the copies of the elements of a region to the stage, channel by
  * channel. */
-static __device__ inline void bring(const pair_conv_args &a, const region &r, uint32_t arrival)
+static __device__ inline void bring(const emulated_conv_args &a, const region &r, uint32_t arrival)
 {
     barrier_expect(arrival, a.stage);
     copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image,
@@ -109,13 +114,13 @@ template <class f> using elements_held = float[f::HELD][f::CHANNELS];
 struct pixel {
     uint32_t at, half;
 };
-template <class f> static __device__ inline pixel pixel_of(const pair_conv_args &a, int j)
+template <class f> static __device__ inline pixel pixel_of(const emulated_conv_args &a, int j)
 {
     const uint32_t i = threadIdx.x + j * THREADS, half = f::SLOTS == 16 && i >= a.pixels;
     return { i - half * a.pixels, half };
 }
 
-template <class f> static __device__ inline void take(const pair_conv_args &a, elements_held<f> &x)
+template <class f> static __device__ inline void take(const emulated_conv_args &a, elements_held<f> &x)
 {
     const float *stage = (const float *)shared + PAIR_CONV_HEAD / 4 + a.lead;
 #pragma unroll
@@ -132,7 +137,7 @@ template <class f> static __device__ inline void take(const pair_conv_args &a, e
 
 /* The same for images that boxes cannot describe. */
 template <class f>
-static __device__ inline void load(const pair_conv_args &a, const region &r, elements_held<f> &x)
+static __device__ inline void load(const emulated_conv_args &a, const region &r, elements_held<f> &x)
 {
     const float *image = (const float *)a.in + r.image * a.image;
 #pragma unroll
@@ -156,7 +161,7 @@ static __device__ inline void store_slots(uint32_t at, uint32_t x, uint32_t y, u
 }
 
 template <class f>
-static __device__ inline void store(const pair_conv_args &a, const elements_held<f> &x, float scale)
+static __device__ inline void store(const emulated_conv_args &a, const elements_held<f> &x, float scale)
 {
     const int plane = plane_bytes(a);
 #pragma unroll
@@ -190,7 +195,7 @@ template <class f> static __device__ inline float most_of(const elements_held<f>
 /* from: the first element of the first result of a block, counted in pixels like all positions
  * here. */
 template <class f>
-static __device__ inline void multiply(const pair_conv_args &a, uint32_t from, const fragments<f> &w,
+static __device__ inline void multiply(const emulated_conv_args &a, uint32_t from, const fragments<f> &w,
                                        float (&d)[f::SUMS / 2])
 {
     products_begin();
@@ -222,14 +227,14 @@ struct finishing {
 };
 
 /* Where a thread stores its results of a region in shared memory; those of two shifts are separate. */
-template <class f> static __device__ inline float *result_buffer(const pair_conv_args &a)
+template <class f> static __device__ inline float *result_buffer(const emulated_conv_args &a)
 {
     return results_at<f>(a) + row_of_thread() * a.result_pitch + threadIdx.x % 4 * 2 / f::BY;
 }
 
 /* Stores the results of a block: columns 2 t, 2 t + 1 of each line. */
 template <class f>
-static __device__ inline void keep(const pair_conv_args &a, float *to, const float (&d)[f::SUMS / 2],
+static __device__ inline void keep(const emulated_conv_args &a, float *to, const float (&d)[f::SUMS / 2],
                                    const finishing &epilogue)
 {
     constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that are pooled here */
@@ -253,7 +258,7 @@ template <int N> struct alignas(N * sizeof(float)) some {
     float e[N];
 };
 template <class f, int N>
-static __device__ inline some<N> results_from(const pair_conv_args &a, const float *from)
+static __device__ inline some<N> results_from(const emulated_conv_args &a, const float *from)
 {
     some<N> x = *(const some<N> *)from;
     if (f::SHIFTS == 1) return x;
@@ -265,7 +270,7 @@ static __device__ inline some<N> results_from(const pair_conv_args &a, const flo
 
 /* Stores the results of a region, N at a time; by_region and by_line count groups of N. */
 template <class f, int N>
-static __device__ inline void write(const pair_conv_args &a, const region &r, int first)
+static __device__ inline void write(const emulated_conv_args &a, const region &r, int first)
 {
     const float *from = results_at<f>(a);
     const int row = r.row / f::BY, column = r.column / f::BY, outputs = min(f::OUTPUTS, a.m - first),
@@ -284,7 +289,7 @@ static __device__ inline void write(const pair_conv_args &a, const region &r, in
 /* ---- the kernel ---- */
 
 template <class f>
-static __device__ inline void make_region(const pair_conv_args &a, const fragments<f> &w,
+static __device__ inline void make_region(const emulated_conv_args &a, const fragments<f> &w,
                                           const finishing &epilogue, bool is)
 {
     float *to = result_buffer<f>(a);
@@ -300,7 +305,7 @@ static __device__ inline void make_region(const pair_conv_args &a, const fragmen
         }
 }
 
-template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_conv_args a)
+template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emulated_conv_args a)
 {
     uint32_t *most = (uint32_t *)shared;
     const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = place_of(most + 2);
@@ -343,21 +348,21 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
 template <int SLOTS> static const void *of_slots(int lines, bool pooled)
 {
     if (lines == 8)
-        return pooled ? (const void *)pair_conv<form<SLOTS, 8, true, 1>>
-                      : (const void *)pair_conv<form<SLOTS, 8, false, 1>>;
-    return pooled ? (const void *)pair_conv<form<SLOTS, 16, true, 1>>
-                  : (const void *)pair_conv<form<SLOTS, 16, false, 1>>;
+        return pooled ? (const void *)emulated_conv<form<SLOTS, 8, true, 1>>
+                      : (const void *)emulated_conv<form<SLOTS, 8, false, 1>>;
+    return pooled ? (const void *)emulated_conv<form<SLOTS, 16, true, 1>>
+                  : (const void *)emulated_conv<form<SLOTS, 16, false, 1>>;
 }
 
 static const void *of_two_shifts(int lines)
 {
-    return lines == 8 ? (const void *)pair_conv<form<4, 8, true, 2>>
-                      : (const void *)pair_conv<form<4, 16, true, 2>>;
+    return lines == 8 ? (const void *)emulated_conv<form<4, 8, true, 2>>
+                      : (const void *)emulated_conv<form<4, 16, true, 2>>;
 }
 
 } // namespace
 
-const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled)
+const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled)
 {
     if (shifts == 2) return of_two_shifts(lines);
     return (slots == 4 ? of_slots<4> : slots == 8 ? of_slots<8> : of_slots<16>)(lines, pooled);

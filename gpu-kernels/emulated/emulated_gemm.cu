@@ -59,7 +59,7 @@ struct corner {
     int top, left;
 };
 
-template <class t> static __device__ inline bool corner_of(const pair_args &s, int round, corner &c)
+template <class t> static __device__ inline bool corner_of(const emulated_args &s, int round, corner &c)
 {
     const int across = (s.of.n + t::COLUMNS - 1) / t::COLUMNS, down = (s.of.m + t::ROWS - 1) / t::ROWS;
     const int field = blockIdx.x / s.of.parts + round * (gridDim.x / s.of.parts);
@@ -70,7 +70,8 @@ template <class t> static __device__ inline bool corner_of(const pair_args &s, i
 /* ---- loading ---- */
 
 template <class t>
-static __device__ inline void bring_a(const pair_args &s, const shared_map &r, corner c, int unit, int stage)
+static __device__ inline void bring_a(const emulated_args &s, const shared_map &r, corner c, int unit,
+                                      int stage)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -80,7 +81,8 @@ static __device__ inline void bring_a(const pair_args &s, const shared_map &r, c
 
 /* Columns that do not exist repeat the columns before them and are not stored. */
 template <class t>
-static __device__ inline void bring_b(const pair_args &s, const shared_map &r, corner c, int unit, int stage)
+static __device__ inline void bring_b(const emulated_args &s, const shared_map &r, corner c, int unit,
+                                      int stage)
 {
     const int units = units_of(s.of), last = (s.of.n - 1) / UNIT;
     barrier_expect(r.full + 8 * stage, t::STAGE);
@@ -96,7 +98,7 @@ static __device__ inline void bring_b(const pair_args &s, const shared_map &r, c
 
 /* Executed by one thread. */
 template <class t>
-static __device__ inline void bring(const pair_args &s, const shared_map &r, const work_share &e)
+static __device__ inline void bring(const emulated_args &s, const shared_map &r, const work_share &e)
 {
     int stage = 0, turn = 0;
     corner c;
@@ -303,7 +305,8 @@ template <int N> static __device__ inline void apply_epilogue(float (&x)[N], int
 
 /* Converts sums of four columns of EACH rows, `step` apart, to results. */
 template <int EACH>
-static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], int row, int step, int column)
+static __device__ inline void write(const emulated_args &p, float (&x)[EACH * 4], int row, int step,
+                                    int column)
 {
     const product_args &s = p.of;
 #pragma unroll
@@ -334,8 +337,8 @@ static __device__ inline void write(const pair_args &p, float (&x)[EACH * 4], in
 /* Stores the 16 rows of a warp, 32 columns at a time, through its store buffer, so that whole lines
  * are written. The sums move to the front each time, which keeps the loop body small. */
 template <class t>
-static __device__ inline void write_own(const pair_args &s, float (&sum)[t::COLUMNS / 2], const shared_map &r,
-                                        corner c)
+static __device__ inline void write_own(const emulated_args &s, float (&sum)[t::COLUMNS / 2],
+                                        const shared_map &r, corner c)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row_of_lane();
     const uint32_t store_buffer = r.desks + warp * t::STORE_BUFFER;
@@ -397,7 +400,7 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
 
 /* Joins the sums of the groups and of the thread blocks with parts. Each thread block stores its
  * share. All loads are issued before the first addition. */
-template <class t> static __device__ inline void join(const pair_args &s, const shared_map &r, corner c)
+template <class t> static __device__ inline void join(const emulated_args &s, const shared_map &r, corner c)
 {
     const int parts = s.of.parts, part = blockIdx.x % parts, all = t::ROWS * t::COLUMNS / 4,
               share = (all + parts - 1) / parts;
@@ -425,7 +428,9 @@ template <class t> static __device__ inline void join(const pair_args &s, const 
 
 /* The loading group exits when it is done, because the barrier of a cluster ignores threads that
  * have exited. */
-template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __grid_constant__ pair_args s)
+template <int ROWS, int COLUMNS>
+KERNEL(PAIR_THREADS, 1)
+emulated_gemm(const __grid_constant__ emulated_args s)
 {
     typedef tile<ROWS, COLUMNS> t;
     extern __shared__ float4 shared[];
@@ -473,15 +478,15 @@ template <int ROWS, int COLUMNS> KERNEL(PAIR_THREADS, 1) pair_product(const __gr
 #define TILE_OF(rows, columns, start, cost)                                                                  \
     {                                                                                                        \
         rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::ALTERNATES, start, cost,           \
-            (const void *)pair_product<rows, columns>                                                        \
+            (const void *)emulated_gemm<rows, columns>                                                       \
     }
-static const pair_kernel kernels[] = {
+static const emulated_kernel kernels[] = {
     TILE_OF(128, 128, 4.5, 1.1),
     TILE_OF(128, 64, 3.5, 0.73),
     TILE_OF(64, 64, 3, 0.47),
 };
 
-const pair_kernel *pair_kernels(int *count)
+const emulated_kernel *emulated_kernels(int *count)
 {
     *count = sizeof kernels / sizeof *kernels;
     return kernels;

@@ -78,7 +78,7 @@ static __device__ inline void meet_group(int group)
 /* The units of a tile that a group takes: first, first + step, ..., count of them, in stages whose
  * a and b arrive at barriers of their own. */
 template <class t> struct unit_source {
-    const pair_few_args &s;
+    const emulated_gemm_small_args &s;
     uint32_t stages, barriers;
     int top, left, first, step, count, group, thread;
 
@@ -345,7 +345,7 @@ template <class t> static __device__ inline void make_barriers(uint32_t first, c
 
 template <int ROWS, int GROUPS, int STAGES>
 KERNEL(GROUPS *GROUP)
-pair_few(const __grid_constant__ pair_few_args args)
+emulated_gemm_small(const __grid_constant__ emulated_gemm_small_args args)
 {
     typedef tile<ROWS, GROUPS, STAGES> t;
     extern __shared__ float4 shared[];
@@ -388,7 +388,7 @@ pair_few(const __grid_constant__ pair_few_args args)
     {                                                                                                        \
         rows, COLUMNS, groups *GROUP, tile<rows, groups, stages>::SHARED, once, start, cost,                 \
         {                                                                                                    \
-            NULL, (const void *)pair_few<rows, groups, stages>                                               \
+            NULL, (const void *)emulated_gemm_small<rows, groups, stages>                                    \
         }                                                                                                    \
     }
 static const split_kernel kernels[] = {
@@ -398,7 +398,7 @@ static const split_kernel kernels[] = {
     FEW(32, 2, 2, 3.6, 1, 9.3),
 };
 
-const split_kernel *pair_few_kernels(int *count)
+const split_kernel *emulated_gemm_small_kernels(int *count)
 {
     *count = sizeof kernels / sizeof *kernels;
     return kernels;

@@ -4,9 +4,9 @@
 #include "emulated.h"
 #include <math.h>
 
-#define SPLIT_PARTS 2
-#define SPLIT_JOIN  1.4  /* microseconds for joining the sums of a cluster */
-#define TALL_OTHER  4096 /* bytes of shared memory that gemm_tall.cu uses besides b */
+#define SPLIT_PARTS     2
+#define SPLIT_JOIN      1.4  /* microseconds for joining the sums of a cluster */
+#define GEMM_TALL_OTHER 4096 /* bytes of shared memory that gemm_tall.cu uses besides b */
 
 product_args product_args_of(const step *s, const frame *f, const workspace *w)
 {
@@ -53,32 +53,33 @@ static size_t kept_bytes(const product_args *a, size_t each)
  * same attribute. */
 static size_t shared_for_tall(void)
 {
-    const int most = card().shared - TALL_OTHER;
-    return most < TALL_SHARED ? (size_t)most : TALL_SHARED;
+    const int most = card().shared - GEMM_TALL_OTHER;
+    return most < GEMM_TALL_SHARED ? (size_t)most : GEMM_TALL_SHARED;
 }
 
 static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t shared, cudaStream_t q)
 {
     const size_t bytes = dtypes[type].bytes;
     const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
-    const void *kernel =
-        (type == DUET_F64 ? tall_kernel_f64 : tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
-    const int64_t each = TALL_THREADS / 32 * TALL_ROWS, blocks = quotient_up(a->m, each),
+    const void *kernel = (type == DUET_F64 ? gemm_tall_kernel_f64
+                                           : gemm_tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
+    const int64_t each = GEMM_TALL_THREADS / 32 * GEMM_TALL_ROWS, blocks = quotient_up(a->m, each),
                   most = 2 * card().blocks;
     const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
     return e == cudaSuccess
-               ? launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q)
+               ? launch_early(kernel, blocks < most ? blocks : most, GEMM_TALL_THREADS, shared, (void *)a, q)
                : e;
 }
 
 static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
 {
     const size_t kept = kept_bytes(a, dtypes[type].bytes);
-    if (a->m >= TALL_LEAST && kept <= shared_for_tall()) return run_tall(a, type, kept, q);
+    if (a->m >= GEMM_TALL_MIN_ROWS && kept <= shared_for_tall()) return run_tall(a, type, kept, q);
     const bool exact = a->b_column == 1 && in_vectors(a->b, a->b_row, a->k, a->n, dtypes[type].bytes, 2);
     const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
-    const void *kernel = (type == DUET_F64 ? skinny_kernel_f64 : skinny_kernel_f32)(a->n, (int)form);
-    return launch_early(kernel, quotient_up(a->m, SKINNY_ROWS), SKINNY_THREADS, 0, (void *)a, q);
+    const void *kernel =
+        (type == DUET_F64 ? gemm_small_mn_kernel_f64 : gemm_small_mn_kernel_f32)(a->n, (int)form);
+    return launch_early(kernel, quotient_up(a->m, GEMM_MN_ROWS), GEMM_MN_THREADS, 0, (void *)a, q);
 }
 
 /* ---- few rows ---- */
@@ -89,8 +90,8 @@ static cudaError_t run_matvec(const product_args *a, cudaStream_t q)
     const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
                               : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) &&
                                     in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
-    const void *kernel = matvec_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
-    return launch_early(kernel, quotient_up(a->n, MATVEC_COLUMNS), MATVEC_THREADS, 0, (void *)a, q);
+    const void *kernel = gemv_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
+    return launch_early(kernel, quotient_up(a->n, GEMV_COLUMNS), GEMV_THREADS, 0, (void *)a, q);
 }
 
 static int64_t tiles_of(const product_args *a, const split_kernel *t)
@@ -130,7 +131,7 @@ static choice strict_ones(void)
 static choice those_by_parts(void)
 {
     choice c = { .parts = PAIR_PARTS };
-    c.of = pair_few_kernels(&c.count);
+    c.of = emulated_gemm_small_kernels(&c.count);
     return c;
 }
 
@@ -162,7 +163,7 @@ bool product_splits(const step *s)
         return false;
     if (!can_be_described(&s->in[0].at) || !can_be_described(&s->in[1].at)) return false;
     const double cost = cheapest(&a, those_by_parts()).cost;
-    return cost < pair_product_cost(s) && (!product_fits(s) || cost < cheapest(&a, strict_ones()).cost);
+    return cost < emulated_gemm_cost(s) && (!product_fits(s) || cost < cheapest(&a, strict_ones()).cost);
 }
 
 static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
@@ -179,10 +180,10 @@ static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
 
 static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
 {
-    pair_few_args p = { .of = *a };
+    emulated_gemm_small_args p = { .of = *a };
     p.of.parts = s.parts;
-    cudaError_t e = pair_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
-    if (e == cudaSuccess) e = pair_describe(a->b, a->k, a->n, a->b_row, PAIR_UNIT / 2, &p.b);
+    cudaError_t e = emulated_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
+    if (e == cudaSuccess) e = emulated_describe(a->b, a->k, a->n, a->b_row, PAIR_UNIT / 2, &p.b);
     if (e == cudaSuccess) e = with_shared(s.t->kernel[1], (size_t)s.t->shared, (size_t)s.t->shared);
     if (e != cudaSuccess) return e;
     return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads,

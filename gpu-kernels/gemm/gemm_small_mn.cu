@@ -26,13 +26,13 @@ template <int N, bool EXACT> static __device__ inline void load(T b[N], const T 
 
 enum { EACH = 16 / sizeof(T) };
 
-/* Loads rows l, l + SKINNY_THREADS, ... of b, and zeros beyond its end. */
+/* Loads rows l, l + GEMM_MN_THREADS, ... of b, and zeros beyond its end. */
 template <int N, bool EXACT>
 static __device__ inline void load_some(T x[EACH][N], const product_args &s, int l)
 {
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int k = l + i * SKINNY_THREADS;
+        const int k = l + i * GEMM_MN_THREADS;
         if (k < s.k) {
             load<N, EXACT>(x[i], (const T *)s.b + k * s.b_row, s);
         } else {
@@ -42,20 +42,20 @@ static __device__ inline void load_some(T x[EACH][N], const product_args &s, int
     }
 }
 
-template <int N, bool EXACT> KERNEL(SKINNY_THREADS) product(const __grid_constant__ product_args s)
+template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(const __grid_constant__ product_args s)
 {
-    enum { ROWS = SKINNY_ROWS, WARPS = SKINNY_THREADS / 32 };
+    enum { ROWS = GEMM_MN_ROWS, WARPS = GEMM_MN_THREADS / 32 };
     __shared__ T part[WARPS][ROWS * N];
     const int64_t top = blockIdx.x * (int64_t)ROWS;
     const T *a = (const T *)s.a;
     T acc[ROWS * N] = {}, x[EACH][N];
     if (s.b_is_there) load_some<N, EXACT>(x, s, threadIdx.x);
     take_turn();
-    for (int l = threadIdx.x; l < s.k; l += EACH * SKINNY_THREADS) {
-        if (l >= SKINNY_THREADS || !s.b_is_there) load_some<N, EXACT>(x, s, l);
+    for (int l = threadIdx.x; l < s.k; l += EACH * GEMM_MN_THREADS) {
+        if (l >= GEMM_MN_THREADS || !s.b_is_there) load_some<N, EXACT>(x, s, l);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
-            const int k = l + i * SKINNY_THREADS;
+            const int k = l + i * GEMM_MN_THREADS;
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 const T y = k < s.k ? a[min(top + r, (int64_t)s.m - 1) * s.a_row + k] : K(0);
@@ -69,7 +69,7 @@ template <int N, bool EXACT> KERNEL(SKINNY_THREADS) product(const __grid_constan
     __syncthreads();
     if (threadIdx.x < ROWS * N)
         for (int w = 1; w < WARPS; w++) part[0][threadIdx.x] += part[w][threadIdx.x];
-    write_rows<N>(s, part[0], top, ROWS, threadIdx.x, SKINNY_THREADS, [] { __syncthreads(); });
+    write_rows<N>(s, part[0], top, ROWS, threadIdx.x, GEMM_MN_THREADS, [] { __syncthreads(); });
 }
 
 const void *exact_of(int columns)
@@ -90,7 +90,7 @@ const void *exact_of(int columns)
 } // namespace
 
 /* row: the number of columns. */
-const void *TYPED(skinny_kernel)(int row, int form)
+const void *TYPED(gemm_small_mn_kernel)(int row, int form)
 {
     if (form == FORM_FLAT) return exact_of(row);
     return row <= 4    ? (const void *)product<4, false>

@@ -4,7 +4,7 @@
 
 bool product_is_skinny(const step *s)
 {
-    return s->in[1].at.size[1] <= SKINNY_COLUMNS && s->in[0].at.size[1] <= SKINNY_INNER;
+    return s->in[1].at.size[1] <= GEMM_MN_COLUMNS && s->in[0].at.size[1] <= GEMM_MN_INNER;
 }
 
 /* Are the elements of l contiguous along this axis? */
@@ -20,7 +20,7 @@ static bool is_plain(const step *s)
 bool product_is_thin(const step *s)
 {
     const layout *b = &s->in[1].at;
-    return is_plain(s) && s->out[0].at.size[0] <= MATVEC_ROWS && (runs(b, 1) || runs(b, 0));
+    return is_plain(s) && s->out[0].at.size[0] <= GEMV_ROWS && (runs(b, 1) || runs(b, 0));
 }
 
 /* Is the result just the sums, with rows of a and of the result contiguous? */

@@ -134,14 +134,14 @@ struct tile {
         }
     }
 
-    static __device__ inline void make(T acc[EACH_DOWN][EACH_ACROSS], const product_args &s, T *room, int top,
-                                       int left)
+    static __device__ inline void make(T acc[EACH_DOWN][EACH_ACROSS], const product_args &s, T *shared_tile,
+                                       int top, int left)
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const int slices = (s.k + SLICE - 1) / SLICE, step = WARPS * s.parts,
                   first = blockIdx.x % s.parts * WARPS + warp;
         const int mine = first < slices ? (slices - first + step - 1) / step : 0;
-        T *own = room + warp * (STAGES * STAGE);
+        T *own = shared_tile + warp * (STAGES * STAGE);
         const uint32_t to = (uint32_t)__cvta_generic_to_shared(own);
         const of_b b(lane);
         const of_a a(lane);
@@ -185,7 +185,7 @@ struct tile {
         for (int i = 0; i < EACH_DOWN; i++)
 #pragma unroll
             for (int j = 0; j < EACH_ACROSS; j++)
-                room[(warp * ROWS + i * DOWN + down) * COLUMNS + across * EACH_ACROSS + j] = acc[i][j];
+                shared_tile[(warp * ROWS + i * DOWN + down) * COLUMNS + across * EACH_ACROSS + j] = acc[i][j];
         __syncthreads();
     }
 
@@ -195,33 +195,34 @@ struct tile {
         if (row < s.m && column < s.n) ((T *)s.out)[row * s.out_row + column] = result_of(s, sum, column);
     }
 
-    static __device__ inline T sum_of_warps(const T *room, int i)
+    static __device__ inline T sum_of_warps(const T *shared_tile, int i)
     {
         T sum = K(0);
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) sum += room[w * ROWS * COLUMNS + i];
+        for (int w = 0; w < WARPS; w++) sum += shared_tile[w * ROWS * COLUMNS + i];
         return sum;
     }
 
     /* Each thread block of a cluster stores its share of the tile. */
-    static __device__ inline void join_cluster(const product_args &s, T *room, int top, int left)
+    static __device__ inline void join_cluster(const product_args &s, T *shared_tile, int top, int left)
     {
         const int share = (ROWS * COLUMNS + s.parts - 1) / s.parts, from = blockIdx.x % s.parts * share;
-        for (int i = threadIdx.x; i < ROWS * COLUMNS; i += WARPS * 32) room[i] = sum_of_warps(room, i);
+        for (int i = threadIdx.x; i < ROWS * COLUMNS; i += WARPS * 32)
+            shared_tile[i] = sum_of_warps(shared_tile, i);
         meet_cluster();
         for (int i = from + threadIdx.x; i < min(from + share, ROWS * COLUMNS); i += WARPS * 32) {
             T sum = K(0);
-            for (int p = 0; p < s.parts; p++) sum += of_neighbour(room + i, p);
+            for (int p = 0; p < s.parts; p++) sum += of_neighbour(shared_tile + i, p);
             write(s, sum, i, top, left);
         }
         meet_cluster(); /* no thread block may end while others read its memory */
     }
 
-    static __device__ inline void join(const product_args &s, T *room, int top, int left)
+    static __device__ inline void join(const product_args &s, T *shared_tile, int top, int left)
     {
-        if (s.parts > 1) return join_cluster(s, room, top, left);
+        if (s.parts > 1) return join_cluster(s, shared_tile, top, left);
         for (int i = threadIdx.x; i < ROWS * COLUMNS; i += WARPS * 32)
-            write(s, sum_of_warps(room, i), i, top, left);
+            write(s, sum_of_warps(shared_tile, i), i, top, left);
     }
 };
 

@@ -5,14 +5,14 @@
 namespace
 {
 
-enum { WARPS = TALL_THREADS / 32, REACH = 32 * WIDTH };
+enum { WARPS = GEMM_TALL_THREADS / 32, REACH = 32 * WIDTH };
 
 /* Stores the columns of b contiguously, with zeros beyond their ends. */
 template <int N> static __device__ inline void keep(T *columns, const product_args &s, int pitch)
 {
     const T *b = (const T *)s.b;
 #pragma unroll 8
-    for (int i = threadIdx.x; i < N * pitch; i += TALL_THREADS) {
+    for (int i = threadIdx.x; i < N * pitch; i += GEMM_TALL_THREADS) {
         const int k = i / N, j = i % N;
         columns[j * pitch + k] = k < s.k && j < s.n ? b[k * s.b_row + j * s.b_column] : K(0);
     }
@@ -21,10 +21,10 @@ template <int N> static __device__ inline void keep(T *columns, const product_ar
 /* Loads one vector of each row, from element k on. VECTORS: rows start at addresses aligned to 16
  * bytes and consist of whole vectors. */
 template <bool VECTORS>
-static __device__ inline void load(vec x[TALL_ROWS], const product_args &s, int64_t top, int k)
+static __device__ inline void load(vec x[GEMM_TALL_ROWS], const product_args &s, int64_t top, int k)
 {
 #pragma unroll
-    for (int r = 0; r < TALL_ROWS; r++) {
+    for (int r = 0; r < GEMM_TALL_ROWS; r++) {
         const T *at = (const T *)s.a + min(top + r, (int64_t)s.m - 1) * s.a_row + k;
         if (VECTORS && k < s.k) {
             x[r] = *(const vec *)at;
@@ -36,22 +36,23 @@ static __device__ inline void load(vec x[TALL_ROWS], const product_args &s, int6
 }
 
 template <int N>
-static __device__ inline void take(T acc[TALL_ROWS * N], const vec x[TALL_ROWS], const T *column, int pitch)
+static __device__ inline void take(T acc[GEMM_TALL_ROWS * N], const vec x[GEMM_TALL_ROWS], const T *column,
+                                   int pitch)
 {
 #pragma unroll
     for (int j = 0; j < N; j++) {
         const vec w = *(const vec *)(column + j * pitch);
 #pragma unroll
-        for (int r = 0; r < TALL_ROWS; r++)
+        for (int r = 0; r < GEMM_TALL_ROWS; r++)
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) acc[r * N + j] = FMA(x[r].e[i], w.e[i], acc[r * N + j]);
     }
 }
 
-template <int N, bool VECTORS> KERNEL(TALL_THREADS, 2) tall(const __grid_constant__ product_args s)
+template <int N, bool VECTORS> KERNEL(GEMM_TALL_THREADS, 2) tall(const __grid_constant__ product_args s)
 {
     extern __shared__ float4 shared[];
-    __shared__ T sums[WARPS][TALL_ROWS * N];
+    __shared__ T sums[WARPS][GEMM_TALL_ROWS * N];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, reach = (s.k + REACH - 1) / REACH * REACH;
     const int pitch = reach + WIDTH; /* so that columns start in different banks */
     T *columns = (T *)shared;
@@ -59,20 +60,20 @@ template <int N, bool VECTORS> KERNEL(TALL_THREADS, 2) tall(const __grid_constan
     take_turn();
     if (!s.b_is_there) keep<N>(columns, s, pitch);
     __syncthreads();
-    for (int64_t top = (blockIdx.x * (int64_t)WARPS + warp) * TALL_ROWS; top < s.m;
-         top += (int64_t)gridDim.x * WARPS * TALL_ROWS) {
-        T acc[TALL_ROWS * N] = {};
-        vec x[TALL_ROWS], next[TALL_ROWS];
+    for (int64_t top = (blockIdx.x * (int64_t)WARPS + warp) * GEMM_TALL_ROWS; top < s.m;
+         top += (int64_t)gridDim.x * WARPS * GEMM_TALL_ROWS) {
+        T acc[GEMM_TALL_ROWS * N] = {};
+        vec x[GEMM_TALL_ROWS], next[GEMM_TALL_ROWS];
         load<VECTORS>(x, s, top, lane * WIDTH);
         for (int k = lane * WIDTH; k < reach; k += REACH) {
             load<VECTORS>(next, s, top, k + REACH);
             take<N>(acc, x, columns + k, pitch);
 #pragma unroll
-            for (int r = 0; r < TALL_ROWS; r++) x[r] = next[r];
+            for (int r = 0; r < GEMM_TALL_ROWS; r++) x[r] = next[r];
         }
-        sum_over_warp<TALL_ROWS * N>(acc, lane, sums[warp]);
+        sum_over_warp<GEMM_TALL_ROWS * N>(acc, lane, sums[warp]);
         __syncwarp();
-        write_rows<N>(s, sums[warp], top, TALL_ROWS, lane, 32, [] { __syncwarp(); });
+        write_rows<N>(s, sums[warp], top, GEMM_TALL_ROWS, lane, 32, [] { __syncwarp(); });
         __syncwarp();
     }
     let_next_begin();
@@ -86,7 +87,7 @@ template <int N> const void *of(bool vectors)
 } // namespace
 
 /* row: the number of columns. form: FORM_FLAT if rows of a consist of aligned vectors. */
-const void *TYPED(tall_kernel)(int row, int form)
+const void *TYPED(gemm_tall_kernel)(int row, int form)
 {
     const bool vectors = form == FORM_FLAT;
     switch ((row + 1) / 2) {

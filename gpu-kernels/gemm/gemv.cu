@@ -5,7 +5,7 @@
 namespace
 {
 
-enum { COLUMNS = 4, ACROSS = 2, DOWN = MATVEC_THREADS / ACROSS, EACH = 8, WARPS = MATVEC_THREADS / 32 };
+enum { COLUMNS = 4, ACROSS = 2, DOWN = GEMV_THREADS / ACROSS, EACH = 8, WARPS = GEMV_THREADS / 32 };
 
 struct alignas(COLUMNS * sizeof(T)) quad {
     T e[COLUMNS];
@@ -54,7 +54,7 @@ static __device__ inline quad sum_over_lanes(quad x)
 }
 
 /* A thread block computes eight columns. A thread takes four of them, and every DOWN-th row of b. */
-template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) matvec(const __grid_constant__ product_args s)
+template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(const __grid_constant__ product_args s)
 {
     __shared__ T part[WARPS][ROWS][ACROSS * COLUMNS];
     const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS,
@@ -84,7 +84,7 @@ template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) matvec(const __grid_consta
 }
 
 /* The columns of b are contiguous: one warp for each column. */
-template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) dots(const __grid_constant__ product_args s)
+template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(const __grid_constant__ product_args s)
 {
     const int column = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
     const T *b = (const T *)s.b + column * s.b_column, *a = (const T *)s.a;
@@ -120,13 +120,13 @@ template <int ROWS, bool WIDE> KERNEL(MATVEC_THREADS) dots(const __grid_constant
 } // namespace
 
 /* rows: 1 or 2. form: FORM_ROWS if the rows of b are contiguous, FORM_COLUMNS if its columns are. */
-const void *matvec_kernel(int rows, int form, bool wide)
+const void *gemv_kernel(int rows, int form, bool wide)
 {
     if (form == FORM_COLUMNS)
         return rows == 1 ? wide ? (const void *)dots<1, true> : (const void *)dots<1, false>
                : wide ? (const void *)dots<2, true>
                          : (const void *)dots<2, false>;
-    return rows == 1 ? wide ? (const void *)matvec<1, true> : (const void *)matvec<1, false>
-           : wide ? (const void *)matvec<2, true>
-                     : (const void *)matvec<2, false>;
+    return rows == 1 ? wide ? (const void *)gemv<1, true> : (const void *)gemv<1, false>
+           : wide ? (const void *)gemv<2, true>
+                     : (const void *)gemv<2, false>;
 }

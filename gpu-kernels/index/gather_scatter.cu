@@ -273,11 +273,11 @@ template <class N> struct edges {
     N low, high, inverse;
     int count;
 
-    __device__ inline void set(const count_args &a, N *room)
+    __device__ inline void set(const count_args &a, N *own_edges)
     {
-        edge = room, count = (int)a.of.count, inverse = (N)a.inverse;
+        edge = own_edges, count = (int)a.of.count, inverse = (N)a.inverse;
         not_below(&low, a.of.low), not_above(&high, a.of.high);
-        for (int k = threadIdx.x; k < count; k += ORDER_THREADS) not_below(room + k, bin_edge(&a.of, k));
+        for (int k = threadIdx.x; k < count; k += ORDER_THREADS) not_below(own_edges + k, bin_edge(&a.of, k));
     }
     __device__ inline void count_in(uint32_t *counts, N x) const
     {
@@ -318,11 +318,11 @@ static __device__ inline void count_all(const count_args &a, const edges<N> &e, 
 template <class N, bool VECTORS> KERNEL(ORDER_THREADS) count_numbers(const __grid_constant__ count_args a)
 {
     extern __shared__ uint64_t shared[];
-    const int count = (int)a.of.count, room = a.copies * count;
+    const int count = (int)a.of.count, bins = a.copies * count;
     uint32_t *counts = (uint32_t *)((N *)shared + count);
     edges<N> e;
     e.set(a, (N *)shared);
-    for (int k = threadIdx.x; k < room; k += ORDER_THREADS) counts[k] = 0;
+    for (int k = threadIdx.x; k < bins; k += ORDER_THREADS) counts[k] = 0;
     __syncthreads();
     count_all<N, VECTORS>(a, e, counts + (threadIdx.x / 32 & (a.copies - 1)) * count);
     __syncthreads();

@@ -130,12 +130,12 @@ typedef struct key_rule {
 /* Sorts one long line, or indices for a scatter. A key is the key of the element shifted left by
  * `up`, with the bits or the index of the element below; the order is an array of its own if these
  * do not fit. Passes go over the upper bits alone. */
-#define SWEEP_THREADS    384
-#define SWEEP_TILE(wide) (SWEEP_THREADS * ((wide) ? 15 : 20))
-#define SWEEP_EACH       8
-#define SWEEP_MOST       ((int64_t)1 << 30) /* keys */
-enum sweep_below { BELOW_NOTHING, BELOW_BITS, BELOW_INDEX };
-typedef struct sweep_args {
+#define RADIX_THREADS    384
+#define RADIX_TILE(wide) (RADIX_THREADS * ((wide) ? 15 : 20))
+#define RADIX_EACH       8
+#define RADIX_MOST       ((int64_t)1 << 30) /* keys */
+enum radix_below { BELOW_NOTHING, BELOW_BITS, BELOW_INDEX };
+typedef struct radix_args {
     const void *x;
     void *out;
     int64_t n, k, stride, step; /* step: stride of out */
@@ -147,10 +147,10 @@ typedef struct sweep_args {
     void *keys[2];
     uint32_t *order[2], *counts, *starts, *ticket,
         *before; /* counts: of all passes; starts, ticket, before: of this pass */
-} sweep_args;
-enum sweep_form { SWEEP_KEYS, SWEEP_STARTS, SWEEP_OUT };
-const void *sweep_kernel(size_t each, bool wide, enum sweep_form form);
-const void *sweep_pass(bool wide, bool ordered);
+} radix_args;
+enum radix_form { RADIX_KEYS, RADIX_STARTS, RADIX_OUT };
+const void *radix_kernel(size_t each, bool wide, enum radix_form form);
+const void *radix_pass_kernel(bool wide, bool ordered);
 
 /* Finds the k greatest elements of each line, k at most SELECT_MOST. Each warp collects candidates
  * from a part of a line; further launches choose among the candidates of the parts, which are keys

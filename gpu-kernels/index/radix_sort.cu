@@ -55,21 +55,21 @@ using namespace cub::detail::radix_sort;
 
 /* The tuning that CUB chooses for compute capability 9.0. */
 template <class Key>
-using policy = AgentRadixSortOnesweepPolicy<SWEEP_THREADS, sizeof(Key) == 4 ? 20 : 30, Key, 1,
+using policy = AgentRadixSortOnesweepPolicy<RADIX_THREADS, sizeof(Key) == 4 ? 20 : 30, Key, 1,
                                             RADIX_RANK_MATCH_EARLY_COUNTS_ANY, BLOCK_SCAN_RAKING_MEMOIZE,
                                             RADIX_SORT_STORE_DIRECT, SORT_DIGIT>;
-static_assert(policy<uint32_t>::BLOCK_THREADS == SWEEP_THREADS &&
-                  policy<uint64_t>::BLOCK_THREADS == SWEEP_THREADS,
+static_assert(policy<uint32_t>::BLOCK_THREADS == RADIX_THREADS &&
+                  policy<uint64_t>::BLOCK_THREADS == RADIX_THREADS,
               "threads");
-static_assert(policy<uint32_t>::ITEMS_PER_THREAD * SWEEP_THREADS == SWEEP_TILE(false), "a tile of 4 bytes");
-static_assert(policy<uint64_t>::ITEMS_PER_THREAD * SWEEP_THREADS == SWEEP_TILE(true), "a tile of 8 bytes");
+static_assert(policy<uint32_t>::ITEMS_PER_THREAD * RADIX_THREADS == RADIX_TILE(false), "a tile of 4 bytes");
+static_assert(policy<uint64_t>::ITEMS_PER_THREAD * RADIX_THREADS == RADIX_TILE(true), "a tile of 8 bytes");
 
 template <class Key, class Value>
-static __global__ void __launch_bounds__(SWEEP_THREADS) sweep(const __grid_constant__ sweep_args a)
+static __global__ void __launch_bounds__(RADIX_THREADS) radix_sort(const __grid_constant__ radix_args a)
 {
     typedef AgentRadixSortOnesweep<policy<Key>, false, Key, Value, uint32_t, int> agent;
-    __shared__ typename agent::TempStorage room;
-    agent(room, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1],
+    __shared__ typename agent::TempStorage padded;
+    agent(padded, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1],
           (const Key *)a.keys[0], (Value *)a.order[1], (const Value *)a.order[0], (int)a.n, a.shift,
           SORT_DIGIT)
         .Process();
@@ -77,8 +77,8 @@ static __global__ void __launch_bounds__(SWEEP_THREADS) sweep(const __grid_const
 
 } // namespace
 
-const void *sweep_pass(bool wide, bool ordered)
+const void *radix_pass_kernel(bool wide, bool ordered)
 {
-    if (ordered) return (const void *)sweep<uint64_t, uint32_t>;
-    return wide ? (const void *)sweep<uint64_t, NullType> : (const void *)sweep<uint32_t, NullType>;
+    if (ordered) return (const void *)radix_sort<uint64_t, uint32_t>;
+    return wide ? (const void *)radix_sort<uint64_t, NullType> : (const void *)radix_sort<uint32_t, NullType>;
 }

@@ -2,11 +2,11 @@
 #include "dtype.h"
 #include "index_kernels.h"
 
-static int64_t room_of(int64_t n)
+static int64_t padded_length(int64_t n)
 {
-    int64_t room = 1;
-    while (room < n) room *= 2;
-    return room;
+    int64_t padded = 1;
+    while (padded < n) padded *= 2;
+    return padded;
 }
 
 static int64_t tiles_of(int64_t n, bool wide) { return quotient_up(n, SORT_TILE(wide)); }
@@ -42,9 +42,9 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
 /* One thread block for each line. */
 static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
 {
-    const int64_t room = room_of(a->n);
-    const int threads = room < 64 ? 32 : room > 1024 ? 512 : (int)room / 2;
-    return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)room * (wide ? 12 : 8), a, q);
+    const int64_t padded = padded_length(a->n);
+    const int threads = padded < 64 ? 32 : padded > 1024 ? 512 : (int)padded / 2;
+    return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)padded * (wide ? 12 : 8), a, q);
 }
 
 static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
@@ -75,29 +75,29 @@ static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 /* ---- long lines, one after the other ---- */
 
 /* The parameters of a long sort of elements. Sorts of indices use places_plan. */
-typedef struct sweep_plan {
+typedef struct radix_plan {
     bool wide, ordered; /* keys of 8 bytes; the order is an array of its own */
     int up, passes;
-    enum sweep_below below;
-} sweep_plan;
+    enum radix_below below;
+} radix_plan;
 
-static sweep_plan plan_of(duet_dtype type, bool indices)
+static radix_plan plan_of(duet_dtype type, bool indices)
 {
     const int each = (int)dtypes[type].bytes;
     const bool bits_alone = dtype_kind(type) != TYPE_FLOAT; /* the key determines the element */
-    if (each == 8) return (sweep_plan){ true, indices || !bits_alone, 0, each, BELOW_NOTHING };
-    if (indices) return (sweep_plan){ true, false, 32, each, BELOW_INDEX };
+    if (each == 8) return (radix_plan){ true, indices || !bits_alone, 0, each, BELOW_NOTHING };
+    if (indices) return (radix_plan){ true, false, 32, each, BELOW_INDEX };
     if (each == 4)
-        return bits_alone ? (sweep_plan){ false, false, 0, each, BELOW_NOTHING }
-                          : (sweep_plan){ true, false, 32, each, BELOW_BITS };
-    return (sweep_plan){ false, false, 16, each, BELOW_BITS };
+        return bits_alone ? (radix_plan){ false, false, 0, each, BELOW_NOTHING }
+                          : (radix_plan){ true, false, 32, each, BELOW_BITS };
+    return (radix_plan){ false, false, 16, each, BELOW_BITS };
 }
 
-static sweep_plan places_plan(int64_t places)
+static radix_plan places_plan(int64_t places)
 {
     int bits = 1;
     while (places >> bits) bits++;
-    return (sweep_plan){ true, false, 32, (int)quotient_up(bits, SORT_DIGIT), BELOW_INDEX };
+    return (radix_plan){ true, false, 32, (int)quotient_up(bits, SORT_DIGIT), BELOW_INDEX };
 }
 
 static key_rule rule_of(duet_dtype type)
@@ -113,20 +113,20 @@ static key_rule rule_of(duet_dtype type)
 }
 
 /* Bytes of the counts of all passes, their tickets and the counts before each tile. All start as 0. */
-static size_t cleared_bytes(const sweep_plan *p, int64_t n)
+static size_t cleared_bytes(const radix_plan *p, int64_t n)
 {
     return ((size_t)p->passes * SORT_DIGITS + 64 +
-            (size_t)(p->passes * quotient_up(n, SWEEP_TILE(p->wide))) * SORT_DIGITS) *
+            (size_t)(p->passes * quotient_up(n, RADIX_TILE(p->wide))) * SORT_DIGITS) *
            4;
 }
 
-static size_t sweep_room(sweep_plan p, int64_t n)
+static size_t radix_workspace(radix_plan p, int64_t n)
 {
     return 2 * round_256((size_t)n * (p.wide ? 8 : 4)) + (p.ordered ? 2 * round_256((size_t)n * 4) : 0) +
            round_256(cleared_bytes(&p, n));
 }
 
-static void swap(sweep_args *a)
+static void swap(radix_args *a)
 {
     void *keys = a->keys[0];
     uint32_t *order = a->order[0];
@@ -136,9 +136,9 @@ static void swap(sweep_args *a)
     a->order[1] = order;
 }
 
-static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t q)
+static cudaError_t radix_passes(radix_args *a, const radix_plan *p, cudaStream_t q)
 {
-    const int64_t tiles = quotient_up(a->n, SWEEP_TILE(p->wide));
+    const int64_t tiles = quotient_up(a->n, RADIX_TILE(p->wide));
     uint32_t *tickets = a->counts + p->passes * SORT_DIGITS;
     cudaError_t e = cudaSuccess;
     for (int k = 0; k < p->passes && e == cudaSuccess; k++) {
@@ -146,15 +146,15 @@ static cudaError_t sweep_passes(sweep_args *a, const sweep_plan *p, cudaStream_t
         a->starts = a->counts + k * SORT_DIGITS;
         a->ticket = tickets + k;
         a->before = tickets + 64 + k * tiles * SORT_DIGITS;
-        e = launch(sweep_pass(p->wide, p->ordered), tiles, SWEEP_THREADS, 0, a, q);
+        e = launch(radix_pass_kernel(p->wide, p->ordered), tiles, RADIX_THREADS, 0, a, q);
         swap(a);
     }
     return e;
 }
 
 /* a: what to sort, and where the results go. */
-#define SWEEP_WAVES 8 /* thread blocks for each multiprocessor; each adds its counts to the global ones */
-static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cudaStream_t q)
+#define RADIX_WAVES 8 /* thread blocks for each multiprocessor; each adds its counts to the global ones */
+static cudaError_t radix_sort(radix_args *a, const radix_plan *p, char *scratch, cudaStream_t q)
 {
     const size_t each = p->wide ? 8 : 4, cleared = cleared_bytes(p, a->n);
     for (int k = 0; k < 2; k++) a->keys[k] = carve(&scratch, (size_t)a->n * each);
@@ -164,34 +164,34 @@ static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cuda
     a->passes = p->passes;
     a->below = (int32_t)p->below;
     cudaError_t e = cudaMemsetAsync(scratch, 0, cleared, q);
-    const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS),
-                  most = (int64_t)card().blocks * SWEEP_WAVES;
-    const void *make = sweep_kernel((size_t)a->each, p->wide, SWEEP_KEYS);
+    const int64_t blocks = quotient_up(a->n, RADIX_EACH * ORDER_THREADS),
+                  most = (int64_t)card().blocks * RADIX_WAVES;
+    const void *make = radix_kernel((size_t)a->each, p->wide, RADIX_KEYS);
     if (e == cudaSuccess) e = launch(make, blocks < most ? blocks : most, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess)
-        e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_STARTS), a->passes, ORDER_THREADS, 0, a, q);
-    if (e == cudaSuccess) e = sweep_passes(a, p, q);
+        e = launch(radix_kernel((size_t)a->each, p->wide, RADIX_STARTS), a->passes, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = radix_passes(a, p, q);
     if (e != cudaSuccess) return e;
-    return launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_OUT), quotient_up(a->k, ORDER_THREADS),
+    return launch(radix_kernel((size_t)a->each, p->wide, RADIX_OUT), quotient_up(a->k, ORDER_THREADS),
                   ORDER_THREADS, 0, a, q);
 }
 
 #define LINE_ALONE (1 << 20) /* elements that keep the card busy */
-static bool by_sweeps(int64_t lines, int64_t n)
+static bool uses_radix_sort(int64_t lines, int64_t n)
 {
-    return n > SORT_KEPT && n < SWEEP_MOST && (lines == 1 || n >= LINE_ALONE);
+    return n > SORT_KEPT && n < RADIX_MOST && (lines == 1 || n >= LINE_ALONE);
 }
 
-static cudaError_t sweep_lines(const step *s, const frame *f, const axis_split *at, char *scratch,
-                               cudaStream_t q)
+static cudaError_t radix_sort_lines(const step *s, const frame *f, const axis_split *at, char *scratch,
+                                    cudaStream_t q)
 {
     const duet_dtype type = s->in[0].at.type;
     const int64_t inner = layout_count(&at->inner), lines = layout_count(&at->outer) * inner;
-    const sweep_plan p = plan_of(type, sorts_indices(s));
+    const radix_plan p = plan_of(type, sorts_indices(s));
     const size_t each = dtypes[type].bytes, to = sorts_indices(s) ? sizeof(int64_t) : each;
     cudaError_t e = cudaSuccess;
     for (int64_t l = 0; l < lines && e == cudaSuccess; l++) {
-        sweep_args a = { .n = at->along.size[0],
+        radix_args a = { .n = at->along.size[0],
                          .k = s->out[0].at.size[s->attr.index.axis],
                          .stride = at->along.stride[0],
                          .step = inner };
@@ -202,7 +202,7 @@ static cudaError_t sweep_lines(const step *s, const frame *f, const axis_split *
         a.each = (int32_t)each;
         a.down = sorts_down(s);
         a.indices = sorts_indices(s);
-        e = sweep(&a, &p, scratch, q);
+        e = radix_sort(&a, &p, scratch, q);
     }
     return e;
 }
@@ -277,8 +277,8 @@ size_t sort_workspace(const step *s)
     const size_t each = dtypes[x->type].bytes;
     if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr.index.axis], each);
     if (n <= SORT_KEPT) return 0;
-    return by_sweeps(lines, n) ? sweep_room(plan_of(x->type, sorts_indices(s)), n)
-                               : sort_room(lines, n, each == 8);
+    return uses_radix_sort(lines, n) ? radix_workspace(plan_of(x->type, sorts_indices(s)), n)
+                                     : sort_room(lines, n, each == 8);
 }
 
 cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -304,7 +304,7 @@ cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaS
     a.inner = axes_of(&at.inner);
     if (is_choice(s)) return choose(s, f, &at, scratch, q);
     if (a.n <= SORT_KEPT) return keep(&a, wide, q);
-    if (by_sweeps(a.lines, a.n)) return sweep_lines(s, f, &at, scratch, q);
+    if (uses_radix_sort(a.lines, a.n)) return radix_sort_lines(s, f, &at, scratch, q);
     lay_out(&a, scratch, wide);
     const cudaError_t e = by_digits(&a, wide, 8 * a.each, q);
     if (e != cudaSuccess) return e;
@@ -316,19 +316,19 @@ cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaS
 
 size_t places_scratch(int64_t m)
 {
-    const size_t sweeps = m < SWEEP_MOST ? sweep_room(places_plan(UINT32_MAX), m) : 0,
+    const size_t radix = m < RADIX_MOST ? radix_workspace(places_plan(UINT32_MAX), m) : 0,
                  digits = sort_room(1, m, false);
-    return sweeps > digits ? sweeps : digits;
+    return radix > digits ? radix : digits;
 }
 
-static cudaError_t sweep_places(const sort_args *of, void *scratch, uint32_t **keys, uint32_t **order,
-                                cudaStream_t q)
+static cudaError_t radix_sort_places(const sort_args *of, void *scratch, uint32_t **keys, uint32_t **order,
+                                     cudaStream_t q)
 {
-    const sweep_plan p = places_plan(of->places);
-    sweep_args a = {
+    const radix_plan p = places_plan(of->places);
+    radix_args a = {
         .x = of->x, .n = of->n, .k = of->n, .each = 4, .type = of->type, .places = of->places, .at = of->inner
     };
-    const cudaError_t e = sweep(&a, &p, scratch, q);
+    const cudaError_t e = radix_sort(&a, &p, scratch, q);
     *keys = a.keys[1];
     *order = *keys + a.n;
     return e;
@@ -346,7 +346,7 @@ cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *sc
     a.by_inner = divide_by64(1);
     a.inner = axes_of(at);
     a.outer = (axes){ .rank = 0 };
-    if (by_sweeps(1, a.n)) return sweep_places(&a, scratch, keys, order, q);
+    if (uses_radix_sort(1, a.n)) return radix_sort_places(&a, scratch, keys, order, q);
     lay_out(&a, scratch, false);
     const cudaError_t e = a.n <= SORT_KEPT ? keep(&a, false, q) : by_digits(&a, false, bits, q);
     *keys = a.keys[0];

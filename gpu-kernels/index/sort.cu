@@ -49,25 +49,25 @@ template <class Key> static __device__ inline void exchange(Key *key, uint32_t *
     key[j] = k, index[j] = x;
 }
 
-/* Bitonic sort; `room` is a power of two, at least n. */
+/* Bitonic sort; `padded` is a power of two, at least n. */
 template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
 {
     extern __shared__ uint64_t shared[];
     const int n = (int)a.n, t = threadIdx.x;
-    int room = 1;
-    while (room < n) room *= 2;
+    int padded = 1;
+    while (padded < n) padded *= 2;
     Key *key = (Key *)shared;
-    uint32_t *index = (uint32_t *)(key + room);
+    uint32_t *index = (uint32_t *)(key + padded);
     const uint64_t line = blockIdx.x;
     const int64_t first = first_of(a, line);
-    for (int i = t; i < room; i += blockDim.x) {
+    for (int i = t; i < padded; i += blockDim.x) {
         key[i] = ~(Key)0, index[i] = (uint32_t)i;
         if (i < n) key[i] = key_of<Key>(a, first + (a.places ? place_of(a.inner, i) : i * a.stride));
     }
     __syncthreads();
-    for (int run = 2; run <= room; run *= 2)
+    for (int run = 2; run <= padded; run *= 2)
         for (int far = run / 2; far > 0; far /= 2) {
-            for (int p = t; p < room / 2; p += blockDim.x) {
+            for (int p = t; p < padded / 2; p += blockDim.x) {
                 const int i = p / far * 2 * far + p % far;
                 exchange(key, index, i, i + far, (i & run) == 0);
             }
@@ -219,14 +219,14 @@ KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
 /* ---- one long line: keys that carry the element or its index, for radix_sort.cu ---- */
 
 /* Bad indices come last. */
-static __device__ inline uint32_t place_key(const sweep_args &a, int64_t i)
+static __device__ inline uint32_t place_key(const radix_args &a, int64_t i)
 {
     const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, place_of(a.at, i)), a.places);
     return k < 0 ? a.places : (uint32_t)k;
 }
 
 template <class Key>
-static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
+static __device__ inline void put_key(const radix_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
 {
     const Key up = key << a.up;
     ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | (a.below == BELOW_INDEX ? (Key)i : bits);
@@ -235,26 +235,26 @@ static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, K
         atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
 }
 
-/* Loads the SWEEP_EACH keys of a thread from element i on. E: the bits of an element; for indices,
+/* Loads the RADIX_EACH keys of a thread from element i on. E: the bits of an element; for indices,
  * their positions. */
 template <class E, class Key>
-static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t *counts)
+static __device__ inline void keys_from(const radix_args &a, int64_t i, uint32_t *counts)
 {
-    E bits[SWEEP_EACH];
+    E bits[RADIX_EACH];
 #pragma unroll
-    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS)
+    for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS)
         bits[k] = i >= a.n ? 0 : a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
-    i -= SWEEP_EACH * ORDER_THREADS;
+    i -= RADIX_EACH * ORDER_THREADS;
 #pragma unroll
-    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
+    for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS) {
         const E key = a.places ? bits[k] : (E)key_by(a.rule, (typename key_type<E>::type)bits[k]);
         if (i < a.n) put_key<Key>(a, i, (Key)(a.down ? (E)~key : key), (Key)bits[k], counts);
     }
 }
 
-template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_constant__ sweep_args a)
+template <class E, class Key> KERNEL(ORDER_THREADS) radix_keys(const __grid_constant__ radix_args a)
 {
-    enum { ALL = SWEEP_EACH * ORDER_THREADS };
+    enum { ALL = RADIX_EACH * ORDER_THREADS };
     __shared__ uint32_t counts[8 * SORT_DIGITS];
     for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS) counts[d] = 0;
     __syncthreads();
@@ -266,14 +266,14 @@ template <class E, class Key> KERNEL(ORDER_THREADS) sweep_keys(const __grid_cons
 }
 
 /* For each pass: how many keys have lower digits. */
-KERNEL(ORDER_THREADS) sweep_starts(const __grid_constant__ sweep_args a)
+KERNEL(ORDER_THREADS) radix_starts(const __grid_constant__ radix_args a)
 {
     uint32_t all, *count = a.counts + blockIdx.x * SORT_DIGITS + threadIdx.x;
     *count = sum_before(*count, &all);
 }
 
 /* The sorted indices are keys and order, in the space of keys[1]. */
-template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_constant__ sweep_args a)
+template <class E, class Key> KERNEL(ORDER_THREADS) radix_out(const __grid_constant__ radix_args a)
 {
     const int64_t i = thread_index();
     if (i >= a.k) return;
@@ -301,10 +301,10 @@ template <class Key> static const void *form_of(enum sort_form form)
     }
 }
 
-template <class E, class Key> static const void *sweep_of(enum sweep_form form)
+template <class E, class Key> static const void *radix_kernel_of(enum radix_form form)
 {
-    if (form == SWEEP_STARTS) return (const void *)sweep_starts;
-    return form == SWEEP_KEYS ? (const void *)sweep_keys<E, Key> : (const void *)sweep_out<E, Key>;
+    if (form == RADIX_STARTS) return (const void *)radix_starts;
+    return form == RADIX_KEYS ? (const void *)radix_keys<E, Key> : (const void *)radix_out<E, Key>;
 }
 
 } // namespace
@@ -314,10 +314,12 @@ const void *sort_kernel(bool wide, enum sort_form form)
     return wide ? form_of<uint64_t>(form) : form_of<uint32_t>(form);
 }
 
-const void *sweep_kernel(size_t each, bool wide, enum sweep_form form)
+const void *radix_kernel(size_t each, bool wide, enum radix_form form)
 {
-    if (each == 8) return sweep_of<uint64_t, uint64_t>(form);
-    if (each == 4) return wide ? sweep_of<uint32_t, uint64_t>(form) : sweep_of<uint32_t, uint32_t>(form);
-    if (each == 2) return wide ? sweep_of<uint16_t, uint64_t>(form) : sweep_of<uint16_t, uint32_t>(form);
-    return wide ? sweep_of<uint8_t, uint64_t>(form) : sweep_of<uint8_t, uint32_t>(form);
+    if (each == 8) return radix_kernel_of<uint64_t, uint64_t>(form);
+    if (each == 4)
+        return wide ? radix_kernel_of<uint32_t, uint64_t>(form) : radix_kernel_of<uint32_t, uint32_t>(form);
+    if (each == 2)
+        return wide ? radix_kernel_of<uint16_t, uint64_t>(form) : radix_kernel_of<uint16_t, uint32_t>(form);
+    return wide ? radix_kernel_of<uint8_t, uint64_t>(form) : radix_kernel_of<uint8_t, uint32_t>(form);
 }

@@ -8,7 +8,7 @@ typedef struct encoder {
     machine_program *m;
     const program *p;
     const double *num;
-    duet_dtype type; /* the type of the whole program */
+    duet_dtype type; /* the type of the program */
     bool paired;     /* the last instruction is a pair without its second step */
     const char *why; /* why the encoding failed */
     machine_instruction nowhere;
@@ -96,7 +96,7 @@ static operand_code operand_of(encoder *e, source s)
 static machine_instruction *emit(encoder *e, int code)
 {
     if (e->m->steps == MACHINE_LENGTH) {
-        e->why = "a program of too many instructions";
+        e->why = "the program has too many instructions";
         return &e->nowhere;
     }
     machine_instruction *i = &e->m->code[e->m->length++];
@@ -291,7 +291,7 @@ static void encode_one(encoder *e, const instruction *i)
     }
     if (i->op < OPS && op_infos[i->op].kind == KIND_MAP) encode_map(e, i);
     else if (i->op < OPS && op_infos[i->op].kind == KIND_REDUCE) encode_reduce(e, i);
-    else e->why = "an operator that is not element by element";
+    else e->why = "the operator is not element-wise";
 }
 
 const char *machine_encode(machine_program *m, const program *p, const double *num)
@@ -307,10 +307,10 @@ const char *machine_encode(machine_program *m, const program *p, const double *n
     m->heavy = false;
     for (; e.at < p->length && !e.why; e.at++) encode_one(&e, &p->code[e.at]);
     m->rows = e.rows ? e.rows : 1;
-    if (!e.why && m->rows > MACHINE_ROWS) e.why = "a program of too many inputs and slots";
+    if (!e.why && m->rows > MACHINE_ROWS) e.why = "the program has too many inputs and temporaries";
     if (e.why || p->reductions) return e.why;
     if (!m->length || m->code[m->length - 1].code != CODE_STORE)
-        return "a program that does not end with a STORE";
+        return "the program does not end with a STORE";
     m->last = m->code[--m->length].to;
     return NULL;
 }

@@ -61,8 +61,8 @@ static void set_paths(const operands *o, const machine_head *h, machine_paths *p
         p->in[k].how = (uint32_t)how_of(o, o->outs + k, h, &p->in[k]);
         if (p->in[k].how == HOW_WALK) operand_strides(&o->of[o->outs + k], p->in_stride[k]);
     }
-    for (int k = 0; k < o->count; k++)
-        *(k < o->outs ? &p->types.out[k] : &p->types.in[k - o->outs]) = (uint8_t)o->of[k].type;
+    for (int k = 0; k < o->outs; k++) p->types.out[k] = (uint8_t)o->of[k].type;
+    for (int k = 0; k < h->inputs; k++) p->types.in[k] = (uint8_t)o->of[o->outs + k].type;
 }
 
 /* More vectors per thread spread the cost of a dispatch over more elements. But every

@@ -37,8 +37,8 @@ template <class F> __device__ __forceinline__ void with_reduce(int op, F f)
         f(kind<folding<row_##name>>());                                                                      \
         break;
 #ifdef T_INTEGER
-#define DUET_WHOLE1 REDUCE_CASE
-#define DUET_WHOLE2 REDUCE_CASE
+#define DUET_ANY_FOLD1 REDUCE_CASE
+#define DUET_ANY_FOLD2 REDUCE_CASE
 #else
 #define DUET_FOLD1   REDUCE_CASE
 #define DUET_FOLD2   REDUCE_CASE

@@ -8,9 +8,9 @@ namespace
 {
 
 #ifdef T_INTEGER
-#define DUET_WHOLE1(name, START, TAKE, JOIN, EPILOGUE, ...)                                                  \
+#define DUET_ANY_FOLD1(name, START, TAKE, JOIN, EPILOGUE, ...)                                               \
     DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, false)
-#define DUET_WHOLE2(name, START, TAKE, JOIN, EPILOGUE, ...)                                                  \
+#define DUET_ANY_FOLD2(name, START, TAKE, JOIN, EPILOGUE, ...)                                               \
     DUET_REDUCE(name, START, TAKE, JOIN, EPILOGUE, true)
 #else
 #define DUET_FOLD1(name, START, TAKE, JOIN, EPILOGUE, ...)                                                   \

@@ -170,7 +170,7 @@ template <class Op> struct shared_tile {
     typedef scan_vec<E> vec;
     enum { MANY = vec::MANY, RUN = vec::RUN };
     vec kept[ORDER_THREADS * RUN];
-    E run[ORDER_THREADS], group[SCAN_RUN], whole, before;
+    E run[ORDER_THREADS], group[SCAN_RUN], all_runs, before;
 
     __device__ inline vec *vec_of(int run, int k) { return kept + run * RUN + (k + run * RUN / 8) % RUN; }
     __device__ inline vec *read_by(int k) /* vector k of those that this thread loads */
@@ -208,7 +208,7 @@ template <class Op> struct shared_tile {
         for (int k = 0; k < RUN; k++) copy(own + k * MANY, read_by(k));
     }
     /* Computes prefix sums within the run, the sum of earlier runs in the group and of earlier
-     * groups; `whole` receives the sum of all. */
+     * groups; `all_runs` receives the sum of all. */
     __device__ inline void add_up(E own[SCAN_RUN], E *runs, E *groups)
     {
         const int t = threadIdx.x, g = t / SCAN_RUN;
@@ -222,7 +222,7 @@ template <class Op> struct shared_tile {
         if (t % SCAN_RUN == SCAN_RUN - 1) group[g] = Op::both(*runs, sum);
         __syncthreads();
         for (int k = 0; k < g; k++) *groups = Op::both(*groups, group[k]);
-        if (t == ORDER_THREADS - 1) whole = Op::both(*groups, group[g]);
+        if (t == ORDER_THREADS - 1) all_runs = Op::both(*groups, group[g]);
     }
     __device__ inline void epilogue(E own[SCAN_RUN], E all, E groups, E runs)
     {
@@ -250,9 +250,9 @@ template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ sca
     __syncthreads();
     if (t < 32) {
         const bool lasts = here.at == a.tiles - 1;
-        if (t == 0 && here.at && !lasts) publish(a, id, 1, s.whole);
+        if (t == 0 && here.at && !lasts) publish(a, id, 1, s.all_runs);
         const E all = here.at ? before_tile<Op>(a, id - here.at, id) : Op::none();
-        if (t == 0 && !lasts) publish(a, id, 2, Op::both(all, s.whole));
+        if (t == 0 && !lasts) publish(a, id, 2, Op::both(all, s.all_runs));
         if (t == 0) s.before = all;
     }
     __syncthreads();
@@ -273,7 +273,7 @@ template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan
     here.read(own, Op::none());
     s.turn(own);
     s.add_up(own, &runs, &groups);
-    if (threadIdx.x == ORDER_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.whole;
+    if (threadIdx.x == ORDER_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.all_runs;
 }
 
 /* Executed by one thread: replaces each of `many` sums in shared memory (rounded up to BATCH) by

@@ -1,5 +1,6 @@
-/* call_site.h - functions whose errors name the file and line of the call: those that make matrices and views, and those of files.
- * Part of duet.h. The function itself is reached past its macro as (duet_row)(m, i). */
+/* call_site.h - macros that put the file and line of the call in front of error texts. They wrap the functions that make
+ * matrices and views, access elements, explain, record and replay, and those of files. Part of duet.h. Write
+ * (duet_row)(m, i) to call a function without its macro. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_CALL_SITE_H
 #define DUET_CALL_SITE_H
@@ -16,19 +17,34 @@ static inline duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
     if (!m) duet_error_at(site);
     return m;
 }
+static inline void *duet_pointer_at(void *p, const char *site)
+{
+    if (!p) duet_error_at(site);
+    return p;
+}
+static inline const void *duet_const_pointer_at(const void *p, const char *site)
+{
+    if (!p) duet_error_at(site);
+    return p;
+}
+static inline DUET_MUST duet_recording *duet_recording_at(duet_recording *r, const char *site)
+{
+    if (!r) duet_error_at(site);
+    return r;
+}
 static inline char **duet_names_at(char **names, const char *site)
 {
     if (!names) duet_error_at(site);
     return names;
 }
-static inline duet_status duet_print_status_at(duet_status s, const char *site)
+static inline duet_status duet_plain_status_at(duet_status s, const char *site)
 {
     if (s != DUET_OK) duet_error_at(site);
     return s;
 }
 static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *site)
 {
-    return duet_print_status_at(s, site);
+    return duet_plain_status_at(s, site);
 }
 
 #define DUET_MATRIX_HERE(function, ...) duet_matrix_at((function)(__VA_ARGS__), DUET_HERE)
@@ -56,6 +72,24 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_split(...)              DUET_STATUS_HERE(duet_split, __VA_ARGS__)
 #define duet_magic(...)              DUET_STATUS_HERE(duet_magic, __VA_ARGS__)
 
+#define duet_read(...)             duet_const_pointer_at((duet_read)(__VA_ARGS__), DUET_HERE)
+#define duet_update(...)           duet_pointer_at((duet_update)(__VA_ARGS__), DUET_HERE)
+#define duet_overwrite(...)        duet_pointer_at((duet_overwrite)(__VA_ARGS__), DUET_HERE)
+#define duet_device_read(...)      duet_const_pointer_at((duet_device_read)(__VA_ARGS__), DUET_HERE)
+#define duet_device_update(...)    duet_pointer_at((duet_device_update)(__VA_ARGS__), DUET_HERE)
+#define duet_device_overwrite(...) duet_pointer_at((duet_device_overwrite)(__VA_ARGS__), DUET_HERE)
+#define duet_stream()              duet_pointer_at((duet_stream)(), DUET_HERE)
+#define duet_synchronize()         duet_status_at((duet_synchronize)(), DUET_HERE)
+#define duet_explain(...)          duet_plain_status_at((duet_explain)(__VA_ARGS__), DUET_HERE)
+#define duet_explain_all(...)      duet_plain_status_at((duet_explain_all)(__VA_ARGS__), DUET_HERE)
+#define duet_print_expr(...)       duet_plain_status_at((duet_print_expr)(__VA_ARGS__), DUET_HERE)
+#define duet_record_begin()        duet_status_at((duet_record_begin)(), DUET_HERE)
+#define duet_record_end()          duet_recording_at((duet_record_end)(), DUET_HERE)
+#define duet_replay(...)           DUET_STATUS_HERE(duet_replay, __VA_ARGS__)
+#define duet_auto_replay(...)      duet_plain_status_at((duet_auto_replay)(__VA_ARGS__), DUET_HERE)
+#define duet_arena_limit(...)      duet_plain_status_at((duet_arena_limit)(__VA_ARGS__), DUET_HERE)
+#define duet_memory_limit(...)     duet_plain_status_at((duet_memory_limit)(__VA_ARGS__), DUET_HERE)
+
 #define duet_load_npy(...)    DUET_MATRIX_HERE(duet_load_npy, __VA_ARGS__)
 #define duet_load_npz(...)    DUET_MATRIX_HERE(duet_load_npz, __VA_ARGS__)
 #define duet_load_market(...) DUET_MATRIX_HERE(duet_load_market, __VA_ARGS__)
@@ -63,7 +97,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_save_npz(...)    DUET_STATUS_HERE(duet_save_npz, __VA_ARGS__)
 #define duet_save_market(...) DUET_STATUS_HERE(duet_save_market, __VA_ARGS__)
 #define duet_names_npz(...)   duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
-#define duet_print(...)       duet_print_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
+#define duet_print(...)       duet_plain_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
 
 /* These take as many arguments as there are: in C they are macros (lift.h), in C++ templates (cpp.h). */
 #ifdef __cplusplus

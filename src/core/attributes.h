@@ -35,7 +35,7 @@ enum conv_form { CONV_IMAGES, CONV_PLAIN, CONV_MULTI, CONV_DEEP };
 
 typedef struct conv_attributes {
     int32_t stride[SPATIAL_AXES], pad[SPATIAL_AXES], dilation[SPATIAL_AXES];
-    int32_t more[SPATIAL_AXES]; /* padding at the end of an axis, in addition to pad */
+    int32_t pad_end[SPATIAL_AXES]; /* padding at the end of an axis, in addition to pad */
     int32_t groups;
     int32_t flip;         /* 1: the filters are reversed along their spatial axes, as convolve2d does */
     int32_t form;         /* enum conv_form */
@@ -99,7 +99,7 @@ typedef struct layer_norm_attributes {
 } layer_norm_attributes;
 
 typedef struct random_attributes {
-    int32_t law, proposal; /* core/random_params.h */
+    int32_t distribution, proposal; /* core/random_step.h */
 } random_attributes;
 
 /* What only values of a graph have. */

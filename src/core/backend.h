@@ -1,4 +1,5 @@
-/* backend.h - what a machine must do. It receives finished steps and knows nothing of expressions. */
+/* backend.h - the interface between the planner and the machines (CPU, GPU). A machine receives
+ * finished steps and knows nothing of expressions. */
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -8,41 +9,42 @@
 #include "shape.h"
 #include "status.h"
 
-/* Devices have a memory each. They are numbered: the host, the default GPU (DUET_DEVICE), then the other GPUs of this
- * process. Which of them exist, their machines say: machine.absent. */
+/* Each device has its own memory. Devices are numbered: the host, the default GPU (DUET_DEVICE),
+ * then the other GPUs of this process. machine.absent says which of them exist. */
 enum { HOST, DEFAULT_GPU, DEVICES_MAX = 9 };
 
-/* What a step does. Rows of ops.def of kind def keep their number. */
+/* What a step computes. Rows of ops.def of kind def keep their operator number. */
 enum kernel {
-    KERNEL_OPS = OPS,                        /* below: that operator */
-    KERNEL_PROGRAM = OPS_ALL,                /* element by element, and reductions: step.program */
+    KERNEL_OPS = OPS,                        /* smaller numbers: that operator */
+    KERNEL_PROGRAM = OPS_ALL,                /* element-wise expressions and reductions: step.program */
 #define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
 #include "fused.def"
     KERNELS,
     KERNEL_RANDOM = KERNELS,                   /* random numbers */
-    KERNEL_LAYER_NORM,                         /* rows, each less its mean and over its deviation */
-    KERNEL_BATCHED,                            /* many products */
+    KERNEL_LAYER_NORM,                         /* rows, normalised by their mean and deviation */
+    KERNEL_BATCHED,                            /* matmul for each index of leading axes */
 #define DUET_FACTOR2(name, ...) KERNEL_##name, /* the rows of factor.def */
 #define DUET_FACTOR3(name, ...) KERNEL_##name,
 #include <duet/factor.def>
     KERNELS_ALL
 };
 
-/* Convolutions of images, with x the images, w the filters and y the result: which of the three a step computes. */
+/* Whether a step computes a convolution, or one of its gradients. */
 enum conv_role { NO_CONV, CONV_FORWARD, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
 
-/* The facts of a kernel that do not depend on the machine that runs it. */
+/* Facts about a kernel that hold for every machine. */
 typedef struct kernel_info {
     const char *name;
     enum conv_role conv;
-    bool is_map;   /* element by element over operands of equal sizes, or a program that reduces these */
-    bool may_fail; /* a step may find that there is no result: whoever runs it waits for the answer */
+    bool is_map;   /* element-wise over operands of equal sizes, or a program that reduces such operands */
+    bool may_fail; /* a step may have no result; its caller waits for the status */
 } kernel_info;
 extern const kernel_info kernel_infos[KERNELS_ALL];
 
 static inline bool kernel_may_fail(int kernel) { return kernel_infos[kernel].may_fail; }
 
-/* What the results of matmul and conv2d go through before they are written: the rows DUET_FINISHED of fused.def. */
+/* The epilogue of matmul and conv2d: what is computed from a result before it is written. The rows
+ * DUET_FINISHED of fused.def. */
 enum epilogue {
     EPILOGUE_NONE,
 #define DUET_FINISHED(name, ...) EPILOGUE_##name,
@@ -60,97 +62,101 @@ extern const epilogue_info epilogue_infos[FINISHES];
 #define STEP_INPUTS  PROGRAM_INPUTS
 #define STEP_OUTPUTS PROGRAM_OUTPUTS
 #define STEP_NUMBERS PROGRAM_NUMBERS
-/* An operand of a step: an index into frame.data, and how to walk it from there. */
+/* An operand of a step: an index into frame.data, and the layout from that address on. */
 typedef struct operand {
     int slot;
     layout at;
 } operand;
 
-/* One pass, or one vendor call. Everything but addresses and numbers is fixed when the plan is made.
+/* One pass over memory, or one call of a vendor library. Only addresses and numbers may change
+ * after planning.
  *
- *   PROGRAM, fused rows   all operands have the sizes of the domain, collapsed; a stride of 0 repeats. An input may be an output
- *                         itself, element by element (same slot, same layout); no other input overlaps an output, and outputs do
- *                         not overlap each other. num: the program's numbers; of a fused row S, R. A program that reductions reduces
- *                         the last `inner` axes, one at least, which are collapsed by themselves: there the outputs have strides
- *                         of 0. Those axes may be empty: each output is then what its reduction makes of nothing. Its inputs overlap
- *                         no output. An output is of any real type, but i64 where its reduction gives an index. Without reductions, inner
- *                         is 0. What only moves, by LOAD and STORE alone, may be of any type.
- *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]. in[0] is m x k, in[1] k x n, out m x n, all rank 2,
- *                         any strides (a vector is a matrix with one row or column). ins is 2, or 3 with a number 1: then
- *                         in[2] is m x n and may be out itself. nums is 0, 1 or 2: a missing number is 1. Also of i64,
- *                         modulo 2^64: then ins is 2, nums 0, and there is no epilogue
- *   conv2d                in[0] n c h w, in[1] m c / groups h w, out n m h w. attr.conv. Or n c d h w,
- *                         m c / groups d h w, n m d h w
- *   batched               the same as matmul without a epilogue, for each index of the leading axes: all operands have one rank, 3
- *                         or more, the last two axes being those of matmul; before them an input's stride of 0 repeats
- *   a epilogue              matmul and conv2d with one have in[2], a bias of rank 1 over the columns or channels, any stride, and
- *                         no addend; then act; then, of a conv2d that is pooled, max_pool2d: out is what that gives
- *   conv2d_input_grad     in[0] the gradient of a conv2d's out, in[1] its in[1], out that of its in[0]. attr.conv,
- *                         without flip
- *   conv2d_filter_grad    in[0] its in[0], in[1] the gradient of its out, out that of its in[1]
+ * "Any strides" means that the operand may have any layout. Outputs are dense and do not overlap
+ * inputs, unless said otherwise.
+ *
+ *   PROGRAM, fused rows   All operands have the sizes of the domain, with axes collapsed; a stride of 0 broadcasts. Operands and
+ *                         outputs have any strides. An input may be an output at the same slot and layout; no other input
+ *                         overlaps an output, and outputs do not overlap each other. num has the numbers of the program, or S, R of
+ *                         a fused row. A program with reductions reduces the last `inner` axes, at least one. Those axes are
+ *                         collapsed separately, outputs have strides of 0 there, and no input overlaps an output. They may be
+ *                         empty; each output is then the reduction of no elements. Outputs are of any real type, or i64 for a
+ *                         reduction that returns an index. Without reductions, inner is 0. A program of LOAD and STORE only may
+ *                         be of any type.
+ *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]; in[0] is m x k, in[1] k x n, out m x n, all of rank 2 with
+ *                         any strides (a vector is a matrix with one row or column). ins is 2 or 3. If it is 3, nums is
+ *                         2, and in[2] is m x n and may be out itself. Missing numbers are 1. i64 wraps modulo 2^64; then ins is
+ *                         2, nums is 0, and there is no epilogue.
+ *   batched               matmul without an epilogue for each index of the leading axes. All operands have the same rank, at least 3.
+ *                         The last two axes are those of matmul; in front of them an input's stride of 0 broadcasts.
+ *   conv2d                in[0] is n c h w, in[1] m c/groups h w, out n m h w; in three dimensions n c d h w, m c/groups d h w and
+ *                         n m d h w. attr.conv
+ *   with an epilogue      in[2] of matmul or conv2d is a bias of rank 1 over the columns or channels, with any stride; there is no
+ *                         addend. `act` follows, then max_pool2d if the epilogue is pooled; out has the pooled sizes.
+ *   conv2d_input_grad     in[0] is the gradient of the result of conv2d, in[1] its filters, out the gradient of its images.
+ *                         attr.conv, without flip
+ *   conv2d_filter_grad    in[0] are the images of conv2d, in[1] is the gradient of its result, out that of its filters
  *   max_pool2d, avg_pool2d  attr.pool
- *   max_pool2d_grad       in[0] of max_pool2d, in[1] the gradient of its out. attr.pool
- *   avg_pool2d_grad       in[0] the gradient of avg_pool2d's out. attr.pool
- *   upsample2d            attr.pool: the window is what an element of in[0] becomes
- *   random                out = numbers of the law of attr.random, by num: core/random_params.h. No inputs. out: collapsed, any
- *                         strides, f32, f64, or, where the law gives whole numbers, i64; of a permutation one axis. Element i, in
- *                         row-major order, depends on law, num and i alone
- *   softmax, log_softmax  along the last axis; rank is 1 or more
- *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x, in[0], then fma(u, gain, bias),
- *                         or u where they are absent. attr.layer_norm. Gain and bias are the other operands, or the other numbers, in
- *                         this order. All operands have the sizes of x, whose axes are collapsed as those of a program that
- *                         reductions; core/norm.h says how they lie
- *   families of index_ops.h   as their rows of ops.def say, attr.index, one_hot or histogram; out is dense, inputs of any strides. An index
- *                         that is nowhere is BAD_ARGUMENT on the CPU, and nothing is written; on the GPU take gives 0 there,
- *                         one_hot zeros, and what is to be scattered there is left out
- *   fftn                  in[0] of any strides, real where the kind is REAL, which may be so where it is FORWARD or INVERSE; out
- *                         real where it is REAL_INVERSE. attr.fourier. Along its axes in[0] may have more elements than are
- *                         read, or fewer: then zeros follow
- *   fftshift              in[0] and out of one shape and type. attr.fourier
- *   fftconvolve           in[0], in[1], out real, of one rank. attr.overlap
- *   rows SOLVES of ops.def  out is dense and overlaps no input. in any strides, all of one type; a right-hand side may be a
- *                         vector. attr.solver of solve, attr.triangle of solve_triangular. Of complex in out may be
- *                         real: complex.def
- *   rows of factor.def    in[0] m x n, outs as the row says, OF_PART real, any strides; outs may overlap in[0], but not each
- *                         other
+ *   max_pool2d_grad       in[0] is that of max_pool2d, in[1] the gradient of its result. attr.pool
+ *   avg_pool2d_grad       in[0] is the gradient of the result of avg_pool2d. attr.pool
+ *   upsample2d            attr.pool; an element of in[0] becomes a window of out
+ *   random                out has random numbers of the distribution attr.random with the numbers of random_step.h. No inputs. out
+ *                         is collapsed, with any strides, f32, f64, or i64 for a distribution of integers; a permutation has one
+ *                         axis. An element depends only on the distribution, its numbers and the row-major index of the element.
+ *   softmax, log_softmax  along the last axis; the rank is at least 1
+ *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x = in[0]; out = fma(u, gain, bias), or u
+ *                         without them. attr.layer_norm. Gain and bias are the next operands or the next numbers, in this order.
+ *                         All operands have the sizes of x, with axes collapsed as those of a program with reductions;
+ *                         core/layer_norm.h has their layout.
+ *   index_ops.h           the families of index operators, as their rows of ops.def say. attr.index, one_hot or histogram. Inputs have
+ *                         any strides. An index out of range is BAD_ARGUMENT on the CPU, and nothing is written. On the GPU, take
+ *                         gives 0, one_hot zeros, and scattering skips the element.
+ *   fftn                  in[0] has any strides. It is real for the kind REAL, and may be real for FORWARD and INVERSE. out is
+ *                         real for REAL_INVERSE. attr.fourier. Along its axes in[0] is truncated, or padded with zeros.
+ *   fftshift              in[0] and out have one shape and type. attr.fourier
+ *   fftconvolve           in[0], in[1] and out are real and of one rank. attr.overlap
+ *   SOLVES in ops.def     in has any strides; all are of one type, except that out may be real for complex in (complex.def). A
+ *                         right-hand side may be a vector. attr.solver of solve, attr.triangle of solve_triangular
+ *   rows of factor.def    in[0] is m x n, outs as the row says, with any strides; OF_PART outputs are real. Outputs may overlap
+ *                         in[0], but not each other.
  *
- * Of matmul, batched, convolutions, pooling, softmax, layer_norm, fftn, fftshift and fftconvolve out is dense and overlaps no
- * input, but matmul's in[2], in[0] of softmax and layer_norm, and that of an fftn from complex to complex elements of one shape,
- * which may be out itself. Rows SOLVES and those of factor.def may end with SINGULAR, NOT_FINITE or NO_CONVERGENCE, no output
- * being touched. */
+ * These inputs may be out itself: in[2] of matmul, in[0] of softmax and layer_norm, and in[0] of an
+ * fftn from complex to complex elements of one shape. SOLVES and the rows of factor.def may fail
+ * with SINGULAR, NOT_FINITE or NO_CONVERGENCE; then no output has been written. */
 typedef struct step {
     int kernel;
     enum epilogue epilogue;
     uint8_t outs, ins, nums, inner;
-    uint8_t
-        math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
-    uint8_t
-        choice; /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
+    /* duet_math_mode: the arithmetic allowed for matmul and convolutions of f32; otherwise STRICT */
+    uint8_t math;
+    /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
+    uint8_t choice;
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     attributes attr;            /* core/attributes.h */
-    const program *program;     /* of PROGRAM alone; it lives as long as the step */
+    const program *program;     /* only of PROGRAM; it lives at least as long as the step */
     double bytes, flops;
-    void *kept; /* what the machine keeps for this step between runs; NULL at first; forget() frees it */
+    /* data that the machine caches for this step between runs; NULL at first, freed by forget() */
+    void *cached;
 } step;
 
 struct storage;
-/* Whose memory an operand is: of a storage (core/matrix.h) that all of this run, or of all runs of what is being recorded, leaves
- * as it is; NULL: none, or not known. */
+/* Returns the storage (core/matrix.h) of an operand, if this run, or every run of a recording, does
+ * not write it; NULL if unknown. */
 typedef struct owners {
     struct storage *(*of)(const struct owners *o, int slot);
 } owners;
 
-/* What a run binds: addresses of the operands, on this machine, and numbers. */
+/* The arguments of a run: addresses of the operands on this machine, and numbers. */
 typedef struct frame {
     void *const *data;
     const double *num;
-    int queue;           /* this thread's, on every device */
-    int device;          /* the one that runs the step */
-    const owners *owner; /* NULL: nothing is known of any operand */
+    int queue;           /* of this thread; the same number on every device */
+    int device;          /* the device that runs the step */
+    const owners *owner; /* NULL: unknown for all operands */
 } frame;
 
-/* The operands x, w and y of a convolution of images, one of which is the result. */
+/* The operands of a convolution or of one of its gradients. Which of them is the result depends on
+ * the kernel. */
 typedef struct conv_operands {
     const operand *x, *w, *y;
 } conv_operands;
@@ -170,20 +176,21 @@ static inline bool is_conv_grad(int kernel)
     return is_conv(kernel) && kernel_infos[kernel].conv != CONV_FORWARD;
 }
 
-/* A product of integers: sums modulo 2^64, without numbers, addend or epilogue. */
-static inline bool is_whole_product(const step *s)
+/* A matmul of integers: sums modulo 2^64, without numbers, addend or epilogue. */
+static inline bool is_int_gemm(const step *s)
 {
     return (s->kernel == OP_matmul || s->kernel == KERNEL_BATCHED) && s->out[0].at.type == DUET_I64;
 }
 
-/* Has it more padding at the end of an axis than in front? */
+/* Is there more padding at the end of an axis than at its start? */
 static inline bool conv_is_unequal(const step *s)
 {
-    const int32_t *more = s->attr.conv.more;
-    return more[SPATIAL_HEIGHT] || more[SPATIAL_WIDTH] || (s->in[0].at.rank > 4 && more[SPATIAL_DEPTH]);
+    const int32_t *pad_end = s->attr.conv.pad_end;
+    return pad_end[SPATIAL_HEIGHT] || pad_end[SPATIAL_WIDTH] ||
+           (s->in[0].at.rank > 4 && pad_end[SPATIAL_DEPTH]);
 }
 
-/* Is a convolution one of images, with equal padding, and neither gaps in its windows, nor groups, nor turned filters? */
+/* Is this a 2-D convolution with symmetric padding, without dilation, groups or flipped filters? */
 static inline bool conv_is_plain(const step *s)
 {
     const conv_attributes *conv = &s->attr.conv;
@@ -210,13 +217,13 @@ typedef struct machine {
     void (*info)(FILE *out);
     /* One line with all that costs depend on: names and versions. */
     void (*identify)(char *text, size_t size);
-    const struct costs *costs; /* used as long as none are measured: core/cost.h */
+    const struct costs *costs; /* the built-in costs: core/cost.h */
 
     /* Memory of the device, aligned to at least 64 bytes. Only core/pool.c calls alloc and free. */
     duet_status (*alloc)(int device, size_t bytes, void **p);
     void (*free)(int device, void *p);
     duet_status (*clear)(int device, void *p, size_t bytes, int queue);
-    size_t (*room)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
+    size_t (*available)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
 
     /* Copies between host memory and the device's. download returns when the bytes have arrived, fetch may return before. */
     duet_status (*upload)(int device, void *own, const void *host, size_t bytes, int queue);
@@ -231,30 +238,34 @@ typedef struct machine {
     duet_status (*pin)(int device, void *host, size_t bytes);
     void (*unpin)(int device, void *host);
 
-    const char *(*unsupported_reason)(const step *s); /* NULL if it supports the step; else a static text */
-    const char *(*algorithm)(
-        const step *s);            /* of products, convolutions and the like, a static text; or NULL */
-    double (*cost)(const step *s); /* seconds expected: core/cost.h */
+    /* NULL if the machine supports the step, else the reason; the text stays valid */
+    const char *(*unsupported_reason)(const step *s);
+    /* describes the algorithm of a product or convolution; the text stays valid. NULL for other
+     * steps */
+    const char *(*algorithm)(const step *s);
+    double (*cost)(const step *s); /* expected seconds: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
-    void (*forget)(step *s); /* frees s->kept */
+    void (*forget)(step *s); /* frees the data that the machine caches for the step */
 
     duet_status (*sync)(int device, int queue); /* blocks the host until the queue is empty */
-    /* Work that the queue gets from now on starts after all that queue `other` of device `from` has now. Both devices are
-     * this machine's. */
+    /* Work queued from now on starts after all work that is now in queue `other` of device `from`.
+     * Both devices belong to this machine. */
     duet_status (*wait)(int device, int queue, int from, int other);
     void *(*stream)(int device,
                     int queue); /* the queue as an object of the machine's own interface, or NULL */
 
-    /* What the machine caches on a device beside the buffers of matrices, for speed alone. drop frees all that belongs to
-     * a storage. spare frees the least recently used entries, `bytes` of them, and returns how much it freed. */
+    /* Data that the machine caches on a device besides the buffers of matrices. drop frees what
+     * belongs to a storage. spare frees the least recently used entries, at least `bytes` of them
+     * if there are so many, and returns how much it freed. */
     void (*drop)(int device, struct storage *b);
     size_t (*spare)(int device, size_t bytes);
 
-    /* Called before a step is recorded that has run on this queue. It allocates what recording needs and running does not. */
+    /* Called before recording a step that has run on this queue. Allocates what only recording
+     * needs. */
     duet_status (*prepare)(const step *s, const frame *f);
-    /* Between record and recorded, work of this thread for the queue is recorded and not run. Only run may be called then,
-     * with steps that ran on the queue before. recorded ends it in any case; *graph is what replay launches, or NULL.
-     * UNSUPPORTED: the machine cannot record. */
+    /* Between record and recorded, this thread's work for the queue is recorded and not run. Only
+     * run may be called then, with steps that ran on the queue before. recorded always ends the
+     * recording; *graph is what replay launches, or NULL. UNSUPPORTED: the machine cannot record. */
     duet_status (*record)(int device, int queue);
     duet_status (*recorded)(int device, int queue, void **graph);
     duet_status (*replay)(int device, void *graph, int queue); /* on the queue of record */
@@ -264,7 +275,7 @@ typedef struct machine {
 /* All devices. An entry whose machine is NULL does not exist. Only src/duet.c fills the table. */
 typedef struct device_entry {
     const machine *machine;
-    int unit; /* which of the machine's devices */
+    int unit; /* index among the machine's devices */
 } device_entry;
 extern const device_entry devices[DEVICES_MAX];
 

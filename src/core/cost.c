@@ -1,4 +1,4 @@
-/* cost.c - how long a step or a move is expected to take. */
+/* cost.c - how many seconds a step or a copy is expected to take. */
 #include "cost.h"
 #include "dtype.h"
 #include <math.h>
@@ -19,10 +19,10 @@ double cost_at(const costs *c, enum cost kind, double work)
     return y[i - 1] + (work - x[i - 1]) * (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
 }
 
-/* ---- which are in use ---- */
+/* ---- the costs in use ---- */
 
 static costs given[COSTED];
-static const costs *in_use; /* given, or NULL: those that the machines ship with */
+static const costs *in_use; /* set by costs_use, or NULL: the built-in costs of the machines */
 static unsigned edition = 1;
 static char where_from[COST_ORIGIN] = "as shipped";
 
@@ -58,13 +58,15 @@ bool costs_sound(const costs *c, int device)
 
 /* ---- steps ---- */
 
-/* What an operator that rounds once takes, and a step of a reduction, as a part of a function such as exp. */
+/* The time of an operator that rounds once, or of one step of a reduction, relative to a function
+ * such as exp. */
 #define SIMPLE 0.15
 
-/* An operation of a Fourier transform, as they are counted, in the same way: FFTW's rates on one core, and about cuFFT's. */
+/* The same for an operation of a Fourier transform, at the rates of FFTW on one core and about
+ * those of cuFFT. */
 #define BUTTERFLY 0.06
 
-/* By operator, in functions. Divisions and roots take about as long as a function. */
+/* The time of each operator, relative to exp. Divisions and roots take about as long as a function. */
 static const double weight[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5 ? 1 : SIMPLE,
 #define DUET_MAP2                                          DUET_MAP1
@@ -91,7 +93,7 @@ static double program_weight(const program *p)
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
-    return s->ins && (is_whole_product(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
+    return s->ins && (is_int_gemm(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
 /* One pass over the operands that evaluates so many functions such as exp. */
@@ -144,12 +146,12 @@ static double square_cost(const step *s, const costs *c, double flops)
 
 double cost_of_product(const step *s, const costs *c)
 {
-    return is_whole_product(s) ? cost_of_flops(s, c) : fmax(square_cost(s, c, s->flops), thin_cost(s, c));
+    return is_int_gemm(s) ? cost_of_flops(s, c) : fmax(square_cost(s, c, s->flops), thin_cost(s, c));
 }
 
 double cost_of_batched(const step *s, const costs *c)
 {
-    return is_whole_product(s) ? cost_of_flops(s, c) : square_cost(s, c, s->flops);
+    return is_int_gemm(s) ? cost_of_flops(s, c) : square_cost(s, c, s->flops);
 }
 
 double cost_of_conv(const step *s, const costs *c)

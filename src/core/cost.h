@@ -1,5 +1,5 @@
-/* cost.h - how long work is expected to take, for the choice of machine alone. A machine ships with costs of its own; those measured on this
- * very machine take their place. */
+/* cost.h - the expected time of steps and copies. It is used only to choose the machine. Machines
+ * have built-in costs; costs measured on this computer can replace them. */
 #ifndef COST_H
 #define COST_H
 
@@ -19,12 +19,14 @@ typedef struct cost_info {
 } cost_info;
 extern const cost_info cost_infos[COSTS];
 
-/* Seconds at the points of each curve. A curve never falls, and its first point is what it takes to begin. */
+/* Seconds at the points of each curve. A curve never falls. Its first point is the time of an empty
+ * operation. */
 typedef struct costs {
     double seconds[COSTS][COST_POINTS];
 } costs;
 
-/* In a straight line from point to point, and on as between the last two; below the first point what that takes. */
+/* Interpolates linearly between points, and extrapolates beyond the last one. Below the first point
+ * it returns that point's seconds. */
 double cost_at(const costs *c, enum cost kind, double work);
 
 /* The seconds that a step is expected to take: for the entries of kernels. */
@@ -38,20 +40,21 @@ step_cost cost_of_transform; /* ... with s->flops operations of a Fourier transf
 step_cost cost_of_program;   /* ... with the operators of a program */
 step_cost cost_of_product, cost_of_batched, cost_of_conv, cost_of_solver;
 
-/* From the host to a device, or from the default GPU to the host. */
+/* Seconds to copy from the host to a device, or from the default GPU to the host. */
 double cost_of_move(size_t bytes, int to, bool pinned);
 
-/* Can they be believed? Every curve of the machine is positive and never falls. */
+/* Are the costs valid? Every curve of the machine must be positive and never fall. */
 bool costs_sound(const costs *c, int device);
 
 /* The devices that costs are measured for: those that DUET_AUTO chooses from. Other GPUs take the costs of the default one. */
 #define COSTED (DEFAULT_GPU + 1)
 
-/* Those to go by now. */
+/* The costs in use. */
 const costs *costs_now(int device);
 
-/* Goes by these from here on, one for each device; NULL: by those that the machines ship with. origin: in words, for duet_info; it is copied.
- * Plans ask for the edition, 1 at first, to know that costs have changed. While other threads plan, this may be called once. */
+/* Replaces the costs by c, one for each device; NULL restores the built-in ones. origin describes
+ * them for duet_info and is copied. The edition, 1 at first, is increased, so that plans notice.
+ * Other threads may be planning, but this must not be called twice at the same time. */
 #define COST_ORIGIN 800
 void costs_use(const costs measured[COSTED], const char *origin);
 unsigned costs_edition(void);

@@ -31,7 +31,7 @@ static inline uint64_t deferred_queues_now(void)
 void deferred_lock(int queue);
 void deferred_unlock(int queue);
 deferred_work *deferred_owner(int queue);
-void deferred_set(int queue, deferred_work *h); /* NULL: nobody */
+void deferred_set(int queue, deferred_work *h); /* NULL: no thread */
 
 /* Launches the deferred work of these queues. Returns the first error. */
 duet_status deferred_launch(uint64_t queues);
@@ -43,7 +43,7 @@ static inline duet_status deferred_flush(void)
 {
     thread *t = thread_get();
     const uint64_t own = deferred_queues_now() & 1ull << t->queue;
-    t->cut = true;
+    t->host_waited = true;
     return unlikely(own != 0) ? deferred_launch(own) : DUET_OK;
 }
 

@@ -22,7 +22,7 @@ static inline turned_axis turned_axis_of(const step *s, int axis)
 }
 
 /* Is it possible: strides of 1, no groups, and no negative padding? */
-static inline bool conv_turns(const step *s)
+static inline bool conv_has_dgrad_as_conv(const step *s)
 {
     if (s->kernel != OP_conv2d_input_grad || s->attr.conv.groups != 1 || conv_is_unequal(s)) return false;
     for (int axis = 0; axis < s->in[1].at.rank - 2; axis++) {
@@ -33,13 +33,13 @@ static inline bool conv_turns(const step *s)
 }
 
 /* Returns that convolution. Its filters begin *last elements after those of s, with negative strides. */
-static inline step conv_turned(const step *s, int64_t *last)
+static inline step dgrad_as_conv(const step *s, int64_t *last)
 {
     step t = *s;
     layout *w = &t.in[1].at;
     t.kernel = OP_conv2d;
     t.choice = 0;
-    t.kept = NULL;
+    t.cached = NULL;
     *last = 0;
     for (int i = 0; i < 2; i++) {
         w->size[i] = s->in[1].at.size[1 - i];

@@ -1,4 +1,5 @@
-/* fourier.c - what steps of transforms are, and the work around the vendors'. */
+/* fourier.c - describes the Fourier transforms of a step, and does the work around the vendors'
+ * transforms. */
 #include "fourier.h"
 #include "dtype.h"
 #include <math.h>
@@ -51,7 +52,7 @@ size_t transform_bytes(const transform *t, bool out)
     return (size_t)product(out ? t->out : t->in, t->rank) * dtypes[type].bytes;
 }
 
-/* As everybody counts: 5 n log2 n, and half of that of real ones. */
+/* The usual count: 5 n log2 n for n complex numbers, and half of that for real ones. */
 double transform_flops(const transform *t)
 {
     const bool real = t->kind == FOURIER_REAL || t->kind == FOURIER_REAL_INVERSE;
@@ -64,11 +65,11 @@ double transform_flops(const transform *t)
 
 double fourier_flops(const step *s)
 {
-    transform way[2];
+    transform transforms[2];
     if (s->kernel == OP_fftshift) return 0;
-    if (s->kernel == OP_fftn) return way[0] = transform_of(s), transform_flops(&way[0]);
-    fourier_convolve_ways(s, way);
-    return 2 * transform_flops(&way[0]) + transform_flops(&way[1]);
+    if (s->kernel == OP_fftn) return transforms[0] = transform_of(s), transform_flops(&transforms[0]);
+    fourier_convolve_transforms(s, transforms);
+    return 2 * transform_flops(&transforms[0]) + transform_flops(&transforms[1]);
 }
 
 /* ---- programs of one operator ---- */
@@ -81,7 +82,7 @@ static duet_status run(const fourier_ops *b, step *s, void *const data[], const 
     return layout_count(&s->out[0].at) ? b->run(s, &(frame){ .data = data, .num = num }, b->with) : DUET_OK;
 }
 
-/* to = from, or from * factor. */
+/* to = from, or from * factor */
 static duet_status apply(const fourier_ops *b, int op, void *to, const layout *to_at, const void *from,
                          const layout *from_at, double factor)
 {
@@ -109,7 +110,7 @@ duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at)
     return run(b, &s, &p, &(double){ 0 });
 }
 
-/* ---- moves ---- */
+/* ---- copies ---- */
 
 /* The real parts of complex elements. */
 static layout real_parts(const layout *l)
@@ -121,7 +122,7 @@ static layout real_parts(const layout *l)
     return r;
 }
 
-/* The same elements as numbers of eight bytes: of c128 two each, along an axis of their own. */
+/* Elements as words of 8 bytes. A c128 element is two words, along an additional axis. */
 static layout in_eights(const layout *l)
 {
     layout r = *l;
@@ -144,7 +145,7 @@ static duet_status move_pairs(const fourier_ops *b, void *to, layout to_at, cons
     return r == DUET_OK ? apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0) : r;
 }
 
-/* What moves elements of a type that nobody computes in. */
+/* The type to copy elements of type t as, if programs do not compute in t. */
 static duet_dtype carrier(duet_dtype t)
 {
     if (is_complex(t)) return t;
@@ -195,7 +196,8 @@ duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
 
 /* ---- shifts ---- */
 
-/* Along each axis the first n - k elements go to k and later, the last k to the front; which: by bits, the last ones. */
+/* Moves the first n - k elements of each shifted axis to index k, and the last k to the front.
+ * `which` has one bit for each axis: 1 selects the last k elements. */
 duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
 {
     const layout *x = &s->in[0].at, *y = &s->out[0].at;
@@ -219,7 +221,7 @@ duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
 
 /* ---- convolution ---- */
 
-/* The least number from n on that has no prime factor above 7. */
+/* The smallest number >= n without a prime factor above 7. */
 static int64_t smooth_from(int64_t n)
 {
     int64_t best = INT64_MAX;
@@ -233,7 +235,7 @@ static int64_t smooth_from(int64_t n)
     return best;
 }
 
-void fourier_convolve_ways(const step *s, transform way[2])
+void fourier_convolve_transforms(const step *s, transform transforms[2])
 {
     const layout *x = &s->in[0].at, *y = &s->in[1].at;
     transform t = { .kind = FOURIER_REAL,
@@ -245,13 +247,13 @@ void fourier_convolve_ways(const step *s, transform way[2])
     for (int a = 0; a < t.rank; a++)
         t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
     t.out[t.last] = t.in[t.last] / 2 + 1;
-    way[0] = way[1] = t;
-    way[1].kind = FOURIER_REAL_INVERSE;
-    memcpy(way[1].in, t.out, sizeof t.out), memcpy(way[1].out, t.in, sizeof t.in);
-    way[0].scale = 1;
+    transforms[0] = transforms[1] = t;
+    transforms[1].kind = FOURIER_REAL_INVERSE;
+    memcpy(transforms[1].in, t.out, sizeof t.out), memcpy(transforms[1].out, t.in, sizeof t.in);
+    transforms[0].scale = 1;
 }
 
-/* a = a b, of n complex numbers. */
+/* a = a * b, for n complex numbers. */
 static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, const void *y)
 {
     const uint8_t type = f64 ? DUET_F64 : DUET_F32;
@@ -285,8 +287,8 @@ static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, 
     return b->run(&s, &(frame){ .data = data }, b->with);
 }
 
-/* The last element of each axis becomes its first. */
-static const void *turned(layout *l, const char *p)
+/* Reverses all axes: changes the layout and returns the address of the new first element. */
+static const void *reverse_axes(layout *l, const char *p)
 {
     for (int a = 0; a < l->rank; a++) {
         p += (l->size[a] - 1) * l->stride[a] * (int64_t)dtypes[l->type].bytes;
@@ -295,7 +297,7 @@ static const void *turned(layout *l, const char *p)
     return p;
 }
 
-/* The part that is asked for, scaled on its way. */
+/* Copies the requested part of the convolution to out, and scales it. */
 static duet_status cut_out(const fourier_ops *b, const step *s, const transform *back, const char *all,
                            void *out)
 {
@@ -312,45 +314,46 @@ static duet_status cut_out(const fourier_ops *b, const step *s, const transform 
     return apply(b, OP_mul, out, &s->out[0].at, all, &from, back->scale);
 }
 
-/* At real[], spectra[0] and spectra[1]. */
-static duet_status convolve(const fourier_ops *b, const step *s, const frame *f, const transform way[2],
-                            void *real, void *const spectrum[2])
+/* Computes in the buffers real, spectrum[0] and spectrum[1]. */
+static duet_status convolve(const fourier_ops *b, const step *s, const frame *f,
+                            const transform transforms[2], void *real, void *const spectrum[2])
 {
     layout y = s->in[1].at;
     const void *at = f->data[s->in[1].slot];
-    if (s->attr.overlap.reverse) at = turned(&y, at);
-    TRY(fourier_copy_in(b, &way[0], real, f->data[s->in[0].slot], &s->in[0].at));
-    TRY(b->transform(&way[0], 0, real, spectrum[0], b->with));
-    TRY(fourier_copy_in(b, &way[0], real, at, &y));
-    TRY(b->transform(&way[0], 0, real, spectrum[1], b->with));
-    const int64_t n = (int64_t)(transform_bytes(&way[0], true) / dtypes[transform_writes(&way[0])].bytes);
-    TRY(multiply(b, way[0].f64, n, spectrum[0], spectrum[1]));
-    TRY(b->transform(&way[1], 1, spectrum[0], real, b->with));
-    return cut_out(b, s, &way[1], real, f->data[s->out[0].slot]);
+    if (s->attr.overlap.reverse) at = reverse_axes(&y, at);
+    TRY(fourier_copy_in(b, &transforms[0], real, f->data[s->in[0].slot], &s->in[0].at));
+    TRY(b->transform(&transforms[0], 0, real, spectrum[0], b->with));
+    TRY(fourier_copy_in(b, &transforms[0], real, at, &y));
+    TRY(b->transform(&transforms[0], 0, real, spectrum[1], b->with));
+    const int64_t n =
+        (int64_t)(transform_bytes(&transforms[0], true) / dtypes[transform_writes(&transforms[0])].bytes);
+    TRY(multiply(b, transforms[0].f64, n, spectrum[0], spectrum[1]));
+    TRY(b->transform(&transforms[1], 1, spectrum[0], real, b->with));
+    return cut_out(b, s, &transforms[1], real, f->data[s->out[0].slot]);
 }
 
 duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f)
 {
-    transform way[2];
-    fourier_convolve_ways(s, way);
-    const size_t line = 511, bytes[2] = { (transform_bytes(way, false) + line) & ~line,
-                                          (transform_bytes(way, true) + line) & ~line };
+    transform transforms[2];
+    fourier_convolve_transforms(s, transforms);
+    const size_t line = 511, bytes[2] = { (transform_bytes(transforms, false) + line) & ~line,
+                                          (transform_bytes(transforms, true) + line) & ~line };
     char *p;
     TRY(b->take(bytes[0] + 2 * bytes[1], b->with, (void **)&p));
     void *const spectrum[2] = { p + bytes[0], p + bytes[0] + bytes[1] };
-    const duet_status r = convolve(b, s, f, way, p, spectrum);
+    const duet_status r = convolve(b, s, f, transforms, p, spectrum);
     b->give(p, b->with);
     return r;
 }
 
-/* ---- refusals ---- */
+/* ---- unsupported steps ---- */
 
 const char *fourier_unsupported(const step *s)
 {
     if (s->kernel == OP_fftshift) return NULL;
     const duet_dtype x = s->in[0].at.type, y = s->out[0].at.type;
     if (!(is_complex(y) || y == DUET_F32 || y == DUET_F64))
-        return "elements that are neither floating point nor complex";
-    if (is_wide(x) != is_wide(y)) return "operands of different widths";
+        return "the elements must be floating point or complex";
+    if (is_wide(x) != is_wide(y)) return "the operands must have the same precision";
     return NULL;
 }

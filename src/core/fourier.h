@@ -41,7 +41,8 @@ duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, co
 /* Copies an operand to the dense array that the transform reads: truncated or padded with zeros, and complex if needed. */
 duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
                             const layout *at);
-bool fourier_is_brought(const transform *t, const layout *at); /* is the operand such an array already? */
+/* true if the operand already is such an array */
+bool fourier_is_brought(const transform *t, const layout *at);
 
 duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out);
 duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at); /* real elements */
@@ -49,8 +50,8 @@ duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at); /* re
 /* Runs steps of fftshift and of fftconvolve. fftconvolve has two transforms: forward and inverse. */
 duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f);
 duet_status fourier_convolve(const fourier_ops *b, const step *s, const frame *f);
-void fourier_convolve_ways(const step *s, transform way[2]);
+void fourier_convolve_transforms(const step *s, transform transforms[2]);
 
-const char *fourier_unsupported(const step *s); /* NULL, or why no machine supports the step */
+const char *fourier_unsupported(const step *s); /* NULL, or the reason why no machine supports the step */
 
 #endif

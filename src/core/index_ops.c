@@ -20,14 +20,14 @@ static bool is_computed(duet_dtype t) { return t <= DUET_I64; }
 
 const char *index_unsupported(const step *s)
 {
-    return s->outs != 1 || s->ins < 1 ? "not a step of this operator" : NULL;
+    return s->outs != 1 || s->ins < 1 ? "the step has the wrong number of operands" : NULL;
 }
 
 const char *index_arithmetic_unsupported(const step *s)
 {
     const char *why = index_unsupported(s);
     if (why) return why;
-    return is_computed(s->out[0].at.type) ? NULL : "elements of this type";
+    return is_computed(s->out[0].at.type) ? NULL : "the element type is not supported";
 }
 
 bins bins_of(const step *s)

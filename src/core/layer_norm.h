@@ -44,11 +44,11 @@ static inline int64_t norm_length(const step *s)
 static inline const char *norm_unsupported(const step *s)
 {
     row_path p;
-    if (!layout_is_dense(&s->out[0].at)) return "a result with gaps";
+    if (!layout_is_dense(&s->out[0].at)) return "the result must be contiguous";
     if (!norm_path(&s->in[0].at, s->inner, &p) || p.run != 1)
-        return "rows whose elements are not one distance apart";
+        return "the elements of a row must have one stride";
     for (int k = 1; k < s->ins; k++)
-        if (!norm_path(&s->in[k].at, s->inner, &p)) return "a gain or a bias that is not by runs along a row";
+        if (!norm_path(&s->in[k].at, s->inner, &p)) return "gain and bias must have one stride along a row";
     return NULL;
 }
 

@@ -14,8 +14,8 @@ enum linalg_failed {
     LINALG_ITERATION, /* values did not converge. at: how many */
 };
 
-/* The residual that refined solutions may have, by columns: |b - A x| <= REST_MOST |A| |x|, with sums of absolute values. */
-#define REST_MOST (30 * DBL_EPSILON)
+/* The residual that refined solutions may have, by columns: |b - A x| <= RESIDUAL_LIMIT |A| |x|, with sums of absolute values. */
+#define RESIDUAL_LIMIT (30 * DBL_EPSILON)
 
 /* Sets the error text, which names the operator and its operand, and returns the status. */
 duet_status linalg_failed(const step *s, enum linalg_failed v, int64_t at) __attribute__((cold));

@@ -57,7 +57,8 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 static duet_status add_other_usages(storage *b)
 {
     buffer_usage *others = malloc(OTHERS * sizeof *others);
-    if (!others) return fail(DUET_NO_MEMORY, "the system refuses memory for the buffers of a matrix");
+    if (!others)
+        return fail(DUET_NO_MEMORY, "the system could not allocate memory for the buffers of a matrix");
     for (int i = 0; i < OTHERS; i++) others[i] = no_usage;
     __atomic_store_n(&b->others, others, __ATOMIC_RELEASE);
     return DUET_OK;
@@ -140,10 +141,11 @@ static void trace_move(const char *what, const duet_matrix *m, int device, int q
                    shape_text(text, m->at.type, m->at.rank, m->at.size), m->storage->bytes, queue, why);
 }
 
-/* Copies of pinned memory run at the speed of the link, and beside the host's work. Pinning takes about as long as a copy,
- * so it is done at the second copy. Memory of the caller is never pinned: it may be unmapped while it is wrapped, and CUDA
- * refuses copies that reach from a pinned range into memory that is not. */
-#define PIN_LEAST ((size_t)128 << 10) /* bytes; the pool gives whole pages for such blocks */
+/* Copies from pinned memory run at the speed of the link, while the host goes on. Pinning takes
+ * about as long as a copy, so it is done at the second copy. Memory of the caller is never pinned:
+ * it may be unmapped while it is wrapped, and CUDA fails copies of ranges that are pinned only in
+ * part. */
+#define PIN_LEAST ((size_t)128 << 10) /* bytes; the pool returns full pages for such blocks */
 #define PIN_AT    2
 
 static void count_copy(storage *b, int device)
@@ -161,7 +163,7 @@ void matrix_copied(const duet_matrix *m, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* A failed upload may have written a part: the queue counts as a user either way. */
+/* A failed upload may have written a part, so the queue counts as a user even then. */
 static duet_status upload(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
@@ -221,8 +223,8 @@ static duet_status allocate(storage *b, int device, int queue)
     return DUET_OK;
 }
 
-/* Queue `queue` of device `from` goes on after the copy that the same queue of `device` does. If that cannot be queued, the
- * host waits: nobody may overwrite what is still being read. */
+/* Queue `queue` of device `from` continues after the copy by the same queue of `device`. If that
+ * cannot be queued, the host waits, because the copy's source must not be overwritten. */
 static duet_status hold_source(int from, int device, int queue)
 {
     const duet_status st = device_machine(from)->wait(from, queue, device, queue);
@@ -282,7 +284,7 @@ static duet_status bring_if_invalid(const duet_matrix *m, int device, int queue)
     if (b->valid >> device & 1) return DUET_OK;
     TRY(bring(m, device, queue));
     __atomic_store_n(&b->came, (uint16_t)(b->came | 1u << device), __ATOMIC_RELAXED);
-    matrix_miss_nothing(m);
+    matrix_clear_accrued_cost(m);
     return DUET_OK;
 }
 
@@ -400,14 +402,14 @@ double matrix_move_cost(const duet_matrix *m, int device)
     return through_host ? seconds + cost_of_move(bytes, HOST, pinned) : seconds;
 }
 
-void matrix_miss(const duet_matrix *m, double seconds)
+void matrix_accrue_cost(const duet_matrix *m, double seconds)
 {
-    const double before = matrix_missed(m);
-    double missed = before + seconds > 0 ? before + seconds : 0;
-    if (missed != before) __atomic_store(&m->storage->missed, &missed, __ATOMIC_RELAXED);
+    const double before = matrix_accrued_cost(m);
+    double accrued_cost = before + seconds > 0 ? before + seconds : 0;
+    if (accrued_cost != before) __atomic_store(&m->storage->accrued_cost, &accrued_cost, __ATOMIC_RELAXED);
 }
 
-void matrix_miss_nothing(const duet_matrix *m) { matrix_miss(m, -INFINITY); }
+void matrix_clear_accrued_cost(const duet_matrix *m) { matrix_accrue_cost(m, -INFINITY); }
 
 bool matrix_returns(const duet_matrix *m, int device)
 {
@@ -454,7 +456,7 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
     if (device == HOST) note_host_pointer(m, use);
     if (use != READ) {
         matrix_wrote(m, device, queue);
-        matrix_miss_nothing(m);
+        matrix_clear_accrued_cost(m);
     }
     return p;
 }
@@ -464,14 +466,17 @@ static void *device_pointer(const char *who, const duet_matrix *m, enum use use)
     return pointer(who, m, thread_get()->gpu, use);
 }
 
-const void *duet_read(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
+const void *(duet_read)(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
 
-void *duet_update(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDATE); }
+void *(duet_update)(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDATE); }
 
-void *duet_overwrite(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
+void *(duet_overwrite)(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
 
-const void *duet_device_read(const duet_matrix *m) { return device_pointer("duet_device_read", m, READ); }
+const void *(duet_device_read)(const duet_matrix *m) { return device_pointer("duet_device_read", m, READ); }
 
-void *duet_device_update(duet_matrix *m) { return device_pointer("duet_device_update", m, UPDATE); }
+void *(duet_device_update)(duet_matrix *m) { return device_pointer("duet_device_update", m, UPDATE); }
 
-void *duet_device_overwrite(duet_matrix *m) { return device_pointer("duet_device_overwrite", m, OVERWRITE); }
+void *(duet_device_overwrite)(duet_matrix *m)
+{
+    return device_pointer("duet_device_overwrite", m, OVERWRITE);
+}

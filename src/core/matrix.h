@@ -41,7 +41,8 @@ typedef struct storage {
     bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
     bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
     uint64_t stamp; /* changes whenever a device writes a buffer, or may have, in the order of its queues */
-    double missed;  /* seconds that statements would have saved on the other device: matrix_miss */
+    double
+        accrued_cost; /* seconds that statements would have saved on the other device: matrix_accrue_cost */
     void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
@@ -196,18 +197,18 @@ double matrix_move_cost(const duet_matrix *m, int device);
 /* Seconds that statements have lost so far because m was not on the other device. A statement that ran where m is, though it
  * would have run faster there, adds what it lost; one that ran faster here subtracts. The sum is cleared when m moves, or
  * when the user writes m. */
-static inline double matrix_missed(const duet_matrix *m)
+static inline double matrix_accrued_cost(const duet_matrix *m)
 {
-    double missed;
-    return __atomic_load(&m->storage->missed, &missed, __ATOMIC_RELAXED), missed;
+    double accrued_cost;
+    return __atomic_load(&m->storage->accrued_cost, &accrued_cost, __ATOMIC_RELAXED), accrued_cost;
 }
-void matrix_miss(const duet_matrix *m, double seconds);
-void matrix_miss_nothing(const duet_matrix *m);
+void matrix_accrue_cost(const duet_matrix *m, double seconds);
+void matrix_clear_accrued_cost(const duet_matrix *m);
 bool matrix_returns(const duet_matrix *m, int device); /* has it been copied there before? */
 
 /* If the user has read what statements wrote to m last: the seconds of the download that a result on a GPU will need. */
 double matrix_read_back(const duet_matrix *m);
-void matrix_makes_anew(const duet_matrix *m); /* a statement writes m: nobody has read that yet */
+void matrix_makes_anew(const duet_matrix *m); /* a statement writes m, which has not been read since */
 
 /* Does this matrix exist? Headers are never returned to the system, so this is safe for any pointer that was once a matrix. */
 static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)

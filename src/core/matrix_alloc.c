@@ -69,7 +69,7 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     uint64_t serial;
     duet_matrix *m = header_take(&serial);
     if (!m) {
-        fail(DUET_NO_MEMORY, "the system has no memory for matrix headers (%zu bytes)", sizeof(slab));
+        fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for matrix headers", sizeof(slab));
         return NULL;
     }
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
@@ -118,7 +118,7 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     layout_span(at, &low, &high);
     storage *b = calloc(1, sizeof *b);
     if (!b) {
-        fail(DUET_NO_MEMORY, "the system has no memory for a matrix header (%zu bytes)", sizeof *b);
+        fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for a matrix header", sizeof *b);
         return NULL;
     }
     pthread_mutex_init(&b->lock, NULL);

@@ -24,9 +24,9 @@ const op_info op_infos[OPS_ALL] = {
     REDUCE_ROW(name, 1, OP_FLOATS, doc)
 #define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc)                             \
     REDUCE_ROW(name, 2, OP_FLOATS, doc)
-#define DUET_WHOLE1(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
+#define DUET_ANY_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc)                         \
     REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS, doc)
-#define DUET_WHOLE2(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
+#define DUET_ANY_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc)                         \
     REDUCE_ROW(name, 2, NUMERIC | DUET_BOOLS, doc)
 #define DUET_TRUTH1(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
     REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS | DUET_TRUTH, doc)

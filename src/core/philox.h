@@ -1,21 +1,26 @@
-/* philox.h - random numbers, in the words of scalar_ops.h: once for every machine. T_f32 or T_f64 is defined, as for scalar_ops.h; one type a
- * source file. What is drawn for which element is told in docs/semantics.md; this is that text as formulas.
+/* philox.h - random numbers from Philox, as formulas in the macros of scalar_ops.h. All machines
+ * compile them.
  *
- * Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011. */
+ * Define T_f32 or T_f64 as for scalar_ops.h, one of them in a source file. docs/semantics.md says
+ * in words which numbers belong to which element.
+ *
+ * Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel random numbers: as easy as 1, 2,
+ * 3, SC 2011. */
 #ifndef PHILOX_H
 #define PHILOX_H
 
 #include "random_step.h"
 #include "scalar_ops.h"
 
-/* What a word is held in: its upper bits, if any, are without meaning until it is cast. Wider ones suit AVX-512. */
+/* The type that holds a 32-bit word. Its upper bits are undefined until it is cast. Wider types
+ * suit AVX-512. */
 #ifndef PHILOX_WORD
 #define PHILOX_WORD uint32_t
 #endif
 
-#define PHILOX                                                                                               \
-    FN_DECL __attribute__((always_inline)) /* a loop that calls them must see them to be vectorised */
-#define PHILOX_EACH (16 / (int)sizeof(T))  /* elements of type T that a block serves */
+/* inlined, because loops that call them can be vectorised only then */
+#define PHILOX      FN_DECL __attribute__((always_inline))
+#define PHILOX_EACH (16 / (int)sizeof(T)) /* elements of type T made from one block */
 
 typedef struct philox_block {
     PHILOX_WORD w[4];
@@ -40,16 +45,17 @@ PHILOX philox_block philox(philox_block c, uint32_t k0, uint32_t k1)
     return c;
 }
 
-/* Block `low` + 2^32 `high` of a law's stream. */
-PHILOX philox_block philox_drawn(const random_params *l, uint32_t law, PHILOX_WORD low, uint32_t high,
-                                 uint32_t stream)
+/* Block low + 2^32 * high of the stream of a distribution. */
+PHILOX philox_block philox_drawn(const random_params *l, uint32_t distribution, PHILOX_WORD low,
+                                 uint32_t high, uint32_t stream)
 {
     philox_block c;
-    c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = law;
+    c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = distribution;
     return philox(c, l->key[0], l->key[1]);
 }
 
-/* Half j of a block; and a part of it as large as T, for j known when compiling, and for others. */
+/* Half j of a block. FN(part) is the part of the size of T, for a constant j; FN(part_at) takes any
+ * j. */
 PHILOX uint64_t philox_half(philox_block b, int j)
 {
     return (uint32_t)b.w[2 * j] | (uint64_t)(uint32_t)b.w[2 * j + 1] << 32;
@@ -69,18 +75,21 @@ PHILOX BITS FN(part_at)(philox_block b, int j) { return j & 1 ? philox_half(b, 1
 /* ---- bits as numbers ---- */
 
 #ifdef T_f32
-/* [0, 1), 24 bits; the middles of 2^32 equal parts of [0, 1], rounded: never 0; [-1/2, 1/2] likewise. */
+/* unit: in [0, 1), 24 bits. middle: the midpoints of 2^32 equal parts of [0, 1], rounded, never 0.
+ * turn: the same in [-1/2, 1/2]. */
 PHILOX T FN(unit)(BITS w) { return (T)(int32_t)(w >> 8) * K(0x1p-24); }
 PHILOX T FN(middle)(BITS w) { return FMA((T)w, K(0x1p-32), K(0x1p-33)); }
 PHILOX T FN(turn)(BITS w) { return (T)(int32_t)w * K(0x1p-32); }
 #else
-/* w + 2^32 v - less, rounded once, for w, v below 2^32: conversions that every instruction set has. */
+/* w + 2^32 v - less, rounded once, for w, v < 2^32. Every instruction set has the conversions that
+ * this uses. */
 PHILOX T FN(from_halves)(uint64_t w, uint64_t v, T less)
 {
     return (AS_T(v | AS_BITS(K(0x1p84))) - (K(0x1p84) + less)) + AS_T(w | AS_BITS(K(0x1p52)));
 }
 
-/* [0, 1), 53 bits; the middles of 2^64 equal parts of [0, 1], rounded: never 0; [-1/2, 1/2] likewise. */
+/* unit: in [0, 1), 53 bits. middle: the midpoints of 2^64 equal parts of [0, 1], rounded, never 0.
+ * turn: the same in [-1/2, 1/2]. */
 PHILOX T FN(unit)(BITS w) { return FN(from_halves)(w >> 11 & 0xffffffff, w >> 43, K(0x1p52)) * K(0x1p-53); }
 PHILOX T FN(middle)(BITS w)
 {
@@ -101,7 +110,7 @@ PHILOX T FN(uniform)(BITS w, T low, T range, T last)
     return SEL(x > last, last, x);
 }
 
-/* Box and Muller: a pair of normal numbers of deviation 1 from two words. */
+/* Box-Muller: two normal numbers of deviation 1 from two words. */
 PHILOX TYPED(pair) FN(box_muller)(BITS a, BITS b)
 {
     const T r = SQRT(K(-2) * FN(log)(FN(middle)(a))), t = FN(turn)(b);
@@ -113,7 +122,7 @@ PHILOX TYPED(pair) FN(box_muller)(BITS a, BITS b)
 
 /* ---- truncated normal: C. Robert, Simulation of truncated normal variables, Statistics and Computing 5, 1995 ---- */
 
-/* The numbers of a random_params, as T. */
+/* The parameters of a truncated normal distribution, as T. */
 typedef struct truncation {
     T low, high, origin, scale, c0, c1, c2;
 } truncation;
@@ -126,12 +135,12 @@ PHILOX truncation FN(truncation_of)(const random_params *l)
     return t;
 }
 
-/* What is proposed, from a normal number z or a word w; NaN unless it is accepted, which word v decides. `excess` is half the square of what
- * is left of the normal law's exponent:
- *   exponential   e = -log(w) / lambda deviations beyond the nearer bound, a of them from the mean: excess (e - c1)^2 / 2;
- *                 c0 = 1 / lambda, c1 = lambda - a
- *   uniform       t = c0 u deviations beyond a bound: excess (t (t + c1) + c2) / 2; c0 is the width of the window, c1 = 2 a, c2 = a^2
- *                 where the mean is inside, else 0 */
+/* A proposal, from a normal number z or a word w. It is NaN if word v rejects it. `excess` is half
+ * the square of what remains of the exponent of the normal distribution:
+ *   exponential   e = -log(w) / lambda deviations beyond the nearer bound, which is a deviations from the mean:
+ *                 excess (e - c1)^2 / 2; c0 = 1 / lambda, c1 = lambda - a
+ *   uniform       t = c0 u deviations beyond a bound: excess (t (t + c1) + c2) / 2; c0 is the width of the window,
+ *                 c1 = 2 a; c2 = a^2 if the mean is inside the window, else 0 */
 PHILOX T FN(propose)(int how, truncation k, T z, BITS w, BITS v)
 {
     T by, excess;
@@ -143,14 +152,14 @@ PHILOX T FN(propose)(int how, truncation k, T z, BITS w, BITS v)
         by = FN(unit)(w) * k.c0;
         excess = K(0.5) * FMA(by, by + k.c1, k.c2);
     }
-    const T x = FMA(by, k.scale, k.origin), room = how == PROPOSE_NORMAL ? K(0) : -FN(log)(FN(middle)(v));
-    return SEL((x >= k.low) & (x <= k.high) & (excess <= room), x, K(NAN));
+    const T x = FMA(by, k.scale, k.origin), limit = how == PROPOSE_NORMAL ? K(0) : -FN(log)(FN(middle)(v));
+    return SEL((x >= k.low) & (x <= k.high) & (excess <= limit), x, K(NAN));
 }
 
-/* When all attempts failed. */
+/* The number to use after all attempts were rejected. */
 PHILOX T FN(truncation_last)(truncation k) { return FN(minimum)(FN(maximum)(k.origin, k.low), k.high); }
 
-/* Part j of blocks b and c, the two streams of an attempt. */
+/* The proposal from part j of blocks b and c, the two streams of an attempt. */
 PHILOX T FN(propose_part)(int how, truncation k, philox_block b, philox_block c, int j)
 {
     T z = K(0);
@@ -161,9 +170,9 @@ PHILOX T FN(propose_part)(int how, truncation k, philox_block b, philox_block c,
     return FN(propose)(how, k, z, FN(part)(b, j), FN(part)(c, j));
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
-/* The upper half of x times y, and the lower one. */
+/* The upper half of x * y; *lower becomes the lower half. */
 PHILOX uint64_t philox_multiply(uint64_t x, uint64_t y, uint64_t *lower)
 {
     const uint64_t m = 0xffffffff, a = (x & m) * (y & m), b = (x >> 32) * (y & m), c = (x & m) * (y >> 32);
@@ -172,10 +181,11 @@ PHILOX uint64_t philox_multiply(uint64_t x, uint64_t y, uint64_t *lower)
     return (x >> 32) * (y >> 32) + (b >> 32) + (middle >> 32);
 }
 
-/* D. Lemire, Fast random integer generation in an interval, ACM TOMACS 29, 2019. Accepted unless *lower is below whole[2]. */
+/* D. Lemire, Fast random integer generation in an interval, ACM TOMACS 29, 2019. Rejected if *lower
+ * < integer[2]. */
 PHILOX int64_t philox_scaled(const random_params *l, uint64_t x, uint64_t *lower)
 {
-    return (int64_t)(l->whole[0] + philox_multiply(x, l->whole[1], lower));
+    return (int64_t)(l->integer[0] + philox_multiply(x, l->integer[1], lower));
 }
 
 FN_DECL int64_t philox_integer(const random_params *l, uint64_t i)
@@ -184,28 +194,30 @@ FN_DECL int64_t philox_integer(const random_params *l, uint64_t i)
     uint64_t lower = 0;
     for (uint32_t attempt = 0; attempt < RANDOM_ATTEMPTS; attempt++) {
         const philox_block b =
-            philox_drawn(l, LAW_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
+            philox_drawn(l, DISTRIBUTION_INTEGERS, (uint32_t)(i >> 1), (uint32_t)(i >> 33), attempt);
         x = philox_scaled(l, i & 1 ? philox_half(b, 1) : philox_half(b, 0), &lower);
-        if (lower >= l->whole[2]) break;
+        if (lower >= l->integer[2]) break;
     }
     return x;
 }
 
-/* A word decides, unless it is that of p, when the next one does. */
+/* The first word decides; if it equals the upper half of p, the second word does. */
 FN_DECL int64_t philox_coin(const random_params *l, uint64_t i)
 {
     uint32_t w[2];
     for (uint32_t k = 0; k < 2; k++) {
-        const philox_block b = philox_drawn(l, LAW_BERNOULLI, (uint32_t)(i >> 2), (uint32_t)(i >> 34), k);
+        const philox_block b =
+            philox_drawn(l, DISTRIBUTION_BERNOULLI, (uint32_t)(i >> 2), (uint32_t)(i >> 34), k);
         w[k] = (uint32_t)(i & 2 ? i & 1 ? b.w[3] : b.w[2] : i & 1 ? b.w[1] : b.w[0]);
     }
-    return w[0] < l->whole[0] || (w[0] == l->whole[0] && w[1] < l->whole[1]);
+    return w[0] < l->integer[0] || (w[0] == l->integer[0] && w[1] < l->integer[1]);
 }
 
-/* What element i of a permutation is sorted by. */
+/* The sort key of element i of a permutation. */
 FN_DECL uint64_t philox_sort_key(const random_params *l, uint64_t i)
 {
-    const philox_block b = philox_drawn(l, LAW_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
+    const philox_block b =
+        philox_drawn(l, DISTRIBUTION_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
     return i & 1 ? philox_half(b, 1) : philox_half(b, 0);
 }
 

@@ -34,7 +34,7 @@ typedef struct block_list {
 
 typedef struct pool {
     pthread_mutex_t lock;
-    pthread_mutex_t dropping; /* only one thread at a time frees cached blocks to make room */
+    pthread_mutex_t dropping; /* only one thread at a time frees cached blocks of a device */
     block **more_buckets;     /* in place of `bucket` once there are many blocks */
     size_t buckets, blocks;   /* buckets: a power of two */
     block *bucket[BUCKETS];
@@ -229,13 +229,13 @@ static void drop_alone(int device, size_t bytes)
     pthread_mutex_unlock(&pools[device].dropping);
 }
 
-static duet_status no_memory(int device, size_t asked, const char *who)
+static duet_status no_memory(int device, size_t asked, const char *why)
 {
     pthread_mutex_lock(&pools[device].lock);
     duet_memory m = pools[device].memory;
     pthread_mutex_unlock(&pools[device].lock);
-    return fail(DUET_NO_MEMORY, "%s refuses %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", who,
-                asked, device_machine(device)->name, m.used, m.cached, m.limit, m.limit ? "" : " (none)");
+    return fail(DUET_NO_MEMORY, "%s %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", why, asked,
+                device_machine(device)->name, m.used, m.cached, m.limit, m.limit ? "" : " (none)");
 }
 
 /* ---- new blocks ---- */
@@ -272,7 +272,7 @@ static duet_status reserve_or_drop(int device, size_t bytes)
     bool fits = reserve(o, bytes, &over);
     while (!fits && drop(device, over) > 0) fits = reserve(o, bytes, &over);
     pthread_mutex_unlock(&o->dropping);
-    return fits ? DUET_OK : no_memory(device, bytes, "the limit");
+    return fits ? DUET_OK : no_memory(device, bytes, "the memory limit does not allow");
 }
 
 static duet_status alloc_or_drop(int device, size_t bytes, void **p)
@@ -283,14 +283,16 @@ static duet_status alloc_or_drop(int device, size_t bytes, void **p)
     drop(device, SIZE_MAX);
     st = device_machine(device)->alloc(device, bytes, p);
     pthread_mutex_unlock(&pools[device].dropping);
-    return st == DUET_NO_MEMORY ? no_memory(device, bytes, "the system") : st;
+    return st == DUET_NO_MEMORY ? no_memory(device, bytes, "the system could not allocate") : st;
 }
 
 static duet_status new_block(int device, int class, size_t bytes, void **p)
 {
     pool *o = &pools[device];
     block *b = calloc(1, sizeof *b);
-    if (!b) return fail(DUET_NO_MEMORY, "the system refuses %zu bytes for the header of a block", sizeof *b);
+    if (!b)
+        return fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for the header of a block",
+                    sizeof *b);
     duet_status st = reserve_or_drop(device, bytes);
     if (st == DUET_OK && (st = alloc_or_drop(device, bytes, p)) != DUET_OK) unreserve(o, bytes);
     if (st != DUET_OK) {
@@ -326,7 +328,7 @@ static void give(pool *o, block *b)
 duet_status pool_take(int device, size_t bytes, int queue, void **p)
 {
     size_t size;
-    if (bytes > PTRDIFF_MAX) return no_memory(device, bytes, "the address space");
+    if (bytes > PTRDIFF_MAX) return no_memory(device, bytes, "the address space does not have");
     const int class = class_of(bytes, &size);
     const uint64_t own = device == HOST ? ~(uint64_t)0 : (uint64_t)1 << queue;
     block *b = take_cached(&pools[device], class, own);
@@ -366,7 +368,7 @@ size_t pool_room(int device)
 {
     const duet_memory m = pool_memory(device);
     if (m.limit) return m.limit > m.used ? m.limit - m.used : 0;
-    const size_t more = device_machine(device)->room(device);
+    const size_t more = device_machine(device)->available(device);
     return more < SIZE_MAX - m.cached ? more + m.cached : SIZE_MAX;
 }
 
@@ -439,7 +441,7 @@ duet_memory duet_memory_of(duet_place place)
     return device_at(place, &device) ? pool_memory(device) : (duet_memory){ 0 };
 }
 
-duet_status duet_memory_limit(duet_place place, size_t bytes)
+duet_status(duet_memory_limit)(duet_place place, size_t bytes)
 {
     int device;
     if (!device_at(place, &device))

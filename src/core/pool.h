@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* A block of at least `bytes` bytes on a device, for use by this queue. If another queue may still use the block, this queue
- * waits for it; the host does not. At the limit, or when the system refuses, cached blocks are freed first.
+ * waits for it; the host does not. At the limit, or if the system has no memory, cached blocks are freed first.
  * Errors    NO_MEMORY, with the figures; DEVICE_ERROR */
 duet_status pool_take(int device, size_t bytes, int queue, void **p);
 

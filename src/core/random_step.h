@@ -1,44 +1,45 @@
-/* random_step.h - the parameters of a random step: the distribution ("law") and its numbers. philox.h has the formulas,
+/* random_step.h - the parameters of a random step: the distribution and its numbers. philox.h has the formulas,
  * docs/semantics.md the meaning.
  *
  *   uniform            number: low, high - low, the greatest element below high
  *   normal             number: mean, deviation
  *   truncated normal   number: low, high, origin, scale, and c0, c1, c2 of its proposal
- *   bernoulli          whole: floor(p 2^64), as its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above every draw
- *   integers           whole: low, range = high - low, and 2^64 mod range
+ *   bernoulli          integer: floor(p 2^64), as its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above every draw
+ *   integers           integer: low, range = high - low, and 2^64 mod range
  *   permutation        none */
 #ifndef RANDOM_STEP_H
 #define RANDOM_STEP_H
 
 #include "backend.h"
 
-/* The numbers are part of the counter of the generator: add new laws at the end. */
-enum law {
-    LAW_UNIFORM,
-    LAW_NORMAL,
-    LAW_TRUNCATED_NORMAL,
-    LAW_BERNOULLI,
-    LAW_INTEGERS,
-    LAW_PERMUTATION,
-    LAWS
+/* The numbers are part of the counter of the generator: add new distributions at the end. */
+enum distribution {
+    DISTRIBUTION_UNIFORM,
+    DISTRIBUTION_NORMAL,
+    DISTRIBUTION_TRUNCATED_NORMAL,
+    DISTRIBUTION_BERNOULLI,
+    DISTRIBUTION_INTEGERS,
+    DISTRIBUTION_PERMUTATION,
+    DISTRIBUTIONS
 };
 
 /* The proposal distribution of a truncated normal. */
 enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
 
-/* After so many rejected attempts the last one is used, or what docs/semantics.md says for the law. */
+/* After so many rejected attempts the last one is used, or the value that docs/semantics.md gives
+ * for the distribution. */
 #define RANDOM_ATTEMPTS 128
 
-#define RANDOM_NUMBERS 7
-#define RANDOM_WHOLES  3
+#define RANDOM_NUMBERS  7
+#define RANDOM_INTEGERS 3
 /* The numbers of a step. An integer takes two, of 32 bits each, the lower one first. */
-#define RANDOM_COUNT (2 + RANDOM_NUMBERS + 2 * RANDOM_WHOLES)
+#define RANDOM_COUNT (2 + RANDOM_NUMBERS + 2 * RANDOM_INTEGERS)
 
 typedef struct random_params {
     uint32_t key[2]; /* the seed */
-    int32_t law, proposal;
+    int32_t distribution, proposal;
     double number[RANDOM_NUMBERS];
-    uint64_t whole[RANDOM_WHOLES];
+    uint64_t integer[RANDOM_INTEGERS];
 } random_params;
 
 static inline uint64_t random_integer_of(const step *s, const frame *f, int k)
@@ -50,12 +51,13 @@ static inline random_params random_params_of(const step *s, const frame *f)
 {
     random_params l;
     const uint64_t seed = random_integer_of(s, f, 0);
-    l.law = s->attr.random.law;
+    l.distribution = s->attr.random.distribution;
     l.proposal = s->attr.random.proposal;
     l.key[0] = (uint32_t)seed;
     l.key[1] = (uint32_t)(seed >> 32);
     for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
-    for (int k = 0; k < RANDOM_WHOLES; k++) l.whole[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
+    for (int k = 0; k < RANDOM_INTEGERS; k++)
+        l.integer[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
     return l;
 }
 
@@ -63,36 +65,37 @@ static inline random_params random_params_of(const step *s, const frame *f)
 static inline const char *random_step_unsupported(const step *s)
 {
     const layout *out = &s->out[0].at;
-    if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr.random.law < 0 ||
-        s->attr.random.law >= LAWS)
-        return "not a law of random_params.h";
-    if (out->type > DUET_I64) return "elements of this type";
-    if (out->type == DUET_I64 && s->attr.random.law < LAW_BERNOULLI)
-        return "integers of a law that gives none";
-    if (s->attr.random.law == LAW_PERMUTATION && out->rank != 1) return "a permutation of more than one axis";
+    if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr.random.distribution < 0 ||
+        s->attr.random.distribution >= DISTRIBUTIONS)
+        return "the random distribution is unknown";
+    if (out->type > DUET_I64) return "the element type is not supported";
+    if (out->type == DUET_I64 && s->attr.random.distribution < DISTRIBUTION_BERNOULLI)
+        return "this distribution has no integers";
+    if (s->attr.random.distribution == DISTRIBUTION_PERMUTATION && out->rank != 1)
+        return "a permutation must have one axis";
     return NULL;
 }
 
-static inline void random_integer_split(uint64_t whole, double num[2])
+static inline void random_integer_split(uint64_t integer, double num[2])
 {
-    num[0] = (double)(uint32_t)whole;
-    num[1] = (double)(uint32_t)(whole >> 32);
+    num[0] = (double)(uint32_t)integer;
+    num[1] = (double)(uint32_t)(integer >> 32);
 }
 
-/* Fills in a step of law l, except for its output, and the numbers to run it with. */
+/* Fills in a step of distribution l, except for its output, and the numbers to run it with. */
 static inline void random_step_make(const random_params *l, step *s, double num[RANDOM_COUNT])
 {
     s->kernel = KERNEL_RANDOM;
     s->outs = 1;
     s->nums = RANDOM_COUNT;
-    s->attr.random.law = l->law;
+    s->attr.random.distribution = l->distribution;
     s->attr.random.proposal = l->proposal;
     for (int k = 0; k < RANDOM_COUNT; k++) s->num[k] = (uint16_t)k;
     num[0] = l->key[0];
     num[1] = l->key[1];
     for (int k = 0; k < RANDOM_NUMBERS; k++) num[2 + k] = l->number[k];
-    for (int k = 0; k < RANDOM_WHOLES; k++)
-        random_integer_split(l->whole[k], &num[2 + RANDOM_NUMBERS + 2 * k]);
+    for (int k = 0; k < RANDOM_INTEGERS; k++)
+        random_integer_split(l->integer[k], &num[2 + RANDOM_NUMBERS + 2 * k]);
 }
 
 #endif

@@ -1,19 +1,30 @@
-/* scalar_ops.h - the words in which the formulas of ops.def and fused.def are written, for one element type at a time.
+/* scalar_ops.h - the macros in which the formulas of ops.def and fused.def are written, for one
+ * element type.
  *
- * The words: T, BITS (the integer of its size, unsigned), K(c) (a number of type T), INF, SEL(condition, a, b), FMA, SQRT, ABS,
- * MINIMUM, MAXIMUM (IEEE 754-2019: NaN wins, -0 < +0), RINT (to the nearest whole number, the even of two), FLOOR, INVERSE(x) (1 / x, for 2^-100 < |x| < 2^100), FN(f) for the functions f of
- * core/vmath.h, SELDOM(condition) before a block that changes nothing where the condition is false, so that a machine with jumps may
- * pass it by, AGAIN(condition) before one that may be run once more than it need be, as long as the condition holds anywhere, MAP(name, x) for the formula of a one-operand row; AS_BITS and AS_T (the bits of a T, and back), TYPED(name) (a name of
- * this type's).
- * START(s) is the start of a reduction. Of integers, for rows that hold for them: no functions of vmath.h but those of integer.h, no SQRT and MAP;
- * START(INF) is the largest number, START(-INF) the least; arithmetic is to wrap: compile with -fwrapv.
- * Everything is exactly rounded and free of jumps: compile without contraction. Conditions combine by & and |.
+ *   T, BITS          the element type, and the unsigned integer type of its size
+ *   K(c), INF        the constant c as T; infinity
+ *   SEL(c, a, b)     a if c holds, else b; conditions are combined by & and |
+ *   FMA, SQRT, ABS, FLOOR, RINT    RINT rounds to the nearest integer, ties to even
+ *   MINIMUM, MAXIMUM IEEE 754-2019: NaN if an operand is NaN, and -0 < +0
+ *   INVERSE(x)       1 / x, for 2^-100 < |x| < 2^100
+ *   FN(f)            function f of core/vmath.h; FN(exp) is exp_f32 or exp_f64
+ *   MAP(name, x)     the formula of a row of one operand
+ *   AS_BITS, AS_T    the bits of a T, and back
+ *   TYPED(name)      a name with the type as suffix
+ *   START(s)         the start of a reduction
+ *   SELDOM(c)        before a block that changes nothing if c is false. A machine with branches may skip the block.
+ *   AGAIN(c)         before a block that is repeated while c holds for any element, and may run once too often
  *
- * C      Define T_f32 or T_f64 (of integers T_i64 or T_u64), and FN_DECL if functions are not to be static inline. Include this file last: the words are macros.
- *        For the other type undefine T_f32, define T_f64 and include it again. FN(exp) is exp_f32 or exp_f64.
- * C++    The same; or define neither, and the words serve in templates over T = float or double, where FN(exp) is overloaded.
- *        For CUDA define FN_DECL as static __device__ inline.
- * A vector type   Define all the words but MINIMUM, MAXIMUM and MAP yourself, with T_f32 or T_f64, and include vmath.h. */
+ * Integers have no SQRT, no MAP, and only the functions of integer.h. START(INF) is their largest
+ * number, START(-INF) their smallest. Arithmetic must wrap: compile with -fwrapv. All formulas are
+ * correctly rounded and have no branches: compile without contraction.
+ *
+ * C: define T_f32 or T_f64 (for integers T_i64 or T_u64), and FN_DECL if functions are not to be
+ * static inline. Include this file last, because of its macros. For the other type undefine T_f32,
+ * define T_f64 and include it again. C++: do the same, or define neither; then the macros work in
+ * templates over T = float or double, where FN(exp) is overloaded. For CUDA define FN_DECL as
+ * static __device__ inline. Vector types: define T_f32 or T_f64 and all macros except MINIMUM,
+ * MAXIMUM and MAP, and include vmath.h instead. */
 #include <duet/duet.h>
 #include <math.h>
 #include <string.h>
@@ -201,7 +212,8 @@ FN_DECL T FN(as_t)(BITS b)
 }
 
 #ifdef __CUDA_ARCH__
-/* Rounded as 1 / x is, by the same steps, without the question whether x is large or small. */
+/* Correctly rounded as 1 / x is, by the same steps, but without the checks for very large and very
+ * small x. */
 FN_DECL T FN(inverse)(T x)
 {
 #ifdef T_f32
@@ -214,10 +226,10 @@ FN_DECL T FN(inverse)(T x)
 }
 #endif
 
-/* Where a and b are equal, both are zeros or both have the same bits. */
+/* If a == b, both are zeros or both have the same bits. */
 FN_DECL T FN(minimum)(T a, T b)
 {
-    T least = SEL(a < b, a, b); /* NaN if b is */
+    T least = SEL(a < b, a, b); /* NaN if b is NaN */
     return SEL(a == b, AS_T(AS_BITS(a) | AS_BITS(b)), SEL(a != a, a, least));
 }
 

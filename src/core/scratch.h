@@ -14,7 +14,7 @@ void scratch_release(int device, void *p, int queue);
 typedef struct scratch_reserve {
     struct reserved *block;
     int count, capacity;
-    bool closed; /* refuse to allocate: work is being recorded */
+    bool closed; /* fail instead of allocating: work is being recorded */
 } scratch_reserve;
 
 size_t scratch_reserve_bytes(const scratch_reserve *l);

@@ -17,24 +17,28 @@ duet_status fail(duet_status s, const char *format, ...)
     return s;
 }
 
+/* The length of "file:line: " at the start of text, or 0. The name of the file has no blank. */
+static size_t place_length(const char *text)
+{
+    for (size_t i = strcspn(text, ": "); text[i] == ':'; i += 1 + strcspn(text + i + 1, ": ")) {
+        const size_t digits = strspn(text + i + 1, "0123456789");
+        if (digits && !strncmp(text + i + 1 + digits, ": ", 2)) return i + 1 + digits + 2;
+    }
+    return 0;
+}
+
+static bool has_place(const char *text) { return place_length(text) != 0; }
+
 duet_status fail_within(duet_status s, const char *format, ...)
 {
+    const char *text = thread_get()->text;
+    const size_t place = place_length(text);
     char what[sizeof thread_get()->text];
     va_list ap;
     va_start(ap, format);
     vsnprintf(what, sizeof what, format, ap);
     va_end(ap);
-    return fail(s, "%s: %s", what, thread_get()->text);
-}
-
-/* Does text begin with "file:line: "? Of a file whose name has no blank. */
-static bool has_place(const char *text)
-{
-    for (size_t i = strcspn(text, ": "); text[i] == ':'; i += 1 + strcspn(text + i + 1, ": ")) {
-        size_t digits = strspn(text + i + 1, "0123456789");
-        if (digits && !strncmp(text + i + 1 + digits, ": ", 2)) return true;
-    }
-    return false;
+    return fail(s, "%.*s%s: %s", (int)place, text, what, text + place);
 }
 
 bool error_has_place(void) { return has_place(thread_get()->text); }

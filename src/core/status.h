@@ -1,4 +1,5 @@
-/* status.h - how a call fails: one birthplace (fail), one way up (TRY), one text a thread. */
+/* status.h - errors: fail() sets the status and the error text of the thread, TRY passes a status
+ * on. */
 #ifndef STATUS_H
 #define STATUS_H
 
@@ -15,10 +16,10 @@ duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
 /* Does this thread's text begin with "file:line: "? */
 bool error_has_place(void);
 
-/* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text. Returns s. */
+/* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text, but behind its "file:line: ". Returns s. */
 duet_status fail_within(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* This thread's error text, to be put back where what failed in between is nobody's concern. */
+/* The thread's error text, saved so that it can be restored after an error that is handled. */
 typedef struct error_text {
     char text[1024];
 } error_text;

@@ -29,7 +29,7 @@ typedef struct thread {
     struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
     struct duet_recording *recording;        /* that statements are added to, or NULL: replay/record.h */
     enum deferring deferring;
-    bool cut; /* since the last statement the host has waited for the queue, or used it directly */
+    bool host_waited; /* since the last statement the host has waited for the queue, or used it directly */
     bool deferred_failed; /* deferred work that this thread launched has failed since the statement began */
     int failed_dest;      /* the destination that the plan failed at last was for; -1 if unknown */
     bool shared;          /* used by all threads for which there was no memory: it has no slots */

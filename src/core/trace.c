@@ -18,14 +18,14 @@ __attribute__((constructor)) static void trace_ask(void)
 void trace_line(const char *format, ...)
 {
     char line[1024] = "duet: ";
-    size_t head = strlen(line), room = sizeof line - head - 1; /* and a newline */
+    size_t head = strlen(line), space = sizeof line - head - 1; /* and a newline */
     va_list ap;
     va_start(ap, format);
-    vsnprintf(line + head, room, format, ap);
+    vsnprintf(line + head, space, format, ap);
     va_end(ap);
     const char *site = thread_mine ? thread_mine->site : NULL; /* NULL before the thread has state */
     head = strlen(line);
-    room = sizeof line - head - 1;
-    if (site) snprintf(line + head, room, "; for %s", site);
+    space = sizeof line - head - 1;
+    if (site) snprintf(line + head, space, "; for %s", site);
     fputs(strcat(line, "\n"), stderr);
 }

@@ -54,7 +54,7 @@ duet_matrix *(duet_submatrix)(duet_matrix *m, int64_t i, int64_t j, int64_t rows
 
 /* ---- NumPy's basic indexing ---- */
 
-/* An index under way: the axis of m whose turn it is, and the view so far. */
+/* State of an indexing: the next axis of m, and the view so far. */
 typedef struct indexing {
     const char *who;
     const duet_matrix *m;
@@ -92,8 +92,8 @@ static duet_status take_range(indexing *x, const duet_index *r)
                     view_text(x->m, text), x->axis);
     const int64_t start = bound_of(r->start, size, by < 0, true),
                   stop = bound_of(r->stop, size, by < 0, false);
-    const int64_t way = by < 0 ? start - stop : stop - start, each = by < 0 ? -by : by;
-    const int64_t count = way > 0 ? (way - 1) / each + 1 : 0, stride = x->m->at.stride[x->axis++];
+    const int64_t distance = by < 0 ? start - stop : stop - start, each = by < 0 ? -by : by;
+    const int64_t count = distance > 0 ? (distance - 1) / each + 1 : 0, stride = x->m->at.stride[x->axis++];
     layout_insert(&x->at, x->at.rank, count, count > 1 ? stride * by : stride);
     if (count) x->ahead += start * stride;
     return DUET_OK;

@@ -1,27 +1,30 @@
-/* vmath.h - the functions of mathematics, in the words of scalar_ops.h: once for every machine and type. Here is what their families share.
+/* vmath.h - mathematical functions in the macros of scalar_ops.h, for every machine and type. This
+ * file has what the families of functions share.
  *
- * Only + - * / FMA, comparisons, selections and operations on bits are used. All of these are exact or exactly rounded, so every
- * machine gives the same bits (of a NaN, only that it is one). No statement jumps and, but in fmod, no loop is left: compilers vectorise
- * them.
- * How large the errors are: docs/accuracy.md. The coefficients: tools/fit_vmath.sollya. */
+ * Only + - * / FMA, comparisons, selections and bit operations are used. All of these are exact or
+ * correctly rounded, so every machine gives the same bits (except for the bits of a NaN). There are
+ * no branches, and no loops except in fmod, so that compilers can vectorise.
+ *
+ * docs/accuracy.md lists the errors. tools/fit_vmath.sollya computes the coefficients. */
 
 #ifdef T_f32
-#define VM_DIGITS   23 /* of the fraction */
-#define VM_TOP      31 /* where the sign is */
+#define VM_DIGITS   23 /* bits of the fraction */
+#define VM_TOP      31 /* index of the sign bit */
 #define VM_BIAS     127
 #define VM_SIGN     0x80000000u
 #define VM_EXPONENT 0x7f800000u
-#define VM_ROUND    0x1.8p23 /* x + ROUND: x as an integer, in the low bits; those above hold no n of 2^n */
-#define VM_ULP_1    0x1p23   /* from here on every number is an integer; twice that: an even one */
-#define VM_NORMAL   0x1p-126 /* the least that is not subnormal */
-#define VM_TINY     0x1p-26  /* below, x is f(x) for functions like x + x^2 / 2 */
-#define VM_FAR      20.0     /* 1 + exp(-FAR) is 1 */
-#define VM_EXP_MAX  104.0    /* exp of minus this is 0 */
-#define VM_LIFT     64       /* 2^(n + LIFT) is a normal number, whatever 2^n <= 1; */
-#define VM_LOWER    0x1p-64  /* times this it is 2^n */
-#define VM_LOG2_E   0x1.715476p0
-#define VM_LN2_HI   0x1.62e4p-1 /* few digits: its product with an exponent is exact */
-#define VM_LN2_LO   0x1.7f7d1cp-20
+/* x + ROUND has x, rounded to an integer, in its low bits. The bits above them are not zero. */
+#define VM_ROUND   0x1.8p23
+#define VM_ULP_1   0x1p23   /* all numbers >= ULP_1 are integers; all >= 2 * ULP_1 are even integers */
+#define VM_NORMAL  0x1p-126 /* the smallest normal number */
+#define VM_TINY    0x1p-26  /* if |x| is below this, f(x) = x for functions like x + x^2 / 2 */
+#define VM_FAR     20.0     /* 1 + exp(-FAR) == 1 */
+#define VM_EXP_MAX 104.0    /* exp(-EXP_MAX) == 0 */
+#define VM_LIFT    64       /* 2^(n + LIFT) is normal for every 2^n <= 1 */
+#define VM_LOWER   0x1p-64  /* 2^(n + LIFT) * LOWER is 2^n */
+#define VM_LOG2_E  0x1.715476p0
+#define VM_LN2_HI  0x1.62e4p-1 /* has few bits, so its product with an exponent is exact */
+#define VM_LN2_LO  0x1.7f7d1cp-20
 /* (exp(r) - 1 - r) / r^2 for |r| <= 0.3467 */
 #define VM_EXP(r) VM_P5(r, 0x1.fffffep-2, 0x1.5554bp-3, 0x1.555716p-5, 0x1.12279ep-7, 0x1.6b7376p-10)
 
@@ -48,7 +51,7 @@
            0x1.28a2a1b3c047fp-22, 0x1.ae77aa5a5b9e6p-26)
 #endif
 
-/* Polynomials by Horner's rule, the constant first. */
+/* Polynomials by Horner's rule; the first coefficient is the constant. */
 #define VM_P1(x, c)       K(c)
 #define VM_P2(x, c, ...)  FMA(VM_P1(x, __VA_ARGS__), x, K(c))
 #define VM_P3(x, c, ...)  FMA(VM_P2(x, __VA_ARGS__), x, K(c))
@@ -67,13 +70,14 @@
 #define VM_P16(x, c, ...) FMA(VM_P15(x, __VA_ARGS__), x, K(c))
 #define VM_P17(x, c, ...) FMA(VM_P16(x, __VA_ARGS__), x, K(c))
 
-#define VM FN_DECL __attribute__((always_inline)) /* a loop that calls them must see them to be vectorised */
+/* inlined, because loops that call them can be vectorised only then */
+#define VM FN_DECL __attribute__((always_inline))
 
 typedef struct TYPED(pair) {
-    T hi, lo; /* a number as the sum of both, |lo| at most about an ulp of hi */
+    T hi, lo; /* the number hi + lo, where |lo| is at most about an ulp of hi */
 } TYPED(pair);
 
-/* a + b without loss; the exponent of a is not below that of b, or a is 0. */
+/* a + b without rounding error. The exponent of a must not be below that of b, unless a is 0. */
 VM TYPED(pair) FN(two_sum)(T a, T b)
 {
     TYPED(pair) s;
@@ -82,7 +86,7 @@ VM TYPED(pair) FN(two_sum)(T a, T b)
     return s;
 }
 
-/* a + b without loss. */
+/* a + b without rounding error. */
 VM TYPED(pair) FN(any_sum)(T a, T b)
 {
     TYPED(pair) s;
@@ -94,7 +98,7 @@ VM TYPED(pair) FN(any_sum)(T a, T b)
 
 VM T FN(with_sign)(T x, T sign) { return AS_T(AS_BITS(x) | (AS_BITS(sign) & VM_SIGN)); }
 
-/* x, or most with its sign. NaN stays. */
+/* x, limited to [-most, most]. NaN stays NaN. */
 VM T FN(clamp)(T x, T most) { return FN(with_sign)(SEL(ABS(x) > most, most, ABS(x)), x); }
 
 #include "vmath_exp.h"

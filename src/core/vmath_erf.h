@@ -1,14 +1,15 @@
-/* vmath_erf.h - erf, erfc, ncdf and gelu: a part of vmath.h, in the same words and under the same rules.
+/* vmath_erf.h - erf, erfc, ncdf and gelu. Part of vmath.h.
  *
- * All are made of ncdf(-a) for a >= 0: twice that is exp(-a^2 / 2) y (1 + s), with y = 1 / (3/2 + a) and a polynomial s of y.
- * The coefficients: tools/fit_vmath_trig.sollya. */
+ * All are computed from ncdf(-a) for a >= 0: 2 ncdf(-a) = exp(-a^2 / 2) y (1 + s), where y = 1 /
+ * (3/2 + a) and s is a polynomial in y. tools/fit_vmath_trig.sollya computes the coefficients. */
 
 #ifdef T_f32
-#define VM_NORMAL_TOP 14.42 /* a ncdf(-a) is 0 from here on */
-#define VM_ERFC_TOP   10.19 /* and erfc(a) */
+#define VM_NORMAL_TOP 14.42 /* a ncdf(-a) == 0 for larger a */
+#define VM_ERFC_TOP   10.19 /* erfc(a) == 0 for larger a */
 #define VM_SQRT2_HI   0x1.6a09e6p0
 #define VM_SQRT2_LO   0x1.9fcef4p-26
-/* 2 exp(a^2 / 2) ncdf(-a) / y - 1 for y = 1 / (3/2 + a) = MILLS_C + d, a from 0 to NORMAL_TOP: MILLS_0 + d MILLS. In f64 as VM_LOG. */
+/* 2 exp(a^2 / 2) ncdf(-a) / y - 1 for y = 1 / (3/2 + a) = MILLS_C + d and a in [0, NORMAL_TOP]:
+ * MILLS_0 + d MILLS(d). In f64 with two sums, as VM_LOG has. */
 #define VM_MILLS_C        0.1875
 #define VM_MILLS_0        0x1.7b8222p-5
 #define VM_MILLS_SLOPE(y) VM_P2(y, 1.02, 1.4)
@@ -45,11 +46,12 @@
 #endif
 
 typedef struct TYPED(tail) {
-    T near, rest; /* near (1 + rest) 2^n, */
-    T power;      /* which is 2^(n + LIFT) */
+    T near, rest; /* near * (1 + rest) * 2^n, */
+    T power;      /* where power is 2^(n + LIFT) */
 } TYPED(tail);
 
-/* 2 exp(a^2 / 2) ncdf(-a) of a pair: of y as it is rounded, and what that lacks times the slope, which is nearly a line. */
+/* 2 exp(a^2 / 2) ncdf(-a) for the pair a + lo: the polynomial at the rounded y, plus the error of y
+ * times the slope, which is nearly linear. */
 VM TYPED(tail) FN(mills)(T a, T lo)
 {
     TYPED(pair) below = { a + K(1.5), K(0) };
@@ -59,7 +61,7 @@ VM TYPED(tail) FN(mills)(T a, T lo)
     return r;
 }
 
-/* r exp(x + lo), -EXP_MAX <= x <= 0, for r without a power. */
+/* r * exp(x + lo) for -EXP_MAX <= x <= 0, where r.power is not set. */
 VM TYPED(tail) FN(times_exp)(TYPED(tail) r, T x, T lo)
 {
     T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND + VM_BIAS + VM_LIFT)), n = t - K(VM_ROUND + VM_BIAS + VM_LIFT);
@@ -69,7 +71,7 @@ VM TYPED(tail) FN(times_exp)(TYPED(tail) r, T x, T lo)
     return r;
 }
 
-/* 2 ncdf(-a), 0 <= a <= NORMAL_TOP. */
+/* 2 ncdf(-a) for 0 <= a <= NORMAL_TOP. */
 VM TYPED(tail) FN(normal_tail)(T a)
 {
     T half = K(0.5) * a, square = half * a;
@@ -105,7 +107,8 @@ VM T FN(ncdf)(T x)
     return SEL(x > K(0), K(1) - tail, tail);
 }
 
-/* x ncdf(x): with a = |x| and the tail t = ncdf(-a), it is a - a t or -a t; times 4 ULP_1 / LOWER on the way. */
+/* x ncdf(x). With a = |x| and the tail t = ncdf(-a), it is a - a t or -a t. Intermediates are
+ * scaled by 4 ULP_1 / LOWER. */
 VM T FN(gelu)(T x)
 {
     T a = SEL(ABS(x) > K(VM_NORMAL_TOP), K(VM_NORMAL_TOP), ABS(x)), up = a * K(2 * VM_ULP_1);

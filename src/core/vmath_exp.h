@@ -1,15 +1,15 @@
-/* vmath_exp.h - exponentials, hyperbolic functions and sigmoid: a part of vmath.h, in the same words and under the same rules. */
+/* vmath_exp.h - exponentials, hyperbolic functions and sigmoid. Part of vmath.h. */
 
 #ifdef T_f32
-#define VM_SINH_MAX 89.5    /* exp, sinh and cosh are infinite here */
-#define VM_EXP2_MAX 151.0   /* and 2 to the power of this */
-#define VM_EXP_SAFE 87.0    /* exp of this and of minus this is normal */
-#define VM_SIGMOID  42.0    /* sigmoid of this is 1, and 2^-LIFT exp(-this) normal */
+#define VM_SINH_MAX 89.5    /* exp, sinh and cosh are infinite for larger x */
+#define VM_EXP2_MAX 151.0   /* and 2^x for x above this */
+#define VM_EXP_SAFE 87.0    /* exp(EXP_SAFE) and exp(-EXP_SAFE) are normal */
+#define VM_SIGMOID  42.0    /* sigmoid(SIGMOID) == 1, and 2^-LIFT exp(-SIGMOID) is normal */
 #define VM_HALVES   0x1p-65 /* 2^-(BIAS / 2 + 2) */
 /* (2^r - 1) / r for |r| <= 1/2 */
 #define VM_EXP2(r)                                                                                           \
     VM_P6(r, 0x1.62e43p-1, 0x1.ebfbdep-3, 0x1.c6af9ep-5, 0x1.3b2c58p-7, 0x1.5ef4a2p-10, 0x1.427918p-13)
-/* (sinh(r) / r - 1) / r^2 and (cosh(r) - 1) / r^2, of v = r^2, for |r| <= 0.3467 */
+/* (sinh(r) / r - 1) / r^2 and (cosh(r) - 1) / r^2 as functions of v = r^2, for |r| <= 0.3467 */
 #define VM_SINH(v) VM_P3(v, 0x1.555556p-3, 0x1.110fe2p-7, 0x1.a28f2ep-13)
 #define VM_COSH(v) VM_P3(v, 0x1p-1, 0x1.555502p-5, 0x1.6d2e22p-10)
 
@@ -33,10 +33,10 @@
 
 typedef struct TYPED(power) {
     T hi, lo; /* 2^n (1 + hi + lo) */
-    BITS n;   /* n + 2 bias, in its low bits: all that an exponent needs and one more */
+    BITS n;   /* n + 2 * bias in its low bits, which are one more than an exponent has */
 } TYPED(power);
 
-/* exp(x + lo) for |x| <= EXP_MAX. NaN gives NaN. */
+/* exp(x + lo) for |x| <= EXP_MAX; NaN for NaN. */
 VM TYPED(power) FN(exp_parts)(T x, T lo)
 {
     T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND + 2 * VM_BIAS)), n = t - K(VM_ROUND + 2 * VM_BIAS);
@@ -49,7 +49,7 @@ VM TYPED(power) FN(exp_parts)(T x, T lo)
     return e;
 }
 
-/* 2^n x for n of a power, rounded once: both factors are normal. */
+/* 2^n x, rounded once, where n comes from a TYPED(power). Both factors are normal. */
 VM T FN(scale)(T x, BITS n)
 {
     BITS all = n << VM_DIGITS, half = (all >> 1) & AS_BITS(INF);
@@ -58,7 +58,7 @@ VM T FN(scale)(T x, BITS n)
 
 VM T FN(exp_clamp)(T x) { return FN(clamp)(x, K(VM_EXP_MAX)); }
 
-/* r of x = n log 2 + r, for |x| <= EXP_MAX, and n + bias in the low bits of *n. */
+/* Returns r, where x = n log 2 + r, for |x| <= EXP_MAX. The low bits of *n become n + bias. */
 VM T FN(exp_rest)(T x, int bias, BITS *n)
 {
     T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND) + K(bias)), k = t - (K(VM_ROUND) + K(bias));
@@ -66,7 +66,7 @@ VM T FN(exp_rest)(T x, int bias, BITS *n)
     return FMA(k, K(-VM_LN2_LO), FMA(k, K(-VM_LN2_HI), x));
 }
 
-/* exp(x) / 2^n for |x| <= EXP_MAX, and n + bias in the low bits of *n. */
+/* Returns exp(x) / 2^n for |x| <= EXP_MAX. The low bits of *n become n + bias. */
 VM T FN(exp_fraction)(T x, int bias, BITS *n)
 {
     T r = FN(exp_rest)(x, bias, n);
@@ -80,7 +80,7 @@ VM T FN(exp)(T x)
     return FN(scale)(y, n);
 }
 
-/* For |x| up to this exp(x) is normal, and exp_moderate gives the same bits for less. */
+/* For |x| up to this limit exp(x) is normal, and exp_moderate gives the same bits faster. */
 VM T FN(exp_reach)(void) { return K(VM_EXP_SAFE); }
 
 VM T FN(exp_moderate)(T x)
@@ -97,24 +97,25 @@ VM T FN(exp2)(T x)
     return FN(scale)(FMA(r, VM_EXP2(r), K(1)), AS_BITS(t));
 }
 
-/* 2^n (1 + p) - 1 = (2^n - 1) + 2^n p, a quarter of it on the way so that 2^n is finite. */
+/* 2^n (1 + p) - 1 = (2^n - 1) + 2^n p. It is computed at a quarter of its size, so that 2^n is
+ * finite. */
 VM T FN(expm1)(T x)
 {
     TYPED(power)
     p = FN(exp_parts)(SEL(x < K(-VM_FAR), K(-VM_FAR), SEL(x > K(VM_SINH_MAX), K(VM_SINH_MAX), x)), K(0));
     T s = AS_T((p.n - VM_BIAS - 2) << VM_DIGITS), less = s - K(0.25);
     TYPED(pair) e = FN(two_sum)(less, s * p.hi);
-    e.lo = FMA(s, p.lo, e.lo) + ((s - less) - K(0.25)); /* what a large s lost */
+    e.lo = FMA(s, p.lo, e.lo) + ((s - less) - K(0.25)); /* the rounding error of a large s */
     return SEL(ABS(x) < K(VM_TINY), x, K(4) * (e.hi + e.lo));
 }
 
 typedef struct TYPED(hyperbola) {
-    TYPED(pair) sinh, cosh; /* of n log 2, halved; */
+    TYPED(pair) sinh, cosh; /* of n log 2, divided by two */
     TYPED(pair) odd;        /* sinh(r) */
     T even;                 /* cosh(r) - 1 */
 } TYPED(hyperbola);
 
-/* What sinh and cosh of |x| = n log 2 + r are made of. */
+/* The terms from which sinh and cosh of |x| = n log 2 + r are computed. */
 VM TYPED(hyperbola) FN(hyperbolic_parts)(T x)
 {
     T a = SEL(ABS(x) > K(VM_SINH_MAX), K(VM_SINH_MAX), ABS(x)), t = FMA(a, K(VM_LOG2_E), K(VM_ROUND)),
@@ -122,7 +123,7 @@ VM TYPED(hyperbola) FN(hyperbolic_parts)(T x)
     TYPED(pair) r = FN(two_sum)(FMA(n, K(-VM_LN2_HI), a), n * K(-VM_LN2_LO));
     T big = AS_T((AS_BITS(t) + VM_BIAS - 2) << VM_DIGITS), v = r.hi * r.hi;
     T small = AS_T((VM_BIAS + VM_BIAS / 2 - AS_BITS(t)) << VM_DIGITS) *
-              K(VM_HALVES); /* its exponent may be below a normal one */
+              K(VM_HALVES); /* computed in two factors, as 2^-n may be too small for one */
     TYPED(hyperbola)
     h = {
         FN(two_sum)(big, -small), FN(two_sum)(big, small), { r.hi, FMA(v * r.hi, VM_SINH(v), r.lo) }, K(0)
@@ -132,7 +133,7 @@ VM TYPED(hyperbola) FN(hyperbolic_parts)(T x)
 }
 
 /* 2 (a cosh(r) + b sinh(r)) */
-VM T FN(turned)(TYPED(pair) a, T b, TYPED(hyperbola) h)
+VM T FN(sinh_cosh_sum)(TYPED(pair) a, T b, TYPED(hyperbola) h)
 {
     T p = b * h.odd.hi, rest = FMA(b, h.odd.hi, -p) + FMA(b, h.odd.lo, a.lo);
     TYPED(pair) s = FN(two_sum)(a.hi, p);
@@ -142,16 +143,16 @@ VM T FN(turned)(TYPED(pair) a, T b, TYPED(hyperbola) h)
 VM T FN(sinh)(T x)
 {
     TYPED(hyperbola) h = FN(hyperbolic_parts)(x);
-    return SEL(ABS(x) < K(VM_TINY), x, FN(with_sign)(FN(turned)(h.sinh, h.cosh.hi, h), x));
+    return SEL(ABS(x) < K(VM_TINY), x, FN(with_sign)(FN(sinh_cosh_sum)(h.sinh, h.cosh.hi, h), x));
 }
 
 VM T FN(cosh)(T x)
 {
     TYPED(hyperbola) h = FN(hyperbolic_parts)(x);
-    return FN(turned)(h.cosh, h.sinh.hi, h);
+    return FN(sinh_cosh_sum)(h.cosh, h.sinh.hi, h);
 }
 
-/* (a.hi + a.lo) / (b.hi + b.lo), nearly as if rounded once. */
+/* (a.hi + a.lo) / (b.hi + b.lo), with an error little above that of one rounding. */
 VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
 {
     T inverse = INVERSE(b.hi), q = a.hi * inverse;
@@ -159,8 +160,9 @@ VM T FN(quotient)(TYPED(pair) a, TYPED(pair) b)
     return FMA(rest, inverse, q);
 }
 
-/* 1 / (1 + exp(-x)) for -EXP_MAX <= x <= SIGMOID, all of it by 2^-LIFT: then only the result may be subnormal. exp(-x) = s (1 + u), s = 2^n:
- * s + 1 is exact but for large s, and where s is small it does not matter. */
+/* 1 / (1 + exp(-x)) for -EXP_MAX <= x <= SIGMOID. All intermediates are scaled by 2^-LIFT, so that
+ * only the result may be subnormal. With exp(-x) = s (1 + u) and s = 2^n, s + 1 is exact unless s
+ * is large; if s is small, its error does not matter. */
 VM T FN(sigmoid_moderate)(T x)
 {
     BITS n;
@@ -169,7 +171,7 @@ VM T FN(sigmoid_moderate)(T x)
     return INVERSE(FMA(s, u, lost) + d) * K(VM_LOWER);
 }
 
-/* For |x| up to this sigmoid_moderate serves. */
+/* For |x| up to this limit sigmoid_moderate is valid. */
 VM T FN(sigmoid_reach)(void) { return K(VM_SIGMOID); }
 
 VM T FN(sigmoid)(T x)
@@ -178,14 +180,14 @@ VM T FN(sigmoid)(T x)
     return FN(sigmoid_moderate)(SEL(below < K(-VM_EXP_MAX), K(-VM_EXP_MAX), below));
 }
 
-/* E / (E + 2), with E = exp(2 |x|) - 1, and the sign of x. */
+/* E / (E + 2), where E = exp(2 |x|) - 1, with the sign of x. */
 VM T FN(tanh)(T x)
 {
     T a = ABS(x) + ABS(x);
     TYPED(power) p = FN(exp_parts)(SEL(a > K(VM_FAR), K(VM_FAR), a), K(0));
     T s = AS_T((p.n - VM_BIAS) << VM_DIGITS), less = s - K(1), more = s + K(1); /* s = 2^n */
     TYPED(pair) above = FN(two_sum)(less, s * p.hi), below = FN(two_sum)(more, s * p.hi);
-    T lost = K(2) - (more - less); /* 0 but for large s, where the quotient is 1 - 2 / s */
+    T lost = K(2) - (more - less); /* 0 unless s is large; then the quotient is 1 - 2 / s */
     above.lo = FMA(s, p.lo, above.lo);
     below.lo = FMA(s, p.lo, below.lo) + lost;
     return FN(with_sign)(FN(quotient)(above, below), x);

@@ -1,23 +1,24 @@
-/* vmath_log.h - logarithms, softplus, powers and roots: a part of vmath.h, in the same words and under the same rules. */
+/* vmath_log.h - logarithms, softplus, powers and roots. Part of vmath.h. */
 
 #ifdef T_f32
 #define VM_LOG2_LO  0x1.4ae0cp-26
 #define VM_LOG10_E  0x1.bcb7b2p-2
 #define VM_LOG10_LO -0x1.5b235ep-27
-#define VM_LG2_HI   0x1.344p-2 /* log10(2), with few digits as LN2_HI */
+#define VM_LG2_HI   0x1.344p-2 /* log10(2); has few bits, as LN2_HI */
 #define VM_LG2_LO   0x1.3509f8p-18
 #define VM_2_3_HI   0x1.555556p-1
 #define VM_2_3_LO   -0x1.555556p-26
 #define VM_SQRT1_2  0x3f3504f3 /* the bits of sqrt(1/2) */
 #define VM_CBRT_2   0x1.428a3p0
 #define VM_CBRT1_2  0x1.965feap-1
-/* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2). In f64 the odd terms, then the even: two sums side by side. */
+/* (log(1 + f) - f + f^2 / 2) / f^3 for sqrt(1/2) <= 1 + f <= sqrt(2). In f64 odd and even terms are
+ * separate sums, which can be computed in parallel. */
 #define VM_LOG(f)                                                                                            \
     VM_P8(f, 0x1.55557p-2, -0x1.000234p-2, 0x1.99944ep-3, -0x1.5466fep-3, 0x1.239ce2p-3, -0x1.0e96ccp-3,     \
           0x1.015974p-3, -0x1.2a6f78p-4)
 /* (log((1 + s) / (1 - s)) / s - 2 - 2/3 u) / u^2 for u = s^2 <= 0.02945 */
 #define VM_ATANH(u) VM_P3(u, 0x1.999ap-2, 0x1.24528p-2, 0x1.dfa126p-3)
-/* m^(-1/3) for sqrt(1/2) <= m <= sqrt(2), with half of the digits */
+/* m^(-1/3) for sqrt(1/2) <= m <= sqrt(2), to half of the precision */
 #define VM_CBRT(m)                                                                                           \
     VM_P6(m, 0x1.ffc956p0, -0x1.3e31e2p1, 0x1.6565ccp1, -0x1.e5e98ap0, 0x1.66c51p-1, -0x1.ba9e78p-4)
 
@@ -48,7 +49,8 @@
            0x1.75918ep4, -0x1.6032c8p3, 0x1.b9976ap1, -0x1.4b11d6p-1, 0x1.c1886p-5)
 #endif
 
-/* x = 2^k * fraction, the fraction from sqrt(1/2) to sqrt(2), for x positive, normal and finite; n is k + bias. */
+/* Returns the fraction of x = 2^k * fraction, in [sqrt(1/2), sqrt(2)], for a positive, normal,
+ * finite x. *n becomes k + bias. */
 VM T FN(normal_fraction)(T x, BITS *n)
 {
     *n = (AS_BITS(x) + (AS_BITS(K(1)) - VM_SQRT1_2)) >> VM_DIGITS;
@@ -57,7 +59,7 @@ VM T FN(normal_fraction)(T x, BITS *n)
 
 VM T FN(exponent)(BITS n) { return AS_T(n | AS_BITS(K(VM_ULP_1))) - K(VM_ULP_1 + VM_BIAS); }
 
-/* The same of any x that is positive and finite. */
+/* The same for any positive finite x, with k itself. */
 VM T FN(fraction)(T x, T *k)
 {
     BITS n;
@@ -74,7 +76,7 @@ VM T FN(log_rest)(T f)
     return FMA(f2 * f, VM_LOG(f), K(-0.5) * f2);
 }
 
-/* y, if it is a logarithm of x and that is neither 0 nor infinite nor without one. */
+/* y, a logarithm of x, corrected for x that is 0, infinite, negative or NaN. */
 VM T FN(log_ends)(T x, T y) { return SEL(x > K(0), SEL(x == INF, INF, y), SEL(x == K(0), -INF, K(NAN))); }
 
 VM T FN(log)(T x)
@@ -84,11 +86,11 @@ VM T FN(log)(T x)
     return FN(log_ends)(x, s.hi + (s.lo + FMA(k, K(VM_LN2_LO), FN(log_rest)(f))));
 }
 
-/* (k two + log(1 + f)) e, for two = log(2) e. The product of k and two.hi is exact. */
+/* (k two + log(1 + f)) e, where two = log(2) e. The product of k and two.hi is exact. */
 VM T FN(log_times)(T x, TYPED(pair) e, TYPED(pair) two)
 {
     T k, f = FN(fraction)(x, &k) - K(1), a = f * e.hi;
-    T lost = K(-0.5) * FMA(f, f, -(f * f)); /* by log_rest */
+    T lost = K(-0.5) * FMA(f, f, -(f * f)); /* the rounding error of log_rest */
     T rest = FMA(FN(log_rest)(f), e.hi, FMA(lost, e.hi, FMA(f, e.lo, FMA(f, e.hi, -a))));
     TYPED(pair) s = FN(two_sum)(k * two.hi, a);
     return FN(log_ends)(x, s.hi + (s.lo + FMA(k, two.lo, rest)));
@@ -106,13 +108,13 @@ VM T FN(log10)(T x)
     return FN(log_times)(x, e, two);
 }
 
-/* log(u.hi + u.lo), the second too small to be an ulp of the first. */
+/* log(u.hi + u.lo), where u.lo is below an ulp of u.hi. */
 VM TYPED(pair) FN(log_of_pair)(TYPED(pair) u)
 {
     BITS n;
     T f = FN(normal_fraction)(u.hi, &n) - K(1), k = FN(exponent)(n);
     T less = K(0.5) * (u.lo * AS_T((2 * VM_BIAS + 1 - n)
-                                   << VM_DIGITS)); /* 2^-k u.lo: 2^(1 - k) is a normal number, or 0 */
+                                   << VM_DIGITS)); /* 2^-k u.lo; 2^(1 - k) is a normal number or 0 */
     TYPED(pair) g = FN(two_sum)(f, less), s = FN(two_sum)(k * K(VM_LN2_HI), g.hi);
     s.lo = s.lo + (FMA(k, K(VM_LN2_LO), FN(log_rest)(g.hi)) + FMA(-g.lo, g.hi, g.lo));
     return s;
@@ -138,7 +140,8 @@ VM T FN(softplus)(T x)
     return SEL(x > K(VM_FAR), x, s.hi + (s.lo + y.lo));
 }
 
-/* 2^n cbrt(z), z from 1/2 sqrt(1/2) to 2 sqrt(2). The first guess has half of the digits, a step of Newton's the rest. */
+/* 2^n cbrt(z), z in [sqrt(1/2) / 2, 2 sqrt(2)]. The first estimate has half of the precision; one
+ * step of Newton's method adds the rest. */
 VM T FN(cbrt)(T x)
 {
     T k, m = FN(fraction)(ABS(x), &k), t = FMA(k, K(1.0 / 3), K(VM_ROUND + VM_BIAS)),
@@ -151,15 +154,17 @@ VM T FN(cbrt)(T x)
     return SEL((ABS(x) > K(0)) & (ABS(x) < INF), FN(with_sign)(y, x), x);
 }
 
-/* 1 / sqrt(x), and a step of Newton's: rounding the root and then its inverse would cost up to 1.5 ulp. */
+/* 1 / sqrt(x), refined by one step of Newton's method. Rounding the root and then its inverse would
+ * cost up to 1.5 ulp. */
 VM T FN(rsqrt)(T x)
 {
     T y = K(1) / SQRT(x), s = x * y, rest = FMA(-FMA(x, y, -s), y, FMA(-s, y, K(1))); /* 1 - x y^2 */
     return SEL((x > K(0)) & (x < INF), FMA(K(0.5) * y, rest, y), y);
 }
 
-/* log(x) to twice the digits less about ten, for x positive and finite: log of the fraction f is the series of
- * log((1 + s) / (1 - s)) in odd powers of s = (f - 1) / (f + 1), its first two terms carried in pairs. */
+/* log(x) to about twice the precision less ten bits, for positive finite x. The log of the fraction
+ * f is the series of log((1 + s) / (1 - s)) in odd powers of s = (f - 1) / (f + 1); its first two
+ * terms are pairs. */
 VM TYPED(pair) FN(log_pair)(T x)
 {
     T k, m = FN(fraction)(x, &k), f = m - K(1);
@@ -181,7 +186,7 @@ VM TYPED(pair) FN(log_pair)(T x)
     return FN(two_sum)(z.hi, z.lo + FMA(k, K(VM_LN2_LO), y.lo));
 }
 
-/* |x|^y = exp(y log |x|), from which the special cases of C are told apart afterwards. */
+/* |x|^y = exp(y log |x|). The special cases of C follow. */
 VM T FN(pow)(T x, T y)
 {
     T a = ABS(x), b = ABS(y);

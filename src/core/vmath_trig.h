@@ -1,20 +1,23 @@
-/* vmath_trig.h - sin, cos, tan, asin, acos, atan and atan2: a part of vmath.h, in the same words and under the same rules.
+/* vmath_trig.h - sin, cos, tan, asin, acos, atan and atan2. Part of vmath.h.
  *
- * An angle is taken to the nearest quarter of a turn: n quarters and a rest, in a pair, of at most an eighth of a turn.
- * sin_moderate, cos_moderate and tan_moderate serve where immoderate is 0: for all but finite x of very large size. There they
- * give the same bits for less, so that a loop over many x may ask first whether one is immoderate. The coefficients: tools/fit_vmath_trig.sollya. */
+ * An angle is reduced to the nearest quarter of a turn: n quarters, and a rest of at most an eighth
+ * of a turn, as a pair. sin_moderate, cos_moderate and tan_moderate are valid where immoderate is
+ * 0, that is unless x is finite and very large. There they give the same bits faster, so a loop
+ * over many x may first check whether any is immoderate. tools/fit_vmath_trig.sollya computes the
+ * coefficients. */
 
 #ifdef T_f32
-#define VM_MODERATE 0x1p17 /* up to here pi in three parts is enough */
+#define VM_MODERATE 0x1p17 /* up to this |x|, pi in three parts is precise enough */
 #define VM_PI_2_HI  0x1.921fb6p0
 #define VM_PI_2_MI  -0x1.777a5cp-25
 #define VM_PI_2_LO  -0x1.ee59dap-50
-#define VM_PI_4_HI  0x1.921fb8p-1 /* few digits: its products with 0 to 4 are exact */
+#define VM_PI_4_HI  0x1.921fb8p-1 /* has few bits, so its products with 0 to 4 are exact */
 #define VM_PI_4_LO  -0x1.5dde98p-24
 #define VM_2_PI     0x1.45f306p-1
 #define VM_TAN_PI_8 0x1.a8279ap-2
-#define VM_ATAN_TOP                                                                                          \
-    0x1p60 /* atan is pi / 2 from here on; a quotient of numbers up to here is safe, and of their inverses */
+/* atan(ATAN_TOP) is pi / 2. Quotients of numbers up to this size, and of their inverses, do not
+ * overflow. */
+#define VM_ATAN_TOP 0x1p60
 /* (sin(r) / r - 1) / z and (cos(r) - 1 + z / 2) / z^2 for z = r^2, |r| <= 0.79 */
 #define VM_SIN(z) VM_P3(z, -0x1.555544p-3, 0x1.1106c8p-7, -0x1.991dp-13)
 #define VM_COS(z) VM_P3(z, 0x1.55554ap-5, -0x1.6c0c14p-10, 0x1.99de58p-16)
@@ -22,7 +25,8 @@
 #define VM_ATAN(z) VM_P5(z, -0x1.55554ap-2, 0x1.9991e4p-3, -0x1.23b9d4p-3, 0x1.b2277p-4, -0x1.f2f578p-5)
 /* (asin(s) / s - 1) / z for z = s^2 <= 1/4 */
 #define VM_ASIN(z) VM_P5(z, 0x1.5555c8p-3, 0x1.330206p-4, 0x1.747b72p-5, 0x1.8c415ap-6, 0x1.5959aap-5)
-/* 2 / pi: a word of zeros, then its bits after the point, DIGITS to a word; and the five from a given word on */
+/* 2 / pi: a word of zeros, then its bits after the point, DIGITS in each word. VM_FIVE_FROM selects
+ * five words from a given one on. */
 #define VM_2_PI_WORDS                                                                                        \
     w1 = none + 0x517cc1, w2 = none + 0x5b9391, w3 = none + 0x2a53f, w4 = none + 0x42757d,                   \
     w5 = none + 0xfa9a6, w6 = none + 0x77036d, w7 = none + 0x452b32, w8 = none + 0x3c4390,                   \
@@ -81,15 +85,16 @@
     VM_SHIFT(k, 0, VM_STEP(0, 1), VM_STEP(1, 2), VM_STEP(2, 3), VM_STEP(3, 4), VM_STEP(4, 5))
 #define VM_WORD_OF(bit) (((bit)*1261) >> 16)
 #endif
-#define VM_STEP(i, j)         w##i = AS_BITS(SEL(taken != 0, AS_T(w##j), AS_T(w##i)))
-#define VM_SHIFT(k, bit, ...) taken = (k) & (1 << bit), __VA_ARGS__ /* by 2^bit words, if k has that bit */
+#define VM_STEP(i, j) w##i = AS_BITS(SEL(taken != 0, AS_T(w##j), AS_T(w##i)))
+/* shifts by 2^bit words if k has that bit */
+#define VM_SHIFT(k, bit, ...) taken = (k) & (1 << bit), __VA_ARGS__
 
 typedef struct TYPED(angle) {
-    T hi, lo; /* n quarters of a turn and hi + lo */
+    T hi, lo; /* the angle n quarters of a turn + hi + lo */
     BITS n;   /* modulo 4 */
 } TYPED(angle);
 
-/* The sine and the cosine of hi + lo, as pairs whose errors are far below an ulp. */
+/* The sine and cosine of hi + lo, as pairs whose errors are far below an ulp. */
 VM TYPED(pair) FN(sin_rest)(TYPED(angle) r)
 {
     T z = r.hi * r.hi;
@@ -124,7 +129,7 @@ VM T FN(tan_angle)(TYPED(angle) r)
     return AS_T(AS_BITS(FN(quotient)(a, b)) ^ (r.n << VM_TOP));
 }
 
-/* n quarters of a turn and the pair q of quarters. */
+/* The angle n quarters of a turn + q quarters. */
 VM TYPED(angle) FN(quarters)(BITS n, TYPED(pair) q)
 {
     TYPED(angle) r;
@@ -148,7 +153,7 @@ VM T FN(sin_turns)(T u) { return FN(sin_angle)(FN(turns)(u)); }
 
 VM T FN(cos_turns)(T u) { return FN(cos_angle)(FN(turns)(u)); }
 
-/* x radians, |x| <= MODERATE. The first difference is exact, the second as a pair. */
+/* The angle of x radians, |x| <= MODERATE. The first difference is exact, the second one a pair. */
 VM TYPED(angle) FN(angle_moderate)(T x)
 {
     T t = FMA(x, K(VM_2_PI), K(VM_ROUND)), n = t - K(VM_ROUND);
@@ -160,7 +165,7 @@ VM TYPED(angle) FN(angle_moderate)(T x)
     return r;
 }
 
-/* DIGITS bits as a number in [0, 1): those of the words a and b from bit `at` of a on. */
+/* DIGITS bits as a number in [0, 1): bits of the words a and b, starting at bit `at` of a. */
 VM T FN(bits_between)(BITS a, BITS b, BITS at)
 {
     BITS one = AS_BITS(K(1)), all = AS_BITS(K(2)) - AS_BITS(K(1)) - 1;
@@ -168,10 +173,10 @@ VM T FN(bits_between)(BITS a, BITS b, BITS at)
 }
 
 typedef struct TYPED(bits) {
-    T c0, c1, c2, c3; /* in [0, 1), each of DIGITS bits and further right by so many than the one before */
+    T c0, c1, c2, c3; /* each in [0, 1) with DIGITS bits, DIGITS places to the right of the one before */
 } TYPED(bits);
 
-/* Of 2 / pi, written with DIGITS zeros before its point, those from `bit` on. */
+/* Bits of 2 / pi, starting at `bit`, where DIGITS zeros precede its point. */
 VM TYPED(bits) FN(two_over_pi)(BITS bit)
 {
     BITS none = AS_BITS(K(0)), taken, w0 = none, VM_2_PI_WORDS;
@@ -185,9 +190,10 @@ VM TYPED(bits) FN(two_over_pi)(BITS bit)
     return b;
 }
 
-/* x radians, MODERATE < |x| < INF: x times 2 / pi, of which only the bits that matter modulo 4 and to the precision of a pair are
- * multiplied. The first product is taken modulo 16 exactly, the second to the nearest integer; the rest of both, nearly 0 where
- * x is hard, is added up without loss. */
+/* The angle of x radians, MODERATE < |x| < INF. Multiplies x by those bits of 2 / pi that matter
+ * modulo 4 and for the precision of a pair. The first product is reduced modulo 16 exactly, the
+ * second to the nearest integer. The sum of the remainders has no rounding error, because it may be
+ * nearly 0. */
 VM TYPED(angle) FN(angle_huge)(T x)
 {
     BITS fraction = AS_BITS(K(2)) - AS_BITS(K(1)) - 1,
@@ -206,7 +212,7 @@ VM TYPED(angle) FN(angle_huge)(T x)
 
 VM T FN(angle_reach)(void) { return K(VM_MODERATE); }
 
-/* 1 where sin_moderate and its kin do not serve, else 0. */
+/* 1 if sin_moderate, cos_moderate and tan_moderate are not valid, else 0. */
 VM T FN(immoderate)(T x) { return SEL((ABS(x) > K(VM_MODERATE)) & (ABS(x) < INF), K(1), K(0)); }
 
 VM TYPED(angle) FN(angle_of)(T x)
@@ -235,7 +241,7 @@ VM T FN(cos_moderate)(T x) { return FN(cos_angle)(FN(angle_moderate)(x)); }
 
 VM T FN(tan_moderate)(T x) { return SEL(x == K(0), x, FN(tan_angle)(FN(angle_moderate)(x))); }
 
-/* a / b, to about twice the digits. */
+/* a / b to about twice the precision. */
 VM TYPED(pair) FN(ratio)(TYPED(pair) a, TYPED(pair) b)
 {
     T inverse = K(1) / b.hi;
@@ -245,8 +251,8 @@ VM TYPED(pair) FN(ratio)(TYPED(pair) a, TYPED(pair) b)
     return q;
 }
 
-/* k pi / 4 + s atan(a / b) for 0 <= a <= b, b not 0, k of 0 to 4, s of 1 and -1. Of a quotient above tan(pi / 8) it is
- * atan(a / b) = pi / 4 - atan((b - a) / (b + a)). */
+/* k pi / 4 + s atan(a / b) for 0 <= a <= b, b not 0, k in 0 .. 4, s 1 or -1. For quotients above
+ * tan(pi / 8) it uses atan(a / b) = pi / 4 - atan((b - a) / (b + a)). */
 VM T FN(atan_from)(T k, T s, T a, T b)
 {
     TYPED(pair) less = FN(two_sum)(b, -a), more = FN(two_sum)(b, a), q, y;
@@ -283,7 +289,7 @@ VM T FN(atan2)(T y, T x)
     return FN(with_sign)(FN(atan_from)(k, s, a, b), y);
 }
 
-/* asin(a) for a <= 1/2, else asin(sqrt((1 - a) / 2)), which is (pi / 2 - asin(a)) / 2; NaN for a > 1. */
+/* asin(a) if a <= 1/2, else asin(sqrt((1 - a) / 2)), which is (pi / 2 - asin(a)) / 2. NaN if a > 1. */
 VM TYPED(pair) FN(asin_half)(T a)
 {
     TYPED(pair) s;
@@ -294,7 +300,7 @@ VM TYPED(pair) FN(asin_half)(T a)
     return s;
 }
 
-/* k pi / 2 + m s. */
+/* k pi / 2 + m s */
 VM T FN(quarters_and)(T k, T m, TYPED(pair) s)
 {
     TYPED(pair) y = FN(two_sum)(k * K(VM_PI_2_HI), m * s.hi);

@@ -39,7 +39,7 @@ conv conv_of(const step *s)
                .stride = { a->stride[0], a->stride[1], 1 },
                .pad = { a->pad[0], a->pad[1], 0 },
                .dilation = { a->dilation[0], a->dilation[1], 1 },
-               .extra = { a->more[0], a->more[1], 0 },
+               .extra = { a->pad_end[0], a->pad_end[1], 0 },
                .groups = a->groups,
                .axes = o.x->at.rank - 2,
                .flip = a->flip != 0 };
@@ -47,7 +47,7 @@ conv conv_of(const step *s)
         g.stride[2] = a->stride[SPATIAL_DEPTH];
         g.pad[2] = a->pad[SPATIAL_DEPTH];
         g.dilation[2] = a->dilation[SPATIAL_DEPTH];
-        g.extra[2] = a->more[SPATIAL_DEPTH];
+        g.extra[2] = a->pad_end[SPATIAL_DEPTH];
     }
     if (epilogue_infos[s->epilogue].pooled) { /* the output is pooled: compute the size before */
         const int64_t reach[] = { (g.kh - 1) * g.dilation[0] + 1, (g.kw - 1) * g.dilation[1] + 1 };

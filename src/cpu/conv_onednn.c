@@ -68,8 +68,8 @@ static void cache_free(conv_cache *k)
 
 void onednn_forget(step *s)
 {
-    if (s->kept) cache_free(s->kept);
-    s->kept = NULL;
+    if (s->cached) cache_free(s->cached);
+    s->cached = NULL;
 }
 
 /* ---- creating the primitives ---- */
@@ -178,20 +178,20 @@ bool onednn_supports_strides(const layout *l)
 
 static duet_status cache_of(const step *s, conv_cache **k)
 {
-    *k = s->kept;
+    *k = s->cached;
     if (*k) return DUET_OK;
     onednn_engine();
     const conv_operands o = conv_operands_of(s);
     *k = calloc(1, sizeof **k);
-    if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
-    ((step *)s)->kept = *k; /* the field is for the backend, although the step is const */
+    if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
+    ((step *)s)->cached = *k; /* the field is for the backend, although the step is const */
     const bool takes =
         onednn_supports_strides(&o.x->at) && onednn_supports_strides(&o.y->at) && onednn_supports_extent(s);
     dnnl_status_t r = takes ? make(*k, s) : dnnl_unimplemented;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_forget((step *)s);
-    return fail(DUET_NO_MEMORY, "oneDNN has no memory for a convolution");
+    return fail(DUET_NO_MEMORY, "oneDNN could not allocate memory for a convolution");
 }
 
 /* ---- running them ---- */

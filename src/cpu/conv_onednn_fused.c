@@ -68,8 +68,8 @@ static void worker_batch_free(worker_batch *t)
 
 void onednn_conv_fused_forget(step *s)
 {
-    conv_cache *k = s->kept;
-    s->kept = NULL;
+    conv_cache *k = s->cached;
+    s->cached = NULL;
     if (!k) return;
     for (worker *l = k->worker; l < k->worker + k->workers; l++) {
         worker_batch_free(&l->batch[BATCH]);
@@ -219,18 +219,18 @@ static duet_status cache_of(const step *s, conv_cache **k)
 {
     const int64_t images = s->in[0].at.size[0], threads = omp_get_max_threads();
     const int workers = (int)smaller(images, threads);
-    *k = s->kept;
+    *k = s->cached;
     if (*k) return DUET_OK;
     *k = calloc(1, sizeof **k + (size_t)workers * sizeof(worker));
-    if (!*k) return fail(DUET_NO_MEMORY, "no memory for a convolution's description");
-    ((step *)s)->kept = *k; /* the field is for the backend, although the step is const */
+    if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
+    ((step *)s)->cached = *k; /* the field is for the backend, although the step is const */
     (*k)->workers = workers;
     dnnl_status_t r =
         onednn_supports_strides(&s->in[0].at) && onednn_supports_extent(s) ? make(*k, s) : dnnl_unimplemented;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_conv_fused_forget((step *)s);
-    return fail(DUET_NO_MEMORY, "oneDNN has no memory for a convolution");
+    return fail(DUET_NO_MEMORY, "oneDNN could not allocate memory for a convolution");
 }
 
 /* ---- running them ---- */

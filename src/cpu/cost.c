@@ -6,7 +6,8 @@
 #include <cblas.h>
 #include <string.h>
 
-/* Of 16 cores of a Xeon with AVX-512 (bench/results/h200.json); of convolutions half-way between oneDNN and im2col. */
+/* Measured on 16 cores of a Xeon with AVX-512 (bench/results/h200.json). Convolutions are the mean
+ * of oneDNN and im2col. */
 const costs cpu_costs = { .seconds = {
                               [COST_pass] = { 0.2e-6, 1e-6, 4.2e-6, 11.3e-6, 243e-6 },
                               [COST_function] = { 0.4e-6, 2.5e-6, 6e-6, 25e-6, 220e-6 },

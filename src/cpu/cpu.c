@@ -1,4 +1,5 @@
-/* cpu.c - the machine: what it is, which steps it supports, and which function runs a step. */
+/* cpu.c - the CPU machine: its properties and memory, the choice of an instruction set, and the
+ * functions that run steps. */
 #include "cpu.h"
 #include "clock.h"
 #include "conv.h"
@@ -17,8 +18,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The threads of a BLAS that brings its own wait for more work awake, for tens of milliseconds, in the way of OpenMP's: for a while after
- * a product none of those are called. */
+/* A BLAS with threads of its own lets them spin for tens of milliseconds after a product, which
+ * slows OpenMP's threads. For this time no OpenMP threads are started. */
 #define BLAS_AWAKE_SECONDS 50e-3
 double cpu_serial_seconds = 20e-6;
 bool cpu_blas_apart;
@@ -33,19 +34,20 @@ static __attribute__((constructor)) void know_cache(void)
     if (bytes > 0)
         cpu_own_bytes = bytes < OWN_LEAST  ? OWN_LEAST
                         : bytes > OWN_MOST ? OWN_MOST
-                                           : bytes; /* it may be shared */
+                                           : bytes; /* may be shared with other threads */
 #endif
 }
 
 static __attribute__((constructor)) void know_blas(void)
 {
-    enum { BLAS_THREADS = 1 }; /* openblas_get_parallel: 0 none, 1 its own, 2 OpenMP's */
+    enum { BLAS_THREADS = 1 }; /* openblas_get_parallel: 0 none, 1 its own threads, 2 OpenMP */
     cpu_blas_apart = openblas_get_parallel() == BLAS_THREADS;
 }
 
-/* Between regions gcc's OpenMP keeps the threads of the one that forks, and a child, which has none of them, would wait for
- * them for ever. So they end before, as OpenBLAS's own do, and parent and child make new ones where they need them. */
-#if HAS_OMP_PAUSE && !defined(__clang__) /* clang's OpenMP does it itself */
+/* After a parallel region, gcc's OpenMP keeps the threads of the thread that forks. A child process
+ * does not have them, and would wait for them forever. So they are ended before fork, as OpenBLAS
+ * does with its own; parent and child start new ones when they need them. */
+#if HAS_OMP_PAUSE && !defined(__clang__) /* clang's OpenMP does this itself */
 static void end_threads(void) { (void)omp_pause_resource_all(omp_pause_soft); }
 
 static __attribute__((constructor)) void watch_forks(void) { (void)pthread_atfork(end_threads, NULL, NULL); }
@@ -125,10 +127,10 @@ static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
 
 /* ---- the instruction set ---- */
 
-static int isa_used = -1; /* not yet chosen: by whoever asks first, all alike */
+static int isa_used = -1; /* -1: not chosen yet; every thread makes the same choice */
 
 #ifdef __x86_64__
-/* clang 14 knows no word for it. */
+/* clang 14 has no name for this feature. */
 static bool has_f16c(void)
 {
     unsigned a, b, c = 0, d;
@@ -234,20 +236,20 @@ static duet_status copy(int device, void *to, const void *from, size_t bytes, in
     return DUET_OK;
 }
 
-static size_t room(int device) { return SIZE_MAX; }
+static size_t available(int device) { return SIZE_MAX; }
 
-/* All memory is its own. */
+/* Host memory needs no pinning for copies within the host. */
 static duet_status pin(int device, void *host, size_t bytes) { return DUET_OK; }
 static void unpin(int device, void *host) {}
 
-/* ---- the rest ---- */
+/* ---- machine ---- */
 
 static const char *absent(int device) { return NULL; }
 static duet_status sync_queue(int device, int queue) { return DUET_OK; }
 static duet_status wait_queue(int device, int queue, int from, int other) { return DUET_OK; }
 static void *stream(int device, int queue) { return NULL; }
 
-/* It caches nothing beside the buffers of matrices. */
+/* The CPU caches nothing besides the buffers of matrices. */
 static void drop(int device, struct storage *b) {}
 static size_t spare(int device, size_t bytes) { return 0; }
 static duet_status prepare(const step *s, const frame *f) { return DUET_OK; }
@@ -284,7 +286,7 @@ const machine cpu_machine = {
     .alloc = allocate,
     .free = release,
     .clear = clear,
-    .room = room,
+    .available = available,
     .upload = copy,
     .download = copy,
     .fetch = copy,

@@ -22,7 +22,7 @@ typedef struct cpu_kernel {
     run_function *run;
     step_cost *cost;                         /* seconds expected */
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
-    void (*forget)(step *s);                 /* frees s->kept */
+    void (*forget)(step *s);                 /* frees s->cached */
 } cpu_kernel;
 
 /* The entries. */

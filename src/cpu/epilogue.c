@@ -116,11 +116,11 @@ static void make_for_rows(epilogue_steps *p, const step *s, int64_t rows)
 /* The step's field is for the backend, although the step is const. */
 duet_status epilogue_cache_get(const step *s, int64_t rows, epilogue_cache **k)
 {
-    *k = s->kept;
+    *k = s->cached;
     if (*k && (*k)->full.items == rows) return DUET_OK;
     epilogue_cache_free((step *)s);
-    *k = ((step *)s)->kept = malloc(sizeof **k);
-    if (!*k) return fail(DUET_NO_MEMORY, "no memory for what follows a product");
+    *k = ((step *)s)->cached = malloc(sizeof **k);
+    if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe the epilogue of a product");
     make_for_rows(&(*k)->full, s, rows);
     make_for_rows(&(*k)->remainder, s, s->out[0].at.size[0] % rows);
     return DUET_OK;
@@ -128,11 +128,11 @@ duet_status epilogue_cache_get(const step *s, int64_t rows, epilogue_cache **k)
 
 void epilogue_cache_free(step *s)
 {
-    epilogue_cache *k = s->kept;
+    epilogue_cache *k = s->cached;
     if (k) {
         epilogue_free(&k->full);
         epilogue_free(&k->remainder);
     }
     free(k);
-    s->kept = NULL;
+    s->cached = NULL;
 }

@@ -69,7 +69,7 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
 {
     const plan_key *k = key;
     fft_plan *p = calloc(1, sizeof *p);
-    if (!p) return fail(DUET_NO_MEMORY, "no memory for a transform's plan");
+    if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plan of a Fourier transform");
     p->by = fftw_open(k->f64);
     p->kind = k->kind;
     p->in_bytes = (k->f64 ? 8 : 4) << (k->kind != FOURIER_REAL);
@@ -123,19 +123,19 @@ typedef struct step_plans {
 
 void fourier_forget(step *s)
 {
-    step_plans *k = s->kept;
+    step_plans *k = s->cached;
     if (!k) return;
     for (int i = 0; i < PLANS; i++) lru_release(&plans, k->item[i]);
     free(k);
-    s->kept = NULL;
+    s->cached = NULL;
 }
 
 static duet_status step_plans_of(const step *s, step_plans **k)
 {
     /* The field is for the backend, although the step is const. */
-    if (!s->kept) ((step *)s)->kept = calloc(1, sizeof **k);
-    *k = s->kept;
-    return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no memory for a transform's plans");
+    if (!s->cached) ((step *)s)->cached = calloc(1, sizeof **k);
+    *k = s->cached;
+    return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
 }
 
 static duet_status cached_plan(const step *s, int slot, const plan_key *key, const fft_plan **p)
@@ -271,7 +271,7 @@ void fft_info(FILE *out)
         if (l->missing) fprintf(out, "         FFT of %s missing: %s\n", f64 ? "f64" : "f32", l->missing);
         else
             fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", f64 ? "f64" : "f32",
-                    l->version ? l->version : "a library with FFTW's interface",
+                    l->version ? l->version : "a library with the interface of FFTW",
                     l->path ? l->path : "unknown", l->plan_with_nthreads ? "" : ", without threads");
     }
 }

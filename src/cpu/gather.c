@@ -44,9 +44,10 @@ static __attribute__((cold)) duet_status bad_index(const step *s, const operand 
                                                    int64_t n)
 {
     const int64_t index = index_at(address(f, o), o->at.type, layout_offset(&o->at, i));
-    return fail(DUET_BAD_ARGUMENT,
-                "duet_%s: index %lld, element %lld of the indices, is not among %lld places",
-                op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
+    return fail(
+        DUET_BAD_ARGUMENT,
+        "duet_%s: index %lld, element %lld of the indices, is out of bounds; the size of the axis is %lld",
+        op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
 }
 
 typedef struct index_work {

@@ -6,7 +6,7 @@
 #define MULTIPLICATIONS_MIN 8192 /* a call of oneDNN has an overhead of 0.2 us */
 
 #define SECONDS_PER_CACHED_BYTE 1e-11
-#define VECTOR_COLUMNS          16 /* a part of a vector takes as long as a whole one */
+#define VECTOR_COLUMNS          16 /* a part of a vector takes as long as a full one */
 
 static double seconds_of(const gemm *g)
 {

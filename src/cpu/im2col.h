@@ -113,7 +113,8 @@ static inline duet_status im2col_plan_make(const conv *g, const frame *f, bool b
     h->by_image = by_image_allowed && g->n >= h->threads;
     size_t bytes;
     if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(h->by_image ? h->threads : 1), &bytes))
-        return fail(DUET_NO_MEMORY, "a convolution: no memory for windows of %lld numbers an image",
+        return fail(DUET_NO_MEMORY,
+                    "no host memory for the im2col matrix of a convolution, %lld elements an image",
                     (long long)each);
     return scratch_take(bytes, f, &h->columns);
 }

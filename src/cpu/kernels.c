@@ -79,23 +79,25 @@ static const char *program_unsupported(const step *s)
     const duet_dtype type = step_computes_in(s);
     const bool computes = type == DUET_F32 || type == DUET_F64 || type == DUET_I64 || type == DUET_U64;
     if (!computes)
-        return is_move_program(s) && s->out[0].at.type == type ? NULL : "arithmetic on elements of this type";
-    if (!has_real_operands(s)) return "complex elements in a program";
+        return is_move_program(s) && s->out[0].at.type == type
+                   ? NULL
+                   : "arithmetic on this element type is not implemented";
+    if (!has_real_operands(s)) return "element-wise programs have no complex elements";
     for (const instruction *i = s->program->code; i < s->program->code + s->program->length; i++) {
-        if (i->type != type) return "instructions of different element types";
+        if (i->type != type) return "all instructions must have one element type";
         if (!has_instruction(i, type))
-            return dtype_is_integer(type) ? "an operator that integers have not"
-                                          : "an operator that is of integers alone";
+            return dtype_is_integer(type) ? "the operator is not defined for integers"
+                                          : "the operator is defined for integers only";
     }
     for (int k = 0; k < s->outs; k++)
-        if (gives_index(s, k) && s->out[k].at.type != DUET_I64) return "an index of another type than i64";
+        if (gives_index(s, k) && s->out[k].at.type != DUET_I64) return "indices must be i64";
     return NULL;
 }
 
 void program_forget(step *s)
 {
-    free(s->kept);
-    s->kept = NULL;
+    free(s->cached);
+    s->cached = NULL;
 }
 
 /* ---- kernels whose operands have one type, f32 or f64 ---- */
@@ -110,8 +112,8 @@ static bool has_one_type(const step *s)
 
 const char *float_step_unsupported(const step *s)
 {
-    if (!has_one_type(s)) return "operands of different element types";
-    return s->out[0].at.type >= FLOAT_TYPES ? "elements of this type" : NULL;
+    if (!has_one_type(s)) return "the operands must have the same element type";
+    return s->out[0].at.type >= FLOAT_TYPES ? "the element type is not supported" : NULL;
 }
 
 /* ---- matrix products: CBLAS counts sizes in int ---- */
@@ -121,18 +123,19 @@ const char *float_step_unsupported(const step *s)
 static const char *matmul_unsupported(const step *s)
 {
     const int64_t *out = s->out[0].at.size + s->out[0].at.rank - 2;
-    if (!has_one_type(s)) return "operands of different element types";
-    if (is_whole_product(s))
-        return s->epilogue || s->nums || s->ins != 2 ? "a product of integers with more than two operands"
-                                                     : NULL;
-    if (s->out[0].at.type >= FLOAT_TYPES) return "elements of this type";
+    if (!has_one_type(s)) return "the operands must have the same element type";
+    if (is_int_gemm(s))
+        return s->epilogue || s->nums || s->ins != 2
+                   ? "a product of integers must have two operands and no factor"
+                   : NULL;
+    if (s->out[0].at.type >= FLOAT_TYPES) return "the element type is not supported";
     const int64_t inner = s->in[0].at.size[s->in[0].at.rank - 1];
     return out[0] > INT_MAX || out[1] > INT_MAX || inner > INT_MAX ? TOO_LARGE_FOR_BLAS : NULL;
 }
 
 static const char *matmul_algorithm(const step *s)
 {
-    if (is_whole_product(s)) return "by our kernels, modulo 2^64";
+    if (is_int_gemm(s)) return "by Duet's kernels, modulo 2^64";
     return s->math ? "strict: the CPU knows no other mode" : "strict";
 }
 
@@ -170,7 +173,7 @@ static const char *layer_norm_unsupported(const step *s)
     if (why) return why;
     const int64_t n = norm_length(s);
     if (n > LONG_ROW && layout_count(&s->out[0].at) < FEW_ROWS * n)
-        return "few rows, which are long: threads share them by operators";
+        return "for few long rows, separate operators are faster";
     return norm_unsupported(s);
 }
 

@@ -71,9 +71,10 @@ static duet_status run(const step *s, const frame *f)
 static const char *unsupported(const step *s)
 {
     const duet_dtype type = s->out[0].at.type;
-    if (type != DUET_F32 && type != DUET_F64 && type != DUET_I64) return "elements of this type";
-    return s->in[0].at.type == type && s->in[1].at.type == type ? NULL
-                                                                : "operands of different element types";
+    if (type != DUET_F32 && type != DUET_F64 && type != DUET_I64) return "the element type is not supported";
+    return s->in[0].at.type == type && s->in[1].at.type == type
+               ? NULL
+               : "the operands must have the same element type";
 }
 
 const cpu_kernel cpu_kernel_kron = { unsupported, run, cost_of_pass };

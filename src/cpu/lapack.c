@@ -16,20 +16,20 @@ static const char *refuse_sizes(const step *s)
     const int svd_max = dtype_is_complex(a->type) ? COMPLEX_SVD_MAX : SVD_MAX;
     for (int k = 0; k < s->ins; k++)
         for (int i = 0; i < s->in[k].at.rank; i++)
-            if (s->in[k].at.size[i] > INT_MAX) return "a size above 2^31 - 1, more than LAPACK can count";
+            if (s->in[k].at.size[i] > INT_MAX) return "LAPACK takes sizes below 2^31";
     if ((s->kernel == OP_eigvalsh || s->kernel == KERNEL_eigh) && a->size[0] > EIGH_MAX)
-        return "LAPACK cannot count the workspace";
+        return "the workspace has 2^31 or more elements, more than LAPACK can index";
     if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd) && smaller_size(a) > svd_max)
-        return "LAPACK cannot count the workspace";
+        return "the workspace has 2^31 or more elements, more than LAPACK can index";
     return NULL;
 }
 
 const char *linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type >= FLOAT_TYPES && !dtype_is_complex(type))
-        return "elements that are neither f32, f64, c64 nor c128";
-    if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
-    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64) return "refinement is for f64";
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "the elements must be f32, f64, c64 or c128";
+    if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
+        return "refinement is implemented for f64 only";
     return refuse_sizes(s);
 }

@@ -1,4 +1,4 @@
-/* lapack_none.c - lapack.h for builds without LAPACKE: refuses every step. */
+/* lapack_none.c - lapack.h for builds without LAPACKE: no step is supported. */
 #include "cpu_kernels.h"
 #include "lapack.h"
 

@@ -75,7 +75,8 @@ static bool is_residual_small(const col_matrix *a, const col_matrix *x, const co
     (CblasColMajor, CblasNoTrans, CblasNoTrans, b->rows, b->cols, a->cols, -1, a->p, a->ld, x->p, x->ld, 1,
      b->p, b->ld);
     for (int j = 0; j < a->cols; j++) size = fmax(size, column_size(a, j));
-    for (int j = 0; j < b->cols; j++) is_small &= column_size(b, j) <= REST_MOST * size * column_size(x, j);
+    for (int j = 0; j < b->cols; j++)
+        is_small &= column_size(b, j) <= RESIDUAL_LIMIT * size * column_size(x, j);
     return is_small;
 }
 
@@ -111,7 +112,10 @@ static duet_status solve_refined(workspace *d)
     return col_matrix_write(d, &x, false, 0);
 }
 #else
-static duet_status solve_refined(workspace *d) { return fail(DUET_UNSUPPORTED, "refinement is for f64"); }
+static duet_status solve_refined(workspace *d)
+{
+    return fail(DUET_UNSUPPORTED, "refinement is implemented for f64 only");
+}
 #endif
 
 static duet_status solve(workspace *d)

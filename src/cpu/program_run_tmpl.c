@@ -254,9 +254,9 @@ static void make_plan(program_plan *p, const step *s, const frame *f, run_functi
 static void store_plan(const program_plan *p, step *s)
 {
     const size_t bytes = offsetof(program_plan, code) + interp_code_bytes(&p->code);
-    free(s->kept);
-    s->kept = malloc(bytes);
-    if (s->kept) memcpy(s->kept, p, bytes);
+    free(s->cached);
+    s->cached = malloc(bytes);
+    if (s->cached) memcpy(s->cached, p, bytes);
 }
 
 /* ---- contiguous operands ---- */
@@ -424,7 +424,7 @@ __attribute__((noinline)) static void run_first(const step *s, const frame *f, r
 
 duet_status NAME(run_program)(const step *s, const frame *f)
 {
-    const program_plan *p = s->kept;
+    const program_plan *p = s->cached;
     if (p && p->owner == NAME(run_program)) run_plan(p, s, f);
     else run_first(s, f, NAME(run_program));
     return DUET_OK;

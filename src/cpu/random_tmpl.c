@@ -29,9 +29,9 @@ INLINE block_range block_range_at(const random_params *params, int64_t element, 
     return (block_range){ params, (uint32_t)first, (uint32_t)(first >> 32) };
 }
 
-INLINE philox_block block_at(const block_range *b, uint32_t law, int64_t i, uint32_t stream)
+INLINE philox_block block_at(const block_range *b, uint32_t distribution, int64_t i, uint32_t stream)
 {
-    return philox_drawn(b->params, law, (PHILOX_WORD)b->low + (PHILOX_WORD)i, b->high, stream);
+    return philox_drawn(b->params, distribution, (PHILOX_WORD)b->low + (PHILOX_WORD)i, b->high, stream);
 }
 
 /* Writes elements first .. first + n - 1 to d, and up to three more. */
@@ -43,7 +43,7 @@ static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *
     const block_range b = block_range_at(params, first, PHILOX_EACH);
 #pragma omp simd
     for (int64_t i = 0; i < (n + PHILOX_EACH - 1) / PHILOX_EACH; i++) {
-        const philox_block c = block_at(&b, LAW_UNIFORM, i, 0);
+        const philox_block c = block_at(&b, DISTRIBUTION_UNIFORM, i, 0);
         for (int j = 0; j < PHILOX_EACH; j++)
             d[PHILOX_EACH * i + j] = (OUT)FN(uniform)(FN(part)(c, j), low, range, last);
     }
@@ -51,13 +51,13 @@ static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *
 
 /* ---- random words of a chunk: separate loops vectorise better ---- */
 
-static void draw_words(BITS *w, uint32_t law, uint32_t stream, int64_t first, int64_t n,
+static void draw_words(BITS *w, uint32_t distribution, uint32_t stream, int64_t first, int64_t n,
                        const random_params *params)
 {
     const block_range b = block_range_at(params, first, PHILOX_EACH);
 #pragma omp simd
     for (int64_t i = 0; i < (n + PHILOX_EACH - 1) / PHILOX_EACH; i++) {
-        const philox_block c = block_at(&b, law, i, stream);
+        const philox_block c = block_at(&b, distribution, i, stream);
         for (int j = 0; j < PHILOX_EACH; j++) w[PHILOX_EACH * i + j] = FN(part)(c, j);
     }
 }
@@ -78,7 +78,7 @@ static void fill_normal(OUT *d, int64_t first, int64_t n, const random_params *p
     BITS w[CHUNK];
     T z[CHUNK];
     const T mean = (T)params->number[0], deviation = (T)params->number[1];
-    draw_words(w, LAW_NORMAL, 0, first, n, params);
+    draw_words(w, DISTRIBUTION_NORMAL, 0, first, n, params);
     make_normal(z, w, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) d[i] = (OUT)FMA(z[i], deviation, mean);
@@ -100,13 +100,13 @@ INLINE void propose_all(int proposal, T *x, const attempt_buffers *t, int64_t n,
         x[i] = FN(propose)(proposal, k, proposal == PROPOSE_NORMAL ? t->z[i] : K(0), t->w[i], t->v[i]);
 }
 
-/* The first attempt, for a whole chunk. */
+/* The first attempt of all elements of a chunk. */
 INLINE void propose_first(int proposal, T *x, attempt_buffers *t, int64_t first, int64_t n,
                           const random_params *params)
 {
-    draw_words(t->w, LAW_TRUNCATED_NORMAL, 0, first, n, params);
+    draw_words(t->w, DISTRIBUTION_TRUNCATED_NORMAL, 0, first, n, params);
     if (proposal == PROPOSE_NORMAL) make_normal(t->z, t->w, n);
-    else draw_words(t->v, LAW_TRUNCATED_NORMAL, 1, first, n, params);
+    else draw_words(t->v, DISTRIBUTION_TRUNCATED_NORMAL, 1, first, n, params);
     propose_all(proposal, x, t, n, params);
 }
 
@@ -118,7 +118,7 @@ static void draw_words_at(BITS *w, const int32_t *at, int flip, uint32_t stream,
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         const int32_t e = at[i] ^ flip;
-        const philox_block c = block_at(&b, LAW_TRUNCATED_NORMAL, e / PHILOX_EACH, stream);
+        const philox_block c = block_at(&b, DISTRIBUTION_TRUNCATED_NORMAL, e / PHILOX_EACH, stream);
         w[i] = FN(part_at)(c, e % PHILOX_EACH);
     }
 }
@@ -182,12 +182,12 @@ static void fill_truncated_normal(OUT *d, int64_t first, int64_t n, const random
 
 static void fill_bernoulli(OUT *d, int64_t first, int64_t n, const random_params *params)
 {
-    const uint32_t p = (uint32_t)params->whole[0];
+    const uint32_t p = (uint32_t)params->integer[0];
     const block_range b = block_range_at(params, first, 4);
     uint32_t undecided = 0;
 #pragma omp simd reduction(| : undecided)
     for (int64_t i = 0; i < (n + 3) / 4; i++) {
-        const philox_block c = block_at(&b, LAW_BERNOULLI, i, 0);
+        const philox_block c = block_at(&b, DISTRIBUTION_BERNOULLI, i, 0);
         for (int j = 0; j < 4; j++) {
             const uint32_t w = (uint32_t)c.w[j];
             d[4 * i + j] = (OUT)(w < p ? 1 : 0);
@@ -203,27 +203,27 @@ static void fill_integers(OUT *d, int64_t first, int64_t n, const random_params 
     uint64_t rejected = 0;
 #pragma omp simd reduction(| : rejected)
     for (int64_t i = 0; i < (n + 1) / 2; i++) {
-        const philox_block c = block_at(&b, LAW_INTEGERS, i, 0);
+        const philox_block c = block_at(&b, DISTRIBUTION_INTEGERS, i, 0);
         for (int j = 0; j < 2; j++) {
             uint64_t lower;
             d[2 * i + j] = (OUT)philox_scaled(params, philox_half(c, j), &lower);
-            rejected |= lower < params->whole[2];
+            rejected |= lower < params->integer[2];
         }
     }
     for (int64_t i = 0; rejected && i < n; i++) d[i] = (OUT)philox_integer(params, (uint64_t)(first + i));
 }
 
-/* ---- the whole matrix ---- */
+/* ---- all chunks ---- */
 
-static const struct distribution {
+static const struct distribution_row {
     fill_function *fill;
     double seconds; /* estimated time of one element */
-} distributions[LAWS] = {
-    [LAW_UNIFORM] = { fill_uniform, 2e-10 * sizeof(T) },
-    [LAW_NORMAL] = { fill_normal, 6e-10 * sizeof(T) },
-    [LAW_TRUNCATED_NORMAL] = { fill_truncated_normal, 3e-9 * sizeof(T) },
-    [LAW_BERNOULLI] = { fill_bernoulli, 8e-10 },
-    [LAW_INTEGERS] = { fill_integers, 2e-9 },
+} distributions[DISTRIBUTIONS] = {
+    [DISTRIBUTION_UNIFORM] = { fill_uniform, 2e-10 * sizeof(T) },
+    [DISTRIBUTION_NORMAL] = { fill_normal, 6e-10 * sizeof(T) },
+    [DISTRIBUTION_TRUNCATED_NORMAL] = { fill_truncated_normal, 3e-9 * sizeof(T) },
+    [DISTRIBUTION_BERNOULLI] = { fill_bernoulli, 8e-10 },
+    [DISTRIBUTION_INTEGERS] = { fill_integers, 2e-9 },
 };
 
 /* Stores elements first .. first + n - 1, in row-major order, in the output's layout. */
@@ -245,7 +245,7 @@ static void store_elements(OUT *to, const layout *at, const OUT *from, int64_t f
 
 typedef struct random_work {
     const random_params *params;
-    const struct distribution *distribution;
+    const struct distribution_row *distribution;
     const layout *at;
     OUT *out;
     int64_t n;
@@ -269,10 +269,10 @@ duet_status NAME(run_random)(const step *s, const frame *f)
 {
     const random_params params = random_params_of(s, f);
     const layout *at = &s->out[0].at;
-    const random_work d = { &params, &distributions[params.law], at, address(f, &s->out[0]),
+    const random_work d = { &params, &distributions[params.distribution], at, address(f, &s->out[0]),
                             layout_count(at) };
     if (d.n == 0) return DUET_OK;
-    if (params.law == LAW_PERMUTATION) return run_permutation(s, f, &params);
+    if (params.distribution == DISTRIBUTION_PERMUTATION) return run_permutation(s, f, &params);
     by_threads(threads_for((double)d.n * d.distribution->seconds), random_part, &d);
     return DUET_OK;
 }

@@ -294,7 +294,7 @@ static void interpreted_outputs(const reduce_work *j, const panel *p, const thre
 
 /* ---- both kinds of panels ---- */
 
-/* Converts indices in the block to indices in the whole reduction. */
+/* Converts indices in the block to indices in the reduction. */
 static void offset_indices(const reduce_work *j, T *root, int64_t first, int64_t width)
 {
     for (int k = 0; k < j->s->outs; k++) {

@@ -112,7 +112,7 @@ arena *arena_scratch(arena *a)
     return a->scratch;
 }
 
-duet_status duet_arena_limit(size_t bytes)
+duet_status(duet_arena_limit)(size_t bytes)
 {
     if (bytes < 4096)
         return fail(DUET_BAD_ARGUMENT, "duet_arena_limit: bytes (%zu) must be at least 4096", bytes);

@@ -92,6 +92,47 @@ static duet_status find_operands(const arena *a, const char *function, int arity
     return s;
 }
 
+/* The rule of a composed operator itself, if x breaks it. */
+static bool breaks_own_rule(const char *function, const node *x)
+{
+    static const struct {
+        const char *function;
+        int axes;
+    } least[] = {
+        { "instance_norm", 3 },    { "instance_norm_grad", 3 },    { "layer_norm", 1 },
+        { "layer_norm_grad", 1 },  { "layer_norm_scale_grad", 1 }, { "batch_norm", 1 },
+        { "batch_norm_grad", 1 },  { "batch_norm_scale_grad", 1 }, { "bias_batch_sum", 1 },
+        { "bias_batch_mean", 1 },  { "bias_batch_var", 1 },        { "softmax_grad", 1 },
+        { "log_softmax_grad", 1 }, { "cross_entropy_logits", 1 },  { "cross_entropy_logits_grad", 1 },
+    };
+    if (!x || x->flags & NODE_FAILED) return false;
+    for (size_t i = 0; i < sizeof least / sizeof *least; i++)
+        if (!strcmp(least[i].function, function) && x->rank < least[i].axes) {
+            const char *axes = least[i].axes == 1 ? "axis" : "axes";
+            fail(DUET_BAD_SHAPE, "%s must have at least %d %s, not %d", operand_name(function, 0),
+                 least[i].axes, axes, x->rank);
+            return true;
+        }
+    if (strncmp(function, "p_max_pool_", 11) != 0 || !strstr(duet_error(), "do not broadcast")) return false;
+    fail(DUET_BAD_SHAPE, "the sizes of the last two axes of x must be multiples of the window");
+    return true;
+}
+
+/* Does the rule that the inner call `text` broke make sense without that call? It does if it names no
+ * operand, or if the inner call has the same operand x. */
+static bool is_general(const char *text, const char *rule, int arity, const node *x)
+{
+    static const char *const general[] = { "complex elements ",           "bool elements ",
+                                           "integer elements ",           "the elements must",
+                                           "the operands have no common", "the operands must" };
+    char sizes[SHAPE_TEXT], call[SHAPE_TEXT + 8];
+    for (size_t i = 0; i < sizeof general / sizeof *general; i++)
+        if (!strncmp(rule, general[i], strlen(general[i]))) return true;
+    if (arity > 1 && !strcmp(rule, "the shapes of the operands do not broadcast")) return true;
+    snprintf(call, sizeof call, "(x: %s): ", operand_text(x, sizes));
+    return !strncmp(rule, "axis ", 5) && strstr(text, call);
+}
+
 static duet_expr name_again(const char *function, int arity, const duet_expr e[], duet_expr made,
                             const char *site, bool within)
 {
@@ -106,8 +147,9 @@ static duet_expr name_again(const char *function, int arity, const duet_expr e[]
         innermost(site, text);
         const bool is_call = !strncmp(text, "duet_", 5);
         const char *rule = is_call ? strstr(text, "): ") : NULL;
-        if (within || !rule) fail(s, "%s%s", is_call ? "in " : "", text);
-        else fail(s, "%s", rule + 3);
+        if (within && breaks_own_rule(function, x[0])) s = DUET_BAD_SHAPE;
+        else if (rule && (!within || is_general(text, rule + 3, arity, x[0]))) fail(s, "%s", rule + 3);
+        else fail(s, "%s%s", is_call ? "in " : "", text);
     }
     fail_in_call(s, function, arity, x);
     return failed(a, 1, &n, s, site);

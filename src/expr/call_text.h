@@ -24,7 +24,8 @@ duet_expr call_failed(arena *a, const char *function, int arity, node *const x[]
                       const char *site) __attribute__((cold));
 
 /* Returns `made`, which duet_<function> built from the operands e[] by other operators. If it
- * failed, its text names the call of duet_<function> instead, and then the operator within it. */
+ * failed, its text names the call of duet_<function>, and then the rule that was broken. If the rule
+ * makes no sense for the operands of that call, it names the inner operator first. */
 duet_expr composed_failed(const char *function, int arity, const duet_expr e[], duet_expr made,
                           const char *site) __attribute__((cold));
 static inline duet_expr composed(const char *function, int arity, const duet_expr e[], duet_expr made,

@@ -81,7 +81,7 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     return handle_of(n);
 }
 
-/* ---- the same, the short way: without a call, so that few registers need be saved ---- */
+/* ---- the fast path: without a call, so that few registers need be saved ---- */
 
 /* The node of e, if it stands where its serial says: so do all of a formula that is being built. */
 static inline node *at_hand(const arena *a, duet_expr e)
@@ -195,14 +195,15 @@ static __attribute__((noinline)) duet_expr map3(duet_expr x, duet_expr y, duet_e
     return map3_any(x, y, z, site, op);
 }
 
-/* Operators whose result is of another type than its operands, and those of integers, go the long way. */
-#define MAP1(name, way)                                                                                      \
-    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return way(x, site, OP_##name); }           \
+/* Integer operators, and those whose result has another type than the operands, take the general
+ * path. */
+#define MAP1(name, make)                                                                                     \
+    duet_expr(duet_##name##_at)(duet_expr x, const char *site) { return make(x, site, OP_##name); }          \
     duet_expr(duet_##name)(duet_expr x) { return duet_##name##_at(x, NULL); }
-#define MAP2(name, way)                                                                                      \
+#define MAP2(name, make)                                                                                     \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, const char *site)                                  \
     {                                                                                                        \
-        return way(x, y, site, OP_##name);                                                                   \
+        return make(x, y, site, OP_##name);                                                                  \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y) { return duet_##name##_at(x, y, NULL); }
 #define DUET_MAP1(name, formula, oracle, domain, ulp, flags, ...)                                            \

@@ -19,8 +19,8 @@ static double elements(duet_expr x, int axes)
 
 static unsigned axes_below(int end) { return (1u << end) - 1; }
 
-/* Of one axis, which is the batch, or none, all: an operand without axes is refused by what goes
- * along axis 0. */
+/* With one axis, the batch, it reduces none; without axes it reduces all: operators along axis 0
+ * then report the error. */
 static unsigned batch_axes(duet_expr x)
 {
     const int rank = duet_expr_rank(x);
@@ -36,7 +36,7 @@ static unsigned last_axis(duet_expr x)
 static unsigned each_axes(duet_expr x)
 {
     const int rank = duet_expr_rank(x);
-    return rank > 2 ? axes_below(rank) & ~3u : 4; /* fewer axes are refused */
+    return rank > 2 ? axes_below(rank) & ~3u : 4; /* fewer axes are an error */
 }
 
 #define BATCH(x) batch_axes(x)

@@ -35,7 +35,7 @@ duet_status operand_failure(const arena *a, enum op op, int k, const node *x)
     return failure_of(x, a->words, operand_of_op(op, k));
 }
 
-/* A held formula is copied to where it is used. */
+/* A persistent formula is copied to the thread that uses it. */
 static duet_status import(arena *a, duet_expr e, enum op op, int k, node **n)
 {
     uint32_t root, length;

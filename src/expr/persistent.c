@@ -36,7 +36,7 @@ static duet_expr handle(uint32_t i, uint64_t generation)
 
 static slot *slot_of(duet_expr e) { return slot_at((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1))); }
 
-/* That of a formula which is held still. */
+/* The node of a formula that is still persistent. */
 static slot *slot_find(duet_expr e)
 {
     slot *s = slot_of(e);

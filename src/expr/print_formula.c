@@ -176,7 +176,7 @@ typedef struct printer {
     int depth, parts;
 } printer;
 
-/* The place of m among the names, where it takes one if there is room. */
+/* The index of m among the names; m is added if there is space. */
 static int name_of(names *n, const duet_matrix *m)
 {
     int i = 0;
@@ -275,7 +275,7 @@ void formula_print(FILE *out, const formula *f, uint32_t root, names *n)
     plain_numbers_end(plain);
 }
 
-duet_status duet_print_expr(FILE *out, duet_expr e)
+duet_status(duet_print_expr)(FILE *out, duet_expr e)
 {
     formula f;
     names n = { .count = 0 };

@@ -244,7 +244,7 @@ static int64_t size_from_end(const form *A, int axis)
     return axis < A->rank ? A->size[A->rank - 1 - axis] : 1;
 }
 
-/* check_size refuses what overflows. */
+/* check_size fails on overflow. */
 static void kronecker_shape(const form *A, const form *B, node *out)
 {
     out->rank = (uint8_t)(A->rank > B->rank ? A->rank : B->rank);

@@ -1,10 +1,10 @@
-/* vector_products.c - products of vectors, made of other operators: vdot and cross. */
+/* vector_products.c - products of vectors, composed of other operators: vdot and cross. */
 #include "call_text.h"
 #include "operands.h"
 #include "status.h"
 
 #undef DUET_HERE
-#define DUET_HERE site /* where the user's call stands */
+#define DUET_HERE site /* the call site of the user */
 
 static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
 
@@ -31,14 +31,14 @@ static duet_expr no_cross(duet_expr e, duet_expr f, const char *site)
     return call_failed(a, "cross", 2, x, s, site);
 }
 
-/* 1, 2, 0 or, by 1 more, 2, 0, 1: indices, made of numbers alone. */
-static duet_expr turned(int by, const char *site)
+/* The indices 1, 2, 0 (by 1) or 2, 0, 1 (by 2), computed from numbers. */
+static duet_expr rotated_indices(int by, const char *site)
 {
     const duet_expr first = duet_one_hot(duet_cast(duet_sum(0), DUET_I64), 3, DUET_I64);
     return duet_remainder(duet_add(duet_cumsum(duet_cumsum(first, 0), 0), by), 3);
 }
 
-/* x times y rounded by itself: so what is parallel gives exactly 0. */
+/* x * y, rounded separately, so that the product of parallel vectors is exactly 0. */
 static duet_expr product(duet_expr x, duet_expr y, const char *site)
 {
     const bool fuses =
@@ -49,7 +49,7 @@ static duet_expr product(duet_expr x, duet_expr y, const char *site)
 duet_expr(duet_cross_at)(duet_expr x, duet_expr y, const char *site)
 {
     if (!is_of_three(x) || !is_of_three(y)) return no_cross(x, y, site);
-    const duet_expr j = turned(0, site), k = turned(1, site);
+    const duet_expr j = rotated_indices(0, site), k = rotated_indices(1, site);
     const duet_expr ahead = product(duet_take(x, j, -1), duet_take(y, k, -1), site);
     const duet_expr back = product(duet_take(x, k, -1), duet_take(y, j, -1), site);
     return composed("cross", 2, (duet_expr[]){ x, y }, duet_sub(ahead, back), site);

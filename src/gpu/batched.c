@@ -10,7 +10,7 @@
 typedef struct pile {
     const void *p;
     int ld;
-    bool turned;
+    bool transposed;
     layout batch;
     void *block;
 } pile;
@@ -35,7 +35,7 @@ const char *gpu_batched_unsupported(const step *s)
 {
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;
-    if (s->epilogue) return "many products have no epilogue";
+    if (s->epilogue) return "a batched product has no epilogue";
     if (out[r - 2] > INT_MAX || out[r - 1] > INT_MAX || s->in[0].at.size[r - 1] > INT_MAX ||
         out[r - 3] > INT_MAX)
         return "cuBLASLt takes sizes below 2^31";
@@ -51,7 +51,7 @@ static duet_status pile_copy(const operand *x, const frame *f, queue *q, pile *r
         if (!x->at.stride[i]) once.at.size[i] = 1;
     layout_dense(&dense, x->at.type, once.at.rank, once.at.size);
     for (int i = 0; i < r->batch.rank; i++) r->batch.stride[i] = x->at.stride[i] ? dense.stride[i] : 0;
-    r->ld = (int)(x->at.size[x->at.rank - 1] > 1 ? x->at.size[x->at.rank - 1] : 1), r->turned = false;
+    r->ld = (int)(x->at.size[x->at.rank - 1] > 1 ? x->at.size[x->at.rank - 1] : 1), r->transposed = false;
     return gpu_densely(&once, f, q, &r->p, &r->block);
 }
 
@@ -63,7 +63,7 @@ static duet_status pile_of(const operand *x, const frame *f, queue *q, pile *r)
     *r = (pile){ .p = f->data[x->slot], .batch = axes_from(&x->at, 0, leading) };
     for (int i = 0; i < leading; i++) forward &= r->batch.stride[i] >= 0;
     if (forward && runs(&last, 1, &r->ld)) return DUET_OK;
-    if (forward && runs(&last, 0, &r->ld)) return r->turned = true, DUET_OK;
+    if (forward && runs(&last, 0, &r->ld)) return r->transposed = true, DUET_OK;
     return pile_copy(x, f, q, r);
 }
 
@@ -101,8 +101,8 @@ static duet_status one_call(const step *s, const pile *a, const pile *b, const i
     gemm_shape what = { .type = (int32_t)s->out[0].at.type,
                         .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math };
     what.m = (int)out[r - 1], what.n = (int)out[r - 2], what.k = (int)s->in[0].at.size[r - 1];
-    what.lda = b->ld, what.ldb = a->ld, what.ldc = what.m, what.turned_a = b->turned,
-    what.turned_b = a->turned;
+    what.lda = b->ld, what.ldb = a->ld, what.ldc = what.m, what.transposed_a = b->transposed,
+    what.transposed_b = a->transposed;
     what.adds = by.beta != 0, what.batch = (int)out[r - 3];
     what.apart_a = b->batch.stride[r - 3], what.apart_b = a->batch.stride[r - 3],
     what.apart_c = out[r - 1] * out[r - 2];

@@ -12,19 +12,19 @@
 #include <string.h>
 
 /* What is cached for a step between runs. */
-typedef struct kept {
+typedef struct conv_cache {
     conv_descriptors d;
     conv_shape key;
     algos *algos;
     /* the same gradient as a convolution of the gradient of the results (core/dgrad_as_conv.h), or
      * NULL */
-    struct kept *turned;
-} kept;
+    struct conv_cache *as_conv;
+} conv_cache;
 
 /* Padding at the end of an axis beyond that on both sides. The last two axes are height and width. */
 static int32_t more_of(const step *s, int axis, int axes)
 {
-    return s->attr.conv.more[spatial_axis(axis, axes)];
+    return s->attr.conv.pad_end[spatial_axis(axis, axes)];
 }
 
 /* The layout of the images with that padding. */
@@ -41,7 +41,7 @@ static layout padded(const step *s)
 const char *gpu_conv_unsupported(const step *s)
 {
     const layout *all[] = { &s->in[0].at, &s->in[1].at, &s->out[0].at };
-    if (s->epilogue) return "cuDNN's results are finished apart";
+    if (s->epilogue) return "cuDNN is called without an epilogue";
     for (int i = 0; i < 3; i++) {
         for (int axis = 0; axis < all[i]->rank; axis++)
             if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
@@ -49,7 +49,7 @@ const char *gpu_conv_unsupported(const step *s)
     }
     const layout whole = padded(s);
     if (layout_count(&whole) > INT_MAX)
-        return "cuDNN takes tensors of less than 2^31 elements, padding of one side among them";
+        return "with padding on one side, cuDNN takes tensors of less than 2^31 elements";
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
 
@@ -139,9 +139,9 @@ static duet_status describe(const vendor *v, conv_descriptors *d, const conv_sha
 
 static void discard(void *made)
 {
-    kept *k = made;
+    conv_cache *k = made;
     const vendor *v = vendor_open(LIBRARY_cudnn);
-    if (k->turned) discard(k->turned);
+    if (k->as_conv) discard(k->as_conv);
     if (k->d.x) v->cudnnDestroyTensorDescriptor(k->d.x);
     if (k->d.y) v->cudnnDestroyTensorDescriptor(k->d.y);
     if (k->d.w) v->cudnnDestroyFilterDescriptor(k->d.w);
@@ -151,20 +151,20 @@ static void discard(void *made)
 
 void gpu_conv_forget(step *s)
 {
-    discard(s->kept);
-    s->kept = NULL;
+    discard(s->cached);
+    s->cached = NULL;
 }
 
 static duet_status make_kept(const step *s, const queue *q, void **made);
 
 /* Describes the convolution; returns NULL to compute the gradient directly. */
-static kept *make_turned(const step *s, const queue *q)
+static conv_cache *make_as_conv(const step *s, const queue *q)
 {
     int64_t last;
     void *made;
     error_text before;
     error_keep(&before);
-    const step t = conv_turned(s, &last);
+    const step t = dgrad_as_conv(s, &last);
     if (make_kept(&t, q, &made) == DUET_OK) return made;
     return error_put_back(&before), NULL;
 }
@@ -172,11 +172,11 @@ static kept *make_turned(const step *s, const queue *q)
 static duet_status make_kept(const step *s, const queue *q, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
-    kept *k = *made = calloc(1, sizeof *k);
-    if (!k) return fail(DUET_NO_MEMORY, "no memory for a convolution's descriptors");
+    conv_cache *k = *made = calloc(1, sizeof *k);
+    if (!k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
     k->key = shape_of(s);
     duet_status r = describe(v, &k->d, &k->key, conv_operands_of(s).y->at.size);
-    if (r == DUET_OK && conv_turns(s)) k->turned = make_turned(s, q);
+    if (r == DUET_OK && conv_has_dgrad_as_conv(s)) k->as_conv = make_as_conv(s, q);
     if (r != DUET_OK) discard(k);
     return r;
 }
@@ -194,7 +194,8 @@ static duet_status take_room(const algos *a, const queue *q, int *chosen, void *
     return s == DUET_NO_MEMORY ? scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p) : s;
 }
 
-static duet_status call(const kept *k, int algo, void *room, size_t bytes, const conv_data *at, queue *q)
+static duet_status call(const conv_cache *k, int algo, void *work, size_t bytes, const conv_data *at,
+                        queue *q)
 {
     static const float one = 1, zero = 0;
     static const double one_f64 = 1, zero_f64 = 0;
@@ -205,17 +206,17 @@ static duet_status call(const kept *k, int algo, void *room, size_t bytes, const
     switch (k->key.kernel) {
     case OP_conv2d_input_grad:
         return DNN(v, cudnnConvolutionBackwardData, q->dnn, a, d->w, at->w, d->y, at->y, d->conv,
-                   (cudnnConvolutionBwdDataAlgo_t)algo, room, bytes, b, d->x, at->x);
+                   (cudnnConvolutionBwdDataAlgo_t)algo, work, bytes, b, d->x, at->x);
     case OP_conv2d_filter_grad:
         return DNN(v, cudnnConvolutionBackwardFilter, q->dnn, a, d->x, at->x, d->y, at->y, d->conv,
-                   (cudnnConvolutionBwdFilterAlgo_t)algo, room, bytes, b, d->w, at->w);
+                   (cudnnConvolutionBwdFilterAlgo_t)algo, work, bytes, b, d->w, at->w);
     default:
         return DNN(v, cudnnConvolutionForward, q->dnn, a, d->x, at->x, d->w, at->w, d->conv,
-                   (cudnnConvolutionFwdAlgo_t)algo, room, bytes, b, d->y, at->y);
+                   (cudnnConvolutionFwdAlgo_t)algo, work, bytes, b, d->y, at->y);
     }
 }
 
-static duet_status convolve(const kept *k, const algos *a, const conv_data *at, queue *q)
+static duet_status convolve(const conv_cache *k, const algos *a, const conv_data *at, queue *q)
 {
     void *p;
     int i;
@@ -227,7 +228,7 @@ static duet_status convolve(const kept *k, const algos *a, const conv_data *at, 
 }
 
 /* The caller holds q->lock. */
-static duet_status keep(const step *s, queue *q, kept **k)
+static duet_status keep(const step *s, queue *q, conv_cache **k)
 {
     const vendor *v;
     void *made;
@@ -236,8 +237,8 @@ static duet_status keep(const step *s, queue *q, kept **k)
     return *k = made, DUET_OK;
 }
 
-/* at: data, for convolutions only. *first: there was no choice yet. */
-static duet_status find_algos(kept *k, const conv_data *at, queue *q, bool *first)
+/* at: data, for convolutions only. *first: nothing was chosen yet. */
+static duet_status find_algos(conv_cache *k, const conv_data *at, queue *q, bool *first)
 {
     algos *a;
     *first = !__atomic_load_n(&k->algos, __ATOMIC_ACQUIRE);
@@ -249,7 +250,7 @@ static duet_status find_algos(kept *k, const conv_data *at, queue *q, bool *firs
 
 static duet_status on_dense(const step *s, const conv_data *at, queue *q)
 {
-    kept *k;
+    conv_cache *k;
     bool first;
     TRY(keep(s, q, &k));
     TRY(find_algos(k, at, q, &first));
@@ -329,7 +330,7 @@ static duet_status to_images(const step *s, const frame *f, queue *q, void *a, v
     return r;
 }
 
-static duet_status one_way(const step *s, const frame *f, queue *q)
+static duet_status one_algorithm(const step *s, const frame *f, queue *q)
 {
     const operand *a = &s->in[0], *b = &s->in[1];
     const bool back = s->kernel == OP_conv2d_input_grad;
@@ -355,20 +356,20 @@ static duet_status one_way(const step *s, const frame *f, queue *q)
 #define RUNS  4 /* runs that are timed together */
 #define TURNS 2
 
-static duet_status forward(const step *s, const kept *k, const frame *f, queue *q)
+static duet_status forward(const step *s, const conv_cache *k, const frame *f, queue *q)
 {
     int64_t last;
-    step t = conv_turned(s, &last);
+    step t = dgrad_as_conv(s, &last);
     const int64_t each = (int64_t)dtypes[s->in[1].at.type].bytes;
     void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
                      (char *)f->data[s->in[1].slot] + last * each };
-    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.kept = k->turned;
-    return one_way(&t, &(frame){ .data = data, .queue = f->queue, .device = f->device }, q);
+    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.cached = k->as_conv;
+    return one_algorithm(&t, &(frame){ .data = data, .queue = f->queue, .device = f->device }, q);
 }
 
-static duet_status go(const step *s, const kept *k, const frame *f, queue *q, enum way way)
+static duet_status go(const step *s, const conv_cache *k, const frame *f, queue *q, enum dgrad_algo algo)
 {
-    return way == WAY_FORWARD ? forward(s, k, f, q) : one_way(s, f, q);
+    return algo == DGRAD_FORWARD ? forward(s, k, f, q) : one_algorithm(s, f, q);
 }
 
 static bool wait_for(queue *q)
@@ -378,35 +379,35 @@ static bool wait_for(queue *q)
 }
 
 /* Seconds; infinite if it fails. */
-static double time_of(const step *s, const kept *k, const frame *f, queue *q, enum way way)
+static double time_of(const step *s, const conv_cache *k, const frame *f, queue *q, enum dgrad_algo algo)
 {
     bool ran = wait_for(q);
     const double start = clock_now();
-    for (int i = 0; i < RUNS && ran; i++) ran = go(s, k, f, q, way) == DUET_OK;
+    for (int i = 0; i < RUNS && ran; i++) ran = go(s, k, f, q, algo) == DUET_OK;
     ran &= wait_for(q);
     return ran ? (clock_now() - start) / RUNS : INFINITY;
 }
 
 /* The first run of each is not counted, because it chooses algorithms and loads kernels. If one
  * fails, the choice stays open. */
-static enum way faster(const step *s, const kept *k, const frame *f, queue *q)
+static enum dgrad_algo faster(const step *s, const conv_cache *k, const frame *f, queue *q)
 {
-    double best[] = { [WAY_BACK] = INFINITY, [WAY_FORWARD] = INFINITY };
+    double best[] = { [DGRAD_BACK] = INFINITY, [DGRAD_FORWARD] = INFINITY };
     error_text before;
     error_keep(&before);
     for (int turn = 0; turn <= TURNS; turn++)
-        for (enum way way = WAY_BACK; way <= WAY_FORWARD; way++) {
-            const double t = time_of(s, k, f, q, way);
-            if (turn && t < best[way]) best[way] = t;
+        for (enum dgrad_algo algo = DGRAD_BACK; algo <= DGRAD_FORWARD; algo++) {
+            const double t = time_of(s, k, f, q, algo);
+            if (turn && t < best[algo]) best[algo] = t;
         }
     error_put_back(&before);
-    TRACE("conv2d_input_grad: %g us back, %g us forward", best[WAY_BACK] * 1e6, best[WAY_FORWARD] * 1e6);
-    if (isinf(best[WAY_BACK]) || isinf(best[WAY_FORWARD])) return WAY_UNKNOWN;
-    return best[WAY_FORWARD] < best[WAY_BACK] ? WAY_FORWARD : WAY_BACK;
+    TRACE("conv2d_input_grad: %g us back, %g us forward", best[DGRAD_BACK] * 1e6, best[DGRAD_FORWARD] * 1e6);
+    if (isinf(best[DGRAD_BACK]) || isinf(best[DGRAD_FORWARD])) return DGRAD_UNKNOWN;
+    return best[DGRAD_FORWARD] < best[DGRAD_BACK] ? DGRAD_FORWARD : DGRAD_BACK;
 }
 
 /* Also stores which algorithm is faster. */
-static duet_status keep_way(const step *s, queue *q, kept **k)
+static duet_status keep_way(const step *s, queue *q, conv_cache **k)
 {
     bool first;
     pthread_mutex_lock(&q->lock);
@@ -419,19 +420,19 @@ static duet_status keep_way(const step *s, queue *q, kept **k)
 /* Used unless timing is forbidden or a graph is being captured. */
 static duet_status either_way(const step *s, const frame *f, queue *q)
 {
-    kept *k;
+    conv_cache *k;
     TRY(keep_way(s, q, &k));
-    if (!k->turned) return one_way(s, f, q);
-    enum way way = __atomic_load_n(&k->algos->way, __ATOMIC_RELAXED);
-    if (way != WAY_UNKNOWN) return go(s, k, f, q, way);
-    if (reproducible() || gpu_queue_cuda_stream(q) != q->stream) return one_way(s, f, q);
-    way = faster(s, k, f, q);
-    __atomic_store_n(&k->algos->way, way, __ATOMIC_RELAXED);
-    return half_written(go(s, k, f, q, way));
+    if (!k->as_conv) return one_algorithm(s, f, q);
+    enum dgrad_algo algo = __atomic_load_n(&k->algos->dgrad, __ATOMIC_RELAXED);
+    if (algo != DGRAD_UNKNOWN) return go(s, k, f, q, algo);
+    if (reproducible() || gpu_queue_cuda_stream(q) != q->stream) return one_algorithm(s, f, q);
+    algo = faster(s, k, f, q);
+    __atomic_store_n(&k->algos->dgrad, algo, __ATOMIC_RELAXED);
+    return half_written(go(s, k, f, q, algo));
 }
 
 duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
     const bool is_empty = !layout_count(&s->in[0].at) || !layout_count(&s->in[1].at);
-    return conv_turns(s) && !is_empty ? either_way(s, f, q) : one_way(s, f, q);
+    return conv_has_dgrad_as_conv(s) && !is_empty ? either_way(s, f, q) : one_algorithm(s, f, q);
 }

@@ -4,8 +4,9 @@
 
 #define FEW_COLUMNS 16
 
-/* Of an H200 (bench/results/h200.json, h200-rows.json), launched one after the other; of copies by PCIe 5 with 16 lanes. Thin and small
- * products and convolutions are estimates from the forward passes (h200-forward-1.json). */
+/* Measured on an H200 (bench/results/h200.json, h200-rows.json), with launches one after the other
+ * and copies over 16 lanes of PCIe 5. Thin and small products and convolutions are estimates from
+ * the forward passes (h200-forward-1.json). */
 const costs gpu_costs = { .seconds = {
                               [COST_pass] = { 2.8e-6, 2.9e-6, 3e-6, 3.8e-6, 31e-6 },
                               [COST_function] = { 2.8e-6, 2.8e-6, 3e-6, 3.4e-6, 7e-6 },

@@ -56,8 +56,8 @@ static cublasComputeType_t compute_of(const gemm_shape *s)
 static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias,
                             cublasLtMatmulDesc_t *what)
 {
-    const cublasOperation_t a = s->turned_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            b = s->turned_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t a = s->transposed_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            b = s->transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute_of(s), type_of(s)));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
@@ -69,10 +69,10 @@ static duet_status describe(const vendor *v, const gemm_shape *s, const void *bi
                 sizeof bias);
 }
 
-static duet_status lay_out(const vendor *v, const gemm_shape *s, bool turned, int rows, int columns, int ld,
-                           int64_t apart, cublasLtMatrixLayout_t *l)
+static duet_status lay_out(const vendor *v, const gemm_shape *s, bool transposed, int rows, int columns,
+                           int ld, int64_t apart, cublasLtMatrixLayout_t *l)
 {
-    const uint64_t r = (uint64_t)(turned ? columns : rows), c = (uint64_t)(turned ? rows : columns);
+    const uint64_t r = (uint64_t)(transposed ? columns : rows), c = (uint64_t)(transposed ? rows : columns);
     TRY(BLAS(v, cublasLtMatrixLayoutCreate, l, type_of(s), r, c, ld));
     if (!s->batch) return DUET_OK;
     TRY(BLAS(v, cublasLtMatrixLayoutSetAttribute, *l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &s->batch,
@@ -85,21 +85,22 @@ static duet_status describe_all(const vendor *v, const gemm_data *at, choice *x)
 {
     const gemm_shape *s = &x->key;
     TRY(describe(v, s, at->bias, &x->what));
-    TRY(lay_out(v, s, s->turned_a, s->m, s->k, s->lda, s->apart_a, &x->a));
-    TRY(lay_out(v, s, s->turned_b, s->k, s->n, s->ldb, s->apart_b, &x->b));
+    TRY(lay_out(v, s, s->transposed_a, s->m, s->k, s->lda, s->apart_a, &x->a));
+    TRY(lay_out(v, s, s->transposed_b, s->k, s->n, s->ldb, s->apart_b, &x->b));
     return lay_out(v, s, false, s->m, s->n, s->ldc, s->apart_c, &x->c);
 }
 
 /* ---- heuristic ---- */
 
-static duet_status prefer(const vendor *v, const gemm_shape *s, size_t room, cublasLtMatmulPreference_t p)
+static duet_status prefer(const vendor *v, const gemm_shape *s, size_t workspace_bytes,
+                          cublasLtMatmulPreference_t p)
 {
     static const cublasLtMatmulPreferenceAttributes_t of[] = { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                                                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                                                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES };
     const uint32_t bytes = (uint32_t)s->alignment;
-    const uint64_t most = room;
+    const uint64_t most = workspace_bytes;
     for (int i = 0; i < 4; i++)
         TRY(BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, of[i], &bytes, sizeof bytes));
     return BLAS(v, cublasLtMatmulPreferenceSetAttribute, p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
@@ -129,7 +130,7 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
     const bool f64 = x->key.type == DUET_F64;
     return BLAS(v, cublasLtMatmul, handles[q->device], what, f64 ? (const void *)&at->alpha : &alpha, at->a,
                 x->a, at->b, x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c,
-                &x->advice[which].algo, q->blas_room, q->blas_bytes, gpu_queue_cuda_stream(q));
+                &x->advice[which].algo, q->blas_workspace, q->blas_bytes, gpu_queue_cuda_stream(q));
 }
 
 /* ---- trials ---- */
@@ -189,7 +190,7 @@ static void try_on_scratch(const vendor *v, choice *x, const gemm_data *at, queu
 static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q, choice **made)
 {
     choice *x = *made = calloc(1, sizeof *x);
-    if (!x) return fail(DUET_NO_MEMORY, "no memory for the choice of a product's algorithm");
+    if (!x) return fail(DUET_NO_MEMORY, "no host memory to store the algorithm of a product");
     x->key = *s;
     duet_status r = describe_all(v, at, x);
     if (r == DUET_OK) r = ask(v, q, x);
@@ -255,18 +256,18 @@ static duet_status lend_workspace(queue *q)
            limit = pool_memory(q->device).limit;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
-    while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_room)) == DUET_NO_MEMORY && bytes > least)
+    while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_workspace)) == DUET_NO_MEMORY && bytes > least)
         bytes = bytes / 8 > least ? bytes / 8 : least;
-    if (s == DUET_NO_MEMORY) s = pool_take(q->device, bytes, q->index, &q->blas_room);
+    if (s == DUET_NO_MEMORY) s = pool_take(q->device, bytes, q->index, &q->blas_workspace);
     if (s == DUET_OK) q->blas_bytes = bytes;
-    else q->blas_room = NULL;
+    else q->blas_workspace = NULL;
     return s;
 }
 
 duet_status gpu_gemm_open(queue *q)
 {
     TRY(open_handle(vendor_open(LIBRARY_cublasLt), q->device));
-    return q->blas_room ? DUET_OK : lend_workspace(q);
+    return q->blas_workspace ? DUET_OK : lend_workspace(q);
 }
 
 static duet_status multiply_biased(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
@@ -296,7 +297,7 @@ static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm
     gemm_shape own = *s;
     TRY(find(v, s, at, q, x));
     if ((*which = fitting(*x, q)) >= 0) return DUET_OK;
-    own.room = (int32_t)(q->blas_bytes >> 10);
+    own.workspace_kib = (int32_t)(q->blas_bytes >> 10);
     TRY(find(v, &own, at, q, x));
     *which = fitting(*x, q);
     return *which >= 0 ? DUET_OK

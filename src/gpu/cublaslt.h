@@ -8,12 +8,12 @@
 /* What the choice of an algorithm depends on; compared as bytes. */
 typedef struct gemm_shape {
     int32_t type, math, m, n, k, lda, ldb, ldc;
-    int32_t turned_a, turned_b; /* op is the transpose */
-    int32_t adds;               /* beta is not 0 */
-    int32_t biased;             /* a number is added to each row of c */
-    int32_t alignment;          /* of all addresses, in bytes */
+    int32_t transposed_a, transposed_b; /* op is the transpose */
+    int32_t adds;                       /* beta is not 0 */
+    int32_t biased;                     /* a number is added to each row of c */
+    int32_t alignment;                  /* of all addresses, in bytes */
     /* 0, or the KiB of the workspace of a queue that was too small for the algorithms of others */
-    int32_t room;
+    int32_t workspace_kib;
     int32_t batch, unused; /* number of products (0: one) and distances between their operands: */
     int64_t apart_a, apart_b, apart_c;
 } gemm_shape;

@@ -6,32 +6,33 @@
 
 typedef struct graph {
     cudaGraphExec_t exec;
-    known **uses;
-    int count, room;
+    packed_operand **uses;
+    int count, capacity;
 } graph;
 
 static void end_graph(graph *g)
 {
-    for (int i = 0; i < g->count; i++) known_give(g->uses[i]);
+    for (int i = 0; i < g->count; i++) packed_release(g->uses[i]);
     free(g->uses), free(g);
 }
 
-static bool has_room(graph *g)
+static bool has_capacity(graph *g)
 {
-    if (g->count < g->room) return true;
-    const int room = g->room ? 2 * g->room : 8;
-    known **uses = realloc(g->uses, (size_t)room * sizeof *uses);
-    if (uses) g->uses = uses, g->room = room;
+    if (g->count < g->capacity) return true;
+    const int capacity = g->capacity ? 2 * g->capacity : 8;
+    packed_operand **uses = realloc(g->uses, (size_t)capacity * sizeof *uses);
+    if (uses) g->uses = uses, g->capacity = capacity;
     return uses;
 }
 
-duet_status gpu_graph_uses(queue *q, known *k)
+duet_status gpu_graph_uses(queue *q, packed_operand *k)
 {
     graph *g = q->graph;
     for (int i = 0; i < g->count; i++)
         if (g->uses[i] == k) return DUET_OK;
-    if (!has_room(g)) return fail(DUET_NO_MEMORY, "no memory to note what a graph uses");
-    known_hold(k);
+    if (!has_capacity(g))
+        return fail(DUET_NO_MEMORY, "no host memory for the list of buffers that a CUDA graph uses");
+    packed_hold(k);
     g->uses[g->count++] = k;
     return DUET_OK;
 }
@@ -45,7 +46,7 @@ static duet_status begin(queue *q)
 {
     TRY(open_noted(q));
     q->graph = calloc(1, sizeof *q->graph);
-    if (!q->graph) return fail(DUET_NO_MEMORY, "no memory for a graph");
+    if (!q->graph) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
     TRY(gpu_queue_point(q, q->noted));
     return CUDA(cudaStreamBeginCapture, q->noted, cudaStreamCaptureModeThreadLocal);
 }
@@ -56,8 +57,8 @@ static void give_up(queue *q)
     q->graph = NULL;
 }
 
-/* The counters are 0 before: a graph that cleared them would do so at every launch. The lock is
- * held until gpu_graph_recorded. */
+/* The counters must be 0 before the capture: a graph that clears them would do so at every launch.
+ * The lock is held until gpu_graph_recorded. */
 duet_status gpu_graph_record(int device, int index)
 {
     queue *q;
@@ -112,7 +113,7 @@ static duet_status launch(int device, const graph *g, int index)
     ON_DEVICE(device);
     TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_queue_count(q));
-    for (int i = 0; i < g->count; i++) TRY(known_refresh(g->uses[i], q));
+    for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
     return CUDA(cudaGraphLaunch, g->exec, q->stream);
 }

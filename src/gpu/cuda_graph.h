@@ -11,7 +11,7 @@ void gpu_graph_discard(int device, void *made);
 
 /* The graph under capture on q contains the address of k. k lives as long as the graph; its packed
  * contents are refreshed before a launch. */
-struct known;
-duet_status gpu_graph_uses(queue *q, struct known *k);
+struct packed_operand;
+duet_status gpu_graph_uses(queue *q, struct packed_operand *k);
 
 #endif

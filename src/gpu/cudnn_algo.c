@@ -140,7 +140,7 @@ static duet_status look_or_choose(algos **place, const conv_shape *key, const co
 {
     if ((*found = look(place, key))) return DUET_OK;
     algos *a = calloc(1, sizeof *a);
-    if (!a) return fail(DUET_NO_MEMORY, "no memory for the choice of a convolution's algorithm");
+    if (!a) return fail(DUET_NO_MEMORY, "no host memory to store the algorithm of a convolution");
     a->key = *key;
     duet_status s =
         is_conv_grad(key->kernel) ? choose_back(a, d, q) : choose(a, (cudnnMathType_t)key->math, d, at, q);

@@ -23,12 +23,12 @@ typedef struct conv_data {
 } conv_data;
 
 /* Computes the gradient of images directly, or as a convolution (core/dgrad_as_conv.h). */
-enum way { WAY_UNKNOWN, WAY_BACK, WAY_FORWARD };
+enum dgrad_algo { DGRAD_UNKNOWN, DGRAD_BACK, DGRAD_FORWARD };
 
 /* The accepted algorithms, fastest first. */
 typedef struct algos {
     conv_shape key;
-    enum way way; /* which is faster, once measured */
+    enum dgrad_algo dgrad; /* which is faster, once measured */
     int count;
     struct {
         /* number in cuDNN's enumeration for convolutions, gradients of images or gradients of

@@ -29,10 +29,10 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
     })
 /* For functions with a separate name for complex elements. */
 #define CALL_TYPED(b, f, of_complex, ...)                                                                    \
-    (bench_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                      \
-     : bench_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                      \
-     : bench_type(b) == DUET_C64 ? CALL(b, cusolverDnC##of_complex, __VA_ARGS__)                             \
-                                 : CALL(b, cusolverDnZ##of_complex, __VA_ARGS__))
+    (solver_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                     \
+     : solver_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                     \
+     : solver_type(b) == DUET_C64 ? CALL(b, cusolverDnC##of_complex, __VA_ARGS__)                            \
+                                  : CALL(b, cusolverDnZ##of_complex, __VA_ARGS__))
 
 /* ---- handles ---- */
 
@@ -52,7 +52,7 @@ static duet_status make_handles(const vendor *v, queue *q)
     TRY(status_of("cusolverDnCreateParams", v->cusolverDnCreateParams(&q->solver_params)));
     TRY(BLAS(v, cublasCreate, &q->blas));
     TRY(BLAS(v, cublasSetStream, q->blas, q->stream));
-    return BLAS(v, cublasSetWorkspace, q->blas, q->blas_room, q->blas_bytes);
+    return BLAS(v, cublasSetWorkspace, q->blas, q->blas_workspace, q->blas_bytes);
 }
 
 static duet_status open_handles(const vendor *v, queue *q)
@@ -66,12 +66,12 @@ static duet_status open_handles(const vendor *v, queue *q)
 
 /* ---- workspace of a step ---- */
 
-static int device_of_memory(const bench *b, enum workspace_memory where)
+static int device_of_memory(const solver_workspace *b, enum workspace_memory where)
 {
     return where == ON_HOST ? HOST : b->q->device;
 }
 
-duet_status gpu_workspace_take(bench *b, enum workspace_memory where, size_t bytes, void *p)
+duet_status gpu_workspace_take(solver_workspace *b, enum workspace_memory where, size_t bytes, void *p)
 {
     void **to = p;
     TRY(scratch_acquire(device_of_memory(b, where), bytes ? bytes : 1, b->q->index, to));
@@ -79,21 +79,21 @@ duet_status gpu_workspace_take(bench *b, enum workspace_memory where, size_t byt
     return DUET_OK;
 }
 
-duet_status gpu_workspace_forget(bench *b)
+duet_status gpu_workspace_forget(solver_workspace *b)
 {
     return CUDA(cudaMemsetAsync, b->says, 0, sizeof *b->says, b->q->stream);
 }
 
-duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q)
+duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *f, queue *q)
 {
-    *b = (bench){ .s = s, .f = f, .q = q, .v = vendor_open(LIBRARY_cusolver) };
+    *b = (solver_workspace){ .s = s, .f = f, .q = q, .v = vendor_open(LIBRARY_cusolver) };
     TRY(open_handles(b->v, q));
     TRY(gpu_workspace_take(b, ON_CARD, sizeof *b->says, &b->says));
     return gpu_workspace_forget(b);
 }
 
 /* Host memory may be in use until the card is done. */
-void gpu_workspace_close(bench *b)
+void gpu_workspace_close(solver_workspace *b)
 {
     gpu_queue_wrote_anything(b->q);
     if (b->blocks[ON_HOST]) (void)cudaStreamSynchronize(b->q->stream);
@@ -103,14 +103,14 @@ void gpu_workspace_close(bench *b)
                             b->block[where][--b->blocks[where]], b->q->index);
 }
 
-duet_status gpu_workspace_ask(bench *b, answers *a)
+duet_status gpu_workspace_ask(solver_workspace *b, answers *a)
 {
     TRY(CUDA(cudaMemcpyAsync, a, b->says, sizeof *a, cudaMemcpyDeviceToHost, b->q->stream));
     TRY(CUDA(cudaStreamSynchronize, b->q->stream));
     COUNT(synchronisations);
     return a->pivot >= 0 && a->other == 0
                ? DUET_OK
-               : fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
+               : fail(DUET_DEVICE_ERROR, "cuSOLVER reports that argument %d is invalid", -a->pivot);
 }
 
 static cudaDataType_t cuda_type(duet_dtype t)
@@ -122,14 +122,14 @@ static cudaDataType_t cuda_type(duet_dtype t)
     default: return CUDA_C_64F;
     }
 }
-static cudaDataType_t type_of(const bench *b) { return cuda_type(bench_type(b)); }
+static cudaDataType_t type_of(const solver_workspace *b) { return cuda_type(solver_type(b)); }
 
 typedef struct workspaces {
     void *own, *host;
     size_t bytes, host_bytes;
 } workspaces;
 
-static duet_status take_room(bench *b, workspaces *r)
+static duet_status take_room(solver_workspace *b, workspaces *r)
 {
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
@@ -141,7 +141,7 @@ static duet_status take_room(bench *b, workspaces *r)
 
 #define PARAMS(b) (b)->q->solver_params
 
-duet_status solver_lu(bench *b, const columns *a, int64_t *pivot)
+duet_status solver_lu(solver_workspace *b, const columns *a, int64_t *pivot)
 {
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
@@ -153,7 +153,7 @@ duet_status solver_lu(bench *b, const columns *a, int64_t *pivot)
                 r.host, r.host_bytes, &b->says->pivot);
 }
 
-duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed,
+duet_status solver_lu_solve(solver_workspace *b, const columns *a, const int64_t *pivot, bool transposed,
                             const columns *x)
 {
     const cudaDataType_t t = type_of(b);
@@ -163,7 +163,7 @@ duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bo
                 a->p, a->ld, pivot, t, x->p, x->ld, &b->says->other);
 }
 
-duet_status solver_cholesky(bench *b, const columns *a)
+duet_status solver_cholesky(solver_workspace *b, const columns *a)
 {
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
@@ -175,7 +175,7 @@ duet_status solver_cholesky(bench *b, const columns *a)
                 r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
-duet_status solver_qr(bench *b, const columns *a, void *tau)
+duet_status solver_qr(solver_workspace *b, const columns *a, void *tau)
 {
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b);
@@ -187,7 +187,7 @@ duet_status solver_qr(bench *b, const columns *a, void *tau)
                 r.host, r.host_bytes, &b->says->other);
 }
 
-duet_status solver_q(bench *b, const columns *a, const void *tau)
+duet_status solver_q(solver_workspace *b, const columns *a, const void *tau)
 {
     workspaces r = { 0 };
     int length = 0;
@@ -199,13 +199,14 @@ duet_status solver_q(bench *b, const columns *a, const void *tau)
     return CALL_TYPED(b, orgqr, ungqr, m, n, n, a->p, ld, tau, r.own, length, &b->says->other);
 }
 
-duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool back, const columns *x)
+duet_status solver_times_q(solver_workspace *b, const columns *a, const void *tau, bool back,
+                           const columns *x)
 {
     workspaces r = { 0 };
     int length = 0;
     const int m = (int)x->rows, n = (int)x->cols, k = (int)a->cols, ld = (int)a->ld, ldx = (int)x->ld;
-    const cublasOperation_t turned = dtype_is_complex(bench_type(b)) ? CUBLAS_OP_C : CUBLAS_OP_T,
-                            how = back ? turned : CUBLAS_OP_N;
+    const cublasOperation_t transpose = dtype_is_complex(solver_type(b)) ? CUBLAS_OP_C : CUBLAS_OP_T,
+                            how = back ? transpose : CUBLAS_OP_N;
     if (!m || !n || !k) return DUET_OK;
     TRY(CALL_TYPED(b, ormqr_bufferSize, unmqr_bufferSize, CUBLAS_SIDE_LEFT, how, m, n, k, a->p, ld, tau, x->p,
                    ldx, &length));
@@ -215,8 +216,8 @@ duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool bac
                       length, &b->says->other);
 }
 
-static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, cublasDiagType_t diagonal,
-                        const columns *a, const columns *x)
+static duet_status trsm(solver_workspace *b, cublasFillMode_t half, cublasOperation_t how,
+                        cublasDiagType_t diagonal, const columns *a, const columns *x)
 {
     static const double one[2] = { 1 };
     static const float one_f32[2] = { 1 };
@@ -224,7 +225,7 @@ static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, 
 #define TRSM(letter, one)                                                                                    \
     BLAS(b->v, cublas##letter##trsm, b->q->blas, CUBLAS_SIDE_LEFT, half, how, diagonal, n, sides,            \
          (const void *)(one), a->p, ld, x->p, ldx)
-    switch (bench_type(b)) {
+    switch (solver_type(b)) {
     case DUET_F32: return TRSM(S, one_f32);
     case DUET_F64: return TRSM(D, one);
     case DUET_C64: return TRSM(C, one_f32);
@@ -233,7 +234,7 @@ static duet_status trsm(bench *b, cublasFillMode_t half, cublasOperation_t how, 
 #undef TRSM
 }
 
-duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed,
+duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower, bool unit, bool transposed,
                               const columns *x)
 {
     const cublasFillMode_t half = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
@@ -247,7 +248,7 @@ duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit,
     return r;
 }
 
-duet_status solver_eigen(bench *b, const columns *a, bool vectors, const columns *w)
+duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors, const columns *w)
 {
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b), real = cuda_type(w->type);
@@ -261,7 +262,8 @@ duet_status solver_eigen(bench *b, const columns *a, bool vectors, const columns
                 r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
-duet_status solver_svd(bench *b, const columns *a, const columns *w, const columns *u, const columns *vt)
+duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, const columns *u,
+                       const columns *vt)
 {
     static const columns none = { NULL, 0, 0, 1 };
     workspaces r = { 0 };
@@ -278,8 +280,8 @@ duet_status solver_svd(bench *b, const columns *a, const columns *w, const colum
 }
 
 /* It waits for the card to see when the solution is good enough. */
-duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x,
-                           int *turns)
+duet_status solver_refined(solver_workspace *b, bool half, const columns *a, const columns *y,
+                           const columns *x, int *turns)
 {
     workspaces r = { 0 };
     int *pivot;
@@ -298,7 +300,7 @@ duet_status solver_refined(bench *b, bool half, const columns *a, const columns 
                        turns, &b->says->pivot);
 }
 
-duet_status solver_rest(bench *b, const columns *a, const columns *x, const columns *y)
+duet_status solver_rest(solver_workspace *b, const columns *a, const columns *x, const columns *y)
 {
     const double one = 1, less = -1;
     queue *q = b->q;

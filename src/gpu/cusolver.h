@@ -26,7 +26,7 @@ typedef struct answers {
 
 /* A step in execution, and the memory that it has taken. */
 #define BENCH_BLOCKS 16
-typedef struct bench {
+typedef struct solver_workspace {
     const step *s;
     const frame *f;
     queue *q;
@@ -34,39 +34,42 @@ typedef struct bench {
     answers *says;                /* device memory */
     void *block[2][BENCH_BLOCKS]; /* of the host, and of the card */
     int blocks[2];
-} bench;
+} solver_workspace;
 
 /* Opens the handles and takes memory for the status values. */
 /* Whose memory: the host's, or the card's. */
 enum workspace_memory { ON_HOST, ON_CARD };
-duet_status gpu_workspace_open(bench *b, const step *s, const frame *f, queue *q);
-void gpu_workspace_close(bench *b);
-duet_status gpu_workspace_take(bench *b, enum workspace_memory where, size_t bytes, void *p);
-duet_status gpu_workspace_forget(bench *b);          /* clears the status values */
-duet_status gpu_workspace_ask(bench *b, answers *a); /* waits for the card and copies the status values */
+duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *f, queue *q);
+void gpu_workspace_close(solver_workspace *b);
+duet_status gpu_workspace_take(solver_workspace *b, enum workspace_memory where, size_t bytes, void *p);
+duet_status gpu_workspace_forget(solver_workspace *b); /* clears the status values */
+duet_status gpu_workspace_ask(solver_workspace *b,
+                              answers *a); /* waits for the card and copies the status values */
 
 /* Type of the operands. Singular values and eigenvalues have the type of their real parts. */
-static inline duet_dtype bench_type(const bench *b) { return b->s->in[0].at.type; }
-static inline size_t element_bytes(const bench *b) { return dtypes[bench_type(b)].bytes; }
+static inline duet_dtype solver_type(const solver_workspace *b) { return b->s->in[0].at.type; }
+static inline size_t element_bytes(const solver_workspace *b) { return dtypes[solver_type(b)].bytes; }
 
-duet_status solver_lu(bench *b, const columns *a, int64_t *pivot); /* a = P L U */
-duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bool transposed,
+duet_status solver_lu(solver_workspace *b, const columns *a, int64_t *pivot); /* a = P L U */
+duet_status solver_lu_solve(solver_workspace *b, const columns *a, const int64_t *pivot, bool transposed,
                             const columns *x);
-duet_status solver_cholesky(bench *b, const columns *a); /* lower triangle */
-duet_status solver_qr(bench *b, const columns *a, void *tau);
-duet_status solver_q(bench *b, const columns *a, const void *tau); /* replaces a by the columns of Q */
-duet_status solver_times_q(bench *b, const columns *a, const void *tau, bool back,
+duet_status solver_cholesky(solver_workspace *b, const columns *a); /* lower triangle */
+duet_status solver_qr(solver_workspace *b, const columns *a, void *tau);
+duet_status solver_q(solver_workspace *b, const columns *a,
+                     const void *tau); /* replaces a by the columns of Q */
+duet_status solver_times_q(solver_workspace *b, const columns *a, const void *tau, bool back,
                            const columns *x); /* x = Q x; back: Q^T or Q^H */
-duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit, bool transposed,
+duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower, bool unit, bool transposed,
                               const columns *x);
-duet_status solver_eigen(bench *b, const columns *a, bool vectors, const columns *w); /* upper triangle */
-duet_status solver_svd(bench *b, const columns *a, const columns *w, const columns *u,
+duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors,
+                         const columns *w); /* upper triangle */
+duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, const columns *u,
                        const columns *vt); /* rows >= cols; u NULL: values only */
 /* turns: number of iterations, negative if it did not converge. A zero pivot in the narrower type,
  * or a solution that is not finite, says nothing about the matrix. */
-duet_status solver_refined(bench *b, bool half, const columns *a, const columns *y, const columns *x,
-                           int *turns);
-duet_status solver_rest(bench *b, const columns *a, const columns *x,
+duet_status solver_refined(solver_workspace *b, bool half, const columns *a, const columns *y,
+                           const columns *x, int *turns);
+duet_status solver_rest(solver_workspace *b, const columns *a, const columns *x,
                         const columns *y); /* y = y - a x, in f64 */
 
 #endif

@@ -1,4 +1,5 @@
-/* device.c - the cards: which there are, and which CUDA errors mean that one is lost. */
+/* device.c - the CUDA devices ("cards"): finds them, and detects CUDA errors after which one is
+ * lost. */
 #include "device.h"
 #include "kernels.h"
 #include <pthread.h>
@@ -8,19 +9,19 @@
 
 /* A card, as an entry of devices[]. */
 typedef struct card {
-    int ordinal;    /* CUDA's number of it */
+    int ordinal;    /* CUDA's number of the card */
     int capability; /* its compute capability times ten */
     int multiprocessors;
     bool checked;
     const char *reason; /* why it cannot be used; NULL while it can */
-    char text[256];     /* of a card that never could be used */
+    char text[256];     /* the text of reason if the card could never be used */
     char lost[256];     /* the text if the card was lost */
     size_t bytes;       /* of its memory; 0: not queried yet */
 } card;
 
 static card cards[DEVICES_MAX];
-static int found;  /* how many cards CUDA has */
-static int chosen; /* the ordinal of the default one */
+static int found;  /* number of cards that CUDA has */
+static int chosen; /* the ordinal of the default card */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 
 static void refuse(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -90,7 +91,8 @@ static cudaError_t count_multiprocessors(card *c)
     return cudaDeviceGetAttribute(&c->multiprocessors, cudaDevAttrMultiProcessorCount, c->ordinal);
 }
 
-/* Steps are planned for the default card, so another one must be like it. Its unit counts the cards without the default one. */
+/* Steps are planned for the default card, so other cards must be of the same kind. `unit` counts
+ * the cards without the default one. */
 static void check_other(card *c, int unit)
 {
     card *first = &cards[DEFAULT_GPU];
@@ -239,7 +241,7 @@ static duet_status query_room(int device, size_t *bytes)
 }
 
 /* The caller can do without, so the thread's error text is restored. */
-size_t gpu_room(int device)
+size_t gpu_available(int device)
 {
     size_t bytes;
     error_text before;

@@ -1,4 +1,5 @@
-/* device.h - the cards: which there are, and how CUDA errors become a status. `device` is an index into devices[]. */
+/* device.h - the CUDA devices ("cards"), and CUDA errors as status. `device` is an index into
+ * devices[]. */
 #ifndef DEVICE_H
 #define DEVICE_H
 
@@ -6,17 +7,19 @@
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
-/* NULL if the card can be used, else why not: it was not found, or it was lost. The text stays valid. */
+/* NULL if the card can be used, else the reason: it was not found, or it was lost. The text stays
+ * valid. */
 const char *gpu_device_absent(int device);
-/* NULL if any card can be used, else why the default one cannot. */
+/* NULL if any card can be used, else the reason why the default one cannot. */
 const char *gpu_device_all_absent(void);
-/* For cards that can be used: the major compute capability; CUDA's number; bytes of memory, SIZE_MAX if unknown. */
+/* For cards that can be used: the major compute capability, CUDA's number, bytes of memory
+ * (SIZE_MAX if unknown). */
 int gpu_device_major(int device);
 int gpu_device_ordinal(int device);
 size_t gpu_device_bytes(int device);
-/* Of the default card. */
+/* Both are about the default card. */
 void gpu_device_info(FILE *out);
-void gpu_device_name(char *text, size_t size); /* with the versions of driver and runtime; "" if it fails */
+void gpu_device_name(char *text, size_t size); /* with the versions of driver and runtime; "" on failure */
 
 /* CUDA(cudaMalloc, &p, bytes) calls the function and converts an error to a status with a text. */
 #define CUDA(f, ...) cuda_status(#f, f(__VA_ARGS__))
@@ -26,8 +29,8 @@ static inline duet_status cuda_status(const char *call, cudaError_t e)
     return likely(e == cudaSuccess) ? DUET_OK : cuda_failed(call, e);
 }
 
-/* ON_DEVICE(device); makes a card current until the end of the block, when the caller's own is current again. If the card
- * cannot be used, the function returns. */
+/* ON_DEVICE(device); makes a card current until the end of the block, and then restores the
+ * caller's. If the card cannot be used, the function returns. */
 #define ON_DEVICE(device)                                                                                    \
     __attribute__((cleanup(gpu_device_leave))) int device_before = -1;                                       \
     TRY(gpu_device_enter(device, &device_before))
@@ -36,7 +39,7 @@ void gpu_device_leave(const int *before);
 
 duet_status gpu_alloc(int device, size_t bytes, void **p);
 void gpu_free(int device, void *p);
-size_t gpu_room(int device);
+size_t gpu_available(int device);
 
 duet_status gpu_pin(int device, void *host, size_t bytes);
 void gpu_unpin(int device, void *host);

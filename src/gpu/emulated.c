@@ -6,16 +6,16 @@
 
 /* Operand 1, packed. */
 typedef struct packing {
-    known *known; /* NULL: the operand is not in the cache */
-    void *block;  /* memory for this step alone */
+    packed_operand *packed; /* NULL: the operand is not in the cache */
+    void *block;            /* memory for this step alone */
 } packing;
 
 static duet_status packing_get(const step *s, const frame *f, queue *q, packing *p)
 {
     struct storage *b = owned_by(f, s->in[1].slot);
     *p = (packing){ 0 };
-    if (b) TRY(known_use(b, s, f, q, &p->known));
-    if (p->known) return DUET_OK;
+    if (b) TRY(packed_use(b, s, f, q, &p->packed));
+    if (p->packed) return DUET_OK;
     TRY(scratch_acquire(q->device, kernels_packed_bytes(s), q->index, &p->block));
     const duet_status r = gpu_pack(s, f, p->block, q);
     if (r != DUET_OK) gpu_give(p->block, q);
@@ -26,8 +26,8 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
 {
     packing p = { 0 };
     if (kernels_packs(s)) TRY(packing_get(s, f, q, &p));
-    const duet_status r = gpu_launch_with(s, f, q, p.known ? known_at(p.known) : p.block);
-    known_give(p.known), gpu_give(p.block, q);
+    const duet_status r = gpu_launch_with(s, f, q, p.packed ? packed_at(p.packed) : p.block);
+    packed_release(p.packed), gpu_give(p.block, q);
     return r;
 }
 
@@ -38,11 +38,11 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
 {
     struct storage *b = owned_by(f, s->in[1].slot);
-    known *k = NULL;
+    packed_operand *k = NULL;
     void *block;
     if (!kernels_packs(s)) return DUET_OK;
-    if (b) TRY(known_use(b, s, f, q, &k));
-    if (k) return known_give(k), DUET_OK;
+    if (b) TRY(packed_use(b, s, f, q, &k));
+    if (k) return packed_release(k), DUET_OK;
     TRY(scratch_acquire(q->device, kernels_packed_bytes(s), q->index, &block));
     scratch_release(q->device, block, q->index);
     return DUET_OK;

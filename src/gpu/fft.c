@@ -21,7 +21,7 @@ typedef struct plan_key {
 
 typedef struct fft_plan {
     cufftHandle handle;
-    size_t room;
+    size_t workspace_bytes;
 } fft_plan;
 
 /* ---- plans ---- */
@@ -35,7 +35,7 @@ static duet_status describe(const vendor *v, const plan_key *k, fft_plan *p)
     TRY(FFT(v, cufftSetAutoAllocation, p->handle, 0));
     return FFT(v, cufftMakePlanMany64, p->handle, (int)k->rank, own.n, own.in_sizes, k->in_stride,
                k->in_distance, own.out_sizes, k->out_stride, k->out_distance, (cufftType)k->type, k->batch,
-               &p->room);
+               &p->workspace_bytes);
 }
 
 static duet_status make_plan(const void *key, void **thing, size_t *bytes)
@@ -43,7 +43,7 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
     const vendor *v = vendor_open(LIBRARY_cufft);
     const plan_key *k = key;
     fft_plan *p = calloc(1, sizeof *p);
-    if (!p) return fail(DUET_NO_MEMORY, "no memory for a transform's plan");
+    if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plan of a Fourier transform");
     duet_status s = FFT(v, cufftCreate, &p->handle);
     if (s != DUET_OK) return free(p), s;
     s = describe(v, k, p);
@@ -195,21 +195,21 @@ static void chain_make(chain *c, const transform *t)
 /* ---- the plans of a step ---- */
 
 typedef struct kept {
-    chain way[2];
+    chain transforms[2];
 } kept;
 
 static void discard(void *made)
 {
     kept *k = made;
     for (int w = 0; w < 2; w++)
-        for (int i = 0; i < k->way[w].count; i++) lru_release(&plans, k->way[w].pass[i].plan);
+        for (int i = 0; i < k->transforms[w].count; i++) lru_release(&plans, k->transforms[w].pass[i].plan);
     free(k);
 }
 
 void gpu_fourier_forget(step *s)
 {
-    if (s->kept) discard(s->kept);
-    s->kept = NULL;
+    if (s->cached) discard(s->cached);
+    s->cached = NULL;
 }
 
 static duet_status find_plans(chain *c, int device)
@@ -223,16 +223,16 @@ static duet_status find_plans(chain *c, int device)
 
 static duet_status make_kept(const step *s, const queue *q, void **made)
 {
-    transform way[2];
+    transform transforms[2];
     kept *k = *made = calloc(1, sizeof *k);
-    if (!k) return fail(DUET_NO_MEMORY, "no memory for a transform's plans");
-    const int ways = s->kernel == OP_fftconvolve ? 2 : 1;
-    if (ways == 2) fourier_convolve_ways(s, way);
-    else way[0] = transform_of(s);
+    if (!k) return fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
+    const int transform_count = s->kernel == OP_fftconvolve ? 2 : 1;
+    if (transform_count == 2) fourier_convolve_transforms(s, transforms);
+    else transforms[0] = transform_of(s);
     duet_status r = DUET_OK;
-    for (int w = 0; w < ways && r == DUET_OK; w++) {
-        chain_make(&k->way[w], &way[w]);
-        r = find_plans(&k->way[w], q->device);
+    for (int w = 0; w < transform_count && r == DUET_OK; w++) {
+        chain_make(&k->transforms[w], &transforms[w]);
+        r = find_plans(&k->transforms[w], q->device);
     }
     if (r != DUET_OK) discard(k);
     return r;
@@ -277,10 +277,11 @@ static void give(void *p, void *with) { gpu_give(p, ((running *)with)->q); }
 static duet_status call(const vendor *v, const pass *p, bool inverse, char *in, char *out)
 {
     const cufftHandle h = ((const fft_plan *)p->plan->thing)->handle;
-    const int way = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
+    const int direction = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
     switch ((cufftType)p->key.type) {
-    case CUFFT_C2C: return FFT(v, cufftExecC2C, h, (cufftComplex *)in, (cufftComplex *)out, way);
-    case CUFFT_Z2Z: return FFT(v, cufftExecZ2Z, h, (cufftDoubleComplex *)in, (cufftDoubleComplex *)out, way);
+    case CUFFT_C2C: return FFT(v, cufftExecC2C, h, (cufftComplex *)in, (cufftComplex *)out, direction);
+    case CUFFT_Z2Z:
+        return FFT(v, cufftExecZ2Z, h, (cufftDoubleComplex *)in, (cufftDoubleComplex *)out, direction);
     case CUFFT_R2C: return FFT(v, cufftExecR2C, h, (cufftReal *)in, (cufftComplex *)out);
     case CUFFT_D2Z: return FFT(v, cufftExecD2Z, h, (cufftDoubleReal *)in, (cufftDoubleComplex *)out);
     case CUFFT_C2R: return FFT(v, cufftExecC2R, h, (cufftComplex *)in, (cufftReal *)out);
@@ -297,12 +298,12 @@ static size_t element(const pass *p, bool out)
 }
 
 /* The caller holds `calling`. */
-static duet_status call_all(const pass *p, bool inverse, char *in, char *out, void *room, queue *q)
+static duet_status call_all(const pass *p, bool inverse, char *in, char *out, void *work, queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cufft);
     const fft_plan *plan = p->plan->thing;
     TRY(FFT(v, cufftSetStream, plan->handle, gpu_queue_cuda_stream(q)));
-    if (plan->room) TRY(FFT(v, cufftSetWorkArea, plan->handle, room));
+    if (plan->workspace_bytes) TRY(FFT(v, cufftSetWorkArea, plan->handle, work));
     for (int64_t i = 0; i < p->loops; i++) {
         TRY(call(v, p, inverse, in + (size_t)(i * p->in_step) * element(p, false),
                  out + (size_t)(i * p->out_step) * element(p, true)));
@@ -313,15 +314,15 @@ static duet_status call_all(const pass *p, bool inverse, char *in, char *out, vo
 
 static duet_status run_densely(const pass *p, bool inverse, void *in, void *out, running *r)
 {
-    const size_t bytes = ((const fft_plan *)p->plan->thing)->room;
-    void *room = NULL;
-    if (bytes) TRY(scratch_acquire(r->q->device, bytes, r->q->index, &room));
+    const size_t bytes = ((const fft_plan *)p->plan->thing)->workspace_bytes;
+    void *work = NULL;
+    if (bytes) TRY(scratch_acquire(r->q->device, bytes, r->q->index, &work));
     r->wrote |= is_result(r, out);
     pthread_mutex_lock(&calling);
-    const duet_status s = call_all(p, inverse, in, out, room, r->q);
+    const duet_status s = call_all(p, inverse, in, out, work, r->q);
     pthread_mutex_unlock(&calling);
     gpu_queue_wrote_anything(r->q);
-    gpu_give(room, r->q);
+    gpu_give(work, r->q);
     return s;
 }
 
@@ -424,7 +425,7 @@ static duet_status transform_here(const transform *t, int which, void *in, void 
 {
     (void)t;
     const fourier_ops b = fourier_ops_of(with);
-    return run_chain(&b, &((running *)with)->k->way[which], in, out);
+    return run_chain(&b, &((running *)with)->k->transforms[which], in, out);
 }
 
 /* ---- steps ---- */
@@ -488,8 +489,8 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     void *made = NULL;
     TRY(step_keeps(s, q, make_kept, discard, &made));
     r.k = made;
-    const duet_status status =
-        s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, &r.k->way[0], s, f);
+    const duet_status status = s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f)
+                                                           : run_transform(&b, &r.k->transforms[0], s, f);
     return r.wrote ? half_written(status) : status;
 }
 

@@ -1,4 +1,4 @@
-/* gpu.c - the GPU machine: which of its parts runs a step. */
+/* gpu.c - the GPU machine: runs a step by the kernel of its registry entry. */
 #include "gpu.h"
 #include "clock.h"
 #include "cuda_graph.h"
@@ -26,7 +26,7 @@ static const char *gpu_algorithm(const step *s)
     return k->algorithm ? k->algorithm(s) : NULL;
 }
 
-/* All that a launch writes, from the first byte to the last. */
+/* The address range that a launch writes. */
 static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
 {
     span all = { scratch, (const char *)scratch + bytes };
@@ -98,14 +98,15 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     return s;
 }
 
-/* Addresses are not as the kernels need them: nobody could know when the step was planned. */
+/* The addresses may lack the alignment that the kernels need, which planning cannot know. */
 static duet_status run_strictly(const step *s, const frame *f, queue *q)
 {
     const char *why = gpu_kernel_of(s->kernel)->unsupported(s);
     return why ? fail(DUET_UNSUPPORTED, "%s", why) : gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
-/* A mode permits: where there is no room for the parts, the step runs without. */
+/* DUET_MATH_SPLIT is only a permission: without memory for the packed operands the step runs in
+ * f32. */
 static duet_status run_split(const step *s, const frame *f, queue *q)
 {
     error_text before;
@@ -134,7 +135,8 @@ static bool has_results(const step *s)
     return false;
 }
 
-/* Has it no results? Of a reduction there are some even where there is nothing to reduce; of a factorisation one may be empty, and another not. */
+/* Has the step no results? A reduction has results even without elements to reduce; of a
+ * factorisation, some outputs may be empty and others not. */
 static bool is_empty(const step *s)
 {
     if (__builtin_expect(kernel_may_fail(s->kernel), 0)) return !has_results(s);
@@ -143,7 +145,8 @@ static bool is_empty(const step *s)
     return !layout_count(&outer);
 }
 
-/* Handles, streams and modules take memory that is not the pool's: what the pool only keeps makes room for them. */
+/* Handles, streams and modules take memory that is not from the pool. If it is exhausted, the
+ * pool's cached blocks are freed. */
 static duet_status gpu_run(const step *s, const frame *f)
 {
     if (is_empty(s)) return DUET_OK;
@@ -158,7 +161,7 @@ static duet_status gpu_prepare(const step *s, const frame *f)
     queue *q;
     if (!is_split(s) || is_empty(s)) return DUET_OK;
     if (owned_by(f, s->in[0].slot) && !kernels_splits_here(s, f))
-        return DUET_OK; /* temporaries have no address yet, and are aligned */
+        return DUET_OK; /* temporaries have no address yet, and will be aligned */
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
     return gpu_split_prepare(s, f, q);
@@ -206,7 +209,7 @@ const machine gpu_machine = {
     .alloc = gpu_alloc,
     .free = gpu_free,
     .clear = gpu_queue_clear,
-    .room = gpu_room,
+    .available = gpu_available,
     .upload = gpu_queue_upload,
     .download = gpu_queue_download,
     .fetch = gpu_queue_fetch,
@@ -221,8 +224,8 @@ const machine gpu_machine = {
     .sync = gpu_queue_sync,
     .wait = gpu_queue_wait,
     .stream = gpu_queue_stream,
-    .drop = known_drop,
-    .spare = known_spare,
+    .drop = packed_drop,
+    .spare = packed_spare,
     .prepare = gpu_prepare,
     .record = gpu_graph_record,
     .recorded = gpu_graph_recorded,

@@ -1,4 +1,5 @@
-/* gpu.h - the machine that runs steps on a CUDA card; where the library was built without CUDA, one that is always absent. */
+/* gpu.h - the machine that runs steps on CUDA devices. Without CUDA in the build it is always
+ * absent. */
 #ifndef GPU_H
 #define GPU_H
 

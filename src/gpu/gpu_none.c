@@ -1,4 +1,4 @@
-/* gpu_none.c - the GPU machine of a library built without CUDA: it refuses every step. */
+/* gpu_none.c - the GPU machine of a library built without CUDA: it is absent and supports no step. */
 #include "cost.h"
 #include "gpu.h"
 
@@ -26,7 +26,7 @@ static duet_status none_download(int device, void *host, const void *own, size_t
 {
     return none();
 }
-static size_t none_room(int device) { return 0; }
+static size_t none_available(int device) { return 0; }
 static const char *none_unsupported_reason(const step *s) { return reason; }
 static const char *none_algorithm(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
@@ -62,7 +62,7 @@ const machine gpu_machine = {
     .alloc = none_alloc,
     .free = none_free,
     .clear = none_clear,
-    .room = none_room,
+    .available = none_available,
     .upload = none_upload,
     .download = none_download,
     .fetch = none_download,

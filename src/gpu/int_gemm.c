@@ -48,21 +48,23 @@ static bool reduction_of(const step *s, step *r)
     const int last = out->rank - 1;
     if (out->rank == DUET_RANK_MAX) return false;
     *r = *s;
-    r->kernel = KERNEL_PROGRAM, r->program = &dot, r->inner = 1, r->kept = NULL;
+    r->kernel = KERNEL_PROGRAM, r->program = &dot, r->inner = 1, r->cached = NULL;
     r->out[0].at = spread(out, s, out->stride[last - 1], out->stride[last], 0);
     r->in[0].at = spread(a, s, a->stride[last - 1], 0, a->stride[last]);
     r->in[1].at = spread(b, s, 0, b->stride[last], b->stride[last - 1]);
     return collapse(r), true;
 }
 
-const char *gpu_whole_unsupported(const step *s)
+const char *gpu_int_gemm_unsupported(const step *s)
 {
     step r;
-    if (s->epilogue || s->nums || s->ins != 2) return "a product of integers with more than two operands";
-    return reduction_of(s, &r) ? kernels_unsupported(&r) : "a product of integers over six leading axes";
+    if (s->epilogue || s->nums || s->ins != 2)
+        return "a product of integers must have two operands and no factor";
+    return reduction_of(s, &r) ? kernels_unsupported(&r)
+                               : "a product of integers may have at most five leading axes";
 }
 
-duet_status gpu_whole(const step *s, const frame *f, queue *q)
+duet_status gpu_int_gemm(const step *s, const frame *f, queue *q)
 {
     step r;
     if (!layout_count(&s->out[0].at) || !reduction_of(s, &r)) return DUET_OK;

@@ -11,24 +11,24 @@ enum by { BY_KERNELS, BY_CUBLASLT, BY_CUDNN, BY_CUDNN_PADDED };
 static const char *algorithm_of(const step *s, enum by by)
 {
     static const char *const texts[][DUET_MATH_BF16 + 1] = {
-        [BY_KERNELS] = { "strict by our kernels", "strict by our kernels: none splits it",
-                         "strict by our kernels, which are as fast",
-                         "strict by our kernels, which are as fast" },
-        [BY_CUBLASLT] = { "strict by cuBLASLt", "strict by cuBLASLt: no kernel splits it", "tf32 by cuBLASLt",
-                          "bf16 by cuBLASLt" },
-        [BY_CUDNN] = { "strict by cuDNN", "strict by cuDNN: no kernel splits it", "tf32 by cuDNN",
+        [BY_KERNELS] = { "strict by Duet's kernels", "strict by Duet's kernels, without emulation",
+                         "strict by Duet's kernels, which are as fast",
+                         "strict by Duet's kernels, which are as fast" },
+        [BY_CUBLASLT] = { "strict by cuBLASLt", "strict by cuBLASLt: no kernel emulates f32",
+                          "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
+        [BY_CUDNN] = { "strict by cuDNN", "strict by cuDNN: no kernel emulates f32", "tf32 by cuDNN",
                        "tf32 by cuDNN" },
         [BY_CUDNN_PADDED] = { "strict by cuDNN, of a padded copy",
-                              "strict by cuDNN, of a padded copy: no kernel splits it",
+                              "strict by cuDNN, of a padded copy: no kernel emulates f32",
                               "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
     };
-    if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "split by our kernels";
+    if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "by Duet's kernels, with emulated f32";
     return texts[kernels_unsupported(s) ? by : BY_KERNELS][s->math];
 }
 
 static const char *product_algorithm(const step *s)
 {
-    return is_whole_product(s) ? "by our kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
+    return is_int_gemm(s) ? "by Duet's kernels, as a reduction modulo 2^64" : algorithm_of(s, BY_CUBLASLT);
 }
 
 static const char *conv_algorithm(const step *s)
@@ -38,24 +38,24 @@ static const char *conv_algorithm(const step *s)
 
 static const char *matmul_unsupported(const step *s)
 {
-    if (is_whole_product(s)) return gpu_whole_unsupported(s);
+    if (is_int_gemm(s)) return gpu_int_gemm_unsupported(s);
     return kernels_unsupported(s) ? gpu_matmul_unsupported(s) : NULL;
 }
 
 static duet_status run_matmul(const step *s, const frame *f, queue *q)
 {
-    if (is_whole_product(s)) return gpu_whole(s, f, q);
+    if (is_int_gemm(s)) return gpu_int_gemm(s, f, q);
     return kernels_unsupported(s) ? gpu_matmul(s, f, q) : gpu_launch(s, f, q);
 }
 
 static const char *batched_unsupported(const step *s)
 {
-    return is_whole_product(s) ? gpu_whole_unsupported(s) : gpu_batched_unsupported(s);
+    return is_int_gemm(s) ? gpu_int_gemm_unsupported(s) : gpu_batched_unsupported(s);
 }
 
 static duet_status run_batched(const step *s, const frame *f, queue *q)
 {
-    return is_whole_product(s) ? gpu_whole(s, f, q) : gpu_batched(s, f, q);
+    return is_int_gemm(s) ? gpu_int_gemm(s, f, q) : gpu_batched(s, f, q);
 }
 
 static const char *conv_unsupported(const step *s)
@@ -70,7 +70,7 @@ static duet_status run_conv(const step *s, const frame *f, queue *q)
 
 static void conv_forget(step *s)
 {
-    if (s->kept) gpu_conv_forget(s);
+    if (s->cached) gpu_conv_forget(s);
 }
 
 /* ---- entries ---- */

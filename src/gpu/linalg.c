@@ -11,10 +11,10 @@
 const char *gpu_linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type >= FLOAT_TYPES && !dtype_is_complex(type))
-        return "elements that are neither f32, f64, c64 nor c128";
-    if (s->ins > 1 && s->in[1].at.type != type) return "operands of different element types";
-    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64) return "refinement is for f64";
+    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "the elements must be f32, f64, c64 or c128";
+    if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
+        return "refinement is implemented for f64 only";
     for (int k = 0; k < s->ins; k++)
         for (int i = 0; i < s->in[k].at.rank; i++)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
@@ -36,7 +36,7 @@ static layout as_columns(const layout *l)
                      .stride = { l->rank ? l->stride[0] : 1, 1 } };
 }
 
-static layout turned(layout l)
+static layout transpose(layout l)
 {
     const int64_t size = l.size[0], stride = l.stride[0];
     l.size[0] = l.size[1], l.size[1] = size, l.stride[0] = l.stride[1], l.stride[1] = stride;
@@ -48,24 +48,24 @@ static layout columns_layout(const columns *c)
     return (layout){ .type = c->type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
 }
 
-static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
+static duet_status columns_of(solver_workspace *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
 {
     *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
     return gpu_workspace_take(b, ON_CARD, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
 }
 
-static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c)
+static duet_status columns_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c)
 {
-    return columns_of(b, bench_type(b), rows, cols, c);
+    return columns_of(b, solver_type(b), rows, cols, c);
 }
 
 /* n real numbers, also for complex elements. */
-static duet_status values_take(bench *b, int64_t n, columns *c)
+static duet_status values_take(solver_workspace *b, int64_t n, columns *c)
 {
-    return columns_of(b, dtype_part(bench_type(b)), n, 1, c);
+    return columns_of(b, dtype_part(solver_type(b)), n, 1, c);
 }
 
-static duet_status copy(const bench *b, void *to, const layout *to_at, const void *from,
+static duet_status copy(const solver_workspace *b, void *to, const layout *to_at, const void *from,
                         const layout *from_at)
 {
     if (!layout_count(to_at)) return DUET_OK;
@@ -73,7 +73,8 @@ static duet_status copy(const bench *b, void *to, const layout *to_at, const voi
 }
 
 /* Fills the first rows of c from `from`. */
-static duet_status columns_fill(const bench *b, const columns *c, const layout *at, const void *from)
+static duet_status columns_fill(const solver_workspace *b, const columns *c, const layout *at,
+                                const void *from)
 {
     columns first = *c;
     first.rows = at->size[0];
@@ -81,20 +82,20 @@ static duet_status columns_fill(const bench *b, const columns *c, const layout *
     return copy(b, c->p, &to, from, at);
 }
 
-static duet_status columns_read(bench *b, int k, bool transposed, columns *c)
+static duet_status columns_read(solver_workspace *b, int k, bool transposed, columns *c)
 {
     layout at = as_columns(&b->s->in[k].at);
-    if (transposed) at = turned(at);
+    if (transposed) at = transpose(at);
     TRY(columns_take(b, at.size[0], at.size[1], c));
     return columns_fill(b, c, &at, b->f->data[b->s->in[k].slot]);
 }
 
 /* Writes the first rows of c, or their transpose, to output k. */
-static duet_status columns_write(const bench *b, const columns *c, bool transposed, int k)
+static duet_status columns_write(const solver_workspace *b, const columns *c, bool transposed, int k)
 {
     layout at = as_columns(&b->s->out[k].at);
     columns first = *c;
-    if (transposed) at = turned(at);
+    if (transposed) at = transpose(at);
     first.rows = at.size[0];
     const layout from = columns_layout(&first);
     return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);
@@ -112,7 +113,7 @@ static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride
 
 static void *first_imaginary(const columns *c) { return (char *)c->p + dtypes[c->type].bytes / 2; }
 
-static duet_status conjugate(const bench *b, const columns *c)
+static duet_status conjugate(const solver_workspace *b, const columns *c)
 {
     const layout at = imaginary(c, 2, c->rows, 1);
     if (!dtype_is_complex(c->type) || !layout_count(&at)) return DUET_OK;
@@ -120,7 +121,7 @@ static duet_status conjugate(const bench *b, const columns *c)
 }
 
 /* The diagonal of a Hermitian matrix is real; imaginary parts stored there are ignored. */
-static duet_status diagonal_real(const bench *b, const columns *c)
+static duet_status diagonal_real(const solver_workspace *b, const columns *c)
 {
     const layout at = imaginary(c, 1, c->cols, c->ld + 1);
     if (!dtype_is_complex(c->type) || !c->cols) return DUET_OK;
@@ -129,7 +130,7 @@ static duet_status diagonal_real(const bench *b, const columns *c)
 
 /* ---- checks of elements ---- */
 
-static duet_status work_in(const bench *b, duet_dtype type, linear_args a)
+static duet_status work_in(const solver_workspace *b, duet_dtype type, linear_args a)
 {
     a.wide = dtype_part(type) == DUET_F64, a.pairs = dtype_is_complex(type);
     gpu_queue_wrote_anything(b->q);
@@ -137,9 +138,12 @@ static duet_status work_in(const bench *b, duet_dtype type, linear_args a)
     return CUDA(linear_launch, &a, b->q->stream);
 }
 
-static duet_status work(const bench *b, const linear_args *a) { return work_in(b, bench_type(b), *a); }
+static duet_status work(const solver_workspace *b, const linear_args *a)
+{
+    return work_in(b, solver_type(b), *a);
+}
 
-static duet_status check(const bench *b, const columns *c, enum linear_part which, int *flag)
+static duet_status check(const solver_workspace *b, const columns *c, enum linear_part which, int *flag)
 {
     const linear_args a = { .what = LINEAR_CHECK,
                             .part = which,
@@ -152,27 +156,27 @@ static duet_status check(const bench *b, const columns *c, enum linear_part whic
     return c->rows && c->cols ? work_in(b, c->type, a) : DUET_OK;
 }
 
-static duet_status operand_read(bench *b, int k, bool transposed, columns *c)
+static duet_status operand_read(solver_workspace *b, int k, bool transposed, columns *c)
 {
     TRY(columns_read(b, k, transposed, c));
     return check(b, c, PART_ALL, &b->says->operand[2 * k]);
 }
 
-static duet_status result_check(const bench *b, const columns *c)
+static duet_status result_check(const solver_workspace *b, const columns *c)
 {
     return check(b, c, PART_ALL, b->says->result);
 }
 
 /* Reads the lower triangle of a symmetric or Hermitian operand as the upper one of its transpose,
  * which is its conjugate. */
-static duet_status symmetric_read(bench *b, columns *c)
+static duet_status symmetric_read(solver_workspace *b, columns *c)
 {
     TRY(columns_read(b, 0, true, c));
     TRY(diagonal_real(b, c));
     return check(b, c, PART_UPPER, b->says->operand);
 }
 
-static duet_status ask_of_operands(bench *b, answers *a)
+static duet_status ask_of_operands(solver_workspace *b, answers *a)
 {
     TRY(gpu_workspace_ask(b, a));
     for (int k = 0; k < b->s->ins; k++)
@@ -181,7 +185,7 @@ static duet_status ask_of_operands(bench *b, answers *a)
 }
 
 /* Converts the status values to a status; pivot: the meaning of cuSOLVER's info if it is not 0. */
-static duet_status judge(bench *b, enum linalg_failed pivot)
+static duet_status judge(solver_workspace *b, enum linalg_failed pivot)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
@@ -190,7 +194,7 @@ static duet_status judge(bench *b, enum linalg_failed pivot)
 }
 
 /* Output k is a part of `in`. */
-static linear_args triangle_of(const bench *b, const columns *in, enum linear_part which, int k)
+static linear_args triangle_of(const solver_workspace *b, const columns *in, enum linear_part which, int k)
 {
     const layout *l = &b->s->out[k].at;
     return (linear_args){ .what = LINEAR_TRIANGLE,
@@ -205,7 +209,7 @@ static linear_args triangle_of(const bench *b, const columns *in, enum linear_pa
                           .out_col = l->stride[1] };
 }
 
-static duet_status write_triangle(const bench *b, const columns *in, enum linear_part which, int k)
+static duet_status write_triangle(const solver_workspace *b, const columns *in, enum linear_part which, int k)
 {
     const linear_args a = triangle_of(b, in, which, k);
     return a.rows && a.cols ? work(b, &a) : DUET_OK;
@@ -213,7 +217,7 @@ static duet_status write_triangle(const bench *b, const columns *in, enum linear
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */
 
-static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivot)
+static duet_status lu_read(solver_workspace *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot,
@@ -223,7 +227,7 @@ static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivo
 
 /* For the square matrix that was factored in lu. After a tiny pivot cuSOLVER reports a NaN pivot as
  * 0, so the factor is checked. */
-static duet_status judge_lu(bench *b, const columns *lu)
+static duet_status judge_lu(solver_workspace *b, const columns *lu)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
@@ -234,7 +238,7 @@ static duet_status judge_lu(bench *b, const columns *lu)
     return zero <= a.pivot ? linalg_failed(b->s, LINALG_PIVOT, zero) : linalg_failed(b->s, LINALG_RESULT, 0);
 }
 
-static duet_status unit_take(bench *b, int64_t n, columns *c)
+static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
 {
     TRY(columns_take(b, n, n, c));
     const linear_args a = { .what = LINEAR_TRIANGLE,
@@ -247,7 +251,7 @@ static duet_status unit_take(bench *b, int64_t n, columns *c)
     return n ? work(b, &a) : DUET_OK;
 }
 
-static duet_status inverse(bench *b)
+static duet_status inverse(solver_workspace *b)
 {
     columns a, x;
     int64_t *pivot;
@@ -259,7 +263,7 @@ static duet_status inverse(bench *b)
     return columns_write(b, &x, true, 0);
 }
 
-static duet_status solve(bench *b)
+static duet_status solve(solver_workspace *b)
 {
     columns a, x;
     int64_t *pivot;
@@ -272,7 +276,7 @@ static duet_status solve(bench *b)
 }
 
 /* Checks the residual (says->rest) of one more column. */
-static duet_status rest_check(bench *b, const columns *a, const columns *x, const columns *rest)
+static duet_status rest_check(solver_workspace *b, const columns *a, const columns *x, const columns *rest)
 {
     linear_args size = { .what = LINEAR_SIZE,
                          .in = a->p,
@@ -286,7 +290,7 @@ static duet_status rest_check(bench *b, const columns *a, const columns *x, cons
                        .more = x->p,
                        .out = &b->says->size,
                        .flag = b->says->rest,
-                       .most = REST_MOST,
+                       .most = RESIDUAL_LIMIT,
                        .rows = rest->rows,
                        .cols = rest->cols,
                        .in_col = rest->ld,
@@ -300,7 +304,7 @@ static duet_status rest_check(bench *b, const columns *a, const columns *x, cons
 /* cuSOLVER's claim that a solution from f16 is good is not reliable: some small systems are only as
  * good as in f32. The operands are copied again, because the matrix may have been overwritten by
  * its factors. */
-static duet_status look_at_rest(bench *b, const columns *a, const columns *x, const columns *y)
+static duet_status look_at_rest(solver_workspace *b, const columns *a, const columns *x, const columns *y)
 {
     const columns *const copy[] = { a, y };
     for (int k = 0; k < 2; k++) {
@@ -311,9 +315,9 @@ static duet_status look_at_rest(bench *b, const columns *a, const columns *x, co
 }
 
 /* Solves in f64, after releasing the memory of the refinement. */
-static duet_status solve_anew(bench *b)
+static duet_status solve_anew(solver_workspace *b)
 {
-    const bench was = *b;
+    const solver_workspace was = *b;
     gpu_workspace_close(b);
     TRY(gpu_workspace_open(b, was.s, was.f, was.q));
     return solve(b);
@@ -321,7 +325,7 @@ static duet_status solve_anew(bench *b)
 
 /* Refinement inspects the solution, so the operands are checked before. Without a good solution
  * everything is computed in f64. */
-static duet_status solve_refined(bench *b)
+static duet_status solve_refined(solver_workspace *b)
 {
     columns a, y, x;
     answers said;
@@ -339,7 +343,7 @@ static duet_status solve_refined(bench *b)
 }
 
 /* A zero pivot is not an error here. */
-static duet_status judge_factored(bench *b)
+static duet_status judge_factored(solver_workspace *b)
 {
     answers a;
     TRY(gpu_workspace_ask(b, &a));
@@ -347,7 +351,7 @@ static duet_status judge_factored(bench *b)
     return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
 }
 
-static duet_status determinant(bench *b, enum linear what)
+static duet_status determinant(solver_workspace *b, enum linear what)
 {
     columns a;
     int64_t *pivot;
@@ -360,7 +364,7 @@ static duet_status determinant(bench *b, enum linear what)
     return work(b, &d);
 }
 
-static duet_status lu(bench *b)
+static duet_status lu(solver_workspace *b)
 {
     columns a;
     int64_t *pivot;
@@ -380,14 +384,14 @@ static duet_status lu(bench *b)
 
 /* ---- triangular systems ---- */
 
-static duet_status triangle_open(bench *b, const triangle *t, columns *a)
+static duet_status triangle_open(solver_workspace *b, const triangle *t, columns *a)
 {
     const int64_t n = b->s->in[0].at.size[0];
-    *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, bench_type(b) };
+    *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, solver_type(b) };
     return t->pitch ? DUET_OK : columns_read(b, 0, true, a);
 }
 
-static duet_status triangle_check(const bench *b, const triangle *t, const columns *a)
+static duet_status triangle_check(const solver_workspace *b, const triangle *t, const columns *a)
 {
     static const enum linear_part parts[2][2] = { { PART_UPPER, PART_UNIT_UPPER },
                                                   { PART_LOWER, PART_UNIT_LOWER } };
@@ -396,7 +400,8 @@ static duet_status triangle_check(const bench *b, const triangle *t, const colum
 
 /* of: the error for an n x n triangle that is not finite; zero: the error for a zero on its
  * diagonal. */
-static duet_status judge_triangle(bench *b, int64_t n, enum linalg_failed of, enum linalg_failed zero)
+static duet_status judge_triangle(solver_workspace *b, int64_t n, enum linalg_failed of,
+                                  enum linalg_failed zero)
 {
     answers a;
     TRY(gpu_workspace_ask(b, &a));
@@ -406,7 +411,7 @@ static duet_status judge_triangle(bench *b, int64_t n, enum linalg_failed of, en
     return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
 }
 
-static duet_status solve_triangular(bench *b)
+static duet_status solve_triangular(solver_workspace *b)
 {
     const triangle t = step_triangle(b->s);
     columns a, x;
@@ -421,7 +426,7 @@ static duet_status solve_triangular(bench *b)
 
 /* ---- by QR ---- */
 
-static duet_status qr_read(bench *b, bool transposed, columns *a, void **tau)
+static duet_status qr_read(solver_workspace *b, bool transposed, columns *a, void **tau)
 {
     TRY(operand_read(b, 0, transposed, a));
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b),
@@ -429,7 +434,7 @@ static duet_status qr_read(bench *b, bool transposed, columns *a, void **tau)
     return solver_qr(b, a, *tau);
 }
 
-static duet_status qr(bench *b)
+static duet_status qr(solver_workspace *b)
 {
     columns a, q;
     void *tau;
@@ -448,7 +453,7 @@ static duet_status qr(bench *b)
 }
 
 /* Reads the right-hand sides into memory with as many rows as the results need. */
-static duet_status sides_read(bench *b, int64_t rows, columns *x)
+static duet_status sides_read(solver_workspace *b, int64_t rows, columns *x)
 {
     const layout at = as_columns(&b->s->in[1].at);
     TRY(columns_take(b, rows, at.size[1], x));
@@ -459,7 +464,7 @@ static duet_status sides_read(bench *b, int64_t rows, columns *x)
 
 /* For a matrix with more columns than rows, by its transpose: with A = R^T Q^T the least x is
  * conj(Q) R^-T b. */
-static duet_status least_squares(bench *b)
+static duet_status least_squares(solver_workspace *b)
 {
     const layout *l = &b->s->in[0].at;
     const bool tall = l->size[0] >= l->size[1];
@@ -488,7 +493,7 @@ static duet_status least_squares(bench *b)
 
 /* Of the lower triangle directly: cuSOLVER takes 2 to 2.8 times as long with the upper triangle of
  * the transpose. */
-static duet_status cholesky(bench *b)
+static duet_status cholesky(solver_workspace *b)
 {
     columns a;
     TRY(columns_read(b, 0, false, &a));
@@ -500,7 +505,7 @@ static duet_status cholesky(bench *b)
     return write_triangle(b, &a, PART_LOWER, 0);
 }
 
-static duet_status eigen(bench *b, bool vectors)
+static duet_status eigen(solver_workspace *b, bool vectors)
 {
     columns a, w;
     TRY(symmetric_read(b, &a));
@@ -516,7 +521,7 @@ static duet_status eigen(bench *b, bool vectors)
 
 /* cuSOLVER needs at least as many rows as columns. Otherwise the transpose V S U^T is factored,
  * whose factors are not conjugated either. */
-static duet_status svd(bench *b, bool vectors)
+static duet_status svd(solver_workspace *b, bool vectors)
 {
     const layout *l = &b->s->in[0].at;
     const bool wide = l->size[0] < l->size[1];
@@ -537,7 +542,7 @@ static duet_status svd(bench *b, bool vectors)
 
 /* ---- dispatch ---- */
 
-static duet_status run(bench *b)
+static duet_status run(solver_workspace *b)
 {
     switch (b->s->kernel) {
     case OP_inv: return inverse(b);
@@ -560,7 +565,7 @@ static duet_status run(bench *b)
 
 duet_status gpu_linear(const step *s, const frame *f, queue *q)
 {
-    bench b;
+    solver_workspace b;
     duet_status r = gpu_workspace_open(&b, s, f, q);
     if (r == DUET_OK) r = run(&b);
     gpu_workspace_close(&b);

@@ -7,11 +7,11 @@
 #include <limits.h>
 #include <string.h>
 
-/* A factor as cuBLASLt takes it. turned: its columns are contiguous, not its rows. */
+/* A factor as cuBLASLt takes it. transposed: its columns are contiguous, not its rows. */
 typedef struct factor {
     const void *p;
     int ld;
-    bool turned;
+    bool transposed;
     void *block;
 } factor;
 
@@ -31,9 +31,9 @@ const char *gpu_matmul_unsupported(const step *s)
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
     int ld;
     if (epilogue_infos[s->epilogue].act == OP_softmax)
-        return "the softmax of many columns is a pass of its own";
+        return "softmax over so many columns is computed in a separate pass";
     if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLASLt takes sizes below 2^31";
-    if (!runs(&s->out[0].at, 1, &ld)) return "cuBLASLt writes rows without gaps";
+    if (!runs(&s->out[0].at, 1, &ld)) return "the rows of the result must be contiguous for cuBLASLt";
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
@@ -41,7 +41,7 @@ static duet_status factor_of(const operand *x, const frame *f, queue *q, factor 
 {
     *r = (factor){ .p = f->data[x->slot] };
     if (runs(&x->at, 1, &r->ld)) return DUET_OK;
-    if (runs(&x->at, 0, &r->ld)) return r->turned = true, DUET_OK;
+    if (runs(&x->at, 0, &r->ld)) return r->transposed = true, DUET_OK;
     r->ld = (int)x->at.size[1];
     return gpu_densely(x, f, q, &r->p, &r->block);
 }
@@ -98,8 +98,8 @@ static duet_status gemm(const step *s, const factor *a, const factor *b, void *o
                               .lda = b->ld,
                               .ldb = a->ld,
                               .ldc = ld,
-                              .turned_a = b->turned,
-                              .turned_b = a->turned,
+                              .transposed_a = b->transposed,
+                              .transposed_b = a->transposed,
                               .adds = by.beta != 0,
                               .biased = by.bias != NULL,
                               .alignment = alignment_of(a->p, b->p, out) };

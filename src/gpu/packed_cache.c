@@ -1,5 +1,5 @@
-/* packed_cache.c - the cache of packed operands. */
-#include "matrix.h" /* its arguments have the names of types of the other headers */
+/* packed_cache.c - the cache of operands packed for DUET_MATH_SPLIT (packed_cache.h). */
+#include "matrix.h" /* first, because the arguments in it have the names of types of other headers */
 
 #include "cuda_graph.h"
 #include "packed_cache.h"
@@ -8,28 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct known {
-    known *next;          /* of the same storage */
-    known *older, *newer; /* in the order of use */
-    storage *storage;     /* NULL: the storage was freed */
-    int device;           /* of the buffer that it was packed from, and of the block */
-    step as;              /* a step for which it was packed; the operand has slot 0 */
-    int64_t offset;       /* of the operand's first element in the buffer, in bytes */
+struct packed_operand {
+    packed_operand *next;          /* of the same storage */
+    packed_operand *older, *newer; /* in the order of use */
+    storage *storage;              /* NULL: the storage was freed */
+    int device;                    /* of the buffer from which it was packed, and of the block */
+    step as;                       /* a step for which it was packed; slot 0 is the operand */
+    int64_t offset;                /* bytes from the start of the buffer to the operand's first element */
     void *block;
     size_t bytes;
     uint64_t stamp; /* stamp of the elements that were packed; 0: none */
     int writer;     /* the queue that packed it; */
-    uint64_t users; /* bit q: queue q waits for that and may be using it */
+    uint64_t users; /* bit q: queue q waits for the packing and may use the block */
     int pins;       /* number of users */
 };
 
-/* Never held while memory is allocated: the pool calls known_spare. */
+/* Never held while memory is allocated: the pool calls packed_spare. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct order {
-    known *newest, *oldest;
+    packed_operand *newest, *oldest;
     size_t bytes;
 } order;
-static order orders[DEVICES_MAX]; /* by the last use */
+static order orders[DEVICES_MAX]; /* by last use */
 
 /* ---- packing ---- */
 
@@ -59,7 +59,7 @@ duet_status gpu_pack(const step *s, const frame *f, void *block, queue *q)
 
 static uint64_t bit(int index) { return (uint64_t)1 << index; }
 
-static void to_newest(known *k)
+static void to_newest(packed_operand *k)
 {
     order *o = &orders[k->device];
     k->older = o->newest;
@@ -68,14 +68,14 @@ static void to_newest(known *k)
     o->newest = k;
 }
 
-static void out_of_order(known *k)
+static void out_of_order(packed_operand *k)
 {
     order *o = &orders[k->device];
     *(k->newer ? &k->newer->older : &o->newest) = k->older;
     *(k->older ? &k->older->newer : &o->oldest) = k->newer;
 }
 
-static void enter(known *k)
+static void enter(packed_operand *k)
 {
     buffer_usage *on = storage_usage(k->storage, k->device);
     k->next = on->packed;
@@ -84,17 +84,17 @@ static void enter(known *k)
     orders[k->device].bytes += k->bytes;
 }
 
-/* It can no longer be found. */
-static void leave(known *k)
+/* Removes the entry from the lists: it is no longer found. */
+static void leave(packed_operand *k)
 {
-    known **p = (known **)&storage_usage(k->storage, k->device)->packed;
+    packed_operand **p = (packed_operand **)&storage_usage(k->storage, k->device)->packed;
     while (*p != k) p = &(*p)->next;
     *p = k->next, k->storage = NULL;
     out_of_order(k);
     orders[k->device].bytes -= k->bytes;
 }
 
-static void discard(known *k)
+static void discard(packed_operand *k)
 {
     pool_give(k->device, k->block, k->users);
     free(k);
@@ -107,15 +107,15 @@ static bool same_layout(const layout *a, const layout *b)
            !memcmp(a->stride, b->stride, axes);
 }
 
-static bool is_it(const known *k, const step *s, int64_t offset)
+static bool is_it(const packed_operand *k, const step *s, int64_t offset)
 {
     return k->offset == offset && same_layout(&k->as.in[1].at, &s->in[1].at) && k->as.kernel == s->kernel &&
            k->bytes == kernels_packed_bytes(s) && !memcmp(&k->as.attr, &s->attr, sizeof s->attr);
 }
 
-static known *find(const storage *b, int device, const step *s, int64_t offset)
+static packed_operand *find(const storage *b, int device, const step *s, int64_t offset)
 {
-    known *k = storage_usage(b, device)->packed;
+    packed_operand *k = storage_usage(b, device)->packed;
     while (k && !is_it(k, s, offset)) k = k->next;
     return k;
 }
@@ -124,7 +124,7 @@ static known *find(const storage *b, int device, const step *s, int64_t offset)
 static size_t let_go(int device, size_t bytes)
 {
     size_t gone = 0;
-    for (known *k = orders[device].oldest, *newer; k && gone < bytes; k = newer) {
+    for (packed_operand *k = orders[device].oldest, *newer; k && gone < bytes; k = newer) {
         newer = k->newer;
         if (k->pins) continue;
         gone += k->bytes;
@@ -133,7 +133,7 @@ static size_t let_go(int device, size_t bytes)
     return gone;
 }
 
-static duet_status follow_writer(known *k, const queue *q)
+static duet_status follow_writer(packed_operand *k, const queue *q)
 {
     if (k->users & bit(q->index)) return DUET_OK;
     TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
@@ -141,9 +141,9 @@ static duet_status follow_writer(known *k, const queue *q)
     return DUET_OK;
 }
 
-/* Packs again. Earlier users read the old contents of the storage; the new contents were written
- * after their work, and q reads them now. A queue that failed to pack may still be writing. */
-static duet_status make_anew(known *k, void *scratch, queue *q)
+/* Packs again. Earlier users of the block ran before the storage was written, and q runs after that
+ * write, so they are finished. A queue that failed to pack may still be writing. */
+static duet_status make_anew(packed_operand *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
     const uint64_t stamp = storage_stamp(k->storage);
@@ -154,13 +154,16 @@ static duet_status make_anew(known *k, void *scratch, queue *q)
     return DUET_OK;
 }
 
-static bool is_current(const known *k) { return !k->storage || k->stamp == storage_stamp(k->storage); }
+static bool is_current(const packed_operand *k)
+{
+    return !k->storage || k->stamp == storage_stamp(k->storage);
+}
 
 /* ---- functions without the lock ---- */
 
 /* Of several threads that find it stale, the first packs it again. Scratch memory comes from the
  * pool, because q may belong to another thread, whose capture is unknown here. */
-duet_status known_refresh(known *k, queue *q)
+duet_status packed_refresh(packed_operand *k, queue *q)
 {
     const size_t bytes = kernels_scratch(&k->as);
     void *scratch = NULL;
@@ -182,10 +185,10 @@ static size_t most_bytes(int device)
     return (limit ? limit : gpu_device_bytes(device)) / 4;
 }
 
-static known *find_pinned(storage *b, int device, const step *s, int64_t offset)
+static packed_operand *find_pinned(storage *b, int device, const step *s, int64_t offset)
 {
     pthread_mutex_lock(&lock);
-    known *k = find(b, device, s, offset);
+    packed_operand *k = find(b, device, s, offset);
     if (k) k->pins++, out_of_order(k), to_newest(k);
     pthread_mutex_unlock(&lock);
     return k;
@@ -203,10 +206,11 @@ static bool make_room(int device, size_t bytes)
 }
 
 /* Another thread may have added the same entry meanwhile; then that one is used. */
-static known *enter_pinned(known *mine)
+static packed_operand *enter_pinned(packed_operand *mine)
 {
     pthread_mutex_lock(&lock);
-    known *there = find(mine->storage, mine->device, &mine->as, mine->offset), *k = there ? there : mine;
+    packed_operand *there = find(mine->storage, mine->device, &mine->as, mine->offset),
+                   *k = there ? there : mine;
     k->pins++;
     if (!there) enter(mine);
     pthread_mutex_unlock(&lock);
@@ -215,16 +219,16 @@ static known *enter_pinned(known *mine)
 }
 
 /* Without memory there is no entry, which is not an error. */
-static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, known **made)
+static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, packed_operand **made)
 {
     const size_t bytes = kernels_packed_bytes(s);
-    known *k = make_room(q->device, bytes) ? calloc(1, sizeof *k) : NULL;
+    packed_operand *k = make_room(q->device, bytes) ? calloc(1, sizeof *k) : NULL;
     *made = NULL;
     if (!k) return DUET_OK;
-    *k = (known){
+    *k = (packed_operand){
         .storage = b, .device = q->device, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index
     };
-    k->as.kept = NULL, k->as.in[1].slot = 0;
+    k->as.cached = NULL, k->as.in[1].slot = 0;
     const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
     if (r != DUET_OK) return free(k), r == DUET_NO_MEMORY ? DUET_OK : r;
     k->users = bit(q->index);
@@ -232,7 +236,7 @@ static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *
     return DUET_OK;
 }
 
-duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known **k)
+duet_status packed_use(storage *b, const step *s, const frame *f, queue *q, packed_operand **k)
 {
     const char *at = f->data[s->in[1].slot];
     const int64_t offset = at - (const char *)b->buffer[q->device];
@@ -240,21 +244,21 @@ duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known
     duet_status r = DUET_OK;
     *k = find_pinned(b, q->device, s, offset);
     if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
-    if (*k) r = noted ? gpu_graph_uses(q, *k) : known_refresh(*k, q);
-    if (r != DUET_OK) known_give(*k), *k = NULL;
+    if (*k) r = noted ? gpu_graph_uses(q, *k) : packed_refresh(*k, q);
+    if (r != DUET_OK) packed_release(*k), *k = NULL;
     return r;
 }
 
-const void *known_at(const known *k) { return k->block; }
+const void *packed_at(const packed_operand *k) { return k->block; }
 
-void known_hold(known *k)
+void packed_hold(packed_operand *k)
 {
     pthread_mutex_lock(&lock);
     k->pins++;
     pthread_mutex_unlock(&lock);
 }
 
-void known_give(known *k)
+void packed_release(packed_operand *k)
 {
     if (!k) return;
     pthread_mutex_lock(&lock);
@@ -263,18 +267,18 @@ void known_give(known *k)
     if (last) discard(k);
 }
 
-void known_drop(int device, storage *b)
+void packed_drop(int device, storage *b)
 {
     const buffer_usage *on = storage_usage(b, device);
     pthread_mutex_lock(&lock);
-    for (known *k = on->packed; k; k = on->packed) {
+    for (packed_operand *k = on->packed; k; k = on->packed) {
         leave(k);
         if (!k->pins) discard(k);
     }
     pthread_mutex_unlock(&lock);
 }
 
-size_t known_spare(int device, size_t bytes)
+size_t packed_spare(int device, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     const size_t gone = let_go(device, bytes);

@@ -1,4 +1,4 @@
-/* queue.c - streams, the order between them, and copies. Only sync and download wait on the host. */
+/* queue.c - streams, their order, and copies. Only sync and download block the host. */
 #define _GNU_SOURCE /* recursive mutexes */
 #include "queue.h"
 #include "pinned_ring.h"
@@ -31,7 +31,7 @@ void gpu_queue_recount(queue *q)
 static const thread *const SEVERAL_USERS = (const thread *)&queues;
 static const span anything = { NULL, (const char *)UINTPTR_MAX };
 
-/* Does only this thread launch here? Otherwise other work may come between any two launches. */
+/* Does only this thread launch here? Otherwise work of others may come between two launches. */
 static bool is_mine(queue *q)
 {
     const thread *none = NULL, *t = thread_get();
@@ -165,7 +165,7 @@ duet_status gpu_queue_fetch(int device, void *host, const void *own, size_t byte
     return CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream);
 }
 
-/* CUDA copies through the host where the cards cannot reach each other. */
+/* CUDA copies through the host if the cards cannot access each other's memory. */
 duet_status gpu_queue_copy(int device, void *own, int from, const void *other, size_t bytes, int index)
 {
     queue *q;
@@ -189,8 +189,8 @@ static duet_status record_event(int device, const queue *q)
     return CUDA(cudaEventRecord, q->event, q->stream);
 }
 
-/* One event per queue is enough. A wait takes the event as it was last recorded; recorded again, it can only stand for more
- * work. */
+/* One event per queue is enough. A wait uses the event as it was last recorded. Recording it again
+ * can only add work to wait for. */
 duet_status gpu_queue_wait(int device, int index, int from, int other)
 {
     queue *q;

@@ -1,4 +1,4 @@
-/* queue.h - the queue of a thread on the card: a stream, and the vendor handles that use it. */
+/* queue.h - a thread's queue on a card: a stream, and the vendor handles that use it. */
 #ifndef QUEUE_H
 #define QUEUE_H
 
@@ -12,26 +12,26 @@
 /* Made on first use and never destroyed. Each thread writes its own at every launch, so no two
  * share a cache line. */
 typedef struct queue {
-    _Alignas(128) int device; /* whose stream it is */
+    _Alignas(128) int device; /* the device of the stream */
     int index;
     cudaStream_t stream;
     cudaEvent_t event;    /* recorded when another queue waits for this one */
-    cudaStream_t noted;   /* for captures only: work on this stream is never executed */
-    const thread *noting; /* the thread that captures, or NULL */
+    cudaStream_t noted;   /* the stream of captures; work on it is never executed */
+    const thread *noting; /* the thread that is capturing, or NULL */
     struct graph *graph;  /* the graph under capture */
-    uint32_t *counters;   /* of kernels.h */
-    bool counts;          /* the counters are known to be 0 between launches */
+    uint32_t *counters;   /* the arrival counters of kernels.h */
+    bool counts;          /* counters are known to be 0 between launches */
     /* the only thread that launched here, or SEVERAL_USERS after a second thread launched or
      * the stream was given to the user */
     const thread *user;
     span written; /* by the last work on the stream */
-    /* of the handle and of blas_room, because threads may share a queue. Recursive, because a
+    /* for the handles and blas_workspace, because threads may share a queue. Recursive, because a
      * capture holds it */
     pthread_mutex_t lock;
-    void *blas_room; /* workspace of products; NULL before the first one */
+    void *blas_workspace; /* workspace of cuBLASLt; NULL before the first product */
     size_t blas_bytes;
     cudnnHandle_t dnn;
-    cusolverDnHandle_t solver; /* these use only the stream */
+    cusolverDnHandle_t solver; /* handles that use only the stream */
     cusolverDnParams_t solver_params;
     cublasHandle_t blas;
 } queue;
@@ -43,7 +43,8 @@ static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
     return notes ? q->noted : q->stream;
 }
 
-/* Makes cuDNN use this stream; the caller holds q->lock. If the handle refuses, it is closed. */
+/* Makes cuDNN use this stream; the caller holds q->lock. If cuDNN returns an error, the handle is
+ * closed. */
 duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
 duet_status gpu_queue_open(int device, int index, queue **q);

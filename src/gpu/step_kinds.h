@@ -1,4 +1,5 @@
-/* step_kinds.h - how the steps of the GPU machine are run, by kind. A refusal is NULL or a text that stays. */
+/* step_kinds.h - how the GPU machine runs each kind of step. A function that returns the reason why
+ * a step is not supported returns NULL if it is; the text stays valid. */
 #ifndef STEPS_H
 #define STEPS_H
 
@@ -14,7 +15,7 @@ static inline duet_status step_keeps(const step *s, const queue *q,
                                      duet_status make(const step *s, const queue *q, void **made),
                                      void discard(void *made), void **k)
 {
-    void **at = (void **)&s->kept, *none = NULL;
+    void **at = (void **)&s->cached, *none = NULL;
     if ((*k = __atomic_load_n(at, __ATOMIC_ACQUIRE))) return DUET_OK;
     TRY(make(s, q, k));
     if (__atomic_compare_exchange_n(at, &none, *k, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return DUET_OK;
@@ -30,7 +31,7 @@ typedef struct gpu_kernel {
     duet_status (*run)(const step *s, const frame *f, queue *q);
     step_cost *cost;                         /* seconds expected */
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
-    void (*forget)(step *s);                 /* frees s->kept */
+    void (*forget)(step *s);                 /* frees s->cached */
 } gpu_kernel;
 
 const gpu_kernel *
@@ -64,8 +65,8 @@ const char *gpu_batched_unsupported(const step *s);
 duet_status gpu_batched(const step *s, const frame *f, queue *q);
 
 /* Products of integers. */
-const char *gpu_whole_unsupported(const step *s);
-duet_status gpu_whole(const step *s, const frame *f, queue *q);
+const char *gpu_int_gemm_unsupported(const step *s);
+duet_status gpu_int_gemm(const step *s, const frame *f, queue *q);
 
 const char *gpu_conv_unsupported(const step *s);
 duet_status gpu_conv(const step *s, const frame *f, queue *q);

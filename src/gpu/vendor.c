@@ -40,8 +40,8 @@ static void *open_at(enum library l, const char *path)
     return h;
 }
 
-/* Tries only the file in the environment variable if there is one; otherwise the soname on the path
- * of the loader, then in dir. The first error is kept. */
+/* Tries only the file in the environment variable, if it is set; otherwise the soname on the path
+ * of the loader, then in dir. The first error is reported. */
 static void *open_library(enum library l, const char *soname, const char *dir, const char *variable)
 {
     const char *named = getenv(variable);

@@ -58,7 +58,7 @@ static void read_convolution(const node *n, int axes, bool sized, attributes *a)
     words = read_each(words, axes, 0, conv->pad);
     words = read_each(words, axes, 1, conv->dilation);
     conv->groups = *words++;
-    read_each(sized ? words + axes : words, axes, 0, conv->more);
+    read_each(sized ? words + axes : words, axes, 0, conv->pad_end);
     conv->flip = n->op == OP_convolve1d || n->op == OP_convolve2d || n->op == OP_convolve3d;
 }
 

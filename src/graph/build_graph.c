@@ -163,7 +163,7 @@ static duet_status graph_status(graph *g, const formula *f)
 {
     if (!g->failed) return DUET_OK;
     graph_free(g);
-    return fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", f->count);
+    return fail(DUET_NO_MEMORY, "no host memory to plan a formula of %u nodes", f->count);
 }
 
 static void finish_graph(graph *g, const dest_info *dest)

@@ -78,7 +78,7 @@ void trim_padding(const graph *g, value *v)
         const int64_t reach = (c.filters->size[axis] - 1) * conv->dilation[k] + 1;
         const int64_t read = (c.result->size[axis] - 1) * conv->stride[k] + reach;
         const int64_t behind = read - c.image->size[axis] - 2 * conv->pad[k];
-        if (conv->more[k]) conv->more[k] = (int32_t)(behind > 0 ? behind : 0);
+        if (conv->pad_end[k]) conv->pad_end[k] = (int32_t)(behind > 0 ? behind : 0);
     }
 }
 

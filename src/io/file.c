@@ -103,13 +103,13 @@ duet_status input_read(input *in, void *to, size_t bytes)
 
 /* ---- out ---- */
 
-/* A name beside the target's that nobody has. */
+/* A file name next to the target's that does not exist yet. */
 static int open_beside(output *out, mode_t mode)
 {
-    const size_t room = strlen(out->target) + 40;
-    out->beside = malloc(room);
+    const size_t bytes = strlen(out->target) + 40;
+    out->beside = malloc(bytes);
     for (int n = 0, f; out->beside; n++) {
-        snprintf(out->beside, room, "%s.%ld-%d~", out->target, (long)getpid(), n);
+        snprintf(out->beside, bytes, "%s.%ld-%d~", out->target, (long)getpid(), n);
         f = open(out->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (f >= 0 || errno != EEXIST) return f;
     }

@@ -60,7 +60,7 @@ void inflate_end(input *in);
 static inline duet_status elements_of(const duet_matrix *m, const void **p)
 {
     void *again;
-    *p = duet_read(m);
+    *p = (duet_read)(m);
     return *p || !m->count ? DUET_OK : matrix_open(m, HOST, READ, thread_get()->queue, &again);
 }
 

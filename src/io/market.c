@@ -151,7 +151,7 @@ static duet_status take_matrix(reading *r, duet_matrix **m)
     TRY(take_banner(r));
     TRY(take_sizes(r));
     *m = (duet_new_shape)(r->type, 2, (const int64_t[]){ r->rows, r->cols });
-    char *p = *m ? duet_overwrite(*m) : NULL;
+    char *p = *m ? (duet_overwrite)(*m) : NULL;
     if (!*m || (!p && (*m)->count)) return no_memory(r->in);
     if ((*m)->count) memset(p, 0, (size_t)(*m)->count * dtypes[r->type].bytes);
     return take_elements(r, p);

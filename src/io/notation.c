@@ -84,7 +84,7 @@ static void column_sees(column *c, double x)
     grow(&c->plain[1], strlen(point + 1));
 }
 
-/* Numbers as large as this are beyond the digits that the type has. */
+/* Numbers of this size need more digits than the type has. */
 static double beyond_digits(duet_dtype type) { return pow(10, floor(-log10(2 * dtypes[type].roundoff))); }
 
 /* Powers of ten beyond these digits, below a ten thousandth, or where one is a thousand times another. */

@@ -75,7 +75,7 @@ static bool take_word(scan *s, const char *word)
     return is;
 }
 
-static duet_status take_string(scan *s, char *to, size_t room)
+static duet_status take_string(scan *s, char *to, size_t capacity)
 {
     skip_space(s);
     const char quote = s->at < s->end ? *s->at : 0;
@@ -83,8 +83,8 @@ static duet_status take_string(scan *s, char *to, size_t room)
         return bad_file(s->in, "its header must have a string at this position");
     size_t n = 0;
     for (s->at++; s->at < s->end && *s->at != quote; s->at++, n++)
-        if (n + 1 < room) to[n] = *s->at;
-    if (s->at == s->end || n + 1 > room || memchr(to, 0, n))
+        if (n + 1 < capacity) to[n] = *s->at;
+    if (s->at == s->end || n + 1 > capacity || memchr(to, 0, n))
         return bad_file(s->in, "its header has an invalid string");
     s->at++;
     to[n] = 0;
@@ -191,7 +191,7 @@ static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
 {
     const duet_dtype type = m->at.type;
     const size_t bytes = (size_t)m->count * dtypes[type].bytes;
-    unsigned char *p = duet_overwrite(m);
+    unsigned char *p = (duet_overwrite)(m);
     if (!bytes) return DUET_OK;
     if (!p) return no_memory(in);
     TRY(input_read(in, p, bytes));
@@ -213,8 +213,8 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
                : bad_file(in, "its shape is too large for memory");
 }
 
-/* Fortran's order is that of the axes reversed. */
-static duet_matrix *turned(const input *in, duet_matrix *m)
+/* Fortran order is row-major order of the reversed axes. */
+static duet_matrix *transposed_copy(const input *in, duet_matrix *m)
 {
     duet_matrix *t = (duet_transposed)(m);
     duet_free(&m);
@@ -242,7 +242,7 @@ duet_matrix *npy_read(input *in)
     duet_matrix *m = new_for(&h, type);
     if (!m) return no_memory(in), NULL;
     if (read_elements(in, m, swapped)) duet_free(&m);
-    return m && h.fortran ? turned(in, m) : m;
+    return m && h.fortran ? transposed_copy(in, m) : m;
 }
 
 duet_matrix *(duet_load_npy)(const char *path)

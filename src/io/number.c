@@ -51,11 +51,11 @@ char *integer_text(duet_dtype type, const void *p, char text[32])
 static bool is_nearest(duet_dtype type, double x, double y)
 {
     const int e = fmax(ilogb(x), ilogb(dtypes[type].tiny));
-    const double unit = ldexp(2 * dtypes[type].roundoff, e), way = fabs(y) - fabs(x);
+    const double unit = ldexp(2 * dtypes[type].roundoff, e), difference = fabs(y) - fabs(x);
     const bool power = x == copysign(ldexp(1, e), x) && fabs(x) > dtypes[type].tiny;
     const bool even = fmod(fabs(x) / unit, 2) == 0;
-    const double half = way < 0 && power ? unit / 4 : unit / 2;
-    return fabs(way) < half || (fabs(way) == half && even);
+    const double half = difference < 0 && power ? unit / 4 : unit / 2;
+    return fabs(difference) < half || (fabs(difference) == half && even);
 }
 
 static bool tells(duet_dtype type, double x, const char *text)

@@ -14,7 +14,7 @@ typedef struct printing {
     FILE *out;
     const duet_matrix *m;
     const char *p;
-    bool cut; /* the middle is left out */
+    bool abbreviated; /* the middle is left out */
     notation form;
     char line[2 * WIDTH + 2 * WORD];
     size_t length;
@@ -24,9 +24,9 @@ typedef struct printing {
 static void shown(const printing *x, int axis, int64_t *low, int64_t *high)
 {
     const int64_t size = x->m->at.size[axis];
-    const bool cut = x->cut && size > 2 * EDGE;
-    *low = cut ? EDGE : 0;
-    *high = cut ? size - EDGE : 0;
+    const bool abbreviated = x->abbreviated && size > 2 * EDGE;
+    *low = abbreviated ? EDGE : 0;
+    *high = abbreviated ? size - EDGE : 0;
 }
 
 static const char *moved(const printing *x, const char *at, int axis, int64_t n)
@@ -120,7 +120,7 @@ static void print_axis(printing *x, const char *at, int axis)
     say(x, "]");
 }
 
-/* ---- the whole ---- */
+/* ---- printing a matrix ---- */
 
 static void print(printing *x)
 {
@@ -145,7 +145,7 @@ duet_status(duet_print)(FILE *out, const duet_matrix *m)
     TRY(matrix_check(who, m));
     TRY(elements_of(m, &p));
     printing x = {
-        .out = out, .m = m, .p = p, .cut = m->count > THRESHOLD, .form = notation_new(m->at.type)
+        .out = out, .m = m, .p = p, .abbreviated = m->count > THRESHOLD, .form = notation_new(m->at.type)
     };
     const plain_numbers plain = plain_numbers_begin();
     print(&x);

@@ -60,7 +60,7 @@ static void report_refusal(lowering *l, const job *j, const char *why)
                    shape_text(text, out.type, out.rank, out.size), why);
 }
 
-/* No other job can replace this one: if the backend refuses it, the plan is impossible. */
+/* No other step can replace this one: if the machine does not support it, the statement fails. */
 static void require_support(lowering *l, const job *j)
 {
     const char *why = refusal_of(l, j);
@@ -327,7 +327,7 @@ static bool reserve(lowering *l)
 static duet_status lowering_status(const lowering *l)
 {
     if (!l->failed) return DUET_OK;
-    return fail(DUET_NO_MEMORY, "no memory to plan a formula of %d values", l->g->count);
+    return fail(DUET_NO_MEMORY, "no host memory to plan a formula of %d values", l->g->count);
 }
 
 duet_status lower(lowering *l)

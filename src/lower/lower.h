@@ -54,8 +54,8 @@ typedef struct lowering {
     int *registers;    /* needed to compute it (Sethi-Ullman number) */
 
     bool failed;             /* out of memory */
-    char refusals[REFUSALS]; /* which backend refused what and why, for explain and errors */
-    bool impossible;         /* the backend refused a step that nothing else can replace */
+    char refusals[REFUSALS]; /* which machine does not support what, and why; for explain and errors */
+    bool impossible;         /* the machine does not support a step that nothing else can replace */
 } lowering;
 
 /* fusion.c: which values are computed together. */

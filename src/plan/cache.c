@@ -197,7 +197,7 @@ static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, in
     p->key = malloc(p->key_length * sizeof *p->key);
     if (!p->key) {
         plan_free(p);
-        fail(DUET_NO_MEMORY, "no memory for the key of a plan");
+        fail(DUET_NO_MEMORY, "no host memory for the key of a plan");
         return NULL;
     }
     memcpy(p->key, h->word, h->length * sizeof *p->key);
@@ -243,7 +243,7 @@ const plan *plan_find(const statement *s, int device)
 {
     plan_cache *c = thread_cache();
     if (unlikely(!c)) {
-        fail(DUET_NO_MEMORY, "no memory for a cache of plans");
+        fail(DUET_NO_MEMORY, "no host memory for the cache of plans");
         return NULL;
     }
     const plan **latest = latest_at(c, thread_get()->site, device);

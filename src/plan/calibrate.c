@@ -261,7 +261,7 @@ static duet_status check_limit(size_t bytes)
 {
     const duet_memory m = pool_memory(DEFAULT_GPU);
     if (!m.limit || m.used + m.cached + bytes <= m.limit) return DUET_OK;
-    return fail(DUET_NO_MEMORY, "the limit of memory leaves no room");
+    return fail(DUET_NO_MEMORY, "the memory limit is too small");
 }
 
 duet_status costs_measure(costs measured[COSTED], double seconds, bool *busy)

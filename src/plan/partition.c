@@ -105,7 +105,7 @@ static int operand_part(const partitioner *c, const node *n, int k, const node *
     return part_rules[n->op] ? part_rules[n->op](c, n, k, x) : PART_NONE;
 }
 
-/* False: node i is needed in two ways, or in a way that is impossible. */
+/* false: node i is needed with two different partitions, or with one that is impossible. */
 static bool set_part(partitioner *c, uint32_t i, int part)
 {
     const bool same = !c->part[i] || c->part[i] == part;

@@ -28,7 +28,7 @@ static inline int64_t stream_parts(const streaming *w) { return (w->length + w->
 const partition *partition_of(const plan *unsplit, const statement *s);
 void partition_free(partition *c);
 
-/* The plan for parts of so many rows. NULL: out of memory, or the device refuses. */
+/* The plan for parts of so many rows. NULL: out of memory, or unsupported by the device. */
 plan *stream_plan(const statement *s, int device, int64_t length, int64_t rows, const uint8_t *part);
 void stream_free(streaming *w);
 

@@ -77,7 +77,7 @@ static void add_copy(const statement *s, const plan *p, int i, cost_estimate *o)
     if (!(move > 0)) return;
     const duet_matrix *m = operand_to_copy(s, p, i);
     o->copies += move;
-    o->accrued += fmin(move, matrix_missed(m));
+    o->accrued += fmin(move, matrix_accrued_cost(m));
     if (matrix_returns(m, p->device)) o->repeated += move;
 }
 
@@ -108,18 +108,19 @@ static void accrue_costs(const statement *s, const plan *other, double loss, dou
         const double own = copy_cost(s, other, i);
         if (!(own > 0)) continue;
         const duet_matrix *m = operand_to_copy(s, other, i);
-        matrix_miss(m, fmin(loss * own / copies, own - matrix_missed(m)));
+        matrix_accrue_cost(m, fmin(loss * own / copies, own - matrix_accrued_cost(m)));
     }
     for (int k = 0; k < s->count; k++) {
-        if (matrix_missed(s->to[k].m) > 0 && !is_read(s, other, s->to[k].m)) matrix_miss_nothing(s->to[k].m);
+        if (matrix_accrued_cost(s->to[k].m) > 0 && !is_read(s, other, s->to[k].m))
+            matrix_clear_accrued_cost(s->to[k].m);
         matrix_makes_anew(s->to[k].m);
     }
 }
 
 /* ---- the choice ---- */
 
-/* The plans for both devices. NULL: that device refuses, but the other one does not. The second
- * plan is stored in the first, so that a repeated statement finds both at once. */
+/* The plans for both devices. NULL: only the other device supports it. The second plan is stored in
+ * the first, so that a repeated statement finds both at once. */
 static duet_status on_both(const statement *s, const plan **cpu, const plan **gpu)
 {
     const int device = thread_get()->gpu;
@@ -144,12 +145,12 @@ static bool is_settled(const statement *s, const plan *p)
     const int device = p->device;
     for (int k = 0; k < s->count; k++) {
         const duet_matrix *m = s->to[k].m;
-        if (matrix_missed(m) > 0 || (matrix_to_move(m, device) && !matrix_fills(m))) return false;
+        if (matrix_accrued_cost(m) > 0 || (matrix_to_move(m, device) && !matrix_fills(m))) return false;
         if (device != HOST && matrix_read_back(m) > 0) return false;
     }
     for (int i = 0; i < p->n_leaves; i++) {
         const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
-        if (matrix_missed(m) > 0 || matrix_to_move(m, device)) return false;
+        if (matrix_accrued_cost(m) > 0 || matrix_to_move(m, device)) return false;
     }
     return true;
 }
@@ -272,7 +273,7 @@ duet_status step_place(const statement *s, const plan *p, duet_place place, int 
     if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
     if (there != DUET_OK) return step_on(p->steps, HOST);
     costs_prepare();
-    const bool cpu_refuses = device_machine(HOST)->unsupported_reason(p->steps) != NULL;
-    if (cpu_refuses || step_seconds(s, p, gpu) <= step_seconds(s, p, HOST)) *device = gpu;
+    const bool cpu_unsupported = device_machine(HOST)->unsupported_reason(p->steps) != NULL;
+    if (cpu_unsupported || step_seconds(s, p, gpu) <= step_seconds(s, p, HOST)) *device = gpu;
     return DUET_OK;
 }

@@ -51,7 +51,8 @@ static dest_info dest_of(const statement *s, int k)
 static duet_status make_graph(graph *g, const statement *s, dest_info *dests)
 {
     int *earlier = s->count > 1 ? malloc(s->f->count * sizeof *earlier) : NULL;
-    if (s->count > 1 && !earlier) return fail(DUET_NO_MEMORY, "no memory to plan %d statements", s->count);
+    if (s->count > 1 && !earlier)
+        return fail(DUET_NO_MEMORY, "no host memory to plan %d statements", s->count);
     if (earlier) find_earlier(s, earlier);
     for (int k = 0; k < s->count; k++) dests[k] = dest_of(s, k);
     duet_status status = graph_make(g, s->f, s->count, dests, earlier);
@@ -182,7 +183,7 @@ plan *plan_make(const statement *s, int device)
     dest_info dests[STATEMENTS];
     plan *p = calloc(1, sizeof *p);
     if (!p) {
-        fail(DUET_NO_MEMORY, "no memory for a plan");
+        fail(DUET_NO_MEMORY, "no host memory for a plan");
         return NULL;
     }
     p->device = device;
@@ -194,7 +195,7 @@ plan *plan_make(const statement *s, int device)
     }
     if (ok) return p;
     plan_free(p);
-    fail(DUET_NO_MEMORY, "no memory to plan a formula of %u parts", s->f->count);
+    fail(DUET_NO_MEMORY, "no host memory to plan a formula of %u nodes", s->f->count);
     return NULL;
 }
 

@@ -69,7 +69,8 @@ typedef struct statement {
     duet_math_mode math;
 } statement;
 
-/* plan.c: make a plan; NULL: out of memory. If the device refuses, the plan's status says so. */
+/* plan.c: makes a plan; NULL: out of memory. If the device does not support it, the plan's status
+ * says so. */
 plan *plan_make(const statement *s, int device);
 void plan_free(plan *p);
 size_t plan_bytes(const plan *p); /* of memory that the plan itself takes, roughly */

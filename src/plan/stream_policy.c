@@ -182,7 +182,7 @@ static duet_status choose(const statement *s, const plan **p, double unsplit, do
     const bool goes = fits(s, *p, &available);
     if (goes && (unsplit == INFINITY || !all_come_down(s))) return DUET_OK;
     if (!partition_of(*p, s))
-        return fail(DUET_NO_MEMORY, "no memory to cut a formula of %u parts", s->f->count);
+        return fail(DUET_NO_MEMORY, "no host memory to partition a formula of %u nodes", s->f->count);
     const int64_t length = (*p)->partition->length;
     if (!goes) *seconds = INFINITY;
     if (!length) return DUET_OK;
@@ -202,10 +202,11 @@ duet_status stream_choose(const statement *s, const plan **p, double *seconds)
  * storage; not if the storage does not fit. */
 static void accrue_rows(const duet_matrix *m, int device)
 {
-    const double move = matrix_move_cost(m, device), left = move - matrix_missed(m);
+    const double move = matrix_move_cost(m, device), left = move - matrix_accrued_cost(m);
     const double share =
         (double)layout_count(&m->at) * (double)dtypes[m->at.type].bytes / ((double)m->storage->bytes + 1);
-    if (left > 0 && m->storage->bytes <= pool_room(device)) matrix_miss(m, fmin(left, move * fmin(share, 1)));
+    if (left > 0 && m->storage->bytes <= pool_room(device))
+        matrix_accrue_cost(m, fmin(left, move * fmin(share, 1)));
 }
 
 void stream_learn(const statement *s, const plan *p)

@@ -55,7 +55,7 @@ typedef struct auto_replayer {
  * Beyond that, deferring does not pay off. */
 static double max_seconds_per_launch = 5e-6;
 
-void auto_replay_patience(double seconds) { max_seconds_per_launch = seconds; }
+void auto_replay_set_max_seconds(double seconds) { max_seconds_per_launch = seconds; }
 
 static duet_status launch_own(void) { return deferred_launch(1ull << thread_get()->queue); }
 
@@ -357,7 +357,7 @@ static auto_replayer *thread_replayer(void)
 
 static void handle_boundary(auto_replayer *a)
 {
-    thread_get()->cut = false;
+    thread_get()->host_waited = false;
     if (a->current) stop_following(a, a->position == 0);
     note_boundary(a);
 }
@@ -366,7 +366,7 @@ static duet_status run_or_defer(auto_replayer *a, const plan *p, const statement
 {
     bool deferred = false;
     *own = false;
-    if (thread_get()->cut) handle_boundary(a);
+    if (thread_get()->host_waited) handle_boundary(a);
     if (a->current && !sequence_has(a->current, a->position, p, s)) TRY(break_off(a));
     if (a->current || begin_following(a, p, s)) TRY(follow(a, s, &deferred));
     *own = true;
@@ -385,7 +385,7 @@ duet_status auto_replay_run(const plan *p, const statement *s, bool *own)
     return plan_run(p, s);
 }
 
-duet_status duet_auto_replay(int on)
+duet_status(duet_auto_replay)(int on)
 {
     thread *t = thread_get();
     if (on != 0 && on != 1) return fail(DUET_BAD_ARGUMENT, "duet_auto_replay: on (%d) must be 0 or 1", on);

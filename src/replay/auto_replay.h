@@ -9,6 +9,6 @@
 duet_status auto_replay_run(const plan *p, const statement *s, bool *own);
 
 /* For tests: the longest time that the statements of a sequence may take to arrive, per launch. */
-void auto_replay_patience(double seconds);
+void auto_replay_set_max_seconds(double seconds);
 
 #endif

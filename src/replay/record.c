@@ -154,7 +154,7 @@ void record_next(duet_status s)
 
 /* Without a recording, m is freed. This allocates nothing, because the statement has already
  * run. */
-duet_status record_keep(duet_matrix *m, duet_status s)
+duet_status record_own_or_free(duet_matrix *m, duet_status s)
 {
     duet_recording *r = thread_get()->recording;
     if (!r || !m || s != DUET_OK) {
@@ -199,19 +199,19 @@ static void thread_exit(void *recording)
     duet_recording_free(&r);
 }
 
-duet_status duet_record_begin(void)
+duet_status(duet_record_begin)(void)
 {
     thread *t = thread_get();
     if (t->recording) return fail(DUET_BAD_ARGUMENT, "duet_record_begin: this thread is already recording");
     TRY(deferred_flush());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
-    if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no memory for a recording");
+    if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no host memory for a recording");
     t->slot[SLOT_RECORDING] = t->recording;
     t->leave[SLOT_RECORDING] = thread_exit;
     return DUET_OK;
 }
 
-duet_recording *duet_record_end(void)
+duet_recording *(duet_record_end)(void)
 {
     thread *t = thread_get();
     duet_recording *r = t->recording;

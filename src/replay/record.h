@@ -79,6 +79,6 @@ void record_next(duet_status s);
 
 /* Dispose of a matrix that the library made for a statement with status s: free it, or, while this
  * thread records, let the recording own it. m may be NULL. Returns s. */
-duet_status record_keep(duet_matrix *m, duet_status s);
+duet_status record_own_or_free(duet_matrix *m, duet_status s);
 
 #endif

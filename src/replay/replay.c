@@ -330,7 +330,7 @@ static duet_status check(const duet_recording *r)
 
 /* Another queue may have used the reserved memory last. Opening the first destination waits for
  * that queue, because it wrote the destination, too. */
-duet_status duet_replay(duet_recording *r)
+duet_status(duet_replay)(duet_recording *r)
 {
     TRY(check(r));
     TRY(deferred_flush());

@@ -233,7 +233,7 @@ static duet_status run_in(const plan *p, const statement *s, void **data, double
 static __attribute__((noinline)) duet_status run_many(const plan *p, const statement *s, size_t slots)
 {
     void **data = malloc(slots * sizeof *data + (size_t)p->n_numbers * sizeof(double));
-    if (!data) return fail(DUET_NO_MEMORY, "no memory to bind %zu operands", slots);
+    if (!data) return fail(DUET_NO_MEMORY, "no host memory for the addresses of %zu operands", slots);
     duet_status status = run_in(p, s, data, (double *)(data + slots));
     free(data);
     return status;

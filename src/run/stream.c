@@ -240,8 +240,8 @@ static void bind(const flow *f, int64_t part)
     }
 }
 
-/* Temporaries of full parts are allocated for the first one and kept, so that no later part can fail for lack of them. Those of
- * the remainder, which comes first, are released at once. */
+/* Temporaries of full parts are allocated before the first one, so that no later part can fail for
+ * lack of them. Those of the remainder, which comes first, are released at once. */
 static duet_status take_temporaries(flow *f, const plan *p, int *taken)
 {
     *taken = 0;
@@ -376,7 +376,7 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
     f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
     duet_status st = DUET_NO_MEMORY;
     if (f.of && f.data && f.num) st = run_in_turns(&f);
-    else fail(st, "no memory to stream %zu operands", slots);
+    else fail(st, "no host memory to stream %zu operands", slots);
     free(f.of);
     free(f.data);
     free(f.num);
@@ -391,7 +391,7 @@ static duet_status run_smaller(const plan *p, const statement *s, duet_status st
     for (int64_t rows = p->stream->rows / 2; rows && st == DUET_NO_MEMORY && !has_written && s->f->words;
          rows /= 2) {
         plan *own = stream_plan(s, p->device, p->stream->length, rows, p->stream->part);
-        if (!own) return fail(st, "no memory to plan a part of %lld rows", (long long)rows);
+        if (!own) return fail(st, "no host memory to plan a part of %lld rows", (long long)rows);
         st = run_once(own, s, &has_written);
         plan_free(own);
     }

@@ -1,6 +1,6 @@
-/* arrange.c - statements that put the elements of matrices into others: concatenate, stack, tile,
- * repeat, pad, roll. Each is some assignments to views of the destination, planned like those of a
- * user; only views are made here. */
+/* arrange.c - statements that fill a matrix with elements of others: concatenate, stack, tile,
+ * repeat, pad, roll. Each is a sequence of assignments to views of the destination, which are
+ * planned like those of a user. */
 #include "statement.h"
 #include "status.h"
 #include "thread.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A statement under way: its name, its destination, and how many assignments have run. */
+/* A running statement: its name, its destination, and the number of assignments that have run. */
 typedef struct arranging {
     const char *who;
     duet_matrix *to;
@@ -17,23 +17,23 @@ typedef struct arranging {
 
 /* ---- assignments ---- */
 
-/* to = e. Takes the view `to`, which may be NULL: then there was no memory for it. */
+/* to = e. Frees the view `to`; if it is NULL, there was no memory for it. */
 static duet_status put(arranging *x, duet_matrix *to, duet_expr e)
 {
     if (!to) return (duet_drop)(e), DUET_NO_MEMORY;
     duet_status s = to->count ? statement_part(x->who, to, e) : (duet_drop)(e);
     x->done += to->count > 0 && s == DUET_OK;
-    return record_keep(to, s);
+    return record_own_or_free(to, s);
 }
 
 static duet_status put_matrix(arranging *x, duet_matrix *to, duet_matrix *from)
 {
     if (!to || !from) return duet_free(&to), duet_free(&from), DUET_NO_MEMORY;
     duet_status s = put(x, to, duet_of_matrix(from));
-    return record_keep(from, s);
+    return record_own_or_free(from, s);
 }
 
-/* Elements from .. from + count - 1 along an axis. */
+/* A view of `count` elements along an axis, starting at `from`. */
 static duet_matrix *part_of(const duet_matrix *m, int axis, int64_t from, int64_t count)
 {
     layout at = m->at;
@@ -45,7 +45,7 @@ static duet_matrix *whole(const duet_matrix *m) { return view_of(m, &m->at, 0); 
 
 /* ---- checks ---- */
 
-/* What the documents call a source. */
+/* The documented name of the source. */
 static const char *source_name(const char *who)
 {
     return strcmp(who, "duet_concatenate") && strcmp(who, "duet_stack") ? "from" : "part";
@@ -69,7 +69,7 @@ static duet_status wrong_shape(const char *who, const duet_matrix *to, const due
                 view_text(from, b), rule);
 }
 
-/* Have both the same sizes but along one axis? -1: along all. */
+/* Have both the same sizes, except along axis `but`? -1: along all axes. */
 static bool alike(const duet_matrix *a, const duet_matrix *b, int but)
 {
     bool same = a->at.rank == b->at.rank;
@@ -79,7 +79,7 @@ static bool alike(const duet_matrix *a, const duet_matrix *b, int but)
 
 /* ---- sources ---- */
 
-/* What is read of the destination is copied first: then assignments may come in any order. */
+/* Copies a source that overlaps the destination, so that assignments may run in any order. */
 static duet_status take_source(arranging *x, const duet_matrix *from, duet_matrix **taken)
 {
     if (matrix_overlap(x->to, from) == APART) {
@@ -95,17 +95,17 @@ static duet_status take_source(arranging *x, const duet_matrix *from, duet_matri
 
 typedef duet_status on_source(arranging *x, const duet_matrix *from, const void *with);
 
-/* What has no elements is not gone through, however long its other axes are. */
+/* Does nothing if there are no elements, however large the sizes of other axes are. */
 static duet_status with_source(arranging *x, const duet_matrix *from, on_source *act, const void *with)
 {
     duet_matrix *taken;
     if (!x->to->count) return DUET_OK;
     TRY(take_source(x, from, &taken));
     duet_status s = act(x, taken, with);
-    return record_keep(taken, s);
+    return record_own_or_free(taken, s);
 }
 
-/* The end of a statement. Half of it is none of it. */
+/* Ends a statement. If it fails half-way, the destination has lost its elements. */
 static duet_status end(arranging *x, duet_status s, const char *site)
 {
     thread *t = thread_get();
@@ -153,8 +153,8 @@ static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
     return along == to->at.size[p->axis] ? DUET_OK : wrong_shape(who, to, p->of[0], too_long);
 }
 
-/* Room for the k-th part, which is from `at` on. */
-static duet_matrix *room_for(const duet_matrix *to, const parts *p, int k, int64_t at)
+/* A view of the destination for the k-th part, which starts at `at`. */
+static duet_matrix *part_for(const duet_matrix *to, const parts *p, int k, int64_t at)
 {
     layout slot = to->at;
     if (!p->stacked) return part_of(to, p->axis, at, p->of[k]->at.size[p->axis]);
@@ -162,7 +162,7 @@ static duet_matrix *room_for(const duet_matrix *to, const parts *p, int k, int64
     return view_of(to, &slot, at * to->at.stride[p->axis]);
 }
 
-/* Sources that lie in the destination are copied before any of it is written. */
+/* Copies the sources that overlap the destination before any element is written. */
 static duet_status take_sources(arranging *x, const parts *p, duet_matrix **taken)
 {
     for (int k = 0; k < p->count; k++) TRY(take_source(x, p->of[k], &taken[k]));
@@ -173,7 +173,7 @@ static duet_status put_sources(arranging *x, const parts *p, duet_matrix *const 
 {
     int64_t at = 0;
     for (int k = 0; k < p->count; k++) {
-        TRY(put(x, room_for(x->to, p, k, at), duet_of_matrix(taken[k])));
+        TRY(put(x, part_for(x->to, p, k, at), duet_of_matrix(taken[k])));
         at += p->stacked ? 1 : taken[k]->at.size[p->axis];
     }
     return DUET_OK;
@@ -186,7 +186,7 @@ static duet_status put_parts(arranging *x, parts *p)
     if (!taken) return fail(DUET_NO_MEMORY, "%s: out of memory for %d parts", x->who, p->count);
     duet_status s = take_sources(x, p, taken);
     if (s == DUET_OK) s = put_sources(x, p, taken);
-    for (int k = 0; k < p->count; k++) s = record_keep(taken[k], s);
+    for (int k = 0; k < p->count; k++) s = record_own_or_free(taken[k], s);
     free(taken);
     return s;
 }
@@ -210,7 +210,7 @@ duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *p
     return join("duet_stack", to, axis, true, part, count, site);
 }
 
-/* ---- again and again ---- */
+/* ---- tile and repeat ---- */
 
 static int axes_to_split(const layout *to, const layout *from, int *first)
 {
@@ -222,7 +222,8 @@ static int axes_to_split(const layout *to, const layout *from, int *first)
     return n;
 }
 
-/* One assignment: axes that repeat are cut in two, times and element, of which the source has the second. */
+/* Runs one assignment: each repeated axis is split into repetition and element. The source has only
+ * the second one. */
 static duet_status tile_at_once(arranging *x, const duet_matrix *to, const duet_matrix *from)
 {
     layout wide = to->at, own = from->at;
@@ -237,7 +238,7 @@ static duet_status tile_at_once(arranging *x, const duet_matrix *to, const duet_
     return put_matrix(x, view_of(to, &wide, 0), view_of(from, &own, 0));
 }
 
-/* Where that makes too many axes, one of them is gone through. */
+/* If that needs too many axes, iterates over one of them. */
 static duet_status tile(arranging *x, const duet_matrix *to, const duet_matrix *from)
 {
     int axis = 0;
@@ -278,7 +279,7 @@ duet_status duet_tile_at(duet_matrix *to, const duet_matrix *from, const char *s
     return end(&x, s == DUET_OK ? with_source(&x, from, tile_source, NULL) : s, site);
 }
 
-/* One assignment, or, where there is no room for an axis more, one each time. */
+/* Runs one assignment. If it needs one axis too many, runs one for each repetition. */
 static duet_status repeat_source(arranging *x, const duet_matrix *from, const void *with)
 {
     const int axis = *(const int *)with;
@@ -349,9 +350,10 @@ typedef struct padding {
     double value;
 } padding;
 
-/* The part of the destination that is filled before axis `axis` is, counted from the destination's
- * first element: whole along the axes before it, the source's along those from it on. Along the
- * axis it goes on from low to high while it grows; own of these are the source's. */
+/* The part of the destination that is filled before axis `axis` is, as offsets from the
+ * destination's first element. Along axes before `axis` it has the size of the destination, along
+ * later ones that of the source. Along `axis` it extends from low to high and grows; `own` elements
+ * of it are the source's. */
 typedef struct band {
     layout at;
     int64_t ahead, low, high, own;
@@ -367,8 +369,8 @@ static band band_of(const duet_matrix *to, const duet_matrix *from, const paddin
     return b;
 }
 
-/* `count` elements along the axis from `at` on, which may lie outside of the band. backwards: from
- * the last one to the first. */
+/* A view of `count` elements along the axis, starting at `at`, which may be outside of the band.
+ * backwards: from the last element to the first. */
 static duet_matrix *stretch_of(const arranging *x, const band *b, int64_t at, int64_t count, bool backwards)
 {
     layout l = b->at;
@@ -378,14 +380,14 @@ static duet_matrix *stretch_of(const arranging *x, const band *b, int64_t at, in
     return view_of(x->to, &l, b->ahead + (at + (backwards ? count - 1 : 0)) * stride);
 }
 
-/* Fills next to the band, in front of it or behind it, what can be had by one assignment: mirrored
- * about its end, or, where it holds a whole period, as it was that far away. */
-static duet_status reflect(arranging *x, band *b, int64_t room, bool front)
+/* Fills elements after the band, or in front of it, by one assignment: its elements mirrored about
+ * its end. If the band has a whole period, it copies the elements one period away. */
+static duet_status reflect(arranging *x, band *b, int64_t missing, bool front)
 {
     const int64_t have = b->high - b->low, period = 2 * (b->own - 1),
                   far = period ? have / period * period : have;
     const bool mirrors = have <= period;
-    const int64_t most = mirrors ? b->own - 1 : far, n = room < most ? room : most,
+    const int64_t most = mirrors ? b->own - 1 : far, n = missing < most ? missing : most,
                   at = front ? b->low - n : b->high;
     const int64_t from = mirrors ? (front ? b->low + 1 : b->high - 1 - n) : front ? at + far : at - far;
     TRY(put_matrix(x, stretch_of(x, b, at, n, false), stretch_of(x, b, from, n, mirrors)));
@@ -394,14 +396,14 @@ static duet_status reflect(arranging *x, band *b, int64_t room, bool front)
     return DUET_OK;
 }
 
-static duet_status pad_side(arranging *x, const padding *p, band *b, int64_t room, bool front)
+static duet_status pad_side(arranging *x, const padding *p, band *b, int64_t missing, bool front)
 {
-    const int64_t at = front ? b->low - room : b->high, length = b->high - b->low + room;
-    if (!room) return DUET_OK;
+    const int64_t at = front ? b->low - missing : b->high, length = b->high - b->low + missing;
+    if (!missing) return DUET_OK;
     if (p->mode == DUET_PAD_CONSTANT)
-        return put(x, stretch_of(x, b, at, room, false), duet_of_number(p->value));
+        return put(x, stretch_of(x, b, at, missing, false), duet_of_number(p->value));
     if (p->mode == DUET_PAD_EDGE)
-        return put_matrix(x, stretch_of(x, b, at, room, false),
+        return put_matrix(x, stretch_of(x, b, at, missing, false),
                           stretch_of(x, b, front ? b->low : b->high - 1, 1, false));
     while (b->high - b->low < length) TRY(reflect(x, b, length - (b->high - b->low), front));
     return DUET_OK;
@@ -421,7 +423,8 @@ static duet_status pad_center(arranging *x, const duet_matrix *from, const paddi
     return put_matrix(x, view_of(x->to, &b.at, b.ahead), whole(from));
 }
 
-/* A number comes first: that the type refuses it is found before anything is written. */
+/* The number is assigned first: if it does not fit the type, the error comes before anything is
+ * written. */
 static duet_status pad_source(arranging *x, const duet_matrix *from, const void *with)
 {
     const padding *p = with;
@@ -441,12 +444,12 @@ static duet_status check_pad(const char *who, const duet_matrix *to, const duet_
     if ((unsigned)p->mode > DUET_PAD_REFLECT)
         return fail(DUET_BAD_ARGUMENT, "%s: mode (%d) is not a padding mode", who, (int)p->mode);
     for (int a = 0; a < to->at.rank; a++) {
-        const int64_t room = to->at.size[a] - from->at.size[a];
-        if (p->before[a] < 0 || p->before[a] > room)
+        const int64_t missing = to->at.size[a] - from->at.size[a];
+        if (p->before[a] < 0 || p->before[a] > missing)
             return wrong_shape(who, to, from,
                                "before must not be negative, and before plus the size of from must not "
                                "exceed the size of to");
-        if (room && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
+        if (missing && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
             return wrong_shape(who, to, from, "from must not be empty where its elements are to be repeated");
     }
     return DUET_OK;
@@ -461,7 +464,7 @@ duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t 
     return end(&x, s == DUET_OK ? with_source(&x, from, pad_source, &p) : s, site);
 }
 
-/* ---- without a site ---- */
+/* ---- functions without a call site ---- */
 
 duet_status(duet_concatenate)(duet_matrix *to, int axis, const duet_matrix *const *part, int count)
 {

@@ -79,7 +79,7 @@ static duet_status among_zeros(const band *b, const duet_matrix *k, duet_matrix 
     memcpy(l.stride, (*made)->at.stride, sizeof l.stride);
     duet_matrix *inner = view_of(*made, &l, b->zeros[0] * l.stride[0] + b->zeros[1] * l.stride[1]);
     if (!inner) return DUET_NO_MEMORY;
-    return record_keep(inner, statement_part(b->who, inner, duet_of_matrix(k)));
+    return record_own_or_free(inner, statement_part(b->who, inner, duet_of_matrix(k)));
 }
 
 /* A row for each place of a result, a column for each of an element: four axes. */
@@ -114,8 +114,8 @@ static duet_status put_band(const band *b, duet_matrix *to, const duet_matrix *p
 {
     duet_matrix *rows = destination(b, to), *from = elements_of(b, padded);
     duet_status s = rows && from ? statement_part(b->who, rows, duet_of_matrix(from)) : DUET_NO_MEMORY;
-    s = record_keep(rows, s);
-    return record_keep(from, s);
+    s = record_own_or_free(rows, s);
+    return record_own_or_free(from, s);
 }
 
 static duet_status write(band *b, duet_matrix *to, const duet_matrix *k, duet_overlap part)
@@ -125,7 +125,7 @@ static duet_status write(band *b, duet_matrix *to, const duet_matrix *k, duet_ov
     if (!to->count) return DUET_OK;
     duet_status s = among_zeros(b, k, &padded);
     if (s == DUET_OK) s = put_band(b, to, padded);
-    return record_keep(padded, s);
+    return record_own_or_free(padded, s);
 }
 
 /* ---- */

@@ -51,10 +51,10 @@ static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, w
     if (from->at.rank != 4 || to->at.rank != 3)
         return wrong_shape(to, from, "to must have 3 axes and images 4");
     for (int a = 0; a < 2; a++) {
-        const int64_t room = x[2 + a] + 2 * w->pad[a] - (w->size[a] - 1) * w->dilation[a] - 1;
-        if (room < 0)
+        const int64_t last = x[2 + a] + 2 * w->pad[a] - (w->size[a] - 1) * w->dilation[a] - 1;
+        if (last < 0)
             return wrong_shape(to, from, "the window must not be larger than the images with their padding");
-        w->count[a] = room / w->stride[a] + 1;
+        w->count[a] = last / w->stride[a] + 1;
     }
     if (y[0] != x[0]) return wrong_shape(to, from, "axis 0 of to must have one element for each image");
     if (!is_product(y[1], x[1], area))
@@ -116,15 +116,16 @@ static duet_status padded(const duet_matrix *from, const windows *w, duet_matrix
     memcpy(l.stride, (*made)->at.stride, sizeof l.stride);
     duet_matrix *inner = view_of(*made, &l, w->pad[0] * l.stride[2] + w->pad[1] * l.stride[3]);
     if (!inner) return DUET_NO_MEMORY;
-    return record_keep(inner, inner->count ? statement_part(who, inner, duet_of_matrix(from)) : DUET_OK);
+    return record_own_or_free(inner,
+                              inner->count ? statement_part(who, inner, duet_of_matrix(from)) : DUET_OK);
 }
 
 static duet_status put_windows(duet_matrix *to, const duet_matrix *images, const windows *w)
 {
     duet_matrix *rows = destination(to, images->at.size[1], w), *from = windows_of(images, w);
     duet_status s = rows && from ? statement_part(who, rows, duet_of_matrix(from)) : DUET_NO_MEMORY;
-    s = record_keep(rows, s);
-    return record_keep(from, s);
+    s = record_own_or_free(rows, s);
+    return record_own_or_free(from, s);
 }
 
 static duet_status unroll(duet_matrix *to, const duet_matrix *from, const duet_windows *o)
@@ -136,7 +137,7 @@ static duet_status unroll(duet_matrix *to, const duet_matrix *from, const duet_w
     if (!w.pad[0] && !w.pad[1] && matrix_overlap(to, from) == APART) return put_windows(to, from, &w);
     duet_status s = padded(from, &w, &with);
     if (s == DUET_OK) s = put_windows(to, with, &w);
-    return record_keep(with, s);
+    return record_own_or_free(with, s);
 }
 
 duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images, const duet_windows *options,

@@ -110,7 +110,7 @@ static duet_status write_square(const char *who, duet_matrix *m)
                   (char *)p + (i * m->at.stride[0] + j * m->at.stride[1]) * (int64_t)dtypes[m->at.type].bytes,
                   magic(n, i, j));
     matrix_wrote(m, HOST, queue);
-    matrix_miss_nothing(m);
+    matrix_clear_accrued_cost(m);
     return DUET_OK;
 }
 
@@ -121,7 +121,7 @@ static duet_status write_and_note(const char *who, duet_matrix *m)
     if (!square) return DUET_NO_MEMORY;
     duet_status s = write_square(who, square);
     if (s == DUET_OK && m->count) s = statement_part(who, m, duet_of_matrix(square));
-    return record_keep(square, s);
+    return record_own_or_free(square, s);
 }
 
 static duet_status set_magic(const char *who, duet_matrix *m)

@@ -1,6 +1,5 @@
-/* masked.c - matrices as large as what is found: masked, nonzero, unique. Where the zeros of some
- * bools are is told by sorting these, which is stable; all that leaves the machine is how many they
- * are. */
+/* masked.c - matrices whose size depends on data: masked, nonzero, unique. The indices of true
+ * elements come from a stable sort of bools. Only the number of elements is copied to the host. */
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"
@@ -8,7 +7,7 @@
 #include "view.h"
 #include <string.h>
 
-/* A call under way, and the matrices that it has made for itself. */
+/* A running call, and the matrices that it has created for itself. */
 #define OWNS 24
 typedef struct selecting {
     const char *who;
@@ -32,7 +31,7 @@ static duet_matrix *part(selecting *c, duet_matrix *m, int64_t first, int64_t co
     return m ? own(c, (duet_slice)(m, first, count)) : NULL;
 }
 
-/* m = e. Takes no m for one that could not be made. */
+/* m = e. m is NULL if it could not be created. */
 static duet_status put(const selecting *c, duet_matrix *m, duet_expr e)
 {
     if (m && m->count) return statement_part(c->who, m, e);
@@ -42,7 +41,7 @@ static duet_status put(const selecting *c, duet_matrix *m, duet_expr e)
 
 static duet_expr of(const duet_matrix *m) { return duet_of_matrix(m); }
 
-/* ---- what is asked of a call ---- */
+/* ---- checks ---- */
 
 static duet_status check_now(const char *who)
 {
@@ -63,7 +62,7 @@ static duet_status check_operand(const char *who, const char *name, duet_expr e)
     return fail(s, "%s: %s%s", who, name, duet_error() + sizeof asked - 1);
 }
 
-/* A formula as a matrix without gaps; what is one already is taken as it is. Spends e. */
+/* Evaluates a formula to a dense matrix, or uses the matrix if it is one already. Spends e. */
 static duet_status evaluated(selecting *c, duet_expr e, const duet_matrix **m)
 {
     formula f;
@@ -80,14 +79,14 @@ static duet_status evaluated(selecting *c, duet_expr e, const duet_matrix **m)
     return put(c, made, e);
 }
 
-/* Its elements as a vector. */
+/* A vector of the elements. */
 static duet_matrix *flat(selecting *c, const duet_matrix *m)
 {
     const layout at = { .type = m->at.type, .rank = 1, .size = { m->count }, .stride = { 1 } };
     return own(c, view_of(m, &at, 0));
 }
 
-/* ---- where bools are 0 ---- */
+/* ---- indices of zeros ---- */
 
 static duet_status read_count(const duet_matrix *m, int64_t *n)
 {
@@ -97,7 +96,7 @@ static duet_status read_count(const duet_matrix *m, int64_t *n)
     return DUET_OK;
 }
 
-/* The places of the zeros of `no`, in order; they are how many. */
+/* The indices of the zeros of `no`, in order; the size of `where` is their number. */
 static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where)
 {
     duet_matrix *count = own(c, (duet_new_shape)(DUET_I64, 0, NULL)), *order = vector(c, DUET_I64, no->count);
@@ -116,7 +115,7 @@ static duet_expr is_zero(duet_expr e)
     return is_complex ? (duet_equal)(e, duet_of_integer(0)) : (duet_logical_not)(e);
 }
 
-/* Where a formula is not 0, among its elements in row-major order; its shape. */
+/* Finds the indices of elements that are not 0, in row-major order, and the shape of the formula. */
 static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where)
 {
     *s = (shape){ .rank = duet_expr_rank(e) };
@@ -143,7 +142,7 @@ static duet_status check_mask(const char *who, duet_expr x, duet_expr mask)
                 shape_text(b, duet_expr_type(mask), s[1].rank, s[1].size));
 }
 
-/* m, which has no gaps, with its first axes, `rank` of them, as one of so many elements. */
+/* m, a dense matrix, with its first `rank` axes as one axis of `count` elements. */
 static duet_matrix *lines_of(selecting *c, const duet_matrix *m, int rank, int64_t count)
 {
     layout at;
@@ -173,7 +172,7 @@ static duet_status masked(selecting *c, duet_expr x, duet_expr mask, duet_matrix
 
 /* ---- nonzero ---- */
 
-/* The index along each axis, of places in row-major order. */
+/* Converts row-major indices to the index along each axis. */
 static duet_status unravel(selecting *c, const shape *s, duet_matrix *where, duet_matrix *to)
 {
     int64_t inner = 1;
@@ -199,7 +198,7 @@ static duet_status nonzero(selecting *c, duet_expr x, duet_matrix **result)
 
 /* ---- unique ---- */
 
-/* The elements of line, in order; `order`, if there is one, is where they stood. */
+/* Sorts the elements of line; `order`, if not NULL, receives their indices before sorting. */
 static duet_status sort_into(const selecting *c, duet_matrix *sorted, duet_matrix *order,
                              const duet_matrix *line)
 {
@@ -208,7 +207,7 @@ static duet_status sort_into(const selecting *c, duet_matrix *sorted, duet_matri
     return put(c, sorted, (duet_take)(of(line), of(order), 0));
 }
 
-/* Whether each element of a sorted vector is another than the one before it. NaN is one value. */
+/* Computes whether each element of a sorted vector equals the one before it. NaN equals NaN. */
 static duet_status mark_repeats(selecting *c, const duet_matrix *sorted, duet_matrix *repeats)
 {
     const int64_t n = sorted->count;
@@ -219,7 +218,7 @@ static duet_status mark_repeats(selecting *c, const duet_matrix *sorted, duet_ma
     return put(c, to, (duet_logical_or)((duet_equal)(of(x), of(y)), nan));
 }
 
-/* From one first place to the next one, and to the end. */
+/* Computes the differences between consecutive first indices, and from the last one to the end. */
 static duet_status count_each(selecting *c, duet_matrix *first, int64_t all, duet_matrix *counts)
 {
     const int64_t n = first->count;
@@ -231,7 +230,7 @@ static duet_status count_each(selecting *c, duet_matrix *first, int64_t all, due
     return put(c, end, (duet_sub)(duet_of_integer(all), of(last)));
 }
 
-/* Where element i of the sorted ones stood goes the number of values before its own. */
+/* Computes for each element, at its index before sorting, the index of its value. */
 static duet_status number_each(selecting *c, const duet_matrix *repeats, const duet_matrix *order,
                                duet_matrix *inverse)
 {
@@ -242,7 +241,7 @@ static duet_status number_each(selecting *c, const duet_matrix *repeats, const d
     return put(c, to, (duet_put)(of(groups), of(order), of(groups), 0));
 }
 
-/* result[0] the values, [1] their counts, [2] the inverse; which of the last two are wanted. */
+/* result[0] are the values, [1] their counts, [2] the inverse; want: which of them to compute. */
 static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_matrix *result[3])
 {
     const duet_matrix *from;
@@ -273,7 +272,7 @@ static selecting begin(const char *who, const char *site)
     return (selecting){ .who = who };
 }
 
-/* Frees what the call has made for itself, and, if it failed, its results. */
+/* Frees the call's own matrices, and its results if it failed. */
 static duet_matrix *end(selecting *c, duet_status s, duet_matrix *result[3], const char *site)
 {
     while (c->owns) duet_free(&c->own[--c->owns]);

@@ -1,6 +1,6 @@
-/* random.c - statements that fill a matrix with random numbers: their checks, the law's numbers,
- * and one step. Machines draw f32, f64 and i64: for other types it fills a matrix of one of these,
- * which is then cast. */
+/* random.c - statements that fill a matrix with random numbers: their checks, the numbers of the
+ * distribution, and one step. Machines generate f32, f64 and i64. For other types a temporary
+ * matrix of one of these is filled and then cast. */
 #include "convert.h"
 #include "distributions.h"
 #include "dtype.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A statement under way: its name and operands for texts, and what it comes to. */
+/* A running statement: its name, its operands for error texts, and its step. */
 typedef struct draw {
     const char *who;
     duet_matrix *m;
@@ -50,7 +50,7 @@ static duet_status check_reals(const draw *d)
 
 /* ---- numbers of the matrix's type ---- */
 
-/* Not inline: where two of them stand side by side, gcc 12 vectorises and forgets to round. */
+/* Not inline: gcc 12 vectorises two adjacent calls and then omits the rounding. */
 static __attribute__((noinline)) double rounded(const draw *d, double x)
 {
     switch (d->m->at.type) {
@@ -66,14 +66,14 @@ static double less(const draw *d, double a, double b)
     return d->m->at.type == DUET_F64 ? a - b : (double)((float)a - (float)b);
 }
 
-/* Their bits are in the order of their sizes. */
+/* The bits of halves are in the order of their values. */
 static uint16_t half_below(uint16_t h)
 {
     if (h & 0x8000) return (uint16_t)(h == 0x8000 ? 0x8001 : h + 1);
     return (uint16_t)(h ? h - 1 : 0x8001);
 }
 
-/* The greatest number of the type below x, which is one. */
+/* The greatest number of the type below x, a number of the type. */
 static double below(const draw *d, double x)
 {
     switch (d->m->at.type) {
@@ -84,7 +84,7 @@ static double below(const draw *d, double x)
     }
 }
 
-/* All integers from least to most are numbers of the matrix's type. */
+/* The limit up to which the matrix's type has all integers. */
 static int64_t most(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
@@ -100,7 +100,7 @@ static int64_t least(const draw *d)
     return dtype_kind(t) == TYPE_FLOAT ? -most(d) : dtype_kind(t) == TYPE_SIGNED ? -most(d) - 1 : 0;
 }
 
-/* ---- the laws ---- */
+/* ---- the distributions ---- */
 
 static duet_status plan_uniform(draw *d, double low, double high)
 {
@@ -109,7 +109,7 @@ static duet_status plan_uniform(draw *d, double low, double high)
     if (!(from < to && isfinite(range)))
         return wrong_numbers(d, "low", low, "high", high,
                              "must be in ascending order, and their difference must be finite");
-    d->l.law = LAW_UNIFORM;
+    d->l.distribution = DISTRIBUTION_UNIFORM;
     d->l.number[0] = from;
     d->l.number[1] = range;
     d->l.number[2] = below(d, to);
@@ -123,7 +123,7 @@ static duet_status plan_normal(draw *d, double mean, double deviation)
     if (!(isfinite(at) && isfinite(by) && by >= 0))
         return wrong_numbers(d, "mean", mean, "deviation", deviation,
                              "must be finite, and deviation must not be negative");
-    d->l.law = LAW_NORMAL;
+    d->l.distribution = DISTRIBUTION_NORMAL;
     d->l.number[0] = at;
     d->l.number[1] = by;
     return DUET_OK;
@@ -137,10 +137,10 @@ static void propose(random_params *l, enum proposal p, double origin, double sca
     memcpy(&l->number[2], number, sizeof number);
 }
 
-/* Both bounds lie on one side of the mean: the nearer one is a >= 0 deviations away, and the window
- * `width` deviations wide. All but narrow ones are proposed from an exponential law of the rate
- * that is best without an upper bound. Only operations that every machine rounds alike: what is
- * drawn depends on them. */
+/* Both bounds are on one side of the mean. The nearer one is a >= 0 deviations away, and the window
+ * is `width` deviations wide. Unless the window is narrow, proposals are exponential, with the rate
+ * that is best without an upper bound. Only operations that all machines round alike are used,
+ * because the numbers depend on them. */
 static void propose_tail(random_params *l, double a, double width, double origin, double deviation)
 {
     const double root = sqrt(a * a + 4), lambda = (a + root) / 2;
@@ -162,7 +162,7 @@ static duet_status plan_truncated_normal(draw *d, double mean, double deviation,
         return wrong_numbers(d, "low", low, "high", high,
                              "must be less than 1e150 deviations away from mean");
     random_params *l = &d->l;
-    l->law = LAW_TRUNCATED_NORMAL;
+    l->distribution = DISTRIBUTION_TRUNCATED_NORMAL;
     l->number[0] = from;
     l->number[1] = to;
     if (a >= 0) propose_tail(l, a, width, from, by);
@@ -181,9 +181,9 @@ static duet_status plan_bernoulli(draw *d, double p)
                     name_matrix(d, text), p);
     }
     const double upper = floor(p * 0x1p32);
-    d->l.law = LAW_BERNOULLI;
-    d->l.whole[0] = p < 1 ? (uint64_t)upper : 0xffffffff;
-    d->l.whole[1] = p < 1 ? (uint64_t)((p * 0x1p32 - upper) * 0x1p32) : (uint64_t)1 << 32;
+    d->l.distribution = DISTRIBUTION_BERNOULLI;
+    d->l.integer[0] = p < 1 ? (uint64_t)upper : 0xffffffff;
+    d->l.integer[1] = p < 1 ? (uint64_t)((p * 0x1p32 - upper) * 0x1p32) : (uint64_t)1 << 32;
     return DUET_OK;
 }
 
@@ -203,10 +203,10 @@ static duet_status plan_integers(draw *d, int64_t low, int64_t high)
             d->who, text, (long long)low, (long long)(high - 1), (long long)least(d), (long long)most(d),
             dtypes[d->m->at.type].name);
     const uint64_t range = (uint64_t)high - (uint64_t)low;
-    d->l.law = LAW_INTEGERS;
-    d->l.whole[0] = (uint64_t)low;
-    d->l.whole[1] = range;
-    d->l.whole[2] = -range % range;
+    d->l.distribution = DISTRIBUTION_INTEGERS;
+    d->l.integer[0] = (uint64_t)low;
+    d->l.integer[1] = range;
+    d->l.integer[2] = -range % range;
     return DUET_OK;
 }
 
@@ -221,16 +221,18 @@ static duet_status plan_permutation(draw *d)
                     "%s(m: %s): m must have at most %lld elements, as many integers as %s "
                     "holds exactly",
                     d->who, name_matrix(d, text), (long long)most(d) + 1, dtypes[d->m->at.type].name);
-    d->l.law = LAW_PERMUTATION;
+    d->l.distribution = DISTRIBUTION_PERMUTATION;
     return DUET_OK;
 }
 
 /* ---- the step ---- */
 
-/* One thread's work of a law on one element, in operations of a product; of permutations it is the
- * sort that takes the time. */
-static const double flops[LAWS] = { [LAW_UNIFORM] = 15,   [LAW_NORMAL] = 60,   [LAW_TRUNCATED_NORMAL] = 200,
-                                    [LAW_BERNOULLI] = 15, [LAW_INTEGERS] = 30, [LAW_PERMUTATION] = 800 };
+/* The work of one element of a distribution on one thread, in operations of a product. For
+ * permutations it is the sort. */
+static const double flops[DISTRIBUTIONS] = {
+    [DISTRIBUTION_UNIFORM] = 15,   [DISTRIBUTION_NORMAL] = 60,   [DISTRIBUTION_TRUNCATED_NORMAL] = 200,
+    [DISTRIBUTION_BERNOULLI] = 15, [DISTRIBUTION_INTEGERS] = 30, [DISTRIBUTION_PERMUTATION] = 800
+};
 
 static duet_status fill_itself(const draw *d)
 {
@@ -240,16 +242,17 @@ static duet_status fill_itself(const draw *d)
     single_step_layouts(&by);
     layout_collapse((layout *[]){ &by.s.out[0].at }, 1);
     by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
-    by.s.flops = (double)d->m->count * flops[d->l.law];
+    by.s.flops = (double)d->m->count * flops[d->l.distribution];
     return single_step_run(&by);
 }
 
-/* What machines draw in the place of a type: halves as f32, coins too. */
+/* The type that machines generate instead: f32 for halves and Bernoulli numbers, i64 for other
+ * integers. */
 static duet_dtype drawn_as(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
     if (t < OWN_TYPES) return t;
-    return dtype_is_half(t) || d->l.law == LAW_BERNOULLI ? DUET_F32 : DUET_I64;
+    return dtype_is_half(t) || d->l.distribution == DISTRIBUTION_BERNOULLI ? DUET_F32 : DUET_I64;
 }
 
 static duet_status fill(draw *d)
@@ -261,7 +264,7 @@ static duet_status fill(draw *d)
     if (!d->m) return DUET_NO_MEMORY;
     duet_status s = fill_itself(d);
     if (s == DUET_OK) s = statement_part(d->who, m, (duet_cast)(duet_of_matrix(d->m), m->at.type));
-    return record_keep(d->m, s);
+    return record_own_or_free(d->m, s);
 }
 
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)

@@ -1,5 +1,5 @@
-/* random_noise.c - statements that draw a matrix of their own and set another to a formula of it:
- * noise, coins of their own chances, shuffles; and sequences, which count instead of drawing. */
+/* random_noise.c - statements that assign a formula of x and random numbers: noise, Bernoulli
+ * numbers with given probabilities, shuffles. Also sequences, which count instead. */
 #include "distributions.h"
 #include "dtype.h"
 #include "single_step.h"
@@ -8,22 +8,22 @@
 #include "view.h"
 #include <math.h>
 
-/* A statement under way: the formula x, spent by whatever ends it, and what is drawn for it. */
+/* A running statement: the formula x, which its end spends, and the random numbers for it. */
 typedef struct noisy {
     const char *who;
     duet_matrix *to;
     duet_expr x;
     uint64_t seed;
-    double top; /* of ranged noise */
+    double top; /* only of uniform noise */
 } noisy;
 
-typedef duet_status law(duet_matrix *m, uint64_t seed);
+typedef duet_status fill_noise(duet_matrix *m, uint64_t seed);
 typedef duet_expr formula_of_noise(const noisy *n, duet_expr w, const char *site);
 
 static duet_status evenly(duet_matrix *m, uint64_t seed) { return random_uniform(m, seed, 0, 1); }
 static duet_status normally(duet_matrix *m, uint64_t seed) { return random_normal(m, seed, 0, 1); }
 
-/* ---- what is made of x and what was drawn ---- */
+/* ---- formulas of x and the random numbers ---- */
 
 #undef DUET_HERE
 #define DUET_HERE site
@@ -72,15 +72,16 @@ static duet_status check_chances(const noisy *n)
     return fail(DUET_BAD_TYPE, "%s: x must be floating point, not %s", n->who, dtypes[x].name);
 }
 
-/* What it builds of x and w; its errors name the statement. */
+/* Makes the formula of x and w; errors name the statement. */
 static duet_expr noisy_formula(const noisy *n, formula_of_noise *made, const duet_matrix *w, const char *site)
 {
     const char *function = n->who + sizeof "duet_" - 1;
     return formula_within(function, 1, &n->x, made(n, duet_of_matrix(w), site), site);
 }
 
-/* to = the formula of x and of w, a matrix like `to` of type `as`, drawn by the law. */
-static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of_noise *made,
+/* to = the formula of x and w, where w has the shape of `to` and the type `as`, filled from the
+ * distribution. */
+static duet_status noise_as(const noisy *n, duet_dtype as, fill_noise *draw, formula_of_noise *made,
                             const char *site)
 {
     duet_matrix *w = (duet_new_shape)(as, n->to->at.rank, n->to->at.size);
@@ -88,10 +89,10 @@ static duet_status noise_as(const noisy *n, duet_dtype as, law *draw, formula_of
     duet_status s = draw(w, n->seed);
     if (s == DUET_OK) s = statement_part(n->who, n->to, noisy_formula(n, made, w, site));
     else spent(n->x, s);
-    return record_keep(w, s);
+    return record_own_or_free(w, s);
 }
 
-static duet_status noise(const noisy *n, law *draw, formula_of_noise *made, const char *site)
+static duet_status noise(const noisy *n, fill_noise *draw, formula_of_noise *made, const char *site)
 {
     thread_get()->site = site;
     duet_status s = check_noise(n);
@@ -116,7 +117,7 @@ NOISE(normal, normally, added, (), ())
 NOISE(logistic, normally, logistic, (), ())
 NOISE(ranged, normally, ranged, (, double top), (, top), .top = top)
 
-/* Drawn as the chances are computed. */
+/* The random numbers have the type in which the probabilities are computed. */
 duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed, const char *site)
 {
     const noisy n = { .who = "duet_noise_bernoulli", .to = to, .x = x, .seed = seed };
@@ -163,7 +164,7 @@ static duet_status shuffle(const char *who, duet_matrix *to, const duet_matrix *
     if (!order) return DUET_NO_MEMORY;
     duet_status s = random_permutation(order, seed);
     if (s == DUET_OK) s = statement_part(who, to, duet_take(from, order, axis));
-    return record_keep(order, s);
+    return record_own_or_free(order, s);
 }
 
 duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, uint64_t seed,
@@ -180,21 +181,21 @@ duet_status(duet_shuffle)(duet_matrix *to, const duet_matrix *from, int axis, ui
 
 /* ---- sequences ---- */
 
-/* 0, 1, 2, ... of i64, in the shape of m: sums of ones. NULL: no memory. */
+/* 0, 1, 2, ... as i64 in the shape of m: a cumulative sum of ones. NULL: no memory. */
 static duet_status count(const char *who, duet_matrix *flat, const char *site)
 {
     TRY(statement_part(who, flat, duet_of_integer(1)));
     return statement_part(who, flat, duet_sub(duet_cumsum(flat, 0), 1));
 }
 
-/* x as a number of i64, modulo 2^64 if t has it and i64 has not. */
+/* x as a number of i64, modulo 2^64 if t is u64. */
 static duet_expr counted(double x, duet_dtype t)
 {
     return t == DUET_U64 && x >= 0x1p63 && x < 0x1p64 ? duet_of_integer((int64_t)(uint64_t)x)
                                                       : duet_of_number(x);
 }
 
-/* Numbers of integers are whole, so that the formula is one of integers. */
+/* All numbers of an integer sequence are integers, so the formula is an integer formula. */
 static duet_expr step_to(duet_matrix *index, duet_dtype t, double start, double by, const char *site)
 {
     if (dtype_kind(t) != TYPE_FLOAT)
@@ -203,7 +204,7 @@ static duet_expr step_to(duet_matrix *index, duet_dtype t, double start, double 
     return duet_cast(duet_fma(i, by, start), t);
 }
 
-/* Is x a number that the sequence can be computed with? */
+/* Can the sequence be computed with x? */
 static duet_status check_number(const char *who, const duet_matrix *m, const char *name, double x)
 {
     char text[SHAPE_TEXT];
@@ -232,7 +233,7 @@ static duet_status sequence(const char *who, duet_matrix *m, double start, doubl
                 *index = flat ? (duet_reshaped_shape)(flat, m->at.rank, m->at.size) : NULL;
     duet_status s = index ? count(who, flat, site) : DUET_NO_MEMORY;
     if (s == DUET_OK) s = statement_part(who, m, step_to(index, m->at.type, start, by, site));
-    return record_keep(index, record_keep(flat, s));
+    return record_own_or_free(index, record_own_or_free(flat, s));
 }
 
 duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site)

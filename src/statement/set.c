@@ -13,14 +13,14 @@
 #include "trace.h"
 #include <string.h>
 
-/* Is e's type m's, or one that promotes to it? */
+/* Is the type of e that of m, or one that promotes to it? */
 static bool takes_type(const duet_matrix *m, const node *e)
 {
     if (e->flags & NODE_WEAK) return dtype_is_complex(m->at.type) || !dtype_is_complex((duet_dtype)e->type);
     return dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
 }
 
-/* What the documents call the destination of a statement. */
+/* The documented name of the destination of a statement. */
 static const char *destination_name(const char *who)
 {
     static const char *const to[] = { "duet_concatenate", "duet_stack",  "duet_tile",   "duet_repeat",
@@ -55,7 +55,7 @@ static bool broadcasts_to(const node *e, const layout *to)
     return true;
 }
 
-/* Puts the statement in front of what a machine, the pool or a matrix said. */
+/* Puts the statement in front of the error text. */
 static __attribute__((noinline, cold)) duet_status name_statement(duet_status s, const char *who,
                                                                   const duet_matrix *m)
 {
@@ -71,7 +71,7 @@ static duet_status bad_matrix(const char *who, const duet_matrix *m)
              : fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
 }
 
-/* Everything that is asked before a plan is looked for. e: the node that m takes. */
+/* All checks before a plan is looked up. e: the node of the right-hand side. */
 static duet_status check(const char *who, const duet_matrix *m, const node *e)
 {
     if (unlikely(!m || !m->serial)) return bad_matrix(who, m);
@@ -83,8 +83,8 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     return likely(s == DUET_OK) ? s : name_statement(s, who, m);
 }
 
-/* Patterns are formulas too: they are made before a formula is read, since one that is being read
- * may lie where the next one is copied to. */
+/* Makes the patterns, which are formulas too, before a formula is read: growing the arena may move
+ * nodes. */
 static duet_status prepare(const char *who)
 {
     if (match_prepare() == DUET_OK) return DUET_OK;
@@ -99,7 +99,7 @@ static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, cons
     return plan_run(p, s);
 }
 
-/* own: a failure is this statement's, not of what was held back. */
+/* own: the failure is of this statement, not of deferred ones. */
 static duet_status run_there(const plan *p, const statement *s, bool *own)
 {
     *own = true;
@@ -111,8 +111,8 @@ static duet_status run_there(const plan *p, const statement *s, bool *own)
                                                                                     : st;
 }
 
-/* The CPU may refuse, or have no memory either, and what the GPU had written may stand in its way:
- * then the GPU's failure is told. */
+/* Runs on the CPU what failed on the GPU. If the CPU does not support it, or has no memory either,
+ * the GPU's error is reported. */
 static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s)
 {
     bool own;
@@ -125,8 +125,8 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     return error_put_back(&before), DUET_NO_MEMORY;
 }
 
-/* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not
- * depend on how much there is. A failure of what was held back, by whomever, is told. */
+/* With the place AUTO, the CPU runs what the GPU has no memory for, unless results must be
+ * reproducible. A failure of deferred statements is reported, whichever thread deferred them. */
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
@@ -147,7 +147,7 @@ static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, 
     return formula_lives(who, f);
 }
 
-/* In place of running. */
+/* Instead of running. */
 static __attribute__((noinline, cold)) duet_status explain(const statement *s, duet_place place)
 {
     const plan *p;
@@ -204,7 +204,7 @@ duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e)
     return set("duet_set_on", place, m, e, NULL);
 }
 
-/* Still a statement: e is spent, and what is recorded has failed. */
+/* It is still a statement: e is spent, and a recording fails. */
 static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_expr e, const char *site)
 {
     const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: math (%d) is not a math mode", (int)math);
@@ -239,7 +239,7 @@ IN_PLACE(isub, sub)
 IN_PLACE(imul, mul)
 IN_PLACE(idiv, div)
 
-duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e)
+duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
 {
     formula f;
     const plan *p;
@@ -265,6 +265,7 @@ typedef struct statements {
 
 static __attribute__((cold)) duet_status name_number(duet_status s, const char *who, int k)
 {
+    if (!strncmp(duet_error(), who, strlen(who))) return fail_within(s, "statement %d", k + 1);
     return fail_within(s, "statement %d of %s", k + 1, who);
 }
 
@@ -297,7 +298,7 @@ static duet_status read_all(statements *all)
     return check_all(all);
 }
 
-/* May statement k be planned with those from `first` on? */
+/* May statement k be planned together with those from `first` on? */
 static bool goes_with(const statements *all, int first, int k)
 {
     for (int e = first; e < k; e++) {
@@ -310,7 +311,7 @@ static bool goes_with(const statements *all, int first, int k)
     return true;
 }
 
-/* The statements that are planned at once. */
+/* Statements that are planned together. */
 typedef struct group {
     formula f;
     target to[STATEMENTS];
@@ -340,8 +341,8 @@ static __attribute__((cold)) duet_status name_failed(duet_status s, const char *
     return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
 }
 
-/* One group after the other. What a machine refuses of any is found before the first; places are
- * chosen as each one's turn comes. */
+/* Plans and runs one group after the other. All groups are checked for support before the first
+ * runs. Devices are chosen when a group's turn comes. */
 static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
 {
     group g;
@@ -352,7 +353,7 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
         for (int first = 0; first < all->count && s == DUET_OK; first += g.count) {
             take_group(all, first, &g);
             const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
-            if (!turn && g.count == all->count) break; /* the only one */
+            if (!turn && g.count == all->count) break; /* the only group */
             thread_get()->failed_dest = -1;
             s = (turn && runs ? plan_place : plan_preview)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
@@ -382,7 +383,7 @@ static duet_status evaluate_all(statements *all)
     if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
     duet_status s = each_group(all, true, run_group, &done);
     for (int k = 0; k < done && s != DUET_OK; k++)
-        matrix_lost(all->to[k].m); /* half of the statements is none of them */
+        matrix_lost(all->to[k].m); /* the destinations of failed statements have lost their elements */
     return s;
 }
 
@@ -396,7 +397,7 @@ duet_status duet_set_all_at(const duet_assignment *a, int count, const char *sit
 }
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 
-duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count)
+duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
 {
     statements all = { .a = a, .count = count, .who = "duet_explain_all" };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The plan and the statement of it, which point to each other's parts: it stays where it is. */
+/* The plan and its statement, which point to each other's parts: the struct must not be moved. */
 typedef struct single {
     plan p;
     step s;
@@ -75,7 +75,7 @@ static duet_status run_on(single *x, int device)
     return plan_run(&x->p, &x->said);
 }
 
-/* Where the place was free the CPU takes what the GPU has no memory for. */
+/* With the place AUTO, the CPU runs what the GPU has no memory for. */
 static duet_status run_placed(single *x, duet_place place, int device)
 {
     thread *t = thread_get();
@@ -103,7 +103,7 @@ static bool is_empty(const direct *d)
     return true;
 }
 
-/* In place of running. */
+/* Instead of running. */
 static __attribute__((cold)) duet_status explain(const direct *d, int device)
 {
     const machine *on = device_machine(device);

@@ -1,4 +1,4 @@
-/* single_step.h - statements of one step on whole matrices, without a formula: random numbers,
+/* single_step.h - statements of one step on matrices, without a formula: random numbers,
  * factorisations. Private to src/statement. */
 #ifndef SINGLE_STEP_H
 #define SINGLE_STEP_H
@@ -9,16 +9,16 @@
 
 /* Operand k of step.out is out[k], that of step.in is in[k]. single_step_layouts fills in their layouts and slots. */
 typedef struct direct {
-    const char *who;                                     /* for texts: "duet_lu" */
+    const char *who;                                     /* for error texts: "duet_lu" */
     const char *name[STEP_OUTPUTS + SINGLE_STEP_INPUTS]; /* of the operands, results first */
     duet_matrix *out[STEP_OUTPUTS];
     const duet_matrix *in[SINGLE_STEP_INPUTS];
-    const double *num; /* step.nums of them */
+    const double *num; /* step.nums numbers */
     step s;
 } direct;
 
 void single_step_layouts(
-    direct *d); /* layouts and slots, of the matrices; kernel, outs, ins and nums are there */
+    direct *d); /* takes layouts and slots from the matrices; kernel, outs, ins and nums must be set */
 
 /* The operands and their shapes: "q: f32[2,3], r: f32[3]" */
 #define SINGLE_STEP_TEXT ((SHAPE_TEXT + 20) * (STEP_OUTPUTS + SINGLE_STEP_INPUTS))

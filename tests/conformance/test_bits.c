@@ -361,7 +361,7 @@ static void all_inputs(int names, char **name)
     for (int i = 0; i < LENGTH(maps); i++)
         if (is_wanted(&maps[i], names, name)) w[count++] = (sweep){ .row = &maps[i] };
     CHECK(count > 0, "there is no such row of one operand");
-    tap_point("rows to go through");
+    tap_point("rows of ops.def exist");
     for (int c = 0; c < CHUNKS && count; c++) {
         const uint32_t from = (uint32_t)c << CHUNK_BITS;
         count_from(from, duet_overwrite(x));

@@ -416,7 +416,7 @@ static void test_filters(void)
         t.unaligned &= t.image == ROWS || t.image == PADDED;
         run_filters(&t);
     }
-    tap_point("gradients of filters: sizes, layouts, infinities, NaN, the same bits again");
+    tap_point("filter gradients: sizes, layouts, infinities, NaN, reproducible bits");
 }
 
 #define AT(field) offsetof(conv_attributes, field)
@@ -450,7 +450,7 @@ static void test_refusals(void)
     gaps.in[0].at.stride[3] = 2;
     CHECK(gpu_machine.unsupported_reason(&gaps), "rows with gaps");
     close_scene(&s);
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 /* Gradients that no kernel supports; cuDNN computes them where it is available. */
@@ -460,12 +460,12 @@ static void test_refused_gradients(void)
     static const struct {
         size_t attr; /* an offset into conv_attributes */
         int value;
-        bool images, filters; /* not supported by our kernels */
+        bool images, filters; /* not supported by Duet's kernels */
     } others[] = { { AT(pad[0]), 1, false, false },    { AT(pad[0]), 2, false, true },
                    { AT(pad[0]), 0, true, false },     { AT(pad[0]), 3, true, true },
                    { AT(stride[0]), 2, true, true },   { AT(stride[1]), 2, true, true },
                    { AT(dilation[1]), 2, true, true }, { AT(groups), 3, true, true },
-                   { AT(more[0]), 1, true, true } };
+                   { AT(pad_end[0]), 1, true, true } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         step images = { .kernel = OP_conv2d_input_grad,
                         .outs = 1,
@@ -491,7 +491,7 @@ static void test_refused_gradients(void)
         filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
         CHECK(i || kernels_unsupported(&filters), "much to do, where tensor cores may do it");
     }
-    tap_point("refused gradients");
+    tap_point("unsupported gradients");
 }
 
 int main(void)

@@ -188,7 +188,7 @@ static void test_refusals(void)
     CHECK(gpu_machine.unsupported_reason(&s), "2^31 elements");
     s.kernel = OP_transpose;
     CHECK(gpu_machine.unsupported_reason(&s), "an operator that is not a step");
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 /* ---- convolutions ---- */
@@ -262,7 +262,7 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
             ran(tensor_fetch(&y, 0), name))
             compare_image(&x, &w, &y, g, flip, name);
     gpu_machine.forget(&s);
-    CHECK(!s.kept, "forgotten");
+    CHECK(!s.cached, "forgotten");
     gpu_machine.forget(&s);
     tensor_free(&x);
     tensor_free(&w);
@@ -300,6 +300,6 @@ int main(void)
     test_convolutions();
     CHECK(duet_memory_of(DUET_GPU).used - before <= 64 << 20,
           "blocks are given back; only workspaces stay: %zu", duet_memory_of(DUET_GPU).used - before);
-    tap_point("nothing is kept");
+    tap_point("all memory is released");
     return tap_end();
 }

@@ -156,7 +156,7 @@ static void test_forms(int every)
     for (int k = 0; k < (int)(sizeof exact_ops / sizeof *exact_ops) - 3; k++)
         for (int form = 0; form < power[op_infos[exact_ops[k]].arity]; form++)
             if (n++ % every == 0) test_form(exact_ops[k], n / every % 2, form);
-    tap_point("operands from anywhere");
+    tap_point("operands of every layout");
 }
 
 /* Integers in any layout. In a double, many would be NaN. */
@@ -301,7 +301,7 @@ static void test_zero_factors(void)
         put(c, c->start + 11, INFINITY);
         run_trial(&t);
     }
-    tap_point("products by zero");
+    tap_point("products with factor zero");
 }
 
 /* ---- other functions of a machine ---- */
@@ -352,7 +352,7 @@ static void test_refusals(const machine *m)
     t.s.bytes = 1e9;
     t.s.flops = 1e9;
     CHECK(m->cost(&t.s) > 1e-6 && m->cost(&t.s) < 10, "%s: a cost of %g s", m->name, m->cost(&t.s));
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 int main(int argc, char **argv)

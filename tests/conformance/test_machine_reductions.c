@@ -219,7 +219,7 @@ static void test_scaled_norms(void)
             norm_trial(type, &(domain){ 1, 1, { 6, reduce_lengths[n] } }, IN_ORDER + n % 2);
         for (int n = 0; n < REDUCE_DOMAINS; n++) norm_trial(type, &reduce_domains[n], IN_ORDER + n % 2);
     }
-    tap_point("norms whose squares over- or underflow");
+    tap_point("norms whose squares overflow or underflow");
 }
 
 static void test_softmax(bool quick)

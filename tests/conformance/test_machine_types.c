@@ -187,7 +187,7 @@ static void test_moves(void)
             }
             run_trial(&t);
         }
-    tap_point("moves of every type");
+    tap_point("copies of every type");
 }
 
 /* ---- unsupported steps ---- */
@@ -219,7 +219,7 @@ static void test_refusals(const machine *m)
     CHECK(refusal(m, OP_WRAP, DUET_I64, DUET_I64, DUET_I64, DUET_F16), "%s wraps to f16", m->name);
     CHECK(!refusal(m, OP_WRAP, DUET_I64, DUET_I8, DUET_I8, DUET_I8) || m->place != DUET_CPU,
           "%s does not wrap", m->name);
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 int main(int argc, char **argv)

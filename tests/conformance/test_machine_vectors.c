@@ -172,7 +172,7 @@ static void test_moves(bool quick)
         t.code.code[1] = (instruction){ OP_STORE, (uint8_t)type, { { 0 } } };
         run_trial(&t);
     }
-    tap_point("moves");
+    tap_point("copies of any layout");
 }
 
 /* ---- reductions ---- */

@@ -325,18 +325,18 @@ int main(void)
     places = list_places(place);
     for (duet_dtype t = 0; t < FLOAT_TYPES; t++) {
         element_by_element(t);
-        tap_point("element by element");
+        tap_point("element-wise operators");
         rounded_once(t);
         tap_point("fma rounds once");
         for (int at = 0; at < 3 * WIDTH; at += 11) reduces_of(t, at);
         tap_point("NaN and zeros in reductions");
         for (int at = 0; at < 3 * WIDTH; at += 11) places_of(t, at);
         places_among_infinities(t);
-        tap_point("places");
+        tap_point("argmin and argmax");
         sums(t);
-        tap_point("sums and norms at the ends");
+        tap_point("sums and norms near overflow and underflow");
         known(t);
-        tap_point("reductions known by hand");
+        tap_point("reductions with known results");
         softmaxes(t);
         tap_point("softmax");
         pools(t);

@@ -297,7 +297,8 @@ static void by_bits(int count, uint64_t seed, int threads)
 {
     for (int i = 0; i < count; i++) {
         bits_of_tree(seed + (uint64_t)i, threads);
-        if ((i + 1) % (count / 10 + 1) == 0 || i == count - 1) tap_point("random formulas by bits");
+        if ((i + 1) % (count / 10 + 1) == 0 || i == count - 1)
+            tap_point("random formulas give the same bits on every machine");
     }
     printf("# %d formulas of %lld operators, %lld statements, the first of seed %llu, %d threads; %lld "
            "elements, %lld NaN\n",
@@ -305,7 +306,7 @@ static void by_bits(int count, uint64_t seed, int threads)
            (long long)compared, (long long)nans);
     printf("# hash of all results: %016llx\n", (unsigned long long)results_hash);
     CHECK(nans < compared / 2, "most of it is NaN");
-    tap_point("there is something to compare");
+    tap_point("more than one machine can be compared");
 }
 
 static void by_oracle(int count, uint64_t seed)
@@ -317,7 +318,7 @@ static void by_oracle(int count, uint64_t seed)
     printf("# %d formulas, the first of seed %llu; %lld elements bounded, %lld admitted anything\n", count,
            (unsigned long long)seed, (long long)oracle_bounded, (long long)oracle_wild);
     CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
-    tap_point("the oracle bounds what it sees");
+    tap_point("the error bounds of the oracle hold");
 }
 
 int main(int argc, char **argv)

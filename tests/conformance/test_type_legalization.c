@@ -81,7 +81,7 @@ static void results(void)
     duet_free(&h);
     duet_free(&b);
     duet_free(&d);
-    tap_point("types of results, and what is refused");
+    tap_point("result types, and unsupported types");
 }
 
 /* ---- formulas of halves and of mixed operands ---- */
@@ -180,7 +180,7 @@ static void all_formulas(void)
                         mixed(t, u, place[p], mode);
         }
     plan_fusion(-1);
-    tap_point("formulas of halves, and of operands that differ");
+    tap_point("formulas of halves and of mixed types");
 }
 
 /* A product is in f32 until it is stored: halves are rounded once. */
@@ -391,7 +391,7 @@ static void empty_windows(void)
             duet_free(&x);
             duet_free(&out);
         }
-    tap_point("windows of padding alone");
+    tap_point("windows that contain only padding");
 }
 
 /* Elements that no floating-point type represents are moved unchanged. */
@@ -413,7 +413,7 @@ static void moved(void)
             duet_free(&x);
             duet_free(&out);
         }
-    tap_point("upsampling moves all bits");
+    tap_point("upsampling copies all bits");
 }
 
 /* ---- gathers and scatters of halves: the result for f32 with the same elements ---- */
@@ -509,7 +509,7 @@ static void by_data(void)
             by_data_of(t, place[p]);
             called_of(t, place[p]);
         }
-    tap_point("halves that are moved by data");
+    tap_point("halves in index operators");
 }
 
 /* ---- images with one and with three axes ---- */
@@ -562,7 +562,7 @@ static void images_of_halves(void)
             duet_free(&f);
             duet_free(&plain);
         }
-    tap_point("halves along one axis, along three, and of plain arrays");
+    tap_point("halves in 1-D and 3-D convolutions, and in contiguous arrays");
 }
 
 int main(int argc, char **argv)

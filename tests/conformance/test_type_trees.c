@@ -236,7 +236,7 @@ static void trees(int count, uint64_t seed)
     printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count,
            (long long)operators, (long long)oracle_bounded, (long long)oracle_wild);
     CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
-    tap_point("the oracle bounds what it sees");
+    tap_point("the error bounds of the oracle hold");
 }
 
 int main(int argc, char **argv)

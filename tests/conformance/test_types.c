@@ -36,7 +36,7 @@ static void promotion(void)
 {
     for (duet_dtype a = 0; a < DUET_DTYPE_COUNT; a++)
         for (duet_dtype b = 0; b < DUET_DTYPE_COUNT; b++) pair(a, b);
-    tap_point("what two types have in common, in formulas and destinations");
+    tap_point("type promotion in formulas and destinations");
 }
 
 /* ---- result types of operators ---- */
@@ -373,7 +373,7 @@ static void all_between(void)
     for (int p = 0; p < places; p++)
         for (int i = 0; i < LENGTH(types); i++)
             for (int k = 0; k < LENGTH(types); k++) between(types[i], types[k], p);
-    tap_point("wide results between narrow ones");
+    tap_point("wide intermediate results of narrow operands");
 }
 
 int main(int argc, char **argv)

@@ -276,7 +276,7 @@ static void test_random(void)
                           .apart = pick(2) };
         run_trial(&t);
     }
-    tap_point("shapes and layouts at random");
+    tap_point("random shapes and layouts");
 }
 
 /* Enough thread blocks for a large card, with equal work, if there is enough work. */
@@ -298,7 +298,7 @@ static void test_evenness(void)
         printf("# %d x %d x %d x %d, %d outputs: %u tiles, %u parts of %u strips of %d x %d, stage %d\n",
                z[0], z[1], z[2], z[3], z[4], a.filters, a.parts.by, a.each, a.rows, a.columns, a.stage);
     }
-    tap_point("parts are even");
+    tap_point("parts have equal sizes");
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static size_t program_scratch(const step *s)
 
 static size_t random_scratch(const step *s)
 {
-    return s->attr.random.law == LAW_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
+    return s->attr.random.distribution == DISTRIBUTION_PERMUTATION ? (size_t)s->out[0].at.size[0] * 32 : 0;
 }
 
 static size_t norm_scratch(const step *s) { return norm_length(s) > REDUCE_BLOCK ? 1024 : 0; }
@@ -153,7 +153,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     j.packed = w->packed;
     if (j.by_parts ? !fake_split_fits(s, w) : kernels_unsupported(s) != NULL)
         return fake_error(cudaErrorInvalidValue);
-    if (s->kept) return fake_error(cudaErrorInvalidValue);
+    if (s->cached) return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->outs; i++)
         if (!resolve(&s->out[i], s->kernel == KERNEL_PROGRAM ? s->inner : 0, f, &j.out[i]))
             return fake_error(cudaErrorInvalidValue);

@@ -381,7 +381,7 @@ static void run_conv_back(const job *j)
 
 static philox_block drawn(const random_params *l, int64_t block, uint32_t stream)
 {
-    return philox_drawn(l, (uint32_t)l->law, (uint32_t)block, (uint32_t)(block >> 32), stream);
+    return philox_drawn(l, (uint32_t)l->distribution, (uint32_t)block, (uint32_t)(block >> 32), stream);
 }
 
 static T random_truncated(const random_params *l, int64_t i)
@@ -401,14 +401,14 @@ static T random_number(const random_params *l, int64_t i)
 {
     const philox_block b = drawn(l, i / PHILOX_EACH, 0);
     const int lane = (int)(i % PHILOX_EACH);
-    if (l->law == LAW_UNIFORM)
+    if (l->distribution == DISTRIBUTION_UNIFORM)
         return FN(uniform)(FN(part)(b, lane), (T)l->number[0], (T)l->number[1], (T)l->number[2]);
-    if (l->law == LAW_TRUNCATED_NORMAL) return random_truncated(l, i);
+    if (l->distribution == DISTRIBUTION_TRUNCATED_NORMAL) return random_truncated(l, i);
     const TYPED(pair) z = FN(box_muller)(FN(part)(b, lane & ~1), FN(part)(b, lane | 1));
     return FMA(lane & 1 ? z.lo : z.hi, (T)l->number[1], (T)l->number[0]);
 }
 
-static void put_whole(const job *j, int64_t i, int64_t x)
+static void put_integer(const job *j, int64_t i, int64_t x)
 {
     const layout *out = &j->s.out[0].at;
     int64_t index[DUET_RANK_MAX];
@@ -434,7 +434,7 @@ static void run_permutation(const job *j, const random_params *l, int64_t n)
     sorted *x = fake_alloc(sizeof *x * (size_t)(n + 1));
     for (int64_t i = 0; i < n; i++) x[i] = (sorted){ philox_sort_key(l, (uint64_t)i), i };
     qsort(x, (size_t)n, sizeof *x, by_key);
-    for (int64_t i = 0; i < n; i++) put_whole(j, i, x[i].index);
+    for (int64_t i = 0; i < n; i++) put_integer(j, i, x[i].index);
     fake_free(x);
 }
 
@@ -445,10 +445,10 @@ static void run_random(const job *j)
     step s = j->s;
     for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the numbers of the job are in order */
     const random_params l = random_params_of(&s, &f);
-    if (l.law == LAW_PERMUTATION) return run_permutation(j, &l, n);
+    if (l.distribution == DISTRIBUTION_PERMUTATION) return run_permutation(j, &l, n);
     for (int64_t i = 0; i < n; i++)
-        if (l.law == LAW_BERNOULLI) put_whole(j, i, philox_coin(&l, (uint64_t)i));
-        else if (l.law == LAW_INTEGERS) put_whole(j, i, philox_integer(&l, (uint64_t)i));
+        if (l.distribution == DISTRIBUTION_BERNOULLI) put_integer(j, i, philox_coin(&l, (uint64_t)i));
+        else if (l.distribution == DISTRIBUTION_INTEGERS) put_integer(j, i, philox_integer(&l, (uint64_t)i));
         else *element(j->out[0], &j->s.out[0].at, i) = random_number(&l, i);
 }
 

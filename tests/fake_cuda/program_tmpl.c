@@ -180,8 +180,8 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     static partial join_##name(partial p, partial q) { return p.v[0] = join_one_##name(p.v[0], q.v[0]), p; } \
     static T finish_##name(partial p, int64_t n) { return finish_one_##name(n ? p.v[0] : p.v[0] + K(0), n); }
 #ifdef WHOLE
-#define DUET_WHOLE1 REDUCE_OF
-#define DUET_WHOLE2 REDUCE_OF
+#define DUET_ANY_FOLD1 REDUCE_OF
+#define DUET_ANY_FOLD2 REDUCE_OF
 #else
 #define DUET_FOLD1 REDUCE_OF
 #define DUET_FOLD2 REDUCE_OF
@@ -223,8 +223,8 @@ static reduction reduce_of(int op)
         return (reduction){ { { first }, at }, take_##name, join_##name, finish_##name };
 #define FROM_START(name, start, ...) REDUCE_CASE(name, START(start), 0)
 #ifdef WHOLE
-#define DUET_WHOLE1 FROM_START
-#define DUET_WHOLE2 FROM_START
+#define DUET_ANY_FOLD1 FROM_START
+#define DUET_ANY_FOLD2 FROM_START
 #else
 #define DUET_FOLD1              FROM_START
 #define DUET_FOLD2              FROM_START

@@ -61,7 +61,7 @@ static void test_measure(void)
     CHECK(duet_memory_limit(DUET_GPU, 64 << 20) == DUET_OK && costs_measure(c, 0.02, &busy) == DUET_NO_MEMORY,
           "past the limit");
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "limit");
-    tap_point("machines are measured, and a call that fails leaves nothing behind");
+    tap_point("calibration measures the machines, and failed calls leak nothing");
 }
 
 static char folder[] = "/tmp/duet-test-XXXXXX";
@@ -135,7 +135,7 @@ static void test_prepare(void)
     in_child("XDG_CACHE_HOME=/dev/null", "measured in this process, and not kept: ");
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK(!system(command), "%s", command);
-    tap_point("the first choice measures, or finds what was kept");
+    tap_point("the first placement measures costs or reads them from the file");
 }
 
 int main(void)

@@ -233,7 +233,7 @@ static void test_cold_failures(void)
     }
     printf("# %d calls from nothing\n", (int)failing - 2);
     CHECK(failing < 1000, "it never ends");
-    tap_point("each call fails once, nothing open");
+    tap_point("every CUDA call fails once before libraries are loaded");
 }
 
 /* With everything open; in addition nothing may leak. */
@@ -269,7 +269,7 @@ static void test_warm_failures(void)
     }
     printf("# %d calls\n", (int)n - 1);
     CHECK(n > 20 && n < 1000, "%d calls", (int)n);
-    tap_point("each call fails once, all open");
+    tap_point("every CUDA call fails once after libraries are loaded");
 }
 
 /* ---- lost, other and absent cards ---- */
@@ -501,7 +501,7 @@ static void test_pretence(void)
     fake_pinned(false);
     tensor_free(&a);
     tensor_free(&b);
-    tap_point("the pretence is strict");
+    tap_point("the fake CUDA detects invalid calls");
 }
 
 int main(void)

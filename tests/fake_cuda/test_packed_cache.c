@@ -168,7 +168,8 @@ static void test_roads(bool weight)
     for (int i = 0; i < ROADS; i++)
         for (int wrapped = 0; wrapped < 1 + weight; wrapped++) read_all_ways(&roads[i], weight, wrapped);
     CHECK(fake_count().splits > before + 100, "nothing was split");
-    tap_point(weight ? "a weight is written by every road" : "the other operand is written by every road");
+    tap_point(weight ? "a weight is written by every kind of access"
+                     : "the other operand is written by every kind of access");
 }
 
 /* ---- inside recordings ---- */
@@ -278,7 +279,7 @@ static void test_stories(void)
         tell(&stories[i], true);
         tell(&stories[i], false);
     }
-    tap_point("recordings and loops that write their weights");
+    tap_point("recordings and loops that write packed weights");
 }
 
 /* ---- deferred work that other threads interrupt ---- */
@@ -314,10 +315,10 @@ static void come_between(void *come(void *))
 
 static void test_between(void)
 {
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     come_between(run_errand);
     come_between(refill_errand);
-    tap_point("what is packed does not outlast what others write between");
+    tap_point("packed operands are stale after other threads write");
 }
 
 int main(void)

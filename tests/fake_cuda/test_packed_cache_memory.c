@@ -40,7 +40,7 @@ static void test_kept(void)
         duet_recording_free(&r);
     }
     free_scene(&s);
-    tap_point("what is kept is made once");
+    tap_point("an operand is packed once");
 }
 
 /* Nothing is packed for few rows, recorded or not. */
@@ -66,7 +66,7 @@ static void test_few_rows(void)
     duet_free(&x);
     duet_free(&y);
     free_scene(&s);
-    tap_point("nothing is made for few rows");
+    tap_point("operands of products with few rows are not packed");
 }
 
 /* The same address with other elements. */
@@ -83,7 +83,7 @@ static void test_freed(void)
     }
     duet_free(&x);
     duet_free(&y);
-    tap_point("freed and new again");
+    tap_point("operands that are freed and created again");
 }
 
 static duet_matrix *shared_w;
@@ -139,7 +139,7 @@ static void test_threads(void)
     }
     duet_free(&shared_w);
     test_order();
-    tap_point("threads share what is kept");
+    tap_point("threads share packed operands");
 }
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static void test_memory(void)
     for (int i = 0; i < WEIGHTS; i++) duet_free(&w[i]);
     duet_free(&x);
     duet_free(&y);
-    tap_point("what is kept gives way");
+    tap_point("packed operands are evicted when memory is short");
 }
 
 /* A graph contains addresses of packed operands, which therefore stay allocated with it. */
@@ -221,7 +221,7 @@ static void test_pressed_recording(void)
     duet_free(&x);
     duet_free(&y);
     free_scene(&s);
-    tap_point("what a graph uses stays with it");
+    tap_point("packed operands of a graph stay allocated");
 }
 
 /* ---- failures ------------------------------------------------------------------------------------------ */

@@ -39,7 +39,7 @@ static void test_pins(void)
     duet_memory_trim();
     CHECK(fake_count().pinned == 0 && pinned() == 0, "%d blocks, %zu bytes stay pinned", fake_count().pinned,
           pinned());
-    tap_point("what travels twice is pinned until its memory goes back");
+    tap_point("memory is pinned at its second copy until it is released");
 }
 
 static void test_wrapped(void)
@@ -87,7 +87,7 @@ static void test_pin_faults(void)
     uint64_t n = 0;
     for (bool hit = true; hit && n < 1000;) fail_at_call(++n, &hit);
     CHECK(n > 10 && n < 1000, "%d calls", (int)n);
-    tap_point("each call fails once where memory is pinned");
+    tap_point("every CUDA call fails once while memory is pinned");
 }
 
 /* ---- small copies use a ring buffer ---- */
@@ -123,7 +123,7 @@ static void test_ring(void)
         gpu_staged_most = before;
     }
     CHECK(fake_count().rings <= 1, "%d rings of one queue", fake_count().rings);
-    tap_point("small copies go by a ring, or without");
+    tap_point("small copies with and without the pinned ring");
 }
 
 int main(void)

@@ -88,7 +88,7 @@ static void test_first(void)
             last = want;
         }
     CHECK(changes[0] == 1 && changes[1] == 0, "the sizes do not show it: %d, %d", changes[0], changes[1]);
-    tap_point("a statement runs where its cost and that of the moves is least");
+    tap_point("a statement runs where its cost and that of the copies is least");
 }
 
 /* x stays on the device and is used repeatedly. */
@@ -116,7 +116,7 @@ static void test_repeated(void)
     repeat(1500);
     repeat(2000);
     repeat(3000);
-    tap_point("what is used again and again moves once it has been missed enough");
+    tap_point("a matrix is copied when its accrued cost reaches the cost of the copy");
 }
 
 /* A new batch from the host each time. */
@@ -130,7 +130,7 @@ static void test_fresh(void)
     for (int i = 0; i < 100; i++)
         CHECK(duet_update(w) && !on_gpu(w, duet_mul(2, w)), "updated: call %d went to the gpu", i);
     free_all(&x, &w, &y);
-    tap_point("what the user writes anew is not moved for earlier statements' sake");
+    tap_point("a matrix that the user overwrites loses its accrued cost");
 }
 
 /* A small statement reads what a large one has computed on the device. On the CPU it would be
@@ -154,7 +154,7 @@ static void test_follows(void)
     holds(z, 7, "z");
     free_all(&part, &x, &y);
     free_all(&v, &z, &z);
-    tap_point("what is downloaded again and again is worth moving others for");
+    tap_point("frequent downloads count as a reason to copy the other operands");
 }
 
 static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
@@ -192,7 +192,7 @@ static void test_read_back(void)
     holds(y, 6, "y");
     duet_free(&x);
     duet_free(&y);
-    tap_point("what the user reads each time is charged with its way back");
+    tap_point("results that the user reads are charged with their download");
 }
 
 static void test_in_place(void)
@@ -208,7 +208,7 @@ static void test_in_place(void)
     holds(y, 250, "y = x + y");
     duet_free(&x);
     duet_free(&y);
-    tap_point("sums in place move with their operands");
+    tap_point("in-place sums move with their operands");
 }
 
 /* The small statement alone would be faster on the CPU, but the large one, which uses the same
@@ -224,7 +224,7 @@ static void test_chain(void)
     CHECK(moves() == before, "%d moves", (int)(moves() - before));
     holds(s, -1, "s");
     free_all(&part, &big, &s);
-    tap_point("a chain of statements does not go to and fro");
+    tap_point("a chain of statements does not alternate between devices");
 }
 
 /* Two views of one matrix are transferred once; otherwise the CPU would be faster. */
@@ -240,7 +240,7 @@ static void test_views(void)
     holds(y, 2, "y");
     free_all(&a, &b, &y);
     duet_free(&x);
-    tap_point("what moves once is charged once");
+    tap_point("a copy is charged once");
 }
 
 static void test_explain(void)
@@ -257,7 +257,7 @@ static void test_explain(void)
           "%s", text);
     duet_free(&x);
     duet_free(&y);
-    tap_point("explain shows both machines, and learns nothing");
+    tap_point("duet_explain shows both devices and accrues no cost");
 }
 
 static void test_groups(void)
@@ -270,7 +270,7 @@ static void test_groups(void)
     holds(y, 2, "y");
     holds(z, 3, "z");
     free_all(&x, &y, &z);
-    tap_point("several statements at once learn too");
+    tap_point("duet_set_all accrues costs too");
 }
 
 static void test_random(void)
@@ -283,7 +283,7 @@ static void test_random(void)
           duet_error());
     duet_free(&small);
     duet_free(&large);
-    tap_point("random numbers are drawn where that is least");
+    tap_point("random numbers are generated on the cheaper device");
 }
 
 /* Cached plans use the present costs. */
@@ -300,7 +300,7 @@ static void test_new_costs(void)
     holds(y, -1, "y");
     duet_free(&x);
     duet_free(&y);
-    tap_point("plans that are kept have the costs that are in use");
+    tap_point("cached plans use the current costs");
 }
 
 static void *use_shared(void *shared)
@@ -406,7 +406,7 @@ static void test_no_room(void)
         holds(room_y, st == DUET_OK ? 6 : 7, name);
         free_room();
     }
-    tap_point("what the gpu has no memory for runs on the cpu, where that is free to be chosen");
+    tap_point("with place AUTO, the CPU runs what the GPU has no memory for");
 }
 
 /* The device itself is full, and no limit is set. *hit: the n-th call of CUDA has failed meanwhile. */
@@ -433,7 +433,7 @@ static void test_full(void)
         CHECK(st == DUET_OK || (hit && st == DUET_DEVICE_ERROR), "call %d: status %d: %s", (int)n, (int)st,
               duet_error());
     }
-    tap_point("a device that is full is a case for the cpu, too");
+    tap_point("with place AUTO, the CPU runs when the memory limit of the GPU is reached");
 }
 
 /* ---- deferred work of other threads ---- */
@@ -486,7 +486,7 @@ static void test_held(void)
         CHECK(run[i]() == DUET_OK, "%s", duet_error());
         free_room();
     }
-    tap_point("a failure of what others held back is told");
+    tap_point("a failure of another thread's deferred statement is reported");
 }
 
 int main(void)

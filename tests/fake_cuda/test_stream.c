@@ -53,7 +53,7 @@ static void test_rounds(int count)
     for (int k = 0; k < KINDS; k++)
         CHECK(done[k] > refused[k], "%s was streamed %d times, and refused %d times", kinds[k].name, done[k],
               refused[k]);
-    tap_point("what does not fit goes through part by part, with the bits that it has when it fits");
+    tap_point("streamed statements give the same bits as unstreamed ones");
 }
 
 /* ---- and little memory ---- */
@@ -89,7 +89,7 @@ static void test_others(void)
         free_matrix_set(&a);
         free_matrix_set(&b);
     }
-    tap_point("what cannot be cut fails for want of memory, or goes to the CPU, and leaves all as it was");
+    tap_point("statements that cannot be partitioned fail or run on the CPU, and change nothing");
 }
 
 /* ---- random formulas ----------------------------------------------------------------------------------- */
@@ -148,7 +148,7 @@ static void test_trees(int count, uint64_t seed)
         one_tree(seed * 100000 + (uint64_t)i);
     CHECK(cut_trees > (uint64_t)count / 20, "%d were streamed", (int)cut_trees);
     printf("# of %d random formulas %d were streamed\n", i, (int)cut_trees);
-    tap_point("random formulas have the same bits in parts");
+    tap_point("random formulas give the same bits when streamed");
 }
 
 /* ---- texts ---- */
@@ -169,7 +169,7 @@ static void test_words(void)
     leave_all();
     free_matrix_set(&a);
     free_matrix_set(&b);
-    tap_point("explain says so");
+    tap_point("duet_explain shows streamed statements");
 }
 
 int main(int argc, char **argv)

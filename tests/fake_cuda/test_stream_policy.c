@@ -52,13 +52,13 @@ static void test_record(void)
     duet_recording_free(&r);
     free_matrix_set(&a);
     free_matrix_set(&b);
-    tap_point("recorded, what is streamed stands between graphs");
+    tap_point("a recorded streamed statement runs between two graphs");
 }
 
 static void test_repeat(void)
 {
     matrix_set a, b;
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     new_pair(&a, &b);
     const uint64_t streams_before = streams(), repeats = duet_stats().repeats;
     for (int i = 0; i < 30; i++) {
@@ -73,7 +73,7 @@ static void test_repeat(void)
     CHECK(duet_stats().repeats > repeats, "nothing was repeated");
     free_matrix_set(&a);
     free_matrix_set(&b);
-    tap_point("in a loop that is learnt, what is streamed cuts what is held back");
+    tap_point("a streamed statement ends the sequence of automatic replay");
 }
 
 /* ---- threads ------------------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static void test_threads(void)
     }
     free_matrix_set(&shared);
     free_matrix_set(&unused);
-    tap_point("several threads stream at once, and share what they read");
+    tap_point("several threads stream at once and share operands");
 }
 
 /* ---- the choice ---- */
@@ -186,7 +186,7 @@ static void test_when(void)
     leave_all();
     free_matrix_set(&a);
     free_matrix_set(&b);
-    tap_point("what does not fit is streamed where that is sooner than the CPU");
+    tap_point("operands that do not fit are streamed if that is faster than the CPU");
 
     new_pair(&a, &b);
     script(1e-7);
@@ -218,7 +218,7 @@ static void test_when(void)
     free_matrix_set(&a);
     free_matrix_set(&b);
     costs_use(NULL, "as shipped");
-    tap_point("what fits is streamed where it comes and goes each time, until nobody looks at it");
+    tap_point("operands that fit are streamed while the host uses them in between");
 }
 
 /* Parts would take longer than the CPU each time. Once transferred, the statement is fastest on the
@@ -242,7 +242,7 @@ static void test_once_moved(void)
     free_matrix_set(&a);
     free_matrix_set(&b);
     costs_use(NULL, "as shipped");
-    tap_point("what is used again and again moves, though it could be streamed");
+    tap_point("frequently used operands are copied instead of streamed");
 }
 
 /* Parts round as the math mode allows. */
@@ -261,13 +261,13 @@ static void test_mode(void)
         CHECK(out && duet_explain(out, y, e) == DUET_OK && duet_drop(e) == DUET_OK, "%s", duet_error());
     }
     if (out) fclose(out);
-    CHECK(text && strstr(text, "streamed in") && strstr(text, "split by our kernels"), "%s", text);
+    CHECK(text && strstr(text, "streamed in") && strstr(text, "with emulated f32"), "%s", text);
     leave_all();
     free(text);
     duet_free(&x);
     duet_free(&w);
     duet_free(&y);
-    tap_point("parts are in the mode of the statement");
+    tap_point("parts are computed in the math mode of the statement");
 }
 
 int main(void)

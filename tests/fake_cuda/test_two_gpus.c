@@ -203,7 +203,7 @@ static void walk(int turns)
     CHECK(c.graphs > 0, "nothing was replayed");
     printf("# %d uploads, %d downloads, %d copies, %d graphs\n", (int)c.uploads, (int)c.downloads,
            (int)c.copies, (int)c.graphs);
-    tap_point("a random walk over the host and two cards");
+    tap_point("a random sequence of accesses on the host and two cards");
 }
 
 /* ---- memory ---- */
@@ -230,7 +230,7 @@ static void memory_is_apart(void)
     duet_free(&z);
     CHECK(pool_memory(SECOND_GPU).used == before[1], "a leak");
     use(DEFAULT_GPU);
-    tap_point("each card has memory and a limit of its own");
+    tap_point("each card has its own memory and limit");
 }
 
 /* ---- streams ---- */
@@ -246,7 +246,7 @@ static void streams_are_apart(void)
     CHECK(duet_auto_replay(1) == DUET_OK, "%s", duet_error());
     CHECK(thread_use_gpu(HOST) == DUET_NO_DEVICE && thread_use_gpu(SECOND_GPU + 1) == DUET_NO_DEVICE,
           "devices that are no GPUs");
-    tap_point("each card has streams of its own");
+    tap_point("each card has its own streams");
 }
 
 /* ---- recordings ---- */
@@ -325,7 +325,7 @@ static void every_call_fails(void)
            (int)n[1] - 1);
     duet_memory_trim();
     CHECK(pool_memory(DEFAULT_GPU).cached == 0 && pool_memory(SECOND_GPU).cached == 0, "something is left");
-    tap_point("every call fails once, on either card");
+    tap_point("every CUDA call fails once on each card");
 }
 
 /* The other card, and matrices that are valid elsewhere, stay usable. */
@@ -354,7 +354,7 @@ static void lost_card(void)
     duet_free(&there);
     duet_free(&here);
     duet_memory_trim();
-    tap_point("a card is lost, the other one goes on");
+    tap_point("after one card is lost the other one still works");
 }
 
 int main(int argc, char **argv)

@@ -103,14 +103,14 @@ static void *late_error(void *overwritten)
 
 int main(void)
 {
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     setenv("DUET_REPRODUCIBLE", "1", 1);
     test(false, "calls of CUDA");
     test(true, "allocations");
     run_in_thread(late_error, NULL);
-    tap_point("an error that comes late names its statement");
+    tap_point("an error of a deferred statement names that statement");
     run_in_thread(late_error, "");
-    tap_point("and does not touch what the host has written since");
+    tap_point("a deferred statement that fails leaves later writes of the host intact");
     leave_the_choice();
     test(false, "calls of CUDA, where the place is free");
     test(true, "allocations, where the place is free");

@@ -120,7 +120,7 @@ int main(void)
         CHECK(!refused, "%d: the next is not right: %s", n, duet_error());
     }
     CHECK(n > 40 && n < 2000, "%d failures", n);
-    tap_point("each allocation fails once");
+    tap_point("every allocation fails once");
     CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran),
           "a file was not there");
     return tap_end();

@@ -292,7 +292,8 @@ static void test_each(int n)
                 try_pad(type);
             }
         }
-        tap_point(place[p] == DUET_GPU ? "against loops, on the GPU" : "against loops, on the CPU");
+        tap_point(place[p] == DUET_GPU ? "results equal reference loops, on the GPU"
+                                       : "results equal reference loops, on the CPU");
     }
 }
 
@@ -327,7 +328,7 @@ static void test_within(void)
             duet_free(&tail);
             duet_free(&m);
         }
-    tap_point("what lies in the destination");
+    tap_point("sources that overlap the destination");
 }
 
 /* Axes that would be iterated one by one, beside an axis without elements. */
@@ -346,7 +347,7 @@ static void test_nothing(void)
     CHECK(duet_tile(to, from) == DUET_OK, "%s", duet_error());
     duet_free(&from);
     duet_free(&to);
-    tap_point("into nothing");
+    tap_point("empty destinations");
 }
 
 /* ---- magic ---- */
@@ -476,7 +477,7 @@ static void test_refusals(void)
     duet_free(&d);
     duet_free(&wide);
     duet_free(&none);
-    tap_point("what is refused leaves all as it was");
+    tap_point("failed statements leave the destination unchanged");
 }
 
 static void test_recorded(void)
@@ -504,7 +505,7 @@ static void test_recorded(void)
             duet_free(&b);
             duet_free(&c);
         }
-    tap_point("recorded and replayed");
+    tap_point("recording and replay");
 }
 
 static void test_explained(void)
@@ -535,7 +536,7 @@ static void test_explained(void)
           "three steps: %d", (int)(duet_stats().steps - before.steps));
     duet_free(&a);
     duet_free(&b);
-    tap_point("explained and counted");
+    tap_point("duet_explain and duet_stats");
 }
 
 int main(int argc, char **argv)

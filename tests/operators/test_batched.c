@@ -118,7 +118,7 @@ static void test_not_copied(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&c);
-    tap_point("what broadcasts is not copied");
+    tap_point("broadcast operands of batched products are not copied");
 }
 
 /* One matrix on the right of all gives one product of all their rows. */
@@ -143,7 +143,7 @@ static void test_one_product(void)
     duet_free(&b);
     duet_free(&c);
     duet_free(&d);
-    tap_point("rows of one product");
+    tap_point("batches that form the rows of one product");
 }
 
 /* ---- einsum, against loops over all letters ---- */
@@ -271,7 +271,7 @@ static void test_einsum(void)
     duet_free(&x);
     duet_free(&y);
     duet_free(&o);
-    tap_point("what is no einsum; outer products");
+    tap_point("invalid einsum specifications; outer products");
 }
 
 /* A matrix times its own transpose: exactly symmetric, and within the bound. */
@@ -296,7 +296,7 @@ static void test_squares(void)
         duet_free(&a);
         duet_free(&c);
     }
-    tap_point("squares");
+    tap_point("square matrices");
 }
 
 static void test_bad(void)
@@ -312,7 +312,7 @@ static void test_bad(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&n);
-    tap_point("bad shapes");
+    tap_point("shapes that do not match");
 }
 
 int main(int argc, char **argv)

@@ -162,7 +162,7 @@ static void others(void)
     duet_free(&m);
     duet_free(&v);
     duet_free(&to);
-    tap_point("what is not square");
+    tap_point("operands that are not square");
 }
 
 /* ---- two matrices -------------------------------------------------------------------------------------- */
@@ -240,7 +240,7 @@ static void complex_pairs(void)
     }
     duet_free(&x);
     duet_free(&y);
-    tap_point("allclose of complex numbers");
+    tap_point("allclose of complex elements");
 }
 
 /* ---- powers -------------------------------------------------------------------------------------------- */
@@ -272,7 +272,7 @@ static void powers(void)
     duet_free(&i);
     duet_free(&to);
     duet_free(&whole);
-    tap_point("powers by whole numbers");
+    tap_point("integer powers");
 }
 
 int main(void)
@@ -288,6 +288,6 @@ int main(void)
     powers();
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
           "a formula is left: %s", duet_error());
-    tap_point("no formula is left");
+    tap_point("all formulas are released");
     return tap_end();
 }

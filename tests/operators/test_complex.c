@@ -110,7 +110,7 @@ static void unaries(duet_place p)
                 if (range != WIDE || unary[f].everywhere)
                     one_unary(p, &kinds[k], &unary[f], &many, PLAIN, range);
         }
-    tap_point("operators of one operand, and their errors");
+    tap_point("unary operators and their rounding errors");
 }
 
 /* Near zeros, poles and branch points, and where a formula switches to another. */
@@ -235,7 +235,7 @@ static void binaries(duet_place p)
                     for (int range = MILD; range <= (binary[f].everywhere ? WIDE : MILD); range++)
                         one_binary(p, &kinds[k], &binary[f], kinds[k].whole, kinds[k].whole, &pairs[s][0],
                                    &pairs[s][1], sight, range);
-    tap_point("operators of two operands, and their errors");
+    tap_point("binary operators and their rounding errors");
 }
 
 /* The common type of two operands is c64 or else c128. */
@@ -288,7 +288,7 @@ static void numbers(duet_place p)
                     with_number(p, &kinds[k], &binary[f], whole[i],
                                 duet_complex(creal(whole[i]), cimag(whole[i])), first);
                 }
-    tap_point("numbers of C, real and complex");
+    tap_point("real and complex C numbers as operands");
 }
 
 /* A real matrix and a complex number. */
@@ -356,7 +356,7 @@ static void made(duet_place p)
             duet_free(&z);
             duet_free(&w);
         }
-    tap_point("made of two parts");
+    tap_point("complex elements from real and imaginary part");
 }
 
 /* A destination accepts types that promote to its type. */
@@ -469,7 +469,7 @@ static void laws(duet_place p)
         duet_free(&a);
         duet_free(&b);
     }
-    tap_point("laws that hold exactly");
+    tap_point("identities that hold exactly");
 }
 
 /* Branch cuts, zeros of both signs and infinities, as docs/semantics.md says; built from parts,

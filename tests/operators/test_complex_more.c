@@ -85,7 +85,7 @@ static void powers(duet_place p)
     power_of_types(p, &kinds[1], DUET_C64, DUET_C128, MILD);
     power_of_types(p, &kinds[1], DUET_C128, DUET_C64, MILD);
     power_of_types(p, &kinds[1], DUET_F64, DUET_C64, MILD);
-    tap_point("powers, and their errors");
+    tap_point("powers and their rounding errors");
 }
 
 /* At 0, as NumPy; rows: z, w, the power. */
@@ -198,7 +198,7 @@ static void limits(duet_place p)
         one_limit(p, of, "log2", duet_log2, 0, 0, -inf, 0);
         one_limit(p, of, "log10", duet_log10, 0, 0, -inf, 0);
     }
-    tap_point("limits");
+    tap_point("limits at zero and infinity");
 }
 
 /* For numbers whose absolute value exceeds the largest number, or is near it. */
@@ -230,7 +230,7 @@ static void beyond_the_largest(duet_place p)
         far_out(p, &kinds[k], "sqrt", duet_sqrt, csqrtl);
         far_out(p, &kinds[k], "tanh", duet_tanh, ctanhl);
     }
-    tap_point("sizes beyond the largest number");
+    tap_point("absolute values that overflow intermediate results");
 }
 
 /* Keeps the signs of both zeros, which re + im I loses. Not every compiler has CMPLXL. */
@@ -305,7 +305,7 @@ static void tests_of_parts(duet_place p)
         duet_free(&z);
         for (int i = 0; i < 3; i++) duet_free(&is[i]);
     }
-    tap_point("isnan, isinf, isfinite by parts");
+    tap_point("isnan, isinf and isfinite of complex elements");
 }
 
 /* ---- products and sums ---- */
@@ -381,7 +381,7 @@ static void products(duet_place p)
     duet_free(&x);
     duet_free(&y);
     duet_free(&z);
-    tap_point("products of all elements");
+    tap_point("prod");
 }
 
 /* A destination that is also an operand, and integers, which are exact. */
@@ -403,7 +403,7 @@ static void products_there(duet_place p)
     duet_free(&x);
     duet_free(&y);
     duet_free(&first);
-    tap_point("products into what they are of");
+    tap_point("products into one of their operands");
 }
 
 static void sums_up_to(duet_place p)
@@ -438,7 +438,7 @@ static void sums_up_to(duet_place p)
                     duet_free(&all);
                     duet_free(&y);
                 }
-    tap_point("sums up to each element");
+    tap_point("cumsum");
 }
 
 /* ---- vectors ---- */
@@ -545,7 +545,7 @@ static void bad(void)
             "the last axes of x and y must have 3 elements");
     REFUSED(duet_cross(x, 2), DUET_BAD_SHAPE, "duet_cross(x: c64[4,3]", "3 elements");
     REFUSED(duet_cross(x, f), DUET_BAD_SHAPE, "broadcast");
-    REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "duet_mul(x: bool[3], y: bool[3])");
+    REFUSED(duet_cross(b, b), DUET_BAD_TYPE, "bool elements are not supported");
     REFUSED(duet_cross(duet_floor(x), f), DUET_BAD_TYPE, "duet_floor(x: c64[4,3])");
     REFUSED(duet_vdot(x, y), DUET_BAD_SHAPE, "same shape");
     REFUSED(duet_vdot(duet_floor(x), y), DUET_BAD_TYPE, "duet_floor(x: c64[4,3])");
@@ -556,7 +556,7 @@ static void bad(void)
     duet_free(&y);
     duet_free(&b);
     duet_free(&f);
-    tap_point("bad input");
+    tap_point("invalid arguments");
 }
 
 int main(int count, char **argument)

@@ -87,7 +87,7 @@ static void aliases(duet_place p)
         duet_free(&even);
         duet_free(&odd);
     }
-    tap_point("destinations that are read");
+    tap_point("destinations that the formula reads");
 }
 
 static void squares(duet_place p)
@@ -184,7 +184,7 @@ static void handed_on(duet_place p)
             duet_free(&to[1]);
             duet_free(&to[2]);
         }
-    tap_point("what an earlier statement sets, handed on");
+    tap_point("a statement that reads the result of an earlier one");
 }
 
 /* ---- reductions ---- */
@@ -347,7 +347,7 @@ static void products(duet_place p)
     duet_free(&d);
     duet_free(&v);
     duet_free(&w);
-    tap_point("products of matrices");
+    tap_point("matrix products");
 }
 
 /* ---- with Fourier transforms ---- */
@@ -435,7 +435,7 @@ static void passes(duet_place p)
     duet_free(&y);
     duet_free(&z);
     duet_free(&r);
-    tap_point("one pass");
+    tap_point("a complex formula is computed in one pass");
 }
 
 static void replays(duet_place p)
@@ -477,7 +477,7 @@ static void replays(duet_place p)
         duet_free(&z);
         duet_free(&w);
     }
-    tap_point("recorded and replayed");
+    tap_point("recording and replay");
 }
 
 /* ---- bad input ---- */
@@ -527,7 +527,7 @@ static void bad(void)
     duet_free(&w);
     duet_free(&f);
     duet_free(&i);
-    tap_point("bad input");
+    tap_point("invalid arguments");
 }
 
 #ifdef FAKE_CUDA
@@ -552,7 +552,7 @@ static void streamed(void)
     near("streamed in place", &kinds[0], x, &want, 0);
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
     array_free(&a), array_free(&b), array_free(&want), duet_free(&x), duet_free(&y), duet_free(&z);
-    tap_point("streamed");
+    tap_point("streamed statements");
 }
 #endif
 

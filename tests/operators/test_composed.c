@@ -265,7 +265,7 @@ static void special(void)
     duet_free(&low);
     duet_free(&big);
     duet_free(&small);
-    tap_point("NaN, infinities, and no overflow on the way");
+    tap_point("NaN, infinities, and intermediates that do not overflow");
 }
 
 static void is_each(const char *text, duet_expr e, duet_matrix *to, const float *want)
@@ -298,7 +298,7 @@ static void normal(void)
     duet_free(&m);
     duet_free(&to);
     duet_free(&noise);
-    tap_point("normalisation, greatest elements, noise in a range");
+    tap_point("normalisation, one-hot maximum, uniform noise");
 }
 
 static void errors(void)
@@ -310,7 +310,7 @@ static void errors(void)
           duet_error());
     duet_free(&m);
     duet_free(&out);
-    tap_point("errors know their line");
+    tap_point("errors name file and line");
 }
 
 int main(int argc, char **argv)

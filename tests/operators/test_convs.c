@@ -194,7 +194,7 @@ static void far_apart(void)
                          .dilation = { INT32_MAX, 1 } };
     for (int result = IMAGES; result <= RESULTS; result++)
         check_way(DUET_CPU, DUET_F32, &g, (enum operand)result, false);
-    tap_point("windows that reach as far as options can say, on the CPU");
+    tap_point("largest windows, strides and dilations on the CPU");
 }
 
 /* ---- gradients of images with stride 1: directly, or as convolutions of the gradient of the
@@ -225,7 +225,7 @@ static void in_steps_of_one(int count)
             for (int result = is_square(&g) ? FILTERS : IMAGES; result <= FILTERS; result++)
                 check_way(place[k], i % 5 ? DUET_F32 : DUET_F64, &g, (enum operand)result, false);
     }
-    tap_point("gradients in steps of 1");
+    tap_point("gradients of convolutions with stride 1");
 }
 
 #ifdef FAKE_CUDA
@@ -257,7 +257,7 @@ static void faster_way(void)
         CHECK(i == 2 ? all == 1 : all == 2 * (tried - (i == 0)) + 1, "%d tried, %d of them back", all, tried);
     }
     fake_slowly(false, false);
-    tap_point("the faster way back to images, chosen once");
+    tap_point("the faster algorithm for the image gradient is chosen once");
 }
 #endif
 
@@ -578,8 +578,8 @@ static void refused(void)
           "x and y must have the same number of axes, not 3 and 2");
     fails(duet_convolve_multi(none, m, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve_multi",
           "the last two axes of x must not be empty");
-    fails(duet_p_max_pool_h(im, 3, 2), DUET_BAD_SHAPE,
-          "duet_p_max_pool_h(x: f32[1,1,4,4]): in duet_sub(x: f32[1,1,4,4], y: f32[1,1,3,4])", "broadcast");
+    fails(duet_p_max_pool_h(im, 3, 2), DUET_BAD_SHAPE, "duet_p_max_pool_h(x: f32[1,1,4,4])",
+          "the sizes of the last two axes of x must be multiples of the window");
     CHECK(duet_im2col(to, im, .window = { 2, 2 }) == DUET_OK, "%s", duet_error());
     CHECK(duet_im2col(to, im, .window = { 5, 2 }) == DUET_BAD_SHAPE &&
               strstr(duet_error(), "must not be larger than"),
@@ -605,7 +605,7 @@ static void refused(void)
           "padding for a part");
     duet_matrix *all[] = { s, v, m, whole, large, none, to, im };
     for (int i = 0; i < 8; i++) duet_free(&all[i]);
-    tap_point("bad input");
+    tap_point("invalid arguments");
 }
 
 int main(int argc, char **argv)
@@ -627,11 +627,11 @@ int main(int argc, char **argv)
         unequal_layers(place[k]);
         known_unequal(place[k]);
     }
-    tap_point("layers with more padding at the end, TensorFlow's SAME, and its plan");
+    tap_point("asymmetric padding (SAME of TensorFlow) and its plan");
     for (int f = PLAIN; f <= DEEP; f++) plain_arrays((enum form)f, few ? 40 : 120);
     im2col(few ? 30 : 80);
     for (int k = 0; k < places; k++) among_others(place[k]);
-    tap_point("among other operators");
+    tap_point("convolutions inside larger formulas");
     refused();
     return tap_end();
 }

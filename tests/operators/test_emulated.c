@@ -82,7 +82,7 @@ static bool goes_by_parts(const product *t)
     duet_expr e = formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias);
     CHECK(out && duet_explain(out, t->out.m, e) == DUET_OK, "%s", duet_error());
     if (out) fclose(out);
-    const bool by_parts = text && strstr(text, "split by our kernels");
+    const bool by_parts = text && strstr(text, "with emulated f32");
     forget(e);
     free(text);
     return by_parts;
@@ -259,7 +259,7 @@ static void not_numbers(duet_place where)
 {
     one_not_numbers(150, 256, where);
     one_not_numbers(12, 1024, where);
-    tap_point("what is no number stays in its row");
+    tap_point("NaN and infinity stay in their row");
 }
 
 /* Magnitudes far from 1, and zeros alone. With few rows, parts of an element below 2^-136 are lost. */
@@ -296,7 +296,7 @@ static void sizes_of_numbers(duet_place where)
 {
     numbers_of_sizes(140, 128, 33, where);
     numbers_of_sizes(12, 1024, 36, where);
-    tap_point("numbers of all sizes");
+    tap_point("elements of all magnitudes");
 }
 
 /* Rows with different magnitudes, which grow or shrink along the inner axis: each is as exact as if
@@ -334,7 +334,7 @@ static void rows_of_all_sizes(duet_place where)
               got, sum, bound);
     }
     free_product(&t);
-    tap_point("rows of all sizes");
+    tap_point("rows of all magnitudes");
 }
 
 /* ---- convolutions -------------------------------------------------------------------------------------- */

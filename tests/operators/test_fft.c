@@ -279,7 +279,7 @@ static void chosen(bool quick)
             one(&(trial){
                 .kind = k, .type = type_for(k, wide, false), .x = SIZES(0, 6), .o = { 1, { 1 }, { 0 } } });
         }
-    tap_point("lengths and shapes by hand");
+    tap_point("lengths and shapes with known results");
 }
 
 /* ---- consequences of the definition ---- */
@@ -320,7 +320,7 @@ static void names_of_their_own(duet_place p)
     duet_free(&h);
     duet_free(&g);
     duet_free(&back);
-    tap_point("names of their own, there and back");
+    tap_point("fft, fft2, fftn and their inverses");
 }
 
 /* Known parts of a real transform: the first element is the sum, that of Nyquist the alternating
@@ -350,7 +350,7 @@ static void ends(duet_place p)
         duet_free(&x);
         duet_free(&y);
     }
-    tap_point("both ends of a real transform");
+    tap_point("the first and last term of a real transform");
 }
 
 /* So large that all threads work: a shifted impulse becomes a rotation, and the norm is preserved. */
@@ -378,7 +378,7 @@ static void large(duet_place p, int64_t n)
     array_free(&b);
     duet_free(&x);
     duet_free(&y);
-    tap_point("a large one");
+    tap_point("a large transform");
 }
 
 static void nan_stays(duet_place p)
@@ -393,7 +393,7 @@ static void nan_stays(duet_place p)
     array_free(&t);
     duet_free(&x);
     duet_free(&y);
-    tap_point("NaN stays in its line, and fills that");
+    tap_point("NaN fills its own line and no other");
 }
 
 int main(int argc, char **argv)

@@ -63,7 +63,7 @@ static void shifts(duet_place p)
                 shift_one(p, t, &shapes[s], (duet_fourier){ 0 }, inverse);
                 shift_one(p, t, &shapes[s], (duet_fourier){ 1, { -1 }, { 0 } }, inverse);
             }
-    tap_point("shifts of every type");
+    tap_point("fftshift and ifftshift of every type");
 }
 
 /* One element of the full convolution. */
@@ -161,7 +161,7 @@ static void plans(duet_place p)
     duet_free(&y);
     duet_free(&z);
     duet_free(&c);
-    tap_point("repeated calls make no plan and take no memory");
+    tap_point("repeated calls create no plan and allocate no memory");
 }
 
 static void recorded(duet_place p)
@@ -186,7 +186,7 @@ static void recorded(duet_place p)
     duet_free(&y);
     duet_free(&z);
     duet_free(&c);
-    tap_point("recorded and replayed");
+    tap_point("recording and replay");
 }
 
 /* Lengths that recur after other plans have evicted theirs. */
@@ -205,7 +205,7 @@ static void pushed_out(duet_place p)
         duet_free(&y);
     }
     fft_limit((size_t)32 << 20);
-    tap_point("many plans, none kept but by its step");
+    tap_point("plans that the cache has evicted live as long as their step");
 }
 
 static duet_place there;
@@ -283,7 +283,7 @@ static void bad(void)
     duet_free(&none);
     duet_free(&y);
     duet_free(&w);
-    tap_point("bad input");
+    tap_point("invalid arguments");
 }
 
 static void explained(void)
@@ -308,7 +308,7 @@ static void explained(void)
     duet_free(&x);
     duet_free(&y);
     duet_free(&z);
-    tap_point("explained and printed");
+    tap_point("duet_explain and duet_print_expr");
 }
 
 /* In a child process in which no library is open. */
@@ -371,7 +371,7 @@ static void streamed(void)
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
     array_free(&want);
     duet_free(&x), duet_free(&y), duet_free(&c);
-    tap_point("streamed");
+    tap_point("streamed statements");
 }
 #endif
 

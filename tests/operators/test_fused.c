@@ -202,7 +202,7 @@ static void convolutions_apart(void)
             duet_free(&b);
             duet_free(&y);
         }
-    tap_point("finished convolutions with dilation and groups");
+    tap_point("convolutions with epilogue, dilation and groups");
 }
 
 /* Into an operand, and with a bias inside the destination: as if all operands were read first. */
@@ -259,7 +259,7 @@ static void spellings(void)
     plan_fusion(MODE_MACHINE);
     duet_free(&x);
     duet_free(&y);
-    tap_point("other spellings");
+    tap_point("patterns match equivalent formulas");
 }
 
 int main(void)

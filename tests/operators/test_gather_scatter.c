@@ -264,24 +264,25 @@ static void out_of_range(void)
         q = duet_overwrite(z);
         q[0] = q[1] = q[2] = 9;
         FAILS(duet_set_on(DUET_CPU, y, duet_take(x, by, 0)), DUET_BAD_ARGUMENT,
-              "element 1 of the indices, is not among 3 places");
+              "element 1 of the indices, is out of bounds; the size of the axis is 3");
         FAILS(duet_set_on(DUET_CPU, z, duet_scatter_add(x, by, y, 0)), DUET_BAD_ARGUMENT,
-              "is not among 3 places");
+              "is out of bounds; the size of the axis is 3");
         CHECK(((const float *)duet_read(y))[0] == 8 && ((const float *)duet_read(z))[2] == 9,
-              "written in spite of it");
+              "nothing was written");
         if (n_places < 2) continue;
         CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(x, by, y, 0)) == DUET_OK, "%s", duet_error());
         CHECK(duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
         const float *r = duet_read(y);
-        CHECK(r && r[0] == 6 && r[1] == 0, "taken from nowhere");
+        CHECK(r && r[0] == 6 && r[1] == 0, "take with an index out of bounds gives 0");
         r = duet_read(z);
-        CHECK(r && r[0] == 5 && r[1] == 14 && r[2] == 7, "scattered to nowhere: %g %g %g", r[0], r[1], r[2]);
+        CHECK(r && r[0] == 5 && r[1] == 14 && r[2] == 7,
+              "an update with an index out of bounds is skipped: %g %g %g", r[0], r[1], r[2]);
     }
     duet_free(&x);
     duet_free(&by);
     duet_free(&y);
     duet_free(&z);
-    tap_point("indices that are nowhere");
+    tap_point("indices out of bounds");
 }
 
 /* To and from contiguous memory that is not aligned: rows of many widths; and more indices than one
@@ -333,7 +334,7 @@ static void unaligned(void)
                 duet_free(&from);
                 duet_free(&back);
             }
-    tap_point("memory that is not aligned");
+    tap_point("unaligned memory");
 }
 
 /* one_hot into a part of a vector, at any alignment and with any row length. */
@@ -366,7 +367,7 @@ static void hot_parts(void)
                 duet_free(&by);
                 duet_free(&whole);
             }
-    tap_point("one_hot into what is not aligned");
+    tap_point("one_hot into unaligned memory");
 }
 
 /* Rows of many widths with some bad indices: on the GPU only. */
@@ -400,7 +401,7 @@ static void rows_of_nowhere(void)
         duet_free(&y);
         duet_free(&z);
     }
-    tap_point("rows of which some are nowhere");
+    tap_point("some indices of rows are out of bounds");
 }
 
 static void refusals(void)
@@ -435,7 +436,7 @@ static void refusals(void)
     duet_free(&deep);
     duet_free(&b);
     duet_free(&c);
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 int main(int argc, char **argv)

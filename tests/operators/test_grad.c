@@ -258,7 +258,7 @@ static void test_max_pools(void)
     for (int n = 0; n < 4; n++)
         for (int i = 0; i < 4; i++)
             for (int k = 0; k < 5; k++) test_max_pool(n % 2 ? DUET_F64 : DUET_F32, &shapes[k], &pools[i]);
-    tap_point("max_pool2d_grad, by a plain loop");
+    tap_point("max_pool2d_grad equals a reference loop");
 }
 
 /* ---- every row of networks.def against the oracle ------------------------------------------------------ */
@@ -323,10 +323,10 @@ static void test_composed(void)
                 ran += test_on(&rows[i], type, &shapes[n / places], place[n % places]);
         CHECK(ran > 0, "%s: no shape fitted", rows[i].name);
     }
-    tap_point("the rows of networks.def");
+    tap_point("every row of networks.def");
     CHECK(oracle_wild * 100 <= oracle_bounded, "the oracle admitted anything for %lld elements, bounded %lld",
           (long long)oracle_wild, (long long)oracle_bounded);
-    tap_point("the oracle bounds what it sees");
+    tap_point("the error bounds of the oracle hold");
 }
 
 /* ---- values calculated by hand ---- */
@@ -367,7 +367,7 @@ static void test_known(void)
     duet_free(&t);
     duet_free(&p);
     duet_free(&edge);
-    tap_point("values known by hand");
+    tap_point("known values");
 }
 
 int main(void)

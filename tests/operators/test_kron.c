@@ -119,7 +119,7 @@ static void shapes_and_views(void)
         for (int i = 0; i < LENGTH_OF(shapes); i++)
             for (int j = 0; j < LENGTH_OF(shapes); j++, views++)
                 if (t == 0 || (i + j) % 3 == t % 3) trial(types[t], &shapes[i], &shapes[j], views, views % 2);
-    tap_point("types, shapes of equal and of other rank, none, views");
+    tap_point("types, equal and different ranks, empty operands, views");
 }
 
 static void random_trials(void)
@@ -131,7 +131,7 @@ static void random_trials(void)
         trial(types[draw(3)], &m, &k, draw(9), draw(FILLINGS));
     }
     trial(DUET_F32, &(sizes)SIZES(40, 30), &(sizes)SIZES(20, 70), 0, ANY);
-    tap_point("at random, with all that is special");
+    tap_point("random shapes with special values");
 }
 
 /* Operands that are formulas, numbers, or of other types; and a result that something else follows. */
@@ -155,7 +155,7 @@ static void formulas(void)
     duet_free(&x);
     duet_free(&y);
     duet_free(&z);
-    tap_point("in formulas");
+    tap_point("inside formulas");
 }
 
 static void errors(void)
@@ -167,7 +167,7 @@ static void errors(void)
     duet_free(&x);
     duet_free(&to);
     duet_free(&long_one);
-    tap_point("errors");
+    tap_point("invalid arguments");
 }
 
 int main(int argc, char **argv)

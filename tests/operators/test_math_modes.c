@@ -43,7 +43,7 @@ static void test_precedence(void)
         CHECK(math_now() == DUET_MATH_SPLIT && strstr(duet_error(), "17"), "%s", duet_error());
     }
     CHECK(math_now() == DUET_MATH_TF32, "after its block the mode is %d", (int)math_now());
-    tap_point("call, innermost block, environment");
+    tap_point("the math mode comes from the call, the innermost block or the environment");
 }
 
 static void *see_mode(void *to)
@@ -61,7 +61,7 @@ static void test_threads(void)
         pthread_join(t, NULL);
         CHECK(mode_in_call == DUET_MATH_TF32, "another thread is in mode %d", (int)mode_in_call);
     }
-    tap_point("a block is a thread's own");
+    tap_point("a DUET_MATH block affects only its own thread");
 }
 
 /* ---- plans and texts ---- */
@@ -118,13 +118,13 @@ static void test_explain(void)
         says_nothing(DUET_GPU, mode, y, duet_add(y, 1));
         says(DUET_GPU, mode, c, duet_matmul(a, b), "; strict by ");
 #ifdef FAKE_CUDA
-        static const char *const way[] = { "strict by cuBLASLt", "split by our kernels", "tf32 by cuBLASLt",
+        static const char *const way[] = { "strict by cuBLASLt", "with emulated f32", "tf32 by cuBLASLt",
                                            "bf16 by cuBLASLt" };
         says(DUET_GPU, mode, y, duet_matmul(x, w), way[m]);
         says(DUET_GPU, mode, few, duet_matmul(top, w),
-             m == DUET_MATH_SPLIT ? way[m] : "strict by our kernels");
+             m == DUET_MATH_SPLIT ? way[m] : "strict by Duet's kernels");
         says(DUET_GPU, mode, y, duet_add(duet_matmul(x, w), y),
-             m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel splits it" : way[m]);
+             m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel emulates f32" : way[m]);
 #endif
     }
     duet_free(&top);
@@ -135,7 +135,7 @@ static void test_explain(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&c);
-    tap_point("explain says in which mode, and by what");
+    tap_point("duet_explain shows the math mode and the algorithm");
 }
 
 static uint64_t misses(void) { return duet_stats().plan_misses; }
@@ -171,7 +171,7 @@ static void test_keys(duet_place where)
     duet_free(&x);
     duet_free(&w);
     duet_free(&y);
-    tap_point(where == DUET_GPU ? "plans of the GPU are of a mode" : "plans of the CPU are of a mode");
+    tap_point(where == DUET_GPU ? "GPU plans belong to one math mode" : "CPU plans belong to one math mode");
 }
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
@@ -269,7 +269,7 @@ static void test_products(duet_place where)
         if (PRETENDED && where == DUET_GPU)
             CHECK(t.worst >= least, "%s rounds to that few bits?", mode_name[m]);
     }
-    tap_point(where == DUET_GPU ? "products on the GPU keep to the bound of their mode"
+    tap_point(where == DUET_GPU ? "products on the GPU are within the error bound of the mode"
                                 : "products on the CPU are strict in every mode");
 }
 
@@ -319,7 +319,7 @@ static void test_convolutions(duet_place where)
     duet_free(&x);
     duet_free(&w);
     duet_free(&y);
-    tap_point(where == DUET_GPU ? "convolutions on the GPU keep to the bound of their mode"
+    tap_point(where == DUET_GPU ? "convolutions on the GPU are within the error bound of the mode"
                                 : "convolutions on the CPU are strict");
 }
 
@@ -349,7 +349,7 @@ static void test_untouched(duet_place where)
     duet_free(&a);
     duet_free(&b);
     duet_free(&c);
-    tap_point("f64, and what is no product, is what it is in every mode");
+    tap_point("math modes do not change f64 and other operators");
 }
 
 /* A recording keeps the mode in which it was made, whatever block replays it. */
@@ -377,7 +377,7 @@ static void test_recorded(duet_place where)
     duet_free(&x);
     duet_free(&w);
     duet_free(&y);
-    tap_point("recordings keep their mode");
+    tap_point("a recording replays in the math mode of its statements");
 }
 
 int main(void)

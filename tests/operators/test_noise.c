@@ -29,9 +29,9 @@ static duet_matrix *view_like(enum view view, duet_dtype t, const sizes *s)
 
 /* ---- random numbers of every type ---- */
 
-enum law { UNIFORM, NORMAL, TRUNCATED, BERNOULLI, INTEGERS, PERMUTATION, LAWS };
-static const char *const law_names[] = { "uniform",   "normal",   "truncated normal",
-                                         "bernoulli", "integers", "permutation" };
+enum distribution { UNIFORM, NORMAL, TRUNCATED, BERNOULLI, INTEGERS, PERMUTATION, DISTRIBUTIONS };
+static const char *const distribution_names[] = { "uniform",   "normal",   "truncated normal",
+                                                  "bernoulli", "integers", "permutation" };
 
 /* Parameters that no half-precision number equals; for integers, values that every type but bool
  * represents. */
@@ -47,9 +47,9 @@ static numbers numbers_of(duet_dtype t)
         numbers){ -0.3, 1.7, -1.1, 2.9, is_signed ? -100 : t == DUET_BOOL ? 0 : 3, t == DUET_BOOL ? 2 : 101 };
 }
 
-static duet_status fill(duet_matrix *m, enum law law, const numbers *n)
+static duet_status fill(duet_matrix *m, enum distribution distribution, const numbers *n)
 {
-    switch (law) {
+    switch (distribution) {
     case UNIFORM: return duet_random_uniform(m, 9, n->a, n->b);
     case NORMAL: return duet_random_normal(m, 9, n->a, n->b);
     case TRUNCATED: return duet_random_truncated_normal(m, 9, n->a, n->b, n->c, n->d);
@@ -62,40 +62,42 @@ static duet_status fill(duet_matrix *m, enum law law, const numbers *n)
 static double half(duet_dtype t, double x) { return is_floating(t) ? (double)converted(DUET_F64, t, x) : x; }
 
 /* The same distribution with numbers of type t, in the type in which they are drawn. */
-static duet_matrix *drawn(duet_dtype t, enum law law, const sizes *s)
+static duet_matrix *drawn(duet_dtype t, enum distribution distribution, const sizes *s)
 {
-    const bool whole = law >= INTEGERS;
+    const bool whole = distribution >= INTEGERS;
     duet_matrix *m = duet_new_shape(whole ? DUET_I64 : DUET_F32, s->rank, s->size);
     numbers n = numbers_of(t);
     n.a = half(t, n.a);
     n.b = half(t, n.b);
     n.c = half(t, n.c);
     n.d = half(t, n.d);
-    DUET_ON(DUET_CPU) GOES(fill(m, law, &n));
+    DUET_ON(DUET_CPU) GOES(fill(m, distribution, &n));
     return m;
 }
 
 /* A uniform number that rounds up to the upper bound becomes the number below it. */
-static long double wanted(duet_dtype t, enum law law, long double x)
+static long double wanted(duet_dtype t, enum distribution distribution, long double x)
 {
     const long double high = half(t, numbers_of(t).b),
-                      near = converted(law >= INTEGERS ? DUET_I64 : DUET_F32, t, x);
-    return law == UNIFORM && near >= high ? high - ldexpl(dtypes[t].roundoff, 1) : near;
+                      near = converted(distribution >= INTEGERS ? DUET_I64 : DUET_F32, t, x);
+    return distribution == UNIFORM && near >= high ? high - ldexpl(dtypes[t].roundoff, 1) : near;
 }
 
-static void law_of(duet_dtype t, enum law law, const sizes *s, enum view view)
+static void test_distribution(duet_dtype t, enum distribution distribution, const sizes *s, enum view view)
 {
     const numbers n = numbers_of(t);
-    if (law == PERMUTATION && (s->rank != 1 || s->size[0] > (t == DUET_BOOL ? 2 : 100))) return;
+    if (distribution == PERMUTATION && (s->rank != 1 || s->size[0] > (t == DUET_BOOL ? 2 : 100))) return;
     for (int p = 0; p < places; p++) {
-        duet_matrix *want = drawn(t, law, s), *m = view_like(view, t, s);
-        DUET_ON(place[p]) GOES(fill(m, law, &n));
+        duet_matrix *want = drawn(t, distribution, s), *m = view_like(view, t, s);
+        DUET_ON(place[p]) GOES(fill(m, distribution, &n));
         void *a = elements(want), *got = elements(m);
         int64_t wrong = 0;
         for (int64_t i = 0; i < duet_count(m); i++)
-            wrong += element_value(t, got, i) != wanted(t, law, element_value(duet_type(want), a, i));
-        CHECK(!wrong, "%s of %s, %s, on %s: %lld of %lld elements differ", law_names[law], dtypes[t].name,
-              view_names[view], place_name(place[p]), (long long)wrong, (long long)duet_count(m));
+            wrong +=
+                element_value(t, got, i) != wanted(t, distribution, element_value(duet_type(want), a, i));
+        CHECK(!wrong, "%s of %s, %s, on %s: %lld of %lld elements differ", distribution_names[distribution],
+              dtypes[t].name, view_names[view], place_name(place[p]), (long long)wrong,
+              (long long)duet_count(m));
         free(a);
         free(got);
         duet_free(&want);
@@ -103,13 +105,15 @@ static void law_of(duet_dtype t, enum law law, const sizes *s, enum view view)
     }
 }
 
-static void laws(void)
+static void distributions(void)
 {
     for (duet_dtype t = DUET_F16; t < DUET_C64; t++)
-        for (enum law law = is_floating(t) ? UNIFORM : BERNOULLI; law < LAWS; law++)
+        for (enum distribution distribution = is_floating(t) ? UNIFORM : BERNOULLI;
+             distribution < DISTRIBUTIONS; distribution++)
             for (int s = 0; s < SHAPES; s++)
-                for (enum view view = 0; view < VIEWS; view++) law_of(t, law, &shapes[s], view);
-    tap_point("random numbers of every type are those of f32 and i64");
+                for (enum view view = 0; view < VIEWS; view++)
+                    test_distribution(t, distribution, &shapes[s], view);
+    tap_point("random numbers of other types are converted from f32 and i64");
 }
 
 static long double extreme(duet_dtype t, bool least)
@@ -154,7 +158,7 @@ static void refused_laws(duet_dtype t)
 static void refusals_of_laws(void)
 {
     for (duet_dtype t = 0; t < DUET_DTYPE_COUNT; t++) refused_laws(t);
-    tap_point("laws and numbers that a type has not");
+    tap_point("distributions and numbers that a type cannot hold are errors");
 }
 
 /* ---- noise ---- */
@@ -245,7 +249,7 @@ static void noises(void)
                 if (t == DUET_F64) noise_of(t, DUET_F32, kind, &shapes[s], VIEW_NONE);
                 if (t == DUET_F32) noise_of(t, DUET_F16, kind, &shapes[s], VIEW_NONE);
             }
-    tap_point("noise, against the oracle");
+    tap_point("noise equals the oracle");
 }
 
 /* Bernoulli results have the right frequencies, and one seed gives one matrix, recorded or not. */
@@ -272,7 +276,7 @@ static void coins(void)
     duet_free(&x);
     duet_free(&to);
     duet_free(&n);
-    tap_point("coins, and recordings");
+    tap_point("Bernoulli noise, and replayed noise");
 }
 
 static void refusals_of_noise(void)
@@ -295,7 +299,7 @@ static void refusals_of_noise(void)
     duet_free(&d);
     duet_free(&i);
     duet_free(&w);
-    tap_point("noise that is refused");
+    tap_point("invalid arguments of noise");
 }
 
 /* ---- shuffles ---- */
@@ -416,7 +420,7 @@ int main(void)
 {
     gen = rng_new(5);
     places = list_places(place);
-    laws();
+    distributions();
     refusals_of_laws();
     noises();
     coins();

@@ -429,6 +429,6 @@ int main(int argc, char **argv)
     CHECK(oracle_wild * 1000 <= oracle_bounded,
           "the oracle admitted anything for %lld elements, bounded %lld", (long long)oracle_wild,
           (long long)oracle_bounded);
-    tap_point("the oracle bounds what it sees");
+    tap_point("the error bounds of the oracle hold");
     return tap_end();
 }

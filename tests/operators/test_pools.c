@@ -213,7 +213,7 @@ static void same_bits_everywhere(int count)
         held_free(&dy);
     }
     CHECK(true, "both machines");
-    tap_point("the same bits on both machines");
+    tap_point("both machines give the same bits");
 }
 
 /* ---- probabilistic max pooling: errors relative to what is subtracted from x, and a few roundings

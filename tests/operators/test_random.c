@@ -52,35 +52,36 @@ static void known_answers(void)
 /* ---- distributions ---- */
 
 static const trial trials[] = {
-    { LAW_UNIFORM, 0, 1, 0, 0, 0, 0 },
-    { LAW_UNIFORM, -3.5, 1e4, 0, 0, 0, 0 },
-    { LAW_NORMAL, 0, 1, 0, 0, 0, 0 },
-    { LAW_NORMAL, 10, 0.25, 0, 0, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },          /* by proposals from a normal distribution */
-    { LAW_TRUNCATED_NORMAL, 1, 2, -1, INFINITY, 0, 0 },   /* with one bound */
-    { LAW_TRUNCATED_NORMAL, 0, 1, -0.5, 1, 0, 0 },        /* from a uniform distribution */
-    { LAW_TRUNCATED_NORMAL, 0, 1, 2, 2.25, 0, 0 },        /* beside the mean */
-    { LAW_TRUNCATED_NORMAL, 5, 0.5, -INFINITY, 2, 0, 0 }, /* from an exponential distribution, below */
-    { LAW_TRUNCATED_NORMAL, -40, 1, 0, 1, 0, 0 },         /* far above */
-    { LAW_BERNOULLI, 0.3, 0, 0, 0, 0, 0 },
-    { LAW_BERNOULLI, 1, 0, 0, 0, 0, 0 },
-    { LAW_INTEGERS, 0, 0, 0, 0, -7, 1000 },
-    { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 }, /* a quarter of the draws is rejected */
-    { LAW_PERMUTATION, 0, 0, 0, 0, 0, 0 },
+    { DISTRIBUTION_UNIFORM, 0, 1, 0, 0, 0, 0 },
+    { DISTRIBUTION_UNIFORM, -3.5, 1e4, 0, 0, 0, 0 },
+    { DISTRIBUTION_NORMAL, 0, 1, 0, 0, 0, 0 },
+    { DISTRIBUTION_NORMAL, 10, 0.25, 0, 0, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },        /* by proposals from a normal distribution */
+    { DISTRIBUTION_TRUNCATED_NORMAL, 1, 2, -1, INFINITY, 0, 0 }, /* with one bound */
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -0.5, 1, 0, 0 },      /* from a uniform distribution */
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, 2, 2.25, 0, 0 },      /* beside the mean */
+    { DISTRIBUTION_TRUNCATED_NORMAL, 5, 0.5, -INFINITY, 2, 0,
+      0 },                                                 /* from an exponential distribution, below */
+    { DISTRIBUTION_TRUNCATED_NORMAL, -40, 1, 0, 1, 0, 0 }, /* far above */
+    { DISTRIBUTION_BERNOULLI, 0.3, 0, 0, 0, 0, 0 },
+    { DISTRIBUTION_BERNOULLI, 1, 0, 0, 0, 0, 0 },
+    { DISTRIBUTION_INTEGERS, 0, 0, 0, 0, -7, 1000 },
+    { DISTRIBUTION_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 }, /* a quarter of the draws is rejected */
+    { DISTRIBUTION_PERMUTATION, 0, 0, 0, 0, 0, 0 },
 };
 enum { TRIALS = sizeof trials / sizeof *trials };
 
 static bool takes(const trial *t, duet_dtype type)
 {
-    if (t->law == LAW_INTEGERS && t->high > 1 << 24) return type == DUET_I64;
-    return type != DUET_I64 || t->law >= LAW_BERNOULLI;
+    if (t->distribution == DISTRIBUTION_INTEGERS && t->high > 1 << 24) return type == DUET_I64;
+    return type != DUET_I64 || t->distribution >= DISTRIBUTION_BERNOULLI;
 }
 
 /* ---- the mapping, written independently ---- */
 
 static uint32_t plain_word(const trial *t, uint64_t seed, uint64_t block, uint32_t stream, int j)
 {
-    uint32_t c[4] = { (uint32_t)block, (uint32_t)(block >> 32), stream, (uint32_t)t->law };
+    uint32_t c[4] = { (uint32_t)block, (uint32_t)(block >> 32), stream, (uint32_t)t->distribution };
     philox_plainly(c, seed);
     return c[j];
 }
@@ -148,14 +149,16 @@ static void maps(const trial *t, duet_dtype type)
         const double x = read_one(p, type, i, &whole);
         long double allowed, normal;
         bool right = true;
-        if (t->law == LAW_UNIFORM) right = x == plain_uniform(t, type, (uint64_t)i);
-        if (t->law == LAW_NORMAL) {
+        if (t->distribution == DISTRIBUTION_UNIFORM) right = x == plain_uniform(t, type, (uint64_t)i);
+        if (t->distribution == DISTRIBUTION_NORMAL) {
             normal = plain_normal(t, type, (uint64_t)i, &allowed);
             right = fabsl(x - normal) <= allowed;
         }
-        if (t->law == LAW_INTEGERS) right = whole == plain_integer(t, (uint64_t)i);
-        if (t->law == LAW_BERNOULLI) right = whole == plain_coin(t, (uint64_t)i);
-        if (!CHECK(right, "law %d, element %d is %.17g or %lld", t->law, i, x, (long long)whole)) break;
+        if (t->distribution == DISTRIBUTION_INTEGERS) right = whole == plain_integer(t, (uint64_t)i);
+        if (t->distribution == DISTRIBUTION_BERNOULLI) right = whole == plain_coin(t, (uint64_t)i);
+        if (!CHECK(right, "distribution %d, element %d is %.17g or %lld", t->distribution, i, x,
+                   (long long)whole))
+            break;
     }
     duet_free(&m);
 }
@@ -181,16 +184,16 @@ static void maps_permutation(void)
 /* Beyond the size of memory: the formulas alone. */
 static void maps_far(void)
 {
-    const trial t = { LAW_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 },
-                coin = { LAW_BERNOULLI, 0.7, 0, 0, 0, 0, 0 };
+    const trial t = { DISTRIBUTION_INTEGERS, 0, 0, 0, 0, -(3ll << 61), 3ll << 61 },
+                coin = { DISTRIBUTION_BERNOULLI, 0.7, 0, 0, 0, 0, 0 };
     const uint64_t range = 3ull << 62;
     random_params l = { .key = { (uint32_t)SEED, (uint32_t)(SEED >> 32) },
-                        .whole = { (uint64_t)t.low, range, -range % range } };
+                        .integer = { (uint64_t)t.low, range, -range % range } };
     for (uint64_t i = (1ull << 36) - 50; i < (1ull << 36) + 50; i++)
         CHECK(philox_integer(&l, i) == plain_integer(&t, i), "integer %llu", (unsigned long long)i);
     const uint64_t p = (uint64_t)(0.7 * 0x1p64);
-    l.whole[0] = p >> 32;
-    l.whole[1] = (uint32_t)p;
+    l.integer[0] = p >> 32;
+    l.integer[1] = (uint32_t)p;
     for (uint64_t i = (1ull << 38) - 50; i < (1ull << 38) + 50; i++)
         CHECK(philox_coin(&l, i) == plain_coin(&coin, i), "coin %llu", (unsigned long long)i);
 }
@@ -202,7 +205,7 @@ static void mapping(void)
             if (takes(&trials[n], type)) maps(&trials[n], type);
     maps_permutation();
     maps_far();
-    tap_point("each element is what the documentation says");
+    tap_point("every element follows the formulas in the documentation");
 }
 
 /* ---- equal bits everywhere ---- */
@@ -250,11 +253,12 @@ static void fills(const trial *t, enum view view, duet_dtype type, const sizes *
     DUET_ON(place) CHECK(fill(m, SEED, t) == DUET_OK, "%s", duet_error());
     char *after = gather(whole, NULL, NULL), *got = gather(m, touched, duet_read(whole));
     CHECK(!memcmp(got, want, (size_t)duet_count(m) * bytes),
-          "law %d, %d numbers of type %d, %s, on the %s (%s) differ", t->law, (int)duet_count(m), type,
-          view_names[view], place_name(place), how);
+          "distribution %d, %d numbers of type %d, %s, on the %s (%s) differ", t->distribution,
+          (int)duet_count(m), type, view_names[view], place_name(place), how);
     for (size_t i = 0; i < all; i++)
         if (!touched[i] && memcmp(before + i * bytes, after + i * bytes, bytes)) {
-            CHECK(false, "law %d, %s: element %zu of the storage was written", t->law, view_names[view], i);
+            CHECK(false, "distribution %d, %s: element %zu of the storage was written", t->distribution,
+                  view_names[view], i);
             break;
         }
     if (whole != m) duet_free(&whole);
@@ -291,7 +295,8 @@ static void sameness(void)
     for (int n = 0; n < TRIALS; n++)
         for (duet_dtype type = 0; type < OWN_TYPES; type++)
             for (int s = 0; s < SHAPES; s++)
-                if (takes(&trials[n], type) && (trials[n].law != LAW_PERMUTATION || shapes[s].rank == 1))
+                if (takes(&trials[n], type) &&
+                    (trials[n].distribution != DISTRIBUTION_PERMUTATION || shapes[s].rank == 1))
                     same(&trials[n], type, &shapes[s]);
     use_variant(&variants[2]);
     tap_point("the same bits on every machine, instruction set, number of threads and view");
@@ -316,7 +321,7 @@ static void large(void)
         duet_free(&m);
     }
     use_variant(&variants[2]);
-    tap_point("many elements, by threads");
+    tap_point("many elements, computed by several threads");
 }
 
 /* ---- errors ---- */
@@ -375,7 +380,7 @@ static void refusals(void)
     duet_free(&m);
     duet_free(&d);
     duet_free(&i);
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 /* A matrix filled where it is needed is not transferred, and a formula continues from there. */
@@ -394,7 +399,7 @@ static void residence(void)
         }
     duet_free(&m);
     duet_free(&s);
-    tap_point("filled where it is used");
+    tap_point("matrices are filled on the device that uses them");
 }
 
 int main(int argc, char **argv)

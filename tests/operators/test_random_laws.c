@@ -110,7 +110,8 @@ static void uniform_law(void)
     const int64_t n = many();
     const double half = sqrt(3.0); /* deviation 1 */
     for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
-        const trial t = { LAW_UNIFORM, -half, half, 0, 0, 0, 0 }, unit = { LAW_UNIFORM, 0, 1, 0, 0, 0, 0 };
+        const trial t = { DISTRIBUTION_UNIFORM, -half, half, 0, 0, 0, 0 },
+                    unit = { DISTRIBUTION_UNIFORM, 0, 1, 0, 0, 0, 0 };
         double *x = draw(type, n, SEED, &t), *u = draw(type, n, SEED + 1, &unit);
         int64_t high[256] = { 0 }, low[256] = { 0 };
         near("mean", mean_of_powers(x, 1, n), 0, 1, n);
@@ -127,7 +128,7 @@ static void uniform_law(void)
         free(x);
         free(u);
     }
-    tap_point("uniform: moments, Kolmogorov, bits, independence");
+    tap_point("uniform: moments, Kolmogorov-Smirnov, bits, independence");
 }
 
 /* Bounds hold where rounding could exceed them. */
@@ -137,7 +138,7 @@ static void uniform_bounds(void)
                                        { 16777215, 16777216 }, { -1e38, 1e38 },      { 1, 3 } };
     for (duet_dtype type = DUET_F32; type <= DUET_F64; type++)
         for (size_t k = 0; k < sizeof range / sizeof *range; k++) {
-            const trial t = { LAW_UNIFORM, range[k][0], range[k][1], 0, 0, 0, 0 };
+            const trial t = { DISTRIBUTION_UNIFORM, range[k][0], range[k][1], 0, 0, 0, 0 };
             double *x = draw(type, 5000, SEED, &t);
             for (int i = 0; i < 5000; i++)
                 if (!CHECK(x[i] >= t.a && x[i] < t.b, "%.17g is not in [%.17g, %.17g)", x[i], t.a, t.b))
@@ -151,7 +152,8 @@ static double normal_cdf(double x, const trial *t) { return erfc((t->a - x) / t-
 
 static void normal_law(void)
 {
-    static const trial t = { LAW_NORMAL, 0, 1, 0, 0, 0, 0 }, other = { LAW_NORMAL, -3, 0.5, 0, 0, 0, 0 };
+    static const trial t = { DISTRIBUTION_NORMAL, 0, 1, 0, 0, 0, 0 },
+                       other = { DISTRIBUTION_NORMAL, -3, 0.5, 0, 0, 0, 0 };
     static const double moment[] = { 1, 0, 1, 0, 3, 0, 15, 0, 105, 0, 945, 0, 10395 };
     const int64_t n = many();
     for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
@@ -170,7 +172,7 @@ static void normal_law(void)
         free(x);
         free(y);
     }
-    tap_point("normal: moments, Kolmogorov, independence, tails");
+    tap_point("normal: moments, Kolmogorov-Smirnov, independence, tails");
 }
 
 /* ---- truncated normal ---- */
@@ -206,26 +208,26 @@ static double truncated_cdf(double x, const trial *t)
 }
 
 static const trial windows[] = {
-    { LAW_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -0.001, 2.6, 0, 0 }, /* half of all attempts are rejected */
-    { LAW_TRUNCATED_NORMAL, 0, 1, -0.001, INFINITY, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, 0, INFINITY, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -1.25, 1.2, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -2.3, 0.1, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 0, 1, -INFINITY, INFINITY, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 3, 2, 4, 6, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 3, 2, 4, 60, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 3, 2, -6, -4, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 3, 2, -INFINITY, -4, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, -10, 1, 0, INFINITY, 0,
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -0.001, 2.6, 0, 0 }, /* half of all attempts are rejected */
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -0.001, INFINITY, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, 0, INFINITY, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -1.25, 1.2, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -2.3, 0.1, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -INFINITY, INFINITY, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 3, 2, 4, 6, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 3, 2, 4, 60, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 3, 2, -6, -4, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 3, 2, -INFINITY, -4, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, -10, 1, 0, INFINITY, 0,
       0 }, /* far from the mean; the nearer bound is 0, where numbers are dense */
-    { LAW_TRUNCATED_NORMAL, -10, 1, 0, 0.12, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, -10, 1, 0, 0.14, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 1000, 1, -5, 0, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, 1000, 0.01, -5, 0, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, -1e6, 1, 0, 1e-6, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, -1e6, 0.001, 0, INFINITY, 0, 0 },
-    { LAW_TRUNCATED_NORMAL, -16, 1e-6, 0, INFINITY, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, -10, 1, 0, 0.12, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, -10, 1, 0, 0.14, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 1000, 1, -5, 0, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, 1000, 0.01, -5, 0, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, -1e6, 1, 0, 1e-6, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, -1e6, 0.001, 0, INFINITY, 0, 0 },
+    { DISTRIBUTION_TRUNCATED_NORMAL, -16, 1e-6, 0, INFINITY, 0, 0 },
 };
 enum { WINDOWS = sizeof windows / sizeof *windows };
 
@@ -245,16 +247,16 @@ static void truncated_law(void)
             follows(name, x, n, truncated_cdf, &t);
             free(x);
         }
-    tap_point("truncated normal: Kolmogorov in windows near and far");
+    tap_point("truncated normal: Kolmogorov-Smirnov in windows near the mean and far from it");
 }
 
 /* Windows of a few numbers, and one so far from the mean that only its bound remains. */
 static void truncated_corners(void)
 {
-    static const trial corner[] = { { LAW_TRUNCATED_NORMAL, 0, 1, 1, 1 + 0x1p-22, 0, 0 },
-                                    { LAW_TRUNCATED_NORMAL, 0, 1e-6, 1e20, 1e21, 0, 0 },
-                                    { LAW_TRUNCATED_NORMAL, 0, 1, -1e-30, 1e-30, 0, 0 },
-                                    { LAW_TRUNCATED_NORMAL, -3e38, 3e38, -3.4e38, 3e38, 0, 0 } };
+    static const trial corner[] = { { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, 1, 1 + 0x1p-22, 0, 0 },
+                                    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1e-6, 1e20, 1e21, 0, 0 },
+                                    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -1e-30, 1e-30, 0, 0 },
+                                    { DISTRIBUTION_TRUNCATED_NORMAL, -3e38, 3e38, -3.4e38, 3e38, 0, 0 } };
     for (int k = 0; k < 4; k++)
         for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
             double *x = draw(type, 5000, SEED, &corner[k]), least = INFINITY, most = -INFINITY;
@@ -268,7 +270,7 @@ static void truncated_corners(void)
             CHECK(k == 1 ? most == low : most > least, "window %d: from %.17g to %.17g", k, least, most);
             free(x);
         }
-    tap_point("truncated normal: narrow windows, and very far ones");
+    tap_point("truncated normal: narrow windows and windows in the tail");
 }
 
 /* ---- integers ---- */
@@ -279,7 +281,7 @@ static void bernoulli_law(void)
     const int64_t n = many();
     for (int k = 0; k < 5; k++)
         for (duet_dtype type = 0; type < OWN_TYPES; type++) {
-            const trial t = { LAW_BERNOULLI, p[k], 0, 0, 0, 0, 0 };
+            const trial t = { DISTRIBUTION_BERNOULLI, p[k], 0, 0, 0, 0, 0 };
             double *x = draw(type, n, SEED, &t);
             const double sigma = sqrt(p[k] * (1 - p[k]));
             for (int64_t i = 0; i < n; i++) CHECK(x[i] == 0 || x[i] == 1, "%g", x[i]);
@@ -290,12 +292,12 @@ static void bernoulli_law(void)
             free(x);
         }
     for (int k = 0; k < 2; k++) {
-        const trial t = { LAW_BERNOULLI, k, 0, 0, 0, 0, 0 };
+        const trial t = { DISTRIBUTION_BERNOULLI, k, 0, 0, 0, 0, 0 };
         double *x = draw(DUET_F32, n, SEED, &t);
         CHECK(mean_of_powers(x, 1, n) == k, "p = %d", k);
         free(x);
     }
-    tap_point("bernoulli: frequencies, independence, 0 and 1");
+    tap_point("bernoulli: frequencies, independence, probabilities 0 and 1");
 }
 
 /* Ranges of which 2^64 is far from a multiple: the bias of a plain multiplication would show modulo
@@ -332,7 +334,7 @@ static void integers_law(void)
     const int64_t n = many();
     for (int k = 0; k < 6; k++)
         for (duet_dtype type = 0; type < OWN_TYPES; type++) {
-            const trial t = { LAW_INTEGERS, 0, 0, 0, 0, range[k][0], range[k][1] };
+            const trial t = { DISTRIBUTION_INTEGERS, 0, 0, 0, 0, range[k][0], range[k][1] };
             const int bins = (int)(t.high - t.low);
             int64_t count[1000] = { 0 };
             double *x = draw(type, n, SEED + 5, &t);
@@ -346,7 +348,7 @@ static void integers_law(void)
             free(x);
         }
     integers_wide();
-    tap_point("integers: even in ranges small and large");
+    tap_point("integers: uniform in small and large ranges");
 }
 
 static bool is_permutation(const int64_t *p, int64_t n)
@@ -400,7 +402,7 @@ static void permutation_law(void)
     even("place of the last", where, 100);
     duet_free(&five);
     duet_free(&hundred);
-    tap_point("permutation: each order as often as the others");
+    tap_point("permutation: all orders are equally frequent");
 }
 
 int main(int argc, char **argv)

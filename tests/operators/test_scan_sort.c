@@ -429,7 +429,7 @@ static void chosen(void)
     }
     duet_free(&turned);
     duet_free(&x);
-    tap_point("the greatest, however they stand");
+    tap_point("top_k of elements in any order");
 }
 
 /* Two long lines, separately, along either axis. */
@@ -450,7 +450,7 @@ static void two_long_lines(void)
     list_free(&y);
     duet_free(&t);
     sight_free(&s);
-    tap_point("two long lines");
+    tap_point("two long lines along the axis");
 }
 
 static void long_counts(void)
@@ -506,7 +506,7 @@ static void refusals(void)
     duet_free(&s);
     duet_free(&n);
     duet_free(&y);
-    tap_point("refusals");
+    tap_point("invalid and unsupported arguments");
 }
 
 /* Of a formula, into a view, and over an operand. */
@@ -541,7 +541,7 @@ static void in_formulas(void)
     duet_free(&wide);
     duet_free(&t);
     duet_free(&x);
-    tap_point("in formulas, views, and in place");
+    tap_point("inside formulas, of views, and in place");
 }
 
 int main(int argc, char **argv)

@@ -195,7 +195,7 @@ static void formulas(void)
           "a formula is left: %s", duet_error());
     duet_free(&x);
     duet_free(&c);
-    tap_point("formulas, also of one another, and complex elements");
+    tap_point("formulas as operands, and complex elements");
 }
 
 /* A complex number is 0 if both parts are 0, with any sign. */
@@ -217,7 +217,7 @@ static void complex_zeros(void)
             duet_free(&m);
         }
     duet_free(&z);
-    tap_point("complex numbers that are 0");
+    tap_point("complex zeros");
 }
 
 static void stays(void)
@@ -240,7 +240,7 @@ static void stays(void)
             duet_free(&inverse);
         }
     duet_free(&x);
-    tap_point("how many there are is all that the host reads");
+    tap_point("the host reads only the number of elements");
 }
 
 #define REFUSED(call, words)                                                                                 \
@@ -274,7 +274,7 @@ static void errors(void)
           "a formula is left: %s", duet_error());
     duet_free(&x);
     duet_free(&v);
-    tap_point("bad input");
+    tap_point("invalid arguments");
 }
 
 int main(int argc, char **argv)

@@ -32,7 +32,7 @@ static const char *step_words(char *line)
     if (!strcmp(way + 2, "strict")) return "oneDNN or BLAS";
     const char *by = strstr(way, "by ");
     if (!by) return way + 2;
-    return strcmp(by + 3, "our kernels") ? by + 3 : "own kernel";
+    return strcmp(by + 3, "Duet's kernels") ? by + 3 : "own kernel";
 }
 
 static bool has_word(const char *list, const char *word)

@@ -275,7 +275,7 @@ int main(int argc, char **argv)
 {
     duet_place place[2];
     setenv("DUET_REPRODUCIBLE", "1", 1);
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (list_places(place) < 2) {
         printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);

@@ -81,7 +81,7 @@ static void share(int rounds)
     }
     CHECK(duet_stats().repeats - before > (uint64_t)(rounds * THREADS * TURNS), "%d statements replayed",
           (int)(duet_stats().repeats - before));
-    tap_point("threads share what they read");
+    tap_point("threads share operands");
 }
 
 /* ---- each thread adds one to the result of the one before it and continues with its own matrices
@@ -149,7 +149,7 @@ static void hand_on(int rounds)
         pthread_join(last, NULL);
         for (int i = 0; i <= THREADS; i++) duet_free(&link[i]);
     }
-    tap_point("threads hand on what they make");
+    tap_point("threads read each other's results");
 }
 
 /* ---- deferred work when its thread ends, and when another thread frees what it uses ---- */
@@ -190,7 +190,7 @@ static void end_half_way(void)
     holds(y, 6, "y");
     duet_free(&x);
     duet_free(&y);
-    tap_point("a thread ends half-way");
+    tap_point("a thread ends within a period");
 }
 
 /* What this thread does while another one has deferred y = x + 1 and waits. */
@@ -241,7 +241,7 @@ static void read_y(void) { ok(duet_set_on(DUET_GPU, x, duet_mul(y, 1.0))); }
 int main(int argc, char **argv)
 {
     duet_place place[2];
-    auto_replay_patience(1e3);
+    auto_replay_set_max_seconds(1e3);
     setenv("DUET_REPRODUCIBLE", "1", 1);
     if (list_places(place) < 2) {
         printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);

@@ -154,7 +154,7 @@ static void same_moves(void)
     CHECK(a.launches == b.launches && a.steps == b.steps, "%d launches and %d steps, not %d and %d",
           (int)b.launches, (int)b.steps, (int)a.launches, (int)a.steps);
     CHECK(a.repeats == 0 && b.repeats > 0, "replayed where it is off, or not where it is on");
-    tap_point("what moves, runs and is waited for");
+    tap_point("copies, launches and waits of a replayed loop");
 }
 
 static void *on_cpu(void *none)
@@ -196,7 +196,7 @@ static void not_worth(void)
     run_in_thread(on_cpu, NULL);
     run_in_thread(single, NULL);
     run_in_thread(costly, NULL);
-    tap_point("loops that would gain nothing");
+    tap_point("loops that replay would not make faster");
 }
 
 /* ---- a loop that recurs; nested loops ---- */
@@ -224,10 +224,10 @@ static void *hangs_back(void *none)
     DUET_ON(DUET_GPU)
     for (int turn = 0; turn < TURNS; turn++) one_turn(&s, FEED_AND_READ, turn);
     const duet_counts before = duet_stats();
-    auto_replay_patience(0);
+    auto_replay_set_max_seconds(0);
     DUET_ON(DUET_GPU)
     for (int turn = 0; turn < TURNS; turn++) one_turn(&s, FEED_AND_READ, turn);
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     CHECK(since(before).repeats <= 12 * STATEMENTS_A_TURN,
           "%d statements are held back longer than that spares", (int)since(before).repeats);
     free_scene(&s);
@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 {
     duet_place place[2];
     if (argc > 1 && !strcmp(argv[1], "--off")) {
-        auto_replay_patience(1);
+        auto_replay_set_max_seconds(1);
         return by_environment();
     }
     char self[4096];
@@ -316,14 +316,14 @@ int main(int argc, char **argv)
         printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);
         return tap_end();
     }
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     loops();
     same_moves();
     not_worth();
     run_in_thread(comes_back, NULL);
-    tap_point("a loop that comes back is replayed at once");
+    tap_point("a loop that starts again is replayed immediately");
     run_in_thread(hangs_back, NULL);
-    tap_point("a loop that takes longer than it spares is left alone");
+    tap_point("a loop whose replay is slower is not replayed");
     run_in_thread(other_things, NULL);
     tap_point("a replay, and another formula for the same matrices");
     run_in_thread(streams, NULL);

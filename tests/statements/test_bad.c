@@ -111,7 +111,7 @@ static void shapes(void)
     duet_free(&p.x);
     duet_free(&p.y);
     duet_free(&p.z);
-    tap_point("operands that do not broadcast, axes that are not there");
+    tap_point("operands that do not broadcast, missing axes");
 }
 
 /* 2^64 columns must not count as none. */
@@ -181,9 +181,9 @@ static void definitions(void)
     FAILS(duet_upsample2d(im, -1, 2), DUET_BAD_ARGUMENT, "duet_upsample2d", "scale ({-1, 2})");
     too_wide();
     FAILS(duet_instance_norm(m, 1, 0, 0.1), DUET_BAD_SHAPE,
-          "duet_instance_norm(x: f32[2,3], scale: 1, shift: 0)", "axis 2 does not exist");
+          "duet_instance_norm(x: f32[2,3], scale: 1, shift: 0)", "x must have at least 3 axes, not 2");
     FAILS(duet_softmax_grad(scalar, scalar), DUET_BAD_SHAPE,
-          "duet_softmax_grad(result: f32[], gradient: f32[])", "axis -1 does not exist");
+          "duet_softmax_grad(result: f32[], gradient: f32[])", "result must have at least 1 axis, not 0");
     FAILS(duet_conv2d_input_grad(im, few), DUET_BAD_SHAPE,
           "duet_conv2d_input_grad(gradient: f32[1,2,4,4], filters: f32[3,1,2,2])",
           "axis 1 of gradient (size 2)");
@@ -224,7 +224,7 @@ static void definitions(void)
     duet_free(&large);
     duet_free(&none);
     duet_free(&nothing);
-    tap_point("broken conditions of the rows");
+    tap_point("violated conditions of the rows of ops.def");
 }
 
 /* Every row with more than one operand refuses f32 with i64, a null matrix, and a failed operand. */
@@ -263,7 +263,7 @@ static void types_and_nulls(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&d);
-    tap_point("types that differ, and null matrices");
+    tap_point("different element types, NULL matrices");
 }
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
@@ -298,7 +298,7 @@ static void statements(void)
     duet_free(&b);
     duet_free(&d);
     duet_free(&deep);
-    tap_point("statements: destination, freed, spent, dropped");
+    tap_point("statements with freed, spent or dropped operands");
 }
 
 static void refused_matrix(duet_matrix *m, const char *what, const char *words)
@@ -348,7 +348,7 @@ static void matrices(void)
     }
     FAILS(e, DUET_BAD_SHAPE, "overflow");
     for (int d = 0; d < 8; d++) duet_free(&v[d]);
-    tap_point("matrices that cannot be");
+    tap_point("invalid matrices");
 }
 
 /* ---- machines ------------------------------------------------------------------------------------------ */
@@ -368,7 +368,8 @@ static void memory(void)
     CHECK(untouched(), "the destination changed");
 
     duet_matrix *b = duet_new(DUET_F32, 1000, 1000);
-    CHECK(!duet_overwrite(b) && strstr(duet_error(), "limit"), "a host home over the cap: %s", duet_error());
+    CHECK(!duet_overwrite(b) && strstr(duet_error(), "limit"), "a host buffer above the limit: %s",
+          duet_error());
     CHECK(duet_set_on(DUET_CPU, small, 2) == DUET_OK, "the next small one: %s", duet_error());
     CHECK(duet_memory_limit(DUET_CPU, 0) == DUET_OK, "%s", duet_error());
     CHECK(duet_overwrite(b) != NULL, "without the cap: %s", duet_error());
@@ -376,7 +377,7 @@ static void memory(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&small);
-    tap_point("a memory cap that is too small");
+    tap_point("a memory limit that is too small");
 }
 
 static void no_gpu(void)
@@ -391,7 +392,7 @@ static void no_gpu(void)
           "a pointer to no GPU");
     CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(), "a limit");
     duet_free(&a);
-    tap_point("a forced GPU that is not there");
+    tap_point("a requested GPU that does not exist");
 }
 
 /* A process reads the environment once, at the start: a new process for each. */
@@ -433,7 +434,7 @@ int main(int argc, char **argv)
     environment("DUET_REQUIRE_GPU", "1", argv[0], gpu ? DUET_OK : DUET_NO_DEVICE);
     environment("DUET_BACKEND", "cpu", argv[0], DUET_OK);
     environment("DUET_FUSION", "none", argv[0], DUET_OK);
-    tap_point("the environment");
+    tap_point("environment variables");
     duet_free(&out);
     return tap_end();
 }

@@ -184,9 +184,9 @@ static void operators(void)
 
 static void composed_operators(void)
 {
-    SAYS(duet_clip(m23, v4, 1), "duet_clip(x: f32[2,3], low: f32[4], high: 1): in duet_maximum(x: f32[2,3], "
-                                "y: f32[4]): the shapes of the operands do not broadcast");
-    SAYS(duet_hard_tanh(c34), "duet_hard_tanh(x: c64[3,4]): in duet_maximum(x: c64[3,4], y: -1): complex "
+    SAYS(duet_clip(m23, v4, 1), "duet_clip(x: f32[2,3], low: f32[4], high: 1): "
+                                "the shapes of the operands do not broadcast");
+    SAYS(duet_hard_tanh(c34), "duet_hard_tanh(x: c64[3,4]): complex "
                               "elements are not supported");
     SAYS(duet_square(duet_add(m23, v4)),
          "duet_add(x: f32[2,3], y: f32[4]): the shapes of the operands do not broadcast");
@@ -195,8 +195,12 @@ static void composed_operators(void)
                                          "absolute (0) must not be negative or NaN");
     SAYS(duet_cross(m23, m45),
          "duet_cross(x: f32[2,3], y: f32[4,5]): the last axes of x and y must have 3 elements");
-    SAYS(duet_std_axis(m23, 4),
-         "duet_std_axis(x: f32[2,3]): in duet_var_axis(x: f32[2,3]): axis 4 does not exist; x has 2 axes");
+    SAYS(duet_instance_norm(v3, 1, 0, 1e-5), "duet_instance_norm(x: f32[3], scale: 1, shift: 0): x must have "
+                                             "at least 3 axes, not 1");
+    SAYS(duet_softmax_grad(m23, m45),
+         "duet_softmax_grad(result: f32[2,3], gradient: f32[4,5]): the shapes of "
+         "the operands do not broadcast");
+    SAYS(duet_std_axis(m23, 4), "duet_std_axis(x: f32[2,3]): axis 4 does not exist; x has 2 axes");
 }
 
 static void statement_texts(void)
@@ -208,6 +212,9 @@ static void statement_texts(void)
     FAILS(duet_set(out, d34), "duet_set(m: f32[3,4], e: f64[3,4]): f64 elements cannot be assigned to f32 "
                               "without loss; convert e with duet_cast");
     FAILS(duet_set(u8, 300), "duet_set(m: u8[4]): 300 is out of the range of u8");
+    FAILS(duet_set_all({ out, duet_neg(m23) }, { out, duet_neg(m45) }),
+          "statement 1: duet_set_all(m: f32[3,4], e: f32[2,3]): "
+          "the shape of e does not broadcast to that of m");
     FAILS(duet_iadd(out, m45),
           "duet_iadd(m: f32[3,4], e: f32[4,5]): the shapes of the operands do not broadcast");
     FAILS(duet_iadd(out, null), "duet_iadd(m: f32[3,4], e: NULL): e must not be NULL");
@@ -226,6 +233,11 @@ static void statement_texts(void)
 static void matrix_texts(void)
 {
     duet_matrix *null = NULL, *part[2];
+    MAKES(duet_read(null), "duet_read: the matrix must not be NULL");
+    MAKES(duet_overwrite(null), "duet_overwrite: the matrix must not be NULL");
+    MAKES(duet_record_end(), "duet_record_end: this thread is not recording");
+    FAILS(duet_replay(NULL), "duet_replay: the recording must not be NULL");
+    FAILS(duet_explain(stdout, null, DUET(m33)), "duet_explain: m must not be NULL");
     MAKES(duet_new(DUET_F32, 3, -1), "duet_new(f32[3,-1]): the sizes must not be negative");
     MAKES(duet_wrap(NULL, DUET_F32, 3), "duet_wrap: the pointer must not be NULL");
     MAKES(duet_row(m23, 2), "duet_row(m: f32[2,3]): index 2 of axis 0 is out of bounds; its size is 2");
@@ -271,7 +283,7 @@ static void exact(void)
     statement_texts();
     matrix_texts();
     for (int i = 0; i < LENGTH(all); i++) duet_free(all[i]);
-    tap_point("messages word by word");
+    tap_point("exact error messages");
 }
 
 int main(void)

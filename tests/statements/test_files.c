@@ -149,7 +149,7 @@ static void test_round_trips(void)
                 free(names);
                 duet_free(&m);
             }
-    tap_point("every type, shape and order there and back");
+    tap_point("every type, shape and order is written and read back");
 }
 
 /* ---- known bytes ---- */
@@ -202,7 +202,7 @@ static void test_known(void)
         file_of(file, npy_of(file, 1, "{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", c64, 2)));
     CHECK(m && duet_type(m) == DUET_BF16, "bf16: %s", duet_error());
     duet_free(&m);
-    tap_point("known bytes of .npy");
+    tap_point("known .npy files");
 }
 
 static void test_deflated(void)
@@ -221,7 +221,7 @@ static void test_deflated(void)
           "%s", duet_error());
     CHECK(strstr(text, "files    "), "duet_info says nothing of files");
     duet_free(&m);
-    tap_point(has ? "deflated arrays" : "deflated arrays are refused without zlib");
+    tap_point(has ? "deflated arrays" : "deflated arrays are unsupported without zlib");
 }
 
 /* ---- errors ---- */
@@ -302,7 +302,7 @@ static void test_refusals(void)
     duet_free(&m);
     duet_free(&gone);
     duet_free(&vector);
-    tap_point("what is refused");
+    tap_point("invalid files and arguments");
 }
 
 /* An existing file is unchanged if writing the new one fails, and links are followed. */
@@ -320,7 +320,7 @@ static void test_replaced(void)
     duet_free(&m);
     duet_free(&n);
     CHECK(!unlink(link) && !unlink(target), "both are there");
-    tap_point("files that are replaced");
+    tap_point("existing files are replaced");
 }
 
 /* ---- Matrix Market ---- */
@@ -509,7 +509,7 @@ static void test_mutations(int turns)
     }
     duet_free(&a);
     duet_free(&b);
-    tap_point("files changed at random");
+    tap_point("randomly damaged files");
 }
 
 int main(int argc, char **argv)
@@ -526,7 +526,7 @@ int main(int argc, char **argv)
     static const char *const left[] = { "a.npy", "a.npz", "c.npz", "a.mtx" };
     for (size_t k = 0; k < sizeof left / sizeof *left; k++) unlink(path(left[k]));
     CHECK(!rmdir(here), "something else is left in %s", here);
-    tap_point("nothing is left behind");
+    tap_point("no temporary files are left");
     return tap_end();
 }
 #endif

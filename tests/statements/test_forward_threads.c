@@ -112,7 +112,7 @@ int main(void)
     char text[100];
     int places = list_places(place);
     place[places++] = DUET_AUTO;
-    auto_replay_patience(1);
+    auto_replay_set_max_seconds(1);
     for (int i = 0; i < places; i++)
         for (enum mode m = 0; m < MODES; m++) {
             network n;

@@ -207,7 +207,7 @@ static void one_cost(duet_place where)
 static void costs(void)
 {
     for (int i = 0; i < places; i++) one_cost(place[i]);
-    tap_point("a replay plans, allocates and waits for nothing; on the GPU it is one graph");
+    tap_point("a replay does not plan, allocate or wait; on the GPU it is one graph");
 }
 
 /* ---- matrices whose buffers have moved ---- */
@@ -241,7 +241,7 @@ static void moved_matrices(void)
     duet_recording_free(&r);
     free_matrices(a.m);
     free_matrices(b.m);
-    tap_point("matrices that have moved");
+    tap_point("recorded matrices that were copied to another device");
 }
 
 /* ---- threads ------------------------------------------------------------------------------------------- */
@@ -313,7 +313,7 @@ static void order_of_calls(void)
     duet_recording_free(NULL);
     free_matrices(w.m);
     run_in_thread(forgotten, NULL);
-    tap_point("calls out of order");
+    tap_point("recording functions called in the wrong order");
 }
 
 static void failing_statement(void)

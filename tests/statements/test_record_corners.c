@@ -95,7 +95,7 @@ static void others_work_meanwhile(bool write)
     duet_free(&handed);
     duet_free(&given);
     duet_free(&z);
-    tap_point("another thread's statements while one records");
+    tap_point("statements of another thread are not recorded");
 }
 
 /* ---- an empty destination beside undefined elements ---- */
@@ -118,7 +118,7 @@ static void empty_view_of_lost(duet_place where)
     duet_free(&m);
     duet_free(&x);
     duet_free(&y);
-    tap_point("a destination without elements, of a matrix that was lost");
+    tap_point("an empty destination of a lost matrix");
 }
 
 /* ---- several statements at once, of which a later group fails at the replay ---- */
@@ -157,7 +157,7 @@ static void half_of_several(duet_place where)
     duet_free(&a);
     duet_free(&b);
     duet_free(&c);
-    tap_point("several statements of which a later one fails");
+    tap_point("duet_set_all in which a later statement fails");
 }
 
 /* ---- statements that do not change their matrix ---- */

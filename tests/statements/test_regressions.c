@@ -66,7 +66,7 @@ static void *drop_below(void *unused)
 static void words_of_live_formulas(void)
 {
     run_in_thread(drop_below, NULL);
-    tap_point("a formula dropped below a live one");
+    tap_point("a formula is dropped below a live one");
 }
 
 static void import_that_does_not_fit(void)
@@ -81,7 +81,7 @@ static void import_that_does_not_fit(void)
     OK(duet_drop(h));
     CHECK(duet_arena_limit(1 << 26) == DUET_OK, "something is left: %s", duet_error());
     duet_free(&a);
-    tap_point("a held formula that does not fit leaves nothing behind");
+    tap_point("a persistent formula that exceeds the limit leaks nothing");
 }
 
 /* More plans than the cache holds: none may be evicted while a statement compares it with another. */
@@ -96,7 +96,7 @@ static void many_plans(void)
         duet_free(&a);
         duet_free(&c);
     }
-    tap_point("more plans than are kept");
+    tap_point("more plans than the cache holds");
 }
 
 /* However little memory there is, NO_MEMORY leaves the destination unchanged. */
@@ -126,7 +126,7 @@ static void destination_survives(void)
     duet_free(&t);
     duet_free(&w);
     duet_free(&z);
-    tap_point("NO_MEMORY leaves the destination");
+    tap_point("NO_MEMORY leaves the destination unchanged");
 }
 
 static void lifting(void)
@@ -214,7 +214,7 @@ static void poisoned_images(void)
     duet_free(&taps);
     duet_free(&w);
     duet_free(&y);
-    tap_point("a NaN and an infinity stay in their windows");
+    tap_point("NaN and infinity stay in their windows");
 }
 
 /* Numbers with equal bits are one value; different numbers need another plan. */
@@ -242,7 +242,7 @@ static void equal_numbers(void)
     CHECK(duet_stats().plan_misses - misses == 1, "%d plans", (int)(duet_stats().plan_misses - misses));
     duet_free(&a);
     duet_free(&c);
-    tap_point("equal numbers");
+    tap_point("equal numbers in one formula");
 }
 
 /* Indices of numbers once had 16 bits. */
@@ -256,7 +256,7 @@ static void many_numbers(void)
     const double *p = duet_read(a);
     CHECK(p && *p == 0.5 * MANY * (MANY + 1.0), "the sum is %.17g", p ? *p : NAN);
     duet_free(&a);
-    tap_point("seventy thousand numbers");
+    tap_point("a formula of 70000 numbers");
 }
 
 /* A factor of a product that its type cannot represent, or 0, must not become alpha: infinity times
@@ -308,7 +308,7 @@ static void *import_and_fail(void *unused)
 static void imports_end(void)
 {
     run_in_thread(import_and_fail, NULL);
-    tap_point("a held operand of an operator that finds no room");
+    tap_point("a persistent operand of an operator that exceeds the arena");
 }
 
 /* A vector into a row of a matrix once used a temporary. */
@@ -329,7 +329,7 @@ static void one_more_axis(void)
     duet_free(&row);
     duet_free(&c);
     duet_free(&a);
-    tap_point("a vector into a row");
+    tap_point("a vector assigned to a row");
 }
 
 /* Shapes that differ by leading axes of one element once had separate passes; bias_add counts axes. */
@@ -415,7 +415,7 @@ static void integers_stay(void)
     duet_free(&b);
     duet_free(&c);
     duet_free(&d);
-    tap_point("integers of two statements");
+    tap_point("integer numbers in two statements");
 }
 
 static void *multiply(void *unused)
@@ -476,7 +476,7 @@ static void forked(void)
     CHECK(WIFEXITED(code) && WEXITSTATUS(code) == 0, "the child ended with %d", code);
     CHECK(works_on_threads(), "%s", duet_error());
     omp_set_num_threads(threads);
-    tap_point("a child that was forked");
+    tap_point("a forked child process");
 }
 
 int main(void)

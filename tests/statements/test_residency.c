@@ -168,7 +168,7 @@ static void chain(void)
     }
     duet_free(&x);
     duet_free(&y);
-    tap_point("a chain of statements, a norm among them, stays on the GPU");
+    tap_point("a chain of statements with a norm stays on the GPU");
 }
 
 /* ---- passes -------------------------------------------------------------------------------------------- */
@@ -208,7 +208,7 @@ int main(void)
     passes(DUET_CPU, MODE_MACHINE, 1);
     passes(DUET_CPU, MODE_ROWS, 7);
     if (gpu) passes(DUET_GPU, MODE_MACHINE, 1);
-    tap_point("Wiemann's expression");
+    tap_point("eight operators on three vectors run in one pass");
     if (gpu) {
         forward(dense(), "dense forward");
         forward(cnn(), "convolutional forward");

@@ -240,7 +240,7 @@ static void sequence(void)
     HOLDS(b, 26, 20);
     duet_free(&a);
     duet_free(&b);
-    tap_point("a later statement sees what earlier ones have set");
+    tap_point("a later statement reads results of earlier ones");
 }
 
 /* An earlier statement reads the old contents of a matrix that a later one sets, also in one pass. */
@@ -259,7 +259,7 @@ static void reads_first(void)
     duet_free(&x);
     duet_free(&a);
     duet_free(&b);
-    tap_point("an earlier statement reads what a later one sets");
+    tap_point("an earlier statement reads the old elements of a later destination");
 }
 
 /* The result of a statement may lack leading axes that its matrix has; a statement that reads the
@@ -279,7 +279,7 @@ static void axes_of_earlier(void)
     duet_free(&a);
     duet_free(&b);
     duet_free(&c);
-    tap_point("axes of what an earlier statement sets");
+    tap_point("reductions of results of an earlier statement");
 }
 
 static void passes(void)
@@ -330,7 +330,7 @@ static void passes(void)
     duet_free(&e);
     duet_free(&s);
     duet_free(&t);
-    tap_point("as few passes as can be");
+    tap_point("the minimum number of passes");
 }
 
 /* Formulas longer than a program, in as many steps as the limits require, with equal bits. */
@@ -413,7 +413,7 @@ static void tangles(void)
     duet_free(&low);
     duet_free(&high);
     duet_free(&c);
-    tap_point("views that overlap otherwise");
+    tap_point("overlapping views");
 }
 
 static void mixed(void)
@@ -473,7 +473,7 @@ static void bad_when_they_run(void)
     duet_free(&c);
     duet_free(&lost);
     duet_free(&nowhere);
-    tap_point("what fails as it runs is named");
+    tap_point("errors at run time name the statement");
 }
 
 static void bad(void)
@@ -517,7 +517,7 @@ static void bad(void)
     duet_free(&wide);
     duet_free(&d);
     duet_free(&index);
-    tap_point("bad statements change nothing, and spend all");
+    tap_point("invalid statements change nothing and spend all formulas");
 }
 
 static void explained(void)
@@ -535,7 +535,7 @@ static void explained(void)
     duet_free(&a);
     duet_free(&s);
     duet_free(&t);
-    tap_point("explained");
+    tap_point("duet_explain_all");
 }
 
 int main(int argc, char **argv)

@@ -141,6 +141,15 @@ static void check_write(base *b, const shown *v, duet_place on)
     duet_free(&m);
 }
 
+/* Appends as much of `more` as fits. */
+static void append(char *text, size_t size, const char *more)
+{
+    const size_t length = strlen(text), wanted = strlen(more), free_bytes = size - 1 - length,
+                 taken = wanted < free_bytes ? wanted : free_bytes;
+    memcpy(text + length, more, taken);
+    text[length + taken] = 0;
+}
+
 /* Two views of one matrix, in the shape that both can have: all elements are read before any is
  * written. */
 static void check_overlap(base *b, const shown *to, const shown *from, duet_place on)
@@ -165,8 +174,8 @@ static void check_overlap(base *b, const shown *to, const shown *from, duet_plac
     if (sums) CHECK(duet_set_on(on, v.m, duet_add(w.m, v.m)) == DUET_OK, "%s: %s", v.made, duet_error());
     else CHECK(duet_set_on(on, v.m, w.m) == DUET_OK, "%s: %s", v.made, duet_error());
     for (int64_t k = 0; k < v.n; k++) b->of[v.at[k]] = x[k];
-    strncat(v.made, " from ", sizeof v.made - strlen(v.made) - 1);
-    strncat(v.made, w.made, sizeof v.made - strlen(v.made) - 1);
+    append(v.made, sizeof v.made, " from ");
+    append(v.made, sizeof v.made, w.made);
     check_matrix(b->type, b->m, b->of, "overlapping", &v, on);
     duet_free(&v.m);
     duet_free(&w.m);
@@ -315,7 +324,7 @@ static void test_shifted(void)
             duet_free(&back);
             duet_free(&m);
         }
-    tap_point("shifted and turned in place");
+    tap_point("in-place shift and transpose");
 }
 
 static void refuses(duet_matrix *m, const char *text)
@@ -357,7 +366,7 @@ static void test_refusals(void)
           "bad splits: %s", duet_error());
     duet_free(&m);
     duet_free(&wide);
-    tap_point("what is no view");
+    tap_point("invalid views");
 }
 
 static void test_split(void)

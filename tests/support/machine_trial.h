@@ -335,7 +335,7 @@ static void run_on(trial *t, const machine *m, expected *const want[])
             check_rest(t, how, m == device_machine(HOST) && v == 0 && again == 0);
         }
         m->forget(&t->s);
-        CHECK(!t->s.kept, "%s: forget left something kept", sizes_text(t));
+        CHECK(!t->s.cached, "%s: forget left something kept", sizes_text(t));
     }
 }
 

@@ -9,19 +9,19 @@
 #define SEED 0x0123456789abcdefu
 
 typedef struct trial {
-    enum law law;
+    enum distribution distribution;
     double a, b, c, d;
     int64_t low, high;
 } trial;
 
 static duet_status fill(duet_matrix *m, uint64_t seed, const trial *t)
 {
-    switch (t->law) {
-    case LAW_UNIFORM: return duet_random_uniform(m, seed, t->a, t->b);
-    case LAW_NORMAL: return duet_random_normal(m, seed, t->a, t->b);
-    case LAW_TRUNCATED_NORMAL: return duet_random_truncated_normal(m, seed, t->a, t->b, t->c, t->d);
-    case LAW_BERNOULLI: return duet_random_bernoulli(m, seed, t->a);
-    case LAW_INTEGERS: return duet_random_integers(m, seed, t->low, t->high);
+    switch (t->distribution) {
+    case DISTRIBUTION_UNIFORM: return duet_random_uniform(m, seed, t->a, t->b);
+    case DISTRIBUTION_NORMAL: return duet_random_normal(m, seed, t->a, t->b);
+    case DISTRIBUTION_TRUNCATED_NORMAL: return duet_random_truncated_normal(m, seed, t->a, t->b, t->c, t->d);
+    case DISTRIBUTION_BERNOULLI: return duet_random_bernoulli(m, seed, t->a);
+    case DISTRIBUTION_INTEGERS: return duet_random_integers(m, seed, t->low, t->high);
     default: return duet_random_permutation(m, seed);
     }
 }

@@ -45,7 +45,7 @@ static void test_few_waits(void)
     const double *x = duet_read(z);
     CHECK(x && x[0] == 0 && x[3] == 0 && ADDED(downloads) == 2, "and are the same on the host");
     duet_free(&z);
-    tap_point("as few waits and copies as can be");
+    tap_point("the minimum number of waits and copies");
 }
 
 static void test_empty(void)
@@ -62,7 +62,7 @@ static void test_empty(void)
     duet_free(&m);
     duet_free(&t);
     duet_free(&r);
-    tap_point("matrices of no elements");
+    tap_point("empty matrices");
 }
 
 #define REFUSED(call, part)                                                                                  \
@@ -131,7 +131,7 @@ static void test_bad_arguments(void)
     duet_free(&m);
     duet_free(&v);
     duet_free(&t);
-    tap_point("bad arguments");
+    tap_point("invalid arguments");
 }
 
 /* ---- the pool ---- */
@@ -165,7 +165,7 @@ static void test_pool_sizes(void)
               pool_take(HOST, SIZE_MAX / 2, 0, &a) == DUET_NO_MEMORY,
           "too much");
     duet_memory_trim();
-    tap_point("sizes of blocks");
+    tap_point("block sizes");
 }
 
 static void test_pool_queues(void)
@@ -232,13 +232,13 @@ static void test_pool_limit(void)
     fakes.fail_in[ALLOC] = 1;
     fakes.stubborn = true;
     CHECK(pool_take(DEFAULT_GPU, 9000, 0, &p[1]) == DUET_NO_MEMORY &&
-              strstr(duet_error(), "the system refuses"),
+              strstr(duet_error(), "the system could not allocate"),
           "%s", duet_error());
     pool_give(DEFAULT_GPU, p[0], 0);
     duet_memory_trim();
     CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && fakes.live[DEFAULT_GPU] == 0, "nothing is left");
     CHECK(ADDED(pool_hits) == 0 && ADDED(pool_misses) == 7, "%d misses", (int)ADDED(pool_misses));
-    tap_point("the limit");
+    tap_point("the memory limit");
 }
 
 /* More headers than a slab, more blocks than buckets; failed allocations leave no trace. */
@@ -358,7 +358,7 @@ static void test_workers(void)
     CHECK(duet_memory_of(DUET_CPU).used == 0 && of_gpu().used == 0, "a leak");
     CHECK(fakes.live[HOST] == 0 && fakes.live[DEFAULT_GPU] == 0, "live blocks");
     CHECK(!fakes.wrong, "%s", fakes.wrong);
-    tap_point("many threads make, move and free");
+    tap_point("many threads create, move and free matrices");
 }
 
 static int left;
@@ -413,7 +413,7 @@ static void test_no_thread(void)
     if (!can_refuse()) return;
     run_in_thread(without_memory, &ok);
     CHECK(ok, "a thread without memory fails properly");
-    tap_point("a thread without memory");
+    tap_point("a thread that cannot allocate its state");
 }
 
 static void test_scopes(void)
@@ -462,7 +462,7 @@ static void test_texts(void)
           "texts");
     CHECK(duet_status_text((duet_status)-1) && duet_status_text(DUET_STATUS_COUNT), "of what is no status");
     for (int s = 0; s < DUET_STATUS_COUNT; s++) CHECK(*duet_status_text((duet_status)s), "text %d", s);
-    tap_point("texts");
+    tap_point("status texts");
 }
 
 static void test_rows(void)
@@ -477,7 +477,7 @@ static void test_rows(void)
     CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") &&
               op_infos[OP_HOLE].arity == 0,
           "others");
-    tap_point("rows");
+    tap_point("rows of ops.def");
 }
 
 static void test_marks(void)
@@ -494,7 +494,7 @@ static void test_marks(void)
     later = queue_sync_mark(DEFAULT_GPU, 9);
     CHECK(queue_wait(DEFAULT_GPU, 9, "of a test") && !queue_sync_passed(DEFAULT_GPU, 9, later),
           "one that fails covers nothing");
-    tap_point("marks");
+    tap_point("marks of the arena");
 }
 
 int main(void)
@@ -516,7 +516,7 @@ int main(void)
     test_thread_ends();
     test_no_thread();
     CHECK(!fakes.wrong, "%s", fakes.wrong);
-    tap_point("nothing went wrong in the machines");
+    tap_point("the fake machines report no violation");
     fake_machines_finish();
     return tap_end();
 }

@@ -135,7 +135,7 @@ static void test_sound(void)
         if (!device_absent(s))
             CHECK(costs_sound(device_machine(s)->costs, s), "what the %s ships with",
                   device_machine(s)->name);
-    tap_point("costs that cannot be are known");
+    tap_point("invalid costs are detected");
 }
 
 static void test_use(void)
@@ -160,7 +160,7 @@ static void test_use(void)
           "copies down");
     costs_use(NULL, "as shipped");
     CHECK(costs_now(DEFAULT_GPU) == device_machine(DEFAULT_GPU)->costs, "as shipped again");
-    tap_point("measured costs take the place of those shipped");
+    tap_point("measured costs replace the built-in ones");
 }
 
 /* ---- the file ---- */
@@ -211,7 +211,7 @@ static void test_kept(void)
     CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "for this user alone");
     fetch(path, text, sizeof text, &all);
     CHECK(all > 500 && all < sizeof text, "%d bytes", (int)all);
-    tap_point("costs are kept in a file");
+    tap_point("costs are stored in a file");
 
     for (length = 0; length < all; length++) {
         store(path, text, length);
@@ -229,7 +229,7 @@ static void test_kept(void)
     memset(other, 'x', sizeof other);
     store(path, other, sizeof other);
     CHECK(is_refused(path), "a long line");
-    tap_point("a file that is cut or damaged is none");
+    tap_point("a truncated or damaged file is ignored");
 
     from[DEFAULT_GPU].seconds[COST_pass][1] = 0;
     CHECK(!calibration_write(path, from) && is_refused(path), "costs that cannot be");
@@ -245,7 +245,7 @@ static void test_kept(void)
         CHECK(calibration_read(path, to) && !chown(path, 12345, 12345) && is_refused(path), "someone else's");
         unlink(path);
     }
-    tap_point("what is no file of this user's is none");
+    tap_point("a file of another user is ignored");
 }
 
 static void test_folders(void)
@@ -272,7 +272,7 @@ static void test_folders(void)
     CHECK(calibration_path(path) && calibration_write(path, from), "a folder that cannot be written");
     setenv("XDG_CACHE_HOME", "/dev/null", 1);
     CHECK(calibration_path(path) && calibration_write(path, from) && is_refused(path), "no folder");
-    tap_point("folders that are not there, or not to be written");
+    tap_point("missing and read-only folders");
 }
 
 int main(void)

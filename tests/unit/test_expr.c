@@ -48,7 +48,7 @@ static void roots_and_spent(void)
     duet_expr failed = duet_add(x, wide);
     REFUSED(duet_set(z, failed), DUET_BAD_SHAPE, "duet_add(x: f32[4], y: f32[5])");
     REFUSED(duet_set(z, failed), DUET_SPENT, "already"); /* a failed statement spends too */
-    tap_point("roots, and formulas that were spent");
+    tap_point("roots and spent formulas");
 }
 
 static void shared(void)
@@ -97,7 +97,7 @@ static void stickiness(void)
     e = duet_add(duet_matmul(wide, x), duet_add(x, wide)); /* two errors: the first one is reported */
     REFUSED(duet_set(z, e), DUET_BAD_SHAPE, "duet_");
     OK(duet_set(z, duet_add(x, y)));
-    tap_point("errors stick, with file and line");
+    tap_point("errors propagate to the root with file and line");
 }
 
 static void printed(duet_expr e, const char *as)
@@ -126,7 +126,7 @@ static void printed_numbers(void)
     setlocale(LC_NUMERIC, "C");
     duet_free(&k);
     duet_free(&u);
-    tap_point("numbers in a formula's text");
+    tap_point("numbers in the text of a formula");
 }
 
 static void queries(void)
@@ -177,7 +177,7 @@ static void foreign(void)
     OK(duet_set(z, given)); /* the formula still belongs to this thread */
     run_in_thread(evaluate_given, z);
     CHECK(seen == DUET_FOREIGN, "spent and foreign: status %d: %s", seen, seen_text);
-    tap_point("another thread's formula");
+    tap_point("a formula of another thread");
 }
 
 static void held(void)
@@ -210,7 +210,7 @@ static void held(void)
     }
     REFUSED(duet_set(z, h), DUET_SPENT, "dropped");
     set_to(x, 1);
-    tap_point("held formulas");
+    tap_point("persistent formulas");
 }
 
 static void freed(void)
@@ -226,7 +226,7 @@ static void freed(void)
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
     OK(duet_drop(h));
     duet_free(&m);
-    tap_point("formulas that name freed matrices");
+    tap_point("formulas of freed matrices");
 }
 
 /* Of several unusable operands the first one determines status and text. */
@@ -241,7 +241,7 @@ static void several_bad_operands(void)
     REFUSED(duet_set(z, h), DUET_SPENT, "test_expr.c:");
     forget(e);
     forget(f);
-    tap_point("several operands that cannot be used");
+    tap_point("several invalid operands");
 }
 
 /* ---- the arena ---- */
@@ -257,7 +257,7 @@ static void forgotten_root(void)
         OK(duet_set(z, duet_add(s, s)));
     }
     OK(duet_drop(forgotten));
-    tap_point("a forgotten root does not grow the arena");
+    tap_point("a root that is never spent does not grow the arena");
 }
 
 static void full(void)
@@ -297,7 +297,7 @@ static void full(void)
     CHECK(first(z) == 5, "3 x + y is %g", first(z));
     OK(duet_arena_limit((size_t)64 << 20));
     REFUSED(duet_arena_limit(10), DUET_BAD_ARGUMENT, "4096");
-    tap_point("an arena at its limit, and after");
+    tap_point("an arena at its limit, and afterwards");
 }
 
 static void loops_do_not_grow(void)
@@ -359,7 +359,7 @@ static void deep(void)
         e = duet_cast(duet_cast(e, DUET_F64), DUET_F32);
     OK(duet_set(z, duet_add(e, 1)));
     CHECK(first(z) == 2, "80000 casts deep: %g", first(z));
-    tap_point("a formula 3000 deep, and one of 80000 steps");
+    tap_point("a formula of depth 3000, and one of 80000 operators");
 }
 
 /* ---- blocks such as DUET_ON ---- */

@@ -281,7 +281,7 @@ static void test_rows(void)
 #define DUET_MAP2                                     DUET_MAP1
 #define DUET_MAP3                                     DUET_MAP1
 #include <duet/ops.def>
-    tap_point("rows, their operands from anywhere");
+    tap_point("operators with operands of every source");
 }
 
 /* ---- random programs ---- */
@@ -395,7 +395,7 @@ static void test_programs(bool reductions, int trials)
     }
     CHECK(longest > 80 && refused < trials / 10, "%d of %d refused, the longest taken has %d", refused,
           trials, longest);
-    tap_point(reductions ? "random programs that reduction" : "random programs");
+    tap_point(reductions ? "random programs with reductions" : "random programs");
 }
 
 /* ---- integers ---- */
@@ -465,7 +465,7 @@ static void test_seen(void)
             if (op != OP_add && op != OP_sub && op != OP_mul && op != OP_neg && op != OP_fma)
                 CHECK(codes_seen[0][CODE_ROWS + 3 * op + place], "no %s with the accumulator as operand %d",
                       op_infos[op].name, place);
-    tap_point("all codes were met");
+    tap_point("every instruction code was executed");
 }
 
 int main(void)

@@ -140,7 +140,7 @@ static bool is_at_limit(int device)
 static void as_foreseen(forecast f, int device, bool ok, const duet_counts *before)
 {
     duet_counts now = duet_stats();
-    if (!ok && strstr(duet_error(), "the limit refuses")) {
+    if (!ok && strstr(duet_error(), "the memory limit does not allow")) {
         CHECK(is_at_limit(device) || (f.through_host && is_at_limit(HOST)), "turn %d: %s", turn,
               duet_error());
     } else if (!fakes.failed) {
@@ -425,7 +425,7 @@ static void test_walk(void)
         (unsigned long long)c.uploads, (unsigned long long)c.downloads, (unsigned long long)c.copies,
         (unsigned long long)c.synchronisations, (unsigned long long)fakes.made[WAIT],
         (unsigned long long)c.pool_hits, (unsigned long long)c.pool_misses);
-    tap_point("residency: a random walk");
+    tap_point("residency: a random sequence of accesses");
 }
 
 /* ---- views of one storage ---- */
@@ -465,7 +465,7 @@ static void test_overlap(void)
     printf("# %d apart, %d the same, %d tangled of which %d needlessly\n", told[APART], told[SAME],
            told[TANGLED], missed);
     CHECK(missed * 20 < told[APART], "too often taken for tangled");
-    tap_point("overlap");
+    tap_point("overlap of layouts");
 }
 
 /* ---- everything fails once ---- */

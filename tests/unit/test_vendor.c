@@ -54,7 +54,7 @@ static void test_calls(void)
               v->cudnnGetCudartVersion());
     }
     CHECK(true, "neither is there");
-    tap_point("calls");
+    tap_point("calls of vendor functions");
 }
 
 /* In a child process in which no library is open: a file that does not exist, one that is no

@@ -392,7 +392,7 @@ static void test_exact_values(void)
     for (double n = 0, power = 1; n <= 10; n++, power *= 10) check_value(OP_log10, power, 0, n);
     for (double n = -255; n < 256; n++) check_value(OP_cbrt, n * n * n, 0, n);
     for (double n = 1; n < 4096; n *= 2) check_value(OP_rsqrt, n * n, 0, 1 / n);
-    tap_point("exp2 and log2 of whole numbers and powers of two, log10 of powers of ten, cbrt of cubes, "
+    tap_point("exp2 and log2 of integers and powers of two, log10 of powers of ten, cbrt of cubes, "
               "rsqrt of squares");
 }
 
