@@ -16,7 +16,8 @@ static size_t ends_bytes(int64_t n) { return sizeof(uint32_t) << bucket_bits(n);
 size_t random_workspace(const step *s)
 {
     const int64_t n = s->out[0].at.size[0];
-    return s->attr.random.law == LAW_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
+    if (s->attr.random.law != LAW_PERMUTATION) return 0;
+    return indices_bytes(n) + ends_bytes(n);
 }
 
 static random_args args_of(const step *s, const frame *f)

@@ -38,7 +38,6 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
  * image. */
 cudaError_t pool2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const layout *in = &s->in[0].at, *out = &s->out[0].at;
     const int64_t n = out->size[0], c = out->size[1], size = dtypes[out->type].bytes,
                   plane = out->size[2] * out->size[3];

@@ -30,7 +30,6 @@ static pool_back_args args_of(const step *s, const frame *f)
 
 cudaError_t pool_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const bool wide = s->out[0].at.type == DUET_F64;
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     pool_back_args a = args_of(s, f);

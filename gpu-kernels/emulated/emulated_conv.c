@@ -184,9 +184,8 @@ static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, 
     const int64_t walkers = busy / a.groups.by > 1 ? busy / a.groups.by : 1;
     a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
     const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
-    return e == cudaSuccess
-               ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q)
-               : e;
+    if (e != cudaSuccess) return e;
+    return launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q);
 }
 
 cudaError_t pair_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

@@ -60,9 +60,8 @@ static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cud
     cudaError_t e = launch(scan_kernel(type, product, SCAN_SUMS), tiles, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess && a->chained)
         e = launch_early(scan_kernel(type, product, SCAN_CHAINS), a->lines, SCAN_CHAIN_THREADS, 0, a, q);
-    return e != cudaSuccess
-               ? e
-               : launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
+    if (e != cudaSuccess) return e;
+    return launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
 }
 
 static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *scratch, cudaStream_t q)
@@ -72,7 +71,8 @@ static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *
     a->state = a->ticket + 1;
     a->sums = scratch + states_bytes(tiles);
     const cudaError_t e = cudaMemsetAsync(scratch, 0, states_bytes(tiles), q);
-    return e != cudaSuccess ? e : launch(kernel, tiles, ORDER_THREADS, 0, a, q);
+    if (e != cudaSuccess) return e;
+    return launch(kernel, tiles, ORDER_THREADS, 0, a, q);
 }
 
 cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -98,8 +98,8 @@ cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaS
                       ORDER_THREADS, 0, &a, q);
     if (sums_first(a.lines, a.tiles)) return scan_by_sums(&a, type, product, q);
     const void *kernel = scan_kernel(type, product, SCAN_TILES);
-    return a.tiles == 1 ? launch(kernel, a.lines, ORDER_THREADS, 0, &a, q)
-                        : scan_by_looking_back(&a, kernel, scratch, q);
+    if (a.tiles == 1) return launch(kernel, a.lines, ORDER_THREADS, 0, &a, q);
+    return scan_by_looking_back(&a, kernel, scratch, q);
 }
 
 /* ---- takes ---- */
@@ -121,7 +121,6 @@ static const uint64_t *one_of(duet_dtype type)
 
 cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const layout *by = &s->in[0].at;
     const size_t each = dtypes[s->out[0].at.type].bytes;
     take_args a = { .index = f->data[s->in[0].slot],
@@ -229,7 +228,6 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
 
 cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
     axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     take_args a = { .x = f->data[s->in[0].slot],
@@ -280,7 +278,8 @@ static int64_t scatter_by_rows(scatter_args *a, axis_split at, axis_split z, siz
     a->z_outer_stride = step_of(&z.outer);
     a->z_stride = step_of(&z.along);
     *form = is_long ? SCATTER_LONG : wide ? SCATTER_UNITS : SCATTER_ROWS;
-    return a->n > INT32_MAX ? -1 : grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
+    if (a->n > INT32_MAX) return -1;
+    return grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
 }
 
 size_t scatter_workspace(const step *s) { return places_scratch(layout_count(&s->in[1].at)); }
@@ -339,7 +338,6 @@ static enum count_form count_form(const count_args *a)
 
 cudaError_t count_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     layout at = s->in[0].at;
     count_args a = {
         .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s)

@@ -23,7 +23,6 @@ static kron_args args_of(const step *s, const frame *f)
 
 cudaError_t kron_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     kron_args a = args_of(s, f);
     return launch(kron_kernel(s->out[0].at.type), quotient_up(a.count, KRON_THREADS), KRON_THREADS, 0, &a, q);

@@ -219,7 +219,8 @@ static bool is_choice(const step *s)
  * candidates; 0: the candidates are the result. */
 static int64_t candidates_of(int64_t n, int64_t k)
 {
-    return n <= SELECT_PART ? 0 : quotient_up(n, SELECT_PART) * k;
+    if (n <= SELECT_PART) return 0;
+    return quotient_up(n, SELECT_PART) * k;
 }
 
 static size_t choice_scratch(int64_t lines, int64_t n, int64_t k, size_t each)
@@ -277,8 +278,8 @@ size_t sort_workspace(const step *s)
     const size_t each = dtypes[x->type].bytes;
     if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr.index.axis], each);
     if (n <= SORT_KEPT) return 0;
-    return by_sweeps(lines, n) ? sweep_room(plan_of(x->type, sorts_indices(s)), n)
-                               : sort_room(lines, n, each == 8);
+    if (by_sweeps(lines, n)) return sweep_room(plan_of(x->type, sorts_indices(s)), n);
+    return sort_room(lines, n, each == 8);
 }
 
 cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

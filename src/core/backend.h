@@ -201,7 +201,8 @@ static inline bool conv_is_plain(const step *s)
 
 static inline struct storage *owned_by(const frame *f, int slot)
 {
-    return f->owner ? f->owner->of(f->owner, slot) : NULL;
+    if (!f->owner) return NULL;
+    return f->owner->of(f->owner, slot);
 }
 
 /* A kind of device: how memory, queues and steps work there. Every function but `copy` is required. Each may be called

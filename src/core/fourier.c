@@ -18,7 +18,8 @@ transform transform_of(const step *s)
                     .scale = 1 };
     for (int a = 0; a < x->rank; a++) {
         const int64_t n = t.axes >> a & 1 ? s->attr.fourier.length[a] : x->size[a];
-        t.in[a] = n, t.out[a] = y->size[a];
+        t.in[a] = n;
+        t.out[a] = y->size[a];
         if (t.axes >> a & 1 && (t.kind == FOURIER_INVERSE || t.kind == FOURIER_REAL_INVERSE))
             t.scale /= (double)n;
     }
@@ -66,7 +67,10 @@ double fourier_flops(const step *s)
 {
     transform way[2];
     if (s->kernel == OP_fftshift) return 0;
-    if (s->kernel == OP_fftn) return way[0] = transform_of(s), transform_flops(&way[0]);
+    if (s->kernel == OP_fftn) {
+        way[0] = transform_of(s);
+        return transform_flops(&way[0]);
+    }
     fourier_convolve_ways(s, way);
     return 2 * transform_flops(&way[0]) + transform_flops(&way[1]);
 }
@@ -78,7 +82,8 @@ static duet_status run(const fourier_ops *b, step *s, void *const data[], const 
     layout *all[3] = { &s->out[0].at };
     for (int k = 0; k < s->ins; k++) all[1 + k] = &s->in[k].at;
     layout_collapse(all, 1 + s->ins);
-    return layout_count(&s->out[0].at) ? b->run(s, &(frame){ .data = data, .num = num }, b->with) : DUET_OK;
+    if (!layout_count(&s->out[0].at)) return DUET_OK;
+    return b->run(s, &(frame){ .data = data, .num = num }, b->with);
 }
 
 /* to = from, or from * factor. */
@@ -93,7 +98,8 @@ static duet_status apply(const fourier_ops *b, int op, void *to, const layout *t
                         .code = { { (uint8_t)op, type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 0 } } },
                                   { OP_STORE, type, { { 0 } } } } };
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .nums = p.numbers, .program = &p };
-    s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
+    s.out[0] = (operand){ 0, *to_at };
+    s.in[0] = (operand){ 1, *from_at };
     return run(b, &s, (void *const[]){ to, (void *)from }, &factor);
 }
 
@@ -128,7 +134,8 @@ static layout in_eights(const layout *l)
     r.type = DUET_F64;
     if (l->type == DUET_C64) return r;
     r = real_parts(l);
-    r.size[r.rank] = 2, r.stride[r.rank++] = 1;
+    r.size[r.rank] = 2;
+    r.stride[r.rank++] = 1;
     return r;
 }
 
@@ -141,14 +148,16 @@ static duet_status move_pairs(const fourier_ops *b, void *to, layout to_at, cons
     }
     const layout t = real_parts(&to_at), f = real_parts(&from_at);
     duet_status r = apply(b, OP_LOAD, to, &t, from, &f, 0);
-    return r == DUET_OK ? apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0) : r;
+    if (r != DUET_OK) return r;
+    return apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0);
 }
 
 /* What moves elements of a type that nobody computes in. */
 static duet_dtype carrier(duet_dtype t)
 {
     if (is_complex(t)) return t;
-    return dtypes[t].bytes == 8 ? DUET_F64 : dtypes[t].bytes == 4 ? DUET_F32 : t;
+    if (dtypes[t].bytes == 8) return DUET_F64;
+    return dtypes[t].bytes == 4 ? DUET_F32 : t;
 }
 
 duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, const void *from,
@@ -156,8 +165,10 @@ duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, co
 {
     layout t = *to_at, f = *from_at;
     if (is_complex(t.type) && is_complex(f.type)) return move_pairs(b, to, t, from, f);
-    t = real_parts(&t), f = real_parts(&f);
-    t.type = carrier(t.type), f.type = carrier(f.type);
+    t = real_parts(&t);
+    f = real_parts(&f);
+    t.type = carrier(t.type);
+    f.type = carrier(f.type);
     return apply(b, OP_LOAD, to, &t, from, &f, 0);
 }
 
@@ -190,7 +201,8 @@ duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
     const int64_t n = (int64_t)(transform_bytes(t, true) / dtypes[type].bytes);
     layout all;
     layout_dense(&all, type, 1, &n);
-    return t->scale == 1 ? DUET_OK : apply(b, OP_mul, out, &all, out, &all, t->scale);
+    if (t->scale == 1) return DUET_OK;
+    return apply(b, OP_mul, out, &all, out, &all, t->scale);
 }
 
 /* ---- shifts ---- */
@@ -206,11 +218,12 @@ duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
         char *p = f->data[s->in[0].slot], *q = f->data[s->out[0].slot];
         if (which & ~axes) continue;
         for (int a = 0; a < x->rank; a++) {
-            const int64_t n = x->size[a], k = axes >> a & 1 ? (s->attr.fourier.kind ? n - n / 2 : n / 2) : 0;
+            const int64_t n = x->size[a], half = s->attr.fourier.kind ? n - n / 2 : n / 2;
+            const int64_t k = axes >> a & 1 ? half : 0;
             const bool last = which >> a & 1;
             from.size[a] = to.size[a] = last ? k : n - k;
-            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each,
-                q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
+            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each;
+            q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
         }
         TRY(fourier_move(b, q, &to, p, &from));
     }
@@ -242,12 +255,15 @@ void fourier_convolve_ways(const step *s, transform way[2])
                     .last = x->rank - 1,
                     .axes = (1u << x->rank) - 1,
                     .scale = 1 };
-    for (int a = 0; a < t.rank; a++)
-        t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
+    for (int a = 0; a < t.rank; a++) {
+        t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1);
+        t.scale /= (double)t.in[a];
+    }
     t.out[t.last] = t.in[t.last] / 2 + 1;
     way[0] = way[1] = t;
     way[1].kind = FOURIER_REAL_INVERSE;
-    memcpy(way[1].in, t.out, sizeof t.out), memcpy(way[1].out, t.in, sizeof t.in);
+    memcpy(way[1].in, t.out, sizeof t.out);
+    memcpy(way[1].out, t.in, sizeof t.in);
     way[0].scale = 1;
 }
 
@@ -296,16 +312,20 @@ static const void *turned(layout *l, const char *p)
 }
 
 /* The part that is asked for, scaled on its way. */
+/* The first result of the part along an axis where the filter has `reach` elements besides the first. */
+static int64_t first_of_part(int part, int64_t reach)
+{
+    if (part == DUET_OVERLAP_FULL) return 0;
+    return part == DUET_OVERLAP_SAME ? reach / 2 : reach;
+}
+
 static duet_status cut_out(const fourier_ops *b, const step *s, const transform *back, const char *all,
                            void *out)
 {
     layout from;
     layout_dense(&from, transform_writes(back), back->rank, back->out);
     for (int a = 0; a < from.rank; a++) {
-        const int64_t y = s->in[1].at.size[a] - 1;
-        const int64_t first = s->attr.overlap.part == DUET_OVERLAP_FULL   ? 0
-                              : s->attr.overlap.part == DUET_OVERLAP_SAME ? y / 2
-                                                                          : y;
+        const int64_t first = first_of_part(s->attr.overlap.part, s->in[1].at.size[a] - 1);
         all += first * from.stride[a] * (int64_t)dtypes[from.type].bytes;
         from.size[a] = s->out[0].at.size[a];
     }

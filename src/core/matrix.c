@@ -261,7 +261,8 @@ static duet_status copy_between(const duet_matrix *m, int from, int device, int 
 {
     const machine *on = device_machine(device);
     const bool directly = on == device_machine(from) && on->copy;
-    return directly ? copy_directly(m, from, device, queue) : copy_through_host(m, from, device, queue);
+    if (directly) return copy_directly(m, from, device, queue);
+    return copy_through_host(m, from, device, queue);
 }
 
 /* Makes the buffer on a device hold the elements: by a copy, or as the zeros that they are. */
@@ -273,7 +274,8 @@ static duet_status bring(const duet_matrix *m, int device, int queue)
     if (device != HOST) TRY(claim(b, device, queue));
     if (!b->valid) return clear_buffer(b, device, queue);
     if (device == HOST) return download(m, from, queue);
-    return b->valid >> HOST & 1 ? upload(m, device, queue) : copy_between(m, from, device, queue);
+    if (b->valid >> HOST & 1) return upload(m, device, queue);
+    return copy_between(m, from, device, queue);
 }
 
 static duet_status bring_if_invalid(const duet_matrix *m, int device, int queue)
@@ -333,7 +335,8 @@ static uint64_t before(const storage *b, int device, enum use use, int queue, bo
     const uint64_t users = buffer_users(storage_usage(b, device)), own = bit(queue);
     if (moves) return (deferred_uses(queue, b) ? users | own : users & ~own) | writers(b, valid);
     if (use != READ) return users & ~own;
-    return users & own ? 0 : writers(b, 1u << device);
+    if (users & own) return 0;
+    return writers(b, 1u << device);
 }
 
 /* A download blocks the host until the queue is empty. So it launches all that is deferred there, whatever that uses. */
@@ -418,7 +421,8 @@ double matrix_read_back(const duet_matrix *m)
 {
     const storage *b = m->storage;
     const bool asked = __atomic_load_n(&b->asked, __ATOMIC_RELAXED);
-    return asked ? cost_of_move(b->bytes, HOST, storage_is_pinned(b)) : 0;
+    if (!asked) return 0;
+    return cost_of_move(b->bytes, HOST, storage_is_pinned(b));
 }
 
 void matrix_makes_anew(const duet_matrix *m)
@@ -439,7 +443,8 @@ static duet_status check_pointer(const char *who, const duet_matrix *m, int devi
     const char *why = device == HOST ? NULL : device_absent(device);
     TRY(matrix_check(who, m));
     if (use != READ) TRY(matrix_check_writable(who, m));
-    return why ? fail(DUET_NO_DEVICE, "%s: %s", who, why) : DUET_OK;
+    if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why);
+    return DUET_OK;
 }
 
 /* What the caller queues on a device comes after this thread's deferred work. */
@@ -450,7 +455,10 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
     if (check_pointer(who, m, device, use) != DUET_OK) return NULL;
     duet_status st = device == HOST ? DUET_OK : deferred_flush();
     if (st == DUET_OK) st = matrix_open(m, device, use, queue, &p);
-    if (st != DUET_OK) return fail_at(st, who), NULL;
+    if (st != DUET_OK) {
+        fail_at(st, who);
+        return NULL;
+    }
     if (device == HOST) note_host_pointer(m, use);
     if (use != READ) {
         matrix_wrote(m, device, queue);

@@ -51,7 +51,8 @@ typedef struct storage {
 buffer_usage *storage_other_usage(const storage *b, int device);
 static inline buffer_usage *storage_usage(const storage *b, int device)
 {
-    return likely(device == DEFAULT_GPU) ? (buffer_usage *)&b->first : storage_other_usage(b, device);
+    if (likely(device == DEFAULT_GPU)) return (buffer_usage *)&b->first;
+    return storage_other_usage(b, device);
 }
 
 /* May be called without the lock by a reader that finds the bit of its device set. */
@@ -65,7 +66,8 @@ static inline bool storage_valid_on(const storage *b, int device) { return stora
 static inline int device_of(unsigned valid)
 {
     const unsigned others = valid & ~(1u << HOST);
-    return others ? __builtin_ctz(others) : HOST;
+    if (!others) return HOST;
+    return __builtin_ctz(others);
 }
 
 /* A writer has the lock, or is the only one to use the storage; readers come later in program order. */
@@ -199,7 +201,8 @@ double matrix_move_cost(const duet_matrix *m, int device);
 static inline double matrix_missed(const duet_matrix *m)
 {
     double missed;
-    return __atomic_load(&m->storage->missed, &missed, __ATOMIC_RELAXED), missed;
+    __atomic_load(&m->storage->missed, &missed, __ATOMIC_RELAXED);
+    return missed;
 }
 void matrix_miss(const duet_matrix *m, double seconds);
 void matrix_miss_nothing(const duet_matrix *m);

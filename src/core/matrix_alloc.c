@@ -204,7 +204,10 @@ static duet_matrix *wrap(const char *who, void *first, duet_dtype type, int rank
     layout at = { .type = type, .rank = rank };
     int64_t low, high;
     if (shape_check(who, type, rank, size) || check_memory(who, first, type)) return NULL;
-    if (rank && !stride) return fail(DUET_BAD_ARGUMENT, "%s: stride must not be NULL", who), NULL;
+    if (rank && !stride) {
+        fail(DUET_BAD_ARGUMENT, "%s: stride must not be NULL", who);
+        return NULL;
+    }
     for (int a = 0; a < rank; a++) {
         at.size[a] = size[a];
         at.stride[a] = stride[a];
@@ -248,8 +251,8 @@ static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial)
 
 duet_status matrix_check(const char *who, const duet_matrix *m)
 {
-    return lives(m) ? DUET_OK
-                    : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
+    if (lives(m)) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
 }
 
 duet_status matrix_repeats(const char *who, const duet_matrix *m)

@@ -272,7 +272,8 @@ static duet_status reserve_or_drop(int device, size_t bytes)
     bool fits = reserve(o, bytes, &over);
     while (!fits && drop(device, over) > 0) fits = reserve(o, bytes, &over);
     pthread_mutex_unlock(&o->dropping);
-    return fits ? DUET_OK : no_memory(device, bytes, "the limit");
+    if (!fits) return no_memory(device, bytes, "the limit");
+    return DUET_OK;
 }
 
 static duet_status alloc_or_drop(int device, size_t bytes, void **p)
@@ -283,7 +284,8 @@ static duet_status alloc_or_drop(int device, size_t bytes, void **p)
     drop(device, SIZE_MAX);
     st = device_machine(device)->alloc(device, bytes, p);
     pthread_mutex_unlock(&pools[device].dropping);
-    return st == DUET_NO_MEMORY ? no_memory(device, bytes, "the system") : st;
+    if (st == DUET_NO_MEMORY) return no_memory(device, bytes, "the system");
+    return st;
 }
 
 static duet_status new_block(int device, int class, size_t bytes, void **p)

@@ -78,7 +78,8 @@ void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size)
     layout r = { .type = type, .rank = rank };
     int64_t stride = 1;
     for (int a = rank; a-- > 0;) {
-        r.size[a] = size[a], r.stride[a] = stride;
+        r.size[a] = size[a];
+        r.stride[a] = stride;
         stride *= size[a] ? size[a] : 1;
     }
     *l = r;
@@ -98,7 +99,8 @@ void layout_insert(layout *l, int a, int64_t size, int64_t stride)
     const size_t behind = (size_t)(l->rank++ - a);
     memmove(l->size + a + 1, l->size + a, behind * sizeof *l->size);
     memmove(l->stride + a + 1, l->stride + a, behind * sizeof *l->stride);
-    l->size[a] = size, l->stride[a] = stride;
+    l->size[a] = size;
+    l->stride[a] = stride;
 }
 
 void layout_drop(layout *l, int a)
@@ -152,8 +154,10 @@ layout layout_broadcast(const layout *l, const shape *to)
 static void swap_axes(layout *l, int a, int b)
 {
     const int64_t size = l->size[a], stride = l->stride[a];
-    l->size[a] = l->size[b], l->stride[a] = l->stride[b];
-    l->size[b] = size, l->stride[b] = stride;
+    l->size[a] = l->size[b];
+    l->stride[a] = l->stride[b];
+    l->size[b] = size;
+    l->stride[b] = stride;
 }
 
 void layout_order(layout *const l[], int n)
@@ -174,7 +178,10 @@ static bool walks_on(layout *const l[], int n, int r, int a)
 
 static void set_axis(layout *const l[], int n, int r, int64_t size, int a)
 {
-    for (int k = 0; k < n; k++) l[k]->size[r] = size, l[k]->stride[r] = a < 0 ? 1 : l[k]->stride[a];
+    for (int k = 0; k < n; k++) {
+        l[k]->size[r] = size;
+        l[k]->stride[r] = a < 0 ? 1 : l[k]->stride[a];
+    }
 }
 
 /* Writes axis r <= a only after axis a was read, and nothing that depends on it twice: a layout may stand in l more than once. */

@@ -101,8 +101,8 @@ static dnnl_status_t describe_operand(mem_desc *d, int which, const step *s, con
     switch (which) {
     case SRC: return mem_desc_tagged(d, 4, src, dnnl_format_tag_any);
     case FILTERS:
-        return filters ? mem_desc_copy(d, filters)
-                       : mem_desc_tagged(d, at.rank, weights.size, dnnl_format_tag_any);
+        if (filters) return mem_desc_copy(d, filters);
+        return mem_desc_tagged(d, at.rank, weights.size, dnnl_format_tag_any);
     case BIAS: return mem_desc_tagged(d, 1, bias, dnnl_a);
     case DST: return mem_desc_tagged(d, 4, dst, dnnl_nhwc);
     default: return mem_desc_strided(d, 4, src, images_at.stride);

@@ -135,7 +135,8 @@ static duet_status step_plans_of(const step *s, step_plans **k)
     /* The field is for the backend, although the step is const. */
     if (!s->kept) ((step *)s)->kept = calloc(1, sizeof **k);
     *k = s->kept;
-    return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no memory for a transform's plans");
+    if (!(*k)) return fail(DUET_NO_MEMORY, "no memory for a transform's plans");
+    return DUET_OK;
 }
 
 static duet_status cached_plan(const step *s, int slot, const plan_key *key, const fft_plan **p)
@@ -251,7 +252,8 @@ duet_status run_fourier(const step *s, const frame *f)
     const fourier_ops b = { cpu_program, cpu_clear, take, cpu_give, transform_dense, &r };
     if (layout_count(&s->out[0].at) == 0) return DUET_OK;
     if (s->kernel == OP_fftshift) return run_shift(s, f);
-    return s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, s, f);
+    if (s->kernel == OP_fftconvolve) return fourier_convolve(&b, s, f);
+    return run_transform(&b, s, f);
 }
 
 /* ---- information ---- */

@@ -11,7 +11,8 @@ const char *fft_refuses(const step *s) { return s->kernel == OP_fftshift ? fouri
 
 duet_status run_fourier(const step *s, const frame *f)
 {
-    return s->kernel == OP_fftshift ? run_shift(s, f) : fail(DUET_UNSUPPORTED, WHY);
+    if (s->kernel != OP_fftshift) return fail(DUET_UNSUPPORTED, WHY);
+    return run_shift(s, f);
 }
 
 void fourier_forget(step *s) {}

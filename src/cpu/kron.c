@@ -62,7 +62,9 @@ static duet_status run(const step *s, const frame *f)
     kron k = { .x_at = address(f, &s->in[0]),
                .y_at = address(f, &s->in[1]),
                .out_at = address(f, &s->out[0]) };
-    k.x = with_rank(&s->in[0].at, rank), k.y = with_rank(&s->in[1].at, rank), k.out = with_rank(out, rank);
+    k.x = with_rank(&s->in[0].at, rank);
+    k.y = with_rank(&s->in[1].at, rank);
+    k.out = with_rank(out, rank);
     k.rows = count / k.out.size[rank - 1];
     by_threads(threads_for((double)count * 4 * SECONDS_PER_ROUNDED), rows[out->type], &k);
     return DUET_OK;

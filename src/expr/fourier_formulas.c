@@ -74,7 +74,8 @@ duet_status rule_fourier(enum op op, const node *x, const duet_fourier *options,
     for (int a = 0; a < x->rank; a++) r->size[a] = x->size[a];
     TRY(check_type(op, x));
     TRY(find_axes(op, x, options, r));
-    return is_shift(op) ? DUET_OK : find_lengths(op, x, r);
+    if (is_shift(op)) return DUET_OK;
+    return find_lengths(op, x, r);
 }
 
 #define DUET_FOURIER(name)                                                                                   \

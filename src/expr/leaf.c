@@ -13,7 +13,8 @@ enum number_class number_class(double x)
     if (x != 0 && (exponent < -126 || exponent > 126)) return NUMBER_EXTREME;
     if (bits << 12 != 0) return NUMBER_OTHER; /* most are */
     if (x == 0) return NUMBER_ZERO;
-    return x == 1 ? NUMBER_ONE : x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
+    if (x == 1) return NUMBER_ONE;
+    return x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
 }
 
 /* How many attributes an operator has. */
@@ -74,7 +75,8 @@ static uint32_t same_number(const node *n)
 
 static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank)
 {
-    return copy_sizes(w, size, rank), w + 2 * rank;
+    copy_sizes(w, size, rank);
+    return w + 2 * rank;
 }
 
 /* n is the latest leaf now; the distance back to the same matrix. */

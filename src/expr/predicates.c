@@ -116,7 +116,10 @@ static duet_expr power(duet_expr x, unsigned n, const char *site)
 {
     duet_expr all = x, square = x;
     for (bool first = true; n; n >>= 1) {
-        if (n & 1) all = first ? square : duet_mul(all, square), first = false;
+        if (n & 1) {
+            all = first ? square : duet_mul(all, square);
+            first = false;
+        }
         if (n > 1) square = duet_mul(square, square);
     }
     return all;
@@ -125,7 +128,8 @@ static duet_expr power(duet_expr x, unsigned n, const char *site)
 static duet_expr pow_int(duet_expr x, int n, const char *site)
 {
     if (n == 0) return duet_cast(ones(x, site), duet_expr_type(x));
-    return n > 0 ? power(x, (unsigned)n, site) : duet_div(1, power(x, -(unsigned)n, site));
+    if (n > 0) return power(x, (unsigned)n, site);
+    return duet_div(1, power(x, -(unsigned)n, site));
 }
 
 duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)

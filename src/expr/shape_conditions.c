@@ -96,7 +96,8 @@ duet_dtype complex_type_of(const form *A, const form *B)
     duet_dtype t = dtype_promote(A->type, B->type);
     if (B->weak) t = A->type;
     if (A->weak) t = B->type;
-    return real ? dtype_promote(t, DUET_C64) : DUET_DTYPE_COUNT;
+    if (!real) return DUET_DTYPE_COUNT;
+    return dtype_promote(t, DUET_C64);
 }
 
 void taken_shape(const form *A, const form *B, int axis, node *out)
@@ -122,7 +123,8 @@ duet_status must_be_floating(const form *A)
 
 duet_status must_be_real(const form *A)
 {
-    return dtype_is_complex(A->type) ? fail(DUET_BAD_TYPE, "%s must be real, not complex", name(A)) : DUET_OK;
+    if (dtype_is_complex(A->type)) return fail(DUET_BAD_TYPE, "%s must be real, not complex", name(A));
+    return DUET_OK;
 }
 
 duet_status must_be_numeric(const form *A)
@@ -174,7 +176,8 @@ duet_status must_have_axes_of(const form *A, const form *B)
 
 duet_status must_have_elements(const form *A)
 {
-    return A->count > 0 ? DUET_OK : fail(DUET_BAD_SHAPE, "%s must not be empty", name(A));
+    if (A->count <= 0) return fail(DUET_BAD_SHAPE, "%s must not be empty", name(A));
+    return DUET_OK;
 }
 
 duet_status must_have_plane(const form *A)

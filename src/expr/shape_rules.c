@@ -111,7 +111,8 @@ static duet_status options_type(enum op op, const node *x, const int32_t *attr, 
         return fail(DUET_BAD_TYPE,
                     "complex elements cannot be cast to %s; use duet_real, duet_imag or duet_abs",
                     dtypes[o->type].name);
-    return x->flags & NODE_WEAK ? number_fits(x, o->type) : DUET_OK;
+    if (!(x->flags & NODE_WEAK)) return DUET_OK;
+    return number_fits(x, o->type);
 }
 
 static duet_status options_fourier(enum op op, const node *x, const int32_t *attr, op_options *o)
@@ -383,5 +384,6 @@ duet_status rule_def(enum op op, node *const x[], const int32_t *attr, node *out
 #include <duet/ops.def>
     default: s = fail(DUET_UNSUPPORTED, "operator %d has no shape rule", (int)op);
     }
-    return s == DUET_OK ? check_size((duet_dtype)out->type, out->rank, out->size) : s;
+    if (s != DUET_OK) return s;
+    return check_size((duet_dtype)out->type, out->rank, out->size);
 }

@@ -77,7 +77,8 @@ static conv_shape shape_of(const step *s)
                      .math = (int32_t)math_of(s) };
     for (int i = 0; i < k.axes; i++) {
         const int axis = spatial_axis(i, k.axes);
-        k.image[i] = (int32_t)o.x->at.size[2 + i], k.window[i] = (int32_t)o.w->at.size[2 + i];
+        k.image[i] = (int32_t)o.x->at.size[2 + i];
+        k.window[i] = (int32_t)o.w->at.size[2 + i];
         k.stride[i] = a->stride[axis];
         k.pad[i] = a->pad[axis];
         k.dilation[i] = a->dilation[axis];
@@ -167,7 +168,8 @@ static kept *make_turned(const step *s, const queue *q)
     error_keep(&before);
     const step t = conv_turned(s, &last);
     if (make_kept(&t, q, &made) == DUET_OK) return made;
-    return error_put_back(&before), NULL;
+    error_put_back(&before);
+    return NULL;
 }
 
 static duet_status make_kept(const step *s, const queue *q, void **made)
@@ -186,13 +188,15 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
 static duet_status take_room(const algos *a, const queue *q, int *chosen, void **p)
 {
     duet_status s = DUET_NO_MEMORY;
-    *p = NULL, *chosen = 0;
+    *p = NULL;
+    *chosen = 0;
     for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
         if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
         *chosen = i;
         s = a->of[i].workspace ? gpu_take_quietly(scratch_acquire, a->of[i].workspace, q, p) : DUET_OK;
     }
-    return s == DUET_NO_MEMORY ? scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p) : s;
+    if (s != DUET_NO_MEMORY) return s;
+    return scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p);
 }
 
 static duet_status call(const kept *k, int algo, void *room, size_t bytes, const conv_data *at, queue *q)
@@ -234,7 +238,8 @@ static duet_status keep(const step *s, queue *q, kept **k)
     void *made;
     TRY(gpu_queue_dnn(q, &v));
     TRY(step_keeps(s, q, make_kept, discard, &made));
-    return *k = made, DUET_OK;
+    *k = made;
+    return DUET_OK;
 }
 
 /* at: data, for convolutions only. *first: there was no choice yet. */
@@ -255,7 +260,8 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
     TRY(keep(s, q, &k));
     TRY(find_algos(k, at, q, &first));
     const duet_status r = convolve(k, k->algos, at, q);
-    return first ? half_written(r) : r;
+    if (!first) return r;
+    return half_written(r);
 }
 
 /* The operands in the order of the step's in[0], in[1] and out. */
@@ -294,7 +300,10 @@ static duet_status with_padding(const step *s, const frame *f, queue *q, const v
     *p = *block;
     gpu_queue_wrote_anything(q);
     const duet_status r = clear_and_copy(*block, &at, f->data[x->slot], &x->at, q);
-    if (r != DUET_OK) gpu_give(*block, q), *block = NULL;
+    if (r != DUET_OK) {
+        gpu_give(*block, q);
+        *block = NULL;
+    }
     return r;
 }
 
@@ -347,7 +356,8 @@ static duet_status one_way(const step *s, const frame *f, queue *q)
     void *const x = (void *)(uintptr_t)a_at, *const y = (void *)(uintptr_t)b_at;
     const conv_data at = data_of(s, x, y, out);
     if (r == DUET_OK) r = back ? to_images(s, f, q, x, y) : on_operands(s, &at, q);
-    gpu_give(a_block, q), gpu_give(b_block, q);
+    gpu_give(a_block, q);
+    gpu_give(b_block, q);
     return r;
 }
 
@@ -363,7 +373,10 @@ static duet_status forward(const step *s, const kept *k, const frame *f, queue *
     const int64_t each = (int64_t)dtypes[s->in[1].at.type].bytes;
     void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
                      (char *)f->data[s->in[1].slot] + last * each };
-    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.kept = k->turned;
+    t.out[0].slot = 0;
+    t.in[0].slot = 1;
+    t.in[1].slot = 2;
+    t.kept = k->turned;
     return one_way(&t, &(frame){ .data = data, .queue = f->queue, .device = f->device }, q);
 }
 
@@ -385,7 +398,8 @@ static double time_of(const step *s, const kept *k, const frame *f, queue *q, en
     const double start = clock_now();
     for (int i = 0; i < RUNS && ran; i++) ran = go(s, k, f, q, way) == DUET_OK;
     ran &= wait_for(q);
-    return ran ? (clock_now() - start) / RUNS : INFINITY;
+    if (!ran) return INFINITY;
+    return (clock_now() - start) / RUNS;
 }
 
 /* The first run of each is not counted, because it chooses algorithms and loads kernels. If one

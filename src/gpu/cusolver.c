@@ -16,7 +16,8 @@ static __attribute__((cold)) duet_status solver_failed(const char *call, cusolve
 
 static duet_status status_of(const char *call, cusolverStatus_t e)
 {
-    return e == CUSOLVER_STATUS_SUCCESS ? DUET_OK : solver_failed(call, e);
+    if (e != CUSOLVER_STATUS_SUCCESS) return solver_failed(call, e);
+    return DUET_OK;
 }
 
 /* Locks, because other threads of the queue may use its handles between two calls. */
@@ -41,7 +42,9 @@ static void close_handles(const vendor *v, queue *q)
     if (q->blas) (void)v->cublasDestroy(q->blas);
     if (q->solver_params) (void)v->cusolverDnDestroyParams(q->solver_params);
     if (q->solver) (void)v->cusolverDnDestroy(q->solver);
-    q->blas = NULL, q->solver_params = NULL, q->solver = NULL;
+    q->blas = NULL;
+    q->solver_params = NULL;
+    q->solver = NULL;
 }
 
 static duet_status make_handles(const vendor *v, queue *q)
@@ -108,9 +111,8 @@ duet_status gpu_workspace_ask(bench *b, answers *a)
     TRY(CUDA(cudaMemcpyAsync, a, b->says, sizeof *a, cudaMemcpyDeviceToHost, b->q->stream));
     TRY(CUDA(cudaStreamSynchronize, b->q->stream));
     COUNT(synchronisations);
-    return a->pivot >= 0 && a->other == 0
-               ? DUET_OK
-               : fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
+    if (a->pivot >= 0 && a->other == 0) return DUET_OK;
+    return fail(DUET_DEVICE_ERROR, "cuSOLVER refused argument %d", -a->pivot);
 }
 
 static cudaDataType_t cuda_type(duet_dtype t)
@@ -134,7 +136,8 @@ static duet_status take_room(bench *b, workspaces *r)
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
     if (r->bytes) TRY(gpu_workspace_take(b, ON_CARD, r->bytes, &r->own));
-    return r->host_bytes ? gpu_workspace_take(b, ON_HOST, r->host_bytes, &r->host) : DUET_OK;
+    if (!r->host_bytes) return DUET_OK;
+    return gpu_workspace_take(b, ON_HOST, r->host_bytes, &r->host);
 }
 
 /* ---- calls ---- */
@@ -292,10 +295,11 @@ duet_status solver_refined(bench *b, bool half, const columns *a, const columns 
                     &r.bytes));
     TRY(take_room(b, &r));
     COUNT(synchronisations);
-    return half ? CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
-                       turns, &b->says->pivot)
-                : CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
-                       turns, &b->says->pivot);
+    if (half)
+        return CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
+                    turns, &b->says->pivot);
+    return CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,
+                &b->says->pivot);
 }
 
 duet_status solver_rest(bench *b, const columns *a, const columns *x, const columns *y)

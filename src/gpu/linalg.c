@@ -39,7 +39,10 @@ static layout as_columns(const layout *l)
 static layout turned(layout l)
 {
     const int64_t size = l.size[0], stride = l.stride[0];
-    l.size[0] = l.size[1], l.size[1] = size, l.stride[0] = l.stride[1], l.stride[1] = stride;
+    l.size[0] = l.size[1];
+    l.size[1] = size;
+    l.stride[0] = l.stride[1];
+    l.stride[1] = stride;
     return l;
 }
 
@@ -131,7 +134,8 @@ static duet_status diagonal_real(const bench *b, const columns *c)
 
 static duet_status work_in(const bench *b, duet_dtype type, linear_args a)
 {
-    a.wide = dtype_part(type) == DUET_F64, a.pairs = dtype_is_complex(type);
+    a.wide = dtype_part(type) == DUET_F64;
+    a.pairs = dtype_is_complex(type);
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
     return CUDA(linear_launch, &a, b->q->stream);
@@ -186,7 +190,8 @@ static duet_status judge(bench *b, enum linalg_failed pivot)
     answers a;
     TRY(ask_of_operands(b, &a));
     if (a.pivot) return linalg_failed(b->s, pivot, a.pivot);
-    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
+    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 /* Output k is a part of `in`. */
@@ -231,7 +236,8 @@ static duet_status judge_lu(bench *b, const columns *lu)
     TRY(check(b, lu, PART_UPPER, b->says->triangle));
     TRY(gpu_workspace_ask(b, &a));
     const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
-    return zero <= a.pivot ? linalg_failed(b->s, LINALG_PIVOT, zero) : linalg_failed(b->s, LINALG_RESULT, 0);
+    if (zero <= a.pivot) return linalg_failed(b->s, LINALG_PIVOT, zero);
+    return linalg_failed(b->s, LINALG_RESULT, 0);
 }
 
 static duet_status unit_take(bench *b, int64_t n, columns *c)
@@ -244,7 +250,8 @@ static duet_status unit_take(bench *b, int64_t n, columns *c)
                             .cols = n,
                             .out_row = 1,
                             .out_col = c->ld };
-    return n ? work(b, &a) : DUET_OK;
+    if (!n) return DUET_OK;
+    return work(b, &a);
 }
 
 static duet_status inverse(bench *b)
@@ -344,7 +351,8 @@ static duet_status judge_factored(bench *b)
     answers a;
     TRY(gpu_workspace_ask(b, &a));
     if (a.operand[0]) return linalg_failed(b->s, LINALG_OPERAND, 1);
-    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
+    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 static duet_status determinant(bench *b, enum linear what)
@@ -384,7 +392,8 @@ static duet_status triangle_open(bench *b, const triangle *t, columns *a)
 {
     const int64_t n = b->s->in[0].at.size[0];
     *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, bench_type(b) };
-    return t->pitch ? DUET_OK : columns_read(b, 0, true, a);
+    if (t->pitch) return DUET_OK;
+    return columns_read(b, 0, true, a);
 }
 
 static duet_status triangle_check(const bench *b, const triangle *t, const columns *a)
@@ -403,7 +412,8 @@ static duet_status judge_triangle(bench *b, int64_t n, enum linalg_failed of, en
     if (a.operand[0] || a.operand[2]) return linalg_failed(b->s, LINALG_OPERAND, a.operand[0] ? 1 : 2);
     if (a.triangle[0]) return linalg_failed(b->s, of, 1);
     if (a.triangle[1]) return linalg_failed(b->s, zero, n - a.triangle[1] + 1);
-    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
+    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 static duet_status solve_triangular(bench *b)
@@ -511,7 +521,8 @@ static duet_status eigen(bench *b, bool vectors)
     if (vectors) TRY(conjugate(b, &a));
     TRY(judge(b, LINALG_ITERATION));
     TRY(columns_write(b, &w, false, 0));
-    return vectors ? half_written(columns_write(b, &a, false, 1)) : DUET_OK;
+    if (!vectors) return DUET_OK;
+    return half_written(columns_write(b, &a, false, 1));
 }
 
 /* cuSOLVER needs at least as many rows as columns. Otherwise the transpose V S U^T is factored,

@@ -89,7 +89,8 @@ static void leave(known *k)
 {
     known **p = (known **)&storage_usage(k->storage, k->device)->packed;
     while (*p != k) p = &(*p)->next;
-    *p = k->next, k->storage = NULL;
+    *p = k->next;
+    k->storage = NULL;
     out_of_order(k);
     orders[k->device].bytes -= k->bytes;
 }
@@ -128,7 +129,8 @@ static size_t let_go(int device, size_t bytes)
         newer = k->newer;
         if (k->pins) continue;
         gone += k->bytes;
-        leave(k), discard(k);
+        leave(k);
+        discard(k);
     }
     return gone;
 }
@@ -148,9 +150,12 @@ static duet_status make_anew(known *k, void *scratch, queue *q)
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
     const uint64_t stamp = storage_stamp(k->storage);
     TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
-    k->stamp = 0, k->writer = q->index, k->users |= bit(q->index);
+    k->stamp = 0;
+    k->writer = q->index;
+    k->users |= bit(q->index);
     TRY(pack(&k->as, &(frame){ .data = data, .queue = q->index, .device = q->device }, k->block, scratch, q));
-    k->stamp = stamp, k->users = bit(q->index);
+    k->stamp = stamp;
+    k->users = bit(q->index);
     return DUET_OK;
 }
 
@@ -186,7 +191,11 @@ static known *find_pinned(storage *b, int device, const step *s, int64_t offset)
 {
     pthread_mutex_lock(&lock);
     known *k = find(b, device, s, offset);
-    if (k) k->pins++, out_of_order(k), to_newest(k);
+    if (k) {
+        k->pins++;
+        out_of_order(k);
+        to_newest(k);
+    }
     pthread_mutex_unlock(&lock);
     return k;
 }
@@ -224,9 +233,13 @@ static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *
     *k = (known){
         .storage = b, .device = q->device, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index
     };
-    k->as.kept = NULL, k->as.in[1].slot = 0;
+    k->as.kept = NULL;
+    k->as.in[1].slot = 0;
     const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
-    if (r != DUET_OK) return free(k), r == DUET_NO_MEMORY ? DUET_OK : r;
+    if (r != DUET_OK) {
+        free(k);
+        return r == DUET_NO_MEMORY ? DUET_OK : r;
+    }
     k->users = bit(q->index);
     *made = enter_pinned(k);
     return DUET_OK;
@@ -241,7 +254,10 @@ duet_status known_use(storage *b, const step *s, const frame *f, queue *q, known
     *k = find_pinned(b, q->device, s, offset);
     if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
     if (*k) r = noted ? gpu_graph_uses(q, *k) : known_refresh(*k, q);
-    if (r != DUET_OK) known_give(*k), *k = NULL;
+    if (r != DUET_OK) {
+        known_give(*k);
+        *k = NULL;
+    }
     return r;
 }
 

@@ -29,7 +29,8 @@ static duet_matrix *vector(selecting *c, duet_dtype type, int64_t n)
 
 static duet_matrix *part(selecting *c, duet_matrix *m, int64_t first, int64_t count)
 {
-    return m ? own(c, (duet_slice)(m, first, count)) : NULL;
+    if (!m) return NULL;
+    return own(c, (duet_slice)(m, first, count));
 }
 
 /* m = e. Takes no m for one that could not be made. */
@@ -124,7 +125,8 @@ static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where
     duet_matrix *no = own(c, (duet_new_shape)(DUET_BOOL, s->rank, s->size)), *line;
     TRY(put(c, no, is_zero(e)));
     line = flat(c, no);
-    return line ? find_zeros(c, line, where) : DUET_NO_MEMORY;
+    if (!line) return DUET_NO_MEMORY;
+    return find_zeros(c, line, where);
 }
 
 /* ---- x[mask] ---- */
@@ -181,7 +183,8 @@ static duet_status unravel(selecting *c, const shape *s, duet_matrix *where, due
         duet_matrix *column = own(c, (duet_column)(to, a));
         const duet_expr q = (duet_floor_divide)(of(where), duet_of_integer(inner));
         TRY(put(c, column, (duet_remainder)(q, duet_of_integer(s->size[a]))));
-        c->owns--, duet_free(&column);
+        c->owns--;
+        duet_free(&column);
     }
     return DUET_OK;
 }
@@ -194,7 +197,8 @@ static duet_status nonzero(selecting *c, duet_expr x, duet_matrix **result)
     TRY(find(c, x, &s, &where));
     *result = (duet_new_shape)(DUET_I64, 2, (const int64_t[]){ where->count, s.rank });
     if (!*result) return DUET_NO_MEMORY;
-    return where->count ? unravel(c, &s, where, *result) : DUET_OK;
+    if (!where->count) return DUET_OK;
+    return unravel(c, &s, where, *result);
 }
 
 /* ---- unique ---- */

@@ -67,8 +67,8 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
 {
     const char *name = destination_name(who);
-    return m ? fail(DUET_FREED, "%s: %s is a matrix that was freed", who, name)
-             : fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
+    if (m) return fail(DUET_FREED, "%s: %s is a matrix that was freed", who, name);
+    return fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
 }
 
 /* Everything that is asked before a plan is looked for. e: the node that m takes. */
@@ -80,7 +80,8 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     TRY(matrix_check_writable(who, m));
     if (same) return DUET_OK;
     const duet_status s = number_fits(e, m->at.type);
-    return likely(s == DUET_OK) ? s : name_statement(s, who, m);
+    if (likely(s == DUET_OK)) return s;
+    return name_statement(s, who, m);
 }
 
 /* Patterns are formulas too: they are made before a formula is read, since one that is being read
@@ -122,7 +123,8 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     const plan *p = plan_find(s, HOST);
     const duet_status st = p && p->status == DUET_OK ? run_there(p, s, &own) : DUET_NO_MEMORY;
     if (st == DUET_OK || st == DUET_DEVICE_ERROR) return st;
-    return error_put_back(&before), DUET_NO_MEMORY;
+    error_put_back(&before);
+    return DUET_NO_MEMORY;
 }
 
 /* Where the place was free the CPU takes what the GPU has no memory for; not where bits may not
@@ -171,7 +173,8 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     if (unlikely(thread_get()->explaining != NULL)) return explain(&s, place);
     duet_status done = plan_place(&s, place, &p);
     if (likely(done == DUET_OK)) done = run(p, &s, place);
-    return likely(done == DUET_OK) ? done : name_statement(done, who, m);
+    if (likely(done == DUET_OK)) return done;
+    return name_statement(done, who, m);
 }
 
 duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)
