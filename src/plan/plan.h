@@ -67,6 +67,8 @@ typedef struct statement {
     const formula *f;
     enum fusion fusion;
     duet_math_mode math;
+    int *
+        failed_dest; /* If plan_run fails, receives the index of the destination, if that is known. May be NULL. */
 } statement;
 
 /* plan.c: make a plan; NULL: out of memory. If the device refuses, the plan's status says so. */

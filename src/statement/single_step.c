@@ -83,9 +83,10 @@ static duet_status run_placed(single *x, duet_place place, int device)
     thread *t = thread_get();
     error_text before;
     if (device != HOST) TRY(deferred_flush());
-    t->deferred_failed = false;
+    const unsigned failures = deferred_failures();
     const duet_status st = run_on(x, device);
-    if (st != DUET_NO_MEMORY || t->deferred_failed || place != DUET_AUTO || device == HOST) return st;
+    if (st != DUET_NO_MEMORY || failures != deferred_failures() || place != DUET_AUTO || device == HOST)
+        return st;
     error_keep(&before);
     TRACE("on the cpu after all: %s", t->text);
     const duet_status there = run_on(x, HOST);
