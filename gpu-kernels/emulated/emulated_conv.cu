@@ -237,7 +237,8 @@ static __device__ inline void keep(const pair_conv_args &a, float *to, const flo
     for (int y = 0; y < f::LINES; y += TOGETHER) {
         const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
         if (!f::POOLED) {
-            to[0] = epilogue(left), to[1] = epilogue(right);
+            to[0] = epilogue(left);
+            to[1] = epilogue(right);
         } else if (TOGETHER == 1) {
             *to = epilogue(MAXIMUM(left, right));
         } else {
@@ -311,7 +312,10 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
     fragments<f> w;
     int turn = 0;
     if (threadIdx.x < 2) most[threadIdx.x] = 0;
-    if (threadIdx.x == 0) barrier_make(arrival, 1), barriers_made();
+    if (threadIdx.x == 0) {
+        barrier_make(arrival, 1);
+        barriers_made();
+    }
     __syncthreads();
     if (a.filters_are_there) load_filters<f>(a, o, w);
     take_turn();
@@ -323,8 +327,10 @@ template <class f> KERNEL(THREADS, 4) pair_conv(const __grid_constant__ pair_con
         const bool more = s + a.walkers < a.regions;
         const region r = region_of<f>(a, s);
         elements_held<f> x;
-        if (a.stage) barrier_wait(arrival, turn), take<f>(a, x);
-        else load<f>(a, r, x);
+        if (a.stage) {
+            barrier_wait(arrival, turn);
+            take<f>(a, x);
+        } else load<f>(a, r, x);
         const int exponent = scale_exponent(largest(most_of<f>(x), most + turn));
         /* all threads have read their elements */
         if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival);

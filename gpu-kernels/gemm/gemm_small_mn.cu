@@ -16,7 +16,8 @@ template <int N, bool EXACT> static __device__ inline void load(T b[N], const T 
     for (int j = 0; j < N; j += 2) {
         if (EXACT) {
             const pair p = *(const pair *)(at + j);
-            b[j] = p.e[0], b[j + 1] = p.e[1];
+            b[j] = p.e[0];
+            b[j + 1] = p.e[1];
         } else {
             b[j] = j < s.n ? at[j * s.b_column] : K(0);
             b[j + 1] = j + 1 < s.n ? at[(j + 1) * s.b_column] : K(0);

@@ -15,7 +15,8 @@ template <class E> KERNEL(KRON_THREADS) kron(const __grid_constant__ kron_args a
     for (int axis = a.rank; axis-- > 0;) {
         const uint64_t q = quotient(rest, a.out_size[axis]), at = rest - q * a.out_size[axis].by;
         const uint64_t of_x = quotient(at, a.y_size[axis]), of_y = at - of_x * a.y_size[axis].by;
-        x += (int64_t)of_x * a.stride[0][axis], y += (int64_t)of_y * a.stride[1][axis];
+        x += (int64_t)of_x * a.stride[0][axis];
+        y += (int64_t)of_y * a.stride[1][axis];
         rest = q;
     }
     ((E *)a.out)[i] = ((const E *)a.in[0])[x] * ((const E *)a.in[1])[y];

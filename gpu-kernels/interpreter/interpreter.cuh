@@ -376,9 +376,16 @@ template <int COUNT
 /* Executes up to four of the linear steps; returns how many. */
 static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t own, vec &a)
 {
-    if (count >= 4) return run_linear<4>(code, own, a), 4;
-    if (count >= 2) return run_linear<2>(code, own, a), 2;
-    return run_linear<1>(code, own, a), 1;
+    if (count >= 4) {
+        run_linear<4>(code, own, a);
+        return 4;
+    }
+    if (count >= 2) {
+        run_linear<2>(code, own, a);
+        return 2;
+    }
+    run_linear<1>(code, own, a);
+    return 1;
 }
 
 /* With one vector per thread there is little work to hide latency. */
