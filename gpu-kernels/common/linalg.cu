@@ -163,7 +163,7 @@ template <typename E> static __device__ inline product factor(const linear_args 
 /* Stores (re, im) 2^exponent. */
 template <typename E> static __device__ inline void put(void *out, double re, double im, int64_t exponent)
 {
-    const int64_t most = 1 << 20, e = exponent > most ? most : exponent < -most ? -most : exponent;
+    const int64_t most = 1 << 20, e = max(-most, min(exponent, most));
     make((E *)out, (T)ldexp(re, (int)e), (T)ldexp(im, (int)e));
 }
 

@@ -1,6 +1,7 @@
 /* pool2d.c - launches max_pool2d and avg_pool2d. */
 #include "dtype.h"
 #include "launch.h"
+#include "min_max.h"
 
 static pool2d_args args_of(const step *s)
 {
@@ -49,7 +50,7 @@ cudaError_t pool2d_launch(const step *s, const frame *f, const workspace *w, cud
         for (int64_t j = 0; j < c && e == cudaSuccess; j += planes) {
             a.in = (const char *)f->data[s->in[0].slot] + (i * in->stride[0] + j * in->stride[1]) * size;
             a.out = (char *)f->data[s->out[0].slot] + (i * c + j) * plane * size;
-            e = run(s, &a, n - i < images ? n - i : images, c - j < planes ? c - j : planes, q);
+            e = run(s, &a, smaller(n - i, images), smaller(c - j, planes), q);
         }
     return e;
 }

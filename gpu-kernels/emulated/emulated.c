@@ -1,6 +1,7 @@
 /* emulated.c - steps of DUET_MATH_SPLIT, which emulate f32 by several narrower products on tensor
  * cores: which steps they are, what they need, and how products of pairs of f16 are divided. */
 #include "emulated.h"
+#include "min_max.h"
 #include <cudaTypedefs.h>
 #include <math.h>
 
@@ -30,7 +31,8 @@ static enum parts choose(const step *s)
     if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return PARTS_NONE;
     if (s->kernel == OP_conv2d) return pair_conv_takes(s) ? PARTS_PACKED : PARTS_NONE;
     if (s->kernel != OP_matmul) return PARTS_NONE;
-    return product_splits(s) ? PARTS_FEW : is_product(s) ? PARTS_PACKED : PARTS_NONE;
+    if (product_splits(s)) return PARTS_FEW;
+    return is_product(s) ? PARTS_PACKED : PARTS_NONE;
 }
 
 /* Threads that choose at the same time choose the same. */
@@ -84,7 +86,7 @@ static cudaError_t measure(const step *s, const frame *f, float *most, cudaStrea
     const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
     const int64_t blocks = quotient_up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
     if (e != cudaSuccess) return e;
-    return launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q);
+    return launch_early(magnitude_kernel(), smaller(blocks, busy), MAGNITUDE_THREADS, 0, &a, q);
 }
 
 cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q)

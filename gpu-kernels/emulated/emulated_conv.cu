@@ -56,10 +56,7 @@ template <class f> static __device__ inline int output_of_thread() { return row_
 
 template <class f> static __device__ inline float filter_at(const pair_conv_args &a, int o, int step, int k)
 {
-    const int c = f::SLOTS == 4   ? k % 4
-                  : f::SLOTS == 8 ? k % 8
-                                  : k,
-              tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
+    const int c = k % f::SLOTS, tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
     const int line = tap / 3 - shift_of_thread<f>();
     if (o >= a.m || c >= a.c || (uint32_t)line >= 3) return 0;
     return ((const float *)
@@ -366,5 +363,7 @@ static const void *of_two_shifts(int lines)
 const void *pair_conv_kernel(int slots, int shifts, int lines, bool pooled)
 {
     if (shifts == 2) return of_two_shifts(lines);
-    return (slots == 4 ? of_slots<4> : slots == 8 ? of_slots<8> : of_slots<16>)(lines, pooled);
+    if (slots == 4) return of_slots<4>(lines, pooled);
+    if (slots == 8) return of_slots<8>(lines, pooled);
+    return of_slots<16>(lines, pooled);
 }

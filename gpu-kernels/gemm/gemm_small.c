@@ -2,6 +2,7 @@
  * of the card idle for these shapes. */
 #include "dtype.h"
 #include "emulated.h"
+#include "min_max.h"
 #include <math.h>
 
 #define SPLIT_PARTS 2
@@ -67,7 +68,7 @@ static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t share
                   most = 2 * card().blocks;
     const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
     if (e != cudaSuccess) return e;
-    return launch_early(kernel, blocks < most ? blocks : most, TALL_THREADS, shared, (void *)a, q);
+    return launch_early(kernel, smaller(blocks, most), TALL_THREADS, shared, (void *)a, q);
 }
 
 static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)

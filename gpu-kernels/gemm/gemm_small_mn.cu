@@ -94,7 +94,6 @@ const void *exact_of(int columns)
 const void *TYPED(skinny_kernel)(int row, int form)
 {
     if (form == FORM_FLAT) return exact_of(row);
-    return row <= 4    ? (const void *)product<4, false>
-           : row <= 10 ? (const void *)product<10, false>
-                       : (const void *)product<16, false>;
+    if (row <= 4) return (const void *)product<4, false>;
+    return row <= 10 ? (const void *)product<10, false> : (const void *)product<16, false>;
 }

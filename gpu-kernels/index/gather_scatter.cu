@@ -381,10 +381,11 @@ const void *take_kernel(size_t bytes, enum take_form form)
 
 const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form)
 {
-    if (kernel == OP_put)
-        return form == SCATTER_ANY    ? BY_SIZE(PUT)
-               : form == SCATTER_ROWS ? BY_SIZE(PUT_ROWS)
-                                      : scatter_as<put, sixteen>(form);
+    if (kernel == OP_put) {
+        if (form == SCATTER_ANY) return BY_SIZE(PUT);
+        if (form == SCATTER_ROWS) return BY_SIZE(PUT_ROWS);
+        return scatter_as<put, sixteen>(form);
+    }
     return kernel == OP_scatter_add ? scatter_of<add>(type, form) : scatter_of<greatest>(type, form);
 }
 

@@ -1,6 +1,7 @@
 /* index_kernels.c - launches scans, takes, scatters and histograms. sort.c launches sorts. */
 #include "index_kernels.h"
 #include "dtype.h"
+#include "min_max.h"
 #include <string.h>
 
 axes axes_of(const layout *l)
@@ -206,6 +207,17 @@ static void rows_of(rows_args *a, const axis_split *at, const void *x, void *out
     a->inner_stride = step_of(&at->inner);
 }
 
+/* The kernel for runs of `inner` elements. Returns how many groups of threads share a run. */
+static int runs_form(int64_t inner, enum take_form *form)
+{
+    if (inner <= 32) {
+        *form = TAKE_ROWS;
+        return 1;
+    }
+    *form = inner <= 64 ? TAKE_ROWS2 : TAKE_ROWS4;
+    return inner <= 64 ? 2 : 4;
+}
+
 /* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
 static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by, int64_t m, bool every,
                             enum take_form *form)
@@ -213,14 +225,16 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
     layout index = *by;
     layout_collapse((layout *[]){ &index }, 1);
     const int64_t inner = layout_count(&at->inner), rows = layout_count(&at->outer) * m;
-    const int side = every || inner <= 32 ? 1 : inner <= 64 ? 2 : 4;
     if (!is_line(&at->outer) || !is_line(&at->inner) || index.rank > 1 || m > INT32_MAX) return -1;
     a->type = (int32_t)by->type;
     a->index_stride = index.rank ? step_of(&index) : 0;
     a->by_indices = divide_by32(m);
     a->by_width = divide_by32(inner <= INT32_MAX ? inner : 1);
-    *form = every ? TAKE_EACH : side == 1 ? TAKE_ROWS : side == 2 ? TAKE_ROWS2 : TAKE_ROWS4;
-    if (!every) return is_run(&at->inner) ? grouped(a, rows, inner, side, ROWS_EACH / side) : -1;
+    if (!every) {
+        const int side = runs_form(inner, form);
+        return is_run(&at->inner) ? grouped(a, rows, inner, side, ROWS_EACH / side) : -1;
+    }
+    *form = TAKE_EACH;
     if (rows * inner > INT32_MAX - ROWS_EACH * ORDER_THREADS) return -1;
     a->rows = (uint32_t)(rows * inner);
     return quotient_up(rows * inner, ROWS_EACH * ORDER_THREADS);
@@ -277,7 +291,8 @@ static int64_t scatter_by_rows(scatter_args *a, axis_split at, axis_split z, siz
     a->rows.by_indices = divide_by32(a->n <= INT32_MAX ? a->n : 1);
     a->z_outer_stride = step_of(&z.outer);
     a->z_stride = step_of(&z.along);
-    *form = is_long ? SCATTER_LONG : wide ? SCATTER_UNITS : SCATTER_ROWS;
+    *form = wide ? SCATTER_UNITS : SCATTER_ROWS;
+    if (is_long) *form = SCATTER_LONG;
     if (a->n > INT32_MAX) return -1;
     return grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
 }
@@ -350,11 +365,12 @@ cudaError_t count_launch(const step *s, const frame *f, const workspace *w, cuda
     a.copies = a.of.count <= KEPT_BINS;
     while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS)
         a.copies *= 2;
-    const size_t edge = form == COUNT_ANY ? 0 : counts_in_f32(at.type) ? 4 : 8;
+    size_t edge = 0;
+    if (form != COUNT_ANY) edge = counts_in_f32(at.type) ? 4 : 8;
     const int64_t blocks = quotient_up(a.n, ORDER_THREADS * (form == COUNT_ANY ? 1 : COUNT_EACH)),
                   most = (int64_t)card().blocks * COUNT_WAVES;
     const cudaError_t e = cudaMemsetAsync(a.out, 0, (size_t)a.of.count * sizeof *a.out, q);
     if (e != cudaSuccess) return e;
-    return launch(count_kernel(at.type, form), blocks < most ? blocks : most, ORDER_THREADS,
+    return launch(count_kernel(at.type, form), smaller(blocks, most), ORDER_THREADS,
                   (size_t)a.of.count * (a.copies * 4 + edge), &a, q);
 }

@@ -1,6 +1,7 @@
 /* sort.c - launches sorts of lines, top-k selection, and sorts of indices for scatter. */
 #include "dtype.h"
 #include "index_kernels.h"
+#include "min_max.h"
 
 static int64_t room_of(int64_t n)
 {
@@ -43,7 +44,7 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
 static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
 {
     const int64_t room = room_of(a->n);
-    const int threads = room < 64 ? 32 : room > 1024 ? 512 : (int)room / 2;
+    const int threads = (int)clamp(room / 2, 32, 512);
     return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)room * (wide ? 12 : 8), a, q);
 }
 
@@ -167,7 +168,7 @@ static cudaError_t sweep(sweep_args *a, const sweep_plan *p, char *scratch, cuda
     const int64_t blocks = quotient_up(a->n, SWEEP_EACH * ORDER_THREADS),
                   most = (int64_t)card().blocks * SWEEP_WAVES;
     const void *make = sweep_kernel((size_t)a->each, p->wide, SWEEP_KEYS);
-    if (e == cudaSuccess) e = launch(make, blocks < most ? blocks : most, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = launch(make, smaller(blocks, most), ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess)
         e = launch(sweep_kernel((size_t)a->each, p->wide, SWEEP_STARTS), a->passes, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess) e = sweep_passes(a, p, q);

@@ -241,7 +241,8 @@ template <class Key>
 static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
 {
     const Key up = key << a.up;
-    ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | (a.below == BELOW_INDEX ? (Key)i : bits);
+    const Key below = a.below == BELOW_INDEX ? (Key)i : bits;
+    ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | below;
     if (a.order[0]) a.order[0][i] = (uint32_t)i;
     for (int p = 0; p < a.passes; p++)
         atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
@@ -254,8 +255,10 @@ static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t
 {
     E bits[SWEEP_EACH];
 #pragma unroll
-    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS)
-        bits[k] = i >= a.n ? 0 : a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
+        bits[k] = 0;
+        if (i < a.n) bits[k] = a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
+    }
     i -= SWEEP_EACH * ORDER_THREADS;
 #pragma unroll
     for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
@@ -296,9 +299,8 @@ template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_const
         ((uint32_t *)a.keys[1])[a.n + i] = index;
     } else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
     else if (a.order[0]) ((E *)a.out)[i * a.step] = ((const E *)a.x)[index * a.stride];
-    else
-        ((E *)a.out)[i * a.step] =
-            a.below == BELOW_BITS ? (E)key : (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+    else if (a.below == BELOW_BITS) ((E *)a.out)[i * a.step] = (E)key;
+    else ((E *)a.out)[i * a.step] = (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
 }
 
 template <class Key> static const void *form_of(enum sort_form form)

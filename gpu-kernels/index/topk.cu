@@ -175,8 +175,10 @@ template <class E> static const void *best_of(bool chosen)
 
 const void *select_kernel(size_t each, bool chosen)
 {
-    if (each == 8) return best_of<uint64_t>(chosen);
-    return each == 4   ? best_of<uint32_t>(chosen)
-           : each == 2 ? best_of<uint16_t>(chosen)
-                       : best_of<uint8_t>(chosen);
+    switch (each) {
+    case 8: return best_of<uint64_t>(chosen);
+    case 4: return best_of<uint32_t>(chosen);
+    case 2: return best_of<uint16_t>(chosen);
+    default: return best_of<uint8_t>(chosen);
+    }
 }

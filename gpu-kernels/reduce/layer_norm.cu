@@ -92,8 +92,9 @@ template <int W, bool DENSE> struct unit {
     __device__ __forceinline__ T element(int k, int64_t i) const
     {
         const norm_trim &t = a.with[k];
-        return row[k] ? __ldg(row[k] + (t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run)) * t.stride)
-                      : number[k];
+        if (!row[k]) return number[k];
+        const int64_t at = t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run);
+        return __ldg(row[k] + at * t.stride);
     }
     __device__ __forceinline__ packed<W> trim(int k, int64_t i) const
     {

@@ -1,6 +1,7 @@
 /* fourier.c - what steps of transforms are, and the work around the vendors'. */
 #include "fourier.h"
 #include "dtype.h"
+#include "min_max.h"
 #include <math.h>
 #include <string.h>
 
@@ -189,7 +190,7 @@ duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, 
     bool fills = is_complex(dense.type) == is_complex(at->type);
     for (int a = 0; a < t->rank; a++) {
         fills &= at->size[a] >= t->in[a];
-        from.size[a] = dense.size[a] = at->size[a] < t->in[a] ? at->size[a] : t->in[a];
+        from.size[a] = dense.size[a] = smaller(at->size[a], t->in[a]);
     }
     if (!fills) TRY(b->clear(to, transform_bytes(t, false), b->with));
     return fourier_move(b, to, &dense, x, &from);

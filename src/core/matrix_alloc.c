@@ -3,6 +3,7 @@
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
+#include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
 #include <stdlib.h>
@@ -229,7 +230,7 @@ duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, co
     if (shape_check("duet_wrap_columns", type, rank, size)) return NULL;
     for (int a = 0; a < rank; a++) {
         stride[a] = next;
-        next *= size[a] ? size[a] : 1;
+        next *= larger(size[a], 1);
     }
     return wrap("duet_wrap_columns", host, type, rank, size, stride);
 }

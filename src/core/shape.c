@@ -1,6 +1,7 @@
 /* shape.c - sizes, strides, and where elements lie. */
 #include "shape.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static bool overflows(duet_dtype type, int rank, const int64_t *size)
 {
     ptrdiff_t bytes = (ptrdiff_t)dtypes[type].bytes;
     for (int a = 0; a < rank; a++)
-        if (__builtin_mul_overflow(bytes, size[a] ? size[a] : 1, &bytes)) return true;
+        if (__builtin_mul_overflow(bytes, larger(size[a], 1), &bytes)) return true;
     return bytes > PTRDIFF_MAX / 2;
 }
 
@@ -53,7 +54,7 @@ duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_
 
 bool shape_broadcast(const shape *a, const shape *b, shape *out)
 {
-    shape r = { .rank = a->rank > b->rank ? a->rank : b->rank };
+    shape r = { .rank = (int)larger(a->rank, b->rank) };
     for (int i = 1; i <= r.rank; i++) { /* from the last axis */
         int64_t x = i <= a->rank ? a->size[a->rank - i] : 1, y = i <= b->rank ? b->size[b->rank - i] : 1;
         if (x != y && x != 1 && y != 1) return false;
@@ -80,7 +81,7 @@ void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size)
     for (int a = rank; a-- > 0;) {
         r.size[a] = size[a];
         r.stride[a] = stride;
-        stride *= size[a] ? size[a] : 1;
+        stride *= larger(size[a], 1);
     }
     *l = r;
 }

@@ -4,6 +4,7 @@
 #include "call_text.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "min_max.h"
 #include "status.h"
 #include <string.h>
 
@@ -60,7 +61,7 @@ int64_t image_size(const op_options *o, int64_t results, int64_t size, int k)
 {
     if (o->size[k]) return o->size[k];
     const int64_t least = least_image(o, results, size, k);
-    return least > 0 ? least : 0;
+    return larger(least, 0);
 }
 
 int64_t filter_size(const op_options *o, int64_t in, int64_t results, int k)

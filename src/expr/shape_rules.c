@@ -4,6 +4,7 @@
 #include "arena.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "min_max.h"
 #include "reduce_order.h"
 #include "shape_conditions.h"
 #include "status.h"
@@ -248,7 +249,7 @@ static int64_t size_from_end(const form *A, int axis)
 /* check_size refuses what overflows. */
 static void kronecker_shape(const form *A, const form *B, node *out)
 {
-    out->rank = (uint8_t)(A->rank > B->rank ? A->rank : B->rank);
+    out->rank = (uint8_t)larger(A->rank, B->rank);
     for (int k = 0; k < out->rank; k++) {
         int64_t *size = &out->size[out->rank - 1 - k];
         if (__builtin_mul_overflow(size_from_end(A, k), size_from_end(B, k), size)) *size = INT64_MAX;

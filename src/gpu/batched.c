@@ -2,6 +2,7 @@
  * As in matmul.c, it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -28,7 +29,7 @@ static layout axes_from(const layout *l, int first, int end)
 /* Has the matrix stride 1 along this axis, and a stride across it of at least the length of a line? */
 static bool runs(const layout *l, int along, int *ld)
 {
-    const int64_t line = l->size[along] > 1 ? l->size[along] : 1;
+    const int64_t line = larger(l->size[along], 1);
     const int64_t pitch = l->size[1 - along] > 1 && l->size[along] ? l->stride[1 - along] : line;
     *ld = (int)pitch;
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
@@ -54,7 +55,7 @@ static duet_status pile_copy(const operand *x, const frame *f, queue *q, pile *r
         if (!x->at.stride[i]) once.at.size[i] = 1;
     layout_dense(&dense, x->at.type, once.at.rank, once.at.size);
     for (int i = 0; i < r->batch.rank; i++) r->batch.stride[i] = x->at.stride[i] ? dense.stride[i] : 0;
-    r->ld = (int)(x->at.size[x->at.rank - 1] > 1 ? x->at.size[x->at.rank - 1] : 1);
+    r->ld = (int)larger(x->at.size[x->at.rank - 1], 1);
     r->turned = false;
     return gpu_densely(&once, f, q, &r->p, &r->block);
 }

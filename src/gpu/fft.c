@@ -4,6 +4,7 @@
 #include "dtype.h"
 #include "fourier.h"
 #include "lru_cache.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <stdlib.h>
@@ -168,7 +169,7 @@ static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *
     p->key.type = type_of(kind, c->t.f64);
     p->key.rank = end - first;
     for (int a = first; a < end; a++) {
-        p->key.n[a - first] = in[a] > out[a] ? in[a] : out[a];
+        p->key.n[a - first] = larger(in[a], out[a]);
         p->key.in_sizes[a - first] = in[a];
         p->key.out_sizes[a - first] = out[a];
     }

@@ -4,6 +4,7 @@
 #include "linalg.h"
 #include "cublaslt.h"
 #include "cusolver.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "triangle.h"
 #include <limits.h>
@@ -53,7 +54,7 @@ static layout columns_layout(const columns *c)
 
 static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
 {
-    *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
+    *c = (columns){ .rows = rows, .cols = cols, .ld = larger(rows, 1), .type = type };
     return gpu_workspace_take(b, ON_CARD, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
 }
 
@@ -221,8 +222,7 @@ static duet_status write_triangle(const bench *b, const columns *in, enum linear
 static duet_status lu_read(bench *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot,
-                           pivot));
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * sizeof **pivot, pivot));
     return solver_lu(b, a, *pivot);
 }
 
@@ -381,7 +381,7 @@ static duet_status lu(bench *b)
                                 .pivot = pivot,
                                 .out = b->f->data[b->s->out[2].slot],
                                 .rows = a.rows,
-                                .pivots = a.rows < a.cols ? a.rows : a.cols,
+                                .pivots = smaller(a.rows, a.cols),
                                 .out_row = b->s->out[2].at.stride[0] };
     return half_written(work(b, &order));
 }
@@ -434,8 +434,7 @@ static duet_status solve_triangular(bench *b)
 static duet_status qr_read(bench *b, bool transposed, columns *a, void **tau)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b),
-                           tau));
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * element_bytes(b), tau));
     return solver_qr(b, a, *tau);
 }
 
@@ -446,7 +445,7 @@ static duet_status qr(bench *b)
     TRY(qr_read(b, false, &a, &tau));
     TRY(result_check(b, &a));
     columns first = a;
-    first.cols = a.rows < a.cols ? a.rows : a.cols;
+    first.cols = smaller(a.rows, a.cols);
     const layout from = columns_layout(&first);
     TRY(columns_take(b, a.rows, first.cols, &q));
     TRY(columns_fill(b, &q, &from, a.p));

@@ -2,6 +2,7 @@
  * matrices, so it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -20,7 +21,7 @@ typedef struct factor {
 static bool runs(const layout *l, int along, int *ld)
 {
     int across = 1 - along;
-    int64_t line = l->size[along] > 1 ? l->size[along] : 1;
+    int64_t line = larger(l->size[along], 1);
     int64_t pitch = l->size[across] > 1 && l->size[along] ? l->stride[across] : line;
     *ld = (int)pitch;
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;

@@ -125,7 +125,7 @@ static void column_text(const column *c, double x, char text[WORD])
     const int behind = (c->powers ? c->power + 2 + c->right : c->right) + 1;
     const char *point = strchr(word, '.');
     const int lead = point ? c->left - (int)(point - word) : c->left + behind - (int)strlen(word);
-    snprintf(text, WORD, "%*s%-*s", lead > 0 ? lead : 0, "", point ? (int)(point - word) + behind : 0, word);
+    snprintf(text, WORD, "%*s%-*s", (int)larger(lead, 0), "", point ? (int)(point - word) + behind : 0, word);
 }
 
 /* ---- an element ---- */

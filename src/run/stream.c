@@ -13,6 +13,7 @@
 #include "dtype.h"
 #include "execute.h"
 #include "matrix.h"
+#include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
 #include "staging.h"
@@ -374,7 +375,7 @@ static duet_status run_in_turns(flow *f)
 static size_t slots_of(const plan *p, const plan *rest)
 {
     const int own = plan_slots(p), other = rest ? plan_slots(rest) : 0;
-    return (size_t)(other > own ? other : own);
+    return (size_t)larger(other, own);
 }
 
 static duet_status run_once(const plan *p, const statement *s, bool *has_written)
