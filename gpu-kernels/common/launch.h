@@ -313,8 +313,9 @@ typedef struct conv2d_args {
 } conv2d_args;
 
 #define FILTER_THREADS 256
-#define FILTER_STAGE                                                                                         \
-    10240 /* elements in shared memory, of which there are two; together less than any card's 99 KiB, twice them H100's 227 */
+/* elements in shared memory, of which there are two; together less than any card's 99 KiB, twice
+ * them H100's 227 */
+#define FILTER_STAGE        10240
 #define FILTER_SUMS         72 /* of a thread: eight outputs' windows */
 #define FILTER_CHANNEL_BITS 5  /* of a thread block's channels, at most, */
 #define FILTER_EIGHT_BITS   3  /* and of its eights of outputs */
@@ -330,8 +331,8 @@ typedef struct filter_grad_args {
     int32_t c, h, w, m, out_h, out_w, pad[2];
     int32_t rows, columns;      /* of a strip */
     int32_t pitch[2], plane[2]; /* in shared memory, elements: of a line, of a channel, */
-    int32_t second, apart,
-        stage; /* of all that comes before the gradient; from one output of a thread to the next; of a stage */
+    /* of all that comes before the gradient; from one output of a thread to the next; of a stage */
+    int32_t second, apart, stage;
     uint32_t channel_bits, eight_bits; /* of a tile: 2^ these channels, and eights of outputs */
     uint32_t channels[2];              /* of the operands' part of a tile */
     uint32_t tasks, splits;            /* a channel with eight outputs each; threads that share one */
@@ -376,8 +377,9 @@ typedef struct product_args {
 /* One of gemm_split_k.def, or of emulated_gemm_small.cu: its tile, and what a thread block takes. */
 typedef struct split_kernel {
     int rows, columns, threads, shared;
-    double once, start,
-        cost; /* by measurement, microseconds: of a launch, of a thread block, and of that for 1000 of the inner axis */
+    /* by measurement, microseconds: of a launch, of a thread block, and of that for 1000 of the
+     * inner axis */
+    double once, start, cost;
     const void *kernel[2]; /* a and b by elements, by 16 bytes */
 } split_kernel;
 const split_kernel *split_kernels(int *count);

@@ -138,9 +138,8 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
     const size_t shared =
         (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
     const cudaError_t error = with_shared(kernel, shared, SHARED);
-    return error == cudaSuccess
-               ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q)
-               : error;
+    if (error != cudaSuccess) return error;
+    return launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q);
 }
 
 /* ---- the 2-d method ---- */
@@ -193,16 +192,16 @@ static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
     a->walkers = (uint32_t)smaller(blocks, quotient_up(a->strips, warps));
     const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
     const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
-    return error == cudaSuccess
-               ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q)
-               : error;
+    if (error != cudaSuccess) return error;
+    return launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q);
 }
 
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     conv2d_args a = args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    return is_by_squares(s, &a) ? launch_squares(s, &a, q) : launch_columns(s, &a, q);
+    if (is_by_squares(s, &a)) return launch_squares(s, &a, q);
+    return launch_columns(s, &a, q);
 }
 
 /* Filters are read in place, in reverse. */

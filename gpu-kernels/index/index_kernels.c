@@ -232,7 +232,8 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
     a->by_width = divide_by32(inner <= INT32_MAX ? inner : 1);
     if (!every) {
         const int side = runs_form(inner, form);
-        return is_run(&at->inner) ? grouped(a, rows, inner, side, ROWS_EACH / side) : -1;
+        if (!is_run(&at->inner)) return -1;
+        return grouped(a, rows, inner, side, ROWS_EACH / side);
     }
     *form = TAKE_EACH;
     if (rows * inner > INT32_MAX - ROWS_EACH * ORDER_THREADS) return -1;
@@ -322,9 +323,8 @@ cudaError_t scatter_launch(const step *s, const frame *f, const workspace *w, cu
     a.z_inner = axes_of(&z.inner);
     a.z_along = axes_of(&z.along);
     uint32_t *keys = NULL, *order = NULL;
-    const cudaError_t e = a.m && a.count
-                              ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q)
-                              : cudaSuccess;
+    cudaError_t e = cudaSuccess;
+    if (a.m && a.count) e = sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q);
     a.keys = keys;
     a.order = order;
     if (e != cudaSuccess) return e;

@@ -248,6 +248,11 @@ static __device__ inline void put_key(const sweep_args &a, int64_t i, Key key, K
         atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
 }
 
+template <class E> static __device__ inline E bits_at(const sweep_args &a, int64_t i)
+{
+    return a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
+}
+
 /* Loads the SWEEP_EACH keys of a thread from element i on. E: the bits of an element; for indices,
  * their positions. */
 template <class E, class Key>
@@ -255,10 +260,7 @@ static __device__ inline void keys_from(const sweep_args &a, int64_t i, uint32_t
 {
     E bits[SWEEP_EACH];
 #pragma unroll
-    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
-        bits[k] = 0;
-        if (i < a.n) bits[k] = a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
-    }
+    for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) bits[k] = i >= a.n ? 0 : bits_at<E>(a, i);
     i -= SWEEP_EACH * ORDER_THREADS;
 #pragma unroll
     for (int k = 0; k < SWEEP_EACH; k++, i += ORDER_THREADS) {
@@ -299,8 +301,10 @@ template <class E, class Key> KERNEL(ORDER_THREADS) sweep_out(const __grid_const
         ((uint32_t *)a.keys[1])[a.n + i] = index;
     } else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
     else if (a.order[0]) ((E *)a.out)[i * a.step] = ((const E *)a.x)[index * a.stride];
-    else if (a.below == BELOW_BITS) ((E *)a.out)[i * a.step] = (E)key;
-    else ((E *)a.out)[i * a.step] = (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+    else {
+        const E value = (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+        ((E *)a.out)[i * a.step] = a.below == BELOW_BITS ? (E)key : value;
+    }
 }
 
 template <class Key> static const void *form_of(enum sort_form form)

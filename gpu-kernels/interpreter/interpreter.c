@@ -221,7 +221,8 @@ static int tile_axis(const layout *out, const layout *in)
 static const void *tile_kernel(size_t each)
 {
     if (each < 4) return each == 1 ? tile_kernel_u8() : tile_kernel_u16();
-    return each == 4 ? tile_kernel_f32() : tile_kernel_f64();
+    if (each == 4) return tile_kernel_f32();
+    return tile_kernel_f64();
 }
 
 static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)

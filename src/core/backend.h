@@ -118,10 +118,10 @@ typedef struct step {
     int kernel;
     enum epilogue epilogue;
     uint8_t outs, ins, nums, inner;
-    uint8_t
-        math; /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
-    uint8_t
-        choice; /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
+    /* duet_math_mode: what is permitted here; of matmul and convolutions of f32 alone, else STRICT */
+    uint8_t math;
+    /* of the machine, among its kernels, which depends on nothing but the step; 0: not made yet */
+    uint8_t choice;
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     attributes attr;            /* core/attributes.h */
@@ -282,7 +282,8 @@ static inline const machine *device_machine(int device) { return devices[device]
 /* NULL if the device can be used, else the reason. */
 static inline const char *device_absent(int device)
 {
-    return devices[device].machine ? devices[device].machine->absent(device) : "no such device";
+    if (!devices[device].machine) return "no such device";
+    return devices[device].machine->absent(device);
 }
 
 #endif

@@ -30,14 +30,14 @@ transform transform_of(const step *s)
 
 duet_dtype transform_reads(const transform *t)
 {
-    if (t->kind == FOURIER_REAL) return t->f64 ? DUET_F64 : DUET_F32;
-    return t->f64 ? DUET_C128 : DUET_C64;
+    if (t->kind == FOURIER_REAL) return dtype_real(t->f64);
+    return dtype_complex(t->f64);
 }
 
 duet_dtype transform_writes(const transform *t)
 {
-    if (t->kind == FOURIER_REAL_INVERSE) return t->f64 ? DUET_F64 : DUET_F32;
-    return t->f64 ? DUET_C128 : DUET_C64;
+    if (t->kind == FOURIER_REAL_INVERSE) return dtype_real(t->f64);
+    return dtype_complex(t->f64);
 }
 
 static int64_t product(const int64_t *size, int rank)
@@ -123,7 +123,7 @@ static layout real_parts(const layout *l)
 {
     layout r = *l;
     if (!is_complex(l->type)) return r;
-    r.type = is_wide(l->type) ? DUET_F64 : DUET_F32;
+    r.type = dtype_real(is_wide(l->type));
     for (int a = 0; a < r.rank; a++) r.stride[a] *= 2;
     return r;
 }
@@ -198,7 +198,7 @@ duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, 
 
 duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
 {
-    const duet_dtype type = t->f64 ? DUET_F64 : DUET_F32;
+    const duet_dtype type = dtype_real(t->f64);
     const int64_t n = (int64_t)(transform_bytes(t, true) / dtypes[type].bytes);
     layout all;
     layout_dense(&all, type, 1, &n);
@@ -221,10 +221,13 @@ duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
         for (int a = 0; a < x->rank; a++) {
             const int64_t n = x->size[a], half = s->attr.fourier.kind ? n - n / 2 : n / 2;
             const int64_t k = axes >> a & 1 ? half : 0;
-            const bool last = which >> a & 1;
-            from.size[a] = to.size[a] = last ? k : n - k;
-            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each;
-            q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
+            if (which >> a & 1) {
+                from.size[a] = to.size[a] = k;
+                p += (n - k) * x->stride[a] * (int64_t)each;
+            } else {
+                from.size[a] = to.size[a] = n - k;
+                q += k * y->stride[a] * (int64_t)each;
+            }
         }
         TRY(fourier_move(b, q, &to, p, &from));
     }
@@ -271,7 +274,7 @@ void fourier_convolve_ways(const step *s, transform way[2])
 /* a = a b, of n complex numbers. */
 static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, const void *y)
 {
-    const uint8_t type = f64 ? DUET_F64 : DUET_F32;
+    const uint8_t type = (uint8_t)dtype_real(f64);
     enum { AR, AI, BR, BI };
 #define IN(k)                                                                                                \
     {                                                                                                        \

@@ -120,7 +120,8 @@ static duet_status end_uploads(const storage *b, int except)
     duet_status first = DUET_OK;
     const int end = b->others ? DEVICES_MAX : DEFAULT_GPU + 1;
     for (int d = DEFAULT_GPU; d < end; d++) {
-        const duet_status s = d == except ? DUET_OK : end_upload(b, d);
+        duet_status s = DUET_OK;
+        if (d != except) s = end_upload(b, d);
         if (first == DUET_OK) first = s;
     }
     return first;
@@ -400,7 +401,8 @@ double matrix_move_cost(const duet_matrix *m, int device)
     const size_t bytes = matrix_to_move(m, device);
     const bool pinned = storage_is_pinned(b), through_host = device != HOST && !storage_valid_on(b, HOST);
     const double seconds = cost_of_move(bytes, device, pinned);
-    return through_host ? seconds + cost_of_move(bytes, HOST, pinned) : seconds;
+    if (!through_host) return seconds;
+    return seconds + cost_of_move(bytes, HOST, pinned);
 }
 
 void matrix_miss(const duet_matrix *m, double seconds)
@@ -453,7 +455,8 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
     void *p;
     const int queue = thread_get()->queue;
     if (check_pointer(who, m, device, use) != DUET_OK) return NULL;
-    duet_status st = device == HOST ? DUET_OK : deferred_flush();
+    duet_status st = DUET_OK;
+    if (device != HOST) st = deferred_flush();
     if (st == DUET_OK) st = matrix_open(m, device, use, queue, &p);
     if (st != DUET_OK) {
         fail_at(st, who);

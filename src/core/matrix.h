@@ -19,8 +19,8 @@ typedef struct buffer_usage {
     /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This and writer are also read
      * without the lock. */
     uint64_t users;
-    void *
-        packed; /* what the machine caches of the elements, under the storage's stamp; its own: machine.drop */
+    /* What the machine caches of the elements, under the storage's stamp; its own: machine.drop. */
+    void *packed;
     uint64_t upload; /* the queue_sync_mark of uploader */
     int8_t writer;   /* the queue that last wrote here, or -1 */
     int8_t uploader; /* the queue of this device that may still be reading the host's buffer, or -1 */

@@ -47,14 +47,16 @@ const op_info op_infos[OPS_ALL] = {
     [OP_##name] = { #name, doc, KIND_DEF, 1, NUMERIC | DUET_BOOLS },
 #define DUET_EVERY2(name, options, needs, shape, value, terms, doc)                                          \
     [OP_##name] = { #name, doc, KIND_DEF, 2, NUMERIC | DUET_BOOLS },
-#define DUET_CALL(name, arity, types, doc)                  [OP_##name] = { #name, doc, KIND_DEF, arity, types },
-#define DUET_CALL1(name, options, types, needs, shape, doc) DUET_CALL(name, 1, TYPES_##types, doc)
-#define DUET_CALL2(name, options, types, needs, shape, doc) DUET_CALL(name, 2, TYPES_##types, doc)
-#define DUET_CALL3(name, options, types, needs, shape, doc) DUET_CALL(name, 3, TYPES_##types, doc)
-#define TYPES_SAME                                          OP_FLOATS
-#define TYPES_EVERY                                         (NUMERIC | DUET_BOOLS)
-#define TYPES_FREE                                          OP_ANY_TYPES
-#define TYPES_SOLVES                                        (OP_FLOATS | OP_ASKS)
+#define DUET_CALL1(name, options, types, needs, shape, doc)                                                  \
+    [OP_##name] = { #name, doc, KIND_DEF, 1, TYPES_##types },
+#define DUET_CALL2(name, options, types, needs, shape, doc)                                                  \
+    [OP_##name] = { #name, doc, KIND_DEF, 2, TYPES_##types },
+#define DUET_CALL3(name, options, types, needs, shape, doc)                                                  \
+    [OP_##name] = { #name, doc, KIND_DEF, 3, TYPES_##types },
+#define TYPES_SAME   OP_FLOATS
+#define TYPES_EVERY  (NUMERIC | DUET_BOOLS)
+#define TYPES_FREE   OP_ANY_TYPES
+#define TYPES_SOLVES (OP_FLOATS | OP_ASKS)
 #include <duet/ops.def>
     [OP_LEAF] = { "leaf", "a matrix", KIND_LEAF, 0, 0 },
     [OP_NUMBER] = { "number", "a number", KIND_LEAF, 0, 0 },

@@ -227,7 +227,8 @@ FN_DECL int64_t philox_coin(const random_params *l, uint64_t i)
 FN_DECL uint64_t philox_sort_key(const random_params *l, uint64_t i)
 {
     const philox_block b = philox_drawn(l, LAW_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
-    return i & 1 ? philox_half(b, 1) : philox_half(b, 0);
+    if (i & 1) return philox_half(b, 1);
+    return philox_half(b, 0);
 }
 
 #endif

@@ -119,7 +119,8 @@ static void cache(pool *o, block *b)
     b->cached = true;
     b->newer = NULL;
     b->older = list->newest;
-    *(b->older ? &b->older->newer : &list->oldest) = b;
+    if (b->older) b->older->newer = b;
+    else list->oldest = b;
     list->newest = b;
     o->memory.used -= b->bytes;
     o->memory.cached += b->bytes;
@@ -128,8 +129,10 @@ static void cache(pool *o, block *b)
 static void uncache(pool *o, block *b)
 {
     block_list *list = &o->cache[b->class];
-    *(b->newer ? &b->newer->older : &list->newest) = b->older;
-    *(b->older ? &b->older->newer : &list->oldest) = b->newer;
+    if (b->newer) b->newer->older = b->older;
+    else list->newest = b->older;
+    if (b->older) b->older->newer = b->newer;
+    else list->oldest = b->newer;
     b->cached = false;
 }
 
@@ -337,7 +340,8 @@ duet_status pool_take(int device, size_t bytes, int queue, void **p)
         return new_block(device, class, size, p);
     }
     COUNT(pool_hits);
-    const duet_status st = device == HOST ? DUET_OK : wait_for_others(device, b, queue);
+    duet_status st = DUET_OK;
+    if (device != HOST) st = wait_for_others(device, b, queue);
     if (st != DUET_OK) give(&pools[device], b);
     else *p = b->p;
     return st;
@@ -438,7 +442,8 @@ static bool device_at(duet_place place, int *device)
 duet_memory duet_memory_of(duet_place place)
 {
     int device;
-    return device_at(place, &device) ? pool_memory(device) : (duet_memory){ 0 };
+    if (!device_at(place, &device)) return (duet_memory){ 0 };
+    return pool_memory(device);
 }
 
 duet_status duet_memory_limit(duet_place place, size_t bytes)

@@ -12,7 +12,7 @@ duet_status view_check_rank(const char *who, const duet_matrix *m, int least, in
     TRY(matrix_check(who, m));
     if (m->at.rank >= least && m->at.rank <= most) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have %s%d %s", who, view_text(m, text),
-                most > least ? "at least " : "", least, least == 1 ? "axis" : "axes");
+                most > least ? "at least " : "", least, axes_word(least));
 }
 
 duet_status view_check_axis(const char *who, const char *name, const duet_matrix *m, int rank, int *axis)

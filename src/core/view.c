@@ -136,7 +136,7 @@ static duet_status check_index(const char *who, const duet_matrix *m, int count,
                     view_text(m, text), rests);
     if (named > m->at.rank)
         return fail(DUET_BAD_SHAPE, "%s(m: %s): the index has %d entries for axes; m has %d %s", who,
-                    view_text(m, text), named, m->at.rank, m->at.rank == 1 ? "axis" : "axes");
+                    view_text(m, text), named, m->at.rank, axes_word(m->at.rank));
     if (rank > DUET_RANK_MAX)
         return fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who,
                     view_text(m, text), rank, DUET_RANK_MAX);

@@ -177,13 +177,15 @@ const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 static const char *refuses(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    return k ? k->unsupported(s) : "the CPU has no kernel of this name";
+    if (!k) return "the CPU has no kernel of this name";
+    return k->unsupported(s);
 }
 
 static const char *way(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    return k && k->algorithm ? k->algorithm(s) : NULL;
+    if (k && k->algorithm) return k->algorithm(s);
+    return NULL;
 }
 
 static duet_status run(const step *s, const frame *f)

@@ -35,8 +35,8 @@ typedef struct fft_plan {
 static void *plan_with(const fftw *l, const plan_key *k, int first_loop)
 {
     static _Alignas(64) char dummy[2][64]; /* FFTW_ESTIMATE uses only the alignment of the addresses */
-    const unsigned flags = FFTW_ESTIMATE | (k->aligned ? 0 : FFTW_UNALIGNED) |
-                           (k->may_overwrite ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
+    unsigned flags = FFTW_ESTIMATE | (k->may_overwrite ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
+    if (!k->aligned) flags |= FFTW_UNALIGNED;
     const int loops = k->loops - first_loop;
     const fftw_iodim64 *loop = k->loop + first_loop;
     char *in = dummy[0], *out = dummy[!k->in_place];
@@ -271,9 +271,10 @@ void fft_info(FILE *out)
 {
     for (int f64 = 0; f64 < 2; f64++) {
         const fftw *l = fftw_open(f64);
-        if (l->missing) fprintf(out, "         FFT of %s missing: %s\n", f64 ? "f64" : "f32", l->missing);
+        const char *type = dtypes[dtype_real(f64)].name;
+        if (l->missing) fprintf(out, "         FFT of %s missing: %s\n", type, l->missing);
         else
-            fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", f64 ? "f64" : "f32",
+            fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", type,
                     l->version ? l->version : "a library with FFTW's interface",
                     l->path ? l->path : "unknown", l->plan_with_nthreads ? "" : ", without threads");
     }

@@ -117,7 +117,8 @@ static duet_status solve_refined(workspace *d) { return fail(DUET_UNSUPPORTED, "
 
 static duet_status solve(workspace *d)
 {
-    return d->s->attr.solver.refine ? solve_refined(d) : solve_plain(d);
+    if (d->s->attr.solver.refine) return solve_refined(d);
+    return solve_plain(d);
 }
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */

@@ -192,8 +192,8 @@ duet_status arena_missing(const arena *a, duet_expr e, const char *what)
     const spending *spent = find_spending(a, e.serial);
     if (spent && spent->why != DUET_OK) return say_again(a, spent->why, what);
     const char *site = spent ? spent->site : NULL;
-    return fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "",
-                site ? site : "");
+    if (site) return fail(DUET_SPENT, "%s was already evaluated or dropped at %s", what, site);
+    return fail(DUET_SPENT, "%s was already evaluated or dropped", what);
 }
 
 static const char *oldest_site(const arena *a)

@@ -155,7 +155,8 @@ static __attribute__((noinline)) duet_expr number_slow(double x)
     arena *a = arena_mine();
     if (!a) return no_room(DUET_NO_MEMORY);
     node *n = arena_push(a, NUMBER_KIND, NULL);
-    return n ? push_number(a, n, x) : full();
+    if (n) return push_number(a, n, x);
+    return full();
 }
 
 duet_expr duet_of_number(double x)
@@ -197,7 +198,8 @@ static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet
         m ? fail(DUET_FREED, "is a matrix that was freed") : fail(DUET_BAD_ARGUMENT, "must not be NULL");
     node *n = push_failure(a, 0, NULL, s, NULL);
     if (n) n->attr.failure.is_matrix = true;
-    return n ? handle_of(n) : full();
+    if (n) return handle_of(n);
+    return full();
 }
 
 static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)

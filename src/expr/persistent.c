@@ -47,9 +47,9 @@ static slot *slot_find(duet_expr e)
 duet_status held_missing(duet_expr e, const char *what)
 {
     const slot *s = slot_of(e);
-    const char *site = s && s->dropped ? s->dropped : NULL;
-    return fail(DUET_SPENT, "%s is a persistent formula that was dropped%s%s", what, site ? " at " : "",
-                site ? site : "");
+    if (s && s->dropped)
+        return fail(DUET_SPENT, "%s is a persistent formula that was dropped at %s", what, s->dropped);
+    return fail(DUET_SPENT, "%s is a persistent formula that was dropped", what);
 }
 
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length)

@@ -91,7 +91,8 @@ duet_expr(duet_array_equal)(duet_expr x, duet_expr y) { return duet_array_equal_
 /* Tolerances are fractions: integers are compared as f64. */
 static duet_expr real(duet_expr x, const char *site)
 {
-    return dtype_kind(duet_expr_type(x)) < TYPE_FLOAT ? duet_cast(x, DUET_F64) : x;
+    if (dtype_kind(duet_expr_type(x)) >= TYPE_FLOAT) return x;
+    return duet_cast(x, DUET_F64);
 }
 
 duet_expr(duet_allclose_at)(duet_expr x, duet_expr y, double relative, double absolute, const char *site)

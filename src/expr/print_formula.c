@@ -166,9 +166,10 @@ static void print_options(FILE *out, const node *n)
     }
 }
 
-#define DEEPEST                                                                                              \
-    200 /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
-#define LONGEST 4000 /* so that a small formula may have an endless text */
+/* Below the deepest level, and after the longest number of parts, "..." stands for the rest. Shared
+ * parts are printed at each use, so that a small formula could have an endless text. */
+#define DEEPEST 200
+#define LONGEST 4000
 
 typedef struct printer {
     FILE *out;

@@ -160,11 +160,11 @@ duet_status must_be_parts(const form *A, const form *B)
 duet_status must_have_axes(const form *A, int least, int most)
 {
     if (least <= A->rank && A->rank <= most) return DUET_OK;
-    const char *s = least == 1 && most == 1 ? "axis" : "axes";
+    const char *s = axes_word(most);
     if (least == most) return fail(DUET_BAD_SHAPE, "%s must have %d %s, not %d", name(A), least, s, A->rank);
     if (most == DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s must have at least %d %s, not %d", name(A), least,
-                    least == 1 ? "axis" : "axes", A->rank);
+        return fail(DUET_BAD_SHAPE, "%s must have at least %d %s, not %d", name(A), least, axes_word(least),
+                    A->rank);
     return fail(DUET_BAD_SHAPE, "%s must have %d to %d axes, not %d", name(A), least, most, A->rank);
 }
 
@@ -291,8 +291,8 @@ static duet_status must_have_letters(const form *A, const einsum_attributes *e, 
 {
     const int rank = einsum_rank(e, part);
     if (A->rank == rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "the indices name %d %s of %s, which has %d", rank,
-                rank == 1 ? "axis" : "axes", name(A), A->rank);
+    return fail(DUET_BAD_SHAPE, "the indices name %d %s of %s, which has %d", rank, axes_word(rank), name(A),
+                A->rank);
 }
 
 duet_status must_match_letters(const form *A, const form *B, const einsum_attributes *e)

@@ -184,7 +184,8 @@ static duet_dtype result_of(enum op op, duet_dtype t)
     if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
     if (op_infos[op].flags & DUET_TRUTH) return DUET_BOOL;
     if (op_complex[op] == COMPLEX_PART) return dtype_part(t);
-    return adds_up(op) ? dtype_of_sums(t) : t;
+    if (!adds_up(op)) return t;
+    return dtype_of_sums(t);
 }
 
 duet_status settle_type(enum op op, int arity, node *const operands[], duet_dtype *result)

@@ -382,7 +382,8 @@ static duet_status forward(const step *s, const kept *k, const frame *f, queue *
 
 static duet_status go(const step *s, const kept *k, const frame *f, queue *q, enum way way)
 {
-    return way == WAY_FORWARD ? forward(s, k, f, q) : one_way(s, f, q);
+    if (way == WAY_FORWARD) return forward(s, k, f, q);
+    return one_way(s, f, q);
 }
 
 static bool wait_for(queue *q)
@@ -448,5 +449,6 @@ static duet_status either_way(const step *s, const frame *f, queue *q)
 duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
     const bool is_empty = !layout_count(&s->in[0].at) || !layout_count(&s->in[1].at);
-    return conv_turns(s) && !is_empty ? either_way(s, f, q) : one_way(s, f, q);
+    if (conv_turns(s) && !is_empty) return either_way(s, f, q);
+    return one_way(s, f, q);
 }

@@ -56,8 +56,7 @@ static cublasComputeType_t compute_of(const gemm_shape *s)
 static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias,
                             cublasLtMatmulDesc_t *what)
 {
-    const cublasOperation_t a = s->turned_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            b = s->turned_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t a = blas_op(s->turned_a), b = blas_op(s->turned_b);
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute_of(s), type_of(s)));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));

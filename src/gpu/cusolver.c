@@ -61,7 +61,8 @@ static duet_status make_handles(const vendor *v, queue *q)
 static duet_status open_handles(const vendor *v, queue *q)
 {
     pthread_mutex_lock(&q->lock);
-    const duet_status r = q->blas ? DUET_OK : make_handles(v, q);
+    duet_status r = DUET_OK;
+    if (!q->blas) r = make_handles(v, q);
     if (r != DUET_OK) close_handles(v, q);
     pthread_mutex_unlock(&q->lock);
     return r;
@@ -162,8 +163,8 @@ duet_status solver_lu_solve(bench *b, const columns *a, const int64_t *pivot, bo
     const cudaDataType_t t = type_of(b);
     if (!x->rows || !x->cols) return DUET_OK;
     COUNT(launches);
-    return CALL(b, cusolverDnXgetrs, PARAMS(b), transposed ? CUBLAS_OP_T : CUBLAS_OP_N, a->rows, x->cols, t,
-                a->p, a->ld, pivot, t, x->p, x->ld, &b->says->other);
+    return CALL(b, cusolverDnXgetrs, PARAMS(b), blas_op(transposed), a->rows, x->cols, t, a->p, a->ld, pivot,
+                t, x->p, x->ld, &b->says->other);
 }
 
 duet_status solver_cholesky(bench *b, const columns *a)
@@ -240,7 +241,7 @@ duet_status solver_triangular(bench *b, const columns *a, bool lower, bool unit,
                               const columns *x)
 {
     const cublasFillMode_t half = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
-    const cublasOperation_t how = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t how = blas_op(transposed);
     const cublasDiagType_t diagonal = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
     if (!a->cols || !x->cols) return DUET_OK;
     pthread_mutex_lock(&b->q->lock);

@@ -151,13 +151,20 @@ static void lay_out(pass *p)
     plan_key *k = &p->key;
     const bool strided = p->inner > 1 && p->outer <= LOOPS && loops_are_aligned(p);
     p->apart = p->inner > 1 && !strided;
-    p->loops = strided ? p->outer : 1;
     p->in_step = p->in_group * p->inner;
     p->out_step = p->out_group * p->inner;
-    k->batch = strided ? p->inner : p->outer * p->inner;
-    k->in_stride = k->out_stride = strided ? p->inner : 1;
-    k->in_distance = strided ? 1 : p->in_group;
-    k->out_distance = strided ? 1 : p->out_group;
+    if (strided) {
+        p->loops = p->outer;
+        k->batch = p->inner;
+        k->in_stride = k->out_stride = p->inner;
+        k->in_distance = k->out_distance = 1;
+    } else {
+        p->loops = 1;
+        k->batch = p->outer * p->inner;
+        k->in_stride = k->out_stride = 1;
+        k->in_distance = p->in_group;
+        k->out_distance = p->out_group;
+    }
 }
 
 /* Along axes first .. end - 1 of an array with sizes in[], whose result has sizes out[]. */
@@ -408,7 +415,7 @@ static duet_status copy(const fourier_ops *b, const transform *t, void *to, cons
 static duet_status clear_ends(const fourier_ops *b, const transform *t, void *in)
 {
     layout at;
-    layout_dense(&at, t->f64 ? DUET_F64 : DUET_F32, t->rank, t->in);
+    layout_dense(&at, dtype_real(t->f64), t->rank, t->in);
     const int64_t n = t->out[t->last], stride = at.stride[t->last];
     const size_t each = dtypes[at.type].bytes;
     for (int a = 0; a < at.rank; a++) at.stride[a] *= 2;
@@ -503,11 +510,13 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     if (s->kernel == OP_fftshift) status = fourier_shift(&b, s, f);
     else if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);
     else status = run_transform(&b, &r.k->way[0], s, f);
-    return r.wrote ? half_written(status) : status;
+    if (!r.wrote) return status;
+    return half_written(status);
 }
 
 const char *gpu_fourier_refuses(const step *s)
 {
     const char *why = fourier_refuses(s);
-    return why || s->kernel == OP_fftshift ? why : vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
+    if (why || s->kernel == OP_fftshift) return why;
+    return vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
 }

@@ -133,7 +133,8 @@ static duet_status run_once(const step *s, const frame *f)
     queue *q;
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
-    return is_split(s) ? run_split(s, f, q) : gpu_kernel_of(s->kernel)->run(s, f, q);
+    if (is_split(s)) return run_split(s, f, q);
+    return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
 static bool has_results(const step *s)

@@ -21,9 +21,8 @@ const char *gpu_linear_refuses(const step *s)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
     const vendor *v = vendor_open(LIBRARY_cusolver);
     if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
-    return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]
-               ? v->missing[LIBRARY_cublas]
-               : vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
+    if (vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]) return v->missing[LIBRARY_cublas];
+    return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
 /* ---- column-major matrices ---- */
@@ -154,7 +153,8 @@ static duet_status check(const bench *b, const columns *c, enum linear_part whic
                             .cols = c->cols,
                             .in_row = 1,
                             .in_col = c->ld };
-    return c->rows && c->cols ? work_in(b, c->type, a) : DUET_OK;
+    if (c->rows && c->cols) return work_in(b, c->type, a);
+    return DUET_OK;
 }
 
 static duet_status operand_read(bench *b, int k, bool transposed, columns *c)
@@ -214,7 +214,8 @@ static linear_args triangle_of(const bench *b, const columns *in, enum linear_pa
 static duet_status write_triangle(const bench *b, const columns *in, enum linear_part which, int k)
 {
     const linear_args a = triangle_of(b, in, which, k);
-    return a.rows && a.cols ? work(b, &a) : DUET_OK;
+    if (a.rows && a.cols) return work(b, &a);
+    return DUET_OK;
 }
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */

@@ -220,5 +220,6 @@ duet_status gpu_matmul(const step *s, const frame *f, queue *q)
     scale by = scale_of(s, f);
     if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
     TRY(product_or_nothing(s, f, by, q));
-    return s->epilogue && !by.bias ? half_written(epilogue(s, f, q)) : DUET_OK;
+    if (s->epilogue && !by.bias) return half_written(epilogue(s, f, q));
+    return DUET_OK;
 }

@@ -64,15 +64,18 @@ static void to_newest(known *k)
     order *o = &orders[k->device];
     k->older = o->newest;
     k->newer = NULL;
-    *(o->newest ? &o->newest->newer : &o->oldest) = k;
+    if (o->newest) o->newest->newer = k;
+    else o->oldest = k;
     o->newest = k;
 }
 
 static void out_of_order(known *k)
 {
     order *o = &orders[k->device];
-    *(k->newer ? &k->newer->older : &o->newest) = k->older;
-    *(k->older ? &k->older->newer : &o->oldest) = k->newer;
+    if (k->newer) k->newer->older = k->older;
+    else o->newest = k->older;
+    if (k->older) k->older->newer = k->newer;
+    else o->oldest = k->newer;
 }
 
 static void enter(known *k)

@@ -87,7 +87,8 @@ static duet_status stage(copying *copy, void *to, const void *from, size_t bytes
     if (bytes > gpu_staged_most) return DUET_OK;
     pthread_mutex_lock(&r->lock);
     *done = is_open(r);
-    const duet_status s = *done ? go(r, copy, to, from, bytes, q) : DUET_OK;
+    duet_status s = DUET_OK;
+    if (*done) s = go(r, copy, to, from, bytes, q);
     if (s != DUET_OK) {
         r->memory = NULL;
         r->refused = true;

@@ -56,4 +56,6 @@ static inline duet_status fft_status(const vendor *v, const char *call, cufftRes
     return fft_failed(v, call, e);
 }
 
+static inline cublasOperation_t blas_op(bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
+
 #endif

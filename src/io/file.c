@@ -132,7 +132,8 @@ static char *resolved(const char *path, bool there)
         free(p);
         return NULL;
     }
-    return p && !there ? strcpy(p, path) : p;
+    if (p && !there) return strcpy(p, path);
+    return p;
 }
 
 /* What is no file, as a pipe, is written as it comes. */

@@ -97,22 +97,32 @@ static double beyond_digits(duet_dtype type) { return pow(10, floor(-log10(2 * d
 /* Powers of ten beyond these digits, below a ten thousandth, or where one is a thousand times another. */
 static bool wants_powers(const column *c)
 {
-    const bool small = c->type == DUET_F32 ? (float)c->least < 0.0001f : c->least < 0.0001;
-    const bool wide =
-        c->type == DUET_F32 ? (float)c->most / (float)c->least > 1000 : c->most / c->least > 1000;
+    bool small = c->least<0.0001, wide = c->most / c->least> 1000;
+    if (c->type == DUET_F32) {
+        small = (float)c->least < 0.0001f;
+        wide = (float)c->most / (float)c->least > 1000;
+    }
     return c->most > 0 && (c->most >= fmin(beyond_digits(c->type), 1e8) || small || wide);
+}
+
+/* How many characters follow the digits before the point. */
+static int characters_behind(const column *c)
+{
+    const int digits = c->right + 1;
+    return c->powers ? c->power + 2 + digits : digits;
 }
 
 static void column_settle(column *c)
 {
     c->powers = wants_powers(c);
-    c->left = c->powers ? c->scientific[0] : c->plain[0];
-    c->right = c->powers ? c->scientific[1] : c->plain[1];
+    const int *width = c->powers ? c->scientific : c->plain;
+    c->left = width[0];
+    c->right = width[1];
     c->power = c->scientific[2];
     if (!c->infinite) return;
-    const int behind = (c->powers ? c->power + 2 + c->right : c->right) + 1;
-    grow(&c->left, 3 > behind ? (size_t)(3 - behind) : 0);
-    if (c->signs || c->below) grow(&c->left, 4 > behind ? (size_t)(4 - behind) : 0);
+    const int behind = characters_behind(c);
+    grow(&c->left, (size_t)larger(3 - behind, 0));
+    if (c->signs || c->below) grow(&c->left, (size_t)larger(4 - behind, 0));
 }
 
 static void column_text(const column *c, double x, char text[WORD])
@@ -122,7 +132,7 @@ static void column_text(const column *c, double x, char text[WORD])
     else if (c->powers) power_text(c->type, x, c->right, c->right, c->power, word);
     else plain_text(c->type, x, PRECISION, word);
     add_sign(c, word);
-    const int behind = (c->powers ? c->power + 2 + c->right : c->right) + 1;
+    const int behind = characters_behind(c);
     const char *point = strchr(word, '.');
     const int lead = point ? c->left - (int)(point - word) : c->left + behind - (int)strlen(word);
     snprintf(text, WORD, "%*s%-*s", (int)larger(lead, 0), "", point ? (int)(point - word) + behind : 0, word);

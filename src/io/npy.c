@@ -153,7 +153,8 @@ static duet_status take_entry(scan *s, header *h)
     if (!take(s, ':')) return bad_file(s->in, "its header is not a dictionary");
     h->seen |= 1 << k;
     if (k == 0) return take_descr(s, h);
-    return k == 1 ? take_bool(s, &h->fortran) : take_shape(s, h);
+    if (k == 1) return take_bool(s, &h->fortran);
+    return take_shape(s, h);
 }
 
 static duet_status parse(const input *in, const char *text, size_t bytes, header *h)
@@ -260,7 +261,8 @@ duet_matrix *npy_read(input *in)
         return NULL;
     }
     if (read_elements(in, m, swapped)) duet_free(&m);
-    return m && h.fortran ? turned(in, m) : m;
+    if (m && h.fortran) return turned(in, m);
+    return m;
 }
 
 duet_matrix *(duet_load_npy)(const char *path)

@@ -22,7 +22,8 @@ static int slot_of(const lowering *l, const memory *m, int v)
               whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
     const value *u = value_at(l->g, whole);
     const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[whole];
-    return value_half(l->g, v) == 1 ? plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem) : slot;
+    if (value_half(l->g, v) != 1) return slot;
+    return plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem);
 }
 
 static layout dense(const graph *g, int v)
@@ -60,7 +61,8 @@ static void read_layouts(const lowering *l, const job *j, const shape *domain, s
 {
     for (int k = 0; k < j->ins; k++) {
         layout at = value_layout(l->g, j->in[k]);
-        s->in[k].at = j->bias[k] ? bias_layout(&at, domain) : layout_broadcast(&at, domain);
+        if (j->bias[k]) s->in[k].at = bias_layout(&at, domain);
+        else s->in[k].at = layout_broadcast(&at, domain);
     }
 }
 
@@ -188,7 +190,7 @@ static void spatial_layouts(const lowering *l, const job *j, step *s)
 static void upsample_layouts(const lowering *l, const job *j, step *s)
 {
     value_layouts(l, j, s);
-    const duet_dtype as = dtypes[s->out[0].at.type].bytes == 8 ? DUET_F64 : DUET_F32;
+    const duet_dtype as = dtype_real(dtypes[s->out[0].at.type].bytes == 8);
     s->out[0].at.type = s->in[0].at.type = as;
     image_layouts(j, s);
 }

@@ -35,7 +35,8 @@ static int64_t by_quarters(int64_t n, int64_t i, int64_t j)
 static int64_t magic(int64_t n, int64_t i, int64_t j)
 {
     if (n % 2) return siamese(n, i, j);
-    return n % 4 ? by_quarters(n, i, j) : by_fours(n, i, j);
+    if (n % 4) return by_quarters(n, i, j);
+    return by_fours(n, i, j);
 }
 
 /* ---- in a matrix ---- */

@@ -114,7 +114,8 @@ static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where
 static duet_expr is_zero(duet_expr e)
 {
     const bool is_complex = dtype_kind(duet_expr_type(e)) == TYPE_COMPLEX;
-    return is_complex ? (duet_equal)(e, duet_of_integer(0)) : (duet_logical_not)(e);
+    if (!is_complex) return (duet_logical_not)(e);
+    return (duet_equal)(e, duet_of_integer(0));
 }
 
 /* Where a formula is not 0, among its elements in row-major order; its shape. */
@@ -266,7 +267,8 @@ static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_ma
     if ((want[1] && !result[1]) || (want[2] && !result[2])) return DUET_NO_MEMORY;
     TRY(put(c, result[0], (duet_take)(of(sorted), of(first), 0)));
     if (want[1] && n) TRY(count_each(c, first, n, result[1]));
-    return want[2] && n ? number_each(c, repeats, order, result[2]) : DUET_OK;
+    if (want[2] && n) return number_each(c, repeats, order, result[2]);
+    return DUET_OK;
 }
 
 /* ---- the calls ---- */

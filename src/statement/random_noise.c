@@ -99,7 +99,8 @@ static duet_status noise(const noisy *n, law *draw, formula_of_noise *made, cons
 {
     thread_get()->site = site;
     duet_status s = check_noise(n);
-    s = s == DUET_OK ? noise_as(n, n->to->at.type, draw, made, site) : spent(n->x, s);
+    if (s == DUET_OK) s = noise_as(n, n->to->at.type, draw, made, site);
+    else s = spent(n->x, s);
     return statement_ends(s, site);
 }
 
