@@ -45,7 +45,8 @@ typedef union node_attributes {
     ((uint32_t)(op) | (uint32_t)(type) << 8 | (uint32_t)(rank) << 16 | (uint32_t)(flags) << 24)
 #else
 #define KIND(op, type, rank, flags) KIND_(flags, rank, type, op)
-#define KIND_(a, b, c, d)           ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+
+#define KIND_(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #endif
 
 /* A node of a formula: an operator, a matrix or a number. Its operands precede it. */
