@@ -2,8 +2,7 @@
  * is computed in scratch memory, the host waits once for the status, and only then are results
  * written. For iterative methods it checks first that the operand is finite. */
 #include "linalg.h"
-#include "cublaslt.h"
-#include "cusolver.h"
+#include "columns.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "triangle.h"
@@ -23,111 +22,6 @@ const char *gpu_linear_refuses(const step *s)
     if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
     if (vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]) return v->missing[LIBRARY_cublas];
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
-}
-
-/* ---- column-major matrices ---- */
-
-static layout as_columns(const layout *l)
-{
-    if (l->rank == 2) return *l;
-    return (layout){ .type = l->type,
-                     .rank = 2,
-                     .size = { l->rank ? l->size[0] : 1, 1 },
-                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
-}
-
-static layout turned(layout l)
-{
-    const int64_t size = l.size[0], stride = l.stride[0];
-    l.size[0] = l.size[1];
-    l.size[1] = size;
-    l.stride[0] = l.stride[1];
-    l.stride[1] = stride;
-    return l;
-}
-
-static layout columns_layout(const columns *c)
-{
-    return (layout){ .type = c->type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
-}
-
-static duet_status columns_of(bench *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
-{
-    *c = (columns){ .rows = rows, .cols = cols, .ld = larger(rows, 1), .type = type };
-    return gpu_workspace_take(b, ON_CARD, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
-}
-
-static duet_status columns_take(bench *b, int64_t rows, int64_t cols, columns *c)
-{
-    return columns_of(b, bench_type(b), rows, cols, c);
-}
-
-/* n real numbers, also for complex elements. */
-static duet_status values_take(bench *b, int64_t n, columns *c)
-{
-    return columns_of(b, dtype_part(bench_type(b)), n, 1, c);
-}
-
-static duet_status copy(const bench *b, void *to, const layout *to_at, const void *from,
-                        const layout *from_at)
-{
-    if (!layout_count(to_at)) return DUET_OK;
-    return gpu_apply(OP_LOAD, to, to_at, &(part){ .p = from, .at = from_at }, 1, b->q);
-}
-
-/* Fills the first rows of c from `from`. */
-static duet_status columns_fill(const bench *b, const columns *c, const layout *at, const void *from)
-{
-    columns first = *c;
-    first.rows = at->size[0];
-    const layout to = columns_layout(&first);
-    return copy(b, c->p, &to, from, at);
-}
-
-static duet_status columns_read(bench *b, int k, bool transposed, columns *c)
-{
-    layout at = as_columns(&b->s->in[k].at);
-    if (transposed) at = turned(at);
-    TRY(columns_take(b, at.size[0], at.size[1], c));
-    return columns_fill(b, c, &at, b->f->data[b->s->in[k].slot]);
-}
-
-/* Writes the first rows of c, or their transpose, to output k. */
-static duet_status columns_write(const bench *b, const columns *c, bool transposed, int k)
-{
-    layout at = as_columns(&b->s->out[k].at);
-    columns first = *c;
-    if (transposed) at = turned(at);
-    first.rows = at.size[0];
-    const layout from = columns_layout(&first);
-    return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);
-}
-
-/* ---- imaginary parts: every second number of complex elements ---- */
-
-static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride)
-{
-    return (layout){ .type = dtype_part(c->type),
-                     .rank = rank,
-                     .size = { size, c->cols },
-                     .stride = { 2 * stride, 2 * c->ld } };
-}
-
-static void *first_imaginary(const columns *c) { return (char *)c->p + dtypes[c->type].bytes / 2; }
-
-static duet_status conjugate(const bench *b, const columns *c)
-{
-    const layout at = imaginary(c, 2, c->rows, 1);
-    if (!dtype_is_complex(c->type) || !layout_count(&at)) return DUET_OK;
-    return gpu_apply(OP_neg, first_imaginary(c), &at, &(part){ .p = first_imaginary(c), .at = &at }, 1, b->q);
-}
-
-/* The diagonal of a Hermitian matrix is real; imaginary parts stored there are ignored. */
-static duet_status diagonal_real(const bench *b, const columns *c)
-{
-    const layout at = imaginary(c, 1, c->cols, c->ld + 1);
-    if (!dtype_is_complex(c->type) || !c->cols) return DUET_OK;
-    return gpu_apply(OP_LOAD, first_imaginary(c), &at, &(part){ .number = 0 }, 1, b->q);
 }
 
 /* ---- checks of elements ---- */
@@ -173,7 +67,7 @@ static duet_status result_check(const bench *b, const columns *c)
 static duet_status symmetric_read(bench *b, columns *c)
 {
     TRY(columns_read(b, 0, true, c));
-    TRY(diagonal_real(b, c));
+    TRY(columns_diagonal_real(b, c));
     return check(b, c, PART_UPPER, b->says->operand);
 }
 
@@ -312,7 +206,7 @@ static duet_status look_at_rest(bench *b, const columns *a, const columns *x, co
 {
     const columns *const copy[] = { a, y };
     for (int k = 0; k < 2; k++) {
-        const layout at = as_columns(&b->s->in[k].at);
+        const layout at = columns_of_layout(&b->s->in[k].at);
         TRY(columns_fill(b, copy[k], &at, b->f->data[b->s->in[k].slot]));
     }
     return rest_check(b, a, x, y);
@@ -460,7 +354,7 @@ static duet_status qr(bench *b)
 /* Reads the right-hand sides into memory with as many rows as the results need. */
 static duet_status sides_read(bench *b, int64_t rows, columns *x)
 {
-    const layout at = as_columns(&b->s->in[1].at);
+    const layout at = columns_of_layout(&b->s->in[1].at);
     TRY(columns_take(b, rows, at.size[1], x));
     TRY(CUDA(cudaMemsetAsync, x->p, 0, (size_t)(x->ld * x->cols) * element_bytes(b), b->q->stream));
     TRY(columns_fill(b, x, &at, b->f->data[b->s->in[1].slot]));
@@ -483,9 +377,9 @@ static duet_status least_squares(bench *b)
     if (tall) TRY(solver_times_q(b, &a, tau, true, &x));
     TRY(solver_triangular(b, &r, false, false, !tall, &x));
     if (!tall) {
-        TRY(conjugate(b, &x));
+        TRY(columns_conjugate(b, &x));
         TRY(solver_times_q(b, &a, tau, false, &x));
-        TRY(conjugate(b, &x));
+        TRY(columns_conjugate(b, &x));
     }
     columns first = x;
     first.rows = l->size[1];
@@ -502,7 +396,7 @@ static duet_status cholesky(bench *b)
 {
     columns a;
     TRY(columns_read(b, 0, false, &a));
-    TRY(diagonal_real(b, &a));
+    TRY(columns_diagonal_real(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->result));
@@ -518,7 +412,7 @@ static duet_status eigen(bench *b, bool vectors)
     TRY(judge(b, LINALG_ITERATION));
     TRY(solver_eigen(b, &a, vectors, &w));
     TRY(result_check(b, &w));
-    if (vectors) TRY(conjugate(b, &a));
+    if (vectors) TRY(columns_conjugate(b, &a));
     TRY(judge(b, LINALG_ITERATION));
     TRY(columns_write(b, &w, false, 0));
     if (!vectors) return DUET_OK;
