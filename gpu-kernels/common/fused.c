@@ -71,17 +71,18 @@ static cudaError_t strided(const operands *o, const fused *row, cudaStream_t q)
     if (operands_fit(o)) return strided_part(o, row, q);
     operands_halve(o, &low, &high);
     cudaError_t e = strided(&low, row, q);
-    return e != cudaSuccess ? e : strided(&high, row, q);
+    if (e != cudaSuccess) return e;
+    return strided(&high, row, q);
 }
 
 cudaError_t fused_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     operands o;
     cudaError_t e;
     const fused row = fused_of(s, f);
     operands_take(&o, s, f, dtypes[s->out[0].at.type].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     operands_order(&o);
-    return flat(&o, &row, q, &e) ? e : strided(&o, &row, q);
+    if (flat(&o, &row, q, &e)) return e;
+    return strided(&o, &row, q);
 }

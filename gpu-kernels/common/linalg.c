@@ -1,6 +1,7 @@
 /* linalg.c - launches linalg.h's. */
 #include "linalg.h"
 #include "launch.h"
+#include "min_max.h"
 
 const void *linear_kernel_f32(enum linear what, bool pairs);
 const void *linear_kernel_f64(enum linear what, bool pairs);
@@ -12,7 +13,7 @@ static int64_t blocks_of(const linear_args *a)
     const int64_t n = a->rows * a->cols, blocks = (n + THREADS - 1) / THREADS;
     if (a->what == LINEAR_REST || a->what == LINEAR_SIZE) return a->cols;
     if (a->what != LINEAR_CHECK && a->what != LINEAR_TRIANGLE) return 1;
-    return blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
+    return smaller(blocks, MOST_BLOCKS);
 }
 
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q)

@@ -17,7 +17,11 @@ static __device__ inline T real_part(pair x) { return x.re; }
 static __device__ inline T imaginary_part(T) { return 0; }
 static __device__ inline T imaginary_part(pair x) { return x.im; }
 static __device__ inline void make(T *to, T re, T) { *to = re; }
-static __device__ inline void make(pair *to, T re, T im) { to->re = re, to->im = im; }
+static __device__ inline void make(pair *to, T re, T im)
+{
+    to->re = re;
+    to->im = im;
+}
 
 /* Elements of a column are contiguous, as the solver needs them. */
 #define EACH_ELEMENT(a, e)                                                                                   \
@@ -104,8 +108,13 @@ KERNEL(THREADS) order(const linear_args a)
         for (int64_t i = first; threadIdx.x == 0 && i < a.pivots && i < first + THREADS; i++) {
             const int64_t p = pivot[i - first], x = is_near ? near[i] : far[i * a.out_row],
                           y = is_near ? near[p] : far[p * a.out_row];
-            if (is_near) near[i] = (int32_t)y, near[p] = (int32_t)x;
-            else far[i * a.out_row] = y, far[p * a.out_row] = x;
+            if (is_near) {
+                near[i] = (int32_t)y;
+                near[p] = (int32_t)x;
+            } else {
+                far[i * a.out_row] = y;
+                far[p * a.out_row] = x;
+            }
         }
     }
     __syncthreads();
@@ -154,7 +163,7 @@ template <typename E> static __device__ inline product factor(const linear_args 
 /* Stores (re, im) 2^exponent. */
 template <typename E> static __device__ inline void put(void *out, double re, double im, int64_t exponent)
 {
-    const int64_t most = 1 << 20, e = exponent > most ? most : exponent < -most ? -most : exponent;
+    const int64_t most = 1 << 20, e = max(-most, min(exponent, most));
     make((E *)out, (T)ldexp(re, (int)e), (T)ldexp(im, (int)e));
 }
 

@@ -12,14 +12,21 @@ extern "C" {
 #endif
 
 enum linear {
-    LINEAR_CHECK, /* flag[0] = 1 if an element of the part is not finite; flag[1] = rows - i of the first zero of the diagonal, if it is of the part */
-    LINEAR_SIZE, /* of real elements: out (uint64_t) = the bits, as a double, of the greatest sum of a column's sizes, if it is greater */
-    LINEAR_REST, /* of such: flag[0] = 1 where the sum of sizes in a column of `in` is not at most `most` times that of `more` times the one in out */
+    /* flag[0] = 1 if an element of the part is not finite; flag[1] = rows - i of the first zero of
+     * the diagonal, if it is of the part */
+    LINEAR_CHECK,
+    /* of real elements: out (uint64_t) = the bits, as a double, of the greatest sum of a column's
+     * sizes, if it is greater */
+    LINEAR_SIZE,
+    /* of such: flag[0] = 1 where the sum of sizes in a column of `in` is not at most `most` times
+     * that of `more` times the one in out */
+    LINEAR_REST,
     LINEAR_TRIANGLE, /* out = the part of in, or, where in is NULL, zeros; and zeros elsewhere */
     LINEAR_ORDER,    /* out (int64_t) = the order of rows that `pivots` exchanges make */
     LINEAR_DET,      /* out = the determinant of what was factored in `in`, of its diagonal and pivots; */
     LINEAR_LOGDET,   /* the logarithm of its size; */
-    LINEAR_SLOGDET /* its sign, of complex elements a number of size 1, and in `more` that logarithm; it is real */
+    /* its sign, of complex elements a number of size 1, and in `more` that logarithm; it is real */
+    LINEAR_SLOGDET
 };
 
 /* PART_UNIT_LOWER: below the diagonal, which counts as ones. */

@@ -16,7 +16,8 @@ static size_t ends_bytes(int64_t n) { return sizeof(uint32_t) << bucket_bits(n);
 size_t random_workspace(const step *s)
 {
     const int64_t n = s->out[0].at.size[0];
-    return s->attr.random.distribution == DISTRIBUTION_PERMUTATION ? indices_bytes(n) + ends_bytes(n) : 0;
+    if (s->attr.random.distribution != DISTRIBUTION_PERMUTATION) return 0;
+    return indices_bytes(n) + ends_bytes(n);
 }
 
 static random_args args_of(const step *s, const frame *f)
@@ -36,10 +37,11 @@ static random_args args_of(const step *s, const frame *f)
 
 static const void *kernel_of(const step *s, int form)
 {
-    const duet_dtype type = s->out[0].at.type;
-    return (type == DUET_I64   ? random_kernel_i64
-            : type == DUET_F64 ? random_kernel_f64
-                               : random_kernel_f32)(s->attr.random.distribution, form);
+    switch (s->out[0].at.type) {
+    case DUET_I64: return random_kernel_i64(s->attr.random.distribution, form);
+    case DUET_F64: return random_kernel_f64(s->attr.random.distribution, form);
+    default: return random_kernel_f32(s->attr.random.distribution, form);
+    }
 }
 
 static int64_t blocks_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -59,13 +61,20 @@ static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStr
     return e;
 }
 
+/* How many elements of the result a block of Philox serves. */
+static int64_t elements_per_block(const step *s)
+{
+    switch (s->attr.random.law) {
+    case LAW_BERNOULLI: return 4;
+    case LAW_INTEGERS: return 2;
+    default: return s->out[0].at.type == DUET_F32 ? 4 : 2;
+    }
+}
+
 cudaError_t random_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     random_args a = args_of(s, f);
-    const int64_t own = s->out[0].at.type == DUET_F32 ? 4 : 2; /* elements of its type that a block serves */
-    const int64_t each = s->attr.random.distribution == DISTRIBUTION_BERNOULLI  ? 4
-                         : s->attr.random.distribution == DISTRIBUTION_INTEGERS ? 2
-                                                                                : own;
+    const int64_t each = elements_per_block(s);
     if (a.n == 0) return cudaSuccess;
     if (s->attr.random.distribution == DISTRIBUTION_PERMUTATION) return permute(s, &a, w->scratch, q);
     const int form =

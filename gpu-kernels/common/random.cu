@@ -183,7 +183,10 @@ KERNEL(SCAN_THREADS) scan(const __grid_constant__ random_args a)
         if (lane == 31) sum[warp] = up;
         __syncthreads();
         uint32_t all = 0, lower = 0;
-        for (uint32_t w = 0; w < SCAN_THREADS / 32; w++) lower += w < warp ? sum[w] : 0, all += sum[w];
+        for (uint32_t w = 0; w < SCAN_THREADS / 32; w++) {
+            lower += w < warp ? sum[w] : 0;
+            all += sum[w];
+        }
         if (i < buckets) a.ends[i] = before + lower + up - own;
         before += all;
         __syncthreads();

@@ -20,7 +20,8 @@ KERNEL(TILE_THREADS) tile(const __grid_constant__ tile_args a)
 #pragma unroll 1
     for (int b = a.rank; b-- > 0; outside /= (uint32_t)a.size[b]) {
         const int64_t c = outside % (uint32_t)a.size[b];
-        out += c * a.stride[0][b], in += c * a.stride[1][b];
+        out += c * a.stride[0][b];
+        in += c * a.stride[1][b];
     }
 #pragma unroll
     for (int u = 0; u < MINE; u++) {

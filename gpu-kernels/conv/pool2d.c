@@ -1,6 +1,7 @@
 /* pool2d.c - launches max_pool2d and avg_pool2d. */
 #include "dtype.h"
 #include "launch.h"
+#include "min_max.h"
 
 static pool2d_args args_of(const step *s)
 {
@@ -38,7 +39,6 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
  * image. */
 cudaError_t pool2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const layout *in = &s->in[0].at, *out = &s->out[0].at;
     const int64_t n = out->size[0], c = out->size[1], size = dtypes[out->type].bytes,
                   plane = out->size[2] * out->size[3];
@@ -50,7 +50,7 @@ cudaError_t pool2d_launch(const step *s, const frame *f, const workspace *w, cud
         for (int64_t j = 0; j < c && e == cudaSuccess; j += planes) {
             a.in = (const char *)f->data[s->in[0].slot] + (i * in->stride[0] + j * in->stride[1]) * size;
             a.out = (char *)f->data[s->out[0].slot] + (i * c + j) * plane * size;
-            e = run(s, &a, n - i < images ? n - i : images, c - j < planes ? c - j : planes, q);
+            e = run(s, &a, smaller(n - i, images), smaller(c - j, planes), q);
         }
     return e;
 }

@@ -1,5 +1,6 @@
 /* pool_grad.c - launches the gradients of pooling, and upsampling. */
 #include "launch.h"
+#include "min_max.h"
 
 static pool_back_args args_of(const step *s, const frame *f)
 {
@@ -30,11 +31,10 @@ static pool_back_args args_of(const step *s, const frame *f)
 
 cudaError_t pool_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const bool wide = s->out[0].at.type == DUET_F64;
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     pool_back_args a = args_of(s, f);
     const int64_t blocks = quotient_up(a.count, POOL_THREADS), most = 1 << 20;
-    return launch((wide ? pool_back_kernel_f64 : pool_back_kernel_f32)(s->kernel, 0),
-                  blocks < most ? blocks : most, POOL_THREADS, 0, &a, q);
+    return launch((wide ? pool_back_kernel_f64 : pool_back_kernel_f32)(s->kernel, 0), smaller(blocks, most),
+                  POOL_THREADS, 0, &a, q);
 }

@@ -79,11 +79,20 @@ template <int PAD> static __device__ inline void load_span(float x[SPAN], uint32
 {
     const float4 own = fetch_four(at);
     if (PAD) {
-        x[0] = fetch(at - EACH), x[5] = fetch(at + PIXELS * EACH);
-        x[1] = own.x, x[2] = own.y, x[3] = own.z, x[4] = own.w;
+        x[0] = fetch(at - EACH);
+        x[5] = fetch(at + PIXELS * EACH);
+        x[1] = own.x;
+        x[2] = own.y;
+        x[3] = own.z;
+        x[4] = own.w;
     } else {
         const float2 next = fetch_two(at + PIXELS * EACH);
-        x[0] = own.x, x[1] = own.y, x[2] = own.z, x[3] = own.w, x[4] = next.x, x[5] = next.y;
+        x[0] = own.x;
+        x[1] = own.y;
+        x[2] = own.z;
+        x[3] = own.w;
+        x[4] = next.x;
+        x[5] = next.y;
     }
 }
 

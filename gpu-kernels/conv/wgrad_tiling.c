@@ -1,6 +1,7 @@
 /* wgrad_tiling.c - which gradients of filters the kernels support, and how the work is divided
  * (wgrad.h). The division depends on the shape alone, because the order of the sums depends on it.
  * This file needs no CUDA: the test of the division and the fake CUDA use it too. */
+#include "min_max.h"
 #include "wgrad.h"
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, i
     cutting c = { .rows = rows, .columns = columns };
     const int64_t wanted = MULTIPROCESSORS * blocks / tiles;
     c.strips = a->n * quotient_up(a->out_h, rows) * quotient_up(a->out_w, columns);
-    c.each = quotient_up(c.strips, wanted > 1 ? wanted : 1);
+    c.each = quotient_up(c.strips, larger(wanted, 1));
     c.parts = quotient_up(c.strips, c.each);
     const double turns = (double)quotient_up(c.parts * tiles, MULTIPROCESSORS);
     c.cost = BEGIN + (turns > 1 ? turns : ALONE) * (double)c.each * strip_cost(a, rows, columns) +

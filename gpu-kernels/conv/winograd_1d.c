@@ -3,6 +3,7 @@
  * shares them among threads. */
 #include "dgrad_as_conv.h"
 #include "launch.h"
+#include "min_max.h"
 #include <math.h>
 
 #define WARPS   (CONV_THREADS / 32)
@@ -20,8 +21,6 @@
 /* the 2-d method is used for convolutions that leave space for this many warps on a
  * multiprocessor and have strips for half of them */
 #define SQUARE_WARPS 8
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Size of the results before pooling, without those that pooling ignores, in pairs of rows and
  * groups of four columns. */
@@ -70,14 +69,13 @@ static void cut(conv2d_args *a, extent e)
 {
     const int64_t lanes = 32 * (int64_t)a->along, across = quotient_up(e.quads, QUADS),
                   quads = quotient_up(e.quads, across);
-    const int64_t down = quotient_up(e.rows, least(e.rows, lanes / quads)), rows = quotient_up(e.rows, down),
-                  lines = 2 * rows + 2;
+    const int64_t down = quotient_up(e.rows, smaller(e.rows, lanes / quads)),
+                  rows = quotient_up(e.rows, down), lines = 2 * rows + 2;
     a->pitch = pitch_of(quads);
-    const int64_t plane = lines * a->pitch * (int64_t)sizeof(float),
-                  fitting = STAGE / plane > 1 ? STAGE / plane : 1;
-    a->images = across == 1 && down == 1 ? (uint32_t)least(least(lanes / (rows * quads), fitting), a->n) : 1;
-    const int64_t most = fitting / a->images > 1 ? fitting / a->images : 1,
-                  depth = quotient_up(a->c, quotient_up(a->c, most));
+    const int64_t plane = lines * a->pitch * (int64_t)sizeof(float), fitting = larger(STAGE / plane, 1);
+    a->images =
+        across == 1 && down == 1 ? (uint32_t)smaller(smaller(lanes / (rows * quads), fitting), a->n) : 1;
+    const int64_t most = larger(fitting / a->images, 1), depth = quotient_up(a->c, quotient_up(a->c, most));
     a->rows = divide_by32(rows);
     a->quads = divide_by32(quads);
     a->lines = divide_by32(lines);
@@ -88,7 +86,7 @@ static void cut(conv2d_args *a, extent e)
     a->units = (uint32_t)(a->images * depth * lines * quads);
     a->stage = (int32_t)(a->images * depth * lines * a->pitch);
     a->strips = (uint32_t)(quotient_up(a->n, a->images) * down * across);
-    a->walkers = (uint32_t)least(a->strips, BLOCKS / a->groups.by > 1 ? BLOCKS / a->groups.by : 1);
+    a->walkers = (uint32_t)smaller(a->strips, larger(BLOCKS / a->groups.by, 1));
 }
 
 /* Can all rows of an image be read 16 bytes at a time, from the first column to the last? */
@@ -141,9 +139,8 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
     const size_t shared =
         (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
     const cudaError_t error = with_shared(kernel, shared, SHARED);
-    return error == cudaSuccess
-               ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q)
-               : error;
+    if (error != cudaSuccess) return error;
+    return launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q);
 }
 
 /* ---- the 2-d method ---- */
@@ -167,7 +164,7 @@ static int64_t square_room(const step *s)
 {
     const int64_t fitting =
         (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
-    return least(fitting, CONV_SQUARE_WARPS);
+    return smaller(fitting, CONV_SQUARE_WARPS);
 }
 
 /* With few channels the exchange costs too much, with few outputs the transforms, with few strips
@@ -192,20 +189,20 @@ static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
     a->positions = (uint32_t)(a->n * e.rows * e.quads);
     a->strips = (uint32_t)square_strips(s);
     const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
-    const int64_t warps = least(square_room(s), quotient_up(a->strips, blocks));
-    a->walkers = (uint32_t)least(blocks, quotient_up(a->strips, warps));
+    const int64_t warps = smaller(square_room(s), quotient_up(a->strips, blocks));
+    a->walkers = (uint32_t)smaller(blocks, quotient_up(a->strips, warps));
     const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
     const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
-    return error == cudaSuccess
-               ? launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q)
-               : error;
+    if (error != cudaSuccess) return error;
+    return launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q);
 }
 
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     conv2d_args a = args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    return is_by_squares(s, &a) ? launch_squares(s, &a, q) : launch_columns(s, &a, q);
+    if (is_by_squares(s, &a)) return launch_squares(s, &a, q);
+    return launch_columns(s, &a, q);
 }
 
 /* Filters are read in place, in reverse. */

@@ -16,8 +16,10 @@ template <int O> using sums = float[PATCH_ROWS][COLUMNS][O];
 template <int O> static __device__ inline void results_of(const sums<O> &s, int o, float y[ROWS][COLUMNS])
 {
 #pragma unroll
-    for (int j = 0; j < COLUMNS; j++)
-        y[0][j] = (s[0][j][o] + s[1][j][o]) + s[2][j][o], y[1][j] = (s[1][j][o] - s[2][j][o]) - s[3][j][o];
+    for (int j = 0; j < COLUMNS; j++) {
+        y[0][j] = (s[0][j][o] + s[1][j][o]) + s[2][j][o];
+        y[1][j] = (s[1][j][o] - s[2][j][o]) - s[3][j][o];
+    }
 }
 
 /* ---- contents of shared memory ---- */
@@ -43,7 +45,11 @@ template <int O> static __device__ inline void load_filters(const conv2d_args &a
         const float *at =
             (const float *)a.filters + (first + o) * a.filter[0] + c * a.filter[1] + k * a.filter[3];
         float g[3] = {}, u[PATCH_ROWS];
-        if (first + o < a.m) g[0] = at[0], g[1] = at[a.filter[2]], g[2] = at[2 * a.filter[2]];
+        if (first + o < a.m) {
+            g[0] = at[0];
+            g[1] = at[a.filter[2]];
+            g[2] = at[2 * a.filter[2]];
+        }
         transform_weights(g, u);
 #pragma unroll
         for (int r = 0; r < PATCH_ROWS; r++)

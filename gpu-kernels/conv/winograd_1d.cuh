@@ -22,7 +22,10 @@ typedef float patch[PATCH_ROWS][PATCH_COLUMNS];
 static __device__ inline void transform_weights(const float g[3], float u[4])
 {
     const float outer = 0.5f * (g[0] + g[2]), inner = 0.5f * g[1];
-    u[0] = g[0], u[1] = outer + inner, u[2] = outer - inner, u[3] = g[2];
+    u[0] = g[0];
+    u[1] = outer + inner;
+    u[2] = outer - inner;
+    u[3] = g[2];
 }
 
 static __device__ inline void transform_patch(patch p)
@@ -31,7 +34,10 @@ static __device__ inline void transform_patch(patch p)
     for (int j = 0; j < PATCH_COLUMNS; j++) {
         const float a = p[0][j] - p[2][j], b = p[1][j] + p[2][j], c = p[2][j] - p[1][j],
                     d = p[1][j] - p[3][j];
-        p[0][j] = a, p[1][j] = b, p[2][j] = c, p[3][j] = d;
+        p[0][j] = a;
+        p[1][j] = b;
+        p[2][j] = c;
+        p[3][j] = d;
     }
 }
 
@@ -59,7 +65,12 @@ static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int besid
 {
     const float4 m = at_shared<float4>(at);
     const float2 h = at_shared<float2>(beside);
-    p[0] = h.x, p[1] = m.x, p[2] = m.y, p[3] = m.z, p[4] = m.w, p[5] = h.y;
+    p[0] = h.x;
+    p[1] = m.x;
+    p[2] = m.y;
+    p[3] = m.z;
+    p[4] = m.w;
+    p[5] = h.y;
 }
 
 static __device__ inline void load_bias(const conv2d_args &a, int place, int first)

@@ -236,7 +236,10 @@ static __device__ inline void take_rows(results r, int column, int own)
 #pragma unroll
         for (int i = 0; i < SIDE; i++) {
             const float4 z = at_shared<float4>(from + (o * 32 + i * 8) * 16);
-            y[i][0] = z.x, y[i][1] = z.y, y[i][2] = z.z, y[i][3] = z.w;
+            y[i][0] = z.x;
+            y[i][1] = z.y;
+            y[i][2] = z.z;
+            y[i][3] = z.w;
         }
 #pragma unroll
         for (int t = 0; t < TILES; t++) {
@@ -269,7 +272,8 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
 #pragma unroll
         for (int t = 0; t < ROWS * COLUMNS; t++) {
             const int i = t / COLUMNS, j = t % COLUMNS;
-            y[i][j] = r[o][i][j % 2][2 * pair + j / 2], size += ABS(y[i][j]);
+            y[i][j] = r[o][i][j % 2][2 * pair + j / 2];
+            size += ABS(y[i][j]);
         }
         if (first + o >= a.m) break;
         if (!(size < INF)) wrong |= 1u << o;

@@ -1,6 +1,7 @@
 /* emulated.c - steps of DUET_MATH_SPLIT, which emulate f32 by several narrower products on tensor
  * cores: which steps they are, what they need, and how products of pairs of f16 are divided. */
 #include "emulated.h"
+#include "min_max.h"
 #include <cudaTypedefs.h>
 #include <math.h>
 
@@ -30,7 +31,8 @@ static enum parts choose(const step *s)
     if (s->math != DUET_MATH_SPLIT || s->out[0].at.type != DUET_F32 || !card().pairs) return PARTS_NONE;
     if (s->kernel == OP_conv2d) return emulated_conv_supports(s) ? PARTS_PACKED : PARTS_NONE;
     if (s->kernel != OP_matmul) return PARTS_NONE;
-    return product_splits(s) ? PARTS_FEW : is_product(s) ? PARTS_PACKED : PARTS_NONE;
+    if (product_splits(s)) return PARTS_FEW;
+    return is_product(s) ? PARTS_PACKED : PARTS_NONE;
 }
 
 /* Threads that choose at the same time choose the same. */
@@ -83,16 +85,14 @@ static cudaError_t measure(const step *s, const frame *f, float *most, cudaStrea
     }
     const cudaError_t e = cudaMemsetAsync(most, 0, sizeof *most, q);
     const int64_t blocks = quotient_up(a.n, MAGNITUDE_THREADS * 16), busy = 8 * card().blocks;
-    return e == cudaSuccess
-               ? launch_early(magnitude_kernel(), blocks < busy ? blocks : busy, MAGNITUDE_THREADS, 0, &a, q)
-               : e;
+    if (e != cudaSuccess) return e;
+    return launch_early(magnitude_kernel(), smaller(blocks, busy), MAGNITUDE_THREADS, 0, &a, q);
 }
 
 cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const workspace *w, cudaStream_t q)
 {
     const layout *b = &s->in[1].at;
     const cudaError_t e = measure(s, f, packed, q);
-    (void)w;
     if (e != cudaSuccess || s->kernel != OP_matmul) return e;
     pack_args a = { f->data[s->in[1].slot], packed, b->stride[0], b->stride[1], (int32_t)b->size[0],
                     (int32_t)b->size[1] };
@@ -141,7 +141,8 @@ double emulated_gemm_cost(const step *s)
 {
     const int64_t *a = s->in[0].at.size;
     const product_args of = { .m = (int32_t)a[0], .k = (int32_t)a[1], .n = (int32_t)s->out[0].at.size[1] };
-    return is_product(s) ? cheapest(&of).cost : INFINITY;
+    if (!is_product(s)) return INFINITY;
+    return cheapest(&of).cost;
 }
 
 /* The driver function that describes boxes of a tensor. */
@@ -211,5 +212,6 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
 cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    return s->kernel == OP_matmul ? launch_product(s, f, w, q) : emulated_conv_launch(s, f, w, q);
+    if (s->kernel == OP_matmul) return launch_product(s, f, w, q);
+    return emulated_conv_launch(s, f, w, q);
 }

@@ -1,6 +1,7 @@
 /* emulated_conv.c - launches convolutions with elements as pairs of f16 (emulated_conv.cu): which
  * convolutions are supported, and how results are divided into regions. */
 #include "emulated.h"
+#include "min_max.h"
 #include <math.h>
 
 #define CHANNELS_MOST 16
@@ -42,7 +43,11 @@ static bool is_boxed(const step *s, const frame *f)
  * 8, and boxes start at addresses of 16 bytes. */
 static int lead_of(const step *s) { return (4 - s->attr.conv.pad[SPATIAL_WIDTH] % 4) % 4; }
 
-static int slots_of(int64_t channels) { return channels <= 4 ? 4 : channels <= 8 ? 8 : 16; }
+static int slots_of(int64_t channels)
+{
+    if (channels <= 4) return 4;
+    return channels <= 8 ? 8 : 16;
+}
 
 static tiling form_of(const step *s, const frame *f)
 {
@@ -158,10 +163,10 @@ static cudaError_t describe_images(const step *s, const region *r, emulated_conv
     const layout *in = &s->in[0].at;
     int64_t size[4], stride[3];
     for (int i = 0; i < 4; i++) size[i] = in->size[3 - i];
-    for (int i = 0; i < 3; i++) /* each is a multiple of 16 bytes and covers the axes inside it */
-        stride[i] = in->size[2 - i] > 1 ? in->stride[2 - i]
-                    : i                 ? stride[i - 1] * size[i]
-                                        : (size[0] + 3) / 4 * 4;
+    for (int i = 0; i < 3; i++) { /* each is a multiple of 16 bytes and covers the axes inside it */
+        if (in->size[2 - i] > 1) stride[i] = in->stride[2 - i];
+        else stride[i] = i ? stride[i - 1] * size[i] : (size[0] + 3) / 4 * 4;
+    }
     return emulated_describe_boxes(a->in, 4, size, stride, (const int[]){ r->stage_pitch, r->lines, a->c, 1 },
                                    CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
@@ -180,13 +185,12 @@ static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, 
     }
     a.groups = divide_by32(quotient_up(a.m, outputs_of(k)));
     const int64_t each = (card().shared + CONV_OTHER) / (int64_t)(r.shared + CONV_OTHER),
-                  busy = (int64_t)card().blocks * (each < CONV_MOST ? each : CONV_MOST);
-    const int64_t walkers = busy / a.groups.by > 1 ? busy / a.groups.by : 1;
+                  busy = (int64_t)card().blocks * smaller(each, CONV_MOST);
+    const int64_t walkers = larger(busy / a.groups.by, 1);
     a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
     const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
-    return e == cudaSuccess
-               ? launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q)
-               : e;
+    if (e != cudaSuccess) return e;
+    return launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q);
 }
 
 cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

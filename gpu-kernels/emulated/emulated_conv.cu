@@ -60,10 +60,7 @@ template <class f> static __device__ inline int output_of_thread() { return row_
 template <class f>
 static __device__ inline float filter_at(const emulated_conv_args &a, int o, int step, int k)
 {
-    const int c = f::SLOTS == 4   ? k % 4
-                  : f::SLOTS == 8 ? k % 8
-                                  : k,
-              tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
+    const int c = k % f::SLOTS, tap = f::SLOTS == 4 ? 2 * step + k / 8 : step;
     const int line = tap / 3 - shift_of_thread<f>();
     if (o >= a.m || c >= a.c || (uint32_t)line >= 3) return 0;
     return ((const float *)
@@ -242,7 +239,8 @@ static __device__ inline void keep(const emulated_conv_args &a, float *to, const
     for (int y = 0; y < f::LINES; y += TOGETHER) {
         const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
         if (!f::POOLED) {
-            to[0] = epilogue(left), to[1] = epilogue(right);
+            to[0] = epilogue(left);
+            to[1] = epilogue(right);
         } else if (TOGETHER == 1) {
             *to = epilogue(MAXIMUM(left, right));
         } else {
@@ -316,7 +314,10 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emul
     fragments<f> w;
     int turn = 0;
     if (threadIdx.x < 2) most[threadIdx.x] = 0;
-    if (threadIdx.x == 0) barrier_make(arrival, 1), barriers_made();
+    if (threadIdx.x == 0) {
+        barrier_make(arrival, 1);
+        barriers_made();
+    }
     __syncthreads();
     if (a.filters_are_there) load_filters<f>(a, o, w);
     take_turn();
@@ -328,8 +329,10 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emul
         const bool more = s + a.walkers < a.regions;
         const region r = region_of<f>(a, s);
         elements_held<f> x;
-        if (a.stage) barrier_wait(arrival, turn), take<f>(a, x);
-        else load<f>(a, r, x);
+        if (a.stage) {
+            barrier_wait(arrival, turn);
+            take<f>(a, x);
+        } else load<f>(a, r, x);
         const int exponent = scale_exponent(largest(most_of<f>(x), most + turn));
         /* all threads have read their elements */
         if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival);
@@ -365,5 +368,7 @@ static const void *of_two_shifts(int lines)
 const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled)
 {
     if (shifts == 2) return of_two_shifts(lines);
-    return (slots == 4 ? of_slots<4> : slots == 8 ? of_slots<8> : of_slots<16>)(lines, pooled);
+    if (slots == 4) return of_slots<4>(lines, pooled);
+    if (slots == 8) return of_slots<8>(lines, pooled);
+    return of_slots<16>(lines, pooled);
 }

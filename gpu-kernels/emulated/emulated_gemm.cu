@@ -63,7 +63,8 @@ template <class t> static __device__ inline bool corner_of(const emulated_args &
 {
     const int across = (s.of.n + t::COLUMNS - 1) / t::COLUMNS, down = (s.of.m + t::ROWS - 1) / t::ROWS;
     const int field = blockIdx.x / s.of.parts + round * (gridDim.x / s.of.parts);
-    c.top = field / across * t::ROWS, c.left = field % across * t::COLUMNS;
+    c.top = field / across * t::ROWS;
+    c.left = field % across * t::COLUMNS;
     return round < s.rounds && field < across * down;
 }
 
@@ -112,7 +113,10 @@ static __device__ inline void bring(const emulated_args &s, const shared_map &r,
             if (turn) barrier_wait(r.empty + 8 * stage, turn - 1 & 1);
             if (round || turn || i >= early) bring_b<t>(s, r, c, e.first + i, stage);
             bring_a<t>(s, r, c, e.first + i, stage);
-            if (++stage == t::STAGES) stage = 0, turn++;
+            if (++stage == t::STAGES) {
+                stage = 0;
+                turn++;
+            }
         }
 }
 
@@ -196,7 +200,8 @@ static __device__ inline int scale_of_row(const float4 (&x)[4])
 template <class t>
 static __device__ inline void split(fragments &f, elements &x, const int (&before)[2], uint32_t a)
 {
-    f.scale[0] = before[0], f.scale[1] = before[1];
+    f.scale[0] = before[0];
+    f.scale[1] = before[1];
     split_rows(f, x);
     if (!__any_sync(~0u, is_too_large(f))) return;
     fetch<t>(x, a);
@@ -357,7 +362,10 @@ static __device__ inline void write_own(const emulated_args &s, float (&sum)[t::
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const float4 y = loaded(store_buffer + ((lane / 8 + 4 * i) * t::STORE_PITCH + lane % 8 * 4) * 4);
-            x[4 * i] = y.x, x[4 * i + 1] = y.y, x[4 * i + 2] = y.z, x[4 * i + 3] = y.w;
+            x[4 * i] = y.x;
+            x[4 * i + 1] = y.y;
+            x[4 * i + 2] = y.z;
+            x[4 * i + 3] = y.w;
         }
         write<4>(s, x, c.top + warp * 16 + lane / 8, 4, c.left + from + lane % 8 * 4);
         __syncwarp();
@@ -420,8 +428,12 @@ template <class t> static __device__ inline void join(const emulated_args &s, co
         for (int p = 0; p < PAIR_PARTS; p++)
 #pragma unroll
             for (int g = 0; g < 128 / t::ROWS; g++)
-                if (p < parts)
-                    sum[0] += x[p][g].x, sum[1] += x[p][g].y, sum[2] += x[p][g].z, sum[3] += x[p][g].w;
+                if (p < parts) {
+                    sum[0] += x[p][g].x;
+                    sum[1] += x[p][g].y;
+                    sum[2] += x[p][g].z;
+                    sum[3] += x[p][g].w;
+                }
         write<1>(s, sum, c.top + row, 1, c.left + column);
     }
 }
@@ -438,8 +450,10 @@ emulated_gemm(const __grid_constant__ emulated_args s)
     const work_share e = errand_of(s.of);
     const bool joins = t::ALTERNATES || s.of.parts > 1;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < t::STAGES; i++)
-            barrier_make(r.full + 8 * i, 1), barrier_make(r.empty + 8 * i, t::ALTERNATES ? 4 : 8);
+        for (int i = 0; i < t::STAGES; i++) {
+            barrier_make(r.full + 8 * i, 1);
+            barrier_make(r.empty + 8 * i, t::ALTERNATES ? 4 : 8);
+        }
         barriers_made();
     }
     __syncthreads();

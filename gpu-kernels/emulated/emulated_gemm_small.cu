@@ -168,8 +168,8 @@ template <class t> static __device__ inline void take(fragments &f, const unit_s
                          : "=f"(x), "=f"(y)
                          : "r"(from + (q * 8 + line) * LINE + (piece_of(thread) ^ line) * 16 + place)
                          : "memory");
-            split_tf32(x, f.high[q][2 * h], f.low[q][2 * h]),
-                split_tf32(y, f.high[q][2 * h + 1], f.low[q][2 * h + 1]);
+            split_tf32(x, f.high[q][2 * h], f.low[q][2 * h]);
+            split_tf32(y, f.high[q][2 * h + 1], f.low[q][2 * h + 1]);
         }
 }
 
@@ -200,7 +200,10 @@ static __device__ inline void turn(float (&sum)[t::SUMS], const unit_source<t> &
     keep_after_wait(d);
     if (i + t::STAGES < in.count) {
         meet_group(in.group);
-        if (in.thread == 0) in.bring_b(i + t::STAGES), in.bring_a(i + t::STAGES);
+        if (in.thread == 0) {
+            in.bring_b(i + t::STAGES);
+            in.bring_a(i + t::STAGES);
+        }
         __syncwarp();
     }
 #pragma unroll
@@ -225,7 +228,10 @@ static __device__ inline void start(const unit_source<t> &in, fragments &even, f
     bring_all(in, !early, true);
     if (in.count > 0) take(even, in, 0);
     if (in.count > 1) take(odd, in, 1);
-    if (early) take_turn(), bring_all(in, true, false);
+    if (early) {
+        take_turn();
+        bring_all(in, true, false);
+    }
     let_next_begin();
 }
 
@@ -311,8 +317,12 @@ static __device__ inline void write(const product_args &s, float x, float y, int
                                     const float (&bias)[2])
 {
     float *out = (float *)s.out + row * s.out_row + column;
-    x *= (T)s.alpha, y *= (T)s.alpha;
-    if (s.bias) x = finished(x + bias[0], s.act), y = finished(y + bias[1], s.act);
+    x *= (T)s.alpha;
+    y *= (T)s.alpha;
+    if (s.bias) {
+        x = finished(x + bias[0], s.act);
+        y = finished(y + bias[1], s.act);
+    }
     if (row >= s.m || column >= s.n) return;
     out[0] = x;
     if (column + 1 < s.n) out[1] = y;
@@ -329,9 +339,13 @@ static __device__ inline void write_own(const product_args &s, const store_buffe
         for (int w = 0; w < from.workers; w++) {
             const float4 y =
                 *(const float4 *)__cvta_shared_to_generic(from.received + w * from.each * SENT + e * 16);
-            x[0] += y.x, x[1] += y.y, x[2] += y.z, x[3] += y.w;
+            x[0] += y.x;
+            x[1] += y.y;
+            x[2] += y.z;
+            x[3] += y.w;
         }
-        write(s, x[0], x[2], row, column, bias), write(s, x[1], x[3], row + 1, column, bias);
+        write(s, x[0], x[2], row, column, bias);
+        write(s, x[1], x[3], row + 1, column, bias);
     }
 }
 

@@ -30,7 +30,8 @@ KERNEL(PACK_THREADS) pack(const __grid_constant__ pack_args s)
                   place = c * 128 + ((k / 8 ^ c % 8) * 16 + k % 8 * 2);
         uint32_t high, low;
         split_pair(x[k / 16 * 16 + inner_at(k % 16)][c], x[k / 16 * 16 + inner_at(k % 16 + 1)][c], high, low);
-        *(uint32_t *)(to + place) = high, *(uint32_t *)(to + PAIR_PART + place) = low;
+        *(uint32_t *)(to + place) = high;
+        *(uint32_t *)(to + PAIR_PART + place) = low;
     }
 }
 
@@ -39,7 +40,8 @@ static __device__ inline float element(const magnitude_args &s, uint64_t i)
     int64_t at = 0;
     for (int a = s.rank - 1; a >= 0; a--) {
         const uint64_t rest = quotient(i, s.size[a]);
-        at += (int64_t)(i - rest * s.size[a].by) * s.stride[a], i = rest;
+        at += (int64_t)(i - rest * s.size[a].by) * s.stride[a];
+        i = rest;
     }
     return ((const float *)s.at)[at];
 }

@@ -23,7 +23,8 @@ template <int COUNT
         const T give = up ? v[i] : high, keep = up ? high : v[i];
         v[i] = keep + __shfl_xor_sync(~0u, give, OFF);
     }
-    first += up ? half : 0, valid = up ? max(valid - half, 0) : min(valid, half);
+    first += up ? half : 0;
+    valid = up ? max(valid - half, 0) : min(valid, half);
     if constexpr (OFF > 1) join<half, OFF / 2>(v, lane, first, valid);
 }
 

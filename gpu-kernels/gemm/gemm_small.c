@@ -2,6 +2,7 @@
  * of the card idle for these shapes. */
 #include "dtype.h"
 #include "emulated.h"
+#include "min_max.h"
 #include <math.h>
 
 #define SPLIT_PARTS     2
@@ -66,9 +67,8 @@ static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t share
     const int64_t each = GEMM_TALL_THREADS / 32 * GEMM_TALL_ROWS, blocks = quotient_up(a->m, each),
                   most = 2 * card().blocks;
     const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
-    return e == cudaSuccess
-               ? launch_early(kernel, blocks < most ? blocks : most, GEMM_TALL_THREADS, shared, (void *)a, q)
-               : e;
+    if (e != cudaSuccess) return e;
+    return launch_early(kernel, smaller(blocks, most), GEMM_TALL_THREADS, shared, (void *)a, q);
 }
 
 static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
@@ -173,9 +173,9 @@ static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
     const void *kernel = s.t->kernel[wide];
     const cudaError_t e = with_shared(kernel, (size_t)s.t->shared, (size_t)s.t->shared);
     a->parts = s.parts;
-    return e == cudaSuccess ? launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads,
-                                              (size_t)s.t->shared, a, q)
-                            : e;
+    if (e != cudaSuccess) return e;
+    return launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, a,
+                           q);
 }
 
 static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)

@@ -16,7 +16,8 @@ template <int N, bool EXACT> static __device__ inline void load(T b[N], const T 
     for (int j = 0; j < N; j += 2) {
         if (EXACT) {
             const pair p = *(const pair *)(at + j);
-            b[j] = p.e[0], b[j + 1] = p.e[1];
+            b[j] = p.e[0];
+            b[j + 1] = p.e[1];
         } else {
             b[j] = j < s.n ? at[j * s.b_column] : K(0);
             b[j + 1] = j + 1 < s.n ? at[(j + 1) * s.b_column] : K(0);
@@ -93,7 +94,6 @@ const void *exact_of(int columns)
 const void *TYPED(gemm_small_mn_kernel)(int row, int form)
 {
     if (form == FORM_FLAT) return exact_of(row);
-    return row <= 4    ? (const void *)product<4, false>
-           : row <= 10 ? (const void *)product<10, false>
-                       : (const void *)product<16, false>;
+    if (row <= 4) return (const void *)product<4, false>;
+    return row <= 10 ? (const void *)product<10, false> : (const void *)product<16, false>;
 }

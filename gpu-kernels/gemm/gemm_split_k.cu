@@ -35,9 +35,16 @@ template <int LEFT> static __device__ inline void wait_groups()
 template <int DOWN, int ACROSS> static __device__ inline void place_lane(int lane, int &down, int &across)
 {
     static_assert(DOWN * ACROSS == 32, "a warp");
-    if (DOWN == 4) down = (lane & 1) | (lane >> 3 & 1) << 1, across = (lane >> 1 & 3) | lane >> 4 << 2;
-    else if (DOWN == 8) down = (lane & 1) | lane >> 3 << 1, across = lane >> 1 & 3;
-    else down = lane / ACROSS, across = lane % ACROSS;
+    if (DOWN == 4) {
+        down = (lane & 1) | (lane >> 3 & 1) << 1;
+        across = (lane >> 1 & 3) | lane >> 4 << 2;
+    } else if (DOWN == 8) {
+        down = (lane & 1) | lane >> 3 << 1;
+        across = lane >> 1 & 3;
+    } else {
+        down = lane / ACROSS;
+        across = lane % ACROSS;
+    }
 }
 
 /* A barrier for all threads of a cluster. It makes their writes to shared memory visible. */
@@ -170,7 +177,8 @@ struct tile {
                 const int k0 = (first + (i + STAGES - 1) * step) * SLICE;
                 fetch_a(s, to + stage * STAGE * (int)sizeof(T), from_a, a, k0, top);
                 fetch_b(s, to + stage * STAGE * (int)sizeof(T), from_b, b, k0, left);
-                from_a += step * SLICE, from_b += on_b;
+                from_a += step * SLICE;
+                from_b += on_b;
             }
             end_group();
             stage = stage + 1 < STAGES ? stage + 1 : 0;

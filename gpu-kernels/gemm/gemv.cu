@@ -122,11 +122,9 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(const __grid_constant__
 /* rows: 1 or 2. form: FORM_ROWS if the rows of b are contiguous, FORM_COLUMNS if its columns are. */
 const void *gemv_kernel(int rows, int form, bool wide)
 {
-    if (form == FORM_COLUMNS)
-        return rows == 1 ? wide ? (const void *)dots<1, true> : (const void *)dots<1, false>
-               : wide ? (const void *)dots<2, true>
-                         : (const void *)dots<2, false>;
-    return rows == 1 ? wide ? (const void *)gemv<1, true> : (const void *)gemv<1, false>
-           : wide ? (const void *)gemv<2, true>
-                     : (const void *)gemv<2, false>;
+    const void *const by_columns[2][2] = { { (const void *)dots<1, false>, (const void *)dots<1, true> },
+                                           { (const void *)dots<2, false>, (const void *)dots<2, true> } };
+    const void *const by_rows[2][2] = { { (const void *)gemv<1, false>, (const void *)gemv<1, true> },
+                                        { (const void *)gemv<2, false>, (const void *)gemv<2, true> } };
+    return (form == FORM_COLUMNS ? by_columns : by_rows)[rows != 1][wide];
 }

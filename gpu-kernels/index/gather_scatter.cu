@@ -31,7 +31,8 @@ struct group {
     template <int SIDE> __device__ inline void find(const rows_args &a)
     {
         const uint32_t block = quotient(blockIdx.x, a.by_chunks), chunk = blockIdx.x - block * a.by_chunks.by;
-        lanes = 1u << a.lanes, groups = ORDER_THREADS >> a.lanes;
+        lanes = 1u << a.lanes;
+        groups = ORDER_THREADS >> a.lanes;
         first = block * (ROWS_EACH / SIDE) * groups + (threadIdx.x >> a.lanes);
         at = chunk * SIDE * lanes + (threadIdx.x & (lanes - 1));
     }
@@ -129,10 +130,16 @@ template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_ar
 #pragma unroll
     for (int u = 0; u < MANY; u++) {
         if (first + u < begin || first + u >= end) continue;
-        if (!known)
-            k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, row)), a.n), known = true;
+        if (!known) {
+            k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, row)), a.n);
+            known = true;
+        }
         if (c == k) all.e[u] = *(const E *)a.one;
-        if (++c == a.n) c = 0, row++, known = false;
+        if (++c == a.n) {
+            c = 0;
+            row++;
+            known = false;
+        }
     }
     if (end - first == MANY && begin == first) *(lot *)((E *)a.out + first) = all;
     else
@@ -166,8 +173,10 @@ static __device__ inline int64_t first_not_below(const uint32_t *keys, int64_t m
     int64_t low = 0;
     while (m > 0) {
         const int64_t half = m / 2;
-        if (keys[low + half] < key) low += half + 1, m -= half + 1;
-        else m = half;
+        if (keys[low + half] < key) {
+            low += half + 1;
+            m -= half + 1;
+        } else m = half;
     }
     return low;
 }
@@ -275,8 +284,11 @@ template <class N> struct edges {
 
     __device__ inline void set(const count_args &a, N *own_edges)
     {
-        edge = own_edges, count = (int)a.of.count, inverse = (N)a.inverse;
-        not_below(&low, a.of.low), not_above(&high, a.of.high);
+        edge = own_edges;
+        count = (int)a.of.count;
+        inverse = (N)a.inverse;
+        not_below(&low, a.of.low);
+        not_above(&high, a.of.high);
         for (int k = threadIdx.x; k < count; k += ORDER_THREADS) not_below(own_edges + k, bin_edge(&a.of, k));
     }
     __device__ inline void count_in(uint32_t *counts, N x) const
@@ -369,10 +381,11 @@ const void *take_kernel(size_t bytes, enum take_form form)
 
 const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form)
 {
-    if (kernel == OP_put)
-        return form == SCATTER_ANY    ? BY_SIZE(PUT)
-               : form == SCATTER_ROWS ? BY_SIZE(PUT_ROWS)
-                                      : scatter_as<put, sixteen>(form);
+    if (kernel == OP_put) {
+        if (form == SCATTER_ANY) return BY_SIZE(PUT);
+        if (form == SCATTER_ROWS) return BY_SIZE(PUT_ROWS);
+        return scatter_as<put, sixteen>(form);
+    }
     return kernel == OP_scatter_add ? scatter_of<add>(type, form) : scatter_of<greatest>(type, form);
 }
 

@@ -1,6 +1,7 @@
 /* index_kernels.c - launches scans, takes, scatters and histograms. sort.c launches sorts. */
 #include "index_kernels.h"
 #include "dtype.h"
+#include "min_max.h"
 #include <string.h>
 
 axes axes_of(const layout *l)
@@ -60,9 +61,8 @@ static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cud
     cudaError_t e = launch(scan_kernel(type, product, SCAN_SUMS), tiles, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess && a->chained)
         e = launch_early(scan_kernel(type, product, SCAN_CHAINS), a->lines, SCAN_CHAIN_THREADS, 0, a, q);
-    return e != cudaSuccess
-               ? e
-               : launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
+    if (e != cudaSuccess) return e;
+    return launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
 }
 
 static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *scratch, cudaStream_t q)
@@ -72,7 +72,8 @@ static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *
     a->state = a->ticket + 1;
     a->sums = scratch + states_bytes(tiles);
     const cudaError_t e = cudaMemsetAsync(scratch, 0, states_bytes(tiles), q);
-    return e != cudaSuccess ? e : launch(kernel, tiles, ORDER_THREADS, 0, a, q);
+    if (e != cudaSuccess) return e;
+    return launch(kernel, tiles, ORDER_THREADS, 0, a, q);
 }
 
 cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -98,8 +99,8 @@ cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaS
                       ORDER_THREADS, 0, &a, q);
     if (sums_first(a.lines, a.tiles)) return scan_by_sums(&a, type, product, q);
     const void *kernel = scan_kernel(type, product, SCAN_TILES);
-    return a.tiles == 1 ? launch(kernel, a.lines, ORDER_THREADS, 0, &a, q)
-                        : scan_by_looking_back(&a, kernel, scratch, q);
+    if (a.tiles == 1) return launch(kernel, a.lines, ORDER_THREADS, 0, &a, q);
+    return scan_by_looking_back(&a, kernel, scratch, q);
 }
 
 /* ---- takes ---- */
@@ -121,7 +122,6 @@ static const uint64_t *one_of(duet_dtype type)
 
 cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const layout *by = &s->in[0].at;
     const size_t each = dtypes[s->out[0].at.type].bytes;
     take_args a = { .index = f->data[s->in[0].slot],
@@ -207,6 +207,17 @@ static void rows_of(rows_args *a, const axis_split *at, const void *x, void *out
     a->inner_stride = step_of(&at->inner);
 }
 
+/* The kernel for runs of `inner` elements. Returns how many groups of threads share a run. */
+static int runs_form(int64_t inner, enum take_form *form)
+{
+    if (inner <= 32) {
+        *form = TAKE_ROWS;
+        return 1;
+    }
+    *form = inner <= 64 ? TAKE_ROWS2 : TAKE_ROWS4;
+    return inner <= 64 ? 2 : 4;
+}
+
 /* Returns the number of thread blocks, or -1 if the layouts are not regular enough. */
 static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by, int64_t m, bool every,
                             enum take_form *form)
@@ -214,14 +225,17 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
     layout index = *by;
     layout_collapse((layout *[]){ &index }, 1);
     const int64_t inner = layout_count(&at->inner), rows = layout_count(&at->outer) * m;
-    const int side = every || inner <= 32 ? 1 : inner <= 64 ? 2 : 4;
     if (!is_line(&at->outer) || !is_line(&at->inner) || index.rank > 1 || m > INT32_MAX) return -1;
     a->type = (int32_t)by->type;
     a->index_stride = index.rank ? step_of(&index) : 0;
     a->by_indices = divide_by32(m);
     a->by_width = divide_by32(inner <= INT32_MAX ? inner : 1);
-    *form = every ? TAKE_EACH : side == 1 ? TAKE_ROWS : side == 2 ? TAKE_ROWS2 : TAKE_ROWS4;
-    if (!every) return is_run(&at->inner) ? grouped(a, rows, inner, side, ROWS_EACH / side) : -1;
+    if (!every) {
+        const int side = runs_form(inner, form);
+        if (!is_run(&at->inner)) return -1;
+        return grouped(a, rows, inner, side, ROWS_EACH / side);
+    }
+    *form = TAKE_EACH;
     if (rows * inner > INT32_MAX - ROWS_EACH * ORDER_THREADS) return -1;
     a->rows = (uint32_t)(rows * inner);
     return quotient_up(rows * inner, ROWS_EACH * ORDER_THREADS);
@@ -229,7 +243,6 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
 
 cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     const layout *x = &s->in[0].at, *by = &s->in[1].at;
     axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     take_args a = { .x = f->data[s->in[0].slot],
@@ -279,8 +292,10 @@ static int64_t scatter_by_rows(scatter_args *a, axis_split at, axis_split z, siz
     a->rows.by_indices = divide_by32(a->n <= INT32_MAX ? a->n : 1);
     a->z_outer_stride = step_of(&z.outer);
     a->z_stride = step_of(&z.along);
-    *form = is_long ? SCATTER_LONG : wide ? SCATTER_UNITS : SCATTER_ROWS;
-    return a->n > INT32_MAX ? -1 : grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
+    *form = wide ? SCATTER_UNITS : SCATTER_ROWS;
+    if (is_long) *form = SCATTER_LONG;
+    if (a->n > INT32_MAX) return -1;
+    return grouped(&a->rows, rows, width, is_long ? ROWS_EACH : 1, 1);
 }
 
 size_t scatter_workspace(const step *s) { return places_scratch(layout_count(&s->in[1].at)); }
@@ -308,9 +323,8 @@ cudaError_t scatter_launch(const step *s, const frame *f, const workspace *w, cu
     a.z_inner = axes_of(&z.inner);
     a.z_along = axes_of(&z.along);
     uint32_t *keys = NULL, *order = NULL;
-    const cudaError_t e = a.m && a.count
-                              ? sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q)
-                              : cudaSuccess;
+    cudaError_t e = cudaSuccess;
+    if (a.m && a.count) e = sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q);
     a.keys = keys;
     a.order = order;
     if (e != cudaSuccess) return e;
@@ -339,7 +353,6 @@ static enum count_form count_form(const count_args *a)
 
 cudaError_t count_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    (void)w;
     layout at = s->in[0].at;
     count_args a = {
         .x = f->data[s->in[0].slot], .out = f->data[s->out[0].slot], .n = layout_count(&at), .of = bins_of(s)
@@ -352,11 +365,12 @@ cudaError_t count_launch(const step *s, const frame *f, const workspace *w, cuda
     a.copies = a.of.count <= KEPT_BINS;
     while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS)
         a.copies *= 2;
-    const size_t edge = form == COUNT_ANY ? 0 : counts_in_f32(at.type) ? 4 : 8;
+    size_t edge = 0;
+    if (form != COUNT_ANY) edge = counts_in_f32(at.type) ? 4 : 8;
     const int64_t blocks = quotient_up(a.n, ORDER_THREADS * (form == COUNT_ANY ? 1 : COUNT_EACH)),
                   most = (int64_t)card().blocks * COUNT_WAVES;
     const cudaError_t e = cudaMemsetAsync(a.out, 0, (size_t)a.of.count * sizeof *a.out, q);
     if (e != cudaSuccess) return e;
-    return launch(count_kernel(at.type, form), blocks < most ? blocks : most, ORDER_THREADS,
+    return launch(count_kernel(at.type, form), smaller(blocks, most), ORDER_THREADS,
                   (size_t)a.of.count * (a.copies * 4 + edge), &a, q);
 }

@@ -1,6 +1,7 @@
 /* sort.c - launches sorts of lines, top-k selection, and sorts of indices for scatter. */
 #include "dtype.h"
 #include "index_kernels.h"
+#include "min_max.h"
 
 static int64_t padded_length(int64_t n)
 {
@@ -43,7 +44,7 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
 static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
 {
     const int64_t padded = padded_length(a->n);
-    const int threads = padded < 64 ? 32 : padded > 1024 ? 512 : (int)padded / 2;
+    const int threads = (int)clamp(padded / 2, 32, 512);
     return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)padded * (wide ? 12 : 8), a, q);
 }
 
@@ -167,7 +168,7 @@ static cudaError_t radix_sort(radix_args *a, const radix_plan *p, char *scratch,
     const int64_t blocks = quotient_up(a->n, RADIX_EACH * ORDER_THREADS),
                   most = (int64_t)card().blocks * RADIX_WAVES;
     const void *make = radix_kernel((size_t)a->each, p->wide, RADIX_KEYS);
-    if (e == cudaSuccess) e = launch(make, blocks < most ? blocks : most, ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = launch(make, smaller(blocks, most), ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess)
         e = launch(radix_kernel((size_t)a->each, p->wide, RADIX_STARTS), a->passes, ORDER_THREADS, 0, a, q);
     if (e == cudaSuccess) e = radix_passes(a, p, q);
@@ -219,7 +220,8 @@ static bool is_choice(const step *s)
  * candidates; 0: the candidates are the result. */
 static int64_t candidates_of(int64_t n, int64_t k)
 {
-    return n <= SELECT_PART ? 0 : quotient_up(n, SELECT_PART) * k;
+    if (n <= SELECT_PART) return 0;
+    return quotient_up(n, SELECT_PART) * k;
 }
 
 static size_t choice_scratch(int64_t lines, int64_t n, int64_t k, size_t each)
@@ -277,8 +279,8 @@ size_t sort_workspace(const step *s)
     const size_t each = dtypes[x->type].bytes;
     if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr.index.axis], each);
     if (n <= SORT_KEPT) return 0;
-    return uses_radix_sort(lines, n) ? radix_workspace(plan_of(x->type, sorts_indices(s)), n)
-                                     : sort_room(lines, n, each == 8);
+    if (uses_radix_sort(lines, n)) return radix_workspace(plan_of(x->type, sorts_indices(s)), n);
+    return sort_room(lines, n, each == 8);
 }
 
 cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

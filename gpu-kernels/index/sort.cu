@@ -45,8 +45,10 @@ template <class Key> static __device__ inline void exchange(Key *key, uint32_t *
     if (after != up) return;
     const Key k = key[i];
     const uint32_t x = index[i];
-    key[i] = key[j], index[i] = index[j];
-    key[j] = k, index[j] = x;
+    key[i] = key[j];
+    index[i] = index[j];
+    key[j] = k;
+    index[j] = x;
 }
 
 /* Bitonic sort; `padded` is a power of two, at least n. */
@@ -61,7 +63,8 @@ template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
     const uint64_t line = blockIdx.x;
     const int64_t first = first_of(a, line);
     for (int i = t; i < padded; i += blockDim.x) {
-        key[i] = ~(Key)0, index[i] = (uint32_t)i;
+        key[i] = ~(Key)0;
+        index[i] = (uint32_t)i;
         if (i < n) key[i] = key_of<Key>(a, first + (a.places ? place_of(a.inner, i) : i * a.stride));
     }
     __syncthreads();
@@ -74,8 +77,10 @@ template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
             __syncthreads();
         }
     for (int i = t; i < (int)a.k; i += blockDim.x)
-        if (a.places) ((uint32_t *)a.keys[0])[i] = (uint32_t)key[i], a.order[0][i] = index[i];
-        else write_sorted(a, first, line, i, index[i]);
+        if (a.places) {
+            ((uint32_t *)a.keys[0])[i] = (uint32_t)key[i];
+            a.order[0][i] = index[i];
+        } else write_sorted(a, first, line, i, index[i]);
 }
 
 /* ---- longer lines ---- */
@@ -97,7 +102,8 @@ template <class Key> struct tile {
 
     __device__ inline tile(const sort_args &a)
     {
-        line = (int64_t)quotient((uint64_t)blockIdx.x, a.by_tiles), at = blockIdx.x - line * a.tiles;
+        line = (int64_t)quotient((uint64_t)blockIdx.x, a.by_tiles);
+        at = blockIdx.x - line * a.tiles;
         first = line * a.n + at * SIZE;
         left = (int)min((int64_t)SIZE, a.n - at * SIZE);
     }
@@ -139,7 +145,10 @@ static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
     if (lane == 31) sum[warp] = up;
     __syncthreads();
     *all = 0;
-    for (int w = 0; w < WARPS; w++) lower += w < warp ? sum[w] : 0, *all += sum[w];
+    for (int w = 0; w < WARPS; w++) {
+        lower += w < warp ? sum[w] : 0;
+        *all += sum[w];
+    }
     return lower + up - own;
 }
 
@@ -187,7 +196,8 @@ template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sor
     uint32_t own = 0;
     for (int w = 0; w < WARPS; w++) {
         const uint32_t some = had[w][t];
-        had[w][t] = own, own += some;
+        had[w][t] = own;
+        own += some;
     }
     start[t] = sum_before(own, &all);
     const uint32_t below = sum_before(a.totals[here.line * SORT_DIGITS + t], &all);
@@ -198,12 +208,14 @@ template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sor
         const int i = (warp * EACH + k) * 32 + lane, digit = digit_of(a, key[k]);
         if (i >= here.left) continue;
         const uint32_t at = start[digit] + had[warp][digit] + rank[k];
-        keys[at] = key[k], order[at] = index[k];
+        keys[at] = key[k];
+        order[at] = index[k];
     }
     __syncthreads();
     for (int i = t; i < here.left; i += ORDER_THREADS) {
         const int64_t at = here.line * a.n + (uint32_t)(to[digit_of(a, keys[i])] + (uint32_t)i);
-        ((Key *)a.keys[1])[at] = keys[i], a.order[1][at] = order[i];
+        ((Key *)a.keys[1])[at] = keys[i];
+        a.order[1][at] = order[i];
     }
 }
 
@@ -229,10 +241,16 @@ template <class Key>
 static __device__ inline void put_key(const radix_args &a, int64_t i, Key key, Key bits, uint32_t *counts)
 {
     const Key up = key << a.up;
-    ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | (a.below == BELOW_INDEX ? (Key)i : bits);
+    const Key below = a.below == BELOW_INDEX ? (Key)i : bits;
+    ((Key *)a.keys[0])[i] = a.below == BELOW_NOTHING ? up : up | below;
     if (a.order[0]) a.order[0][i] = (uint32_t)i;
     for (int p = 0; p < a.passes; p++)
         atomicAdd(counts + p * SORT_DIGITS + (int)(up >> (a.up + p * SORT_DIGIT) & (SORT_DIGITS - 1)), 1u);
+}
+
+template <class E> static __device__ inline E bits_at(const radix_args &a, int64_t i)
+{
+    return a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
 }
 
 /* Loads the RADIX_EACH keys of a thread from element i on. E: the bits of an element; for indices,
@@ -242,8 +260,7 @@ static __device__ inline void keys_from(const radix_args &a, int64_t i, uint32_t
 {
     E bits[RADIX_EACH];
 #pragma unroll
-    for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS)
-        bits[k] = i >= a.n ? 0 : a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
+    for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS) bits[k] = i >= a.n ? 0 : bits_at<E>(a, i);
     i -= RADIX_EACH * ORDER_THREADS;
 #pragma unroll
     for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS) {
@@ -279,14 +296,15 @@ template <class E, class Key> KERNEL(ORDER_THREADS) radix_out(const __grid_const
     if (i >= a.k) return;
     const Key key = ((const Key *)a.keys[0])[i];
     const uint32_t index = a.order[0] ? a.order[0][i] : (uint32_t)key;
-    if (a.places)
-        ((uint32_t *)a.keys[1])[i] = (uint32_t)((uint64_t)key >> 32),
-                   ((uint32_t *)a.keys[1])[a.n + i] = index;
-    else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
+    if (a.places) {
+        ((uint32_t *)a.keys[1])[i] = (uint32_t)((uint64_t)key >> 32);
+        ((uint32_t *)a.keys[1])[a.n + i] = index;
+    } else if (a.indices) ((int64_t *)a.out)[i * a.step] = index;
     else if (a.order[0]) ((E *)a.out)[i * a.step] = ((const E *)a.x)[index * a.stride];
-    else
-        ((E *)a.out)[i * a.step] =
-            a.below == BELOW_BITS ? (E)key : (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+    else {
+        const E value = (E)((a.down ? ~key : key) ^ (Key)a.rule.sign);
+        ((E *)a.out)[i * a.step] = a.below == BELOW_BITS ? (E)key : value;
+    }
 }
 
 template <class Key> static const void *form_of(enum sort_form form)

@@ -21,8 +21,13 @@ template <class Key> struct candidates {
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (lane + 32 * j < many) own[j] = key[lane + 32 * j], which[j] = index[lane + 32 * j];
-            else own[j] = 0, which[j] = 0;
+            if (lane + 32 * j < many) {
+                own[j] = key[lane + 32 * j];
+                which[j] = index[lane + 32 * j];
+            } else {
+                own[j] = 0;
+                which[j] = 0;
+            }
         for (int m = 0; m < many; m++) {
             const Key other = key[m];
 #pragma unroll
@@ -32,8 +37,10 @@ template <class Key> struct candidates {
         __syncwarp();
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            if (lane + 32 * j < many && rank[j] < (uint32_t)k)
-                key[rank[j]] = own[j], index[rank[j]] = which[j];
+            if (lane + 32 * j < many && rank[j] < (uint32_t)k) {
+                key[rank[j]] = own[j];
+                index[rank[j]] = which[j];
+            }
         __syncwarp();
         return min(many, k);
     }
@@ -70,11 +77,13 @@ template <class E, bool CHOSEN> struct part {
 
     __device__ inline void find(const select_args &a, int64_t id)
     {
-        line = (int64_t)quotient((uint64_t)id, a.by_parts), first = (id - line * a.parts) * SELECT_PART;
+        line = (int64_t)quotient((uint64_t)id, a.by_parts);
+        first = (id - line * a.parts) * SELECT_PART;
         many = (int)min((int64_t)SELECT_PART, a.n - first);
         const uint64_t o = quotient((uint64_t)line, a.by_inner), c = line - o * a.by_inner.by;
         x = (const E *)a.x + place_of(a.outer, o) + place_of(a.inner, c);
-        key = (const Key *)a.keys[0] + line * a.n + first, index = a.order[0] + line * a.n + first;
+        key = (const Key *)a.keys[0] + line * a.n + first;
+        index = a.order[0] + line * a.n + first;
     }
     /* Loads keys i + 32 * j; 0 after the last. */
     __device__ inline void read(const select_args &a, int i, Key out[BATCH]) const
@@ -117,11 +126,17 @@ static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> 
             uint32_t all = __ballot_sync(~0u, in);
             if (!all) continue;
             if (count + __popc(all) > SELECT_ROOM) {
-                count = make_room(best, count, a.k), least = best.key[count - 1], above = true;
-                in = in && key[j] > least, all = __ballot_sync(~0u, in);
+                count = make_room(best, count, a.k);
+                least = best.key[count - 1];
+                above = true;
+                in = in && key[j] > least;
+                all = __ballot_sync(~0u, in);
             }
             const int at = count + __popc(all & ((1u << lane) - 1));
-            if (in) best.key[at] = key[j], best.index[at] = p.index_of(i + 32 * j);
+            if (in) {
+                best.key[at] = key[j];
+                best.index[at] = p.index_of(i + 32 * j);
+            }
             count += __popc(all);
         }
     }
@@ -160,8 +175,10 @@ template <class E> static const void *best_of(bool chosen)
 
 const void *select_kernel(size_t each, bool chosen)
 {
-    if (each == 8) return best_of<uint64_t>(chosen);
-    return each == 4   ? best_of<uint32_t>(chosen)
-           : each == 2 ? best_of<uint16_t>(chosen)
-                       : best_of<uint8_t>(chosen);
+    switch (each) {
+    case 8: return best_of<uint64_t>(chosen);
+    case 4: return best_of<uint32_t>(chosen);
+    case 2: return best_of<uint16_t>(chosen);
+    default: return best_of<uint8_t>(chosen);
+    }
 }

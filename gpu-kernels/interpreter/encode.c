@@ -198,7 +198,8 @@ static bool as_step(encoder *e, int op, int at, operand_code x, operand_code y)
     case OP_add: return emit_either(e, STEP_ADD, STEP_ADDS, x);
     case OP_mul: return emit_either(e, STEP_MUL, STEP_MULS, x);
     case OP_sub:
-        return at ? emit_either(e, STEP_RSUB, STEP_RSUBS, x) : emit_either(e, STEP_SUB, STEP_NONE, x);
+        if (at) return emit_either(e, STEP_RSUB, STEP_RSUBS, x);
+        return emit_either(e, STEP_SUB, STEP_NONE, x);
     case OP_neg:
         emit_step(e, is_integer(e) ? STEP_RSUBS : STEP_MULS, ROW_NONE, is_integer(e) ? 0 : bits_of(e, -1));
         return true;

@@ -140,8 +140,8 @@ static kernel_choice as_bits(size_t each)
 static kernel_choice way_of(const step *s, const double *num)
 {
     const duet_dtype type = step_type(s);
-    return program_converts(s) ? (kernel_choice){ fits_i32(s, num) ? DUET_I32 : type, true }
-                               : as_bits(dtypes[type].bytes);
+    if (program_converts(s)) return (kernel_choice){ fits_i32(s, num) ? DUET_I32 : type, true };
+    return as_bits(dtypes[type].bytes);
 }
 
 static machine_kernels *converting(duet_dtype type, bool heavy)
@@ -173,7 +173,8 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
                                machine_args *a, cudaStream_t q)
 {
     const cudaError_t e = with_shared(kernel, shared, SHARED_MOST);
-    return e == cudaSuccess ? launch_early(kernel, blocks, threads, shared, a, q) : e;
+    if (e != cudaSuccess) return e;
+    return launch_early(kernel, blocks, threads, shared, a, q);
 }
 
 static cudaError_t launch_once(const operands *o, kernel_choice w, const machine_program *p, cudaStream_t q)
@@ -220,7 +221,8 @@ static int tile_axis(const layout *out, const layout *in)
 static const void *tile_kernel(size_t each)
 {
     if (each < 4) return each == 1 ? tile_kernel_u8() : tile_kernel_u16();
-    return each == 4 ? tile_kernel_f32() : tile_kernel_f64();
+    if (each == 4) return tile_kernel_f32();
+    return tile_kernel_f64();
 }
 
 static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
@@ -266,7 +268,8 @@ static cudaError_t launch_parts(const operands *o, kernel_choice w, const machin
     if (fits(o)) return launch_once(o, w, p, q);
     operands_halve(o, &low, &high);
     cudaError_t e = launch_parts(&low, w, p, q);
-    return e != cudaSuccess ? e : launch_parts(&high, w, p, q);
+    if (e != cudaSuccess) return e;
+    return launch_parts(&high, w, p, q);
 }
 
 static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, const machine_program *p,
@@ -274,7 +277,8 @@ static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, 
 {
     cudaError_t e;
     operands_order(o);
-    return is_copy(s) && launch_tile(o, q, &e) ? e : launch_parts(o, w, p, q);
+    if (is_copy(s) && launch_tile(o, q, &e)) return e;
+    return launch_parts(o, w, p, q);
 }
 
 /* Elements of 16 bytes, and misaligned elements of 8 bytes, are moved as two parts. */
@@ -308,5 +312,6 @@ cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     if (machine_encode(&p, s->program, num)) return cudaErrorNotSupported;
-    return goes_by_parts(&o, step_type(s)) ? launch_complex(s, &o, &p, q) : launch_operands(s, &o, w, &p, q);
+    if (goes_by_parts(&o, step_type(s))) return launch_complex(s, &o, &p, q);
+    return launch_operands(s, &o, w, &p, q);
 }

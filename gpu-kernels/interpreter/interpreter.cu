@@ -276,9 +276,8 @@ template <int V, bool PLAIN, class Args> struct stores {
 template <int V> struct resident {
     enum {
         fewer = HAS_FUNCTIONS + (HAS_FUNCTIONS && sizeof(T) == 8),
-        value = V == 4   ? 4 - fewer / 2
-                : V == 2 ? 6 - fewer
-                         : 16
+        of_two = V == 2 ? 6 - fewer : 16,
+        value = V == 4 ? 4 - fewer / 2 : of_two
     };
 };
 

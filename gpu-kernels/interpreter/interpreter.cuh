@@ -125,18 +125,20 @@ static __device__ __forceinline__ void fetch(values<V> &x, uint32_t own, uint32_
 #endif
 template <int STEP> static __device__ __forceinline__ T step_of(T a, T x, T s)
 {
-    return STEP == STEP_LOAD     ? x
-           : STEP == STEP_ADD    ? WRAPPING(a) + x
-           : STEP == STEP_SUB    ? WRAPPING(a) - x
-           : STEP == STEP_RSUB   ? WRAPPING(x) - a
-           : STEP == STEP_MUL    ? WRAPPING(a) * x
-           : STEP == STEP_AXPY   ? FMA(s, x, a)
-           : STEP == STEP_SCALE  ? FMA(a, s, x)
-           : STEP == STEP_HORNER ? FMA(a, x, s)
-           : STEP == STEP_ADDS   ? WRAPPING(a) + s
-           : STEP == STEP_MULS   ? WRAPPING(a) * s
-           : STEP == STEP_RSUBS  ? WRAPPING(s) - a
-                                 : a;
+    switch (STEP) {
+    case STEP_LOAD: return x;
+    case STEP_ADD: return WRAPPING(a) + x;
+    case STEP_SUB: return WRAPPING(a) - x;
+    case STEP_RSUB: return WRAPPING(x) - a;
+    case STEP_MUL: return WRAPPING(a) * x;
+    case STEP_AXPY: return FMA(s, x, a);
+    case STEP_SCALE: return FMA(a, s, x);
+    case STEP_HORNER: return FMA(a, x, s);
+    case STEP_ADDS: return WRAPPING(a) + s;
+    case STEP_MULS: return WRAPPING(a) * s;
+    case STEP_RSUBS: return WRAPPING(s) - a;
+    default: return a;
+    }
 }
 template <int STEP> struct reads_row {
     enum { value = STEP >= STEP_LOAD && STEP <= STEP_HORNER };
@@ -376,9 +378,16 @@ template <int COUNT
 /* Executes up to four of the linear steps; returns how many. */
 static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t own, vec &a)
 {
-    if (count >= 4) return run_linear<4>(code, own, a), 4;
-    if (count >= 2) return run_linear<2>(code, own, a), 2;
-    return run_linear<1>(code, own, a), 1;
+    if (count >= 4) {
+        run_linear<4>(code, own, a);
+        return 4;
+    }
+    if (count >= 2) {
+        run_linear<2>(code, own, a);
+        return 2;
+    }
+    run_linear<1>(code, own, a);
+    return 1;
 }
 
 /* With one vector per thread there is little work to hide latency. */

@@ -85,7 +85,8 @@ static bool is_linear(const machine_instruction *c) { return c->code >= CODE_LIN
 static void count_runs(machine_instruction *code, int n)
 {
     for (int k = n, run = 0; k-- > 0;) {
-        run = !is_linear(&code[k]) ? 0 : code[k].saves ? 1 : run + 1;
+        if (!is_linear(&code[k])) run = 0;
+        else run = code[k].saves ? 1 : run + 1;
         if (run) code[k].reduction = (uint8_t)run;
     }
 }

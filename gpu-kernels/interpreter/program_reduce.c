@@ -85,7 +85,8 @@ static void set_domain(run *r)
 /* Bytes of one lane of reduce_ops.cuh. */
 static size_t lane_bytes(int row, size_t each)
 {
-    return op_infos[row].flags & OP_GIVES_INDEX ? 2 * each : reduce_acc_bytes(row, each == 8);
+    if (op_infos[row].flags & OP_GIVES_INDEX) return 2 * each;
+    return reduce_acc_bytes(row, each == 8);
 }
 
 /* Where the lanes are stored, after rows of this many vectors. */

@@ -446,15 +446,12 @@ template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ run_args
 
 const void *RUN_KERNEL(int vectors, int form)
 {
-    switch (form) {
-    case FORM_COLUMNS: return (const void *)columns<2>;
+    if (form == FORM_COLUMNS) return (const void *)columns<2>;
+    if (vectors == 2 && form == FORM_THIN) return (const void *)thin<2>;
+    if (vectors == 2 && form == FORM_ROWS) return (const void *)rows<2>;
 #ifndef HEAVY
-    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : vectors == 4 ? (const void *)thin<4> : NULL;
-    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : vectors == 4 ? (const void *)rows<4> : NULL;
-#else
-    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : NULL;
-    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : NULL;
+    if (vectors == 4 && form == FORM_THIN) return (const void *)thin<4>;
+    if (vectors == 4 && form == FORM_ROWS) return (const void *)rows<4>;
 #endif
-    default: return NULL;
-    }
+    return NULL;
 }

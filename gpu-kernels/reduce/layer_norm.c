@@ -139,7 +139,8 @@ static cudaError_t run_rows(norms *r, cudaStream_t q)
     const void *kernel = of(0, vectors, dense);
     const size_t bytes = (size_t)r->args.row.n * element(r);
     const cudaError_t e = with_shared(kernel, bytes + NORM_BYTES / 4, NORM_BYTES);
-    return e != cudaSuccess ? e : launch(kernel, r->args.row.rows, ROW_THREADS, bytes, &r->args, q);
+    if (e != cudaSuccess) return e;
+    return launch(kernel, r->args.row.rows, ROW_THREADS, bytes, &r->args, q);
 }
 
 cudaError_t norm_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

@@ -34,7 +34,9 @@ struct unit_reduce {
     {
         swiftly_counted n = { k, right };
         row_var::with(n, a.moments.mean, a.moments.squares, x);
-        right = n.right, a.moments.n = { n.n }, a.sum = mean_reduce::take(a.sum, x, x, k);
+        right = n.right;
+        a.moments.n = { n.n };
+        a.sum = mean_reduce::take(a.sum, x, x, k);
         return a;
     }
     static __device__ inline acc close(lane a, int64_t first)
@@ -78,19 +80,21 @@ template <int W, bool DENSE> struct unit {
     {
         for (int k = 0; k < 2; k++) {
             const norm_trim &t = a.with[k];
-            row[k] = t.at ? (const T *)t.at + row_offset(a.row, t.outer_stride, at) : NULL,
+            row[k] = t.at ? (const T *)t.at + row_offset(a.row, t.outer_stride, at) : NULL;
             number[k] = (T)t.number;
         }
     }
     __device__ __forceinline__ void settle(unit_reduce::result r)
     {
-        mean = r.mean, scale = FN(rsqrt)(r.var + (T)a.r);
+        mean = r.mean;
+        scale = FN(rsqrt)(r.var + (T)a.r);
     }
     __device__ __forceinline__ T element(int k, int64_t i) const
     {
         const norm_trim &t = a.with[k];
-        return row[k] ? __ldg(row[k] + (t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run)) * t.stride)
-                      : number[k];
+        if (!row[k]) return number[k];
+        const int64_t at = t.run.by == 1 ? i : (int64_t)quotient((uint64_t)i, t.run);
+        return __ldg(row[k] + at * t.stride);
     }
     __device__ __forceinline__ packed<W> trim(int k, int64_t i) const
     {
@@ -166,7 +170,8 @@ template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_
     const int64_t row = (int64_t)blockIdx.x * (ROW_THREADS / 32) + threadIdx.x / 32;
     if (row >= a.row.rows) return;
     warp_row<R, W> x;
-    x.n = (int)a.row.n, x.t = threadIdx.x % 32;
+    x.n = (int)a.row.n;
+    x.t = threadIdx.x % 32;
     x.load(row_of(a.row, row), a.row.stride, K(0));
     unit<W, DENSE> u(a, row);
     unit_reduce::acc s[4];

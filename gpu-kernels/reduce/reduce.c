@@ -140,7 +140,8 @@ size_t reduce_acc_bytes(int row, bool wide)
 
 size_t reduce_part_bytes(const reduce_args *a, int row, bool wide)
 {
-    return a->parts > 1 ? (size_t)(a->outputs * a->parts) * reduce_acc_bytes(row, wide) : 0;
+    if (a->parts <= 1) return 0;
+    return (size_t)(a->outputs * a->parts) * reduce_acc_bytes(row, wide);
 }
 
 size_t reduce_workspace(const step *s)

@@ -17,8 +17,9 @@ static __device__ inline place locate(const reduce_args &a, int64_t i)
     for (int axis = a.outer - 1; axis >= 0; axis--) {
         const uint64_t q = axis ? quotient(left, a.outer_size[axis]) : 0;
         const int64_t c = (int64_t)(left - q * a.outer_size[axis].by);
-        p.x += c * a.outer_stride[0][axis], p.y += c * a.outer_stride[1][axis],
-            p.out += c * a.outer_stride[2][axis];
+        p.x += c * a.outer_stride[0][axis];
+        p.y += c * a.outer_stride[1][axis];
+        p.out += c * a.outer_stride[2][axis];
         left = q;
     }
     return p;
@@ -53,7 +54,8 @@ template <class Fold> struct elements {
         for (int axis = a.inner - 1; axis >= 0; axis--) {
             const uint64_t q = axis ? quotient(left, a.inner_size[axis]) : 0;
             const int64_t c = (int64_t)(left - q * a.inner_size[axis].by);
-            at_x += c * a.inner_stride[0][axis], at_y += c * a.inner_stride[1][axis];
+            at_x += c * a.inner_stride[0][axis];
+            at_y += c * a.inner_stride[1][axis];
             left = q;
         }
         return { x[at_x], Fold::pairs ? y[at_y] : T(0) };

@@ -2,6 +2,7 @@
 #ifndef FOLDS_CUH
 #define FOLDS_CUH
 
+#include "compiler.h"
 #include "reduce_tree.cuh"
 
 namespace
@@ -59,7 +60,7 @@ static __device__ inline T swift_quotient(T d, int count)
 }
 static __device__ inline T operator/(T d, counted a)
 {
-    if (__builtin_expect(is_swift(d) && ABS(d) < INF, 1)) return swift_quotient(d, a.n);
+    if (likely(is_swift(d) && ABS(d) < INF)) return swift_quotient(d, a.n);
     return d / T(a.n);
 }
 

@@ -42,9 +42,18 @@ template <class Op> KERNEL(ORDER_THREADS) scan_lines(const __grid_constant__ sca
     const E *x = (const E *)a.x + l.x;
     E *out = (E *)a.out + l.out, run = Op::none(), group = run, block = run, all = run;
     for (int64_t i = 0; i < a.n; i++) {
-        if (i % SCAN_RUN == 0) group = Op::both(group, run), run = Op::none();
-        if (i % SCAN_GROUP == 0) block = Op::both(block, group), group = Op::none();
-        if (i % SCAN_BLOCK == 0) all = Op::both(all, block), block = Op::none();
+        if (i % SCAN_RUN == 0) {
+            group = Op::both(group, run);
+            run = Op::none();
+        }
+        if (i % SCAN_GROUP == 0) {
+            block = Op::both(block, group);
+            group = Op::none();
+        }
+        if (i % SCAN_BLOCK == 0) {
+            all = Op::both(all, block);
+            block = Op::none();
+        }
         run = Op::both(run, x[i * a.stride]);
         out[i * l.step] = Op::both(all, Op::both(block, Op::both(group, run)));
     }
@@ -116,11 +125,15 @@ template <class E> struct tile {
 
     __device__ inline void find(const scan_args &a, int64_t id)
     {
-        line = (int64_t)quotient((uint64_t)id, a.by_tiles), at = id - line * a.tiles;
+        line = (int64_t)quotient((uint64_t)id, a.by_tiles);
+        at = id - line * a.tiles;
         const struct line l = line_of(a, line);
         const int64_t first = at * SCAN_BLOCK;
-        left = (int)min((int64_t)SCAN_BLOCK, a.n - first), step_x = a.stride, step = l.step;
-        x = (const E *)a.x + l.x + first * a.stride, out = (E *)a.out + l.out + first * l.step;
+        left = (int)min((int64_t)SCAN_BLOCK, a.n - first);
+        step_x = a.stride;
+        step = l.step;
+        x = (const E *)a.x + l.x + first * a.stride;
+        out = (E *)a.out + l.out + first * l.step;
     }
     __device__ inline bool is_plain(const void *p, int64_t by) const
     {
@@ -295,7 +308,10 @@ static __device__ inline typename Op::element chain(typename Op::element *sum, i
 #pragma unroll
             for (int u = 0; u < BATCH; u++) next[u] = sum[k + BATCH + u];
 #pragma unroll
-        for (int u = 0; u < BATCH; u++) sum[k + u] = all, all = Op::both(all, now[u]);
+        for (int u = 0; u < BATCH; u++) {
+            sum[k + u] = all;
+            all = Op::both(all, now[u]);
+        }
     }
     return all;
 }

@@ -108,7 +108,8 @@ static cudaError_t run_kept(const rows *r, const void *kernel, cudaStream_t q)
     cudaError_t e = cudaSuccess;
     if (bytes > ROW_BYTES / 3)
         e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ROW_BYTES);
-    return e != cudaSuccess ? e : launch(kernel, a.rows, ROW_THREADS, bytes, &a, q);
+    if (e != cudaSuccess) return e;
+    return launch(kernel, a.rows, ROW_THREADS, bytes, &a, q);
 }
 
 cudaError_t softmax_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

@@ -106,7 +106,8 @@ template <class Row, int R, int W> KERNEL(ROW_THREADS) warp_rows(const __grid_co
     if (row >= a.rows) return;
     T *out = (T *)a.out + row * a.n;
     warp_row<R, W> x;
-    x.n = (int)a.n, x.t = threadIdx.x % 32;
+    x.n = (int)a.n;
+    x.t = threadIdx.x % 32;
     x.load(row_of(a, row), a.stride, most::start());
     const T scale = Row::scale(sum_of<Row>(x, top_of(x))), inverse = K(1) / scale;
     if (is_swift<Row>(x)) x.store(out, [=](T kept) { return Row::swift(kept, scale, inverse); });

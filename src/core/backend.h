@@ -200,7 +200,8 @@ static inline bool conv_is_plain(const step *s)
 
 static inline struct storage *owned_by(const frame *f, int slot)
 {
-    return f->owner ? f->owner->of(f->owner, slot) : NULL;
+    if (!f->owner) return NULL;
+    return f->owner->of(f->owner, slot);
 }
 
 /* A kind of device: how memory, queues and steps work there. Every function but `copy` is required. Each may be called
@@ -284,7 +285,8 @@ static inline const machine *device_machine(int device) { return devices[device]
 /* NULL if the device can be used, else the reason. */
 static inline const char *device_absent(int device)
 {
-    return devices[device].machine ? devices[device].machine->absent(device) : "no such device";
+    if (!devices[device].machine) return "no such device";
+    return devices[device].machine->absent(device);
 }
 
 #endif

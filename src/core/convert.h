@@ -92,7 +92,7 @@ FN_DECL float convert_rounded(double x, int bits, double least, double most)
 {
     const uint64_t all = convert_bits64(x);
     const double power = convert_double(all & (uint64_t)0x7ff << 52);
-    const double within = power < least ? least : power > most ? most : power;
+    const double high = power > most ? most : power, within = power < least ? least : high;
     const double shift = within * 1.5 * (double)((uint64_t)1 << (52 - bits));
     return (float)convert_double(convert_bits64((x + shift) - shift) | (all & (uint64_t)1 << 63));
 }
@@ -122,7 +122,8 @@ FN_DECL uint16_t i64_to_bf16(int64_t x)
 FN_DECL int64_t f64_to_i64(double x)
 {
     const double within = x >= -0x1p63 && x < 0x1p63 ? x : 0;
-    return x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)within;
+    const int64_t low = x < -0x1p63 ? INT64_MIN : (int64_t)within;
+    return x >= 0x1p63 ? INT64_MAX : low;
 }
 
 FN_DECL uint64_t f64_to_u64(double x)

@@ -29,7 +29,8 @@ static char where_from[COST_ORIGIN] = "as shipped";
 const costs *costs_now(int device)
 {
     const costs *c = __atomic_load_n(&in_use, __ATOMIC_ACQUIRE);
-    return c ? &c[device < COSTED ? device : DEFAULT_GPU] : device_machine(device)->costs;
+    if (!c) return device_machine(device)->costs;
+    return &c[device < COSTED ? device : DEFAULT_GPU];
 }
 
 unsigned costs_edition(void) { return __atomic_load_n(&edition, __ATOMIC_ACQUIRE); }

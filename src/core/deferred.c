@@ -31,7 +31,7 @@ static duet_status launch(int queue)
         deferred_set(queue, NULL);
     }
     deferred_unlock(queue);
-    if (s != DUET_OK) thread_get()->deferred_failed = true;
+    if (s != DUET_OK) thread_get()->deferred_failures++;
     return s;
 }
 

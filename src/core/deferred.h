@@ -35,6 +35,11 @@ void deferred_set(int queue, deferred_work *h); /* NULL: no thread */
 
 /* Launches the deferred work of these queues. Returns the first error. */
 duet_status deferred_launch(uint64_t queues);
+
+/* How often deferred work that this thread launched has failed. If the number changes while a statement runs, the
+ * statement's failure may be that of earlier ones. */
+static inline unsigned deferred_failures(void) { return thread_get()->deferred_failures; }
+
 bool deferred_uses(int queue, const struct storage *b);
 
 /* To be called before the host waits for this thread's queue, or queues something directly. Statements before the call are

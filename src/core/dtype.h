@@ -3,6 +3,7 @@
 #define DTYPE_H
 
 #include <duet/duet.h>
+#include <stdbool.h>
 
 enum type_kind { TYPE_BOOL, TYPE_SIGNED, TYPE_UNSIGNED, TYPE_FLOAT, TYPE_COMPLEX };
 
@@ -30,6 +31,10 @@ static inline int dtype_is_half(duet_dtype t) { return dtypes[t].kind == TYPE_FL
 
 static inline int dtype_is_complex(duet_dtype t) { return dtypes[t].kind == TYPE_COMPLEX; }
 static inline duet_dtype dtype_part(duet_dtype t) { return dtype_is_complex(t) ? dtypes[t].computed : t; }
+
+/* Floating-point types of 32 or 64 bits a part. */
+static inline duet_dtype dtype_real(bool is_f64) { return is_f64 ? DUET_F64 : DUET_F32; }
+static inline duet_dtype dtype_complex(bool is_f64) { return is_f64 ? DUET_C128 : DUET_C64; }
 
 /* The common type of two operands, by the table in docs/semantics.md. DUET_DTYPE_COUNT: there is none. */
 duet_dtype dtype_promote(duet_dtype a, duet_dtype b);

@@ -2,6 +2,7 @@
  * transforms. */
 #include "fourier.h"
 #include "dtype.h"
+#include "min_max.h"
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ transform transform_of(const step *s)
                     .scale = 1 };
     for (int a = 0; a < x->rank; a++) {
         const int64_t n = t.axes >> a & 1 ? s->attr.fourier.length[a] : x->size[a];
-        t.in[a] = n, t.out[a] = y->size[a];
+        t.in[a] = n;
+        t.out[a] = y->size[a];
         if (t.axes >> a & 1 && (t.kind == FOURIER_INVERSE || t.kind == FOURIER_REAL_INVERSE))
             t.scale /= (double)n;
     }
@@ -29,14 +31,14 @@ transform transform_of(const step *s)
 
 duet_dtype transform_reads(const transform *t)
 {
-    if (t->kind == FOURIER_REAL) return t->f64 ? DUET_F64 : DUET_F32;
-    return t->f64 ? DUET_C128 : DUET_C64;
+    if (t->kind == FOURIER_REAL) return dtype_real(t->f64);
+    return dtype_complex(t->f64);
 }
 
 duet_dtype transform_writes(const transform *t)
 {
-    if (t->kind == FOURIER_REAL_INVERSE) return t->f64 ? DUET_F64 : DUET_F32;
-    return t->f64 ? DUET_C128 : DUET_C64;
+    if (t->kind == FOURIER_REAL_INVERSE) return dtype_real(t->f64);
+    return dtype_complex(t->f64);
 }
 
 static int64_t product(const int64_t *size, int rank)
@@ -67,7 +69,10 @@ double fourier_flops(const step *s)
 {
     transform transforms[2];
     if (s->kernel == OP_fftshift) return 0;
-    if (s->kernel == OP_fftn) return transforms[0] = transform_of(s), transform_flops(&transforms[0]);
+    if (s->kernel == OP_fftn) {
+        transforms[0] = transform_of(s);
+        return transform_flops(&transforms[0]);
+    }
     fourier_convolve_transforms(s, transforms);
     return 2 * transform_flops(&transforms[0]) + transform_flops(&transforms[1]);
 }
@@ -79,7 +84,8 @@ static duet_status run(const fourier_ops *b, step *s, void *const data[], const 
     layout *all[3] = { &s->out[0].at };
     for (int k = 0; k < s->ins; k++) all[1 + k] = &s->in[k].at;
     layout_collapse(all, 1 + s->ins);
-    return layout_count(&s->out[0].at) ? b->run(s, &(frame){ .data = data, .num = num }, b->with) : DUET_OK;
+    if (!layout_count(&s->out[0].at)) return DUET_OK;
+    return b->run(s, &(frame){ .data = data, .num = num }, b->with);
 }
 
 /* to = from, or from * factor */
@@ -94,7 +100,8 @@ static duet_status apply(const fourier_ops *b, int op, void *to, const layout *t
                         .code = { { (uint8_t)op, type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 0 } } },
                                   { OP_STORE, type, { { 0 } } } } };
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .ins = 1, .nums = p.numbers, .program = &p };
-    s.out[0] = (operand){ 0, *to_at }, s.in[0] = (operand){ 1, *from_at };
+    s.out[0] = (operand){ 0, *to_at };
+    s.in[0] = (operand){ 1, *from_at };
     return run(b, &s, (void *const[]){ to, (void *)from }, &factor);
 }
 
@@ -117,7 +124,7 @@ static layout real_parts(const layout *l)
 {
     layout r = *l;
     if (!is_complex(l->type)) return r;
-    r.type = is_wide(l->type) ? DUET_F64 : DUET_F32;
+    r.type = dtype_real(is_wide(l->type));
     for (int a = 0; a < r.rank; a++) r.stride[a] *= 2;
     return r;
 }
@@ -129,7 +136,8 @@ static layout in_eights(const layout *l)
     r.type = DUET_F64;
     if (l->type == DUET_C64) return r;
     r = real_parts(l);
-    r.size[r.rank] = 2, r.stride[r.rank++] = 1;
+    r.size[r.rank] = 2;
+    r.stride[r.rank++] = 1;
     return r;
 }
 
@@ -142,14 +150,16 @@ static duet_status move_pairs(const fourier_ops *b, void *to, layout to_at, cons
     }
     const layout t = real_parts(&to_at), f = real_parts(&from_at);
     duet_status r = apply(b, OP_LOAD, to, &t, from, &f, 0);
-    return r == DUET_OK ? apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0) : r;
+    if (r != DUET_OK) return r;
+    return apply(b, OP_LOAD, (double *)to + 1, &t, (const double *)from + 1, &f, 0);
 }
 
 /* The type to copy elements of type t as, if programs do not compute in t. */
 static duet_dtype carrier(duet_dtype t)
 {
     if (is_complex(t)) return t;
-    return dtypes[t].bytes == 8 ? DUET_F64 : dtypes[t].bytes == 4 ? DUET_F32 : t;
+    if (dtypes[t].bytes == 8) return DUET_F64;
+    return dtypes[t].bytes == 4 ? DUET_F32 : t;
 }
 
 duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, const void *from,
@@ -157,8 +167,10 @@ duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, co
 {
     layout t = *to_at, f = *from_at;
     if (is_complex(t.type) && is_complex(f.type)) return move_pairs(b, to, t, from, f);
-    t = real_parts(&t), f = real_parts(&f);
-    t.type = carrier(t.type), f.type = carrier(f.type);
+    t = real_parts(&t);
+    f = real_parts(&f);
+    t.type = carrier(t.type);
+    f.type = carrier(f.type);
     return apply(b, OP_LOAD, to, &t, from, &f, 0);
 }
 
@@ -179,7 +191,7 @@ duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, 
     bool fills = is_complex(dense.type) == is_complex(at->type);
     for (int a = 0; a < t->rank; a++) {
         fills &= at->size[a] >= t->in[a];
-        from.size[a] = dense.size[a] = at->size[a] < t->in[a] ? at->size[a] : t->in[a];
+        from.size[a] = dense.size[a] = smaller(at->size[a], t->in[a]);
     }
     if (!fills) TRY(b->clear(to, transform_bytes(t, false), b->with));
     return fourier_move(b, to, &dense, x, &from);
@@ -187,11 +199,12 @@ duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, 
 
 duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
 {
-    const duet_dtype type = t->f64 ? DUET_F64 : DUET_F32;
+    const duet_dtype type = dtype_real(t->f64);
     const int64_t n = (int64_t)(transform_bytes(t, true) / dtypes[type].bytes);
     layout all;
     layout_dense(&all, type, 1, &n);
-    return t->scale == 1 ? DUET_OK : apply(b, OP_mul, out, &all, out, &all, t->scale);
+    if (t->scale == 1) return DUET_OK;
+    return apply(b, OP_mul, out, &all, out, &all, t->scale);
 }
 
 /* ---- shifts ---- */
@@ -208,11 +221,15 @@ duet_status fourier_shift(const fourier_ops *b, const step *s, const frame *f)
         char *p = f->data[s->in[0].slot], *q = f->data[s->out[0].slot];
         if (which & ~axes) continue;
         for (int a = 0; a < x->rank; a++) {
-            const int64_t n = x->size[a], k = axes >> a & 1 ? (s->attr.fourier.kind ? n - n / 2 : n / 2) : 0;
-            const bool last = which >> a & 1;
-            from.size[a] = to.size[a] = last ? k : n - k;
-            p += (last ? n - k : 0) * x->stride[a] * (int64_t)each,
-                q += (last ? 0 : k) * y->stride[a] * (int64_t)each;
+            const int64_t n = x->size[a], half = s->attr.fourier.kind ? n - n / 2 : n / 2;
+            const int64_t k = axes >> a & 1 ? half : 0;
+            if (which >> a & 1) {
+                from.size[a] = to.size[a] = k;
+                p += (n - k) * x->stride[a] * (int64_t)each;
+            } else {
+                from.size[a] = to.size[a] = n - k;
+                q += k * y->stride[a] * (int64_t)each;
+            }
         }
         TRY(fourier_move(b, q, &to, p, &from));
     }
@@ -244,19 +261,22 @@ void fourier_convolve_transforms(const step *s, transform transforms[2])
                     .last = x->rank - 1,
                     .axes = (1u << x->rank) - 1,
                     .scale = 1 };
-    for (int a = 0; a < t.rank; a++)
-        t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1), t.scale /= (double)t.in[a];
+    for (int a = 0; a < t.rank; a++) {
+        t.in[a] = t.out[a] = smooth_from(x->size[a] + y->size[a] - 1);
+        t.scale /= (double)t.in[a];
+    }
     t.out[t.last] = t.in[t.last] / 2 + 1;
     transforms[0] = transforms[1] = t;
     transforms[1].kind = FOURIER_REAL_INVERSE;
-    memcpy(transforms[1].in, t.out, sizeof t.out), memcpy(transforms[1].out, t.in, sizeof t.in);
+    memcpy(transforms[1].in, t.out, sizeof t.out);
+    memcpy(transforms[1].out, t.in, sizeof t.in);
     transforms[0].scale = 1;
 }
 
 /* a = a * b, for n complex numbers. */
 static duet_status multiply(const fourier_ops *b, bool f64, int64_t n, void *x, const void *y)
 {
-    const uint8_t type = f64 ? DUET_F64 : DUET_F32;
+    const uint8_t type = (uint8_t)dtype_real(f64);
     enum { AR, AI, BR, BI };
 #define IN(k)                                                                                                \
     {                                                                                                        \
@@ -298,16 +318,20 @@ static const void *reverse_axes(layout *l, const char *p)
 }
 
 /* Copies the requested part of the convolution to out, and scales it. */
+/* The first result of the part along an axis where the filter has `reach` elements besides the first. */
+static int64_t first_of_part(int part, int64_t reach)
+{
+    if (part == DUET_OVERLAP_FULL) return 0;
+    return part == DUET_OVERLAP_SAME ? reach / 2 : reach;
+}
+
 static duet_status cut_out(const fourier_ops *b, const step *s, const transform *back, const char *all,
                            void *out)
 {
     layout from;
     layout_dense(&from, transform_writes(back), back->rank, back->out);
     for (int a = 0; a < from.rank; a++) {
-        const int64_t y = s->in[1].at.size[a] - 1;
-        const int64_t first = s->attr.overlap.part == DUET_OVERLAP_FULL   ? 0
-                              : s->attr.overlap.part == DUET_OVERLAP_SAME ? y / 2
-                                                                          : y;
+        const int64_t first = first_of_part(s->attr.overlap.part, s->in[1].at.size[a] - 1);
         all += first * from.stride[a] * (int64_t)dtypes[from.type].bytes;
         from.size[a] = s->out[0].at.size[a];
     }

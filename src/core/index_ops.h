@@ -31,7 +31,10 @@ axis_split axis_split_at(const layout *l, int axis, int width);
 static inline int64_t layout_offset(const layout *l, int64_t i)
 {
     int64_t at = 0;
-    for (int a = l->rank; a-- > 1 && i;) at += i % l->size[a] * l->stride[a], i /= l->size[a];
+    for (int a = l->rank; a-- > 1 && i;) {
+        at += i % l->size[a] * l->stride[a];
+        i /= l->size[a];
+    }
     return l->rank ? at + i * l->stride[0] : at;
 }
 

@@ -7,7 +7,8 @@ FN_DECL T FN(shift_left)(T x, T y) { return (BITS)y < 8 * sizeof(T) ? (T)((BITS)
 
 FN_DECL T FN(shift_right)(T x, T y)
 {
-    return (BITS)y < 8 * sizeof(T) ? x >> (BITS)y : (T)(x < 1 && x != 0 ? -1 : 0);
+    if ((BITS)y < 8 * sizeof(T)) return x >> (BITS)y;
+    return (T)(x < 1 && x != 0 ? -1 : 0);
 }
 
 /* Is y 0 or -1? Dividing the least number by -1 would overflow. */

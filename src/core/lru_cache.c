@@ -57,7 +57,8 @@ duet_status lru_acquire(lru_cache *s, const void *key, size_t length, lru_item *
 {
     pthread_mutex_lock(&s->lock);
     *item = find(s, key, length);
-    const duet_status r = *item ? DUET_OK : add(s, key, length, item);
+    duet_status r = DUET_OK;
+    if (!*item) r = add(s, key, length, item);
     if (r == DUET_OK) {
         (*item)->users++;
         (*item)->asked = ++s->clock;

@@ -121,7 +121,8 @@ static duet_status end_uploads(const storage *b, int except)
     duet_status first = DUET_OK;
     const int end = b->others ? DEVICES_MAX : DEFAULT_GPU + 1;
     for (int d = DEFAULT_GPU; d < end; d++) {
-        const duet_status s = d == except ? DUET_OK : end_upload(b, d);
+        duet_status s = DUET_OK;
+        if (d != except) s = end_upload(b, d);
         if (first == DUET_OK) first = s;
     }
     return first;
@@ -263,7 +264,8 @@ static duet_status copy_between(const duet_matrix *m, int from, int device, int 
 {
     const machine *on = device_machine(device);
     const bool directly = on == device_machine(from) && on->copy;
-    return directly ? copy_directly(m, from, device, queue) : copy_through_host(m, from, device, queue);
+    if (directly) return copy_directly(m, from, device, queue);
+    return copy_through_host(m, from, device, queue);
 }
 
 /* Makes the buffer on a device hold the elements: by a copy, or as the zeros that they are. */
@@ -275,7 +277,8 @@ static duet_status bring(const duet_matrix *m, int device, int queue)
     if (device != HOST) TRY(claim(b, device, queue));
     if (!b->valid) return clear_buffer(b, device, queue);
     if (device == HOST) return download(m, from, queue);
-    return b->valid >> HOST & 1 ? upload(m, device, queue) : copy_between(m, from, device, queue);
+    if (b->valid >> HOST & 1) return upload(m, device, queue);
+    return copy_between(m, from, device, queue);
 }
 
 static duet_status bring_if_invalid(const duet_matrix *m, int device, int queue)
@@ -335,7 +338,8 @@ static uint64_t before(const storage *b, int device, enum use use, int queue, bo
     const uint64_t users = buffer_users(storage_usage(b, device)), own = bit(queue);
     if (moves) return (deferred_uses(queue, b) ? users | own : users & ~own) | writers(b, valid);
     if (use != READ) return users & ~own;
-    return users & own ? 0 : writers(b, 1u << device);
+    if (users & own) return 0;
+    return writers(b, 1u << device);
 }
 
 /* A download blocks the host until the queue is empty. So it launches all that is deferred there, whatever that uses. */
@@ -399,7 +403,8 @@ double matrix_move_cost(const duet_matrix *m, int device)
     const size_t bytes = matrix_to_move(m, device);
     const bool pinned = storage_is_pinned(b), through_host = device != HOST && !storage_valid_on(b, HOST);
     const double seconds = cost_of_move(bytes, device, pinned);
-    return through_host ? seconds + cost_of_move(bytes, HOST, pinned) : seconds;
+    if (!through_host) return seconds;
+    return seconds + cost_of_move(bytes, HOST, pinned);
 }
 
 void matrix_accrue_cost(const duet_matrix *m, double seconds)
@@ -420,7 +425,8 @@ double matrix_read_back(const duet_matrix *m)
 {
     const storage *b = m->storage;
     const bool asked = __atomic_load_n(&b->asked, __ATOMIC_RELAXED);
-    return asked ? cost_of_move(b->bytes, HOST, storage_is_pinned(b)) : 0;
+    if (!asked) return 0;
+    return cost_of_move(b->bytes, HOST, storage_is_pinned(b));
 }
 
 void matrix_makes_anew(const duet_matrix *m)
@@ -441,7 +447,8 @@ static duet_status check_pointer(const char *who, const duet_matrix *m, int devi
     const char *why = device == HOST ? NULL : device_absent(device);
     TRY(matrix_check(who, m));
     if (use != READ) TRY(matrix_check_writable(who, m));
-    return why ? fail(DUET_NO_DEVICE, "%s: %s", who, why) : DUET_OK;
+    if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why);
+    return DUET_OK;
 }
 
 /* What the caller queues on a device comes after this thread's deferred work. */
@@ -450,9 +457,13 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
     void *p;
     const int queue = thread_get()->queue;
     if (check_pointer(who, m, device, use) != DUET_OK) return NULL;
-    duet_status st = device == HOST ? DUET_OK : deferred_flush();
+    duet_status st = DUET_OK;
+    if (device != HOST) st = deferred_flush();
     if (st == DUET_OK) st = matrix_open(m, device, use, queue, &p);
-    if (st != DUET_OK) return fail_at(st, who), NULL;
+    if (st != DUET_OK) {
+        fail_at(st, who);
+        return NULL;
+    }
     if (device == HOST) note_host_pointer(m, use);
     if (use != READ) {
         matrix_wrote(m, device, queue);

@@ -19,8 +19,8 @@ typedef struct buffer_usage {
     /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This and writer are also read
      * without the lock. */
     uint64_t users;
-    void *
-        packed; /* what the machine caches of the elements, under the storage's stamp; its own: machine.drop */
+    /* What the machine caches of the elements, under the storage's stamp; its own: machine.drop. */
+    void *packed;
     uint64_t upload; /* the queue_sync_mark of uploader */
     int8_t writer;   /* the queue that last wrote here, or -1 */
     int8_t uploader; /* the queue of this device that may still be reading the host's buffer, or -1 */
@@ -52,7 +52,8 @@ typedef struct storage {
 buffer_usage *storage_other_usage(const storage *b, int device);
 static inline buffer_usage *storage_usage(const storage *b, int device)
 {
-    return likely(device == DEFAULT_GPU) ? (buffer_usage *)&b->first : storage_other_usage(b, device);
+    if (likely(device == DEFAULT_GPU)) return (buffer_usage *)&b->first;
+    return storage_other_usage(b, device);
 }
 
 /* May be called without the lock by a reader that finds the bit of its device set. */
@@ -66,7 +67,8 @@ static inline bool storage_valid_on(const storage *b, int device) { return stora
 static inline int device_of(unsigned valid)
 {
     const unsigned others = valid & ~(1u << HOST);
-    return others ? __builtin_ctz(others) : HOST;
+    if (!others) return HOST;
+    return __builtin_ctz(others);
 }
 
 /* A writer has the lock, or is the only one to use the storage; readers come later in program order. */
@@ -200,7 +202,8 @@ double matrix_move_cost(const duet_matrix *m, int device);
 static inline double matrix_accrued_cost(const duet_matrix *m)
 {
     double accrued_cost;
-    return __atomic_load(&m->storage->accrued_cost, &accrued_cost, __ATOMIC_RELAXED), accrued_cost;
+    __atomic_load(&m->storage->accrued_cost, &accrued_cost, __ATOMIC_RELAXED);
+    return accrued_cost;
 }
 void matrix_accrue_cost(const duet_matrix *m, double seconds);
 void matrix_clear_accrued_cost(const duet_matrix *m);

@@ -3,6 +3,7 @@
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
+#include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
 #include <stdlib.h>
@@ -204,7 +205,10 @@ static duet_matrix *wrap(const char *who, void *first, duet_dtype type, int rank
     layout at = { .type = type, .rank = rank };
     int64_t low, high;
     if (shape_check(who, type, rank, size) || check_memory(who, first, type)) return NULL;
-    if (rank && !stride) return fail(DUET_BAD_ARGUMENT, "%s: stride must not be NULL", who), NULL;
+    if (rank && !stride) {
+        fail(DUET_BAD_ARGUMENT, "%s: stride must not be NULL", who);
+        return NULL;
+    }
     for (int a = 0; a < rank; a++) {
         at.size[a] = size[a];
         at.stride[a] = stride[a];
@@ -226,7 +230,7 @@ duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, co
     if (shape_check("duet_wrap_columns", type, rank, size)) return NULL;
     for (int a = 0; a < rank; a++) {
         stride[a] = next;
-        next *= size[a] ? size[a] : 1;
+        next *= larger(size[a], 1);
     }
     return wrap("duet_wrap_columns", host, type, rank, size, stride);
 }
@@ -248,8 +252,8 @@ static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial)
 
 duet_status matrix_check(const char *who, const duet_matrix *m)
 {
-    return lives(m) ? DUET_OK
-                    : fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
+    if (lives(m)) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
 }
 
 duet_status matrix_repeats(const char *who, const duet_matrix *m)

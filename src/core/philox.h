@@ -40,8 +40,16 @@ PHILOX philox_block philox_round(philox_block c, uint32_t k0, uint32_t k1)
 #define PHILOX_ROUND(i) c = philox_round(c, k0 + i * 0x9e3779b9u, k1 + i * 0xbb67ae85u)
 PHILOX philox_block philox(philox_block c, uint32_t k0, uint32_t k1)
 {
-    PHILOX_ROUND(0u), PHILOX_ROUND(1u), PHILOX_ROUND(2u), PHILOX_ROUND(3u), PHILOX_ROUND(4u);
-    PHILOX_ROUND(5u), PHILOX_ROUND(6u), PHILOX_ROUND(7u), PHILOX_ROUND(8u), PHILOX_ROUND(9u);
+    PHILOX_ROUND(0u);
+    PHILOX_ROUND(1u);
+    PHILOX_ROUND(2u);
+    PHILOX_ROUND(3u);
+    PHILOX_ROUND(4u);
+    PHILOX_ROUND(5u);
+    PHILOX_ROUND(6u);
+    PHILOX_ROUND(7u);
+    PHILOX_ROUND(8u);
+    PHILOX_ROUND(9u);
     return c;
 }
 
@@ -50,7 +58,10 @@ PHILOX philox_block philox_drawn(const random_params *l, uint32_t distribution, 
                                  uint32_t high, uint32_t stream)
 {
     philox_block c;
-    c.w[0] = low, c.w[1] = high, c.w[2] = stream, c.w[3] = distribution;
+    c.w[0] = low;
+    c.w[1] = high;
+    c.w[2] = stream;
+    c.w[3] = distribution;
     return philox(c, l->key[0], l->key[1]);
 }
 
@@ -61,12 +72,15 @@ PHILOX uint64_t philox_half(philox_block b, int j)
     return (uint32_t)b.w[2 * j] | (uint64_t)(uint32_t)b.w[2 * j + 1] << 32;
 }
 
+PHILOX uint32_t philox_word_at(philox_block b, int j)
+{
+    const PHILOX_WORD first = j & 1 ? b.w[1] : b.w[0], second = j & 1 ? b.w[3] : b.w[2];
+    return (uint32_t)(j & 2 ? second : first);
+}
+
 #ifdef T_f32
 PHILOX BITS FN(part)(philox_block b, int j) { return (uint32_t)b.w[j]; }
-PHILOX BITS FN(part_at)(philox_block b, int j)
-{
-    return (uint32_t)(j & 2 ? j & 1 ? b.w[3] : b.w[2] : j & 1 ? b.w[1] : b.w[0]);
-}
+PHILOX BITS FN(part_at)(philox_block b, int j) { return philox_word_at(b, j); }
 #else
 PHILOX BITS FN(part)(philox_block b, int j) { return philox_half(b, j); }
 PHILOX BITS FN(part_at)(philox_block b, int j) { return j & 1 ? philox_half(b, 1) : philox_half(b, 0); }
@@ -130,8 +144,13 @@ typedef struct truncation {
 PHILOX truncation FN(truncation_of)(const random_params *l)
 {
     truncation t;
-    t.low = (T)l->number[0], t.high = (T)l->number[1], t.origin = (T)l->number[2], t.scale = (T)l->number[3];
-    t.c0 = (T)l->number[4], t.c1 = (T)l->number[5], t.c2 = (T)l->number[6];
+    t.low = (T)l->number[0];
+    t.high = (T)l->number[1];
+    t.origin = (T)l->number[2];
+    t.scale = (T)l->number[3];
+    t.c0 = (T)l->number[4];
+    t.c1 = (T)l->number[5];
+    t.c2 = (T)l->number[6];
     return t;
 }
 
@@ -144,8 +163,10 @@ PHILOX truncation FN(truncation_of)(const random_params *l)
 PHILOX T FN(propose)(int how, truncation k, T z, BITS w, BITS v)
 {
     T by, excess;
-    if (how == PROPOSE_NORMAL) by = z, excess = K(0);
-    else if (how == PROPOSE_EXPONENTIAL) {
+    if (how == PROPOSE_NORMAL) {
+        by = z;
+        excess = K(0);
+    } else if (how == PROPOSE_EXPONENTIAL) {
         by = -FN(log)(FN(middle)(w)) * k.c0;
         excess = K(0.5) * ((by - k.c1) * (by - k.c1));
     } else {
@@ -208,7 +229,7 @@ FN_DECL int64_t philox_coin(const random_params *l, uint64_t i)
     for (uint32_t k = 0; k < 2; k++) {
         const philox_block b =
             philox_drawn(l, DISTRIBUTION_BERNOULLI, (uint32_t)(i >> 2), (uint32_t)(i >> 34), k);
-        w[k] = (uint32_t)(i & 2 ? i & 1 ? b.w[3] : b.w[2] : i & 1 ? b.w[1] : b.w[0]);
+        w[k] = philox_word_at(b, (int)(i & 3));
     }
     return w[0] < l->integer[0] || (w[0] == l->integer[0] && w[1] < l->integer[1]);
 }
@@ -218,7 +239,8 @@ FN_DECL uint64_t philox_sort_key(const random_params *l, uint64_t i)
 {
     const philox_block b =
         philox_drawn(l, DISTRIBUTION_PERMUTATION, (uint32_t)(i >> 1), (uint32_t)(i >> 33), 0);
-    return i & 1 ? philox_half(b, 1) : philox_half(b, 0);
+    if (i & 1) return philox_half(b, 1);
+    return philox_half(b, 0);
 }
 
 #endif

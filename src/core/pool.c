@@ -119,7 +119,8 @@ static void cache(pool *o, block *b)
     b->cached = true;
     b->newer = NULL;
     b->older = list->newest;
-    *(b->older ? &b->older->newer : &list->oldest) = b;
+    if (b->older) b->older->newer = b;
+    else list->oldest = b;
     list->newest = b;
     o->memory.used -= b->bytes;
     o->memory.cached += b->bytes;
@@ -128,8 +129,10 @@ static void cache(pool *o, block *b)
 static void uncache(pool *o, block *b)
 {
     block_list *list = &o->cache[b->class];
-    *(b->newer ? &b->newer->older : &list->newest) = b->older;
-    *(b->older ? &b->older->newer : &list->oldest) = b->newer;
+    if (b->newer) b->newer->older = b->older;
+    else list->newest = b->older;
+    if (b->older) b->older->newer = b->newer;
+    else list->oldest = b->newer;
     b->cached = false;
 }
 
@@ -272,7 +275,8 @@ static duet_status reserve_or_drop(int device, size_t bytes)
     bool fits = reserve(o, bytes, &over);
     while (!fits && drop(device, over) > 0) fits = reserve(o, bytes, &over);
     pthread_mutex_unlock(&o->dropping);
-    return fits ? DUET_OK : no_memory(device, bytes, "the memory limit does not allow");
+    if (!fits) return no_memory(device, bytes, "the memory limit does not allow");
+    return DUET_OK;
 }
 
 static duet_status alloc_or_drop(int device, size_t bytes, void **p)
@@ -283,7 +287,8 @@ static duet_status alloc_or_drop(int device, size_t bytes, void **p)
     drop(device, SIZE_MAX);
     st = device_machine(device)->alloc(device, bytes, p);
     pthread_mutex_unlock(&pools[device].dropping);
-    return st == DUET_NO_MEMORY ? no_memory(device, bytes, "the system could not allocate") : st;
+    if (st == DUET_NO_MEMORY) return no_memory(device, bytes, "the system could not allocate");
+    return st;
 }
 
 static duet_status new_block(int device, int class, size_t bytes, void **p)
@@ -337,7 +342,8 @@ duet_status pool_take(int device, size_t bytes, int queue, void **p)
         return new_block(device, class, size, p);
     }
     COUNT(pool_hits);
-    const duet_status st = device == HOST ? DUET_OK : wait_for_others(device, b, queue);
+    duet_status st = DUET_OK;
+    if (device != HOST) st = wait_for_others(device, b, queue);
     if (st != DUET_OK) give(&pools[device], b);
     else *p = b->p;
     return st;
@@ -438,7 +444,8 @@ static bool device_at(duet_place place, int *device)
 duet_memory duet_memory_of(duet_place place)
 {
     int device;
-    return device_at(place, &device) ? pool_memory(device) : (duet_memory){ 0 };
+    if (!device_at(place, &device)) return (duet_memory){ 0 };
+    return pool_memory(device);
 }
 
 duet_status(duet_memory_limit)(duet_place place, size_t bytes)

@@ -1,5 +1,6 @@
 /* reshape.c - views of the same elements along other axes. */
 #include "dtype.h"
+#include "min_max.h"
 #include "status.h"
 #include "view.h"
 #include <stdlib.h>
@@ -11,7 +12,7 @@ duet_status view_check_rank(const char *who, const duet_matrix *m, int least, in
     TRY(matrix_check(who, m));
     if (m->at.rank >= least && m->at.rank <= most) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have %s%d %s", who, view_text(m, text),
-                most > least ? "at least " : "", least, least == 1 ? "axis" : "axes");
+                most > least ? "at least " : "", least, axes_word(least));
 }
 
 duet_status view_check_axis(const char *who, const char *name, const duet_matrix *m, int rank, int *axis)
@@ -44,17 +45,21 @@ duet_matrix *(duet_permuted_axes)(duet_matrix *m, int rank, const int *axis)
     unsigned seen = 0;
     if (matrix_check(who, m)) return NULL;
     layout at = m->at;
-    if (rank != at.rank || (rank > 0 && !axis))
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): the list must name all %d axes, not %d", who,
-                    view_text(m, text), at.rank, rank),
-               NULL;
+    if (rank != at.rank || (rank > 0 && !axis)) {
+        fail(DUET_BAD_SHAPE, "%s(m: %s): the list must name all %d axes, not %d", who, view_text(m, text),
+             at.rank, rank);
+        return NULL;
+    }
     for (int i = 0; i < rank; i++) {
         int a = axis[i];
         if (view_check_axis(who, "m", m, rank, &a)) return NULL;
-        if (seen >> a & 1)
-            return fail(DUET_BAD_ARGUMENT, "%s(m: %s): axis %d is named twice", who, view_text(m, text), a),
-                   NULL;
-        seen |= 1u << a, at.size[i] = m->at.size[a], at.stride[i] = m->at.stride[a];
+        if (seen >> a & 1) {
+            fail(DUET_BAD_ARGUMENT, "%s(m: %s): axis %d is named twice", who, view_text(m, text), a);
+            return NULL;
+        }
+        seen |= 1u << a;
+        at.size[i] = m->at.size[a];
+        at.stride[i] = m->at.stride[a];
     }
     return view_of(m, &at, 0);
 }
@@ -68,10 +73,11 @@ duet_matrix *(duet_expanded)(duet_matrix *m, int axis)
     if (view_check_rank(who, m, 0, DUET_RANK_MAX)) return NULL;
     layout at = m->at;
     if (view_check_axis(who, "m", m, at.rank + 1, &axis)) return NULL;
-    if (at.rank == DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who,
-                    view_text(m, text), at.rank + 1, DUET_RANK_MAX),
-               NULL;
+    if (at.rank == DUET_RANK_MAX) {
+        fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who, view_text(m, text),
+             at.rank + 1, DUET_RANK_MAX);
+        return NULL;
+    }
     layout_insert(&at, axis, 1, 1);
     return view_of(m, &at, 0);
 }
@@ -82,10 +88,11 @@ duet_matrix *(duet_squeezed)(duet_matrix *m, int axis)
     char text[SHAPE_TEXT];
     if (matrix_check(who, m) || view_check_axis(who, "m", m, m->at.rank, &axis)) return NULL;
     layout at = m->at;
-    if (at.size[axis] != 1)
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): axis %d must have size 1, not %lld", who, view_text(m, text),
-                    axis, (long long)at.size[axis]),
-               NULL;
+    if (at.size[axis] != 1) {
+        fail(DUET_BAD_SHAPE, "%s(m: %s): axis %d must have size 1, not %lld", who, view_text(m, text), axis,
+             (long long)at.size[axis]);
+        return NULL;
+    }
     layout_drop(&at, axis);
     return view_of(m, &at, 0);
 }
@@ -95,12 +102,13 @@ duet_matrix *(duet_diagonal)(duet_matrix *m, int64_t offset)
     const char *who = "duet_diagonal";
     if (view_check_rank(who, m, 2, DUET_RANK_MAX)) return NULL;
     layout at = m->at;
-    const int64_t rows = at.size[0] + (offset < 0 ? offset : 0),
-                  cols = at.size[1] - (offset > 0 ? offset : 0);
-    const int64_t n = rows < cols ? rows : cols, stride = at.stride[0] + at.stride[1];
-    layout_drop(&at, 0), layout_drop(&at, 0);
-    layout_insert(&at, at.rank, n > 0 ? n : 0, stride);
-    return view_of(m, &at, n <= 0 ? 0 : offset < 0 ? -offset * m->at.stride[0] : offset * m->at.stride[1]);
+    const int64_t down = larger(-offset, 0), across = larger(offset, 0);
+    const int64_t n = larger(smaller(at.size[0] - down, at.size[1] - across), 0);
+    const int64_t stride = at.stride[0] + at.stride[1];
+    layout_drop(&at, 0);
+    layout_drop(&at, 0);
+    layout_insert(&at, at.rank, n, stride);
+    return view_of(m, &at, n ? down * m->at.stride[0] + across * m->at.stride[1] : 0);
 }
 
 duet_matrix *(duet_broadcast_to_shape)(duet_matrix *m, int rank, const int64_t *size)
@@ -112,10 +120,11 @@ duet_matrix *(duet_broadcast_to_shape)(duet_matrix *m, int rank, const int64_t *
     own.rank = m->at.rank;
     memcpy(own.size, m->at.size, sizeof own.size);
     if (rank) memcpy(wide.size, size, (size_t)rank * sizeof *size);
-    if (!shape_broadcast(&own, &wide, &both) || !shape_equal(&both, &wide))
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): m does not broadcast to %s", who, view_text(m, from),
-                    shape_text(to, m->at.type, rank, size)),
-               NULL;
+    if (!shape_broadcast(&own, &wide, &both) || !shape_equal(&both, &wide)) {
+        fail(DUET_BAD_SHAPE, "%s(m: %s): m does not broadcast to %s", who, view_text(m, from),
+             shape_text(to, m->at.type, rank, size));
+        return NULL;
+    }
     const layout at = layout_broadcast(&m->at, &wide);
     return view_of(m, &at, 0);
 }
@@ -136,7 +145,8 @@ static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
     }
     if (open < 0) return true;
     if (others <= 0 || count % others) return false;
-    return out[open] = count / others, true;
+    out[open] = count / others;
+    return true;
 }
 
 /* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are as long as they can be. */
@@ -145,9 +155,13 @@ static bool find_strides(const layout *from, layout *to)
     int f = from->rank - 1;
     int64_t left = from->size[f], stride = from->stride[f];
     for (int a = to->rank; a-- > 0; stride *= to->size[a]) {
-        if (left == 1 && f > 0 && to->size[a] > 1) left = from->size[--f], stride = from->stride[f];
+        if (left == 1 && f > 0 && to->size[a] > 1) {
+            left = from->size[--f];
+            stride = from->stride[f];
+        }
         if (left % to->size[a]) return false;
-        to->stride[a] = stride, left /= to->size[a];
+        to->stride[a] = stride;
+        left /= to->size[a];
     }
     return true;
 }

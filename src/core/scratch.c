@@ -46,7 +46,8 @@ static duet_status reserve(scratch_reserve *l, int device, size_t bytes, int que
 
 static scratch_reserve *reserve_of_thread(int device)
 {
-    return device == HOST ? NULL : thread_get()->scratch_reserve;
+    if (device == HOST) return NULL;
+    return thread_get()->scratch_reserve;
 }
 
 duet_status scratch_acquire(int device, size_t bytes, int queue, void **p)

@@ -1,6 +1,7 @@
 /* shape.c - sizes, strides, and where elements lie. */
 #include "shape.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static bool overflows(duet_dtype type, int rank, const int64_t *size)
 {
     ptrdiff_t bytes = (ptrdiff_t)dtypes[type].bytes;
     for (int a = 0; a < rank; a++)
-        if (__builtin_mul_overflow(bytes, size[a] ? size[a] : 1, &bytes)) return true;
+        if (__builtin_mul_overflow(bytes, larger(size[a], 1), &bytes)) return true;
     return bytes > PTRDIFF_MAX / 2;
 }
 
@@ -53,7 +54,7 @@ duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_
 
 bool shape_broadcast(const shape *a, const shape *b, shape *out)
 {
-    shape r = { .rank = a->rank > b->rank ? a->rank : b->rank };
+    shape r = { .rank = (int)larger(a->rank, b->rank) };
     for (int i = 1; i <= r.rank; i++) { /* from the last axis */
         int64_t x = i <= a->rank ? a->size[a->rank - i] : 1, y = i <= b->rank ? b->size[b->rank - i] : 1;
         if (x != y && x != 1 && y != 1) return false;
@@ -78,8 +79,9 @@ void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size)
     layout r = { .type = type, .rank = rank };
     int64_t stride = 1;
     for (int a = rank; a-- > 0;) {
-        r.size[a] = size[a], r.stride[a] = stride;
-        stride *= size[a] ? size[a] : 1;
+        r.size[a] = size[a];
+        r.stride[a] = stride;
+        stride *= larger(size[a], 1);
     }
     *l = r;
 }
@@ -98,7 +100,8 @@ void layout_insert(layout *l, int a, int64_t size, int64_t stride)
     const size_t behind = (size_t)(l->rank++ - a);
     memmove(l->size + a + 1, l->size + a, behind * sizeof *l->size);
     memmove(l->stride + a + 1, l->stride + a, behind * sizeof *l->stride);
-    l->size[a] = size, l->stride[a] = stride;
+    l->size[a] = size;
+    l->stride[a] = stride;
 }
 
 void layout_drop(layout *l, int a)
@@ -152,8 +155,10 @@ layout layout_broadcast(const layout *l, const shape *to)
 static void swap_axes(layout *l, int a, int b)
 {
     const int64_t size = l->size[a], stride = l->stride[a];
-    l->size[a] = l->size[b], l->stride[a] = l->stride[b];
-    l->size[b] = size, l->stride[b] = stride;
+    l->size[a] = l->size[b];
+    l->stride[a] = l->stride[b];
+    l->size[b] = size;
+    l->stride[b] = stride;
 }
 
 void layout_order(layout *const l[], int n)
@@ -174,7 +179,10 @@ static bool walks_on(layout *const l[], int n, int r, int a)
 
 static void set_axis(layout *const l[], int n, int r, int64_t size, int a)
 {
-    for (int k = 0; k < n; k++) l[k]->size[r] = size, l[k]->stride[r] = a < 0 ? 1 : l[k]->stride[a];
+    for (int k = 0; k < n; k++) {
+        l[k]->size[r] = size;
+        l[k]->stride[r] = a < 0 ? 1 : l[k]->stride[a];
+    }
 }
 
 /* Writes axis r <= a only after axis a was read, and nothing that depends on it twice: a layout may stand in l more than once. */

@@ -58,4 +58,7 @@ void layout_collapse(layout *const l[], int n);
 /* The range of offsets of the elements of l, from its first one: [low, high). Both are 0 if it has no elements. */
 void layout_span(const layout *l, int64_t *low, int64_t *high);
 
+/* For texts: "axis" or "axes". */
+static inline const char *axes_word(int count) { return count == 1 ? "axis" : "axes"; }
+
 #endif

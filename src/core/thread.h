@@ -30,9 +30,8 @@ typedef struct thread {
     struct duet_recording *recording;        /* that statements are added to, or NULL: replay/record.h */
     enum deferring deferring;
     bool host_waited; /* since the last statement the host has waited for the queue, or used it directly */
-    bool deferred_failed; /* deferred work that this thread launched has failed since the statement began */
-    int failed_dest;      /* the destination that the plan failed at last was for; -1 if unknown */
-    bool shared;          /* used by all threads for which there was no memory: it has no slots */
+    unsigned deferred_failures; /* how often deferred work that this thread launched has failed */
+    bool shared;                /* used by all threads for which there was no memory: it has no slots */
     void *slot[SLOTS];
     void (*leave[SLOTS])(void *);
     struct thread *next; /* in the list of all threads, for duet_stats */

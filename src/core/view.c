@@ -1,6 +1,7 @@
 /* view.c - matrices that share the elements of others. reshape.c has those whose axes are others. */
 #include "view.h"
 #include "matrix.h"
+#include "min_max.h"
 #include "status.h"
 #include <string.h>
 
@@ -48,7 +49,8 @@ duet_matrix *(duet_submatrix)(duet_matrix *m, int64_t i, int64_t j, int64_t rows
     if (view_check_rank(who, m, 2, 2) || check_range(who, m, 0, i, rows) || check_range(who, m, 1, j, cols))
         return NULL;
     layout at = m->at;
-    at.size[0] = rows, at.size[1] = cols;
+    at.size[0] = rows;
+    at.size[1] = cols;
     return view_of(m, &at, i * at.stride[0] + j * at.stride[1]);
 }
 
@@ -80,7 +82,7 @@ static int64_t bound_of(int64_t given, int64_t size, bool backwards, bool is_sta
     const int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
     if (given == DUET_OPEN) return backwards == is_start ? high : low;
     if (given < 0) given += size;
-    return given < low ? low : given > high ? high : given;
+    return clamp(given, low, high);
 }
 
 static duet_status take_range(indexing *x, const duet_index *r)
@@ -125,7 +127,8 @@ static duet_status check_index(const char *who, const duet_matrix *m, int count,
         if ((unsigned)index[i].kind > DUET_INDEX_REST)
             return fail(DUET_BAD_ARGUMENT, "%s(m: %s): entry %d of the index is not valid", who,
                         view_text(m, text), i);
-        named += takes_axis(&index[i]), rests += index[i].kind == DUET_INDEX_REST;
+        named += takes_axis(&index[i]);
+        rests += index[i].kind == DUET_INDEX_REST;
         rank += (index[i].kind == DUET_INDEX_NEW) - (index[i].kind == DUET_INDEX_AT);
     }
     if (rests > 1)
@@ -133,7 +136,7 @@ static duet_status check_index(const char *who, const duet_matrix *m, int count,
                     view_text(m, text), rests);
     if (named > m->at.rank)
         return fail(DUET_BAD_SHAPE, "%s(m: %s): the index has %d entries for axes; m has %d %s", who,
-                    view_text(m, text), named, m->at.rank, m->at.rank == 1 ? "axis" : "axes");
+                    view_text(m, text), named, m->at.rank, axes_word(m->at.rank));
     if (rank > DUET_RANK_MAX)
         return fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who,
                     view_text(m, text), rank, DUET_RANK_MAX);
@@ -152,7 +155,7 @@ static duet_status take_entry(indexing *x, const duet_index *index, int left)
     switch (index->kind) {
     case DUET_INDEX_AT: return take_element(x, index->start);
     case DUET_INDEX_RANGE: return take_range(x, index);
-    case DUET_INDEX_NEW: return layout_insert(&x->at, x->at.rank, 1, 1), DUET_OK;
+    case DUET_INDEX_NEW: layout_insert(&x->at, x->at.rank, 1, 1); return DUET_OK;
     default: return take_all(x, x->m->at.rank - axes_after(index + 1, left));
     }
 }
@@ -164,7 +167,8 @@ duet_matrix *(duet_indexed_by)(duet_matrix *m, int count, const duet_index *inde
     x.at.type = m->at.type;
     for (int i = 0; i < count; i++)
         if (take_entry(&x, &index[i], count - 1 - i)) return NULL;
-    return take_all(&x, m->at.rank) ? NULL : view_of(m, &x.at, x.ahead);
+    if (take_all(&x, m->at.rank)) return NULL;
+    return view_of(m, &x.at, x.ahead);
 }
 
 /* m with one entry for one axis. */
@@ -215,7 +219,10 @@ duet_status(duet_split)(duet_matrix *m, int axis, int count, duet_matrix **part)
         at.size[axis] = each + (k < more);
         part[k] = view_of(m, &at, from * at.stride[axis]);
         from += at.size[axis];
-        if (!part[k]) return free_all(part, k), DUET_NO_MEMORY;
+        if (!part[k]) {
+            free_all(part, k);
+            return DUET_NO_MEMORY;
+        }
     }
     return DUET_OK;
 }

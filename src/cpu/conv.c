@@ -114,5 +114,6 @@ duet_status run_conv(const step *s, const frame *f)
         return DUET_OK;
     }
     TRY(s->epilogue ? onednn_conv_fused(s, f, &done) : onednn_conv(s, f, &done));
-    return done ? DUET_OK : run_by_im2col(s, f);
+    if (done) return DUET_OK;
+    return run_by_im2col(s, f);
 }

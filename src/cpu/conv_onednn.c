@@ -146,7 +146,8 @@ static dnnl_status_t make(conv_cache *k, const step *s)
     const layout at[OPERANDS] = { o.x->at, filters_of(&g), o.y->at };
     k->result = result_of(s);
     mem_desc own[OPERANDS], any[OPERANDS];
-    dnnl_status_t r = engine ? dnnl_success : dnnl_runtime_error;
+    dnnl_status_t r = dnnl_success;
+    if (!engine) r = dnnl_runtime_error;
     int n = 0;
     for (; r == dnnl_success && n < OPERANDS; n += r == dnnl_success)
         r = describe_operand(&at[n], &own[n], &any[n]);
@@ -201,7 +202,8 @@ static dnnl_status_t reorder(const conv_cache *k, int i)
     bool out = i == k->result;
     const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, out ? k->inner[i] : k->outer[i] },
                                      { DNNL_ARG_TO, out ? k->outer[i] : k->inner[i] } };
-    return k->reorder[i] ? dnnl_primitive_execute(k->reorder[i], k->stream, 2, args) : dnnl_success;
+    if (!k->reorder[i]) return dnnl_success;
+    return dnnl_primitive_execute(k->reorder[i], k->stream, 2, args);
 }
 
 static dnnl_status_t execute(const conv_cache *k)

@@ -101,8 +101,8 @@ static dnnl_status_t describe_operand(mem_desc *d, int which, const step *s, con
     switch (which) {
     case SRC: return mem_desc_tagged(d, 4, src, dnnl_format_tag_any);
     case FILTERS:
-        return filters ? mem_desc_copy(d, filters)
-                       : mem_desc_tagged(d, at.rank, weights.size, dnnl_format_tag_any);
+        if (filters) return mem_desc_copy(d, filters);
+        return mem_desc_tagged(d, at.rank, weights.size, dnnl_format_tag_any);
     case BIAS: return mem_desc_tagged(d, 1, bias, dnnl_a);
     case DST: return mem_desc_tagged(d, 4, dst, dnnl_nhwc);
     default: return mem_desc_strided(d, 4, src, images_at.stride);
@@ -181,7 +181,8 @@ static dnnl_status_t make_primitive(conv_cache *k, int w, const step *s, const m
 {
     dnnl_primitive_desc_t pd;
     DNN(choose_primitive(&pd, d, &k->g));
-    dnnl_status_t r = is_reference(pd) ? dnnl_unimplemented : dnnl_success;
+    dnnl_status_t r = dnnl_success;
+    if (is_reference(pd)) r = dnnl_unimplemented;
     if (r == dnnl_success && !k->filters)
         r = make_filters(k, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0));
     if (r == dnnl_success) r = make_from(k, w, s, pd, d);
@@ -195,7 +196,8 @@ static dnnl_status_t make_size(conv_cache *k, int w, const step *s)
     mem_desc d[DESCRIPTIONS];
     desc_ref filters = NULL;
     int n = 0;
-    dnnl_status_t r = k->filters ? dnnl_memory_get_memory_desc(k->filters, &filters) : dnnl_success;
+    dnnl_status_t r = dnnl_success;
+    if (k->filters) r = dnnl_memory_get_memory_desc(k->filters, &filters);
     for (; r == dnnl_success && n < DESCRIPTIONS; n += r == dnnl_success)
         r = describe_operand(&d[n], n, s, &k->g, k->size[w].images, filters);
     if (r == dnnl_success) r = make_primitive(k, w, s, d);
@@ -212,7 +214,8 @@ static dnnl_status_t make(conv_cache *k, const step *s)
     for (worker *l = k->worker; l < k->worker + k->workers; l++)
         DNN(dnnl_stream_create(&l->stream, onednn_engine(), dnnl_stream_default_flags));
     DNN(make_size(k, BATCH, s));
-    return k->size[BATCH].images > 1 ? make_size(k, ONE_IMAGE, s) : dnnl_success;
+    if (k->size[BATCH].images <= 1) return dnnl_success;
+    return make_size(k, ONE_IMAGE, s);
 }
 
 static duet_status cache_of(const step *s, conv_cache **k)
@@ -256,7 +259,8 @@ static dnnl_status_t bind(const batch_conv *c, const worker_batch *t, const floa
 static dnnl_status_t reorder(dnnl_primitive_t p, dnnl_stream_t stream, dnnl_memory_t from, dnnl_memory_t to)
 {
     const dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-    return p ? dnnl_primitive_execute(p, stream, 2, args) : dnnl_success;
+    if (!p) return dnnl_success;
+    return dnnl_primitive_execute(p, stream, 2, args);
 }
 
 static dnnl_status_t convolve(const conv_cache *k, const batch_conv *c, const worker_batch *t,

@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "fft.h"
 #include "lapack.h"
+#include "min_max.h"
 #include "move_program.h"
 #include "threads.h"
 #include <cblas.h>
@@ -31,10 +32,7 @@ static __attribute__((constructor)) void know_cache(void)
 {
 #ifdef _SC_LEVEL2_CACHE_SIZE
     const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (bytes > 0)
-        cpu_own_bytes = bytes < OWN_LEAST  ? OWN_LEAST
-                        : bytes > OWN_MOST ? OWN_MOST
-                                           : bytes; /* may be shared with other threads */
+    if (bytes > 0) cpu_own_bytes = clamp(bytes, OWN_LEAST, OWN_MOST); /* may be shared with other threads */
 #endif
 }
 
@@ -162,7 +160,7 @@ static void isa_choose(void)
 
 static enum isa isa(void)
 {
-    if (__builtin_expect(__atomic_load_n(&isa_used, __ATOMIC_RELAXED) < 0, 0)) isa_choose();
+    if (unlikely(__atomic_load_n(&isa_used, __ATOMIC_RELAXED) < 0)) isa_choose();
     return (enum isa)__atomic_load_n(&isa_used, __ATOMIC_RELAXED);
 }
 
@@ -181,19 +179,22 @@ const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 static const char *unsupported_reason(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    return k ? k->unsupported(s) : "the CPU has no kernel of this name";
+    if (!k) return "the CPU has no kernel of this name";
+    return k->unsupported(s);
 }
 
 static const char *algorithm(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    return k && k->algorithm ? k->algorithm(s) : NULL;
+    if (k && k->algorithm) return k->algorithm(s);
+    return NULL;
 }
 
 static duet_status run(const step *s, const frame *f)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    return k ? k->run(s, f) : fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
+    if (!k) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
+    return k->run(s, f);
 }
 
 static void forget(step *s)
@@ -211,10 +212,15 @@ static void forget(step *s)
 
 /* Large blocks are aligned to huge pages, and request them. Medium blocks share no page with others, so that each can be
  * pinned. */
+static size_t alignment_for(size_t bytes)
+{
+    if (bytes >= LARGE) return PAGE;
+    return bytes >= MIDDLING ? SMALL_PAGE : 64;
+}
+
 static duet_status allocate(int device, size_t bytes, void **p)
 {
-    const size_t align = bytes >= LARGE ? PAGE : bytes >= MIDDLING ? SMALL_PAGE : 64;
-    if (posix_memalign(p, align, bytes ? bytes : 1))
+    if (posix_memalign(p, alignment_for(bytes), bytes ? bytes : 1))
         return fail(DUET_NO_MEMORY, "the system has no %zu bytes", bytes);
 #ifdef MADV_HUGEPAGE
     if (bytes >= LARGE) (void)madvise(*p, bytes / PAGE * PAGE, MADV_HUGEPAGE);

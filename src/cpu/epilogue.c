@@ -85,7 +85,8 @@ static duet_status run_step(const step *s, const frame *f)
 {
     const kernels *k = kernels_of(s->out[0].at.type);
     if (s->kernel == KERNEL_PROGRAM) return k->program(s, f);
-    return s->kernel == OP_softmax ? k->softmax(s, f) : k->pool2d(s, f);
+    if (s->kernel == OP_softmax) return k->softmax(s, f);
+    return k->pool2d(s, f);
 }
 
 duet_status epilogue_run(epilogue_steps *p, const step *s, const frame *f, void *from, void *out)

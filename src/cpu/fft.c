@@ -35,8 +35,8 @@ typedef struct fft_plan {
 static void *plan_with(const fftw *l, const plan_key *k, int first_loop)
 {
     static _Alignas(64) char dummy[2][64]; /* FFTW_ESTIMATE uses only the alignment of the addresses */
-    const unsigned flags = FFTW_ESTIMATE | (k->aligned ? 0 : FFTW_UNALIGNED) |
-                           (k->may_overwrite ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
+    unsigned flags = FFTW_ESTIMATE | (k->may_overwrite ? FFTW_DESTROY_INPUT : FFTW_PRESERVE_INPUT);
+    if (!k->aligned) flags |= FFTW_UNALIGNED;
     const int loops = k->loops - first_loop;
     const fftw_iodim64 *loop = k->loop + first_loop;
     char *in = dummy[0], *out = dummy[!k->in_place];
@@ -135,7 +135,8 @@ static duet_status step_plans_of(const step *s, step_plans **k)
     /* The field is for the backend, although the step is const. */
     if (!s->cached) ((step *)s)->cached = calloc(1, sizeof **k);
     *k = s->cached;
-    return *k ? DUET_OK : fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
+    if (!(*k)) return fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
+    return DUET_OK;
 }
 
 static duet_status cached_plan(const step *s, int slot, const plan_key *key, const fft_plan **p)
@@ -250,7 +251,8 @@ duet_status run_fourier(const step *s, const frame *f)
     fft_run r = { s, f };
     const fourier_ops b = { cpu_program, cpu_clear, take, cpu_give, transform_dense, &r };
     if (layout_count(&s->out[0].at) == 0) return DUET_OK;
-    return s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f) : run_transform(&b, s, f);
+    if (s->kernel == OP_fftconvolve) return fourier_convolve(&b, s, f);
+    return run_transform(&b, s, f);
 }
 
 /* ---- information ---- */
@@ -268,9 +270,10 @@ void fft_info(FILE *out)
 {
     for (int f64 = 0; f64 < 2; f64++) {
         const fftw *l = fftw_open(f64);
-        if (l->missing) fprintf(out, "         FFT of %s missing: %s\n", f64 ? "f64" : "f32", l->missing);
+        const char *type = dtypes[dtype_real(f64)].name;
+        if (l->missing) fprintf(out, "         FFT of %s missing: %s\n", type, l->missing);
         else
-            fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", f64 ? "f64" : "f32",
+            fprintf(out, "         FFT of %s by %s (%s)%s; FFTW is under the GPL\n", type,
                     l->version ? l->version : "a library with the interface of FFTW",
                     l->path ? l->path : "unknown", l->plan_with_nthreads ? "" : ", without threads");
     }

@@ -37,6 +37,8 @@ static const struct function {
     FUNCTION(make_planner_thread_safe, false),
 };
 
+static const char *precision_letter(bool f64) { return f64 ? "" : "f"; }
+
 static void *open_at(bool f64, const char *path)
 {
     void *h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -56,7 +58,7 @@ static void *open_library(bool f64)
 static void *symbol(void *h, bool f64, const char *name)
 {
     char full[64];
-    snprintf(full, sizeof full, "fftw%s_%s", f64 ? "" : "f", name);
+    snprintf(full, sizeof full, "fftw%s_%s", precision_letter(f64), name);
     return dlsym(h, full);
 }
 
@@ -66,7 +68,7 @@ static bool find_functions(fftw *l, void *h, bool f64)
         void *f = *(void **)((char *)l + functions[i].offset) = symbol(h, f64, functions[i].name);
         if (f || !functions[i].needed) continue;
         snprintf(text[f64], sizeof text[f64], "%s lacks fftw%s_%s", l->path ? l->path : "the file found",
-                 f64 ? "" : "f", functions[i].name);
+                 precision_letter(f64), functions[i].name);
         return false;
     }
     return true;

@@ -139,7 +139,8 @@ static const handler *choose_handler(compiler *w, int op, operand_ref p[3])
 {
     const handler *h = find_variants(op, p);
     if (!h && !needs_acc(op, p)) h = load_one(w, op, p);
-    return h ? h : spill(w, op, p);
+    if (h) return h;
+    return spill(w, op, p);
 }
 
 static void order_operands(int op, operand_ref p[3])

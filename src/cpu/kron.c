@@ -2,6 +2,7 @@
  * row of y, a row being what lies along the last axis. */
 #include "cpu_kernels.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "threads.h"
 
 typedef struct kron {
@@ -57,12 +58,14 @@ static duet_status run(const step *s, const frame *f)
     };
     const layout *out = &s->out[0].at;
     const int64_t count = layout_count(out);
-    const int rank = out->rank ? out->rank : 1;
+    const int rank = (int)larger(out->rank, 1);
     if (!count) return DUET_OK;
     kron k = { .x_at = address(f, &s->in[0]),
                .y_at = address(f, &s->in[1]),
                .out_at = address(f, &s->out[0]) };
-    k.x = with_rank(&s->in[0].at, rank), k.y = with_rank(&s->in[1].at, rank), k.out = with_rank(out, rank);
+    k.x = with_rank(&s->in[0].at, rank);
+    k.y = with_rank(&s->in[1].at, rank);
+    k.out = with_rank(out, rank);
     k.rows = count / k.out.size[rank - 1];
     by_threads(threads_for((double)count * 4 * SECONDS_PER_ROUNDED), rows[out->type], &k);
     return DUET_OK;

@@ -14,7 +14,8 @@ static duet_status lu_regular(workspace *d, factors *f)
     TRY(operand_read(d, 0, true, &a));
     TRY(lu_of(d, &a, f));
     if (f->large) TRY(finite_result(d, &a));
-    return f->zero > 0 ? linalg_failed(d->s, LINALG_PIVOT, f->zero) : DUET_OK;
+    if (f->zero > 0) return linalg_failed(d->s, LINALG_PIVOT, f->zero);
+    return DUET_OK;
 }
 
 static duet_status inverse(workspace *d)
@@ -120,7 +121,8 @@ static duet_status solve_refined(workspace *d)
 
 static duet_status solve(workspace *d)
 {
-    return d->s->attr.solver.refine ? solve_refined(d) : solve_plain(d);
+    if (d->s->attr.solver.refine) return solve_refined(d);
+    return solve_plain(d);
 }
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
@@ -173,7 +175,8 @@ static duet_status triangle_open(workspace *d, const triangle *t, col_matrix *a)
 {
     const int n = (int)d->s->in[0].at.size[0];
     *a = (col_matrix){ address(d->f, &d->s->in[0]), n, n, (int)t->pitch };
-    return t->pitch ? DUET_OK : col_matrix_read(d, 0, true, a);
+    if (t->pitch) return DUET_OK;
+    return col_matrix_read(d, 0, true, a);
 }
 
 static bool diagonal_large(const col_matrix *a)
@@ -210,7 +213,8 @@ static duet_status triangle_check(const workspace *d, const triangle *t, const c
         if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
     }
     if (!finite) return linalg_failed(d->s, LINALG_OPERAND, 1);
-    return zero ? linalg_failed(d->s, LINALG_PIVOT, zero) : DUET_OK;
+    if (zero) return linalg_failed(d->s, LINALG_PIVOT, zero);
+    return DUET_OK;
 }
 
 static duet_status solve_triangular(workspace *d)
@@ -234,7 +238,8 @@ static duet_status back_substitute(const workspace *d, const col_matrix *r, char
                                    int n)
 {
     const int info = (int)LAPACK(trtrs)(COL, 'U', how, 'N', n, b->cols, r->p, r->ld, b->p, b->ld);
-    return info > 0 ? linalg_failed(d->s, LINALG_RANK, info) : DUET_OK;
+    if (info > 0) return linalg_failed(d->s, LINALG_RANK, info);
+    return DUET_OK;
 }
 
 static duet_status times_q(workspace *d, const col_matrix *q, const element *tau, char how,
@@ -244,7 +249,8 @@ static duet_status times_q(workspace *d, const col_matrix *q, const element *tau
     WITH_WORK(d, info,
               LAPACK(TIMES_Q)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work,
                               length));
-    return info ? fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(TIMES_Q) " ended with %d", info) : DUET_OK;
+    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(TIMES_Q) " ended with %d", info);
+    return DUET_OK;
 }
 
 /* The right-hand sides, in a matrix with as many rows as the result has. */

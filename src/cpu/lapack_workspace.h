@@ -148,7 +148,8 @@ static inline duet_status col_matrix_fill(const col_matrix *c, const layout *at,
     col_matrix part = *c;
     part.rows = (int)at->size[0];
     const layout to = col_matrix_layout(&part, at->type);
-    return layout_count(&to) ? copy_elements(c->p, &to, from, at) : DUET_OK;
+    if (!layout_count(&to)) return DUET_OK;
+    return copy_elements(c->p, &to, from, at);
 }
 
 /* Reads operand k, or its transpose. */
@@ -168,7 +169,8 @@ static inline duet_status col_matrix_write(const workspace *d, const col_matrix 
     if (transposed) at = transposed_layout(at);
     part.rows = (int)at.size[0];
     const layout from = col_matrix_layout(&part, at.type);
-    return layout_count(&at) ? copy_elements(address(d->f, &d->s->out[k]), &at, c->p, &from) : DUET_OK;
+    if (!layout_count(&at)) return DUET_OK;
+    return copy_elements(address(d->f, &d->s->out[k]), &at, c->p, &from);
 }
 
 /* Take memory for n real numbers, and write them to output k. */
@@ -180,7 +182,8 @@ static inline duet_status values_take(workspace *d, int64_t n, T **w)
 static inline duet_status values_write(const workspace *d, const T *w, int64_t n, int k)
 {
     const layout from = { .type = OWN_TYPE, .rank = 1, .size = { n }, .stride = { 1 } };
-    return n ? copy_elements(address(d->f, &d->s->out[k]), &d->s->out[k].at, w, &from) : DUET_OK;
+    if (!n) return DUET_OK;
+    return copy_elements(address(d->f, &d->s->out[k]), &d->s->out[k].at, w, &from);
 }
 
 /* ---- checks of elements ---- */
@@ -234,17 +237,20 @@ static inline bool is_finite_matrix(const col_matrix *c) { return !any_magnitude
 
 static inline duet_status finite_operand(const workspace *d, int k, const col_matrix *c)
 {
-    return is_finite_matrix(c) ? DUET_OK : linalg_failed(d->s, LINALG_OPERAND, k + 1);
+    if (!is_finite_matrix(c)) return linalg_failed(d->s, LINALG_OPERAND, k + 1);
+    return DUET_OK;
 }
 
 static inline duet_status finite_result(const workspace *d, const col_matrix *c)
 {
-    return is_finite_matrix(c) ? DUET_OK : linalg_failed(d->s, LINALG_RESULT, 0);
+    if (!is_finite_matrix(c)) return linalg_failed(d->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 static inline duet_status finite_result_values(const workspace *d, const T *w, int64_t n)
 {
-    return are_finite_values(w, n) ? DUET_OK : linalg_failed(d->s, LINALG_RESULT, 0);
+    if (!are_finite_values(w, n)) return linalg_failed(d->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 /* Reads operand k, or its transpose, and checks that it is finite. */
@@ -368,7 +374,8 @@ static inline duet_status qr_of(workspace *d, const col_matrix *c, element **tau
     int info;
     TRY(workspace_take(d, SMALLER(c->rows, c->cols), sizeof **tau, tau));
     WITH_WORK(d, info, LAPACK(geqrf)(COL, c->rows, c->cols, c->p, c->ld, *tau, work, length));
-    return info ? fail(DUET_DEVICE_ERROR, "LAPACK: geqrf ended with %d", info) : DUET_OK;
+    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: geqrf ended with %d", info);
+    return DUET_OK;
 }
 
 #ifdef PAIRS
@@ -385,7 +392,8 @@ static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vecto
     WITH_WORK(d, info,
               LAPACK(heevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, rwork,
                             (lapack_int)rwork_length, iwork, iwork_length));
-    return info ? linalg_failed(d->s, LINALG_ITERATION, info) : DUET_OK;
+    if (info) return linalg_failed(d->s, LINALG_ITERATION, info);
+    return DUET_OK;
 }
 #else
 static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vectors, T *w)
@@ -396,7 +404,8 @@ static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vecto
     WITH_WORK(d, info,
               LAPACK(syevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, iwork,
                             iwork_length));
-    return info ? linalg_failed(d->s, LINALG_ITERATION, info) : DUET_OK;
+    if (info) return linalg_failed(d->s, LINALG_ITERATION, info);
+    return DUET_OK;
 }
 #endif
 
@@ -424,7 +433,8 @@ static inline duet_status svd_of(workspace *d, const col_matrix *c, T *w, const 
     WITH_WORK(d, info,
               LAPACK(gesdd)(COL, job, c->rows, c->cols, c->p, c->ld, w, u->p, u->ld, vt->p, vt->ld, work,
                             length, REAL_WORK iwork));
-    return info ? linalg_failed(d->s, LINALG_ITERATION, larger(info, 0)) : DUET_OK;
+    if (info) return linalg_failed(d->s, LINALG_ITERATION, larger(info, 0));
+    return DUET_OK;
 }
 
 /* The determinant of P L U as (re, im) 2^exponent, and the logarithm of its magnitude. It may be
@@ -439,7 +449,8 @@ static inline double log_size(double re, double im)
 {
     int e;
     frexp(fmax(fabs(re), fabs(im)), &e);
-    return PARTS < 2 ? log(fabs(re)) : log(hypot(ldexp(re, -e), ldexp(im, -e))) + e * 0.6931471805599453;
+    if (PARTS < 2) return log(fabs(re));
+    return log(hypot(ldexp(re, -e), ldexp(im, -e))) + e * 0.6931471805599453;
 }
 
 /* Multiplies by the number at x, or by its negative. Scales the parts below 1, before and after. */

@@ -174,7 +174,8 @@ static const T *affine_segment(const affine *t, const T *row, T *buffer, int64_t
 static const T *affine_row(const affine *t, int64_t row)
 {
     if (!t->at) return &t->number;
-    return t->varies ? t->at + row_iterator_at(&t->rows, row).offset : t->at;
+    if (!t->varies) return t->at;
+    return t->at + row_iterator_at(&t->rows, row).offset;
 }
 
 static void apply_affine(const layer_norm_work *j, int64_t row, const T *x, T *out, row_stats u)

@@ -270,7 +270,8 @@ static duet_status batched_matrix_open(batched_matrix *p, const operand *o, cons
         .first = { .p = address(f, o), .rows = (int)last.size[0], .cols = (int)last.size[1] },
         .batch = axes_from(&o->at, 0, batch_axes)
     };
-    return find_ld(&p->first, &last) ? DUET_OK : batched_matrix_copy(p, o, f);
+    if (find_ld(&p->first, &last)) return DUET_OK;
+    return batched_matrix_copy(p, o, f);
 }
 
 static int64_t batch_offset(const layout *batch, int64_t i)
@@ -339,8 +340,8 @@ static duet_status multiply_batch(const product *p, const batched_matrix *a, con
     const int threads = seconds > 50 * cpu_serial_seconds ? 1 : threads_for(seconds * (double)count);
     int failed = DUET_OK;
     by_threads(threads, multiply_part, &(batch_work){ p, a, b, count, &failed });
-    return failed == DUET_OK ? DUET_OK
-                             : fail((duet_status)failed, "a product among %lld failed", (long long)count);
+    if (failed != DUET_OK) return fail((duet_status)failed, "a product among %lld failed", (long long)count);
+    return DUET_OK;
 }
 
 static duet_status multiply_all(const product *p, const batched_matrix *a, const batched_matrix *b,

@@ -89,7 +89,12 @@ static void move_rows(const move_work *p, char *to, const char *from, int64_t ro
 static void move_row_range(const move_work *p, int64_t first, int64_t last)
 {
     const int row_axis = p->y->rank - 2;
-    const int64_t axis_rows = row_axis < 0 ? 1 : p->y->size[row_axis];
+    int64_t axis_rows = 1, y_step = 0, x_step = 0;
+    if (row_axis >= 0) {
+        axis_rows = p->y->size[row_axis];
+        y_step = p->y->stride[row_axis];
+        x_step = p->x->stride[row_axis];
+    }
     for (int64_t row = first, count; row < last; row += count) {
         const int64_t at = row % axis_rows;
         int64_t y = 0, x = 0, outer = row / axis_rows;
@@ -98,8 +103,6 @@ static void move_row_range(const move_work *p, int64_t first, int64_t last)
             y += outer % p->y->size[a] * p->y->stride[a];
             x += outer % p->y->size[a] * p->x->stride[a];
         }
-        const int64_t y_step = row_axis < 0 ? 0 : p->y->stride[row_axis],
-                      x_step = row_axis < 0 ? 0 : p->x->stride[row_axis];
         move_rows(p, p->to + (y + at * y_step) * (int64_t)p->bytes,
                   p->from + (x + at * x_step) * (int64_t)p->bytes, count, y_step, x_step);
     }

@@ -117,7 +117,8 @@ static inline dnnl_status_t create_forward(dnnl_primitive_desc_t *pd, dnnl_engin
     dnnl_status_t r =
         dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
                                                    filters, bias, dst, p.stride, p.dilation, p.pad, p.end);
-    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : r;
+    if (r != dnnl_success) return r;
+    return dnnl_primitive_desc_create(pd, &d, attr, engine, NULL);
 }
 /* The gradient of the images or of the filters. hint: the descriptor of the forward convolution. */
 static inline dnnl_status_t create_backward(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, bool to_images,
@@ -134,7 +135,8 @@ static inline dnnl_status_t create_backward(dnnl_primitive_desc_t *pd, dnnl_engi
             : dnnl_dilated_convolution_backward_weights_desc_init(&d, dnnl_convolution_direct, src, filters,
                                                                   NULL, dst, p.stride, p.dilation, p.pad,
                                                                   p.end);
-    return r == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, hint) : r;
+    if (r != dnnl_success) return r;
+    return dnnl_primitive_desc_create(pd, &d, attr, engine, hint);
 }
 #endif
 

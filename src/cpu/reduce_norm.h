@@ -17,7 +17,8 @@ static bool is_norm(const reduce_work *j, int k) { return j->row[k] == &reduce_r
 static T scale_factor(T s)
 {
     if (s == INF) return TYPED(REDUCE_NORM_DOWN);
-    return s < TYPED(REDUCE_NORM_LEAST) ? TYPED(REDUCE_NORM_UP) : K(1);
+    if (s < TYPED(REDUCE_NORM_LEAST)) return TYPED(REDUCE_NORM_UP);
+    return K(1);
 }
 
 /* The last instruction before `to` that saved to this slot. */

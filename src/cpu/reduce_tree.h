@@ -193,7 +193,8 @@ INLINE V get_outputs(const rows_of_outputs *b, int64_t row, int64_t at, int64_t 
 {
     const T *p = b->x + row * b->down + at;
     if (full) return load_v(p);
-    return at < width ? load_some(p, first_lanes(SMALLER(LANES, width - at))) : spread(0);
+    if (at < width) return load_some(p, first_lanes(SMALLER(LANES, width - at)));
+    return spread(0);
 }
 
 /* Reduces n rows for `registers` registers of outputs, masked unless `full`. The joins of the

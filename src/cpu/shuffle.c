@@ -3,6 +3,7 @@
  * The sort is a radix sort from the high digit down. All threads distribute the first digit, then
  * each bucket is sorted by one thread. */
 #define T_f64
+#include "min_max.h"
 #include "philox.h"
 #include "random_cpu.h"
 #include "sort_entry.h"
@@ -36,7 +37,7 @@ static int digit_bits(int64_t n, int bits)
     int digit = 59 - __builtin_clzll((uint64_t)n);
     if (digit < 1) digit = 1;
     if (digit > DIGIT_BITS) digit = DIGIT_BITS;
-    return digit < bits ? digit : bits;
+    return (int)smaller(digit, bits);
 }
 
 /* Sorts x, whose keys differ only in their low `bits` bits, to positions from `at` on. y is a

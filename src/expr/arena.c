@@ -78,7 +78,10 @@ static void move_to(arena *a)
 arena *arena_first(void)
 {
     arena *a = thread_get()->shared ? NULL : arena_new(LIMIT_DEFAULT);
-    if (!a) return fail(DUET_NO_MEMORY, "out of memory for formulas"), NULL;
+    if (!a) {
+        fail(DUET_NO_MEMORY, "out of memory for formulas");
+        return NULL;
+    }
     move_to(a);
     return a;
 }
@@ -105,7 +108,10 @@ static void arena_clear(arena *a)
 
 arena *arena_scratch(arena *a)
 {
-    if (a->scratch && a->scratch->limit != a->limit) arena_free(a->scratch), a->scratch = NULL;
+    if (a->scratch && a->scratch->limit != a->limit) {
+        arena_free(a->scratch);
+        a->scratch = NULL;
+    }
     if (!a->scratch) a->scratch = arena_new(a->limit);
     if (a->scratch) arena_clear(a->scratch);
     else fail(DUET_NO_MEMORY, "out of memory for formulas");
@@ -125,7 +131,10 @@ duet_status(duet_arena_limit)(size_t bytes)
     a->limit = bytes / 4096 * 4096;
     if (arena_map(a)) return DUET_OK;
     a->limit = before;
-    if (!arena_map(a)) move_to(NULL), arena_free(a);
+    if (!arena_map(a)) {
+        move_to(NULL);
+        arena_free(a);
+    }
     return fail(DUET_NO_MEMORY, "duet_arena_limit: no address space for %zu bytes", bytes);
 }
 
@@ -161,14 +170,18 @@ static bool is_mine(const arena *a, uint64_t serial)
 /* Of several such failures of one status, what the latest said. */
 static duet_status say_again(const arena *a, duet_status s, const char *what)
 {
-    if (s == a->refused) return error_put_back(&a->why_refused), s;
+    if (s == a->refused) {
+        error_put_back(&a->why_refused);
+        return s;
+    }
     return fail(s, "%s: %s", what, duet_status_text(s));
 }
 
 duet_status arena_refuses(arena *a, duet_status s)
 {
     a->refused = s;
-    return error_keep(&a->why_refused), s;
+    error_keep(&a->why_refused);
+    return s;
 }
 
 duet_status arena_missing(const arena *a, duet_expr e, const char *what)
@@ -179,8 +192,8 @@ duet_status arena_missing(const arena *a, duet_expr e, const char *what)
     const spending *spent = find_spending(a, e.serial);
     if (spent && spent->why != DUET_OK) return say_again(a, spent->why, what);
     const char *site = spent ? spent->site : NULL;
-    return fail(DUET_SPENT, "%s was already evaluated or dropped%s%s", what, site ? " at " : "",
-                site ? site : "");
+    if (site) return fail(DUET_SPENT, "%s was already evaluated or dropped at %s", what, site);
+    return fail(DUET_SPENT, "%s was already evaluated or dropped", what);
 }
 
 static const char *oldest_site(const arena *a)
@@ -196,7 +209,8 @@ bool arena_refill(arena *a)
         fail(DUET_ARENA_FULL,
              "%u formulas are unevaluated, the oldest from %s; they fill the limit of %zu bytes", a->roots,
              oldest_site(a), a->limit);
-        return arena_refuses(a, DUET_ARENA_FULL), false;
+        arena_refuses(a, DUET_ARENA_FULL);
+        return false;
     }
     if (a->next == a->last) {
         a->next = atomic_fetch_add(&ranges, 1) << 32;

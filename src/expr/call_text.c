@@ -81,8 +81,10 @@ static duet_status find_operands(const arena *a, const char *function, int arity
     duet_status s = DUET_OK;
     for (int k = 0; k < arity; k++) {
         const bool is_held = e[k].serial & SERIAL_HELD;
-        const node *held = is_held ? held_look(e[k], &root, &words, &length) : NULL;
-        x[k] = is_held ? (node *)(held ? held + root : NULL) : arena_look(a, e[k].serial);
+        if (is_held) {
+            const node *held = held_look(e[k], &root, &words, &length);
+            x[k] = held ? (node *)held + root : NULL;
+        } else x[k] = arena_look(a, e[k].serial);
         if (x[k] && x[k]->flags & NODE_SPENT) x[k] = NULL;
         if (s != DUET_OK) continue;
         const char *name = operand_name(function, k);

@@ -7,7 +7,6 @@
 
 double reduce_numbers(enum op op, double x, double y, double z)
 {
-    (void)y, (void)z;
     switch (op) {
 #define DUET_MAP1(name, formula, ...)                                                                        \
     case OP_##name:                                                                                          \

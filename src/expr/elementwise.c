@@ -50,7 +50,10 @@ static duet_status shape_of_map(int arity, node *const x[], duet_dtype type, sha
 {
     const node *strong = x[0];
     for (int k = 1; k < arity && strong->flags & NODE_WEAK; k++) strong = x[k];
-    if (likely(one_shape(arity, x, strong))) return take_shape(strong, out), DUET_OK;
+    if (likely(one_shape(arity, x, strong))) {
+        take_shape(strong, out);
+        return DUET_OK;
+    }
     return broadcast(arity, x, type, out);
 }
 
@@ -138,8 +141,11 @@ static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op
         w[1 + k] = n->back[k] = (uint32_t)(serial - e[k].serial);
     }
     if (arity < 3) n->back[arity] = 0;
-    n->serial = serial, n->kind = word | KIND(0, 0, 0, NODE_ROOT | NODE_PLAIN), n->word = length,
-    n->first = first, n->site = site;
+    n->serial = serial;
+    n->kind = word | KIND(0, 0, 0, NODE_ROOT | NODE_PLAIN);
+    n->word = length;
+    n->first = first;
+    n->site = site;
     memcpy(n->size, like->size, PLAIN_RANK * sizeof *n->size);
     w[0] = word;
     a->next = serial + 1;

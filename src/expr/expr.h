@@ -45,7 +45,8 @@ typedef union node_attributes {
     ((uint32_t)(op) | (uint32_t)(type) << 8 | (uint32_t)(rank) << 16 | (uint32_t)(flags) << 24)
 #else
 #define KIND(op, type, rank, flags) KIND_(flags, rank, type, op)
-#define KIND_(a, b, c, d)           ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
+
+#define KIND_(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
 #endif
 
 /* A node of a formula: an operator, a matrix or a number. Its operands precede it. */
@@ -115,13 +116,13 @@ duet_status formulas_of(const duet_expr e[], int count, const char *who, formula
 /* A number as a double, perhaps rounded; and an integer in the range of i64, or u64, as its bits. */
 static inline double node_number(const node *n)
 {
-    return likely(n->type == DUET_F64) ? n->number
-           : n->type == DUET_I64       ? (double)n->integer
-                                       : (double)(uint64_t)n->integer;
+    if (likely(n->type == DUET_F64)) return n->number;
+    return n->type == DUET_I64 ? (double)n->integer : (double)(uint64_t)n->integer;
 }
 static inline int64_t node_integer(const node *n, bool is_unsigned)
 {
-    return n->type != DUET_F64 ? n->integer : is_unsigned ? (int64_t)(uint64_t)n->number : (int64_t)n->number;
+    if (n->type != DUET_F64) return n->integer;
+    return is_unsigned ? (int64_t)(uint64_t)n->number : (int64_t)n->number;
 }
 
 /* type_rules.c: does number n fit elements of type t? Errors: BAD_ARGUMENT, BAD_TYPE */

@@ -6,7 +6,8 @@ static __attribute__((cold)) duet_status missing(duet_expr e, const char *who, c
 {
     char what[64];
     snprintf(what, sizeof what, "%s: e", who);
-    return e.serial & SERIAL_HELD ? held_missing(e, what) : arena_missing(a, e, what);
+    if (e.serial & SERIAL_HELD) return held_missing(e, what);
+    return arena_missing(a, e, what);
 }
 
 static duet_status found(duet_expr e, const char *who, arena *a, const node **n, uint32_t *root,

@@ -21,7 +21,7 @@ static duet_status one_axis(enum op op, const node *x, int given, int n, fourier
     const int axis = given < 0 ? given + x->rank : given;
     if (axis < 0 || axis >= x->rank)
         return fail(DUET_BAD_SHAPE, "axis %d does not exist; x has %d %s", given, x->rank,
-                    x->rank == 1 ? "axis" : "axes");
+                    axes_word(x->rank));
     if (r->attr.axes >> axis & 1) return fail(DUET_BAD_ARGUMENT, "axis %d is named twice", given);
     if (n < 0) return fail(DUET_BAD_ARGUMENT, "n (%d) must not be negative", n);
     if (n && is_shift(op)) return fail(DUET_BAD_ARGUMENT, "n (%d) must be 0: a shift has no length", n);
@@ -64,8 +64,7 @@ static duet_dtype result_type(enum op op, duet_dtype x)
 {
     const bool wide = x == DUET_F64 || x == DUET_C128;
     if (is_shift(op)) return x;
-    if (op == OP_irfftn) return wide ? DUET_F64 : DUET_F32;
-    return wide ? DUET_C128 : DUET_C64;
+    return op == OP_irfftn ? dtype_real(wide) : dtype_complex(wide);
 }
 
 duet_status rule_fourier(enum op op, const node *x, const duet_fourier *options, fourier_rule *r)
@@ -74,7 +73,8 @@ duet_status rule_fourier(enum op op, const node *x, const duet_fourier *options,
     for (int a = 0; a < x->rank; a++) r->size[a] = x->size[a];
     TRY(check_type(op, x));
     TRY(find_axes(op, x, options, r));
-    return is_shift(op) ? DUET_OK : find_lengths(op, x, r);
+    if (is_shift(op)) return DUET_OK;
+    return find_lengths(op, x, r);
 }
 
 #define DUET_FOURIER(name)                                                                                   \

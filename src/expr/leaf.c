@@ -13,7 +13,8 @@ enum number_class number_class(double x)
     if (x != 0 && (exponent < -126 || exponent > 126)) return NUMBER_EXTREME;
     if (bits << 12 != 0) return NUMBER_OTHER; /* most are */
     if (x == 0) return NUMBER_ZERO;
-    return x == 1 ? NUMBER_ONE : x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
+    if (x == 1) return NUMBER_ONE;
+    return x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
 }
 
 /* How many attributes an operator has. */
@@ -74,7 +75,8 @@ static uint32_t same_number(const node *n)
 
 static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank)
 {
-    return copy_sizes(w, size, rank), w + 2 * rank;
+    copy_sizes(w, size, rank);
+    return w + 2 * rank;
 }
 
 /* n is the latest leaf now; the distance back to the same matrix. */
@@ -153,7 +155,8 @@ static __attribute__((noinline)) duet_expr number_slow(double x)
     arena *a = arena_mine();
     if (!a) return no_room(DUET_NO_MEMORY);
     node *n = arena_push(a, NUMBER_KIND, NULL);
-    return n ? push_number(a, n, x) : full();
+    if (n) return push_number(a, n, x);
+    return full();
 }
 
 duet_expr duet_of_number(double x)
@@ -195,7 +198,8 @@ static __attribute__((noinline, cold)) duet_expr bad_matrix(arena *a, const duet
         m ? fail(DUET_FREED, "is a matrix that was freed") : fail(DUET_BAD_ARGUMENT, "must not be NULL");
     node *n = push_failure(a, 0, NULL, s, NULL);
     if (n) n->attr.failure.is_matrix = true;
-    return n ? handle_of(n) : full();
+    if (n) return handle_of(n);
+    return full();
 }
 
 static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)

@@ -24,7 +24,8 @@ static unsigned axes_below(int end) { return (1u << end) - 1; }
 static unsigned batch_axes(duet_expr x)
 {
     const int rank = duet_expr_rank(x);
-    return rank > 1 ? axes_below(rank) & ~2u : 1;
+    if (rank <= 1) return 1;
+    return axes_below(rank) & ~2u;
 }
 
 static unsigned last_axis(duet_expr x)
@@ -36,7 +37,8 @@ static unsigned last_axis(duet_expr x)
 static unsigned each_axes(duet_expr x)
 {
     const int rank = duet_expr_rank(x);
-    return rank > 2 ? axes_below(rank) & ~3u : 4; /* fewer axes are an error */
+    if (rank <= 2) return 4;
+    return axes_below(rank) & ~3u; /* fewer axes are an error */
 }
 
 #define BATCH(x) batch_axes(x)

@@ -27,7 +27,8 @@ duet_status failure_of(const node *n, const uint32_t *words, const char *what)
     while (k < 3 && n->back[k]) k++;
     const char *text = (const char *)(words + n->word + 1 + k);
     duet_status s = (duet_status)n->attr.failure.status;
-    return n->attr.failure.is_matrix ? fail(s, "%s %s", what, text) : fail(s, "%s", text);
+    if (n->attr.failure.is_matrix) return fail(s, "%s %s", what, text);
+    return fail(s, "%s", text);
 }
 
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x)
@@ -44,7 +45,8 @@ static duet_status import(arena *a, duet_expr e, enum op op, int k, node **n)
     const node *held = is_held ? held_look(e, &root, &words, &length) : NULL;
     if (held) return arena_copy(a, held, words, root, n);
     const char *name = operand_of_op(op, k);
-    return is_held ? held_missing(e, name) : arena_missing(a, e, name);
+    if (is_held) return held_missing(e, name);
+    return arena_missing(a, e, name);
 }
 
 node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s)

@@ -40,7 +40,8 @@ static inline void adopt(arena *a, node *n, int arity, node *const x[])
         if (unlikely(!x[k])) continue;
         n->back[stored++] = (uint32_t)(n - x[k]);
         if (x[k]->first < first) first = x[k]->first;
-        consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0, x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
+        consumed += (x[k]->kind & KIND(0, 0, 0, NODE_ROOT)) != 0;
+        x[k]->kind &= ~KIND(0, 0, 0, NODE_ROOT);
     }
     if (stored < 3) n->back[stored] = 0;
     n->first = first;

@@ -10,9 +10,8 @@ static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
 {
     if (op_infos[op].flags & OP_ANY_TYPES) return (duet_dtype)rule->type;
     if (settled != DUET_DTYPE_COUNT) return settled;
-    return op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64
-           : op_infos[op].flags & DUET_TRUTH   ? DUET_BOOL
-                                               : DUET_F64;
+    if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
+    return op_infos[op].flags & DUET_TRUTH ? DUET_BOOL : DUET_F64;
 }
 
 /* Two numbers are a complex one. */
@@ -49,7 +48,8 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
                               enum reduce_how how, int count, const int *axis, const char *site)
 {
     const int most = REDUCE_GIVEN - REDUCE_AXES;
-    int32_t given[REDUCE_GIVEN] = { how, count > 0 && !axis ? -1 : count < most ? count : most };
+    int32_t given[REDUCE_GIVEN] = { how, count < most ? count : most };
+    if (count > 0 && !axis) given[REDUCE_COUNT] = -1;
     for (int k = 0; k < given[REDUCE_COUNT]; k++) given[REDUCE_AXES + k] = axis[k];
     return make_operator(op, function, arity, e, given, site);
 }

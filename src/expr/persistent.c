@@ -47,9 +47,9 @@ static slot *slot_find(duet_expr e)
 duet_status held_missing(duet_expr e, const char *what)
 {
     const slot *s = slot_of(e);
-    const char *site = s && s->dropped ? s->dropped : NULL;
-    return fail(DUET_SPENT, "%s is a persistent formula that was dropped%s%s", what, site ? " at " : "",
-                site ? site : "");
+    if (s && s->dropped)
+        return fail(DUET_SPENT, "%s is a persistent formula that was dropped at %s", what, s->dropped);
+    return fail(DUET_SPENT, "%s is a persistent formula that was dropped", what);
 }
 
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length)
@@ -71,7 +71,10 @@ static uint32_t slot_take(void)
         free_slot = slot_at(i)->next_free;
     } else if (slots < CHUNK * CHUNKS) {
         slot *c = slot_at(slots) ? chunk[slots / CHUNK] : calloc(CHUNK, sizeof(slot));
-        if (c) __atomic_store_n(&chunk[slots / CHUNK], c, __ATOMIC_RELEASE), i = slots++;
+        if (c) {
+            __atomic_store_n(&chunk[slots / CHUNK], c, __ATOMIC_RELEASE);
+            i = slots++;
+        }
     }
     pthread_mutex_unlock(&lock);
     return i;
@@ -89,12 +92,20 @@ static bool slot_fill(slot *s, const formula *f)
 {
     s->nodes = malloc(f->count * sizeof *s->nodes);
     s->words = malloc((f->length + 1) * sizeof *s->words);
-    if (!s->nodes || !s->words)
-        return free(s->nodes), free(s->words), s->nodes = NULL, s->words = NULL, false;
-    memcpy(s->nodes, f->nodes, f->count * sizeof *s->nodes),
-        memcpy(s->words, f->words, f->length * sizeof *s->words);
+    if (!s->nodes || !s->words) {
+        free(s->nodes);
+        free(s->words);
+        s->nodes = NULL;
+        s->words = NULL;
+        return false;
+    }
+    memcpy(s->nodes, f->nodes, f->count * sizeof *s->nodes);
+    memcpy(s->words, f->words, f->length * sizeof *s->words);
     uint32_t word = f->nodes[0].word;
-    for (uint32_t i = 0; i < f->count; i++) s->nodes[i].word -= word, s->nodes[i].first = 0;
+    for (uint32_t i = 0; i < f->count; i++) {
+        s->nodes[i].word -= word;
+        s->nodes[i].first = 0;
+    }
     s->count = f->count;
     s->length = f->length;
     return true;
@@ -103,7 +114,8 @@ static bool slot_fill(slot *s, const formula *f)
 static duet_expr failure(duet_status s, const char *site)
 {
     arena *a = arena_mine();
-    return a ? failed(a, 0, NULL, s, site) : no_room(s);
+    if (a) return failed(a, 0, NULL, s, site);
+    return no_room(s);
 }
 
 duet_expr duet_hold_at(duet_expr e, const char *site)
@@ -114,8 +126,10 @@ duet_expr duet_hold_at(duet_expr e, const char *site)
     if (s == DUET_OK && !i)
         s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for another persistent formula");
     slot *h = i ? slot_at(i) : NULL;
-    if (h && !slot_fill(h, &f))
-        slot_give(i), s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for a formula of %u nodes", f.count);
+    if (h && !slot_fill(h, &f)) {
+        slot_give(i);
+        s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for a formula of %u nodes", f.count);
+    }
     if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
     if (s != DUET_OK) return failure(s, site);
     uint64_t generation = h->generation + 1;

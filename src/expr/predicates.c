@@ -91,7 +91,8 @@ duet_expr(duet_array_equal)(duet_expr x, duet_expr y) { return duet_array_equal_
 /* Tolerances are fractions: integers are compared as f64. */
 static duet_expr real(duet_expr x, const char *site)
 {
-    return dtype_kind(duet_expr_type(x)) < TYPE_FLOAT ? duet_cast(x, DUET_F64) : x;
+    if (dtype_kind(duet_expr_type(x)) >= TYPE_FLOAT) return x;
+    return duet_cast(x, DUET_F64);
 }
 
 duet_expr(duet_allclose_at)(duet_expr x, duet_expr y, double relative, double absolute, const char *site)
@@ -116,7 +117,10 @@ static duet_expr power(duet_expr x, unsigned n, const char *site)
 {
     duet_expr all = x, square = x;
     for (bool first = true; n; n >>= 1) {
-        if (n & 1) all = first ? square : duet_mul(all, square), first = false;
+        if (n & 1) {
+            all = first ? square : duet_mul(all, square);
+            first = false;
+        }
         if (n > 1) square = duet_mul(square, square);
     }
     return all;
@@ -125,7 +129,8 @@ static duet_expr power(duet_expr x, unsigned n, const char *site)
 static duet_expr pow_int(duet_expr x, int n, const char *site)
 {
     if (n == 0) return duet_cast(ones(x, site), duet_expr_type(x));
-    return n > 0 ? power(x, (unsigned)n, site) : duet_div(1, power(x, -(unsigned)n, site));
+    if (n > 0) return power(x, (unsigned)n, site);
+    return duet_div(1, power(x, -(unsigned)n, site));
 }
 
 duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)

@@ -11,7 +11,7 @@
 
 /* Options, by their kind. Those that are as they are when not given are left out, but for strides
  * and padding. */
-static void print_plain(FILE *out, const node_attributes *a) { (void)out, (void)a; }
+static void print_plain(FILE *out, const node_attributes *a) {}
 static inline void print_axis(FILE *out, const node_attributes *a) { fprintf(out, ", %d", a->index.axis); }
 
 /* "{1, 2}", of one axis "1". */
@@ -42,8 +42,9 @@ static void print_convolution(FILE *out, const int32_t *a, int axes, const char 
 
 static void print_pooling(FILE *out, const int32_t *a, int axes, bool sized)
 {
-    print_axes(out, "window", a, axes), print_axes(out, "stride", a + axes, axes),
-        print_axes(out, "pad", a + 2 * axes, axes);
+    print_axes(out, "window", a, axes);
+    print_axes(out, "stride", a + axes, axes);
+    print_axes(out, "pad", a + 2 * axes, axes);
     if (sized && !are_all(a + 3 * axes, axes, 0)) print_axes(out, "size", a + 3 * axes, axes);
 }
 
@@ -165,9 +166,10 @@ static void print_options(FILE *out, const node *n)
     }
 }
 
-#define DEEPEST                                                                                              \
-    200 /* below, and beyond so many parts, "..." stands for the rest: shared parts are printed at each use, */
-#define LONGEST 4000 /* so that a small formula may have an endless text */
+/* Below the deepest level, and after the longest number of parts, "..." stands for the rest. Shared
+ * parts are printed at each use, so that a small formula could have an endless text. */
+#define DEEPEST 200
+#define LONGEST 4000
 
 typedef struct printer {
     FILE *out;

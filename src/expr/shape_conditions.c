@@ -4,6 +4,7 @@
 #include "call_text.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "min_max.h"
 #include "status.h"
 #include <string.h>
 
@@ -60,7 +61,7 @@ int64_t image_size(const op_options *o, int64_t results, int64_t size, int k)
 {
     if (o->size[k]) return o->size[k];
     const int64_t least = least_image(o, results, size, k);
-    return least > 0 ? least : 0;
+    return larger(least, 0);
 }
 
 int64_t filter_size(const op_options *o, int64_t in, int64_t results, int k)
@@ -96,7 +97,8 @@ duet_dtype complex_type_of(const form *A, const form *B)
     duet_dtype t = dtype_promote(A->type, B->type);
     if (B->weak) t = A->type;
     if (A->weak) t = B->type;
-    return real ? dtype_promote(t, DUET_C64) : DUET_DTYPE_COUNT;
+    if (!real) return DUET_DTYPE_COUNT;
+    return dtype_promote(t, DUET_C64);
 }
 
 void taken_shape(const form *A, const form *B, int axis, node *out)
@@ -122,7 +124,8 @@ duet_status must_be_floating(const form *A)
 
 duet_status must_be_real(const form *A)
 {
-    return dtype_is_complex(A->type) ? fail(DUET_BAD_TYPE, "%s must be real, not complex", name(A)) : DUET_OK;
+    if (dtype_is_complex(A->type)) return fail(DUET_BAD_TYPE, "%s must be real, not complex", name(A));
+    return DUET_OK;
 }
 
 duet_status must_be_numeric(const form *A)
@@ -157,11 +160,11 @@ duet_status must_be_parts(const form *A, const form *B)
 duet_status must_have_axes(const form *A, int least, int most)
 {
     if (least <= A->rank && A->rank <= most) return DUET_OK;
-    const char *s = least == 1 && most == 1 ? "axis" : "axes";
+    const char *s = axes_word(most);
     if (least == most) return fail(DUET_BAD_SHAPE, "%s must have %d %s, not %d", name(A), least, s, A->rank);
     if (most == DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s must have at least %d %s, not %d", name(A), least,
-                    least == 1 ? "axis" : "axes", A->rank);
+        return fail(DUET_BAD_SHAPE, "%s must have at least %d %s, not %d", name(A), least, axes_word(least),
+                    A->rank);
     return fail(DUET_BAD_SHAPE, "%s must have %d to %d axes, not %d", name(A), least, most, A->rank);
 }
 
@@ -174,7 +177,8 @@ duet_status must_have_axes_of(const form *A, const form *B)
 
 duet_status must_have_elements(const form *A)
 {
-    return A->count > 0 ? DUET_OK : fail(DUET_BAD_SHAPE, "%s must not be empty", name(A));
+    if (A->count <= 0) return fail(DUET_BAD_SHAPE, "%s must not be empty", name(A));
+    return DUET_OK;
 }
 
 duet_status must_have_plane(const form *A)
@@ -287,8 +291,8 @@ static duet_status must_have_letters(const form *A, const einsum_attributes *e, 
 {
     const int rank = einsum_rank(e, part);
     if (A->rank == rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "the indices name %d %s of %s, which has %d", rank,
-                rank == 1 ? "axis" : "axes", name(A), A->rank);
+    return fail(DUET_BAD_SHAPE, "the indices name %d %s of %s, which has %d", rank, axes_word(rank), name(A),
+                A->rank);
 }
 
 duet_status must_match_letters(const form *A, const form *B, const einsum_attributes *e)

@@ -4,6 +4,7 @@
 #include "arena.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "min_max.h"
 #include "reduce_order.h"
 #include "shape_conditions.h"
 #include "status.h"
@@ -43,8 +44,7 @@ static duet_status check_axis(const node *x, int *axis)
     const int given = *axis;
     if (given < 0) *axis += x->rank;
     if (0 <= *axis && *axis < x->rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "axis %d does not exist; x has %d %s", given, x->rank,
-                x->rank == 1 ? "axis" : "axes");
+    return fail(DUET_BAD_SHAPE, "axis %d does not exist; x has %d %s", given, x->rank, axes_word(x->rank));
 }
 
 /* The axes of a list as bits. */
@@ -111,7 +111,8 @@ static duet_status options_type(enum op op, const node *x, const int32_t *attr, 
         return fail(DUET_BAD_TYPE,
                     "complex elements cannot be cast to %s; use duet_real, duet_imag or duet_abs",
                     dtypes[o->type].name);
-    return x->flags & NODE_WEAK ? number_fits(x, o->type) : DUET_OK;
+    if (!(x->flags & NODE_WEAK)) return DUET_OK;
+    return number_fits(x, o->type);
 }
 
 static duet_status options_fourier(enum op op, const node *x, const int32_t *attr, op_options *o)
@@ -247,7 +248,7 @@ static int64_t size_from_end(const form *A, int axis)
 /* check_size fails on overflow. */
 static void kronecker_shape(const form *A, const form *B, node *out)
 {
-    out->rank = (uint8_t)(A->rank > B->rank ? A->rank : B->rank);
+    out->rank = (uint8_t)larger(A->rank, B->rank);
     for (int k = 0; k < out->rank; k++) {
         int64_t *size = &out->size[out->rank - 1 - k];
         if (__builtin_mul_overflow(size_from_end(A, k), size_from_end(B, k), size)) *size = INT64_MAX;
@@ -384,5 +385,6 @@ duet_status rule_def(enum op op, node *const x[], const int32_t *attr, node *out
 #include <duet/ops.def>
     default: s = fail(DUET_UNSUPPORTED, "operator %d has no shape rule", (int)op);
     }
-    return s == DUET_OK ? check_size((duet_dtype)out->type, out->rank, out->size) : s;
+    if (s != DUET_OK) return s;
+    return check_size((duet_dtype)out->type, out->rank, out->size);
 }

@@ -14,8 +14,8 @@ static bool in_range(const node *n, duet_dtype t)
     if (dtype_kind(t) == TYPE_BOOL) return x == 0 || x == 1;
     if (n->type == DUET_U64) return t == DUET_U64;
     if (n->type == DUET_I64) return t == DUET_I64 || (t == DUET_U64 && n->integer > 0);
-    return dtype_kind(t) == TYPE_SIGNED ? x >= -ldexp(1, bits - 1) && x < ldexp(1, bits - 1)
-                                        : x >= 0 && x < ldexp(1, bits);
+    if (dtype_kind(t) == TYPE_SIGNED) return x >= -ldexp(1, bits - 1) && x < ldexp(1, bits - 1);
+    return x >= 0 && x < ldexp(1, bits);
 }
 
 static bool is_integer(double x) { return x == floor(x) && fabs(x) < INFINITY; }
@@ -45,7 +45,8 @@ static __attribute__((noinline)) duet_status integer_fits(const node *n, duet_dt
 
 duet_status number_fits(const node *n, duet_dtype t)
 {
-    return n->op != OP_NUMBER || dtype_kind(t) >= TYPE_FLOAT ? DUET_OK : integer_fits(n, t);
+    if (n->op != OP_NUMBER || dtype_kind(t) >= TYPE_FLOAT) return DUET_OK;
+    return integer_fits(n, t);
 }
 
 static duet_status numbers_fit(int arity, const node *const x[], duet_dtype t)
@@ -90,7 +91,8 @@ static duet_status no_complex_numbers(int arity, const node *const x[])
 
 duet_status check_free_types(enum op op, int arity, node *const operands[])
 {
-    return op == OP_cast ? DUET_OK : no_complex_numbers(arity, (const node *const *)operands);
+    if (op == OP_cast) return DUET_OK;
+    return no_complex_numbers(arity, (const node *const *)operands);
 }
 
 /* A complex number makes complex what it meets. */
@@ -155,7 +157,8 @@ static duet_status check_definition(enum op op, int arity, const node *const x[]
     for (int k = 0; k < arity && one_type && !why; k++)
         if (!(x[k]->flags & NODE_WEAK) && x[k]->type != t)
             why = "the operands must have the same element type; convert one with duet_cast";
-    return why ? wrong_type(why) : DUET_OK;
+    if (why) return wrong_type(why);
+    return DUET_OK;
 }
 
 static duet_status check_kind(enum op op, int arity, const node *const x[], duet_dtype t)
@@ -181,7 +184,8 @@ static duet_dtype result_of(enum op op, duet_dtype t)
     if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
     if (op_infos[op].flags & DUET_TRUTH) return DUET_BOOL;
     if (op_complex[op] == COMPLEX_PART) return dtype_part(t);
-    return adds_up(op) ? dtype_of_sums(t) : t;
+    if (!adds_up(op)) return t;
+    return dtype_of_sums(t);
 }
 
 duet_status settle_type(enum op op, int arity, node *const operands[], duet_dtype *result)

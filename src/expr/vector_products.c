@@ -43,7 +43,8 @@ static duet_expr product(duet_expr x, duet_expr y, const char *site)
 {
     const bool fuses =
         dtype_kind(duet_expr_type(x)) == TYPE_FLOAT && dtype_kind(duet_expr_type(y)) == TYPE_FLOAT;
-    return fuses ? duet_fma(x, y, 0) : duet_mul(x, y);
+    if (fuses) return duet_fma(x, y, 0);
+    return duet_mul(x, y);
 }
 
 duet_expr(duet_cross_at)(duet_expr x, duet_expr y, const char *site)

@@ -2,6 +2,7 @@
  * As in matmul.c, it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -18,14 +19,17 @@ typedef struct pile {
 static layout axes_from(const layout *l, int first, int end)
 {
     layout r = { .type = l->type, .rank = end - first };
-    for (int i = 0; i < r.rank; i++) r.size[i] = l->size[first + i], r.stride[i] = l->stride[first + i];
+    for (int i = 0; i < r.rank; i++) {
+        r.size[i] = l->size[first + i];
+        r.stride[i] = l->stride[first + i];
+    }
     return r;
 }
 
 /* Has the matrix stride 1 along this axis, and a stride across it of at least the length of a line? */
 static bool runs(const layout *l, int along, int *ld)
 {
-    const int64_t line = l->size[along] > 1 ? l->size[along] : 1;
+    const int64_t line = larger(l->size[along], 1);
     const int64_t pitch = l->size[1 - along] > 1 && l->size[along] ? l->stride[1 - along] : line;
     *ld = (int)pitch;
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
@@ -51,7 +55,8 @@ static duet_status pile_copy(const operand *x, const frame *f, queue *q, pile *r
         if (!x->at.stride[i]) once.at.size[i] = 1;
     layout_dense(&dense, x->at.type, once.at.rank, once.at.size);
     for (int i = 0; i < r->batch.rank; i++) r->batch.stride[i] = x->at.stride[i] ? dense.stride[i] : 0;
-    r->ld = (int)(x->at.size[x->at.rank - 1] > 1 ? x->at.size[x->at.rank - 1] : 1), r->transposed = false;
+    r->ld = (int)larger(x->at.size[x->at.rank - 1], 1);
+    r->transposed = false;
     return gpu_densely(&once, f, q, &r->p, &r->block);
 }
 
@@ -63,7 +68,10 @@ static duet_status pile_of(const operand *x, const frame *f, queue *q, pile *r)
     *r = (pile){ .p = f->data[x->slot], .batch = axes_from(&x->at, 0, leading) };
     for (int i = 0; i < leading; i++) forward &= r->batch.stride[i] >= 0;
     if (forward && runs(&last, 1, &r->ld)) return DUET_OK;
-    if (forward && runs(&last, 0, &r->ld)) return r->transposed = true, DUET_OK;
+    if (forward && runs(&last, 0, &r->ld)) {
+        r->transposed = true;
+        return DUET_OK;
+    }
     return pile_copy(x, f, q, r);
 }
 
@@ -72,6 +80,17 @@ typedef struct scale {
 } scale;
 
 static bool adds(const step *s) { return s->ins > 2; }
+
+static scale scale_of(const step *s, const frame *f)
+{
+    scale by = { .alpha = s->nums > 0 ? f->num[s->num[0]] : 1 };
+    if (adds(s)) by.beta = s->nums > 1 ? f->num[s->num[1]] : 1;
+    if (s->out[0].at.type == DUET_F32) { /* rounding to f32 may give 0 */
+        by.alpha = (float)by.alpha;
+        by.beta = (float)by.beta;
+    }
+    return by;
+}
 
 static part addend_of(const step *s, const frame *f)
 {
@@ -100,11 +119,18 @@ static duet_status one_call(const step *s, const pile *a, const pile *b, const i
     const int64_t *out = s->out[0].at.size;
     gemm_shape what = { .type = (int32_t)s->out[0].at.type,
                         .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math };
-    what.m = (int)out[r - 1], what.n = (int)out[r - 2], what.k = (int)s->in[0].at.size[r - 1];
-    what.lda = b->ld, what.ldb = a->ld, what.ldc = what.m, what.transposed_a = b->transposed,
+    what.m = (int)out[r - 1];
+    what.n = (int)out[r - 2];
+    what.k = (int)s->in[0].at.size[r - 1];
+    what.lda = b->ld;
+    what.ldb = a->ld;
+    what.ldc = what.m;
+    what.transposed_a = b->transposed;
     what.transposed_b = a->transposed;
-    what.adds = by.beta != 0, what.batch = (int)out[r - 3];
-    what.apart_a = b->batch.stride[r - 3], what.apart_b = a->batch.stride[r - 3],
+    what.adds = by.beta != 0;
+    what.batch = (int)out[r - 3];
+    what.apart_a = b->batch.stride[r - 3];
+    what.apart_b = a->batch.stride[r - 3];
     what.apart_c = out[r - 1] * out[r - 2];
     const gemm_data at = { moved(b->p, from[1], s), moved(a->p, from[0], s), NULL, c, by.alpha, by.beta };
     what.alignment = alignment_of(at.a, at.b, at.c, &what);
@@ -125,9 +151,10 @@ static duet_status all_calls(const step *s, const pile *a, const pile *b, void *
     duet_status r = DUET_OK;
     for (int64_t i = 0; i < calls && r == DUET_OK; i++) {
         int64_t from[2] = { 0 }, rest = i;
-        for (int d = outer; d-- > 0; rest /= out->size[d])
-            from[0] += rest % out->size[d] * a->batch.stride[d],
-                from[1] += rest % out->size[d] * b->batch.stride[d];
+        for (int d = outer; d-- > 0; rest /= out->size[d]) {
+            from[0] += rest % out->size[d] * a->batch.stride[d];
+            from[1] += rest % out->size[d] * b->batch.stride[d];
+        }
         r = one_call(s, a, b, from, (void *)moved(c, i * call, s), by, q);
         *begun |= r == DUET_OK;
     }
@@ -179,7 +206,8 @@ static duet_status place_addend(const step *s, const frame *f, queue *q)
     const operand *to = &s->out[0];
     const part addend = addend_of(s, f);
     const bool same = f->data[to->slot] == addend.p && layout_is_dense(&s->in[2].at);
-    return same ? DUET_OK : gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
+    if (same) return DUET_OK;
+    return gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
 }
 
 static duet_status products(const step *s, const pile *a, const pile *b, const frame *f, scale by, queue *q)
@@ -189,19 +217,19 @@ static duet_status products(const step *s, const pile *a, const pile *b, const f
     TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
     if (adds(s)) TRY(place_addend(s, f, q));
     const duet_status r = all_calls(s, a, b, f->data[s->out[0].slot], by, q, &begun);
-    return begun ? half_written(r) : r;
+    if (!begun) return r;
+    return half_written(r);
 }
 
 duet_status gpu_batched(const step *s, const frame *f, queue *q)
 {
-    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1, !adds(s) ? 0 : s->nums > 1 ? f->num[s->num[1]] : 1 };
+    scale by = scale_of(s, f);
     pile a, b = { 0 };
-    if (s->out[0].at.type == DUET_F32)
-        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* rounding to f32 may give 0 */
     if (s->in[0].at.size[s->in[0].at.rank - 1] == 0) return empty_products(s, f, q, by);
     duet_status r = pile_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = pile_of(&s->in[1], f, q, &b);
     if (r == DUET_OK) r = products(s, &a, &b, f, by, q);
-    gpu_give(a.block, q), gpu_give(b.block, q);
+    gpu_give(a.block, q);
+    gpu_give(b.block, q);
     return r;
 }

@@ -76,7 +76,8 @@ static conv_shape shape_of(const step *s)
                      .math = (int32_t)math_of(s) };
     for (int i = 0; i < k.axes; i++) {
         const int axis = spatial_axis(i, k.axes);
-        k.image[i] = (int32_t)o.x->at.size[2 + i], k.window[i] = (int32_t)o.w->at.size[2 + i];
+        k.image[i] = (int32_t)o.x->at.size[2 + i];
+        k.window[i] = (int32_t)o.w->at.size[2 + i];
         k.stride[i] = a->stride[axis];
         k.pad[i] = a->pad[axis];
         k.dilation[i] = a->dilation[axis];
@@ -166,7 +167,8 @@ static conv_cache *make_as_conv(const step *s, const queue *q)
     error_keep(&before);
     const step t = dgrad_as_conv(s, &last);
     if (make_kept(&t, q, &made) == DUET_OK) return made;
-    return error_put_back(&before), NULL;
+    error_put_back(&before);
+    return NULL;
 }
 
 static duet_status make_kept(const step *s, const queue *q, void **made)
@@ -185,13 +187,15 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
 static duet_status take_room(const algos *a, const queue *q, int *chosen, void **p)
 {
     duet_status s = DUET_NO_MEMORY;
-    *p = NULL, *chosen = 0;
+    *p = NULL;
+    *chosen = 0;
     for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
         if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
         *chosen = i;
         s = a->of[i].workspace ? gpu_take_quietly(scratch_acquire, a->of[i].workspace, q, p) : DUET_OK;
     }
-    return s == DUET_NO_MEMORY ? scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p) : s;
+    if (s != DUET_NO_MEMORY) return s;
+    return scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p);
 }
 
 static duet_status call(const conv_cache *k, int algo, void *work, size_t bytes, const conv_data *at,
@@ -234,7 +238,8 @@ static duet_status keep(const step *s, queue *q, conv_cache **k)
     void *made;
     TRY(gpu_queue_dnn(q, &v));
     TRY(step_keeps(s, q, make_kept, discard, &made));
-    return *k = made, DUET_OK;
+    *k = made;
+    return DUET_OK;
 }
 
 /* at: data, for convolutions only. *first: nothing was chosen yet. */
@@ -255,7 +260,8 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
     TRY(keep(s, q, &k));
     TRY(find_algos(k, at, q, &first));
     const duet_status r = convolve(k, k->algos, at, q);
-    return first ? half_written(r) : r;
+    if (!first) return r;
+    return half_written(r);
 }
 
 /* The operands in the order of the step's in[0], in[1] and out. */
@@ -294,7 +300,10 @@ static duet_status with_padding(const step *s, const frame *f, queue *q, const v
     *p = *block;
     gpu_queue_wrote_anything(q);
     const duet_status r = clear_and_copy(*block, &at, f->data[x->slot], &x->at, q);
-    if (r != DUET_OK) gpu_give(*block, q), *block = NULL;
+    if (r != DUET_OK) {
+        gpu_give(*block, q);
+        *block = NULL;
+    }
     return r;
 }
 
@@ -347,7 +356,8 @@ static duet_status one_algorithm(const step *s, const frame *f, queue *q)
     void *const x = (void *)(uintptr_t)a_at, *const y = (void *)(uintptr_t)b_at;
     const conv_data at = data_of(s, x, y, out);
     if (r == DUET_OK) r = back ? to_images(s, f, q, x, y) : on_operands(s, &at, q);
-    gpu_give(a_block, q), gpu_give(b_block, q);
+    gpu_give(a_block, q);
+    gpu_give(b_block, q);
     return r;
 }
 
@@ -363,13 +373,17 @@ static duet_status forward(const step *s, const conv_cache *k, const frame *f, q
     const int64_t each = (int64_t)dtypes[s->in[1].at.type].bytes;
     void *data[] = { f->data[s->out[0].slot], f->data[s->in[0].slot],
                      (char *)f->data[s->in[1].slot] + last * each };
-    t.out[0].slot = 0, t.in[0].slot = 1, t.in[1].slot = 2, t.cached = k->as_conv;
+    t.out[0].slot = 0;
+    t.in[0].slot = 1;
+    t.in[1].slot = 2;
+    t.cached = k->as_conv;
     return one_algorithm(&t, &(frame){ .data = data, .queue = f->queue, .device = f->device }, q);
 }
 
 static duet_status go(const step *s, const conv_cache *k, const frame *f, queue *q, enum dgrad_algo algo)
 {
-    return algo == DGRAD_FORWARD ? forward(s, k, f, q) : one_algorithm(s, f, q);
+    if (algo == DGRAD_FORWARD) return forward(s, k, f, q);
+    return one_algorithm(s, f, q);
 }
 
 static bool wait_for(queue *q)
@@ -385,7 +399,8 @@ static double time_of(const step *s, const conv_cache *k, const frame *f, queue 
     const double start = clock_now();
     for (int i = 0; i < RUNS && ran; i++) ran = go(s, k, f, q, algo) == DUET_OK;
     ran &= wait_for(q);
-    return ran ? (clock_now() - start) / RUNS : INFINITY;
+    if (!ran) return INFINITY;
+    return (clock_now() - start) / RUNS;
 }
 
 /* The first run of each is not counted, because it chooses algorithms and loads kernels. If one
@@ -434,5 +449,6 @@ static duet_status either_way(const step *s, const frame *f, queue *q)
 duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
     const bool is_empty = !layout_count(&s->in[0].at) || !layout_count(&s->in[1].at);
-    return conv_has_dgrad_as_conv(s) && !is_empty ? either_way(s, f, q) : one_algorithm(s, f, q);
+    if (conv_has_dgrad_as_conv(s) && !is_empty) return either_way(s, f, q);
+    return one_algorithm(s, f, q);
 }

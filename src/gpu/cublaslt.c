@@ -56,8 +56,7 @@ static cublasComputeType_t compute_of(const gemm_shape *s)
 static duet_status describe(const vendor *v, const gemm_shape *s, const void *bias,
                             cublasLtMatmulDesc_t *what)
 {
-    const cublasOperation_t a = s->transposed_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                            b = s->transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t a = blas_op(s->transposed_a), b = blas_op(s->transposed_b);
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     TRY(BLAS(v, cublasLtMatmulDescCreate, what, compute_of(s), type_of(s)));
     TRY(BLAS(v, cublasLtMatmulDescSetAttribute, *what, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
@@ -149,7 +148,8 @@ static double time_one(const vendor *v, const choice *x, int which, const gemm_d
     const double start = clock_now();
     for (int i = 0; i < RUNS && ran; i++) ran = multiply(v, x, which, x->what, at, q) == DUET_OK;
     ran &= wait_for(q);
-    return ran ? (clock_now() - start) / RUNS : INFINITY;
+    if (!ran) return INFINITY;
+    return (clock_now() - start) / RUNS;
 }
 
 /* The first run of the first algorithm is not counted, because it loads the kernel. */
@@ -160,7 +160,10 @@ static void try_all(const vendor *v, choice *x, const gemm_data *at, queue *q)
     for (int turn = 0; turn <= TURNS; turn++)
         for (int i = 0; i < x->count && clock_now() - start < TRIAL_MOST; i++) {
             const double t = time_one(v, x, i, at, q);
-            if (turn && t < best) best = t, x->best = i;
+            if (turn && t < best) {
+                best = t;
+                x->best = i;
+            }
         }
 }
 
@@ -194,7 +197,10 @@ static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data 
     x->key = *s;
     duet_status r = describe_all(v, at, x);
     if (r == DUET_OK) r = ask(v, q, x);
-    if (r != DUET_OK) return discard(v, x), r;
+    if (r != DUET_OK) {
+        discard(v, x);
+        return r;
+    }
     try_on_scratch(v, x, at, q);
     return DUET_OK;
 }
@@ -214,14 +220,15 @@ static duet_status look_or_choose(const vendor *v, choice **place, const gemm_sh
     TRY(choose(v, s, at, q, &made));
     made->next = *place;
     __atomic_store_n(place, made, __ATOMIC_RELEASE);
-    return *found = made, DUET_OK;
+    *found = made;
+    return DUET_OK;
 }
 
 static duet_status find(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
                         const choice **found)
 {
     choice **place = &bucket[q->device][key_bucket(s, sizeof *s)];
-    if (__builtin_expect((*found = look(place, s)) != NULL, 1)) return DUET_OK;
+    if (likely((*found = look(place, s)) != NULL)) return DUET_OK;
     pthread_mutex_lock(&lock);
     const duet_status r = look_or_choose(v, place, s, at, q, found);
     pthread_mutex_unlock(&lock);
@@ -267,7 +274,8 @@ static duet_status lend_workspace(queue *q)
 duet_status gpu_gemm_open(queue *q)
 {
     TRY(open_handle(vendor_open(LIBRARY_cublasLt), q->device));
-    return q->blas_workspace ? DUET_OK : lend_workspace(q);
+    if (q->blas_workspace) return DUET_OK;
+    return lend_workspace(q);
 }
 
 static duet_status multiply_biased(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
@@ -300,9 +308,9 @@ static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm
     own.workspace_kib = (int32_t)(q->blas_bytes >> 10);
     TRY(find(v, &own, at, q, x));
     *which = fitting(*x, q);
-    return *which >= 0 ? DUET_OK
-                       : fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace",
-                              q->blas_bytes);
+    if (*which < 0)
+        return fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace", q->blas_bytes);
+    return DUET_OK;
 }
 
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)

@@ -13,7 +13,8 @@ typedef struct graph {
 static void end_graph(graph *g)
 {
     for (int i = 0; i < g->count; i++) packed_release(g->uses[i]);
-    free(g->uses), free(g);
+    free(g->uses);
+    free(g);
 }
 
 static bool has_capacity(graph *g)
@@ -21,7 +22,10 @@ static bool has_capacity(graph *g)
     if (g->count < g->capacity) return true;
     const int capacity = g->capacity ? 2 * g->capacity : 8;
     packed_operand **uses = realloc(g->uses, (size_t)capacity * sizeof *uses);
-    if (uses) g->uses = uses, g->capacity = capacity;
+    if (uses) {
+        g->uses = uses;
+        g->capacity = capacity;
+    }
     return uses;
 }
 
@@ -39,7 +43,8 @@ duet_status gpu_graph_uses(queue *q, packed_operand *k)
 
 static duet_status open_noted(queue *q)
 {
-    return q->noted ? DUET_OK : CUDA(cudaStreamCreateWithFlags, &q->noted, cudaStreamNonBlocking);
+    if (q->noted) return DUET_OK;
+    return CUDA(cudaStreamCreateWithFlags, &q->noted, cudaStreamNonBlocking);
 }
 
 static duet_status begin(queue *q)
@@ -67,7 +72,10 @@ duet_status gpu_graph_record(int device, int index)
     TRY(gpu_queue_count(q));
     pthread_mutex_lock(&q->lock);
     const duet_status s = begin(q);
-    if (s == DUET_OK) return __atomic_store_n(&q->noting, thread_get(), __ATOMIC_RELAXED), s;
+    if (s == DUET_OK) {
+        __atomic_store_n(&q->noting, thread_get(), __ATOMIC_RELAXED);
+        return s;
+    }
     (void)gpu_queue_point(q, q->stream);
     give_up(q);
     pthread_mutex_unlock(&q->lock);
@@ -86,7 +94,8 @@ static duet_status end(queue *q, void **made)
     cudaGraph_t noted = NULL;
     TRY(CUDA(cudaStreamEndCapture, q->noted, &noted));
     TRY(instantiate(noted, q->graph));
-    *made = q->graph, q->graph = NULL;
+    *made = q->graph;
+    q->graph = NULL;
     return DUET_OK;
 }
 

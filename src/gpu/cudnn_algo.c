@@ -101,10 +101,11 @@ static duet_status choose_back(algos *a, const conv_descriptors *d, queue *q)
     a->of[0].algo =
         images ? (int)CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 : (int)CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
     size_t *bytes = &a->of[0].workspace;
-    return images ? DNN(v, cudnnGetConvolutionBackwardDataWorkspaceSize, q->dnn, d->w, d->y, d->conv, d->x,
-                        CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, bytes)
-                  : DNN(v, cudnnGetConvolutionBackwardFilterWorkspaceSize, q->dnn, d->x, d->y, d->conv, d->w,
-                        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, bytes);
+    if (images)
+        return DNN(v, cudnnGetConvolutionBackwardDataWorkspaceSize, q->dnn, d->w, d->y, d->conv, d->x,
+                   CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, bytes);
+    return DNN(v, cudnnGetConvolutionBackwardFilterWorkspaceSize, q->dnn, d->x, d->y, d->conv, d->w,
+               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, bytes);
 }
 
 static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descriptors *d, const conv_data *at,
@@ -123,9 +124,9 @@ static duet_status choose(algos *a, cudnnMathType_t permitted, const conv_descri
         a->of[a->count].algo = (int)perf[i].algo;
         a->of[a->count++].workspace = perf[i].memory;
     }
-    return a->count
-               ? DUET_OK
-               : fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
+    if (!a->count)
+        return fail(DUET_DEVICE_ERROR, "cuDNN has no algorithm of this precision for this convolution");
+    return DUET_OK;
 }
 
 static algos *look(algos *const *place, const conv_shape *key)
@@ -144,17 +145,21 @@ static duet_status look_or_choose(algos **place, const conv_shape *key, const co
     a->key = *key;
     duet_status s =
         is_conv_grad(key->kernel) ? choose_back(a, d, q) : choose(a, (cudnnMathType_t)key->math, d, at, q);
-    if (s != DUET_OK) return free(a), s;
+    if (s != DUET_OK) {
+        free(a);
+        return s;
+    }
     a->next = *place;
     __atomic_store_n(place, a, __ATOMIC_RELEASE);
-    return *found = a, DUET_OK;
+    *found = a;
+    return DUET_OK;
 }
 
 duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
                       algos **found)
 {
     algos **place = &bucket[q->device][key_bucket(key, sizeof *key)];
-    if (__builtin_expect((*found = look(place, key)) != NULL, 1)) return DUET_OK;
+    if (likely((*found = look(place, key)) != NULL)) return DUET_OK;
     pthread_mutex_lock(&lock);
     duet_status s = look_or_choose(place, key, d, at, q, found);
     pthread_mutex_unlock(&lock);

@@ -16,7 +16,8 @@ static __attribute__((cold)) duet_status solver_failed(const char *call, cusolve
 
 static duet_status status_of(const char *call, cusolverStatus_t e)
 {
-    return e == CUSOLVER_STATUS_SUCCESS ? DUET_OK : solver_failed(call, e);
+    if (e != CUSOLVER_STATUS_SUCCESS) return solver_failed(call, e);
+    return DUET_OK;
 }
 
 /* Locks, because other threads of the queue may use its handles between two calls. */
@@ -41,7 +42,9 @@ static void close_handles(const vendor *v, queue *q)
     if (q->blas) (void)v->cublasDestroy(q->blas);
     if (q->solver_params) (void)v->cusolverDnDestroyParams(q->solver_params);
     if (q->solver) (void)v->cusolverDnDestroy(q->solver);
-    q->blas = NULL, q->solver_params = NULL, q->solver = NULL;
+    q->blas = NULL;
+    q->solver_params = NULL;
+    q->solver = NULL;
 }
 
 static duet_status make_handles(const vendor *v, queue *q)
@@ -58,7 +61,8 @@ static duet_status make_handles(const vendor *v, queue *q)
 static duet_status open_handles(const vendor *v, queue *q)
 {
     pthread_mutex_lock(&q->lock);
-    const duet_status r = q->blas ? DUET_OK : make_handles(v, q);
+    duet_status r = DUET_OK;
+    if (!q->blas) r = make_handles(v, q);
     if (r != DUET_OK) close_handles(v, q);
     pthread_mutex_unlock(&q->lock);
     return r;
@@ -108,9 +112,8 @@ duet_status gpu_workspace_ask(solver_workspace *b, answers *a)
     TRY(CUDA(cudaMemcpyAsync, a, b->says, sizeof *a, cudaMemcpyDeviceToHost, b->q->stream));
     TRY(CUDA(cudaStreamSynchronize, b->q->stream));
     COUNT(synchronisations);
-    return a->pivot >= 0 && a->other == 0
-               ? DUET_OK
-               : fail(DUET_DEVICE_ERROR, "cuSOLVER reports that argument %d is invalid", -a->pivot);
+    if (a->pivot >= 0 && a->other == 0) return DUET_OK;
+    return fail(DUET_DEVICE_ERROR, "cuSOLVER reports that argument %d is invalid", -a->pivot);
 }
 
 static cudaDataType_t cuda_type(duet_dtype t)
@@ -134,7 +137,8 @@ static duet_status take_room(solver_workspace *b, workspaces *r)
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
     if (r->bytes) TRY(gpu_workspace_take(b, ON_CARD, r->bytes, &r->own));
-    return r->host_bytes ? gpu_workspace_take(b, ON_HOST, r->host_bytes, &r->host) : DUET_OK;
+    if (!r->host_bytes) return DUET_OK;
+    return gpu_workspace_take(b, ON_HOST, r->host_bytes, &r->host);
 }
 
 /* ---- calls ---- */
@@ -159,8 +163,8 @@ duet_status solver_lu_solve(solver_workspace *b, const columns *a, const int64_t
     const cudaDataType_t t = type_of(b);
     if (!x->rows || !x->cols) return DUET_OK;
     COUNT(launches);
-    return CALL(b, cusolverDnXgetrs, PARAMS(b), transposed ? CUBLAS_OP_T : CUBLAS_OP_N, a->rows, x->cols, t,
-                a->p, a->ld, pivot, t, x->p, x->ld, &b->says->other);
+    return CALL(b, cusolverDnXgetrs, PARAMS(b), blas_op(transposed), a->rows, x->cols, t, a->p, a->ld, pivot,
+                t, x->p, x->ld, &b->says->other);
 }
 
 duet_status solver_cholesky(solver_workspace *b, const columns *a)
@@ -238,7 +242,7 @@ duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower,
                               const columns *x)
 {
     const cublasFillMode_t half = lower ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
-    const cublasOperation_t how = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t how = blas_op(transposed);
     const cublasDiagType_t diagonal = unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
     if (!a->cols || !x->cols) return DUET_OK;
     pthread_mutex_lock(&b->q->lock);
@@ -294,10 +298,11 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
                     &r.bytes));
     TRY(take_room(b, &r));
     COUNT(synchronisations);
-    return half ? CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
-                       turns, &b->says->pivot)
-                : CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
-                       turns, &b->says->pivot);
+    if (half)
+        return CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
+                    turns, &b->says->pivot);
+    return CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,
+                &b->says->pivot);
 }
 
 duet_status solver_rest(solver_workspace *b, const columns *a, const columns *x, const columns *y)

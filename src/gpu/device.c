@@ -189,9 +189,9 @@ duet_status cuda_failed(const char *call, cudaError_t e)
 {
     (void)cudaGetLastError();
     if (is_lost(e)) lose_current(call, e);
-    duet_status s = e == cudaErrorMemoryAllocation ? DUET_NO_MEMORY
-                    : e == cudaErrorNoDevice       ? DUET_NO_DEVICE
-                                                   : DUET_DEVICE_ERROR;
+    duet_status s = DUET_DEVICE_ERROR;
+    if (e == cudaErrorMemoryAllocation) s = DUET_NO_MEMORY;
+    if (e == cudaErrorNoDevice) s = DUET_NO_DEVICE;
     return fail(s, "%s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 

@@ -26,7 +26,8 @@ void gpu_device_name(char *text, size_t size); /* with the versions of driver an
 duet_status cuda_failed(const char *call, cudaError_t e) __attribute__((cold));
 static inline duet_status cuda_status(const char *call, cudaError_t e)
 {
-    return likely(e == cudaSuccess) ? DUET_OK : cuda_failed(call, e);
+    if (likely(e == cudaSuccess)) return DUET_OK;
+    return cuda_failed(call, e);
 }
 
 /* ON_DEVICE(device); makes a card current until the end of the block, and then restores the

@@ -27,7 +27,8 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
     packing p = { 0 };
     if (kernels_packs(s)) TRY(packing_get(s, f, q, &p));
     const duet_status r = gpu_launch_with(s, f, q, p.packed ? packed_at(p.packed) : p.block);
-    packed_release(p.packed), gpu_give(p.block, q);
+    packed_release(p.packed);
+    gpu_give(p.block, q);
     return r;
 }
 
@@ -42,7 +43,10 @@ duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
     void *block;
     if (!kernels_packs(s)) return DUET_OK;
     if (b) TRY(packed_use(b, s, f, q, &k));
-    if (k) return packed_release(k), DUET_OK;
+    if (k) {
+        packed_release(k);
+        return DUET_OK;
+    }
     TRY(scratch_acquire(q->device, kernels_packed_bytes(s), q->index, &block));
     scratch_release(q->device, block, q->index);
     return DUET_OK;

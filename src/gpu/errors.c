@@ -20,7 +20,6 @@ duet_status blas_failed(const vendor *v, const char *call, cublasStatus_t e)
 /* cuFFT has no error texts. */
 duet_status fft_failed(const vendor *v, const char *call, cufftResult e)
 {
-    (void)v;
     ask_cuda(call);
     return fail(e == CUFFT_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: cufftResult %d", call,
                 (int)e);

@@ -4,6 +4,7 @@
 #include "dtype.h"
 #include "fourier.h"
 #include "lru_cache.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <stdlib.h>
@@ -45,10 +46,18 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
     fft_plan *p = calloc(1, sizeof *p);
     if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plan of a Fourier transform");
     duet_status s = FFT(v, cufftCreate, &p->handle);
-    if (s != DUET_OK) return free(p), s;
+    if (s != DUET_OK) {
+        free(p);
+        return s;
+    }
     s = describe(v, k, p);
-    if (s != DUET_OK) return (void)v->cufftDestroy(p->handle), free(p), s;
-    *thing = p, *bytes = 1 << 16;
+    if (s != DUET_OK) {
+        (void)v->cufftDestroy(p->handle);
+        free(p);
+        return s;
+    }
+    *thing = p;
+    *bytes = 1 << 16;
     for (int i = 0; i < k->rank; i++) *bytes += (size_t)k->n[i] * 32;
     return DUET_OK;
 }
@@ -102,11 +111,15 @@ static grid grid_of(const transform *t)
         const bool along = t->axes >> a & 1, halved = halves(t) && a == t->last;
         if (t->in[a] == 1 && t->out[a] == 1) continue;
         if (g.rank && !along && !g.along[g.rank - 1]) {
-            g.in[g.rank - 1] *= t->in[a], g.out[g.rank - 1] *= t->out[a];
+            g.in[g.rank - 1] *= t->in[a];
+            g.out[g.rank - 1] *= t->out[a];
             continue;
         }
         if (halved) g.last = g.rank;
-        g.along[g.rank] = along, g.in[g.rank] = t->in[a], g.out[g.rank] = t->out[a], g.rank++;
+        g.along[g.rank] = along;
+        g.in[g.rank] = t->in[a];
+        g.out[g.rank] = t->out[a];
+        g.rank++;
     }
     return g;
 }
@@ -138,11 +151,20 @@ static void lay_out(pass *p)
     plan_key *k = &p->key;
     const bool strided = p->inner > 1 && p->outer <= LOOPS && loops_are_aligned(p);
     p->apart = p->inner > 1 && !strided;
-    p->loops = strided ? p->outer : 1, p->in_step = p->in_group * p->inner,
+    p->in_step = p->in_group * p->inner;
     p->out_step = p->out_group * p->inner;
-    k->batch = strided ? p->inner : p->outer * p->inner;
-    k->in_stride = k->out_stride = strided ? p->inner : 1;
-    k->in_distance = strided ? 1 : p->in_group, k->out_distance = strided ? 1 : p->out_group;
+    if (strided) {
+        p->loops = p->outer;
+        k->batch = p->inner;
+        k->in_stride = k->out_stride = p->inner;
+        k->in_distance = k->out_distance = 1;
+    } else {
+        p->loops = 1;
+        k->batch = p->outer * p->inner;
+        k->in_stride = k->out_stride = 1;
+        k->in_distance = p->in_group;
+        k->out_distance = p->out_group;
+    }
 }
 
 /* Along axes first .. end - 1 of an array with sizes in[], whose result has sizes out[]. */
@@ -151,13 +173,17 @@ static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *
 {
     pass *p = &c->pass[c->count++];
     memset(p, 0, sizeof *p);
-    p->key.type = type_of(kind, c->t.f64), p->key.rank = end - first;
+    p->key.type = type_of(kind, c->t.f64);
+    p->key.rank = end - first;
     for (int a = first; a < end; a++) {
-        p->key.n[a - first] = in[a] > out[a] ? in[a] : out[a];
-        p->key.in_sizes[a - first] = in[a], p->key.out_sizes[a - first] = out[a];
+        p->key.n[a - first] = larger(in[a], out[a]);
+        p->key.in_sizes[a - first] = in[a];
+        p->key.out_sizes[a - first] = out[a];
     }
-    p->outer = product(in, 0, first), p->inner = product(in, end, rank);
-    p->in_group = product(in, first, end), p->out_group = product(out, first, end);
+    p->outer = product(in, 0, first);
+    p->inner = product(in, end, rank);
+    p->in_group = product(in, first, end);
+    p->out_group = product(out, first, end);
     lay_out(p);
 }
 
@@ -170,8 +196,10 @@ static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t w
         int first = end;
         while (first > 0 && end - first < ALONG && g->along[first - 1] && !(without >> (first - 1) & 1))
             first--;
-        if (first < end) add_pass(c, kind, g->rank, size, size, first, end), end = first;
-        else end--;
+        if (first < end) {
+            add_pass(c, kind, g->rank, size, size, first, end);
+            end = first;
+        } else end--;
     }
 }
 
@@ -336,7 +364,9 @@ static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
     if (element(p, out) == 8 && (out ? t == CUFFT_Z2D : t == CUFFT_D2Z)) type = DUET_F64;
     layout_dense(apart, type, 3, size);
     *array = *apart;
-    array->stride[0] = group * p->inner, array->stride[1] = 1, array->stride[2] = p->inner;
+    array->stride[0] = group * p->inner;
+    array->stride[1] = 1;
+    array->stride[2] = p->inner;
 }
 
 static duet_status run_there(const fourier_ops *b, const pass *p, bool inverse, void *in, void *out,
@@ -369,14 +399,15 @@ static duet_status run_pass(const fourier_ops *b, const chain *c, int i, void *i
 {
     const pass *p = &c->pass[i];
     const bool inverse = c->t.kind == FOURIER_INVERSE || c->t.kind == FOURIER_REAL_INVERSE;
-    return p->apart ? run_apart(b, p, inverse, in, out, b->with) : run_densely(p, inverse, in, out, b->with);
+    if (p->apart) return run_apart(b, p, inverse, in, out, b->with);
+    return run_densely(p, inverse, in, out, b->with);
 }
 
 static duet_status copy(const fourier_ops *b, const transform *t, void *to, const void *from)
 {
     layout to_at, from_at;
-    layout_dense(&to_at, transform_writes(t), t->rank, t->out),
-        layout_dense(&from_at, transform_reads(t), t->rank, t->in);
+    layout_dense(&to_at, transform_writes(t), t->rank, t->out);
+    layout_dense(&from_at, transform_reads(t), t->rank, t->in);
     return fourier_move(b, to, &to_at, from, &from_at);
 }
 
@@ -385,13 +416,14 @@ static duet_status copy(const fourier_ops *b, const transform *t, void *to, cons
 static duet_status clear_ends(const fourier_ops *b, const transform *t, void *in)
 {
     layout at;
-    layout_dense(&at, t->f64 ? DUET_F64 : DUET_F32, t->rank, t->in);
+    layout_dense(&at, dtype_real(t->f64), t->rank, t->in);
     const int64_t n = t->out[t->last], stride = at.stride[t->last];
     const size_t each = dtypes[at.type].bytes;
     for (int a = 0; a < at.rank; a++) at.stride[a] *= 2;
     at.size[t->last] = 1;
     TRY(fourier_zero(b, (char *)in + each, &at));
-    return n % 2 ? DUET_OK : fourier_zero(b, (char *)in + each + (size_t)(n / 2 * stride) * 2 * each, &at);
+    if (n % 2) return DUET_OK;
+    return fourier_zero(b, (char *)in + each + (size_t)(n / 2 * stride) * 2 * each, &at);
 }
 
 static duet_status run_back(const fourier_ops *b, const chain *c, void *in, void *out)
@@ -423,7 +455,6 @@ static fourier_ops fourier_ops_of(running *r)
 
 static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with)
 {
-    (void)t;
     const fourier_ops b = fourier_ops_of(with);
     return run_chain(&b, &((running *)with)->k->transforms[which], in, out);
 }
@@ -489,13 +520,16 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     void *made = NULL;
     TRY(step_keeps(s, q, make_kept, discard, &made));
     r.k = made;
-    const duet_status status = s->kernel == OP_fftconvolve ? fourier_convolve(&b, s, f)
-                                                           : run_transform(&b, &r.k->transforms[0], s, f);
-    return r.wrote ? half_written(status) : status;
+    duet_status status;
+    if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);
+    else status = run_transform(&b, &r.k->transforms[0], s, f);
+    if (!r.wrote) return status;
+    return half_written(status);
 }
 
 const char *gpu_fourier_unsupported(const step *s)
 {
     const char *why = fourier_unsupported(s);
-    return why ? why : vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
+    if (why) return why;
+    return vendor_open(LIBRARY_cufft)->missing[LIBRARY_cufft];
 }

@@ -8,22 +8,21 @@
 #include "scratch.h"
 #include "step_kinds.h"
 
-static bool is_split(const step *s)
-{
-    return __builtin_expect(s->math == DUET_MATH_SPLIT, 0) && kernels_splits(s);
-}
+static bool is_split(const step *s) { return unlikely(s->math == DUET_MATH_SPLIT) && kernels_splits(s); }
 
 static const char *gpu_unsupported_reason(const step *s)
 {
     const char *why = gpu_device_all_absent();
     if (why) return why;
-    return is_split(s) ? NULL : gpu_kernel_of(s->kernel)->unsupported(s);
+    if (is_split(s)) return NULL;
+    return gpu_kernel_of(s->kernel)->unsupported(s);
 }
 
 static const char *gpu_algorithm(const step *s)
 {
     const gpu_kernel *k = gpu_kernel_of(s->kernel);
-    return k->algorithm ? k->algorithm(s) : NULL;
+    if (!k->algorithm) return NULL;
+    return k->algorithm(s);
 }
 
 /* The address range that a launch writes. */
@@ -75,26 +74,37 @@ duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, in
     layout *walked[4] = { &s.out[0].at };
     for (int k = 0; k < n; k++) {
         p.code[0].arg[k] = x[k].p ? (source){ FROM_INPUT, s.ins } : (source){ FROM_NUMBER, s.nums };
-        if (!x[k].p) number[s.nums] = x[k].number, s.num[s.nums] = s.nums, s.nums++;
-        else
-            s.in[s.ins] = (operand){ 1 + s.ins, *x[k].at }, walked[1 + s.ins] = &s.in[s.ins].at,
-            data[1 + s.ins] = (void *)x[k].p, s.ins++;
+        if (!x[k].p) {
+            number[s.nums] = x[k].number;
+            s.num[s.nums] = s.nums;
+            s.nums++;
+        } else {
+            s.in[s.ins] = (operand){ 1 + s.ins, *x[k].at };
+            walked[1 + s.ins] = &s.in[s.ins].at;
+            data[1 + s.ins] = (void *)x[k].p;
+            s.ins++;
+        }
     }
-    p.inputs = s.ins, p.numbers = s.nums;
+    p.inputs = s.ins;
+    p.numbers = s.nums;
     layout_collapse(walked, 1 + s.ins);
     return gpu_launch(&s, &(frame){ data, number, q->index, q->device }, q);
 }
 
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block)
 {
-    *block = NULL, *p = f->data[x->slot];
+    *block = NULL;
+    *p = f->data[x->slot];
     if (layout_is_dense(&x->at)) return DUET_OK;
     layout dense;
     layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
     TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
     duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
     *p = *block;
-    if (s != DUET_OK) gpu_give(*block, q), *block = NULL;
+    if (s != DUET_OK) {
+        gpu_give(*block, q);
+        *block = NULL;
+    }
     return s;
 }
 
@@ -102,7 +112,8 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
 static duet_status run_strictly(const step *s, const frame *f, queue *q)
 {
     const char *why = gpu_kernel_of(s->kernel)->unsupported(s);
-    return why ? fail(DUET_UNSUPPORTED, "%s", why) : gpu_kernel_of(s->kernel)->run(s, f, q);
+    if (why) return fail(DUET_UNSUPPORTED, "%s", why);
+    return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
 /* DUET_MATH_SPLIT is only a permission: without memory for the packed operands the step runs in
@@ -113,9 +124,7 @@ static duet_status run_split(const step *s, const frame *f, queue *q)
     if (!kernels_splits_here(s, f)) return run_strictly(s, f, q);
     error_keep(&before);
     const duet_status r = gpu_split(s, f, q);
-    if (__builtin_expect(r != DUET_NO_MEMORY, 1) || reproducible() ||
-        gpu_kernel_of(s->kernel)->unsupported(s))
-        return r;
+    if (likely(r != DUET_NO_MEMORY) || reproducible() || gpu_kernel_of(s->kernel)->unsupported(s)) return r;
     error_put_back(&before);
     return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
@@ -125,7 +134,8 @@ static duet_status run_once(const step *s, const frame *f)
     queue *q;
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
-    return is_split(s) ? run_split(s, f, q) : gpu_kernel_of(s->kernel)->run(s, f, q);
+    if (is_split(s)) return run_split(s, f, q);
+    return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
 static bool has_results(const step *s)
@@ -139,7 +149,7 @@ static bool has_results(const step *s)
  * factorisation, some outputs may be empty and others not. */
 static bool is_empty(const step *s)
 {
-    if (__builtin_expect(kernel_may_fail(s->kernel), 0)) return !has_results(s);
+    if (unlikely(kernel_may_fail(s->kernel))) return !has_results(s);
     layout outer = s->out[0].at;
     outer.rank -= s->inner;
     return !layout_count(&outer);
@@ -152,7 +162,8 @@ static duet_status gpu_run(const step *s, const frame *f)
     if (is_empty(s)) return DUET_OK;
     duet_status r = run_once(s, f);
     if (likely(r != DUET_NO_MEMORY || !pool_memory(f->device).cached)) return r;
-    duet_memory_trim(), gpu_fourier_trim();
+    duet_memory_trim();
+    gpu_fourier_trim();
     return run_once(s, f);
 }
 

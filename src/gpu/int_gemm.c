@@ -18,8 +18,11 @@ static layout spread(const layout *l, const step *s, int64_t down, int64_t acros
     const layout *out = &s->out[0].at;
     const int last = out->rank;
     for (int i = 0; i < last; i++) r.size[i] = out->size[i];
-    r.rank = last + 1, r.size[last] = s->in[0].at.size[last - 1];
-    r.stride[last - 2] = down, r.stride[last - 1] = across, r.stride[last] = inner;
+    r.rank = last + 1;
+    r.size[last] = s->in[0].at.size[last - 1];
+    r.stride[last - 2] = down;
+    r.stride[last - 1] = across;
+    r.stride[last] = inner;
     return r;
 }
 
@@ -37,7 +40,8 @@ static void collapse(step *s)
         for (int k = 0; k < 3; k++) all[k]->rank = 0;
     for (int k = 0; k < 3; k++) {
         const int last = all[k]->rank++;
-        all[k]->size[last] = inner[k].size[0], all[k]->stride[last] = inner[k].stride[0];
+        all[k]->size[last] = inner[k].size[0];
+        all[k]->stride[last] = inner[k].stride[0];
     }
 }
 
@@ -48,11 +52,15 @@ static bool reduction_of(const step *s, step *r)
     const int last = out->rank - 1;
     if (out->rank == DUET_RANK_MAX) return false;
     *r = *s;
-    r->kernel = KERNEL_PROGRAM, r->program = &dot, r->inner = 1, r->cached = NULL;
+    r->kernel = KERNEL_PROGRAM;
+    r->program = &dot;
+    r->inner = 1;
+    r->cached = NULL;
     r->out[0].at = spread(out, s, out->stride[last - 1], out->stride[last], 0);
     r->in[0].at = spread(a, s, a->stride[last - 1], 0, a->stride[last]);
     r->in[1].at = spread(b, s, 0, b->stride[last], b->stride[last - 1]);
-    return collapse(r), true;
+    collapse(r);
+    return true;
 }
 
 const char *gpu_int_gemm_unsupported(const step *s)
@@ -60,8 +68,8 @@ const char *gpu_int_gemm_unsupported(const step *s)
     step r;
     if (s->epilogue || s->nums || s->ins != 2)
         return "a product of integers must have two operands and no factor";
-    return reduction_of(s, &r) ? kernels_unsupported(&r)
-                               : "a product of integers may have at most five leading axes";
+    if (reduction_of(s, &r)) return kernels_unsupported(&r);
+    return "a product of integers may have at most five leading axes";
 }
 
 duet_status gpu_int_gemm(const step *s, const frame *f, queue *q)

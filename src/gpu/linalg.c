@@ -2,8 +2,8 @@
  * is computed in scratch memory, the host waits once for the status, and only then are results
  * written. For iterative methods it checks first that the operand is finite. */
 #include "linalg.h"
-#include "cublaslt.h"
-#include "cusolver.h"
+#include "columns.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "triangle.h"
 #include <limits.h>
@@ -20,119 +20,16 @@ const char *gpu_linear_unsupported(const step *s)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
     const vendor *v = vendor_open(LIBRARY_cusolver);
     if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
-    return vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]
-               ? v->missing[LIBRARY_cublas]
-               : vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
-}
-
-/* ---- column-major matrices ---- */
-
-static layout as_columns(const layout *l)
-{
-    if (l->rank == 2) return *l;
-    return (layout){ .type = l->type,
-                     .rank = 2,
-                     .size = { l->rank ? l->size[0] : 1, 1 },
-                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
-}
-
-static layout transpose(layout l)
-{
-    const int64_t size = l.size[0], stride = l.stride[0];
-    l.size[0] = l.size[1], l.size[1] = size, l.stride[0] = l.stride[1], l.stride[1] = stride;
-    return l;
-}
-
-static layout columns_layout(const columns *c)
-{
-    return (layout){ .type = c->type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
-}
-
-static duet_status columns_of(solver_workspace *b, duet_dtype type, int64_t rows, int64_t cols, columns *c)
-{
-    *c = (columns){ .rows = rows, .cols = cols, .ld = rows > 1 ? rows : 1, .type = type };
-    return gpu_workspace_take(b, ON_CARD, (size_t)(c->ld * cols) * dtypes[type].bytes, &c->p);
-}
-
-static duet_status columns_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c)
-{
-    return columns_of(b, solver_type(b), rows, cols, c);
-}
-
-/* n real numbers, also for complex elements. */
-static duet_status values_take(solver_workspace *b, int64_t n, columns *c)
-{
-    return columns_of(b, dtype_part(solver_type(b)), n, 1, c);
-}
-
-static duet_status copy(const solver_workspace *b, void *to, const layout *to_at, const void *from,
-                        const layout *from_at)
-{
-    if (!layout_count(to_at)) return DUET_OK;
-    return gpu_apply(OP_LOAD, to, to_at, &(part){ .p = from, .at = from_at }, 1, b->q);
-}
-
-/* Fills the first rows of c from `from`. */
-static duet_status columns_fill(const solver_workspace *b, const columns *c, const layout *at,
-                                const void *from)
-{
-    columns first = *c;
-    first.rows = at->size[0];
-    const layout to = columns_layout(&first);
-    return copy(b, c->p, &to, from, at);
-}
-
-static duet_status columns_read(solver_workspace *b, int k, bool transposed, columns *c)
-{
-    layout at = as_columns(&b->s->in[k].at);
-    if (transposed) at = transpose(at);
-    TRY(columns_take(b, at.size[0], at.size[1], c));
-    return columns_fill(b, c, &at, b->f->data[b->s->in[k].slot]);
-}
-
-/* Writes the first rows of c, or their transpose, to output k. */
-static duet_status columns_write(const solver_workspace *b, const columns *c, bool transposed, int k)
-{
-    layout at = as_columns(&b->s->out[k].at);
-    columns first = *c;
-    if (transposed) at = transpose(at);
-    first.rows = at.size[0];
-    const layout from = columns_layout(&first);
-    return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);
-}
-
-/* ---- imaginary parts: every second number of complex elements ---- */
-
-static layout imaginary(const columns *c, int rank, int64_t size, int64_t stride)
-{
-    return (layout){ .type = dtype_part(c->type),
-                     .rank = rank,
-                     .size = { size, c->cols },
-                     .stride = { 2 * stride, 2 * c->ld } };
-}
-
-static void *first_imaginary(const columns *c) { return (char *)c->p + dtypes[c->type].bytes / 2; }
-
-static duet_status conjugate(const solver_workspace *b, const columns *c)
-{
-    const layout at = imaginary(c, 2, c->rows, 1);
-    if (!dtype_is_complex(c->type) || !layout_count(&at)) return DUET_OK;
-    return gpu_apply(OP_neg, first_imaginary(c), &at, &(part){ .p = first_imaginary(c), .at = &at }, 1, b->q);
-}
-
-/* The diagonal of a Hermitian matrix is real; imaginary parts stored there are ignored. */
-static duet_status diagonal_real(const solver_workspace *b, const columns *c)
-{
-    const layout at = imaginary(c, 1, c->cols, c->ld + 1);
-    if (!dtype_is_complex(c->type) || !c->cols) return DUET_OK;
-    return gpu_apply(OP_LOAD, first_imaginary(c), &at, &(part){ .number = 0 }, 1, b->q);
+    if (vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]) return v->missing[LIBRARY_cublas];
+    return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
 /* ---- checks of elements ---- */
 
 static duet_status work_in(const solver_workspace *b, duet_dtype type, linear_args a)
 {
-    a.wide = dtype_part(type) == DUET_F64, a.pairs = dtype_is_complex(type);
+    a.wide = dtype_part(type) == DUET_F64;
+    a.pairs = dtype_is_complex(type);
     gpu_queue_wrote_anything(b->q);
     COUNT(launches);
     return CUDA(linear_launch, &a, b->q->stream);
@@ -153,7 +50,8 @@ static duet_status check(const solver_workspace *b, const columns *c, enum linea
                             .cols = c->cols,
                             .in_row = 1,
                             .in_col = c->ld };
-    return c->rows && c->cols ? work_in(b, c->type, a) : DUET_OK;
+    if (c->rows && c->cols) return work_in(b, c->type, a);
+    return DUET_OK;
 }
 
 static duet_status operand_read(solver_workspace *b, int k, bool transposed, columns *c)
@@ -172,7 +70,7 @@ static duet_status result_check(const solver_workspace *b, const columns *c)
 static duet_status symmetric_read(solver_workspace *b, columns *c)
 {
     TRY(columns_read(b, 0, true, c));
-    TRY(diagonal_real(b, c));
+    TRY(columns_diagonal_real(b, c));
     return check(b, c, PART_UPPER, b->says->operand);
 }
 
@@ -190,7 +88,8 @@ static duet_status judge(solver_workspace *b, enum linalg_failed pivot)
     answers a;
     TRY(ask_of_operands(b, &a));
     if (a.pivot) return linalg_failed(b->s, pivot, a.pivot);
-    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
+    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 /* Output k is a part of `in`. */
@@ -212,7 +111,8 @@ static linear_args triangle_of(const solver_workspace *b, const columns *in, enu
 static duet_status write_triangle(const solver_workspace *b, const columns *in, enum linear_part which, int k)
 {
     const linear_args a = triangle_of(b, in, which, k);
-    return a.rows && a.cols ? work(b, &a) : DUET_OK;
+    if (a.rows && a.cols) return work(b, &a);
+    return DUET_OK;
 }
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */
@@ -220,8 +120,7 @@ static duet_status write_triangle(const solver_workspace *b, const columns *in, 
 static duet_status lu_read(solver_workspace *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * sizeof **pivot,
-                           pivot));
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * sizeof **pivot, pivot));
     return solver_lu(b, a, *pivot);
 }
 
@@ -235,7 +134,8 @@ static duet_status judge_lu(solver_workspace *b, const columns *lu)
     TRY(check(b, lu, PART_UPPER, b->says->triangle));
     TRY(gpu_workspace_ask(b, &a));
     const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
-    return zero <= a.pivot ? linalg_failed(b->s, LINALG_PIVOT, zero) : linalg_failed(b->s, LINALG_RESULT, 0);
+    if (zero <= a.pivot) return linalg_failed(b->s, LINALG_PIVOT, zero);
+    return linalg_failed(b->s, LINALG_RESULT, 0);
 }
 
 static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
@@ -248,7 +148,8 @@ static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
                             .cols = n,
                             .out_row = 1,
                             .out_col = c->ld };
-    return n ? work(b, &a) : DUET_OK;
+    if (!n) return DUET_OK;
+    return work(b, &a);
 }
 
 static duet_status inverse(solver_workspace *b)
@@ -308,7 +209,7 @@ static duet_status look_at_rest(solver_workspace *b, const columns *a, const col
 {
     const columns *const copy[] = { a, y };
     for (int k = 0; k < 2; k++) {
-        const layout at = as_columns(&b->s->in[k].at);
+        const layout at = columns_of_layout(&b->s->in[k].at);
         TRY(columns_fill(b, copy[k], &at, b->f->data[b->s->in[k].slot]));
     }
     return rest_check(b, a, x, y);
@@ -348,7 +249,8 @@ static duet_status judge_factored(solver_workspace *b)
     answers a;
     TRY(gpu_workspace_ask(b, &a));
     if (a.operand[0]) return linalg_failed(b->s, LINALG_OPERAND, 1);
-    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
+    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 static duet_status determinant(solver_workspace *b, enum linear what)
@@ -377,7 +279,7 @@ static duet_status lu(solver_workspace *b)
                                 .pivot = pivot,
                                 .out = b->f->data[b->s->out[2].slot],
                                 .rows = a.rows,
-                                .pivots = a.rows < a.cols ? a.rows : a.cols,
+                                .pivots = smaller(a.rows, a.cols),
                                 .out_row = b->s->out[2].at.stride[0] };
     return half_written(work(b, &order));
 }
@@ -388,7 +290,8 @@ static duet_status triangle_open(solver_workspace *b, const triangle *t, columns
 {
     const int64_t n = b->s->in[0].at.size[0];
     *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, solver_type(b) };
-    return t->pitch ? DUET_OK : columns_read(b, 0, true, a);
+    if (t->pitch) return DUET_OK;
+    return columns_read(b, 0, true, a);
 }
 
 static duet_status triangle_check(const solver_workspace *b, const triangle *t, const columns *a)
@@ -408,7 +311,8 @@ static duet_status judge_triangle(solver_workspace *b, int64_t n, enum linalg_fa
     if (a.operand[0] || a.operand[2]) return linalg_failed(b->s, LINALG_OPERAND, a.operand[0] ? 1 : 2);
     if (a.triangle[0]) return linalg_failed(b->s, of, 1);
     if (a.triangle[1]) return linalg_failed(b->s, zero, n - a.triangle[1] + 1);
-    return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
+    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    return DUET_OK;
 }
 
 static duet_status solve_triangular(solver_workspace *b)
@@ -429,8 +333,7 @@ static duet_status solve_triangular(solver_workspace *b)
 static duet_status qr_read(solver_workspace *b, bool transposed, columns *a, void **tau)
 {
     TRY(operand_read(b, 0, transposed, a));
-    TRY(gpu_workspace_take(b, ON_CARD, (size_t)(a->rows < a->cols ? a->rows : a->cols) * element_bytes(b),
-                           tau));
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * element_bytes(b), tau));
     return solver_qr(b, a, *tau);
 }
 
@@ -441,7 +344,7 @@ static duet_status qr(solver_workspace *b)
     TRY(qr_read(b, false, &a, &tau));
     TRY(result_check(b, &a));
     columns first = a;
-    first.cols = a.rows < a.cols ? a.rows : a.cols;
+    first.cols = smaller(a.rows, a.cols);
     const layout from = columns_layout(&first);
     TRY(columns_take(b, a.rows, first.cols, &q));
     TRY(columns_fill(b, &q, &from, a.p));
@@ -455,7 +358,7 @@ static duet_status qr(solver_workspace *b)
 /* Reads the right-hand sides into memory with as many rows as the results need. */
 static duet_status sides_read(solver_workspace *b, int64_t rows, columns *x)
 {
-    const layout at = as_columns(&b->s->in[1].at);
+    const layout at = columns_of_layout(&b->s->in[1].at);
     TRY(columns_take(b, rows, at.size[1], x));
     TRY(CUDA(cudaMemsetAsync, x->p, 0, (size_t)(x->ld * x->cols) * element_bytes(b), b->q->stream));
     TRY(columns_fill(b, x, &at, b->f->data[b->s->in[1].slot]));
@@ -478,9 +381,9 @@ static duet_status least_squares(solver_workspace *b)
     if (tall) TRY(solver_times_q(b, &a, tau, true, &x));
     TRY(solver_triangular(b, &r, false, false, !tall, &x));
     if (!tall) {
-        TRY(conjugate(b, &x));
+        TRY(columns_conjugate(b, &x));
         TRY(solver_times_q(b, &a, tau, false, &x));
-        TRY(conjugate(b, &x));
+        TRY(columns_conjugate(b, &x));
     }
     columns first = x;
     first.rows = l->size[1];
@@ -497,7 +400,7 @@ static duet_status cholesky(solver_workspace *b)
 {
     columns a;
     TRY(columns_read(b, 0, false, &a));
-    TRY(diagonal_real(b, &a));
+    TRY(columns_diagonal_real(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
     TRY(check(b, &a, PART_LOWER, b->says->result));
@@ -513,10 +416,11 @@ static duet_status eigen(solver_workspace *b, bool vectors)
     TRY(judge(b, LINALG_ITERATION));
     TRY(solver_eigen(b, &a, vectors, &w));
     TRY(result_check(b, &w));
-    if (vectors) TRY(conjugate(b, &a));
+    if (vectors) TRY(columns_conjugate(b, &a));
     TRY(judge(b, LINALG_ITERATION));
     TRY(columns_write(b, &w, false, 0));
-    return vectors ? half_written(columns_write(b, &a, false, 1)) : DUET_OK;
+    if (!vectors) return DUET_OK;
+    return half_written(columns_write(b, &a, false, 1));
 }
 
 /* cuSOLVER needs at least as many rows as columns. Otherwise the transpose V S U^T is factored,

@@ -2,6 +2,7 @@
  * matrices, so it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -20,7 +21,7 @@ typedef struct factor {
 static bool runs(const layout *l, int along, int *ld)
 {
     int across = 1 - along;
-    int64_t line = l->size[along] > 1 ? l->size[along] : 1;
+    int64_t line = larger(l->size[along], 1);
     int64_t pitch = l->size[across] > 1 && l->size[along] ? l->stride[across] : line;
     *ld = (int)pitch;
     return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
@@ -41,7 +42,10 @@ static duet_status factor_of(const operand *x, const frame *f, queue *q, factor 
 {
     *r = (factor){ .p = f->data[x->slot] };
     if (runs(&x->at, 1, &r->ld)) return DUET_OK;
-    if (runs(&x->at, 0, &r->ld)) return r->transposed = true, DUET_OK;
+    if (runs(&x->at, 0, &r->ld)) {
+        r->transposed = true;
+        return DUET_OK;
+    }
     r->ld = (int)x->at.size[1];
     return gpu_densely(x, f, q, &r->p, &r->block);
 }
@@ -53,6 +57,17 @@ typedef struct scale {
 
 /* Is there an addend? */
 static bool adds(const step *s) { return s->ins > 2 && !s->epilogue; }
+
+static scale scale_of(const step *s, const frame *f)
+{
+    scale by = { .alpha = s->nums > 0 ? f->num[s->num[0]] : 1 };
+    if (adds(s)) by.beta = s->nums > 1 ? f->num[s->num[1]] : 1;
+    if (s->out[0].at.type == DUET_F32) { /* rounding to f32 may give 0 */
+        by.alpha = (float)by.alpha;
+        by.beta = (float)by.beta;
+    }
+    return by;
+}
 
 static part addend_of(const step *s, const frame *f)
 {
@@ -76,7 +91,8 @@ static duet_status place_addend(const step *s, const frame *f, queue *q)
     const part addend = addend_of(s, f);
     bool same =
         f->data[to->slot] == addend.p && !memcmp(to->at.stride, from->at.stride, 2 * sizeof *to->at.stride);
-    return same ? DUET_OK : gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
+    if (same) return DUET_OK;
+    return gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
 }
 
 /* The alignment of all three addresses in bytes. */
@@ -141,7 +157,8 @@ static duet_status epilogue(const step *s, const frame *f, queue *q)
         .kernel = row[act], .outs = 1, .ins = 2, .out = { s->out[0] }, .in = { s->out[0], s->in[2] }
     };
     pass.in[1].at = s->out[0].at;
-    pass.in[1].at.stride[0] = 0, pass.in[1].at.stride[1] = s->in[2].at.stride[0];
+    pass.in[1].at.stride[0] = 0;
+    pass.in[1].at.stride[1] = s->in[2].at.stride[0];
     const part sum[] = { { .p = f->data[s->out[0].slot], .at = &s->out[0].at },
                          { .p = f->data[s->in[2].slot], .at = &pass.in[1].at } };
     if (act == OP_LOAD) return gpu_apply(OP_add, f->data[s->out[0].slot], &s->out[0].at, sum, 2, q);
@@ -193,20 +210,16 @@ static duet_status product_or_nothing(const step *s, const frame *f, scale by, q
     duet_status r = factor_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = factor_of(&s->in[1], f, q, &b);
     if (r == DUET_OK) r = product(s, &a, &b, f, by, q);
-    gpu_give(a.block, q), gpu_give(b.block, q);
+    gpu_give(a.block, q);
+    gpu_give(b.block, q);
     return r;
 }
 
 duet_status gpu_matmul(const step *s, const frame *f, queue *q)
 {
-    scale by = { s->nums > 0 ? f->num[s->num[0]] : 1,
-                 !adds(s)      ? 0
-                 : s->nums > 1 ? f->num[s->num[1]]
-                               : 1,
-                 NULL };
-    if (s->out[0].at.type == DUET_F32)
-        by.alpha = (float)by.alpha, by.beta = (float)by.beta; /* rounding to f32 may give 0 */
+    scale by = scale_of(s, f);
     if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
     TRY(product_or_nothing(s, f, by, q));
-    return s->epilogue && !by.bias ? half_written(epilogue(s, f, q)) : DUET_OK;
+    if (s->epilogue && !by.bias) return half_written(epilogue(s, f, q));
+    return DUET_OK;
 }

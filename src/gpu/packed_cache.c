@@ -64,15 +64,18 @@ static void to_newest(packed_operand *k)
     order *o = &orders[k->device];
     k->older = o->newest;
     k->newer = NULL;
-    *(o->newest ? &o->newest->newer : &o->oldest) = k;
+    if (o->newest) o->newest->newer = k;
+    else o->oldest = k;
     o->newest = k;
 }
 
 static void out_of_order(packed_operand *k)
 {
     order *o = &orders[k->device];
-    *(k->newer ? &k->newer->older : &o->newest) = k->older;
-    *(k->older ? &k->older->newer : &o->oldest) = k->newer;
+    if (k->newer) k->newer->older = k->older;
+    else o->newest = k->older;
+    if (k->older) k->older->newer = k->newer;
+    else o->oldest = k->newer;
 }
 
 static void enter(packed_operand *k)
@@ -89,7 +92,8 @@ static void leave(packed_operand *k)
 {
     packed_operand **p = (packed_operand **)&storage_usage(k->storage, k->device)->packed;
     while (*p != k) p = &(*p)->next;
-    *p = k->next, k->storage = NULL;
+    *p = k->next;
+    k->storage = NULL;
     out_of_order(k);
     orders[k->device].bytes -= k->bytes;
 }
@@ -128,7 +132,8 @@ static size_t let_go(int device, size_t bytes)
         newer = k->newer;
         if (k->pins) continue;
         gone += k->bytes;
-        leave(k), discard(k);
+        leave(k);
+        discard(k);
     }
     return gone;
 }
@@ -148,9 +153,12 @@ static duet_status make_anew(packed_operand *k, void *scratch, queue *q)
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
     const uint64_t stamp = storage_stamp(k->storage);
     TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
-    k->stamp = 0, k->writer = q->index, k->users |= bit(q->index);
+    k->stamp = 0;
+    k->writer = q->index;
+    k->users |= bit(q->index);
     TRY(pack(&k->as, &(frame){ .data = data, .queue = q->index, .device = q->device }, k->block, scratch, q));
-    k->stamp = stamp, k->users = bit(q->index);
+    k->stamp = stamp;
+    k->users = bit(q->index);
     return DUET_OK;
 }
 
@@ -189,7 +197,11 @@ static packed_operand *find_pinned(storage *b, int device, const step *s, int64_
 {
     pthread_mutex_lock(&lock);
     packed_operand *k = find(b, device, s, offset);
-    if (k) k->pins++, out_of_order(k), to_newest(k);
+    if (k) {
+        k->pins++;
+        out_of_order(k);
+        to_newest(k);
+    }
     pthread_mutex_unlock(&lock);
     return k;
 }
@@ -228,9 +240,13 @@ static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *
     *k = (packed_operand){
         .storage = b, .device = q->device, .as = *s, .offset = offset, .bytes = bytes, .writer = q->index
     };
-    k->as.cached = NULL, k->as.in[1].slot = 0;
+    k->as.cached = NULL;
+    k->as.in[1].slot = 0;
     const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
-    if (r != DUET_OK) return free(k), r == DUET_NO_MEMORY ? DUET_OK : r;
+    if (r != DUET_OK) {
+        free(k);
+        return r == DUET_NO_MEMORY ? DUET_OK : r;
+    }
     k->users = bit(q->index);
     *made = enter_pinned(k);
     return DUET_OK;
@@ -245,7 +261,10 @@ duet_status packed_use(storage *b, const step *s, const frame *f, queue *q, pack
     *k = find_pinned(b, q->device, s, offset);
     if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
     if (*k) r = noted ? gpu_graph_uses(q, *k) : packed_refresh(*k, q);
-    if (r != DUET_OK) packed_release(*k), *k = NULL;
+    if (r != DUET_OK) {
+        packed_release(*k);
+        *k = NULL;
+    }
     return r;
 }
 

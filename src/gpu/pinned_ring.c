@@ -49,7 +49,8 @@ static bool is_open(ring *r)
 /* The slot with the oldest copy, after that has finished, which is mostly long ago. */
 static duet_status take_slot(ring *r, int *slot)
 {
-    *slot = r->next, r->next = (r->next + 1) % SLOTS;
+    *slot = r->next;
+    r->next = (r->next + 1) % SLOTS;
     return CUDA(cudaEventSynchronize, r->over[*slot]);
 }
 
@@ -65,7 +66,8 @@ static duet_status down(char *slot, void *host, const void *own, size_t bytes, c
 {
     TRY(CUDA(cudaMemcpyAsync, slot, own, bytes, cudaMemcpyDeviceToHost, q->stream));
     TRY(CUDA(cudaStreamSynchronize, q->stream));
-    return memcpy(host, slot, bytes), DUET_OK;
+    memcpy(host, slot, bytes);
+    return DUET_OK;
 }
 
 static duet_status go(ring *r, copying *copy, void *to, const void *from, size_t bytes, const queue *q)
@@ -73,7 +75,8 @@ static duet_status go(ring *r, copying *copy, void *to, const void *from, size_t
     int slot;
     TRY(take_slot(r, &slot));
     TRY(copy(r->memory + (size_t)slot * STAGE_SLOT, to, from, bytes, q));
-    return copy == up ? CUDA(cudaEventRecord, r->over[slot], q->stream) : DUET_OK;
+    if (copy != up) return DUET_OK;
+    return CUDA(cudaEventRecord, r->over[slot], q->stream);
 }
 
 /* After a failure a copy may still use a slot that is not marked: the ring is not used again. */
@@ -84,8 +87,12 @@ static duet_status stage(copying *copy, void *to, const void *from, size_t bytes
     if (bytes > gpu_staged_most) return DUET_OK;
     pthread_mutex_lock(&r->lock);
     *done = is_open(r);
-    const duet_status s = *done ? go(r, copy, to, from, bytes, q) : DUET_OK;
-    if (s != DUET_OK) r->memory = NULL, r->refused = true;
+    duet_status s = DUET_OK;
+    if (*done) s = go(r, copy, to, from, bytes, q);
+    if (s != DUET_OK) {
+        r->memory = NULL;
+        r->refused = true;
+    }
     pthread_mutex_unlock(&r->lock);
     return s;
 }

@@ -140,7 +140,8 @@ duet_status gpu_queue_upload(int device, void *own, const void *host, size_t byt
     TRY(gpu_queue_open(device, index, &q));
     gpu_queue_wrote_anything(q);
     TRY(gpu_stage_up(own, host, bytes, q, &done));
-    return done ? DUET_OK : CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
+    if (done) return DUET_OK;
+    return CUDA(cudaMemcpyAsync, own, host, bytes, cudaMemcpyHostToDevice, q->stream);
 }
 
 duet_status gpu_queue_download(int device, void *host, const void *own, size_t bytes, int index)
@@ -180,7 +181,8 @@ duet_status gpu_queue_copy(int device, void *own, int from, const void *other, s
 duet_status gpu_queue_sync(int device, int index)
 {
     ON_DEVICE(device);
-    return is_open(device, index) ? CUDA(cudaStreamSynchronize, queues[device][index].stream) : DUET_OK;
+    if (!is_open(device, index)) return DUET_OK;
+    return CUDA(cudaStreamSynchronize, queues[device][index].stream);
 }
 
 static duet_status record_event(int device, const queue *q)

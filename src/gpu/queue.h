@@ -39,7 +39,7 @@ typedef struct queue {
 /* The stream for the work of this thread. */
 static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 {
-    const bool notes = __builtin_expect(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get(), 0);
+    const bool notes = unlikely(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get());
     return notes ? q->noted : q->stream;
 }
 

@@ -98,7 +98,10 @@ static bool find_functions(enum library l, void *h)
         const struct function *f = &functions[i];
         if (f->lib != l) continue;
         *f->at = dlsym(h, f->name);
-        if (!*f->at) return lacks(l, f->name), false;
+        if (!*f->at) {
+            lacks(l, f->name);
+            return false;
+        }
         if (!table.place[l]) opened_at(l, *f->at);
     }
     return true;

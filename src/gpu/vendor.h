@@ -40,17 +40,22 @@ duet_status fft_failed(const vendor *v, const char *call, cufftResult e) __attri
 
 static inline duet_status blas_status(const vendor *v, const char *call, cublasStatus_t e)
 {
-    return __builtin_expect(e == CUBLAS_STATUS_SUCCESS, 1) ? DUET_OK : blas_failed(v, call, e);
+    if (likely(e == CUBLAS_STATUS_SUCCESS)) return DUET_OK;
+    return blas_failed(v, call, e);
 }
 
 static inline duet_status dnn_status(const vendor *v, const char *call, cudnnStatus_t e)
 {
-    return __builtin_expect(e == CUDNN_STATUS_SUCCESS, 1) ? DUET_OK : dnn_failed(v, call, e);
+    if (likely(e == CUDNN_STATUS_SUCCESS)) return DUET_OK;
+    return dnn_failed(v, call, e);
 }
 
 static inline duet_status fft_status(const vendor *v, const char *call, cufftResult e)
 {
-    return __builtin_expect(e == CUFFT_SUCCESS, 1) ? DUET_OK : fft_failed(v, call, e);
+    if (likely(e == CUFFT_SUCCESS)) return DUET_OK;
+    return fft_failed(v, call, e);
 }
+
+static inline cublasOperation_t blas_op(bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
 #endif

@@ -71,7 +71,8 @@ static inline int equals_zero(const graph_builder *gb, int x)
 /* If x is a number, make it a matrix: not every operator accepts numbers for all its operands. */
 static inline int as_matrix(const graph_builder *gb, int x)
 {
-    return copy_of(gb->g, x).op == OP_NUMBER ? load_number(gb->g, x, &gb->like, LOAD_SHAPE) : x;
+    if (copy_of(gb->g, x).op != OP_NUMBER) return x;
+    return load_number(gb->g, x, &gb->like, LOAD_SHAPE);
 }
 
 /* complex.c */

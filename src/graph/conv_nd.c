@@ -3,6 +3,7 @@
  * which step_conv.c inserts. Volumes are pooled along height and width first, then along depth. */
 #include "backend.h"
 #include "canonicalize.h"
+#include "min_max.h"
 #include <string.h>
 
 /* The backends' operator for each. axes: the number of axes that its options have; 0: plain
@@ -78,7 +79,7 @@ void trim_padding(const graph *g, value *v)
         const int64_t reach = (c.filters->size[axis] - 1) * conv->dilation[k] + 1;
         const int64_t read = (c.result->size[axis] - 1) * conv->stride[k] + reach;
         const int64_t behind = read - c.image->size[axis] - 2 * conv->pad[k];
-        if (conv->pad_end[k]) conv->pad_end[k] = (int32_t)(behind > 0 ? behind : 0);
+        if (conv->pad_end[k]) conv->pad_end[k] = (int32_t)larger(behind, 0);
     }
 }
 
@@ -136,7 +137,7 @@ static int plain_convolution(graph *g, const struct rule *r, const value *of)
     v.op = r->as;
     v.attr = (attributes){ { 0 } };
     for (int k = 0; k < SPATIAL_AXES; k++) v.attr.conv.stride[k] = v.attr.conv.dilation[k] = 1;
-    v.attr.conv.groups = (int32_t)(channels > 1 ? channels : 1);
+    v.attr.conv.groups = (int32_t)larger(channels, 1);
     v.attr.conv.flip = r->flips;
     v.attr.conv.form = r->form;
     set_overlap(&v, &filters, (duet_overlap)of->attr.overlap.part);

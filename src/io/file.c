@@ -63,9 +63,14 @@ duet_status input_open(input *in, const char *who, const char *path)
     const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its other end */
     in->f = f < 0 ? NULL : fdopen(f, "rb");
     if (!in->f && f >= 0) close(f);
-    if (!in->f || fstat(f, &st)) return input_close(in), system_says(who, path);
-    if (!S_ISREG(st.st_mode))
-        return input_close(in), fail(DUET_IO_ERROR, "%s(\"%s\"): it is not a regular file", who, path);
+    if (!in->f || fstat(f, &st)) {
+        input_close(in);
+        return system_says(who, path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        input_close(in);
+        return fail(DUET_IO_ERROR, "%s(\"%s\"): it is not a regular file", who, path);
+    }
     in->size = in->left = (uint64_t)st.st_size;
     return DUET_OK;
 }
@@ -83,13 +88,15 @@ duet_status input_seek(input *in, uint64_t at)
 {
     if (at > in->size) return bad_file(in, "it refers to data beyond its end");
     in->left = in->size - at;
-    return fseeko(in->f, (off_t)at, SEEK_SET) ? system_says(in->who, in->path) : DUET_OK;
+    if (!fseeko(in->f, (off_t)at, SEEK_SET)) return DUET_OK;
+    return system_says(in->who, in->path);
 }
 
 static duet_status read_file(input *in, void *to, size_t bytes)
 {
     if (fread(to, 1, bytes, in->f) == bytes) return DUET_OK;
-    return ferror(in->f) ? system_says(in->who, in->path) : bad_file(in, "the file is truncated");
+    if (!ferror(in->f)) return bad_file(in, "the file is truncated");
+    return system_says(in->who, in->path);
 }
 
 duet_status input_read(input *in, void *to, size_t bytes)
@@ -121,8 +128,12 @@ static int open_beside(output *out, mode_t mode)
 static char *resolved(const char *path, bool there)
 {
     char *p = malloc(there ? PATH_MAX : strlen(path) + 1);
-    if (p && there && !realpath(path, p)) return free(p), NULL;
-    return p && !there ? strcpy(p, path) : p;
+    if (p && there && !realpath(path, p)) {
+        free(p);
+        return NULL;
+    }
+    if (p && !there) return strcpy(p, path);
+    return p;
 }
 
 /* What is no file, as a pipe, is written as it comes. */
@@ -132,8 +143,10 @@ static FILE *open_target(output *out)
     const bool there = !stat(out->path, &st);
     if (there && !S_ISREG(st.st_mode)) return fopen(out->path, "wbe");
     out->target = resolved(out->path, there);
-    const int f = out->target ? open_beside(out, there ? st.st_mode & 07777 : 0666) : -1;
-    return f < 0 ? NULL : fdopen(f, "wb");
+    if (!out->target) return NULL;
+    const int f = open_beside(out, there ? st.st_mode & 07777 : 0666);
+    if (f < 0) return NULL;
+    return fdopen(f, "wb");
 }
 
 duet_status output_open(output *out, const char *who, const char *path)

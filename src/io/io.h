@@ -61,7 +61,8 @@ static inline duet_status elements_of(const duet_matrix *m, const void **p)
 {
     void *again;
     *p = (duet_read)(m);
-    return *p || !m->count ? DUET_OK : matrix_open(m, HOST, READ, thread_get()->queue, &again);
+    if (*p || !m->count) return DUET_OK;
+    return matrix_open(m, HOST, READ, thread_get()->queue, &again);
 }
 
 duet_matrix *npy_read(input *in);
@@ -74,7 +75,8 @@ static inline bool type_is_complex(duet_dtype t) { return t == DUET_C64 || t == 
 static inline bool type_is_float(duet_dtype t) { return dtypes[t].roundoff > 0; }
 static inline duet_dtype type_of_part(duet_dtype t)
 {
-    return t == DUET_C64 ? DUET_F32 : t == DUET_C128 ? DUET_F64 : t;
+    if (t == DUET_C64) return DUET_F32;
+    return t == DUET_C128 ? DUET_F64 : t;
 }
 
 double number_of(duet_dtype type, const void *p);                  /* floating point of any size */

@@ -34,7 +34,8 @@ static duet_status next_word(input *in, char word[TOKEN])
         word[n++] = (char)c;
     }
     word[n] = 0;
-    return n ? DUET_OK : bad_file(in, "the file is truncated");
+    if (!n) return bad_file(in, "the file is truncated");
+    return DUET_OK;
 }
 
 static duet_status next_integer(input *in, int64_t *to)
@@ -43,7 +44,8 @@ static duet_status next_integer(input *in, int64_t *to)
     TRY(next_word(in, word));
     errno = 0;
     *to = strtoll(word, &end, 10);
-    return *end || errno ? bad_file(in, "\"%.40s\" is not a 64-bit integer", word) : DUET_OK;
+    if (*end || errno) return bad_file(in, "\"%.40s\" is not a 64-bit integer", word);
+    return DUET_OK;
 }
 
 static duet_status next_number(input *in, double *to)
@@ -51,7 +53,8 @@ static duet_status next_number(input *in, double *to)
     char word[TOKEN], *end;
     TRY(next_word(in, word));
     *to = strtod(word, &end);
-    return *end ? bad_file(in, "\"%.40s\" is not a number", word) : DUET_OK;
+    if (*end) return bad_file(in, "\"%.40s\" is not a number", word);
+    return DUET_OK;
 }
 
 /* ---- what stands in front ---- */
@@ -143,7 +146,8 @@ static duet_status take_elements(const reading *r, char *p)
     skip_comments(r->in->f);
     if (ferror(r->in->f))
         return fail(DUET_IO_ERROR, "%s(\"%s\"): the file cannot be read", r->in->who, r->in->path);
-    return getc(r->in->f) == EOF ? DUET_OK : bad_file(r->in, "there is data after the last element");
+    if (getc(r->in->f) != EOF) return bad_file(r->in, "there is data after the last element");
+    return DUET_OK;
 }
 
 static duet_status take_matrix(reading *r, duet_matrix **m)
@@ -194,16 +198,19 @@ static duet_status put_element(output *out, duet_dtype type, const char *p)
     return put_number(out, part, p + dtypes[part].bytes, '\n');
 }
 
+static const char *field_name(duet_dtype t)
+{
+    if (type_is_float(t)) return "real";
+    return type_is_complex(t) ? "complex" : "integer";
+}
+
 static duet_status put_matrix(output *out, const duet_matrix *m)
 {
     const void *p;
     char front[100];
     const duet_dtype t = m->at.type;
     TRY(elements_of(m, &p));
-    snprintf(front, sizeof front, "%%%%MatrixMarket matrix array %s general\n%lld %lld\n",
-             type_is_float(t)     ? "real"
-             : type_is_complex(t) ? "complex"
-                                  : "integer",
+    snprintf(front, sizeof front, "%%%%MatrixMarket matrix array %s general\n%lld %lld\n", field_name(t),
              (long long)m->at.size[0], (long long)m->at.size[1]);
     TRY(say(out, front));
     for (int64_t j = 0; m->count && j < m->at.size[1]; j++)

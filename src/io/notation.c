@@ -1,5 +1,6 @@
 /* notation.c - how elements are printed: NumPy's choice between plain numbers and powers of ten,
  * its widths and its digits. */
+#include "min_max.h"
 #include "print_matrix.h"
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void plain_text(duet_dtype type, double x, int most, char text[WORD])
     snprintf(probe, sizeof probe, "%.*e", digits - 1, x);
     const int power = x != 0 ? atoi(strchr(probe, 'e') + 1) : 0, behind = digits - 1 - power;
     if (behind >= 0 || x == 0) {
-        snprintf(text, WORD, "%#.*f", behind < most ? (behind > 0 ? behind : 0) : most, x);
+        snprintf(text, WORD, "%#.*f", (int)clamp(behind, 0, most), x);
     } else { /* digits that tell nothing are zeros */
         snprintf(text, WORD, "%#.0f", strtod(probe, NULL));
     }
@@ -35,13 +36,19 @@ static void plain_text(duet_dtype type, double x, int most, char text[WORD])
  * exponent of so many digits, two at least. */
 static void power_text(duet_dtype type, double x, int least, int most, int exponent, char text[WORD])
 {
-    const int digits = shortest_digits(type, x) - 1, enough = digits < most ? digits : most;
-    snprintf(text, WORD, "%#.*e", enough > least ? enough : least, x);
+    const int digits = (int)larger(least, smaller(shortest_digits(type, x) - 1, most));
+    snprintf(text, WORD, "%#.*e", digits, x);
     char *e = strchr(text, 'e');
-    const int power = atoi(e + 1), size = exponent < 2 ? 2 : exponent > 4 ? 4 : exponent;
+    const int power = atoi(e + 1), size = (int)clamp(exponent, 2, 4);
     *e = 0;
     if (!least) trim(text);
     snprintf(text + strlen(text), 20, "e%c%0*d", power < 0 ? '-' : '+', size, abs(power));
+}
+
+static void special_text(double x, char text[WORD])
+{
+    const char *infinity = x < 0 ? "-inf" : "inf";
+    strcpy(text, isnan(x) ? "nan" : infinity);
 }
 
 static void add_sign(const column *c, char text[WORD])
@@ -90,35 +97,45 @@ static double beyond_digits(duet_dtype type) { return pow(10, floor(-log10(2 * d
 /* Powers of ten beyond these digits, below a ten thousandth, or where one is a thousand times another. */
 static bool wants_powers(const column *c)
 {
-    const bool small = c->type == DUET_F32 ? (float)c->least < 0.0001f : c->least < 0.0001;
-    const bool wide =
-        c->type == DUET_F32 ? (float)c->most / (float)c->least > 1000 : c->most / c->least > 1000;
+    bool small = c->least<0.0001, wide = c->most / c->least> 1000;
+    if (c->type == DUET_F32) {
+        small = (float)c->least < 0.0001f;
+        wide = (float)c->most / (float)c->least > 1000;
+    }
     return c->most > 0 && (c->most >= fmin(beyond_digits(c->type), 1e8) || small || wide);
+}
+
+/* How many characters follow the digits before the point. */
+static int characters_behind(const column *c)
+{
+    const int digits = c->right + 1;
+    return c->powers ? c->power + 2 + digits : digits;
 }
 
 static void column_settle(column *c)
 {
     c->powers = wants_powers(c);
-    c->left = c->powers ? c->scientific[0] : c->plain[0];
-    c->right = c->powers ? c->scientific[1] : c->plain[1];
+    const int *width = c->powers ? c->scientific : c->plain;
+    c->left = width[0];
+    c->right = width[1];
     c->power = c->scientific[2];
     if (!c->infinite) return;
-    const int behind = (c->powers ? c->power + 2 + c->right : c->right) + 1;
-    grow(&c->left, 3 > behind ? (size_t)(3 - behind) : 0);
-    if (c->signs || c->below) grow(&c->left, 4 > behind ? (size_t)(4 - behind) : 0);
+    const int behind = characters_behind(c);
+    grow(&c->left, (size_t)larger(3 - behind, 0));
+    if (c->signs || c->below) grow(&c->left, (size_t)larger(4 - behind, 0));
 }
 
 static void column_text(const column *c, double x, char text[WORD])
 {
     char word[WORD];
-    if (!isfinite(x)) snprintf(word, WORD, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+    if (!isfinite(x)) special_text(x, word);
     else if (c->powers) power_text(c->type, x, c->right, c->right, c->power, word);
     else plain_text(c->type, x, PRECISION, word);
     add_sign(c, word);
-    const int behind = (c->powers ? c->power + 2 + c->right : c->right) + 1;
+    const int behind = characters_behind(c);
     const char *point = strchr(word, '.');
     const int lead = point ? c->left - (int)(point - word) : c->left + behind - (int)strlen(word);
-    snprintf(text, WORD, "%*s%-*s", lead > 0 ? lead : 0, "", point ? (int)(point - word) + behind : 0, word);
+    snprintf(text, WORD, "%*s%-*s", (int)larger(lead, 0), "", point ? (int)(point - word) + behind : 0, word);
 }
 
 /* ---- an element ---- */
@@ -165,15 +182,22 @@ static char *complex_text(const notation *n, const void *element, char text[WORD
     return text;
 }
 
+/* The text of an integer or a bool; digits: memory for it. */
+static const char *exact_text(duet_dtype type, const void *element, char digits[32])
+{
+    if (type != DUET_BOOL) return integer_text(type, element, digits);
+    return *(const char *)element ? "True" : "False";
+}
+
 char *notation_text(const notation *n, const void *element, char text[WORD])
 {
     char digits[32];
     if (type_is_complex(n->type)) return complex_text(n, element, text);
-    if (type_is_float(n->type)) return column_text(&n->part[0], number_of(n->type, element), text), text;
-    const char *word = n->type != DUET_BOOL     ? integer_text(n->type, element, digits)
-                       : *(const char *)element ? "True"
-                                                : "False";
-    snprintf(text, WORD, "%*s", n->width, word);
+    if (type_is_float(n->type)) {
+        column_text(&n->part[0], number_of(n->type, element), text);
+        return text;
+    }
+    snprintf(text, WORD, "%*s", n->width, exact_text(n->type, element, digits));
     return text;
 }
 
@@ -183,10 +207,11 @@ static void number_alone(duet_dtype type, double x, bool point, bool signs, char
 {
     const column c = { .type = type, .signs = signs };
     const double beyond = type == DUET_F64 ? 1e16 : beyond_digits(type);
-    if (!isfinite(x)) snprintf(text, WORD, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
-    else if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < beyond))
-        plain_text(type, x, 400, text), strcat(text, point && text[strlen(text) - 1] == '.' ? "0" : "");
-    else power_text(type, x, 0, 17, 0, text);
+    if (!isfinite(x)) special_text(x, text);
+    else if (x == 0 || (fabs(x) >= 1e-4 && fabs(x) < beyond)) {
+        plain_text(type, x, 400, text);
+        strcat(text, point && text[strlen(text) - 1] == '.' ? "0" : "");
+    } else power_text(type, x, 0, 17, 0, text);
     char *bare = strstr(text, ".e");
     if (bare) memmove(bare, bare + 1, strlen(bare));
     else if (*text && text[strlen(text) - 1] == '.') text[strlen(text) - 1] = 0;
@@ -207,10 +232,7 @@ char *alone_text(duet_dtype type, const void *element, char text[WORD])
     } else if (type_is_float(type)) {
         number_alone(type, x, true, false, text);
     } else {
-        snprintf(text, WORD, "%s",
-                 type != DUET_BOOL        ? integer_text(type, element, digits)
-                 : *(const char *)element ? "True"
-                                          : "False");
+        snprintf(text, WORD, "%s", exact_text(type, element, digits));
     }
     return text;
 }

@@ -16,6 +16,12 @@ static const bool here_is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 /* bf16 is what ml_dtypes makes of it: two bytes that NumPy does not look into. */
 static char kind_of(duet_dtype t) { return t == DUET_BF16 ? 'V' : dtypes[t].name[0]; }
 
+static char order_of(duet_dtype t)
+{
+    if (dtypes[t].bytes == 1) return '|';
+    return here_is_big ? '>' : '<';
+}
+
 static bool type_named(const char *descr, duet_dtype *type, bool *swapped)
 {
     char *end;
@@ -23,8 +29,10 @@ static bool type_named(const char *descr, duet_dtype *type, bool *swapped)
     if (bytes <= 0 || *end) return false;
     *swapped = *descr == (here_is_big ? '<' : '>');
     for (int t = 0; t < DUET_DTYPE_COUNT; t++)
-        if (kind_of((duet_dtype)t) == descr[1] && dtypes[t].bytes == (size_t)bytes)
-            return *type = (duet_dtype)t, true;
+        if (kind_of((duet_dtype)t) == descr[1] && dtypes[t].bytes == (size_t)bytes) {
+            *type = (duet_dtype)t;
+            return true;
+        }
     return false;
 }
 
@@ -98,7 +106,8 @@ static duet_status take_size(scan *s, int64_t *size)
     for (*size = 0; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++)
         if (__builtin_mul_overflow(*size, 10, size) || __builtin_add_overflow(*size, *s->at - '0', size))
             return bad_file(s->in, "a size in its shape is too large for memory");
-    return s->at > first ? DUET_OK : bad_file(s->in, "its shape must consist of integers");
+    if (s->at <= first) return bad_file(s->in, "its shape must consist of integers");
+    return DUET_OK;
 }
 
 static duet_status take_shape(scan *s, header *h)
@@ -119,7 +128,8 @@ static duet_status take_shape(scan *s, header *h)
 static duet_status take_bool(scan *s, bool *to)
 {
     *to = take_word(s, "True");
-    return *to || take_word(s, "False") ? DUET_OK : bad_file(s->in, "fortran_order must be True or False");
+    if (*to || take_word(s, "False")) return DUET_OK;
+    return bad_file(s->in, "fortran_order must be True or False");
 }
 
 static duet_status take_descr(scan *s, header *h)
@@ -142,7 +152,9 @@ static duet_status take_entry(scan *s, header *h)
         return bad_file(s->in, "its header has the key \"%s\", which is unknown or repeated", key);
     if (!take(s, ':')) return bad_file(s->in, "its header is not a dictionary");
     h->seen |= 1 << k;
-    return k == 0 ? take_descr(s, h) : k == 1 ? take_bool(s, &h->fortran) : take_shape(s, h);
+    if (k == 0) return take_descr(s, h);
+    if (k == 1) return take_bool(s, &h->fortran);
+    return take_shape(s, h);
 }
 
 static duet_status parse(const input *in, const char *text, size_t bytes, header *h)
@@ -156,9 +168,8 @@ static duet_status parse(const input *in, const char *text, size_t bytes, header
             return bad_file(in, "its header has no closing brace");
     }
     skip_space(&s);
-    return s.at == s.end && h->seen == 7
-               ? DUET_OK
-               : bad_file(in, "its header lacks a key or has data after the dictionary");
+    if (s.at == s.end && h->seen == 7) return DUET_OK;
+    return bad_file(in, "its header lacks a key or has data after the dictionary");
 }
 
 static duet_status read_header(input *in, header *h)
@@ -196,7 +207,8 @@ static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
     if (!p) return no_memory(in);
     TRY(input_read(in, p, bytes));
     if (swapped) swap_bytes(p, bytes, dtypes[type_of_part(type)].bytes);
-    return type == DUET_BOOL ? check_bools(in, p, bytes) : DUET_OK;
+    if (type != DUET_BOOL) return DUET_OK;
+    return check_bools(in, p, bytes);
 }
 
 /* No memory is asked for but for what the file holds. */
@@ -204,13 +216,15 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
 {
     int64_t bytes = (int64_t)dtypes[type].bytes;
     bool empty = false, overflows = false;
-    for (int a = 0; a < h->rank; a++)
-        empty |= !h->size[a], overflows |= __builtin_mul_overflow(bytes, h->size[a], &bytes);
+    for (int a = 0; a < h->rank; a++) {
+        empty |= !h->size[a];
+        overflows |= __builtin_mul_overflow(bytes, h->size[a], &bytes);
+    }
     if (!empty && (overflows || (uint64_t)bytes > in->left))
         return bad_file(in, "the file is too short for its shape");
-    return shape_check(in->who, type, h->rank, h->size) == DUET_OK
-               ? DUET_OK
-               : bad_file(in, "its shape is too large for memory");
+    if (shape_check(in->who, type, h->rank, h->size) != DUET_OK)
+        return bad_file(in, "its shape is too large for memory");
+    return DUET_OK;
 }
 
 /* Fortran order is row-major order of the reversed axes. */
@@ -218,7 +232,8 @@ static duet_matrix *transposed_copy(const input *in, duet_matrix *m)
 {
     duet_matrix *t = (duet_transposed)(m);
     duet_free(&m);
-    return t ? t : (no_memory(in), NULL);
+    if (!t) no_memory(in);
+    return t;
 }
 
 static duet_matrix *new_for(const header *h, duet_dtype type)
@@ -234,15 +249,20 @@ duet_matrix *npy_read(input *in)
     duet_dtype type;
     bool swapped;
     if (read_header(in, &h)) return NULL;
-    if (!type_named(h.descr, &type, &swapped))
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the element type \"%s\" is not supported", in->who,
-                    in->path, h.descr),
-               NULL;
+    if (!type_named(h.descr, &type, &swapped)) {
+        fail(DUET_UNSUPPORTED, "%s(\"%s\"): the element type \"%s\" is not supported", in->who, in->path,
+             h.descr);
+        return NULL;
+    }
     if (check_size(in, type, &h)) return NULL;
     duet_matrix *m = new_for(&h, type);
-    if (!m) return no_memory(in), NULL;
+    if (!m) {
+        no_memory(in);
+        return NULL;
+    }
     if (read_elements(in, m, swapped)) duet_free(&m);
-    return m && h.fortran ? transposed_copy(in, m) : m;
+    if (m && h.fortran) return transposed_copy(in, m);
+    return m;
 }
 
 duet_matrix *(duet_load_npy)(const char *path)
@@ -260,8 +280,10 @@ duet_matrix *(duet_load_npy)(const char *path)
 static bool is_fortran(const duet_matrix *m)
 {
     layout l = m->at;
-    for (int a = 0; a < l.rank; a++)
-        l.size[a] = m->at.size[l.rank - 1 - a], l.stride[a] = m->at.stride[l.rank - 1 - a];
+    for (int a = 0; a < l.rank; a++) {
+        l.size[a] = m->at.size[l.rank - 1 - a];
+        l.stride[a] = m->at.stride[l.rank - 1 - a];
+    }
     return !m->dense && layout_is_dense(&l);
 }
 
@@ -270,14 +292,11 @@ static size_t make_front(const duet_matrix *m, unsigned char front[4 * ALIGNED +
 {
     const duet_dtype t = m->at.type;
     char *text = (char *)front + FRONT;
-    int n = sprintf(text, "{'descr': '%c%c%d', 'fortran_order': %s, 'shape': (",
-                    dtypes[t].bytes == 1 ? '|'
-                    : here_is_big        ? '>'
-                                         : '<',
-                    kind_of(t), (int)dtypes[t].bytes, is_fortran(m) ? "True" : "False");
+    int n = sprintf(text, "{'descr': '%c%c%d', 'fortran_order': %s, 'shape': (", order_of(t), kind_of(t),
+                    (int)dtypes[t].bytes, is_fortran(m) ? "True" : "False");
     for (int a = 0; a < m->at.rank; a++)
-        n += sprintf(text + n, a || m->at.rank == 1 ? "%s%lld%s" : "%s%lld%s", a ? ", " : "",
-                     (long long)m->at.size[a], m->at.rank == 1 ? "," : "");
+        n += sprintf(text + n, "%s%lld%s", a ? ", " : "", (long long)m->at.size[a],
+                     m->at.rank == 1 ? "," : "");
     n += sprintf(text + n, "), }");
     while ((FRONT + n + 1) % ALIGNED) text[n++] = ' ';
     text[n++] = '\n';

@@ -68,9 +68,8 @@ static duet_status find_directory(input *in, const unsigned char *tail, size_t b
     if (!end) return bad_file(in, "it is not a zip file");
     const uint64_t end_at = in->size - bytes + (uint64_t)(end - tail);
     TRY(locate(in, end, end_at, at, size));
-    return *at <= end_at && *size <= end_at - *at
-               ? DUET_OK
-               : bad_file(in, "the zip directory is not at the recorded position");
+    if (*at <= end_at && *size <= end_at - *at) return DUET_OK;
+    return bad_file(in, "the zip directory is not at the recorded position");
 }
 
 static duet_status read_directory(input *in, directory *d)
@@ -182,7 +181,8 @@ static duet_status check_sum(input *in, const member *m)
 {
     char some[1 << 12];
     while (in->left) TRY(input_read(in, some, in->left < sizeof some ? (size_t)in->left : sizeof some));
-    return in->sum == m->sum ? DUET_OK : bad_file(in, "the checksum of the array does not match");
+    if (in->sum != m->sum) return bad_file(in, "the checksum of the array does not match");
+    return DUET_OK;
 }
 
 static duet_matrix *read_member(input *in, const char *name)
@@ -203,7 +203,10 @@ duet_matrix *(duet_load_npz)(const char *path, const char *name)
 {
     const char *who = "duet_load_npz";
     input in;
-    if (!name) return fail(DUET_BAD_ARGUMENT, "%s: name must not be NULL", who), NULL;
+    if (!name) {
+        fail(DUET_BAD_ARGUMENT, "%s: name must not be NULL", who);
+        return NULL;
+    }
     if (input_open(&in, who, path)) return NULL;
     duet_matrix *m = read_member(&in, name);
     input_close(&in);
@@ -222,7 +225,10 @@ static duet_status each_name(const input *in, const directory *d, char **names, 
     for (uint64_t from = 0; from < d->size; n++) {
         TRY(next_member(in, d, &from, &m));
         const size_t length = name_length(&m);
-        if (names) names[n] = memcpy(text + *bytes, m.name, length), names[n][length] = 0;
+        if (names) {
+            names[n] = memcpy(text + *bytes, m.name, length);
+            names[n][length] = 0;
+        }
         *bytes += length + 1;
     }
     *count = n;
@@ -234,9 +240,16 @@ static char **names_of(const input *in, const directory *d)
     size_t count, bytes;
     if (each_name(in, d, NULL, &count, &bytes)) return NULL;
     char **names = malloc((count + 1) * sizeof *names + bytes);
-    if (!names) return fail(DUET_NO_MEMORY, "%s: out of memory for %zu names", in->who, count), NULL;
+    if (!names) {
+        fail(DUET_NO_MEMORY, "%s: out of memory for %zu names", in->who, count);
+        return NULL;
+    }
     names[count] = NULL;
-    return each_name(in, d, names, &count, &bytes) ? free(names), NULL : names;
+    if (each_name(in, d, names, &count, &bytes)) {
+        free(names);
+        return NULL;
+    }
+    return names;
 }
 
 char **(duet_names_npz)(const char *path)

@@ -37,8 +37,11 @@ static void put_common(record *r, const duet_named *a, uint32_t sum, int extra)
     put(r, 0, 2);
     put(r, 0, 2);
     put(r, DAY_ONE, 2);
-    put(r, sum, 4), put(r, IN_ZIP64, 4), put(r, IN_ZIP64, 4), put(r, name_bytes(a), 2),
-        put(r, (uint64_t)extra, 2);
+    put(r, sum, 4);
+    put(r, IN_ZIP64, 4);
+    put(r, IN_ZIP64, 4);
+    put(r, name_bytes(a), 2);
+    put(r, (uint64_t)extra, 2);
 }
 
 static duet_status put_named(output *out, const record *r, const duet_named *a)
@@ -88,8 +91,11 @@ static duet_status put_entry(output *out, const duet_named *a, const entry *e)
     put(&r, 0, 2);
     put(&r, 0, 4);
     put(&r, IN_ZIP64, 4);
-    put(&extra, 1, 2), put(&extra, 24, 2), put(&extra, e->size, 8), put(&extra, e->size, 8),
-        put(&extra, e->at, 8);
+    put(&extra, 1, 2);
+    put(&extra, 24, 2);
+    put(&extra, e->size, 8);
+    put(&extra, e->size, 8);
+    put(&extra, e->at, 8);
     TRY(put_named(out, &r, a));
     return output_write(out, extra.bytes, extra.n);
 }
@@ -111,8 +117,12 @@ static duet_status put_end(output *out, uint64_t count, uint64_t at)
     put(&r, 0, 4);
     put(&r, here, 8);
     put(&r, 1, 4);
-    put(&r, 0x06054b50, 4), put(&r, 0, 4), put(&r, 0xffff, 2), put(&r, 0xffff, 2), put(&r, IN_ZIP64, 4),
-        put(&r, IN_ZIP64, 4);
+    put(&r, 0x06054b50, 4);
+    put(&r, 0, 4);
+    put(&r, 0xffff, 2);
+    put(&r, 0xffff, 2);
+    put(&r, IN_ZIP64, 4);
+    put(&r, IN_ZIP64, 4);
     put(&r, 0, 2);
     return output_write(out, r.bytes, r.n);
 }

@@ -11,9 +11,10 @@ static double half_value(uint16_t bits, int fraction, int bias)
 {
     const int e = bits >> fraction & ((1 << (15 - fraction)) - 1), f = bits & ((1 << fraction) - 1);
     const int most = (1 << (15 - fraction)) - 1;
-    double x = e == most ? (f ? NAN : INFINITY)
-               : e       ? ldexp((1 << fraction) + f, e - bias - fraction)
-                         : ldexp(f, 1 - bias - fraction);
+    double x;
+    if (e == most) x = f ? NAN : INFINITY;
+    else if (e) x = ldexp((1 << fraction) + f, e - bias - fraction);
+    else x = ldexp(f, 1 - bias - fraction);
     return bits >> 15 ? -x : x;
 }
 
@@ -22,8 +23,8 @@ double number_of(duet_dtype type, const void *p)
     uint16_t half;
     switch (type) {
     case DUET_F64: return *(const double *)p;
-    case DUET_F16: return memcpy(&half, p, 2), half_value(half, 10, 15);
-    case DUET_BF16: return memcpy(&half, p, 2), half_value(half, 7, 127);
+    case DUET_F16: memcpy(&half, p, 2); return half_value(half, 10, 15);
+    case DUET_BF16: memcpy(&half, p, 2); return half_value(half, 7, 127);
     default: return (double)*(const float *)p;
     }
 }

@@ -73,8 +73,10 @@ static void indent(printing *x, int by)
 /* A word, on a new line where this one would be too long with it and what must follow. */
 static void say_word(printing *x, const char *word, int width)
 {
-    if (x->length + strlen(word) > (size_t)width && x->length > (size_t)x->m->at.rank)
-        end_line(x), indent(x, x->m->at.rank);
+    if (x->length + strlen(word) > (size_t)width && x->length > (size_t)x->m->at.rank) {
+        end_line(x);
+        indent(x, x->m->at.rank);
+    }
     say(x, word);
 }
 
@@ -86,7 +88,11 @@ static void print_row(printing *x, const char *at)
     char word[WORD];
     shown(x, axis, &low, &high);
     for (int64_t i = 0; i < size; i++) {
-        if (i == low && high) say_word(x, "...", width), say(x, " "), i = high;
+        if (i == low && high) {
+            say_word(x, "...", width);
+            say(x, " ");
+            i = high;
+        }
         say_word(x, notation_text(&x->form, moved(x, at, axis, i), word), width);
         if (i + 1 < size) say(x, " ");
     }
@@ -107,7 +113,11 @@ static void print_rows(printing *x, const char *at, int axis)
     shown(x, axis, &low, &high);
     for (int64_t i = 0; i < x->m->at.size[axis]; i++) {
         if (i) between(x, axis);
-        if (i == low && high) say(x, "..."), between(x, axis), i = high;
+        if (i == low && high) {
+            say(x, "...");
+            between(x, axis);
+            i = high;
+        }
         print_axis(x, moved(x, at, axis, i), axis + 1);
     }
 }
@@ -150,5 +160,6 @@ duet_status(duet_print)(FILE *out, const duet_matrix *m)
     const plain_numbers plain = plain_numbers_begin();
     print(&x);
     plain_numbers_end(plain);
-    return ferror(out) ? fail(DUET_IO_ERROR, "%s: the file cannot be written", who) : DUET_OK;
+    if (ferror(out)) return fail(DUET_IO_ERROR, "%s: the file cannot be written", who);
+    return DUET_OK;
 }

@@ -4,6 +4,7 @@
 #include "dtype.h"
 #include "lower.h"
 #include "matrix.h"
+#include "min_max.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,7 @@ static bool is_direct(const assigner *a, int dest)
     if (value_is_join(a->l->g, v)) {
         const bool strided = a->last[v] < 0 && !is_read(a, half[0]) && !is_read(a, half[1]);
         const int first = a->l->job_of[half[0]], second = a->l->job_of[half[1]];
-        const int earlier = first < second ? first : second;
+        const int earlier = (int)smaller(first, second);
         if (first != second && !no_allocation_after(a, earlier)) return false;
         return (strided || dense) && can_write_to(a, dest, half[0]) && can_write_to(a, dest, half[1]);
     }
@@ -228,7 +229,7 @@ static void assign(assigner *a, int j)
 {
     for (int k = 0; k < a->l->jobs[j].outs; k++) {
         int v = a->l->jobs[j].out[k], b = choose_block(a, j, v);
-        const int until = (a->last[v] < j ? j : a->last[v]) + 1;
+        const int until = (int)larger(a->last[v], j) + 1;
         a->m->slot[v] = slot_of_block(a, b);
         if (value_is_half(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
         if (!value_is_join(a->l->g, v) || until > a->free_from[b])

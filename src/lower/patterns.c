@@ -71,7 +71,8 @@ static __attribute__((noinline)) duet_status prepare(void)
 {
     pthread_mutex_lock(&lock);
     void *own = formulas_apart();
-    duet_status s = prepared ? DUET_OK : patterns_make();
+    duet_status s = DUET_OK;
+    if (!prepared) s = patterns_make();
     formulas_back(own);
     for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&fused_patterns[r]);
     for (int r = 1; r < FINISHES && s != DUET_OK; r++) graph_free(&epilogue_patterns[r]);

@@ -22,14 +22,16 @@ static int slot_of(const lowering *l, const memory *m, int v)
               whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
     const value *u = value_at(l->g, whole);
     const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[whole];
-    return value_half(l->g, v) == 1 ? plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem) : slot;
+    if (value_half(l->g, v) != 1) return slot;
+    return plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem);
 }
 
 static layout dense(const graph *g, int v)
 {
     const value *u = value_at(g, v);
     layout l;
-    return layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size), l;
+    layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size);
+    return l;
 }
 
 /* Where an output goes, and how it lies there. */
@@ -39,7 +41,8 @@ static operand output_of(const lowering *l, const job *j, int k, const memory *m
     if (v < 0) return (operand){ copied_dest(v), l->dest[copied_dest(v)].to };
     const int dest = l->dest_of[v];
     const bool half = value_is_half(l->g, v), there = m && dest >= 0 && m->direct[dest];
-    const layout at = there ? l->dest[dest].to : dense(l->g, half ? value_at(l->g, v)->join : v);
+    const int written = half ? value_at(l->g, v)->join : v;
+    const layout at = there ? l->dest[dest].to : dense(l->g, written);
     return (operand){ m ? slot_of(l, m, v) : 0, half ? plane_layout(at) : at };
 }
 
@@ -47,8 +50,10 @@ static operand output_of(const lowering *l, const job *j, int k, const memory *m
 static layout bias_layout(const layout *b, const shape *domain)
 {
     layout l = { .type = b->type, .rank = domain->rank };
-    for (int i = 0; i < domain->rank; i++)
-        l.size[i] = domain->size[i], l.stride[i] = i == 1 ? b->stride[0] : 0;
+    for (int i = 0; i < domain->rank; i++) {
+        l.size[i] = domain->size[i];
+        l.stride[i] = i == 1 ? b->stride[0] : 0;
+    }
     return l;
 }
 
@@ -56,7 +61,8 @@ static void read_layouts(const lowering *l, const job *j, const shape *domain, s
 {
     for (int k = 0; k < j->ins; k++) {
         layout at = value_layout(l->g, j->in[k]);
-        s->in[k].at = j->bias[k] ? bias_layout(&at, domain) : layout_broadcast(&at, domain);
+        if (j->bias[k]) s->in[k].at = bias_layout(&at, domain);
+        else s->in[k].at = layout_broadcast(&at, domain);
     }
 }
 
@@ -95,14 +101,19 @@ layout layout_of_axes(const layout *l, uint32_t which)
 {
     layout r = { .type = l->type };
     for (int a = 0; a < l->rank; a++)
-        if (which >> a & 1) r.size[r.rank] = l->size[a], r.stride[r.rank++] = l->stride[a];
+        if (which >> a & 1) {
+            r.size[r.rank] = l->size[a];
+            r.stride[r.rank++] = l->stride[a];
+        }
     return r;
 }
 
 void axes_append(layout *l, const layout *more)
 {
-    for (int a = 0; a < more->rank; a++)
-        l->size[l->rank] = more->size[a], l->stride[l->rank++] = more->stride[a];
+    for (int a = 0; a < more->rank; a++) {
+        l->size[l->rank] = more->size[a];
+        l->stride[l->rank++] = more->stride[a];
+    }
 }
 
 static void collapse_apart(step *s, uint32_t reduced)
@@ -110,10 +121,12 @@ static void collapse_apart(step *s, uint32_t reduced)
     layout *all[STEP_OPERANDS], inner[STEP_OPERANDS], *inners[STEP_OPERANDS] = { 0 };
     const int n = step_operands(s, all);
     for (int k = 0; k < n; k++) {
-        inner[k] = layout_of_axes(all[k], reduced), inners[k] = &inner[k];
+        inner[k] = layout_of_axes(all[k], reduced);
+        inners[k] = &inner[k];
         *all[k] = layout_of_axes(all[k], ~reduced);
     }
-    layout_collapse(inners, n), layout_collapse(all, n);
+    layout_collapse(inners, n);
+    layout_collapse(all, n);
     const bool single = layout_count(all[0]) == 1;
     for (int k = 0; k < n; k++) {
         if (single) all[k]->rank = 0;
@@ -177,7 +190,7 @@ static void spatial_layouts(const lowering *l, const job *j, step *s)
 static void upsample_layouts(const lowering *l, const job *j, step *s)
 {
     value_layouts(l, j, s);
-    const duet_dtype as = dtypes[s->out[0].at.type].bytes == 8 ? DUET_F64 : DUET_F32;
+    const duet_dtype as = dtype_real(dtypes[s->out[0].at.type].bytes == 8);
     s->out[0].at.type = s->in[0].at.type = as;
     image_layouts(j, s);
 }
@@ -185,23 +198,14 @@ static void upsample_layouts(const lowering *l, const job *j, step *s)
 /* May output element i be written over operand k's element i, when both are of one type and shape? */
 typedef bool place_rule(const lowering *l, const job *j, int k, int out);
 
-static bool any_operand(const lowering *l, const job *j, int k, int out)
-{
-    return (void)l, (void)k, (void)out, !job_reduces(j);
-}
-static bool first_operand(const lowering *l, const job *j, int k, int out)
-{
-    return (void)l, (void)j, (void)out, k == 0;
-}
-static bool addend(const lowering *l, const job *j, int k, int out)
-{
-    return (void)l, (void)j, (void)out, k == 2;
-}
+static bool any_operand(const lowering *l, const job *j, int k, int out) { return !job_reduces(j); }
+static bool first_operand(const lowering *l, const job *j, int k, int out) { return k == 0; }
+static bool addend(const lowering *l, const job *j, int k, int out) { return k == 2; }
 static bool complex_transform(const lowering *l, const job *j, int k, int out)
 {
     const int32_t kind = j->attr.fourier.kind;
     const bool is_complex = kind == FOURIER_FORWARD || kind == FOURIER_INVERSE;
-    return (void)k, is_complex && value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
+    return is_complex && value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
 }
 
 /* How a job becomes a step, by kernel. */
@@ -233,8 +237,12 @@ static const struct step_rule {
 void step_make(const lowering *l, const job *j, const memory *m, step *s)
 {
     memset(s, 0, sizeof *s);
-    s->kernel = j->kernel, s->epilogue = j->epilogue, s->program = j->program;
-    s->outs = (uint8_t)j->outs, s->ins = (uint8_t)j->ins, s->nums = (uint8_t)j->nums;
+    s->kernel = j->kernel;
+    s->epilogue = j->epilogue;
+    s->program = j->program;
+    s->outs = (uint8_t)j->outs;
+    s->ins = (uint8_t)j->ins;
+    s->nums = (uint8_t)j->nums;
     s->attr = j->attr;
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);

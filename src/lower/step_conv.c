@@ -13,7 +13,8 @@ static void image_axes(layout *l, enum pool_form form)
 static void plain_axes(layout *l)
 {
     while (l->rank < 2) layout_insert(l, 0, 1, 1);
-    layout_insert(l, 0, 1, 1), layout_insert(l, 0, 1, 1);
+    layout_insert(l, 0, 1, 1);
+    layout_insert(l, 0, 1, 1);
 }
 
 /* Images of one channel, and as many filters: the results have the axes of both in front, `own` of them the images'. */
@@ -38,8 +39,9 @@ static void conv_layouts(const job *j, step *s)
     for (int k = 0; k < n && form == CONV_PLAIN; k++) plain_axes(all[k]);
     for (int k = 0; k < n && form == CONV_DEEP; k++) deep_axes(all[k], k == 2);
     if (form != CONV_MULTI) return;
-    multi_axes(&s->out[0].at, own), multi_axes(&s->in[0].at, own),
-        multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
+    multi_axes(&s->out[0].at, own);
+    multi_axes(&s->in[0].at, own);
+    multi_axes(&s->in[1].at, s->in[1].at.rank - 2);
 }
 
 static enum pool_form pool_form_of(const job *j)

@@ -101,7 +101,8 @@ static double step_flops(const step *s)
 {
     if (kernel_may_fail(s->kernel)) return solver_flops(s);
     if (flops_by[s->kernel]) return flops_by[s->kernel](s);
-    return s->ins ? 2 * (double)layout_count(&s->in[0].at) : 0;
+    if (!s->ins) return 0;
+    return 2 * (double)layout_count(&s->in[0].at);
 }
 
 void step_estimate(step *s)

@@ -8,8 +8,15 @@ static layout as_matrix(const layout *l, bool rows, bool cols)
 {
     layout m = { .type = l->type, .rank = 2, .size = { 1, 1 }, .stride = { 1, 1 } };
     int i = 0;
-    if (rows) m.size[0] = l->size[i], m.stride[0] = l->stride[i], i++;
-    if (cols) m.size[1] = l->size[i], m.stride[1] = l->stride[i];
+    if (rows) {
+        m.size[0] = l->size[i];
+        m.stride[0] = l->stride[i];
+        i++;
+    }
+    if (cols) {
+        m.size[1] = l->size[i];
+        m.stride[1] = l->stride[i];
+    }
     return m;
 }
 
@@ -17,7 +24,8 @@ void product_layouts(const lowering *l, const job *j, step *s)
 {
     layout A = value_layout(l->g, j->in[0]), B = value_layout(l->g, j->in[1]);
     bool rows = A.rank == 2, cols = B.rank == 2;
-    s->in[0].at = as_matrix(&A, rows, true), s->in[1].at = as_matrix(&B, true, cols);
+    s->in[0].at = as_matrix(&A, rows, true);
+    s->in[1].at = as_matrix(&B, true, cols);
     s->out[0].at = as_matrix(&s->out[0].at, rows, cols);
     if (j->ins < 3 || j->epilogue) return;
     layout C = value_layout(l->g, j->in[2]);
@@ -31,7 +39,10 @@ static layout as_batch(const layout *l, const shape *batch, bool rows, bool cols
 {
     const int own = l->rank - rows - cols, missing = batch->rank - own;
     layout last = { .type = l->type, .rank = rows + cols }, m = { .type = l->type, .rank = batch->rank };
-    for (int i = 0; i < last.rank; i++) last.size[i] = l->size[own + i], last.stride[i] = l->stride[own + i];
+    for (int i = 0; i < last.rank; i++) {
+        last.size[i] = l->size[own + i];
+        last.stride[i] = l->stride[own + i];
+    }
     for (int i = 0; i < batch->rank; i++) {
         m.size[i] = batch->size[i];
         m.stride[i] = i < missing || l->size[i - missing] == 1 ? 0 : l->stride[i - missing];
@@ -47,11 +58,15 @@ static void merge_batch(layout *const all[], int n)
     layout batch[STEP_OPERANDS], last[STEP_OPERANDS], *batches[STEP_OPERANDS] = { 0 };
     for (int k = 0; k < n; k++) {
         const uint32_t matrix = 3u << (all[k]->rank - 2);
-        batch[k] = layout_of_axes(all[k], ~matrix), last[k] = layout_of_axes(all[k], matrix),
+        batch[k] = layout_of_axes(all[k], ~matrix);
+        last[k] = layout_of_axes(all[k], matrix);
         batches[k] = &batch[k];
     }
     layout_collapse(batches, n);
-    for (int k = 0; k < n; k++) *all[k] = batch[k], axes_append(all[k], &last[k]);
+    for (int k = 0; k < n; k++) {
+        *all[k] = batch[k];
+        axes_append(all[k], &last[k]);
+    }
 }
 
 /* One matrix on the right of all: their rows may be those of one product, where they lie one after the other. */
@@ -70,10 +85,13 @@ static bool is_one_product(const step *s)
 
 static void drop_batch(layout *l, bool rows)
 {
-    if (rows) l->stride[1] = l->size[1] > 1 ? l->stride[1] : l->stride[0], l->size[1] *= l->size[0];
+    if (rows) {
+        l->stride[1] = l->size[1] > 1 ? l->stride[1] : l->stride[0];
+        l->size[1] *= l->size[0];
+    }
     l->rank = 2;
-    memmove(l->size, l->size + 1, 2 * sizeof *l->size),
-        memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
+    memmove(l->size, l->size + 1, 2 * sizeof *l->size);
+    memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
 }
 
 /* As few leading axes as serve all, and none where what they lead is one product. */
@@ -93,7 +111,8 @@ void batched_layouts(const lowering *l, const job *j, step *s)
     const bool rows = A.rank >= 2, cols = B.rank >= 2;
     shape batch = { .rank = out.rank - rows - cols };
     memcpy(batch.size, out.size, sizeof batch.size[0] * (size_t)batch.rank);
-    s->in[0].at = as_batch(&A, &batch, rows, true), s->in[1].at = as_batch(&B, &batch, true, cols);
+    s->in[0].at = as_batch(&A, &batch, rows, true);
+    s->in[1].at = as_batch(&B, &batch, true, cols);
     s->out[0].at = as_batch(&out, &batch, rows, cols);
     for (int k = 2; k < j->ins; k++) {
         const layout C = value_layout(l->g, j->in[k]);
@@ -138,9 +157,15 @@ static int matrix_letters(const letters *w, int *row, int *column)
     int rank = einsum_rank(w->of, EINSUM_OUT);
     *row = *column = 0;
     int last = rank ? einsum_letter(w->of, EINSUM_OUT, rank - 1) : 0;
-    if (last && !has(w, LEFT, last)) *column = last, rank--;
+    if (last && !has(w, LEFT, last)) {
+        *column = last;
+        rank--;
+    }
     last = rank ? einsum_letter(w->of, EINSUM_OUT, rank - 1) : 0;
-    if (*column && last && !has(w, RIGHT, last)) *row = last, rank--;
+    if (*column && last && !has(w, RIGHT, last)) {
+        *row = last;
+        rank--;
+    }
     return rank;
 }
 
@@ -166,7 +191,8 @@ static axes leading_axes(const letters *w, int leading)
 static layout matrix_behind(const layout *leading, const layout *down, const layout *across)
 {
     layout m = *leading;
-    axes_append(&m, down), axes_append(&m, across);
+    axes_append(&m, down);
+    axes_append(&m, across);
     return m;
 }
 
@@ -179,13 +205,15 @@ void lettered_layouts(const lowering *l, const job *j, step *s)
     axes inner = { 0 }, row = { 0 }, column = { 0 };
     int row_letter, column_letter;
     const int leading = matrix_letters(&w, &row_letter, &column_letter);
-    s->in[0].at = w.at[LEFT], s->in[1].at = w.at[RIGHT];
+    s->in[0].at = w.at[LEFT];
+    s->in[1].at = w.at[RIGHT];
     if (leading + 2 > DUET_RANK_MAX || !inner_axis(&w, &inner)) {
         s->kernel = OP_einsum;
         return;
     }
     const axes lead = leading_axes(&w, leading);
-    go_along(&w, row_letter, &row), go_along(&w, column_letter, &column);
+    go_along(&w, row_letter, &row);
+    go_along(&w, column_letter, &column);
     s->out[0].at = matrix_behind(&lead.of[RESULT], &row.of[RESULT], &column.of[RESULT]);
     s->in[0].at = matrix_behind(&lead.of[LEFT], &row.of[LEFT], &inner.of[LEFT]);
     s->in[1].at = matrix_behind(&lead.of[RIGHT], &inner.of[RIGHT], &column.of[RIGHT]);

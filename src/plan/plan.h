@@ -46,7 +46,8 @@ static inline int plan_operands(const plan *p) { return p->dests + p->n_leaves +
 static inline int plan_slots(const plan *p) { return plan_operands(p) * (p->planes ? 3 : 1); }
 static inline int plan_base_slot(const plan *p, int slot)
 {
-    return slot < p->dests ? slot : slot % plan_operands(p);
+    if (slot < p->dests) return slot;
+    return slot % plan_operands(p);
 }
 
 /* Must it run at once and by itself? Then it is not deferred, and not part of a CUDA graph. */
@@ -67,6 +68,7 @@ typedef struct statement {
     const formula *f;
     enum fusion fusion;
     duet_math_mode math;
+    int *failed_dest; /* plan_run stores the destination that it failed for, if known; or NULL */
 } statement;
 
 /* plan.c: makes a plan; NULL: out of memory. If the device does not support it, the plan's status

@@ -220,8 +220,9 @@ static __attribute__((cold)) duet_status run_again(const plan *p, const statemen
 /* Before a statement fails for lack of memory, free the memory of all sequences and try again. */
 static duet_status run_at_once(auto_replayer *a, const plan *p, const statement *s)
 {
+    const unsigned failures = deferred_failures();
     const duet_status st = plan_run(p, s);
-    if (likely(st != DUET_NO_MEMORY) || thread_get()->deferred_failed) return st;
+    if (likely(st != DUET_NO_MEMORY) || failures != deferred_failures()) return st;
     if (forget_all(a)) return run_again(p, s);
     return st;
 }
@@ -239,13 +240,14 @@ static duet_status learn(auto_replayer *a, uint64_t token, const plan *p, const 
         end_learning(a);
         return plan_run(p, s);
     }
+    const unsigned failures = deferred_failures();
     const duet_status st = sequence_add(a->learning, p, s, &added);
     if (added) {
         count_token(a);
         return st;
     }
     end_learning(a);
-    if (st != DUET_NO_MEMORY || thread_get()->deferred_failed) return st;
+    if (st != DUET_NO_MEMORY || failures != deferred_failures()) return st;
     forget_all(a);
     return run_again(p, s);
 }

@@ -202,7 +202,9 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
         return plan_run(p, s);
     }
     own->number = p->number;
+    e->s.failed_dest = s->failed_dest;
     const duet_status st = replay_entry(&r->recording, e);
+    e->s.failed_dest = NULL;
     if (st == DUET_OK) r->recording.count++;
     else {
         record_free_entry(e);

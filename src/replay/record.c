@@ -98,7 +98,9 @@ static duet_status run_and_add(duet_recording *r, plan *own, const statement *s)
 {
     recorded *e = record_add(r, own, s);
     if (!e) return DUET_NO_MEMORY;
+    e->s.failed_dest = s->failed_dest;
     const duet_status st = replay_entry(r, e);
+    e->s.failed_dest = NULL;
     if (st == DUET_OK) r->count++;
     else record_free_entry(e);
     return st;

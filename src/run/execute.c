@@ -61,9 +61,9 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num)
 
 /* ---- which of several statements failed ---- */
 
-static __attribute__((cold)) duet_status dest_failed(int k, duet_status s)
+static __attribute__((cold)) duet_status dest_failed(const statement *of, int k, duet_status s)
 {
-    thread_get()->failed_dest = k;
+    if (of->failed_dest) *of->failed_dest = k;
     return s;
 }
 
@@ -71,7 +71,7 @@ static __attribute__((cold)) duet_status leaf_failed(const statement *of, const 
 {
     int k = 0;
     while (k + 1 < of->count && of->to[k].node < (uint32_t)l->node) k++;
-    return dest_failed(k, s);
+    return dest_failed(of, k, s);
 }
 
 /* depends: for each slot, whether its present contents depend on a step that failed. The real and imaginary halves of complex
@@ -125,7 +125,7 @@ static duet_status open_destinations(run *r)
     for (int k = 0, dests = p->dests; k < dests; k++) {
         if (p->first_write[k] < 0) continue;
         const duet_status s = matrix_open(r->s->to[k].m, device, OVERWRITE, r->queue, &r->data[k]);
-        if (unlikely(s != DUET_OK)) return dest_failed(k, s);
+        if (unlikely(s != DUET_OK)) return dest_failed(r->s, k, s);
     }
     return DUET_OK;
 }
@@ -168,7 +168,7 @@ static storage *plan_owner(const owners *o, int slot)
 /* A step that fails without DEVICE_ERROR has written nothing. So a destination is lost only if an earlier step wrote there. */
 static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 {
-    (void)dest_failed(dest_of(r->p, failed), s);
+    (void)dest_failed(r->s, dest_of(r->p, failed), s);
     for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))

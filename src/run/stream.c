@@ -13,6 +13,7 @@
 #include "dtype.h"
 #include "execute.h"
 #include "matrix.h"
+#include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
 #include "staging.h"
@@ -89,7 +90,8 @@ static duet_status open_host(carried *c, int device, enum use use, int queue)
     void *p;
     TRY(matrix_open(c->m, HOST, use, queue, &p));
     matrix_copied(c->m, device);
-    c->host = p, c->step = row_step(c->m);
+    c->host = p;
+    c->step = row_step(c->m);
     return DUET_OK;
 }
 
@@ -97,7 +99,8 @@ static duet_status open_device(carried *c, int device, bool is_cut, int queue)
 {
     void *p;
     TRY(matrix_open(c->m, device, READ, queue, &p));
-    c->device = p, c->step = is_cut ? row_step(c->m) : 0;
+    c->device = p;
+    c->step = is_cut ? row_step(c->m) : 0;
     return DUET_OK;
 }
 
@@ -121,7 +124,10 @@ static duet_status open_leaf(flow *f, int i)
         return open_device(c, f->p->device, is_cut, f->queue);
     TRY(open_host(c, f->p->device, READ, f->queue));
     if (dest < 0) c->up = true;
-    else f->of[dest].up = true, c->host = NULL;
+    else {
+        f->of[dest].up = true;
+        c->host = NULL;
+    }
     return DUET_OK;
 }
 
@@ -130,7 +136,8 @@ static duet_status open_all(flow *f)
     for (int i = 0; i < f->p->n_leaves; i++) TRY(open_leaf(f, i));
     for (int k = 0; k < f->p->dests; k++) {
         if (f->p->first_write[k] < 0) continue;
-        f->of[k].m = f->s->to[k].m, f->of[k].down = true;
+        f->of[k].m = f->s->to[k].m;
+        f->of[k].down = true;
         TRY(open_host(&f->of[k], f->p->device, OVERWRITE, f->queue));
     }
     return DUET_OK;
@@ -236,7 +243,8 @@ static void bind(const flow *f, int64_t part)
     const size_t first = (size_t)first_row(f->p->stream, part);
     for (int i = 0; i < operands(f); i++) {
         const carried *c = &f->of[i];
-        f->data[i] = c->host ? in_set(f, c, part) : c->device ? c->device + first * c->step : NULL;
+        if (c->host) f->data[i] = in_set(f, c, part);
+        else f->data[i] = c->device ? c->device + first * c->step : NULL;
     }
 }
 
@@ -285,7 +293,8 @@ static duet_status run_turn(flow *f, int64_t t)
     TRY(begin_turn(f));
     if (t > 0 && t <= parts) TRY(compute(f, t - 1));
     if (t < parts) TRY(upload_part(f, t));
-    return t > 1 ? download_part(f, t - 2) : DUET_OK;
+    if (t <= 1) return DUET_OK;
+    return download_part(f, t - 2);
 }
 
 static duet_status wait_for_copies(const flow *f)
@@ -298,7 +307,8 @@ static duet_status wait_for_copies(const flow *f)
 static duet_status copy_on_host(flow *f, int64_t t)
 {
     if (t > 2) TRY(from_staging(f, t - 3));
-    return t + 1 < stream_parts(f->p->stream) ? to_staging(f, t + 1) : DUET_OK;
+    if (t + 1 >= stream_parts(f->p->stream)) return DUET_OK;
+    return to_staging(f, t + 1);
 }
 
 static duet_status run_turns(flow *f)
@@ -313,7 +323,8 @@ static duet_status run_turns(flow *f)
         if (stages) TRY(copy_on_host(f, t));
     }
     TRY(queue_wait(f->p->device, QUEUE_DOWN, "the results of a streamed statement"));
-    return stages ? from_staging(f, parts - 1) : DUET_OK;
+    if (!stages) return DUET_OK;
+    return from_staging(f, parts - 1);
 }
 
 /* ---- all parts ---- */
@@ -364,7 +375,7 @@ static duet_status run_in_turns(flow *f)
 static size_t slots_of(const plan *p, const plan *rest)
 {
     const int own = plan_slots(p), other = rest ? plan_slots(rest) : 0;
-    return (size_t)(other > own ? other : own);
+    return (size_t)larger(other, own);
 }
 
 static duet_status run_once(const plan *p, const statement *s, bool *has_written)

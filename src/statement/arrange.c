@@ -1,6 +1,7 @@
 /* arrange.c - statements that fill a matrix with elements of others: concatenate, stack, tile,
  * repeat, pad, roll. Each is a sequence of assignments to views of the destination, which are
  * planned like those of a user. */
+#include "min_max.h"
 #include "statement.h"
 #include "status.h"
 #include "thread.h"
@@ -20,7 +21,10 @@ typedef struct arranging {
 /* to = e. Frees the view `to`; if it is NULL, there was no memory for it. */
 static duet_status put(arranging *x, duet_matrix *to, duet_expr e)
 {
-    if (!to) return (duet_drop)(e), DUET_NO_MEMORY;
+    if (!to) {
+        (duet_drop)(e);
+        return DUET_NO_MEMORY;
+    }
     duet_status s = to->count ? statement_part(x->who, to, e) : (duet_drop)(e);
     x->done += to->count > 0 && s == DUET_OK;
     return record_own_or_free(to, s);
@@ -28,7 +32,11 @@ static duet_status put(arranging *x, duet_matrix *to, duet_expr e)
 
 static duet_status put_matrix(arranging *x, duet_matrix *to, duet_matrix *from)
 {
-    if (!to || !from) return duet_free(&to), duet_free(&from), DUET_NO_MEMORY;
+    if (!to || !from) {
+        duet_free(&to);
+        duet_free(&from);
+        return DUET_NO_MEMORY;
+    }
     duet_status s = put(x, to, duet_of_matrix(from));
     return record_own_or_free(from, s);
 }
@@ -150,7 +158,8 @@ static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
         if (own > to->at.size[p->axis] - along) return wrong_shape(who, to, p->of[0], too_long);
         along += own;
     }
-    return along == to->at.size[p->axis] ? DUET_OK : wrong_shape(who, to, p->of[0], too_long);
+    if (along != to->at.size[p->axis]) return wrong_shape(who, to, p->of[0], too_long);
+    return DUET_OK;
 }
 
 /* A view of the destination for the k-th part, which starts at `at`. */
@@ -217,7 +226,10 @@ static int axes_to_split(const layout *to, const layout *from, int *first)
     int n = 0;
     for (int a = to->rank; a-- > 0;) {
         const int own = a - (to->rank - from->rank);
-        if (own >= 0 && from->size[own] > 1 && to->size[a] != from->size[own]) n++, *first = a;
+        if (own >= 0 && from->size[own] > 1 && to->size[a] != from->size[own]) {
+            n++;
+            *first = a;
+        }
     }
     return n;
 }
@@ -304,10 +316,10 @@ static duet_status check_repeat(const char *who, const duet_matrix *to, const du
     if (!alike(to, from, *axis))
         return wrong_shape(who, to, from, "to and from must have the same sizes along the other axes");
     const int64_t own = from->at.size[*axis], wide = to->at.size[*axis];
-    return (own ? wide % own : wide)
-               ? wrong_shape(who, to, from,
-                             "along the axis, the size of to must be a multiple of that of from")
-               : DUET_OK;
+    if (own ? wide % own : wide)
+        return wrong_shape(who, to, from,
+                           "along the axis, the size of to must be a multiple of that of from");
+    return DUET_OK;
 }
 
 duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis, const char *site)
@@ -363,8 +375,10 @@ typedef struct band {
 static band band_of(const duet_matrix *to, const duet_matrix *from, const padding *p, int axis)
 {
     band b = { .at = to->at, .axis = axis };
-    for (int a = axis; a < to->at.rank; a++)
-        b.at.size[a] = from->at.size[a], b.ahead += p->before[a] * to->at.stride[a];
+    for (int a = axis; a < to->at.rank; a++) {
+        b.at.size[a] = from->at.size[a];
+        b.ahead += p->before[a] * to->at.stride[a];
+    }
     if (axis < to->at.rank) b.high = b.own = from->at.size[axis];
     return b;
 }
@@ -387,9 +401,9 @@ static duet_status reflect(arranging *x, band *b, int64_t missing, bool front)
     const int64_t have = b->high - b->low, period = 2 * (b->own - 1),
                   far = period ? have / period * period : have;
     const bool mirrors = have <= period;
-    const int64_t most = mirrors ? b->own - 1 : far, n = missing < most ? missing : most,
-                  at = front ? b->low - n : b->high;
-    const int64_t from = mirrors ? (front ? b->low + 1 : b->high - 1 - n) : front ? at + far : at - far;
+    const int64_t n = smaller(missing, mirrors ? b->own - 1 : far), at = front ? b->low - n : b->high;
+    int64_t from = front ? at + far : at - far;
+    if (mirrors) from = front ? b->low + 1 : b->high - 1 - n;
     TRY(put_matrix(x, stretch_of(x, b, at, n, false), stretch_of(x, b, from, n, mirrors)));
     if (front) b->low -= n;
     else b->high += n;
@@ -431,7 +445,8 @@ static duet_status pad_source(arranging *x, const duet_matrix *from, const void 
     const bool last = p->mode == DUET_PAD_CONSTANT;
     if (!last) TRY(pad_center(x, from, p));
     for (int a = 0; a < from->at.rank; a++) TRY(pad_axis(x, from, p, a));
-    return last ? pad_center(x, from, p) : DUET_OK;
+    if (!last) return DUET_OK;
+    return pad_center(x, from, p);
 }
 
 static duet_status check_pad(const char *who, const duet_matrix *to, const duet_matrix *from,

@@ -29,8 +29,17 @@ static void find_results(band *b, duet_overlap part)
     for (int a = 0; a < 2; a++) {
         const int64_t n = b->n[a], m = b->m[a] = b->kernel.size[a], valid = n >= m ? n - m + 1 : 0;
         b->zeros[a] = n ? n - 1 : 0;
-        b->results[a] = part == DUET_OVERLAP_FULL ? n + m - 1 : part == DUET_OVERLAP_SAME ? n : valid;
-        b->first[a] = part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? (m - 1) / 2 : m - 1;
+        switch (part) {
+        case DUET_OVERLAP_FULL:
+            b->results[a] = n + m - 1;
+            b->first[a] = 0;
+            break;
+        case DUET_OVERLAP_SAME:
+            b->results[a] = n;
+            b->first[a] = (m - 1) / 2;
+            break;
+        default: b->results[a] = valid; b->first[a] = m - 1;
+        }
     }
 }
 
@@ -63,9 +72,9 @@ static duet_status check_sizes(band *b, const duet_matrix *to, const duet_matrix
     TRY(shape_check(b->who, k->at.type, 2, size));
     if (to->at.size[1] != b->n[0] * b->n[1])
         return wrong_shape(b, to, k, "to must have one column for each element of the signal");
-    return to->at.size[0] == b->results[0] * b->results[1]
-               ? DUET_OK
-               : wrong_shape(b, to, k, "to must have one row for each result");
+    if (to->at.size[0] != b->results[0] * b->results[1])
+        return wrong_shape(b, to, k, "to must have one row for each result");
+    return DUET_OK;
 }
 
 /* ---- */
@@ -89,7 +98,7 @@ static duet_matrix *destination(const band *b, const duet_matrix *to)
     for (int a = 0; a < 2; a++) {
         l.size[a] = b->results[a];
         l.size[2 + a] = b->n[a];
-        l.stride[a] = to->at.stride[0] * (a ? 1 : b->results[1]),
+        l.stride[a] = to->at.stride[0] * (a ? 1 : b->results[1]);
         l.stride[2 + a] = to->at.stride[1] * (a ? 1 : b->n[1]);
     }
     return view_of(to, &l, 0);

@@ -29,7 +29,8 @@ static duet_status check_operand(const direct *d, bool fits)
         return wrong(d, DUET_BAD_TYPE,
                      "the elements of a must be f32, f64, c64 or c128; convert a with duet_cast");
     if (a->rank != 2) return wrong(d, DUET_BAD_SHAPE, "a must have 2 axes");
-    return fits ? DUET_OK : wrong(d, DUET_BAD_SHAPE, "a must be square");
+    if (!fits) return wrong(d, DUET_BAD_SHAPE, "a must be square");
+    return DUET_OK;
 }
 
 /* Result k: of this type and shape, exactly, and apart from those before it. */

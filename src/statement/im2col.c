@@ -60,9 +60,9 @@ static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, w
     if (!is_product(y[1], x[1], area))
         return wrong_shape(
             to, from, "axis 1 of to must have one element for each channel and each element of a window");
-    return is_product(y[2], w->count[0], w->count[1])
-               ? DUET_OK
-               : wrong_shape(to, from, "axis 2 of to must have one element for each window");
+    if (!is_product(y[2], w->count[0], w->count[1]))
+        return wrong_shape(to, from, "axis 2 of to must have one element for each window");
+    return DUET_OK;
 }
 
 static duet_status check(const duet_matrix *to, const duet_matrix *from, const duet_windows *o, windows *w)

@@ -34,7 +34,9 @@ static int64_t by_quarters(int64_t n, int64_t i, int64_t j)
 
 static int64_t magic(int64_t n, int64_t i, int64_t j)
 {
-    return n % 2 ? siamese(n, i, j) : n % 4 ? by_quarters(n, i, j) : by_fours(n, i, j);
+    if (n % 2) return siamese(n, i, j);
+    if (n % 4) return by_quarters(n, i, j);
+    return by_fours(n, i, j);
 }
 
 /* ---- in a matrix ---- */
@@ -70,8 +72,14 @@ static void store(duet_dtype type, void *at, int64_t v)
     switch (type) {
     case DUET_F16: *(uint16_t *)at = half_of(v, 10, 15); break;
     case DUET_BF16: *(uint16_t *)at = half_of(v, 7, 127); break;
-    case DUET_C64: ((float *)at)[0] = (float)v, ((float *)at)[1] = 0; break;
-    case DUET_C128: ((double *)at)[0] = (double)v, ((double *)at)[1] = 0; break;
+    case DUET_C64:
+        ((float *)at)[0] = (float)v;
+        ((float *)at)[1] = 0;
+        break;
+    case DUET_C128:
+        ((double *)at)[0] = (double)v;
+        ((double *)at)[1] = 0;
+        break;
 #define STORE(NAME, ctype)                                                                                   \
     case DUET_##NAME:                                                                                        \
         *(ctype *)at = (ctype)v;                                                                             \
@@ -130,8 +138,10 @@ static duet_status set_magic(const char *who, duet_matrix *m)
     char text[SHAPE_TEXT];
     TRY(check(who, m));
     TRY(matrix_check_writable(who, m));
-    if (t->explaining)
-        return fprintf(t->explaining, "%s(%s): written by the host\n", who, view_text(m, text)), DUET_OK;
+    if (t->explaining) {
+        fprintf(t->explaining, "%s(%s): written by the host\n", who, view_text(m, text));
+        return DUET_OK;
+    }
     return (t->recording ? write_and_note : write_square)(who, m);
 }
 

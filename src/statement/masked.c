@@ -28,7 +28,8 @@ static duet_matrix *vector(selecting *c, duet_dtype type, int64_t n)
 
 static duet_matrix *part(selecting *c, duet_matrix *m, int64_t first, int64_t count)
 {
-    return m ? own(c, (duet_slice)(m, first, count)) : NULL;
+    if (!m) return NULL;
+    return own(c, (duet_slice)(m, first, count));
 }
 
 /* m = e. m is NULL if it could not be created. */
@@ -112,7 +113,8 @@ static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where
 static duet_expr is_zero(duet_expr e)
 {
     const bool is_complex = dtype_kind(duet_expr_type(e)) == TYPE_COMPLEX;
-    return is_complex ? (duet_equal)(e, duet_of_integer(0)) : (duet_logical_not)(e);
+    if (!is_complex) return (duet_logical_not)(e);
+    return (duet_equal)(e, duet_of_integer(0));
 }
 
 /* Finds the indices of elements that are not 0, in row-major order, and the shape of the formula. */
@@ -123,7 +125,8 @@ static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where
     duet_matrix *no = own(c, (duet_new_shape)(DUET_BOOL, s->rank, s->size)), *line;
     TRY(put(c, no, is_zero(e)));
     line = flat(c, no);
-    return line ? find_zeros(c, line, where) : DUET_NO_MEMORY;
+    if (!line) return DUET_NO_MEMORY;
+    return find_zeros(c, line, where);
 }
 
 /* ---- x[mask] ---- */
@@ -180,7 +183,8 @@ static duet_status unravel(selecting *c, const shape *s, duet_matrix *where, due
         duet_matrix *column = own(c, (duet_column)(to, a));
         const duet_expr q = (duet_floor_divide)(of(where), duet_of_integer(inner));
         TRY(put(c, column, (duet_remainder)(q, duet_of_integer(s->size[a]))));
-        c->owns--, duet_free(&column);
+        c->owns--;
+        duet_free(&column);
     }
     return DUET_OK;
 }
@@ -193,7 +197,8 @@ static duet_status nonzero(selecting *c, duet_expr x, duet_matrix **result)
     TRY(find(c, x, &s, &where));
     *result = (duet_new_shape)(DUET_I64, 2, (const int64_t[]){ where->count, s.rank });
     if (!*result) return DUET_NO_MEMORY;
-    return where->count ? unravel(c, &s, where, *result) : DUET_OK;
+    if (!where->count) return DUET_OK;
+    return unravel(c, &s, where, *result);
 }
 
 /* ---- unique ---- */
@@ -261,7 +266,8 @@ static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_ma
     if ((want[1] && !result[1]) || (want[2] && !result[2])) return DUET_NO_MEMORY;
     TRY(put(c, result[0], (duet_take)(of(sorted), of(first), 0)));
     if (want[1] && n) TRY(count_each(c, first, n, result[1]));
-    return want[2] && n ? number_each(c, repeats, order, result[2]) : DUET_OK;
+    if (want[2] && n) return number_each(c, repeats, order, result[2]);
+    return DUET_OK;
 }
 
 /* ---- the calls ---- */

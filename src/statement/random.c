@@ -97,7 +97,9 @@ static int64_t most(const draw *d)
 static int64_t least(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
-    return dtype_kind(t) == TYPE_FLOAT ? -most(d) : dtype_kind(t) == TYPE_SIGNED ? -most(d) - 1 : 0;
+    if (dtype_kind(t) == TYPE_FLOAT) return -most(d);
+    if (dtype_kind(t) != TYPE_SIGNED) return 0;
+    return -most(d) - 1;
 }
 
 /* ---- the distributions ---- */

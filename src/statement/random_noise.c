@@ -45,7 +45,11 @@ static duet_expr coins(const noisy *n, duet_expr w, const char *site) { return d
 
 /* ---- statements ---- */
 
-static duet_status spent(duet_expr x, duet_status s) { return (void)(duet_drop)(x), s; }
+static duet_status spent(duet_expr x, duet_status s)
+{
+    (void)(duet_drop)(x);
+    return s;
+}
 
 static duet_status check_to(const noisy *n)
 {
@@ -96,7 +100,8 @@ static duet_status noise(const noisy *n, fill_noise *draw, formula_of_noise *mad
 {
     thread_get()->site = site;
     duet_status s = check_noise(n);
-    s = s == DUET_OK ? noise_as(n, n->to->at.type, draw, made, site) : spent(n->x, s);
+    if (s == DUET_OK) s = noise_as(n, n->to->at.type, draw, made, site);
+    else s = spent(n->x, s);
     return statement_ends(s, site);
 }
 
@@ -123,11 +128,10 @@ duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed,
     const noisy n = { .who = "duet_noise_bernoulli", .to = to, .x = x, .seed = seed };
     thread_get()->site = site;
     duet_status s = check_chances(&n);
-    const duet_dtype type = s == DUET_OK ? duet_expr_type(x) : DUET_F32;
-    s = s == DUET_OK ? noise_as(&n, dtype_kind(type) == TYPE_FLOAT ? dtypes[type].computed : DUET_F32, evenly,
-                                coins, site)
-                     : spent(x, s);
-    return statement_ends(s, site);
+    if (s != DUET_OK) return statement_ends(spent(x, s), site);
+    const duet_dtype type = duet_expr_type(x);
+    const duet_dtype drawn = dtype_kind(type) == TYPE_FLOAT ? dtypes[type].computed : DUET_F32;
+    return statement_ends(noise_as(&n, drawn, evenly, coins, site), site);
 }
 
 duet_status(duet_noise_bernoulli)(duet_matrix *to, duet_expr x, uint64_t seed)

@@ -67,8 +67,8 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
 {
     const char *name = destination_name(who);
-    return m ? fail(DUET_FREED, "%s: %s is a matrix that was freed", who, name)
-             : fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
+    if (m) return fail(DUET_FREED, "%s: %s is a matrix that was freed", who, name);
+    return fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
 }
 
 /* All checks before a plan is looked up. e: the node of the right-hand side. */
@@ -80,7 +80,8 @@ static duet_status check(const char *who, const duet_matrix *m, const node *e)
     TRY(matrix_check_writable(who, m));
     if (same) return DUET_OK;
     const duet_status s = number_fits(e, m->at.type);
-    return likely(s == DUET_OK) ? s : name_statement(s, who, m);
+    if (likely(s == DUET_OK)) return s;
+    return name_statement(s, who, m);
 }
 
 /* Makes the patterns, which are formulas too, before a formula is read: growing the arena may move
@@ -99,16 +100,16 @@ static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, cons
     return plan_run(p, s);
 }
 
-/* own: the failure is of this statement, not of deferred ones. */
-static duet_status run_there(const plan *p, const statement *s, bool *own)
+/* own: a failure is this statement's, not of what was held back. failures: deferred_failures before the statement. */
+static duet_status run_there(const plan *p, const statement *s, unsigned failures, bool *own)
 {
     *own = true;
     if (unlikely(thread_get()->recording != NULL)) return record_run(p, s);
     if (p->device == HOST) return plan_run(p, s);
     if (unlikely(plan_runs_alone(p))) return run_apart(p, s, own);
     const duet_status st = auto_replay_run(p, s, own);
-    return unlikely(st == DUET_NO_MEMORY) && *own && !thread_get()->deferred_failed ? stream_instead(s, p)
-                                                                                    : st;
+    if (likely(st != DUET_NO_MEMORY) || !*own || failures != deferred_failures()) return st;
+    return stream_instead(s, p);
 }
 
 /* Runs on the CPU what failed on the GPU. If the CPU does not support it, or has no memory either,
@@ -120,9 +121,11 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     error_keep(&before);
     TRACE("on the cpu after all: %s", before.text);
     const plan *p = plan_find(s, HOST);
-    const duet_status st = p && p->status == DUET_OK ? run_there(p, s, &own) : DUET_NO_MEMORY;
+    duet_status st = DUET_NO_MEMORY;
+    if (p && p->status == DUET_OK) st = run_there(p, s, deferred_failures(), &own);
     if (st == DUET_OK || st == DUET_DEVICE_ERROR) return st;
-    return error_put_back(&before), DUET_NO_MEMORY;
+    error_put_back(&before);
+    return DUET_NO_MEMORY;
 }
 
 /* With the place AUTO, the CPU runs what the GPU has no memory for, unless results must be
@@ -130,11 +133,11 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
-    thread *t = thread_get();
-    t->deferred_failed = false;
-    const duet_status st = run_there(p, s, &own);
-    if (likely(st != DUET_NO_MEMORY) || !own || t->deferred_failed || place != DUET_AUTO) return st;
-    return p->device != HOST && !reproducible() ? run_on_cpu(s) : st;
+    const unsigned failures = deferred_failures();
+    const duet_status st = run_there(p, s, failures, &own);
+    if (likely(st != DUET_NO_MEMORY) || !own || failures != deferred_failures()) return st;
+    if (place != DUET_AUTO || p->device == HOST || reproducible()) return st;
+    return run_on_cpu(s);
 }
 
 /* ---- one statement ---- */
@@ -171,7 +174,8 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     if (unlikely(thread_get()->explaining != NULL)) return explain(&s, place);
     duet_status done = plan_place(&s, place, &p);
     if (likely(done == DUET_OK)) done = run(p, &s, place);
-    return likely(done == DUET_OK) ? done : name_statement(done, who, m);
+    if (likely(done == DUET_OK)) return done;
+    return name_statement(done, who, m);
 }
 
 duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)
@@ -333,10 +337,11 @@ static void take_group(const statements *all, int first, group *g)
 
 typedef duet_status on_group(const statement *s, const plan *p, void *context);
 
+/* dest: the statement of the group that failed, -1 if unknown. */
 static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first,
-                                                     const group *g)
+                                                     const group *g, int dest)
 {
-    const int dest = g->count == 1 ? 0 : thread_get()->failed_dest;
+    if (g->count == 1) dest = 0;
     if (dest >= 0) return name_number(s, who, first + dest);
     return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
 }
@@ -352,12 +357,12 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
     for (int turn = 0; turn < 2; turn++)
         for (int first = 0; first < all->count && s == DUET_OK; first += g.count) {
             take_group(all, first, &g);
-            const statement one = { g.to, g.count, &g.f, fusion_now(), math_now() };
+            int failed = -1;
+            const statement one = { g.to, g.count, &g.f, fusion_now(), math_now(), &failed };
             if (!turn && g.count == all->count) break; /* the only group */
-            thread_get()->failed_dest = -1;
             s = (turn && runs ? plan_place : plan_preview)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
-            if (s != DUET_OK) name_failed(s, all->who, first, &g);
+            if (s != DUET_OK) name_failed(s, all->who, first, &g, failed);
         }
     return s;
 }

@@ -52,8 +52,10 @@ static void make(single *x, const direct *d)
     x->p.numbers = x->numbers;
     x->p.n_numbers = d->s.nums;
     x->p.may_fail = kernel_may_fail(d->s.kernel);
-    for (int k = 0; k < d->s.nums; k++)
-        x->numbers[k] = (bound){ .node = -1, .constant = d->num[x->s.num[k]] }, x->s.num[k] = (uint32_t)k;
+    for (int k = 0; k < d->s.nums; k++) {
+        x->numbers[k] = (bound){ .node = -1, .constant = d->num[x->s.num[k]] };
+        x->s.num[k] = (uint32_t)k;
+    }
     for (int k = 0; k < outs; k++) x->to[k] = (target){ d->out[k], 0 };
     for (int k = 0; k < ins; k++) {
         x->leaves[k] = (leaf){ (uint32_t)k, d->in[k]->at };
@@ -81,13 +83,16 @@ static duet_status run_placed(single *x, duet_place place, int device)
     thread *t = thread_get();
     error_text before;
     if (device != HOST) TRY(deferred_flush());
-    t->deferred_failed = false;
+    const unsigned failures = deferred_failures();
     const duet_status st = run_on(x, device);
-    if (st != DUET_NO_MEMORY || t->deferred_failed || place != DUET_AUTO || device == HOST) return st;
+    if (st != DUET_NO_MEMORY || failures != deferred_failures() || place != DUET_AUTO || device == HOST)
+        return st;
     error_keep(&before);
     TRACE("on the cpu after all: %s", t->text);
     const duet_status there = run_on(x, HOST);
-    return there == DUET_NO_MEMORY || there == DUET_UNSUPPORTED ? error_put_back(&before), st : there;
+    if (there != DUET_NO_MEMORY && there != DUET_UNSUPPORTED) return there;
+    error_put_back(&before);
+    return st;
 }
 
 static __attribute__((cold)) duet_status name_statement(duet_status st, const direct *d)
@@ -128,5 +133,6 @@ duet_status single_step_run(const direct *d)
     duet_status done = step_place(&x.said, &x.p, place, &device);
     if (done == DUET_OK && thread_get()->explaining) return explain(d, device);
     if (done == DUET_OK && !is_empty(d)) done = run_placed(&x, place, device);
-    return done == DUET_OK ? done : name_statement(done, d);
+    if (done == DUET_OK) return done;
+    return name_statement(done, d);
 }

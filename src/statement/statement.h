@@ -14,7 +14,8 @@ static inline duet_status statement_ends(duet_status s, const char *site)
     thread *t = thread_get();
     t->site = NULL;
     if (unlikely(t->recording != NULL)) record_next(s);
-    return likely(s == DUET_OK) || !site ? s : fail_at(s, site);
+    if (likely(s == DUET_OK) || !site) return s;
+    return fail_at(s, site);
 }
 
 /* set.c: assigns e to m as a part of the statement `who`, which calls statement_ends later. Spends e */

@@ -1,0 +1,25 @@
+/* columns.h - column-major matrices in device memory, as cuSOLVER takes them, and copies between
+ * them and the operands of a step. */
+#ifndef COLUMNS_H
+#define COLUMNS_H
+
+#include "cusolver.h"
+
+/* A layout with two axes: of a vector, those of a matrix with one column. */
+layout columns_of_layout(const layout *l);
+layout columns_layout(const columns *c);
+/* Takes memory for a matrix of the operands' type, or for n real numbers. */
+duet_status columns_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c);
+duet_status values_take(solver_workspace *b, int64_t n, columns *c);
+/* Fills the first rows of c from `from`. */
+duet_status columns_fill(const solver_workspace *b, const columns *c, const layout *at, const void *from);
+/* Takes memory and copies operand k, or its transpose. */
+duet_status columns_read(solver_workspace *b, int k, bool transposed, columns *c);
+/* Writes the first rows of c, or their transpose, to output k. */
+duet_status columns_write(const solver_workspace *b, const columns *c, bool transposed, int k);
+/* Of complex elements. */
+duet_status columns_conjugate(const solver_workspace *b, const columns *c);
+/* Clears the imaginary parts on the diagonal of a Hermitian matrix. */
+duet_status columns_diagonal_real(const solver_workspace *b, const columns *c);
+
+#endif
