@@ -237,20 +237,17 @@ static inline bool is_finite_matrix(const col_matrix *c) { return !any_magnitude
 
 static inline duet_status finite_operand(const workspace *d, int k, const col_matrix *c)
 {
-    if (!is_finite_matrix(c)) return linalg_failed(d->s, LINALG_OPERAND, k + 1);
-    return DUET_OK;
+    return is_finite_matrix(c) ? DUET_OK : linalg_failed(d->s, LINALG_OPERAND, k + 1);
 }
 
 static inline duet_status finite_result(const workspace *d, const col_matrix *c)
 {
-    if (!is_finite_matrix(c)) return linalg_failed(d->s, LINALG_RESULT, 0);
-    return DUET_OK;
+    return is_finite_matrix(c) ? DUET_OK : linalg_failed(d->s, LINALG_RESULT, 0);
 }
 
 static inline duet_status finite_result_values(const workspace *d, const T *w, int64_t n)
 {
-    if (!are_finite_values(w, n)) return linalg_failed(d->s, LINALG_RESULT, 0);
-    return DUET_OK;
+    return are_finite_values(w, n) ? DUET_OK : linalg_failed(d->s, LINALG_RESULT, 0);
 }
 
 /* Reads operand k, or its transpose, and checks that it is finite. */
@@ -392,8 +389,7 @@ static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vecto
     WITH_WORK(d, info,
               LAPACK(heevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, rwork,
                             (lapack_int)rwork_length, iwork, iwork_length));
-    if (info) return linalg_failed(d->s, LINALG_ITERATION, info);
-    return DUET_OK;
+    return info ? linalg_failed(d->s, LINALG_ITERATION, info) : DUET_OK;
 }
 #else
 static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vectors, T *w)
@@ -404,8 +400,7 @@ static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vecto
     WITH_WORK(d, info,
               LAPACK(syevd)(COL, vectors ? 'V' : 'N', 'U', c->rows, c->p, c->ld, w, work, length, iwork,
                             iwork_length));
-    if (info) return linalg_failed(d->s, LINALG_ITERATION, info);
-    return DUET_OK;
+    return info ? linalg_failed(d->s, LINALG_ITERATION, info) : DUET_OK;
 }
 #endif
 

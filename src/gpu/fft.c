@@ -2,23 +2,13 @@
  * neighbouring axes at once; other transforms are several passes. Workspace is provided at each
  * run. A plan is used by one thread at a time. */
 #include "dtype.h"
-#include "fourier.h"
-#include "lru_cache.h"
-#include "min_max.h"
+#include "fft_passes.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define PLAN_BYTES ((size_t)32 << 20) /* approximate limit for plans that no step uses */
-#define LOOPS      16                 /* with more calls for a pass, copies before and after it are faster */
-#define ALONG      3                  /* axes of a plan */
-
-/* What a plan depends on; compared as bytes. */
-typedef struct plan_key {
-    int64_t device, type, rank, batch;
-    long long n[ALONG], in_sizes[ALONG], out_sizes[ALONG], in_stride, in_distance, out_stride, out_distance;
-} plan_key;
 
 typedef struct fft_plan {
     cufftHandle handle;
@@ -77,149 +67,6 @@ void gpu_fourier_trim(void) { lru_clear(&plans); }
 
 void gpu_fourier_limit(size_t bytes) { plans.limit = bytes; }
 
-/* ---- a transform as passes ---- */
-
-/* An array without axes of one element, whose neighbouring untransformed axes are merged. */
-typedef struct grid {
-    int rank, last; /* last: the axis that real transforms halve; -1: it has one element */
-    bool along[DUET_RANK_MAX];
-    int64_t in[DUET_RANK_MAX], out[DUET_RANK_MAX];
-} grid;
-
-typedef struct pass {
-    plan_key key;
-    /* untransformed axes are on both sides of the transformed ones; a copy brings them together */
-    bool apart;
-    int64_t outer, inner, in_group, out_group;
-    int64_t loops, in_step, out_step;
-    lru_item *plan;
-} pass;
-
-typedef struct chain {
-    transform t;
-    bool single; /* the axis that a real transform halves has one element: only a copy is needed */
-    int count;
-    pass pass[DUET_RANK_MAX];
-} chain;
-
-static bool halves(const transform *t) { return t->kind == FOURIER_REAL || t->kind == FOURIER_REAL_INVERSE; }
-
-static grid grid_of(const transform *t)
-{
-    grid g = { .last = -1 };
-    for (int a = 0; a < t->rank; a++) {
-        const bool along = t->axes >> a & 1, halved = halves(t) && a == t->last;
-        if (t->in[a] == 1 && t->out[a] == 1) continue;
-        if (g.rank && !along && !g.along[g.rank - 1]) {
-            g.in[g.rank - 1] *= t->in[a];
-            g.out[g.rank - 1] *= t->out[a];
-            continue;
-        }
-        if (halved) g.last = g.rank;
-        g.along[g.rank] = along;
-        g.in[g.rank] = t->in[a];
-        g.out[g.rank] = t->out[a];
-        g.rank++;
-    }
-    return g;
-}
-
-static int64_t product(const int64_t *size, int from, int to)
-{
-    int64_t n = 1;
-    for (int a = from; a < to; a++) n *= size[a];
-    return n;
-}
-
-static cufftType type_of(enum fourier_kind kind, bool f64)
-{
-    if (kind == FOURIER_REAL) return f64 ? CUFFT_D2Z : CUFFT_R2C;
-    if (kind == FOURIER_REAL_INVERSE) return f64 ? CUFFT_Z2D : CUFFT_C2R;
-    return f64 ? CUFFT_Z2Z : CUFFT_C2C;
-}
-
-/* Addresses must be aligned for complex elements; those of real arrays may not be. */
-static bool loops_are_aligned(const pass *p)
-{
-    const cufftType t = (cufftType)p->key.type;
-    if (p->outer == 1 || t == CUFFT_C2C || t == CUFFT_Z2Z) return true;
-    return p->inner * (t == CUFFT_R2C || t == CUFFT_D2Z ? p->in_group : p->out_group) % 2 == 0;
-}
-
-static void lay_out(pass *p)
-{
-    plan_key *k = &p->key;
-    const bool strided = p->inner > 1 && p->outer <= LOOPS && loops_are_aligned(p);
-    p->apart = p->inner > 1 && !strided;
-    p->in_step = p->in_group * p->inner;
-    p->out_step = p->out_group * p->inner;
-    if (strided) {
-        p->loops = p->outer;
-        k->batch = p->inner;
-        k->in_stride = k->out_stride = p->inner;
-        k->in_distance = k->out_distance = 1;
-    } else {
-        p->loops = 1;
-        k->batch = p->outer * p->inner;
-        k->in_stride = k->out_stride = 1;
-        k->in_distance = p->in_group;
-        k->out_distance = p->out_group;
-    }
-}
-
-/* Along axes first .. end - 1 of an array with sizes in[], whose result has sizes out[]. */
-static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *in, const int64_t *out,
-                     int first, int end)
-{
-    pass *p = &c->pass[c->count++];
-    memset(p, 0, sizeof *p);
-    p->key.type = type_of(kind, c->t.f64);
-    p->key.rank = end - first;
-    for (int a = first; a < end; a++) {
-        p->key.n[a - first] = larger(in[a], out[a]);
-        p->key.in_sizes[a - first] = in[a];
-        p->key.out_sizes[a - first] = out[a];
-    }
-    p->outer = product(in, 0, first);
-    p->inner = product(in, end, rank);
-    p->in_group = product(in, first, end);
-    p->out_group = product(out, first, end);
-    lay_out(p);
-}
-
-/* Adds passes along the remaining axes, neighbours together, from the last one on; the array is
- * complex with sizes size[]. */
-static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t without)
-{
-    const enum fourier_kind kind = c->t.kind == FOURIER_REAL_INVERSE ? FOURIER_INVERSE : FOURIER_FORWARD;
-    for (int end = g->rank; end > 0;) {
-        int first = end;
-        while (first > 0 && end - first < ALONG && g->along[first - 1] && !(without >> (first - 1) & 1))
-            first--;
-        if (first < end) {
-            add_pass(c, kind, g->rank, size, size, first, end);
-            end = first;
-        } else end--;
-    }
-}
-
-/* The axis of a real transform comes first, with its neighbours; or last and alone, so that
- * elements can be cleared before it. */
-static void chain_make(chain *c, const transform *t)
-{
-    const grid g = grid_of(t);
-    *c = (chain){ .t = *t, .single = halves(t) && g.last < 0 };
-    const bool real = t->kind == FOURIER_REAL && g.last >= 0,
-               back = t->kind == FOURIER_REAL_INVERSE && g.last >= 0;
-    uint32_t done = back ? 1u << g.last : 0;
-    int first = g.last;
-    while (real && first > 0 && g.last + 1 - first < ALONG && g.along[first - 1]) first--;
-    for (int a = first; real && a <= g.last; a++) done |= 1u << a;
-    if (real) add_pass(c, FOURIER_REAL, g.rank, g.in, g.out, first, g.last + 1);
-    add_complex(c, &g, t->kind == FOURIER_REAL ? g.out : g.in, done);
-    if (back) add_pass(c, FOURIER_REAL_INVERSE, g.rank, g.in, g.out, g.last, g.last + 1);
-}
-
 /* ---- the plans of a step ---- */
 
 typedef struct kept {
@@ -259,7 +106,7 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
     else transforms[0] = transform_of(s);
     duet_status r = DUET_OK;
     for (int w = 0; w < transform_count && r == DUET_OK; w++) {
-        chain_make(&k->transforms[w], &transforms[w]);
+        fft_chain_make(&k->transforms[w], &transforms[w]);
         r = find_plans(&k->transforms[w], q->device);
     }
     if (r != DUET_OK) discard(k);

@@ -158,8 +158,7 @@ static duet_status check_parts(const char *who, const duet_matrix *to, parts *p)
         if (own > to->at.size[p->axis] - along) return wrong_shape(who, to, p->of[0], too_long);
         along += own;
     }
-    if (along != to->at.size[p->axis]) return wrong_shape(who, to, p->of[0], too_long);
-    return DUET_OK;
+    return along == to->at.size[p->axis] ? DUET_OK : wrong_shape(who, to, p->of[0], too_long);
 }
 
 /* A view of the destination for the k-th part, which starts at `at`. */
@@ -445,8 +444,7 @@ static duet_status pad_source(arranging *x, const duet_matrix *from, const void 
     const bool last = p->mode == DUET_PAD_CONSTANT;
     if (!last) TRY(pad_center(x, from, p));
     for (int a = 0; a < from->at.rank; a++) TRY(pad_axis(x, from, p, a));
-    if (!last) return DUET_OK;
-    return pad_center(x, from, p);
+    return last ? pad_center(x, from, p) : DUET_OK;
 }
 
 static duet_status check_pad(const char *who, const duet_matrix *to, const duet_matrix *from,
