@@ -204,8 +204,9 @@ template <class Fold> union kept {
     __device__ __forceinline__ void save(vec *own) const { EACH(r, VECTORS) own[r * 32] = row[r]; }
 };
 
-/* Which elements belong to a thread, for one form or any. In rows and columns a thread has four lanes of a block: thread
- * t of a warp in rows, of 32 groups in columns. In thin kernels it has all elements of an output. */
+/* Which elements belong to a thread, for one form or any. In rows and columns a thread has four
+ * lanes of a block. Its number t is counted within the warp for rows, and within the 32 groups of an
+ * output for columns. In thin kernels a thread has all elements of an output. */
 template <int FORM> struct share {
     int form_, t, n;        /* n: elements of the block */
     int64_t i, part, first; /* output; part of it; index of the first element of the block */
@@ -476,13 +477,13 @@ reduce_program(const __grid_constant__ run_args args)
                      columns ? RUN_THREADS / 32 * 3 : RUN_ROW_RESULTS);
 }
 
-#if !defined HEAVY && !defined CONVERTS
 template <int FORM> const void *form_of(int vectors)
 {
+#if !defined HEAVY && !defined T_u64
     if (vectors == 4) return (const void *)reduce_program<4, FORM>;
+#endif
     return vectors == 2 ? (const void *)reduce_program<2, FORM> : NULL;
 }
-#endif
 
 } // namespace
 
@@ -490,18 +491,9 @@ template <int FORM> const void *form_of(int vectors)
 const void *RUN_KERNEL(int vectors, int form)
 {
 #if defined HEAVY || defined CONVERTS
-    (void)form;
-    if (vectors == 2) return (const void *)reduce_program<2, ANY_FORM>;
-#if !defined HEAVY && !defined T_u64
-    if (vectors == 4) return (const void *)reduce_program<4, ANY_FORM>;
-#endif
-    return NULL;
+    return form_of<ANY_FORM>(vectors);
 #else
-    switch (form) {
-    case FORM_COLUMNS: return (const void *)reduce_program<2, FORM_COLUMNS>;
-    case FORM_THIN: return form_of<FORM_THIN>(vectors);
-    case FORM_ROWS: return form_of<FORM_ROWS>(vectors);
-    default: return NULL;
-    }
+    if (form == FORM_COLUMNS) return (const void *)reduce_program<2, FORM_COLUMNS>;
+    return form == FORM_THIN ? form_of<FORM_THIN>(vectors) : form_of<FORM_ROWS>(vectors);
 #endif
 }

@@ -16,8 +16,8 @@ extern "C" {
 /* shared memory for rows and lanes; with RUN_SPACE, the limit without opting in to more */
 #define RUN_BYTES 45056
 #define RUN_MOST  81920 /* the same for columns; with RUN_SPACE, the limit of every supported card */
-/* shared memory behind them: offsets of inputs, then accumulators of up to three doubles for `count` threads; for rows
- * and for columns */
+/* shared memory behind them: offsets of inputs, then accumulators of up to three doubles for `count`
+ * threads; for rows and for columns */
 #define RUN_SPACE(lists, count) ((lists)*PROGRAM_INPUTS * sizeof(int64_t) + (count)*3 * sizeof(double))
 #define RUN_SPACE_ROWS          RUN_SPACE(REDUCE_WARPS, PROGRAM_OUTPUTS *REDUCE_WARPS)
 #define RUN_SPACE_COLUMNS       RUN_SPACE(RUN_ACROSS, RUN_THREADS)
