@@ -299,14 +299,14 @@ elementwise(const __grid_constant__ Args a)
     sink.store(a.head.last, x);
 }
 
+/* has_plain_kernel of interpreter.c tells which kernels have a plain form. */
 template <int V> const void *kernel_of(bool plain)
 {
-#ifdef CONVERTS
-    return plain ? NULL : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
-#else
-    return plain ? (const void *)elementwise<V, true, FOR_TYPE(machine_short)>
-                 : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
+#ifndef CONVERTS
+    if constexpr (V == 1 || !HAS_FUNCTIONS)
+        if (plain) return (const void *)elementwise<V, true, FOR_TYPE(machine_short)>;
 #endif
+    return plain ? NULL : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
 }
 
 } // namespace
@@ -317,7 +317,9 @@ const void *MACHINE_KERNEL(int vectors, bool plain)
     case 1: return kernel_of<1>(plain);
 #ifndef SMALL
     case 2: return kernel_of<2>(plain);
+#if !(defined CONVERTS && (defined T_INTEGER || defined HEAVY))
     case 4: return kernel_of<4>(plain);
+#endif
 #endif
     default: return NULL;
     }

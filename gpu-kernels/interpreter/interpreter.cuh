@@ -206,21 +206,47 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
     PAIR(A, STEP_AXPY)                                                                                       \
     PAIR(A, STEP_SCALE) PAIR(A, STEP_HORNER) PAIR(A, STEP_ADDS) PAIR(A, STEP_MULS) PAIR(A, STEP_RSUBS)
 
-/* Mathematical functions have kernels of their own, because they need more registers. OTHERS:
- * number of operands beside the accumulator. */
-#define ROW_CASE(name, p, OTHERS, X, Y, Z)                                                                   \
-    case CODE_ROWS + 3 * OP_##name + p:                                                                      \
-        if (FUNCTIONS || !heavy_##name) {                                                                    \
-            if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);                \
-            if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & MACHINE_Y_NUMBER, r);                \
-            EACH(j, V) EACH(k, WIDTH)                                                                        \
-            {                                                                                                \
-                const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                \
-                (void)x_, (void)y_;                                                                          \
-                a.v[j].e[k] = fn_##name(X, Y, Z);                                                            \
-            }                                                                                                \
-        }                                                                                                    \
-        break;
+/* A row without a mathematical function, in all vectors at once. OTHERS: number of operands beside
+ * the accumulator. */
+#define LIGHT_ROW(name, OTHERS, X, Y, Z)                                                                     \
+    if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);                        \
+    if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & MACHINE_Y_NUMBER, r);                        \
+    EACH(j, V) EACH(k, WIDTH)                                                                                \
+    {                                                                                                        \
+        const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                        \
+        (void)x_, (void)y_;                                                                                  \
+        a.v[j].e[k] = fn_##name(X, Y, Z);                                                                    \
+    }
+#define LIGHT_CASE(name, p, OTHERS, X, Y, Z)                                                                 \
+    case CODE_ROWS + 3 * OP_##name + p: {                                                                    \
+        LIGHT_ROW(name, OTHERS, X, Y, Z)                                                                     \
+    } break;
+
+/* Mathematical functions have kernels of their own, because they need more registers. A loop
+ * computes one vector at a time, so that the code of a function exists once and not V times. It
+ * rotates the vectors, because registers cannot be indexed. The function is large in comparison. */
+template <T (*FORMULA)(T, T, T), int OTHERS, int V, int STRIDE>
+static __device__ __forceinline__ void apply_function(const machine_code_T &i, uint32_t own, values<V> &a,
+                                                      T s, bool a_is_second)
+{
+#pragma unroll 1
+    for (int j = 0; j < V; j++) {
+        values<1> x;
+        vec v = a.v[0];
+        uint32_t second = a_is_second;
+        asm volatile("" : "+r"(second)); /* otherwise the compiler makes two loops */
+        if (OTHERS) fetch<1, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & MACHINE_X_NUMBER, s);
+        EACH(k, WIDTH)
+        {
+            const T a_ = v.e[k], x_ = OTHERS ? x.v[0].e[k] : a_;
+            v.e[k] = FORMULA(second ? x_ : a_, second ? a_ : x_, x_);
+        }
+        EACH(k, V - 1) a.v[k] = a.v[k + 1];
+        a.v[V - 1] = v;
+    }
+}
+#define APPLY_FUNCTION(name, OTHERS, A_IS_SECOND)                                                            \
+    if constexpr (FUNCTIONS) apply_function<fn_##name, OTHERS, V, STRIDE>(i, own, a, s, A_IS_SECOND);
 
 static __device__ __forceinline__ bool op_takes_two(int reduction)
 {
@@ -309,10 +335,29 @@ static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint
 {
     values<V> x, y;
     switch (code_of(i)) {
-#define ROW_1(name, ...) ROW_CASE(name, 0, 0, a_, a_, a_)
-#define ROW_2(name, ...) ROW_CASE(name, 0, 1, a_, x_, x_) ROW_CASE(name, 1, 1, x_, a_, a_)
+#define ROW_1(name, ...)                                                                                     \
+    case CODE_ROWS + 3 * OP_##name:                                                                          \
+        if constexpr (heavy_##name) {                                                                        \
+            APPLY_FUNCTION(name, 0, false)                                                                   \
+        } else {                                                                                             \
+            LIGHT_ROW(name, 0, a_, a_, a_)                                                                   \
+        }                                                                                                    \
+        break;
+#define ROW_2(name, ...)                                                                                     \
+    case CODE_ROWS + 3 * OP_##name:                                                                          \
+        if constexpr (!heavy_##name) {                                                                       \
+            LIGHT_ROW(name, 1, a_, x_, x_)                                                                   \
+            break;                                                                                           \
+        } /* fall through: both cases share the code of a function */                                        \
+    case CODE_ROWS + 3 * OP_##name + 1:                                                                      \
+        if constexpr (heavy_##name) {                                                                        \
+            APPLY_FUNCTION(name, 1, code_of(i) != CODE_ROWS + 3 * OP_##name)                                 \
+        } else {                                                                                             \
+            LIGHT_ROW(name, 1, x_, a_, a_)                                                                   \
+        }                                                                                                    \
+        break;
 #define ROW_3(name, ...)                                                                                     \
-    ROW_CASE(name, 0, 2, a_, x_, y_) ROW_CASE(name, 1, 2, x_, a_, y_) ROW_CASE(name, 2, 2, x_, y_, a_)
+    LIGHT_CASE(name, 0, 2, a_, x_, y_) LIGHT_CASE(name, 1, 2, x_, a_, y_) LIGHT_CASE(name, 2, 2, x_, y_, a_)
 #ifdef T_INTEGER
     case CODE_WRAP: wrap(a, (uint32_t)s); break;
 #define DUET_ANY1 ROW_1

@@ -200,8 +200,8 @@ static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts
 /* Called after a thread block has written its parts of a tile of `across` outputs. Returns the
  * outputs that this thread block must join: those of the counter if it is the last thread block to
  * arrive, otherwise none. */
-template <int across>
-static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile)
+static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile,
+                                      uint32_t across)
 {
     __shared__ bool last;
     const uint32_t counter = tile / m.tiles, each = m.tiles * across;
