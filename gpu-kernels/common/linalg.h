@@ -1,5 +1,5 @@
-/* linalg.h - small work beside a solver library's calls: what it does not say of matrices, and what it leaves beside each other in one. Asynchronous
- * on the stream, as all of kernels.h. */
+/* linalg.h - small work beside a solver library's calls: what it does not say of matrices, and
+ * what it leaves beside each other in one. Asynchronous on the stream, as all of kernels.h. */
 #ifndef GPU_LINEAR_H
 #define GPU_LINEAR_H
 

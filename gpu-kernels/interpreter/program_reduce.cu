@@ -93,8 +93,8 @@ __device__ __forceinline__ bool gives_index(int op)
     return false;
 }
 
-/* What Fold::epilogue returns, a T or an index, as bits. The code that stores it is then compiled once, not once for each
- * reduction. */
+/* What Fold::epilogue returns, a T or an index, as bits. The code that stores it is then compiled
+ * once, not once for each reduction. */
 template <class Result> __device__ __forceinline__ uint64_t bits_of(Result r)
 {
     uint64_t bits = 0;
@@ -116,7 +116,8 @@ __device__ __forceinline__ void put_output(const run_args &args, int output, int
 #endif
 }
 
-/* Store the result r of a thread block if it is a part of output i; return the bits of the output if it is all of it. */
+/* Store the result r of a thread block if it is a part of output i; return the bits of the output
+ * if it is all of it. */
 template <class Fold>
 __device__ __forceinline__ uint64_t finish_block(const run_args &args, int output, int64_t i, int64_t part,
                                                  bool has_result, typename Fold::acc r)

@@ -2,14 +2,15 @@
  * core/reduce_order.h. A Fold has:
  *     lane               the partial result of one lane of a block; open() returns an empty lane
  *     take(a, x, y, k)   adds element k of the lane, x and y, to a
- *     acc                a partial result; start() is the empty one; close(lane, first) converts a lane that is not
- *                        empty, whose first element has index `first`
+ *     acc                a partial result; start() is the empty one; close(lane, first) converts a
+ *                        lane that is not empty, whose first element has index `first`
  *     join, epilogue     as in ops.def
  *     each(a, f)         the acc of f(each number of a)
  *     result             the type that epilogue returns: T or int64_t
  *     see(x, with)       the value taken for element x, given the number that belongs to the output
  *     pairs              whether there is a y
- *     resident           thread blocks of reduce_rows that should fit on a multiprocessor; this bounds its registers
+ *     resident           thread blocks of reduce_rows that should fit on a multiprocessor; this
+ *                        bounds its registers
  * A group of threads holds the lanes of a block. Lanes are joined by halving: first between
  * threads, then between the lanes of each thread, in the order of the lane numbers. */
 #ifndef JOIN_CUH
@@ -150,9 +151,9 @@ struct range {
     int64_t begin, end;
 };
 
-/* How the warps of a thread block share the parts of the outputs that it joins. Each warp takes outputs of its own. If there
- * is only one output, each warp takes a run of its parts instead. Both cases call join_by_warp in one place, since it is
- * inlined and large. */
+/* How the warps of a thread block share the parts of the outputs that it joins. Each warp takes
+ * outputs of its own. If there is only one output, each warp takes a run of its parts instead.
+ * Both cases call join_by_warp in one place, since it is inlined and large. */
 struct joining {
     range outputs;
     int64_t parts, run;

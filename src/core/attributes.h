@@ -1,4 +1,5 @@
-/* attributes.h - the options of operators, as values of a graph and steps of a machine have them: one struct per family. */
+/* attributes.h - the options of operators, as values of a graph and steps of a machine have them:
+ * one struct per family. */
 #ifndef ATTRIBUTES_H
 #define ATTRIBUTES_H
 
@@ -10,10 +11,12 @@ typedef struct reduce_attributes {
     int32_t axes, keep;
 } reduce_attributes;
 
-/* Options of convolutions and pooling are along height, width and depth, in this order. Only volumes have a depth. */
+/* Options of convolutions and pooling are along height, width and depth, in this order. Only
+ * volumes have a depth. */
 enum { SPATIAL_HEIGHT, SPATIAL_WIDTH, SPATIAL_DEPTH, SPATIAL_AXES };
 
-/* The place of the options of axis i of `axes` spatial axes: operands have their width last, and their depth first. */
+/* The place of the options of axis i of `axes` spatial axes: operands have their width last, and
+ * their depth first. */
 static inline int spatial_axis(int i, int axes)
 {
     const int from_last = axes - 1 - i;
@@ -29,8 +32,9 @@ typedef struct pool_attributes {
     int32_t form; /* enum pool_form */
 } pool_attributes;
 
-/* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain array; every image with
- * every filter, along the last two axes; each image with its own filter. Steps do not need it: theirs are images. */
+/* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain
+ * array; every image with every filter, along the last two axes; each image with its own filter.
+ * Steps do not need it: theirs are images. */
 enum conv_form { CONV_IMAGES, CONV_PLAIN, CONV_MULTI, CONV_DEEP };
 
 typedef struct conv_attributes {
@@ -57,7 +61,8 @@ typedef struct overlap_attributes {
     int32_t reverse; /* the second operand is reversed */
 } overlap_attributes;
 
-/* Scans, gathers, scatters and sorts: the axis that they go along, not negative; of top_k how many elements. */
+/* Scans, gathers, scatters and sorts: the axis that they go along, not negative; of top_k how many
+ * elements. */
 typedef struct index_attributes {
     int32_t axis, k;
 } index_attributes;
@@ -113,7 +118,8 @@ typedef struct hole_attributes {
     int32_t which; /* 0, 1, ...: the hole's number in its pattern */
 } hole_attributes;
 
-/* The operator says which member is valid. All other bytes are zero in values of a graph, which are compared as words. */
+/* The operator says which member is valid. All other bytes are zero in values of a graph, which
+ * are compared as words. */
 #define ATTRIBUTE_WORDS 26
 typedef union attributes {
     int32_t word[ATTRIBUTE_WORDS]; /* the first member, so that { 0 } clears all of them */

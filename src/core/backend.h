@@ -74,50 +74,65 @@ typedef struct operand {
  * "Any strides" means that the operand may have any layout. Outputs are dense and do not overlap
  * inputs, unless said otherwise.
  *
- *   PROGRAM, fused rows   All operands have the sizes of the domain, with axes collapsed; a stride of 0 broadcasts. Operands and
- *                         outputs have any strides. An input may be an output at the same slot and layout; no other input
- *                         overlaps an output, and outputs do not overlap each other. num has the numbers of the program, or S, R of
- *                         a fused row. A program with reductions reduces the last `inner` axes, at least one. Those axes are
- *                         collapsed separately, outputs have strides of 0 there, and no input overlaps an output. They may be
- *                         empty; each output is then the reduction of no elements. Outputs are of any real type, or i64 for a
- *                         reduction that returns an index. Without reductions, inner is 0. A program of LOAD and STORE only may
- *                         be of any type.
- *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]; in[0] is m x k, in[1] k x n, out m x n, all of rank 2 with
- *                         any strides (a vector is a matrix with one row or column). ins is 2 or 3. If it is 3, nums is
- *                         2, and in[2] is m x n and may be out itself. Missing numbers are 1. i64 wraps modulo 2^64; then ins is
- *                         2, nums is 0, and there is no epilogue.
- *   batched               matmul without an epilogue for each index of the leading axes. All operands have the same rank, at least 3.
- *                         The last two axes are those of matmul; in front of them an input's stride of 0 broadcasts.
- *   conv2d                in[0] is n c h w, in[1] m c/groups h w, out n m h w; in three dimensions n c d h w, m c/groups d h w and
- *                         n m d h w. attr.conv
- *   with an epilogue      in[2] of matmul or conv2d is a bias of rank 1 over the columns or channels, with any stride; there is no
- *                         addend. `act` follows, then max_pool2d if the epilogue is pooled; out has the pooled sizes.
- *   conv2d_input_grad     in[0] is the gradient of the result of conv2d, in[1] its filters, out the gradient of its images.
+ *   PROGRAM, fused rows   All operands have the sizes of the domain, with axes collapsed; a stride
+ *                         of 0 broadcasts. Operands and outputs have any strides. An input may be
+ *                         an output at the same slot and layout; no other input overlaps an
+ *                         output, and outputs do not overlap each other. num has the numbers of
+ *                         the program, or S, R of a fused row. A program with reductions reduces
+ *                         the last `inner` axes, at least one. Those axes are collapsed
+ *                         separately, outputs have strides of 0 there, and no input overlaps an
+ *                         output. They may be empty; each output is then the reduction of no
+ *                         elements. Outputs are of any real type, or i64 for a reduction that
+ *                         returns an index. Without reductions, inner is 0. A program of LOAD and
+ *                         STORE only may be of any type.
+ *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]; in[0] is m x k, in[1] k x
+ *                         n, out m x n, all of rank 2 with any strides (a vector is a matrix with
+ *                         one row or column). ins is 2 or 3. If it is 3, nums is 2, and in[2] is m
+ *                         x n and may be out itself. Missing numbers are 1. i64 wraps modulo 2^64;
+ *                         then ins is 2, nums is 0, and there is no epilogue.
+ *   batched               matmul without an epilogue for each index of the leading axes. All
+ *                         operands have the same rank, at least 3.
+ *                         The last two axes are those of matmul; in front of them an input's
+ *                         stride of 0 broadcasts.
+ *   conv2d                in[0] is n c h w, in[1] m c/groups h w, out n m h w; in three dimensions
+ *                         n c d h w, m c/groups d h w and n m d h w. attr.conv
+ *   with an epilogue      in[2] of matmul or conv2d is a bias of rank 1 over the columns or
+ *                         channels, with any stride; there is no addend. `act` follows, then
+ *                         max_pool2d if the epilogue is pooled; out has the pooled sizes.
+ *   conv2d_input_grad     in[0] is the gradient of the result of conv2d, in[1] its filters, out
+ *                         the gradient of its images.
  *                         attr.conv, without flip
- *   conv2d_filter_grad    in[0] are the images of conv2d, in[1] is the gradient of its result, out that of its filters
+ *   conv2d_filter_grad    in[0] are the images of conv2d, in[1] is the gradient of its result, out
+ *                         that of its filters
  *   max_pool2d, avg_pool2d  attr.pool
  *   max_pool2d_grad       in[0] is that of max_pool2d, in[1] the gradient of its result. attr.pool
  *   avg_pool2d_grad       in[0] is the gradient of the result of avg_pool2d. attr.pool
  *   upsample2d            attr.pool; an element of in[0] becomes a window of out
- *   random                out has random numbers of the distribution attr.random with the numbers of random_step.h. No inputs. out
- *                         is collapsed, with any strides, f32, f64, or i64 for a distribution of integers; a permutation has one
- *                         axis. An element depends only on the distribution, its numbers and the row-major index of the element.
+ *   random                out has random numbers of the distribution attr.random with the numbers
+ *                         of random_step.h. No inputs. out is collapsed, with any strides, f32,
+ *                         f64, or i64 for a distribution of integers; a permutation has one axis.
+ *                         An element depends only on the distribution, its numbers and the
+ *                         row-major index of the element.
  *   softmax, log_softmax  along the last axis; the rank is at least 1
- *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x = in[0]; out = fma(u, gain, bias), or u
- *                         without them. attr.layer_norm. Gain and bias are the next operands or the next numbers, in this order.
- *                         All operands have the sizes of x, with axes collapsed as those of a program with reductions;
- *                         core/layer_norm.h has their layout.
- *   index_ops.h           the families of index operators, as their rows of ops.def say. attr.index, one_hot or histogram. Inputs have
- *                         any strides. An index out of range is BAD_ARGUMENT on the CPU, and nothing is written. On the GPU, take
- *                         gives 0, one_hot zeros, and scattering skips the element.
- *   fftn                  in[0] has any strides. It is real for the kind REAL, and may be real for FORWARD and INVERSE. out is
- *                         real for REAL_INVERSE. attr.fourier. Along its axes in[0] is truncated, or padded with zeros.
+ *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x =
+ *                         in[0]; out = fma(u, gain, bias), or u without them. attr.layer_norm.
+ *                         Gain and bias are the next operands or the next numbers, in this order.
+ *                         All operands have the sizes of x, with axes collapsed as those of a
+ *                         program with reductions; core/layer_norm.h has their layout.
+ *   index_ops.h           the families of index operators, as their rows of ops.def say.
+ *                         attr.index, one_hot or histogram. Inputs have any strides. An index out
+ *                         of range is BAD_ARGUMENT on the CPU, and nothing is written. On the GPU,
+ *                         take gives 0, one_hot zeros, and scattering skips the element.
+ *   fftn                  in[0] has any strides. It is real for the kind REAL, and may be real for
+ *                         FORWARD and INVERSE. out is real for REAL_INVERSE. attr.fourier. Along
+ *                         its axes in[0] is truncated, or padded with zeros.
  *   fftshift              in[0] and out have one shape and type. attr.fourier
  *   fftconvolve           in[0], in[1] and out are real and of one rank. attr.overlap
- *   SOLVES in ops.def     in has any strides; all are of one type, except that out may be real for complex in (complex.def). A
- *                         right-hand side may be a vector. attr.solver of solve, attr.triangle of solve_triangular
- *   rows of factor.def    in[0] is m x n, outs as the row says, with any strides; OF_PART outputs are real. Outputs may overlap
- *                         in[0], but not each other.
+ *   SOLVES in ops.def     in has any strides; all are of one type, except that out may be real for
+ *                         complex in (complex.def). A right-hand side may be a vector. attr.solver
+ *                         of solve, attr.triangle of solve_triangular
+ *   rows of factor.def    in[0] is m x n, outs as the row says, with any strides; OF_PART outputs
+ *                         are real. Outputs may overlap in[0], but not each other.
  *
  * These inputs may be out itself: in[2] of matmul, in[0] of softmax and layer_norm, and in[0] of an
  * fftn from complex to complex elements of one shape. SOLVES and the rows of factor.def may fail
@@ -204,16 +219,17 @@ static inline struct storage *owned_by(const frame *f, int slot)
     return f->owner->of(f->owner, slot);
 }
 
-/* A kind of device: how memory, queues and steps work there. Every function but `copy` is required. Each may be called
- * from any thread. run, upload, fetch, copy and clear are asynchronous: they take effect in the order of a queue.
+/* A kind of device: how memory, queues and steps work there. Every function but `copy` is
+ * required. Each may be called from any thread. run, upload, fetch, copy and clear are
+ * asynchronous: they take effect in the order of a queue.
  *
  * `device` is an index into devices[], of an entry of this machine. */
 typedef struct machine {
     const char *name; /* "cpu" */
     duet_place place;
 
-    /* NULL if the device can be used, else the reason: a text that stays valid. It is called often, so it must be cheap
-     * after the first call. */
+    /* NULL if the device can be used, else the reason: a text that stays valid. It is called
+     * often, so it must be cheap after the first call. */
     const char *(*absent)(int device);
     void (*info)(FILE *out);
     /* One line with all that costs depend on: names and versions. */
@@ -226,16 +242,17 @@ typedef struct machine {
     duet_status (*clear)(int device, void *p, size_t bytes, int queue);
     size_t (*available)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
 
-    /* Copies between host memory and the device's. download returns when the bytes have arrived, fetch may return before. */
+    /* Copies between host memory and the device's. download returns when the bytes have arrived,
+     * fetch may return before. */
     duet_status (*upload)(int device, void *own, const void *host, size_t bytes, int queue);
     duet_status (*download)(int device, void *host, const void *own, size_t bytes, int queue);
     duet_status (*fetch)(int device, void *host, const void *own, size_t bytes, int queue);
-    /* Copies from another device of the same machine, in the order of this device's queue. NULL: the machine cannot, and
-     * the copy goes through the host. */
+    /* Copies from another device of the same machine, in the order of this device's queue. NULL:
+     * the machine cannot, and the copy goes through the host. */
     duet_status (*copy)(int device, void *own, int from, const void *other, size_t bytes, int queue);
 
-    /* Pins host memory: copies then run without a staging buffer, beside the host's own work. Before unpin, all copies of
-     * that memory must have ended. */
+    /* Pins host memory: copies then run without a staging buffer, beside the host's own work.
+     * Before unpin, all copies of that memory must have ended. */
     duet_status (*pin)(int device, void *host, size_t bytes);
     void (*unpin)(int device, void *host);
 

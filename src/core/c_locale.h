@@ -2,7 +2,8 @@
 #ifndef PLAIN_H
 #define PLAIN_H
 
-/* Between begin and end, this thread uses the C locale for numbers. Without memory the locale stays as it is. */
+/* Between begin and end, this thread uses the C locale for numbers. Without memory the locale
+ * stays as it is. */
 typedef struct plain_numbers {
     void *before, *plain;
 } plain_numbers;

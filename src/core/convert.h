@@ -1,17 +1,19 @@
-/* convert.h - conversions between elements of any real type and the types that programs compute in. All machines give the same
- * bits.
+/* convert.h - conversions between elements of any real type and the types that programs compute
+ * in. All machines give the same bits.
  *
- * For each computing type C (f32, f64, i64, u64; also i32 for integers) and each real type X, stored as stored_X in memory:
+ * For each computing type C (f32, f64, i64, u64; also i32 for integers) and each real type X,
+ *   stored as stored_X in memory:
  *   C's type   read_C_X(stored_X x)
  *   stored_X   write_C_X(C's type x)
  *   C's type   wrap_C_X(C's type x)     if C and X are integers, or X is bool: converts to X and back
  *
- * A floating-point result is rounded once, to nearest, ties to even. Values out of range become infinite, NaN stays NaN, and
- * subnormals are kept. A floating-point number becomes an integer by rounding toward zero; values out of range become the limit
- * of the type, and NaN becomes 0. An integer becomes another one modulo 2^n. A bool is true if x differs from 0, as NaN does.
+ * A floating-point result is rounded once, to nearest, ties to even. Values out of range become
+ * infinite, NaN stays NaN, and subnormals are kept. A floating-point number becomes an integer by
+ * rounding toward zero; values out of range become the limit of the type, and NaN becomes 0. An
+ * integer becomes another one modulo 2^n. A bool is true if x differs from 0, as NaN does.
  *
- * There are no branches, so that compilers can vectorise loops. Compile without contraction. For C and C++; for CUDA define
- * FN_DECL as static __device__ inline. */
+ * There are no branches, so that compilers can vectorise loops. Compile without contraction. For C
+ * and C++; for CUDA define FN_DECL as static __device__ inline. */
 #ifndef CONVERT_H
 #define CONVERT_H
 
@@ -58,7 +60,8 @@ FN_DECL double convert_double(uint64_t b)
 
 /* ---- floating point of 16 bits ---- */
 
-/* Moved to f32's positions, the bits are those of a number 2^112 times too small. That holds for subnormals too. */
+/* Moved to f32's positions, the bits are those of a number 2^112 times too small. That holds for
+ * subnormals too. */
 FN_DECL float f32_of_f16(uint16_t h)
 {
     const uint32_t most = 0x7f800000, size = (uint32_t)(h & 0x7fff) << 13,
@@ -86,8 +89,9 @@ FN_DECL uint16_t f32_to_bf16(float x)
     return (uint16_t)((all & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded);
 }
 
-/* x rounded to `bits` bits after the first, or as far as a number of exponent `least` has them; what is beyond `most` stays there: a number of
- * one and a half times 2^52 such last places leaves no others. */
+/* x rounded to `bits` bits after the first, or as far as a number of exponent `least` has them;
+ * what is beyond `most` stays there: a number of one and a half times 2^52 such last places leaves
+ * no others. */
 FN_DECL float convert_rounded(double x, int bits, double least, double most)
 {
     const uint64_t all = convert_bits64(x);
@@ -198,7 +202,8 @@ FN_DECL double f64_to_f64(double x) { return x; }
     CONVERT_HALVES(i64, int64_t, _##name) CONVERT_HALVES(u64, uint64_t, _##name)
 #include <duet/dtype.def>
 
-/* Of integers alone: what the GPU computes in, where all of a program is within that (gpu-kernels/interpreter/interpreter.c). */
+/* Of integers alone: what the GPU computes in, where all of a program is within that
+ * (gpu-kernels/interpreter/interpreter.c). */
 #define DUET_DTYPE(...)
 #define DUET_INTEGER(NAME, name, type) CONVERT_INTEGERS(i32, int32_t, NAME, _##name, type)
 #define DUET_NARROW                    DUET_INTEGER

@@ -46,7 +46,8 @@ double cost_of_move(size_t bytes, int to, bool pinned);
 /* Are the costs valid? Every curve of the machine must be positive and never fall. */
 bool costs_sound(const costs *c, int device);
 
-/* The devices that costs are measured for: those that DUET_AUTO chooses from. Other GPUs take the costs of the default one. */
+/* The devices that costs are measured for: those that DUET_AUTO chooses from. Other GPUs take the
+ * costs of the default one. */
 #define COSTED (DEFAULT_GPU + 1)
 
 /* The costs in use. */

@@ -1,6 +1,7 @@
 /* deferred.h - work that a thread has not given to its queue yet, in order to launch more of it at once.
  *
- * Matrices count deferred work as queued: they say that the queue has written and reads them. Three rules follow:
+ * Matrices count deferred work as queued: they say that the queue has written and reads them.
+ * Three rules follow:
  * - Whoever waits for a queue, or queues something behind its work, launches the queue's deferred work first.
  * - Whoever queues something in front of that work must not touch a storage that the work uses.
  * - A block may be given to the pool only when no deferred work uses it.
@@ -27,7 +28,8 @@ static inline uint64_t deferred_queues_now(void)
     return __atomic_load_n(&deferred_queues, __ATOMIC_ACQUIRE);
 }
 
-/* The lock of a queue, and, under it, who defers work there. The caller must not hold the lock of a storage. */
+/* The lock of a queue, and, under it, who defers work there. The caller must not hold the lock of
+ * a storage. */
 void deferred_lock(int queue);
 void deferred_unlock(int queue);
 deferred_work *deferred_owner(int queue);
@@ -36,14 +38,14 @@ void deferred_set(int queue, deferred_work *h); /* NULL: no thread */
 /* Launches the deferred work of these queues. Returns the first error. */
 duet_status deferred_launch(uint64_t queues);
 
-/* How often deferred work that this thread launched has failed. If the number changes while a statement runs, the
- * statement's failure may be that of earlier ones. */
+/* How often deferred work that this thread launched has failed. If the number changes while a
+ * statement runs, the statement's failure may be that of earlier ones. */
 static inline unsigned deferred_failures(void) { return thread_get()->deferred_failures; }
 
 bool deferred_uses(int queue, const struct storage *b);
 
-/* To be called before the host waits for this thread's queue, or queues something directly. Statements before the call are
- * not launched together with statements after it. */
+/* To be called before the host waits for this thread's queue, or queues something directly.
+ * Statements before the call are not launched together with statements after it. */
 static inline duet_status deferred_flush(void)
 {
     thread *t = thread_get();

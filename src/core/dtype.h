@@ -12,11 +12,13 @@ typedef struct dtype_info {
     size_t bytes;
     double roundoff, tiny;
     enum type_kind kind;
-    /* The type that programs over such elements compute in: f32, f64, i64 or u64. For complex types, the type of a part. */
+    /* The type that programs over such elements compute in: f32, f64, i64 or u64. For complex
+     * types, the type of a part. */
     duet_dtype computed;
 } dtype_info;
 
-/* Formulas are computed in the types below OWN_TYPES. Of these, the types below FLOAT_TYPES are floating point. */
+/* Formulas are computed in the types below OWN_TYPES. Of these, the types below FLOAT_TYPES are
+ * floating point. */
 #define FLOAT_TYPES DUET_I64
 #define OWN_TYPES   DUET_F16
 

@@ -1,4 +1,5 @@
-/* einsum.h - the indices of an einsum of two operands, packed into attributes: a letter for each axis of the operands and of the result. */
+/* einsum.h - the indices of an einsum of two operands, packed into attributes: a letter for each
+ * axis of the operands and of the result. */
 #ifndef EINSUM_H
 #define EINSUM_H
 
@@ -35,7 +36,8 @@ static inline int einsum_axis(const einsum_attributes *e, int part, int letter)
     return -1;
 }
 
-/* A product has matrices on the left and on the right: of the operands, the right one has the last index of the result. */
+/* A product has matrices on the left and on the right: of the operands, the right one has the last
+ * index of the result. */
 static inline int einsum_right(const einsum_attributes *e)
 {
     const int rank = einsum_rank(e, EINSUM_OUT), last = rank ? einsum_letter(e, EINSUM_OUT, rank - 1) : 0;

@@ -1,12 +1,12 @@
-/* fourier.h - Fourier transforms of steps. Vendor libraries compute the transforms. The work around them (copies, padding,
- * scaling, products) is done by programs that any machine runs. */
+/* fourier.h - Fourier transforms of steps. Vendor libraries compute the transforms. The work
+ * around them (copies, padding, scaling, products) is done by programs that any machine runs. */
 #ifndef FOURIER_H
 #define FOURIER_H
 
 #include "backend.h"
 
-/* A transform of a dense array of sizes in[] to one of sizes out[]. Elements are complex, but the input of FOURIER_REAL and
- * the output of FOURIER_REAL_INVERSE are real. */
+/* A transform of a dense array of sizes in[] to one of sizes out[]. Elements are complex, but the
+ * input of FOURIER_REAL and the output of FOURIER_REAL_INVERSE are real. */
 typedef struct transform {
     enum fourier_kind kind;
     bool f64;
@@ -29,16 +29,19 @@ typedef struct fourier_ops {
     duet_status (*clear)(void *p, size_t bytes, void *with);
     duet_status (*take)(size_t bytes, void *with, void **p);
     void (*give)(void *p, void *with);
-    /* The vendor's transform, unscaled. in and out do not overlap; in may be overwritten. which: index among those of a step. */
+    /* The vendor's transform, unscaled. in and out do not overlap; in may be overwritten. which:
+     * index among those of a step. */
     duet_status (*transform)(const transform *t, int which, void *in, void *out, void *with);
     void *with;
 } fourier_ops;
 
-/* Copies elements between layouts of equal sizes and one type, or between a real layout and the real parts of a complex one. */
+/* Copies elements between layouts of equal sizes and one type, or between a real layout and the
+ * real parts of a complex one. */
 duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, const void *from,
                          const layout *from_at);
 
-/* Copies an operand to the dense array that the transform reads: truncated or padded with zeros, and complex if needed. */
+/* Copies an operand to the dense array that the transform reads: truncated or padded with zeros,
+ * and complex if needed. */
 duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
                             const layout *at);
 /* true if the operand already is such an array */

@@ -60,7 +60,8 @@ ORDER_FN int64_t index_among(int64_t index, int64_t n)
     return 0 <= index && index < n ? index : -1;
 }
 
-/* ---- elements as sort keys, which are ordered like unsigned integers of as many bits, and as numbers ---- */
+/* ---- elements as sort keys, which are ordered like unsigned integers of as many bits, and as
+ * numbers ---- */
 
 /* The key of a floating-point number from its bits. NaN comes last, and -0 equals +0. */
 ORDER_FN uint64_t float_key(uint64_t x, int bits, uint64_t infinity)

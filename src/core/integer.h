@@ -1,8 +1,9 @@
 /* integer.h - integer functions of rows of ops.def, for one integer type at a time.
  *
- * Define these macros and include the file, once for each type: T (int64_t, uint64_t or int32_t), BITS (the unsigned type of the
- * same size), FN(f) (the name of f for this type), FN_DECL ("static inline", or for CUDA "static __device__ inline"). Every
- * result is defined, also where C leaves it undefined. Shift counts and divisors may have any value. */
+ * Define these macros and include the file, once for each type: T (int64_t, uint64_t or int32_t),
+ * BITS (the unsigned type of the same size), FN(f) (the name of f for this type), FN_DECL ("static
+ * inline", or for CUDA "static __device__ inline"). Every result is defined, also where C leaves
+ * it undefined. Shift counts and divisors may have any value. */
 FN_DECL T FN(shift_left)(T x, T y) { return (BITS)y < 8 * sizeof(T) ? (T)((BITS)x << (BITS)y) : 0; }
 
 FN_DECL T FN(shift_right)(T x, T y)

@@ -1,4 +1,5 @@
-/* linalg_status.h - reasons why a step of linear algebra has no result, with the same error text on every machine. */
+/* linalg_status.h - reasons why a step of linear algebra has no result, with the same error text
+ * on every machine. */
 #ifndef LINALG_STATUS_H
 #define LINALG_STATUS_H
 
@@ -14,7 +15,8 @@ enum linalg_failed {
     LINALG_ITERATION, /* values did not converge. at: how many */
 };
 
-/* The residual that refined solutions may have, by columns: |b - A x| <= RESIDUAL_LIMIT |A| |x|, with sums of absolute values. */
+/* The residual that refined solutions may have, by columns: |b - A x| <= RESIDUAL_LIMIT |A| |x|,
+ * with sums of absolute values. */
 #define RESIDUAL_LIMIT (30 * DBL_EPSILON)
 
 /* Sets the error text, which names the operator and its operand, and returns the status. */

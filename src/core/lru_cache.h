@@ -29,8 +29,8 @@ typedef struct lru_cache {
     pthread_mutex_t lock;
 } lru_cache;
 
-/* Finds or creates the object of a key, for one user until lru_release. Beyond the limit, objects without users are freed, the
- * least recently used first.
+/* Finds or creates the object of a key, for one user until lru_release. Beyond the limit, objects
+ * without users are freed, the least recently used first.
  * Errors    NO_MEMORY; those of make */
 duet_status lru_acquire(lru_cache *s, const void *key, size_t length, lru_item **item);
 void lru_release(lru_cache *s, lru_item *item); /* NULL is accepted */

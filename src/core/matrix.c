@@ -1,14 +1,15 @@
-/* matrix.c - copies elements between the buffers of a storage, and keeps the queues in order. Only this file copies between
- * buffers, except for the parts of a streamed statement (run/stream.c).
+/* matrix.c - copies elements between the buffers of a storage, and keeps the queues in order. Only
+ * this file copies between buffers, except for the parts of a streamed statement (run/stream.c).
  *
- * Order on a device. Between two writes of a buffer, a bit in `users` says that its queue runs after the write: it has waited
- * for `writer`, or is that queue. A writer waits for all users.
+ * Order on a device. Between two writes of a buffer, a bit in `users` says that its queue runs
+ * after the write: it has waited for `writer`, or is that queue. A writer waits for all users.
  *
- * Order on the host is the caller's, except for uploads. They read the host's buffer while the caller goes on, so a writer on
- * the host waits for each device's `uploader`.
+ * Order on the host is the caller's, except for uploads. They read the host's buffer while the
+ * caller goes on, so a writer on the host waits for each device's `uploader`.
  *
- * A copy from one device to another runs on the second one's queue. Afterwards the queue of the same number on the first
- * device waits for it: so that queue stands for the copy among the users of the first buffer. */
+ * A copy from one device to another runs on the second one's queue. Afterwards the queue of the
+ * same number on the first device waits for it: so that queue stands for the copy among the users
+ * of the first buffer. */
 #include "matrix.h"
 #include "cost.h"
 #include "deferred.h"
@@ -104,7 +105,8 @@ static duet_status follow(const storage *b, int device, int queue)
     return DUET_OK;
 }
 
-/* Waits until this device's upload no longer reads the host's buffer. A wait that fails has ended too, and is reported once. */
+/* Waits until this device's upload no longer reads the host's buffer. A wait that fails has ended
+ * too, and is reported once. */
 static duet_status end_upload(const storage *b, int device)
 {
     buffer_usage *on = storage_usage(b, device);
@@ -182,8 +184,8 @@ static duet_status upload(const duet_matrix *m, int device, int queue)
     return DUET_OK;
 }
 
-/* The device's own upload ends before its later write, and so before this download. Uploads to other devices may still read
- * the host's buffer. */
+/* The device's own upload ends before its later write, and so before this download. Uploads to
+ * other devices may still read the host's buffer. */
 static duet_status download(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
@@ -212,8 +214,8 @@ static duet_status clear_buffer(storage *b, int device, int queue)
     return st;
 }
 
-/* Allocates the buffer on a device at its first use; its contents are undefined. The pool makes the queue wait for earlier
- * users of the memory. */
+/* Allocates the buffer on a device at its first use; its contents are undefined. The pool makes
+ * the queue wait for earlier users of the memory. */
 static duet_status allocate(storage *b, int device, int queue)
 {
     void *p;
@@ -329,8 +331,8 @@ static uint64_t writers(const storage *b, unsigned valid)
     return queues;
 }
 
-/* The queues whose deferred work must be launched first. For this queue, that is work which an upload, a copy or zeros would
- * overtake although it uses the buffer. */
+/* The queues whose deferred work must be launched first. For this queue, that is work which an
+ * upload, a copy or zeros would overtake although it uses the buffer. */
 static uint64_t before(const storage *b, int device, enum use use, int queue, bool moves)
 {
     const unsigned valid = storage_valid(b);
@@ -342,7 +344,8 @@ static uint64_t before(const storage *b, int device, enum use use, int queue, bo
     return writers(b, 1u << device);
 }
 
-/* A download blocks the host until the queue is empty. So it launches all that is deferred there, whatever that uses. */
+/* A download blocks the host until the queue is empty. So it launches all that is deferred there,
+ * whatever that uses. */
 static duet_status launch_before(const duet_matrix *m, int device, enum use use, int queue)
 {
     const storage *b = m->storage;
@@ -394,7 +397,8 @@ void storage_unwritten(storage *b, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* ---- what it costs that a matrix is where it is. These are estimates: threads that share it may lose each other's sums ---- */
+/* ---- what it costs that a matrix is where it is. These are estimates: threads that share it may
+ * lose each other's sums ---- */
 
 /* From another GPU it is counted as a copy through the host. */
 double matrix_move_cost(const duet_matrix *m, int device)

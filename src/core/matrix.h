@@ -1,6 +1,7 @@
 /* matrix.h - matrices, the storage that they share with their views, and its buffers on the devices.
  *
- * A storage has at most one buffer on each device. A bit mask says which of them are valid, that is, hold the elements now.
+ * A storage has at most one buffer on each device. A bit mask says which of them are valid, that
+ * is, hold the elements now.
  * matrix.c copies between them when a device needs elements that are valid elsewhere only. */
 #ifndef MATRIX_H
 #define MATRIX_H
@@ -16,8 +17,8 @@ enum use { READ, UPDATE, OVERWRITE };
 
 /* Who uses the buffer of a storage on one GPU. */
 typedef struct buffer_usage {
-    /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This and writer are also read
-     * without the lock. */
+    /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This
+     * and writer are also read without the lock. */
     uint64_t users;
     /* What the machine caches of the elements, under the storage's stamp; its own: machine.drop. */
     void *packed;
@@ -30,8 +31,8 @@ typedef struct storage {
     pthread_mutex_t lock;
     int refs;
     size_t bytes;
-    /* Bit d: the buffer on device d holds the elements. No bit: all elements are zero and no buffer is allocated, or `lost`
-     * is set and they are unknown. */
+    /* Bit d: the buffer on device d holds the elements. No bit: all elements are zero and no
+     * buffer is allocated, or `lost` is set and they are unknown. */
     uint16_t valid;
     uint16_t came; /* bit d: elements have been copied there before */
     bool lost;
@@ -108,8 +109,8 @@ static inline bool storage_is_uploading(const storage *b)
            storage_is_uploading_to_others(b);
 }
 
-/* Can the buffer be used as it is? Called without the lock: only reads by others can run at the same time, and these change
- * nothing that would make the answer wrong. */
+/* Can the buffer be used as it is? Called without the lock: only reads by others can run at the
+ * same time, and these change nothing that would make the answer wrong. */
 static inline bool storage_at_hand(const storage *b, int device, enum use use, int queue)
 {
     const unsigned valid = storage_valid(b);
@@ -138,12 +139,12 @@ struct duet_matrix {
     struct duet_matrix *next; /* in the list of freed matrices, or of those that a recording keeps */
 };
 
-/* Makes the buffer on a device ready for `use` by a queue. Unless use is OVERWRITE it then holds the elements. *p points to
- * the first element of m. Nothing is copied if the buffer is valid. An OVERWRITE of a matrix that is less than its storage
- * is treated as UPDATE.
+/* Makes the buffer on a device ready for `use` by a queue. Unless use is OVERWRITE it then holds
+ * the elements. *p points to the first element of m. Nothing is copied if the buffer is valid. An
+ * OVERWRITE of a matrix that is less than its storage is treated as UPDATE.
  *
- * A writer calls matrix_wrote once the work is queued, or matrix_lost if it failed half-way. Until then the valid buffers
- * stay as they were. */
+ * A writer calls matrix_wrote once the work is queued, or matrix_lost if it failed half-way. Until
+ * then the valid buffers stay as they were. */
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
 /* Meaningful only if there is a buffer. */
 static inline void *matrix_address(const duet_matrix *m, int device)
@@ -168,10 +169,12 @@ static inline void matrix_wrote(const duet_matrix *m, int device, int queue)
 }
 
 void matrix_lost(const duet_matrix *m);
-/* Deferred work that was to write the buffer on this device failed: the elements are lost, unless written since. */
+/* Deferred work that was to write the buffer on this device failed: the elements are lost, unless
+ * written since. */
 void storage_unwritten(storage *b, int device);
 
-/* Somebody else copies parts of the host's buffer to or from a device. That counts as one copy of all of it. */
+/* Somebody else copies parts of the host's buffer to or from a device. That counts as one copy of
+ * all of it. */
 void matrix_copied(const duet_matrix *m, int device);
 
 static inline bool matrix_seen(const duet_matrix *m)
@@ -196,9 +199,9 @@ static inline size_t matrix_to_move(const duet_matrix *m, int device)
 /* The seconds that this copy is expected to take. */
 double matrix_move_cost(const duet_matrix *m, int device);
 
-/* Seconds that statements have lost so far because m was not on the other device. A statement that ran where m is, though it
- * would have run faster there, adds what it lost; one that ran faster here subtracts. The sum is cleared when m moves, or
- * when the user writes m. */
+/* Seconds that statements have lost so far because m was not on the other device. A statement that
+ * ran where m is, though it would have run faster there, adds what it lost; one that ran faster
+ * here subtracts. The sum is cleared when m moves, or when the user writes m. */
 static inline double matrix_accrued_cost(const duet_matrix *m)
 {
     double accrued_cost;
@@ -209,11 +212,13 @@ void matrix_accrue_cost(const duet_matrix *m, double seconds);
 void matrix_clear_accrued_cost(const duet_matrix *m);
 bool matrix_returns(const duet_matrix *m, int device); /* has it been copied there before? */
 
-/* If the user has read what statements wrote to m last: the seconds of the download that a result on a GPU will need. */
+/* If the user has read what statements wrote to m last: the seconds of the download that a result
+ * on a GPU will need. */
 double matrix_read_back(const duet_matrix *m);
 void matrix_makes_anew(const duet_matrix *m); /* a statement writes m, which has not been read since */
 
-/* Does this matrix exist? Headers are never returned to the system, so this is safe for any pointer that was once a matrix. */
+/* Does this matrix exist? Headers are never returned to the system, so this is safe for any
+ * pointer that was once a matrix. */
 static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
 {
     return m->serial == serial && serial != 0;

@@ -1,5 +1,5 @@
-/* matrix_alloc.c - creates and frees matrices: their headers, and the storage that these share. Also the accessors for type,
- * rank and sizes. */
+/* matrix_alloc.c - creates and frees matrices: their headers, and the storage that these share.
+ * Also the accessors for type, rank and sizes. */
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
@@ -8,8 +8,8 @@
 #include "queue_sync.h"
 #include <stdlib.h>
 
-/* Headers are allocated in slabs that are never returned to the system. The header that was freed first is reused first, so
- * that a stale pointer is detected for as long as possible. */
+/* Headers are allocated in slabs that are never returned to the system. The header that was freed
+ * first is reused first, so that a stale pointer is detected for as long as possible. */
 #define SLAB 64
 typedef struct slab {
     struct slab *next;
@@ -51,7 +51,8 @@ static duet_matrix *header_take(uint64_t *serial)
     return m;
 }
 
-/* Frees a header and returns its storage, whose reference the caller must drop. NULL if the header was free already. */
+/* Frees a header and returns its storage, whose reference the caller must drop. NULL if the header
+ * was free already. */
 static storage *header_end(duet_matrix *m)
 {
     pthread_mutex_lock(&lock);
@@ -174,8 +175,8 @@ static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
     return n;
 }
 
-/* Each axis must step over all elements that the axes with smaller strides reach, unless its stride is 0. The size in bytes
- * must not overflow. */
+/* Each axis must step over all elements that the axes with smaller strides reach, unless its
+ * stride is 0. The size in bytes must not overflow. */
 static duet_status check_strides(const char *who, const layout *l)
 {
     int axis[DUET_RANK_MAX];

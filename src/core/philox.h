@@ -134,7 +134,8 @@ PHILOX TYPED(pair) FN(box_muller)(BITS a, BITS b)
     return z;
 }
 
-/* ---- truncated normal: C. Robert, Simulation of truncated normal variables, Statistics and Computing 5, 1995 ---- */
+/* ---- truncated normal: C. Robert, Simulation of truncated normal variables, Statistics and
+ * Computing 5, 1995 ---- */
 
 /* The parameters of a truncated normal distribution, as T. */
 typedef struct truncation {
@@ -156,10 +157,11 @@ PHILOX truncation FN(truncation_of)(const random_params *l)
 
 /* A proposal, from a normal number z or a word w. It is NaN if word v rejects it. `excess` is half
  * the square of what remains of the exponent of the normal distribution:
- *   exponential   e = -log(w) / lambda deviations beyond the nearer bound, which is a deviations from the mean:
+ *   exponential   e = -log(w) / lambda deviations beyond the nearer bound, which is a deviations
+ *                 from the mean:
  *                 excess (e - c1)^2 / 2; c0 = 1 / lambda, c1 = lambda - a
- *   uniform       t = c0 u deviations beyond a bound: excess (t (t + c1) + c2) / 2; c0 is the width of the window,
- *                 c1 = 2 a; c2 = a^2 if the mean is inside the window, else 0 */
+ *   uniform       t = c0 u deviations beyond a bound: excess (t (t + c1) + c2) / 2; c0 is the
+ *                 width of the window, c1 = 2 a; c2 = a^2 if the mean is inside the window, else 0 */
 PHILOX T FN(propose)(int how, truncation k, T z, BITS w, BITS v)
 {
     T by, excess;

@@ -1,8 +1,9 @@
-/* pool.c - all memory of all devices. Blocks come in size classes. A block that is given back is cached in its class, to be
- * used again.
+/* pool.c - all memory of all devices. Blocks come in size classes. A block that is given back is
+ * cached in its class, to be used again.
  *
- * Each block has a header outside of it, in a hash table by address, for as long as the block exists. No function of a machine
- * is called under the lock. Meanwhile memory that is being allocated or freed stays accounted. */
+ * Each block has a header outside of it, in a hash table by address, for as long as the block
+ * exists. No function of a machine is called under the lock. Meanwhile memory that is being
+ * allocated or freed stays accounted. */
 #include "pool.h"
 #include "compiler.h"
 #include "queue_sync.h"
@@ -46,7 +47,8 @@ static pool pools[DEVICES_MAX] = { [0 ... DEVICES_MAX - 1] = { .lock = PTHREAD_M
                                                                .dropping = PTHREAD_MUTEX_INITIALIZER,
                                                                .buckets = BUCKETS } };
 
-/* Classes are 64 bytes apart up to 512 bytes, then there are eight to each power of two: at most an eighth is wasted. */
+/* Classes are 64 bytes apart up to 512 bytes, then there are eight to each power of two: at most
+ * an eighth is wasted. */
 static int class_of(size_t bytes, size_t *size)
 {
     size_t last = bytes ? bytes - 1 : 0;
@@ -136,8 +138,8 @@ static void uncache(pool *o, block *b)
     b->cached = false;
 }
 
-/* Returns the newest block that only this queue may still use. If there is none among the first, it returns the oldest, whose
- * work is most likely done. */
+/* Returns the newest block that only this queue may still use. If there is none among the first,
+ * it returns the oldest, whose work is most likely done. */
 static block *pick(const pool *o, int class, uint64_t own)
 {
     block *b = o->cache[class].newest;
@@ -161,7 +163,8 @@ static block *take_cached(pool *o, int class, uint64_t own)
 
 /* ---- freeing cached blocks ---- */
 
-/* Takes cached blocks of at least `bytes` in all out of the tables, the largest first. They stay accounted as cached. */
+/* Takes cached blocks of at least `bytes` in all out of the tables, the largest first. They stay
+ * accounted as cached. */
 static block *detach(pool *o, size_t bytes)
 {
     block *list = NULL, *b;
@@ -196,8 +199,9 @@ static void wait_for_blocks(int device, const block *list)
         if (queues >> q & 1) (void)queue_wait(device, q, "memory is given back");
 }
 
-/* Frees cached blocks of at least `bytes` in all, or all that there are. Returns how much was freed. The caller holds
- * `dropping`. So a thread that finds nothing to free knows that no other thread is about to free something. */
+/* Frees cached blocks of at least `bytes` in all, or all that there are. Returns how much was
+ * freed. The caller holds `dropping`. So a thread that finds nothing to free knows that no other
+ * thread is about to free something. */
 static size_t drop(int device, size_t bytes)
 {
     pool *o = &pools[device];
@@ -387,7 +391,8 @@ static size_t most_pinned(void)
     return pages > 0 && bytes > 0 ? (size_t)pages / 4 * (size_t)bytes : 0;
 }
 
-/* Returns the block, accounted as pinned. NULL: it is pinned already, or not in use, or the limit would be exceeded. */
+/* Returns the block, accounted as pinned. NULL: it is pinned already, or not in use, or the limit
+ * would be exceeded. */
 static block *reserve_pinned(pool *o, const void *p, int device)
 {
     pthread_mutex_lock(&o->lock);

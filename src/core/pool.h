@@ -5,8 +5,9 @@
 #include "backend.h"
 #include <stdbool.h>
 
-/* A block of at least `bytes` bytes on a device, for use by this queue. If another queue may still use the block, this queue
- * waits for it; the host does not. At the limit, or if the system has no memory, cached blocks are freed first.
+/* A block of at least `bytes` bytes on a device, for use by this queue. If another queue may still
+ * use the block, this queue waits for it; the host does not. At the limit, or if the system has no
+ * memory, cached blocks are freed first.
  * Errors    NO_MEMORY, with the figures; DEVICE_ERROR */
 duet_status pool_take(int device, size_t bytes, int queue, void **p);
 
@@ -16,11 +17,12 @@ void pool_give(int device, void *p, uint64_t queues);
 /* What is used, cached and allowed on a device. */
 duet_memory pool_memory(int device);
 
-/* How many bytes can still be allocated on a device: within its limit, or, without one, of what the machine has left. */
+/* How many bytes can still be allocated on a device: within its limit, or, without one, of what
+ * the machine has left. */
 size_t pool_room(int device);
 
-/* Pins a block of the host that is in use, for copies to and from a device. It stays pinned until it is freed. false: it could
- * not be pinned. No error is set. */
+/* Pins a block of the host that is in use, for copies to and from a device. It stays pinned until
+ * it is freed. false: it could not be pinned. No error is set. */
 bool pool_pin(void *p, int device);
 
 #endif

@@ -3,8 +3,8 @@
 #include "thread.h"
 #include "trace.h"
 
-/* Waits are numbered from 1 as they begin. A mark is the number of the last wait that had begun: only a later one is certain
- * to cover the work. */
+/* Waits are numbered from 1 as they begin. A mark is the number of the last wait that had begun:
+ * only a later one is certain to cover the work. */
 typedef struct waits {
     uint64_t begun, ended;
 } waits;

@@ -1,10 +1,11 @@
-/* random_step.h - the parameters of a random step: the distribution and its numbers. philox.h has the formulas,
- * docs/semantics.md the meaning.
+/* random_step.h - the parameters of a random step: the distribution and its numbers. philox.h has
+ * the formulas, docs/semantics.md the meaning.
  *
  *   uniform            number: low, high - low, the greatest element below high
  *   normal             number: mean, deviation
  *   truncated normal   number: low, high, origin, scale, and c0, c1, c2 of its proposal
- *   bernoulli          integer: floor(p 2^64), as its upper and lower 32 bits. p = 1 is 2^32 - 1 and 2^32: above every draw
+ *   bernoulli          integer: floor(p 2^64), as its upper and lower 32 bits. p = 1 is 2^32 - 1
+ *                      and 2^32: above every draw
  *   integers           integer: low, range = high - low, and 2^64 mod range
  *   permutation        none */
 #ifndef RANDOM_STEP_H

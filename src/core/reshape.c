@@ -149,7 +149,8 @@ static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
     return true;
 }
 
-/* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are as long as they can be. */
+/* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are
+ * as long as they can be. */
 static bool find_strides(const layout *from, layout *to)
 {
     int f = from->rank - 1;

@@ -12,8 +12,10 @@
  *   AS_BITS, AS_T    the bits of a T, and back
  *   TYPED(name)      a name with the type as suffix
  *   START(s)         the start of a reduction
- *   SELDOM(c)        before a block that changes nothing if c is false. A machine with branches may skip the block.
- *   AGAIN(c)         before a block that is repeated while c holds for any element, and may run once too often
+ *   SELDOM(c)        before a block that changes nothing if c is false. A machine with branches
+ *                    may skip the block.
+ *   AGAIN(c)         before a block that is repeated while c holds for any element, and may run
+ *                    once too often
  *
  * Integers have no SQRT, no MAP, and only the functions of integer.h. START(INF) is their largest
  * number, START(-INF) their smallest. Arithmetic must wrap: compile with -fwrapv. All formulas are

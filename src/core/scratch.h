@@ -1,12 +1,12 @@
-/* scratch.h - memory for the duration of a step: temporaries and workspaces. A recording reserves what its steps use, since
- * recorded work runs again with the same addresses. */
+/* scratch.h - memory for the duration of a step: temporaries and workspaces. A recording reserves
+ * what its steps use, since recorded work runs again with the same addresses. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
 #include "backend.h"
 
-/* As pool_take and pool_give, for memory that is free again once the queue has done its present work. While this thread has a
- * scratch_reserve, memory of GPUs comes from there. */
+/* As pool_take and pool_give, for memory that is free again once the queue has done its present
+ * work. While this thread has a scratch_reserve, memory of GPUs comes from there. */
 duet_status scratch_acquire(int device, size_t bytes, int queue, void **p);
 void scratch_release(int device, void *p, int queue);
 

@@ -185,7 +185,8 @@ static void set_axis(layout *const l[], int n, int r, int64_t size, int a)
     }
 }
 
-/* Writes axis r <= a only after axis a was read, and nothing that depends on it twice: a layout may stand in l more than once. */
+/* Writes axis r <= a only after axis a was read, and nothing that depends on it twice: a layout
+ * may stand in l more than once. */
 void layout_collapse(layout *const l[], int n)
 {
     if (n == 0) return;

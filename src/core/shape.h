@@ -10,7 +10,8 @@ typedef struct shape {
     int64_t size[DUET_RANK_MAX];
 } shape;
 
-/* Where the elements of an operand are, from its first one. Strides count elements. A stride of 0 repeats an element. */
+/* Where the elements of an operand are, from its first one. Strides count elements. A stride of 0
+ * repeats an element. */
 typedef struct layout {
     duet_dtype type;
     int rank;
@@ -20,7 +21,8 @@ typedef struct layout {
 int64_t shape_count(const shape *s);
 bool shape_equal(const shape *a, const shape *b);
 
-/* BAD_TYPE or BAD_SHAPE if the type, the rank or a size is out of range, or if the size in bytes overflows. */
+/* BAD_TYPE or BAD_SHAPE if the type, the rank or a size is out of range, or if the size in bytes
+ * overflows. */
 duet_status shape_check(const char *who, duet_dtype type, int rank, const int64_t *size);
 
 /* Broadcasts by NumPy's rule. false: a and b do not broadcast. out may be a or b. */
@@ -38,7 +40,8 @@ int64_t layout_count(const layout *l);
 void layout_insert(layout *l, int a, int64_t size, int64_t stride);
 void layout_drop(layout *l, int a);
 
-/* Can `count` axes from a on be merged into one axis? layout_merge does that. Merging no axes inserts one of size 1. */
+/* Can `count` axes from a on be merged into one axis? layout_merge does that. Merging no axes
+ * inserts one of size 1. */
 bool layout_merges(const layout *l, int a, int count);
 void layout_merge(layout *l, int a, int count);
 
@@ -51,11 +54,12 @@ layout layout_broadcast(const layout *l, const shape *to);
 /* Orders the axes of n layouts (of equal sizes) by the strides of the first one, the largest first. */
 void layout_order(layout *const l[], int n);
 
-/* Merges axes where all of n layouts (of equal sizes) allow it, and removes axes of size 1. Rank 0 becomes one axis of size 1,
- * so that the result has at least rank 1. */
+/* Merges axes where all of n layouts (of equal sizes) allow it, and removes axes of size 1. Rank 0
+ * becomes one axis of size 1, so that the result has at least rank 1. */
 void layout_collapse(layout *const l[], int n);
 
-/* The range of offsets of the elements of l, from its first one: [low, high). Both are 0 if it has no elements. */
+/* The range of offsets of the elements of l, from its first one: [low, high). Both are 0 if it has
+ * no elements. */
 void layout_span(const layout *l, int64_t *low, int64_t *high);
 
 /* For texts: "axis" or "axes". */

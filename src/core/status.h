@@ -16,7 +16,8 @@ duet_status fail_at(duet_status s, const char *where) __attribute__((cold));
 /* Does this thread's text begin with "file:line: "? */
 bool error_has_place(void);
 
-/* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text, but behind its "file:line: ". Returns s. */
+/* Puts what failed, as "duet_set(f32[2,3])", and ": " in front of this thread's text, but behind
+ * its "file:line: ". Returns s. */
 duet_status fail_within(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* The thread's error text, saved so that it can be restored after an error that is handled. */

@@ -14,7 +14,8 @@
 /* State that higher layers keep in a thread. Each has a destructor, which runs when the thread ends. */
 enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOTS };
 
-/* Does the thread defer work (core/deferred.h)? DEFERS: until it calls duet_stream. DEFERS_ALWAYS: also after that. */
+/* Does the thread defer work (core/deferred.h)? DEFERS: until it calls duet_stream. DEFERS_ALWAYS:
+ * also after that. */
 enum deferring { DEFERS_NOT, DEFERS, DEFERS_ALWAYS };
 
 typedef struct thread {

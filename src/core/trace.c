@@ -1,4 +1,5 @@
-/* trace.c - prints lines on stderr. Only this file prints without a call by the user, and only with DUET_TRACE=1. */
+/* trace.c - prints lines on stderr. Only this file prints without a call by the user, and only
+ * with DUET_TRACE=1. */
 #include "trace.h"
 #include "thread.h"
 #include <stdarg.h>

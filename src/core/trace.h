@@ -1,4 +1,5 @@
-/* trace.h - with DUET_TRACE=1, prints one line on stderr for each copy, wait, run, step and fallback, with its statement. */
+/* trace.h - with DUET_TRACE=1, prints one line on stderr for each copy, wait, run, step and
+ * fallback, with its statement. */
 #ifndef TRACE_H
 #define TRACE_H
 

@@ -76,7 +76,8 @@ static duet_status take_element(indexing *x, int64_t i)
     return DUET_OK;
 }
 
-/* A bound as Python reads it: negative ones count from the end, what lies outside is cut off, what is left out is the end that is meant. */
+/* A bound as Python reads it: negative ones count from the end, what lies outside is cut off, what
+ * is left out is the end that is meant. */
 static int64_t bound_of(int64_t given, int64_t size, bool backwards, bool is_start)
 {
     const int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;

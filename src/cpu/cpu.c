@@ -210,8 +210,8 @@ static void forget(step *s)
 #define MIDDLING   ((size_t)64 << 10)
 #define SMALL_PAGE ((size_t)4 << 10)
 
-/* Large blocks are aligned to huge pages, and request them. Medium blocks share no page with others, so that each can be
- * pinned. */
+/* Large blocks are aligned to huge pages, and request them. Medium blocks share no page with
+ * others, so that each can be pinned. */
 static size_t alignment_for(size_t bytes)
 {
     if (bytes >= LARGE) return PAGE;

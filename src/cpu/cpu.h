@@ -6,8 +6,9 @@
 
 extern const machine cpu_machine;
 
-/* The best instruction set that the processor has and DUET_ISA (portable, avx2, avx512) allows. Chosen when first needed, and again
- * when this is called: no step may run meanwhile. Returns its name. Results do not depend on it. */
+/* The best instruction set that the processor has and DUET_ISA (portable, avx2, avx512) allows.
+ * Chosen when first needed, and again when this is called: no step may run meanwhile. Returns its
+ * name. Results do not depend on it. */
 const char *cpu_choose_isa(void);
 
 const char *cpu_isa(void); /* the one in use */

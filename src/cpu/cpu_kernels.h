@@ -11,11 +11,12 @@ typedef struct kernels {
         *batched;
 } kernels;
 
-/* Of the instruction set in use, by the type that a step computes in. Of types that none does programs only load and store. */
+/* Of the instruction set in use, by the type that a step computes in. Of types that none does
+ * programs only load and store. */
 const kernels *kernels_of(duet_dtype type);
 
-/* How the CPU runs the steps of a kernel number. algorithm and forget may be NULL. A kernel takes scratch memory
- * when it runs, because the size depends on the number of threads, which is chosen then. */
+/* How the CPU runs the steps of a kernel number. algorithm and forget may be NULL. A kernel takes
+ * scratch memory when it runs, because the size depends on the number of threads, which is chosen then. */
 typedef struct cpu_kernel {
     const char *(*unsupported)(
         const step *s); /* NULL: the step is supported; else why it is not, a static text */

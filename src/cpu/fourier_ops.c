@@ -1,4 +1,5 @@
-/* fourier_ops.c - the operations that core/fourier.h needs, on the CPU; and fftshift, which needs no others. */
+/* fourier_ops.c - the operations that core/fourier.h needs, on the CPU; and fftshift, which needs
+ * no others. */
 #include "fourier_ops.h"
 #include <string.h>
 

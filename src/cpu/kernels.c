@@ -1,5 +1,6 @@
-/* kernels.c - the registry of CPU kernels as a table, and the entries of kernels that are compiled for several
- * element types or that a vendor's library implements. Other kernels define their entry beside their code. */
+/* kernels.c - the registry of CPU kernels as a table, and the entries of kernels that are compiled
+ * for several element types or that a vendor's library implements. Other kernels define their
+ * entry beside their code. */
 #include "conv.h"
 #include "cpu_kernels.h"
 #include "dtype.h"

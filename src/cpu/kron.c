@@ -1,5 +1,5 @@
-/* kron.c - the Kronecker product: every element of x times every element of y. Row r of the result is made of one row of x and one
- * row of y, a row being what lies along the last axis. */
+/* kron.c - the Kronecker product: every element of x times every element of y. Row r of the result
+ * is made of one row of x and one row of y, a row being what lies along the last axis. */
 #include "cpu_kernels.h"
 #include "dtype.h"
 #include "min_max.h"

@@ -6,8 +6,9 @@
 #include "expr.h"
 #include "status.h"
 
-/* A handle is the serial number of its node. Serials increase through an arena and are never reused in the process: each thread
- * takes them from ranges of 2^32 of its own. So one comparison shows whether a handle is live. */
+/* A handle is the serial number of its node. Serials increase through an arena and are never
+ * reused in the process: each thread takes them from ranges of 2^32 of its own. So one comparison
+ * shows whether a handle is live. */
 #define SERIAL_HELD  (1ull << 63) /* a persistent formula: slot and generation follow */
 #define SERIAL_FIRST (1ull << 32) /* below: no formula (0), or a failure without a node (its status) */
 
@@ -64,10 +65,12 @@ static inline node *arena_look(const arena *a, uint64_t serial)
 /* Reports why handle e names no live formula. what: how the text calls it, as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
-/* Notes that a failure has no node: a handle with the value s represents it. Keeps the thread's text. Returns s. */
+/* Notes that a failure has no node: a handle with the value s represents it. Keeps the thread's
+ * text. Returns s. */
 duet_status arena_refuses(arena *a, duet_status s) __attribute__((cold));
 
-/* Appends a node: a root with its serial, kind and site, whose words come next. NULL: the arena is full; the text is set. */
+/* Appends a node: a root with its serial, kind and site, whose words come next. NULL: the arena is
+ * full; the text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
 static inline node *arena_push_ready(arena *a, uint32_t kind, const char *site) /* requires next != stop */
 {
@@ -95,12 +98,14 @@ static inline void consume(arena *a, node *n)
     n->kind &= ~KIND(0, 0, 0, NODE_ROOT);
 }
 
-/* Spends the formula with root n: none of its nodes can be named again. Its memory is reused when no live node lies above. */
+/* Spends the formula with root n: none of its nodes can be named again. Its memory is reused when
+ * no live node lies above. */
 void arena_spend(arena *a, node *n, const char *site);
 void arena_give_up(arena *a, node *n, duet_status why,
                    const char *site); /* the same; later uses report `why` */
 
-/* Copies the formula with root src[root] to the end of `to`, in post-order and contiguous. Errors: ARENA_FULL, NO_MEMORY */
+/* Copies the formula with root src[root] to the end of `to`, in post-order and contiguous. Errors:
+ * ARENA_FULL, NO_MEMORY */
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);
 
 /* Appends the words of n, the last node of a. like: the words of the node that it copies, or NULL. */
@@ -139,10 +144,12 @@ enum {
     OPTIONS_indices = 4
 };
 
-/* Appends a failed node with this thread's text above the operands that were found. NULL: the arena is full. */
+/* Appends a failed node with this thread's text above the operands that were found. NULL: the
+ * arena is full. */
 node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site);
 
-/* Returns the status of a failed node and restores its text. what: how the text calls the node if it is a bad matrix. */
+/* Returns the status of a failed node and restores its text. what: how the text calls the node if
+ * it is a bad matrix. */
 duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 
 /* Does a result of this shape exist? */

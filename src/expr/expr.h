@@ -79,9 +79,9 @@ typedef struct node {
     int64_t size[DUET_RANK_MAX];
 } node;
 
-/* A formula as contiguous nodes, the root last, with its key: words that describe everything except the addresses of matrices and
- * the values of numbers (the key has only their class, and which are equal). It is in the arena, or in a persistent copy, until the
- * formula is spent. */
+/* A formula as contiguous nodes, the root last, with its key: words that describe everything
+ * except the addresses of matrices and the values of numbers (the key has only their class, and
+ * which are equal). It is in the arena, or in a persistent copy, until the formula is spent. */
 typedef struct formula {
     const node *nodes;
     uint32_t count;
@@ -108,7 +108,8 @@ static inline const node *leaf_last(const formula *f)
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);
 
-/* The formulas of several handles as contiguous nodes; root[i]: the root of the i-th. *failed: the index of the one with an error.
+/* The formulas of several handles as contiguous nodes; root[i]: the root of the i-th. *failed: the
+ * index of the one with an error.
  * Errors: as formula_of */
 duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
                         int *failed);
@@ -133,8 +134,8 @@ enum number_class { NUMBER_OTHER, NUMBER_ZERO, NUMBER_ONE, NUMBER_MINUS_ONE, NUM
 enum number_class
 number_class(double x); /* POWER: of two; EXTREME: NaN, or it or its reciprocal is not normal in f32 */
 
-/* Writes the formula with root f->nodes[root] as a line of C, with matrices A, B, ... in order of appearance. n holds their names;
- * it is zero at first. */
+/* Writes the formula with root f->nodes[root] as a line of C, with matrices A, B, ... in order of
+ * appearance. n holds their names; it is zero at first. */
 #define NAMES 64 /* matrices that get a name of their own; later ones are all called A64 */
 typedef struct names {
     const duet_matrix *matrix[NAMES];
@@ -158,7 +159,8 @@ void formula_spend(duet_expr e, const char *site);
 void *formulas_apart(void);
 void formulas_back(void *own);
 
-/* Placeholders for the patterns of fused.def. which: 0, 1, 2, ... Shape rules need the sizes; operands that match may have others. */
+/* Placeholders for the patterns of fused.def. which: 0, 1, 2, ... Shape rules need the sizes;
+ * operands that match may have others. */
 duet_expr hole_operand(int which, int rank, const int64_t *size);
 duet_expr hole_number(int which);
 

@@ -55,7 +55,8 @@ static inline node *push_operator(arena *a, uint32_t kind, int arity, node *cons
     return n;
 }
 
-/* An operand that is persistent, which is copied to the arena, or that cannot be used: then *s, if it was OK, and the text say why. */
+/* An operand that is persistent, which is copied to the arena, or that cannot be used: then *s, if
+ * it was OK, and the text say why. */
 node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s);
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __attribute__((cold));
 

@@ -4,8 +4,8 @@
 
 #include "arena.h"
 
-/* Arrays have one element for each axis of an image behind the channels: width of signals; height and width of images; depth,
- * height and width of volumes. */
+/* Arrays have one element for each axis of an image behind the channels: width of signals; height
+ * and width of images; depth, height and width of volumes. */
 typedef struct op_options {
     int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
     int axis, n, part, refine;
@@ -17,7 +17,8 @@ typedef struct op_options {
     einsum_attributes einsum;
 } op_options;
 
-/* options.c: checks the options of convolutions, pooling and scaling of n axes, and writes them as attributes.
+/* options.c: checks the options of convolutions, pooling and scaling of n axes, and writes them as
+ * attributes.
  * Errors: BAD_ARGUMENT */
 #define IMAGE_OPTIONS(kind)                                                                                  \
     duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o);               \

@@ -21,8 +21,8 @@ const costs gpu_costs = { .seconds = {
                               [COST_down_pinned] = { 10e-6, 12e-6, 30e-6, 330e-6 },
                           } };
 
-/* What takes the time of all but large matrices is not the operations, but steps that follow each other: seconds for each column,
- * by estimate. */
+/* What takes the time of all but large matrices is not the operations, but steps that follow each
+ * other: seconds for each column, by estimate. */
 #define COLUMN_SECONDS 3e-6
 static const double column_seconds[KERNELS_ALL] = {
     [OP_cholesky] = 1e-6,  [OP_solve_triangular] = 0.5e-6, [OP_lstsq] = 5e-6,     [KERNEL_qr] = 5e-6,

@@ -220,8 +220,9 @@ duet_status gpu_alloc(int device, size_t bytes, void **p)
     return CUDA(cudaMalloc, p, bytes ? bytes : 1);
 }
 
-/* The blocks of a lost card are gone with it. cudaFree fails only then, or with the error of earlier work, which others
- * report. It needs no current card, but would create a context on the first card if there is none. */
+/* The blocks of a lost card are gone with it. cudaFree fails only then, or with the error of
+ * earlier work, which others report. It needs no current card, but would create a context on the
+ * first card if there is none. */
 void gpu_free(int device, void *p)
 {
     int before = -1;

@@ -1,5 +1,6 @@
-/* kernels.c - the registry of the GPU machine: what runs the steps of a kernel number that is not run by our own kernels alone
- * (gpu-kernels/common/kernels.def). To add one, write its entry and a line of `registered`. */
+/* kernels.c - the registry of the GPU machine: what runs the steps of a kernel number that is not
+ * run by our own kernels alone (gpu-kernels/common/kernels.def). To add one, write its entry and a
+ * line of `registered`. */
 #include "kernels.h"
 #include "fourier.h"
 #include "step_kinds.h"

@@ -9,8 +9,8 @@
 /* Of what fails when out has been touched: any status but DEVICE_ERROR says that nothing was written. */
 static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s : DUET_DEVICE_ERROR; }
 
-/* What the step keeps between runs, made by the first that needs it. The step is the plan's and constant but for this; two threads may come
- * here at once, and the first to be ready is kept. */
+/* What the step keeps between runs, made by the first that needs it. The step is the plan's and
+ * constant but for this; two threads may come here at once, and the first to be ready is kept. */
 static inline duet_status step_keeps(const step *s, const queue *q,
                                      duet_status make(const step *s, const queue *q, void **made),
                                      void discard(void *made), void **k)
@@ -41,8 +41,8 @@ gpu_kernel_of(int kernel); /* kernels.c; one of our own kernels runs what is not
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);
 
-/* out = op(x[0], x[1], ...) by a kernel: of a row of kind map, or OP_LOAD. An operand has the sizes of out, any strides, and may be out
- * itself; or it is a number, where p is NULL. */
+/* out = op(x[0], x[1], ...) by a kernel: of a row of kind map, or OP_LOAD. An operand has the
+ * sizes of out, any strides, and may be out itself; or it is a number, where p is NULL. */
 typedef struct part {
     const void *p;
     const layout *at;
@@ -54,7 +54,8 @@ duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, in
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block);
 void gpu_give(void *block, const queue *q); /* NULL is accepted */
 
-/* By parts: of a step that kernels_splits takes. NO_MEMORY: nothing was written, and it may go strictly. Before it is recorded: what that will want. */
+/* By parts: of a step that kernels_splits takes. NO_MEMORY: nothing was written, and it may go
+ * strictly. Before it is recorded: what that will want. */
 duet_status gpu_split(const step *s, const frame *f, queue *q);
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q);
 

@@ -1,4 +1,5 @@
-/* step.c - a job as the step that a machine receives: slots, and how operands lie that are gone through element by element. */
+/* step.c - a job as the step that a machine receives: slots, and how operands lie that are gone
+ * through element by element. */
 #include "step.h"
 #include "fourier.h"
 #include "layer_norm.h"

@@ -1,7 +1,8 @@
 /* step_conv.c - the operands of convolutions, pooling and upsampling: what is not of two axes, as images. */
 #include "step.h"
 
-/* Signals have one row. Volumes are pooled as images of all channels' planes, or, along depth, of lines of elements. */
+/* Signals have one row. Volumes are pooled as images of all channels' planes, or, along depth, of
+ * lines of elements. */
 static void image_axes(layout *l, enum pool_form form)
 {
     if (l->rank == 3) layout_insert(l, 2, 1, 1);
@@ -17,7 +18,8 @@ static void plain_axes(layout *l)
     layout_insert(l, 0, 1, 1);
 }
 
-/* Images of one channel, and as many filters: the results have the axes of both in front, `own` of them the images'. */
+/* Images of one channel, and as many filters: the results have the axes of both in front, `own` of
+ * them the images'. */
 static void multi_axes(layout *l, int own)
 {
     layout_merge(l, 0, own);

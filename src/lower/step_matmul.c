@@ -1,9 +1,11 @@
-/* step_matmul.c - the operands of matrix products: as matrices, with axes in front of them, and by the letters of an einsum. */
+/* step_matmul.c - the operands of matrix products: as matrices, with axes in front of them, and by
+ * the letters of an einsum. */
 #include "einsum.h"
 #include "step.h"
 #include <string.h>
 
-/* A vector is a row on the left, a column on the right; a product of vectors lacks the axes that they lack. */
+/* A vector is a row on the left, a column on the right; a product of vectors lacks the axes that
+ * they lack. */
 static layout as_matrix(const layout *l, bool rows, bool cols)
 {
     layout m = { .type = l->type, .rank = 2, .size = { 1, 1 }, .stride = { 1, 1 } };
@@ -34,7 +36,8 @@ void product_layouts(const lowering *l, const job *j, step *s)
 
 /* ---- products of more axes than two: those in front of the last two, as few as serve all operands ---- */
 
-/* Operand l, with its leading axes broadcast to those of `batch`, in front of the matrix that its last axes are. */
+/* Operand l, with its leading axes broadcast to those of `batch`, in front of the matrix that its
+ * last axes are. */
 static layout as_batch(const layout *l, const shape *batch, bool rows, bool cols)
 {
     const int own = l->rank - rows - cols, missing = batch->rank - own;
@@ -69,7 +72,8 @@ static void merge_batch(layout *const all[], int n)
     }
 }
 
-/* One matrix on the right of all: their rows may be those of one product, where they lie one after the other. */
+/* One matrix on the right of all: their rows may be those of one product, where they lie one after
+ * the other. */
 static bool rows_follow(const layout *l)
 {
     return l->size[1] <= 1 || l->size[0] <= 1 || l->stride[0] == l->size[1] * l->stride[1];
@@ -150,8 +154,8 @@ static void go_along(const letters *w, int letter, axes *a)
 
 static bool has(const letters *w, int k, int letter) { return einsum_axis(w->of, w->part[k], letter) >= 0; }
 
-/* The last letters of the result: one of the left operand alone is its row's, one of the right alone its column's; 0: there is
- * none. How many of the others lead. */
+/* The last letters of the result: one of the left operand alone is its row's, one of the right
+ * alone its column's; 0: there is none. How many of the others lead. */
 static int matrix_letters(const letters *w, int *row, int *column)
 {
     int rank = einsum_rank(w->of, EINSUM_OUT);

@@ -1,4 +1,5 @@
-/* execute.c - runs a plan: binds matrices and numbers, allocates temporaries, and gives the steps to the machine. */
+/* execute.c - runs a plan: binds matrices and numbers, allocates temporaries, and gives the steps
+ * to the machine. */
 #include "execute.h"
 #include "deferred.h"
 #include "dtype.h"
@@ -24,7 +25,8 @@ typedef struct run {
 
 static void **temporaries(const plan *p, void **data) { return data + p->dests + p->n_leaves; }
 
-/* Of an integer program, the integer's bits. Else an integer that may be too long for a double: it is rounded. */
+/* Of an integer program, the integer's bits. Else an integer that may be too long for a double: it
+ * is rounded. */
 static __attribute__((noinline)) double integer_number(const bound *b, const formula *f)
 {
     const node *n = b->node < 0 ? NULL : &f->nodes[b->node];
@@ -74,8 +76,8 @@ static __attribute__((cold)) duet_status leaf_failed(const statement *of, const 
     return dest_failed(of, k, s);
 }
 
-/* depends: for each slot, whether its present contents depend on a step that failed. The real and imaginary halves of complex
- * elements may be written by separate steps. */
+/* depends: for each slot, whether its present contents depend on a step that failed. The real and
+ * imaginary halves of complex elements may be written by separate steps. */
 static bool reads_any(const plan *p, const step *s, const bool *depends)
 {
     for (int i = 0; i < s->ins; i++)
@@ -156,8 +158,8 @@ typedef struct plan_owners {
     const statement *s;
 } plan_owners;
 
-/* A leaf keeps its elements until the plan is done and its destinations count as written: whatever overlaps a leaf is read
- * before it is written. A leaf that is a destination has the destination's slot. */
+/* A leaf keeps its elements until the plan is done and its destinations count as written: whatever
+ * overlaps a leaf is read before it is written. A leaf that is a destination has the destination's slot. */
 static storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;
@@ -165,7 +167,8 @@ static storage *plan_owner(const owners *o, int slot)
     return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->storage : NULL;
 }
 
-/* A step that fails without DEVICE_ERROR has written nothing. So a destination is lost only if an earlier step wrote there. */
+/* A step that fails without DEVICE_ERROR has written nothing. So a destination is lost only if an
+ * earlier step wrote there. */
 static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
 {
     (void)dest_failed(r->s, dest_of(r->p, failed), s);
@@ -246,8 +249,8 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
     return run_in(p, s, data, num);
 }
 
-/* If no result has an element, there is nothing to bind. Work that another thread has deferred on this queue comes first: its
- * matrices say that the queue has done it. */
+/* If no result has an element, there is nothing to bind. Work that another thread has deferred on
+ * this queue comes first: its matrices say that the queue has done it. */
 duet_status plan_run(const plan *p, const statement *s)
 {
     const int slots = plan_slots(p);

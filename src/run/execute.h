@@ -1,4 +1,5 @@
-/* execute.h - runs a plan: binds operands and numbers, allocates temporaries, and gives the steps to the machine. */
+/* execute.h - runs a plan: binds operands and numbers, allocates temporaries, and gives the steps
+ * to the machine. */
 #ifndef EXECUTE_H
 #define EXECUTE_H
 

@@ -1,5 +1,5 @@
-/* staging.h - a pinned buffer between host memory that is not pinned and a device: the host copies one part while the device
- * copies another. Private to src/run. */
+/* staging.h - a pinned buffer between host memory that is not pinned and a device: the host copies
+ * one part while the device copies another. Private to src/run. */
 #ifndef STAGING_H
 #define STAGING_H
 

@@ -1,13 +1,15 @@
-/* stream.c - runs a statement part by part: while this thread's queue computes one part of the rows, two other queues upload
- * the next part and download the previous one.
+/* stream.c - runs a statement part by part: while this thread's queue computes one part of the
+ * rows, two other queues upload the next part and download the previous one.
  *
- * In turn t, part t is uploaded, part t - 1 is computed and part t - 2 is downloaded, at the same time. A turn begins when the
- * one before it is done. So three parts are on the device, in three sets of blocks. The first download comes after two parts
- * were computed: the one with the remainder of the rows, and a full one. By then all memory is allocated and every algorithm
- * is chosen, so that only a device error can stop the statement half-way.
+ * In turn t, part t is uploaded, part t - 1 is computed and part t - 2 is downloaded, at the same
+ * time. A turn begins when the one before it is done. So three parts are on the device, in three
+ * sets of blocks. The first download comes after two parts were computed: the one with the
+ * remainder of the rows, and a full one. By then all memory is allocated and every algorithm is
+ * chosen, so that only a device error can stop the statement half-way.
  *
- * Host memory that is not pinned is copied through a pinned staging buffer. Then the host begins a turn when the copies of the
- * previous turn are done. During the turn it copies part t + 1 into the staging buffer, and part t - 3 out of it. */
+ * Host memory that is not pinned is copied through a pinned staging buffer. Then the host begins a
+ * turn when the copies of the previous turn are done. During the turn it copies part t + 1 into
+ * the staging buffer, and part t - 3 out of it. */
 #include "stream.h"
 #include "deferred.h"
 #include "dtype.h"
@@ -279,7 +281,8 @@ static duet_status wait_for(const flow *f, int queue, int other)
     return f->p->machine->wait(device, queue, device, other);
 }
 
-/* Each stage waits for the stage before it in the previous turn. The upload overwrites what was downloaded, so it waits too. */
+/* Each stage waits for the stage before it in the previous turn. The upload overwrites what was
+ * downloaded, so it waits too. */
 static duet_status begin_turn(const flow *f)
 {
     TRY(wait_for(f, QUEUE_DOWN, f->queue));
@@ -395,7 +398,8 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
     return st;
 }
 
-/* How much memory steps take beside their operands is not known in advance. If there is too little, parts get fewer rows. */
+/* How much memory steps take beside their operands is not known in advance. If there is too
+ * little, parts get fewer rows. */
 static duet_status run_smaller(const plan *p, const statement *s, duet_status st)
 {
     bool has_written = false;

@@ -1,8 +1,10 @@
-/* stream.h - runs a statement on a GPU while its operands stay on the host, part of the rows by part. A part is uploaded,
- * computed and downloaded, while the next one is uploaded and the previous one downloaded.
+/* stream.h - runs a statement on a GPU while its operands stay on the host, part of the rows by
+ * part. A part is uploaded, computed and downloaded, while the next one is uploaded and the
+ * previous one downloaded.
  *
- * Rows are those of the leading axis of the destinations. An operand is either split along that axis, or every part needs all
- * of it, as with weights; then it is copied to the GPU as usual. Each part is a statement over fewer rows, with its own plan. */
+ * Rows are those of the leading axis of the destinations. An operand is either split along that
+ * axis, or every part needs all of it, as with weights; then it is copied to the GPU as usual.
+ * Each part is a statement over fewer rows, with its own plan. */
 #ifndef STREAM_H
 #define STREAM_H
 
@@ -11,8 +13,8 @@
 /* Errors: NO_MEMORY before anything is written. After any other error the destinations are lost. */
 duet_status stream_run(const plan *p, const statement *s);
 
-/* To be called when p failed for lack of memory although it was expected to fit. Runs the statement part by part, if that is
- * possible. Else NO_MEMORY, and the error text is unchanged. */
+/* To be called when p failed for lack of memory although it was expected to fit. Runs the
+ * statement part by part, if that is possible. Else NO_MEMORY, and the error text is unchanged. */
 duet_status stream_instead(const statement *s, const plan *p);
 
 /* For tests: parts smaller than this are copied directly, also if they are not pinned. */

@@ -100,7 +100,8 @@ static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, cons
     return plan_run(p, s);
 }
 
-/* own: a failure is this statement's, not of what was held back. failures: deferred_failures before the statement. */
+/* own: a failure is this statement's, not of what was held back. failures: deferred_failures
+ * before the statement. */
 static duet_status run_there(const plan *p, const statement *s, unsigned failures, bool *own)
 {
     *own = true;

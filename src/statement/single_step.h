@@ -7,7 +7,8 @@
 
 #define SINGLE_STEP_INPUTS 2
 
-/* Operand k of step.out is out[k], that of step.in is in[k]. single_step_layouts fills in their layouts and slots. */
+/* Operand k of step.out is out[k], that of step.in is in[k]. single_step_layouts fills in their
+ * layouts and slots. */
 typedef struct direct {
     const char *who;                                     /* for error texts: "duet_lu" */
     const char *name[STEP_OUTPUTS + SINGLE_STEP_INPUTS]; /* of the operands, results first */
@@ -24,8 +25,8 @@ void single_step_layouts(
 #define SINGLE_STEP_TEXT ((SHAPE_TEXT + 20) * (STEP_OUTPUTS + SINGLE_STEP_INPUTS))
 char *single_step_text(const direct *d, char text[SINGLE_STEP_TEXT]);
 
-/* Runs the step, and records it while the thread records, on the device that place_now chooses. If that is AUTO and the GPU has no
- * memory for it, it runs on the CPU. */
+/* Runs the step, and records it while the thread records, on the device that place_now chooses. If
+ * that is AUTO and the GPU has no memory for it, it runs on the CPU. */
 duet_status single_step_run(const direct *d);
 
 #endif

@@ -8,7 +8,8 @@
 #include "status.h"
 #include "thread.h"
 
-/* Ends a statement with status s. The text of a failure gets the place of the call, if that is known. Returns s */
+/* Ends a statement with status s. The text of a failure gets the place of the call, if that is
+ * known. Returns s */
 static inline duet_status statement_ends(duet_status s, const char *site)
 {
     thread *t = thread_get();

@@ -1,0 +1,28 @@
+/* fast_divide.h - division by numbers that the host knows, by multiplication. */
+#ifndef FAST_DIVIDE_H
+#define FAST_DIVIDE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Division by a number that the host knows: q = (high half of n * magic + n) >> shift. Exact for
+ * every n < 2^31 (2^63). */
+typedef struct divider32 {
+    uint32_t by, magic, shift;
+} divider32;
+typedef struct divider64 {
+    uint64_t by, magic;
+    uint32_t shift;
+} divider64;
+
+divider32 divide_by32(int64_t by);
+divider64 divide_by64(int64_t by);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
