@@ -54,8 +54,10 @@ static bool pass_open(pass *p, int n)
     p->g2 = duet_new(DUET_F32, n, SECOND, HALF, HALF);
     p->p2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
     p->gp2 = duet_new(DUET_F32, n, SECOND, QUARTER, QUARTER);
-    p->flat = p->p2 ? duet_reshaped(p->p2, n, FLAT) : NULL;
-    p->gflat = p->gp2 ? duet_reshaped(p->gp2, n, FLAT) : NULL;
+    if (p->p2) p->flat = duet_reshaped(p->p2, n, FLAT);
+    else p->flat = NULL;
+    if (p->gp2) p->gflat = duet_reshaped(p->gp2, n, FLAT);
+    else p->gflat = NULL;
     return p->in && p->h1 && p->p1 && p->h2 && p->flat && p->out && p->g1 && p->gp1 && p->g2 && p->gflat &&
            p->gout;
 }

@@ -75,8 +75,10 @@ bool digits_read(digits *d, const char *folder)
 {
     const uint32_t images[] = { 0x803, IMAGES, SIDE, SIDE }, labels[] = { 0x801, IMAGES };
     uint8_t *pixel = read_bytes(folder, "t10k-images-idx3-ubyte", images, 4, (size_t)IMAGES * PIXELS);
-    d->label = pixel ? read_bytes(folder, "t10k-labels-idx1-ubyte", labels, 2, IMAGES) : NULL;
-    d->image = d->label ? malloc(sizeof(float) * IMAGES * PIXELS) : NULL;
+    if (pixel) d->label = read_bytes(folder, "t10k-labels-idx1-ubyte", labels, 2, IMAGES);
+    else d->label = NULL;
+    if (d->label) d->image = malloc(sizeof(float) * IMAGES * PIXELS);
+    else d->image = NULL;
     for (int i = 0; d->image && i < IMAGES * PIXELS; i++) d->image[i] = (float)pixel[i] / 255;
     for (int i = 0; d->label && i < IMAGES; i++) d->label[i] %= CLASSES;
     free(pixel);

@@ -28,7 +28,8 @@ static double residual(duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matr
     if (duet_set_all({ r, duet_sub(b, duet_matmul(A, x)) }, { n, duet_div(duet_norm(r), duet_norm(b)) }))
         return -1;
     const double *p = duet_read(n);
-    return p ? *p : -1;
+    if (p) return *p;
+    return -1;
 }
 
 static int solve(const char *how, int refine, duet_matrix *A, duet_matrix *x, duet_matrix *b, duet_matrix *r,

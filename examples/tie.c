@@ -33,7 +33,8 @@ static duet_status one_by_one(const problem *a)
 {
     duet_status s = duet_set(a->p, duet_add(a->x, a->y));
     if (!s) s = duet_set(a->q, duet_sub(a->x, a->y));
-    return s ? s : duet_set(a->s, duet_sqrt(duet_abs(duet_mul(a->p, a->q))));
+    if (s) return s;
+    return duet_set(a->s, duet_sqrt(duet_abs(duet_mul(a->p, a->q))));
 }
 
 static double now(void)

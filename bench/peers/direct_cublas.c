@@ -103,10 +103,13 @@ const engine *engine_gpu(void)
     if (!tried) {
         const bool ready = make_stream();
         tried = true;
-        e.axpy_name = ready ? "device copy" : NULL;
-        e.gemm_name = ready && open_cublas() ? "bare cuBLAS" : NULL;
+        if (ready) e.axpy_name = "device copy";
+        else e.axpy_name = NULL;
+        if (ready && open_cublas()) e.gemm_name = "bare cuBLAS";
+        else e.gemm_name = NULL;
     }
-    return e.axpy_name || e.gemm_name ? &e : NULL;
+    if (e.axpy_name || e.gemm_name) return &e;
+    return NULL;
 }
 
 bool gpu_describe(char name[128], char version[32])

@@ -6,7 +6,8 @@
 
 double result_rate(const result *r)
 {
-    return r->timing.us > 0 ? r->bench->work * pow((double)r->n, r->bench->power) / r->timing.us / 1e3 : 0;
+    if (r->timing.us > 0) return r->bench->work * pow((double)r->n, r->bench->power) / r->timing.us / 1e3;
+    return 0;
 }
 
 void report_head(void)

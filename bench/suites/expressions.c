@@ -71,7 +71,8 @@ static bool parse_operand(operand *o)
 {
     const char *word = strtok(NULL, " \n");
     if (!word) return false;
-    o->kind = *word == 'x' || *word == 't' ? *word : 0;
+    if (*word == 'x' || *word == 't') o->kind = *word;
+    else o->kind = 0;
     if (o->kind) o->index = atoi(word + 1);
     else o->number = strtof(word, NULL);
     return true;
@@ -182,9 +183,9 @@ static exact reference(const expression *e, int64_t i)
     for (int k = 0; k < e->steps; k++) {
         for (int j = 0; j < 2; j++) {
             const operand *o = &e->step[k].arg[j];
-            arg[j] = o->kind == 'x'   ? (exact){ value(o->index, i), 0 }
-                     : o->kind == 't' ? t[o->index]
-                                      : (exact){ o->number, 0 };
+            if (o->kind == 'x') arg[j] = (exact){ value(o->index, i), 0 };
+            else if (o->kind == 't') arg[j] = t[o->index];
+            else arg[j] = (exact){ o->number, 0 };
         }
         t[k] = step_exact(e->step[k].op, arg[0], arg[1]);
     }
@@ -200,7 +201,8 @@ static bool is_correct(const expression *e, int64_t n, const char *who)
     int64_t stride = n / 8192 | 1;
     for (int64_t i = 0, step = 1; i < n; i += step) {
         const bool near_end = i < 100 || i + stride >= n - 100;
-        step = near_end ? 1 : stride;
+        if (near_end) step = 1;
+        else step = stride;
         exact want = reference(e, i);
         if (fabs(d[i] - want.value) <= slack * want.error) continue;
         fprintf(stderr,
@@ -215,9 +217,9 @@ static bool is_correct(const expression *e, int64_t n, const char *who)
 
 static duet_expr operand_expr(const operand *o, duet_matrix *const m[], const duet_expr t[])
 {
-    return o->kind == 'x'   ? duet_of_matrix(m[o->index])
-           : o->kind == 't' ? t[o->index]
-                            : duet_of_number(o->number);
+    if (o->kind == 'x') return duet_of_matrix(m[o->index]);
+    if (o->kind == 't') return t[o->index];
+    return duet_of_number(o->number);
 }
 
 static duet_expr build(const expression *e, duet_matrix *const m[])
@@ -308,7 +310,8 @@ static double loop_work(const library *l, job j)
     for (int64_t i = 0; i < j.calls; i++)
         f(j.size, destination(e), input[0], input[1], input[2], input[3], input[4]);
     const double took = now() - start;
-    return j.variant && !is_correct(e, j.size, l->name) ? NAN : took;
+    if (j.variant && !is_correct(e, j.size, l->name)) return NAN;
+    return took;
 }
 
 /* ---- contenders ---- */
@@ -341,7 +344,8 @@ static const char *loops_name(const char *path)
 {
     if (strstr(path, "256")) return "gcc, 256 bit";
     if (strstr(path, "512")) return "gcc, 512 bit";
-    return strstr(path, "eigen") ? "Eigen" : path;
+    if (strstr(path, "eigen")) return "Eigen";
+    return path;
 }
 
 static bool open_library(const char *path)
@@ -399,7 +403,8 @@ static double best_loop(void)
 static double call_cost(int what, effort how)
 {
     at = (job){ what, 1, 0, 1 };
-    return measure(contenders, 1, how) ? median_us(contenders) : NAN;
+    if (measure(contenders, 1, how)) return median_us(contenders);
+    return NAN;
 }
 
 static bool time_expression(table *t, int what, effort how)
@@ -411,9 +416,8 @@ static bool time_expression(table *t, int what, effort how)
     if (!measure(contenders, last, how)) return false;
     for (int i = 0; i < last; i++) t->ratio[i][k] = median_us(&contenders[i]) / best_loop();
     t->us[k] = median_us(&contenders[MACHINE]);
-    t->ratio[last][k] = t->us[k] > t->call_us[k]
-                            ? (t->us[k] - t->call_us[k]) / best_loop()
-                            : NAN; /* NAN: the difference is below the measurement error */
+    if (t->us[k] > t->call_us[k]) t->ratio[last][k] = (t->us[k] - t->call_us[k]) / best_loop();
+    else t->ratio[last][k] = NAN; /* NAN: the difference is below the measurement error */
     return true;
 }
 
@@ -494,7 +498,8 @@ static double function_block(void *state, int64_t calls)
     const double start = now();
     DUET_ON(DUET_CPU)
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_set(t->out, t->formula);
-    return s == DUET_OK ? now() - start : NAN;
+    if (s == DUET_OK) return now() - start;
+    return NAN;
 }
 
 static double fast_loop_block(void *state, int64_t calls)
@@ -515,7 +520,7 @@ static double function_error(const trial *t)
         for (int k = 0; k < t->f->inputs; k++) x[k] = input[k][i];
         double want = t->f->exact(x), off = fabs(result[i] - want);
         most = fmax(most, fabs(want));
-        error = off <= error ? error : off;
+        if (!(off <= error)) error = off;
     }
     return error / most;
 }
@@ -663,5 +668,6 @@ int main(int argc, char **argv)
     json_end(&j, ']');
     release_current();
     second_process_close(&nodes);
-    return json_close(&j) && ok ? 0 : 1;
+    if (json_close(&j) && ok) return 0;
+    return 1;
 }

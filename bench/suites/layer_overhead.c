@@ -39,7 +39,8 @@ static double layer_block(void *state, int64_t calls)
         for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = set_layer(state);
         took = now() - took;
     }
-    return s == DUET_OK && duet_synchronize() == DUET_OK ? took : NAN;
+    if (s == DUET_OK && duet_synchronize() == DUET_OK) return took;
+    return NAN;
 }
 
 static const char *bare_layer(const layer *l)
@@ -56,7 +57,8 @@ static double bare_block(void *state, int64_t calls)
     const double start = now();
     for (int64_t i = 0; i < calls && !wrong; i++) wrong = bare_layer(state);
     const double took = now() - start;
-    return wrong || handwritten_wait() ? NAN : took;
+    if (wrong || handwritten_wait()) return NAN;
+    return took;
 }
 
 static bool fill(duet_matrix *m)
@@ -149,7 +151,8 @@ static double run_network(void *state, int64_t calls)
     const double start = now();
     DUET_ON(DUET_GPU)
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = p->bench->run(p);
-    return s == DUET_OK && duet_synchronize() == DUET_OK ? now() - start : NAN;
+    if (s == DUET_OK && duet_synchronize() == DUET_OK) return now() - start;
+    return NAN;
 }
 
 static double run_automatic(void *state, int64_t calls)
@@ -157,7 +160,8 @@ static double run_automatic(void *state, int64_t calls)
     double took = NAN;
     if (duet_auto_replay(1) == DUET_OK && isfinite(run_network(state, WARMUP_CALLS)))
         took = run_network(state, calls);
-    return duet_auto_replay(0) == DUET_OK ? took : NAN;
+    if (duet_auto_replay(0) == DUET_OK) return took;
+    return NAN;
 }
 
 static double run_recorded(void *state, int64_t calls)
@@ -165,7 +169,8 @@ static double run_recorded(void *state, int64_t calls)
     duet_status s = duet_synchronize();
     const double start = now();
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_replay(state);
-    return s == DUET_OK && duet_synchronize() == DUET_OK ? now() - start : NAN;
+    if (s == DUET_OK && duet_synchronize() == DUET_OK) return now() - start;
+    return NAN;
 }
 
 static duet_recording *record(const problem *p)

@@ -21,7 +21,8 @@ static double arithmetic_block(void *state, int64_t calls)
     bool ok = true;
     for (int64_t i = 0; i < calls && ok; i++)
         ok = engine_cpu()->gemm(SIDE, SIDE, SIDE, w->at[0], w->at[1], w->at[2]);
-    return ok ? (now() - start) * w->scale : NAN;
+    if (ok) return (now() - start) * w->scale;
+    return NAN;
 }
 
 static bool open_arithmetic(lower_bound *w)
@@ -53,7 +54,8 @@ static double direct_block(void *state, int64_t calls)
         if (!wrong) wrong = handwritten_axpby(at[3], -1.2f, at[1], -1, at[0], n);
         if (!wrong) wrong = handwritten_gemm_run(w->product[1]);
     }
-    return wrong || handwritten_wait() ? NAN : now() - start;
+    if (wrong || handwritten_wait()) return NAN;
+    return now() - start;
 }
 
 /* Uses matrices of its own, because those of the problem may move to the host. */

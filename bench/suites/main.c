@@ -206,7 +206,8 @@ static int run_peers(const options *o)
         perror("duet-bench: peers.py");
         return 1;
     }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -236,5 +237,6 @@ int main(int argc, char **argv)
     if (ok && o.peers) ok = run_peers(&o) == 0;
     ok &= !all.failed && all.count > 0;
     free(all.at);
-    return ok ? 0 : 1;
+    if (ok) return 0;
+    return 1;
 }

@@ -50,7 +50,8 @@ static duet_status three(void)
 {
     duet_status s = duet_set(z, axpy(x, y));
     if (s == DUET_OK) s = duet_set(y, duet_mul(0.25f, z));
-    return s == DUET_OK ? duet_set(z, duet_sub(z, y)) : s;
+    if (s == DUET_OK) return duet_set(z, duet_sub(z, y));
+    return s;
 }
 
 /* ---- blocks of calls. The GPU is idle when the clock starts, and its own time is not measured
@@ -92,7 +93,8 @@ static double auto_block(void *none, int64_t calls)
     double took = NAN;
     if (duet_auto_replay(1) == DUET_OK && isfinite(set_three(NULL, WARMUP_CALLS)))
         took = set_three(NULL, calls);
-    return duet_auto_replay(0) == DUET_OK ? took : NAN;
+    if (duet_auto_replay(0) == DUET_OK) return took;
+    return NAN;
 }
 
 static double replay_block(void *state, int64_t calls)
@@ -101,7 +103,8 @@ static double replay_block(void *state, int64_t calls)
     const double start = now();
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = duet_replay(state);
     const double took = now() - start;
-    return s == DUET_OK && is_idle() ? took : NAN;
+    if (s == DUET_OK && is_idle()) return took;
+    return NAN;
 }
 
 static double graph_block(void *state, int64_t calls)
@@ -110,7 +113,8 @@ static double graph_block(void *state, int64_t calls)
     const double start = now();
     for (int64_t k = 0; k < calls && !wrong; k++) wrong = handwritten_graph_run(state);
     const double took = now() - start;
-    return wrong || handwritten_wait() ? NAN : took;
+    if (wrong || handwritten_wait()) return NAN;
+    return took;
 }
 
 static double loop_block(void *state, int64_t calls)
@@ -130,7 +134,8 @@ static double launch_block(void *state, int64_t calls)
     const double start = now();
     for (int64_t k = 0; k < calls && !wrong; k++) wrong = handwritten_launch(*(const size_t *)state);
     const double took = now() - start;
-    return wrong || handwritten_wait() ? NAN : took;
+    if (wrong || handwritten_wait()) return NAN;
+    return took;
 }
 
 /* ---- results are checked before they are timed ---- */
@@ -196,7 +201,8 @@ static duet_recording *recorded(void)
     if (duet_record_begin() != DUET_OK) return NULL;
     DUET_ON(place) s = three();
     duet_recording *r = duet_record_end();
-    return s == DUET_OK ? r : NULL;
+    if (s == DUET_OK) return r;
+    return NULL;
 }
 
 static bool replays_correctly(duet_recording **r)
@@ -333,5 +339,6 @@ int main(int argc, char **argv)
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-calls: %s\n", duet_error());
     free_matrices();
-    return json_close(&j) && ok ? 0 : 1;
+    if (json_close(&j) && ok) return 0;
+    return 1;
 }

@@ -24,7 +24,8 @@ static double instructions_of(contender *c)
     bool ok = read(counter, &before, sizeof before) == sizeof before && isfinite(c->block(c->state, calls));
     ok = ok && read(counter, &after, sizeof after) == sizeof after && after > before;
     close(counter);
-    return ok ? (double)(after - before) / (double)calls : NAN;
+    if (ok) return (double)(after - before) / (double)calls;
+    return NAN;
 }
 
 static void put_figure(json *j, const char *device, const char *what, double ns, double instructions,

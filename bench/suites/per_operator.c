@@ -171,7 +171,8 @@ static double value(const operator_case *r, int operand, int64_t i, int64_t n)
     const double v = (double)noise((uint32_t)operand + 1, i);
     if (r->type[operand] == DUET_I64) return (double)(int64_t)((v + 1) / 2 * (double)n);
     if (r->type[operand] == DUET_I32) return (double)(int64_t)(v * 1000);
-    return r->fill == REGULAR && operand == 0 && i / n == i % n ? v + 2 * (double)n : v;
+    if (r->fill == REGULAR && operand == 0 && i / n == i % n) return v + 2 * (double)n;
+    return v;
 }
 
 static bool fill(const operator_case *r, int k, duet_matrix *m)
@@ -201,14 +202,15 @@ static bool take_results(trial *t)
     const duet_expr e = t->row->make(t->x);
     int64_t size[DUET_RANK_MAX];
     for (int a = 0; a < duet_expr_rank(e); a++) size[a] = duet_expr_size(e, a);
-    t->y[0] =
-        duet_expr_status(e) == DUET_OK ? duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size) : NULL;
+    if (duet_expr_status(e) == DUET_OK) t->y[0] = duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size);
+    else t->y[0] = NULL;
     return duet_drop(e) == DUET_OK && t->y[0];
 }
 
 static duet_status statement(trial *t)
 {
-    return t->row->make ? duet_set(t->y[0], t->row->make(t->x)) : t->row->state(t->y, t->x);
+    if (t->row->make) return duet_set(t->y[0], t->row->make(t->x));
+    return t->row->state(t->y, t->x);
 }
 
 __attribute__((visibility("default"))) void trial_close(trial *t)
@@ -225,7 +227,8 @@ __attribute__((visibility("default"))) trial *trial_open(int row, int size, int 
 {
     trial *t = calloc(1, sizeof *t);
     t->row = &rows[row];
-    t->place = on_gpu ? DUET_GPU : DUET_CPU;
+    if (on_gpu) t->place = DUET_GPU;
+    else t->place = DUET_CPU;
     t->b.size = rows[row].size[size];
     bool ok = true;
     for (int k = 0; ok && k < CASE_OPERANDS && t->b.size[k][0]; k++) {
@@ -269,7 +272,8 @@ __attribute__((visibility("default"))) double trial_run(trial *t, int64_t calls)
     const double start = now();
     DUET_ON(t->place) for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = statement(t);
     if (s == DUET_OK && t->place == DUET_GPU) s = duet_synchronize();
-    return s == DUET_OK ? now() - start : -1;
+    if (s == DUET_OK) return now() - start;
+    return -1;
 }
 
 /* Does the same with the vendor's bare call. *y points to its result, which has as many bytes as
@@ -280,5 +284,6 @@ __attribute__((visibility("default"))) double trial_bare(trial *t, int64_t calls
     const double start = now();
     for (int64_t i = 0; i < calls && ok; i++) ok = t->row->bare(&t->b);
     *y = t->b.y;
-    return ok ? now() - start : -1;
+    if (ok) return now() - start;
+    return -1;
 }

@@ -91,7 +91,8 @@ static void end_transform(void *plan) { fftwf_destroy_plan(plan); }
 static bool transform(bare *b, fftwf_plan made)
 {
     b->plan = made;
-    b->end = made ? end_transform : NULL;
+    if (made) b->end = end_transform;
+    else b->end = NULL;
     return made != NULL;
 }
 

@@ -64,7 +64,8 @@ static double run(const trial *t, enum choice choice, int calls)
     DUET_ON(places[choice])
     for (int i = 0; i < calls && s == DUET_OK; i++) s = t->p.bench->run(&t->p);
     if (s == DUET_OK) s = duet_synchronize();
-    return s == DUET_OK ? now() - start : NAN;
+    if (s == DUET_OK) return now() - start;
+    return NAN;
 }
 
 /* With mode ONCE a round is the median of several single calls, as many as there is time for. */
@@ -93,7 +94,8 @@ static double seconds_of(const trial *t, enum choice choice)
     const double first = run(t, choice, 1);
     if (!(first < LONG)) return first;
     const double one = run(t, choice, 1);
-    return t->mode == ONCE ? one : fmax((run(t, choice, 3) - one) / 2, 1e-8);
+    if (t->mode == ONCE) return one;
+    return fmax((run(t, choice, 3) - one) / 2, 1e-8);
 }
 
 /* Sets the number of calls and rounds. A loop is long enough that the first copies hardly matter. */
@@ -113,7 +115,8 @@ static bool plan_rounds(trial *t)
         const bool behind = w != AUTO && takes[w] > FAR_BEHIND * fastest;
         const double calls = fmin(50000, fmax(5, target / fastest)),
                      few = fmin(calls / 20, fmax(5, target / takes[w]));
-        t->calls[w] = behind ? (int)fmax(1, few) : (int)calls;
+        if (behind) t->calls[w] = (int)fmax(1, few);
+        else t->calls[w] = (int)calls;
         if (behind) t->rounds[w] = takes[w] > LONG ? 0 : 1;
         else t->rounds[w] = fastest > LONG ? 2 : 3;
         if (!t->rounds[w]) t->us[w][0] = 1e6 * takes[w];
@@ -143,9 +146,9 @@ static void call_text(char *text, size_t size, const duet_counts *a, const duet_
                              graphs = b->graphs - a->graphs;
     const double up = 1e-6 * (double)(b->upload_bytes - a->upload_bytes),
                  down = 1e-6 * (double)(b->download_bytes - a->download_bytes);
-    int n = graphs
-                ? snprintf(text, size, "a graph, %llu steps", steps)
-                : snprintf(text, size, "%llu of %llu on the gpu", launches < steps ? launches : steps, steps);
+    int n;
+    if (graphs) n = snprintf(text, size, "a graph, %llu steps", steps);
+    else n = snprintf(text, size, "%llu of %llu on the gpu", launches < steps ? launches : steps, steps);
     if (up > 0) n += snprintf(text + n, size - (size_t)n, ", up %.3g MB", up);
     if (down > 0) snprintf(text + n, size - (size_t)n, ", down %.3g MB", down);
 }
@@ -193,7 +196,8 @@ static double report(json *j, trial *t)
     double us[CHOICES];
     for (enum choice w = 0; w < CHOICES; w++) {
         const int rounds = t->rounds[w] ? t->rounds[w] : 1;
-        us[w] = is_available(t, w) ? median(t->us[w], rounds) : INFINITY;
+        if (is_available(t, w)) us[w] = median(t->us[w], rounds);
+        else us[w] = INFINITY;
     }
     const double ratio = us[AUTO] / fmin(us[CPU], us[GPU]);
     printf("%-8s %9lld %-6s %-4s %12.2f %12.2f ", t->p.bench->name, (long long)t->p.n, start_names[t->start],
@@ -305,5 +309,6 @@ int main(int argc, char **argv)
     const double start = now();
     const bool ok = run_all(&o, &j);
     printf("total time: %.0f s\n", now() - start);
-    return json_close(&j) && ok ? 0 : 1;
+    if (json_close(&j) && ok) return 0;
+    return 1;
 }

@@ -41,7 +41,8 @@ static duet_matrix *result_matrix(duet_expr e)
 {
     int64_t size[DUET_RANK_MAX];
     for (int i = 0; i < duet_expr_rank(e); i++) size[i] = duet_expr_size(e, i);
-    return duet_expr_status(e) == DUET_OK ? duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size) : NULL;
+    if (duet_expr_status(e) == DUET_OK) return duet_new_shape(duet_expr_type(e), duet_expr_rank(e), size);
+    return NULL;
 }
 
 /* ---- statements: a persistent formula and its destination ---- */
@@ -58,7 +59,8 @@ static double statement_block(void *state, int64_t calls)
     const double start = now();
     duet_status status = DUET_OK;
     for (int64_t i = 0; i < calls && status == DUET_OK; i++) status = duet_set_on(s->place, s->m, s->e);
-    return status == DUET_OK && (s->place == DUET_CPU || duet_synchronize() == DUET_OK) ? now() - start : NAN;
+    if (status == DUET_OK && (s->place == DUET_CPU || duet_synchronize() == DUET_OK)) return now() - start;
+    return NAN;
 }
 
 /* Whether the plan of the statement contains this word. */
@@ -344,7 +346,8 @@ static double copy_block(void *state, int64_t calls)
         else copy_on_host(peak.to, peak.from, peak.n);
     if (peak.place == DUET_GPU && !wrong) wrong = handwritten_wait();
     if (wrong) fprintf(stderr, "duet-rows: copy: %s\n", wrong);
-    return wrong ? NAN : now() - start;
+    if (wrong) return NAN;
+    return now() - start;
 }
 
 static bool find_peak(duet_place place, int64_t n)
@@ -358,7 +361,8 @@ static bool find_peak(duet_place place, int64_t n)
         *(k ? &peak.to : &peak.from) = at;
         if (!at) return false;
     }
-    peak.arithmetic = place == DUET_GPU ? handwritten_peak() : host_peak();
+    if (place == DUET_GPU) peak.arithmetic = handwritten_peak();
+    else peak.arithmetic = host_peak();
     printf("%s: peak arithmetic rate %.1f GFLOP/s in f32\n", place_name(place), peak.arithmetic / 1e9);
     return peak.arithmetic > 0;
 }
@@ -406,11 +410,12 @@ static bool run_operator(json *j, const operator_row *r, duet_place place, int64
         const shape s = shape_of(r, k, n, &arithmetic);
         in[k] = random_matrix(s.rank, s.size, r->range[2 * k], r->range[2 * k + 1]);
         ok = in[k] != NULL;
-        bytes += ok ? 4 * (double)duet_count(in[k]) : 0;
+        if (ok) bytes += 4 * (double)duet_count(in[k]);
     }
     if (ok) put_known_input(r, in);
     statement s = { place, NULL, ok ? duet_hold(r->make(in)) : (duet_expr){ 0 } };
-    s.m = ok ? result_matrix(s.e) : NULL;
+    if (ok) s.m = result_matrix(s.e);
+    else s.m = NULL;
     if (s.m) bytes += 4 * (double)duet_count(s.m);
     ok = ok && time_operator(j, r, &s, bytes, arithmetic, how);
     duet_drop(s.e);
@@ -454,9 +459,9 @@ static bool run_place(json *j, const options *o, duet_place place)
 {
     const effort how = o->quick ? (effort){ 0.003, 0.002, 5 } : effort_full;
     const bool large = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9;
-    const int64_t *sizes = o->quick ? fused_quick : fused_sizes, n = o->quick ? 1 << 20
-                                                                     : large  ? 1 << 26
-                                                                              : 1 << 24;
+    const int64_t *sizes = o->quick ? fused_quick : fused_sizes;
+    int64_t n = large ? 1 << 26 : 1 << 24;
+    if (o->quick) n = 1 << 20;
     bool ok = true;
     if (o->fused)
         printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "interp. us",
@@ -489,5 +494,6 @@ int main(int argc, char **argv)
     if (o.gpu) ok &= run_place(&j, &o, DUET_GPU);
     json_end(&j, ']');
     for (int k = 0; k < 2; k++) duet_free(&peak.m[k]);
-    return json_close(&j) && ok ? 0 : 1;
+    if (json_close(&j) && ok) return 0;
+    return 1;
 }

@@ -186,7 +186,8 @@ static double run_once(const stream_case *c)
     const double start = now();
     DUET_ON(DUET_GPU) s = c->run(c->state);
     if (s == DUET_OK) s = duet_synchronize();
-    return s == DUET_OK ? now() - start : NAN;
+    if (s == DUET_OK) return now() - start;
+    return NAN;
 }
 
 /* Returns the seconds of copying in both directions at once, then the remainder in one direction. */
@@ -287,7 +288,8 @@ static double dense_compute(void)
     for (int i = 0; i < ROUNDS && ok; i++) ok = isfinite(took[i] = run_once(&c));
     free_dense(&p);
     duet_memory_trim();
-    return ok ? median(took, ROUNDS) / RESIDENT : NAN;
+    if (ok) return median(took, ROUNDS) / RESIDENT;
+    return NAN;
 }
 
 static bool run_dense(const options *o, json *j, const link_rates *l)
@@ -361,5 +363,6 @@ int main(int argc, char **argv)
     if (!json_open(&j, path)) return 1;
     const bool ok = run_all(&o, &j);
     if (!ok) fprintf(stderr, "duet-stream: %s\n", duet_error());
-    return json_close(&j) && ok ? 0 : 1;
+    if (json_close(&j) && ok) return 0;
+    return 1;
 }

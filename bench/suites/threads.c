@@ -150,7 +150,8 @@ static double run_team(team *c, int size)
     pthread_barrier_wait(&c->job_barrier);
     for (int i = 0; i < size; i++) ok &= !c->workers[i].failed;
     pthread_barrier_destroy(&c->round_barrier);
-    return ok ? median(c->us, c->rounds) : NAN;
+    if (ok) return median(c->us, c->rounds);
+    return NAN;
 }
 
 static bool start(team *c)
@@ -225,7 +226,8 @@ static bool run_mode(team *c, json *j, int64_t batch)
     c->rounds = 3;
     c->calls = 3;
     const double takes = run_team(c, 1), target = c->o->quick ? 2e3 : 2e4;
-    c->rounds = c->o->quick ? 3 : ROUNDS;
+    if (c->o->quick) c->rounds = 3;
+    else c->rounds = ROUNDS;
     c->calls = (int64_t)fmax(2, target / takes);
     const double one = run_team(c, 1), all = run_team(c, c->o->threads);
     if (!isfinite(takes) || !isfinite(one) || !isfinite(all) || !all_agree(c)) return false;
@@ -274,5 +276,6 @@ int main(int argc, char **argv)
     if (started) stop(&c);
     json_end(&j, ']');
     if (!ok) fprintf(stderr, "duet-threads: %s\n", duet_error());
-    return json_close(&j) && ok ? 0 : 1;
+    if (json_close(&j) && ok) return 0;
+    return 1;
 }

@@ -8,7 +8,8 @@
 static double seconds_since(const problem *p, duet_status s, double start)
 {
     if (s == DUET_OK && p->place == DUET_GPU) s = duet_synchronize();
-    return s == DUET_OK ? now() - start : NAN;
+    if (s == DUET_OK) return now() - start;
+    return NAN;
 }
 
 /* Runs the statements of the problem `calls` times and returns the seconds, or NAN. */
@@ -23,16 +24,17 @@ static double run_calls(const problem *p, int64_t calls)
 
 static double direct_block(void *state, int64_t calls)
 {
-    return duet_auto_replay(0) == DUET_OK ? run_calls(state, calls) : NAN;
+    if (duet_auto_replay(0) == DUET_OK) return run_calls(state, calls);
+    return NAN;
 }
 
 #define WARMUP_CALLS 40 /* calls; enough for automatic replay to recognise them */
 
 static double automatic_block(void *state, int64_t calls)
 {
-    return duet_auto_replay(1) == DUET_OK && isfinite(run_calls(state, WARMUP_CALLS))
-               ? run_calls(state, calls)
-               : NAN;
+    if (duet_auto_replay(1) == DUET_OK && isfinite(run_calls(state, WARMUP_CALLS)))
+        return run_calls(state, calls);
+    return NAN;
 }
 
 typedef struct replayed {
@@ -72,7 +74,8 @@ static bool addresses(const problem *p, float *at[TENSORS])
 
 static const engine *engine_of(const problem *p)
 {
-    return p->place == DUET_GPU ? engine_gpu() : engine_cpu();
+    if (p->place == DUET_GPU) return engine_gpu();
+    return engine_cpu();
 }
 
 static double bare_block(void *state, int64_t calls)
@@ -83,14 +86,16 @@ static double bare_block(void *state, int64_t calls)
     float *at[TENSORS] = { 0 };
     bool ok = addresses(p, at);
     for (int64_t i = 0; i < calls && ok; i++) ok = p->bench->bare(p, e, at);
-    return e->sync() && ok ? now() - start : NAN;
+    if (e->sync() && ok) return now() - start;
+    return NAN;
 }
 
 static const char *peer_name(const problem *p)
 {
     const engine *e = engine_of(p);
     if (!e || !p->bench->bare) return NULL;
-    return of_vectors(p->bench) ? e->axpy_name : e->gemm_name;
+    if (of_vectors(p->bench)) return e->axpy_name;
+    return e->gemm_name;
 }
 
 /* Contenders, in this order: without replay, by duet_replay, with automatic replay, the peer, the
@@ -101,7 +106,8 @@ static void store_times(const problem *p, contender *const of[ALL], timing *t)
 {
     t->us = median_us(of[DIRECT]);
     t->replay_us = median_us(of[REPLAYED]);
-    t->auto_us = of[AUTOMATIC] ? median_us(of[AUTOMATIC]) : t->us;
+    if (of[AUTOMATIC]) t->auto_us = median_us(of[AUTOMATIC]);
+    else t->auto_us = t->us;
     if (of[PEER]) {
         t->peer_us = median_us(of[PEER]);
         t->ratio = median_ratio(of[DIRECT], of[PEER]) * (of_vectors(p->bench) ? engine_of(p)->axpy_share : 1);
@@ -132,7 +138,8 @@ timing time_problem(const problem *p, bool quick)
             of[i] = &c[count];
             c[count++] = all[i];
         }
-    t.lower_bound = has_lower_bound ? least.name : NULL;
+    if (has_lower_bound) t.lower_bound = least.name;
+    else t.lower_bound = NULL;
     t.ok = x.r && measure(c, count, quick ? effort_quick : effort_full);
     if (t.ok) store_times(p, of, &t);
     duet_recording_free(&x.r);

@@ -27,7 +27,8 @@ static duet_dtype result_type(const test *t) { return t->terms || !t->one_number
 static int64_t elements(const problem *p) { return p->n * (p->test->width ? p->test->width : 1); }
 static duet_matrix *written(const problem *p, int k)
 {
-    return p->test->into == OUT_OF_PLACE ? p->out[k] : p->in[p->test->into];
+    if (p->test->into == OUT_OF_PLACE) return p->out[k];
+    return p->in[p->test->into];
 }
 
 /* ---- matrices ---- */
@@ -158,10 +159,11 @@ static bool compare_results(const problem *p, check_result *v)
     if (t->one_number)
         v->norm = result_type(t) == DUET_F32 ? *(const float *)got[0] : (double)*(const int64_t *)got[0];
     else summarise(p, got[0], v);
-    v->error = t->one_number ? number_error(p, got[0])
-               : t->width    ? softmax_error(p, got[0])
-                             : vector_error(p, (const float *const *)got);
-    v->bound = t->terms ? 0x1p-24 * (8 + 4 * sqrt(t->terms)) : 0;
+    if (t->one_number) v->error = number_error(p, got[0]);
+    else if (t->width) v->error = softmax_error(p, got[0]);
+    else v->error = vector_error(p, (const float *const *)got);
+    if (t->terms) v->bound = 0x1p-24 * (8 + 4 * sqrt(t->terms));
+    else v->bound = 0;
     return v->ok = v->error <= v->bound && isfinite(v->norm);
 }
 
@@ -216,7 +218,8 @@ static double duet_block(void *state, int64_t calls)
     duet_status s = DUET_OK;
     DUET_ON(t->p->place)
     for (int64_t i = 0; i < calls && s == DUET_OK; i++) s = t->p->test->run(t->p);
-    return s == DUET_OK && (t->p->place == DUET_CPU || duet_synchronize() == DUET_OK) ? now() - start : NAN;
+    if (s == DUET_OK && (t->p->place == DUET_CPU || duet_synchronize() == DUET_OK)) return now() - start;
+    return NAN;
 }
 
 static double copy_block(void *state, int64_t calls)
@@ -229,7 +232,8 @@ static double copy_block(void *state, int64_t calls)
         else copy_on_host(t->to, t->from, t->copied);
     if (t->p->place == DUET_GPU && !wrong) wrong = handwritten_wait();
     if (wrong) fprintf(stderr, "duet-vectors: copy: %s\n", wrong);
-    return wrong ? NAN : now() - start;
+    if (wrong) return NAN;
+    return now() - start;
 }
 
 static double handwritten_block(void *state, int64_t calls)
@@ -240,7 +244,8 @@ static double handwritten_block(void *state, int64_t calls)
     for (int64_t i = 0; i < calls && !wrong; i++) wrong = t->p->test->handwritten(t->p, t->in, t->out);
     if (!wrong) wrong = handwritten_wait();
     if (wrong) fprintf(stderr, "duet-vectors: handwritten %s: %s\n", t->p->test->name, wrong);
-    return wrong ? NAN : now() - start;
+    if (wrong) return NAN;
+    return now() - start;
 }
 
 /* Gets the addresses of the matrices. They stay valid because all statements run on the same
@@ -268,8 +273,10 @@ static bool find_copy(trial *t)
         copy_to = duet_new(DUET_F32, elements(t->p));
     }
     const bool gpu = t->p->place == DUET_GPU;
-    t->from = gpu ? duet_device_update(copy_from) : duet_update(copy_from);
-    t->to = gpu ? duet_device_update(copy_to) : duet_update(copy_to);
+    if (gpu) t->from = duet_device_update(copy_from);
+    else t->from = duet_update(copy_from);
+    if (gpu) t->to = duet_device_update(copy_to);
+    else t->to = duet_update(copy_to);
     t->copied = elements(t->p);
     return t->from && t->to;
 }
@@ -397,7 +404,8 @@ static double graph_block(void *state, int64_t calls)
     for (int64_t i = 0; i < calls && !wrong; i++) wrong = handwritten_graph_run(t->graph);
     if (!wrong) wrong = handwritten_wait();
     if (wrong) fprintf(stderr, "duet-vectors: graph: %s\n", wrong);
-    return wrong ? NAN : now() - start;
+    if (wrong) return NAN;
+    return now() - start;
 }
 
 static bool time_graphs(json *j, trial t[2], effort how)
@@ -554,5 +562,6 @@ int main(int argc, char **argv)
     json_end(&j, ']');
     duet_free(&copy_from);
     duet_free(&copy_to);
-    return json_close(&j) && ok && any ? 0 : 1;
+    if (json_close(&j) && ok && any) return 0;
+    return 1;
 }

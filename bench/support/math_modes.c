@@ -22,7 +22,8 @@ static int now_in_use(void)
 {
     const char *name = getenv("DUET_MATH");
     const int i = name ? find(name) : 0;
-    return i < 0 ? 0 : i;
+    if (i < 0) return 0;
+    return i;
 }
 
 const char *math_name(void) { return modes[now_in_use()].name; }

@@ -27,7 +27,8 @@ static bool calibrate(contender *c, effort e)
         if ((took >= e.target / 2 || c->calls == c->max_calls) && now() - start >= e.warm) break;
     }
     double calls = ceil((double)c->calls * e.target / fmax(took, 1e-9));
-    c->calls = c->max_calls && calls > (double)c->max_calls ? c->max_calls : (int64_t)calls;
+    if (c->max_calls && calls > (double)c->max_calls) c->calls = c->max_calls;
+    else c->calls = (int64_t)calls;
     return true;
 }
 
@@ -66,14 +67,16 @@ double median_us(const contender *c)
 {
     double us[ROUNDS];
     memcpy(us, c->us, sizeof us);
-    return c->rounds ? median(us, c->rounds) : NAN;
+    if (c->rounds) return median(us, c->rounds);
+    return NAN;
 }
 
 double median_ratio(const contender *c, const contender *to)
 {
     double ratio[ROUNDS];
     for (int i = 0; i < c->rounds; i++) ratio[i] = c->us[i] / to->us[i];
-    return c->rounds ? median(ratio, c->rounds) : NAN;
+    if (c->rounds) return median(ratio, c->rounds);
+    return NAN;
 }
 
 double geomean(const double *v, int n)
@@ -85,7 +88,8 @@ double geomean(const double *v, int n)
             sum += log(v[i]);
             found++;
         }
-    return found ? exp(sum / found) : 0;
+    if (found) return exp(sum / found);
+    return 0;
 }
 
 double greatest(const double *v, int n)

@@ -149,13 +149,15 @@ const int bench_count = sizeof benches / sizeof *benches;
 int64_t tensor_size(const problem *p, int t, int axis)
 {
     int64_t s = axis < 4 ? p->bench->tensors[t].size[axis] : 0;
-    return s == N ? p->n : s;
+    if (s == N) return p->n;
+    return s;
 }
 
 float tensor_scale(const problem *p, int t)
 {
     int fan = p->bench->tensors[t].fan;
-    return fan ? (float)sqrt(3.0 / fan) : 1;
+    if (fan) return (float)sqrt(3.0 / fan);
+    return 1;
 }
 
 static bool fill(const problem *p, int t)

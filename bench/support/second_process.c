@@ -65,7 +65,8 @@ double second_process_call(second_process *t, job j)
 {
     double answer;
     if (!t->pid || write(t->to, &j, sizeof j) != sizeof j) return NAN;
-    return read(t->from, &answer, sizeof answer) == sizeof answer ? answer : NAN;
+    if (read(t->from, &answer, sizeof answer) == sizeof answer) return answer;
+    return NAN;
 }
 
 void second_process_close(second_process *t)

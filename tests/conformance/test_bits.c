@@ -68,7 +68,7 @@ static void draw_operand(const row *r, int k, duet_dtype t, void *p)
     int64_t crossed = 1, period = 1;
     for (int i = 0; i < r->arity; i++) {
         crossed *= SPECIALS;
-        period *= i < k ? SPECIALS : 1;
+        if (i < k) period *= SPECIALS;
     }
     for (int64_t i = 0; i < inputs; i++) {
         const int64_t kind = i % 97 && i > inputs / 3 * 2 ? 10 : rng_below(&gen, 20);
@@ -91,7 +91,9 @@ static void draw_many(int regime, duet_dtype t, void *p, int64_t count)
         if (regime == ANY_BITS && rng_chance(&gen, 99))
             put_bits(t, p, i, rng_next(&gen) & (t == DUET_F32 ? 0xbfffffff : ~(1ull << 62))); /* finite */
         else if (regime == SEEDED && !rng_below(&gen, 700)) put_special(t, p, i, rng_below(&gen, SPECIALS));
-        else put_real(t, p, i, regime == HUGE_ONES ? x * huge / 3 : regime == TINY_ONES ? x * tiny : x);
+        else if (regime == HUGE_ONES) put_real(t, p, i, x * huge / 3);
+        else if (regime == TINY_ONES) put_real(t, p, i, x * tiny);
+        else put_real(t, p, i, x);
     }
 }
 
@@ -111,7 +113,8 @@ static bool same_at(duet_dtype t, const void *a, const void *b, int64_t i)
 
 static unsigned long long bits_at(duet_dtype t, const void *p, int64_t i)
 {
-    return t == DUET_F32 ? ((const uint32_t *)p)[i] : (unsigned long long)((const uint64_t *)p)[i];
+    if (t == DUET_F32) return ((const uint32_t *)p)[i];
+    return (unsigned long long)((const uint64_t *)p)[i];
 }
 
 typedef struct question {
@@ -321,7 +324,9 @@ static void sum_up(sweep *w, uint32_t from, const uint32_t *a, const uint32_t *b
     for (int64_t i = 0; i < CHUNK; i++) {
         const uint32_t input = from + (uint32_t)i, x = canonical(a[i]), y = canonical(b[i]);
         hash += mixed((uint64_t)input << 32 | x);
-        if (x != y) different++, first = input < first ? input : first;
+        if (x == y) continue;
+        different++;
+        if (input < first) first = input;
     }
     if (different && !w->different) w->first = first;
     w->hash += hash;
@@ -384,7 +389,9 @@ int main(int argc, char **argv)
     const uint64_t seed = argc > 2 && !all ? strtoull(argv[2], NULL, 0) : 1;
     places = list_places(place);
     gen = rng_new(seed);
-    inputs = argc > 1 && atoll(argv[1]) > 0 ? atoll(argv[1]) : is_quick(argc, argv) ? 2500 : 20011;
+    if (argc > 1 && atoll(argv[1]) > 0) inputs = atoll(argv[1]);
+    else if (is_quick(argc, argv)) inputs = 2500;
+    else inputs = 20011;
     if (all) {
         printf("# the CPU: %s, all 2^32 inputs of f32\n", cpu_choose_isa());
         all_inputs(argc - 2, argv + 2);

@@ -38,12 +38,14 @@ typedef struct meant {
 
 static double element_at(const scene *s, int64_t n, int64_t c, int64_t i, int64_t j)
 {
-    return i < 0 || j < 0 || i >= s->t->h || j >= s->t->w ? 0 : *tensor_at(&s->x, n, c, i, j);
+    if (i < 0 || j < 0 || i >= s->t->h || j >= s->t->w) return 0;
+    return *tensor_at(&s->x, n, c, i, j);
 }
 
 static double weight_at(const scene *s, int64_t o, int c, int u, int v)
 {
-    return s->t->back ? *tensor_at(&s->w, c, o, 2 - u, 2 - v) : *tensor_at(&s->w, o, c, u, v);
+    if (s->t->back) return *tensor_at(&s->w, c, o, 2 - u, 2 - v);
+    return *tensor_at(&s->w, o, c, u, v);
 }
 
 /* A column of a channel, or the whole channel: the sum of products, the absolute values of the
@@ -59,7 +61,7 @@ static part one_column(const scene *s, const int64_t *o, int c, int v)
         const double w = weight_at(s, o[1], c, u, v);
         const double x = element_at(s, o[0], c, o[2] - s->t->pad[0] + u, o[3] - s->t->pad[1] + v);
         p.value += w * x;
-        p.finite += isfinite(w * x) ? fabs(w * x) : 0;
+        if (isfinite(w * x)) p.finite += fabs(w * x);
         p.weights += fabs(w);
         p.elements += fabs(x);
     }
@@ -107,7 +109,8 @@ static meant one_result(const scene *s, const int64_t *o)
     meant r = { -INFINITY, 0, true };
     for (int k = 0; k < 4; k++) {
         const meant x = one_sum(s, (int64_t[]){ o[0], o[1], 2 * o[2] + k / 2, 2 * o[3] + k % 2 });
-        r.value = isnan(r.value) || isnan(x.value) ? NAN : fmax(r.value, x.value);
+        if (isnan(r.value) || isnan(x.value)) r.value = NAN;
+        else r.value = fmax(r.value, x.value);
         r.error = fmax(r.error, x.error);
         r.known &= x.known;
     }
@@ -339,7 +342,7 @@ static meant one_filter_sum(const scene *s, int64_t m, int64_t c, int u, int v)
                 const double p = *tensor_at(&s->y, n, m, i, j) *
                                  element_at(s, n, c, i + u - s->t->pad[0], j + v - s->t->pad[1]);
                 r.value += p;
-                size += isfinite(p) ? fabs(p) : 0;
+                if (isfinite(p)) size += fabs(p);
             }
     r.known = size <= 1e38;
     r.error = size * (double)(dy[0] * dy[2] * dy[3] + 1) * 0x1p-24;

@@ -118,10 +118,9 @@ static void compare_product(product *p, const double *before, const char *name)
            eps = dtypes[p->out.at.type].roundoff;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
-            double sum = 0, size = 0,
-                   c = p->addend == ITSELF ? before[i * n + j]
-                       : p->addend         ? *tensor_at(&p->c, i, j, 0, 0)
-                                           : 0;
+            double sum = 0, size = 0, c = 0;
+            if (p->addend == ITSELF) c = before[i * n + j];
+            else if (p->addend) c = *tensor_at(&p->c, i, j, 0, 0);
             for (int64_t l = 0; l < k; l++) {
                 double t = *tensor_at(&p->a, i, l, 0, 0) * *tensor_at(&p->b, l, j, 0, 0);
                 sum += t;

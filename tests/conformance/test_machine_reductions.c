@@ -44,7 +44,8 @@ static double telling(int op, duet_dtype type, double x)
 {
     if (op == OP_prod) return copysign(exp2(draw(2001) * 1e-3 - 1), x);
     if ((op == OP_argmin || op == OP_argmax) && chance(80)) return isfinite(x) ? draw(5) - 2.0 : x;
-    return type == DUET_F32 ? (double)(float)x : x;
+    if (type == DUET_F32) return (double)(float)x;
+    return x;
 }
 
 static void reduce_operands(trial *t, duet_dtype type, const domain *d, const int *ops, int outs, int ins,

@@ -20,8 +20,8 @@ static bool is_whole(duet_dtype t) { return !is_floating(t); }
 static duet_dtype any_type(duet_dtype usual) { return chance(25) ? usual : (duet_dtype)draw(DUET_C64); }
 static double any_number(duet_dtype t)
 {
-    return is_whole(t) ? integer_number(chance(50) ? draw(100) - 50 : (int64_t)whole_number(DUET_I64))
-                       : number(t, 20);
+    if (is_whole(t)) return integer_number(chance(50) ? draw(100) - 50 : (int64_t)whole_number(DUET_I64));
+    return number(t, 20);
 }
 
 /* ---- programs ---- */

@@ -12,12 +12,14 @@ static bool is_whole(duet_dtype t) { return t == DUET_I64 || t == DUET_U64; }
 /* Half of them have the computing type itself. */
 static duet_dtype any_type(duet_dtype computed)
 {
-    return chance(50) ? computed : (duet_dtype)draw(REAL_TYPES);
+    if (chance(50)) return computed;
+    return (duet_dtype)draw(REAL_TYPES);
 }
 
 static double any_number(duet_dtype computed)
 {
-    return is_whole(computed) ? integer_number((int64_t)number(DUET_I64, 20)) : number(computed, 20);
+    if (is_whole(computed)) return integer_number((int64_t)number(DUET_I64, 20));
+    return number(computed, 20);
 }
 
 /* ---- element-wise programs ---- */

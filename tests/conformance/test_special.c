@@ -30,7 +30,8 @@ static duet_matrix *vector(duet_dtype type, int64_t n, const double *x, int of)
 /* Equal, including the sign of zero; NaN equals NaN. */
 static bool same(double got, double want)
 {
-    return isnan(want) ? isnan(got) : got == want && signbit(got) == signbit(want);
+    if (isnan(want)) return isnan(got);
+    return got == want && signbit(got) == signbit(want);
 }
 
 /* Checks that every element of e is want. Spends e. */

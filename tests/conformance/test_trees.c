@@ -29,7 +29,8 @@ static duet_matrix *destination(const random_formula *g, duet_expr e)
     const duet_dtype type =
         duet_expr_type(e) == DUET_I64 ? DUET_I64 : g->type; /* a formula of numbers alone has another type */
     duet_matrix *m = random_view(&gen, (enum view)rng_below(&gen, VIEWS), type, s.rank, s.size, -5, 5, NULL);
-    return m ? m : random_matrix(&gen, type, s.rank, s.size, -5, 5);
+    if (m) return m;
+    return random_matrix(&gen, type, s.rank, s.size, -5, 5);
 }
 
 /* Evaluates once into a new matrix or view and compares with the oracle. */
@@ -137,7 +138,8 @@ static int build_all(random_formula *g, duet_expr e[OUTPUTS])
     for (int k = 0; k < count; k++) {
         const part p = grown[k == count - 1 ? g->target - 1 : rng_below(&gen, g->target)];
         g->made_of |= p.made_of;
-        e[k] = rng_chance(&gen, 8) ? index_part(g, &gen, p).e : p.e;
+        if (rng_chance(&gen, 8)) e[k] = index_part(g, &gen, p).e;
+        else e[k] = p.e;
     }
     return count;
 }
@@ -255,7 +257,8 @@ static void evaluate_with(statement_set *b, const evaluation_mode *by, const eva
     plan_fusion(by->mode);
     use_isa(by->isa);
     omp_set_num_threads(by->threads);
-    cpu_serial_seconds = by->threads > 1 ? 0 : 1;
+    if (by->threads > 1) cpu_serial_seconds = 0;
+    else cpu_serial_seconds = 1;
     if (ready) DUET_ON(by->where) s = by->one_by_one ? one_by_one(b) : together(b);
     if (CHECK(s == DUET_OK, "seed %llu, %s: by %s: %s", (unsigned long long)b->g.seed, type_name(b->g.type),
               evaluation_text(by), duet_error()))
@@ -323,7 +326,7 @@ static void by_oracle(int count, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
+    const int count = trial_count(argc, argv, 60, 1000);
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     int threads = 0;
     for (int i = 1; i < argc; i++) {

@@ -89,7 +89,8 @@ static void results(void)
 static duet_matrix *some(duet_dtype t, enum view view, const sizes *s)
 {
     duet_matrix *m = random_view(&gen, view, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2, NULL);
-    return m ? m : random_matrix(&gen, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2);
+    if (m) return m;
+    return random_matrix(&gen, t, s->rank, s->size, t == DUET_BOOL ? 0 : -2, 2);
 }
 #define SOME(t, ...) some(t, (enum view)rng_below(&gen, VIEWS), &(sizes)SIZES(__VA_ARGS__))
 
@@ -233,7 +234,8 @@ static void math_modes(void)
 static uint64_t bits_of(duet_dtype t, const void *all, int64_t i)
 {
     const long double v = element_value(t, all, i);
-    return v < 0 ? (uint64_t)(int64_t)v : (uint64_t)v;
+    if (v < 0) return (uint64_t)(int64_t)v;
+    return (uint64_t)v;
 }
 
 static bool same_whole(duet_dtype t, uint64_t a, uint64_t b)
@@ -567,8 +569,6 @@ static void images_of_halves(void)
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
     gen = rng_new(77);
     places = list_places(place);
     results();

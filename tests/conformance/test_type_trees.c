@@ -22,7 +22,8 @@ static duet_dtype real_type(void)
 {
     static const duet_dtype usual[] = { DUET_F32, DUET_F32, DUET_F64,  DUET_I64,
                                         DUET_I32, DUET_U8,  DUET_BOOL, DUET_F16 };
-    return rng_chance(&gen, 60) ? usual[rng_below(&gen, 8)] : (duet_dtype)rng_below(&gen, DUET_C64);
+    if (rng_chance(&gen, 60)) return usual[rng_below(&gen, 8)];
+    return (duet_dtype)rng_below(&gen, DUET_C64);
 }
 
 static duet_expr kept(random_formula *g, duet_expr e) { return g->made[g->makes++] = e; }
@@ -31,7 +32,8 @@ static duet_expr kept(random_formula *g, duet_expr e) { return g->made[g->makes+
 static duet_expr operand_of_type(duet_expr e, duet_dtype t, bool may)
 {
     const duet_dtype from = duet_expr_type(e);
-    return from == t || (may && promoted(from, t) == t && rng_chance(&gen, 80)) ? e : (duet_cast)(e, t);
+    if (from == t || (may && promoted(from, t) == t && rng_chance(&gen, 80))) return e;
+    return (duet_cast)(e, t);
 }
 
 static const row *any_row(duet_dtype t)
@@ -241,7 +243,7 @@ static void trees(int count, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    const int count = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 100 : 1000;
+    const int count = trial_count(argc, argv, 100, 1000);
     list_places_of_types();
     trees(count, argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     return tap_end();

@@ -51,7 +51,9 @@ static void results_of(duet_dtype t)
 {
     duet_matrix *x = duet_new(t, 3);
     const bool number = t != DUET_BOOL, real = is_floating(t);
-    const duet_dtype sum = real ? t : dtype_kind(t) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
+    duet_dtype sum = DUET_I64;
+    if (real) sum = t;
+    else if (dtype_kind(t) == TYPE_UNSIGNED) sum = DUET_U64;
     duet_dtype got;
     GIVES(duet_less(x, x), DUET_BOOL);
     GIVES(duet_logical_xor(x, x), DUET_BOOL);
@@ -179,10 +181,9 @@ static void all_floats(duet_matrix *m)
     const duet_dtype t = duet_type(m);
     void *p = duet_overwrite(m);
     for (int64_t i = 0; p && i < duet_count(m); i++)
-        element_put(t, p, i,
-                    is_floating(t)   ? converted(DUET_F64, t, floats[i % LENGTH(floats)])
-                    : t == DUET_BOOL ? i & 1
-                                     : extreme(t, (int)i));
+        if (is_floating(t)) element_put(t, p, i, converted(DUET_F64, t, floats[i % LENGTH(floats)]));
+        else if (t == DUET_BOOL) element_put(t, p, i, i & 1);
+        else element_put(t, p, i, extreme(t, (int)i));
 }
 
 static void right(duet_matrix *m, duet_expr e, const char *what, duet_dtype from, duet_dtype to, int p,

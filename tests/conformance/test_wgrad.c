@@ -40,7 +40,8 @@ static void lay(layout *l, const int64_t *size, bool apart)
     if (!apart) return;
     int64_t pitch = 1 + (int)pick(2);
     for (int axis = 4; axis-- > 0;) {
-        l->stride[axis] = pick(3) ? pitch : -pitch;
+        if (pick(3)) l->stride[axis] = pitch;
+        else l->stride[axis] = -pitch;
         pitch = pitch * l->size[axis] + (int)pick(5);
     }
 }
@@ -130,7 +131,8 @@ static void bring(block *b, uint32_t strip, int stage)
 static float read(block *b, int at)
 {
     b->wrong |= at < 0 || at >= 2 * b->s->a.stage || b->brought[at] != b->now;
-    return b->wrong ? NAN : b->shared[at];
+    if (b->wrong) return NAN;
+    return b->shared[at];
 }
 
 static void add_pixel(block *b, float *sum, int x, int dy)

@@ -18,7 +18,8 @@ typedef struct handle {
 
 static inline cusolverStatus_t said(bool ok)
 {
-    return ok ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED;
+    if (ok) return CUSOLVER_STATUS_SUCCESS;
+    return CUSOLVER_STATUS_EXECUTION_FAILED;
 }
 
 typedef struct call {
@@ -44,7 +45,8 @@ static inline number pair(double re, double im)
 
 static inline double get_value(const call *c, const void *p, int64_t i)
 {
-    return c->wide ? ((const double *)p)[i] : (double)((const float *)p)[i];
+    if (c->wide) return ((const double *)p)[i];
+    return (double)((const float *)p)[i];
 }
 static inline void put_value(const call *c, void *p, int64_t i, double x)
 {
@@ -53,7 +55,8 @@ static inline void put_value(const call *c, void *p, int64_t i, double x)
 }
 static inline number get(const call *c, const void *p, int64_t i)
 {
-    return c->pairs ? pair(get_value(c, p, 2 * i), get_value(c, p, 2 * i + 1)) : get_value(c, p, i);
+    if (c->pairs) return pair(get_value(c, p, 2 * i), get_value(c, p, 2 * i + 1));
+    return get_value(c, p, i);
 }
 static inline void put(const call *c, void *p, int64_t i, number x)
 {
@@ -64,7 +67,8 @@ static inline void put(const call *c, void *p, int64_t i, number x)
 /* Division by a real number, exactly. */
 static inline number over(number x, number y)
 {
-    return cimag(y) == 0 ? pair(creal(x) / creal(y), cimag(x) / creal(y)) : x / y;
+    if (cimag(y) == 0) return pair(creal(x) / creal(y), cimag(x) / creal(y));
+    return x / y;
 }
 #define A(i, j)        get(c, c->a, (i) + (j)*c->lda)
 #define SET_A(i, j, x) put(c, c->a, (i) + (j)*c->lda, x)

@@ -46,8 +46,8 @@ long double fake_value(duet_dtype t, const void *p)
     memcpy(&b, p, dtypes[t].bytes);
     if (formats[t].digits) return float_value(t, b);
     if (t == DUET_BOOL) return b != 0;
-    return is_signed(t) ? (long double)((int64_t)(b << (64 - bits_of(t))) >> (64 - bits_of(t)))
-                        : (long double)b;
+    if (is_signed(t)) return (long double)((int64_t)(b << (64 - bits_of(t))) >> (64 - bits_of(t)));
+    return (long double)b;
 }
 
 /* ---- from values to bits ---- */
@@ -63,13 +63,17 @@ static uint64_t float_bits(duet_dtype t, long double x)
     if (x != x) return most | (uint64_t)1 << (before - 1);
     if (isinf(x)) return sign | most;
     frexpl(x, &e);
-    e = x == 0 || e - s->digits < s->least ? s->least : e - s->digits; /* exponent of the last digit */
+    if (x == 0 || e - s->digits < s->least) e = s->least;
+    else e = e - s->digits; /* exponent of the last digit */
     return sign | ((uint64_t)ldexpl(fabsl(x), -e) + ((uint64_t)(e - s->least) << before));
 }
 
 void fake_put(duet_dtype t, void *p, long double x)
 {
-    const uint64_t b = formats[t].digits ? float_bits(t, x) : x < 0 ? 0 - (uint64_t)-x : (uint64_t)x;
+    uint64_t b;
+    if (formats[t].digits) b = float_bits(t, x);
+    else if (x < 0) b = 0 - (uint64_t)-x;
+    else b = (uint64_t)x;
     memcpy(p, &b, dtypes[t].bytes);
 }
 
@@ -81,9 +85,11 @@ static long double to_float(duet_dtype t, long double x)
     int e;
     if (x == 0 || !isfinite(x)) return x;
     frexpl(x, &e);
-    e = e - s->digits < s->least ? s->least : e - s->digits;
+    if (e - s->digits < s->least) e = s->least;
+    else e = e - s->digits;
     const long double r = ldexpl(rintl(ldexpl(x, -e)), e);
-    return fabsl(r) >= ldexpl(1, s->beyond) ? copysignl(INFINITY, x) : r;
+    if (fabsl(r) >= ldexpl(1, s->beyond)) return copysignl(INFINITY, x);
+    return r;
 }
 
 static long double float_to_integer(duet_dtype t, long double x)
@@ -91,7 +97,9 @@ static long double float_to_integer(duet_dtype t, long double x)
     const long double least = is_signed(t) ? -ldexpl(1, bits_of(t) - 1) : 0,
                       beyond = ldexpl(1, bits_of(t) - is_signed(t));
     if (x != x) return 0;
-    return x < least ? least : x >= beyond ? beyond - 1 : truncl(x) + 0;
+    if (x < least) return least;
+    if (x >= beyond) return beyond - 1;
+    return truncl(x) + 0;
 }
 
 /* The value of the lowest bits. */
@@ -106,7 +114,8 @@ long double fake_converted(duet_dtype from, duet_dtype to, long double x)
 {
     if (to == DUET_BOOL) return x != 0;
     if (formats[to].digits) return to_float(to, x);
-    return formats[from].digits ? float_to_integer(to, x) : integer_to_integer(to, x);
+    if (formats[from].digits) return float_to_integer(to, x);
+    return integer_to_integer(to, x);
 }
 
 /* ---- programs that only move elements ---- */

@@ -52,7 +52,8 @@ size_t cudnnGetCudartVersion(void) { return CUDART_VERSION; }
 
 const char *cudnnGetErrorString(cudnnStatus_t status)
 {
-    return status == CUDNN_STATUS_EXECUTION_FAILED ? "CUDNN_STATUS_EXECUTION_FAILED" : "a fake status";
+    if (status == CUDNN_STATUS_EXECUTION_FAILED) return "CUDNN_STATUS_EXECUTION_FAILED";
+    return "a fake status";
 }
 
 /* ---- handles and descriptors ---- */
@@ -62,7 +63,8 @@ static cudnnStatus_t create(void **p, size_t bytes)
     DNN_ENTER();
     *p = fake_alloc(bytes);
     fake_handles(*p != NULL);
-    return *p ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR;
+    if (*p) return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_INTERNAL_ERROR;
 }
 
 static cudnnStatus_t destroy(void *p)
@@ -179,7 +181,8 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t d, int 
 {
     DNN_ENTER();
     d->groups = groups;
-    return groups > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+    if (groups > 0) return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t d, cudnnMathType_t type)
@@ -235,7 +238,8 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
                                                       cudnnConvolutionFwdAlgo_t algo, size_t *bytes)
 {
     DNN_ENTER();
-    return workspace_of(algo, conv->math, bytes) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+    if (workspace_of(algo, conv->math, bytes)) return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 /* Lists the supported algorithms first, then the others with their status. */
@@ -289,13 +293,15 @@ typedef struct call {
 
 static double get(const call *c, const void *p, int64_t i)
 {
-    return c->x_at.type == CUDNN_DATA_DOUBLE ? ((const double *)p)[i] : (double)((const float *)p)[i];
+    if (c->x_at.type == CUDNN_DATA_DOUBLE) return ((const double *)p)[i];
+    return (double)((const float *)p)[i];
 }
 
 /* A factor of a product, rounded as tensor cores do. */
 static double factor(const call *c, const void *p, int64_t i)
 {
-    return c->conv.math == CUDNN_TENSOR_OP_MATH ? fake_rounded(get(c, p, i), 11, -126) : get(c, p, i);
+    if (c->conv.math == CUDNN_TENSOR_OP_MATH) return fake_rounded(get(c, p, i), 11, -126);
+    return get(c, p, i);
 }
 
 /* The position in the image of element `at` of the window of result `out`; returns false if it is
@@ -463,8 +469,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
     fake_counted.rounded += conv->math == CUDNN_TENSOR_OP_MATH;
     fake_counted.algorithm = (int)algo;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(handle->stream, run_call, &c, sizeof c) ? CUDNN_STATUS_EXECUTION_FAILED
-                                                              : CUDNN_STATUS_SUCCESS;
+    if (fake_queue(handle->stream, run_call, &c, sizeof c)) return CUDNN_STATUS_EXECUTION_FAILED;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, const void *alpha,
@@ -479,8 +485,8 @@ static cudnnStatus_t queue_back(cudnnHandle_t handle, back_call *b, int algo, co
     fake_counted.convolutions++;
     fake_counted.rounded += c->conv.math == CUDNN_TENSOR_OP_MATH;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(handle->stream, run_back, b, sizeof *b) ? CUDNN_STATUS_EXECUTION_FAILED
-                                                              : CUDNN_STATUS_SUCCESS;
+    if (fake_queue(handle->stream, run_back, b, sizeof *b)) return CUDNN_STATUS_EXECUTION_FAILED;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
@@ -492,7 +498,8 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
 {
     DNN_ENTER();
     *bytes = unit;
-    return algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+    if (algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_1) return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
@@ -502,7 +509,8 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
 {
     DNN_ENTER();
     *bytes = unit;
-    return algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+    if (algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1) return CUDNN_STATUS_SUCCESS;
+    return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,

@@ -34,7 +34,8 @@ double fake_rounded(double x, int bits, int least)
 static double half(double x)
 {
     const double r = fake_rounded(x, 11, LEAST);
-    return fabs(r) > 65504 ? copysign(INFINITY, r) : r;
+    if (fabs(r) > 65504) return copysign(INFINITY, r);
+    return r;
 }
 
 /* The power of two that scales `most` to the top of the range. */
@@ -103,7 +104,6 @@ bool kernels_splits(const step *s)
 bool kernels_splits_here(const step *s, const frame *f)
 {
     (void)s;
-    (void)f;
     return true;
 }
 bool kernels_packs(const step *s) { return s->kernel != OP_matmul || s->out[0].at.size[0] >= FEW_ROWS; }

@@ -119,7 +119,8 @@ static bool is_back_real(cufftType t) { return t == CUFFT_C2R || t == CUFFT_Z2D;
 
 static double part(const fft_call *c, const void *p, int64_t i)
 {
-    return c->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+    if (c->f64) return ((const double *)p)[i];
+    return (double)((const float *)p)[i];
 }
 
 static void put_part(const fft_call *c, int64_t i, double x)
@@ -176,7 +177,8 @@ static double complex element(const fft_call *c, int64_t base, const long long *
         for (int a = 0; a < p->rank; a++) to[a] = (p->n[a] - at[a]) % p->n[a];
     const double complex x = get(c, base + place(p, p->in_sizes, to, false));
     if (is_back_real(p->type) && 2 * at[last] % p->n[last] == 0 && p->rank == 1) *ends += cimag(x);
-    return mirrored ? conj(x) : x;
+    if (mirrored) return conj(x);
+    return x;
 }
 
 static void put(const fft_call *c, int64_t base, const long long *at, double complex x)
@@ -248,7 +250,8 @@ static cufftResult exec(cufftHandle h, cufftType type, const void *in, void *out
     pthread_mutex_lock(&fake_lock);
     fake_counted.transforms++;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(p->stream, run_call, &c, sizeof c) ? CUFFT_EXEC_FAILED : CUFFT_SUCCESS;
+    if (fake_queue(p->stream, run_call, &c, sizeof c)) return CUFFT_EXEC_FAILED;
+    return CUFFT_SUCCESS;
 }
 
 cufftResult cufftExecC2C(cufftHandle h, cufftComplex *in, cufftComplex *out, int direction)

@@ -44,7 +44,8 @@ static int64_t place(const job *j, int k, const spot *s, int64_t n)
 {
     long double i = number(at_spot(j->in[k], &j->s.in[k].at, s), j->s.in[k].at.type);
     if (i < 0) i += n;
-    return i >= 0 && i < n ? (int64_t)i : -1;
+    if (i >= 0 && i < n) return (int64_t)i;
+    return -1;
 }
 
 /* Axes `from` .. from + count - 1 of s. */
@@ -163,9 +164,9 @@ SCAN(uint64_t, 0)
 static void scan(const job *j, const spot *s, int axis)
 {
     const duet_dtype t = j->s.out[0].at.type;
-    t == DUET_F32   ? scan_float(j, s, axis)
-    : t == DUET_F64 ? scan_double(j, s, axis)
-                    : scan_uint64_t(j, s, axis);
+    if (t == DUET_F32) scan_float(j, s, axis);
+    else if (t == DUET_F64) scan_double(j, s, axis);
+    else scan_uint64_t(j, s, axis);
 }
 
 static double half(uint16_t b, duet_dtype type)
@@ -175,12 +176,15 @@ static double half(uint16_t b, duet_dtype type)
     float f;
     memcpy(&f, &bits, sizeof f);
     if (type == DUET_BF16) return f;
-    return (b & 0x7c00) == 0x7c00 ? (b & 0x3ff ? NAN : b & 0x8000 ? -INFINITY : INFINITY) : f * 0x1p112f;
+    if ((b & 0x7c00) != 0x7c00) return f * 0x1p112f;
+    if (b & 0x3ff) return NAN;
+    return b & 0x8000 ? -INFINITY : INFINITY;
 }
 
 static long double value(const char *p, duet_dtype type)
 {
-    return type == DUET_F16 || type == DUET_BF16 ? half(*(const uint16_t *)p, type) : number(p, type);
+    if (type == DUET_F16 || type == DUET_BF16) return half(*(const uint16_t *)p, type);
+    return number(p, type);
 }
 
 typedef struct item {
@@ -192,7 +196,8 @@ typedef struct item {
 static bool passes(const item *b, const item *a, bool falls)
 {
     if (a->x != a->x || b->x != b->x) return falls ? a->x == a->x : b->x == b->x;
-    return falls ? b->x > a->x : b->x < a->x;
+    if (falls) return b->x > a->x;
+    return b->x < a->x;
 }
 
 /* Merge sort; room: space for as many elements. */

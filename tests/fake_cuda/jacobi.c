@@ -8,7 +8,8 @@ static number phase(number x)
 {
     const double most = fmax(fabs(creal(x)), fabs(cimag(x)));
     const number near = over(x, most);
-    return cimag(x) == 0 ? 1 : over(near, cabs(near));
+    if (cimag(x) == 0) return 1;
+    return over(near, cabs(near));
 }
 
 /* Rotates two columns, after multiplying the second one by a number of magnitude 1. */
@@ -213,7 +214,8 @@ static void syevd(void *args)
     const bool sound = has_real_diagonal(c);
     number *a = fake_alloc((size_t)(2 * n * n + 1) * sizeof *a), *v = a + n * n;
     spoil(c);
-    *c->info = sound ? 0 : -5;
+    if (sound) *c->info = 0;
+    else *c->info = -5;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i <= j; i++) {
             a[i + j * n] = A(i, j);

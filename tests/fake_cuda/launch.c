@@ -22,7 +22,8 @@ static size_t program_scratch(const step *s)
     if (!s->program->reductions) return 0;
     for (int axis = s->out[0].at.rank - s->inner; axis < s->out[0].at.rank; axis++)
         n *= s->out[0].at.size[axis];
-    return n > REDUCE_BLOCK ? (size_t)(n / REDUCE_BLOCK + 1) * s->outs * sizeof(double) : 0;
+    if (n > REDUCE_BLOCK) return (size_t)(n / REDUCE_BLOCK + 1) * s->outs * sizeof(double);
+    return 0;
 }
 
 static size_t random_scratch(const step *s)

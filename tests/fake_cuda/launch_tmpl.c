@@ -107,7 +107,8 @@ static T trim(const job *j, int which, int64_t i)
     step s = j->s;
     for (int k = 0; k < s.nums; k++) s.num[k] = (uint32_t)k; /* the numbers of the job are in order */
     const frame f = { .num = j->num };
-    return o ? *element(j->in[o - j->s.in], &o->at, i) : (T)norm_number(&s, &f, which);
+    if (o) return *element(j->in[o - j->s.in], &o->at, i);
+    return (T)norm_number(&s, &f, which);
 }
 
 static void norm_row(const job *j, T *x, int64_t first, int64_t n)
@@ -170,7 +171,8 @@ static T whole_sum(const job *j, T (*sum)(const job *j, const int64_t *out), con
 static T product_at(const job *j, int64_t row, int64_t column)
 {
     const T sum = whole_sum(j, product_sum, (int64_t[]){ row, column });
-    return j->s.nums ? (T)j->num[0] * sum : sum;
+    if (j->s.nums) return (T)j->num[0] * sum;
+    return sum;
 }
 
 static void run_product(const job *j)
@@ -205,9 +207,11 @@ static T pool_window(const job *j, const int64_t *out)
                               out[3] * stride[1] - pad[1] + v };
             if (at[2] < 0 || at[2] >= in->size[2] || at[3] < 0 || at[3] >= in->size[3]) continue;
             T x = ((const T *)j->in[0])[place(in, at)];
-            a = most ? MAXIMUM(a, x) : a + x;
+            if (most) a = MAXIMUM(a, x);
+            else a = a + x;
         }
-    return most ? a : a / (T)((int64_t)window[0] * window[1]);
+    if (most) return a;
+    return a / (T)((int64_t)window[0] * window[1]);
 }
 
 static void run_pool(const job *j)
@@ -262,7 +266,8 @@ static T back_at(const job *j, const int64_t *out)
             sum =
                 sum + ((const T *)j->in[j->s.ins - 1])[place(&grad->at, (int64_t[]){ out[0], out[1], p, q })];
         }
-    return j->s.ins == 2 ? sum : sum / (T)((int64_t)window[0] * window[1]);
+    if (j->s.ins == 2) return sum;
+    return sum / (T)((int64_t)window[0] * window[1]);
 }
 
 static void run_pool_back(const job *j)
@@ -302,7 +307,8 @@ static T conv_finished(const job *j, const int64_t *out)
 {
     T y = whole_sum(j, conv_sum, out);
     if (j->s.epilogue) y = y + *element(j->in[2], &j->s.in[2].at, out[1]);
-    return epilogue_infos[j->s.epilogue].act == OP_relu ? MAP(relu, y) : y;
+    if (epilogue_infos[j->s.epilogue].act == OP_relu) return MAP(relu, y);
+    return y;
 }
 
 static T conv_pooled(const job *j, const int64_t *out)
@@ -333,7 +339,8 @@ static void run_conv(const job *j)
 static T at_or_zero(const void *p, const layout *l, const int64_t *at)
 {
     const bool inside = at[2] >= 0 && at[2] < l->size[2] && at[3] >= 0 && at[3] < l->size[3];
-    return inside ? ((const T *)p)[place(l, at)] : K(0);
+    if (inside) return ((const T *)p)[place(l, at)];
+    return K(0);
 }
 
 static T images_sum(const job *j, const int64_t *out)
@@ -426,7 +433,8 @@ static int by_key(const void *a, const void *b)
 {
     const sorted *x = a, *y = b;
     if (x->key != y->key) return x->key < y->key ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
+    if (x->index < y->index) return -1;
+    return x->index > y->index;
 }
 
 static void run_permutation(const job *j, const random_params *l, int64_t n)

@@ -8,7 +8,8 @@
 
 static double get_part(const linear_args *a, int64_t i)
 {
-    return a->wide ? ((const double *)a->in)[i] : (double)((const float *)a->in)[i];
+    if (a->wide) return ((const double *)a->in)[i];
+    return (double)((const float *)a->in)[i];
 }
 
 static void put_part(const linear_args *a, void *to, int64_t i, double x)
@@ -90,7 +91,8 @@ static void determinant(const linear_args *a)
         const long double _Complex x = get(a, i * (a->in_row + a->in_col)), y = a->pivot[i] == i + 1 ? x : -x;
         det *= y;
         size += logl(cabsl(x));
-        sign = x == 0 ? 0 : sign * (y / cabsl(y));
+        if (x == 0) sign = 0;
+        else sign = sign * (y / cabsl(y));
     }
     if (det == 0 && !isfinite(size)) size = -INFINITY;
     if (a->what == LINEAR_LOGDET) put_part(a, a->out, 0, (double)size);

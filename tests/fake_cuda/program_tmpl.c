@@ -38,7 +38,8 @@ static char *element(const void *p, const layout *l, int64_t i)
 
 static T get(duet_dtype t, const char *p)
 {
-    return t == OWN ? *(const T *)p : (T)fake_converted(t, OWN, fake_value(t, p));
+    if (t == OWN) return *(const T *)p;
+    return (T)fake_converted(t, OWN, fake_value(t, p));
 }
 
 static void put(duet_dtype t, char *p, T x)
@@ -165,8 +166,12 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     const T x = p.v[0], y = q.v[0];
     if (p.at < 0 || q.at < 0) return p.at < 0 ? q : p;
     const partial first = p.at < q.at ? p : q;
-    if (x != x || y != y) return x == x ? q : y == y ? p : first;
-    return better(x, y) ? p : better(y, x) ? q : first;
+    if (x != x && y != y) return first;
+    if (x != x) return p;
+    if (y != y) return q;
+    if (better(x, y)) return p;
+    if (better(y, x)) return q;
+    return first;
 }
 
 #define REDUCE_OF(name, start, take, join, epilogue, ...)                                                    \
@@ -271,16 +276,17 @@ static partial reduce_all(const reduction *f, const run *r)
 {
     int64_t count = 1;
     while (count * REDUCE_BLOCK < r->n) count *= 2;
-    return r->n ? reduce_tree(f, r, 0, count) : f->start;
+    if (r->n) return reduce_tree(f, r, 0, count);
+    return f->start;
 }
 
 #ifndef WHOLE
 static T norm_of(const reduction *f, run *r)
 {
     T s = reduce_all(f, r).v[0];
-    r->scale = s == INF                       ? TYPED(REDUCE_NORM_DOWN)
-               : s < TYPED(REDUCE_NORM_LEAST) ? TYPED(REDUCE_NORM_UP)
-                                              : K(1);
+    if (s == INF) r->scale = TYPED(REDUCE_NORM_DOWN);
+    else if (s < TYPED(REDUCE_NORM_LEAST)) r->scale = TYPED(REDUCE_NORM_UP);
+    else r->scale = K(1);
     if (r->scale != K(1)) s = reduce_all(f, r).v[0];
     return f->epilogue((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
 }

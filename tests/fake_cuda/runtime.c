@@ -115,7 +115,8 @@ void *fake_alloc(size_t bytes)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     void *p = NULL;
     pthread_once(&once, find_system);
-    return system_alloc(&p, 256, bytes) ? NULL : memset(p, 0, bytes);
+    if (system_alloc(&p, 256, bytes)) return NULL;
+    return memset(p, 0, bytes);
 }
 
 void fake_free(void *p)
@@ -194,7 +195,8 @@ const char *cudaGetErrorName(cudaError_t e)
 
 const char *cudaGetErrorString(cudaError_t e)
 {
-    return e == cudaErrorMemoryAllocation ? "out of fake memory" : "a fake error";
+    if (e == cudaErrorMemoryAllocation) return "out of fake memory";
+    return "a fake error";
 }
 
 /* ---- devices ---- */
@@ -348,7 +350,8 @@ cudaError_t cudaFree(void *p)
     OUTSIDE_GRAPHS();
     if (!p || (e && lost[device])) return e;
     LOCKED(cudaError_t r = release(p));
-    return e ? e : fake_error(r);
+    if (e) return e;
+    return fake_error(r);
 }
 
 /* ---- streams ---- */
@@ -518,7 +521,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
         return cudaSuccess;
     }
     (void)cudaGraphDestroy(g);
-    return e ? e : fake_error(cudaErrorStreamCaptureInvalidated);
+    if (e) return e;
+    return fake_error(cudaErrorStreamCaptureInvalidated);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)

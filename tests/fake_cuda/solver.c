@@ -23,7 +23,8 @@ static void end(void *h)
 
 cusolverStatus_t cusolverDnCreate(cusolverDnHandle_t *h)
 {
-    return make(h) ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
+    if (make(h)) return CUSOLVER_STATUS_SUCCESS;
+    return CUSOLVER_STATUS_ALLOC_FAILED;
 }
 cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t h)
 {
@@ -32,7 +33,8 @@ cusolverStatus_t cusolverDnDestroy(cusolverDnHandle_t h)
 }
 cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *p)
 {
-    return make(p) ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
+    if (make(p)) return CUSOLVER_STATUS_SUCCESS;
+    return CUSOLVER_STATUS_ALLOC_FAILED;
 }
 cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t p)
 {
@@ -48,7 +50,8 @@ cusolverStatus_t cusolverDnSetStream(cusolverDnHandle_t h, cudaStream_t stream)
 
 cublasStatus_t cublasCreate(cublasHandle_t *h)
 {
-    return make(h) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+    if (make(h)) return CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_ALLOC_FAILED;
 }
 cublasStatus_t cublasDestroy(cublasHandle_t h)
 {
@@ -189,12 +192,14 @@ static void trsm(void *args)
 static cublasStatus_t queue_trsm(cublasHandle_t h, call *c, cublasSideMode_t side, cublasOperation_t how,
                                  number alpha)
 {
+    int bytes = 4; /* the alignment that cuBLAS demands */
+    if (c->pairs) bytes = c->wide ? 16 : 8;
     const bool fits = owns(c, c->a, c->n, c->n, c->lda) && owns(c, c->b, c->n, c->k, c->ldb) &&
                       side == CUBLAS_SIDE_LEFT && how != CUBLAS_OP_C && alpha == 1 &&
-                      (uintptr_t)c->a % (c->pairs ? c->wide ? 16 : 8 : 4) == 0;
+                      (uintptr_t)c->a % (uintptr_t)bytes == 0;
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
-    return fake_queue(((handle *)(void *)h)->stream, trsm, c, sizeof *c) ? CUBLAS_STATUS_EXECUTION_FAILED
-                                                                         : CUBLAS_STATUS_SUCCESS;
+    if (fake_queue(((handle *)(void *)h)->stream, trsm, c, sizeof *c)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 #define TRSM(letter, type, wide_, pairs_)                                                                    \
@@ -248,8 +253,8 @@ cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t how_a, cublasOper
     const bool fits = owns(&c, a, m, k, lda) && owns(&c, b, k, n, ldb) && owns(&c, y, m, n, ldy) &&
                       how_a == CUBLAS_OP_N && how_b == CUBLAS_OP_N && *alpha == -1 && *beta == 1;
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
-    return fake_queue(((handle *)(void *)h)->stream, dgemm, &c, sizeof c) ? CUBLAS_STATUS_EXECUTION_FAILED
-                                                                          : CUBLAS_STATUS_SUCCESS;
+    if (fake_queue(((handle *)(void *)h)->stream, dgemm, &c, sizeof c)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 /* ---- Cholesky: the result is undefined if the diagonal is not real ---- */

@@ -43,13 +43,17 @@ static void tensor_lay(tensor *t, enum lie lie)
     int64_t pitch = lie == GAPS ? 2 : 1;
     for (int k = 0; k < l->rank; k++) {
         int axis = lie == COLUMNS ? k : l->rank - 1 - k;
-        l->stride[axis] = lie == BACKWARDS ? -pitch : lie == REPEATED && axis == 0 ? 0 : pitch;
+        if (lie == BACKWARDS) l->stride[axis] = -pitch;
+        else if (lie == REPEATED && axis == 0) l->stride[axis] = 0;
+        else l->stride[axis] = pitch;
         if (lie == REPEATED && axis == 0) continue;
         pitch *= l->size[axis];
         if (lie == PADDED || lie == GAPS) pitch += 3;
     }
-    t->room = pitch > 0 ? pitch : 1;
-    t->first = lie == BACKWARDS && layout_count(l) ? pitch - 1 : 0;
+    if (pitch > 0) t->room = pitch;
+    else t->room = 1;
+    if (lie == BACKWARDS && layout_count(l)) t->first = pitch - 1;
+    else t->first = 0;
 }
 
 /* A tensor of random numbers; on the device once the work of the queue is done. */

@@ -107,7 +107,8 @@ static void in_child(const char *calibrate, const char *want)
 static ino_t file_of(const char *path)
 {
     struct stat st;
-    return stat(path, &st) ? 0 : st.st_ino;
+    if (stat(path, &st)) return 0;
+    return st.st_ino;
 }
 
 static void test_kept(const char *path, ino_t first)

@@ -438,7 +438,8 @@ static void *thread_play(void *arg)
         }
         clear_scene(&w);
     }
-    return s == DUET_OK ? NULL : "failed";
+    if (s == DUET_OK) return NULL;
+    return "failed";
 }
 
 static void test_threads(void)

@@ -282,7 +282,8 @@ static void *passes(void *arg)
     h->there = s.x && s.w && s.y && fill(h, s.x, 1);
     DUET_ON(DUET_GPU)
     for (int turn = 0; h->there && turn < 8; turn++) pass(h, &s, &r, turn);
-    h->hit = h->allocation ? fail_in < 0 : fake_failed();
+    if (h->allocation) h->hit = fail_in < 0;
+    else h->hit = fake_failed();
     fake_fail(0);
     fail_in = -1;
     if (h->there) { /* everything works again */

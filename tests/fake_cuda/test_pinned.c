@@ -118,7 +118,8 @@ static void test_ring(void)
     static const int64_t sizes[] = { 1, 1000, 16383, 16384, 16385 }; /* the last size exceeds a slot */
     for (int on = 1; on >= 0; on--) {
         const size_t before = gpu_staged_most;
-        gpu_staged_most = on ? before : 0;
+        if (on) gpu_staged_most = before;
+        else gpu_staged_most = 0;
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) pile(sizes[i], 10.0f * (float)i);
         gpu_staged_most = before;
     }

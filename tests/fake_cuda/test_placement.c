@@ -351,7 +351,8 @@ static duet_status recorded(void)
         s = duet_replay(r);
     }
     duet_recording_free(&r);
-    return r || s != DUET_OK ? s : noted;
+    if (r || s != DUET_OK) return s;
+    return noted;
 }
 
 static const struct {
@@ -451,15 +452,9 @@ static void *use_room(void *unused)
 
 static duet_status launch_nothing(deferred_work *h)
 {
-    (void)h;
     return fail(DUET_NO_MEMORY, "what was held back finds no memory");
 }
-static bool uses_all(const deferred_work *h, const struct storage *b)
-{
-    (void)h;
-    (void)b;
-    return true;
-}
+static bool uses_all(const deferred_work *h, const struct storage *b) { return true; }
 
 static void hold(deferred_work *h)
 {

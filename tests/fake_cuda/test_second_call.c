@@ -33,7 +33,8 @@ static uint64_t bytes_moved(const char *plan)
 
 static duet_status run(const call *c, duet_matrix *to, duet_matrix *const *m)
 {
-    return c->state ? c->state(m + c->operands, m) : (duet_set)(to, call_formula(c, m));
+    if (c->state) return c->state(m + c->operands, m);
+    return (duet_set)(to, call_formula(c, m));
 }
 
 static uint64_t announced(const call *c, duet_matrix *to, duet_matrix *const *m)

@@ -174,7 +174,7 @@ static void test_words(void)
 
 int main(int argc, char **argv)
 {
-    const int count = argc > 1 && *argv[1] != '-' ? atoi(argv[1]) : is_quick(argc, argv) ? 20 : 100;
+    const int count = trial_count(argc, argv, 20, 100);
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     gen = rng_new(seed);
     stream_from(0);

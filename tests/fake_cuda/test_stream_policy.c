@@ -17,7 +17,8 @@ static duet_status three(const matrix_set *w)
     duet_status s = layer(w);
     if (s == DUET_OK) s = duet_set(M(BIAS2), duet_add(M(BIAS2), 1));
     if (s == DUET_OK) s = duet_set(M(ROW), duet_mul(-1, M(ROW)));
-    return s == DUET_OK ? axpy(w) : s;
+    if (s == DUET_OK) return axpy(w);
+    return s;
 }
 
 static duet_recording *record(const matrix_set *w)
@@ -165,7 +166,9 @@ static where look(duet_status s)
 {
     static duet_counts last;
     const duet_counts c = duet_stats();
-    const where w = c.streams > last.streams ? STREAMED : c.launches > last.launches ? ON_GPU : ON_CPU;
+    where w = ON_CPU;
+    if (c.streams > last.streams) w = STREAMED;
+    else if (c.launches > last.launches) w = ON_GPU;
     CHECK(s == DUET_OK, "%s", duet_error());
     last = c;
     return w;

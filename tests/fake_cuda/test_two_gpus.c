@@ -84,7 +84,12 @@ static void host_write(model *x, bool whole)
     for (int i = whole ? 0 : draw(COUNT_OF); i < COUNT_OF; i++) p[i] = x->value[i] = (float)(draw(41) - 20);
 }
 
-static float clipped(float x) { return x < -50 ? -50 : x > 50 ? 50 : x; }
+static float clipped(float x)
+{
+    if (x < -50) return -50;
+    if (x > 50) return 50;
+    return x;
+}
 
 /* z = clip(x + 2 y), element by element. */
 static void add(model *z, model *x, model *y, int device)

@@ -75,13 +75,15 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) { return make(handle, "l
 
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value)
 {
-    *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : 0;
+    if (type == MAJOR_VERSION) *value = CUBLAS_VER_MAJOR;
+    else *value = 0;
     return CUBLAS_STATUS_SUCCESS;
 }
 
 const char *cublasLtGetStatusString(cublasStatus_t status)
 {
-    return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "a fake status";
+    if (status == CUBLAS_STATUS_EXECUTION_FAILED) return "CUBLAS_STATUS_EXECUTION_FAILED";
+    return "a fake status";
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *what, cublasComputeType_t compute,
@@ -189,13 +191,15 @@ typedef struct gemm {
 
 static double get(const gemm *g, const void *p, int64_t i)
 {
-    return g->f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+    if (g->f64) return ((const double *)p)[i];
+    return (double)((const float *)p)[i];
 }
 
 /* A factor of a product, rounded as tensor cores do. */
 static double factor(const gemm *g, const void *p, int64_t i)
 {
-    return g->bits ? fake_rounded(get(g, p, i), g->bits, -126) : get(g, p, i);
+    if (g->bits) return fake_rounded(get(g, p, i), g->bits, -126);
+    return get(g, p, i);
 }
 
 static void put(const gemm *g, int64_t i, double x)
@@ -269,8 +273,8 @@ static cublasStatus_t queue_gemm(cudaStream_t stream, gemm *g)
     fake_counted.products++;
     fake_counted.rounded += g->bits > 0;
     pthread_mutex_unlock(&fake_lock);
-    return fake_queue(stream, run_gemm, g, sizeof *g) ? CUBLAS_STATUS_EXECUTION_FAILED
-                                                      : CUBLAS_STATUS_SUCCESS;
+    if (fake_queue(stream, run_gemm, g, sizeof *g)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 static double number(const void *p, bool f64) { return f64 ? *(const double *)p : (double)*(const float *)p; }

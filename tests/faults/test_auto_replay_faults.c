@@ -30,7 +30,9 @@ static void clear(scene *s)
 static bool is_all(const duet_matrix *m, float v)
 {
     const float *p = duet_read(m);
-    return p ? all_are(p, m, v) : (met.refused++, false);
+    if (p) return all_are(p, m, v);
+    met.refused++;
+    return false;
 }
 
 /* h = 2 x, y = h w = 2 N t, z = y - h: 2 t (N - 1). In one turn another statement comes between. */

@@ -64,7 +64,6 @@ static void turn(const scene *s)
 
 static void *play(void *arg)
 {
-    (void)arg;
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s);
     fault_scenario_over();

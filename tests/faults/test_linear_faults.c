@@ -19,7 +19,9 @@ static bool make_complex(scene *s)
     float *a = there ? duet_update(s->complex_a) : NULL, *row = a ? duet_update(s->row) : NULL,
           *one = row ? duet_update(s->one) : NULL;
     for (int i = 0; one && i < N; i++) a[2 * (i * N + i)] = 1;
-    return one ? row[1] = one[0] = 1, true : (met.refused++, false);
+    if (one) row[1] = one[0] = 1;
+    else met.refused++;
+    return one != NULL;
 }
 
 static bool make(scene *s)
@@ -93,7 +95,6 @@ static void turn_complex(const scene *s)
 
 static void *play(void *arg)
 {
-    (void)arg;
     scene s = { 0 };
     if (make(&s)) DUET_ON(place)
         {

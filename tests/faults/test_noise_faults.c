@@ -67,7 +67,6 @@ static void recorded(scene *s)
 
 static void *play(void *arg)
 {
-    (void)arg;
     scene s = { 0 };
     if (make(&s)) DUET_ON(place)
         {

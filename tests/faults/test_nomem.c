@@ -12,7 +12,7 @@
 #ifdef FAKE_CUDA
 #include "fake_cuda.h"
 #else
-static void fake_fail(uint64_t n) { (void)n; }
+static void fake_fail(uint64_t n) {}
 static bool fake_failed(void) { return false; }
 #endif
 
@@ -50,7 +50,9 @@ static bool fill(scene *w, duet_matrix *m, float v)
 {
     float *p = m ? duet_overwrite(m) : NULL;
     for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = v;
-    return p ? true : (failed(w, DUET_NO_MEMORY, "fill"), false);
+    if (p) return true;
+    failed(w, DUET_NO_MEMORY, "fill");
+    return false;
 }
 
 static bool holds(scene *w, const duet_matrix *m, float v, const char *what)
@@ -145,7 +147,8 @@ static void build(scene *w)
     w->seen = duet_new(DUET_F32, 1, 1, N - 2, N - 2);
     w->one = duet_new(DUET_F32, 1);
     w->c = duet_new(DUET_C64, N, N);
-    w->view = w->z ? duet_transposed(w->z) : NULL;
+    if (w->z) w->view = duet_transposed(w->z);
+    else w->view = NULL;
 }
 
 static void statements(scene *w)
@@ -245,7 +248,8 @@ static outcome fail_once(enum what what, int64_t n, duet_place place)
     if (what == ALLOCATION) fail_in = n;
     if (what == CUDA_CALL) fake_fail((uint64_t)n + 1);
     const scene first = run(place);
-    o.hit = what == ALLOCATION ? fail_in < 0 : what == CUDA_CALL && fake_failed();
+    if (what == ALLOCATION) o.hit = fail_in < 0;
+    else o.hit = what == CUDA_CALL && fake_failed();
     fail_in = -1;
     fake_fail(0);
     o.wrong = first.wrong || (first.failed && !o.hit);
@@ -254,7 +258,8 @@ static outcome fail_once(enum what what, int64_t n, duet_place place)
     if (then.failed == DUET_NO_DEVICE)
         then = run(DUET_CPU); /* the failure happened during the search for a GPU: there is none */
     o.clean = !then.failed && !then.wrong;
-    o.leaked = thread_state_missing ? 0 : live;
+    if (thread_state_missing) o.leaked = 0;
+    else o.leaked = live;
     o.used = duet_memory_of(DUET_CPU).used + duet_memory_of(DUET_GPU).used;
     return o;
 }

@@ -39,7 +39,6 @@ static void turn(duet_matrix *x)
 
 static void *play(void *arg)
 {
-    (void)arg;
     duet_matrix *x = duet_new(DUET_F32, N);
     if (!x) met.refused++;
     else if (fill(x, 2)) DUET_ON(place) turn(x);

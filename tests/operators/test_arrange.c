@@ -24,9 +24,9 @@ static int64_t between(int64_t low, int64_t high)
 
 static double number_at(duet_dtype type, const void *p, int64_t i)
 {
-    return type == DUET_F32   ? (double)((const float *)p)[i]
-           : type == DUET_F64 ? ((const double *)p)[i]
-                              : (double)((const int64_t *)p)[i];
+    if (type == DUET_F32) return (double)((const float *)p)[i];
+    if (type == DUET_F64) return ((const double *)p)[i];
+    return (double)((const int64_t *)p)[i];
 }
 
 static void set_number(duet_dtype type, void *p, int64_t i, double x)
@@ -155,9 +155,12 @@ static double meant_padded(const int64_t *i, const void *with)
         const int64_t n = duet_size(g->from[0], a);
         at[a] = i[a] - g->before[a];
         if (g->mode == DUET_PAD_CONSTANT && (at[a] < 0 || at[a] >= n)) return -7;
-        if (g->mode == DUET_PAD_EDGE) at[a] = at[a] < 0 ? 0 : at[a] >= n ? n - 1 : at[a];
+        if (g->mode == DUET_PAD_EDGE && at[a] < 0) at[a] = 0;
+        else if (g->mode == DUET_PAD_EDGE && at[a] >= n) at[a] = n - 1;
         while (g->mode == DUET_PAD_REFLECT && (at[a] < 0 || at[a] >= n))
-            at[a] = n == 1 ? 0 : at[a] < 0 ? -at[a] : 2 * (n - 1) - at[a];
+            if (n == 1) at[a] = 0;
+            else if (at[a] < 0) at[a] = -at[a];
+            else at[a] = 2 * (n - 1) - at[a];
     }
     return element_of(g->from[0], at);
 }
@@ -181,10 +184,11 @@ static void try_join(duet_dtype type, bool stacked)
     for (int k = 0; k < g.count; k++) {
         if (!stacked) size[g.axis] = between(0, 3);
         g.from[k] = view_of(type, g.rank, size);
-        sum += stacked ? 0 : size[g.axis];
+        if (!stacked) sum += size[g.axis];
     }
     for (int a = 0, b = 0; a < g.rank + stacked; a++) {
-        all[a] = a == g.axis ? (stacked ? b--, g.count : sum) : size[b];
+        if (a == g.axis) all[a] = (stacked ? b--, g.count : sum);
+        else all[a] = size[b];
         b++;
     }
     duet_matrix *to = view_of(type, g.rank + stacked, all);
@@ -232,10 +236,9 @@ static void try_repeat(duet_dtype type)
 /* Also in place. */
 static void try_roll(duet_dtype type)
 {
-    given g = { .rank = (int)between(1, 4),
-                .by = between(0, 5)   ? between(-7, 7)
-                      : between(0, 1) ? INT64_MIN
-                                      : INT64_MAX };
+    given g = { .rank = (int)between(1, 4) };
+    if (between(0, 5)) g.by = between(-7, 7);
+    else g.by = between(0, 1) ? INT64_MIN : INT64_MAX;
     int64_t size[DUET_RANK_MAX];
     random_sizes(g.rank, size, between(0, 4) > 0);
     g.axis = (int)between(0, g.rank - 1);
@@ -267,10 +270,10 @@ static void try_pad(duet_dtype type)
     g.from[0] = view_of(type, g.rank, size);
     duet_matrix *to = view_of(type, g.rank, all);
     double *want = expect(g.rank, all, meant_padded, &g);
-    check(to, want, duet_pad(to, g.from[0], g.before, g.mode, -7),
-          g.mode == DUET_PAD_REFLECT ? "pad by reflection"
-          : g.mode                   ? "pad by the edge"
-                                     : "pad");
+    const char *what = "pad";
+    if (g.mode == DUET_PAD_REFLECT) what = "pad by reflection";
+    else if (g.mode) what = "pad by the edge";
+    check(to, want, duet_pad(to, g.from[0], g.before, g.mode, -7), what);
     duet_free(&to);
     free_given(&g);
 }

@@ -23,7 +23,8 @@ static enum view some_view(void)
 
 static int64_t some_size(void)
 {
-    return rng_chance(&gen, 8) ? 0 : 1 + rng_below(&gen, rng_chance(&gen, 15) ? 40 : 6);
+    if (rng_chance(&gen, 8)) return 0;
+    return 1 + rng_below(&gen, rng_chance(&gen, 15) ? 40 : 6);
 }
 
 /* With some of the leading axes, some of which have one index. */
@@ -37,7 +38,9 @@ static duet_matrix *new_operand(const trial *t, int leading, const int64_t *batc
     size[rank - 2] = rows;
     size[rank - 1] = cols;
     duet_matrix *m = random_view(&gen, some_view(), t->type, rank, size, -1, 1, whole);
-    return m ? m : (*whole = random_matrix(&gen, t->type, rank, size, -1, 1));
+    if (m) return m;
+    *whole = random_matrix(&gen, t->type, rank, size, -1, 1);
+    return *whole;
 }
 
 static void spoil(duet_matrix *m)
@@ -194,7 +197,9 @@ static duet_matrix *lettered(const sum *s, int part, duet_dtype t, bool views, d
     const int rank = (int)strlen(s->part[part]);
     for (int i = 0; i < rank; i++) size[i] = s->size[s->part[part][i] - 'a'];
     duet_matrix *m = views ? random_view(&gen, some_view(), t, rank, size, -1, 1, whole) : NULL;
-    return m ? m : (*whole = random_matrix(&gen, t, rank, size, -1, 1));
+    if (m) return m;
+    *whole = random_matrix(&gen, t, rank, size, -1, 1);
+    return *whole;
 }
 
 static void try_sum(const char *text, duet_dtype t, bool views, duet_place where)

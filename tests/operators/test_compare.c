@@ -67,11 +67,13 @@ static void fill(square *s, int kind, bool almost)
 {
     OVER(i) OVER(j)
     {
-        const double v = kind == PERMUTATION ? (i + 1) % s->n == j
-                         : kind == ZEROS     ? 0
-                                             : rng_below(&gen, 9) - 4.0;
-        const bool there = kind == DIAGONAL ? i == j : kind == LOWER ? i >= j : kind == UPPER ? i <= j : true;
-        X(i, j) = there ? v : 0;
+        double v = 0;
+        if (kind == PERMUTATION) v = (i + 1) % s->n == j;
+        else if (kind != ZEROS) v = rng_below(&gen, 9) - 4.0;
+        const bool zero =
+            (kind == DIAGONAL && i != j) || (kind == LOWER && i < j) || (kind == UPPER && i > j);
+        if (!zero) X(i, j) = v;
+        else X(i, j) = 0;
         if (kind == SYMMETRIC && j < i) X(i, j) = X(j, i);
         if (kind == SPARSE && rng_chance(&gen, 70)) X(i, j) = 0;
     }

@@ -316,11 +316,7 @@ static void real_with_number(duet_place p)
 
 /* ---- creation, casts, where, set ---- */
 
-static number of_first(number x, number y)
-{
-    (void)y;
-    return x;
-}
+static number of_first(number x, number y) { return x; }
 
 static void made(duet_place p)
 {

@@ -8,14 +8,16 @@
 /* The bound in units of u for z to the power w; smaller if the type of w is real. */
 static real bound_of(number z, number w, bool is_real)
 {
-    return is_real ? 14 + 19 * cabsl(w) : 20 + 19 * cabsl(w * (z == 0 ? 0 : clogl(z)));
+    if (is_real) return 14 + 19 * cabsl(w);
+    return 20 + 19 * cabsl(w * (z == 0 ? 0 : clogl(z)));
 }
 
 /* As C99, except at 0: as NumPy. */
 static number of_pow(number z, number w)
 {
     if (w == 0) return 1;
-    return z == 0 ? creall(w) > 0 ? 0 : NAN : cexpl(w * clogl(z));
+    if (z == 0) return creall(w) > 0 ? 0 : NAN;
+    return cexpl(w * clogl(z));
 }
 
 static void check_power(const char *name, const struct kind *k, number got, number z, number w, bool is_real)
@@ -131,7 +133,7 @@ static void whole_powers(duet_place p)
             for (int j = 0; j < 50; j++) {
                 want.v[j] = 1;
                 for (int t = 0; t < size; t++) want.v[j] *= a.v[j];
-                want.v[j] = n < 0 ? want.v[j] == 0 ? NAN : 1 / want.v[j] : want.v[j];
+                if (n < 0) want.v[j] = want.v[j] == 0 ? NAN : 1 / want.v[j];
             }
             near("pow_int", &kinds[k], y, &want, 2.2361L * (size ? size - 1 : 0) + (n < 0 ? 6 : 0) + 0.001L);
             array_free(&a);
@@ -285,7 +287,8 @@ static void tests_of_parts(duet_place p)
                               duet_new(DUET_BOOL, N, N) };
         double v[N];
         for (int i = 0; i < N; i++) {
-            v[i] = i == 5 ? (double)kinds[k].huge_part : part[i];
+            if (i == 5) v[i] = (double)kinds[k].huge_part;
+            else v[i] = part[i];
             put(duet_update(x), kinds[k].part, i, v[i]);
             put(duet_update(y), kinds[k].part, i, v[i]);
         }

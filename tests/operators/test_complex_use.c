@@ -165,10 +165,11 @@ static void handed_on(duet_place p)
                                    duet_new(DUET_C128, N) };
             fill_range(x, &kinds[k], MILD);
             for (int i = 0; i < 4; i++) {
-                duet_expr e = i == 0   ? duet_add(x, 1)
-                              : i == 1 ? DUET(x)
-                              : i == 2 ? DUET(back)
-                                       : duet_fft(x, 0, 0);
+                duet_expr e;
+                if (i == 0) e = duet_add(x, 1);
+                else if (i == 1) e = DUET(x);
+                else if (i == 2) e = DUET(back);
+                else e = duet_fft(x, 0, 0);
                 CHECK(duet_set_all({ y, e }, { to[0], DUET(y) }, { to[1], DUET(to[0]) },
                                    { to[2], DUET(y) }) == DUET_OK,
                       "%s", duet_error());
@@ -537,8 +538,10 @@ static void streamed(void)
     enum { N = 3000, M = 8 };
     duet_matrix *x = duet_new(DUET_C64, N, M), *y = duet_new(DUET_C64, N, M), *z = duet_new(DUET_C64, N, M);
     plan_fusion(MODE_MACHINE);
-    fill_range(x, &kinds[0], MILD), fill_range(y, &kinds[0], MILD);
-    stream_from(0), stream_staged_from(0);
+    fill_range(x, &kinds[0], MILD);
+    fill_range(y, &kinds[0], MILD);
+    stream_from(0);
+    stream_staged_from(0);
     duet_memory_trim();
     CHECK(duet_memory_limit(DUET_GPU, duet_memory_of(DUET_GPU).used + 120000) == DUET_OK, "%s", duet_error());
     const uint64_t before = duet_stats().streams;
@@ -551,7 +554,12 @@ static void streamed(void)
     for (int i = 0; i < N * M; i++) want.v[i] = conjl(a.v[i]);
     near("streamed in place", &kinds[0], x, &want, 0);
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
-    array_free(&a), array_free(&b), array_free(&want), duet_free(&x), duet_free(&y), duet_free(&z);
+    array_free(&a);
+    array_free(&b);
+    array_free(&want);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
     tap_point("streamed statements");
 }
 #endif

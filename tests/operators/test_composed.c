@@ -13,9 +13,10 @@ typedef long double reduce_meaning(const double *x, int n);
 
 static long double fast_sigmoid_of(long double x)
 {
-    const long double h = fabsl(x) / 2, z = h < 1.7 ? 1.5L * h / (1 + h)
-                                            : h < 3 ? 0.935409070603099 + 0.0458812946797165 * (h - 1.7)
-                                                    : 0.99505475368673;
+    const long double h = fabsl(x) / 2;
+    long double z = 0.99505475368673;
+    if (h < 1.7) z = 1.5L * h / (1 + h);
+    else if (h < 3) z = 0.935409070603099 + 0.0458812946797165 * (h - 1.7);
     return (1 + copysignl(z, x)) / 2;
 }
 
@@ -54,7 +55,8 @@ static int places;
 static double draw(duet_dtype type)
 {
     const double x = rng_real(&gen, -1, 1) * (rng_chance(&gen, 75) ? 4 : 15);
-    return type == DUET_F32 ? (double)(float)x : x;
+    if (type == DUET_F32) return (double)(float)x;
+    return x;
 }
 
 static duet_matrix *filled(duet_dtype type, int rows, int columns, double *copy)
@@ -117,16 +119,19 @@ static void one_way(const char *name, duet_expr e, reduce_meaning *known, const 
                     duet_dtype type)
 {
     static const int64_t none[1] = { 0 };
-    const int outs = axis < 0 ? 1
-                     : axis   ? ROWS
-                              : COLUMNS,
-              n = ROWS * COLUMNS / outs, rank = duet_expr_rank(e);
+    int outs = COLUMNS;
+    if (axis < 0) outs = 1;
+    else if (axis) outs = ROWS;
+    const int n = ROWS * COLUMNS / outs, rank = duet_expr_rank(e);
     int64_t size[2] = { duet_expr_size(e, 0), duet_expr_size(e, 1) };
     table want = oracle(e, type);
     CHECK(want.at && want.count == outs, "%s: %s", name, duet_error());
     for (int o = 0; o < outs && want.at; o++) {
         double of[ROWS * COLUMNS];
-        for (int k = 0; k < n; k++) of[k] = axis < 0 ? x[k] : axis ? x[o * COLUMNS + k] : x[k * COLUMNS + o];
+        for (int k = 0; k < n; k++)
+            if (axis < 0) of[k] = x[k];
+            else if (axis) of[k] = x[o * COLUMNS + k];
+            else of[k] = x[k * COLUMNS + o];
         means(name, &want, o, known(of, n));
     }
     table_free(&want);
@@ -315,8 +320,6 @@ static void errors(void)
 
 int main(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
     gen = rng_new(5);
     places = list_places(place);
     for (duet_dtype type = 0; type < FLOAT_TYPES; type++) all_rows(type);

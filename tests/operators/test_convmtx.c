@@ -7,20 +7,29 @@ static int places;
 
 static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
+/* Along one axis: the first element of a kernel of m that the first result uses. */
+static int64_t first_tap(int64_t m, duet_overlap part)
+{
+    if (part == DUET_OVERLAP_FULL) return 0;
+    if (part == DUET_OVERLAP_SAME) return (m - 1) / 2;
+    return m - 1;
+}
+
 /* Along one axis: the element of the kernel in row i and column j; -1: none. */
 static int64_t tap_of(int64_t m, duet_overlap part, int64_t i, int64_t j)
 {
-    const int64_t first = part == DUET_OVERLAP_FULL   ? 0
-                          : part == DUET_OVERLAP_SAME ? (m - 1) / 2
-                                                      : m - 1,
-                  k = i + first - j;
-    return k >= 0 && k < m ? k : -1;
+    const int64_t k = i + first_tap(m, part) - j;
+    if (k >= 0 && k < m) return k;
+    return -1;
 }
 
 static int64_t results_along(int64_t n, int64_t m, duet_overlap part)
 {
-    const int64_t count = part == DUET_OVERLAP_FULL ? n + m - 1 : part == DUET_OVERLAP_SAME ? n : n - m + 1;
-    return count > 0 ? count : 0;
+    int64_t count = n - m + 1;
+    if (part == DUET_OVERLAP_FULL) count = n + m - 1;
+    else if (part == DUET_OVERLAP_SAME) count = n;
+    if (count > 0) return count;
+    return 0;
 }
 
 /* One axis if n[0] and m[0] are 1. Bit by bit, for any type. */

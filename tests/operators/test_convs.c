@@ -25,7 +25,8 @@ static bool draw_geometry(geometry *g, int axes, bool unequal)
         g->dilation[a] = drawn(1, 2);
         const int64_t reach = (g->window[a] - 1) * g->dilation[a] + 1;
         g->image[a] = drawn(1, axes == 1 ? 40 : 7);
-        g->more[a] = unequal ? drawn(0, 3) : 0;
+        if (unequal) g->more[a] = drawn(0, 3);
+        else g->more[a] = 0;
         const int64_t room = g->image[a] + 2 * g->pad[a] + g->more[a] - reach;
         if (room < 0) return false;
         g->out[a] = room / g->stride[a] + 1;
@@ -55,7 +56,8 @@ static duet_expr forward(const geometry *g, duet_expr x, duet_expr w)
     const duet_conv3 three = { THREE, ALL3(more) };
     if (g->axes == 1) return g->flips ? (duet_convolve1d)(x, w, &one) : (duet_conv1d)(x, w, &one);
     if (g->axes == 2) return g->flips ? (duet_convolve2d)(x, w, &two) : (duet_conv2d)(x, w, &two);
-    return g->flips ? (duet_convolve3d)(x, w, &three) : (duet_conv3d)(x, w, &three);
+    if (g->flips) return (duet_convolve3d)(x, w, &three);
+    return (duet_conv3d)(x, w, &three);
 }
 
 static duet_expr to_images(const geometry *g, duet_expr y, duet_expr w)
@@ -64,7 +66,8 @@ static duet_expr to_images(const geometry *g, duet_expr y, duet_expr w)
     const duet_conv_grad two = { TWO, ALL2(image), ALL2(more) };
     const duet_conv3_grad three = { THREE, ALL3(image), ALL3(more) };
     if (g->axes == 2) return (duet_conv2d_input_grad)(y, w, &two);
-    return g->axes == 1 ? (duet_conv1d_input_grad)(y, w, &one) : (duet_conv3d_input_grad)(y, w, &three);
+    if (g->axes == 1) return (duet_conv1d_input_grad)(y, w, &one);
+    return (duet_conv3d_input_grad)(y, w, &three);
 }
 
 /* By how much an image exceeds the smallest size along each axis; false: that size would be
@@ -88,7 +91,8 @@ static duet_expr transposed(const geometry *g, duet_expr y, duet_expr w, const i
     const duet_conv_transposed two = { TWO, { rest[0], rest[1] }, ALL2(more) };
     const duet_conv3_transposed three = { THREE, { rest[0], rest[1], rest[2] }, ALL3(more) };
     if (g->axes == 2) return (duet_conv_transpose2d)(y, w, &two);
-    return g->axes == 1 ? (duet_conv_transpose1d)(y, w, &one) : (duet_conv_transpose3d)(y, w, &three);
+    if (g->axes == 1) return (duet_conv_transpose1d)(y, w, &one);
+    return (duet_conv_transpose3d)(y, w, &three);
 }
 
 static duet_expr to_filters(const geometry *g, duet_expr x, duet_expr y)
@@ -97,7 +101,8 @@ static duet_expr to_filters(const geometry *g, duet_expr x, duet_expr y)
     const duet_conv_grad two = { TWO, ALL2(window), ALL2(more) };
     const duet_conv3_grad three = { THREE, ALL3(window), ALL3(more) };
     if (g->axes == 2) return (duet_conv2d_filter_grad)(x, y, &two);
-    return g->axes == 1 ? (duet_conv1d_filter_grad)(x, y, &one) : (duet_conv3d_filter_grad)(x, y, &three);
+    if (g->axes == 1) return (duet_conv1d_filter_grad)(x, y, &one);
+    return (duet_conv3d_filter_grad)(x, y, &three);
 }
 
 static sizes sizes_for(const geometry *g, enum operand which)
@@ -136,7 +141,8 @@ static void check_way(duet_place p, duet_dtype type, const geometry *g, enum ope
     for (int o = 0; o < 3; o++) {
         const sizes s = sizes_for(g, (enum operand)o);
         h[o] = held_new(type, &s);
-        k.of[o] = o == (int)result ? array_new(duet_count(h[o].m)) : array_of(h[o].m);
+        if (o == (int)result) k.of[o] = array_new(duet_count(h[o].m));
+        else k.of[o] = array_of(h[o].m);
         if (o != (int)result) e[o] = DUET(h[o].m);
     }
     const sizes s = sizes_for(g, result);
@@ -215,7 +221,7 @@ static void in_steps_of_one(int count)
         for (int a = 0; a < g.axes; a++) {
             g.stride[a] = 1;
             g.window[a] = most;
-            g.dilation[a] = i % 4 == 3 ? 1 : g.dilation[a];
+            if (i % 4 == 3) g.dilation[a] = 1;
             g.image[a] = g.window[a] * g.dilation[a] + drawn(0, 9);
             g.out[a] = g.image[a] + 2 * g.pad[a] - (most - 1) * g.dilation[a];
         }
@@ -382,7 +388,8 @@ static void plain_image(const array *x, const int64_t *nx, const array *y, const
         int64_t k[3];
         unravel(o, out, axes, k);
         for (int a = 0; a < axes; a++)
-            k[a] += part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? (ny[a] - 1) / 2 : ny[a] - 1;
+            if (part == DUET_OVERLAP_SAME) k[a] += (ny[a] - 1) / 2;
+            else if (part != DUET_OVERLAP_FULL) k[a] += ny[a] - 1;
         sum_at(x, nx, y, ny, axes, k, flips, &want->v[at + o], &want->size[at + o]);
     }
 }
@@ -397,9 +404,9 @@ static void check_plain(duet_place p, duet_dtype type, enum form f, const sizes 
     memcpy(s.size, sx->size, sizeof s.size);
     for (int a = 0; a < more && f == MULTI; a++) s.size[s.rank++] = sy->size[a];
     for (int a = 0; a < axes; a++) {
-        const int64_t n = part == DUET_OVERLAP_FULL   ? nx[a] + ny[a] - 1
-                          : part == DUET_OVERLAP_SAME ? nx[a]
-                                                      : nx[a] - ny[a] + 1;
+        int64_t n = nx[a] - ny[a] + 1;
+        if (part == DUET_OVERLAP_FULL) n = nx[a] + ny[a] - 1;
+        else if (part == DUET_OVERLAP_SAME) n = nx[a];
         s.size[s.rank++] = n > 0 ? n : 0;
     }
     const int64_t *out = s.size + s.rank - axes, each = volume(out, axes);
@@ -462,7 +469,8 @@ static void check_im2col(duet_place p, duet_dtype type, const geometry *g, int v
         int64_t k[3];
         unravel(i, size, 3, k);
         const int64_t at = place_of(g, k[2], k[1] % window);
-        want.v[i] = at < 0 ? 0 : a.v[(k[0] * c + k[1] / window) * volume(g->image, 2) + at];
+        if (at < 0) want.v[i] = 0;
+        else want.v[i] = a.v[(k[0] * c + k[1] / window) * volume(g->image, 2) + at];
     }
     DUET_ON(p)
     CHECK(duet_im2col(to, x.m, .window = { at(g->window, 0), at(g->window, 1) },

@@ -14,7 +14,10 @@ enum { LOAD, RELU, SIGMOID, TANH, ACTS }; /* the activation after a bias; LOAD: 
 
 static double through(int act, double x)
 {
-    return act == RELU ? fmax(x, 0) : act == SIGMOID ? 1 / (1 + exp(-x)) : act == TANH ? tanh(x) : x;
+    if (act == RELU) return fmax(x, 0);
+    if (act == SIGMOID) return 1 / (1 + exp(-x));
+    if (act == TANH) return tanh(x);
+    return x;
 }
 
 static duet_expr formula(int act, duet_expr product, duet_matrix *bias)
@@ -37,7 +40,8 @@ typedef struct field {
 static field new_field(int64_t rows, int64_t columns, int64_t beside)
 {
     field f = { .all = duet_new(DUET_F32, rows, columns + 2 * beside), .line = columns + 2 * beside };
-    f.m = beside ? duet_submatrix(f.all, 0, beside, rows, columns) : f.all;
+    if (beside) f.m = duet_submatrix(f.all, 0, beside, rows, columns);
+    else f.m = f.all;
     return f;
 }
 
@@ -54,7 +58,8 @@ static void fill(field *f, double low, double high)
 static void read_field(field *f)
 {
     const float *p = duet_read(f->all);
-    f->p = p ? p + (f->line - duet_size(f->m, 1)) / 2 : NULL;
+    if (p) f->p = p + (f->line - duet_size(f->m, 1)) / 2;
+    else f->p = NULL;
     CHECK(p, "%s", duet_error());
 }
 
@@ -347,7 +352,8 @@ typedef struct images {
 
 static double at_image(const images *t, const float *x, int64_t n, int64_t c, int64_t i, int64_t j)
 {
-    return i < 0 || j < 0 || i >= t->h || j >= t->w ? 0 : (double)x[((n * t->c + c) * t->h + i) * t->w + j];
+    if (i < 0 || j < 0 || i >= t->h || j >= t->w) return 0;
+    return (double)x[((n * t->c + c) * t->h + i) * t->w + j];
 }
 
 /* One sum, and the sum of the absolute values of its terms. */
@@ -432,9 +438,7 @@ static void convolutions(int cases, duet_place where)
 int main(int argc, char **argv)
 {
     duet_place place[2];
-    const int places = list_places(place), cases = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1])
-                                                   : is_quick(argc, argv)        ? 4
-                                                                                 : 24;
+    const int places = list_places(place), cases = trial_count(argc, argv, 4, 24);
     gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     if (places < 2) {
         printf("ok %d - split on the GPU # SKIP there is no GPU\n", ++tap_points);

@@ -23,7 +23,8 @@ static duet_matrix *filled(double v, int64_t n)
 static double value_at(const duet_matrix *m, int64_t i)
 {
     const float *x = duet_read(m);
-    return x ? (double)x[i] : NAN;
+    if (x) return (double)x[i];
+    return NAN;
 }
 
 /* The value of a formula without axes. */

@@ -77,7 +77,9 @@ enum { FLIPPED = VIEWS, REPEATED };
 
 static const char *name_of_view(int v)
 {
-    return v == FLIPPED ? "flipped" : v == REPEATED ? "repeated" : view_names[v];
+    if (v == FLIPPED) return "flipped";
+    if (v == REPEATED) return "repeated";
+    return view_names[v];
 }
 
 static int axis_of(const trial *t, int k) { return t->o.axes ? (t->o.axis[k] + t->x.rank) % t->x.rank : k; }
@@ -92,7 +94,9 @@ static array meant(const trial *t, const array *x, real *size, real *terms)
     for (int k = 0; k < count; k++) {
         const int a = axis_of(t, k);
         const bool mirrored = t->kind == IRFFT && k == count - 1;
-        const int64_t n = t->o.n[k] ? t->o.n[k] : mirrored ? 2 * (x->size[a] - 1) : x->size[a];
+        int64_t n = x->size[a];
+        if (t->o.n[k]) n = t->o.n[k];
+        else if (mirrored) n = 2 * (n - 1);
         replace(&y, resized(&y, a, mirrored ? n / 2 + 1 : n));
         *terms *= (real)n;
     }
@@ -171,7 +175,9 @@ static void name_trial(const trial *t, char text[300], duet_place p)
 static duet_dtype result_type(const trial *t)
 {
     const bool wide = t->type == DUET_F64 || t->type == DUET_C128;
-    return t->kind == IRFFT ? (wide ? DUET_F64 : DUET_F32) : wide ? DUET_C128 : DUET_C64;
+    if (t->kind == IRFFT) return (wide ? DUET_F64 : DUET_F32);
+    if (wide) return DUET_C128;
+    return DUET_C64;
 }
 
 static void one(const trial *t)
@@ -203,7 +209,9 @@ static const int64_t lengths[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 1
 static duet_dtype type_for(enum kind k, bool wide, bool real_too)
 {
     const bool is_real = k == RFFT || (k != IRFFT && real_too);
-    return is_real ? (wide ? DUET_F64 : DUET_F32) : wide ? DUET_C128 : DUET_C64;
+    if (is_real) return (wide ? DUET_F64 : DUET_F32);
+    if (wide) return DUET_C128;
+    return DUET_C64;
 }
 
 static void choose_axes(trial *t)
@@ -216,7 +224,8 @@ static void choose_axes(trial *t)
         axis[a] = axis[b];
         axis[b] = c;
     }
-    t->o.axes = rng_chance(&gen, 30) ? 0 : 1 + (int32_t)rng_below(&gen, t->x.rank);
+    if (rng_chance(&gen, 30)) t->o.axes = 0;
+    else t->o.axes = 1 + (int32_t)rng_below(&gen, t->x.rank);
     for (int k = 0; k < t->o.axes; k++) t->o.axis[k] = axis[k] - (rng_chance(&gen, 50) ? t->x.rank : 0);
     for (int k = 0; k < (t->o.axes ? t->o.axes : t->x.rank); k++) {
         const int a = axis_of(t, k);

@@ -29,7 +29,9 @@ static int64_t shifted(const sizes *s, const duet_fourier *o, bool inverse, int6
     for (int a = s->rank; a-- > 0; i /= s->size[a], stride *= s->size[a]) {
         bool along = !o->axes;
         for (int k = 0; k < o->axes; k++) along |= (o->axis[k] + s->rank) % s->rank == a;
-        const int64_t n = s->size[a], by = along ? (inverse ? n - n / 2 : n / 2) : 0;
+        const int64_t n = s->size[a];
+        int64_t by = 0;
+        if (along) by = inverse ? n - n / 2 : n / 2;
         to += (i % n + by) % n * stride;
     }
     return to;
@@ -98,7 +100,9 @@ static void convolve_one(duet_place p, duet_dtype type, const sizes *sx, const s
         int64_t k[DUET_RANK_MAX], rest = i;
         for (int d = s.rank; d-- > 0; rest /= s.size[d]) {
             const int64_t m = sy->size[d] - 1;
-            k[d] = rest % s.size[d] + (part == DUET_OVERLAP_FULL ? 0 : part == DUET_OVERLAP_SAME ? m / 2 : m);
+            k[d] = rest % s.size[d];
+            if (part == DUET_OVERLAP_SAME) k[d] += m / 2;
+            else if (part != DUET_OVERLAP_FULL) k[d] += m;
         }
         want.v[i] = sum_at(&a, &b, k, correlates);
     }
@@ -227,7 +231,8 @@ static void *one_thread(void *arg)
     duet_free(&x);
     duet_free(&y);
     duet_free(&z);
-    return ok ? arg : NULL;
+    if (ok) return arg;
+    return NULL;
 }
 
 static void threads(duet_place p)

@@ -224,7 +224,8 @@ static void overlapping(const struct finished_row *f)
         holes h = { .X = random_matrix(&gen, type, conv ? 4 : 2, conv ? batch : square, -1, 1),
                     .W = random_matrix(&gen, type, conv ? 4 : 2, conv ? filters : square, -1, 1) };
         duet_matrix *flat = conv ? duet_reshaped(h.X, 15, 64) : NULL;
-        h.B = conv ? duet_column(flat, 7) : duet_row(h.X, 11);
+        if (conv) h.B = duet_column(flat, 7);
+        else h.B = duet_row(h.X, 11);
         duet_matrix *few = conv ? duet_slice(h.B, 0, 5) : NULL, *all = h.B;
         if (conv) h.B = few;
         into_itself(f, h.X, &h);

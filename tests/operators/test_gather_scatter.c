@@ -11,7 +11,8 @@ typedef struct question {
 static int64_t place_in(const list *by, int64_t i, int64_t n)
 {
     const int64_t at = (int64_t)list_number(by, i);
-    return at < 0 ? at + n : at;
+    if (at < 0) return at + n;
+    return at;
 }
 
 /* ---- take ---- */
@@ -57,7 +58,8 @@ static void along(const sight *s, int axis, int64_t m, duet_dtype index, int vie
     list x = list_of(s->m);
     int64_t size[DUET_RANK_MAX];
     memcpy(size, x.size, sizeof size);
-    size[axis] = x.size[axis] ? m : 0;
+    if (x.size[axis]) size[axis] = m;
+    else size[axis] = 0;
     sight by = sight_new(index, x.rank, size, view);
     if (x.size[axis]) sight_fill_places(&by, x.size[axis]);
     list places_of = list_of(by.m), out = list_new(x.type, x.rank, size);

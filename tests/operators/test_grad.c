@@ -108,7 +108,8 @@ static quad total(const struct pair *p, duet_matrix *const m[3], duet_matrix *d,
     *size = 1;
     for (int64_t i = 0; i < t.count; i++) {
         sum += t.at[i].v;
-        *size += t.at[i].v < 0 ? -t.at[i].v : t.at[i].v;
+        if (t.at[i].v < 0) *size += -t.at[i].v;
+        else *size += t.at[i].v;
     }
     forget(e);
     table_free(&t);
@@ -208,7 +209,8 @@ static void put(duet_matrix *m, const double *from)
 static duet_matrix *any_view(duet_dtype type, int rank, const int64_t *size)
 {
     duet_matrix *m = random_view(&gen, (enum view)rng_below(&gen, VIEWS), type, rank, size, -1, 1, NULL);
-    return m ? m : random_matrix(&gen, type, rank, size, -1, 1);
+    if (m) return m;
+    return random_matrix(&gen, type, rank, size, -1, 1);
 }
 
 /* Small integers: sums are exact, many elements are equal, and some are NaN. */

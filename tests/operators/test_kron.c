@@ -50,7 +50,8 @@ static void multiply_complex(const list *x, int64_t i, const list *y, int64_t j,
 
 static int64_t size_of(const list *l, int from_end)
 {
-    return from_end < l->rank ? l->size[l->rank - 1 - from_end] : 1;
+    if (from_end < l->rank) return l->size[l->rank - 1 - from_end];
+    return 1;
 }
 
 /* As numpy.kron has it: missing leading axes have one element. */

@@ -53,24 +53,18 @@ static duet_expr trimmed(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 }
 static duet_expr numbers(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    (void)y;
-    (void)z;
     return duet_layer_norm(x, 1.25, -2, EPS);
 }
 static duet_expr gained(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    (void)z;
     return duet_layer_norm(x, y, 0.75, EPS);
 }
 static duet_expr biased(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    (void)y;
     return duet_layer_norm(x, 2, z, EPS);
 }
 static duet_expr plain(duet_matrix *x, duet_matrix *y, duet_matrix *z)
 {
-    (void)y;
-    (void)z;
     return duet_mul(duet_sub(x, duet_mean_keep(x, -1)), duet_rsqrt(duet_add(duet_var_keep(x, -1), EPS)));
 }
 static duet_expr instance(duet_matrix *x, duet_matrix *y, duet_matrix *z)
@@ -199,10 +193,11 @@ static void into_itself(void)
     for (int p = 0; p < places; p++)
         for (int k = 0; k < 4; k++) DUET_ON(place[p])
             {
-                const duet_expr e = k == 0   ? trimmed(x, y, row)
-                                    : k == 1 ? trimmed(y, x, x)
-                                    : k == 2 ? trimmed(x, x, x)
-                                             : plain(x, y, y);
+                duet_expr e;
+                if (k == 0) e = trimmed(x, y, row);
+                else if (k == 1) e = trimmed(y, x, x);
+                else if (k == 2) e = trimmed(x, x, x);
+                else e = plain(x, y, y);
                 const char *why = oracle_refutes(x, e);
                 CHECK(!why, "into an operand, on %s: %s", place_name(place[p]), why);
             }

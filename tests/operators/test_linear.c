@@ -41,11 +41,10 @@ static void check_bordered(int64_t n, wide border, int refine)
                 *middle = duet_column(a, n / 2);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
-            put(a, i, j,
-                i == 0                     ? border * cosl((wide)j)
-                : i == j                   ? 2.001L
-                : i - j == 1 || j - i == 1 ? -1
-                                           : 0);
+            if (i == 0) put(a, i, j, border * cosl((wide)j));
+            else if (i == j) put(a, i, j, 2.001L);
+            else if (i - j == 1 || j - i == 1) put(a, i, j, -1);
+            else put(a, i, j, 0);
     if (set(b, duet_mul(2.75, middle), "a column") &&
         set(x, duet_solve(a, b, .refine = refine), "a bordered system"))
         check_rests(a, b, x, "a bordered system");
@@ -132,7 +131,8 @@ static number diagonal(number x)
 static number rounded(duet_dtype t, number x)
 {
     const wide re = real_of(x), im = imaginary_of(x);
-    return dtype_part(t) == DUET_F32 ? number_of((float)re, (float)im) : number_of((double)re, (double)im);
+    if (dtype_part(t) == DUET_F32) return number_of((float)re, (float)im);
+    return number_of((double)re, (double)im);
 }
 
 static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
@@ -143,10 +143,11 @@ static void triangular(duet_dtype t, int64_t n, int64_t sides, int how)
     wides A = wides_of(a.m);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {
-            const bool read = i == j ? !unit : lower ? i > j : i < j;
-            *at(&A, i, j) = i == j ? (unit ? 1 : diagonal(*at(&A, i, i)))
-                            : read ? *at(&A, i, j) / (wide)n
-                                   : 0;
+            bool read = lower ? i > j : i < j;
+            if (i == j) read = !unit;
+            if (i == j) *at(&A, i, j) = unit ? 1 : diagonal(*at(&A, i, i));
+            else if (read) *at(&A, i, j) = *at(&A, i, j) / (wide)n;
+            else *at(&A, i, j) = 0;
             put(a.m, i, j, read ? *at(&A, i, j) : NAN);
             *at(&A, i, j) = rounded(t, *at(&A, i, j));
         }
@@ -175,7 +176,9 @@ static made lower_only(const made *a, duet_dtype t, int64_t n)
     wides A = wides_of(a->m);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
-            put(l.m, i, j, i > j ? *at(&A, i, j) : i == j ? number_of(real_of(*at(&A, i, i)), NAN) : NAN);
+            if (i > j) put(l.m, i, j, *at(&A, i, j));
+            else if (i == j) put(l.m, i, j, number_of(real_of(*at(&A, i, i)), NAN));
+            else put(l.m, i, j, NAN);
     wides_free(&A);
     return l;
 }

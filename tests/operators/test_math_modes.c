@@ -185,7 +185,9 @@ static double permitted(duet_math_mode mode, bool gpu, double n, double weight, 
     const double strict = (n + 4) * U * weight;
     if (!gpu) return strict;
     if (mode == DUET_MATH_SPLIT) return strict + 16 * U * weight + n * 0x1p-40 * top;
-    return strict + (mode == DUET_MATH_TF32 ? 0x1p-9 : mode == DUET_MATH_BF16 ? 0x1p-6 : 0) * weight;
+    if (mode == DUET_MATH_TF32) return strict + 0x1p-9 * weight;
+    if (mode == DUET_MATH_BF16) return strict + 0x1p-6 * weight;
+    return strict;
 }
 
 /* Operands with both signs, positive, of widely different magnitudes. */
@@ -265,7 +267,9 @@ static void test_products(duet_place where)
                 one_product(&t, of[i][0], of[i][1], of[i][2]);
             }
         printf("# %s on the %s: at most %.3g of sum |a| |b|\n", mode_name[m], place_name(where), t.worst);
-        const double least = m == DUET_MATH_TF32 ? 0x1p-13 : m == DUET_MATH_BF16 ? 0x1p-10 : 0;
+        double least = 0;
+        if (m == DUET_MATH_TF32) least = 0x1p-13;
+        else if (m == DUET_MATH_BF16) least = 0x1p-10;
         if (PRETENDED && where == DUET_GPU)
             CHECK(t.worst >= least, "%s rounds to that few bits?", mode_name[m]);
     }

@@ -24,7 +24,8 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static duet_matrix *view_like(enum view view, duet_dtype t, const sizes *s)
 {
     duet_matrix *m = random_view(&gen, view, t, s->rank, s->size, 0, 1, NULL);
-    return m ? m : random_matrix(&gen, t, s->rank, s->size, 0, 1);
+    if (m) return m;
+    return random_matrix(&gen, t, s->rank, s->size, 0, 1);
 }
 
 /* ---- random numbers of every type ---- */
@@ -43,8 +44,13 @@ typedef struct numbers {
 static numbers numbers_of(duet_dtype t)
 {
     const bool is_signed = is_floating(t) || dtype_kind(t) == TYPE_SIGNED;
-    return (
-        numbers){ -0.3, 1.7, -1.1, 2.9, is_signed ? -100 : t == DUET_BOOL ? 0 : 3, t == DUET_BOOL ? 2 : 101 };
+    numbers n = { -0.3, 1.7, -1.1, 2.9, 3, 101 };
+    if (is_signed) n.low = -100;
+    if (t == DUET_BOOL) {
+        n.low = 0;
+        n.high = 2;
+    }
+    return n;
 }
 
 static duet_status fill(duet_matrix *m, enum distribution distribution, const numbers *n)
@@ -80,7 +86,8 @@ static long double wanted(duet_dtype t, enum distribution distribution, long dou
 {
     const long double high = half(t, numbers_of(t).b),
                       near = converted(distribution >= INTEGERS ? DUET_I64 : DUET_F32, t, x);
-    return distribution == UNIFORM && near >= high ? high - ldexpl(dtypes[t].roundoff, 1) : near;
+    if (distribution == UNIFORM && near >= high) return high - ldexpl(dtypes[t].roundoff, 1);
+    return near;
 }
 
 static void test_distribution(duet_dtype t, enum distribution distribution, const sizes *s, enum view view)
@@ -122,7 +129,8 @@ static long double extreme(duet_dtype t, bool least)
     if (is_floating(t))
         return least ? -1 / (long double)dtypes[t].roundoff : 1 / (long double)dtypes[t].roundoff;
     if (t == DUET_BOOL) return !least;
-    return least ? dtype_kind(t) == TYPE_SIGNED ? -ldexpl(1, bits) : 0 : ldexpl(1, bits) - 1;
+    if (least) return dtype_kind(t) == TYPE_SIGNED ? -ldexpl(1, bits) : 0;
+    return ldexpl(1, bits) - 1;
 }
 
 static void refused_laws(duet_dtype t)

@@ -41,7 +41,9 @@ static duet_expr build(const trial *t)
 static duet_dtype result_type(const trial *t)
 {
     const int flags = op_infos[t->row->op].flags;
-    return flags & OP_GIVES_INDEX ? DUET_I64 : flags & DUET_TRUTH ? DUET_BOOL : t->type;
+    if (flags & OP_GIVES_INDEX) return DUET_I64;
+    if (flags & DUET_TRUTH) return DUET_BOOL;
+    return t->type;
 }
 
 /* Copies the elements of m into a copy of its storage, at the same positions. */
@@ -127,7 +129,8 @@ static duet_matrix *operand(const row *r, int k, enum view view, duet_dtype type
 {
     duet_matrix *m =
         random_view(&gen, view, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1], NULL);
-    return m ? m : random_matrix(&gen, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1]);
+    if (m) return m;
+    return random_matrix(&gen, type, s->rank, s->size, r->domain[2 * k], r->domain[2 * k + 1]);
 }
 
 static void map_on(const row *r, duet_dtype type, const sizes *s)
@@ -139,7 +142,7 @@ static void map_on(const row *r, duet_dtype type, const sizes *s)
         holds(&t);
         free_operands(&t);
     }
-    for (int n = 0; n < (r->arity > 1 ? quick ? 2 : 6 : 0); n++) {
+    for (int n = 0; r->arity > 1 && n < (quick ? 2 : 6); n++) {
         trial t = { .row = r, .type = type };
         const int whole = (int)rng_below(&gen, r->arity);
         for (int k = 0; k < r->arity; k++)
@@ -319,9 +322,9 @@ static void images_on(const struct def *d, duet_dtype type)
             }
             const duet_scale scale = { { n, 3 - n } };
             trial t = { .row = r, .type = type, .view = n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE };
-            t.options = d->kind == KIND_conv    ? (const void *)&im->conv
-                        : d->kind == KIND_scale ? (const void *)&scale
-                                                : &im->pool;
+            if (d->kind == KIND_conv) t.options = (const void *)&im->conv;
+            else if (d->kind == KIND_scale) t.options = (const void *)&scale;
+            else t.options = &im->pool;
             t.x[0] = operand(r, 0, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &im->images);
             if (r->arity == 2)
                 t.x[1] = operand(r, 1, n ? (enum view)rng_below(&gen, VIEWS) : VIEW_NONE, type, &im->filters);
@@ -371,11 +374,13 @@ static void lifts(void)
  * max_pool2d: up to 32. */
 static bool admits(int op, duet_dtype type)
 {
-    const int flags = op_infos[op].flags, needed = type == DUET_BOOL   ? DUET_BOOLS
-                                                   : is_floating(type) ? OP_FLOATS
-                                                                       : OP_INTEGERS;
-    const bool convolves = op == OP_conv2d || op == OP_convolve2d;
-    const size_t most = is_floating(type) ? 8 : convolves ? 2 : op == OP_max_pool2d ? 4 : 8;
+    const int flags = op_infos[op].flags;
+    int needed = OP_INTEGERS;
+    if (type == DUET_BOOL) needed = DUET_BOOLS;
+    else if (is_floating(type)) needed = OP_FLOATS;
+    size_t most = 8;
+    if (!is_floating(type) && (op == OP_conv2d || op == OP_convolve2d)) most = 2;
+    else if (!is_floating(type) && op == OP_max_pool2d) most = 4;
     return op == OP_transpose || (flags & needed && dtypes[type].bytes <= most);
 }
 

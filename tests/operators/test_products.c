@@ -13,7 +13,8 @@ static rng gen;
 /* Mostly small, sometimes large: one more or less than what a kernel takes at once. */
 static int64_t random_size(const int64_t *often, int n, int64_t most)
 {
-    return rng_chance(&gen, 60) ? often[rng_below(&gen, n)] : 1 + rng_below(&gen, most);
+    if (rng_chance(&gen, 60)) return often[rng_below(&gen, n)];
+    return 1 + rng_below(&gen, most);
 }
 
 static const int64_t few[] = { 0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200 };

@@ -96,11 +96,13 @@ static double plain_uniform(const trial *t, duet_dtype type, uint64_t i)
 {
     if (type == DUET_F64) {
         const double x = fma((double)(plain_pair(t, SEED, i, 0) >> 11) / 0x1p53, t->b - t->a, t->a);
-        return x < t->b ? x : nextafter(t->b, t->a);
+        if (x < t->b) return x;
+        return nextafter(t->b, t->a);
     }
     const float low = (float)t->a, high = (float)t->b;
     const float x = fmaf((float)(plain_word(t, SEED, i / 4, 0, i % 4) >> 8) / 0x1p24f, high - low, low);
-    return x < high ? x : nextafterf(high, low);
+    if (x < high) return x;
+    return nextafterf(high, low);
 }
 
 /* Box and Muller in long double. The allowed error is that of four functions and two roundings, at
@@ -221,7 +223,8 @@ static void use_variant(const struct variant *v)
     setenv("DUET_ISA", v->isa, 1);
     cpu_choose_isa();
     omp_set_num_threads(v->threads);
-    cpu_serial_seconds = v->threads > 1 ? 0 : 20e-6;
+    if (v->threads > 1) cpu_serial_seconds = 0;
+    else cpu_serial_seconds = 20e-6;
 }
 
 /* The elements of m in row-major order, and where each is in memory. */

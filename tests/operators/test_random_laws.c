@@ -12,7 +12,8 @@ static bool quick;
 /* Not inlined: gcc 12 vectorises two of these side by side and loses the rounding. */
 static __attribute__((noinline)) double rounded(duet_dtype type, double x)
 {
-    return type == DUET_F32 ? (double)(float)x : x;
+    if (type == DUET_F32) return (double)(float)x;
+    return x;
 }
 
 /* ---- statistics ---- */

@@ -134,14 +134,16 @@ static int up(const void *a, const void *b)
     const item *x = a, *y = b;
     if (isnan(x->x) != isnan(y->x)) return isnan(x->x) ? 1 : -1;
     if (!isnan(x->x) && x->x != y->x) return x->x < y->x ? -1 : 1;
-    return x->index < y->index ? -1 : 1;
+    if (x->index < y->index) return -1;
+    return 1;
 }
 
 static int down(const void *a, const void *b)
 {
     const item *x = a, *y = b;
     const bool tied = x->x == y->x || (isnan(x->x) && isnan(y->x));
-    return tied ? (x->index < y->index ? -1 : 1) : -up(a, b);
+    if (tied) return (x->index < y->index ? -1 : 1);
+    return -up(a, b);
 }
 
 /* values and indices of the first k of each line */
@@ -404,12 +406,11 @@ static void chosen(void)
     for (int kind = 0; kind < 5; kind++) {
         float *p = duet_overwrite(x);
         for (int i = 0; p && i < 3 * n; i++)
-            p[i] = kind == 0   ? (float)i
-                   : kind == 1 ? (float)-i
-                   : kind == 2 ? (float)(i % 32 == 7) * (float)(i + 1)
-                   : kind == 3 ? (float)(i % 3)
-                   : i % 5     ? NAN
-                               : -0.0f;
+            if (kind == 0) p[i] = (float)i;
+            else if (kind == 1) p[i] = (float)-i;
+            else if (kind == 2) p[i] = (float)(i % 32 == 7) * (float)(i + 1);
+            else if (kind == 3) p[i] = (float)(i % 3);
+            else p[i] = i % 5 ? NAN : -0.0f;
         for (int j = 0; j < LENGTH_OF(most); j++) {
             const int k = most[j];
             list a = list_of(x), b = list_of(turned), values, indices;

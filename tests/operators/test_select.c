@@ -72,7 +72,8 @@ static int before(const void *p, const void *q)
     const long double a = list_number(sorting, i), b = list_number(sorting, j);
     if (isnan(a) != isnan(b)) return isnan(a) ? 1 : -1;
     if (!isnan(a) && a != b) return a < b ? -1 : 1;
-    return i < j ? -1 : i > j;
+    if (i < j) return -1;
+    return i > j;
 }
 
 static void known_unique(const list *x, list out[3])

@@ -32,7 +32,8 @@ static const char *step_words(char *line)
     if (!strcmp(way + 2, "strict")) return "oneDNN or BLAS";
     const char *by = strstr(way, "by ");
     if (!by) return way + 2;
-    return strcmp(by + 3, "Duet's kernels") ? by + 3 : "own kernel";
+    if (strcmp(by + 3, "Duet's kernels")) return by + 3;
+    return "own kernel";
 }
 
 static bool has_word(const char *list, const char *word)

@@ -37,7 +37,8 @@ static cast cast_new(rng *gen, duet_dtype type, enum how how)
     k.y = random_matrix(gen, type, 2, (int64_t[]){ N, N }, 0.5, 2);
     k.x = duet_submatrix(k.whole, 3, 3, N, N);
     k.a = duet_submatrix(k.whole, 3 + at[how][0], 3 + at[how][1], N, N);
-    k.b = how == TRANSPOSED ? duet_transposed(k.x) : duet_submatrix(k.whole, 4, 2, N, N);
+    if (how == TRANSPOSED) k.b = duet_transposed(k.x);
+    else k.b = duet_submatrix(k.whole, 4, 2, N, N);
     if (how == TRANSPOSED) {
         duet_free(&k.a);
         k.a = duet_transposed(k.x);
@@ -103,11 +104,6 @@ static duet_expr make(const cast *k, int which)
 {
     duet_matrix *x = k->x, *a = k->a, *b = k->b, *c = k->c, *y = k->y;
     int n = 0;
-    (void)x;
-    (void)a;
-    (void)b;
-    (void)c;
-    (void)y;
 #define F(vendor, formula)                                                                                   \
     if (n++ == which) return (duet_of_expr)(DUET(formula));
     FORMULAS(F)

@@ -151,7 +151,12 @@ typedef struct loop {
     int of;
 } loop;
 
-static duet_place some_place(void) { return below(5) ? DUET_GPU : below(2) ? DUET_AUTO : DUET_CPU; }
+static duet_place some_place(void)
+{
+    if (below(5)) return DUET_GPU;
+    if (below(2)) return DUET_AUTO;
+    return DUET_CPU;
+}
 
 static loop new_loop(void)
 {
@@ -281,7 +286,7 @@ int main(int argc, char **argv)
         printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);
         return tap_end();
     }
-    const int count = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 400;
+    const int count = trial_count(argc, argv, 60, 400);
     programs(count, 1, "random programs see the same with automatic replay");
     programs(count / 4, 2, "so do two threads in turn");
     programs(count / 4, 3, "and three");

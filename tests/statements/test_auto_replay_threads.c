@@ -247,7 +247,7 @@ int main(int argc, char **argv)
         printf("ok %d - automatic replay # SKIP there is no GPU\n", ++tap_points);
         return tap_end();
     }
-    const int rounds = argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 3 : 20;
+    const int rounds = trial_count(argc, argv, 3, 20);
     share(rounds);
     hand_on(rounds);
     end_half_way();

@@ -300,7 +300,8 @@ static int by_environment(void)
     setenv("DUET_AUTO_REPLAY", "0", 1);
     const bool off = loop(NOTHING, DUET_GPU, TURNS).repeats == 0;
     ok(duet_auto_replay(1));
-    return off && loop(NOTHING, DUET_GPU, TURNS).repeats > 0 ? 0 : 1;
+    if (off && loop(NOTHING, DUET_GPU, TURNS).repeats > 0) return 0;
+    return 1;
 }
 
 int main(int argc, char **argv)

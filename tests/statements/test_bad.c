@@ -414,7 +414,8 @@ static int child(void)
 {
     reset();
     const duet_status s = duet_set(out, duet_add(out, 1));
-    return s != DUET_OK && !untouched() ? 98 : (int)s;
+    if (s != DUET_OK && !untouched()) return 98;
+    return (int)s;
 }
 
 int main(int argc, char **argv)

@@ -50,7 +50,8 @@ static void check_words(const char *name, const char *text)
         size_t n = 0;
         while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
         CHECK(!n || !is_internal(p, n), "%s: '%.*s' in '%s'", name, (int)n, p, text);
-        p += n ? n : 1;
+        if (n) p += n;
+        else p += 1;
     }
 }
 

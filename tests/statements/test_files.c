@@ -107,12 +107,13 @@ static bool equal(const duet_matrix *a, const duet_matrix *b, size_t each)
 
 static duet_matrix *turned(duet_matrix *m, int how)
 {
-    duet_matrix *t = how == 1                   ? duet_transposed(m)
-                     : how == 2 && duet_rank(m) ? duet_flipped(m, 0)
-                     : how == 3 && duet_rank(m) ? duet_stepped(m, -1, 0, DUET_OPEN, 2)
-                                                : NULL;
-    if (t) duet_free(&m);
-    return t ? t : m;
+    duet_matrix *t = NULL;
+    if (how == 1) t = duet_transposed(m);
+    else if (how == 2 && duet_rank(m)) t = duet_flipped(m, 0);
+    else if (how == 3 && duet_rank(m)) t = duet_stepped(m, -1, 0, DUET_OPEN, 2);
+    if (!t) return m;
+    duet_free(&m);
+    return t;
 }
 
 static void test_round_trips(void)

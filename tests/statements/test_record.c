@@ -353,7 +353,7 @@ int main(int argc, char **argv)
     setenv("DUET_REPRODUCIBLE", "1", 1);
     gen = rng_new(argc > 2 ? strtoull(argv[2], NULL, 0) : 1);
     places = list_places(place);
-    sequences(argc > 1 && atoi(argv[1]) > 0 ? atoi(argv[1]) : is_quick(argc, argv) ? 40 : 150);
+    sequences(trial_count(argc, argv, 40, 150));
     costs();
     if (places > 1) moved_matrices();
     other_threads();

@@ -17,7 +17,9 @@ static bool judging; /* statements are compared with the oracle too */
 
 static void set(duet_matrix *m, duet_expr e)
 {
-    const char *why = judging ? oracle_refutes(m, e) : (duet_set)(m, e) == DUET_OK ? NULL : duet_error();
+    const char *why = NULL;
+    if (judging) why = oracle_refutes(m, e);
+    else if ((duet_set)(m, e) != DUET_OK) why = duet_error();
     CHECK(!why, "%s", why);
 }
 #define SET(m, e) set(m, e)

@@ -75,9 +75,8 @@ static duet_expr build_formula(rng *gen, const stage *s, int depth);
 static duet_expr square(rng *gen, const stage *s, int depth)
 {
     duet_expr e = build_formula(gen, s, depth);
-    return duet_expr_rank(e) == 2 && duet_expr_size(e, 1) == N && duet_expr_size(e, 0) == N
-               ? e
-               : (duet_add)(duet_of_matrix(s->m[LEFT + rng_below(gen, 3)]), e);
+    if (duet_expr_rank(e) == 2 && duet_expr_size(e, 1) == N && duet_expr_size(e, 0) == N) return e;
+    return (duet_add)(duet_of_matrix(s->m[LEFT + rng_below(gen, 3)]), e);
 }
 
 static duet_expr reduced(rng *gen, const stage *s, int depth)
@@ -540,7 +539,7 @@ static void explained(void)
 
 int main(int argc, char **argv)
 {
-    const int trials = argc > 1 && atoi(argv[1]) ? atoi(argv[1]) : is_quick(argc, argv) ? 60 : 1000;
+    const int trials = trial_count(argc, argv, 60, 1000);
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     places = list_places(place);
     DUET_ON(DUET_CPU)

@@ -16,9 +16,9 @@ typedef struct base {
 
 static double number_at(duet_dtype type, const void *p, int64_t i)
 {
-    return type == DUET_F32   ? (double)((const float *)p)[i]
-           : type == DUET_F64 ? ((const double *)p)[i]
-                              : (double)((const int64_t *)p)[i];
+    if (type == DUET_F32) return (double)((const float *)p)[i];
+    if (type == DUET_F64) return ((const double *)p)[i];
+    return (double)((const int64_t *)p)[i];
 }
 
 static void put(duet_dtype type, void *p, int64_t i, double x)
@@ -77,9 +77,7 @@ static void check_shape(const shown *v)
     for (int a = 0; a < v->rank; a++) is &= duet_size(v->m, a) == v->size[a];
     CHECK(is, "%s: another shape", v->made);
     const char *p = duet_read(v->m);
-    int64_t i[DUET_RANK_MAX] = { 0 };
     CHECK(p || !v->n, "%s: %s", v->made, duet_error());
-    (void)i;
 }
 
 /* By its pointer and strides, as a user reads it. */
@@ -245,10 +243,10 @@ static void check_images(const base *b, const shown *v, duet_place on)
         if (what == 3 && !v->rank) continue;
         for (int k = 0; k < 2; k++) {
             duet_matrix *x = k ? copy : v->m;
-            e[k] = what == 0   ? duet_max_pool2d(x, .window = { 1, 1 })
-                   : what == 1 ? duet_conv2d(x, filters)
-                   : what == 2 ? duet_avg_pool2d(x, .window = { 1, 1 })
-                               : duet_softmax(x);
+            if (what == 0) e[k] = duet_max_pool2d(x, .window = { 1, 1 });
+            else if (what == 1) e[k] = duet_conv2d(x, filters);
+            else if (what == 2) e[k] = duet_avg_pool2d(x, .window = { 1, 1 });
+            else e[k] = duet_softmax(x);
             const int rank = duet_expr_rank(e[k]);
             int64_t size[DUET_RANK_MAX];
             for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e[k], a);

@@ -19,12 +19,15 @@ static inline int list_places(duet_place place[2])
     const bool gpu = duet_set_on(DUET_GPU, m, 1) == DUET_OK;
     printf("# the GPU: %s\n", gpu ? "is there" : duet_error());
     duet_free(&m);
-    return gpu ? 2 : 1;
+    if (gpu) return 2;
+    return 1;
 }
 
 static inline const char *place_name(duet_place p)
 {
-    return p == DUET_GPU ? "gpu" : p == DUET_CPU ? "cpu" : "auto";
+    if (p == DUET_GPU) return "gpu";
+    if (p == DUET_CPU) return "cpu";
+    return "auto";
 }
 static inline const char *type_name(duet_dtype t) { return t == DUET_F32 ? "f32" : "f64"; }
 

@@ -122,8 +122,9 @@ static inline int64_t operand_count(const geometry *g, enum operand which)
 /* The largest number of products in an element. */
 static inline real terms_of(const geometry *g, enum operand result)
 {
-    const int64_t each = result == RESULTS ? g->c / g->groups : result == IMAGES ? g->m / g->groups : g->n;
-    return (real)(each * (result == FILTERS ? volume(g->out, g->axes) : volume(g->window, g->axes)));
+    if (result == FILTERS) return (real)(g->n * volume(g->out, g->axes));
+    const int64_t channels = result == RESULTS ? g->c : g->m;
+    return (real)(channels / g->groups * volume(g->window, g->axes));
 }
 
 static inline real roundoff(duet_dtype type) { return type == DUET_F32 ? 0x1p-24L : 0x1p-53L; }

@@ -21,7 +21,8 @@ __attribute__((constructor)) static void set_powers(void)
 }
 static long double scaled(long double x, int e)
 {
-    return e >= -POWERS && e <= POWERS ? x * powers[e + POWERS] : ldexpl(x, e);
+    if (e >= -POWERS && e <= POWERS) return x * powers[e + POWERS];
+    return ldexpl(x, e);
 }
 
 bool is_floating(duet_dtype t) { return formats[t].fraction != 0; }
@@ -38,14 +39,20 @@ static uint64_t bits_at(duet_dtype t, const void *p, int64_t i)
     return b;
 }
 
-static duet_dtype part_of(duet_dtype t) { return t == DUET_C64 ? DUET_F32 : t == DUET_C128 ? DUET_F64 : t; }
+static duet_dtype part_of(duet_dtype t)
+{
+    if (t == DUET_C64) return DUET_F32;
+    if (t == DUET_C128) return DUET_F64;
+    return t;
+}
 
 long double element_value(duet_dtype t, const void *p, int64_t i)
 {
     if (part_of(t) != t) {
         const long double re = element_value(part_of(t), p, 2 * i),
                           im = element_value(part_of(t), p, 2 * i + 1);
-        return same_value(re, im) ? re : NAN;
+        if (same_value(re, im)) return re;
+        return NAN;
     }
     const uint64_t b = bits_at(t, p, i);
     const int bits = 8 * (int)dtypes[t].bytes;
@@ -83,7 +90,10 @@ void element_put(duet_dtype t, void *p, int64_t i, long double x)
         element_put(part_of(t), p, 2 * i + 1, x);
         return;
     }
-    const uint64_t b = is_floating(t) ? float_bits(t, x) : x < 0 ? -(uint64_t)-x : (uint64_t)x;
+    uint64_t b;
+    if (is_floating(t)) b = float_bits(t, x);
+    else if (x < 0) b = -(uint64_t)-x;
+    else b = (uint64_t)x;
     memcpy((char *)p + (size_t)i * dtypes[t].bytes, &b, dtypes[t].bytes);
 }
 
@@ -94,32 +104,38 @@ static long double rounded_to(duet_dtype t, long double x)
     if (x == 0 || !isfinite(x)) return x;
     const int exponent = ilogbl(x) < f.least ? f.least : ilogbl(x), place = exponent - f.fraction;
     const long double r = scaled(rintl(scaled(x, -place)), place);
-    return fabsl(r) >= scaled(1, 2 - f.least) ? copysignl(INFINITY, x)
-                                              : copysignl(r, x); /* the largest exponent is 1 - least */
+    if (fabsl(r) >= scaled(1, 2 - f.least)) return copysignl(INFINITY, x);
+    return copysignl(r, x); /* the largest exponent is 1 - least */
 }
 
 static long double limited(duet_dtype t, long double x)
 {
     const long double least = is_signed(t) ? -scaled(1, bits_of(t) - 1) : 0,
                       most = scaled(1, bits_of(t) - is_signed(t)) - 1;
-    return isnan(x) ? 0 : x <= least ? least : x >= most ? most : truncl(x) + 0.0L;
+    if (isnan(x)) return 0;
+    if (x <= least) return least;
+    if (x >= most) return most;
+    return truncl(x) + 0.0L;
 }
 
 static long double wrapped(duet_dtype t, long double x)
 {
     const long double all = scaled(1, bits_of(t)), rest = fmodl(x, all) + 0.0L,
                       up = rest < 0 ? rest + all : rest;
-    return is_signed(t) && up >= all / 2 ? up - all : up;
+    if (is_signed(t) && up >= all / 2) return up - all;
+    return up;
 }
 
 long double converted(duet_dtype from, duet_dtype to, long double x)
 {
     if (to == DUET_BOOL) return !(x == 0);
     if (is_floating(to)) return rounded_to(to, x);
-    return is_floating(from) ? limited(to, x) : wrapped(to, x);
+    if (is_floating(from)) return limited(to, x);
+    return wrapped(to, x);
 }
 
 bool same_value(long double a, long double b)
 {
-    return isnan(a) ? isnan(b) : a == b && !signbit(a) == !signbit(b);
+    if (isnan(a)) return isnan(b);
+    return a == b && !signbit(a) == !signbit(b);
 }

@@ -88,7 +88,8 @@ static inline list list_cast(const list *from, duet_dtype type)
 static inline duet_dtype list_sums_in(duet_dtype type)
 {
     if (is_floating(type)) return type == DUET_F64 ? DUET_F64 : DUET_F32;
-    return dtype_kind(type) == TYPE_UNSIGNED ? DUET_U64 : DUET_I64;
+    if (dtype_kind(type) == TYPE_UNSIGNED) return DUET_U64;
+    return DUET_I64;
 }
 
 /* Have all elements equal bits, or are both NaN? */
@@ -124,7 +125,8 @@ static inline sight sight_new(duet_dtype type, int rank, const int64_t *size, in
         s.m = duet_column(s.whole, 1);
     } else {
         s.whole = duet_new_shape(type, rank, other);
-        s.m = view == TURNED ? duet_transposed(s.whole) : NULL;
+        if (view == TURNED) s.m = duet_transposed(s.whole);
+        else s.m = NULL;
     }
     CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))), "no matrix: %s",
           duet_error());
@@ -151,8 +153,8 @@ static inline long double filling(duet_dtype type, int kind)
     const bool whole = !is_floating(type), below = dtype_kind(type) == TYPE_SIGNED;
     if (type == DUET_BOOL) return draw(2);
     if (type == DUET_U64 && kind != TIES && draw(2)) return 0x1p63L + draw(200);
-    if (kind == TIES || whole)
-        return whole && kind != TIES ? draw(200) - (below ? 100 : 0) : draw(7) - (below || !whole ? 3 : 0);
+    if (whole && kind != TIES) return draw(200) - (below ? 100 : 0);
+    if (kind == TIES) return draw(7) - (below || !whole ? 3 : 0);
     if (kind == SPECIAL && draw(2)) return special[draw(11)];
     return (draw(2000001) - 1000000) / 997.0;
 }

@@ -42,7 +42,8 @@ typedef struct guess {
 static inline duet_dtype guess_type(const guess *g, const call *c, int k, duet_dtype t)
 {
     if (g->indices >> k & 1) return DUET_I64;
-    return k >= c->operands && g->parts >> (k - c->operands) & 1 ? dtype_part(t) : t;
+    if (k >= c->operands && g->parts >> (k - c->operands) & 1) return dtype_part(t);
+    return t;
 }
 
 static inline bool guess_take(duet_matrix **m, const call *c, const guess *g, duet_dtype t)
@@ -74,7 +75,8 @@ static inline duet_matrix *call_destination(const call *c, duet_matrix *const *m
     const int rank = duet_expr_rank(e);
     const duet_dtype type = duet_expr_type(e);
     for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e, a);
-    return duet_drop(e) == DUET_OK ? duet_new_shape(type, rank, size) : NULL;
+    if (duet_drop(e) == DUET_OK) return duet_new_shape(type, rank, size);
+    return NULL;
 }
 
 static inline duet_status call_run(const call *c, duet_matrix *const *m)

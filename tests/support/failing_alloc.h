@@ -40,20 +40,26 @@ void *__wrap_calloc(size_t n, size_t m)
 }
 void *__wrap_aligned_alloc(size_t a, size_t n)
 {
-    return fails_now() ? NULL : born(__real_aligned_alloc(a, n));
+    if (fails_now()) return NULL;
+    return born(__real_aligned_alloc(a, n));
 }
 void *__wrap_realloc(void *p, size_t n)
 {
-    return fails_now() ? NULL : p ? __real_realloc(p, n) : born(__real_malloc(n));
+    if (fails_now()) return NULL;
+    if (p) return __real_realloc(p, n);
+    return born(__real_malloc(n));
 }
 int __wrap_posix_memalign(void **p, size_t a, size_t n)
 {
     const int e = fails_now() ? ENOMEM : __real_posix_memalign(p, a, n);
-    return e ? e : (born(*p), 0);
+    if (e) return e;
+    born(*p);
+    return 0;
 }
 void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t from)
 {
-    return fails_now() ? MAP_FAILED : __real_mmap(at, n, protection, flags, file, from);
+    if (fails_now()) return MAP_FAILED;
+    return __real_mmap(at, n, protection, flags, file, from);
 }
 void __wrap_free(void *p)
 {

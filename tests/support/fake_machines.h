@@ -105,7 +105,7 @@ static duet_status fake_call_begin(enum call c, size_t bytes)
     }
     fakes.failed |= fails;
     fakes.made[c] += !fails;
-    fakes.bytes[c] += fails ? 0 : bytes;
+    if (!fails) fakes.bytes[c] += bytes;
     if (!fails) return DUET_OK;
     return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the fake machine fails at call %d", (int)c);
 }

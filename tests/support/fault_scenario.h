@@ -81,7 +81,8 @@ static inline void holds(const duet_matrix *m, bool well, float before, float af
 /* The scenario calls it before it frees its matrices, because a failing release may keep memory. */
 static void fault_scenario_over(void)
 {
-    met.hit = met.allocation ? fail_in < 0 : fake_failed();
+    if (met.allocation) met.hit = fail_in < 0;
+    else met.hit = fake_failed();
     fail_in = -1;
     fake_fail(0);
 }

@@ -17,7 +17,9 @@ enum kind { UNIFORM, SYMMETRIC, POSITIVE, HILBERT, GRADED, LOW, HIGH, KINDS };
  * for it and for its mirror image. */
 static __attribute__((unused)) number symmetric(int64_t i, int64_t j, number drawn, number mirrored)
 {
-    return i == j ? real_of(drawn) : i > j ? drawn : conjugate_of(mirrored);
+    if (i == j) return real_of(drawn);
+    if (i > j) return drawn;
+    return conjugate_of(mirrored);
 }
 
 /* The Hilbert matrix; if complex, between diagonal matrices of magnitude 1. */
@@ -65,9 +67,9 @@ static __attribute__((unused)) enum view some_view(void)
 static __attribute__((unused)) made new_made(duet_dtype t, int rank, int64_t m, int64_t n)
 {
     made x;
-    const enum view view = rank == 2 ? some_view()
-                           : rank    ? (rng_chance(&gen, 50) ? VIEW_COLUMN : VIEW_NONE)
-                                     : VIEW_NONE;
+    enum view view = VIEW_NONE;
+    if (rank == 2) view = some_view();
+    else if (rank && rng_chance(&gen, 50)) view = VIEW_COLUMN;
     x.m = random_view(&gen, view, t, rank, (int64_t[]){ m, n }, -1, 1, &x.whole);
     CHECK(x.m != NULL, "%s", duet_error());
     for (int64_t i = 0; dtype_is_complex(t) && i < m; i++) /* makes the parts differ */

@@ -56,8 +56,8 @@ static void soften(duet_dtype t, expected *x, int64_t n)
     }
     for (int64_t j = 0; j < n; j++) {
         const long double value = expl(x[j].value - most) / sum;
-        x[j] = isnan(value) ? (expected){ NAN, 0 }
-                            : (expected){ value, value * error + (t == DUET_F32 ? 0x1p-147L : 0x1p-1072L) };
+        if (isnan(value)) x[j] = (expected){ NAN, 0 };
+        else x[j] = (expected){ value, value * error + (t == DUET_F32 ? 0x1p-147L : 0x1p-1072L) };
     }
 }
 

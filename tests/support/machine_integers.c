@@ -12,8 +12,9 @@ static whole within(duet_dtype t, whole x)
     const int bits = 8 * (int)dtypes[t].bytes;
     const whole all = (whole)1 << bits, rest = x & (all - 1);
     if (t == DUET_BOOL) return x != 0;
-    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all
-                                                                                                : rest;
+    if ((t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2)
+        return rest - all;
+    return rest;
 }
 
 /* Products of 64-bit numbers may exceed 128 bits; only their low bits matter. */
@@ -136,7 +137,8 @@ static whole reduce_of(const instruction *reduction, const whole *x, const whole
     for (int64_t i = 0; i < n && !place; i++) a = within(reduction->type, taken(name, a, x[i], y[i], i == 0));
     for (int64_t i = 1; i < n && place; i++)
         if (reduction->op == OP_argmin ? x[i] < x[best] : x[i] > x[best]) best = i;
-    return place ? best : a;
+    if (place) return best;
+    return a;
 }
 
 static void operands_of(const step *s, const frame *f, const instruction *reduction, const int64_t *index,
@@ -145,8 +147,9 @@ static void operands_of(const step *s, const frame *f, const instruction *reduct
     state st = { 0 };
     for (const instruction *i = s->program->code; i < reduction; i++) execute(s, f, i, &st, index);
     *x = value_of(s, f, &st, reduction->arg[0], reduction->type, index);
-    *y = op_infos[reduction->op].arity > 1 ? value_of(s, f, &st, reduction->arg[1], reduction->type, index)
-                                           : 0;
+    if (op_infos[reduction->op].arity > 1)
+        *y = value_of(s, f, &st, reduction->arg[1], reduction->type, index);
+    else *y = 0;
 }
 
 static layout axes(const layout *l, int from, int to)
@@ -186,6 +189,6 @@ static bool reduces_reference(const step *s, const frame *f, int which, expected
 bool integers_reference(const step *s, const frame *f, int which, expected *out)
 {
     if (moves(s->program)) return moves_reference(s, f, which, out);
-    return s->program->reductions ? reduces_reference(s, f, which, out)
-                                  : elements_reference(s, f, which, out);
+    if (s->program->reductions) return reduces_reference(s, f, which, out);
+    return elements_reference(s, f, which, out);
 }

@@ -11,7 +11,9 @@ static long double ncdf(long double x) { return erfcl(x > 0 ? -sqrtl(x * x / 2) 
 static double rest_of(double x, double y)
 {
     const double r = fmod(x, y);
-    return r == 0 ? copysign(0, y) : !signbit(r) != !signbit(y) ? r + y : r;
+    if (r == 0) return copysign(0, y);
+    if (!signbit(r) != !signbit(y)) return r + y;
+    return r;
 }
 
 /* The quotient of long doubles may have been rounded up to an integer. */
@@ -19,8 +21,8 @@ static long double floor_of(long double x, long double y)
 {
     if (isinf(y) && isfinite(x) && x != 0) return !signbit(x) != !signbit(y) ? -1 : 0;
     const long double n = floorl(x / y), left = fmal(-n, y, x);
-    return (left < 0 && y > 0) || (left > 0 && y < 0) ? n - 1
-                                                      : n; /* NaN compares false; n is right for infinities */
+    if ((left < 0 && y > 0) || (left > 0 && y < 0)) return n - 1;
+    return n; /* NaN compares false; n is right for infinities */
 }
 
 static const double ulps[OPS_ALL] = {
@@ -72,7 +74,9 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_ceil: return (expected){ ceil(x), 0 };
     case OP_trunc: return (expected){ trunc(x), 0 };
     case OP_round: return (expected){ rint(x), 0 };
-    case OP_sign: return (expected){ x > 0 ? 1 : x < 0 ? -1 : x, 0 };
+    case OP_sign:
+        if (x == 0 || isnan(x)) return (expected){ x, 0 };
+        return (expected){ x > 0 ? 1 : -1, 0 };
     case OP_floor_divide: return near(op, t, floor_of(x, y));
     case OP_remainder: return (expected){ rounded(t, rest_of(x, y)), 0 };
     case OP_fmod: return (expected){ fmod(x, y), 0 };

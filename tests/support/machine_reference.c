@@ -47,9 +47,9 @@ static expected stored(duet_dtype t, duet_dtype out, expected e)
 {
     if (t == out) return e;
     const long double value = converted(t, out, e.value);
-    const long double place = out == DUET_F32 || out == DUET_F64 ? ulp_of(out, value)
-                              : is_floating(out)                 ? fabsl(value) * 0x1p-7L
-                                                                 : 1;
+    long double place = 1;
+    if (out == DUET_F32 || out == DUET_F64) place = ulp_of(out, value);
+    else if (is_floating(out)) place = fabsl(value) * 0x1p-7L;
     return (expected){ value, e.allowed == 0 ? 0 : e.allowed + place };
 }
 
@@ -134,7 +134,10 @@ static bool fused_reference(const step *s, const frame *f, expected *out)
 
 static double start_of(int op)
 {
-    return op == OP_min ? INFINITY : op == OP_max ? -INFINITY : op == OP_prod ? 1 : -0.0;
+    if (op == OP_min) return INFINITY;
+    if (op == OP_max) return -INFINITY;
+    if (op == OP_prod) return 1;
+    return -0.0;
 }
 
 static double take(int op, duet_dtype t, double a, double x, double y)
@@ -143,12 +146,14 @@ static double take(int op, duet_dtype t, double a, double x, double y)
     if (op == OP_max) return -lesser(-a, -x);
     if (op == OP_norm) return fma_in(t, x, x, a);
     if (op == OP_prod) return rounded(t, a * x);
-    return op == OP_dot ? fma_in(t, x, y, a) : rounded(t, a + x);
+    if (op == OP_dot) return fma_in(t, x, y, a);
+    return rounded(t, a + x);
 }
 
 static double join(int op, duet_dtype t, double a, double b)
 {
-    return op == OP_min || op == OP_max || op == OP_prod ? take(op, t, a, b, 0) : rounded(t, a + b);
+    if (op == OP_min || op == OP_max || op == OP_prod) return take(op, t, a, b, 0);
+    return rounded(t, a + b);
 }
 
 static double block_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
@@ -168,10 +173,9 @@ static double tree(int op, duet_dtype t, const double *x, const double *y, int64
                    int64_t count)
 {
     const int64_t from = first * REDUCE_BLOCK;
+    if (count == 1 && from >= n) return start_of(op);
     if (count == 1)
-        return from >= n
-                   ? start_of(op)
-                   : block_tree(op, t, x + from, y + from, n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK);
+        return block_tree(op, t, x + from, y + from, n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK);
     return join(op, t, tree(op, t, x, y, n, first, count / 2),
                 tree(op, t, x, y, n, first + count / 2, count / 2));
 }
@@ -185,7 +189,8 @@ static int64_t tree_blocks(int64_t n)
 
 static double whole_tree(int op, duet_dtype t, const double *x, const double *y, int64_t n)
 {
-    return n == 0 ? start_of(op) + 0.0 : tree(op, t, x, y, n, 0, tree_blocks(n));
+    if (n == 0) return start_of(op) + 0.0;
+    return tree(op, t, x, y, n, 0, tree_blocks(n));
 }
 
 static double safe_norm(duet_dtype t, double *x, int64_t n)
@@ -271,7 +276,8 @@ static double reduce_value(int op, duet_dtype t, double *x, const double *y, int
     if (op == OP_all) return count_zeros(x, n) == 0;
     if (op == OP_argmin || op == OP_argmax) return first_place(op, x, n);
     double a = whole_tree(op, t, x, y, n);
-    return op == OP_mean ? rounded(t, a / rounded(t, (double)n)) : a;
+    if (op == OP_mean) return rounded(t, a / rounded(t, (double)n));
+    return a;
 }
 
 /* ---- programs with reductions ---- */
@@ -292,9 +298,9 @@ static void taken(const step *s, const frame *f, const instruction *reduction, c
     for (const instruction *i = s->program->code; i < reduction; i++)
         if (op_infos[i->op].kind != KIND_REDUCE) execute(s, f, i, &st, index);
     *x = source_value(s, f, &st, reduction->arg[0], reduction->type, index);
-    *y = op_infos[reduction->op].arity > 1
-             ? source_value(s, f, &st, reduction->arg[1], reduction->type, index)
-             : 0;
+    if (op_infos[reduction->op].arity > 1)
+        *y = source_value(s, f, &st, reduction->arg[1], reduction->type, index);
+    else *y = 0;
 }
 
 /* Axes from .. to - 1 of l. */
@@ -377,7 +383,8 @@ static bool softmax_reference(const step *s, const frame *f, expected *out)
 static double trim(const step *s, const frame *f, int which, const int64_t *index)
 {
     const operand *o = norm_operand(s, which);
-    return o ? element(f, o, index) : norm_number(s, f, which);
+    if (o) return element(f, o, index);
+    return norm_number(s, f, which);
 }
 
 /* The error of the mean is at most n roundings of its terms, and that of the variance n roundings
@@ -439,7 +446,8 @@ static bool pool_reference(const step *s, const frame *f, expected *out)
                 i[3] = o[3] * p->stride[1] - p->pad[1] + v;
                 if (i[2] < 0 || i[2] >= in->size[2] || i[3] < 0 || i[3] >= in->size[3]) continue;
                 const double x = element(f, &s->in[0], i);
-                a = most ? -lesser(-a, -x) : rounded(in->type, a + x);
+                if (most) a = -lesser(-a, -x);
+                else a = rounded(in->type, a + x);
             }
         out[n] = (expected){ most ? a : rounded(in->type, a / (p->window[0] * p->window[1])), 0 };
     }

@@ -49,8 +49,8 @@ typedef struct trial {
 static void put(buffer *b, int64_t i, long double x)
 {
     const bool whole = !is_floating(b->type) && b->type < DUET_C64;
-    element_put(b->type, b->before, i,
-                b->type >= DUET_C64 ? x : converted(whole ? DUET_F64 : b->type, b->type, x));
+    if (b->type < DUET_C64) x = converted(whole ? DUET_F64 : b->type, b->type, x);
+    element_put(b->type, b->before, i, x);
 }
 static long double get(const buffer *b, const char *p, int64_t i) { return element_value(b->type, p, i); }
 
@@ -188,9 +188,10 @@ static source any_value(const writer *w)
 {
     for (;;) {
         const int kind = draw(4);
-        source s = any_source(kind, kind == FROM_INPUT    ? w->p->inputs
-                                    : kind == FROM_NUMBER ? w->p->numbers
-                                                          : PROGRAM_SLOTS);
+        int count = PROGRAM_SLOTS;
+        if (kind == FROM_INPUT) count = w->p->inputs;
+        else if (kind == FROM_NUMBER) count = w->p->numbers;
+        source s = any_source(kind, count);
         if (kind == FROM_ACC && w->acc) return (source){ FROM_ACC, 0 };
         if (kind == FROM_SLOT && !(w->set >> s.index & 1)) continue;
         if (kind == FROM_INPUT && w->written >> s.index & 1) continue;
@@ -228,14 +229,16 @@ static const char *use_variant(const machine *m, int v)
     if (m->place != DUET_CPU) return "alone";
     setenv("DUET_ISA", variants[v].isa, 1);
     omp_set_num_threads(variants[v].threads);
-    cpu_serial_seconds = variants[v].threads > 1 ? 0 : 1;
+    if (variants[v].threads > 1) cpu_serial_seconds = 0;
+    else cpu_serial_seconds = 1;
     snprintf(text, sizeof text, "%s, %d threads", cpu_choose_isa(), variants[v].threads);
     return text;
 }
 
 static const char *kernel_name(int kernel, enum epilogue epilogue)
 {
-    return epilogue ? epilogue_infos[epilogue].name : kernel_infos[kernel].name;
+    if (epilogue) return epilogue_infos[epilogue].name;
+    return kernel_infos[kernel].name;
 }
 
 static char *sizes_text(const trial *t)

@@ -85,9 +85,9 @@ static table number(const node *n, duet_dtype type)
 {
     table t = table_new(0, NULL);
     const double near = type == DUET_F32 ? (double)(float)node_number(n) : node_number(n);
-    const quad v = n->type == DUET_I64   ? (quad)n->integer
-                   : n->type == DUET_U64 ? (quad)(uint64_t)n->integer
-                                         : (quad)n->number;
+    quad v = (quad)n->number;
+    if (n->type == DUET_I64) v = (quad)n->integer;
+    else if (n->type == DUET_U64) v = (quad)(uint64_t)n->integer;
     const bool whole = !is_floating(type);
     t.at[0] = (bounds){ v, whole || v < near ? v : near, whole || v > near ? v : near, false };
     if (v != v) t.at[0].lo = t.at[0].hi = v;
@@ -104,7 +104,9 @@ static duet_dtype operands_type(const formula *f, uint32_t i, duet_dtype type)
         if (!(x->flags & NODE_WEAK))
             common = common == DUET_DTYPE_COUNT ? (duet_dtype)x->type : promoted(common, (duet_dtype)x->type);
     }
-    return common != DUET_DTYPE_COUNT ? common : n->op == OP_where ? (duet_dtype)n->type : type;
+    if (common != DUET_DTYPE_COUNT) return common;
+    if (n->op == OP_where) return (duet_dtype)n->type;
+    return type;
 }
 
 static const precision *precision_of(duet_dtype computed)
@@ -125,7 +127,8 @@ static void settle(table *t, duet_dtype of)
 {
     for (int64_t e = 0; e < t->count; e++) {
         const quad v = t->at[e].v;
-        t->at[e] = of == DUET_BOOL ? (bounds){ v != 0, v != 0, v != 0, false } : whole_bounds(of, v);
+        if (of == DUET_BOOL) t->at[e] = (bounds){ v != 0, v != 0, v != 0, false };
+        else t->at[e] = whole_bounds(of, v);
     }
 }
 
@@ -154,10 +157,12 @@ static table result_of(const formula *f, uint32_t i, const table *of, duet_dtype
     for (int k = 0; k < op_infos[n->op].arity; k++) {
         const node *x = n - n->back[k];
         if (x->op == OP_NUMBER) own[k] = number(x, n->op == OP_cast ? DUET_F64 : computed_type(common));
-        in[k] = x->op == OP_NUMBER ? own[k] : of[i - n->back[k]];
+        if (x->op == OP_NUMBER) in[k] = own[k];
+        else in[k] = of[i - n->back[k]];
     }
     const node *x = n - n->back[0];
-    t = n->op == OP_cast ? cast(&in[0], (duet_dtype)x->type, (duet_dtype)n->type) : operator(n, in, common);
+    if (n->op == OP_cast) t = cast(&in[0], (duet_dtype)x->type, (duet_dtype)n->type);
+    else t = operator(n, in, common);
     for (int k = 0; k < 3; k++) table_free(&own[k]);
     return t;
 }
@@ -189,18 +194,20 @@ static double excess(const bounds *w, long double got, duet_dtype type)
     if (w->v != w->v) return isnan(got) ? 0 : INFINITY;
     if (got >= w->lo && got <= w->hi) return 0;
     if (!is_floating(type)) return INFINITY;
-    const quad most = type == DUET_F64 ? DBL_MAX : type == DUET_F16 ? 65504 : FLT_MAX;
+    quad most = FLT_MAX;
+    if (type == DUET_F64) most = DBL_MAX;
+    else if (type == DUET_F16) most = 65504;
     if (isinf(got) && (got > 0 ? w->hi > most : w->lo < -most)) return 0;
     const double d = (double)(got < w->lo ? w->lo - got : got - w->hi);
-    return isnan(d) ? INFINITY : d / (dtypes[type].roundoff * fmax(fabs((double)w->v), dtypes[type].tiny));
+    if (isnan(d)) return INFINITY;
+    return d / (dtypes[type].roundoff * fmax(fabs((double)w->v), dtypes[type].tiny));
 }
 
 /* For element e of a table of indices: 0 if the index is accepted. */
 static double misplaced(const table *want, int64_t e, double got)
 {
-    return got >= 0 && got < (double)want->choices && want->admits[e * want->choices + (int64_t)got]
-               ? 0
-               : INFINITY;
+    if (got >= 0 && got < (double)want->choices && want->admits[e * want->choices + (int64_t)got]) return 0;
+    return INFINITY;
 }
 
 static void place_text(const duet_matrix *m, int64_t i, char *text, size_t room)
@@ -254,7 +261,8 @@ const char *oracle_differs(const table *want, const duet_matrix *m)
                  (double)w->v, (double)w->lo, (double)w->hi, most);
     }
     free(got);
-    return wrong ? text : NULL;
+    if (wrong) return text;
+    return NULL;
 }
 
 static FILE *open_text(const char **text)

@@ -52,7 +52,8 @@ duet_dtype promoted(duet_dtype a, duet_dtype b)
 duet_dtype computed_type(duet_dtype t)
 {
     if (t == DUET_F64 || t == DUET_U64) return t;
-    return is_floating(t) || t == DUET_BOOL ? DUET_F32 : DUET_I64;
+    if (is_floating(t) || t == DUET_BOOL) return DUET_F32;
+    return DUET_I64;
 }
 
 /* ---- casts ---- */
@@ -62,14 +63,16 @@ static bool exact(bounds b) { return !b.wild && (b.lo == b.hi || b.v != b.v); }
 static bounds truth(bounds b)
 {
     const bool is = b.v != 0, open = b.wild || (!exact(b) && b.lo <= 0 && b.hi >= 0);
-    return open ? (bounds){ is, 0, 1, false } : (bounds){ is, is, is, false };
+    if (open) return (bounds){ is, 0, 1, false };
+    return (bounds){ is, is, is, false };
 }
 
 /* A bound has fewer digits than a quad; rounds outwards. */
 static long double outside(quad x, bool is_exact, int up)
 {
     const long double near = (long double)x;
-    return is_exact || near == x ? near : nextafterl(near, up ? INFINITY : -INFINITY);
+    if (is_exact || near == x) return near;
+    return nextafterl(near, up ? INFINITY : -INFINITY);
 }
 
 bounds cast_bounds(duet_dtype from, duet_dtype to, bounds b)
@@ -94,8 +97,9 @@ static whole within(duet_dtype t, whole x)
 {
     const int bits = 8 * (int)dtypes[t].bytes;
     const whole all = (whole)1 << bits, rest = x & (all - 1);
-    return (t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2 ? rest - all
-                                                                                                : rest;
+    if ((t == DUET_I8 || t == DUET_I16 || t == DUET_I32 || t == DUET_I64) && rest >= all / 2)
+        return rest - all;
+    return rest;
 }
 
 static bounds bounds_of(duet_dtype t, whole x)

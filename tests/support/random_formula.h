@@ -107,7 +107,9 @@ static duet_matrix *some_view(rng *gen, enum view view, duet_dtype type, const s
                               duet_matrix **whole)
 {
     duet_matrix *m = random_view(gen, view, type, s->rank, s->size, -most, most, whole);
-    return m ? m : (*whole = random_matrix(gen, type, s->rank, s->size, -most, most));
+    if (m) return m;
+    *whole = random_matrix(gen, type, s->rank, s->size, -most, most);
+    return *whole;
 }
 
 /* One axis long, or all axes a little longer; at most about ten blocks of a reduction. */
@@ -117,7 +119,7 @@ static void enlarge(rng *gen, sizes *s)
     if (s->rank && rng_chance(gen, 80)) s->size[rng_below(gen, s->rank)] *= 1 + rng_below(gen, 20000);
     for (int d = 0; d < s->rank; d++) {
         s->size[d] *= 1 + rng_below(gen, 4);
-        count *= s->size[d] ? s->size[d] : 1;
+        if (s->size[d]) count *= s->size[d];
     }
     for (int d = 0; d < s->rank; d++)
         if (count > 40000 && s->size[d] > 40) {
@@ -143,7 +145,8 @@ static void sprinkle(rng *gen, duet_dtype type, void *p, int64_t count)
 static void make_leaves(random_formula *g)
 {
     rng gen = rng_new(g->seed);
-    g->type = rng_chance(&gen, 30) ? DUET_F64 : DUET_F32;
+    if (rng_chance(&gen, 30)) g->type = DUET_F64;
+    else g->type = DUET_F32;
     g->target = 2 + (int)rng_below(&gen, g->bits ? NODES - 2 : 19);
     g->base.rank = (int)rng_below(&gen, 4);
     for (int d = 0; d < g->base.rank; d++)
@@ -245,9 +248,10 @@ static part map_part(random_formula *g, rng *gen, const part *grown, int count)
         wild |= p.wild && r->op != OP_tanh && r->op != OP_sigmoid;
         const bool narrow =
             r->op == OP_exp || r->op == OP_pow || r->op == OP_log || r->op == OP_sqrt || r->op == OP_div;
-        x[k] = narrow ? bring_into_domain(p, r->domain[2 * k],
-                                          r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1])
-                      : p.e;
+        if (narrow)
+            x[k] =
+                bring_into_domain(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]);
+        else x[k] = p.e;
     }
     return with(counted(g, r->make(x, NULL), wild), made_of);
 }
@@ -260,7 +264,9 @@ static part reduce_part(random_formula *g, rng *gen, const part *grown, int coun
     for (int d = 0; d < g->base.rank; d++)
         if (!g->base.size[d]) return p; /* the minimum of no elements is an error */
     const int form = (int)rng_below(gen, p.s.rank ? 4 : 1);
-    const int how[] = { form, (int)rng_below(gen, form == 3 ? p.s.rank > 1 ? 3 : 2 : p.s.rank) };
+    int choices = p.s.rank;
+    if (form == 3) choices = p.s.rank > 1 ? 3 : 2;
+    const int how[] = { form, (int)rng_below(gen, choices) };
     if (rng_chance(gen, 50)) {
         const part other = pick(g, gen, grown, count, false);
         if (same_sizes(&other.s, &p.s)) q = other;
@@ -286,10 +292,11 @@ static part def_part(random_formula *g, rng *gen, const part *grown, int count)
     const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1];
     switch (rng_below(gen, g->bits ? 3 : 4)) { /* products are not compared by bits */
     case 0:
-        return p.s.rank ? with(seal(g, (duet_softmax)(bring_into_domain(p, -9, 9)), false), p.made_of) : p;
+        if (p.s.rank) return with(seal(g, (duet_softmax)(bring_into_domain(p, -9, 9)), false), p.made_of);
+        return p;
     case 1:
-        return p.s.rank ? with(seal(g, (duet_log_softmax)(bring_into_domain(p, -9, 9)), false), p.made_of)
-                        : p;
+        if (p.s.rank) return with(seal(g, (duet_log_softmax)(bring_into_domain(p, -9, 9)), false), p.made_of);
+        return p;
     case 2: return square || p.s.rank < 2 ? with(seal(g, (duet_transpose)(p.e), p.wild), p.made_of) : p;
     default:
         if (!square || !same_sizes(&p.s, &q.s)) return p;
@@ -305,9 +312,9 @@ static void build_parts(random_formula *g, rng *gen, part grown[NODES])
     g->makes = 0;
     for (int count = 0; count < g->target; count++) {
         const int64_t kind = rng_below(gen, 100);
-        grown[count] = kind < 80   ? map_part(g, gen, grown, count)
-                       : kind < 90 ? reduce_part(g, gen, grown, count)
-                                   : def_part(g, gen, grown, count);
+        if (kind < 80) grown[count] = map_part(g, gen, grown, count);
+        else if (kind < 90) grown[count] = reduce_part(g, gen, grown, count);
+        else grown[count] = def_part(g, gen, grown, count);
         grown[count].made_of |= 1ull << count;
     }
 }

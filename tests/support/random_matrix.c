@@ -93,7 +93,8 @@ static int larger(rng *r, enum view view, int rank, const int64_t *size, int64_t
     case VIEW_SUBMATRIX: return rank != 2 ? -1 : (of[0] += rng_below(r, 3), of[1] += 1 + rng_below(r, 3), 2);
     case VIEW_TRANSPOSED:
         for (int d = 0; d < rank; d++) of[d] = size[rank - 1 - d];
-        return rank < 2 ? -1 : rank;
+        if (rank < 2) return -1;
+        return rank;
     case VIEW_RESHAPED:
         of[0] = 1;
         for (int d = 0; d < rank; d++) of[0] *= size[d];

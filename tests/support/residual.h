@@ -26,18 +26,10 @@ static inline number conjugate_of(number x) { return conjl(x); }
 #else
 typedef wide number;
 static const duet_dtype own_types[] = { DUET_F32, DUET_F64 };
-static inline number number_of(wide re, wide im)
-{
-    (void)im;
-    return re;
-}
+static inline number number_of(wide re, wide im) { return re; }
 static inline wide size_of(number x) { return fabsl(x); }
 static inline wide real_of(number x) { return x; }
-static inline wide imaginary_of(number x)
-{
-    (void)x;
-    return 0;
-}
+static inline wide imaginary_of(number x) { return 0; }
 static inline number conjugate_of(number x) { return x; }
 #endif
 
@@ -190,7 +182,8 @@ static inline wide eps_of(duet_dtype t) { return 2 * (wide)dtypes[dtype_part(t)]
 #define THRESHOLD 30
 static inline wide ratio(wide rest, wide size, int64_t n, wide eps)
 {
-    return rest == 0 ? 0 : rest / (size * (wide)(n > 1 ? n : 1) * eps);
+    if (rest == 0) return 0;
+    return rest / (size * (wide)(n > 1 ? n : 1) * eps);
 }
 
 static inline void small(wide r, const char *what, duet_dtype type, int64_t m, int64_t n, duet_place place)

@@ -32,7 +32,8 @@ static inline double number(duet_dtype t, int strange)
                            -tiny / 8, 5 * tiny / 16, 1 / tiny, 2,  0.5 };
     if (tiny == 0) return chance(strange) ? odd[draw(6)] : whole_number(t);
     const double x = chance(strange) ? odd[draw(13)] : (draw(2000001) - 1000000) * 9e-6;
-    return t == DUET_F32 ? (double)(float)x : x;
+    if (t == DUET_F32) return (double)(float)x;
+    return x;
 }
 
 #endif

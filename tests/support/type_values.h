@@ -98,7 +98,8 @@ static inline duet_matrix *matrix_of(duet_dtype t, const sizes *s, int percent, 
 static inline bool admits(const row *r, duet_dtype t)
 {
     const int flags = op_infos[r->op].flags;
-    return flags & (t == DUET_BOOL ? DUET_BOOLS : is_floating(t) ? OP_FLOATS : OP_INTEGERS);
+    if (t == DUET_BOOL) return flags & DUET_BOOLS;
+    return flags & (is_floating(t) ? OP_FLOATS : OP_INTEGERS);
 }
 
 /* ---- places ---- */

@@ -248,7 +248,8 @@ static void broadcast(shown *v)
     int64_t size[DUET_RANK_MAX], more = below(3);
     if (v->rank + more > DUET_RANK_MAX || below(3)) return;
     for (int a = 0; a < v->rank + more; a++) {
-        size[a] = a < more ? between(1, 3) : v->size[a - more];
+        if (a < more) size[a] = between(1, 3);
+        else size[a] = v->size[a - more];
         if (a >= more && size[a] == 1 && below(2)) size[a] = between(1, 3);
     }
     if (count_of(v->rank + (int)more, size) > MOST) return;
@@ -280,7 +281,8 @@ static void reshape(shown *v)
     for (; rank < 5 && (left > 1 || !below(3)); rank++) {
         int64_t s = between(1, left);
         while (left % s) s--;
-        size[rank] = rank == 4 ? left : s;
+        if (rank == 4) size[rank] = left;
+        else size[rank] = s;
         left /= size[rank];
     }
     if (left > 1) return;

@@ -110,7 +110,10 @@ static void look_at(const struct function *f, int wide, long operands)
         mpfr_set_d(x, a, MPFR_RNDN);
         f->of(want, x, MPFR_RNDN);
         const double u = ulps(wide, wide ? f->f64(a) : (double)f->f32((float)a), want);
-        if (!(u <= worst)) worst = u, at = a;
+        if (!(u <= worst)) {
+            worst = u;
+            at = a;
+        }
     }
     mpfr_clears(x, want, (mpfr_ptr)0);
     printf("| %s | %s | %.3f | %a | %ld, random |\n", f->name, wide ? "f64" : "f32", worst, at, operands);

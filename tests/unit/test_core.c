@@ -248,7 +248,8 @@ static void test_many(void)
     static duet_matrix *m[MANY];
     int refusals = 0;
     for (int i = 0; i < MANY; i++) {
-        refuse_in = can_refuse() && i % 5 == 0 ? 1 + i % 3 : 0;
+        if (can_refuse() && i % 5 == 0) refuse_in = 1 + i % 3;
+        else refuse_in = 0;
         m[i] = duet_new_shape(DUET_F64, 1, four);
         double *p = m[i] ? duet_overwrite(m[i]) : NULL;
         refusals += can_refuse() && !p;

@@ -170,7 +170,8 @@ static char folder[] = "/tmp/duet-test-XXXXXX";
 static void fetch(const char *path, char *text, size_t size, size_t *length)
 {
     FILE *in = fopen(path, "r");
-    *length = in ? fread(text, 1, size, in) : 0;
+    if (in) *length = fread(text, 1, size, in);
+    else *length = 0;
     if (in) fclose(in);
 }
 
@@ -291,5 +292,6 @@ int main(void)
     test_kept();
     test_folders();
     snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) ? 1 : tap_end();
+    if (system(command)) return 1;
+    return tap_end();
 }

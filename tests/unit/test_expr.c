@@ -10,7 +10,8 @@ static duet_matrix *x, *y, *z, *wide;
 static float first(duet_matrix *m)
 {
     const float *p = duet_read(m);
-    return p ? p[0] : -1;
+    if (p) return p[0];
+    return -1;
 }
 
 static void set_to(duet_matrix *m, float v)

@@ -24,14 +24,17 @@ static double any_number(duet_dtype t, int strange)
     const int64_t whole = is_whole(t) ? (int64_t)number(DUET_I64, strange) : 0;
     double bits;
     memcpy(&bits, &whole, sizeof bits);
-    return is_whole(t) ? bits : number(t, strange);
+    if (is_whole(t)) return bits;
+    return number(t, strange);
 }
 
 static long double value_of(duet_dtype t, double x)
 {
     int64_t whole;
     memcpy(&whole, &x, sizeof whole);
-    return !is_whole(t) ? x : t == DUET_U64 ? (long double)(uint64_t)whole : (long double)whole;
+    if (!is_whole(t)) return x;
+    if (t == DUET_U64) return (long double)(uint64_t)whole;
+    return (long double)whole;
 }
 
 /* Most elements are moderate, so that few results become NaN. */
@@ -130,7 +133,8 @@ static int instruction_text(char *to, const instruction *i)
     int n = sprintf(to, "%s", op_infos[i->op].name);
     for (int k = 0; k < operands_of(i->op); k++) {
         const source s = i->arg[k];
-        n += s.kind == FROM_ACC ? sprintf(to + n, " a") : sprintf(to + n, " %c%d", "ains"[s.kind], s.index);
+        if (s.kind == FROM_ACC) n += sprintf(to + n, " a");
+        else n += sprintf(to + n, " %c%d", "ains"[s.kind], s.index);
     }
     if (operands_of(i->op) == 0) n += sprintf(to + n, " >%d", i->arg[0].index);
     if (is_reduce(i)) n += sprintf(to + n, " >%d", i->arg[2].index);

@@ -43,7 +43,8 @@ static int turn; /* of the walk, for messages */
 
 static double get(duet_dtype t, const void *p)
 {
-    return t == DUET_F32 ? *(const float *)p : *(const double *)p;
+    if (t == DUET_F32) return *(const float *)p;
+    return *(const double *)p;
 }
 static void put(duet_dtype t, void *p, double x)
 {
@@ -189,7 +190,8 @@ static void *open_it(thing *t, int device, enum use use, int queue)
     note_host(t, f);
     if (!p) return NULL;
     if (use != READ && !known) matrix_wrote(t->m, device, queue);
-    t->c->valid = use == READ ? t->c->valid | 1u << device : 1u << device;
+    if (use == READ) t->c->valid = t->c->valid | 1u << device;
+    else t->c->valid = 1u << device;
     t->c->lost = false;
     CHECK(storage_valid(t->m->storage) == t->c->valid, "turn %d: valid is %x, not %x", turn,
           storage_valid(t->m->storage), t->c->valid);
@@ -219,7 +221,8 @@ static void on_device(thing *t, enum use use)
     if (!p) return;
     for (int i = 0; i < t->count; i++) {
         double *now = &t->c->value[t->where[i]];
-        value[i] = use == READ ? *now : number();
+        if (use == READ) value[i] = *now;
+        else value[i] = number();
         if (use != READ) *now = value[i] + (use == UPDATE ? *now : 0);
     }
     launch(t, device, deeds[use], value, p, queue);
@@ -377,7 +380,8 @@ static void take_turn(void)
         t->c->valid = 0;
     } else if (what == 36) {
         fakes.fail_in[draw(CALLS)] = 1 + draw(3);
-        fakes.fail_any = draw(3) ? 0 : 1 + draw(4);
+        if (draw(3)) fakes.fail_any = 0;
+        else fakes.fail_any = 1 + draw(4);
         fakes.stubborn = draw(2);
     } else if (what > 39) not_after_all(t);
     else if (what == 37) device_sync(DEFAULT_GPU + draw(FAKE_DEVICES - 1), draw(WALK_QUEUES));
@@ -437,7 +441,9 @@ static enum overlap slow_overlap(const thing *a, const thing *b)
     for (int i = 0; i < a->count; i++)
         for (int j = 0; j < b->count; j++) meet |= a->where[i] == b->where[j];
     for (int i = 0; same && i < a->count; i++) same = a->where[i] == b->where[i];
-    return a->c != b->c || !meet ? APART : same ? SAME : TANGLED;
+    if (a->c != b->c || !meet) return APART;
+    if (same) return SAME;
+    return TANGLED;
 }
 
 static void test_overlap(void)
@@ -447,7 +453,7 @@ static void test_overlap(void)
     for (int n = 0; n < 3000; n++) {
         make_matrix(&things[0], false);
         for (int i = 1; i < 8; i++)
-            things[i].m ? (void)0 : view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
+            if (!things[i].m) view_it(&things[i], &things[draw(i) && things[i - 1].m ? i - 1 : 0]);
         for (int i = 0; i < 8; i++)
             for (int j = 0; j < 8; j++) {
                 if (!things[i].m || !things[j].m) continue;

@@ -152,7 +152,8 @@ static layout random_layout(const shape *s)
         for (int a = s->rank; a-- > 0;) {
             l.stride[a] = last * grown;
             last = l.stride[a] * (s->size[a] ? s->size[a] : 1);
-            grown = draw(4) ? 1 : 2;
+            if (draw(4)) grown = 1;
+            else grown = 2;
         }
     for (int a = 0; a < s->rank; a++) {
         if (!draw(6)) l.stride[a] = 0;
@@ -171,8 +172,8 @@ static void test_layouts(void)
         EVERY(&l, at)
         {
             int64_t p = place(&l, at);
-            least = p < least ? p : least;
-            most = p + 1 > most ? p + 1 : most;
+            if (p < least) least = p;
+            if (p + 1 > most) most = p + 1;
             dense &= p == next++;
         }
         layout_span(&l, &low, &high);
