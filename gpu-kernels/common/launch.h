@@ -47,7 +47,7 @@ KERNEL_TABLE(norm)
 KERNEL_TABLE(pool2d)
 KERNEL_TABLE(pool_back)
 KERNEL_TABLE(gemm_small_mn)
-KERNEL_TABLE(tall)
+KERNEL_TABLE(gemm_tall)
 KERNEL_TABLE(random)
 const void *random_kernel_i64(int row, int form);
 

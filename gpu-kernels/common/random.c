@@ -64,9 +64,9 @@ static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStr
 /* How many elements of the result a block of Philox serves. */
 static int64_t elements_per_block(const step *s)
 {
-    switch (s->attr.random.law) {
-    case LAW_BERNOULLI: return 4;
-    case LAW_INTEGERS: return 2;
+    switch (s->attr.random.distribution) {
+    case DISTRIBUTION_BERNOULLI: return 4;
+    case DISTRIBUTION_INTEGERS: return 2;
     default: return s->out[0].at.type == DUET_F32 ? 4 : 2;
     }
 }
