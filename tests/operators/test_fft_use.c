@@ -352,7 +352,8 @@ static void without_cufft(void)
           "%s", duet_error());
     CHECK(duet_set(y, duet_fft(x, 0, 0)) == DUET_OK, "without it the CPU works: %s", duet_error());
     fake_without("cufft", NULL);
-    duet_free(&x), duet_free(&y);
+    duet_free(&x);
+    duet_free(&y);
     tap_point("without cuFFT");
 }
 
@@ -363,7 +364,8 @@ static void streamed(void)
                 *c = duet_new(DUET_C64, 3000, 8);
     fill(x);
     array want = array_of(x);
-    stream_from(0), stream_staged_from(0);
+    stream_from(0);
+    stream_staged_from(0);
     duet_memory_trim();
     CHECK(duet_memory_limit(DUET_GPU, duet_memory_of(DUET_GPU).used + 120000) == DUET_OK, "%s", duet_error());
     const uint64_t before = duet_stats().streams;
@@ -375,7 +377,9 @@ static void streamed(void)
     CHECK(duet_set(c, duet_rfft(x, 0, 1)) == DUET_OK, "%s", duet_error());
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
     array_free(&want);
-    duet_free(&x), duet_free(&y), duet_free(&c);
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&c);
     tap_point("streamed statements");
 }
 #endif
@@ -401,7 +405,8 @@ int main(void)
     }
     bad();
 #ifdef FAKE_CUDA
-    without_cufft(), streamed();
+    without_cufft();
+    streamed();
 #endif
     return tap_end();
 }

@@ -493,22 +493,39 @@ static void test_known(duet_dtype t)
     duet_matrix *h = duet_new(t, 2, 2), *d = duet_new(t, 2, 2), *w = duet_new(part, 2),
                 *v = duet_new(t, 2, 2), *x = duet_new(t), *log = duet_new(part),
                 *doubled = duet_new(DUET_F64, 2);
-    put(h, 0, 0, number_of(2, 5)), put(h, 1, 0, number_of(0, 1)), put(h, 0, 1, NAN), put(h, 1, 1, 2);
-    put(d, 0, 0, number_of(0, 1)), put(d, 1, 1, 2);
-    if (set(w, duet_eigvalsh(h), "eigvalsh")) near(w, 0, 1, off), near(w, 1, 3, off);
-    if (set(doubled, duet_mul(duet_eigvalsh(h), 2), "eigvalsh to f64"))
-        near(doubled, 0, 2, off), near(doubled, 1, 6, off);
+    put(h, 0, 0, number_of(2, 5));
+    put(h, 1, 0, number_of(0, 1));
+    put(h, 0, 1, NAN);
+    put(h, 1, 1, 2);
+    put(d, 0, 0, number_of(0, 1));
+    put(d, 1, 1, 2);
+    if (set(w, duet_eigvalsh(h), "eigvalsh")) {
+        near(w, 0, 1, off);
+        near(w, 1, 3, off);
+    }
+    if (set(doubled, duet_mul(duet_eigvalsh(h), 2), "eigvalsh to f64")) {
+        near(doubled, 0, 2, off);
+        near(doubled, 1, 6, off);
+    }
     if (FACTOR(duet_eigh(w, v, h))) { /* eigenvector of 3: x, i x */
         wides V = wides_of(v);
         near(v, 3, i_times(*at(&V, 0, 1)), off);
         wides_free(&V);
     }
-    if (set(w, duet_svdvals(d), "svdvals")) near(w, 0, 2, off), near(w, 1, 1, off);
+    if (set(w, duet_svdvals(d), "svdvals")) {
+        near(w, 0, 2, off);
+        near(w, 1, 1, off);
+    }
     if (set(x, duet_det(d), "det")) near(x, 0, number_of(0, 2), off);
     if (set(log, duet_logdet(d), "logdet")) near(log, 0, logl(2), off);
-    if (FACTOR(duet_slogdet(x, log, d))) near(x, 0, number_of(0, 1), off), near(log, 0, logl(2), off);
-    if (set(v, duet_cholesky(h), "cholesky"))
-        near(v, 2, number_of(0, 1 / sqrtl(2)), off), near(v, 3, sqrtl(1.5L), off);
+    if (FACTOR(duet_slogdet(x, log, d))) {
+        near(x, 0, number_of(0, 1), off);
+        near(log, 0, logl(2), off);
+    }
+    if (set(v, duet_cholesky(h), "cholesky")) {
+        near(v, 2, number_of(0, 1 / sqrtl(2)), off);
+        near(v, 3, sqrtl(1.5L), off);
+    }
     duet_matrix **all[] = { &h, &d, &w, &v, &x, &log, &doubled };
     for (int i = 0; i < 7; i++) duet_free(all[i]);
 }
@@ -525,9 +542,15 @@ static void check_adjoint(duet_dtype t, int64_t n, bool backwards)
         wides A = wides_of(of), back = wides_turned(&A), B = wides_of(b.m), X = wides_of(x.m);
         small(ratio(norm_rest(&B, &back, &X), norm1(&back) * norm1(&X), n, eps_of(t)), "solve with a formula",
               t, n, 1, here);
-        wides_free(&A), wides_free(&back), wides_free(&B), wides_free(&X);
+        wides_free(&A);
+        wides_free(&back);
+        wides_free(&B);
+        wides_free(&X);
     }
-    duet_free(&of), end(&a), end(&b), end(&x);
+    duet_free(&of);
+    end(&a);
+    end(&b);
+    end(&x);
 }
 
 /* Cholesky of A A^H + n, then a solution by two triangles, the second of which is the conjugate
@@ -551,16 +574,25 @@ static void check_gram(duet_dtype t, int64_t n)
         wides G = wides_of(g.m), B = wides_of(b.m), X = wides_of(x.m);
         small(ratio(norm_rest(&B, &G, &X), norm1(&G) * norm1(&X), n, eps_of(t)), "by Cholesky", t, n, 3,
               here);
-        wides_free(&G), wides_free(&B), wides_free(&X);
+        wides_free(&G);
+        wides_free(&B);
+        wides_free(&X);
     }
-    end(&a), end(&b), end(&x), end(&g), end(&l);
+    end(&a);
+    end(&b);
+    end(&x);
+    end(&g);
+    end(&l);
 }
 
 static void test_conjugates(duet_dtype t)
 {
     static const int64_t some[] = { 1, 2, 16, 33, 100 };
-    for (int i = 0; i < 5 - quick; i++)
-        check_adjoint(t, some[i], false), check_adjoint(t, some[i], true), check_gram(t, some[i]);
+    for (int i = 0; i < 5 - quick; i++) {
+        check_adjoint(t, some[i], false);
+        check_adjoint(t, some[i], true);
+        check_gram(t, some[i]);
+    }
 }
 
 static void test_types(duet_dtype t)
@@ -600,8 +632,10 @@ static void test_cost(duet_dtype t)
 
 static void test_own(void)
 {
-    each_type(test_known, "known by hand"), each_type(test_conjugates, "conjugates in formulas");
-    each_type(test_types, "types that do not go together"), each_type(test_cost, "what it costs");
+    each_type(test_known, "known by hand");
+    each_type(test_conjugates, "conjugates in formulas");
+    each_type(test_types, "types that do not go together");
+    each_type(test_cost, "what it costs");
 }
 #else
 static void test_own(void) {}
