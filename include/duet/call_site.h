@@ -1,6 +1,6 @@
-/* call_site.h - macros that put the file and line of the call in front of error texts. They wrap the functions that make
- * matrices and views, access elements, explain, record and replay, and those of files. Part of duet.h. Write
- * (duet_row)(m, i) to call a function without its macro. */
+/* call_site.h - macros that put the file and line of the call in front of error texts. They wrap the
+ * functions that make matrices and views, access elements, explain, record and replay, and those of
+ * files. Part of duet.h. Write (duet_row)(m, i) to call a function without its macro. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_CALL_SITE_H
 #define DUET_CALL_SITE_H

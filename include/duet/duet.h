@@ -555,8 +555,8 @@ DUET_API void duet_info(FILE *out);
 DUET_API const char *duet_error(void);
 DUET_API const char *duet_status_text(duet_status s);
 
-/* Puts `site`, as "file:line", in front of this thread's error text, unless that names a place already. The macros of call_site.h
- * use it. */
+/* Puts `site`, as "file:line", in front of this thread's error text, unless that names a place
+ * already. The macros of call_site.h use it. */
 DUET_API void duet_error_at(const char *site);
 
 #ifdef __cplusplus

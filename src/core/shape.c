@@ -86,6 +86,25 @@ void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size)
     *l = r;
 }
 
+layout layout_as_matrix(const layout *l)
+{
+    if (l->rank == 2) return *l;
+    return (layout){ .type = l->type,
+                     .rank = 2,
+                     .size = { l->rank ? l->size[0] : 1, 1 },
+                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
+}
+
+layout layout_transposed(layout l)
+{
+    const int64_t size = l.size[0], stride = l.stride[0];
+    l.size[0] = l.size[1];
+    l.size[1] = size;
+    l.stride[0] = l.stride[1];
+    l.stride[1] = stride;
+    return l;
+}
+
 bool layout_is_dense(const layout *l)
 {
     int64_t stride = 1;

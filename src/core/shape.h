@@ -48,6 +48,11 @@ void layout_merge(layout *l, int a, int count);
 /* Is an element at several indices of l? */
 bool layout_repeats(const layout *l);
 
+/* l with two axes: a vector is one column, a number one element. */
+layout layout_as_matrix(const layout *l);
+/* l, of two axes, with its axes swapped. */
+layout layout_transposed(layout l);
+
 /* l broadcast to `to`: with strides of 0 where it repeats. */
 layout layout_broadcast(const layout *l, const shape *to);
 

@@ -256,7 +256,7 @@ static duet_status times_q(workspace *d, const col_matrix *q, const element *tau
 /* The right-hand sides, in a matrix with as many rows as the result has. */
 static duet_status right_sides_read(workspace *d, int rows, col_matrix *b)
 {
-    const layout at = matrix_layout(&d->s->in[1].at);
+    const layout at = layout_as_matrix(&d->s->in[1].at);
     TRY(col_matrix_take(d, rows, at.size[1], b));
     memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(element));
     TRY(col_matrix_fill(b, &at, address(d->f, &d->s->in[1])));

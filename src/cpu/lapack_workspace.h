@@ -101,28 +101,6 @@ static inline duet_status workspace_query(workspace *d, element **work, lapack_i
         (info) = (int)(__VA_ARGS__);                                                                         \
     } while (0)
 
-/* ---- layouts ---- */
-
-/* The layout as a matrix. A vector is one column, a number one element. */
-static inline layout matrix_layout(const layout *l)
-{
-    if (l->rank == 2) return *l;
-    return (layout){ .type = l->type,
-                     .rank = 2,
-                     .size = { l->rank ? l->size[0] : 1, 1 },
-                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
-}
-
-static inline layout transposed_layout(layout l)
-{
-    const int64_t size = l.size[0], stride = l.stride[0];
-    l.size[0] = l.size[1];
-    l.size[1] = size;
-    l.stride[0] = l.stride[1];
-    l.stride[1] = stride;
-    return l;
-}
-
 /* ---- column-major matrices ---- */
 
 typedef struct col_matrix {
@@ -155,8 +133,8 @@ static inline duet_status col_matrix_fill(const col_matrix *c, const layout *at,
 /* Reads operand k, or its transpose. */
 static inline duet_status col_matrix_read(workspace *d, int k, bool transposed, col_matrix *c)
 {
-    layout at = matrix_layout(&d->s->in[k].at);
-    if (transposed) at = transposed_layout(at);
+    layout at = layout_as_matrix(&d->s->in[k].at);
+    if (transposed) at = layout_transposed(at);
     TRY(col_matrix_take(d, at.size[0], at.size[1], c));
     return col_matrix_fill(c, &at, address(d->f, &d->s->in[k]));
 }
@@ -164,9 +142,9 @@ static inline duet_status col_matrix_read(workspace *d, int k, bool transposed, 
 /* Writes the first rows of c, or their transpose, to output k. */
 static inline duet_status col_matrix_write(const workspace *d, const col_matrix *c, bool transposed, int k)
 {
-    layout at = matrix_layout(&d->s->out[k].at);
+    layout at = layout_as_matrix(&d->s->out[k].at);
     col_matrix part = *c;
-    if (transposed) at = transposed_layout(at);
+    if (transposed) at = layout_transposed(at);
     part.rows = (int)at.size[0];
     const layout from = col_matrix_layout(&part, at.type);
     if (!layout_count(&at)) return DUET_OK;

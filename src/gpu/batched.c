@@ -2,6 +2,7 @@
  * As in matmul.c, it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
+#include "gemm_scale.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
@@ -75,28 +76,6 @@ static duet_status pile_of(const operand *x, const frame *f, queue *q, pile *r)
     return pile_copy(x, f, q, r);
 }
 
-typedef struct scale {
-    double alpha, beta;
-} scale;
-
-static bool adds(const step *s) { return s->ins > 2; }
-
-static scale scale_of(const step *s, const frame *f)
-{
-    scale by = { .alpha = s->nums > 0 ? f->num[s->num[0]] : 1 };
-    if (adds(s)) by.beta = s->nums > 1 ? f->num[s->num[1]] : 1;
-    if (s->out[0].at.type == DUET_F32) { /* rounding to f32 may give 0 */
-        by.alpha = (float)by.alpha;
-        by.beta = (float)by.beta;
-    }
-    return by;
-}
-
-static part addend_of(const step *s, const frame *f)
-{
-    return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at };
-}
-
 /* The alignment of all addresses in bytes, including the distances between matrices. */
 static int alignment_of(const void *a, const void *b, const void *c, const gemm_shape *s)
 {
@@ -113,7 +92,7 @@ static const void *moved(const void *p, int64_t elements, const step *s)
 
 /* The products along the last leading axis, starting with the given matrices of the operands. */
 static duet_status one_call(const step *s, const pile *a, const pile *b, const int64_t from[2], void *c,
-                            scale by, queue *q)
+                            gemm_scale by, queue *q)
 {
     const int r = s->out[0].at.rank;
     const int64_t *out = s->out[0].at.size;
@@ -141,7 +120,7 @@ static duet_status one_call(const step *s, const pile *a, const pile *b, const i
 }
 
 /* c: destination of the dense results. *begun: some results may have been written. */
-static duet_status all_calls(const step *s, const pile *a, const pile *b, void *c, scale by, queue *q,
+static duet_status all_calls(const step *s, const pile *a, const pile *b, void *c, gemm_scale by, queue *q,
                              bool *begun)
 {
     const layout *out = &s->out[0].at;
@@ -161,33 +140,19 @@ static duet_status all_calls(const step *s, const pile *a, const pile *b, void *
     return r;
 }
 
-/* The inner axis is empty: one kernel computes out = beta * addend + alpha * 0. */
-static duet_status empty_products(const step *s, const frame *f, queue *q, scale by)
-{
-    const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
-    const operand *out = &s->out[0];
-    if (!adds(s)) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
-    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3,
-                     q);
-}
-
 /* alpha or beta is 0: the products are computed separately and scaled by kernels, so that NaN and
  * infinity show. */
-static duet_status by_zero(const step *s, const pile *a, const pile *b, const frame *f, scale by, queue *q)
+static duet_status by_zero(const step *s, const pile *a, const pile *b, const frame *f, gemm_scale by,
+                           queue *q)
 {
     const operand *out = &s->out[0];
     bool begun = false;
-    void *to = f->data[out->slot], *block;
-    const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
+    void *block;
     TRY(scratch_acquire(q->device, (size_t)layout_count(&out->at) * dtypes[out->at.type].bytes, q->index,
                         &block));
     const part products = { .p = block, .at = &out->at };
-    duet_status r = all_calls(s, a, b, block, (scale){ 1, 0 }, q, &begun);
-    if (r == DUET_OK && adds(s))
-        r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
-    if (r == DUET_OK && adds(s))
-        r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, products, it }, 3, q));
-    else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, products }, 2, q);
+    duet_status r = all_calls(s, a, b, block, (gemm_scale){ 1, 0 }, q, &begun);
+    if (r == DUET_OK) r = gemm_apply_scale(s, f, q, by, products);
     gpu_give(block, q);
     return r;
 }
@@ -204,18 +169,19 @@ static duet_status open_blas(queue *q)
 static duet_status place_addend(const step *s, const frame *f, queue *q)
 {
     const operand *to = &s->out[0];
-    const part addend = addend_of(s, f);
+    const part addend = gemm_addend(s, f);
     const bool same = f->data[to->slot] == addend.p && layout_is_dense(&s->in[2].at);
     if (same) return DUET_OK;
     return gpu_apply(OP_LOAD, f->data[to->slot], &to->at, &addend, 1, q);
 }
 
-static duet_status products(const step *s, const pile *a, const pile *b, const frame *f, scale by, queue *q)
+static duet_status products(const step *s, const pile *a, const pile *b, const frame *f, gemm_scale by,
+                            queue *q)
 {
-    bool begun = adds(s);
-    if (by.alpha == 0 || (adds(s) && by.beta == 0)) return by_zero(s, a, b, f, by, q);
+    bool begun = gemm_has_addend(s);
+    if (by.alpha == 0 || (gemm_has_addend(s) && by.beta == 0)) return by_zero(s, a, b, f, by, q);
     TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
-    if (adds(s)) TRY(place_addend(s, f, q));
+    if (gemm_has_addend(s)) TRY(place_addend(s, f, q));
     const duet_status r = all_calls(s, a, b, f->data[s->out[0].slot], by, q, &begun);
     if (!begun) return r;
     return half_written(r);
@@ -223,9 +189,9 @@ static duet_status products(const step *s, const pile *a, const pile *b, const f
 
 duet_status gpu_batched(const step *s, const frame *f, queue *q)
 {
-    scale by = scale_of(s, f);
+    gemm_scale by = gemm_scale_of(s, f);
     pile a, b = { 0 };
-    if (s->in[0].at.size[s->in[0].at.rank - 1] == 0) return empty_products(s, f, q, by);
+    if (s->in[0].at.size[s->in[0].at.rank - 1] == 0) return gemm_of_nothing(s, f, q, by);
     duet_status r = pile_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = pile_of(&s->in[1], f, q, &b);
     if (r == DUET_OK) r = products(s, &a, &b, f, by, q);

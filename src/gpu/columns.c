@@ -2,25 +2,6 @@
 #include "columns.h"
 #include "min_max.h"
 
-layout columns_of_layout(const layout *l)
-{
-    if (l->rank == 2) return *l;
-    return (layout){ .type = l->type,
-                     .rank = 2,
-                     .size = { l->rank ? l->size[0] : 1, 1 },
-                     .stride = { l->rank ? l->stride[0] : 1, 1 } };
-}
-
-static layout transpose(layout l)
-{
-    const int64_t size = l.size[0], stride = l.stride[0];
-    l.size[0] = l.size[1];
-    l.size[1] = size;
-    l.stride[0] = l.stride[1];
-    l.stride[1] = stride;
-    return l;
-}
-
 layout columns_layout(const columns *c)
 {
     return (layout){ .type = c->type, .rank = 2, .size = { c->rows, c->cols }, .stride = { 1, c->ld } };
@@ -59,17 +40,17 @@ duet_status columns_fill(const solver_workspace *b, const columns *c, const layo
 
 duet_status columns_read(solver_workspace *b, int k, bool transposed, columns *c)
 {
-    layout at = columns_of_layout(&b->s->in[k].at);
-    if (transposed) at = transpose(at);
+    layout at = layout_as_matrix(&b->s->in[k].at);
+    if (transposed) at = layout_transposed(at);
     TRY(columns_take(b, at.size[0], at.size[1], c));
     return columns_fill(b, c, &at, b->f->data[b->s->in[k].slot]);
 }
 
 duet_status columns_write(const solver_workspace *b, const columns *c, bool transposed, int k)
 {
-    layout at = columns_of_layout(&b->s->out[k].at);
+    layout at = layout_as_matrix(&b->s->out[k].at);
     columns first = *c;
-    if (transposed) at = transpose(at);
+    if (transposed) at = layout_transposed(at);
     first.rows = at.size[0];
     const layout from = columns_layout(&first);
     return copy(b, b->f->data[b->s->out[k].slot], &at, c->p, &from);

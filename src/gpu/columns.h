@@ -5,8 +5,6 @@
 
 #include "cusolver.h"
 
-/* A layout with two axes: of a vector, those of a matrix with one column. */
-layout columns_of_layout(const layout *l);
 layout columns_layout(const columns *c);
 /* Takes memory for a matrix of the operands' type, or for n real numbers. */
 duet_status columns_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c);

@@ -209,7 +209,7 @@ static duet_status look_at_rest(solver_workspace *b, const columns *a, const col
 {
     const columns *const copy[] = { a, y };
     for (int k = 0; k < 2; k++) {
-        const layout at = columns_of_layout(&b->s->in[k].at);
+        const layout at = layout_as_matrix(&b->s->in[k].at);
         TRY(columns_fill(b, copy[k], &at, b->f->data[b->s->in[k].slot]));
     }
     return rest_check(b, a, x, y);
@@ -358,7 +358,7 @@ static duet_status qr(solver_workspace *b)
 /* Reads the right-hand sides into memory with as many rows as the results need. */
 static duet_status sides_read(solver_workspace *b, int64_t rows, columns *x)
 {
-    const layout at = columns_of_layout(&b->s->in[1].at);
+    const layout at = layout_as_matrix(&b->s->in[1].at);
     TRY(columns_take(b, rows, at.size[1], x));
     TRY(CUDA(cudaMemsetAsync, x->p, 0, (size_t)(x->ld * x->cols) * element_bytes(b), b->q->stream));
     TRY(columns_fill(b, x, &at, b->f->data[b->s->in[1].slot]));

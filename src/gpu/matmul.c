@@ -2,6 +2,7 @@
  * matrices, so it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
+#include "gemm_scale.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
@@ -50,45 +51,11 @@ static duet_status factor_of(const operand *x, const frame *f, queue *q, factor 
     return gpu_densely(x, f, q, &r->p, &r->block);
 }
 
-typedef struct scale {
-    double alpha, beta;
-    const void *bias; /* that cuBLASLt adds, or NULL */
-} scale;
-
-/* Is there an addend? */
-static bool adds(const step *s) { return s->ins > 2 && !s->epilogue; }
-
-static scale scale_of(const step *s, const frame *f)
-{
-    scale by = { .alpha = s->nums > 0 ? f->num[s->num[0]] : 1 };
-    if (adds(s)) by.beta = s->nums > 1 ? f->num[s->num[1]] : 1;
-    if (s->out[0].at.type == DUET_F32) { /* rounding to f32 may give 0 */
-        by.alpha = (float)by.alpha;
-        by.beta = (float)by.beta;
-    }
-    return by;
-}
-
-static part addend_of(const step *s, const frame *f)
-{
-    return (part){ .p = f->data[s->in[2].slot], .at = &s->in[2].at };
-}
-
-/* The inner axis is empty: one kernel computes out = beta * addend + alpha * 0. */
-static duet_status empty_product(const step *s, const frame *f, queue *q, scale by)
-{
-    const part zero = { .number = by.alpha * 0 }, beta = { .number = by.beta };
-    const operand *out = &s->out[0];
-    if (!adds(s)) return gpu_apply(OP_LOAD, f->data[out->slot], &out->at, &zero, 1, q);
-    return gpu_apply(OP_fma, f->data[out->slot], &out->at, (const part[]){ beta, addend_of(s, f), zero }, 3,
-                     q);
-}
-
 /* Copies the addend to out unless it is out itself. */
 static duet_status place_addend(const step *s, const frame *f, queue *q)
 {
     const operand *to = &s->out[0], *from = &s->in[2];
-    const part addend = addend_of(s, f);
+    const part addend = gemm_addend(s, f);
     bool same =
         f->data[to->slot] == addend.p && !memcmp(to->at.stride, from->at.stride, 2 * sizeof *to->at.stride);
     if (same) return DUET_OK;
@@ -102,7 +69,7 @@ static int alignment_of(const void *a, const void *b, const void *c)
     return (int)(all & -all);
 }
 
-static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, scale by,
+static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, gemm_scale by,
                         queue *q)
 {
     const int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
@@ -169,44 +136,39 @@ static duet_status epilogue(const step *s, const frame *f, queue *q)
 
 /* cuBLASLt does not read what it multiplies by 0, but 0 times NaN or infinity must show. The
  * product is computed separately, and kernels apply alpha and beta. */
-static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f, scale by,
-                                   queue *q)
+static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f,
+                                   gemm_scale by, queue *q)
 {
     const operand *out = &s->out[0];
-    void *to = f->data[out->slot], *block;
+    void *block;
     layout dense;
     layout_dense(&dense, out->at.type, 2, out->at.size);
-    const part alpha = { .number = by.alpha }, beta = { .number = by.beta }, it = { .p = to, .at = &out->at };
     TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index,
                         &block));
     const part product = { .p = block, .at = &dense };
-    duet_status r = gemm(s, a, b, block, (int)dense.size[1], (scale){ .alpha = 1 }, q);
-    if (r == DUET_OK && adds(s))
-        r = gpu_apply(OP_mul, to, &out->at, (const part[]){ beta, addend_of(s, f) }, 2, q);
-    if (r == DUET_OK && adds(s))
-        r = half_written(gpu_apply(OP_fma, to, &out->at, (const part[]){ alpha, product, it }, 3, q));
-    else if (r == DUET_OK) r = gpu_apply(OP_mul, to, &out->at, (const part[]){ alpha, product }, 2, q);
+    duet_status r = gemm(s, a, b, block, (int)dense.size[1], (gemm_scale){ .alpha = 1 }, q);
+    if (r == DUET_OK) r = gemm_apply_scale(s, f, q, by, product);
     gpu_give(block, q);
     return r;
 }
 
-static duet_status product(const step *s, const factor *a, const factor *b, const frame *f, scale by,
+static duet_status product(const step *s, const factor *a, const factor *b, const frame *f, gemm_scale by,
                            queue *q)
 {
     int ld;
     void *out = f->data[s->out[0].slot];
-    if (by.alpha == 0 || (adds(s) && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
+    if (by.alpha == 0 || (gemm_has_addend(s) && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
     runs(&s->out[0].at, 1, &ld);
-    if (!adds(s)) return gemm(s, a, b, out, ld, by, q);
+    if (!gemm_has_addend(s)) return gemm(s, a, b, out, ld, by, q);
     TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
     TRY(place_addend(s, f, q));
     return half_written(gemm(s, a, b, out, ld, by, q));
 }
 
-static duet_status product_or_nothing(const step *s, const frame *f, scale by, queue *q)
+static duet_status product_or_nothing(const step *s, const frame *f, gemm_scale by, queue *q)
 {
     factor a, b = { 0 };
-    if (s->in[0].at.size[1] == 0) return empty_product(s, f, q, by);
+    if (s->in[0].at.size[1] == 0) return gemm_of_nothing(s, f, q, by);
     duet_status r = factor_of(&s->in[0], f, q, &a);
     if (r == DUET_OK) r = factor_of(&s->in[1], f, q, &b);
     if (r == DUET_OK) r = product(s, &a, &b, f, by, q);
@@ -217,7 +179,7 @@ static duet_status product_or_nothing(const step *s, const frame *f, scale by, q
 
 duet_status gpu_matmul(const step *s, const frame *f, queue *q)
 {
-    scale by = scale_of(s, f);
+    gemm_scale by = gemm_scale_of(s, f);
     if (by.alpha != 0 && s->in[0].at.size[1] > 0) by.bias = vendors_bias(s, f);
     TRY(product_or_nothing(s, f, by, q));
     if (s->epilogue && !by.bias) return half_written(epilogue(s, f, q));

@@ -1,8 +1,8 @@
 /* failing_alloc.h - an allocator of which any single call can be made to fail, and which counts
  * live blocks.
  *
- * Link with
- * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign,--wrap=aligned_alloc,--wrap=mmap. */
+ * Link with -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign and
+ * -Wl,--wrap=aligned_alloc,--wrap=mmap. */
 #ifndef FAILING_ALLOC_H
 #define FAILING_ALLOC_H
 
@@ -14,8 +14,8 @@
 static int64_t fail_in = -1; /* allocations until the one that fails; negative: none fails */
 static int64_t live;
 
-static bool
-    thread_state_missing; /* the state of a thread could not be allocated; the shared fallback state remains allocated */
+/* The state of a thread could not be allocated. The shared fallback state remains allocated. */
+static bool thread_state_missing;
 
 static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
 static void *born(void *p)

@@ -105,8 +105,10 @@ static duet_status fake_call_begin(enum call c, size_t bytes)
     }
     fakes.failed |= fails;
     fakes.made[c] += !fails;
-    if (!fails) fakes.bytes[c] += bytes;
-    if (!fails) return DUET_OK;
+    if (!fails) {
+        fakes.bytes[c] += bytes;
+        return DUET_OK;
+    }
     return fail(c <= ALLOC ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "the fake machine fails at call %d", (int)c);
 }
 

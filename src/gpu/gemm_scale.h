@@ -1,0 +1,21 @@
+/* gemm_scale.h - the factors and the addend of a matrix product, out = alpha a b + beta c. */
+#ifndef GEMM_SCALE_H
+#define GEMM_SCALE_H
+
+#include "step_kinds.h"
+
+typedef struct gemm_scale {
+    double alpha, beta;
+    const void *bias; /* that cuBLASLt adds, or NULL */
+} gemm_scale;
+
+/* Is there an addend c? The third operand of a step with an epilogue is its bias. */
+static inline bool gemm_has_addend(const step *s) { return s->ins > 2 && !s->epilogue; }
+gemm_scale gemm_scale_of(const step *s, const frame *f);
+part gemm_addend(const step *s, const frame *f);
+/* The inner axis is empty: one kernel computes out = beta c + alpha 0. */
+duet_status gemm_of_nothing(const step *s, const frame *f, queue *q, gemm_scale by);
+/* Computes out = alpha `product` + beta c by kernels, so that 0 times NaN or infinity shows. */
+duet_status gemm_apply_scale(const step *s, const frame *f, queue *q, gemm_scale by, part product);
+
+#endif
