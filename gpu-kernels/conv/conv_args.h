@@ -8,8 +8,8 @@
 #define POOL_THREADS 256
 #define POOL_EACH    4
 
-/* Planes of images with axes n, c, h, w. out is dense. Indices into out and into a plane have 32
- * bits. */
+/* Pooling of images with axes n, c, h, w. A plane is one channel of one image. `out` is dense.
+ * Indices into `out` and into a plane have 32 bits. */
 typedef struct pool2d_args {
     const void *in;
     void *out;
@@ -21,8 +21,8 @@ typedef struct pool2d_args {
     int32_t window[2], stride[2], pad[2];
 } pool2d_args;
 
-/* Gradients of pooling, and upsampling: all planes in order, one thread per element. Indices into a
- * plane's axes have 32 bits. */
+/* Gradients of pooling, and upsampling. One launch covers all planes, with one thread for each
+ * element of `out`. Indices along the height and the width have 32 bits. */
 typedef struct pool_back_args {
     const void *in, *grad;
     void *out;
@@ -37,17 +37,22 @@ typedef struct pool_back_args {
 #define CONV_WIDTH   32 /* outputs per thread block, at most */
 
 #define CONV_SQUARE_WARPS  12   /* per thread block, at most */
-#define CONV_SQUARE_OWN    7424 /* bytes of shared memory: per warp, */
-#define CONV_SQUARE_FILTER 512  /* and for the filters of eight outputs and one channel */
+#define CONV_SQUARE_OWN    7424 /* bytes of shared memory of each warp */
+#define CONV_SQUARE_FILTER 512  /* bytes of shared memory for the filters of eight outputs and one channel */
 
-/* A convolution with windows of 3 x 3 and its epilogue (winograd_1d.cu). A strip is `positions`
- * times 2 x 4 results before pooling: `images` images, pairs of rows, groups of four columns.
- * Channels of the images are copied to shared memory `depth` at a time, as lines of groups of four
- * elements, `pitch` apart; `stage` is the size of one copy. `along` warps of a thread block share a
- * strip; the other warps compute other outputs. A thread block computes `width` outputs, and
- * `groups` such blocks compute all of them. The blocks of a group share all strips; `walkers`
- * blocks run at a time. In winograd_2d.cu a strip is the pairs of tiles of a warp, and `positions`
- * is the number of all pairs. */
+/* A convolution with windows of 3 x 3 and its epilogue (winograd_1d.cu). An output is one output
+ * channel. A position is a block of 2 x 4 results before pooling, which one thread computes. A
+ * strip is `positions` of them, from `images` images. Positions are counted in `rows` pairs of
+ * rows and `quads` groups of four columns.
+ *     Shared memory   `depth` channels of the images are copied at a time. Lines are `pitch`
+ *                     elements apart, and `stage` elements are one copy.
+ *     Warps           `along` warps of a thread block share a strip. The other warps compute other
+ *                     outputs of the same strip.
+ *     Thread blocks   A thread block computes `width` outputs, and `groups` thread blocks together
+ *                     compute all outputs. Each of them has `walkers` copies. Copy i computes the
+ *                     strips i, i + walkers, i + 2 walkers, and so on.
+ * In winograd_2d.cu a strip is the pairs of tiles that a warp computes at a time, and `positions`
+ * is the number of pairs in the whole convolution. */
 typedef struct conv2d_args {
     const void *in, *filters, *bias; /* bias may be NULL */
     void *out;
@@ -58,45 +63,44 @@ typedef struct conv2d_args {
     int32_t pitch, stage, width;
     uint32_t along, images, positions, units, strips, walkers;
     divider32 rows, quads, lines, depth, down, across, groups;
-    bool vectors;           /* in and out are read and written as aligned groups of four columns */
-    bool wide;              /* so are all rows of results of a thread */
+    bool vectors;           /* rows of `in` are read as aligned groups of four columns */
+    bool wide;              /* a thread stores each of its rows of results with one instruction */
     bool filters_are_there; /* no kernel that may still be running writes the filters or the bias */
 } conv2d_args;
 
 #define FILTER_THREADS 256
-/* elements of one of two buffers in shared memory. One fits into the 99 KiB of any card, two
-     * into the 227 KiB of H100 */
+/* elements of one of the two buffers in shared memory. A GPU with 99 KiB of shared memory holds
+ * one thread block with both buffers, and an H100 with 227 KiB holds two thread blocks */
 #define FILTER_STAGE        10240
 #define FILTER_SUMS         72 /* per thread: the windows of eight outputs */
 #define FILTER_CHANNEL_BITS 5  /* log2 of the channels of a thread block, at most */
 #define FILTER_EIGHT_BITS   3  /* log2 of its groups of eight outputs, at most */
-#define FILTER_ACROSS       32 /* sums that a thread block joins at once; its warps share the parts of each */
+#define FILTER_ACROSS       32 /* elements that a thread block reduces; its warps share their partial sums */
 
-/* The gradient of 3 x 3 filters (wgrad.h describes the layout). In arrays of two, element 0 is for
- * the images, 1 for the gradient. The sums of a part are stored tile by tile, and within a tile
- * part by part. */
+/* The gradient with respect to 3 x 3 filters (wgrad.h describes how the work is divided). In arrays
+ * of two, element 0 is for the images and element 1 for the gradient of the results. `part` holds
+ * the partial sums: all parts of the first tile, then all parts of the second one, and so on. */
 typedef struct filter_grad_args {
     const void *x, *dy;
     void *out, *part;
-    int64_t n, image[2];  /* images; stride between images, */
-    int32_t stride[2][3]; /* between channels, rows, columns */
+    int64_t n, image[2];  /* number of images; stride between images */
+    int32_t stride[2][3]; /* strides between channels, rows and columns */
     int32_t c, h, w, m, out_h, out_w, pad[2];
-    int32_t rows, columns;             /* of a strip */
-    int32_t pitch[2], plane[2];        /* in shared memory, elements: of a line, of a channel */
+    int32_t rows, columns;             /* size of a strip */
+    int32_t pitch[2], plane[2];        /* distance of lines and of channels in shared memory, in elements */
     int32_t second;                    /* offset of the gradient in shared memory */
     int32_t apart;                     /* distance between two outputs of a thread */
     int32_t stage;                     /* size of one copy */
     uint32_t channel_bits, eight_bits; /* log2 of a tile's channels, and of its groups of eight outputs */
-    uint32_t channels[2];              /* of a tile, for each operand */
-    /* tasks: a channel with eight outputs each; splits: threads that share a task */
+    uint32_t channels[2];              /* channels of a tile in each operand */
+    /* a task is one channel with eight outputs; `splits` threads share each task */
     uint32_t tasks, splits;
-    uint32_t strips, each, filters; /* all strips, strips of a part, tiles */
-    divider32 tiles, parts;         /* tiles with all channels; parts of the pixels */
-    divider32 across, down;         /* strips per image */
-    /* per strip of an operand: groups of four columns, and lines of them */
-    divider32 fours[2], lines[2];
-    divider32 sums;  /* per tile */
-    bool vectors[2]; /* groups of four are aligned */
+    uint32_t strips, each, filters; /* number of strips, of strips in a part, of tiles */
+    divider32 tiles, parts;         /* number of tiles along the channels; of parts of the pixels */
+    divider32 across, down;         /* number of strips along the width and the height of an image */
+    divider32 fours[2], lines[2];   /* groups of four columns and lines in a strip of each operand */
+    divider32 sums;                 /* sums of a tile */
+    bool vectors[2];                /* groups of four columns are aligned */
 } filter_grad_args;
 
 #endif

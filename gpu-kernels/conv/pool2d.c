@@ -35,8 +35,8 @@ static cudaError_t run(const step *s, pool2d_args *a, int64_t images, int64_t ch
     return launch(kernel, (a->count + each - 1) / each, POOL_THREADS, 0, a, q);
 }
 
-/* Launches as many whole images at once as 32-bit indices can count, or as many planes of one
- * image. */
+/* Each launch pools as many complete images as 32-bit indices can count. If one image has too many
+ * elements, each launch pools some of its planes. */
 cudaError_t pool2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const layout *in = &s->in[0].at, *out = &s->out[0].at;

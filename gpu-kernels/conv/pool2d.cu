@@ -15,7 +15,7 @@ struct row_avg_pool2d {
     static __device__ inline T epilogue(T a, int count) { return a / (T)count; }
 };
 
-/* A window: its plane, and its first row and column in the plane, which may be outside. */
+/* A window: its plane, and its first row and column. These may be in the padding. */
 struct window {
     const T *plane;
     int32_t i, j;
@@ -43,7 +43,8 @@ template <class Row> KERNEL(POOL_THREADS) any_window(const __grid_constant__ poo
     ((T *)a.out)[output] = Row::epilogue(s, a.window[0] * a.window[1]);
 }
 
-/* Loads the windows of all outputs of a thread before it uses one. */
+/* A thread loads the windows of all its outputs before it reduces the first one, so that the loads
+ * overlap. */
 template <class Row> KERNEL(POOL_THREADS) window_2x2(const __grid_constant__ pool2d_args a)
 {
     const uint32_t first = blockIdx.x * (POOL_THREADS * POOL_EACH) + threadIdx.x;

@@ -17,7 +17,8 @@ static __device__ inline windows windows_of(const pool_back_args &a, int axis, i
     return { from, to < count ? to : count };
 }
 
-/* Is element (i, j), whose value is x, the maximum that window (p, q) returned? */
+/* Is element (i, j), whose value is x, the maximum of window (p, q)? Of equal elements the first
+ * one counts, and a NaN exceeds every number. */
 static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x, int32_t i, int32_t j,
                                    int32_t p, int32_t q)
 {

@@ -19,7 +19,7 @@ static bool planes_fit(const step *s)
     return low > -INT32_MAX && high < INT32_MAX && out->size[2] * out->size[3] <= INT32_MAX / 2;
 }
 
-/* Do 32-bit indices count an axis together with windows that begin before it and end after it? */
+/* Do 32-bit indices suffice for an axis with windows that begin before it or end after it? */
 static bool axes_fit(const step *s)
 {
     for (int a = 0; a < 2; a++)

@@ -1,8 +1,9 @@
-/* wgrad.c - launches gradients with respect to 3 x 3 filters: one launch computes partial sums, a
- * second one joins them. */
+/* wgrad.c - launches the gradient with respect to 3 x 3 filters: the first launch computes partial
+ * sums, and the second one adds them. */
 #include "wgrad.h"
 
-/* Shared memory for the stages, or for joining the sums of threads that share an element. */
+/* Bytes of shared memory. The kernel first uses it for the loaded operands, then for the sums of
+ * threads that share a task. */
 static size_t shared_of(const filter_grad_args *a)
 {
     const size_t stages = (size_t)a->stage * sizeof(float) * (a->each > 1 ? 2 : 1),
@@ -18,7 +19,7 @@ static cudaError_t add_up(filter_grad_args *a, cudaStream_t q)
     return launch_early(kernel, (int64_t)a->filters * a->parts.by, FILTER_THREADS, shared_of(a), a, q);
 }
 
-/* Without pixels, the second launch writes zeros. */
+/* If the images have no pixels, only the second launch runs, and it writes zeros. */
 cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     filter_grad_args a = filter_grad_cut(s, f->data[s->in[0].slot], f->data[s->in[1].slot]);

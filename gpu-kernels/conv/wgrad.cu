@@ -1,10 +1,10 @@
 /* wgrad.cu - gradients with respect to 3 x 3 filters, with f32 products. Each thread block sums
- * over a part of the pixels; the partial sums are stored and then added in an order that depends on
- * the shape alone. wgrad.h describes the layout.
+ * over a part of the pixels and stores its partial sums. A second kernel adds these in an order
+ * that depends on the shape alone. wgrad.h describes how the work is divided.
  *
- * For groups of four pixels, a thread loads the gradients of eight outputs and three rows of six
- * elements around the pixels, and computes 288 products. Lanes have different channels, so the
- * loads of gradients are broadcasts. */
+ * For each group of four pixels, a thread loads the gradients of eight outputs and three rows of
+ * six elements around the pixels. It then computes 288 products. Lanes of a warp have different
+ * channels, so they load the same gradients, which is a broadcast. */
 #include "async_copy.cuh"
 #include "wgrad.h"
 
@@ -18,8 +18,8 @@ static_assert(sizeof(sums) == FILTER_SUMS * EACH && FILTER_THREADS % 32 == 0, ""
 /* ---- contents of shared memory ---- */
 
 template <int K, bool VECTORS>
-static __device__ inline void bring_operand(const filter_grad_args &a, const filter_errand &e,
-                                            const filter_strip &s, int stage)
+static __device__ inline void load_operand(const filter_grad_args &a, const filter_work &e,
+                                           const filter_strip &s, int stage)
 {
     const float *image = (const float *)(K ? a.dy : a.x) + s.image * a.image[K];
     const int32_t width = K ? a.out_w : a.w;
@@ -37,21 +37,22 @@ static __device__ inline void bring_operand(const filter_grad_args &a, const fil
     }
 }
 
-static __device__ inline void bring(const filter_grad_args &a, const filter_errand &e, uint32_t strip,
-                                    int stage)
+static __device__ inline void load_strip(const filter_grad_args &a, const filter_work &e, uint32_t strip,
+                                         int stage)
 {
     const filter_strip s = filter_strip_of(&a, strip);
-    if (a.vectors[0]) bring_operand<0, true>(a, e, s, stage);
-    else bring_operand<0, false>(a, e, s, stage);
-    if (a.vectors[1]) bring_operand<1, true>(a, e, s, stage);
-    else bring_operand<1, false>(a, e, s, stage);
+    if (a.vectors[0]) load_operand<0, true>(a, e, s, stage);
+    else load_operand<0, false>(a, e, s, stage);
+    if (a.vectors[1]) load_operand<1, true>(a, e, s, stage);
+    else load_operand<1, false>(a, e, s, stage);
     copies_are_issued();
 }
 
 /* ---- the sums of a thread ---- */
 
-/* Loads by address in shared memory; otherwise the compiler recomputes the address each time. The
- * address comes from place_now, hence the load stays after the barrier before it. */
+/* The next three functions load by an address in shared memory, because the compiler would
+ * recompute the address of a C++ access each time. The address comes from place_now, which keeps
+ * the load behind the barrier that precedes place_now. */
 static __device__ inline float fetch(uint32_t at)
 {
     float x;
@@ -115,8 +116,8 @@ static __device__ inline void add_four(const filter_grad_args &a, uint32_t x, ui
     }
 }
 
-/* Adds one pixel. Memory after the last pixel is undefined and may hold infinities, so the pixels
- * are taken singly there. */
+/* Adds the products of one pixel. The last group of a row may have fewer than four pixels. The
+ * memory after them is undefined and may contain infinities, so add_four cannot process it. */
 template <int PAD>
 static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uint32_t dy, sums &sum)
 {
@@ -133,8 +134,8 @@ static __device__ inline void add_one(const filter_grad_args &a, uint32_t x, uin
     }
 }
 
-/* The addresses of the operands of a thread, computed once; the compiler would recompute them for
- * every group. */
+/* The addresses of a thread's operands in shared memory. The asm statement makes the compiler
+ * compute them once; otherwise it would recompute them for every group. */
 struct addresses {
     uint32_t x, dy;
 };
@@ -166,9 +167,9 @@ static __device__ inline void add_strip(const filter_grad_args &a, uint32_t stri
 
 /* ---- results ---- */
 
-/* Adds the sums of threads that share an element one after the other and stores the sums of the
- * thread block. */
-static __device__ inline void give(const filter_grad_args &a, const sums &sum)
+/* Stores the sums of the thread block. Threads that share a task first add their sums, in the order
+ * of their numbers. */
+static __device__ inline void store_sums(const filter_grad_args &a, const sums &sum)
 {
     float *part = (float *)a.part + blockIdx.x * (int64_t)a.sums.by;
     if (a.splits == 1) {
@@ -191,22 +192,23 @@ static __device__ inline void give(const filter_grad_args &a, const sums &sum)
 
 template <int PAD> KERNEL(FILTER_THREADS, 2) add_products(const __grid_constant__ filter_grad_args a)
 {
-    const filter_errand e = filter_errand_of(&a, blockIdx.x);
+    const filter_work e = filter_work_of(&a, blockIdx.x);
     sums sum = {};
     int stage = 0;
     take_turn();
-    bring(a, e, e.first, stage);
+    load_strip(a, e, e.first, stage);
     for (uint32_t s = e.first; s < e.end; s++, stage = a.stage - stage) {
         wait_for_copies();
         __syncthreads();
-        if (s + 1 < e.end) bring(a, e, s + 1, a.stage - stage);
+        if (s + 1 < e.end) load_strip(a, e, s + 1, a.stage - stage);
         add_strip<PAD>(a, s, stage, sum);
     }
     let_next_begin();
-    give(a, sum);
+    store_sums(a, sum);
 }
 
-/* Joins the partial sums: lanes have neighbouring elements, and warps divide the parts. */
+/* Adds the partial sums. Neighbouring lanes have neighbouring elements. Each warp adds some of the
+ * parts, and the first warp then adds the results of all warps. */
 KERNEL(FILTER_THREADS) join(const __grid_constant__ filter_grad_args a)
 {
     constexpr int WARPS = FILTER_THREADS / FILTER_ACROSS;

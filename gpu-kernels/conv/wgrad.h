@@ -2,11 +2,11 @@
  * on the host (tests/conformance/test_wgrad.c) share them. Operand 0 is the images, operand 1 the
  * gradient of the results.
  *
- * A thread block has a tile of the filters (some channels and some groups of eight outputs) and a
- * part of the pixels of the results. A part consists of strips: rows and columns of one image. The
- * thread block loads the strips of both operands into shared memory, four columns at a time. A
- * thread has one channel and eight outputs at all nine positions of the window, and sums over every
- * n-th group of four pixels. */
+ * A thread block computes a tile of the filters over a part of the pixels. A tile is some channels
+ * and some groups of eight outputs. A part consists of strips; a strip is a rectangle of pixels of
+ * one image. The thread block loads a strip of both operands into shared memory. A task is one
+ * channel with eight outputs, at all nine positions of the window. `splits` threads share a task:
+ * each sums over every splits-th group of four pixels. */
 #ifndef FILTER_GRAD_H
 #define FILTER_GRAD_H
 
@@ -20,22 +20,23 @@
 
 /* ---- the work of a thread block ---- */
 
-typedef struct filter_errand {
-    uint32_t first, end;     /* strips */
-    int32_t channel, output; /* first channel and output of the tile */
-} filter_errand;
+typedef struct filter_work {
+    uint32_t first, end;     /* strips first .. end - 1 */
+    int32_t channel, output; /* first channel and first output of the tile */
+} filter_work;
 
-FN_DECL filter_errand filter_errand_of(const filter_grad_args *a, uint32_t block)
+FN_DECL filter_work filter_work_of(const filter_grad_args *a, uint32_t block)
 {
     const uint32_t tile = QUOTIENT32(block, a->parts), down = QUOTIENT32(tile, a->tiles),
                    first = (block - tile * a->parts.by) * a->each;
-    const filter_errand e = { first, first + a->each < a->strips ? first + a->each : a->strips,
-                              (int32_t)((tile - down * a->tiles.by) << a->channel_bits),
-                              (int32_t)(down << (a->eight_bits + 3)) };
+    const filter_work e = { first, first + a->each < a->strips ? first + a->each : a->strips,
+                            (int32_t)((tile - down * a->tiles.by) << a->channel_bits),
+                            (int32_t)(down << (a->eight_bits + 3)) };
     return e;
 }
 
-/* A strip, and its numbers of rows and columns of results. */
+/* A strip: its image, its first row and column, and its numbers of rows and columns. All of them
+ * count pixels of the results. */
 typedef struct filter_strip {
     int64_t image;
     int32_t row, column, rows, columns;
@@ -54,21 +55,21 @@ FN_DECL filter_strip filter_strip_of(const filter_grad_args *a, uint32_t s)
 
 /* ---- loading ---- */
 
-/* The number of groups of four columns in the part of a strip of operand k. */
+/* The number of units of operand k in a strip. A unit is four neighbouring columns of one line of
+ * one channel. */
 FN_DECL uint32_t filter_units(const filter_grad_args *a, int k)
 {
     return a->channels[k] * a->lines[k].by * a->fours[k].by;
 }
 
-/* One group: its position in the stage, in elements; its first element in the image; and whether
- * its channel and row exist. */
 typedef struct filter_unit {
-    int32_t place, column;
-    int64_t from;
-    bool is;
+    int32_t place;  /* offset in the stage, in elements */
+    int32_t column; /* first column */
+    int64_t from;   /* offset of the first element in the image */
+    bool is;        /* do its channel and its row exist? */
 } filter_unit;
 
-FN_DECL filter_unit filter_unit_of(const filter_grad_args *a, int k, const filter_errand *e,
+FN_DECL filter_unit filter_unit_of(const filter_grad_args *a, int k, const filter_work *e,
                                    const filter_strip *s, uint32_t u)
 {
     const uint32_t line = QUOTIENT32(u, a->fours[k]), channel = QUOTIENT32(line, a->lines[k]),
@@ -88,8 +89,8 @@ FN_DECL filter_unit filter_unit_of(const filter_grad_args *a, int k, const filte
 /* ---- the work of a thread ---- */
 
 typedef struct filter_share {
-    /* channel and group of outputs in the tile; number of the thread among those that share both */
-    uint32_t channel, eight, split;
+    uint32_t channel, eight; /* the task: a channel and a group of eight outputs of the tile */
+    uint32_t split;          /* number of the thread among those that share the task */
 } filter_share;
 
 FN_DECL filter_share filter_share_of(const filter_grad_args *a, uint32_t thread)
@@ -100,8 +101,9 @@ FN_DECL filter_share filter_share_of(const filter_grad_args *a, uint32_t thread)
     return s;
 }
 
-/* Offsets of the channel of a thread and of its first output in a stage. Its next output is `apart`
- * elements further; neighbouring groups of eight interleave. */
+/* Offsets in a stage: x is that of the channel of a thread, dy that of its first output. The next
+ * output of the thread is `apart` elements further, because the outputs of neighbouring groups of
+ * eight alternate. */
 typedef struct filter_place {
     int32_t x, dy;
 } filter_place;
@@ -113,10 +115,10 @@ FN_DECL filter_place filter_place_of(const filter_grad_args *a, const filter_sha
     return p;
 }
 
-/* A group of pixels of a strip: its offset, and its number of pixels, at most 4; 0 or less: none.
- * For the images, the offset is that of the four columns which contain the first pixel. */
+/* A group of four neighbouring pixels of a strip. */
 typedef struct filter_group {
-    int32_t x, dy, pixels;
+    int32_t x, dy;  /* offsets of its first column in both operands */
+    int32_t pixels; /* the number of its pixels that exist, at most 4; it may be negative */
 } filter_group;
 
 FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s)
@@ -124,7 +126,8 @@ FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s)
     return (uint32_t)s->rows * a->fours[1].by;
 }
 
-/* Lines of the gradient are contiguous; lines of the images also contain the neighbouring columns. */
+/* A line of the images is longer than one of the gradient, because it also contains the columns
+ * beside the strip. */
 FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_strip *s, uint32_t g)
 {
     const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]),
@@ -136,8 +139,8 @@ FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_str
 
 /* ---- results ---- */
 
-/* The element of the filters that sum i of a tile belongs to, or -1. Sum i is number i / tasks of
- * the thread with task i % tasks. */
+/* Returns the index of the filter element to which sum i of a tile belongs, or -1 if this element
+ * does not exist. Sum i is sum number i / tasks of task i % tasks. */
 FN_DECL int64_t filter_element(const filter_grad_args *a, uint32_t tile, uint32_t i)
 {
     const uint32_t bits = a->channel_bits + a->eight_bits, own = i >> bits, o = own / 9;

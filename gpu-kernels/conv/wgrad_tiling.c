@@ -1,24 +1,27 @@
 /* wgrad_tiling.c - which gradients of filters the kernels support, and how the work is divided
- * (wgrad.h). The division depends on the shape alone, because the order of the sums depends on it.
- * This file needs no CUDA: the test of the division and the fake CUDA use it too. */
+ * (wgrad.h describes the parts). The division determines the order of the sums. It depends on the
+ * shape alone, so that the same step has the same bits on every GPU. This file does not need CUDA:
+ * a test (tests/conformance/test_wgrad.c) and the fake CUDA of the tests use it too. */
 #include "min_max.h"
 #include "wgrad.h"
 #include <math.h>
 #include <stdlib.h>
 
-#define MULTIPROCESSORS 132  /* of a large card */
-#define GROUP           340  /* instructions of a thread for a group of pixels */
-#define UNIT            20   /* instructions for four elements that it loads at once */
-#define UNIT_APART      48   /* instructions for four elements that it loads one by one */
-#define STRIP           150  /* instructions for each strip in addition */
-#define BEGIN           1500 /* instructions before and after its part */
-#define SUM             0.12 /* the same for storing the sums of eight outputs, for all threads */
-/* a thread block alone on its multiprocessor takes longer by this factor, because nothing hides
- * its waits */
+/* The cost model counts instructions of one thread. */
+#define MULTIPROCESSORS 132  /* of a large GPU */
+#define GROUP           340  /* for a group of four pixels */
+#define UNIT            20   /* for loading four elements at once */
+#define UNIT_APART      48   /* for loading four elements one by one */
+#define STRIP           150  /* for a strip, in addition to its groups and units */
+#define BEGIN           1500 /* before and after the strips of a part */
+#define SUM             0.12 /* for storing the sums of one task; all thread blocks count */
+/* a thread block that is alone on its multiprocessor takes longer by this factor, because no other
+ * one runs while it waits */
 #define ALONE 1.25
 
-/* The power of two that wastes least: the smallest one that holds `count`, or for large counts
- * `most` or half of it. */
+/* Returns log2 of the size of a tile along one axis of `count` elements: the smallest power of two
+ * that is at least `count`, but at most 2^most. If 2^most is reached and tiles of half that size
+ * leave fewer elements unused, it returns most - 1. */
 static uint32_t bits_of(int64_t count, uint32_t most)
 {
     uint32_t b = 0;
@@ -27,8 +30,8 @@ static uint32_t bits_of(int64_t count, uint32_t most)
     return b == most && quotient_up(count, half) * half < quotient_up(count, all) * all ? b - 1 : b;
 }
 
-/* The distance between planes is an odd multiple of four elements, so that lanes which read
- * different planes rarely meet in a bank. */
+/* The distance between planes is an odd multiple of four elements, so that lanes that read
+ * different planes cause few bank conflicts. */
 static int64_t plane_of(int64_t elements) { return elements / 4 % 2 ? elements : elements + 4; }
 static int64_t pitch_of(const filter_grad_args *a, int k, int64_t columns)
 {
@@ -45,7 +48,8 @@ static int64_t stage_of(const filter_grad_args *a, int64_t rows, int64_t columns
            (int64_t)a->channels[1] * plane(a, 1, rows, columns);
 }
 
-/* Divides the columns evenly into strips of one row that fit. */
+/* Returns the number of columns of a strip: the columns of the results, divided evenly into as few
+ * strips as possible. A strip of one row then fits into a stage. */
 static int64_t columns_of(const filter_grad_args *a)
 {
     const int64_t c = a->channels[0], m = a->channels[1];
@@ -53,25 +57,27 @@ static int64_t columns_of(const filter_grad_args *a)
     return quotient_up(quotient_up(a->out_w, quotient_up(a->out_w, most)), 4) * 4;
 }
 
+/* A division of the pixels into strips and parts, and its cost. */
 typedef struct cutting {
     int64_t rows, columns, strips, each, parts;
     double cost;
 } cutting;
 
-/* Instructions of a thread for one strip. */
+/* The cost of one strip. It does not depend on addresses, because the same bits must result for
+ * every address. */
 static double strip_cost(const filter_grad_args *a, int64_t rows, int64_t columns)
 {
     double cost = STRIP + GROUP * (double)quotient_up(rows * columns / 4, a->splits);
     for (int k = 0; k < 2; k++) {
         const int64_t units = a->channels[k] * (rows + (k ? 0 : 2)) * pitch_of(a, k, columns) / 4;
-        /* the addresses do not matter here: they must not change a bit */
         const bool in_fours = (k ? a->out_w : a->w) % 4 == 0;
         cost += (double)quotient_up(units, FILTER_THREADS) * (in_fours ? UNIT : UNIT_APART);
     }
     return cost;
 }
 
-/* The division for so many thread blocks per multiprocessor, if there are enough pixels. */
+/* Returns the division for `blocks` thread blocks per multiprocessor, or for fewer if there are too
+ * few strips. */
 static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns,
                        int64_t blocks)
 {
@@ -161,7 +167,7 @@ static void set_tile(filter_grad_args *a)
     a->sums = divide_by32(FILTER_SUMS * a->tasks);
 }
 
-/* Without pixels there are no strips and no parts. */
+/* If the images have no pixels, the result has no strips and no parts. */
 filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 {
     filter_grad_args a = of_operands(s, x, dy);
@@ -172,7 +178,7 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
     return a;
 }
 
-/* Steps that only cuDNN supports need no scratch memory. */
+/* Returns 0 for steps that run on cuDNN instead. */
 size_t filter_grad_workspace(const step *s)
 {
     if (kernels_unsupported(s)) return 0;
@@ -182,8 +188,8 @@ size_t filter_grad_workspace(const step *s)
 
 /* ---- supported steps ---- */
 
-/* Do 32-bit integers hold the strides of rows, columns and channels, and count the parts of the results and
- * the sums? */
+/* Do 32-bit integers suffice for the strides of rows, columns and channels, for the number of pixels
+ * and for the number of sums? */
 static bool filter_grad_is_small(const layout *x, const layout *dy)
 {
     const layout *all[] = { x, dy };
@@ -195,9 +201,9 @@ static bool filter_grad_is_small(const layout *x, const layout *dy)
            x->size[0] <= most / ((dy->size[2] + 1) * (dy->size[3] + 1));
 }
 
-#define FILTER_STRICT 1e9 /* with no more products than this, rounded ones would not be faster */
+#define FILTER_STRICT 1e9 /* with fewer products than this, tensor cores are not faster */
 
-/* May cuDNN use tensor cores, and is there enough work for them? */
+/* Does the math mode allow cuDNN to use tensor cores, and is there enough work for them? */
 static bool may_be_rounded(const step *s)
 {
     const bool is_permitted = s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16;

@@ -1,6 +1,6 @@
-/* winograd_1d.c - launches convolutions with 3 x 3 windows by Winograd's method along columns
- * (winograd_1d.cu) or in both directions (winograd_2d.cu): divides the results into strips and
- * shares them among threads. */
+/* winograd_1d.c - launches convolutions with 3 x 3 windows by Winograd's method, along columns
+ * (winograd_1d.cu) or along both axes (winograd_2d.cu). It divides the results into strips and
+ * distributes these over thread blocks (conv_args.h). */
 #include "dgrad_as_conv.h"
 #include "launch.h"
 #include "min_max.h"
@@ -9,21 +9,21 @@
 #define WARPS   (CONV_THREADS / 32)
 #define QUADS   8     /* groups of four columns in a strip, at most */
 #define STAGE   16384 /* bytes of a stage, or one channel of one image */
-#define FILTERS 61440 /* bytes of filters; with two stages less than the 99 KiB that every card has */
+#define FILTERS 61440 /* bytes of filters; with two stages less than the 99 KiB that every GPU has */
 #define SHARED  (FILTERS + 2 * STAGE + 4096)
-/* thread blocks: enough to load a card evenly, few enough that each uses its filters for several
- * strips */
+/* thread blocks: enough to occupy a GPU evenly, but few enough that each uses its filters for
+ * several strips */
 #define BLOCKS 792
-/* warps that keep a card busy; with fewer, threads compute fewer outputs */
+/* warps that occupy a GPU; with fewer warps, each thread computes fewer outputs */
 #define BUSY         (132 * WARPS * 2)
 #define FILTER_BYTES (12 * sizeof(float)) /* bytes of one transformed window */
 
-/* the 2-d method is used for convolutions that leave space for this many warps on a
- * multiprocessor and have strips for half of them */
+/* winograd_2d.cu is used if at least this many warps fit on a multiprocessor beside the filters,
+ * and if there are strips for half of them */
 #define SQUARE_WARPS 8
 
-/* Size of the results before pooling, without those that pooling ignores, in pairs of rows and
- * groups of four columns. */
+/* The size of the results before pooling, in pairs of rows and groups of four columns. Results that
+ * pooling ignores do not count. */
 typedef struct extent {
     int64_t rows, quads;
 } extent;
@@ -34,8 +34,8 @@ static extent extent_of(const step *s)
     return (extent){ quotient_up(out[2] * by, 2), quotient_up(out[3] * by, 4) };
 }
 
-/* Outputs for each thread: more outputs use each element and each filter more often; fewer outputs
- * make more warps. */
+/* Returns the number of outputs of a thread. More outputs mean fewer loads; fewer outputs mean more
+ * warps. */
 static int outputs_of(const step *s, extent e)
 {
     const int64_t m = s->in[1].at.size[0], warps = quotient_up(s->in[0].at.size[0] * e.rows * e.quads, 32);
@@ -43,8 +43,8 @@ static int outputs_of(const step *s, extent e)
     return m > 2 && warps * quotient_up(m, 4) >= BUSY / 2 ? 4 : 2;
 }
 
-/* Gives the warps of a thread block different outputs as long as there are outputs and space for
- * their filters. */
+/* Distributes the warps of a thread block over strips and outputs. As many warps as possible have
+ * different outputs; the number of outputs and the space for their filters limit that. */
 static void share_out(conv2d_args *a, int outputs)
 {
     int64_t apart = WARPS;
@@ -56,7 +56,7 @@ static void share_out(conv2d_args *a, int outputs)
     a->groups = divide_by32(quotient_up(a->m, a->width));
 }
 
-/* A pitch with few bank conflicts: rows of neighbouring pairs are half of all banks apart. */
+/* Returns a pitch with few bank conflicts: neighbouring pairs of rows are half of all banks apart. */
 static int32_t pitch_of(int64_t quads)
 {
     int64_t pitch = quotient_up(6 * quads, 4) * 4;
@@ -89,7 +89,7 @@ static void cut(conv2d_args *a, extent e)
     a->walkers = (uint32_t)smaller(a->strips, larger(BLOCKS / a->groups.by, 1));
 }
 
-/* Can all rows of an image be read 16 bytes at a time, from the first column to the last? */
+/* Can all rows of the images be read 16 bytes at a time? */
 static bool in_vectors(const conv2d_args *a)
 {
     return a->pad[1] == 1 && a->w % 4 == 0 && (uintptr_t)a->in % 16 == 0 &&
@@ -143,9 +143,9 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
     return launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q);
 }
 
-/* ---- the 2-d method ---- */
+/* ---- along both axes (winograd_2d.cu) ---- */
 
-/* Bytes of shared memory that all warps share. */
+/* Bytes of shared memory for the filters and the bias, which all warps share. */
 static int64_t square_filters(int64_t channels, int eights)
 {
     return channels * eights * CONV_SQUARE_FILTER + CONV_WIDTH * (int64_t)sizeof(float);
@@ -153,30 +153,33 @@ static int64_t square_filters(int64_t channels, int eights)
 
 static int eights_of(const step *s) { return s->in[1].at.size[0] > 16 ? 4 : 2; }
 
-/* The strips of a warp; for how many warps the filters leave space. */
+/* The number of strips, which are 16 / eights pairs of tiles each. */
 static int64_t square_strips(const step *s)
 {
     const extent e = extent_of(s);
     return quotient_up(s->in[0].at.size[0] * e.rows * e.quads * eights_of(s), 16);
 }
 
-static int64_t square_room(const step *s)
+/* The number of warps of a thread block for which there is shared memory beside the filters. */
+static int64_t square_warps(const step *s)
 {
     const int64_t fitting =
         (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
     return smaller(fitting, CONV_SQUARE_WARPS);
 }
 
-/* With few channels the exchange costs too much, with few outputs the transforms, with few strips
- * the filters. Results must be contiguous. */
+/* Is winograd_2d.cu faster? It is not with few channels, because of the exchange of sums; with few
+ * outputs, because of the transforms of the images; or with few strips, because of the filters.
+ * Results that are not pooled must come in complete groups of four. */
 static bool is_by_squares(const step *s, const conv2d_args *a)
 {
     return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS &&
-           (epilogue_infos[s->epilogue].pooled || a->out_w % 4 == 0) && square_room(s) >= SQUARE_WARPS &&
+           (epilogue_infos[s->epilogue].pooled || a->out_w % 4 == 0) && square_warps(s) >= SQUARE_WARPS &&
            square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
 }
 
-/* One thread block for each multiprocessor. With few strips, thread blocks have fewer warps. */
+/* Launches one thread block for each multiprocessor. With few strips, thread blocks have fewer
+ * warps. */
 static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
@@ -189,7 +192,7 @@ static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
     a->positions = (uint32_t)(a->n * e.rows * e.quads);
     a->strips = (uint32_t)square_strips(s);
     const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
-    const int64_t warps = smaller(square_room(s), quotient_up(a->strips, blocks));
+    const int64_t warps = smaller(square_warps(s), quotient_up(a->strips, blocks));
     a->walkers = (uint32_t)smaller(blocks, quotient_up(a->strips, warps));
     const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
     const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
@@ -205,7 +208,8 @@ cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cud
     return launch_columns(s, &a, q);
 }
 
-/* Filters are read in place, in reverse. */
+/* Computes a gradient of images as a convolution (dgrad_as_conv.h). The kernel reads the rotated
+ * filters in place, with negative strides. */
 cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     int64_t last;

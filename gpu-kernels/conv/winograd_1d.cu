@@ -1,11 +1,12 @@
-/* winograd_1d.cu - convolutions with 3 x 3 windows, with addend, relu and 2 x 2 pooling in one
- * pass, by Winograd's F(2, 3) along columns.
+/* winograd_1d.cu - convolutions with 3 x 3 windows, with bias, relu and 2 x 2 pooling in one pass,
+ * by Winograd's F(2, 3) along columns (Lavin and Gray, Fast algorithms for convolutional neural
+ * networks, 2016).
  *
- * A thread block takes strips: some images, rows and columns of the results. It loads the images
- * into shared memory, some channels at a time, and loads the next ones during the computation. A
- * thread has 2 x 4 results of O output channels, which it sums and pools in registers. A warp has
- * 32 such positions and reads each filter as one broadcast. With u = 2^-24, |error| <= (6 c + 14) u
- * sum (|w0| + |w1| + |w2|) (|x0| + |x1| + |x2|), over channels and columns. */
+ * A thread block computes strips: some images, rows and columns of the results. It loads the images
+ * into shared memory, some channels at a time, and loads the next ones while it computes. A thread
+ * has 2 x 4 results of O output channels, which it sums and pools in registers. A warp has 32 such
+ * positions and reads each filter as one broadcast. With u = 2^-24, |error| <= (6 c + 14) u sum
+ * (|w0| + |w1| + |w2|) (|x0| + |x1| + |x2|), where the sum is over channels and columns. */
 #include "winograd_1d.cuh"
 
 namespace
@@ -24,8 +25,8 @@ template <int O> static __device__ inline void results_of(const sums<O> &s, int 
 
 /* ---- contents of shared memory ---- */
 
-/* The filters, the bias, and two stages. A line of a stage has the columns in groups of four, then
- * for each group the elements left and right of it. */
+/* Shared memory contains the filters, the bias, and two stages. A line of a stage has the columns
+ * in groups of four, followed by the elements left and right of each group. */
 static __device__ inline int bias_place(const conv2d_args &a)
 {
     return a.c * PATCH_ROWS * 3 * a.width * EACH;
@@ -35,7 +36,8 @@ static __device__ inline int stage_place(const conv2d_args &a, int turn)
     return bias_place(a) + (CONV_WIDTH + turn * a.stage) * EACH;
 }
 
-/* filters[o / O][channel][row][column][o % O]; zeros for outputs that do not exist. */
+/* Loads and transforms the filters. The layout is [o / O][channel][row][column][o % O]. Outputs that
+ * do not exist have zeros. */
 template <int O> static __device__ inline void load_filters(const conv2d_args &a, int first)
 {
     const int columns = a.c * 3 * a.width;
@@ -132,7 +134,8 @@ template <int O> static __device__ inline void add_channel(sums<O> &sum, patch p
 
 /* ---- output ---- */
 
-/* Stores all channels of a position; bias: that of the channels from `first` on. */
+/* Stores the results of a position for outputs `first` to `first` + O - 1. `bias` is the address of
+ * their bias. */
 template <int O, bool POOLED>
 static __device__ inline void epilogue(const conv2d_args &a, const place &at, int first, int bias,
                                        const sums<O> &sum)
@@ -148,9 +151,9 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
         for (int t = 0; t < ROWS * COLUMNS; t++) size += ABS(y[t / COLUMNS][t % COLUMNS]);
         if (first + o >= a.m) break;
         if (!(size < INF)) wrong |= 1u << o;
-        deliver<POOLED>(a, at, first + o, y, b[o]);
+        store_results<POOLED>(a, at, first + o, y, b[o]);
     }
-    if (wrong) mend<POOLED>(a, at, first, wrong, bias);
+    if (wrong) recompute<POOLED>(a, at, first, wrong, bias);
 }
 
 /* ---- the kernel ---- */
@@ -174,18 +177,18 @@ template <int O> static __device__ inline position position_of(const conv2d_args
 }
 
 template <int O, bool POOLED>
-static __device__ inline void give(const conv2d_args &a, const strip &s, const sums<O> &sum)
+static __device__ inline void store_strip(const conv2d_args &a, const strip &s, const sums<O> &sum)
 {
     constexpr int by = POOLED ? 2 : 1;
     const position p = position_of<O>(a);
     const place at = { s.image + p.image, s.row + (int32_t)p.row * ROWS,
                        s.column + (int32_t)p.quad * COLUMNS };
     if (p.is && at.image < a.n && at.row / by < a.out_h && at.column / by < a.out_w)
-        epilogue<O, POOLED>(a, at, (int)errand_of(a).group * a.width + p.first,
+        epilogue<O, POOLED>(a, at, (int)work_share_of(a).group * a.width + p.first,
                             bias_place(a) + p.first * EACH, sum);
 }
 
-/* Adds the channels of a stage, multiplied by the filters from `first` on. */
+/* Adds the products of the channels of a stage. `channel` is the first of them. */
 template <int O>
 static __device__ inline void add_stage(const conv2d_args &a, int turn, int channel, sums<O> &sum)
 {
@@ -209,9 +212,9 @@ template <int O, bool POOLED, int BLOCKS>
 KERNEL(CONV_THREADS, BLOCKS)
 convolution(const __grid_constant__ conv2d_args a)
 {
-    uint32_t s = errand_of(a).walker;
+    uint32_t s = work_share_of(a).walker;
     int turn = 0;
-    const int first = (int)errand_of(a).group * a.width;
+    const int first = (int)work_share_of(a).group * a.width;
     if (a.filters_are_there) load_filters<O>(a, first);
     take_turn();
     stage(a, strip_of(a, s), 0, stage_place(a, 0));
@@ -228,7 +231,7 @@ convolution(const __grid_constant__ conv2d_args a)
             add_stage<O>(a, turn, c, sum);
         }
         if (s + a.walkers >= a.strips) let_next_begin();
-        give<O, POOLED>(a, strip_of(a, s), sum);
+        store_strip<O, POOLED>(a, strip_of(a, s), sum);
     }
 }
 
@@ -239,7 +242,7 @@ template <int O, int BLOCKS> const void *pooled_or_not(bool pooled)
 
 } // namespace
 
-/* outputs: of a thread. */
+/* `outputs` is the number of outputs of a thread. */
 const void *conv2d_kernel_f32(int outputs, bool pooled)
 {
     switch (outputs) {

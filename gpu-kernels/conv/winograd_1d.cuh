@@ -1,11 +1,11 @@
-/* winograd_1d.cuh - code that the convolutions with 3 x 3 windows share: Winograd's F(2, 3), copies
+/* winograd_1d.cuh - code that winograd_1d.cu and winograd_2d.cu share: Winograd's F(2, 3), copies
  * into shared memory, and output.
  *
- * F(2, 3) computes two results of three products each by four products of differences of four
- * elements with sums of three weights. A result depends only on its own elements. Its error is
- * relative to all products of these elements with the weights, not only to those that it sums. A
- * result that is infinite or NaN may be so because of a difference; it is then recomputed by the
- * definition. */
+ * F(2, 3) computes two neighbouring results of a filter with three weights. By the definition this
+ * takes six products; F(2, 3) takes four, of differences of elements with sums of weights. The
+ * error is relative to all products of the elements with the weights, not only to those that a
+ * result sums. A difference may overflow, or be NaN if an element is infinite. A result that is
+ * not finite is therefore computed again by the definition. */
 #ifndef CONV2D_CUH
 #define CONV2D_CUH
 
@@ -17,7 +17,7 @@ namespace
 enum { PATCH_ROWS = 4, PATCH_COLUMNS = 6, ROWS = 2, COLUMNS = 4 };
 typedef float patch[PATCH_ROWS][PATCH_COLUMNS];
 
-/* ---- transforms of three weights, and of the columns of elements ---- */
+/* ---- the transforms of weights and of elements ---- */
 
 static __device__ inline void transform_weights(const float g[3], float u[4])
 {
@@ -43,8 +43,8 @@ static __device__ inline void transform_patch(patch p)
 
 /* ---- shared memory ---- */
 
-/* Copies columns j .. j + 5 of a row of an image. from: column j; to: the middle four columns;
- * beside: the other two. */
+/* Copies columns j .. j + 5 of a row of an image. `from` is the address of column j. The middle four
+ * columns go to `to`, the other two to `beside`. */
 template <bool VECTORS>
 static __device__ inline void copy_row(const conv2d_args &a, int to, int beside, const float *from, int j,
                                        bool inside)
@@ -60,7 +60,7 @@ static __device__ inline void copy_row(const conv2d_args &a, int to, int beside,
     }
 }
 
-/* Loads the middle four columns of a row and those beside them. */
+/* Loads what copy_row copied. */
 static __device__ inline void load_row(float p[PATCH_COLUMNS], int at, int beside)
 {
     const float4 m = at_shared<float4>(at);
@@ -82,15 +82,14 @@ static __device__ inline void load_bias(const conv2d_args &a, int place, int fir
 
 /* ---- output ---- */
 
-/* The position of the 2 x 4 results of a thread before pooling. Without an image the thread has
- * none. */
+/* The first of the 2 x 4 results of a thread, before pooling. */
 struct place {
     int64_t image;
     int32_t row, column;
 };
 
-/* Takes the maximum first, because rounding is monotonic. But infinities of both signs give NaN if
- * the bias is infinite. */
+/* Pools before it adds the bias: rounding is monotonic, so the result is the same. It is not if the
+ * bias is infinite and the opposite infinity is among the elements: their sum is NaN. */
 static __device__ inline float pooled(const float y[ROWS][COLUMNS], int j, float bias, float least)
 {
     const float most = MAXIMUM(MAXIMUM(y[0][j], y[0][j + 1]), MAXIMUM(y[1][j], y[1][j + 1]));
@@ -119,10 +118,10 @@ static __device__ inline void write(const conv2d_args &a, int64_t at, int column
     }
 }
 
-/* Stores the results y of one channel at a position that exists. */
+/* Adds the bias to the results y of one output, applies relu, pools and stores them. */
 template <bool POOLED>
-static __device__ inline void deliver(const conv2d_args &a, const place &at, int o,
-                                      const float y[ROWS][COLUMNS], float bias)
+static __device__ inline void store_results(const conv2d_args &a, const place &at, int o,
+                                            const float y[ROWS][COLUMNS], float bias)
 {
     constexpr int by = POOLED ? 2 : 1;
     const int row = at.row / by, column = at.column / by;
@@ -141,7 +140,8 @@ static __device__ inline void deliver(const conv2d_args &a, const place &at, int
     }
 }
 
-/* One result by the definition. Padding is zeros, which are multiplied by the filter too. */
+/* Returns one result, computed by the definition. Padding is zeros, which are multiplied by the
+ * weights too: an infinite weight then gives NaN. */
 static __device__ float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
 {
     const float *in = (const float *)a.in + image * a.image,
@@ -149,7 +149,7 @@ static __device__ float defined(const conv2d_args &a, int64_t image, int o, int 
     float sum = 0;
 #pragma unroll 1
     for (int c = 0; c < a.c; c++) {
-        float part = 0; /* sums channel by channel: error (c + 9) u of the absolute values */
+        float part = 0; /* one sum for each channel: the error is (c + 9) u of the absolute values */
 #pragma unroll 1
         for (int t = 0; t < 9; t++) {
             const int i = row - a.pad[0] + t / 3, j = column - a.pad[1] + t % 3;
@@ -162,9 +162,11 @@ static __device__ float defined(const conv2d_args &a, int64_t image, int o, int 
     return sum;
 }
 
-/* Recomputes the channels in `which` of a position, from `first` on. */
+/* Computes results of a position again by the definition. Bit o of `which` stands for output
+ * `first` + o. */
 template <bool POOLED>
-static __device__ __noinline__ void mend(const conv2d_args &a, place at, int first, uint32_t which, int bias)
+static __device__ __noinline__ void recompute(const conv2d_args &a, place at, int first, uint32_t which,
+                                              int bias)
 {
 #pragma unroll 1
     for (; which; which &= which - 1) {
@@ -174,17 +176,17 @@ static __device__ __noinline__ void mend(const conv2d_args &a, place at, int fir
         for (int t = 0; t < ROWS * COLUMNS; t++)
             y[t / COLUMNS][t % COLUMNS] =
                 defined(a, at.image, first + o, at.row + t / COLUMNS, at.column + t % COLUMNS);
-        deliver<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
+        store_results<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
     }
 }
 
-/* The group of outputs of a thread block, and its first strip. Indices are computed again each
- * time, because the sums of a strip leave no registers for them. */
+/* The group of outputs of a thread block, and its number among the thread blocks of this group. It
+ * is computed again at each use, because the sums leave no registers for it. */
 struct work_share {
     uint32_t walker, group;
 };
 
-static __device__ inline work_share errand_of(const conv2d_args &a)
+static __device__ inline work_share work_share_of(const conv2d_args &a)
 {
     uint32_t block;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));

@@ -1,25 +1,33 @@
-/* winograd_2d.cu - the same convolutions as winograd_1d.cu by F(2, 3) along columns and then along
- * rows: 16 products compute the 2 x 2 results of a tile, which are sums of 36 products.
+/* winograd_2d.cu - the same convolutions as winograd_1d.cu, by F(2, 3) along columns and then along
+ * rows: F(2x2, 3x3). A tile is 2 x 2 results of one output channel. It takes 16 products for each
+ * channel instead of 36. The 4 x 4 factors of these products are called the elements of the tile.
  *
- * A warp has pairs of neighbouring tiles and 8 E outputs, 128 / E results of each. A lane
- * prefetches the patch of one pair in one channel and stores the differences of its elements for
- * all lanes. Then each lane multiplies one row of the 4 x 4 elements of four tiles for 8 outputs,
- * so that 12 numbers from shared memory serve 32 products. Finally four lanes exchange the four
- * rows of their sums, each for a quarter of the outputs. Warps share only the filters and wait for
- * no other warp. With u = 2^-24, |error| <= (4 c + 42) u sum (|w00| + ... + |w22|) (|x00| + ... +
- * |x22|), over channels. */
+ * A warp computes 8 E outputs of 16 / E pairs of neighbouring tiles.
+ *   - Each lane prefetches the patch of one pair in one channel. It transforms the patch and stores
+ *     the elements of both tiles in shared memory.
+ *   - Each lane multiplies one row of the elements of four tiles by the filters of 8 outputs. It
+ *     loads 12 numbers from shared memory for 32 products.
+ *   - The four lanes that have the four rows of the same tiles exchange their sums. Each of them
+ *     stores the results of a quarter of the outputs.
+ * Warps share only the filters, and no warp waits for another. With u = 2^-24, |error| <= (4 c +
+ * 42) u sum (|w00| + ... + |w22|) (|x00| + ... + |x22|), where the sum is over channels. */
 #include "winograd_1d.cuh"
 
 namespace
 {
 
-enum { OUTPUTS = 8, TILES = 4, SIDE = 4 }; /* outputs and tiles of a lane; side of the elements of a tile */
+enum { OUTPUTS = 8, TILES = 4, SIDE = 4 }; /* outputs and tiles of a lane; a tile has SIDE x SIDE elements */
 
-/* The work of a warp with E groups of eight outputs. Strides are in bytes: of a row of the elements
- * of its tiles, of a column, of a channel, padded against bank conflicts of stores; of filters, of
- * the first four of all groups of eight, of a column, of a channel. */
+/* The layout of shared memory for warps with E groups of eight outputs. PAIRS is the number of
+ * pairs of tiles, DEPTH the number of channels at a time. All others are in bytes.
+ *     ROW, COLUMN, CHANNEL   strides of the elements. CHANNEL is padded against bank conflicts
+ *     HALF, TAP, FILTER      strides of the filters: between outputs 0 .. 3 and 4 .. 7 of the
+ *                            groups, between columns, between channels
+ *     ELEMENTS               size of the elements; the patches follow them
+ *     BESIDE                 offset of the outer columns of the patches
+ *     OWN                    size of all memory of one warp */
 template <int E> struct square {
-    static constexpr int PAIRS = 16 / E, DEPTH = 32 / PAIRS; /* pairs of tiles; channels at a time */
+    static constexpr int PAIRS = 16 / E, DEPTH = 32 / PAIRS;
     static constexpr int ROW = 2 * PAIRS * EACH, COLUMN = SIDE * ROW,
                          CHANNEL = SIDE * COLUMN + 64 / DEPTH * EACH;
     static constexpr int HALF = SIDE * E * 4 * EACH, TAP = 2 * HALF, FILTER = SIDE * TAP;
@@ -29,7 +37,7 @@ template <int E> struct square {
                   "");
 };
 
-typedef float sums[SIDE][TILES][OUTPUTS]; /* of a lane, by column of the elements */
+typedef float sums[SIDE][TILES][OUTPUTS]; /* the sums of a lane for each column of the elements */
 
 /* ---- addresses ---- */
 
@@ -41,15 +49,16 @@ static __device__ inline uint32_t thread_now()
 }
 static __device__ inline int lane_now() { return (int)(thread_now() % 32); }
 
-/* Shared memory holds the filters, the bias, and for each warp the elements of its tiles (later the
- * sums that lanes exchange) and patches. */
+/* Shared memory contains the filters, the bias, and for each warp its elements and its patches. The
+ * sums that lanes exchange overwrite the elements. */
 static __device__ inline int bias_place(const conv2d_args &a) { return a.c * SIDE * SIDE * a.width * EACH; }
 template <int E> static __device__ inline int own_place(const conv2d_args &a)
 {
     return bias_place(a) + CONV_WIDTH * EACH + (int)(thread_now() / 32) * square<E>::OWN;
 }
 
-/* The operands of a lane: a row of the elements of four tiles, and eight outputs. */
+/* The operands of a lane: a row of the elements, the first of its four tiles, and the first of its
+ * eight outputs. */
 template <int E> struct share {
     int row, output, tile;
 };
@@ -59,7 +68,7 @@ template <int E> static __device__ inline share<E> share_now()
     return { lane / 8, lane / (8 / E) % E * OUTPUTS, lane % (8 / E) * TILES };
 }
 
-/* The position of pair p of the results, before pooling. */
+/* The first result of pair p before pooling, and whether the pair exists. */
 struct position {
     place at;
     bool is;
@@ -74,7 +83,8 @@ static __device__ inline position position_of(const conv2d_args &a, uint32_t p)
 
 /* ---- filters ---- */
 
-/* filters[channel][column][half][row][o / 8][o % 4]; zeros for outputs that do not exist. */
+/* Transforms and stores the weights of one output and one channel. The layout of the filters is
+ * [channel][column][o / 4 % 2][row][o / 8][o % 4]. Outputs that do not exist have zeros. */
 template <int E> static __device__ inline void write_filter(const float g[3][3], int to)
 {
     float down[3][SIDE];
@@ -97,7 +107,7 @@ template <int E> static __device__ inline void load_filters(const conv2d_args &a
     for (int t = threadIdx.x; t < a.c * outputs; t += blockDim.x) {
         const int o = t % outputs, c = t / outputs;
         const float *at = (const float *)a.filters + (first + o) * a.filter[0] + c * a.filter[1];
-        float g[3][3] = {}; /* by column */
+        float g[3][3] = {}; /* g[column][row] */
         if (first + o < a.m)
 #pragma unroll
             for (int k = 0; k < 9; k++) g[k % 3][k / 3] = at[k / 3 * a.filter[2] + k % 3 * a.filter[3]];
@@ -108,8 +118,8 @@ template <int E> static __device__ inline void load_filters(const conv2d_args &a
 
 /* ---- the elements of tiles ---- */
 
-/* Copies rows i .. i + 3 and columns j .. j + 5 of an image, where they exist; from: the first
- * element. */
+/* Copies rows i .. i + 3 and columns j .. j + 5 of an image, and zeros for those outside of it.
+ * `from` is the address of the first element. */
 template <int E, bool VECTORS>
 static __device__ inline void copy_patch(const conv2d_args &a, const float *from, int i, int j, bool is)
 {
@@ -121,7 +131,7 @@ static __device__ inline void copy_patch(const conv2d_args &a, const float *from
                           is && (uint32_t)(i + r) < (uint32_t)a.h);
 }
 
-/* Starts the copies for strip s, from `channel` on. */
+/* Starts the copies of the patches of strip s, for DEPTH channels from `channel` on. */
 template <int E> static __device__ inline void prefetch(const conv2d_args &a, uint32_t s, int channel)
 {
     constexpr int pairs = square<E>::PAIRS;
@@ -136,7 +146,7 @@ template <int E> static __device__ inline void prefetch(const conv2d_args &a, ui
     copies_are_issued();
 }
 
-/* Transforms the patch of a pair of tiles and stores it for all lanes. */
+/* Transforms the patch of this lane and stores the elements for all lanes of the warp. */
 template <int E> static __device__ inline void transform_own(const conv2d_args &a)
 {
     using S = square<E>;
@@ -181,8 +191,8 @@ static __device__ inline void add_products(float sum[TILES][OUTPUTS], const fact
         for (int o = 0; o < OUTPUTS; o++) sum[t][o] = FMA(w[o], x[t], sum[t][o]);
 }
 
-/* The loop loads operands beyond the last channel. They are not used, and their addresses are
- * inside shared memory. */
+/* The loop loads factors one channel ahead, also after the last channel. These factors are not
+ * used, and their addresses are inside shared memory. */
 template <int E> static __device__ inline void add_channels(const conv2d_args &a, int channel, sums sum)
 {
     using S = square<E>;
@@ -204,14 +214,13 @@ template <int E> static __device__ inline void add_channels(const conv2d_args &a
 
 /* ---- results ---- */
 
-/* Of four tiles and two outputs. */
-typedef float results[2][ROWS][2][TILES];
+typedef float results[2][ROWS][2][TILES]; /* [output][row][column][tile] */
 
 static __device__ inline float first_of(float a, float b, float c) { return (a + b) + c; }
 static __device__ inline float second_of(float b, float c, float d) { return (b - c) - d; }
 
-/* Stores the contribution of the row of a lane to one of the two columns of results: output by
- * output, lanes contiguous. */
+/* Stores the contribution of this lane's row of elements to one of the two columns of results. The
+ * values of one output are contiguous over the lanes. */
 static __device__ inline void give_row(const sums s, int column, int own)
 {
     const int to = own + lane_now() * 16;
@@ -226,7 +235,7 @@ static __device__ inline void give_row(const sums s, int column, int own)
     }
 }
 
-/* Loads the contributions of all four rows for the quarter of the outputs that this lane has. */
+/* Loads the contributions of all four rows to the outputs of this lane, and adds them. */
 static __device__ inline void take_rows(results r, int column, int own)
 {
     const int lane = lane_now(), from = own + (lane / 8 * 2 * 32 + lane % 8) * 16;
@@ -260,7 +269,7 @@ static __device__ inline void exchange(const sums s, results r, int own)
     }
 }
 
-/* Stores a pair of tiles, the first or second of a lane. */
+/* Stores pair 0 or 1 of a lane, for two outputs. */
 template <bool POOLED>
 static __device__ inline void epilogue(const conv2d_args &a, const place &at, int first, int bias,
                                        const results r, int pair)
@@ -277,13 +286,13 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
         }
         if (first + o >= a.m) break;
         if (!(size < INF)) wrong |= 1u << o;
-        deliver<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
+        store_results<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
     }
-    if (wrong) mend<POOLED>(a, at, first, wrong, bias);
+    if (wrong) recompute<POOLED>(a, at, first, wrong, bias);
 }
 
 template <int E, bool POOLED>
-static __device__ inline void give(const conv2d_args &a, uint32_t s, const results r)
+static __device__ inline void store_strip(const conv2d_args &a, uint32_t s, const results r)
 {
     constexpr int by = POOLED ? 2 : 1;
     const share<E> of = share_now<E>();
@@ -292,18 +301,18 @@ static __device__ inline void give(const conv2d_args &a, uint32_t s, const resul
     for (int pair = 0; pair < 2; pair++) {
         const position p = position_of(a, s * square<E>::PAIRS + (uint32_t)(of.tile / 2 + pair));
         if (p.is && p.at.row / by < a.out_h && p.at.column / by < a.out_w)
-            epilogue<POOLED>(a, p.at, (int)errand_of(a).group * a.width + o, bias_place(a) + o * EACH, r,
+            epilogue<POOLED>(a, p.at, (int)work_share_of(a).group * a.width + o, bias_place(a) + o * EACH, r,
                              pair);
     }
 }
 
 /* ---- the kernel ---- */
 
-/* The strip of a warp in a round. The warps of a thread block take neighbouring strips, except in
- * the last round, which is spread over as many thread blocks as possible. */
+/* The strip that a warp computes in a round. The warps of a thread block have neighbouring strips.
+ * The strips of the last round are distributed over as many thread blocks as possible instead. */
 static __device__ inline uint32_t strip_of(const conv2d_args &a, uint32_t round)
 {
-    const uint32_t walker = errand_of(a).walker, warps = blockDim.x / 32, warp = thread_now() / 32,
+    const uint32_t walker = work_share_of(a).walker, warps = blockDim.x / 32, warp = thread_now() / 32,
                    first = round * a.walkers * warps;
     return first +
            (first + a.walkers * warps <= a.strips ? walker * warps + warp : warp * a.walkers + walker);
@@ -314,7 +323,7 @@ KERNEL(CONV_SQUARE_WARPS * 32, 1)
 convolution(const __grid_constant__ conv2d_args a)
 {
     using S = square<E>;
-    const int first = (int)errand_of(a).group * a.width;
+    const int first = (int)work_share_of(a).group * a.width;
     if (a.filters_are_there) load_filters<E>(a, first);
     take_turn();
     if (strip_of(a, 0) < a.strips) prefetch<E>(a, strip_of(a, 0), 0);
@@ -335,7 +344,7 @@ convolution(const __grid_constant__ conv2d_args a)
         if (strip_of(a, round + 1) >= a.strips) let_next_begin();
         results r;
         exchange(sum, r, own_place<E>(a));
-        give<E, POOLED>(a, strip_of(a, round), r);
+        store_strip<E, POOLED>(a, strip_of(a, round), r);
     }
 }
 

@@ -15,7 +15,7 @@ static bool conv2d_is_small(const layout *in, const layout *out)
            size[0] * (size[2] + 1) * (size[3] + 1) <= 2 * plane;
 }
 
-/* Pooling is by 2, without padding. */
+/* Is the pooling window 2 x 2, with stride 2 and without padding? */
 static bool conv2d_is_pooled(const step *s)
 {
     const pool_attributes *p = &s->attr.conv.pool;

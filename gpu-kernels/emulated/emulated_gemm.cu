@@ -49,7 +49,7 @@ struct work_share {
     int first, count;
 };
 
-static __device__ inline work_share errand_of(const product_args &s)
+static __device__ inline work_share work_share_of(const product_args &s)
 {
     const int part = blockIdx.x % s.parts, units = units_of(s), first = units * part / s.parts;
     return { first, units * (part + 1) / s.parts - first };
@@ -447,7 +447,7 @@ emulated_gemm(const __grid_constant__ emulated_args s)
     typedef tile<ROWS, COLUMNS> t;
     extern __shared__ float4 shared[];
     const shared_map r = room_of<t>(shared);
-    const work_share e = errand_of(s.of);
+    const work_share e = work_share_of(s.of);
     const bool joins = t::ALTERNATES || s.of.parts > 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < t::STAGES; i++) {

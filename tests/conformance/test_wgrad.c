@@ -94,7 +94,7 @@ static void close_scene(scene *s)
 /* Shared memory, and when each element was loaded. */
 typedef struct block {
     const scene *s;
-    filter_errand e;
+    filter_work e;
     float shared[2 * FILTER_STAGE], sum[FILTER_THREADS][FILTER_SUMS];
     uint32_t brought[2 * FILTER_STAGE], now;
     bool wrong;
@@ -110,7 +110,7 @@ static float fetched(const block *b, int k, const filter_strip *s, const filter_
     return *from;
 }
 
-static void bring(block *b, uint32_t strip, int stage)
+static void load_strip(block *b, uint32_t strip, int stage)
 {
     const filter_strip s = filter_strip_of(&b->s->a, strip);
     b->now = strip + 1;
@@ -158,7 +158,7 @@ static void add_strip(block *b, uint32_t strip, int stage, uint32_t thread)
     }
 }
 
-static void give(block *b, uint32_t number)
+static void store_sums(block *b, uint32_t number)
 {
     const filter_grad_args *a = &b->s->a;
     float *part = b->s->part + number * (int64_t)a->sums.by;
@@ -172,15 +172,15 @@ static bool run_block(const scene *s, uint32_t number)
 {
     block *b = calloc(1, sizeof *b);
     b->s = s;
-    b->e = filter_errand_of(&s->a, number);
+    b->e = filter_work_of(&s->a, number);
     CHECK(b->e.first < b->e.end && s->a.stage <= FILTER_STAGE && s->a.stage % 4 == 0, "%s: block %u", s->name,
           number);
     int stage = 0;
     for (uint32_t strip = b->e.first; strip < b->e.end; strip++, stage = s->a.stage - stage) {
-        bring(b, strip, stage);
+        load_strip(b, strip, stage);
         for (uint32_t t = 0; t < FILTER_THREADS; t++) add_strip(b, strip, stage, t);
     }
-    give(b, number);
+    store_sums(b, number);
     const bool good = !b->wrong;
     free(b);
     return CHECK(good, "%s: block %u reads or writes what is not its own", s->name, number);
