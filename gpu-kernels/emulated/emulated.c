@@ -1,15 +1,16 @@
-/* emulated.c - steps of DUET_MATH_SPLIT, which emulate f32 by several narrower products on tensor
- * cores: which steps they are, what they need, and how products of pairs of f16 are divided. */
+/* emulated.c - the steps of DUET_MATH_SPLIT, which emulate f32 by several narrower products on
+ * tensor cores. This file decides which steps are emulated, packs their second operand, and divides
+ * matrix products over thread blocks. */
 #include "emulated.h"
 #include "min_max.h"
 #include <cudaTypedefs.h>
 #include <math.h>
 
 #define ROWS_LEAST 33 /* with fewer rows, strict products are as fast */
-/* and with as few rows as gemm_split_k.cu supports, also for an inner axis shorter than this */
+/* if gemm_split_k.cu supports the number of rows, strict products are as fast up to this inner axis */
 #define INNER_LEAST 1536
-#define JOIN_START  0.5    /* microseconds for the thread blocks of a cluster to join their sums */
-#define JOIN_EACH   2.5e-4 /* and for each sum that one of them stores */
+#define JOIN_START  0.5    /* microseconds for the thread blocks of a cluster to add their sums, */
+#define JOIN_EACH   2.5e-4 /* and microseconds for each sum that a thread block stores */
 
 /* ---- which steps ---- */
 
@@ -35,14 +36,15 @@ static enum parts choose(const step *s)
     return is_product(s) ? PARTS_PACKED : PARTS_NONE;
 }
 
-/* Threads that choose at the same time choose the same. */
+/* Caches the choice in the step. Several threads may do this at the same time, because they all
+ * store the same value. */
 enum parts parts_of(const step *s)
 {
-    uint8_t *kept = (uint8_t *)&s->choice;
-    enum parts p = (enum parts)__atomic_load_n(kept, __ATOMIC_RELAXED);
+    uint8_t *cached = (uint8_t *)&s->choice;
+    enum parts p = (enum parts)__atomic_load_n(cached, __ATOMIC_RELAXED);
     if (p == PARTS_UNKNOWN) {
         p = choose(s);
-        __atomic_store_n(kept, (uint8_t)p, __ATOMIC_RELAXED);
+        __atomic_store_n(cached, (uint8_t)p, __ATOMIC_RELAXED);
     }
     return p;
 }
@@ -64,14 +66,15 @@ static int64_t units_of(const layout *b)
     return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT);
 }
 
-/* For a convolution only the largest filter value is stored, because filters are few. */
+/* A matrix product stores the largest magnitude and the packed operand, a convolution only the
+ * largest magnitude: its filters are small, so each thread block converts them itself. */
 size_t kernels_packed_bytes(const step *s)
 {
     return PAIR_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * PAIR_PART : 0);
 }
 
-/* Computes the largest magnitude of operand 1. It is set to 0 first, because thread blocks update
- * it in any order. */
+/* Computes the largest magnitude of operand 1 into *most. Thread blocks update it with atomic
+ * maxima, so it is set to 0 first. */
 static cudaError_t measure(const step *s, const frame *f, float *most, cudaStream_t q)
 {
     layout l = s->in[1].at, *one[] = { &l };
@@ -101,12 +104,12 @@ cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const work
 
 /* ---- products ---- */
 
-/* How a product is divided: its tiles, the number of thread blocks that share a tile, and the
- * number of tiles of each. */
+/* A division of a product over thread blocks. */
 typedef struct cutting {
-    const emulated_kernel *by;
-    int parts, rounds;
-    double cost;
+    const emulated_kernel *by; /* the kernel, which determines the size of a tile */
+    int parts;                 /* thread blocks that share a tile */
+    int rounds;                /* tiles that a thread block computes one after the other */
+    double cost;               /* microseconds */
 } cutting;
 
 static int64_t tiles_of(const product_args *a, const emulated_kernel *t)
@@ -145,11 +148,12 @@ double emulated_gemm_cost(const step *s)
     return cheapest(&of).cost;
 }
 
-/* The driver function that describes boxes of a tensor. */
+/* Returns the driver's cuTensorMapEncodeTiled, or NULL. It is found at run time, because the library
+ * is not linked with the driver. */
 static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
 {
-    static PFN_cuTensorMapEncodeTiled_v12000 known;
-    PFN_cuTensorMapEncodeTiled_v12000 f = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    static PFN_cuTensorMapEncodeTiled_v12000 cached;
+    PFN_cuTensorMapEncodeTiled_v12000 f = __atomic_load_n(&cached, __ATOMIC_RELAXED);
     enum cudaDriverEntryPointQueryResult found;
     if (f) return f;
     if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&f, 12000, cudaEnableDefault,
@@ -157,7 +161,7 @@ static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
         (void)cudaGetLastError();
         return NULL;
     }
-    __atomic_store_n(&known, f, __ATOMIC_RELAXED);
+    __atomic_store_n(&cached, f, __ATOMIC_RELAXED);
     return f;
 }
 

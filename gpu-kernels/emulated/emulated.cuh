@@ -1,10 +1,10 @@
-/* emulated.cuh - numbers as pairs of f16, and wrappers of the instructions for tensor cores of
- * compute capability 9: barriers, copies and products by groups of four warps.
+/* emulated.cuh - f32 numbers as pairs of f16, and wrappers of the instructions of compute capability
+ * 9: barriers, asynchronous copies, and products of tensor cores by groups of four warps.
  *
- * A power of two s scales the largest magnitude of a matrix to 2^14 .. 2^15, and that of a row of
- * operand a to 2^11 .. 2^15. Then x s = high + low + rest with high and low in f16, where |rest| is
- * at most the larger of 2^-22 |x s| and 2^-25. A product is high high + low high + high low; the
- * omitted terms are as small as the rests. */
+ * A power of two s scales a matrix so that its largest magnitude is in 2^14 .. 2^15. Each row of
+ * operand a has its own s, which scales its largest magnitude to 2^11 .. 2^15. Then x s = high + low
+ * + rest, where high and low are f16 and |rest| is at most the larger of 2^-22 |x s| and 2^-25. A
+ * product is high high + low high + high low. The omitted terms are as small as the rests. */
 #ifndef PAIR_CUH
 #define PAIR_CUH
 
@@ -18,7 +18,7 @@ extern "C" {
 
 static __device__ inline uint32_t bits_of(float x) { return __float_as_uint(x); }
 
-/* The biased exponent of the scale for numbers up to `most`. */
+/* Returns the scale for numbers up to `most`, a power of two, as a biased exponent. */
 enum { SCALE_MOST = 253 };
 static __device__ inline int scale_exponent(float most)
 {
@@ -27,8 +27,8 @@ static __device__ inline int scale_exponent(float most)
 }
 static __device__ inline float power_of_two(int biased) { return __uint_as_float((uint32_t)biased << 23); }
 
-/* The factors that scale sums of products back: two powers of two on the same side of 1, so that
- * nothing overflows unless the result does. */
+/* The factors that undo both scales. Their product may be out of the range of f32. Both are at least
+ * 1 or both are at most 1, so an intermediate result overflows only if the result does. */
 struct unscaling {
     float first, then;
 };
@@ -39,7 +39,7 @@ static __device__ inline unscaling unscaling_of(int exponent_of_a, int exponent_
 }
 static __device__ inline float unscaled(float sum, unscaling u) { return sum * u.first * u.then; }
 
-/* Rounds two numbers at once, the first into the lower half. */
+/* Rounds two numbers to f16, with x in the lower half of the result. */
 static __device__ inline uint32_t rounded_pair(float x, float y)
 {
     uint32_t h;
@@ -53,9 +53,9 @@ static __device__ inline void split_pair(float x, float y, uint32_t &high, uint3
     low = rounded_pair(x - back.x, y - back.y);
 }
 
-/* Operations on two halves at once: the larger magnitudes; whether one of them is at least `least`,
- * the bits of a half. */
-enum { HALF_TOP = 0x7800 }; /* 2^15 */
+/* Operations on two f16 at once. larger_halves: the larger of x and |y| in each half. has_half_from:
+ * is one of the halves, as bits, at least `least`? */
+enum { HALF_TOP = 0x7800 }; /* 2^15 in f16 */
 static __device__ inline uint32_t larger_halves(uint32_t x, uint32_t y)
 {
     uint32_t z;
@@ -69,7 +69,8 @@ static __device__ inline bool has_half_from(uint32_t x, uint32_t least)
 
 static __device__ inline float finite_magnitude(float x) { return fabsf(x) < INF ? fabsf(x) : 0; }
 
-/* The largest finite magnitude of N numbers. Infinities are rare. */
+/* Returns the largest finite magnitude of N numbers. The second loop runs only if there is an
+ * infinity. */
 template <int N> static __device__ inline float magnitude_of(const float (&x)[N])
 {
     float most = 0;
@@ -82,7 +83,8 @@ template <int N> static __device__ inline float magnitude_of(const float (&x)[N]
     return most;
 }
 
-/* The largest value of the threads of a block. *slot is shared and 0 before. */
+/* Returns the largest value of all threads of a thread block. *slot is in shared memory and must be
+ * 0 before the call. */
 static __device__ inline float largest(float mine, uint32_t *slot)
 {
     const uint32_t all = __reduce_max_sync(~0u, bits_of(mine));
@@ -108,7 +110,7 @@ static __device__ inline void barrier_arrive(uint32_t at)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0]; }" ::"r"(at) : "memory");
 }
-/* Arrives, and adds so many bytes to those that the barrier waits for. */
+/* Arrives at the barrier, which then also waits until copies have written this number of bytes. */
 static __device__ inline void barrier_expect(uint32_t at, int bytes)
 {
     asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(at),
@@ -179,8 +181,8 @@ static __device__ inline void copy_box_of_image(uint32_t to, const void *map, in
 #define HAS_WARPGROUPS 1
 #endif
 
-/* The descriptor of a matrix in shared memory in rows of 128 bytes, whose pieces of 16 bytes are
- * permuted by row (128-byte swizzle). */
+/* Returns the descriptor of a matrix in shared memory with rows of 128 bytes, in the layout that
+ * CUDA calls 128-byte swizzle. */
 static __device__ inline uint64_t described(uint32_t at)
 {
     return (uint64_t)(at >> 4 & 0x3fff) | 1ull << 16 | 64ull << 32 | 1ull << 62;
@@ -229,8 +231,8 @@ template <int N> static __device__ inline void keep_after_wait(float (&d)[N])
 #define R16(a, i) R4(a, i), R4(a, i + 4), R4(a, i + 8), R4(a, i + 12)
 #define R32(a, i) R16(a, i), R16(a, i + 16)
 
-/* sum (or 0) + a b for 64 rows and `COLUMNS` columns, 16 along the inner axis: a in registers, b by
- * descriptor. */
+/* Computes d = a b, or d + a b if `onto` is true, for 64 rows, COLUMNS columns and an inner axis of
+ * 16. a is in registers, b in shared memory with a descriptor. */
 template <int COLUMNS> struct products;
 template <> struct products<128> {
     static __device__ inline void add(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool onto)
@@ -266,8 +268,9 @@ template <> struct products<64> {
 #undef R16
 #undef R32
 
-/* The descriptor of a matrix in pieces of 8 rows of 16 bytes; along and across are the distances
- * between pieces, in units of 16 bytes. */
+/* Returns the descriptor of a matrix without swizzle, which consists of blocks of 8 rows of 16 bytes.
+ * `along` and `across` are the distances between blocks along the inner and the outer axis, in units
+ * of 16 bytes. */
 static __device__ inline uint64_t described_plain(uint32_t at, uint32_t along, uint32_t across)
 {
     uint64_t d;

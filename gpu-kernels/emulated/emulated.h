@@ -10,17 +10,18 @@
 extern "C" {
 #endif
 
-/* Packed operands: the largest magnitude, then units [columns / 64][inner / 64]. Each unit has its
- * high parts, then its low parts, in rows of 128 bytes. */
+/* A packed operand contains its largest magnitude and then its units. A unit is 64 inner elements of
+ * 64 columns: all high parts, then all low parts, in rows of 128 bytes. Units are in the order
+ * [columns / 64][inner / 64]. */
 #define PAIR_UNIT    64
-#define PAIR_PART    8192
-#define PAIR_HEAD    256
-#define PAIR_PARTS   8 /* thread blocks that share a tile, at most */
+#define PAIR_PART    8192 /* bytes of the high or the low parts of a unit */
+#define PAIR_HEAD    256  /* bytes before the first unit */
+#define PAIR_PARTS   8    /* thread blocks that share a tile, at most */
 #define PAIR_THREADS 384
 
 typedef struct emulated_args {
-    CUtensorMap a;   /* in boxes of half the inner elements of a unit and the rows of a tile */
-    product_args of; /* fields a and b are not read */
+    CUtensorMap a;   /* its boxes have half the inner elements of a unit, and the rows of a tile */
+    product_args of; /* members a and b are not used */
     const void *packed;
     int32_t rounds;       /* tiles that a thread block computes one after the other */
     bool packed_is_there; /* no kernel that may still be running writes the packed operand */
@@ -29,30 +30,32 @@ typedef struct emulated_args {
 
 typedef struct emulated_kernel {
     int rows, columns, shared;
-    bool persists;      /* may compute several tiles and load the operands of the next one meanwhile */
-    double start, cost; /* measured microseconds: of a thread block, and of each unit of the inner axis */
+    bool persists;      /* a thread block may compute several tiles, and loads the next operands meanwhile */
+    double start, cost; /* measured microseconds of a thread block, and of each unit of the inner axis */
     const void *kernel;
 } emulated_kernel;
 const emulated_kernel *emulated_kernels(int *count);
 
-/* Products with few rows (emulated_gemm_small.cu): a and b in boxes of half the inner elements of a
- * unit and as many columns. */
+/* Products with few rows (emulated_gemm_small.cu). The boxes of a have the rows of a tile and 32
+ * inner elements; those of b have 32 inner elements and 32 columns. */
 #define PAIR_FEW_COLUMNS 64 /* of a tile */
 typedef struct emulated_gemm_small_args {
     CUtensorMap a, b;
-    product_args of; /* fields a and b are not read */
+    product_args of; /* members a and b are not used */
 } emulated_gemm_small_args;
 
-/* Describes boxes of f32 for the tensor memory accelerator. Sizes and strides start with the last
- * axis; strides are in elements and omit that of the last axis. */
+/* Describes a tensor of f32 and the size of a box to the tensor memory accelerator, which copies one
+ * box at a time. Sizes and strides start with the last axis. Strides are in elements; the first one
+ * is that of the last axis but one. */
 cudaError_t emulated_describe_boxes(const void *at, int rank, const int64_t *size, const int64_t *stride,
                                     const int *box, CUtensorMapSwizzle swizzle, CUtensorMap *map);
-/* Describes boxes of 32 columns and `rows` rows of a matrix. Addresses and line lengths are
- * multiples of 16 bytes. */
+/* The same for a matrix with `line` elements between rows, and boxes of 32 columns and `box_rows`
+ * rows. The address and the line length must be multiples of 16 bytes. */
 cudaError_t emulated_describe(const void *p, int64_t rows, int64_t columns, int64_t line, int box_rows,
                               CUtensorMap *map);
 
-/* Is it certain that no kernel before this launch still writes the packed operand? */
+/* Is the packed operand complete? It is not if the previous kernel, which may still be running,
+ * writes it. */
 bool emulated_is_packed(const step *s, const workspace *w);
 
 #define PACK_THREADS 256
@@ -64,7 +67,7 @@ typedef struct pack_args {
 } pack_args;
 const void *pack_kernel(void);
 
-/* `most` is 0 before. */
+/* *most must be 0 before the launch. */
 #define MAGNITUDE_THREADS 256
 typedef struct magnitude_args {
     const void *at;
@@ -79,17 +82,17 @@ const void *magnitude_kernel(void);
 
 #define PAIR_CONV_THREADS     128
 #define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels of a thread, at most */
-#define PAIR_CONV_HEAD        128                    /* bytes of shared memory before all else */
-#define PAIR_CONV_ROWS        32 /* outputs of a thread block times the lines of results of a product */
+#define PAIR_CONV_HEAD        128 /* bytes at the start of shared memory, before the stage */
+#define PAIR_CONV_ROWS        32  /* outputs of a thread block times `shifts` */
 
-/* A convolution with 3 x 3 windows and its epilogue (emulated_conv.cu). A region of results, before
- * pooling, is `blocks_down` x `blocks_across` blocks, which need lines of `pitch` pixels. */
+/* A convolution with 3 x 3 windows and its epilogue (emulated_conv.cu). A region is a rectangle of
+ * results of one image. Before pooling it has `blocks_down` x `blocks_across` blocks. Its elements
+ * are lines of `pitch` pixels. */
 typedef struct emulated_conv_args {
-    CUtensorMap boxes;                /* of in: the elements of a region in all channels */
-    int32_t stage;                    /* bytes of a box; 0: boxes are not described */
-    int32_t stage_pitch, stage_plane; /* pitch of its lines and of its channels, in elements */
-    int32_t
-        lead; /* how many elements of a line come before the region: boxes start at addresses of 16 bytes */
+    CUtensorMap boxes;                /* of `in`: a box is the elements of a region in all channels */
+    int32_t stage;                    /* bytes of a box; 0: threads load the elements instead */
+    int32_t stage_pitch, stage_plane; /* distance between lines and between channels of a box, in elements */
+    int32_t lead; /* elements of a line of a box before the region, because boxes are aligned to 16 bytes */
     const void *in, *filters, *bias; /* bias may be NULL */
     const float *largest;            /* of the filters */
     void *out;
@@ -98,18 +101,17 @@ typedef struct emulated_conv_args {
     int32_t c, h, w, m, pad[2], out_h, out_w;
     float least; /* 0 for relu, otherwise -INFINITY */
     int32_t blocks_down, blocks_across, pitch;
-    /* size of a region of results after pooling; pitch of an output in shared memory */
-    int32_t region_h, region_w, result_pitch;
-    uint32_t regions, walkers, pixels;
-    divider32 by_pitch, down, across, groups;
-    divider32 by_line, by_region; /* stores of a line of a region, and of its results for an output */
-    bool filters_are_there;       /* no kernel that may still be running writes them */
-    bool fours; /* lines of out consist of groups of four aligned to 16 bytes, which are stored at once */
+    int32_t region_h, region_w, result_pitch; /* size of a region after pooling; distance of outputs */
+    uint32_t regions, walkers, pixels;        /* as in conv2d_args; pixels: of a region */
+    divider32 by_pitch, down, across, groups; /* down, across: regions of an image */
+    divider32 by_line, by_region;             /* number of stores of a line, and of a region of an output */
+    bool filters_are_there;                   /* no kernel that may still be running writes them */
+    bool fours; /* lines of `out` are groups of four elements, aligned to 16 bytes, and stored as such */
 } emulated_conv_args;
-bool emulated_conv_supports(const step *s); /* for conv2d in DUET_MATH_SPLIT */
+bool emulated_conv_supports(const step *s); /* s is a conv2d in DUET_MATH_SPLIT */
 cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-const void *emulated_conv_kernel(int slots, int shifts, int lines,
-                                 bool pooled); /* 2 shifts: only with 4 slots and pooling */
+/* 2 shifts need 4 slots and pooling. */
+const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled);
 
 #ifdef __cplusplus
 }

@@ -1,16 +1,16 @@
-/* emulated_conv.c - launches convolutions with elements as pairs of f16 (emulated_conv.cu): which
- * convolutions are supported, and how results are divided into regions. */
+/* emulated_conv.c - launches convolutions whose elements are pairs of f16 (emulated_conv.cu). This
+ * file decides which convolutions are supported and divides the results into regions. */
 #include "emulated.h"
 #include "min_max.h"
 #include <math.h>
 
 #define CHANNELS_MOST 16
-/* bytes of shared memory: at least two thread blocks fit on a multiprocessor */
+/* bytes of shared memory of a thread block, at most, so that two fit on a multiprocessor */
 #define CONV_SHARED (100 << 10)
-#define CONV_OTHER  1024 /* further bytes of shared memory of a thread block */
+#define CONV_OTHER  1024 /* bytes that CUDA reserves for each thread block in addition */
 #define CONV_MOST   4    /* thread blocks on a multiprocessor */
 
-/* Distances between the elements of an image must fit in 32 bits. */
+/* The kernel computes offsets in an image with 32 bits. */
 bool emulated_conv_supports(const step *s)
 {
     const layout *in = &s->in[0].at;
@@ -20,17 +20,18 @@ bool emulated_conv_supports(const step *s)
            layout_count(&s->out[0].at) > 0;
 }
 
-/* Which kernel: slots of a pixel, lines of results of a product, groups of eight results in each
- * line, and whether results are pooled. */
+/* The instance of the kernel: its template arguments (emulated_conv.cu), and whether the tensor
+ * memory accelerator copies the elements. */
 typedef struct tiling {
     int slots, shifts, lines;
-    bool pooled, boxed; /* the tensor memory accelerator copies boxes of elements */
+    bool pooled, boxed;
 } tiling;
 
 static int by_of(tiling k) { return k.pooled ? 2 : 1; }
 static int outputs_of(tiling k) { return PAIR_CONV_ROWS / k.shifts; }
 
-/* Do all strides but the last suit boxes? The stride of an axis with one element does not matter. */
+/* Can the tensor memory accelerator copy the images? All strides but the last must be positive
+ * multiples of 16 bytes. The stride of an axis with one element does not matter. */
 static bool is_boxed(const step *s, const frame *f)
 {
     const operand *x = &s->in[0];
@@ -39,8 +40,8 @@ static bool is_boxed(const step *s, const frame *f)
     return is;
 }
 
-/* Elements of a line of a box before those that a region needs. Columns of regions are multiples of
- * 8, and boxes start at addresses of 16 bytes. */
+/* Returns the number of elements of a line of a box before those that a region needs. Regions start
+ * at columns that are multiples of 8, and boxes at addresses that are multiples of 16 bytes. */
 static int lead_of(const step *s) { return (4 - s->attr.conv.pad[SPATIAL_WIDTH] % 4) % 4; }
 
 static int slots_of(int64_t channels)
@@ -60,17 +61,18 @@ static tiling form_of(const step *s, const frame *f)
     return k;
 }
 
-/* The size of a region in blocks, and its cost. */
+/* The size of a region. The members that emulated_conv_args has too are described there. */
 typedef struct region {
-    int down, across, lines, pitch,
-        stage_pitch; /* lines of elements, and their length in shared memory and in a box */
-    int results, result_pitch,
-        stage; /* results of an output after pooling, and their pitch; bytes of a box */
-    size_t shared;
-    double cost; /* elements that are loaded for an image in total */
+    int down, across; /* blocks */
+    int lines, pitch, stage_pitch;
+    int results; /* results of one output after pooling */
+    int result_pitch, stage;
+    size_t shared; /* bytes of shared memory */
+    double cost;   /* elements that are loaded for one image in total */
 } region;
 
-/* The eight outputs of a warp are stored in different banks. */
+/* Returns a distance between outputs in shared memory that puts the eight outputs of a warp into
+ * different banks. */
 static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
 
 static region measured(const step *s, tiling k, int down, int across)
@@ -89,8 +91,7 @@ static region measured(const step *s, tiling k, int down, int across)
                       r.shared <= CONV_SHARED;
     if (fits)
         r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
-    if (!k.boxed) /* the region stays the same, so that bits do not depend on addresses */
-    {
+    if (!k.boxed) { /* the region has the same size as with boxes, so that bits do not depend on addresses */
         r.shared -= (size_t)r.stage;
         r.stage = 0;
     }
@@ -163,7 +164,7 @@ static cudaError_t describe_images(const step *s, const region *r, emulated_conv
     const layout *in = &s->in[0].at;
     int64_t size[4], stride[3];
     for (int i = 0; i < 4; i++) size[i] = in->size[3 - i];
-    for (int i = 0; i < 3; i++) { /* each is a multiple of 16 bytes and covers the axes inside it */
+    for (int i = 0; i < 3; i++) { /* an axis of one element gets a stride that the driver accepts */
         if (in->size[2 - i] > 1) stride[i] = in->stride[2 - i];
         else stride[i] = i ? stride[i - 1] * size[i] : (size[0] + 3) / 4 * 4;
     }
@@ -171,7 +172,7 @@ static cudaError_t describe_images(const step *s, const region *r, emulated_conv
                                    CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
 
-/* Where boxes cannot be described, threads load the elements themselves. */
+/* If the driver refuses to describe boxes, threads load the elements instead. */
 static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, tiling k, cudaStream_t q)
 {
     emulated_conv_args a = { .groups = { 0 } };

@@ -1,19 +1,26 @@
-/* emulated_conv.cu - convolutions with 3 x 3 windows on tensor cores, with elements as pairs of
- * f16, with addend, relu and 2 x 2 pooling in one pass.
+/* emulated_conv.cu - convolutions with 3 x 3 windows on tensor cores, with bias, relu and 2 x 2
+ * pooling in one pass. Numbers are pairs of f16, a high and a low part (emulated.cuh).
  *
- * A thread block takes regions of the results. It loads the elements that a region needs into
- * shared memory as pairs, scaled by the largest of them: 8 slots of 2 bytes for each pixel, in
- * planes. Any block of ROWS x 8 results is then a product whose right operand, for each position in
- * the window, is found by its address. SLOTS: with up to 4 channels, high and low parts share the
- * slots of a pixel, and two positions of the window are taken at once; with up to 8 channels they
- * are in two planes; with up to 16 in four.
+ * A thread block computes regions of the results. It loads the elements of a region into shared
+ * memory as pairs, with a scale that depends on the largest of them. A block of a region is ROWS x 8
+ * results. It is a sum of matrix products of filters and pixels, one for each position in the
+ * window. A position only changes the address of the right operand, so no element is copied twice.
  *
- * The left operand is the filters, in registers: eight rows of high parts, then the low parts of
- * the same, so that a thread has both sums of an output and the four results that are pooled.
- * SHIFTS: with few outputs that are pooled there are two sets of filters, the second one line
- * further down in a 4 x 3 window; a product then has both lines that are pooled. Without pooling
- * this form cannot be used: a NaN or infinity times the 0 of a filter would reach a line whose
- * windows do not contain it. */
+ * SLOTS, the layout of the right operand. Shared memory has planes with 16 bytes for each pixel,
+ * which are 8 f16.
+ *     4    up to 4 channels: one plane has the high and the low parts, and one product covers two
+ *          positions of the window
+ *     8    up to 8 channels: one plane has the high parts, one the low parts
+ *     16   up to 16 channels: two planes for each
+ *
+ * The left operand is the filters, in registers. Of each 16 rows, the first eight are the high parts
+ * of eight outputs, the other eight are their low parts. So one thread has both sums of an output,
+ * and the four results that are pooled.
+ *
+ * SHIFTS is 2 if results are pooled and there are few outputs. The filters are then stored twice in
+ * a window of 4 x 3, the second time one line further down. A product then has both lines that are
+ * pooled. Without pooling this would be wrong: a NaN or an infinity times a zero of that window
+ * would change results whose window does not contain it. */
 #include "emulated.cuh"
 
 namespace
@@ -23,7 +30,7 @@ enum { THREADS = PAIR_CONV_THREADS, PIXEL = 16, ACROSS = 8 };
 
 template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
     static constexpr int SLOTS = SLOTS_, LINES = LINES_, SHIFTS = SHIFTS_,
-                         SUMS = LINES * ACROSS; /* of a block, for each shift */
+                         SUMS = LINES * ACROSS; /* results of a block for each shift */
     static constexpr bool POOLED = POOLED_;
     static constexpr int OUTPUTS = PAIR_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
     static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* channels of a pixel that a thread loads */
@@ -34,7 +41,8 @@ template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
 
 extern __shared__ __align__(128) float4 shared[];
 
-/* Addresses of the head that all threads share, the loaded elements, the planes, and the results. */
+/* Shared memory contains the head (two maxima and a barrier), the stage (elements as loaded), the
+ * planes, and the results. */
 static __device__ inline uint32_t stage_place() { return place_of(shared) + PAIR_CONV_HEAD; }
 static __device__ inline uint32_t planes_place(const emulated_conv_args &a)
 {
@@ -48,11 +56,12 @@ template <class f> static __device__ inline float *results_at(const emulated_con
 
 /* ---- filters ---- */
 
-/* The fragments of a thread: rows g and g + 8 of the 16 rows of a warp are output g; elements 2 t,
- * 2 t + 1 and 8 more. */
+/* The filters that a thread has, for each product. Of the 16 rows of a warp, rows g and g + 8 are
+ * the high and the low parts of output g. Thread t of a row has elements 2 t, 2 t + 1, 2 t + 8 and
+ * 2 t + 9. */
 template <class f> using fragments = uint32_t[f::STEPS][4];
 
-/* The line shift and the output of the sums of a thread. */
+/* The shift and the output to which the sums of this thread belong. */
 static __device__ inline int row_of_thread() { return threadIdx.x / 32 * 8 + threadIdx.x % 32 / 4; }
 template <class f> static __device__ inline int shift_of_thread() { return row_of_thread() / f::OUTPUTS; }
 template <class f> static __device__ inline int output_of_thread() { return row_of_thread() % f::OUTPUTS; }
@@ -96,17 +105,16 @@ template <class f> static __device__ inline region region_of(const emulated_conv
              (int32_t)(s - line * a.across.by) * a.blocks_across * ACROSS };
 }
 
-/* Executed by one thread: starts the copies of the elements of a region to the stage, channel by
- * channel. */
-static __device__ inline void bring(const emulated_conv_args &a, const region &r, uint32_t arrival)
+/* Executed by one thread. Starts the copy of the elements of a region to the stage. */
+static __device__ inline void copy_region(const emulated_conv_args &a, const region &r, uint32_t arrival)
 {
     barrier_expect(arrival, a.stage);
     copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image,
                       arrival);
 }
 
-/* Elements of a thread: CHANNELS of some pixels. With 16 channels, the second eight count as pixels
- * of their own. */
+/* The elements of a thread: CHANNELS channels of up to HELD pixels. With 16 channels, channels 8 to
+ * 15 count as further pixels (`half` is 1). */
 template <class f> using elements_held = float[f::HELD][f::CHANNELS];
 struct pixel {
     uint32_t at, half;
@@ -132,7 +140,7 @@ template <class f> static __device__ inline void take(const emulated_conv_args &
     }
 }
 
-/* The same for images that boxes cannot describe. */
+/* Loads the elements of a thread from the image, if the tensor memory accelerator cannot copy it. */
 template <class f>
 static __device__ inline void load(const emulated_conv_args &a, const region &r, elements_held<f> &x)
 {
@@ -189,8 +197,8 @@ template <class f> static __device__ inline float most_of(const elements_held<f>
 
 /* ---- products ---- */
 
-/* from: the first element of the first result of a block, counted in pixels like all positions
- * here. */
+/* Computes the sums of a block. `from` is the address of the first element of its first window.
+ * Addresses here count pixels, that is 16 bytes. */
 template <class f>
 static __device__ inline void multiply(const emulated_conv_args &a, uint32_t from, const fragments<f> &w,
                                        float (&d)[f::SUMS / 2])
@@ -223,18 +231,19 @@ struct finishing {
     }
 };
 
-/* Where a thread stores its results of a region in shared memory; those of two shifts are separate. */
+/* Returns the address in shared memory where a thread stores its results. Those of the two shifts
+ * are stored separately. */
 template <class f> static __device__ inline float *result_buffer(const emulated_conv_args &a)
 {
     return results_at<f>(a) + row_of_thread() * a.result_pitch + threadIdx.x % 4 * 2 / f::BY;
 }
 
-/* Stores the results of a block: columns 2 t, 2 t + 1 of each line. */
+/* Stores the results of a thread for a block: columns 2 t and 2 t + 1 of each line. */
 template <class f>
 static __device__ inline void keep(const emulated_conv_args &a, float *to, const float (&d)[f::SUMS / 2],
                                    const finishing &epilogue)
 {
-    constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that are pooled here */
+    constexpr int TOGETHER = f::POOLED ? 2 / f::SHIFTS : 1; /* lines that this thread pools */
 #pragma unroll
     for (int y = 0; y < f::LINES; y += TOGETHER) {
         const float left = d[4 * y] + d[4 * y + 2], right = d[4 * y + 1] + d[4 * y + 3];
@@ -251,7 +260,7 @@ static __device__ inline void keep(const emulated_conv_args &a, float *to, const
     }
 }
 
-/* N results of a region as they are stored; from: the first. */
+/* Returns N neighbouring results of a region. With two shifts it pools their lines. */
 template <int N> struct alignas(N * sizeof(float)) some {
     float e[N];
 };
@@ -266,7 +275,8 @@ static __device__ inline some<N> results_from(const emulated_conv_args &a, const
     return x;
 }
 
-/* Stores the results of a region, N at a time; by_region and by_line count groups of N. */
+/* Copies the results of a region from shared memory to `out`, N at a time. by_region and by_line
+ * count groups of N. */
 template <class f, int N>
 static __device__ inline void write(const emulated_conv_args &a, const region &r, int first)
 {
@@ -310,7 +320,7 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emul
     const int first = (int)(blockIdx.x - walker * a.groups.by) * f::OUTPUTS,
               o = first + output_of_thread<f>();
     const bool is = first + (int)(threadIdx.x / 32 * 8 % f::OUTPUTS) < a.m,
-               brings = a.stage && threadIdx.x == 0;
+               copies = a.stage && threadIdx.x == 0;
     fragments<f> w;
     int turn = 0;
     if (threadIdx.x < 2) most[threadIdx.x] = 0;
@@ -321,7 +331,7 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emul
     __syncthreads();
     if (a.filters_are_there) load_filters<f>(a, o, w);
     take_turn();
-    if (brings) bring(a, region_of<f>(a, walker), arrival);
+    if (copies) copy_region(a, region_of<f>(a, walker), arrival);
     if (!a.filters_are_there) load_filters<f>(a, o, w);
     const int of_filters = scale_exponent(*a.largest);
     const float bias = a.bias && o < a.m ? ((const float *)a.bias)[o * a.bias_stride] : -0.0f;
@@ -335,7 +345,7 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emul
         } else load<f>(a, r, x);
         const int exponent = scale_exponent(largest(most_of<f>(x), most + turn));
         /* all threads have read their elements */
-        if (brings && more) bring(a, region_of<f>(a, s + a.walkers), arrival);
+        if (copies && more) copy_region(a, region_of<f>(a, s + a.walkers), arrival);
         if (threadIdx.x == 0) most[turn ^ 1] = 0;
         store<f>(a, x, power_of_two(exponent));
         fence_writes();

@@ -1,14 +1,15 @@
-/* emulated_gemm.cu - products on tensor cores with operands as pairs of f16.
+/* emulated_gemm.cu - matrix products out = a b on tensor cores, with numbers as pairs of f16
+ * (emulated.cuh).
  *
- * b has been packed (emulated_pack.cu). A thread block has a tile of the result. One of its threads
- * copies a and b into shared memory, as far ahead as they fit. Two groups of four warps read a from
- * there, convert it to pairs in registers, and multiply. Each row of a has a scale of its own, so
- * nothing must be known about a. Tensor cores truncate their sums, so each unit of 64 inner
- * elements is summed separately and added in f32.
+ * b has been packed (emulated_pack.cu). A thread block computes a tile of the result. One of its
+ * threads copies a and b into a ring of stages in shared memory. Two groups of four warps read a
+ * from there, convert it to pairs in registers, and multiply it by b. A unit is 64 inner elements.
+ * Tensor cores truncate their sums, so the sums of each unit are computed separately and added in
+ * f32. The groups find the scale of each row of a while they read it.
  *
- * With tiles of 128 rows each group takes 64 rows; with 64 rows the groups take units alternately.
- * Thread blocks take several tiles, or the thread blocks of a cluster share the inner axis of one
- * tile. */
+ * With tiles of 128 rows, each group computes 64 rows. With tiles of 64 rows, the groups compute
+ * alternate units of the same rows. Either a thread block computes several tiles one after the
+ * other, or the thread blocks of a cluster share the inner axis of one tile. */
 #include "emulated.cuh"
 #include "epilogue.cuh"
 
@@ -16,7 +17,7 @@ namespace
 {
 
 enum { UNIT = PAIR_UNIT, PART = PAIR_PART, GROUP = 128, A_LINE = 128, STAGES_MOST = 8 };
-enum { HEADROOM = 3 }; /* the elements of a row may grow by this power of two under its scale */
+enum { HEADROOM = 3 }; /* a scale allows later elements of a row to be 2^HEADROOM times as large */
 
 template <int ROWS_, int COLUMNS_> struct tile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_;
@@ -24,27 +25,27 @@ template <int ROWS_, int COLUMNS_> struct tile {
                          B_BYTES = 2 * B_PART;
     static constexpr int STAGE = A_BYTES + B_BYTES, STORE_PITCH = 40,
                          STORE_BUFFER = 16 * STORE_PITCH * 4; /* bytes of the store buffer of a warp */
-    static constexpr int ROOM = 227 * 1024 - 1024 - 8 * STORE_BUFFER - 256;
-    static constexpr int STAGES = ROOM / STAGE < STAGES_MOST ? ROOM / STAGE : STAGES_MOST;
-    static constexpr bool ALTERNATES = ROWS == 64; /* the groups alternate */
+    static constexpr int FREE = 227 * 1024 - 1024 - 8 * STORE_BUFFER - 256; /* bytes for stages */
+    static constexpr int STAGES = FREE / STAGE < STAGES_MOST ? FREE / STAGE : STAGES_MOST;
+    static constexpr bool ALTERNATES = ROWS == 64; /* the groups compute alternate units */
     static constexpr int SHARED = STAGES * STAGE + 8 * STORE_BUFFER + 256 + 1024;
-    static_assert(2 * 64 * COLUMNS * 4 <= STAGES * STAGE, "shared_map for the results of both groups");
+    static_assert(2 * 64 * COLUMNS * 4 <= STAGES * STAGE, "the sums of both groups fit into the stages");
 };
 
-/* Addresses in shared memory. */
+/* Addresses in shared memory. full and empty are barriers, one for each stage. */
 struct shared_map {
-    uint32_t stages, desks, full, empty;
+    uint32_t stages, store_buffers, full, empty;
 };
 
-template <class t> static __device__ inline shared_map room_of(const void *shared)
+template <class t> static __device__ inline shared_map shared_map_of(const void *shared)
 {
-    const uint32_t first = (place_of(shared) + 1023) / 1024 * 1024, desks = first + t::STAGES * t::STAGE;
-    return { first, desks, desks + 8 * t::STORE_BUFFER, desks + 8 * t::STORE_BUFFER + 8 * STAGES_MOST };
+    const uint32_t first = (place_of(shared) + 1023) / 1024 * 1024, buffers = first + t::STAGES * t::STAGE;
+    return { first, buffers, buffers + 8 * t::STORE_BUFFER, buffers + 8 * t::STORE_BUFFER + 8 * STAGES_MOST };
 }
 
 static __device__ inline int units_of(const product_args &s) { return (s.k + UNIT - 1) / UNIT; }
 
-/* The work of a thread block: units of the inner axis, and a tile in each round. */
+/* The units of the inner axis that a thread block computes. Its tile depends on the round. */
 struct work_share {
     int first, count;
 };
@@ -55,9 +56,12 @@ static __device__ inline work_share work_share_of(const product_args &s)
     return { first, units * (part + 1) / s.parts - first };
 }
 
+/* The first row and column of a tile. */
 struct corner {
     int top, left;
 };
+
+/* Sets c to the tile of this thread block in a round; returns false if there is none. */
 
 template <class t> static __device__ inline bool corner_of(const emulated_args &s, int round, corner &c)
 {
@@ -80,7 +84,8 @@ static __device__ inline void bring_a(const emulated_args &s, const shared_map &
                  r.full + 8 * stage);
 }
 
-/* Columns that do not exist repeat the columns before them and are not stored. */
+/* If a tile extends beyond the last column, its last units are copied again; their results are not
+ * stored. */
 template <class t>
 static __device__ inline void bring_b(const emulated_args &s, const shared_map &r, corner c, int unit,
                                       int stage)
@@ -97,9 +102,9 @@ static __device__ inline void bring_b(const emulated_args &s, const shared_map &
         }
 }
 
-/* Executed by one thread. */
+/* Executed by one thread. Copies all units of all rounds, each as soon as its stage is empty. */
 template <class t>
-static __device__ inline void bring(const emulated_args &s, const shared_map &r, const work_share &e)
+static __device__ inline void copy_units(const emulated_args &s, const shared_map &r, const work_share &e)
 {
     int stage = 0, turn = 0;
     corner c;
@@ -131,19 +136,18 @@ static __device__ inline float4 loaded(uint32_t at)
     return x;
 }
 
-/* The row of a lane among 8: two rows that are read together are 4 apart, so that all their pieces
- * are in different banks. */
+/* Returns the row of a lane among 8. Rows that are read at the same time are 4 apart, which avoids
+ * bank conflicts. */
 static __device__ inline int row_of_lane() { return threadIdx.x % 32 / 8 + threadIdx.x / 4 % 2 * 4; }
 
-/* The fragments of a unit: for each 16 inner elements, four elements of rows r and r + 8 each
- * (emulated_pack.cu orders b likewise). Each row is scaled by a power of two, stored as a biased
- * exponent. */
+/* The fragments of a that a lane has in a unit: for each 16 inner elements, four elements of row r
+ * and four of row r + 8. `scale` is the scale of both rows, as a biased exponent. */
 struct fragments {
     uint32_t high[4][4], low[4][4];
     int scale[2];
 };
 
-/* The elements of a lane in a unit: of row r, then of row r + 8, for each 16 inner elements. */
+/* The same elements before they are split. */
 struct elements {
     float4 of[2][4];
 };
@@ -173,7 +177,7 @@ static __device__ inline void split_rows(fragments &f, const elements &x)
         }
 }
 
-/* Is an element too large for its scale? */
+/* Is an element at least 2^15 after scaling? */
 static __device__ inline bool is_too_large(const fragments &f)
 {
     uint32_t most = 0;
@@ -182,8 +186,8 @@ static __device__ inline bool is_too_large(const fragments &f)
     return has_half_from(most, HALF_TOP);
 }
 
-/* Four lanes share a row. If an element is infinite, no result of the row is finite, and any scale
- * will do. */
+/* Returns the scale for the elements of a row, which four lanes share. If an element is infinite, no
+ * result of the row is finite, and the scale does not matter. */
 static __device__ inline int scale_of_row(const float4 (&x)[4])
 {
     float most = 0;
@@ -194,9 +198,9 @@ static __device__ inline int scale_of_row(const float4 (&x)[4])
     return max(scale_exponent(fmaxf(most, __shfl_xor_sync(~0u, most, 2))) - HEADROOM, 1);
 }
 
-/* The scale of a row is that of the previous unit, which leaves headroom above the largest element
- * so far. Only if an element exceeds it, as in the first unit, is a new scale computed. The
- * elements are then loaded again, which saves registers. */
+/* Splits a unit, with the scale of the previous unit (`before`) if it fits. Otherwise, as in the
+ * first unit, it computes a new scale. It then loads the elements again, because that takes fewer
+ * registers than to keep them. */
 template <class t>
 static __device__ inline void split(fragments &f, elements &x, const int (&before)[2], uint32_t a)
 {
@@ -224,8 +228,8 @@ static __device__ inline void begin(float (&d)[t::COLUMNS / 2], const fragments 
     products_end();
 }
 
-/* Adds the sums of a unit to the total, at the scale of the operands. That power of two is nearly
- * always one number. */
+/* Undoes the scales of the sums of a unit and adds them to the total. The product of both factors is
+ * nearly always in the range of f32, and one multiplication then suffices. */
 template <int N>
 static __device__ inline void promote(float (&sum)[N], const float (&d)[N], const unscaling (&u)[2])
 {
@@ -239,12 +243,13 @@ static __device__ inline void promote(float (&sum)[N], const float (&d)[N], cons
     }
 }
 
-/* The stages in the order in which a group of warps uses them. */
+/* The ring of stages, as one group of warps reads it. */
 template <class t> struct pipeline {
     static constexpr int STEP = t::ALTERNATES ? 2 : 1;
     shared_map r;
-    int of_b;      /* the scale of b, as a biased exponent */
-    int group, at; /* number of the unit, counted through all rounds */
+    int of_b; /* the scale of b, as a biased exponent */
+    int group;
+    int at; /* number of units in all rounds before this one */
 
     __device__ inline uint32_t stage(int i) const { return r.stages + (at + i) % t::STAGES * t::STAGE; }
     __device__ inline uint32_t a_of(int i) const
@@ -252,7 +257,7 @@ template <class t> struct pipeline {
         return stage(i) + t::B_BYTES + (t::ALTERNATES ? 0 : group * 64 * A_LINE);
     }
 
-    /* Waits for unit i and loads it. */
+    /* Waits for unit i, loads and splits it. */
     __device__ inline void take(fragments &f, const int (&before)[2], int i) const
     {
         elements x;
@@ -261,7 +266,7 @@ template <class t> struct pipeline {
         split<t>(f, x, before, a_of(i));
     }
 
-    /* Multiplies unit i and prepares the fragments of the next one meanwhile. */
+    /* Multiplies unit i. While the tensor cores work, it prepares the fragments of the next unit. */
     __device__ inline void turn(float (&sum)[t::COLUMNS / 2], const fragments &now, fragments &next, int i,
                                 int count) const
     {
@@ -293,7 +298,7 @@ template <class t> struct pipeline {
 
 /* ---- results ---- */
 
-/* Applies ACT to N results. */
+/* Applies an activation to N results. */
 template <int N> static __device__ inline void apply_epilogue(float (&x)[N], int act)
 {
     if (act == OP_relu) {
@@ -308,7 +313,7 @@ template <int N> static __device__ inline void apply_epilogue(float (&x)[N], int
     }
 }
 
-/* Converts sums of four columns of EACH rows, `step` apart, to results. */
+/* Applies the epilogue to sums and stores them: four columns of EACH rows, which are `step` apart. */
 template <int EACH>
 static __device__ inline void write(const emulated_args &p, float (&x)[EACH * 4], int row, int step,
                                     int column)
@@ -339,14 +344,15 @@ static __device__ inline void write(const emulated_args &p, float (&x)[EACH * 4]
     }
 }
 
-/* Stores the 16 rows of a warp, 32 columns at a time, through its store buffer, so that whole lines
- * are written. The sums move to the front each time, which keeps the loop body small. */
+/* Stores the 16 rows of a warp, 32 columns at a time. They go through the store buffer of the warp,
+ * so that each store writes complete lines. The remaining sums move to the front of `sum` after each
+ * round; otherwise the loop would have to be unrolled. */
 template <class t>
 static __device__ inline void write_own(const emulated_args &s, float (&sum)[t::COLUMNS / 2],
                                         const shared_map &r, corner c)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row_of_lane();
-    const uint32_t store_buffer = r.desks + warp * t::STORE_BUFFER;
+    const uint32_t store_buffer = r.store_buffers + warp * t::STORE_BUFFER;
 #pragma unroll 1
     for (int from = 0; from < t::COLUMNS; from += 32) {
         float x[16];
@@ -406,8 +412,8 @@ template <class t> static __device__ inline void keep(const float (&sum)[t::COLU
                          : "memory");
 }
 
-/* Joins the sums of the groups and of the thread blocks with parts. Each thread block stores its
- * share. All loads are issued before the first addition. */
+/* Adds the sums of both groups and of all thread blocks of the cluster. Each thread block stores a
+ * part of the tile. All loads are issued before the first addition, so that they overlap. */
 template <class t> static __device__ inline void join(const emulated_args &s, const shared_map &r, corner c)
 {
     const int parts = s.of.parts, part = blockIdx.x % parts, all = t::ROWS * t::COLUMNS / 4,
@@ -438,7 +444,8 @@ template <class t> static __device__ inline void join(const emulated_args &s, co
     }
 }
 
-/* The loading group exits when it is done, because the barrier of a cluster ignores threads that
+/* The first two groups of four warps multiply. One thread of the third group copies operands; the
+ * threads of this group then exit. They may, because the barriers of a cluster ignore threads that
  * have exited. */
 template <int ROWS, int COLUMNS>
 KERNEL(PAIR_THREADS, 1)
@@ -446,7 +453,7 @@ emulated_gemm(const __grid_constant__ emulated_args s)
 {
     typedef tile<ROWS, COLUMNS> t;
     extern __shared__ float4 shared[];
-    const shared_map r = room_of<t>(shared);
+    const shared_map r = shared_map_of<t>(shared);
     const work_share e = work_share_of(s.of);
     const bool joins = t::ALTERNATES || s.of.parts > 1;
     if (threadIdx.x == 0) {
@@ -460,24 +467,23 @@ emulated_gemm(const __grid_constant__ emulated_args s)
     if (threadIdx.x >= 2 * GROUP) {
         leave_registers<40>();
         if (threadIdx.x > 2 * GROUP) return;
-        bring<t>(s, r, e);
-        /* by this thread alone: the other threads of its group have not waited for the previous
-         * kernel */
+        copy_units<t>(s, r, e);
+        /* only this thread of its group has waited for the previous kernel */
         let_next_begin();
     } else {
         take_registers<232>();
         take_turn();
-        pipeline<t> belt = { r, scale_exponent(*(const float *)s.packed), (int)threadIdx.x / GROUP, 0 };
+        pipeline<t> p = { r, scale_exponent(*(const float *)s.packed), (int)threadIdx.x / GROUP, 0 };
         corner c;
         for (int round = 0; corner_of<t>(s, round, c); round++) {
             float sum[COLUMNS / 2] = {};
-            belt.take_all(sum, e.count);
+            p.take_all(sum, e.count);
             if (!joins) {
                 write_own<t>(s, sum, r, c);
             } else {
-                meet_groups(); /* both groups have read all stages */
+                meet_groups(); /* both groups must have read all stages */
                 keep<t>(sum, r.stages);
-                /* needed although the cluster barrier follows: the loading threads may have exited */
+                /* needed although the cluster barrier follows: the copying threads may have exited */
                 meet_groups();
                 meet_cluster();
                 join<t>(s, r, c);

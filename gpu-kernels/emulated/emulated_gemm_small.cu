@@ -1,13 +1,13 @@
-/* emulated_gemm_small.cu - products with few rows on tensor cores (DUET_MATH_SPLIT), with numbers
- * as sums of two TF32 numbers of 11 bits. TF32 has the exponents of f32, so nothing must be known
- * about the operands, and nothing is packed.
+/* emulated_gemm_small.cu - matrix products out = a b with few rows on tensor cores
+ * (DUET_MATH_SPLIT). Each number is the sum of two TF32 numbers of 11 bits. TF32 has the exponents
+ * of f32, so operands need no scale and are not packed.
  *
- * The tensor cores compute out' = b' a': 64 columns of b are their rows, and the few rows of a
- * their columns. b goes from shared memory into registers and is split there. a stays in shared
- * memory as f32, of which the tensor cores read the upper 11 bits; the remainder is stored beside
- * it. The thread blocks of a cluster, and their groups of four warps, take units of 32 of the inner
- * axis, which the tensor memory accelerator loads. All sums are sent to the thread block that owns
- * their rows. */
+ * The tensor cores compute the transpose, out' = b' a', because they need 64 rows: these are 64
+ * columns of b, and the few rows of a are columns. b is loaded into registers and split there. a
+ * stays in shared memory as f32, of which the tensor cores read the upper 11 bits. The remainder of
+ * a is stored beside it. A unit is 32 inner elements, which the tensor memory accelerator loads. The
+ * groups of four warps in all thread blocks of a cluster share the units of a tile. They then send
+ * their sums to the thread block that stores these rows. */
 #include "emulated.cuh"
 #include "epilogue.cuh"
 
@@ -16,23 +16,23 @@ namespace
 
 enum { UNIT = PAIR_UNIT / 2, COLUMNS = PAIR_FEW_COLUMNS, GROUP = 128, LINE = 128, SENT = 512 };
 
-/* Sums are sent two rows at a time, with all columns: SENT bytes. */
+/* A message of SENT bytes contains the sums of two rows in all columns. */
 template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
     static constexpr int ROWS = ROWS_, GROUPS = GROUPS_, STAGES = STAGES_, SUMS = ROWS / 2;
     static constexpr int A_BYTES = ROWS * LINE, B_HALF = UNIT * LINE, B_BYTES = 2 * B_HALF,
                          STAGE = 2 * A_BYTES + B_BYTES;
     static constexpr int PAIRS = ROWS / 2,
                          RECEIVED = GROUPS * ((PAIRS + PAIR_PARTS - 1) / PAIR_PARTS * PAIR_PARTS) * SENT;
-    static constexpr int PIECES = ROWS * LINE / 16,
-                         EACH = (PIECES + GROUP - 1) / GROUP; /* pieces of a; of a thread */
+    /* 16-byte pieces of a: of all threads of a group, and of each */
+    static constexpr int PIECES = ROWS * LINE / 16, EACH = (PIECES + GROUP - 1) / GROUP;
     static constexpr int BARRIERS = 2 * GROUPS * STAGES + 1;
     static constexpr int SHARED = GROUPS * STAGES * STAGE + RECEIVED + 8 * BARRIERS + 1024;
 };
 
 /* ---- products ---- */
 
-/* sum (or 0) + a b for 64 rows and N columns, 8 along the inner axis: a in registers, b by
- * descriptor. */
+/* Computes d = a b, or d + a b if is_sum is true, for 64 rows, N columns and an inner axis of 8. a
+ * is in registers, b in shared memory with a descriptor. */
 template <int N> struct tf32_products;
 #define D4    "%0, %1, %2, %3"
 #define D8    D4 ", %4, %5, %6, %7"
@@ -75,8 +75,8 @@ static __device__ inline void meet_group(int group)
     asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
 }
 
-/* The units of a tile that a group takes: first, first + step, ..., count of them, in stages whose
- * a and b arrive at barriers of their own. */
+/* The units of a tile that a group computes: first, first + step, ..., `count` of them. They go
+ * through a ring of stages. Each stage has one barrier for a and one for b. */
 template <class t> struct unit_source {
     const emulated_gemm_small_args &s;
     uint32_t stages, barriers;
@@ -88,13 +88,13 @@ template <class t> struct unit_source {
     __device__ inline uint32_t b_there(int i) const { return a_there(i) + 8; }
     __device__ inline int inner(int i) const { return (first + i * step) * UNIT; }
 
-    /* Executed by one thread. */
-    __device__ inline void bring_a(int i) const
+    /* Start the copy of a or b of unit i. Executed by one thread. */
+    __device__ inline void copy_a(int i) const
     {
         barrier_expect(a_there(i), t::A_BYTES);
         copy_box(a_at(i), &s.a, inner(i), top, a_there(i));
     }
-    __device__ inline void bring_b(int i) const
+    __device__ inline void copy_b(int i) const
     {
         barrier_expect(b_there(i), t::B_BYTES);
 #pragma unroll
@@ -102,8 +102,8 @@ template <class t> struct unit_source {
             copy_box(b_at(i) + h * t::B_HALF, &s.b, left + h * 32, inner(i), b_there(i));
     }
 
-    /* Stores the remainder after the upper 11 bits beside a. The tensor cores truncate that too, so
-     * it is rounded. */
+    /* Stores the remainder of a, after its upper 11 bits, beside it. The tensor cores truncate the
+     * remainder too, so it is rounded here. */
     __device__ inline void split_a(int i) const
     {
         barrier_wait(a_there(i), i / t::STAGES & 1);
@@ -117,7 +117,7 @@ template <class t> struct unit_source {
                 float &y = (&x.x)[e];
                 const uint32_t rest = bits_of(y - __uint_as_float(bits_of(y) & 0xffffe000)) + 0x1000;
                 y = __uint_as_float(y == y ? rest
-                                           /* a NaN may have no bits above those that are truncated */
+                                           /* truncation could turn a NaN into an infinity */
                                            : 0x7fffe000u);
             }
             to[j * GROUP] = x;
@@ -129,12 +129,13 @@ template <class t> struct unit_source {
 
 /* ---- multiplying ---- */
 
-/* The fragments of a unit of b. */
+/* The fragments of b that a lane has in a unit. */
 struct fragments {
     uint32_t high[4][4], low[4][4];
 };
 
-/* Rounds to 11 bits, but never to an infinity. */
+/* Splits x into the nearest number of 11 bits and the remainder. If the nearest one is infinite, x
+ * is truncated instead. */
 static __device__ inline void split_tf32(float x, uint32_t &high, uint32_t &low)
 {
     const uint32_t near = (bits_of(x) + 0x1000) & 0xffffe000;
@@ -142,8 +143,8 @@ static __device__ inline void split_tf32(float x, uint32_t &high, uint32_t &low)
     low = bits_of(x - __uint_as_float(high));
 }
 
-/* The two columns of b that a lane has as rows of its products; those of half a warp are in
- * different banks. */
+/* Return which two columns of b a lane has: their 16-byte piece, and the number of the pair in all
+ * columns. The columns of half a warp are in different banks. */
 static __device__ inline int piece_of(int thread)
 {
     return thread / 32 % 2 * 2 + thread % 32 / 16 + thread / 8 % 2 * 4;
@@ -173,7 +174,8 @@ template <class t> static __device__ inline void take(fragments &f, const unit_s
         }
 }
 
-/* Small products come first, because the tensor cores truncate their sums. */
+/* Starts the products of a unit, the small ones first: the tensor cores truncate their sums, so the
+ * small ones would otherwise lose more bits. */
 template <class t> static __device__ inline void begin(float (&d)[t::SUMS], const fragments &f, uint32_t a)
 {
     products_begin();
@@ -187,7 +189,8 @@ template <class t> static __device__ inline void begin(float (&d)[t::SUMS], cons
     products_end();
 }
 
-/* Multiplies unit i and prepares the next one meanwhile. For the first two units b was read before. */
+/* Multiplies unit i. While the tensor cores work, it prepares the next unit. `start` has already
+ * loaded b of the first two units. */
 template <class t>
 static __device__ inline void turn(float (&sum)[t::SUMS], const unit_source<t> &in, const fragments &now,
                                    fragments &next, int i)
@@ -201,8 +204,8 @@ static __device__ inline void turn(float (&sum)[t::SUMS], const unit_source<t> &
     if (i + t::STAGES < in.count) {
         meet_group(in.group);
         if (in.thread == 0) {
-            in.bring_b(i + t::STAGES);
-            in.bring_a(i + t::STAGES);
+            in.copy_b(i + t::STAGES);
+            in.copy_a(i + t::STAGES);
         }
         __syncwarp();
     }
@@ -210,27 +213,29 @@ static __device__ inline void turn(float (&sum)[t::SUMS], const unit_source<t> &
     for (int k = 0; k < t::SUMS; k++) sum[k] += d[k];
 }
 
-template <class t> static __device__ inline void bring_all(const unit_source<t> &in, bool a, bool b)
+/* Fills all stages with a or b. */
+template <class t> static __device__ inline void fill_stages(const unit_source<t> &in, bool a, bool b)
 {
     for (int i = 0; i < min(t::STAGES, in.count) && in.thread == 0; i++) {
-        if (b) in.bring_b(i);
-        if (a) in.bring_a(i);
+        if (b) in.copy_b(i);
+        if (a) in.copy_a(i);
     }
     __syncwarp();
 }
 
-/* Loads and reads b before waiting for the previous kernel, where b allows that. */
+/* Loads the first units. If the previous kernel does not write b, b is loaded before that kernel
+ * ends. */
 template <class t>
 static __device__ inline void start(const unit_source<t> &in, fragments &even, fragments &odd)
 {
     const bool early = in.s.of.b_is_there;
     if (!early) take_turn();
-    bring_all(in, !early, true);
+    fill_stages(in, !early, true);
     if (in.count > 0) take(even, in, 0);
     if (in.count > 1) take(odd, in, 1);
     if (early) {
         take_turn();
-        bring_all(in, true, false);
+        fill_stages(in, true, false);
     }
     let_next_begin();
 }
@@ -275,12 +280,13 @@ static __device__ inline void keep(uint32_t at, const float *x)
                  : "memory");
 }
 
-/* Pairs of rows are distributed round-robin over the thread blocks of a cluster. This describes
- * where the sums for this thread block arrive, how many from each group, and how many pairs it
- * owns. */
+/* The buffer for the sums that this thread block receives. Pairs of rows are distributed round-robin
+ * over the `parts` thread blocks of a cluster. */
 struct store_buffer {
-    uint32_t received, arrived;
-    int parts, part, workers, each, own;
+    uint32_t received, arrived; /* addresses of the buffer and of its barrier */
+    int parts, part;            /* part: the number of this thread block */
+    int workers;                /* groups of warps that send sums */
+    int each, own;              /* messages of each group, at most; pairs of rows of this thread block */
 };
 
 template <class t>
@@ -312,7 +318,7 @@ static __device__ inline void send_all(const float (&sum)[t::SUMS], const store_
     else barrier_wait_for_cluster(to.arrived, 0);
 }
 
-/* Stores the results of two columns. */
+/* Applies the epilogue to two columns of a row and stores them. */
 static __device__ inline void write(const product_args &s, float x, float y, int row, int column,
                                     const float (&bias)[2])
 {
@@ -364,15 +370,15 @@ emulated_gemm_small(const __grid_constant__ emulated_gemm_small_args args)
     typedef tile<ROWS, GROUPS, STAGES> t;
     extern __shared__ float4 shared[];
     const product_args &s = args.of;
-    const uint32_t shared_map = (place_of(shared) + 1023) / 1024 * 1024,
-                   received = shared_map + GROUPS * STAGES * t::STAGE, barriers = received + t::RECEIVED;
+    const uint32_t stages = (place_of(shared) + 1023) / 1024 * 1024,
+                   received = stages + GROUPS * STAGES * t::STAGE, barriers = received + t::RECEIVED;
     const int group = __shfl_sync(~0u, threadIdx.x / GROUP, 0), thread = threadIdx.x % GROUP;
     const int across = (s.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / s.parts,
               units = (s.k + UNIT - 1) / UNIT;
     const store_buffer d = result_buffer<t>(s, received, barriers + 8 * (t::BARRIERS - 1));
     const int worker = d.part * GROUPS + group;
     const unit_source<t> in = { args,
-                                shared_map + group * STAGES * t::STAGE,
+                                stages + group * STAGES * t::STAGE,
                                 barriers + group * STAGES * 16,
                                 block / across * ROWS,
                                 block % across * COLUMNS,
@@ -391,7 +397,7 @@ emulated_gemm_small(const __grid_constant__ emulated_gemm_small_args args)
                             column + 1 < s.n ? bias_at(s, column + 1) : 0 };
     float sum[t::SUMS] = {};
     multiply(sum, in, even, odd);
-    if (s.parts > 1) cluster_wait(); /* for the barriers of the others */
+    if (s.parts > 1) cluster_wait(); /* the other thread blocks must have made their barriers */
     send_all<t>(sum, d, worker, thread);
     write_own<t>(s, d, in.top, column, bias);
 }

@@ -1,5 +1,5 @@
-/* emulated_pack.cu - packs operands as pairs of f16 in the order that emulated_gemm.cu reads;
- * computes the largest magnitude of a matrix. */
+/* emulated_pack.cu - packs an operand as pairs of f16 in the order in which emulated_gemm.cu reads
+ * it, and computes the largest magnitude of a matrix. */
 #include "emulated.cuh"
 
 namespace
@@ -7,8 +7,9 @@ namespace
 
 enum { UNIT = PAIR_UNIT };
 
-/* The inner element at a position of 16: a thread of emulated_gemm.cu reads four neighbours, which
- * are two and two in a fragment. */
+/* Returns which of 16 inner elements is at a position of the packed operand. A thread of
+ * emulated_gemm.cu reads four neighbouring elements of a, but a fragment has two neighbours and the
+ * two that are 8 further. So b is permuted in the same way. */
 static __device__ inline int inner_at(int place) { return place % 8 / 2 * 4 + place / 8 * 2 + place % 2; }
 
 KERNEL(PACK_THREADS) pack(const __grid_constant__ pack_args s)
