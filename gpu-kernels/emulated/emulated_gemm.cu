@@ -75,8 +75,8 @@ template <class t> static __device__ inline bool corner_of(const emulated_args &
 /* ---- loading ---- */
 
 template <class t>
-static __device__ inline void bring_a(const emulated_args &s, const shared_map &r, corner c, int unit,
-                                      int stage)
+static __device__ inline void copy_a(const emulated_args &s, const shared_map &r, corner c, int unit,
+                                     int stage)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -87,8 +87,8 @@ static __device__ inline void bring_a(const emulated_args &s, const shared_map &
 /* If a tile extends beyond the last column, its last units are copied again; their results are not
  * stored. */
 template <class t>
-static __device__ inline void bring_b(const emulated_args &s, const shared_map &r, corner c, int unit,
-                                      int stage)
+static __device__ inline void copy_b(const emulated_args &s, const shared_map &r, corner c, int unit,
+                                     int stage)
 {
     const int units = units_of(s.of), last = (s.of.n - 1) / UNIT;
     barrier_expect(r.full + 8 * stage, t::STAGE);
@@ -110,14 +110,14 @@ static __device__ inline void copy_units(const emulated_args &s, const shared_ma
     corner c;
     asm volatile("prefetch.tensormap [%0];" ::"l"(&s.a) : "memory");
     const int early = s.packed_is_there && corner_of<t>(s, 0, c) ? min((int)t::STAGES, e.count) : 0;
-    for (int i = 0; i < early; i++) bring_b<t>(s, r, c, e.first + i, i);
+    for (int i = 0; i < early; i++) copy_b<t>(s, r, c, e.first + i, i);
     take_turn();
     for (int round = 0; corner_of<t>(s, round, c); round++)
 #pragma unroll 1
         for (int i = 0; i < e.count; i++) {
             if (turn) barrier_wait(r.empty + 8 * stage, turn - 1 & 1);
-            if (round || turn || i >= early) bring_b<t>(s, r, c, e.first + i, stage);
-            bring_a<t>(s, r, c, e.first + i, stage);
+            if (round || turn || i >= early) copy_b<t>(s, r, c, e.first + i, stage);
+            copy_a<t>(s, r, c, e.first + i, stage);
             if (++stage == t::STAGES) {
                 stage = 0;
                 turn++;

@@ -1,5 +1,5 @@
 /* gather_scatter.cu - kernels of take, take_along_axis and one_hot for each size of elements; of
- * put, scatter_add and scatter_max by sorted indices; and of histogram. */
+ * put, scatter_add and scatter_max, whose indices have been sorted; and of histogram. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -22,11 +22,12 @@ template <class E> KERNEL(ORDER_THREADS) take(const __grid_constant__ take_args 
     ((E *)a.out)[i] = e;
 }
 
-/* Moves rows that consist of contiguous units. A group of lanes moves one row at a time: ROWS_EACH
- * units for each lane, SIDE of them in the same row. It reads the index of a row once. */
+/* A group of lanes, which copies rows of contiguous units. A lane copies ROWS_EACH units, of which
+ * SIDE are in the same row. The group reads the index of each row once. */
 struct group {
-    uint32_t lanes, groups, first,
-        at; /* the first row of the group, whose row r is first + r * groups; the first unit of this lane */
+    uint32_t lanes, groups; /* lanes of a group; groups of a thread block */
+    uint32_t first;         /* the first row of the group; row r is first + r * groups */
+    uint32_t at;            /* the first unit of this lane */
 
     template <int SIDE> __device__ inline void find(const rows_args &a)
     {
@@ -38,9 +39,7 @@ struct group {
     }
 };
 
-/* Reads several indices at once; the last ones may be absent. Returns their positions along the
- * axis, or -1 for a bad index. The common types are tested once, so that no read waits for another. */
-enum { NO_INDEX = ~0u };
+enum { NO_INDEX = ~0u }; /* stands for an index that does not exist */
 template <class I, int N>
 static __device__ inline void read_indices(const rows_args &a, const uint32_t at[N], int64_t k[N])
 {
@@ -48,6 +47,8 @@ static __device__ inline void read_indices(const rows_args &a, const uint32_t at
     for (int r = 0; r < N; r++) k[r] = at[r] == NO_INDEX ? a.n : ((const I *)a.index)[at[r] * a.index_stride];
 }
 
+/* Reads N indices and converts them to positions along the axis, or -1 for an index out of bounds.
+ * The type of the indices is tested before all reads, so that the reads overlap. */
 template <int N>
 static __device__ inline void places_at(const rows_args &a, const uint32_t at[N], int64_t k[N])
 {
@@ -91,7 +92,8 @@ template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_consta
     }
 }
 
-/* Every element has an index of its own. The elements of a thread are ORDER_THREADS apart. */
+/* take_along_axis: every element has its own index. The elements of a thread are ORDER_THREADS
+ * apart. */
 template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_args a)
 {
     E e[ROWS_EACH] = {};
@@ -114,11 +116,11 @@ template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_
         if (first + r * ORDER_THREADS < a.rows) ((E *)a.out)[first + r * ORDER_THREADS] = e[r];
 }
 
-/* Each thread writes sixteen bytes at an aligned address; they may belong to several rows. */
+/* Each thread writes 16 bytes at an aligned address. They may belong to several rows. */
 template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_args a)
 {
     enum { MANY = 16 / sizeof(E) };
-    struct alignas(16) lot {
+    struct alignas(16) vector {
         E e[MANY];
     } all = {};
     const int64_t first = thread_index() * MANY - a.lead, begin = max(first, (int64_t)0),
@@ -126,22 +128,22 @@ template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_ar
     if (begin >= end) return;
     uint64_t row = quotient((uint64_t)begin, a.by_inner);
     int64_t c = begin - (int64_t)(row * a.by_inner.by), k = -1;
-    bool known = false;
+    bool has_index = false; /* is k the index of this row? */
 #pragma unroll
     for (int u = 0; u < MANY; u++) {
         if (first + u < begin || first + u >= end) continue;
-        if (!known) {
+        if (!has_index) {
             k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, row)), a.n);
-            known = true;
+            has_index = true;
         }
         if (c == k) all.e[u] = *(const E *)a.one;
         if (++c == a.n) {
             c = 0;
             row++;
-            known = false;
+            has_index = false;
         }
     }
-    if (end - first == MANY && begin == first) *(lot *)((E *)a.out + first) = all;
+    if (end - first == MANY && begin == first) *(vector *)((E *)a.out + first) = all;
     else
 #pragma unroll
         for (int u = 0; u < MANY; u++)
@@ -167,7 +169,7 @@ struct greatest {
     }
 };
 
-/* The first of m sorted keys that is not below `key`. */
+/* Returns the position of the first of m sorted keys that is not below `key`. */
 static __device__ inline int64_t first_not_below(const uint32_t *keys, int64_t m, uint32_t key)
 {
     int64_t low = 0;
@@ -199,7 +201,7 @@ template <class E, int MANY> struct alignas(sizeof(E) * MANY) unit {
     E e[MANY];
 };
 
-/* A group of lanes for each row of out, SIDE units for each lane. */
+/* A group of lanes computes one row of `out`, SIDE units for each lane. */
 template <class Op, class E, int MANY, int SIDE>
 KERNEL(ORDER_THREADS)
 scatter_rows(const __grid_constant__ scatter_args a)
@@ -269,14 +271,15 @@ KERNEL(ORDER_THREADS) count(const __grid_constant__ count_args a)
         if (own[k]) atomicAdd(a.out + k, (unsigned long long)own[k]);
 }
 
-/* The least number of a type that is not below x, and the greatest that is not above x. Elements of
- * the type compare with these as they compare with x. */
+/* Round a limit of a histogram up or down to a type. An element of this type compares with the
+ * rounded limit as it compares with x. */
 static __device__ inline void not_below(float *n, double x) { *n = __double2float_ru(x); }
 static __device__ inline void not_below(double *n, double x) { *n = x; }
 static __device__ inline void not_above(float *n, double x) { *n = __double2float_rd(x); }
 static __device__ inline void not_above(double *n, double x) { *n = x; }
 
-/* bin_of in the type of the elements. The edges decide, whatever bin the search starts with. */
+/* Does what bin_of does, in the type of the elements. A product gives the bin where the search
+ * starts; comparisons with the edges then find the bin. */
 template <class N> struct edges {
     const N *edge;
     N low, high, inverse;

@@ -7,6 +7,7 @@ extern "C" {
 #include "index_kernels.h"
 }
 
+/* Returns the offset of element i, in row-major order. */
 static __device__ inline int64_t place_of(const axes &a, uint64_t i)
 {
     int64_t at = 0;

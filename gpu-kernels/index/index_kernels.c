@@ -1,4 +1,5 @@
-/* index_kernels.c - launches scans, takes, scatters and histograms. sort.c launches sorts. */
+/* index_kernels.c - launches scans, gathers (take, one_hot), scatters and histograms. sort.c
+ * launches sorts. */
 #include "index_kernels.h"
 #include "dtype.h"
 #include "min_max.h"
@@ -32,8 +33,9 @@ static int64_t tiles_of(const axis_split *at)
     return lines * quotient_up(at->along.size[0], SCAN_BLOCK);
 }
 
-/* The look-back scan reads the input once, but costs about 50 ns for each tile of a line. Only many
- * simultaneous lines hide that. */
+/* Is a scan that first sums the tiles faster than one that looks back? The look-back scan reads the
+ * input only once, but takes about 50 ns for each tile of a line. Only many lines at the same time
+ * hide that. */
 #define FEW_LINES  8
 #define FEW_TILES  1024
 #define MANY_TILES 128 /* tiles of a line */
@@ -42,7 +44,7 @@ static bool sums_first(int64_t lines, int64_t tiles)
     return tiles > 1 && (tiles > MANY_TILES || lines <= FEW_LINES || lines * tiles <= FEW_TILES);
 }
 
-/* The ticket and the states of the tiles, followed by their sums. */
+/* Bytes of the ticket and the states of the tiles. The sums follow them. */
 static size_t states_bytes(int64_t tiles) { return round_256((size_t)(tiles + 1) * sizeof(uint32_t)); }
 
 size_t scan_workspace(const step *s)
@@ -52,8 +54,8 @@ size_t scan_workspace(const step *s)
     return states_bytes(tiles_of(&at)) + (size_t)tiles_of(&at) * 2 * sizeof(uint64_t);
 }
 
-/* Three launches: the sums of tiles, their prefixes, then the tiles. Each is launched early and
- * waits for its predecessor. */
+/* Launches up to three kernels: the sums of tiles, the prefixes of these sums, and the scans of the
+ * tiles. The later ones are launched early and wait for the previous one. */
 static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cudaStream_t q)
 {
     const int64_t tiles = a->lines * a->tiles;
@@ -103,12 +105,12 @@ cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaS
     return scan_by_looking_back(&a, kernel, scratch, q);
 }
 
-/* ---- takes ---- */
+/* ---- gathers ---- */
 
 static const uint64_t *one_of(duet_dtype type)
 {
     static const uint64_t f32[2] = { 0x3f800000 }, f64[2] = { 0x3ff0000000000000 }, f16[2] = { 0x3c00 },
-                          bf16[2] = { 0x3f80 }, whole[2] = { 1 };
+                          bf16[2] = { 0x3f80 }, integer[2] = { 1 };
     switch (type) {
     case DUET_F32:
     case DUET_C64: return f32;
@@ -116,7 +118,7 @@ static const uint64_t *one_of(duet_dtype type)
     case DUET_C128: return f64;
     case DUET_F16: return f16;
     case DUET_BF16: return bf16;
-    default: return whole;
+    default: return integer;
     }
 }
 
@@ -133,12 +135,12 @@ cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cu
     a.at = axes_of(by);
     a.lead = (int32_t)((uintptr_t)a.out % 16 / each);
     memcpy(a.one, one_of(s->out[0].at.type), sizeof a.one);
-    const int64_t lots = a.count ? quotient_up(a.count + a.lead, 16 / (int64_t)each) : 0;
-    return launch(take_kernel(each, TAKE_HOT), quotient_up(lots, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
+    const int64_t threads = a.count ? quotient_up(a.count + a.lead, 16 / (int64_t)each) : 0;
+    return launch(take_kernel(each, TAKE_HOT), quotient_up(threads, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
 }
 
-/* Can groups of `by` contiguous elements be treated as one element in this layout? inner: the
- * elements are contiguous along the last axis. */
+/* Can `by` contiguous elements be treated as one element in this layout? `inner` says that the
+ * elements to join are along its last axis. */
 static bool may_join(const layout *l, bool inner, int64_t by)
 {
     const int last = l->rank - 1;
@@ -162,8 +164,8 @@ static void join(axis_split *at, int64_t by)
             else all[k]->stride[d] /= by;
 }
 
-/* Treats several contiguous elements as one of up to 16 bytes where all layouts allow it. Strides
- * then count these. */
+/* Treats several contiguous elements as one element of up to 16 bytes, if all layouts allow it.
+ * Strides then count the larger elements. Returns the size of these. */
 static size_t widened(axis_split *at, size_t each, const void *x, const void *out)
 {
     int64_t by = 16 / (int64_t)each;
@@ -173,8 +175,7 @@ static size_t widened(axis_split *at, size_t each, const void *x, const void *ou
     return each * (size_t)by;
 }
 
-/* The stride of a layout with one axis. For layouts with at most one element the stride does not
- * matter. */
+/* Returns the stride of a layout with one axis, or 0 if it has at most one element. */
 static int64_t step_of(const layout *l) { return l->size[0] > 1 ? l->stride[0] : 0; }
 static bool is_line(const layout *l) { return l->rank == 1; }
 static bool is_run(const layout *l) { return l->rank == 1 && (l->size[0] <= 1 || l->stride[0] == 1); }
@@ -186,8 +187,8 @@ static int log_of(int64_t n, int most)
     return log;
 }
 
-/* Chooses groups of as many lanes as a row has units, `side` units for each lane. Returns the
- * number of thread blocks, or -1 if 32 bits cannot count them. */
+/* Chooses the number of lanes that copy a row together, with `side` units for each lane. A group
+ * copies `together` rows. Returns the number of thread blocks, or -1 if 32 bits do not suffice. */
 static int64_t grouped(rows_args *a, int64_t rows, int64_t width, int64_t side, int64_t together)
 {
     a->lanes = log_of(quotient_up(width, side), 5);
@@ -207,7 +208,8 @@ static void rows_of(rows_args *a, const axis_split *at, const void *x, void *out
     a->inner_stride = step_of(&at->inner);
 }
 
-/* The kernel for runs of `inner` elements. Returns how many groups of threads share a run. */
+/* Chooses the kernel for rows of `inner` contiguous elements. Returns the number of units of a row
+ * that each lane copies. */
 static int runs_form(int64_t inner, enum take_form *form)
 {
     if (inner <= 32) {
@@ -338,8 +340,8 @@ cudaError_t scatter_launch(const step *s, const frame *f, const workspace *w, cu
 
 /* ---- histograms ---- */
 
-#define KEPT_BINS   4096
-#define EDGED_BINS  1024 /* with so many bins the edges are stored too */
+#define KEPT_BINS   4096 /* bins whose counters fit into shared memory */
+#define EDGED_BINS  1024 /* bins whose edges fit there too */
 #define KEPT_COUNTS 4096 /* counters in all copies together */
 #define COUNT_WAVES 8    /* thread blocks for each multiprocessor */
 

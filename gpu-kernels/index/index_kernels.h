@@ -12,17 +12,20 @@ extern "C" {
 
 #define ORDER_THREADS 256
 
-/* Element i in row-major order. */
+/* A layout, with divisors to find element i in row-major order (place_of). */
 typedef struct axes {
     int32_t rank;
     divider64 size[DUET_RANK_MAX];
     int64_t stride[DUET_RANK_MAX];
 } axes;
 
-/* Scans along an axis. A line has `length` elements of x, `stride` apart; lines of out are dense.
- * Line l has outer index l / inner and inner index l % inner. The tiles of a line publish in
- * `state` what is in sums[2 tile + 0, 1] (1: their total, 2: their prefix). For few long lines
- * sums[tile] is the total of a tile, and after `chained` its prefix. */
+/* Scans along an axis. A line is n elements of x along the axis, `stride` apart; lines of `out` are
+ * dense. Line l has outer index l / inner and inner index l % inner. There are two methods.
+ *     Look-back scan   a tile stores its total in sums[2 tile] and its prefix in sums[2 tile + 1].
+ *                      state[tile] says which of them is stored: 1 the total, 2 the prefix.
+ *                      `ticket` numbers the thread blocks in the order in which they start.
+ *     Sums first       sums[tile] is the total of a tile. If `chained` is true, a second launch
+ *                      replaces it by its prefix. */
 typedef struct scan_args {
     const void *x;
     void *out, *sums;
@@ -32,18 +35,20 @@ typedef struct scan_args {
     bool chained;
     axes outer, inner;
 } scan_args;
-/* One thread for each line; one thread block for each tile of SCAN_BLOCK elements; or, for few long
- * lines, launches for the sums of tiles, their prefixes, and the tiles. */
+/* LINES: one thread scans each line. TILES: one thread block scans each tile of SCAN_BLOCK elements
+ * and looks back. SUMS, CHAINS, AFTER: the three launches of the method that sums first. */
 enum scan_form { SCAN_LINES, SCAN_TILES, SCAN_SUMS, SCAN_CHAINS, SCAN_AFTER };
-#define SCAN_CHAIN         4096 /* sums at a time */
+#define SCAN_CHAIN         4096 /* sums that CHAINS loads at a time */
 #define SCAN_CHAIN_THREADS 512
-/* with at most this many tiles, each thread block adds the sums before its tile itself */
+/* with at most this many tiles, CHAINS is not launched: each thread block of AFTER adds the sums of
+ * the tiles before its own */
 #define SCAN_CHAIN_SHORT 512
 const void *scan_kernel(duet_dtype type, bool product, enum scan_form form);
 
-/* out is dense: outer axes, then one position for each index, then inner axes. One element for each
- * thread, of any type. A bad index gives 0. one_hot: out is 1 where its last index equals the index
- * read; it starts `lead` elements after an aligned address. */
+/* take, take_along_axis and one_hot for any layouts. `out` is dense: it has the outer axes, an axis
+ * for the indices, and the inner axes. Each thread computes one element. An index out of bounds gives
+ * 0. one_hot has no x: an element of `out` is 1 if its last index equals the index read. `out` starts
+ * `lead` elements after an address that is aligned to 16 bytes. */
 typedef struct take_args {
     const void *x, *index;
     void *out;
@@ -55,9 +60,10 @@ typedef struct take_args {
     uint64_t one[2];
 } take_args;
 
-/* The same for regular layouts that 32-bit offsets reach: row j of outer index o has `width`
- * contiguous units and comes from x + o * outer_stride + index * stride. Index j is at j *
- * index_stride. With one index for each element (TAKE_EACH), `rows` counts elements. */
+/* The same for layouts whose outer and inner axes can be merged into one each, and whose sizes fit
+ * in 32 bits. A unit is one element, or several that are moved as one. Row j of outer index o has
+ * `width` contiguous units and is read from x + o * outer_stride + index * stride. Index j is at
+ * offset j * index_stride. With one index for each element (TAKE_EACH), `rows` counts elements. */
 #define ROWS_EACH 4 /* units of a thread */
 typedef struct rows_args {
     const void *x, *index;
@@ -67,19 +73,15 @@ typedef struct rows_args {
     int32_t type, lanes; /* a group of 2^lanes threads for each row */
     divider32 by_chunks, by_indices, by_width;
 } rows_args;
-enum take_form {
-    TAKE_ANY,
-    TAKE_HOT,
-    TAKE_EACH,
-    TAKE_ROWS,
-    TAKE_ROWS2,
-    TAKE_ROWS4
-}; /* units of a row in each thread: 1, 2, 4 */
+/* ANY: take_args. HOT: one_hot. EACH: one index for each element. ROWS, ROWS2, ROWS4: a thread copies
+ * 1, 2 or 4 units of a row. */
+enum take_form { TAKE_ANY, TAKE_HOT, TAKE_EACH, TAKE_ROWS, TAKE_ROWS2, TAKE_ROWS4 };
 const void *take_kernel(size_t bytes, enum take_form form);
 
-/* Computes each element of out independently: x, then the updates whose sorted index is its own, in
- * their order. keys, order: sorted indices and the order of the updates. rows: rows of out, where
- * those of x and z are contiguous. */
+/* put, scatter_add and scatter_max. Each thread computes its elements of `out`: it starts with the
+ * element of x and applies the updates with this index in their original order. `keys` has the
+ * sorted indices, and `order` the update of each. `rows` is used if the rows of x and z are
+ * contiguous. */
 typedef struct scatter_args {
     const void *x, *z;
     void *out;
@@ -91,18 +93,15 @@ typedef struct scatter_args {
     rows_args rows;
     int64_t z_outer_stride, z_stride;
 } scatter_args;
-enum scatter_form {
-    SCATTER_ANY,
-    SCATTER_ROWS,
-    SCATTER_UNITS,
-    SCATTER_LONG
-}; /* a unit is one element, 16 bytes, or 16 bytes of which each thread moves four */
+/* ANY: any layouts. ROWS: a unit is one element. UNITS: a unit is 16 bytes. LONG: a unit is 16 bytes,
+ * and each thread has four of them. */
+enum scatter_form { SCATTER_ANY, SCATTER_ROWS, SCATTER_UNITS, SCATTER_LONG };
 const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form);
 
-/* Sorts lines of n keys together with their indices. Lines that fit are sorted in shared memory,
- * from x to out. Others are sorted digit by digit, from the lowest: keys and order move between two
- * pairs of arrays, using the number of each digit in each tile. */
-#define SORT_KEPT       4096 /* elements of a line in shared memory */
+/* Sorts lines of n keys together with their indices. A line of up to SORT_KEPT elements is sorted in
+ * shared memory. A longer line is sorted digit by digit, from the lowest digit. Each pass counts the
+ * digits of each tile and moves keys and indices from keys[0] and order[0] to keys[1] and order[1]. */
+#define SORT_KEPT       4096
 #define SORT_DIGIT      8
 #define SORT_DIGITS     (1 << SORT_DIGIT)
 #define SORT_TILE(wide) ((wide) ? 2048 : 4096)
@@ -111,7 +110,7 @@ typedef struct sort_args {
     void *out;
     int64_t n, k, stride, lines, tiles;
     int32_t type, each, shift;
-    uint32_t places; /* not 0: elements are indices below this number, and out consists of keys and order */
+    uint32_t places; /* not 0: elements are indices below this number; results are keys[0] and order[0] */
     bool down, indices;
     void *keys[2];
     uint32_t *order[2], *counts, *totals;
@@ -119,7 +118,7 @@ typedef struct sort_args {
     axes outer, inner;
 } sort_args;
 enum sort_form { FORM_KEPT, FORM_KEYS, FORM_DIGITS, FORM_BEFORE, FORM_MOVE, FORM_SORTED };
-const void *sort_kernel(bool wide, enum sort_form form);
+const void *sort_kernel(bool wide, enum sort_form form); /* wide: keys of 8 bytes, else of 4 */
 
 /* Converts the bits of an element to a key: floating-point numbers as index_ops.h does, integers
  * with the sign bit inverted. */
@@ -127,9 +126,9 @@ typedef struct key_rule {
     uint64_t sign, infinity; /* sign: the sign bit, 0 for unsigned types; infinity: 0 for integers */
 } key_rule;
 
-/* Sorts one long line, or indices for a scatter. A key is the key of the element shifted left by
- * `up`, with the bits or the index of the element below; the order is an array of its own if these
- * do not fit. Passes go over the upper bits alone. */
+/* Sorts one long line, or the indices of a scatter. A word of the array contains the key of the
+ * element, shifted left by `up`. Below it are the bits or the index of the element (`below`). If the
+ * index does not fit, `order` has it. The passes sort by the bits from `up` on. */
 #define RADIX_THREADS    384
 #define RADIX_TILE(wide) (RADIX_THREADS * ((wide) ? 15 : 20))
 #define RADIX_EACH       8
@@ -142,22 +141,22 @@ typedef struct radix_args {
     key_rule rule;
     int32_t type, each, up, passes, shift, below; /* shift: of this pass */
     bool down, indices;
-    uint32_t places; /* not 0: elements are indices below this number */
-    axes at;         /* then: their layout */
+    uint32_t places; /* not 0: elements are indices below this number, with layout `at` */
+    axes at;
     void *keys[2];
-    uint32_t *order[2], *counts, *starts, *ticket,
-        *before; /* counts: of all passes; starts, ticket, before: of this pass */
+    uint32_t *order[2];
+    uint32_t *counts;                   /* of each digit, for all passes */
+    uint32_t *starts, *ticket, *before; /* of this pass: keys with lower digits; data of CUB */
 } radix_args;
 enum radix_form { RADIX_KEYS, RADIX_STARTS, RADIX_OUT };
 const void *radix_kernel(size_t each, bool wide, enum radix_form form);
 const void *radix_pass_kernel(bool wide, bool ordered);
 
-/* Finds the k greatest elements of each line, k at most SELECT_MOST. Each warp collects candidates
- * from a part of a line; further launches choose among the candidates of the parts, which are keys
- * with indices. */
+/* Finds the k greatest elements of each line, for k up to SELECT_MOST. Each warp finds those of a part
+ * of a line. Further launches select from these candidates, which are keys with indices. */
 #define SELECT_MOST  32
-#define SELECT_PART  4096
-#define SELECT_ROOM  128 /* candidates of a warp */
+#define SELECT_PART  4096 /* elements of a part */
+#define SELECT_SPACE 128  /* candidates that a warp can store */
 #define SELECT_WARPS 4
 typedef struct select_args {
     const void *x;
@@ -165,8 +164,9 @@ typedef struct select_args {
     int64_t n, stride, lines, parts; /* n: elements of a line, or candidates in keys[0] */
     int32_t k, each;
     key_rule rule;
-    bool indices, chosen; /* chosen: candidates are in keys[0] and order[0] */
-    void *keys[2];        /* [1], order[1]: the result; NULL in the last launch */
+    bool indices;  /* the result is indices, not elements */
+    bool chosen;   /* candidates of the previous launch are in keys[0] and order[0] */
+    void *keys[2]; /* keys[1] and order[1] receive the candidates; NULL in the last launch */
     uint32_t *order[2];
     divider64 by_inner, by_parts;
     axes outer, inner;
@@ -185,8 +185,8 @@ typedef struct count_args {
     bins of;
     axes at;
 } count_args;
-/* ANY: by the formula for each element. NUMBERS: by the edges, in the narrowest type that holds all
- * elements. VECTORS: the same, elements are dense. */
+/* ANY: computes the bin of each element by the formula. NUMBERS: compares it with the edges of bins,
+ * in f32 or f64. VECTORS: as NUMBERS, for dense elements. */
 enum count_form { COUNT_ANY, COUNT_NUMBERS, COUNT_VECTORS };
 static inline bool counts_in_f32(duet_dtype type) /* does f32 represent all values of the type? */
 {

@@ -1,5 +1,5 @@
-/* index_supported.c - which scans, gathers, scatters, sorts and histograms the kernels support. Indices along
- * an axis, and lines, are counted in 32 bits. */
+/* index_supported.c - which scans, gathers, scatters, sorts and histograms the kernels support. The
+ * kernels count the elements of an axis, and lines, with 32 bits. */
 #include "index_ops.h"
 #include "supported.h"
 

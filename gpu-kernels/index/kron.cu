@@ -1,5 +1,5 @@
-/* kron.cu - the Kronecker product: the kernel, in which each thread multiplies one element of x by one of y,
- * and its launch. */
+/* kron.cu - the kernel of the Kronecker product, and its launch. Each thread multiplies one element
+ * of x by one element of y. */
 #include "gather_scatter.cuh"
 
 #define THREADS 256

@@ -1,11 +1,11 @@
-/* radix_sort.cu - one pass of a long radix sort over 8 bits. One kernel moves each key to its next
- * position: the device code of CUB, which counts and ranks the keys of a tile, looks back for the
- * tiles before it, and moves the keys. The host side (bounds, launches) is in sort.c, because that
- * of CUB refers to exit and the C++ runtime. */
+/* radix_sort.cu - the kernel for one pass of a radix sort of long lines, over 8 bits. It is the
+ * device code of CUB: it counts and ranks the keys of a tile, looks back for the counts of the
+ * tiles before it, and moves the keys. sort.c launches it, because the host code of CUB refers to
+ * exit and to the C++ runtime. */
 #include <cub/config.cuh>
 
-/* The part of block_load.cuh that the kernel of CUB needs. That header includes iostream and
- * thereby initialises the C++ runtime before main. */
+/* Replaces the header block_load.cuh, of which the kernel of CUB needs only this function. That
+ * header includes iostream, which initialises the C++ runtime before main. */
 CUB_NAMESPACE_BEGIN
 template <class T, int N>
 static __device__ __forceinline__ void LoadDirectWarpStriped(int thread, const T *from, T (&to)[N])
@@ -41,7 +41,7 @@ extern "C" {
 CUB_NAMESPACE_BEGIN
 namespace detail
 {
-namespace radix_sort /* newer versions have the agent here; older ones in namespace cub */
+namespace radix_sort /* CUB has the agent here in newer versions, in namespace cub in older ones */
 {
 }
 } // namespace detail

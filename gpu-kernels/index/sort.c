@@ -1,4 +1,5 @@
-/* sort.c - launches sorts of lines, top-k selection, and sorts of indices for scatter. */
+/* sort.c - launches sorts of lines, selections of the k greatest elements, and sorts of indices for
+ * scatters. */
 #include "dtype.h"
 #include "index_kernels.h"
 #include "min_max.h"
@@ -12,7 +13,7 @@ static int64_t padded_length(int64_t n)
 
 static int64_t tiles_of(int64_t n, bool wide) { return quotient_up(n, SORT_TILE(wide)); }
 
-static size_t sort_room(int64_t lines, int64_t n, bool wide)
+static size_t sort_scratch(int64_t lines, int64_t n, bool wide)
 {
     const size_t all = (size_t)(lines * n), counts = (size_t)(lines * tiles_of(n, wide)) * SORT_DIGITS;
     return 2 * round_256(all * (wide ? 8 : 4)) + 2 * round_256(all * 4) + round_256(counts * 4) +
@@ -40,8 +41,8 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
     a->totals = (uint32_t *)scratch;
 }
 
-/* One thread block for each line. */
-static cudaError_t keep(sort_args *a, bool wide, cudaStream_t q)
+/* Sorts each line in the shared memory of one thread block. */
+static cudaError_t sort_short(sort_args *a, bool wide, cudaStream_t q)
 {
     const int64_t padded = padded_length(a->n);
     const int threads = (int)clamp(padded / 2, 32, 512);
@@ -64,7 +65,7 @@ static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
     return e;
 }
 
-/* Sorts into keys[0] and order[0]. */
+/* Sorts all lines digit by digit; the results are in keys[0] and order[0]. */
 static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 {
     cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, ORDER_THREADS),
@@ -75,9 +76,9 @@ static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 
 /* ---- long lines, one after the other ---- */
 
-/* The parameters of a long sort of elements. Sorts of indices use places_plan. */
+/* The parameters of a radix sort. plan_of is for elements, places_plan for the indices of a scatter. */
 typedef struct radix_plan {
-    bool wide, ordered; /* keys of 8 bytes; the order is an array of its own */
+    bool wide, ordered; /* words of 8 bytes; indices are in a second array */
     int up, passes;
     enum radix_below below;
 } radix_plan;
@@ -113,7 +114,8 @@ static key_rule rule_of(duet_dtype type)
     }
 }
 
-/* Bytes of the counts of all passes, their tickets and the counts before each tile. All start as 0. */
+/* Bytes of the counts of all passes, their tickets and the counts before each tile. The sort sets all
+ * of them to 0 first. */
 static size_t cleared_bytes(const radix_plan *p, int64_t n)
 {
     return ((size_t)p->passes * SORT_DIGITS + 64 +
@@ -153,7 +155,7 @@ static cudaError_t radix_passes(radix_args *a, const radix_plan *p, cudaStream_t
     return e;
 }
 
-/* a: what to sort, and where the results go. */
+/* Sorts one line. `a` describes the line and the result; the other members are set here. */
 #define RADIX_WAVES 8 /* thread blocks for each multiprocessor; each adds its counts to the global ones */
 static cudaError_t radix_sort(radix_args *a, const radix_plan *p, char *scratch, cudaStream_t q)
 {
@@ -177,7 +179,7 @@ static cudaError_t radix_sort(radix_args *a, const radix_plan *p, char *scratch,
                   ORDER_THREADS, 0, a, q);
 }
 
-#define LINE_ALONE (1 << 20) /* elements that keep the card busy */
+#define LINE_ALONE (1 << 20) /* elements of one line that occupy the GPU */
 static bool uses_radix_sort(int64_t lines, int64_t n)
 {
     return n > SORT_KEPT && n < RADIX_MOST && (lines == 1 || n >= LINE_ALONE);
@@ -216,8 +218,8 @@ static bool is_choice(const step *s)
     return sorts_down(s) && 0 < k && k <= SELECT_MOST;
 }
 
-/* The number of candidates of a line after the first launch, or after the launch that follows n
- * candidates; 0: the candidates are the result. */
+/* Returns the number of candidates that a launch selects from n elements or candidates of a line, or
+ * 0 if it is the last launch, which writes the result. */
 static int64_t candidates_of(int64_t n, int64_t k)
 {
     if (n <= SELECT_PART) return 0;
@@ -280,7 +282,7 @@ size_t sort_workspace(const step *s)
     if (is_choice(s)) return choice_scratch(lines, n, s->out[0].at.size[s->attr.index.axis], each);
     if (n <= SORT_KEPT) return 0;
     if (uses_radix_sort(lines, n)) return radix_workspace(plan_of(x->type, sorts_indices(s)), n);
-    return sort_room(lines, n, each == 8);
+    return sort_scratch(lines, n, each == 8);
 }
 
 cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -305,7 +307,7 @@ cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaS
     a.outer = axes_of(&at.outer);
     a.inner = axes_of(&at.inner);
     if (is_choice(s)) return choose(s, f, &at, scratch, q);
-    if (a.n <= SORT_KEPT) return keep(&a, wide, q);
+    if (a.n <= SORT_KEPT) return sort_short(&a, wide, q);
     if (uses_radix_sort(a.lines, a.n)) return radix_sort_lines(s, f, &at, scratch, q);
     lay_out(&a, scratch, wide);
     const cudaError_t e = by_digits(&a, wide, 8 * a.each, q);
@@ -314,12 +316,12 @@ cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaS
                   &a, q);
 }
 
-/* ---- indices for a scatter: bad ones come last, as index n ---- */
+/* ---- indices for a scatter: those out of bounds come last, as index n ---- */
 
 size_t places_scratch(int64_t m)
 {
     const size_t radix = m < RADIX_MOST ? radix_workspace(places_plan(UINT32_MAX), m) : 0,
-                 digits = sort_room(1, m, false);
+                 digits = sort_scratch(1, m, false);
     return radix > digits ? radix : digits;
 }
 
@@ -350,7 +352,7 @@ cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *sc
     a.outer = (axes){ .rank = 0 };
     if (uses_radix_sort(1, a.n)) return radix_sort_places(&a, scratch, keys, order, q);
     lay_out(&a, scratch, false);
-    const cudaError_t e = a.n <= SORT_KEPT ? keep(&a, false, q) : by_digits(&a, false, bits, q);
+    const cudaError_t e = a.n <= SORT_KEPT ? sort_short(&a, false, q) : by_digits(&a, false, bits, q);
     *keys = a.keys[0];
     *order = a.order[0];
     return e;

@@ -1,6 +1,7 @@
-/* sort.cu - stable sorts of keys with their indices. Lines that fit are sorted in shared memory,
- * where indices decide between equal keys. Others are sorted by digits of 8 bits, from the lowest:
- * count the digits of each tile, sum the counts, move the elements. */
+/* sort.cu - stable sorts of keys with their indices. Lines of up to SORT_KEPT elements are sorted in
+ * shared memory, where the index decides between equal keys. Longer lines are sorted by digits of 8
+ * bits, from the lowest digit on. Each pass counts the digits of each tile, sums the counts, and
+ * moves the elements. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -37,7 +38,7 @@ static __device__ inline void write_sorted(const sort_args &a, int64_t first, ui
     else ((uint64_t *)a.out)[to] = ((const uint64_t *)a.x)[from];
 }
 
-/* ---- lines that fit ---- */
+/* ---- lines of up to SORT_KEPT elements ---- */
 
 template <class Key> static __device__ inline void exchange(Key *key, uint32_t *index, int i, int j, bool up)
 {
@@ -51,7 +52,7 @@ template <class Key> static __device__ inline void exchange(Key *key, uint32_t *
     index[j] = x;
 }
 
-/* Bitonic sort; `padded` is a power of two, at least n. */
+/* A bitonic sort of `padded` elements, the least power of two that is at least n. */
 template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
 {
     extern __shared__ uint64_t shared[];
@@ -130,8 +131,8 @@ template <class Key> KERNEL(ORDER_THREADS) count_digits(const __grid_constant__ 
     *here.count(a, threadIdx.x) = own[threadIdx.x];
 }
 
-/* Called by all threads: returns the sum over the threads before this one, and in `all` that of the
- * whole block. */
+/* Called by all threads of a thread block. Returns the sum of `own` over the threads before this one,
+ * and in *all the sum over all threads. */
 static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
 {
     __shared__ uint32_t sum[WARPS];
@@ -152,7 +153,8 @@ static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
     return lower + up - own;
 }
 
-/* For one digit of one line: how many keys come before each tile, and how many there are. */
+/* For one digit of one line: replaces the counts of the tiles by their prefix sums, and stores their
+ * total. */
 KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
 {
     uint32_t *count = a.counts + blockIdx.x * a.tiles, before = 0, all;
@@ -165,8 +167,9 @@ KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
     if (threadIdx.x == 0) a.totals[blockIdx.x] = before;
 }
 
-/* A warp takes its elements in order, 32 at a time. Lanes with equal digits find each other, and
- * the warp counts the earlier ones. */
+/* Moves the elements of a tile to their positions for one digit. A warp ranks 32 elements at a time,
+ * in order: lanes find the lanes with the same digit, and had[warp] counts those of earlier rounds.
+ * The tile is first sorted in shared memory, so that stores to global memory are contiguous. */
 template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sort_args a)
 {
     enum { EACH = tile<Key>::EACH };
@@ -228,9 +231,9 @@ KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
     write_sorted(a, first_of(a, line), line, i, a.order[0][line * a.n + i]);
 }
 
-/* ---- one long line: keys that carry the element or its index, for radix_sort.cu ---- */
+/* ---- one long line: before and after the passes of radix_sort.cu ---- */
 
-/* Bad indices come last. */
+/* The key of an index of a scatter. Indices out of bounds come last. */
 static __device__ inline uint32_t place_key(const radix_args &a, int64_t i)
 {
     const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, place_of(a.at, i)), a.places);
@@ -253,8 +256,8 @@ template <class E> static __device__ inline E bits_at(const radix_args &a, int64
     return a.places ? (E)place_key(a, i) : ((const E *)a.x)[i * a.stride];
 }
 
-/* Loads the RADIX_EACH keys of a thread from element i on. E: the bits of an element; for indices,
- * their positions. */
+/* Loads RADIX_EACH elements from element i on and stores their keys. E is the type of the bits of an
+ * element, or of an index of a scatter. */
 template <class E, class Key>
 static __device__ inline void keys_from(const radix_args &a, int64_t i, uint32_t *counts)
 {
@@ -282,14 +285,14 @@ template <class E, class Key> KERNEL(ORDER_THREADS) radix_keys(const __grid_cons
         if (counts[d]) atomicAdd(a.counts + d, counts[d]);
 }
 
-/* For each pass: how many keys have lower digits. */
+/* Computes for each pass and digit how many keys have lower digits. */
 KERNEL(ORDER_THREADS) radix_starts(const __grid_constant__ radix_args a)
 {
     uint32_t all, *count = a.counts + blockIdx.x * SORT_DIGITS + threadIdx.x;
     *count = sum_before(*count, &all);
 }
 
-/* The sorted indices are keys and order, in the space of keys[1]. */
+/* Writes the sorted line. For a scatter, the sorted indices and their order are written to keys[1]. */
 template <class E, class Key> KERNEL(ORDER_THREADS) radix_out(const __grid_constant__ radix_args a)
 {
     const int64_t i = thread_index();

@@ -1,20 +1,21 @@
-/* topk.cu - the k greatest elements of lines, for small k. A warp scans a part of a line. The k-th
- * greatest of the maxima of its lanes is a bound below which elements are skipped. The others
- * become candidates in the order of the line; when they fill the space, the k best remain. */
+/* topk.cu - the k greatest elements of lines, for small k. A warp scans a part of a line twice. First
+ * each lane finds its maximum; the k-th greatest of these maxima is a lower bound of the result.
+ * Then elements that are not below the bound become candidates. When there are too many of them,
+ * only the k greatest remain, and the bound rises. */
 #include "gather_scatter.cuh"
 
 namespace
 {
 
 template <class Key> struct candidates {
-    Key key[SELECT_ROOM];
-    uint32_t index[SELECT_ROOM];
+    Key key[SELECT_SPACE];
+    uint32_t index[SELECT_SPACE];
 
-    /* Executed by a warp: moves the k best of `many` candidates to the front, in their order. Of
-     * equal keys the first one wins. */
+    /* Executed by a warp. Moves the k greatest of `many` candidates to the front and sorts them. Of
+     * equal keys the first one comes first. */
     __device__ inline int keep_best(int many, int k)
     {
-        enum { EACH = SELECT_ROOM / 32 };
+        enum { EACH = SELECT_SPACE / 32 };
         const int lane = threadIdx.x % 32;
         Key own[EACH];
         uint32_t which[EACH], rank[EACH] = {};
@@ -46,8 +47,8 @@ template <class Key> struct candidates {
     }
 };
 
-/* The same, out of line, where it is rarely needed. */
-template <class Key> static __device__ __noinline__ int make_room(candidates<Key> &best, int many, int k)
+/* Not inlined, because it is rarely called. */
+template <class Key> static __device__ __noinline__ int drop_worst(candidates<Key> &best, int many, int k)
 {
     return best.keep_best(many, k);
 }
@@ -116,7 +117,7 @@ static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> 
         for (int j = 0; j < part::BATCH; j++) most = max(most, key[j]);
     }
     typename part::Key least = greatest_of_lanes(most, a.k);
-    bool above = false; /* must keys be above `least`? */
+    bool above = false; /* are k keys that equal `least` already among the candidates, or better ones? */
     int count = 0;
     for (int i = lane; i - lane < p.many; i += part::MANY) {
         p.read(a, i, key);
@@ -125,8 +126,8 @@ static __device__ inline int choose(const select_args &a, const part<E, CHOSEN> 
             bool in = i + 32 * j < p.many && (key[j] > least || (key[j] == least && !above));
             uint32_t all = __ballot_sync(~0u, in);
             if (!all) continue;
-            if (count + __popc(all) > SELECT_ROOM) {
-                count = make_room(best, count, a.k);
+            if (count + __popc(all) > SELECT_SPACE) {
+                count = drop_worst(best, count, a.k);
                 least = best.key[count - 1];
                 above = true;
                 in = in && key[j] > least;
@@ -155,7 +156,7 @@ template <class E, bool CHOSEN> KERNEL(32 * SELECT_WARPS) select_best(const __gr
     p.find(a, id);
     const int count = choose(a, p, best);
     if (lane >= a.k) return;
-    if (a.keys[1]) { /* missing candidates come last and are never chosen */
+    if (a.keys[1]) { /* key 0 fills the list: it is the least, and its index is never used */
         ((Key *)a.keys[1])[id * a.k + lane] = lane < count ? best.key[lane] : 0;
         a.order[1][id * a.k + lane] = lane < count ? best.index[lane] : 0;
         return;
