@@ -1,4 +1,4 @@
-/* cost.c - how many seconds a step or a copy is expected to take. */
+/* cost.c - estimates how many seconds a step or a copy takes. */
 #include "cost.h"
 #include "dtype.h"
 #include <math.h>
@@ -22,7 +22,7 @@ double cost_at(const costs *c, enum cost kind, double work)
 /* ---- the costs in use ---- */
 
 static costs given[COSTED];
-static const costs *in_use; /* set by costs_use, or NULL: the built-in costs of the machines */
+static const costs *in_use; /* given, or NULL: the built-in costs of the machines are used */
 static unsigned edition = 1;
 static char where_from[COST_ORIGIN] = "as shipped";
 
@@ -59,15 +59,13 @@ bool costs_sound(const costs *c, int device)
 
 /* ---- steps ---- */
 
-/* The time of an operator that rounds once, or of one step of a reduction, relative to a function
- * such as exp. */
-#define SIMPLE 0.15
-
-/* The same for an operation of a Fourier transform, at the rates of FFTW on one core and about
- * those of cuFFT. */
+/* The unit of time of the next three is a function such as exp. SIMPLE is an operator that rounds
+ * once, or one step of a reduction. BUTTERFLY is an operation of a Fourier transform; FFTW on one
+ * core has this rate, and cuFFT about the same. */
+#define SIMPLE    0.15
 #define BUTTERFLY 0.06
 
-/* The time of each operator, relative to exp. Divisions and roots take about as long as a function. */
+/* The time of each operator. Divisions and roots take about as long as a function. */
 static const double weight[OPS_ALL] = {
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...) [OP_##name] = (ulp) > 0.5 ? 1 : SIMPLE,
 #define DUET_MAP2                                          DUET_MAP1
@@ -90,14 +88,14 @@ static double program_weight(const program *p)
     return sum;
 }
 
-/* Elements of 8 bytes take twice the time. All integers count as such. */
+/* Does the step use the costs of f64? Products of integers are computed in i64 and use them too. */
 static bool is_f64(const step *s)
 {
     if (s->kernel == KERNEL_PROGRAM) return dtypes[s->program->code[0].type].bytes == sizeof(double);
     return s->ins && (is_int_gemm(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
-/* One pass over the operands that evaluates so many functions such as exp. */
+/* One pass over the operands, which evaluates `functions` functions such as exp. */
 static double cost_of_functions(const step *s, const costs *c, double functions)
 {
     return fmax(cost_at(c, COST_pass, s->bytes),
@@ -128,8 +126,8 @@ double cost_of_pooling(const step *s, const costs *c)
     return cost_of_functions(s, c, outputs_of(s) * window[0] * window[1] * SIMPLE);
 }
 
-/* The shortest side of a product limits its speed. The curve of products of few rows with a large square
- * matrix tells how much slower an operation is where that side is short. */
+/* The shortest side of a product limits its speed. COST_thin is measured for products of few rows with
+ * a 1000 x 1000 matrix. It gives the time of an operation if the shortest side is that short. */
 static double thin_cost(const step *s, const costs *c)
 {
     const double m = (double)s->in[0].at.size[0], k = (double)s->in[0].at.size[1],
@@ -138,7 +136,7 @@ static double thin_cost(const step *s, const costs *c)
     return start + fmax(0, cost_at(c, COST_thin, rows) - start) * (m / rows) * (n / 1000) * (k / 1000);
 }
 
-/* As square products of so many operations take. */
+/* The time of a product of square matrices with this number of operations. */
 static double square_cost(const step *s, const costs *c, double flops)
 {
     return fmax(cost_at(c, is_f64(s) ? COST_product_f64 : COST_product, flops),
@@ -160,8 +158,8 @@ double cost_of_conv(const step *s, const costs *c)
     return fmax(cost_at(c, COST_conv, s->flops), cost_at(c, COST_pass, s->bytes));
 }
 
-/* Linear algebra is not measured. Its operations are assumed to take three times as long as those of
- * products. */
+/* Linear algebra is not measured. An operation is assumed to take three times as long as one of a
+ * product. */
 double cost_of_solver(const step *s, const costs *c) { return square_cost(s, c, 3 * s->flops); }
 
 double cost_of_move(size_t bytes, int to, bool pinned)

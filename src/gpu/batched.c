@@ -8,7 +8,8 @@
 #include "step_kinds.h"
 #include <limits.h>
 
-/* A factor as cuBLASLt takes it, and the distances between its matrices along the leading axes. */
+/* An operand in the form that cuBLASLt needs, with the distances between its matrices along the
+ * leading axes. */
 typedef struct pile {
     const void *p;
     int ld;
@@ -140,8 +141,8 @@ static duet_status all_calls(const step *s, const pile *a, const pile *b, void *
     return r;
 }
 
-/* alpha or beta is 0: the products are computed separately and scaled by kernels, so that NaN and
- * infinity show. */
+/* Computes products with alpha or beta 0. cuBLASLt would skip an operand that it multiplies by 0, but
+ * 0 times NaN or infinity must be NaN. So the products are computed first and then scaled. */
 static duet_status by_zero(const step *s, const pile *a, const pile *b, const frame *f, gemm_scale by,
                            queue *q)
 {
@@ -180,7 +181,7 @@ static duet_status products(const step *s, const pile *a, const pile *b, const f
 {
     bool begun = gemm_has_addend(s);
     if (by.alpha == 0 || (gemm_has_addend(s) && by.beta == 0)) return by_zero(s, a, b, f, by, q);
-    TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
+    TRY(open_blas(q)); /* all allocations must come before the first write to out */
     if (gemm_has_addend(s)) TRY(place_addend(s, f, q));
     const duet_status r = all_calls(s, a, b, f->data[s->out[0].slot], by, q, &begun);
     if (!begun) return r;

@@ -75,7 +75,7 @@ duet_status columns_conjugate(const solver_workspace *b, const columns *c)
     return gpu_apply(OP_neg, first_imaginary(c), &at, &(part){ .p = first_imaginary(c), .at = &at }, 1, b->q);
 }
 
-/* The diagonal of a Hermitian matrix is real; imaginary parts stored there are ignored. */
+/* The diagonal of a Hermitian matrix is real. Imaginary parts that are stored there do not count. */
 duet_status columns_diagonal_real(const solver_workspace *b, const columns *c)
 {
     const layout at = imaginary(c, 1, c->cols, c->ld + 1);

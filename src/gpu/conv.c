@@ -11,23 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is cached for a step between runs. */
+/* What a step caches between runs. */
 typedef struct conv_cache {
     conv_descriptors d;
     conv_shape key;
     algos *algos;
-    /* the same gradient as a convolution of the gradient of the results (core/dgrad_as_conv.h), or
+    /* for a gradient of images: the convolution that computes the same (core/dgrad_as_conv.h), or
      * NULL */
     struct conv_cache *as_conv;
 } conv_cache;
 
-/* Padding at the end of an axis beyond that on both sides. The last two axes are height and width. */
+/* The option `more` of an axis: padding at its end in addition to that on both sides. */
 static int32_t more_of(const step *s, int axis, int axes)
 {
     return s->attr.conv.pad_end[spatial_axis(axis, axes)];
 }
 
-/* The layout of the images with that padding. */
+/* The layout of the images with this additional padding. */
 static layout padded(const step *s)
 {
     const layout *x = &conv_operands_of(s).x->at;
@@ -47,8 +47,8 @@ const char *gpu_conv_unsupported(const step *s)
             if (all[i]->size[axis] > INT_MAX) return "cuDNN takes sizes below 2^31";
         if (layout_count(all[i]) > INT_MAX) return "cuDNN takes tensors of less than 2^31 elements";
     }
-    const layout whole = padded(s);
-    if (layout_count(&whole) > INT_MAX)
+    const layout images = padded(s);
+    if (layout_count(&images) > INT_MAX)
         return "with padding on one side, cuDNN takes tensors of less than 2^31 elements";
     return vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn];
 }
@@ -60,7 +60,6 @@ static cudnnMathType_t math_of(const step *s)
     return s->math == DUET_MATH_TF32 || s->math == DUET_MATH_BF16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
 }
 
-/* The last two axes are height and width. */
 static conv_shape shape_of(const step *s)
 {
     const conv_operands o = conv_operands_of(s);
@@ -81,7 +80,7 @@ static conv_shape shape_of(const step *s)
         k.stride[i] = a->stride[axis];
         k.pad[i] = a->pad[axis];
         k.dilation[i] = a->dilation[axis];
-        k.image[i] += more_of(s, i, k.axes); /* of images that are padded already */
+        k.image[i] += more_of(s, i, k.axes); /* cuDNN gets copies of the images with this padding */
     }
     return k;
 }
@@ -156,9 +155,10 @@ void gpu_conv_forget(step *s)
     s->cached = NULL;
 }
 
-static duet_status make_kept(const step *s, const queue *q, void **made);
+static duet_status make_cache(const step *s, const queue *q, void **made);
 
-/* Describes the convolution; returns NULL to compute the gradient directly. */
+/* Makes the cache of the convolution that computes the same as this gradient. On failure it returns
+ * NULL, and the gradient is computed directly. */
 static conv_cache *make_as_conv(const step *s, const queue *q)
 {
     int64_t last;
@@ -166,12 +166,12 @@ static conv_cache *make_as_conv(const step *s, const queue *q)
     error_text before;
     error_keep(&before);
     const step t = dgrad_as_conv(s, &last);
-    if (make_kept(&t, q, &made) == DUET_OK) return made;
+    if (make_cache(&t, q, &made) == DUET_OK) return made;
     error_put_back(&before);
     return NULL;
 }
 
-static duet_status make_kept(const step *s, const queue *q, void **made)
+static duet_status make_cache(const step *s, const queue *q, void **made)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);
     conv_cache *k = *made = calloc(1, sizeof *k);
@@ -183,8 +183,8 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
     return r;
 }
 
-/* Takes memory for the fastest algorithm that fits. */
-static duet_status take_room(const algos *a, const queue *q, int *chosen, void **p)
+/* Takes the workspace of the fastest algorithm for which there is memory. */
+static duet_status take_workspace(const algos *a, const queue *q, int *chosen, void **p)
 {
     duet_status s = DUET_NO_MEMORY;
     *p = NULL;
@@ -224,25 +224,26 @@ static duet_status convolve(const conv_cache *k, const algos *a, const conv_data
 {
     void *p;
     int i;
-    TRY(take_room(a, q, &i, &p));
+    TRY(take_workspace(a, q, &i, &p));
     duet_status s = call(k, a->of[i].algo, p, a->of[i].workspace, at, q);
     gpu_give(p, q);
     if (s == DUET_OK) COUNT(launches);
     return s;
 }
 
-/* The caller holds q->lock. */
-static duet_status keep(const step *s, queue *q, conv_cache **k)
+/* Sets *k to the cache of the step, and makes it first if necessary. The caller holds q->lock. */
+static duet_status cache_of(const step *s, queue *q, conv_cache **k)
 {
     const vendor *v;
     void *made;
     TRY(gpu_queue_dnn(q, &v));
-    TRY(step_keeps(s, q, make_kept, discard, &made));
+    TRY(step_cached(s, q, make_cache, discard, &made));
     *k = made;
     return DUET_OK;
 }
 
-/* at: data, for convolutions only. *first: nothing was chosen yet. */
+/* Chooses the algorithms if this has not been done. `at` is the data for trial runs, or NULL for
+ * gradients. Sets *first if it chose. */
 static duet_status find_algos(conv_cache *k, const conv_data *at, queue *q, bool *first)
 {
     algos *a;
@@ -257,14 +258,14 @@ static duet_status on_dense(const step *s, const conv_data *at, queue *q)
 {
     conv_cache *k;
     bool first;
-    TRY(keep(s, q, &k));
+    TRY(cache_of(s, q, &k));
     TRY(find_algos(k, at, q, &first));
     const duet_status r = convolve(k, k->algos, at, q);
     if (!first) return r;
     return half_written(r);
 }
 
-/* The operands in the order of the step's in[0], in[1] and out. */
+/* Assigns the step's in[0], in[1] and out[0] to the roles of a convolution: images, filters, results. */
 static conv_data data_of(const step *s, void *a, void *b, void *out)
 {
     if (s->kernel == OP_conv2d_input_grad) return (conv_data){ out, b, a };
@@ -272,9 +273,10 @@ static conv_data data_of(const step *s, void *a, void *b, void *out)
     return (conv_data){ a, b, out };
 }
 
-/* ---- images with additional padding at the end of an axis, which cuDNN lacks: padded copies ---- */
+/* ---- additional padding at the end of an axis ----
+ * cuDNN has no such option, so the images are copied with this padding. */
 
-/* The part of such a copy that holds the elements of x. */
+/* The part of a padded copy that holds the elements of x. */
 static layout like_x(const layout *copy, const layout *x)
 {
     layout l = *copy;
@@ -291,7 +293,7 @@ static duet_status clear_and_copy(void *to, const layout *at, const void *from, 
     return gpu_apply(OP_LOAD, to, &there, &(part){ .p = from, .at = x }, 1, q);
 }
 
-/* Like gpu_densely. */
+/* Sets *p to a padded copy of the images, in *block, which the caller releases. */
 static duet_status with_padding(const step *s, const frame *f, queue *q, const void **p, void **block)
 {
     const operand *x = conv_operands_of(s).x;
@@ -319,14 +321,14 @@ static duet_status without_padding(const step *s, const frame *f, queue *q, cons
 
 static duet_status on_operands(const step *s, const conv_data *at, queue *q)
 {
-    gpu_queue_wrote_anything(q); /* not just the copies */
+    gpu_queue_wrote_anything(q); /* what cuDNN writes is unknown */
     pthread_mutex_lock(&q->lock);
     const duet_status r = on_dense(s, at, q);
     pthread_mutex_unlock(&q->lock);
     return r;
 }
 
-/* The gradient of padded images is computed into a padded copy. */
+/* Computes the gradient of images. With additional padding, cuDNN computes that of padded images. */
 static duet_status to_images(const step *s, const frame *f, queue *q, void *a, void *b)
 {
     const layout at = padded(s);
@@ -346,7 +348,7 @@ static duet_status one_algorithm(const step *s, const frame *f, queue *q)
     void *out = f->data[s->out[0].slot], *a_block = NULL, *b_block = NULL;
     const void *a_at, *b_at = NULL;
     gpu_queue_wrote_anything(q);
-    if (!layout_count(&a->at) || !layout_count(&b->at)) /* sums of no terms, or of padding alone */
+    if (!layout_count(&a->at) || !layout_count(&b->at)) /* every sum is empty or covers only padding */
         return CUDA(cudaMemsetAsync, out, 0,
                     (size_t)layout_count(&s->out[0].at) * dtypes[s->out[0].at.type].bytes,
                     gpu_queue_cuda_stream(q));
@@ -392,7 +394,7 @@ static bool wait_for(queue *q)
     return CUDA(cudaStreamSynchronize, q->stream) == DUET_OK;
 }
 
-/* Seconds; infinite if it fails. */
+/* Returns the seconds of a run, or infinity if it fails. */
 static double time_of(const step *s, const conv_cache *k, const frame *f, queue *q, enum dgrad_algo algo)
 {
     bool ran = wait_for(q);
@@ -403,8 +405,8 @@ static double time_of(const step *s, const conv_cache *k, const frame *f, queue 
     return (clock_now() - start) / RUNS;
 }
 
-/* The first run of each is not counted, because it chooses algorithms and loads kernels. If one
- * fails, the choice stays open. */
+/* Times both algorithms. The first turn does not count, because it chooses cuDNN's algorithms and
+ * loads kernels. If one fails, nothing is decided, and the next run tries again. */
 static enum dgrad_algo faster(const step *s, const conv_cache *k, const frame *f, queue *q)
 {
     double best[] = { [DGRAD_BACK] = INFINITY, [DGRAD_FORWARD] = INFINITY };
@@ -421,22 +423,23 @@ static enum dgrad_algo faster(const step *s, const conv_cache *k, const frame *f
     return best[DGRAD_FORWARD] < best[DGRAD_BACK] ? DGRAD_FORWARD : DGRAD_BACK;
 }
 
-/* Also stores which algorithm is faster. */
-static duet_status keep_way(const step *s, queue *q, conv_cache **k)
+/* Sets *k to the cache of a gradient, with its algorithms. */
+static duet_status cache_with_algos(const step *s, queue *q, conv_cache **k)
 {
     bool first;
     pthread_mutex_lock(&q->lock);
-    duet_status r = keep(s, q, k);
+    duet_status r = cache_of(s, q, k);
     if (r == DUET_OK) r = find_algos(*k, NULL, q, &first);
     pthread_mutex_unlock(&q->lock);
     return r;
 }
 
-/* Used unless timing is forbidden or a graph is being captured. */
-static duet_status either_way(const step *s, const frame *f, queue *q)
+/* Computes the gradient of images by the faster algorithm. If it is not known yet, the first run
+ * times both, unless DUET_REPRODUCIBLE=1 forbids that or a graph is being captured. */
+static duet_status input_grad(const step *s, const frame *f, queue *q)
 {
     conv_cache *k;
-    TRY(keep_way(s, q, &k));
+    TRY(cache_with_algos(s, q, &k));
     if (!k->as_conv) return one_algorithm(s, f, q);
     enum dgrad_algo algo = __atomic_load_n(&k->algos->dgrad, __ATOMIC_RELAXED);
     if (algo != DGRAD_UNKNOWN) return go(s, k, f, q, algo);
@@ -449,6 +452,6 @@ static duet_status either_way(const step *s, const frame *f, queue *q)
 duet_status gpu_conv(const step *s, const frame *f, queue *q)
 {
     const bool is_empty = !layout_count(&s->in[0].at) || !layout_count(&s->in[1].at);
-    if (conv_has_dgrad_as_conv(s) && !is_empty) return either_way(s, f, q);
+    if (conv_has_dgrad_as_conv(s) && !is_empty) return input_grad(s, f, q);
     return one_algorithm(s, f, q);
 }

@@ -1,12 +1,12 @@
-/* cost.c - what a step takes on the card, and copies to and from it. */
+/* cost.c - the built-in costs of the GPU: the expected time of steps, and of copies to and from it. */
 #include "kernels.h"
 #include "step_kinds.h"
 
 #define FEW_COLUMNS 16
 
-/* Measured on an H200 (bench/results/h200.json, h200-rows.json), with launches one after the other
- * and copies over 16 lanes of PCIe 5. Thin and small products and convolutions are estimates from
- * the forward passes (h200-forward-1.json). */
+/* Measured on an H200 (bench/results/h200.json, h200-rows.json) with one launch after the other.
+ * Copies went over 16 lanes of PCIe 5. The costs of products with a short side, of small products
+ * and of convolutions are estimates from the forward passes (h200-forward-1.json). */
 const costs gpu_costs = { .seconds = {
                               [COST_pass] = { 2.8e-6, 2.9e-6, 3e-6, 3.8e-6, 31e-6 },
                               [COST_function] = { 2.8e-6, 2.8e-6, 3e-6, 3.4e-6, 7e-6 },
@@ -21,8 +21,8 @@ const costs gpu_costs = { .seconds = {
                               [COST_down_pinned] = { 10e-6, 12e-6, 30e-6, 330e-6 },
                           } };
 
-/* What takes the time of all but large matrices is not the operations, but steps that follow each
- * other: seconds for each column, by estimate. */
+/* Estimated seconds for each column. Except for large matrices, the columns take the time and not the
+ * operations, because each column depends on the previous one. */
 #define COLUMN_SECONDS 3e-6
 static const double column_seconds[KERNELS_ALL] = {
     [OP_cholesky] = 1e-6,  [OP_solve_triangular] = 0.5e-6, [OP_lstsq] = 5e-6,     [KERNEL_qr] = 5e-6,
@@ -36,7 +36,7 @@ double gpu_linear_cost(const step *s, const costs *c)
     return 40e-6 + (m < n ? m : n) * each + cost_of_solver(s, c);
 }
 
-/* Our kernels of few columns take no longer than reading the operands. */
+/* Duet's own kernels for few columns take only the time to read the operands. */
 double gpu_matmul_cost(const step *s, const costs *c)
 {
     const bool few = s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_unsupported(s);

@@ -10,13 +10,13 @@
 #define ALGOS          CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 #define TRIED          (2 * ALGOS) /* each with and without tensor cores */
 
-/* taken to add to a list, which is read without it, and for each measurement */
+/* Held during a measurement, and while a choice is added to a list. Lists are read without it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static algos *bucket[DEVICES_MAX][KEY_BUCKETS];
 
-/* Fourier and Winograd transforms mix all elements of a tile into each result. Their errors exceed
- * the bound of a sum of products, and one NaN or infinity spreads, or disappears, as observed with
- * Winograd on an H200. */
+/* Fourier and Winograd transforms are not used, because each result depends on all elements of a
+ * tile. Their errors exceed the bound of a sum of products. A NaN or an infinity spreads to other
+ * results or disappears; Winograd's algorithm did so on an H200. */
 static bool is_welcome(cudnnConvolutionFwdAlgo_t a)
 {
     switch ((int)a) {
@@ -28,7 +28,7 @@ static bool is_welcome(cudnnConvolutionFwdAlgo_t a)
     }
 }
 
-/* The largest workspace that an accepted algorithm needs, among those up to `most`. */
+/* Returns the largest workspace of an algorithm that can be used, of those up to `most` bytes. */
 static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudnnHandle_t dnn, size_t most)
 {
     size_t largest = 0, bytes;
@@ -42,7 +42,7 @@ static size_t largest_workspace(const vendor *v, const conv_descriptors *d, cudn
     return largest;
 }
 
-/* The workspace for measurements: as large as useful and available. */
+/* Takes the largest workspace that an algorithm needs and for which there is memory. */
 static duet_status take_workspace(const vendor *v, const conv_descriptors *d, queue *q, size_t *bytes,
                                   void **p)
 {
@@ -68,7 +68,7 @@ static duet_status measure(const vendor *v, const conv_descriptors *d, const con
     return s;
 }
 
-/* Tensor cores round the operands; the math mode must permit it. */
+/* Does the math mode permit this math type? Tensor cores round the operands. */
 static bool is_permitted(cudnnMathType_t math, cudnnMathType_t permitted)
 {
     return math == CUDNN_DEFAULT_MATH || math == CUDNN_FMA_MATH || math == permitted;
@@ -80,8 +80,8 @@ static bool fits(const cudnnConvolutionFwdAlgoPerf_t *p, cudnnMathType_t permitt
            is_permitted(p->mathType, permitted) && (!repeats || p->determinism == CUDNN_DETERMINISTIC);
 }
 
-/* An algorithm may be listed twice, with and without tensor cores. cuDNN chooses which of them
- * runs; the workspace suffices for both. */
+/* Is the algorithm already in the list? It may occur twice, with and without tensor cores. cuDNN then
+ * chooses one of them at each run, so the workspace must suffice for both. */
 static bool has(algos *a, const cudnnConvolutionFwdAlgoPerf_t *p)
 {
     for (int i = 0; i < a->count; i++)
@@ -92,7 +92,7 @@ static bool has(algos *a, const cudnnConvolutionFwdAlgoPerf_t *p)
     return false;
 }
 
-/* Other algorithms mix all elements of a tile into each result, or add in any order. */
+/* Algorithm 1 is used for both gradients. The others transform tiles or add in arbitrary order. */
 static duet_status choose_back(algos *a, const conv_descriptors *d, queue *q)
 {
     const vendor *v = vendor_open(LIBRARY_cudnn);

@@ -1,12 +1,13 @@
-/* cudnn_algo.h - the choice of a cuDNN algorithm for a convolution, made once in a process. */
+/* cudnn_algo.h - chooses the cuDNN algorithm of a convolution, once for each shape in a process. */
 #ifndef ALGO_H
 #define ALGO_H
 
 #include "queue.h"
 
-/* What the choice depends on; compared as bytes. */
+/* Everything on which the choice depends. Keys are compared byte by byte. The arrays are along depth,
+ * height and width, or along height and width. */
 typedef struct conv_shape {
-    int32_t kernel, type, n, c, m, axes; /* along depth, height and width, or the last two: */
+    int32_t kernel, type, n, c, m, axes;
     int32_t image[3], window[3], stride[3], pad[3], dilation[3];
     int32_t groups, flip, math; /* math: a cudnnMathType_t */
 } conv_shape;
@@ -17,31 +18,33 @@ typedef struct conv_descriptors {
     cudnnConvolutionDescriptor_t conv;
 } conv_descriptors;
 
-/* One of the three is the result. */
+/* Addresses of the images, the filters and the results. For a gradient the result is x or w. */
 typedef struct conv_data {
     void *x, *w, *y;
 } conv_data;
 
-/* Computes the gradient of images directly, or as a convolution (core/dgrad_as_conv.h). */
+/* How to compute a gradient of images: by cuDNN's algorithms for it (BACK), or as a convolution
+ * (FORWARD, core/dgrad_as_conv.h). */
 enum dgrad_algo { DGRAD_UNKNOWN, DGRAD_BACK, DGRAD_FORWARD };
 
-/* The accepted algorithms, fastest first. */
+/* The algorithms that can be used, fastest first. */
 typedef struct algos {
     conv_shape key;
-    enum dgrad_algo dgrad; /* which is faster, once measured */
+    enum dgrad_algo dgrad; /* the faster one, or UNKNOWN before it is measured */
     int count;
     struct {
-        /* number in cuDNN's enumeration for convolutions, gradients of images or gradients of
-         * filters */
-        int algo;
+        int algo; /* a value of cuDNN's enumeration for this kind of convolution */
         size_t workspace;
     } of[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
     struct algos *next;
 } algos;
 
-/* Returns the choice for a shape. The first call runs each algorithm on the data, which overwrites
- * y and waits for the card. With DUET_REPRODUCIBLE=1 it takes cuDNN's proposal among the
- * deterministic algorithms. For gradients one algorithm is deterministic and sums products in f32.
+/* Returns the choice for a shape.
+ *     Convolutions   the first call runs each algorithm on the data. This overwrites y and waits for
+ *                    the GPU. With DUET_REPRODUCIBLE=1 it uses cuDNN's proposals instead, but only
+ *                    deterministic algorithms.
+ *     Gradients      only one algorithm is deterministic and sums products in f32. It is used without
+ *                    a measurement.
  * The caller holds q->lock and has opened q->dnn. */
 duet_status gpu_algos(const conv_shape *key, const conv_descriptors *d, const conv_data *at, queue *q,
                       algos **found);

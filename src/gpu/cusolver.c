@@ -28,7 +28,7 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
         pthread_mutex_unlock(&(b)->q->lock);                                                                 \
         s_;                                                                                                  \
     })
-/* For functions with a separate name for complex elements. */
+/* The same for functions that have another name for complex elements. */
 #define CALL_TYPED(b, f, of_complex, ...)                                                                    \
     (solver_type(b) == DUET_F32   ? CALL(b, cusolverDnS##f, __VA_ARGS__)                                     \
      : solver_type(b) == DUET_F64 ? CALL(b, cusolverDnD##f, __VA_ARGS__)                                     \
@@ -96,7 +96,7 @@ duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *
     return gpu_workspace_forget(b);
 }
 
-/* Host memory may be in use until the card is done. */
+/* Host memory may be in use until the GPU has finished. */
 void gpu_workspace_close(solver_workspace *b)
 {
     gpu_queue_wrote_anything(b->q);
@@ -283,7 +283,7 @@ duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, 
                 u->p, ldu, t, vt->p, ldvt, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
-/* It waits for the card to see when the solution is good enough. */
+/* This function of cuSOLVER waits for the GPU, to test when the solution is accurate enough. */
 duet_status solver_refined(solver_workspace *b, bool half, const columns *a, const columns *y,
                            const columns *x, int *turns)
 {

@@ -65,8 +65,8 @@ duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors,
                          const columns *w); /* upper triangle */
 duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, const columns *u,
                        const columns *vt); /* rows >= cols; u NULL: values only */
-/* turns: number of iterations, negative if it did not converge. A zero pivot in the narrower type,
- * or a solution that is not finite, says nothing about the matrix. */
+/* *turns is the number of iterations, or negative if it did not converge. A zero pivot in the
+ * narrower type, or a solution that is not finite, does not mean that the matrix is singular. */
 duet_status solver_refined(solver_workspace *b, bool half, const columns *a, const columns *y,
                            const columns *x, int *turns);
 duet_status solver_rest(solver_workspace *b, const columns *a, const columns *x,

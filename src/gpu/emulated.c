@@ -4,7 +4,7 @@
 #include "scratch.h"
 #include "step_kinds.h"
 
-/* Operand 1, packed. */
+/* Operand 1 after packing. */
 typedef struct packing {
     packed_operand *packed; /* NULL: the operand is not in the cache */
     void *block;            /* memory for this step alone */
@@ -34,8 +34,8 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
 
 /* ---- before capture ---- */
 
-/* Operands that are not in the cache are packed in the graph, in memory that must be allocated
- * before. */
+/* Called before a capture. An operand that is not in the cache will be packed by the graph itself;
+ * the memory for it must be allocated now. */
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q)
 {
     struct storage *b = owned_by(f, s->in[1].slot);

@@ -2,8 +2,8 @@
 #include "device.h"
 #include "vendor.h"
 
-/* Vendor libraries report a lost card by errors of their own; the error of CUDA tells whether it is
- * lost. */
+/* After the loss of a GPU, vendor libraries return their own error codes. CUDA's last error then
+ * tells whether the GPU was lost. */
 static void ask_cuda(const char *call)
 {
     cudaError_t e = cudaPeekAtLastError();

@@ -1,6 +1,6 @@
-/* fft.c - Fourier transforms by cuFFT. cuFFT takes dense arrays and transforms up to three
- * neighbouring axes at once; other transforms are several passes. Workspace is provided at each
- * run. A plan is used by one thread at a time. */
+/* fft.c - Fourier transforms by cuFFT. cuFFT needs dense arrays and transforms up to three
+ * neighbouring axes at once. Other transforms are a chain of several passes (fft_passes.c). Each run
+ * gives its own workspace to the plan, so a plan needs none between runs. */
 #include "dtype.h"
 #include "fft_passes.h"
 #include "scratch.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN_BYTES ((size_t)32 << 20) /* approximate limit for plans that no step uses */
+#define PLAN_BYTES ((size_t)32 << 20) /* approximate limit of all cached plans that no step uses */
 
 typedef struct fft_plan {
     cufftHandle handle;
@@ -17,12 +17,12 @@ typedef struct fft_plan {
 
 /* ---- plans ---- */
 
-static pthread_mutex_t calling =
-    PTHREAD_MUTEX_INITIALIZER; /* of plans: stream, workspace and call must not be separated */
+/* Held while a plan gets its stream and its workspace and is executed, because threads share plans. */
+static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 
 static duet_status describe(const vendor *v, const plan_key *k, fft_plan *p)
 {
-    plan_key own = *k; /* cuFFT takes arrays that are not const */
+    plan_key own = *k; /* a copy, because the parameters of cuFFT are not const */
     TRY(FFT(v, cufftSetAutoAllocation, p->handle, 0));
     return FFT(v, cufftMakePlanMany64, p->handle, (int)k->rank, own.n, own.in_sizes, k->in_stride,
                k->in_distance, own.out_sizes, k->out_stride, k->out_distance, (cufftType)k->type, k->batch,
@@ -59,26 +59,27 @@ static void end_plan(void *thing)
     free(p);
 }
 
-static lru_cache plans = {
+static lru_cache plan_cache = {
     .make = make_plan, .end = end_plan, .limit = PLAN_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER
 };
 
-void gpu_fourier_trim(void) { lru_clear(&plans); }
+void gpu_fourier_trim(void) { lru_clear(&plan_cache); }
 
-void gpu_fourier_limit(size_t bytes) { plans.limit = bytes; }
+void gpu_fourier_limit(size_t bytes) { plan_cache.limit = bytes; }
 
 /* ---- the plans of a step ---- */
 
-typedef struct kept {
-    chain transforms[2];
-} kept;
+typedef struct step_plans {
+    chain chains[2]; /* a convolution has two transforms */
+} step_plans;
 
 static void discard(void *made)
 {
-    kept *k = made;
+    step_plans *plans = made;
     for (int w = 0; w < 2; w++)
-        for (int i = 0; i < k->transforms[w].count; i++) lru_release(&plans, k->transforms[w].pass[i].plan);
-    free(k);
+        for (int i = 0; i < plans->chains[w].count; i++)
+            lru_release(&plan_cache, plans->chains[w].pass[i].plan);
+    free(plans);
 }
 
 void gpu_fourier_forget(step *s)
@@ -91,25 +92,25 @@ static duet_status find_plans(chain *c, int device)
 {
     for (int i = 0; i < c->count; i++) {
         c->pass[i].key.device = device;
-        TRY(lru_acquire(&plans, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
+        TRY(lru_acquire(&plan_cache, &c->pass[i].key, sizeof c->pass[i].key, &c->pass[i].plan));
     }
     return DUET_OK;
 }
 
-static duet_status make_kept(const step *s, const queue *q, void **made)
+static duet_status make_step_plans(const step *s, const queue *q, void **made)
 {
     transform transforms[2];
-    kept *k = *made = calloc(1, sizeof *k);
-    if (!k) return fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
+    step_plans *p = *made = calloc(1, sizeof *p);
+    if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plans of a Fourier transform");
     const int transform_count = s->kernel == OP_fftconvolve ? 2 : 1;
     if (transform_count == 2) fourier_convolve_transforms(s, transforms);
     else transforms[0] = transform_of(s);
     duet_status r = DUET_OK;
     for (int w = 0; w < transform_count && r == DUET_OK; w++) {
-        fft_chain_make(&k->transforms[w], &transforms[w]);
-        r = find_plans(&k->transforms[w], q->device);
+        fft_chain_make(&p->chains[w], &transforms[w]);
+        r = find_plans(&p->chains[w], q->device);
     }
-    if (r != DUET_OK) discard(k);
+    if (r != DUET_OK) discard(p);
     return r;
 }
 
@@ -117,9 +118,9 @@ static duet_status make_kept(const step *s, const queue *q, void **made)
 
 typedef struct running {
     queue *q;
-    kept *k;
-    const char *out, *end; /* output of the step, */
-    bool wrote;            /* which may have been written */
+    step_plans *plans;
+    const char *out, *end; /* address range of the output of the step */
+    bool wrote;            /* may the output have been written? */
 } running;
 
 static bool is_result(const running *r, const void *p)
@@ -201,7 +202,8 @@ static duet_status run_densely(const pass *p, bool inverse, void *in, void *out,
     return s;
 }
 
-/* The layouts of the groups of elements along the axes of a pass: in the array, and contiguous. */
+/* Sets *array to the layout of the input or output of a pass as it is in the array, and *apart to the
+ * layout of a copy in which the elements of each transform are contiguous. */
 static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
 {
     const int64_t group = out ? p->out_group : p->in_group, size[3] = { p->outer, p->inner, group };
@@ -258,8 +260,8 @@ static duet_status copy(const fourier_ops *b, const transform *t, void *to, cons
     return fourier_move(b, to, &to_at, from, &from_at);
 }
 
-/* Imaginary parts at both ends of the last axis count as 0; cuFFT's result for others is
- * undocumented. */
+/* Clears the imaginary parts at both ends of the last axis, which count as 0 (docs/semantics.md).
+ * cuFFT does not document what it computes if they are not 0. */
 static duet_status clear_ends(const fourier_ops *b, const transform *t, void *in)
 {
     layout at;
@@ -282,12 +284,12 @@ static duet_status run_back(const fourier_ops *b, const chain *c, void *in, void
     return run_pass(b, c, last, in, out);
 }
 
-/* An inverse real transform may overwrite `in`; other transforms may have out equal to in. */
+/* An inverse real transform overwrites `in`. For other transforms `out` may equal `in`. */
 static duet_status run_chain(const fourier_ops *b, const chain *c, void *in, void *out)
 {
     if (c->t.kind == FOURIER_REAL_INVERSE) return run_back(b, c, in, out);
     const bool copies = c->single || !c->count;
-    if (c->single) TRY(b->clear(out, transform_bytes(&c->t, true), b->with)); /* clears imaginary parts */
+    if (c->single) TRY(b->clear(out, transform_bytes(&c->t, true), b->with)); /* for the imaginary parts */
     if (copies && in != out) TRY(copy(b, &c->t, out, in));
     for (int i = 0; i < c->count; i++) TRY(run_pass(b, c, i, i || copies ? out : in, out));
     return DUET_OK;
@@ -303,7 +305,7 @@ static fourier_ops fourier_ops_of(running *r)
 static duet_status transform_here(const transform *t, int which, void *in, void *out, void *with)
 {
     const fourier_ops b = fourier_ops_of(with);
-    return run_chain(&b, &((running *)with)->k->transforms[which], in, out);
+    return run_chain(&b, &((running *)with)->plans->chains[which], in, out);
 }
 
 /* ---- steps ---- */
@@ -326,8 +328,8 @@ static duet_status bring_and_run(const fourier_ops *b, const chain *c, const ste
     return r;
 }
 
-/* cuFFT needs addresses aligned for its widest accesses. A result elsewhere is computed in scratch
- * memory and copied. */
+/* If the output is not aligned as cuFFT needs it, the result is computed in scratch memory and
+ * copied. */
 static duet_status run_transform(const fourier_ops *b, const chain *c, const step *s, const frame *f)
 {
     void *out = f->data[s->out[0].slot], *block = NULL, *to = out;
@@ -344,7 +346,7 @@ static duet_status run_transform(const fourier_ops *b, const chain *c, const ste
     return r;
 }
 
-/* The output of the step is noted, so that a failure after a write is told from one before. */
+/* `wrote` distinguishes a failure after the first write to the output from an earlier one. */
 static running running_of(const step *s, const frame *f, queue *q)
 {
     const char *out = f->data[s->out[0].slot];
@@ -365,11 +367,11 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q)
     running r = running_of(s, f, q);
     const fourier_ops b = fourier_ops_of(&r);
     void *made = NULL;
-    TRY(step_keeps(s, q, make_kept, discard, &made));
-    r.k = made;
+    TRY(step_cached(s, q, make_step_plans, discard, &made));
+    r.plans = made;
     duet_status status;
     if (s->kernel == OP_fftconvolve) status = fourier_convolve(&b, s, f);
-    else status = run_transform(&b, &r.k->transforms[0], s, f);
+    else status = run_transform(&b, &r.plans->chains[0], s, f);
     if (!r.wrote) return status;
     return half_written(status);
 }

@@ -1,13 +1,15 @@
-/* fft_passes.c - finds the passes of a transform: which axes each takes, and how it lies in memory. */
+/* fft_passes.c - divides a transform into passes: which axes each pass transforms, and the strides
+ * and loops of its cuFFT plan. */
 #include "fft_passes.h"
 #include "min_max.h"
 #include <string.h>
 
-#define LOOPS 16 /* with more calls for a pass, copies before and after it are faster */
+#define LOOPS 16 /* if a pass takes more calls than this, copies before and after it are faster */
 
-/* An array without axes of one element, whose neighbouring untransformed axes are merged. */
+/* The sizes of a transform without axes of one element. Neighbouring axes that are not transformed
+ * are merged. */
 typedef struct grid {
-    int rank, last; /* last: the axis that real transforms halve; -1: it has one element */
+    int rank, last; /* last: the axis that a real transform halves, or -1 if it has one element */
     bool along[DUET_RANK_MAX];
     int64_t in[DUET_RANK_MAX], out[DUET_RANK_MAX];
 } grid;
@@ -48,7 +50,8 @@ static cufftType type_of(enum fourier_kind kind, bool f64)
     return f64 ? CUFFT_Z2Z : CUFFT_C2C;
 }
 
-/* Addresses must be aligned for complex elements; those of real arrays may not be. */
+/* cuFFT needs addresses that are aligned to complex elements. Are they in every iteration of a loop
+ * over a real array? */
 static bool loops_are_aligned(const pass *p)
 {
     const cufftType t = (cufftType)p->key.type;
@@ -77,7 +80,7 @@ static void lay_out(pass *p)
     }
 }
 
-/* Along axes first .. end - 1 of an array with sizes in[], whose result has sizes out[]. */
+/* Adds a pass that transforms axes first .. end - 1. The array has sizes in[], the result out[]. */
 static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *in, const int64_t *out,
                      int first, int end)
 {
@@ -97,8 +100,8 @@ static void add_pass(chain *c, enum fourier_kind kind, int rank, const int64_t *
     lay_out(p);
 }
 
-/* Adds passes along the remaining axes, neighbours together, from the last one on; the array is
- * complex with sizes size[]. */
+/* Adds passes for the transformed axes of a complex array, except those in the bit mask `without`.
+ * It starts with the last axis. Up to ALONG neighbouring axes share a pass. */
 static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t without)
 {
     const enum fourier_kind kind = c->t.kind == FOURIER_REAL_INVERSE ? FOURIER_INVERSE : FOURIER_FORWARD;
@@ -113,8 +116,8 @@ static void add_complex(chain *c, const grid *g, const int64_t *size, uint32_t w
     }
 }
 
-/* The axis of a real transform comes first, with its neighbours; or last and alone, so that
- * elements can be cleared before it. */
+/* A forward real transform starts with the halved axis, together with its neighbours. An inverse one
+ * ends with this axis alone, because imaginary parts are cleared before its last pass. */
 void fft_chain_make(chain *c, const transform *t)
 {
     const grid g = grid_of(t);

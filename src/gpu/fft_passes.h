@@ -1,4 +1,5 @@
-/* fft_passes.h - a transform as passes: cuFFT transforms up to three neighbouring axes at once. */
+/* fft_passes.h - a Fourier transform as a chain of passes, because cuFFT transforms at most three
+ * neighbouring axes at once. */
 #ifndef FFT_PASSES_H
 #define FFT_PASSES_H
 
@@ -6,18 +7,20 @@
 #include "lru_cache.h"
 #include "step_kinds.h"
 
-#define ALONG 3 /* axes of a plan */
+#define ALONG 3 /* axes of a plan, at most */
 
-/* What a plan depends on; compared as bytes. */
+/* Everything on which a cuFFT plan depends. Keys are compared byte by byte. */
 typedef struct plan_key {
     int64_t device, type, rank, batch;
     long long n[ALONG], in_sizes[ALONG], out_sizes[ALONG], in_stride, in_distance, out_stride, out_distance;
 } plan_key;
 
+/* A pass transforms groups of in_group elements into groups of out_group elements. There are `outer`
+ * groups before the transformed axes and `inner` ones after them. The plan is called `loops` times,
+ * with addresses in_step and out_step elements further each time. */
 typedef struct pass {
     plan_key key;
-    /* untransformed axes are on both sides of the transformed ones; a copy brings them together */
-    bool apart;
+    bool apart; /* a plan cannot loop over `outer` and `inner`: groups are copied to be contiguous */
     int64_t outer, inner, in_group, out_group;
     int64_t loops, in_step, out_step;
     lru_item *plan;
@@ -25,7 +28,7 @@ typedef struct pass {
 
 typedef struct chain {
     transform t;
-    bool single; /* the axis that a real transform halves has one element: only a copy is needed */
+    bool single; /* the axis that a real transform halves has one element; a copy replaces its pass */
     int count;
     pass pass[DUET_RANK_MAX];
 } chain;

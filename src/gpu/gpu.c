@@ -108,7 +108,8 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     return s;
 }
 
-/* The addresses may lack the alignment that the kernels need, which planning cannot know. */
+/* A step may be planned for a kernel that needs aligned addresses. Whether they are is only known
+ * here. */
 static duet_status run_strictly(const step *s, const frame *f, queue *q)
 {
     const char *why = gpu_kernel_of(s->kernel)->unsupported(s);
@@ -116,8 +117,8 @@ static duet_status run_strictly(const step *s, const frame *f, queue *q)
     return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
-/* DUET_MATH_SPLIT is only a permission: without memory for the packed operands the step runs in
- * f32. */
+/* DUET_MATH_SPLIT permits split arithmetic but does not require it. If there is no memory for the
+ * packed operands, the step runs in f32. */
 static duet_status run_split(const step *s, const frame *f, queue *q)
 {
     error_text before;

@@ -1,5 +1,5 @@
-/* int_gemm.c - products of integers on the GPU. Vendors have none for 64 bits, so each element is a
- * reduction of pairs along the inner axis, executed by the interpreter. */
+/* int_gemm.c - products of integers on the GPU. No vendor library has products of 64-bit integers,
+ * so each element is a reduction along the inner axis, executed by the interpreter. */
 #include "kernels.h"
 #include "step_kinds.h"
 
@@ -10,8 +10,8 @@ static const program dot = { .length = 1,
                              .code = {
                                  { OP_dot, DUET_I64, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { 0, 0 } } } } };
 
-/* The leading axes of an operand, then rows, columns and the inner axis. A stride of 0 marks an
- * axis that the operand lacks. */
+/* An operand as an array with the leading axes, the rows, the columns and the inner axis. Its stride
+ * is 0 along an axis that it does not have. */
 static layout spread(const layout *l, const step *s, int64_t down, int64_t across, int64_t inner)
 {
     layout r = *l;

@@ -1,6 +1,6 @@
-/* kernels.c - the registry of the GPU machine: what runs the steps of a kernel number that is not
- * run by our own kernels alone (gpu-kernels/common/kernels.def). To add one, write its entry and a
- * line of `registered`. */
+/* kernels.c - the registry of the GPU machine. It has an entry for each kernel number whose steps a
+ * vendor library may run. All other kernel numbers run Duet's own kernels
+ * (gpu-kernels/common/kernels.def). To add an entry, define it and add a line to `registered`. */
 #include "kernels.h"
 #include "fourier.h"
 #include "step_kinds.h"

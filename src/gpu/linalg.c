@@ -1,6 +1,6 @@
-/* linalg.c - linear algebra by cuSOLVER. Operands are copied to column-major matrices, everything
- * is computed in scratch memory, the host waits once for the status, and only then are results
- * written. For iterative methods it checks first that the operand is finite. */
+/* linalg.c - linear algebra by cuSOLVER. Operands are copied to column-major matrices, and results
+ * are computed in scratch memory. The host waits once for the status and writes the results only if
+ * it is OK. Before an iterative method it checks that the operand is finite. */
 #include "linalg.h"
 #include "columns.h"
 #include "min_max.h"
@@ -124,8 +124,8 @@ static duet_status lu_read(solver_workspace *b, bool transposed, columns *a, int
     return solver_lu(b, a, *pivot);
 }
 
-/* For the square matrix that was factored in lu. After a tiny pivot cuSOLVER reports a NaN pivot as
- * 0, so the factor is checked. */
+/* Checks the factor of the square matrix in lu. cuSOLVER also reports a zero pivot if the pivot is
+ * NaN, which a tiny earlier pivot may cause. */
 static duet_status judge_lu(solver_workspace *b, const columns *lu)
 {
     answers a;
@@ -202,9 +202,9 @@ static duet_status rest_check(solver_workspace *b, const columns *a, const colum
     return work(b, &of);
 }
 
-/* cuSOLVER's claim that a solution from f16 is good is not reliable: some small systems are only as
- * good as in f32. The operands are copied again, because the matrix may have been overwritten by
- * its factors. */
+/* Computes the residual of a refined solution. That is necessary because cuSOLVER also reports success
+ * for solutions from f16 that are only as accurate as f32. The operands are copied again, because
+ * cuSOLVER may have overwritten the matrix by its factors. */
 static duet_status look_at_rest(solver_workspace *b, const columns *a, const columns *x, const columns *y)
 {
     const columns *const copy[] = { a, y };
@@ -224,8 +224,8 @@ static duet_status solve_anew(solver_workspace *b)
     return solve(b);
 }
 
-/* Refinement inspects the solution, so the operands are checked before. Without a good solution
- * everything is computed in f64. */
+/* Solves with refinement. The operands are checked for NaN and infinity first, because refinement is
+ * iterative. If the solution is not accurate enough, the system is solved in f64. */
 static duet_status solve_refined(solver_workspace *b)
 {
     columns a, y, x;
@@ -301,7 +301,7 @@ static duet_status triangle_check(const solver_workspace *b, const triangle *t, 
     return check(b, a, parts[t->lower][t->unit], b->says->triangle);
 }
 
-/* of: the error for an n x n triangle that is not finite; zero: the error for a zero on its
+/* `of` is the error for an n x n triangle that is not finite, `zero` that for a zero on its
  * diagonal. */
 static duet_status judge_triangle(solver_workspace *b, int64_t n, enum linalg_failed of,
                                   enum linalg_failed zero)
@@ -365,8 +365,8 @@ static duet_status sides_read(solver_workspace *b, int64_t rows, columns *x)
     return check(b, x, PART_ALL, &b->says->operand[2]);
 }
 
-/* For a matrix with more columns than rows, by its transpose: with A = R^T Q^T the least x is
- * conj(Q) R^-T b. */
+/* Least squares for a matrix with more columns than rows. The transpose is factored: if A = R^T Q^T,
+ * the shortest x is conj(Q) R^-T b. */
 static duet_status least_squares(solver_workspace *b)
 {
     const layout *l = &b->s->in[0].at;
@@ -394,8 +394,8 @@ static duet_status least_squares(solver_workspace *b)
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
 
-/* Of the lower triangle directly: cuSOLVER takes 2 to 2.8 times as long with the upper triangle of
- * the transpose. */
+/* Factors the lower triangle. With the upper triangle of the transpose, which needs no transposing
+ * copy, cuSOLVER takes 2 to 2.8 times as long. */
 static duet_status cholesky(solver_workspace *b)
 {
     columns a;
@@ -423,8 +423,8 @@ static duet_status eigen(solver_workspace *b, bool vectors)
     return half_written(columns_write(b, &a, false, 1));
 }
 
-/* cuSOLVER needs at least as many rows as columns. Otherwise the transpose V S U^T is factored,
- * whose factors are not conjugated either. */
+/* cuSOLVER needs at least as many rows as columns. For other matrices the transpose, V S U^T, is
+ * factored. Its factors need no conjugation. */
 static duet_status svd(solver_workspace *b, bool vectors)
 {
     const layout *l = &b->s->in[0].at;

@@ -9,7 +9,8 @@
 #include <limits.h>
 #include <string.h>
 
-/* A factor as cuBLASLt takes it. transposed: its columns are contiguous, not its rows. */
+/* An operand in the form that cuBLASLt needs. `transposed` says that its columns are contiguous, not
+ * its rows. */
 typedef struct factor {
     const void *p;
     int ld;
@@ -103,7 +104,8 @@ static duet_status open_blas(queue *q)
 
 /* ---- epilogues ---- */
 
-/* The bias, if cuBLASLt can add it and no activation follows; this saves a pass over the results. */
+/* Returns the bias if cuBLASLt can add it and no activation follows. This saves a pass over the
+ * results. */
 static const void *vendors_bias(const step *s, const frame *f)
 {
     const void *bias = s->epilogue ? f->data[s->in[2].slot] : NULL;
@@ -134,8 +136,9 @@ static duet_status epilogue(const step *s, const frame *f, queue *q)
     return gpu_launch(&pass, f, q);
 }
 
-/* cuBLASLt does not read what it multiplies by 0, but 0 times NaN or infinity must show. The
- * product is computed separately, and kernels apply alpha and beta. */
+/* Computes a product with alpha or beta 0. cuBLASLt does not read an operand that it multiplies by 0,
+ * but 0 times NaN or infinity must be NaN. So the product is computed first, and kernels apply alpha
+ * and beta. */
 static duet_status product_by_zero(const step *s, const factor *a, const factor *b, const frame *f,
                                    gemm_scale by, queue *q)
 {
@@ -160,7 +163,7 @@ static duet_status product(const step *s, const factor *a, const factor *b, cons
     if (by.alpha == 0 || (gemm_has_addend(s) && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
     runs(&s->out[0].at, 1, &ld);
     if (!gemm_has_addend(s)) return gemm(s, a, b, out, ld, by, q);
-    TRY(open_blas(q)); /* whatever may run out of memory comes before the first write to out */
+    TRY(open_blas(q)); /* all allocations must come before the first write to out */
     TRY(place_addend(s, f, q));
     return half_written(gemm(s, a, b, out, ld, by, q));
 }

@@ -23,7 +23,7 @@ struct packed_operand {
     int pins;       /* number of users */
 };
 
-/* Never held while memory is allocated: the pool calls packed_spare. */
+/* Never held while memory is allocated, because the pool calls packed_spare, which takes it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct order {
     packed_operand *newest, *oldest;
@@ -146,8 +146,8 @@ static duet_status follow_writer(packed_operand *k, const queue *q)
     return DUET_OK;
 }
 
-/* Packs again. Earlier users of the block ran before the storage was written, and q runs after that
- * write, so they are finished. A queue that failed to pack may still be writing. */
+/* Packs again. Earlier uses of the block have finished: they came before the last write to the
+ * storage, and q runs after that write. Only a queue that failed to pack may still be writing. */
 static duet_status make_anew(packed_operand *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
@@ -169,8 +169,8 @@ static bool is_current(const packed_operand *k)
 
 /* ---- functions without the lock ---- */
 
-/* Of several threads that find it stale, the first packs it again. Scratch memory comes from the
- * pool, because q may belong to another thread, whose capture is unknown here. */
+/* If several threads find the entry stale, the first one packs it again. Scratch memory comes from
+ * the pool, because q may belong to another thread that is capturing a graph. */
 duet_status packed_refresh(packed_operand *k, queue *q)
 {
     const size_t bytes = kernels_scratch(&k->as);
@@ -217,7 +217,7 @@ static bool make_room(int device, size_t bytes)
     return fits;
 }
 
-/* Another thread may have added the same entry meanwhile; then that one is used. */
+/* If another thread has added the same entry meanwhile, that one is used. */
 static packed_operand *enter_pinned(packed_operand *mine)
 {
     pthread_mutex_lock(&lock);
@@ -230,7 +230,7 @@ static packed_operand *enter_pinned(packed_operand *mine)
     return k;
 }
 
-/* Without memory there is no entry, which is not an error. */
+/* If there is no memory, no entry is made, which is not an error. */
 static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, packed_operand **made)
 {
     const size_t bytes = kernels_packed_bytes(s);

@@ -27,7 +27,7 @@ static __attribute__((constructor)) void read_environment(void)
     gpu_staged_most = most < STAGE_SLOT ? most : STAGE_SLOT;
 }
 
-/* There is an alternative, so CUDA's last error is cleared. */
+/* The caller can copy without the ring, so a failure is not an error: CUDA's last error is cleared. */
 static bool works(cudaError_t e)
 {
     if (e != cudaSuccess) (void)cudaGetLastError();
@@ -46,7 +46,8 @@ static bool is_open(ring *r)
     return r->memory;
 }
 
-/* The slot with the oldest copy, after that has finished, which is mostly long ago. */
+/* Returns the slot with the oldest copy, after waiting for this copy. Usually it has finished long
+ * ago. */
 static duet_status take_slot(ring *r, int *slot)
 {
     *slot = r->next;
@@ -79,7 +80,7 @@ static duet_status go(ring *r, copying *copy, void *to, const void *from, size_t
     return CUDA(cudaEventRecord, r->over[slot], q->stream);
 }
 
-/* After a failure a copy may still use a slot that is not marked: the ring is not used again. */
+/* After a failure the ring is not used again, because a copy may still use a slot that is not marked. */
 static duet_status stage(copying *copy, void *to, const void *from, size_t bytes, const queue *q, bool *done)
 {
     ring *r = &rings[q->device][q->index];

@@ -9,14 +9,14 @@
 #include "vendor.h"
 #include <pthread.h>
 
-/* Made on first use and never destroyed. Each thread writes its own at every launch, so no two
- * share a cache line. */
+/* A queue is made on first use and never destroyed. Threads write to their queues at every launch, so
+ * no two queues share a cache line. */
 typedef struct queue {
     _Alignas(128) int device; /* the device of the stream */
     int index;
     cudaStream_t stream;
     cudaEvent_t event;    /* recorded when another queue waits for this one */
-    cudaStream_t noted;   /* the stream of captures; work on it is never executed */
+    cudaStream_t noted;   /* the stream for captures; work on it is recorded, not executed */
     const thread *noting; /* the thread that is capturing, or NULL */
     struct graph *graph;  /* the graph under capture */
     uint32_t *counters;   /* the arrival counters of kernels.h */
@@ -36,7 +36,7 @@ typedef struct queue {
     cublasHandle_t blas;
 } queue;
 
-/* The stream for the work of this thread. */
+/* Returns the stream for the work of this thread: that of captures while it captures a graph. */
 static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 {
     const bool notes = unlikely(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get());
@@ -49,8 +49,8 @@ duet_status gpu_queue_point(queue *q, cudaStream_t to);
 
 duet_status gpu_queue_open(int device, int index, queue **q);
 
-/* The range that the last work on the stream writes: everything if unknown. Set by whatever queues
- * work. */
+/* The address range that the last work on the stream writes, or all addresses if that is unknown.
+ * Functions that queue work set it. */
 span gpu_queue_written(queue *q);
 void gpu_queue_wrote(queue *q, span s);
 void gpu_queue_wrote_anything(queue *q);

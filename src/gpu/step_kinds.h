@@ -1,19 +1,21 @@
-/* step_kinds.h - how the GPU machine runs each kind of step. A function that returns the reason why
- * a step is not supported returns NULL if it is; the text stays valid. */
+/* step_kinds.h - the functions by which the GPU machine runs each kind of step. Functions named
+ * _unsupported return NULL if the step is supported, else a static text with the reason. */
 #ifndef STEPS_H
 #define STEPS_H
 
 #include "cost.h"
 #include "queue.h"
 
-/* Of what fails when out has been touched: any status but DEVICE_ERROR says that nothing was written. */
+/* Converts the status of a failure that may have happened after the first write to an output. Every
+ * status but DEVICE_ERROR promises that nothing was written. */
 static inline duet_status half_written(duet_status s) { return s == DUET_OK ? s : DUET_DEVICE_ERROR; }
 
-/* What the step keeps between runs, made by the first that needs it. The step is the plan's and
- * constant but for this; two threads may come here at once, and the first to be ready is kept. */
-static inline duet_status step_keeps(const step *s, const queue *q,
-                                     duet_status make(const step *s, const queue *q, void **made),
-                                     void discard(void *made), void **k)
+/* Sets *k to what the step caches between runs, and makes it first if necessary. The step belongs to
+ * a plan, which several threads may run at the same time. If two threads make it, the one that
+ * finishes first is stored, and the other one is discarded. */
+static inline duet_status step_cached(const step *s, const queue *q,
+                                      duet_status make(const step *s, const queue *q, void **made),
+                                      void discard(void *made), void **k)
 {
     void **at = (void **)&s->cached, *none = NULL;
     if ((*k = __atomic_load_n(at, __ATOMIC_ACQUIRE))) return DUET_OK;
@@ -24,25 +26,26 @@ static inline duet_status step_keeps(const step *s, const queue *q,
     return DUET_OK;
 }
 
-/* How the GPU machine runs the steps of a kernel number. algorithm and forget may be NULL. */
+/* A registry entry: how the GPU machine runs the steps of one kernel number. algorithm and forget may
+ * be NULL. */
 typedef struct gpu_kernel {
-    const char *(*unsupported)(
-        const step *s); /* NULL: the step is supported; else why it is not, a static text */
+    const char *(*unsupported)(const step *s);
     duet_status (*run)(const step *s, const frame *f, queue *q);
     step_cost *cost;                         /* seconds expected */
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
     void (*forget)(step *s);                 /* frees s->cached */
 } gpu_kernel;
 
-const gpu_kernel *
-gpu_kernel_of(int kernel); /* kernels.c; one of our own kernels runs what is not registered there */
+/* Returns the entry of a kernel number (kernels.c). If none is registered there, the entry runs one
+ * of Duet's own kernels. */
+const gpu_kernel *gpu_kernel_of(int kernel);
 
-/* By one of our own kernels. */
+/* Run a step by one of Duet's own kernels. `packed` is operand 1, packed, if the kernel needs it. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);
 
-/* out = op(x[0], x[1], ...) by a kernel: of a row of kind map, or OP_LOAD. An operand has the
- * sizes of out, any strides, and may be out itself; or it is a number, where p is NULL. */
+/* Computes out = op(x[0], x[1], ...) for an element-wise operator or OP_LOAD. An operand has the
+ * sizes of `out` and any strides, and may be `out` itself. If p is NULL, it is a number. */
 typedef struct part {
     const void *p;
     const layout *at;
@@ -50,12 +53,14 @@ typedef struct part {
 } part;
 duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q);
 
-/* Operand x without gaps: where it is, or a copy in *block, which the caller gives back. */
+/* Sets *p to the elements of operand x in row-major order without gaps: either the operand itself, or
+ * a copy in *block. The caller releases *block with gpu_give, which accepts NULL. */
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block);
-void gpu_give(void *block, const queue *q); /* NULL is accepted */
+void gpu_give(void *block, const queue *q);
 
-/* By parts: of a step that kernels_splits takes. NO_MEMORY: nothing was written, and it may go
- * strictly. Before it is recorded: what that will want. */
+/* Run a step that kernels_splits supports (DUET_MATH_SPLIT). After NO_MEMORY nothing was written, and
+ * the step can still be computed in f32. Call gpu_split_prepare before a capture of the step: it
+ * allocates the memory that the capture needs. */
 duet_status gpu_split(const step *s, const frame *f, queue *q);
 duet_status gpu_split_prepare(const step *s, const frame *f, queue *q);
 
@@ -77,10 +82,10 @@ const char *gpu_fourier_unsupported(const step *s);
 duet_status gpu_fourier(const step *s, const frame *f, queue *q);
 duet_status gpu_fourier_shift(const step *s, const frame *f, queue *q); /* fourier_unsupported is its rule */
 void gpu_fourier_forget(step *s);
-void gpu_fourier_trim(void);          /* ends plans that no step has */
-void gpu_fourier_limit(size_t bytes); /* of the plans that no step has, for tests */
+void gpu_fourier_trim(void);          /* frees plans that no step uses */
+void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
-/* Steps that kernel_may_fail knows. They wait for the card. */
+/* Linear algebra: the steps for which kernel_may_fail returns true. They wait for the GPU. */
 const char *gpu_linear_unsupported(const step *s);
 duet_status gpu_linear(const step *s, const frame *f, queue *q);
 
