@@ -4,24 +4,24 @@
 #ifndef DUET_ARRANGE_H
 #define DUET_ARRANGE_H
 
-/* Fill `to` with elements of other matrices, which have its element type. The operands may be views,
- * and may overlap `to`: they are read before anything is written. Where no copy is necessary, use a
- * view instead (duet_split, duet_flipped, duet_broadcast_to, ...).
+/* Fill `to` with elements of other matrices of the same element type. The operands may be views. They
+ * may overlap `to`, because they are read before anything is written. If you do not need a copy, use
+ * a view instead (duet_split, duet_flipped, duet_broadcast_to, ...).
  *     duet_concatenate  joins the parts along an existing axis; in C
  *                       duet_concatenate(to, axis, a, b, c)
  *     duet_stack        joins parts of equal shape along a new axis; in C
  *                       duet_stack(to, axis, a, b, c)
- *     duet_tile         repeats `from` as a whole along every axis
- *     duet_repeat       repeats each element of `from` along one axis
- *     duet_pad          copies `from` and pads it: before[a] elements in front of axis a, and behind
- *                       it as many as `to` has left. DUET_PAD_CONSTANT pads with `value`,
- *                       DUET_PAD_EDGE with the nearest element of `from`, DUET_PAD_REFLECT with `from`
- *                       mirrored at its edge element, which is not repeated; wide padding is mirrored
- *                       again at the opposite edge
+ *     duet_tile         repeats all of `from` along every axis: 1 2 becomes 1 2 1 2
+ *     duet_repeat       repeats each element of `from` along one axis: 1 2 becomes 1 1 2 2
+ *     duet_pad          copies `from` and pads it with before[a] elements at the start of axis a. The
+ *                       padding at the end fills the rest of `to`. DUET_PAD_CONSTANT pads with
+ *                       `value`, DUET_PAD_EDGE with the nearest element of `from`. DUET_PAD_REFLECT
+ *                       mirrors `from` at its edge element, which is not repeated: 1 2 3 is padded to
+ *                       3 2 1 2 3 2 1. Wider padding is mirrored again at the opposite edge
  *     duet_roll         shifts the elements by `by` positions along an axis; elements shifted past the
  *                       end come back at the start
- *     duet_magic        writes the magic square of the numbers 1 .. n * n, in which all rows, columns
- *                       and diagonals have the same sum; the host computes it
+ *     duet_magic        writes a magic square of the numbers 1 .. n * n: all rows, columns and both
+ *                       diagonals have the same sum. The host computes it
  * Shapes    concatenate: the sizes along the axis add up to that of `to`; the other sizes are equal.
  *           stack: the size of `to` along the axis is the number of parts.
  *           tile: each size of `to` is a multiple of that of `from`, which may have fewer axes.
@@ -32,8 +32,8 @@
  *           roll: equal shapes.
  *           magic: n x n; n is not 2
  * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also for a magic square whose numbers do not fit the
- *           element type), and as duet_set: `to` is unchanged. A statement of several passes may fail
- *           halfway, when the device fails or memory runs out: the contents of `to` are then
+ *           element type), and as duet_set: `to` is unchanged. If a statement needs several passes
+ *           and the device fails, or memory runs out, in a later one, the contents of `to` are
  *           undefined */
 typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
 DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part,
@@ -59,10 +59,10 @@ DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *
 DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
 
 /* Copies the windows of images to columns, so that a convolution becomes a matrix product. Each column
- * of matrix k of `to` is a window of image k; the windows follow each other row by row. With windows
- * of h x w elements, row (c h + i) w + j contains element (i, j) of channel c of every window. Padding
- * is zeros. The product of filters m x c x h x w, reshaped to m x c h w (duet_reshaped), and `to` is
- * their duet_conv2d. The images may overlap `to`. In C give the options by name:
+ * of matrix k of `to` is a window of image k. The windows are in row-major order. With windows of h x w
+ * elements, row (c h + i) w + j contains element (i, j) of channel c of every window. Padding is
+ * zeros. If you reshape filters of m x c x h x w to m x c h w (duet_reshaped), their product with `to`
+ * is the result of duet_conv2d. The images may overlap `to`. In C give the options by name:
  * duet_im2col(to, x, .window = { 3, 3 }).
  * Shapes    images n x c x rows x cols; to n x c h w x number of windows
  * Errors    BAD_ARGUMENT, BAD_SHAPE (also if the window is larger than the padded image), BAD_TYPE,
@@ -77,12 +77,12 @@ DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix
 
 /* Write the matrix of a convolution: duet_matmul(to, x) is the convolution of x with the kernel, or
  * the `part` of it (FULL, SAME or VALID).
- *     duet_convmtx   one axis. Element i, j of `to` is kernel[i + first - j], or 0 outside of the
- *                    kernel. With a kernel of m elements, `first` is 0 for FULL, (m - 1) / 2 rounded
- *                    down for SAME, m - 1 for VALID
- *     duet_convmtx2  two axes, of x with h x w elements; the elements of x and of the result are
- *                    numbered row by row. MATLAB and ETL number them column by column: transpose the
- *                    kernel and swap h and w to get their matrix
+ *     duet_convmtx   for a convolution along one axis. Element i, j of `to` is kernel[i + first - j],
+ *                    or 0 outside of the kernel. With a kernel of m elements, `first` is 0 for FULL,
+ *                    (m - 1) / 2 rounded down for SAME, m - 1 for VALID
+ *     duet_convmtx2  for a convolution along two axes, where x has h x w elements. The elements of x
+ *                    and of the result are numbered row by row. MATLAB and ETL number them column by
+ *                    column: transpose the kernel and swap h and w to get their matrix
  * The kernel may overlap `to`.
  * Shapes    convmtx: kernel [m], m >= 1; to has n columns, the size of x, and a row for each result:
  *           n + m - 1 (FULL), n (SAME), n - m + 1 but at least 0 (VALID). convmtx2: kernel of rank 2;

@@ -1,6 +1,6 @@
-/* call_site.h - macros that put the file and line of the call in front of error texts. They wrap the
- * functions that make matrices and views, access elements, explain, record and replay, and those of
- * files. Part of duet.h. Write (duet_row)(m, i) to call a function without its macro. */
+/* call_site.h - macros that put the file and line of a call in front of its error text. There is one
+ * for each function that makes matrices or views, accesses elements, explains, records, replays, or
+ * uses files. Part of duet.h. Write (duet_row)(m, i) to call a function without its macro. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_CALL_SITE_H
 #define DUET_CALL_SITE_H
@@ -11,7 +11,8 @@
 #define DUET_STR_(x) #x
 #endif
 
-/* Each returns its first argument. If that is a failure, the text of duet_error() gets `site` in front. */
+/* Each of these returns its first argument. If that is a failure, it puts `site` in front of the text
+ * of duet_error(). */
 static inline duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
 {
     if (!m) duet_error_at(site);

@@ -1,4 +1,5 @@
-/* duet.h - matrix expressions, evaluated on the CPU or the GPU, whichever is faster.
+/* duet.h - matrix expressions, which Duet evaluates on the CPU or on an NVIDIA GPU, whichever is
+ * expected to be faster.
  *
  *     duet_matrix *x = duet_new(DUET_F32, 1000), *y = duet_new(DUET_F32, 1000);
  *     float *p = duet_overwrite(x);
@@ -10,14 +11,16 @@
  * There are two kinds of object, and their C types tell them apart:
  *     duet_matrix *   A matrix. You create it (duet_new, duet_wrap, or as a view) and free it
  *                     (duet_free).
- *     duet_expr       A formula that is not yet computed: a value of 8 bytes. A statement such as
- *                     duet_set consumes it, and so does duet_drop. Only a formula that you made
- *                     persistent (duet_hold) has to be freed, by duet_drop.
+ *     duet_expr       A formula that is not yet computed: a value of 8 bytes. Several other formulas
+ *                     may use it. A statement such as duet_set consumes it: it cannot be evaluated
+ *                     again. duet_drop discards a formula that you do not evaluate. Only a formula
+ *                     that you made persistent (duet_hold) has to be freed, by duet_drop.
  *
- * A function that can fail returns a duet_status, or NULL. After a failure, duet_error() returns a
- * text that says what failed, why and where. A failed call leaves its destination unchanged, unless
- * a device fails halfway through the work: then the contents of the destination are undefined, and
- * reading it fails with UNKNOWN until it is written again.
+ * A function that can fail returns a duet_status, or NULL. The statuses are listed in
+ * duet/status.def; the comments below name them without the prefix DUET_. After a failure,
+ * duet_error() returns a text that says what failed, why and where. A failed call leaves its
+ * destination unchanged, with one exception. If a device fails halfway through the work, the contents
+ * of the destination are undefined. Reading it then fails with UNKNOWN until it is written again.
  *
  * Indices count from 0. Sizes and strides count elements, not bytes. New matrices are row-major.
  *
@@ -62,21 +65,22 @@ typedef enum duet_dtype {
 } duet_dtype;
 
 /* Where a statement runs.
- *     DUET_AUTO   where it is expected to finish first; on the CPU if the GPU lacks memory for it
+ *     DUET_AUTO   on the device that is expected to finish first, or on the CPU if the GPU does not
+ *                 have enough memory for it
  *     DUET_CPU    on the CPU
  *     DUET_GPU    on the GPU */
 typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
 
 /* Arithmetic that the GPU may use for matrix products and convolutions of f32, f16 and bf16.
  *     STRICT   f32 arithmetic; f16 and bf16 operands are converted to f32 first
- *     SPLIT    each operand is the sum of two scaled f16 numbers, or of two TF32 numbers; this uses
- *              tensor cores, and errors are close to those of STRICT
- *     TF32     operands are reduced to 11 significant bits
- *     BF16     operands are reduced to 8 significant bits, or to 11
- * The mode allows the GPU to use this arithmetic; it may still compute in f32 where it has no such
- * kernel. The CPU always computes strictly. f64, and operators other than products and convolutions,
- * give the same bits in every mode. docs/semantics.md has the error bounds and says what happens to
- * infinities. duet_explain shows how each step is computed. */
+ *     SPLIT    each element is split into a sum of two f16 numbers with a scale, or of two TF32
+ *              numbers. This uses tensor cores, and errors are close to those of STRICT
+ *     TF32     elements are rounded or truncated to 11 significant bits
+ *     BF16     elements are rounded or truncated to 8 significant bits, in convolutions to 11
+ * The mode allows the GPU to use this arithmetic. It still computes in f32 where it has no such
+ * kernel, and the CPU always computes in f32. f64 has the same bits in every mode, and so have
+ * operators other than products and convolutions. docs/semantics.md has the error bounds and says
+ * what happens to infinities. duet_explain shows how each step is computed. */
 typedef enum duet_math_mode {
     DUET_MATH_STRICT,
     DUET_MATH_SPLIT,
@@ -86,7 +90,7 @@ typedef enum duet_math_mode {
 
 typedef struct duet_matrix duet_matrix;
 
-/* A formula. Do not change the member. A value with all bits zero is not a formula. */
+/* A formula. Do not change the member. A duet_expr with serial 0 is not a formula. */
 typedef struct duet_expr {
     uint64_t serial;
 #ifdef __cplusplus
@@ -115,8 +119,9 @@ typedef struct duet_expr {
 DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
 
 /* Creates a matrix that uses the caller's memory, row-major without gaps. The library reads and
- * writes this memory and never frees it. Results that the GPU computed are there after duet_read.
- * Do not wrap the same memory twice. To share part of a matrix, make a view.
+ * writes this memory and never frees it. Call duet_read or duet_update before you access the memory:
+ * until then the current elements may be in GPU memory only. Do not wrap the same memory twice. To
+ * share part of a matrix, make a view.
  * duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments.
  * Shapes    as duet_new_shape
  * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until
@@ -126,16 +131,17 @@ DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *s
 DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
 /* Create a matrix that uses the caller's memory, with other strides.
- *     duet_wrap_strided   `first` points to element 0, 0, ...; a stride counts elements and may be
- *                         negative. An axis with stride 0 repeats its elements: such a matrix can be
- *                         read but not written
+ *     duet_wrap_strided   `first` points to the element whose indices are all 0. A stride counts
+ *                         elements and may be negative. An axis with stride 0 repeats its elements;
+ *                         such a matrix can be read but not written
  *     duet_wrap_columns   column-major without gaps, as in BLAS, LAPACK and Fortran;
  *                         duet_wrap_columns(p, DUET_F32, 2, 3) takes the sizes as arguments
- * The library copies the gaps between elements too, whenever it copies the elements.
+ * Between elements there may be gaps. When the library copies the elements between host and GPU, it
+ * copies the gaps too.
  * Shapes    as duet_new_shape, with one stride for each axis
  * Owner     as duet_wrap_shape
- * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if a non-zero stride is so small that the
- *           axis overlaps the span of the axes with smaller strides */
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if axes overlap: the stride of an axis must be
+ *           0, or at least as large as the span of all axes with smaller strides */
 DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                         const int64_t *stride);
 DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
@@ -151,9 +157,9 @@ DUET_API void duet_free(duet_matrix **m);
  *     DUET_AT(i)                     i, which removes the axis
  *     DUET_NEW                       None, which inserts an axis of size 1
  *     DUET_REST                      ..., which stands for all axes that the other entries do not
- *                                    name; a list without it ends with it
+ *                                    name. A list without DUET_REST is treated as if it ended with it
  * A negative start, stop or i counts from the end of the axis. Ranges are clipped to the axis.
- * DUET_OPEN as start or stop means that it is left out. */
+ * DUET_OPEN as start or stop means that the range has no such limit, as in m[:5] or m[2:]. */
 typedef enum duet_index_kind {
     DUET_INDEX_RANGE,
     DUET_INDEX_AT,
@@ -197,15 +203,15 @@ static inline duet_index duet_index_of(duet_index_kind kind, int64_t start, int6
  *     duet_reshaped      the same elements with other sizes. One size may be -1: it is computed from
  *                        the others. Nothing is copied; if the strides allow no such view, the call
  *                        fails, and the error text says what to copy first
- *     duet_broadcast_to  repeats m to a larger shape, to which it must broadcast. This view can be
- *                        read; writing to it fails with BAD_ARGUMENT
+ *     duet_broadcast_to  repeats m along axes, by NumPy's rules of broadcasting, so that it has a
+ *                        larger shape. This view can be read; writing to it fails with BAD_ARGUMENT
  *     duet_split         splits an axis into `count` views of equal size; if the size is not a
  *                        multiple of `count`, the first views have one element more
  * Threads may read a matrix and its views at the same time. While a thread writes one of them, no
  * other thread may use any of them.
  * Owner     the caller, until duet_free
  * Errors    NULL: BAD_ARGUMENT (an index out of bounds, a step of 0), BAD_SHAPE (rank, axis, sizes),
- *           NO_MEMORY. duet_split returns the status, and has then freed the views that it made */
+ *           NO_MEMORY. duet_split returns the status; if it fails, it makes no view */
 DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index);
 DUET_API duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t step);
 DUET_API duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
@@ -263,12 +269,12 @@ DUET_API DUET_MUST duet_status duet_synchronize(void);
 
 /* ---- formulas and statements ----------------------------------------------------------------- */
 
-/* Convert a matrix, a number or a formula to a formula. You rarely need these functions: the operators below
- * accept matrices, formulas and C numbers, and convert them.
+/* Convert a matrix, a number or a formula to a formula. You rarely need these functions, because the
+ * operators below accept matrices, formulas and C numbers, and convert them.
  * A number takes the element type of the matrix that it is combined with. An integer can take any
- * type whose range contains it; a fraction needs a floating-point type; a complex number makes the
+ * type whose range contains it. A fraction needs a floating-point type. A complex number makes the
  * result complex. Matrices of different types are converted to a common type by the table in
- * docs/semantics.md. Where the table has none, use duet_cast.
+ * docs/semantics.md. If the table has no common type, use duet_cast.
  * Shapes    a matrix keeps its shape; a number has rank 0
  * Owner     the matrix stays the caller's; it must not be freed before the formula is evaluated
  * Errors    in the result: BAD_ARGUMENT (NULL), FREED, ARENA_FULL, NO_MEMORY */
@@ -280,8 +286,8 @@ DUET_API duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/operators.h>
 
-/* Evaluates e and stores the result in m, which may occur in e. Consumes e, also on failure.
- * Shapes    the shape of e broadcasts to that of m; the type of e is that of m or promotes to it
+/* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.
+ * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it
  * Errors    the first error that occurred while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE,
  *           SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL, NO_MEMORY, UNSUPPORTED, NO_DEVICE, SINGULAR,
  *           NOT_FINITE, NO_CONVERGENCE: m is unchanged; DEVICE_ERROR: the contents of m may be
@@ -289,15 +295,15 @@ DUET_API duet_expr duet_of_expr(duet_expr e);
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* Does what duet_set does, on the given device; no DUET_ON block and no environment variable changes
- * that. If the device cannot run the statement, the call fails.
+/* Does what duet_set does, on the given device. It ignores DUET_ON blocks and DUET_BACKEND. If the
+ * device cannot run the statement, the call fails.
  * Errors    as duet_set, and BAD_ARGUMENT if `place` is not a duet_place */
 DUET_API DUET_MUST duet_status duet_set_on(duet_place place, duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_on_at(duet_place place, duet_matrix *m, duet_expr e,
                                               const char *site);
 
-/* Does what duet_set does, in the given math mode; no DUET_MATH block and no environment variable
- * changes that.
+/* Does what duet_set does, in the given math mode. It ignores DUET_MATH blocks and the environment
+ * variable DUET_MATH.
  * Errors    as duet_set, and BAD_ARGUMENT if `math` is not a duet_math_mode */
 DUET_API DUET_MUST duet_status duet_set_math(duet_math_mode math, duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e,
@@ -315,16 +321,16 @@ DUET_API DUET_MUST duet_status duet_imul_at(duet_matrix *m, duet_expr e, const c
 DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* Evaluates several statements, with the results of running them one after the other: a formula uses
- * the new values of matrices that earlier statements set. Consumes all formulas, also on failure.
- * Statements whose dependences are all element by element run in one pass over memory; others take
- * as many passes as necessary. In C write
+/* Evaluates several statements. The results are those of running them one after the other: a formula
+ * uses the new values of matrices that earlier statements set. Consumes all formulas, also on
+ * failure. Several statements share one pass over memory if each element that one of them reads was
+ * set at the same index by another. Otherwise they take as many passes as necessary. In C write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
  * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ
- * Errors    as duet_set, for the first statement that fails; the error text names it. Invalid
- *           arguments of any statement are found before the first one runs. Each destination is then
- *           unchanged, or, if a device failed halfway, its contents are undefined */
+ * Errors    as duet_set, for the first statement that fails; the error text names it. The arguments
+ *           of all statements are checked before the first one runs. If one fails while it runs, the
+ *           contents of destinations that were already written are undefined; the others are unchanged */
 typedef struct duet_assignment {
     duet_matrix *to;
     duet_expr value;
@@ -332,11 +338,11 @@ typedef struct duet_assignment {
 DUET_API DUET_MUST duet_status duet_set_all(const duet_assignment *a, int count);
 DUET_API DUET_MUST duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site);
 
-/* Makes a persistent formula from e: statements can use it any number of times, in any thread, but in
- * one thread at a time. Only duet_drop frees it. Consumes e. Keep the matrices of the formula until
- * then.
+/* Makes a persistent formula from e. Statements can use it any number of times, in any thread, but in
+ * one thread at a time. Only duet_drop frees it. Consumes e. Do not free the matrices of the formula
+ * before that.
  * Owner     the caller, until duet_drop
- * Errors    in the result */
+ * Errors    in the result: duet_expr_status returns the status, and so does duet_set */
 DUET_API duet_expr duet_hold(duet_expr e);
 DUET_API duet_expr duet_hold_at(duet_expr e, const char *site);
 
@@ -357,23 +363,23 @@ DUET_API int64_t duet_expr_size(duet_expr e, int axis);
  * Errors    BAD_ARGUMENT, and those of e */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 
-/* Prints the plan that duet_set(m, e) would follow: its steps, the device of each, the bytes that are
- * copied between devices, and why a device cannot run a step. Computes nothing and does not consume
- * e. duet_explain_all does the same for duet_set_all.
+/* Prints the plan of duet_set(m, e): its steps, the device of each step, the bytes that are copied
+ * between devices, and why a device cannot run a step. Computes nothing and does not consume e.
+ * duet_explain_all does the same for duet_set_all.
  * Errors    as duet_set */
 DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
-DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a,
-                                      int count); /* the same for duet_set_all */
+DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count);
 
-/* Sets how many bytes this thread's unevaluated formulas may occupy; the default is 64 MiB.
+/* Sets how many bytes of memory the unevaluated formulas of this thread may occupy. The default is
+ * 64 MiB.
  * Errors    BAD_ARGUMENT if bytes < 4096, or while the thread has an unevaluated formula;
  *           NO_MEMORY */
 DUET_API duet_status duet_arena_limit(size_t bytes);
 
 /* ---- recording and replay -------------------------------------------------------------------- */
 
-/* Record statements of one thread while they run, and run them again without planning them again. On
- * the GPU a recording runs as one launch of a CUDA graph, on the CPU one statement after the other.
+/* Record statements of one thread while they run, and later run them again without planning. On the
+ * GPU a recording runs as one launch of a CUDA graph. On the CPU it runs one statement after the other.
  *     duet_recording *r = NULL;
  *     if (duet_record_begin() == DUET_OK) {
  *         duet_set(h, ...);
@@ -385,17 +391,17 @@ DUET_API duet_status duet_arena_limit(size_t bytes);
  *                        through pointers (duet_read, duet_update, duet_overwrite) is not recorded
  *     duet_record_end    stops recording and returns the recording
  *     duet_replay        runs the recorded statements again
- * A replay uses the current contents of the matrices, on whichever device these are. It uses the
- * scalars, the devices and the random numbers of the recording. The recording owns the temporary
- * buffers of its statements. Any thread may replay it, but one thread at a time.
+ * A replay uses the current elements of the matrices; these may be on any device. It uses the same
+ * scalars, devices and random numbers as when it was recorded. The recording owns the temporary
+ * buffers of its statements. Any thread may replay it, but only one thread at a time.
  * Owner     the recording: the caller, until duet_recording_free, which sets the pointer to NULL.
  *           The matrices stay the caller's; do not free them before the last replay
  * Errors    duet_record_begin: BAD_ARGUMENT: the thread is already recording; NO_MEMORY.
  *           duet_record_end: NULL: nothing was recorded, a statement failed, or NO_MEMORY.
  *           duet_replay: BAD_ARGUMENT: r is NULL, or this thread is recording; UNSUPPORTED: in a
  *           DUET_EXPLAIN block; FREED; and as duet_set. If a statement fails, those before it have
- *           run. If a CUDA graph fails, none of its statements has run; after DEVICE_ERROR the
- *           contents of all its destinations are undefined */
+ *           run. If a CUDA graph fails, no destination of its statements has changed, except after
+ *           DEVICE_ERROR: the contents of all its destinations are then undefined */
 typedef struct duet_recording duet_recording;
 DUET_API DUET_MUST duet_status duet_record_begin(void);
 DUET_API DUET_MUST duet_recording *duet_record_end(void);
@@ -403,14 +409,15 @@ DUET_API DUET_MUST duet_status duet_replay(duet_recording *r);
 DUET_API void duet_recording_free(duet_recording **r);
 
 /* Turns automatic replay off (0) or on (1) for this thread.
- * Automatic replay recognises a sequence of GPU statements that the thread repeats. From then on the
- * sequence runs as one launch of a CUDA graph: each statement is checked when it is called and is
- * then deferred until the last one of the sequence. Results are the same as without it. Deferred
- * statements are launched earlier if their results are needed: before the host reads or
- * synchronises, before duet_stream or a pointer to GPU memory, and before another thread uses what
- * they compute. So a GPU error of a statement may be returned by a later call; its text names the
- * statement. Changing scalars do not prevent replay of the neighbouring statements. The recognised
- * sequences occupy temporary buffers until automatic replay is turned off or the thread ends.
+ * Automatic replay recognises a sequence of GPU statements that the thread repeats. From then on it
+ * checks each statement when it is called, and defers its work until the last statement of the
+ * sequence. Then it launches the sequence as one CUDA graph. Results are the same as without automatic
+ * replay. Deferred statements are launched earlier if something may need their results: a call that
+ * reads on the host, synchronises, or returns duet_stream or a pointer to GPU memory, or a statement
+ * of another thread. So a later call may return the GPU error of a deferred statement; its text names
+ * the statement. A statement whose scalars change runs by itself; its neighbours are still replayed.
+ * The recognised sequences occupy temporary buffers until automatic replay is turned off or the thread
+ * ends.
  * It is on by default, unless DUET_AUTO_REPLAY=0 is in the environment. duet_stream turns it off,
  * because your own kernels may then use the stream at any time. If you turn it on again, call
  * duet_stream() before each use of the stream.
@@ -425,10 +432,11 @@ DUET_API duet_status duet_auto_replay(int on);
 
 /* ---- results whose size depends on values ---------------------------------------------------- */
 
-/* Create a matrix whose size depends on the values of the operands. The call waits for this size; if
- * the GPU computes, only the size is copied to the host.
+/* Create a matrix whose size depends on the values of the operands. The call waits until this size is
+ * computed. If the GPU computes it, only the size is copied to the host.
  *     duet_masked    x[mask]: the elements of x where the mask is not 0, in row-major order. If the
- *                    mask has fewer axes than x, it selects rows, planes, ... along x's first axes
+ *                    mask has fewer axes than x, it selects parts of x (rows, planes, ...) along the
+ *                    first axes
  *     duet_nonzero   one row for each non-zero element, with its indices, in row-major order, as
  *                    NumPy's argwhere
  *     duet_unique    the distinct values of x in ascending order, with at most one NaN, at the end.
@@ -438,9 +446,9 @@ DUET_API duet_status duet_auto_replay(int on);
  * Shapes    masked: [n], followed by the axes of x that the mask does not have. nonzero: [n, rank of
  *           x], i64. unique: [n], of x's type; *counts is [n] and *inverse has x's shape, both i64
  * Owner     the result, *counts and *inverse: the caller, until duet_free
- * Errors    NULL, also in *counts and *inverse: as duet_set; BAD_SHAPE: the mask's sizes are not those
- *           of x's first axes; UNSUPPORTED: while this thread records, or in a DUET_EXPLAIN block,
- *           because the size of the result is not available before it is computed */
+ * Errors    the result, *counts and *inverse are then NULL: as duet_set; BAD_SHAPE: the mask's sizes
+ *           are not those of x's first axes; UNSUPPORTED: while this thread records, or in a
+ *           DUET_EXPLAIN block, because the size of the result is not known without computing it */
 DUET_API duet_matrix *duet_masked(duet_expr x, duet_expr mask);
 DUET_API duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
 DUET_API duet_matrix *duet_nonzero(duet_expr x);
@@ -476,9 +484,9 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
 /* ---- devices, plans, statistics, errors ------------------------------------------------------ */
 
 /* Open and close a block of statements that run on one device. In C write DUET_ON(DUET_GPU) { ... };
- * leaving the block in any way (return, break, ...) closes it. The device of a statement is the first
- * of these that exists: the argument of duet_set_on, the innermost block, the environment variable
- * DUET_BACKEND=cpu|gpu|auto, auto.
+ * the end of the block closes it, and so do return, break and the like. The device of a statement is
+ * the first of these that is given: the argument of duet_set_on, the innermost block, the environment
+ * variable DUET_BACKEND=cpu|gpu|auto. Otherwise it is DUET_AUTO.
  * Errors    in duet_error(): BAD_ARGUMENT: `place` is not a duet_place; the block then has no effect
  *           on its statements */
 typedef struct duet_scope {
@@ -490,18 +498,18 @@ DUET_API void duet_scope_close(duet_scope *s);
 /* Open and close a block of statements that are computed in one math mode. In C write
  * DUET_MATH(DUET_MATH_SPLIT) { ... }. In C++ declare an object,
  * duet_math_block split(DUET_MATH_SPLIT); the mode lasts as long as the object. The mode of a
- * statement is the first of these that exists: the argument of duet_set_math, the innermost block,
- * the environment variable DUET_MATH=strict|split|tf32|bf16, strict. A recording keeps the mode in
- * which it was recorded.
+ * statement is the first of these that is given: the argument of duet_set_math, the innermost block,
+ * the environment variable DUET_MATH=strict|split|tf32|bf16. Otherwise it is strict. A replay uses
+ * the mode in which it was recorded.
  * Errors    in duet_error(): BAD_ARGUMENT: not a duet_math_mode; the block then has no effect on its
  *           statements */
 DUET_API duet_scope duet_math_open(duet_math_mode math);
 DUET_API void duet_math_close(duet_scope *s);
 
 /* Open and close a block whose statements print their plans instead of running. In C write
- * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain, and the block also covers
- * statements that duet_explain has no argument for (duet_iadd, duet_concatenate, duet_pad, ...).
- * Formulas are consumed; no matrix is written, and nothing is recorded.
+ * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block can explain every
+ * statement, also those that duet_explain cannot (duet_iadd, duet_concatenate, duet_pad, ...).
+ * Statements consume their formulas, but they write no matrix, and nothing is recorded.
  * Owner     the file: the caller; it must stay open until the end of the block
  * Errors    in duet_error(): BAD_ARGUMENT: `out` is NULL; the block is then skipped */
 typedef struct duet_explaining {
@@ -518,8 +526,8 @@ typedef struct duet_counts {
     uint64_t launches;               /* on the GPU: kernels of Duet, and calls of vendor libraries */
     uint64_t steps;                  /* steps of plans that ran, on any device */
     uint64_t temporaries;            /* buffers allocated for intermediate results */
-    uint64_t pool_hits, pool_misses; /* allocations served by a memory pool; by the system */
-    uint64_t plan_hits, plan_misses; /* statements whose plan was cached; was made */
+    uint64_t pool_hits, pool_misses; /* allocations from a memory pool; from the system */
+    uint64_t plan_hits, plan_misses; /* statements with a plan from the cache; with a new plan */
     uint64_t replays, graphs;        /* calls of duet_replay; launches of CUDA graphs */
     uint64_t repeats;                /* statements that automatic replay ran as part of a graph */
     uint64_t streams;                /* statements that processed their operands on the GPU in parts */
@@ -530,23 +538,23 @@ DUET_API duet_counts duet_stats(void);
 
 /* The memory of one device, in bytes.
  *     used     occupied by matrices, temporary buffers and workspaces
- *     cached   free memory that the pool keeps for the next allocation
+ *     cached   free memory that the memory pool of the device keeps for later allocations
  *     peak     the largest value of used + cached so far
  *     limit    the limit of used + cached; 0: no limit
- *     pinned   page-locked host memory. A large matrix is pinned at the second copy between host and
- *              GPU, as long as all pinned memory is at most a quarter of the system's memory
- * duet_memory_of returns these figures, duet_memory_limit sets the limit. duet_memory_trim returns the
- * pools' free memory to the system.
+ *     pinned   page-locked host memory. The library pins a large matrix when it is copied between host
+ *              and GPU for the second time. It pins at most a quarter of the system's memory
+ * duet_memory_of returns these figures. duet_memory_limit sets the limit. duet_memory_trim returns the
+ * cached memory of all devices to the system.
  * Errors    BAD_ARGUMENT: `place` is neither DUET_CPU nor DUET_GPU */
 typedef struct duet_memory {
     size_t used, cached, peak, limit, pinned;
 } duet_memory;
 DUET_API duet_memory duet_memory_of(duet_place place);
 DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
-DUET_API void duet_memory_trim(void); /* returns the pools' free memory to the system */
+DUET_API void duet_memory_trim(void);
 
-/* Prints the devices and the vendor libraries that the library found, with versions and paths, and
- * what it did not find and why. */
+/* Prints the devices and the vendor libraries that were found, with versions and paths. Also prints
+ * which ones were not found, and why. */
 DUET_API void duet_info(FILE *out);
 
 /* duet_error returns the text of this thread's last error: the function, the shapes, the violated rule
@@ -555,8 +563,8 @@ DUET_API void duet_info(FILE *out);
 DUET_API const char *duet_error(void);
 DUET_API const char *duet_status_text(duet_status s);
 
-/* Puts `site`, as "file:line", in front of this thread's error text, unless that names a place
- * already. The macros of call_site.h use it. */
+/* Puts `site`, a text such as "file.c:12", in front of this thread's error text, unless the text
+ * already names a source line. The macros of call_site.h use it. */
 DUET_API void duet_error_at(const char *site);
 
 #ifdef __cplusplus

@@ -9,9 +9,9 @@
  *                     any element type that Duet has. An array in Fortran order becomes a transposed
  *                     view
  *     duet_save_npy   saves a matrix; if the matrix is a transposed view, in Fortran order
- *     duet_load_npz   loads the array `name` of a .npz file, which is a zip file of .npy files. They
- *                     may be uncompressed or deflated, and larger than 4 GB. Deflated ones need a
- *                     build with zlib (duet_info prints whether this build has it)
+ *     duet_load_npz   loads the array `name` of a .npz file, which is a zip file of .npy files. Arrays
+ *                     may be larger than 4 GB. They may be uncompressed or deflated; deflated ones
+ *                     need a build with zlib (duet_info prints whether this build has it)
  *     duet_names_npz  returns the names of all arrays of a .npz file; a NULL follows the last one
  *     duet_save_npz   saves `count` matrices with their names, uncompressed
  * bf16 is saved and loaded as `V2`, as ml_dtypes does. A file is first written under another name and
@@ -44,9 +44,9 @@ DUET_API duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
 /* Prints the elements of m as NumPy prints an array: rows in brackets and columns aligned. A
- * floating-point element gets as few digits as distinguish it from other numbers, at most 8 after the
- * point. If m has more than 1000 elements, only the first and the last three along each axis are
- * printed.
+ * floating-point element is printed with the fewest digits that identify it, but at most 8 after the
+ * decimal point. If m has more than 1000 elements, only the first three and the last three along each
+ * axis are printed.
  * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read */
 DUET_API duet_status duet_print(FILE *out, const duet_matrix *m);
 

@@ -1,11 +1,12 @@
-/* operators.h - the operators as functions. Most are rows of ops.def, composed.def and networks.def;
- * this file turns each row into declarations. Part of duet.h. */
+/* operators.h - the operators as functions that build formulas. Part of duet.h. Most operators are
+ * rows of ops.def, composed.def and networks.def; this file makes a declaration from each row.
+ * docs/operators.md lists all operators with their formulas and types. */
 #include <duet/duet.h> /* which includes this */
 #include <duet/options.h>
 #ifndef DUET_OPERATORS_H
 #define DUET_OPERATORS_H
 
-/* The parameters that follow an operator's operands. A row names them by one of these words. */
+/* The parameters of an operator after its operands. A row names them by the last word of a macro. */
 #define DUET_OPTIONS_plain
 #define DUET_OPTIONS_type             , duet_dtype type
 #define DUET_OPTIONS_axis             , int axis
@@ -36,14 +37,14 @@
 #define DUET_OPTIONS_solver           , const duet_solver *options
 #define DUET_OPTIONS_indices          , const char *options
 
-/* Each operator is two functions. The second, with _at at the end of its name, also takes the source
- * line that errors report. */
+/* Each operator is two functions. The name of the second one ends with _at. It has one more
+ * parameter: the source line that error texts name. */
 #define DUET_OPERATOR(function, ...)                                                                         \
     DUET_API duet_expr function(__VA_ARGS__);                                                                \
     DUET_API duet_expr function##_at(__VA_ARGS__, const char *site);
 
-/* Each reduction has more functions: _axis reduces one axis and removes it; _keep leaves it with size
- * 1; _axes and _axes_keep do the same for several axes. */
+/* Each reduction has more functions. _axis reduces one axis and removes it. _keep reduces one axis and
+ * leaves it with size 1. _axes and _axes_keep do the same for several axes. */
 #define DUET_ALONG(function, ...)                                                                            \
     DUET_OPERATOR(function##_axis, __VA_ARGS__, int axis)                                                    \
     DUET_OPERATOR(function##_keep, __VA_ARGS__, int axis)
@@ -52,13 +53,13 @@
     DUET_OPERATOR(function##_axes, __VA_ARGS__, int count, const int *axis)                                  \
     DUET_OPERATOR(function##_axes_keep, __VA_ARGS__, int count, const int *axis)
 
-/* The operators of ops.def, which has a row with the formula of each. In C each is also a macro of the
- * same name, which converts its operands to formulas and passes the source line as `site` to the _at
- * function. The library stores the pointer `site` and does not copy the text. The text must exist as
- * long as formulas and recordings refer to it; a string literal does. Before you unload a library that
- * made formulas or recordings, free them.
+/* The operators of ops.def. In C each is also a macro of the same name. The macro converts its operands
+ * to formulas, and passes the source line as `site` to the _at function. The library stores the
+ * pointer `site` and does not copy the text, so the text must exist as long as formulas and recordings
+ * refer to it. A string literal does. If a shared library of yours makes formulas or recordings, free
+ * them before you unload it (dlclose).
  * Shapes    operators that work element by element: the operands broadcast, as in NumPy. Others: as
- *           their rows say
+ *           in docs/operators.md
  * Errors    in the result: formulas that use it have the same error, and duet_set returns it */
 #define DUET_MAP1(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x)
 #define DUET_MAP2(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
@@ -87,12 +88,12 @@ DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
 /* Multiply vectors.
- *     duet_vdot    the dot product of the conjugate of x with y; for real x the dot product
+ *     duet_vdot    the sum of conj(x) y over all elements; for real x the dot product
  *     duet_cross   the cross product along the last axis; exactly 0 for equal vectors
  * Shapes    vdot: x and y have the same shape; the result has rank 0. cross: the last axes have size
  *           3; the others broadcast
- * Errors    in the result, with the texts of the operators that they are made of; BAD_SHAPE: a last
- *           axis of duet_cross does not have size 3 */
+ * Errors    in the result: as the operators that they are made of, whose names the error text has;
+ *           BAD_SHAPE: a last axis of duet_cross does not have size 3 */
 DUET_API duet_expr duet_vdot(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
@@ -110,7 +111,7 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 #define DUET_COMPOSED_MATRIX1 DUET_COMPOSED1
 #include <duet/composed.def>
 
-/* Compare two matrices, or raise one to an integer power.
+/* Compare two matrices, or raise each element of one to an integer power.
  *     duet_array_equal   1 if x and y have the same shape and equal elements, else 0
  *     duet_allclose      1 if |x - y| <= absolute + relative |y| for all elements, else 0. An infinity
  *                        is close to the same infinity; NaN is close to nothing. NumPy's defaults are
@@ -119,8 +120,8 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
  *                        negative n gives 1 over the positive power, for floating point only
  * Shapes    array_equal: any; the result has rank 0 and type bool. allclose: x and y broadcast; the
  *           result has rank 0 and type bool. pow_int: the shape of x
- * Errors    in the result, with the texts of the operators that they are made of; BAD_ARGUMENT: a
- *           tolerance is negative or NaN */
+ * Errors    in the result: as the operators that they are made of, whose names the error text has;
+ *           BAD_ARGUMENT: a tolerance is negative or NaN */
 DUET_API duet_expr duet_array_equal(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_allclose(duet_expr x, duet_expr y, double relative, double absolute);
@@ -131,33 +132,35 @@ DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
 /* The operators of networks.def, for training neural networks: losses, normalisations and gradients.
  * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the
- * matrix that it belongs to.
- * Shapes    as the operators that they are made of; of a loss, x and y have the same shape
- * Errors    in the result, with the texts of these operators */
+ * matrix with respect to which it is taken.
+ * Shapes    as the operators that they are made of. The x and y of a loss have the same shape
+ * Errors    in the result: as these operators, whose names the error text has */
 #define DUET_NETWORK1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x)
 #define DUET_NETWORK2(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
 #define DUET_NETWORK2R(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, double r)
 #define DUET_NETWORK3R(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z, double r)
 #include <duet/networks.def>
 
-/* Compute probabilistic max pooling without overflow. The image is divided into windows of h x w
- * elements; S is the sum of exp(x) over a window.
- *     duet_p_max_pool_h   exp(x) / (1 + S) for each element: the probability that it is on
- *     duet_p_max_pool_p   S / (1 + S) for each window: the probability that one of its elements is on
+/* Compute probabilistic max pooling without overflow. Each element of x stands for a binary unit of a
+ * Boltzmann machine. The image is divided into windows of h x w elements; S is the sum of exp(x) over
+ * a window.
+ *     duet_p_max_pool_h   exp(x) / (1 + S) for each element: the probability that its unit is 1
+ *     duet_p_max_pool_p   S / (1 + S) for each window: the probability that one of its units is 1
  * Shapes    x is n x c x rows x cols; rows is a multiple of h, and cols of w. The result of _h has the
  *           shape of x, that of _p is n x c x rows / h x cols / w
- * Errors    in the result, with the texts of max_pool2d, upsample2d and sub
+ * Errors    in the result: as duet_max_pool2d, duet_upsample2d and duet_sub, whose names the error
+ *           text has
  * Source    Lee et al., Convolutional deep belief networks, 2009 */
 DUET_API duet_expr duet_p_max_pool_h(duet_expr x, int h, int w);
 DUET_API duet_expr duet_p_max_pool_h_at(duet_expr x, int h, int w, const char *site);
 DUET_API duet_expr duet_p_max_pool_p(duet_expr x, int h, int w);
 DUET_API duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *site);
 
-/* Returns the padding along one axis that makes a convolution with stride 1 return the given part
- * (FULL, SAME or VALID): conv2d(x, w, .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). The
- * padding applies to both ends of the axis. If (window - 1) * dilation is odd, SAME has one result
- * less than the axis has elements, unless the option .more is 1; with it the result is TensorFlow's
- * SAME. duet_convolve and the operators like it take the part itself as an argument.
+/* Returns the padding with which a convolution with stride 1 computes the given part (FULL, SAME or
+ * VALID) along one axis: duet_conv2d(x, w, .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). The
+ * padding applies to both ends of the axis. If (window - 1) * dilation is odd, SAME gives one result
+ * less than the axis has elements. Set the option .more to 1 to get this result too; that is
+ * TensorFlow's SAME. duet_convolve and similar operators have the part as an argument.
  * Units     elements; a dilation of 0 means 1 */
 static inline int32_t duet_pad_for(duet_overlap part, int32_t window, int32_t dilation)
 {
@@ -165,8 +168,8 @@ static inline int32_t duet_pad_for(duet_overlap part, int32_t window, int32_t di
     return part == DUET_OVERLAP_FULL ? more : part == DUET_OVERLAP_SAME ? more / 2 : 0;
 }
 
-/* Returns the total padding n along one axis with which a convolution has ceil(size / stride) results:
- * TensorFlow's SAME. Pass it as .pad = n / 2, .more = n % 2.
+/* Returns the total padding n at both ends of an axis with which a convolution has ceil(size / stride)
+ * results: TensorFlow's SAME. Pass it as .pad = n / 2, .more = n % 2.
  * Units     elements; a stride or dilation of 0 means 1 */
 static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t stride, int32_t dilation)
 {
@@ -175,9 +178,9 @@ static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t st
     return n > 0 ? (int32_t)n : 0;
 }
 
-/* Fourier transforms as in NumPy: duet_fft(x, n, axis) along one axis, duet_fft2(x) along the last two.
- * n is the length of the transform: x is truncated or padded with zeros; 0 means the size of x. They
- * are made of duet_fftn, duet_ifftn, duet_rfftn and duet_irfftn.
+/* Compute Fourier transforms as in NumPy: duet_fft(x, n, axis) along one axis, duet_fft2(x) along the
+ * last two. n is the length of the transform: x is truncated to it, or padded with zeros. If n is 0,
+ * the length is the size of x. They are made of duet_fftn, duet_ifftn, duet_rfftn and duet_irfftn.
  * Shapes    as these operators
  * Errors    in the result: as these operators */
 #define DUET_FOURIER(name)                                                                                   \

@@ -3,15 +3,16 @@
 #ifndef DUET_OPTIONS_H
 #define DUET_OPTIONS_H
 
-/* Options of convolution and pooling of images, along height and width. A pointer to options may be
- * NULL: all options are then 0.
+/* Options of operators on images: convolution (duet_conv) and pooling (duet_pool). Element 0 of an
+ * array is for the height, element 1 for the width. A pointer to options may be NULL: all options are
+ * then 0.
  *     window    size of the pooling window
  *     stride    distance between neighbouring windows; 0 means 1, or for pooling the window's size
  *     pad       padding on both sides of each axis
- *     more      further padding at the end of each axis, as TensorFlow's SAME needs it;
+ *     more      additional padding at the end of each axis; TensorFlow's SAME needs it, and
  *               duet_same_padding computes it
  *     dilation  distance between neighbouring elements of a window; 0 means 1
- *     groups    divides the channels and the filters into this number of independent convolutions; 0
+ *     groups    the number of independent convolutions into which channels and filters are divided; 0
  *               means 1. With one group for each channel, each channel has its own filters
  * Units     elements */
 typedef struct duet_conv {
@@ -22,12 +23,12 @@ typedef struct duet_pool {
 } duet_pool;
 
 /* Options of the gradients of convolution and pooling, and of transposed convolution. They have the
- * options above, and one more, because images or filters of several sizes give results of the same
- * size.
+ * options above and one more, which is the size of the result. It is needed because images of several
+ * sizes give results of the same size in a convolution, and so do filters of several sizes.
  *     size        height and width of the gradient; 0 means the smallest possible image, or the
  *                 largest possible filter
- *     output_pad  rows and columns that the result has beyond the smallest possible image; less than
- *                 the stride
+ *     output_pad  the result has this number of rows and columns more than the smallest possible
+ *                 image; less than the stride
  * Units     elements */
 typedef struct duet_conv_grad {
     int32_t stride[2], pad[2], dilation[2], groups, size[2], more[2];
@@ -87,21 +88,21 @@ typedef struct duet_scale3 {
 /* Options of Fourier transforms. NULL means that all are 0.
  *     axes   number of axes to transform; 0 means all axes, in order
  *     axis   the axes; a negative one counts from the last
- *     n      n[i] is the length of the transform along axis[i]: x is truncated or padded with zeros;
- *            0 means the size of x. For an inverse real transform n[i] is the length of the result; 0
- *            along the last transformed axis then means 2 (m - 1), where m is the size of x.
- *            duet_fftshift and duet_ifftshift do not use n */
+ *     n      n[i] is the length of the transform along axis[i]: x is truncated to it, or padded with
+ *            zeros. 0 means the size of x. For an inverse real transform n[i] is the length of the
+ *            result. There, 0 along the last transformed axis means 2 (m - 1), where m is the size
+ *            of x. duet_fftshift and duet_ifftshift do not use n */
 typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;
 
-/* Which part of a convolution to compute, as SciPy's mode. If the first operand has n elements along
- * an axis and the second m, the full convolution has n + m - 1.
+/* Which part of a convolution to compute, like the argument `mode` in SciPy. Along an axis, the first
+ * operand has n elements and the second m. The full convolution then has n + m - 1 elements.
  *     FULL    all n + m - 1 elements
  *     SAME    n elements, starting at element (m - 1) / 2, rounded down. If m is even, one element
- *             more is cut off at the end than at the start
- *     VALID   the n - m + 1 elements from element m - 1 on, where the second operand lies entirely
- *             within the first; no elements if m > n */
+ *             more is omitted at the end than at the start
+ *     VALID   the n - m + 1 elements from element m - 1 on: those where the second operand is
+ *             entirely within the first one. No elements if m > n */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
 
 /* Options of duet_solve_triangular. Each is 0 or 1.
@@ -113,10 +114,11 @@ typedef struct duet_triangle {
 } duet_triangle;
 
 /* Options of duet_solve.
- *     refine  0: compute in the type of the matrices. DUET_REFINE_F32 or DUET_REFINE_F16, for f64
- *             matrices: factorise in f32, or in f16 where the GPU supports it, and refine the solution
- *             until it is as accurate as one computed in f64. If the refinement does not converge,
- *             compute in f64 */
+ *     refine  how to solve a system of f64:
+ *             0                 compute in f64
+ *             DUET_REFINE_F32   factorise in f32, and refine the solution until it is as accurate as
+ *                               one computed in f64. If that does not converge, compute in f64
+ *             DUET_REFINE_F16   the same with f16, where the GPU supports it */
 enum { DUET_REFINE_F32 = 1, DUET_REFINE_F16 };
 typedef struct duet_solver {
     int32_t refine;

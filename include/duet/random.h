@@ -6,25 +6,25 @@
 /* Fill m, which may be a view, with random numbers.
  *     duet_random_uniform           uniform in [low, high)
  *     duet_random_normal            normal with the given mean and standard deviation
- *     duet_random_truncated_normal  normal, restricted to [low, high]; either may be infinite, and they
- *                                   may be far from the mean
+ *     duet_random_truncated_normal  normal, restricted to [low, high]. Both limits may be infinite, or
+ *                                   far from the mean
  *     duet_random_bernoulli         1 with probability p, else 0
  *     duet_random_integers          uniform in low .. high - 1, without bias; the same numbers in
  *                                   every element type
- *     duet_random_permutation       0 .. n-1 in random order; each order has the same probability; the
- *                                   same order in every element type
+ *     duet_random_permutation       0 .. n-1 in random order, the same in every element type. Each
+ *                                   order has the same probability
  * Element i, in row-major order, depends only on the seed, the function with its arguments, and i. So
  * a seed gives the same bits on every device and with any number of threads. Use two seeds for two
  * independent matrices. docs/semantics.md defines the numbers. Arguments of type double are first
- * rounded to the element type of m. The first three functions need a floating-point m, the others any
- * real type.
+ * rounded to the element type of m. For the first three functions m has a floating-point type, for the
+ * others any real type.
  * Shapes    any; for a permutation [n]
  * Errors    BAD_ARGUMENT: m is NULL or freed; uniform: low >= high, or high - low is not finite;
  *           normal: mean or deviation is not finite, or deviation < 0; truncated normal: also if
  *           deviation is 0, low >= high, or the range is 1e150 deviations from the mean; bernoulli: p
- *           is outside of [0, 1]; integers: low >= high. BAD_TYPE: m has another type, or cannot hold
- *           the integers exactly. BAD_SHAPE, NO_MEMORY, UNSUPPORTED, NO_DEVICE: m is unchanged;
- *           DEVICE_ERROR: the contents of m may be undefined */
+ *           is outside of [0, 1]; integers: low >= high. BAD_TYPE: m does not have such a type, or its
+ *           type cannot represent the integers exactly. BAD_SHAPE, NO_MEMORY, UNSUPPORTED, NO_DEVICE:
+ *           m is unchanged. DEVICE_ERROR: the contents of m may be undefined */
 DUET_API DUET_MUST duet_status duet_random_uniform(duet_matrix *m, uint64_t seed, double low, double high);
 DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high,
                                                       const char *site);
@@ -47,19 +47,21 @@ DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t 
 DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
 
 /* Add random noise to x and store the result in `to`. x is a matrix (also `to` itself), a formula or a
- * number. w is the matrix, with the shape and type of `to`, that duet_random_uniform(w, seed, 0, 1) or
- * duet_random_normal(w, seed, 0, 1) would fill. The functions consume x, also on failure.
+ * number. Below, w is a matrix of random numbers with the shape and type of `to`. Its elements are
+ * those of duet_random_uniform(w, seed, 0, 1) or duet_random_normal(w, seed, 0, 1). The functions
+ * consume x, also on failure.
  *     duet_noise_uniform    x + w, w uniform
  *     duet_noise_normal     x + w, w normal
  *     duet_noise_logistic   x + w sigmoid(x), w normal
  *     duet_noise_ranged     x + w, w normal, but x where x is 0 or `top`
- *     duet_noise_bernoulli  1 where w < x, else 0, w uniform: x is the probability of a 1. Here w has
- *                           the type in which x is computed: f32 for f16 and bf16, else x's type
+ *     duet_noise_bernoulli  1 where w < x, else 0, w uniform: x is the probability of a 1. Here w does
+ *                           not have the type of `to`, but that in which x is computed: f32 for f16
+ *                           and bf16, else x's type
  * For the mask of duet_dropout use duet_random_bernoulli(y, seed, p), where p is the fraction of
  * elements that remain.
  * Shapes    x broadcasts to the shape of `to`
- * Errors    as duet_set; BAD_TYPE: `to` (for duet_noise_bernoulli, x) is not floating point. On
- *           failure `to` is as after duet_set */
+ * Errors    as duet_set, which also says what `to` contains after a failure; BAD_TYPE: `to` (for
+ *           duet_noise_bernoulli, x) is not floating point */
 DUET_API DUET_MUST duet_status duet_noise_uniform(duet_matrix *to, duet_expr x, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_noise_uniform_at(duet_matrix *to, duet_expr x, uint64_t seed,
                                                      const char *site);
@@ -77,7 +79,7 @@ DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_exp
                                                        const char *site);
 
 /* Shuffle a matrix, or fill it with a sequence.
- *     duet_shuffle   copies the slices of `from` along an axis to `to` in random order: it is
+ *     duet_shuffle   copies the slices of `from` along an axis to `to` in random order. `to` becomes
  *                    duet_take(from, p, axis), where p is the permutation that
  *                    duet_random_permutation(p, seed) writes. Each order has the same probability.
  *                    Matrices shuffled with the same seed get the same order. `from` may be `to`. To
@@ -87,8 +89,8 @@ DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_exp
  * Shapes    shuffle: equal shapes; sequence: any
  * Errors    BAD_ARGUMENT: a NULL or freed matrix; an integer sequence with a number out of the type's
  *           range. BAD_TYPE: `to` and `from` have different types; m is bool or complex; a fraction in
- *           an integer sequence. BAD_SHAPE, and as duet_set; on failure `to` or m is as after
- *           duet_set */
+ *           an integer sequence. BAD_SHAPE; and as duet_set, which also says what `to` and m contain
+ *           after a failure */
 DUET_API DUET_MUST duet_status duet_shuffle(duet_matrix *to, const duet_matrix *from, int axis,
                                             uint64_t seed);
 DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis,
