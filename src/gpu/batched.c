@@ -28,7 +28,7 @@ static layout axes_from(const layout *l, int first, int end)
     return r;
 }
 
-/* Has the matrix stride 1 along this axis, and a stride across it of at least the length of a line? */
+/* Are lines along this axis contiguous, without overlapping each other? */
 static bool runs(const layout *l, int along, int *ld)
 {
     const int64_t line = larger(l->size[along], 1);

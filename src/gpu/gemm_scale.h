@@ -13,7 +13,7 @@ typedef struct gemm_scale {
 static inline bool gemm_has_addend(const step *s) { return s->ins > 2 && !s->epilogue; }
 gemm_scale gemm_scale_of(const step *s, const frame *f);
 part gemm_addend(const step *s, const frame *f);
-/* The inner axis is empty: one kernel computes out = beta c + alpha 0. */
+/* Computes a product whose inner axis is empty: out = beta c + alpha 0. */
 duet_status gemm_of_nothing(const step *s, const frame *f, queue *q, gemm_scale by);
 /* Computes out = alpha `product` + beta c by kernels, so that 0 times NaN or infinity shows. */
 duet_status gemm_apply_scale(const step *s, const frame *f, queue *q, gemm_scale by, part product);

@@ -18,8 +18,8 @@ typedef struct factor {
     void *block;
 } factor;
 
-/* Has l stride 1 along this axis, and a stride across it of at least the length of a line? Axes of
- * size 1 may have any stride, and so may empty matrices. */
+/* Are lines along this axis contiguous, without overlapping each other? Axes of size 1 may have any
+ * stride, and so may empty matrices. */
 static bool runs(const layout *l, int along, int *ld)
 {
     int across = 1 - along;
