@@ -141,7 +141,7 @@ static void compare(const question *q, duet_matrix *m, const void *want, const v
     const duet_dtype t = duet_type(m);
     int64_t i = 0, count = duet_count(m);
     char from[100] = " many";
-    if (same_bits(t, want, got, count)) return (void)CHECK(true, "equal");
+    if (same_bits(t, want, got, count)) return (void)CHECK(true, "the bits differ");
     while (same_at(t, want, got, i)) i++;
     for (int k = 0, n = 0; k < q->row->arity && op_infos[q->row->op].kind == KIND_MAP; k++)
         n += snprintf(from + n, sizeof from - (size_t)n, " %#llx", bits_at(q->type, duet_read(q->x[k]), i));
@@ -365,7 +365,7 @@ static void all_inputs(int names, char **name)
                 *device = duet_new(DUET_F32, CHUNK);
     for (int i = 0; i < LENGTH(maps); i++)
         if (is_wanted(&maps[i], names, name)) w[count++] = (sweep){ .row = &maps[i] };
-    CHECK(count > 0, "there is no such row of one operand");
+    CHECK(count > 0, "no row with one operand was tested");
     tap_point("rows of ops.def exist");
     for (int c = 0; c < CHUNKS && count; c++) {
         const uint32_t from = (uint32_t)c << CHUNK_BITS;

@@ -223,7 +223,7 @@ static void run_trial(const trial *t)
         void *const data[] = { tensor_data(&s.y), tensor_data(&s.x), tensor_data(&s.w),
                                tensor_data(&s.bias) };
         const char *why = gpu_machine.unsupported_reason(&conv);
-        CHECK(!why, "%s: refused: %s", s.name, why);
+        CHECK(!why, "%s: not supported: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++)
             if (ran(gpu_machine.run(&conv, &(frame){ data, NULL, 0, DEFAULT_GPU }), s.name) &&
                 ran(tensor_fetch(&s.y, 0), s.name))
@@ -379,14 +379,14 @@ static void run_filters(const trial *t)
                                      .groups = 1 } };
         void *const data[] = { tensor_data(&s.w), tensor_data(&s.x), tensor_data(&s.y) };
         const char *why = kernels_unsupported(&back);
-        CHECK(!why, "%s: refused: %s", s.name, why);
+        CHECK(!why, "%s: not supported: %s", s.name, why);
         for (int again = 0; again < 2 && !why; again++) {
             if (!ran(gpu_machine.run(&back, &(frame){ data, NULL, 0, DEFAULT_GPU }), s.name) ||
                 !ran(tensor_fetch(&s.w, 0), s.name))
                 break;
             if (again)
-                CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room), "%s: other bits",
-                      s.name);
+                CHECK(!memcmp(before, s.w.value, sizeof *before * (size_t)s.w.room),
+                      "%s: the operand was changed", s.name);
             else {
                 compare_filters(&s);
                 memcpy(before, s.w.value, sizeof *before * (size_t)s.w.room);
@@ -444,14 +444,14 @@ static void test_refusals(void)
                    { AT(pool.stride[0]), 1 }, { AT(pool.pad[1]), 1 } };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         step conv = step_of(&s);
-        CHECK(!gpu_machine.unsupported_reason(&conv), "taken");
+        CHECK(!gpu_machine.unsupported_reason(&conv), "the convolution is supported");
         set_attribute(&conv, others[i].attr, others[i].value);
-        CHECK(gpu_machine.unsupported_reason(&conv), "attribute at %zu = %d", others[i].attr,
-              others[i].value);
+        CHECK(gpu_machine.unsupported_reason(&conv),
+              "the convolution with the attribute at %zu = %d is supported", others[i].attr, others[i].value);
     }
     step gaps = step_of(&s);
     gaps.in[0].at.stride[3] = 2;
-    CHECK(gpu_machine.unsupported_reason(&gaps), "rows with gaps");
+    CHECK(gpu_machine.unsupported_reason(&gaps), "the convolution of rows with gaps is supported");
     close_scene(&s);
     tap_point("invalid and unsupported arguments");
 }
@@ -488,11 +488,13 @@ static void test_refused_gradients(void)
         set_attribute(&images, others[i].attr, others[i].value);
         set_attribute(&filters, others[i].attr, others[i].value);
         const char *a = kernels_unsupported(&images), *b = kernels_unsupported(&filters);
-        CHECK(!a == !others[i].images && !b == !others[i].filters, "attribute at %zu = %d: %s; %s",
-              others[i].attr, others[i].value, a ? a : "taken", b ? b : "taken");
+        CHECK(!a == !others[i].images && !b == !others[i].filters,
+              "attribute at %zu = %d: which gradients are supported is wrong: %s; %s", others[i].attr,
+              others[i].value, a ? a : "the convolution is supported",
+              b ? b : "the convolution is supported");
         filters.math = DUET_MATH_TF32;
         filters.in[1].at.size[0] = filters.in[0].at.size[0] = i ? 2 : 1 << 20;
-        CHECK(i || kernels_unsupported(&filters), "much to do, where tensor cores may do it");
+        CHECK(i || kernels_unsupported(&filters), "a large gradient that may use tensor cores is supported");
     }
     tap_point("unsupported gradients");
 }

@@ -22,13 +22,13 @@ static void test_memory(void)
         back[i] = -1;
     }
     ran(gpu_machine.alloc(DEFAULT_GPU, sizeof there, &p), "alloc");
-    CHECK(p && (uintptr_t)p % 64 == 0, "aligned to 64: %p", p);
+    CHECK(p && (uintptr_t)p % 64 == 0, "the address %p is not aligned to 64", p);
     ran(gpu_machine.upload(DEFAULT_GPU, p, there, sizeof there, 0), "upload");
     ran(gpu_machine.download(DEFAULT_GPU, back, p, sizeof back, 0), "download");
-    CHECK(!memcmp(there, back, sizeof back), "what went up comes down");
+    CHECK(!memcmp(there, back, sizeof back), "the downloaded bytes differ from the uploaded ones");
     ran(gpu_machine.clear(DEFAULT_GPU, p, sizeof there / 2, 0), "clear");
     ran(gpu_machine.download(DEFAULT_GPU, back, p, sizeof back, 0), "download");
-    CHECK(back[0] == 0 && back[N / 2 - 1] == 0 && back[N / 2] == N / 2, "half of it is zeros");
+    CHECK(back[0] == 0 && back[N / 2 - 1] == 0 && back[N / 2] == N / 2, "clear did not set the bytes to 0");
     ran(gpu_machine.upload(DEFAULT_GPU, p, there, 0, 0), "upload of nothing");
     gpu_machine.free(DEFAULT_GPU, p);
     gpu_machine.free(DEFAULT_GPU, NULL);
@@ -72,12 +72,13 @@ static void test_order(void)
     ran(tensor_fetch(&b, 3), "fetch");
     for (int64_t i = 0; i < size[0]; i++)
         for (int64_t j = 0; j < size[1]; j++)
-            CHECK(*tensor_at(&b, i, j, 0, 0) == *tensor_at(&a, i, j, 0, 0), "copy at %d", (int)i);
+            CHECK(*tensor_at(&b, i, j, 0, 0) == *tensor_at(&a, i, j, 0, 0), "the copy is wrong at %d",
+                  (int)i);
     CHECK(gpu_machine.stream(DEFAULT_GPU, 2) &&
               gpu_machine.stream(DEFAULT_GPU, 2) == gpu_machine.stream(DEFAULT_GPU, 2),
-          "a queue keeps its stream");
+          "a queue has another stream than before");
     CHECK(gpu_machine.stream(DEFAULT_GPU, 2) != gpu_machine.stream(DEFAULT_GPU, 3),
-          "queues have streams of their own");
+          "two queues have the same stream");
     ran(gpu_machine.sync(DEFAULT_GPU, 2), "sync");
     ran(gpu_machine.sync(DEFAULT_GPU, 41), "sync of a queue never used");
     tensor_free(&a);
@@ -178,15 +179,15 @@ static void test_refusals(void)
         int64_t size[] = { i == 0 || i == 2 ? (int64_t)1 << 31 : 2, 2 };
         layout_dense(i == 2 ? &s.out[0].at : &s.in[i].at, DUET_F32, 2, size);
     }
-    CHECK(gpu_machine.unsupported_reason(&s), "sizes of 2^31");
-    CHECK(gpu_machine.cost(&s) > 0, "a cost");
+    CHECK(gpu_machine.unsupported_reason(&s), "a product with a size of 2^31 is supported");
+    CHECK(gpu_machine.cost(&s) > 0, "the cost is not positive");
     s.kernel = OP_conv2d;
     for (int i = 0; i < 3; i++)
         layout_dense(i == 2 ? &s.out[0].at : &s.in[i].at, DUET_F32, 4,
                      (int64_t[]){ 1 << 10, 1 << 10, 1 << 10, 2 });
-    CHECK(gpu_machine.unsupported_reason(&s), "2^31 elements");
+    CHECK(gpu_machine.unsupported_reason(&s), "a matrix of 2^31 elements is supported");
     s.kernel = OP_transpose;
-    CHECK(gpu_machine.unsupported_reason(&s), "an operator that is not a step");
+    CHECK(gpu_machine.unsupported_reason(&s), "an operator that is not a step is supported");
     tap_point("invalid and unsupported arguments");
 }
 
@@ -255,13 +256,13 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
                               .flip = flip } };
     void *const data[] = { tensor_data(&y), tensor_data(&x), tensor_data(&w) };
     const char *why = gpu_machine.unsupported_reason(&s);
-    CHECK(!why, "%s: refused: %s", name, why);
+    CHECK(!why, "%s: not supported: %s", name, why);
     for (int again = 0; again < 2 && !why; again++)
         if (ran(gpu_machine.run(&s, &(frame){ data, NULL, 0, DEFAULT_GPU }), name) &&
             ran(tensor_fetch(&y, 0), name))
             compare_image(&x, &w, &y, g, flip, name);
     gpu_machine.forget(&s);
-    CHECK(!s.cached, "forgotten");
+    CHECK(!s.cached, "the step still has cached data");
     gpu_machine.forget(&s);
     tensor_free(&x);
     tensor_free(&w);
@@ -297,8 +298,8 @@ int main(void)
     test_products();
     test_refusals();
     test_convolutions();
-    CHECK(duet_memory_of(DUET_GPU).used - before <= 64 << 20,
-          "blocks are given back; only workspaces stay: %zu", duet_memory_of(DUET_GPU).used - before);
+    CHECK(duet_memory_of(DUET_GPU).used - before <= 64 << 20, "%zu bytes were not released",
+          duet_memory_of(DUET_GPU).used - before);
     tap_point("all memory is released");
     return tap_end();
 }

@@ -316,7 +316,8 @@ static void test_memory(const machine *m)
                    m->alloc(device_tested(m), (size_t)9 << 20, &large) == DUET_OK,
                "%s: alloc: %s", m->name, duet_error()))
         return;
-    CHECK((uintptr_t)p % 64 == 0 && (uintptr_t)large % 64 == 0, "%s: alignment", m->name);
+    CHECK((uintptr_t)p % 64 == 0 && (uintptr_t)large % 64 == 0, "%s: an address is not aligned to 64",
+          m->name);
     CHECK(m->upload(device_tested(m), p, from, N, 0) == DUET_OK &&
               m->clear(device_tested(m), (char *)p + 10, 100, 0) == DUET_OK,
           "%s: %s", m->name, duet_error());
@@ -324,13 +325,13 @@ static void test_memory(const machine *m)
               m->download(device_tested(m), to, p, N, 1) == DUET_OK,
           "%s: %s", m->name, duet_error());
     memset(from + 10, 0, 100);
-    CHECK(!memcmp(from, to, N), "%s: bytes came back other than they went", m->name);
-    CHECK(m->sync(device_tested(m), 0) == DUET_OK && m->sync(device_tested(m), 1) == DUET_OK, "%s: sync",
-          m->name);
+    CHECK(!memcmp(from, to, N), "%s: the downloaded bytes differ from the uploaded ones", m->name);
+    CHECK(m->sync(device_tested(m), 0) == DUET_OK && m->sync(device_tested(m), 1) == DUET_OK,
+          "%s: sync failed", m->name);
     m->free(device_tested(m), p);
     m->free(device_tested(m), large);
     CHECK(m->alloc(device_tested(m), (size_t)1 << 60, &p) == DUET_NO_MEMORY && *duet_error(),
-          "%s: an exabyte", m->name);
+          "%s: allocating 2^60 bytes did not fail with NO_MEMORY", m->name);
     tap_point("memory");
 }
 
@@ -343,15 +344,15 @@ static void test_refusals(const machine *m)
     layout_dense(&t.s.in[1].at, DUET_F32, 2, (int64_t[]){ 1, 1 });
     t.s.outs = 1;
     t.s.ins = 2;
-    CHECK(m->unsupported_reason(&t.s), "%s takes a product larger than an int counts", m->name);
+    CHECK(m->unsupported_reason(&t.s), "%s supports a product with a size above INT_MAX", m->name);
     t.s.kernel = OP_transpose;
-    CHECK(m->unsupported_reason(&t.s), "%s takes a transpose", m->name);
+    CHECK(m->unsupported_reason(&t.s), "%s supports a transpose as a step", m->name);
     t.s.kernel = KERNEL_axdbpy;
     t.s.in[1].at.type = DUET_F64;
-    CHECK(m->unsupported_reason(&t.s), "%s takes operands of two types", m->name);
+    CHECK(m->unsupported_reason(&t.s), "%s supports operands of two types", m->name);
     t.s.bytes = 1e9;
     t.s.flops = 1e9;
-    CHECK(m->cost(&t.s) > 1e-6 && m->cost(&t.s) < 10, "%s: a cost of %g s", m->name, m->cost(&t.s));
+    CHECK(m->cost(&t.s) > 1e-6 && m->cost(&t.s) < 10, "%s: the cost is %g s", m->name, m->cost(&t.s));
     tap_point("invalid and unsupported arguments");
 }
 

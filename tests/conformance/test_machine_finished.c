@@ -135,7 +135,8 @@ static void test_threads(void)
         omp_set_num_threads(threads[i]);
         memset(y, 0xff, OUT * sizeof *y);
         CHECK(m->run(&s, &f) == DUET_OK, "%d threads: %s", threads[i], duet_error());
-        CHECK(omp_get_max_threads() == threads[i], "%d threads became %d", threads[i], omp_get_max_threads());
+        CHECK(omp_get_max_threads() == threads[i], "the call changed %d threads to %d", threads[i],
+              omp_get_max_threads());
         if (i == 0) memcpy(first, y, OUT * sizeof *y);
         for (int j = 0; j < OUT; j++)
             if (!CHECK(fabsf(y[j] - first[j]) <= 1e-4f * fmaxf(1, fabsf(first[j])),

@@ -209,16 +209,19 @@ static const char *refusal(const machine *m, int op, duet_dtype program_type, du
 
 static void test_refusals(const machine *m)
 {
-    CHECK(refusal(m, OP_neg, DUET_F16, DUET_F16, DUET_F16, 0), "%s computes in f16", m->name);
-    CHECK(refusal(m, OP_neg, DUET_C64, DUET_C64, DUET_C64, 0), "%s computes in c64", m->name);
-    CHECK(refusal(m, OP_neg, DUET_F32, DUET_C64, DUET_F32, 0), "%s reads c64", m->name);
-    CHECK(refusal(m, OP_LOAD, DUET_F16, DUET_F16, DUET_F32, 0), "%s converts in f16", m->name);
-    CHECK(refusal(m, OP_exp, DUET_I64, DUET_I64, DUET_I64, 0), "%s has exp of integers", m->name);
-    CHECK(refusal(m, OP_bitwise_not, DUET_F32, DUET_F32, DUET_F32, 0), "%s has the bits of f32", m->name);
-    CHECK(refusal(m, OP_WRAP, DUET_F32, DUET_F32, DUET_F32, DUET_I8), "%s wraps f32", m->name);
-    CHECK(refusal(m, OP_WRAP, DUET_I64, DUET_I64, DUET_I64, DUET_F16), "%s wraps to f16", m->name);
+    CHECK(refusal(m, OP_neg, DUET_F16, DUET_F16, DUET_F16, 0), "%s supports computing in f16", m->name);
+    CHECK(refusal(m, OP_neg, DUET_C64, DUET_C64, DUET_C64, 0), "%s supports computing in c64", m->name);
+    CHECK(refusal(m, OP_neg, DUET_F32, DUET_C64, DUET_F32, 0), "%s supports operands of c64", m->name);
+    CHECK(refusal(m, OP_LOAD, DUET_F16, DUET_F16, DUET_F32, 0), "%s supports programs that convert in f16",
+          m->name);
+    CHECK(refusal(m, OP_exp, DUET_I64, DUET_I64, DUET_I64, 0), "%s supports exp of integers", m->name);
+    CHECK(refusal(m, OP_bitwise_not, DUET_F32, DUET_F32, DUET_F32, 0), "%s supports bitwise operators of f32",
+          m->name);
+    CHECK(refusal(m, OP_WRAP, DUET_F32, DUET_F32, DUET_F32, DUET_I8), "%s supports wrapping f32", m->name);
+    CHECK(refusal(m, OP_WRAP, DUET_I64, DUET_I64, DUET_I64, DUET_F16), "%s supports wrapping to f16",
+          m->name);
     CHECK(!refusal(m, OP_WRAP, DUET_I64, DUET_I8, DUET_I8, DUET_I8) || m->place != DUET_CPU,
-          "%s does not wrap", m->name);
+          "%s does not support wrapping integers", m->name);
     tap_point("invalid and unsupported arguments");
 }
 

@@ -313,7 +313,7 @@ static void products(duet_dtype type)
     /* into N itself, whose elements are not read */
     for (int p = 0; p < places; p++) {
         CHECK(duet_set_on(place[p], n, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
-        CHECK(same(element(type, duet_read(n), 7), 5), "a product reads its destination on %s",
+        CHECK(same(element(type, duet_read(n), 7), 5), "a product with beta 0 reads its destination on %s",
               place_name(place[p]));
         random_fill(&(rng){ { 1, 2, 3, 4 } }, n, NAN, NAN);
     }

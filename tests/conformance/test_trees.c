@@ -62,7 +62,7 @@ static void *evaluate(random_formula *g, duet_place where, int mode, int64_t *co
 static void differ(random_formula *g, duet_place where, int mode)
 {
     const duet_expr e = build_formula(g);
-    CHECK(false, "seed %llu, %s: %s, fusion %s has other bits than the first: %s",
+    CHECK(false, "seed %llu, %s: %s, fusion %s: the bits differ from those of the first run: %s",
           (unsigned long long)g->seed, type_name(g->type), place_name(where), mode_names[mode], text_of(e));
     clear(g);
 }
@@ -244,7 +244,7 @@ static void compare(statement_set *b, const evaluation_mode *by, const evaluatio
         else if (o->count) memcpy(o->first, p, (size_t)o->count * dtypes[type].bytes);
         if (by == first && p) hash_results(type, p, o->count);
     }
-    if (!CHECK(same, "seed %llu, %s: other bits by %s than by %s", (unsigned long long)b->g.seed,
+    if (!CHECK(same, "seed %llu, %s: the bits with %s and with %s differ", (unsigned long long)b->g.seed,
                type_name(b->g.type), evaluation_text(by), evaluation_text(first)))
         print_tree(b);
 }
@@ -308,7 +308,7 @@ static void by_bits(int count, uint64_t seed, int threads)
            count, (long long)operators, (long long)statements, (unsigned long long)seed, threads,
            (long long)compared, (long long)nans);
     printf("# hash of all results: %016llx\n", (unsigned long long)results_hash);
-    CHECK(nans < compared / 2, "most of it is NaN");
+    CHECK(nans < compared / 2, "most of the results are NaN");
     tap_point("more than one machine can be compared");
 }
 
@@ -320,7 +320,7 @@ static void by_oracle(int count, uint64_t seed)
     }
     printf("# %d formulas, the first of seed %llu; %lld elements bounded, %lld admitted anything\n", count,
            (unsigned long long)seed, (long long)oracle_bounded, (long long)oracle_wild);
-    CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
+    CHECK(oracle_wild < oracle_bounded / 4, "the reference has no error bound for too many elements");
     tap_point("the error bounds of the oracle hold");
 }
 

@@ -73,7 +73,7 @@ static void results(void)
     GIVES(duet_matmul(h, b), DUET_F32);
     GIVES(duet_matmul(h, d), DUET_F64);
     CHECK(duet_set(h, duet_matmul(x, x)) == DUET_BAD_TYPE && strstr(duet_error(), "duet_cast"),
-          "f32 into f16: %s", duet_error());
+          "assigning f32 to f16 did not fail: %s", duet_error());
     duet_free(&x);
     duet_free(&i);
     duet_free(&u);
@@ -195,13 +195,13 @@ static void rounded_once(void)
     element_put(DUET_F16, q, 1, 1);
     for (int k = 0; k < places; k++) {
         CHECK(duet_set_on(place[k], out, duet_sub(duet_matmul(x, y), 2048)) == DUET_OK, "%s", duet_error());
-        CHECK(element_value(DUET_F16, duet_read(out), 0) == 1, "2049 - 2048 of f16 on %s",
+        CHECK(element_value(DUET_F16, duet_read(out), 0) == 1, "2049 - 2048 of f16 is wrong on %s",
               place_name(place[k]));
         CHECK(duet_set_on(place[k], out,
                           duet_sub(duet_cast(duet_cast(duet_matmul(x, y), DUET_F32), DUET_F16), 2048)) ==
                   DUET_OK,
               "%s", duet_error());
-        CHECK(element_value(DUET_F16, duet_read(out), 0) == 0, "2049 is rounded where it is cast, on %s",
+        CHECK(element_value(DUET_F16, duet_read(out), 0) == 0, "the cast does not round 2049, on %s",
               place_name(place[k]));
     }
     duet_free(&x);
@@ -388,8 +388,8 @@ static void empty_windows(void)
             const long double least =
                 dtype_kind(t) == TYPE_SIGNED ? -ldexpl(1, 8 * (int)dtypes[t].bytes - 1) : 0;
             CHECK(s == DUET_OK, "%s", duet_error());
-            CHECK(element_value(t, duet_read(out), 3) == least, "nothing pooled in %s on %s", dtypes[t].name,
-                  place_name(place[p]));
+            CHECK(element_value(t, duet_read(out), 3) == least,
+                  "the maximum of padding alone is wrong in %s on %s", dtypes[t].name, place_name(place[p]));
             duet_free(&x);
             duet_free(&out);
         }

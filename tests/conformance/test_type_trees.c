@@ -140,8 +140,8 @@ static void one_tree(uint64_t seed)
         for (int mode = 0; mode < MODES; mode++) {
             void *got = evaluate(&g, p, mode, &type, &count);
             CHECK(!first || !got || same_bits(type, first, got, count),
-                  "seed %llu on %s, fusion %s has other bits than the first", (unsigned long long)seed,
-                  place_name(place[p]), mode_names[mode]);
+                  "seed %llu on %s, fusion %s: the bits differ from those of the first run",
+                  (unsigned long long)seed, place_name(place[p]), mode_names[mode]);
             if (first) free(got);
             else first = got;
         }
@@ -218,8 +218,8 @@ static void several(uint64_t seed)
                   duet_error());
             state got = taken(&g);
             CHECK(same_state(&g, &want, &got),
-                  "seed %llu on %s, fusion %s: other bits together than one by one", (unsigned long long)seed,
-                  place_name(place[p]), mode_names[mode]);
+                  "seed %llu on %s, fusion %s: the bits differ from those of single statements",
+                  (unsigned long long)seed, place_name(place[p]), mode_names[mode]);
             drop_state(&got);
         }
     drop_state(&before);
@@ -237,7 +237,7 @@ static void trees(int count, uint64_t seed)
     }
     printf("# %d formulas of %lld operators; %lld elements bounded, %lld admitted anything\n", count,
            (long long)operators, (long long)oracle_bounded, (long long)oracle_wild);
-    CHECK(oracle_wild < oracle_bounded / 4, "the oracle admits too much");
+    CHECK(oracle_wild < oracle_bounded / 4, "the reference has no error bound for too many elements");
     tap_point("the error bounds of the oracle hold");
 }
 

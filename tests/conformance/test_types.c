@@ -18,7 +18,7 @@ static void pair(duet_dtype a, duet_dtype b)
     duet_matrix *x = duet_new(a, 3), *y = duet_new(b, 3);
     const duet_dtype want = promoted(a, b);
     duet_dtype got;
-    CHECK(dtype_promote(a, b) == want, "%s with %s: %d", dtypes[a].name, dtypes[b].name,
+    CHECK(dtype_promote(a, b) == want, "%s with %s promotes to type %d", dtypes[a].name, dtypes[b].name,
           (int)dtype_promote(a, b));
     const bool real = is_real(a) && is_real(b);
     const duet_status common = dropped(real ? duet_maximum(x, y) : duet_add(x, y), &got);
@@ -135,13 +135,13 @@ static void numbers_of(duet_dtype t)
     const long double most = extreme(t, 2), least = extreme(t, 3);
     const duet_expr high = t == DUET_U64 ? duet_of_unsigned((uint64_t)most) : duet_of_integer((int64_t)most);
     GOES((duet_set)(m, high));
-    CHECK(holds(t, m, most), "the greatest %s", dtypes[t].name);
+    CHECK(holds(t, m, most), "the largest value of %s is wrong", dtypes[t].name);
     GOES((duet_set)(m, duet_of_integer((int64_t)least)));
-    CHECK(holds(t, m, least), "the least %s", dtypes[t].name);
+    CHECK(holds(t, m, least), "the smallest value of %s is wrong", dtypes[t].name);
     GOES(duet_set(m, duet_bitwise_or(m, 5)));
     GOES((duet_set)(m, (duet_maximum)(duet_of_matrix(m), t == DUET_U64 ? duet_of_unsigned(UINT64_MAX)
                                                                        : duet_of_integer((int64_t)most))));
-    CHECK(holds(t, m, most), "a maximum with the greatest %s", dtypes[t].name);
+    CHECK(holds(t, m, most), "the maximum with the largest value of %s is wrong", dtypes[t].name);
     FAILS(duet_set(m, 1.5), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_set(m, duet_add(m, NAN)), DUET_BAD_TYPE, "duet_cast");
     FAILS(duet_set(m, duet_add(m, 1e20)), DUET_BAD_ARGUMENT, "range");
@@ -151,7 +151,7 @@ static void numbers_of(duet_dtype t)
     if (t != DUET_U64 && t != DUET_I64) FAILS(duet_set(m, (double)most + 1), DUET_BAD_ARGUMENT, "range");
     if (dtype_kind(t) == TYPE_UNSIGNED) FAILS(duet_set(m, duet_mul(-1, m)), DUET_BAD_ARGUMENT, "range");
     else if (t != DUET_I64) FAILS(duet_set(m, (double)least - 1), DUET_BAD_ARGUMENT, "range");
-    CHECK(holds(t, m, most), "a refused number changed %s", dtypes[t].name);
+    CHECK(holds(t, m, most), "a number that does not fit changed a matrix of %s", dtypes[t].name);
     duet_free(&m);
 }
 
@@ -161,13 +161,13 @@ static void numbers(void)
     for (duet_dtype t = 0; is_real(t); t++)
         if (is_whole(t)) numbers_of(t);
     GOES(duet_set(h, 1 + 0x1p-11 + 0x1p-40)); /* f32 would round it to a tie */
-    CHECK(holds(DUET_F16, h, 1 + 0x1p-10), "a number of f16 is rounded once");
+    CHECK(holds(DUET_F16, h, 1 + 0x1p-10), "a number is not rounded once to f16");
     GOES(duet_set(b, 1));
-    CHECK(holds(DUET_BOOL, b, 1), "a bool");
+    CHECK(holds(DUET_BOOL, b, 1), "a bool is wrong");
     FAILS(duet_set(b, 2), DUET_BAD_ARGUMENT, "range");
     FAILS(duet_set(f, duet_bitwise_and(1, 2)), DUET_BAD_TYPE, "one operand must be an integer matrix");
     GOES(duet_set(f, duet_add(INT64_MAX, 0.0)));
-    CHECK(holds(DUET_F32, f, 0x1p63L), "a large integer among floats");
+    CHECK(holds(DUET_F32, f, 0x1p63L), "a large integer combined with f32 is wrong");
     duet_free(&h);
     duet_free(&b);
     duet_free(&f);
@@ -277,9 +277,9 @@ static void one_after_the_other(int p)
     const long double x0 = 0.1f, h0 = converted(DUET_F32, DUET_F16, (float)(x0 * 3)),
                       square = (float)(x0 * x0);
     CHECK(holds(DUET_F16, h, h0) && holds(DUET_F32, y, (float)(h0 + x0)),
-          "f16 is rounded before it is read, on %s", place_name(place[p]));
+          "f16 is not rounded before it is read, on %s", place_name(place[p]));
     CHECK(holds(DUET_F64, d, square) && holds(DUET_F64, z, square + 0x1p-40L),
-          "f64 of f32 is read as f64, on %s", place_name(place[p]));
+          "a value of f64 is not read as f64, on %s", place_name(place[p]));
     duet_free(&x);
     duet_free(&h);
     duet_free(&y);

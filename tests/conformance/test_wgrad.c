@@ -76,7 +76,7 @@ static void open_scene(const trial *t, scene *s)
     s->a = filter_grad_cut(&s->s, s->first[0], s->first[1]);
     const size_t bytes = filter_grad_workspace(&s->s);
     CHECK(bytes == (size_t)s->a.filters * s->a.parts.by * s->a.sums.by * sizeof(float),
-          "%s: %zu bytes of scratch", s->name, bytes);
+          "%s: the workspace has %zu bytes", s->name, bytes);
     s->part = malloc(bytes + 1);
     s->out = calloc((size_t)layout_count(&s->s.out[0].at) + 1, sizeof(float));
 }
@@ -173,8 +173,8 @@ static bool run_block(const scene *s, uint32_t number)
     block *b = calloc(1, sizeof *b);
     b->s = s;
     b->e = filter_work_of(&s->a, number);
-    CHECK(b->e.first < b->e.end && s->a.stage <= FILTER_STAGE && s->a.stage % 4 == 0, "%s: block %u", s->name,
-          number);
+    CHECK(b->e.first < b->e.end && s->a.stage <= FILTER_STAGE && s->a.stage % 4 == 0,
+          "%s: block %u has no strips, or a stage of a wrong size", s->name, number);
     int stage = 0;
     for (uint32_t strip = b->e.first; strip < b->e.end; strip++, stage = s->a.stage - stage) {
         load_strip(b, strip, stage);
@@ -183,7 +183,7 @@ static bool run_block(const scene *s, uint32_t number)
     store_sums(b, number);
     const bool good = !b->wrong;
     free(b);
-    return CHECK(good, "%s: block %u reads or writes what is not its own", s->name, number);
+    return CHECK(good, "%s: block %u reads or writes memory of another block", s->name, number);
 }
 
 /* ---- all together ---- */
@@ -197,12 +197,14 @@ static void join(scene *s)
         const uint32_t tile = i / a->sums.by, own = i % a->sums.by;
         const int64_t e = filter_element(a, tile, own);
         if (e < 0) continue;
-        if (!CHECK(e < count && !times[e]++, "%s: element %d again, or none", s->name, (int)e)) break;
+        if (!CHECK(e < count && !times[e]++, "%s: element %d has two sums or does not exist", s->name,
+                   (int)e))
+            break;
         for (uint32_t p = 0; p < a->parts.by; p++)
             s->out[e] += s->part[(tile * (int64_t)a->parts.by + p) * a->sums.by + own];
     }
     for (int64_t e = 0; e < count; e++)
-        if (!CHECK(times[e] == 1, "%s: element %d is nobody's", s->name, (int)e)) break;
+        if (!CHECK(times[e] == 1, "%s: element %d has no sum", s->name, (int)e)) break;
     free(times);
 }
 
@@ -240,7 +242,7 @@ static void run_trial(const trial *t)
     scene s;
     open_scene(t, &s);
     const char *why = kernels_unsupported(&s.s);
-    CHECK(!why, "%s: refused: %s", s.name, why);
+    CHECK(!why, "%s: not supported: %s", s.name, why);
     bool good = !why;
     for (uint32_t b = 0; b < s.a.filters * s.a.parts.by && good; b++) good = run_block(&s, b);
     if (good) {

@@ -44,7 +44,8 @@ static void test_measure(void)
                      sizeof c[HOST].seconds[0]),
           "nothing was measured");
     duet_memory_trim(); /* memory that steps used */
-    CHECK(fake_count().memory == before.memory && fake_count().pinned == before.pinned, "memory stays");
+    CHECK(fake_count().memory == before.memory && fake_count().pinned == before.pinned,
+          "memory was not released");
     uint64_t calls = fake_count().calls - before.calls;
     for (uint64_t n = 1; n < calls; n += 1 + n) {
         const fake_counts open = fake_count();
@@ -52,15 +53,15 @@ static void test_measure(void)
         const duet_status failed = costs_measure(c, 0.02, &busy);
         CHECK(failed == DUET_OK || (fake_failed() && *duet_error()), "call %d: %s", (int)n, duet_error());
         CHECK(costs_sound(&c[HOST], HOST) && costs_sound(&c[DEFAULT_GPU], DEFAULT_GPU),
-              "call %d: costs that cannot be", (int)n);
+              "call %d: the measured costs are invalid", (int)n);
         fake_fail(0);
         duet_memory_trim();
         CHECK(fake_count().memory <= open.memory + (40 << 20) && fake_count().pinned == open.pinned,
-              "call %d: memory stays", (int)n);
+              "call %d: memory was not released", (int)n);
     }
     CHECK(duet_memory_limit(DUET_GPU, 64 << 20) == DUET_OK && costs_measure(c, 0.02, &busy) == DUET_NO_MEMORY,
-          "past the limit");
-    CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "limit");
+          "measuring within a memory limit failed");
+    CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "the memory limit could not be removed");
     tap_point("calibration measures the machines, and failed calls leak nothing");
 }
 
@@ -76,15 +77,16 @@ static void choose_first(const char *want)
     const duet_counts before = duet_stats();
     CHECK(duet_set_on(DUET_CPU, y, duet_mul(2, x)) == DUET_OK && duet_stats().uploads == 0, "%s",
           duet_error());
-    CHECK(!strcmp(costs_origin(), "as shipped"), "a forced place needs no costs: %s", costs_origin());
+    CHECK(!strcmp(costs_origin(), "as shipped"), "a statement on a chosen device measured costs: %s",
+          costs_origin());
     CHECK(duet_set(y, duet_mul(2, x)) == DUET_OK, "%s", duet_error());
     holds(y, 2, "y");
-    CHECK(duet_stats().uploads - before.uploads <= 1 && !strcmp(duet_error(), "before"), "it shows: %s",
-          duet_error());
+    CHECK(duet_stats().uploads - before.uploads <= 1 && !strcmp(duet_error(), "before"),
+          "a failed measurement changed the error text, or costs an upload: %s", duet_error());
     duet_info(out);
     fclose(out);
     CHECK(strstr(text, want) && strstr(text, "costs    "), "'%s' is not in: %s", want, text);
-    CHECK(calibration_path(path), "no path");
+    CHECK(calibration_path(path), "there is no path for the calibration file");
 }
 
 static void in_child(const char *calibrate, const char *want)
@@ -114,20 +116,21 @@ static ino_t file_of(const char *path)
 static void test_kept(const char *path, ino_t first)
 {
     in_child(NULL, "measured on this machine, kept in /tmp/duet-test-");
-    CHECK(file_of(path) == first, "it was written again");
+    CHECK(file_of(path) == first, "the calibration file was written again");
     in_child("DUET_CALIBRATE=1", "measured in this process, and ");
-    CHECK(file_of(path), "it is gone");
+    CHECK(file_of(path), "the calibration file is missing");
 }
 
 static void test_prepare(void)
 {
     char path[CALIBRATION_PATH], command[100];
     setenv("XDG_CACHE_HOME", folder, 1);
-    CHECK(mkdtemp(folder) != NULL, "no folder");
+    CHECK(mkdtemp(folder) != NULL, "the folder could not be made");
     setenv("XDG_CACHE_HOME", folder, 1);
     in_child("DUET_CALIBRATE=0", "as shipped: DUET_CALIBRATE=0");
     in_child("DUET_REPRODUCIBLE=1", "as shipped: DUET_REPRODUCIBLE=1");
-    CHECK(calibration_path(path) && !file_of(path), "a file for nothing");
+    CHECK(calibration_path(path) && !file_of(path),
+          "a calibration file was written although nothing was measured");
     for (int i = 0; i < 10 && !file_of(path); i++)
         in_child(NULL, "measured in this process, and "); /* disturbed measurements are not stored */
     const ino_t first = file_of(path);

@@ -162,10 +162,10 @@ static void compare(const scene *w, const before *b, const char *name)
     for (int64_t i = 0; i < SIDE; i++)
         for (int64_t j = 0; j < SIDE; j++) {
             CHECK(near(*tensor_at(&w->out, i, j, 0, 0), product_at(w, b->addend, i, j)),
-                  "%s: product [%d,%d]", name, (int)i, (int)j);
+                  "%s: element [%d,%d] of the product is wrong", name, (int)i, (int)j);
             for (int64_t m = 0; m < 3; m++)
-                CHECK(near(*tensor_at(&w->seen, 0, m, i, j), seen_at(w, m, i, j)), "%s: image [%d,%d,%d]",
-                      name, (int)m, (int)i, (int)j);
+                CHECK(near(*tensor_at(&w->seen, 0, m, i, j), seen_at(w, m, i, j)),
+                      "%s: element [%d,%d,%d] of the image is wrong", name, (int)m, (int)i, (int)j);
         }
     CHECK(near(w->sum.value[0], b->total), "%s: sum %g, want %g", name, w->sum.value[0], b->total);
 }
@@ -191,14 +191,14 @@ static void fail_cold(void)
     fake_fail(failing);
     if (gpu_machine.absent(DEFAULT_GPU)) { /* a process looks for a GPU once, so this failure is permanent */
         CHECK(fake_failed() && gpu_machine.run(&w.conv, &(frame){ .device = DEFAULT_GPU }) != DUET_OK,
-              "an absent machine runs nothing");
+              "a machine without GPU did not fail");
         return;
     }
     duet_status s = set_scene(&w, 0);
     if (s == DUET_OK) s = play_and_compare(&w, 0, "one failure");
-    CHECK(s == DUET_OK || (fake_failed() && *duet_error()), "status %d without a failure or a text: %s", s,
-          duet_error());
-    CHECK(fake_failed() || s == DUET_OK, "no failure, but: %s", duet_error());
+    CHECK(s == DUET_OK || (fake_failed() && *duet_error()),
+          "status %d without a failed call or without an error text: %s", s, duet_error());
+    CHECK(fake_failed() || s == DUET_OK, "no call failed, but the statement did: %s", duet_error());
     bool was_last = !fake_failed();
     fake_fail(0);
     clear_scene(&w);
@@ -207,10 +207,9 @@ static void fail_cold(void)
             ran(play_and_compare(&w, queue, "afterwards"), "afterwards");
         clear_scene(&w);
     }
-    CHECK(fake_count().handles == 7,
-          "two queues with cuDNN's, cuBLASLt's, and the four of a product: %d live", fake_count().handles);
+    CHECK(fake_count().handles == 7, "there are %d handles, not those of two queues", fake_count().handles);
     size_t used = duet_memory_of(DUET_GPU).used;
-    CHECK(used == 2 << 20, "two workspaces of a sixteenth of the limit, and %zu bytes in use", used);
+    CHECK(used == 2 << 20, "%zu bytes are used, not two workspaces of a sixteenth of the limit", used);
     duet_memory_trim();
     if (was_last) _exit(77);
 }
@@ -232,7 +231,7 @@ static void test_cold_failures(void)
               "call %d: status %x", (int)failing, status);
     }
     printf("# %d calls from nothing\n", (int)failing - 2);
-    CHECK(failing < 1000, "it never ends");
+    CHECK(failing < 1000, "there are more than 1000 calls that can fail");
     tap_point("every CUDA call fails once before libraries are loaded");
 }
 
@@ -255,8 +254,8 @@ static void test_warm_failures(void)
         fake_fail(0);
         CHECK(hit ? s == DUET_OK || *duet_error() : s == DUET_OK, "call %d: status %d, %s", (int)n, s,
               duet_error());
-        ran(gpu_machine.sync(DEFAULT_GPU, 0), "sync");
-        ran(gpu_machine.sync(DEFAULT_GPU, 1), "sync");
+        ran(gpu_machine.sync(DEFAULT_GPU, 0), "sync without a GPU did not fail");
+        ran(gpu_machine.sync(DEFAULT_GPU, 1), "sync without a GPU did not fail");
         clear_scene(&w);
         duet_memory_trim();
         fake_counts now = fake_count();
@@ -285,9 +284,9 @@ static void lost(void)
     CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "lost"),
           "absent says: %s", gpu_machine.absent(DEFAULT_GPU));
     CHECK(play(&w, 0) == DUET_NO_DEVICE && strstr(duet_error(), "lost"), "%s", duet_error());
-    CHECK(gpu_machine.sync(DEFAULT_GPU, 0) == DUET_NO_DEVICE, "sync");
-    CHECK(!gpu_machine.stream(DEFAULT_GPU, 5), "no new stream");
-    CHECK(gpu_machine.unsupported_reason(&w.conv), "steps are refused");
+    CHECK(gpu_machine.sync(DEFAULT_GPU, 0) == DUET_NO_DEVICE, "sync without a GPU did not fail");
+    CHECK(!gpu_machine.stream(DEFAULT_GPU, 5), "stream without a GPU did not fail");
+    CHECK(gpu_machine.unsupported_reason(&w.conv), "a step without a GPU is supported");
     clear_scene(&w); /* the card took the memory with it: nothing to free, nothing may crash */
 }
 
@@ -298,12 +297,13 @@ static void second_card(void)
     setenv("DUET_DEVICE", "1", 1);
     fake_devices(2);
     ran(set_scene(&w, 0), "scene");
-    ran(play_and_compare(&w, 0, "second card"), "play");
+    ran(play_and_compare(&w, 0, "second GPU"), "play");
     clear_scene(&w);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0, "the caller's device is %d", current);
     void *p = NULL;
-    CHECK(cudaMalloc(&p, 4) == cudaSuccess, "memory on the first card");
-    CHECK(gpu_machine.clear(DEFAULT_GPU, p, 4, 0) == DUET_DEVICE_ERROR, "memory of another card");
+    CHECK(cudaMalloc(&p, 4) == cudaSuccess, "cudaMalloc on the first GPU failed");
+    CHECK(gpu_machine.clear(DEFAULT_GPU, p, 4, 0) == DUET_DEVICE_ERROR,
+          "clearing memory of another GPU did not fail");
 }
 
 static void no_card(void)
@@ -312,7 +312,7 @@ static void no_card(void)
     CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "no device"), "%s",
           gpu_machine.absent(DEFAULT_GPU));
     void *p;
-    CHECK(gpu_machine.alloc(DEFAULT_GPU, 4, &p) == DUET_NO_DEVICE && !p, "alloc");
+    CHECK(gpu_machine.alloc(DEFAULT_GPU, 4, &p) == DUET_NO_DEVICE && !p, "alloc without a GPU did not fail");
 }
 
 static void old_card(void)
@@ -354,7 +354,8 @@ static void short_of_memory(void)
         ran(set_scene(&w, 0), "scene");
         (void)fail(DUET_OK, "before");
         ran(play_and_compare(&w, 0, "short"), "play");
-        CHECK(!strcmp(duet_error(), "before"), "a way round is no error: %s", duet_error());
+        CHECK(!strcmp(duet_error(), "before"), "an algorithm that fits did not restore the error text: %s",
+              duet_error());
         CHECK(fake_count().algorithm == cases[i].algorithm, "limit %zu: algorithm %d", cases[i].limit,
               fake_count().algorithm);
         clear_scene(&w);
@@ -376,7 +377,7 @@ static void full_device(void)
     clear_scene(&w);
     CHECK(gpu_machine.alloc(DEFAULT_GPU, 2 << 20, &p) == DUET_NO_MEMORY && strstr(duet_error(), "cudaMalloc"),
           "%s", duet_error());
-    CHECK(cudaPeekAtLastError() == cudaSuccess, "the error stays behind");
+    CHECK(cudaPeekAtLastError() == cudaSuccess, "CUDA's last error was not cleared");
     ran(gpu_machine.alloc(DEFAULT_GPU, 16, &p), "a smaller block");
     gpu_machine.free(DEFAULT_GPU, p);
     CHECK(pool_take(DEFAULT_GPU, 2 << 20, 0, &p) == DUET_NO_MEMORY, "%s", duet_error());
@@ -389,9 +390,9 @@ static void reproducible(void)
     ran(set_scene(&w, 0), "scene");
     ran(play_and_compare(&w, 0, "reproducible"), "play");
     clear_scene(&w);
-    CHECK(fake_count().searches == 0, "no choice by timing");
+    CHECK(fake_count().searches == 0, "algorithms were timed with DUET_REPRODUCIBLE=1");
     CHECK(fake_count().algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
-          "the first that repeats: %d", fake_count().algorithm);
+          "algorithm %d is not the first deterministic one", fake_count().algorithm);
 }
 
 static void without_vendors(void)
@@ -404,12 +405,12 @@ static void without_vendors(void)
               strstr(gpu_machine.unsupported_reason(&product), "not today"),
           "%s", gpu_machine.unsupported_reason(&product));
     CHECK(!gpu_machine.unsupported_reason(&w.conv) && !gpu_machine.unsupported_reason(&reduction),
-          "the others go on");
+          "without one library, steps of others are not supported");
     fake_without("cublasLt", NULL);
     fake_without("cudnn", "libcudnn.so.9: not today");
     CHECK(gpu_machine.unsupported_reason(&w.conv) && !gpu_machine.unsupported_reason(&product) &&
               !gpu_machine.unsupported_reason(&reduction),
-          "only convolution is off");
+          "without cuDNN, not only convolutions are unsupported");
     char text[2000] = "";
     FILE *out = fmemopen(text, sizeof text, "w");
     gpu_machine.info(out);
@@ -456,10 +457,10 @@ static void test_threads(void)
 static void behind_a_block(const tensor *a)
 {
     cudaStream_t s;
-    CHECK(!cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "a stream");
+    CHECK(!cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "the stream could not be made");
     CHECK(!cudaMemcpyAsync(a->device, (float *)a->device + a->room, 0, cudaMemcpyHostToDevice, s),
-          "an upload from behind a block");
-    CHECK(!cudaStreamSynchronize(s), "it is done");
+          "an upload from beyond a block was accepted");
+    CHECK(!cudaStreamSynchronize(s), "the stream reports no error");
 }
 
 /* If the fake accepted these calls, the other tests would prove little. */
@@ -470,35 +471,35 @@ static void test_pretence(void)
     ran(tensor_new(&a, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 10), "new");
     ran(tensor_new(&b, DUET_F32, 1, (int64_t[]){ 64 }, ROWS, 11), "new");
     CHECK(gpu_machine.upload(DEFAULT_GPU, host, back, sizeof host, 10) == DUET_DEVICE_ERROR,
-          "an upload to the host");
+          "an upload to host memory did not fail");
     CHECK(gpu_machine.upload(DEFAULT_GPU, a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
-          "an upload from the device");
+          "an upload from device memory did not fail");
     CHECK(gpu_machine.download(DEFAULT_GPU, a.device, b.device, sizeof host, 10) == DUET_DEVICE_ERROR,
-          "a download to the device");
+          "a download to device memory did not fail");
     behind_a_block(&a);
     CHECK(gpu_machine.upload(DEFAULT_GPU, a.device, host, sizeof host + 4, 10) == DUET_DEVICE_ERROR,
-          "an upload past the end");
+          "an upload beyond the end did not fail");
     step s = {
         .kernel = OP_sum, .outs = 1, .ins = 1, .in = { { 1, a.at } }, .attr.reduce.axes = REDUCE_ALL_AXES
     };
     layout_dense(&s.out[0].at, DUET_F32, 0, NULL);
     CHECK(gpu_machine.run(&s, &(frame){ (void *const[]){ b.device, host }, NULL, 10, DEFAULT_GPU }) ==
               DUET_DEVICE_ERROR,
-          "a kernel on host memory");
+          "a kernel on host memory did not fail");
 
     ran(gpu_machine.upload(DEFAULT_GPU, a.device, host, sizeof host, 10), "upload");
     ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 12),
         "download by a queue that did not wait");
-    CHECK(back[5] != back[5], "finds what was there before: NaN, not %g", back[5]);
+    CHECK(back[5] != back[5], "a copy ran before its stream was synchronised: %g, not NaN", back[5]);
     ran(gpu_machine.wait(DEFAULT_GPU, 12, DEFAULT_GPU, 10), "wait");
     ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 12), "download");
-    CHECK(back[5] == 0, "finds the upload");
+    CHECK(back[5] == 0, "the copy does not see the upload");
 
     fake_pinned(true);
     ran(gpu_machine.upload(DEFAULT_GPU, a.device, host, sizeof host, 10), "upload");
     host[5] = 7;
     ran(gpu_machine.download(DEFAULT_GPU, back, a.device, sizeof back, 10), "download");
-    CHECK(back[5] == 7, "pinned memory is read when the copy runs");
+    CHECK(back[5] == 7, "pinned memory was not read when the copy ran");
     fake_pinned(false);
     tensor_free(&a);
     tensor_free(&b);
@@ -508,12 +509,12 @@ static void test_pretence(void)
 int main(void)
 {
     test_cold_failures();
-    in_child(lost, "a lost card");
-    in_child(second_card, "the second card");
-    in_child(no_card, "no card");
-    in_child(old_card, "a card too old");
-    in_child(card_not_there, "a card that is not there");
-    in_child(card_misnamed, "a card misnamed");
+    in_child(lost, "a lost GPU");
+    in_child(second_card, "the second GPU");
+    in_child(no_card, "no GPU");
+    in_child(old_card, "a GPU that is too old");
+    in_child(card_not_there, "DUET_DEVICE with a GPU that does not exist");
+    in_child(card_misnamed, "DUET_DEVICE that is not a number");
     in_child(short_of_memory, "a limit");
     in_child(full_device, "a full device");
     in_child(reproducible, "reproducible");

@@ -103,10 +103,10 @@ static void by_failure(scene *s, duet_matrix *m, float v)
     by_gpu(s, m, v);
 }
 
-static const struct road {
+static const struct writer {
     const char *name;
     void (*write)(scene *s, duet_matrix *m, float v);
-} roads[] = {
+} writers[] = {
     { "the GPU", by_gpu },
     { "the CPU", by_cpu },
     { "the host", by_host },
@@ -123,12 +123,12 @@ static const struct road {
     { "another thread", by_thread },
     { "a failure", by_failure },
 };
-#define ROADS ((int)(sizeof roads / sizeof *roads))
+#define WRITERS ((int)(sizeof writers / sizeof *writers))
 
 /* ---- readers ---- */
 
 /* A loop that is learnt as y = x w, y = y - 1 repeats, with writes in between. */
-static void repeat(scene *s, duet_matrix *written, const struct road *by)
+static void repeat(scene *s, duet_matrix *written, const struct writer *by)
 {
     for (int turn = 0; turn < TURNS; turn++) {
         const float v = (float)(1 + turn % 5 * 17);
@@ -140,7 +140,7 @@ static void repeat(scene *s, duet_matrix *written, const struct road *by)
 }
 
 /* One writer, then one reader: all pairs. */
-static void read_all_ways(const struct road *by, bool weight, bool wrapped)
+static void check_writer(const struct writer *by, bool weight, bool wrapped)
 {
     scene s = new_scene(weight, wrapped);
     duet_matrix *written = weight ? s.w : s.x;
@@ -162,14 +162,14 @@ static void read_all_ways(const struct road *by, bool weight, bool wrapped)
     free_scene(&s);
 }
 
-static void test_roads(bool weight)
+static void test_writers(bool weight)
 {
     const uint64_t before = fake_count().splits;
-    for (int i = 0; i < ROADS; i++)
-        for (int wrapped = 0; wrapped < 1 + weight; wrapped++) read_all_ways(&roads[i], weight, wrapped);
-    CHECK(fake_count().splits > before + 100, "nothing was split");
-    tap_point(weight ? "a weight is written by every kind of access"
-                     : "the other operand is written by every kind of access");
+    for (int i = 0; i < WRITERS; i++)
+        for (int wrapped = 0; wrapped < 1 + weight; wrapped++) check_writer(&writers[i], weight, wrapped);
+    CHECK(fake_count().splits > before + 100, "no product was split");
+    tap_point(weight ? "a packed weight is current after every kind of write"
+                     : "the other operand is current after every kind of write");
 }
 
 /* ---- inside recordings ---- */
@@ -303,7 +303,7 @@ static void come_between(void *come(void *))
         const bool broken = turn == 16 || turn == 20;
         ok(duet_set(s.w, duet_sigmoid(s.other)));
         if (broken) {
-            CHECK(deferred_queues_now() != 0, "nothing is held back");
+            CHECK(deferred_queues_now() != 0, "no statement is deferred");
             run_in_thread(come, &(errand){ s.w, 3000 });
         }
         ok(multiply(&s));
@@ -323,8 +323,8 @@ static void test_between(void)
 
 int main(void)
 {
-    test_roads(true);
-    test_roads(false);
+    test_writers(true);
+    test_writers(false);
     test_stories();
     test_between();
     return tap_end();

@@ -60,7 +60,7 @@ static void test_few_rows(void)
         ok(duet_replay(r));
         holds(y, 2 * N, "y");
         counted(0, before, "few rows");
-        CHECK(fake_count().splits >= before.splits + 2, "few rows are not split");
+        CHECK(fake_count().splits >= before.splits + 2, "products of few rows were not split");
         duet_recording_free(&r);
     }
     duet_free(&x);
@@ -134,7 +134,8 @@ static void test_threads(void)
     for (int round = 0; round < 6; round++) {
         float v = (float)(round + 1);
         refill(shared_w, v);
-        for (int i = 0; i < 4; i++) CHECK(!pthread_create(&t[i], NULL, multiply_shared, &v), "no thread");
+        for (int i = 0; i < 4; i++)
+            CHECK(!pthread_create(&t[i], NULL, multiply_shared, &v), "the thread could not be created");
         for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
     }
     duet_free(&shared_w);
@@ -214,7 +215,7 @@ static void test_pressed_recording(void)
         duet_free(&s.turned);
         CHECK(duet_replay(r) == DUET_FREED, "%s", duet_error());
         duet_recording_free(&r);
-        CHECK(used() + 2 * 4 * N * N < before, "%zu bytes of %zu stay", used(), before);
+        CHECK(used() + 2 * 4 * N * N < before, "%zu bytes of %zu were not released", used(), before);
         ok(duet_memory_limit(DUET_GPU, 0));
     }
     for (int i = 0; i < WEIGHTS; i++) duet_free(&rivals[i]);
@@ -308,12 +309,12 @@ static bool one_failure(bool allocation, int n, const char *what)
     const bool hit = n >= 0 && h.hit;
     duet_memory_trim();
     if (n < 0) return false;
-    CHECK(!h.wrong, "%s %d: a result is wrong, or nothing goes any more: %s", what, n, duet_error());
-    CHECK(hit || !h.failures, "%s %d: nothing failed, and %d were refused: %s", what, n, h.failures,
+    CHECK(!h.wrong, "%s %d: a result is wrong, or all statements fail: %s", what, n, duet_error());
+    CHECK(hit || !h.failures, "%s %d: no call failed, but %d statements failed: %s", what, n, h.failures,
           duet_error());
     CHECK(thread_state_missing || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
-    CHECK(duet_memory_of(DUET_GPU).used == memory, "%s %d: %zu bytes of the device stay, not %zu", what, n,
-          duet_memory_of(DUET_GPU).used, memory);
+    CHECK(duet_memory_of(DUET_GPU).used == memory, "%s %d: %zu bytes of GPU memory are used, not %zu", what,
+          n, duet_memory_of(DUET_GPU).used, memory);
     return hit;
 }
 
@@ -326,10 +327,11 @@ static void each_once(bool allocation, const char *what, int least)
     const fake_counts now = fake_count();
     CHECK(n >= least && n < 3000, "%d failures", n);
     CHECK(now.graphs_alive == start.graphs_alive && now.handles == start.handles,
-          "%d graphs, %d handles stay", now.graphs_alive - start.graphs_alive, now.handles - start.handles);
+          "%d graphs and %d handles were not destroyed", now.graphs_alive - start.graphs_alive,
+          now.handles - start.handles);
     /* A block that CUDA failed to free belongs to CUDA. */
-    CHECK(!allocation || now.memory == start.memory, "%zu bytes of the device, not %zu", now.memory,
-          start.memory);
+    CHECK(!allocation || now.memory == start.memory, "%zu bytes of GPU memory are allocated, not %zu",
+          now.memory, start.memory);
     tap_point(what);
 }
 

@@ -25,20 +25,20 @@ static void test_pins(void)
 {
     duet_matrix *x = duet_new(DUET_F32, LARGE), *y = duet_new(DUET_F32, LARGE), *small = new_filled(1000, 1);
     travel(x, y, 1);
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "pinned at once");
+    CHECK(fake_count().pinned == 0 && pinned() == 0, "a matrix was pinned at its first copy");
     travel(x, y, 5);
-    CHECK(fake_count().pinned == 2 && pinned() >= 2 * 4 * LARGE, "%d blocks, %zu bytes", fake_count().pinned,
-          pinned());
+    CHECK(fake_count().pinned == 2 && pinned() >= 2 * 4 * LARGE,
+          "%d blocks with %zu bytes are pinned, not two", fake_count().pinned, pinned());
     duet_free(&x);
     x = duet_new(DUET_F32, LARGE); /* the same block again */
     travel(x, y, 5);
-    CHECK(fake_count().pinned == 2, "%d blocks", fake_count().pinned);
+    CHECK(fake_count().pinned == 2, "%d blocks are pinned, not two", fake_count().pinned);
     for (int i = 0; i < 5; i++) CHECK(duet_update(small) && duet_device_read(small), "%s", duet_error());
-    CHECK(fake_count().pinned == 2, "a small one is pinned");
+    CHECK(fake_count().pinned == 2, "a small matrix was pinned");
     free_all(&x, &y, &small);
     duet_memory_trim();
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "%d blocks, %zu bytes stay pinned", fake_count().pinned,
-          pinned());
+    CHECK(fake_count().pinned == 0 && pinned() == 0, "%d blocks with %zu bytes are still pinned",
+          fake_count().pinned, pinned());
     tap_point("memory is pinned at its second copy until it is released");
 }
 
@@ -78,8 +78,8 @@ static void fail_at_call(uint64_t n, bool *hit)
     duet_free(&x);
     duet_free(&y);
     duet_memory_trim();
-    CHECK(fake_count().pinned == 0 && pinned() == 0, "call %d: %d blocks, %zu bytes stay pinned", (int)n,
-          fake_count().pinned, pinned());
+    CHECK(fake_count().pinned == 0 && pinned() == 0, "call %d: %d blocks with %zu bytes are still pinned",
+          (int)n, fake_count().pinned, pinned());
 }
 
 static void test_pin_faults(void)
@@ -123,7 +123,7 @@ static void test_ring(void)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) pile(sizes[i], 10.0f * (float)i);
         gpu_staged_most = before;
     }
-    CHECK(fake_count().rings <= 1, "%d rings of one queue", fake_count().rings);
+    CHECK(fake_count().rings <= 1, "one queue has %d rings", fake_count().rings);
     tap_point("small copies with and without the pinned ring");
 }
 

@@ -87,7 +87,8 @@ static void test_first(void)
             changes[device] += last >= 0 && last != want;
             last = want;
         }
-    CHECK(changes[0] == 1 && changes[1] == 0, "the sizes do not show it: %d, %d", changes[0], changes[1]);
+    CHECK(changes[0] == 1 && changes[1] == 0, "these sizes cannot show a change of the device: %d, %d",
+          changes[0], changes[1]);
     tap_point("a statement runs where its cost and that of the copies is least");
 }
 
@@ -102,8 +103,8 @@ static void repeat(int64_t n)
     while (got < 10 * want + 100 && !on_gpu(y, duet_mul(2, x))) got++;
     CHECK(abs(got - want) <= 1, "%d elements: moved after %d statements, not %d", (int)n, got, want);
     const uint64_t before = moves();
-    for (int i = 0; i < 50; i++) CHECK(on_gpu(y, duet_mul(2, x)), "it goes back");
-    CHECK(moves() == before, "%d moves afterwards", (int)(moves() - before));
+    for (int i = 0; i < 50; i++) CHECK(on_gpu(y, duet_mul(2, x)), "the statement is not on the GPU again");
+    CHECK(moves() == before, "%d copies were made after the move", (int)(moves() - before));
     holds(y, 6, "y = 2 x");
     duet_free(&x);
     duet_free(&y);
@@ -125,10 +126,10 @@ static void test_fresh(void)
     duet_matrix *x = new_filled(1500, 1), *w = new_filled(1500, 1), *y = duet_new(DUET_F32, 1500);
     for (int i = 0; i < 100; i++) {
         refill(x, (float)i);
-        CHECK(!on_gpu(y, duet_mul(2, x)), "call %d went to the gpu", i);
+        CHECK(!on_gpu(y, duet_mul(2, x)), "call %d ran on the GPU", i);
     }
     for (int i = 0; i < 100; i++)
-        CHECK(duet_update(w) && !on_gpu(w, duet_mul(2, w)), "updated: call %d went to the gpu", i);
+        CHECK(duet_update(w) && !on_gpu(w, duet_mul(2, w)), "call %d after an update ran on the GPU", i);
     free_all(&x, &w, &y);
     tap_point("a matrix that the user overwrites loses its accrued cost");
 }
@@ -142,15 +143,16 @@ static void test_follows(void)
     duet_matrix *x = new_filled(LARGE, 3), *y = duet_new(DUET_F32, LARGE), *part = duet_slice(y, 0, FEW),
                 *v = new_filled(FEW, 1), *z = duet_new(DUET_F32, FEW);
     CHECK(part && cpu_takes(12 * FEW) + move_takes(4 * LARGE) < gpu_takes(12 * FEW) + move_takes(4 * FEW),
-          "the sizes do not show it");
+          "these sizes cannot show a change of the device");
     int last = -1;
     for (int i = 0; i < 50; i++) {
-        CHECK(on_gpu(y, duet_mul(2, x)), "the large one, call %d", i);
+        CHECK(on_gpu(y, duet_mul(2, x)), "the statement with the large matrix ran on the CPU, call %d", i);
         if (!on_gpu(z, duet_add(part, v))) last = i;
     }
-    CHECK(last >= 0 && last < 4, "last on the cpu: call %d", last);
+    CHECK(last >= 0 && last < 4, "the last call on the CPU was %d", last);
     const uint64_t before = moves();
-    CHECK(on_gpu(y, duet_mul(2, x)) && on_gpu(z, duet_add(part, v)) && moves() == before, "it moves again");
+    CHECK(on_gpu(y, duet_mul(2, x)) && on_gpu(z, duet_add(part, v)) && moves() == before,
+          "the matrix was copied again, or the statement ran on the CPU");
     holds(z, 7, "z");
     free_all(&part, &x, &y);
     free_all(&v, &z, &z);
@@ -162,7 +164,7 @@ static char *explained(duet_matrix *y, duet_matrix *x, char *text, size_t size)
     FILE *out = fmemopen(text, size, "w");
     const duet_expr e = duet_mul(2, x);
     CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
-    CHECK(duet_drop(e) == DUET_OK, "drop");
+    CHECK(duet_drop(e) == DUET_OK, "duet_drop failed");
     fclose(out);
     return text;
 }
@@ -175,20 +177,24 @@ static void test_read_back(void)
     duet_matrix *x = new_filled(SIZE, 3), *y = duet_new(DUET_F32, SIZE);
     CHECK(gpu_takes(8 * SIZE) < cpu_takes(8 * SIZE) &&
               cpu_takes(8 * SIZE) < gpu_takes(8 * SIZE) + move_takes(4 * SIZE),
-          "the sizes do not show it");
+          "these sizes cannot show a change of the device");
     CHECK(duet_device_update(x) != NULL, "%s", duet_error());
-    for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it: call %d", i);
+    for (int i = 0; i < 20; i++)
+        CHECK(on_gpu(y, duet_mul(2, x)), "call %d ran on the CPU although the host does not read the result",
+              i);
     int last = -1;
     for (int i = 0; i < 20; i++) {
         holds(y, 6, "y");
         if (on_gpu(y, duet_mul(2, x))) last = i;
     }
-    CHECK(last < 5, "read each time, and last on the gpu at call %d", last);
+    CHECK(last < 5, "the host reads each result, but call %d still ran on the GPU", last);
     holds(y, 6, "y");
     CHECK(strstr(explained(y, x, text, sizeof text), "and 20.8 us to copy the result back to the host\n"),
           "%s", text);
     (void)on_gpu(y, duet_mul(2, x)); /* the result of the previous statement was read */
-    for (int i = 0; i < 20; i++) CHECK(on_gpu(y, duet_mul(2, x)), "nobody reads it any more: call %d", i);
+    for (int i = 0; i < 20; i++)
+        CHECK(on_gpu(y, duet_mul(2, x)),
+              "call %d ran on the CPU although the host no longer reads the result", i);
     holds(y, 6, "y");
     duet_free(&x);
     duet_free(&y);
@@ -202,9 +208,10 @@ static void test_in_place(void)
     for (int i = 0; i < 200; i++)
         if (on_gpu(y, duet_add(x, y)) && first < 0) first = i;
     const duet_counts c = duet_stats();
-    CHECK(first > 0 && first < 20, "first on the gpu: %d", first);
-    for (int i = 0; i < 50; i++) CHECK(on_gpu(y, duet_add(x, y)), "it goes back");
-    CHECK(duet_stats().uploads == c.uploads && duet_stats().downloads == c.downloads, "it moves again");
+    CHECK(first > 0 && first < 20, "the first call on the GPU was %d", first);
+    for (int i = 0; i < 50; i++) CHECK(on_gpu(y, duet_add(x, y)), "the statement is not on the GPU again");
+    CHECK(duet_stats().uploads == c.uploads && duet_stats().downloads == c.downloads,
+          "the matrix was copied again, or the statement ran on the CPU");
     holds(y, 250, "y = x + y");
     duet_free(&x);
     duet_free(&y);
@@ -217,11 +224,12 @@ static void test_chain(void)
 {
     duet_matrix *big = new_filled(100000, 1), *part = duet_slice(big, 0, 1000), *s = duet_new(DUET_F32, 1000);
     CHECK(part != NULL, "%s", duet_error());
-    CHECK(on_gpu(big, duet_mul(1, duet_abs(big))), "the large one");
+    CHECK(on_gpu(big, duet_mul(1, duet_abs(big))), "the statement with the large matrix ran on the CPU");
     const uint64_t before = moves();
     for (int i = 0; i < 100; i++)
-        CHECK(on_gpu(s, duet_neg(part)) && on_gpu(big, duet_abs(big)), "statement %d went away", i);
-    CHECK(moves() == before, "%d moves", (int)(moves() - before));
+        CHECK(on_gpu(s, duet_neg(part)) && on_gpu(big, duet_abs(big)), "statement %d did not run on the GPU",
+              i);
+    CHECK(moves() == before, "%d copies were made", (int)(moves() - before));
     holds(s, -1, "s");
     free_all(&part, &big, &s);
     tap_point("a chain of statements does not alternate between devices");
@@ -235,8 +243,8 @@ static void test_views(void)
                 *y = duet_new(DUET_F32, half);
     const double bytes = 12.0 * (double)half, move = move_takes(8.0 * (double)half);
     CHECK(gpu_takes(bytes) + move < cpu_takes(bytes) && gpu_takes(bytes) + 2 * move > cpu_takes(bytes),
-          "the sizes do not show it");
-    CHECK(on_gpu(y, duet_add(a, b)), "moved twice");
+          "these sizes cannot show a change of the device");
+    CHECK(on_gpu(y, duet_add(a, b)), "the statement did not run on the GPU, which needs one copy only");
     holds(y, 2, "y");
     free_all(&a, &b, &y);
     duet_free(&x);
@@ -251,7 +259,7 @@ static void test_explain(void)
     CHECK(strstr(text, "on the cpu: 1 step") && strstr(text, "; 17 us expected\n"), "%s", text);
     CHECK(strstr(text, "gpu: would take 1 step, 10.2 us expected, and 20.8 us to copy its operands\n"), "%s",
           text);
-    CHECK(!on_gpu(y, duet_mul(2, x)), "looking at a statement has moved it");
+    CHECK(!on_gpu(y, duet_mul(2, x)), "duet_explain changed the device of a statement");
     CHECK(strstr(explained(y, x, text, sizeof text),
                  "to copy its operands; without these copies, earlier statements have already lost 6.84 us"),
           "%s", text);
@@ -278,9 +286,9 @@ static void test_random(void)
     duet_matrix *small = duet_new(DUET_F32, 1000), *large = duet_new(DUET_F32, 100000);
     const uint64_t before = duet_stats().launches;
     CHECK(duet_random_uniform(small, 1, 0, 1) == DUET_OK && duet_stats().launches == before,
-          "few numbers: %s", duet_error());
-    CHECK(duet_random_uniform(large, 1, 0, 1) == DUET_OK && duet_stats().launches > before, "many: %s",
-          duet_error());
+          "few random numbers were not drawn on the CPU: %s", duet_error());
+    CHECK(duet_random_uniform(large, 1, 0, 1) == DUET_OK && duet_stats().launches > before,
+          "many random numbers were not drawn on the GPU: %s", duet_error());
     duet_free(&small);
     duet_free(&large);
     tap_point("random numbers are generated on the cheaper device");
@@ -290,13 +298,13 @@ static void test_random(void)
 static void test_new_costs(void)
 {
     duet_matrix *x = new_filled(100000, 1), *y = duet_new(DUET_F32, 100000);
-    CHECK(on_gpu(y, duet_neg(x)), "at first");
+    CHECK(on_gpu(y, duet_neg(x)), "the first statement ran on the CPU");
     costs dear[COSTED] = { *costs_now(HOST), *costs_now(DEFAULT_GPU) };
     line(&dear[DEFAULT_GPU], COST_pass, 1, GPU_BYTE);
     costs_use(dear, "made up, and dear");
-    CHECK(!on_gpu(y, duet_neg(x)), "when the gpu is slow");
+    CHECK(!on_gpu(y, duet_neg(x)), "the statement ran on the GPU although that is slow");
     script();
-    CHECK(on_gpu(y, duet_neg(x)), "and fast again");
+    CHECK(on_gpu(y, duet_neg(x)), "the statement ran on the CPU although the GPU is fast again");
     holds(y, -1, "y");
     duet_free(&x);
     duet_free(&y);
@@ -390,7 +398,8 @@ static void test_no_room(void)
         const char *name = crowded[i].name;
         new_room();
         no_more(DUET_GPU);
-        DUET_ON(DUET_GPU) CHECK(crowded[i].run() == DUET_NO_MEMORY, "%s, on the gpu alone", name);
+        DUET_ON(DUET_GPU)
+        CHECK(crowded[i].run() == DUET_NO_MEMORY, "%s, only on the GPU, did not fail", name);
         holds(room_y, 7, name);
         CHECK(crowded[i].run() == DUET_OK, "%s: %s", name, duet_error());
         holds(room_y, 6, name);
@@ -400,8 +409,8 @@ static void test_no_room(void)
         no_more(DUET_GPU);
         no_more(DUET_CPU);
         const duet_status st = crowded[i].run();
-        CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY), "%s, nowhere: status %d", name,
-              (int)st);
+        CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY),
+              "%s, without memory anywhere: status %d", name, (int)st);
         if (st != DUET_OK && crowded[i].run != recorded)
             CHECK(strstr(duet_error(), "on the gpu"), "%s: %s", name, duet_error());
         holds(room_y, st == DUET_OK ? 6 : 7, name);
@@ -472,12 +481,13 @@ static void test_held(void)
         deferred_work h = { launch_nothing, uses_all };
         new_room();
         pthread_t t;
-        CHECK(!pthread_create(&t, NULL, use_room, NULL) && !pthread_join(t, NULL), "no thread");
+        CHECK(!pthread_create(&t, NULL, use_room, NULL) && !pthread_join(t, NULL),
+              "the thread could not be created");
         hold(&h);
         const duet_status st = run[i]();
         CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "held back"), "%d: status %d: %s", i, (int)st,
               duet_error());
-        CHECK(deferred_queues_now() == 0, "it is held still");
+        CHECK(deferred_queues_now() == 0, "the statement is still deferred");
         CHECK(run[i]() == DUET_OK, "%s", duet_error());
         free_room();
     }

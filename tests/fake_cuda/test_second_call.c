@@ -68,15 +68,15 @@ static void compare(const call *c, const duet_counts *before, const duet_counts 
 /* For a statement of several passes, explain describes each pass as if it were alone. */
 static void check_moved(const call *c, uint64_t says, uint64_t moves)
 {
-    CHECK(c->state ? moves <= says : moves == says, "%s: announced %llu bytes, moved %llu", c->name,
-          (unsigned long long)says, (unsigned long long)moves);
+    CHECK(c->state ? moves <= says : moves == says, "%s: duet_explain says %llu bytes, but %llu were copied",
+          c->name, (unsigned long long)says, (unsigned long long)moves);
 }
 
 /* The operands are on the host. */
 static void again(const call *c, duet_place p, duet_matrix *to, duet_matrix *const *m)
 {
     const uint64_t says = announced(c, to, m);
-    CHECK((says > 0) == (p == DUET_GPU && c->operands), "%s: %llu bytes to move", c->name,
+    CHECK((says > 0) == (p == DUET_GPU && c->operands), "%s: duet_explain says %llu bytes to copy", c->name,
           (unsigned long long)says);
     const duet_counts start = duet_stats();
     CHECK(run(c, to, m) == DUET_OK, "%s: %s", c->name, duet_error());
@@ -96,7 +96,7 @@ static bool guessed(const call *c, guess *g, duet_dtype *t)
 {
     for (*g = (guess){ 0 }; g->indices < 1u << (c->operands + c->results); g->indices += 2)
         if (guess_sizes(g, c, t)) return true;
-    return CHECK(false, "%s takes nothing", c->name);
+    return CHECK(false, "%s was never run", c->name);
 }
 
 static void test_call(const call *c, duet_place p)

@@ -36,8 +36,9 @@ static void one_round(int round)
         CHECK(want == DUET_OK && (got == DUET_OK || got == DUET_NO_MEMORY), "round %d, %s: %s", round,
               kinds[k].name, duet_error());
         if (got != DUET_OK)
-            CHECK(on(DUET_GPU, kinds[k].run, &b) == DUET_OK, "round %d, %s: it was changed: %s", round,
-                  kinds[k].name, duet_error());
+            CHECK(on(DUET_GPU, kinds[k].run, &b) == DUET_OK,
+                  "round %d, %s: a failed statement changed an operand: %s", round, kinds[k].name,
+                  duet_error());
         done[k] += streams() > before;
         refused[k] += got != DUET_OK;
         if (!compare(&a, &b, kinds[k].name)) break;
@@ -51,7 +52,7 @@ static void test_rounds(int count)
 {
     for (int i = 0; i < count; i++) one_round(i);
     for (int k = 0; k < KINDS; k++)
-        CHECK(done[k] > refused[k], "%s was streamed %d times, and refused %d times", kinds[k].name, done[k],
+        CHECK(done[k] > refused[k], "%s was streamed %d times and failed %d times", kinds[k].name, done[k],
               refused[k]);
     tap_point("streamed statements give the same bits as unstreamed ones");
 }
@@ -133,8 +134,8 @@ static void one_tree(uint64_t seed)
     void *got = value_of(&g, DUET_GPU, &count);
     leave_all();
     cut_trees += streams() - before;
-    CHECK(!got || (want && same_bits(g.result, want, got, count)), "seed %llu: other bits in parts",
-          (unsigned long long)seed);
+    CHECK(!got || (want && same_bits(g.result, want, got, count)),
+          "seed %llu: the bits of the streamed statement differ", (unsigned long long)seed);
     free(want);
     free(got);
     free_leaves(&g);
@@ -146,7 +147,7 @@ static void test_trees(int count, uint64_t seed)
     int i = 0;
     for (; i < count || (cut_trees <= (uint64_t)count / 20 && i < 20 * count); i++)
         one_tree(seed * 100000 + (uint64_t)i);
-    CHECK(cut_trees > (uint64_t)count / 20, "%d were streamed", (int)cut_trees);
+    CHECK(cut_trees > (uint64_t)count / 20, "%d formulas were streamed", (int)cut_trees);
     printf("# of %d random formulas %d were streamed\n", i, (int)cut_trees);
     tap_point("random formulas give the same bits when streamed");
 }

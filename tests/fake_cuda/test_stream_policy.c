@@ -71,7 +71,7 @@ static void test_repeat(void)
         compare(&a, &b, "a turn");
     }
     CHECK(streams() == streams_before + 60, "%d streams", (int)(streams() - streams_before));
-    CHECK(duet_stats().repeats > repeats, "nothing was repeated");
+    CHECK(duet_stats().repeats > repeats, "nothing was replayed automatically");
     free_matrix_set(&a);
     free_matrix_set(&b);
     tap_point("a streamed statement ends the sequence of automatic replay");
@@ -121,7 +121,8 @@ static void test_threads(void)
         k[i] = (worker){ .own = new_matrix_set(&s), .same = new_matrix_set(&s), .shared = &shared };
         fill_all(&k[i].own, &k[i].same);
     }
-    for (int i = 0; i < THREADS; i++) CHECK(!pthread_create(&k[i].thread, NULL, work, &k[i]), "no thread");
+    for (int i = 0; i < THREADS; i++)
+        CHECK(!pthread_create(&k[i].thread, NULL, work, &k[i]), "the thread could not be created");
     for (int i = 0; i < THREADS; i++) pthread_join(k[i].thread, NULL);
     CHECK(streams() > before, "nothing was streamed");
     leave_all();
@@ -183,9 +184,9 @@ static void test_when(void)
     (void)look(DUET_OK);
     leave(9000);
     script(1e-7);
-    CHECK(twice_x(&b) == STREAMED, "slow on the CPU, and not streamed");
+    CHECK(twice_x(&b) == STREAMED, "a statement that is slow on the CPU was not streamed");
     script(1e-11);
-    CHECK(twice_x(&b) == ON_CPU, "fast on the CPU, and not there");
+    CHECK(twice_x(&b) == ON_CPU, "a statement that is fast on the CPU did not run there");
     leave_all();
     free_matrix_set(&a);
     free_matrix_set(&b);
@@ -193,7 +194,8 @@ static void test_when(void)
 
     new_pair(&a, &b);
     script(1e-7);
-    CHECK(twice_x(&b) == ON_GPU, "it fits, and nobody reads it");
+    CHECK(twice_x(&b) == ON_GPU,
+          "a statement that fits, and whose result the host does not read, did not run on the GPU");
     where w = ON_GPU;
     for (int i = 0; i < 5; i++) {
         CHECK(duet_read(b.m[Z]), "%s", duet_error());
@@ -202,7 +204,7 @@ static void test_when(void)
     }
     free_matrix_set(&a);
     free_matrix_set(&b);
-    CHECK(w == ON_GPU, "small matrices are not pinned, and stay whole");
+    CHECK(w == ON_GPU, "a statement on small matrices was streamed");
     const matrix_set_sizes large = { 100000, 8, 1, 1, 1 };
     a = new_matrix_set(&large);
     b = new_matrix_set(&large);
@@ -212,9 +214,9 @@ static void test_when(void)
         CHECK(duet_read(b.m[Z]), "%s", duet_error());
         fill(&a, &b, X);
     }
-    CHECK(w == STREAMED, "what goes to and fro each time is not streamed: %d", (int)w);
+    CHECK(w == STREAMED, "a statement whose matrices are copied each time was not streamed: %d", (int)w);
     CHECK(twice_x(&b) == STREAMED && twice_x(&b) == ON_GPU && twice_x(&b) == ON_GPU,
-          "what nobody looks at does not stay");
+          "results that the host does not read did not stay on the GPU");
     CHECK(on(DUET_CPU, copied, &a) == DUET_OK && duet_set(a.m[Z], duet_mul(2, a.m[Z])) == DUET_OK, "%s",
           duet_error());
     compare(&a, &b, "all that");
@@ -238,10 +240,10 @@ static void test_once_moved(void)
         fill(&a, &b, X);
     }
     script_both(3e-11, 1e-12);
-    CHECK(twice_x(&b) == ON_CPU, "it is soonest on the CPU, once");
+    CHECK(twice_x(&b) == ON_CPU, "the single statement did not run on the CPU");
     where w = ON_CPU;
     for (int i = 0; i < 40 && w == ON_CPU; i++) w = twice_x(&b);
-    CHECK(w == ON_GPU && twice_x(&b) == ON_GPU, "it stays on the CPU for ever, or is streamed: %d", (int)w);
+    CHECK(w == ON_GPU && twice_x(&b) == ON_GPU, "the repeated statement did not move to the GPU: %d", (int)w);
     free_matrix_set(&a);
     free_matrix_set(&b);
     costs_use(NULL, "as shipped");

@@ -203,12 +203,12 @@ static void walk(int turns)
         free_models();
     }
     const duet_counts c = duet_stats();
-    CHECK(c.copies == fake_count().copies && c.copies > 100, "%d copies, CUDA made %d", (int)c.copies,
-          (int)fake_count().copies);
+    CHECK(c.copies == fake_count().copies && c.copies > 100, "duet_stats counts %d copies, CUDA made %d",
+          (int)c.copies, (int)fake_count().copies);
     CHECK(c.graphs > 0, "nothing was replayed");
     printf("# %d uploads, %d downloads, %d copies, %d graphs\n", (int)c.uploads, (int)c.downloads,
            (int)c.copies, (int)c.graphs);
-    tap_point("a random sequence of accesses on the host and two cards");
+    tap_point("a random sequence of accesses on the host and two GPUs");
 }
 
 /* ---- memory ---- */
@@ -220,12 +220,12 @@ static void memory_is_apart(void)
     const size_t before[] = { pool_memory(DEFAULT_GPU).used, pool_memory(SECOND_GPU).used };
     use(SECOND_GPU);
     CHECK(duet_set_on(DUET_GPU, y, duet_add(x, 1)) == DUET_OK, "%s", duet_error());
-    CHECK(pool_memory(DEFAULT_GPU).used == before[0], "the default card's memory was used");
+    CHECK(pool_memory(DEFAULT_GPU).used == before[0], "memory of the default GPU was used");
     CHECK(pool_memory(SECOND_GPU).used >= before[1] + 8000 && duet_memory_of(DUET_GPU).used >= 8000,
-          "%zu bytes on the second card", pool_memory(SECOND_GPU).used);
+          "%zu bytes are used on the second GPU", pool_memory(SECOND_GPU).used);
     CHECK(duet_memory_limit(DUET_GPU, pool_memory(SECOND_GPU).used) == DUET_OK, "%s", duet_error());
     duet_matrix *z = duet_new(DUET_F32, 100000);
-    CHECK(duet_set_on(DUET_GPU, z, 1) == DUET_NO_MEMORY, "the second card's limit");
+    CHECK(duet_set_on(DUET_GPU, z, 1) == DUET_NO_MEMORY, "the limit of the second GPU had no effect");
     use(DEFAULT_GPU);
     CHECK(duet_set_on(DUET_GPU, z, 1) == DUET_OK, "%s", duet_error());
     use(SECOND_GPU);
@@ -233,9 +233,9 @@ static void memory_is_apart(void)
     duet_free(&x);
     duet_free(&y);
     duet_free(&z);
-    CHECK(pool_memory(SECOND_GPU).used == before[1], "a leak");
+    CHECK(pool_memory(SECOND_GPU).used == before[1], "memory was not released");
     use(DEFAULT_GPU);
-    tap_point("each card has its own memory and limit");
+    tap_point("each GPU has its own memory and limit");
 }
 
 /* ---- streams ---- */
@@ -247,11 +247,11 @@ static void streams_are_apart(void)
     CHECK(duet_synchronize() == DUET_OK, "%s", duet_error());
     use(DEFAULT_GPU);
     void *first = duet_stream();
-    CHECK(first && second && first != second, "streams %p and %p", first, second);
+    CHECK(first && second && first != second, "the streams %p and %p are invalid or equal", first, second);
     CHECK(duet_auto_replay(1) == DUET_OK, "%s", duet_error());
     CHECK(thread_use_gpu(HOST) == DUET_NO_DEVICE && thread_use_gpu(SECOND_GPU + 1) == DUET_NO_DEVICE,
-          "devices that are no GPUs");
-    tap_point("each card has its own streams");
+          "a device that is not a GPU was accepted");
+    tap_point("each GPU has its own streams");
 }
 
 /* ---- recordings ---- */
@@ -272,15 +272,15 @@ static void recordings(void)
     const duet_counts before = duet_stats();
     for (int i = 0; i < 5; i++) CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
     const duet_counts after = duet_stats();
-    CHECK(after.graphs - before.graphs == 10, "%d graphs", (int)(after.graphs - before.graphs));
+    CHECK(after.graphs - before.graphs == 10, "%d graphs were launched", (int)(after.graphs - before.graphs));
     /* The end of the recording has brought x to the first card. */
-    CHECK(after.copies - before.copies == 9, "%d copies", (int)(after.copies - before.copies));
+    CHECK(after.copies - before.copies == 9, "%d copies were made", (int)(after.copies - before.copies));
     const float *p = duet_read(x);
     CHECK(p && p[99] == 1, "x is %g", p ? p[99] : 0); /* 2 (x + 1) - 3 = 1 for x = 1 */
     duet_recording_free(&r);
     duet_free(&x);
     duet_free(&y);
-    tap_point("a recording has a graph on each card");
+    tap_point("a recording has a graph on each GPU");
 }
 
 /* ---- faults ---- */
@@ -310,11 +310,11 @@ static bool fails_at(int card, uint64_t n)
     fake_fail_on(card, n);
     const bool done = scenario(m), failed = fake_failed();
     fake_fail(0);
-    CHECK(done || failed, "it fails by itself: %s", duet_error());
+    CHECK(done || failed, "the statement fails without an injected failure: %s", duet_error());
     CHECK(done || *duet_error(), "failure %d has no text", (int)n);
     for (int i = 0; i < 2; i++) duet_free(&m[i]);
     use(DEFAULT_GPU);
-    CHECK(scenario(m), "after failure %d of card %d: %s", (int)n, card, duet_error());
+    CHECK(scenario(m), "after failure %d of GPU %d: %s", (int)n, card, duet_error());
     for (int i = 0; i < 2; i++) duet_free(&m[i]);
     use(DEFAULT_GPU);
     return failed;
@@ -329,7 +329,8 @@ static void every_call_fails(void)
     printf("# %d calls of the first card and %d of the second failed, each once\n", (int)n[0] - 1,
            (int)n[1] - 1);
     duet_memory_trim();
-    CHECK(pool_memory(DEFAULT_GPU).cached == 0 && pool_memory(SECOND_GPU).cached == 0, "something is left");
+    CHECK(pool_memory(DEFAULT_GPU).cached == 0 && pool_memory(SECOND_GPU).cached == 0,
+          "memory was not released");
     tap_point("every CUDA call fails once on each card");
 }
 
@@ -342,17 +343,17 @@ static void lost_card(void)
     use(SECOND_GPU);
     CHECK(duet_set_on(DUET_GPU, there, duet_add(both, 1)) == DUET_OK, "%s", duet_error());
     fake_lost_card(1);
-    CHECK(!duet_read(there), "elements of a lost card");
+    CHECK(!duet_read(there), "elements of a lost GPU were read");
     CHECK(device_absent(SECOND_GPU) && strstr(device_absent(SECOND_GPU), "lost"),
-          "it is not known to be lost");
-    CHECK(!device_absent(DEFAULT_GPU), "the default card: %s", device_absent(DEFAULT_GPU));
-    CHECK(duet_set_on(DUET_GPU, here, 1) == DUET_NO_DEVICE, "a statement on a lost card");
+          "the GPU is not marked as lost");
+    CHECK(!device_absent(DEFAULT_GPU), "the default GPU is absent: %s", device_absent(DEFAULT_GPU));
+    CHECK(duet_set_on(DUET_GPU, here, 1) == DUET_NO_DEVICE, "a statement on a lost GPU did not fail");
     use(DEFAULT_GPU);
-    CHECK(thread_use_gpu(SECOND_GPU) == DUET_NO_DEVICE, "a lost card is chosen");
+    CHECK(thread_use_gpu(SECOND_GPU) == DUET_NO_DEVICE, "a lost GPU was accepted");
     CHECK(duet_set_on(DUET_GPU, here, duet_add(both, 1)) == DUET_OK, "%s", duet_error());
     const float *p = duet_read(here), *q = duet_read(both);
     CHECK(p && q && p[9] == 4 && q[9] == 3, "wrong elements");
-    CHECK(duet_set_on(DUET_GPU, here, there) != DUET_OK, "what is lost is read");
+    CHECK(duet_set_on(DUET_GPU, here, there) != DUET_OK, "a lost matrix was read");
     CHECK(duet_set_on(DUET_GPU, there, 5) == DUET_OK && (p = duet_read(there)) && p[9] == 5, "%s",
           duet_error());
     duet_free(&both);

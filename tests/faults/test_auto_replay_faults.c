@@ -87,7 +87,7 @@ static void *late_error(void *overwritten)
     {
         for (int turn = 0; turn < TURNS - 1; turn++) one_turn(&s, turn == ODD_TURN ? 0 : turn, true);
         CHECK(!met.refused && one_turn(&s, 1, false), "%s", duet_error());
-        CHECK(deferred_queues_now() != 0, "nothing is held back");
+        CHECK(deferred_queues_now() != 0, "no statement is deferred");
         if (overwritten) fill(s.h, 7);
         fake_fail(2); /* the current device is queried first */
         st = duet_synchronize();

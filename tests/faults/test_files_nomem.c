@@ -105,7 +105,7 @@ int main(void)
 #include "deflated.h"
     int n = 0;
     FILE *f = fopen(packed, "wb");
-    CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "no file");
+    CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "the file could not be written");
     save_fortran();
     hit(-1);
     hit(-1);
@@ -113,15 +113,15 @@ int main(void)
     const int64_t living = live;
     for (bool more = true; more && n < 2000; n++) {
         more = hit(n);
-        CHECK(!wrong, "%d: a refusal without a text", n);
-        CHECK(more || !refused, "%d: nothing failed, but %d were refused", n, refused);
+        CHECK(!wrong, "%d: a failure without an error text", n);
+        CHECK(more || !refused, "%d: no allocation failed, but %d calls failed", n, refused);
         CHECK(thread_state_missing || live == living, "%d: %d blocks leaked", n, (int)(live - living));
         hit(-1);
-        CHECK(!refused, "%d: the next is not right: %s", n, duet_error());
+        CHECK(!refused, "%d: the next call fails: %s", n, duet_error());
     }
     CHECK(n > 40 && n < 2000, "%d failures", n);
     tap_point("every allocation fails once");
     CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran),
-          "a file was not there");
+          "a file is missing");
     return tap_end();
 }

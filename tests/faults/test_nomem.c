@@ -287,11 +287,12 @@ static void each_once(enum what what, duet_place place, int mode, const char *na
 {
     plan_fusion(mode);
     const outcome calm = in_child(NOTHING, 0, place);
-    CHECK(!calm.wrong && calm.clean, "without a failure: wrong %d, clean %d", calm.wrong, calm.clean);
+    CHECK(!calm.wrong && calm.clean, "without a failed allocation: wrong results %d, clean afterwards %d",
+          calm.wrong, calm.clean);
     int64_t n = 0;
     for (const int by = getenv("DUET_TEST_QUICK") ? 7 : 1;; n += by) {
         const outcome o = in_child(what, n, place);
-        CHECK(!o.wrong, "failure %lld: not as promised", (long long)n);
+        CHECK(!o.wrong, "failure %lld: a status, an error text or a destination is wrong", (long long)n);
         CHECK(o.clean, "failure %lld: the next run is wrong", (long long)n);
         CHECK(o.leaked <= calm.leaked, "failure %lld: %lld blocks leaked", (long long)n,
               (long long)(o.leaked - calm.leaked));
@@ -299,7 +300,7 @@ static void each_once(enum what what, duet_place place, int mode, const char *na
         if (!o.hit || n > 3000) break;
     }
     char text[100];
-    CHECK(n > 10, "only %lld could fail", (long long)n);
+    CHECK(n > 10, "only %lld allocations could fail", (long long)n);
     snprintf(text, sizeof text, "%s, fusion %s: %lld failed once each", name, mode_names[mode], (long long)n);
     tap_point(text);
 }
@@ -349,9 +350,9 @@ static void passes_unkept(int mode)
     do {
         last = u;
         u = new_statement_failing(n++);
-        CHECK(u.right, "failure %d: not as promised", (int)n - 1);
+        CHECK(u.right, "failure %d: a status, an error text or a destination is wrong", (int)n - 1);
     } while (u.hit);
-    CHECK(n > 1 && last.hit && !last.status, "failure %d of a pass that cannot be kept: status %d",
+    CHECK(n > 1 && last.hit && !last.status, "failure %d while a plan is added to the cache: status %d",
           (int)n - 2, (int)last.status);
     snprintf(text, sizeof text, "a pass that cannot be kept, fusion %s", mode_names[mode]);
     tap_point(text);

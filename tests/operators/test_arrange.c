@@ -375,13 +375,13 @@ static void test_magic(void)
                           (int)(i * n + j), (int)v))
                     seen[v - 1] = 1;
             }
-            CHECK(row == sum && column == sum, "%d: row and column %d are %d and %d, not %d", (int)n, (int)i,
-                  (int)row, (int)column, (int)sum);
+            CHECK(row == sum && column == sum, "size %d: row and column %d have the sums %d and %d, not %d",
+                  (int)n, (int)i, (int)row, (int)column, (int)sum);
             down += p[i * n + i];
             up += p[i * n + n - 1 - i];
         }
-        CHECK(down == sum && up == sum, "%d: the diagonals are %d and %d, not %d", (int)n, (int)down, (int)up,
-              (int)sum);
+        CHECK(down == sum && up == sum, "size %d: the diagonals have the sums %d and %d, not %d", (int)n,
+              (int)down, (int)up, (int)sum);
         duet_free(&m);
         duet_free(&t);
     }
@@ -464,14 +464,14 @@ static void test_refusals(void)
     refused(duet_pad(n, none, before, DUET_PAD_EDGE, 0), DUET_BAD_SHAPE, "to be repeated");
     refused(duet_magic(m), DUET_BAD_SHAPE, "square");
     refused(duet_roll(NULL, n, 0, 1), DUET_BAD_ARGUMENT, "NULL");
-    CHECK(strstr(duet_error(), "test_arrange.c"), "no site: %s", duet_error());
+    CHECK(strstr(duet_error(), "test_arrange.c"), "the error text has no source line: %s", duet_error());
     const float *p = duet_read(n);
-    for (int i = 0; i < 12; i++) CHECK((int)p[i] == 5, "a refusal has written");
+    for (int i = 0; i < 12; i++) CHECK((int)p[i] == 5, "a failed statement has changed its destination");
     duet_matrix *whole = duet_new(DUET_I64, 5), *part = duet_new(DUET_I64, 2);
     const duet_status s = duet_pad(whole, part, (const int64_t[]){ 1 }, DUET_PAD_CONSTANT, 3);
     const int64_t *q = duet_read(whole);
-    CHECK(q && q[0] == (s ? 0 : 3) && (!s || s == DUET_BAD_TYPE), "a number among whole ones: %s",
-          duet_error());
+    CHECK(q && q[0] == (s ? 0 : 3) && (!s || s == DUET_BAD_TYPE),
+          "padding an integer matrix with this number: %s", duet_error());
     duet_free(&whole);
     duet_free(&part);
     duet_free(&m);
@@ -525,18 +525,19 @@ static void test_explained(void)
               "%s", duet_error());
         CHECK(duet_set_all({ b, DUET(1) }, { a, DUET(2) }) == DUET_OK, "%s", duet_error());
         CHECK(duet_random_uniform(b, 1, 0, 1) == DUET_OK, "%s", duet_error());
-        CHECK(duet_roll(b, a, 0, 1) == DUET_BAD_SHAPE, "a refusal is one here too");
+        CHECK(duet_roll(b, a, 0, 1) == DUET_BAD_SHAPE,
+              "a bad statement did not fail in a DUET_EXPLAIN block");
     }
-    CHECK(duet_stats().steps == before.steps, "a step has run");
+    CHECK(duet_stats().steps == before.steps, "a step ran in a DUET_EXPLAIN block");
     rewind(f);
     text[fread(text, 1, sizeof text - 1, f)] = 0;
     fclose(f);
     CHECK(strstr(text, "strided") && strstr(text, "duet_random_uniform(f32[7])"), "the plans are: %s", text);
     const float *p = duet_read(b);
-    for (int i = 0; i < 7; i++) CHECK((int)p[i] == 4, "what was to be explained has run");
+    for (int i = 0; i < 7; i++) CHECK((int)p[i] == 4, "an explained statement has changed its destination");
     CHECK(duet_pad(b, a, (const int64_t[]){ 2 }, DUET_PAD_EDGE, 0) == DUET_OK &&
               duet_stats().steps == before.steps + 3,
-          "three steps: %d", (int)(duet_stats().steps - before.steps));
+          "duet_pad took %d steps", (int)(duet_stats().steps - before.steps));
     duet_free(&a);
     duet_free(&b);
     tap_point("duet_explain and duet_stats");

@@ -115,8 +115,8 @@ static void test_not_copied(void)
         const size_t used = duet_memory_of(place[p]).used;
         CHECK(duet_set_on(place[p], c, duet_matmul(a, b)) == DUET_OK, "%s", duet_error());
         CHECK(duet_stats().pool_hits == before.pool_hits && duet_stats().pool_misses == before.pool_misses,
-              "memory for a product that needs none");
-        CHECK(duet_memory_of(place[p]).used == used, "more memory than before");
+              "the product allocated memory");
+        CHECK(duet_memory_of(place[p]).used == used, "the product did not release its memory");
     }
     duet_free(&a);
     duet_free(&b);
@@ -256,9 +256,11 @@ static void test_einsum(void)
                                        "ij,jk->il", "",          "abcdefghi,a->bcdefghi" };
     duet_matrix *a = duet_new(DUET_F32, 3, 3), *c = duet_new(DUET_F32, 3, 3);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        CHECK(duet_set(c, duet_einsum(a, a, bad[i])) == DUET_BAD_ARGUMENT, "%s is taken", bad[i]);
-    CHECK(duet_set(c, duet_einsum(a, a, NULL)) == DUET_BAD_ARGUMENT, "NULL is taken");
-    CHECK(duet_set(c, duet_einsum(a, a, "ijk,jk->i")) == DUET_BAD_SHAPE, "too many letters are taken");
+        CHECK(duet_set(c, duet_einsum(a, a, bad[i])) == DUET_BAD_ARGUMENT, "einsum accepted the bad text %s",
+              bad[i]);
+    CHECK(duet_set(c, duet_einsum(a, a, NULL)) == DUET_BAD_ARGUMENT, "einsum accepted NULL");
+    CHECK(duet_set(c, duet_einsum(a, a, "ijk,jk->i")) == DUET_BAD_SHAPE,
+          "einsum accepted more letters than axes");
     char text[200] = "";
     FILE *out = fmemopen(text, sizeof text - 1, "w");
     duet_expr e = duet_einsum(a, a, "ij, kj -> ik");
@@ -270,7 +272,8 @@ static void test_einsum(void)
                 *y = random_matrix(&gen, DUET_F64, 1, (int64_t[]){ 4 }, -1, 1), *o = duet_new(DUET_F64, 5, 4);
     CHECK(duet_set(o, duet_outer(x, y)) == DUET_OK, "%s", duet_error());
     const double *p = duet_read(o), *u = duet_read(x), *v = duet_read(y);
-    for (int i = 0; p && u && v && i < 20; i++) CHECK(p[i] == u[i / 4] * v[i % 4], "outer");
+    for (int i = 0; p && u && v && i < 20; i++)
+        CHECK(p[i] == u[i / 4] * v[i % 4], "duet_outer has wrong elements");
     duet_free(&a);
     duet_free(&c);
     duet_free(&x);
@@ -294,8 +297,8 @@ static void test_squares(void)
             table want = oracle(e, t);
             CHECK(duet_set_on(place[p], c, e) == DUET_OK, "%s", duet_error());
             const char *differs = oracle_differs(&want, c);
-            CHECK(!differs, "a square of %d x %d on the %s: %s", (int)n, (int)k, place_name(place[p]),
-                  differs);
+            CHECK(!differs, "product of a %d x %d matrix with its transpose on the %s: %s", (int)n, (int)k,
+                  place_name(place[p]), differs);
             table_free(&want);
         }
         duet_free(&a);

@@ -149,9 +149,9 @@ static void others(void)
     duet_matrix *m = duet_new(DUET_F32, 2, 3), *v = duet_new(DUET_F32, 3), *to = duet_new(DUET_F32);
     memcpy(duet_overwrite(m), (float[]){ 1, 2, 3, 4, 5, 6 }, 6 * sizeof(float));
     for (int k = 0; k < places; k++) {
-        CHECK(value_of(duet_trace(m), place[k]) == 6, "the trace of 2 x 3");
-        CHECK(value_of(duet_is_symmetric(m), place[k]) == 0, "2 x 3 is symmetric");
-        CHECK(value_of(duet_is_diagonal(duet_mul(m, 0)), place[k]) == 0, "2 x 3 is diagonal");
+        CHECK(value_of(duet_trace(m), place[k]) == 6, "the trace of a 2 x 3 matrix is wrong");
+        CHECK(value_of(duet_is_symmetric(m), place[k]) == 0, "a 2 x 3 matrix is symmetric");
+        CHECK(value_of(duet_is_diagonal(duet_mul(m, 0)), place[k]) == 0, "a 2 x 3 matrix is diagonal");
     }
     for (int r = 0; r < ROWS; r++) {
         char name[50];
@@ -204,9 +204,10 @@ static void pairs(void)
     duet_matrix *x = vector(2, (float[]){ 3, 3 }), *y = vector(1, (float[]){ 3 }), *n = duet_new(DUET_I32, 2),
                 *none = NULL;
     for (int k = 0; k < places; k++) {
-        CHECK(value_of(duet_array_equal(x, y), place[k]) == 0, "2 elements equal 1");
-        CHECK(value_of(duet_allclose(x, y, 0, 0), place[k]) == 1, "close elements do not broadcast");
-        CHECK(value_of(duet_allclose(n, 1e-9, 1e-5, 1e-8), place[k]) == 1, "integers and a number");
+        CHECK(value_of(duet_array_equal(x, y), place[k]) == 0, "matrices of 2 and of 1 elements are equal");
+        CHECK(value_of(duet_allclose(x, y, 0, 0), place[k]) == 1, "duet_allclose does not broadcast");
+        CHECK(value_of(duet_allclose(n, 1e-9, 1e-5, 1e-8), place[k]) == 1,
+              "duet_allclose of integers and a number is wrong");
     }
     CHECK(duet_set(to, duet_allclose(x, y, -1, 0)) == DUET_BAD_ARGUMENT &&
               strstr(duet_error(), "relative (-1)"),
@@ -268,7 +269,7 @@ static void powers(void)
             }
             if (n < 0) continue;
             CHECK(duet_set_on(place[k], whole, duet_pow_int(i, n)) == DUET_OK, "%s", duet_error());
-            CHECK(*(const int32_t *)duet_read(whole) == (int32_t)pow(-3, n), "(-3)^%d", n);
+            CHECK(*(const int32_t *)duet_read(whole) == (int32_t)pow(-3, n), "(-3)^%d is wrong", n);
         }
     duet_free(&x);
     duet_free(&i);
@@ -289,7 +290,7 @@ int main(void)
     complex_pairs();
     powers();
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
-          "a formula is left: %s", duet_error());
+          "a formula is still in the arena: %s", duet_error());
     tap_point("all formulas are released");
     return tap_end();
 }

@@ -339,9 +339,10 @@ static void made(duet_place p)
             evaluate(p, w, duet_complex(duet_mul(2, y), 3), "complex");
             array a = array_of(x), b = array_of(y), got = array_of(z), other = array_of(w);
             for (int64_t i = 0; i < got.count; i++) {
-                CHECK(got.v[i] == at_of(&a, &got, i) + I * at_of(&b, &got, i), "complex: element %d", (int)i);
-                CHECK(other.v[i] == 2 * at_of(&b, &got, i) + 3 * I, "complex with a number: element %d",
-                      (int)i);
+                CHECK(got.v[i] == at_of(&a, &got, i) + I * at_of(&b, &got, i),
+                      "duet_complex: element %d is wrong", (int)i);
+                CHECK(other.v[i] == 2 * at_of(&b, &got, i) + 3 * I,
+                      "duet_complex with a number: element %d is wrong", (int)i);
             }
             array_free(&a);
             array_free(&b);
@@ -392,11 +393,11 @@ static void sets(duet_place p)
     duet_matrix *z = duet_new(DUET_C64, 3);
     evaluate(p, z, DUET(2.5), "number");
     array a = array_of(z);
-    for (int i = 0; i < 3; i++) CHECK(a.v[i] == 2.5L, "a number");
+    for (int i = 0; i < 3; i++) CHECK(a.v[i] == 2.5L, "a number has wrong elements");
     array_free(&a);
     evaluate(p, z, duet_complex(1, -2), "number");
     a = array_of(z);
-    for (int i = 0; i < 3; i++) CHECK(a.v[i] == 1 - 2 * I, "a complex number");
+    for (int i = 0; i < 3; i++) CHECK(a.v[i] == 1 - 2 * I, "a complex number has wrong elements");
     array_free(&a);
     duet_free(&z);
     tap_point("casts and destinations");
@@ -412,12 +413,14 @@ static void chosen(duet_place p)
         evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), x, y), "where");
         array a = array_of(x), b = array_of(y), got = array_of(z);
         for (int i = 0; i < 15; i++)
-            CHECK(got.v[i] == (creall(a.v[i]) > 0 ? a.v[i] : b.v[i % 5]), "where: element %d", i);
+            CHECK(got.v[i] == (creall(a.v[i]) > 0 ? a.v[i] : b.v[i % 5]), "duet_where: element %d is wrong",
+                  i);
         array_free(&got);
         evaluate(p, z, duet_where(duet_greater(duet_real(x), 0), duet_complex(0, 1), x), "where");
         got = array_of(z);
         for (int i = 0; i < 15; i++)
-            CHECK(got.v[i] == (creall(a.v[i]) > 0 ? I : a.v[i]), "where with a number: element %d", i);
+            CHECK(got.v[i] == (creall(a.v[i]) > 0 ? I : a.v[i]),
+                  "duet_where with a number: element %d is wrong", i);
         array_free(&a);
         array_free(&b);
         array_free(&got);
@@ -442,11 +445,12 @@ static void laws(duet_place p)
         evaluate(p, a, duet_mul(x, y), "x y");
         evaluate(p, b, duet_mul(y, x), "y x");
         array s = array_of(a), t = array_of(b);
-        for (int i = 0; i < N; i++) CHECK(s.v[i] == t.v[i], "x y is y x, to the bit: element %d", i);
+        for (int i = 0; i < N; i++) CHECK(s.v[i] == t.v[i], "x y and y x differ in element %d", i);
         array_free(&s);
         evaluate(p, a, duet_mul(x, duet_conj(x)), "x conj(x)");
         s = array_of(a);
-        for (int i = 0; i < N; i++) CHECK(cimagl(s.v[i]) == 0, "x conj(x) is real: element %d", i);
+        for (int i = 0; i < N; i++)
+            CHECK(cimagl(s.v[i]) == 0, "x conj(x) has an imaginary part in element %d", i);
         array_free(&s);
         array_free(&t);
         const real large[] = {
@@ -457,7 +461,7 @@ static void laws(duet_place p)
         evaluate(p, a, duet_div(x, x), "x / x");
         s = array_of(a);
         for (int i = 0; i < N; i++)
-            CHECK(cabsl(s.v[i] - 1) <= 6 * of->u, "x / x is 1: element %d is %Lg%+Lgi", i, creall(s.v[i]),
+            CHECK(cabsl(s.v[i] - 1) <= 6 * of->u, "x / x is not 1: element %d is %Lg%+Lgi", i, creall(s.v[i]),
                   cimagl(s.v[i]));
         array_free(&s);
         duet_free(&x);
@@ -483,12 +487,12 @@ static void specials(duet_place p)
     t = duet_read(r);
     CHECK(s[0] == 0 && s[1] == 2 && s[2] == 0 && s[3] == -2 && s[4] == 0 && s[5] == 0 && s[6] == 1 &&
               s[7] == 0,
-          "sqrt at its cut");
-    CHECK(t[0] > 3 && t[1] < -3 && t[2] == 0 && t[3] == 0, "arg at its cut");
+          "sqrt is wrong at its branch cut");
+    CHECK(t[0] > 3 && t[1] < -3 && t[2] == 0 && t[3] == 0, "arg is wrong at its branch cut");
     evaluate(p, y, duet_div(x, zero), "x / 0");
     s = duet_read(y);
-    CHECK(s[6] == INFINITY && isnan(s[7]) && isnan(s[4]) && isnan(s[5]), "1 / 0 as of real parts: %g%+gi",
-          s[6], s[7]);
+    CHECK(s[6] == INFINITY && isnan(s[7]) && isnan(s[4]) && isnan(s[5]),
+          "1 / 0 is %g%+gi, not the quotients of its parts", s[6], s[7]);
     evaluate(p, y, duet_exp(duet_complex(800, duet_mul(0, duet_real(x)))), "exp");
     s = duet_read(y);
     CHECK(s[6] == INFINITY && s[7] == 0, "exp(800 + 0i) is %g%+gi", s[6], s[7]);
@@ -502,7 +506,7 @@ static void specials(duet_place p)
     CHECK(s[0] == -INFINITY && s[1] == 0, "log(0) is %g%+gi", s[0], s[1]);
     evaluate(p, r, duet_isnan(duet_div(zero, zero)), "isnan");
     t = duet_read(r);
-    CHECK(t[0] == 1, "0 / 0 is no number");
+    CHECK(t[0] == 1, "0 / 0 is not NaN");
     duet_free(&x);
     duet_free(&y);
     duet_free(&r);

@@ -25,7 +25,8 @@ static void check_power(const char *name, const struct kind *k, number got, numb
     const number want = of_pow(z, w);
     const real in_u = bound_of(z, w, is_real), most = in_u * k->u * cabsl(want) + 8 * k->tiny;
     const bool is_number = !isnan(creall(want));
-    CHECK(is_number || (isnan(creall(got)) && isnan(cimagl(got))), "%s: of 0 it is %Lg", name, creall(got));
+    CHECK(is_number || (isnan(creall(got)) && isnan(cimagl(got))), "%s: the result for 0 is %Lg", name,
+          creall(got));
     if (!is_number || !fits(k, cabsl(want) * (1 + in_u * k->u)) || in_u * k->u > 0.1L) return;
     CHECK(cabsl(got - want) <= most,
           "%s: (%.9Lg%+.9Lgi) to (%Lg%+Lgi) is %.9Lg%+.9Lgi, not %.9Lg%+.9Lgi: %.3Lg u, at most %.3Lg", name,
@@ -377,7 +378,7 @@ static void products(duet_place p)
     array a = array_of(x), b = array_of(y), c = array_of(z);
     check_line("prod_axes_keep", &kinds[1], &a, &b, 20, 1);
     for (int i = 0; i < 3; i++)
-        CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is 1: element %d", i); /* and so is -1 */
+        CHECK(c.v[i] == 2 * b.v[i], "i to the power 20 is not 1: element %d", i); /* and so is -1 */
     array_free(&a);
     array_free(&b);
     array_free(&c);
@@ -395,14 +396,14 @@ static void products_there(duet_place p)
     memcpy(duet_overwrite(x), in, sizeof in);
     evaluate(p, y, duet_prod(x), "prod");
     const double *got = duet_read(y);
-    CHECK(got[0] == 12 && got[1] == -24, "whole numbers: %g%+gi", got[0], got[1]);
+    CHECK(got[0] == 12 && got[1] == -24, "prod of integers is inexact: %g%+gi", got[0], got[1]);
     evaluate(p, first, duet_prod_keep(x, 0), "x[:1] = prod(x)");
     evaluate(p, x, duet_div(x, duet_prod_keep(duet_mul(x, 1), 0)), "x /= prod");
     const double *z = duet_read(x);
     /* (12 - 24i)(1 - i)(2i)(3)(i)(-1 + 2i) of which x[0] is over */
     const number all = (12 - 24 * I) * (1 - I) * (2 * I) * 3 * I * (-1 + 2 * I), want = (12 - 24 * I) / all;
-    CHECK(cabsl(z[0] + I * (real)z[1] - want) <= 8 * kinds[1].u * cabsl(want), "x /= prod(x): %g%+gi", z[0],
-          z[1]);
+    CHECK(cabsl(z[0] + I * (real)z[1] - want) <= 8 * kinds[1].u * cabsl(want), "x /= prod(x) gives %g%+gi",
+          z[0], z[1]);
     duet_free(&x);
     duet_free(&y);
     duet_free(&first);
@@ -433,7 +434,7 @@ static void sums_up_to(duet_place p)
                             most += cabsl(a.v[j]);
                         }
                         CHECK(cabsl(got.v[i] - sum) <= (real)n * kinds[k].u * most * 1.001L,
-                              "cumsum of %d along %d: element %d", (int)n, axis, (int)i);
+                              "cumsum of matrix %d along axis %d: element %d is wrong", (int)n, axis, (int)i);
                     }
                     array_free(&a);
                     array_free(&got);
@@ -489,7 +490,7 @@ static void one_cross(duet_place p, duet_dtype tx, duet_dtype ty, const struct k
                      *w = b.v + v % (b.count / 3) * 3; /* only leading axes are missing */
         const real most = cabsl(q[j]) * cabsl(w[l]) + cabsl(q[l]) * cabsl(w[j]);
         CHECK(cabsl(got.v[i] - (q[j] * w[l] - q[l] * w[j])) <= 4 * k->u * most,
-              "cross of %s and %s: element %d", dtypes[tx].name, dtypes[ty].name, (int)i);
+              "cross of %s and %s: element %d is wrong", dtypes[tx].name, dtypes[ty].name, (int)i);
     }
     array_free(&a);
     array_free(&b);
@@ -532,7 +533,8 @@ static void parallel(duet_place p)
         fill(x);
         evaluate(p, y, duet_cross(x, x), "cross");
         array got = array_of(y);
-        for (int i = 0; i < 120; i++) CHECK(got.v[i] == 0, "x cross x of %s: element %d", dtypes[t].name, i);
+        for (int i = 0; i < 120; i++)
+            CHECK(got.v[i] == 0, "x cross x of %s is not 0: element %d", dtypes[t].name, i);
         array_free(&got);
         duet_free(&x);
         duet_free(&y);

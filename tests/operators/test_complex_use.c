@@ -75,7 +75,8 @@ static void aliases(duet_place p)
         }
         array got = array_of(x);
         for (int i = 0; i < N; i++)
-            CHECK(cabsl(got.v[i] - (a.v[i] - mean)) <= kinds[k].u * 2 * (N + 2) * sizes_, "x -= mean(x)");
+            CHECK(cabsl(got.v[i] - (a.v[i] - mean)) <= kinds[k].u * 2 * (N + 2) * sizes_,
+                  "x -= mean(x) is wrong");
         array_free(&got);
         END;
         array_free(&b);
@@ -138,8 +139,10 @@ static void together(duet_place p)
             for (int i = 0; i < N; i++) {
                 const real most =
                     kinds[k].u * (4 * cabsl(a.v[i] * b.v[i]) + cabsl(b.v[i])) + 4 * kinds[k].tiny;
-                CHECK(cabsl(z.v[i] - (a.v[i] * b.v[i] - b.v[i])) <= most, "second of several: element %d", i);
-                CHECK(creall(im.v[i]) == cimagl(z.v[i]), "third of several: element %d", i);
+                CHECK(cabsl(z.v[i] - (a.v[i] * b.v[i] - b.v[i])) <= most,
+                      "second of several statements: element %d is wrong", i);
+                CHECK(creall(im.v[i]) == cimagl(z.v[i]), "third of several statements: element %d is wrong",
+                      i);
             }
             array_free(&a);
             array_free(&b);
@@ -260,8 +263,8 @@ static void reductions(duet_place p)
                 sum += a.v[i / 6 * 24 + j * 6 + i % 6];
                 most += cabsl(a.v[i / 6 * 24 + j * 6 + i % 6]);
             }
-            CHECK(cabsl(b.v[i] - sum) <= 8 * kinds[k].u * most, "sum_axis: element %d", i);
-            CHECK(cabsl(c.v[i] - sum / 4) <= 8 * kinds[k].u * most, "mean_keep: element %d", i);
+            CHECK(cabsl(b.v[i] - sum) <= 8 * kinds[k].u * most, "sum_axis: element %d is wrong", i);
+            CHECK(cabsl(c.v[i] - sum / 4) <= 8 * kinds[k].u * most, "mean_keep: element %d is wrong", i);
         }
         array_free(&a);
         array_free(&b);
@@ -294,8 +297,8 @@ static void one_product(duet_place p, const struct kind *k, int64_t m, int64_t n
             sum += q * B.v[j * n + i % n];
             most += cabsl(q) * cabsl(B.v[j * n + i % n]);
         }
-        CHECK(cabsl(C.v[i] - sum) <= 3 * (real)(l + 2) * k->u * most, "matmul of %d x %d x %d: element %d",
-              (int)m, (int)l, (int)n, (int)i);
+        CHECK(cabsl(C.v[i] - sum) <= 3 * (real)(l + 2) * k->u * most,
+              "matmul of %d x %d x %d: element %d is wrong", (int)m, (int)l, (int)n, (int)i);
     }
     array_free(&A);
     array_free(&B);
@@ -327,14 +330,15 @@ static void products(duet_place p)
         number sum = 0;
         for (int j = 0; j < 5; j++) sum += A.v[i / 2 * 5 + j] * B.v[j * 2 + i % 2];
         CHECK(cabsl(C.v[i] - sum) <= 60 * kinds[1].u && cabsl(D.v[i] - sum) <= 60 * kinds[1].u,
-              "products of three axes: element %d", i);
+              "matmul of matrices of rank 3: element %d is wrong", i);
     }
     evaluate(p, w, duet_matmul(duet_outer(v, duet_conj(v)), b), "outer");
     array W = array_of(w);
     for (int i = 0; i < 10; i++) {
         number sum = 0;
         for (int j = 0; j < 5; j++) sum += V.v[i / 2] * conjl(V.v[j]) * B.v[j * 2 + i % 2];
-        CHECK(cabsl(W.v[i] - sum) <= 120 * kinds[1].u, "a projection: element %d", i);
+        CHECK(cabsl(W.v[i] - sum) <= 120 * kinds[1].u,
+              "product with the matrix v conj(v)': element %d is wrong", i);
     }
     array_free(&A);
     array_free(&B);
@@ -368,13 +372,13 @@ static void spectra(duet_place p)
     for (int i = 0; i < N; i++) {
         number sum = 0;
         for (int j = 0; j < N; j++) sum += a.v[j] * b.v[(i - j + N) % N];
-        CHECK(cabsl(got.v[i] - sum) <= 64 * N * kinds[1].u, "convolution by spectra: element %d", i);
+        CHECK(cabsl(got.v[i] - sum) <= 64 * N * kinds[1].u, "product of spectra: element %d is wrong", i);
     }
     array_free(&got);
     evaluate(p, z, duet_real(duet_ifft(duet_fft(x, 0, 0), 0, 0)), "real(ifft(fft))");
     got = array_of(z);
     for (int i = 0; i < N; i++)
-        CHECK(cabsl(got.v[i] - a.v[i]) <= 64 * kinds[1].u, "real(ifft(fft(x))): element %d", i);
+        CHECK(cabsl(got.v[i] - a.v[i]) <= 64 * kinds[1].u, "real(ifft(fft(x))): element %d is wrong", i);
     array_free(&got);
     evaluate(p, z, duet_abs(duet_fft(c, 0, 0)), "|fft|");
     evaluate(p, d, duet_conj(duet_ifft(duet_conj(duet_fft(c, 0, 0)), 0, 0)), "conj(ifft(conj(fft)))");
@@ -382,9 +386,9 @@ static void spectra(duet_place p)
     for (int i = 0; i < N; i++) {
         number sum = 0;
         for (int j = 0; j < N; j++) sum += e.v[j] * cexpl(-2 * PI * I * i * j / N);
-        CHECK(fabsl(creall(g.v[i]) - cabsl(sum)) <= 64 * N * kinds[1].u, "|fft|: element %d", i);
-        CHECK(cabsl(f.v[i] - e.v[(N - i) % N]) <= 64 * N * kinds[1].u, "conj(ifft(conj(fft))): element %d",
-              i);
+        CHECK(fabsl(creall(g.v[i]) - cabsl(sum)) <= 64 * N * kinds[1].u, "|fft|: element %d is wrong", i);
+        CHECK(cabsl(f.v[i] - e.v[(N - i) % N]) <= 64 * N * kinds[1].u,
+              "conj(ifft(conj(fft))): element %d is wrong", i);
     }
     array_free(&a);
     array_free(&b);
@@ -422,15 +426,17 @@ static void passes(duet_place p)
                 *r = duet_new(DUET_F32, 50);
     DUET_ON(p)
     {
-        CHECK(steps_of(x, duet_mul(duet_conj(x), y)) == 1, "x = conj(x) y is a pass");
-        CHECK(steps_of(x, duet_add(duet_mul(DUET(0.5), x), duet_mul(y, y))) == 1, "x / 2 + y y is a pass");
-        CHECK(steps_of(x, duet_div(x, y)) == 1, "x / y is a pass");
-        CHECK(steps_of(r, duet_abs(duet_sub(x, y))) == 1, "|x - y| is a pass");
-        CHECK(steps_of(z, duet_sum(x)) == 1, "sum(x) is a pass");
+        CHECK(steps_of(x, duet_mul(duet_conj(x), y)) == 1, "x = conj(x) y takes more than one pass");
+        CHECK(steps_of(x, duet_add(duet_mul(DUET(0.5), x), duet_mul(y, y))) == 1,
+              "x / 2 + y y takes more than one pass");
+        CHECK(steps_of(x, duet_div(x, y)) == 1, "x / y takes more than one pass");
+        CHECK(steps_of(r, duet_abs(duet_sub(x, y))) == 1, "|x - y| takes more than one pass");
+        CHECK(steps_of(z, duet_sum(x)) == 1, "sum(x) takes more than one pass");
         const duet_counts before = duet_stats();
         for (int i = 0; i < 3; i++)
             CHECK(duet_set(x, duet_mul(x, duet_complex(0, 3 + 2 * i))) == DUET_OK, "%s", duet_error());
-        CHECK(duet_stats().plan_misses <= before.plan_misses + 1, "one plan for all numbers");
+        CHECK(duet_stats().plan_misses <= before.plan_misses + 1,
+              "statements that differ only in numbers have several plans");
     }
     duet_free(&x);
     duet_free(&y);
@@ -546,7 +552,7 @@ static void streamed(void)
     CHECK(duet_memory_limit(DUET_GPU, duet_memory_of(DUET_GPU).used + 120000) == DUET_OK, "%s", duet_error());
     const uint64_t before = duet_stats().streams;
     evaluate(DUET_GPU, z, duet_mul(duet_conj(x), y), "streamed");
-    CHECK(duet_stats().streams == before + 1, "it was not streamed");
+    CHECK(duet_stats().streams == before + 1, "the statement was not streamed");
     array a = array_of(x), b = array_of(y), want = array_new(2, (int64_t[]){ N, M });
     for (int i = 0; i < N * M; i++) want.v[i] = conjl(a.v[i]) * b.v[i];
     near("streamed", &kinds[0], z, &want, 2.2361L);

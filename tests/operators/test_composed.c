@@ -115,8 +115,8 @@ static void element_wise(const char *name, maker *make, meaning *known, duet_dty
     for (int k = 0; k < 3; k++) duet_free(&m[k]);
 }
 
-static void one_way(const char *name, duet_expr e, reduce_meaning *known, const double *x, int axis,
-                    duet_dtype type)
+static void one_form(const char *name, duet_expr e, reduce_meaning *known, const double *x, int axis,
+                     duet_dtype type)
 {
     static const int64_t none[1] = { 0 };
     int outs = COLUMNS;
@@ -152,14 +152,14 @@ static void reduction(const char *name, const forms *in, reduce_meaning *known, 
     static const int both[] = { -1, 0 };
     static double x[ROWS * COLUMNS];
     duet_matrix *m = filled(type, ROWS, COLUMNS, x);
-    one_way(name, in->all(duet_of_matrix(m)), known, x, -1, type);
-    one_way(name, in->axes(duet_of_matrix(m), 2, both), known, x, -1, type);
-    one_way(name, in->axes_keep(duet_of_matrix(m), 2, both), known, x, -1, type);
+    one_form(name, in->all(duet_of_matrix(m)), known, x, -1, type);
+    one_form(name, in->axes(duet_of_matrix(m), 2, both), known, x, -1, type);
+    one_form(name, in->axes_keep(duet_of_matrix(m), 2, both), known, x, -1, type);
     for (int axis = 0; axis < 2; axis++) {
-        one_way(name, in->axis(duet_of_matrix(m), axis), known, x, axis, type);
-        one_way(name, in->keep(duet_of_matrix(m), axis), known, x, axis, type);
-        one_way(name, in->axes(duet_of_matrix(m), 1, &axis), known, x, axis, type);
-        one_way(name, in->axes_keep(duet_of_matrix(m), 1, &axis), known, x, axis, type);
+        one_form(name, in->axis(duet_of_matrix(m), axis), known, x, axis, type);
+        one_form(name, in->keep(duet_of_matrix(m), axis), known, x, axis, type);
+        one_form(name, in->axes(duet_of_matrix(m), 1, &axis), known, x, axis, type);
+        one_form(name, in->axes_keep(duet_of_matrix(m), 1, &axis), known, x, axis, type);
     }
     duet_free(&m);
 }

@@ -87,7 +87,7 @@ static void known_matrices(duet_place p)
     DUET_ON(p)
     {
         CHECK(duet_convmtx(t, K, DUET_OVERLAP_SAME) == DUET_OK && !memcmp(duet_read(t), same, sizeof same),
-              "SciPy's: %s", duet_error());
+              "the result differs from SciPy's: %s", duet_error());
         CHECK(duet_set(corner, w) == DUET_OK &&
                   duet_convmtx2(all, corner, 3, 4, DUET_OVERLAP_FULL) == DUET_OK &&
                   duet_set(y, duet_matmul(all, line)) == DUET_OK &&
@@ -95,7 +95,7 @@ static void known_matrices(duet_place p)
               "%s", duet_error());
     }
     CHECK(!memcmp(duet_read(y), duet_read(z), 24 * sizeof(float)),
-          "a convolution as a product, the kernel over itself");
+          "the product with the matrix differs from the convolution");
     duet_matrix *made[] = { K, t, corner, line, x, w, all, y, z };
     for (int i = 0; i < 9; i++) duet_free(&made[i]);
 }

@@ -128,12 +128,12 @@ static void check_slope(const geometry *g, const making *k)
         for (int64_t j = 0; j < step.of[RESULTS].count; j++)
             up += step.of[RESULTS].v[j] * k->of[RESULTS].v[j];
         CHECK(fabsl(up - k->of[k->result].v[i]) <= 0x1p-50L * (1 + k->of[k->result].size[i]),
-              "the oracle's gradient, element %lld", (long long)i);
+              "the gradient of the reference is wrong in element %lld", (long long)i);
         for (int o = 0; o < 3; o++) array_free(&step.of[o]);
     }
 }
 
-static void check_way(duet_place p, duet_dtype type, const geometry *g, enum operand result, bool slope)
+static void check_result(duet_place p, duet_dtype type, const geometry *g, enum operand result, bool slope)
 {
     held h[3];
     making k = { .result = result };
@@ -178,7 +178,7 @@ static void convolutions(int axes, bool unequal, int count)
         for (int k = 0; k < places; k++)
             for (int result = IMAGES; result <= RESULTS; result++) {
                 if (g.flips && result != RESULTS) continue;
-                check_way(place[k], type, &g, (enum operand)result, i < 12);
+                check_result(place[k], type, &g, (enum operand)result, i < 12);
             }
     }
     tap_point(names[unequal][axes - 1]);
@@ -199,7 +199,7 @@ static void far_apart(void)
                          .pad = { 1 << 30, 0 },
                          .dilation = { INT32_MAX, 1 } };
     for (int result = IMAGES; result <= RESULTS; result++)
-        check_way(DUET_CPU, DUET_F32, &g, (enum operand)result, false);
+        check_result(DUET_CPU, DUET_F32, &g, (enum operand)result, false);
     tap_point("largest windows, strides and dilations on the CPU");
 }
 
@@ -229,14 +229,14 @@ static void in_steps_of_one(int count)
         g.groups = 1;
         for (int k = 0; k < places; k++)
             for (int result = is_square(&g) ? FILTERS : IMAGES; result <= FILTERS; result++)
-                check_way(place[k], i % 5 ? DUET_F32 : DUET_F64, &g, (enum operand)result, false);
+                check_result(place[k], i % 5 ? DUET_F32 : DUET_F64, &g, (enum operand)result, false);
     }
     tap_point("gradients of convolutions with stride 1");
 }
 
 #ifdef FAKE_CUDA
 /* The slower algorithm is not run again; with DUET_REPRODUCIBLE=1 nothing is timed. */
-static void faster_way(void)
+static void faster_algorithm(void)
 {
     for (int i = 0; i < 3; i++) {
         const geometry g = { .axes = 2,
@@ -253,14 +253,15 @@ static void faster_way(void)
         const fake_counts before = fake_count();
         fake_slowly(i == 0, i == 1);
         if (i == 2) setenv("DUET_REPRODUCIBLE", "1", 1);
-        check_way(DUET_GPU, DUET_F32, &g, IMAGES, false);
+        check_result(DUET_GPU, DUET_F32, &g, IMAGES, false);
         const int tried = (int)(fake_count().backward - before.backward),
                   all = (int)(fake_count().convolutions - before.convolutions);
-        check_way(DUET_GPU, DUET_F32, &g, IMAGES, false);
+        check_result(DUET_GPU, DUET_F32, &g, IMAGES, false);
         unsetenv("DUET_REPRODUCIBLE");
         const int again = (int)(fake_count().backward - before.backward) - tried;
-        CHECK(again == (i != 1), "%d back", again);
-        CHECK(i == 2 ? all == 1 : all == 2 * (tried - (i == 0)) + 1, "%d tried, %d of them back", all, tried);
+        CHECK(again == (i != 1), "the second call ran the backward algorithm %d times", again);
+        CHECK(i == 2 ? all == 1 : all == 2 * (tried - (i == 0)) + 1,
+              "%d runs were tried, %d of them backward", all, tried);
     }
     fake_slowly(false, false);
     tap_point("the faster algorithm for the image gradient is chosen once");
@@ -316,26 +317,29 @@ static void known_unequal(duet_place p)
     const int32_t n = duet_same_padding(6, 3, 2, 0);
     CHECK(n == 1 && duet_same_padding(6, 4, 0, 0) == 3 && duet_same_padding(7, 3, 2, 2) == 4 &&
               duet_same_padding(0, 3, 1, 1) == 0 && duet_same_padding(8, 1, 2, 1) == 0,
-          "how much TensorFlow's SAME takes");
+          "duet_same_padding is wrong");
     CHECK(duet_set_on(p, y, duet_conv1d(X, W, .stride = 2, .pad = n / 2, .more = n % 2)) == DUET_OK, "%s",
           duet_error());
-    CHECK(!memcmp(duet_read(y), same, sizeof same), "[1 .. 6] with [1 10 100], every other one");
+    CHECK(!memcmp(duet_read(y), same, sizeof same),
+          "the convolution of [1 .. 6] with [1 10 100] and stride 2 is wrong");
     DUET_ON(p)
     {
-        CHECK(copies(y, duet_conv1d(X, W, .stride = 2, .more = 1)) == (p == DUET_GPU), "a copy on the %s",
-              place_name(p));
-        CHECK(!copies(row, duet_conv1d(X, W, .pad = 1)), "a copy of what is padded alike");
+        CHECK(copies(y, duet_conv1d(X, W, .stride = 2, .more = 1)) == (p == DUET_GPU),
+              "whether images are copied is wrong on the %s", place_name(p));
+        CHECK(!copies(row, duet_conv1d(X, W, .pad = 1)), "images with equal padding are copied");
         duet_matrix *two = duet_new(DUET_F32, 1, 1, 2);
-        CHECK(!copies(two, duet_conv1d(X, W, .stride = 3, .more = 2)), "a copy for what no window reads");
+        CHECK(!copies(two, duet_conv1d(X, W, .stride = 3, .more = 2)),
+              "images are copied for padding that no window reads");
         duet_free(&two);
     }
     CHECK(duet_set_on(p, sum, duet_sum(duet_conv1d(X, W))) == DUET_OK, "%s", duet_error());
-    CHECK(*(const float *)duet_read(sum) == 1950, "the sum: %g", (double)*(const float *)duet_read(sum));
+    CHECK(*(const float *)duet_read(sum) == 1950, "the sum of the convolution is %g",
+          (double)*(const float *)duet_read(sum));
     CHECK(duet_set_on(p, sum, duet_sum(duet_conv1d(X, W, .more = 1))) == DUET_OK, "%s", duet_error());
-    CHECK(*(const float *)duet_read(sum) == 2015, "and with one more: %g",
+    CHECK(*(const float *)duet_read(sum) == 2015, "the sum of the convolution with .more = 1 is %g",
           (double)*(const float *)duet_read(sum));
     duet_expr e = duet_conv1d(X, W, .stride = 2, .more = 1);
-    CHECK(strstr(text_of(e), ".more = 1"), "printed: %s", text_of(e));
+    CHECK(strstr(text_of(e), ".more = 1"), "the option .more is not printed: %s", text_of(e));
     forget(e);
     duet_matrix *all[] = { X, W, y, sum, row };
     for (int i = 0; i < 5; i++) duet_free(&all[i]);
@@ -519,19 +523,20 @@ static void among_others(duet_place p)
                 *signal = duet_expanded(three, 0), *f = duet_expanded(W, 0), *filter = duet_expanded(f, 0),
                 *bias = duet_new(DUET_F32, 1), *z = duet_new(DUET_F32, 1, 1, 2);
     CHECK(duet_set_on(p, y, duet_convolve(X, W, DUET_OVERLAP_FULL)) == DUET_OK, "%s", duet_error());
-    CHECK(!memcmp(duet_read(y), full, sizeof full), "all of [1 2 3 4] and [1 10]");
+    CHECK(!memcmp(duet_read(y), full, sizeof full), "the full convolution of [1 2 3 4] and [1 10] is wrong");
     CHECK(duet_set_on(p, same, duet_add(duet_mul(2, duet_convolve(duet_neg(X), W, DUET_OVERLAP_SAME)), 1)) ==
               DUET_OK,
           "%s", duet_error());
     for (int i = 0; i < 4; i++)
-        CHECK(((const float *)duet_read(same))[i] == 1 - 2 * full[i], "the first four, times -2, and 1");
+        CHECK(((const float *)duet_read(same))[i] == 1 - 2 * full[i],
+              "1 - 2 times the first four results is wrong");
     CHECK(duet_set_on(p, bias, 0.5f) == DUET_OK, "%s", duet_error());
     CHECK(duet_set_on(p, z,
                       duet_max_pool1d(duet_relu(duet_bias_add(duet_conv1d(signal, filter, .pad = 1), bias)),
                                       .window = 2)) == DUET_OK,
           "%s", duet_error());
     CHECK(((const float *)duet_read(z))[0] == 21.5f && ((const float *)duet_read(z))[1] == 43.5f,
-          "a layer of signals: %g %g", (double)((const float *)duet_read(z))[0],
+          "a layer of one axis gives %g and %g", (double)((const float *)duet_read(z))[0],
           (double)((const float *)duet_read(z))[1]);
     duet_matrix *all[] = { y, same, three, signal, f, filter, bias, z, X, W };
     for (int i = 0; i < 10; i++) duet_free(&all[i]);
@@ -610,7 +615,7 @@ static void refused(void)
     duet_free(&rowless);
     CHECK(duet_pad_for(DUET_OVERLAP_SAME, 3, 2) == 2 && duet_pad_for(DUET_OVERLAP_FULL, 3, 0) == 2 &&
               duet_pad_for(DUET_OVERLAP_VALID, 3, 0) == 0,
-          "padding for a part");
+          "duet_pad_for is wrong");
     duet_matrix *all[] = { s, v, m, whole, large, none, to, im };
     for (int i = 0; i < 8; i++) duet_free(&all[i]);
     tap_point("invalid arguments");
@@ -629,7 +634,7 @@ int main(int argc, char **argv)
     far_apart();
     in_steps_of_one(few ? 40 : 160);
 #ifdef FAKE_CUDA
-    faster_way();
+    faster_algorithm();
 #endif
     for (int k = 0; k < places; k++) {
         unequal_layers(place[k]);

@@ -135,8 +135,8 @@ static void run_product(product *t, int by_parts, duet_place where)
     DUET_ON(where) DUET_MATH(DUET_MATH_SPLIT)
     {
         if (where == DUET_GPU && by_parts == SURELY)
-            CHECK(goes_by_parts(t), "%lld x %lld x %lld goes strictly", (long long)t->m, (long long)t->k,
-                  (long long)t->n);
+            CHECK(goes_by_parts(t), "the product %lld x %lld x %lld is not split", (long long)t->m,
+                  (long long)t->k, (long long)t->n);
         CHECK(duet_set(t->out.m, formula(t->act, duet_matmul(t->a.m, t->b.m), t->bias)) == DUET_OK, "%s",
               duet_error());
     }
@@ -256,7 +256,7 @@ static void one_not_numbers(int64_t m, int64_t k, duet_place where)
     run_product(&t, SURELY, where);
     for (int64_t j = 0; j < t.n && t.out.p && !t.act; j++)
         CHECK(!isfinite(t.out.p[3 * t.out.line + j]) && isnan(t.out.p[(m - 1) * t.out.line + j]),
-              "[%lld] is finite", (long long)j);
+              "element %lld is finite", (long long)j);
     free_product(&t);
 }
 

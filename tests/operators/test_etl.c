@@ -46,19 +46,21 @@ static void test_coherence(duet_place p)
     set(p, b, DUET(1));
     set(p, a, duet_add(b, b));
     duet_matrix *row = duet_row(a, 3), *part = duet_slice(a, 2, 2), *column = duet_column(a, 5);
-    CHECK(value_at(row, 7) == 2 && value_at(part, 15) == 2 && value_at(column, 0) == 2, "what a view shows");
+    CHECK(value_at(row, 7) == 2 && value_at(part, 15) == 2 && value_at(column, 0) == 2,
+          "a view has wrong elements");
     set(DUET_CPU, u, DUET(row));
-    CHECK(value_at(u, 0) == 2, "what a view gives the other machine: %g", value_at(u, 0));
+    CHECK(value_at(u, 0) == 2, "a view has wrong elements on the other machine: %g", value_at(u, 0));
     set(p, row, duet_mul(row, 3));
-    CHECK(value_at(a, 3 * 8) == 6 && value_at(a, 2 * 8) == 2, "what was written through a view");
+    CHECK(value_at(a, 3 * 8) == 6 && value_at(a, 2 * 8) == 2,
+          "the elements written through a view are wrong");
     float *x = duet_overwrite(a);
     for (int i = 0; i < 48; i++) x[i] = 7;
     set(p, u, duet_add(row, 0));
-    CHECK(value_at(u, 3) == 7 && value_at(part, 0) == 7, "the host wrote last");
+    CHECK(value_at(u, 3) == 7 && value_at(part, 0) == 7, "the elements that the host wrote last are lost");
     set(p, a, duet_add(b, 4));
     CHECK(duet_set_all({ a, DUET(b) }, { b, duet_add(b, 4) }) == DUET_OK && value_at(a, 0) == 1 &&
               value_at(b, 0) == 5,
-          "exchanged");
+          "two matrices are not exchanged");
     duet_matrix *all[] = { row, part, column, a, b, u };
     for (int i = 0; i < 6; i++) duet_free(&all[i]);
 }
@@ -116,21 +118,22 @@ static duet_expr weak(float v)
 static void test_specials(duet_place p)
 {
     CHECK(number(p, duet_exp(weak(INFINITY))) == INFINITY && isnan(number(p, duet_exp(weak(NAN)))),
-          "exp of infinity and NaN");
+          "exp of infinity or NaN is wrong");
     CHECK(number(p, duet_exp(weak(89.5f))) == INFINITY, "exp overflows to infinity");
     CHECK(fabs(number(p, duet_exp(weak(-90))) - exp(-90)) <= 0x1p-149, "exp of -90 is subnormal");
     CHECK(number(p, duet_log(weak(0))) == -INFINITY && number(p, duet_log(weak(INFINITY))) == INFINITY,
-          "log of 0 and infinity");
+          "log of 0 or infinity is wrong");
     CHECK(isnan(number(p, duet_log(weak(NAN)))) && isnan(number(p, duet_relu(weak(NAN)))),
-          "log and relu of NaN");
+          "log or relu of NaN is wrong");
     CHECK(isnan(number(p, duet_maximum(weak(NAN), 0))) && isnan(number(p, duet_maximum(0, weak(NAN)))),
-          "maximum of NaN and 0");
-    CHECK(number(p, duet_div(weak(5), 3)) == (double)(5.0f / 3.0f), "division is no product");
+          "the maximum of NaN and 0 is wrong");
+    CHECK(number(p, duet_div(weak(5), 3)) == (double)(5.0f / 3.0f),
+          "a quotient is computed as a product with the reciprocal");
     for (int i = 0; i < 3; i++) {
         duet_matrix *x = filled(2, 3);
         ((float *)duet_update(x))[i] = NAN;
         CHECK(isnan(number(p, duet_max(x))) && isnan(number(p, duet_min(x))),
-              "the extremes of what holds a NaN at %d", i);
+              "max or min with a NaN at index %d is not NaN", i);
         duet_free(&x);
     }
 }
@@ -192,10 +195,11 @@ static void test_refusals(duet_place p)
                 *b = duet_new(DUET_F32, 5, 4);
     duet_matrix *c = duet_new(DUET_F32, 4, 4);
     CHECK(duet_set_on(p, four, duet_add(four, eight)) == DUET_BAD_SHAPE && value_at(four, 3) == 1,
-          "a sum of 4 and 8 elements");
-    CHECK(duet_set_on(p, c, duet_matmul(a, b)) == DUET_BAD_SHAPE, "a product of 4 x 3 and 5 x 4");
-    CHECK(!duet_slice(four, 0, 10), "a view of 10 of 4 elements");
-    CHECK(!duet_new(DUET_F32, (int64_t)1 << 61, 8), "more elements than can be counted");
+          "the sum of 4 and 8 elements did not fail");
+    CHECK(duet_set_on(p, c, duet_matmul(a, b)) == DUET_BAD_SHAPE,
+          "the product of 4 x 3 and 5 x 4 did not fail");
+    CHECK(!duet_slice(four, 0, 10), "a view of 10 elements of a matrix of 4 did not fail");
+    CHECK(!duet_new(DUET_F32, (int64_t)1 << 61, 8), "a matrix of more than 2^63 elements was made");
     duet_matrix *all[] = { four, eight, a, b, c };
     for (int i = 0; i < 5; i++) duet_free(&all[i]);
 }

@@ -353,7 +353,7 @@ static void ends(duet_place p)
               "sum of %d: %Lg, not %Lg", (int)n, creall(b.v[0]), sum);
         if (n % 2 == 0)
             CHECK(fabsl(creall(b.v[n / 2]) - alternating) <= error && fabsl(cimagl(b.v[n / 2])) <= imaginary,
-                  "Nyquist of %d", (int)n);
+                  "length %d: the element at the Nyquist frequency is wrong", (int)n);
         array_free(&a);
         array_free(&b);
         duet_free(&x);
@@ -374,13 +374,15 @@ static void large(duet_place p, int64_t n)
     real worst = 0;
     for (int64_t k = 0; k < n; k++)
         worst = fmaxl(worst, cabsl(t.v[k] - cexpl(-2 * PI * I * (real)(5 * k % n) / (real)n)));
-    CHECK(worst <= 8 * 0x1p-24L * log2l(2 * (real)n), "%d: an impulse errs by %Lg", (int)n, worst);
+    CHECK(worst <= 8 * 0x1p-24L * log2l(2 * (real)n), "length %d: the transform of an impulse is off by %Lg",
+          (int)n, worst);
     array_free(&t);
     fill(x);
     set_on(p, y, duet_fft(x, 0, 0));
     array a = array_of(x), b = array_of(y);
     const real before = norm(&a) * sqrtl((real)n);
-    CHECK(fabsl(norm(&b) - before) <= 8 * 0x1p-24L * log2l(2 * (real)n) * before, "Parseval of %d", (int)n);
+    CHECK(fabsl(norm(&b) - before) <= 8 * 0x1p-24L * log2l(2 * (real)n) * before,
+          "length %d: Parseval's theorem does not hold", (int)n);
     set_on(p, x, duet_ifft(y, 0, 0));
     compare("there and back", x, &a, 16 * 0x1p-24L * log2l(2 * (real)n) * norm(&a));
     array_free(&a);

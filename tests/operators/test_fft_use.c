@@ -155,10 +155,10 @@ static void plans(duet_place p)
     play(p, x, y, z, c);
     const uint64_t made = duet_stats().transforms, taken = duet_stats().pool_misses;
     for (int i = 0; i < 20; i++) play(p, x, y, z, c);
-    CHECK(duet_stats().transforms == made, "%d plans were made anew", (int)(duet_stats().transforms - made));
-    CHECK(duet_stats().pool_misses == taken, "%d blocks were taken anew",
+    CHECK(duet_stats().transforms == made, "%d plans were not cached", (int)(duet_stats().transforms - made));
+    CHECK(duet_stats().pool_misses == taken, "%d blocks were not from the pool",
           (int)(duet_stats().pool_misses - taken));
-    CHECK(made > 0, "no plan was counted");
+    CHECK(made > 0, "duet_stats counts no plan");
     compare("there and back", z, &want, norm(&want) * 100 * 0x1p-24L);
     array_free(&want);
     duet_free(&x);
@@ -243,7 +243,7 @@ static void threads(duet_place p)
     for (intptr_t i = 0; i < 6; i++) {
         void *r;
         pthread_join(t[i], &r);
-        CHECK(r == (void *)(i + 1), "thread %d", (int)i);
+        CHECK(r == (void *)(i + 1), "thread %d has a wrong result", (int)i);
     }
     tap_point("six threads");
 }
@@ -255,7 +255,7 @@ static void refused(duet_matrix *y, duet_expr e, duet_status want, const char *s
     const float before = ((const float *)duet_read(y))[0];
     const duet_status s = duet_set(y, e);
     CHECK(s == want && strstr(duet_error(), says), "status %d, not %d: %s", s, want, duet_error());
-    CHECK(((const float *)duet_read(y))[0] == before, "what a refused call left");
+    CHECK(((const float *)duet_read(y))[0] == before, "a failed call has changed its destination");
 }
 
 static void bad(void)
@@ -301,7 +301,7 @@ static void explained(void)
     DUET_ON(DUET_CPU) CHECK(duet_explain(out, y, e) == DUET_OK, "%s", duet_error());
     forget(e);
     e = duet_irfft(duet_fftconvolve(x, x, DUET_OVERLAP_SAME), 0, 1);
-    CHECK(duet_expr_status(e) == DUET_BAD_TYPE, "an irfft of real numbers");
+    CHECK(duet_expr_status(e) == DUET_BAD_TYPE, "irfft of a real matrix did not fail");
     forget(e);
     e = duet_fftn(x, .axes = 1, .axis = { -1 }, .n = { 5 });
     CHECK(duet_print_expr(out, e) == DUET_OK && duet_expr_size(e, 1) == 5, "%s", duet_error());
@@ -350,7 +350,7 @@ static void without_cufft(void)
     CHECK(duet_set_on(DUET_GPU, y, duet_fft(x, 0, 0)) == DUET_UNSUPPORTED &&
               strstr(duet_error(), "no such file"),
           "%s", duet_error());
-    CHECK(duet_set(y, duet_fft(x, 0, 0)) == DUET_OK, "without it the CPU works: %s", duet_error());
+    CHECK(duet_set(y, duet_fft(x, 0, 0)) == DUET_OK, "the CPU does not work without cuFFT: %s", duet_error());
     fake_without("cufft", NULL);
     duet_free(&x);
     duet_free(&y);
@@ -370,7 +370,7 @@ static void streamed(void)
     CHECK(duet_memory_limit(DUET_GPU, duet_memory_of(DUET_GPU).used + 120000) == DUET_OK, "%s", duet_error());
     const uint64_t before = duet_stats().streams;
     set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 1), 15, 1));
-    CHECK(duet_stats().streams == before + 1, "it was not streamed");
+    CHECK(duet_stats().streams == before + 1, "the statement was not streamed");
     compare("streamed", y, &want, 100 * 0x1p-24L * norm(&want));
     CHECK(duet_set_on(DUET_GPU, y, duet_irfft(duet_rfft(x, 0, 0), 3000, 0)) == DUET_NO_MEMORY, "%s",
           duet_error());

@@ -176,7 +176,8 @@ static void finished(const struct finished_row *f)
             finished_on(f, type, images[i], (int64_t[]){ images[i][4], images[i][1], 3, 3 });
     }
     for (int p = 0; p < places; p++)
-        CHECK(!seen_by[p] || chosen_by[p], "%s is never chosen on %s", f->row.name, place_name(place[p]));
+        CHECK(!seen_by[p] || chosen_by[p], "the row %s is never chosen on %s", f->row.name,
+              place_name(place[p]));
 }
 
 /* Our kernels support neither dilation nor groups: a vendor computes the epilogue, or a separate
@@ -211,7 +212,8 @@ static void into_itself(const struct finished_row *f, duet_matrix *to, const hol
     for (int p = 0; p < places; p++) DUET_ON(place[p])
         {
             const char *why = oracle_refutes(to, f->row.make(h));
-            CHECK(!why, "%s into an operand, on %s: %s", f->row.name, place_name(place[p]), why);
+            CHECK(!why, "%s with an operand as destination, on %s: %s", f->row.name, place_name(place[p]),
+                  why);
         }
 }
 

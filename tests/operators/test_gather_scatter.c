@@ -270,7 +270,7 @@ static void out_of_range(void)
         FAILS(duet_set_on(DUET_CPU, z, duet_scatter_add(x, by, y, 0)), DUET_BAD_ARGUMENT,
               "is out of bounds; the size of the axis is 3");
         CHECK(((const float *)duet_read(y))[0] == 8 && ((const float *)duet_read(z))[2] == 9,
-              "nothing was written");
+              "a failed statement has changed its destination");
         if (n_places < 2) continue;
         CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(x, by, y, 0)) == DUET_OK, "%s", duet_error());
         CHECK(duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
@@ -395,9 +395,9 @@ static void rows_of_nowhere(void)
             const int64_t k = at[i / n] < 0 ? at[i / n] + 5 : at[i / n];
             right = got[i] == (k >= 0 && k < 5 ? (float)(k * n + i % n + 1) : 0);
         }
-        CHECK(right, "rows of %d, some from nowhere", n);
+        CHECK(right, "take of rows of %d elements with bad indices is wrong", n);
         for (int i = 0; i < 5 * n && right; i++) right = sum[i] == (float)(times[i / n] * (i + 1));
-        CHECK(right, "rows of %d, some to nowhere", n);
+        CHECK(right, "put of rows of %d elements with bad indices is wrong", n);
         duet_free(&x);
         duet_free(&by);
         duet_free(&y);

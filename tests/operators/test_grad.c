@@ -323,11 +323,12 @@ static void test_composed(void)
         for (int n = 0; n < 9 * places; n++)
             for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
                 ran += test_on(&rows[i], type, &shapes[n / places], place[n % places]);
-        CHECK(ran > 0, "%s: no shape fitted", rows[i].name);
+        CHECK(ran > 0, "%s: no random shape was valid", rows[i].name);
     }
     tap_point("every row of networks.def");
-    CHECK(oracle_wild * 100 <= oracle_bounded, "the oracle admitted anything for %lld elements, bounded %lld",
-          (long long)oracle_wild, (long long)oracle_bounded);
+    CHECK(oracle_wild * 100 <= oracle_bounded,
+          "the reference has no error bound for %lld elements, and one for %lld", (long long)oracle_wild,
+          (long long)oracle_bounded);
     tap_point("the error bounds of the oracle hold");
 }
 

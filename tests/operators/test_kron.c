@@ -150,7 +150,7 @@ static void formulas(void)
             CHECK(r[i] == 1 - (i / 6 * 2 + i % 6 / 3 + 1) * (i % 3 + 1.0), "element %d: %g", i, r[i]);
         duet_matrix *same = duet_new(DUET_F32, 2, 2);
         CHECK(duet_set_on(places[k], same, duet_kron(3, x)) == DUET_OK, "%s", duet_error());
-        CHECK(((const float *)duet_read(same))[3] == 12, "of a number");
+        CHECK(((const float *)duet_read(same))[3] == 12, "the Kronecker product with a number is wrong");
         duet_free(&same);
     }
     duet_free(&x);

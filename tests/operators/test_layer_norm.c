@@ -34,8 +34,8 @@ static void each_way(const char *name, maker *make, duet_matrix *const in[3], du
             }
             void *got = elements(m);
             if (first)
-                CHECK(same_bits(duet_type(m), first, got, duet_count(m)), "%s on %s, fusion %s: other bits",
-                      name, place_name(place[p]), mode_names[mode]);
+                CHECK(same_bits(duet_type(m), first, got, duet_count(m)),
+                      "%s on %s, fusion %s: the bits differ", name, place_name(place[p]), mode_names[mode]);
             else {
                 first = got;
                 got = NULL;
@@ -112,7 +112,9 @@ static void nothing(void)
         duet_matrix *x = duet_new(DUET_F32, none[i][0], none[i][1]), *y = duet_new(DUET_F32, none[i][1]),
                     *m = duet_new(DUET_F32, none[i][0], none[i][1]);
         for (int p = 0; p < places; p++)
-            DUET_ON(place[p]) CHECK(duet_set(m, trimmed(x, y, y)) == DUET_OK, "of nothing: %s", duet_error());
+            DUET_ON(place[p])
+            CHECK(duet_set(m, trimmed(x, y, y)) == DUET_OK, "layer_norm of an empty matrix: %s",
+                  duet_error());
         duet_free(&x);
         duet_free(&y);
         duet_free(&m);
@@ -138,11 +140,11 @@ static void as_view(const sizes *s, const sizes *trim, maker *make, enum view ki
             DUET_ON(place[p])
             {
                 const char *why = oracle_refutes(m, make(in[0], in[1], in[2]));
-                CHECK(!why, "a view, on %s: %s", place_name(place[p]), why);
+                CHECK(!why, "layer_norm of a view, on %s: %s", place_name(place[p]), why);
             }
             got[mode] = elements(m);
         }
-        CHECK(same_bits(DUET_F32, got[0], got[1], duet_count(m)), "a view, on %s: other bits",
+        CHECK(same_bits(DUET_F32, got[0], got[1], duet_count(m)), "layer_norm of a view has other bits on %s",
               place_name(place[p]));
         free(got[0]);
         free(got[1]);
@@ -199,7 +201,8 @@ static void into_itself(void)
                 else if (k == 2) e = trimmed(x, x, x);
                 else e = plain(x, y, y);
                 const char *why = oracle_refutes(x, e);
-                CHECK(!why, "into an operand, on %s: %s", place_name(place[p]), why);
+                CHECK(!why, "layer_norm with an operand as destination, on %s: %s", place_name(place[p]),
+                      why);
             }
     duet_free(&row);
     duet_free(&x);
@@ -287,13 +290,13 @@ static void among_others(void)
                     *m = duet_new(DUET_F32, 20, 33);
         const char *why = NULL;
         DUET_ON(place[p]) why = oracle_refutes(m, duet_matmul(trimmed(x, gain, gain), w));
-        CHECK(!why, "before a product: %s", why);
+        CHECK(!why, "layer_norm before a product: %s", why);
         DUET_ON(place[p]) why = oracle_refutes(m, trimmed(gain, x, gain));
-        CHECK(!why, "with a gain of more rows: %s", why);
+        CHECK(!why, "layer_norm with a gain of more rows: %s", why);
         DUET_ON(place[p]) why = oracle_refutes(m, duet_layer_norm(x, gain, -3, 7));
-        CHECK(!why, "with other numbers: %s", why);
+        CHECK(!why, "layer_norm with other numbers: %s", why);
         DUET_ON(place[p]) why = oracle_refutes(m, duet_layer_norm(duet_tanh(x), gain, 0.5, EPS));
-        CHECK(!why, "behind a pass: %s", why);
+        CHECK(!why, "layer_norm after a pass: %s", why);
         duet_free(&gain);
         duet_free(&x);
         duet_free(&w);

@@ -190,9 +190,8 @@ static void cholesky(duet_dtype t, int64_t n)
         wides A = wides_of(a.m), L = wides_of(l.m), turned = wides_turned(&L);
         small(ratio(norm_rest(&A, &L, &turned), norm1(&A), n, eps_of(t)), "cholesky", t, n, n, here);
         for (int64_t i = 0; i < n; i++)
-            for (int64_t j = i + 1; j < n; j++) CHECK(*at(&L, i, j) == 0, "above the diagonal of L");
-        for (int64_t i = 0; i < n; i++)
-            CHECK(imaginary_of(*at(&L, i, i)) == 0, "a diagonal that is not real");
+            for (int64_t j = i + 1; j < n; j++) CHECK(*at(&L, i, j) == 0, "L is not 0 above the diagonal");
+        for (int64_t i = 0; i < n; i++) CHECK(imaginary_of(*at(&L, i, i)) == 0, "the diagonal is not real");
         wides_free(&A);
         wides_free(&L);
         wides_free(&turned);
@@ -205,8 +204,8 @@ static void cholesky(duet_dtype t, int64_t n)
 static void ordered(const wides *w, int sign, const char *what)
 {
     for (int64_t i = 1; i < w->m; i++)
-        CHECK(sign * (real_of(w->v[i]) - real_of(w->v[i - 1])) >= 0, "%s %d: %Lg behind %Lg", what, (int)i,
-              real_of(w->v[i]), real_of(w->v[i - 1]));
+        CHECK(sign * (real_of(w->v[i]) - real_of(w->v[i - 1])) >= 0, "%s %d: %Lg comes after %Lg", what,
+              (int)i, real_of(w->v[i]), real_of(w->v[i - 1]));
 }
 
 static void eigen(duet_dtype t, enum kind kind, int64_t n)
@@ -250,16 +249,16 @@ static void lu(duet_dtype t, enum kind kind, int64_t m, int64_t n)
         const wide most = dtype_is_complex(t) ? sqrtl(2) * (1 + eps_of(t)) : 1;
         for (int64_t i = 0; i < m; i++) {
             const int64_t from = (int64_t)real_of(P.v[i]);
-            CHECK(from >= 0 && from < m && !seen[from], "p is no order");
+            CHECK(from >= 0 && from < m && !seen[from], "p is not a permutation");
             seen[from] = true;
             for (int64_t j = 0; j < n; j++) *at(&in_order, i, j) = *at(&A, from, j);
             for (int64_t j = 0; j < k; j++)
                 CHECK(size_of(*at(&L, i, j)) <= most && (i != j || *at(&L, i, j) == 1) &&
                           (i >= j || *at(&L, i, j) == 0),
-                      "L");
+                      "an element of L is wrong");
         }
         for (int64_t i = 0; i < k; i++)
-            for (int64_t j = 0; j < i; j++) CHECK(*at(&U, i, j) == 0, "below the diagonal of U");
+            for (int64_t j = 0; j < i; j++) CHECK(*at(&U, i, j) == 0, "U is not 0 below the diagonal");
         small(ratio(norm_rest(&in_order, &L, &U), norm1(&A), n, eps_of(t)), "lu", t, m, n, here);
         wides_free(&A);
         wides_free(&L);
@@ -281,7 +280,7 @@ static void qr(duet_dtype t, enum kind kind, int64_t m, int64_t n)
     if (FACTOR(duet_qr(q.m, r.m, a.m))) {
         wides A = wides_of(a.m), Q = wides_of(q.m), R = wides_of(r.m), turned = wides_turned(&Q);
         for (int64_t i = 0; i < k; i++)
-            for (int64_t j = 0; j < i; j++) CHECK(*at(&R, i, j) == 0, "below the diagonal of R");
+            for (int64_t j = 0; j < i; j++) CHECK(*at(&R, i, j) == 0, "R is not 0 below the diagonal");
         small(ratio(norm_rest(&A, &Q, &R), norm1(&A), m > n ? m : n, eps_of(t)), "qr", t, m, n, here);
         small(ratio(norm_rest(NULL, &turned, &Q), 1, m, eps_of(t)), "the columns of Q", t, m, n, here);
         wides_free(&A);
@@ -311,7 +310,7 @@ static void svd(duet_dtype t, enum kind kind, int64_t m, int64_t n)
         small(ratio(norm_difference(&S, &X), k ? real_of(S.v[0]) : 0, most, eps_of(t)), "svdvals", t, m, n,
               here);
         ordered(&S, -1, "singular value");
-        CHECK(!k || real_of(S.v[k - 1]) >= 0, "a singular value below 0");
+        CHECK(!k || real_of(S.v[k - 1]) >= 0, "a singular value is negative or out of order");
         wides_free(&A);
         wides_free(&U);
         wides_free(&S);

@@ -61,10 +61,13 @@ static void test_singular(duet_dtype t)
     REFUSED(x, duet_cholesky(d), DUET_SINGULAR, "order 2");
     REFUSED(y, duet_solve_triangular(z, b), DUET_SINGULAR, "pivot 2");
     REFUSED(y, duet_lstsq(none, b), DUET_SINGULAR, "rank-deficient");
-    if (set(n, duet_det(a), "det of a singular matrix")) CHECK(holds(n, 0), "det of a singular matrix");
-    if (set(e, duet_logdet(none), "logdet of zeros")) CHECK(holds(e, -INFINITY), "logdet of zeros");
-    if (FACTOR(duet_slogdet(n, e, none))) CHECK(holds(n, 0) && holds(e, -INFINITY), "slogdet of zeros");
-    if (FACTOR(duet_lu(x, l, p, none))) CHECK(holds(l, 0), "lu of zeros");
+    if (set(n, duet_det(a), "det of a singular matrix is not 0"))
+        CHECK(holds(n, 0), "det of a singular matrix is not 0");
+    if (set(e, duet_logdet(none), "logdet of a zero matrix is wrong"))
+        CHECK(holds(e, -INFINITY), "logdet of a zero matrix is wrong");
+    if (FACTOR(duet_slogdet(n, e, none)))
+        CHECK(holds(n, 0) && holds(e, -INFINITY), "slogdet of a zero matrix is wrong");
+    if (FACTOR(duet_lu(x, l, p, none))) CHECK(holds(l, 0), "lu of a zero matrix is wrong");
     duet_matrix **all[] = { &a, &d, &z, &x, &b, &y, &n, &e, &none, &p, &l };
     for (int i = 0; i < 11; i++) duet_free(all[i]);
 }
@@ -92,7 +95,7 @@ static void spoilt(duet_dtype t, double bad)
     REFUSED(x, duet_lstsq(a.m, good.m), DUET_NOT_FINITE, "operand 1");
     REFUSED(x, duet_solve_triangular(a.m, good.m, .lower = 1), DUET_NOT_FINITE, "operand 1");
     if (set(x, duet_solve_triangular(a.m, good.m), "an upper triangle beside a NaN"))
-        CHECK(!holds(x, 7), "not solved");
+        CHECK(!holds(x, 7), "the system was not solved");
     fill(x, 7);
     fill(z, 7);
     fill(w, 7);
@@ -104,7 +107,7 @@ static void spoilt(duet_dtype t, double bad)
     REFUSES(duet_eigh(w, z, a.m), DUET_NOT_FINITE, "operand 1");
     REFUSES(duet_slogdet(n, e, a.m), DUET_NOT_FINITE, "operand 1");
     CHECK(holds(x, 7) && holds(w, 7) && holds(z, 7) && holds(n, 7) && holds(e, 7),
-          "a factorisation without results has changed some");
+          "a failed factorisation has changed a destination");
     end(&a);
     end(&b);
     end(&good);
@@ -247,7 +250,8 @@ static void refined_at_limit(void)
     put(b, 0, 0, 1e-310L);
     put(b, 1, 0, 1e-311L);
     if (set(y, duet_solve(a, b, .refine = DUET_REFINE_F32), "solve, refined"))
-        CHECK(fabs(*(const double *)duet_read(y) - 1) <= 1e-12, "refined, of subnormal elements: not 1");
+        CHECK(fabs(*(const double *)duet_read(y) - 1) <= 1e-12,
+              "the refined solution of a subnormal system is not 1");
     duet_free(&a);
     duet_free(&b);
     duet_free(&y);
@@ -280,7 +284,7 @@ static void test_large(duet_dtype t)
     fill(n, 7);
     fill(e, 7);
     REFUSES(duet_slogdet(n, e, a), DUET_NOT_FINITE, "overflows");
-    CHECK(holds(n, 7) && holds(e, 7), "a sign without a determinant");
+    CHECK(holds(n, 7) && holds(e, 7), "duet_slogdet set the sign although it failed");
     const bool is_pair = dtype_is_complex(t);
     if (is_pair) CHECK(duet_set(one, duet_complex(most, most)) == DUET_OK, "%s", duet_error());
     if (set(e, duet_logdet(one), "logdet of a large number")) {
@@ -351,13 +355,14 @@ static void test_composed(duet_dtype t)
     }
     if (set(a.m, duet_inv(a.m), "in place")) {
         wides X = wides_of(a.m);
-        CHECK(norm_difference(&X, &before) <= 2 * THRESHOLD * N * eps * norm1(&before) * 10, "back again");
+        CHECK(norm_difference(&X, &before) <= 2 * THRESHOLD * N * eps * norm1(&before) * 10,
+              "the inverse of the inverse differs from the matrix");
         wides_free(&X);
     }
     if (FACTOR(duet_qr(q, r, a.m)) && set(x, DUET(a.m), "a copy") && FACTOR(duet_qr(a.m, y, a.m)))
         for (int i = 0; i < 2; i++) {
             wides one = wides_of(i ? r : q), two = wides_of(i ? y : a.m);
-            CHECK(norm_difference(&one, &two) == 0, "a factor over its operand");
+            CHECK(norm_difference(&one, &two) == 0, "a factor that overwrites its operand differs");
             wides_free(&one);
             wides_free(&two);
         }
@@ -389,9 +394,9 @@ static void test_again(duet_dtype t)
         FACTOR(duet_eigh(w, q, a.m));
     }
     const duet_counts now = duet_stats();
-    CHECK(now.pool_misses == before.pool_misses, "%d blocks taken anew",
+    CHECK(now.pool_misses == before.pool_misses, "%d blocks were not from the pool",
           (int)(now.pool_misses - before.pool_misses));
-    CHECK(now.plan_misses == before.plan_misses, "%d plans made anew",
+    CHECK(now.plan_misses == before.plan_misses, "%d plans were not cached",
           (int)(now.plan_misses - before.plan_misses));
     end(&a);
     end(&b);
@@ -456,7 +461,8 @@ static void test_etl(duet_dtype t)
         wide most = 0;
         for (int64_t i = 0; i < N * N; i++) {
             most = fmaxl(most, size_of(U.v[i]));
-            CHECK(size_of(L.v[i]) <= (dtype_is_complex(t) ? 1.5L : 1), "a pivot that is not the largest");
+            CHECK(size_of(L.v[i]) <= (dtype_is_complex(t) ? 1.5L : 1),
+                  "a pivot is not the largest element of its column");
         }
         CHECK(most < N, "U grows to %Lg", most);
         wides_free(&U);

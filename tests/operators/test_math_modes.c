@@ -34,11 +34,13 @@ static void test_precedence(void)
     CHECK(math_now() == DUET_MATH_TF32, "DUET_MATH=tf32, and the mode is %d", (int)math_now());
     DUET_MATH(DUET_MATH_SPLIT)
     {
-        CHECK(math_now() == DUET_MATH_SPLIT, "a block is before the environment");
-        CHECK(inner_return() == DUET_MATH_BF16 && math_now() == DUET_MATH_SPLIT, "return ends a block");
-        DUET_MATH(DUET_MATH_STRICT) CHECK(math_now() == DUET_MATH_STRICT, "the innermost block comes first");
+        CHECK(math_now() == DUET_MATH_SPLIT, "a block does not override the environment variable");
+        CHECK(inner_return() == DUET_MATH_BF16 && math_now() == DUET_MATH_SPLIT,
+              "return does not end a block");
+        DUET_MATH(DUET_MATH_STRICT)
+        CHECK(math_now() == DUET_MATH_STRICT, "the innermost block does not override the others");
         for (int i = 0; i < 2; i++) DUET_MATH(DUET_MATH_TF32) break;
-        CHECK(math_now() == DUET_MATH_SPLIT, "break ends a block, too");
+        CHECK(math_now() == DUET_MATH_SPLIT, "break does not end a block");
         DUET_MATH((duet_math_mode)17)
         CHECK(math_now() == DUET_MATH_SPLIT && strstr(duet_error(), "17"), "%s", duet_error());
     }
@@ -118,13 +120,13 @@ static void test_explain(void)
         says_nothing(DUET_GPU, mode, y, duet_add(y, 1));
         says(DUET_GPU, mode, c, duet_matmul(a, b), "; strict by ");
 #ifdef FAKE_CUDA
-        static const char *const way[] = { "strict by cuBLASLt", "with emulated f32", "tf32 by cuBLASLt",
-                                           "bf16 by cuBLASLt" };
-        says(DUET_GPU, mode, y, duet_matmul(x, w), way[m]);
+        static const char *const algorithm[] = { "strict by cuBLASLt", "with emulated f32",
+                                                 "tf32 by cuBLASLt", "bf16 by cuBLASLt" };
+        says(DUET_GPU, mode, y, duet_matmul(x, w), algorithm[m]);
         says(DUET_GPU, mode, few, duet_matmul(top, w),
-             m == DUET_MATH_SPLIT ? way[m] : "strict by Duet's kernels");
+             m == DUET_MATH_SPLIT ? algorithm[m] : "strict by Duet's kernels");
         says(DUET_GPU, mode, y, duet_add(duet_matmul(x, w), y),
-             m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel emulates f32" : way[m]);
+             m == DUET_MATH_SPLIT ? "strict by cuBLASLt: no kernel emulates f32" : algorithm[m]);
 #endif
     }
     duet_free(&top);
@@ -161,7 +163,7 @@ static void test_keys(duet_place where)
             CHECK(misses() - before == (turn ? 0 : 1), "%s: %d plans made", mode_name[m],
                   (int)(misses() - before));
             if (turn) {
-                CHECK(same(DUET_F32, first[m], y), "%s is not what it was", mode_name[m]);
+                CHECK(same(DUET_F32, first[m], y), "%s has other bits than before", mode_name[m]);
                 free(first[m]);
             } else first[m] = elements(y);
         }
@@ -271,7 +273,8 @@ static void test_products(duet_place where)
         if (m == DUET_MATH_TF32) least = 0x1p-13;
         else if (m == DUET_MATH_BF16) least = 0x1p-10;
         if (PRETENDED && where == DUET_GPU)
-            CHECK(t.worst >= least, "%s rounds to that few bits?", mode_name[m]);
+            CHECK(t.worst >= least, "%s is more accurate than the mode: its kernel does not run",
+                  mode_name[m]);
     }
     tap_point(where == DUET_GPU ? "products on the GPU are within the error bound of the mode"
                                 : "products on the CPU are strict in every mode");
@@ -318,7 +321,8 @@ static void test_convolutions(duet_place where)
             compare_conv(&t, x, w, y);
             const bool is_rounded = m == DUET_MATH_TF32 || m == DUET_MATH_BF16;
             if (PRETENDED && where == DUET_GPU && is_rounded)
-                CHECK(t.worst >= 0x1p-16, "%s rounds to that few bits?", mode_name[m]);
+                CHECK(t.worst >= 0x1p-16, "%s is more accurate than the mode: its kernel does not run",
+                      mode_name[m]);
         }
     duet_free(&x);
     duet_free(&w);
@@ -343,8 +347,9 @@ static void test_untouched(duet_place where)
                 map = elements(y);
                 product = elements(c);
             }
-            CHECK(same(DUET_F32, map, y), "%s: what is no product is another", mode_name[m]);
-            CHECK(same(DUET_F64, product, c), "%s: f64 is another", mode_name[m]);
+            CHECK(same(DUET_F32, map, y), "%s: an operator that is not a product has other bits",
+                  mode_name[m]);
+            CHECK(same(DUET_F64, product, c), "%s: f64 has other bits", mode_name[m]);
         }
     free(map);
     free(product);
@@ -373,7 +378,8 @@ static void test_recorded(duet_place where)
         for (int other = 0; other < MODES; other++) {
             CHECK(duet_set(y, 0) == DUET_OK, "%s", duet_error());
             DUET_MATH((duet_math_mode)other) CHECK(r && duet_replay(r) == DUET_OK, "%s", duet_error());
-            CHECK(same(DUET_F32, want, y), "recorded in %s, replayed in %s", mode_name[m], mode_name[other]);
+            CHECK(same(DUET_F32, want, y), "recorded in mode %s, replayed in mode %s: the bits differ",
+                  mode_name[m], mode_name[other]);
         }
         free(want);
         duet_recording_free(&r);

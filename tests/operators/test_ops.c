@@ -396,7 +396,7 @@ static void def_on(const struct def *d, duet_dtype type)
 static void point(const char *name)
 {
     char text[100];
-    CHECK(ran > 0, "%s: no shape fitted", name);
+    CHECK(ran > 0, "%s: no random shape was valid", name);
     snprintf(text, sizeof text, "%s: %d evaluations", name, ran);
     ran = 0;
     tap_point(text);
@@ -432,7 +432,7 @@ int main(int argc, char **argv)
         point(defs[i].row.name);
     }
     CHECK(oracle_wild * 1000 <= oracle_bounded,
-          "the oracle admitted anything for %lld elements, bounded %lld", (long long)oracle_wild,
+          "the reference has no error bound for %lld elements, and one for %lld", (long long)oracle_wild,
           (long long)oracle_bounded);
     tap_point("the error bounds of the oracle hold");
     return tap_end();

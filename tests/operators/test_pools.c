@@ -188,7 +188,7 @@ static void pooling(int axes, int count)
             for (int k = MOST; k < WHATS; k++)
                 check_one(place[p], i % 2 ? DUET_F32 : DUET_F64, &g, (enum what)k, i % 3 == 0);
     }
-    tap_point(axes == 1 ? "signals" : "volumes");
+    tap_point(axes == 1 ? "pooling of signals" : "pooling of volumes");
 }
 
 /* Equal bits on both machines. */
@@ -205,14 +205,15 @@ static void same_bits_everywhere(int count)
             const sizes s = sizes_of_expr(e[0]);
             duet_matrix *a = evaluated(place[0], DUET_F32, e[0], &s),
                         *b = evaluated(place[1], DUET_F32, e[1], &s);
-            CHECK(same_bits(DUET_F32, duet_read(a), duet_read(b), duet_count(a)), "%s: other bits", names[k]);
+            CHECK(same_bits(DUET_F32, duet_read(a), duet_read(b), duet_count(a)), "%s: the bits differ",
+                  names[k]);
             duet_free(&a);
             duet_free(&b);
         }
         held_free(&x);
         held_free(&dy);
     }
-    CHECK(true, "both machines");
+    CHECK(true, "the machines differ");
     tap_point("both machines give the same bits");
 }
 
@@ -277,8 +278,8 @@ static void probable(void)
                   duet_set_on(place[p], z, duet_p_max_pool_p(x, 1, 2)) == DUET_OK,
               "%s", duet_error());
         const float *r = duet_read(y);
-        CHECK(r[0] == 1 && r[1] == 0 && *(const float *)duet_read(z) == 1, "neither overflows: %g %g",
-              (double)r[0], (double)r[1]);
+        CHECK(r[0] == 1 && r[1] == 0 && *(const float *)duet_read(z) == 1,
+              "probabilistic max pooling overflows: %g %g", (double)r[0], (double)r[1]);
     }
     duet_free(&x);
     duet_free(&y);

@@ -112,7 +112,8 @@ static void tall(duet_dtype type)
 {
     for (int64_t n = 1; n <= 17; n += 1 + rng_below(&gen, 4))
         one(type, 2048 + rng_below(&gen, 40), 1 + rng_below(&gen, 20), n);
-    tap_point(type == DUET_F32 ? "many rows, few columns, f32" : "many rows, few columns, f64");
+    tap_point(type == DUET_F32 ? "products of many rows and few columns, f32"
+                               : "products of many rows and few columns, f64");
 }
 
 int main(void)

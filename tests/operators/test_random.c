@@ -178,7 +178,7 @@ static void maps_permutation(void)
     for (int i = 0; i < N; i++) {
         int rank = 0;
         for (int j = 0; j < N; j++) rank += key[j] < key[i] || (key[j] == key[i] && j < i);
-        if (!CHECK(p[rank] == i, "place %d has %lld, not %d", rank, (long long)p[rank], i)) break;
+        if (!CHECK(p[rank] == i, "rank %d has element %lld, not %d", rank, (long long)p[rank], i)) break;
     }
     duet_free(&m);
 }
@@ -192,12 +192,13 @@ static void maps_far(void)
     random_params l = { .key = { (uint32_t)SEED, (uint32_t)(SEED >> 32) },
                         .integer = { (uint64_t)t.low, range, -range % range } };
     for (uint64_t i = (1ull << 36) - 50; i < (1ull << 36) + 50; i++)
-        CHECK(philox_integer(&l, i) == plain_integer(&t, i), "integer %llu", (unsigned long long)i);
+        CHECK(philox_integer(&l, i) == plain_integer(&t, i), "integer %llu is wrong", (unsigned long long)i);
     const uint64_t p = (uint64_t)(0.7 * 0x1p64);
     l.integer[0] = p >> 32;
     l.integer[1] = (uint32_t)p;
     for (uint64_t i = (1ull << 38) - 50; i < (1ull << 38) + 50; i++)
-        CHECK(philox_coin(&l, i) == plain_coin(&coin, i), "coin %llu", (unsigned long long)i);
+        CHECK(philox_coin(&l, i) == plain_coin(&coin, i), "Bernoulli number %llu is wrong",
+              (unsigned long long)i);
 }
 
 static void mapping(void)
@@ -336,7 +337,7 @@ static void refused(duet_status got, duet_status want, const char *who, const ch
     CHECK(got == want, "%s: %s, not %s", who, duet_status_text(got), duet_status_text(want));
     CHECK(strstr(duet_error(), "duet_random_") && strstr(duet_error(), of) && strstr(duet_error(), word),
           "%s, %s, %s: '%s'", who, of, word, duet_error());
-    CHECK(strstr(duet_error(), "test_random.c:") != NULL, "no place in '%s'", duet_error());
+    CHECK(strstr(duet_error(), "test_random.c:") != NULL, "no source line in '%s'", duet_error());
     const float *p = duet_read(kept);
     for (int i = 0; i < 6; i++) CHECK(p[i] == (float)i, "element %d was written", i);
 }
@@ -373,11 +374,11 @@ static void refusals(void)
     REFUSED(integers(m, 1, -(1 << 24) - 1, 0), DUET_BAD_TYPE, "f32[2,3]", "exact");
     REFUSED(integers(d, 1, 0, (1ll << 53) + 2), DUET_BAD_TYPE, "f64[4]", "exact");
     REFUSED(permutation(m, 1), DUET_BAD_SHAPE, "f32[2,3]", "1 axis");
-    CHECK(duet_random_uniform(NULL, 1, 0, 1) == DUET_BAD_ARGUMENT, "no matrix");
+    CHECK(duet_random_uniform(NULL, 1, 0, 1) == DUET_BAD_ARGUMENT, "a NULL matrix was accepted");
     gone = duet_new(DUET_F32, 2);
     duet_matrix *was = gone;
     duet_free(&gone);
-    CHECK(duet_random_uniform(was, 1, 0, 1) == DUET_BAD_ARGUMENT, "a freed matrix");
+    CHECK(duet_random_uniform(was, 1, 0, 1) == DUET_BAD_ARGUMENT, "a freed matrix was accepted");
     CHECK((duet_random_uniform)(m, 1, 1, 0) == DUET_BAD_ARGUMENT && !strstr(duet_error(), "test_random.c"),
           "'%s'", duet_error());
     duet_free(&m);
@@ -396,7 +397,8 @@ static void residence(void)
             CHECK(duet_random_uniform(m, 3, 0, 2) == DUET_OK && duet_set(s, duet_mean(m)) == DUET_OK, "%s",
                   duet_error());
             const duet_counts after = duet_stats();
-            CHECK(after.uploads == before.uploads && after.downloads == before.downloads, "bits moved");
+            CHECK(after.uploads == before.uploads && after.downloads == before.downloads,
+                  "elements were copied between devices");
             CHECK(after.steps >= before.steps + 2, "steps are not counted");
             CHECK(fabsf(*(const float *)duet_read(s) - 1) < 0.1f, "mean %g", *(const float *)duet_read(s));
         }

@@ -268,7 +268,8 @@ static void truncated_corners(void)
                 least = fmin(least, x[i]);
                 most = fmax(most, x[i]);
             }
-            CHECK(k == 1 ? most == low : most > least, "window %d: from %.17g to %.17g", k, least, most);
+            CHECK(k == 1 ? most == low : most > least,
+                  "the numbers in window %d are all equal, or not: %.17g to %.17g", k, least, most);
             free(x);
         }
     tap_point("truncated normal: narrow windows and windows in the tail");

@@ -274,7 +274,7 @@ static sight long_line(duet_dtype type, int64_t n, int lead, int kind)
 {
     sight s = { .whole = duet_new(type, n + lead) };
     s.m = duet_slice(s.whole, lead, n);
-    CHECK(s.m != NULL, "no matrix: %s", duet_error());
+    CHECK(s.m != NULL, "the matrix was not made: %s", duet_error());
     sight_fill(&s, kind % FILLINGS);
     char *all = kind == FILLINGS ? duet_overwrite(s.whole) : NULL; /* all equal */
     if (all) memset(all, 1, (size_t)(n + lead) * dtypes[type].bytes);

@@ -193,7 +193,7 @@ static void formulas(void)
             duet_free(&three);
         }
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
-          "a formula is left: %s", duet_error());
+          "a formula is still in the arena: %s", duet_error());
     duet_free(&x);
     duet_free(&c);
     tap_point("formulas as operands, and complex elements");
@@ -232,8 +232,9 @@ static void stays(void)
                         *u = duet_unique(x, &counts, &inverse);
             const duet_counts is = duet_stats();
             CHECK(m && n && u && counts && inverse, "%s", duet_error());
-            CHECK(is.download_bytes - was.download_bytes <= 3 * sizeof(int64_t), "%s: %d bytes came down",
-                  place_name(place[k]), (int)(is.download_bytes - was.download_bytes));
+            CHECK(is.download_bytes - was.download_bytes <= 3 * sizeof(int64_t),
+                  "%s: %d bytes were downloaded", place_name(place[k]),
+                  (int)(is.download_bytes - was.download_bytes));
             duet_free(&m);
             duet_free(&n);
             duet_free(&u);
@@ -264,15 +265,15 @@ static void errors(void)
     REFUSED(duet_masked(v, none), "must not be NULL");
     REFUSED(duet_nonzero(duet_sum_axis(x, 7)), "axis 7");
     REFUSED(duet_unique(none, &counts, &inverse), "must not be NULL");
-    CHECK(!counts && !inverse, "results of a failure");
+    CHECK(!counts && !inverse, "counts or inverse is not NULL after a failure");
     FILE *file = tmpfile();
     DUET_EXPLAIN(file) REFUSED(duet_nonzero(x), "duet_nonzero: the shape of the result depends");
     fclose(file);
     CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
     REFUSED(duet_unique(x, NULL, NULL), "cannot be recorded");
-    CHECK(!duet_record_end(), "a recording of a statement that failed");
+    CHECK(!duet_record_end(), "a recording with a failed statement was returned");
     CHECK(duet_arena_limit(1 << 20) == DUET_OK && duet_arena_limit(64 << 20) == DUET_OK,
-          "a formula is left: %s", duet_error());
+          "a formula is still in the arena: %s", duet_error());
     duet_free(&x);
     duet_free(&v);
     tap_point("invalid arguments");

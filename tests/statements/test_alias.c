@@ -139,7 +139,7 @@ static void check(duet_place where, duet_dtype type, enum how how, int which, in
         void *got = elements(k.x);
         if (!texts[which].vendor)
             CHECK(same_bits(type, want, got, N * N),
-                  "%s (%s, %s on %s, %d, fusion %s) has other bits than into a fresh matrix",
+                  "%s (%s, %s on %s, %d, fusion %s) has other bits than with a new destination",
                   texts[which].text, how_text[how], type_name(type), place_name(where), N, mode_names[mode]);
         free(want);
         free(got);

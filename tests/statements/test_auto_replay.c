@@ -261,8 +261,8 @@ static void one_program(int threads, uint64_t *repeats)
     seen a = play(&p, false, threads, &none);
     gen = from;
     seen b = play(&p, true, threads, repeats);
-    if (!CHECK(same(&a, &b), "a program sees something else")) print_program(&p);
-    CHECK(!none, "statements were replayed where that is off");
+    if (!CHECK(same(&a, &b), "the results differ with automatic replay")) print_program(&p);
+    CHECK(!none, "statements were replayed while automatic replay is off");
     free(a.seen);
     free(b.seen);
 }

@@ -169,7 +169,7 @@ static void *break_off(void *waits)
         ok(duet_set(z, duet_mul(y, 2)));
         holds(z, 12, "z");
     }
-    CHECK(deferred_queues_now() != 0, "nothing is held back");
+    CHECK(deferred_queues_now() != 0, "no statement is deferred");
     queue = thread_get()->queue;
     if (waits) {
         sem_post(&held);
@@ -186,7 +186,7 @@ static void end_half_way(void)
     y = filled(0);
     pthread_create(&t, NULL, break_off, NULL);
     pthread_join(t, NULL);
-    CHECK(deferred_queues_now() == 0, "a thread has ended, and holds something back");
+    CHECK(deferred_queues_now() == 0, "statements of an ended thread are still deferred");
     holds(y, 6, "y");
     duet_free(&x);
     duet_free(&y);
@@ -204,7 +204,7 @@ static void meanwhile(void (*act)(void), const char *name)
     pthread_create(&t, NULL, break_off, &x);
     sem_wait(&held);
     act();
-    CHECK(deferred_queues_now() == 0, "it is held back still");
+    CHECK(deferred_queues_now() == 0, "the statement is still deferred");
     holds(y, 6, "y");
     sem_post(&freed);
     pthread_join(t, NULL);

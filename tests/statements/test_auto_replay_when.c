@@ -153,14 +153,14 @@ static void same_moves(void)
           (int)b.downloads, (int)a.downloads);
     CHECK(a.launches == b.launches && a.steps == b.steps, "%d launches and %d steps, not %d and %d",
           (int)b.launches, (int)b.steps, (int)a.launches, (int)a.steps);
-    CHECK(a.repeats == 0 && b.repeats > 0, "replayed where it is off, or not where it is on");
+    CHECK(a.repeats == 0 && b.repeats > 0, "statements were replayed while it is off, or not while it is on");
     tap_point("copies, launches and waits of a replayed loop");
 }
 
 static void *on_cpu(void *none)
 {
     const duet_counts c = loop(FEED_AND_READ, DUET_CPU, TURNS);
-    CHECK(c.repeats == 0 && c.graphs == 0, "graphs on the CPU");
+    CHECK(c.repeats == 0 && c.graphs == 0, "graphs were launched on the CPU");
     return none;
 }
 
@@ -172,7 +172,7 @@ static void *costly(void *none)
         ok(duet_set_on(DUET_GPU, y, duet_add(x, 1)));
         ok(duet_set_on(DUET_GPU, x, duet_mul(y, 0.5)));
     }
-    CHECK(since(before).repeats == 0, "statements of millions of elements are held back");
+    CHECK(since(before).repeats == 0, "statements of millions of elements are deferred");
     duet_free(&x);
     duet_free(&y);
     return none;
@@ -186,7 +186,7 @@ static void *single(void *none)
         ok(duet_set_on(DUET_GPU, s.y, duet_add(s.in, 1)));
         CHECK(duet_read(s.y), "%s", duet_error());
     }
-    CHECK(since(before).repeats == 0, "a single launch is held back");
+    CHECK(since(before).repeats == 0, "a sequence of a single launch is deferred");
     free_scene(&s);
     return none;
 }
@@ -212,7 +212,7 @@ static void *comes_back(void *none)
         for (int turn = 0; turn < 4; turn++) one_turn(&s, NOTHING, turn);
         ok(duet_synchronize());
         CHECK(since(before).repeats >= 3 * STATEMENTS_A_TURN,
-              "%d statements replayed of a loop that comes back", (int)since(before).repeats);
+              "only %d statements of a loop that runs again were replayed", (int)since(before).repeats);
     }
     free_scene(&s);
     return none;
@@ -229,7 +229,8 @@ static void *hangs_back(void *none)
     for (int turn = 0; turn < TURNS; turn++) one_turn(&s, FEED_AND_READ, turn);
     auto_replay_set_max_seconds(1);
     CHECK(since(before).repeats <= 12 * STATEMENTS_A_TURN,
-          "%d statements are held back longer than that spares", (int)since(before).repeats);
+          "%d statements are deferred although that costs more time than it saves",
+          (int)since(before).repeats);
     free_scene(&s);
     return none;
 }
@@ -265,7 +266,7 @@ static void *other_things(void *none)
         }
         ok(duet_set(s.w, 4));
         one_half(&s, false);
-        CHECK(deferred_queues_now() != 0, "nothing is held back");
+        CHECK(deferred_queues_now() != 0, "no statement is deferred");
         if (CHECK(r, "%s", duet_error())) ok(duet_replay(r));
         holds(s.z, 80, "z, of a recording");
         one_half(&s, true);
@@ -282,12 +283,13 @@ static void *other_things(void *none)
 static void *streams(void *none)
 {
     CHECK(duet_stream(), "%s", duet_error());
-    CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats == 0, "held back from a stream that the caller has");
+    CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats == 0,
+          "statements are deferred although the caller has the stream");
     ok(duet_auto_replay(1));
     CHECK(duet_stream(), "%s", duet_error());
-    CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats > 0, "not on when told");
+    CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats > 0, "duet_auto_replay(1) does not turn it on");
     ok(duet_auto_replay(0));
-    CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats == 0, "not off when told");
+    CHECK(loop(NOTHING, DUET_GPU, TURNS).repeats == 0, "duet_auto_replay(0) does not turn it off");
     CHECK(duet_auto_replay(2) == DUET_BAD_ARGUMENT &&
               strstr(duet_error(), "duet_auto_replay: on (2) must be 0 or 1"),
           "%s", duet_error());
@@ -329,7 +331,7 @@ int main(int argc, char **argv)
     tap_point("a replay, and another formula for the same matrices");
     run_in_thread(streams, NULL);
     tap_point("duet_stream, duet_auto_replay");
-    CHECK(system(self) == 0, "DUET_AUTO_REPLAY=0 is not heeded");
+    CHECK(system(self) == 0, "DUET_AUTO_REPLAY=0 has no effect");
     tap_point("DUET_AUTO_REPLAY");
     return tap_end();
 }

@@ -34,7 +34,7 @@ static void fails(duet_expr e, duet_status want, const char *name, const char *c
               duet_error());
     const bool placed = strstr(duet_error(), "test_bad.c:") ||
                         strstr(duet_error(), "ops.def:"); /* a row's macro stands there */
-    CHECK(placed || got == DUET_OK, "%s: no place in '%s'", name, duet_error());
+    CHECK(placed || got == DUET_OK, "%s: no source line in '%s'", name, duet_error());
     CHECK(untouched(), "%s changed the destination", name);
 }
 #define FAILS(e, status, ...) fails(e, status, #e, (const char *const[3]){ __VA_ARGS__ })
@@ -332,7 +332,8 @@ static void matrices(void)
     NO_MATRIX(duet_reshaped(m, 5, 2), "duet_reshaped");
     NO_MATRIX(duet_transposed(null), "NULL");
     CHECK(!duet_read(NULL) && *duet_error(), "%s", duet_error());
-    CHECK(duet_rank(NULL) == 0 && duet_count(NULL) == 0 && duet_size(m, 7) == 0, "what no matrix is");
+    CHECK(duet_rank(NULL) == 0 && duet_count(NULL) == 0 && duet_size(m, 7) == 0,
+          "the properties of a NULL matrix are not 0");
     duet_free(&m);
     duet_free(&null);
     duet_free(NULL);
@@ -362,17 +363,17 @@ static void memory(void)
     reset();
     const duet_status s =
         duet_set_on(DUET_CPU, out, duet_sum(duet_matmul(a, duet_transpose(duet_matmul(a, a)))));
-    CHECK(s == DUET_NO_MEMORY, "under the cap: %s (%s)", duet_status_text(s), duet_error());
-    CHECK(strstr(duet_error(), "limit") && strstr(duet_error(), "bytes"), "the text is not itemised: %s",
-          duet_error());
+    CHECK(s == DUET_NO_MEMORY, "with a memory limit: %s (%s)", duet_status_text(s), duet_error());
+    CHECK(strstr(duet_error(), "limit") && strstr(duet_error(), "bytes"),
+          "the error text does not name the limit: %s", duet_error());
     CHECK(untouched(), "the destination changed");
 
     duet_matrix *b = duet_new(DUET_F32, 1000, 1000);
     CHECK(!duet_overwrite(b) && strstr(duet_error(), "limit"), "a host buffer above the limit: %s",
           duet_error());
-    CHECK(duet_set_on(DUET_CPU, small, 2) == DUET_OK, "the next small one: %s", duet_error());
+    CHECK(duet_set_on(DUET_CPU, small, 2) == DUET_OK, "a small allocation after that: %s", duet_error());
     CHECK(duet_memory_limit(DUET_CPU, 0) == DUET_OK, "%s", duet_error());
-    CHECK(duet_overwrite(b) != NULL, "without the cap: %s", duet_error());
+    CHECK(duet_overwrite(b) != NULL, "without the memory limit: %s", duet_error());
     CHECK(duet_set_on(DUET_CPU, b, duet_matmul(a, a)) == DUET_OK, "%s", duet_error());
     duet_free(&a);
     duet_free(&b);
@@ -389,8 +390,9 @@ static void no_gpu(void)
     CHECK(untouched(), "the destination changed");
     DUET_ON(DUET_GPU) FAILS(duet_add(a, 1), DUET_NO_DEVICE, "gpu");
     CHECK(!duet_device_read(a) && !duet_device_update(a) && !duet_device_overwrite(a) && !duet_stream(),
-          "a pointer to no GPU");
-    CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(), "a limit");
+          "a pointer to GPU memory was returned without a GPU");
+    CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(),
+          "a memory limit without a GPU did not fail");
     duet_free(&a);
     tap_point("a requested GPU that does not exist");
 }

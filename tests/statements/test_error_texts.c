@@ -61,7 +61,7 @@ static void check_text(const call *c, duet_matrix *const *m, bool all_shapes)
     const char *text = duet_error();
     snprintf(start, sizeof start, c->make ? "duet_%s(" : "duet_%s", c->name);
     CHECK(strstr(text, start) != NULL, "%s is not named: '%s'", c->name, text);
-    CHECK(strstr(text, "): ") || !c->make, "%s: no rule in '%s'", c->name, text);
+    CHECK(strstr(text, "): ") || !c->make, "%s: the rule is not in '%s'", c->name, text);
     for (int k = 0; k < c->operands && all_shapes; k++) {
         shape_of(m[k], shape);
         CHECK(strstr(text, shape) != NULL, "%s: operand %d, %s, is not in '%s'", c->name, k, shape, text);
@@ -113,7 +113,7 @@ static void try_all(const char *title, const call *rows, int count, int trials)
 static void says(const char *want)
 {
     const char *text = duet_error(), *place = strstr(text, "test_error_texts.c:");
-    if (!CHECK(place != NULL, "no place in '%s'", text)) return;
+    if (!CHECK(place != NULL, "no source line in '%s'", text)) return;
     place = strstr(place, ": ");
     CHECK(place && !strcmp(place + 2, want), "'%s' should be '%s'", text, want);
 }

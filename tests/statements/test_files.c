@@ -130,19 +130,19 @@ static void test_round_trips(void)
                 duet_matrix *m = turned(some_matrix(t, shapes[s].rank, shapes[s].size), how), *n;
                 CHECK(duet_save_npy(path("a.npy"), m) == DUET_OK, "%s", duet_error());
                 n = duet_load_npy(path("a.npy"));
-                CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d, turned %d: %s", t, (int)s, how,
+                CHECK(n && equal(m, n, bytes_of[t]), ".npy, type %d, shape %d, order %d: %s", t, (int)s, how,
                       duet_error());
                 CHECK(!n || how != 1 || (s != 4 && s < 7) ||
                           duet_stride(n, duet_rank(n) - 1) == duet_stride(m, duet_rank(m) - 1),
-                      "its order");
+                      "the order of the elements in memory is wrong");
                 duet_free(&n);
                 const duet_named list[] = { { "first", m }, { "a/b c", m }, { "", m } };
                 CHECK(duet_save_npz(path("a.npz"), list, 3) == DUET_OK, "%s", duet_error());
                 char **names = duet_names_npz(path("a.npz"));
                 for (int k = 0; k < 3 && names; k++) {
-                    CHECK(names[k] && !strcmp(names[k], list[k].name), "name %d", k);
+                    CHECK(names[k] && !strcmp(names[k], list[k].name), "name %d is wrong", k);
                     n = duet_load_npz(path("a.npz"), list[k].name);
-                    CHECK(n && equal(m, n, bytes_of[t]), "type %d, shape %d of npz: %s", t, (int)s,
+                    CHECK(n && equal(m, n, bytes_of[t]), ".npz, type %d, shape %d: %s", t, (int)s,
                           duet_error());
                     duet_free(&n);
                 }
@@ -181,7 +181,7 @@ static void test_known(void)
             duet_matrix *m = duet_load_npy(file_of(file, npy_of(file, major, headers[h], big, sizeof big)));
             const int32_t *p = m ? duet_read(m) : NULL;
             CHECK(p && duet_type(m) == DUET_I32 && duet_count(m) == 3 && p[0] == 1 && p[1] == 2 && p[2] == -2,
-                  "version %d, header %d: %s", major, h, duet_error());
+                  ".npy version %d, header %d: %s", major, h, duet_error());
             duet_free(&m);
         }
     const double fortran[] = { 1, 2, 3, 4, 5, 6 };
@@ -190,18 +190,18 @@ static void test_known(void)
                              sizeof fortran)));
     const double *p = m ? duet_read(m) : NULL;
     CHECK(p && duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_size(m, 1) == 3,
-          "Fortran's order is a view: %s", duet_error());
+          "an array in Fortran order is not a transposed view: %s", duet_error());
     duet_free(&m);
     static const unsigned char c64[] = { 0x3f, 0x80, 0, 0, 0x40, 0, 0, 0 };
     m = duet_load_npy(file_of(file, npy_of(file, 2, "{'descr': '>c8', 'fortran_order': False, 'shape': ()}",
                                            c64, sizeof c64)));
     const float *c = m ? duet_read(m) : NULL;
     CHECK(c && (int)c[0] == 1 && (int)c[1] == 2 && duet_type(m) == DUET_C64 && duet_rank(m) == 0,
-          "complex: %s", duet_error());
+          "a complex array is wrong: %s", duet_error());
     duet_free(&m);
     m = duet_load_npy(
         file_of(file, npy_of(file, 1, "{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", c64, 2)));
-    CHECK(m && duet_type(m) == DUET_BF16, "bf16: %s", duet_error());
+    CHECK(m && duet_type(m) == DUET_BF16, "a bf16 array is wrong: %s", duet_error());
     duet_free(&m);
     tap_point("known .npy files");
 }
@@ -220,9 +220,9 @@ static void test_deflated(void)
     const float *p = m ? duet_read(m) : NULL;
     CHECK(has ? m && duet_count(m) == 20 && (int)p[19] == 19 : !m && strstr(duet_error(), "without zlib"),
           "%s", duet_error());
-    CHECK(strstr(text, "files    "), "duet_info says nothing of files");
+    CHECK(strstr(text, "files    "), "duet_info does not print the file formats");
     duet_free(&m);
-    tap_point(has ? "deflated arrays" : "deflated arrays are unsupported without zlib");
+    tap_point(has ? "deflated arrays are loaded" : "deflated arrays are unsupported without zlib");
 }
 
 /* ---- errors ---- */
@@ -276,13 +276,14 @@ static void test_refusals(void)
     refuses(duet_load_npy(NULL), "NULL");
     refuses(duet_load_npy("/nowhere/at/all"), "No such file");
     refuses(duet_load_npy("/dev/null"), "not a regular file");
-    CHECK(!mkfifo(path("pipe"), 0600), "no pipe");
+    CHECK(!mkfifo(path("pipe"), 0600), "the pipe could not be made or removed");
     refuses(duet_load_npy(path("pipe")), "not a regular file");
-    CHECK(!unlink(path("pipe")), "no pipe");
+    CHECK(!unlink(path("pipe")), "the pipe could not be made or removed");
     refuses(duet_load_npz(file_of(file, 20), "x"), "not a zip file");
     refuses(duet_load_npz(file_of("", 0), "x"), "not a zip file");
     refuses(duet_load_npz(memory_path, NULL), "name must not be NULL");
-    CHECK(!duet_names_npz(NULL) && !duet_names_npz(file_of(file, 20)), "names of nothing");
+    CHECK(!duet_names_npz(NULL) && !duet_names_npz(file_of(file, 20)),
+          "duet_names_npz of a bad file returned names");
     duet_matrix *m = duet_new(DUET_F32, 2, 2), *gone = duet_new(DUET_F32, 1), *vector = duet_new(DUET_F32, 2);
     const duet_named twice[] = { { "a", m }, { "a", m } }, nameless[] = { { NULL, m } },
                      empty[] = { { "a", NULL } };
@@ -292,14 +293,14 @@ static void test_refusals(void)
               duet_save_npz(path("b.npz"), NULL, 1) == DUET_BAD_ARGUMENT &&
               duet_save_npy(path("b.npz"), NULL) == DUET_BAD_ARGUMENT &&
               duet_save_npy(NULL, m) == DUET_BAD_ARGUMENT && access(path("b.npz"), F_OK),
-          "bad lists are saved: %s", duet_error());
+          "a bad list was saved: %s", duet_error());
     CHECK(duet_save_npy("/nowhere/at/all", m) == DUET_IO_ERROR &&
               duet_save_npy("/dev/full", m) == DUET_IO_ERROR &&
               duet_save_npz("/dev/full", twice, 1) == DUET_IO_ERROR,
-          "files that cannot be written: %s", duet_error());
+          "saving to a path that cannot be written: %s", duet_error());
     CHECK(duet_save_npz(path("c.npz"), NULL, 0) == DUET_OK, "%s", duet_error());
     refuses(duet_load_npz(path("c.npz"), "a"), "no array named \"a\"");
-    CHECK(duet_save_market(path("b.mtx"), vector) == DUET_BAD_SHAPE, "a vector is no matrix there");
+    CHECK(duet_save_market(path("b.mtx"), vector) == DUET_BAD_SHAPE, "a vector was saved as Matrix Market");
     duet_free(&m);
     duet_free(&gone);
     duet_free(&vector);
@@ -317,10 +318,11 @@ static void test_replaced(void)
               duet_save_npy(link, m) == DUET_OK,
           "%s", duet_error());
     n = duet_load_npy(target);
-    CHECK(n && (int)((const float *)duet_read(n))[1] == 3, "a link is followed");
+    CHECK(n && (int)((const float *)duet_read(n))[1] == 3,
+          "saving through a symbolic link replaced the link");
     duet_free(&m);
     duet_free(&n);
-    CHECK(!unlink(link) && !unlink(target), "both are there");
+    CHECK(!unlink(link) && !unlink(target), "the link or its target is missing");
     tap_point("existing files are replaced");
 }
 
@@ -386,7 +388,7 @@ static void test_market(void)
         duet_matrix *m = turned(some_matrix(1 + k % 2, 2, size), k % 4), *n;
         CHECK(duet_save_market(path("a.mtx"), m) == DUET_OK, "%s", duet_error());
         n = duet_load_market(path("a.mtx"));
-        CHECK(n && equal(m, n, 8), "Matrix Market, %d: %s", k, duet_error());
+        CHECK(n && equal(m, n, 8), "Matrix Market, file %d: %s", k, duet_error());
         duet_free(&m);
         duet_free(&n);
     }
@@ -403,7 +405,7 @@ static void prints(duet_matrix *m, const char *want)
     rewind(f);
     text[fread(text, 1, sizeof text - 1, f)] = 0;
     fclose(f);
-    CHECK(!strcmp(text, want), "it prints\n%snot\n%s", text, want);
+    CHECK(!strcmp(text, want), "duet_print prints\n%snot\n%s", text, want);
     duet_free(&m);
 }
 
@@ -444,7 +446,7 @@ static void test_print(void)
     prints(duet_new(DUET_I64, 40),
            "[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 0 0 0]\n");
     CHECK(duet_print(NULL, NULL) == DUET_BAD_ARGUMENT && duet_print(stdout, NULL) == DUET_BAD_ARGUMENT,
-          "nothing is printed");
+          "duet_print of NULL did not fail");
     market("%%MatrixMarket matrix array real general\n1 1\n0.5\n", DUET_F64, 1, (const double[]){ 0.5 });
     printf("# locale: %s\n", locale ? locale : "C");
     setlocale(LC_NUMERIC, "C");
@@ -505,7 +507,7 @@ static void test_mutations(int turns)
         memcpy(changed, whole[k % 6], n[k % 6]);
         const size_t size = mutate(changed, n[k % 6], sizeof changed);
         load_all(file_of(changed, size), size);
-        CHECK(duet_memory_of(DUET_CPU).peak - before <= 1100 * sizeof changed, "turn %d took %zu bytes", k,
+        CHECK(duet_memory_of(DUET_CPU).peak - before <= 1100 * sizeof changed, "round %d took %zu bytes", k,
               duet_memory_of(DUET_CPU).peak);
     }
     duet_free(&a);
@@ -526,7 +528,7 @@ int main(int argc, char **argv)
     test_mutations(is_quick(argc, argv) ? 6000 : 60000);
     static const char *const left[] = { "a.npy", "a.npz", "c.npz", "a.mtx" };
     for (size_t k = 0; k < sizeof left / sizeof *left; k++) unlink(path(left[k]));
-    CHECK(!rmdir(here), "something else is left in %s", here);
+    CHECK(!rmdir(here), "another file is left in %s", here);
     tap_point("no temporary files are left");
     return tap_end();
 }

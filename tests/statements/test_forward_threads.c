@@ -94,12 +94,12 @@ static void all_at_once(const network *n, duet_place place, enum mode mode)
     static worker all[THREADS], one;
     for (int i = 0; i < THREADS; i++) {
         all[i] = (worker){ .net = n, .place = place, .mode = mode, .number = i };
-        CHECK(!pthread_create(&all[i].thread, NULL, work, &all[i]), "no thread");
+        CHECK(!pthread_create(&all[i].thread, NULL, work, &all[i]), "a thread could not be created");
     }
     for (int i = 0; i < THREADS; i++) pthread_join(all[i].thread, NULL);
     for (int i = 0; i < THREADS; i++) {
         one = (worker){ .net = n, .place = place, .mode = DIRECT, .number = i };
-        CHECK(!pthread_create(&one.thread, NULL, work, &one), "no thread");
+        CHECK(!pthread_create(&one.thread, NULL, work, &one), "a thread could not be created");
         pthread_join(one.thread, NULL);
         CHECK(same_bits(DUET_F32, one.out, all[i].out, TURNS * BATCH * OUT), "thread %d has other results",
               i);
@@ -120,7 +120,7 @@ int main(void)
             open_network(&n);
             all_at_once(&n, place[i], m);
             CHECK(m != AUTOMATIC || place[i] != DUET_GPU || duet_stats().repeats > repeats,
-                  "nothing was repeated");
+                  "nothing was replayed automatically");
             close_network(&n);
             snprintf(text, sizeof text, "%d threads, %s, %s", THREADS, place_name(place[i]), mode_names[m]);
             tap_point(text);

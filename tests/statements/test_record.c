@@ -190,17 +190,17 @@ static void one_cost(duet_place where)
         CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
         const duet_counts c = since(before);
         CHECK(c.replays == 1 && c.graphs == gpu, "%d replays, %d graphs", (int)c.replays, (int)c.graphs);
-        CHECK(c.plan_hits + c.plan_misses == 0, "plans were looked for");
+        CHECK(c.plan_hits + c.plan_misses == 0, "a replay looked for plans");
         /* In DUET_MATH_SPLIT the card examines what the host wrote, which needs memory. */
         CHECK(!gpu || math_now() == DUET_MATH_SPLIT || c.pool_hits + c.pool_misses == 0,
-              "blocks were looked for");
+              "a replay allocated memory");
         CHECK(c.uploads == gpu && c.downloads == 0 && c.synchronisations == 0, "%d uploads, %d downloads",
               (int)c.uploads, (int)c.downloads);
         CHECK(c.launches >= (gpu ? DENSE : 0) && c.steps >= DENSE, "%d launches, %d steps", (int)c.launches,
               (int)c.steps);
     }
     duet_recording_free(&r);
-    CHECK(!r, "free leaves the pointer");
+    CHECK(!r, "duet_recording_free did not set the pointer to NULL");
     free_matrices(w.m);
 }
 
@@ -218,7 +218,7 @@ static void move(const duet_matrix *m)
     storage *b = m->storage;
     void **p = &b->buffer[DEFAULT_GPU], *old = *p;
     CHECK(duet_read(m) && pool_take(DEFAULT_GPU, b->bytes, 0, p) == DUET_OK, "%s", duet_error());
-    CHECK(*p != old, "it has not moved");
+    CHECK(*p != old, "the buffer has the same address as before");
     pool_give(DEFAULT_GPU, old, b->first.users);
     b->valid = 1 << HOST;
 }
@@ -236,7 +236,7 @@ static void moved_matrices(void)
         perform_all(&a, all, 2);
         CHECK(duet_replay(r) == DUET_OK, "%s", duet_error());
         compare(&a, &b, "after a move");
-        CHECK(duet_stats().graphs - before == (i >= 2), "replay %d: a graph, or none", i);
+        CHECK(duet_stats().graphs - before == (i >= 2), "replay %d: the number of graphs is wrong", i);
     }
     duet_recording_free(&r);
     free_matrices(a.m);
@@ -337,9 +337,9 @@ static void freed_matrices(void)
             random_fill(&gen, w.m[0], -1, 1);
             refused(duet_replay(r), DUET_FREED,
                     which ? "statement 3 of a recording" : "statement 1 of a recording");
-            CHECK(strstr(duet_error(), "random_program.h:"), "no place: %s", duet_error());
+            CHECK(strstr(duet_error(), "random_program.h:"), "no source line: %s", duet_error());
             void *after = elements(w.m[2]);
-            CHECK(same_bits(DUET_F32, before, after, N * N), "a statement before it was run");
+            CHECK(same_bits(DUET_F32, before, after, N * N), "a statement before the failed one has run");
             free(before);
             free(after);
             duet_recording_free(&r);

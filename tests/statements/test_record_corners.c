@@ -83,7 +83,7 @@ static void others_work_meanwhile(bool write)
         sem_wait(&ready);
         if (write) {
             float *p = duet_overwrite(given); /* it has been uploaded and is no longer used */
-            CHECK(p, "the other thread overwrites: %s", duet_error());
+            CHECK(p, "the other thread cannot overwrite the matrix: %s", duet_error());
             for (int k = 0; p && k < N * N; k++) p[k] = 1;
         } else {
             ok(duet_set_on(DUET_GPU, z, duet_mul(handed, 3)));
@@ -145,7 +145,7 @@ static void half_of_several(duet_place where)
         DUET_ON(where)
         s = turn ? duet_replay(r) : duet_set_all({ part, duet_mul(upper, 2) }, { to, duet_add(upper, 1) });
         const float *p = duet_read(a);
-        CHECK(s != DUET_OK && (!p || p[N] == 2), "after a %s that failed half of the statements are done",
+        CHECK(s != DUET_OK && (!p || p[N] == 2), "after a %s that failed, an earlier statement was not run",
               turn ? "replay" : "set_all");
         ok(duet_set_on(where, a, duet_add(b, 0)));
         ok(duet_set_on(where, c, duet_add(b, 0)));
@@ -208,7 +208,7 @@ static void magic_square(duet_place where)
     ok(duet_record_begin());
     CHECK(duet_magic(two) == DUET_BAD_SHAPE, "%s", duet_error());
     r = duet_record_end();
-    CHECK(!r, "a recording of what failed");
+    CHECK(!r, "a recording with a failed statement was returned");
     duet_recording_free(&r);
     duet_free(&corner);
     duet_free(&two);

@@ -75,11 +75,11 @@ static void import_that_does_not_fit(void)
     OK(duet_arena_limit(4096));
     duet_expr h = duet_hold(duet_exp(duet_exp(duet_exp(duet_exp(duet_exp(duet_exp(a)))))));
     duet_expr below = duet_neg(a), big = duet_add(duet_neg(h), h);
-    CHECK(duet_expr_status(big) == DUET_ARENA_FULL, "two imports fit in 16 parts");
+    CHECK(duet_expr_status(big) == DUET_ARENA_FULL, "two copies of the formula fit in the arena");
     OK(duet_drop(big));
     OK(duet_drop(below));
     OK(duet_drop(h));
-    CHECK(duet_arena_limit(1 << 26) == DUET_OK, "something is left: %s", duet_error());
+    CHECK(duet_arena_limit(1 << 26) == DUET_OK, "a formula is still in the arena: %s", duet_error());
     duet_free(&a);
     tap_point("a persistent formula that exceeds the limit leaks nothing");
 }
@@ -117,7 +117,7 @@ static void destination_survives(void)
         const float *r = duet_read(c);
         CHECK(r && (s == DUET_OK || r[5] == 7), "the destination is %g after status %d", r ? r[5] : -1, s);
     }
-    CHECK(s == DUET_OK, "never enough memory");
+    CHECK(s == DUET_OK, "the statement never succeeds");
     duet_free(&x);
     duet_free(&y);
     duet_free(&c);
@@ -136,19 +136,19 @@ static void lifting(void)
     OK(duet_iadd(list[i++], a));
     CHECK(i == 1 && *(const float *)duet_read(list[0]) == 3, "duet_iadd evaluates its matrix %d times", i);
     OK(duet_set(a, duet_mul(2.5L, a)));
-    CHECK(*(const float *)duet_read(a) == 5, "2.5L is lifted as another number");
+    CHECK(*(const float *)duet_read(a) == 5, "2.5L is converted to another number");
     OK(duet_set(a, duet_mul(18446744073709551615ull, duet_mul(0.2, a))));
-    CHECK(*(const float *)duet_read(a) == 0x1p64f, "2^64 - 1 is lifted as another number");
+    CHECK(*(const float *)duet_read(a) == 0x1p64f, "2^64 - 1 is converted to another number");
 #ifdef __FLT32_MANT_DIG__
     const _Float32 quarter = 0.25f;
     const _Float64 half = 0.5;
     OK(duet_set(a, duet_add(quarter, half)));
-    CHECK(*(const float *)duet_read(a) == 0.75f, "a fraction is lifted as another number");
+    CHECK(*(const float *)duet_read(a) == 0.75f, "a fraction is converted to another number");
 #endif
 #ifdef __FLT16_MANT_DIG__
     const _Float16 eighth = 0.125f;
     OK(duet_set(a, duet_add(eighth, a)));
-    CHECK(*(const float *)duet_read(a) == 0.875f, "a half is lifted as another number");
+    CHECK(*(const float *)duet_read(a) == 0.875f, "a number of type _Float16 is converted to another number");
 #endif
     CHECK(duet_iadd(a, (duet_expr){ 0 }) == DUET_BAD_ARGUMENT && strstr(duet_error(), "test_regressions.c:"),
           "%s", duet_error());
@@ -168,7 +168,7 @@ static void numbers(void)
     float *p = duet_overwrite(s);
     if (p) *p = 3;
     OK(duet_set(s, duet_dot(2.0, s)));
-    CHECK(*(const float *)duet_read(s) == 6, "dot(2, 3)");
+    CHECK(*(const float *)duet_read(s) == 6, "dot(2, 3) is wrong");
     duet_free(&a);
     duet_free(&s);
     tap_point("numbers");

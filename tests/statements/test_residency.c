@@ -122,7 +122,7 @@ static void answers_hold(network *n)
     judging = false;
     void *again = elements(n->out);
     CHECK(got && again && same_bits(DUET_F32, got, again, BATCH * CLASSES),
-          "the same batch has another answer");
+          "the same batch gives another result");
     free(got);
     free(again);
 }
@@ -135,13 +135,14 @@ static void forward(network n, const char *name)
         for (int i = 0; i < CALLS; i++) {
             const duet_counts c = call(&n);
             CHECK(c.uploads == 1 && c.upload_bytes == (uint64_t)duet_count(n.in) * 4,
-                  "%s: %d uploads of %d bytes, not the batch", name, (int)c.uploads, (int)c.upload_bytes);
+                  "%s: %d uploads of %d bytes; only the batch should be uploaded", name, (int)c.uploads,
+                  (int)c.upload_bytes);
             CHECK(c.downloads == 1 && c.download_bytes == BATCH * CLASSES * 4,
-                  "%s: %d downloads of %d bytes, not the answer", name, (int)c.downloads,
-                  (int)c.download_bytes);
+                  "%s: %d downloads of %d bytes; only the result should be downloaded", name,
+                  (int)c.downloads, (int)c.download_bytes);
             CHECK(c.synchronisations <= 1, "%s: the host waited %d times", name, (int)c.synchronisations);
             CHECK(c.pool_misses == 0, "%s: %d blocks from the system", name, (int)c.pool_misses);
-            CHECK(c.plan_misses == 0, "%s: %d plans made anew", name, (int)c.plan_misses);
+            CHECK(c.plan_misses == 0, "%s: %d plans were not cached", name, (int)c.plan_misses);
         }
         answers_hold(&n);
     }
@@ -163,7 +164,8 @@ static void chain(void)
             SET(x, duet_div(x, duet_norm(x)));
         }
         const duet_counts after = duet_stats();
-        CHECK(after.uploads == before.uploads && after.downloads == before.downloads, "bits moved");
+        CHECK(after.uploads == before.uploads && after.downloads == before.downloads,
+              "elements were copied between devices");
         CHECK(after.synchronisations == before.synchronisations, "the host waited");
         CHECK(after.pool_misses - before.pool_misses <= 4, "%d blocks from the system",
               (int)(after.pool_misses - before.pool_misses));

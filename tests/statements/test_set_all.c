@@ -170,7 +170,8 @@ static void compare(uint64_t seed, duet_dtype type, int count, duet_place where,
         OK((duet_set_all)(a, count));
         plan_fusion(MODE_MACHINE);
         if (!CHECK(same_stage(&one, &all),
-                   "seed %llu, %d statements, %s on %s, fusion %s: other bits than one by one",
+                   "seed %llu, %d statements, %s on %s, fusion %s: the bits differ from those of single "
+                   "statements",
                    (unsigned long long)seed, count, type_name(type), place_name(where), mode_names[mode]))
             group_text(seed + 1, &all, count);
     }
@@ -383,7 +384,7 @@ static void large(void)
                 CHECK(steps_of(before) <= (uint64_t)trial[t].steps, "kind %d of %d: %d steps, not %d",
                       trial[t].kind, size, (int)steps_of(before), trial[t].steps);
             const void *p = duet_read(want), *q = duet_read(got);
-            CHECK(mode == MODE_NONE || same_bits(DUET_F32, p, q, 5), "kind %d of %d: other bits",
+            CHECK(mode == MODE_NONE || same_bits(DUET_F32, p, q, 5), "kind %d of %d: the bits differ",
                   trial[t].kind, size);
         }
     }
@@ -444,7 +445,7 @@ static void fails(duet_status got, duet_status want, const char *number, const c
     CHECK(got == want, "%s, not %s: %s", duet_status_text(got), duet_status_text(want), duet_error());
     CHECK(strstr(duet_error(), number) && strstr(duet_error(), words) &&
               strstr(duet_error(), "test_set_all.c:"),
-          "'%s' or '%s' or the place is not in '%s'", number, words, duet_error());
+          "'%s' or '%s' or the source line is not in '%s'", number, words, duet_error());
 }
 
 /* A failure during execution names the statement too, whether it shares a pass or not. */
@@ -483,7 +484,7 @@ static void bad(void)
     duet_expr good = duet_mul(a, 2), freed = duet_add(gone, 1);
     fails(duet_set_all({ a, good }, { b, duet_add(a, 1) }, { b, duet_add(a, wide) }), DUET_BAD_SHAPE,
           "statement 3", "f32[7]");
-    CHECK(duet_set(b, good) == DUET_SPENT, "the first formula is not spent: %s", duet_error());
+    CHECK(duet_set(b, good) == DUET_SPENT, "the first formula was not consumed: %s", duet_error());
     fails(duet_set_all({ a, duet_mul(a, 2) }, { wide, duet_add(a, 1) }), DUET_BAD_SHAPE, "statement 2",
           "f32[7]");
     fails(duet_set_all({ a, duet_mul(a, 2) }, { a, duet_add(d, 1) }), DUET_BAD_TYPE, "statement 2", "f64[5]");

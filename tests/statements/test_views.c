@@ -254,8 +254,8 @@ static void check_images(const base *b, const shown *v, duet_place on)
             CHECK(duet_set_on(on, m[k], e[k]) == DUET_OK, "%s, %d: %s", v->made, what, duet_error());
         }
         const size_t bytes = (size_t)duet_count(m[0]) * (b->type == DUET_F32 ? 4 : 8);
-        CHECK(!memcmp(duet_read(m[0]), duet_read(m[1]), bytes), "%s, %d on place %d: not as of a dense copy",
-              v->made, what, (int)on);
+        CHECK(!memcmp(duet_read(m[0]), duet_read(m[1]), bytes),
+              "%s, %d on place %d: the result differs from that of a dense copy", v->made, what, (int)on);
         duet_free(&m[0]);
         duet_free(&m[1]);
         duet_free(&filters);
@@ -361,7 +361,7 @@ static void test_refusals(void)
     CHECK(duet_split(m, 0, 0, part) == DUET_BAD_ARGUMENT && duet_split(m, 0, 2, NULL) == DUET_BAD_ARGUMENT &&
               duet_split(m, 2, 2, part) == DUET_BAD_SHAPE &&
               duet_split(NULL, 0, 2, part) == DUET_BAD_ARGUMENT,
-          "bad splits: %s", duet_error());
+          "a bad split did not fail: %s", duet_error());
     duet_free(&m);
     duet_free(&wide);
     tap_point("invalid views");
@@ -382,7 +382,8 @@ static void test_split(void)
                 CHECK(size == n / count + (k < n % count), "part %d of %d has %d of %d", k, count, (int)size,
                       (int)n);
                 for (int64_t j = 0; j < size; j++)
-                    CHECK(q[j] == (double)(at + j) && q[n + j] == (double)(n + at + j), "part %d", k);
+                    CHECK(q[j] == (double)(at + j) && q[n + j] == (double)(n + at + j),
+                          "part %d has wrong elements", k);
                 at += size;
                 duet_free(&part[k]);
             }
@@ -396,7 +397,8 @@ static void test_wrapped(void)
     float host[24], lead[24];
     duet_matrix *m = duet_wrap_columns(host, DUET_F32, 2, 3, 4), *gaps, *b, *c;
     for (int i = 0; i < 24; i++) host[i] = lead[i] = (float)i;
-    CHECK(duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_stride(m, 2) == 6, "column-major strides");
+    CHECK(duet_stride(m, 0) == 1 && duet_stride(m, 1) == 2 && duet_stride(m, 2) == 6,
+          "the strides are not column-major");
     for (int p = 0; p < places; p++) { /* a product of a column-major matrix with gaps, as LAPACK stores it */
         gaps = duet_wrap_strided(lead, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 1, 6 });
         b = duet_new(DUET_F32, 4, 2);
@@ -408,7 +410,8 @@ static void test_wrapped(void)
             CHECK((double)r[2 * i] == 4 * i + 36, "row %d is %g", i, (double)r[2 * i]);
         CHECK(duet_set_on(place[p], gaps, duet_add(gaps, 0)) == DUET_OK && duet_read(gaps) == lead, "%s",
               duet_error());
-        for (int i = 0; i < 24; i++) CHECK((double)lead[i] == i, "what lies between has changed");
+        for (int i = 0; i < 24; i++)
+            CHECK((double)lead[i] == i, "the gaps between the elements have changed");
         duet_free(&gaps);
         duet_free(&b);
         duet_free(&c);
@@ -417,10 +420,10 @@ static void test_wrapped(void)
     m = duet_wrap_strided(host + 23, DUET_F32, 1, (const int64_t[]){ 12 }, (const int64_t[]){ -2 });
     CHECK(duet_read(m) == host + 23 && duet_set(m, 7) == DUET_OK && duet_read(m) && (double)host[1] == 7 &&
               (double)host[0] == 0,
-          "backwards: %s", duet_error());
+          "a matrix with negative strides: %s", duet_error());
     duet_free(&m);
     m = duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 0, 1 });
-    CHECK(m && duet_set(m, 1) == DUET_BAD_ARGUMENT, "one that repeats");
+    CHECK(m && duet_set(m, 1) == DUET_BAD_ARGUMENT, "a matrix with stride 0 could be written");
     duet_free(&m);
     refuses(duet_wrap_strided(host, DUET_F32, 2, (const int64_t[]){ 3, 4 }, (const int64_t[]){ 2, 1 }),
             "with stride 2 of axis 0, elements would overlap");

@@ -34,7 +34,7 @@ static inline array array_of(const duet_matrix *m)
 {
     array a = array_new(duet_count(m));
     void *all = elements(m);
-    CHECK(all != NULL, "not readable: %s", duet_error());
+    CHECK(all != NULL, "duet_read failed: %s", duet_error());
     for (int64_t i = 0; i < a.count && all; i++) {
         a.v[i] = element_value(duet_type(m), all, i);
         a.size[i] = fabsl(a.v[i]);

@@ -36,7 +36,7 @@ static inline list list_of(const duet_matrix *m)
     for (int a = 0; a < duet_rank(m); a++) size[a] = duet_size(m, a);
     list l = list_new(duet_type(m), duet_rank(m), size);
     const char *from = duet_read(m);
-    CHECK(from != NULL, "not readable: %s", duet_error());
+    CHECK(from != NULL, "duet_read failed: %s", duet_error());
     for (int64_t i = 0; from && i < l.count; i++) {
         int64_t at = 0, left = i;
         for (int a = l.rank; a-- > 0; left /= l.size[a]) at += left % l.size[a] * duet_stride(m, a);
@@ -101,7 +101,7 @@ static inline bool list_same(const list *a, const list *b, const char *what)
             !(isnan(list_number(a, i)) && isnan(list_number(b, i))))
             same = CHECK(false, "%s: element %lld is %.17Lg, not %.17Lg", what, (long long)i,
                          list_number(a, i), list_number(b, i));
-    return CHECK(same, "%s: not the same", what);
+    return CHECK(same, "%s: the elements differ", what);
 }
 
 /* ---- matrices to read from ---- */
@@ -128,8 +128,8 @@ static inline sight sight_new(duet_dtype type, int rank, const int64_t *size, in
         if (view == TURNED) s.m = duet_transposed(s.whole);
         else s.m = NULL;
     }
-    CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))), "no matrix: %s",
-          duet_error());
+    CHECK(s.whole && (s.m || view == PLAIN || (view == PART && (rank < 1 || rank > 2))),
+          "the matrix was not made: %s", duet_error());
     if (!s.m) {
         s.m = s.whole;
         s.whole = NULL;
@@ -163,7 +163,7 @@ static inline void sight_fill(const sight *s, int kind)
 {
     duet_matrix *all = s->whole ? s->whole : s->m;
     list l = { .type = duet_type(all), .count = duet_count(all), .at = duet_overwrite(all) };
-    CHECK(l.at != NULL, "not writable: %s", duet_error());
+    CHECK(l.at != NULL, "duet_overwrite failed: %s", duet_error());
     for (int64_t i = 0; l.at && i < l.count; i++) list_put(&l, i, filling(l.type, kind));
 }
 
@@ -173,7 +173,7 @@ static inline void sight_fill_places(const sight *s, int64_t n)
     duet_matrix *all = s->whole ? s->whole : s->m;
     const bool below = dtype_kind(duet_type(all)) == TYPE_SIGNED;
     list l = { .type = duet_type(all), .count = duet_count(all), .at = duet_overwrite(all) };
-    CHECK(l.at != NULL, "not writable: %s", duet_error());
+    CHECK(l.at != NULL, "duet_overwrite failed: %s", duet_error());
     for (int64_t i = 0; l.at && i < l.count; i++)
         list_put(&l, i, (long double)(draw((int)n) - (below && draw(2) ? n : 0)));
 }

@@ -99,11 +99,12 @@ static fault_scenario fault_scenario_run(void *play(void *), bool allocation)
 static void check_left(const char *what, int n, int64_t living, fake_counts start)
 {
     const fake_counts now = fake_count();
-    CHECK(now.graphs_alive == start.graphs_alive, "%s %d: %d graphs live", what, n, now.graphs_alive);
-    CHECK(now.handles == start.handles, "%s %d: %d handles live, not %d", what, n, now.handles,
+    CHECK(now.graphs_alive == start.graphs_alive, "%s %d: %d graphs were not destroyed", what, n,
+          now.graphs_alive);
+    CHECK(now.handles == start.handles, "%s %d: there are %d handles, not %d", what, n, now.handles,
           start.handles);
-    CHECK(now.memory == start.memory, "%s %d: %zu bytes of the device, not %zu", what, n, now.memory,
-          start.memory);
+    CHECK(now.memory == start.memory, "%s %d: %zu bytes of GPU memory are allocated, not %zu", what, n,
+          now.memory, start.memory);
     CHECK(thread_state_missing || live == living, "%s %d: %d blocks leaked", what, n, (int)(live - living));
 }
 
@@ -118,8 +119,8 @@ static void goes_well(void *play(void *), bool allocation, happened *count, int 
     const uint64_t before = count();
     const fault_scenario m = fault_scenario_run(play, allocation);
     const int times = (int)(count() - before);
-    CHECK(!m.refused && !m.wrong && times >= least, "without a failure: %d refused, %d times", m.refused,
-          times);
+    CHECK(!m.refused && !m.wrong && times >= least,
+          "without a failed call: %d statements failed, after %d calls", m.refused, times);
 }
 
 static void each_once(void *play(void *), bool allocation, const char *what, happened *count, int least)
@@ -134,12 +135,13 @@ static void each_once(void *play(void *), bool allocation, const char *what, hap
         const fault_scenario m = fault_scenario_run(play, allocation);
         hit = m.hit;
         silent += hit && !m.refused;
-        CHECK(!m.wrong, "%s %d: not as promised", what, n);
-        CHECK(hit || !m.refused, "%s %d: nothing failed, but %d were refused", what, n, m.refused);
-        CHECK(!m.unsettled, "%s %d: the turn after is wrong, too: %s", what, n, duet_error());
+        CHECK(!m.wrong, "%s %d: a status, an error text or a destination is wrong", what, n);
+        CHECK(hit || !m.refused, "%s %d: no call failed, but %d statements failed", what, n, m.refused);
+        CHECK(!m.unsettled, "%s %d: the next round is wrong too: %s", what, n, duet_error());
         check_left(what, n, living, start);
         const fault_scenario after = fault_scenario_run(play, allocation);
-        CHECK(!after.refused && !after.wrong, "%s %d: the next is not right: %s", what, n, duet_error());
+        CHECK(!after.refused && !after.wrong, "%s %d: the next statement is wrong: %s", what, n,
+              duet_error());
     }
     char text[100];
     CHECK(n > 40 && n < 5000, "%d failures", n);

@@ -11,7 +11,7 @@ static inline void run_in_thread(void *run(void *), void *arg)
     pthread_t t;
     const int none = pthread_create(&t, NULL, run, arg);
     if (!none) pthread_join(t, NULL);
-    CHECK(!none, "no thread");
+    CHECK(!none, "the thread could not be created");
 }
 
 #endif

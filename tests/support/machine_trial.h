@@ -326,7 +326,7 @@ static void run_on(trial *t, const machine *m, expected *const want[])
 {
     const char *why = m->unsupported_reason(&t->s);
     if (why) {
-        CHECK(m->place != DUET_CPU, "%s: the CPU refuses: %s", sizes_text(t), why);
+        CHECK(m->place != DUET_CPU, "%s: the CPU does not support the step: %s", sizes_text(t), why);
         return;
     }
     for (int v = 0; v < (m->place == DUET_CPU ? VARIANTS : 1); v++) {
@@ -338,7 +338,7 @@ static void run_on(trial *t, const machine *m, expected *const want[])
             check_rest(t, how, m == device_machine(HOST) && v == 0 && again == 0);
         }
         m->forget(&t->s);
-        CHECK(!t->s.cached, "%s: forget left something kept", sizes_text(t));
+        CHECK(!t->s.cached, "%s: forget did not free the cached data", sizes_text(t));
     }
 }
 

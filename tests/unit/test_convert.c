@@ -162,14 +162,14 @@ static void test_hardware(int trials)
         const _Float16 want[2] = { (_Float16)s, (_Float16)d };
         const stored_f16 got[2] = { write_f32_f16(s), write_f64_f16(d) };
         for (int k = 0; k < 2; k++)
-            CHECK(same_value(element_value(DUET_F16, got, k), (long double)want[k]), "f16 of %a: %a", d,
-                  (double)want[k]);
+            CHECK(same_value(element_value(DUET_F16, got, k), (long double)want[k]),
+                  "%a converted to f16 is %a", d, (double)want[k]);
     }
     for (int h = 0; h < 65536; h++) {
         const uint16_t bits = (uint16_t)h;
         _Float16 of;
         memcpy(&of, &bits, sizeof of);
-        CHECK(same_value(read_f32_f16(bits), (long double)of), "f16 %#x", h);
+        CHECK(same_value(read_f32_f16(bits), (long double)of), "f16 %#x converted to f32 is wrong", h);
     }
     tap_point("f16 conversions equal those of the compiler");
 }

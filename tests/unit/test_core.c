@@ -19,31 +19,36 @@ static void test_few_waits(void)
     duet_matrix *m = duet_new_shape(DUET_F32, 1, four);
     duet_counts before = duet_stats();
     void *p;
-    CHECK(duet_overwrite(m) && !ADDED(uploads) && !ADDED(synchronisations), "no bits move to be overwritten");
-    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 5, &p) && ADDED(uploads) == 1, "one upload");
+    CHECK(duet_overwrite(m) && !ADDED(uploads) && !ADDED(synchronisations), "duet_overwrite copied elements");
+    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 5, &p) && ADDED(uploads) == 1,
+          "the number of uploads is not 1");
     matrix_wrote(m, DEFAULT_GPU, 5);
-    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 6, &p), "another queue goes on");
+    CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 6, &p), "another queue cannot write the matrix");
     matrix_wrote(m, DEFAULT_GPU, 6);
     CHECK(!matrix_open(m, HOST, READ, 7, &p) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1,
-          "a third one reads");
-    CHECK(duet_read(m) && ADDED(synchronisations) == 1, "it is there");
+          "a third queue cannot read the matrix with one download");
+    CHECK(duet_read(m) && ADDED(synchronisations) == 1, "duet_read waits again");
     CHECK(duet_update(m) && ADDED(synchronisations) == 1,
-          "an upload that was followed by a download is not waited for");
-    CHECK(!matrix_open(m, DEFAULT_GPU, READ, 6, &p) && ADDED(uploads) == 2, "the second upload");
-    CHECK(duet_read(m) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1, "both homes are current");
-    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "the second upload is waited for, once");
-    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2, "and no more");
+          "duet_update waits for an upload that a later download has waited for");
+    CHECK(!matrix_open(m, DEFAULT_GPU, READ, 6, &p) && ADDED(uploads) == 2, "the number of uploads is not 2");
+    CHECK(duet_read(m) && ADDED(downloads) == 1 && ADDED(synchronisations) == 1,
+          "duet_read copies although both buffers are valid");
+    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2,
+          "duet_overwrite does not wait for the second upload");
+    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 2,
+          "duet_overwrite waits twice for the second upload");
     CHECK(!matrix_open(m, DEFAULT_GPU, UPDATE, 6, &p) && ADDED(uploads) == 3,
-          "opened to be written, but never written");
-    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 3, "its upload is waited for too");
+          "opening the matrix for writing does not upload");
+    CHECK(duet_overwrite(m) && ADDED(synchronisations) == 3,
+          "duet_overwrite does not wait for the upload of a matrix that was not written");
     duet_free(&m);
 
     duet_matrix *z = duet_new_shape(DUET_F64, 1, four);
     CHECK(!matrix_open(z, DEFAULT_GPU, READ, 1, &p) && ADDED(uploads) == 3,
-          "zeros are made where they are read");
-    CHECK(!matrix_open(z, DEFAULT_GPU, READ, 2, &p), "by another queue too");
+          "the zeros of a new matrix were uploaded");
+    CHECK(!matrix_open(z, DEFAULT_GPU, READ, 2, &p), "another queue cannot read the zeros");
     const double *x = duet_read(z);
-    CHECK(x && x[0] == 0 && x[3] == 0 && ADDED(downloads) == 2, "and are the same on the host");
+    CHECK(x && x[0] == 0 && x[3] == 0 && ADDED(downloads) == 2, "the zeros on the host are wrong");
     duet_free(&z);
     tap_point("the minimum number of waits and copies");
 }
@@ -56,9 +61,9 @@ static void test_empty(void)
     CHECK(m && t && r && duet_count(m) == 0, "%s", duet_error());
     CHECK(duet_read(m) && duet_device_update(t) && duet_read(t) && duet_overwrite(r) && duet_device_read(m),
           "%s", duet_error());
-    CHECK(!ADDED(upload_bytes) && !ADDED(download_bytes), "no bytes move");
-    CHECK(matrix_overlap(m, t) == APART, "nothing overlaps");
-    CHECK(!duet_row(t, 0) && !duet_column(m, 0), "there is no row");
+    CHECK(!ADDED(upload_bytes) && !ADDED(download_bytes), "bytes of an empty matrix were copied");
+    CHECK(matrix_overlap(m, t) == APART, "empty matrices overlap");
+    CHECK(!duet_row(t, 0) && !duet_column(m, 0), "a row or column of an empty matrix was made");
     duet_free(&m);
     duet_free(&t);
     duet_free(&r);
@@ -112,11 +117,11 @@ static void test_bad_arguments(void)
         REFUSED(duet_reshaped_shape(x, 1, six), why);
         CHECK(duet_rank(x) == 0 && duet_count(x) == 0 && duet_size(x, 0) == 0 && duet_stride(x, 0) == 0 &&
                   duet_type(x) == 0,
-              "queries");
-        CHECK(matrix_check("who", x) == DUET_BAD_ARGUMENT, "matrix_check");
+              "the properties of a bad matrix are not 0");
+        CHECK(matrix_check("who", x) == DUET_BAD_ARGUMENT, "matrix_check accepts a bad matrix");
     }
     CHECK(duet_size(m, 2) == 0 && duet_size(m, -1) == 0 && duet_size(m, 1) == 3 && duet_stride(m, 0) == 3,
-          "axes");
+          "the size of an axis is wrong");
     duet_free(NULL);
     duet_free(&freed);
     duet_matrix *again = gone;
@@ -126,7 +131,7 @@ static void test_bad_arguments(void)
     fakes.absent = "no such thing here";
     REFUSED(duet_device_read(m), "duet_device_read: no such thing here");
     REFUSED(duet_device_overwrite(m), "no such thing here");
-    CHECK(duet_read(m) != NULL, "the host goes on");
+    CHECK(duet_read(m) != NULL, "duet_read failed");
     fakes.absent = NULL;
     duet_free(&m);
     duet_free(&v);
@@ -149,21 +154,21 @@ static void test_pool_sizes(void)
         CHECK((uintptr_t)p % 64 == 0, "%p is not aligned", p);
         memset(p, 1, n);
         pool_give(HOST, p, 0);
-        CHECK(duet_memory_of(DUET_CPU).used == used, "%zu bytes are given back", n);
+        CHECK(duet_memory_of(DUET_CPU).used == used, "%zu bytes were not released", n);
     }
     void *a = NULL, *b = NULL;
     CHECK(!pool_take(HOST, 0, 0, &a) && !pool_take(HOST, 0, 0, &b) && a != b && a && b,
-          "two blocks of nothing");
+          "two blocks of 0 bytes are equal");
     pool_give(HOST, a, 0);
     pool_give(HOST, b, 0);
     pool_give(HOST, NULL, 0);
     size_t cached = duet_memory_of(DUET_CPU).cached;
     pool_give(HOST, a, 0);
     pool_give(HOST, &a, 0);
-    CHECK(duet_memory_of(DUET_CPU).cached == cached, "what is not lent is not taken back");
+    CHECK(duet_memory_of(DUET_CPU).cached == cached, "the pool accepted a block that it does not own");
     CHECK(pool_take(HOST, SIZE_MAX, 0, &a) == DUET_NO_MEMORY &&
               pool_take(HOST, SIZE_MAX / 2, 0, &a) == DUET_NO_MEMORY,
-          "too much");
+          "allocating too much did not fail");
     duet_memory_trim();
     tap_point("block sizes");
 }
@@ -175,27 +180,29 @@ static void test_pool_queues(void)
     CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &a) && !pool_take(DEFAULT_GPU, 1000, 2, &b), "%s", duet_error());
     pool_give(DEFAULT_GPU, a, 1u << 1);
     pool_give(DEFAULT_GPU, b, 1u << 2);
-    CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &p) && p == a && fakes.made[WAIT] == waits, "its own block first");
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 1, &p) && p == a && fakes.made[WAIT] == waits,
+          "the queue did not get its own block");
     pool_give(DEFAULT_GPU, p, 1u << 1);
     CHECK(!pool_take(DEFAULT_GPU, 1000, 3, &p) && p == b && fakes.made[WAIT] == waits + 1,
-          "the oldest, behind its queue");
+          "the queue did not get the oldest block, or did not wait for its queue");
     pool_give(DEFAULT_GPU, p, 0);
-    CHECK(!pool_take(DEFAULT_GPU, 1000, 4, &b) && b == a && fakes.made[WAIT] == waits + 2, "the other");
+    CHECK(!pool_take(DEFAULT_GPU, 1000, 4, &b) && b == a && fakes.made[WAIT] == waits + 2,
+          "the queue did not get the other block");
     CHECK(!pool_take(DEFAULT_GPU, 1000, 5, &b) && b == p && fakes.made[WAIT] == waits + 3,
-          "who waited is waited for, though it did nothing");
+          "the queue did not wait for a queue that had waited for the block");
     pool_give(DEFAULT_GPU, b, 1u << 5 | 1u << 6 | 1u << 7);
     fakes.fail_in[WAIT] = 2;
     size_t cached = of_gpu().cached;
     CHECK(pool_take(DEFAULT_GPU, 1000, 5, &p) == DUET_DEVICE_ERROR && of_gpu().cached == cached,
-          "a wait that fails leaves the block");
+          "a failed wait removed the block from the cache");
     CHECK(!pool_take(DEFAULT_GPU, 1000, 5, &p) && p == b && fakes.made[WAIT] == waits + 6,
-          "all are waited for again");
+          "the queue did not wait again after the failed wait");
     pool_give(DEFAULT_GPU, p, 0);
     pool_give(DEFAULT_GPU, a, 1u << 4);
     duet_counts before = duet_stats();
     duet_memory_trim();
     CHECK(ADDED(synchronisations) == 2 && fakes.live[DEFAULT_GPU] == 0,
-          "queues 4 and 5 are waited for before the system has it back");
+          "the block was freed without waiting for queues 4 and 5");
     tap_point("blocks and queues");
 }
 
@@ -205,30 +212,33 @@ static void test_pool_limit(void)
     duet_counts before = duet_stats();
     CHECK(!duet_memory_limit(DUET_GPU, 3000) && of_gpu().limit == 3000, "%s", duet_error());
     for (int i = 0; i < 2; i++) CHECK(!pool_take(DEFAULT_GPU, 1024, 0, &p[i]), "%s", duet_error());
-    CHECK(of_gpu().used == 2048 && of_gpu().cached == 0, "used");
-    CHECK(pool_take(DEFAULT_GPU, 1024, 0, &p[2]) == DUET_NO_MEMORY, "the limit");
+    CHECK(of_gpu().used == 2048 && of_gpu().cached == 0, "the used bytes are wrong");
+    CHECK(pool_take(DEFAULT_GPU, 1024, 0, &p[2]) == DUET_NO_MEMORY,
+          "an allocation above the limit did not fail");
     for (const char *const *part =
              (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "gpu", NULL };
          *part; part++)
         CHECK(strstr(duet_error(), *part), "\"%s\" has no \"%s\"", duet_error(), *part);
     pool_give(DEFAULT_GPU, p[0], 1);
-    CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "cached");
-    CHECK(!pool_take(DEFAULT_GPU, 1500, 0, &p[2]) && of_gpu().cached == 0, "what is cached makes room");
-    CHECK(fakes.live[DEFAULT_GPU] == of_gpu().used, "and is freed");
+    CHECK(of_gpu().used == 1024 && of_gpu().cached == 1024, "the cached bytes are wrong");
+    CHECK(!pool_take(DEFAULT_GPU, 1500, 0, &p[2]) && of_gpu().cached == 0,
+          "cached blocks were not freed for a new one");
+    CHECK(fakes.live[DEFAULT_GPU] == of_gpu().used, "cached blocks are still allocated");
     pool_give(DEFAULT_GPU, p[1], 0);
     pool_give(DEFAULT_GPU, p[2], 0);
-    CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500, "a lower limit drops at once");
-    CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "none");
-    CHECK(of_gpu().peak >= 2560, "peak %zu", of_gpu().peak);
+    CHECK(!duet_memory_limit(DUET_GPU, 1500) && of_gpu().cached <= 1500,
+          "a lower limit did not free cached blocks");
+    CHECK(!duet_memory_limit(DUET_GPU, 0) && of_gpu().limit == 0, "the limit was not removed");
+    CHECK(of_gpu().peak >= 2560, "the peak is %zu", of_gpu().peak);
     CHECK(duet_memory_limit(DUET_AUTO, 1) == DUET_BAD_ARGUMENT && duet_memory_of(DUET_AUTO).peak == 0,
-          "auto is no machine");
-    CHECK(duet_memory_limit((duet_place)7, 1) == DUET_BAD_ARGUMENT, "nor is 7");
+          "DUET_AUTO was accepted");
+    CHECK(duet_memory_limit((duet_place)7, 1) == DUET_BAD_ARGUMENT, "place 7 was accepted");
 
     CHECK(!pool_take(DEFAULT_GPU, 100, 0, &p[0]), "%s", duet_error());
     pool_give(DEFAULT_GPU, p[0], 0);
     fakes.fail_in[ALLOC] = 1;
     CHECK(!pool_take(DEFAULT_GPU, 5000, 0, &p[0]) && of_gpu().cached == 0,
-          "the system refused once, until the cache was dropped");
+          "an allocation failed although cached blocks could be freed");
     fakes.fail_in[ALLOC] = 1;
     fakes.stubborn = true;
     CHECK(pool_take(DEFAULT_GPU, 9000, 0, &p[1]) == DUET_NO_MEMORY &&
@@ -236,8 +246,9 @@ static void test_pool_limit(void)
           "%s", duet_error());
     pool_give(DEFAULT_GPU, p[0], 0);
     duet_memory_trim();
-    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && fakes.live[DEFAULT_GPU] == 0, "nothing is left");
-    CHECK(ADDED(pool_hits) == 0 && ADDED(pool_misses) == 7, "%d misses", (int)ADDED(pool_misses));
+    CHECK(of_gpu().used == 0 && of_gpu().cached == 0 && fakes.live[DEFAULT_GPU] == 0,
+          "memory was not released");
+    CHECK(ADDED(pool_hits) == 0 && ADDED(pool_misses) == 7, "there were %d misses", (int)ADDED(pool_misses));
     tap_point("the memory limit");
 }
 
@@ -258,10 +269,10 @@ static void test_many(void)
         if (p) p[0] = i;
     }
     for (int i = 0; i < MANY; i++)
-        if (m[i]) CHECK(((const double *)duet_read(m[i]))[0] == i, "matrix %d", i);
+        if (m[i]) CHECK(((const double *)duet_read(m[i]))[0] == i, "matrix %d was not made", i);
     for (int i = 0; i < MANY; i++) duet_free(&m[i]);
     CHECK(duet_memory_of(DUET_CPU).used == 0, "%zu bytes are used", duet_memory_of(DUET_CPU).used);
-    CHECK(!can_refuse() || refusals > 100, "%d refusals", refusals);
+    CHECK(!can_refuse() || refusals > 100, "%d allocations failed", refusals);
     duet_memory_trim();
     tap_point("many matrices");
 }
@@ -325,7 +336,7 @@ static void crowd(void *(*what)(void *))
         pthread_create(&who[i], NULL, what, &number[i]);
     }
     for (int i = 0; i < CROWD; i++) pthread_join(who[i], NULL);
-    for (int i = 0; i < CROWD; i++) CHECK(well[i], "thread %d", i);
+    for (int i = 0; i < CROWD; i++) CHECK(well[i], "thread %d has wrong results", i);
     pthread_barrier_destroy(&gate);
 }
 
@@ -343,12 +354,12 @@ static void test_readers(void)
         for (int i = 0; i < CROWD; i++)
             for (int j = 0; j <= i; j++)
                 CHECK(queue_of[i] != (j == i ? thread_get()->queue : queue_of[j]),
-                      "threads %d and %d have one queue", i, j);
+                      "threads %d and %d have the same queue", i, j);
         duet_free(&shared[0]);
         duet_free(&shared[1]);
     }
-    CHECK(ADDED(uploads) == 40 && ADDED(downloads) == 20, "%d uploads, %d downloads: each once",
-          (int)ADDED(uploads), (int)ADDED(downloads));
+    CHECK(ADDED(uploads) == 40 && ADDED(downloads) == 20,
+          "%d uploads and %d downloads, not one of each matrix", (int)ADDED(uploads), (int)ADDED(downloads));
     tap_point("many threads read");
 }
 
@@ -356,8 +367,8 @@ static void test_workers(void)
 {
     crowd(worker);
     duet_memory_trim();
-    CHECK(duet_memory_of(DUET_CPU).used == 0 && of_gpu().used == 0, "a leak");
-    CHECK(fakes.live[HOST] == 0 && fakes.live[DEFAULT_GPU] == 0, "live blocks");
+    CHECK(duet_memory_of(DUET_CPU).used == 0 && of_gpu().used == 0, "memory was not released");
+    CHECK(fakes.live[HOST] == 0 && fakes.live[DEFAULT_GPU] == 0, "blocks were not freed");
     CHECK(!fakes.wrong, "%s", fakes.wrong);
     tap_point("many threads create, move and free matrices");
 }
@@ -389,10 +400,10 @@ static void test_thread_ends(void)
     duet_counts before = duet_stats();
     fail(DUET_SPENT, "of this thread");
     for (int i = 0; i < 2; i++) run_in_thread(visitor, &queue[i]);
-    CHECK(left == 14, "rooms are left: %d", left);
-    CHECK(ADDED(launches) == 84, "what it counted stays: %d", (int)ADDED(launches));
-    CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d, %d are used again", queue[0],
-          queue[1]);
+    CHECK(left == 14, "%d queues are free", left);
+    CHECK(ADDED(launches) == 84, "the counters of an ended thread are lost: %d", (int)ADDED(launches));
+    CHECK(queue[0] == queue[1] && queue[0] != thread_get()->queue, "queues %d and %d were not used again",
+          queue[0], queue[1]);
     CHECK(!strcmp(duet_error(), "of this thread"), "%s", duet_error());
     tap_point("threads end");
 }
@@ -413,27 +424,27 @@ static void test_no_thread(void)
     bool ok = false;
     if (!can_refuse()) return;
     run_in_thread(without_memory, &ok);
-    CHECK(ok, "a thread without memory fails properly");
+    CHECK(ok, "a thread without memory does not fail properly");
     tap_point("a thread that cannot allocate its state");
 }
 
 static void test_scopes(void)
 {
     thread *t = thread_get();
-    CHECK(t->place == DUET_AUTO, "DUET_BACKEND is set?");
+    CHECK(t->place == DUET_AUTO, "the place is not auto; is DUET_BACKEND set?");
     DUET_ON(DUET_GPU)
     {
-        CHECK(t->place == DUET_GPU, "outer");
+        CHECK(t->place == DUET_GPU, "the outer block has no effect");
         for (int i = 0; i < 2; i++) DUET_ON(DUET_CPU)
             {
-                CHECK(t->place == DUET_CPU, "inner");
+                CHECK(t->place == DUET_CPU, "the inner block has no effect");
                 if (i == 0) continue; /* leaves the block */
-                CHECK(t->place == DUET_CPU, "inner");
+                CHECK(t->place == DUET_CPU, "the inner block has no effect");
             }
-        CHECK(t->place == DUET_GPU, "outer again");
-        DUET_ON((duet_place)9) CHECK(t->place == DUET_GPU, "no place");
+        CHECK(t->place == DUET_GPU, "the outer block has no effect after the inner one");
+        DUET_ON((duet_place)9) CHECK(t->place == DUET_GPU, "a block with a bad place changed the place");
     }
-    CHECK(t->place == DUET_AUTO, "restored");
+    CHECK(t->place == DUET_AUTO, "the place was not restored");
     duet_scope_close(NULL);
     tap_point("DUET_ON");
 }
@@ -458,43 +469,48 @@ static void test_texts(void)
     CHECK(!strcmp(duet_error(), "my file.c:3: duet_add(f32[2], f32[3]): c!"), "%s", duet_error());
     fail(DUET_SPENT, "%02000d", 1);
     fail_at(DUET_SPENT, "main.c:1");
-    CHECK(strlen(duet_error()) == sizeof thread_get()->text - 1, "cut off");
+    CHECK(strlen(duet_error()) == sizeof thread_get()->text - 1, "a long text is not truncated");
     CHECK(!strcmp(duet_status_text(DUET_OK), "success") && strstr(duet_status_text(DUET_NO_MEMORY), "memory"),
-          "texts");
-    CHECK(duet_status_text((duet_status)-1) && duet_status_text(DUET_STATUS_COUNT), "of what is no status");
-    for (int s = 0; s < DUET_STATUS_COUNT; s++) CHECK(*duet_status_text((duet_status)s), "text %d", s);
+          "the text of a status is wrong");
+    CHECK(duet_status_text((duet_status)-1) && duet_status_text(DUET_STATUS_COUNT),
+          "a bad status has no text");
+    for (int s = 0; s < DUET_STATUS_COUNT; s++)
+        CHECK(*duet_status_text((duet_status)s), "status %d has no text", s);
     tap_point("status texts");
 }
 
 static void test_rows(void)
 {
     for (int i = 0; i < OPS_ALL; i++)
-        CHECK(op_infos[i].name && op_infos[i].doc && op_infos[i].arity <= 3, "row %d", i);
+        CHECK(op_infos[i].name && op_infos[i].doc && op_infos[i].arity <= 3,
+              "the properties of row %d are wrong", i);
     CHECK(op_infos[OP_fma].arity == 3 && op_infos[OP_fma].kind == KIND_MAP &&
               op_infos[OP_fma].flags & DUET_COMMUTES,
-          "fma");
-    CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_REDUCE, "dot");
-    CHECK(op_infos[OP_conv2d].arity == 2 && op_infos[OP_conv2d].kind == KIND_DEF, "conv2d");
+          "the properties of fma are wrong");
+    CHECK(op_infos[OP_dot].arity == 2 && op_infos[OP_dot].kind == KIND_REDUCE,
+          "the properties of dot are wrong");
+    CHECK(op_infos[OP_conv2d].arity == 2 && op_infos[OP_conv2d].kind == KIND_DEF,
+          "the properties of conv2d are wrong");
     CHECK(!strcmp(op_infos[OP_LEAF].name, "leaf") && !strcmp(op_infos[OP_STORE].name, "store") &&
               op_infos[OP_HOLE].arity == 0,
-          "others");
+          "the name of an operator is wrong");
     tap_point("rows of ops.def");
 }
 
 static void test_marks(void)
 {
     uint64_t mark = queue_sync_mark(DEFAULT_GPU, 9), ticket = queue_sync_begin(DEFAULT_GPU, 9);
-    CHECK(!queue_sync_passed(DEFAULT_GPU, 9, mark), "begun is not passed");
+    CHECK(!queue_sync_passed(DEFAULT_GPU, 9, mark), "work counts as done before a wait");
     uint64_t later = queue_sync_mark(DEFAULT_GPU, 9);
     queue_sync_end(DEFAULT_GPU, 9, ticket);
     CHECK(queue_sync_passed(DEFAULT_GPU, 9, mark) && !queue_sync_passed(DEFAULT_GPU, 9, later),
-          "a wait covers what was queued before it began");
+          "a wait does not cover the work queued before it");
     CHECK(!queue_wait(DEFAULT_GPU, 9, "of a test") && queue_sync_passed(DEFAULT_GPU, 9, later),
-          "and the next one the rest");
+          "the next wait does not cover the remaining work");
     fakes.fail_in[SYNC] = 1;
     later = queue_sync_mark(DEFAULT_GPU, 9);
     CHECK(queue_wait(DEFAULT_GPU, 9, "of a test") && !queue_sync_passed(DEFAULT_GPU, 9, later),
-          "one that fails covers nothing");
+          "a failed wait covers work");
     tap_point("marks of the arena");
 }
 

@@ -30,11 +30,12 @@ static void test_curves(void)
         const cost_info *info = &cost_infos[k];
         const double *x = info->work, *y = c.seconds[k], end = x[info->points - 1];
         for (int i = 0; i < info->points; i++)
-            CHECK(fabs(cost_at(&c, k, x[i]) - y[i]) <= 1e-12 * y[i], "%s: point %d", info->name, i);
-        CHECK(cost_at(&c, k, 0) == y[0] && cost_at(&c, k, x[0] / 2) == y[0], "%s: below the first point",
-              info->name);
-        CHECK(fabs(cost_at(&c, k, (x[0] + x[1]) / 2) - (y[0] + y[1]) / 2) <= 1e-12 * y[1], "%s: half-way",
-              info->name);
+            CHECK(fabs(cost_at(&c, k, x[i]) - y[i]) <= 1e-12 * y[i], "%s: the cost at point %d is wrong",
+                  info->name, i);
+        CHECK(cost_at(&c, k, 0) == y[0] && cost_at(&c, k, x[0] / 2) == y[0],
+              "%s: the cost below the first point is wrong", info->name);
+        CHECK(fabs(cost_at(&c, k, (x[0] + x[1]) / 2) - (y[0] + y[1]) / 2) <= 1e-12 * y[1],
+              "%s: the cost between two points is wrong", info->name);
         double before = 0;
         for (double w = x[0] / 10; w < end * 100; w *= 1 + rng_real(&gen, 0, 1)) {
             const double now = cost_at(&c, k, w);
@@ -43,7 +44,8 @@ static void test_curves(void)
         }
         const double beyond = cost_at(&c, k, 2 * end) - cost_at(&c, k, end),
                      further = cost_at(&c, k, 3 * end) - cost_at(&c, k, 2 * end);
-        CHECK(fabs(beyond - further) <= 1e-9 * before, "%s: a straight line at the end", info->name);
+        CHECK(fabs(beyond - further) <= 1e-9 * before, "%s: the cost beyond the last point is not linear",
+              info->name);
     }
     tap_point("curves pass through their points and never fall");
 }
@@ -81,12 +83,13 @@ static void test_products(void)
         CHECK(x > 0 && y >= x * (1 - 1e-12), "%d x %d x %d: %g, larger: %g", (int)size[0], (int)size[1],
               (int)size[2], x, y);
         CHECK(x >= cost_at(&c, COST_pass, a.bytes) && x >= cost_at(&c, COST_product, a.flops),
-              "less than its parts");
+              "the cost of a product is less than that of its parts");
     }
     const costs c = drawn_costs();
     const step thin = product(10, 1000, 1000), empty = product(0, 10, 10);
-    CHECK(cost_of_product(&thin, &c) >= cost_at(&c, COST_thin, 10) * (1 - 1e-12), "ten rows");
-    CHECK(cost_of_product(&empty, &c) > 0, "of nothing");
+    CHECK(cost_of_product(&thin, &c) >= cost_at(&c, COST_thin, 10) * (1 - 1e-12),
+          "the cost of a product of ten rows is too small");
+    CHECK(cost_of_product(&empty, &c) > 0, "the cost of an empty product is not positive");
     tap_point("products: more work takes no less time");
 }
 
@@ -119,21 +122,22 @@ static void test_programs(void)
 static void test_sound(void)
 {
     const costs good = drawn_costs();
-    CHECK(costs_sound(&good, DEFAULT_GPU) && costs_sound(&good, HOST), "good ones");
+    CHECK(costs_sound(&good, DEFAULT_GPU) && costs_sound(&good, HOST), "good costs are not valid");
     static const double bad[] = { 0, -1, NAN, INFINITY, 1e4 };
     for (int k = 0; k < COSTS; k++)
         for (int i = 0; i < cost_infos[k].points; i++)
             for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
                 costs c = good;
                 c.seconds[k][i] = bad[b];
-                CHECK(!costs_sound(&c, DEFAULT_GPU), "%s, point %d: %g", cost_infos[k].name, i, bad[b]);
+                CHECK(!costs_sound(&c, DEFAULT_GPU), "%s, point %d: %g is valid", cost_infos[k].name, i,
+                      bad[b]);
             }
     costs falls = good;
     falls.seconds[COST_pass][2] = falls.seconds[COST_pass][1] / 2;
-    CHECK(!costs_sound(&falls, HOST), "a curve that falls");
+    CHECK(!costs_sound(&falls, HOST), "a falling curve is valid");
     for (int s = 0; s < COSTED; s++)
         if (!device_absent(s))
-            CHECK(costs_sound(device_machine(s)->costs, s), "what the %s ships with",
+            CHECK(costs_sound(device_machine(s)->costs, s), "the built-in costs of the %s are not valid",
                   device_machine(s)->name);
     tap_point("invalid costs are detected");
 }
@@ -143,23 +147,24 @@ static void test_use(void)
     const unsigned first = costs_edition();
     costs both[COSTED] = { drawn_costs(), drawn_costs() };
     CHECK(costs_now(HOST) == device_machine(HOST)->costs && !strcmp(costs_origin(), "as shipped"),
-          "at first: %s", costs_origin());
+          "the costs are not the built-in ones: %s", costs_origin());
     costs_use(both, "made up");
     CHECK(!memcmp(costs_now(HOST), &both[HOST], sizeof both[HOST]) &&
               !memcmp(costs_now(DEFAULT_GPU), &both[DEFAULT_GPU], sizeof both[DEFAULT_GPU]),
-          "others");
+          "the new costs are not in use");
     CHECK(costs_edition() != first && !strcmp(costs_origin(), "made up"), "edition %u, %s", costs_edition(),
           costs_origin());
     const double up = cost_of_move(1 << 20, DEFAULT_GPU, false),
                  pinned = cost_of_move(1 << 20, DEFAULT_GPU, true);
     CHECK(up == both[DEFAULT_GPU].seconds[COST_up][2] &&
               pinned == both[DEFAULT_GPU].seconds[COST_up_pinned][2],
-          "copies up");
+          "the cost of an upload is wrong");
     CHECK(cost_of_move(4096, HOST, false) == both[DEFAULT_GPU].seconds[COST_down][0] &&
               cost_of_move(0, HOST, true) == 0,
-          "copies down");
+          "the cost of a download is wrong");
     costs_use(NULL, "as shipped");
-    CHECK(costs_now(DEFAULT_GPU) == device_machine(DEFAULT_GPU)->costs, "as shipped again");
+    CHECK(costs_now(DEFAULT_GPU) == device_machine(DEFAULT_GPU)->costs,
+          "the built-in costs are not restored");
     tap_point("measured costs replace the built-in ones");
 }
 
@@ -202,48 +207,49 @@ static void test_kept(void)
     costs from[COSTED] = { drawn_costs(), drawn_costs() }, to[COSTED];
     setenv("XDG_CACHE_HOME", folder, 1);
     CHECK(calibration_path(path) && !strncmp(path, folder, strlen(folder)), "the path is %s", path);
-    CHECK(is_refused(path), "there is none yet");
+    CHECK(is_refused(path), "a file that does not exist was read");
     const char *why = calibration_write(path, from);
     CHECK(!why, "%s", why);
     CHECK(calibration_read(path, to) && near(&from[HOST], &to[HOST]) &&
               near(&from[DEFAULT_GPU], &to[DEFAULT_GPU]),
-          "what was kept comes back");
+          "the costs read differ from those written");
     struct stat st;
-    CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "for this user alone");
+    CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0600, "other users may access the file");
     fetch(path, text, sizeof text, &all);
-    CHECK(all > 500 && all < sizeof text, "%d bytes", (int)all);
+    CHECK(all > 500 && all < sizeof text, "the file has %d bytes", (int)all);
     tap_point("costs are stored in a file");
 
     for (length = 0; length < all; length++) {
         store(path, text, length);
-        CHECK(is_refused(path), "the first %d bytes", (int)length);
+        CHECK(is_refused(path), "a file with only the first %d bytes was accepted", (int)length);
     }
     for (size_t i = 0; i < all; i++) {
         memcpy(other, text, all);
         other[i] ^= (char)(1 << rng_below(&gen, 7));
         store(path, other, all);
-        CHECK(is_refused(path), "byte %d damaged: %d", (int)i, other[i]);
+        CHECK(is_refused(path), "a file with byte %d changed to %d was accepted", (int)i, other[i]);
     }
     text[all] = '\n';
     store(path, text, all + 1);
-    CHECK(is_refused(path), "a line too many");
+    CHECK(is_refused(path), "a file with another line was accepted");
     memset(other, 'x', sizeof other);
     store(path, other, sizeof other);
-    CHECK(is_refused(path), "a long line");
+    CHECK(is_refused(path), "a file with a long line was accepted");
     tap_point("a truncated or damaged file is ignored");
 
     from[DEFAULT_GPU].seconds[COST_pass][1] = 0;
-    CHECK(!calibration_write(path, from) && is_refused(path), "costs that cannot be");
+    CHECK(!calibration_write(path, from) && is_refused(path), "invalid costs were accepted");
     unlink(path);
     mkdir(path, 0700);
-    CHECK(is_refused(path) && calibration_write(path, from), "a folder in its place");
+    CHECK(is_refused(path) && calibration_write(path, from), "a folder in place of the file was accepted");
     rmdir(path);
     mkfifo(path, 0600);
-    CHECK(is_refused(path), "a pipe, for which nobody waits");
+    CHECK(is_refused(path), "a pipe in place of the file was accepted");
     unlink(path);
     if (!geteuid()) {
         store(path, text, all);
-        CHECK(calibration_read(path, to) && !chown(path, 12345, 12345) && is_refused(path), "someone else's");
+        CHECK(calibration_read(path, to) && !chown(path, 12345, 12345) && is_refused(path),
+              "a file of another user was accepted");
         unlink(path);
     }
     tap_point("a file of another user is ignored");
@@ -255,24 +261,27 @@ static void test_folders(void)
     costs from[COSTED] = { drawn_costs(), drawn_costs() };
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
-    CHECK(!calibration_path(path), "no folder at all");
+    CHECK(!calibration_path(path), "a path was made without any folder");
     setenv("XDG_CACHE_HOME", "relative", 1);
     setenv("HOME", "also relative", 1);
-    CHECK(!calibration_path(path), "folders that are not absolute");
+    CHECK(!calibration_path(path), "a path was made with a relative folder");
     snprintf(home, sizeof home, "%s/home", folder);
     mkdir(home, 0700);
     setenv("HOME", home, 1);
-    CHECK(calibration_path(path) && strstr(path, "/home/.cache/duet/costs-"), "in the home folder: %s", path);
-    CHECK(!calibration_write(path, from) && calibration_read(path, from), "the folders are made");
+    CHECK(calibration_path(path) && strstr(path, "/home/.cache/duet/costs-"),
+          "the path is not in the home folder: %s", path);
+    CHECK(!calibration_write(path, from) && calibration_read(path, from), "the folders were not made");
     memset(long_name, 'a', sizeof long_name);
     long_name[0] = '/';
     long_name[sizeof long_name - 1] = '\0';
     setenv("XDG_CACHE_HOME", long_name, 1);
-    CHECK(!calibration_path(path), "a name too long");
+    CHECK(!calibration_path(path), "a path that is too long was made");
     setenv("XDG_CACHE_HOME", "/proc/self", 1);
-    CHECK(calibration_path(path) && calibration_write(path, from), "a folder that cannot be written");
+    CHECK(calibration_path(path) && calibration_write(path, from),
+          "writing to a read-only folder did not fail");
     setenv("XDG_CACHE_HOME", "/dev/null", 1);
-    CHECK(calibration_path(path) && calibration_write(path, from) && is_refused(path), "no folder");
+    CHECK(calibration_path(path) && calibration_write(path, from) && is_refused(path),
+          "writing without a folder did not fail");
     tap_point("missing and read-only folders");
 }
 

@@ -136,7 +136,8 @@ static void queries(void)
     duet_expr e = duet_sum_axis(duet_mul(m, 2), 0);
     for (int i = 0; i < 3; i++) {
         CHECK(duet_expr_status(e) == DUET_OK && duet_expr_type(e) == DUET_F64, "%s", duet_error());
-        CHECK(duet_expr_rank(e) == 1 && duet_expr_size(e, 0) == 3 && duet_expr_size(e, 5) == 0, "sizes");
+        CHECK(duet_expr_rank(e) == 1 && duet_expr_size(e, 0) == 3 && duet_expr_size(e, 5) == 0,
+              "the rank or the sizes of the formula are wrong");
         CHECK(!strcmp(text_of(e), "duet_sum_axis(duet_mul(A, 2), 0)"), "printed as %s", text_of(e));
     }
     duet_matrix *out = duet_new(DUET_F64, 3);
@@ -177,7 +178,7 @@ static void foreign(void)
     CHECK(first(z) == 7, "the destination changed to %g", first(z));
     OK(duet_set(z, given)); /* the formula still belongs to this thread */
     run_in_thread(evaluate_given, z);
-    CHECK(seen == DUET_FOREIGN, "spent and foreign: status %d: %s", seen, seen_text);
+    CHECK(seen == DUET_FOREIGN, "a consumed formula of another thread: status %d: %s", seen, seen_text);
     tap_point("a formula of another thread");
 }
 
@@ -187,7 +188,7 @@ static void held(void)
     for (int i = 1; i <= 5; i++) {
         set_to(x, (float)i);
         OK(duet_set(z, h));
-        CHECK(first(z) == 2 * (float)i + 2, "held: %g", first(z));
+        CHECK(first(z) == 2 * (float)i + 2, "a persistent formula gives %g", first(z));
     }
     OK(duet_set(z, duet_add(h, duet_neg(h)))); /* in another formula, twice */
     CHECK(first(z) == 0, "h - h is %g", first(z));
@@ -206,7 +207,7 @@ static void held(void)
     REFUSED(duet_set(z, bad), DUET_BAD_SHAPE, "duet_add");
     for (int i = 0; i < 1000; i++) { /* slots are reused; generations distinguish them */
         duet_expr again = duet_hold(duet_neg(x));
-        CHECK(again.serial != h.serial, "a handle came back");
+        CHECK(again.serial != h.serial, "two formulas have the same handle");
         OK(duet_drop(again));
     }
     REFUSED(duet_set(z, h), DUET_SPENT, "dropped");
@@ -275,7 +276,7 @@ static void full(void)
         made[i] = duet_add(duet_mul(x, 3), y);
         good += duet_expr_status(made[i]) == DUET_OK;
     }
-    CHECK(good > 10 && good < ABANDONED, "%d formulas fitted into 64 KiB", good);
+    CHECK(good > 10 && good < ABANDONED, "%d formulas fit into 64 KiB", good);
     CHECK(duet_expr_status(made[ABANDONED - 1]) == DUET_ARENA_FULL, "status %d",
           duet_expr_status(made[ABANDONED - 1]));
     set_to(z, 7);
@@ -327,15 +328,16 @@ static void indices(void)
     }
     OK(duet_set(at, duet_argmax_axis(m, 0))); /* 0 1 0 above 1 0 1 */
     const int64_t *r = duet_read(at);
-    CHECK(r && r[0] == 1 && r[1] == 0 && r[2] == 1, "argmax");
+    CHECK(r && r[0] == 1 && r[1] == 0 && r[2] == 1, "argmax is wrong");
     OK(duet_set(turned, duet_transpose(from)));
     r = duet_read(turned);
-    for (int i = 0; r && i < 6; i++) CHECK(r[i] == i / 2 + i % 2 * 3, "turned[%d] is %d", i, (int)r[i]);
+    for (int i = 0; r && i < 6; i++)
+        CHECK(r[i] == i / 2 + i % 2 * 3, "element %d of the transpose is %d", i, (int)r[i]);
     duet_matrix *column = duet_column(turned, 1);
     OK(duet_set(column, at));
     OK(duet_set(from, duet_transpose(turned)));
     r = duet_read(from);
-    CHECK(r && r[3] == 1 && r[4] == 0 && r[5] == 1 && r[2] == 2, "a copy into a column");
+    CHECK(r && r[3] == 1 && r[4] == 0 && r[5] == 1 && r[2] == 2, "a copy to a column is wrong");
     REFUSED(duet_set(at, duet_exp(at)), DUET_BAD_TYPE, "floating point");
     REFUSED(duet_set(at, duet_mean_axis(from, 0)), DUET_BAD_TYPE, "floating point");
     REFUSED(duet_set(at, 3.5), DUET_BAD_TYPE, "3.5 is not a value of i64");
@@ -387,7 +389,7 @@ static void blocks(bool gpu)
         OK(duet_set_on(DUET_CPU, z, duet_add(x, 1)));
         times++;
     }
-    CHECK(times == 1, "a block ran %d times", times);
+    CHECK(times == 1, "the block ran %d times", times);
     OK(duet_set(z, duet_add(x, y)));
     tap_point("DUET_ON");
 }

@@ -214,16 +214,16 @@ static bool run_trial(const trial *t)
     wanted w[PROGRAM_OUTPUTS];
     const int row = rows[chance(5) ? 4 : draw(4)];
     const char *why = machine_encode(&m, &t->p, t->num);
-    CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: refused with numbers or without",
+    CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: whether it is supported depends on its numbers",
           program_text(&t->p));
     if (why) {
         CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why);
         return false;
     }
-    if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH, "%s: too much is taken",
-               program_text(&t->p)))
+    if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH,
+               "%s: a program that is too long is supported", program_text(&t->p)))
         return true;
-    CHECK(m.heavy == has_functions(&t->p), "%s: functions, or none", program_text(&t->p));
+    CHECK(m.heavy == has_functions(&t->p), "%s: whether it has functions is wrong", program_text(&t->p));
     for (int k = 0; k < t->p.outputs; k++) want_output(t, k, &w[k]);
     for (int apart = 0; apart < 2; apart++) check_codes(t, &m, w, row, apart);
     return true;
@@ -266,7 +266,7 @@ static void form_trial(int op, duet_dtype type, int form, double low, double hig
     if (exact && chance(50)) add(&t.p, OP_add, acc, (source){ FROM_INPUT, 1 }, none);
     add(&t.p, OP_STORE, none, none, none);
     for (int i = 0; i < t.p.length; i++) t.p.code[i].type = (uint8_t)type;
-    CHECK(run_trial(&t), "%s of arity %d is refused", op_infos[op].name, op_infos[op].arity);
+    CHECK(run_trial(&t), "%s of arity %d is not supported", op_infos[op].name, op_infos[op].arity);
 }
 
 /* The domain is that of the first operand; here the others use the same. */
@@ -397,8 +397,8 @@ static void test_programs(bool reductions, int trials)
         if (taken && t.p.length > longest) longest = t.p.length;
         refused += !taken;
     }
-    CHECK(longest > 80 && refused < trials / 10, "%d of %d refused, the longest taken has %d", refused,
-          trials, longest);
+    CHECK(longest > 80 && refused < trials / 10,
+          "%d of %d are not supported, the longest supported one has %d steps", refused, trials, longest);
     tap_point(reductions ? "random programs with reductions" : "random programs");
 }
 
@@ -424,7 +424,7 @@ static void check_bits(const trial *t, const machine_program *m, const int *of, 
         CHECK(!o[e].why, "%s: %s", program_text(&t->p), o[e].why);
         for (int k = 0; k < t->p.outputs; k++)
             CHECK(!memcmp(&o[e].out[k], &t->in[of[k]][e], sizeof(double)),
-                  "%s (%d): output %d has other bits", program_text(&t->p), apart, k);
+                  "%s (%d): the bits of output %d differ", program_text(&t->p), apart, k);
     }
 }
 
@@ -457,18 +457,19 @@ static void test_integers(void)
 static void test_seen(void)
 {
     for (int code = CODE_PAIR(STEP_LOAD, STEP_NONE); code < CODE_LOADS; code++)
-        CHECK(codes_seen[0][code], "no pair of steps %d and %d", code / STEPS, code % STEPS);
+        CHECK(codes_seen[0][code], "the pair of steps %d and %d was not tested", code / STEPS, code % STEPS);
     for (int code = CODE_LOADS; code < CODE_LINEAR; code++) {
-        CHECK(codes_seen[0][code], "no code %d", code);
-        CHECK(codes_seen[1][code] || code >= CODE_MULADD, "no code %d apart", code);
+        CHECK(codes_seen[0][code], "code %d was not tested", code);
+        CHECK(codes_seen[1][code] || code >= CODE_MULADD,
+              "code %d was not tested with operands of other layouts", code);
     }
     for (int apart = 0; apart < 2; apart++)
-        CHECK(codes_seen[apart][CODE_WRAP], "no integers within another type");
+        CHECK(codes_seen[apart][CODE_WRAP], "no program that wraps integers was tested");
     for (int op = 0; op < OPS; op++)
         for (int place = 0; op_infos[op].kind == KIND_MAP && place < op_infos[op].arity; place++)
             if (op != OP_add && op != OP_sub && op != OP_mul && op != OP_neg && op != OP_fma)
-                CHECK(codes_seen[0][CODE_ROWS + 3 * op + place], "no %s with the accumulator as operand %d",
-                      op_infos[op].name, place);
+                CHECK(codes_seen[0][CODE_ROWS + 3 * op + place],
+                      "%s with the accumulator as operand %d was not tested", op_infos[op].name, place);
     tap_point("every instruction code was executed");
 }
 

@@ -147,11 +147,14 @@ static void as_foreseen(forecast f, int device, bool ok, const duet_counts *befo
     } else if (!fakes.failed) {
         CHECK(ok == !f.refused, "turn %d: %s", turn, duet_error());
         if (!ok) return;
-        CHECK(now.uploads - before->uploads == (uint64_t)f.uploads, "turn %d: uploads", turn);
-        CHECK(now.downloads - before->downloads == (uint64_t)f.downloads, "turn %d: downloads", turn);
-        CHECK(now.copies - before->copies == (uint64_t)f.copies, "turn %d: copies", turn);
+        CHECK(now.uploads - before->uploads == (uint64_t)f.uploads, "turn %d: the number of uploads is wrong",
+              turn);
+        CHECK(now.downloads - before->downloads == (uint64_t)f.downloads,
+              "turn %d: the number of downloads is wrong", turn);
+        CHECK(now.copies - before->copies == (uint64_t)f.copies, "turn %d: the number of copies is wrong",
+              turn);
     } else if (ok) {
-        CHECK(!f.refused, "turn %d: it was lost", turn);
+        CHECK(!f.refused, "turn %d: reading a lost matrix did not fail", turn);
     }
 }
 
@@ -182,7 +185,7 @@ static void *open_it(thing *t, int device, enum use use, int queue)
     void *p = NULL;
     const bool known = queue == thread_get()->queue && draw(2);
     CHECK(to_move == (read.uploads || read.downloads || read.copies ? t->m->storage->bytes : 0),
-          "turn %d: matrix_to_move", turn);
+          "turn %d: matrix_to_move is wrong", turn);
 
     if (known) p = open_by_name(t, device, use);
     else if (matrix_open(t->m, device, use, queue, &p) != DUET_OK) p = NULL;
@@ -326,14 +329,15 @@ static void view_it(thing *v, thing *t)
             cols || turned ? from + i / v->size[1] * down + i % v->size[1] * across : from + i * across;
         v->where[i] = t->where[place];
     }
-    CHECK(duet_count(m) == v->count && duet_rank(m) == rank && duet_type(m) == t->c->type, "view %d", kind);
-    for (int a = 0; a < rank; a++) CHECK(duet_size(m, a) == size[a], "view %d", kind);
+    CHECK(duet_count(m) == v->count && duet_rank(m) == rank && duet_type(m) == t->c->type,
+          "view %d has wrong properties", kind);
+    for (int a = 0; a < rank; a++) CHECK(duet_size(m, a) == size[a], "view %d has wrong properties", kind);
 }
 
 static void die(thing *t)
 {
     duet_free(&t->m);
-    CHECK(!t->m, "the pointer is set to NULL");
+    CHECK(!t->m, "duet_free did not set the pointer to NULL");
     if (--t->c->refs == 0) {
         if (t->c->wrapped) line_spares(t->c->wrapped, (size_t)t->c->count * 8);
         free(t->c->wrapped);
@@ -345,9 +349,9 @@ static void accounted(void)
 {
     for (int d = HOST; d < FAKE_DEVICES; d++) {
         duet_memory m = pool_memory(d);
-        CHECK(m.used + m.cached == fakes.live[d], "turn %d: %zu + %zu bytes are accounted, %zu live", turn,
-              m.used, m.cached, fakes.live[d]);
-        CHECK(m.peak >= m.used + m.cached, "turn %d: peak", turn);
+        CHECK(m.used + m.cached == fakes.live[d], "turn %d: %zu + %zu bytes are counted, %zu are allocated",
+              turn, m.used, m.cached, fakes.live[d]);
+        CHECK(m.peak >= m.used + m.cached, "turn %d: the peak is too small", turn);
     }
     CHECK(!fakes.wrong, "turn %d: %s", turn, fakes.wrong);
 }
@@ -408,21 +412,22 @@ static void walk(uint64_t from, int steps)
     duet_memory_trim();
     fake_machines_finish();
     for (int d = HOST; d < FAKE_DEVICES; d++)
-        CHECK(fakes.live[d] == 0 && fakes.blocks[d] == 0, "%zu bytes are left", fakes.live[d]);
+        CHECK(fakes.live[d] == 0 && fakes.blocks[d] == 0, "%zu bytes were not released", fakes.live[d]);
 }
 
 static void test_walk(void)
 {
     for (uint64_t from = 1; from <= 12; from++) {
         walk(from * 7919, 8000);
-        if (!CHECK(tap_failures == 0, "walk %d", (int)from)) break;
+        if (!CHECK(tap_failures == 0, "random sequence %d failed", (int)from)) break;
     }
     duet_counts c = duet_stats();
-    CHECK(c.uploads == fakes.made[UPLOAD] && c.upload_bytes == fakes.bytes[UPLOAD], "uploads are counted");
+    CHECK(c.uploads == fakes.made[UPLOAD] && c.upload_bytes == fakes.bytes[UPLOAD],
+          "the counted uploads are wrong");
     CHECK(c.downloads == fakes.made[DOWNLOAD] && c.download_bytes == fakes.bytes[DOWNLOAD],
-          "downloads are counted");
+          "the counted downloads are wrong");
     CHECK(c.copies == fakes.made[COPY] && c.copy_bytes == fakes.bytes[COPY] && c.copies,
-          "copies between devices are counted");
+          "the counted copies between devices are wrong");
     printf(
         "# %llu uploads, %llu downloads, %llu copies, %llu waits on the host, %llu among queues, pool %llu + "
         "%llu\n",
@@ -463,14 +468,14 @@ static void test_overlap(void)
                 missed += got == TANGLED && want == APART;
                 CHECK(got == want || (got == TANGLED && want != TANGLED), "pair %d: %d, not %d", n, got,
                       want);
-                CHECK(want != SAME || got == SAME, "the same, pair %d", n);
+                CHECK(want != SAME || got == SAME, "pair %d is not recognised as the same", n);
             }
         for (int i = 0; i < 8; i++)
             if (things[i].m) die(&things[i]);
     }
     printf("# %d apart, %d the same, %d tangled of which %d needlessly\n", told[APART], told[SAME],
            told[TANGLED], missed);
-    CHECK(missed * 20 < told[APART], "too often taken for tangled");
+    CHECK(missed * 20 < told[APART], "too many pairs are taken for tangled");
     tap_point("overlap of layouts");
 }
 
@@ -526,16 +531,17 @@ static bool scenario_fails_at(int n, bool allocation)
     *(allocation ? &refuse_in : &fakes.fail_any) = n;
     bool done = scenario(m, mine), failed = allocation ? !refuse_in : fakes.failed;
     refuse_in = fakes.fail_any = 0;
-    CHECK(done || failed, "it fails by itself: %s", duet_error());
-    CHECK(done || *duet_error(), "failure %d has a text", n);
+    CHECK(done || failed, "the call fails without an injected failure: %s", duet_error());
+    CHECK(done || *duet_error(), "failure %d has no error text", n);
     for (int i = 0; i < 3; i++) duet_free(&m[i]);
     CHECK(scenario(m, mine), "after failure %d: %s", n, duet_error());
-    CHECK(mine[0] == 1 && mine[2] == 3, "what was wrapped is as it was");
+    CHECK(mine[0] == 1 && mine[2] == 3, "the wrapped memory was changed");
     for (int i = 0; i < 3; i++) duet_free(&m[i]);
     duet_memory_trim();
     for (int d = HOST; d < FAKE_DEVICES; d++) {
-        CHECK(pool_memory(d).used == before[d].used, "a leak on device %d, failure %d", d, n);
-        CHECK(fakes.live[d] == before[d].used, "live blocks on device %d, failure %d", d, n);
+        CHECK(pool_memory(d).used == before[d].used, "memory of device %d was not released after failure %d",
+              d, n);
+        CHECK(fakes.live[d] == before[d].used, "blocks of device %d were not freed after failure %d", d, n);
     }
     return failed;
 }
@@ -547,7 +553,7 @@ static void test_failures(void)
     if (can_refuse())
         while (scenario_fails_at(k, true)) k++;
     printf("# %d calls and %d allocations failed, each once\n", n - 1, k - 1);
-    CHECK(n > 8 && (k > 4 || !can_refuse()), "%d calls, %d allocations", n, k);
+    CHECK(n > 8 && (k > 4 || !can_refuse()), "only %d calls and %d allocations", n, k);
     tap_point(can_refuse() ? "every call and every allocation fails once"
                            : "every call fails once # (no allocation: linked without --wrap)");
 }

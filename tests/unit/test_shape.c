@@ -69,9 +69,9 @@ static void test_check(void)
         CHECK(b == rows[i].f64, "row %zu of f64: %s", i, duet_status_text(b));
         CHECK(b == DUET_OK || strstr(duet_error(), "who"), "row %zu: %s", i, duet_error());
     }
-    CHECK(shape_check("who", DUET_F32, 1, NULL) == DUET_BAD_ARGUMENT, "sizes null");
-    CHECK(shape_check("who", DUET_F32, 0, NULL) == DUET_OK, "no sizes needed");
-    CHECK(shape_check("who", (duet_dtype)77, 0, NULL) == DUET_BAD_TYPE, "type 77");
+    CHECK(shape_check("who", DUET_F32, 1, NULL) == DUET_BAD_ARGUMENT, "NULL sizes were accepted");
+    CHECK(shape_check("who", DUET_F32, 0, NULL) == DUET_OK, "NULL sizes of rank 0 were not accepted");
+    CHECK(shape_check("who", (duet_dtype)77, 0, NULL) == DUET_BAD_TYPE, "type 77 was accepted");
     tap_point("shape_check");
 }
 
@@ -99,28 +99,30 @@ static void test_broadcast(void)
         bool want = true, got = shape_broadcast(&a, &b, &out);
         for (int k = 0; k < 4; k++)
             want &= sized(&a, k) == sized(&b, k) || sized(&a, k) == 1 || sized(&b, k) == 1;
-        CHECK(got == want, "pair %d", n);
+        CHECK(got == want, "whether pair %d broadcasts is wrong", n);
         if (!got) continue;
         fit++;
-        CHECK(out.rank == (a.rank > b.rank ? a.rank : b.rank), "rank of pair %d", n);
+        CHECK(out.rank == (a.rank > b.rank ? a.rank : b.rank), "the rank of pair %d is wrong", n);
         for (int k = 0; k < out.rank; k++)
-            CHECK(sized(&out, k) == (sized(&a, k) == 1 ? sized(&b, k) : sized(&a, k)), "axis %d of pair %d",
-                  k, n);
-        CHECK(shape_broadcast(&again, &b, &again) && shape_equal(&again, &out), "in place, pair %d", n);
+            CHECK(sized(&out, k) == (sized(&a, k) == 1 ? sized(&b, k) : sized(&a, k)),
+                  "the size of axis %d of pair %d is wrong", k, n);
+        CHECK(shape_broadcast(&again, &b, &again) && shape_equal(&again, &out),
+              "broadcasting in place is wrong for pair %d", n);
 
         layout l, to;
         layout_dense(&l, DUET_F32, a.rank, a.size);
         layout_dense(&to, DUET_F32, out.rank, out.size);
         layout r = layout_broadcast(&l, &out);
-        CHECK(r.rank == out.rank && !memcmp(r.size, to.size, sizeof r.size), "layout of pair %d", n);
+        CHECK(r.rank == out.rank && !memcmp(r.size, to.size, sizeof r.size), "the layout of pair %d is wrong",
+              n);
         EVERY(&r, at)
         {
             int64_t from[DUET_RANK_MAX] = { 0 };
             for (int k = 0; k < a.rank; k++) from[k] = at[k + r.rank - a.rank] % a.size[k];
-            CHECK(place(&r, at) == place(&l, from), "element of pair %d", n);
+            CHECK(place(&r, at) == place(&l, from), "an element of pair %d has a wrong offset", n);
         }
     }
-    CHECK(fit > 1000, "%d fit", fit);
+    CHECK(fit > 1000, "only %d pairs broadcast", fit);
     tap_point("broadcasting");
 }
 
@@ -131,14 +133,15 @@ static void test_dense(void)
         layout l;
         int64_t next = 0, low, high;
         layout_dense(&l, DUET_F64, s.rank, s.size);
-        EVERY(&l, at) CHECK(place(&l, at) == next++, "row-major, shape %d", n);
-        CHECK(next == layout_count(&l) && next == shape_count(&s), "count %d", n);
-        CHECK(layout_is_dense(&l), "dense %d", n);
+        EVERY(&l, at) CHECK(place(&l, at) == next++, "shape %d is not row-major", n);
+        CHECK(next == layout_count(&l) && next == shape_count(&s), "the count of shape %d is wrong", n);
+        CHECK(layout_is_dense(&l), "whether layout %d is dense is wrong", n);
         layout_span(&l, &low, &high);
-        CHECK(low == 0 && high == next, "span %d", n);
+        CHECK(low == 0 && high == next, "the span of layout %d is wrong", n);
     }
     const int64_t huge[] = { (int64_t)1 << 31, (int64_t)1 << 31, 0 };
-    CHECK(shape_count(&(shape){ 3, { huge[0], huge[1], huge[2] } }) == 0, "of nothing");
+    CHECK(shape_count(&(shape){ 3, { huge[0], huge[1], huge[2] } }) == 0,
+          "the count of an empty shape is not 0");
     tap_point("dense layouts");
 }
 
@@ -177,9 +180,9 @@ static void test_layouts(void)
             dense &= p == next++;
         }
         layout_span(&l, &low, &high);
-        CHECK(low == least && high == most, "span %d: %d .. %d, not %d .. %d", n, (int)low, (int)high,
-              (int)least, (int)most);
-        CHECK(layout_is_dense(&l) == dense, "dense %d", n);
+        CHECK(low == least && high == most, "the span of layout %d is %d .. %d, not %d .. %d", n, (int)low,
+              (int)high, (int)least, (int)most);
+        CHECK(layout_is_dense(&l) == dense, "whether layout %d is dense is wrong", n);
     }
     tap_point("layouts");
 }
@@ -204,26 +207,30 @@ static void test_collapse(void)
         layout_collapse(l, many + (draw(2)));
         less += after[0].rank < s.rank;
 
-        CHECK(after[0].rank >= 1 && layout_count(&after[0]) == shape_count(&s), "count %d", n);
+        CHECK(after[0].rank >= 1 && layout_count(&after[0]) == shape_count(&s),
+              "the count of shape %d is wrong", n);
         for (int k = 0; k < many; k++) {
-            CHECK(after[k].rank == after[0].rank && after[k].type == DUET_F32, "rank %d", n);
-            CHECK(!memcmp(after[k].size, after[0].size, (size_t)after[0].rank * sizeof low), "sizes %d", n);
+            CHECK(after[k].rank == after[0].rank && after[k].type == DUET_F32,
+                  "collapsed layout %d has another rank", n);
+            CHECK(!memcmp(after[k].size, after[0].size, (size_t)after[0].rank * sizeof low),
+                  "collapsed layout %d has other sizes", n);
             int64_t index[DUET_RANK_MAX] = { 0 };
             EVERY(&before[k], at)
             {
-                CHECK(place(&after[k], index) == place(&before[k], at), "element of %d", n);
+                CHECK(place(&after[k], index) == place(&before[k], at),
+                      "an element of collapsed layout %d has a wrong offset", n);
                 step_on(after[k].rank, after[k].size, index);
             }
         }
         for (int a = 0; a < after[0].rank && after[0].rank > 1; a++)
-            CHECK(after[0].size[a] != 1, "a size of 1 is left, %d", n);
+            CHECK(after[0].size[a] != 1, "collapsed layout %d has an axis of size 1", n);
         for (int a = 0; a + 1 < after[0].rank; a++) {
             bool all = true;
             for (int k = 0; k < many; k++) all &= joins(&after[k], a);
             CHECK(!all, "axes %d and %d could be one, %d", a, a + 1, n);
         }
     }
-    CHECK(less > 5000, "%d became less", less);
+    CHECK(less > 5000, "only %d layouts have fewer axes", less);
     layout_collapse(NULL, 0);
     tap_point("collapse");
 }

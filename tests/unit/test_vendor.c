@@ -26,10 +26,10 @@ static int holes(const vendor *v, enum library l)
 static void test_library(enum library l)
 {
     const vendor *v = vendor_open(l);
-    CHECK(v && v == vendor_open(l), "one table");
-    if (v->missing[l]) CHECK(strlen(v->missing[l]) > 3, "%s: no reason given", names[l]);
+    CHECK(v && v == vendor_open(l), "vendor_open returned another table");
+    if (v->missing[l]) CHECK(strlen(v->missing[l]) > 3, "%s: no reason is given", names[l]);
     else
-        CHECK(!holes(v, l) && v->place[l], "%s: %d functions are missing without a word", names[l],
+        CHECK(!holes(v, l) && v->place[l], "%s: %d functions are missing without a reason", names[l],
               holes(v, l));
     printf("# %s: %s\n", names[l], v->missing[l] ? v->missing[l] : v->place[l]);
     tap_point(names[l]);
@@ -44,16 +44,16 @@ static void test_calls(void)
     if (!v->missing[LIBRARY_cublasLt]) {
         CHECK(v->cublasLtGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS &&
                   major == CUBLAS_VER_MAJOR,
-              "cuBLASLt %d", major);
+              "cuBLASLt has version %d", major);
         printf("# cublasLtCreate: %s\n", v->cublasLtGetStatusString(v->cublasLtCreate(&h)));
     }
     v = vendor_open(LIBRARY_cudnn);
     if (!v->missing[LIBRARY_cudnn]) {
-        CHECK(v->cudnnGetVersion() / 10000 == CUDNN_MAJOR, "cuDNN %zu", v->cudnnGetVersion());
-        CHECK(v->cudnnGetCudartVersion() / 1000 == CUDART_VERSION / 1000, "built for CUDA %zu",
+        CHECK(v->cudnnGetVersion() / 10000 == CUDNN_MAJOR, "cuDNN has version %zu", v->cudnnGetVersion());
+        CHECK(v->cudnnGetCudartVersion() / 1000 == CUDART_VERSION / 1000, "cuDNN was built for CUDA %zu",
               v->cudnnGetCudartVersion());
     }
-    CHECK(true, "neither is there");
+    CHECK(true, "no vendor library is installed");
     tap_point("calls of vendor functions");
 }
 
