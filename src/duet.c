@@ -9,7 +9,7 @@
 #include "status.h"
 #include "thread.h"
 
-/* A GPU that does not exist answers so when its machine is asked. */
+/* An entry may be a GPU that does not exist; its machine then reports it as absent. */
 #define GPU(n) [DEFAULT_GPU + (n)] = { &gpu_machine, n }
 const device_entry devices[DEVICES_MAX] = {
     [HOST] = { &cpu_machine, 0 }, GPU(0), GPU(1), GPU(2), GPU(3), GPU(4), GPU(5), GPU(6), GPU(7),

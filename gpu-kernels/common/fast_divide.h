@@ -1,4 +1,4 @@
-/* fast_divide.h - division by numbers that the host knows, by multiplication. */
+/* fast_divide.h - division by multiplication, for divisors for which the host has prepared a factor. */
 #ifndef FAST_DIVIDE_H
 #define FAST_DIVIDE_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Division by a number that the host knows: q = (high half of n * magic + n) >> shift. Exact for
- * every n < 2^31 (2^63). */
+/* A divisor `by` and its factor: n / by = (high half of n * magic + n) >> shift. This is exact for every
+ * n < 2^31 (2^63). */
 typedef struct divider32 {
     uint32_t by, magic, shift;
 } divider32;

@@ -61,7 +61,7 @@ static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStr
     return e;
 }
 
-/* How many elements of the result a block of Philox serves. */
+/* Returns the number of elements of the result that one block of Philox gives. */
 static int64_t elements_per_block(const step *s)
 {
     switch (s->attr.random.distribution) {

@@ -79,8 +79,8 @@ typedef struct machine_program {
     machine_instruction code[MACHINE_LENGTH];
 } machine_program;
 
-/* Encodes p into m. Returns NULL, or the reason why the interpreter does not support p. num: the
- * numbers of the program; NULL asks only whether p is supported. */
+/* Encodes p into m. Returns NULL, or the reason why the interpreter does not support p. `num` is the
+ * numbers of the program; it may be NULL if only the reason is needed. */
 const char *machine_encode(machine_program *m, const program *p, const double *num);
 
 bool op_wraps_to(int type); /* for integer types and bool */

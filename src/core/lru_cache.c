@@ -25,7 +25,7 @@ static lru_item **oldest(lru_cache *s)
 {
     lru_item **found = NULL;
     for (lru_item **i = &s->items; *i; i = &(*i)->next)
-        if (!(*i)->users && (!found || (*i)->asked < (*found)->asked)) found = i;
+        if (!(*i)->users && (!found || (*i)->used < (*found)->used)) found = i;
     return found;
 }
 
@@ -61,7 +61,7 @@ duet_status lru_acquire(lru_cache *s, const void *key, size_t length, lru_item *
     if (!*item) r = add(s, key, length, item);
     if (r == DUET_OK) {
         (*item)->users++;
-        (*item)->asked = ++s->clock;
+        (*item)->used = ++s->clock;
         make_room(s, s->limit);
     } else {
         *item = NULL;

@@ -10,7 +10,7 @@ typedef struct lru_item {
     struct lru_item *next;
     void *thing;
     size_t bytes;
-    uint64_t asked; /* the clock at its last use */
+    uint64_t used; /* the clock at its last use */
     int users;
     size_t length;
     char key[];

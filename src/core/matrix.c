@@ -4,11 +4,11 @@
  * Order on a device. Between two writes of a buffer, a bit in `users` says that its queue runs
  * after the write: it has waited for `writer`, or is that queue. A writer waits for all users.
  *
- * Order on the host is the caller's, except for uploads. They read the host's buffer while the
- * caller goes on, so a writer on the host waits for each device's `uploader`.
+ * Order on the host. The caller ensures it, except for uploads. These read the host's buffer while
+ * the caller continues, so a writer on the host waits for each device's `uploader`.
  *
  * A copy from one device to another runs on the second one's queue. Afterwards the queue of the
- * same number on the first device waits for it: so that queue stands for the copy among the users
+ * same number on the first device waits for it. That queue then represents the copy among the users
  * of the first buffer. */
 #include "matrix.h"
 #include "cost.h"
@@ -144,7 +144,7 @@ static void trace_move(const char *what, const duet_matrix *m, int device, int q
                    shape_text(text, m->at.type, m->at.rank, m->at.size), m->storage->bytes, queue, why);
 }
 
-/* Copies from pinned memory run at the speed of the link, while the host goes on. Pinning takes
+/* Copies from pinned memory run at the speed of the link, while the host continues. Pinning takes
  * about as long as a copy, so it is done at the second copy. Memory of the caller is never pinned:
  * it may be unmapped while it is wrapped, and CUDA fails copies of ranges that are pinned only in
  * part. */

@@ -199,9 +199,8 @@ static void wait_for_blocks(int device, const block *list)
         if (queues >> q & 1) (void)queue_wait(device, q, "memory is given back");
 }
 
-/* Frees cached blocks of at least `bytes` in all, or all that there are. Returns how much was
- * freed. The caller holds `dropping`. So a thread that finds nothing to free knows that no other
- * thread is about to free something. */
+/* Frees cached blocks of at least `bytes` in total, or all of them. Returns how much was freed. The
+ * caller holds `dropping`: if this finds nothing to free, no other thread is freeing anything. */
 static size_t drop(int device, size_t bytes)
 {
     pool *o = &pools[device];

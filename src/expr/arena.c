@@ -1,5 +1,5 @@
-/* arena.c - the memory of a thread's formulas: it makes handles, tracks roots, and frees formulas
- * that were spent. */
+/* arena.c - the arena that holds a thread's formulas. It makes handles, tracks roots, and frees
+ * formulas that were consumed (spent). */
 #define _GNU_SOURCE
 #include "arena.h"
 #include "status.h"
@@ -9,11 +9,12 @@
 #include <sys/mman.h>
 
 #define LIMIT_DEFAULT ((size_t)64 << 20)
-#define WORDS_MOST                                                                                           \
-    ((uint32_t)sizeof(((thread *)0)->text) / 4 + 2 + 4 * DUET_RANK_MAX) /* of a node: more than any has */
+/* an upper bound of the words of a node */
+#define WORDS_MOST ((uint32_t)sizeof(((thread *)0)->text) / 4 + 2 + 4 * DUET_RANK_MAX)
 
-static atomic_uint_fast64_t ranges =
-    1; /* 0 is for handles without a node; the top half for held ones is far away */
+/* The next range of serial numbers. Range 0 is for handles without a node. Persistent formulas use the
+ * upper half of all serial numbers, which the ranges never reach. */
+static atomic_uint_fast64_t ranges = 1;
 
 static void arena_unmap(arena *a)
 {
@@ -33,7 +34,8 @@ static void arena_free(void *p)
 
 static uint32_t at_most(size_t n) { return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX; }
 
-/* Address space for `limit` bytes, half for nodes, half for words. Pages are taken as they are used. */
+/* Reserves address space for `limit` bytes, half for nodes and half for words. The system allocates
+ * pages when they are first used. */
 static bool arena_map(arena *a)
 {
     size_t half = a->limit / 2;
@@ -167,7 +169,7 @@ static bool is_mine(const arena *a, uint64_t serial)
     return serial >> 32 == a->last >> 32 || find_spending(a, serial);
 }
 
-/* Of several such failures of one status, what the latest said. */
+/* Reports a failure that has no node. Only the text of the latest one is stored. */
 static duet_status say_again(const arena *a, duet_status s, const char *what)
 {
     if (s == a->refused) {
@@ -235,8 +237,8 @@ static void set_spent(node *n)
     n->kind = (n->kind & ~KIND(0, 0, 0, NODE_PLAIN)) | KIND(0, 0, 0, NODE_SPENT);
 }
 
-/* Marks all that n is made of. Operands stand before their operator, so one pass downwards meets
- * every mark. */
+/* Marks all nodes of a formula as spent. Operands are before their operator, so one pass from the
+ * root to the first node suffices. */
 static void mark_spent(arena *a, uint32_t root)
 {
     uint32_t first = a->nodes[root].first;
@@ -248,7 +250,8 @@ static void mark_spent(arena *a, uint32_t root)
     }
 }
 
-/* The latest that still stands of those which know the one before them. */
+/* Returns the latest node of a list that still exists. `last` is the end of the list, and each node
+ * has the distance to the one before it. */
 static uint32_t still_there(const arena *a, uint32_t last)
 {
     while (last > a->count) {
@@ -258,7 +261,8 @@ static uint32_t still_there(const arena *a, uint32_t last)
     return last;
 }
 
-/* What is spent and has nothing above it can be part of no live formula. */
+/* Removes spent nodes from the end of the arena. They cannot be part of a live formula, because no
+ * live node follows them. */
 static void pop(arena *a)
 {
     while (a->count && a->nodes[a->count - 1].flags & NODE_SPENT) a->length = a->nodes[--a->count].word;
@@ -287,7 +291,7 @@ void arena_give_up(arena *a, node *n, duet_status why, const char *site)
 
 /* ---- copying ---- */
 
-/* Which nodes from `first` to root belong to src[root], by marks in moved[]: 1. */
+/* Sets moved[i - first] to 1 for all nodes of the formula src[root]. */
 static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t *moved)
 {
     moved[root - first] = 1;
@@ -296,7 +300,7 @@ static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t 
             for (int k = 0; k < 3 && src[i].back[k]; k++) moved[i - src[i].back[k] - first] = 1;
 }
 
-/* moved: where the operands went, one past; that of node i is moved[0]. */
+/* Copies node n. moved[0] belongs to n; for a node that was copied, `moved` has its new index plus 1. */
 static node *copy_node(arena *to, const node *n, const uint32_t *words, const uint32_t *moved)
 {
     node *c =

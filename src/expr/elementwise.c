@@ -122,9 +122,9 @@ static inline uint32_t take_root(node *x)
     return kind / KIND(0, 0, 0, NODE_ROOT) & 1;
 }
 
-/* The operator above such operands, as most are, which stand where their serials say. false: they
- * are not such: map() knows. arity is a constant where this is inlined. Each field of the arena is
- * read and written once: they wait for their last writing. */
+/* The fast path of map(), for plain operands. Returns false if an operand is not plain. `arity` is a
+ * constant where this is inlined. Each field of the arena is read and written only once, because a
+ * load would wait for the last store to it. */
 static inline __attribute__((always_inline)) bool map_plain(arena *a, enum op op, int arity,
                                                             const duet_expr e[], node *const x[],
                                                             const char *site, duet_expr *made)

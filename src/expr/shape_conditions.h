@@ -19,19 +19,19 @@ typedef struct form {
 
 form form_of(enum op op, int index, const node *x, bool right);
 
-/* ---- sizes that options give: k is an axis of an image, 0 the first one behind the channels ---- */
+/* ---- sizes that depend on options. k is a spatial axis: 0 is the first one after the channels ---- */
 
-/* How many windows there are along an axis; how far one of `size` elements reaches with its dilation. */
+/* The number of windows along an axis, and the extent of a window of `size` elements with dilation. */
 int64_t window_count(const op_options *o, int64_t in, int64_t reach, int k);
 int64_t window_reach(const op_options *o, int64_t size, int k);
 
-/* The size of the smallest image that has so many results, or the one that the options ask for; and
- * of the filter. */
+/* The size of the smallest image with this number of results; the size of the image, which the options
+ * may set; and the size of the filter. */
 int64_t least_image(const op_options *o, int64_t results, int64_t size, int k);
 int64_t image_size(const op_options *o, int64_t results, int64_t size, int k);
 int64_t filter_size(const op_options *o, int64_t in, int64_t results, int k);
 
-/* The axes in front of those of a matrix, or of a vector. */
+/* The axes of A before its last two, or before the last one if A is a vector. */
 shape leading_axes(const form *A);
 
 /* To which shape A and B broadcast. false: they do not. */

@@ -197,9 +197,9 @@ static sizes sizes_with_depth(const value *plane, const value *depth)
     return s;
 }
 
-/* The gradient first goes back along depth, to the plane that each element came from, then to the
- * element. Of equal elements, and of NaNs, the first one of the first plane gets it, as if all axes
- * were pooled at once. */
+/* First computes the gradient along depth, which assigns it to a plane, then the gradient within the
+ * planes. Of equal elements, and of NaNs, the first one in the first plane gets the gradient. That is
+ * the same element as with a window of three axes. */
 static int max_pool_volumes_grad(graph *g, const value *of)
 {
     const int x = of->arg[0], grad = of->arg[1];

@@ -93,7 +93,8 @@ static void skip_comments(FILE *f)
     if (c != EOF) ungetc(c, f);
 }
 
-/* Each element takes two characters at least: no memory is asked for but for what the file may hold. */
+/* Reads the sizes. An element takes at least two characters, so larger sizes than the file can contain
+ * are refused before memory is allocated. */
 static duet_status take_sizes(reading *r)
 {
     int64_t n;

@@ -211,7 +211,7 @@ static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
     return check_bools(in, p, bytes);
 }
 
-/* No memory is asked for but for what the file holds. */
+/* Checks the size before memory is allocated, so that a bad header cannot cause a huge allocation. */
 static duet_status check_size(const input *in, duet_dtype type, const header *h)
 {
     int64_t bytes = (int64_t)dtypes[type].bytes;

@@ -1,12 +1,12 @@
-/* step.c - a job as the step that a machine receives: slots, and how operands lie that are gone
- * through element by element. */
+/* step.c - converts a job to the step that a machine receives: assigns slots, and computes the layouts
+ * of operands that are read element by element. */
 #include "step.h"
 #include "fourier.h"
 #include "layer_norm.h"
 #include "matrix.h"
 #include <string.h>
 
-/* A destination that is read is the same memory as the one that is written. */
+/* Returns the slot of leaf i. If the leaf is a destination, it has the slot of the destination. */
 static int leaf_slot(const lowering *l, int i)
 {
     const int dests = l->g->roots;
@@ -35,7 +35,7 @@ static layout dense(const graph *g, int v)
     return l;
 }
 
-/* Where an output goes, and how it lies there. */
+/* Returns the slot and the layout of an output. */
 static operand output_of(const lowering *l, const job *j, int k, const memory *m)
 {
     int v = j->out[k];
@@ -83,17 +83,17 @@ static void map_layouts(const lowering *l, const job *j, step *s)
     layout_collapse(all, step_operands(s, all));
 }
 
-/* ---- reductions: axes that are kept, then those that are reduced, each kind collapsed by itself ---- */
+/* ---- reductions: first the axes that remain, then those that are reduced ---- */
 
-/* An output over all of the domain: its stride is 0 where it has no axis of its own. */
+/* Returns the layout of an output with the axes of the domain. Its stride is 0 along reduced axes. */
 static layout spread(const layout *out, const shape *domain, uint32_t reduced)
 {
     layout l = { .type = out->type, .rank = domain->rank };
-    const bool kept = out->rank == domain->rank; /* the reduced axes too, with one element */
+    const bool has_reduced = out->rank == domain->rank; /* reduced axes remain, with size 1 */
     for (int a = 0, i = 0; a < domain->rank; a++) {
         l.size[a] = domain->size[a];
         if (!(reduced >> a & 1)) l.stride[a] = out->stride[i++];
-        else i += kept;
+        else i += has_reduced;
     }
     return l;
 }
@@ -145,7 +145,7 @@ static void reduce_layouts(const lowering *l, const job *j, step *s)
     collapse_apart(s, reduced);
 }
 
-/* Rows are the last axes. */
+/* The rows that are normalised are the last axes. */
 static void norm_layouts(const lowering *l, const job *j, step *s)
 {
     const shape domain = value_shape(l->g, j->out[0]);
@@ -156,7 +156,7 @@ static void norm_layouts(const lowering *l, const job *j, step *s)
 
 /* ---- the step itself ---- */
 
-/* Operands as their values lie. */
+/* The operands have the layouts of their values. */
 static void value_layouts(const lowering *l, const job *j, step *s)
 {
     for (int k = 0; k < j->ins; k++) s->in[k].at = value_layout(l->g, j->in[k]);
@@ -187,7 +187,7 @@ static void spatial_layouts(const lowering *l, const job *j, step *s)
     if (!j->epilogue) image_layouts(j, s);
 }
 
-/* Elements are only moved: by their size, bits unchanged. */
+/* Upsampling only moves elements, so the step has a type of the same size that machines support. */
 static void upsample_layouts(const lowering *l, const job *j, step *s)
 {
     value_layouts(l, j, s);
@@ -196,7 +196,7 @@ static void upsample_layouts(const lowering *l, const job *j, step *s)
     image_layouts(j, s);
 }
 
-/* May output element i be written over operand k's element i, when both are of one type and shape? */
+/* May the step write its output over operand k, if both have the same type and shape? */
 typedef bool place_rule(const lowering *l, const job *j, int k, int out);
 
 static bool any_operand(const lowering *l, const job *j, int k, int out) { return !job_reduces(j); }
@@ -209,7 +209,7 @@ static bool complex_transform(const lowering *l, const job *j, int k, int out)
     return is_complex && value_at(l->g, j->in[0])->type == value_at(l->g, out)->type;
 }
 
-/* How a job becomes a step, by kernel. */
+/* For each kernel, how a job becomes a step. */
 static const struct step_rule {
     void (*layouts)(const lowering *l, const job *j, step *s); /* NULL: value_layouts */
     place_rule *in_place;                                      /* NULL: never */

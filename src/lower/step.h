@@ -1,4 +1,4 @@
-/* step.h - how the operands of a step lie, by its kind, and what it costs. Private to the files of steps. */
+/* step.h - the layouts of the operands of each kind of step, and its cost. Private to step*.c. */
 #ifndef STEP_H
 #define STEP_H
 
@@ -6,15 +6,15 @@
 
 #define STEP_OPERANDS (STEP_OUTPUTS + STEP_INPUTS)
 
-/* The layouts of all operands, outputs first; how many there are. */
+/* Sets all[] to the layouts of all operands, outputs first, and returns their number. */
 int step_operands(step *s, layout *all[STEP_OPERANDS]);
 
-layout layout_of_axes(const layout *l, uint32_t which); /* those named by bits */
-void axes_append(layout *l, const layout *more);        /* those of more, behind those of l */
+layout layout_of_axes(const layout *l, uint32_t which); /* the axes whose bits are set in `which` */
+void axes_append(layout *l, const layout *more);        /* appends the axes of `more` to l */
 
-/* step_matmul.c: operands as matrices. Of KERNEL_BATCHED with axes in front, as few as serve all;
- * where those make one product, it becomes OP_matmul. By letters: of an einsum; one that is no
- * product becomes OP_einsum, which no machine has. */
+/* step_matmul.c: operands as matrices (product_layouts), as batches of matrices (batched_layouts), or
+ * of an einsum (lettered_layouts). A batch that one product can compute becomes OP_matmul. An einsum
+ * that is not a product becomes OP_einsum, which no machine supports. */
 void product_layouts(const lowering *l, const job *j, step *s);
 void batched_layouts(const lowering *l, const job *j, step *s);
 void lettered_layouts(const lowering *l, const job *j, step *s);
@@ -22,7 +22,7 @@ void lettered_layouts(const lowering *l, const job *j, step *s);
 /* step_conv.c: operands of convolutions, pooling and upsampling, as images. */
 void image_layouts(const job *j, step *s);
 
-/* step_flops.c: the bytes that a step moves, and its operations. */
+/* step_flops.c: sets the bytes that a step reads and writes, and the number of its operations. */
 void step_estimate(step *s);
 
 #endif

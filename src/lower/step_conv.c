@@ -1,8 +1,9 @@
-/* step_conv.c - the operands of convolutions, pooling and upsampling: what is not of two axes, as images. */
+/* step_conv.c - the layouts of the operands of convolutions, pooling and upsampling. Operands with
+ * one or three spatial axes become images if possible. */
 #include "step.h"
 
-/* Signals have one row. Volumes are pooled as images of all channels' planes, or, along depth, of
- * lines of elements. */
+/* Converts signals and volumes to images. A signal becomes an image of one row. To pool a volume in
+ * its planes, depth is merged with the channels. To pool it along depth, its planes become rows. */
 static void image_axes(layout *l, enum pool_form form)
 {
     if (l->rank == 3) layout_insert(l, 2, 1, 1);
@@ -10,7 +11,7 @@ static void image_axes(layout *l, enum pool_form form)
     if (form == POOL_DEPTH) layout_merge(l, 3, 2);
 }
 
-/* One array, of one channel. */
+/* An array becomes one image of one channel. */
 static void plain_axes(layout *l)
 {
     while (l->rank < 2) layout_insert(l, 0, 1, 1);
@@ -18,15 +19,15 @@ static void plain_axes(layout *l)
     layout_insert(l, 0, 1, 1);
 }
 
-/* Images of one channel, and as many filters: the results have the axes of both in front, `own` of
- * them the images'. */
+/* For a convolution of every image with every kernel: the first `own` axes are those of the images,
+ * the others before the last two are those of the kernels. */
 static void multi_axes(layout *l, int own)
 {
     layout_merge(l, 0, own);
     layout_merge(l, 1, l->rank - 3);
 }
 
-/* One image, whose channels have filters of their own. */
+/* For a convolution of each image with its own kernel: the images become the channels of one image. */
 static void deep_axes(layout *l, bool filters)
 {
     layout_merge(l, 0, l->rank - 2);

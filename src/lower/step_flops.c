@@ -16,7 +16,7 @@ static int program_flops(const program *p)
     return n;
 }
 
-/* Of the usual algorithms; A m x n, with so many right-hand sides. */
+/* The number of operations of the usual algorithms for real matrices. in[0] is m x n. */
 static double real_solver_flops(const step *s)
 {
     const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1], least = m < n ? m : n;
@@ -38,7 +38,7 @@ static double solver_flops(const step *s)
     return real_solver_flops(s) * (dtype_is_complex(s->in[0].at.type) ? 4 : 1);
 }
 
-/* Elements of one filter. */
+/* The number of elements of one filter. */
 static double filter_count(const operand *w)
 {
     double n = 1;
@@ -77,7 +77,8 @@ static double layer_norm_flops(const step *s) { return 10 * outputs_of(s); }
 static double map_flops(const step *s) { return outputs_of(s) * program_flops(s->program); }
 static double fused_step_flops(const step *s) { return outputs_of(s) * fused_flops(s->kernel); }
 
-/* By kernel; NULL: solver_flops of what may fail, else two for each element of the first operand. */
+/* For each kernel its number of operations. NULL: solver_flops for kernels that may fail, else two
+ * operations for each element of the first operand. */
 static double (*const flops_by[KERNELS_ALL])(const step *s) = {
     [KERNEL_PROGRAM] = map_flops,
 #define DUET_FUSED(name, ...) [KERNEL_##name] = fused_step_flops,

@@ -1,11 +1,11 @@
-/* step_matmul.c - the operands of matrix products: as matrices, with axes in front of them, and by
- * the letters of an einsum. */
+/* step_matmul.c - the layouts of the operands of matrix products: of two matrices, of batches of
+ * matrices, and of einsum. */
 #include "einsum.h"
 #include "step.h"
 #include <string.h>
 
-/* A vector is a row on the left, a column on the right; a product of vectors lacks the axes that
- * they lack. */
+/* Returns a layout as a matrix. A vector has no rows (left operand) or no columns (right operand);
+ * the missing axis gets size 1. The result of a product lacks the axes that its operands lack. */
 static layout as_matrix(const layout *l, bool rows, bool cols)
 {
     layout m = { .type = l->type, .rank = 2, .size = { 1, 1 }, .stride = { 1, 1 } };
@@ -34,10 +34,9 @@ void product_layouts(const lowering *l, const job *j, step *s)
     s->in[2].at = as_matrix(&C, rows, cols);
 }
 
-/* ---- products of more axes than two: those in front of the last two, as few as serve all operands ---- */
+/* ---- batches: products of more than two axes, with as few leading axes as possible ---- */
 
-/* Operand l, with its leading axes broadcast to those of `batch`, in front of the matrix that its
- * last axes are. */
+/* Returns operand l as a batch of matrices, whose leading axes are broadcast to `batch`. */
 static layout as_batch(const layout *l, const shape *batch, bool rows, bool cols)
 {
     const int own = l->rank - rows - cols, missing = batch->rank - own;
@@ -55,7 +54,7 @@ static layout as_batch(const layout *l, const shape *batch, bool rows, bool cols
     return m;
 }
 
-/* Merges the leading axes of n operands where all go through them alike. */
+/* Merges leading axes that can be merged in all n operands. */
 static void merge_batch(layout *const all[], int n)
 {
     layout batch[STEP_OPERANDS], last[STEP_OPERANDS], *batches[STEP_OPERANDS] = { 0 };
@@ -72,8 +71,8 @@ static void merge_batch(layout *const all[], int n)
     }
 }
 
-/* One matrix on the right of all: their rows may be those of one product, where they lie one after
- * the other. */
+/* Are the rows of all matrices of a batch evenly spaced? If they are, and all matrices are multiplied
+ * by the same right operand, one product can compute the batch. */
 static bool rows_follow(const layout *l)
 {
     return l->size[1] <= 1 || l->size[0] <= 1 || l->stride[0] == l->size[1] * l->stride[1];
@@ -98,7 +97,7 @@ static void drop_batch(layout *l, bool rows)
     memmove(l->stride, l->stride + 1, 2 * sizeof *l->stride);
 }
 
-/* As few leading axes as serve all, and none where what they lead is one product. */
+/* Merges leading axes. If one product can compute the batch, the step becomes OP_matmul. */
 static void settle_batch(step *s)
 {
     layout *all[STEP_OPERANDS];
@@ -125,7 +124,7 @@ void batched_layouts(const lowering *l, const job *j, step *s)
     settle_batch(s);
 }
 
-/* ---- products by letters: those of the result but its last two lead, in order ---- */
+/* ---- einsum: the last two letters of the result are rows and columns, the others leading axes ---- */
 
 enum { RESULT, LEFT, RIGHT, ROLES };
 
@@ -135,12 +134,12 @@ typedef struct letters {
     layout at[ROLES];
 } letters;
 
-/* How the result and the operands go along some letters. */
+/* The layouts of the result and the operands along some letters. */
 typedef struct axes {
     layout of[ROLES];
 } axes;
 
-/* Appends how they go along a letter; 0: an axis of one element. */
+/* Appends the axis of a letter; letter 0 is an axis of one element. */
 static void go_along(const letters *w, int letter, axes *a)
 {
     int64_t size = 1;
@@ -154,8 +153,9 @@ static void go_along(const letters *w, int letter, axes *a)
 
 static bool has(const letters *w, int k, int letter) { return einsum_axis(w->of, w->part[k], letter) >= 0; }
 
-/* The last letters of the result: one of the left operand alone is its row's, one of the right
- * alone its column's; 0: there is none. How many of the others lead. */
+/* Finds the letters of rows and columns, or 0 if there is none. The last letter of the result is that
+ * of the columns if only the right operand has it. The letter before it is that of the rows if only
+ * the left operand has it. Returns the number of the other letters, which are leading axes. */
 static int matrix_letters(const letters *w, int *row, int *column)
 {
     int rank = einsum_rank(w->of, EINSUM_OUT);
@@ -173,7 +173,7 @@ static int matrix_letters(const letters *w, int *row, int *column)
     return rank;
 }
 
-/* The axes of sums as one; false: they do not lie so. */
+/* Merges the axes over which the product sums. Returns false if the strides do not allow that. */
 static bool inner_axis(const letters *w, axes *inner)
 {
     for (int i = 0, letter; (letter = einsum_letter(w->of, w->part[LEFT], i)); i++)
@@ -191,7 +191,7 @@ static axes leading_axes(const letters *w, int leading)
     return a;
 }
 
-/* The matrix whose columns go down one axis and whose rows go across another. */
+/* Returns a batch of matrices: leading axes, then the axis of the rows, then that of the columns. */
 static layout matrix_behind(const layout *leading, const layout *down, const layout *across)
 {
     layout m = *leading;

@@ -65,8 +65,8 @@ static double copy_cost(const statement *s, const plan *p, int i)
     return seconds;
 }
 
-/* ---- when to copy. It pays to copy a matrix once if it is used often, but nobody knows how often
- * it will be used. So each statement that would have been faster with the matrix on the other
+/* ---- when to copy. It pays to copy a matrix if it will be used often, but that is not known in
+ * advance. So each statement that would have been faster with the matrix on the other
  * device adds the loss to the matrix's accrued cost. When the accrued cost reaches the cost of the
  * copy, the matrix is copied. This costs at most twice as much as the best decision in hindsight
  * (the ski rental problem). When the user writes the matrix, the accrued cost is reset. ---- */

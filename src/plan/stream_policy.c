@@ -198,8 +198,8 @@ duet_status stream_choose(const statement *s, const plan **p, double *seconds)
     return choose(s, p, *seconds, seconds);
 }
 
-/* Accrue the cost of copying the split rows up, at most up to the cost of copying the whole
- * storage; not if the storage does not fit. */
+/* Adds the cost of uploading the rows of one statement to the accrued cost of the matrix, up to the
+ * cost of copying its complete storage. Does nothing if the storage does not fit in GPU memory. */
 static void accrue_rows(const duet_matrix *m, int device)
 {
     const double move = matrix_move_cost(m, device), left = move - matrix_accrued_cost(m);

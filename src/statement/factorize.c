@@ -5,7 +5,7 @@
 #include "thread.h"
 #include <string.h>
 
-/* ---- what is asked of their matrices ---- */
+/* ---- conditions on the matrices ---- */
 
 static duet_status check_matrices(const direct *d)
 {

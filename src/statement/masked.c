@@ -246,7 +246,8 @@ static duet_status number_each(selecting *c, const duet_matrix *repeats, const d
     return put(c, to, (duet_put)(of(groups), of(order), of(groups), 0));
 }
 
-/* result[0] are the values, [1] their counts, [2] the inverse; want: which of them to compute. */
+/* Computes the distinct values of x (result[0]), their counts ([1]) and the inverse ([2]). want[i] says
+ * whether to compute result[i]. */
 static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_matrix *result[3])
 {
     const duet_matrix *from;
