@@ -6,7 +6,8 @@
 #include "backend.h"
 #include "graph.h"
 
-/* DUET_FUSION: fuse into programs of the interpreter; only into the rows of fused.def; not at all. */
+/* What is fused (DUET_FUSION). MACHINE: passes become programs of the interpreter. ROWS: only the patterns
+ * of fused.def are fused. NONE: nothing. */
 enum fusion { FUSION_MACHINE, FUSION_ROWS, FUSION_NONE };
 
 /* A step before memory is assigned: its operands are values. A transposed operand is a view of its
