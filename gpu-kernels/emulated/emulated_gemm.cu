@@ -25,8 +25,8 @@ template <int ROWS_, int COLUMNS_> struct tile {
                          B_BYTES = 2 * B_PART;
     static constexpr int STAGE = A_BYTES + B_BYTES, STORE_PITCH = 40,
                          STORE_BUFFER = 16 * STORE_PITCH * 4; /* bytes of the store buffer of a warp */
-    static constexpr int FREE = 227 * 1024 - 1024 - 8 * STORE_BUFFER - 256; /* bytes for stages */
-    static constexpr int STAGES = FREE / STAGE < STAGES_MOST ? FREE / STAGE : STAGES_MOST;
+    static constexpr int AVAILABLE = 227 * 1024 - 1024 - 8 * STORE_BUFFER - 256; /* bytes for stages */
+    static constexpr int STAGES = AVAILABLE / STAGE < STAGES_MOST ? AVAILABLE / STAGE : STAGES_MOST;
     static constexpr bool ALTERNATES = ROWS == 64; /* the groups compute alternate units */
     static constexpr int SHARED = STAGES * STAGE + 8 * STORE_BUFFER + 256 + 1024;
     static_assert(2 * 64 * COLUMNS * 4 <= STAGES * STAGE, "the sums of both groups fit into the stages");
