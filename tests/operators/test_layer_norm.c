@@ -111,10 +111,11 @@ static void nothing(void)
     for (int i = 0; i < 3; i++) {
         duet_matrix *x = duet_new(DUET_F32, none[i][0], none[i][1]), *y = duet_new(DUET_F32, none[i][1]),
                     *m = duet_new(DUET_F32, none[i][0], none[i][1]);
-        for (int p = 0; p < places; p++)
+        for (int p = 0; p < places; p++) {
             DUET_ON(place[p])
             CHECK(duet_set(m, trimmed(x, y, y)) == DUET_OK, "layer_norm of an empty matrix: %s",
                   duet_error());
+        }
         duet_free(&x);
         duet_free(&y);
         duet_free(&m);
