@@ -65,6 +65,14 @@ static void set_paths(const operands *o, const machine_head *h, machine_paths *p
     for (int k = 0; k < h->inputs; k++) p->types.in[k] = (uint8_t)o->of[o->outs + k].type;
 }
 
+/* More vectors per thread spread the cost of a dispatch over more elements. But every
+ * multiprocessor should have several thread blocks, and their rows must fit in shared memory. */
+static int vectors_for(const machine_program *p, int64_t vectors)
+{
+    if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
+    return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
+}
+
 /* ---- choice of kernels ---- */
 
 /* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32. */
@@ -144,23 +152,6 @@ static machine_kernels *converting(duet_dtype type, bool heavy)
     return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
 }
 
-/* More vectors per thread spread the cost of a dispatch over more elements. But every
- * multiprocessor should have several thread blocks, and their rows must fit in shared memory.
- * Rare kinds of programs have no kernel of four vectors. */
-static int vectors_for(const machine_program *p, kernel_choice w, int64_t vectors)
-{
-    const int most = dtype_is_integer(w.type) || (w.converts && p->heavy) ? 2 : MACHINE_VECTORS;
-    if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows <= 6 && vectors > MACHINE_LARGE ? most : 2;
-}
-
-/* Is there a kernel with the short parameter? That parameter makes the launch faster, which is too
- * little of the time where mathematical functions are computed for several vectors per thread. */
-static bool has_plain_kernel(const machine_program *p, kernel_choice w, int vectors)
-{
-    return !w.converts && (!p->heavy || vectors == 1);
-}
-
 static const void *kernel_of(const operands *o, kernel_choice w, const machine_program *p, bool small,
                              int vectors, bool plain)
 {
@@ -189,13 +180,13 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 static cudaError_t launch_once(const operands *o, kernel_choice w, const machine_program *p, cudaStream_t q)
 {
     machine_args a;
-    const bool wide = w.type != DUET_F32 && w.type != DUET_I32;
+    const bool wide = w.type != DUET_F32 && w.type != DUET_I32,
+               plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
     set_head(o, p, &a.head);
     const bool small = a.head.n <= MACHINE_SMALL && !w.converts && o->each >= 4;
     const int64_t width = small ? 1 : operands_width(o),
                   vectors = (a.head.lead + a.head.n + width - 1) / width;
-    const int each = small ? 1 : vectors_for(p, w, vectors);
-    const bool plain = has_plain_kernel(p, w, each) && is_plain(o) && p->steps <= MACHINE_SHORT;
+    const int each = small ? 1 : vectors_for(p, vectors);
     const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
     a.head.begins = p->first != ROW_NONE;
     a.head.first = a.head.begins ? p->first * row : 0;

@@ -294,19 +294,19 @@ elementwise(const __grid_constant__ Args a)
     stores<V, PLAIN, Args> sink = { a, at };
     values<V> x;
     stage<V, PLAIN>(a, own, at);
-    interpret<V, THREADS, HAS_FUNCTIONS>(a.head, a.code, own, x, sink);
+    interpret<V, THREADS, HAS_FUNCTIONS ? V : 0>(a.head, a.code, own, x, sink);
     let_next_begin();
     sink.store(a.head.last, x);
 }
 
-/* has_plain_kernel of interpreter.c tells which kernels have a plain form. */
 template <int V> const void *kernel_of(bool plain)
 {
-#ifndef CONVERTS
-    if constexpr (V == 1 || !HAS_FUNCTIONS)
-        if (plain) return (const void *)elementwise<V, true, FOR_TYPE(machine_short)>;
-#endif
+#ifdef CONVERTS
     return plain ? NULL : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
+#else
+    return plain ? (const void *)elementwise<V, true, FOR_TYPE(machine_short)>
+                 : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
+#endif
 }
 
 } // namespace
@@ -317,9 +317,7 @@ const void *MACHINE_KERNEL(int vectors, bool plain)
     case 1: return kernel_of<1>(plain);
 #ifndef SMALL
     case 2: return kernel_of<2>(plain);
-#if !(defined CONVERTS && (defined T_INTEGER || defined HEAVY))
     case 4: return kernel_of<4>(plain);
-#endif
 #endif
     default: return NULL;
     }

@@ -63,10 +63,10 @@ template <int V> static __device__ __forceinline__ void splat(values<V> &x, T s)
 /* Address of the first row of a thread in shared memory, in bytes. With mathematical functions, or
  * with one vector, the value is hidden from the compiler, which would otherwise recompute it at
  * every dispatch. */
-template <int V, bool FUNCTIONS> static __device__ __forceinline__ uint32_t address_of(const vec *own)
+template <int V, int GROUP> static __device__ __forceinline__ uint32_t address_of(const vec *own)
 {
     uint32_t at = (uint32_t)__cvta_generic_to_shared(own);
-    if (V == 1 || FUNCTIONS) asm volatile("" : "+r"(at));
+    if (V == 1 || GROUP > 0) asm volatile("" : "+r"(at));
     return at;
 }
 static __device__ __forceinline__ uint32_t row_at(uint32_t own, uint32_t row)
@@ -222,31 +222,30 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
         LIGHT_ROW(name, OTHERS, X, Y, Z)                                                                     \
     } break;
 
-/* Mathematical functions have kernels of their own, because they need more registers. A loop
- * computes one vector at a time, so that the code of a function exists once and not V times. It
- * rotates the vectors, because registers cannot be indexed. The function is large in comparison. */
-template <T (*FORMULA)(T, T, T), int OTHERS, int V, int STRIDE>
+/* Mathematical functions have kernels of their own, because they need more registers. GROUP vectors
+ * are computed together; their code exists once for each vector. With fewer than V, a loop rotates
+ * the vectors, because registers cannot be indexed. The accumulator is the first or second operand. */
+template <T (*FORMULA)(T, T, T), int OTHERS, int GROUP, int V, int STRIDE>
 static __device__ __forceinline__ void apply_function(const machine_code_T &i, uint32_t own, values<V> &a,
                                                       T s, bool a_is_second)
 {
 #pragma unroll 1
-    for (int j = 0; j < V; j++) {
-        values<1> x;
-        vec v = a.v[0];
+    for (int j = 0; j < V; j += GROUP) {
+        values<GROUP> x;
         uint32_t second = a_is_second;
         asm volatile("" : "+r"(second)); /* otherwise the compiler makes two loops */
-        if (OTHERS) fetch<1, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & MACHINE_X_NUMBER, s);
-        EACH(k, WIDTH)
+        if (OTHERS) fetch<GROUP, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & MACHINE_X_NUMBER, s);
+        EACH(g, GROUP) EACH(k, WIDTH)
         {
-            const T a_ = v.e[k], x_ = OTHERS ? x.v[0].e[k] : a_;
-            v.e[k] = FORMULA(second ? x_ : a_, second ? a_ : x_, x_);
+            const T a_ = a.v[g].e[k], x_ = OTHERS ? x.v[g].e[k] : a_;
+            a.v[g].e[k] = FORMULA(second ? x_ : a_, second ? a_ : x_, x_);
         }
-        EACH(k, V - 1) a.v[k] = a.v[k + 1];
-        a.v[V - 1] = v;
+        const values<V> before = a;
+        EACH(k, V) a.v[k] = before.v[(k + GROUP) % V];
     }
 }
 #define APPLY_FUNCTION(name, OTHERS, A_IS_SECOND)                                                            \
-    if constexpr (FUNCTIONS) apply_function<fn_##name, OTHERS, V, STRIDE>(i, own, a, s, A_IS_SECOND);
+    if constexpr (GROUP > 0) apply_function<fn_##name, OTHERS, GROUP, V, STRIDE>(i, own, a, s, A_IS_SECOND);
 
 static __device__ __forceinline__ bool op_takes_two(int reduction)
 {
@@ -329,7 +328,7 @@ template <int V> static __device__ __forceinline__ void wrap(values<V> &a, uint3
 }
 #endif
 
-template <int V, int STRIDE, bool FUNCTIONS>
+template <int V, int STRIDE, int GROUP>
 static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint32_t own, values<V> &a, T s,
                                                    T r)
 {
@@ -375,12 +374,12 @@ static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint
     }
 }
 
-template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+template <int V, int STRIDE, int GROUP, class Sink>
 static __device__ __forceinline__ void execute_other(const machine_code_T &i, uint32_t own, values<V> &a,
                                                      Sink &sink, T s, T r)
 {
     if (code_of(i) < CODE_ROWS) execute_plain<V, STRIDE>(i, own, a, sink, s);
-    else execute_row<V, STRIDE, FUNCTIONS>(i, own, a, s, r);
+    else execute_row<V, STRIDE, GROUP>(i, own, a, s, r);
 }
 
 template <int V, int STRIDE>
@@ -389,8 +388,9 @@ static __device__ __forceinline__ void save_after(const machine_code_T &i, uint3
     if (i.what & MACHINE_SAVES) save_row<V, STRIDE>(row_at(own, saved_row(i) * (V * STRIDE)), a);
 }
 
-/* Runs the program on the elements of this thread. On return a holds the accumulator. */
-template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+/* Runs the program on the elements of this thread. On return a holds the accumulator. GROUP: vectors
+ * of which a mathematical function is computed at once, or 0 for programs without functions. */
+template <int V, int STRIDE, int GROUP, class Sink>
 static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code,
                                                        uint32_t own, values<V> &a, Sink &sink)
 {
@@ -400,7 +400,7 @@ static __device__ __forceinline__ void interpret_pairs(const machine_head &m, co
         const machine_code_T i = code[pc];
         const T s = number_of(i.s), r = number_of(i.r);
         if (code_of(i) < CODE_LOADS) execute_pair<V, STRIDE>(i, own, a, s, r);
-        else execute_other<V, STRIDE, FUNCTIONS>(i, own, a, sink, s, r);
+        else execute_other<V, STRIDE, GROUP>(i, own, a, sink, s, r);
         save_after<V, STRIDE>(i, own, a);
     }
 }
@@ -436,7 +436,7 @@ static __device__ __forceinline__ int run_some(const machine_code_T *code, int c
 }
 
 /* With one vector per thread there is little work to hide latency. */
-template <int STRIDE, bool FUNCTIONS, class Sink>
+template <int STRIDE, int GROUP, class Sink>
 static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code,
                                                         uint32_t own, values<1> &a, Sink &sink)
 {
@@ -445,27 +445,26 @@ static __device__ __forceinline__ void interpret_linear(const machine_head &m, c
     for (int pc = 0, run; pc < m.length; pc += run ? run : 1) {
         const machine_code_T i = code[pc];
         run = is_linear(i) ? run_some(code + pc, run_of(i), own, a.v[0]) : 0;
-        if (!run) execute_other<1, STRIDE, FUNCTIONS>(i, own, a, sink, number_of(i.s), number_of(i.r));
+        if (!run) execute_other<1, STRIDE, GROUP>(i, own, a, sink, number_of(i.s), number_of(i.r));
         save_after<1, STRIDE>(run ? code[pc + run - 1] : i, own, a);
     }
 }
 
-template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+template <int V, int STRIDE, int GROUP, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
                                                  values<V> &a, Sink &sink)
 {
-    if constexpr (V == 1)
-        interpret_linear<STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
-    else interpret_pairs<V, STRIDE, FUNCTIONS>(m, code, address_of<V, FUNCTIONS>(own), a, sink);
+    if constexpr (V == 1) interpret_linear<STRIDE, GROUP>(m, code, address_of<V, GROUP>(own), a, sink);
+    else interpret_pairs<V, STRIDE, GROUP>(m, code, address_of<V, GROUP>(own), a, sink);
 }
 
 #else
 /* Programs that only move elements. */
-template <int V, int STRIDE, bool FUNCTIONS, class Sink>
+template <int V, int STRIDE, int GROUP, class Sink>
 static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
                                                  values<V> &a, Sink &sink)
 {
-    const uint32_t at = address_of<V, FUNCTIONS>(own);
+    const uint32_t at = address_of<V, GROUP>(own);
     if (m.begins) load_row<V, STRIDE>(a, row_at(at, m.first));
 #pragma unroll 1
     for (int pc = 0; pc < m.length; pc++) {

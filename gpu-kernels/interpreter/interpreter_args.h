@@ -75,7 +75,7 @@ MACHINE_ARGS(f32, uint32_t)
 MACHINE_ARGS(f64, uint64_t)
 
 /* The kernels with 1, 2 or 4 vectors per thread. plain: all operands are contiguous with the same
- * sizes, and the program is short enough for machine_short. NULL: there is no such kernel. */
+ * sizes, and the program is short enough for machine_short. */
 typedef const void *machine_kernels(int vectors, bool plain);
 #define MACHINE_KERNELS(type)                                                                                \
     machine_kernel_##type, machine_kernel_heavy_##type, machine_kernel_small_##type,                         \

@@ -117,8 +117,7 @@ static bool is_columns(const run *r)
 
 static void choose_form(run *r)
 {
-    const int width = 16 / (int)r->each;
-    const int most = r->program.heavy || r->type == DUET_U64 ? 2 : RUN_VECTORS;
+    const int width = 16 / (int)r->each, most = r->program.heavy ? 2 : RUN_VECTORS;
     const int few = r->axes.n <= 2 * width ? 2 : most;
     r->form = FORM_THIN;
     r->axes.warps = 1;
@@ -203,25 +202,17 @@ static int warps_of(const run *r)
     return warps;
 }
 
-/* Bytes of shared memory behind the rows and lanes. */
-static size_t space_bytes(enum form form)
-{
-    if (form == FORM_THIN) return 0;
-    return form == FORM_COLUMNS ? RUN_SPACE_COLUMNS : RUN_SPACE_ROWS;
-}
-
 static cudaError_t launch_form(const run *r, void *args, cudaStream_t q)
 {
     const run_axes *a = &r->axes;
     const void *kernel = kernel_of(r);
     const int warps = r->form == FORM_COLUMNS ? RUN_THREADS / 32 : warps_of(r);
-    const size_t shared = warp_bytes(r) * (size_t)warps + space_bytes(r->form);
+    const size_t shared = warp_bytes(r) * (size_t)warps;
     int64_t blocks = (a->outputs * r->parts * a->warps + warps - 1) / warps;
     if (r->form == FORM_THIN) blocks = (a->outputs + warps * 32 - 1) / (warps * 32);
     if (r->form == FORM_COLUMNS) {
         blocks = (a->outputs + RUN_ACROSS - 1) / RUN_ACROSS * r->blocks;
-        cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             RUN_MOST + RUN_SPACE_COLUMNS);
+        cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, RUN_MOST);
         if (e != cudaSuccess) return e;
     }
     return launch(kernel, blocks, warps * 32, shared, args, q);
@@ -240,7 +231,6 @@ cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaSt
         r.axes.part[k] = part;
         part += part_bytes(&r, k);
     }
-    r.axes.form = (uint8_t)r.form;
     r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? RUN_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;

@@ -24,8 +24,6 @@ namespace
 {
 
 typedef FOR_TYPE(run_args) run_args;
-enum { ANY_FORM = -1 };                      /* a kernel of all forms */
-enum { RUN_ROW_RESULTS = REDUCE_WARPS * 3 }; /* doubles for an accumulator of each warp */
 
 /* Calls f(kind<Fold>()) for the row of ops.def with number `op`. */
 template <class Fold> struct kind {
@@ -128,16 +126,16 @@ __device__ __forceinline__ uint64_t finish_block(const run_args &args, int outpu
     return bits_of(Fold::epilogue(r, a.n));
 }
 
-/* Combines partial results like `meet` of reduce.cuh, for tiles of `across` outputs. s: space for
- * PROGRAM_OUTPUTS times `each` doubles. */
-__device__ __forceinline__ void meet_outputs(const run_args &args, uint32_t across, int64_t tile, double *s,
-                                             int each)
+/* Combines partial results like `meet` of reduce.cuh. s: space for PROGRAM_OUTPUTS times `each`
+ * doubles. */
+template <int across>
+__device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
 {
     const run_axes &a = args.axes;
     const int outs = a.outs;
     const int64_t parts = (int64_t)a.by_parts.by;
     if (parts <= 1) return;
-    const range due = arrive(a.meet, a.outputs, parts, (uint32_t)tile, across);
+    const range due = arrive<across>(a.meet, a.outputs, parts, (uint32_t)tile);
     if (due.begin == due.end) return;
     const joining j(due, parts);
 #pragma unroll 1
@@ -192,7 +190,7 @@ template <class E> __device__ __forceinline__ void copy(const run_axes &, int, v
 template <int V> __device__ __forceinline__ void convert_rows(const run_axes &, vec *, int) {}
 #endif
 
-/* ---- the elements of a thread ---- */
+/* ---- a block, by threads with four lanes each ---- */
 
 /* Four lanes as rows of shared memory. */
 template <class Fold> union kept {
@@ -205,84 +203,55 @@ template <class Fold> union kept {
     __device__ __forceinline__ void save(vec *own) const { EACH(r, VECTORS) own[r * 32] = row[r]; }
 };
 
-/* Which elements belong to a thread, for one form or any. In rows and columns a thread has four
- * lanes of a block. Its number t is counted within the warp for rows, and within the 32 groups of an
- * output for columns. In thin kernels a thread has all elements of an output. */
-template <int FORM> struct share {
-    int form_, t, n;        /* n: elements of the block */
-    int64_t i, part, first; /* output; part of it; index of the first element of the block */
-    bool has_result;        /* this thread gets the result of the output */
-    const int64_t *begin;   /* offset of the first element of each input, `step` apart; not in thin kernels */
-    int step;
-
-    __device__ __forceinline__ int form() const { return FORM == ANY_FORM ? form_ : FORM; }
-    __device__ __forceinline__ int lane(int l) const
-    {
-        return form() == FORM_ROWS ? lane_of<WIDTH>(l, t) : lane_of<1>(l, t);
-    }
-};
-
-/* The elements of a thread, batch by batch. In rows and columns a batch has rows k and following of
- * the block, and its element p belongs to lane p % 4, in row p / 4 of the batch. */
-template <int V, int FORM> struct batch {
-    enum { ELEMENTS = V * WIDTH, ROWS = ELEMENTS / 4 };
+/* The elements of a thread, batch by batch: rows k and following of a block. Element p of a batch
+ * belongs to lane lane_of<W>(p % 4, t), in row p / 4 of the batch. */
+template <int V, int W> struct batch {
+    enum {
+        ELEMENTS = V * WIDTH,
+        ROWS = ELEMENTS / 4,
+        /* In columns of f32, one vector at a time takes so few registers that twice as many threads run. */
+        GROUP = HAS_FUNCTIONS * (W == 1 && sizeof(T) == 4 ? 1 : V)
+    };
     const run_args &args;
     const run_axes &a;
-    const share<FORM> &s;
     vec *own;
-    int k;
+    int t;
+    int64_t first; /* number of the element in the block */
+    int n, k;
 
     __device__ __forceinline__ int index_of(int p) const
     {
-        return s.form() == FORM_THIN ? p : (k + p / 4) * REDUCE_LANES + s.lane(p % 4);
+        return (k + p / 4) * REDUCE_LANES + lane_of<W>(p % 4, t);
     }
-    __device__ __forceinline__ bool whole() const { return (k + ROWS) * REDUCE_LANES <= s.n; }
+    __device__ __forceinline__ bool whole() const { return (k + ROWS) * REDUCE_LANES <= n; }
 
-    /* Loads single elements. offset(i): the offset of element i. COUNT vectors are loaded together. */
-    template <int COUNT
-    , class E,
-        class Offset > __device__ __forceinline__ void stage_each(int input, const E *from, Offset offset)
+    template <class E> __device__ __forceinline__ void stage_each(int input, const E *from)
     {
-#pragma unroll 1
-        for (int start = 0; start < V; start += COUNT) {
-            lot<E> v[COUNT];
-            EACH(j, COUNT) EACH(u, WIDTH)
-            {
-                const int i = index_of((start + j) * WIDTH + u);
-                v[j].e[u] = E(0);
-                if (i < s.n) v[j].e[u] = from[offset(s.first + i)];
-            }
-            EACH(j, COUNT) put<E>(a, input, own + (input * V + start + j) * 32, v[j]);
+        lot<E> v[V];
+        EACH(p, ELEMENTS)
+        {
+            v[p / WIDTH].e[p % WIDTH] = E(0);
+            if (index_of(p) < n) v[p / WIDTH].e[p % WIDTH] = from[offset_of(a, input, first + index_of(p))];
         }
+        EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
-    /* Conversions of large elements, and offsets along several axes, are too much code to repeat it
-     * for each vector. */
     template <class E> __device__ __forceinline__ void stage(int input, const E *from)
     {
-        enum { COUNT = sizeof(E) <= sizeof(T) ? V : 1 };
-        const int64_t stride = a.stride[input][a.outer];
-        const lot<E> *at = (const lot<E> *)(from + s.first + k * REDUCE_LANES) + s.t;
+        const lot<E> *at = (const lot<E> *)(from + first + k * REDUCE_LANES) + t;
         const bool dense =
-            s.form() == FORM_ROWS && a.inner == 1 && stride == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
-        if (dense && whole()) {
-#pragma unroll(COUNT)
-            for (int j = 0; j < V; j++) copy<E>(a, input, own + (input * V + j) * 32, at + j * 32);
-        } else if (a.inner == 1) stage_each < COUNT
-        > (input, from, [=](int64_t i) { return i * stride; });
-        else stage_each<1>(input, from, [=](int64_t i) { return offset_of(a, input, i); }); }
-    __device__ __forceinline__ int64_t begin(int input) const
-    {
-        return s.form() == FORM_THIN ? begin_of(a, input, min(s.i, a.outputs - 1)) : s.begin[input * s.step];
+            W > 1 && a.inner == 1 && a.stride[input][a.outer] == 1 && (uintptr_t)at % alignof(lot<E>) == 0;
+        if (dense && whole()) EACH(j, V) copy<E>(a, input, own + (input * V + j) * 32, at + j * 32);
+        else stage_each(input, from);
     }
 
     template <class Fold>
     __device__ __forceinline__ void take(int output, const values<V> &x, const values<V> &y)
     {
-        kept<Fold> lanes;
-        lanes.load(own + a.lanes[output] * 32);
-        if (!HAS_FUNCTIONS && whole()) EACH(p, ELEMENTS) take_one<Fold>(lanes.lane[p % 4], x, y, p);
-        else EACH(p, ELEMENTS) if (index_of(p) < s.n) take_one<Fold>(lanes.lane[p % 4], x, y, p);
-        lanes.save(own + a.lanes[output] * 32);
+        kept<Fold> s;
+        s.load(own + a.lanes[output] * 32);
+        if (whole()) EACH(p, ELEMENTS) take_one<Fold>(s.lane[p % 4], x, y, p);
+        else EACH(p, ELEMENTS) if (index_of(p) < n) take_one<Fold>(s.lane[p % 4], x, y, p);
+        s.save(own + a.lanes[output] * 32);
     }
     template <class Fold>
     __device__ __forceinline__ void take_one(typename Fold::lane &lane, const values<V> &x,
@@ -290,43 +259,20 @@ template <int V, int FORM> struct batch {
     {
         lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
     }
-    /* Reduces all elements of an output, one for each lane. */
-    template <class Fold> __device__ __forceinline__ uint64_t take_all(const values<V> &x, const values<V> &y)
-    {
-        typename Fold::acc v[ELEMENTS];
-        EACH(p, ELEMENTS)
-        {
-            v[p] = Fold::start();
-            if (p < s.n)
-                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH],
-                                              y.v[p / WIDTH].e[p % WIDTH], 0),
-                                   p);
-        }
-        join_own<Fold, ELEMENTS / 2, 1>(v);
-        return bits_of(Fold::epilogue(v[0], a.n));
-    }
-    /* The result of a thin kernel replaces the lanes. */
-    __device__ __forceinline__ uint64_t &result(int output) const
-    {
-        return *(uint64_t *)(own + a.lanes[output] * 32);
-    }
     __device__ __forceinline__ void reduction(const machine_code_T &i, const values<V> &x, const values<V> &y)
     {
         const int output = output_of(i);
-        with_reduce(reduce_of(i), [&](auto f) {
-            if (s.form() == FORM_THIN) result(output) = take_all<REDUCE_OF(f)>(x, y);
-            else take<REDUCE_OF(f)>(output, x, y);
-        });
+        with_reduce(reduce_of(i), [&](auto f) { take<REDUCE_OF(f)>(output, x, y); });
     }
     __device__ __forceinline__ void store(int, const values<V> &) {}
 
-    /* Returns the lanes of an output after the last batch. */
+    /* Combines the lanes of an output after the last batch. */
     template <class Fold> __device__ __forceinline__ void close(int output, typename Fold::acc (&r)[4]) const
     {
-        kept<Fold> lanes;
-        lanes.load(own + a.lanes[output] * 32);
+        kept<Fold> s;
+        s.load(own + a.lanes[output] * 32);
         EACH(l, 4)
-        r[l] = s.lane(l) < s.n ? Fold::close(lanes.lane[l], s.first + s.lane(l)) : Fold::start();
+        r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t)) : Fold::start();
     }
     __device__ __forceinline__ void open()
     {
@@ -334,21 +280,20 @@ template <int V, int FORM> struct batch {
 #pragma unroll 1
         for (int o = 0; o < outs; o++)
             with_reduce(a.row[o], [&](auto f) {
-                kept<REDUCE_OF(f)> lanes;
-                EACH(l, 4) lanes.lane[l] = decltype(f)::reduction::open();
-                lanes.save(own + a.lanes[o] * 32);
+                kept<REDUCE_OF(f)> s;
+                EACH(l, 4) s.lane[l] = decltype(f)::reduction::open();
+                s.save(own + a.lanes[o] * 32);
             });
     }
-    /* A thin kernel executes the program once, also for n = 0. */
-    __device__ __forceinline__ void run()
+    /* begin(k): offset of the first element of input k for this output */
+    template <class Begin> __device__ __forceinline__ void run(Begin begin)
     {
         values<V> x;
         const int inputs = args.head.inputs;
         open();
         splat(x, K(0));
-        k = 0;
 #pragma unroll 1
-        for (bool more = s.form() == FORM_THIN || s.n > 0; more; more = k * REDUCE_LANES < s.n) {
+        for (k = 0; k * REDUCE_LANES < n; k += ROWS) {
 #pragma unroll 1
             for (int input = 0; input < inputs; input++)
                 with_input(a, input, [&](auto e) {
@@ -356,145 +301,167 @@ template <int V, int FORM> struct batch {
                 });
             wait_for_copies();
             convert_rows<V>(a, own, inputs);
-            interpret<V, 32, HAS_FUNCTIONS>(args.head, args.code, own, x, *this);
-            k += ROWS;
+            interpret<V, 32, GROUP>(args.head, args.code, own, x, *this);
         }
     }
 };
 
-/* ---- the forms of the kernel ---- */
-
 /* Like reduce_rows: one warp for each block. */
-template <int FORM>
-__device__ __forceinline__ share<FORM> rows_share(const run_axes &a, int64_t *begin, int inputs)
+template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
 {
-    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    __shared__ int64_t begin[REDUCE_WARPS][PROGRAM_INPUTS];
+    __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][3]; /* space for any accumulator type */
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
     const int64_t slot = (int64_t)block_from_end() * (blockDim.x / 32 / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * (int64_t)a.by_parts.by,
                   b = part * a.warps + own;
     const bool works = i < a.outputs && b * REDUCE_BLOCK < a.n;
     const int64_t first = works ? b * REDUCE_BLOCK : 0;
     const int n = works ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
-    begin += warp * PROGRAM_INPUTS;
-    if (t < inputs) begin[t] = works ? begin_of(a, t, i) : 0;
+    batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0 };
+    if (t < args.head.inputs) begin[warp][t] = works ? begin_of(a, t, i) : 0;
     __syncwarp();
-    return { FORM_ROWS, t, n, i, part, first, own == 0 && t == 0 && i < a.outputs, begin, 1 };
+    block.run([&](int k) { return begin[warp][k]; });
+    const bool has_result = own == 0 && t == 0 && i < a.outputs;
+#pragma unroll 1
+    for (int o = 0; o < outs; o++) {
+        uint64_t bits = 0;
+        with_reduce(a.row[o], [&](auto f) {
+            typedef REDUCE_OF(f) Fold;
+            typename Fold::acc v[4], *s = (typename Fold::acc *)results[o];
+            block.template close<Fold>(o, v);
+            v[0] = join_warp<Fold, WIDTH>(v);
+            if (a.warps > 1) {
+                if (t == 0) s[warp] = v[0];
+                __syncthreads();
+                if (own == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
+            }
+            bits = finish_block<Fold>(args, o, i, part, has_result, v[0]);
+        });
+        if (has_result && a.by_parts.by == 1) put_output(args, o, i, bits);
+    }
+    meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * 3);
 }
 
 /* Like reduce_columns: RUN_ACROSS outputs by 32 threads. Thread g holds lanes g, g + 32, g + 64 and
- * g + 96. */
-template <int FORM>
-__device__ __forceinline__ share<FORM> columns_share(const run_axes &a, int64_t *begin, int inputs)
-{
-    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS;
-    const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
-    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * REDUCE_BLOCK;
-    const int n = i < a.outputs ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
-    begin += c;
-    if (g < inputs) begin[g * RUN_ACROSS] = i < a.outputs ? begin_of(a, g, i) : 0;
-    __syncthreads();
-    return { FORM_COLUMNS, g, n, i, b, first, g == 0 && i < a.outputs, begin, RUN_ACROSS };
-}
-
-/* Few elements: one thread for each output. */
-template <int FORM> __device__ __forceinline__ share<FORM> thin_share(const run_axes &a)
-{
-    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    return { FORM_THIN, 0, (int)a.n, i, 0, 0, i < a.outputs, NULL, 0 };
-}
-
-/* Joins the lanes of a warp, then those of the warps that share an output. The thread with
- * has_result gets the result. s: space for an accumulator of each warp. */
-template <class Fold>
-__device__ __forceinline__ typename Fold::acc join_rows(const run_axes &a, typename Fold::acc (&v)[4],
-                                                        typename Fold::acc *s)
-{
-    const int warp = threadIdx.x / 32, t = threadIdx.x % 32;
-    v[0] = join_warp<Fold, WIDTH>(v);
-    if (a.warps > 1) {
-        if (t == 0) s[warp] = v[0];
-        __syncthreads();
-        if (warp % a.warps == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
-    }
-    return v[0];
-}
-
-/* The same for the lanes of a column. s: space for an accumulator of each thread. */
-template <class Fold>
-__device__ __forceinline__ typename Fold::acc join_columns(int g, typename Fold::acc (&v)[4],
-                                                           typename Fold::acc *s)
-{
-    join_own<Fold, 2, 1>(v);
-    __syncthreads(); /* the previous output no longer uses s */
-    s[threadIdx.x] = v[0];
-    for (int h = 16; h > 0; h /= 2) {
-        __syncthreads();
-        if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
-    }
-    return s[threadIdx.x];
-}
-
-/* Threads of a thread block. Two thread blocks must fit on a multiprocessor with its 65536 registers,
- * except for thin kernels. */
-template <int V, int FORM> struct bounds {
-    enum { threads = V == 2 && (FORM == FORM_COLUMNS || FORM == ANY_FORM) ? RUN_THREADS : REDUCE_WARPS * 32 };
-};
-
-/* Shared memory: the rows and lanes of each warp, the offset of the first element of each input,
- * then space for accumulators of any type. Only kernels of two vectors have columns. */
-template <int V, int FORM>
-KERNEL(bounds<V, FORM>::threads, FORM == FORM_THIN ? 1 : 2)
-reduce_program(const __grid_constant__ run_args args)
+ * g + 96. Results are stored in the branch of each reduction: with one store after the branches, as
+ * in rows, the loop over the elements has fewer registers and takes a fifth longer. */
+template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args args)
 {
     extern __shared__ vec shared[];
     const run_axes &a = args.axes;
-    const int form = FORM == ANY_FORM ? a.form : FORM;
-    const bool columns = V == 2 && form == FORM_COLUMNS, thin = form == FORM_THIN;
-    const int warp = threadIdx.x / 32, outs = a.outs, inputs = args.head.inputs;
-    int64_t *begin = (int64_t *)(shared + blockDim.x / 32 * a.kept * 32);
-    double *results = (double *)(begin + PROGRAM_INPUTS * (columns ? RUN_ACROSS : REDUCE_WARPS));
-    const share<FORM> s = columns ? columns_share<FORM>(a, begin, inputs)
-                          : thin  ? thin_share<FORM>(a)
-                                  : rows_share<FORM>(a, begin, inputs);
-    batch<V, FORM> block = { args, a, s, shared + warp * a.kept * 32 + threadIdx.x % 32, 0 };
-    block.run();
+    __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
+    __shared__ double results[32 * RUN_ACROSS * 3]; /* space for any accumulator type */
+    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32,
+              outs = a.outs;
+    const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
+    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * REDUCE_BLOCK;
+    const int n = i < a.outputs ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
+    batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
+    if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
+    __syncthreads();
+    block.run([&](int k) { return begin[k][c]; });
 #pragma unroll 1
-    for (int o = 0; o < outs; o++) {
-        uint64_t bits = thin ? block.result(o) : 0;
-        if (!thin)
-            with_reduce(a.row[o], [&](auto f) {
-                typedef REDUCE_OF(f) Fold;
-                typedef typename Fold::acc acc;
-                acc v[4], *space = (acc *)(results + (columns ? 0 : o * RUN_ROW_RESULTS));
-                block.template close<Fold>(o, v);
-                v[0] = columns ? join_columns<Fold>(s.t, v, space) : join_rows<Fold>(a, v, space);
-                bits = finish_block<Fold>(args, o, s.i, s.part, s.has_result, v[0]);
-            });
-        if (s.has_result && a.by_parts.by == 1) put_output(args, o, s.i, bits);
-    }
-    const int64_t tile = columns ? s.i / RUN_ACROSS : s.i;
-    if (!thin)
-        meet_outputs(args, columns ? RUN_ACROSS : 1, tile, results,
-                     columns ? RUN_THREADS / 32 * 3 : RUN_ROW_RESULTS);
+    for (int o = 0; o < outs; o++)
+        with_reduce(a.row[o], [&](auto f) {
+            typedef REDUCE_OF(f) Fold;
+            typename Fold::acc v[4], *s = (typename Fold::acc *)results;
+            block.template close<Fold>(o, v);
+            join_own<Fold, 2, 1>(v);
+            __syncthreads(); /* the previous output no longer uses s */
+            s[threadIdx.x] = v[0];
+            for (int h = 16; h > 0; h /= 2) {
+                __syncthreads();
+                if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
+            }
+            if (g == 0 && i < a.outputs) {
+                if (a.by_parts.by > 1)
+                    ((typename Fold::acc *)a.part[o])[i * (int64_t)a.by_parts.by + b] = s[c];
+                else put_output(args, o, i, bits_of(Fold::epilogue(s[c], a.n)));
+            }
+        });
+    meet_outputs<RUN_ACROSS>(args, tile, results, RUN_THREADS / 32 * 3);
 }
 
-template <int FORM> const void *form_of(int vectors)
+/* ---- few elements: one thread for each output ---- */
+
+template <int V> struct few {
+    enum { ELEMENTS = V * WIDTH };
+    const run_args &args;
+    const run_axes &a;
+    vec *own;
+    int64_t i; /* number of the output */
+
+    template <class E> __device__ __forceinline__ void stage(int input)
+    {
+        const E *from = (const E *)args.head.in[input] + begin_of(a, input, i);
+        const int n = (int)a.n;
+        lot<E> v[V];
+        EACH(p, ELEMENTS)
+        {
+            v[p / WIDTH].e[p % WIDTH] = E(0);
+            if (p < n) v[p / WIDTH].e[p % WIDTH] = from[offset_of(a, input, p)];
+        }
+        EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
+    }
+    template <class Fold> __device__ __forceinline__ uint64_t take(const values<V> &x, const values<V> &y)
+    {
+        const int n = (int)a.n;
+        typename Fold::acc v[ELEMENTS];
+        EACH(p, ELEMENTS)
+        {
+            v[p] = Fold::start();
+            if (p < n)
+                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH],
+                                              y.v[p / WIDTH].e[p % WIDTH], 0),
+                                   p);
+        }
+        join_own<Fold, ELEMENTS / 2, 1>(v);
+        return bits_of(Fold::epilogue(v[0], a.n));
+    }
+    __device__ __forceinline__ void reduction(const machine_code_T &instruction, const values<V> &x,
+                                              const values<V> &y)
+    {
+        uint64_t bits = 0;
+        with_reduce(reduce_of(instruction), [&](auto f) { bits = take<REDUCE_OF(f)>(x, y); });
+        if (i < a.outputs) put_output(args, output_of(instruction), i, bits);
+    }
+    __device__ __forceinline__ void store(int, const values<V> &) {}
+};
+
+/* One thread for each output. */
+template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ run_args args)
 {
-#if !defined HEAVY && !defined T_u64
-    if (vectors == 4) return (const void *)reduce_program<4, FORM>;
-#endif
-    return vectors == 2 ? (const void *)reduce_program<2, FORM> : NULL;
+    extern __shared__ vec shared[];
+    const run_axes &a = args.axes;
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int inputs = args.head.inputs;
+    few<V> all = { args, a, shared + threadIdx.x / 32 * a.kept * 32 + threadIdx.x % 32,
+                   min(i, a.outputs - 1) };
+    values<V> x;
+    splat(x, K(0));
+#pragma unroll 1
+    for (int k = 0; k < inputs; k++) with_input(a, k, [&](auto e) { all.template stage<decltype(e)>(k); });
+    convert_rows<V>(a, all.own, inputs);
+    all.i = i;
+    interpret<V, 32, HAS_FUNCTIONS ? V : 0>(args.head, args.code, all.own, x, all);
 }
 
 } // namespace
 
-/* Kernels of mathematical functions or conversions are so large that all forms share one. */
 const void *RUN_KERNEL(int vectors, int form)
 {
-#if defined HEAVY || defined CONVERTS
-    return form_of<ANY_FORM>(vectors);
+    switch (form) {
+    case FORM_COLUMNS: return (const void *)columns<2>;
+#ifndef HEAVY
+    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : vectors == 4 ? (const void *)thin<4> : NULL;
+    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : vectors == 4 ? (const void *)rows<4> : NULL;
 #else
-    if (form == FORM_COLUMNS) return (const void *)reduce_program<2, FORM_COLUMNS>;
-    return form == FORM_THIN ? form_of<FORM_THIN>(vectors) : form_of<FORM_ROWS>(vectors);
+    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : NULL;
+    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : NULL;
 #endif
+    default: return NULL;
+    }
 }

@@ -10,17 +10,12 @@
 extern "C" {
 #endif
 
-#define RUN_VECTORS 4  /* vectors of a thread at most; 2 with mathematical functions, few elements or u64 */
+#define RUN_VECTORS 4  /* vectors of a thread at most; 2 with mathematical functions or few elements */
 #define RUN_ACROSS  16 /* columns: a thread block has this many outputs by 32 groups of lanes */
 #define RUN_THREADS (32 * RUN_ACROSS)
-/* shared memory for rows and lanes; with RUN_SPACE, the limit without opting in to more */
+/* dynamic shared memory; with the static part, the limit without opting in to more */
 #define RUN_BYTES 45056
-#define RUN_MOST  81920 /* the same for columns; with RUN_SPACE, the limit of every supported card */
-/* shared memory behind them: offsets of inputs, then accumulators of up to three doubles for `count`
- * threads; for rows and for columns */
-#define RUN_SPACE(lists, count) ((lists)*PROGRAM_INPUTS * sizeof(int64_t) + (count)*3 * sizeof(double))
-#define RUN_SPACE_ROWS          RUN_SPACE(REDUCE_WARPS, PROGRAM_OUTPUTS *REDUCE_WARPS)
-#define RUN_SPACE_COLUMNS       RUN_SPACE(RUN_ACROSS, RUN_THREADS)
+#define RUN_MOST  81920 /* the same for columns; with the static part, the limit of every supported card */
 
 /* Operands are inputs, then outputs from PROGRAM_INPUTS on. Outer axes come before inner ones.
  * Outputs and their parts are found as in reduce_args. A thread has four lanes of each reduction in
@@ -34,7 +29,7 @@ typedef struct run_axes {
     int32_t warps, kept;
     uint16_t lanes[PROGRAM_OUTPUTS]; /* the first vector of the lanes of an output */
     uint8_t row[PROGRAM_OUTPUTS];    /* the reduction of an output */
-    uint8_t outs, outer, inner, form;
+    uint8_t outs, outer, inner;
     machine_types types;
 } run_axes;
 #define RUN_ARGS(type)                                                                                       \

@@ -222,7 +222,7 @@ static __device__ inline void meet(const reduce_args &a, int64_t tile, typename 
 {
     if (a.parts > 1)
         join_parts<Fold>((typename Fold::acc *)a.part, a.parts,
-                         arrive(a.meet, a.outputs, a.parts, (uint32_t)tile, across), s,
+                         arrive<across>(a.meet, a.outputs, a.parts, (uint32_t)tile), s,
                          [&](int64_t i, typename Fold::acc r) { give<Fold>(a, i, r); });
 }
 

@@ -185,24 +185,43 @@ static __device__ inline typename Fold::acc join_output(typename Fold::acc *part
     return threadIdx.x == 0 ? join_pairs<Fold>(s, j.warps()) : r;
 }
 
+/* The same by a thread block, some of whose warps take one run each. s: space for one accumulator
+ * for each warp. */
+template <class Fold>
+static __device__ inline typename Fold::acc join_by_block(typename Fold::acc *p, int64_t count,
+                                                          typename Fold::acc *s)
+{
+    const int warp = threadIdx.x / 32, t = threadIdx.x % 32, warps = blockDim.x / 32;
+    int64_t run = 1;
+    while (run * warps < count) run *= 2;
+    const typename Fold::acc r = join_by_warp<Fold>(p + warp * run, min(run, count - warp * run), t);
+    if (t == 0) s[warp] = r;
+    __syncthreads();
+    return threadIdx.x == 0 ? join_pairs<Fold>(s, warps) : r;
+}
+
 /* Joins the parts of some outputs and calls give(output, acc). */
 template <class Fold, class Give>
 static __device__ inline void join_parts(typename Fold::acc *part, int64_t parts, range outputs,
                                          typename Fold::acc *s, Give give)
 {
-    const joining j(outputs, parts);
-#pragma unroll 1
-    for (int64_t i = j.begin(); i < outputs.end; i += j.warps()) {
-        const typename Fold::acc r = join_output<Fold>(part, j, i, s);
-        if (j.has_result()) give(i, r);
+    const int t = threadIdx.x % 32;
+    if (outputs.end - outputs.begin == 1) {
+        const typename Fold::acc r = join_by_block<Fold>(part + outputs.begin * parts, parts, s);
+        if (threadIdx.x == 0) give(outputs.begin, r);
+        return;
+    }
+    for (int64_t i = outputs.begin + threadIdx.x / 32; i < outputs.end; i += blockDim.x / 32) {
+        const typename Fold::acc r = join_by_warp<Fold>(part + i * parts, parts, t);
+        if (t == 0) give(i, r);
     }
 }
 
 /* Called after a thread block has written its parts of a tile of `across` outputs. Returns the
  * outputs that this thread block must join: those of the counter if it is the last thread block to
  * arrive, otherwise none. */
-static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile,
-                                      uint32_t across)
+template <int across>
+static __device__ inline range arrive(const meeting &m, int64_t outputs, int64_t parts, uint32_t tile)
 {
     __shared__ bool last;
     const uint32_t counter = tile / m.tiles, each = m.tiles * across;
