@@ -233,8 +233,10 @@ static __device__ __forceinline__ void apply_function(const machine_code_T &i, u
     for (int j = 0; j < V; j += GROUP) {
         values<GROUP> x;
         uint32_t second = a_is_second;
-        asm volatile("" : "+r"(second)); /* otherwise the compiler makes two loops */
-        if (OTHERS) fetch<GROUP, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & MACHINE_X_NUMBER, s);
+        if (OTHERS) {
+            asm("" : "+r"(second)); /* otherwise the compiler makes two loops */
+            fetch<GROUP, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & MACHINE_X_NUMBER, s);
+        }
         EACH(g, GROUP) EACH(k, WIDTH)
         {
             const T a_ = a.v[g].e[k], x_ = OTHERS ? x.v[g].e[k] : a_;
