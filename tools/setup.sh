@@ -79,7 +79,12 @@ setup_flags() {
     pkg-config --cflags --libs "$module" 2>/dev/null || printf '%s' "$*"
 }
 
-has_cc() { compiler=$(setup_cc) && setup_has_command "${compiler##* }"; }
+# Print the compiler itself from the words of a command such as "ccache gcc -m32".
+setup_compiler_of() {
+    for word in "$@"; do case $word in ccache | */ccache | distcc | sccache) ;; *) printf '%s' "$word" && return ;; esac; done
+}
+# shellcheck disable=SC2046 # the command is a list of words
+has_cc() { compiler=$(setup_compiler_of $(setup_cc)) && setup_has_command "$compiler"; }
 has_libc() { echo '#include <stdio.h>
     int main(void) { return puts("") < 0; }' | setup_links; }
 has_openmp() { echo '#include <omp.h>
@@ -124,7 +129,8 @@ setup_is_recent() { major=${1%%.*} && [ "${major:-0}" -ge 1 ]; } 2>/dev/null
 
 # Packages whose names depend on the compiler. Debian names those of compilers like the commands:
 # clang, clang-16, gcc-13.
-setup_program_name() { words=${1:-$2} && words=${words##* } && printf '%s' "${words##*/}"; }
+# shellcheck disable=SC2086 # the command is a list of words
+setup_program_name() { name=$(setup_compiler_of ${1:-$2}) && printf '%s' "${name##*/}"; }
 setup_cc_packages() { setup_program_name "${CC:-}" gcc; }
 setup_cxx_packages() { name=$(setup_program_name "${CXX:-}" g++) && printf '%s' "$name" | sed 's/^clang++/clang/'; }
 setup_openmp_packages() {
@@ -139,12 +145,12 @@ setup_meson_packages() {
     if setup_is_recent "${candidate:-1}"; then printf 'meson'; else printf 'python3-venv'; fi
 }
 
-# Use meson and ninja of the virtual environment; create it first if python3 can and apt-get cannot
-# install a recent meson.
+# Use meson and ninja of the virtual environment. Create it first if python3 can and apt-get cannot
+# install a recent meson, or could not ($1 is "again"): an older meson may be in front in $PATH.
 setup_use_venv() {
     [ ! -x "$setup_venv/bin/meson" ] || PATH=$setup_venv/bin:$PATH
     if has_meson || ! setup_has_command python3; then return; fi
-    if setup_may_install && [ "$(setup_meson_packages)" = meson ]; then return; fi
+    if [ -z "${1:-}" ] && setup_may_install && [ "$(setup_meson_packages)" = meson ]; then return; fi
     setup_say "installing meson and ninja with pip into $setup_venv"
     if setup_quiet python3 -m venv "$setup_venv" && setup_quiet "$setup_venv/bin/pip" install 'meson>=1.0' ninja; then
         PATH=$setup_venv/bin:$PATH
@@ -223,7 +229,7 @@ setup() {
     [ -n "$missing" ] || return 0
     if setup_may_install; then
         setup_install || setup_say "apt-get failed"
-        setup_use_venv
+        setup_use_venv again
         missing=$(setup_missing "$@")
         [ -n "$missing" ] || return 0
     fi

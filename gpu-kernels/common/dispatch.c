@@ -36,21 +36,24 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 
 bool can_wait(const void *kernel)
 {
-    static _Thread_local int device = -1;
-    static _Thread_local bool can;
+    enum { UNKNOWN, NO, YES };
+    static _Thread_local uint8_t of_device[DEVICES_MAX];
     struct cudaFuncAttributes compiled;
-    int now;
-    if (cudaGetDevice(&now) != cudaSuccess) return false;
-    if (now == device) return can;
+    int device;
+    if (cudaGetDevice(&device) != cudaSuccess) return false;
+    const bool remembers = device < DEVICES_MAX;
+    if (remembers && of_device[device] != UNKNOWN) return of_device[device] == YES;
     if (cudaFuncGetAttributes(&compiled, kernel) != cudaSuccess) {
         (void)cudaGetLastError();
         return false;
     }
-    device = now;
-    return can = compiled.ptxVersion >= 90;
+    const bool can = compiled.ptxVersion >= 90;
+    if (remembers) of_device[device] = can ? YES : NO;
+    return can;
 }
 
-/* Of the first card that is used: all are of one kind (src/gpu/device.c). */
+/* Facts of the current device. src/gpu/device.c accepts further GPUs only if they are of the same kind
+ * as the default one, so the answer for the first device asked holds for all. */
 static bool ask(card_facts *f)
 {
     int device, clusters, major, minor, count;

@@ -68,8 +68,8 @@ template <class Key, class Value>
 static __global__ void __launch_bounds__(RADIX_THREADS) radix_sort(const __grid_constant__ radix_args a)
 {
     typedef AgentRadixSortOnesweep<policy<Key>, false, Key, Value, uint32_t, int> agent;
-    __shared__ typename agent::TempStorage padded;
-    agent(padded, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1],
+    __shared__ typename agent::TempStorage storage;
+    agent(storage, (int *)a.before, (int *)a.ticket, (uint32_t *)nullptr, a.starts, (Key *)a.keys[1],
           (const Key *)a.keys[0], (Value *)a.order[1], (const Value *)a.order[0], (int)a.n, a.shift,
           SORT_DIGIT)
         .Process();

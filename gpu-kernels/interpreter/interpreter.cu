@@ -94,8 +94,7 @@ __device__ __forceinline__ void repeat(lot<E> &v, const E *from, const machine_p
     }
 }
 
-/* Elements of type E on their kernel_choice into a row. T is stored as a value, other types as bits that are
- * converted later. */
+/* Write elements of type E to a row: a T as a value, other types as bits that are converted later. */
 #ifdef CONVERTS
 template <class E, class Args>
 __device__ __forceinline__ void put(const Args &a, int k, vec *to, const lot<E> &v)

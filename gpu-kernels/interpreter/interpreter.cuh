@@ -4,7 +4,7 @@
  * A thread has V vectors in its accumulator. Its vector j of row r is own[(r * V + j) * STRIDE] in
  * shared memory. No other thread accesses it, so no barrier is needed. The caller loads the rows.
  * All threads of a warp take the same branch, because no branch depends on data. A Sink receives
- * the results of the program: store(output, values) and reduce(instruction, values, others). */
+ * the results of the program: store(output, values) and reduction(instruction, values, others). */
 #ifndef MACHINE_CUH
 #define MACHINE_CUH
 
@@ -407,19 +407,19 @@ static __device__ __forceinline__ void interpret_pairs(const machine_head &m, co
     }
 }
 
-/* Executes COUNT linear steps. No row changes in between, so that all loads can be issued at once. */
-template <int COUNT
-> static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t own, vec &a)
+/* Executes N linear steps. No row changes in between, so that all loads can be issued at once. */
+template <int N>
+static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t own, vec &a)
 {
-    machine_code_T i[COUNT];
-    vec x[COUNT], y[COUNT];
-    EACH(j, COUNT) i[j] = code[j];
-    EACH(j, COUNT)
+    machine_code_T i[N];
+    vec x[N], y[N];
+    EACH(j, N) i[j] = code[j];
+    EACH(j, N)
     {
         x[j] = shared_at(row_at(own, row_x(i[j])));
         y[j] = shared_at(row_at(own, row_y(i[j])));
     }
-    EACH(j, COUNT) linear(code_of(i[j]) - CODE_LINEAR, a, x[j], y[j], number_of(i[j].s), number_of(i[j].r));
+    EACH(j, N) linear(code_of(i[j]) - CODE_LINEAR, a, x[j], y[j], number_of(i[j].s), number_of(i[j].r));
 }
 
 /* Executes up to four of the linear steps; returns how many. */

@@ -11,7 +11,7 @@ struct row_softmax {
     static __device__ inline T keep(T t, T e) { return e; }
     static __device__ inline T scale(T s) { return s; }
     static __device__ inline T last(T kept, T scale) { return kept / scale; }
-    /* held / scale for a normal quotient with exact remainders. The second correction, by the
+    /* kept / scale for a normal quotient with exact remainders. The second correction, by the
      * reciprocal rounded to nearest, gives the correctly rounded quotient (Markstein, IBM J. Res.
      * Dev. 34, 1990). */
     static __device__ inline T swift(T kept, T scale, T inverse)

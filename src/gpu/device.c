@@ -43,12 +43,13 @@ static cudaError_t query(card *c)
     return e;
 }
 
-static void check_default(card *c)
+/* Were kernels compiled for this card? */
+static void check_capability(card *c)
 {
     const cudaError_t e = query(c);
     if (e != cudaSuccess) {
         (void)cudaGetLastError();
-        refuse(c, "device %d does not say what it is: %s", c->ordinal, cudaGetErrorString(e));
+        refuse(c, "device %d: cudaDeviceGetAttribute: %s", c->ordinal, cudaGetErrorString(e));
     } else if (c->capability < kernels_oldest()) {
         refuse(c, "device %d is of compute capability %d.%d; kernels were compiled for %d.%d and later",
                c->ordinal, c->capability / 10, c->capability % 10, kernels_oldest() / 10,
@@ -68,7 +69,7 @@ static void choose(card *c, int count)
     }
     found = count;
     chosen = c->ordinal = (int)n;
-    check_default(c);
+    check_capability(c);
 }
 
 static void find(card *c)
@@ -98,12 +99,13 @@ static void check_other(card *c, int unit)
     card *first = &cards[DEFAULT_GPU];
     c->ordinal = unit > chosen ? unit : unit - 1;
     if (unit >= found) return refuse(c, "no such device");
-    cudaError_t e = query(c);
-    if (e == cudaSuccess) e = count_multiprocessors(c);
+    check_capability(c);
+    if (c->reason) return;
+    cudaError_t e = count_multiprocessors(c);
     if (e == cudaSuccess) e = count_multiprocessors(first);
     if (e != cudaSuccess) {
         (void)cudaGetLastError();
-        refuse(c, "device %d does not say what it is: %s", c->ordinal, cudaGetErrorString(e));
+        refuse(c, "device %d: cudaDeviceGetAttribute: %s", c->ordinal, cudaGetErrorString(e));
     } else if (c->capability != first->capability || c->multiprocessors != first->multiprocessors) {
         refuse(c, "device %d is of another kind than device %d", c->ordinal, first->ordinal);
     }

@@ -76,11 +76,16 @@ static void conv_forget(step *s)
 
 /* ---- entries ---- */
 
-static const char *fft_algorithm(const step *s) { return (void)s, "by cuFFT"; }
+static const char *fft_algorithm(const step *s)
+{
+    (void)s;
+    return "by cuFFT";
+}
 
 static const char *linalg_algorithm(const step *s)
 {
-    return (void)s, "by cuSOLVER, and the host waits for its answer";
+    (void)s;
+    return "by cuSOLVER, and the host waits for the result";
 }
 
 static const gpu_kernel own_kernel = { kernels_unsupported, gpu_launch, kernels_cost };

@@ -58,8 +58,9 @@ static block *blocks;
 static cudaStream_t streams;
 static size_t capacity = (size_t)1 << 30; /* of each device */
 static size_t in_use[FAKE_CARDS];
-static int device_count = 1, capability = 90;
-static uint64_t left; /* calls until the scripted failure */
+static int device_count = 1;
+static int capability[FAKE_CARDS]; /* times ten; 0: 90 */
+static uint64_t left;              /* calls until the scripted failure */
 static bool failed, pinned;
 static bool lost[FAKE_CARDS];
 static int failing = -1; /* only calls for this device count for the scripted failure; -1: all do */
@@ -96,7 +97,7 @@ void fake_lost(void) { LOCKED(for (int d = 0; d < FAKE_CARDS; d++) lost[d] = tru
 void fake_lost_card(int of) { LOCKED(lost[of] = true); }
 void fake_memory(size_t bytes) { LOCKED(capacity = bytes); }
 void fake_devices(int count) { LOCKED(device_count = count); }
-void fake_capability(int times_ten) { LOCKED(capability = times_ten); }
+void fake_capability(int of, int times_ten) { LOCKED(capability[of] = times_ten); }
 void fake_pinned(bool is) { LOCKED(pinned = is); }
 
 /* ---- memory of the fake itself ---- */
@@ -247,8 +248,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 {
     ENTER(cudaErrorUnknown);
     if (of < 0 || of >= device_count) return fake_error(cudaErrorInvalidDevice);
+    const int times_ten = capability[of] ? capability[of] : 90;
     if (attribute == cudaDevAttrMultiProcessorCount) *value = 1;
-    else *value = attribute == cudaDevAttrComputeCapabilityMajor ? capability / 10 : capability % 10;
+    else *value = attribute == cudaDevAttrComputeCapabilityMajor ? times_ten / 10 : times_ten % 10;
     return cudaSuccess;
 }
 

@@ -13,10 +13,12 @@
 
 #include <cudnn.h> /* names of algorithms */
 
+enum { SECOND_GPU = DEFAULT_GPU + 1 };
+
 static size_t keeps_nothing(int device, size_t bytes) { return 0; }
 static const machine no_host = { .spare = keeps_nothing }; /* only the pool uses it */
 const device_entry devices[DEVICES_MAX] = {
-    [HOST] = { &no_host }, [DEFAULT_GPU] = { &gpu_machine }, [DEFAULT_GPU + 1] = { &gpu_machine, 1 }
+    [HOST] = { &no_host }, [DEFAULT_GPU] = { &gpu_machine }, [SECOND_GPU] = { &gpu_machine, 1 }
 };
 
 static bool ran(duet_status s, const char *what) { return CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
@@ -317,9 +319,27 @@ static void no_card(void)
 
 static void old_card(void)
 {
-    fake_capability(75);
+    fake_capability(0, 75);
     CHECK(gpu_machine.absent(DEFAULT_GPU) && strstr(gpu_machine.absent(DEFAULT_GPU), "7.5"), "%s",
           gpu_machine.absent(DEFAULT_GPU));
+}
+
+static void two_old_cards(void)
+{
+    fake_devices(2);
+    fake_capability(1, 75);
+    old_card();
+    CHECK(gpu_machine.absent(SECOND_GPU) && strstr(gpu_machine.absent(SECOND_GPU), "7.5"), "%s",
+          gpu_machine.absent(SECOND_GPU));
+}
+
+static void two_kinds_of_cards(void)
+{
+    fake_devices(2);
+    fake_capability(1, 100);
+    CHECK(!gpu_machine.absent(DEFAULT_GPU), "%s", gpu_machine.absent(DEFAULT_GPU));
+    CHECK(gpu_machine.absent(SECOND_GPU) && strstr(gpu_machine.absent(SECOND_GPU), "another kind"), "%s",
+          gpu_machine.absent(SECOND_GPU));
 }
 
 static void card_not_there(void)
@@ -513,6 +533,8 @@ int main(void)
     in_child(second_card, "the second GPU");
     in_child(no_card, "no GPU");
     in_child(old_card, "a GPU that is too old");
+    in_child(two_old_cards, "two GPUs that are too old");
+    in_child(two_kinds_of_cards, "a second GPU of another kind");
     in_child(card_not_there, "DUET_DEVICE with a GPU that does not exist");
     in_child(card_misnamed, "DUET_DEVICE that is not a number");
     in_child(short_of_memory, "a limit");

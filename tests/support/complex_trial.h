@@ -38,12 +38,12 @@ enum { MILD, WIDE, UNIT };
 
 static inline real draw_part(const struct kind *k, int range)
 {
-    const int dice_ = (int)rng_below(&gen, 12);
+    const int choice = (int)rng_below(&gen, 12);
     const real x = rng_real(&gen, -1, 1);
-    if (dice_ == 0) return 0;
+    if (choice == 0) return 0;
     if (range == WIDE) return ldexpl(x, (int)rng_below(&gen, 2 * k->exponents) - k->exponents);
     if (range == UNIT) return x;
-    return x * (dice_ == 1 ? 60 : 4);
+    return x * (choice == 1 ? 60 : 4);
 }
 
 static inline void fill_range(duet_matrix *m, const struct kind *k, int range)
