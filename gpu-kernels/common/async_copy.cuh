@@ -1,6 +1,6 @@
 /* async_copy.cuh - asynchronous copies into shared memory, which proceed while a thread computes. */
-#ifndef EARLY_CUH
-#define EARLY_CUH
+#ifndef ASYNC_COPY_CUH
+#define ASYNC_COPY_CUH
 
 #include "device.cuh"
 

@@ -1,7 +1,7 @@
 /* fused.cuh - applies the formula of a row to all elements. Row::of(x, y, z, s, r) is the formula;
  * operands that it does not use are not read. */
-#ifndef POINTWISE_CUH
-#define POINTWISE_CUH
+#ifndef FUSED_CUH
+#define FUSED_CUH
 
 #include "device.cuh"
 

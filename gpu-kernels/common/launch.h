@@ -51,7 +51,7 @@ KERNEL_TABLE(gemm_tall)
 KERNEL_TABLE(random)
 const void *random_kernel_i64(int row, int form);
 
-cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q);
+cudaError_t interp_launch(const step *s, const frame *f, cudaStream_t q);
 
 /* The functions of a family in kernels.def: the bytes of workspace that a launch needs, and the
  * launch. */

@@ -1,7 +1,7 @@
 /* linalg.h - small work beside a solver library's calls: what it does not say of matrices, and
  * what it leaves beside each other in one. Asynchronous on the stream, as all of kernels.h. */
-#ifndef GPU_LINEAR_H
-#define GPU_LINEAR_H
+#ifndef LINALG_H
+#define LINALG_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  * one image. The thread block loads a strip of both operands into shared memory. A task is one
  * channel with eight outputs, at all nine positions of the window. `splits` threads share a task:
  * each sums over every splits-th group of four pixels. */
-#ifndef FILTER_GRAD_H
-#define FILTER_GRAD_H
+#ifndef WGRAD_H
+#define WGRAD_H
 
 #include "launch.h"
 #ifndef FN_DECL

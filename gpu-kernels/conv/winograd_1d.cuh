@@ -6,8 +6,8 @@
  * error is relative to all products of the elements with the weights, not only to those that a
  * result sums. A difference may overflow, or be NaN if an element is infinite. A result that is
  * not finite is therefore computed again by the definition. */
-#ifndef CONV2D_CUH
-#define CONV2D_CUH
+#ifndef WINOGRAD_1D_CUH
+#define WINOGRAD_1D_CUH
 
 #include "async_copy.cuh"
 

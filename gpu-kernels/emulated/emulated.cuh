@@ -5,8 +5,8 @@
  * operand a has its own s, which scales its largest magnitude to 2^11 .. 2^15. Then x s = high + low
  * + rest, where high and low are f16 and |rest| is at most the larger of 2^-22 |x s| and 2^-25. A
  * product is high high + low high + high low. The omitted terms are as small as the rests. */
-#ifndef PAIR_CUH
-#define PAIR_CUH
+#ifndef EMULATED_CUH
+#define EMULATED_CUH
 
 #include "device.cuh"
 extern "C" {

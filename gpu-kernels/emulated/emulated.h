@@ -1,7 +1,7 @@
 /* emulated.h - products and convolutions with pairs of f16 (DUET_MATH_SPLIT): definitions that
  * launchers and kernels share. */
-#ifndef PAIR_H
-#define PAIR_H
+#ifndef EMULATED_H
+#define EMULATED_H
 
 #include "launch.h"
 #include <cuda.h>

@@ -1,7 +1,7 @@
 /* gemm_few_columns.cuh - code that the kernels for products with few columns share: sums over
  * lanes, and rows of results. */
-#ifndef FEW_CUH
-#define FEW_CUH
+#ifndef GEMM_FEW_COLUMNS_CUH
+#define GEMM_FEW_COLUMNS_CUH
 
 #include "epilogue.cuh"
 

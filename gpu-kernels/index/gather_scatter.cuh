@@ -1,6 +1,6 @@
 /* gather_scatter.cuh - offsets of elements, for kernels of any element type. */
-#ifndef PLACES_CUH
-#define PLACES_CUH
+#ifndef GATHER_SCATTER_CUH
+#define GATHER_SCATTER_CUH
 
 #include "device.cuh"
 extern "C" {

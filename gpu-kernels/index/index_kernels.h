@@ -1,7 +1,7 @@
 /* index_kernels.h - the arguments of the kernels that gather, scatter, scan, sort and count
  * elements. */
-#ifndef GPU_ORDERS_H
-#define GPU_ORDERS_H
+#ifndef INDEX_KERNELS_H
+#define INDEX_KERNELS_H
 
 #include "index_ops.h"
 #include "launch.h"

@@ -1,7 +1,7 @@
 /* elementwise_operands.h - the operands of an element-wise kernel, as interpreter.c and fused.c
  * prepare them. */
-#ifndef OPERANDS_H
-#define OPERANDS_H
+#ifndef ELEMENTWISE_OPERANDS_H
+#define ELEMENTWISE_OPERANDS_H
 
 #include "launch.h"
 

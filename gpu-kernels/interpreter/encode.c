@@ -5,13 +5,13 @@
 #include <string.h>
 
 typedef struct encoder {
-    machine_program *m;
+    interp_program *m;
     const program *p;
     const double *num;
     duet_dtype type; /* the type of the program */
     bool paired;     /* the last instruction is a pair without its second step */
     const char *why; /* why the encoding failed */
-    machine_instruction nowhere;
+    interp_instruction nowhere;
     /* number of rows; the spare row; the row of a slot, or ROW_NONE while it has none */
     uint8_t rows, spare, of_slot[PROGRAM_SLOTS];
     /* the last instruction that reads an input; PROGRAM_LENGTH once a slot has its row */
@@ -93,31 +93,31 @@ static operand_code operand_of(encoder *e, source s)
     }
 }
 
-static machine_instruction *emit(encoder *e, int code)
+static interp_instruction *emit(encoder *e, int code)
 {
-    if (e->m->steps == MACHINE_LENGTH) {
+    if (e->m->steps == INTERP_LENGTH) {
         e->why = "the program has too many instructions";
         return &e->nowhere;
     }
-    machine_instruction *i = &e->m->code[e->m->length++];
+    interp_instruction *i = &e->m->code[e->m->length++];
     e->m->steps++;
-    *i = (machine_instruction){ .code = (uint16_t)code, .x = ROW_NONE, .y = ROW_NONE };
+    *i = (interp_instruction){ .code = (uint16_t)code, .x = ROW_NONE, .y = ROW_NONE };
     e->paired = false;
     return i;
 }
 
 /* x: row of the operand, or ROW_NONE; s: its number */
-static void emit_step(encoder *e, enum machine_step step, uint8_t x, uint64_t s)
+static void emit_step(encoder *e, enum interp_step step, uint8_t x, uint64_t s)
 {
-    if (e->paired && e->m->steps < MACHINE_LENGTH) {
+    if (e->paired && e->m->steps < INTERP_LENGTH) {
         e->m->steps++;
-        machine_instruction *i = &e->m->code[e->m->length - 1];
+        interp_instruction *i = &e->m->code[e->m->length - 1];
         i->code = (uint16_t)(i->code + step);
         i->y = x;
         i->r = s;
         e->paired = false;
     } else {
-        machine_instruction *i = emit(e, CODE_PAIR(step, STEP_NONE));
+        interp_instruction *i = emit(e, CODE_PAIR(step, STEP_NONE));
         i->x = x;
         i->s = s;
         e->paired = true;
@@ -133,7 +133,7 @@ static void emit_load(encoder *e, operand_code x, int type)
 }
 
 /* Emits a step that has one form for a row and one for a number. */
-static bool emit_either(encoder *e, enum machine_step with_row, enum machine_step with_number, operand_code x)
+static bool emit_either(encoder *e, enum interp_step with_row, enum interp_step with_number, operand_code x)
 {
     const bool number = x.row == ROW_NUMBER;
     if (number && with_number == STEP_NONE) return false;
@@ -142,14 +142,14 @@ static bool emit_either(encoder *e, enum machine_step with_row, enum machine_ste
 }
 
 /* Lets the previous instruction save its result if it can: that needs no dispatch of its own. */
-static bool may_save(const machine_instruction *i)
+static bool may_save(const interp_instruction *i)
 {
     return !i->saves && i->code != CODE_SAVE && i->code != CODE_STORE && i->code != CODE_REDUCE;
 }
 
 static void emit_save(encoder *e, uint8_t row)
 {
-    machine_instruction *before = e->m->length ? &e->m->code[e->m->length - 1] : NULL;
+    interp_instruction *before = e->m->length ? &e->m->code[e->m->length - 1] : NULL;
     if (before && may_save(before)) {
         before->saves = true;
         before->to = row;
@@ -186,7 +186,7 @@ static int settle_accumulator(encoder *e, const instruction *i)
 
 static void emit_rows(encoder *e, int code, uint8_t x, uint8_t y)
 {
-    machine_instruction *i = emit(e, code);
+    interp_instruction *i = emit(e, code);
     i->x = x;
     i->y = y;
 }
@@ -233,7 +233,7 @@ static void encode_map(encoder *e, const instruction *i)
     for (int k = 0, n = 0; k < arity; k++)
         if (k != at) other[n++] = operand_of(e, i->arg[k]);
     if (as_step(e, i->op, at, other[0], other[1])) return;
-    machine_instruction *c = emit(e, CODE_ROWS + 3 * i->op + at);
+    interp_instruction *c = emit(e, CODE_ROWS + 3 * i->op + at);
     c->x = other[0].row;
     c->s = other[0].bits;
     c->y = other[1].row;
@@ -265,7 +265,7 @@ static void encode_reduce(encoder *e, const instruction *i)
     const int at = settle_accumulator(e, i);
     operand_code other = { ROW_NONE, 0 };
     if (op_infos[i->op].arity > 1) other = operand_of(e, i->arg[1 - at]);
-    machine_instruction *c = emit(e, CODE_REDUCE);
+    interp_instruction *c = emit(e, CODE_REDUCE);
     c->x = other.row;
     c->s = other.bits;
     c->to = i->arg[2].index;
@@ -295,7 +295,7 @@ static void encode_one(encoder *e, const instruction *i)
     else e->why = "the operator is not element-wise";
 }
 
-const char *machine_encode(machine_program *m, const program *p, const double *num)
+const char *interp_encode(interp_program *m, const program *p, const double *num)
 {
     encoder e = {
         .m = m, .p = p, .num = num, .type = (duet_dtype)p->code[0].type, .rows = p->inputs, .spare = ROW_NONE
@@ -308,7 +308,7 @@ const char *machine_encode(machine_program *m, const program *p, const double *n
     m->heavy = false;
     for (; e.at < p->length && !e.why; e.at++) encode_one(&e, &p->code[e.at]);
     m->rows = e.rows ? e.rows : 1;
-    if (!e.why && m->rows > MACHINE_ROWS) e.why = "the program has too many inputs and temporaries";
+    if (!e.why && m->rows > INTERP_ROWS) e.why = "the program has too many inputs and temporaries";
     if (e.why || p->reductions) return e.why;
     if (!m->length || m->code[m->length - 1].code != CODE_STORE)
         return "the program does not end with a STORE";

@@ -10,7 +10,7 @@
 
 /* ---- how a kernel reads an operand ---- */
 
-static enum how how_of(const operands *o, int k, const machine_head *h, machine_path *p)
+static enum how how_of(const operands *o, int k, const interp_head *h, interp_path *p)
 {
     cycle c;
     if (layout_is_dense(&o->of[k])) return operand_lead(o, k) == h->lead ? HOW_VECTORS : HOW_SCALARS;
@@ -41,7 +41,7 @@ static bool is_plain(const operands *o)
     return plain;
 }
 
-static void set_head(const operands *o, const machine_program *p, machine_head *h)
+static void set_head(const operands *o, const interp_program *p, interp_head *h)
 {
     h->n = layout_count(&o->of[0]);
     h->out_dense = outputs_dense(o);
@@ -52,7 +52,7 @@ static void set_head(const operands *o, const machine_program *p, machine_head *
     for (int k = 0; k < h->inputs; k++) h->in[k] = o->at[o->outs + k];
 }
 
-static void set_paths(const operands *o, const machine_head *h, machine_paths *p)
+static void set_paths(const operands *o, const interp_head *h, interp_paths *p)
 {
     p->rank = o->of[0].rank;
     for (int x = 0; x < p->rank; x++) p->size[x] = divide_by32(o->of[0].size[x]);
@@ -67,10 +67,10 @@ static void set_paths(const operands *o, const machine_head *h, machine_paths *p
 
 /* More vectors per thread spread the cost of a dispatch over more elements. But every
  * multiprocessor should have several thread blocks, and their rows must fit in shared memory. */
-static int vectors_for(const machine_program *p, int64_t vectors)
+static int vectors_for(const interp_program *p, int64_t vectors)
 {
-    if (vectors <= MACHINE_MIDDLE || p->rows > 12) return 1;
-    return p->rows <= 6 && vectors > MACHINE_LARGE ? MACHINE_VECTORS : 2;
+    if (vectors <= INTERP_MIDDLE || p->rows > 12) return 1;
+    return p->rows <= 6 && vectors > INTERP_LARGE ? INTERP_VECTORS : 2;
 }
 
 /* ---- choice of kernels ---- */
@@ -144,54 +144,54 @@ static kernel_choice way_of(const step *s, const double *num)
     return as_bits(dtypes[type].bytes);
 }
 
-static machine_kernels *converting(duet_dtype type, bool heavy)
+static interp_kernels *converting(duet_dtype type, bool heavy)
 {
-    if (type == DUET_F32) return heavy ? machine_kernel_converts_heavy_f32 : machine_kernel_converts_f32;
-    if (type == DUET_F64) return heavy ? machine_kernel_converts_heavy_f64 : machine_kernel_converts_f64;
-    if (type == DUET_I32) return machine_kernel_converts_i32;
-    return type == DUET_I64 ? machine_kernel_converts_i64 : machine_kernel_converts_u64;
+    if (type == DUET_F32) return heavy ? interp_kernel_converts_heavy_f32 : interp_kernel_converts_f32;
+    if (type == DUET_F64) return heavy ? interp_kernel_converts_heavy_f64 : interp_kernel_converts_f64;
+    if (type == DUET_I32) return interp_kernel_converts_i32;
+    return type == DUET_I64 ? interp_kernel_converts_i64 : interp_kernel_converts_u64;
 }
 
-static const void *kernel_of(const operands *o, kernel_choice w, const machine_program *p, bool small,
+static const void *kernel_of(const operands *o, kernel_choice w, const interp_program *p, bool small,
                              int vectors, bool plain)
 {
-    machine_kernels *const kernels[2][4] = { { MACHINE_KERNELS(f32) }, { MACHINE_KERNELS(f64) } };
+    interp_kernels *const kernels[2][4] = { { INTERP_KERNELS(f32) }, { INTERP_KERNELS(f64) } };
     if (w.converts) return converting(w.type, p->heavy)(vectors, plain);
-    if (o->each < 4) return (o->each == 1 ? machine_kernel_u8 : machine_kernel_u16)(vectors, plain);
+    if (o->each < 4) return (o->each == 1 ? interp_kernel_u8 : interp_kernel_u16)(vectors, plain);
     return kernels[o->each == 8][2 * small + p->heavy](vectors, plain);
 }
 
-typedef union machine_args {
-    machine_head head;
-    machine_short_f32 short_f32;
-    machine_long_f32 long_f32;
-    machine_short_f64 short_f64;
-    machine_long_f64 long_f64;
-} machine_args;
+typedef union interp_args {
+    interp_head head;
+    interp_short_f32 short_f32;
+    interp_long_f32 long_f32;
+    interp_short_f64 short_f64;
+    interp_long_f64 long_f64;
+} interp_args;
 
-static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared,
-                               machine_args *a, cudaStream_t q)
+static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, size_t shared, interp_args *a,
+                               cudaStream_t q)
 {
     const cudaError_t e = with_shared(kernel, shared, SHARED_MOST);
     if (e != cudaSuccess) return e;
     return launch_early(kernel, blocks, threads, shared, a, q);
 }
 
-static cudaError_t launch_once(const operands *o, kernel_choice w, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_once(const operands *o, kernel_choice w, const interp_program *p, cudaStream_t q)
 {
-    machine_args a;
+    interp_args a;
     const bool wide = w.type != DUET_F32 && w.type != DUET_I32,
-               plain = !w.converts && is_plain(o) && p->steps <= MACHINE_SHORT;
+               plain = !w.converts && is_plain(o) && p->steps <= INTERP_SHORT;
     set_head(o, p, &a.head);
-    const bool small = a.head.n <= MACHINE_SMALL && !w.converts && o->each >= 4;
+    const bool small = a.head.n <= INTERP_SMALL && !w.converts && o->each >= 4;
     const int64_t width = small ? 1 : operands_width(o),
                   vectors = (a.head.lead + a.head.n + width - 1) / width;
     const int each = small ? 1 : vectors_for(p, vectors);
-    const uint32_t threads = (uint32_t)MACHINE_THREADS(each), row = (uint32_t)each * threads;
+    const uint32_t threads = (uint32_t)INTERP_THREADS(each), row = (uint32_t)each * threads;
     a.head.begins = p->first != ROW_NONE;
     a.head.first = a.head.begins ? p->first * row : 0;
-    a.head.length = (uint8_t)machine_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type,
-                                          (int)row, each == 1);
+    a.head.length = (uint8_t)interp_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type,
+                                         (int)row, each == 1);
     if (small) a.head.lead = 0;
     if (!plain) set_paths(o, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
     return launch_rows(kernel_of(o, w, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
@@ -262,7 +262,7 @@ static bool fits(const operands *o)
 }
 
 /* Halves the operands until they fit. */
-static cudaError_t launch_parts(const operands *o, kernel_choice w, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_parts(const operands *o, kernel_choice w, const interp_program *p, cudaStream_t q)
 {
     operands low, high;
     if (fits(o)) return launch_once(o, w, p, q);
@@ -272,7 +272,7 @@ static cudaError_t launch_parts(const operands *o, kernel_choice w, const machin
     return launch_parts(&high, w, p, q);
 }
 
-static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, const machine_program *p,
+static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, const interp_program *p,
                                    cudaStream_t q)
 {
     cudaError_t e;
@@ -290,7 +290,7 @@ static bool goes_by_parts(const operands *o, duet_dtype type)
     return false;
 }
 
-static cudaError_t launch_complex(const step *s, operands *o, const machine_program *p, cudaStream_t q)
+static cudaError_t launch_complex(const step *s, operands *o, const interp_program *p, cudaStream_t q)
 {
     const duet_dtype part = step_type(s) == DUET_C64 ? DUET_F32 : DUET_F64;
     cudaError_t e = cudaSuccess;
@@ -302,16 +302,16 @@ static cudaError_t launch_complex(const step *s, operands *o, const machine_prog
     return e;
 }
 
-cudaError_t machine_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t interp_launch(const step *s, const frame *f, cudaStream_t q)
 {
     operands o;
-    machine_program p;
+    interp_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     const kernel_choice w = way_of(s, num);
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
-    if (machine_encode(&p, s->program, num)) return cudaErrorNotSupported;
+    if (interp_encode(&p, s->program, num)) return cudaErrorNotSupported;
     if (goes_by_parts(&o, step_type(s))) return launch_complex(s, &o, &p, q);
     return launch_operands(s, &o, w, &p, q);
 }

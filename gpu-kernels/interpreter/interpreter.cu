@@ -6,24 +6,24 @@
 #include "interpreter.cuh"
 
 #if defined CONVERTS && defined HEAVY
-#define MACHINE_KERNEL TYPED(machine_kernel_converts_heavy)
+#define INTERP_KERNEL TYPED(interp_kernel_converts_heavy)
 #elif defined CONVERTS
-#define MACHINE_KERNEL TYPED(machine_kernel_converts)
+#define INTERP_KERNEL TYPED(interp_kernel_converts)
 #elif defined HEAVY && defined SMALL
-#define MACHINE_KERNEL TYPED(machine_kernel_small_heavy)
+#define INTERP_KERNEL TYPED(interp_kernel_small_heavy)
 #elif defined HEAVY
-#define MACHINE_KERNEL TYPED(machine_kernel_heavy)
+#define INTERP_KERNEL TYPED(interp_kernel_heavy)
 #elif defined SMALL
-#define MACHINE_KERNEL TYPED(machine_kernel_small)
+#define INTERP_KERNEL TYPED(interp_kernel_small)
 #else
-#define MACHINE_KERNEL TYPED(machine_kernel)
+#define INTERP_KERNEL TYPED(interp_kernel)
 #endif
 
 namespace
 {
 
 /* Offset of element e of the domain in an operand with any strides. */
-__device__ __forceinline__ int32_t walk(const machine_paths &p, const int32_t *stride, uint32_t e)
+__device__ __forceinline__ int32_t walk(const interp_paths &p, const int32_t *stride, uint32_t e)
 {
     int32_t at = 0;
 #pragma unroll 1
@@ -40,9 +40,9 @@ __device__ __forceinline__ uint32_t rest(const divider32 &by, uint32_t e)
     return e - quotient(e, by) * by.by;
 }
 
-__device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64_t e)
+__device__ __forceinline__ int64_t place_of(const interp_paths &p, int k, int64_t e)
 {
-    const machine_path &o = p.in[k];
+    const interp_path &o = p.in[k];
     if (o.how == HOW_WALK) return walk(p, p.in_stride[k], (uint32_t)e);
     if (o.how <= HOW_SCALARS) return e;
     const uint32_t run = quotient((uint32_t)e, o.run);
@@ -51,9 +51,9 @@ __device__ __forceinline__ int64_t place_of(const machine_paths &p, int k, int64
 
 /* Without paths, all outputs are dense. */
 #ifndef CONVERTS
-__device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_short) &, int, int64_t e) { return e; }
+__device__ __forceinline__ int64_t place_out(const FOR_TYPE(interp_short) &, int, int64_t e) { return e; }
 #endif
-__device__ __forceinline__ int64_t place_out(const FOR_TYPE(machine_long) & a, int k, int64_t e)
+__device__ __forceinline__ int64_t place_out(const FOR_TYPE(interp_long) & a, int k, int64_t e)
 {
     return a.head.out_dense ? e : walk(a.paths, a.paths.out_stride[k], (uint32_t)e);
 }
@@ -66,9 +66,9 @@ struct spot {
 };
 
 /* A thread with one element does not check the whole thread block. */
-template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
+template <int V> __device__ __forceinline__ spot spot_of(const interp_head &h)
 {
-    const int tile = V * MACHINE_THREADS(V) * WIDTH;
+    const int tile = V * INTERP_THREADS(V) * WIDTH;
     if constexpr (V * WIDTH == 1) return { (int64_t)(blockIdx.x * tile + threadIdx.x), true };
     const int64_t first = (int64_t)blockIdx.x * tile - h.lead;
     return { first + threadIdx.x * WIDTH, first >= 0 && first + tile <= h.n };
@@ -77,7 +77,7 @@ template <int V> __device__ __forceinline__ spot spot_of(const machine_head &h)
 /* Reads an operand of one element, or one that repeats along the domain, for the elements from e
  * on. They cross at most one end of a cycle or run, so one division serves them all. */
 template <class E>
-__device__ __forceinline__ void repeat(lot<E> &v, const E *from, const machine_path &o, int64_t e)
+__device__ __forceinline__ void repeat(lot<E> &v, const E *from, const interp_path &o, int64_t e)
 {
     const uint32_t run = quotient((uint32_t)e, o.run), left = o.run.by - ((uint32_t)e - run * o.run.by);
     uint32_t i = rest(o.size, run);
@@ -123,8 +123,8 @@ template <class E, class Args> __device__ __forceinline__ void copy(const Args &
 template <class E, int V, class Args>
 __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const spot &at)
 {
-    enum { THREADS = MACHINE_THREADS(V) };
-    const machine_path &o = a.paths.in[k];
+    enum { THREADS = INTERP_THREADS(V) };
+    const interp_path &o = a.paths.in[k];
     const E *from = (const E *)a.head.in[k];
     if (o.how == HOW_SINGLE) {
         lot<E> v;
@@ -154,17 +154,17 @@ __device__ __forceinline__ void stage_edge(const Args &a, int k, vec *to, const 
     const E *from = (const E *)a.head.in[k];
     EACH(j, V)
     {
-        const int64_t e = at.e + j * MACHINE_THREADS(V) * WIDTH;
+        const int64_t e = at.e + j * INTERP_THREADS(V) * WIDTH;
         lot<E> v;
         EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[e + u] : E(0);
-        put<E>(a, k, to + j * MACHINE_THREADS(V), v);
+        put<E>(a, k, to + j * INTERP_THREADS(V), v);
     }
 }
 
 template <class E, int V, bool PLAIN, class Args>
 __device__ __forceinline__ void stage_input(const Args &a, int k, vec *to, const spot &at)
 {
-    enum { THREADS = MACHINE_THREADS(V) };
+    enum { THREADS = INTERP_THREADS(V) };
     const E *from = (const E *)a.head.in[k] + at.e;
     if constexpr (!PLAIN) {
         if (a.paths.in[k].how != HOW_VECTORS) {
@@ -181,7 +181,7 @@ __device__ __forceinline__ void stage_input(const Args &a, int k, vec *to, const
 template <int V, bool PLAIN, class Args>
 __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
 {
-    enum { THREADS = MACHINE_THREADS(V) };
+    enum { THREADS = INTERP_THREADS(V) };
     const int inputs = a.head.inputs;
 #pragma unroll 1
     for (int k = 0; k < inputs; k++) {
@@ -202,7 +202,7 @@ __device__ __forceinline__ void stage(const Args &a, vec *own, const spot &at)
 #if defined CONVERTS || defined MOVES
 /* Element-wise copies are not unrolled: the code would become too large. */
 template <int V, bool PLAIN, class Args> struct stores {
-    enum { THREADS = MACHINE_THREADS(V) };
+    enum { THREADS = INTERP_THREADS(V) };
     const Args &a;
     const spot &at;
 
@@ -246,7 +246,7 @@ template <int V, bool PLAIN, class Args> struct stores {
         });
     }
 #endif
-    __device__ __forceinline__ void reduction(const machine_code_T &, const values<V> &, const values<V> &) {}
+    __device__ __forceinline__ void reduction(const interp_code_T &, const values<V> &, const values<V> &) {}
 };
 #else
 template <int V, bool PLAIN, class Args> struct stores {
@@ -255,7 +255,7 @@ template <int V, bool PLAIN, class Args> struct stores {
 
     __device__ __forceinline__ void store(int output, const values<V> &x)
     {
-        enum { THREADS = MACHINE_THREADS(V) };
+        enum { THREADS = INTERP_THREADS(V) };
         T *out = (T *)a.head.out[output];
         const bool vectors = at.inside && (PLAIN || a.head.out_dense);
         EACH(j, V)
@@ -267,7 +267,7 @@ template <int V, bool PLAIN, class Args> struct stores {
                 out[PLAIN ? e + u : place_out(a, output, e + u)] = x.v[j].e[u];
         }
     }
-    __device__ __forceinline__ void reduction(const machine_code_T &, const values<V> &, const values<V> &) {}
+    __device__ __forceinline__ void reduction(const interp_code_T &, const values<V> &, const values<V> &) {}
 };
 #endif
 
@@ -281,11 +281,11 @@ template <int V> struct resident {
 };
 
 template <int V, bool PLAIN, class Args>
-KERNEL(MACHINE_THREADS(V), resident<V>::value)
+KERNEL(INTERP_THREADS(V), resident<V>::value)
 elementwise(const __grid_constant__ Args a)
 {
     extern __shared__ vec rows[];
-    enum { THREADS = MACHINE_THREADS(V) };
+    enum { THREADS = INTERP_THREADS(V) };
     const spot at = spot_of<V>(a.head);
     take_turn();
     if (at.e >= a.head.n) return; /* no barrier follows */
@@ -301,16 +301,16 @@ elementwise(const __grid_constant__ Args a)
 template <int V> const void *kernel_of(bool plain)
 {
 #ifdef CONVERTS
-    return plain ? NULL : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
+    return plain ? NULL : (const void *)elementwise<V, false, FOR_TYPE(interp_long)>;
 #else
-    return plain ? (const void *)elementwise<V, true, FOR_TYPE(machine_short)>
-                 : (const void *)elementwise<V, false, FOR_TYPE(machine_long)>;
+    return plain ? (const void *)elementwise<V, true, FOR_TYPE(interp_short)>
+                 : (const void *)elementwise<V, false, FOR_TYPE(interp_long)>;
 #endif
 }
 
 } // namespace
 
-const void *MACHINE_KERNEL(int vectors, bool plain)
+const void *INTERP_KERNEL(int vectors, bool plain)
 {
     switch (vectors) {
     case 1: return kernel_of<1>(plain);

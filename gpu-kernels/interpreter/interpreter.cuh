@@ -5,8 +5,8 @@
  * shared memory. No other thread accesses it, so no barrier is needed. The caller loads the rows.
  * All threads of a warp take the same branch, because no branch depends on data. A Sink receives
  * the results of the program: store(output, values) and reduction(instruction, values, others). */
-#ifndef MACHINE_CUH
-#define MACHINE_CUH
+#ifndef INTERPRETER_CUH
+#define INTERPRETER_CUH
 
 #include "device.cuh"
 
@@ -17,19 +17,19 @@
 #define HAS_FUNCTIONS false
 #endif
 
-typedef FOR_TYPE(machine_code) machine_code_T;
+typedef FOR_TYPE(interp_code) interp_code_T;
 
-static __device__ __forceinline__ uint32_t code_of(const machine_code_T &i) { return i.what & MACHINE_CODE; }
-static __device__ __forceinline__ uint32_t row_x(const machine_code_T &i) { return i.rows & 0xffff; }
-static __device__ __forceinline__ uint32_t row_y(const machine_code_T &i) { return i.rows >> 16; }
-static __device__ __forceinline__ int output_of(const machine_code_T &i) { return i.what >> 16 & 0xff; }
-static __device__ __forceinline__ uint32_t saved_row(const machine_code_T &i) { return i.what >> 16 & 0xff; }
-static __device__ __forceinline__ bool is_linear(const machine_code_T &i)
+static __device__ __forceinline__ uint32_t code_of(const interp_code_T &i) { return i.what & INTERP_CODE; }
+static __device__ __forceinline__ uint32_t row_x(const interp_code_T &i) { return i.rows & 0xffff; }
+static __device__ __forceinline__ uint32_t row_y(const interp_code_T &i) { return i.rows >> 16; }
+static __device__ __forceinline__ int output_of(const interp_code_T &i) { return i.what >> 16 & 0xff; }
+static __device__ __forceinline__ uint32_t saved_row(const interp_code_T &i) { return i.what >> 16 & 0xff; }
+static __device__ __forceinline__ bool is_linear(const interp_code_T &i)
 {
     return code_of(i) - CODE_LINEAR < CODE_ROWS - CODE_LINEAR; /* unsigned: one comparison for both ends */
 }
-static __device__ __forceinline__ int run_of(const machine_code_T &i) { return i.what >> 24; }
-static __device__ __forceinline__ int reduce_of(const machine_code_T &i) { return i.what >> 24; }
+static __device__ __forceinline__ int run_of(const interp_code_T &i) { return i.what >> 24; }
+static __device__ __forceinline__ int reduce_of(const interp_code_T &i) { return i.what >> 24; }
 
 #define EACH(j, n) _Pragma("unroll") for (int j = 0; j < (n); j++)
 
@@ -209,8 +209,8 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
 /* A row without a mathematical function, in all vectors at once. OTHERS: number of operands beside
  * the accumulator. */
 #define LIGHT_ROW(name, OTHERS, X, Y, Z)                                                                     \
-    if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);                        \
-    if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & MACHINE_Y_NUMBER, r);                        \
+    if (OTHERS > 0) fetch<V, STRIDE>(x, own, row_x(i), i.what & INTERP_X_NUMBER, s);                         \
+    if (OTHERS > 1) fetch<V, STRIDE>(y, own, row_y(i), i.what & INTERP_Y_NUMBER, r);                         \
     EACH(j, V) EACH(k, WIDTH)                                                                                \
     {                                                                                                        \
         const T a_ = a.v[j].e[k], x_ = x.v[j].e[k], y_ = y.v[j].e[k];                                        \
@@ -226,8 +226,8 @@ static __device__ __forceinline__ void linear(uint32_t form, vec &a, const vec &
  * are computed together; their code exists once for each vector. With fewer than V, a loop rotates
  * the vectors, because registers cannot be indexed. The accumulator is the first or second operand. */
 template <T (*FORMULA)(T, T, T), int OTHERS, int GROUP, int V, int STRIDE>
-static __device__ __forceinline__ void apply_function(const machine_code_T &i, uint32_t own, values<V> &a,
-                                                      T s, bool a_is_second)
+static __device__ __forceinline__ void apply_function(const interp_code_T &i, uint32_t own, values<V> &a, T s,
+                                                      bool a_is_second)
 {
 #pragma unroll 1
     for (int j = 0; j < V; j += GROUP) {
@@ -235,7 +235,7 @@ static __device__ __forceinline__ void apply_function(const machine_code_T &i, u
         uint32_t second = a_is_second;
         if (OTHERS) {
             asm("" : "+r"(second)); /* otherwise the compiler makes two loops */
-            fetch<GROUP, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & MACHINE_X_NUMBER, s);
+            fetch<GROUP, STRIDE>(x, row_at(own, j * STRIDE), row_x(i), i.what & INTERP_X_NUMBER, s);
         }
         EACH(g, GROUP) EACH(k, WIDTH)
         {
@@ -266,7 +266,7 @@ static __device__ __forceinline__ bool op_takes_two(int reduction)
     PAIRS(STEP_AXPY) PAIRS(STEP_SCALE) PAIRS(STEP_HORNER) PAIRS(STEP_ADDS) PAIRS(STEP_MULS) PAIRS(STEP_RSUBS)
 
 template <int V, int STRIDE>
-static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uint32_t own, values<V> &a, T s,
+static __device__ __forceinline__ void execute_pair(const interp_code_T &i, uint32_t own, values<V> &a, T s,
                                                     T r)
 {
     switch (code_of(i)) {
@@ -276,11 +276,11 @@ static __device__ __forceinline__ void execute_pair(const machine_code_T &i, uin
 }
 
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_reduce(const machine_code_T &i, uint32_t own,
+static __device__ __forceinline__ void execute_reduce(const interp_code_T &i, uint32_t own,
                                                       const values<V> &a, Sink &sink, T s)
 {
     values<V> x;
-    if (op_takes_two(reduce_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & MACHINE_X_NUMBER, s);
+    if (op_takes_two(reduce_of(i))) fetch<V, STRIDE>(x, own, row_x(i), i.what & INTERP_X_NUMBER, s);
     sink.reduction(i, a, x);
 }
 
@@ -301,7 +301,7 @@ static __device__ __forceinline__ void multiply_add(values<V> &a, uint32_t x, ui
 
 /* Instructions that are neither pairs nor rows of ops.def. */
 template <int V, int STRIDE, class Sink>
-static __device__ __forceinline__ void execute_plain(const machine_code_T &i, uint32_t own, values<V> &a,
+static __device__ __forceinline__ void execute_plain(const interp_code_T &i, uint32_t own, values<V> &a,
                                                      Sink &sink, T s)
 {
     switch (code_of(i)) {
@@ -331,7 +331,7 @@ template <int V> static __device__ __forceinline__ void wrap(values<V> &a, uint3
 #endif
 
 template <int V, int STRIDE, int GROUP>
-static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint32_t own, values<V> &a, T s,
+static __device__ __forceinline__ void execute_row(const interp_code_T &i, uint32_t own, values<V> &a, T s,
                                                    T r)
 {
     values<V> x, y;
@@ -377,7 +377,7 @@ static __device__ __forceinline__ void execute_row(const machine_code_T &i, uint
 }
 
 template <int V, int STRIDE, int GROUP, class Sink>
-static __device__ __forceinline__ void execute_other(const machine_code_T &i, uint32_t own, values<V> &a,
+static __device__ __forceinline__ void execute_other(const interp_code_T &i, uint32_t own, values<V> &a,
                                                      Sink &sink, T s, T r)
 {
     if (code_of(i) < CODE_ROWS) execute_plain<V, STRIDE>(i, own, a, sink, s);
@@ -385,21 +385,21 @@ static __device__ __forceinline__ void execute_other(const machine_code_T &i, ui
 }
 
 template <int V, int STRIDE>
-static __device__ __forceinline__ void save_after(const machine_code_T &i, uint32_t own, const values<V> &a)
+static __device__ __forceinline__ void save_after(const interp_code_T &i, uint32_t own, const values<V> &a)
 {
-    if (i.what & MACHINE_SAVES) save_row<V, STRIDE>(row_at(own, saved_row(i) * (V * STRIDE)), a);
+    if (i.what & INTERP_SAVES) save_row<V, STRIDE>(row_at(own, saved_row(i) * (V * STRIDE)), a);
 }
 
 /* Runs the program on the elements of this thread. On return a holds the accumulator. GROUP: vectors
  * of which a mathematical function is computed at once, or 0 for programs without functions. */
 template <int V, int STRIDE, int GROUP, class Sink>
-static __device__ __forceinline__ void interpret_pairs(const machine_head &m, const machine_code_T *code,
+static __device__ __forceinline__ void interpret_pairs(const interp_head &m, const interp_code_T *code,
                                                        uint32_t own, values<V> &a, Sink &sink)
 {
     if (m.begins) load_row<V, STRIDE>(a, row_at(own, m.first));
 #pragma unroll 1
     for (int pc = 0; pc < m.length; pc++) {
-        const machine_code_T i = code[pc];
+        const interp_code_T i = code[pc];
         const T s = number_of(i.s), r = number_of(i.r);
         if (code_of(i) < CODE_LOADS) execute_pair<V, STRIDE>(i, own, a, s, r);
         else execute_other<V, STRIDE, GROUP>(i, own, a, sink, s, r);
@@ -409,9 +409,9 @@ static __device__ __forceinline__ void interpret_pairs(const machine_head &m, co
 
 /* Executes N linear steps. No row changes in between, so that all loads can be issued at once. */
 template <int N>
-static __device__ __forceinline__ void run_linear(const machine_code_T *code, uint32_t own, vec &a)
+static __device__ __forceinline__ void run_linear(const interp_code_T *code, uint32_t own, vec &a)
 {
-    machine_code_T i[N];
+    interp_code_T i[N];
     vec x[N], y[N];
     EACH(j, N) i[j] = code[j];
     EACH(j, N)
@@ -423,7 +423,7 @@ static __device__ __forceinline__ void run_linear(const machine_code_T *code, ui
 }
 
 /* Executes up to four of the linear steps; returns how many. */
-static __device__ __forceinline__ int run_some(const machine_code_T *code, int count, uint32_t own, vec &a)
+static __device__ __forceinline__ int run_some(const interp_code_T *code, int count, uint32_t own, vec &a)
 {
     if (count >= 4) {
         run_linear<4>(code, own, a);
@@ -439,13 +439,13 @@ static __device__ __forceinline__ int run_some(const machine_code_T *code, int c
 
 /* With one vector per thread there is little work to hide latency. */
 template <int STRIDE, int GROUP, class Sink>
-static __device__ __forceinline__ void interpret_linear(const machine_head &m, const machine_code_T *code,
+static __device__ __forceinline__ void interpret_linear(const interp_head &m, const interp_code_T *code,
                                                         uint32_t own, values<1> &a, Sink &sink)
 {
     if (m.begins) a.v[0] = shared_at(row_at(own, m.first));
 #pragma unroll 1
     for (int pc = 0, run; pc < m.length; pc += run ? run : 1) {
-        const machine_code_T i = code[pc];
+        const interp_code_T i = code[pc];
         run = is_linear(i) ? run_some(code + pc, run_of(i), own, a.v[0]) : 0;
         if (!run) execute_other<1, STRIDE, GROUP>(i, own, a, sink, number_of(i.s), number_of(i.r));
         save_after<1, STRIDE>(run ? code[pc + run - 1] : i, own, a);
@@ -453,7 +453,7 @@ static __device__ __forceinline__ void interpret_linear(const machine_head &m, c
 }
 
 template <int V, int STRIDE, int GROUP, class Sink>
-static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
+static __device__ __forceinline__ void interpret(const interp_head &m, const interp_code_T *code, vec *own,
                                                  values<V> &a, Sink &sink)
 {
     if constexpr (V == 1) interpret_linear<STRIDE, GROUP>(m, code, address_of<V, GROUP>(own), a, sink);
@@ -463,14 +463,14 @@ static __device__ __forceinline__ void interpret(const machine_head &m, const ma
 #else
 /* Programs that only move elements. */
 template <int V, int STRIDE, int GROUP, class Sink>
-static __device__ __forceinline__ void interpret(const machine_head &m, const machine_code_T *code, vec *own,
+static __device__ __forceinline__ void interpret(const interp_head &m, const interp_code_T *code, vec *own,
                                                  values<V> &a, Sink &sink)
 {
     const uint32_t at = address_of<V, GROUP>(own);
     if (m.begins) load_row<V, STRIDE>(a, row_at(at, m.first));
 #pragma unroll 1
     for (int pc = 0; pc < m.length; pc++) {
-        const machine_code_T i = code[pc];
+        const interp_code_T i = code[pc];
         if (code_of(i) == CODE_LOAD) load_row<V, STRIDE>(a, row_at(at, row_x(i)));
         else sink.store(output_of(i), a);
     }

@@ -5,13 +5,13 @@
  * Every operand except the accumulator is a number or a row of shared memory, which is loaded
  * before the program starts (inputs first, then slots). The most common instructions are steps. Two
  * consecutive steps form one code, because a dispatch costs more than the arithmetic. */
-#ifndef MACHINE_H
-#define MACHINE_H
+#ifndef INTERPRETER_H
+#define INTERPRETER_H
 
 #include "program.h"
 
 /* a = the accumulator, x = a row, s = a number */
-enum machine_step {
+enum interp_step {
     STEP_NONE,
     STEP_LOAD,   /* x */
     STEP_ADD,    /* a + x */
@@ -28,7 +28,7 @@ enum machine_step {
 };
 
 #define CODE_PAIR(first, second) ((first)*STEPS + (second)) /* the first step is not STEP_NONE */
-enum machine_code {
+enum interp_code {
     CODE_LOADS = STEPS * STEPS, /* a = s */
     CODE_LOAD,                  /* a = x, as bits that need not be a floating-point number */
     CODE_SAVE,                  /* row x = a */
@@ -52,14 +52,14 @@ enum { WRAP_SHIFT = 63, WRAP_SIGNED = 64, WRAP_BOOL = 128 };
 
 enum { LINEAR_P_IS_X = 1, LINEAR_Q_IS_Y = 2, LINEAR_T_IS_A = 4, LINEAR_T_IS_Y = 8 };
 
-#define MACHINE_LENGTH 96
-#define MACHINE_SHORT  48 /* most programs are not longer; their kernels have a smaller parameter */
+#define INTERP_LENGTH 96
+#define INTERP_SHORT  48 /* most programs are not longer; their kernels have a smaller parameter */
 /* inputs and slots; with more rows, a multiprocessor could not hold two thread blocks even of
  * small tiles */
-#define MACHINE_ROWS 24
+#define INTERP_ROWS 24
 enum { ROW_NONE = 254, ROW_NUMBER };
 
-typedef struct machine_instruction {
+typedef struct interp_instruction {
     uint16_t code;
     /* in a pair, x and s belong to the first step, y and r to the second; in other instructions
      * x and y may be the numbers s and r */
@@ -67,21 +67,21 @@ typedef struct machine_instruction {
     uint8_t to, reduction; /* an output or a row; the operator of CODE_REDUCE */
     bool saves;            /* the accumulator is stored to row `to` afterwards */
     uint64_t s, r;
-} machine_instruction;
+} interp_instruction;
 
-typedef struct machine_program {
+typedef struct interp_program {
     uint8_t length, rows; /* rows of shared memory */
-    uint8_t steps;        /* the length when pairs are counted as two: at most MACHINE_LENGTH */
+    uint8_t steps;        /* the length when pairs are counted as two: at most INTERP_LENGTH */
     /* the row that the accumulator is loaded from, or ROW_NONE; the output of a final STORE,
      * which is not in `code` */
     uint8_t first, last;
     bool heavy; /* the program uses mathematical functions such as exp */
-    machine_instruction code[MACHINE_LENGTH];
-} machine_program;
+    interp_instruction code[INTERP_LENGTH];
+} interp_program;
 
 /* Encodes p into m. Returns NULL, or the reason why the interpreter does not support p. `num` is the
  * numbers of the program; it may be NULL if only the reason is needed. */
-const char *machine_encode(machine_program *m, const program *p, const double *num);
+const char *interp_encode(interp_program *m, const program *p, const double *num);
 
 bool op_wraps_to(int type); /* for integer types and bool */
 

@@ -41,31 +41,31 @@ static uint64_t bits_of(double x, duet_dtype type)
     return b;
 }
 
-static machine_instruction linear_of(int which, uint8_t row, uint64_t number, duet_dtype type)
+static interp_instruction linear_of(int which, uint8_t row, uint64_t number, duet_dtype type)
 {
     const linear *l = &linears[which];
-    machine_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = ROW_NONE, .y = ROW_NONE };
+    interp_instruction i = { .code = (uint16_t)(CODE_LINEAR + l->form), .x = ROW_NONE, .y = ROW_NONE };
     *(l->form & LINEAR_P_IS_X ? &i.x : &i.y) = row;
     i.s = l->own == OWN_S ? number : bits_of(l->s, type);
     i.r = l->own == OWN_R ? number : bits_of(l->r, type);
     return i;
 }
 
-static void put(void *code, int at, const machine_instruction *c, duet_dtype type, int row)
+static void put(void *code, int at, const interp_instruction *c, duet_dtype type, int row)
 {
     const uint32_t rows = offset_of(c->x, row) | (uint32_t)offset_of(c->y, row) << 16;
     const uint32_t numbers =
-        (c->x == ROW_NUMBER ? MACHINE_X_NUMBER : 0) | (c->y == ROW_NUMBER ? MACHINE_Y_NUMBER : 0);
-    const uint32_t saves = c->saves ? MACHINE_SAVES : 0;
+        (c->x == ROW_NUMBER ? INTERP_X_NUMBER : 0) | (c->y == ROW_NUMBER ? INTERP_Y_NUMBER : 0);
+    const uint32_t saves = c->saves ? INTERP_SAVES : 0;
     const uint32_t what = c->code | numbers | saves | (uint32_t)c->to << 16 | (uint32_t)c->reduction << 24;
     if (type != DUET_F32 && type != DUET_I32)
-        ((machine_code_f64 *)code)[at] = (machine_code_f64){ what, rows, c->s, c->r };
-    else ((machine_code_f32 *)code)[at] = (machine_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
+        ((interp_code_f64 *)code)[at] = (interp_code_f64){ what, rows, c->s, c->r };
+    else ((interp_code_f32 *)code)[at] = (interp_code_f32){ what, rows, (uint32_t)c->s, (uint32_t)c->r };
 }
 
 /* Splits a pair into one or two linear steps, and a product plus a row into one. Returns the number
  * of steps. */
-static int take_apart(machine_instruction *to, const machine_instruction *c, duet_dtype type)
+static int take_apart(interp_instruction *to, const interp_instruction *c, duet_dtype type)
 {
     to[0] = *c;
     if (c->code == CODE_MULADD) to[0].code = CODE_LINEAR + (LINEAR_P_IS_X | LINEAR_T_IS_Y);
@@ -79,10 +79,10 @@ static int take_apart(machine_instruction *to, const machine_instruction *c, due
     return count;
 }
 
-static bool is_linear(const machine_instruction *c) { return c->code >= CODE_LINEAR && c->code < CODE_ROWS; }
+static bool is_linear(const interp_instruction *c) { return c->code >= CODE_LINEAR && c->code < CODE_ROWS; }
 
 /* Stores in each linear step how many linear steps follow, up to one that saves. */
-static void count_runs(machine_instruction *code, int n)
+static void count_runs(interp_instruction *code, int n)
 {
     for (int k = n, run = 0; k-- > 0;) {
         if (!is_linear(&code[k])) run = 0;
@@ -91,11 +91,11 @@ static void count_runs(machine_instruction *code, int n)
     }
 }
 
-int machine_pack(void *code, const machine_program *p, duet_dtype type, int row, bool apart)
+int interp_pack(void *code, const interp_program *p, duet_dtype type, int row, bool apart)
 {
-    machine_instruction steps[MACHINE_LENGTH];
+    interp_instruction steps[INTERP_LENGTH];
     int n = 0;
-    for (const machine_instruction *c = p->code; c < p->code + p->length; c++)
+    for (const interp_instruction *c = p->code; c < p->code + p->length; c++)
         if (apart) n += take_apart(steps + n, c, type);
         else steps[n++] = *c;
     count_runs(steps, n);

@@ -7,21 +7,21 @@
 #include <stdlib.h>
 
 /* The arguments for both element types start and end with the same fields. */
-typedef union run_args {
-    run_args_f32 f32;
-    run_args_f64 f64;
-} run_args;
+typedef union program_reduce_args {
+    program_reduce_args_f32 f32;
+    program_reduce_args_f64 f64;
+} program_reduce_args;
 
-typedef struct run {
+typedef struct reduction {
     const step *s;
-    machine_program program;
-    run_axes axes;
+    interp_program program;
+    program_reduce_axes axes;
     duet_dtype type;       /* the type of the computation */
     size_t each;           /* bytes of an element of that type */
     int64_t blocks, parts; /* for one output */
     int vectors;
     enum form form;
-} run;
+} reduction;
 
 /* ---- axes ---- */
 
@@ -37,7 +37,7 @@ static layout axes_of(const layout *l, int from, int to)
 
 /* Sets the axes from .. to - 1 of all operands after those that a already has, merged where
  * possible. Returns their number. */
-static int set_axes(run *r, int behind, int from, int to)
+static int set_axes(reduction *r, int behind, int from, int to)
 {
     layout all[PROGRAM_INPUTS + PROGRAM_OUTPUTS], *given[PROGRAM_INPUTS + PROGRAM_OUTPUTS] = { NULL };
     int at[PROGRAM_INPUTS + PROGRAM_OUTPUTS], n = 0;
@@ -57,16 +57,16 @@ static int set_axes(run *r, int behind, int from, int to)
     return all[0].rank;
 }
 
-static int64_t count(const run_axes *a, int from, int to)
+static int64_t count(const program_reduce_axes *a, int from, int to)
 {
     int64_t n = 1;
     for (int i = from; i < to; i++) n *= (int64_t)a->size[i].by;
     return n;
 }
 
-static void set_domain(run *r)
+static void set_domain(reduction *r)
 {
-    run_axes *a = &r->axes;
+    program_reduce_axes *a = &r->axes;
     const int rank = r->s->out[0].at.rank, outer = rank - r->s->inner;
     a->outer = outer ? (uint8_t)set_axes(r, 0, 0, outer) : 0; /* no axes would become one axis of length 1 */
     a->inner = (uint8_t)set_axes(r, a->outer, outer, rank);
@@ -90,7 +90,7 @@ static size_t lane_bytes(int row, size_t each)
 }
 
 /* Where the lanes are stored, after rows of this many vectors. */
-static void set_kept(run *r, int vectors)
+static void set_kept(reduction *r, int vectors)
 {
     r->vectors = vectors;
     r->axes.kept = r->program.rows * vectors;
@@ -100,14 +100,14 @@ static void set_kept(run *r, int vectors)
     }
 }
 
-static size_t warp_bytes(const run *r) { return (size_t)r->axes.kept * 32 * 16; }
+static size_t warp_bytes(const reduction *r) { return (size_t)r->axes.kept * 32 * 16; }
 
 /* Are more inputs contiguous along the outputs than along the reduced axes? */
-static bool is_columns(const run *r)
+static bool is_columns(const reduction *r)
 {
-    const run_axes *a = &r->axes;
+    const program_reduce_axes *a = &r->axes;
     int columns = 0;
-    if (a->inner != 1 || a->size[a->outer - 1].by < RUN_ACROSS / 2) return false;
+    if (a->inner != 1 || a->size[a->outer - 1].by < PROGRAM_REDUCE_ACROSS / 2) return false;
     for (int k = 0; k < r->s->ins; k++) {
         const int64_t apart = llabs(a->stride[k][a->outer - 1]), along = llabs(a->stride[k][a->outer]);
         if (apart && along) columns += apart < along ? 1 : -1;
@@ -115,32 +115,32 @@ static bool is_columns(const run *r)
     return columns > 0;
 }
 
-static void choose_form(run *r)
+static void choose_form(reduction *r)
 {
-    const int width = 16 / (int)r->each, most = r->program.heavy ? 2 : RUN_VECTORS;
+    const int width = 16 / (int)r->each, most = r->program.heavy ? 2 : PROGRAM_REDUCE_VECTORS;
     const int few = r->axes.n <= 2 * width ? 2 : most;
     r->form = FORM_THIN;
     r->axes.warps = 1;
     r->parts = 1;
     set_kept(r, few);
-    if (r->axes.inner == 1 && r->axes.n <= few * width && warp_bytes(r) <= RUN_BYTES) return;
+    if (r->axes.inner == 1 && r->axes.n <= few * width && warp_bytes(r) <= PROGRAM_REDUCE_BYTES) return;
     r->form = FORM_COLUMNS;
     r->parts = r->blocks;
     set_kept(r, 2);
-    if (is_columns(r) && warp_bytes(r) * RUN_THREADS / 32 <= RUN_MOST) return;
+    if (is_columns(r) && warp_bytes(r) * PROGRAM_REDUCE_THREADS / 32 <= PROGRAM_REDUCE_MOST) return;
     r->form = FORM_ROWS;
     if (r->axes.n > 2 * REDUCE_LANES) set_kept(r, most);
-    if (warp_bytes(r) > RUN_BYTES / 2) set_kept(r, 2);
+    if (warp_bytes(r) > PROGRAM_REDUCE_BYTES / 2) set_kept(r, 2);
     while (r->axes.warps < REDUCE_WARPS && r->axes.warps < r->blocks &&
-           warp_bytes(r) * (size_t)r->axes.warps * 2 <= RUN_BYTES)
+           warp_bytes(r) * (size_t)r->axes.warps * 2 <= PROGRAM_REDUCE_BYTES)
         r->axes.warps *= 2;
     r->parts = (r->blocks + r->axes.warps - 1) / r->axes.warps;
 }
 
-static bool run_of(run *r, const step *s, const double *num)
+static bool reduction_of(reduction *r, const step *s, const double *num)
 {
-    *r = (run){ .s = s, .type = step_type(s), .each = dtypes[step_type(s)].bytes };
-    if (machine_encode(&r->program, s->program, num)) return false;
+    *r = (reduction){ .s = s, .type = step_type(s), .each = dtypes[step_type(s)].bytes };
+    if (interp_encode(&r->program, s->program, num)) return false;
     set_domain(r);
     choose_form(r);
     r->axes.by_parts = divide_by64(r->parts);
@@ -149,45 +149,48 @@ static bool run_of(run *r, const step *s, const double *num)
 
 /* ---- parts ---- */
 
-static size_t part_bytes(const run *r, int output)
+static size_t part_bytes(const reduction *r, int output)
 {
     if (r->parts <= 1) return 0;
     return round_256((size_t)(r->axes.outputs * r->parts) *
                      reduce_acc_bytes(r->axes.row[output], r->each == 8));
 }
 
-size_t run_scratch(const step *s)
+size_t program_reduce_workspace(const step *s)
 {
-    run r;
+    reduction r;
     size_t bytes = 0;
-    if (!run_of(&r, s, NULL)) return 0;
+    if (!reduction_of(&r, s, NULL)) return 0;
     for (int k = 0; k < s->outs; k++) bytes += part_bytes(&r, k);
     return bytes;
 }
 
 /* ---- launching ---- */
 
-static run_kernels *converting(const run *r)
+static program_reduce_kernels *converting(const reduction *r)
 {
     const bool heavy = r->program.heavy;
-    if (r->type == DUET_F32) return heavy ? run_kernel_converts_heavy_f32 : run_kernel_converts_f32;
-    if (r->type == DUET_F64) return heavy ? run_kernel_converts_heavy_f64 : run_kernel_converts_f64;
-    return r->type == DUET_I64 ? run_kernel_converts_i64 : run_kernel_converts_u64;
+    if (r->type == DUET_F32)
+        return heavy ? program_reduce_kernel_converts_heavy_f32 : program_reduce_kernel_converts_f32;
+    if (r->type == DUET_F64)
+        return heavy ? program_reduce_kernel_converts_heavy_f64 : program_reduce_kernel_converts_f64;
+    return r->type == DUET_I64 ? program_reduce_kernel_converts_i64 : program_reduce_kernel_converts_u64;
 }
 
-static const void *kernel_of(const run *r)
+static const void *kernel_of(const reduction *r)
 {
     if (program_converts(r->s)) return converting(r)(r->vectors, (int)r->form);
-    run_kernels *light = r->each == 8 ? run_kernel_f64 : run_kernel_f32,
-                *heavy = r->each == 8 ? run_kernel_heavy_f64 : run_kernel_heavy_f32;
+    program_reduce_kernels *light = r->each == 8 ? program_reduce_kernel_f64 : program_reduce_kernel_f32,
+                           *heavy = r->each == 8 ? program_reduce_kernel_heavy_f64
+                                                 : program_reduce_kernel_heavy_f32;
     return (r->program.heavy ? heavy : light)(r->vectors, (int)r->form);
 }
 
-static machine_head head_of(const run *r, const frame *f)
+static interp_head head_of(const reduction *r, const frame *f)
 {
-    machine_head h = { .length = r->program.length,
-                       .inputs = r->s->ins,
-                       .begins = r->program.first != ROW_NONE };
+    interp_head h = { .length = r->program.length,
+                      .inputs = r->s->ins,
+                      .begins = r->program.first != ROW_NONE };
     h.first = h.begins ? r->program.first * (uint32_t)r->vectors * 32 : 0;
     for (int k = 0; k < r->s->ins; k++) h.in[k] = f->data[r->s->in[k].slot];
     for (int k = 0; k < r->s->outs; k++) h.out[k] = f->data[r->s->out[k].slot];
@@ -195,46 +198,47 @@ static machine_head head_of(const run *r, const frame *f)
 }
 
 /* Warps per thread block: as many as fit, but not more than there are outputs and blocks. */
-static int warps_of(const run *r)
+static int warps_of(const reduction *r)
 {
     int warps = REDUCE_WARPS;
-    while (warps > r->axes.warps && warp_bytes(r) * (size_t)warps > RUN_BYTES) warps /= 2;
+    while (warps > r->axes.warps && warp_bytes(r) * (size_t)warps > PROGRAM_REDUCE_BYTES) warps /= 2;
     return warps;
 }
 
-static cudaError_t launch_form(const run *r, void *args, cudaStream_t q)
+static cudaError_t launch_form(const reduction *r, void *args, cudaStream_t q)
 {
-    const run_axes *a = &r->axes;
+    const program_reduce_axes *a = &r->axes;
     const void *kernel = kernel_of(r);
-    const int warps = r->form == FORM_COLUMNS ? RUN_THREADS / 32 : warps_of(r);
+    const int warps = r->form == FORM_COLUMNS ? PROGRAM_REDUCE_THREADS / 32 : warps_of(r);
     const size_t shared = warp_bytes(r) * (size_t)warps;
     int64_t blocks = (a->outputs * r->parts * a->warps + warps - 1) / warps;
     if (r->form == FORM_THIN) blocks = (a->outputs + warps * 32 - 1) / (warps * 32);
     if (r->form == FORM_COLUMNS) {
-        blocks = (a->outputs + RUN_ACROSS - 1) / RUN_ACROSS * r->blocks;
-        cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, RUN_MOST);
+        blocks = (a->outputs + PROGRAM_REDUCE_ACROSS - 1) / PROGRAM_REDUCE_ACROSS * r->blocks;
+        cudaError_t e =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, PROGRAM_REDUCE_MOST);
         if (e != cudaSuccess) return e;
     }
     return launch(kernel, blocks, warps * 32, shared, args, q);
 }
 
-cudaError_t run_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t program_reduce_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    run r;
-    run_args args;
+    reduction r;
+    program_reduce_args args;
     double num[PROGRAM_NUMBERS];
     char *part = w->scratch;
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    if (!run_of(&r, s, num)) return cudaErrorNotSupported;
+    if (!reduction_of(&r, s, num)) return cudaErrorNotSupported;
     if (r.axes.outputs == 0) return cudaSuccess;
     for (int k = 0; k < s->outs; k++) {
         r.axes.part[k] = part;
         part += part_bytes(&r, k);
     }
-    r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? RUN_ACROSS : 1);
+    r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? PROGRAM_REDUCE_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;
-    machine_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.type, r.vectors * 32,
-                 false);
+    interp_pack(r.each == 8 ? (void *)args.f64.code : args.f32.code, &r.program, r.type, r.vectors * 32,
+                false);
     return launch_form(&r, &args, q);
 }

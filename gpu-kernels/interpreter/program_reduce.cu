@@ -11,19 +11,19 @@ extern "C" {
 }
 
 #if defined CONVERTS && defined HEAVY
-#define RUN_KERNEL TYPED(run_kernel_converts_heavy)
+#define PROGRAM_REDUCE_KERNEL TYPED(program_reduce_kernel_converts_heavy)
 #elif defined CONVERTS
-#define RUN_KERNEL TYPED(run_kernel_converts)
+#define PROGRAM_REDUCE_KERNEL TYPED(program_reduce_kernel_converts)
 #elif defined HEAVY
-#define RUN_KERNEL TYPED(run_kernel_heavy)
+#define PROGRAM_REDUCE_KERNEL TYPED(program_reduce_kernel_heavy)
 #else
-#define RUN_KERNEL TYPED(run_kernel)
+#define PROGRAM_REDUCE_KERNEL TYPED(program_reduce_kernel)
 #endif
 
 namespace
 {
 
-typedef FOR_TYPE(run_args) run_args;
+typedef FOR_TYPE(program_reduce_args) program_reduce_args;
 
 /* Calls f(kind<Fold>()) for the row of ops.def with number `op`. */
 template <class Fold> struct kind {
@@ -55,7 +55,7 @@ template <class F> __device__ __forceinline__ void with_reduce(int op, F f)
 
 /* Offset of the first element of operand k for output i. Operands are inputs, then outputs from
  * PROGRAM_INPUTS on. */
-__device__ __forceinline__ int64_t begin_of(const run_axes &a, int k, int64_t i)
+__device__ __forceinline__ int64_t begin_of(const program_reduce_axes &a, int k, int64_t i)
 {
     int64_t at = 0;
     uint64_t left = (uint64_t)i;
@@ -69,7 +69,7 @@ __device__ __forceinline__ int64_t begin_of(const run_axes &a, int k, int64_t i)
 }
 
 /* Offset of element j of an input from there. */
-__device__ __forceinline__ int64_t offset_of(const run_axes &a, int k, int64_t j)
+__device__ __forceinline__ int64_t offset_of(const program_reduce_axes &a, int k, int64_t j)
 {
     const int last = a.outer + a.inner - 1;
     int64_t at = 0;
@@ -99,9 +99,10 @@ template <class Result> __device__ __forceinline__ uint64_t bits_of(Result r)
     memcpy(&bits, &r, sizeof r);
     return bits;
 }
-__device__ __forceinline__ void put_output(const run_args &args, int output, int64_t i, uint64_t bits)
+__device__ __forceinline__ void put_output(const program_reduce_args &args, int output, int64_t i,
+                                           uint64_t bits)
 {
-    const run_axes &a = args.axes;
+    const program_reduce_axes &a = args.axes;
     void *const out = args.head.out[output];
     const int64_t at = begin_of(a, PROGRAM_INPUTS + output, i);
     T x;
@@ -117,10 +118,10 @@ __device__ __forceinline__ void put_output(const run_args &args, int output, int
 /* Store the result r of a thread block if it is a part of output i; return the bits of the output
  * if it is all of it. */
 template <class Fold>
-__device__ __forceinline__ uint64_t finish_block(const run_args &args, int output, int64_t i, int64_t part,
-                                                 bool has_result, typename Fold::acc r)
+__device__ __forceinline__ uint64_t finish_block(const program_reduce_args &args, int output, int64_t i,
+                                                 int64_t part, bool has_result, typename Fold::acc r)
 {
-    const run_axes &a = args.axes;
+    const program_reduce_axes &a = args.axes;
     const int64_t parts = (int64_t)a.by_parts.by;
     if (parts > 1 && has_result) ((typename Fold::acc *)a.part[output])[i * parts + part] = r;
     return bits_of(Fold::epilogue(r, a.n));
@@ -129,9 +130,10 @@ __device__ __forceinline__ uint64_t finish_block(const run_args &args, int outpu
 /* Combines partial results like `meet` of reduce.cuh. s: space for PROGRAM_OUTPUTS times `each`
  * doubles. */
 template <int across>
-__device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile, double *s, int each)
+__device__ __forceinline__ void meet_outputs(const program_reduce_args &args, int64_t tile, double *s,
+                                             int each)
 {
-    const run_axes &a = args.axes;
+    const program_reduce_axes &a = args.axes;
     const int outs = a.outs;
     const int64_t parts = (int64_t)a.by_parts.by;
     if (parts <= 1) return;
@@ -158,36 +160,43 @@ __device__ __forceinline__ void meet_outputs(const run_args &args, int64_t tile,
 /* As in interpreter.cu: calls f with the type in which the elements of an input are loaded; stores
  * them to a row, as bits where the type is not T; converts them later. */
 #ifdef CONVERTS
-template <class F> __device__ __forceinline__ void with_input(const run_axes &a, int input, F f)
+template <class F> __device__ __forceinline__ void with_input(const program_reduce_axes &a, int input, F f)
 {
     with_size(a.types.in[input], f);
 }
-template <class E> __device__ __forceinline__ void put(const run_axes &a, int input, vec *to, const lot<E> &v)
+template <class E>
+__device__ __forceinline__ void put(const program_reduce_axes &a, int input, vec *to, const lot<E> &v)
 {
     put_bits<E>(to, v, a.types.in[input]);
 }
 template <class E>
-__device__ __forceinline__ void copy(const run_axes &a, int input, vec *to, const lot<E> *from)
+__device__ __forceinline__ void copy(const program_reduce_axes &a, int input, vec *to, const lot<E> *from)
 {
     if constexpr (sizeof(E) <= sizeof(T)) copy_async(to, from);
     else put<E>(a, input, to, *from);
 }
-template <int V> __device__ __forceinline__ void convert_rows(const run_axes &a, vec *own, int inputs)
+template <int V>
+__device__ __forceinline__ void convert_rows(const program_reduce_axes &a, vec *own, int inputs)
 {
 #pragma unroll 1
     for (int k = 0; k < inputs; k++) convert_row<V, 32>(own + k * V * 32, a.types.in[k]);
 }
 #else
-template <class F> __device__ __forceinline__ void with_input(const run_axes &, int, F f) { f(T()); }
-template <class E> __device__ __forceinline__ void put(const run_axes &, int, vec *to, const vec &v)
+template <class F> __device__ __forceinline__ void with_input(const program_reduce_axes &, int, F f)
+{
+    f(T());
+}
+template <class E>
+__device__ __forceinline__ void put(const program_reduce_axes &, int, vec *to, const vec &v)
 {
     *to = v;
 }
-template <class E> __device__ __forceinline__ void copy(const run_axes &, int, vec *to, const vec *from)
+template <class E>
+__device__ __forceinline__ void copy(const program_reduce_axes &, int, vec *to, const vec *from)
 {
     copy_async(to, from);
 }
-template <int V> __device__ __forceinline__ void convert_rows(const run_axes &, vec *, int) {}
+template <int V> __device__ __forceinline__ void convert_rows(const program_reduce_axes &, vec *, int) {}
 #endif
 
 /* ---- a block, by threads with four lanes each ---- */
@@ -212,8 +221,8 @@ template <int V, int W> struct batch {
         /* In columns of f32, one vector at a time takes so few registers that twice as many threads run. */
         GROUP = HAS_FUNCTIONS * (W == 1 && sizeof(T) == 4 ? 1 : V)
     };
-    const run_args &args;
-    const run_axes &a;
+    const program_reduce_args &args;
+    const program_reduce_axes &a;
     vec *own;
     int t;
     int64_t first; /* number of the element in the block */
@@ -259,7 +268,7 @@ template <int V, int W> struct batch {
     {
         lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
     }
-    __device__ __forceinline__ void reduction(const machine_code_T &i, const values<V> &x, const values<V> &y)
+    __device__ __forceinline__ void reduction(const interp_code_T &i, const values<V> &x, const values<V> &y)
     {
         const int output = output_of(i);
         with_reduce(reduce_of(i), [&](auto f) { take<REDUCE_OF(f)>(output, x, y); });
@@ -307,10 +316,10 @@ template <int V, int W> struct batch {
 };
 
 /* Like reduce_rows: one warp for each block. */
-template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_args args)
+template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ program_reduce_args args)
 {
     extern __shared__ vec shared[];
-    const run_axes &a = args.axes;
+    const program_reduce_axes &a = args.axes;
     __shared__ int64_t begin[REDUCE_WARPS][PROGRAM_INPUTS];
     __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][3]; /* space for any accumulator type */
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
@@ -345,19 +354,19 @@ template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ run_a
     meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * 3);
 }
 
-/* Like reduce_columns: RUN_ACROSS outputs by 32 threads. Thread g holds lanes g, g + 32, g + 64 and
+/* Like reduce_columns: PROGRAM_REDUCE_ACROSS outputs by 32 threads. Thread g holds lanes g, g + 32, g + 64 and
  * g + 96. Results are stored in the branch of each reduction: with one store after the branches, as
  * in rows, the loop over the elements has fewer registers and takes a fifth longer. */
-template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args args)
+template <int V> KERNEL(PROGRAM_REDUCE_THREADS) columns(const __grid_constant__ program_reduce_args args)
 {
     extern __shared__ vec shared[];
-    const run_axes &a = args.axes;
-    __shared__ int64_t begin[PROGRAM_INPUTS][RUN_ACROSS];
-    __shared__ double results[32 * RUN_ACROSS * 3]; /* space for any accumulator type */
-    const int c = threadIdx.x % RUN_ACROSS, g = threadIdx.x / RUN_ACROSS, warp = threadIdx.x / 32,
-              outs = a.outs;
+    const program_reduce_axes &a = args.axes;
+    __shared__ int64_t begin[PROGRAM_INPUTS][PROGRAM_REDUCE_ACROSS];
+    __shared__ double results[32 * PROGRAM_REDUCE_ACROSS * 3]; /* space for any accumulator type */
+    const int c = threadIdx.x % PROGRAM_REDUCE_ACROSS, g = threadIdx.x / PROGRAM_REDUCE_ACROSS,
+              warp = threadIdx.x / 32, outs = a.outs;
     const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
-    const int64_t b = at / tiles, i = (int64_t)tile * RUN_ACROSS + c, first = b * REDUCE_BLOCK;
+    const int64_t b = at / tiles, i = (int64_t)tile * PROGRAM_REDUCE_ACROSS + c, first = b * REDUCE_BLOCK;
     const int n = i < a.outputs ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
     batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
     if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
@@ -374,7 +383,8 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
             s[threadIdx.x] = v[0];
             for (int h = 16; h > 0; h /= 2) {
                 __syncthreads();
-                if (g < h) s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * RUN_ACROSS]);
+                if (g < h)
+                    s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * PROGRAM_REDUCE_ACROSS]);
             }
             if (g == 0 && i < a.outputs) {
                 if (a.by_parts.by > 1)
@@ -382,15 +392,15 @@ template <int V> KERNEL(RUN_THREADS) columns(const __grid_constant__ run_args ar
                 else put_output(args, o, i, bits_of(Fold::epilogue(s[c], a.n)));
             }
         });
-    meet_outputs<RUN_ACROSS>(args, tile, results, RUN_THREADS / 32 * 3);
+    meet_outputs<PROGRAM_REDUCE_ACROSS>(args, tile, results, PROGRAM_REDUCE_THREADS / 32 * 3);
 }
 
 /* ---- few elements: one thread for each output ---- */
 
 template <int V> struct few {
     enum { ELEMENTS = V * WIDTH };
-    const run_args &args;
-    const run_axes &a;
+    const program_reduce_args &args;
+    const program_reduce_axes &a;
     vec *own;
     int64_t i; /* number of the output */
 
@@ -421,7 +431,7 @@ template <int V> struct few {
         join_own<Fold, ELEMENTS / 2, 1>(v);
         return bits_of(Fold::epilogue(v[0], a.n));
     }
-    __device__ __forceinline__ void reduction(const machine_code_T &instruction, const values<V> &x,
+    __device__ __forceinline__ void reduction(const interp_code_T &instruction, const values<V> &x,
                                               const values<V> &y)
     {
         uint64_t bits = 0;
@@ -432,10 +442,10 @@ template <int V> struct few {
 };
 
 /* One thread for each output. */
-template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ run_args args)
+template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ program_reduce_args args)
 {
     extern __shared__ vec shared[];
-    const run_axes &a = args.axes;
+    const program_reduce_axes &a = args.axes;
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int inputs = args.head.inputs;
     few<V> all = { args, a, shared + threadIdx.x / 32 * a.kept * 32 + threadIdx.x % 32,
@@ -451,7 +461,7 @@ template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ run_args
 
 } // namespace
 
-const void *RUN_KERNEL(int vectors, int form)
+const void *PROGRAM_REDUCE_KERNEL(int vectors, int form)
 {
     switch (form) {
     case FORM_COLUMNS: return (const void *)columns<2>;

@@ -76,7 +76,7 @@ static const char *refuse_types(const step *s)
 const char *program_unsupported(const step *s)
 {
     const program *p = s->program;
-    machine_program m;
+    interp_program m;
     REJECT(!p || p->length == 0, "the step has no program");
     const duet_dtype type = step_type(s);
     REJECT(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
@@ -84,5 +84,5 @@ const char *program_unsupported(const step *s)
     const char *why = refuse_types(s);
     for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
         why = refuse_instruction(s, c, type);
-    return why ? why : machine_encode(&m, p, NULL);
+    return why ? why : interp_encode(&m, p, NULL);
 }

@@ -147,7 +147,7 @@ size_t reduce_part_bytes(const reduce_args *a, int row, bool wide)
 size_t reduce_workspace(const step *s)
 {
     plain_reduce f;
-    if (!read_plain(s, &f)) return run_scratch(s);
+    if (!read_plain(s, &f)) return program_reduce_workspace(s);
     const reduce_args a = args_of(s, &f);
     return reduce_part_bytes(&a, f.row, step_type(s) == DUET_F64);
 }
@@ -191,7 +191,7 @@ cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int 
 cudaError_t reduce_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     plain_reduce p;
-    if (!read_plain(s, &p)) return run_launch(s, f, w, q);
+    if (!read_plain(s, &p)) return program_reduce_launch(s, f, w, q);
     reduce_args a = args_of(s, &p);
     if (a.outputs == 0) return cudaSuccess;
     a.x = f->data[s->in[p.x].slot];

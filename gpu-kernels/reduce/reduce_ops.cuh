@@ -1,6 +1,6 @@
 /* reduce_ops.cuh - the reduction rows of ops.def as Folds: folding<row_sum> and so on. */
-#ifndef FOLDS_CUH
-#define FOLDS_CUH
+#ifndef REDUCE_OPS_CUH
+#define REDUCE_OPS_CUH
 
 #include "compiler.h"
 #include "reduce_tree.cuh"

@@ -13,8 +13,8 @@
  *                        bounds its registers
  * A group of threads holds the lanes of a block. Lanes are joined by halving: first between
  * threads, then between the lanes of each thread, in the order of the lane numbers. */
-#ifndef JOIN_CUH
-#define JOIN_CUH
+#ifndef REDUCE_TREE_CUH
+#define REDUCE_TREE_CUH
 
 #include "device.cuh"
 

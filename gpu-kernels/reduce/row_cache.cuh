@@ -1,7 +1,7 @@
 /* row_cache.cuh - rows along the last axis that stay in the registers or shared memory of the
  * threads that have read them. */
-#ifndef ROWS_CUH
-#define ROWS_CUH
+#ifndef ROW_CACHE_CUH
+#define ROW_CACHE_CUH
 
 #include "reduce.cuh"
 

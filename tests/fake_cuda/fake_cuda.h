@@ -33,13 +33,13 @@ typedef struct fake_counts {
 } fake_counts;
 fake_counts fake_count(void);
 
-void fake_fail(uint64_t n);                      /* the n-th call from now fails, once; 0: none */
-bool fake_failed(void);                          /* has the scripted failure happened since fake_fail? */
-void fake_fail_on(int card, uint64_t n);         /* as fake_fail, for calls while this card is current */
-void fake_lost(void);                            /* from now on every call fails: all contexts are lost */
-void fake_lost_card(int card);                   /* the context of one card is lost */
-void fake_memory(size_t bytes);                  /* sets the memory size of each card */
-void fake_devices(int count);                    /* call it before the GPU machine asks */
+void fake_fail(uint64_t n);                  /* the n-th call from now fails, once; 0: none */
+bool fake_failed(void);                      /* has the scripted failure happened since fake_fail? */
+void fake_fail_on(int card, uint64_t n);     /* as fake_fail, for calls while this card is current */
+void fake_lost(void);                        /* from now on every call fails: all contexts are lost */
+void fake_lost_card(int card);               /* the context of one card is lost */
+void fake_memory(size_t bytes);              /* sets the memory size of each card */
+void fake_devices(int count);                /* call it before the GPU machine asks */
 void fake_capability(int of, int times_ten); /* likewise; 90 if not called */
 void fake_pinned(
     /* true: uploads read host memory when they run, as for pinned memory; false: only for

@@ -21,10 +21,10 @@ typedef struct outcome {
 
 /* Packs m for rows of `row` vectors and runs it for each element: in[input][element]. o:
  * CODES_ELEMENTS outcomes. */
-typedef void codes_runner(const machine_program *m, int row, bool apart, int inputs,
+typedef void codes_runner(const interp_program *m, int row, bool apart, int inputs,
                           double (*in)[CODES_ELEMENTS], outcome *o);
 codes_runner codes_f32, codes_f64, codes_i64, codes_u64;
 
-extern bool codes_seen[2][MACHINE_CODE + 1]; /* [apart][code]: the code has been executed */
+extern bool codes_seen[2][INTERP_CODE + 1]; /* [apart][code]: the code has been executed */
 
 #endif

@@ -4,16 +4,16 @@
 
 #if defined T_f32
 #define OWN DUET_F32
-typedef machine_code_f32 code;
+typedef interp_code_f32 code;
 #elif defined T_f64
 #define OWN DUET_F64
-typedef machine_code_f64 code;
+typedef interp_code_f64 code;
 #elif defined T_i64
 #define OWN DUET_I64
-typedef machine_code_f64 code;
+typedef interp_code_f64 code;
 #else
 #define OWN DUET_U64
-typedef machine_code_f64 code;
+typedef interp_code_f64 code;
 #endif
 
 /* Integers are stored as bits. */
@@ -37,15 +37,15 @@ static T of_double(double x) { return (T)x; }
 
 /* The state of one element in the program. */
 typedef struct walk {
-    const machine_program *m;
+    const interp_program *m;
     int row;
     bool apart;
     T a;
     outcome *o;
-    T memory[MACHINE_ROWS * CODES_ROW];
+    T memory[INTERP_ROWS * CODES_ROW];
 } walk;
 
-static uint32_t code_of(const code *c) { return c->what & MACHINE_CODE; }
+static uint32_t code_of(const code *c) { return c->what & INTERP_CODE; }
 static uint32_t run_of(const code *c) { return c->what >> 24; }
 static uint32_t to_of(const code *c) { return c->what >> 16 & 0xff; }
 
@@ -116,7 +116,7 @@ static T linear(uint32_t form, T a, T x, T y, T s, T r)
 static uint32_t run_linears(walk *w, const code *c, uint32_t left)
 {
     const uint32_t count = run_of(c);
-    T x[MACHINE_LENGTH], y[MACHINE_LENGTH];
+    T x[INTERP_LENGTH], y[INTERP_LENGTH];
     if (count < 1 || count > left) {
         w->o->why = "a run beyond the end";
         return 1;
@@ -130,7 +130,7 @@ static uint32_t run_linears(walk *w, const code *c, uint32_t left)
         x[k] = *row_x(w, &c[k]);
         y[k] = *row_y(w, &c[k]);
     }
-    if (count < left && is_linear(&c[count]) && !(c[count - 1].what & MACHINE_SAVES))
+    if (count < left && is_linear(&c[count]) && !(c[count - 1].what & INTERP_SAVES))
         w->o->why = "a run that ends early";
     for (uint32_t k = 0; k < count; k++)
         w->a = linear(code_of(&c[k]) - CODE_LINEAR, w->a, x[k], y[k], AS_T(c[k].s), AS_T(c[k].r));
@@ -184,8 +184,8 @@ static T wrapped(T x, uint64_t how)
 static void run_row(walk *w, const code *c)
 {
     const uint32_t op = (code_of(c) - CODE_ROWS) / 3, place = (code_of(c) - CODE_ROWS) % 3;
-    const T x = c->what & MACHINE_X_NUMBER ? AS_T(c->s) : *row_x(w, c);
-    const T y = c->what & MACHINE_Y_NUMBER ? AS_T(c->r) : *row_y(w, c);
+    const T x = c->what & INTERP_X_NUMBER ? AS_T(c->s) : *row_x(w, c);
+    const T y = c->what & INTERP_Y_NUMBER ? AS_T(c->r) : *row_y(w, c);
     if (op >= OPS || !functions[op]) w->o->why = "a row that is no operator";
     else if (place == 0) w->a = functions[op](w->a, x, y);
     else if (place == 1) w->a = functions[op](x, w->a, y);
@@ -202,7 +202,7 @@ static void run_plain(walk *w, const code *c)
     case CODE_SAVE: *row_x(w, c) = w->a; break;
     case CODE_STORE: give(w, to_of(c), w->a, 0, 0); break;
     case CODE_REDUCE:
-        give(w, to_of(c), w->a, c->what & MACHINE_X_NUMBER ? AS_T(c->s) : *row_x(w, c), (int)(c->what >> 24));
+        give(w, to_of(c), w->a, c->what & INTERP_X_NUMBER ? AS_T(c->s) : *row_x(w, c), (int)(c->what >> 24));
         break;
     case CODE_MULADD: w->a = FMA(w->a, *row_x(w, c), *row_y(w, c)); break;
     case CODE_ADDMUL: w->a = FMA(*row_x(w, c), *row_y(w, c), w->a); break;
@@ -229,7 +229,7 @@ static void run_all(walk *w, const code *c, uint32_t length)
 {
     for (uint32_t k = 0; k < length && !w->o->why;) {
         k += run_one(w, c + k, length - k);
-        if (c[k - 1].what & MACHINE_SAVES) *row_at(w, to_of(&c[k - 1]) * (uint32_t)w->row) = w->a;
+        if (c[k - 1].what & INTERP_SAVES) *row_at(w, to_of(&c[k - 1]) * (uint32_t)w->row) = w->a;
     }
     w->o->left = as_double(w->a);
 }
@@ -243,12 +243,12 @@ static void stage(walk *w, int inputs, double (*in)[CODES_ELEMENTS], int element
     if (w->m->first != ROW_NONE) w->a = *row_at(w, w->m->first * (uint32_t)w->row);
 }
 
-void FN(codes)(const machine_program *m, int row, bool apart, int inputs, double (*in)[CODES_ELEMENTS],
+void FN(codes)(const interp_program *m, int row, bool apart, int inputs, double (*in)[CODES_ELEMENTS],
                outcome *o)
 {
     static walk w;
-    static code packed[MACHINE_LENGTH];
-    const int length = machine_pack(packed, m, OWN, row, apart);
+    static code packed[INTERP_LENGTH];
+    const int length = interp_pack(packed, m, OWN, row, apart);
     w.m = m;
     w.row = row;
     w.apart = apart;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-bool codes_seen[2][MACHINE_CODE + 1];
+bool codes_seen[2][INTERP_CODE + 1];
 
 typedef struct trial {
     duet_dtype type;
@@ -161,7 +161,7 @@ static bool check_element(const trial *t, const wanted *w, const outcome *o, int
     return CHECK(true, " ");
 }
 
-static void check_codes(const trial *t, const machine_program *m, const wanted *w, int row, bool apart)
+static void check_codes(const trial *t, const interp_program *m, const wanted *w, int row, bool apart)
 {
     outcome o[CODES_ELEMENTS];
     char how[80];
@@ -183,7 +183,7 @@ static void check_codes(const trial *t, const machine_program *m, const wanted *
  * be needed. */
 static bool may_be_refused(const program *p)
 {
-    return (p->reductions ? 4 : 2) * p->length > MACHINE_LENGTH || p->inputs + p->slots + 1 > MACHINE_ROWS;
+    return (p->reductions ? 4 : 2) * p->length > INTERP_LENGTH || p->inputs + p->slots + 1 > INTERP_ROWS;
 }
 
 static bool is_exact(int op)
@@ -210,17 +210,17 @@ static bool has_functions(const program *p)
 static bool run_trial(const trial *t)
 {
     static const int rows[] = { 1, 3, 32, 64, CODES_ROW };
-    machine_program m, asked;
+    interp_program m, asked;
     wanted w[PROGRAM_OUTPUTS];
     const int row = rows[chance(5) ? 4 : draw(4)];
-    const char *why = machine_encode(&m, &t->p, t->num);
-    CHECK(!why == !machine_encode(&asked, &t->p, NULL), "%s: whether it is supported depends on its numbers",
+    const char *why = interp_encode(&m, &t->p, t->num);
+    CHECK(!why == !interp_encode(&asked, &t->p, NULL), "%s: whether it is supported depends on its numbers",
           program_text(&t->p));
     if (why) {
         CHECK(may_be_refused(&t->p), "%s: %s", program_text(&t->p), why);
         return false;
     }
-    if (!CHECK(m.rows <= MACHINE_ROWS && m.steps <= MACHINE_LENGTH,
+    if (!CHECK(m.rows <= INTERP_ROWS && m.steps <= INTERP_LENGTH,
                "%s: a program that is too long is supported", program_text(&t->p)))
         return true;
     CHECK(m.heavy == has_functions(&t->p), "%s: whether it has functions is wrong", program_text(&t->p));
@@ -415,7 +415,7 @@ static double some_bits(void)
 }
 
 /* Output k is input of[k]. */
-static void check_bits(const trial *t, const machine_program *m, const int *of, bool apart)
+static void check_bits(const trial *t, const interp_program *m, const int *of, bool apart)
 {
     outcome o[CODES_ELEMENTS];
     codes_f64(m, 3, apart, t->p.inputs, (double(*)[CODES_ELEMENTS])t->in, o);
@@ -432,7 +432,7 @@ static void move_integers(void)
 {
     const int outs = 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(4);
     trial t = { .type = DUET_I64, .p = { .inputs = (uint8_t)ins, .outputs = (uint8_t)outs } };
-    machine_program m;
+    interp_program m;
     int of[PROGRAM_OUTPUTS];
     for (int k = 0; k < ins; k++)
         for (int e = 0; e < CODES_ELEMENTS; e++) t.in[k][e] = some_bits();
@@ -441,7 +441,7 @@ static void move_integers(void)
         t.p.code[t.p.length++] = (instruction){ OP_LOAD, DUET_I64, { { FROM_INPUT, (uint8_t)of[k] } } };
         t.p.code[t.p.length++] = (instruction){ OP_STORE, DUET_I64, { { 0, (uint8_t)k } } };
     }
-    const char *why = machine_encode(&m, &t.p, t.num);
+    const char *why = interp_encode(&m, &t.p, t.num);
     if (!CHECK(!why, "%s: %s", program_text(&t.p), why)) return;
     for (int apart = 0; apart < 2; apart++) check_bits(&t, &m, of, apart);
 }
