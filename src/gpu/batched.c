@@ -2,7 +2,7 @@
  * As in matmul.c, it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
-#include "gemm_scale.h"
+#include "gemm_operands.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
@@ -26,15 +26,6 @@ static layout axes_from(const layout *l, int first, int end)
         r.stride[i] = l->stride[first + i];
     }
     return r;
-}
-
-/* Are lines along this axis contiguous, without overlapping each other? */
-static bool runs(const layout *l, int along, int *ld)
-{
-    const int64_t line = larger(l->size[along], 1);
-    const int64_t pitch = l->size[1 - along] > 1 && l->size[along] ? l->stride[1 - along] : line;
-    *ld = (int)pitch;
-    return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
 }
 
 const char *gpu_batched_unsupported(const step *s)
@@ -69,8 +60,8 @@ static duet_status pile_of(const operand *x, const frame *f, queue *q, pile *r)
     bool forward = true;
     *r = (pile){ .p = f->data[x->slot], .batch = axes_from(&x->at, 0, leading) };
     for (int i = 0; i < leading; i++) forward &= r->batch.stride[i] >= 0;
-    if (forward && runs(&last, 1, &r->ld)) return DUET_OK;
-    if (forward && runs(&last, 0, &r->ld)) {
+    if (forward && gemm_is_dense(&last, 1, &r->ld)) return DUET_OK;
+    if (forward && gemm_is_dense(&last, 0, &r->ld)) {
         r->transposed = true;
         return DUET_OK;
     }
@@ -158,14 +149,6 @@ static duet_status by_zero(const step *s, const pile *a, const pile *b, const fr
     return r;
 }
 
-static duet_status open_blas(queue *q)
-{
-    pthread_mutex_lock(&q->lock);
-    const duet_status r = gpu_gemm_open(q);
-    pthread_mutex_unlock(&q->lock);
-    return r;
-}
-
 /* Copies the addend to out unless it is out itself. */
 static duet_status place_addend(const step *s, const frame *f, queue *q)
 {
@@ -181,7 +164,7 @@ static duet_status products(const step *s, const pile *a, const pile *b, const f
 {
     bool begun = gemm_has_addend(s);
     if (by.alpha == 0 || (gemm_has_addend(s) && by.beta == 0)) return by_zero(s, a, b, f, by, q);
-    TRY(open_blas(q)); /* all allocations must come before the first write to out */
+    TRY(gemm_open(q)); /* all allocations must come before the first write to out */
     if (gemm_has_addend(s)) TRY(place_addend(s, f, q));
     const duet_status r = all_calls(s, a, b, f->data[s->out[0].slot], by, q, &begun);
     if (!begun) return r;

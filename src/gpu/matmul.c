@@ -2,8 +2,7 @@
  * matrices, so it computes out' = b' a'. */
 #include "cublaslt.h"
 #include "dtype.h"
-#include "gemm_scale.h"
-#include "min_max.h"
+#include "gemm_operands.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -18,17 +17,6 @@ typedef struct factor {
     void *block;
 } factor;
 
-/* Are lines along this axis contiguous, without overlapping each other? Axes of size 1 may have any
- * stride, and so may empty matrices. */
-static bool runs(const layout *l, int along, int *ld)
-{
-    int across = 1 - along;
-    int64_t line = larger(l->size[along], 1);
-    int64_t pitch = l->size[across] > 1 && l->size[along] ? l->stride[across] : line;
-    *ld = (int)pitch;
-    return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
-}
-
 const char *gpu_matmul_unsupported(const step *s)
 {
     const int64_t *a = s->in[0].at.size, *b = s->in[1].at.size;
@@ -36,15 +24,16 @@ const char *gpu_matmul_unsupported(const step *s)
     if (epilogue_infos[s->epilogue].act == OP_softmax)
         return "softmax over so many columns is computed in a separate pass";
     if (a[0] > INT_MAX || a[1] > INT_MAX || b[1] > INT_MAX) return "cuBLASLt takes sizes below 2^31";
-    if (!runs(&s->out[0].at, 1, &ld)) return "the rows of the result must be contiguous for cuBLASLt";
+    if (!gemm_is_dense(&s->out[0].at, 1, &ld))
+        return "the rows of the result must be contiguous for cuBLASLt";
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
 static duet_status factor_of(const operand *x, const frame *f, queue *q, factor *r)
 {
     *r = (factor){ .p = f->data[x->slot] };
-    if (runs(&x->at, 1, &r->ld)) return DUET_OK;
-    if (runs(&x->at, 0, &r->ld)) {
+    if (gemm_is_dense(&x->at, 1, &r->ld)) return DUET_OK;
+    if (gemm_is_dense(&x->at, 0, &r->ld)) {
         r->transposed = true;
         return DUET_OK;
     }
@@ -90,14 +79,6 @@ static duet_status gemm(const step *s, const factor *a, const factor *b, void *o
     const gemm_data at = { b->p, a->p, by.bias, out, by.alpha, by.beta };
     pthread_mutex_lock(&q->lock);
     const duet_status r = gpu_gemm(&what, &at, q);
-    pthread_mutex_unlock(&q->lock);
-    return r;
-}
-
-static duet_status open_blas(queue *q)
-{
-    pthread_mutex_lock(&q->lock);
-    const duet_status r = gpu_gemm_open(q);
     pthread_mutex_unlock(&q->lock);
     return r;
 }
@@ -161,9 +142,9 @@ static duet_status product(const step *s, const factor *a, const factor *b, cons
     int ld;
     void *out = f->data[s->out[0].slot];
     if (by.alpha == 0 || (gemm_has_addend(s) && by.beta == 0)) return product_by_zero(s, a, b, f, by, q);
-    runs(&s->out[0].at, 1, &ld);
+    gemm_is_dense(&s->out[0].at, 1, &ld);
     if (!gemm_has_addend(s)) return gemm(s, a, b, out, ld, by, q);
-    TRY(open_blas(q)); /* all allocations must come before the first write to out */
+    TRY(gemm_open(q)); /* all allocations must come before the first write to out */
     TRY(place_addend(s, f, q));
     return half_written(gemm(s, a, b, out, ld, by, q));
 }

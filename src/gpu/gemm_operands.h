@@ -1,6 +1,6 @@
-/* gemm_scale.h - the factors and the addend of a matrix product, out = alpha a b + beta c. */
-#ifndef GEMM_SCALE_H
-#define GEMM_SCALE_H
+/* gemm_operands.h - the operands of a matrix product, out = alpha a b + beta c. */
+#ifndef GEMM_OPERANDS_H
+#define GEMM_OPERANDS_H
 
 #include "step_kinds.h"
 
@@ -17,5 +17,12 @@ part gemm_addend(const step *s, const frame *f);
 duet_status gemm_of_nothing(const step *s, const frame *f, queue *q, gemm_scale by);
 /* Computes out = alpha `product` + beta c by kernels, so that 0 times NaN or infinity shows. */
 duet_status gemm_apply_scale(const step *s, const frame *f, queue *q, gemm_scale by, part product);
+
+/* Are lines along axis `along` contiguous, without overlapping each other, as cuBLASLt needs? *ld is
+ * then the leading dimension. Axes of size 1 may have any stride, and so may empty matrices. */
+bool gemm_is_dense(const layout *l, int along, int *ld);
+
+/* gpu_gemm_open for callers that do not hold q->lock. */
+duet_status gemm_open(queue *q);
 
 #endif

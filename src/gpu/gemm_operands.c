@@ -1,5 +1,8 @@
-/* gemm_scale.c - the factors and the addend of a matrix product. */
-#include "gemm_scale.h"
+/* gemm_operands.c - the factors, the addend and the layout of the operands of a matrix product. */
+#include "gemm_operands.h"
+#include "cublaslt.h"
+#include "min_max.h"
+#include <limits.h>
 
 gemm_scale gemm_scale_of(const step *s, const frame *f)
 {
@@ -34,4 +37,20 @@ duet_status gemm_apply_scale(const step *s, const frame *f, queue *q, gemm_scale
     if (!gemm_has_addend(s)) return gpu_apply(OP_mul, to, at, (const part[]){ alpha, product }, 2, q);
     TRY(gpu_apply(OP_mul, to, at, (const part[]){ beta, gemm_addend(s, f) }, 2, q));
     return half_written(gpu_apply(OP_fma, to, at, (const part[]){ alpha, product, it }, 3, q));
+}
+
+bool gemm_is_dense(const layout *l, int along, int *ld)
+{
+    const int64_t line = larger(l->size[along], 1);
+    const int64_t pitch = l->size[1 - along] > 1 && l->size[along] ? l->stride[1 - along] : line;
+    *ld = (int)pitch;
+    return (l->size[along] <= 1 || l->stride[along] == 1) && pitch >= line && pitch <= INT_MAX;
+}
+
+duet_status gemm_open(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    const duet_status r = gpu_gemm_open(q);
+    pthread_mutex_unlock(&q->lock);
+    return r;
 }
