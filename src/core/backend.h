@@ -299,9 +299,10 @@ extern const device_entry devices[DEVICES_MAX];
 
 static inline const machine *device_machine(int device) { return devices[device].machine; }
 
-/* NULL if the device can be used, else the reason. */
+/* NULL if the device can be used, else the reason. The host can always be used. */
 static inline const char *device_absent(int device)
 {
+    if (device == HOST) return NULL;
     if (!devices[device].machine) return "no such device";
     return devices[device].machine->absent(device);
 }

@@ -1,6 +1,6 @@
 /* c_locale.h - reads and writes numbers in the C locale, with a decimal point. */
-#ifndef PLAIN_H
-#define PLAIN_H
+#ifndef C_LOCALE_H
+#define C_LOCALE_H
 
 /* Between begin and end, this thread uses the C locale for numbers. Without memory the locale
  * stays as it is. */

@@ -1,8 +1,8 @@
 /* dgrad_as_conv.h - computes the gradient of a convolution with respect to its images as a
  * convolution: of the gradient with the filters rotated by 180 degrees, and with input and output
  * channels exchanged. This needs strides of 1. The padding becomes the window size - 1 - padding. */
-#ifndef TURNED_H
-#define TURNED_H
+#ifndef DGRAD_AS_CONV_H
+#define DGRAD_AS_CONV_H
 
 #include "backend.h"
 #include <string.h>

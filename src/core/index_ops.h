@@ -1,6 +1,6 @@
 /* index_ops.h - steps that move or sort elements by data: scans, gathers, scatters, sorts and histograms. */
-#ifndef ORDER_H
-#define ORDER_H
+#ifndef INDEX_OPS_H
+#define INDEX_OPS_H
 
 #include "backend.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /* layer_norm.h - a step of layer_norm: its options, and the strides of its operands along a row. */
-#ifndef NORM_H
-#define NORM_H
+#ifndef LAYER_NORM_H
+#define LAYER_NORM_H
 
 #include "backend.h"
 

@@ -448,7 +448,7 @@ static void note_host_pointer(const duet_matrix *m, enum use use)
 
 static duet_status check_pointer(const char *who, const duet_matrix *m, int device, enum use use)
 {
-    const char *why = device == HOST ? NULL : device_absent(device);
+    const char *why = device_absent(device);
     TRY(matrix_check(who, m));
     if (use != READ) TRY(matrix_check_writable(who, m));
     if (why) return fail(DUET_NO_DEVICE, "%s: %s", who, why);

@@ -37,8 +37,8 @@
  * Their gradients: a = +0, then a = a + x for the windows that contain an element, row by row.
  *   max_pool2d_grad counts windows in which the element is the first NaN, or else the first
  *   greatest one. avg_pool2d_grad divides as avg_pool2d does. */
-#ifndef REDUCE_H
-#define REDUCE_H
+#ifndef REDUCE_ORDER_H
+#define REDUCE_ORDER_H
 
 #define REDUCE_BLOCK 4096
 #define REDUCE_LANES 128

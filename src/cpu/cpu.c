@@ -149,19 +149,21 @@ static enum isa isa_best(void)
 #endif
 }
 
-static void isa_choose(void)
+static __attribute__((cold)) int isa_choose(void)
 {
     const char *wanted = getenv("DUET_ISA");
     enum isa best = isa_best();
     for (enum isa i = 0; wanted && i < best; i++)
         if (!strcmp(wanted, isa_names[i])) best = i;
     __atomic_store_n(&isa_used, (int)best, __ATOMIC_RELAXED);
+    return (int)best;
 }
 
 static enum isa isa(void)
 {
-    if (unlikely(__atomic_load_n(&isa_used, __ATOMIC_RELAXED) < 0)) isa_choose();
-    return (enum isa)__atomic_load_n(&isa_used, __ATOMIC_RELAXED);
+    int used = __atomic_load_n(&isa_used, __ATOMIC_RELAXED);
+    if (unlikely(used < 0)) used = isa_choose();
+    return (enum isa)used;
 }
 
 const char *cpu_isa(void) { return isa_names[isa()]; }

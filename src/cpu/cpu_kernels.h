@@ -1,6 +1,6 @@
 /* cpu_kernels.h - the functions that a step ends in, by element type and instruction set. */
-#ifndef TABLE_H
-#define TABLE_H
+#ifndef CPU_KERNELS_H
+#define CPU_KERNELS_H
 
 #include "cost.h"
 
@@ -30,7 +30,8 @@ typedef struct cpu_kernel {
 #define CPU_KERNEL(number, entry) extern const cpu_kernel entry;
 #include "cpu_kernels.def"
 
-const cpu_kernel *cpu_kernel_of(int kernel); /* kernels.c; NULL: the CPU has none */
+extern const cpu_kernel *const cpu_kernels[KERNELS_ALL];                                  /* kernels.c */
+static inline const cpu_kernel *cpu_kernel_of(int kernel) { return cpu_kernels[kernel]; } /* or NULL */
 
 /* For entries: the type that a step computes in; are all operands of one type, f32 or f64? */
 duet_dtype step_computes_in(const step *s);

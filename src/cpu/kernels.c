@@ -216,9 +216,7 @@ const cpu_kernel cpu_kernel_scan = { index_arithmetic_unsupported, run_scan, cos
 
 /* ---- the registry ---- */
 
-static const cpu_kernel *const registered[KERNELS_ALL] = {
+const cpu_kernel *const cpu_kernels[KERNELS_ALL] = {
 #define CPU_KERNEL(number, entry) [number] = &entry,
 #include "cpu_kernels.def"
 };
-
-const cpu_kernel *cpu_kernel_of(int kernel) { return registered[kernel]; }

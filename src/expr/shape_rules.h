@@ -1,6 +1,6 @@
 /* shape_rules.h - the options of an operator, as its shape rule reads them. Private to src/expr. */
-#ifndef RULES_H
-#define RULES_H
+#ifndef SHAPE_RULES_H
+#define SHAPE_RULES_H
 
 #include "arena.h"
 

@@ -1,7 +1,7 @@
 /* algo_key.h - hash tables of algorithm choices, whose keys are structs without padding; used by
  * cublaslt.c and cudnn_algo.c. */
-#ifndef KEY_H
-#define KEY_H
+#ifndef ALGO_KEY_H
+#define ALGO_KEY_H
 
 #include <stddef.h>
 #include <stdint.h>

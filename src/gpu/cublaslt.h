@@ -1,7 +1,7 @@
 /* cublaslt.h - products by cuBLASLt, whose matrices are column-major: c = alpha op(a) op(b) + beta
  * c, m x k times k x n. */
-#ifndef GEMM_H
-#define GEMM_H
+#ifndef CUBLASLT_H
+#define CUBLASLT_H
 
 #include "queue.h"
 

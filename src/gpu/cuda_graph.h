@@ -1,6 +1,6 @@
 /* cuda_graph.h - steps as a CUDA graph; implements functions of core/backend.h. */
-#ifndef GPU_GRAPH_H
-#define GPU_GRAPH_H
+#ifndef CUDA_GRAPH_H
+#define CUDA_GRAPH_H
 
 #include "queue.h"
 

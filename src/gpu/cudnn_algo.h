@@ -1,6 +1,6 @@
 /* cudnn_algo.h - chooses the cuDNN algorithm of a convolution, once for each shape in a process. */
-#ifndef ALGO_H
-#define ALGO_H
+#ifndef CUDNN_ALGO_H
+#define CUDNN_ALGO_H
 
 #include "queue.h"
 

@@ -1,6 +1,6 @@
 /* cusolver.h - calls of cuSOLVER and cuBLAS on column-major matrices in device memory. */
-#ifndef SOLVER_H
-#define SOLVER_H
+#ifndef CUSOLVER_H
+#define CUSOLVER_H
 
 #include "dtype.h"
 #include "linalg_status.h"

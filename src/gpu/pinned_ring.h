@@ -1,6 +1,6 @@
 /* pinned_ring.h - small copies between the host and a GPU, through pinned memory of the queue. */
-#ifndef STAGE_H
-#define STAGE_H
+#ifndef PINNED_RING_H
+#define PINNED_RING_H
 
 #include "queue.h"
 

@@ -1,7 +1,7 @@
 /* step_kinds.h - the functions by which the GPU machine runs each kind of step. Functions named
  * _unsupported return NULL if the step is supported, else a static text with the reason. */
-#ifndef STEPS_H
-#define STEPS_H
+#ifndef STEP_KINDS_H
+#define STEP_KINDS_H
 
 #include "cost.h"
 #include "queue.h"

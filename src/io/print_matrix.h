@@ -1,6 +1,6 @@
 /* print_matrix.h - the notation of printed elements. Private to src/io. */
-#ifndef PRINT_H
-#define PRINT_H
+#ifndef PRINT_MATRIX_H
+#define PRINT_MATRIX_H
 
 #include "io.h"
 

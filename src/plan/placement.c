@@ -170,8 +170,8 @@ static alternative alternative_of(const plan *other, const cost_estimate *chosen
 }
 
 /* Choose between two plans, of which the one for the GPU may be streamed. */
-static duet_status choose_by_estimate(const statement *s, const plan *cpu, const plan *gpu, const plan **p,
-                                      alternative *r)
+static __attribute__((noinline)) duet_status
+choose_by_estimate(const statement *s, const plan *cpu, const plan *gpu, const plan **p, alternative *r)
 {
     const cost_estimate here = plan_estimate(s, cpu), there = plan_estimate(s, gpu);
     const plan *unsplit = gpu;
@@ -194,10 +194,12 @@ static duet_status choose_by_estimate(const statement *s, const plan *cpu, const
     return DUET_OK;
 }
 
-static duet_status choose_fastest(const statement *s, const plan **p, alternative *r)
+/* Choose between the host and the GPU, which exists. Apart from choose, so that statements without a
+ * GPU save no registers for it. */
+static __attribute__((noinline)) duet_status choose_fastest(const statement *s, const plan **p,
+                                                            alternative *r)
 {
     const plan *cpu, *gpu;
-    if (device_absent(thread_get()->gpu)) return on_device(s, HOST, p);
     TRY(on_both(s, &cpu, &gpu));
     if (!cpu || !gpu) {
         *p = cpu ? cpu : gpu;
@@ -219,12 +221,13 @@ static duet_status check_required_gpu(void)
 
 static duet_status choose(const statement *s, duet_place place, const plan **p, alternative *r)
 {
+    const int gpu = thread_get()->gpu;
     TRY(check_required_gpu());
-    if (place == DUET_AUTO) return choose_fastest(s, p, r);
-    TRY(on_device(s, place == DUET_GPU ? thread_get()->gpu : HOST, p));
+    if (place == DUET_AUTO && !device_absent(gpu)) return choose_fastest(s, p, r);
+    if (place != DUET_GPU) return on_device(s, HOST, p);
+    TRY(on_device(s, gpu, p));
     double seconds = INFINITY;
-    if (place == DUET_GPU) return stream_choose(s, p, &seconds);
-    return DUET_OK;
+    return stream_choose(s, p, &seconds);
 }
 
 duet_status plan_preview(const statement *s, duet_place place, const plan **p)
