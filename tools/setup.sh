@@ -174,15 +174,18 @@ setup_missing() {
     done
 }
 
-# From the rows of one kind on standard input, print one package each: the first one available.
-# Where apt-get has no lists of packages yet, nothing is known to be available, and the first name
-# is taken.
+# From the rows of one kind on standard input, print one package each: the first one available. If
+# none is available, print the first name of a required row, so that apt-get says what is missing, and
+# nothing for an optional one. Where apt-get has no lists of packages yet, the first name is taken.
 setup_packages() {
     if apt-cache show gcc >/dev/null 2>&1; then check=setup_is_available; else check=true; fi
     while IFS='|' read -r kind packages meaning; do
         [ "$kind" = "$1" ] || continue
         case $packages in *:) packages=$("${packages%:}") ;; esac
-        for package in $packages; do if "$check" "$package"; then printf '%s\n' "$package" && break; fi; done
+        chosen=
+        for package in $packages; do if "$check" "$package"; then chosen=$package && break; fi; done
+        if [ -z "$chosen" ] && [ "$kind" = required ]; then chosen=${packages%% *}; fi
+        [ -z "$chosen" ] || printf '%s\n' "$chosen"
     done | awk '!seen[$0]++ { printf " %s", $0 }'
 }
 setup_required() { printf '%s\n' "$missing" | setup_packages required; }
