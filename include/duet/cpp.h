@@ -56,7 +56,7 @@ template <class... N> inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
 }
 template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
 {
-    const duet_index index[] = { DUET_REST, i... };
+    const duet_index_entry index[] = { DUET_REST, i... };
     return duet_indexed_by(m, (int)sizeof...(i), index + 1);
 }
 template <class... M>

@@ -166,13 +166,13 @@ typedef enum duet_index_kind {
     DUET_INDEX_NEW,
     DUET_INDEX_REST
 } duet_index_kind;
-typedef struct duet_index {
+typedef struct duet_index_entry {
     duet_index_kind kind;
     int64_t start, stop, step;
-} duet_index;
-static inline duet_index duet_index_of(duet_index_kind kind, int64_t start, int64_t stop, int64_t step)
+} duet_index_entry;
+static inline duet_index_entry duet_index_of(duet_index_kind kind, int64_t start, int64_t stop, int64_t step)
 {
-    const duet_index i = { kind, start, stop, step };
+    const duet_index_entry i = { kind, start, stop, step };
     return i;
 }
 #define DUET_OPEN                    INT64_MIN
@@ -212,7 +212,7 @@ static inline duet_index duet_index_of(duet_index_kind kind, int64_t start, int6
  * Owner     the caller, until duet_free
  * Errors    NULL: BAD_ARGUMENT (an index out of bounds, a step of 0), BAD_SHAPE (rank, axis, sizes),
  *           NO_MEMORY. duet_split returns the status; if it fails, it makes no view */
-DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index *index);
+DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index_entry *index);
 DUET_API duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t step);
 DUET_API duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
 DUET_API duet_matrix *duet_flipped(duet_matrix *m, int axis);

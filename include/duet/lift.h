@@ -67,10 +67,10 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define DUET_AXES(...)                                                                                       \
     (int)(sizeof((int[]){ 0, ##__VA_ARGS__ }) / sizeof(int)) - 1, (const int[]){ 0, ##__VA_ARGS__ } + 1
 #define duet_permuted(m, ...) DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
-#define duet_indexed(m, ...)                                                                                 \
-    DUET_MATRIX_HERE(duet_indexed_by, m,                                                                     \
-                     (int)(sizeof((duet_index[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index)) - 1,     \
-                     (const duet_index[]){ DUET_REST, ##__VA_ARGS__ } + 1)
+#define DUET_ENTRIES(...)                                                                                    \
+    (int)(sizeof((duet_index_entry[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index_entry)) - 1,          \
+        (const duet_index_entry[]){ DUET_REST, ##__VA_ARGS__ } + 1
+#define duet_indexed(m, ...) DUET_MATRIX_HERE(duet_indexed_by, m, DUET_ENTRIES(__VA_ARGS__))
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)
@@ -272,6 +272,20 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_log_softmax(x) duet_log_softmax_at(DUET(x), DUET_HERE)
 #define duet_matmul(x, y)   duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_bias_add(x, y) duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
+
+#define duet_reshape(x, ...)                   duet_reshape_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
+#define duet_broadcast(x, ...)                 duet_broadcast_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
+#define duet_permute(x, ...)                   duet_permute_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_index(x, ...)                     duet_index_at(DUET(x), DUET_ENTRIES(__VA_ARGS__), DUET_HERE)
+#define duet_range(x, axis, start, stop, step) duet_range_at(DUET(x), axis, start, stop, step, DUET_HERE)
+#define duet_diagonal_of(x, offset)            duet_diagonal_of_at(DUET(x), offset, DUET_HERE)
+#define duet_flip(x, axis)                     duet_flip_at(DUET(x), axis, DUET_HERE)
+#define duet_pick(x, axis, i)                  duet_pick_at(DUET(x), axis, i, DUET_HERE)
+#define duet_part(x, axis, count, k)           duet_part_at(DUET(x), axis, count, k, DUET_HERE)
+#define duet_expand_dims(x, axis)              duet_expand_dims_at(DUET(x), axis, DUET_HERE)
+#define duet_squeeze(x, axis)                  duet_squeeze_at(DUET(x), axis, DUET_HERE)
+#define duet_moveaxis(x, from, to)             duet_moveaxis_at(DUET(x), from, to, DUET_HERE)
+#define duet_swapaxes(x, i, j)                 duet_swapaxes_at(DUET(x), i, j, DUET_HERE)
 
 #define duet_cumsum(x, axis)             duet_cumsum_at(DUET(x), axis, DUET_HERE)
 #define duet_cumprod(x, axis)            duet_cumprod_at(DUET(x), axis, DUET_HERE)

@@ -33,6 +33,10 @@
 #define DUET_OPTIONS_classes          , int n, duet_dtype type
 #define DUET_OPTIONS_top              , int k, int axis
 #define DUET_OPTIONS_bins             , double low, double high, int n
+#define DUET_OPTIONS_sizes            , int rank, const int64_t *size
+#define DUET_OPTIONS_order            , int rank, const int *order
+#define DUET_OPTIONS_range            , int axis, int64_t start, int64_t stop, int64_t by
+#define DUET_OPTIONS_offset           , int64_t offset
 #define DUET_OPTIONS_triangle         , const duet_triangle *options
 #define DUET_OPTIONS_solver           , const duet_solver *options
 #define DUET_OPTIONS_indices          , const char *options
@@ -80,6 +84,36 @@
 #define DUET_CALL3(name, options, ...)                                                                       \
     DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options)
 #include <duet/ops.def>
+
+/* Select and arrange elements, as views do, of any formula. Nothing is copied where the strides of the
+ * operands can express it. In C write
+ *     duet_index(x, DUET_AT(2), DUET_RANGE(0, 5))     x[2, 0:5]
+ *     duet_reshape(x, 2, -1)   duet_broadcast(x, 4, 3)   duet_permute(x, 2, 0, 1)
+ *     duet_index         x[...], by NumPy's basic indexing
+ *     duet_flip          the elements of one axis in reverse order
+ *     duet_pick          element i of one axis, which is removed
+ *     duet_part          splits an axis into `count` parts of equal size and returns part k, counted from
+ *                        0. If the size is not a multiple of `count`, the first parts have one element
+ *                        more
+ *     duet_expand_dims   inserts an axis of size 1, which becomes axis number `axis`
+ *     duet_squeeze       removes an axis of size 1
+ *     duet_moveaxis      moves axis `from` to position `to`; the other axes keep their order
+ *     duet_swapaxes      exchanges axes i and j
+ * duet_reshape, duet_broadcast, duet_permute, duet_range and duet_diagonal_of are rows of ops.def. A
+ * negative axis counts from the last one.
+ * Shapes    as the sentences above say
+ * Errors    in the result: BAD_ARGUMENT (an index out of bounds, a step of 0, k), BAD_SHAPE (rank, axis,
+ *           sizes)
+ * Source    NumPy's functions of the same names; duet_pick is NumPy's take with one index, duet_part one
+ *           result of array_split */
+DUET_OPERATOR(duet_index, duet_expr x, int count, const duet_index_entry *index)
+DUET_OPERATOR(duet_flip, duet_expr x, int axis)
+DUET_OPERATOR(duet_pick, duet_expr x, int axis, int64_t i)
+DUET_OPERATOR(duet_part, duet_expr x, int axis, int count, int k)
+DUET_OPERATOR(duet_expand_dims, duet_expr x, int axis)
+DUET_OPERATOR(duet_squeeze, duet_expr x, int axis)
+DUET_OPERATOR(duet_moveaxis, duet_expr x, int from, int to)
+DUET_OPERATOR(duet_swapaxes, duet_expr x, int i, int j)
 
 /* Returns every element of x times every element of y: duet_einsum(x, y, "i,j->ij").
  * Shapes    x [m], y [n]; the result is m x n

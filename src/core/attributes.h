@@ -111,6 +111,10 @@ typedef struct random_attributes {
 typedef struct load_attributes {
     int32_t purpose; /* graph.h: enum load_purpose, or LOAD_ROOT + the destination's index */
 } load_attributes;
+typedef struct view_attributes {
+    int64_t offset;                /* of the first element from that of the operand, */
+    int64_t stride[DUET_RANK_MAX]; /* and of each axis, in elements */
+} view_attributes;
 typedef struct join_attributes {
     int32_t re, im; /* values */
 } join_attributes;
@@ -139,6 +143,7 @@ typedef union attributes {
     random_attributes random;
     load_attributes load;
     join_attributes join;
+    view_attributes view;
     hole_attributes hole;
 } attributes;
 static_assert(sizeof(attributes) == ATTRIBUTE_WORDS * sizeof(int32_t), "word[] is the largest member");

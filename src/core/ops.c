@@ -59,7 +59,7 @@ const op_info op_infos[OPS_ALL] = {
     [OP_LOAD] = { "load", "accumulator = operand", KIND_LEAF, 1, 0 },
     [OP_SAVE] = { "save", "slot = accumulator", KIND_LEAF, 1, 0 },
     [OP_STORE] = { "store", "output = accumulator", KIND_LEAF, 1, 0 },
-    [OP_PART] = { "part", "the first elements along each axis", KIND_LEAF, 1, 0 },
+    [OP_VIEW] = { "view", "elements of a value in memory", KIND_LEAF, 1, 0 },
     [OP_WRAP] = { "wrap", "accumulator = operand within a narrower integer type", KIND_LEAF, 1, 0 },
 };
 

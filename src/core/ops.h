@@ -31,7 +31,7 @@ enum op {
     OP_SAVE,  /* slot = accumulator */
     OP_STORE, /* output = accumulator */
     OP_WRAP,  /* accumulator = operand 0 as an element of the integer type arg[1].index, and back */
-    OP_PART,  /* in a plan: the first elements of a value along each axis */
+    OP_VIEW,  /* in a plan: elements of a value in memory, by an offset and strides */
     OPS_ALL
 };
 

@@ -149,24 +149,6 @@ static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
     return true;
 }
 
-/* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are
- * as long as they can be. */
-static bool find_strides(const layout *from, layout *to)
-{
-    int f = from->rank - 1;
-    int64_t left = from->size[f], stride = from->stride[f];
-    for (int a = to->rank; a-- > 0; stride *= to->size[a]) {
-        if (left == 1 && f > 0 && to->size[a] > 1) {
-            left = from->size[--f];
-            stride = from->stride[f];
-        }
-        if (left % to->size[a]) return false;
-        to->stride[a] = stride;
-        left /= to->size[a];
-    }
-    return true;
-}
-
 /* "duet_reshaped(m: f32[2,3]): to be f32[5], m must have as many elements" */
 static duet_matrix *no_reshape(const duet_matrix *m, int rank, const int64_t *size, const char *what)
 {
@@ -190,7 +172,7 @@ duet_matrix *(duet_reshaped_shape)(duet_matrix *m, int rank, const int64_t *size
 {
     const char *who = "duet_reshaped";
     int64_t sizes[DUET_RANK_MAX];
-    layout at, from;
+    layout at;
     if (matrix_check(who, m)) return NULL;
     const bool sized = rank >= 0 && rank <= DUET_RANK_MAX && (size || !rank),
                inferred = sized && infer(m->count, rank, size, sizes);
@@ -200,8 +182,8 @@ duet_matrix *(duet_reshaped_shape)(duet_matrix *m, int rank, const int64_t *size
     if (shape_check(who, m->at.type, rank, sized ? sizes : size)) return NULL;
     layout_dense(&at, m->at.type, rank, sizes);
     if (layout_count(&at) != m->count) return no_reshape(m, rank, sizes, "m must have as many elements");
-    from = m->at;
-    layout_collapse((layout *[]){ &from }, 1);
-    if (m->count && !find_strides(&from, &at)) return needs_copy(m, rank, sizes);
+    const shape to = shape_of_layout(&at);
+    at = m->at;
+    if (!layout_reshape(&at, &to)) return needs_copy(m, rank, sizes);
     return view_of(m, &at, 0);
 }

@@ -231,3 +231,33 @@ void layout_span(const layout *l, int64_t *low, int64_t *high)
         *(reach < 0 ? low : high) += reach;
     }
 }
+
+/* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are
+ * as long as they can be. */
+static bool find_strides(const layout *from, layout *to)
+{
+    int f = from->rank - 1;
+    int64_t left = from->size[f], stride = from->stride[f];
+    for (int a = to->rank; a-- > 0; stride *= to->size[a]) {
+        if (left == 1 && f > 0 && to->size[a] > 1) {
+            left = from->size[--f];
+            stride = from->stride[f];
+        }
+        if (left % to->size[a]) return false;
+        to->stride[a] = stride;
+        left /= to->size[a];
+    }
+    return true;
+}
+
+bool layout_reshape(layout *l, const shape *to)
+{
+    layout from = *l, r;
+    layout_dense(&r, l->type, to->rank, to->size);
+    if (layout_count(l)) {
+        layout_collapse((layout *[]){ &from }, 1);
+        if (!find_strides(&from, &r)) return false;
+    }
+    *l = r;
+    return true;
+}

@@ -63,6 +63,16 @@ void layout_order(layout *const l[], int n);
  * becomes one axis of size 1, so that the result has at least rank 1. */
 void layout_collapse(layout *const l[], int n);
 
+/* Gives l the sizes of `to`, which has as many elements, in the same row-major order. False: no strides
+ * express that, and l is unchanged. */
+bool layout_reshape(layout *l, const shape *to);
+static inline shape shape_of_layout(const layout *l)
+{
+    shape s = { .rank = l->rank };
+    for (int i = 0; i < l->rank; i++) s.size[i] = l->size[i];
+    return s;
+}
+
 /* The range of offsets of the elements of l, from its first one: [low, high). Both are 0 if it has
  * no elements. */
 void layout_span(const layout *l, int64_t *low, int64_t *high);

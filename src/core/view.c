@@ -1,7 +1,7 @@
 /* view.c - matrices that share the elements of others. reshape.c has those whose axes are others. */
 #include "view.h"
+#include "index_list.h"
 #include "matrix.h"
-#include "min_max.h"
 #include "status.h"
 #include <string.h>
 
@@ -56,130 +56,45 @@ duet_matrix *(duet_submatrix)(duet_matrix *m, int64_t i, int64_t j, int64_t rows
 
 /* ---- NumPy's basic indexing ---- */
 
-/* State of an indexing: the next axis of m, and the view so far. */
-typedef struct indexing {
-    const char *who;
-    const duet_matrix *m;
-    int axis;
-    layout at;
-    int64_t ahead;
-} indexing;
-
-static duet_status take_element(indexing *x, int64_t i)
+/* The view of m that a list selects. */
+static duet_matrix *selected(const duet_matrix *m, const index_list *l)
 {
-    char text[SHAPE_TEXT];
-    const int64_t size = x->m->at.size[x->axis], from_start = i < 0 ? i + size : i;
-    if (from_start < 0 || from_start >= size)
-        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): index %lld of axis %d is out of bounds; its size is %lld",
-                    x->who, view_text(x->m, text), (long long)i, x->axis, (long long)size);
-    x->ahead += from_start * x->m->at.stride[x->axis++];
-    return DUET_OK;
-}
-
-/* A bound as Python reads it: negative ones count from the end, what lies outside is cut off, what
- * is left out is the end that is meant. */
-static int64_t bound_of(int64_t given, int64_t size, bool backwards, bool is_start)
-{
-    const int64_t low = backwards ? -1 : 0, high = backwards ? size - 1 : size;
-    if (given == DUET_OPEN) return backwards == is_start ? high : low;
-    if (given < 0) given += size;
-    return clamp(given, low, high);
-}
-
-static duet_status take_range(indexing *x, const duet_index *r)
-{
-    char text[SHAPE_TEXT];
-    const int64_t size = x->m->at.size[x->axis], by = r->step == INT64_MIN ? -INT64_MAX : r->step;
-    if (by == 0)
-        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): the step along axis %d must not be 0", x->who,
-                    view_text(x->m, text), x->axis);
-    const int64_t start = bound_of(r->start, size, by < 0, true),
-                  stop = bound_of(r->stop, size, by < 0, false);
-    const int64_t distance = by < 0 ? start - stop : stop - start, each = by < 0 ? -by : by;
-    const int64_t count = distance > 0 ? (distance - 1) / each + 1 : 0, stride = x->m->at.stride[x->axis++];
-    layout_insert(&x->at, x->at.rank, count, count > 1 ? stride * by : stride);
-    if (count) x->ahead += start * stride;
-    return DUET_OK;
-}
-
-static duet_status take_all(indexing *x, int until)
-{
-    const duet_index all = DUET_ALL;
-    duet_status s = DUET_OK;
-    while (x->axis < until && s == DUET_OK) s = take_range(x, &all);
-    return s;
-}
-
-static bool takes_axis(const duet_index *i)
-{
-    return i->kind == DUET_INDEX_RANGE || i->kind == DUET_INDEX_AT;
-}
-
-/* How many axes of m the entries name, and how many axes the view has; BAD_ARGUMENT of what is no index. */
-static duet_status check_index(const char *who, const duet_matrix *m, int count, const duet_index *index)
-{
-    char text[SHAPE_TEXT];
-    int named = 0, rests = 0, rank;
-    if (count < 0 || (count > 0 && !index))
-        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): the index must not be NULL, nor its length (%d) negative",
-                    who, view_text(m, text), count);
-    rank = m->at.rank;
-    for (int i = 0; i < count; i++) {
-        if ((unsigned)index[i].kind > DUET_INDEX_REST)
-            return fail(DUET_BAD_ARGUMENT, "%s(m: %s): entry %d of the index is not valid", who,
-                        view_text(m, text), i);
-        named += takes_axis(&index[i]);
-        rests += index[i].kind == DUET_INDEX_REST;
-        rank += (index[i].kind == DUET_INDEX_NEW) - (index[i].kind == DUET_INDEX_AT);
+    layout at = { .type = m->at.type };
+    int64_t ahead = 0;
+    for (int a = 0; a < m->at.rank; a++) ahead += l->range[a].start * m->at.stride[a];
+    for (int i = 0; i < l->rank; i++) {
+        const int a = l->axis[i];
+        if (a == INDEX_NEW_AXIS) layout_insert(&at, i, 1, 1);
+        else layout_insert(&at, i, l->range[a].count, l->range[a].step * m->at.stride[a]);
     }
-    if (rests > 1)
-        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): the index must have at most one DUET_REST, not %d", who,
-                    view_text(m, text), rests);
-    if (named > m->at.rank)
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): the index has %d entries for axes; m has %d %s", who,
-                    view_text(m, text), named, m->at.rank, axes_word(m->at.rank));
-    if (rank > DUET_RANK_MAX)
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): the view would have %d axes, more than %d", who,
-                    view_text(m, text), rank, DUET_RANK_MAX);
-    return DUET_OK;
+    return view_of(m, &at, ahead);
 }
 
-static int axes_after(const duet_index *index, int count)
+static duet_matrix *index_matrix(const char *who, duet_matrix *m, int count, const duet_index_entry *index)
 {
-    int n = 0;
-    for (int i = 0; i < count; i++) n += takes_axis(&index[i]);
-    return n;
+    char text[SHAPE_TEXT];
+    const shape s = shape_of_layout(&m->at);
+    index_list l;
+    const duet_status status = index_list_read(&s, count, index, &l);
+    if (status == DUET_OK) return selected(m, &l);
+    fail_within(status, "%s(m: %s)", who, view_text(m, text));
+    return NULL;
 }
 
-static duet_status take_entry(indexing *x, const duet_index *index, int left)
+duet_matrix *(duet_indexed_by)(duet_matrix *m, int count, const duet_index_entry *index)
 {
-    switch (index->kind) {
-    case DUET_INDEX_AT: return take_element(x, index->start);
-    case DUET_INDEX_RANGE: return take_range(x, index);
-    case DUET_INDEX_NEW: layout_insert(&x->at, x->at.rank, 1, 1); return DUET_OK;
-    default: return take_all(x, x->m->at.rank - axes_after(index + 1, left));
-    }
-}
-
-duet_matrix *(duet_indexed_by)(duet_matrix *m, int count, const duet_index *index)
-{
-    indexing x = { .who = "duet_indexed", .m = m };
-    if (matrix_check(x.who, m) || check_index(x.who, m, count, index)) return NULL;
-    x.at.type = m->at.type;
-    for (int i = 0; i < count; i++)
-        if (take_entry(&x, &index[i], count - 1 - i)) return NULL;
-    if (take_all(&x, m->at.rank)) return NULL;
-    return view_of(m, &x.at, x.ahead);
+    if (matrix_check("duet_indexed", m)) return NULL;
+    return index_matrix("duet_indexed", m, count, index);
 }
 
 /* m with one entry for one axis. */
-static duet_matrix *index_axis(const char *who, duet_matrix *m, int axis, duet_index entry)
+static duet_matrix *index_axis(const char *who, duet_matrix *m, int axis, duet_index_entry entry)
 {
-    indexing x = { .who = who, .m = m };
+    duet_index_entry index[DUET_RANK_MAX];
     if (matrix_check(who, m) || view_check_axis(who, "m", m, m->at.rank, &axis)) return NULL;
-    x.at.type = m->at.type;
-    if (take_all(&x, axis) || take_entry(&x, &entry, 0) || take_all(&x, m->at.rank)) return NULL;
-    return view_of(m, &x.at, x.ahead);
+    for (int a = 0; a < axis; a++) index[a] = DUET_ALL;
+    index[axis] = entry;
+    return index_matrix(who, m, axis + 1, index);
 }
 
 duet_matrix *(duet_stepped)(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t by)

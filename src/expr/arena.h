@@ -139,6 +139,10 @@ enum {
     OPTIONS_conv3_transposed = 16,
     OPTIONS_fourier = offsetof(fourier_attributes, kind) / sizeof(int32_t), /* the operator is the kind */
     OPTIONS_overlap = 1,
+    OPTIONS_sizes = 2 * DUET_RANK_MAX,
+    OPTIONS_order = DUET_RANK_MAX,
+    OPTIONS_range = sizeof(range_words) / sizeof(int32_t),
+    OPTIONS_offset = 2,
     OPTIONS_triangle = 3,
     OPTIONS_solver = 1,
     OPTIONS_indices = 4

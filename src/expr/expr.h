@@ -24,6 +24,9 @@ typedef struct failure_attributes {
 typedef struct histogram_words {
     int32_t low[2], high[2], bins; /* low, high: the bytes of a double */
 } histogram_words;
+typedef struct range_words {
+    int32_t axis, start[2], step[2], count[2]; /* pairs: the bytes of an int64_t */
+} range_words;
 typedef union node_attributes {
     int32_t word[NODE_WORDS];
     reduce_attributes reduce;
@@ -32,6 +35,10 @@ typedef union node_attributes {
     index_attributes index;
     one_hot_attributes one_hot;
     histogram_words histogram;
+    range_words range;
+    int32_t size[DUET_RANK_MAX][2]; /* of reshape and broadcast: the result's, as pairs of words */
+    int32_t order[DUET_RANK_MAX];   /* of permute */
+    int32_t offset[2];              /* of diagonal_of */
     cast_attributes cast;
     solver_attributes solver;
     triangle_attributes triangle;

@@ -4,6 +4,7 @@
 #include "einsum.h"
 #include "operands.h"
 #include "status.h"
+#include "view_formulas.h"
 
 /* Of numbers alone f64 is reduced. */
 static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
@@ -116,6 +117,10 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define GIVE_conv_transposed  , options
 #define GIVE_fourier          , options
 #define GIVE_overlap          , overlap
+#define GIVE_sizes            , rank, size
+#define GIVE_order            , rank, order
+#define GIVE_range            , axis, start, stop, by
+#define GIVE_offset           , offset
 #define GIVE_triangle         , options
 #define GIVE_solver           , options
 #define GIVE_indices          , options
@@ -154,6 +159,14 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
     options ? (const int32_t *)options : (int32_t[sizeof(duet_fourier) / sizeof(int32_t)]) { 0 }
 #define ATTRS_overlap                                                                                        \
     (int32_t[1]) { (int32_t) overlap }
+#define ATTRS_sizes                                                                                          \
+    (const int32_t *)&(const sizes_given) { rank, size, NULL }
+#define ATTRS_order                                                                                          \
+    (const int32_t *)&(const order_given) { rank, order }
+#define ATTRS_range                                                                                          \
+    (const int32_t *)&(const range_given) { axis, start, stop, by }
+#define ATTRS_offset                                                                                         \
+    (const int32_t *)&(const int64_t) { offset }
 #define ATTRS_triangle ATTRS_GIVEN(triangle)
 #define ATTRS_solver   ATTRS_GIVEN(solver)
 #define ATTRS_indices  einsum_read(options, &(einsum_attributes){ { 0 } })

@@ -139,6 +139,31 @@ static void print_triangle(FILE *out, const node_attributes *a)
             a->triangle.transposed);
 }
 
+static int64_t long_of(const int32_t words[2])
+{
+    int64_t x;
+    memcpy(&x, words, sizeof x);
+    return x;
+}
+
+static void print_order(FILE *out, const node_attributes *a) {} /* print_tail knows the rank */
+static void print_sizes(FILE *out, const node_attributes *a) {}
+
+static void print_range(FILE *out, const node_attributes *a)
+{
+    const int64_t start = long_of(a->range.start), by = long_of(a->range.step),
+                  last = start + (long_of(a->range.count) - 1) * by;
+    fprintf(out, ", %d, %lld, ", a->range.axis, (long long)start);
+    if (by < 0 && last == 0) fputs("DUET_OPEN", out);
+    else fprintf(out, "%lld", (long long)(last + (by < 0 ? -1 : 1)));
+    fprintf(out, ", %lld", (long long)by);
+}
+
+static void print_offset(FILE *out, const node_attributes *a)
+{
+    fprintf(out, ", %lld", (long long)long_of(a->offset));
+}
+
 static void print_indices(FILE *out, const node_attributes *a)
 {
     static const char *const before[EINSUM_PARTS] = { ", \"", ",", "->" };
@@ -240,6 +265,9 @@ static void print_tail(FILE *out, const node *n)
 {
     for (int a = 0; is_reduce_of_axes(n) && a < DUET_RANK_MAX; a++)
         if (n->attr.reduce.axes >> a & 1) fprintf(out, ", %d", a);
+    for (int a = 0; (n->op == OP_reshape || n->op == OP_broadcast) && a < n->rank; a++)
+        fprintf(out, ", %lld", (long long)n->size[a]);
+    for (int a = 0; n->op == OP_permute && a < n->rank; a++) fprintf(out, ", %d", n->attr.order[a]);
     print_options(out, n);
     fputc(')', out);
 }

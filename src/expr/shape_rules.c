@@ -39,7 +39,7 @@ static duet_status check_count(enum op op, int64_t n)
     }
 }
 
-static duet_status check_axis(const node *x, int *axis)
+duet_status check_axis(const node *x, int *axis)
 {
     const int given = *axis;
     if (given < 0) *axis += x->rank;
@@ -330,6 +330,7 @@ static void extended(const form *A, int64_t n, node *out)
 #define LIKE(A)                       like(&A, out)
 #define REVERSED(A)                   reversed(&A, out)
 #define PRODUCT(A, B)                 product_shape(&A, &B, out)
+#define SIZED                         set_shape(out, o.rank, o.sizes)
 #define SPECTRUM(A)                   spectrum(&o, &A, out)
 #define OVERLAP(A, B)                 overlap_shape(&o, &A, &B, out)
 #define OVERLAP_ALL(A, B)             plane_shape(&o, &A, &B, &B, out)
@@ -357,7 +358,7 @@ static void set_shape(node *out, int rank, const int64_t *size)
         const form A = form_of(op, 0, x[0], false), B = form_of(op, 1, x[1] ? x[1] : x[0], true),            \
                    C = form_of(op, 2, x[2] ? x[2] : x[0], true);                                             \
         op_options o = { 0 };                                                                                \
-        (void)B, (void)C;                                                                                    \
+        (void)A, (void)B, (void)C;                                                                           \
         TRY(options_##options(op, x[0], attr, &o));                                                          \
         needs shape;                                                                                         \
         attrs_##options(&o, out);                                                                            \

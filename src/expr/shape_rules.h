@@ -3,12 +3,17 @@
 #define SHAPE_RULES_H
 
 #include "arena.h"
+#include "index_list.h"
 
 /* Arrays have one element for each axis of an image behind the channels: width of signals; height
  * and width of images; depth, height and width of volumes. */
 typedef struct op_options {
     int64_t window[3], stride[3], pad[3], dilation[3], groups, size[3], more[3];
     int axis, n, part, refine;
+    int rank; /* of operators whose result has the sizes `sizes` */
+    int64_t sizes[DUET_RANK_MAX], offset;
+    int order[DUET_RANK_MAX];
+    axis_range range;
     int64_t k;
     double low, high;
     duet_dtype type;
@@ -33,5 +38,19 @@ typedef struct op_options {
 IMAGE_OPTIONS_OF(1)
 IMAGE_OPTIONS_OF()
 IMAGE_OPTIONS_OF(3)
+
+/* view_formulas.c: the options of operators that select or arrange elements, and the sizes of their
+ * results.
+ * Errors: BAD_ARGUMENT, BAD_SHAPE */
+#define VIEW_OPTIONS(kind)                                                                                   \
+    duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o);               \
+    void attrs_##kind(const op_options *o, node *out);
+VIEW_OPTIONS(sizes)
+VIEW_OPTIONS(order)
+VIEW_OPTIONS(range)
+VIEW_OPTIONS(offset)
+
+/* An axis of x, negative ones counted from its rank. Errors: BAD_SHAPE */
+duet_status check_axis(const node *x, int *axis);
 
 #endif

@@ -17,6 +17,12 @@ static void read_solver(const node *n, attributes *a) { a->solver = n->attr.solv
 static void read_triangle(const node *n, attributes *a) { a->triangle = n->attr.triangle; }
 static void read_indices(const node *n, attributes *a) { a->einsum = n->attr.einsum; }
 
+/* views.c reads these. */
+#define read_sizes  read_plain
+#define read_order  read_plain
+#define read_range  read_plain
+#define read_offset read_plain
+
 static void read_bins(const node *n, attributes *a)
 {
     const histogram_words *words = &n->attr.histogram;

@@ -3,6 +3,7 @@
 #include "canonicalize.h"
 #include "dtype.h"
 #include "status.h"
+#include "views.h"
 #include <stdlib.h>
 
 /* ---- reading nodes ---- */
@@ -101,12 +102,23 @@ static int read_operator(graph *g, const node *n, value v)
     return broadcast_to_shape(g, &v, made);
 }
 
+/* All elements of a number are equal, so that each view of it is that number in another shape. */
+static int read_view(graph *g, const node *n, int x)
+{
+    value like = { .type = n->type, .rank = n->rank };
+    memcpy(like.size, n->size, sizeof n->size[0] * n->rank);
+    if (is_op(g, x, OP_NUMBER)) return load_number(g, x, &like, LOAD_SHAPE);
+    const view_change c = change_of_node(n);
+    return view_of_value(g, x, &c);
+}
+
 static int read_node(graph *g, const formula *f, uint32_t i, const int *value_of, int earlier)
 {
     const node *n = &f->nodes[i];
     if (n->op == OP_LEAF && earlier >= 0) return read_earlier(g, earlier, n);
     if (n->op == OP_LEAF) return read_leaf(g, f, i, value_of);
     if (n->op == OP_NUMBER) return read_number(g, f, i, value_of);
+    if (is_view_operator(n->op)) return read_view(g, n, value_of[i - n->back[0]]);
     value v = plain_value(n, i, value_of);
     if (!is_complex_operator(g, &v)) return read_operator(g, n, v);
     read_attributes(n, &v.attr);
@@ -136,9 +148,11 @@ static bool may_be_root(const graph *g, int v)
 }
 
 /* The value that is written to a destination. A LOAD copies there what has no job: a matrix, a
- * number, a transpose, or a value that is broadcast to the destination. */
-static int make_root(graph *g, int v, const dest_info *dest)
+ * number, a view, or a value that is broadcast to the destination. */
+static int make_root(graph *g, int v, dest_info *dest, bool alone)
 {
+    if (alone && !dtype_is_complex(dest->to.type))
+        v = move_view_to_destination(g, v, &dest->to, &dest->rearranged);
     value like = { .type = (uint8_t)dest->to.type, .rank = (uint8_t)dest->to.rank };
     memcpy(like.size, dest->to.size, sizeof like.size[0] * like.rank);
     if (dtype_is_complex(dest->to.type)) v = complex_root(g, v, &like);
@@ -178,21 +192,37 @@ static void finish_graph(graph *g, const dest_info *dest)
     resolve_computed_types(g);
 }
 
-duet_status graph_make(graph *g, const formula *f, int dests, const dest_info *dest, const int *earlier)
+/* Which nodes have more than one user. NULL: out of memory. */
+static bool *find_shared(const formula *f)
+{
+    bool *used = calloc(2 * (size_t)f->count + 1, sizeof *used), *shared = used + f->count;
+    for (uint32_t i = 0; i < f->count && used; i++)
+        for (int k = 0; k < 3 && f->nodes[i].op < OPS && f->nodes[i].back[k]; k++) {
+            const uint32_t x = i - f->nodes[i].back[k];
+            shared[x] = used[x];
+            used[x] = true;
+        }
+    return used;
+}
+
+duet_status graph_make(graph *g, const formula *f, int dests, dest_info *dest, const int *earlier)
 {
     memset(g, 0, sizeof *g);
     int *value_of = malloc(f->count * sizeof *value_of);
-    g->failed = !value_of;
+    bool *used = find_shared(f);
+    g->failed = !value_of || !used;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) {
         value_of[i] = read_node(g, f, i, value_of, earlier ? earlier[i] : -1);
+        if (!g->failed) g->values[value_of[i]].shared |= used[f->count + i];
         const bool is_root = !g->failed && g->roots < dests && dest[g->roots].node == i;
         if (is_root) {
-            g->root[g->roots] = make_root(g, value_of[i], &dest[g->roots]);
+            g->root[g->roots] = make_root(g, value_of[i], &dest[g->roots], dests == 1);
             g->roots++;
         }
     }
     if (!g->failed) finish_graph(g, dest);
     free(value_of);
+    free(used);
     return graph_status(g, f);
 }
 

@@ -307,17 +307,13 @@ int value_of_operator(graph *g, const value *v)
     int x = v->arg[0], y = v->arg[1];
     if (v->op == OP_cast) return make_cast(g, v, x);
     if (value_needs_legalizing(g, v)) return make_legalized(g, v);
-    if (dtype_kind((duet_dtype)v->type) != TYPE_FLOAT && v->op != OP_transpose) return make_plain(g, v);
+    if (dtype_kind((duet_dtype)v->type) != TYPE_FLOAT) return make_plain(g, v);
     switch (v->op) {
     case OP_add: return make_add(g, v, x, y);
     case OP_sub: return make_sub(g, v, x, y);
     case OP_mul: return make_mul(g, v, x, y);
     case OP_div: return make_div(g, v, x, y);
     case OP_neg: return negate(g, x);
-    case OP_transpose:
-        if (is_op(g, x, OP_transpose)) return g->values[x].arg[0];
-        if (v->rank < 2) return x;
-        return intern(g, v);
     default: return make_plain(g, v);
     }
 }

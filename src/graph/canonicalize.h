@@ -39,6 +39,9 @@ int complex_interleaved(graph *g, int v);                 /* v, as elements in m
 int complex_root(graph *g, int v, const value *like);     /* v for a destination like *like */
 int complex_in_shape(graph *g, int v, const value *like); /* v, broadcast to the shape of *like */
 
+/* views.c: the first elements of v along each axis, read where they are in memory. */
+int first_elements(graph *g, int v, const int64_t *size);
+
 /* types.c: LOADs of v in the type and shape of `like`. `what` is a LOAD_ purpose. */
 int load_as(graph *g, int v, const value *like, int what, uint8_t comp); /* computed in type comp */
 int load_number(graph *g, int v, const value *like, int what);

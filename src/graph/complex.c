@@ -4,6 +4,7 @@
  * the real and the imaginary half of each element. Interleaved elements in memory are split by
  * OP_real and OP_imag, which see one half of each element. */
 #include "complex_pairs.h"
+#include "views.h"
 
 /* ---- pairs ---- */
 
@@ -29,9 +30,16 @@ int plane_of(graph *g, int v, enum op op)
     return intern(g, &p);
 }
 
-pair transposed(const graph_builder *gb, pair p)
+/* A view of interleaved elements, as a view of one of the halves that they are made of. */
+static int view_of_half(graph *g, const value *view, int half)
 {
-    return (pair){ make1(gb, OP_transpose, p.re), make1(gb, OP_transpose, p.im) };
+    value v = value_init(OP_VIEW, view);
+    v.type = g->values[half].type;
+    v.args = 1;
+    v.arg[0] = half;
+    v.attr.view.offset = 2 * view->attr.view.offset;
+    for (int i = 0; i < view->rank; i++) v.attr.view.stride[i] = 2 * view->attr.view.stride[i];
+    return intern(g, &v);
 }
 
 /* Is v set by an earlier statement of this plan? It is not in memory yet, so it cannot be copied
@@ -47,9 +55,12 @@ pair pair_of(graph *g, int v)
     const value x = copy_of(g, v);
     if (!is_complex(g, v)) return (pair){ v, -1 };
     if (is_pair(g, v)) return (pair){ x.arg[0], x.arg[1] };
-    if (x.op == OP_transpose) return transposed(&(graph_builder){ g, part_like(&x) }, pair_of(g, x.arg[0]));
-    if (is_barrier(g, v) && value_is_join(g, x.arg[0]))
-        return (pair){ g->values[x.arg[0]].arg[0], g->values[x.arg[0]].arg[1] };
+    const int base = x.op == OP_VIEW ? x.arg[0] : v, earlier = copy_of(g, base).arg[0];
+    if (is_barrier(g, base) && value_is_join(g, earlier)) {
+        const pair halves = { g->values[earlier].arg[0], g->values[earlier].arg[1] };
+        if (base == v) return halves;
+        return (pair){ view_of_half(g, &x, halves.re), view_of_half(g, &x, halves.im) };
+    }
     return (pair){ plane_of(g, v, OP_real), plane_of(g, v, OP_imag) };
 }
 
@@ -59,6 +70,18 @@ int imaginary(const graph_builder *gb, pair p) { return p.im < 0 ? number(gb, 0)
 pair parts_as_matrices(const graph_builder *gb, pair p)
 {
     return (pair){ as_matrix(gb, p.re), as_matrix(gb, imaginary(gb, p)) };
+}
+
+/* A view of a pair is a pair of views; one of interleaved elements is a view of these. */
+int view_of_value(graph *g, int v, const view_change *c)
+{
+    const value x = copy_of(g, v);
+    if (!is_pair(g, v)) return change_view(g, v, c);
+    value like = x;
+    like.rank = (uint8_t)c->to.rank;
+    memcpy(like.size, c->to.size, sizeof like.size);
+    like.weak = false;
+    return pair_value(g, &like, (pair){ change_view(g, x.arg[0], c), change_view(g, x.arg[1], c) });
 }
 
 /* ---- joins ---- */
@@ -138,8 +161,6 @@ bool is_complex_operator(const graph *g, const value *v)
 {
     bool any = dtype_is_complex((duet_dtype)v->type) || is_of_parts(v->op);
     for (int k = 0; k < v->args; k++) any |= is_complex(g, v->arg[k]);
-    if (v->op == OP_transpose && any)
-        return is_pair(g, v->arg[0]); /* a transpose of interleaved elements is a view */
     return any && v->op < OPS && complex_formulas[v->op];
 }
 

@@ -155,8 +155,6 @@ pair cast_pair(const graph_builder *gb, const value *v, const pair x[3])
     return (pair){ x[0].re, imaginary(gb, x[0]) };
 }
 
-pair transpose_pair(const graph_builder *gb, const value *v, const pair x[3]) { return transposed(gb, x[0]); }
-
 /* f, but x where x is 0: otherwise 0 times infinity would give NaN. */
 int unless_zero(const graph_builder *gb, int x, int f) { return choose(gb, equals_zero(gb, x), x, f); }
 
@@ -291,12 +289,9 @@ static int shifted(graph *g, int v, int axis, bool ahead)
 /* The first `count` elements along an axis, as parts. */
 static pair first_of(graph *g, int v, int axis, int64_t count)
 {
-    const value x = copy_of(g, v);
-    value part = value_init(OP_PART, &x);
-    part.args = 1;
-    part.arg[0] = v;
-    part.size[axis] = count;
-    const int p = intern(g, &part);
+    value x = copy_of(g, v);
+    x.size[axis] = count;
+    const int p = first_elements(g, v, x.size);
     return (pair){ plane_of(g, p, OP_real), plane_of(g, p, OP_imag) };
 }
 

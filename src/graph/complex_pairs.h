@@ -78,8 +78,7 @@ static inline int as_matrix(const graph_builder *gb, int x)
 /* complex.c */
 int pair_value(graph *g, const value *like, pair p); /* a value of the type and shape of *like */
 pair pair_of(graph *g, int v);
-int plane_of(graph *g, int v, enum op op); /* OP_real or OP_imag of elements in memory */
-pair transposed(const graph_builder *gb, pair p);
+int plane_of(graph *g, int v, enum op op);      /* OP_real or OP_imag of elements in memory */
 int imaginary(const graph_builder *gb, pair p); /* 0 for a real value */
 pair parts_as_matrices(const graph_builder *gb, pair p);
 

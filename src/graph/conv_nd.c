@@ -119,16 +119,6 @@ static void set_overlap(value *v, const value *filters, duet_overlap part)
     }
 }
 
-/* The first elements of v along each axis, as many as `like` has. */
-static int part_of(graph *g, int v, const value *like)
-{
-    value p = value_init(OP_PART, like);
-    if (!memcmp(value_at(g, v)->size, like->size, sizeof like->size[0] * like->rank)) return v;
-    p.args = 1;
-    p.arg[0] = v;
-    return intern(g, &p);
-}
-
 static int plain_convolution(graph *g, const struct rule *r, const value *of)
 {
     value v = *of;
@@ -143,7 +133,7 @@ static int plain_convolution(graph *g, const struct rule *r, const value *of)
     set_overlap(&v, &filters, (duet_overlap)of->attr.overlap.part);
     for (int k = 0; k < 2 && r->form != CONV_PLAIN; k++)
         v.arg[k] = merged_axes(g, v.arg[k], 0, copy_of(g, v.arg[k]).rank - 2);
-    return part_of(g, intern_legalized(g, &v), of);
+    return first_elements(g, intern_legalized(g, &v), of->size);
 }
 
 /* ---- pooling ---- */

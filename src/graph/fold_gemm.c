@@ -116,14 +116,12 @@ static void fold_factor(graph *g, int v)
     value *m = &g->values[v];
     for (int k = 0; k < 2 && m->alpha < 0; k++) {
         int factor = m->arg[k];
-        bool transposed = g->values[factor].op == OP_transpose && g->values[factor].uses == 1;
-        value *x = &g->values[transposed ? g->values[factor].arg[0] : factor];
+        value *x = &g->values[factor];
         if (x->op != OP_mul || x->uses != 1 || !foldable(g, x->arg[0]) || m->mem >= FLOAT_TYPES) continue;
         int other = x->arg[1];
         if (g->values[other].mem != m->mem || !same_shape(g, other, (int)(x - g->values))) continue;
         m->alpha = x->arg[0];
-        if (transposed) g->values[factor].arg[0] = other;
-        else m->arg[k] = other;
+        m->arg[k] = other;
         x->uses = 0;
     }
 }

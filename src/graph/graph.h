@@ -24,6 +24,7 @@ typedef struct value {
      * an operator on bools, whose type is still to be chosen. */
     uint8_t comp;
     uint8_t mem;   /* the type of its elements in memory; f32 for formulas of halves */
+    bool shared;   /* several nodes of the formula use it */
     bool stored;   /* storing changes the value, so users must read it from memory */
     uint8_t class; /* of a number: enum number_class */
     int args, arg[3];
@@ -45,6 +46,9 @@ typedef struct dest_info {
     uint32_t node;
     layout to;
     bool overwritten; /* by a later statement: only other statements use the value */
+    /* graph_make has permuted the axes of `to`: the element that the value has at an index goes elsewhere
+     * than that of the destination's matrix at this index */
+    bool rearranged;
 } dest_info;
 
 #define STATEMENTS 64 /* the most statements of one plan */
@@ -65,8 +69,8 @@ typedef struct graph {
 
 /* Build the canonical form of statements: exact rewrites only, and FMA placed for each formula by
  * itself; see docs/semantics.md. earlier[i]: if node i is a matrix that an earlier statement sets,
- * the index of that statement; else -1. earlier may be NULL. */
-duet_status graph_make(graph *g, const formula *f, int dests, const dest_info *dest, const int *earlier);
+ * the index of that statement; else -1. earlier may be NULL. The layouts of destinations may change. */
+duet_status graph_make(graph *g, const formula *f, int dests, dest_info *dest, const int *earlier);
 
 /* Build the canonical form of a pattern of fused.def: one root, without a destination. */
 duet_status graph_pattern(graph *g, const formula *f);
@@ -78,9 +82,9 @@ bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element-wise: an operator of kind KIND_MAP, bias_add or LOAD */
 
 /* What a LOAD is for: to broadcast, to hide an earlier statement's value from rewrites,
- * to cast, to write one half of complex elements, or (LOAD_ROOT + i) to write destination i. The
+ * to cast, to copy elements without gaps, to write one half of complex elements, or (LOAD_ROOT + i) to write destination i. The
  * attribute keeps LOADs for different purposes apart. */
-enum load_purpose { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
+enum load_purpose { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_COPY, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
 
 /* types.c */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
@@ -117,6 +121,7 @@ int value_half(const graph *g, int v);
 int value_base(const graph *g, int v);
 layout value_layout(const graph *g, int v); /* of v in the memory of value_base(v) */
 layout plane_layout(layout l);              /* of the real or imaginary parts of complex elements */
-static inline bool is_view(int op) { return op == OP_transpose || op == OP_PART; }
+static inline bool is_view(int op) { return op == OP_VIEW; }
+int64_t value_offset(const graph *g, int v); /* of v in that memory, in bytes */
 
 #endif

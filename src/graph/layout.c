@@ -21,15 +21,17 @@ layout value_layout(const graph *g, int v)
         layout_dense(&l, (duet_dtype)u->mem, u->rank, u->size);
         return l;
     }
-    layout x = value_layout(g, u->arg[0]);
-    l = x;
-    if (u->op == OP_PART) {
-        memcpy(l.size, u->size, sizeof l.size);
-        return l;
-    }
-    for (int i = 0; i < x.rank; i++) {
-        l.size[i] = x.size[x.rank - 1 - i];
-        l.stride[i] = x.stride[x.rank - 1 - i];
-    }
+    l = (layout){ .type = value_layout(g, u->arg[0]).type, .rank = u->rank };
+    memcpy(l.size, u->size, sizeof l.size);
+    memcpy(l.stride, u->attr.view.stride, sizeof l.stride);
     return l;
+}
+
+int64_t value_offset(const graph *g, int v)
+{
+    const value *u = value_at(g, v);
+    if (is_view(u->op))
+        return u->attr.view.offset * (int64_t)dtypes[value_layout(g, v).type].bytes +
+               value_offset(g, u->arg[0]);
+    return value_is_plane(g, v) ? value_offset(g, u->arg[0]) : 0;
 }

@@ -50,19 +50,10 @@ static value as_type(const value *x, duet_dtype t)
     return like;
 }
 
-/* Transposes stay views: backends read strided operands. */
 static int operand_as(graph *g, int v, duet_dtype t)
 {
-    value x = copy_of(g, v);
-    if (x.mem == t) return v;
-    if (x.op != OP_transpose) {
-        const value like = as_type(&x, t);
-        return make_cast(g, &like, v);
-    }
-    x.arg[0] = operand_as(g, x.arg[0], t);
-    x.type = (uint8_t)t;
-    x.comp = x.mem = COMP_UNSET;
-    return intern(g, &x);
+    const value x = copy_of(g, v), like = as_type(&x, t);
+    return x.mem == t ? v : make_cast(g, &like, v);
 }
 
 /* x ^ 2^63 maps u64 to i64 and keeps the order. */
@@ -116,7 +107,7 @@ static bool has_own_type(const graph *g, const value *v, int k)
 bool value_needs_legalizing(const graph *g, const value *v)
 {
     const bool defined = v->op < OPS && op_infos[v->op].kind == KIND_DEF, moves = value_moves_elements(v);
-    if (!defined || v->op == OP_transpose || v->op == OP_bias_add) return false;
+    if (!defined || v->op == OP_bias_add) return false;
     bool differs = !moves && kernel_type(g, v) != (duet_dtype)v->type;
     for (int k = 0; k < v->args; k++) {
         const value *x = value_at(g, v->arg[k]);

@@ -257,11 +257,18 @@ bool memory_assign(const lowering *l, memory *m)
 {
     const int dests = l->g->roots;
     size_t n = (size_t)l->g->count, blocks = 1;
-    for (int j = 0; j < l->count; j++) blocks += (size_t)l->jobs[j].outs;
+    size_t operands = 1;
+    for (int j = 0; j < l->count; j++) {
+        blocks += (size_t)l->jobs[j].outs;
+        operands += (size_t)(l->jobs[j].outs + l->jobs[j].ins);
+    }
+    operands += STEP_INPUTS + STEP_OUTPUTS * (size_t)dests; /* copies to destinations come later */
     assigner a = { l,     m,    malloc(n * sizeof(int)), calloc(blocks + (size_t)dests, sizeof(int)), -1,
                    dests, dests };
-    *m = (memory){ .slot = malloc(n * sizeof(int)), .temp = calloc(blocks, sizeof(size_t)) };
-    bool ok = a.last && a.free_from && m->slot && m->temp;
+    *m = (memory){ .slot = malloc(n * sizeof(int)),
+                   .temp = calloc(blocks, sizeof(size_t)),
+                   .derived = malloc(operands * sizeof *m->derived) };
+    bool ok = a.last && a.free_from && m->slot && m->temp && m->derived;
     if (ok) assign_blocks(&a);
     free(a.last);
     free(a.free_from);
@@ -273,5 +280,6 @@ void memory_free(memory *m)
 {
     free(m->slot);
     free(m->temp);
+    free(m->derived);
     memset(m, 0, sizeof *m);
 }

@@ -121,6 +121,7 @@ bool overwrites_operand(const lowering *l, int dest, int x, bool bias)
     if (value_at(g, base)->op != OP_LEAF) return false;
     enum overlap o = (enum overlap)l->overlap[value_at(g, base)->leaf * g->roots + dest];
     const bool in_place = base == x || (value_is_plane(g, x) && value_at(g, x)->arg[0] == base);
+    if (o == SAME && l->dest[dest].rearranged) return true;
     return o == TANGLED || (o == SAME && (bias || !in_place || !same_shape(g, x, g->root[dest])));
 }
 

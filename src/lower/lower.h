@@ -116,26 +116,28 @@ static inline bool is_map_kernel(int kernel) { return kernel != JOB_JOIN && kern
 static inline bool job_reduces(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->reductions; }
 const char *kernel_name(int kernel, enum epilogue epilogue);
 
-/* The slot of the imaginary half of a complex operand: its first element is a few bytes behind that
- * of `slot`, depending on the complex type; see plan_slots. `all`: the number of destinations,
- * leaves and temporaries. */
-static inline int plane_slot(int slot, int all, duet_dtype type)
-{
-    return slot + (type == DUET_C64 ? 1 : 2) * all;
-}
+/* A slot for elements that begin `bytes` behind those of slot `base`: for the imaginary halves of
+ * complex elements, and for views. */
+typedef struct derived_slot {
+    int base;
+    int64_t bytes;
+} derived_slot;
 
-/* buffers.c: where each job writes. Slots are the destinations, the leaves, then the temporaries. */
+/* buffers.c: where each job writes. Slots are the destinations, the leaves, the temporaries, then derived
+ * slots, which step_make adds. */
 typedef struct memory {
     int *slot;    /* of each value that a job computes */
     size_t *temp; /* bytes of each temporary */
     int temps;
+    derived_slot *derived; /* at most one for each operand of a job */
+    int n_derived;
     bool direct[STATEMENTS]; /* the root is computed in the destination; if not, it is copied at the end */
 } memory;
 bool memory_assign(const lowering *l, memory *m); /* false: out of memory */
 void memory_free(memory *m);
 
 /* The step of a job. m may be NULL, to find out whether a backend runs it. */
-void step_make(const lowering *l, const job *j, const memory *m, step *s);
+void step_make(const lowering *l, const job *j, memory *m, step *s);
 
 /* Does the job read this input element by element as it writes, so that the output may overwrite it? */
 bool job_in_place(const lowering *l, const job *j, int input);

@@ -1,6 +1,7 @@
 /* step.c - converts a job to the step that a machine receives: assigns slots, and computes the layouts
  * of operands that are read element by element. */
 #include "step.h"
+#include "dtype.h"
 #include "fourier.h"
 #include "layer_norm.h"
 #include "matrix.h"
@@ -15,16 +16,26 @@ static int leaf_slot(const lowering *l, int i)
     return dests + i;
 }
 
-static int all_slots(const lowering *l, const memory *m) { return l->g->roots + l->g->n_leaves + m->temps; }
-
-static int slot_of(const lowering *l, const memory *m, int v)
+/* Returns the slot that begins `bytes` behind slot `base`. */
+static int derive_slot(const lowering *l, memory *m, int base, int64_t bytes)
 {
-    const int base = value_base(l->g, v),
-              whole = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
-    const value *u = value_at(l->g, whole);
-    const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[whole];
-    if (value_half(l->g, v) != 1) return slot;
-    return plane_slot(slot, all_slots(l, m), (duet_dtype)u->mem);
+    const int all = l->g->roots + l->g->n_leaves + m->temps;
+    int i = 0;
+    if (!bytes) return base;
+    while (i < m->n_derived && !(m->derived[i].base == base && m->derived[i].bytes == bytes)) i++;
+    if (i == m->n_derived) m->derived[m->n_derived++] = (derived_slot){ base, bytes };
+    return all + i;
+}
+
+static int slot_of(const lowering *l, memory *m, int v)
+{
+    const int base = value_base(l->g, v), half = value_half(l->g, v),
+              owner = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
+    const value *u = value_at(l->g, owner);
+    const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[owner];
+    int64_t bytes = value_offset(l->g, v);
+    if (half == 1) bytes += dtypes[dtype_part((duet_dtype)u->mem)].bytes;
+    return derive_slot(l, m, slot, bytes);
 }
 
 static layout dense(const graph *g, int v)
@@ -36,7 +47,7 @@ static layout dense(const graph *g, int v)
 }
 
 /* Returns the slot and the layout of an output. */
-static operand output_of(const lowering *l, const job *j, int k, const memory *m)
+static operand output_of(const lowering *l, const job *j, int k, memory *m)
 {
     int v = j->out[k];
     if (v < 0) return (operand){ copied_dest(v), l->dest[copied_dest(v)].to };
@@ -235,7 +246,7 @@ static const struct step_rule {
     [OP_fftn] = { NULL, complex_transform },
 };
 
-void step_make(const lowering *l, const job *j, const memory *m, step *s)
+void step_make(const lowering *l, const job *j, memory *m, step *s)
 {
     memset(s, 0, sizeof *s);
     s->kernel = j->kernel;

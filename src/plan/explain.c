@@ -17,31 +17,41 @@ static const duet_matrix *leaf_matrix(const printer *a, int i)
     return a->s->f->nodes[a->p->leaves[i].node].matrix;
 }
 
-static void print_slot(printer *a, int slot)
+static void print_base(printer *a, int slot)
 {
     const int dests = a->p->dests, leaves = a->p->n_leaves;
-    if (slot >= plan_operands(a->p)) fputs("imaginary half of ", a->out);
-    slot = plan_base_slot(a->p, slot);
     if (slot < dests && dests == 1) fputs("result", a->out);
     else if (slot < dests) fprintf(a->out, "result %d", slot + 1);
     else if (slot < dests + leaves) name_print(a->out, &a->names, leaf_matrix(a, slot - dests));
     else fprintf(a->out, "temporary %d", slot - dests - leaves + 1);
 }
 
-/* Only matrices: the type of a temporary is not known here. */
-static bool is_real_half(const printer *a, const operand *o)
+/* The type of the elements of a matrix; that of the operand if it is in a temporary, whose type is not
+ * known here. */
+static duet_dtype type_at(const printer *a, int base, const operand *o)
 {
     const int dests = a->p->dests;
-    if (o->slot >= dests + a->p->n_leaves) return false;
-    const duet_matrix *m = o->slot < dests ? a->s->to[o->slot].m : leaf_matrix(a, o->slot - dests);
-    return dtype_is_complex(m->at.type) && !dtype_is_complex(o->at.type);
+    if (base >= dests + a->p->n_leaves) return o->at.type;
+    return (base < dests ? a->s->to[base].m : leaf_matrix(a, base - dests))->at.type;
+}
+
+/* "imaginary half of A from element 3" */
+static void print_slot(printer *a, const operand *o)
+{
+    const int all = plan_operands(a->p), base = plan_base_slot(a->p, o->slot);
+    const duet_dtype type = type_at(a, base, o);
+    const int64_t bytes = o->slot < all ? 0 : a->p->derived[o->slot - all].bytes,
+                  size = (int64_t)dtypes[type].bytes, first = bytes / size - (bytes % size < 0);
+    if (dtype_is_complex(type) && !dtype_is_complex(o->at.type))
+        fputs(bytes == first * size ? "real half of " : "imaginary half of ", a->out);
+    print_base(a, base);
+    if (first) fprintf(a->out, " from element %lld", (long long)first);
 }
 
 static void print_operand(printer *a, const operand *o)
 {
     char text[SHAPE_TEXT];
-    if (is_real_half(a, o)) fputs("real half of ", a->out);
-    print_slot(a, o->slot);
+    print_slot(a, o);
     fprintf(a->out, " %s", shape_text(text, o->at.type, o->at.rank, o->at.size));
     if (!layout_is_dense(&o->at)) fputs(" strided", a->out);
 }
@@ -108,7 +118,7 @@ static void print_copies(printer *a)
         size_t bytes = matrix_to_move(leaf_matrix(a, i), a->p->device);
         if (!bytes) continue;
         fputs("  copy ", a->out);
-        print_slot(a, a->p->dests + i);
+        print_base(a, a->p->dests + i);
         fprintf(a->out, " to the %s: %zu bytes\n", a->p->machine->name, bytes);
     }
 }

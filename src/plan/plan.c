@@ -89,14 +89,7 @@ static void find_first_write(plan *p, const step *s)
     }
 }
 
-static void find_planes(plan *p, const step *s)
-{
-    const int all = plan_operands(p);
-    for (int k = 0; k < s->outs; k++) p->planes |= s->out[k].slot >= all;
-    for (int k = 0; k < s->ins; k++) p->planes |= s->in[k].slot >= all;
-}
-
-static bool take_steps(plan *p, lowering *l, const memory *m)
+static bool take_steps(plan *p, lowering *l, memory *m)
 {
     p->steps = calloc((size_t)l->count + 1, sizeof *p->steps);
     p->programs = calloc((size_t)l->count + 1, sizeof *p->programs);
@@ -111,8 +104,8 @@ static bool take_steps(plan *p, lowering *l, const memory *m)
         if (is_empty(s)) continue;
         p->programs[p->count] = l->jobs[j].program;
         l->jobs[j].program = NULL;
+        p->derived = m->derived; /* for plan_base_slot; p does not own it yet */
         find_first_write(p, s);
-        find_planes(p, s);
         p->may_fail |= kernel_may_fail(s->kernel);
         p->count++;
     }
@@ -128,6 +121,9 @@ static void take_tables(plan *p, graph *g, memory *m)
     g->numbers = NULL;
     p->temp = m->temp;
     m->temp = NULL;
+    p->derived = m->derived;
+    p->n_derived = m->n_derived;
+    m->derived = NULL;
 }
 
 static size_t bytes_at(const layout *l) { return (size_t)layout_count(l) * dtypes[l->type].bytes; }
@@ -214,6 +210,7 @@ void plan_free(plan *p)
     free(p->leaves);
     free(p->numbers);
     free(p->temp);
+    free(p->derived);
     free(p);
 }
 

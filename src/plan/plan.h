@@ -37,17 +37,16 @@ typedef struct plan {
     struct partition *partition; /* how the statement can be split; NULL: not examined yet */
     struct streaming *stream; /* of the plan of a part: how all parts are streamed; else NULL. See stream.h */
     bool may_fail;            /* a step may find that there is no result: kernel_may_fail */
-    bool planes;              /* steps use the halves of complex elements */
+    derived_slot *derived;    /* slots behind those of the operands */
+    int n_derived;
 } plan;
 
-/* Slots: destinations, leaves, temporaries. If steps use the halves of complex elements, each slot is
- * there twice more: at the imaginary half of a c64 element, and at that of a c128 element. */
+/* Slots: destinations, leaves, temporaries, then derived slots. */
 static inline int plan_operands(const plan *p) { return p->dests + p->n_leaves + p->temps; }
-static inline int plan_slots(const plan *p) { return plan_operands(p) * (p->planes ? 3 : 1); }
+static inline int plan_slots(const plan *p) { return plan_operands(p) + p->n_derived; }
 static inline int plan_base_slot(const plan *p, int slot)
 {
-    if (slot < p->dests) return slot;
-    return slot % plan_operands(p);
+    return slot < plan_operands(p) ? slot : p->derived[slot - plan_operands(p)].base;
 }
 
 /* Must it run at once and by itself? Then it is not deferred, and not part of a CUDA graph. */

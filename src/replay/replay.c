@@ -129,7 +129,7 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     const frame f = { e->data, e->num, queue, e->plan->device, &whose.of };
     int taken;
     duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
-    plan_bind_planes(p, e->data);
+    plan_bind_derived(p, e->data);
     for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
     plan_release_temporaries(p, e->data, queue, taken);
     return s;
@@ -139,7 +139,7 @@ static duet_status prepare_entry(const duet_recording *r, const segment *g, cons
 {
     const segment_owners whose = { { segment_owner }, r, g, e };
     const frame f = { e->data, e->num, queue, e->plan->device, &whose.of };
-    plan_bind_planes(e->plan, e->data);
+    plan_bind_derived(e->plan, e->data);
     for (int i = 0; i < e->plan->count; i++) TRY(e->plan->machine->prepare(&e->plan->steps[i], &f));
     return DUET_OK;
 }

@@ -179,12 +179,12 @@ static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
     }
 }
 
-void plan_bind_planes(const plan *p, void **data)
+void plan_bind_derived(const plan *p, void **data)
 {
-    const int all = plan_operands(p);
-    for (int i = 0; i < all && p->planes; i++) {
-        data[all + i] = (char *)data[i] + sizeof(float);
-        data[2 * all + i] = (char *)data[i] + sizeof(double);
+    void **derived = data + plan_operands(p);
+    for (int i = 0; i < p->n_derived; i++) {
+        char *base = data[p->derived[i].base];
+        derived[i] = base ? base + p->derived[i].bytes : NULL;
     }
 }
 
@@ -216,7 +216,7 @@ static duet_status run_bound(run *r)
     TRY(open_leaves(r));
     if (p->temps) TRY(plan_take_temporaries(p, r->data, r->queue, &r->taken));
     TRY(open_destinations(r));
-    plan_bind_planes(p, r->data);
+    plan_bind_derived(p, r->data);
     plan_numbers(p, r->s->f, r->num);
     return run_steps(r);
 }

@@ -15,7 +15,7 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* eq
 /* *taken: how many temporaries must be released, also after a failure. */
 duet_status plan_take_temporaries(const plan *p, void **data, int queue, int *taken);
 void plan_release_temporaries(const plan *p, void **data, int queue, int taken);
-void plan_bind_planes(const plan *p, void **data); /* to be called when all other operands are bound */
+void plan_bind_derived(const plan *p, void **data); /* to be called when all other operands are bound */
 void plan_wrote(const plan *p, const statement *s, int queue);
 
 #endif

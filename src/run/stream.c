@@ -268,7 +268,7 @@ static duet_status compute(flow *f, int64_t part)
     bind(f, part);
     plan_numbers(p, f->s->f, f->num);
     duet_status s = take_temporaries(f, p, &taken);
-    plan_bind_planes(p, f->data);
+    plan_bind_derived(p, f->data);
     if (s == DUET_OK) s = plan_steps(p, &(frame){ f->data, f->num, f->queue, p->device }, &done);
     plan_release_temporaries(p, f->data, f->queue, taken);
     if (s == DUET_OK) COUNT_N(steps, p->count);

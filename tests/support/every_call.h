@@ -81,13 +81,19 @@ typedef struct call {
             2, 2, 2                                                                                          \
         }                                                                                                    \
     }
-#define OPTIONS_conv_grad              , NULL
-#define OPTIONS_conv_transposed        , NULL
-#define OPTIONS_fourier                , NULL
-#define OPTIONS_overlap                , DUET_OVERLAP_FULL
-#define OPTIONS_classes                , 5, DUET_F32
-#define OPTIONS_top                    , 2, 0
-#define OPTIONS_bins                   , 0, 1, 8
+#define OPTIONS_conv_grad       , NULL
+#define OPTIONS_conv_transposed , NULL
+#define OPTIONS_fourier         , NULL
+#define OPTIONS_overlap         , DUET_OVERLAP_FULL
+#define OPTIONS_classes         , 5, DUET_F32
+#define OPTIONS_top             , 2, 0
+#define OPTIONS_bins            , 0, 1, 8
+#define OPTIONS_sizes                                                                                        \
+    , 2, (const int64_t[]) { 1, 4 }
+#define OPTIONS_order                                                                                        \
+    , 2, (const int[]) { 1, 0 }
+#define OPTIONS_range                  , 0, 0, 1, 1
+#define OPTIONS_offset                 , 0
 #define OPTIONS_triangle               , NULL
 #define OPTIONS_solver                 , NULL
 #define OPTIONS_indices                , "ij,jk->ik"

@@ -136,6 +136,7 @@ static void settle(table *t, duet_dtype of)
 static table operator(const node *n, const table *in, duet_dtype of)
 {
     table t = table_new(n->rank, n->size);
+    if (arranged_meaning(n, &in[0], &t)) return t;
     const duet_dtype computed = computed_type(of);
     const bool sums = n->op == OP_sum || n->op == OP_prod || n->op == OP_dot;
     const bool whole = of == DUET_BOOL ? sums : computed == DUET_I64 || computed == DUET_U64;

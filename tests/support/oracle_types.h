@@ -19,6 +19,10 @@ bounds cast_bounds(duet_dtype from, duet_dtype to, bounds b);
  * Returns false if n is another operator. Inexact elements accept anything. */
 bool whole_meaning(const node *n, const table *in, table *out);
 
+/* oracle_views.c: evaluates operators that select or arrange elements of x. Returns false if n is
+ * another operator. */
+bool arranged_meaning(const node *n, const table *x, table *out);
+
 /* An integer as an element of an integer type, modulo 2^n; infinities become the extremes. */
 bounds whole_bounds(duet_dtype t, quad v);
 

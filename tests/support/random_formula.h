@@ -305,6 +305,52 @@ static part def_part(random_formula *g, rng *gen, const part *grown, int count)
     }
 }
 
+/* ---- operators that select or arrange elements, with results that still broadcast ---- */
+
+/* x with a change before an operator, and the inverse of the change behind it. */
+static duet_expr there_and_back(rng *gen, const part *p)
+{
+    int order[DUET_RANK_MAX], back[DUET_RANK_MAX];
+    int64_t count = 1;
+    for (int d = 0; d < p->s.rank; d++) {
+        order[d] = d;
+        count *= p->s.size[d];
+    }
+    for (int d = p->s.rank; d-- > 1;) {
+        const int with = (int)rng_below(gen, d + 1), t = order[d];
+        order[d] = order[with];
+        order[with] = t;
+    }
+    for (int d = 0; d < p->s.rank; d++) back[order[d]] = d;
+    const bool flat = rng_chance(gen, 50);
+    const duet_expr other = flat ? (duet_reshape)(p->e, 1, &count) : (duet_permute)(p->e, p->s.rank, order);
+    const duet_expr inner = rng_chance(gen, 50) ? (duet_neg)(other) : (duet_sub)(duet_of_number(1), other);
+    return flat ? (duet_reshape)(inner, p->s.rank, p->s.size) : (duet_permute)(inner, p->s.rank, back);
+}
+
+static part view_part(random_formula *g, rng *gen, const part *grown, int count)
+{
+    const part p = pick(g, gen, grown, count, false);
+    const int axis = p.s.rank ? (int)rng_below(gen, p.s.rank) : 0;
+    const bool square = p.s.rank == 2 && p.s.size[0] == p.s.size[1], empty = p.s.rank && !p.s.size[axis];
+    duet_expr e;
+    if (!p.s.rank) return with(seal(g, (duet_broadcast)(p.e, g->base.rank, g->base.size), p.wild), p.made_of);
+    switch (rng_below(gen, 5)) {
+    case 0: e = (duet_flip)(p.e, axis); break;
+    case 1: e = there_and_back(gen, &p); break;
+    case 2:
+        if (empty) return p;
+        const int64_t i = rng_below(gen, p.s.size[axis]);
+        e = (duet_range)(p.e, axis, i, i + 1, 1);
+        break;
+    case 3: e = (duet_broadcast)(p.e, g->base.rank, g->base.size); break;
+    default:
+        if (!square) return p;
+        e = (duet_diagonal_of)(p.e, 0);
+    }
+    return with(seal(g, e, p.wild), p.made_of);
+}
+
 /* Builds the same parts each time for one random_formula. */
 static void build_parts(random_formula *g, rng *gen, part grown[NODES])
 {
@@ -314,7 +360,8 @@ static void build_parts(random_formula *g, rng *gen, part grown[NODES])
         const int64_t kind = rng_below(gen, 100);
         if (kind < 80) grown[count] = map_part(g, gen, grown, count);
         else if (kind < 90) grown[count] = reduce_part(g, gen, grown, count);
-        else grown[count] = def_part(g, gen, grown, count);
+        else if (kind < 94) grown[count] = def_part(g, gen, grown, count);
+        else grown[count] = view_part(g, gen, grown, count);
         grown[count].made_of |= 1ull << count;
     }
 }

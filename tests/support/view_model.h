@@ -8,8 +8,34 @@
 
 enum { MOST = 400 }; /* elements */
 
+/* A view operation, to be applied to formulas as well. */
+enum made_kind {
+    MADE_RANGE,
+    MADE_PICK,
+    MADE_FLIP,
+    MADE_PERMUTE,
+    MADE_TRANSPOSE,
+    MADE_EXPAND,
+    MADE_SQUEEZE,
+    MADE_DIAGONAL,
+    MADE_RESHAPE,
+    MADE_BROADCAST,
+    MADE_INDEX
+};
+typedef struct made_view {
+    enum made_kind kind;
+    int rank, axis[DUET_RANK_MAX];
+    int64_t x[DUET_RANK_MAX];
+    int entries;
+    duet_index_entry entry[2 * DUET_RANK_MAX];
+} made_view;
+
+enum { MADE_MOST = 16 };
+
 typedef struct shown {
-    duet_matrix *m;
+    duet_matrix *m; /* NULL: only formulas are tested */
+    made_view view[MADE_MOST];
+    int views;
     int rank;
     int64_t size[DUET_RANK_MAX], n, at[MOST];
     char made[1000]; /* the operations, for the report */
@@ -76,9 +102,55 @@ static void said(shown *v, duet_matrix *m, const char *format, ...)
     va_start(ap, format);
     vsnprintf(v->made + n, sizeof v->made - n, format, ap);
     va_end(ap);
+    if (!v->m) return;
     CHECK(m, "%s: %s", v->made, duet_error());
     duet_free(&v->m);
     v->m = m;
+}
+
+static made_view *note_view(shown *v, enum made_kind kind)
+{
+    made_view *w = &v->view[v->views++];
+    *w = (made_view){ .kind = kind };
+    return w;
+}
+
+static void note_axis(shown *v, enum made_kind kind, int axis, int64_t x)
+{
+    made_view *w = note_view(v, kind);
+    w->axis[0] = axis;
+    w->x[0] = x;
+}
+
+static void note_sizes(shown *v, enum made_kind kind, int rank, const int64_t *size)
+{
+    made_view *w = note_view(v, kind);
+    w->rank = rank;
+    if (rank) memcpy(w->x, size, (size_t)rank * sizeof *size);
+}
+
+static duet_expr view_formula(const made_view *w, duet_expr e)
+{
+    switch (w->kind) {
+    case MADE_RANGE: return duet_range(e, w->axis[0], w->x[0], w->x[1], w->x[2]);
+    case MADE_PICK: return duet_pick(e, w->axis[0], w->x[0]);
+    case MADE_FLIP: return duet_flip(e, w->axis[0]);
+    case MADE_PERMUTE: return duet_permute_at(e, w->rank, w->axis, DUET_HERE);
+    case MADE_TRANSPOSE: return duet_transpose(e);
+    case MADE_EXPAND: return duet_expand_dims(e, w->axis[0]);
+    case MADE_SQUEEZE: return duet_squeeze(e, w->axis[0]);
+    case MADE_DIAGONAL: return duet_diagonal_of(e, w->x[0]);
+    case MADE_RESHAPE: return duet_reshape_at(e, w->rank, w->x, DUET_HERE);
+    case MADE_BROADCAST: return duet_broadcast_at(e, w->rank, w->x, DUET_HERE);
+    default: return duet_index_at(e, w->entries, w->entry, DUET_HERE);
+    }
+}
+
+/* The same operations on a formula. */
+static inline duet_expr viewed(const shown *v, duet_expr e)
+{
+    for (int i = 0; i < v->views; i++) e = view_formula(&v->view[i], e);
+    return e;
 }
 
 /* The rule of Python's range, by counting. */
@@ -116,6 +188,8 @@ static void step_axis(shown *v)
     if (size[axis] == 0 && below(10)) return; /* mostly not empty */
     duet_matrix *m = duet_stepped(v->m, axis - (int)below(2) * v->rank, start, stop, by);
     change(v, v->rank, size, old_stepped, (int64_t[]){ axis, first, by });
+    made_view *w = note_view(v, MADE_RANGE);
+    *w = (made_view){ .kind = MADE_RANGE, .axis = { axis }, .x = { start, stop, by } };
     said(v, m, " stepped(%d, %lld, %lld, %lld)", axis, (long long)start, (long long)stop, (long long)by);
 }
 
@@ -139,6 +213,7 @@ static void pick(shown *v)
     duet_matrix *m = duet_picked(v->m, axis, below(2) ? i : i - v->size[axis]);
     without(v, axis, size);
     change(v, v->rank - 1, size, old_with_axis, (int64_t[]){ axis, i });
+    note_axis(v, MADE_PICK, axis, i);
     said(v, m, " picked(%d, %lld)", axis, (long long)i);
 }
 
@@ -148,6 +223,7 @@ static void flip(shown *v)
     const int axis = (int)below(v->rank);
     duet_matrix *m = duet_flipped(v->m, axis);
     change(v, v->rank, v->size, old_stepped, (int64_t[]){ axis, v->size[axis] - 1, -1 });
+    note_axis(v, MADE_FLIP, axis, 0);
     said(v, m, " flipped(%d)", axis);
 }
 
@@ -172,6 +248,9 @@ static void permute(shown *v)
     }
     duet_matrix *m = duet_permuted_axes(v->m, v->rank, axis);
     change(v, v->rank, size, old_permuted, arg);
+    made_view *w = note_view(v, MADE_PERMUTE);
+    w->rank = v->rank;
+    memcpy(w->axis, axis, (size_t)v->rank * sizeof *axis);
     said(v, m, " permuted");
 }
 
@@ -184,6 +263,7 @@ static void transpose(shown *v)
     }
     duet_matrix *m = duet_transposed(v->m);
     change(v, v->rank, size, old_permuted, arg);
+    note_view(v, MADE_TRANSPOSE);
     said(v, m, " transposed");
 }
 
@@ -200,6 +280,7 @@ static void expand(shown *v)
     duet_matrix *m = duet_expanded(v->m, below(2) ? axis : axis - v->rank - 1);
     for (int a = 0; a <= v->rank; a++) size[a] = a == axis ? 1 : v->size[a - (a > axis)];
     change(v, v->rank + 1, size, old_without_axis, (int64_t[]){ axis });
+    note_axis(v, MADE_EXPAND, axis, 0);
     said(v, m, " expanded(%d)", axis);
 }
 
@@ -211,6 +292,7 @@ static void squeeze(shown *v)
         duet_matrix *m = duet_squeezed(v->m, axis);
         without(v, axis, size);
         change(v, v->rank - 1, size, old_with_axis, (int64_t[]){ axis, 0 });
+        note_axis(v, MADE_SQUEEZE, axis, 0);
         said(v, m, " squeezed(%d)", axis);
         return;
     }
@@ -235,6 +317,7 @@ static void diagonal(shown *v)
     size[v->rank - 2] = n;
     duet_matrix *m = duet_diagonal(v->m, offset);
     change(v, v->rank - 1, size, old_diagonal, (int64_t[]){ offset });
+    note_axis(v, MADE_DIAGONAL, 0, offset);
     said(v, m, " diagonal(%lld)", (long long)offset);
 }
 
@@ -255,6 +338,7 @@ static void broadcast(shown *v)
     if (count_of(v->rank + (int)more, size) > MOST) return;
     duet_matrix *m = duet_broadcast_to_shape(v->m, v->rank + (int)more, size);
     change(v, v->rank + (int)more, size, old_broadcast, (int64_t[]){ more });
+    note_sizes(v, MADE_BROADCAST, v->rank, v->size);
     said(v, m, " broadcast");
 }
 
@@ -291,18 +375,19 @@ static void reshape(shown *v)
     memcpy(asked, size, sizeof asked);
     if (rank && below(2)) asked[below(rank)] = -1;
     duet_matrix *m = duet_reshaped_shape(v->m, rank, asked);
-    CHECK(!m == !can, "%s reshaped: %s", v->made, can ? duet_error() : "there is no such view");
-    CHECK(m || strstr(duet_error(), "must be copied"), "%s: %s", v->made, duet_error());
-    if (!m) return;
+    if (v->m) CHECK(!m == !can, "%s reshaped: %s", v->made, can ? duet_error() : "there is no such view");
+    CHECK(m || !v->m || strstr(duet_error(), "must be copied"), "%s: %s", v->made, duet_error());
+    if (!m && v->m) return;
     v->rank = rank;
     memcpy(v->size, size, sizeof size);
+    note_sizes(v, MADE_RESHAPE, rank, asked);
     said(v, m, " reshaped");
 }
 
 /* An index with several entries; the same as operations on single axes one after the other. */
 static void index_all(shown *v)
 {
-    duet_index entry[2 * DUET_RANK_MAX];
+    duet_index_entry entry[2 * DUET_RANK_MAX];
     int n = 0, rank = v->rank, k = 0;
     const int rest = (int)below(v->rank + 1), skipped = rest < v->rank ? (int)below(v->rank - rest + 1) : 0;
     shown w = *v;
@@ -340,6 +425,9 @@ static void index_all(shown *v)
     if (!w.n && below(10)) return;
     duet_matrix *m = duet_indexed_by(v->m, n, entry);
     *v = w;
+    made_view *made = note_view(v, MADE_INDEX);
+    made->entries = n;
+    memcpy(made->entry, entry, (size_t)n * sizeof *entry);
     said(v, m, " indexed by %d", n);
 }
 

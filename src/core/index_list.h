@@ -1,0 +1,34 @@
+/* index_list.h - NumPy's basic indexing: what a list of index entries selects of an array. */
+#ifndef INDEX_LIST_H
+#define INDEX_LIST_H
+
+#include "shape.h"
+
+/* Elements start, start + step, ... of an axis. */
+typedef struct axis_range {
+    int64_t start, step, count;
+} axis_range;
+
+typedef struct index_list {
+    axis_range range[DUET_RANK_MAX]; /* of each axis of the array */
+    int rank;                        /* of the result */
+    int axis[DUET_RANK_MAX];         /* of each axis of the result: that of the array, or -1 for a new one */
+} index_list;
+
+#define INDEX_NEW_AXIS (-1)
+
+/* What the entries select of an array with this shape.
+ * Errors    BAD_ARGUMENT, BAD_SHAPE. The text begins with the rule; put the call in front. */
+duet_status index_list_read(const shape *s, int count, const duet_index_entry *index, index_list *l);
+
+/* start:stop:step of an axis with `size` elements, as Python reads it. `axis` is for the text.
+ * Errors    BAD_ARGUMENT (a step of 0) */
+duet_status axis_range_read(int axis, int64_t size, int64_t start, int64_t stop, int64_t step, axis_range *r);
+
+/* Does the range select all elements in order? */
+static inline bool axis_range_is_all(const axis_range *r, int64_t size)
+{
+    return r->start == 0 && r->count == size && (r->step == 1 || size <= 1);
+}
+
+#endif
