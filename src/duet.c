@@ -1,5 +1,6 @@
 /* duet.c - the only file that names all machines: the table of devices, and public functions about them. */
 #include "backend.h"
+#include "clock.h"
 #include "cost.h"
 #include "cpu.h"
 #include "deferred.h"
@@ -27,6 +28,16 @@ void duet_info(FILE *out)
     fprintf(out, "files    %s\n", files);
 }
 
+const char *duet_version(void) { return DUET_VERSION; }
+
+duet_status(duet_set_threads)(int threads)
+{
+    if (threads < 0)
+        return fail(DUET_BAD_ARGUMENT, "duet_set_threads: threads (%d) must not be negative", threads);
+    thread_get()->threads = threads;
+    return DUET_OK;
+}
+
 /* The caller may queue work on the stream at any time, so nothing is deferred from now on. */
 void *(duet_stream)(void)
 {
@@ -47,4 +58,23 @@ duet_status(duet_synchronize)(void)
     if (device_absent(t->gpu)) return DUET_OK;
     TRY(deferred_flush());
     return queue_wait(t->gpu, t->queue, "duet_synchronize");
+}
+
+/* ---- time of a block ---- */
+
+duet_timing duet_timing_open(double *seconds)
+{
+    duet_timing t = { .on = seconds != NULL, .seconds = seconds };
+    if (!t.on) fail(DUET_BAD_ARGUMENT, "DUET_TIMED: seconds must not be NULL");
+    if (t.on && (duet_synchronize)() != DUET_OK) t.on = 0;
+    t.start = clock_now();
+    return t;
+}
+
+void duet_timing_close(duet_timing *t)
+{
+    if (!t->seconds) return;
+    const duet_status done = (duet_synchronize)(); /* its error is that of a statement of the block */
+    (void)done;
+    *t->seconds = clock_now() - t->start;
 }

@@ -12,10 +12,11 @@
 #endif
 
 /* Each of these returns its first argument. If that is a failure, it puts `site` in front of the text
- * of duet_error(). */
+ * of duet_error(). A new matrix remembers `site`, for duet_live. */
 static inline duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
 {
-    if (!m) duet_error_at(site);
+    if (m) duet_created_at(m, site);
+    else duet_error_at(site);
     return m;
 }
 static inline void *duet_pointer_at(void *p, const char *site)
@@ -72,6 +73,15 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_broadcast_to_shape(...) DUET_MATRIX_HERE(duet_broadcast_to_shape, __VA_ARGS__)
 #define duet_split(...)              DUET_STATUS_HERE(duet_split, __VA_ARGS__)
 #define duet_magic(...)              DUET_STATUS_HERE(duet_magic, __VA_ARGS__)
+#define duet_zeros_shape(...)        DUET_MATRIX_HERE(duet_zeros_shape, __VA_ARGS__)
+#define duet_ones_shape(...)         DUET_MATRIX_HERE(duet_ones_shape, __VA_ARGS__)
+#define duet_from_array_shape(...)   DUET_MATRIX_HERE(duet_from_array_shape, __VA_ARGS__)
+#define duet_eye(...)                DUET_MATRIX_HERE(duet_eye, __VA_ARGS__)
+#define duet_arange(...)             DUET_MATRIX_HERE(duet_arange, __VA_ARGS__)
+#define duet_linspace(...)           DUET_MATRIX_HERE(duet_linspace, __VA_ARGS__)
+#define duet_copy(...)               DUET_MATRIX_HERE(duet_copy, __VA_ARGS__)
+#define duet_to_array(...)           DUET_STATUS_HERE(duet_to_array, __VA_ARGS__)
+#define duet_set_threads(...)        duet_plain_status_at((duet_set_threads)(__VA_ARGS__), DUET_HERE)
 
 #define duet_read(...)             duet_const_pointer_at((duet_read)(__VA_ARGS__), DUET_HERE)
 #define duet_update(...)           duet_pointer_at((duet_update)(__VA_ARGS__), DUET_HERE)

@@ -39,6 +39,47 @@ template <class... N> inline duet_matrix *duet_wrap_columns(void *host, duet_dty
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
 }
+template <class... N> inline duet_matrix *duet_zeros(duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_zeros_shape(type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_ones(duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_ones_shape(type, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_full(duet_dtype type, duet_expr value, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_full_shape(type, value, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_matrix *duet_from_array(const void *array, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_from_array_shape(array, type, (int)sizeof...(n), size + 1);
+}
+/* Formulas: duet_reshape(x, 2, -1), duet_permute(x, 1, 0), duet_index(x, DUET_AT(2), DUET_RANGE(0, 5)) */
+template <class... N> inline duet_expr duet_reshape(duet_expr x, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_reshape(x, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_expr duet_broadcast(duet_expr x, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_broadcast(x, (int)sizeof...(n), size + 1);
+}
+template <class... N> inline duet_expr duet_permute(duet_expr x, N... n)
+{
+    const int axis[] = { 0, (int)n... };
+    return duet_permute(x, (int)sizeof...(n), axis + 1);
+}
+template <class... I> inline duet_expr duet_index(duet_expr x, duet_index_entry first, I... i)
+{
+    const duet_index_entry index[] = { first, i... };
+    return duet_index(x, (int)sizeof...(i) + 1, index);
+}
 template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
@@ -84,14 +125,31 @@ inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_ma
         const int axis[] = { 0, (int)n... };                                                                 \
         return name(x, y, (int)sizeof...(n), axis + 1);                                                      \
     }
-#define DUET_FOLD1(name, ...) DUET_AXES_OF_1(duet_##name##_axes) DUET_AXES_OF_1(duet_##name##_axes_keep)
-#define DUET_FOLD2(name, ...) DUET_AXES_OF_2(duet_##name##_axes) DUET_AXES_OF_2(duet_##name##_axes_keep)
-#define DUET_MOMENT1          DUET_FOLD1
-#define DUET_COMPOSED_FOLD1   DUET_FOLD1
+/* The same without a name of its own: duet_sum(x, 0, 2) */
+#define DUET_OVER_OF_1(name)                                                                                 \
+    template <class... N> inline duet_expr name(duet_expr x, int axis, N... n)                               \
+    {                                                                                                        \
+        return name##_axes(x, axis, n...);                                                                   \
+    }
+#define DUET_OVER_OF_2(name)                                                                                 \
+    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, int axis, N... n)                  \
+    {                                                                                                        \
+        return name##_axes(x, y, axis, n...);                                                                \
+    }
+#define DUET_FOLD1(name, ...)                                                                                \
+    DUET_AXES_OF_1(duet_##name##_axes) DUET_AXES_OF_1(duet_##name##_axes_keep) DUET_OVER_OF_1(duet_##name)
+#define DUET_FOLD2(name, ...)                                                                                \
+    DUET_AXES_OF_2(duet_##name##_axes) DUET_AXES_OF_2(duet_##name##_axes_keep) DUET_OVER_OF_2(duet_##name)
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1(name, ...)                                                                               \
+    inline duet_expr duet_##name(duet_expr x, int axis) { return duet_##name##_axis(x, axis); }
+#define DUET_COMPOSED_FOLD1 DUET_FOLD1
 #include <duet/composed.def>
 #include <duet/ops.def>
 #undef DUET_AXES_OF_1
 #undef DUET_AXES_OF_2
+#undef DUET_OVER_OF_1
+#undef DUET_OVER_OF_2
 /* Several statements: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N])
 {

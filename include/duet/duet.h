@@ -46,6 +46,11 @@
 extern "C" {
 #endif
 
+#define DUET_VERSION_MAJOR 0
+#define DUET_VERSION_MINOR 1
+#define DUET_VERSION_PATCH 0
+#define DUET_VERSION       "0.1.0"
+
 #define DUET_RANK_MAX 8
 
 typedef enum duet_status {
@@ -145,6 +150,16 @@ DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, con
 DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                         const int64_t *stride);
 DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
+
+/* Prints one line for each live matrix: the source line that created it, its type and shape, and its
+ * bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is printed then. A matrix
+ * that you did not free, for example a view that you made inside a formula, appears in the list.
+ * Returns the number of live matrices. It counts those of recordings too, which have no source line */
+DUET_API int64_t duet_live(FILE *out);
+
+/* Stores the source line that created m, for duet_live. The macros call it. The library stores the
+ * pointer and does not copy the text. */
+DUET_API void duet_created_at(duet_matrix *m, const char *site);
 
 /* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. Views of the matrix stay
  * valid. Formulas that name it fail with FREED. */
@@ -250,6 +265,8 @@ DUET_API int64_t duet_count(const duet_matrix *m);            /* product of all 
 DUET_API const void *duet_read(const duet_matrix *m);
 DUET_API void *duet_update(duet_matrix *m);
 DUET_API void *duet_overwrite(duet_matrix *m);
+
+#include <duet/typed.h> /* duet_read_f32, duet_update_i64, ... */
 
 /* Return a pointer to the first element in GPU memory, for use in your own CUDA kernels. Run these
  * kernels on the stream that duet_stream() returns, or synchronise with it.
@@ -424,6 +441,10 @@ DUET_API void duet_recording_free(duet_recording **r);
  * Errors    BAD_ARGUMENT: neither 0 nor 1; DEVICE_ERROR: a deferred statement failed */
 DUET_API duet_status duet_auto_replay(int on);
 
+/* ---- new matrices with elements --------------------------------------------------------------- */
+
+#include <duet/create.h> /* duet_eval, duet_item, duet_full, duet_arange, duet_from_array, ... */
+
 /* ---- other statements ------------------------------------------------------------------------ */
 
 #include <duet/arrange.h> /* duet_concatenate, duet_pad, duet_im2col, ... */
@@ -518,6 +539,29 @@ typedef struct duet_explaining {
 } duet_explaining;
 DUET_API duet_explaining duet_explain_open(FILE *out);
 DUET_API void duet_explain_close(duet_explaining *e);
+
+/* Open and close a block whose time is measured. In C write
+ *     double seconds;
+ *     DUET_TIMED(&seconds) { ... }
+ * The time starts when earlier work of this thread is done, and ends when the work of the block is done,
+ * also on the GPU. *seconds is stored at the end of the block, also after return, break and the like.
+ * Errors    in duet_error(): BAD_ARGUMENT: `seconds` is NULL; DEVICE_ERROR: earlier work failed. The block
+ *           is then skipped */
+typedef struct duet_timing {
+    int on;
+    double *seconds, start;
+} duet_timing;
+DUET_API duet_timing duet_timing_open(double *seconds);
+DUET_API void duet_timing_close(duet_timing *t);
+
+/* Sets how many threads the statements of this thread may use on the CPU; 0 means as many as OpenMP has
+ * (omp_set_num_threads, OMP_NUM_THREADS). OpenMP's own settings do not change. Results do not depend on
+ * the number of threads, except those of vendor libraries (docs/semantics.md).
+ * Errors    BAD_ARGUMENT: negative */
+DUET_API duet_status duet_set_threads(int threads);
+
+/* Returns the version of the library that runs, as "0.1.0". DUET_VERSION is that of the header. */
+DUET_API const char *duet_version(void);
 
 /* Counters since the process started, summed over all threads. */
 typedef struct duet_counts {

@@ -20,7 +20,12 @@ static inline duet_expr duet_of_complex(double _Complex z)
  * are types of their own. */
 // clang-format off
 #ifdef __GNUC__
-#define DUET_LIFT_REAL(x) default: __builtin_choose_expr(__builtin_classify_type(x) == 8, duet_of_number, duet_of_integer)
+/* Not declared as a function: a pointer to numbers as an operand is a compile-time error. */
+extern const struct duet_error_operand {
+    int operand;
+} duet_operand_must_be_a_matrix_a_formula_or_a_number;
+#define DUET_LIFT_REAL(x) default: __builtin_choose_expr(__builtin_classify_type(x) == 8, duet_of_number, \
+    __builtin_choose_expr(__builtin_classify_type(x) == 5, duet_operand_must_be_a_matrix_a_formula_or_a_number, duet_of_integer))
 #else
 #define DUET_LIFT_REAL(x) float: duet_of_number, double: duet_of_number, long double: duet_of_number, default: duet_of_integer
 #endif
@@ -51,26 +56,92 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define DUET(x) DUET_LIFT(x)
 #endif
 
+/* The element type that a pointer to a C type points to; DUET_DTYPE_COUNT: none. */
+#define DUET_TYPE_OF(p)                                                                                      \
+    _Generic((p),                                                                                            \
+        float *: DUET_F32, const float *: DUET_F32, double *: DUET_F64, const double *: DUET_F64,            \
+        signed char *: DUET_I8, const signed char *: DUET_I8,                                                \
+        unsigned char *: DUET_U8, const unsigned char *: DUET_U8,                                            \
+        char *: DUET_CHAR, const char *: DUET_CHAR,                                                          \
+        short *: DUET_I16, const short *: DUET_I16,                                                          \
+        unsigned short *: DUET_U16, const unsigned short *: DUET_U16,                                        \
+        int *: DUET_I32, const int *: DUET_I32, unsigned *: DUET_U32, const unsigned *: DUET_U32,            \
+        long *: DUET_LONG, const long *: DUET_LONG,                                                          \
+        unsigned long *: DUET_ULONG, const unsigned long *: DUET_ULONG,                                      \
+        long long *: DUET_I64, const long long *: DUET_I64,                                                  \
+        unsigned long long *: DUET_U64, const unsigned long long *: DUET_U64,                                \
+        _Bool *: DUET_BOOL, const _Bool *: DUET_BOOL,                                                        \
+        float _Complex *: DUET_C64, const float _Complex *: DUET_C64,                                        \
+        double _Complex *: DUET_C128, const double _Complex *: DUET_C128,                                    \
+        default: DUET_DTYPE_COUNT)
+#define DUET_CHAR  ((char)-1 < 0 ? DUET_I8 : DUET_U8)
+#define DUET_LONG  (sizeof(long) == 8 ? DUET_I64 : DUET_I32)
+#define DUET_ULONG (sizeof(long) == 8 ? DUET_U64 : DUET_U32)
+
+/* Returns p, a pointer to elements of the type that is the first of the other arguments. If that type
+ * is a constant and p points to another C type, compilation fails. A pointer to
+ * void or char, and a pointer to a type that is none of Duet's, are accepted. uint8_t is also the type of bool elements, and uint16_t that
+ * of f16 and bf16; complex elements are also arrays of their parts. */
+#if defined __GNUC__ && (!defined __clang__ || __clang_major__ >= 14)
+__attribute__((error("the pointer points to another type than the elements have"))) void
+duet_pointer_has_another_type(void);
+#define DUET_FIRST(...)          DUET_FIRST_1(__VA_ARGS__, 0)
+#define DUET_FIRST_1(first, ...) (first)
+#define DUET_SAME_ELEMENTS(pointed, type)                                                                    \
+    ((pointed) == DUET_DTYPE_COUNT || (pointed) == (type) ||                                                 \
+     ((pointed) == DUET_U8 && (type) == DUET_BOOL) ||                                                        \
+     ((pointed) == DUET_U16 && ((type) == DUET_F16 || (type) == DUET_BF16)) ||                               \
+     ((pointed) == DUET_F32 && (type) == DUET_C64) || ((pointed) == DUET_F64 && (type) == DUET_C128))
+#define DUET_ELEMENTS(p, ...)                                                                                \
+    (__builtin_constant_p(DUET_FIRST(__VA_ARGS__)) && !DUET_IS_BYTES(p) &&                                   \
+             !DUET_SAME_ELEMENTS(DUET_TYPE_OF(p), DUET_FIRST(__VA_ARGS__))                                   \
+         ? duet_pointer_has_another_type()                                                                   \
+         : (void)0,                                                                                          \
+     (p))
+#define DUET_IS_BYTES(p) _Generic((p), char * : 1, const char * : 1, default : 0)
+#else
+#define DUET_ELEMENTS(p, ...) (p)
+#endif
+
 #define DUET_HERE    __FILE__ ":" DUET_STR(__LINE__)
 #define DUET_STR(x)  DUET_STR_(x)
 #define DUET_STR_(x) #x
 
-#define DUET_SIZES(...)                                                                                      \
-    (int)(sizeof((int64_t[]){ 0, ##__VA_ARGS__ }) / sizeof(int64_t)) - 1,                                    \
-        (const int64_t[]){ 0, ##__VA_ARGS__ } + 1
-#define duet_new(type, ...)        DUET_MATRIX_HERE(duet_new_shape, type, DUET_SIZES(__VA_ARGS__))
-#define duet_wrap(host, type, ...) DUET_MATRIX_HERE(duet_wrap_shape, host, type, DUET_SIZES(__VA_ARGS__))
-#define duet_wrap_columns(host, type, ...)                                                                   \
-    DUET_MATRIX_HERE(duet_wrap_columns_shape, host, type, DUET_SIZES(__VA_ARGS__))
+/* Lists of sizes, axes and index entries, as a count and an array. A list that starts with another
+ * argument than a size, as in duet_new(type, sizes...), holds it as its first element. */
+#define DUET_INTEGERS(...)                                                                                   \
+    (const int64_t[]) { __VA_ARGS__ }
+#define DUET_COUNT_OF(...) (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
+#define DUET_SIZES(...)    DUET_COUNT_OF(__VA_ARGS__), DUET_INTEGERS(__VA_ARGS__)
+#define DUET_AXES(...)                                                                                       \
+    (int)(sizeof((int[]){ __VA_ARGS__ }) / sizeof(int)), (const int[]) { __VA_ARGS__ }
+#define DUET_ENTRIES(...)                                                                                    \
+    (int)(sizeof((duet_index_entry[]){ __VA_ARGS__ }) / sizeof(duet_index_entry)),                           \
+        (const duet_index_entry[])                                                                           \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
+#define DUET_TYPE_FIRST(...)                                                                                 \
+    (duet_dtype) * DUET_INTEGERS(__VA_ARGS__), DUET_COUNT_OF(__VA_ARGS__) - 1, DUET_INTEGERS(__VA_ARGS__) + 1
+
+#define duet_new(...)   DUET_MATRIX_HERE(duet_new_shape, DUET_TYPE_FIRST(__VA_ARGS__))
+#define duet_zeros(...) DUET_MATRIX_HERE(duet_zeros_shape, DUET_TYPE_FIRST(__VA_ARGS__))
+#define duet_ones(...)  DUET_MATRIX_HERE(duet_ones_shape, DUET_TYPE_FIRST(__VA_ARGS__))
+#define duet_full(type, value, ...)                                                                          \
+    DUET_MATRIX_HERE(duet_full_shape, type, DUET(value), DUET_SIZES(__VA_ARGS__))
+#define duet_wrap(host, ...)                                                                                 \
+    DUET_MATRIX_HERE(duet_wrap_shape, DUET_ELEMENTS(host, __VA_ARGS__), DUET_TYPE_FIRST(__VA_ARGS__))
+#define duet_wrap_columns(host, ...)                                                                         \
+    DUET_MATRIX_HERE(duet_wrap_columns_shape, DUET_ELEMENTS(host, __VA_ARGS__), DUET_TYPE_FIRST(__VA_ARGS__))
+#define duet_from_array(array, ...)                                                                          \
+    DUET_MATRIX_HERE(duet_from_array_shape, DUET_ELEMENTS(array, __VA_ARGS__), DUET_TYPE_FIRST(__VA_ARGS__))
 #define duet_reshaped(m, ...)     DUET_MATRIX_HERE(duet_reshaped_shape, m, DUET_SIZES(__VA_ARGS__))
 #define duet_broadcast_to(m, ...) DUET_MATRIX_HERE(duet_broadcast_to_shape, m, DUET_SIZES(__VA_ARGS__))
-#define DUET_AXES(...)                                                                                       \
-    (int)(sizeof((int[]){ 0, ##__VA_ARGS__ }) / sizeof(int)) - 1, (const int[]){ 0, ##__VA_ARGS__ } + 1
-#define duet_permuted(m, ...) DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
-#define DUET_ENTRIES(...)                                                                                    \
-    (int)(sizeof((duet_index_entry[]){ DUET_REST, ##__VA_ARGS__ }) / sizeof(duet_index_entry)) - 1,          \
-        (const duet_index_entry[]){ DUET_REST, ##__VA_ARGS__ } + 1
-#define duet_indexed(m, ...) DUET_MATRIX_HERE(duet_indexed_by, m, DUET_ENTRIES(__VA_ARGS__))
+#define duet_permuted(m, ...)     DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
+#define duet_indexed(m, ...)      DUET_MATRIX_HERE(duet_indexed_by, m, DUET_ENTRIES(__VA_ARGS__))
+
+#define duet_eval(e)    duet_eval_at(DUET(e), DUET_HERE)
+#define duet_item(e, x) duet_item_at(DUET(e), DUET_TYPE_OF(x), x, DUET_HERE)
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)
@@ -90,6 +161,12 @@ static inline duet_expr duet_of_complex(double _Complex z)
     for (__attribute__((cleanup(duet_explain_close)))                                                        \
          duet_explaining duet_explain_##n = duet_explain_open(out);                                          \
          duet_explain_##n.on; duet_explain_##n.on = 0)
+
+#define DUET_TIMED(seconds)      DUET_TIMED_1(seconds, __COUNTER__)
+#define DUET_TIMED_1(seconds, n) DUET_TIMED_2(seconds, n)
+#define DUET_TIMED_2(seconds, n)                                                                             \
+    for (__attribute__((cleanup(duet_timing_close))) duet_timing duet_timed_##n = duet_timing_open(seconds); \
+         duet_timed_##n.on; duet_timed_##n.on = 0)
 
 #define duet_set(m, e)            duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e)  duet_set_on_at(place, m, DUET(e), DUET_HERE)
@@ -203,61 +280,83 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_remainder(x, y)    duet_remainder_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_fmod(x, y)         duet_fmod_at(DUET(x), DUET(y), DUET_HERE)
 
-#define duet_sum(x)                 duet_sum_at(DUET(x), DUET_HERE)
+/* A reduction with one operand reduces all elements; with axes behind it, it reduces along these:
+ * duet_sum(x), duet_sum(x, 0), duet_sum(x, 0, 2). For axes that are known only when the program runs, as
+ * a count and an array: DUET_ALONG(duet_sum, x, count, axes). */
+#define DUET_NINTH(x, a, b, c, d, e, f, g, h, which, ...) which
+#define DUET_REDUCE(name, ...)                                                                               \
+    DUET_NINTH(__VA_ARGS__, DUET_OVER, DUET_OVER, DUET_OVER, DUET_OVER, DUET_OVER, DUET_OVER, DUET_OVER,     \
+               DUET_OVER, DUET_OVER_ALL, 0)                                                                  \
+    (name, __VA_ARGS__)
+#define DUET_OVER(name, x, ...)                              name##_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define DUET_OVER_ALL(name, x)                               name##_at(DUET(x), DUET_HERE)
+#define DUET_ALONG(name, x, count, axis)                     name##_axes_at(DUET(x), count, axis, DUET_HERE)
+#define DUET_TENTH(x, y, a, b, c, d, e, f, g, h, which, ...) which
+#define DUET_REDUCE_2(name, ...)                                                                             \
+    DUET_TENTH(__VA_ARGS__, DUET_OVER_2, DUET_OVER_2, DUET_OVER_2, DUET_OVER_2, DUET_OVER_2, DUET_OVER_2,    \
+               DUET_OVER_2, DUET_OVER_2, DUET_OVER_ALL_2, 0, 0)                                              \
+    (name, __VA_ARGS__)
+#define DUET_OVER_2(name, x, y, ...) name##_axes_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define DUET_OVER_ALL_2(name, x, y)  name##_at(DUET(x), DUET(y), DUET_HERE)
+#define DUET_THIRD(x, a, which, ...) which
+#define DUET_REDUCE_PLACE(name, ...) DUET_THIRD(__VA_ARGS__, DUET_OVER_1, DUET_OVER_ALL, 0)(name, __VA_ARGS__)
+#define DUET_OVER_1(name, x, axis)   name##_axis_at(DUET(x), axis, DUET_HERE)
+
+#define duet_sum(...)               DUET_REDUCE(duet_sum, __VA_ARGS__)
 #define duet_sum_axis(x, axis)      duet_sum_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_sum_keep(x, axis)      duet_sum_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_sum_axes(x, ...)       duet_sum_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_sum_axes_keep(x, ...)  duet_sum_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_mean(x)                duet_mean_at(DUET(x), DUET_HERE)
+#define duet_mean(...)              DUET_REDUCE(duet_mean, __VA_ARGS__)
 #define duet_mean_axis(x, axis)     duet_mean_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_mean_keep(x, axis)     duet_mean_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_mean_axes(x, ...)      duet_mean_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_mean_axes_keep(x, ...) duet_mean_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_min(x)                 duet_min_at(DUET(x), DUET_HERE)
+#define duet_min(...)               DUET_REDUCE(duet_min, __VA_ARGS__)
 #define duet_min_axis(x, axis)      duet_min_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_min_keep(x, axis)      duet_min_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_min_axes(x, ...)       duet_min_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_min_axes_keep(x, ...)  duet_min_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_max(x)                 duet_max_at(DUET(x), DUET_HERE)
+#define duet_max(...)               DUET_REDUCE(duet_max, __VA_ARGS__)
 #define duet_max_axis(x, axis)      duet_max_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_max_keep(x, axis)      duet_max_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_max_axes(x, ...)       duet_max_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_max_axes_keep(x, ...)  duet_max_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_norm(x)                duet_norm_at(DUET(x), DUET_HERE)
+#define duet_norm(...)              DUET_REDUCE(duet_norm, __VA_ARGS__)
 #define duet_norm_axis(x, axis)     duet_norm_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_norm_keep(x, axis)     duet_norm_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_norm_axes(x, ...)      duet_norm_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_norm_axes_keep(x, ...) duet_norm_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_dot(x, y)              duet_dot_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_dot(...)               DUET_REDUCE_2(duet_dot, __VA_ARGS__)
 #define duet_dot_axis(x, y, axis)   duet_dot_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
 #define duet_dot_keep(x, y, axis)   duet_dot_keep_at(DUET(x), DUET(y), axis, DUET_HERE)
 #define duet_dot_axes(x, y, ...)    duet_dot_axes_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_dot_axes_keep(x, y, ...)                                                                        \
     duet_dot_axes_keep_at(DUET(x), DUET(y), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_any(x)                 duet_any_at(DUET(x), DUET_HERE)
+#define duet_any(...)               DUET_REDUCE(duet_any, __VA_ARGS__)
 #define duet_any_axis(x, axis)      duet_any_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_any_keep(x, axis)      duet_any_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_any_axes(x, ...)       duet_any_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_any_axes_keep(x, ...)  duet_any_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_all(x)                 duet_all_at(DUET(x), DUET_HERE)
+#define duet_all(...)               DUET_REDUCE(duet_all, __VA_ARGS__)
 #define duet_all_axis(x, axis)      duet_all_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_all_keep(x, axis)      duet_all_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_all_axes(x, ...)       duet_all_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_all_axes_keep(x, ...)  duet_all_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_prod(x)                duet_prod_at(DUET(x), DUET_HERE)
+#define duet_prod(...)              DUET_REDUCE(duet_prod, __VA_ARGS__)
 #define duet_prod_axis(x, axis)     duet_prod_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_prod_keep(x, axis)     duet_prod_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_prod_axes(x, ...)      duet_prod_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_prod_axes_keep(x, ...) duet_prod_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_var(x)                 duet_var_at(DUET(x), DUET_HERE)
+#define duet_var(...)               DUET_REDUCE(duet_var, __VA_ARGS__)
 #define duet_var_axis(x, axis)      duet_var_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_var_keep(x, axis)      duet_var_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_var_axes(x, ...)       duet_var_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_var_axes_keep(x, ...)  duet_var_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_argmin(x)              duet_argmin_at(DUET(x), DUET_HERE)
+#define duet_argmin(...)            DUET_REDUCE_PLACE(duet_argmin, __VA_ARGS__)
 #define duet_argmin_axis(x, axis)   duet_argmin_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_argmin_keep(x, axis)   duet_argmin_keep_at(DUET(x), axis, DUET_HERE)
-#define duet_argmax(x)              duet_argmax_at(DUET(x), DUET_HERE)
+#define duet_argmax(...)            DUET_REDUCE_PLACE(duet_argmax, __VA_ARGS__)
 #define duet_argmax_axis(x, axis)   duet_argmax_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_argmax_keep(x, axis)   duet_argmax_keep_at(DUET(x), axis, DUET_HERE)
 
@@ -429,22 +528,22 @@ static inline duet_expr duet_of_complex(double _Complex z)
 #define duet_logaddexp(x, y)             duet_logaddexp_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_heaviside(x, y)             duet_heaviside_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_clip(x, y, z)               duet_clip_at(DUET(x), DUET(y), DUET(z), DUET_HERE)
-#define duet_std(x)                      duet_std_at(DUET(x), DUET_HERE)
+#define duet_std(...)                    DUET_REDUCE(duet_std, __VA_ARGS__)
 #define duet_std_axis(x, axis)           duet_std_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_std_keep(x, axis)           duet_std_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_std_axes(x, ...)            duet_std_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_std_axes_keep(x, ...)       duet_std_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_norm1(x)                    duet_norm1_at(DUET(x), DUET_HERE)
+#define duet_norm1(...)                  DUET_REDUCE(duet_norm1, __VA_ARGS__)
 #define duet_norm1_axis(x, axis)         duet_norm1_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_norm1_keep(x, axis)         duet_norm1_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_norm1_axes(x, ...)          duet_norm1_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_norm1_axes_keep(x, ...)     duet_norm1_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_norm_inf(x)                 duet_norm_inf_at(DUET(x), DUET_HERE)
+#define duet_norm_inf(...)               DUET_REDUCE(duet_norm_inf, __VA_ARGS__)
 #define duet_norm_inf_axis(x, axis)      duet_norm_inf_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_norm_inf_keep(x, axis)      duet_norm_inf_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_norm_inf_axes(x, ...)       duet_norm_inf_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_norm_inf_axes_keep(x, ...)  duet_norm_inf_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
-#define duet_logsumexp(x)                duet_logsumexp_at(DUET(x), DUET_HERE)
+#define duet_logsumexp(...)              DUET_REDUCE(duet_logsumexp, __VA_ARGS__)
 #define duet_logsumexp_axis(x, axis)     duet_logsumexp_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_logsumexp_keep(x, axis)     duet_logsumexp_keep_at(DUET(x), axis, DUET_HERE)
 #define duet_logsumexp_axes(x, ...)      duet_logsumexp_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)

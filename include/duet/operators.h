@@ -44,16 +44,16 @@
 /* Each operator is two functions. The name of the second one ends with _at. It has one more
  * parameter: the source line that error texts name. */
 #define DUET_OPERATOR(function, ...)                                                                         \
-    DUET_API duet_expr function(__VA_ARGS__);                                                                \
-    DUET_API duet_expr function##_at(__VA_ARGS__, const char *site);
+    DUET_API DUET_MUST duet_expr function(__VA_ARGS__);                                                      \
+    DUET_API DUET_MUST duet_expr function##_at(__VA_ARGS__, const char *site);
 
 /* Each reduction has more functions. _axis reduces one axis and removes it. _keep reduces one axis and
  * leaves it with size 1. _axes and _axes_keep do the same for several axes. */
-#define DUET_ALONG(function, ...)                                                                            \
+#define DUET_REDUCTION(function, ...)                                                                        \
     DUET_OPERATOR(function##_axis, __VA_ARGS__, int axis)                                                    \
     DUET_OPERATOR(function##_keep, __VA_ARGS__, int axis)
-#define DUET_ALONG_ALL(function, ...)                                                                        \
-    DUET_ALONG(function, __VA_ARGS__)                                                                        \
+#define DUET_REDUCTION_ALL(function, ...)                                                                    \
+    DUET_REDUCTION(function, __VA_ARGS__)                                                                    \
     DUET_OPERATOR(function##_axes, __VA_ARGS__, int count, const int *axis)                                  \
     DUET_OPERATOR(function##_axes_keep, __VA_ARGS__, int count, const int *axis)
 
@@ -65,16 +65,18 @@
  * Shapes    operators that work element by element: the operands broadcast, as in NumPy. Others: as
  *           in docs/operators.md
  * Errors    in the result: formulas that use it have the same error, and duet_set returns it */
-#define DUET_MAP1(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x)
-#define DUET_MAP2(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
-#define DUET_MAP3(name, ...)   DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
-#define DUET_INT1              DUET_MAP1
-#define DUET_INT2              DUET_MAP2
-#define DUET_PLACE1(name, ...) DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG(duet_##name, duet_expr x)
-#define DUET_FOLD1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG_ALL(duet_##name, duet_expr x)
+#define DUET_MAP1(name, ...) DUET_OPERATOR(duet_##name, duet_expr x)
+#define DUET_MAP2(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
+#define DUET_MAP3(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
+#define DUET_INT1            DUET_MAP1
+#define DUET_INT2            DUET_MAP2
+#define DUET_PLACE1(name, ...)                                                                               \
+    DUET_OPERATOR(duet_##name, duet_expr x) DUET_REDUCTION(duet_##name, duet_expr x)
+#define DUET_FOLD1(name, ...)                                                                                \
+    DUET_OPERATOR(duet_##name, duet_expr x) DUET_REDUCTION_ALL(duet_##name, duet_expr x)
 #define DUET_FOLD2(name, ...)                                                                                \
     DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)                                                     \
-    DUET_ALONG_ALL(duet_##name, duet_expr x, duet_expr y)
+    DUET_REDUCTION_ALL(duet_##name, duet_expr x, duet_expr y)
 #define DUET_MOMENT1                  DUET_FOLD1
 #define DUET_DEF1(name, options, ...) DUET_OPERATOR(duet_##name, duet_expr x DUET_OPTIONS_##options)
 #define DUET_DEF2(name, options, ...)                                                                        \
@@ -141,7 +143,7 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 #define DUET_COMPOSED3(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z)
 #define DUET_COMPOSED1N(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, double s)
 #define DUET_COMPOSED_FOLD1(name, ...)                                                                       \
-    DUET_OPERATOR(duet_##name, duet_expr x) DUET_ALONG_ALL(duet_##name, duet_expr x)
+    DUET_OPERATOR(duet_##name, duet_expr x) DUET_REDUCTION_ALL(duet_##name, duet_expr x)
 #define DUET_COMPOSED_MATRIX1 DUET_COMPOSED1
 #include <duet/composed.def>
 
@@ -226,7 +228,7 @@ DUET_FOURIER(rfft)
 DUET_FOURIER(irfft)
 #undef DUET_FOURIER
 #undef DUET_OPERATOR
-#undef DUET_ALONG
-#undef DUET_ALONG_ALL
+#undef DUET_REDUCTION
+#undef DUET_REDUCTION_ALL
 
 #endif

@@ -487,6 +487,33 @@ void *(duet_update)(duet_matrix *m) { return pointer("duet_update", m, HOST, UPD
 
 void *(duet_overwrite)(duet_matrix *m) { return pointer("duet_overwrite", m, HOST, OVERWRITE); }
 
+/* Errors: BAD_ARGUMENT, BAD_TYPE */
+static bool has_type(const char *who, const duet_matrix *m, duet_dtype type)
+{
+    char text[SHAPE_TEXT];
+    if (matrix_check(who, m) != DUET_OK) return false;
+    if (m->at.type == type) return true;
+    const char *wanted = (unsigned)type < DUET_DTYPE_COUNT ? dtypes[type].name : "no element type";
+    fail(DUET_BAD_TYPE, "%s(m: %s): the elements are asked for as %s", who,
+         shape_text(text, m->at.type, m->at.rank, m->at.size), wanted);
+    return false;
+}
+
+const void *duet_read_as(const duet_matrix *m, duet_dtype type)
+{
+    return has_type("duet_read", m, type) ? pointer("duet_read", m, HOST, READ) : NULL;
+}
+
+void *duet_update_as(duet_matrix *m, duet_dtype type)
+{
+    return has_type("duet_update", m, type) ? pointer("duet_update", m, HOST, UPDATE) : NULL;
+}
+
+void *duet_overwrite_as(duet_matrix *m, duet_dtype type)
+{
+    return has_type("duet_overwrite", m, type) ? pointer("duet_overwrite", m, HOST, OVERWRITE) : NULL;
+}
+
 const void *(duet_device_read)(const duet_matrix *m) { return device_pointer("duet_device_read", m, READ); }
 
 void *(duet_device_update)(duet_matrix *m) { return device_pointer("duet_device_update", m, UPDATE); }

@@ -136,6 +136,7 @@ struct duet_matrix {
     bool dense;
     bool repeats; /* an element stands at several indices; such a matrix can only be read */
     storage *storage;
+    const char *site;         /* "file:line" of the call that created it, or NULL */
     struct duet_matrix *next; /* in the list of freed matrices, or of those that a recording keeps */
 };
 

@@ -81,6 +81,7 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     m->count = layout_count(at);
     m->dense = layout_is_dense(at);
     m->repeats = layout_repeats(at);
+    __atomic_store_n(&m->site, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&m->serial, serial, __ATOMIC_RELEASE);
     return m;
 }
@@ -281,3 +282,70 @@ int64_t duet_stride(const duet_matrix *m, int axis)
 }
 
 int64_t duet_count(const duet_matrix *m) { return lives(m) ? m->count : 0; }
+
+/* ---- live matrices ---- */
+
+void duet_created_at(duet_matrix *m, const char *site)
+{
+    if (lives(m)) __atomic_store_n(&m->site, site, __ATOMIC_RELAXED);
+}
+
+/* What is printed of a matrix, copied while `lock` is held. */
+typedef struct live_entry {
+    uint64_t serial;
+    layout at;
+    const char *site;
+    const storage *storage;
+    size_t bytes;
+    int refs;
+} live_entry;
+
+static int64_t copy_live(live_entry *to, int64_t capacity)
+{
+    int64_t n = 0;
+    pthread_mutex_lock(&lock);
+    for (const slab *s = slabs; s; s = s->next)
+        for (int i = 0; i < SLAB; i++) {
+            const duet_matrix *m = &s->header[i];
+            if (!__atomic_load_n(&m->serial, __ATOMIC_ACQUIRE)) continue;
+            if (n < capacity)
+                to[n] = (live_entry){ m->serial,
+                                      m->at,
+                                      __atomic_load_n(&m->site, __ATOMIC_RELAXED),
+                                      m->storage,
+                                      m->storage->bytes,
+                                      m->storage->refs };
+            n++;
+        }
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const uint64_t x = ((const live_entry *)a)->serial, y = ((const live_entry *)b)->serial;
+    return (x > y) - (x < y);
+}
+
+static void print_live(FILE *out, const live_entry *e)
+{
+    char text[SHAPE_TEXT];
+    shape_text(text, e->at.type, e->at.rank, e->at.size);
+    fprintf(out, "%s: %s, ", e->site ? e->site : "unknown place", text);
+    if (e->refs > 1) fprintf(out, "one of %d matrices that share %zu bytes\n", e->refs, e->bytes);
+    else fprintf(out, "%zu bytes\n", e->bytes);
+}
+
+int64_t duet_live(FILE *out)
+{
+    int64_t n = copy_live(NULL, 0), capacity = n + SLAB;
+    if (!out) return n;
+    live_entry *list = malloc((size_t)capacity * sizeof *list);
+    if (!list) return n;
+    n = copy_live(list, capacity);
+    const int64_t listed = smaller(n, capacity);
+    qsort(list, (size_t)listed, sizeof *list, by_age);
+    for (int64_t i = 0; i < listed; i++) print_live(out, &list[i]);
+    free(list);
+    return n;
+}

@@ -24,6 +24,7 @@ typedef struct thread {
     int gpu;             /* the device that DUET_GPU means: DEFAULT_GPU, or that of thread_use_gpu */
     duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */
     int queue;           /* its queue on every device: 0 .. QUEUES - 1 */
+    int threads;         /* the most that its statements may use on the CPU; 0: all */
     duet_counts counted; /* written by this thread only, read by all */
     const char *site;    /* source position of the statement that runs, or NULL */
     FILE *explaining;    /* where statements write their plans instead of running, or NULL */

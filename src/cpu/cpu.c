@@ -8,6 +8,7 @@
 #include "lapack.h"
 #include "min_max.h"
 #include "move_program.h"
+#include "thread.h"
 #include "threads.h"
 #include <cblas.h>
 #ifdef __x86_64__
@@ -192,11 +193,23 @@ static const char *algorithm(const step *s)
     return NULL;
 }
 
+/* Runs a step with fewer threads than OpenMP has. */
+static __attribute__((noinline)) duet_status run_with(int threads, const cpu_kernel *k, const step *s,
+                                                      const frame *f)
+{
+    const int available = omp_get_max_threads();
+    if (threads < available) omp_set_num_threads(threads);
+    const duet_status r = k->run(s, f);
+    if (threads < available) omp_set_num_threads(available);
+    return r;
+}
+
 static duet_status run(const step *s, const frame *f)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    const int threads = thread_get()->threads;
     if (!k) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
-    return k->run(s, f);
+    return likely(!threads) ? k->run(s, f) : run_with(threads, k, s, f);
 }
 
 static void forget(step *s)

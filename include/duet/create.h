@@ -1,0 +1,58 @@
+/* create.h - functions that return a new matrix with elements: results of formulas, constants, sequences
+ * and copies. Part of duet.h. */
+#include <duet/duet.h> /* which includes this */
+#ifndef DUET_CREATE_H
+#define DUET_CREATE_H
+
+/* Evaluates e into a new matrix. Consumes e, also on failure.
+ * Shapes    the result has the type and shape of e; a formula of numbers alone is f64, or c128
+ * Owner     the result: the caller, until duet_free
+ * Errors    NULL: as duet_set */
+DUET_API DUET_MUST duet_matrix *duet_eval(duet_expr e);
+DUET_API DUET_MUST duet_matrix *duet_eval_at(duet_expr e, const char *site);
+
+/* Evaluates a formula of one element and stores the result in *x, converted to its type as by duet_cast.
+ * Waits for the result. Consumes e, also on failure. In C write duet_item(e, &x), where x is a variable
+ * of any arithmetic type; the macro knows its element type.
+ * Shapes    e has one element; its rank may be larger than 0
+ * Errors    as duet_set, and BAD_ARGUMENT (x is NULL), BAD_SHAPE (e does not have exactly one element);
+ *           *x is then unchanged */
+DUET_API DUET_MUST duet_status duet_item(duet_expr e, duet_dtype type, void *x);
+DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *x, const char *site);
+
+/* Create a matrix with elements. In C write duet_zeros(DUET_F32, 2, 3), duet_ones(DUET_F32, 2, 3) and
+ * duet_full(DUET_F32, 0.5, 2, 3).
+ *     duet_zeros     every element is 0, as duet_new does
+ *     duet_ones      every element is 1
+ *     duet_full      every element is `value`, a number
+ *     duet_eye       the n x n identity matrix
+ *     duet_arange    start, start + step, ... up to but without stop, as NumPy's arange
+ *     duet_linspace  n evenly spaced numbers from start to stop, with both ends
+ *     duet_copy      the elements of m, without gaps in memory
+ * Sequences are computed in f64 and then converted to the element type.
+ * Owner     the caller, until duet_free
+ * Errors    NULL: as duet_new and duet_set; BAD_ARGUMENT: a step of 0, a negative n, or a bound that is
+ *           not finite */
+DUET_API DUET_MUST duet_matrix *duet_zeros_shape(duet_dtype type, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_ones_shape(duet_dtype type, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_full_shape(duet_dtype type, duet_expr value, int rank,
+                                                const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_eye(duet_dtype type, int64_t n);
+DUET_API DUET_MUST duet_matrix *duet_arange(duet_dtype type, double start, double stop, double step);
+DUET_API DUET_MUST duet_matrix *duet_linspace(duet_dtype type, double start, double stop, int64_t n);
+DUET_API DUET_MUST duet_matrix *duet_copy(const duet_matrix *m);
+
+/* Copy elements between a matrix and an array of C, which has the elements of the matrix in row-major
+ * order, without gaps, in its element type.
+ *     duet_from_array   a new matrix with the elements of the array. The array may be changed or freed
+ *                       afterwards; to use its memory instead, call duet_wrap. In C write
+ *                       duet_from_array(p, DUET_F32, 2, 3)
+ *     duet_to_array     stores the elements of m in the array; it waits for unfinished work on m
+ * Owner     the matrix: the caller, until duet_free. The array: the caller
+ * Errors    NULL, or the status: as duet_new and duet_set; BAD_ARGUMENT: the array is NULL or not aligned
+ *           to the element type */
+DUET_API DUET_MUST duet_matrix *duet_from_array_shape(const void *array, duet_dtype type, int rank,
+                                                      const int64_t *size);
+DUET_API DUET_MUST duet_status duet_to_array(const duet_matrix *m, void *array);
+
+#endif
