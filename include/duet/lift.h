@@ -377,6 +377,7 @@ duet_pointer_has_another_type(void);
 #define duet_permute(x, ...)                   duet_permute_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_index(x, ...)                     duet_index_at(DUET(x), DUET_ENTRIES(__VA_ARGS__), DUET_HERE)
 #define duet_range(x, axis, start, stop, step) duet_range_at(DUET(x), axis, start, stop, step, DUET_HERE)
+#define duet_append(x, y, axis)       duet_append_at(DUET(x), DUET(y), axis, DUET_HERE)
 #define duet_diagonal_of(x, offset)            duet_diagonal_of_at(DUET(x), offset, DUET_HERE)
 #define duet_flip(x, axis)                     duet_flip_at(DUET(x), axis, DUET_HERE)
 #define duet_pick(x, axis, i)                  duet_pick_at(DUET(x), axis, i, DUET_HERE)

@@ -98,8 +98,18 @@ static int read_operator(graph *g, const node *n, value v)
     v.op = (uint8_t)canonical_operator((enum op)n->op);
     if (is_conv(v.op)) trim_padding(g, &v);
     if (is_conv_nd(n->op)) return make_conv_nd(g, &v);
+    const int distributed = has_attributes ? -1 : distribute_over_pieces(g, &v);
+    if (distributed >= 0) return distributed;
     const int made = value_of_operator(g, &v);
     return broadcast_to_shape(g, &v, made);
+}
+
+/* x with y behind it along an axis. */
+static int read_append(graph *g, const node *n, const value *v)
+{
+    int x[2];
+    for (int k = 0; k < 2; k++) x[k] = make_stored(g, matrix_of(g, v->arg[k], v->type));
+    return concatenate(g, v, n->attr.index.axis, x[0], x[1]);
 }
 
 /* All elements of a number are equal, so that each view of it is that number in another shape. */
@@ -120,6 +130,7 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *value_of
     if (n->op == OP_NUMBER) return read_number(g, f, i, value_of);
     if (is_view_operator(n->op)) return read_view(g, n, value_of[i - n->back[0]]);
     value v = plain_value(n, i, value_of);
+    if (n->op == OP_append) return read_append(g, n, &v);
     if (!is_complex_operator(g, &v)) return read_operator(g, n, v);
     read_attributes(n, &v.attr);
     return complex_operator(g, &v);
@@ -144,7 +155,7 @@ static bool may_be_root(const graph *g, int v)
     for (int i = 0; i < g->roots; i++)
         if (g->root[i] == v) return false;
     return !is_op(g, v, OP_NUMBER) && !is_op(g, v, OP_LEAF) && !is_view(g->values[v].op) &&
-           !value_is_plane(g, v) && !value_is_half(g, v);
+           !value_is_plane(g, v) && !value_is_piece(g, v);
 }
 
 /* The value that is written to a destination. A LOAD copies there what has no job: a matrix, a

@@ -21,7 +21,9 @@ static bool same_value(const value *a, const value *b)
     if (a->leaf != b->leaf || a->number != b->number || a->alpha != b->alpha || a->beta != b->beta)
         return false;
     if (memcmp(a->size, b->size, sizeof a->size[0] * a->rank)) return false;
-    return !memcmp(a->arg, b->arg, sizeof a->arg) && !memcmp(&a->attr, &b->attr, sizeof a->attr);
+    if (a->join && memcmp(a->start, b->start, sizeof a->start)) return false;
+    return !memcmp(a->arg, b->arg, (size_t)a->args * sizeof *a->arg) &&
+           !memcmp(&a->attr, &b->attr, sizeof a->attr);
 }
 
 static bool reserve(graph *g)
@@ -91,14 +93,6 @@ int value_base(const graph *g, int v)
 {
     while (is_view(g->values[v].op) || value_is_plane(g, v)) v = g->values[v].arg[0];
     return v;
-}
-
-int value_half(const graph *g, int v)
-{
-    while (is_view(g->values[v].op)) v = g->values[v].arg[0];
-    if (value_is_half(g, v)) return g->values[g->values[v].join].arg[1] == v;
-    if (value_is_plane(g, v)) return g->values[v].op == OP_imag;
-    return -1;
 }
 
 bool value_is_map(const graph *g, int v)

@@ -16,6 +16,8 @@ typedef struct bound {
     double constant;
 } bound;
 
+#define VALUE_ARGS 16 /* the most operands; only concatenations have more than three */
+
 /* A value. Its operands come before it in the table. Equal values are stored once. */
 typedef struct value {
     uint8_t op, type, rank;
@@ -27,11 +29,12 @@ typedef struct value {
     bool shared;   /* several nodes of the formula use it */
     bool stored;   /* storing changes the value, so users must read it from memory */
     uint8_t class; /* of a number: enum number_class */
-    int args, arg[3];
-    int uses;         /* by other values, and one more for a root */
-    int leaf, number; /* of a leaf or a number: its index in the graph; else -1 */
-    int alpha, beta;  /* of a matrix product: values that are numbers, or -1 */
-    int join; /* of a half of complex elements: the join that it belongs to; of a join: itself; else 0 */
+    int args, arg[VALUE_ARGS];
+    int uses;                     /* by other values, and one more for a root */
+    int leaf, number;             /* of a leaf or a number: its index in the graph; else -1 */
+    int alpha, beta;              /* of a matrix product: values that are numbers, or -1 */
+    int join;                     /* of a piece: the join that it belongs to; of a join: itself; else 0 */
+    int64_t start[DUET_RANK_MAX]; /* of a piece of a concatenation: where it begins */
     attributes attr;
     int64_t size[DUET_RANK_MAX];
 } value;
@@ -82,9 +85,18 @@ bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element-wise: an operator of kind KIND_MAP, bias_add or LOAD */
 
 /* What a LOAD is for: to broadcast, to hide an earlier statement's value from rewrites,
- * to cast, to copy elements without gaps, to write one half of complex elements, or (LOAD_ROOT + i) to write destination i. The
+ * to cast, to copy elements without gaps, to write one half of complex elements or a piece of a concatenation, or (LOAD_ROOT + i) to write destination i. The
  * attribute keeps LOADs for different purposes apart. */
-enum load_purpose { LOAD_SHAPE, LOAD_BARRIER, LOAD_CAST, LOAD_COPY, LOAD_REAL, LOAD_IMAG, LOAD_ROOT };
+enum load_purpose {
+    LOAD_SHAPE,
+    LOAD_BARRIER,
+    LOAD_CAST,
+    LOAD_COPY,
+    LOAD_REAL,
+    LOAD_IMAG,
+    LOAD_PIECE,
+    LOAD_ROOT
+};
 
 /* types.c */
 enum { COMP_ANY = DUET_DTYPE_COUNT, COMP_UNSET };
@@ -97,14 +109,15 @@ uint8_t value_memory_type(const graph *g, const value *v);
 void resolve_computed_types(graph *g);   /* replace each COMP_ANY by the type of the users */
 bool value_wraps(const graph *g, int v); /* may the computed result exceed v's integer type? */
 
-/* Complex values. A join is a complex value in memory whose operands, its two halves, write the real
- * and the imaginary parts. A plane, OP_real or OP_imag, is one half of the elements of its operand,
- * read in place. */
+/* A join is a value in memory whose operands, its pieces, each write a part of it. It is either a complex
+ * value, whose two pieces write the real and the imaginary halves of its elements, or a concatenation. A
+ * plane, OP_real or OP_imag, is one half of the complex elements of its operand, read in place. */
 static inline bool value_is_join(const graph *g, int v)
 {
-    return value_at(g, v)->op == OP_complex && value_at(g, v)->join > 0;
+    const value *u = value_at(g, v);
+    return u->join > 0 && (u->op == OP_complex || u->op == OP_append);
 }
-static inline bool value_is_half(const graph *g, int v)
+static inline bool value_is_piece(const graph *g, int v)
 {
     return value_at(g, v)->join > 0 && !value_is_join(g, v);
 }
@@ -113,14 +126,13 @@ static inline bool value_is_plane(const graph *g, int v)
     return value_at(g, v)->op == OP_real || value_at(g, v)->op == OP_imag;
 }
 
-/* Which half of the elements of value_base(v) is v? 0: the real one, 1: the imaginary one, -1: v has
- * the complete elements. */
-int value_half(const graph *g, int v);
-
 /* The value whose memory v uses: a view and a plane use their operand's, all others their own. */
 int value_base(const graph *g, int v);
 layout value_layout(const graph *g, int v); /* of v in the memory of value_base(v) */
 layout plane_layout(layout l);              /* of the real or imaginary parts of complex elements */
+/* Of piece v, if its join has layout l: its layout, and the bytes from the first element of the join. */
+layout piece_layout(const graph *g, int v, layout l);
+int64_t piece_offset(const graph *g, int v, const layout *l);
 static inline bool is_view(int op) { return op == OP_VIEW; }
 int64_t value_offset(const graph *g, int v); /* of v in that memory, in bytes */
 

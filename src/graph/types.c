@@ -111,6 +111,7 @@ int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
     load.attr.load.purpose = what;
     load.comp = comp;
     load.join = like->join;
+    memcpy(load.start, like->start, sizeof load.start);
     return intern(g, &load);
 }
 
@@ -124,6 +125,7 @@ static int store_as(graph *g, int x, const value *like, int what, uint8_t comp)
     load.arg[0] = x;
     load.attr.load.purpose = what;
     load.join = like->join;
+    memcpy(load.start, like->start, sizeof load.start);
     load.comp = comp;
     load.mem = like->type;
     load.stored = is_lossy(comp, like->type);
@@ -213,7 +215,10 @@ static void move_reduction(graph *g, int root)
     if (!is_movable_reduction(g, root, r->arg[0])) return;
     const uint8_t type = r->type, mem = r->mem;
     const int uses = r->uses, join = r->join;
+    int64_t start[DUET_RANK_MAX];
+    memcpy(start, r->start, sizeof start);
     *r = *x;
+    memcpy(r->start, start, sizeof start);
     r->type = type;
     r->mem = mem;
     r->uses = uses;
@@ -221,7 +226,7 @@ static void move_reduction(graph *g, int root)
     x->uses = 0;
 }
 
-/* Let reductions write straight to a destination, converted, or to one half of complex elements. */
+/* Let reductions write straight to a destination, converted, or to a piece of a join. */
 void move_reductions_to_roots(graph *g)
 {
     for (int i = 0; i < g->roots; i++) {
@@ -230,6 +235,6 @@ void move_reductions_to_roots(graph *g)
         if (loads && value_at(g, r->arg[0])->mem != r->mem) move_reduction(g, g->root[i]);
     }
     for (int v = 0; v < g->count; v++)
-        if (value_is_half(g, v) && value_at(g, v)->uses && value_at(g, v)->op == OP_LOAD)
+        if (value_is_piece(g, v) && value_at(g, v)->uses && value_at(g, v)->op == OP_LOAD)
             move_reduction(g, v);
 }

@@ -28,4 +28,11 @@ int change_view(graph *g, int x, const view_change *c);
  * order of elements in the destination is not that of x in memory. */
 int move_view_to_destination(graph *g, int x, layout *to, bool *rearranged);
 
+/* pieces.c: x with y behind it along an axis; the result has the type and shape of *like. */
+int concatenate(graph *g, const value *like, int axis, int x, int y);
+
+/* The value of element-wise operator v, computed piece by piece if an operand is a concatenation; -1:
+ * there is none. */
+int distribute_over_pieces(graph *g, const value *v);
+
 #endif

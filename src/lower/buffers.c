@@ -68,14 +68,14 @@ static bool writes_safely(const assigner *a, const job *j, int dest)
     return true;
 }
 
-/* Can v, the root of this destination or a half of it, be written straight into the destination? */
+/* Can v, the root of this destination or a piece of it, be written straight into the destination? */
 static bool can_write_to(const assigner *a, int dest, int v)
 {
     const int at = a->l->job_of[v];
     return last_hazard(a, dest) <= at && writes_safely(a, &a->l->jobs[at], dest);
 }
 
-/* Does a job read v, other than the job of the join that v is a half of? */
+/* Does a job read v, other than the job of the join that v is a piece of? */
 static bool is_read(const assigner *a, int v)
 {
     for (int j = 0; j < a->l->count; j++)
@@ -99,21 +99,30 @@ static void find_last_allocation(assigner *a)
  * when the statement fails. */
 static bool no_allocation_after(const assigner *a, int j) { return a->last_allocation <= j; }
 
+/* The same for a join, whose pieces are written by one job or several. */
+static bool is_direct_join(const assigner *a, int dest, const value *joined)
+{
+    bool strided = a->last[a->l->g->root[dest]] < 0, one_job = true, can = true;
+    int earliest = INT_MAX;
+    for (int k = 0; k < joined->args; k++) {
+        const int piece = joined->arg[k], at = a->l->job_of[piece];
+        strided &= !is_read(a, piece);
+        one_job &= at == a->l->job_of[joined->arg[0]];
+        earliest = (int)smaller(earliest, at);
+        can &= can_write_to(a, dest, piece);
+    }
+    return can && (strided || layout_is_dense(&a->l->dest[dest].to)) &&
+           (one_job || no_allocation_after(a, earliest));
+}
+
 /* Can the complete root be written straight into the destination? Other jobs read only values
  * without gaps. */
 static bool is_direct(const assigner *a, int dest)
 {
-    const int v = a->l->g->root[dest], *half = value_at(a->l->g, v)->arg;
-    const bool dense = layout_is_dense(&a->l->dest[dest].to);
-    if (value_is_join(a->l->g, v)) {
-        const bool strided = a->last[v] < 0 && !is_read(a, half[0]) && !is_read(a, half[1]);
-        const int first = a->l->job_of[half[0]], second = a->l->job_of[half[1]];
-        const int earlier = (int)smaller(first, second);
-        if (first != second && !no_allocation_after(a, earlier)) return false;
-        return (strided || dense) && can_write_to(a, dest, half[0]) && can_write_to(a, dest, half[1]);
-    }
+    const int v = a->l->g->root[dest];
+    if (value_is_join(a->l->g, v)) return is_direct_join(a, dest, value_at(a->l->g, v));
     const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
-    return (strided || dense) && can_write_to(a, dest, v);
+    return (strided || layout_is_dense(&a->l->dest[dest].to)) && can_write_to(a, dest, v);
 }
 
 /* ---- blocks: the destinations, then the temporaries ---- */
@@ -140,7 +149,7 @@ static bool reads_twice(const assigner *a, const job *x, int v)
 static bool can_overwrite(const assigner *a, const job *x, int k)
 {
     int v = x->in[k];
-    if (value_is_half(a->l->g, v)) return false;
+    if (value_is_piece(a->l->g, v)) return false;
     return value_base(a->l->g, v) == v && job_in_place(a->l, x, k) && !reads_twice(a, x, v);
 }
 
@@ -151,7 +160,7 @@ static bool lives_in_destination(const assigner *a, int j)
     const bool copy = !a->m->direct[0];
     if (a->dests > 1) return false;
     if (value_is_join(a->l->g, a->l->g->root[0]) && !copy)
-        return false; /* the halves are written one after the other */
+        return false; /* its pieces are written one after the other */
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->dest[0].to.type].bytes)
         return false; /* the destination may be aligned to less */
@@ -203,7 +212,7 @@ static int enlarged_block(assigner *a, int j, size_t bytes)
     return best;
 }
 
-/* The half that is computed first gets a block for both. */
+/* The piece that is computed first gets a block for all. */
 static int block_of_join(assigner *a, int j, int joined)
 {
     if (a->m->slot[joined] >= 0) return block_of_slot(a, a->m->slot[joined]);
@@ -231,9 +240,9 @@ static void assign(assigner *a, int j)
         int v = a->l->jobs[j].out[k], b = choose_block(a, j, v);
         const int until = (int)larger(a->last[v], j) + 1;
         a->m->slot[v] = slot_of_block(a, b);
-        if (value_is_half(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
+        if (value_is_piece(a->l->g, v)) a->m->slot[value_at(a->l->g, v)->join] = a->m->slot[v];
         if (!value_is_join(a->l->g, v) || until > a->free_from[b])
-            a->free_from[b] = until; /* a half may be used longer than the join */
+            a->free_from[b] = until; /* a piece may be used longer than the join */
     }
 }
 

@@ -183,14 +183,14 @@ static bool merge_passes(lowering *l, int p, int q)
     return !depends_on(l, p, q, reductions) && !depends_on(l, q, p, reductions) && merge(l, p, q);
 }
 
-/* Merge the passes of the two halves of complex values. */
-static bool merge_halves(lowering *l)
+/* Merge the passes of the pieces of joins, if they have the same sizes. */
+static bool merge_pieces(lowering *l)
 {
     bool any = false;
     for (int v = l->g->count; v-- > 0;) {
-        const int *half = value_at(l->g, v)->arg;
-        if (value_is_join(l->g, v) && value_at(l->g, v)->uses)
-            any |= merge_passes(l, l->pass[half[0]], l->pass[half[1]]);
+        const value *u = value_at(l->g, v);
+        if (!value_is_join(l->g, v) || !u->uses) continue;
+        for (int k = 1; k < u->args; k++) any |= merge_passes(l, l->pass[u->arg[k - 1]], l->pass[u->arg[k]]);
     }
     return any;
 }
@@ -201,13 +201,13 @@ static void merge_with_later(lowering *l, int v, int *later)
     if (v >= 0) *later = v;
 }
 
-/* Merge the passes of neighbouring statements; for complex statements, half by half. */
+/* Merge the passes of neighbouring statements; for joins, piece by piece. */
 static void merge_statements(lowering *l)
 {
     for (int i = l->g->roots - 1, later = -1; i >= 0; i--) {
         const int r = l->g->root[i];
         if (r < 0 || !value_is_join(l->g, r)) merge_with_later(l, r, &later);
-        for (int k = 1; k >= 0 && r >= 0 && value_is_join(l->g, r); k--)
+        for (int k = r >= 0 && value_is_join(l->g, r) ? value_at(l->g, r)->args : 0; k-- > 0;)
             merge_with_later(l, value_at(l->g, r)->arg[k], &later);
     }
 }
@@ -299,7 +299,7 @@ void passes_assign(lowering *l)
     assign_by_uses(l);
     if (l->fusion != FUSION_MACHINE || l->g->count > MERGED_MAX) return;
     bool any = merge_reductions(l);
-    any |= merge_halves(l);
+    any |= merge_pieces(l);
     if (l->g->roots > 1) {
         merge_statements(l);
         any = true;

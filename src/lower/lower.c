@@ -220,11 +220,12 @@ static bool try_layer_norm(lowering *l, int v, job *j)
 
 /* ---- scheduling ---- */
 
-/* A join needs no kernel: each half writes its part of the elements. */
+/* A join needs no kernel: each piece writes its part of the elements. */
 static void join_job(lowering *l, int v, job *j)
 {
     const value *u = value_at(l->g, v);
-    *j = (job){ .kernel = JOB_JOIN, .outs = 1, .out = { v }, .ins = 2, .in = { u->arg[0], u->arg[1] } };
+    *j = (job){ .kernel = JOB_JOIN, .outs = 1, .out = { v }, .ins = u->args };
+    for (int k = 0; k < u->args; k++) j->in[k] = u->arg[k];
 }
 
 static void lower_value(lowering *l, int v, job *j)
@@ -304,7 +305,8 @@ static void find_dests(lowering *l)
         const int v = l->g->root[i];
         if (v < 0) continue;
         l->dest_of[v] = i;
-        for (int k = 0; k < 2 && value_is_join(l->g, v); k++) l->dest_of[value_at(l->g, v)->arg[k]] = i;
+        for (int k = 0; value_is_join(l->g, v) && k < value_at(l->g, v)->args; k++)
+            l->dest_of[value_at(l->g, v)->arg[k]] = i;
     }
 }
 

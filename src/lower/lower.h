@@ -24,7 +24,7 @@ typedef struct job {
     program *program;
 } job;
 
-#define JOB_JOIN (-1) /* no kernel: when both halves are written, the join out[0] is complete */
+#define JOB_JOIN (-1) /* no kernel: when all pieces are written, the join out[0] is complete */
 
 static inline int copy_to(int dest) { return -1 - dest; }
 static inline int copied_dest(int out) { return -1 - out; } /* negative if `out` is a value */
@@ -44,7 +44,7 @@ typedef struct lowering {
 
     /* Arrays with an entry for each value. */
     int *job_of;       /* the job that computes it, or -1 */
-    int *dest_of;      /* the destination whose root, or a half of it, it is; or -1 */
+    int *dest_of;      /* the destination whose root, or a piece of it, it is; or -1 */
     int *pass;         /* the value that leads its pass; a value that is in no program leads itself */
     int *first, *next; /* of a leader: the lowest value of its pass; of a value: the next higher one, or -1 */
     int *members;      /* of a leader: the number of values of its pass */

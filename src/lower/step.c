@@ -29,13 +29,11 @@ static int derive_slot(const lowering *l, memory *m, int base, int64_t bytes)
 
 static int slot_of(const lowering *l, memory *m, int v)
 {
-    const int base = value_base(l->g, v), half = value_half(l->g, v),
-              owner = value_is_half(l->g, base) ? value_at(l->g, base)->join : base;
+    const int base = value_base(l->g, v),
+              owner = value_is_piece(l->g, base) ? value_at(l->g, base)->join : base;
     const value *u = value_at(l->g, owner);
     const int slot = u->op == OP_LEAF ? leaf_slot(l, u->leaf) : m->slot[owner];
-    int64_t bytes = value_offset(l->g, v);
-    if (half == 1) bytes += dtypes[dtype_part((duet_dtype)u->mem)].bytes;
-    return derive_slot(l, m, slot, bytes);
+    return derive_slot(l, m, slot, value_offset(l->g, v));
 }
 
 static layout dense(const graph *g, int v)
@@ -52,10 +50,12 @@ static operand output_of(const lowering *l, const job *j, int k, memory *m)
     int v = j->out[k];
     if (v < 0) return (operand){ copied_dest(v), l->dest[copied_dest(v)].to };
     const int dest = l->dest_of[v];
-    const bool half = value_is_half(l->g, v), there = m && dest >= 0 && m->direct[dest];
-    const int written = half ? value_at(l->g, v)->join : v;
+    const bool is_piece = value_is_piece(l->g, v), there = m && dest >= 0 && m->direct[dest];
+    const int written = is_piece ? value_at(l->g, v)->join : v;
     const layout at = there ? l->dest[dest].to : dense(l->g, written);
-    return (operand){ m ? slot_of(l, m, v) : 0, half ? plane_layout(at) : at };
+    if (!is_piece) return (operand){ m ? slot_of(l, m, v) : 0, at };
+    const int slot = m ? derive_slot(l, m, m->slot[written], piece_offset(l->g, v, &at)) : 0;
+    return (operand){ slot, piece_layout(l->g, v, at) };
 }
 
 /* A vector over the columns of a matrix or the channels of images. */

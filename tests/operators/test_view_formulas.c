@@ -63,6 +63,63 @@ static void check_formulas(const base *b, const shown *v, duet_place on)
     check(b, v, duet_add(viewed(v, used), viewed(v, used)), want, "twice", on);
 }
 
+/* ---- concatenation ---- */
+
+/* e, cut along some axis and joined again; between both, every piece goes through `map`. */
+typedef duet_expr map_function(duet_expr e);
+static duet_expr same(duet_expr e) { return e; }
+static duet_expr tripled(duet_expr e) { return duet_add(duet_mul(3, e), 1); }
+
+static duet_expr cut_and_joined(const shown *v, duet_expr e, int cuts, map_function *map)
+{
+    if (!v->rank || !cuts) return map(e);
+    const int axis = (int)below(v->rank);
+    const int64_t n = duet_expr_size(e, axis), at = n ? below(n + 1) : 0;
+    const duet_expr low = duet_range(e, axis, 0, at, 1), high = duet_range(e, axis, at, n, 1);
+    const duet_expr first = cut_and_joined(v, low, cuts - 1, map),
+                    second = cut_and_joined(v, high, cuts - 1, map);
+    return duet_append(first, second, axis);
+}
+
+/* The elements from `by` on, then those before. */
+static duet_expr rolled(duet_expr e, int axis, int64_t by)
+{
+    return duet_append(duet_range(e, axis, by, DUET_OPEN, 1), duet_range(e, axis, 0, by, 1), axis);
+}
+
+static void check_concatenation(base *b, const shown *v, duet_place on)
+{
+    double want[MOST];
+    put_elements(b, v, b->of, 1, 0, want);
+    check(b, v, cut_and_joined(v, viewed(v, DUET(b->m)), 2, same), want, "joined", on);
+    put_elements(b, v, b->of, 3, 1, want);
+    check(b, v, cut_and_joined(v, viewed(v, DUET(b->m)), 2, tripled), want, "joined formulas", on);
+    check(b, v, tripled(cut_and_joined(v, viewed(v, DUET(b->m)), 3, same)), want,
+          "a formula of what is joined", on);
+    check(b, v,
+          duet_add(duet_mul(2, viewed(v, DUET(b->m))),
+                   cut_and_joined(v, viewed(v, duet_add(b->m, 1)), 2, same)),
+          want, "joined and not", on);
+    int64_t whole[DUET_RANK_MAX], i[DUET_RANK_MAX] = { 0 };
+    const int rank = duet_rank(b->m), axis = (int)below(rank);
+    double of[MOST];
+    for (int a = 0; a < rank; a++) whole[a] = duet_size(b->m, a);
+    const int64_t n = whole[axis], by = n ? below(n) : 0;
+    for (int64_t k = 0; k < b->n; k++, step_on(rank, whole, i)) {
+        int64_t at = 0;
+        for (int a = 0; a < rank; a++) at = at * whole[a] + (a == axis ? (i[a] + by) % n : i[a]);
+        of[k] = b->of[at];
+    }
+    put_elements(b, v, of, 1, 0, want);
+    check(b, v, viewed(v, rolled(DUET(b->m), axis, by)), want, "a view of what is joined", on);
+    const duet_expr shared = rolled(duet_add(b->m, 0), axis, by);
+    check(b, v, duet_sub(viewed(v, shared), duet_mul(0, duet_sum(shared))), want, "joined and shared", on);
+    CHECK(duet_set_on(on, b->m, rolled(DUET(b->m), axis, by)) == DUET_OK, "%s", duet_error());
+    memcpy(b->of, of, sizeof of);
+    put_elements(b, v, b->of, 1, 0, want);
+    check(b, v, viewed(v, DUET(b->m)), want, "rolled in place", on);
+}
+
 /* Of what broadcasts: a part of the matrix along its last axes. */
 static void check_broadcast(const base *b, const shown *v, duet_place on)
 {
@@ -124,10 +181,11 @@ static void check_complex(const base *b, const shown *v, duet_place on)
                 *m = duet_new_shape(type, v->rank, v->size),
                 *part = duet_new_shape(b->type, v->rank, v->size);
     CHECK(duet_set_on(on, z, duet_complex(b->m, duet_mul(-2, b->m))) == DUET_OK, "%s", duet_error());
-    for (int how = 0; how < 3; how++) {
+    for (int how = 0; how < 4; how++) {
         duet_expr e = DUET(z);
         if (how == 1) e = duet_conj(duet_conj(e));
         if (how == 2) e = duet_complex(b->m, duet_mul(-2, b->m));
+        if (how == 3) e = rolled(rolled(duet_add(z, 0), 0, 1), 0, duet_size(z, 0) - 1);
         CHECK(duet_set_on(on, m, viewed(v, e)) == DUET_OK, "%s: %s", v->made, duet_error());
         put_elements(b, v, b->of, 1, 0, want);
         CHECK(duet_set(part, duet_real(m)) == DUET_OK, "%s", duet_error());
@@ -169,6 +227,7 @@ static void run_chain(duet_dtype type)
     check_results(&b, &v, on);
     check_complex(&b, &v, on);
     check_in_place(&b, &v, on);
+    check_concatenation(&b, &v, on);
     plan_fusion(-1);
     duet_free(&v.m);
     duet_free(&b.m);
@@ -228,6 +287,11 @@ static void test_errors(void)
     fails(duet_moveaxis(m, 0, 2), DUET_BAD_SHAPE, "duet_moveaxis(x: f32[2,3]): axis 2 does not exist");
     fails(duet_flip(gone, 0), DUET_BAD_ARGUMENT, "x must not be NULL");
     fails(duet_index(duet_matmul(m, m), DUET_AT(0)), DUET_BAD_SHAPE, "duet_matmul");
+    duet_matrix *other = duet_new(DUET_F64, 2, 3);
+    fails(duet_append(m, wide, 0), DUET_BAD_SHAPE, "y must have the shape of x except along axis 0");
+    fails(duet_append(m, other, 0), DUET_BAD_TYPE, "type");
+    fails(duet_append(m, m, 2), DUET_BAD_SHAPE, "axis 2 does not exist");
+    duet_free(&other);
     duet_free(&m);
     duet_free(&wide);
     tap_point("invalid arguments");
@@ -269,6 +333,13 @@ static void test_steps(void)
         CHECK(steps_of(s, duet_matmul(duet_transpose(duet_transpose(x)), duet_transpose(x))) == 1,
               "a product");
         CHECK(steps_of(f, duet_add(1, duet_reshape(duet_matmul(x, w), 36))) == 2, "a formula of a product");
+        const duet_expr flat = duet_reshape(x, 24);
+        CHECK(steps_of(v, duet_exp(duet_append(duet_range(flat, 0, 12, 24, 1), duet_range(flat, 0, 0, 12, 1),
+                                               0))) == 1,
+              "a formula of two halves");
+        CHECK(steps_of(y, duet_add(x, duet_append(duet_range(y, 0, 1, 6, 1), duet_range(y, 0, 0, 1, 1),
+                                                  0))) == 3,
+              "a formula of two unequal parts, of the destination itself");
         CHECK(steps_of(r, duet_sub(duet_pick(x, 0, 1), duet_pick(x, 0, -1))) == 1, "two rows");
     }
     duet_matrix **all[] = { &x, &w, &b, &y, &v, &s, &f, &r, &one };
