@@ -1,79 +1,59 @@
-/* arrange.h - statements that copy elements to another arrangement, and the matrices of convolutions
- * (im2col, convmtx). Part of duet.h. */
+/* arrange.h - formulas that arrange elements (concat, tile, pad, ...), and statements that write the
+ * matrices of convolutions and magic squares. Part of duet.h. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_ARRANGE_H
 #define DUET_ARRANGE_H
 
-/* Fill `to` with elements of other matrices of the same element type. The operands may be views. They
- * may overlap `to`, because they are read before anything is written. If you do not need a copy, use
- * a view instead (duet_split, duet_flipped, duet_broadcast_to, ...).
- *     duet_concatenate  joins the parts along an existing axis; in C
- *                       duet_concatenate(to, axis, a, b, c)
- *     duet_stack        joins parts of equal shape along a new axis; in C
- *                       duet_stack(to, axis, a, b, c)
- *     duet_tile         repeats all of `from` along every axis: 1 2 becomes 1 2 1 2
- *     duet_repeat       repeats each element of `from` along one axis: 1 2 becomes 1 1 2 2
- *     duet_pad          copies `from` and pads it with before[a] elements at the start of axis a. The
- *                       padding at the end fills the rest of `to`. DUET_PAD_CONSTANT pads with
- *                       `value`, DUET_PAD_EDGE with the nearest element of `from`. DUET_PAD_REFLECT
- *                       mirrors `from` at its edge element, which is not repeated: 1 2 3 is padded to
- *                       3 2 1 2 3 2 1. Wider padding is mirrored again at the opposite edge
- *     duet_roll         shifts the elements by `by` positions along an axis; elements shifted past the
- *                       end come back at the start
- *     duet_magic        writes a magic square of the numbers 1 .. n * n: all rows, columns and both
- *                       diagonals have the same sum. The host computes it
- * Shapes    concatenate: the sizes along the axis add up to that of `to`; the other sizes are equal.
- *           stack: the size of `to` along the axis is the number of parts.
- *           tile: each size of `to` is a multiple of that of `from`, which may have fewer axes.
- *           repeat: the size of `to` along the axis is a multiple of that of `from`; the other sizes
- *           are equal.
- *           pad: before[a] >= 0, and before[a] + the size of `from` <= the size of `to`; for
- *           DUET_PAD_EDGE and DUET_PAD_REFLECT `from` is not empty.
- *           roll: equal shapes.
- *           magic: n x n; n is not 2
- * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also for a magic square whose numbers do not fit the
- *           element type), and as duet_set: `to` is unchanged. If a statement needs several passes
- *           and the device fails, or memory runs out, in a later one, the contents of `to` are
- *           undefined */
+/* Build formulas that arrange elements. The operands are any formulas of one element type.
+ *     duet_concat   joins the operands along an existing axis; in C duet_concat(axis, a, b, c)
+ *     duet_stack    joins operands of equal shape along a new axis; in C duet_stack(axis, a, b, c)
+ *     duet_tile     repeats all of x along its last axes: 1 2 becomes 1 2 1 2. If the list is longer than
+ *                   x has axes, x gets new axes in front; in C duet_tile(x, 2, 3)
+ *     duet_repeat   repeats each element of x along one axis: 1 2 becomes 1 1 2 2
+ *     duet_pad      adds before[a] elements at the start of axis a, and after[a] at its end.
+ *                   DUET_PAD_CONSTANT pads with `value`, DUET_PAD_EDGE with the nearest element of x.
+ *                   DUET_PAD_REFLECT mirrors x at its edge element, which is not repeated: 1 2 3 is padded
+ *                   to 3 2 1 2 3 2 1. Wider padding is mirrored again at the opposite edge. In C
+ *                   duet_pad(x, .before = { 1, 1 }, .after = { 1, 1 })
+ *     duet_roll     shifts the elements by `by` positions along an axis; elements shifted past the end come
+ *                   back at the start
+ *     duet_im2col   copies the windows of images to columns, so that a convolution becomes a matrix
+ *                   product. The result has one matrix for each image. Each of its columns is a window; the
+ *                   windows are in row-major order. With windows of h x w elements, row (c h + i) w + j has
+ *                   element (i, j) of channel c of every window. Padding is zeros. If you reshape filters of
+ *                   m x c x h x w to m x c h w, their product with the result is that of duet_conv2d. In C
+ *                   duet_im2col(x, .window = { 3, 3 })
+ * Each part of a concatenation is computed where it belongs in the result, and an element-wise operator on
+ * a concatenation is computed part by part.
+ * Shapes    concat: the sizes of the operands are equal except along the axis. stack: the operands have
+ *           equal shapes. pad: x is not empty for DUET_PAD_EDGE and DUET_PAD_REFLECT. im2col: x is
+ *           n x c x rows x cols; the result is n x c h w x number of windows
+ * Errors    in the result: BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE
+ * Source    NumPy's concatenate, stack, tile, repeat, pad and roll; MATLAB's im2col */
 typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
-DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part,
-                                                int count);
-DUET_API DUET_MUST duet_status duet_concatenate_at(duet_matrix *to, int axis, const duet_matrix *const *part,
-                                                   int count, const char *site);
-DUET_API DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *const *part,
-                                          int count);
-DUET_API DUET_MUST duet_status duet_stack_at(duet_matrix *to, int axis, const duet_matrix *const *part,
-                                             int count, const char *site);
-DUET_API DUET_MUST duet_status duet_tile(duet_matrix *to, const duet_matrix *from);
-DUET_API DUET_MUST duet_status duet_tile_at(duet_matrix *to, const duet_matrix *from, const char *site);
-DUET_API DUET_MUST duet_status duet_repeat(duet_matrix *to, const duet_matrix *from, int axis);
-DUET_API DUET_MUST duet_status duet_repeat_at(duet_matrix *to, const duet_matrix *from, int axis,
-                                              const char *site);
-DUET_API DUET_MUST duet_status duet_pad(duet_matrix *to, const duet_matrix *from, const int64_t *before,
-                                        duet_pad_mode mode, double value);
-DUET_API DUET_MUST duet_status duet_pad_at(duet_matrix *to, const duet_matrix *from, const int64_t *before,
-                                           duet_pad_mode mode, double value, const char *site);
-DUET_API DUET_MUST duet_status duet_roll(duet_matrix *to, const duet_matrix *from, int axis, int64_t by);
-DUET_API DUET_MUST duet_status duet_roll_at(duet_matrix *to, const duet_matrix *from, int axis, int64_t by,
-                                            const char *site);
-DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
-
-/* Copies the windows of images to columns, so that a convolution becomes a matrix product. Each column
- * of matrix k of `to` is a window of image k. The windows are in row-major order. With windows of h x w
- * elements, row (c h + i) w + j contains element (i, j) of channel c of every window. Padding is
- * zeros. If you reshape filters of m x c x h x w to m x c h w (duet_reshaped), their product with `to`
- * is the result of duet_conv2d. The images may overlap `to`. In C give the options by name:
- * duet_im2col(to, x, .window = { 3, 3 }).
- * Shapes    images n x c x rows x cols; to n x c h w x number of windows
- * Errors    BAD_ARGUMENT, BAD_SHAPE (also if the window is larger than the padded image), BAD_TYPE,
- *           and as duet_set: `to` is unchanged */
+typedef struct duet_padding {
+    int64_t before[DUET_RANK_MAX], after[DUET_RANK_MAX];
+    duet_pad_mode mode;
+    double value;
+} duet_padding;
 typedef struct duet_windows {
     int32_t window[2], stride[2], pad[2], dilation[2]; /* a stride or dilation of 0 means 1 */
 } duet_windows;
-DUET_API DUET_MUST duet_status duet_im2col(duet_matrix *to, const duet_matrix *images,
-                                           const duet_windows *options);
-DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix *images,
-                                              const duet_windows *options, const char *site);
+DUET_OPERATOR(duet_concat, int axis, int count, const duet_expr *x)
+DUET_OPERATOR(duet_stack, int axis, int count, const duet_expr *x)
+DUET_OPERATOR(duet_tile, duet_expr x, int count, const int64_t *times)
+DUET_OPERATOR(duet_repeat, duet_expr x, int64_t times, int axis)
+DUET_OPERATOR(duet_pad, duet_expr x, const duet_padding *options)
+DUET_OPERATOR(duet_roll, duet_expr x, int64_t by, int axis)
+DUET_OPERATOR(duet_im2col, duet_expr x, const duet_windows *options)
+#undef DUET_OPERATOR
+
+/* Writes a magic square of the numbers 1 .. n * n: all rows, columns and both diagonals have the same sum.
+ * The host computes it.
+ * Shapes    n x n; n is not 2
+ * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also if the numbers do not fit the element type), and as
+ *           duet_set: m is unchanged */
+DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
 
 /* Write the matrix of a convolution: duet_matmul(to, x) is the convolution of x with the kernel, or
  * the `part` of it (FULL, SAME or VALID).

@@ -100,17 +100,21 @@ template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
     const duet_index_entry index[] = { DUET_REST, i... };
     return duet_indexed_by(m, (int)sizeof...(i), index + 1);
 }
-template <class... M>
-inline DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+/* Operands joined along an axis: duet_concat(0, a, b), duet_stack(0, a, b); and duet_tile(x, 2, 3) */
+template <class... E> inline duet_expr duet_concat(int axis, duet_expr first, E... more)
 {
-    const duet_matrix *const part[] = { first, more... };
-    return duet_concatenate(to, axis, part, (int)sizeof...(more) + 1);
+    const duet_expr x[] = { first, more... };
+    return duet_concat(axis, (int)sizeof...(more) + 1, x);
 }
-template <class... M>
-inline DUET_MUST duet_status duet_stack(duet_matrix *to, int axis, const duet_matrix *first, M... more)
+template <class... E> inline duet_expr duet_stack(int axis, duet_expr first, E... more)
 {
-    const duet_matrix *const part[] = { first, more... };
-    return duet_stack(to, axis, part, (int)sizeof...(more) + 1);
+    const duet_expr x[] = { first, more... };
+    return duet_stack(axis, (int)sizeof...(more) + 1, x);
+}
+template <class... N> inline duet_expr duet_tile(duet_expr x, N... n)
+{
+    const int64_t times[] = { 0, (int64_t)n... };
+    return duet_tile(x, (int)sizeof...(n), times + 1);
 }
 /* Reductions along several axes: duet_sum_axes(x, 0, 2) */
 #define DUET_AXES_OF_1(name)                                                                                 \

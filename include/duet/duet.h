@@ -447,7 +447,7 @@ DUET_API duet_status duet_auto_replay(int on);
 
 /* ---- other statements ------------------------------------------------------------------------ */
 
-#include <duet/arrange.h> /* duet_concatenate, duet_pad, duet_im2col, ... */
+#include <duet/arrange.h> /* duet_concat, duet_pad, duet_im2col, duet_convmtx, ... */
 #include <duet/files.h>   /* duet_load_npy, duet_save_npy, duet_print, ... */
 #include <duet/random.h>  /* duet_random_uniform, duet_noise_normal, duet_shuffle, ... */
 
@@ -529,7 +529,7 @@ DUET_API void duet_math_close(duet_scope *s);
 
 /* Open and close a block whose statements print their plans instead of running. In C write
  * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block can explain every
- * statement, also those that duet_explain cannot (duet_iadd, duet_concatenate, duet_pad, ...).
+ * statement, also those that duet_explain cannot (duet_iadd, duet_convmtx, duet_shuffle, ...).
  * Statements consume their formulas, but they write no matrix, and nothing is recorded.
  * Owner     the file: the caller; it must stay open until the end of the block
  * Errors    in duet_error(): BAD_ARGUMENT: `out` is NULL; the block is then skipped */

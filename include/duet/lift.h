@@ -198,16 +198,41 @@ duet_pointer_has_another_type(void);
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
 #define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
-#define DUET_PARTS(...)                                                                                      \
-    (const duet_matrix *const[]){ __VA_ARGS__ },                                                             \
-        (int)(sizeof((const duet_matrix *const[]){ __VA_ARGS__ }) / sizeof(duet_matrix *))
-#define duet_concatenate(to, axis, ...) duet_concatenate_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
-#define duet_stack(to, axis, ...)       duet_stack_at(to, axis, DUET_PARTS(__VA_ARGS__), DUET_HERE)
-#define duet_tile(to, from)             duet_tile_at(to, from, DUET_HERE)
-#define duet_repeat(to, from, axis)     duet_repeat_at(to, from, axis, DUET_HERE)
-#define duet_pad(to, from, ...)                                                                              \
-    duet_pad_at(to, from, __VA_ARGS__, DUET_HERE) /* an array literal in __VA_ARGS__ may contain commas */
-#define duet_roll(to, from, axis, by) duet_roll_at(to, from, axis, by, DUET_HERE)
+/* A list of operands as a count and an array of formulas: at most 16. */
+#define DUET_EXPRS(...)                                                                                      \
+    DUET_SIXTEENTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),                   \
+        (const duet_expr[])                                                                                  \
+    {                                                                                                        \
+        DUET_SIXTEENTH(__VA_ARGS__, DUET_EACH_16, DUET_EACH_15, DUET_EACH_14, DUET_EACH_13, DUET_EACH_12,    \
+                       DUET_EACH_11, DUET_EACH_10, DUET_EACH_9, DUET_EACH_8, DUET_EACH_7, DUET_EACH_6,       \
+                       DUET_EACH_5, DUET_EACH_4, DUET_EACH_3, DUET_EACH_2, DUET_EACH_1, 0)                   \
+        (__VA_ARGS__)                                                                                        \
+    }
+#define DUET_SIXTEENTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, ...) q
+#define DUET_EACH_1(x)                                                         DUET(x)
+#define DUET_EACH_2(x, ...)                                                    DUET(x), DUET_EACH_1(__VA_ARGS__)
+#define DUET_EACH_3(x, ...)                                                    DUET(x), DUET_EACH_2(__VA_ARGS__)
+#define DUET_EACH_4(x, ...)                                                    DUET(x), DUET_EACH_3(__VA_ARGS__)
+#define DUET_EACH_5(x, ...)                                                    DUET(x), DUET_EACH_4(__VA_ARGS__)
+#define DUET_EACH_6(x, ...)                                                    DUET(x), DUET_EACH_5(__VA_ARGS__)
+#define DUET_EACH_7(x, ...)                                                    DUET(x), DUET_EACH_6(__VA_ARGS__)
+#define DUET_EACH_8(x, ...)                                                    DUET(x), DUET_EACH_7(__VA_ARGS__)
+#define DUET_EACH_9(x, ...)                                                    DUET(x), DUET_EACH_8(__VA_ARGS__)
+#define DUET_EACH_10(x, ...)                                                   DUET(x), DUET_EACH_9(__VA_ARGS__)
+#define DUET_EACH_11(x, ...)                                                   DUET(x), DUET_EACH_10(__VA_ARGS__)
+#define DUET_EACH_12(x, ...)                                                   DUET(x), DUET_EACH_11(__VA_ARGS__)
+#define DUET_EACH_13(x, ...)                                                   DUET(x), DUET_EACH_12(__VA_ARGS__)
+#define DUET_EACH_14(x, ...)                                                   DUET(x), DUET_EACH_13(__VA_ARGS__)
+#define DUET_EACH_15(x, ...)                                                   DUET(x), DUET_EACH_14(__VA_ARGS__)
+#define DUET_EACH_16(x, ...)                                                   DUET(x), DUET_EACH_15(__VA_ARGS__)
+
+#define duet_concat(axis, ...)  duet_concat_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)
+#define duet_stack(axis, ...)   duet_stack_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)
+#define duet_tile(x, ...)       duet_tile_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
+#define duet_repeat(x, n, axis) duet_repeat_at(DUET(x), n, axis, DUET_HERE)
+#define duet_roll(x, by, axis)  duet_roll_at(DUET(x), by, axis, DUET_HERE)
+#define duet_pad(x, ...)        duet_pad_at(DUET(x), &(const duet_padding){ __VA_ARGS__ }, DUET_HERE)
+#define duet_im2col(x, ...)     duet_im2col_at(DUET(x), &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
 
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
 #define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
@@ -377,15 +402,17 @@ duet_pointer_has_another_type(void);
 #define duet_permute(x, ...)                   duet_permute_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_index(x, ...)                     duet_index_at(DUET(x), DUET_ENTRIES(__VA_ARGS__), DUET_HERE)
 #define duet_range(x, axis, start, stop, step) duet_range_at(DUET(x), axis, start, stop, step, DUET_HERE)
-#define duet_append(x, y, axis)       duet_append_at(DUET(x), DUET(y), axis, DUET_HERE)
-#define duet_diagonal_of(x, offset)            duet_diagonal_of_at(DUET(x), offset, DUET_HERE)
-#define duet_flip(x, axis)                     duet_flip_at(DUET(x), axis, DUET_HERE)
-#define duet_pick(x, axis, i)                  duet_pick_at(DUET(x), axis, i, DUET_HERE)
-#define duet_part(x, axis, count, k)           duet_part_at(DUET(x), axis, count, k, DUET_HERE)
-#define duet_expand_dims(x, axis)              duet_expand_dims_at(DUET(x), axis, DUET_HERE)
-#define duet_squeeze(x, axis)                  duet_squeeze_at(DUET(x), axis, DUET_HERE)
-#define duet_moveaxis(x, from, to)             duet_moveaxis_at(DUET(x), from, to, DUET_HERE)
-#define duet_swapaxes(x, i, j)                 duet_swapaxes_at(DUET(x), i, j, DUET_HERE)
+#define duet_append(x, y, axis)                duet_append_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_sliding_window(x, axis, size, stride, dilation)                                                 \
+    duet_sliding_window_at(DUET(x), axis, size, stride, dilation, DUET_HERE)
+#define duet_diagonal_of(x, offset)  duet_diagonal_of_at(DUET(x), offset, DUET_HERE)
+#define duet_flip(x, axis)           duet_flip_at(DUET(x), axis, DUET_HERE)
+#define duet_pick(x, axis, i)        duet_pick_at(DUET(x), axis, i, DUET_HERE)
+#define duet_part(x, axis, count, k) duet_part_at(DUET(x), axis, count, k, DUET_HERE)
+#define duet_expand_dims(x, axis)    duet_expand_dims_at(DUET(x), axis, DUET_HERE)
+#define duet_squeeze(x, axis)        duet_squeeze_at(DUET(x), axis, DUET_HERE)
+#define duet_moveaxis(x, from, to)   duet_moveaxis_at(DUET(x), from, to, DUET_HERE)
+#define duet_swapaxes(x, i, j)       duet_swapaxes_at(DUET(x), i, j, DUET_HERE)
 
 #define duet_cumsum(x, axis)             duet_cumsum_at(DUET(x), axis, DUET_HERE)
 #define duet_cumprod(x, axis)            duet_cumprod_at(DUET(x), axis, DUET_HERE)
@@ -458,8 +485,6 @@ duet_pointer_has_another_type(void);
 
 #define duet_p_max_pool_h(x, h, w) duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
 #define duet_p_max_pool_p(x, h, w) duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
-#define duet_im2col(to, images, ...)                                                                         \
-    duet_im2col_at(to, images, &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
 #define duet_convmtx(to, kernel, part)        duet_convmtx_at(to, kernel, part, DUET_HERE)
 #define duet_convmtx2(to, kernel, h, w, part) duet_convmtx2_at(to, kernel, h, w, part, DUET_HERE)
 

@@ -36,6 +36,7 @@
 #define DUET_OPTIONS_sizes            , int rank, const int64_t *size
 #define DUET_OPTIONS_order            , int rank, const int *order
 #define DUET_OPTIONS_range            , int axis, int64_t start, int64_t stop, int64_t by
+#define DUET_OPTIONS_window           , int axis, int64_t size, int64_t stride, int64_t dilation
 #define DUET_OPTIONS_offset           , int64_t offset
 #define DUET_OPTIONS_triangle         , const duet_triangle *options
 #define DUET_OPTIONS_solver           , const duet_solver *options
@@ -227,7 +228,6 @@ DUET_FOURIER(ifft)
 DUET_FOURIER(rfft)
 DUET_FOURIER(irfft)
 #undef DUET_FOURIER
-#undef DUET_OPERATOR
 #undef DUET_REDUCTION
 #undef DUET_REDUCTION_ALL
 

@@ -143,6 +143,7 @@ enum {
     OPTIONS_order = DUET_RANK_MAX,
     OPTIONS_range = sizeof(range_words) / sizeof(int32_t),
     OPTIONS_offset = 2,
+    OPTIONS_window = OPTIONS_range,
     OPTIONS_triangle = 3,
     OPTIONS_solver = 1,
     OPTIONS_indices = 4

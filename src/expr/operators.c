@@ -120,6 +120,7 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define GIVE_sizes            , rank, size
 #define GIVE_order            , rank, order
 #define GIVE_range            , axis, start, stop, by
+#define GIVE_window           , axis, size, stride, dilation
 #define GIVE_offset           , offset
 #define GIVE_triangle         , options
 #define GIVE_solver           , options
@@ -165,6 +166,8 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
     (const int32_t *)&(const order_given) { rank, order }
 #define ATTRS_range                                                                                          \
     (const int32_t *)&(const range_given) { axis, start, stop, by }
+#define ATTRS_window                                                                                         \
+    (const int32_t *)&(const window_given) { axis, size, stride, dilation }
 #define ATTRS_offset                                                                                         \
     (const int32_t *)&(const int64_t) { offset }
 #define ATTRS_triangle ATTRS_GIVEN(triangle)

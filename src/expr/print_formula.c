@@ -159,6 +159,12 @@ static void print_range(FILE *out, const node_attributes *a)
     fprintf(out, ", %lld", (long long)by);
 }
 
+static void print_window(FILE *out, const node_attributes *a)
+{
+    fprintf(out, ", %d, %lld, %lld, %lld", a->range.axis, (long long)long_of(a->range.count),
+            (long long)long_of(a->range.start), (long long)long_of(a->range.step));
+}
+
 static void print_offset(FILE *out, const node_attributes *a)
 {
     fprintf(out, ", %lld", (long long)long_of(a->offset));

@@ -49,6 +49,7 @@ VIEW_OPTIONS(sizes)
 VIEW_OPTIONS(order)
 VIEW_OPTIONS(range)
 VIEW_OPTIONS(offset)
+VIEW_OPTIONS(window)
 
 /* An axis of x, negative ones counted from its rank. Errors: BAD_SHAPE */
 duet_status check_axis(const node *x, int *axis);

@@ -139,22 +139,47 @@ duet_status options_offset(enum op op, const node *x, const int32_t *attr, op_op
 
 void attrs_offset(const op_options *o, node *out) { put_long(out->attr.offset, o->offset); }
 
+/* ---- windows ---- */
+
+duet_status options_window(enum op op, const node *x, const int32_t *attr, op_options *o)
+{
+    const window_given *given = (const window_given *)attr;
+    int64_t reach;
+    o->axis = given->axis;
+    TRY(check_axis(x, &o->axis));
+    if (x->rank == DUET_RANK_MAX)
+        return fail(DUET_BAD_SHAPE, "the result would have %d axes, more than %d", x->rank + 1,
+                    DUET_RANK_MAX);
+    if (given->size < 1 || given->stride < 1 || given->dilation < 1)
+        return fail(DUET_BAD_ARGUMENT, "size (%lld), stride (%lld) and dilation (%lld) must be positive",
+                    (long long)given->size, (long long)given->stride, (long long)given->dilation);
+    const bool fits = !__builtin_mul_overflow(given->size - 1, given->dilation, &reach);
+    const int64_t free_elements = x->size[o->axis] - 1 - (fits ? reach : x->size[o->axis]);
+    sizes_of(x, o);
+    o->range = (axis_range){ given->stride, given->dilation, given->size };
+    o->sizes[o->axis] = free_elements < 0 ? 0 : free_elements / given->stride + 1;
+    o->sizes[o->rank++] = given->size;
+    return DUET_OK;
+}
+
+/* stride, dilation and size take the places of start, step and count. */
+void attrs_window(const op_options *o, node *out) { attrs_range(o, out); }
+
 /* ---- made of these ---- */
 
-static shape shape_of(duet_expr x)
+shape formula_shape(duet_expr x)
 {
     shape s = { .rank = duet_expr_rank(x) };
     for (int a = 0; a < s.rank; a++) s.size[a] = duet_expr_size(x, a);
     return s;
 }
 
-static duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site)
+duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site)
 {
     return make_operator(OP_reshape, function, 1, &x, (const int32_t *)given, site);
 }
 
-/* The failure of an argument. If x has failed, it is that of x. */
-static duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const char *site)
+duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const char *site)
 {
     return reshaped(function, x, &(sizes_given){ .failed = &s }, site);
 }
@@ -189,7 +214,7 @@ static duet_expr indexed(const char *function, duet_expr x, int count, const due
 {
     index_list l;
     if (duet_expr_status(x) != DUET_OK) return bad_argument(function, x, DUET_BAD_ARGUMENT, site);
-    const shape s = shape_of(x);
+    const shape s = formula_shape(x);
     const duet_status status = index_list_read(&s, count, index, &l);
     if (status != DUET_OK) return bad_argument(function, x, status, site);
     return selected(function, x, &s, &l, site);
@@ -200,18 +225,16 @@ duet_expr duet_index_at(duet_expr x, int count, const duet_index_entry *index, c
     return indexed("index", x, count, index, site);
 }
 
-static duet_status check_axis_of(const shape *s, int *axis)
+duet_status check_axis_of(const shape *s, int *axis)
 {
     const node like = { .rank = (uint8_t)s->rank };
     return check_axis(&like, axis);
 }
 
-/* x with one entry for one axis. */
-static duet_expr index_axis(const char *function, duet_expr x, int axis, duet_index_entry entry,
-                            const char *site)
+duet_expr index_axis(const char *function, duet_expr x, int axis, duet_index_entry entry, const char *site)
 {
     duet_index_entry index[DUET_RANK_MAX];
-    const shape s = shape_of(x);
+    const shape s = formula_shape(x);
     const duet_status status = check_axis_of(&s, &axis);
     if (status != DUET_OK) return bad_argument(function, x, status, site);
     for (int a = 0; a < axis; a++) index[a] = DUET_ALL;
@@ -231,7 +254,7 @@ duet_expr duet_pick_at(duet_expr x, int axis, int64_t i, const char *site)
 
 duet_expr duet_part_at(duet_expr x, int axis, int count, int k, const char *site)
 {
-    const shape s = shape_of(x);
+    const shape s = formula_shape(x);
     duet_status status = check_axis_of(&s, &axis);
     if (status == DUET_OK && !(0 <= k && k < count))
         status = fail(DUET_BAD_ARGUMENT, "k (%d) must not be negative, and less than count (%d)", k, count);
@@ -244,7 +267,7 @@ duet_expr duet_part_at(duet_expr x, int axis, int count, int k, const char *site
 duet_expr duet_expand_dims_at(duet_expr x, int axis, const char *site)
 {
     duet_index_entry index[DUET_RANK_MAX + 1];
-    const shape s = shape_of(x), wider = { .rank = s.rank + 1 };
+    const shape s = formula_shape(x), wider = { .rank = s.rank + 1 };
     const duet_status status = check_axis_of(&wider, &axis);
     if (status != DUET_OK) return bad_argument("expand_dims", x, status, site);
     for (int a = 0; a < axis; a++) index[a] = DUET_ALL;
@@ -254,7 +277,7 @@ duet_expr duet_expand_dims_at(duet_expr x, int axis, const char *site)
 
 duet_expr duet_squeeze_at(duet_expr x, int axis, const char *site)
 {
-    const shape s = shape_of(x);
+    const shape s = formula_shape(x);
     duet_status status = check_axis_of(&s, &axis);
     if (status == DUET_OK && s.size[axis] != 1)
         status = fail(DUET_BAD_SHAPE, "axis %d must have size 1, not %lld", axis, (long long)s.size[axis]);
@@ -266,7 +289,7 @@ duet_expr duet_squeeze_at(duet_expr x, int axis, const char *site)
 static duet_expr reordered(const char *function, duet_expr x, int from, int to, bool swap, const char *site)
 {
     int order[DUET_RANK_MAX];
-    const shape s = shape_of(x);
+    const shape s = formula_shape(x);
     duet_status status = check_axis_of(&s, &from);
     if (status == DUET_OK) status = check_axis_of(&s, &to);
     if (status != DUET_OK) return bad_argument(function, x, status, site);

@@ -24,4 +24,23 @@ typedef struct range_given {
     int64_t start, stop, step;
 } range_given;
 
+typedef struct window_given {
+    int axis;
+    int64_t size, stride, dilation;
+} window_given;
+
+/* What operators that are made of others share. `function` is the one that the user called. */
+shape formula_shape(duet_expr x);
+
+/* An axis of a formula with this shape. Errors: BAD_SHAPE */
+duet_status check_axis_of(const shape *s, int *axis);
+
+/* The failure s of an argument, whose text the thread has. If x has failed, that of x. */
+duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const char *site);
+
+duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site);
+
+/* x with one entry for one axis. */
+duet_expr index_axis(const char *function, duet_expr x, int axis, duet_index_entry entry, const char *site);
+
 #endif

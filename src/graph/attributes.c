@@ -22,6 +22,7 @@ static void read_indices(const node *n, attributes *a) { a->einsum = n->attr.ein
 #define read_order  read_plain
 #define read_range  read_plain
 #define read_offset read_plain
+#define read_window read_plain
 
 static void read_bins(const node *n, attributes *a)
 {

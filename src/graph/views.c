@@ -31,6 +31,11 @@ static bool change_layout(layout *l, int64_t *offset, const view_change *c)
         *offset += c->start * l->stride[c->axis];
         r.stride[c->axis] *= c->step;
         break;
+    case CHANGE_WINDOWS:
+        memcpy(r.stride, l->stride, sizeof r.stride);
+        r.stride[r.rank - 1] = c->step * l->stride[c->axis];
+        r.stride[c->axis] *= c->start;
+        break;
     case CHANGE_DIAGONAL:
         memcpy(r.stride, l->stride + 2, (size_t)(r.rank - 1) * sizeof *r.stride);
         r.stride[r.rank - 1] = l->stride[0] + l->stride[1];
@@ -52,11 +57,18 @@ static bool is_identity(const graph *g, int x, const layout *l, int64_t offset)
     return true;
 }
 
+/* x itself; or, if x is a copy of what strides could not express, what it copies. */
+static int copied_view(const graph *g, int x)
+{
+    const value *u = value_at(g, x);
+    return u->op == OP_LOAD && u->attr.load.purpose == LOAD_COPY ? u->arg[0] : x;
+}
+
 /* The view of x, which is no view, with layout l; offset: that of its first element, in elements. */
 static int view_at(graph *g, int x, const layout *l, int64_t offset)
 {
     const value like = copy_of(g, x);
-    if (is_identity(g, x, l, offset)) return x;
+    if (is_identity(g, x, l, offset)) return copied_view(g, x);
     value v = value_init(OP_VIEW, &like);
     v.weak = false;
     v.args = 1;
@@ -206,7 +218,7 @@ static int operators_below(const graph *g, int x, int most)
 static bool moves_below(const graph *g, int x, const view_change *c)
 {
     const value *u = value_at(g, x);
-    if (!is_formula(g, x) || c->kind == CHANGE_BROADCAST) return false;
+    if (!is_formula(g, x) || c->kind == CHANGE_BROADCAST || c->kind == CHANGE_WINDOWS) return false;
     for (int k = 0; k < u->args; k++)
         if (operand_needs_copy(g, u, u->arg[k], c)) return false;
     return !u->shared || operators_below(g, x, AGAIN_MAX) <= AGAIN_MAX;
@@ -248,7 +260,7 @@ static int64_t long_of(const int32_t words[2])
 bool is_view_operator(int op)
 {
     return op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
-           op == OP_range || op == OP_diagonal_of;
+           op == OP_range || op == OP_sliding_window || op == OP_diagonal_of;
 }
 
 view_change change_of_node(const node *n)
@@ -259,7 +271,8 @@ view_change change_of_node(const node *n)
     case OP_reshape: c.kind = CHANGE_RESHAPE; break;
     case OP_broadcast: c.kind = CHANGE_BROADCAST; break;
     case OP_range:
-        c.kind = CHANGE_RANGE;
+    case OP_sliding_window:
+        c.kind = n->op == OP_range ? CHANGE_RANGE : CHANGE_WINDOWS;
         c.axis = n->attr.range.axis;
         c.start = long_of(n->attr.range.start);
         c.step = long_of(n->attr.range.step);

@@ -4,13 +4,21 @@
 
 #include "canonicalize.h"
 
-enum change_kind { CHANGE_RESHAPE, CHANGE_BROADCAST, CHANGE_PERMUTE, CHANGE_RANGE, CHANGE_DIAGONAL };
+enum change_kind {
+    CHANGE_RESHAPE,
+    CHANGE_BROADCAST,
+    CHANGE_PERMUTE,
+    CHANGE_RANGE,
+    CHANGE_WINDOWS,
+    CHANGE_DIAGONAL
+};
 typedef struct view_change {
     enum change_kind kind;
     shape to;                 /* of the result */
     int order[DUET_RANK_MAX]; /* PERMUTE: axis i of the result is axis order[i] */
     int axis;                 /* RANGE */
-    int64_t start, step;      /* RANGE; DIAGONAL: the first element is `start` elements along start_axis */
+    int64_t start,
+        step; /* RANGE; WINDOWS: stride and dilation; DIAGONAL: the first element is `start` elements along start_axis */
     int start_axis;
 } view_change;
 

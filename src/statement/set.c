@@ -23,9 +23,7 @@ static bool takes_type(const duet_matrix *m, const node *e)
 /* The documented name of the destination of a statement. */
 static const char *destination_name(const char *who)
 {
-    static const char *const to[] = { "duet_concatenate", "duet_stack",  "duet_tile",   "duet_repeat",
-                                      "duet_pad",         "duet_roll",   "duet_im2col", "duet_convmtx",
-                                      "duet_noise",       "duet_shuffle" };
+    static const char *const to[] = { "duet_convmtx", "duet_noise", "duet_shuffle" };
     for (size_t i = 0; i < sizeof to / sizeof *to; i++)
         if (!strncmp(who, to[i], strlen(to[i]))) return "to";
     return "m";

@@ -347,7 +347,7 @@ static void between(duet_dtype from, duet_dtype to, int p)
     duet_matrix *x = duet_new(from, n), *y = duet_new(from, n), *m = duet_new(to, n),
                 *b = duet_new(DUET_BOOL, n);
     all_floats(x);
-    DUET_ON(DUET_CPU) GOES((duet_roll)(y, x, 0, 3));
+    DUET_ON(DUET_CPU) GOES((duet_set)(y, (duet_roll)(duet_of_matrix(x), 3, 0)));
     right(b, duet_less(duet_mul(WIDE(x), WIDE(y)), WIDE(y)), "a product of 64 bits is compared", from,
           DUET_BOOL, p, 0);
     right(m, duet_cast(duet_shift_right(duet_mul(WIDE(x), WIDE(y)), 16), to), "and its upper bits are taken",

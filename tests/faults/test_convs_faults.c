@@ -58,7 +58,7 @@ static void turn(const scene *s)
     if (becomes(s->image,
                 duet_set(s->image, duet_upsample2d(duet_max_pool2d(s->image, .window = { 2, 2 }), 2, 2)), 1,
                 1) &&
-        went(duet_im2col(s->rows, s->image, .window = { 2, 2 }, .pad = { 1, 1 })))
+        went(duet_set(s->rows, duet_im2col(s->image, .window = { 2, 2 }, .pad = { 1, 1 }))))
         sums_to(s, duet_mul(s->rows, 1), 16);
 }
 

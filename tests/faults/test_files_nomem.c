@@ -54,10 +54,10 @@ static void try_shapes(duet_matrix *m)
     went(wide);
     if (to) {
         went(duet_split(to, 0, 3, part) == DUET_OK);
-        went(duet_concatenate(to, 0, m, m) == DUET_OK);
-        went(duet_tile(to, m) == DUET_OK);
-        went(duet_roll(to, to, 0, 1) == DUET_OK);
-        went(duet_pad(to, m, (const int64_t[]){ 2, 0 }, DUET_PAD_REFLECT, 0) == DUET_OK);
+        went(duet_set(to, duet_concat(0, m, m)) == DUET_OK);
+        went(duet_set(to, duet_tile(m, 2, 1)) == DUET_OK);
+        went(duet_set(to, duet_roll(to, 1, 0)) == DUET_OK);
+        went(duet_set(to, duet_pad(m, .before = { 2 }, .after = { 1 }, .mode = DUET_PAD_REFLECT)) == DUET_OK);
         went(duet_magic(m) == DUET_BAD_SHAPE);
     }
     for (int k = 0; k < 3; k++) duet_free(&part[k]);

@@ -219,8 +219,9 @@ static void statement_texts(void)
     FAILS(duet_iadd(out, m45),
           "duet_iadd(m: f32[3,4], e: f32[4,5]): the shapes of the operands do not broadcast");
     FAILS(duet_iadd(out, null), "duet_iadd(m: f32[3,4], e: NULL): e must not be NULL");
-    FAILS(duet_concatenate(out, 0, m23), "duet_concatenate(to: f32[3,4], part: f32[2,3]): to and part must "
-                                         "have the same sizes along the other axes");
+    FAILS(duet_set(out, duet_concat(0, m23, m45)),
+          "duet_concat(x: f32[2,3], y: f32[4,5]): y must have the shape of x except "
+          "along axis 0");
     FAILS(duet_random_bernoulli(out, 1, 1.5),
           "duet_random_bernoulli(m: f32[3,4]): p (1.5) must be from 0 to 1");
     FAILS(duet_shuffle(out, m43, 0, 1),

@@ -93,6 +93,7 @@ typedef struct call {
 #define OPTIONS_order                                                                                        \
     , 2, (const int[]) { 1, 0 }
 #define OPTIONS_range                  , 0, 0, 1, 1
+#define OPTIONS_window                 , 0, 2, 1, 1
 #define OPTIONS_offset                 , 0
 #define OPTIONS_triangle               , NULL
 #define OPTIONS_solver                 , NULL
@@ -149,6 +150,22 @@ MAKE(cross, x[0], x[1])
 #define DUET_NETWORK3R(name, ...) MAKE(name, x[0], x[1], x[2], 0.5)
 #include <duet/networks.def>
 
+MAKE(index, x[0], 1, (const duet_index_entry[]){ DUET_STEP(DUET_OPEN, DUET_OPEN, -1) })
+MAKE(flip, x[0], 0)
+MAKE(pick, x[0], 0, 0)
+MAKE(part, x[0], 0, 2, 1)
+MAKE(expand_dims, x[0], 0)
+MAKE(squeeze, x[0], 0)
+MAKE(moveaxis, x[0], 0, -1)
+MAKE(swapaxes, x[0], 0, -1)
+MAKE(concat, 0, 2, x)
+MAKE(stack, 0, 2, x)
+MAKE(tile, x[0], 1, (const int64_t[]){ 2 })
+MAKE(repeat, x[0], 2, 0)
+MAKE(pad, x[0], &(const duet_padding){ .before = { 1 }, .after = { 1 }, .mode = DUET_PAD_EDGE })
+MAKE(roll, x[0], 1, 0)
+MAKE(im2col, x[0], &(const duet_windows){ .window = { 1, 1 } })
+
 #define FORMULA "as its formula"
 static const call composed[] = {
 #define DUET_COMPOSED1(name, formula, oracle, doc)      ROW(name, 1, -1, FORMULA, doc)
@@ -163,6 +180,25 @@ static const call composed[] = {
     ROW(pow_int, 1, -1, FORMULA, "x to an integer power, by squaring")                                //
     ROW(vdot, 2, -1, FORMULA, "the dot product of conj(x) and y")                                     //
     ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                    //
+    ROW(index, 1, 0, NULL,
+        "NumPy's basic indexing, as in x[2, 0:5]") ROW(flip, 1, 0, NULL,
+                                                       "the elements of one axis in reverse order")
+        ROW(pick, 1, 0, NULL,
+            "element i of one axis, which is removed") ROW(part, 1, 0, NULL,
+                                                           "one of several parts of equal size along an axis")
+            ROW(expand_dims, 1, 0, NULL, "x with a new axis of size 1") ROW(squeeze, 1, 0, NULL,
+                                                                            "x without an axis of size 1")
+                ROW(moveaxis, 1, 0, NULL, "x with one axis moved to another position") ROW(
+                    swapaxes, 1, 0, NULL,
+                    "x with two axes exchanged") ROW(concat, 2, 0, NULL, "the operands, joined along an axis")
+                    ROW(stack, 2, 0, NULL,
+                        "the operands, joined along a new axis") ROW(tile, 1, 0, NULL,
+                                                                     "x, repeated along its axes")
+                        ROW(repeat, 1, 0, NULL, "each element of x, repeated along an axis") ROW(
+                            pad, 1, 0, NULL, "x with more elements before and behind it along its axes")
+                            ROW(roll, 1, 0, NULL,
+                                "x, shifted along an axis; elements that leave one end enter at the other")
+                                ROW(im2col, 1, 0, NULL, "the windows of images, as the columns of matrices")
 };
 MAKE(p_max_pool_h, x[0], 2, 2)
 MAKE(p_max_pool_p, x[0], 2, 2)
@@ -209,13 +245,6 @@ STATE(noise_bernoulli, to[0], x[0], 1)
 STATE(shuffle, to[0], x[0], 0, 1)
 STATE(sequence, to[0], 0, 1)
 STATE(magic, to[0])
-STATE(concatenate, to[0], 0, x[0], x[0])
-STATE(stack, to[0], 0, x[0], x[0])
-STATE(tile, to[0], x[0])
-STATE(repeat, to[0], x[0], 0)
-STATE(pad, to[0], x[0], (const int64_t[]){ 1, 0 }, DUET_PAD_EDGE, 0)
-STATE(roll, to[0], x[0], 0, 1)
-STATE(im2col, to[0], x[0], .window = { 1, 1 })
 STATE(convmtx, to[0], x[0], DUET_OVERLAP_SAME)
 STATE(convmtx2, to[0], x[0], 2, 2, DUET_OVERLAP_SAME)
 static const call statements[] = {
@@ -234,13 +263,6 @@ static const call statements[] = {
     SAID(noise_bernoulli, 1, 1, 0, NULL, "1 with probability x, else 0")                                    //
     SAID(shuffle, 1, 1, 0, NULL, "the slices along an axis in random order; all orders are equally likely") //
     SAID(sequence, 0, 1, 0, NULL, "start, start + by, start + 2 by, ...")                                   //
-    SAID(concatenate, 1, 1, 0, NULL, "joins matrices along an axis")                                        //
-    SAID(stack, 1, 1, 0, NULL, "joins matrices along a new axis")                                           //
-    SAID(tile, 1, 1, 0, NULL, "repeats a matrix along its axes")                                            //
-    SAID(repeat, 1, 1, 0, NULL, "repeats each element along an axis")                                       //
-    SAID(pad, 1, 1, 0, NULL, "adds elements before and after a matrix")                                     //
-    SAID(roll, 1, 1, 0, NULL, "shifts elements along an axis; those that leave one end enter at the other") //
-    SAID(im2col, 1, 1, 0, NULL, "the windows of images, as the columns of matrices")                        //
     SAID(convmtx, 1, 1, 0, NULL, "the matrix whose product with a vector is its convolution")               //
     SAID(convmtx2, 1, 1, 0, NULL,
          "the matrix whose product with an image in row-major order is its convolution")              //
