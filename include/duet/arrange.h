@@ -7,9 +7,9 @@
 /* Fill `to` with elements of other matrices of the same element type. The operands may be views. They
  * may overlap `to`, because they are read before anything is written. If you do not need a copy, use
  * a view instead (duet_split, duet_flipped, duet_broadcast_to, ...).
- *     duet_concatenate  joins the parts along an existing axis; in C
+ *     duet_concatenate  joins the parts along an existing axis. In C write
  *                       duet_concatenate(to, axis, a, b, c)
- *     duet_stack        joins parts of equal shape along a new axis; in C
+ *     duet_stack        joins parts of equal shape along a new axis. In C write
  *                       duet_stack(to, axis, a, b, c)
  *     duet_tile         repeats all of `from` along every axis: 1 2 becomes 1 2 1 2
  *     duet_repeat       repeats each element of `from` along one axis: 1 2 becomes 1 1 2 2
@@ -32,8 +32,8 @@
  *           roll: equal shapes.
  *           magic: n x n; n is not 2
  * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also for a magic square whose numbers do not fit the
- *           element type), and as duet_set: `to` is unchanged. If a statement needs several passes
- *           and the device fails, or memory runs out, in a later one, the contents of `to` are
+ *           element type), and as duet_set: `to` is unchanged. Some statements need several passes.
+ *           If the device fails or memory runs out in a later pass, the contents of `to` are
  *           undefined */
 typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
 DUET_API DUET_MUST duet_status duet_concatenate(duet_matrix *to, int axis, const duet_matrix *const *part,
@@ -86,7 +86,8 @@ DUET_API DUET_MUST duet_status duet_im2col_at(duet_matrix *to, const duet_matrix
  * The kernel may overlap `to`.
  * Shapes    convmtx: kernel [m], m >= 1; to has n columns, the size of x, and a row for each result:
  *           n + m - 1 (FULL), n (SAME), n - m + 1 but at least 0 (VALID). convmtx2: kernel of rank 2;
- *           to has h w columns, and as rows the product of the numbers of results along both axes
+ *           to has h w columns and a row for each result. The number of results is the product of
+ *           the numbers along both axes
  * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, and as duet_set: `to` is unchanged
  * Source    MATLAB's convmtx of a column vector; SciPy's linalg.convolution_matrix */
 DUET_API DUET_MUST duet_status duet_convmtx(duet_matrix *to, const duet_matrix *kernel, duet_overlap part);
