@@ -463,7 +463,7 @@ static duet_status check_pad(const char *who, const duet_matrix *to, const duet_
                                "before must not be negative, and before plus the size of from must not "
                                "exceed the size of to");
         if (missing && !from->at.size[a] && p->mode != DUET_PAD_CONSTANT)
-            return wrong_shape(who, to, from, "from must not be empty where its elements are to be repeated");
+            return wrong_shape(who, to, from, "from must not be empty if the padding repeats its elements");
     }
     return DUET_OK;
 }
