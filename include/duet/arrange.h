@@ -66,7 +66,8 @@ DUET_API DUET_MUST duet_status duet_magic(duet_matrix *m);
  * The kernel may overlap `to`.
  * Shapes    convmtx: kernel [m], m >= 1; to has n columns, the size of x, and a row for each result:
  *           n + m - 1 (FULL), n (SAME), n - m + 1 but at least 0 (VALID). convmtx2: kernel of rank 2;
- *           to has h w columns, and as rows the product of the numbers of results along both axes
+ *           to has h w columns and a row for each result. The number of results is the product of
+ *           the numbers along both axes
  * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE, and as duet_set: `to` is unchanged
  * Source    MATLAB's convmtx of a column vector; SciPy's linalg.convolution_matrix */
 DUET_API DUET_MUST duet_status duet_convmtx(duet_matrix *to, const duet_matrix *kernel, duet_overlap part);

@@ -82,8 +82,8 @@ typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
  *              numbers. This uses tensor cores, and errors are close to those of STRICT
  *     TF32     elements are rounded or truncated to 11 significant bits
  *     BF16     elements are rounded or truncated to 8 significant bits, in convolutions to 11
- * The mode allows the GPU to use this arithmetic. It still computes in f32 where it has no such
- * kernel, and the CPU always computes in f32. f64 has the same bits in every mode, and so have
+ * The mode allows the GPU to use this arithmetic. The GPU still computes in f32 where it has no kernel
+ * for the mode. The CPU always computes in f32. f64 has the same bits in every mode, and so have
  * operators other than products and convolutions. docs/semantics.md has the error bounds and says
  * what happens to infinities. duet_explain shows how each step is computed. */
 typedef enum duet_math_mode {
@@ -172,7 +172,7 @@ DUET_API void duet_free(duet_matrix **m);
  *     DUET_AT(i)                     i, which removes the axis
  *     DUET_NEW                       None, which inserts an axis of size 1
  *     DUET_REST                      ..., which stands for all axes that the other entries do not
- *                                    name. A list without DUET_REST is treated as if it ended with it
+ *                                    name. If a list has no DUET_REST, one is added at its end
  * A negative start, stop or i counts from the end of the axis. Ranges are clipped to the axis.
  * DUET_OPEN as start or stop means that the range has no such limit, as in m[:5] or m[2:]. */
 typedef enum duet_index_kind {
@@ -338,10 +338,11 @@ DUET_API DUET_MUST duet_status duet_imul_at(duet_matrix *m, duet_expr e, const c
 DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* Evaluates several statements. The results are those of running them one after the other: a formula
+/* Evaluates several statements. The results are the same as if they ran one after the other: a formula
  * uses the new values of matrices that earlier statements set. Consumes all formulas, also on
- * failure. Several statements share one pass over memory if each element that one of them reads was
- * set at the same index by another. Otherwise they take as many passes as necessary. In C write
+ * failure. Statements can share one pass over memory if each of them reads the destinations of the
+ * others only at the index that it computes. Otherwise they take as many passes as necessary. In C
+ * write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
  * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ
@@ -356,8 +357,8 @@ DUET_API DUET_MUST duet_status duet_set_all(const duet_assignment *a, int count)
 DUET_API DUET_MUST duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site);
 
 /* Makes a persistent formula from e. Statements can use it any number of times, in any thread, but in
- * one thread at a time. Only duet_drop frees it. Consumes e. Do not free the matrices of the formula
- * before that.
+ * one thread at a time. Consumes e. Only duet_drop frees the persistent formula. Do not free the
+ * matrices of the formula before you drop it.
  * Owner     the caller, until duet_drop
  * Errors    in the result: duet_expr_status returns the status, and so does duet_set */
 DUET_API duet_expr duet_hold(duet_expr e);
@@ -417,8 +418,8 @@ DUET_API duet_status duet_arena_limit(size_t bytes);
  *           duet_record_end: NULL: nothing was recorded, a statement failed, or NO_MEMORY.
  *           duet_replay: BAD_ARGUMENT: r is NULL, or this thread is recording; UNSUPPORTED: in a
  *           DUET_EXPLAIN block; FREED; and as duet_set. If a statement fails, those before it have
- *           run. If a CUDA graph fails, no destination of its statements has changed, except after
- *           DEVICE_ERROR: the contents of all its destinations are then undefined */
+ *           run. If a CUDA graph fails with DEVICE_ERROR, the contents of all destinations of its
+ *           statements are undefined. If it fails with another status, they are unchanged */
 typedef struct duet_recording duet_recording;
 DUET_API DUET_MUST duet_status duet_record_begin(void);
 DUET_API DUET_MUST duet_recording *duet_record_end(void);
@@ -429,10 +430,11 @@ DUET_API void duet_recording_free(duet_recording **r);
  * Automatic replay recognises a sequence of GPU statements that the thread repeats. From then on it
  * checks each statement when it is called, and defers its work until the last statement of the
  * sequence. Then it launches the sequence as one CUDA graph. Results are the same as without automatic
- * replay. Deferred statements are launched earlier if something may need their results: a call that
- * reads on the host, synchronises, or returns duet_stream or a pointer to GPU memory, or a statement
- * of another thread. So a later call may return the GPU error of a deferred statement; its text names
- * the statement. A statement whose scalars change runs by itself; its neighbours are still replayed.
+ * replay. Deferred statements are launched earlier if something may need their results. Calls that
+ * may need them are those that read on the host, synchronise, or return a pointer to GPU memory, and
+ * duet_stream. Statements of other threads may need them too. A later call may therefore return the
+ * GPU error of a deferred statement; the error text names that statement. A statement whose scalars
+ * change runs by itself; its neighbours are still replayed.
  * The recognised sequences occupy temporary buffers until automatic replay is turned off or the thread
  * ends.
  * It is on by default, unless DUET_AUTO_REPLAY=0 is in the environment. duet_stream turns it off,
@@ -456,10 +458,10 @@ DUET_API duet_status duet_auto_replay(int on);
 /* Create a matrix whose size depends on the values of the operands. The call waits until this size is
  * computed. If the GPU computes it, only the size is copied to the host.
  *     duet_masked    x[mask]: the elements of x where the mask is not 0, in row-major order. If the
- *                    mask has fewer axes than x, it selects parts of x (rows, planes, ...) along the
- *                    first axes
- *     duet_nonzero   one row for each non-zero element, with its indices, in row-major order, as
- *                    NumPy's argwhere
+ *                    mask has fewer axes than x, its axes are the first axes of x, and it selects
+ *                    rows, planes, ... of x
+ *     duet_nonzero   the indices of the non-zero elements, one row for each element, in row-major
+ *                    order, as in NumPy's argwhere
  *     duet_unique    the distinct values of x in ascending order, with at most one NaN, at the end.
  *                    *counts: how often each value occurs in x. *inverse: for each element of `x`,
  *                    its index in the result. counts and inverse may be NULL
@@ -601,8 +603,9 @@ DUET_API void duet_memory_trim(void);
  * which ones were not found, and why. */
 DUET_API void duet_info(FILE *out);
 
-/* duet_error returns the text of this thread's last error: the function, the shapes, the violated rule
- * and the source line; "" if there was no error. duet_status_text returns the meaning of a status.
+/* duet_error returns the text of this thread's last error, or "" if there was none. The text names the
+ * function, the shapes, the violated rule and the source line. duet_status_text returns the meaning of
+ * a status.
  * Owner     the library; do not free the text */
 DUET_API const char *duet_error(void);
 DUET_API const char *duet_status_text(duet_status s);

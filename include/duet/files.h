@@ -10,18 +10,19 @@
  *                     view
  *     duet_save_npy   saves a matrix; if the matrix is a transposed view, in Fortran order
  *     duet_load_npz   loads the array `name` of a .npz file, which is a zip file of .npy files. Arrays
- *                     may be larger than 4 GB. They may be uncompressed or deflated; deflated ones
- *                     need a build with zlib (duet_info prints whether this build has it)
+ *                     may be larger than 4 GB. They may be uncompressed or deflated. To load deflated
+ *                     arrays, the library must be built with zlib; duet_info prints whether it is
  *     duet_names_npz  returns the names of all arrays of a .npz file; a NULL follows the last one
  *     duet_save_npz   saves `count` matrices with their names, uncompressed
  * bf16 is saved and loaded as `V2`, as ml_dtypes does. A file is first written under another name and
  * then replaces the existing file. If saving fails, the existing file is unchanged.
  * Owner     matrices: the caller, until duet_free. The names: the caller, until free(); they are one
  *           block of memory
- * Errors    NULL from functions that load. IO_ERROR; BAD_FILE: not such a file, truncated, or
- *           inconsistent; UNSUPPORTED: an element type that Duet does not have, a compression other
- *           than deflate, encryption, or deflate in a build without zlib; BAD_ARGUMENT: NULL, no array
- *           of that name, or a name given twice; NO_MEMORY. Saving also fails as duet_read does */
+ * Errors    functions that load return NULL. IO_ERROR; BAD_FILE: the file has another format, or is
+ *           truncated or inconsistent; UNSUPPORTED: an element type that Duet does not have, a
+ *           compression other than deflate, encryption, or deflate in a build without zlib;
+ *           BAD_ARGUMENT: NULL, no array of that name, or a name given twice; NO_MEMORY. Saving also
+ *           fails as duet_read does */
 typedef struct duet_named {
     const char *name;
     const duet_matrix *m;

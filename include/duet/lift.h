@@ -483,8 +483,8 @@ duet_pointer_has_another_type(void);
 #define duet_upsample3d(x, ...)                                                                              \
     duet_upsample3d_at(DUET(x), &(const duet_scale3){ { __VA_ARGS__ } }, DUET_HERE)
 
-#define duet_p_max_pool_h(x, h, w) duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
-#define duet_p_max_pool_p(x, h, w) duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
+#define duet_p_max_pool_h(x, h, w)            duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
+#define duet_p_max_pool_p(x, h, w)            duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
 #define duet_convmtx(to, kernel, part)        duet_convmtx_at(to, kernel, part, DUET_HERE)
 #define duet_convmtx2(to, kernel, h, w, part) duet_convmtx2_at(to, kernel, h, w, part, DUET_HERE)
 

@@ -6,7 +6,8 @@
 #ifndef DUET_OPERATORS_H
 #define DUET_OPERATORS_H
 
-/* The parameters of an operator after its operands. A row names them by the last word of a macro. */
+/* Each macro lists the parameters that an operator has after its operands. A row of ops.def names the
+ * macro by the last part of its name: `axis` means DUET_OPTIONS_axis. */
 #define DUET_OPTIONS_plain
 #define DUET_OPTIONS_type             , duet_dtype type
 #define DUET_OPTIONS_axis             , int axis
@@ -48,8 +49,9 @@
     DUET_API DUET_MUST duet_expr function(__VA_ARGS__);                                                      \
     DUET_API DUET_MUST duet_expr function##_at(__VA_ARGS__, const char *site);
 
-/* Each reduction has more functions. _axis reduces one axis and removes it. _keep reduces one axis and
- * leaves it with size 1. _axes and _axes_keep do the same for several axes. */
+/* Each reduction has more functions, whose names end as follows. _axis: reduces one axis and removes
+ * it. _keep: reduces one axis and leaves it with size 1. _axes and _axes_keep: do the same for several
+ * axes. */
 #define DUET_REDUCTION(function, ...)                                                                        \
     DUET_OPERATOR(function##_axis, __VA_ARGS__, int axis)                                                    \
     DUET_OPERATOR(function##_keep, __VA_ARGS__, int axis)
@@ -88,8 +90,8 @@
     DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options)
 #include <duet/ops.def>
 
-/* Select and arrange elements, as views do, of any formula. Nothing is copied where the strides of the
- * operands can express it. In C write
+/* Select and arrange elements of a formula, as views do for a matrix. Elements are copied only if no
+ * strides can describe the result. In C write
  *     duet_index(x, DUET_AT(2), DUET_RANGE(0, 5))     x[2, 0:5]
  *     duet_reshape(x, 2, -1)   duet_broadcast(x, 4, 3)   duet_permute(x, 2, 0, 1)
  *     duet_index         x[...], by NumPy's basic indexing
@@ -104,11 +106,11 @@
  *     duet_swapaxes      exchanges axes i and j
  * duet_reshape, duet_broadcast, duet_permute, duet_range and duet_diagonal_of are rows of ops.def. A
  * negative axis counts from the last one.
- * Shapes    as the sentences above say
+ * Shapes    as described above
  * Errors    in the result: BAD_ARGUMENT (an index out of bounds, a step of 0, k), BAD_SHAPE (rank, axis,
  *           sizes)
- * Source    NumPy's functions of the same names; duet_pick is NumPy's take with one index, duet_part one
- *           result of array_split */
+ * Source    NumPy's functions of the same names; duet_pick is NumPy's take with one index, and duet_part
+ *           returns one result of array_split */
 DUET_OPERATOR(duet_index, duet_expr x, int count, const duet_index_entry *index)
 DUET_OPERATOR(duet_flip, duet_expr x, int axis)
 DUET_OPERATOR(duet_pick, duet_expr x, int axis, int64_t i)
@@ -118,7 +120,7 @@ DUET_OPERATOR(duet_squeeze, duet_expr x, int axis)
 DUET_OPERATOR(duet_moveaxis, duet_expr x, int from, int to)
 DUET_OPERATOR(duet_swapaxes, duet_expr x, int i, int j)
 
-/* Returns every element of x times every element of y: duet_einsum(x, y, "i,j->ij").
+/* Multiplies every element of x by every element of y: duet_einsum(x, y, "i,j->ij").
  * Shapes    x [m], y [n]; the result is m x n
  * Errors    in the result: as duet_einsum */
 DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
@@ -129,8 +131,8 @@ DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
  *     duet_cross   the cross product along the last axis; exactly 0 for equal vectors
  * Shapes    vdot: x and y have the same shape; the result has rank 0. cross: the last axes have size
  *           3; the others broadcast
- * Errors    in the result: as the operators that they are made of, whose names the error text has;
- *           BAD_SHAPE: a last axis of duet_cross does not have size 3 */
+ * Errors    in the result: as the operators that they are made of; the error text names that operator.
+ *           BAD_SHAPE: the last axis of an operand of duet_cross does not have size 3 */
 DUET_API duet_expr duet_vdot(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
@@ -153,11 +155,11 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
  *     duet_allclose      1 if |x - y| <= absolute + relative |y| for all elements, else 0. An infinity
  *                        is close to the same infinity; NaN is close to nothing. NumPy's defaults are
  *                        relative = 1e-5, absolute = 1e-8
- *     duet_pow_int       x to the power n by repeated squaring, also for integers, which wrap. A
- *                        negative n gives 1 over the positive power, for floating point only
+ *     duet_pow_int       x to the power n by repeated squaring. For integers, overflow wraps. For
+ *                        floating point only, n may be negative: 1 divided by the positive power
  * Shapes    array_equal: any; the result has rank 0 and type bool. allclose: x and y broadcast; the
  *           result has rank 0 and type bool. pow_int: the shape of x
- * Errors    in the result: as the operators that they are made of, whose names the error text has;
+ * Errors    in the result: as the operators that they are made of; the error text names that operator.
  *           BAD_ARGUMENT: a tolerance is negative or NaN */
 DUET_API duet_expr duet_array_equal(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
@@ -171,7 +173,7 @@ DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
  * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the
  * matrix with respect to which it is taken.
  * Shapes    as the operators that they are made of. The x and y of a loss have the same shape
- * Errors    in the result: as these operators, whose names the error text has */
+ * Errors    in the result: as these operators; the error text names the operator that failed */
 #define DUET_NETWORK1(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x)
 #define DUET_NETWORK2(name, ...)  DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y)
 #define DUET_NETWORK2R(name, ...) DUET_OPERATOR(duet_##name, duet_expr x, duet_expr y, double r)
@@ -185,8 +187,8 @@ DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
  *     duet_p_max_pool_p   S / (1 + S) for each window: the probability that one of its units is 1
  * Shapes    x is n x c x rows x cols; rows is a multiple of h, and cols of w. The result of _h has the
  *           shape of x, that of _p is n x c x rows / h x cols / w
- * Errors    in the result: as duet_max_pool2d, duet_upsample2d and duet_sub, whose names the error
- *           text has
+ * Errors    in the result: as duet_max_pool2d, duet_upsample2d and duet_sub; the error text names the
+ *           one that failed
  * Source    Lee et al., Convolutional deep belief networks, 2009 */
 DUET_API duet_expr duet_p_max_pool_h(duet_expr x, int h, int w);
 DUET_API duet_expr duet_p_max_pool_h_at(duet_expr x, int h, int w, const char *site);
@@ -217,7 +219,7 @@ static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t st
 
 /* Compute Fourier transforms as in NumPy: duet_fft(x, n, axis) along one axis, duet_fft2(x) along the
  * last two. n is the length of the transform: x is truncated to it, or padded with zeros. If n is 0,
- * the length is the size of x. They are made of duet_fftn, duet_ifftn, duet_rfftn and duet_irfftn.
+ * the length is the size of x. These functions call duet_fftn, duet_ifftn, duet_rfftn and duet_irfftn.
  * Shapes    as these operators
  * Errors    in the result: as these operators */
 #define DUET_FOURIER(name)                                                                                   \

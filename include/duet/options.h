@@ -23,12 +23,13 @@ typedef struct duet_pool {
 } duet_pool;
 
 /* Options of the gradients of convolution and pooling, and of transposed convolution. They have the
- * options above and one more, which is the size of the result. It is needed because images of several
- * sizes give results of the same size in a convolution, and so do filters of several sizes.
+ * options above and one more, for the size of the result. It is needed because this size does not
+ * follow from the operands: a convolution may give results of the same size for images of different
+ * sizes, or for filters of different sizes.
  *     size        height and width of the gradient; 0 means the smallest possible image, or the
  *                 largest possible filter
- *     output_pad  the result has this number of rows and columns more than the smallest possible
- *                 image; less than the stride
+ *     output_pad  how many rows and columns the result has more than the smallest possible image. It
+ *                 must be less than the stride
  * Units     elements */
 typedef struct duet_conv_grad {
     int32_t stride[2], pad[2], dilation[2], groups, size[2], more[2];
@@ -90,8 +91,8 @@ typedef struct duet_scale3 {
  *     axis   the axes; a negative one counts from the last
  *     n      n[i] is the length of the transform along axis[i]: x is truncated to it, or padded with
  *            zeros. 0 means the size of x. For an inverse real transform n[i] is the length of the
- *            result. There, 0 along the last transformed axis means 2 (m - 1), where m is the size
- *            of x. duet_fftshift and duet_ifftshift do not use n */
+ *            result, and 0 along the last transformed axis means 2 (m - 1), where m is the size of x.
+ *            duet_fftshift and duet_ifftshift do not use n */
 typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;
@@ -99,8 +100,8 @@ typedef struct duet_fourier {
 /* Which part of a convolution to compute, like the argument `mode` in SciPy. Along an axis, the first
  * operand has n elements and the second m. The full convolution then has n + m - 1 elements.
  *     FULL    all n + m - 1 elements
- *     SAME    n elements, starting at element (m - 1) / 2, rounded down. If m is even, one element
- *             more is omitted at the end than at the start
+ *     SAME    n elements, starting at element (m - 1) / 2, rounded down. If m is even, the number of
+ *             elements omitted at the end is one larger than at the start
  *     VALID   the n - m + 1 elements from element m - 1 on: those where the second operand is
  *             entirely within the first one. No elements if m > n */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;

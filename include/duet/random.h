@@ -20,11 +20,11 @@
  * others any real type.
  * Shapes    any; for a permutation [n]
  * Errors    BAD_ARGUMENT: m is NULL or freed; uniform: low >= high, or high - low is not finite;
- *           normal: mean or deviation is not finite, or deviation < 0; truncated normal: also if
- *           deviation is 0, low >= high, or the range is 1e150 deviations from the mean; bernoulli: p
- *           is outside of [0, 1]; integers: low >= high. BAD_TYPE: m does not have such a type, or its
- *           type cannot represent the integers exactly. BAD_SHAPE, NO_MEMORY, UNSUPPORTED, NO_DEVICE:
- *           m is unchanged. DEVICE_ERROR: the contents of m may be undefined */
+ *           normal: mean or deviation is not finite, or deviation < 0; truncated normal: as normal, and
+ *           also if deviation is 0, low >= high, or the range is 1e150 deviations from the mean;
+ *           bernoulli: p is outside of [0, 1]; integers: low >= high. BAD_TYPE: m does not have one of
+ *           the types above, or its type cannot represent the integers exactly. BAD_SHAPE, NO_MEMORY,
+ *           UNSUPPORTED, NO_DEVICE: m is unchanged. DEVICE_ERROR: the contents of m may be undefined */
 DUET_API DUET_MUST duet_status duet_random_uniform(duet_matrix *m, uint64_t seed, double low, double high);
 DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high,
                                                       const char *site);
@@ -54,14 +54,14 @@ DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64
  *     duet_noise_normal     x + w, w normal
  *     duet_noise_logistic   x + w sigmoid(x), w normal
  *     duet_noise_ranged     x + w, w normal, but x where x is 0 or `top`
- *     duet_noise_bernoulli  1 where w < x, else 0, w uniform: x is the probability of a 1. Here w does
- *                           not have the type of `to`, but that in which x is computed: f32 for f16
- *                           and bf16, else x's type
+ *     duet_noise_bernoulli  1 where w < x, else 0, w uniform: x is the probability of a 1. Here w has
+ *                           the type in which x is computed, not the type of `to`. This is f32 if x
+ *                           is f16 or bf16, else x's type
  * For the mask of duet_dropout use duet_random_bernoulli(y, seed, p), where p is the fraction of
  * elements that remain.
  * Shapes    x broadcasts to the shape of `to`
- * Errors    as duet_set, which also says what `to` contains after a failure; BAD_TYPE: `to` (for
- *           duet_noise_bernoulli, x) is not floating point */
+ * Errors    as duet_set; BAD_TYPE: `to` (for duet_noise_bernoulli, x) is not floating point. After a
+ *           failure, `to` contains what the comment of duet_set says */
 DUET_API DUET_MUST duet_status duet_noise_uniform(duet_matrix *to, duet_expr x, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_noise_uniform_at(duet_matrix *to, duet_expr x, uint64_t seed,
                                                      const char *site);
@@ -85,12 +85,12 @@ DUET_API DUET_MUST duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_exp
  *                    Matrices shuffled with the same seed get the same order. `from` may be `to`. To
  *                    shuffle all elements, shuffle a view reshaped to one axis
  *     duet_sequence  sets element i of m, in row-major order, to start + i * by: in floating point
- *                    fma(i, by, start), in integers modulo 2^n
+ *                    fma(i, by, start), in integers modulo 2^n for a type of n bits
  * Shapes    shuffle: equal shapes; sequence: any
  * Errors    BAD_ARGUMENT: a NULL or freed matrix; an integer sequence with a number out of the type's
  *           range. BAD_TYPE: `to` and `from` have different types; m is bool or complex; a fraction in
- *           an integer sequence. BAD_SHAPE; and as duet_set, which also says what `to` and m contain
- *           after a failure */
+ *           an integer sequence. BAD_SHAPE; and as duet_set. After a failure, `to` and m contain what
+ *           the comment of duet_set says */
 DUET_API DUET_MUST duet_status duet_shuffle(duet_matrix *to, const duet_matrix *from, int axis,
                                             uint64_t seed);
 DUET_API DUET_MUST duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis,

@@ -38,7 +38,7 @@ static void make_room(lru_cache *s, size_t limit)
 static duet_status add(lru_cache *s, const void *key, size_t length, lru_item **item)
 {
     lru_item *i = *item = calloc(1, sizeof *i + length);
-    if (!i) return fail(DUET_NO_MEMORY, "no host memory for a plan");
+    if (!i) return fail(DUET_NO_MEMORY, "out of host memory for a plan");
     i->length = length;
     memcpy(i->key, key, length);
     const duet_status r = s->make(key, &i->thing, &i->bytes);

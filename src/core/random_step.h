@@ -71,7 +71,7 @@ static inline const char *random_step_unsupported(const step *s)
         return "the random distribution is unknown";
     if (out->type > DUET_I64) return "the element type is not supported";
     if (out->type == DUET_I64 && s->attr.random.distribution < DISTRIBUTION_BERNOULLI)
-        return "this distribution has no integers";
+        return "this distribution does not support integer elements";
     if (s->attr.random.distribution == DISTRIBUTION_PERMUTATION && out->rank != 1)
         return "a permutation must have one axis";
     return NULL;

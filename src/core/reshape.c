@@ -149,7 +149,7 @@ static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
     return true;
 }
 
-/* "duet_reshaped(m: f32[2,3]): to be f32[5], m must have as many elements" */
+/* "duet_reshaped(m: f32[2,3]): to be f32[5], m must have the same number of elements" */
 static duet_matrix *no_reshape(const duet_matrix *m, int rank, const int64_t *size, const char *what)
 {
     char from[SHAPE_TEXT], to[SHAPE_TEXT];
@@ -177,11 +177,13 @@ duet_matrix *(duet_reshaped_shape)(duet_matrix *m, int rank, const int64_t *size
     const bool sized = rank >= 0 && rank <= DUET_RANK_MAX && (size || !rank),
                inferred = sized && infer(m->count, rank, size, sizes);
     if (sized && !inferred)
-        return no_reshape(m, rank, size,
-                          "at most one size may be -1, and the others must divide the number of elements");
+        return no_reshape(
+            m, rank, size,
+            "at most one size may be -1, and the product of the others must divide the number of elements");
     if (shape_check(who, m->at.type, rank, sized ? sizes : size)) return NULL;
     layout_dense(&at, m->at.type, rank, sizes);
-    if (layout_count(&at) != m->count) return no_reshape(m, rank, sizes, "m must have as many elements");
+    if (layout_count(&at) != m->count)
+        return no_reshape(m, rank, sizes, "m must have the same number of elements");
     const shape to = shape_of_layout(&at);
     at = m->at;
     if (!layout_reshape(&at, &to)) return needs_copy(m, rank, sizes);

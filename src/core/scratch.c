@@ -35,10 +35,10 @@ static duet_status reserve(scratch_reserve *l, int device, size_t bytes, int que
     if (l->closed)
         return fail(
             DUET_UNSUPPORTED,
-            "the recording has no block of %zu bytes, and memory cannot be allocated while a CUDA graph "
+            "the recording has no buffer of %zu bytes, and memory cannot be allocated while a CUDA graph "
             "is captured",
             bytes);
-    if (!grow(l)) return fail(DUET_NO_MEMORY, "out of memory to note what a recording keeps");
+    if (!grow(l)) return fail(DUET_NO_MEMORY, "out of memory for the list of buffers of a recording");
     TRY(pool_take(device, bytes, queue, p));
     l->block[l->count++] = (reserved){ *p, bytes, device, true };
     return DUET_OK;

@@ -52,7 +52,7 @@ static duet_place parse_place(const char *name)
     if (!name || !*name || !strcmp(name, "auto")) return DUET_AUTO;
     if (!strcmp(name, "cpu")) return DUET_CPU;
     if (!strcmp(name, "gpu")) return DUET_GPU;
-    TRACE("DUET_BACKEND=%s is none of cpu, gpu and auto: auto it is", name);
+    TRACE("DUET_BACKEND=%s is not cpu, gpu or auto; auto is used", name);
     return DUET_AUTO;
 }
 
@@ -64,7 +64,7 @@ static duet_math_mode parse_math(const char *name)
     if (!name || !*name) return DUET_MATH_STRICT;
     for (int i = 0; i < MATH_MODES; i++)
         if (!strcmp(name, names[i])) return (duet_math_mode)i;
-    TRACE("DUET_MATH=%s is none of strict, split, tf32 and bf16: strict it is", name);
+    TRACE("DUET_MATH=%s is not strict, split, tf32 or bf16; strict is used", name);
     return DUET_MATH_STRICT;
 }
 

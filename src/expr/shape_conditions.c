@@ -357,8 +357,9 @@ duet_status must_divide_by_groups(const form *A, int axis, const op_options *o)
 /* B has `size` elements along an image's axis where `results` are needed. */
 static duet_status wrong_results(const form *B, int axis, int64_t results, const char *of, int64_t size)
 {
-    return fail(DUET_BAD_SHAPE, "axis %d of %s must have size %lld, as %s of size %lld give, not %lld", axis,
-                name(B), (number)results, of, (number)size, (number)B->size[axis]);
+    return fail(DUET_BAD_SHAPE,
+                "axis %d of %s must have size %lld, not %lld: %s of size %lld give results of size %lld",
+                axis, name(B), (number)results, (number)B->size[axis], of, (number)size, (number)results);
 }
 
 duet_status must_have_a_result_per_window(const form *A, const form *B, const op_options *o)
@@ -395,7 +396,7 @@ duet_status must_come_from_filters(const form *A, const form *B, const op_option
     for (int k = 0; k + 2 < A->rank; k++)
         if (filter_size(o, A->size[k + 2], B->size[k + 2], k) <= 0)
             return fail(DUET_BAD_SHAPE,
-                        "along axis %d %s (size %lld) has more elements than any filter gives", k + 2,
+                        "along axis %d %s (size %lld) is too large: no filter gives so many results", k + 2,
                         name(B), (number)B->size[k + 2]);
     for (int k = 0; k + 2 < A->rank; k++) {
         const int64_t filter = filter_size(o, A->size[k + 2], B->size[k + 2], k);
@@ -418,9 +419,10 @@ duet_status must_give_an_image(const form *A, const form *B, const op_options *o
 {
     for (int k = 0; k + 2 < A->rank; k++)
         if (least_image(o, A->size[k + 2], B->size[k + 2], k) < 0)
-            return fail(DUET_BAD_SHAPE,
-                        "along axis %d the padding (%lld) is larger than the result without it", k + 2,
-                        (number)o->pad[k]);
+            return fail(
+                DUET_BAD_SHAPE,
+                "along axis %d the padding (%lld) is too large: the result would have a negative size", k + 2,
+                (number)o->pad[k]);
     return DUET_OK;
 }
 

@@ -104,8 +104,8 @@ static duet_status meet_complex_numbers(enum op op, int arity, const node *const
     if (op_infos[op].kind != KIND_MAP || *t == DUET_DTYPE_COUNT) return no_complex_numbers(arity, x);
     if (dtype_kind(*t) < TYPE_FLOAT)
         return wrong_type(
-            "the elements must be floating point or complex to meet a complex number; convert them with "
-            "duet_cast");
+            "the elements must be floating point or complex to be combined with a complex number; "
+            "convert them with duet_cast");
     *t = dtype_promote(*t, DUET_C64);
     return DUET_OK;
 }

@@ -33,7 +33,8 @@ static duet_status infer_size(int64_t count, op_options *o)
     int open = -1;
     for (int a = 0; a < o->rank; a++) {
         if (o->sizes[a] == -1 && open >= 0)
-            return fail(DUET_BAD_SHAPE, "only one size may be -1; axes %d and %d are", open, a);
+            return fail(DUET_BAD_SHAPE, "only one size may be -1, but those of axes %d and %d are -1", open,
+                        a);
         if (o->sizes[a] == -1) open = a;
         else if (__builtin_mul_overflow(others, o->sizes[a], &others))
             return fail(DUET_BAD_SHAPE, "the number of elements overflows");
@@ -43,8 +44,8 @@ static duet_status infer_size(int64_t count, op_options *o)
         o->sizes[open] = count / others;
         return DUET_OK;
     }
-    return fail(DUET_BAD_SHAPE, "x has %lld elements; the sizes %sare those of %lld", (long long)count,
-                open < 0 ? "" : "besides -1 ", (long long)others);
+    return fail(DUET_BAD_SHAPE, "x has %lld elements, but the product of the sizes%s is %lld",
+                (long long)count, open < 0 ? "" : " other than -1", (long long)others);
 }
 
 static duet_status check_broadcast(const node *x, const op_options *o)

@@ -69,7 +69,7 @@ duet_status input_open(input *in, const char *who, const char *path)
     }
     if (!S_ISREG(st.st_mode)) {
         input_close(in);
-        return fail(DUET_IO_ERROR, "%s(\"%s\"): it is not a regular file", who, path);
+        return fail(DUET_IO_ERROR, "%s(\"%s\"): this is not a regular file", who, path);
     }
     in->size = in->left = (uint64_t)st.st_size;
     return DUET_OK;
@@ -86,7 +86,7 @@ void input_close(input *in)
 
 duet_status input_seek(input *in, uint64_t at)
 {
-    if (at > in->size) return bad_file(in, "it refers to data beyond its end");
+    if (at > in->size) return bad_file(in, "the file refers to data beyond its end");
     in->left = in->size - at;
     if (!fseeko(in->f, (off_t)at, SEEK_SET)) return DUET_OK;
     return system_says(in->who, in->path);

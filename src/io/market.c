@@ -71,7 +71,7 @@ static duet_status take_banner(reading *r)
     int k = 0;
     for (int i = 0; i < 5; i++) TRY(next_word(r->in, word[i]));
     if (strcasecmp(word[0], "%%MatrixMarket") || strcasecmp(word[1], "matrix"))
-        return bad_file(r->in, "it is not a Matrix Market file");
+        return bad_file(r->in, "this is not a Matrix Market file");
     if (strcasecmp(word[2], "array")) return unsupported(r->in, "format", word[2]);
     if (!strcasecmp(word[3], "real") || !strcasecmp(word[3], "double")) r->type = DUET_F64;
     else if (!strcasecmp(word[3], "integer")) r->type = DUET_I64;

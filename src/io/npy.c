@@ -177,7 +177,7 @@ static duet_status read_header(input *in, header *h)
     unsigned char front[8], length[4] = { 0 };
     char text[HEADER_MOST];
     TRY(input_read(in, front, sizeof front));
-    if (memcmp(front, magic, sizeof magic)) return bad_file(in, "it is not a .npy file");
+    if (memcmp(front, magic, sizeof magic)) return bad_file(in, "this is not a .npy file");
     if (front[6] < 1 || front[6] > 3 || front[7])
         return fail(DUET_UNSUPPORTED, "%s(\"%s\"): version %d.%d of the .npy format is not supported",
                     in->who, in->path, front[6], front[7]);

@@ -65,7 +65,7 @@ static duet_status find_directory(input *in, const unsigned char *tail, size_t b
                                   uint64_t *size)
 {
     const unsigned char *end = find_end(tail, bytes);
-    if (!end) return bad_file(in, "it is not a zip file");
+    if (!end) return bad_file(in, "this is not a zip file");
     const uint64_t end_at = in->size - bytes + (uint64_t)(end - tail);
     TRY(locate(in, end, end_at, at, size));
     if (*at <= end_at && *size <= end_at - *at) return DUET_OK;
@@ -76,7 +76,7 @@ static duet_status read_directory(input *in, directory *d)
 {
     const size_t bytes = in->size < END + COMMENT ? (size_t)in->size : END + COMMENT;
     uint64_t at = 0;
-    if (bytes < END) return bad_file(in, "it is not a zip file");
+    if (bytes < END) return bad_file(in, "this is not a zip file");
     unsigned char *tail = malloc(bytes);
     if (!tail) return fail(DUET_NO_MEMORY, "%s: out of memory for %zu bytes", in->who, bytes);
     duet_status s = input_seek(in, in->size - bytes);

@@ -179,7 +179,7 @@ plan *plan_make(const statement *s, int device)
     dest_info dests[STATEMENTS];
     plan *p = calloc(1, sizeof *p);
     if (!p) {
-        fail(DUET_NO_MEMORY, "no host memory for a plan");
+        fail(DUET_NO_MEMORY, "out of host memory for a plan");
         return NULL;
     }
     p->device = device;

@@ -259,9 +259,10 @@ static void test_errors(void)
     duet_matrix *m = duet_new(DUET_F32, 2, 3), *wide = duet_new(DUET_F32, 1, 1, 1, 1, 1, 1, 1, 1),
                 *gone = NULL;
     fails(duet_reshape(m, 5), DUET_BAD_SHAPE,
-          "duet_reshape(x: f32[2,3]): x has 6 elements; the sizes are those of 5");
-    fails(duet_reshape(m, 4, -1), DUET_BAD_SHAPE, "the sizes besides -1 are those of 4");
-    fails(duet_reshape(m, -1, -1), DUET_BAD_SHAPE, "only one size may be -1; axes 0 and 1 are");
+          "duet_reshape(x: f32[2,3]): x has 6 elements, but the product of the sizes is 5");
+    fails(duet_reshape(m, 4, -1), DUET_BAD_SHAPE, "the product of the sizes other than -1 is 4");
+    fails(duet_reshape(m, -1, -1), DUET_BAD_SHAPE,
+          "only one size may be -1, but those of axes 0 and 1 are -1");
     fails(duet_reshape(m, 6, -2), DUET_BAD_SHAPE, "size -2 of axis 1 must not be negative");
     fails(duet_reshape(m, INT64_MAX, INT64_MAX), DUET_BAD_SHAPE, "overflows");
     fails((duet_reshape)(DUET(m), 9, NULL), DUET_BAD_SHAPE, "0 to 8 axes, not 9");

@@ -171,10 +171,11 @@ static void definitions(void)
     FAILS(duet_max_pool2d_grad(im, few, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad",
           "axis 0 of x (size 1) and axis 0 of gradient (size 3)");
     FAILS(duet_max_pool2d_grad(im, im, .window = { 2, 2 }), DUET_BAD_SHAPE, "duet_max_pool2d_grad",
-          "axis 2 of gradient must have size 2, as windows of size 2 give, not 4");
+          "axis 2 of gradient must have size 2, not 4: windows of size 2 give results of size 2");
     FAILS(duet_max_pool2d_grad(im, im), DUET_BAD_ARGUMENT, "duet_max_pool2d_grad", "window");
     FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 3, 8 }), DUET_BAD_SHAPE,
-          "duet_avg_pool2d_grad", "axis 2 of gradient must have size 1, as images of size 3 give, not 4");
+          "duet_avg_pool2d_grad",
+          "axis 2 of gradient must have size 1, not 4: images of size 3 give results of size 1");
     FAILS(duet_avg_pool2d_grad(im, .window = { 2, 2 }, .size = { 8, -8 }), DUET_BAD_ARGUMENT,
           "duet_avg_pool2d_grad", "size ({8, -8})");
     FAILS(duet_upsample2d(m, 2, 2), DUET_BAD_SHAPE, "duet_upsample2d(x: f32[2,3])", "x must have 4 axes");
@@ -190,7 +191,7 @@ static void definitions(void)
     FAILS(duet_conv2d_input_grad(im, large, .size = { 4, 9 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad",
           "axis 0 of filters (size 3)");
     FAILS(duet_conv2d_input_grad(im, two, .size = { 4, 5 }), DUET_BAD_SHAPE, "duet_conv2d_input_grad",
-          "axis 2 of gradient must have size 3, as images of size 4 give, not 4");
+          "axis 2 of gradient must have size 3, not 4: images of size 4 give results of size 3");
     FAILS(duet_conv2d_input_grad(im, two, .size = { -4, 5 }), DUET_BAD_ARGUMENT, "duet_conv2d_input_grad",
           "size ({-4, 5})");
     FAILS(duet_conv2d_filter_grad(im, few), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
@@ -198,7 +199,7 @@ static void definitions(void)
     FAILS(duet_conv2d_filter_grad(im, im, .groups = 4), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
           "axis 1 of x (size 2) must be a multiple of the groups (4)");
     FAILS(duet_conv2d_filter_grad(im, im, .size = { 2, 1 }), DUET_BAD_SHAPE, "duet_conv2d_filter_grad",
-          "axis 2 of gradient must have size 3, as filters of size 2 give, not 4");
+          "axis 2 of gradient must have size 3, not 4: filters of size 2 give results of size 3");
     FAILS(duet_conv_transpose2d(im, two, .output_pad = { 1, 0 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",
           "along axis 2 output_pad (1) must be less than the stride (1)");
     FAILS(duet_conv_transpose2d(im, two, .pad = { 0, 4 }), DUET_BAD_SHAPE, "duet_conv_transpose2d",

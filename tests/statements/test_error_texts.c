@@ -250,7 +250,7 @@ static void matrix_texts(void)
     MAKES(duet_permuted(m23, 0, 0), "duet_permuted(m: f32[2,3]): axis 0 is named twice");
     MAKES(duet_squeezed(m23, 0), "duet_squeezed(m: f32[2,3]): axis 0 must have size 1, not 2");
     MAKES(duet_reshaped(m23, 5),
-          "duet_reshaped(m: f32[2,3]): to become f32[5], m must have as many elements");
+          "duet_reshaped(m: f32[2,3]): to become f32[5], m must have the same number of elements");
     MAKES(duet_broadcast_to(m23, 4, 4), "duet_broadcast_to(m: f32[2,3]): m does not broadcast to f32[4,4]");
     MAKES(duet_transposed(null), "duet_transposed: the matrix must not be NULL");
     FAILS(duet_split(m23, 4, 2, part),

@@ -290,7 +290,7 @@ static void test_refusals(void)
     refuses(duet_reshaped(m, -1, -1), "at most one size may be -1");
     refuses(duet_reshaped(m, 4, -1), "at most one size may be -1");
     refuses(duet_reshaped(m, INT64_MAX, INT64_MAX, -1), "at most one size");
-    refuses(duet_reshaped(m, 5), "as many elements");
+    refuses(duet_reshaped(m, 5), "the same number of elements");
     CHECK(duet_split(m, 0, 0, part) == DUET_BAD_ARGUMENT && duet_split(m, 0, 2, NULL) == DUET_BAD_ARGUMENT &&
               duet_split(m, 2, 2, part) == DUET_BAD_SHAPE &&
               duet_split(NULL, 0, 2, part) == DUET_BAD_ARGUMENT,

@@ -100,7 +100,7 @@ static void test_bad_arguments(void)
     REFUSED(duet_column(v, 0), "duet_column(m: f32[4]): m must have 2 axes");
     REFUSED(duet_submatrix(m, 0, 2, 2, 2), "axis 1");
     REFUSED(duet_reshaped_shape(m, 1, five),
-            "duet_reshaped(m: f32[2,3]): to become f32[5], m must have as many elements");
+            "duet_reshaped(m: f32[2,3]): to become f32[5], m must have the same number of elements");
     REFUSED(duet_reshaped_shape(t, 1, six), "m must be copied (24 bytes)");
     for (int i = 0; i < 2; i++) {
         duet_matrix *x = i ? gone : NULL;
