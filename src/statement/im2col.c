@@ -1,6 +1,6 @@
 /* im2col.c - a statement that writes the windows of images as the columns of matrices: one
- * assignment, from a view of the images in which elements stand in every window that has them.
- * Padded images are copied first. */
+ * assignment from a view of the images, in which an element occurs in each window that contains it.
+ * If there is padding, the images are copied first. */
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"
@@ -42,7 +42,7 @@ static duet_status wrong_shape(const duet_matrix *to, const duet_matrix *from, c
                 rule);
 }
 
-/* Is n a times b, which is positive? The product may be beyond 64 bits. */
+/* Is n = a * b, for b > 0? The product may overflow 64 bits. */
 static bool is_product(int64_t n, int64_t a, int64_t b) { return n % b == 0 && n / b == a; }
 
 static duet_status check_sizes(const duet_matrix *to, const duet_matrix *from, windows *w)
@@ -78,7 +78,7 @@ static duet_status check(const duet_matrix *to, const duet_matrix *from, const d
     return check_sizes(to, from, w);
 }
 
-/* The destination as n c u v i j: row (c, u, v), column (i, j). */
+/* The destination with the axes n c u v i j: its rows are (c, u, v), its columns (i, j). */
 static duet_matrix *destination(const duet_matrix *to, int64_t channels, const windows *w)
 {
     layout l = to->at;
@@ -93,7 +93,7 @@ static duet_matrix *destination(const duet_matrix *to, int64_t channels, const w
     return view_of(to, &l, 0);
 }
 
-/* The same of images that have their padding. */
+/* A view of padded images with the same axes. */
 static duet_matrix *windows_of(const duet_matrix *images, const windows *w)
 {
     layout l = images->at;
@@ -106,7 +106,7 @@ static duet_matrix *windows_of(const duet_matrix *images, const windows *w)
     return view_of(images, &l, 0);
 }
 
-/* from with zeros around it. */
+/* Copies `from` to a new matrix with zeros around it. */
 static duet_status padded(const duet_matrix *from, const windows *w, duet_matrix **made)
 {
     layout l = from->at;
