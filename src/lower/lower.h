@@ -6,8 +6,8 @@
 #include "backend.h"
 #include "graph.h"
 
-/* What is fused (DUET_FUSION). MACHINE: passes become programs of the interpreter. ROWS: only the patterns
- * of fused.def are fused. NONE: nothing. */
+/* The operators to fuse (DUET_FUSION). MACHINE: passes become programs of the interpreter. ROWS: only
+ * the patterns of fused.def are fused. NONE: nothing is fused. */
 enum fusion { FUSION_MACHINE, FUSION_ROWS, FUSION_NONE };
 
 /* A step before memory is assigned: its operands are values. A transposed operand is a view of its

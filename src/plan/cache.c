@@ -1,5 +1,5 @@
 /* cache.c - each thread's cache of plans. The key contains all that a plan depends on: the words of
- * the formula, and of the destinations all but addresses and numbers. */
+ * the formula, and the properties of the destinations except their addresses. */
 #include "compiler.h"
 #include "matrix.h"
 #include "plan.h"

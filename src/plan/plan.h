@@ -58,9 +58,9 @@ typedef struct target {
     uint32_t node;
 } target;
 
-/* What is planned together: one statement, or several that behave as if they ran one after the other.
- * f has their formulas in order. If a destination or a matrix in a formula overlaps the destination
- * of an earlier statement, it has the same elements in the same order. */
+/* The statements that are planned together: one, or several that behave as if they ran one after the
+ * other. f has their formulas in order. If a destination or a matrix in a formula overlaps the
+ * destination of an earlier statement, it has the same elements in the same order. */
 typedef struct statement {
     const target *to;
     int count;

@@ -25,8 +25,8 @@ typedef struct run {
 
 static void **temporaries(const plan *p, void **data) { return data + p->dests + p->n_leaves; }
 
-/* Of an integer program, the integer's bits. Else an integer that may be too long for a double: it
- * is rounded. */
+/* The value of an integer: its bits for an integer program, else the integer as a double, perhaps
+ * rounded. */
 static __attribute__((noinline)) double integer_number(const bound *b, const formula *f)
 {
     const node *n = b->node < 0 ? NULL : &f->nodes[b->node];
@@ -151,7 +151,7 @@ void plan_wrote(const plan *p, const statement *s, int queue)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->device, queue);
 }
 
-/* Which storage the slots of a plan belong to while it runs. */
+/* The storages to which the slots of a running plan belong. */
 typedef struct plan_owners {
     owners of;
     const plan *p;
@@ -249,8 +249,8 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
     return run_in(p, s, data, num);
 }
 
-/* If no result has an element, there is nothing to bind. Work that another thread has deferred on
- * this queue comes first: its matrices say that the queue has done it. */
+/* If no result has an element, there is nothing to bind. Deferred work of another thread on
+ * this queue is launched first, because its matrices count it as queued. */
 duet_status plan_run(const plan *p, const statement *s)
 {
     const int slots = plan_slots(p);
