@@ -33,7 +33,7 @@ typedef struct arena {
     uint32_t last_leaf, last_number; /* index + 1 of the latest one; 0: none */
     bool mixed;                      /* spent or failed nodes may lie between live ones */
     uint64_t next, last;             /* serials: the next one, and the end of the range */
-    uint64_t last_failed;            /* the serial of the latest node that stands for a failure; 0: none */
+    uint64_t last_failed;            /* the serial of the latest failed node; 0: none */
     uint64_t
         stop; /* up to this serial there is capacity and the range does not end; a push checks only this */
     size_t limit, mapped;
