@@ -54,7 +54,7 @@ static bool fits(const statement *s, const plan *p, size_t *available)
 typedef struct traffic {
     size_t up, down, up_pinned, down_pinned;
     size_t replicated;     /* operands that are needed completely, and are not on the device */
-    size_t temps;          /* of all rows */
+    size_t temps;          /* bytes of temporaries of all rows */
     double seconds, start; /* of all steps; and the same number of steps that do almost nothing */
     int device;
 } traffic;

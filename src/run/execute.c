@@ -158,8 +158,9 @@ typedef struct plan_owners {
     const statement *s;
 } plan_owners;
 
-/* A leaf keeps its elements until the plan is done and its destinations count as written: whatever
- * overlaps a leaf is read before it is written. A leaf that is a destination has the destination's slot. */
+/* A leaf keeps its elements until the plan is done and its destinations count as written: memory that
+ * overlaps a leaf is written only after the leaf was read. A leaf that is a destination has the
+ * destination's slot. */
 static storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;

@@ -49,7 +49,7 @@ typedef struct carried {
 } carried;
 
 typedef struct flow {
-    const plan *p; /* of a full part; that of the remainder is p->stream->remainder */
+    const plan *p; /* the plan of a full part; that of the remainder is p->stream->remainder */
     const statement *s;
     carried *of; /* destinations, leaves */
     void **data;
@@ -59,7 +59,7 @@ typedef struct flow {
     staging staging;
     int queue;        /* the queue that computes */
     int taken;        /* temporaries of full parts, */
-    bool has_taken;   /* once they are allocated */
+    bool has_taken;   /* are these temporaries allocated? */
     bool has_written; /* part of a result has reached the host */
 } flow;
 
