@@ -2,7 +2,7 @@
  *
  * The bare calls of a layer are what a CUDA programmer would call with the same kernels. Up to 128
  * rows Duet computes the whole layer in a kernel of its own. An empty kernel with the same launch
- * attribute and the same number of argument bytes stands for it. Above 128 rows the bare calls are
+ * attribute and the same number of argument bytes represents it. Above 128 rows the bare calls are
  * cublasLtMatmul with the fastest algorithm, and one launch for the pass that follows it. */
 #include "layer_overhead.h"
 #include "bench.h"

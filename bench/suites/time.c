@@ -59,7 +59,7 @@ static duet_recording *record(const problem *p)
 }
 
 /* Gets the addresses of the matrices on the device. They are valid until the next call that uses a
- * matrix, so each block asks for them again. */
+ * matrix, so each block gets them again. */
 static bool addresses(const problem *p, float *at[TENSORS])
 {
     bool gpu = p->place == DUET_GPU;

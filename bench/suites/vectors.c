@@ -435,7 +435,7 @@ static bool time_graphs(json *j, trial t[2], effort how)
     return true;
 }
 
-/* Whether a library can be recorded is part of the question: if not, why not. */
+/* Also finds out whether a CUDA graph can record Duet's calls. If not, it reports the reason. */
 static bool run_graphs(json *j, effort how)
 {
     const test *eight = vector_tests;

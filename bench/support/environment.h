@@ -10,6 +10,6 @@ typedef struct environment {
     int cores, threads;
 } environment;
 void environment_find(environment *f);
-bool gpu_describe(char name[128], char version[32]); /* asks the CUDA driver, not Duet */
+bool gpu_describe(char name[128], char version[32]); /* queries the CUDA driver, not Duet */
 bool has_gpu(void);                                  /* if false, duet_error() says why */
 #endif

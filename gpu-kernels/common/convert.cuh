@@ -8,7 +8,7 @@
 
 #include "convert.h" /* convert.h uses the FN_DECL of this file */
 
-/* As many elements of another type as a vector has. */
+/* A vector of another type, with as many elements as a vector of T. */
 template <class E> struct alignas(WIDTH * sizeof(E) < 16 ? WIDTH * sizeof(E) : 16) other_vec {
     E e[WIDTH];
 };

@@ -4,7 +4,7 @@
 
 int kernels_oldest(void) { return OLDEST_CARD; }
 
-/* Reductions, or element by element. */
+/* A program either has reductions, or is element-wise. */
 size_t program_workspace(const step *s) { return s->program->reductions ? reduce_workspace(s) : 0; }
 
 cudaError_t program_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -53,7 +53,7 @@ bool can_wait(const void *kernel)
 }
 
 /* Facts of the current device. src/gpu/device.c accepts further GPUs only if they are of the same kind
- * as the default one, so the answer for the first device asked holds for all. */
+ * as the default one, so the answer for the first device holds for all. */
 static bool ask(card_facts *f)
 {
     int device, clusters, major, minor, count;

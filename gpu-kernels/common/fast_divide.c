@@ -1,4 +1,4 @@
-/* fast_divide.c - divisors as kernels take them. Nothing here needs CUDA. */
+/* fast_divide.c - prepares the divisors of fast_divide.h on the host. This file does not need CUDA. */
 #include "launch.h"
 
 /* The least s with 2^s >= by. */

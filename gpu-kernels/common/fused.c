@@ -1,4 +1,4 @@
-/* fused.c - launches fused rows: one of two forms goes over the operands. */
+/* fused.c - launches the kernels of fused rows. Each row has a flat and a strided kernel. */
 #include "dtype.h"
 #include "elementwise_operands.h"
 
@@ -18,7 +18,7 @@ static fused fused_of(const step *s, const frame *f)
     return r;
 }
 
-/* How a flat kernel finds operand k; false when it cannot. */
+/* Describes how a flat kernel reads operand k. false: it cannot. */
 static bool flat_operand_of(const operands *o, int k, flat_operand *to)
 {
     cycle c;
@@ -35,7 +35,8 @@ static bool flat_operand_of(const operands *o, int k, flat_operand *to)
     return true;
 }
 
-/* Small arrays take one vector a thread, for more threads. An input that the row lacks is a number, 0. */
+/* Launches the flat kernel, if all operands allow it. For small arrays a thread computes one vector, so
+ * that there are more threads. An input that the row does not have is the number 0. */
 static bool flat(const operands *o, const fused *row, cudaStream_t q, cudaError_t *e)
 {
     const int64_t n = layout_count(&o->of[0]), width = operands_width(o);
@@ -64,7 +65,8 @@ static cudaError_t strided_part(const operands *o, const fused *row, cudaStream_
     return launch(row->strided, (a.n + each - 1) / each, POINT_THREADS, 0, &a, q);
 }
 
-/* In halves, until indices of 32 bits do: the kernel never divides longer ones. */
+/* Launches the strided kernel. Halves the operands until 32-bit indices suffice: the kernel only divides
+ * 32-bit numbers. */
 static cudaError_t strided(const operands *o, const fused *row, cudaStream_t q)
 {
     operands low, high;

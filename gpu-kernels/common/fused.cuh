@@ -12,7 +12,7 @@ typedef T vectors[POINT_ROUNDS][WIDTH];
 #define EACH_IN_VECTOR _Pragma("unroll") for (int j = 0; j < WIDTH; j++)
 #define ROUND_ELEMENTS (POINT_THREADS * WIDTH)
 
-/* e, or e / run % size * stride */
+/* The offset of element e: e, or e / run % size * stride. */
 static __device__ inline int64_t index_of(const flat_operand &o, int64_t e)
 {
     const uint32_t run = quotient((uint32_t)e, o.run);

@@ -1,5 +1,5 @@
 /* integer.cuh - the operations of core/scalar_ops.h for integers, whose arithmetic wraps. For T_u8
- * and T_u16, which are only moved, it defines just what moving needs. */
+ * and T_u16, which are only moved, it defines only the operations that copies need. */
 #ifndef INTEGER_CUH
 #define INTEGER_CUH
 

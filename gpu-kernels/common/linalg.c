@@ -1,4 +1,4 @@
-/* linalg.c - launches linalg.h's. */
+/* linalg.c - launches the kernels of linalg.h. */
 #include "linalg.h"
 #include "launch.h"
 #include "min_max.h"

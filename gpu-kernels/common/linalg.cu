@@ -1,4 +1,4 @@
-/* linalg.cu - see linalg.h. */
+/* linalg.cu - the kernels of linalg.h. */
 #include "device.cuh"
 #include "linalg.h"
 

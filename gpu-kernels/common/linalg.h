@@ -1,5 +1,6 @@
-/* linalg.h - small work beside a solver library's calls: what it does not say of matrices, and
- * what it leaves beside each other in one. Asynchronous on the stream, as all of kernels.h. */
+/* linalg.h - small kernels for linear algebra by a solver library. They check matrices, and extract the
+ * results that the library stores together in one matrix. Like all functions of kernels.h, launches are
+ * asynchronous on the stream. */
 #ifndef LINALG_H
 #define LINALG_H
 
@@ -12,44 +13,45 @@ extern "C" {
 #endif
 
 enum linear {
-    /* flag[0] = 1 if an element of the part is not finite; flag[1] = rows - i of the first zero of
-     * the diagonal, if it is of the part */
+    /* flag[0] = 1 if an element of the part is not finite. If the part contains the diagonal and
+     * element i of it is the first zero, flag[1] = rows - i */
     LINEAR_CHECK,
-    /* of real elements: out (uint64_t) = the bits, as a double, of the greatest sum of a column's
-     * sizes, if it is greater */
+    /* for real elements: raises out (uint64_t, the bits of a double) to the greatest sum of absolute
+     * values of a column of `in` */
     LINEAR_SIZE,
-    /* of such: flag[0] = 1 where the sum of sizes in a column of `in` is not at most `most` times
-     * that of `more` times the one in out */
+    /* for real elements: flag[0] = 1 if, for any column, the sum of absolute values in `in` exceeds
+     * `most` * out * the sum of absolute values in `more` */
     LINEAR_REST,
-    LINEAR_TRIANGLE, /* out = the part of in, or, where in is NULL, zeros; and zeros elsewhere */
-    LINEAR_ORDER,    /* out (int64_t) = the order of rows that `pivots` exchanges make */
-    LINEAR_DET,      /* out = the determinant of what was factored in `in`, of its diagonal and pivots; */
-    LINEAR_LOGDET,   /* the logarithm of its size; */
-    /* its sign, of complex elements a number of size 1, and in `more` that logarithm; it is real */
+    LINEAR_TRIANGLE, /* out = the part of `in`, with zeros elsewhere; all zeros if `in` is NULL */
+    LINEAR_ORDER,    /* out (int64_t) = the permutation of rows made by `pivots` exchanges */
+    LINEAR_DET,      /* out = the determinant, from the factors in `in` and their pivots */
+    LINEAR_LOGDET,   /* out = the logarithm of its absolute value */
+    /* out = its sign, for complex elements a number of absolute value 1; more = the logarithm, which is
+     * real */
     LINEAR_SLOGDET
 };
 
-/* PART_UNIT_LOWER: below the diagonal, which counts as ones. */
+/* PART_UNIT_LOWER: the part below the diagonal. The elements of the diagonal count as 1. */
 enum linear_part { PART_ALL, PART_LOWER, PART_UPPER, PART_UNIT_LOWER, PART_UNIT_UPPER };
 
-/* Strides count elements, of complex ones the pairs. */
+/* Strides count elements. A complex element counts as one. */
 typedef struct linear_args {
     enum linear what;
     enum linear_part part;
     bool wide;  /* f64 */
-    bool pairs; /* complex elements, whose parts are of that */
+    bool pairs; /* complex elements, with parts of this type */
     const void *in;
     void *out, *more;
     int *flag;
     double most;
-    const int64_t *pivot; /* from 1 */
+    const int64_t *pivot; /* row numbers, counted from 1 */
     int64_t rows, cols, pivots;
     int64_t in_row, in_col, out_row, out_col;
 } linear_args;
 
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q);
 
-/* Is element i, j of the part? */
+/* Does the part contain element i, j? */
 #ifdef __CUDACC__
 __host__ __device__
 #endif

@@ -14,7 +14,8 @@ typedef const char *support_rule(const step *s);
 #define REJECT(condition, reason)                                                                            \
     if (condition) return reason
 
-/* One output, and all operands of one type: f32 or f64; f32, f64 or i64. */
+/* The step must have one output, and all operands of one type. float_unsupported: f32 or f64;
+ * arithmetic_unsupported: f32, f64 or i64. */
 support_rule float_unsupported, arithmetic_unsupported;
 
 /* The rules of all rows of kernels.def. */
@@ -26,19 +27,19 @@ bool product_fits(const step *s);
 bool product_is_skinny(const step *s); /* few columns */
 bool product_is_thin(const step *s);   /* a row or two */
 bool product_has_few_rows(const step *s);
-#define CONV_CHANNELS        128 /* of images that conv2d takes, at most: its filters stay in shared memory */
-#define CONV_SQUARE_CHANNELS 5   /* and by squares, at least (winograd_2d.cu); */
-#define CONV_SQUARE_OUTPUTS  9   /* then as many outputs */
+#define CONV_CHANNELS        128 /* most channels of conv2d, whose filters stay in shared memory */
+#define CONV_SQUARE_CHANNELS 5   /* least channels for winograd_2d.cu */
+#define CONV_SQUARE_OUTPUTS  9   /* least outputs for winograd_2d.cu */
 
 #define NORM_BYTES 65536 /* the longest row of layer_norm that is held in shared memory */
 
-duet_dtype step_type(const step *s); /* the element type that it computes in, or moves */
-bool program_moves(const step *s);   /* its program only loads and stores, between operands of one type */
+duet_dtype step_type(const step *s); /* the element type that the step computes in, or moves */
+bool program_moves(const step *s);   /* does its program only load and store, between operands of one type? */
 bool program_converts(
-    const step *s); /* ... or reads or writes elements of another type than it computes in */
+    const step *s); /* does it read or write elements of another type than it computes in? */
 duet_dtype reduce_type(
     int op,
-    duet_dtype type); /* of what a reduction makes in a program of this type, before that is converted */
+    duet_dtype type); /* the type of a reduction's result in a program of this type, before conversion */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* program_reduce.h - reductions of the results of programs: what reduce.c, program_reduce.c and
- * program_reduce.cu share. */
+/* program_reduce.h - reductions of the results of programs: declarations that reduce.c,
+ * program_reduce.c and program_reduce.cu share. */
 #ifndef PROGRAM_REDUCE_H
 #define PROGRAM_REDUCE_H
 

@@ -25,7 +25,7 @@ bool program_moves(const step *s)
     return true;
 }
 
-/* What goes into output i, before it is converted. */
+/* The type of the value that is written to output i, before conversion. */
 static duet_dtype given_type(const program *p, int i, duet_dtype type)
 {
     for (const instruction *c = p->code; c < p->code + p->length; c++)
@@ -58,7 +58,7 @@ static const char *refuse_instruction(const step *s, const instruction *c, duet_
     return NULL;
 }
 
-/* Those that move may be of any type. */
+/* Programs that only move elements may be of any type. */
 static const char *refuse_types(const step *s)
 {
     const duet_dtype type = step_type(s);

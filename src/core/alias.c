@@ -11,7 +11,8 @@ static bool same_walk(const duet_matrix *a, const duet_matrix *b)
     return true;
 }
 
-/* The range of the offsets of m modulo a stride, if they do not wrap around: as with a block of columns. */
+/* Computes the range of the offsets of m modulo `modulus`. Returns false if the range wraps around. The
+ * offsets of a block of columns modulo the row stride do not wrap. */
 static bool within(const duet_matrix *m, int64_t modulus, int64_t *low, int64_t *high)
 {
     layout rest = m->at;
@@ -24,7 +25,7 @@ static bool within(const duet_matrix *m, int64_t modulus, int64_t *low, int64_t 
     return *high <= modulus;
 }
 
-/* Are the ranges of their offsets modulo a stride disjoint? Strides may be negative. */
+/* Are the ranges of the offsets of a and b modulo `stride` disjoint? Strides may be negative. */
 static bool apart(const duet_matrix *a, const duet_matrix *b, int64_t stride)
 {
     int64_t low[2], high[2];

@@ -1,22 +1,23 @@
-/* attributes.h - the options of operators, as values of a graph and steps of a machine have them:
- * one struct per family. */
+/* attributes.h - the options of operators, one struct per family. Values of a graph and steps of a
+ * machine store them. */
 #ifndef ATTRIBUTES_H
 #define ATTRIBUTES_H
 
 #include <assert.h>
 #include <duet/duet.h>
 
-/* A reduction: its axes as bits, or REDUCE_ALL_AXES; whether reduced axes stay, with one element. */
+/* A reduction. axes: the reduced axes as bits, or REDUCE_ALL_AXES. keep: whether the result keeps the
+ * reduced axes, with one element. */
 typedef struct reduce_attributes {
     int32_t axes, keep;
 } reduce_attributes;
 
-/* Options of convolutions and pooling are along height, width and depth, in this order. Only
+/* Options of convolutions and pooling are stored for height, width and depth, in this order. Only
  * volumes have a depth. */
 enum { SPATIAL_HEIGHT, SPATIAL_WIDTH, SPATIAL_DEPTH, SPATIAL_AXES };
 
-/* The place of the options of axis i of `axes` spatial axes: operands have their width last, and
- * their depth first. */
+/* The index of the options of axis i of `axes` spatial axes. The width is the last axis of an operand,
+ * and the depth the first spatial one. */
 static inline int spatial_axis(int i, int axes)
 {
     const int from_last = axes - 1 - i;
@@ -26,7 +27,7 @@ static inline int spatial_axis(int i, int axes)
 /* Which axes of a volume are pooled. Steps do not need it: their operands have two spatial axes. */
 enum pool_form { POOL_IMAGES, POOL_PLANES, POOL_DEPTH };
 
-/* Upsampling has a window and a form alone: each element becomes a window of equal elements. */
+/* Upsampling uses only `window` and `form`: each element becomes a window of equal elements. */
 typedef struct pool_attributes {
     int32_t window[SPATIAL_AXES], stride[SPATIAL_AXES], pad[SPATIAL_AXES];
     int32_t form; /* enum pool_form */
@@ -34,7 +35,7 @@ typedef struct pool_attributes {
 
 /* What the axes of a convolution's operands are: images (n c w, n c h w, n c d h w); one plain
  * array; every image with every filter, along the last two axes; each image with its own filter.
- * Steps do not need it: theirs are images. */
+ * Steps do not need it: their operands are images. */
 enum conv_form { CONV_IMAGES, CONV_PLAIN, CONV_MULTI, CONV_DEEP };
 
 typedef struct conv_attributes {
@@ -46,7 +47,7 @@ typedef struct conv_attributes {
     pool_attributes pool; /* of an epilogue with pooling; else zeros */
 } conv_attributes;
 
-/* fftshift has the axes alone; its kind is 0, or 1 for the inverse. */
+/* fftshift uses only `axes` and `kind`, which is 0, or 1 for the inverse. */
 enum fourier_kind { FOURIER_FORWARD, FOURIER_INVERSE, FOURIER_REAL, FOURIER_REAL_INVERSE };
 typedef struct fourier_attributes {
     int32_t axes;                  /* as bits */
@@ -61,8 +62,8 @@ typedef struct overlap_attributes {
     int32_t reverse; /* the second operand is reversed */
 } overlap_attributes;
 
-/* Scans, gathers, scatters and sorts: the axis that they go along, not negative; of top_k how many
- * elements. */
+/* Scans, gathers, scatters and sorts. axis: the axis that they work along, not negative. k: the number
+ * of elements that top_k returns. */
 typedef struct index_attributes {
     int32_t axis, k;
 } index_attributes;
@@ -84,7 +85,7 @@ typedef struct solver_attributes {
     int32_t refine; /* duet_refine */
 } solver_attributes;
 
-/* Of solve_triangular: bools. */
+/* The options of solve_triangular, as bools. */
 typedef struct triangle_attributes {
     int32_t lower, unit, transposed;
 } triangle_attributes;
@@ -107,12 +108,12 @@ typedef struct random_attributes {
     int32_t distribution, proposal; /* core/random_step.h */
 } random_attributes;
 
-/* What only values of a graph have. */
+/* Only values of a graph have the attributes from here on. */
 typedef struct load_attributes {
     int32_t purpose; /* graph.h: enum load_purpose, or LOAD_ROOT + the destination's index */
 } load_attributes;
 typedef struct view_attributes {
-    int64_t offset;                /* of the first element from that of the operand, */
+    int64_t offset;                /* of the first element, from the operand's first one, */
     int64_t stride[DUET_RANK_MAX]; /* and of each axis, in elements */
 } view_attributes;
 typedef struct join_attributes {

@@ -43,8 +43,8 @@ extern const kernel_info kernel_infos[KERNELS_ALL];
 
 static inline bool kernel_may_fail(int kernel) { return kernel_infos[kernel].may_fail; }
 
-/* The epilogue of matmul and conv2d: what is computed from a result before it is written. The rows
- * DUET_FINISHED of fused.def. */
+/* The epilogue of matmul and conv2d: operators applied to a result before it is written. Each
+ * epilogue is a row DUET_FINISHED of fused.def. */
 enum epilogue {
     EPILOGUE_NONE,
 #define DUET_FINISHED(name, ...) EPILOGUE_##name,
@@ -128,9 +128,9 @@ typedef struct operand {
  *                         its axes in[0] is truncated, or padded with zeros.
  *   fftshift              in[0] and out have one shape and type. attr.fourier
  *   fftconvolve           in[0], in[1] and out are real and of one rank. attr.overlap
- *   SOLVES in ops.def     in has any strides; all are of one type, except that out may be real for
- *                         complex in (complex.def). A right-hand side may be a vector. attr.solver
- *                         of solve, attr.triangle of solve_triangular
+ *   SOLVES in ops.def     inputs have any strides; all operands are of one type, except that out may
+ *                         be real for complex inputs (complex.def). A right-hand side may be a
+ *                         vector. attr.solver of solve, attr.triangle of solve_triangular
  *   rows of factor.def    in[0] is m x n, outs as the row says, with any strides; OF_PART outputs
  *                         are real. Outputs may overlap in[0], but not each other.
  *

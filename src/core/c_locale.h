@@ -2,8 +2,8 @@
 #ifndef C_LOCALE_H
 #define C_LOCALE_H
 
-/* Between begin and end, this thread uses the C locale for numbers. Without memory the locale
- * stays as it is. */
+/* Between begin and end, this thread uses the C locale for numbers. If memory is
+ * exhausted, the locale stays as it is. */
 typedef struct plain_numbers {
     void *before, *plain;
 } plain_numbers;

@@ -89,9 +89,9 @@ FN_DECL uint16_t f32_to_bf16(float x)
     return (uint16_t)((all & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded);
 }
 
-/* x rounded to `bits` bits after the first, or as far as a number of exponent `least` has them;
- * what is beyond `most` stays there: a number of one and a half times 2^52 such last places leaves
- * no others. */
+/* Rounds x to `bits` bits after the leading one. Numbers smaller than `least` are rounded to the last
+ * place of `least`, numbers larger than `most` to that of `most`. Adding and subtracting 1.5 * 2^52
+ * units of this last place rounds to it. */
 FN_DECL float convert_rounded(double x, int bits, double least, double most)
 {
     const uint64_t all = convert_bits64(x);
@@ -104,11 +104,12 @@ FN_DECL float convert_rounded(double x, int bits, double least, double most)
 FN_DECL uint16_t f64_to_f16(double x) { return f32_to_f16(convert_rounded(x, 10, 0x1p-14, 0x1p20)); }
 FN_DECL uint16_t f64_to_bf16(double x) { return f32_to_bf16(convert_rounded(x, 7, 0x1p-126, 0x1p130)); }
 
-/* Integers that f32 rounds are beyond f16. */
+/* Converting to f32 rounds only integers that are too large for f16. */
 FN_DECL uint16_t i64_to_f16(int64_t x) { return f32_to_f16((float)x); }
 FN_DECL uint16_t u64_to_f16(uint64_t x) { return f32_to_f16((float)x); }
 
-/* Of an integer that f64 would round, the last twelve bits only say whether it lies between two numbers. */
+/* The last twelve bits of an integer that f64 would round matter only for ties: any bit there has the
+ * effect of 0x800. */
 FN_DECL uint16_t u64_to_bf16(uint64_t x)
 {
     const uint64_t between = (x & ~(uint64_t)0xfff) | (x & 0xfff ? 0x800 : 0);
@@ -136,7 +137,7 @@ FN_DECL uint64_t f64_to_u64(double x)
     return x >= 0x1p64 ? UINT64_MAX : (uint64_t)within;
 }
 
-/* To a type of up to 32 bits, whose limits are numbers of the type of x. */
+/* For conversion to types of up to 32 bits: the type of x represents their limits exactly. */
 #define CONVERT_SIGNED(type) ((type)-1 < (type)1)
 #define CONVERT_LEAST(type)  (CONVERT_SIGNED(type) ? -(double)((uint64_t)1 << (8 * sizeof(type) - 1)) : 0)
 #define CONVERT_MOST(type)                                                                                   \
@@ -154,12 +155,12 @@ FN_DECL double convert_within64(double x, double least, double most)
     return x == x ? within : 0;
 }
 
-/* ---- the pairs ---- */
+/* ---- the functions for each pair of types ---- */
 
 FN_DECL float f64_to_f32(double x) { return (float)x; }
 FN_DECL double f64_to_f64(double x) { return x; }
 
-/* Of a float x, an element of an integer type that is no bool. */
+/* Converts a floating-point x to an integer type other than bool. */
 #define CONVERT_INTEGER(type, x)                                                                             \
     (sizeof(type) == 8 ? CONVERT_SIGNED(type) ? (type)f64_to_i64(x) : (type)f64_to_u64(x)                    \
      : sizeof(type) == 4 || sizeof(x) == sizeof(double)                                                      \
@@ -202,7 +203,7 @@ FN_DECL double f64_to_f64(double x) { return x; }
     CONVERT_HALVES(i64, int64_t, _##name) CONVERT_HALVES(u64, uint64_t, _##name)
 #include <duet/dtype.def>
 
-/* Of integers alone: what the GPU computes in, where all of a program is within that
+/* C = i32 exists for integers only. The GPU computes in i32 if all types of a program fit into it
  * (gpu-kernels/interpreter/interpreter.c). */
 #define DUET_DTYPE(...)
 #define DUET_INTEGER(NAME, name, type) CONVERT_INTEGERS(i32, int32_t, NAME, _##name, type)

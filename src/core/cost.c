@@ -59,7 +59,7 @@ bool costs_sound(const costs *c, int device)
 
 /* ---- steps ---- */
 
-/* The unit of time of the next three is a function such as exp. SIMPLE is an operator that rounds
+/* The unit of the next three is the time of a function such as exp. SIMPLE is an operator that rounds
  * once, or one step of a reduction. BUTTERFLY is an operation of a Fourier transform; FFTW on one
  * core has this rate, and cuFFT about the same. */
 #define SIMPLE    0.15
@@ -95,7 +95,7 @@ static bool is_f64(const step *s)
     return s->ins && (is_int_gemm(s) || s->in[0].at.type == DUET_F64 || s->in[0].at.type == DUET_C128);
 }
 
-/* One pass over the operands, which evaluates `functions` functions such as exp. */
+/* The time of one pass over the operands that evaluates `functions` functions such as exp. */
 static double cost_of_functions(const step *s, const costs *c, double functions)
 {
     return fmax(cost_at(c, COST_pass, s->bytes),

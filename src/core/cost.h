@@ -29,7 +29,8 @@ typedef struct costs {
  * it returns that point's seconds. */
 double cost_at(const costs *c, enum cost kind, double work);
 
-/* The seconds that a step is expected to take: for the entries of kernels. */
+/* Returns the seconds that a step is expected to take. The registries of kernels refer to these
+ * functions. */
 typedef double step_cost(const step *s, const costs *c);
 step_cost cost_of_pass;      /* one pass over the operands */
 step_cost cost_of_elements;  /* ... with one function such as exp for each element of the result */

@@ -1,4 +1,4 @@
-/* deferred.c - who defers work, by queue. */
+/* deferred.c - records for each queue which thread defers work there. */
 #include "deferred.h"
 #include <pthread.h>
 

@@ -1,9 +1,9 @@
 /* deferred.h - work that a thread has not given to its queue yet, in order to launch more of it at once.
  *
- * Matrices count deferred work as queued: they say that the queue has written and reads them.
+ * A storage treats deferred work as queued: it records the queue as writer or user of its buffer.
  * Three rules follow:
- * - Whoever waits for a queue, or queues something behind its work, launches the queue's deferred work first.
- * - Whoever queues something in front of that work must not touch a storage that the work uses.
+ * - Before waiting for a queue, or queueing anything after its work, launch the queue's deferred work.
+ * - Work that is queued before deferred work must not touch a storage that the deferred work uses.
  * - A block may be given to the pool only when no deferred work uses it.
  *
  * A thread has the same queue number on every device, and defers work for one device at a time. */
@@ -15,7 +15,7 @@
 
 struct storage;
 
-/* Who defers work. Both functions are called under the queue's lock. */
+/* An object that defers work. Both functions are called under the queue's lock. */
 typedef struct deferred_work {
     /* Launches all of it. If that fails, what the work was to write is lost. */
     duet_status (*launch)(struct deferred_work *h);
@@ -28,7 +28,7 @@ static inline uint64_t deferred_queues_now(void)
     return __atomic_load_n(&deferred_queues, __ATOMIC_ACQUIRE);
 }
 
-/* The lock of a queue, and, under it, who defers work there. The caller must not hold the lock of
+/* The lock of a queue. It protects the record of who defers work there. The caller must not hold the lock of
  * a storage. */
 void deferred_lock(int queue);
 void deferred_unlock(int queue);

@@ -20,7 +20,7 @@ const dtype_info dtypes[DUET_DTYPE_COUNT] = {
 #include <duet/dtype.def>
 };
 
-/* The smallest type of a kind with at least so many bytes; the first one of these. */
+/* The smallest type of a kind with at least `bytes` bytes. If several are that small, the first one. */
 static duet_dtype of_kind(enum type_kind kind, size_t bytes)
 {
     duet_dtype best = DUET_DTYPE_COUNT;

@@ -36,8 +36,8 @@ static inline int einsum_axis(const einsum_attributes *e, int part, int letter)
     return -1;
 }
 
-/* A product has matrices on the left and on the right: of the operands, the right one has the last
- * index of the result. */
+/* Which operand is the right factor of the matrix product: the one that has the last index of the
+ * result. */
 static inline int einsum_right(const einsum_attributes *e)
 {
     const int rank = einsum_rank(e, EINSUM_OUT), last = rank ? einsum_letter(e, EINSUM_OUT, rank - 1) : 0;

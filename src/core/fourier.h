@@ -23,7 +23,7 @@ size_t transform_bytes(const transform *t, bool out); /* of its input or output 
 double transform_flops(const transform *t);
 double fourier_flops(const step *s); /* of all transforms of a step */
 
-/* What a machine provides for this. give accepts NULL. */
+/* The functions that a machine provides for Fourier transforms. give accepts NULL. */
 typedef struct fourier_ops {
     duet_status (*run)(const step *s, const frame *f, void *with);
     duet_status (*clear)(void *p, size_t bytes, void *with);

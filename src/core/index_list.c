@@ -85,7 +85,7 @@ static void take_all(const shape *s, int *axis, int until, index_list *l)
 
 duet_status index_list_read(const shape *s, int count, const duet_index_entry *index, index_list *l)
 {
-    int axis = 0; /* the next one of the array */
+    int axis = 0; /* the next axis of the array */
     *l = (index_list){ .rank = 0 };
     TRY(check_entries(s, count, index));
     for (int i = 0; i < count; i++) {

@@ -17,7 +17,7 @@ typedef struct index_list {
 
 #define INDEX_NEW_AXIS (-1)
 
-/* What the entries select of an array with this shape.
+/* Finds the elements that the entries select of an array with this shape.
  * Errors    BAD_ARGUMENT, BAD_SHAPE. The text begins with the rule; put the call in front. */
 duet_status index_list_read(const shape *s, int count, const duet_index_entry *index, index_list *l);
 

@@ -21,7 +21,8 @@ const char *index_arithmetic_unsupported(const step *s);
 #define SCAN_GROUP 256
 #define SCAN_BLOCK 4096
 
-/* The axes before some, those, and those behind, each collapsed by itself: of rank 1 at least. */
+/* A layout split in three: the axes before some axes, these axes, and the axes after them. Each part is
+ * collapsed separately, and has at least rank 1. */
 typedef struct axis_split {
     layout outer, along, inner;
 } axis_split;
@@ -60,8 +61,7 @@ ORDER_FN int64_t index_among(int64_t index, int64_t n)
     return 0 <= index && index < n ? index : -1;
 }
 
-/* ---- elements as sort keys, which are ordered like unsigned integers of as many bits, and as
- * numbers ---- */
+/* ---- elements as sort keys: unsigned integers of the same size and in the same order ---- */
 
 /* The key of a floating-point number from its bits. NaN comes last, and -0 equals +0. */
 ORDER_FN uint64_t float_key(uint64_t x, int bits, uint64_t infinity)
@@ -129,7 +129,7 @@ typedef struct bins {
 } bins;
 bins bins_of(const step *s);
 
-/* The bin of x, or -1. The edges decide exactly; the quotient only says where to look first. */
+/* The bin of x, or -1. The quotient gives the first bin to try; comparing x with edges is exact. */
 ORDER_FN double bin_edge(const bins *b, int64_t k)
 {
     return k == b->count ? b->high : b->low + (double)k * b->width;

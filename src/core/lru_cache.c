@@ -1,4 +1,5 @@
-/* lru_cache.c - a linked list: there are few items, and frequent users hold on to theirs. */
+/* lru_cache.c - the cache of lru_cache.h, as a linked list. A list is fast enough: there are few items,
+ * and frequent users do not release theirs. */
 #include "lru_cache.h"
 #include "thread.h"
 #include <stdlib.h>

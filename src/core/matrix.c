@@ -88,7 +88,7 @@ static void wrote_buffer(buffer_usage *on, int queue)
     set_users(on, bit(queue));
 }
 
-/* A copy or zeros were queued. If that failed, part of it may have been written. */
+/* Records that a copy or zeros were queued. Call it even if that failed: a part may have been written. */
 static void filled_buffer(storage *b, int device, int queue)
 {
     wrote_buffer(storage_usage(b, device), queue);
@@ -105,8 +105,8 @@ static duet_status follow(const storage *b, int device, int queue)
     return DUET_OK;
 }
 
-/* Waits until this device's upload no longer reads the host's buffer. A wait that fails has ended
- * too, and is reported once. */
+/* Waits until this device's upload no longer reads the host's buffer. A wait that fails also ends the
+ * upload, so the failure is reported only once. */
 static duet_status end_upload(const storage *b, int device)
 {
     buffer_usage *on = storage_usage(b, device);
@@ -117,7 +117,7 @@ static duet_status end_upload(const storage *b, int device)
     return queue_wait(device, queue, "an upload still reads what the host will write");
 }
 
-/* The same for all devices but one. All are ended before a failure is returned. */
+/* Calls end_upload for all devices except one, then returns the first failure. */
 static duet_status end_uploads(const storage *b, int except)
 {
     duet_status first = DUET_OK;
@@ -270,7 +270,7 @@ static duet_status copy_between(const duet_matrix *m, int from, int device, int 
     return copy_through_host(m, from, device, queue);
 }
 
-/* Makes the buffer on a device hold the elements: by a copy, or as the zeros that they are. */
+/* Makes the buffer on a device valid: copies the elements, or writes zeros if all elements are zero. */
 static duet_status bring(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
@@ -293,7 +293,7 @@ static duet_status bring_if_invalid(const duet_matrix *m, int device, int queue)
     return DUET_OK;
 }
 
-/* Puts the queue in order behind the uses of the buffer that it must not overtake. */
+/* Makes the queue wait for the uses of the buffer that it must not overtake. */
 static duet_status join_users(storage *b, int device, enum use use, int queue)
 {
     if (device == HOST) return use == READ ? DUET_OK : end_uploads(b, HOST);
@@ -319,7 +319,7 @@ static duet_status open_locked(const duet_matrix *m, int device, enum use use, i
     return DUET_OK;
 }
 
-/* ---- deferred work that must be launched before; without the lock ---- */
+/* ---- deferred work that must be launched before an access; without the lock ---- */
 
 static uint64_t writers(const storage *b, unsigned valid)
 {
@@ -344,8 +344,8 @@ static uint64_t before(const storage *b, int device, enum use use, int queue, bo
     return writers(b, 1u << device);
 }
 
-/* A download blocks the host until the queue is empty. So it launches all that is deferred there,
- * whatever that uses. */
+/* A download blocks the host until the queue is empty. So all work deferred for
+ * this queue is launched first, whether or not it uses the buffer. */
 static duet_status launch_before(const duet_matrix *m, int device, enum use use, int queue)
 {
     const storage *b = m->storage;
@@ -397,10 +397,10 @@ void storage_unwritten(storage *b, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* ---- what it costs that a matrix is where it is. These are estimates: threads that share it may
- * lose each other's sums ---- */
+/* ---- the cost of the device that a matrix is on. These are estimates: threads that share a matrix
+ * may overwrite each other's sums ---- */
 
-/* From another GPU it is counted as a copy through the host. */
+/* A copy from another GPU is counted as a copy through the host. */
 double matrix_move_cost(const duet_matrix *m, int device)
 {
     const storage *b = m->storage;
@@ -455,7 +455,7 @@ static duet_status check_pointer(const char *who, const duet_matrix *m, int devi
     return DUET_OK;
 }
 
-/* What the caller queues on a device comes after this thread's deferred work. */
+/* Flushes deferred work first: the caller may queue work of its own on the device. */
 static void *pointer(const char *who, const duet_matrix *m, int device, enum use use)
 {
     void *p;

@@ -20,7 +20,8 @@ typedef struct buffer_usage {
     /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This
      * and writer are also read without the lock. */
     uint64_t users;
-    /* What the machine caches of the elements, under the storage's stamp; its own: machine.drop. */
+    /* Data that the machine derives from the elements and caches, valid for one stamp of the storage.
+     * The machine frees it: machine.drop. */
     void *packed;
     uint64_t upload; /* the queue_sync_mark of uploader */
     int8_t writer;   /* the queue that last wrote here, or -1 */
@@ -37,7 +38,7 @@ typedef struct storage {
     uint16_t came; /* bit d: elements have been copied there before */
     bool lost;
     bool wrapped;   /* the host's buffer is the caller's memory */
-    bool pinned;    /* the host's buffer is */
+    bool pinned;    /* the host's buffer is pinned */
     uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
     bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
     bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
@@ -120,7 +121,7 @@ static inline bool storage_at_hand(const storage *b, int device, enum use use, i
     return use == READ ? (users & own) != 0 : users == own;
 }
 
-/* Is this buffer the only valid one, and this queue the only one that uses it and the last that wrote it? */
+/* Is this buffer the only valid one? Is this queue its only user and its last writer? */
 static inline bool storage_written(const storage *b, int device, int queue)
 {
     const buffer_usage *on = storage_usage(b, device);
@@ -134,7 +135,7 @@ struct duet_matrix {
     int64_t offset; /* of the first element, in elements */
     int64_t count;
     bool dense;
-    bool repeats; /* an element stands at several indices; such a matrix can only be read */
+    bool repeats; /* some element has several indices; such a matrix can only be read */
     storage *storage;
     const char *site;         /* "file:line" of the call that created it, or NULL */
     struct duet_matrix *next; /* in the list of freed matrices, or of those that a recording keeps */
@@ -174,8 +175,8 @@ void matrix_lost(const duet_matrix *m);
  * written since. */
 void storage_unwritten(storage *b, int device);
 
-/* Somebody else copies parts of the host's buffer to or from a device. That counts as one copy of
- * all of it. */
+/* Another file copies parts of the host's buffer to or from a device. That counts as one copy of the
+ * entire buffer. */
 void matrix_copied(const duet_matrix *m, int device);
 
 static inline bool matrix_seen(const duet_matrix *m)
@@ -238,7 +239,7 @@ static inline duet_status matrix_check_writable(const char *who, const duet_matr
 /* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 
-/* How writes to a meet reads of b: not at all, each element at the same place, or otherwise. */
+/* How a and b share elements: none, each element at the same index in both, or in any other way. */
 enum overlap { APART, SAME, TANGLED };
 enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b);
 

@@ -23,10 +23,10 @@ enum op {
     OPS,
     /* not rows: the leaves of a formula */
     OP_LEAF = OPS, /* a matrix */
-    OP_NUMBER,     /* a number, of the type of what it meets */
+    OP_NUMBER,     /* a number, which takes the type of the other operand */
     OP_HOLE,       /* in a pattern of fused.def: any operand; its attribute says which */
     OP_HOLE_NUMBER,
-    /* and what only programs do */
+    /* instructions that only programs have */
     OP_LOAD,  /* accumulator = operand 0 */
     OP_SAVE,  /* slot = accumulator */
     OP_STORE, /* output = accumulator */
@@ -47,8 +47,8 @@ enum {
     DUET_WITHIN = 64,
     OP_FLOATS = 128,    /* operands may be floating point */
     OP_INTEGERS = 256,  /* operands may be integers */
-    OP_ASKS = 512,      /* there may be no result */
-    OP_COMPUTES = 1024, /* with OP_ANY_TYPES: backends compute with the elements, where others move them */
+    OP_ASKS = 512,      /* a step may fail, because there may be no result */
+    OP_COMPUTES = 1024, /* with OP_ANY_TYPES: the operator computes with elements; others only move them */
     OP_BILINEAR = 2048  /* complex operands are computed from the products of their parts */
 };
 
@@ -69,7 +69,7 @@ typedef struct op_info {
 
 extern const op_info op_infos[OPS_ALL];
 
-/* What an operator gives of complex numbers, by complex.def. */
+/* The result of an operator for complex operands, from complex.def. */
 enum complex_kind { COMPLEX_NONE, COMPLEX_SAME, COMPLEX_PART };
 extern const uint8_t op_complex[OPS];
 

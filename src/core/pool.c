@@ -1,9 +1,9 @@
-/* pool.c - all memory of all devices. Blocks come in size classes. A block that is given back is
- * cached in its class, to be used again.
+/* pool.c - allocates all memory of all devices. Blocks come in size classes. A block that is given
+ * back is cached in its class, to be used again.
  *
- * Each block has a header outside of it, in a hash table by address, for as long as the block
- * exists. No function of a machine is called under the lock. Meanwhile memory that is being
- * allocated or freed stays accounted. */
+ * The header of a block is stored apart from it, in a hash table by address, for as long as the block
+ * exists. No function of a machine is called under the lock. While a machine allocates or frees
+ * memory, this memory stays accounted. */
 #include "pool.h"
 #include "compiler.h"
 #include "queue_sync.h"
@@ -163,8 +163,8 @@ static block *take_cached(pool *o, int class, uint64_t own)
 
 /* ---- freeing cached blocks ---- */
 
-/* Takes cached blocks of at least `bytes` in all out of the tables, the largest first. They stay
- * accounted as cached. */
+/* Removes cached blocks of at least `bytes` bytes in total from the tables, the largest first. They
+ * stay accounted as cached. */
 static block *detach(pool *o, size_t bytes)
 {
     block *list = NULL, *b;
@@ -181,7 +181,7 @@ static block *detach(pool *o, size_t bytes)
     return list;
 }
 
-/* If fewer bytes are cached than are needed, the machine turns what it caches itself into cached blocks. */
+/* If too few bytes are cached here, the machine gives back data that it caches itself. */
 static void spare(int device, size_t bytes)
 {
     pthread_mutex_lock(&pools[device].lock);
@@ -383,7 +383,7 @@ size_t pool_room(int device)
 
 /* ---- pinned memory ---- */
 
-/* The system needs memory that it can page out. */
+/* The limit of pinned memory: the system needs memory that it can page out. */
 static size_t most_pinned(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);

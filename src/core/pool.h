@@ -14,7 +14,7 @@ duet_status pool_take(int device, size_t bytes, int queue, void **p);
 /* Gives a block back. queues: bit q is set when queue q of the device may still have work on it. */
 void pool_give(int device, void *p, uint64_t queues);
 
-/* What is used, cached and allowed on a device. */
+/* The bytes used and cached on a device, and its limit. */
 duet_memory pool_memory(int device);
 
 /* How many bytes can still be allocated on a device: within its limit, or, without one, of what

@@ -27,8 +27,8 @@ enum distribution {
 /* The proposal distribution of a truncated normal. */
 enum proposal { PROPOSE_NORMAL, PROPOSE_EXPONENTIAL, PROPOSE_UNIFORM };
 
-/* After so many rejected attempts the last one is used, or the value that docs/semantics.md gives
- * for the distribution. */
+/* The most attempts. If all are rejected, the last one is used, or the value that docs/semantics.md
+ * gives for the distribution. */
 #define RANDOM_ATTEMPTS 128
 
 #define RANDOM_NUMBERS  7

@@ -20,7 +20,7 @@
  *
  * norm has the sum of squares s by FMA(x, x, a) as accumulator. If s = +inf, it is computed again
  *   over x * REDUCE_NORM_DOWN. If s is below REDUCE_NORM_LEAST, also for 0, it is computed again
- *   over x * REDUCE_NORM_UP. This is decided for each output by itself, where x is the rounded
+ *   over x * REDUCE_NORM_UP. This is decided for each output separately, where x is the rounded
  *   value of its expression. The result is then SQRT(s) times the inverse of that factor, a power
  *   of two. NaN stays NaN, and an infinite element makes the result infinite.
  *

@@ -25,7 +25,7 @@ duet_status view_check_axis(const char *who, const char *name, const duet_matrix
                 view_text(m, text), given, -rank, rank - 1);
 }
 
-/* ---- axes in another order ---- */
+/* ---- reordered axes ---- */
 
 duet_matrix *(duet_transposed)(duet_matrix *m)
 {
@@ -64,7 +64,7 @@ duet_matrix *(duet_permuted_axes)(duet_matrix *m, int rank, const int *axis)
     return view_of(m, &at, 0);
 }
 
-/* ---- axes of one element; axes that repeat ---- */
+/* ---- inserted, removed and broadcast axes ---- */
 
 duet_matrix *(duet_expanded)(duet_matrix *m, int axis)
 {
@@ -129,9 +129,10 @@ duet_matrix *(duet_broadcast_to_shape)(duet_matrix *m, int rank, const int64_t *
     return view_of(m, &at, 0);
 }
 
-/* ---- other axes altogether ---- */
+/* ---- reshaping ---- */
 
-/* At most one size may be -1: what makes the count right. false: there is no such size. */
+/* At most one size may be -1. It is replaced by the size that gives `count` elements. false: there is
+ * no such size. */
 static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
 {
     int64_t others = 1;
@@ -141,7 +142,7 @@ static bool infer(int64_t count, int rank, const int64_t *size, int64_t *out)
         if (size[a] == -1 && open >= 0) return false;
         if (size[a] == -1) open = a;
         else if (__builtin_mul_overflow(others, size[a], &others))
-            others = 0; /* without -1 that is told when all are checked */
+            others = 0; /* if no size is -1, the caller reports the overflow */
     }
     if (open < 0) return true;
     if (others <= 0 || count % others) return false;

@@ -5,8 +5,8 @@
 
 #include "backend.h"
 
-/* As pool_take and pool_give, for memory that is free again once the queue has done its present
- * work. While this thread has a scratch_reserve, memory of GPUs comes from there. */
+/* Like pool_take and pool_give, for memory that can be reused once the queue has finished the work
+ * queued so far. While this thread has a scratch_reserve, memory of GPUs comes from there. */
 duet_status scratch_acquire(int device, size_t bytes, int queue, void **p);
 void scratch_release(int device, void *p, int queue);
 

@@ -1,4 +1,4 @@
-/* shape.c - sizes, strides, and where elements lie. */
+/* shape.c - computes sizes and strides of operands, and the offsets of their elements. */
 #include "shape.h"
 #include "dtype.h"
 #include "min_max.h"
@@ -132,7 +132,7 @@ void layout_drop(layout *l, int a)
 
 bool layout_merges(const layout *l, int a, int count)
 {
-    int64_t next = 0; /* the stride of the axis in front, once one has more elements than one */
+    int64_t next = 0; /* the stride that the axis in front must have; 0: any */
     for (int i = a + count; i-- > a;) {
         if (l->size[i] == 0) return true;
         if (l->size[i] == 1) continue;
@@ -188,7 +188,7 @@ void layout_order(layout *const l[], int n)
             for (int k = 0; k < n; k++) swap_axes(l[k], a - 1, a);
 }
 
-/* Does every layout go through axis a, then one step of axis r, as through one axis? */
+/* Can axis a be merged into axis r before it, in every layout? */
 static bool walks_on(layout *const l[], int n, int r, int a)
 {
     for (int k = 0; k < n; k++)
@@ -204,8 +204,8 @@ static void set_axis(layout *const l[], int n, int r, int64_t size, int a)
     }
 }
 
-/* Writes axis r <= a only after axis a was read, and nothing that depends on it twice: a layout
- * may stand in l more than once. */
+/* The same layout may occur in l more than once. So axis r <= a is written only after axis a was read,
+ * and with values that do not depend on its old ones. */
 void layout_collapse(layout *const l[], int n)
 {
     if (n == 0) return;
@@ -217,7 +217,7 @@ void layout_collapse(layout *const l[], int n)
         if (rank > 0 && walks_on(l, n, rank - 1, a)) set_axis(l, n, rank - 1, l[0]->size[rank - 1] * size, a);
         else set_axis(l, n, rank++, size, a);
     }
-    if (rank == 0) set_axis(l, n, rank++, all, -1); /* of one element, or of none */
+    if (rank == 0) set_axis(l, n, rank++, all, -1); /* one axis of one element, or of none */
     for (int k = 0; k < n; k++) l[k]->rank = rank;
 }
 
@@ -232,8 +232,8 @@ void layout_span(const layout *l, int64_t *low, int64_t *high)
     }
 }
 
-/* Strides for the sizes of `to`, each of which must lie within one axis of `from`, whose axes are
- * as long as they can be. */
+/* Computes the strides for the sizes of `to`. `from` must be collapsed. false: an axis of `to` would
+ * need more than one axis of `from`. */
 static bool find_strides(const layout *from, layout *to)
 {
     int f = from->rank - 1;

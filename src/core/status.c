@@ -1,4 +1,4 @@
-/* status.c - the texts of failures. */
+/* status.c - sets the error text of a thread. */
 #include "status.h"
 #include "thread.h"
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 duet_status fail(duet_status s, const char *format, ...)
 {
     thread *t = thread_get();
-    char text[sizeof t->text]; /* apart from t->text, which may be among the arguments */
+    char text[sizeof t->text]; /* a separate buffer: t->text may be an argument */
     va_list ap;
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);

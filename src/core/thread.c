@@ -13,7 +13,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables bel
 /* Used by all threads for which there was no memory; on queue 0. */
 static thread fallback = { .shared = true, .gpu = DEFAULT_GPU };
 static thread *threads = &fallback;
-static int on_queue[QUEUES]; /* how many threads use it */
+static int on_queue[QUEUES]; /* how many threads use each queue */
 static duet_counts ended;    /* the counts of threads that have ended */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -35,7 +35,7 @@ static void thread_end(void *mine)
 {
     thread *t = mine;
     for (int r = 0; r < SLOTS; r++)
-        if (t->slot[r] && t->leave[r]) t->leave[r](t->slot[r]); /* it may still count and fail */
+        if (t->slot[r] && t->leave[r]) t->leave[r](t->slot[r]); /* may still count and fail */
     pthread_mutex_lock(&lock);
     thread **p = &threads;
     while (*p != t) p = &(*p)->next;

@@ -24,12 +24,12 @@ typedef struct thread {
     int gpu;             /* the device that DUET_GPU means: DEFAULT_GPU, or that of thread_use_gpu */
     duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */
     int queue;           /* its queue on every device: 0 .. QUEUES - 1 */
-    int threads;         /* the most that its statements may use on the CPU; 0: all */
-    duet_counts counted; /* written by this thread only, read by all */
+    int threads;         /* most threads its statements may use on the CPU; 0: all */
+    duet_counts counted; /* written by this thread only; all may read it */
     const char *site;    /* source position of the statement that runs, or NULL */
-    FILE *explaining;    /* where statements write their plans instead of running, or NULL */
+    FILE *explaining;    /* if not NULL, statements write their plans here instead of running */
     struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
-    struct duet_recording *recording;        /* that statements are added to, or NULL: replay/record.h */
+    struct duet_recording *recording;        /* statements are added to it, unless NULL: replay/record.h */
     enum deferring deferring;
     bool host_waited; /* since the last statement the host has waited for the queue, or used it directly */
     unsigned deferred_failures; /* how often deferred work that this thread launched has failed */

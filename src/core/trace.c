@@ -19,7 +19,7 @@ __attribute__((constructor)) static void trace_ask(void)
 void trace_line(const char *format, ...)
 {
     char line[1024] = "duet: ";
-    size_t head = strlen(line), space = sizeof line - head - 1; /* and a newline */
+    size_t head = strlen(line), space = sizeof line - head - 1; /* -1: for a newline */
     va_list ap;
     va_start(ap, format);
     vsnprintf(line + head, space, format, ap);

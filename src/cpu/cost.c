@@ -1,4 +1,4 @@
-/* cost.c - what a step takes on the CPU. */
+/* cost.c - the built-in costs of the CPU. */
 #include "cost.h"
 #include "conv.h"
 #include "cpu_kernels.h"
@@ -24,7 +24,7 @@ double cpu_cost(const step *s)
     return (k ? k->cost : cost_of_pass)(s, costs_now(HOST));
 }
 
-/* "model name : AMD EPYC 9654" of /proc/cpuinfo, where there is one. */
+/* Reads the line "model name : AMD EPYC 9654" of /proc/cpuinfo, if there is one. */
 static void find_model(char *model, size_t size)
 {
     char line[256];

@@ -1,4 +1,4 @@
-/* cpu.h - the machine that is always there. */
+/* cpu.h - the CPU machine, which always exists. */
 #ifndef CPU_H
 #define CPU_H
 
@@ -17,15 +17,15 @@ extern const costs cpu_costs;
 double cpu_cost(const step *s);
 void cpu_identify(char *text, size_t size);
 
-/* Work that one thread does in less seconds is not shared between threads. */
+/* Work that takes one thread less than this time is not divided between threads. */
 extern double cpu_serial_seconds;
 
-/* Of the cache that a thread has to itself. */
+/* The size of the cache that one thread has for itself. */
 extern int64_t cpu_own_bytes;
 
-/* Does BLAS bring threads of its own? Then none of ours may call it at once. */
+/* Does BLAS use threads of its own? Then several of Duet's threads must not call it at once. */
 extern bool cpu_blas_apart;
-bool cpu_blas_awake(void); /* and do those wait for more work now? */
+bool cpu_blas_awake(void); /* do BLAS's own threads still spin, waiting for work? */
 void cpu_blas_used(void);  /* to be called after a product */
 
 #endif

@@ -1,4 +1,4 @@
-/* cpu_kernels.h - the functions that a step ends in, by element type and instruction set. */
+/* cpu_kernels.h - the functions that run steps, by element type and instruction set. */
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H
 
@@ -11,8 +11,8 @@ typedef struct kernels {
         *batched;
 } kernels;
 
-/* Of the instruction set in use, by the type that a step computes in. Of types that none does
- * programs only load and store. */
+/* The kernels for the instruction set in use and the type that a step computes in. Programs only load
+ * and store elements of types that no step computes in. */
 const kernels *kernels_of(duet_dtype type);
 
 /* How the CPU runs the steps of a kernel number. algorithm and forget may be NULL. A kernel takes
@@ -26,7 +26,7 @@ typedef struct cpu_kernel {
     void (*forget)(step *s);                 /* frees s->cached */
 } cpu_kernel;
 
-/* The entries. */
+/* Declarations of all entries. */
 #define CPU_KERNEL(number, entry) extern const cpu_kernel entry;
 #include "cpu_kernels.def"
 
@@ -37,7 +37,7 @@ static inline const cpu_kernel *cpu_kernel_of(int kernel) { return cpu_kernels[k
 duet_dtype step_computes_in(const step *s);
 const char *float_step_unsupported(const step *s);
 
-void program_forget(step *s); /* frees what programs and fused rows keep */
+void program_forget(step *s); /* frees what programs and fused rows cache */
 
 static inline void *address(const frame *f, const operand *o) { return f->data[o->slot]; }
 

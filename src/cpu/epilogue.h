@@ -1,5 +1,5 @@
-/* epilogue.h - what follows a matrix product or a convolution in the same step: bias, activation,
- * pooling.
+/* epilogue.h - the operators that follow a matrix product or a convolution in the same step: bias,
+ * activation, pooling.
  *
  * It runs on a part of the results at a time, while they are in a cache. */
 #ifndef EPILOGUE_H

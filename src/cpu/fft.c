@@ -57,7 +57,7 @@ static void *plan_threaded(const fftw *l, const plan_key *k, int first_loop)
     return plan;
 }
 
-/* The size of a plan, estimated by its twiddle factors. FFTW does not tell. */
+/* The size of a plan, estimated by its twiddle factors. FFTW does not report it. */
 static size_t plan_bytes(const plan_key *k)
 {
     size_t bytes = 4096;

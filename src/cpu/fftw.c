@@ -11,7 +11,7 @@
 static fftw table[2];
 static char text[2][512];
 
-/* Preferably with OpenMP threads, like Duet's own. */
+/* Libraries with OpenMP threads, like Duet's own, are tried first. */
 static const char *const names[2][3] = { { "libfftw3f_omp.so.3", "libfftw3f_threads.so.3", "libfftw3f.so.3" },
                                          { "libfftw3_omp.so.3", "libfftw3_threads.so.3", "libfftw3.so.3" } };
 

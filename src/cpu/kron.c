@@ -1,18 +1,18 @@
-/* kron.c - the Kronecker product: every element of x times every element of y. Row r of the result
- * is made of one row of x and one row of y, a row being what lies along the last axis. */
+/* kron.c - the Kronecker product: every element of x times every element of y. A row
+ * lies along the last axis. Each row of the result is made of one row of x and one row of y. */
 #include "cpu_kernels.h"
 #include "dtype.h"
 #include "min_max.h"
 #include "threads.h"
 
 typedef struct kron {
-    layout x, y, out; /* of one rank, 1 at least */
+    layout x, y, out; /* all of one rank, at least 1 */
     const void *x_at, *y_at;
     void *out_at;
     int64_t rows;
 } kron;
 
-/* Axes of one element in front, as many as are missing. */
+/* Inserts axes of one element in front until the layout has the rank of the result. */
 static layout with_rank(const layout *l, int rank)
 {
     layout r = *l;

@@ -243,7 +243,7 @@ static inline void zero_lower_triangle(const col_matrix *c)
 }
 
 #ifdef PAIRS
-/* The diagonal of a Hermitian matrix is real, whatever the operand has there. */
+/* Clears the imaginary parts on the diagonal: a Hermitian matrix has a real diagonal. */
 static inline void diagonal_real(const col_matrix *c)
 {
     for (int64_t i = 0; i < c->cols; i++) ((T *)(c->p + i * (c->ld + 1)))[1] = 0;

@@ -5,8 +5,8 @@
  *                     of REDUCE_LANES elements at a time.
  *   adjacent outputs  up to REDUCE_LANES outputs whose elements are adjacent, or which have few elements
  *                     each. A row is one element of each output. Every lane has a state for each output.
- * A program that reduces inputs without computing anything does not need the interpreter: it is
- * direct. Inputs in other layouts or types are copied first, one block at a time. The states of all
+ * A program that reduces inputs without computing anything is called direct: it does not need the
+ * interpreter. Inputs in other layouts or types are copied first, one block at a time. The states of all
  * reductions of a panel are stored one after the other. */
 #ifndef REDUCE_BLOCK_H
 #define REDUCE_BLOCK_H

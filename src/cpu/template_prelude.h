@@ -1,4 +1,4 @@
-/* template_prelude.h - what every template of this folder includes first.
+/* template_prelude.h - the header that every template of this folder includes first.
  *
  * It defines the macros of core/scalar_ops.h for one element type, and names with the type and the
  * instruction set as suffix. The build defines T_f32, T_f64, T_i64 or T_u64, TYPE and ISA. */

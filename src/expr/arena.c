@@ -169,7 +169,7 @@ static bool is_mine(const arena *a, uint64_t serial)
     return serial >> 32 == a->last >> 32 || find_spending(a, serial);
 }
 
-/* Reports a failure that has no node. Only the text of the latest one is stored. */
+/* Reports a failure that has no node. If it is the latest failure, restores its text. */
 static duet_status say_again(const arena *a, duet_status s, const char *what)
 {
     if (s == a->refused) {

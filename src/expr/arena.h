@@ -12,8 +12,8 @@
 #define SERIAL_HELD  (1ull << 63) /* a persistent formula: slot and generation follow */
 #define SERIAL_FIRST (1ull << 32) /* below: no formula (0), or a failure without a node (its status) */
 
-/* Flags: FAILED: attr.failure is valid. DENSE: a matrix without gaps. PLAIN: it lives, is of
- * floating point and has at most PLAIN_RANK axes; nodes without may be so too. */
+/* Flags of nodes. FAILED: attr.failure is valid. DENSE: a matrix without gaps. PLAIN: the node is live,
+ * floating point and has at most PLAIN_RANK axes. Not all such nodes have the flag PLAIN. */
 enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 };
 #define PLAIN_RANK 2
 
@@ -33,9 +33,9 @@ typedef struct arena {
     uint32_t last_leaf, last_number; /* index + 1 of the latest one; 0: none */
     bool mixed;                      /* spent or failed nodes may lie between live ones */
     uint64_t next, last;             /* serials: the next one, and the end of the range */
-    uint64_t last_failed;            /* the serial of the latest node that stands for a failure; 0: none */
+    uint64_t last_failed;            /* the serial of the latest failed node; 0: none */
     uint64_t
-        stop; /* up to this serial there is capacity and the range does not end: all that a push checks */
+        stop; /* up to this serial there is capacity and the range does not end; a push checks only this */
     size_t limit, mapped;
     spending spent[SPENDINGS]; /* the latest ones, in a ring */
     uint32_t spendings;
@@ -54,7 +54,7 @@ static inline arena *arena_mine(void) /* NULL: no memory */
 
 arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
 
-/* The node that e names in this thread's arena, spent or not; NULL: there is none. */
+/* Returns the node with this serial in this thread's arena, spent or not; NULL: there is none. */
 node *arena_search(const arena *a, uint64_t serial);
 static inline node *arena_look(const arena *a, uint64_t serial)
 {
@@ -62,14 +62,14 @@ static inline node *arena_look(const arena *a, uint64_t serial)
     return likely(i < a->count && a->nodes[i].serial == serial) ? &a->nodes[i] : arena_search(a, serial);
 }
 
-/* Reports why handle e names no live formula. what: how the text calls it, as "x". */
+/* Reports why handle e names no live formula. what: the name of the operand in the text, such as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
-/* Notes that a failure has no node: a handle with the value s represents it. Keeps the thread's
- * text. Returns s. */
+/* Records a failure for which no node can be made: a handle with the value s represents it. Does not
+ * change the thread's text. Returns s. */
 duet_status arena_refuses(arena *a, duet_status s) __attribute__((cold));
 
-/* Appends a node: a root with its serial, kind and site, whose words come next. NULL: the arena is
+/* Appends a root with its serial, kind and site. The caller appends its words next. NULL: the arena is
  * full; the text is set. */
 bool arena_refill(arena *a) __attribute__((cold));
 static inline node *arena_push_ready(arena *a, uint32_t kind, const char *site) /* requires next != stop */
@@ -149,15 +149,15 @@ enum {
     OPTIONS_indices = 4
 };
 
-/* Appends a failed node with this thread's text above the operands that were found. NULL: the
+/* Appends a failed node, which has this thread's text and as operands those that were found. NULL: the
  * arena is full. */
 node *push_failure(arena *a, int arity, node *const x[], duet_status s, const char *site);
 
-/* Returns the status of a failed node and restores its text. what: how the text calls the node if
- * it is a bad matrix. */
+/* Returns the status of a failed node and restores its text. what: the name of the node in the
+ * text if it is a bad matrix. */
 duet_status failure_of(const node *n, const uint32_t *words, const char *what);
 
-/* Does a result of this shape exist? */
+/* Fails if a result of this shape cannot exist. */
 duet_status check_size(duet_dtype type, int rank, const int64_t *size);
 
 /* The nodes of a persistent formula; NULL: it was dropped, which held_missing reports. */
@@ -165,20 +165,20 @@ const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint3
 duet_status held_missing(duet_expr e, const char *what) __attribute__((cold));
 duet_status held_drop(duet_expr e, const char *site);
 
-/* The result's rank, sizes and attributes of an operator other than element by element, from its row.
- * attr: the options as given. */
+/* rule_reduce, rule_def: compute rank, sizes and attributes of the result of an operator that is not
+ * element-wise, from its row. attr: the options as the user gave them. */
 enum reduce_how { REDUCE_ALL, REDUCE_AXIS, REDUCE_KEEP };
 /* Words of a reduction's options. One axis more than the rank limit is enough to find an error. */
 enum { REDUCE_HOW, REDUCE_COUNT, REDUCE_AXES, REDUCE_GIVEN = REDUCE_AXES + DUET_RANK_MAX + 1 };
 duet_status rule_reduce(enum op op, const node *x, const node *y, const int32_t *given, node *out);
-/* einsum.c: the letters of duet_einsum, in *e, which it returns as words; letters[0] is
- * EINSUM_INVALID where they are none. */
+/* einsum.c: reads the text of duet_einsum into *e, and returns *e as words. If the text is invalid,
+ * letters[0] is EINSUM_INVALID. */
 #define EINSUM_INVALID (-1)
 const int32_t *einsum_read(const char *text, einsum_attributes *e);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
                      node *out); /* out->type: as operand 0, unless the row says more */
 
-/* fourier_formulas.c: the attributes, sizes and type of what op makes of x: a transform or a shift. */
+/* fourier_formulas.c: the attributes, sizes and type of the result of a transform or shift of x. */
 typedef struct fourier_rule {
     fourier_attributes attr;
     int64_t size[DUET_RANK_MAX];

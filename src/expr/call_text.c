@@ -18,7 +18,7 @@ const char *operand_name(const char *function, int k)
     return usual[k];
 }
 
-/* "f32[2,3]"; of a number its value. */
+/* Writes the shape of a matrix, such as "f32[2,3]", or the value of a number. */
 static const char *operand_text(const node *x, char text[SHAPE_TEXT])
 {
     const bool is_matrix = x && !(x->flags & (NODE_FAILED | NODE_WEAK));
@@ -59,9 +59,9 @@ duet_expr call_failed(arena *a, const char *function, int arity, node *const x[]
     return failed(a, arity, x, s, site);
 }
 
-/* ---- operators that are made of others ---- */
+/* ---- operators composed of others ---- */
 
-/* The thread's text without "file:line: ", and without an operator that is itself within another. */
+/* Copies the thread's text without "file:line: ". Of nested operators, only the innermost one stays. */
 static void innermost(const char *site, char text[sizeof(error_text)])
 {
     const char *from = duet_error();
@@ -71,8 +71,8 @@ static void innermost(const char *site, char text[sizeof(error_text)])
     snprintf(text, sizeof(error_text), "%s", from);
 }
 
-/* The nodes of the operands, also of those that are consumed by now. Why the first bad one is bad;
- * DUET_OK: none is. */
+/* Finds the nodes of the operands, including consumed ones. Returns the status of the first invalid
+ * operand, or DUET_OK. */
 static duet_status find_operands(const arena *a, const char *function, int arity, const duet_expr e[],
                                  node *x[])
 {
@@ -94,7 +94,7 @@ static duet_status find_operands(const arena *a, const char *function, int arity
     return s;
 }
 
-/* The rule of a composed operator itself, if x breaks it. */
+/* Does x break the rule of the composed operator itself? If so, sets the text. */
 static bool breaks_own_rule(const char *function, const node *x)
 {
     static const struct {

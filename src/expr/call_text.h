@@ -7,10 +7,10 @@
 #include "arena.h"
 #include "compiler.h"
 
-/* What the documents call operand k of duet_<function>: "x", "filters". */
+/* The documented name of operand k of duet_<function>, such as "x" or "filters". */
 const char *operand_name(const char *function, int k) __attribute__((cold));
 
-/* The same of an operator. */
+/* The documented name of operand k of an operator. */
 static inline const char *operand_of_op(enum op op, int k) { return operand_name(op_infos[op].name, k); }
 
 /* Puts the call of duet_<function> in front of the thread's text, unless the text names a call

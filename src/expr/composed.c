@@ -5,9 +5,9 @@
 #include <stdbool.h>
 
 #undef DUET_HERE
-#define DUET_HERE site /* operators within a formula report where the user's call stands */
+#define DUET_HERE site /* operators within a formula report the position of the user's call */
 
-/* The sigmoid of 2 h in pieces: Theano's ultra_fast_sigmoid. */
+/* A piecewise approximation of the sigmoid of 2 h: Theano's ultra_fast_sigmoid. */
 static duet_expr fast_sigmoid_of(duet_expr h, const char *site)
 {
     const duet_expr a = duet_abs(h),

@@ -3,7 +3,7 @@
 #include "operands.h"
 #include "status.h"
 
-/* Letters up to what ends them; NULL: something else, or too many. */
+/* Reads letters and spaces, and returns the position after them; NULL: too many letters. */
 static const char *read_part(const char *p, int part, einsum_attributes *e)
 {
     int axis = 0;
@@ -15,7 +15,7 @@ static const char *read_part(const char *p, int part, einsum_attributes *e)
     return p;
 }
 
-/* Is a letter twice in one part? */
+/* Does a letter occur twice in one part? */
 static bool repeats(const einsum_attributes *e, int part)
 {
     for (int axis = 0; einsum_letter(e, part, axis); axis++)
@@ -23,7 +23,7 @@ static bool repeats(const einsum_attributes *e, int part)
     return false;
 }
 
-/* Is each letter of `part` in one of two others? */
+/* Does each letter of `part` occur in one of two other parts? */
 static bool within(const einsum_attributes *e, int part, int one, int other)
 {
     for (int axis = 0, letter; (letter = einsum_letter(e, part, axis)); axis++)

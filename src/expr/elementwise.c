@@ -1,5 +1,5 @@
-/* elementwise.c - the operators that work element by element. Each settles type and shape and
- * appends a node. */
+/* elementwise.c - the operators that work element by element. Each determines the type and the
+ * shape of the result, and appends a node. */
 #include "call_text.h"
 #include "operands.h"
 #include "status.h"
@@ -26,7 +26,7 @@ static void take_shape(const node *x, shape *s)
     for (int i = 0; i < x->rank; i++) s->size[i] = x->size[i];
 }
 
-/* NumPy's rule over all operands, of which none is NULL. */
+/* Broadcasts all operands by NumPy's rule. None may be NULL. */
 static __attribute__((noinline)) duet_status broadcast(int arity, node *const x[], duet_dtype type,
                                                        shape *out)
 {
@@ -84,16 +84,17 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     return handle_of(n);
 }
 
-/* ---- the fast path: without a call, so that few registers need be saved ---- */
+/* ---- the fast path: it makes no calls, so that few registers are saved ---- */
 
-/* The node of e, if it stands where its serial says: so do all of a formula that is being built. */
+/* The node of e if its serial gives its index, else NULL. The serials of all nodes of a formula that is
+ * being built do. */
 static inline node *at_hand(const arena *a, duet_expr e)
 {
     const uint64_t i = e.serial - (a->next - a->count);
     return likely(i < a->count && a->nodes[i].serial == e.serial) ? &a->nodes[i] : NULL;
 }
 
-/* Of one type, and one shape of at most PLAIN_RANK axes? */
+/* Do x and y have the same type and shape? They have at most PLAIN_RANK axes. */
 static inline bool alike(const node *x, const node *y)
 {
     if ((x->kind ^ y->kind) & KIND(0, 0xff, 0xff, 0)) return false;
@@ -101,7 +102,8 @@ static inline bool alike(const node *x, const node *y)
            (!(x->kind & KIND(0, 0, PLAIN_RANK, 0)) || x->size[1] == y->size[1]);
 }
 
-/* The operand that has the result's type and shape, where all are plain, and alike or numbers; else NULL. */
+/* Returns the operand that has the type and shape of the result. NULL: an operand is not plain, or two
+ * matrices differ in type or shape. */
 static inline __attribute__((always_inline)) const node *plain(int arity, node *const x[])
 {
     const node *like = x[0];
@@ -114,7 +116,7 @@ static inline __attribute__((always_inline)) const node *plain(int arity, node *
     return like;
 }
 
-/* x is an operand now: 1 if it was none before. */
+/* Marks x as an operand. Returns 1 if x was a root until now, else 0. */
 static inline uint32_t take_root(node *x)
 {
     const uint32_t kind = x->kind;

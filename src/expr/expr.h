@@ -13,13 +13,13 @@ enum {
     NODE_ROOT = 128
 }; /* WEAK: made of numbers only; it takes the type of the other operands */
 
-/* The options of an operator as words, which are part of the key: those of convolutions and pooling
- * in the order of the structs of options.h, along as many axes as the operator has; those of
- * others, as the member says. graph/attributes.c reads them. */
+/* The options of an operator as words, which are part of the key. Convolutions and pooling store them
+ * in the order of the structs of options.h, for as many axes as the operator has. Other operators use
+ * a member of node_attributes. graph/attributes.c reads the options. */
 #define NODE_WORDS 16
 typedef struct failure_attributes {
     int32_t status, words; /* words: the length of its text */
-    int32_t is_matrix; /* the text says what is wrong with a matrix, which whoever names it puts in front */
+    int32_t is_matrix;     /* the text describes a bad matrix; the caller puts the operand's name in front */
 } failure_attributes;
 typedef struct histogram_words {
     int32_t low[2], high[2], bins; /* low, high: the bytes of a double */
@@ -73,7 +73,7 @@ typedef struct node {
         struct {
             union {
                 double number;
-                int64_t integer; /* a number that no double represents, of type i64 or u64 */
+                int64_t integer; /* an i64 or u64 that no double represents */
                 struct {
                     const duet_matrix *matrix;
                     uint64_t matrix_serial; /* the serial when the formula was built */
@@ -97,7 +97,7 @@ typedef struct formula {
     uint32_t leaves; /* index + 1 of the last leaf; 0: unknown */
 } formula;
 
-/* The leaves from the last to the first, then NULL. */
+/* Iterates over the leaves, from the last to the first; then returns NULL. */
 static inline const node *leaf_before(const formula *f, const node *n)
 {
     const node *p = n - n->before; /* a leaf of a subformula may refer to one before the subformula */
@@ -121,7 +121,8 @@ duet_status formula_of(duet_expr e, const char *who, formula *f);
 duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
                         int *failed);
 
-/* A number as a double, perhaps rounded; and an integer in the range of i64, or u64, as its bits. */
+/* node_number: a number as a double, perhaps rounded. node_integer: the bits of an integer in the range
+ * of i64 or u64. */
 static inline double node_number(const node *n)
 {
     if (likely(n->type == DUET_F64)) return n->number;
@@ -151,9 +152,9 @@ typedef struct names {
 void formula_print(FILE *out, const formula *f, uint32_t root, names *n);
 void name_print(FILE *out, names *n, const duet_matrix *m);
 
-/* Returns `made`, which statement duet_<function> built from the operands e[]. If it failed, its
- * text names the call of duet_<function>. within: and then the operator that failed; called: in its
- * place. */
+/* Returns `made`, which statement duet_<function> built from the operands e[]. If it failed,
+ * its text names the call of duet_<function>. formula_within: the text also names the operator that
+ * failed; formula_called: it does not. */
 duet_expr formula_within(const char *function, int arity, const duet_expr e[], duet_expr made,
                          const char *site);
 duet_expr formula_called(const char *function, int arity, const duet_expr e[], duet_expr made,

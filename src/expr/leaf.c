@@ -17,7 +17,7 @@ enum number_class number_class(double x)
     return x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
 }
 
-/* How many attributes an operator has. */
+/* The number of attribute words of an operator. */
 static int attrs_of(enum op op)
 {
     switch (op) {
@@ -41,10 +41,11 @@ static int attrs_of(enum op op)
     }
 }
 
-/* Leaves and numbers are each looked for among so many of the latest: beyond, equal ones count as two. */
+/* A new leaf or number is compared with so many of the latest ones. One that equals an older one counts
+ * as another. */
 #define LATEST 16
 
-/* Notes that n, which stands on top, is the latest of its kind. */
+/* Links n, the last node of the arena, into the list of leaves or numbers. */
 static inline void follow(const arena *a, node *n, uint32_t *last)
 {
     n->before = *last ? a->count - *last : 0;
@@ -62,7 +63,7 @@ static uint32_t same_leaf(const node *n)
     return 0;
 }
 
-/* The same of numbers: those of the same bits. */
+/* The distance back to the latest number with the same type and bits; 0: none. */
 static uint32_t same_number(const node *n)
 {
     const node *p = n;
@@ -79,7 +80,7 @@ static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank)
     return w + 2 * rank;
 }
 
-/* n is the latest leaf now; the distance back to the same matrix. */
+/* Links n into the list of leaves. Returns the distance back to the same matrix; 0: none. */
 static inline uint32_t link_leaf(arena *a, node *n)
 {
     follow(a, n, &a->last_leaf);
@@ -114,7 +115,7 @@ static inline uint32_t first_word(uint32_t kind)
 
 #define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
 
-/* Numbers have no rank: their class stands in its place. */
+/* Numbers have no rank: their class is stored in its place. */
 static inline uint32_t number_word(const node *n)
 {
     return KIND(OP_NUMBER, n->type, number_class(node_number(n)), NODE_WEAK);
@@ -166,7 +167,7 @@ duet_expr duet_of_number(double x)
     return push_number(a, arena_push_ready(a, NUMBER_KIND, NULL), x);
 }
 
-/* One that no double is. */
+/* Makes a number that no double represents. */
 static __attribute__((noinline)) duet_expr wide_number(uint64_t bits, duet_dtype type)
 {
     arena *a = arena_mine();
@@ -218,7 +219,7 @@ static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
     return handle_of(n);
 }
 
-/* As most are: dense, of few axes, of floating point. */
+/* Is m dense, with few axes, and floating point, as most matrices are? */
 static inline bool is_plain_matrix(const duet_matrix *m)
 {
     return m && m->serial && m->dense && m->at.rank <= PLAIN_RANK && m->at.type < FLOAT_TYPES;

@@ -1,8 +1,8 @@
-/* networks.c - the rows of networks.def, which are formulas made of other operators. */
+/* networks.c - builds the formulas of the rows of networks.def from other operators. */
 #include "call_text.h"
 #include <stdbool.h>
 #undef DUET_HERE
-#define DUET_HERE site /* where the user's call stands */
+#define DUET_HERE site /* the position of the user's call */
 
 /* ---- sizes ---- */
 
@@ -15,12 +15,12 @@ static double elements(duet_expr x, int axes)
 #define ALL(x)  elements(x, duet_expr_rank(x))
 #define ROWS(x) elements(x, duet_expr_rank(x) - 1)
 
-/* ---- along several axes, as bits ---- */
+/* ---- sets of axes, as bits ---- */
 
 static unsigned axes_below(int end) { return (1u << end) - 1; }
 
-/* With one axis, the batch, it reduces none; without axes it reduces all: operators along axis 0
- * then report the error. */
+/* All axes but axis 1. With fewer than two axes it is axis 0: if there are no axes, an operator along
+ * axis 0 reports the error. */
 static unsigned batch_axes(duet_expr x)
 {
     const int rank = duet_expr_rank(x);
@@ -87,7 +87,7 @@ static unit unit_of(duet_expr x, unsigned axes, double r, const char *site)
 }
 #define UNIT(x, axes, r) unit_of(x, axes, r, site).x
 
-/* scale (dy - mean(dy) - u mean(dy u)) */
+/* The gradient: scale (dy - mean(dy) - u mean(dy u)). */
 static duet_expr unit_back(duet_expr x, unsigned axes, duet_expr dy, double r, const char *site)
 {
     const unit u = unit_of(x, axes, r, site);
@@ -139,8 +139,9 @@ static duet_expr units(duet_expr x, unsigned axes, const char *site)
 
 /* ---- probabilistic max pooling ---- */
 
-/* Of each window, less its greatest element or 0: the sum of exponentials, those themselves, and
- * with that of 0. */
+/* Exponentials of elements, after subtracting the largest element of the window, or 0 if that is
+ * larger. each: the exponentials; sum: their sum in each window; all: that sum plus the exponential
+ * for 0. */
 typedef struct on {
     duet_expr each, sum, all;
 } on;

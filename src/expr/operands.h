@@ -1,5 +1,5 @@
-/* operands.h - what leaves and operators share: looking up operands and appending nodes. Private to
- * src/expr. */
+/* operands.h - functions that leaves and operators share: they look up operands and append nodes.
+ * Private to src/expr. */
 #ifndef OPERANDS_H
 #define OPERANDS_H
 
@@ -55,8 +55,8 @@ static inline node *push_operator(arena *a, uint32_t kind, int arity, node *cons
     return n;
 }
 
-/* An operand that is persistent, which is copied to the arena, or that cannot be used: then *s, if
- * it was OK, and the text say why. */
+/* Finds an operand that is persistent, and copies it to the arena. If the operand cannot be used, sets
+ * the text, and *s if it was OK. */
 node *operand_slow(arena *a, duet_expr e, enum op op, int k, duet_status *s);
 duet_status operand_failure(const arena *a, enum op op, int k, const node *x) __attribute__((cold));
 
@@ -80,14 +80,14 @@ static inline duet_status operands(arena *a, enum op op, int arity, const duet_e
  * BAD_TYPE, BAD_ARGUMENT */
 duet_status settle_type(enum op op, int arity, node *const x[], duet_dtype *result);
 
-/* The same for operators whose rows state their types: a complex number is not an operand of them. */
+/* The same check for operators whose rows state their types. They accept no complex numbers. */
 duet_status check_free_types(enum op op, int arity, node *const x[]);
 
-/* A number as C writes it, with as many digits as tell it from others. */
+/* Writes a number in C's notation, with as many digits as identify it. */
 const char *number_text(const node *n, char text[40]);
 
-/* operators.c: a reduction, or an operator with a definition. function: what the user called, behind "duet_".
- * attr: its options as given. */
+/* operators.c: a reduction, or an operator with a definition. function: the name of the user's call without
+ * "duet_". attr: its options as given. */
 duet_expr make_operator(enum op op, const char *function, int arity, const duet_expr e[], const int32_t *attr,
                         const char *site);
 

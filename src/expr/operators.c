@@ -6,7 +6,7 @@
 #include "status.h"
 #include "view_formulas.h"
 
-/* Of numbers alone f64 is reduced. */
+/* If all operands are numbers, the operator computes in f64. */
 static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
 {
     if (op_infos[op].flags & OP_ANY_TYPES) return (duet_dtype)rule->type;
@@ -15,7 +15,7 @@ static duet_dtype result_type(enum op op, duet_dtype settled, const node *rule)
     return op_infos[op].flags & DUET_TRUTH ? DUET_BOOL : DUET_F64;
 }
 
-/* Two numbers are a complex one. */
+/* duet_complex of two numbers makes a complex number. */
 static bool is_number(enum op op, node *const x[])
 {
     return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK;
@@ -55,7 +55,8 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
     return make_operator(op, function, arity, e, given, site);
 }
 
-/* One form of a reduction of x, and of x and y; OPTIONS says what follows them, PASS passes it on. */
+/* One form of a reduction of x, or of x and y. OPTIONS_ declares the further parameters, PASS_ passes them
+ * on. */
 #define OPTIONS_ALL
 #define OPTIONS_AXIS , int axis
 #define OPTIONS_AXES , int count, const int *axis

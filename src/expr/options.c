@@ -5,7 +5,7 @@
 
 static int64_t or_one(int32_t x) { return x ? x : 1; }
 
-/* The options of several axes as a user writes them: "{1, 2}", for one axis "1". */
+/* Writes the options of several axes in the user's notation: "{1, 2}", or "1" for one axis. */
 static const char *axes_text(char text[64], const int32_t *x, int axes)
 {
     int n = snprintf(text, 64, axes > 1 ? "{%d" : "%d", *x);
@@ -43,7 +43,7 @@ static duet_status read_conv(const int32_t *attr, int axes, op_options *o)
     return DUET_OK;
 }
 
-/* A number for each axis: padding at the ends, a size, or what a size has more than the least one. */
+/* Reads a number for each axis: padding at the end, a size, or a size less the smallest possible one. */
 static duet_status read_each(const char *name, const int32_t *attr, int axes, int64_t *to)
 {
     TRY(not_negative(name, attr, axes));
@@ -98,8 +98,8 @@ static void write_pool(const op_options *o, int axes, bool sized, node *out)
     if (sized) write_axes(out, 3 * axes, o->size, axes);
 }
 
-/* Behind the options that `read` reads there may be a size (sized: what it is called, or NULL), and
- * then `more`. */
+/* After the options that `read` reads, there may be a size, and then `more`. sized: the name of the
+ * size, or NULL if there is none. */
 #define OPTIONS_OF(kind, read, axes, sized, more_axes)                                                       \
     duet_status options_##kind(enum op op, const node *x, const int32_t *attr, op_options *o)                \
     {                                                                                                        \

@@ -9,7 +9,8 @@
 #define CHUNK     1024
 #define CHUNKS    ((1u << SLOT_BITS) / CHUNK)
 
-/* Generations rise by one at each use and each end of a slot: odd while it holds. */
+/* The generation increases when a slot is taken and when it is released. It is odd while the slot holds
+ * a formula. */
 typedef struct slot {
     uint64_t generation;
     node *nodes;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #undef DUET_HERE
-#define DUET_HERE site /* where the user's call stands */
+#define DUET_HERE site /* the position of the user's call */
 
 /* ---- wrong operands ---- */
 
@@ -33,21 +33,21 @@ static duet_expr no_tolerance(duet_expr e, duet_expr f, double relative, double 
     return call_failed(a, "allclose", 2, x, s, site);
 }
 
-/* ---- words of the rows ---- */
+/* ---- macros that rows of composed.def use ---- */
 
-/* 1 for each element of x, and for NaN. */
+/* 1 for each element of x, including NaN. */
 static duet_expr ones(duet_expr x, const char *site)
 {
     return duet_logical_or(duet_equal(x, x), duet_not_equal(x, x));
 }
 
-/* 1, 2, ... along an axis, the other one being of one element. */
+/* 1, 2, ... along an axis. The other axis has one element. */
 static duet_expr places(duet_expr x, int axis, const char *site)
 {
     return duet_cumsum(duet_cast(duet_all_keep(ones(x, site), 1 - axis), DUET_I64), axis);
 }
 
-/* A bool that is false, of x, so that this has been an operand. */
+/* false, computed from x so that x is consumed. */
 static duet_expr no(duet_expr x, const char *site) { return duet_logical_and(duet_any(x), 0); }
 
 static bool is_square(duet_expr x) { return duet_expr_size(x, 0) == duet_expr_size(x, 1); }
@@ -112,7 +112,7 @@ duet_expr(duet_allclose)(duet_expr x, duet_expr y, double relative, double absol
 
 /* ---- powers ---- */
 
-/* n > 0 */
+/* x to the power n, for n > 0. */
 static duet_expr power(duet_expr x, unsigned n, const char *site)
 {
     duet_expr all = x, square = x;

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options, by their kind. Those that are as they are when not given are left out, but for strides
- * and padding. */
+/* Functions that print the options of each kind. They omit options that have their default value,
+ * except strides and padding. */
 static void print_plain(FILE *out, const node_attributes *a) {}
 static inline void print_axis(FILE *out, const node_attributes *a) { fprintf(out, ", %d", a->index.axis); }
 
-/* "{1, 2}", of one axis "1". */
+/* Prints "{1, 2}", or "1" for one axis. */
 static void print_axes(FILE *out, const char *name, const int32_t *a, int axes)
 {
     fprintf(out, ", .%s = %s%d", name, axes > 1 ? "{" : "", a[0]);
@@ -28,7 +28,7 @@ static bool are_all(const int32_t *a, int axes, int32_t x)
     return axes == 0;
 }
 
-/* size: what the last option is called; NULL: there is none. */
+/* size: the name of the last option; NULL: there is none. */
 static void print_convolution(FILE *out, const int32_t *a, int axes, const char *size)
 {
     const int32_t *dilation = a + 2 * axes, *groups = a + 3 * axes, *more = groups + 1 + (size ? axes : 0);
@@ -225,7 +225,7 @@ void name_print(FILE *out, names *n, const duet_matrix *m)
     else fprintf(out, "A%d", i);
 }
 
-/* In as few digits as give the same number again. */
+/* Prints the fewest digits from which C reads the same number. */
 static void print_finite(FILE *out, double x)
 {
     char text[40];
@@ -247,7 +247,7 @@ static void print_number(FILE *out, const node *n)
 {
     if (n->type == DUET_U64) fprintf(out, "%lluUL", (unsigned long long)n->integer);
     else if (n->type != DUET_I64) print_double(out, n->number);
-    else if (n->integer == INT64_MIN) fputs("INT64_MIN", out); /* whose digits are no constant of C */
+    else if (n->integer == INT64_MIN) fputs("INT64_MIN", out); /* C has no constant with these digits */
     else fprintf(out, "%lldL", (long long)n->integer);
 }
 

@@ -1,5 +1,5 @@
 /* shape_conditions.c - the conditions that rows of ops.def set on their operands, each with its
- * sentence. See shape_conditions.h. */
+ * error message. See shape_conditions.h. */
 #include "shape_conditions.h"
 #include "call_text.h"
 #include "dtype.h"
@@ -40,7 +40,7 @@ form form_of(enum op op, int index, const node *x, bool right)
 
 static const char *name(const form *A) { return operand_of_op(A->op, A->index); }
 
-typedef long long number; /* as printf takes it */
+typedef long long number; /* for printf's %lld */
 
 /* ---- sizes ---- */
 

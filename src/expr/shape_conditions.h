@@ -1,5 +1,5 @@
 /* shape_conditions.h - the conditions that rows of ops.def set on their operands, each with the
- * sentence that a user reads when it does not hold. A row names a condition by its macro: AXES(A,
+ * error message for the user. A row names a condition by its macro: AXES(A,
  * 4) SQUARE(A). Private to src/expr. */
 #ifndef SHAPE_CONDITIONS_H
 #define SHAPE_CONDITIONS_H
@@ -34,11 +34,11 @@ int64_t filter_size(const op_options *o, int64_t in, int64_t results, int k);
 /* The axes of A before its last two, or before the last one if A is a vector. */
 shape leading_axes(const form *A);
 
-/* To which shape A and B broadcast. false: they do not. */
+/* Computes the shape to which A and B broadcast. false: they do not broadcast. */
 bool forms_broadcast(const form *A, const form *B, shape *s);
 
 /* Complex elements with parts of these types; DUET_DTYPE_COUNT: there are none. A number takes the
- * type that it meets. */
+ * type of the other operand. */
 duet_dtype complex_type_of(const form *A, const form *B);
 
 /* The shape of the elements of A that are at indices B along an axis. */

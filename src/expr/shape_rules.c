@@ -168,7 +168,7 @@ static duet_status options_plain(enum op op, const node *x, const int32_t *attr,
     return DUET_OK;
 }
 
-/* Any number but 0 means yes. */
+/* Options of solve_triangular: any number but 0 means true. */
 static duet_status options_triangle(enum op op, const node *x, const int32_t *attr, op_options *o)
 {
     const triangle_attributes *given = (const triangle_attributes *)attr;
@@ -284,7 +284,7 @@ static void spectrum(const op_options *o, const form *A, node *out)
     out->type = (uint8_t)o->fourier.type;
 }
 
-/* A valid part is of no size where y is larger than x. */
+/* If y is larger than x along an axis, the valid part has no elements. */
 static void overlap_shape(const op_options *o, const form *A, const form *B, node *out)
 {
     like(A, out);
@@ -294,7 +294,7 @@ static void overlap_shape(const op_options *o, const form *A, const form *B, nod
         if (out->size[i] < 0) out->size[i] = 0;
 }
 
-/* Of the last two axes a part of a convolution, of `lead` the others. */
+/* The last two axes are a part of a convolution. The leading axes are those of A, then those of `lead`. */
 static void plane_shape(const op_options *o, const form *A, const form *B, const form *lead, node *out)
 {
     form a = { .rank = 2, .size = A->size + A->rank - 2 }, b = { .rank = 2, .size = B->size + B->rank - 2 };

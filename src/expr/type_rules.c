@@ -1,5 +1,5 @@
-/* type_rules.c - the element type of a result: the common type of the operands, and what the row
- * makes of it. */
+/* type_rules.c - the element type of a result: the common type of the operands, changed by the rule
+ * of the row. */
 #include "operands.h"
 #include "status.h"
 #include <math.h>
@@ -59,7 +59,7 @@ static duet_status numbers_fit(int arity, const node *const x[], duet_dtype t)
 
 /* ---- operands ---- */
 
-/* Where numbers are chosen among, the condition says what they are, but of bool it says nothing. */
+/* If where() chooses between two numbers, they take the type of the condition, unless that is bool. */
 static duet_dtype type_of_choice(const node *const x[])
 {
     const duet_dtype c = (duet_dtype)x[0]->type;
@@ -95,7 +95,7 @@ duet_status check_free_types(enum op op, int arity, node *const operands[])
     return no_complex_numbers(arity, (const node *const *)operands);
 }
 
-/* A complex number makes complex what it meets. */
+/* If an operand is a complex number, the result is complex. */
 static duet_status meet_complex_numbers(enum op op, int arity, const node *const x[], duet_dtype *t)
 {
     bool any = false;
@@ -110,7 +110,7 @@ static duet_status meet_complex_numbers(enum op op, int arity, const node *const
     return DUET_OK;
 }
 
-/* What those operands have in common that are no numbers; DUET_DTYPE_COUNT: there are only numbers. */
+/* The common type of all operands that are not numbers; DUET_DTYPE_COUNT: all are numbers. */
 static duet_status in_common(enum op op, int arity, const node *const x[], duet_dtype *t)
 {
     *t = DUET_DTYPE_COUNT;

@@ -1,5 +1,5 @@
 /* view_formulas.c - operators that select or arrange elements: reshape, broadcast, permute, range and
- * diagonal_of, and those that are made of them, as indexing is. */
+ * diagonal_of, and operators composed of these, such as indexing. */
 #include "view_formulas.h"
 #include "call_text.h"
 #include "min_max.h"
@@ -26,7 +26,7 @@ static duet_status check_sizes(const node *x, int rank, const int64_t *size, boo
     return DUET_OK;
 }
 
-/* At most one size may be -1: it is what makes the number of elements right. */
+/* At most one size may be -1. It is replaced by the size that gives `count` elements. */
 static duet_status infer_size(int64_t count, op_options *o)
 {
     int64_t others = 1;
@@ -166,7 +166,7 @@ duet_status options_window(enum op op, const node *x, const int32_t *attr, op_op
 /* stride, dilation and size take the places of start, step and count. */
 void attrs_window(const op_options *o, node *out) { attrs_range(o, out); }
 
-/* ---- made of these ---- */
+/* ---- operators composed of these ---- */
 
 shape formula_shape(duet_expr x)
 {
@@ -180,6 +180,7 @@ duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, 
     return make_operator(OP_reshape, function, 1, &x, (const int32_t *)given, site);
 }
 
+/* Returns a failure because of an argument. If x failed before, returns the failure of x. */
 duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const char *site)
 {
     return reshaped(function, x, &(sizes_given){ .failed = &s }, site);
@@ -232,6 +233,7 @@ duet_status check_axis_of(const shape *s, int *axis)
     return check_axis(&like, axis);
 }
 
+/* Applies one index entry to one axis of x. */
 duet_expr index_axis(const char *function, duet_expr x, int axis, duet_index_entry entry, const char *site)
 {
     duet_index_entry index[DUET_RANK_MAX];
@@ -286,7 +288,7 @@ duet_expr duet_squeeze_at(duet_expr x, int axis, const char *site)
     return index_axis("squeeze", x, axis, DUET_AT(0), site);
 }
 
-/* The axes of x, with axis `from` moved to `to`, or, if they swap, both exchanged. */
+/* Permutes the axes of x: moves axis `from` to `to`, or exchanges both if `swap`. */
 static duet_expr reordered(const char *function, duet_expr x, int from, int to, bool swap, const char *site)
 {
     int order[DUET_RANK_MAX];

@@ -6,8 +6,8 @@
 #include "arena.h"
 #include "index_list.h"
 
-/* Sizes as given; or the sizes that `index` selects, whose ranges are applied already; or, if they
- * could not be read, the status, whose text the thread has. */
+/* Sizes from the user, or the sizes that duet_index selects after it applied the ranges. If they are
+ * invalid, `failed` points to the status, and the thread has the text. */
 typedef struct sizes_given {
     int rank;
     const int64_t *size;

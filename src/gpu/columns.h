@@ -15,7 +15,7 @@ duet_status columns_fill(const solver_workspace *b, const columns *c, const layo
 duet_status columns_read(solver_workspace *b, int k, bool transposed, columns *c);
 /* Writes the first rows of c, or their transpose, to output k. */
 duet_status columns_write(const solver_workspace *b, const columns *c, bool transposed, int k);
-/* Of complex elements. */
+/* Conjugates complex elements. */
 duet_status columns_conjugate(const solver_workspace *b, const columns *c);
 /* Clears the imaginary parts on the diagonal of a Hermitian matrix. */
 duet_status columns_diagonal_real(const solver_workspace *b, const columns *c);

@@ -321,7 +321,7 @@ static duet_status without_padding(const step *s, const frame *f, queue *q, cons
 
 static duet_status on_operands(const step *s, const conv_data *at, queue *q)
 {
-    gpu_queue_wrote_anything(q); /* what cuDNN writes is unknown */
+    gpu_queue_wrote_anything(q); /* the range that cuDNN writes is unknown */
     pthread_mutex_lock(&q->lock);
     const duet_status r = on_dense(s, at, q);
     pthread_mutex_unlock(&q->lock);

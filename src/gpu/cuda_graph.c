@@ -99,7 +99,7 @@ static duet_status end(queue *q, void **made)
     return DUET_OK;
 }
 
-/* Whatever fails, the handles return to the normal stream. */
+/* The handles return to the normal stream even if a call fails. */
 duet_status gpu_graph_recorded(int device, int index, void **made)
 {
     queue *q;

@@ -37,7 +37,7 @@ typedef struct solver_workspace {
 } solver_workspace;
 
 /* Opens the handles and takes memory for the status values. */
-/* Whose memory: the host's, or the card's. */
+/* The memory to use: the host's or the card's. */
 enum workspace_memory { ON_HOST, ON_CARD };
 duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *f, queue *q);
 void gpu_workspace_close(solver_workspace *b);

@@ -17,8 +17,8 @@ duet_status gpu_queue_count(queue *q)
     return DUET_OK;
 }
 
-/* On the stream itself, also while this thread captures a graph. The error reported is that of the
- * launch. */
+/* Clears the counters on the stream itself, even while this thread captures a graph. The caller reports
+ * the error of the launch. */
 void gpu_queue_recount(queue *q)
 {
     const bool counts = cudaMemsetAsync(q->counters, 0, COUNTER_BYTES, q->stream) == cudaSuccess;

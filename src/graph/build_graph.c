@@ -158,8 +158,8 @@ static bool may_be_root(const graph *g, int v)
            !value_is_plane(g, v) && !value_is_piece(g, v);
 }
 
-/* The value that is written to a destination. A LOAD copies there what has no job: a matrix, a
- * number, a view, or a value that is broadcast to the destination. */
+/* The value that is written to a destination. If the value has no job of its own, a LOAD copies
+ * it there. This holds for a matrix, a number, a view, and a value that is broadcast to the destination. */
 static int make_root(graph *g, int v, dest_info *dest, bool alone)
 {
     if (alone && !dtype_is_complex(dest->to.type))
@@ -203,7 +203,7 @@ static void finish_graph(graph *g, const dest_info *dest)
     resolve_computed_types(g);
 }
 
-/* Which nodes have more than one user. NULL: out of memory. */
+/* Computes which nodes have more than one user. NULL: out of memory. */
 static bool *find_shared(const formula *f)
 {
     bool *used = calloc(2 * (size_t)f->count + 1, sizeof *used), *shared = used + f->count;

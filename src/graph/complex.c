@@ -151,7 +151,8 @@ int complex_in_shape(graph *g, int v, const value *like)
 
 /* ---- reading a formula ---- */
 
-/* Operators that take complex numbers apart, or make them: real operands too are theirs. */
+/* Does the operator split complex numbers into parts, or make them from parts? Such operators accept real
+ * operands too. */
 static bool is_of_parts(int op)
 {
     return op == OP_real || op == OP_imag || op == OP_conj || op == OP_arg || op == OP_complex;

@@ -6,7 +6,7 @@
 #include "min_max.h"
 #include <string.h>
 
-/* The backends' operator for each. axes: the number of axes that its options have; 0: plain
+/* For each operator, the one that backends have. axes: the number of axes in its options; 0: plain
  * arrays. */
 static const struct rule {
     uint8_t op, as, axes, flips, form;
@@ -45,8 +45,7 @@ static int intern_legalized(graph *g, const value *v)
 
 /* ---- operands with merged axes ---- */
 
-/* x, if `count` axes of it, starting at `first`, can be walked as one axis; otherwise a copy of
- * x. */
+/* Merges `count` axes of x, starting at `first`. If strides do not allow that, x is copied before. */
 static int merged_axes(graph *g, int x, int first, int count)
 {
     layout l = value_layout(g, x);
@@ -57,7 +56,7 @@ static int merged_axes(graph *g, int x, int first, int count)
 
 /* ---- convolutions ---- */
 
-/* The values that take the places of a convolution's image, filters and result: one of them is v. */
+/* The values with the roles of a convolution's image, filters and result. One of them is v. */
 typedef struct conv_values {
     const value *image, *filters, *result;
 } conv_values;

@@ -9,7 +9,7 @@
 /* A number of a plan, bound when the plan runs: the number of a node, perhaps negated or inverted,
  * or a constant. */
 typedef struct bound {
-    int node; /* of the formula; -1: the constant */
+    int node; /* the formula's node with the number; -1: the constant */
     bool negated, inverted;
     bool wide;       /* the node's number is an integer that no double represents */
     uint8_t integer; /* DUET_I64 or DUET_U64: bind the bits of that type; else 0 */
@@ -28,19 +28,19 @@ typedef struct value {
     uint8_t mem;   /* the type of its elements in memory; f32 for formulas of halves */
     bool shared;   /* several nodes of the formula use it */
     bool stored;   /* storing changes the value, so users must read it from memory */
-    uint8_t class; /* of a number: enum number_class */
+    uint8_t class; /* for a number: enum number_class */
     int args, arg[VALUE_ARGS];
-    int uses;                     /* by other values, and one more for a root */
-    int leaf, number;             /* of a leaf or a number: its index in the graph; else -1 */
-    int alpha, beta;              /* of a matrix product: values that are numbers, or -1 */
-    int join;                     /* of a piece: the join that it belongs to; of a join: itself; else 0 */
-    int64_t start[DUET_RANK_MAX]; /* of a piece of a concatenation: where it begins */
+    int uses;         /* number of uses by other values, and one more for a root */
+    int leaf, number; /* of a leaf or a number: its index in the graph; else -1 */
+    int alpha, beta;  /* of a matrix product: values that are numbers, or -1 */
+    int join; /* of a half of complex elements or a piece: its join; of a join: the join itself; else 0 */
+    int64_t start[DUET_RANK_MAX]; /* of a piece of a concatenation: its first index in the result */
     attributes attr;
     int64_t size[DUET_RANK_MAX];
 } value;
 
 typedef struct leaf {
-    uint32_t node; /* of the formula: the matrix to bind */
+    uint32_t node; /* the formula's node with the matrix to bind */
     layout at;
 } leaf;
 
@@ -49,8 +49,8 @@ typedef struct dest_info {
     uint32_t node;
     layout to;
     bool overwritten; /* by a later statement: only other statements use the value */
-    /* graph_make has permuted the axes of `to`: the element that the value has at an index goes elsewhere
-     * than that of the destination's matrix at this index */
+    /* graph_make has permuted the axes of `to`: an element of the value is written to another index of
+     * the destination's matrix than its own */
     bool rearranged;
 } dest_info;
 
@@ -84,9 +84,10 @@ shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element-wise: an operator of kind KIND_MAP, bias_add or LOAD */
 
-/* What a LOAD is for: to broadcast, to hide an earlier statement's value from rewrites,
- * to cast, to copy elements without gaps, to write one half of complex elements or a piece of a concatenation, or (LOAD_ROOT + i) to write destination i. The
- * attribute keeps LOADs for different purposes apart. */
+/* The purpose of a LOAD: to broadcast, to hide an earlier statement's value from rewrites, to cast, to copy
+ * elements without gaps, to write one half of complex elements or one piece of a concatenation, or
+ * (LOAD_ROOT + i) to write destination i. Because of this attribute, LOADs for different purposes are not
+ * equal. */
 enum load_purpose {
     LOAD_SHAPE,
     LOAD_BARRIER,

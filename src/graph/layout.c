@@ -1,4 +1,4 @@
-/* layout.c - gives the size, strides and element type of each value of a graph. */
+/* layout.c - computes the size, strides and element type of each value of a graph. */
 #include "dtype.h"
 #include "graph.h"
 #include <string.h>

@@ -115,7 +115,7 @@ int load_as(graph *g, int x, const value *like, int what, uint8_t comp)
     return intern(g, &load);
 }
 
-/* As load_as, but the elements in memory are of the type of `like`: they are converted as they are
+/* Like load_as, but the elements in memory have the type of `like`: they are converted when they are
  * stored. */
 static int store_as(graph *g, int x, const value *like, int what, uint8_t comp)
 {

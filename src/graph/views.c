@@ -3,8 +3,8 @@
  * the operator is moved below it, to the operands of the formula: the formula is then computed for
  * the selected elements only, in the order in which they are needed, and still is one pass.
  *
- * What a view selects of a matrix, or of another result in memory, is copied only where strides
- * cannot express a reshape. */
+ * The elements that a view selects of a matrix, or of another result in memory, are copied only if
+ * strides cannot express a reshape. */
 #include "views.h"
 #include "dtype.h"
 #include "min_max.h"
@@ -57,14 +57,14 @@ static bool is_identity(const graph *g, int x, const layout *l, int64_t offset)
     return true;
 }
 
-/* x itself; or, if x is a copy of what strides could not express, what it copies. */
+/* If x is a copy that was made because strides could not express a layout: its source. Else x. */
 static int copied_view(const graph *g, int x)
 {
     const value *u = value_at(g, x);
     return u->op == OP_LOAD && u->attr.load.purpose == LOAD_COPY ? u->arg[0] : x;
 }
 
-/* The view of x, which is no view, with layout l; offset: that of its first element, in elements. */
+/* The view of x with layout l. x is not a view. offset: offset of the first element, in elements. */
 static int view_at(graph *g, int x, const layout *l, int64_t offset)
 {
     const value like = copy_of(g, x);
@@ -159,7 +159,7 @@ static bool change_of_operand(const graph *g, const value *x, int arg, const vie
     own->to.rank = u->rank;
     if (c->kind == CHANGE_RANGE) {
         own->axis = c->axis - (x->rank - u->rank);
-        if (own->axis < 0 || u->size[own->axis] == 1) return false; /* as it is */
+        if (own->axis < 0 || u->size[own->axis] == 1) return false; /* unchanged */
         own->to.size[own->axis] = c->to.size[c->axis];
     }
     for (int i = 0; i < u->rank && c->kind == CHANGE_PERMUTE; i++) own->to.size[i] = u->size[c->order[i]];

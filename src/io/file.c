@@ -53,7 +53,7 @@ static uint32_t crc32_of(uint32_t sum, const void *p, size_t bytes)
     return ~c;
 }
 
-/* ---- in ---- */
+/* ---- reading ---- */
 
 duet_status input_open(input *in, const char *who, const char *path)
 {
@@ -108,9 +108,9 @@ duet_status input_read(input *in, void *to, size_t bytes)
     return DUET_OK;
 }
 
-/* ---- out ---- */
+/* ---- writing ---- */
 
-/* A file name next to the target's that does not exist yet. */
+/* Creates and opens a file with a new name in the folder of the target. */
 static int open_beside(output *out, mode_t mode)
 {
     const size_t bytes = strlen(out->target) + 40;
@@ -124,7 +124,7 @@ static int open_beside(output *out, mode_t mode)
     return -1;
 }
 
-/* A copy of the path; of a link's, where it leads. */
+/* Returns a copy of the path. If the file exists, links are resolved. */
 static char *resolved(const char *path, bool there)
 {
     char *p = malloc(there ? PATH_MAX : strlen(path) + 1);
@@ -136,7 +136,7 @@ static char *resolved(const char *path, bool there)
     return p;
 }
 
-/* What is no file, as a pipe, is written as it comes. */
+/* Opens the file to write. If the path is not a regular file, such as a pipe, it is written directly. */
 static FILE *open_target(output *out)
 {
     struct stat st;

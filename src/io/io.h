@@ -1,4 +1,4 @@
-/* io.h - what the readers and writers of files share. They use matrices, but no formulas, plans or
+/* io.h - functions that the readers and writers of files share. They use matrices, but no formulas, plans or
  * devices. */
 #ifndef IO_H
 #define IO_H
@@ -48,7 +48,7 @@ duet_status output_close(
 
 /* ---- inflate_zlib.c, inflate_none.c ---- */
 
-extern const char inflate_none[]; /* why not, or "" */
+extern const char inflate_none[]; /* why compressed files cannot be read, or "" */
 void inflate_info(char *text, size_t size);
 duet_status inflate_begin(input *in, uint64_t compressed); /* from the current position of in->f */
 duet_status inflate_read(input *in, void *to, size_t bytes);
@@ -56,7 +56,7 @@ void inflate_end(input *in);
 
 /* ---- npy.c ---- */
 
-/* duet_read with its status. */
+/* duet_read, but returns a status. */
 static inline duet_status elements_of(const duet_matrix *m, const void **p)
 {
     void *again;
@@ -66,7 +66,7 @@ static inline duet_status elements_of(const duet_matrix *m, const void **p)
 }
 
 duet_matrix *npy_read(input *in);
-uint64_t npy_bytes(const duet_matrix *m); /* of the file that it becomes */
+uint64_t npy_bytes(const duet_matrix *m); /* the size of the .npy file for m */
 duet_status npy_write(output *out, const duet_matrix *m);
 
 /* ---- number.c: elements as text ---- */
@@ -82,6 +82,6 @@ static inline duet_dtype type_of_part(duet_dtype t)
 double number_of(duet_dtype type, const void *p);                  /* floating point of any size */
 char *integer_text(duet_dtype type, const void *p, char text[32]); /* of any size, and bool as 0 or 1 */
 int shortest_digits(duet_dtype type,
-                    double x); /* the fewest digits that tell a finite x from other numbers of its type */
+                    double x); /* the fewest digits that identify a finite x among the numbers of its type */
 
 #endif

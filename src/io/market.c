@@ -22,7 +22,7 @@ typedef struct reading {
 
 /* ---- words ---- */
 
-/* What one word may be; the character behind it is taken too. */
+/* Reads one word, and the character after it. */
 static duet_status next_word(input *in, char word[TOKEN])
 {
     int c = getc(in->f);
@@ -57,7 +57,7 @@ static duet_status next_number(input *in, double *to)
     return DUET_OK;
 }
 
-/* ---- what stands in front ---- */
+/* ---- the banner, comments and sizes ---- */
 
 static duet_status unsupported(const input *in, const char *what, const char *word)
 {
@@ -114,7 +114,7 @@ static duet_status take_sizes(reading *r)
 
 /* ---- elements ---- */
 
-/* The element at `to`, and what it is on the other side of the diagonal, at `across`. */
+/* Reads an element to `to`. Stores its mirror image across the diagonal at `across`, unless NULL. */
 static duet_status take_element(const reading *r, char *to, char *across)
 {
     double part[2] = { 0, 0 };
@@ -135,8 +135,8 @@ static duet_status take_element(const reading *r, char *to, char *across)
     return DUET_OK;
 }
 
-/* Of symmetric ones the part from the diagonal down is there; of skew ones, whose diagonal is zero,
- * below it. */
+/* Reads all elements. Files of symmetric and Hermitian matrices contain only the diagonal and the part
+ * below it. Files of skew-symmetric matrices contain only the part below it: the diagonal is zero. */
 static duet_status take_elements(const reading *r, char *p)
 {
     const size_t each = dtypes[r->type].bytes;
@@ -174,7 +174,7 @@ duet_matrix *(duet_load_market)(const char *path)
     return m;
 }
 
-/* ---- written ---- */
+/* ---- writing ---- */
 
 static duet_status say(output *out, const char *text) { return output_write(out, text, strlen(text)); }
 

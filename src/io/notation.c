@@ -1,23 +1,24 @@
-/* notation.c - how elements are printed: NumPy's choice between plain numbers and powers of ten,
- * its widths and its digits. */
+/* notation.c - converts elements to text as NumPy prints them: it chooses between fixed-point and
+ * scientific notation, and the widths and digits of a column. */
 #include "min_max.h"
 #include "print_matrix.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PRECISION 8 /* digits behind the point, at most */
+#define PRECISION 8 /* the most digits after the decimal point */
 
 /* ---- one number ---- */
 
-/* Without the zeros at its end. */
+/* Removes trailing zeros. */
 static void trim(char *text)
 {
     size_t n = strlen(text);
     while (n && text[n - 1] == '0') text[--n] = 0;
 }
 
-/* "-12.5", "3.": with at most `most` digits behind the point, fewer if fewer tell. */
+/* Fixed-point notation, such as "-12.5" and "3.", with at most `most` digits after the point. Writes fewer
+ * digits if they identify x. */
 static void plain_text(duet_dtype type, double x, int most, char text[WORD])
 {
     char probe[40];
@@ -26,14 +27,14 @@ static void plain_text(duet_dtype type, double x, int most, char text[WORD])
     const int power = x != 0 ? atoi(strchr(probe, 'e') + 1) : 0, behind = digits - 1 - power;
     if (behind >= 0 || x == 0) {
         snprintf(text, WORD, "%#.*f", (int)clamp(behind, 0, most), x);
-    } else { /* digits that tell nothing are zeros */
+    } else { /* digits that do not identify x are zeros */
         snprintf(text, WORD, "%#.0f", strtod(probe, NULL));
     }
     if (strchr(text, '.')) trim(text);
 }
 
-/* "-1.25e-10": as many digits behind the point as tell, `least` at least and `most` at most; an
- * exponent of so many digits, two at least. */
+/* Scientific notation, such as "-1.25e-10", with as many digits after the point as identify x, from
+ * `least` to `most`. The exponent has at least `exponent` digits, and at least two. */
 static void power_text(duet_dtype type, double x, int least, int most, int exponent, char text[WORD])
 {
     const int digits = (int)larger(least, smaller(shortest_digits(type, x) - 1, most));
@@ -83,7 +84,7 @@ static void column_sees(column *c, double x)
     grow(&c->scientific[0], (size_t)(point - text));
     grow(&c->scientific[1], (size_t)(e - point - 1));
     grow(&c->scientific[2], strlen(e + 2));
-    if (size >= 1e16) return; /* such are never plain */
+    if (size >= 1e16) return; /* never printed in fixed-point notation */
     plain_text(c->type, x, PRECISION, text);
     add_sign(c, text);
     point = strchr(text, '.');
@@ -91,10 +92,11 @@ static void column_sees(column *c, double x)
     grow(&c->plain[1], strlen(point + 1));
 }
 
-/* Numbers of this size need more digits than the type has. */
+/* From this number on, fixed-point notation needs more digits than the type has. */
 static double beyond_digits(duet_dtype type) { return pow(10, floor(-log10(2 * dtypes[type].roundoff))); }
 
-/* Powers of ten beyond these digits, below a ten thousandth, or where one is a thousand times another. */
+/* Is scientific notation used? It is for numbers beyond the digits of the type or below 0.0001, and if the
+ * largest one is more than 1000 times the smallest one. */
 static bool wants_powers(const column *c)
 {
     bool small = c->least<0.0001, wide = c->most / c->least> 1000;
@@ -105,7 +107,7 @@ static bool wants_powers(const column *c)
     return c->most > 0 && (c->most >= fmin(beyond_digits(c->type), 1e8) || small || wide);
 }
 
-/* How many characters follow the digits before the point. */
+/* The number of characters from the point to the end. */
 static int characters_behind(const column *c)
 {
     const int digits = c->right + 1;
@@ -170,7 +172,7 @@ void notation_settle(notation *n)
     for (int k = 0; k < 2; k++) column_settle(&n->part[k]);
 }
 
-/* The j stands next to the digits. */
+/* j follows the digits without a space. */
 static char *complex_text(const notation *n, const void *element, char text[WORD])
 {
     char real[WORD], imag[WORD];
@@ -182,7 +184,7 @@ static char *complex_text(const notation *n, const void *element, char text[WORD
     return text;
 }
 
-/* The text of an integer or a bool; digits: memory for it. */
+/* The text of an integer or a bool. digits: a buffer for the text. */
 static const char *exact_text(duet_dtype type, const void *element, char digits[32])
 {
     if (type != DUET_BOOL) return integer_text(type, element, digits);
@@ -201,7 +203,7 @@ char *notation_text(const notation *n, const void *element, char text[WORD])
     return text;
 }
 
-/* ---- an element that stands alone ---- */
+/* ---- the element of a matrix of rank 0 ---- */
 
 static void number_alone(duet_dtype type, double x, bool point, bool signs, char text[WORD])
 {

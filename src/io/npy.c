@@ -1,10 +1,10 @@
-/* npy.c - NumPy's .npy: a magic number, a version, a header that is a dictionary in Python, then
- * the elements. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
+/* npy.c - NumPy's .npy: a magic number, a version, a header that is a Python dictionary, then the
+ * elements. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #include "io.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER_MOST 10000 /* bytes, as NumPy has it */
+#define HEADER_MOST 10000 /* bytes; NumPy has the same limit */
 #define FRONT       10    /* magic number, version 1.0, length of the header */
 #define ALIGNED     64
 
@@ -13,7 +13,7 @@ static const bool here_is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
 /* ---- element types ---- */
 
-/* bf16 is what ml_dtypes makes of it: two bytes that NumPy does not look into. */
+/* bf16 is stored as by the Python package ml_dtypes: as two opaque bytes. */
 static char kind_of(duet_dtype t) { return t == DUET_BF16 ? 'V' : dtypes[t].name[0]; }
 
 static char order_of(duet_dtype t)
@@ -46,7 +46,7 @@ static void swap_bytes(unsigned char *p, size_t bytes, size_t each)
         }
 }
 
-/* ---- the header, read ---- */
+/* ---- reading the header ---- */
 
 typedef struct header {
     char descr[16];
@@ -118,7 +118,7 @@ static duet_status take_shape(scan *s, header *h)
             return fail(DUET_UNSUPPORTED, "%s(\"%s\"): arrays of more than %d axes are not supported",
                         s->in->who, s->in->path, DUET_RANK_MAX);
         TRY(take_size(s, &h->size[h->rank++]));
-        take(s, 'L'); /* as Python 2 wrote them */
+        take(s, 'L'); /* Python 2 wrote this suffix */
         if (!take(s, ',') && (s->at == s->end || *s->at != ')'))
             return bad_file(s->in, "its shape has no closing parenthesis");
     }
@@ -189,7 +189,7 @@ static duet_status read_header(input *in, header *h)
     return parse(in, text, bytes, h);
 }
 
-/* ---- the elements, read ---- */
+/* ---- reading the elements ---- */
 
 static duet_status check_bools(const input *in, const unsigned char *p, size_t bytes)
 {
@@ -274,9 +274,9 @@ duet_matrix *(duet_load_npy)(const char *path)
     return m;
 }
 
-/* ---- written ---- */
+/* ---- writing ---- */
 
-/* Is it, with its axes reversed, without gaps? */
+/* Is m in Fortran order: dense if its axes are reversed? */
 static bool is_fortran(const duet_matrix *m)
 {
     layout l = m->at;
@@ -287,7 +287,7 @@ static bool is_fortran(const duet_matrix *m)
     return !m->dense && layout_is_dense(&l);
 }
 
-/* The front, padded so that elements are aligned. Returns its bytes. */
+/* Writes all that precedes the elements, padded so that they are aligned. Returns its size in bytes. */
 static size_t make_front(const duet_matrix *m, unsigned char front[4 * ALIGNED + 128])
 {
     const duet_dtype t = m->at.type;
@@ -314,7 +314,7 @@ uint64_t npy_bytes(const duet_matrix *m)
     return make_front(m, front) + (uint64_t)m->count * dtypes[m->at.type].bytes;
 }
 
-/* Some thousand at a time, in row-major order. */
+/* Writes the elements in row-major order, some thousand at a time. */
 static duet_status write_strided(output *out, const duet_matrix *m, const char *p)
 {
     const size_t each = dtypes[m->at.type].bytes;

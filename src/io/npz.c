@@ -1,5 +1,5 @@
-/* npz.c - several .npy in a zip file, which is read from its directory at the end, large ones by
- * the records of zip64. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
+/* npz.c - reads a zip file of several .npy files. It reads the directory at the end of the file first,
+ * and supports zip64 for large files. https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
 #include "io.h"
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #define END       22u /* bytes of the record at the end of the file, without a comment */
 #define LOCATOR   20u
 #define END64     56u
-#define ENTRY     46u /* of an entry of the directory, without name, extra fields, comment */
-#define LOCAL     30u /* of what stands in front of a member */
+#define ENTRY     46u /* bytes of an entry of the directory, without name, extra fields, comment */
+#define LOCAL     30u /* bytes of the header in front of a member, without name, extra fields */
 #define COMMENT   65535u
 #define STORED    0
 #define DEFLATED  8
-#define DENSEST   1032u /* deflate makes a byte of no more than so many */
+#define DENSEST   1032u /* the largest compression ratio of deflate */
 #define ENCRYPTED 1
-#define ZIP64     1 /* the number of its extra field */
+#define ZIP64     1 /* the type of the extra field of zip64 */
 #define IN_ZIP64  0xffffffffu
 
 static uint32_t get16(const unsigned char *p) { return p[0] | (uint32_t)p[1] << 8; }
@@ -35,7 +35,7 @@ typedef struct member {
     uint64_t packed, size, at;
 } member;
 
-/* The last record that could be the end's, its comment reaching to the end of the file. */
+/* Finds the last record that can be the end record: its comment extends to the end of the file. */
 static const unsigned char *find_end(const unsigned char *tail, size_t bytes)
 {
     for (size_t i = bytes - END + 1; i-- > 0;)
@@ -43,7 +43,7 @@ static const unsigned char *find_end(const unsigned char *tail, size_t bytes)
     return NULL;
 }
 
-/* Where the directory is, by the record of zip64 if there is one. */
+/* Finds the position and the size of the directory, from the record of zip64 if there is one. */
 static duet_status locate(input *in, const unsigned char *end, uint64_t end_at, uint64_t *at, uint64_t *size)
 {
     unsigned char locator[LOCATOR], big[END64];
@@ -91,7 +91,8 @@ static duet_status read_directory(input *in, directory *d)
     return input_read(in, d->bytes, (size_t)d->size);
 }
 
-/* Sizes and place that do not fit stand in an extra field, those alone and in this order. */
+/* Sizes and positions that do not fit in 32 bits are in an extra field. It contains only those, in this
+ * order. */
 static duet_status widen(const input *in, const unsigned char *extra, size_t bytes, member *m)
 {
     uint64_t *const wide[] = { &m->size, &m->packed, &m->at };
@@ -109,8 +110,8 @@ static duet_status widen(const input *in, const unsigned char *extra, size_t byt
     return DUET_OK;
 }
 
-/* The member whose entry stands `from` bytes from the start; *from is then where the next one does,
- * or the size of the directory. */
+/* Reads the entry at offset *from of the directory. Sets *from to the offset of the next entry, or to
+ * the size of the directory. */
 static duet_status next_member(const input *in, const directory *d, uint64_t *from, member *m)
 {
     const unsigned char *p = d->bytes + *from;
@@ -125,7 +126,7 @@ static duet_status next_member(const input *in, const directory *d, uint64_t *fr
     return widen(in, p + ENTRY + name, extra, m);
 }
 
-/* Arrays are named without the ending that their members have. */
+/* The length of the array's name, which is the member's name without ".npy". */
 static size_t name_length(const member *m)
 {
     return m->length >= 4 && !memcmp(m->name + m->length - 4, ".npy", 4) ? m->length - 4 : m->length;
@@ -176,7 +177,7 @@ static duet_status open_member(input *in, const member *m)
     return DUET_OK;
 }
 
-/* What stands behind the array counts in the sum. */
+/* Checks the CRC-32, which includes the bytes after the array. */
 static duet_status check_sum(input *in, const member *m)
 {
     char some[1 << 12];
@@ -215,7 +216,7 @@ duet_matrix *(duet_load_npz)(const char *path, const char *name)
 
 /* ---- names ---- */
 
-/* Counts the names and the bytes that they take; into a block of that size, if there is one. */
+/* Counts the names and their bytes. If `names` is not NULL, copies the names to it. */
 static duet_status each_name(const input *in, const directory *d, char **names, size_t *count, size_t *bytes)
 {
     char *text = names ? (char *)(names + *count + 1) : NULL;

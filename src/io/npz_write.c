@@ -1,17 +1,17 @@
-/* npz_write.c - several .npy into a zip file, stored. All sizes and places stand in the fields of
- * zip64, so that there is one form for small files and large ones.
+/* npz_write.c - writes several .npy files into a zip file, uncompressed. All sizes and positions are in
+ * the fields of zip64, so that small and large files have the same format.
  * https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT */
 #include "io.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION  45    /* of the format: zip64 */
-#define UTF8     0x800 /* a flag: names are */
-#define DAY_ONE  0x21  /* the first of January 1980: files of equal arrays are equal */
+#define VERSION  45    /* version of the zip format that has zip64 */
+#define UTF8     0x800 /* flag: names are UTF-8 */
+#define DAY_ONE  0x21  /* the date 1980-01-01, so that equal arrays give equal files */
 #define IN_ZIP64 0xffffffffu
-#define SUM_AT   14 /* where the check sum stands in a local header */
+#define SUM_AT   14 /* offset of the checksum in a local header */
 
-/* A record as it grows, least significant bytes first. */
+/* A little-endian record that is being built. */
 typedef struct record {
     unsigned char bytes[128];
     size_t n;
@@ -29,7 +29,7 @@ typedef struct entry {
 
 static size_t name_bytes(const duet_named *a) { return strlen(a->name) + 4; }
 
-/* The fields that the header of a member and its entry in the directory have alike. */
+/* Appends the fields that are the same in the header of a member and in its directory entry. */
 static void put_common(record *r, const duet_named *a, uint32_t sum, int extra)
 {
     put(r, VERSION, 2);
@@ -51,7 +51,7 @@ static duet_status put_named(output *out, const record *r, const duet_named *a)
     return output_write(out, ".npy", 4);
 }
 
-/* The sum is known when all is written. */
+/* Writes the checksum into the header, after all bytes were written. */
 static duet_status put_sum(output *out, const entry *e)
 {
     record r = { .n = 0 };

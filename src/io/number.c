@@ -1,4 +1,4 @@
-/* number.c - elements as numbers and as text. */
+/* number.c - converts elements to numbers and to text. */
 #include "io.h"
 #include <inttypes.h>
 #include <math.h>
@@ -46,9 +46,9 @@ char *integer_text(duet_dtype type, const void *p, char text[32])
     return text;
 }
 
-/* ---- as few digits as tell ---- */
+/* ---- the fewest digits that identify a number ---- */
 
-/* Is x the element of a 16-bit type that lies nearest to y? */
+/* Is x the element of a 16-bit type nearest to y? */
 static bool is_nearest(duet_dtype type, double x, double y)
 {
     const int e = fmax(ilogb(x), ilogb(dtypes[type].tiny));

@@ -1,12 +1,12 @@
-/* print_matrix.c - a matrix as NumPy prints an array: rows in brackets, elements in columns, the
- * middle of large ones left out. */
+/* print_matrix.c - prints a matrix as NumPy prints an array: rows in brackets, elements in columns.
+ * The middle of large matrices is omitted. */
 #include "print_matrix.h"
 #include "c_locale.h"
 #include <string.h>
 
-#define THRESHOLD 1000 /* elements: beyond, the middle is left out */
-#define EDGE      3    /* elements at each edge that are not */
-#define WIDTH     75   /* of a line */
+#define THRESHOLD 1000 /* the middle of matrices with more elements is omitted */
+#define EDGE      3    /* elements printed at each end of an abbreviated axis */
+#define WIDTH     75   /* characters of a line */
 
 /* ---- which elements ---- */
 
@@ -14,13 +14,13 @@ typedef struct printing {
     FILE *out;
     const duet_matrix *m;
     const char *p;
-    bool abbreviated; /* the middle is left out */
+    bool abbreviated; /* the middle is omitted */
     notation form;
     char line[2 * WIDTH + 2 * WORD];
     size_t length;
 } printing;
 
-/* Of an axis, those that are shown come before `low` and from `high` on. */
+/* Finds which elements of an axis are printed: those before `low`, and those from `high` on. */
 static void shown(const printing *x, int axis, int64_t *low, int64_t *high)
 {
     const int64_t size = x->m->at.size[axis];
@@ -70,7 +70,7 @@ static void indent(printing *x, int by)
     x->length += (size_t)by;
 }
 
-/* A word, on a new line where this one would be too long with it and what must follow. */
+/* Prints a word. Starts a new line if the word would exceed `width`. */
 static void say_word(printing *x, const char *word, int width)
 {
     if (x->length + strlen(word) > (size_t)width && x->length > (size_t)x->m->at.rank) {
@@ -80,7 +80,7 @@ static void say_word(printing *x, const char *word, int width)
     say(x, word);
 }
 
-/* The last axis. */
+/* Prints a row, which is the last axis. */
 static void print_row(printing *x, const char *at)
 {
     const int axis = x->m->at.rank - 1, width = WIDTH - x->m->at.rank;

@@ -6,25 +6,25 @@
 
 #define WORD 400 /* no element is longer */
 
-/* Of floating point: whether by powers of ten, and how many characters stand in front of the point
- * and behind it. */
+/* The notation of a column of floating-point numbers: fixed-point or scientific (`powers`), and the
+ * number of characters before and after the point. */
 typedef struct column {
     duet_dtype type;
-    bool signs;         /* + too */
-    double least, most; /* magnitudes, but 0 */
+    bool signs;         /* print + too */
+    double least, most; /* magnitudes, without zeros */
     bool powers;
     int left, right, power;       /* characters; power: of the exponent's digits */
-    bool infinite, below, finite; /* has it elements that are not finite, -infinity, or others? */
+    bool infinite, below, finite; /* does it have infinite or NaN elements, -infinity, finite ones? */
     int plain[2],
         scientific
-            [3]; /* what it would take: of plain ones left and right; of powers left, right and digits */
+            [3]; /* characters needed; plain: left and right; scientific: left, right, exponent digits */
 } column;
 
-/* Shown elements are seen first; then the notation is settled; then each is a text. */
+/* Call notation_sees for each element to print, then notation_settle, then notation_text for each. */
 typedef struct notation {
     duet_dtype type;
-    int width;      /* of integers */
-    column part[2]; /* of complex ones two */
+    int width;      /* for integers */
+    column part[2]; /* complex numbers use both */
 } notation;
 
 notation notation_new(duet_dtype type);
@@ -32,6 +32,6 @@ void notation_sees(notation *n, const void *element);
 void notation_settle(notation *n);
 char *notation_text(const notation *n, const void *element, char text[WORD]);
 
-char *alone_text(duet_dtype type, const void *element, char text[WORD]); /* of a matrix of rank 0 */
+char *alone_text(duet_dtype type, const void *element, char text[WORD]); /* for a matrix of rank 0 */
 
 #endif

@@ -6,8 +6,8 @@
 #include "backend.h"
 #include "graph.h"
 
-/* What is fused (DUET_FUSION). MACHINE: passes become programs of the interpreter. ROWS: only the patterns
- * of fused.def are fused. NONE: nothing. */
+/* The operators to fuse (DUET_FUSION). MACHINE: passes become programs of the interpreter. ROWS: only
+ * the patterns of fused.def are fused. NONE: nothing is fused. */
 enum fusion { FUSION_MACHINE, FUSION_ROWS, FUSION_NONE };
 
 /* A step before memory is assigned: its operands are values. A transposed operand is a view of its
@@ -38,7 +38,7 @@ typedef struct lowering {
     enum fusion fusion;
     duet_math_mode math;
     const dest_info *dest;
-    const uint8_t *overlap; /* of leaf i with destination k: [i * roots + k], enum overlap */
+    const uint8_t *overlap; /* enum overlap of leaf i with destination k at [i * roots + k] */
     job *jobs;
     int count, capacity;
 
@@ -51,7 +51,7 @@ typedef struct lowering {
     int *uses_inside;  /* how often the list under examination uses it; zeros otherwise */
     int *in_set;       /* is it in the set under examination? zeros otherwise */
     int *visited;      /* has the search for dependences reached this pass? zeros otherwise */
-    int *stack;        /* of that search */
+    int *stack;        /* the stack of that search */
     int *registers;    /* needed to compute it (Sethi-Ullman number) */
 
     bool failed;             /* out of memory */
@@ -126,7 +126,7 @@ typedef struct derived_slot {
 /* buffers.c: where each job writes. Slots are the destinations, the leaves, the temporaries, then derived
  * slots, which step_make adds. */
 typedef struct memory {
-    int *slot;    /* of each value that a job computes */
+    int *slot;    /* the slot of each value that a job computes */
     size_t *temp; /* bytes of each temporary */
     int temps;
     derived_slot *derived; /* at most one for each operand of a job */

@@ -35,7 +35,7 @@ static io_counts count_io(lowering *l, const value_list *a)
     return r;
 }
 
-/* So many values always fit, however many are saved and stored at the end. */
+/* A list of at most this many values always fits in a program, whatever is saved and stored. */
 #define SURE_VALUES ((PROGRAM_LENGTH - 2 * PROGRAM_OUTPUTS) / 2)
 
 static bool fits(const io_counts *r)

@@ -1,5 +1,5 @@
 /* cache.c - each thread's cache of plans. The key contains all that a plan depends on: the words of
- * the formula, and of the destinations all but addresses and numbers. */
+ * the formula, and the properties of the destinations except their addresses. */
 #include "compiler.h"
 #include "matrix.h"
 #include "plan.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define BUCKETS     1024
-#define PLANS_MAX   2048               /* with more plans, or */
-#define PLANS_BYTES ((size_t)16 << 20) /* more bytes, the whole cache is cleared */
+#define PLANS_MAX   2048               /* with more plans than this, */
+#define PLANS_BYTES ((size_t)16 << 20) /* or more bytes, all plans are freed */
 
 #define SITE_BITS 6 /* log2 of the number of call sites whose latest plans are remembered */
 

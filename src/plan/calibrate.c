@@ -18,9 +18,9 @@
 /* seconds; a longer point is not measured but extrapolated from the one before */
 #define LONG_POINT 40e-3
 #define MAX_CALLS  500
-/* a point so many times its extrapolation was disturbed by other processes, */
+/* if a point takes so many times its extrapolation, other processes disturbed it; */
 #define UNEVEN  8
-#define FALLING 0.25 /* and so was the point before one that takes this little of its time */
+#define FALLING 0.25 /* the same if the next point takes less than this part of its time */
 #define CHAIN   8    /* functions per element, so that memory is not the limit */
 
 /* Enough for the largest pass, and for the second operand of the largest product. */
@@ -280,7 +280,7 @@ duet_status costs_measure(costs measured[COSTED], double seconds, bool *busy)
 
 /* ---- once per process ---- */
 
-/* Measuring must not be visible to the user: restore the counters and the error text. */
+/* The user must not notice the measurement: restore the counters and the error text. */
 static duet_status measure_silently(costs measured[COSTED], bool *busy, char *why, size_t size)
 {
     thread *t = thread_get();

@@ -6,8 +6,8 @@
 #include "cost.h"
 
 /* Call this before choosing between two devices. The first call reads the stored costs, or measures
- * them, which takes at most two seconds. Nothing that goes wrong is an error: then the built-in costs
- * are used. DUET_CALIBRATE=0 and DUET_REPRODUCIBLE=1: use the built-in costs. DUET_CALIBRATE=1:
+ * them, which takes at most two seconds. No failure is an error: the built-in costs are
+ * used instead. DUET_CALIBRATE=0 and DUET_REPRODUCIBLE=1: use the built-in costs. DUET_CALIBRATE=1:
  * measure again. */
 void costs_prepare(void);
 

@@ -1,5 +1,5 @@
-/* explain.c - prints a plan: its steps, what they cost, what must be copied, and what the other
- * device would need. */
+/* explain.c - prints a plan: its steps, their cost, the matrices to be copied, and the time on the other
+ * device. */
 #include "dtype.h"
 #include "matrix.h"
 #include "partition.h"

@@ -8,17 +8,17 @@
 /* How a part of the statement needs a node: it cannot be split; all rows; the part's own rows. */
 enum { PART_NONE, PART_REPLICATED, PART_SPLIT };
 
-/* Of a plan of all rows. */
+/* How the statement of a plan can be split. */
 typedef struct partition {
     int64_t length; /* the number of rows; 0: the statement cannot be split */
-    uint8_t *part;  /* of each node of the formula: PART_ */
+    uint8_t *part;  /* for each node of the formula, PART_ */
     plan *chosen;   /* the plan of a part that was chosen last, or NULL */
 } partition;
 
-/* Of the plan of a part. */
+/* Belongs to the plan of a part: how all parts are streamed. */
 typedef struct streaming {
-    int64_t length, rows; /* of the statement, and of a part */
-    plan *remainder;      /* the plan of the first part if it has fewer rows; NULL: it has not */
+    int64_t length, rows; /* rows of the statement, and of a part */
+    plan *remainder;      /* the plan of the first part if it has fewer rows, else NULL */
     uint8_t *part;
 } streaming;
 

@@ -15,9 +15,9 @@ typedef struct plan {
     /* Of a plan for the CPU: the plan of the same statement for the GPU, if both devices can run it
      * and both plans have been made. The cache frees all plans together. */
     const struct plan *gpu_plan;
-    int device;             /* that runs it, */
+    int device;             /* the device that runs the plan, */
     const machine *machine; /* and its machine */
-    duet_status status;     /* not OK: this device cannot run it, because of `why` */
+    duet_status status;     /* if not OK, this device cannot run the plan; `why` has the reason */
     char why[REFUSALS];
     step *steps;
     program **programs;
@@ -31,9 +31,9 @@ typedef struct plan {
     int n_numbers;
     size_t *temp;
     int temps;
-    size_t bytes;                /* of all operands and temporaries, roughly */
+    size_t bytes;                /* approximate bytes of all operands and temporaries */
     double seconds;              /* expected for the steps, without copies; see plan_seconds */
-    unsigned cost_edition;       /* of the costs that `seconds` is based on; 0: not computed yet */
+    unsigned cost_edition;       /* edition of the costs used for `seconds`; 0: not computed yet */
     struct partition *partition; /* how the statement can be split; NULL: not examined yet */
     struct streaming *stream; /* of the plan of a part: how all parts are streamed; else NULL. See stream.h */
     bool may_fail;            /* a step may find that there is no result: kernel_may_fail */
@@ -58,9 +58,9 @@ typedef struct target {
     uint32_t node;
 } target;
 
-/* What is planned together: one statement, or several that behave as if they ran one after the other.
- * f has their formulas in order. If a destination or a matrix in a formula overlaps the destination
- * of an earlier statement, it has the same elements in the same order. */
+/* The statements that are planned together: one, or several that behave as if they ran one after the
+ * other. f has their formulas in order. If a destination or a matrix in a formula overlaps the
+ * destination of an earlier statement, it has the same elements in the same order. */
 typedef struct statement {
     const target *to;
     int count;
@@ -74,7 +74,7 @@ typedef struct statement {
  * says so. */
 plan *plan_make(const statement *s, int device);
 void plan_free(plan *p);
-size_t plan_bytes(const plan *p); /* of memory that the plan itself takes, roughly */
+size_t plan_bytes(const plan *p); /* approximate memory of the plan itself */
 
 /* The expected time of its steps, by the costs in use now. The plan must belong to this thread. */
 double plan_seconds(const plan *p);
@@ -96,13 +96,13 @@ duet_status plan_preview(const statement *s, duet_place place, const plan **p);
 /* The expected time of a statement with a plan, in seconds. */
 typedef struct cost_estimate {
     double steps;
-    double copies;   /* of all that it reads, to the plan's device; */
-    double accrued;  /* of that, what earlier statements have already lost because it was not there; */
-    double repeated; /* of that, copies of matrices that have been copied there before */
+    double copies;   /* copying all operands to the plan's device; */
+    double accrued;  /* the part of it that earlier statements have already lost by missing operands; */
+    double repeated; /* the part of it for matrices that have been copied there before */
     double back;     /* copying results to the host, if the user read the previous ones there */
 } cost_estimate;
 cost_estimate plan_estimate(const statement *s, const plan *p);
-duet_place place_now(duet_place call); /* of the call, the innermost block, or the environment */
+duet_place place_now(duet_place call); /* the place of the call, the innermost block, or the environment */
 
 /* The same for a plan of one step that is not made for a device yet: single_step.c. */
 duet_status step_place(const statement *s, const plan *p, duet_place place, int *device);

@@ -1,5 +1,5 @@
-/* stream_policy.c - decides whether a statement is streamed, and in parts of how many rows. It
- * considers what fits on the device, and the expected times of copies and steps. */
+/* stream_policy.c - decides whether a statement is streamed, and how many rows a part has. It considers
+ * the free memory of the device, and the expected times of copies and steps. */
 #include "stream_policy.h"
 #include "clock.h"
 #include "cost.h"
@@ -26,7 +26,7 @@ static size_t min_bytes = (size_t)1 << 20;
 
 void stream_from(size_t bytes) { min_bytes = bytes; }
 
-/* ---- what fits ---- */
+/* ---- the free memory of the device ---- */
 
 static size_t bytes_missing(const statement *s, const plan *p, int i)
 {
@@ -50,11 +50,11 @@ static bool fits(const statement *s, const plan *p, size_t *available)
 
 /* ---- the number of rows of a part ---- */
 
-/* What must be copied, in bytes: up from pageable and from pinned memory, and down. */
+/* Bytes to copy: up from pageable and from pinned memory, and down. */
 typedef struct traffic {
     size_t up, down, up_pinned, down_pinned;
     size_t replicated;     /* operands that are needed completely, and are not on the device */
-    size_t temps;          /* of all rows */
+    size_t temps;          /* bytes of temporaries of all rows */
     double seconds, start; /* of all steps; and the same number of steps that do almost nothing */
     int device;
 } traffic;

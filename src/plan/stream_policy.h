@@ -1,5 +1,5 @@
-/* stream_policy.h - decides whether a statement is streamed through the GPU, and in parts of how many
- * rows. */
+/* stream_policy.h - decides whether a statement is streamed through the GPU, and how many rows a part
+ * has. */
 #ifndef STREAM_POLICY_H
 #define STREAM_POLICY_H
 

@@ -31,7 +31,7 @@
 #define MIN_TOKENS    8  /* tokens that must have repeated, even if the period is shorter */
 #define MAX_SEQUENCES 16 /* per thread */
 #define MAX_REJECTED  16 /* periods remembered as not worth learning */
-#define CREDIT        8  /* of a new sequence */
+#define CREDIT        8  /* the credit of a new sequence */
 #define CREDIT_MAX    32
 #define PENALTY       4 /* lost when a sequence was of no use; otherwise it gains 1 */
 

@@ -55,7 +55,7 @@ static duet_status launch_graph(captured_sequence *r)
     return DUET_OK;
 }
 
-/* Without memory to launch the graph, launch the steps one by one. If they succeed, restore the
+/* There was no memory to launch the graph: launch the steps one by one. If they succeed, restore the
  * error text. */
 static __attribute__((cold)) duet_status launch_without_graph(captured_sequence *r, const error_text *before)
 {

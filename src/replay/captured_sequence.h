@@ -12,7 +12,7 @@ typedef struct captured_sequence {
     segment segment;                /* all of the recording, with its graph */
     int deferred_from, deferred_to; /* entries that are deferred; under the lock of the queue */
     bool interrupted;               /* another thread has launched the first statements */
-    uint64_t first_token;           /* of its first statement; see auto_replay.c */
+    uint64_t first_token;           /* the token of its first statement; see auto_replay.c */
     uint64_t period;                /* period_hash of the period that it is a part of */
     uint64_t last_use;
     int credit;

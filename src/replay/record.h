@@ -18,10 +18,10 @@ typedef struct recorded {
     formula f;
     node *nodes;
     target *to;
-    uint64_t *serial;     /* of the destinations, when they were recorded */
-    storage **storages;   /* of the destinations, then of the leaves, when they were recorded */
+    uint64_t *serial;     /* serials of the destinations when they were recorded */
+    storage **storages;   /* storages of the destinations, then of the leaves, when they were recorded */
     char *site;           /* a copy, or NULL */
-    int number;           /* of the user's statement, which may have become several entries */
+    int number;           /* number of the user's statement, which may have become several entries */
     void **data;          /* addresses, as the plan binds them */
     double *num;          /* numbers, as the plan binds them */
     bool *written_before; /* of each destination, then each leaf: an earlier entry of the segment writes it */
@@ -39,7 +39,7 @@ typedef struct segment {
 struct duet_recording {
     recorded *entries;
     int count, capacity;
-    int statements; /* of the user */
+    int statements; /* statements of the user */
     segment *segments;
     int n_segments;
     scratch_reserve reserve; /* temporaries and workspaces of all entries */

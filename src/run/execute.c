@@ -25,8 +25,8 @@ typedef struct run {
 
 static void **temporaries(const plan *p, void **data) { return data + p->dests + p->n_leaves; }
 
-/* Of an integer program, the integer's bits. Else an integer that may be too long for a double: it
- * is rounded. */
+/* The value of an integer: its bits for an integer program, else the integer as a double, perhaps
+ * rounded. */
 static __attribute__((noinline)) double integer_number(const bound *b, const formula *f)
 {
     const node *n = b->node < 0 ? NULL : &f->nodes[b->node];
@@ -151,15 +151,16 @@ void plan_wrote(const plan *p, const statement *s, int queue)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->device, queue);
 }
 
-/* Which storage the slots of a plan belong to while it runs. */
+/* The storages to which the slots of a running plan belong. */
 typedef struct plan_owners {
     owners of;
     const plan *p;
     const statement *s;
 } plan_owners;
 
-/* A leaf keeps its elements until the plan is done and its destinations count as written: whatever
- * overlaps a leaf is read before it is written. A leaf that is a destination has the destination's slot. */
+/* A leaf keeps its elements until the plan is done and its destinations count as written: memory that
+ * overlaps a leaf is written only after the leaf was read. A leaf that is a destination has the
+ * destination's slot. */
 static storage *plan_owner(const owners *o, int slot)
 {
     const plan_owners *w = (const plan_owners *)o;
@@ -249,8 +250,8 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
     return run_in(p, s, data, num);
 }
 
-/* If no result has an element, there is nothing to bind. Work that another thread has deferred on
- * this queue comes first: its matrices say that the queue has done it. */
+/* If no result has an element, there is nothing to bind. Deferred work of another thread on
+ * this queue is launched first, because its matrices count it as queued. */
 duet_status plan_run(const plan *p, const statement *s)
 {
     const int slots = plan_slots(p);

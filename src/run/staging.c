@@ -19,7 +19,7 @@ void staging_close(staging *g)
     g->block = NULL;
 }
 
-/* It copies the bytes as f32 elements: a program that only moves keeps their bits. */
+/* Copies the bytes as f32 elements: a program that only moves elements does not change their bits. */
 duet_status staging_copy(void *to, const void *from, size_t bytes)
 {
     const program p = { .length = 2,

@@ -11,7 +11,7 @@ typedef struct staging {
     size_t set;  /* bytes */
 } staging;
 
-void staging_open(staging *g, int device); /* of g->set bytes; no error where there is no such memory */
+void staging_open(staging *g, int device); /* two sets of g->set bytes; g->block is NULL on failure */
 void staging_close(staging *g);
 
 static inline char *staging_at(const staging *g, int64_t part, size_t at)

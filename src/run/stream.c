@@ -31,7 +31,7 @@
 #define ALIGN 256
 
 static size_t staged_least = (size_t)64 << 10;
-/* Only one statement streams at a time: all would share one link to the device. */
+/* Only one statement streams at a time, because all statements share one link to the device. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 void stream_staged_from(size_t bytes) { staged_least = bytes; }
@@ -49,7 +49,7 @@ typedef struct carried {
 } carried;
 
 typedef struct flow {
-    const plan *p; /* of a full part; that of the remainder is p->stream->remainder */
+    const plan *p; /* the plan of a full part; that of the remainder is p->stream->remainder */
     const statement *s;
     carried *of; /* destinations, leaves */
     void **data;
@@ -59,7 +59,7 @@ typedef struct flow {
     staging staging;
     int queue;        /* the queue that computes */
     int taken;        /* temporaries of full parts, */
-    bool has_taken;   /* once they are allocated */
+    bool has_taken;   /* are these temporaries allocated? */
     bool has_written; /* part of a result has reached the host */
 } flow;
 
@@ -85,7 +85,7 @@ static const plan *plan_of(const flow *f, int64_t part)
 
 static int operands(const flow *f) { return f->p->dests + f->p->n_leaves; }
 
-/* ---- what is where ---- */
+/* ---- where operands are: on the host or on the device ---- */
 
 static duet_status open_host(carried *c, int device, enum use use, int queue)
 {
@@ -114,7 +114,7 @@ static int dest_of_leaf(const flow *f, const duet_matrix *m)
     return -1;
 }
 
-/* What is valid on the device is read there. */
+/* A leaf that is valid on the device is read there. */
 static duet_status open_leaf(flow *f, int i)
 {
     carried *c = &f->of[f->p->dests + i];
@@ -306,7 +306,7 @@ static duet_status wait_for_copies(const flow *f)
     return queue_wait(f->p->device, QUEUE_DOWN, "a part of the results of a streamed statement");
 }
 
-/* Beside turn t. */
+/* Copies to and from the staging buffer, during turn t. */
 static duet_status copy_on_host(flow *f, int64_t t)
 {
     if (t > 2) TRY(from_staging(f, t - 3));
@@ -318,7 +318,7 @@ static duet_status run_turns(flow *f)
 {
     const int64_t parts = stream_parts(f->p->stream);
     const bool stages = f->staging.block != NULL;
-    TRY(wait_for(f, QUEUE_UP, f->queue)); /* the sets may have been used by what it holds */
+    TRY(wait_for(f, QUEUE_UP, f->queue)); /* work of this queue may still use the memory of the sets */
     if (stages) TRY(to_staging(f, 0));
     for (int64_t t = 0; t < parts + 2; t++) {
         if (stages) TRY(wait_for_copies(f));
@@ -332,7 +332,7 @@ static duet_status run_turns(flow *f)
 
 /* ---- all parts ---- */
 
-/* No work may still use memory that is given back. */
+/* Waits for all queues: memory that is given back must not be in use. */
 static void stop(const flow *f)
 {
     const int queues[] = { QUEUE_UP, f->queue, QUEUE_DOWN };
@@ -398,8 +398,8 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
     return st;
 }
 
-/* How much memory steps take beside their operands is not known in advance. If there is too
- * little, parts get fewer rows. */
+/* The memory that steps need besides their operands is not known in advance. If there is not enough,
+ * runs the statement again in parts of fewer rows. */
 static duet_status run_smaller(const plan *p, const statement *s, duet_status st)
 {
     bool has_written = false;

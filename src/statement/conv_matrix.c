@@ -1,7 +1,8 @@
-/* conv_matrix.c - statements that write the matrix by which a convolution is a product: one
- * assignment, from a view of the kernel among zeros in which an element stands wherever row and
- * column are as far apart as it is from the first. Of vectors there is one axis in front, of one
- * element. */
+/* conv_matrix.c - statements that write the matrix of a convolution: its product with an array is the
+ * convolution of the array with a kernel. The kernel is copied into a matrix of zeros. Then one
+ * assignment copies a view of this matrix to the destination. In the view, an element of the kernel
+ * occurs wherever the row index less the column index is its offset. A vector is treated as a matrix
+ * of one row. */
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"
@@ -9,8 +10,8 @@
 #include "view.h"
 #include <string.h>
 
-/* Of each axis: elements of what is convolved and of the kernel, zeros on each side of that,
- * results, and which of all results is the first. */
+/* For each axis. n: elements of the array; m: elements of the kernel; zeros: zeros on each side of the
+ * kernel; results: number of results; first: index of the first one among all results. */
 typedef struct band {
     const char *who;
     layout kernel;
@@ -91,7 +92,7 @@ static duet_status among_zeros(const band *b, const duet_matrix *k, duet_matrix 
     return record_own_or_free(inner, statement_part(b->who, inner, duet_of_matrix(k)));
 }
 
-/* A row for each place of a result, a column for each of an element: four axes. */
+/* The destination with four axes: its rows as the axes of the result, its columns as those of the array. */
 static duet_matrix *destination(const band *b, const duet_matrix *to)
 {
     layout l = { .type = to->at.type, .rank = 4 };

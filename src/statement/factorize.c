@@ -33,7 +33,7 @@ static duet_status check_operand(const direct *d, bool fits)
     return DUET_OK;
 }
 
-/* Result k: of this type and shape, exactly, and apart from those before it. */
+/* Result k must have exactly this type and shape, and must not overlap earlier results. */
 static duet_status check_result(const direct *d, int k, duet_dtype type, int rank, const int64_t *size)
 {
     char rule[SHAPE_TEXT + 40], text[SHAPE_TEXT];
@@ -48,7 +48,7 @@ static duet_status check_result(const direct *d, int k, duet_dtype type, int ran
     return DUET_OK;
 }
 
-/* ---- what it costs: some cubes, of complex numbers four times as much ---- */
+/* ---- operations: a multiple of the cube of the size; four times as many for complex numbers ---- */
 
 static double flops_of(const direct *d)
 {

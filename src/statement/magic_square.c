@@ -1,5 +1,5 @@
-/* magic_square.c - the magic square, by the three usual constructions: Siamese, by complements, and
- * LUX as four Siamese squares. */
+/* magic_square.c - computes magic squares by the three usual constructions: Siamese, by complements, and
+ * LUX from four Siamese squares. */
 #include "dtype.h"
 #include "matrix.h"
 #include "statement.h"
@@ -21,8 +21,8 @@ static int64_t by_fours(int64_t n, int64_t i, int64_t j)
     return (i + 1) % 4 / 2 == (j + 1) % 4 / 2 ? n * n + 1 - count : count;
 }
 
-/* Four Siamese squares, of which some columns change places with those below: k on the left and k -
- * 1 on the right, and in the middle row the one after instead of the first. */
+/* Four Siamese squares, where the upper and lower halves of some columns are exchanged: k columns on
+ * the left and k - 1 on the right. In the middle row of a half, column k replaces column 0. */
 static int64_t by_quarters(int64_t n, int64_t i, int64_t j)
 {
     static const int64_t more[2][2] = { { 0, 2 }, { 3, 1 } };
@@ -39,9 +39,9 @@ static int64_t magic(int64_t n, int64_t i, int64_t j)
     return by_fours(n, i, j);
 }
 
-/* ---- in a matrix ---- */
+/* ---- storing it in a matrix ---- */
 
-/* The integers from 0 to which all are elements of the type. */
+/* The limit up to which the type represents all integers from 0. */
 static double most_of(duet_dtype type)
 {
     static const double most[] = {
@@ -58,7 +58,7 @@ static double most_of(duet_dtype type)
     return type == DUET_BOOL ? 1 : most[type];
 }
 
-/* The bits of a positive integer that 16-bit floating point holds. */
+/* The bits of a positive integer that the 16-bit floating-point type represents exactly. */
 static uint16_t half_of(int64_t v, int fraction, int bias)
 {
     const int e = 63 - __builtin_clzll((uint64_t)v);
@@ -122,7 +122,8 @@ static duet_status write_square(const char *who, duet_matrix *m)
     return DUET_OK;
 }
 
-/* What the host writes is in no recording; that it is copied is. */
+/* Recordings do not include writes by the host. So the host writes another matrix, and a recorded
+ * statement copies it. */
 static duet_status write_and_note(const char *who, duet_matrix *m)
 {
     duet_matrix *square = (duet_new_shape)(m->at.type, m->at.rank, m->at.size);

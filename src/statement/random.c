@@ -25,7 +25,7 @@ static char *name_matrix(const draw *d, char text[SHAPE_TEXT])
     return shape_text(text, d->m->at.type, d->m->at.rank, d->m->at.size);
 }
 
-/* "who(m: f32[2,3]): low (1) and high (0) must be so" */
+/* Sets the text "who(m: f32[2,3]): low (1) and high (0) <rule>". */
 static duet_status wrong_numbers(const draw *d, const char *a, double x, const char *b, double y,
                                  const char *rule)
 {

@@ -8,13 +8,13 @@
 #include "view.h"
 #include <math.h>
 
-/* A running statement: the formula x, which its end spends, and the random numbers for it. */
+/* A running statement: the formula x, which is spent when the statement ends, and its random numbers. */
 typedef struct noisy {
     const char *who;
     duet_matrix *to;
     duet_expr x;
     uint64_t seed;
-    double top; /* only of uniform noise */
+    double top; /* only for uniform noise */
 } noisy;
 
 typedef duet_status fill_noise(duet_matrix *m, uint64_t seed);
@@ -192,7 +192,7 @@ static duet_status count(const char *who, duet_matrix *flat, const char *site)
     return statement_part(who, flat, duet_sub(duet_cumsum(flat, 0), 1));
 }
 
-/* x as a number of i64, modulo 2^64 if t is u64. */
+/* x converted to i64; modulo 2^64 if t is u64. */
 static duet_expr counted(double x, duet_dtype t)
 {
     return t == DUET_U64 && x >= 0x1p63 && x < 0x1p64 ? duet_of_integer((int64_t)(uint64_t)x)

@@ -98,7 +98,7 @@ static __attribute__((noinline, cold)) duet_status run_apart(const plan *p, cons
     return plan_run(p, s);
 }
 
-/* own: a failure is this statement's, not of what was held back. failures: deferred_failures
+/* own: whether a failure is this statement's, not that of deferred work. failures: deferred_failures
  * before the statement. */
 static duet_status run_there(const plan *p, const statement *s, unsigned failures, bool *own)
 {
@@ -111,8 +111,8 @@ static duet_status run_there(const plan *p, const statement *s, unsigned failure
     return stream_instead(s, p);
 }
 
-/* Runs on the CPU what failed on the GPU. If the CPU does not support it, or has no memory either,
- * the GPU's error is reported. */
+/* Runs on the CPU a statement that failed on the GPU. If the CPU does not support the statement, or has
+ * no memory either, the GPU's error is reported. */
 static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s)
 {
     bool own;
@@ -127,7 +127,7 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     return DUET_NO_MEMORY;
 }
 
-/* With the place AUTO, the CPU runs what the GPU has no memory for, unless results must be
+/* With the place AUTO, the CPU runs statements for which the GPU has no memory, unless results must be
  * reproducible. A failure of deferred statements is reported, whichever thread deferred them. */
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
@@ -149,7 +149,7 @@ static duet_status read_one(const char *who, const duet_matrix *m, duet_expr e, 
     return formula_lives(who, f);
 }
 
-/* Instead of running. */
+/* Prints the plan instead of running it. */
 static __attribute__((noinline, cold)) duet_status explain(const statement *s, duet_place place)
 {
     const plan *p;
@@ -207,7 +207,7 @@ duet_status(duet_set_on)(duet_place place, duet_matrix *m, duet_expr e)
     return set("duet_set_on", place, m, e, NULL);
 }
 
-/* It is still a statement: e is spent, and a recording fails. */
+/* Fails because of an invalid math mode. Like any statement, it spends e and makes a recording fail. */
 static __attribute__((cold)) duet_status no_such_mode(duet_math_mode math, duet_expr e, const char *site)
 {
     const duet_status s = fail(DUET_BAD_ARGUMENT, "duet_set_math: math (%d) is not a math mode", (int)math);
@@ -345,8 +345,8 @@ static __attribute__((cold)) duet_status name_failed(duet_status s, const char *
     return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
 }
 
-/* Plans and runs one group after the other. All groups are checked for support before the first
- * runs. Devices are chosen when a group's turn comes. */
+/* Plans and runs the groups in order. All groups are checked for support before the first
+ * runs. The device of a group is chosen just before it runs. */
 static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
 {
     group g;

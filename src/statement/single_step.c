@@ -77,7 +77,7 @@ static duet_status run_on(single *x, int device)
     return plan_run(&x->p, &x->said);
 }
 
-/* With the place AUTO, the CPU runs what the GPU has no memory for. */
+/* With the place AUTO, the CPU runs steps for which the GPU has no memory. */
 static duet_status run_placed(single *x, duet_place place, int device)
 {
     thread *t = thread_get();
@@ -108,7 +108,7 @@ static bool is_empty(const direct *d)
     return true;
 }
 
-/* Instead of running. */
+/* Prints the plan instead of running it. */
 static __attribute__((cold)) duet_status explain(const direct *d, int device)
 {
     const machine *on = device_machine(device);

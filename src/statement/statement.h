@@ -1,5 +1,5 @@
-/* statement.h - what all statements share: an assignment as a part of a statement, and the end of a
- * statement. */
+/* statement.h - functions that all statements share: they run an assignment as a part of a statement,
+ * and end a statement. */
 #ifndef STATEMENT_H
 #define STATEMENT_H
 
@@ -8,8 +8,8 @@
 #include "status.h"
 #include "thread.h"
 
-/* Ends a statement with status s. The text of a failure gets the place of the call, if that is
- * known. Returns s */
+/* Ends a statement with status s. Puts the position of the call in front of the error text, if
+ * there is one. Returns s. */
 static inline duet_status statement_ends(duet_status s, const char *site)
 {
     thread *t = thread_get();

@@ -1,5 +1,5 @@
 /* convert.c - elements of any type by the definitions of the types: a long double represents any
- * real element. Slow; shares nothing with the library. */
+ * real element. The code is slow, and shares nothing with the library. */
 #include "dtype.h"
 #include "fake.h"
 #include <float.h>

@@ -1,8 +1,8 @@
 /* fake_cuda.h - a fake CUDA on the host, for tests: the interface for tests.
  *
  * Each card has separate memory, filled with NaN. A host pointer in place of a device pointer is
- * an error, and the reverse. Work on a stream runs only when it must: at a synchronisation, an
- * event that another stream waits for, a free. */
+ * an error, and the reverse. Work on a stream runs as late as possible: at a synchronisation, at
+ * an event that another stream waits for, or when memory is freed. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -39,7 +39,7 @@ void fake_fail_on(int card, uint64_t n);     /* as fake_fail, for calls while th
 void fake_lost(void);                        /* from now on every call fails: all contexts are lost */
 void fake_lost_card(int card);               /* the context of one card is lost */
 void fake_memory(size_t bytes);              /* sets the memory size of each card */
-void fake_devices(int count);                /* call it before the GPU machine asks */
+void fake_devices(int count);                /* call it before the GPU machine queries the number */
 void fake_capability(int of, int times_ten); /* likewise; 90 if not called */
 void fake_pinned(
     /* true: uploads read host memory when they run, as for pinned memory; false: only for

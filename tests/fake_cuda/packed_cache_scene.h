@@ -1,5 +1,5 @@
-/* packed_cache_scene.h - a product of two square matrices, each filled with one number, one of
- * which is written in every possible way; for tests of the cache of packed operands. */
+/* packed_cache_scene.h - for tests of the cache of packed operands: a product of two square matrices,
+ * each filled with one number. One of them is written in every possible way. */
 #ifndef PACKED_CACHE_SCENE_H
 #define PACKED_CACHE_SCENE_H
 

@@ -209,7 +209,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     return *count ? cudaSuccess : fake_error(cudaErrorNoDevice);
 }
 
-/* A lost device can still be asked for, and left. */
+/* Functions that get or set the current device work on a lost device too. */
 static cudaError_t enter_any(void)
 {
     LOCKED(const cudaError_t e = entering(cudaErrorUnknown));
@@ -576,7 +576,7 @@ static void run_copy(void *args)
     memcpy(c->to, c->from ? c->from : c + 1, c->bytes);
 }
 
-/* Host memory may begin where a block ends. */
+/* Host memory may start directly after a block. */
 static bool is_device(const void *p)
 {
     LOCKED(const bool is = *find(p, 1) != NULL);
@@ -614,7 +614,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return fake_queue(s, run_copy, &(copying){ to, from, bytes }, sizeof(copying));
 }
 
-/* Between two devices, on a stream of the current one. */
+/* Copies between two devices, on a stream of the current one. */
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                                 cudaStream_t s)
 {

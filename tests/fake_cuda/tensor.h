@@ -1,5 +1,5 @@
-/* tensor.h - operands on the device with every layout, whose elements the host knows, for tests of
- * a machine. */
+/* tensor.h - operands on the device with every layout, for tests of a machine. The host has a copy of
+ * the elements. */
 #ifndef TENSOR_H
 #define TENSOR_H
 
@@ -15,7 +15,7 @@ enum lie { ROWS, COLUMNS, PADDED, GAPS, BACKWARDS, REPEATED, LIES };
 typedef struct tensor {
     layout at;
     int64_t first, room; /* offset of its first element; number of elements of the memory */
-    double *value;       /* of the whole memory */
+    double *value;       /* the host's copy of the complete memory */
     void *device;        /* device memory */
 } tensor;
 

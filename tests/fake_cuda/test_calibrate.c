@@ -1,4 +1,4 @@
-/* test_calibrate.c - measuring the costs of machines on the fake CUDA: before the first choice,
+/* test_calibrate.c - tests the measurement of costs on the fake CUDA: it runs before the first choice,
  * once, and without effects that users could see. */
 #include "calibrate.h"
 #include "cost.h"

@@ -22,8 +22,7 @@ static void by_update(scene *s, duet_matrix *m, float v)
     for (int i = 0; p && i < N * N; i++) p[i] += v - p[i];
 }
 
-/* A pointer is valid until the matrix is named again: what was read through it before does not
- * count. */
+/* A pointer is valid until the next call with the matrix, so earlier reads through it do not count. */
 static void by_host_late(scene *s, duet_matrix *m, float v)
 {
     float *p = duet_overwrite(m);
@@ -139,7 +138,7 @@ static void repeat(scene *s, duet_matrix *written, const struct writer *by)
     }
 }
 
-/* One writer, then one reader: all pairs. */
+/* Tests all pairs of a writer and then a reader. */
 static void check_writer(const struct writer *by, bool weight, bool wrapped)
 {
     scene s = new_scene(weight, wrapped);

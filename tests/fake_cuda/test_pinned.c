@@ -10,7 +10,7 @@ enum { LARGE = 100000 }; /* elements of 4 bytes */
 
 static size_t pinned(void) { return duet_memory_of(DUET_CPU).pinned; }
 
-/* What the host writes next must not reach an upload in progress. */
+/* Later writes by the host must not change an upload in progress. */
 static void travel(duet_matrix *x, duet_matrix *y, int times)
 {
     for (int i = 0; i < times; i++) {
@@ -57,8 +57,8 @@ static void test_wrapped(void)
     tap_point("the caller's memory is not pinned");
 }
 
-/* One call of the scenario fails. The library reports it or finds another way; afterwards all is
- * right and nothing leaks. */
+/* One call of the scenario fails. The library reports it or finds another way; afterwards all
+ * results are right and nothing leaks. */
 static void fail_at_call(uint64_t n, bool *hit)
 {
     duet_matrix *x = duet_new(DUET_F32, LARGE), *y = duet_new(DUET_F32, LARGE);

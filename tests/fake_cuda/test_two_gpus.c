@@ -20,9 +20,10 @@ typedef struct model {
 } model;
 
 static model all[MATRICES];
-static duet_counts expected; /* uploads, downloads and copies that the model has foreseen */
+static duet_counts expected; /* uploads, downloads and copies that the model expects */
 
-/* As core/matrix.h says: from the host if it is valid there, else from the other card, or as zeros. */
+/* Copies as core/matrix.c does: from the host if it is valid there, else from the other card. Without a
+ * valid buffer it writes zeros. */
 static void bring(model *x, int device)
 {
     if (x->valid && !(x->valid >> device & 1)) {
@@ -56,7 +57,7 @@ static void use(int device)
 }
 static duet_place place_of(int device) { return device == HOST ? DUET_CPU : DUET_GPU; }
 
-/* ---- what may happen ---- */
+/* ---- the operations ---- */
 
 static bool same(const model *x, const float *p)
 {
@@ -122,7 +123,7 @@ static void multiply(model *z, model *x, model *y, int device)
     memcpy(z->value, product, sizeof product);
 }
 
-/* One row of z: what the rest holds has to be brought. */
+/* Writes one row of z. The other rows keep their elements, so z has to be copied first. */
 static void negate_row(model *z, model *x, int device)
 {
     use(device);
@@ -133,7 +134,7 @@ static void negate_row(model *z, model *x, int device)
     for (int j = 0; j < SIDE; j++) z->value[2 * SIDE + j] = -x->value[2 * SIDE + j];
 }
 
-/* Often enough for automatic replay to begin. */
+/* Repeats the statements often enough for automatic replay to start. */
 static void repeat(model *x, model *y, model *z, bool on_both)
 {
     for (int i = 0; i < 12 + draw(30); i++) {

@@ -1,4 +1,4 @@
-/* common.h - what many test programs need: the available machines, the amount of work (quick.h),
+/* common.h - functions that many test programs use: the available machines, the amount of work (quick.h),
  * and sizes. */
 #ifndef COMMON_H
 #define COMMON_H

@@ -1,4 +1,4 @@
-/* complex_trial.h - what the tests of complex operators share: the two types, views of matrices,
+/* complex_trial.h - functions that the tests of complex operators share: the two types, views of matrices,
  * and comparisons relative to |z|. */
 #ifndef COMPLEX_TRIAL_H
 #define COMPLEX_TRIAL_H

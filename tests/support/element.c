@@ -12,7 +12,7 @@ static const format formats[DUET_DTYPE_COUNT] = {
     [DUET_F32] = { 23, -126 }, [DUET_F64] = { 52, -1022 }, [DUET_F16] = { 10, -14 }, [DUET_BF16] = { 7, -126 }
 };
 
-/* 2^e, for the exponents of all types: the product is exact, and much faster than ldexpl. */
+/* 2^e, for the exponents of all types. Multiplying by it is exact, and much faster than ldexpl. */
 enum { POWERS = 1200 };
 static long double powers[2 * POWERS + 1];
 __attribute__((constructor)) static void set_powers(void)

@@ -6,7 +6,7 @@
 
 #include <duet/duet.h>
 
-/* Either make, which builds a formula of the operands, or state, which executes a statement. */
+/* A call: either `make`, which builds a formula of the operands, or `state`, which runs a statement. */
 typedef struct call {
     const char *name, *doc;
     int operands, results; /* number of matrices that it reads; number that a statement writes */

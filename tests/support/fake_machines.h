@@ -1,10 +1,11 @@
 /* fake_machines.h - devices for the tests of core: the host, two GPUs of one machine, and a device of a third
- * machine, which cannot copy from device to device. Devices do nothing until they must.
+ * machine, which cannot copy from device to device. Devices run work as late
+ * as possible.
  *
- * What is queued on a device runs only when the host waits for the queue, or another queue that must go on
- * waits for it. So code that forgets to wait finds old bits, or NaN, with which all new memory is filled.
- * Each device has memory of its own: work that touches another device's memory is an error. Any call can be
- * told to fail. */
+ * Work that is queued on a device runs only when the host waits for the queue, or when another queue that
+ * must run waits for it. So code that forgets to wait reads old bits, or NaN, which fills all new memory.
+ * Each device has separate memory: work that touches another device's memory is an error. A test can make
+ * any call fail. */
 #ifndef FAKE_MACHINES_H
 #define FAKE_MACHINES_H
 
@@ -20,29 +21,29 @@ enum { SECOND_GPU = DEFAULT_GPU + 1, OTHER_DEVICE, FAKE_DEVICES };
 
 static struct fakes {
     int fail_in[CALLS]; /* the n-th call from now fails */
-    int fail_any;       /* the same of any call */
-    bool stubborn;      /* after the next failure, so does the next call of the same kind */
-    bool failed;        /* one did, since this was last set to false */
+    int fail_any;       /* the n-th call of any kind from now fails */
+    bool stubborn;      /* after the next failure, the next call of the same kind fails too */
+    bool failed;        /* a call has failed since this was last set to false */
     uint64_t made[CALLS], bytes[CALLS];
     size_t live[FAKE_DEVICES], blocks[FAKE_DEVICES];
-    size_t limit[FAKE_DEVICES]; /* what the live bytes must not pass; 0: none */
-    const void *pinned[64];     /* the host's memory that is, NULL between */
-    int pins;                   /* how many of them */
+    size_t limit[FAKE_DEVICES]; /* the most live bytes of each device; 0: no limit */
+    const void *pinned[64];     /* pinned memory of the host; NULL entries are free */
+    int pins;                   /* entries of `pinned` in use */
     const char *absent;
-    const char *wrong; /* the last thing that should not have been */
+    const char *wrong; /* the last error of the library that was detected */
 } fakes;
 
 static pthread_mutex_t fake_machines_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool inside_fake; /* inside of a machine: its own allocations are not the library's */
+static bool inside_fake; /* in a function of the fake: its allocations do not count as the library's */
 
-/* A piece of work: run(arg), a copy from `from`, or zeros. bytes at `to`, and at `from` if that is not NULL,
- * are in use. */
+/* A piece of work: run(arg), a copy from `from`, or zeros. It uses `bytes` bytes at `to`, and at `from`
+ * unless that is NULL. */
 typedef struct work {
     enum call call;
     void *to;
     const void *from;
     size_t bytes;
-    int device, other; /* of WAIT: the queue and how far it must be */
+    int device, other; /* for WAIT: the queue to wait for, until `upto` items have run */
     size_t upto;
     void (*run)(void *);
     void *arg;
@@ -147,7 +148,7 @@ static duet_status block_new(int device, size_t bytes, void **p)
     return fake_call_end(DUET_OK);
 }
 
-/* p: the beginning of a block. */
+/* p must be the start of a block. */
 static void check_owner(int device, const void *p)
 {
     if (((const front *)((const char *)p - FRONT))->device != device)
@@ -216,7 +217,7 @@ static duet_status device_download(int device, void *host, const void *own, size
     return fake_call_end(st);
 }
 
-/* A wait that fails ends the work too: that is how a lost device behaves. */
+/* A failed wait ends the work too, as on a lost device. */
 static duet_status device_sync(int device, int queue)
 {
     duet_status st = fake_call_begin(SYNC, 0);
@@ -284,10 +285,11 @@ __attribute__((unused)) static void fake_machines_finish(void)
         }
 }
 
-/* Linked with -Wl,--wrap=malloc,--wrap=calloc, an allocation of the library can be refused. */
+/* If the test is linked with -Wl,--wrap=malloc,--wrap=calloc, it can make an allocation of the library
+ * fail. */
 extern void *__real_malloc(size_t) __attribute__((weak));
 extern void *__real_calloc(size_t, size_t) __attribute__((weak));
-static int refuse_in; /* the n-th allocation of the library from now */
+static int refuse_in; /* the n-th allocation of the library from now fails */
 static bool refused(void) { return refuse_in > 0 && !inside_fake && --refuse_in == 0; }
 void *__wrap_malloc(size_t n);
 void *__wrap_malloc(size_t n) { return refused() ? NULL : __real_malloc(n); }

@@ -90,9 +90,9 @@ template <class R> R greater(R x, R y) { return x > y ? x : y; }
 template <class R> bool is_nan(R x) { return x != x; }
 template <class R> bool same(R x, R y) { return x == y; }
 
-/* Most of the oracle's time went to quad arithmetic in software. What follows asks the bits of an IEEE
- * binary128 instead; results are the same. A quad in the range of normal doubles is a double if the 60 lowest
- * bits of its fraction are 0. */
+/* Most of the oracle's time went to quad arithmetic in software. The following functions examine the bits
+ * of an IEEE binary128 instead; results are the same. A quad in the range of normal doubles is a double if
+ * the 60 lowest bits of its fraction are 0. */
 struct quad_bits {
     uint64_t low, high;
 };
@@ -436,7 +436,7 @@ template <class W> W fields(const int32_t *attr)
     return w;
 }
 
-/* The window that starts there; -1: none does. */
+/* The window that starts at this position; -1: there is none. */
 int64_t back(int64_t at, int64_t stride) { return at >= 0 && at % stride == 0 ? at / stride : -1; }
 options options_plain(const int32_t *) { return {}; }
 options options_conv(const int32_t *attr)

@@ -1,4 +1,4 @@
-/* quick.h - how much a test program does. */
+/* quick.h - the amount of work of a test program. */
 #ifndef QUICK_H
 #define QUICK_H
 

@@ -5,7 +5,7 @@
 
 #include <duet/duet.h>
 
-/* Squares, rows of their length, a number; a part of the last square, and another square
+/* The matrices: squares, rows of their length, a number, a part of the last square, and another square
  * transposed. */
 enum { SQUARES = 5, ROWS = 3, NUMBER = SQUARES + ROWS, PART, TURNED, MATRICES };
 

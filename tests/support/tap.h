@@ -1,4 +1,5 @@
-/* tap.h - the report of a test program in TAP: CHECK counts, tap_end closes. */
+/* tap.h - reports the results of a test program in TAP: CHECK counts a condition, tap_end ends a test
+ * point. */
 #ifndef TAP_H
 #define TAP_H
 

@@ -18,7 +18,7 @@ typedef struct row {
     double ulp;
 } row;
 
-/* All axes of x but one, from the last to the first, every other one counted from the end. */
+/* All axes of x except one, from the last to the first. Every other axis is given as a negative number. */
 typedef struct axes {
     int count, axis[DUET_RANK_MAX];
 } axes;
