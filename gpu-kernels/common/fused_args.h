@@ -8,7 +8,7 @@
 #define POINT_THREADS 256
 #define POINT_INPUTS  3
 #define POINT_ROUNDS  2         /* vectors per thread, for a large array */
-#define POINT_SMALL   (1 << 18) /* an array of at most so many vectors is small */
+#define POINT_SMALL   (1 << 18) /* an array of at most this many vectors is small */
 #define STRIDED_EACH  4         /* elements per thread */
 
 /* How a flat kernel reads element e of an operand: */

@@ -127,7 +127,7 @@ FN_DECL uint32_t filter_groups(const filter_grad_args *a, const filter_strip *s)
 }
 
 /* A line of the images is longer than one of the gradient, because it also contains the columns
- * beside the strip. */
+ * next to the strip. */
 FN_DECL filter_group filter_group_of(const filter_grad_args *a, const filter_strip *s, uint32_t g)
 {
     const int32_t row = (int32_t)QUOTIENT32(g, a->fours[1]),

@@ -18,8 +18,8 @@
 #define BUSY         (132 * WARPS * 2)
 #define FILTER_BYTES (12 * sizeof(float)) /* bytes of one transformed window */
 
-/* winograd_2d.cu is used if at least this many warps fit on a multiprocessor beside the filters,
- * and if there are strips for half of them */
+/* winograd_2d.cu is used if at least this many warps fit on a multiprocessor in addition to the
+ * filters, and if there are strips for half of them */
 #define SQUARE_WARPS 8
 
 /* The size of the results before pooling, in pairs of rows and groups of four columns. Results that
@@ -160,7 +160,8 @@ static int64_t square_strips(const step *s)
     return quotient_up(s->in[0].at.size[0] * e.rows * e.quads * eights_of(s), 16);
 }
 
-/* The number of warps of a thread block for which there is shared memory beside the filters. */
+/* The number of warps of a thread block for which there is shared memory in addition to the
+ * filters. */
 static int64_t square_warps(const step *s)
 {
     const int64_t fitting =

@@ -172,7 +172,7 @@ static cudaError_t describe_images(const step *s, const region *r, emulated_conv
                                    CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
 
-/* If the driver refuses to describe boxes, threads load the elements instead. */
+/* If the driver cannot describe boxes, threads load the elements instead. */
 static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, tiling k, cudaStream_t q)
 {
     emulated_conv_args a = { .groups = { 0 } };

@@ -62,7 +62,7 @@ __device__ __forceinline__ int64_t place_out(const FOR_TYPE(interp_long) & a, in
  * THREADS vectors. */
 struct spot {
     int64_t e;
-    bool inside; /* all elements of the thread block lie in the domain */
+    bool inside; /* all elements of the thread block are in the domain */
 };
 
 /* A thread with one element does not check the whole thread block. */

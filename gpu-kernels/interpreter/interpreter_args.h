@@ -12,9 +12,9 @@ extern "C" {
 #define INTERP_VECTORS 4 /* per thread, at most */
 #define INTERP_THREADS(vectors)                                                                              \
     ((vectors) == 1 ? 64 : 256) /* small blocks for small arrays, so that more multiprocessors work */
-#define INTERP_SMALL  (1 << 14) /* at most so many elements: one element per thread */
-#define INTERP_MIDDLE (1 << 17) /* at most so many vectors: one vector per thread */
-#define INTERP_LARGE  (1 << 19) /* at most so many vectors: two vectors per thread */
+#define INTERP_SMALL  (1 << 14) /* at most this many elements: one element per thread */
+#define INTERP_MIDDLE (1 << 17) /* at most this many vectors: one vector per thread */
+#define INTERP_LARGE  (1 << 19) /* at most this many vectors: two vectors per thread */
 
 /* The arguments of the interpreters of one type; frequently read fields come first. x and y are
  * rows, as offsets in vectors. Vectors are 16 bytes at aligned addresses of the outputs, which

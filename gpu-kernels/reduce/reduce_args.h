@@ -10,7 +10,7 @@
 #define REDUCE_ACROSS   32
 #define REDUCE_DOWN     16
 #define REDUCE_FEW_DOWN 8  /* ... if there are at most as many elements as lanes */
-#define REDUCE_FEW      16 /* the short kernels take at most so many elements */
+#define REDUCE_FEW      16 /* the short kernels take at most this many elements */
 
 /* Counters for outputs that several thread blocks compute in parts. A thread block computes a part
  * of one output, or along outputs of a tile of `across` outputs. The blocks of `tiles` tiles share
@@ -41,7 +41,7 @@ typedef struct reduce_args {
 /* the longest row held in shared memory; with all else it is below the 99 KiB of any card */
 #define ROW_BYTES    90112
 #define ROW_BLOCKS   8
-#define ROW_HELD     1024 /* a warp holds a row of at most so many elements in registers */
+#define ROW_HELD     1024 /* a warp holds a row of at most this many elements in registers */
 #define LAST_THREADS 256
 #define LAST_EACH    8
 

@@ -4,7 +4,8 @@
 
 #include "matrix.h"
 
-/* A view of m whose first element lies `ahead` elements after that of m. Without elements it lies nowhere. */
+/* A view of m whose first element is `ahead` elements after that of m. A view without elements
+ * starts where m does. */
 static inline duet_matrix *view_of(const duet_matrix *m, const layout *at, int64_t ahead)
 {
     return matrix_share(m->storage, at, m->offset + (layout_count(at) ? ahead : 0));

@@ -1,10 +1,10 @@
 /* vmath_trig.h - sin, cos, tan, asin, acos, atan and atan2. Part of vmath.h.
  *
- * An angle is reduced to the nearest quarter of a turn: n quarters, and a rest of at most an eighth
- * of a turn, as a pair. sin_moderate, cos_moderate and tan_moderate are valid where immoderate is
- * 0, that is unless x is finite and very large. There they give the same bits faster, so a loop
- * over many x may first check whether any is immoderate. tools/fit_vmath_trig.sollya computes the
- * coefficients. */
+ * An angle is reduced to n quarters of a turn and a remainder of at most an eighth of a turn. The
+ * remainder is a pair of numbers. sin_moderate, cos_moderate and tan_moderate are valid where
+ * immoderate is 0: for all x except finite numbers that are very large. There they give the same
+ * bits faster, so a loop over many x may first check whether any is immoderate.
+ * tools/fit_vmath_trig.sollya computes the coefficients. */
 
 #ifdef T_f32
 #define VM_MODERATE 0x1p17 /* up to this |x|, pi in three parts is precise enough */

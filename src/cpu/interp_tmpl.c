@@ -157,7 +157,7 @@ typedef void tail_handler(ARGS_tail);
 
 /* Commutative operators have forms in ascending order of the first two classes only. Functions
  * neither read banks nor have variants that store. */
-#define IS_FUNCTION (1 << 8) /* a flag beside those of the row */
+#define IS_FUNCTION (1 << 8) /* a flag in addition to those of the row */
 #define BANK(X)     (CLASS_##X == CLASS_B || CLASS_##X == CLASS_C)
 #define HAS_NONE(flags, X, Y)                                                                                \
     (((flags)&DUET_COMMUTES && CLASS_##X > CLASS_##Y) || ((flags)&IS_FUNCTION && (BANK(X) || BANK(Y))))

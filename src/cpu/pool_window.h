@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* The windows from .. to - 1 (of `out`) whose element v lies in the axis of size `in`. Element v of
- * window j is element j * stride - pad + v. */
+/* The windows from .. to - 1 (of `out`) whose element v is within the axis of size `in`. Element v
+ * of window j is element j * stride - pad + v. */
 static inline void windows_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t v,
                                   int64_t *from, int64_t *to)
 {

@@ -69,7 +69,7 @@ duet_status formula_of(duet_expr e, const char *who, formula *f)
     return formula_slow(e, who, f);
 }
 
-/* Do the formulas stand in the arena one after the other, with nothing else? */
+/* Are the formulas stored in the arena one after the other, with nothing else in it? */
 static bool stand_alone(const arena *a, const duet_expr e[], int count, uint32_t root[])
 {
     if (a->roots != (uint32_t)count || a->mixed) return false;

@@ -146,7 +146,7 @@ static int64_t long_of(const int32_t words[2])
     return x;
 }
 
-static void print_order(FILE *out, const node_attributes *a) {} /* print_tail knows the rank */
+static void print_order(FILE *out, const node_attributes *a) {} /* print_tail does it: it has the rank */
 static void print_sizes(FILE *out, const node_attributes *a) {}
 
 static void print_range(FILE *out, const node_attributes *a)

@@ -243,7 +243,7 @@ static duet_status query_room(int device, size_t *bytes)
     return CUDA(cudaMemGetInfo, bytes, &all);
 }
 
-/* The caller can do without, so the thread's error text is restored. */
+/* A failure is not an error for the caller, so the error text of the thread is restored. */
 size_t gpu_available(int device)
 {
     size_t bytes;

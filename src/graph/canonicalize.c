@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* intern() compares a new value with so many of the latest ones. A value that is equal to an older
- * one is computed twice. */
+/* intern() compares a new value with this many of the latest ones. A value that is equal to an
+ * older one is computed twice. */
 #define SEARCH_WINDOW 256
 
 /* ---- the table of values ---- */

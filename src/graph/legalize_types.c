@@ -6,8 +6,9 @@
 #include "canonicalize.h"
 #include "dtype.h"
 
-/* Sums of so many products of integers of up to 16 bits are exact in f64. Convolutions may use an
- * inexact algorithm of the vendor's library: up to NEAR_TERMS, rounding gives the exact sum. */
+/* EXACT_TERMS: sums of up to this many products of integers of at most 16 bits are exact in f64.
+ * NEAR_TERMS: convolutions may use an inexact algorithm of a vendor library; up to this many
+ * products, rounding the result gives the exact sum. */
 #define EXACT_TERMS (1 << 21)
 #define NEAR_TERMS  (1 << 14)
 

@@ -31,7 +31,7 @@ duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer by
 duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 duet_status no_memory(const input *in) __attribute__((cold)); /* puts the call in front of the text */
 
-/* A file to write. It is written under a temporary name beside the one that it replaces. */
+/* A file to write. It gets a temporary name in the folder of the file that it replaces. */
 typedef struct output {
     const char *who, *path;
     char *beside, *target; /* NULL: it is written in place */

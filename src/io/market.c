@@ -93,8 +93,8 @@ static void skip_comments(FILE *f)
     if (c != EOF) ungetc(c, f);
 }
 
-/* Reads the sizes. An element takes at least two characters, so larger sizes than the file can contain
- * are refused before memory is allocated. */
+/* Reads the sizes. An element takes at least two characters, so larger sizes than the file can
+ * contain are rejected before memory is allocated. */
 static duet_status take_sizes(reading *r)
 {
     int64_t n;

@@ -28,11 +28,11 @@ static inline int64_t stream_parts(const streaming *w) { return (w->length + w->
 const partition *partition_of(const plan *unsplit, const statement *s);
 void partition_free(partition *c);
 
-/* The plan for parts of so many rows. NULL: out of memory, or unsupported by the device. */
+/* The plan for parts of this many rows. NULL: out of memory, or unsupported by the device. */
 plan *stream_plan(const statement *s, int device, int64_t length, int64_t rows, const uint8_t *part);
 void stream_free(streaming *w);
 
-/* The bytes from the first element of m to the end of so many rows. */
+/* The bytes from the first element of m to the end of the given number of rows. */
 size_t rows_bytes(const duet_matrix *m, int64_t rows);
 size_t row_step(const duet_matrix *m); /* the bytes from a row to the next one */
 

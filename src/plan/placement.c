@@ -55,7 +55,8 @@ static const duet_matrix *operand_to_copy(const statement *s, const plan *p, int
     return matrices_at(s, p, i);
 }
 
-/* The seconds for copying it to the device, or 0. Of several views of a storage, the first one pays. */
+/* The seconds for copying operand i to the device, or 0. If several operands are views of one
+ * storage, the cost is counted for the first one only. */
 static double copy_cost(const statement *s, const plan *p, int i)
 {
     const duet_matrix *m = operand_to_copy(s, p, i);

@@ -82,8 +82,8 @@ double plan_seconds(const plan *p);
 /* cache.c: this thread's plan for a statement, made if necessary. NULL: out of memory. */
 const plan *plan_find(const statement *s, int device);
 
-/* Make room for the plans of so many statements on all devices: they are not dropped before the next
- * call. */
+/* Reserve space for the plans of `statements` statements on all devices: they are not dropped
+ * before the next call. */
 void plans_reserve(int statements);
 
 /* placement.c: choose the plan, and thereby the device. place: the device, or AUTO.

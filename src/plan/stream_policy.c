@@ -82,7 +82,7 @@ static traffic traffic_of(const statement *s, const plan *p)
     return l;
 }
 
-/* The device memory needed if the rows are split into so many parts. */
+/* The device memory needed if the rows are split into this many parts. */
 static size_t bytes_of(const traffic *l, int64_t parts)
 {
     const size_t each = PARTS_IN_FLIGHT * (l->up + l->down + l->up_pinned + l->down_pinned) + l->temps;

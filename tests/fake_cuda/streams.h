@@ -186,7 +186,7 @@ static const kind kinds[] = { CASE(axpy),    CASE(vectors),  CASE(chain),     CA
 
 static size_t used(void) { return duet_memory_of(DUET_GPU).used; }
 
-/* Leaves this much device memory beside what is allocated. */
+/* Limits device memory to what is allocated and `bytes` more. */
 static void leave(size_t bytes)
 {
     duet_memory_trim();

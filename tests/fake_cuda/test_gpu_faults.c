@@ -289,7 +289,7 @@ static void lost(void)
     CHECK(gpu_machine.sync(DEFAULT_GPU, 0) == DUET_NO_DEVICE, "sync without a GPU did not fail");
     CHECK(!gpu_machine.stream(DEFAULT_GPU, 5), "stream without a GPU did not fail");
     CHECK(gpu_machine.unsupported_reason(&w.conv), "a step without a GPU is supported");
-    clear_scene(&w); /* the card took the memory with it: nothing to free, nothing may crash */
+    clear_scene(&w); /* memory of the lost card is not freed; nothing may crash */
 }
 
 static void second_card(void)

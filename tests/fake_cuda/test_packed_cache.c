@@ -1,6 +1,6 @@
 /* test_packed_cache.c - the cache of packed operands of DUET_MATH_SPLIT on the fake CUDA: it is
- * never stale, however a matrix is written and whatever reads it next. Small integers: every result
- * is exact. */
+ * never stale, however a matrix is written and whatever reads it next. All elements are small
+ * integers, so every result is exact. */
 #include "auto_replay.h"
 #include "deferred.h"
 #include "fake_cuda.h"

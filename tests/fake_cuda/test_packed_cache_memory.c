@@ -1,7 +1,7 @@
 /* test_packed_cache_memory.c - memory of the cache of packed operands of DUET_MATH_SPLIT on the
  * fake CUDA. An operand is packed once as long as it is used; threads share it; it is freed with
  * its matrix and when other work needs memory. When any call or allocation fails, nothing is stale
- * or leaks. Small integers: every result is exact. */
+ * or leaks. All elements are small integers, so every result is exact. */
 #include "failing_alloc.h"
 #include "fake_cuda.h"
 #include "in_thread.h"

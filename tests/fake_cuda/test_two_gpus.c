@@ -286,7 +286,7 @@ static void recordings(void)
 
 /* ---- faults ---- */
 
-/* On both cards in turn; false at the first failure. */
+/* Runs on one card, then on the other. Returns false at the first failure. */
 static bool scenario(duet_matrix *m[2])
 {
     const int device[] = { DEFAULT_GPU, SECOND_GPU, SECOND_GPU, DEFAULT_GPU, SECOND_GPU };

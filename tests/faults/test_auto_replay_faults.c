@@ -1,6 +1,6 @@
 /* test_auto_replay_faults.c - failures during automatic replay on the fake CUDA. In a loop that is
  * learnt, replayed and interrupted, every allocation and every call of CUDA and of the vendor
- * libraries fails once. Small integers: every result is exact. */
+ * libraries fails once. All elements are small integers, so every result is exact. */
 #include "auto_replay.h"
 #include "deferred.h"
 #include "fault_scenario.h"

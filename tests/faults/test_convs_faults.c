@@ -1,6 +1,6 @@
 /* test_convs_faults.c - failures of convolutions and pooling of volumes, of plain arrays and of
  * windows of images on the fake CUDA: every allocation and every call of CUDA and cuDNN fails once.
- * All elements are ones: every result is exact. */
+ * All elements are 1, so every result is exact. */
 #include "fault_scenario.h"
 
 typedef struct scene {

@@ -1,5 +1,6 @@
 /* test_linear_faults.c - failures of linear algebra on the fake CUDA: every allocation and every
- * call of CUDA and the vendor libraries fails once. Powers of two: every result is exact. */
+ * call of CUDA and the vendor libraries fails once. All elements are powers of two, so every result
+ * is exact. */
 #include "fault_scenario.h"
 
 enum { N = 4 };

@@ -1,5 +1,6 @@
 /* test_stream_faults.c - failures of streamed statements on the fake CUDA: every allocation and
- * every call of CUDA and the vendor libraries fails once. Small integers: every result is exact. */
+ * every call of CUDA and the vendor libraries fails once. All elements are small integers, so every
+ * result is exact. */
 #include "fault_scenario.h"
 #include "stream.h"
 #include "stream_policy.h"

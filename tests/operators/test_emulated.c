@@ -225,8 +225,8 @@ static void few_rows(int cases, duet_place where)
     tap_point("products of few rows");
 }
 
-/* So many tiles that thread blocks compute several, with fewer units than stages; twice, because
- * the second time the weights are packed already. */
+/* There are more tiles than thread blocks, and fewer units than stages. Runs twice, because the
+ * second time the weights are packed already. */
 static void many_tiles(duet_place where)
 {
 #ifdef FAKE_CUDA

@@ -281,7 +281,8 @@ static void left_alone(void)
     tap_point("formulas that must not become layer_norm");
 }
 
-/* Beside other statements, after the computation of the operand, and before uses of the result. */
+/* Together with other statements, after the computation of the operand, and before uses of the
+ * result. */
 static void among_others(void)
 {
     const int64_t size[] = { 20, 33 }, square[] = { 33, 33 };

@@ -54,7 +54,7 @@ static void check_bordered(int64_t n, wide border, int refine)
     duet_free(&middle);
 }
 
-/* A solution beyond f32 from operands within: refinement meets infinities. */
+/* The operands are in the range of f32 but the solution is not: refinement computes infinities. */
 static void check_narrow(int refine)
 {
     duet_matrix *a = duet_new(DUET_F64, 2, 2), *b = duet_new(DUET_F64, 2), *x = duet_new(DUET_F64, 2);

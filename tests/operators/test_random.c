@@ -59,7 +59,7 @@ static const trial trials[] = {
     { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -2, 2, 0, 0 },        /* by proposals from a normal distribution */
     { DISTRIBUTION_TRUNCATED_NORMAL, 1, 2, -1, INFINITY, 0, 0 }, /* with one bound */
     { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -0.5, 1, 0, 0 },      /* from a uniform distribution */
-    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, 2, 2.25, 0, 0 },      /* beside the mean */
+    { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, 2, 2.25, 0, 0 },      /* both bounds above the mean */
     { DISTRIBUTION_TRUNCATED_NORMAL, 5, 0.5, -INFINITY, 2, 0,
       0 },                                                 /* from an exponential distribution, below */
     { DISTRIBUTION_TRUNCATED_NORMAL, -40, 1, 0, 1, 0, 0 }, /* far above */

@@ -96,7 +96,7 @@ static void ask_all(const call *c, const guess *g, found *f)
         for (int t = 0; t < TYPES; t++) ask_each(c, *g, (duet_dtype)t, k, f);
 }
 
-/* Square matrices once more, of a size that vendors are asked for. */
+/* Square matrices again, of a size for which vendor libraries are used. */
 static void ask_large(const call *c, guess g, found *f)
 {
     for (int k = 0; k < c->operands + c->results; k++) {

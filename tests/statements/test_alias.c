@@ -1,6 +1,6 @@
-/* test_alias.c - the destination in its own formula in every position: the same elements as into a
- * new matrix. x is written; a, b and c read the same storage elsewhere, shifted, transposed or
- * strided. */
+/* test_alias.c - statements whose destination is also an operand, in every position. The result
+ * must equal that of the same formula in a new matrix. x is written; a, b and c read the same
+ * storage elsewhere, shifted, transposed or strided. */
 #include "common.h"
 #include "modes.h"
 

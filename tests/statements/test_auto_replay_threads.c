@@ -1,6 +1,6 @@
 /* test_auto_replay_threads.c - automatic replay in several threads at once. Threads share matrices
- * that they only read and pass on what they compute, also in the middle of deferred work. Small
- * integers: every result is exact.
+ * that they only read and pass on what they compute, also in the middle of deferred work. All
+ * elements are small integers, so every result is exact.
  *
  *     test_auto_replay_threads [rounds] */
 #include "auto_replay.h"

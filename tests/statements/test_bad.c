@@ -33,7 +33,7 @@ static void fails(duet_expr e, duet_status want, const char *name, const char *c
         CHECK(strstr(duet_error(), words[i]) != NULL, "%s: '%s' is not in '%s'", name, words[i],
               duet_error());
     const bool placed = strstr(duet_error(), "test_bad.c:") ||
-                        strstr(duet_error(), "ops.def:"); /* a row's macro stands there */
+                        strstr(duet_error(), "ops.def:"); /* the macro of a row is there */
     CHECK(placed || got == DUET_OK, "%s: no source line in '%s'", name, duet_error());
     CHECK(untouched(), "%s changed the destination", name);
 }
@@ -73,8 +73,8 @@ static const char *call_text(char text[200], const char *function, const char *x
     return text;
 }
 
-/* What each kind of row is given: shapes that do not broadcast; of reductions an axis too many; of others
- * what no row accepts. */
+/* Gives each kind of row a shape that it does not accept: operands that do not broadcast, for
+ * reductions an axis that does not exist, for others a shape that no row accepts. */
 static void shapes(void)
 {
     pair p = { NEW(2, 3), NEW(4), NEW(5) };
@@ -125,7 +125,8 @@ static void too_wide(void)
     duet_free(&wide);
 }
 
-/* The conditions of each row with a definition, as their text stands in the error. */
+/* Breaks the conditions of each row with a definition. The error must contain the text of the
+ * condition. */
 static void definitions(void)
 {
     duet_matrix *scalar = NEW(), *v = NEW(3), *m = NEW(2, 3), *w = NEW(4, 5), *im = NEW(1, 2, 4, 4),

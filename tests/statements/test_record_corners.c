@@ -98,7 +98,7 @@ static void others_work_meanwhile(bool write)
     tap_point("statements of another thread are not recorded");
 }
 
-/* ---- an empty destination beside undefined elements ---- */
+/* ---- an empty destination, and another one with undefined elements ---- */
 
 static void empty_view_of_lost(duet_place where)
 {

@@ -189,7 +189,7 @@ static void transposed_onto_itself(void)
     tap_point("a transpose onto itself");
 }
 
-/* Fast algorithms for convolutions spread a NaN over a tile, or lose it. */
+/* Fast algorithms for convolutions may spread a NaN over a tile, or give a number instead. */
 static void poisoned_images(void)
 {
     enum { N = 16, C = 32, H = 32, M = 64 };

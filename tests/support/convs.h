@@ -129,7 +129,7 @@ static inline real terms_of(const geometry *g, enum operand result)
 
 static inline real roundoff(duet_dtype type) { return type == DUET_F32 ? 0x1p-24L : 0x1p-53L; }
 
-/* Compares within so many rounding errors of the terms of an element; 0: exactly. */
+/* Compares within this number of rounding errors of the terms of an element; 0: exactly. */
 static inline void compare(const char *name, const duet_matrix *m, const array *want, real roundings)
 {
     array got = array_of(m);

@@ -375,7 +375,7 @@ static duet_expr build_formula(random_formula *g)
     return grown[g->target - 1].e;
 }
 
-/* Drops the formulas beside the one that was evaluated. */
+/* Drops all formulas except the one that was evaluated. */
 static void clear(random_formula *g)
 {
     while (g->makes) forget(g->made[--g->makes]);

@@ -385,7 +385,7 @@ static void blocks(bool gpu)
     int times = 0;
     DUET_ON(DUET_GPU)
     {
-        inner_block(); /* the inner block wins, and a call wins over both */
+        inner_block(); /* the inner block overrides the outer one, and a call overrides both */
         OK(duet_set_on(DUET_CPU, z, duet_add(x, 1)));
         times++;
     }

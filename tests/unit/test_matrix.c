@@ -231,7 +231,7 @@ static void on_device(thing *t, enum use use)
     launch(t, device, deeds[use], value, p, queue);
 }
 
-/* A step that was refused after its output was opened: nothing is written, and everything is as it was. */
+/* A step is rejected after its output was opened: nothing is written, the state is unchanged. */
 static void not_after_all(const thing *t)
 {
     void *p;
@@ -395,7 +395,7 @@ static void take_turn(void)
     accounted();
 }
 
-/* A full cap is a failure that nobody told a machine to make: it counts as one. */
+/* Reaching the memory limit counts as a failure, although the test did not make a machine fail. */
 static void walk(uint64_t from, int steps)
 {
     seed = from;
