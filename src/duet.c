@@ -22,7 +22,7 @@ void duet_info(FILE *out)
     if (!out) return;
     fprintf(out, "duet %s\n", DUET_VERSION);
     for (int d = 0; d < DEVICES_MAX; d++)
-        if (devices[d].unit == 0) devices[d].machine->info(out);
+        if (devices[d].machine && devices[d].unit == 0) devices[d].machine->info(out);
     inflate_info(files, sizeof files);
     fprintf(out, "costs    %s\n", costs_origin());
     fprintf(out, "files    %s\n", files);

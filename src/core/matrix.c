@@ -47,12 +47,12 @@ bool matrix_fills(const duet_matrix *m)
 
 #define OTHERS (DEVICES_MAX - DEFAULT_GPU - 1)
 
-static const buffer_usage no_usage = { .writer = -1, .uploader = -1 };
+const buffer_usage unused_buffer = { .stamp = 1, .writer = -1, .uploader = -1 };
 
 buffer_usage *storage_other_usage(const storage *b, int device)
 {
     buffer_usage *others = __atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
-    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&no_usage;
+    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&unused_buffer;
 }
 
 static duet_status add_other_usages(storage *b)
@@ -60,7 +60,7 @@ static duet_status add_other_usages(storage *b)
     buffer_usage *others = malloc(OTHERS * sizeof *others);
     if (!others)
         return fail(DUET_NO_MEMORY, "the system could not allocate memory for the buffers of a matrix");
-    for (int i = 0; i < OTHERS; i++) others[i] = no_usage;
+    for (int i = 0; i < OTHERS; i++) others[i] = unused_buffer;
     __atomic_store_n(&b->others, others, __ATOMIC_RELEASE);
     return DUET_OK;
 }
@@ -91,8 +91,9 @@ static void wrote_buffer(buffer_usage *on, int queue)
 /* Records that a copy or zeros were queued. Call it even if that failed: a part may have been written. */
 static void filled_buffer(storage *b, int device, int queue)
 {
-    wrote_buffer(storage_usage(b, device), queue);
-    storage_stamp_anew(b);
+    buffer_usage *on = storage_usage(b, device);
+    wrote_buffer(on, queue);
+    buffer_stamp_anew(on);
 }
 
 /* The queue may read what was last written to the buffer. */
@@ -270,11 +271,24 @@ static duet_status copy_between(const duet_matrix *m, int from, int device, int 
     return copy_through_host(m, from, device, queue);
 }
 
+/* The GPU from which elements are copied: one whose buffer is valid, if possible one that can be used. HOST
+ * if there is none. */
+static int gpu_to_copy_from(unsigned valid)
+{
+    int lost = HOST;
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++) {
+        if (!(valid >> d & 1)) continue;
+        if (!device_absent(d)) return d;
+        lost = d;
+    }
+    return lost;
+}
+
 /* Makes the buffer on a device valid: copies the elements, or writes zeros if all elements are zero. */
 static duet_status bring(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
-    const int from = device_of(b->valid);
+    const int from = gpu_to_copy_from(b->valid);
     if (b->bytes == 0) return DUET_OK;
     if (device != HOST) TRY(claim(b, device, queue));
     if (!b->valid) return clear_buffer(b, device, queue);
@@ -379,7 +393,8 @@ static void lose(storage *b)
 {
     b->lost = true;
     set_valid(b, 0);
-    storage_stamp_anew(b);
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++)
+        if (storage_has_buffer(b, d)) buffer_stamp_anew(storage_usage(b, d));
 }
 
 void matrix_lost(const duet_matrix *m)

@@ -20,9 +20,11 @@ typedef struct buffer_usage {
     /* Bit q: queue q of the device runs after the last write, and may still use the buffer. This
      * and writer are also read without the lock. */
     uint64_t users;
-    /* Data that the machine derives from the elements and caches, valid for one stamp of the storage.
-     * The machine frees it: machine.drop. */
+    /* Data that the machine derives from the elements and caches, valid for one stamp. The machine frees
+     * it: machine.drop. */
     void *packed;
+    uint64_t
+        stamp; /* changes whenever this buffer is written, or may have been, in the order of the queues */
     uint64_t upload; /* the queue_sync_mark of uploader */
     int8_t writer;   /* the queue that last wrote here, or -1 */
     int8_t uploader; /* the queue of this device that may still be reading the host's buffer, or -1 */
@@ -42,13 +44,14 @@ typedef struct storage {
     uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
     bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
     bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
-    uint64_t stamp; /* changes whenever a device writes a buffer, or may have, in the order of its queues */
     double
         accrued_cost; /* seconds that statements would have saved on the other device: matrix_accrue_cost */
     void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
 } storage;
+
+extern const buffer_usage unused_buffer; /* of a buffer that does not exist yet */
 
 /* The usage of the buffer on a GPU; never NULL. It is constant as long as there is no buffer. */
 buffer_usage *storage_other_usage(const storage *b, int device);
@@ -65,22 +68,14 @@ static inline unsigned storage_valid(const storage *b)
 }
 static inline bool storage_valid_on(const storage *b, int device) { return storage_valid(b) >> device & 1; }
 
-/* A device among those of the mask, other than the host; HOST if there is none. */
-static inline int device_of(unsigned valid)
-{
-    const unsigned others = valid & ~(1u << HOST);
-    if (!others) return HOST;
-    return __builtin_ctz(others);
-}
-
 /* A writer has the lock, or is the only one to use the storage; readers come later in program order. */
-static inline uint64_t storage_stamp(const storage *b)
+static inline uint64_t buffer_stamp(const buffer_usage *on)
 {
-    return __atomic_load_n(&b->stamp, __ATOMIC_RELAXED);
+    return __atomic_load_n(&on->stamp, __ATOMIC_RELAXED);
 }
-static inline void storage_stamp_anew(storage *b)
+static inline void buffer_stamp_anew(buffer_usage *on)
 {
-    __atomic_store_n(&b->stamp, b->stamp + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&on->stamp, on->stamp + 1, __ATOMIC_RELAXED);
 }
 
 static inline bool storage_has_buffer(const storage *b, int device)
@@ -166,7 +161,7 @@ static inline void matrix_wrote(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
     const bool is_so = device == HOST ? storage_valid(b) == 1u << HOST : storage_written(b, device, queue);
-    if (device != HOST) storage_stamp_anew(b);
+    if (device != HOST) buffer_stamp_anew(storage_usage(b, device));
     if (!is_so) matrix_has_written(m, device, queue);
 }
 

@@ -126,8 +126,7 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     }
     pthread_mutex_init(&b->lock, NULL);
     b->bytes = (size_t)(high - low) * dtypes[at->type].bytes;
-    b->stamp = 1;
-    b->first.writer = b->first.uploader = -1;
+    b->first = unused_buffer;
     b->wrapped = host != NULL;
     b->buffer[HOST] = host;
     b->valid = host ? 1 << HOST : 0;

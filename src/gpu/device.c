@@ -260,12 +260,16 @@ duet_status gpu_pin(int device, void *host, size_t bytes)
     return CUDA(cudaHostRegister, host, bytes, cudaHostRegisterPortable);
 }
 
+/* If the device is lost, another one may still have a context that unregisters the memory. */
 void gpu_unpin(int device, void *host)
 {
     int before = -1;
-    if (gpu_device_absent(device) || gpu_device_enter(device, &before) != DUET_OK) return;
+    error_text kept;
+    error_keep(&kept);
+    const bool entered = !gpu_device_absent(device) && gpu_device_enter(device, &before) == DUET_OK;
     if (cudaHostUnregister(host) != cudaSuccess) (void)cudaGetLastError();
-    gpu_device_leave(&before);
+    if (entered) gpu_device_leave(&before);
+    error_put_back(&kept);
 }
 
 int gpu_device_major(int device) { return cards[device].capability / 10; }

@@ -147,11 +147,11 @@ static duet_status follow_writer(packed_operand *k, const queue *q)
 }
 
 /* Packs again. Earlier uses of the block have finished: they came before the last write to the
- * storage, and q runs after that write. Only a queue that failed to pack may still be writing. */
+ * buffer, and q runs after that write. Only a queue that failed to pack may still be writing. */
 static duet_status make_anew(packed_operand *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
-    const uint64_t stamp = storage_stamp(k->storage);
+    const uint64_t stamp = buffer_stamp(storage_usage(k->storage, k->device));
     TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
     k->stamp = 0;
     k->writer = q->index;
@@ -164,7 +164,7 @@ static duet_status make_anew(packed_operand *k, void *scratch, queue *q)
 
 static bool is_current(const packed_operand *k)
 {
-    return !k->storage || k->stamp == storage_stamp(k->storage);
+    return !k->storage || k->stamp == buffer_stamp(storage_usage(k->storage, k->device));
 }
 
 /* ---- functions without the lock ---- */

@@ -109,6 +109,7 @@ static uint32_t *put_target(uint32_t *w, const duet_matrix *m)
     return w;
 }
 
+_Static_assert(DEVICES_MAX <= 16 && STATEMENTS < 256, "the fields of first_word");
 static inline uint32_t first_word(const statement *s, int count, int device)
 {
     return (uint32_t)device | (uint32_t)s->fusion << 4 | (uint32_t)count << 8 | (uint32_t)s->math << 16;

@@ -20,13 +20,22 @@ static bool takes_type(const duet_matrix *m, const node *e)
     return dtype_promote((duet_dtype)e->type, m->at.type) == m->at.type;
 }
 
-/* The documented name of the destination of a statement. */
-static const char *destination_name(const char *who)
+/* The documented names of the destination and of the assigned formula. */
+typedef struct parameter_names {
+    const char *function, *to, *value;
+} parameter_names;
+
+static const parameter_names *names_of(const char *who)
 {
-    static const char *const to[] = { "duet_convmtx", "duet_noise", "duet_shuffle" };
-    for (size_t i = 0; i < sizeof to / sizeof *to; i++)
-        if (!strncmp(who, to[i], strlen(to[i]))) return "to";
-    return "m";
+    static const parameter_names others[] = {
+        { "duet_convmtx", "to", "e" },         { "duet_noise", "to", "e" },
+        { "duet_shuffle", "to", "e" },         { "duet_set_all", "to", "value" },
+        { "duet_explain_all", "to", "value" },
+    };
+    static const parameter_names most = { "", "m", "e" };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strncmp(who, others[i].function, strlen(others[i].function))) return &others[i];
+    return &most;
 }
 
 static __attribute__((cold)) duet_status does_not_fit(const char *who, const duet_matrix *m, const node *e)
@@ -34,14 +43,15 @@ static __attribute__((cold)) duet_status does_not_fit(const char *who, const due
     char to[SHAPE_TEXT], from[SHAPE_TEXT];
     shape_text(to, m->at.type, m->at.rank, m->at.size);
     shape_text(from, (duet_dtype)e->type, e->rank, e->size);
-    const char *name = destination_name(who);
+    const parameter_names *name = names_of(who);
     if (!takes_type(m, e))
-        return fail(
-            DUET_BAD_TYPE,
-            "%s(%s: %s, e: %s): %s elements cannot be assigned to %s without loss; convert e with duet_cast",
-            who, name, to, from, dtypes[e->type].name, dtypes[m->at.type].name);
-    return fail(DUET_BAD_SHAPE, "%s(%s: %s, e: %s): the shape of e does not broadcast to that of %s", who,
-                name, to, from, name);
+        return fail(DUET_BAD_TYPE,
+                    "%s(%s: %s, %s: %s): %s elements cannot be assigned to %s without loss; convert %s with "
+                    "duet_cast",
+                    who, name->to, to, name->value, from, dtypes[e->type].name, dtypes[m->at.type].name,
+                    name->value);
+    return fail(DUET_BAD_SHAPE, "%s(%s: %s, %s: %s): the shape of %s does not broadcast to that of %s", who,
+                name->to, to, name->value, from, name->value, name->to);
 }
 
 static bool broadcasts_to(const node *e, const layout *to)
@@ -58,13 +68,13 @@ static __attribute__((noinline, cold)) duet_status name_statement(duet_status s,
                                                                   const duet_matrix *m)
 {
     char to[SHAPE_TEXT];
-    return fail_within(s, "%s(%s: %s)", who, destination_name(who),
+    return fail_within(s, "%s(%s: %s)", who, names_of(who)->to,
                        shape_text(to, m->at.type, m->at.rank, m->at.size));
 }
 
 static duet_status bad_matrix(const char *who, const duet_matrix *m)
 {
-    const char *name = destination_name(who);
+    const char *name = names_of(who)->to;
     if (m) return fail(DUET_FREED, "%s: %s is a matrix that was freed", who, name);
     return fail(DUET_BAD_ARGUMENT, "%s: %s must not be NULL", who, name);
 }

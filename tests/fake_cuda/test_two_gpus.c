@@ -9,7 +9,14 @@
 #include "test_rng.h"
 #include "thread.h"
 
-enum { SECOND_GPU = DEFAULT_GPU + 1, DEVICES, SIDE = 6, COUNT_OF = SIDE * SIDE, MATRICES = 5 };
+enum {
+    SECOND_GPU = DEFAULT_GPU + 1,
+    DEVICES,
+    THIRD_GPU = DEVICES,
+    SIDE = 6,
+    COUNT_OF = SIDE * SIDE,
+    MATRICES = 5
+};
 
 /* ---- the model ---- */
 
@@ -335,13 +342,47 @@ static void every_call_fails(void)
     tap_point("every CUDA call fails once on each card");
 }
 
+/* The elements of w on one card stay as they are when they are copied to the other card: the operand packed
+ * on the first card is used again. */
+static void packed_operands_are_apart(void)
+{
+    duet_matrix *w = duet_new(DUET_F32, SIDE, SIDE),
+                *y[] = { duet_new(DUET_F32, SIDE, SIDE), duet_new(DUET_F32, SIDE, SIDE) };
+    CHECK(duet_set_on(DUET_CPU, w, 2) == DUET_OK, "%s", duet_error());
+    for (int i = 0; i < 6; i++) {
+        const int device = i == 0 || i > 3 ? DEFAULT_GPU : SECOND_GPU;
+        use(device);
+        CHECK(duet_device_read(w) && duet_set_on(DUET_GPU, y[i % 2], 1) == DUET_OK, "%s", duet_error());
+        const int64_t before = duet_stats().launches;
+        DUET_ON(DUET_GPU)
+        CHECK(duet_set_math(DUET_MATH_SPLIT, y[i % 2], duet_matmul(w, w)) == DUET_OK, "%s", duet_error());
+        const int launches = (int)(duet_stats().launches - before), packs = i < 2;
+        CHECK(launches == 1 + packs, "product %d: %d launches, not %d", i, launches, 1 + packs);
+    }
+    use(DEFAULT_GPU);
+    for (int i = 0; i < 2; i++) {
+        const float *p = duet_read(y[i]);
+        CHECK(p && p[0] == 4 * SIDE, "%s", duet_error());
+        duet_free(&y[i]);
+    }
+    duet_free(&w);
+    tap_point("an operand packed on one card stays valid when the other card reads the matrix");
+}
+
 /* The other card, and matrices that are valid elsewhere, stay usable. */
 static void lost_card(void)
 {
     duet_matrix *both = duet_new(DUET_F32, 10), *there = duet_new(DUET_F32, 10),
-                *here = duet_new(DUET_F32, 10);
+                *here = duet_new(DUET_F32, 10), *copied = duet_new(DUET_F32, 10),
+                *empty = duet_new(DUET_F32, 0), *pinned = duet_new(DUET_F32, 300000);
     CHECK(duet_set_on(DUET_CPU, both, 3) == DUET_OK, "%s", duet_error());
+    use(THIRD_GPU);
+    CHECK(duet_set_on(DUET_GPU, copied, 3) == DUET_OK, "%s", duet_error());
     use(SECOND_GPU);
+    CHECK(duet_set_on(DUET_GPU, empty, 3) == DUET_OK, "%s", duet_error());
+    CHECK(duet_device_read(copied), "%s", duet_error());
+    for (int i = 0; i < 5; i++) CHECK(duet_overwrite(pinned) && duet_device_read(pinned), "%s", duet_error());
+    CHECK(fake_count().pinned > 0, "no memory is pinned");
     CHECK(duet_set_on(DUET_GPU, there, duet_add(both, 1)) == DUET_OK, "%s", duet_error());
     fake_lost_card(1);
     CHECK(!duet_read(there), "elements of a lost GPU were read");
@@ -357,21 +398,23 @@ static void lost_card(void)
     CHECK(duet_set_on(DUET_GPU, here, there) != DUET_OK, "a lost matrix was read");
     CHECK(duet_set_on(DUET_GPU, there, 5) == DUET_OK && (p = duet_read(there)) && p[9] == 5, "%s",
           duet_error());
-    duet_free(&both);
-    duet_free(&there);
-    duet_free(&here);
+    CHECK((p = duet_read(copied)) && p[9] == 3, "%s", duet_error());
+    duet_matrix **every[] = { &both, &there, &here, &copied, &empty, &pinned };
+    for (int i = 0; i < 6; i++) duet_free(every[i]);
     duet_memory_trim();
+    CHECK(fake_count().pinned == 0, "%d blocks are still pinned", fake_count().pinned);
     tap_point("after one card is lost the other one still works");
 }
 
 int main(int argc, char **argv)
 {
-    fake_devices(2);
+    fake_devices(3);
     walk(is_quick(argc, argv) ? 150 : 600);
     memory_is_apart();
     streams_are_apart();
     recordings();
     every_call_fails();
+    packed_operands_are_apart();
     lost_card();
     return tap_end();
 }

@@ -124,7 +124,8 @@ static forecast foresee(const thing *t, int device, enum use use)
     const bool all = use == OVERWRITE && fills_it(t);
     forecast f = { .refused = c->lost && !all };
     if (all || !c->valid || c->valid >> device & 1 || !c->count) return f;
-    const int from = device_of(c->valid);
+    const unsigned others = c->valid & ~(1u << HOST);
+    const int from = others ? __builtin_ctz(others) : HOST;
     if (device == HOST) f.downloads = 1;
     else if (c->valid & 1) f.uploads = 1;
     else if (devices[device].machine == &fake_gpu && devices[from].machine == &fake_gpu) f.copies = 1;
