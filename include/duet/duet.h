@@ -602,9 +602,11 @@ DUET_API void duet_memory_trim(void);
 DUET_API void duet_info(FILE *out);
 
 /* duet_error returns the text of this thread's last error: the function, the shapes, the violated rule
- * and the source line; "" if there was no error. duet_status_text returns the meaning of a status.
+ * and the source line; "" if there was no error. duet_error_status returns the status of that error, also
+ * if the function that failed returned NULL. duet_status_text returns the meaning of a status.
  * Owner     the library; do not free the text */
 DUET_API const char *duet_error(void);
+DUET_API duet_status duet_error_status(void);
 DUET_API const char *duet_status_text(duet_status s);
 
 /* Puts `site`, a text such as "file.c:12", in front of this thread's error text, unless the text
