@@ -76,6 +76,8 @@ inline constexpr dtype f16 = DUET_F16, bf16 = DUET_BF16, f32 = DUET_F32, f64 = D
                        c128 = DUET_C128, boolean = DUET_BOOL, i8 = DUET_I8, i16 = DUET_I16, i32 = DUET_I32,
                        i64 = DUET_I64, u8 = DUET_U8, u16 = DUET_U16, u32 = DUET_U32, u64 = DUET_U64;
 
+inline constexpr double pi = 3.14159265358979323846;
+
 /* The bits of elements of f16 and bf16. duet::cast converts them to f32. */
 enum class f16_bits : uint16_t {};
 enum class bf16_bits : uint16_t {};
@@ -236,7 +238,7 @@ template <class T> constexpr dtype dtype_of() noexcept
 /* ---- sizes, axes, indices --------------------------------------------------------------------- */
 
 /* A short list of sizes or axes: { 2, 3 }, one number, or a container that is known at run time. */
-template <class T> class list
+template <class T> class number_list
 {
     static constexpr int most = DUET_RANK_MAX + 1; /* enough to report too many */
     int n = 0;
@@ -244,12 +246,12 @@ template <class T> class list
 
   public:
     template <class... N, std::enable_if_t<detail::are_integers<N...>, int> = 0>
-    constexpr list(N... each) noexcept
+    constexpr number_list(N... each) noexcept
     {
         (add(static_cast<T>(each)), ...);
     }
     template <class C, class E = detail::element_of<C>, std::enable_if_t<std::is_integral_v<E>, int> = 0>
-    list(const C &c) noexcept
+    number_list(const C &c) noexcept
     {
         for (std::size_t i = 0; i < std::size(c); i++) add(static_cast<T>(std::data(c)[i]));
     }
@@ -268,19 +270,22 @@ template <class T> class list
         for (int i = 0; i < n; i++) p *= static_cast<int64_t>(item[i]);
         return p;
     }
-    friend constexpr bool operator==(const list &x, const list &y) noexcept
+    friend constexpr bool operator==(const number_list &x, const number_list &y) noexcept
     {
         bool same = x.n == y.n;
         for (int i = 0; same && i < x.n; i++) same = x.item[i] == y.item[i];
         return same;
     }
-    friend constexpr bool operator!=(const list &x, const list &y) noexcept { return !(x == y); }
+    friend constexpr bool operator!=(const number_list &x, const number_list &y) noexcept
+    {
+        return !(x == y);
+    }
 };
-using shape = list<int64_t>;
-using axes = list<int>;
+using shape = number_list<int64_t>;
+using axes = number_list<int>;
 
 /* An entry of an index list: a number, duet::all, duet::range(0, 5), duet::newaxis or duet::rest. They
- * mean i, :, 0:5, None and ... in NumPy. duet::open as a bound of a range means that it has no limit. */
+ * mean i, :, 0:5, None and ... in NumPy. duet::none as a bound of a range means that it has no limit, as None in NumPy. */
 namespace detail
 {
 struct all_function; /* the type of duet::all */
@@ -309,7 +314,7 @@ class index_entry
     constexpr bool given() const noexcept { return used; }
     constexpr duet_index_entry get() const noexcept { return i; }
 };
-inline constexpr int64_t open = DUET_OPEN;
+inline constexpr int64_t none = DUET_OPEN;
 inline constexpr index_entry newaxis = duet_index_entry{ DUET_INDEX_NEW, 0, 0, 0 },
                              rest = duet_index_entry{ DUET_INDEX_REST, 0, 0, 0 };
 constexpr index_entry range(int64_t start, int64_t stop, int64_t step = 1) noexcept
@@ -342,16 +347,18 @@ struct index_list {
 
 /* The first number of a list of arguments, or all as a list, with the line of the call. */
 template <class T> struct first_of {
-    list<T> all;
+    number_list<T> all;
     location where;
     template <class N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
     first_of(N n, location w = location::here()) noexcept : all(n), where(w)
     {
     }
-    first_of(const list<T> &numbers, location w = location::here()) noexcept : all(numbers), where(w) {}
-    template <class... N> list<T> and_more(N... more) const noexcept
+    first_of(const number_list<T> &numbers, location w = location::here()) noexcept : all(numbers), where(w)
     {
-        list<T> l = all;
+    }
+    template <class... N> number_list<T> and_more(N... more) const noexcept
+    {
+        number_list<T> l = all;
         (l.add(static_cast<T>(more)), ...);
         return l;
     }
@@ -428,10 +435,11 @@ class operand
         const duet_matrix *m;
         const expr *x;
         duet_expr e;
-        double number[2];
+        double real;
         int64_t i;
         uint64_t u;
     };
+    double imaginary = 0;
     location w;
 
   public:
@@ -444,14 +452,14 @@ class operand
     {
     }
     template <class N, std::enable_if_t<detail::is_number<N>, int> = 0>
-    operand(N n, location where = location::here()) noexcept : kind(of_real), number{}, w(where)
+    operand(N n, location where = location::here()) noexcept : kind(of_real), real(0), w(where)
     {
         if constexpr (detail::is_complex<N>::value) {
             kind = of_complex;
-            number[0] = static_cast<double>(n.real());
-            number[1] = static_cast<double>(n.imag());
+            real = static_cast<double>(n.real());
+            imaginary = static_cast<double>(n.imag());
         } else if constexpr (std::is_floating_point_v<N>) {
-            number[0] = static_cast<double>(n);
+            real = static_cast<double>(n);
         } else if constexpr (std::is_signed_v<N>) {
             kind = of_signed;
             i = n;
@@ -465,10 +473,10 @@ class operand
         switch (kind) {
         case of_matrix: return duet_of_matrix(m);
         case of_expr: return x->use();
-        case of_real: return duet_of_number(number[0]);
+        case of_real: return duet_of_number(real);
         case of_signed: return duet_of_integer(i);
         case of_unsigned: return duet_of_unsigned(u);
-        case of_complex: return duet_complex(duet_of_number(number[0]), duet_of_number(number[1]));
+        case of_complex: return duet_complex(duet_of_number(real), duet_of_number(imaginary));
         default: return e;
         }
     }
@@ -903,8 +911,8 @@ class [[nodiscard]] matrix : public members<matrix>
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
     template <class T> static const T *zero() noexcept /* what an empty array points to */
     {
-        static const T none{};
-        return &none;
+        static const T nothing{};
+        return &nothing;
     }
     template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
 
