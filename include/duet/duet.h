@@ -604,10 +604,12 @@ DUET_API void duet_memory_trim(void);
 DUET_API void duet_info(FILE *out);
 
 /* duet_error returns the text of this thread's last error, or "" if there was none. The text names the
- * function, the shapes, the violated rule and the source line. duet_status_text returns the meaning of
- * a status.
+ * function, the shapes, the violated rule and the source line. duet_error_status returns the status of
+ * that error, also if the function that failed returned NULL. duet_status_text returns the meaning of a
+ * status.
  * Owner     the library; do not free the text */
 DUET_API const char *duet_error(void);
+DUET_API duet_status duet_error_status(void);
 DUET_API const char *duet_status_text(duet_status s);
 
 /* Puts `site`, a text such as "file.c:12", in front of this thread's error text, unless the text

@@ -1,6 +1,8 @@
 /* ops.c - the facts of the operators and of finished steps, from their rows. */
 #include "backend.h"
 
+_Static_assert(OPS_ALL <= 255, "nodes, values and instructions store an operator in 8 bits");
+
 const op_info op_infos[OPS_ALL] = {
 #define MAP_ROW(name, arity, flags, doc)    [OP_##name] = { #name, doc, KIND_MAP, arity, flags },
 #define REDUCE_ROW(name, arity, flags, doc) [OP_##name] = { #name, doc, KIND_REDUCE, arity, flags },

@@ -34,7 +34,6 @@ enum op {
     OP_VIEW,  /* in a plan: elements of a value in memory, by an offset and strides */
     OPS_ALL
 };
-_Static_assert(OPS_ALL <= 255, "nodes, values and instructions store an operator in 8 bits");
 
 enum op_kind { KIND_LEAF, KIND_MAP, KIND_REDUCE, KIND_DEF };
 /* Flags of rows. ops.def describes those with DUET_. */

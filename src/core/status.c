@@ -14,6 +14,7 @@ duet_status fail(duet_status s, const char *format, ...)
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
     memcpy(t->text, text, sizeof text);
+    t->status = s;
     return s;
 }
 
@@ -52,13 +53,25 @@ duet_status fail_at(duet_status s, const char *where)
     return fail(s, "%s: %s", where, text);
 }
 
-void error_keep(error_text *e) { memcpy(e, thread_get()->text, sizeof *e); }
+void error_keep(error_text *e)
+{
+    const thread *t = thread_get();
+    memcpy(e->text, t->text, sizeof e->text);
+    e->status = t->status;
+}
 
-void error_put_back(const error_text *e) { memcpy(thread_get()->text, e, sizeof *e); }
+void error_put_back(const error_text *e)
+{
+    thread *t = thread_get();
+    memcpy(t->text, e->text, sizeof e->text);
+    t->status = e->status;
+}
 
-void duet_error_at(const char *site) { fail_at(DUET_BAD_ARGUMENT, site); }
+void duet_error_at(const char *site) { fail_at(thread_get()->status, site); }
 
 const char *duet_error(void) { return thread_get()->text; }
+
+duet_status duet_error_status(void) { return thread_get()->status; }
 
 const char *duet_status_text(duet_status s)
 {

@@ -20,9 +20,10 @@ bool error_has_place(void);
  * its "file:line: ". Returns s. */
 duet_status fail_within(duet_status s, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* The thread's error text, saved so that it can be restored after an error that is handled. */
+/* The thread's error text and status, saved so that it can be restored after an error that is handled. */
 typedef struct error_text {
     char text[1024];
+    duet_status status;
 } error_text;
 void error_keep(error_text *e);
 void error_put_back(const error_text *e);

@@ -20,6 +20,7 @@ enum deferring { DEFERS_NOT, DEFERS, DEFERS_ALWAYS };
 
 typedef struct thread {
     char text[1024];     /* of the last error */
+    duet_status status;  /* of the last error */
     duet_place place;    /* of the innermost DUET_ON, or of the environment */
     int gpu;             /* the device that DUET_GPU means: DEFAULT_GPU, or that of thread_use_gpu */
     duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */

@@ -87,6 +87,11 @@ static void test_bad_arguments(void)
     duet_free(&freed);
 
     REFUSED(duet_new_shape(DUET_F32, 2, bad), "duet_new(f32[2,-3]): the sizes must not be negative");
+    CHECK(duet_error_status() == DUET_BAD_SHAPE, "the status is %d", duet_error_status());
+    duet_error_at("here.c:1");
+    CHECK(duet_error_status() == DUET_BAD_SHAPE, "duet_error_at changed the status");
+    (void)fail(DUET_IO_ERROR, "another error");
+    CHECK(duet_error_status() == DUET_IO_ERROR, "the status is not that of the last error");
     REFUSED(duet_new_shape(DUET_F32, 9, size), "the number of axes (9)");
     REFUSED(duet_new_shape(DUET_DTYPE_COUNT, 2, size), "type");
     REFUSED(duet_new_shape(DUET_F32, 2, NULL), "NULL");

@@ -1,0 +1,1455 @@
+/* duet.hpp - Duet for C++17 and later: matrices that free themselves, formulas with operators, errors as
+ * exceptions. It contains no code of its own besides calls of the C functions in duet.h.
+ *
+ *     duet::matrix x = { 1.0f, 2.0f, 3.0f }, y = duet::matrix::ones(duet::f32, 3);
+ *     y = 3.3 * x + y;                        // one pass over memory, as duet_set
+ *     duet::matrix z = duet::exp(-y);         // a new matrix, as duet_eval
+ *     std::cout << z << duet::item(duet::sum(z)) << '\n';
+ *
+ *     duet::matrix  A matrix, which its destructor frees. It can be moved but not copied; clone() copies
+ *                   the elements. A matrix without elements of its own, duet::matrix(), is empty.
+ *     duet::expr    A formula that is not yet computed. Operators make it from matrices, numbers and
+ *                   formulas.
+ *
+ * Lifetime of formulas. A formula is evaluated once: by an assignment, by duet::eval or by another
+ * statement. If it is an operand of another formula, it becomes a part of that formula. The destructor of
+ * an expr that was neither evaluated nor an operand drops the formula. So a formula never leaks, also when
+ * an exception is thrown while a longer formula is built. An expr can be moved but not copied; pass it to
+ * functions as `const duet::expr &`. duet::hold makes a formula that can be evaluated any number of times.
+ * A formula refers to its matrices: do not free or move them before it is evaluated. It belongs to the
+ * thread that built it.
+ *
+ * Assignment. y = e evaluates e into the elements of y, as duet_set; the shape must fit. If y is empty, a
+ * new matrix is made. If y is a view, the elements of the other matrix change: x.row(0) = e.
+ * y = std::move(x) and y = f(), where f returns a matrix, move a matrix instead. y = x with two matrices
+ * does not compile: write y.set(x) to copy the elements into y, or y = x.clone() for a new matrix.
+ *
+ * Operators. Comparisons give formulas of bool. & | ^ ~ are the bitwise operators, which are the logical
+ * ones for bool. && || ! are not overloaded: overloads of them evaluate both sides, and `if (x && y)` must
+ * not compile by accident.
+ *
+ * Errors. A function that fails throws duet::error, which has the status, the file and the line of the
+ * call. Building a formula does not throw: an error in it is thrown when it is evaluated. duet::try_eval
+ * and duet::try_set return the status instead. Without exceptions (-fno-exceptions) duet::error_hook is
+ * called in place of a throw. */
+#ifndef DUET_HPP
+#define DUET_HPP
+
+#if __cplusplus < 201703L
+#error "duet.hpp needs C++17 or later (-std=c++17)"
+#endif
+#include <atomic>
+#include <cmath> /* removes the macros isnan, isinf, isfinite */
+#include <complex>
+#include <cstdlib>
+#include <cstring>
+#include <duet/duet.h>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#if defined __has_include && __cplusplus >= 202002L
+#if __has_include(<source_location>)
+#include <source_location>
+#endif
+#endif
+
+namespace duet
+{
+#ifndef __cpp_exceptions
+/* so that a program with and without exceptions does not mix functions of the same name */
+inline namespace without_exceptions
+{
+#endif
+
+/* ---- types, places in the source, errors ------------------------------------------------------ */
+
+using dtype = duet_dtype;
+inline constexpr dtype f16 = DUET_F16, bf16 = DUET_BF16, f32 = DUET_F32, f64 = DUET_F64, c64 = DUET_C64,
+                       c128 = DUET_C128, boolean = DUET_BOOL, i8 = DUET_I8, i16 = DUET_I16, i32 = DUET_I32,
+                       i64 = DUET_I64, u8 = DUET_U8, u16 = DUET_U16, u32 = DUET_U32, u64 = DUET_U64;
+
+inline constexpr double pi = 3.14159265358979323846;
+
+/* The bits of elements of f16 and bf16. duet::cast converts them to f32. */
+enum class f16_bits : uint16_t {};
+enum class bf16_bits : uint16_t {};
+
+/* A line of the source. It is a default argument: the compiler fills in the line of the call. */
+struct location {
+    const char *file;
+    unsigned line;
+    constexpr location(const char *file_, unsigned line_) noexcept : file(file_), line(line_) {}
+#ifdef __cpp_lib_source_location
+    constexpr location(const std::source_location &s) noexcept : file(s.file_name()), line(s.line()) {}
+#endif
+    static constexpr location here(const char *f = __builtin_FILE(), unsigned n = __builtin_LINE()) noexcept
+    {
+        return { f, n };
+    }
+};
+
+class error : public std::runtime_error
+{
+    duet_status s;
+    location w;
+
+  public:
+    error(duet_status status, const std::string &text, location where)
+        : std::runtime_error(text), s(status), w(where)
+    {
+    }
+    duet_status status() const noexcept { return s; }
+    const char *file() const noexcept { return w.file; } /* of the call that failed */
+    unsigned line() const noexcept { return w.line; }
+};
+
+#ifndef __cpp_exceptions
+/* Is called in place of a throw. By default it prints the error and aborts. If your function returns,
+ * the call that failed returns an empty matrix, a 0 or nothing, and leaves its destination unchanged. */
+inline void (*error_hook)(const error &) = [](const error &e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::abort();
+};
+#endif
+
+namespace detail
+{
+/* Returns "file:line". The library stores the pointer, so the texts live until the process ends; each
+ * line has one. NULL: no memory. */
+inline const char *site(location w) noexcept
+{
+    struct place {
+        const char *file;
+        unsigned line;
+        place *next;
+        char text[1];
+    };
+    static std::atomic<place *> table[512];
+    static thread_local const place *last;
+    if (last && last->file == w.file && last->line == w.line) return last->text;
+    std::atomic<place *> &slot = table[(reinterpret_cast<uintptr_t>(w.file) / 8 + w.line) % 512];
+    place *head = slot.load(std::memory_order_acquire);
+    for (const place *p = head; p; p = p->next)
+        if (p->file == w.file && p->line == w.line) return (last = p)->text;
+    const std::size_t n = std::strlen(w.file) + 12;
+    place *p = static_cast<place *>(std::malloc(sizeof(place) + n));
+    if (!p) return nullptr;
+    p->file = w.file;
+    p->line = w.line;
+    std::snprintf(p->text, n, "%s:%u", w.file, w.line);
+    do p->next = head;
+    while (!slot.compare_exchange_weak(head, p, std::memory_order_acq_rel));
+    return (last = p)->text;
+}
+
+#ifdef __cpp_exceptions
+[[noreturn]]
+#endif
+inline void
+raise(duet_status s, location w)
+{
+    duet_error_at(site(w));
+    const error e(s, duet_error(), w);
+#ifdef __cpp_exceptions
+    throw e;
+#else
+    error_hook(e);
+#endif
+}
+
+/* For errors that C++ finds itself. */
+#ifdef __cpp_exceptions
+[[noreturn]]
+#endif
+inline void
+raise(duet_status s, const char *text, location w)
+{
+    const error e(s, std::string(w.file) + ":" + std::to_string(w.line) + ": " + text, w);
+#ifdef __cpp_exceptions
+    throw e;
+#else
+    error_hook(e);
+#endif
+}
+
+inline void check(duet_status s, location w)
+{
+    if (s != DUET_OK) raise(s, w);
+}
+
+/* Returns p. If it is NULL, the last call failed. */
+template <class T> T *check(T *p, location w)
+{
+    if (!p) raise(duet_error_status(), w);
+    return p;
+}
+inline duet_matrix *made(duet_matrix *m, location w)
+{
+    if (check(m, w)) duet_created_at(m, site(w));
+    return m;
+}
+
+template <class T> struct is_complex : std::false_type {
+};
+template <class T> struct is_complex<std::complex<T>> : std::true_type {
+};
+template <class T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> || is_complex<T>::value; /* of C++ */
+template <class T>
+inline constexpr bool is_element =
+    (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>) || std::is_same_v<T, std::complex<float>> ||
+    std::is_same_v<T, std::complex<double>> || std::is_same_v<T, f16_bits> || std::is_same_v<T, bf16_bits>;
+template <class... N> inline constexpr bool are_integers = (std::is_integral_v<N> && ...);
+template <class A, class B> inline constexpr bool is_same = std::is_same_v<std::decay_t<A>, B>;
+
+/* The element type of a container with data() and size(), such as std::vector; void: it is none. */
+template <class C>
+auto element_in(const C &c)
+    -> std::enable_if_t<std::is_convertible_v<decltype(std::size(c)), std::size_t>,
+                        std::remove_cv_t<std::remove_pointer_t<decltype(std::data(c))>>>;
+void element_in(...);
+template <class C> using element_of = decltype(element_in(std::declval<const C &>()));
+} // namespace detail
+
+/* The element type of a matrix that has elements of the C++ type T. */
+template <class T> constexpr dtype dtype_of() noexcept
+{
+    static_assert(detail::is_element<T>, "a matrix cannot have elements of this type");
+    if constexpr (std::is_same_v<T, bool>) return boolean;
+    else if constexpr (std::is_same_v<T, f16_bits>) return f16;
+    else if constexpr (std::is_same_v<T, bf16_bits>) return bf16;
+    else if constexpr (std::is_same_v<T, float>) return f32;
+    else if constexpr (std::is_same_v<T, double>) return f64;
+    else if constexpr (std::is_same_v<T, std::complex<float>>) return c64;
+    else if constexpr (std::is_same_v<T, std::complex<double>>) return c128;
+    else if constexpr (std::is_signed_v<T>)
+        return sizeof(T) == 1 ? i8 : sizeof(T) == 2 ? i16 : sizeof(T) == 4 ? i32 : i64;
+    else return sizeof(T) == 1 ? u8 : sizeof(T) == 2 ? u16 : sizeof(T) == 4 ? u32 : u64;
+}
+
+/* ---- sizes, axes, indices --------------------------------------------------------------------- */
+
+/* A short list of sizes or axes: { 2, 3 }, one number, or a container that is known at run time. */
+template <class T> class number_list
+{
+    static constexpr int most = DUET_RANK_MAX + 1; /* enough to report too many */
+    int n = 0;
+    T item[most] = {};
+
+  public:
+    template <class... N, std::enable_if_t<detail::are_integers<N...>, int> = 0>
+    constexpr number_list(N... each) noexcept
+    {
+        (add(static_cast<T>(each)), ...);
+    }
+    template <class C, class E = detail::element_of<C>, std::enable_if_t<std::is_integral_v<E>, int> = 0>
+    number_list(const C &c) noexcept
+    {
+        for (std::size_t i = 0; i < std::size(c); i++) add(static_cast<T>(std::data(c)[i]));
+    }
+    constexpr void add(T x) noexcept
+    {
+        if (n < most) item[n++] = x;
+    }
+    constexpr int size() const noexcept { return n; }
+    constexpr const T *data() const noexcept { return item; }
+    constexpr T operator[](int i) const noexcept { return item[i]; }
+    constexpr const T *begin() const noexcept { return item; }
+    constexpr const T *end() const noexcept { return item + n; }
+    constexpr int64_t product() const noexcept
+    {
+        int64_t p = 1;
+        for (int i = 0; i < n; i++) p *= static_cast<int64_t>(item[i]);
+        return p;
+    }
+    friend constexpr bool operator==(const number_list &x, const number_list &y) noexcept
+    {
+        bool same = x.n == y.n;
+        for (int i = 0; same && i < x.n; i++) same = x.item[i] == y.item[i];
+        return same;
+    }
+    friend constexpr bool operator!=(const number_list &x, const number_list &y) noexcept
+    {
+        return !(x == y);
+    }
+};
+using shape = number_list<int64_t>;
+using axes = number_list<int>;
+
+/* An entry of an index list: a number, duet::all, duet::range(0, 5), duet::newaxis or duet::rest. They
+ * mean i, :, 0:5, None and ... in NumPy. duet::none as a bound of a range means that it has no limit, as None in NumPy. */
+namespace detail
+{
+struct all_function; /* the type of duet::all */
+}
+class index_entry
+{
+    duet_index_entry i;
+    bool used = true;
+
+  public:
+    constexpr index_entry(duet_index_entry entry) noexcept : i(entry) {}
+    template <class N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
+    constexpr index_entry(N at) noexcept : i{ DUET_INDEX_AT, static_cast<int64_t>(at), 0, 0 }
+    {
+    }
+    constexpr index_entry(const detail::all_function &) noexcept
+        : i{ DUET_INDEX_RANGE, DUET_OPEN, DUET_OPEN, 1 }
+    {
+    }
+    static constexpr index_entry none() noexcept /* an argument that was not given */
+    {
+        index_entry e(0);
+        e.used = false;
+        return e;
+    }
+    constexpr bool given() const noexcept { return used; }
+    constexpr duet_index_entry get() const noexcept { return i; }
+};
+inline constexpr int64_t none = DUET_OPEN;
+inline constexpr index_entry newaxis = duet_index_entry{ DUET_INDEX_NEW, 0, 0, 0 },
+                             rest = duet_index_entry{ DUET_INDEX_REST, 0, 0, 0 };
+constexpr index_entry range(int64_t start, int64_t stop, int64_t step = 1) noexcept
+{
+    return duet_index_entry{ DUET_INDEX_RANGE, start, stop, step };
+}
+
+namespace detail
+{
+struct index_list {
+    int count = 0;
+    duet_index_entry entry[DUET_RANK_MAX];
+    constexpr index_list(std::initializer_list<index_entry> all) noexcept : entry{}
+    {
+        for (const index_entry &i : all)
+            if (i.given() && count < DUET_RANK_MAX) entry[count++] = i.get();
+    }
+};
+} // namespace detail
+/* The parameters of functions that take up to eight index entries: with defaults, without, and as a list. */
+#define DUET_HPP_INDEX                                                                                       \
+    index_entry a, index_entry b = index_entry::none(), index_entry c = index_entry::none(),                 \
+                               index_entry d = index_entry::none(), index_entry e = index_entry::none(),     \
+                               index_entry f = index_entry::none(), index_entry g = index_entry::none(),     \
+                               index_entry h = index_entry::none(), location w = location::here()
+#define DUET_HPP_INDEX_PLAIN                                                                                 \
+    index_entry a, index_entry b, index_entry c, index_entry d, index_entry e, index_entry f, index_entry g, \
+        index_entry h, location w
+#define DUET_HPP_INDEX_LIST detail::index_list({ a, b, c, d, e, f, g, h })
+
+/* The first number of a list of arguments, or all as a list, with the line of the call. */
+template <class T> struct first_of {
+    number_list<T> all;
+    location where;
+    template <class N, std::enable_if_t<std::is_integral_v<N>, int> = 0>
+    first_of(N n, location w = location::here()) noexcept : all(n), where(w)
+    {
+    }
+    first_of(const number_list<T> &numbers, location w = location::here()) noexcept : all(numbers), where(w)
+    {
+    }
+    template <class... N> number_list<T> and_more(N... more) const noexcept
+    {
+        number_list<T> l = all;
+        (l.add(static_cast<T>(more)), ...);
+        return l;
+    }
+};
+
+/* ---- formulas --------------------------------------------------------------------------------- */
+
+class expr;
+class matrix;
+class operand;
+
+/* The operators that matrices and formulas have as members. */
+template <class D> class members
+{
+    const D &self() const noexcept { return static_cast<const D &>(*this); }
+
+  public:
+    expr operator()(DUET_HPP_INDEX) const noexcept;       /* x(duet::all, 3): a formula, as x[:, 3] */
+    expr T(location w = location::here()) const noexcept; /* the axes in reverse order */
+    template <class... N> expr reshape(first_of<int64_t> size, N... more) const noexcept;
+    template <class... N> expr permute(first_of<int> axis, N... more) const noexcept;
+};
+
+class [[nodiscard]] expr : public members<expr>
+{
+    enum owner : unsigned char { nobody, mine, held };
+    duet_expr e{};
+    mutable owner o = nobody;
+    friend expr hold(const operand &e) noexcept;
+
+  public:
+    expr() noexcept {} /* not a formula; an error if used */
+    explicit expr(duet_expr made) noexcept : e(made), o(mine) {}
+    template <class X, std::enable_if_t<detail::is_number<X> || detail::is_same<X, matrix>, int> = 0>
+    expr(const X &x, location where = location::here()) noexcept;
+    expr(expr &&from) noexcept : e(from.e), o(from.o) { from.o = nobody; }
+    expr &operator=(expr &&from) &noexcept
+    {
+        expr taken(std::move(from));
+        std::swap(e, taken.e);
+        std::swap(o, taken.o);
+        return *this;
+    }
+    ~expr()
+    {
+        if (o != nobody) (void)duet_drop_at(e, nullptr);
+    }
+
+    /* Returns the formula for the C functions. Afterwards it is a part of another formula, or spent. */
+    duet_expr use() const noexcept
+    {
+        if (o == mine) o = nobody;
+        return e;
+    }
+    duet_expr get() const noexcept { return e; }
+    duet_status status() const noexcept { return duet_expr_status(e); }
+    dtype type() const noexcept { return duet_expr_type(e); }
+    int rank() const noexcept { return duet_expr_rank(e); }
+    int64_t size(int axis) const noexcept { return duet_expr_size(e, axis); }
+    duet::shape shape() const noexcept
+    {
+        duet::shape s;
+        for (int i = 0; i < rank(); i++) s.add(size(i));
+        return s;
+    }
+};
+
+/* A parameter that takes a matrix, a formula or a number, and the line of the call. It refers to its
+ * argument: use it for parameters only. */
+class operand
+{
+    enum { of_matrix, of_expr, of_handle, of_real, of_signed, of_unsigned, of_complex } kind;
+    union {
+        const duet_matrix *m;
+        const expr *x;
+        duet_expr e;
+        double real;
+        int64_t i;
+        uint64_t u;
+    };
+    double imaginary = 0;
+    location w;
+
+  public:
+    inline operand(const matrix &of, location where = location::here()) noexcept;
+    operand(const expr &formula, location where = location::here()) noexcept
+        : kind(of_expr), x(&formula), w(where)
+    {
+    }
+    operand(duet_expr made, location where = location::here()) noexcept : kind(of_handle), e(made), w(where)
+    {
+    }
+    template <class N, std::enable_if_t<detail::is_number<N>, int> = 0>
+    operand(N n, location where = location::here()) noexcept : kind(of_real), real(0), w(where)
+    {
+        if constexpr (detail::is_complex<N>::value) {
+            kind = of_complex;
+            real = static_cast<double>(n.real());
+            imaginary = static_cast<double>(n.imag());
+        } else if constexpr (std::is_floating_point_v<N>) {
+            real = static_cast<double>(n);
+        } else if constexpr (std::is_signed_v<N>) {
+            kind = of_signed;
+            i = n;
+        } else {
+            kind = of_unsigned;
+            u = n;
+        }
+    }
+    duet_expr get() const noexcept
+    {
+        switch (kind) {
+        case of_matrix: return duet_of_matrix(m);
+        case of_expr: return x->use();
+        case of_real: return duet_of_number(real);
+        case of_signed: return duet_of_integer(i);
+        case of_unsigned: return duet_of_unsigned(u);
+        case of_complex: return duet_complex(duet_of_number(real), duet_of_number(imaginary));
+        default: return e;
+        }
+    }
+    location where() const noexcept { return w; }
+    const char *site() const noexcept { return detail::site(w); }
+};
+
+template <class X, std::enable_if_t<detail::is_number<X> || detail::is_same<X, matrix>, int>>
+expr::expr(const X &x, location where) noexcept : expr(operand(x, where).get())
+{
+}
+
+/* Options of operators, which are those of the C structs (duet/options.h). In C++20 write
+ *     duet::conv2d(x, w, { .pad = { 1, 1 } })
+ * In C++17 write
+ *     duet::conv_options o;
+ *     o.pad[0] = o.pad[1] = 1;
+ *     duet::conv2d(x, w, o) */
+#define DUET_HPP_NAMED(name, ...)                                                                            \
+    struct name##_options __VA_ARGS__;                                                                       \
+    static_assert(sizeof(name##_options) == sizeof(duet_##name) && std::is_standard_layout_v<name##_options>)
+// clang-format off
+DUET_HPP_NAMED(conv, { int32_t stride[2] = {}, pad[2] = {}, dilation[2] = {}, groups = 0, more[2] = {}; });
+DUET_HPP_NAMED(pool, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}; });
+DUET_HPP_NAMED(conv_grad, { int32_t stride[2] = {}, pad[2] = {}, dilation[2] = {}, groups = 0,
+               size[2] = {}, more[2] = {}; });
+DUET_HPP_NAMED(conv_transposed, { int32_t stride[2] = {}, pad[2] = {}, dilation[2] = {}, groups = 0,
+               output_pad[2] = {}, more[2] = {}; });
+DUET_HPP_NAMED(pool_grad, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}, size[2] = {}; });
+DUET_HPP_NAMED(scale, { int32_t scale[2] = {}; });
+DUET_HPP_NAMED(conv1, { int32_t stride = 0, pad = 0, dilation = 0, groups = 0, more = 0; });
+DUET_HPP_NAMED(pool1, { int32_t window = 0, stride = 0, pad = 0; });
+DUET_HPP_NAMED(conv1_grad, { int32_t stride = 0, pad = 0, dilation = 0, groups = 0, size = 0, more = 0; });
+DUET_HPP_NAMED(conv1_transposed, { int32_t stride = 0, pad = 0, dilation = 0, groups = 0,
+               output_pad = 0, more = 0; });
+DUET_HPP_NAMED(pool1_grad, { int32_t window = 0, stride = 0, pad = 0, size = 0; });
+DUET_HPP_NAMED(scale1, { int32_t scale = 0; });
+DUET_HPP_NAMED(conv3, { int32_t stride[3] = {}, pad[3] = {}, dilation[3] = {}, groups = 0, more[3] = {}; });
+DUET_HPP_NAMED(pool3, { int32_t window[3] = {}, stride[3] = {}, pad[3] = {}; });
+DUET_HPP_NAMED(conv3_grad, { int32_t stride[3] = {}, pad[3] = {}, dilation[3] = {}, groups = 0,
+               size[3] = {}, more[3] = {}; });
+DUET_HPP_NAMED(conv3_transposed, { int32_t stride[3] = {}, pad[3] = {}, dilation[3] = {}, groups = 0,
+               output_pad[3] = {}, more[3] = {}; });
+DUET_HPP_NAMED(pool3_grad, { int32_t window[3] = {}, stride[3] = {}, pad[3] = {}, size[3] = {}; });
+DUET_HPP_NAMED(scale3, { int32_t scale[3] = {}; });
+DUET_HPP_NAMED(fourier, { int32_t axes = 0, axis[DUET_RANK_MAX] = {}, n[DUET_RANK_MAX] = {}; });
+DUET_HPP_NAMED(triangle, { int32_t lower = 0, unit = 0, transposed = 0; });
+DUET_HPP_NAMED(solver, { int32_t refine = 0; });
+// clang-format on
+#undef DUET_HPP_NAMED
+inline constexpr duet_overlap overlap_full = DUET_OVERLAP_FULL, overlap_same = DUET_OVERLAP_SAME,
+                              overlap_valid = DUET_OVERLAP_VALID;
+
+namespace detail
+{
+/* The C struct of options, as a pointer. */
+template <class C> struct options {
+    C c;
+    template <class O> explicit options(const O &o) noexcept { std::memcpy(&c, &o, sizeof c); }
+    operator const C *() const noexcept { return &c; }
+};
+} // namespace detail
+
+/* The operators, one function for each row of ops.def, composed.def and networks.def, with the same names
+ * and parameters as in C but without the prefix. PARAM and ARG: the parameters after the operands, by the
+ * word that the row has for them. */
+#define DUET_HPP_PARAM_plain
+#define DUET_HPP_PARAM_type      , dtype type
+#define DUET_HPP_PARAM_axis      , int axis
+#define DUET_HPP_PARAM_overlap   , duet_overlap part = overlap_full
+#define DUET_HPP_PARAM_classes   , int n, dtype type
+#define DUET_HPP_PARAM_top       , int k, int axis
+#define DUET_HPP_PARAM_bins      , double low, double high, int n
+#define DUET_HPP_PARAM_sizes     , const shape &size
+#define DUET_HPP_PARAM_order     , const axes &order
+#define DUET_HPP_PARAM_range     , int axis, int64_t start, int64_t stop, int64_t by
+#define DUET_HPP_PARAM_offset    , int64_t offset = 0
+#define DUET_HPP_PARAM_indices   , const char *letters
+#define DUET_HPP_PARAM_number    , double s
+#define DUET_HPP_PARAM_pick      , int axis, int64_t i
+#define DUET_HPP_PARAM_part      , int axis, int count, int k
+#define DUET_HPP_PARAM_two_axes  , int i, int j
+#define DUET_HPP_PARAM_tolerance , double relative = 1e-5, double absolute = 1e-8
+#define DUET_HPP_PARAM_power     , int n
+#define DUET_HPP_PARAM_window    , int h, int w
+#define DUET_HPP_PARAM_length    , int n = 0, int axis = -1
+#define DUET_HPP_ARG_plain
+#define DUET_HPP_ARG_type      , type
+#define DUET_HPP_ARG_axis      , axis
+#define DUET_HPP_ARG_overlap   , part
+#define DUET_HPP_ARG_classes   , n, type
+#define DUET_HPP_ARG_top       , k, axis
+#define DUET_HPP_ARG_bins      , low, high, n
+#define DUET_HPP_ARG_sizes     , size.size(), size.data()
+#define DUET_HPP_ARG_order     , order.size(), order.data()
+#define DUET_HPP_ARG_range     , axis, start, stop, by
+#define DUET_HPP_ARG_offset    , offset
+#define DUET_HPP_ARG_indices   , letters
+#define DUET_HPP_ARG_number    , s
+#define DUET_HPP_ARG_pick      , axis, i
+#define DUET_HPP_ARG_part      , axis, count, k
+#define DUET_HPP_ARG_two_axes  , i, j
+#define DUET_HPP_ARG_tolerance , relative, absolute
+#define DUET_HPP_ARG_power     , n
+#define DUET_HPP_ARG_window    , h, w
+#define DUET_HPP_ARG_length    , n, axis
+// clang-format off
+#define DUET_HPP_PARAM_conv             , const conv_options &o = {}
+#define DUET_HPP_ARG_conv               , detail::options<duet_conv>(o)
+#define DUET_HPP_PARAM_pool             , const pool_options &o = {}
+#define DUET_HPP_ARG_pool               , detail::options<duet_pool>(o)
+#define DUET_HPP_PARAM_conv_grad        , const conv_grad_options &o = {}
+#define DUET_HPP_ARG_conv_grad          , detail::options<duet_conv_grad>(o)
+#define DUET_HPP_PARAM_conv_transposed  , const conv_transposed_options &o = {}
+#define DUET_HPP_ARG_conv_transposed    , detail::options<duet_conv_transposed>(o)
+#define DUET_HPP_PARAM_pool_grad        , const pool_grad_options &o = {}
+#define DUET_HPP_ARG_pool_grad          , detail::options<duet_pool_grad>(o)
+#define DUET_HPP_PARAM_scale            , const scale_options &o = {}
+#define DUET_HPP_ARG_scale              , detail::options<duet_scale>(o)
+#define DUET_HPP_PARAM_conv1            , const conv1_options &o = {}
+#define DUET_HPP_ARG_conv1              , detail::options<duet_conv1>(o)
+#define DUET_HPP_PARAM_pool1            , const pool1_options &o = {}
+#define DUET_HPP_ARG_pool1              , detail::options<duet_pool1>(o)
+#define DUET_HPP_PARAM_conv1_grad       , const conv1_grad_options &o = {}
+#define DUET_HPP_ARG_conv1_grad         , detail::options<duet_conv1_grad>(o)
+#define DUET_HPP_PARAM_conv1_transposed , const conv1_transposed_options &o = {}
+#define DUET_HPP_ARG_conv1_transposed   , detail::options<duet_conv1_transposed>(o)
+#define DUET_HPP_PARAM_pool1_grad       , const pool1_grad_options &o = {}
+#define DUET_HPP_ARG_pool1_grad         , detail::options<duet_pool1_grad>(o)
+#define DUET_HPP_PARAM_scale1           , const scale1_options &o = {}
+#define DUET_HPP_ARG_scale1             , detail::options<duet_scale1>(o)
+#define DUET_HPP_PARAM_conv3            , const conv3_options &o = {}
+#define DUET_HPP_ARG_conv3              , detail::options<duet_conv3>(o)
+#define DUET_HPP_PARAM_pool3            , const pool3_options &o = {}
+#define DUET_HPP_ARG_pool3              , detail::options<duet_pool3>(o)
+#define DUET_HPP_PARAM_conv3_grad       , const conv3_grad_options &o = {}
+#define DUET_HPP_ARG_conv3_grad         , detail::options<duet_conv3_grad>(o)
+#define DUET_HPP_PARAM_conv3_transposed , const conv3_transposed_options &o = {}
+#define DUET_HPP_ARG_conv3_transposed   , detail::options<duet_conv3_transposed>(o)
+#define DUET_HPP_PARAM_pool3_grad       , const pool3_grad_options &o = {}
+#define DUET_HPP_ARG_pool3_grad         , detail::options<duet_pool3_grad>(o)
+#define DUET_HPP_PARAM_scale3           , const scale3_options &o = {}
+#define DUET_HPP_ARG_scale3             , detail::options<duet_scale3>(o)
+#define DUET_HPP_PARAM_fourier          , const fourier_options &o = {}
+#define DUET_HPP_ARG_fourier            , detail::options<duet_fourier>(o)
+#define DUET_HPP_PARAM_triangle         , const triangle_options &o = {}
+#define DUET_HPP_ARG_triangle           , detail::options<duet_triangle>(o)
+#define DUET_HPP_PARAM_solver           , const solver_options &o = {}
+#define DUET_HPP_ARG_solver             , detail::options<duet_solver>(o)
+// clang-format on
+
+#define DUET_HPP_1(name, options, ...)                                                                       \
+    inline expr name(const operand &x DUET_HPP_PARAM_##options) noexcept                                     \
+    {                                                                                                        \
+        return expr(duet_##name##_at(x.get() DUET_HPP_ARG_##options, x.site()));                             \
+    }
+#define DUET_HPP_2(name, options, ...)                                                                       \
+    inline expr name(const operand &x, const operand &y DUET_HPP_PARAM_##options) noexcept                   \
+    {                                                                                                        \
+        const duet_expr first = x.get();                                                                     \
+        return expr(duet_##name##_at(first, y.get() DUET_HPP_ARG_##options, x.site()));                      \
+    }
+#define DUET_HPP_3(name, options, ...)                                                                       \
+    inline expr name(const operand &x, const operand &y, const operand &z DUET_HPP_PARAM_##options) noexcept \
+    {                                                                                                        \
+        const duet_expr first = x.get(), second = y.get();                                                   \
+        return expr(duet_##name##_at(first, second, z.get() DUET_HPP_ARG_##options, x.site()));              \
+    }
+/* Reductions: sum(x), sum(x, 0), sum(x, { 0, 2 }), and sum_keep(x, 0), which keeps the axes with size 1. */
+#define DUET_HPP_FOLD1(name, ...)                                                                            \
+    DUET_HPP_1(name, plain, )                                                                                \
+    inline expr name(const operand &x, const axes &a) noexcept                                               \
+    {                                                                                                        \
+        return expr(duet_##name##_axes_at(x.get(), a.size(), a.data(), x.site()));                           \
+    }                                                                                                        \
+    inline expr name##_keep(const operand &x, const axes &a) noexcept                                        \
+    {                                                                                                        \
+        return expr(duet_##name##_axes_keep_at(x.get(), a.size(), a.data(), x.site()));                      \
+    }
+#define DUET_HPP_FOLD2(name, ...)                                                                            \
+    DUET_HPP_2(name, plain, )                                                                                \
+    inline expr name(const operand &x, const operand &y, const axes &a) noexcept                             \
+    {                                                                                                        \
+        const duet_expr first = x.get();                                                                     \
+        return expr(duet_##name##_axes_at(first, y.get(), a.size(), a.data(), x.site()));                    \
+    }                                                                                                        \
+    inline expr name##_keep(const operand &x, const operand &y, const axes &a) noexcept                      \
+    {                                                                                                        \
+        const duet_expr first = x.get();                                                                     \
+        return expr(duet_##name##_axes_keep_at(first, y.get(), a.size(), a.data(), x.site()));               \
+    }
+#define DUET_HPP_PLACE(name, ...)                                                                            \
+    DUET_HPP_1(name, plain, )                                                                                \
+    inline expr name(const operand &x, int axis) noexcept                                                    \
+    {                                                                                                        \
+        return expr(duet_##name##_axis_at(x.get(), axis, x.site()));                                         \
+    }                                                                                                        \
+    inline expr name##_keep(const operand &x, int axis) noexcept                                             \
+    {                                                                                                        \
+        return expr(duet_##name##_keep_at(x.get(), axis, x.site()));                                         \
+    }
+/* any and all are objects, because duet::all is also an index entry. */
+#define DUET_HPP_TRUTH(name, ...)                                                                            \
+    namespace detail                                                                                         \
+    {                                                                                                        \
+    struct name##_function {                                                                                 \
+        expr operator()(const operand &x) const noexcept                                                     \
+        {                                                                                                    \
+            return expr(duet_##name##_at(x.get(), x.site()));                                                \
+        }                                                                                                    \
+        expr operator()(const operand &x, const axes &a) const noexcept                                      \
+        {                                                                                                    \
+            return expr(duet_##name##_axes_at(x.get(), a.size(), a.data(), x.site()));                       \
+        }                                                                                                    \
+    };                                                                                                       \
+    }                                                                                                        \
+    inline constexpr detail::name##_function name{};                                                         \
+    inline expr name##_keep(const operand &x, const axes &a) noexcept                                        \
+    {                                                                                                        \
+        return expr(duet_##name##_axes_keep_at(x.get(), a.size(), a.data(), x.site()));                      \
+    }
+#define DUET_MAP1(name, ...) DUET_HPP_1(name, plain, )
+#define DUET_MAP2(name, ...) DUET_HPP_2(name, plain, )
+#define DUET_MAP3(name, ...) DUET_HPP_3(name, plain, )
+#define DUET_INT1            DUET_MAP1
+#define DUET_INT2            DUET_MAP2
+#define DUET_FOLD1           DUET_HPP_FOLD1
+#define DUET_FOLD2           DUET_HPP_FOLD2
+#define DUET_MOMENT1         DUET_HPP_FOLD1
+#define DUET_TRUTH1          DUET_HPP_TRUTH
+#define DUET_PLACE1          DUET_HPP_PLACE
+#define DUET_DEF1            DUET_HPP_1
+#define DUET_DEF2            DUET_HPP_2
+#define DUET_CALL1           DUET_HPP_1
+#define DUET_CALL2           DUET_HPP_2
+#define DUET_CALL3           DUET_HPP_3
+#include <duet/ops.def>
+#define DUET_COMPOSED1(name, ...)  DUET_HPP_1(name, plain, )
+#define DUET_COMPOSED2(name, ...)  DUET_HPP_2(name, plain, )
+#define DUET_COMPOSED3(name, ...)  DUET_HPP_3(name, plain, )
+#define DUET_COMPOSED1N(name, ...) DUET_HPP_1(name, number, )
+#define DUET_COMPOSED_MATRIX1      DUET_COMPOSED1
+#define DUET_COMPOSED_FOLD1        DUET_HPP_FOLD1
+#include <duet/composed.def>
+#define DUET_NETWORK1(name, ...)  DUET_HPP_1(name, plain, )
+#define DUET_NETWORK2(name, ...)  DUET_HPP_2(name, plain, )
+#define DUET_NETWORK2R(name, ...) DUET_HPP_2(name, number, )
+#define DUET_NETWORK3R(name, ...) DUET_HPP_3(name, number, )
+#include <duet/networks.def>
+
+/* Operators that are not rows (duet/operators.h). */
+DUET_HPP_1(flip, axis, )
+DUET_HPP_1(squeeze, axis, )
+DUET_HPP_1(expand_dims, axis, )
+DUET_HPP_1(pick, pick, )
+DUET_HPP_1(part, part, )
+DUET_HPP_1(moveaxis, two_axes, )
+DUET_HPP_1(swapaxes, two_axes, )
+DUET_HPP_2(outer, plain, )
+DUET_HPP_2(vdot, plain, )
+DUET_HPP_2(cross, plain, )
+DUET_HPP_2(array_equal, plain, )
+DUET_HPP_2(allclose, tolerance, )
+DUET_HPP_1(pow_int, power, )
+DUET_HPP_1(p_max_pool_h, window, )
+DUET_HPP_1(p_max_pool_p, window, )
+DUET_HPP_1(fft, length, )
+DUET_HPP_1(ifft, length, )
+DUET_HPP_1(rfft, length, )
+DUET_HPP_1(irfft, length, )
+DUET_HPP_1(fft2, plain, )
+DUET_HPP_1(ifft2, plain, )
+DUET_HPP_1(rfft2, plain, )
+DUET_HPP_1(irfft2, plain, )
+inline expr index(const operand &x, DUET_HPP_INDEX) noexcept
+{
+    const detail::index_list list = DUET_HPP_INDEX_LIST;
+    return expr(duet_index_at(x.get(), list.count, list.entry, detail::site(w)));
+}
+template <class... N> expr reshape(const operand &x, int64_t size, N... more) noexcept
+{
+    return reshape(x, shape(size, more...));
+}
+template <class... N> expr broadcast(const operand &x, int64_t size, N... more) noexcept
+{
+    return broadcast(x, shape(size, more...));
+}
+template <class... N> expr permute(const operand &x, int axis, N... more) noexcept
+{
+    return permute(x, axes(axis, more...));
+}
+
+inline expr operator+(const operand &x, const operand &y) noexcept { return add(x, y); }
+inline expr operator-(const operand &x, const operand &y) noexcept { return sub(x, y); }
+inline expr operator*(const operand &x, const operand &y) noexcept { return mul(x, y); }
+inline expr operator/(const operand &x, const operand &y) noexcept { return div(x, y); }
+inline expr operator%(const operand &x, const operand &y) noexcept { return remainder(x, y); }
+inline expr operator-(const operand &x) noexcept { return neg(x); }
+inline expr operator==(const operand &x, const operand &y) noexcept { return equal(x, y); }
+inline expr operator!=(const operand &x, const operand &y) noexcept { return not_equal(x, y); }
+inline expr operator<(const operand &x, const operand &y) noexcept { return less(x, y); }
+inline expr operator<=(const operand &x, const operand &y) noexcept { return less_equal(x, y); }
+inline expr operator>(const operand &x, const operand &y) noexcept { return greater(x, y); }
+inline expr operator>=(const operand &x, const operand &y) noexcept { return greater_equal(x, y); }
+inline expr operator&(const operand &x, const operand &y) noexcept { return bitwise_and(x, y); }
+inline expr operator|(const operand &x, const operand &y) noexcept { return bitwise_or(x, y); }
+inline expr operator^(const operand &x, const operand &y) noexcept { return bitwise_xor(x, y); }
+inline expr operator~(const operand &x) noexcept { return bitwise_not(x); }
+
+template <class D> expr members<D>::operator()(DUET_HPP_INDEX_PLAIN) const noexcept
+{
+    return index(operand(self(), w), a, b, c, d, e, f, g, h, w);
+}
+template <class D> expr members<D>::T(location w) const noexcept { return transpose(operand(self(), w)); }
+template <class D>
+template <class... N>
+expr members<D>::reshape(first_of<int64_t> size, N... more) const noexcept
+{
+    return duet::reshape(operand(self(), size.where), size.and_more(more...));
+}
+template <class D>
+template <class... N>
+expr members<D>::permute(first_of<int> axis, N... more) const noexcept
+{
+    return duet::permute(operand(self(), axis.where), axis.and_more(more...));
+}
+
+/* Makes a persistent formula from e: statements can evaluate it any number of times. Its matrices must
+ * exist until the last evaluation. The destructor of the result frees it. */
+inline expr hold(const operand &e) noexcept
+{
+    expr made(duet_hold_at(e.get(), e.site()));
+    made.o = expr::held;
+    return made;
+}
+
+/* ---- matrices --------------------------------------------------------------------------------- */
+
+/* The elements of a matrix in host memory, as duet::matrix::read returns them. They are valid until the
+ * next call that uses the matrix. e(i, j) is an element by its indices, e[i] by its number in row-major
+ * order. begin() and data() need a matrix without gaps, that is, not a view of a part: clone() it. */
+template <class T> class elements
+{
+    T *p = nullptr;
+    duet::shape sizes, strides;
+    bool dense = true;
+    location w;
+
+  public:
+    elements(T *first, const duet_matrix *m, location where) noexcept : p(first), w(where)
+    {
+        int64_t step = 1;
+        for (int i = 0; i < duet_rank(m); i++) {
+            sizes.add(duet_size(m, i));
+            strides.add(duet_stride(m, i));
+        }
+        for (int i = sizes.size(); i-- > 0; step *= sizes[i])
+            dense = dense && (sizes[i] == 1 || strides[i] == step);
+    }
+    const duet::shape &shape() const noexcept { return sizes; }
+    std::size_t size() const noexcept { return static_cast<std::size_t>(p ? sizes.product() : 0); }
+    bool is_dense() const noexcept { return dense || size() < 2; }
+    T *data() const
+    {
+        if (!is_dense()) detail::raise(DUET_BAD_ARGUMENT, "the matrix is a view with gaps: use clone()", w);
+        return p;
+    }
+    T *begin() const { return data(); }
+    T *end() const { return data() + size(); }
+    T &operator[](std::size_t i) const noexcept
+    {
+        if (dense) return p[i];
+        int64_t at = 0, left = static_cast<int64_t>(i);
+        for (int a = sizes.size(); a-- > 0; left /= sizes[a]) at += left % sizes[a] * strides[a];
+        return p[at];
+    }
+    template <class... I> T &operator()(I... i) const noexcept
+    {
+        int a = 0;
+        int64_t at = 0;
+        ((at += static_cast<int64_t>(i) * strides[a++]), ...);
+        return p[at];
+    }
+};
+
+/* An element type as a parameter, with the line of the call. */
+struct typed {
+    dtype type;
+    location where;
+    typed(dtype t, location w = location::here()) noexcept : type(t), where(w) {}
+};
+
+class [[nodiscard]] matrix : public members<matrix>
+{
+    duet_matrix *m = nullptr;
+
+    /* Copies n elements in row-major order, converted to the type. */
+    template <class T> void fill(dtype type, const T *p, std::size_t n, const duet::shape &s, location w)
+    {
+        if (s.product() != static_cast<int64_t>(n))
+            return detail::raise(DUET_BAD_SHAPE, "the shape needs another number of elements", w);
+        const T *first = n ? p : zero<T>();
+        duet_matrix *from =
+            detail::made((duet_from_array_shape)(first, dtype_of<T>(), s.size(), s.data()), w);
+        m = from;
+        if (type == dtype_of<T>() || !from) return;
+        m = duet_eval_at(duet_cast_at(duet_of_matrix(from), type, detail::site(w)), detail::site(w));
+        duet_free(&from);
+        detail::check(m, w);
+    }
+    template <class T> void fill(dtype type, std::initializer_list<std::initializer_list<T>> rows, location w)
+    {
+        const std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+        const std::unique_ptr<T[]> packed(new T[rows.size() * columns + 1]);
+        T *p = packed.get();
+        for (const auto &row : rows) {
+            if (row.size() != columns)
+                return detail::raise(DUET_BAD_SHAPE, "the rows have different sizes", w);
+            for (const T &x : row) *p++ = x;
+        }
+        fill(type, packed.get(), rows.size() * columns, { rows.size(), columns }, w);
+    }
+    matrix &done(duet_status s, location w)
+    {
+        detail::check(s, w);
+        return *this;
+    }
+    template <class P> P *access(P *p, location w) const
+    {
+        return p || (m && !count()) ? p : detail::check(p, w);
+    }
+    static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
+    template <class T> static const T *zero() noexcept /* what an empty array points to */
+    {
+        static const T nothing{};
+        return &nothing;
+    }
+    template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
+
+  public:
+    matrix() noexcept {}
+    explicit matrix(duet_matrix *made) noexcept : m(made) {} /* frees it in the end */
+    matrix(matrix &&from) noexcept : m(from.release()) {}
+    ~matrix() { duet_free(&m); }
+
+    /* Zeros: duet::matrix(duet::f32, 2, 3). */
+    template <class... N, std::enable_if_t<detail::are_integers<N...>, int> = 0>
+    explicit matrix(typed t, N... size) : matrix(t, duet::shape(size...))
+    {
+    }
+    matrix(typed t, const duet::shape &s)
+        : m(detail::made((duet_new_shape)(t.type, s.size(), s.data()), t.where))
+    {
+    }
+
+    /* The result of a formula: duet::matrix y = a * x. */
+    matrix(const expr &e, location w = location::here())
+        : m(detail::check(duet_eval_at(e.use(), detail::site(w)), w))
+    {
+    }
+
+    /* Elements: { 1.0f, 2.0f }, { { 1.0, 2.0 }, { 3.0, 4.0 } }, also after a type; or a container. */
+    template <class T, number<T> = 0> matrix(std::initializer_list<T> list, location w = location::here())
+    {
+        fill(dtype_of<T>(), list.begin(), list.size(), { list.size() }, w);
+    }
+    template <class T, number<T> = 0>
+    matrix(std::initializer_list<std::initializer_list<T>> rows, location w = location::here())
+    {
+        fill(dtype_of<T>(), rows, w);
+    }
+    template <class T, number<T> = 0> matrix(typed t, std::initializer_list<T> list)
+    {
+        fill(t.type, list.begin(), list.size(), { list.size() }, t.where);
+    }
+    template <class T, number<T> = 0> matrix(typed t, std::initializer_list<std::initializer_list<T>> rows)
+    {
+        fill(t.type, rows, t.where);
+    }
+    matrix(typed t, std::initializer_list<double> list)
+    {
+        fill(t.type, list.begin(), list.size(), { list.size() }, t.where);
+    }
+    template <class C, class T = detail::element_of<C>, number<T> = 0>
+    explicit matrix(const C &c, location w = location::here())
+    {
+        fill(dtype_of<T>(), std::data(c), std::size(c), { std::size(c) }, w);
+    }
+    template <class C, class T = detail::element_of<C>, number<T> = 0>
+    matrix(const C &c, const duet::shape &s, location w = location::here())
+    {
+        fill(dtype_of<T>(), std::data(c), std::size(c), s, w);
+    }
+
+    template <class... N> static matrix zeros(typed t, N... size) { return matrix(t, duet::shape(size...)); }
+    template <class... N> static matrix ones(typed t, N... size) { return full(t, 1, size...); }
+    template <class... N> static matrix full(typed t, const operand &value, N... size)
+    {
+        matrix x(t, duet::shape(size...));
+        x.set(value, t.where);
+        return x;
+    }
+    static matrix eye(typed t, int64_t n) { return matrix(detail::made((duet_eye)(t.type, n), t.where)); }
+    static matrix arange(typed t, double start, double stop, double step = 1)
+    {
+        return matrix(detail::made((duet_arange)(t.type, start, stop, step), t.where));
+    }
+    static matrix linspace(typed t, double start, double stop, int64_t n)
+    {
+        return matrix(detail::made((duet_linspace)(t.type, start, stop, n), t.where));
+    }
+    /* The array of a .npy file, or the array `name` of a .npz file. */
+    static matrix load(const std::string &path, location w = location::here())
+    {
+        return matrix(detail::made((duet_load_npy)(path.c_str()), w));
+    }
+    static matrix load(const std::string &path, const std::string &name, location w = location::here())
+    {
+        return matrix(detail::made((duet_load_npz)(path.c_str(), name.c_str()), w));
+    }
+    /* A matrix that uses the caller's memory, as duet_wrap. */
+    template <class T> static matrix wrap(T *p, const duet::shape &s, location w = location::here())
+    {
+        return matrix(detail::made((duet_wrap_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    matrix clone(location w = location::here()) const { return matrix(detail::made((duet_copy)(m), w)); }
+    void save(const std::string &path, location w = location::here()) const
+    {
+        detail::check((duet_save_npy)(path.c_str(), m), w);
+    }
+
+    /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also
+     * accept a formula, converted to a matrix, and the compiler could not choose. */
+    matrix &operator=(const operand &e) { return set(e, e.where()); }
+    matrix &operator=(matrix &) = delete; /* write y.set(x), or y = x.clone() */
+    template <class M, std::enable_if_t<std::is_same_v<M, const matrix &>, int> = 0>
+    matrix &operator=(M &&) = delete;
+    template <class M, std::enable_if_t<std::is_same_v<M, matrix>, int> = 0>
+    matrix &operator=(M &&from) &noexcept
+    {
+        matrix taken(from.release());
+        swap(taken);
+        return *this;
+    }
+    template <class M, std::enable_if_t<std::is_same_v<M, matrix>, int> = 0>
+    matrix &operator=(M &&) && = delete; /* x.row(0) = y.row(1): write x.row(0) = y(1) */
+
+    /* Evaluates e into the elements of this matrix; if it is empty, into a new one. */
+    matrix &set(const operand &e, location w)
+    {
+        if (m) return done(duet_set_at(m, e.get(), detail::site(w)), w);
+        m = detail::check(duet_eval_at(e.get(), detail::site(w)), w);
+        return *this;
+    }
+    matrix &set(const operand &e) { return set(e, e.where()); }
+    matrix &operator+=(const operand &e) { return done(duet_iadd_at(m, e.get(), e.site()), e.where()); }
+    matrix &operator-=(const operand &e) { return done(duet_isub_at(m, e.get(), e.site()), e.where()); }
+    matrix &operator*=(const operand &e) { return done(duet_imul_at(m, e.get(), e.site()), e.where()); }
+    matrix &operator/=(const operand &e) { return done(duet_idiv_at(m, e.get(), e.site()), e.where()); }
+    void swap(matrix &x) noexcept { std::swap(m, x.m); }
+    friend void swap(matrix &x, matrix &y) noexcept { x.swap(y); }
+
+    duet_matrix *get() const noexcept { return m; } /* for the C functions */
+    duet_matrix *release() noexcept { return std::exchange(m, nullptr); }
+    bool empty() const noexcept { return !m; }
+    dtype type() const noexcept { return duet_type(m); }
+    int rank() const noexcept { return duet_rank(m); }
+    int64_t size(int axis) const noexcept { return duet_size(m, axis); }
+    int64_t stride(int axis) const noexcept { return duet_stride(m, axis); }
+    int64_t count() const noexcept { return duet_count(m); }
+    duet::shape shape() const noexcept
+    {
+        duet::shape s;
+        for (int i = 0; i < rank(); i++) s.add(size(i));
+        return s;
+    }
+
+    /* The elements in host memory, for reading, for changing, and for writing all of them. T must be the
+     * C++ type of the elements: bool for boolean, std::complex<float> for c64. */
+    template <class T> elements<const T> read(location w = location::here()) const
+    {
+        return { static_cast<const T *>(access(duet_read_as(m, dtype_of<T>()), w)), m, w };
+    }
+    template <class T> elements<T> update(location w = location::here())
+    {
+        return { static_cast<T *>(access(duet_update_as(m, dtype_of<T>()), w)), m, w };
+    }
+    template <class T> elements<T> overwrite(location w = location::here())
+    {
+        return { static_cast<T *>(access(duet_overwrite_as(m, dtype_of<T>()), w)), m, w };
+    }
+
+    /* Views: matrices that share the elements of this one. Writing to the view writes to this matrix. */
+    matrix indexed(DUET_HPP_INDEX)
+    {
+        const detail::index_list list = DUET_HPP_INDEX_LIST;
+        return view((duet_indexed_by)(m, list.count, list.entry), w);
+    }
+#define DUET_HPP_VIEW(name, parameters, arguments)                                                           \
+    matrix name(DUET_HPP_LIST parameters location w = location::here())                                      \
+    {                                                                                                        \
+        return view((duet_##name)(m DUET_HPP_LIST arguments), w);                                            \
+    }
+#define DUET_HPP_LIST(...) __VA_ARGS__
+    DUET_HPP_VIEW(stepped, (int axis, int64_t start, int64_t stop, int64_t step, ),
+                  (, axis, start, stop, step))
+    DUET_HPP_VIEW(picked, (int axis, int64_t i, ), (, axis, i))
+    DUET_HPP_VIEW(flipped, (int axis, ), (, axis))
+    DUET_HPP_VIEW(slice, (int64_t first, int64_t n, ), (, first, n))
+    DUET_HPP_VIEW(row, (int64_t i, ), (, i))
+    DUET_HPP_VIEW(column, (int64_t j, ), (, j))
+    DUET_HPP_VIEW(submatrix, (int64_t i, int64_t j, int64_t rows, int64_t cols, ), (, i, j, rows, cols))
+    DUET_HPP_VIEW(diagonal, (int64_t offset, ), (, offset))
+    DUET_HPP_VIEW(transposed, (), ())
+    DUET_HPP_VIEW(expanded, (int axis, ), (, axis))
+    DUET_HPP_VIEW(squeezed, (int axis, ), (, axis))
+#undef DUET_HPP_VIEW
+#undef DUET_HPP_LIST
+    template <class... N> matrix permuted(first_of<int> axis, N... more)
+    {
+        const axes a = axis.and_more(more...);
+        return view((duet_permuted_axes)(m, a.size(), a.data()), axis.where);
+    }
+    template <class... N> matrix reshaped(first_of<int64_t> size, N... more)
+    {
+        const duet::shape s = size.and_more(more...);
+        return view((duet_reshaped_shape)(m, s.size(), s.data()), size.where);
+    }
+    template <class... N> matrix broadcast_to(first_of<int64_t> size, N... more)
+    {
+        const duet::shape s = size.and_more(more...);
+        return view((duet_broadcast_to_shape)(m, s.size(), s.data()), size.where);
+    }
+    std::vector<matrix> split(int axis, int parts, location w = location::here())
+    {
+        std::vector<duet_matrix *> part(parts > 0 ? static_cast<std::size_t>(parts) : 1);
+        std::vector<matrix> views;
+        views.reserve(part.size());
+        detail::check((duet_split)(m, axis, parts, part.data()), w);
+        for (duet_matrix *p : part)
+            if (p) views.push_back(view(p, w));
+        return views;
+    }
+};
+
+inline operand::operand(const matrix &of, location where) noexcept : kind(of_matrix), m(of.get()), w(where) {}
+
+/* Prints the elements as NumPy prints an array; a formula is evaluated first. */
+inline std::ostream &operator<<(std::ostream &out, const matrix &m)
+{
+    char *text = nullptr;
+    std::size_t size = 0;
+    std::FILE *file = open_memstream(&text, &size);
+    const duet_status s = file ? (duet_print)(file, m.get()) : DUET_NO_MEMORY;
+    if (file) std::fclose(file);
+    if (s == DUET_OK) out.write(text, static_cast<std::streamsize>(size));
+    else out.setstate(std::ios_base::failbit);
+    std::free(text);
+    return out;
+}
+inline std::ostream &operator<<(std::ostream &out, const expr &e) { return out << matrix(e); }
+
+/* ---- statements ------------------------------------------------------------------------------- */
+
+/* Evaluates e into a new matrix. */
+inline matrix eval(const operand &e)
+{
+    return matrix(detail::check(duet_eval_at(e.get(), e.site()), e.where()));
+}
+
+/* Evaluates a formula of one element and returns it as a number: duet::item(duet::sum(x)). */
+template <class T = double> T item(const operand &e)
+{
+    T x{};
+    detail::check(duet_item_at(e.get(), dtype_of<T>(), &x, e.site()), e.where());
+    return x;
+}
+
+/* Evaluates several statements, as duet_set_all: duet::set_all({ { m, duet::mean(x) }, { d, x - y } }).
+ * An empty destination gets a new matrix. */
+class assignment
+{
+    matrix *to;
+    operand value;
+    friend duet_status try_statements(std::initializer_list<assignment> list, location w) noexcept;
+
+  public:
+    assignment(matrix &m, const operand &e) noexcept : to(&m), value(e) {}
+    assignment(matrix &&view, const operand &e) noexcept : to(&view), value(e) {}
+};
+inline duet_status try_statements(std::initializer_list<assignment> list, location w) noexcept
+{
+    constexpr int most = 65; /* one more than allowed, for the error */
+    duet_assignment a[most];
+    matrix made[most];
+    int n = 0;
+    for (const assignment &s : list) {
+        if (n == most) break;
+        const expr e(s.value.get());
+        if (s.to->empty() && e.status() == DUET_OK) {
+            const shape size = e.shape();
+            made[n] = matrix((duet_new_shape)(e.type(), size.size(), size.data()));
+            if (made[n].get()) duet_created_at(made[n].get(), detail::site(w));
+        }
+        a[n] = { made[n].get() ? made[n].get() : s.to->get(), e.use() };
+        n++;
+    }
+    const duet_status status = duet_set_all_at(a, n, detail::site(w));
+    for (int i = 0; status == DUET_OK && i < n; i++)
+        if (made[i].get()) list.begin()[i].to->swap(made[i]);
+    return status;
+}
+inline void set_all(std::initializer_list<assignment> list, location w = location::here())
+{
+    detail::check(try_statements(list, w), w);
+}
+
+/* ---- without exceptions ----------------------------------------------------------------------- */
+
+/* What a statement returns that does not throw: the status, and the text of an error. */
+class [[nodiscard]] outcome
+{
+    duet_status s;
+    std::unique_ptr<char, void (*)(void *)> copy{ nullptr, std::free };
+
+  public:
+    explicit outcome(duet_status status) noexcept : s(status)
+    {
+        if (s != DUET_OK) copy.reset(strdup(duet_error()));
+    }
+    explicit operator bool() const noexcept { return s == DUET_OK; }
+    duet_status status() const noexcept { return s; }
+    const char *text() const noexcept { return copy ? copy.get() : duet_status_text(s); }
+};
+template <class T> class [[nodiscard]] result : public outcome
+{
+    T x;
+
+  public:
+    result(duet_status status, T value) noexcept : outcome(status), x(std::move(value)) {}
+    T &value() noexcept { return x; }
+    T &operator*() noexcept { return x; }
+    T *operator->() noexcept { return &x; }
+};
+inline outcome try_set(matrix &m, const operand &e) noexcept
+{
+    if (m.get()) return outcome(duet_set_at(m.get(), e.get(), e.site()));
+    matrix made(duet_eval_at(e.get(), e.site()));
+    const duet_status s = made.empty() ? duet_error_status() : DUET_OK;
+    if (s == DUET_OK) m.swap(made);
+    return outcome(s);
+}
+inline result<matrix> try_eval(const operand &e) noexcept
+{
+    matrix made(duet_eval_at(e.get(), e.site()));
+    const duet_status s = made.empty() ? duet_error_status() : DUET_OK;
+    return { s, std::move(made) };
+}
+template <class T = double> result<T> try_item(const operand &e) noexcept
+{
+    T x{};
+    const duet_status s = duet_item_at(e.get(), dtype_of<T>(), &x, e.site());
+    return { s, x };
+}
+inline outcome try_set_all(std::initializer_list<assignment> list, location w = location::here()) noexcept
+{
+    return outcome(try_statements(list, w));
+}
+inline result<matrix> try_new(typed t, const shape &size) noexcept
+{
+    duet_matrix *m = (duet_new_shape)(t.type, size.size(), size.data());
+    if (m) duet_created_at(m, detail::site(t.where));
+    return { m ? DUET_OK : duet_error_status(), matrix(m) };
+}
+
+/* ---- blocks: they last as long as the object --------------------------------------------------- */
+
+/* All statements run on one device: duet::on_gpu block; or duet::on block(DUET_CPU). */
+class on
+{
+    duet_scope s;
+
+  public:
+    explicit on(duet_place place) noexcept : s(duet_scope_open(place)) {}
+    on(const on &) = delete;
+    on &operator=(const on &) = delete;
+    ~on() { duet_scope_close(&s); }
+};
+struct on_gpu : on {
+    on_gpu() noexcept : on(DUET_GPU) {}
+};
+struct on_cpu : on {
+    on_cpu() noexcept : on(DUET_CPU) {}
+};
+
+/* Products and convolutions on the GPU may use this arithmetic: duet::math block(DUET_MATH_SPLIT). */
+class math
+{
+    duet_scope s;
+
+  public:
+    explicit math(duet_math_mode mode) noexcept : s(duet_math_open(mode)) {}
+    math(const math &) = delete;
+    math &operator=(const math &) = delete;
+    ~math() { duet_math_close(&s); }
+};
+
+/* Stores how long the statements took, also those on the GPU: double seconds; { duet::timed t(seconds); } */
+class timed
+{
+    duet_timing t;
+
+  public:
+    explicit timed(double &seconds) noexcept : t(duet_timing_open(&seconds)) {}
+    timed(const timed &) = delete;
+    timed &operator=(const timed &) = delete;
+    ~timed() { duet_timing_close(&t); }
+};
+
+/* Statements print their plans and do not run: duet::explaining block(stdout). */
+class explaining
+{
+    duet_explaining x;
+
+  public:
+    explicit explaining(std::FILE *out) noexcept : x(duet_explain_open(out)) {}
+    explaining(const explaining &) = delete;
+    explaining &operator=(const explaining &) = delete;
+    ~explaining() { duet_explain_close(&x); }
+};
+
+/* Recorded statements. duet::record runs a function and records its statements; replay runs them again.
+ *     duet::recording step = duet::record([&] { y = duet::matmul(a, x); x = y / duet::norm(y); });
+ *     for (int i = 0; i < 100; i++) step.replay();
+ * Do not free or move the matrices before the last replay. */
+class [[nodiscard]] recording
+{
+    duet_recording *r = nullptr;
+
+  public:
+    recording() noexcept {}
+    explicit recording(duet_recording *made) noexcept : r(made) {}
+    recording(recording &&from) noexcept : r(std::exchange(from.r, nullptr)) {}
+    recording &operator=(recording &&from) noexcept
+    {
+        std::swap(r, from.r);
+        return *this;
+    }
+    ~recording() { duet_recording_free(&r); }
+    duet_recording *get() const noexcept { return r; }
+    void replay(location w = location::here()) { detail::check((duet_replay)(r), w); }
+};
+template <class F> recording record(F &&statements, location w = location::here())
+{
+    struct ending { /* also ends the recording if a statement throws */
+        bool on = true;
+        ~ending()
+        {
+            if (!on) return;
+            const recording unfinished((duet_record_end)());
+        }
+    };
+    detail::check((duet_record_begin)(), w);
+    ending end;
+    statements();
+    end.on = false;
+    return recording(detail::check((duet_record_end)(), w));
+}
+
+/* ---- random numbers, selections, factorisations, files ------------------------------------------ */
+
+inline void random_uniform(matrix &m, uint64_t seed, double low = 0, double high = 1,
+                           location w = location::here())
+{
+    detail::check(duet_random_uniform_at(m.get(), seed, low, high, detail::site(w)), w);
+}
+inline void random_normal(matrix &m, uint64_t seed, double mean = 0, double deviation = 1,
+                          location w = location::here())
+{
+    detail::check(duet_random_normal_at(m.get(), seed, mean, deviation, detail::site(w)), w);
+}
+inline void random_integers(matrix &m, uint64_t seed, int64_t low, int64_t high,
+                            location w = location::here())
+{
+    detail::check(duet_random_integers_at(m.get(), seed, low, high, detail::site(w)), w);
+}
+inline void random_bernoulli(matrix &m, uint64_t seed, double p, location w = location::here())
+{
+    detail::check(duet_random_bernoulli_at(m.get(), seed, p, detail::site(w)), w);
+}
+inline void random_permutation(matrix &m, uint64_t seed, location w = location::here())
+{
+    detail::check(duet_random_permutation_at(m.get(), seed, detail::site(w)), w);
+}
+
+/* New matrices whose size depends on values, as duet_masked, duet_nonzero and duet_unique. */
+inline matrix masked(const operand &x, const operand &mask)
+{
+    const duet_expr e = x.get();
+    return matrix(detail::check(duet_masked_at(e, mask.get(), x.site()), x.where()));
+}
+inline matrix nonzero(const operand &x)
+{
+    return matrix(detail::check(duet_nonzero_at(x.get(), x.site()), x.where()));
+}
+struct unique_result {
+    matrix values, counts, inverse;
+};
+inline unique_result unique(const operand &x)
+{
+    duet_matrix *counts = nullptr, *inverse = nullptr;
+    matrix values(detail::check(duet_unique_at(x.get(), &counts, &inverse, x.site()), x.where()));
+    return { std::move(values), matrix(counts), matrix(inverse) };
+}
+
+/* Factorisations: auto [q, r] = duet::qr(a). The members have the names of the results in factor.def. */
+namespace detail
+{
+struct factor_sizes {
+    const matrix &a;
+    location where;
+    int64_t m, n, k;
+    factor_sizes(const matrix &x, location w) noexcept
+        : a(x), where(w), m(x.size(0)), n(x.size(1)), k(m < n ? m : n)
+    {
+    }
+    matrix like(dtype type, int rank, int64_t rows, int64_t cols = 0) const
+    {
+        return rank == 0   ? matrix({ type, where })
+               : rank == 1 ? matrix({ type, where }, rows)
+                           : matrix({ type, where }, rows, cols);
+    }
+    dtype part() const noexcept { return a.type() == c64 ? f32 : a.type() == c128 ? f64 : a.type(); }
+};
+} // namespace detail
+#define LIKE_IT(...) like(a.type(), __VA_ARGS__),
+#define OF_PART(...) like(part(), __VA_ARGS__),
+#define INDICES(...) like(i64, __VA_ARGS__),
+#define DUET_FACTOR2(name, first, second, needs, shapes, ...)                                                \
+    struct name##_result {                                                                                   \
+        matrix first, second;                                                                                \
+    };                                                                                                       \
+    inline name##_result name(const matrix &x, location w = location::here())                                \
+    {                                                                                                        \
+        struct results : detail::factor_sizes {                                                              \
+            name##_result r;                                                                                 \
+            results(const matrix &y, location v) : factor_sizes(y, v), r{ shapes } {}                        \
+        } f(x, w);                                                                                           \
+        detail::check(duet_##name##_at(f.r.first.get(), f.r.second.get(), x.get(), detail::site(w)), w);     \
+        return std::move(f.r);                                                                               \
+    }
+#define DUET_FACTOR3(name, first, second, third, needs, shapes, ...)                                         \
+    struct name##_result {                                                                                   \
+        matrix first, second, third;                                                                         \
+    };                                                                                                       \
+    inline name##_result name(const matrix &x, location w = location::here())                                \
+    {                                                                                                        \
+        struct results : detail::factor_sizes {                                                              \
+            name##_result r;                                                                                 \
+            results(const matrix &y, location v) : factor_sizes(y, v), r{ shapes } {}                        \
+        } f(x, w);                                                                                           \
+        detail::check(duet_##name##_at(f.r.first.get(), f.r.second.get(), f.r.third.get(), x.get(),          \
+                                       detail::site(w)),                                                     \
+                      w);                                                                                    \
+        return std::move(f.r);                                                                               \
+    }
+#include <duet/factor.def>
+#undef LIKE_IT
+#undef OF_PART
+#undef INDICES
+
+#ifndef __cpp_exceptions
+} // namespace without_exceptions
+#endif
+} // namespace duet
+#endif

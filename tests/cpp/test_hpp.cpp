@@ -1,0 +1,785 @@
+/* test_hpp.cpp - duet.hpp: every member and function, moves, errors with their lines, and that neither a
+ * matrix nor a formula leaks. Built as C++17 and C++20, and without exceptions and RTTI. */
+#include <array>
+#include <cstdio>
+#include <duet/duet.hpp>
+#include <sstream>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+#include "tap.h"
+
+using duet::matrix;
+
+/* True if no formula of this thread is unevaluated: the limit cannot change otherwise. */
+static bool no_formulas() { return duet_arena_limit(size_t(64) << 20) == DUET_OK; }
+
+template <class T> static bool holds(const matrix &m, std::initializer_list<T> want)
+{
+    const auto e = m.read<T>();
+    bool same = e.size() == want.size();
+    std::size_t i = 0;
+    for (const T &w : want) same = same && e[i++] == w;
+    return same;
+}
+
+/* ---- what must not compile ---- */
+
+static_assert(!std::is_copy_constructible_v<matrix>);
+static_assert(std::is_nothrow_move_constructible_v<matrix> && std::is_nothrow_move_assignable_v<matrix>);
+static_assert(!std::is_assignable_v<matrix &, matrix &> && !std::is_assignable_v<matrix &, const matrix &>);
+static_assert(!std::is_assignable_v<matrix, matrix>, "x.row(0) = y.row(0) would do nothing");
+static_assert(std::is_assignable_v<matrix, duet::expr> && std::is_assignable_v<matrix &, int>);
+static_assert(!std::is_copy_constructible_v<duet::expr> && !std::is_copy_assignable_v<duet::expr>);
+static_assert(!std::is_assignable_v<duet::expr, duet::expr>, "x(0) = y would do nothing");
+static_assert(!std::is_convertible_v<duet::expr, bool> && !std::is_constructible_v<bool, matrix>);
+static_assert(!std::is_convertible_v<float *, duet::expr> && !std::is_convertible_v<float *, duet::operand>);
+static_assert(!std::is_convertible_v<duet::dtype, duet::operand>);
+static_assert(duet::dtype_of<long>() == duet::i64 && duet::dtype_of<long long>() == duet::i64);
+
+/* ---- matrices ---- */
+
+static void test_constructors()
+{
+    CHECK(matrix().empty() && matrix().get() == nullptr && matrix().count() == 0, "the empty matrix");
+    const matrix a(duet::f32, 2, 3), b(duet::i16, duet::shape{ 4, 1 }), s(duet::f64);
+    CHECK(a.type() == duet::f32 && a.rank() == 2 && a.size(0) == 2 && a.size(1) == 3 && a.count() == 6,
+          "sizes");
+    CHECK(a.stride(0) == 3 && a.shape() == duet::shape(2, 3) && a.shape() != duet::shape(3, 2), "shape");
+    CHECK(b.type() == duet::i16 && b.shape() == duet::shape(4, 1) && s.rank() == 0, "a shape as an argument");
+    CHECK(holds<double>(matrix::zeros(duet::f64, 2), { 0, 0 }), "zeros");
+    CHECK(holds<float>(matrix::ones(duet::f32, 2, 1), { 1, 1 }), "ones");
+    CHECK(holds<int>(matrix::full(duet::i32, 7, 3), { 7, 7, 7 }), "full");
+    CHECK(holds<double>(matrix::eye(duet::f64, 2), { 1, 0, 0, 1 }), "eye");
+    CHECK(holds<int64_t>(matrix::arange(duet::i64, 1, 4), { 1, 2, 3 }), "arange");
+    CHECK(holds<double>(matrix::linspace(duet::f64, 0, 1, 3), { 0, 0.5, 1 }), "linspace");
+
+    const matrix f = { 1.0f, 2.5f }, i{ 1, 2, 3 }, d = { { 1.0, 2.0 }, { 3.0, 4.0 } }, t = { true, false };
+    CHECK(f.type() == duet::f32 && holds<float>(f, { 1, 2.5f }), "a list of float");
+    CHECK(i.type() == duet::i32 && holds<int>(i, { 1, 2, 3 }), "a list of int");
+    CHECK(d.shape() == duet::shape(2, 2) && holds<double>(d, { 1, 2, 3, 4 }), "a list of lists");
+    CHECK(t.type() == duet::boolean && holds<bool>(t, { true, false }), "a list of bool");
+    using complex = std::complex<float>;
+    const matrix z = { complex(1, 2), complex(3, 4) };
+    CHECK(z.type() == duet::c64 && holds<complex>(z, { complex(1, 2), complex(3, 4) }), "a list of complex");
+    CHECK(holds<float>(matrix(duet::f32, { 1, 2 }), { 1, 2 }), "a list of int as f32");
+    CHECK(holds<float>(matrix(duet::f32, { 1, 2.5 }), { 1, 2.5 }), "a mixed list as f32");
+    CHECK(holds<int64_t>(matrix(duet::i64, { { 1, 2 }, { 3, 4 } }), { 1, 2, 3, 4 }), "lists of int as i64");
+    CHECK(matrix(duet::f16, { 1, 2 }).read<duet::f16_bits>()[0] == duet::f16_bits(0x3c00), "f16");
+    CHECK(matrix(duet::bf16, { 1, 2 }).read<duet::bf16_bits>()[0] == duet::bf16_bits(0x3f80), "bf16");
+
+    const std::vector<double> v = { 1, 2, 3, 4, 5, 6 };
+    const std::array<int8_t, 2> array = { 1, 2 };
+    const unsigned short c[3] = { 7, 8, 9 };
+    CHECK(holds<double>(matrix(v), { 1, 2, 3, 4, 5, 6 }), "a vector");
+    CHECK(matrix(v, { 2, 3 }).shape() == duet::shape(2, 3), "a vector with a shape");
+    CHECK(holds<int8_t>(matrix(array), { 1, 2 }) && holds<uint16_t>(matrix(c), { 7, 8, 9 }), "arrays");
+    CHECK(matrix(std::vector<float>()).count() == 0, "an empty vector");
+    CHECK(holds<double>(matrix(matrix(v).read<double>()), { 1, 2, 3, 4, 5, 6 }), "the elements of a matrix");
+#if __cplusplus >= 202002L
+    CHECK(holds<double>(matrix(std::span<const double>(v).subspan(4)), { 5, 6 }), "a span");
+    const matrix of_v(v);
+    const std::span<const double> back = of_v.read<double>();
+    CHECK(back.size() == 6 && back[5] == 6, "a span of elements");
+#endif
+    float memory[] = { 1, 2, 3, 4 };
+    matrix w = matrix::wrap(memory, { 2, 2 });
+    w += 1;
+    CHECK(w.read<float>().data() == memory && memory[3] == 5, "wrap");
+    const matrix from_formula = d + 1;
+    CHECK(holds<double>(from_formula, { 2, 3, 4, 5 }), "a matrix from a formula");
+    tap_point("constructors");
+}
+
+static void test_moves()
+{
+    matrix a = { 1.0f, 2.0f }, b(std::move(a)), c;
+    CHECK(a.empty() && holds<float>(b, { 1, 2 }), "the move constructor"); // NOLINT: a is empty
+    c = std::move(b);
+    CHECK(b.empty() && holds<float>(c, { 1, 2 }), "move assignment"); // NOLINT
+    matrix &same = c;
+    c = std::move(same);
+    CHECK(holds<float>(c, { 1, 2 }), "a matrix moved to itself keeps its elements");
+    c.set(c);
+    c = c + 0;
+    CHECK(holds<float>(c, { 1, 2 }), "a matrix assigned to itself keeps its elements");
+    swap(b, c);
+    b.swap(c);
+    swap(b, c);
+    CHECK(c.empty() && holds<float>(b, { 1, 2 }), "swap");
+    matrix d = b.clone();
+    d += 1;
+    CHECK(holds<float>(b, { 1, 2 }) && holds<float>(d, { 2, 3 }), "clone");
+    d = matrix::ones(duet::f64, 3);
+    CHECK(d.type() == duet::f64, "a new matrix replaces another one");
+    duet_matrix *raw = b.release();
+    CHECK(b.empty() && raw, "release");
+    const matrix again(raw);
+    std::vector<matrix> all;
+    for (int i = 0; i < 9; i++) all.push_back(matrix::full(duet::i32, i, 1));
+    all.erase(all.begin());
+    CHECK(all.size() == 8 && holds<int>(all[0], { 1 }), "a vector of matrices");
+    tap_point("moves");
+}
+
+static void test_assignment()
+{
+    const matrix x = { 1.0f, 2.0f };
+    matrix y(duet::f32, 2), empty, late;
+    y = 3 * x + y;
+    CHECK(holds<float>(y, { 3, 6 }), "y = 3 x + y");
+    const duet_matrix *before = y.get();
+    y.set(x);
+    CHECK(y.get() == before && holds<float>(y, { 1, 2 }), "set copies the elements");
+    y = 7;
+    CHECK(y.get() == before && holds<float>(y, { 7, 7 }), "a number");
+    empty = x * 2;
+    late.set(x);
+    CHECK(holds<float>(empty, { 2, 4 }) && holds<float>(late, { 1, 2 }), "an empty matrix gets a new one");
+    y += x;
+    y -= 1;
+    y *= x + 1;
+    y /= 2.0;
+    CHECK(holds<float>(y, { 7, 12 }), "+= -= *= /=");
+    matrix m = { { 1.0f, 2.0f }, { 3.0f, 4.0f } };
+    m.row(0) = x * 10;
+    m.row(1) += 1;
+    CHECK(holds<float>(m, { 10, 20, 4, 5 }), "views change the matrix");
+    m.row(0) = m(1);
+    CHECK(holds<float>(m, { 4, 5, 4, 5 }), "a row from another one");
+    CHECK((duet::set_all({ { y, x + 1 }, { m.row(0), y * 2 }, { late, 5 } }), holds<float>(y, { 2, 3 })),
+          "set_all");
+    CHECK(holds<float>(m, { 4, 6, 4, 5 }) && holds<float>(late, { 5, 5 }), "set_all uses earlier results");
+    tap_point("assignment");
+}
+
+static void test_elements()
+{
+    matrix m(duet::f32, 2, 3);
+    float next = 0;
+    for (float &x : m.overwrite<float>()) x = next++;
+    const auto e = m.read<float>();
+    CHECK(e.size() == 6 && e(1, 2) == 5 && e[4] == 4 && e.data()[3] == 3 && e.shape() == m.shape(), "read");
+    CHECK(*(e.end() - 1) == 5 && e.is_dense(), "iterators");
+    m.update<float>()(0, 1) = 9;
+    CHECK(m.read<float>()[1] == 9, "update");
+    matrix t = m.transposed();
+    const auto f = t.read<float>();
+    CHECK(f(0, 1) == 3 && f[1] == 3 && f[2] == 9 && !f.is_dense(), "a view with gaps");
+    CHECK(matrix(duet::f32, 0, 3).read<float>().size() == 0, "no elements");
+    tap_point("elements");
+}
+
+static void test_views()
+{
+    matrix m = matrix::arange(duet::f64, 0, 12).reshaped(3, 4);
+    CHECK(m.shape() == duet::shape(3, 4), "reshaped");
+    CHECK(holds<double>(m.row(1), { 4, 5, 6, 7 }) && holds<double>(m.column(1), { 1, 5, 9 }), "row, column");
+    CHECK(holds<double>(m.indexed(1, duet::range(1, 3)), { 5, 6 }), "indexed");
+    CHECK(holds<double>(m.stepped(1, 0, 4, 2).row(0), { 0, 2 }), "stepped");
+    CHECK(holds<double>(m.picked(1, -1), { 3, 7, 11 }) && holds<double>(m.slice(2, 1), { 8, 9, 10, 11 }),
+          "slice");
+    CHECK(holds<double>(m.flipped(0).row(0), { 8, 9, 10, 11 }), "flipped");
+    CHECK(holds<double>(m.submatrix(1, 1, 2, 2), { 5, 6, 9, 10 }), "submatrix");
+    CHECK(holds<double>(m.diagonal(1), { 1, 6, 11 }), "diagonal");
+    CHECK(m.transposed().shape() == duet::shape(4, 3) && m.permuted(1, 0).shape() == duet::shape(4, 3),
+          "axes");
+    CHECK(m.permuted(duet::axes(1, 0)).shape() == duet::shape(4, 3), "a list of axes");
+    CHECK(m.expanded(0).shape() == duet::shape(1, 3, 4), "expanded");
+    CHECK(m.expanded(0).squeezed(0).shape() == m.shape(), "squeezed");
+    CHECK(m.broadcast_to(2, 3, 4).shape() == duet::shape(2, 3, 4), "broadcast_to");
+    CHECK(m.reshaped(duet::shape(std::vector<int>{ 2, 6 })).size(1) == 6, "a shape known at run time");
+    const std::vector<matrix> part = m.split(1, 3);
+    CHECK(part.size() == 3 && holds<double>(part[2], { 3, 7, 11 }), "split");
+    tap_point("views");
+}
+
+/* ---- formulas ---- */
+
+static duet::expr twice(const duet::expr &e) { return e * 2; }
+
+static void test_formulas()
+{
+    const matrix x = { 3.0f, -2.0f }, y = { 2.0f, 2.0f }, a = { { 1.0f, 2.0f }, { 3.0f, 4.0f } };
+    const matrix i = { 6, 3 }, j = { 3, 3 }, p = { true, false }, q = { true, true };
+    CHECK(holds<float>(x + y, { 5, 0 }) && holds<float>(x - 1, { 2, -3 }) && holds<float>(2 * x, { 6, -4 }),
+          "+ - *");
+    CHECK(holds<float>(x / y, { 1.5, -1 }) && holds<float>(-x, { -3, 2 }) && holds<float>(x % 2, { 1, 0 }),
+          "/ and remainder");
+    CHECK(holds<bool>(x == 3, { true, false }) && holds<bool>(x != 3, { false, true }), "== !=");
+    CHECK(holds<bool>(x < y, { false, true }) && holds<bool>(x <= -2, { false, true }), "< <=");
+    CHECK(holds<bool>(0 > x, { false, true }) && holds<bool>(x >= y, { true, false }), "> >=");
+    CHECK(holds<int>(i & j, { 2, 3 }) && holds<int>(i | j, { 7, 3 }) && holds<int>(i ^ 1, { 7, 2 }), "& | ^");
+    CHECK(holds<int>(~i, { -7, -4 }) && holds<bool>(p & q, { true, false }), "~, and & of bool");
+    CHECK(holds<bool>(~p | p, { true, true }) && holds<bool>(p ^ q, { false, true }), "| ^ ~ of bool");
+    CHECK((matrix(x + std::complex<double>(0, 1)).type() == duet::c64), "a complex number");
+    CHECK(holds<uint64_t>(matrix::zeros(duet::u64, 1) + UINT64_MAX, { UINT64_MAX }), "a large integer");
+
+    CHECK(holds<float>(a(duet::all, 1), { 2, 4 }) && holds<float>(a(-1), { 3, 4 }), "x[:, 1]");
+    CHECK(holds<float>(a(duet::range(0, 1), 0), { 1 }) && holds<float>(a(duet::rest, 0), { 1, 3 }), "ranges");
+    CHECK(holds<float>(a(duet::range(duet::none, duet::none, -1), 0), { 3, 1 }), "a negative step");
+    CHECK((a + 0)(duet::newaxis, 0).shape() == duet::shape(1, 2), "newaxis, of a formula");
+    CHECK(a.T()(0).reshape(2, 1).shape() == duet::shape(2, 1) && holds<float>(a.T()(0), { 1, 3 }),
+          "T, reshape");
+    CHECK(a.reshape(-1).rank() == 1 && a.reshape(duet::shape(1, 4)).rank() == 2, "reshape of a matrix");
+    CHECK(a.permute(1, 0).type() == duet::f32 && (a + a).permute(duet::axes(1, 0)).size(0) == 2, "permute");
+    CHECK(holds<float>(duet::sum(a, 0), { 4, 6 }) && holds<float>(duet::sum(a, { 0, 1 }), { 10 }), "axes");
+    CHECK(duet::sum_keep(a, 1).shape() == duet::shape(2, 1) && duet::any_keep(p, 0).rank() == 1, "keep");
+    CHECK(duet::sum(a, std::vector<int>{ 0, 1 }).rank() == 0, "axes known at run time");
+    CHECK(holds<bool>(duet::all(q), { true }) && holds<bool>(duet::any(p, 0), { true }), "any, all");
+    CHECK(holds<float>(duet::matmul(a, x), { -1, 1 }) && holds<float>(twice(x), { 6, -4 }), "functions");
+    CHECK(holds<float>(twice(duet::exp(x) * 0 + 1), { 2, 2 }), "a formula as a parameter");
+    CHECK(duet::item(duet::sum(a)) == 10 && duet::item<int>(duet::max(a)) == 4, "item");
+    CHECK(holds<float>(duet::eval(x), { 3, -2 }) && holds<double>(duet::eval(2.5), { 2.5 }), "eval");
+    const duet::expr e = a * a;
+    CHECK(e.status() == DUET_OK && e.type() == duet::f32 && e.rank() == 2 && e.size(1) == 2, "properties");
+    tap_point("operators");
+}
+
+static void test_lifetime()
+{
+    CHECK(no_formulas(), "a formula leaked before");
+    matrix x = { 1.0f, 2.0f }, y(duet::f32, 2);
+    {
+        const duet::expr unused = x + y;
+    }
+    CHECK(no_formulas(), "a formula that was not evaluated leaked");
+    {
+        duet::expr e = x + y, f = std::move(e), g;
+        g = std::move(f);
+        g = x * 2; /* drops the first one */
+        duet::expr &same = g;
+        g = std::move(same);
+        y = g;
+        CHECK(holds<float>(y, { 2, 4 }), "a formula that was moved");
+        const duet::outcome o = duet::try_set(y, g);
+        CHECK(o.status() == DUET_SPENT && std::strstr(o.text(), "already evaluated"), "%s", o.text());
+    }
+    CHECK(no_formulas(), "moved formulas leaked");
+    {
+        const duet::expr e = x * x;
+        matrix z;
+        duet::set_all({ { y, e + 1 }, { z, e - 1 } });
+        CHECK(y.read<float>()[1] == 5, "a formula in two others");
+    }
+    CHECK(duet::try_set(y, duet::expr()).status() == DUET_BAD_ARGUMENT, "an expr without a formula");
+    {
+        const duet::expr step = duet::hold(x + 1);
+        for (int i = 0; i < 3; i++) x = step;
+        CHECK(holds<float>(x, { 4, 5 }), "a persistent formula");
+        y = step * 2;
+        CHECK(holds<float>(y, { 10, 12 }), "a persistent formula as an operand");
+    }
+    CHECK(no_formulas(), "a persistent formula leaked");
+    {
+        duet_expr raw = (x + 1).use();
+        CHECK(duet_set(y.get(), raw) == DUET_OK && holds<float>(y, { 5, 6 }), "a formula for a C function");
+        y = duet::expr(duet_mul(x.get(), 2));
+        y = duet::sqrt(duet_mul(x.get(), 4));
+        CHECK(holds<float>(y, { 4, std::sqrt(20.0f) }), "a formula of a C function");
+    }
+    CHECK(no_formulas(), "a formula leaked");
+    tap_point("lifetime of formulas");
+}
+
+/* ---- every row: the same formula as the C function makes ---- */
+
+static void text_of(duet_expr e, std::string &text)
+{
+    char *p = nullptr;
+    std::size_t n = 0;
+    std::FILE *out = open_memstream(&p, &n);
+    const duet_status s = (duet_print_expr)(out, e);
+    std::fclose(out);
+    const char *why = s == DUET_OK ? p : std::strstr(duet_error(), "duet_");
+    text = std::to_string(s) + " " + (why ? why : duet_error());
+    std::free(p);
+}
+static void same_formula(const char *name, const duet::expr &cpp, duet_expr c)
+{
+    std::string a, b;
+    text_of(cpp.get(), a);
+    text_of(c, b);
+    CHECK(a == b, "%s: \"%s\" is not \"%s\"", name, a.c_str(), b.c_str());
+    (void)(duet_drop)(c);
+}
+
+static const int64_t some_sizes[] = { 2, -1, 3 };
+static const int some_axes[] = { 3, 2, 1, 0 };
+#define C_plain
+#define C_type    , DUET_F64
+#define C_axis    , 1
+#define C_overlap , DUET_OVERLAP_SAME
+#define C_classes , 5, DUET_F32
+#define C_top     , 2, 1
+#define C_bins    , 0, 1, 4
+#define C_sizes   , 3, some_sizes
+#define C_order   , 4, some_axes
+#define C_range   , 1, 0, 2, 1
+#define C_offset  , 1
+#define C_indices , "ij,jk->ik"
+#define C_number  , 0.5
+#define CPP_plain
+#define CPP_type    , duet::f64
+#define CPP_axis    , 1
+#define CPP_overlap , duet::overlap_same
+#define CPP_classes , 5, duet::f32
+#define CPP_top     , 2, 1
+#define CPP_bins    , 0, 1, 4
+#define CPP_sizes                                                                                            \
+    , { 2, -1, 3 }
+#define CPP_order                                                                                            \
+    , { 3, 2, 1, 0 }
+#define CPP_range   , 1, 0, 2, 1
+#define CPP_offset  , 1
+#define CPP_indices , "ij,jk->ik"
+#define CPP_number  , 0.5
+/* Options: every field has another value, in both structs, by their bytes. */
+template <class C> static const C *numbered()
+{
+    static C c;
+    int32_t n[sizeof(C) / sizeof(int32_t)];
+    for (std::size_t i = 0; i < sizeof n / sizeof *n; i++) n[i] = 1 + static_cast<int32_t>(i) % 2;
+    std::memcpy(&c, n, sizeof c);
+    return &c;
+}
+#define OPTIONS(X)                                                                                           \
+    X(conv)                                                                                                  \
+    X(pool)                                                                                                  \
+    X(conv_grad) X(conv_transposed) X(pool_grad) X(scale) X(conv1) X(pool1) X(conv1_grad)                    \
+        X(conv1_transposed) X(pool1_grad) X(scale1) X(conv3) X(pool3) X(conv3_grad) X(conv3_transposed)      \
+            X(pool3_grad) X(scale3) X(fourier) X(triangle) X(solver)
+#define C_conv               , numbered<duet_conv>()
+#define C_pool               , numbered<duet_pool>()
+#define C_conv_grad          , numbered<duet_conv_grad>()
+#define C_conv_transposed    , numbered<duet_conv_transposed>()
+#define C_pool_grad          , numbered<duet_pool_grad>()
+#define C_scale              , numbered<duet_scale>()
+#define C_conv1              , numbered<duet_conv1>()
+#define C_pool1              , numbered<duet_pool1>()
+#define C_conv1_grad         , numbered<duet_conv1_grad>()
+#define C_conv1_transposed   , numbered<duet_conv1_transposed>()
+#define C_pool1_grad         , numbered<duet_pool1_grad>()
+#define C_scale1             , numbered<duet_scale1>()
+#define C_conv3              , numbered<duet_conv3>()
+#define C_pool3              , numbered<duet_pool3>()
+#define C_conv3_grad         , numbered<duet_conv3_grad>()
+#define C_conv3_transposed   , numbered<duet_conv3_transposed>()
+#define C_pool3_grad         , numbered<duet_pool3_grad>()
+#define C_scale3             , numbered<duet_scale3>()
+#define C_fourier            , nullptr
+#define C_triangle           , numbered<duet_triangle>()
+#define C_solver             , numbered<duet_solver>()
+#define CPP_conv             , *numbered<duet::conv_options>()
+#define CPP_pool             , *numbered<duet::pool_options>()
+#define CPP_conv_grad        , *numbered<duet::conv_grad_options>()
+#define CPP_conv_transposed  , *numbered<duet::conv_transposed_options>()
+#define CPP_pool_grad        , *numbered<duet::pool_grad_options>()
+#define CPP_scale            , *numbered<duet::scale_options>()
+#define CPP_conv1            , *numbered<duet::conv1_options>()
+#define CPP_pool1            , *numbered<duet::pool1_options>()
+#define CPP_conv1_grad       , *numbered<duet::conv1_grad_options>()
+#define CPP_conv1_transposed , *numbered<duet::conv1_transposed_options>()
+#define CPP_pool1_grad       , *numbered<duet::pool1_grad_options>()
+#define CPP_scale1           , *numbered<duet::scale1_options>()
+#define CPP_conv3            , *numbered<duet::conv3_options>()
+#define CPP_pool3            , *numbered<duet::pool3_options>()
+#define CPP_conv3_grad       , *numbered<duet::conv3_grad_options>()
+#define CPP_conv3_transposed , *numbered<duet::conv3_transposed_options>()
+#define CPP_pool3_grad       , *numbered<duet::pool3_grad_options>()
+#define CPP_scale3           , *numbered<duet::scale3_options>()
+#define CPP_fourier
+#define CPP_triangle , *numbered<duet::triangle_options>()
+#define CPP_solver   , *numbered<duet::solver_options>()
+
+/* A member has the same place in both structs. */
+#define SAME_PLACE(name, member)                                                                             \
+    static_assert(offsetof(duet::name##_options, member) == offsetof(duet_##name, member), "options "        \
+                                                                                           "differ");
+#define SAME_CONV(name)                                                                                      \
+    SAME_PLACE(name, stride)                                                                                 \
+    SAME_PLACE(name, pad) SAME_PLACE(name, dilation) SAME_PLACE(name, groups) SAME_PLACE(name, more)
+#define SAME_POOL(name) SAME_PLACE(name, window) SAME_PLACE(name, stride) SAME_PLACE(name, pad)
+SAME_CONV(conv)
+SAME_CONV(conv1)
+SAME_CONV(conv3) SAME_CONV(conv_grad) SAME_CONV(conv1_grad) SAME_CONV(conv3_grad) SAME_CONV(conv_transposed)
+    SAME_CONV(conv1_transposed) SAME_CONV(conv3_transposed) SAME_PLACE(conv_grad, size)
+        SAME_PLACE(conv1_grad, size) SAME_PLACE(conv3_grad, size) SAME_PLACE(conv_transposed, output_pad)
+            SAME_PLACE(conv1_transposed, output_pad) SAME_PLACE(conv3_transposed, output_pad) SAME_POOL(pool)
+                SAME_POOL(pool1) SAME_POOL(pool3) SAME_POOL(pool_grad) SAME_POOL(pool1_grad)
+                    SAME_POOL(pool3_grad) SAME_PLACE(pool_grad, size) SAME_PLACE(pool1_grad, size)
+                        SAME_PLACE(pool3_grad, size) SAME_PLACE(scale, scale) SAME_PLACE(scale1, scale)
+                            SAME_PLACE(scale3, scale) SAME_PLACE(fourier, axes) SAME_PLACE(fourier, axis)
+                                SAME_PLACE(fourier, n) SAME_PLACE(triangle, lower) SAME_PLACE(triangle, unit)
+                                    SAME_PLACE(triangle, transposed) SAME_PLACE(solver, refine)
+
+                                        static int compared;
+
+/* All rows with operands that some of them take; the others report the same error as in C. */
+static void compare_rows(const matrix &x, const matrix &y, const matrix &z)
+{
+    duet_matrix *const cx = x.get(), *const cy = y.get(), *const cz = z.get();
+#define SAME(name, cpp, c)       same_formula(#name, duet::name cpp, (duet_##name)c), compared++;
+#define DUET_CALL1(name, o, ...) SAME(name, (x CPP_##o), (cx C_##o))
+#define DUET_CALL2(name, o, ...) SAME(name, (x, y CPP_##o), (cx, cy C_##o))
+#define DUET_CALL3(name, o, ...) SAME(name, (x, y, z CPP_##o), (cx, cy, cz C_##o))
+#define DUET_DEF1                DUET_CALL1
+#define DUET_DEF2                DUET_CALL2
+#define DUET_MAP1(name, ...)     SAME(name, (x), (cx))
+#define DUET_MAP2(name, ...)     SAME(name, (x, y), (cx, cy))
+#define DUET_MAP3(name, ...)     SAME(name, (x, y, z), (cx, cy, cz))
+#define DUET_INT1                DUET_MAP1
+#define DUET_INT2                DUET_MAP2
+#define DUET_FOLD1(name, ...)                                                                                \
+    DUET_MAP1(name, )                                                                                        \
+    same_formula(#name, duet::name(x, 1), duet_##name##_axes(cx, 1));                                        \
+    same_formula(#name, duet::name(x, { 0, -1 }), duet_##name##_axes(cx, 0, -1));                            \
+    same_formula(#name, duet::name##_keep(x, { 0, -1 }), duet_##name##_axes_keep(cx, 0, -1));
+#define DUET_FOLD2(name, ...)                                                                                \
+    DUET_MAP2(name, )                                                                                        \
+    same_formula(#name, duet::name(x, y, { 0, -1 }), duet_##name##_axes(cx, cy, 0, -1));                     \
+    same_formula(#name, duet::name##_keep(x, y, { 0, -1 }), duet_##name##_axes_keep(cx, cy, 0, -1));
+#define DUET_MOMENT1 DUET_FOLD1
+#define DUET_PLACE1(name, ...)                                                                               \
+    DUET_MAP1(name, )                                                                                        \
+    same_formula(#name, duet::name(x, 1), (duet_##name##_axis)(cx, 1));                                      \
+    same_formula(#name, duet::name##_keep(x, 1), (duet_##name##_keep)(cx, 1));
+#include <duet/ops.def>
+#define DUET_COMPOSED1(name, ...)  SAME(name, (x), (cx))
+#define DUET_COMPOSED2(name, ...)  SAME(name, (x, y), (cx, cy))
+#define DUET_COMPOSED3(name, ...)  SAME(name, (x, y, z), (cx, cy, cz))
+#define DUET_COMPOSED1N(name, ...) SAME(name, (x, 0.5), (cx, 0.5))
+#define DUET_COMPOSED_MATRIX1      DUET_COMPOSED1
+#define DUET_COMPOSED_FOLD1(name, ...)                                                                       \
+    SAME(name, (x), (cx))                                                                                    \
+    same_formula(#name, duet::name(x, { 0, -1 }), duet_##name##_axes(cx, 0, -1));
+#include <duet/composed.def>
+#define DUET_NETWORK1(name, ...)  SAME(name, (x), (cx))
+#define DUET_NETWORK2(name, ...)  SAME(name, (x, y), (cx, cy))
+#define DUET_NETWORK2R(name, ...) SAME(name, (x, y, 0.5), (cx, cy, 0.5))
+#define DUET_NETWORK3R(name, ...) SAME(name, (x, y, z, 0.5), (cx, cy, cz, 0.5))
+#include <duet/networks.def>
+    SAME(flip, (x, 1), (cx, 1))
+    SAME(squeeze, (x, 0), (cx, 0))
+    SAME(expand_dims, (x, 1), (cx, 1))
+    SAME(pick, (x, 1, 0), (cx, 1, 0))
+    SAME(part, (x, 1, 2, 1), (cx, 1, 2, 1))
+    SAME(moveaxis, (x, 0, 1), (cx, 0, 1))
+    SAME(swapaxes, (x, 0, -1), (cx, 0, -1))
+    SAME(outer, (x, y), (cx, cy))
+    SAME(vdot, (x, y), (cx, cy))
+    SAME(cross, (x, y), (cx, cy))
+    SAME(array_equal, (x, y), (cx, cy))
+    SAME(allclose, (x, y), (cx, cy, 1e-5, 1e-8))
+    SAME(pow_int, (x, 3), (cx, 3))
+    SAME(p_max_pool_h, (x, 2, 2), (cx, 2, 2))
+    SAME(p_max_pool_p, (x, 2, 2), (cx, 2, 2))
+    SAME(fft, (x), (cx, 0, -1))
+    SAME(ifft, (x, 4), (cx, 4, -1))
+    SAME(rfft, (x, 4, 0), (cx, 4, 0))
+    SAME(irfft, (x), (cx, 0, -1))
+    SAME(fft2, (x), (cx))
+    SAME(ifft2, (x), (cx))
+    SAME(rfft2, (x), (cx))
+    SAME(irfft2, (x), (cx))
+    SAME(index, (x, 1, duet::newaxis, duet::all, duet::rest), (cx, DUET_AT(1), DUET_NEW, DUET_ALL, DUET_REST))
+    SAME(reshape, (x, 2, -1), (cx, 2, -1))
+    SAME(broadcast, (x, 3, 4), (cx, 3, 4))
+    SAME(permute, (x, 1, 0), (cx, 1, 0))
+}
+
+static void test_rows()
+{
+    using duet::f32, duet::i64, duet::c64;
+    const matrix i1(i64, 3), i2(i64, 2, 2), v(f32, 3), m(f32, 4, 4), l(f32, 2, 4, 6), n(f32, 4, 4, 3),
+        x4(f32, 2, 4, 6, 6), w4(f32, 4, 2, 3, 3), x5(f32, 2, 4, 4, 4, 4), w5(f32, 2, 2, 2, 2, 2),
+        z(c64, 4, 4);
+    compare_rows(i1, i1, i1);
+    compare_rows(i2, i1, i2);
+    compare_rows(v, v, v);
+    compare_rows(m, m, m);
+    compare_rows(m, i1, m);
+    compare_rows(l, n, l);
+    compare_rows(x4, w4, x4);
+    compare_rows(x4, x4, v);
+    compare_rows(x5, w5, x5);
+    compare_rows(z, z, z);
+    CHECK(compared > 2000 && no_formulas(), "%d formulas", compared);
+    tap_point("every operator makes the formula of its C function");
+
+    const matrix image = matrix::ones(f32, 1, 1, 3, 3), filter = matrix::ones(f32, 1, 1, 3, 3);
+    duet::conv_options o;
+    o.pad[0] = o.pad[1] = 1;
+    CHECK(holds<float>(duet::conv2d(image, filter, o), { 4, 6, 4, 6, 9, 6, 4, 6, 4 }), "options");
+    CHECK(holds<float>(duet::conv2d(image, filter), { 9 }), "default options");
+#if __cplusplus >= 202002L
+    CHECK(holds<float>(duet::conv2d(image, filter, { .pad = { 1, 1 } }), { 4, 6, 4, 6, 9, 6, 4, 6, 4 }),
+          "options by name");
+    CHECK(holds<float>(duet::max_pool2d(image, { .window = { 3, 3 } }), { 1 }), "a window by name");
+#endif
+    CHECK(holds<float>(duet::solve(matrix::eye(f32, 2) * 2, matrix(f32, { 2, 4 })), { 1, 2 }), "solve");
+    tap_point("options");
+}
+
+/* ---- errors ---- */
+
+static void test_try()
+{
+    matrix x = { 1.0f, 2.0f }, y(duet::f32, 3), empty;
+    const duet::outcome bad = duet::try_set(y, x);
+    const unsigned line = __LINE__ - 1;
+    const std::string place = std::string(__FILE__) + ":" + std::to_string(line) + ": ";
+    CHECK(!bad && bad.status() == DUET_BAD_SHAPE, "status %d", bad.status());
+    CHECK(std::strncmp(bad.text(), place.c_str(), place.size()) == 0, "%s", bad.text());
+    const duet_status other = duet_set_on(DUET_CPU, nullptr, 1); /* does not change the text */
+    CHECK(other == DUET_BAD_ARGUMENT && std::strstr(bad.text(), "f32[2]"), "%s", bad.text());
+    CHECK(duet::try_set(x, x + 1) && holds<float>(x, { 2, 3 }), "try_set");
+    CHECK(duet::try_set(empty, x + 1) && holds<float>(empty, { 3, 4 }), "try_set of an empty matrix");
+    matrix none;
+    CHECK(!duet::try_set(none, x + y) && none.empty(), "a failed try_set of an empty matrix");
+    duet::result<matrix> r = duet::try_eval(x * 2);
+    CHECK(r && holds<float>(*r, { 4, 6 }) && r->rank() == 1 && std::strcmp(r.text(), "success") == 0,
+          "try_eval");
+    duet::result<matrix> failed = duet::try_eval(x + y);
+    CHECK(!failed && failed.status() == DUET_BAD_SHAPE && failed.value().empty(), "a failed try_eval");
+    CHECK(duet::try_item(duet::sum(x)).value() == 5, "try_item");
+    CHECK(duet::try_item<int>(x).status() == DUET_BAD_SHAPE, "try_item of two elements");
+    CHECK(duet::try_set_all({ { x, 1 }, { y, x } }).status() == DUET_BAD_SHAPE && holds<float>(x, { 2, 3 }),
+          "set_all");
+    CHECK(bool(duet::try_set_all({ { x, 1 } })), "try_set_all");
+    CHECK(duet::try_new(duet::f32, { 2, -1 }).status() == DUET_BAD_SHAPE, "try_new");
+    CHECK(duet::try_new(duet::f32, { 2, 1 }).value().count() == 2, "try_new");
+    CHECK(no_formulas(), "a formula leaked");
+    tap_point("statements that return a status");
+}
+
+#ifdef __cpp_exceptions
+/* Does the statement throw this status at its own line? */
+#define THROWS(expected, statement)                                                                          \
+    do {                                                                                                     \
+        bool thrown = false;                                                                                 \
+        try {                                                                                                \
+            statement;                                                                                       \
+        } catch (const duet::error &e) {                                                                     \
+            thrown = true;                                                                                   \
+            const std::string place = std::string(__FILE__) + ":" + std::to_string(__LINE__) + ": ";         \
+            CHECK(e.status() == (expected), "%s: %d, %s", #statement, e.status(), e.what());                 \
+            CHECK(e.line() == __LINE__ && std::strcmp(e.file(), __FILE__) == 0, "%s: line %u, %s",           \
+                  #statement, e.line(), e.what());                                                           \
+            CHECK(std::strncmp(e.what(), place.c_str(), place.size()) == 0, "%s: %s", #statement, e.what()); \
+        }                                                                                                    \
+        CHECK(thrown, "%s does not throw", #statement);                                                      \
+        CHECK(no_formulas(), "%s leaks a formula", #statement);                                              \
+    } while (0)
+
+static void test_errors()
+{
+    matrix x = { 1.0f, 2.0f }, y(duet::f32, 3), m(duet::f32, 2, 3), i = { 1, 2 };
+    const matrix none;
+    THROWS(DUET_BAD_SHAPE, y = x + y);
+    THROWS(DUET_BAD_SHAPE, y.set(x));
+    THROWS(DUET_BAD_SHAPE, y += x);
+    THROWS(DUET_BAD_SHAPE, y -= x);
+    THROWS(DUET_BAD_SHAPE, y *= x);
+    THROWS(DUET_BAD_SHAPE, y /= x);
+    THROWS(DUET_BAD_SHAPE, const matrix z = x + y);
+    THROWS(DUET_BAD_SHAPE, (void)duet::eval(x + y));
+    THROWS(DUET_BAD_SHAPE, duet::item(x));
+    THROWS(DUET_BAD_SHAPE, duet::set_all({ { y, x } }));
+    THROWS(DUET_BAD_SHAPE, x = duet::matmul(m, x));
+    THROWS(DUET_BAD_SHAPE, x = x.reshape(3));
+    THROWS(DUET_BAD_SHAPE, x = x.permute(1, 0));
+    THROWS(DUET_BAD_ARGUMENT, x = x(5));
+    THROWS(DUET_BAD_TYPE, i = x + 0);
+    THROWS(DUET_BAD_ARGUMENT, x = none + 1);
+    THROWS(DUET_BAD_ARGUMENT, (void)none.clone());
+    THROWS(DUET_BAD_ARGUMENT, x = x + duet::item(matrix::full(duet::f32, 1, 1)) + m.row(9));
+    THROWS(DUET_BAD_SHAPE, (void)matrix(duet::f32, 2, -1));
+    THROWS(DUET_BAD_SHAPE, (void)matrix(duet::f32, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    THROWS(DUET_BAD_SHAPE, (void)matrix::zeros(duet::f32, -1));
+    THROWS(DUET_BAD_ARGUMENT, (void)matrix::arange(duet::f32, 0, 1, 0));
+    THROWS(DUET_BAD_SHAPE, (void)matrix({ { 1, 2 }, { 3 } }));
+    THROWS(DUET_BAD_SHAPE, (void)matrix(std::vector<int>{ 1, 2, 3 }, { 2, 2 }));
+    THROWS(DUET_BAD_TYPE, x.read<double>());
+    THROWS(DUET_BAD_TYPE, x.update<int>());
+    THROWS(DUET_BAD_ARGUMENT, none.read<double>());
+    THROWS(DUET_BAD_ARGUMENT, m.transposed().read<float>().data());
+    THROWS(DUET_BAD_ARGUMENT, (void)m.row(2));
+    THROWS(DUET_BAD_ARGUMENT, (void)m.indexed(duet::all, 3));
+    THROWS(DUET_BAD_SHAPE, (void)m.reshaped(4));
+    THROWS(DUET_BAD_SHAPE, (void)m.permuted(0));
+    THROWS(DUET_BAD_SHAPE, (void)m.split(2, 2));
+    THROWS(DUET_IO_ERROR, (void)matrix::load("/no/such/file.npy"));
+    THROWS(DUET_BAD_ARGUMENT, duet::recording().replay());
+    THROWS(DUET_BAD_TYPE, duet::random_uniform(i, 1));
+    const duet::expr built = x + y;
+    try {
+        x = built;
+        CHECK(false, "no error");
+    } catch (const std::runtime_error &e) { /* what() names the line that built the formula */
+        const std::string place = std::string(__FILE__) + ":" + std::to_string(__LINE__ - 5) + ": ";
+        CHECK(std::strncmp(e.what(), place.c_str(), place.size()) == 0, "%s", e.what());
+    }
+    const auto thrower = []() -> matrix { throw 7; };
+    for (int n = 0; n < 3; n++) {
+        try {
+            y = duet::exp(y * 2) + thrower();
+        } catch (int) {
+        }
+        CHECK(no_formulas(), "a formula that was not finished leaked");
+    }
+    tap_point("exceptions");
+}
+#else
+static duet_status seen;
+static void test_errors()
+{
+    duet::error_hook = [](const duet::error &e) { seen = e.status(); };
+    matrix x = { 1.0f, 2.0f }, y(duet::f32, 3);
+    y = x + y;
+    CHECK(seen == DUET_BAD_SHAPE && holds<float>(y, { 0, 0, 0 }), "the hook of an assignment");
+    CHECK(x.row(9).empty() && seen == DUET_BAD_ARGUMENT, "the hook of a view");
+    CHECK(matrix(duet::f32, -1).empty() && seen == DUET_BAD_SHAPE, "the hook of a constructor");
+    CHECK(x.read<double>().size() == 0 && seen == DUET_BAD_TYPE, "the hook of an access");
+    CHECK(duet::item(x) == 0 && seen == DUET_BAD_SHAPE, "the hook of item");
+    CHECK(matrix({ { 1, 2 }, { 3 } }).empty() && no_formulas(), "rows of different sizes");
+    tap_point("the hook in place of exceptions");
+}
+#endif
+
+/* ---- blocks and the rest ---- */
+
+static void test_blocks()
+{
+    matrix x = matrix::ones(duet::f32, 64, 64), y(duet::f32, 64, 64);
+    double seconds = -1;
+    {
+        const duet::timed block(seconds);
+        y = duet::matmul(x, x);
+    }
+    CHECK(seconds >= 0 && seconds < 60, "timed: %g", seconds);
+    {
+        const duet::on_cpu block;
+        const duet::math mode(DUET_MATH_TF32);
+        y = x + 1;
+    }
+    const duet_status gpu = [&] {
+        const duet::on_gpu block;
+        const duet::on inner(DUET_CPU);
+        return duet::try_set(y, x + 2).status();
+    }();
+    CHECK(gpu == DUET_OK && y.read<float>()[0] == 3, "the innermost block decides");
+    std::FILE *out = std::tmpfile();
+    {
+        const duet::explaining block(out);
+        y = x + 3;
+    }
+    CHECK(std::ftell(out) > 0 && y.read<float>()[0] == 3, "explaining");
+    std::fclose(out);
+
+    matrix v = { 1.0f, 2.0f };
+    duet::recording step = duet::record([&] { v = v * 2; });
+    duet::recording other(std::move(step)), third;
+    third = std::move(other);
+    for (int i = 0; i < 2; i++) third.replay();
+    CHECK(holds<float>(v, { 8, 16 }) && third.get() && !step.get(), "a recording"); // NOLINT: step is empty
+#ifdef __cpp_exceptions
+    try {
+        const duet::recording never = duet::record([&] {
+            v = v + 1;
+            throw 1;
+        });
+    } catch (int) {
+    }
+#endif
+    CHECK((duet::record([&] { v = v + 1; }).get()), "a recording after one that failed");
+    tap_point("blocks and recordings");
+}
+
+static void test_rest()
+{
+    const matrix a = { { 2.0, 1.0 }, { 1.0, 3.0 } };
+    const auto same = [&](const duet::expr &product) { return duet::item<bool>(duet::allclose(product, a)); };
+    auto [q, r] = duet::qr(a);
+    auto [u, s, vt] = duet::svd(a);
+    auto [l, up, p] = duet::lu(a);
+    const duet::eigh_result e = duet::eigh(a);
+    CHECK(same(duet::matmul(q, r)) && same(duet::matmul(u * s, vt)), "qr, svd");
+    CHECK(p.type() == duet::i64 && same(duet::matmul(l, up)), "lu");
+    CHECK(same(duet::matmul(e.v * e.w, e.v.T())), "eigh");
+    const duet::slogdet_result d = duet::slogdet(a);
+    CHECK(std::fabs(std::exp(duet::item(d.logdet)) - 5) < 1e-12 && duet::item(d.sign) == 1, "slogdet");
+
+    const matrix v = { 3, 1, 3, 2 };
+    CHECK(holds<int>(duet::masked(v, v > 1), { 3, 3, 2 }), "masked");
+    CHECK(holds<int64_t>(duet::nonzero(v == 3), { 0, 2 }), "nonzero");
+    const duet::unique_result un = duet::unique(v);
+    CHECK(holds<int>(un.values, { 1, 2, 3 }) && holds<int64_t>(un.counts, { 1, 1, 2 }), "unique");
+    CHECK(holds<int64_t>(un.inverse, { 2, 0, 2, 1 }), "the inverse of unique");
+
+    matrix x(duet::f32, 1000), n(duet::i32, 9);
+    duet::random_uniform(x, 1, 2, 3);
+    CHECK(duet::item<bool>(duet::all((x >= 2) & (x < 3))), "random_uniform");
+    duet::random_normal(x, 1);
+    CHECK(std::fabs(duet::item(duet::mean(x))) < 0.2, "random_normal");
+    duet::random_integers(n, 1, 0, 2);
+    duet::random_bernoulli(x, 1, 0.5);
+    CHECK(duet::item<int>(duet::max(n)) == 1 && duet::item(duet::max(x)) == 1,
+          "random_integers, random_bernoulli");
+    duet::random_permutation(n, 1);
+    CHECK(duet::item<int>(duet::sum(n)) == 36, "random_permutation");
+
+    std::ostringstream out;
+    out << v << ' ' << v + 1;
+    CHECK(out.str().find("[3 1 3 2]") == 0 && out.str().find("[4 2 4 3]") != std::string::npos, "%s",
+          out.str().c_str());
+    char path[] = "/tmp/duet_hpp_XXXXXX";
+    const int fd = mkstemp(path);
+    v.save(path);
+    CHECK(fd >= 0 && holds<int>(matrix::load(path), { 3, 1, 3, 2 }), "load and save");
+    const duet_named named = { "v", v.get() };
+    CHECK(duet_save_npz(path, &named, 1) == DUET_OK && holds<int>(matrix::load(path, "v"), { 3, 1, 3, 2 }),
+          "npz");
+    std::remove(path);
+    tap_point("factorisations, selections, random numbers, files, printing");
+}
+
+/* duet_live names the line that made a matrix. */
+static void test_live()
+{
+    const matrix here(duet::f32, 5, 7), clone = here.clone(), formula = here + 1;
+    const unsigned line = __LINE__ - 1;
+    char *text = nullptr;
+    std::size_t n = 0;
+    std::FILE *out = open_memstream(&text, &n);
+    (void)duet_live(out);
+    std::fclose(out);
+    const std::string place = std::string(__FILE__) + ":" + std::to_string(line);
+    const char *first = std::strstr(text, place.c_str()),
+               *second = first ? std::strstr(first + 1, place.c_str()) : first;
+    CHECK(first && second && std::strstr(second + 1, place.c_str()), "%s", text);
+    std::free(text);
+    tap_point("duet_live names lines");
+}
+
+int main()
+{
+    const int64_t before = duet_live(nullptr);
+    test_constructors();
+    test_moves();
+    test_assignment();
+    test_elements();
+    test_views();
+    test_formulas();
+    test_lifetime();
+    test_rows();
+    test_try();
+    test_errors();
+    test_blocks();
+    test_rest();
+    test_live();
+    const int64_t after = duet_live(nullptr);
+    CHECK(after == before && no_formulas(), "%lld matrices are live", static_cast<long long>(after));
+    tap_point("no matrix and no formula leaks");
+    return tap_end();
+}
