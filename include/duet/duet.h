@@ -645,9 +645,24 @@ DUET_API void duet_error_at(const char *site);
 
 #ifdef __cplusplus
 }
+#endif
+
+/* The build makes these two headers from the others. They declare nothing new: they are for editors and
+ * for readers, and the library itself is compiled without them. */
+#ifdef __has_include
+#if __has_include(<duet/reference.h>)
+#include <duet/reference.h> /* all functions, with prototypes and comments */
+#endif
+#endif
+#ifdef __cplusplus
 #include <duet/cpp.h>
 #else
 #include <duet/lift.h>
 #endif
 #include <duet/call_site.h>
+#ifdef __has_include
+#if __has_include(<duet/hover.h>)
+#include <duet/hover.h> /* the macros, with comments that editors show */
+#endif
+#endif
 #endif

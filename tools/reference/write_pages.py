@@ -1,0 +1,65 @@
+"""Writes the reference as pages in Markdown, one for each subject, for Sphinx with MyST."""
+import re
+
+from layout import is_code, prototype, sentence, tags
+from subjects import SUBJECTS, by_subject
+
+NAME = re.compile(r'\bduet_\w+')
+
+
+def write_pages(folder, functions):
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {f.name for f in functions}
+    for subject, members in by_subject(functions):
+        entries = ''.join(entry(f, known) for f in members)
+        (folder / f'{subject}.md').write_text(f'# {SUBJECTS[subject]}\n\n{summaries(members)}\n{entries}')
+    listed = '\n'.join(SUBJECTS)
+    (folder / 'index.md').write_text(f'# Reference\n\n{INTRODUCTION}\n```{{toctree}}\n{listed}\n```\n')
+
+
+INTRODUCTION = '''All functions, by subject. The [index](genindex) lists them by name.
+
+A formula operator takes matrices, formulas and C numbers as operands. *In C* shows how to call a macro that
+takes lists, or options by their names. Parentheses call the function itself: `(duet_reshape)(x, 2, sizes)`.
+Your editor shows the same text over a call (it needs clangd), and so does `man duet_softmax`.
+'''
+
+
+def summaries(members):
+    pages = [f for f in members if f.name == f.page]
+    rows = ''.join(f'| {{c:func}}`{f.name}` | {cell(f.summary)} |\n' for f in pages)
+    return f'| function | result |\n|---|---|\n{rows}' if pages else ''
+
+
+def cell(summary):
+    return markdown(re.split(r'\. |; ', summary)[0], ()).replace('|', '\\|')
+
+
+def entry(function, known):
+    body = [sentence(markdown(function.summary, known))]
+    body += [f'```c\n{p}\n```' if is_code(p) else sentence(markdown(p, known)) for p in function.text]
+    body += [f'In C: `{function.call}`'] * bool(function.call)
+    body += [f':{name}: {sentence(markdown(text, known))}' for name, text in tags(function)]
+    text = '\n'.join(('' if line.startswith(':') and i and body[i - 1].startswith(':') else '\n') + line
+                     for i, line in enumerate(body))
+    return f'\n````{{c:function}} {signature(function)}\n{text}\n````\n'
+
+
+def signature(function):
+    return prototype(function)
+
+
+def markdown(text, known):
+    """Escapes the characters that mean something in Markdown; names of functions become links."""
+    parts = re.split(r'(`[^`]*`|\bduet_\w+)', text)
+    return ''.join(linked(p, known) if i % 2 else escaped(p) for i, p in enumerate(parts))
+
+
+def linked(part, known):
+    if part in known:
+        return f'{{c:func}}`{part}`'
+    return part if part.startswith('`') else f'`{part}`'
+
+
+def escaped(text):
+    return re.sub(r'([\\*_<>\[\]{}|$#~^])', r'\\\1', text)
