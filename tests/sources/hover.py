@@ -8,16 +8,16 @@ import tempfile
 from pathlib import Path
 
 CALLS = {  # the call, and words that the editor must show
-    'duet_new(DUET_F32, 2, 3)': 'duet_matrix *duet_new(duet_dtype type, int64_t size, ...); Creates a matrix of zeros',
+    'duet_new(DUET_F32, 2, 3)': 'duet_new(duet_dtype type, int64_t size, ...); Creates a matrix of zeros',
     'duet_overwrite(x)': 'void *duet_overwrite(duet_matrix *m); For writing every element',
     'duet_softmax(x)': 'duet_expr duet_softmax(duet_expr x); exp(x) divided by its sum along the last axis',
     'duet_sum(x, 0)': 'duet_expr duet_sum(duet_expr x); The sum; 0 for an empty operand',
     'duet_matmul(x, x)': 'duet_expr duet_matmul(duet_expr x, duet_expr y); The matrix product',
-    'duet_take(x, x, 0)': 'duet_expr duet_take(duet_expr x, duet_expr indices, int axis); The elements of x',
-    'duet_conv2d(x, x, .pad = { 1, 1 })': 'duet_conv2d(duet_expr x, duet_expr filters, const duet_conv *options);',
-    'duet_set(x, 1)': 'duet_status duet_set(duet_matrix *m, duet_expr e); Evaluates e and stores the result in m',
+    'duet_take(x, x, 0)': 'duet_take(duet_expr x, duet_expr indices, int axis); The elements of x',
+    'duet_conv2d(x, x, .pad = { 1, 1 })': 'duet_expr duet_conv2d(duet_expr x, duet_expr filters,',
+    'duet_set(x, 1)': 'duet_set(duet_matrix *m, duet_expr e); Evaluates e and stores the result in m',
     'duet_lu(x, x, x, x)': 'duet_status duet_lu(duet_matrix *l, duet_matrix *u, duet_matrix *p,',
-    'duet_load_npy("x")': 'duet_matrix *duet_load_npy(const char *path); loads the array of a .npy file',
+    'duet_load_npy("x")': 'duet_matrix *duet_load_npy(const char *path); Loads the array of a .npy',
 }
 
 
@@ -25,8 +25,8 @@ class Server:
     """A language server that is asked over its standard input and output."""
 
     def __init__(self, program):
-        command = [program, '--log=error', '--background-index=false']
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        pipe, command = subprocess.PIPE, [program, '--log=error', '--background-index=false']
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         self.number = 0
 
     def send(self, method, parameters, **more):
@@ -53,7 +53,8 @@ def open_program(server, folder, includes):
     """A program with one call in each line."""
     flags = ['-std=gnu11'] + ['-I' + str(Path(i).absolute()) for i in includes]
     (folder / 'compile_flags.txt').write_text('\n'.join(flags))
-    text = '#include <duet/duet.h>\nvoid f(duet_matrix *x)\n{\n' + ''.join(f'(void){c};\n' for c in CALLS) + '}\n'
+    calls = ''.join(f'(void){call};\n' for call in CALLS)
+    text = f'#include <duet/duet.h>\nvoid f(duet_matrix *x)\n{{\n{calls}}}\n'
     (folder / 'program.c').write_text(text)
     uri = (folder / 'program.c').as_uri()
     server.ask('initialize', {'processId': None, 'rootUri': folder.as_uri(), 'capabilities': {}})
@@ -72,8 +73,8 @@ def main(program, *includes):
         server = Server(program)
         uri = open_program(server, Path(folder), includes)
         for i, (call, told) in enumerate(CALLS.items()):
-            place = {'line': i + 3, 'character': len('(void)') + 2}
-            answer = server.ask('textDocument/hover', {'textDocument': {'uri': uri}, 'position': place})
+            position = {'line': i + 3, 'character': len('(void)') + 2}
+            answer = server.ask('textDocument/hover', {'textDocument': {'uri': uri}, 'position': position})
             shown = str((answer or {}).get('contents', {}).get('value'))
             good = words(told) in words(shown)
             print(f'{"ok" if good else "not ok"} {i + 1} - over {call}')

@@ -32,6 +32,8 @@ OPERATOR = 'duet_expr '
 OPERANDS = {'1': ['x'], '2': ['x', 'y'], '3': ['x', 'y', 'z']}
 NUMBERS = {'N': ['double s'], 'R': ['double r']}
 REDUCTIONS = 'FOLD1', 'FOLD2', 'ANY_FOLD1', 'ANY_FOLD2', 'TRUTH1', 'MOMENT1', 'COMPOSED_FOLD1', 'PLACE1'
+TYPES = {'floats': 'f16, bf16, f32, f64', 'integers': 'all integers', 'complex': 'c64, c128',
+         'real': 'all real types', 'all': 'all types'}
 ACCESSES = ['const {} *duet_read_{}(const ', '{} *duet_update_{}(', '{} *duet_overwrite_{}(']
 
 
@@ -151,8 +153,8 @@ class Reader:
         for name, body in self.macros.items():
             if name != function.name and re.match(rf'DUET_MATRIX_HERE\({function.name},', body):
                 parameters = variadic_parameters(function.parameters, body)
-                self.functions.append(
-                    function._replace(name=name, parameters=parameters, call='', page=name, kind='macro'))
+                self.functions.insert(
+                    -1, function._replace(name=name, parameters=parameters, call='', page=name, kind='macro'))
 
 
 def own_part(text, name):
@@ -207,7 +209,8 @@ def read_facts(path):
         cells = re.split(r' (?<!\\)\| ', line.strip('| '))
         name = re.match(r'\w+', cells[0])
         if len(cells) == 6 and name:
-            yield 'duet_' + name[0], (cells[2], accuracy(cells[5]))
+            types = ', '.join(TYPES.get(t, t) for t in cells[2].split(', '))
+            yield 'duet_' + name[0], (types, accuracy(cells[5]))
 
 
 def accuracy(error):
@@ -220,7 +223,8 @@ def accuracy(error):
 
 def variadic_parameters(parameters, body):
     """'int rank, const int64_t *size' is a list of arguments in C."""
-    entry = 'duet_index_entry entry' if 'ENTRIES' in body else 'int axis' if 'AXES' in body else 'int64_t size'
+    lists = {'ENTRIES': 'duet_index_entry entry', 'AXES': 'int axis'}
+    entry = next((lists[word] for word in lists if word in body), 'int64_t size')
     kept = [p for p in parameters if not re.search(r' rank$| count$|\*(size|axis|index)$', p)]
     return kept + [entry, '...']
 
@@ -235,7 +239,8 @@ def call_of(name, parameters, body, options):
         return f'{name}({{ to, value }}, ...)'
     if 'DUET_TYPE_OF' in body:
         return f'{name}(e, &x)'
-    lists = {'DUET_SIZES(': 'size', 'DUET_AXES(': 'axis', 'DUET_ENTRIES(': 'entry', 'DUET_PARTS(': 'axis, part'}
+    lists = {'DUET_SIZES(': 'size', 'DUET_AXES(': 'axis', 'DUET_ENTRIES(': 'entry',
+             'DUET_PARTS(': 'axis, part'}
     kept = [n for n in names if n not in LISTS]
     for key, word in lists.items():
         if key in body and '_at(' in body:

@@ -2,7 +2,8 @@
 import re
 import textwrap
 
-PLAIN = re.compile('(?:the|an?|in|as|any|all|each|along|for|of|with|where|operands?) ')
+PLAIN = re.compile(r'(?:the|an?|in|as|any|all|each|along|for|of|with|where|exact|joins|repeats|copies|shifts'
+                   r'|uniform|normal|removes|inserts|splits|moves|sets|returns|loads|saves|opens|closes)\b')
 ORDER = 'Options', 'Shapes', 'Types', 'Accuracy', 'Owner', 'Errors', 'Source', 'Units'
 
 
@@ -21,6 +22,11 @@ def sentence(text):
 def tags(function):
     """The tags that the function has, in the usual order."""
     return [(name, function.tags[name]) for name in ORDER if function.tags.get(name)]
+
+
+def short(text):
+    """What stands before the first period or semicolon."""
+    return re.split(r'(?<!\.)\. (?=[A-Z])|; |\.$', text)[0]
 
 
 def is_code(paragraph):

@@ -4,17 +4,21 @@ import re
 from rows import arguments
 
 BROADCAST = 'the operands broadcast, as in NumPy; the result has their common shape'
-PARTS = ('n + m - 1 elements (FULL), n (SAME) or n - m + 1 (VALID), where n is the size of {A} and m that of {B}')
+PARTS = ('n + m - 1 elements (FULL), n (SAME) or n - m + 1 (VALID), where n is the size of {A} and m that '
+         'of {B}')
 RESULTS = {
     'LIKE(A)': 'the result has the shape of {A}',
     'LIKE(B)': 'the result has the shape of {B}',
     'TOGETHER(A, B)': BROADCAST,
     'REVERSED(A)': 'the result has the sizes of {A} in reverse order',
-    'PRODUCT(A, B)': 'x is [..., m, k] and y [..., k, n]: the result is [..., m, n]. A vector x or y has no m or n. The leading axes broadcast',
+    'PRODUCT(A, B)': '{A} is [..., m, k] and {B} [..., k, n]: the result is [..., m, n]. A vector {A} has no '
+                     'm, and a vector {B} no n. The leading axes broadcast',
     'OVERLAP(A, B)': 'along each axis the result has ' + PARTS,
-    'OVERLAP_ALL(A, B)': 'the result has the leading axes of {A}, then those of {B}, and along the last two ' + PARTS,
+    'OVERLAP_ALL(A, B)': 'the result has the leading axes of {A}, then those of {B}. Along the last two it '
+                         'has ' + PARTS,
     'OVERLAP_EACH(A, B)': 'the leading axes are equal. Along the last two the result has ' + PARTS,
-    'SPECTRUM(A)': 'the result has the shape of {A}; the transformed axes have the lengths that the options give',
+    'SPECTRUM(A)': 'the result has the shape of {A}; the transformed axes have the lengths that the options '
+                   'give',
     'TAKEN(A, B)': 'the result has the shape of {A}, with the axes of {B} in place of the axis',
     'RESIZED(A, ALONG(B))': 'the result has the shape of {B}',
     'RESIZED(A, o.k)': 'the result has the shape of {A}, with k elements along the axis',
@@ -49,6 +53,14 @@ SIZES = [  # one size of SHAPE(...)
     (r'\bo\.', ''),
     (r'\b([AB])\.(\w)', r'\2 of {\1}'),
 ]
+NETWORKS = [  # the first one that matches the name
+    (r'batch_norm_scale_grad', 'the result has the axes of {A}; all but axis 1 have size 1'),
+    (r'layer_norm_scale_grad', 'the result has the axes of {A}; all but the last one have size 1'),
+    (r'_grad$|norm|one_if', 'the result has the shape of {A}'),
+    (r'entropy|mse', '{A} and {B} have the same shape; the result has rank 0'),
+    (r'bias_batch', 'the result is [size of axis 1 of {A}]'),
+    (r'', BROADCAST),
+]
 KEPT = 'the reduced axes have size 1'
 REMOVED = 'the reduced axes are removed'
 ONE, SEVERAL = ['int axis'], ['int count', 'const int *axis']
@@ -72,6 +84,8 @@ def result_shape(row, names):
         return 'the result has rank 0; with axes as arguments, these are removed'
     if row.kind.startswith('COMPOSED'):
         return composed_shape(row, names)
+    if row.kind.startswith('NETWORK'):
+        return next(words for pattern, words in NETWORKS if re.search(pattern, row.name)).format(**fields)
     if not re.match('DEF|NUMBERS|EVERY|CALL', row.kind):
         return ''
     needs, shape = row.columns[2:4] if row.kind.startswith('CALL') else row.columns[1:3]

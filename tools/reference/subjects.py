@@ -7,12 +7,12 @@ SUBJECTS = {
     'statements': 'Formulas and statements',
     'create': 'New matrices with elements',
     'elements': 'Element-wise operators',
-    'composed': 'Composed operators and activations',
+    'composed': 'Activations and composed operators',
     'reductions': 'Reductions',
     'select': 'Formulas that select or arrange elements',
     'products': 'Products',
     'types': 'Types and complex numbers',
-    'convolution': 'Convolution, pooling and softmax',
+    'convolution': 'Convolution and pooling',
     'signals': 'Convolution and correlation of signals',
     'fourier': 'Fourier transforms',
     'gather': 'Gather, scatter, sorting and scans',
@@ -37,7 +37,8 @@ ROWS = [  # the first one that matches 'kind name =options types'
     (r'^(MAP|ANY|INT)', 'elements'),
     (r'^COMPOSED', 'composed'),
     (r'^NETWORK', 'networks'),
-    (r'=(conv|pool|scale)|softmax', 'convolution'),
+    (r'softmax', 'composed'),
+    (r'=(conv|pool|scale)', 'convolution'),
     (r'=overlap', 'signals'),
     (r'=fourier', 'fourier'),
     (r'=(sizes|order|range|offset)|transpose', 'select'),
@@ -46,9 +47,9 @@ ROWS = [  # the first one that matches 'kind name =options types'
     (r'', 'types'),
 ]
 NAMED = {  # functions of operators.h
-    'fft': 'fourier', 'outer': 'products', 'vdot': 'products', 'cross': 'products', 'array_equal': 'reductions',
-    'allclose': 'reductions', 'pow_int': 'composed', 'p_max_pool': 'convolution', 'pad_for': 'convolution',
-    'same_padding': 'convolution',
+    'fft': 'fourier', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
+    'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
+    'p_max_pool': 'convolution', 'pad_for': 'convolution', 'same_padding': 'convolution',
 }
 
 

@@ -45,7 +45,7 @@ def write_reference(path, functions):
 def entry(function):
     head = wrapped(f'{function.name} - {sentence(function.summary)}')
     if function.kind == 'macro':
-        shown = ['    ' + prototype(function) + ';    a macro in C, a template in C++']
+        shown = [f'    {prototype(function)};    a macro in C, a template in C++']
         return '\n' + comment(list(comment_lines(function, head + shown)), '/**') + '\n'
     attributes = 'static inline ' if function.kind == 'inline' else ''
     text = f'\n{comment(list(comment_lines(function, head)), "/**")}\n{prototype(function, attributes)};\n'

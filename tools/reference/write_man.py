@@ -4,7 +4,7 @@ import re
 import shutil
 from itertools import groupby
 
-from layout import is_code, prototype, sentence, tags
+from layout import is_code, prototype, sentence, short, tags
 from subjects import SUBJECTS, by_subject
 
 SECTIONS = {'Owner': 'OWNERSHIP', 'Source': 'SOURCES'}
@@ -37,8 +37,8 @@ def beside(name, pages):
 
 def page(name, members, others, version):
     first = next(f for f in members if f.name == name)
-    parts = [title(name, version), section('NAME', names(first, members)), section('SYNOPSIS', synopsis(members))]
-    parts.append(section('DESCRIPTION', description(first, members)))
+    parts = [title(name, version), section('NAME', names(first, members))]
+    parts += [section('SYNOPSIS', synopsis(members)), section('DESCRIPTION', description(first, members))]
     parts += [section(SECTIONS.get(tag, tag.upper()), roff(sentence(text))) for tag, text in tags(first)]
     if others and len(others) <= MANY:
         parts.append(section('SEE ALSO', references(['duet'] + others)))
@@ -61,8 +61,7 @@ def roff(text):
 
 def names(first, members):
     listed = [first.name] + [f.name for f in members if f.name != first.name]
-    short = re.split(r'[.;:] ', first.summary)[0].rstrip('.')
-    return f'{", ".join(listed)} \\- {roff(short)}'
+    return f'{", ".join(listed)} \\- {roff(short(first.summary))}'
 
 
 def synopsis(members):
@@ -94,8 +93,9 @@ def references(pages):
 
 
 def overview(functions, version):
+    use = '#include <duet/duet.h>\n\ncc program.c $(pkg-config --cflags --libs duet)'
     parts = [title('duet', version), section('NAME', 'duet \\- matrix expressions on the CPU and the GPU')]
-    parts.append(section('SYNOPSIS', code('#include <duet/duet.h>\n\ncc program.c $(pkg-config --cflags --libs duet)')))
+    parts.append(section('SYNOPSIS', code(use)))
     for subject, members in by_subject(functions):
         pages = list(dict.fromkeys(f.page for f in members))
         parts.append(section(SUBJECTS[subject].upper(), references(pages)))

@@ -1,21 +1,8 @@
 """Writes the reference as pages in Markdown, one for each subject, for Sphinx with MyST."""
 import re
 
-from layout import is_code, prototype, sentence, tags
+from layout import is_code, prototype, sentence, short, tags
 from subjects import SUBJECTS, by_subject
-
-NAME = re.compile(r'\bduet_\w+')
-
-
-def write_pages(folder, functions):
-    folder.mkdir(parents=True, exist_ok=True)
-    known = {f.name for f in functions}
-    for subject, members in by_subject(functions):
-        entries = ''.join(entry(f, known) for f in members)
-        (folder / f'{subject}.md').write_text(f'# {SUBJECTS[subject]}\n\n{summaries(members)}\n{entries}')
-    listed = '\n'.join(SUBJECTS)
-    (folder / 'index.md').write_text(f'# Reference\n\n{INTRODUCTION}\n```{{toctree}}\n{listed}\n```\n')
-
 
 INTRODUCTION = '''All functions, by subject. The [index](genindex) lists them by name.
 
@@ -25,39 +12,43 @@ Your editor shows the same text over a call (it needs clangd), and so does `man 
 '''
 
 
+def write_pages(folder, functions):
+    folder.mkdir(parents=True)
+    known = {f.name for f in functions}
+    for subject, members in by_subject(functions):
+        entries = ''.join(entry(f, known) for f in members)
+        (folder / f'{subject}.md').write_text(f'# {SUBJECTS[subject]}\n\n{summaries(members)}\n{entries}')
+    contents = '```{toctree}\n:maxdepth: 1\n\n' + '\n'.join(SUBJECTS) + '\n```\n'
+    (folder / 'index.md').write_text(f'# Reference\n\n{INTRODUCTION}\n{contents}')
+
+
 def summaries(members):
     pages = [f for f in members if f.name == f.page]
-    rows = ''.join(f'| {{c:func}}`{f.name}` | {cell(f.summary)} |\n' for f in pages)
+    rows = ''.join(f'| {{c:func}}`{f.name}` | {markdown(short(f.summary), ())} |\n' for f in pages)
     return f'| function | result |\n|---|---|\n{rows}' if pages else ''
-
-
-def cell(summary):
-    return markdown(re.split(r'\. |; ', summary)[0], ()).replace('|', '\\|')
 
 
 def entry(function, known):
     body = [sentence(markdown(function.summary, known))]
     body += [f'```c\n{p}\n```' if is_code(p) else sentence(markdown(p, known)) for p in function.text]
     body += [f'In C: `{function.call}`'] * bool(function.call)
-    body += [f':{name}: {sentence(markdown(text, known))}' for name, text in tags(function)]
-    text = '\n'.join(('' if line.startswith(':') and i and body[i - 1].startswith(':') else '\n') + line
-                     for i, line in enumerate(body))
-    return f'\n````{{c:function}} {signature(function)}\n{text}\n````\n'
-
-
-def signature(function):
-    return prototype(function)
+    fields = [f':{name}: {sentence(markdown(text, known))}' for name, text in tags(function)]
+    text = '\n\n'.join(body + ['\n'.join(fields)])
+    return f'\n````{{c:function}} {prototype(function)}\n\n{text}\n````\n'
 
 
 def markdown(text, known):
-    """Escapes the characters that mean something in Markdown; names of functions become links."""
-    parts = re.split(r'(`[^`]*`|\bduet_\w+)', text)
+    """Escapes the characters that mean something in Markdown. Names of functions and documents become
+    links."""
+    parts = re.split(r'(`[^`]*`|\bduet_\w+|docs/\w+\.md)', text)
     return ''.join(linked(p, known) if i % 2 else escaped(p) for i, p in enumerate(parts))
 
 
 def linked(part, known):
     if part in known:
         return f'{{c:func}}`{part}`'
+    if part.startswith('docs/'):
+        return f'[{part}](../{part.removeprefix("docs/")})'
     return part if part.startswith('`') else f'`{part}`'
 
 
