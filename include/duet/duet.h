@@ -26,7 +26,8 @@
  *
  * This header includes the others, which declare the operators (duet/operators.h), their options
  * (duet/options.h), random numbers (duet/random.h), statements that copy and arrange elements
- * (duet/arrange.h), and files (duet/files.h). */
+ * (duet/arrange.h), and files (duet/files.h). duet/reference.h, which the build makes, lists all
+ * functions with their documentation. */
 #ifndef DUET_H
 #define DUET_H
 
@@ -529,6 +530,7 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
  * the end of the block closes it, and so do return, break and the like. The device of a statement is
  * the first of these that is given: the argument of duet_set_on, the innermost block, the environment
  * variable DUET_BACKEND=cpu|gpu|auto. Otherwise it is DUET_AUTO.
+ *     DUET_ON            runs the statements of a block on `place`: DUET_ON(DUET_GPU) { ... }
  *     duet_scope_open    opens a block whose statements run on `place`
  *     duet_scope_close   closes the block
  * Errors    in duet_error(): BAD_ARGUMENT: `place` is not a duet_place; the block then has no effect
@@ -545,6 +547,7 @@ DUET_API void duet_scope_close(duet_scope *s);
  * statement is the first of these that is given: the argument of duet_set_math, the innermost block,
  * the environment variable DUET_MATH=strict|split|tf32|bf16. Otherwise it is strict. A replay uses
  * the mode in which it was recorded.
+ *     DUET_MATH         runs a block in the math mode `math`: DUET_MATH(DUET_MATH_TF32) { ... }
  *     duet_math_open    opens a block whose statements use the math mode `math`
  *     duet_math_close   closes the block
  * Errors    in duet_error(): BAD_ARGUMENT: not a duet_math_mode; the block then has no effect on its
@@ -556,6 +559,7 @@ DUET_API void duet_math_close(duet_scope *s);
  * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block can explain every
  * statement, also those that duet_explain cannot (duet_iadd, duet_concatenate, duet_pad, ...).
  * Statements consume their formulas, but they write no matrix, and nothing is recorded.
+ *     DUET_EXPLAIN         prints the plans of a block to `out`: DUET_EXPLAIN(stdout) { ... }
  *     duet_explain_open    opens a block whose statements print their plans to `out`
  *     duet_explain_close   closes the block
  * Owner     the file: the caller; it must stay open until the end of the block
@@ -572,6 +576,7 @@ DUET_API void duet_explain_close(duet_explaining *e);
  *     DUET_TIMED(&seconds) { ... }
  * The time starts when earlier work of this thread is done, and ends when the work of the block is done,
  * also on the GPU. *seconds is stored at the end of the block, also after return, break and the like.
+ *     DUET_TIMED          stores the time of a block in *seconds: DUET_TIMED(&seconds) { ... }
  *     duet_timing_open    opens a block and starts its time
  *     duet_timing_close   closes the block and stores its time in *seconds
  * Errors    in duet_error(): BAD_ARGUMENT: `seconds` is NULL; DEVICE_ERROR: earlier work failed. The block

@@ -59,10 +59,16 @@ def read_comment(comment):
         elif item:
             result.items[item[1]] = words(item[2])
         elif block.startswith('    '):
+            lead_to_code(result.paragraphs)
             result.paragraphs.append(block)
         elif block.strip():
             result.paragraphs.append(words(block))
     return result
+
+
+def lead_to_code(paragraphs):
+    if paragraphs and not paragraphs[-1].endswith(('.', ':')):
+        paragraphs[-1] += ':'
 
 
 def first_sentence(text):

@@ -12,7 +12,7 @@ from subjects import subject_of
 
 # `call` is how a call looks in C where a macro takes other arguments than the function, else ''.
 # `text` is a list of paragraphs; `tags` maps Shapes, Types, Owner, ... to sentences.
-# `kind` is 'exported', 'inline', or 'macro': a macro in C and a template in C++.
+# `kind` is 'exported', 'inline', 'macro' (a macro in C and a template in C++) or 'block' (a macro in C).
 Function = namedtuple('Function', 'name result parameters summary text tags call subject page kind')
 
 LISTS = 'rank', 'count', 'size', 'order', 'options', 'index', 'part', 'axis'  # replaced in C calls
@@ -88,6 +88,8 @@ class Reader:
             if 'Shapes' in tags:
                 tags['Shapes'] = own_part(tags['Shapes'], name)
             self.add(name, result, parameters, summary, text, tags, section, page, kind)
+            if name.endswith('_open'):
+                self.add_block(self.functions[-1], told.items)
 
     def sentence(self, name, told, comment):
         """What one comment says of one function: its item, or the first sentence if it has no items."""
@@ -106,7 +108,7 @@ class Reader:
     def add_rows(self, file, family):
         for row in read_rows(self.include / file):
             names = self.operands.get(row.name, OPERANDS[re.search(r'\d', row.kind)[0]])
-            tags = dict(family.tags) | self.row_tags(row, names)
+            tags = {**family.tags, **self.row_tags(row, names)}
             parameters = [f'duet_expr {n}' for n in names] + NUMBERS.get(row.kind[-1], [])
             parameters += self.parameters.get(row.columns[0], []) if is_defined(row) else []
             self.add_operator(row, parameters, tags, file)
@@ -120,7 +122,7 @@ class Reader:
         self.add(name, OPERATOR, parameters, row.doc, [], tags, section, name)
         if row.kind in REDUCTIONS:
             for suffix, more, words_of, shape in axis_forms(row.kind == 'PLACE1'):
-                tags = tags | {'Shapes': shape}
+                tags = {**tags, 'Shapes': shape}
                 summary = f'{row.doc}; {words_of}'
                 self.add(name + suffix, OPERATOR, parameters + more, summary, [], tags, section, name)
 
@@ -148,6 +150,12 @@ class Reader:
             Function(name, result, parameters, summary, text, tags, call, subject, page, kind))
         self.add_variadic(self.functions[-1])
 
+    def add_block(self, function, items):
+        """DUET_ON, for example, is a macro for C that calls duet_scope_open."""
+        for name in set(items) & set(self.macros):
+            self.functions.insert(-1, function._replace(
+                name=name, result='', summary=items[name], page=name, kind='block'))
+
     def add_variadic(self, function):
         """duet_new, for example, takes the sizes as arguments, and calls duet_new_shape."""
         for name, body in self.macros.items():
@@ -169,7 +177,7 @@ def own_part(text, name):
 
 def other_items(told):
     """Items that are not functions: members of a struct, for example."""
-    return [f'{name}: {text}' for name, text in told.items.items() if not name.startswith('duet_')]
+    return [f'{name}: {text}' for name, text in told.items.items() if name.islower() and not name.startswith('duet_')]
 
 
 def parse(declaration):

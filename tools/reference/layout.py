@@ -3,7 +3,7 @@ import re
 import textwrap
 
 PLAIN = re.compile(r'(?:the|an?|in|as|any|all|each|along|for|of|with|where|exact|joins|repeats|copies|shifts'
-                   r'|uniform|normal|removes|inserts|splits|moves|sets|returns|loads|saves|opens|closes)\b')
+                   r'|uniform|normal|removes|inserts|splits|moves|sets|stores|runs|prints|starts|stops|returns|loads|saves|opens|closes)\b')
 ORDER = 'Options', 'Shapes', 'Types', 'Accuracy', 'Owner', 'Errors', 'Source', 'Units'
 
 

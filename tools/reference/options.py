@@ -46,7 +46,7 @@ def read_options(include):
                 options.members[struct] = members_of(body)
                 options.meanings[struct] = dict(meanings)
             else:
-                meanings |= members_told(comment)
+                meanings.update(members_told(comment))
     return options
 
 

@@ -31,6 +31,7 @@ HOVER = '''/* hover.h - the macros of Duet once more, with comments inside, beca
 #ifndef DUET_HOVER_H
 #define DUET_HOVER_H
 '''
+MACROS = {'macro': ';    a macro in C, a template in C++', 'block': ' { ... }    a macro in C'}
 HOVER_WIDTH = 72
 
 
@@ -44,8 +45,8 @@ def write_reference(path, functions):
 
 def entry(function):
     head = wrapped(f'{function.name} - {sentence(function.summary)}')
-    if function.kind == 'macro':
-        shown = [f'    {prototype(function)};    a macro in C, a template in C++']
+    if function.kind in MACROS:
+        shown = [f'    {prototype(function)}{MACROS[function.kind]}']
         return '\n' + comment(list(comment_lines(function, head + shown)), '/**') + '\n'
     attributes = 'static inline ' if function.kind == 'inline' else ''
     text = f'\n{comment(list(comment_lines(function, head)), "/**")}\n{prototype(function, attributes)};\n'
@@ -66,6 +67,7 @@ def write_hover(path, functions, macros):
 def macro(function, definition):
     """Both definitions of a macro must have the same words, so the compiler compares them. clangd lays the
     text out again, for 80 columns."""
-    head = [prototype(function) + ';'] + wrapped(sentence(function.summary), width=HOVER_WIDTH)
+    end = ' { ... }' if function.kind == 'block' else ';'
+    head = [prototype(function) + end] + wrapped(sentence(function.summary), width=HOVER_WIDTH)
     text = comment(list(comment_lines(function, head, HOVER_WIDTH)), '/*')
     return f'\n#define {definition.name}({definition.parameters}) \\\n{text} \\\n    {definition.body}\n'

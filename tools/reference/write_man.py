@@ -65,7 +65,8 @@ def names(first, members):
 
 
 def synopsis(members):
-    lines = ['#include <duet/duet.h>', ''] + [prototype(f) + ';' for f in members]
+    lines = ['#include <duet/duet.h>', '']
+    lines += [prototype(f) + (' { ... }' if f.kind == 'block' else ';') for f in members]
     calls = [f'{f.call};' for f in members if f.call]
     if calls:
         lines += ['', 'In C, as macros:'] + calls
@@ -82,7 +83,7 @@ def description(function, members):
     for paragraph in function.text:
         shown.append(f'.RS 4\n{code(paragraph)}\n.RE' if is_code(paragraph) else roff(sentence(paragraph)))
     for other in members:
-        own = other.summary.removeprefix(function.summary).lstrip('; ')
+        own = other.summary.replace(function.summary, '').lstrip('; ')
         if own and other != function:
             shown.append(roff(f'{other.name}: {sentence(own)}'))
     return '\n.PP\n'.join(shown)

@@ -34,7 +34,14 @@ def entry(function, known):
     body += [f'In C: `{function.call}`'] * bool(function.call)
     fields = [f':{name}: {sentence(markdown(text, known))}' for name, text in tags(function)]
     text = '\n\n'.join(body + ['\n'.join(fields)])
-    return f'\n````{{c:function}} {prototype(function)}\n\n{text}\n````\n'
+    kind = 'c:macro' if function.kind == 'block' else 'c:function'
+    return f'\n````{{{kind}}} {declared(function)}\n\n{text}\n````\n'
+
+
+def declared(function):
+    """A macro has no types."""
+    names = ', '.join(p.split()[-1].strip('*') for p in function.parameters)
+    return f'{function.name}({names})' if function.kind == 'block' else prototype(function)
 
 
 def markdown(text, known):
@@ -48,7 +55,7 @@ def linked(part, known):
     if part in known:
         return f'{{c:func}}`{part}`'
     if part.startswith('docs/'):
-        return f'[{part}](../{part.removeprefix("docs/")})'
+        return f'[{part}](../{part[len("docs/"):]})'
     return part if part.startswith('`') else f'`{part}`'
 
 
