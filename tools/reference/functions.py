@@ -15,8 +15,8 @@ from subjects import subject_of
 # `kind` is 'exported', 'inline', 'macro' (a macro in C and a template in C++) or 'block' (a macro in C).
 Function = namedtuple('Function', 'name result parameters summary text tags call subject page kind')
 
-LISTS = 'rank', 'count', 'size', 'order', 'options', 'index', 'part', 'axis'  # replaced in C calls
 OTHERS = 'duet.h', 'options.h', 'lift.h', 'cpp.h', 'call_site.h', 'reference.h', 'hover.h'  # declare nothing
+LISTED = {'order': 'axis', 'index': 'entry'}  # what one element of a list is called
 HELPERS = {'duet_index_of'}  # called by macros only
 DECLARATION = re.compile(
     r'^/\*(?P<comment>.*?)\*/'
@@ -49,7 +49,7 @@ class Reader:
         self.operands = operand_names(self.include)
         self.options = read_options(self.include)
         self.facts = dict(read_facts(top / 'docs' / 'operators.md'))
-        self.macros = {m.name: m.body for m in read_macros(self.include)}
+        self.macros = {m.name: m for m in read_macros(self.include)}
         self.parameters = dict(read_parameters(self.include / 'operators.h'))
         self.read_header('duet.h')
 
@@ -98,8 +98,7 @@ class Reader:
             return item, told.paragraphs + other_items(told)
         is_taken = self.alone.setdefault(comment, name) != name
         if is_taken or any(i.startswith('duet_') for i in told.items) or not told.paragraphs:
-            print(f'{name}: no sentence of its own in the comment:{comment[:80]}')
-            return 'TODO', []
+            raise ValueError(f'{name} has no sentence of its own in the comment "{told.paragraphs[:1]}"')
         summary, rest = first_sentence(told.paragraphs[0])
         return summary, [rest] * bool(rest) + told.paragraphs[1:] + other_items(told)
 
@@ -144,7 +143,7 @@ class Reader:
         fact = self.facts.get(name if name in self.facts else page)
         if fact:
             tags['Types'], tags['Accuracy'] = fact
-        call = call_of(name, parameters, self.macros.get(name, ''), self.options)
+        call = call_of(name, parameters, self.macros.get(name), self.options)
         subject = subject_of(section, name)
         self.functions.append(
             Function(name, result, parameters, summary, text, tags, call, subject, page, kind))
@@ -158,9 +157,9 @@ class Reader:
 
     def add_variadic(self, function):
         """duet_new, for example, takes the sizes as arguments, and calls duet_new_shape."""
-        for name, body in self.macros.items():
-            if name != function.name and re.match(rf'DUET_MATRIX_HERE\({function.name},', body):
-                parameters = variadic_parameters(function.parameters, body)
+        for name, macro in self.macros.items():
+            if name != function.name and macro.body.startswith(f'DUET_MATRIX_HERE({function.name},'):
+                parameters = variadic_parameters(function.parameters, macro.body)
                 self.functions.insert(
                     -1, function._replace(name=name, parameters=parameters, call='', page=name, kind='macro'))
 
@@ -237,20 +236,20 @@ def variadic_parameters(parameters, body):
     return kept + [entry, '...']
 
 
-def call_of(name, parameters, body, options):
+def call_of(name, parameters, macro, options):
     """How a call looks in C, where the macro takes other arguments than the function."""
     names = [p.split()[-1].strip('*') for p in parameters]
-    if body.startswith('DUET_REDUCE'):
-        operands, more = ', '.join(names), ', axis' if 'PLACE' in body else ', axis, ...'
+    if not macro:
+        return ''
+    if macro.body.startswith('DUET_REDUCE'):
+        operands, more = ', '.join(names), ', axis' if 'PLACE' in macro.body else ', axis, ...'
         return f'{name}({operands}) or {name}({operands}{more})'
-    if 'duet_assignment' in body:
+    if 'duet_assignment' in macro.body:
         return f'{name}({{ to, value }}, ...)'
-    if 'DUET_TYPE_OF' in body:
+    if 'DUET_TYPE_OF' in macro.body:
         return f'{name}(e, &x)'
-    lists = {'DUET_SIZES(': 'size', 'DUET_AXES(': 'axis', 'DUET_ENTRIES(': 'entry',
-             'DUET_PARTS(': 'axis, part'}
-    kept = [n for n in names if n not in LISTS]
-    for key, word in lists.items():
-        if key in body and '_at(' in body:
-            return f'{name}({", ".join(kept + [word])}, ...)'
-    return options.call(name, kept, parameters)
+    kept = names[:macro.parameters.count(',')]
+    if re.search(r'_at\(.*DUET_(SIZES|AXES|ENTRIES|PARTS|EXPRS)\(', macro.body):
+        member = next(n for n, p in zip(names, parameters) if n not in kept and '*' in p)
+        return f'{name}({", ".join(kept + [LISTED.get(member, member)])}, ...)'
+    return options.call(name, kept, parameters) if macro.parameters.endswith('...') else ''

@@ -21,8 +21,8 @@ class Options:
         struct = self.struct_of(parameters)
         if not struct:
             return ''
-        told = [f'{m}: {self.meanings[struct].get(m.split("[")[0], "see duet/options.h")}'
-                for m in self.members[struct]]
+        meanings = [self.meanings[struct].get(m.split('[')[0]) for m in self.members[struct]]
+        told = [f'{m}: {text}' if text else m for m, text in zip(self.members[struct], meanings)]
         return f'{struct}, or NULL where all are 0. ' + '. '.join(told)
 
     def call(self, name, operands, parameters):

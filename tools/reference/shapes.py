@@ -22,6 +22,7 @@ RESULTS = {
     'TAKEN(A, B)': 'the result has the shape of {A}, with the axes of {B} in place of the axis',
     'RESIZED(A, ALONG(B))': 'the result has the shape of {B}',
     'RESIZED(A, o.k)': 'the result has the shape of {A}, with k elements along the axis',
+    'RESIZED(A, ALONG(A) + ALONG(B))': 'along the axis the result has the elements of {A}, then those of {B}',
     'EXTENDED(A, o.n)': 'the result has the axes of {A} and a last one of n elements',
     'INDEXED(A, B)': 'as the letters say, one for each axis',
     'KRONECKER(A, B)': 'along each axis the result has the product of the sizes of {A} and {B}',
@@ -35,6 +36,7 @@ SIZED = {
     'sizes': 'the result has the given sizes',
     'order': 'axis i of the result has size order[i] of x',
     'range': 'the axis has as many elements as the range; the other sizes do not change',
+    'window': 'the axis has an element for each window, and a last axis one for each element of a window',
     'offset': 'the first two axes are replaced by a last one, with the length of the diagonal',
 }
 NEEDS = {  # conditions of rows that are worth a word; the error text names the others
@@ -108,11 +110,15 @@ def needed(needs):
 def given(shape, options):
     shape, _, kind = shape.partition(';')
     words = RESULTS.get(shape) or SIZED.get(options) or sizes_of(shape)
+    if not words:
+        raise ValueError(f'tools/reference/shapes.py has no words for the shape {shape}')
     type_of = re.search(r'GIVES\((DUET_I64|o\.type)\)', kind)
     return words + (f'; its type is {"i64" if type_of[1] == "DUET_I64" else "`type`"}' if type_of else '')
 
 
 def sizes_of(shape):
+    if not shape.startswith('SHAPE('):
+        return ''
     sizes = arguments(shape, shape.index('('))[1:]
     return f'the result is [{", ".join(size_words(s) for s in sizes)}]'
 
