@@ -83,9 +83,9 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_to_array(...)           DUET_STATUS_HERE(duet_to_array, __VA_ARGS__)
 #define duet_set_threads(...)        duet_plain_status_at((duet_set_threads)(__VA_ARGS__), DUET_HERE)
 
-#define duet_read(...)             duet_const_pointer_at((duet_read)(__VA_ARGS__), DUET_HERE)
-#define duet_update(...)           duet_pointer_at((duet_update)(__VA_ARGS__), DUET_HERE)
-#define duet_overwrite(...)        duet_pointer_at((duet_overwrite)(__VA_ARGS__), DUET_HERE)
+#define duet_read(...)         duet_const_pointer_at((duet_read)(__VA_ARGS__), DUET_HERE)
+#define duet_update(...)       duet_pointer_at((duet_update)(__VA_ARGS__), DUET_HERE)
+#define duet_overwrite(...)    duet_pointer_at((duet_overwrite)(__VA_ARGS__), DUET_HERE)
 #define duet_read_f32(m)       ((const float *)duet_const_pointer_at((duet_read_f32)(m), DUET_HERE))
 #define duet_update_f32(m)     ((float *)duet_pointer_at((duet_update_f32)(m), DUET_HERE))
 #define duet_overwrite_f32(m)  ((float *)duet_pointer_at((duet_overwrite_f32)(m), DUET_HERE))
