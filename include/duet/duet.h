@@ -26,7 +26,8 @@
  *
  * This header includes the others, which declare the operators (duet/operators.h), their options
  * (duet/options.h), random numbers (duet/random.h), statements that copy and arrange elements
- * (duet/arrange.h), and files (duet/files.h). */
+ * (duet/arrange.h), and files (duet/files.h). duet/reference.h, which the build makes, lists all
+ * functions with their documentation. */
 #ifndef DUET_H
 #define DUET_H
 
@@ -244,14 +245,18 @@ DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_
 DUET_API duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
 DUET_API DUET_MUST duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part);
 
-/* Return properties of a matrix: its element type, its rank, the size and the stride of an axis, and
- * the number of its elements. For NULL or a freed matrix they return 0. An axis that does not exist
- * has size 0. */
+/* Return properties of a matrix. For NULL or a freed matrix they return 0. An axis that does not exist
+ * has size 0.
+ *     duet_type     the element type
+ *     duet_rank     the number of axes
+ *     duet_size     the size of an axis
+ *     duet_stride   the distance in memory between neighbours along an axis, in elements, not bytes
+ *     duet_count    the number of elements: the product of all sizes */
 DUET_API duet_dtype duet_type(const duet_matrix *m);
 DUET_API int duet_rank(const duet_matrix *m);
 DUET_API int64_t duet_size(const duet_matrix *m, int axis);
-DUET_API int64_t duet_stride(const duet_matrix *m, int axis); /* in elements, not bytes */
-DUET_API int64_t duet_count(const duet_matrix *m);            /* product of all sizes */
+DUET_API int64_t duet_stride(const duet_matrix *m, int axis);
+DUET_API int64_t duet_count(const duet_matrix *m);
 
 /* Return a pointer to the first element in host memory. The call waits for unfinished work on m, and
  * copies elements from the GPU where necessary. The pointer is valid until the next call that uses m.
@@ -270,6 +275,9 @@ DUET_API void *duet_overwrite(duet_matrix *m);
 
 /* Return a pointer to the first element in GPU memory, for use in your own CUDA kernels. Run these
  * kernels on the stream that duet_stream() returns, or synchronise with it.
+ *     duet_device_read        for reading, as duet_read
+ *     duet_device_update      for reading and writing, as duet_update: host memory becomes stale
+ *     duet_device_overwrite   for writing every element, as duet_overwrite
  * Owner     the matrix; do not free the pointer
  * Errors    NULL: as duet_read, and NO_DEVICE */
 DUET_API const void *duet_device_read(const duet_matrix *m);
@@ -292,6 +300,11 @@ DUET_API DUET_MUST duet_status duet_synchronize(void);
  * type whose range contains it. A fraction needs a floating-point type. A complex number makes the
  * result complex. Matrices of different types are converted to a common type by the table in
  * docs/semantics.md. If the table has no common type, use duet_cast.
+ *     duet_of_matrix     the formula of a matrix
+ *     duet_of_number     the formula of a floating-point number
+ *     duet_of_integer    the formula of an integer
+ *     duet_of_unsigned   the formula of an unsigned integer
+ *     duet_of_expr       the formula e itself
  * Shapes    a matrix keeps its shape; a number has rank 0
  * Owner     the matrix stays the caller's; it must not be freed before the formula is evaluated
  * Errors    in the result: BAD_ARGUMENT (NULL), FREED, ARENA_FULL, NO_MEMORY */
@@ -326,7 +339,11 @@ DUET_API DUET_MUST duet_status duet_set_math(duet_math_mode math, duet_matrix *m
 DUET_API DUET_MUST duet_status duet_set_math_at(duet_math_mode math, duet_matrix *m, duet_expr e,
                                                 const char *site);
 
-/* Update m in place: m = m + e, m = m - e, m = m * e, m = m / e. Consume e, also on failure.
+/* Update m in place. Consume e, also on failure.
+ *     duet_iadd   m = m + e
+ *     duet_isub   m = m - e
+ *     duet_imul   m = m * e, element by element
+ *     duet_idiv   m = m / e
  * Shapes    as duet_set
  * Errors    as duet_set */
 DUET_API DUET_MUST duet_status duet_iadd(duet_matrix *m, duet_expr e);
@@ -369,8 +386,11 @@ DUET_API duet_expr duet_hold_at(duet_expr e, const char *site);
 DUET_API duet_status duet_drop(duet_expr e);
 DUET_API duet_status duet_drop_at(duet_expr e, const char *site);
 
-/* Return properties of the result that a formula will have: its status (OK, or the first error that
- * occurred while it was built), element type, rank and sizes. They do not consume e. */
+/* Return properties of the result that a formula will have. They do not consume e.
+ *     duet_expr_status   OK, or the first error that occurred while the formula was built
+ *     duet_expr_type     the element type
+ *     duet_expr_rank     the number of axes
+ *     duet_expr_size     the size of an axis */
 DUET_API duet_status duet_expr_status(duet_expr e);
 DUET_API duet_dtype duet_expr_type(duet_expr e);
 DUET_API int duet_expr_rank(duet_expr e);
@@ -381,9 +401,10 @@ DUET_API int64_t duet_expr_size(duet_expr e, int axis);
  * Errors    BAD_ARGUMENT, and those of e */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 
-/* Prints the plan of duet_set(m, e): its steps, the device of each step, the bytes that are copied
- * between devices, and why a device cannot run a step. Computes nothing and does not consume e.
- * duet_explain_all does the same for duet_set_all.
+/* Print a plan: its steps, the device of each step, the bytes that are copied between devices, and why
+ * a device cannot run a step. They compute nothing and do not consume formulas.
+ *     duet_explain       the plan of duet_set(m, e)
+ *     duet_explain_all   the plan of duet_set_all(a, count)
  * Errors    as duet_set */
 DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
 DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count);
@@ -409,6 +430,7 @@ DUET_API duet_status duet_arena_limit(size_t bytes);
  *                        through pointers (duet_read, duet_update, duet_overwrite) is not recorded
  *     duet_record_end    stops recording and returns the recording
  *     duet_replay        runs the recorded statements again
+ *     duet_recording_free   frees a recording and sets the pointer to NULL
  * A replay uses the current elements of the matrices; these may be on any device. It uses the same
  * scalars, devices and random numbers as when it was recorded. The recording owns the temporary
  * buffers of its statements. Any thread may replay it, but only one thread at a time.
@@ -510,6 +532,9 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
  * the end of the block closes it, and so do return, break and the like. The device of a statement is
  * the first of these that is given: the argument of duet_set_on, the innermost block, the environment
  * variable DUET_BACKEND=cpu|gpu|auto. Otherwise it is DUET_AUTO.
+ *     DUET_ON            runs the statements of a block on `place`: DUET_ON(DUET_GPU) { ... }
+ *     duet_scope_open    opens a block whose statements run on `place`
+ *     duet_scope_close   closes the block
  * Errors    in duet_error(): BAD_ARGUMENT: `place` is not a duet_place; the block then has no effect
  *           on its statements */
 typedef struct duet_scope {
@@ -524,6 +549,9 @@ DUET_API void duet_scope_close(duet_scope *s);
  * statement is the first of these that is given: the argument of duet_set_math, the innermost block,
  * the environment variable DUET_MATH=strict|split|tf32|bf16. Otherwise it is strict. A replay uses
  * the mode in which it was recorded.
+ *     DUET_MATH         runs a block in the math mode `math`: DUET_MATH(DUET_MATH_TF32) { ... }
+ *     duet_math_open    opens a block whose statements use the math mode `math`
+ *     duet_math_close   closes the block
  * Errors    in duet_error(): BAD_ARGUMENT: not a duet_math_mode; the block then has no effect on its
  *           statements */
 DUET_API duet_scope duet_math_open(duet_math_mode math);
@@ -533,6 +561,9 @@ DUET_API void duet_math_close(duet_scope *s);
  * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block can explain every
  * statement, also those that duet_explain cannot (duet_iadd, duet_convmtx, duet_shuffle, ...).
  * Statements consume their formulas, but they write no matrix, and nothing is recorded.
+ *     DUET_EXPLAIN         prints the plans of a block to `out`: DUET_EXPLAIN(stdout) { ... }
+ *     duet_explain_open    opens a block whose statements print their plans to `out`
+ *     duet_explain_close   closes the block
  * Owner     the file: the caller; it must stay open until the end of the block
  * Errors    in duet_error(): BAD_ARGUMENT: `out` is NULL; the block is then skipped */
 typedef struct duet_explaining {
@@ -547,6 +578,9 @@ DUET_API void duet_explain_close(duet_explaining *e);
  *     DUET_TIMED(&seconds) { ... }
  * The time starts when earlier work of this thread is done, and ends when the work of the block is done,
  * also on the GPU. *seconds is stored at the end of the block, also after return, break and the like.
+ *     DUET_TIMED          stores the time of a block in *seconds: DUET_TIMED(&seconds) { ... }
+ *     duet_timing_open    opens a block and starts its time
+ *     duet_timing_close   closes the block and stores its time in *seconds
  * Errors    in duet_error(): BAD_ARGUMENT: `seconds` is NULL; DEVICE_ERROR: earlier work failed. The block
  *           is then skipped */
 typedef struct duet_timing {
@@ -565,7 +599,7 @@ DUET_API duet_status duet_set_threads(int threads);
 /* Returns the version of the library that runs, as "0.1.0". DUET_VERSION is that of the header. */
 DUET_API const char *duet_version(void);
 
-/* Counters since the process started, summed over all threads. */
+/* Counters since the process started, summed over all threads; duet_stats returns them. */
 typedef struct duet_counts {
     uint64_t uploads, downloads, upload_bytes, download_bytes; /* copies between host and GPU memory */
     uint64_t synchronisations;                                 /* waits of host threads for the GPU */
@@ -589,8 +623,9 @@ DUET_API duet_counts duet_stats(void);
  *     limit    the limit of used + cached; 0: no limit
  *     pinned   page-locked host memory. The library pins a large matrix when it is copied between host
  *              and GPU for the second time. It pins at most a quarter of the system's memory
- * duet_memory_of returns these figures. duet_memory_limit sets the limit. duet_memory_trim returns the
- * cached memory of all devices to the system.
+ *     duet_memory_of      returns these figures
+ *     duet_memory_limit   sets the limit of used + cached
+ *     duet_memory_trim    returns the cached memory of all devices to the system
  * Errors    BAD_ARGUMENT: `place` is neither DUET_CPU nor DUET_GPU */
 typedef struct duet_memory {
     size_t used, cached, peak, limit, pinned;
@@ -603,10 +638,11 @@ DUET_API void duet_memory_trim(void);
  * which ones were not found, and why. */
 DUET_API void duet_info(FILE *out);
 
-/* duet_error returns the text of this thread's last error, or "" if there was none. The text names the
- * function, the shapes, the violated rule and the source line. duet_error_status returns the status of
- * that error, also if the function that failed returned NULL. duet_status_text returns the meaning of a
- * status.
+/* Return texts and the status of this thread's last error.
+ *     duet_error          the text of the error: the function, the shapes, the violated rule and the
+ *                         source line; "" if there was no error
+ *     duet_error_status   the status of the error, also if the function that failed returned NULL
+ *     duet_status_text    the meaning of a status
  * Owner     the library; do not free the text */
 DUET_API const char *duet_error(void);
 DUET_API duet_status duet_error_status(void);
@@ -618,9 +654,24 @@ DUET_API void duet_error_at(const char *site);
 
 #ifdef __cplusplus
 }
+#endif
+
+/* The build makes these two headers from the others. They declare nothing new: they are for editors and
+ * for readers, and the library itself is compiled without them. */
+#ifdef __has_include
+#if __has_include(<duet/reference.h>)
+#include <duet/reference.h> /* all functions, with prototypes and comments */
+#endif
+#endif
+#ifdef __cplusplus
 #include <duet/cpp.h>
 #else
 #include <duet/lift.h>
 #endif
 #include <duet/call_site.h>
+#ifdef __has_include
+#if __has_include(<duet/hover.h>)
+#include <duet/hover.h> /* the macros, with comments that editors show */
+#endif
+#endif
 #endif

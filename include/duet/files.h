@@ -37,6 +37,8 @@ DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named 
  * column by column. The field may be real (loaded as f64), integer (i64) or complex (c128); the
  * symmetry may be general, symmetric, skew-symmetric or hermitian. Saving writes `general`, with
  * enough digits to restore the same elements.
+ *     duet_load_market   loads a matrix
+ *     duet_save_market   saves a matrix
  * Shapes    rank 2
  * Owner     the caller, until duet_free
  * Errors    as duet_load_npy and duet_save_npy; UNSUPPORTED: the format `coordinate` or the field

@@ -217,9 +217,17 @@ static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t st
     return n > 0 ? (int32_t)n : 0;
 }
 
-/* Compute Fourier transforms as in NumPy: duet_fft(x, n, axis) along one axis, duet_fft2(x) along the
- * last two. n is the length of the transform: x is truncated to it, or padded with zeros. If n is 0,
- * the length is the size of x. These functions call duet_fftn, duet_ifftn, duet_rfftn and duet_irfftn.
+/* Compute Fourier transforms as in NumPy. n is the length of the transform: x is truncated to it, or
+ * padded with zeros. If n is 0, the length is the size of x. These functions call duet_fftn, duet_ifftn,
+ * duet_rfftn and duet_irfftn.
+ *     duet_fft      the transform along one axis
+ *     duet_fft2     the transform along the last two axes
+ *     duet_ifft     the inverse transform along one axis
+ *     duet_ifft2    the inverse transform along the last two axes
+ *     duet_rfft     the transform of a real x along one axis
+ *     duet_rfft2    the transform of a real x along the last two axes
+ *     duet_irfft    the inverse of duet_rfft; the result is real
+ *     duet_irfft2   the inverse of duet_rfft2; the result is real
  * Shapes    as these operators
  * Errors    in the result: as these operators */
 #define DUET_FOURIER(name)                                                                                   \

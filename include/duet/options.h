@@ -41,7 +41,8 @@ typedef struct duet_pool_grad {
     int32_t window[2], stride[2], pad[2], size[2];
 } duet_pool_grad;
 
-/* Options of upsampling: how often each element is repeated along height and width; 0 means 1. */
+/* Options of upsampling.
+ *     scale   how often each element is repeated along height and width; 0 means 1 */
 typedef struct duet_scale {
     int32_t scale[2];
 } duet_scale;

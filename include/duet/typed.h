@@ -4,6 +4,9 @@
 #define DUET_TYPED_H
 
 /* Do what duet_read, duet_update and duet_overwrite do, for elements of the given type.
+ *     duet_read_as        a pointer for reading
+ *     duet_update_as      a pointer for reading and writing
+ *     duet_overwrite_as   a pointer for writing every element
  * duet_read_f32(m) and the other functions below return a pointer to the C type of the elements, so that
  * the compiler finds a pointer of another type:
  *     float *p = duet_overwrite_f32(m);
@@ -46,52 +49,5 @@ DUET_ACCESS(c64, float _Complex, C64)
 DUET_ACCESS(c128, double _Complex, C128)
 #endif
 #undef DUET_ACCESS
-
-/* With the source line of the call, for error texts. */
-#define duet_read_f32(m)       ((const float *)duet_const_pointer_at((duet_read_f32)(m), DUET_HERE))
-#define duet_update_f32(m)     ((float *)duet_pointer_at((duet_update_f32)(m), DUET_HERE))
-#define duet_overwrite_f32(m)  ((float *)duet_pointer_at((duet_overwrite_f32)(m), DUET_HERE))
-#define duet_read_f64(m)       ((const double *)duet_const_pointer_at((duet_read_f64)(m), DUET_HERE))
-#define duet_update_f64(m)     ((double *)duet_pointer_at((duet_update_f64)(m), DUET_HERE))
-#define duet_overwrite_f64(m)  ((double *)duet_pointer_at((duet_overwrite_f64)(m), DUET_HERE))
-#define duet_read_i8(m)        ((const int8_t *)duet_const_pointer_at((duet_read_i8)(m), DUET_HERE))
-#define duet_update_i8(m)      ((int8_t *)duet_pointer_at((duet_update_i8)(m), DUET_HERE))
-#define duet_overwrite_i8(m)   ((int8_t *)duet_pointer_at((duet_overwrite_i8)(m), DUET_HERE))
-#define duet_read_i16(m)       ((const int16_t *)duet_const_pointer_at((duet_read_i16)(m), DUET_HERE))
-#define duet_update_i16(m)     ((int16_t *)duet_pointer_at((duet_update_i16)(m), DUET_HERE))
-#define duet_overwrite_i16(m)  ((int16_t *)duet_pointer_at((duet_overwrite_i16)(m), DUET_HERE))
-#define duet_read_i32(m)       ((const int32_t *)duet_const_pointer_at((duet_read_i32)(m), DUET_HERE))
-#define duet_update_i32(m)     ((int32_t *)duet_pointer_at((duet_update_i32)(m), DUET_HERE))
-#define duet_overwrite_i32(m)  ((int32_t *)duet_pointer_at((duet_overwrite_i32)(m), DUET_HERE))
-#define duet_read_i64(m)       ((const int64_t *)duet_const_pointer_at((duet_read_i64)(m), DUET_HERE))
-#define duet_update_i64(m)     ((int64_t *)duet_pointer_at((duet_update_i64)(m), DUET_HERE))
-#define duet_overwrite_i64(m)  ((int64_t *)duet_pointer_at((duet_overwrite_i64)(m), DUET_HERE))
-#define duet_read_u8(m)        ((const uint8_t *)duet_const_pointer_at((duet_read_u8)(m), DUET_HERE))
-#define duet_update_u8(m)      ((uint8_t *)duet_pointer_at((duet_update_u8)(m), DUET_HERE))
-#define duet_overwrite_u8(m)   ((uint8_t *)duet_pointer_at((duet_overwrite_u8)(m), DUET_HERE))
-#define duet_read_u16(m)       ((const uint16_t *)duet_const_pointer_at((duet_read_u16)(m), DUET_HERE))
-#define duet_update_u16(m)     ((uint16_t *)duet_pointer_at((duet_update_u16)(m), DUET_HERE))
-#define duet_overwrite_u16(m)  ((uint16_t *)duet_pointer_at((duet_overwrite_u16)(m), DUET_HERE))
-#define duet_read_u32(m)       ((const uint32_t *)duet_const_pointer_at((duet_read_u32)(m), DUET_HERE))
-#define duet_update_u32(m)     ((uint32_t *)duet_pointer_at((duet_update_u32)(m), DUET_HERE))
-#define duet_overwrite_u32(m)  ((uint32_t *)duet_pointer_at((duet_overwrite_u32)(m), DUET_HERE))
-#define duet_read_u64(m)       ((const uint64_t *)duet_const_pointer_at((duet_read_u64)(m), DUET_HERE))
-#define duet_update_u64(m)     ((uint64_t *)duet_pointer_at((duet_update_u64)(m), DUET_HERE))
-#define duet_overwrite_u64(m)  ((uint64_t *)duet_pointer_at((duet_overwrite_u64)(m), DUET_HERE))
-#define duet_read_bool(m)      ((const uint8_t *)duet_const_pointer_at((duet_read_bool)(m), DUET_HERE))
-#define duet_update_bool(m)    ((uint8_t *)duet_pointer_at((duet_update_bool)(m), DUET_HERE))
-#define duet_overwrite_bool(m) ((uint8_t *)duet_pointer_at((duet_overwrite_bool)(m), DUET_HERE))
-#define duet_read_f16(m)       ((const uint16_t *)duet_const_pointer_at((duet_read_f16)(m), DUET_HERE))
-#define duet_update_f16(m)     ((uint16_t *)duet_pointer_at((duet_update_f16)(m), DUET_HERE))
-#define duet_overwrite_f16(m)  ((uint16_t *)duet_pointer_at((duet_overwrite_f16)(m), DUET_HERE))
-#define duet_read_bf16(m)      ((const uint16_t *)duet_const_pointer_at((duet_read_bf16)(m), DUET_HERE))
-#define duet_update_bf16(m)    ((uint16_t *)duet_pointer_at((duet_update_bf16)(m), DUET_HERE))
-#define duet_overwrite_bf16(m) ((uint16_t *)duet_pointer_at((duet_overwrite_bf16)(m), DUET_HERE))
-#define duet_read_c64(m)       ((const float _Complex *)duet_const_pointer_at((duet_read_c64)(m), DUET_HERE))
-#define duet_update_c64(m)     ((float _Complex *)duet_pointer_at((duet_update_c64)(m), DUET_HERE))
-#define duet_overwrite_c64(m)  ((float _Complex *)duet_pointer_at((duet_overwrite_c64)(m), DUET_HERE))
-#define duet_read_c128(m)      ((const double _Complex *)duet_const_pointer_at((duet_read_c128)(m), DUET_HERE))
-#define duet_update_c128(m)    ((double _Complex *)duet_pointer_at((duet_update_c128)(m), DUET_HERE))
-#define duet_overwrite_c128(m) ((double _Complex *)duet_pointer_at((duet_overwrite_c128)(m), DUET_HERE))
 
 #endif

@@ -1,0 +1,16 @@
+"""Reads the macros that stand in front of functions: duet_exp(x) is duet_exp_at(DUET(x), DUET_HERE)."""
+import re
+from collections import namedtuple
+
+from rows import text_of
+
+Macro = namedtuple('Macro', 'name parameters body only_c')
+CPP = re.compile(r'#ifdef __cplusplus.*?#endif', re.S)
+DEFINE = re.compile(r'^#define (duet_\w+|DUET_ON|DUET_MATH|DUET_EXPLAIN|DUET_TIMED)\(([^)]*)\) +(.*?) *$', re.M)
+
+
+def read_macros(include):
+    for header in 'call_site.h', 'lift.h':
+        text = CPP.sub('', text_of(include / header).replace('\\\n', ' '))
+        for name, parameters, body in DEFINE.findall(text):
+            yield Macro(name, parameters, ' '.join(body.split()), header == 'lift.h')

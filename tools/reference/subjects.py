@@ -1,0 +1,72 @@
+"""The subjects of the reference: one page of the site for each."""
+import re
+
+SUBJECTS = {
+    'matrices': 'Matrices and views',
+    'typed': 'Pointers to elements with their C type',
+    'statements': 'Formulas and statements',
+    'create': 'New matrices with elements',
+    'elements': 'Element-wise operators',
+    'composed': 'Activations and composed operators',
+    'reductions': 'Reductions',
+    'select': 'Formulas that select or arrange elements',
+    'products': 'Products',
+    'types': 'Types and complex numbers',
+    'convolution': 'Convolution and pooling',
+    'signals': 'Convolution and correlation of signals',
+    'fourier': 'Fourier transforms',
+    'gather': 'Gather, scatter, sorting and scans',
+    'linear': 'Linear algebra',
+    'networks': 'Losses, normalisations and gradients',
+    'arrange': 'Arranging elements, and matrices of convolutions',
+    'random': 'Random numbers and sequences',
+    'files': 'Files and printing',
+    'values': 'Results whose size depends on values',
+    'recording': 'Recording and replay',
+    'devices': 'Devices, plans, statistics, errors',
+}
+SECTIONS = {  # headers, and sections of duet.h
+    'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
+    'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
+    'results whose size depends on values': 'values', 'recording and replay': 'recording',
+    'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
+}
+ROWS = [  # the first one that matches 'kind name =options types'
+    (r'FACTOR|SOLVES|MATRIX1', 'linear'),
+    (r'FOLD|TRUTH|MOMENT|PLACE', 'reductions'),
+    (r'^(MAP|ANY|INT)', 'elements'),
+    (r'^COMPOSED', 'composed'),
+    (r'^NETWORK', 'networks'),
+    (r'softmax', 'composed'),
+    (r'=(conv|pool|scale)', 'convolution'),
+    (r'=overlap', 'signals'),
+    (r'=fourier', 'fourier'),
+    (r'=(sizes|order|range|offset|window)|transpose|append', 'select'),
+    (r'=(axis|top|bins|classes)', 'gather'),
+    (r'matmul|bias_add|kron|einsum', 'products'),
+    (r'', 'types'),
+]
+NAMED = {  # functions of operators.h
+    'fft': 'fourier', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
+    'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
+    'p_max_pool': 'convolution', 'pad_for': 'convolution', 'same_padding': 'convolution',
+}
+
+
+def subject_of_row(row):
+    text = f'{row.kind} {row.name} ={" ".join(row.columns[:2])}'
+    return next(subject for pattern, subject in ROWS if re.search(pattern, text))
+
+
+def subject_of(section, name):
+    """`section` is a title or a header, or a .def file with a row."""
+    if isinstance(section, tuple):
+        return subject_of_row(section[1])
+    if section == 'operators.h':
+        return next((s for part, s in NAMED.items() if part in name), 'select')
+    return SECTIONS[section]
+
+
+def by_subject(functions):
+    for subject in SUBJECTS:
+        yield subject, [f for f in functions if f.subject == subject]
