@@ -216,10 +216,10 @@ static void statement_texts(void)
     FAILS(duet_set_all({ out, duet_neg(m23) }, { out, duet_neg(m45) }),
           "statement 1: duet_set_all(to: f32[3,4], value: f32[2,3]): "
           "the shape of value does not broadcast to that of to");
-    FAILS(duet_set_all({ out, d34 }),
+    FAILS(duet_set_all({ out, DUET(d34) }),
           "statement 1: duet_set_all(to: f32[3,4], value: f64[3,4]): "
           "f64 elements cannot be assigned to f32 without loss; convert value with duet_cast");
-    FAILS(duet_set_all({ null, m33 }), "statement 1: duet_set_all: to must not be NULL");
+    FAILS(duet_set_all({ null, DUET(m33) }), "statement 1: duet_set_all: to must not be NULL");
     FAILS(duet_iadd(out, m45),
           "duet_iadd(m: f32[3,4], e: f32[4,5]): the shapes of the operands do not broadcast");
     FAILS(duet_iadd(out, null), "duet_iadd(m: f32[3,4], e: NULL): e must not be NULL");
