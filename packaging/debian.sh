@@ -44,12 +44,12 @@ if [ -n "$chroot" ]; then
     setup_has_command mmdebstrap || setup_apt_install mmdebstrap
     suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     status=0
-    mmdebstrap --variant=apt --include=ca-certificates,gcc,libc6-dev,pkg-config,cmake,make,binutils \
-        --customize-hook='mkdir "$1/packages"' --customize-hook="copy-in $work/*.deb /packages" \
-        --customize-hook="copy-in $top/tests/packages $top/tests/packages.sh /packages" \
-        --customize-hook='chroot "$1" apt-get install -y --no-install-recommends /packages/libduet0_*.deb /packages/libduet-dev_*.deb' \
-        --customize-hook='chroot "$1" sh -c "mkdir /tests && mv /packages/packages* /tests && sh /tests/packages.sh --prefix /usr"' \
-        "$suite" /dev/null >"$work/log" 2>&1 || status=$?
+    cat >"$work/hook" <<HOOK
+mkdir "\$1/tests" && cp -r $top/tests/packages $top/tests/packages.sh $work/libduet*.deb "\$1/tests" || exit
+chroot "\$1" sh -c 'apt-get install -y --no-install-recommends /tests/*.deb && sh /tests/packages.sh --prefix /usr'
+HOOK
+    setup_as_root mmdebstrap --mode=root --variant=apt --include=ca-certificates,gcc,libc6-dev,pkg-config,cmake,make \
+        --customize-hook="sh $work/hook \"\$1\"" "$suite" /dev/null >"$work/log" 2>&1 || status=$?
     grep -E '^(ok|not ok|1\.\.)' "$work/log" || status=1
     ! grep -q '^not ok' "$work/log" || status=1
     [ $status -eq 0 ] || tail -40 "$work/log"

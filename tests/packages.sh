@@ -72,8 +72,7 @@ if [ -e "$libdir/libduet.a" ]; then
     nm -g --defined-only "$libdir/libduet.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(duet_|\.gomp_critical_)' >"$log"
     [ ! -s "$log" ]
     point $? 'libduet.a defines only names with duet_'
-    mkdir "$work/static" && ln -s "$libdir/libduet.a" "$work/static" # not beside libduet.so, which the linker prefers
-    compile $(package --static --cflags) -L"$work/static" $(package --static --libs) && runs_alone "$work/program"
+    compile $(package --static --cflags --libs | sed 's/-lduet/-l:libduet.a/') && runs_alone "$work/program"
     point $? 'pkg-config, static'
     if command -v cmake >/dev/null; then
         cmake_program static && runs_alone "$work/cmake-static/program"
