@@ -34,7 +34,6 @@ runs() { LD_LIBRARY_PATH=$libdir "$1" >>"$log" 2>&1; }
 runs_alone() { # PROGRAM - runs it, and checks that it does not need libduet.so
     "$1" >>"$log" 2>&1 && ! readelf -dW "$1" | grep 'NEEDED.*libduet' >>"$log"
 }
-package() { pkg-config --define-variable=prefix="$prefix" "$@" duet; }
 cmake_program() { # COMPONENT
     cmake -S "$top/tests/packages/cmake" -B "$work/cmake-$1" -DCMAKE_PREFIX_PATH="$prefix" -DCOMPONENT="$1" \
         -DCMAKE_C_FLAGS="-std=gnu11" >"$log" 2>&1 && cmake --build "$work/cmake-$1" >>"$log" 2>&1
@@ -48,7 +47,8 @@ if [ -n "$build" ]; then
 fi
 where=$(find "$prefix"/lib* -name duet.pc | head -n 1)
 libdir=${where%/pkgconfig/duet.pc}
-export PKG_CONFIG_PATH="$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+mkdir "$work/pkgconfig" && sed "s|^prefix=.*|prefix=$prefix|" "$where" >"$work/pkgconfig/duet.pc" # it may have moved
+export PKG_CONFIG_PATH="$work/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 for file in LICENSE copyright; do [ ! -f "$prefix/share/licenses/duet/$file" ] || licence=$file; done
 [ -n "${licence:-}" ] || [ -f "$prefix/share/doc/libduet-dev/copyright" ]
 point $? 'the licence is installed'
@@ -56,7 +56,7 @@ point $? 'the licence is installed'
 if [ -e "$libdir/libduet.so" ]; then
     compile -I"$prefix/include" -L"$libdir" -lduet && runs "$work/program"
     point $? 'plain cc'
-    compile $(package --cflags --libs) && runs "$work/program"
+    compile $(pkg-config --cflags --libs duet) && runs "$work/program"
     point $? 'pkg-config, shared'
     if command -v cmake >/dev/null; then
         cmake_program shared && runs "$work/cmake-shared/program"
@@ -72,7 +72,7 @@ if [ -e "$libdir/libduet.a" ]; then
     nm -g --defined-only "$libdir/libduet.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(duet_|\.gomp_critical_)' >"$log"
     [ ! -s "$log" ]
     point $? 'libduet.a defines only names with duet_'
-    compile $(package --static --cflags --libs | sed 's/-lduet/-l:libduet.a/') && runs_alone "$work/program"
+    compile $(pkg-config --static --cflags --libs duet | sed 's/-lduet/-l:libduet.a/') && runs_alone "$work/program"
     point $? 'pkg-config, static'
     if command -v cmake >/dev/null; then
         cmake_program static && runs_alone "$work/cmake-static/program"

@@ -4,6 +4,8 @@
 #define BLAS_HEADERS_H
 
 #ifdef BLAS_MKL
+#define MKL_Complex8  float _Complex
+#define MKL_Complex16 double _Complex
 #include <mkl.h>
 #else
 #include <cblas.h>
