@@ -1,6 +1,7 @@
 /* cpu.c - the CPU machine: its properties and memory, the choice of an instruction set, and the
  * functions that run steps. */
 #include "cpu.h"
+#include "blas_headers.h"
 #include "clock.h"
 #include "conv.h"
 #include "dtype.h"
@@ -10,7 +11,6 @@
 #include "move_program.h"
 #include "thread.h"
 #include "threads.h"
-#include <cblas.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
@@ -37,11 +37,7 @@ static __attribute__((constructor)) void know_cache(void)
 #endif
 }
 
-static __attribute__((constructor)) void know_blas(void)
-{
-    enum { BLAS_THREADS = 1 }; /* openblas_get_parallel: 0 none, 1 its own threads, 2 OpenMP */
-    cpu_blas_apart = openblas_get_parallel() == BLAS_THREADS;
-}
+static __attribute__((constructor)) void know_blas(void) { cpu_blas_apart = blas_has_own_threads(); }
 
 /* After a parallel region, gcc's OpenMP keeps the threads of the thread that forks. A child process
  * does not have them, and would wait for them forever. So they are ended before fork, as OpenBLAS
@@ -289,9 +285,10 @@ static void discard(int device, void *graph) {}
 
 static void info(FILE *out)
 {
-    static const char *const threads[] = { "no threads", "threads of its own", "OpenMP's threads" };
     fprintf(out, "cpu      instruction set %s, %d threads by OpenMP\n", cpu_isa(), omp_get_max_threads());
-    fprintf(out, "         %s, %s\n", openblas_get_config(), threads[openblas_get_parallel()]);
+    char blas[256];
+    blas_describe(blas, sizeof blas);
+    fprintf(out, "         %s\n", blas);
     fprintf(out, "         oneDNN %s\n", onednn_version());
     fprintf(out, "         LAPACKE %s\n", linear_version());
     fft_info(out);
