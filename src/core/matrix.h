@@ -231,6 +231,10 @@ static inline duet_status matrix_check_writable(const char *who, const duet_matr
     return unlikely(m->repeats) ? matrix_repeats(who, m) : DUET_OK;
 }
 
+/* What duet_new_shape and duet_wrap_shape do, as the function `who`. */
+duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size);
+duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size);
+
 /* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 

@@ -135,12 +135,17 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     return m;
 }
 
-duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
+duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size)
 {
     layout at;
-    if (shape_check("duet_new", type, rank, size) != DUET_OK) return NULL;
+    if (shape_check(who, type, rank, size) != DUET_OK) return NULL;
     layout_dense(&at, type, rank, size);
     return new_matrix(&at, NULL);
+}
+
+duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
+{
+    return matrix_new("duet_new", type, rank, size);
 }
 
 /* ---- the caller's memory ---- */
@@ -153,12 +158,17 @@ static duet_status check_memory(const char *who, const void *host, duet_dtype ty
                 dtypes[type].name);
 }
 
-duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
+duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size)
 {
     layout at;
-    if (shape_check("duet_wrap", type, rank, size) || check_memory("duet_wrap", host, type)) return NULL;
+    if (shape_check(who, type, rank, size) || check_memory(who, host, type)) return NULL;
     layout_dense(&at, type, rank, size);
     return new_matrix(&at, host);
+}
+
+duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
+{
+    return matrix_wrap("duet_wrap", host, type, rank, size);
 }
 
 /* The axes with more than one element, by ascending size of stride. */
