@@ -11,7 +11,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-aarch64
 [ "${1:-}" != --build ] || { build=$2 && shift 2; }
 # One test of each kind: conversions, mathematics, formulas, kernels, vendor libraries, statements.
-[ $# -gt 0 ] || set -- core matrix shape convert expr bits trees products linear scan_sort fft random convs set_all
+[ $# -gt 0 ] || set -- core matrix shape convert expr bits trees batched linear fft convs set_all
 cd "$top"
 . tools/setup.sh
 setup build
