@@ -181,7 +181,7 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 /* Returns 0 for steps that run on cuDNN instead. */
 size_t filter_grad_workspace(const step *s)
 {
-    if (kernels_unsupported(s)) return 0;
+    if (filter_grad_unsupported(s)) return 0;
     const filter_grad_args a = filter_grad_cut(s, NULL, NULL);
     return (size_t)a.filters * a.parts.by * a.sums.by * sizeof(float);
 }

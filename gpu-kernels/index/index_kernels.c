@@ -5,16 +5,6 @@
 #include "min_max.h"
 #include <string.h>
 
-axes axes_of(const layout *l)
-{
-    axes a = { .rank = l->rank };
-    for (int d = 0; d < l->rank; d++) {
-        a.size[d] = divide_by64(l->size[d]);
-        a.stride[d] = l->stride[d];
-    }
-    return a;
-}
-
 /* ---- scans ---- */
 
 #define SHORT_LINE 64

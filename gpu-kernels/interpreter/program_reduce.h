@@ -52,7 +52,7 @@ program_reduce_kernels program_reduce_kernel_converts_f32, program_reduce_kernel
     program_reduce_kernel_converts_heavy_f32, program_reduce_kernel_converts_heavy_f64,
     program_reduce_kernel_converts_i64, program_reduce_kernel_converts_u64;
 
-/* Defined in reduce.c: bytes of an accumulator. */
+/* Defined in reduce_parts.c: bytes of an accumulator. */
 size_t reduce_acc_bytes(int row, bool wide);
 
 size_t program_reduce_workspace(const step *s);
