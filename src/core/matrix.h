@@ -50,6 +50,7 @@ typedef struct storage {
 } storage;
 
 /* The usage of the buffer on a GPU; never NULL. It is constant as long as there is no buffer. */
+extern const buffer_usage buffer_unused;
 buffer_usage *storage_other_usage(const storage *b, int device);
 static inline buffer_usage *storage_usage(const storage *b, int device)
 {

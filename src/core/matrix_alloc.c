@@ -237,6 +237,16 @@ duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, co
     return wrap("duet_wrap_columns", host, type, rank, size, stride);
 }
 
+/* ---- the usage of buffers on devices after the default GPU ---- */
+
+const buffer_usage buffer_unused = { .writer = -1, .uploader = -1 };
+
+buffer_usage *storage_other_usage(const storage *b, int device)
+{
+    buffer_usage *others = __atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&buffer_unused;
+}
+
 /* ---- free ---- */
 
 void duet_free(duet_matrix **m)
