@@ -3,6 +3,11 @@
 #include "shape_rules.h"
 #include "status.h"
 
+duet_status no_such_axis(const node *x, int axis)
+{
+    return fail(DUET_BAD_SHAPE, "axis %d does not exist; x has %d %s", axis, x->rank, axes_word(x->rank));
+}
+
 static int64_t or_one(int32_t x) { return x ? x : 1; }
 
 /* The options of several axes as a user writes them: "{1, 2}", for one axis "1". */
