@@ -1,5 +1,7 @@
 /* dispatch.c - launches a step by its row of kernels.def. */
-#include "launch.h"
+#include "emulated.h"
+#include "interpreter_kernels.h"
+#include "reduce_kernels.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
 

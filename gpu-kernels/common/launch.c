@@ -1,6 +1,6 @@
 /* launch.c - what all launchers share: launches kernels, and asks for the properties of the card. */
-#include "launch.h"
 #include "dtype.h"
+#include "gemm_kernels.h"
 
 bool can_wait(const void *kernel)
 {

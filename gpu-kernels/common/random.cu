@@ -1,6 +1,7 @@
 /* random.cu - random numbers. A thread computes one block of Philox and writes the elements that
  * belong to it. Compiled a third time for i64, whose distributions are computed in f64. */
 #include "device.cuh"
+#include "random_kernels.h"
 extern "C" {
 #include "random_step.h"
 }

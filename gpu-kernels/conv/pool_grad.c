@@ -1,5 +1,5 @@
 /* pool_grad.c - launches the gradients of pooling, and upsampling. */
-#include "launch.h"
+#include "conv_kernels.h"
 #include "min_max.h"
 
 static pool_back_args args_of(const step *s, const frame *f)

@@ -10,7 +10,7 @@
 #ifndef WGRAD_H
 #define WGRAD_H
 
-#include "launch.h"
+#include "conv_kernels.h"
 #ifndef FN_DECL
 #define FN_DECL          static inline
 #define QUOTIENT32(n, d) ((n) / (d).by)

@@ -1,8 +1,8 @@
 /* winograd_1d.c - launches convolutions with 3 x 3 windows by Winograd's method, along columns
  * (winograd_1d.cu) or along both axes (winograd_2d.cu). It divides the results into strips and
- * distributes these over thread blocks (conv_args.h). */
+ * distributes these over thread blocks (conv_kernels.h). */
+#include "conv_kernels.h"
 #include "dgrad_as_conv.h"
-#include "launch.h"
 #include "min_max.h"
 #include <math.h>
 

@@ -3,7 +3,8 @@
 #ifndef EMULATED_H
 #define EMULATED_H
 
-#include "launch.h"
+#include "fast_divide.h"
+#include "gemm_kernels.h"
 #include <cuda.h>
 
 #ifdef __cplusplus
@@ -112,6 +113,17 @@ bool emulated_conv_supports(const step *s); /* s is a conv2d in DUET_MATH_SPLIT 
 cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 /* 2 shifts need 4 slots and pooling. */
 const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled);
+
+/* How a step runs in DUET_MATH_SPLIT: by kernels that need operand 1 packed, or by those for few
+ * rows. */
+enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
+enum parts parts_of(const step *s);
+
+/* Expected microseconds of emulated_gemm.cu; INFINITY: it does not support the step. */
+double emulated_gemm_cost(const step *s);
+
+cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w,
+                            cudaStream_t q); /* uses w->packed */
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #ifndef INDEX_KERNELS_H
 #define INDEX_KERNELS_H
 
+#include "fast_divide.h"
 #include "index_ops.h"
 #include "launch.h"
 

@@ -1,5 +1,5 @@
 /* reduce_parts.c - the memory and the counters of reductions that several thread blocks share. */
-#include "program_reduce.h"
+#include "reduce_kernels.h"
 
 /* Bytes of an accumulator of reduce_ops.cuh. */
 size_t reduce_acc_bytes(int row, bool wide)

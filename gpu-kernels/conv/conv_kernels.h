@@ -1,9 +1,13 @@
-/* conv_args.h - the arguments of pooling, convolutions and their gradients. */
-#ifndef CONV_ARGS_H
-#define CONV_ARGS_H
+/* conv_kernels.h - the kernels of pooling, convolutions and their gradients. */
+#ifndef CONV_KERNELS_H
+#define CONV_KERNELS_H
 
 #include "fast_divide.h"
-#include <stdbool.h>
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define POOL_THREADS 256
 #define POOL_EACH    4
@@ -102,5 +106,20 @@ typedef struct filter_grad_args {
     divider32 sums;                 /* sums of a tile */
     bool vectors[2];                /* groups of four columns are aligned */
 } filter_grad_args;
+
+KERNEL_TABLE(pool2d)
+KERNEL_TABLE(pool_back)
+const void *conv2d_kernel_f32(int outputs, bool pooled); /* outputs: per thread, 2, 4 or 8 */
+/* eights: groups of eight outputs per warp, 2 or 4 */
+const void *conv2d_square_kernel_f32(int eights, bool pooled);
+const void *filter_grad_kernel_f32(int pad); /* pad: padding of the columns */
+const void *filter_join_kernel_f32(void);
+
+/* Fills in all but out and part, for a supported step. */
+filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
