@@ -27,8 +27,8 @@ bool product_is_skinny(const step *s); /* few columns */
 bool product_is_thin(const step *s);   /* a row or two */
 bool product_has_few_rows(const step *s);
 #define CONV_CHANNELS        128 /* of images that conv2d takes, at most: its filters stay in shared memory */
-#define CONV_SQUARE_CHANNELS 5   /* and by squares, at least (winograd_2d.cu); */
-#define CONV_SQUARE_OUTPUTS  9   /* then as many outputs */
+#define WINOGRAD_2D_CHANNELS 5   /* of images that winograd_2d.cu takes, at least; */
+#define WINOGRAD_2D_OUTPUTS  9   /* and the least outputs */
 
 #define NORM_BYTES 65536 /* the longest row of layer_norm that is held in shared memory */
 

@@ -19,7 +19,7 @@ static bool is_product(const step *s)
     const int64_t m = a->size[0], k = a->size[1], n = out->size[1];
     if ((s->ins > 2 && !s->epilogue) || epilogue_infos[s->epilogue].act == OP_softmax) return false;
     const bool few = m <= SPLIT_ROWS && k < INNER_LEAST && (double)m * (double)k * (double)n <= SPLIT_WORK;
-    if (m < ROWS_LEAST || few || n <= GEMM_MN_COLUMNS || k < PAIR_UNIT || m > INT32_MAX / 2 ||
+    if (m < ROWS_LEAST || few || n <= GEMM_MN_COLUMNS || k < EMULATED_UNIT || m > INT32_MAX / 2 ||
         n > INT32_MAX / 2 || k > INT32_MAX / 2)
         return false;
     return a->stride[1] == 1 && a->stride[0] > 0 && a->stride[0] % 4 == 0 && k % 4 == 0 &&
@@ -61,36 +61,36 @@ bool kernels_splits_here(const step *s, const frame *f)
 /* ---- products ---- */
 
 /* A division of a product over thread blocks. */
-typedef struct cutting {
+typedef struct tiling {
     const emulated_kernel *by; /* the kernel, which determines the size of a tile */
     int parts;                 /* thread blocks that share a tile */
     int rounds;                /* tiles that a thread block computes one after the other */
     double cost;               /* microseconds */
-} cutting;
+} tiling;
 
 static int64_t tiles_of(const product_args *a, const emulated_kernel *t)
 {
     return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
 }
 
-static cutting cut_by(const product_args *a, const emulated_kernel *t, int parts)
+static tiling tiling_by(const product_args *a, const emulated_kernel *t, int parts)
 {
     const double rounds = (double)quotient_up(tiles_of(a, t) * parts, card().blocks),
-                 units = (double)quotient_up(quotient_up(a->k, PAIR_UNIT), parts);
+                 units = (double)quotient_up(quotient_up(a->k, EMULATED_UNIT), parts);
     const bool persists = parts == 1 && t->persists;
     const double join = parts > 1 ? JOIN_START + JOIN_EACH * t->rows * t->columns / parts : 0;
-    return (cutting){ t, parts, persists ? (int)rounds : 1,
-                      (persists ? t->start : rounds * t->start) + rounds * (units * t->cost + join) };
+    return (tiling){ t, parts, persists ? (int)rounds : 1,
+                     (persists ? t->start : rounds * t->start) + rounds * (units * t->cost + join) };
 }
 
-static cutting cheapest(const product_args *a)
+static tiling cheapest(const product_args *a)
 {
     int count;
     const emulated_kernel *of = emulated_kernels(&count);
-    cutting best = { .cost = INFINITY };
+    tiling best = { .cost = INFINITY };
     for (int i = 0; i < count; i++)
-        for (int parts = 1; parts <= PAIR_PARTS; parts *= 2) {
-            const cutting c = cut_by(a, &of[i], parts);
+        for (int parts = 1; parts <= EMULATED_PARTS; parts *= 2) {
+            const tiling c = tiling_by(a, &of[i], parts);
             if (c.cost < best.cost) best = c;
         }
     return best;
@@ -107,7 +107,7 @@ double emulated_gemm_cost(const step *s)
 static cudaError_t launch_product(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     emulated_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
-    const cutting c = cheapest(&p.of);
+    const tiling c = cheapest(&p.of);
     const int64_t tiles = tiles_of(&p.of, c.by);
     p.of.parts = c.parts;
     p.rounds = c.rounds;
@@ -116,7 +116,7 @@ static cudaError_t launch_product(const step *s, const frame *f, const workspace
     cudaError_t e = emulated_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
     if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
     if (e != cudaSuccess) return e;
-    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, PAIR_THREADS,
+    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, EMULATED_THREADS,
                            (size_t)c.by->shared, &p, q);
 }
 

@@ -6,14 +6,14 @@
 
 static int64_t units_of(const layout *b)
 {
-    return quotient_up(b->size[0], PAIR_UNIT) * quotient_up(b->size[1], PAIR_UNIT);
+    return quotient_up(b->size[0], EMULATED_UNIT) * quotient_up(b->size[1], EMULATED_UNIT);
 }
 
 /* A matrix product stores the largest magnitude and the packed operand, a convolution only the
  * largest magnitude: its filters are small, so each thread block converts them itself. */
 size_t kernels_packed_bytes(const step *s)
 {
-    return PAIR_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * PAIR_PART : 0);
+    return EMULATED_HEAD + (s->kernel == OP_matmul ? (size_t)units_of(&s->in[1].at) * 2 * EMULATED_PART : 0);
 }
 
 /* Computes the largest magnitude of operand 1 into *most. Thread blocks update it with atomic
@@ -84,7 +84,7 @@ cudaError_t emulated_describe(const void *p, int64_t rows, int64_t columns, int6
                               CUtensorMap *map)
 {
     const int64_t size[] = { columns, rows };
-    return emulated_describe_boxes(p, 2, size, &line, (const int[]){ PAIR_UNIT / 2, box_rows },
+    return emulated_describe_boxes(p, 2, size, &line, (const int[]){ EMULATED_UNIT / 2, box_rows },
                                    CU_TENSOR_MAP_SWIZZLE_128B, map);
 }
 

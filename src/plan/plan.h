@@ -18,7 +18,7 @@ typedef struct plan {
     int device;             /* that runs it, */
     const machine *machine; /* and its machine */
     duet_status status;     /* not OK: this device cannot run it, because of `why` */
-    char why[REFUSALS];
+    char why[UNSUPPORTED_TEXT];
     step *steps;
     program **programs;
     int count;
