@@ -16,21 +16,21 @@ cudaError_t program_launch(const step *s, const frame *f, const workspace *w, cu
 static const struct {
     workspace_size *workspace;
     launcher *launch;
-} kernels[KERNELS_ALL] = {
-#define KERNEL(number, unsupported, cost, launch)                      [number] = { NULL, launch },
-#define KERNEL_WORKSPACE(number, unsupported, cost, workspace, launch) [number] = { workspace, launch },
+} launchers[KERNELS_ALL] = {
+#define GPU_KERNEL(number, unsupported, cost, launch)                      [number] = { NULL, launch },
+#define GPU_KERNEL_WORKSPACE(number, unsupported, cost, workspace, launch) [number] = { workspace, launch },
 #include "kernels.def"
 };
 
 size_t kernels_scratch(const step *s)
 {
-    workspace_size *const bytes = kernels[s->kernel].workspace;
+    workspace_size *const bytes = launchers[s->kernel].workspace;
     return bytes ? bytes(s) : 0;
 }
 
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     if (w->packed) return emulated_launch(s, f, w, q);
-    launcher *const by = kernels[s->kernel].launch;
+    launcher *const by = launchers[s->kernel].launch;
     return by ? by(s, f, w, q) : cudaErrorNotSupported;
 }

@@ -37,8 +37,8 @@ enum form {
  * launch. */
 typedef size_t workspace_size(const step *s);
 typedef cudaError_t launcher(const step *s, const frame *f, const workspace *w, cudaStream_t q);
-#define KERNEL(number, unsupported, cost, launch) launcher launch;
-#define KERNEL_WORKSPACE(number, unsupported, cost, workspace, launch)                                       \
+#define GPU_KERNEL(number, unsupported, cost, launch) launcher launch;
+#define GPU_KERNEL_WORKSPACE(number, unsupported, cost, workspace, launch)                                   \
     workspace_size workspace;                                                                                \
     launcher launch;
 #include "kernels.def"

@@ -5,14 +5,14 @@
 static const struct {
     support_rule *unsupported;
     step_cost *cost;
-} kernels[KERNELS_ALL] = {
-#define KERNEL(number, unsupported, cost, launch) [number] = { unsupported, cost },
+} rules[KERNELS_ALL] = {
+#define GPU_KERNEL(number, unsupported, cost, launch) [number] = { unsupported, cost },
 #include "kernels.def"
 };
 
 const char *kernels_unsupported(const step *s)
 {
-    support_rule *const unsupported = kernels[s->kernel].unsupported;
+    support_rule *const unsupported = rules[s->kernel].unsupported;
     if (unsupported) return unsupported(s);
     const char *why = float_unsupported(s);
     return why ? why : "there is no kernel for this operator";
@@ -20,6 +20,6 @@ const char *kernels_unsupported(const step *s)
 
 double kernels_cost(const step *s, const costs *c)
 {
-    step_cost *const cost = kernels[s->kernel].cost;
+    step_cost *const cost = rules[s->kernel].cost;
     return (cost ? cost : cost_of_pass)(s, c);
 }

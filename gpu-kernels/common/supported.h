@@ -18,7 +18,7 @@ typedef const char *support_rule(const step *s);
 support_rule float_unsupported, arithmetic_unsupported;
 
 /* The rules of all rows of kernels.def. */
-#define KERNEL(number, unsupported, cost, launch) support_rule unsupported;
+#define GPU_KERNEL(number, unsupported, cost, launch) support_rule unsupported;
 #include "kernels.def"
 
 bool conv_has_strides(const step *s); /* other than 1 */

@@ -116,7 +116,7 @@ duet_status gpu_graph_recorded(int device, int index, void **made)
     return s != DUET_OK ? s : back;
 }
 
-static duet_status launch(int device, const graph *g, int index)
+static duet_status launch_graph(int device, const graph *g, int index)
 {
     queue *q;
     ON_DEVICE(device);
@@ -130,10 +130,10 @@ static duet_status launch(int device, const graph *g, int index)
 /* The first launch allocates memory outside the pool. */
 duet_status gpu_graph_replay(int device, void *made, int index)
 {
-    const duet_status s = launch(device, made, index);
+    const duet_status s = launch_graph(device, made, index);
     if (likely(s != DUET_NO_MEMORY || !pool_memory(device).cached)) return s;
     duet_memory_trim();
-    return launch(device, made, index);
+    return launch_graph(device, made, index);
 }
 
 static duet_status destroy(int device, cudaGraphExec_t exec)
