@@ -57,7 +57,10 @@ static duet_place parse_place(const char *name)
 
 static duet_math_mode parse_math(const char *name)
 {
-    static const char *const names[MATH_MODES] = { "strict", "split", "tf32", "bf16" };
+    static const char *const names[MATH_MODES] = { [DUET_MATH_STRICT] = "strict",
+                                                   [DUET_MATH_SPLIT] = "split",
+                                                   [DUET_MATH_TF32] = "tf32",
+                                                   [DUET_MATH_BF16] = "bf16" };
     if (!name || !*name) return DUET_MATH_STRICT;
     for (int i = 0; i < MATH_MODES; i++)
         if (!strcmp(name, names[i])) return (duet_math_mode)i;
