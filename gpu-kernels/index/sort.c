@@ -49,6 +49,17 @@ static cudaError_t sort_short(sort_args *a, bool wide, cudaStream_t q)
     return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)padded * (wide ? 12 : 8), a, q);
 }
 
+/* The results of a pass are the input of the next one. */
+static void swap_buffers(void *keys[2], uint32_t *order[2])
+{
+    void *own_keys = keys[0];
+    uint32_t *own_order = order[0];
+    keys[0] = keys[1];
+    order[0] = order[1];
+    keys[1] = own_keys;
+    order[1] = own_order;
+}
+
 static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
 {
     cudaError_t e = launch(sort_kernel(wide, FORM_DIGITS), a->lines * a->tiles, INDEX_THREADS, 0, a, q);
@@ -56,12 +67,7 @@ static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
         e = launch(sort_kernel(wide, FORM_BEFORE), a->lines * SORT_DIGITS, INDEX_THREADS, 0, a, q);
     if (e == cudaSuccess)
         e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, INDEX_THREADS, 0, a, q);
-    void *keys = a->keys[0];
-    uint32_t *order = a->order[0];
-    a->keys[0] = a->keys[1];
-    a->order[0] = a->order[1];
-    a->keys[1] = keys;
-    a->order[1] = order;
+    swap_buffers(a->keys, a->order);
     return e;
 }
 
@@ -129,16 +135,6 @@ static size_t radix_workspace(radix_plan p, int64_t n)
            round_256(cleared_bytes(&p, n));
 }
 
-static void swap(radix_args *a)
-{
-    void *keys = a->keys[0];
-    uint32_t *order = a->order[0];
-    a->keys[0] = a->keys[1];
-    a->order[0] = a->order[1];
-    a->keys[1] = keys;
-    a->order[1] = order;
-}
-
 static cudaError_t radix_passes(radix_args *a, const radix_plan *p, cudaStream_t q)
 {
     const int64_t tiles = quotient_up(a->n, RADIX_TILE(p->wide));
@@ -150,7 +146,7 @@ static cudaError_t radix_passes(radix_args *a, const radix_plan *p, cudaStream_t
         a->ticket = tickets + k;
         a->before = tickets + 64 + k * tiles * SORT_DIGITS;
         e = launch(radix_pass_kernel(p->wide, p->ordered), tiles, RADIX_THREADS, 0, a, q);
-        swap(a);
+        swap_buffers(a->keys, a->order);
     }
     return e;
 }
