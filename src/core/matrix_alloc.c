@@ -126,7 +126,7 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     }
     pthread_mutex_init(&b->lock, NULL);
     b->bytes = (size_t)(high - low) * dtypes[at->type].bytes;
-    b->first = unused_buffer;
+    b->first = buffer_unused;
     b->wrapped = host != NULL;
     b->buffer[HOST] = host;
     b->valid = host ? 1 << HOST : 0;
@@ -244,6 +244,16 @@ duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, co
         next *= larger(size[a], 1);
     }
     return wrap("duet_wrap_columns", host, type, rank, size, stride);
+}
+
+/* ---- the usage of buffers on devices after the default GPU ---- */
+
+const buffer_usage buffer_unused = { .stamp = 1, .writer = -1, .uploader = -1 };
+
+buffer_usage *storage_other_usage(const storage *b, int device)
+{
+    buffer_usage *others = __atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&buffer_unused;
 }
 
 /* ---- free ---- */
