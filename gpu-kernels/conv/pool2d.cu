@@ -1,6 +1,6 @@
 /* pool2d.cu - max_pool2d and avg_pool2d: one thread for each output, a warp along the width. */
-#include "device.cuh"
 #include "conv_kernels.h"
+#include "device.cuh"
 
 namespace
 {

@@ -1,7 +1,7 @@
 /* pool_grad.cu - gradients of pooling, and upsampling: one thread for each element of the image,
  * which visits every window that contains it. */
-#include "device.cuh"
 #include "conv_kernels.h"
+#include "device.cuh"
 
 namespace
 {

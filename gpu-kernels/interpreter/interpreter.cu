@@ -142,9 +142,8 @@ __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const
         const int64_t e = at.e + j * THREADS * WIDTH;
         lot<E> v;
         if (at.inside && (o.how == HOW_CYCLE || o.how == HOW_RUNS)) repeat(v, from, o, e);
-        else
-            EACH(u, WIDTH)
-            v.e[u] = e + u >= 0 && e + u < a.head.n ? from[element_offset(a.paths, k, e + u)] : E(0);
+        else EACH(u, WIDTH)
+        v.e[u] = e + u >= 0 && e + u < a.head.n ? from[element_offset(a.paths, k, e + u)] : E(0);
         put<E>(a, k, to + j * THREADS, v);
     }
 }
