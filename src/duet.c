@@ -57,7 +57,8 @@ duet_status(duet_synchronize)(void)
     const thread *t = thread_get();
     if (device_absent(t->gpu)) return DUET_OK;
     TRY(deferred_flush());
-    return queue_wait(t->gpu, t->queue, "duet_synchronize");
+    TRY(queue_wait(t->gpu, t->queue, "duet_synchronize"));
+    return device_machine(t->gpu)->report(t->gpu, t->queue);
 }
 
 /* ---- time of a block ---- */

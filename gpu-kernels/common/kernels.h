@@ -30,8 +30,20 @@ size_t kernels_scratch(const step *s);
  *     written    the addresses that the previous work on the stream writes. A kernel may read all
  *                other memory before that work has ended
  *     packed     operand 1, packed by kernels_pack. If it is NULL, a step that needs it is computed
- *                in f32 */
+ *                in f32
+ *     indices    where kernels report an index that is out of bounds */
 #define KERNELS_COUNTERS 1024
+/* The first index out of bounds that a kernel of a stream found. `found` is in pinned host memory. If
+ * found->kernel is not 0, its members are valid after the stream was synchronized. `claimed` is in device
+ * memory: 0 until a thread of a kernel writes to `found`. */
+typedef struct bad_index {
+    int64_t kernel;               /* the operator plus 1 */
+    int64_t index, element, size; /* the index, its number among the indices, the size of the axis */
+} bad_index;
+typedef struct index_report {
+    bad_index *found;
+    uint32_t *claimed;
+} index_report;
 typedef struct span {
     const char *first, *end;
 } span;
@@ -40,6 +52,7 @@ typedef struct workspace {
     uint32_t *counters;
     span written;
     const void *packed;
+    index_report indices;
 } workspace;
 
 /* Launches a step that is supported here. If the launch is captured into a graph, the graph contains

@@ -15,9 +15,10 @@ template <class E> KERNEL(INDEX_THREADS) take(const __grid_constant__ take_args 
     if (i >= a.count) return;
     const uint64_t row = quotient((uint64_t)i, a.by_inner), c = i - row * a.by_inner.by;
     const uint64_t o = quotient(row, a.by_indices), j = row - o * a.by_indices.by;
+    const uint64_t element = a.each ? (uint64_t)i : j;
     const int64_t k =
-        index_among(index_at(a.index, (duet_dtype)a.type, element_offset(a.at, a.each ? (uint64_t)i : j)),
-                    a.n);
+        checked_index(a.checks, index_at(a.index, (duet_dtype)a.type, element_offset(a.at, element)),
+                      (int64_t)element, a.n);
     E e = {};
     if (k >= 0) e = ((const E *)a.x)[element_offset(a.outer, o) + k * a.stride + element_offset(a.inner, c)];
     ((E *)a.out)[i] = e;
@@ -48,7 +49,8 @@ static __device__ inline void read_indices(const rows_args &a, const uint32_t at
     for (int r = 0; r < N; r++) k[r] = at[r] == NO_INDEX ? a.n : ((const I *)a.index)[at[r] * a.index_stride];
 }
 
-/* Reads N indices and converts them to positions along the axis, or -1 for an index out of bounds.
+/* Reads N indices and converts them to positions along the axis, or -1 for an index out of bounds, which
+ * is reported.
  * The type of the indices is tested before all reads, so that the reads overlap. */
 template <int N>
 static __device__ inline void places_at(const rows_args &a, const uint32_t at[N], int64_t k[N])
@@ -59,7 +61,7 @@ static __device__ inline void places_at(const rows_args &a, const uint32_t at[N]
         for (int r = 0; r < N; r++)
             k[r] = at[r] == NO_INDEX ? a.n : index_at(a.index, (duet_dtype)a.type, at[r] * a.index_stride);
 #pragma unroll
-    for (int r = 0; r < N; r++) k[r] = index_among(k[r], a.n);
+    for (int r = 0; r < N; r++) k[r] = at[r] == NO_INDEX ? -1 : checked_index(a.checks, k[r], at[r], a.n);
 }
 
 template <class E, int SIDE> KERNEL(INDEX_THREADS) take_rows(const __grid_constant__ rows_args a)
@@ -134,7 +136,8 @@ template <class E> KERNEL(INDEX_THREADS) one_hot(const __grid_constant__ take_ar
     for (int u = 0; u < MANY; u++) {
         if (first + u < begin || first + u >= end) continue;
         if (!has_index) {
-            k = index_among(index_at(a.index, (duet_dtype)a.type, element_offset(a.at, row)), a.n);
+            k = checked_index(a.checks, index_at(a.index, (duet_dtype)a.type, element_offset(a.at, row)),
+                              (int64_t)row, a.n);
             has_index = true;
         }
         if (c == k) all.e[u] = *(const E *)a.one;

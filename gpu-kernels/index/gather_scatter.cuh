@@ -22,6 +22,28 @@ static __device__ inline int64_t element_offset(const axes &a, uint64_t i)
 
 static __device__ inline int64_t thread_index() { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 
+/* Reports an index that is out of bounds of n elements, unless a kernel has reported one since the host
+ * looked. element: its number among the indices. */
+static __device__ __noinline__ void report_index(const index_checks &c, int64_t index, int64_t element,
+                                                 int64_t n)
+{
+    if (*(volatile uint32_t *)c.report.claimed || atomicCAS(c.report.claimed, 0u, 1u)) return;
+    volatile bad_index *found = c.report.found;
+    found->index = index;
+    found->element = element;
+    found->size = n;
+    found->kernel = c.kernel + 1;
+}
+
+/* Resolves an index that was read into n elements. Returns -1 if it is out of bounds, and reports it. */
+static __device__ inline int64_t checked_index(const index_checks &c, int64_t index, int64_t element,
+                                               int64_t n)
+{
+    const int64_t k = index_among(index, n);
+    if (k < 0) report_index(c, index, element, n);
+    return k;
+}
+
 /* The integer type that holds the bits of an element as a sort key, and order_key of these bits. */
 template <class E> struct key_type {
     typedef uint32_t type;

@@ -112,6 +112,11 @@ static const uint64_t *one_of(duet_dtype type)
     }
 }
 
+static index_checks checks_of(const step *s, const workspace *w)
+{
+    return (index_checks){ w->indices, s->kernel };
+}
+
 cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const layout *by = &s->in[0].at;
@@ -119,7 +124,8 @@ cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cu
     take_args a = { .index = f->data[s->in[0].slot],
                     .out = f->data[s->out[0].slot],
                     .n = s->attr.one_hot.classes,
-                    .type = (int32_t)by->type };
+                    .type = (int32_t)by->type,
+                    .checks = checks_of(s, w) };
     a.count = layout_count(&s->out[0].at);
     a.by_inner = divide_by64(a.n);
     a.at = axes_of(by);
@@ -239,7 +245,8 @@ cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaS
     axis_split at = axis_split_at(x, s->attr.index.axis, 1);
     take_args a = { .x = f->data[s->in[0].slot],
                     .index = f->data[s->in[1].slot],
-                    .out = f->data[s->out[0].slot] };
+                    .out = f->data[s->out[0].slot],
+                    .checks = checks_of(s, w) };
     a.each = s->kernel == OP_take_along_axis;
     a.type = (int32_t)by->type;
     a.n = at.along.size[0];
@@ -250,6 +257,7 @@ cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaS
     rows_args rows;
     rows_of(&rows, &at, a.x, a.out);
     rows.index = a.index;
+    rows.checks = a.checks;
     const int64_t blocks = take_by_rows(&rows, &at, by, m, a.each, &form);
     if (blocks >= 0) return launch(take_kernel(each, form), blocks, INDEX_THREADS, 0, &rows, q);
     a.stride = at.along.stride[0];
@@ -316,7 +324,8 @@ cudaError_t scatter_launch(const step *s, const frame *f, const workspace *w, cu
     a.z_along = axes_of(&z.along);
     uint32_t *keys = NULL, *order = NULL;
     cudaError_t e = cudaSuccess;
-    if (a.m && a.count) e = sort_places(f->data[s->in[1].slot], by, a.n, scratch, &keys, &order, q);
+    const index_checks checks = checks_of(s, w);
+    if (a.m && a.count) e = sort_places(f->data[s->in[1].slot], by, a.n, &checks, scratch, &keys, &order, q);
     a.keys = keys;
     a.order = order;
     if (e != cudaSuccess) return e;

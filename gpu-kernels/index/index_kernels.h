@@ -46,9 +46,15 @@ enum scan_form { SCAN_LINES, SCAN_TILES, SCAN_SUMS, SCAN_CHAINS, SCAN_AFTER };
 #define SCAN_CHAIN_SHORT 512
 const void *scan_kernel(duet_dtype type, bool product, enum scan_form form);
 
+/* Where a kernel of operator `kernel` reports an index that is out of bounds. */
+typedef struct index_checks {
+    index_report report;
+    int64_t kernel;
+} index_checks;
+
 /* take, take_along_axis and one_hot for any layouts. `out` is dense: it has the outer axes, an axis
  * for the indices, and the inner axes. Each thread computes one element. An index out of bounds gives
- * 0. one_hot has no x: an element of `out` is 1 if its last index equals the index read. `out` starts
+ * 0, and is reported. one_hot has no x: an element of `out` is 1 if its last index equals the index read. `out` starts
  * `lead` elements after an address that is aligned to 16 bytes. */
 typedef struct take_args {
     const void *x, *index;
@@ -59,6 +65,7 @@ typedef struct take_args {
     divider64 by_inner, by_indices;
     axes outer, inner, at; /* at: layout of the indices */
     uint64_t one[2];
+    index_checks checks;
 } take_args;
 
 /* The same for layouts whose outer and inner axes can be merged into one each, and whose sizes fit
@@ -73,6 +80,7 @@ typedef struct rows_args {
     uint32_t rows, width;
     int32_t type, lanes; /* a group of 2^lanes threads for each row */
     divider32 by_chunks, by_indices, by_width;
+    index_checks checks;
 } rows_args;
 /* ANY: take_args. HOT: one_hot. EACH: one index for each element. ROWS, ROWS2, ROWS4: a thread copies
  * 1, 2 or 4 units of a row. */
@@ -117,6 +125,7 @@ typedef struct sort_args {
     uint32_t *order[2], *counts, *totals;
     divider64 by_inner, by_n, by_k, by_tiles;
     axes outer, inner;
+    index_checks checks;
 } sort_args;
 enum sort_form { FORM_KEPT, FORM_KEYS, FORM_DIGITS, FORM_BEFORE, FORM_MOVE, FORM_SORTED };
 const void *sort_kernel(bool wide, enum sort_form form); /* wide: keys of 8 bytes, else of 4 */
@@ -148,6 +157,7 @@ typedef struct radix_args {
     uint32_t *order[2];
     uint32_t *counts;                   /* of each digit, for all passes */
     uint32_t *starts, *ticket, *before; /* of this pass: keys with lower digits; data of CUB */
+    index_checks checks;
 } radix_args;
 enum radix_form { RADIX_KEYS, RADIX_STARTS, RADIX_OUT };
 const void *radix_kernel(size_t each, bool wide, enum radix_form form);
@@ -199,8 +209,8 @@ const void *count_kernel(duet_dtype type, enum count_form form);
 /* Functions that the launchers share. */
 axes axes_of(const layout *l);
 size_t places_scratch(int64_t m);
-cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys,
-                        uint32_t **order, cudaStream_t q);
+cudaError_t sort_places(const void *index, const layout *at, int64_t n, const index_checks *checks,
+                        void *scratch, uint32_t **keys, uint32_t **order, cudaStream_t q);
 
 #ifdef __cplusplus
 }

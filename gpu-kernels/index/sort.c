@@ -325,21 +325,29 @@ static cudaError_t radix_sort_places(const sort_args *of, void *scratch, uint32_
                                      cudaStream_t q)
 {
     const radix_plan p = places_plan(of->places);
-    radix_args a = {
-        .x = of->x, .n = of->n, .k = of->n, .each = 4, .type = of->type, .places = of->places, .at = of->inner
-    };
+    radix_args a = { .x = of->x,
+                     .n = of->n,
+                     .k = of->n,
+                     .each = 4,
+                     .type = of->type,
+                     .places = of->places,
+                     .at = of->inner,
+                     .checks = of->checks };
     const cudaError_t e = radix_sort(&a, &p, scratch, q);
     *keys = a.keys[1];
     *order = *keys + a.n;
     return e;
 }
 
-cudaError_t sort_places(const void *index, const layout *at, int64_t n, void *scratch, uint32_t **keys,
-                        uint32_t **order, cudaStream_t q)
+cudaError_t sort_places(const void *index, const layout *at, int64_t n, const index_checks *checks,
+                        void *scratch, uint32_t **keys, uint32_t **order, cudaStream_t q)
 {
-    sort_args a = {
-        .x = index, .n = layout_count(at), .lines = 1, .type = (int32_t)at->type, .places = (uint32_t)n
-    };
+    sort_args a = { .x = index,
+                    .n = layout_count(at),
+                    .lines = 1,
+                    .type = (int32_t)at->type,
+                    .places = (uint32_t)n,
+                    .checks = *checks };
     int bits = 1;
     while (n >> bits) bits++;
     a.k = a.n;

@@ -15,10 +15,11 @@ static __device__ inline int64_t first_of(const sort_args &a, uint64_t line)
     return element_offset(a.outer, o) + element_offset(a.inner, c);
 }
 
-template <class Key> static __device__ inline Key key_of(const sort_args &a, int64_t at)
+/* i: the number of the element in its line. */
+template <class Key> static __device__ inline Key key_of(const sort_args &a, int64_t at, int64_t i)
 {
     if (a.places) {
-        const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, at), a.places);
+        const int64_t k = checked_index(a.checks, index_at(a.x, (duet_dtype)a.type, at), i, a.places);
         return k < 0 ? (Key)a.places : (Key)k;
     }
     const Key key = (Key)order_key(a.x, (duet_dtype)a.type, at);
@@ -66,7 +67,7 @@ template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
     for (int i = t; i < padded; i += blockDim.x) {
         key[i] = ~(Key)0;
         index[i] = (uint32_t)i;
-        if (i < n) key[i] = key_of<Key>(a, first + (a.places ? element_offset(a.inner, i) : i * a.stride));
+        if (i < n) key[i] = key_of<Key>(a, first + (a.places ? element_offset(a.inner, i) : i * a.stride), i);
     }
     __syncthreads();
     for (int run = 2; run <= padded; run *= 2)
@@ -92,7 +93,7 @@ template <class Key> KERNEL(INDEX_THREADS) make_keys(const __grid_constant__ sor
     if (at >= a.lines * a.n) return;
     const uint64_t line = quotient((uint64_t)at, a.by_n), i = at - line * a.by_n.by;
     const int64_t from = a.places ? element_offset(a.inner, i) : first_of(a, line) + (int64_t)i * a.stride;
-    ((Key *)a.keys[0])[at] = key_of<Key>(a, from);
+    ((Key *)a.keys[0])[at] = key_of<Key>(a, from, (int64_t)i);
     a.order[0][at] = (uint32_t)i;
 }
 
@@ -236,7 +237,9 @@ KERNEL(INDEX_THREADS) write_lines(const __grid_constant__ sort_args a)
 /* The key of an index of a scatter. Indices out of bounds come last. */
 static __device__ inline uint32_t place_key(const radix_args &a, int64_t i)
 {
-    const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, element_offset(a.at, i)), a.places);
+    const int64_t k =
+        checked_index(a.checks, index_at(a.x, (duet_dtype)a.type, element_offset(a.at, (uint64_t)i)), i,
+                      a.places);
     return k < 0 ? a.places : (uint32_t)k;
 }
 

@@ -267,6 +267,9 @@ typedef struct machine {
     void (*forget)(step *s); /* frees the data that the machine caches for the step */
 
     duet_status (*sync)(int device, int queue); /* blocks the host until the queue is empty */
+    /* Fails if work of the queue has found an error since the last call, such as an index out of
+     * bounds. The host has waited for this work. download does the same. */
+    duet_status (*report)(int device, int queue);
     /* Work queued from now on starts after all work that is now in queue `other` of device `from`.
      * Both devices belong to this machine. */
     duet_status (*wait)(int device, int queue, int from, int other);

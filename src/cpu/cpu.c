@@ -153,6 +153,7 @@ const machine cpu_machine = {
     .run = run,
     .forget = forget,
     .sync = sync_queue,
+    .report = sync_queue,
     .wait = wait_queue,
     .stream = stream,
     .drop = drop,

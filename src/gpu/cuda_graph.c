@@ -6,6 +6,7 @@
 
 typedef struct graph {
     cudaGraphExec_t exec;
+    index_report indices; /* of the queue that captured it */
     packed_operand **uses;
     int count, capacity;
 } graph;
@@ -52,6 +53,7 @@ static duet_status begin(queue *q)
     TRY(open_capture_stream(q));
     q->graph = calloc(1, sizeof *q->graph);
     if (!q->graph) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
+    q->graph->indices = q->indices;
     TRY(gpu_queue_point(q, q->capture_stream));
     return CUDA(cudaStreamBeginCapture, q->capture_stream, cudaStreamCaptureModeThreadLocal);
 }
@@ -124,6 +126,7 @@ static duet_status launch_graph(int device, const graph *g, int index)
     TRY(gpu_queue_count(q));
     for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
+    if (g->indices.found != q->indices.found) q->replayed = g->indices;
     return CUDA(cudaGraphLaunch, g->exec, q->stream);
 }
 

@@ -152,6 +152,7 @@ const machine gpu_machine = {
     .run = gpu_run,
     .forget = gpu_forget,
     .sync = gpu_queue_sync,
+    .report = gpu_queue_report,
     .wait = gpu_queue_wait,
     .stream = gpu_queue_stream,
     .drop = packed_drop,

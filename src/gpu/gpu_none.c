@@ -74,6 +74,7 @@ const machine gpu_machine = {
     .run = none_run,
     .forget = none_forget,
     .sync = none_sync,
+    .report = none_sync,
     .wait = none_wait,
     .stream = none_stream,
     .drop = none_drop,

@@ -23,7 +23,7 @@ static span written_by(const step *s, const frame *f, const void *scratch, size_
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed)
 {
     size_t bytes = kernels_scratch(s);
-    workspace w = { NULL, q->counters, gpu_queue_written(q), packed };
+    workspace w = { NULL, q->counters, gpu_queue_written(q), packed, q->indices };
     TRY(gpu_queue_count(q));
     if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));

@@ -7,7 +7,8 @@
 static queue queues[DEVICES_MAX][QUEUES_ALL];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* the last lock in the lock order */
 
-#define COUNTER_BYTES (KERNELS_COUNTERS * sizeof(uint32_t))
+/* The last word is index_report.claimed. */
+#define COUNTER_BYTES ((KERNELS_COUNTERS + 1) * sizeof(uint32_t))
 
 duet_status gpu_queue_count(queue *q)
 {
@@ -53,6 +54,15 @@ void gpu_queue_wrote_anything(queue *q) { gpu_queue_wrote(q, anything); }
 
 /* ---- streams ---- */
 
+static duet_status make_report(queue *q)
+{
+    bad_index *found;
+    TRY(CUDA(cudaMallocHost, (void **)&found, sizeof *found));
+    *found = (bad_index){ .kernel = 0 };
+    q->indices = (index_report){ found, q->counters + KERNELS_COUNTERS };
+    return DUET_OK;
+}
+
 /* Clears the counters here, before any capture of the stream. */
 static duet_status make_stream(int device, int index)
 {
@@ -66,6 +76,7 @@ static duet_status make_stream(int device, int index)
     q->written = anything;
     if (!q->event) TRY(CUDA(cudaEventCreateWithFlags, &q->event, cudaEventDisableTiming));
     if (!q->counters) TRY(CUDA(cudaMalloc, (void **)&q->counters, COUNTER_BYTES));
+    if (!q->indices.found) TRY(make_report(q));
     TRY(CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking));
     __atomic_store_n(&q->stream, stream, __ATOMIC_RELEASE);
     return gpu_queue_count(q);
@@ -131,6 +142,32 @@ duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index)
     return CUDA(cudaMemsetAsync, p, 0, bytes, q->stream);
 }
 
+/* ---- indices out of bounds ---- */
+
+static duet_status bad_index_found(const queue *q, const index_report *r)
+{
+    const bad_index b = *r->found;
+    r->found->kernel = 0;
+    TRY(CUDA(cudaMemsetAsync, r->claimed, 0, sizeof *r->claimed, q->stream));
+    return fail(DUET_BAD_ARGUMENT,
+                "duet_%s: index %lld, element %lld of the indices, is out of bounds; the size of the axis is "
+                "%lld. The GPU found it in an earlier statement",
+                op_infos[b.kernel - 1].name, (long long)b.index, (long long)b.element, (long long)b.size);
+}
+
+duet_status gpu_queue_report(int device, int index)
+{
+    queue *q = &queues[device][index];
+    if (!is_open(device, index)) return DUET_OK;
+    ON_DEVICE(device);
+    const index_report *const reports[] = { &q->indices, &q->replayed };
+    for (int i = 0; i < 2; i++)
+        if (unlikely(reports[i]->found && reports[i]->found->kernel)) return bad_index_found(q, reports[i]);
+    return DUET_OK;
+}
+
+/* ---- copies ---- */
+
 duet_status gpu_queue_upload(int device, void *own, const void *host, size_t bytes, int index)
 {
     queue *q;
@@ -152,9 +189,11 @@ duet_status gpu_queue_download(int device, void *host, const void *own, size_t b
     ON_DEVICE(device);
     TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_stage_down(host, own, bytes, q, &done));
-    if (done) return DUET_OK;
-    TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
-    return CUDA(cudaStreamSynchronize, q->stream);
+    if (!done) {
+        TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
+        TRY(CUDA(cudaStreamSynchronize, q->stream));
+    }
+    return gpu_queue_report(device, index);
 }
 
 duet_status gpu_queue_fetch(int device, void *host, const void *own, size_t bytes, int index)

@@ -21,6 +21,8 @@ typedef struct queue {
     struct graph *graph;         /* the graph under capture */
     uint32_t *counters;          /* the arrival counters of kernels.h */
     bool counts;                 /* counters are known to be 0 between launches */
+    index_report indices;        /* where kernels report indices out of bounds */
+    index_report replayed;       /* that of the latest graph that was captured on another queue */
     /* the only thread that launched here, or SEVERAL_USERS after a second thread launched or
      * the stream was given to the user */
     const thread *user;
@@ -74,6 +76,9 @@ duet_status gpu_queue_download(int device, void *host, const void *own, size_t b
 duet_status gpu_queue_fetch(int device, void *host, const void *own, size_t bytes, int index);
 duet_status gpu_queue_copy(int device, void *own, int from, const void *other, size_t bytes, int index);
 duet_status gpu_queue_sync(int device, int index);
+/* Fails if a kernel has found an index out of bounds since the last call. The host has waited for the
+ * queue. Errors: BAD_ARGUMENT */
+duet_status gpu_queue_report(int device, int index);
 duet_status gpu_queue_wait(int device, int index, int from, int other);
 void *gpu_queue_stream(int device, int index);
 

@@ -55,6 +55,8 @@ typedef struct job {
     double num[STEP_NUMBERS];
     size_t scratch_bytes;
     uint32_t *counters;
+    struct bad_index *bad_index; /* index_report of kernels.h */
+    uint32_t *claimed;
     bool by_parts;
     const void *packed; /* then: packed operand 1, for steps that need it */
     /* in DUET_MATH_SPLIT: the products of high by high, high by low and low by high parts, or

@@ -2,6 +2,8 @@
  * located by all its indices. */
 #include "dtype.h"
 #include "fake.h"
+#include "index_ops.h"
+#include "kernels.h"
 #include <math.h>
 #include <string.h>
 
@@ -39,12 +41,26 @@ static long double number(const char *p, duet_dtype type)
     }
 }
 
-/* returns -1 for a bad index */
+static void report(const job *j, int k, const spot *s, int64_t n)
+{
+    const layout *at = &j->s.in[k].at;
+    int64_t element = 0;
+    for (int a = 0; a < at->rank; a++) element = element * at->size[a] + s->at[a];
+    if (*j->claimed) return;
+    *j->claimed = 1;
+    *j->bad_index = (bad_index){ .kernel = j->s.kernel + 1,
+                                 .index = index_at(at_spot(j->in[k], at, s), at->type, 0),
+                                 .element = element,
+                                 .size = n };
+}
+
+/* returns -1 for a bad index, and reports it */
 static int64_t place(const job *j, int k, const spot *s, int64_t n)
 {
     long double i = number(at_spot(j->in[k], &j->s.in[k].at, s), j->s.in[k].at.type);
     if (i < 0) i += n;
     if (i >= 0 && i < n) return (int64_t)i;
+    report(j, k, s, n);
     return -1;
 }
 

@@ -149,7 +149,12 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
         (void)fake_queue(q, spoil_counters, &w->counters, sizeof w->counters);
         return failed;
     }
-    job j = { .s = *s, .scratch = w->scratch, .scratch_bytes = kernels_scratch(s), .counters = w->counters };
+    job j = { .s = *s,
+              .scratch = w->scratch,
+              .scratch_bytes = kernels_scratch(s),
+              .counters = w->counters,
+              .bad_index = w->indices.found,
+              .claimed = w->indices.claimed };
     j.by_parts = w->packed || (kernels_splits(s) && !kernels_packs(s));
     j.packed = w->packed;
     if (j.by_parts ? !fake_split_fits(s, w) : kernels_unsupported(s) != NULL)
@@ -163,6 +168,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     if (j.scratch_bytes && ((uintptr_t)w->scratch % 256 || !fake_owns(w->scratch, j.scratch_bytes)))
         return fake_error(cudaErrorInvalidValue);
     if (!fake_owns(w->counters, KERNELS_COUNTERS * sizeof *w->counters))
+        return fake_error(cudaErrorInvalidValue);
+    if (!w->indices.found || !fake_owns(w->indices.claimed, sizeof *w->indices.claimed))
         return fake_error(cudaErrorInvalidValue);
     for (int i = 0; i < s->nums; i++) j.num[i] = f->num[s->num[i]];
     if (s->program) j.p = *s->program;

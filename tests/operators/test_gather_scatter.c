@@ -247,7 +247,17 @@ static void one_hots(void)
 
 /* ---- bad indices ---- */
 
-/* On the CPU an error that leaves the destination unchanged; on the GPU 0 or no update. */
+/* The GPU finds an index out of bounds after the statement has returned. The next call in which the host
+ * waits for the GPU fails once. */
+static void found_late(duet_status s, const char *text)
+{
+    CHECK(s == DUET_BAD_ARGUMENT && strstr(duet_error(), text) &&
+              strstr(duet_error(), "in an earlier statement"),
+          "an index out of bounds on the GPU gives: %s: %s", duet_status_text(s), duet_error());
+}
+
+/* On the CPU an error that leaves the destination unchanged; on the GPU a later error, and 0 or no
+ * update. */
 static void out_of_range(void)
 {
     static const int64_t bad[] = { 3, -4, INT64_MAX, INT64_MIN, 1ll << 32 };
@@ -272,8 +282,19 @@ static void out_of_range(void)
         CHECK(((const float *)duet_read(y))[0] == 8 && ((const float *)duet_read(z))[2] == 9,
               "a failed statement has changed its destination");
         if (n_places < 2) continue;
+        char text[100];
         CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(x, by, y, 0)) == DUET_OK, "%s", duet_error());
+        snprintf(text, sizeof text,
+                 "duet_scatter_add: index %lld, element 1 of the indices, is out of bounds; the size",
+                 (long long)bad[k]);
+        found_late(duet_synchronize(), text);
+        CHECK(duet_synchronize() == DUET_OK, "an index out of bounds is reported twice: %s", duet_error());
         CHECK(duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s", duet_error());
+        snprintf(text, sizeof text,
+                 "duet_take: index %lld, element 1 of the indices, is out of bounds; the size",
+                 (long long)bad[k]);
+        CHECK(!duet_read(y), "reading the result of an index out of bounds does not fail");
+        found_late(duet_error_status(), text);
         const float *r = duet_read(y);
         CHECK(r && r[0] == 6 && r[1] == 0, "take with an index out of bounds gives 0");
         r = duet_read(z);
@@ -388,6 +409,7 @@ static void rows_of_nowhere(void)
         CHECK(duet_set(z, 0) == DUET_OK && duet_set_on(DUET_GPU, y, duet_take(x, by, 0)) == DUET_OK, "%s",
               duet_error());
         CHECK(duet_set_on(DUET_GPU, z, duet_scatter_add(z, by, y, 0)) == DUET_OK, "%s", duet_error());
+        found_late(duet_synchronize(), "duet_take: index ");
         const float *got = duet_read(y), *sum = duet_read(z);
         static const int times[] = { 2, 0, 2, 0, 2 };
         bool right = got && sum;
