@@ -44,7 +44,7 @@ void *(duet_stream)(void)
     thread *t = thread_get();
     const char *why = device_absent(t->gpu);
     if (why) {
-        fail(DUET_NO_DEVICE, "duet_stream: the gpu cannot be used: %s", why);
+        fail(DUET_NO_DEVICE, "duet_stream: the GPU cannot be used: %s", why);
         return NULL;
     }
     if (t->deferring == DEFERS) t->deferring = DEFERS_NOT;

@@ -138,7 +138,7 @@ static bool measure_trial(trial *t)
 
 #define TRACED_CALLS 60
 
-/* Describes one call: where its steps ran and how many bytes were copied, as "2 of 3 on the gpu, up
+/* Describes one call: where its steps ran and how many bytes were copied, as "2 of 3 on the GPU, up
  * 3.1 MB". */
 static void call_text(char *text, size_t size, const duet_counts *a, const duet_counts *b)
 {
@@ -148,7 +148,7 @@ static void call_text(char *text, size_t size, const duet_counts *a, const duet_
                  down = 1e-6 * (double)(b->download_bytes - a->download_bytes);
     int n;
     if (graphs) n = snprintf(text, size, "a graph, %llu steps", steps);
-    else n = snprintf(text, size, "%llu of %llu on the gpu", launches < steps ? launches : steps, steps);
+    else n = snprintf(text, size, "%llu of %llu on the GPU", launches < steps ? launches : steps, steps);
     if (up > 0) n += snprintf(text + n, size - (size_t)n, ", up %.3g MB", up);
     if (down > 0) snprintf(text + n, size - (size_t)n, ", down %.3g MB", down);
 }

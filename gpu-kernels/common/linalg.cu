@@ -184,7 +184,10 @@ template <typename E> KERNEL(THREADS) determinant(const linear_args a)
     const T log = size == 0 ? -INF : (T)r.log;
     if (a.what == LINEAR_DET) put<E>(a.out, r.re, r.im, r.exponent);
     if (a.what == LINEAR_LOGDET) *(T *)a.out = log;
-    if (a.what == LINEAR_SLOGDET) put<E>(a.out, r.re / by, r.im / by, 0), *(T *)a.more = log;
+    if (a.what == LINEAR_SLOGDET) {
+        put<E>(a.out, r.re / by, r.im / by, 0);
+        *(T *)a.more = log;
+    }
 }
 
 } // namespace

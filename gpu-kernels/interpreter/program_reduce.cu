@@ -463,15 +463,12 @@ template <int V> KERNEL(REDUCE_WARPS * 32) thin(const __grid_constant__ program_
 
 const void *PROGRAM_REDUCE_KERNEL(int vectors, int form)
 {
-    switch (form) {
-    case FORM_COLUMNS: return (const void *)columns<2>;
+    if (form == FORM_COLUMNS) return (const void *)columns<2>;
+    if (form == FORM_THIN && vectors == 2) return (const void *)thin<2>;
+    if (form == FORM_ROWS && vectors == 2) return (const void *)rows<2>;
 #ifndef HEAVY
-    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : vectors == 4 ? (const void *)thin<4> : NULL;
-    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : vectors == 4 ? (const void *)rows<4> : NULL;
-#else
-    case FORM_THIN: return vectors == 2 ? (const void *)thin<2> : NULL;
-    case FORM_ROWS: return vectors == 2 ? (const void *)rows<2> : NULL;
+    if (form == FORM_THIN && vectors == 4) return (const void *)thin<4>;
+    if (form == FORM_ROWS && vectors == 4) return (const void *)rows<4>;
 #endif
-    default: return NULL;
-    }
+    return NULL;
 }

@@ -23,8 +23,8 @@
  *                   element (i, j) of channel c of every window. Padding is zeros. If you reshape filters of
  *                   m x c x h x w to m x c h w, their product with the result is that of duet_conv2d. In C
  *                   duet_im2col(x, .window = { 3, 3 })
- * Each part of a concatenation is computed where it belongs in the result, and an element-wise operator on
- * a concatenation is computed part by part.
+ * Each part of a concatenation is computed directly in its place in the result, and an element-wise
+ * operator on a concatenation is computed part by part.
  * Shapes    concat: the sizes of the operands are equal except along the axis. stack: the operands have
  *           equal shapes. pad: x is not empty for DUET_PAD_EDGE and DUET_PAD_REFLECT. im2col: x is
  *           n x c x rows x cols; the result is n x c h w x number of windows

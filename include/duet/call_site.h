@@ -12,7 +12,7 @@
 #endif
 
 /* Each of these returns its first argument. If that is a failure, it puts `site` in front of the text
- * of duet_error(). A new matrix remembers `site`, for duet_live. */
+ * of duet_error(). duet_matrix_at stores `site` in a new matrix, for duet_live. */
 static inline duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
 {
     if (m) duet_created_at(m, site);

@@ -107,8 +107,9 @@ duet_pointer_has_another_type(void);
 #define DUET_STR(x)  DUET_STR_(x)
 #define DUET_STR_(x) #x
 
-/* Lists of sizes, axes and index entries, as a count and an array. A list that starts with another
- * argument than a size, as in duet_new(type, sizes...), holds it as its first element. */
+/* Lists of sizes, axes and index entries, as a count and an array. Some calls have
+ * another argument before the sizes, as in duet_new(type, sizes...). That argument is then the first
+ * element of the array. */
 #define DUET_INTEGERS(...)                                                                                   \
     (const int64_t[]) { __VA_ARGS__ }
 #define DUET_COUNT_OF(...) (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))

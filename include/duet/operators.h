@@ -204,7 +204,9 @@ DUET_API duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *s
 static inline int32_t duet_pad_for(duet_overlap part, int32_t window, int32_t dilation)
 {
     const int32_t more = (window - 1) * (dilation ? dilation : 1);
-    return part == DUET_OVERLAP_FULL ? more : part == DUET_OVERLAP_SAME ? more / 2 : 0;
+    if (part == DUET_OVERLAP_FULL) return more;
+    if (part == DUET_OVERLAP_SAME) return more / 2;
+    return 0;
 }
 
 /* Returns the total padding n at both ends of an axis with which a convolution has ceil(size / stride)

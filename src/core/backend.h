@@ -226,7 +226,7 @@ static inline struct storage *owned_by(const frame *f, int slot)
  *
  * `device` is an index into devices[], of an entry of this machine. */
 typedef struct machine {
-    const char *name; /* "cpu" */
+    const char *name; /* in texts: "CPU" or "GPU" */
     duet_place place;
 
     /* NULL if the device can be used, else the reason: a text that stays valid. It is called
@@ -302,6 +302,13 @@ typedef struct device_entry {
 extern const device_entry devices[DEVICES_MAX];
 
 static inline const machine *device_machine(int device) { return devices[device].machine; }
+
+/* What texts call the device. It need not exist. */
+static inline const char *device_name(int device)
+{
+    const machine *m = device_machine(device);
+    return m ? m->name : "GPU";
+}
 
 /* NULL if the device can be used, else the reason. The host can always be used. */
 static inline const char *device_absent(int device)

@@ -161,11 +161,12 @@ FN_DECL float f64_to_f32(double x) { return (float)x; }
 FN_DECL double f64_to_f64(double x) { return x; }
 
 /* Converts a floating-point x to an integer type other than bool. */
-#define CONVERT_INTEGER(type, x)                                                                             \
-    (sizeof(type) == 8 ? CONVERT_SIGNED(type) ? (type)f64_to_i64(x) : (type)f64_to_u64(x)                    \
-     : sizeof(type) == 4 || sizeof(x) == sizeof(double)                                                      \
+#define CONVERT_WIDE(type, x) (CONVERT_SIGNED(type) ? (type)f64_to_i64(x) : (type)f64_to_u64(x))
+#define CONVERT_NARROW(type, x)                                                                              \
+    (sizeof(type) == 4 || sizeof(x) == sizeof(double)                                                        \
          ? (type)convert_within64(x, CONVERT_LEAST(type), CONVERT_MOST(type))                                \
          : (type)convert_within32((float)(x), CONVERT_LEAST(type), CONVERT_MOST(type)))
+#define CONVERT_INTEGER(type, x)  (sizeof(type) == 8 ? CONVERT_WIDE(type, x) : CONVERT_NARROW(type, x))
 #define CONVERT_FROM_f32(type, x) CONVERT_INTEGER(type, x)
 #define CONVERT_FROM_f64(type, x) CONVERT_INTEGER(type, x)
 #define CONVERT_FROM_i64(type, x) ((type)(x))

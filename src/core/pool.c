@@ -241,7 +241,7 @@ static duet_status no_memory(int device, size_t asked, const char *why)
     duet_memory m = pools[device].memory;
     pthread_mutex_unlock(&pools[device].lock);
     return fail(DUET_NO_MEMORY, "%s %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", why, asked,
-                device_machine(device)->name, m.used, m.cached, m.limit, m.limit ? "" : " (none)");
+                device_name(device), m.used, m.cached, m.limit, m.limit ? "" : " (none)");
 }
 
 /* ---- new blocks ---- */

@@ -131,7 +131,8 @@
 #undef AS_T
 #undef START
 #define BITS          uint64_t
-#define START(s)      ((T)((s) > 1 ? MOST : (s) < 0 ? LEAST : (s) > 0))
+#define START_TO_1(s) ((s) < 0 ? LEAST : (s) > 0)
+#define START(s)      ((T)((s) > 1 ? MOST : START_TO_1(s)))
 #define INF           INFINITY
 #define FMA(a, b, c)  ((a) * (b) + (c))
 #define ABS(x)        ((x) < 1 ? -(x) : (x))

@@ -110,7 +110,7 @@ static duet_status prepare(const step *s, const frame *f) { return DUET_OK; }
 
 static duet_status record(int device, int queue)
 {
-    return fail(DUET_UNSUPPORTED, "the cpu has nothing to record into");
+    return fail(DUET_UNSUPPORTED, "the CPU cannot record steps");
 }
 static duet_status recorded(int device, int queue, void **graph)
 {
@@ -132,7 +132,7 @@ static void info(FILE *out)
 }
 
 const machine cpu_machine = {
-    .name = "cpu",
+    .name = "CPU",
     .place = DUET_CPU,
     .absent = absent,
     .info = info,

@@ -1,5 +1,5 @@
 /* kernels.c - the entries of kernels that are compiled for several element types or that a vendor's
- * library implements. Other kernels define their entry beside their code. */
+ * library implements. The other kernels define their entry in the file that has their code. */
 #include "conv.h"
 #include "cpu_kernels.h"
 #include "dtype.h"
@@ -69,7 +69,7 @@ static const char *matmul_unsupported(const step *s)
 static const char *matmul_algorithm(const step *s)
 {
     if (is_int_gemm(s)) return "by Duet's kernels, modulo 2^64";
-    return s->math ? "strict: the CPU knows no other mode" : "strict";
+    return s->math ? "strict: the CPU has no other mode" : "strict";
 }
 
 static void matmul_forget(step *s)
@@ -112,7 +112,7 @@ static const char *layer_norm_unsupported(const step *s)
 
 /* ---- entries ---- */
 
-static const char *fft_algorithm(const step *s) { return (void)s, "by FFTW"; }
+static const char *fft_algorithm(const step *s) { return "by FFTW"; }
 
 static const char *lapack_algorithm(const step *s)
 {

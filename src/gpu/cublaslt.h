@@ -17,7 +17,8 @@ typedef struct gemm_shape {
     int32_t batch, unused; /* number of products (0: one) and distances between their operands: */
     int64_t apart_a, apart_b, apart_c;
 } gemm_shape;
-_Static_assert(sizeof(gemm_shape) == 16 * sizeof(int32_t) + 3 * sizeof(int64_t), "no bytes that nobody sets");
+_Static_assert(sizeof(gemm_shape) == 16 * sizeof(int32_t) + 3 * sizeof(int64_t),
+               "the struct must not have padding");
 
 typedef struct gemm_data {
     const void *a, *b, *bias;

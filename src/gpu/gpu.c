@@ -130,7 +130,7 @@ static void gpu_info(FILE *out)
 }
 
 const machine gpu_machine = {
-    .name = "gpu",
+    .name = "GPU",
     .place = DUET_GPU,
     .absent = gpu_device_absent,
     .info = gpu_info,

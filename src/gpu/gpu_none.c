@@ -53,7 +53,7 @@ static duet_status none_replay(int device, void *graph, int queue) { return none
 static void none_discard(int device, void *graph) {}
 
 const machine gpu_machine = {
-    .name = "gpu",
+    .name = "GPU",
     .place = DUET_GPU,
     .absent = none_absent,
     .info = none_info,

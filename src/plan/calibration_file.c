@@ -15,6 +15,8 @@
 #define LINE       1000
 #define PICO       1e12
 
+static const char *const device_keys[COSTED] = { [HOST] = "cpu", [DEFAULT_GPU] = "gpu" };
+
 /* ---- the path ---- */
 
 #define HASH_START 14695981039346656037u /* FNV-1a */
@@ -72,8 +74,7 @@ static bool next_line(FILE *in, char line[LINE], uint64_t *sum)
 static bool is_curve(const char *line, int s, enum cost k, double *seconds)
 {
     char name[50];
-    const size_t length =
-        (size_t)snprintf(name, sizeof name, "%s %s", device_machine(s)->name, cost_infos[k].name);
+    const size_t length = (size_t)snprintf(name, sizeof name, "%s %s", device_keys[s], cost_infos[k].name);
     if (strncmp(line, name, length)) return false;
     line += length;
     for (int i = 0; i < cost_infos[k].points; i++) {
@@ -132,7 +133,7 @@ bool calibration_read(const char *path, costs to[COSTED])
 
 static void curve_line(const costs *c, int s, enum cost k, char line[LINE])
 {
-    int at = snprintf(line, LINE, "%s %s", device_machine(s)->name, cost_infos[k].name);
+    int at = snprintf(line, LINE, "%s %s", device_keys[s], cost_infos[k].name);
     for (int i = 0; i < cost_infos[k].points; i++)
         at +=
             snprintf(line + at, (size_t)(LINE - at), " %" PRIu64, (uint64_t)(c->seconds[k][i] * PICO + 0.5));

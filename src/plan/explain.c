@@ -156,7 +156,7 @@ static void print_others(FILE *out, const statement *s, const plan *p)
         if (others[i] == p->device) continue;
         const char *absent = device_absent(others[i]);
         if (absent) {
-            fprintf(out, "  %s: %s\n", m->name, absent);
+            fprintf(out, "  %s: %s\n", device_name(others[i]), absent);
             continue;
         }
         const plan *q = plan_find(s, others[i]);

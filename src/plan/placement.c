@@ -38,7 +38,7 @@ static duet_status plan_status(const plan *p)
 static duet_status on_device(const statement *s, int device, const plan **p)
 {
     const char *why = device_absent(device);
-    if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", device_machine(device)->name, why);
+    if (why) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", device_name(device), why);
     *p = plan_find(s, device);
     if (*p) return plan_status(*p);
     return DUET_NO_MEMORY;
@@ -129,7 +129,7 @@ static duet_status on_both(const statement *s, const plan **cpu, const plan **gp
     *gpu = (*cpu)->gpu_plan;
     if (likely(*gpu && (*gpu)->device == device)) return DUET_OK;
     const duet_status there = on_device(s, device, gpu);
-    if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
+    if (there == DUET_UNSUPPORTED) TRACE("fall back to the CPU: %s", thread_get()->text);
     if (there != DUET_OK) {
         *gpu = NULL;
         return plan_status(*cpu);
@@ -252,7 +252,7 @@ static duet_status step_on(const step *s, int device)
 {
     const machine *on = device_machine(device);
     const char *absent = device_absent(device), *why = absent ? NULL : on->unsupported_reason(s);
-    if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", on->name, absent);
+    if (absent) return fail(DUET_NO_DEVICE, "the %s cannot be used: %s", device_name(device), absent);
     if (why) return fail(DUET_UNSUPPORTED, "the %s does not support this operator: %s", on->name, why);
     return DUET_OK;
 }
@@ -274,7 +274,7 @@ duet_status step_place(const statement *s, const plan *p, duet_place place, int 
     *device = place == DUET_GPU ? gpu : HOST;
     if (place != DUET_AUTO) return step_on(p->steps, *device);
     const duet_status there = device_absent(gpu) ? DUET_NO_DEVICE : step_on(p->steps, gpu);
-    if (there == DUET_UNSUPPORTED) TRACE("fall back to the cpu: %s", thread_get()->text);
+    if (there == DUET_UNSUPPORTED) TRACE("fall back to the CPU: %s", thread_get()->text);
     if (there != DUET_OK) return step_on(p->steps, HOST);
     costs_prepare();
     const bool cpu_unsupported = device_machine(HOST)->unsupported_reason(p->steps) != NULL;

@@ -90,7 +90,8 @@ recorded *record_add(duet_recording *r, plan *own, const statement *s)
         return NULL;
     }
     if (fill_entry(e, own, s, r->statements) == DUET_OK) return e;
-    return (record_free_entry(e), NULL);
+    record_free_entry(e);
+    return NULL;
 }
 
 /* Run the statement and add it to the recording, with its plan. */

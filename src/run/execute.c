@@ -223,7 +223,7 @@ static duet_status run_bound(run *r)
 static duet_status run_in(const plan *p, const statement *s, void **data, double *num)
 {
     run r = { p, s, data, num, 0, thread_get()->queue };
-    TRACE("run %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps,
+    TRACE("run on the %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps,
           plan_seconds(p) * 1e6);
     const duet_status status = run_bound(&r);
     if (!p->temps) return status;

@@ -128,7 +128,7 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     bool own;
     error_text before;
     error_keep(&before);
-    TRACE("on the cpu after all: %s", before.text);
+    TRACE("run on the CPU instead: %s", before.text);
     const plan *p = plan_find(s, HOST);
     duet_status st = DUET_NO_MEMORY;
     if (p && p->status == DUET_OK) st = run_there(p, s, deferred_failures(), &own);

@@ -72,7 +72,7 @@ static duet_status run_on(single *x, int device)
 {
     x->p.device = device;
     x->p.machine = device_machine(device);
-    TRACE("run %s: %s", x->p.machine->name, kernel_name(x->s.kernel, EPILOGUE_NONE));
+    TRACE("run on the %s: %s", x->p.machine->name, kernel_name(x->s.kernel, EPILOGUE_NONE));
     if (thread_get()->recording) return record_single(&x->p, &x->said);
     return plan_run(&x->p, &x->said);
 }
@@ -88,7 +88,7 @@ static duet_status run_placed(single *x, duet_place place, int device)
     if (st != DUET_NO_MEMORY || failures != deferred_failures() || place != DUET_AUTO || device == HOST)
         return st;
     error_keep(&before);
-    TRACE("on the cpu after all: %s", t->text);
+    TRACE("run on the CPU instead: %s", t->text);
     const duet_status there = run_on(x, HOST);
     if (there != DUET_NO_MEMORY && there != DUET_UNSUPPORTED) return there;
     error_put_back(&before);

@@ -290,8 +290,8 @@ static void one_after_the_other(int p)
 static int steps_of(duet_matrix *m, duet_expr e)
 {
     int steps = 0;
-    const char *text = plan_of(m, e), *at = strstr(text, "on the cpu: ");
-    CHECK(at && sscanf(at, "on the cpu: %d step", &steps) == 1, "%s", text);
+    const char *text = plan_of(m, e), *at = strstr(text, "on the CPU: ");
+    CHECK(at && sscanf(at, "on the CPU: %d step", &steps) == 1, "%s", text);
     forget(e);
     return steps;
 }

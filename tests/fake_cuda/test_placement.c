@@ -83,7 +83,7 @@ static void test_first(void)
                          cpu = cpu_takes(bytes) + (device ? move : 0);
             const bool want = gpu <= cpu, got = first_on_gpu(n, device);
             CHECK(got == want, "%d elements on the %s: on the %s", (int)n, device ? "device" : "host",
-                  got ? "gpu" : "cpu");
+                  got ? "GPU" : "CPU");
             changes[device] += last >= 0 && last != want;
             last = want;
         }
@@ -256,8 +256,8 @@ static void test_explain(void)
     char text[2000] = "";
     duet_matrix *x = new_filled(2000, 1), *y = duet_new(DUET_F32, 2000);
     for (int i = 0; i < 100; i++) explained(y, x, text, sizeof text);
-    CHECK(strstr(text, "on the cpu: 1 step") && strstr(text, "; 17 us expected\n"), "%s", text);
-    CHECK(strstr(text, "gpu: would take 1 step, 10.2 us expected, and 20.8 us to copy its operands\n"), "%s",
+    CHECK(strstr(text, "on the CPU: 1 step") && strstr(text, "; 17 us expected\n"), "%s", text);
+    CHECK(strstr(text, "GPU: would take 1 step, 10.2 us expected, and 20.8 us to copy its operands\n"), "%s",
           text);
     CHECK(!on_gpu(y, duet_mul(2, x)), "duet_explain changed the device of a statement");
     CHECK(strstr(explained(y, x, text, sizeof text),
@@ -412,7 +412,7 @@ static void test_no_room(void)
         CHECK(st == (crowded[i].run == drawn ? DUET_OK : DUET_NO_MEMORY),
               "%s, without memory anywhere: status %d", name, (int)st);
         if (st != DUET_OK && crowded[i].run != recorded)
-            CHECK(strstr(duet_error(), "on the gpu"), "%s: %s", name, duet_error());
+            CHECK(strstr(duet_error(), "on the GPU"), "%s: %s", name, duet_error());
         holds(room_y, st == DUET_OK ? 6 : 7, name);
         free_room();
     }

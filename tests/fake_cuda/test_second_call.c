@@ -6,7 +6,7 @@
 #include "tap.h"
 
 static const duet_place places[] = { DUET_CPU, DUET_GPU };
-static const char *const names[] = { "on the cpu", "on the gpu" };
+static const char *const names[] = { "on the CPU", "on the GPU" };
 
 /* Contents that suit all calls: symmetric, positive definite, well conditioned; indices below 4. */
 static void fill(duet_matrix *m)
@@ -22,7 +22,7 @@ static void fill(duet_matrix *m)
     }
 }
 
-/* "  copy A to the gpu: 64 bytes" */
+/* "  copy A to the GPU: 64 bytes" */
 static uint64_t bytes_moved(const char *plan)
 {
     uint64_t all = 0;

@@ -114,7 +114,7 @@ static void test_explain(void)
     for (int m = 0; m < MODES; m++) {
         const duet_math_mode mode = (duet_math_mode)m;
         says(DUET_CPU, mode, y, duet_matmul(x, w),
-             mode ? "; strict: the CPU knows no other mode" : "; strict;");
+             mode ? "; strict: the CPU has no other mode" : "; strict;");
         says_nothing(DUET_CPU, mode, y, duet_add(y, 1));
         if (places == 1) continue;
         says_nothing(DUET_GPU, mode, y, duet_add(y, 1));

@@ -307,8 +307,8 @@ static int steps_of(duet_matrix *m, duet_expr e)
     int steps = -1;
     CHECK(duet_explain(out, m, e) == DUET_OK, "%s", duet_error());
     fclose(out);
-    const char *on = strstr(text, "on the cpu: ");
-    if (on) sscanf(on, "on the cpu: %d step", &steps);
+    const char *on = strstr(text, "on the CPU: ");
+    if (on) sscanf(on, "on the CPU: %d step", &steps);
     CHECK(duet_drop(e) == DUET_OK, "%s", duet_error());
     return steps;
 }

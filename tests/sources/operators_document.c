@@ -21,7 +21,7 @@ typedef struct found {
 static const duet_place places[] = { DUET_CPU, DUET_GPU };
 
 /* By what a step runs, as explain writes it: "  1. matmul; C f32[4, 4] <- ...; strict by cuBLASLt; 100 bytes,
- * ...", or a statement that is one, "duet_lu(...) on the cpu: 1 step; by LAPACK". */
+ * ...", or a statement that is one, "duet_lu(...) on the CPU: 1 step; by LAPACK". */
 static const char *step_words(char *line)
 {
     const char *kernel = strstr(line, ". "), *operands = strstr(line, " <- ");
@@ -55,7 +55,7 @@ static void read_plan(char *text, char *how)
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         const bool is_step = !strncmp(line, "  ", 2) && line[2] >= '1' && line[2] <= '9';
         if (strstr(line, "written by the host")) add_word(how, "the host");
-        else if (is_step || (*line != ' ' && strstr(line, "pu: 1 step"))) add_word(how, step_words(line));
+        else if (is_step || (*line != ' ' && strstr(line, "PU: 1 step"))) add_word(how, step_words(line));
     }
 }
 

@@ -388,9 +388,9 @@ static void no_gpu(void)
     duet_matrix *a = NEW(3, 4);
     reset();
     CHECK(duet_set_on(DUET_GPU, out, duet_add(a, 1)) == DUET_NO_DEVICE, "%s", duet_error());
-    CHECK(strstr(duet_error(), "gpu") && strstr(duet_error(), "test_bad.c:"), "%s", duet_error());
+    CHECK(strstr(duet_error(), "GPU") && strstr(duet_error(), "test_bad.c:"), "%s", duet_error());
     CHECK(untouched(), "the destination changed");
-    DUET_ON(DUET_GPU) FAILS(duet_add(a, 1), DUET_NO_DEVICE, "gpu");
+    DUET_ON(DUET_GPU) FAILS(duet_add(a, 1), DUET_NO_DEVICE, "GPU");
     CHECK(!duet_device_read(a) && !duet_device_update(a) && !duet_device_overwrite(a) && !duet_stream(),
           "a pointer to GPU memory was returned without a GPU");
     CHECK(duet_memory_limit(DUET_GPU, 1 << 20) == DUET_OK || *duet_error(),

@@ -25,8 +25,8 @@ static inline int list_places(duet_place place[2])
 
 static inline const char *place_name(duet_place p)
 {
-    if (p == DUET_GPU) return "gpu";
-    if (p == DUET_CPU) return "cpu";
+    if (p == DUET_GPU) return "GPU";
+    if (p == DUET_CPU) return "CPU";
     return "auto";
 }
 static inline const char *type_name(duet_dtype t) { return t == DUET_F32 ? "f32" : "f64"; }

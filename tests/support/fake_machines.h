@@ -254,7 +254,7 @@ static const char *gpu_absent(int device) { return fakes.absent; }
 
 static size_t keeps_nothing(int device, size_t bytes) { return 0; }
 
-static const machine fake_host = { .name = "cpu",
+static const machine fake_host = { .name = "CPU",
                                    .place = DUET_CPU,
                                    .absent = host_there,
                                    .alloc = block_new,
@@ -268,7 +268,7 @@ static const machine fake_host = { .name = "cpu",
         .pin = device_pin, .unpin = device_unpin, .sync = device_sync, .wait = device_wait,                  \
         .spare = keeps_nothing                                                                               \
     }
-static const machine fake_gpu = FAKE_DEVICE("gpu", device_copy);
+static const machine fake_gpu = FAKE_DEVICE("GPU", device_copy);
 static const machine fake_other = FAKE_DEVICE("other", NULL);
 const device_entry devices[DEVICES_MAX] = { [HOST] = { &fake_host, 0 },
                                             [DEFAULT_GPU] = { &fake_gpu, 0 },

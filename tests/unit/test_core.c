@@ -221,7 +221,7 @@ static void test_pool_limit(void)
     CHECK(pool_take(DEFAULT_GPU, 1024, 0, &p[2]) == DUET_NO_MEMORY,
           "an allocation above the limit did not fail");
     for (const char *const *part =
-             (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "gpu", NULL };
+             (const char *[]){ "1024", "used 2048", "cached 0", "limit 3000", "GPU", NULL };
          *part; part++)
         CHECK(strstr(duet_error(), *part), "\"%s\" has no \"%s\"", duet_error(), *part);
     pool_give(DEFAULT_GPU, p[0], 1);
