@@ -6,6 +6,7 @@
 #     <!-- test: no -->            the piece is not C that compiles
 #     <!-- test: given ... -->     C that stands before the piece: declarations that it needs
 #     <!-- test: run ... -->       the piece is the body of main, and runs; the text stands before it
+#     <!-- test: part -->          the piece is a part of the next program with main, before it
 #     <!-- test: output -->        the next block is the output of the piece above
 # Reports in TAP.
 top=$1 generated=$2 lib=$3 points=0 && shift 3
@@ -59,8 +60,9 @@ runs() { # piece: runs the program and compares its output with the one in the p
 check() { # piece, name
     read -r how <"$1.how"
     if [ "$how" = no ]; then return; fi
+    if [ "$how" = part ]; then cat "$1.piece" >>"$work/parts" && return; fi
     if grep -q '\bmain(' "$1.piece"; then
-        cat "$1.given" "$1.piece" >"$1.c"
+        cat "$1.given" "$work/parts" "$1.piece" >"$1.c" && : >"$work/parts"
         link "$1.c" && { [ "$how" = compile ] || runs "$1"; }
     elif [ "$how" = run ]; then
         as_main "$1" >"$1.c"
@@ -74,7 +76,7 @@ check() { # piece, name
 }
 for page in "$top/README.md" "$top"/docs/*.md; do
     case $page in *"${DUET_PAGE:-}"*) ;; *) continue ;; esac # one page while you write it
-    rm -f "$work"/[0-9]*.*
+    rm -f "$work"/[0-9]*.* && : >"$work/parts"
     pieces "$page"
     piece=1
     while [ -e "$work/$piece.line" ]; do
