@@ -7,7 +7,7 @@
 # Without --only all suites run:
 #     paper        the five benchmarks of the paper, compared with vendor libraries (duet-bench,
 #                  peers.py)
-#     forward      the networks at the batches of README's table, in each math mode (duet-bench,
+#     forward      the networks at the batches of docs/results.md, in each math mode (duet-bench,
 #                  peers.py)
 #     expressions  random expressions on one thread, compared with compiled loops and Eigen
 #                  (expressions.py)
