@@ -6,6 +6,7 @@
 
 #include <duet/duet.h>
 extern "C" {
+#include "fast_divide.h"
 #include "launch.h"
 }
 #include "reduce_order.h"

@@ -3,6 +3,7 @@
 #define EPILOGUE_CUH
 
 #include "device.cuh"
+#include "gemm_kernels.h"
 
 /* act is the same for all threads. softmax needs its whole row; the caller ensures that. */
 static __device__ inline T finished(T x, int act)

@@ -1,5 +1,5 @@
 /* fast_divide.c - prepares the divisors of fast_divide.h on the host. This file does not need CUDA. */
-#include "launch.h"
+#include "fast_divide.h"
 
 /* The least s with 2^s >= by. */
 static uint32_t ceil_log2(uint64_t by) { return by <= 1 ? 0 : 64 - (uint32_t)__builtin_clzll(by - 1); }

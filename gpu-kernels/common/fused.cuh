@@ -4,6 +4,7 @@
 #define FUSED_CUH
 
 #include "device.cuh"
+#include "fused_kernels.h"
 
 /* The vectors of one operand in one thread. */
 typedef T vectors[POINT_ROUNDS][WIDTH];

@@ -1,6 +1,6 @@
 /* random.c - launches random numbers, and the sort of a permutation. */
 #include "dtype.h"
-#include "launch.h"
+#include "random_kernels.h"
 
 /* Buckets and indices are counted in 32 bits. */
 static int bucket_bits(int64_t n)

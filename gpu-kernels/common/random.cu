@@ -1,6 +1,7 @@
 /* random.cu - random numbers. A thread computes one block of Philox and writes the elements that
  * belong to it. Compiled a third time for i64, whose distributions are computed in f64. */
 #include "device.cuh"
+#include "random_kernels.h"
 extern "C" {
 #include "random_step.h"
 }
@@ -22,7 +23,7 @@ template <int N> struct alignas(sizeof(element) * N < 16 ? sizeof(element) * N :
     element e[N];
 };
 
-static __device__ inline int64_t place_of(const random_args &a, int64_t i)
+static __device__ inline int64_t element_offset(const random_args &a, int64_t i)
 {
     int64_t at = 0;
     for (int d = a.rank; d-- > 0;) {
@@ -46,7 +47,7 @@ static __device__ inline void write(const random_args &a, int64_t first, const e
     }
 #pragma unroll
     for (int j = 0; j < N; j++)
-        if (first + j < a.n) out[place_of(a, first + j)] = x.e[j];
+        if (first + j < a.n) out[element_offset(a, first + j)] = x.e[j];
 }
 
 /* ---- distributions: the values of block i ---- */

@@ -19,7 +19,7 @@ typedef const char *support_rule(const step *s);
 support_rule float_unsupported, arithmetic_unsupported;
 
 /* The rules of all rows of kernels.def. */
-#define KERNEL(number, unsupported, cost, launch) support_rule unsupported;
+#define GPU_KERNEL(number, unsupported, cost, launch) support_rule unsupported;
 #include "kernels.def"
 
 bool conv_has_strides(const step *s); /* other than 1 */
@@ -28,8 +28,8 @@ bool product_is_skinny(const step *s); /* few columns */
 bool product_is_thin(const step *s);   /* a row or two */
 bool product_has_few_rows(const step *s);
 #define CONV_CHANNELS        128 /* most channels of conv2d, whose filters stay in shared memory */
-#define CONV_SQUARE_CHANNELS 5   /* least channels for winograd_2d.cu */
-#define CONV_SQUARE_OUTPUTS  9   /* least outputs for winograd_2d.cu */
+#define WINOGRAD_2D_CHANNELS 5   /* least channels for winograd_2d.cu */
+#define WINOGRAD_2D_OUTPUTS  9   /* least outputs for winograd_2d.cu */
 
 #define NORM_BYTES 65536 /* the longest row of layer_norm that is held in shared memory */
 

@@ -1,5 +1,6 @@
 /* transpose.cu - copies between operands whose fastest axes differ. */
 #include "device.cuh"
+#include "transpose_kernels.h"
 
 namespace
 {

@@ -1,6 +1,6 @@
 /* pool2d.c - launches max_pool2d and avg_pool2d. */
+#include "conv_kernels.h"
 #include "dtype.h"
-#include "launch.h"
 #include "min_max.h"
 
 static pool2d_args args_of(const step *s)

@@ -1,4 +1,5 @@
 /* pool2d.cu - max_pool2d and avg_pool2d: one thread for each output, a warp along the width. */
+#include "conv_kernels.h"
 #include "device.cuh"
 
 namespace

@@ -1,12 +1,12 @@
 /* pool_grad.c - launches the gradients of pooling, and upsampling. */
-#include "launch.h"
+#include "conv_kernels.h"
 #include "min_max.h"
 
-static pool_back_args args_of(const step *s, const frame *f)
+static pool_grad_args args_of(const step *s, const frame *f)
 {
     const operand *grad = &s->in[s->ins - 1];
     const int64_t *size = s->out[0].at.size;
-    pool_back_args a = { .in = f->data[s->in[0].slot],
+    pool_grad_args a = { .in = f->data[s->in[0].slot],
                          .grad = f->data[grad->slot],
                          .out = f->data[s->out[0].slot] };
     a.channels = divide_by64(size[1]);
@@ -29,12 +29,12 @@ static pool_back_args args_of(const step *s, const frame *f)
     return a;
 }
 
-cudaError_t pool_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t pool_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     const bool wide = s->out[0].at.type == DUET_F64;
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    pool_back_args a = args_of(s, f);
+    pool_grad_args a = args_of(s, f);
     const int64_t blocks = quotient_up(a.count, POOL_THREADS), most = 1 << 20;
-    return launch((wide ? pool_back_kernel_f64 : pool_back_kernel_f32)(s->kernel, 0), smaller(blocks, most),
+    return launch((wide ? pool_grad_kernel_f64 : pool_grad_kernel_f32)(s->kernel, 0), smaller(blocks, most),
                   POOL_THREADS, 0, &a, q);
 }

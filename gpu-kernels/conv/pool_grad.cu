@@ -1,5 +1,6 @@
 /* pool_grad.cu - gradients of pooling, and upsampling: one thread for each element of the image,
  * which visits every window that contains it. */
+#include "conv_kernels.h"
 #include "device.cuh"
 
 namespace
@@ -10,7 +11,7 @@ struct windows {
     int32_t from, to;
 };
 
-static __device__ inline windows windows_of(const pool_back_args &a, int axis, int32_t i, int32_t count)
+static __device__ inline windows windows_of(const pool_grad_args &a, int axis, int32_t i, int32_t count)
 {
     const int32_t at = i + a.pad[axis], before = at - a.window[axis];
     const int32_t from = before < 0 ? 0 : before / a.step[axis] + 1, to = at / a.step[axis] + 1;
@@ -19,7 +20,7 @@ static __device__ inline windows windows_of(const pool_back_args &a, int axis, i
 
 /* Is element (i, j), whose value is x, the maximum of window (p, q)? Of equal elements the first
  * one counts, and a NaN exceeds every number. */
-static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x, int32_t i, int32_t j,
+static __device__ inline bool wins(const pool_grad_args &a, const T *plane, T x, int32_t i, int32_t j,
                                    int32_t p, int32_t q)
 {
     const int32_t top = p * a.step[0] - a.pad[0], left = q * a.step[1] - a.pad[1];
@@ -34,7 +35,7 @@ static __device__ inline bool wins(const pool_back_args &a, const T *plane, T x,
 }
 
 struct row_max_pool2d_grad {
-    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i,
+    static __device__ inline T at(const pool_grad_args &a, const T *plane, const T *grad, int32_t i,
                                   int32_t j)
     {
         const windows h = windows_of(a, 0, i, a.grad_height), w = windows_of(a, 1, j, a.grad_width);
@@ -48,7 +49,7 @@ struct row_max_pool2d_grad {
     }
 };
 struct row_avg_pool2d_grad {
-    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i,
+    static __device__ inline T at(const pool_grad_args &a, const T *plane, const T *grad, int32_t i,
                                   int32_t j)
     {
         const windows h = windows_of(a, 0, i, a.grad_height), w = windows_of(a, 1, j, a.grad_width);
@@ -60,14 +61,14 @@ struct row_avg_pool2d_grad {
     }
 };
 struct row_upsample2d {
-    static __device__ inline T at(const pool_back_args &a, const T *plane, const T *grad, int32_t i,
+    static __device__ inline T at(const pool_grad_args &a, const T *plane, const T *grad, int32_t i,
                                   int32_t j)
     {
         return plane[i / a.window[0] * a.stride[2] + j / a.window[1] * a.stride[3]];
     }
 };
 
-template <class Row> KERNEL(POOL_THREADS) elements(const __grid_constant__ pool_back_args a)
+template <class Row> KERNEL(POOL_THREADS) elements(const __grid_constant__ pool_grad_args a)
 {
     const int64_t all = (int64_t)gridDim.x * POOL_THREADS;
     for (int64_t e = (int64_t)blockIdx.x * POOL_THREADS + threadIdx.x; e < a.count; e += all) {
@@ -82,7 +83,7 @@ template <class Row> KERNEL(POOL_THREADS) elements(const __grid_constant__ pool_
 
 } // namespace
 
-const void *TYPED(pool_back_kernel)(int row, int form)
+const void *TYPED(pool_grad_kernel)(int row, int form)
 {
     if (row == OP_max_pool2d_grad) return (const void *)elements<row_max_pool2d_grad>;
     if (row == OP_avg_pool2d_grad) return (const void *)elements<row_avg_pool2d_grad>;

@@ -22,7 +22,7 @@ static cudaError_t add_up(filter_grad_args *a, cudaStream_t q)
 /* If the images have no pixels, only the second launch runs, and it writes zeros. */
 cudaError_t filter_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    filter_grad_args a = filter_grad_cut(s, f->data[s->in[0].slot], f->data[s->in[1].slot]);
+    filter_grad_args a = filter_grad_tiling(s, f->data[s->in[0].slot], f->data[s->in[1].slot]);
     a.out = f->data[s->out[0].slot];
     a.part = w->scratch;
     const cudaError_t e = add_up(&a, q);

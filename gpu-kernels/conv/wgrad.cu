@@ -142,7 +142,7 @@ struct addresses {
 static __device__ inline addresses place_now(const filter_grad_args &a, int stage)
 {
     const filter_share t = filter_share_of(&a, threadIdx.x);
-    const filter_place from = filter_place_of(&a, &t);
+    const filter_offsets from = filter_offsets_of(&a, &t);
     const uint32_t begin = (uint32_t)__cvta_generic_to_shared(shared);
     addresses at = { begin + (uint32_t)(stage + from.x) * EACH, begin + (uint32_t)(stage + from.dy) * EACH };
     asm volatile("" : "+r"(at.x), "+r"(at.dy)::"memory");

@@ -10,7 +10,7 @@
 #ifndef WGRAD_H
 #define WGRAD_H
 
-#include "launch.h"
+#include "conv_kernels.h"
 #ifndef FN_DECL
 #define FN_DECL          static inline
 #define QUOTIENT32(n, d) ((n) / (d).by)
@@ -104,14 +104,14 @@ FN_DECL filter_share filter_share_of(const filter_grad_args *a, uint32_t thread)
 /* Offsets in a stage: x is that of the channel of a thread, dy that of its first output. The next
  * output of the thread is `apart` elements further, because the outputs of neighbouring groups of
  * eight alternate. */
-typedef struct filter_place {
+typedef struct filter_offsets {
     int32_t x, dy;
-} filter_place;
+} filter_offsets;
 
-FN_DECL filter_place filter_place_of(const filter_grad_args *a, const filter_share *t)
+FN_DECL filter_offsets filter_offsets_of(const filter_grad_args *a, const filter_share *t)
 {
-    const filter_place p = { (int32_t)t->channel * a->plane[0] + 4 * a->pad[1],
-                             a->second + (int32_t)t->eight * a->plane[1] };
+    const filter_offsets p = { (int32_t)t->channel * a->plane[0] + 4 * a->pad[1],
+                               a->second + (int32_t)t->eight * a->plane[1] };
     return p;
 }
 

@@ -58,10 +58,10 @@ static int64_t columns_of(const filter_grad_args *a)
 }
 
 /* A division of the pixels into strips and parts, and its cost. */
-typedef struct cutting {
+typedef struct tiling {
     int64_t rows, columns, strips, each, parts;
     double cost;
-} cutting;
+} tiling;
 
 /* The cost of one strip. It does not depend on addresses, because the same bits must result for
  * every address. */
@@ -78,10 +78,10 @@ static double strip_cost(const filter_grad_args *a, int64_t rows, int64_t column
 
 /* Returns the division for `blocks` thread blocks per multiprocessor, or for fewer if there are too
  * few strips. */
-static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns,
-                       int64_t blocks)
+static tiling tiling_for(const filter_grad_args *a, int64_t tiles, int64_t rows, int64_t columns,
+                         int64_t blocks)
 {
-    cutting c = { .rows = rows, .columns = columns };
+    tiling c = { .rows = rows, .columns = columns };
     const int64_t wanted = MULTIPROCESSORS * blocks / tiles;
     c.strips = a->n * quotient_up(a->out_h, rows) * quotient_up(a->out_w, columns);
     c.each = quotient_up(c.strips, larger(wanted, 1));
@@ -92,22 +92,22 @@ static cutting cut_for(const filter_grad_args *a, int64_t tiles, int64_t rows, i
     return c;
 }
 
-static cutting cheapest(const filter_grad_args *a, int64_t tiles)
+static tiling cheapest(const filter_grad_args *a, int64_t tiles)
 {
     const int64_t columns = columns_of(a);
-    cutting best = { .cost = INFINITY };
+    tiling best = { .cost = INFINITY };
     for (int64_t r = 1, rows = 0; rows < a->out_h; r += 1 + r / 4) {
         rows = quotient_up(a->out_h, quotient_up(a->out_h, r));
         if (stage_of(a, rows, columns) > FILTER_STAGE) break;
         for (int64_t blocks = 1; blocks <= 2; blocks++) {
-            const cutting c = cut_for(a, tiles, rows, columns, blocks);
+            const tiling c = tiling_for(a, tiles, rows, columns, blocks);
             if (c.cost < best.cost) best = c;
         }
     }
     return best;
 }
 
-static void set_strips(filter_grad_args *a, const cutting *c)
+static void set_strips(filter_grad_args *a, const tiling *c)
 {
     a->rows = (int32_t)c->rows;
     a->columns = (int32_t)c->columns;
@@ -168,12 +168,12 @@ static void set_tile(filter_grad_args *a)
 }
 
 /* If the images have no pixels, the result has no strips and no parts. */
-filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
+filter_grad_args filter_grad_tiling(const step *s, const void *x, const void *dy)
 {
     filter_grad_args a = of_operands(s, x, dy);
     set_tile(&a);
     if (a.n == 0 || a.filters == 0) return a;
-    const cutting c = cheapest(&a, a.filters);
+    const tiling c = cheapest(&a, a.filters);
     set_strips(&a, &c);
     return a;
 }
@@ -181,8 +181,8 @@ filter_grad_args filter_grad_cut(const step *s, const void *x, const void *dy)
 /* Returns 0 for steps that run on cuDNN instead. */
 size_t filter_grad_workspace(const step *s)
 {
-    if (kernels_unsupported(s)) return 0;
-    const filter_grad_args a = filter_grad_cut(s, NULL, NULL);
+    if (filter_grad_unsupported(s)) return 0;
+    const filter_grad_args a = filter_grad_tiling(s, NULL, NULL);
     return (size_t)a.filters * a.parts.by * a.sums.by * sizeof(float);
 }
 

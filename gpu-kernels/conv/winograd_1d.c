@@ -1,8 +1,8 @@
 /* winograd_1d.c - launches convolutions with 3 x 3 windows by Winograd's method, along columns
  * (winograd_1d.cu) or along both axes (winograd_2d.cu). It divides the results into strips and
- * distributes these over thread blocks (conv_args.h). */
+ * distributes these over thread blocks (conv_kernels.h). */
+#include "conv_kernels.h"
 #include "dgrad_as_conv.h"
-#include "launch.h"
 #include "min_max.h"
 #include <math.h>
 
@@ -20,7 +20,7 @@
 
 /* winograd_2d.cu is used if at least this many warps fit on a multiprocessor in addition to the
  * filters, and if there are strips for half of them */
-#define SQUARE_WARPS 8
+#define WINOGRAD_2D_LEAST_WARPS 8
 
 /* The size of the results before pooling, in pairs of rows and groups of four columns. Results that
  * pooling ignores do not count. */
@@ -146,15 +146,15 @@ static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
 /* ---- along both axes (winograd_2d.cu) ---- */
 
 /* Bytes of shared memory for the filters and the bias, which all warps share. */
-static int64_t square_filters(int64_t channels, int eights)
+static int64_t winograd_2d_filters(int64_t channels, int eights)
 {
-    return channels * eights * CONV_SQUARE_FILTER + CONV_WIDTH * (int64_t)sizeof(float);
+    return channels * eights * WINOGRAD_2D_FILTER + CONV_WIDTH * (int64_t)sizeof(float);
 }
 
 static int eights_of(const step *s) { return s->in[1].at.size[0] > 16 ? 4 : 2; }
 
 /* The number of strips, which are 16 / eights pairs of tiles each. */
-static int64_t square_strips(const step *s)
+static int64_t winograd_2d_strips(const step *s)
 {
     const extent e = extent_of(s);
     return quotient_up(s->in[0].at.size[0] * e.rows * e.quads * eights_of(s), 16);
@@ -162,40 +162,41 @@ static int64_t square_strips(const step *s)
 
 /* The number of warps of a thread block for which there is shared memory in addition to the
  * filters. */
-static int64_t square_warps(const step *s)
+static int64_t winograd_2d_warps(const step *s)
 {
     const int64_t fitting =
-        (card().shared - square_filters(s->in[0].at.size[1], eights_of(s))) / CONV_SQUARE_OWN;
-    return smaller(fitting, CONV_SQUARE_WARPS);
+        (card().shared - winograd_2d_filters(s->in[0].at.size[1], eights_of(s))) / WINOGRAD_2D_OWN;
+    return smaller(fitting, WINOGRAD_2D_WARPS);
 }
 
 /* Is winograd_2d.cu faster? It is not with few channels, because of the exchange of sums; with few
  * outputs, because of the transforms of the images; or with few strips, because of the filters.
  * Results that are not pooled must come in complete groups of four. */
-static bool is_by_squares(const step *s, const conv2d_args *a)
+static bool is_winograd_2d(const step *s, const conv2d_args *a)
 {
-    return a->c >= CONV_SQUARE_CHANNELS && a->m >= CONV_SQUARE_OUTPUTS &&
-           (epilogue_infos[s->epilogue].pooled || a->out_w % 4 == 0) && square_warps(s) >= SQUARE_WARPS &&
-           square_strips(s) >= SQUARE_WARPS / 2 * card().blocks;
+    return a->c >= WINOGRAD_2D_CHANNELS && a->m >= WINOGRAD_2D_OUTPUTS &&
+           (epilogue_infos[s->epilogue].pooled || a->out_w % 4 == 0) &&
+           winograd_2d_warps(s) >= WINOGRAD_2D_LEAST_WARPS &&
+           winograd_2d_strips(s) >= WINOGRAD_2D_LEAST_WARPS / 2 * card().blocks;
 }
 
 /* Launches one thread block for each multiprocessor. With few strips, thread blocks have fewer
  * warps. */
-static cudaError_t launch_squares(const step *s, conv2d_args *a, cudaStream_t q)
+static cudaError_t launch_winograd_2d(const step *s, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
     const int eights = eights_of(s);
-    const void *kernel = conv2d_square_kernel_f32(eights, epilogue_infos[s->epilogue].pooled);
+    const void *kernel = winograd_2d_kernel_f32(eights, epilogue_infos[s->epilogue].pooled);
     a->width = 8 * eights;
     a->groups = divide_by32(quotient_up(a->m, a->width));
     a->quads = divide_by32(e.quads);
     a->rows = divide_by32(e.rows);
     a->positions = (uint32_t)(a->n * e.rows * e.quads);
-    a->strips = (uint32_t)square_strips(s);
+    a->strips = (uint32_t)winograd_2d_strips(s);
     const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
-    const int64_t warps = smaller(square_warps(s), quotient_up(a->strips, blocks));
+    const int64_t warps = smaller(winograd_2d_warps(s), quotient_up(a->strips, blocks));
     a->walkers = (uint32_t)smaller(blocks, quotient_up(a->strips, warps));
-    const size_t shared = (size_t)(square_filters(a->c, eights) + warps * CONV_SQUARE_OWN);
+    const size_t shared = (size_t)(winograd_2d_filters(a->c, eights) + warps * WINOGRAD_2D_OWN);
     const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
     if (error != cudaSuccess) return error;
     return launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q);
@@ -205,13 +206,13 @@ cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cud
 {
     conv2d_args a = args_of(s, f, w);
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    if (is_by_squares(s, &a)) return launch_squares(s, &a, q);
+    if (is_winograd_2d(s, &a)) return launch_winograd_2d(s, &a, q);
     return launch_columns(s, &a, q);
 }
 
 /* Computes a gradient of images as a convolution (dgrad_as_conv.h). The kernel reads the rotated
  * filters in place, with negative strides. */
-cudaError_t conv2d_back_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t input_grad_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     int64_t last;
     step t = dgrad_as_conv(s, &last);

@@ -10,6 +10,7 @@
 #define WINOGRAD_1D_CUH
 
 #include "async_copy.cuh"
+#include "conv_kernels.h"
 
 namespace
 {

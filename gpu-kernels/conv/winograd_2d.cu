@@ -33,7 +33,7 @@ template <int E> struct square {
     static constexpr int HALF = SIDE * E * 4 * EACH, TAP = 2 * HALF, FILTER = SIDE * TAP;
     static constexpr int ELEMENTS = DEPTH * CHANNEL, BESIDE = ELEMENTS + 32 * SIDE * 16,
                          OWN = BESIDE + 32 * SIDE * 8;
-    static_assert(OWN == CONV_SQUARE_OWN && FILTER == E * CONV_SQUARE_FILTER && ELEMENTS >= OUTPUTS * 32 * 16,
+    static_assert(OWN == WINOGRAD_2D_OWN && FILTER == E * WINOGRAD_2D_FILTER && ELEMENTS >= OUTPUTS * 32 * 16,
                   "");
 };
 
@@ -319,7 +319,7 @@ static __device__ inline uint32_t strip_of(const conv2d_args &a, uint32_t round)
 }
 
 template <int E, bool POOLED>
-KERNEL(CONV_SQUARE_WARPS * 32, 1)
+KERNEL(WINOGRAD_2D_WARPS * 32, 1)
 convolution(const __grid_constant__ conv2d_args a)
 {
     using S = square<E>;
@@ -355,7 +355,7 @@ template <int E> const void *pooled_or_not(bool pooled)
 
 } // namespace
 
-const void *conv2d_square_kernel_f32(int eights, bool pooled)
+const void *winograd_2d_kernel_f32(int eights, bool pooled)
 {
     return eights == 2 ? pooled_or_not<2>(pooled) : pooled_or_not<4>(pooled);
 }

@@ -95,7 +95,10 @@ static __device__ inline float largest(float mine, uint32_t *slot)
 
 /* ---- barriers in shared memory ---- */
 
-static __device__ inline uint32_t place_of(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+static __device__ inline uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
 
 static __device__ inline void barrier_make(uint32_t at, int arrivals)
 {

@@ -3,7 +3,8 @@
 #ifndef EMULATED_H
 #define EMULATED_H
 
-#include "launch.h"
+#include "fast_divide.h"
+#include "gemm_kernels.h"
 #include <cuda.h>
 
 #ifdef __cplusplus
@@ -13,11 +14,11 @@ extern "C" {
 /* A packed operand contains its largest magnitude and then its units. A unit is 64 inner elements of
  * 64 columns: all high parts, then all low parts, in rows of 128 bytes. Units are in the order
  * [columns / 64][inner / 64]. */
-#define PAIR_UNIT    64
-#define PAIR_PART    8192 /* bytes of the high or the low parts of a unit */
-#define PAIR_HEAD    256  /* bytes before the first unit */
-#define PAIR_PARTS   8    /* thread blocks that share a tile, at most */
-#define PAIR_THREADS 384
+#define EMULATED_UNIT    64
+#define EMULATED_PART    8192 /* bytes of the high or the low parts of a unit */
+#define EMULATED_HEAD    256  /* bytes before the first unit */
+#define EMULATED_PARTS   8    /* thread blocks that share a tile, at most */
+#define EMULATED_THREADS 384
 
 typedef struct emulated_args {
     CUtensorMap a;   /* its boxes have half the inner elements of a unit, and the rows of a tile */
@@ -38,7 +39,7 @@ const emulated_kernel *emulated_kernels(int *count);
 
 /* Products with few rows (emulated_gemm_small.cu). The boxes of a have the rows of a tile and 32
  * inner elements; those of b have 32 inner elements and 32 columns. */
-#define PAIR_FEW_COLUMNS 64 /* of a tile */
+#define EMULATED_FEW_COLUMNS 64 /* of a tile */
 typedef struct emulated_gemm_small_args {
     CUtensorMap a, b;
     product_args of; /* members a and b are not used */
@@ -80,10 +81,10 @@ typedef struct magnitude_args {
 } magnitude_args;
 const void *magnitude_kernel(void);
 
-#define PAIR_CONV_THREADS     128
-#define PAIR_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels of a thread, at most */
-#define PAIR_CONV_HEAD        128 /* bytes at the start of shared memory, before the stage */
-#define PAIR_CONV_ROWS        32  /* outputs of a thread block times `shifts` */
+#define EMULATED_CONV_THREADS     128
+#define EMULATED_CONV_HELD(slots) ((slots) == 4 ? 5 : 6) /* pixels of a thread, at most */
+#define EMULATED_CONV_HEAD        128 /* bytes at the start of shared memory, before the stage */
+#define EMULATED_CONV_ROWS        32  /* outputs of a thread block times `shifts` */
 
 /* A convolution with 3 x 3 windows and its epilogue (emulated_conv.cu). A region is a rectangle of
  * results of one image. Before pooling it has `blocks_down` x `blocks_across` blocks. Its elements
@@ -112,6 +113,17 @@ bool emulated_conv_supports(const step *s); /* s is a conv2d in DUET_MATH_SPLIT 
 cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 /* 2 shifts need 4 slots and pooling. */
 const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled);
+
+/* How a step runs in DUET_MATH_SPLIT: by kernels that need operand 1 packed, or by those for few
+ * rows. */
+enum parts { PARTS_UNKNOWN, PARTS_NONE, PARTS_PACKED, PARTS_FEW };
+enum parts parts_of(const step *s);
+
+/* Expected microseconds of emulated_gemm.cu; INFINITY: it does not support the step. */
+double emulated_gemm_cost(const step *s);
+
+cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w,
+                            cudaStream_t q); /* uses w->packed */
 
 #ifdef __cplusplus
 }

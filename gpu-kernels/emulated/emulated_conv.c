@@ -28,7 +28,7 @@ typedef struct tiling {
 } tiling;
 
 static int by_of(tiling k) { return k.pooled ? 2 : 1; }
-static int outputs_of(tiling k) { return PAIR_CONV_ROWS / k.shifts; }
+static int outputs_of(tiling k) { return EMULATED_CONV_ROWS / k.shifts; }
 
 /* Can the tensor memory accelerator copy the images? All strides but the last must be positive
  * multiples of 16 bytes. The stride of an axis with one element does not matter. */
@@ -56,7 +56,7 @@ static tiling form_of(const step *s, const frame *f)
     tiling k = { .slots = slots_of(channels),
                  .pooled = epilogue_infos[s->epilogue].pooled,
                  .boxed = is_boxed(s, f) };
-    k.shifts = k.slots == 4 && k.pooled && outputs <= PAIR_CONV_ROWS / 2 ? 2 : 1;
+    k.shifts = k.slots == 4 && k.pooled && outputs <= EMULATED_CONV_ROWS / 2 ? 2 : 1;
     k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
     return k;
 }
@@ -85,10 +85,11 @@ static region measured(const step *s, tiling k, int down, int across)
     r.results = rows * columns / (int)(by * by);
     r.result_pitch = result_pitch(r.results, k.pooled);
     r.stage = (int)s->in[0].at.size[1] * r.lines * r.stage_pitch * 4;
-    r.shared =
-        (size_t)(PAIR_CONV_HEAD + r.stage + planes * pixels * 16 + PAIR_CONV_ROWS * r.result_pitch * 4);
-    const bool fits = pixels * (k.slots == 16 ? 2 : 1) <= PAIR_CONV_HELD(k.slots) * PAIR_CONV_THREADS &&
-                      r.shared <= CONV_SHARED;
+    r.shared = (size_t)(EMULATED_CONV_HEAD + r.stage + planes * pixels * 16 +
+                        EMULATED_CONV_ROWS * r.result_pitch * 4);
+    const bool fits =
+        pixels * (k.slots == 16 ? 2 : 1) <= EMULATED_CONV_HELD(k.slots) * EMULATED_CONV_THREADS &&
+        r.shared <= CONV_SHARED;
     if (fits)
         r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
     if (!k.boxed) { /* the region has the same size as with boxes, so that bits do not depend on addresses */
@@ -191,7 +192,7 @@ static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, 
     a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
     const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
     if (e != cudaSuccess) return e;
-    return launch_early(kernel, (int64_t)a.walkers * a.groups.by, PAIR_CONV_THREADS, r.shared, &a, q);
+    return launch_early(kernel, (int64_t)a.walkers * a.groups.by, EMULATED_CONV_THREADS, r.shared, &a, q);
 }
 
 cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

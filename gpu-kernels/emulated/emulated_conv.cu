@@ -26,15 +26,15 @@
 namespace
 {
 
-enum { THREADS = PAIR_CONV_THREADS, PIXEL = 16, ACROSS = 8 };
+enum { THREADS = EMULATED_CONV_THREADS, PIXEL = 16, ACROSS = 8 };
 
 template <int SLOTS_, int LINES_, bool POOLED_, int SHIFTS_> struct form {
     static constexpr int SLOTS = SLOTS_, LINES = LINES_, SHIFTS = SHIFTS_,
                          SUMS = LINES * ACROSS; /* results of a block for each shift */
     static constexpr bool POOLED = POOLED_;
-    static constexpr int OUTPUTS = PAIR_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
+    static constexpr int OUTPUTS = EMULATED_CONV_ROWS / SHIFTS, ROWS = LINES * SHIFTS, BY = POOLED ? 2 : 1;
     static constexpr int CHANNELS = SLOTS == 16 ? 8 : SLOTS; /* channels of a pixel that a thread loads */
-    static constexpr int HELD = PAIR_CONV_HELD(SLOTS);
+    static constexpr int HELD = EMULATED_CONV_HELD(SLOTS);
     static constexpr int PLANES = SLOTS == 4 ? 1 : SLOTS / 4, TAPS = (2 + SHIFTS) * 3,
                          STEPS = SLOTS == 4 ? (TAPS + 1) / 2 : TAPS;
 };
@@ -43,15 +43,16 @@ extern __shared__ __align__(128) float4 shared[];
 
 /* Shared memory contains the head (two maxima and a barrier), the stage (elements as loaded), the
  * planes, and the results. */
-static __device__ inline uint32_t stage_place() { return place_of(shared) + PAIR_CONV_HEAD; }
-static __device__ inline uint32_t planes_place(const emulated_conv_args &a)
+static __device__ inline uint32_t stage_address() { return shared_address(shared) + EMULATED_CONV_HEAD; }
+static __device__ inline uint32_t planes_address(const emulated_conv_args &a)
 {
-    return stage_place() + a.stage;
+    return stage_address() + a.stage;
 }
 static __device__ inline int plane_bytes(const emulated_conv_args &a) { return (int)a.pixels * PIXEL; }
 template <class f> static __device__ inline float *results_at(const emulated_conv_args &a)
 {
-    return (float *)((char *)shared + (planes_place(a) - place_of(shared)) + f::PLANES * plane_bytes(a));
+    return (float *)((char *)shared + (planes_address(a) - shared_address(shared)) +
+                     f::PLANES * plane_bytes(a));
 }
 
 /* ---- filters ---- */
@@ -109,7 +110,7 @@ template <class f> static __device__ inline region region_of(const emulated_conv
 static __device__ inline void copy_region(const emulated_conv_args &a, const region &r, uint32_t arrival)
 {
     barrier_expect(arrival, a.stage);
-    copy_box_of_image(stage_place(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image,
+    copy_box_of_image(stage_address(), &a.boxes, r.column - a.pad[1] - a.lead, r.row - a.pad[0], r.image,
                       arrival);
 }
 
@@ -127,7 +128,7 @@ template <class f> static __device__ inline pixel pixel_of(const emulated_conv_a
 
 template <class f> static __device__ inline void take(const emulated_conv_args &a, elements_held<f> &x)
 {
-    const float *stage = (const float *)shared + PAIR_CONV_HEAD / 4 + a.lead;
+    const float *stage = (const float *)shared + EMULATED_CONV_HEAD / 4 + a.lead;
 #pragma unroll
     for (int j = 0; j < f::HELD; j++) {
         const pixel p = pixel_of<f>(a, j);
@@ -177,7 +178,7 @@ static __device__ inline void store(const emulated_conv_args &a, const elements_
 #pragma unroll
         for (int c = 0; c < f::CHANNELS; c += 2)
             split_pair(x[j][c] * scale, x[j][c + 1] * scale, high[c / 2], low[c / 2]);
-        const uint32_t at = planes_place(a) + p.half * plane + p.at * PIXEL;
+        const uint32_t at = planes_address(a) + p.half * plane + p.at * PIXEL;
         if (f::SLOTS == 4) {
             store_slots(at, high[0], high[1], low[0], low[1]);
         } else {
@@ -306,7 +307,7 @@ static __device__ inline void make_region(const emulated_conv_args &a, const fra
 #pragma unroll 1
         for (int across = 0; across < a.blocks_across; across++) {
             float d[f::SUMS / 2];
-            multiply<f>(a, planes_place(a) / PIXEL + down * f::ROWS * a.pitch + across * ACROSS, w, d);
+            multiply<f>(a, planes_address(a) / PIXEL + down * f::ROWS * a.pitch + across * ACROSS, w, d);
             if (is)
                 keep<f>(a, to + down * (f::ROWS / f::BY) * a.region_w + across * (ACROSS / f::BY), d,
                         epilogue);
@@ -316,7 +317,7 @@ static __device__ inline void make_region(const emulated_conv_args &a, const fra
 template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emulated_conv_args a)
 {
     uint32_t *most = (uint32_t *)shared;
-    const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = place_of(most + 2);
+    const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = shared_address(most + 2);
     const int first = (int)(blockIdx.x - walker * a.groups.by) * f::OUTPUTS,
               o = first + output_of_thread<f>();
     const bool is = first + (int)(threadIdx.x / 32 * 8 % f::OUTPUTS) < a.m,

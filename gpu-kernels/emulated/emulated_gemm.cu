@@ -16,7 +16,7 @@
 namespace
 {
 
-enum { UNIT = PAIR_UNIT, PART = PAIR_PART, GROUP = 128, A_LINE = 128, STAGES_MOST = 8 };
+enum { UNIT = EMULATED_UNIT, PART = EMULATED_PART, GROUP = 128, A_LINE = 128, STAGES_MOST = 8 };
 enum { HEADROOM = 3 }; /* a scale allows later elements of a row to be 2^HEADROOM times as large */
 
 template <int ROWS_, int COLUMNS_> struct tile {
@@ -39,7 +39,8 @@ struct shared_map {
 
 template <class t> static __device__ inline shared_map shared_map_of(const void *shared)
 {
-    const uint32_t first = (place_of(shared) + 1023) / 1024 * 1024, buffers = first + t::STAGES * t::STAGE;
+    const uint32_t first = (shared_address(shared) + 1023) / 1024 * 1024,
+                   buffers = first + t::STAGES * t::STAGE;
     return { first, buffers, buffers + 8 * t::STORE_BUFFER, buffers + 8 * t::STORE_BUFFER + 8 * STAGES_MOST };
 }
 
@@ -98,7 +99,7 @@ static __device__ inline void copy_b(const emulated_args &s, const shared_map &r
         for (int part = 0; part < 2; part++) {
             const int64_t from = ((int64_t)min(c.left / UNIT + u, last) * units + unit) * 2 + part;
             copy_bulk(r.stages + stage * t::STAGE + part * t::B_PART + u * PART,
-                      (const char *)s.packed + PAIR_HEAD + from * PART, PART, r.full + 8 * stage);
+                      (const char *)s.packed + EMULATED_HEAD + from * PART, PART, r.full + 8 * stage);
         }
 }
 
@@ -421,17 +422,17 @@ template <class t> static __device__ inline void join(const emulated_args &s, co
 #pragma unroll 1
     for (int i = part * share + threadIdx.x; i < min((part + 1) * share, all); i += 2 * GROUP) {
         const int row = i / (t::COLUMNS / 4), column = i % (t::COLUMNS / 4) * 4;
-        float4 x[PAIR_PARTS][128 / t::ROWS];
+        float4 x[EMULATED_PARTS][128 / t::ROWS];
         float sum[4] = {};
         if (c.top + row >= s.of.m || c.left + column >= s.of.n) continue;
 #pragma unroll
-        for (int p = 0; p < PAIR_PARTS; p++)
+        for (int p = 0; p < EMULATED_PARTS; p++)
 #pragma unroll
             for (int g = 0; g < 128 / t::ROWS; g++)
                 if (p < parts)
                     x[p][g] = of_neighbour(r.stages + ((g * 64 + row) * t::COLUMNS + column) * 4, p);
 #pragma unroll
-        for (int p = 0; p < PAIR_PARTS; p++)
+        for (int p = 0; p < EMULATED_PARTS; p++)
 #pragma unroll
             for (int g = 0; g < 128 / t::ROWS; g++)
                 if (p < parts) {
@@ -448,7 +449,7 @@ template <class t> static __device__ inline void join(const emulated_args &s, co
  * threads of this group then exit. They may, because the barriers of a cluster ignore threads that
  * have exited. */
 template <int ROWS, int COLUMNS>
-KERNEL(PAIR_THREADS, 1)
+KERNEL(EMULATED_THREADS, 1)
 emulated_gemm(const __grid_constant__ emulated_args s)
 {
     typedef tile<ROWS, COLUMNS> t;

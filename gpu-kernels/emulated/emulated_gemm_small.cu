@@ -14,7 +14,7 @@
 namespace
 {
 
-enum { UNIT = PAIR_UNIT / 2, COLUMNS = PAIR_FEW_COLUMNS, GROUP = 128, LINE = 128, SENT = 512 };
+enum { UNIT = EMULATED_UNIT / 2, COLUMNS = EMULATED_FEW_COLUMNS, GROUP = 128, LINE = 128, SENT = 512 };
 
 /* A message of SENT bytes contains the sums of two rows in all columns. */
 template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
@@ -22,7 +22,8 @@ template <int ROWS_, int GROUPS_, int STAGES_> struct tile {
     static constexpr int A_BYTES = ROWS * LINE, B_HALF = UNIT * LINE, B_BYTES = 2 * B_HALF,
                          STAGE = 2 * A_BYTES + B_BYTES;
     static constexpr int PAIRS = ROWS / 2,
-                         RECEIVED = GROUPS * ((PAIRS + PAIR_PARTS - 1) / PAIR_PARTS * PAIR_PARTS) * SENT;
+                         RECEIVED =
+                             GROUPS * ((PAIRS + EMULATED_PARTS - 1) / EMULATED_PARTS * EMULATED_PARTS) * SENT;
     /* 16-byte pieces of a: of all threads of a group, and of each */
     static constexpr int PIECES = ROWS * LINE / 16, EACH = (PIECES + GROUP - 1) / GROUP;
     static constexpr int BARRIERS = 2 * GROUPS * STAGES + 1;
@@ -370,7 +371,7 @@ emulated_gemm_small(const __grid_constant__ emulated_gemm_small_args args)
     typedef tile<ROWS, GROUPS, STAGES> t;
     extern __shared__ float4 shared[];
     const product_args &s = args.of;
-    const uint32_t stages = (place_of(shared) + 1023) / 1024 * 1024,
+    const uint32_t stages = (shared_address(shared) + 1023) / 1024 * 1024,
                    received = stages + GROUPS * STAGES * t::STAGE, barriers = received + t::RECEIVED;
     const int group = __shfl_sync(~0u, threadIdx.x / GROUP, 0), thread = threadIdx.x % GROUP;
     const int across = (s.n + COLUMNS - 1) / COLUMNS, block = blockIdx.x / s.parts,

@@ -5,7 +5,7 @@
 namespace
 {
 
-enum { UNIT = PAIR_UNIT };
+enum { UNIT = EMULATED_UNIT };
 
 /* Returns which of 16 inner elements is at a position of the packed operand. A thread of
  * emulated_gemm.cu reads four neighbouring elements of a, but a fragment has two neighbours and the
@@ -18,7 +18,7 @@ KERNEL(PACK_THREADS) pack(const __grid_constant__ pack_args s)
     const int units = (s.k + UNIT - 1) / UNIT, left = blockIdx.x / units * UNIT,
               k0 = blockIdx.x % units * UNIT;
     const float most = *(const float *)s.packed, scale = power_of_two(scale_exponent(most));
-    char *to = (char *)s.packed + PAIR_HEAD + (int64_t)blockIdx.x * 2 * PAIR_PART;
+    char *to = (char *)s.packed + EMULATED_HEAD + (int64_t)blockIdx.x * 2 * EMULATED_PART;
     for (int i = threadIdx.x; i < UNIT * UNIT; i += PACK_THREADS) {
         const int a = i / UNIT, b = i % UNIT, k = s.column == 1 ? a : b, c = s.column == 1 ? b : a;
         x[k][c] = k0 + k < s.k && left + c < s.n
@@ -32,7 +32,7 @@ KERNEL(PACK_THREADS) pack(const __grid_constant__ pack_args s)
         uint32_t high, low;
         split_pair(x[k / 16 * 16 + inner_at(k % 16)][c], x[k / 16 * 16 + inner_at(k % 16 + 1)][c], high, low);
         *(uint32_t *)(to + place) = high;
-        *(uint32_t *)(to + PAIR_PART + place) = low;
+        *(uint32_t *)(to + EMULATED_PART + place) = low;
     }
 }
 

@@ -130,7 +130,7 @@ static choice strict_ones(void)
 
 static choice those_by_parts(void)
 {
-    choice c = { .parts = PAIR_PARTS };
+    choice c = { .parts = EMULATED_PARTS };
     c.of = emulated_gemm_small_kernels(&c.count);
     return c;
 }
@@ -183,7 +183,7 @@ static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
     emulated_gemm_small_args p = { .of = *a };
     p.of.parts = s.parts;
     cudaError_t e = emulated_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
-    if (e == cudaSuccess) e = emulated_describe(a->b, a->k, a->n, a->b_row, PAIR_UNIT / 2, &p.b);
+    if (e == cudaSuccess) e = emulated_describe(a->b, a->k, a->n, a->b_row, EMULATED_UNIT / 2, &p.b);
     if (e == cudaSuccess) e = with_shared(s.t->kernel[1], (size_t)s.t->shared, (size_t)s.t->shared);
     if (e != cudaSuccess) return e;
     return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads,

@@ -1,6 +1,6 @@
 /* gemm_small_supported.c - which products our GEMM kernels support. The fake CUDA of the tests uses
  * it too. */
-#include "launch.h"
+#include "gemm_kernels.h"
 
 bool product_is_skinny(const step *s)
 {

@@ -9,16 +9,17 @@ struct alignas(16) sixteen {
     uint64_t half[2];
 };
 
-template <class E> KERNEL(ORDER_THREADS) take(const __grid_constant__ take_args a)
+template <class E> KERNEL(INDEX_THREADS) take(const __grid_constant__ take_args a)
 {
     const int64_t i = thread_index();
     if (i >= a.count) return;
     const uint64_t row = quotient((uint64_t)i, a.by_inner), c = i - row * a.by_inner.by;
     const uint64_t o = quotient(row, a.by_indices), j = row - o * a.by_indices.by;
     const int64_t k =
-        index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, a.each ? (uint64_t)i : j)), a.n);
+        index_among(index_at(a.index, (duet_dtype)a.type, element_offset(a.at, a.each ? (uint64_t)i : j)),
+                    a.n);
     E e = {};
-    if (k >= 0) e = ((const E *)a.x)[place_of(a.outer, o) + k * a.stride + place_of(a.inner, c)];
+    if (k >= 0) e = ((const E *)a.x)[element_offset(a.outer, o) + k * a.stride + element_offset(a.inner, c)];
     ((E *)a.out)[i] = e;
 }
 
@@ -33,7 +34,7 @@ struct group {
     {
         const uint32_t block = quotient(blockIdx.x, a.by_chunks), chunk = blockIdx.x - block * a.by_chunks.by;
         lanes = 1u << a.lanes;
-        groups = ORDER_THREADS >> a.lanes;
+        groups = INDEX_THREADS >> a.lanes;
         first = block * (ROWS_EACH / SIDE) * groups + (threadIdx.x >> a.lanes);
         at = chunk * SIDE * lanes + (threadIdx.x & (lanes - 1));
     }
@@ -61,7 +62,7 @@ static __device__ inline void places_at(const rows_args &a, const uint32_t at[N]
     for (int r = 0; r < N; r++) k[r] = index_among(k[r], a.n);
 }
 
-template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_constant__ rows_args a)
+template <class E, int SIDE> KERNEL(INDEX_THREADS) take_rows(const __grid_constant__ rows_args a)
 {
     enum { ROWS = ROWS_EACH / SIDE };
     group g;
@@ -92,17 +93,17 @@ template <class E, int SIDE> KERNEL(ORDER_THREADS) take_rows(const __grid_consta
     }
 }
 
-/* take_along_axis: every element has its own index. The elements of a thread are ORDER_THREADS
+/* take_along_axis: every element has its own index. The elements of a thread are INDEX_THREADS
  * apart. */
-template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_args a)
+template <class E> KERNEL(INDEX_THREADS) take_each(const __grid_constant__ rows_args a)
 {
     E e[ROWS_EACH] = {};
-    const uint32_t first = blockIdx.x * (ROWS_EACH * ORDER_THREADS) + threadIdx.x;
+    const uint32_t first = blockIdx.x * (ROWS_EACH * INDEX_THREADS) + threadIdx.x;
     uint32_t at[ROWS_EACH];
     int64_t place[ROWS_EACH];
 #pragma unroll
     for (int r = 0; r < ROWS_EACH; r++)
-        at[r] = first + r * ORDER_THREADS < a.rows ? first + r * ORDER_THREADS : NO_INDEX;
+        at[r] = first + r * INDEX_THREADS < a.rows ? first + r * INDEX_THREADS : NO_INDEX;
     places_at<ROWS_EACH>(a, at, place);
 #pragma unroll
     for (int r = 0; r < ROWS_EACH; r++) {
@@ -113,11 +114,11 @@ template <class E> KERNEL(ORDER_THREADS) take_each(const __grid_constant__ rows_
     }
 #pragma unroll
     for (int r = 0; r < ROWS_EACH; r++)
-        if (first + r * ORDER_THREADS < a.rows) ((E *)a.out)[first + r * ORDER_THREADS] = e[r];
+        if (first + r * INDEX_THREADS < a.rows) ((E *)a.out)[first + r * INDEX_THREADS] = e[r];
 }
 
 /* Each thread writes 16 bytes at an aligned address. They may belong to several rows. */
-template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_args a)
+template <class E> KERNEL(INDEX_THREADS) one_hot(const __grid_constant__ take_args a)
 {
     enum { MANY = 16 / sizeof(E) };
     struct alignas(16) vector {
@@ -133,7 +134,7 @@ template <class E> KERNEL(ORDER_THREADS) one_hot(const __grid_constant__ take_ar
     for (int u = 0; u < MANY; u++) {
         if (first + u < begin || first + u >= end) continue;
         if (!has_index) {
-            k = index_among(index_at(a.index, (duet_dtype)a.type, place_of(a.at, row)), a.n);
+            k = index_among(index_at(a.index, (duet_dtype)a.type, element_offset(a.at, row)), a.n);
             has_index = true;
         }
         if (c == k) all.e[u] = *(const E *)a.one;
@@ -183,16 +184,17 @@ static __device__ inline int64_t first_not_below(const uint32_t *keys, int64_t m
     return low;
 }
 
-template <class Op, class E> KERNEL(ORDER_THREADS) scatter(const __grid_constant__ scatter_args a)
+template <class Op, class E> KERNEL(INDEX_THREADS) scatter(const __grid_constant__ scatter_args a)
 {
     const int64_t i = thread_index();
     if (i >= a.count) return;
     const uint64_t row = quotient((uint64_t)i, a.by_inner), c = i - row * a.by_inner.by;
     const uint64_t o = quotient(row, a.by_n), d = row - o * a.by_n.by;
-    E e = ((const E *)a.x)[place_of(a.x_outer, o) + (int64_t)d * a.stride + place_of(a.x_inner, c)];
-    const E *z = (const E *)a.z + place_of(a.z_outer, o) + place_of(a.z_inner, c);
+    E e =
+        ((const E *)a.x)[element_offset(a.x_outer, o) + (int64_t)d * a.stride + element_offset(a.x_inner, c)];
+    const E *z = (const E *)a.z + element_offset(a.z_outer, o) + element_offset(a.z_inner, c);
     for (int64_t k = first_not_below(a.keys, a.m, (uint32_t)d); k < a.m && a.keys[k] == d; k++)
-        e = Op::template onto<E>(e, z[place_of(a.z_along, a.order[k])]);
+        e = Op::template onto<E>(e, z[element_offset(a.z_along, a.order[k])]);
     ((E *)a.out)[i] = e;
 }
 
@@ -203,13 +205,13 @@ template <class E, int MANY> struct alignas(sizeof(E) * MANY) unit {
 
 /* A group of lanes computes one row of `out`, SIDE units for each lane. */
 template <class Op, class E, int MANY, int SIDE>
-KERNEL(ORDER_THREADS)
+KERNEL(INDEX_THREADS)
 scatter_rows(const __grid_constant__ scatter_args a)
 {
     typedef unit<E, MANY> unit;
     const rows_args &rows = a.rows;
     const uint32_t lanes = 1u << rows.lanes, block = quotient(blockIdx.x, rows.by_chunks);
-    const uint32_t row = block * (ORDER_THREADS >> rows.lanes) + (threadIdx.x >> rows.lanes);
+    const uint32_t row = block * (INDEX_THREADS >> rows.lanes) + (threadIdx.x >> rows.lanes);
     const uint32_t at = (blockIdx.x - block * rows.by_chunks.by) * SIDE * lanes + (threadIdx.x & (lanes - 1));
     if (row >= rows.rows || at >= rows.width) return;
     const uint32_t o = quotient(row, rows.by_indices), d = row - o * rows.by_indices.by;
@@ -254,20 +256,20 @@ template <class Op> static const void *scatter_of(duet_dtype type, enum scatter_
 
 /* ---- histogram ---- */
 
-KERNEL(ORDER_THREADS) count(const __grid_constant__ count_args a)
+KERNEL(INDEX_THREADS) count(const __grid_constant__ count_args a)
 {
     extern __shared__ uint64_t shared[];
     uint32_t *own = (uint32_t *)shared;
-    for (int64_t k = threadIdx.x; a.copies && k < a.of.count; k += ORDER_THREADS) own[k] = 0;
+    for (int64_t k = threadIdx.x; a.copies && k < a.of.count; k += INDEX_THREADS) own[k] = 0;
     __syncthreads();
-    for (int64_t i = thread_index(); i < a.n; i += (int64_t)gridDim.x * ORDER_THREADS) {
-        const int64_t k = bin_of(&a.of, order_number(a.x, (duet_dtype)a.type, place_of(a.at, i)));
+    for (int64_t i = thread_index(); i < a.n; i += (int64_t)gridDim.x * INDEX_THREADS) {
+        const int64_t k = bin_of(&a.of, order_number(a.x, (duet_dtype)a.type, element_offset(a.at, i)));
         if (k < 0) continue;
         if (a.copies) atomicAdd(own + k, 1u);
         else atomicAdd(a.out + k, 1ull);
     }
     __syncthreads();
-    for (int64_t k = threadIdx.x; a.copies && k < a.of.count; k += ORDER_THREADS)
+    for (int64_t k = threadIdx.x; a.copies && k < a.of.count; k += INDEX_THREADS)
         if (own[k]) atomicAdd(a.out + k, (unsigned long long)own[k]);
 }
 
@@ -292,7 +294,7 @@ template <class N> struct edges {
         inverse = (N)a.inverse;
         not_below(&low, a.of.low);
         not_above(&high, a.of.high);
-        for (int k = threadIdx.x; k < count; k += ORDER_THREADS) not_below(own_edges + k, bin_edge(&a.of, k));
+        for (int k = threadIdx.x; k < count; k += INDEX_THREADS) not_below(own_edges + k, bin_edge(&a.of, k));
     }
     __device__ inline void count_in(uint32_t *counts, N x) const
     {
@@ -310,7 +312,7 @@ static __device__ inline void count_all(const count_args &a, const edges<N> &e, 
 {
     enum { MANY = VECTORS ? 16 / sizeof(N) : 1, ROUNDS = 4 };
     typedef unit<N, MANY> unit;
-    const int64_t all = (int64_t)gridDim.x * ORDER_THREADS, units = a.n / MANY;
+    const int64_t all = (int64_t)gridDim.x * INDEX_THREADS, units = a.n / MANY;
     for (int64_t first = thread_index(); first < units; first += ROUNDS * all) {
         unit v[ROUNDS];
 #pragma unroll
@@ -318,7 +320,7 @@ static __device__ inline void count_all(const count_args &a, const edges<N> &e, 
             const int64_t i = first + r * all;
             if (i >= units) v[r].e[0] = (N)NAN; /* NAN belongs to no bin */
             else if (VECTORS) v[r] = ((const unit *)a.x)[i];
-            else v[r].e[0] = (N)order_number(a.x, (duet_dtype)a.type, place_of(a.at, i));
+            else v[r].e[0] = (N)order_number(a.x, (duet_dtype)a.type, element_offset(a.at, i));
         }
 #pragma unroll
         for (int r = 0; r < ROUNDS; r++)
@@ -330,18 +332,18 @@ static __device__ inline void count_all(const count_args &a, const edges<N> &e, 
         e.count_in(counts, ((const N *)a.x)[units * MANY + thread_index()]);
 }
 
-template <class N, bool VECTORS> KERNEL(ORDER_THREADS) count_numbers(const __grid_constant__ count_args a)
+template <class N, bool VECTORS> KERNEL(INDEX_THREADS) count_numbers(const __grid_constant__ count_args a)
 {
     extern __shared__ uint64_t shared[];
     const int count = (int)a.of.count, bins = a.copies * count;
     uint32_t *counts = (uint32_t *)((N *)shared + count);
     edges<N> e;
     e.set(a, (N *)shared);
-    for (int k = threadIdx.x; k < bins; k += ORDER_THREADS) counts[k] = 0;
+    for (int k = threadIdx.x; k < bins; k += INDEX_THREADS) counts[k] = 0;
     __syncthreads();
     count_all<N, VECTORS>(a, e, counts + (threadIdx.x / 32 & (a.copies - 1)) * count);
     __syncthreads();
-    for (int k = threadIdx.x; k < count; k += ORDER_THREADS) {
+    for (int k = threadIdx.x; k < count; k += INDEX_THREADS) {
         unsigned long long sum = 0;
         for (int c = 0; c < a.copies; c++) sum += counts[c * count + k];
         if (sum) atomicAdd(a.out + k, sum);

@@ -8,7 +8,7 @@ extern "C" {
 }
 
 /* Returns the offset of element i, in row-major order. */
-static __device__ inline int64_t place_of(const axes &a, uint64_t i)
+static __device__ inline int64_t element_offset(const axes &a, uint64_t i)
 {
     int64_t at = 0;
 #pragma unroll 1

@@ -5,16 +5,6 @@
 #include "min_max.h"
 #include <string.h>
 
-axes axes_of(const layout *l)
-{
-    axes a = { .rank = l->rank };
-    for (int d = 0; d < l->rank; d++) {
-        a.size[d] = divide_by64(l->size[d]);
-        a.stride[d] = l->stride[d];
-    }
-    return a;
-}
-
 /* ---- scans ---- */
 
 #define SHORT_LINE 64
@@ -60,11 +50,11 @@ static cudaError_t scan_by_sums(scan_args *a, duet_dtype type, bool product, cud
 {
     const int64_t tiles = a->lines * a->tiles;
     a->chained = a->tiles > SCAN_CHAIN_SHORT;
-    cudaError_t e = launch(scan_kernel(type, product, SCAN_SUMS), tiles, ORDER_THREADS, 0, a, q);
+    cudaError_t e = launch(scan_kernel(type, product, SCAN_SUMS), tiles, INDEX_THREADS, 0, a, q);
     if (e == cudaSuccess && a->chained)
         e = launch_early(scan_kernel(type, product, SCAN_CHAINS), a->lines, SCAN_CHAIN_THREADS, 0, a, q);
     if (e != cudaSuccess) return e;
-    return launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, ORDER_THREADS, 0, a, q);
+    return launch_early(scan_kernel(type, product, SCAN_AFTER), tiles, INDEX_THREADS, 0, a, q);
 }
 
 static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *scratch, cudaStream_t q)
@@ -75,7 +65,7 @@ static cudaError_t scan_by_looking_back(scan_args *a, const void *kernel, char *
     a->sums = scratch + states_bytes(tiles);
     const cudaError_t e = cudaMemsetAsync(scratch, 0, states_bytes(tiles), q);
     if (e != cudaSuccess) return e;
-    return launch(kernel, tiles, ORDER_THREADS, 0, a, q);
+    return launch(kernel, tiles, INDEX_THREADS, 0, a, q);
 }
 
 cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -97,11 +87,11 @@ cudaError_t scan_launch(const step *s, const frame *f, const workspace *w, cudaS
     a.outer = axes_of(&at.outer);
     a.inner = axes_of(&at.inner);
     if (!by_tiles(&at))
-        return launch(scan_kernel(type, product, SCAN_LINES), quotient_up(a.lines, ORDER_THREADS),
-                      ORDER_THREADS, 0, &a, q);
+        return launch(scan_kernel(type, product, SCAN_LINES), quotient_up(a.lines, INDEX_THREADS),
+                      INDEX_THREADS, 0, &a, q);
     if (sums_first(a.lines, a.tiles)) return scan_by_sums(&a, type, product, q);
     const void *kernel = scan_kernel(type, product, SCAN_TILES);
-    if (a.tiles == 1) return launch(kernel, a.lines, ORDER_THREADS, 0, &a, q);
+    if (a.tiles == 1) return launch(kernel, a.lines, INDEX_THREADS, 0, &a, q);
     return scan_by_looking_back(&a, kernel, scratch, q);
 }
 
@@ -136,7 +126,7 @@ cudaError_t one_hot_launch(const step *s, const frame *f, const workspace *w, cu
     a.lead = (int32_t)((uintptr_t)a.out % 16 / each);
     memcpy(a.one, one_of(s->out[0].at.type), sizeof a.one);
     const int64_t threads = a.count ? quotient_up(a.count + a.lead, 16 / (int64_t)each) : 0;
-    return launch(take_kernel(each, TAKE_HOT), quotient_up(threads, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
+    return launch(take_kernel(each, TAKE_HOT), quotient_up(threads, INDEX_THREADS), INDEX_THREADS, 0, &a, q);
 }
 
 /* Can `by` contiguous elements be treated as one element in this layout? `inner` says that the
@@ -193,7 +183,7 @@ static int64_t grouped(rows_args *a, int64_t rows, int64_t width, int64_t side, 
 {
     a->lanes = log_of(quotient_up(width, side), 5);
     const int64_t chunks = quotient_up(width, side << a->lanes),
-                  each = together * (ORDER_THREADS >> a->lanes);
+                  each = together * (INDEX_THREADS >> a->lanes);
     if (rows > INT32_MAX || width > INT32_MAX || quotient_up(rows, each) * chunks > INT32_MAX) return -1;
     a->rows = (uint32_t)rows;
     a->width = (uint32_t)width;
@@ -238,9 +228,9 @@ static int64_t take_by_rows(rows_args *a, const axis_split *at, const layout *by
         return grouped(a, rows, inner, side, ROWS_EACH / side);
     }
     *form = TAKE_EACH;
-    if (rows * inner > INT32_MAX - ROWS_EACH * ORDER_THREADS) return -1;
+    if (rows * inner > INT32_MAX - ROWS_EACH * INDEX_THREADS) return -1;
     a->rows = (uint32_t)(rows * inner);
-    return quotient_up(rows * inner, ROWS_EACH * ORDER_THREADS);
+    return quotient_up(rows * inner, ROWS_EACH * INDEX_THREADS);
 }
 
 cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
@@ -261,7 +251,7 @@ cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaS
     rows_of(&rows, &at, a.x, a.out);
     rows.index = a.index;
     const int64_t blocks = take_by_rows(&rows, &at, by, m, a.each, &form);
-    if (blocks >= 0) return launch(take_kernel(each, form), blocks, ORDER_THREADS, 0, &rows, q);
+    if (blocks >= 0) return launch(take_kernel(each, form), blocks, INDEX_THREADS, 0, &rows, q);
     a.stride = at.along.stride[0];
     a.count = layout_count(&at.outer) * m * inner;
     a.by_inner = divide_by64(inner);
@@ -269,7 +259,7 @@ cudaError_t take_launch(const step *s, const frame *f, const workspace *w, cudaS
     a.outer = axes_of(&at.outer);
     a.inner = axes_of(&at.inner);
     a.at = axes_of(by);
-    return launch(take_kernel(each, TAKE_ANY), quotient_up(a.count, ORDER_THREADS), ORDER_THREADS, 0, &a, q);
+    return launch(take_kernel(each, TAKE_ANY), quotient_up(a.count, INDEX_THREADS), INDEX_THREADS, 0, &a, q);
 }
 
 /* ---- scatters ---- */
@@ -333,9 +323,9 @@ cudaError_t scatter_launch(const step *s, const frame *f, const workspace *w, cu
     enum scatter_form form = SCATTER_ANY;
     const int64_t blocks = scatter_by_rows(&a, at, z, each, &form);
     if (blocks >= 0)
-        return launch(scatter_kernel(s->kernel, x->type, each, form), blocks, ORDER_THREADS, 0, &a, q);
-    return launch(scatter_kernel(s->kernel, x->type, each, SCATTER_ANY), quotient_up(a.count, ORDER_THREADS),
-                  ORDER_THREADS, 0, &a, q);
+        return launch(scatter_kernel(s->kernel, x->type, each, form), blocks, INDEX_THREADS, 0, &a, q);
+    return launch(scatter_kernel(s->kernel, x->type, each, SCATTER_ANY), quotient_up(a.count, INDEX_THREADS),
+                  INDEX_THREADS, 0, &a, q);
 }
 
 /* ---- histograms ---- */
@@ -365,14 +355,14 @@ cudaError_t count_launch(const step *s, const frame *f, const workspace *w, cuda
     a.inverse = 1 / a.of.width;
     const enum count_form form = count_form(&a);
     a.copies = a.of.count <= KEPT_BINS;
-    while (form != COUNT_ANY && a.copies < ORDER_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS)
+    while (form != COUNT_ANY && a.copies < INDEX_THREADS / 32 && 2 * a.copies * a.of.count <= KEPT_COUNTS)
         a.copies *= 2;
     size_t edge = 0;
     if (form != COUNT_ANY) edge = counts_in_f32(at.type) ? 4 : 8;
-    const int64_t blocks = quotient_up(a.n, ORDER_THREADS * (form == COUNT_ANY ? 1 : COUNT_EACH)),
+    const int64_t blocks = quotient_up(a.n, INDEX_THREADS * (form == COUNT_ANY ? 1 : COUNT_EACH)),
                   most = (int64_t)card().blocks * COUNT_WAVES;
     const cudaError_t e = cudaMemsetAsync(a.out, 0, (size_t)a.of.count * sizeof *a.out, q);
     if (e != cudaSuccess) return e;
-    return launch(count_kernel(at.type, form), smaller(blocks, most), ORDER_THREADS,
+    return launch(count_kernel(at.type, form), smaller(blocks, most), INDEX_THREADS,
                   (size_t)a.of.count * (a.copies * 4 + edge), &a, q);
 }

@@ -3,6 +3,7 @@
 #ifndef INDEX_KERNELS_H
 #define INDEX_KERNELS_H
 
+#include "fast_divide.h"
 #include "index_ops.h"
 #include "launch.h"
 
@@ -10,9 +11,9 @@
 extern "C" {
 #endif
 
-#define ORDER_THREADS 256
+#define INDEX_THREADS 256
 
-/* A layout, with divisors to find element i in row-major order (place_of). */
+/* A layout, with divisors to find element i in row-major order (element_offset). */
 typedef struct axes {
     int32_t rank;
     divider64 size[DUET_RANK_MAX];

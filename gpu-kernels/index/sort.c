@@ -49,27 +49,33 @@ static cudaError_t sort_short(sort_args *a, bool wide, cudaStream_t q)
     return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)padded * (wide ? 12 : 8), a, q);
 }
 
+/* The results of a pass are the input of the next one. */
+static void swap_buffers(void *keys[2], uint32_t *order[2])
+{
+    void *own_keys = keys[0];
+    uint32_t *own_order = order[0];
+    keys[0] = keys[1];
+    order[0] = order[1];
+    keys[1] = own_keys;
+    order[1] = own_order;
+}
+
 static cudaError_t pass(sort_args *a, bool wide, cudaStream_t q)
 {
-    cudaError_t e = launch(sort_kernel(wide, FORM_DIGITS), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
+    cudaError_t e = launch(sort_kernel(wide, FORM_DIGITS), a->lines * a->tiles, INDEX_THREADS, 0, a, q);
     if (e == cudaSuccess)
-        e = launch(sort_kernel(wide, FORM_BEFORE), a->lines * SORT_DIGITS, ORDER_THREADS, 0, a, q);
+        e = launch(sort_kernel(wide, FORM_BEFORE), a->lines * SORT_DIGITS, INDEX_THREADS, 0, a, q);
     if (e == cudaSuccess)
-        e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, ORDER_THREADS, 0, a, q);
-    void *keys = a->keys[0];
-    uint32_t *order = a->order[0];
-    a->keys[0] = a->keys[1];
-    a->order[0] = a->order[1];
-    a->keys[1] = keys;
-    a->order[1] = order;
+        e = launch(sort_kernel(wide, FORM_MOVE), a->lines * a->tiles, INDEX_THREADS, 0, a, q);
+    swap_buffers(a->keys, a->order);
     return e;
 }
 
 /* Sorts all lines digit by digit; the results are in keys[0] and order[0]. */
 static cudaError_t by_digits(sort_args *a, bool wide, int bits, cudaStream_t q)
 {
-    cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, ORDER_THREADS),
-                           ORDER_THREADS, 0, a, q);
+    cudaError_t e = launch(sort_kernel(wide, FORM_KEYS), quotient_up(a->lines * a->n, INDEX_THREADS),
+                           INDEX_THREADS, 0, a, q);
     for (a->shift = 0; a->shift < bits && e == cudaSuccess; a->shift += SORT_DIGIT) e = pass(a, wide, q);
     return e;
 }
@@ -129,16 +135,6 @@ static size_t radix_workspace(radix_plan p, int64_t n)
            round_256(cleared_bytes(&p, n));
 }
 
-static void swap(radix_args *a)
-{
-    void *keys = a->keys[0];
-    uint32_t *order = a->order[0];
-    a->keys[0] = a->keys[1];
-    a->order[0] = a->order[1];
-    a->keys[1] = keys;
-    a->order[1] = order;
-}
-
 static cudaError_t radix_passes(radix_args *a, const radix_plan *p, cudaStream_t q)
 {
     const int64_t tiles = quotient_up(a->n, RADIX_TILE(p->wide));
@@ -150,7 +146,7 @@ static cudaError_t radix_passes(radix_args *a, const radix_plan *p, cudaStream_t
         a->ticket = tickets + k;
         a->before = tickets + 64 + k * tiles * SORT_DIGITS;
         e = launch(radix_pass_kernel(p->wide, p->ordered), tiles, RADIX_THREADS, 0, a, q);
-        swap(a);
+        swap_buffers(a->keys, a->order);
     }
     return e;
 }
@@ -167,16 +163,16 @@ static cudaError_t radix_sort(radix_args *a, const radix_plan *p, char *scratch,
     a->passes = p->passes;
     a->below = (int32_t)p->below;
     cudaError_t e = cudaMemsetAsync(scratch, 0, cleared, q);
-    const int64_t blocks = quotient_up(a->n, RADIX_EACH * ORDER_THREADS),
+    const int64_t blocks = quotient_up(a->n, RADIX_EACH * INDEX_THREADS),
                   most = (int64_t)card().blocks * RADIX_WAVES;
     const void *make = radix_kernel((size_t)a->each, p->wide, RADIX_KEYS);
-    if (e == cudaSuccess) e = launch(make, smaller(blocks, most), ORDER_THREADS, 0, a, q);
+    if (e == cudaSuccess) e = launch(make, smaller(blocks, most), INDEX_THREADS, 0, a, q);
     if (e == cudaSuccess)
-        e = launch(radix_kernel((size_t)a->each, p->wide, RADIX_STARTS), a->passes, ORDER_THREADS, 0, a, q);
+        e = launch(radix_kernel((size_t)a->each, p->wide, RADIX_STARTS), a->passes, INDEX_THREADS, 0, a, q);
     if (e == cudaSuccess) e = radix_passes(a, p, q);
     if (e != cudaSuccess) return e;
-    return launch(radix_kernel((size_t)a->each, p->wide, RADIX_OUT), quotient_up(a->k, ORDER_THREADS),
-                  ORDER_THREADS, 0, a, q);
+    return launch(radix_kernel((size_t)a->each, p->wide, RADIX_OUT), quotient_up(a->k, INDEX_THREADS),
+                  INDEX_THREADS, 0, a, q);
 }
 
 #define LINE_ALONE (1 << 20) /* elements of one line that occupy the GPU */
@@ -312,7 +308,7 @@ cudaError_t sort_launch(const step *s, const frame *f, const workspace *w, cudaS
     lay_out(&a, scratch, wide);
     const cudaError_t e = by_digits(&a, wide, 8 * a.each, q);
     if (e != cudaSuccess) return e;
-    return launch(sort_kernel(wide, FORM_SORTED), quotient_up(a.lines * a.k, ORDER_THREADS), ORDER_THREADS, 0,
+    return launch(sort_kernel(wide, FORM_SORTED), quotient_up(a.lines * a.k, INDEX_THREADS), INDEX_THREADS, 0,
                   &a, q);
 }
 

@@ -7,12 +7,12 @@
 namespace
 {
 
-enum { WARPS = ORDER_THREADS / 32 };
+enum { WARPS = INDEX_THREADS / 32 };
 
 static __device__ inline int64_t first_of(const sort_args &a, uint64_t line)
 {
     const uint64_t o = quotient(line, a.by_inner), c = line - o * a.by_inner.by;
-    return place_of(a.outer, o) + place_of(a.inner, c);
+    return element_offset(a.outer, o) + element_offset(a.inner, c);
 }
 
 template <class Key> static __device__ inline Key key_of(const sort_args &a, int64_t at)
@@ -66,7 +66,7 @@ template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
     for (int i = t; i < padded; i += blockDim.x) {
         key[i] = ~(Key)0;
         index[i] = (uint32_t)i;
-        if (i < n) key[i] = key_of<Key>(a, first + (a.places ? place_of(a.inner, i) : i * a.stride));
+        if (i < n) key[i] = key_of<Key>(a, first + (a.places ? element_offset(a.inner, i) : i * a.stride));
     }
     __syncthreads();
     for (int run = 2; run <= padded; run *= 2)
@@ -86,18 +86,18 @@ template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
 
 /* ---- longer lines ---- */
 
-template <class Key> KERNEL(ORDER_THREADS) make_keys(const __grid_constant__ sort_args a)
+template <class Key> KERNEL(INDEX_THREADS) make_keys(const __grid_constant__ sort_args a)
 {
     const int64_t at = thread_index();
     if (at >= a.lines * a.n) return;
     const uint64_t line = quotient((uint64_t)at, a.by_n), i = at - line * a.by_n.by;
-    const int64_t from = a.places ? place_of(a.inner, i) : first_of(a, line) + (int64_t)i * a.stride;
+    const int64_t from = a.places ? element_offset(a.inner, i) : first_of(a, line) + (int64_t)i * a.stride;
     ((Key *)a.keys[0])[at] = key_of<Key>(a, from);
     a.order[0][at] = (uint32_t)i;
 }
 
 template <class Key> struct tile {
-    enum { SIZE = SORT_TILE(sizeof(Key) == 8), EACH = SIZE / ORDER_THREADS };
+    enum { SIZE = SORT_TILE(sizeof(Key) == 8), EACH = SIZE / INDEX_THREADS };
     int64_t first, line, at; /* index of its first element; its line, and its number in the line */
     int left;
 
@@ -119,14 +119,14 @@ template <class Key> static __device__ inline int digit_of(const sort_args &a, K
     return (int)(key >> a.shift & (SORT_DIGITS - 1));
 }
 
-template <class Key> KERNEL(ORDER_THREADS) count_digits(const __grid_constant__ sort_args a)
+template <class Key> KERNEL(INDEX_THREADS) count_digits(const __grid_constant__ sort_args a)
 {
     __shared__ uint32_t own[SORT_DIGITS];
     const tile<Key> here(a);
     const Key *key = (const Key *)a.keys[0] + here.first;
     own[threadIdx.x] = 0;
     __syncthreads();
-    for (int i = threadIdx.x; i < here.left; i += ORDER_THREADS) atomicAdd(&own[digit_of(a, key[i])], 1u);
+    for (int i = threadIdx.x; i < here.left; i += INDEX_THREADS) atomicAdd(&own[digit_of(a, key[i])], 1u);
     __syncthreads();
     *here.count(a, threadIdx.x) = own[threadIdx.x];
 }
@@ -155,10 +155,10 @@ static __device__ inline uint32_t sum_before(uint32_t own, uint32_t *all)
 
 /* For one digit of one line: replaces the counts of the tiles by their prefix sums, and stores their
  * total. */
-KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
+KERNEL(INDEX_THREADS) count_before(const __grid_constant__ sort_args a)
 {
     uint32_t *count = a.counts + blockIdx.x * a.tiles, before = 0, all;
-    for (int64_t first = 0; first < a.tiles; first += ORDER_THREADS) {
+    for (int64_t first = 0; first < a.tiles; first += INDEX_THREADS) {
         const int64_t i = first + threadIdx.x;
         const uint32_t own = i < a.tiles ? count[i] : 0, lower = sum_before(own, &all);
         if (i < a.tiles) count[i] = before + lower;
@@ -170,7 +170,7 @@ KERNEL(ORDER_THREADS) count_before(const __grid_constant__ sort_args a)
 /* Moves the elements of a tile to their positions for one digit. A warp ranks 32 elements at a time,
  * in order: lanes find the lanes with the same digit, and had[warp] counts those of earlier rounds.
  * The tile is first sorted in shared memory, so that stores to global memory are contiguous. */
-template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sort_args a)
+template <class Key> KERNEL(INDEX_THREADS) move_tile(const __grid_constant__ sort_args a)
 {
     enum { EACH = tile<Key>::EACH };
     __shared__ Key keys[tile<Key>::SIZE];
@@ -215,14 +215,14 @@ template <class Key> KERNEL(ORDER_THREADS) move_tile(const __grid_constant__ sor
         order[at] = index[k];
     }
     __syncthreads();
-    for (int i = t; i < here.left; i += ORDER_THREADS) {
+    for (int i = t; i < here.left; i += INDEX_THREADS) {
         const int64_t at = here.line * a.n + (uint32_t)(to[digit_of(a, keys[i])] + (uint32_t)i);
         ((Key *)a.keys[1])[at] = keys[i];
         a.order[1][at] = order[i];
     }
 }
 
-KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
+KERNEL(INDEX_THREADS) write_lines(const __grid_constant__ sort_args a)
 {
     const int64_t at = thread_index();
     if (at >= a.lines * a.k) return;
@@ -236,7 +236,7 @@ KERNEL(ORDER_THREADS) write_lines(const __grid_constant__ sort_args a)
 /* The key of an index of a scatter. Indices out of bounds come last. */
 static __device__ inline uint32_t place_key(const radix_args &a, int64_t i)
 {
-    const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, place_of(a.at, i)), a.places);
+    const int64_t k = index_among(index_at(a.x, (duet_dtype)a.type, element_offset(a.at, i)), a.places);
     return k < 0 ? a.places : (uint32_t)k;
 }
 
@@ -263,37 +263,37 @@ static __device__ inline void keys_from(const radix_args &a, int64_t i, uint32_t
 {
     E bits[RADIX_EACH];
 #pragma unroll
-    for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS) bits[k] = i >= a.n ? 0 : bits_at<E>(a, i);
-    i -= RADIX_EACH * ORDER_THREADS;
+    for (int k = 0; k < RADIX_EACH; k++, i += INDEX_THREADS) bits[k] = i >= a.n ? 0 : bits_at<E>(a, i);
+    i -= RADIX_EACH * INDEX_THREADS;
 #pragma unroll
-    for (int k = 0; k < RADIX_EACH; k++, i += ORDER_THREADS) {
+    for (int k = 0; k < RADIX_EACH; k++, i += INDEX_THREADS) {
         const E key = a.places ? bits[k] : (E)key_by(a.rule, (typename key_type<E>::type)bits[k]);
         if (i < a.n) put_key<Key>(a, i, (Key)(a.down ? (E)~key : key), (Key)bits[k], counts);
     }
 }
 
-template <class E, class Key> KERNEL(ORDER_THREADS) radix_keys(const __grid_constant__ radix_args a)
+template <class E, class Key> KERNEL(INDEX_THREADS) radix_keys(const __grid_constant__ radix_args a)
 {
-    enum { ALL = RADIX_EACH * ORDER_THREADS };
+    enum { ALL = RADIX_EACH * INDEX_THREADS };
     __shared__ uint32_t counts[8 * SORT_DIGITS];
-    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS) counts[d] = 0;
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += INDEX_THREADS) counts[d] = 0;
     __syncthreads();
     for (int64_t first = (int64_t)blockIdx.x * ALL; first < a.n; first += (int64_t)gridDim.x * ALL)
         keys_from<E, Key>(a, first + threadIdx.x, counts);
     __syncthreads();
-    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += ORDER_THREADS)
+    for (int d = threadIdx.x; d < a.passes * SORT_DIGITS; d += INDEX_THREADS)
         if (counts[d]) atomicAdd(a.counts + d, counts[d]);
 }
 
 /* Computes for each pass and digit how many keys have lower digits. */
-KERNEL(ORDER_THREADS) radix_starts(const __grid_constant__ radix_args a)
+KERNEL(INDEX_THREADS) radix_starts(const __grid_constant__ radix_args a)
 {
     uint32_t all, *count = a.counts + blockIdx.x * SORT_DIGITS + threadIdx.x;
     *count = sum_before(*count, &all);
 }
 
 /* Writes the sorted line. For a scatter, the sorted indices and their order are written to keys[1]. */
-template <class E, class Key> KERNEL(ORDER_THREADS) radix_out(const __grid_constant__ radix_args a)
+template <class E, class Key> KERNEL(INDEX_THREADS) radix_out(const __grid_constant__ radix_args a)
 {
     const int64_t i = thread_index();
     if (i >= a.k) return;

@@ -82,7 +82,7 @@ template <class E, bool CHOSEN> struct part {
         first = (id - line * a.parts) * SELECT_PART;
         many = (int)min((int64_t)SELECT_PART, a.n - first);
         const uint64_t o = quotient((uint64_t)line, a.by_inner), c = line - o * a.by_inner.by;
-        x = (const E *)a.x + place_of(a.outer, o) + place_of(a.inner, c);
+        x = (const E *)a.x + element_offset(a.outer, o) + element_offset(a.inner, c);
         key = (const Key *)a.keys[0] + line * a.n + first;
         index = a.order[0] + line * a.n + first;
     }

@@ -59,15 +59,6 @@ operands operands_halves(const operands *o, duet_dtype part, int which)
 
 /* ---- the order of axes ---- */
 
-static void swap_axes(layout *l, int a, int b)
-{
-    const int64_t size = l->size[a], stride = l->stride[a];
-    l->size[a] = l->size[b];
-    l->stride[a] = l->stride[b];
-    l->size[b] = size;
-    l->stride[b] = stride;
-}
-
 /* Is the stride along axis a larger than along the axis before it? */
 static bool is_farther(const layout *l, int a) { return llabs(l->stride[a]) > llabs(l->stride[a - 1]); }
 
@@ -85,7 +76,7 @@ void operands_order(operands *o)
     for (int k = 0; k < o->count; k++) given[k] = &o->of[k];
     for (int a = 1; a < o->of[0].rank; a++)
         for (int b = a; b > 0 && is_farther(&o->of[0], b); b--)
-            for (int k = 0; k < o->count; k++) swap_axes(&o->of[k], b, b - 1);
+            for (int k = 0; k < o->count; k++) layout_swap_axes(&o->of[k], b, b - 1);
     layout_collapse(given, o->count);
 }
 

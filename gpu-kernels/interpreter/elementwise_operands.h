@@ -3,7 +3,9 @@
 #ifndef ELEMENTWISE_OPERANDS_H
 #define ELEMENTWISE_OPERANDS_H
 
-#include "launch.h"
+#include "fused_kernels.h"
+#include "interpreter_kernels.h"
+#include "transpose_kernels.h"
 
 enum { OPERANDS = PROGRAM_OUTPUTS + PROGRAM_INPUTS };
 

@@ -97,7 +97,7 @@ static bool takes_accumulator(const instruction *c)
 
 /* Do all later uses see only the low bits of the result, or only values within a type? A bool
  * depends on all bits. */
-static bool is_cut(const step *s, const instruction *next, const instruction *end)
+static bool is_truncated(const step *s, const instruction *next, const instruction *end)
 {
     if (next < end && next->op == OP_WRAP) return true;
     if (next == end || next->op != OP_STORE) return false;
@@ -110,7 +110,7 @@ static bool stays_within_i32(const step *s, const instruction *c, const instruct
 {
     if (c->op == OP_WRAP) return within_i32(c->arg[1].index) && c->arg[1].index != DUET_BOOL;
     if (c->op == OP_LOAD || c->op == OP_SAVE || c->op == OP_STORE) return true;
-    return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_cut(s, c + 1, end);
+    return op_infos[c->op].flags & (DUET_WITHIN | DUET_TRUTH) || is_truncated(s, c + 1, end);
 }
 
 /* Does an i64 program give the same result in i32? It does if operands and numbers fit in i32, and
@@ -137,7 +137,7 @@ static kernel_choice as_bits(size_t each)
     return (kernel_choice){ each == 4 ? DUET_F32 : DUET_F64, false };
 }
 
-static kernel_choice way_of(const step *s, const double *num)
+static kernel_choice kernel_choice_of(const step *s, const double *num)
 {
     const duet_dtype type = step_type(s);
     if (program_converts(s)) return (kernel_choice){ fits_i32(s, num) ? DUET_I32 : type, true };
@@ -308,7 +308,7 @@ cudaError_t interp_launch(const step *s, const frame *f, cudaStream_t q)
     interp_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    const kernel_choice w = way_of(s, num);
+    const kernel_choice w = kernel_choice_of(s, num);
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     if (interp_encode(&p, s->program, num)) return cudaErrorNotSupported;

@@ -3,6 +3,7 @@
  * kernels whose operands have types other than T; integers have only these. T_u8 and T_u16: kernels
  * that only move elements. */
 #include "convert.cuh"
+#include "fused_kernels.h"
 #include "interpreter.cuh"
 
 #if defined CONVERTS && defined HEAVY
@@ -40,7 +41,7 @@ __device__ __forceinline__ uint32_t rest(const divider32 &by, uint32_t e)
     return e - quotient(e, by) * by.by;
 }
 
-__device__ __forceinline__ int64_t place_of(const interp_paths &p, int k, int64_t e)
+__device__ __forceinline__ int64_t element_offset(const interp_paths &p, int k, int64_t e)
 {
     const interp_path &o = p.in[k];
     if (o.how == HOW_WALK) return walk(p, p.in_stride[k], (uint32_t)e);
@@ -141,8 +142,8 @@ __device__ __forceinline__ void stage_other(const Args &a, int k, vec *to, const
         const int64_t e = at.e + j * THREADS * WIDTH;
         lot<E> v;
         if (at.inside && (o.how == HOW_CYCLE || o.how == HOW_RUNS)) repeat(v, from, o, e);
-        else
-            EACH(u, WIDTH) v.e[u] = e + u >= 0 && e + u < a.head.n ? from[place_of(a.paths, k, e + u)] : E(0);
+        else EACH(u, WIDTH)
+        v.e[u] = e + u >= 0 && e + u < a.head.n ? from[element_offset(a.paths, k, e + u)] : E(0);
         put<E>(a, k, to + j * THREADS, v);
     }
 }

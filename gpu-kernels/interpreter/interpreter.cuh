@@ -9,6 +9,7 @@
 #define INTERPRETER_CUH
 
 #include "device.cuh"
+#include "interpreter_kernels.h"
 
 /* Do the programs of this compilation use mathematical functions (exp and the like)? */
 #ifdef HEAVY

@@ -1,6 +1,6 @@
 /* pack.c - packs instructions into the form that the kernels of one element type read. */
 #include "dtype.h"
-#include "launch.h"
+#include "interpreter_kernels.h"
 #include <string.h>
 
 static uint16_t offset_of(uint8_t row, int vectors)

@@ -3,7 +3,8 @@
 #ifndef PROGRAM_REDUCE_H
 #define PROGRAM_REDUCE_H
 
-#include "launch.h"
+#include "interpreter_kernels.h"
+#include "reduce_kernels.h"
 #include <assert.h>
 
 #ifdef __cplusplus
@@ -51,9 +52,6 @@ program_reduce_kernels program_reduce_kernel_f32, program_reduce_kernel_f64, pro
 program_reduce_kernels program_reduce_kernel_converts_f32, program_reduce_kernel_converts_f64,
     program_reduce_kernel_converts_heavy_f32, program_reduce_kernel_converts_heavy_f64,
     program_reduce_kernel_converts_i64, program_reduce_kernel_converts_u64;
-
-/* Defined in reduce.c: bytes of an accumulator. */
-size_t reduce_acc_bytes(int row, bool wide);
 
 size_t program_reduce_workspace(const step *s);
 cudaError_t program_reduce_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);

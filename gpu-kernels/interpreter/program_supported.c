@@ -42,7 +42,7 @@ bool program_converts(const step *s)
     return other && !program_moves(s);
 }
 
-static const char *refuse_instruction(const step *s, const instruction *c, duet_dtype type)
+static const char *instruction_unsupported(const step *s, const instruction *c, duet_dtype type)
 {
     const program *p = s->program;
     const bool wraps = c->op == OP_WRAP;
@@ -59,7 +59,7 @@ static const char *refuse_instruction(const step *s, const instruction *c, duet_
 }
 
 /* Programs that only move elements may be of any type. */
-static const char *refuse_types(const step *s)
+static const char *types_unsupported(const step *s)
 {
     const duet_dtype type = step_type(s);
     if (program_moves(s)) return NULL;
@@ -81,8 +81,8 @@ const char *program_unsupported(const step *s)
     const duet_dtype type = step_type(s);
     REJECT(p->reductions ? s->inner == 0 || s->inner > s->out[0].at.rank : s->inner > 0,
            "a program with reductions must have reduced axes, and others must not");
-    const char *why = refuse_types(s);
+    const char *why = types_unsupported(s);
     for (const instruction *c = p->code; c < p->code + p->length && !why; c++)
-        why = refuse_instruction(s, c, type);
+        why = instruction_unsupported(s, c, type);
     return why ? why : interp_encode(&m, p, NULL);
 }

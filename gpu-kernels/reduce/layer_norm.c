@@ -1,7 +1,7 @@
 /* layer_norm.c - launches layer_norm. Rows that fit stay in registers or shared memory. Longer
  * rows, which must be dense, are reduced first and then read a second time. */
 #include "layer_norm.h"
-#include "launch.h"
+#include "reduce_kernels.h"
 #include "reduce_order.h"
 
 #define ACC_NUMBERS 4 /* numbers in an accumulator of unit_reduce in layer_norm.cu; its result has two */

@@ -126,24 +126,6 @@ static reduce_args args_of(const step *s, const plain_reduce *f)
     return a;
 }
 
-/* Bytes of an accumulator of reduce_ops.cuh. */
-size_t reduce_acc_bytes(int row, bool wide)
-{
-    static const uint8_t numbers[OPS] = {
-        [OP_norm] = 3,
-#define DUET_MOMENT1(name, ...) [OP_##name] = 3,
-#include <duet/ops.def>
-    };
-    if (op_infos[row].flags & OP_GIVES_INDEX) return 2 * sizeof(int64_t);
-    return (wide ? sizeof(double) : sizeof(float)) * (numbers[row] ? numbers[row] : 1);
-}
-
-size_t reduce_part_bytes(const reduce_args *a, int row, bool wide)
-{
-    if (a->parts <= 1) return 0;
-    return (size_t)(a->outputs * a->parts) * reduce_acc_bytes(row, wide);
-}
-
 size_t reduce_workspace(const step *s)
 {
     plain_reduce f;
@@ -170,13 +152,6 @@ static int threads_of(enum form form)
     if (form == FORM_COLUMNS || form == FORM_LOW)
         return REDUCE_ACROSS * (form == FORM_LOW ? REDUCE_FEW_DOWN : REDUCE_DOWN);
     return REDUCE_WARPS * 32;
-}
-
-/* Shares the available counters evenly between the tiles of outputs. */
-meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across)
-{
-    const int64_t tiles = (outputs + across - 1) / across;
-    return (meeting){ counters, (uint32_t)((tiles + KERNELS_COUNTERS - 1) / KERNELS_COUNTERS) };
 }
 
 cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int form), int row,

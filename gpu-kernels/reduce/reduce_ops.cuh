@@ -49,7 +49,7 @@ static __device__ inline counted operator+(counted a, T more) { return { a.n + (
 /* d / n rounded to nearest, for small n. The remainder is exact, and the quotient is never closer
  * to the middle of two numbers than the error of the correction, unless the quotient is subnormal.
  * For d = -0 the result is +0, which adds the same to a mean. */
-static __device__ inline bool is_swift(T d)
+static __device__ inline bool swift_quotient_is_exact(T d)
 {
     return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0);
 }
@@ -60,7 +60,7 @@ static __device__ inline T swift_quotient(T d, int count)
 }
 static __device__ inline T operator/(T d, counted a)
 {
-    if (likely(is_swift(d) && ABS(d) < INF)) return swift_quotient(d, a.n);
+    if (likely(swift_quotient_is_exact(d) && ABS(d) < INF)) return swift_quotient(d, a.n);
     return d / T(a.n);
 }
 
@@ -77,7 +77,7 @@ static __device__ inline swiftly_counted operator+(swiftly_counted a, T more)
 }
 static __device__ inline T operator/(T d, swiftly_counted &a)
 {
-    a.right &= is_swift(d);
+    a.right &= swift_quotient_is_exact(d);
     return swift_quotient(d, a.n);
 }
 

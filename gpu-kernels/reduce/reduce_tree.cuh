@@ -17,6 +17,7 @@
 #define REDUCE_TREE_CUH
 
 #include "device.cuh"
+#include "reduce_kernels.h"
 
 /* A row of ops.def as a Fold. The result for no elements is start + 0. */
 template <class Row> struct plain {

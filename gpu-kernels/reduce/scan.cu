@@ -31,10 +31,10 @@ static __device__ inline line line_of(const scan_args &a, int64_t l)
 {
     const int64_t inner = (int64_t)a.by_inner.by, o = (int64_t)quotient((uint64_t)l, a.by_inner),
                   c = l - o * inner;
-    return { place_of(a.outer, o) + place_of(a.inner, c), o * a.n * inner + c, inner };
+    return { element_offset(a.outer, o) + element_offset(a.inner, c), o * a.n * inner + c, inner };
 }
 
-template <class Op> KERNEL(ORDER_THREADS) scan_lines(const __grid_constant__ scan_args a)
+template <class Op> KERNEL(INDEX_THREADS) scan_lines(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
     if (thread_index() >= a.lines) return;
@@ -142,7 +142,7 @@ template <class E> struct tile {
     /* The index of element k of those that a thread reads and writes. */
     static __device__ inline int of_thread(int k)
     {
-        return (k / MANY * ORDER_THREADS + (int)threadIdx.x) * MANY + k % MANY;
+        return (k / MANY * INDEX_THREADS + (int)threadIdx.x) * MANY + k % MANY;
     }
 
     __device__ inline void read(E own[SCAN_RUN], E none) const
@@ -182,13 +182,13 @@ template <class Op> struct shared_tile {
     typedef typename Op::element E;
     typedef scan_vec<E> vec;
     enum { MANY = vec::MANY, RUN = vec::RUN };
-    vec kept[ORDER_THREADS * RUN];
-    E run[ORDER_THREADS], group[SCAN_RUN], all_runs, before;
+    vec kept[INDEX_THREADS * RUN];
+    E run[INDEX_THREADS], group[SCAN_RUN], all_runs, before;
 
     __device__ inline vec *vec_of(int run, int k) { return kept + run * RUN + (k + run * RUN / 8) % RUN; }
     __device__ inline vec *read_by(int k) /* vector k of those that this thread loads */
     {
-        const int i = k * ORDER_THREADS + threadIdx.x;
+        const int i = k * INDEX_THREADS + threadIdx.x;
         return vec_of(i / RUN, i % RUN);
     }
     static __device__ inline void copy(vec *to, const E *from)
@@ -235,7 +235,7 @@ template <class Op> struct shared_tile {
         if (t % SCAN_RUN == SCAN_RUN - 1) group[g] = Op::both(*runs, sum);
         __syncthreads();
         for (int k = 0; k < g; k++) *groups = Op::both(*groups, group[k]);
-        if (t == ORDER_THREADS - 1) all_runs = Op::both(*groups, group[g]);
+        if (t == INDEX_THREADS - 1) all_runs = Op::both(*groups, group[g]);
     }
     __device__ inline void epilogue(E own[SCAN_RUN], E all, E groups, E runs)
     {
@@ -245,7 +245,7 @@ template <class Op> struct shared_tile {
     }
 };
 
-template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ scan_args a)
+template <class Op> KERNEL(INDEX_THREADS) scan_tiles(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
     __shared__ shared_tile<Op> s;
@@ -275,7 +275,7 @@ template <class Op> KERNEL(ORDER_THREADS) scan_tiles(const __grid_constant__ sca
 
 /* ---- few long lines: sums of all tiles, prefixes, then each tile ---- */
 
-template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan_args a)
+template <class Op> KERNEL(INDEX_THREADS) sum_tiles(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
     __shared__ shared_tile<Op> s;
@@ -286,7 +286,7 @@ template <class Op> KERNEL(ORDER_THREADS) sum_tiles(const __grid_constant__ scan
     here.read(own, Op::none());
     s.turn(own);
     s.add_up(own, &runs, &groups);
-    if (threadIdx.x == ORDER_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.all_runs;
+    if (threadIdx.x == INDEX_THREADS - 1) ((E *)a.sums)[blockIdx.x] = s.all_runs;
 }
 
 /* Executed by one thread: replaces each of `many` sums in shared memory (rounded up to BATCH) by
@@ -350,7 +350,7 @@ template <class Op> KERNEL(SCAN_CHAIN_THREADS) chain_tiles(const __grid_constant
  * then each thread block adds the sums itself. The last tiles, which are still in the cache, come
  * first. x has not changed since sum_tiles, so reading it needs no wait. */
 template <class Op>
-KERNEL(ORDER_THREADS, sizeof(typename Op::element) == 4 ? 5 : 2)
+KERNEL(INDEX_THREADS, sizeof(typename Op::element) == 4 ? 5 : 2)
 scan_after(const __grid_constant__ scan_args a)
 {
     typedef typename Op::element E;
@@ -368,10 +368,10 @@ scan_after(const __grid_constant__ scan_args a)
     if (a.chained) {
         if (t == 0) s.before = of_line[here.at];
     } else
-        for (int i = t; i < SCAN_CHAIN_SHORT; i += ORDER_THREADS)
+        for (int i = t; i < SCAN_CHAIN_SHORT; i += INDEX_THREADS)
             sums[i] = i < here.at ? of_line[i] : Op::none();
     __syncthreads();
-    if (!a.chained && t == ORDER_THREADS - 32)
+    if (!a.chained && t == INDEX_THREADS - 32)
         s.before = chain<Op, 32 / sizeof(E)>(sums, (int)here.at, Op::none());
     s.add_up(own, &runs, &groups);
     __syncthreads();

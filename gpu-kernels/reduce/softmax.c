@@ -1,6 +1,6 @@
 /* softmax.c - launches softmax and log_softmax. Rows that fit stay in registers or shared memory.
  * For longer rows, two reductions compute maximum and sum, and a third pass reads the row again. */
-#include "launch.h"
+#include "reduce_kernels.h"
 #include "reduce_order.h"
 
 #define LONG_SUM OP_softmax /* the reduction of exp(x - with), in the kernel table of softmax */

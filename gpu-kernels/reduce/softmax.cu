@@ -92,7 +92,8 @@ template <class Row, int R, int W> static __device__ __forceinline__ T sum_of(wa
         }
     return from_first<32>(join_warp<sum_exp, W>(s));
 }
-template <class Row, int R, int W> static __device__ __forceinline__ bool is_swift(const warp_row<R, W> &row)
+template <class Row, int R, int W>
+static __device__ __forceinline__ bool all_are_swift(const warp_row<R, W> &row)
 {
     bool all = true;
 #pragma unroll
@@ -110,7 +111,7 @@ template <class Row, int R, int W> KERNEL(ROW_THREADS) warp_rows(const __grid_co
     x.t = threadIdx.x % 32;
     x.load(row_of(a, row), a.stride, most::start());
     const T scale = Row::scale(sum_of<Row>(x, top_of(x))), inverse = K(1) / scale;
-    if (is_swift<Row>(x)) x.store(out, [=](T kept) { return Row::swift(kept, scale, inverse); });
+    if (all_are_swift<Row>(x)) x.store(out, [=](T kept) { return Row::swift(kept, scale, inverse); });
     else x.store(out, [=](T kept) { return Row::last(kept, scale); });
 }
 

@@ -4,6 +4,9 @@
 #ifndef DUET_CREATE_H
 #define DUET_CREATE_H
 
+/* While a recording is made, duet_eval and duet_copy are recorded as statements that write their result. The
+ * other functions of this file run once and are not recorded. */
+
 /* Evaluates e into a new matrix. Consumes e, also on failure.
  * Shapes    the result has the type and shape of e; a formula of numbers alone is f64, or c128
  * Owner     the result: the caller, until duet_free
@@ -26,7 +29,7 @@ DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *
  *     duet_ones      every element is 1
  *     duet_full      every element is `value`, a number
  *     duet_eye       the n x n identity matrix
- *     duet_arange    start, start + step, ... up to but without stop, as NumPy's arange
+ *     duet_arange    start, start + step, ... up to stop, which is not included, as NumPy's arange
  *     duet_linspace  n evenly spaced numbers from start to stop, with both ends
  *     duet_copy      the elements of m, without gaps in memory
  * Sequences are computed in f64 and then converted to the element type.

@@ -561,7 +561,8 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_two_axes  , int i, int j
 #define DUET_HPP_PARAM_tolerance , double relative = 1e-5, double absolute = 1e-8
 #define DUET_HPP_PARAM_power     , int n
-#define DUET_HPP_PARAM_window    , int h, int w
+#define DUET_HPP_PARAM_block     , int h, int w
+#define DUET_HPP_PARAM_window    , int axis, int64_t size, int64_t stride = 1, int64_t dilation = 1
 #define DUET_HPP_PARAM_length    , int n = 0, int axis = -1
 #define DUET_HPP_ARG_plain
 #define DUET_HPP_ARG_type      , type
@@ -581,7 +582,8 @@ template <class C> struct options {
 #define DUET_HPP_ARG_two_axes  , i, j
 #define DUET_HPP_ARG_tolerance , relative, absolute
 #define DUET_HPP_ARG_power     , n
-#define DUET_HPP_ARG_window    , h, w
+#define DUET_HPP_ARG_block     , h, w
+#define DUET_HPP_ARG_window    , axis, size, stride, dilation
 #define DUET_HPP_ARG_length    , n, axis
 // clang-format off
 #define DUET_HPP_PARAM_conv             , const conv_options &o = {}
@@ -741,8 +743,8 @@ DUET_HPP_2(cross, plain, )
 DUET_HPP_2(array_equal, plain, )
 DUET_HPP_2(allclose, tolerance, )
 DUET_HPP_1(pow_int, power, )
-DUET_HPP_1(p_max_pool_h, window, )
-DUET_HPP_1(p_max_pool_p, window, )
+DUET_HPP_1(p_max_pool_h, block, )
+DUET_HPP_1(p_max_pool_p, block, )
 DUET_HPP_1(fft, length, )
 DUET_HPP_1(ifft, length, )
 DUET_HPP_1(rfft, length, )

@@ -12,7 +12,7 @@
 /* Each device has its own memory. Devices are numbered: the host, the default GPU (DUET_DEVICE),
  * then the other GPUs of this process. machine.absent says which of them exist. */
 enum { HOST, DEFAULT_GPU, DEVICES_MAX = 9 };
-_Static_assert(DEVICES_MAX <= 16, "masks of devices have 16 bits");
+static_assert(DEVICES_MAX <= 16, "masks of devices have 16 bits");
 
 /* What a step computes. Rows of ops.def of kind def keep their operator number. */
 enum kernel {

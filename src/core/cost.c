@@ -26,11 +26,19 @@ static const costs *in_use; /* given, or NULL: the built-in costs of the machine
 static unsigned edition = 1;
 static char where_from[COST_ORIGIN] = "as shipped";
 
+/* All devices of a machine have the costs of its first one. */
+static int first_device_of(const machine *m)
+{
+    int first = 0;
+    while (device_machine(first) != m) first++;
+    return first;
+}
+
 const costs *costs_now(int device)
 {
     const costs *c = __atomic_load_n(&in_use, __ATOMIC_ACQUIRE);
-    if (!c) return device_machine(device)->costs;
-    return &c[device < COSTED ? device : DEFAULT_GPU];
+    const int first = first_device_of(device_machine(device));
+    return c && first < COSTED ? &c[first] : device_machine(device)->costs;
 }
 
 unsigned costs_edition(void) { return __atomic_load_n(&edition, __ATOMIC_ACQUIRE); }
@@ -45,12 +53,10 @@ void costs_use(const costs measured[COSTED], const char *origin)
     __atomic_add_fetch(&edition, 1, __ATOMIC_RELEASE);
 }
 
-static bool moves(enum cost k) { return k >= COST_up; }
-
 bool costs_sound(const costs *c, int device)
 {
     for (enum cost k = 0; k < COSTS; k++)
-        for (int i = 0; i < cost_infos[k].points && !(moves(k) && device == HOST); i++) {
+        for (int i = 0; i < cost_infos[k].points && !(cost_is_of_copies(k) && device == HOST); i++) {
             const double y = c->seconds[k][i], before = i ? c->seconds[k][i - 1] : 0;
             if (!(y > 0 && y >= before && y < 1e3)) return false;
         }

@@ -25,6 +25,12 @@ typedef struct costs {
     double seconds[COSTS][COST_POINTS];
 } costs;
 
+/* Is it a curve of copies? The host has none of these. */
+static inline bool cost_is_of_copies(enum cost k)
+{
+    return k == COST_up || k == COST_down || k == COST_up_pinned || k == COST_down_pinned;
+}
+
 /* Interpolates linearly between points, and extrapolates beyond the last one. Below the first point
  * it returns that point's seconds. */
 double cost_at(const costs *c, enum cost kind, double work);
@@ -47,8 +53,8 @@ double cost_of_move(size_t bytes, int to, bool pinned);
 /* Are the costs valid? Every curve of the machine must be positive and never fall. */
 bool costs_sound(const costs *c, int device);
 
-/* The devices that costs are measured for: those that DUET_AUTO chooses from. Other GPUs take the
- * costs of the default one. */
+/* The devices that costs are measured for: those that DUET_AUTO chooses from. The other devices of
+ * their machines take the same costs. */
 #define COSTED (DEFAULT_GPU + 1)
 
 /* The costs in use. */

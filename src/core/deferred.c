@@ -21,7 +21,7 @@ void deferred_set(int queue, deferred_work *h)
     else __atomic_and_fetch(&deferred_queues, ~own, __ATOMIC_RELEASE);
 }
 
-static duet_status launch(int queue)
+static duet_status launch_queue(int queue)
 {
     duet_status s = DUET_OK;
     deferred_lock(queue);
@@ -39,7 +39,7 @@ duet_status deferred_launch(uint64_t which)
 {
     duet_status first = DUET_OK;
     for (which &= deferred_queues_now(); which; which &= which - 1) {
-        const duet_status s = launch(__builtin_ctzll(which));
+        const duet_status s = launch_queue(__builtin_ctzll(which));
         if (first == DUET_OK) first = s;
     }
     return first;

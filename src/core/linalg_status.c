@@ -4,7 +4,7 @@
 static const struct {
     duet_status status;
     const char *text; /* with at */
-} verdicts[] = {
+} failures[] = {
     [LINALG_PIVOT] = { DUET_SINGULAR, "pivot %lld is 0: the matrix is singular" },
     [LINALG_MINOR] = { DUET_SINGULAR, "the leading minor of order %lld is not positive: the matrix is not "
                                       "positive definite" },
@@ -20,8 +20,8 @@ duet_status linalg_failed(const step *s, enum linalg_failed v, int64_t at)
 {
     char of[SHAPE_TEXT];
     const layout *a = &s->in[0].at;
-    (void)fail(verdicts[v].status, verdicts[v].text, (long long)at);
-    return fail_within(verdicts[v].status, "%s of %s",
+    (void)fail(failures[v].status, failures[v].text, (long long)at);
+    return fail_within(failures[v].status, "%s of %s",
                        s->kernel < OPS ? op_infos[s->kernel].name : "a factorisation",
                        shape_text(of, a->type, a->rank, a->size));
 }

@@ -47,20 +47,12 @@ bool matrix_fills(const duet_matrix *m)
 
 #define OTHERS (DEVICES_MAX - DEFAULT_GPU - 1)
 
-const buffer_usage unused_buffer = { .stamp = 1, .writer = -1, .uploader = -1 };
-
-buffer_usage *storage_other_usage(const storage *b, int device)
-{
-    buffer_usage *others = __atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
-    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&unused_buffer;
-}
-
 static duet_status add_other_usages(storage *b)
 {
     buffer_usage *others = malloc(OTHERS * sizeof *others);
     if (!others)
         return fail(DUET_NO_MEMORY, "the system could not allocate memory for the buffers of a matrix");
-    for (int i = 0; i < OTHERS; i++) others[i] = unused_buffer;
+    for (int i = 0; i < OTHERS; i++) others[i] = buffer_unused;
     __atomic_store_n(&b->others, others, __ATOMIC_RELEASE);
     return DUET_OK;
 }

@@ -44,14 +44,13 @@ typedef struct storage {
     uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
     bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
     bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
-    double
-        accrued_cost; /* seconds that statements would have saved on the other device: matrix_accrue_cost */
+    double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
     void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
 } storage;
 
-extern const buffer_usage unused_buffer; /* of a buffer that does not exist yet */
+extern const buffer_usage buffer_unused; /* the usage of a buffer that does not exist yet */
 
 /* The usage of the buffer on a GPU; never NULL. It is constant as long as there is no buffer. */
 buffer_usage *storage_other_usage(const storage *b, int device);
@@ -196,9 +195,9 @@ static inline size_t matrix_to_move(const duet_matrix *m, int device)
 /* The seconds that this copy is expected to take. */
 double matrix_move_cost(const duet_matrix *m, int device);
 
-/* Seconds that statements have lost so far because m was not on the other device. A statement that
- * ran where m is, though it would have run faster there, adds what it lost; one that ran faster
- * here subtracts. The sum is cleared when m moves, or when the user writes m. */
+/* Seconds that statements have lost so far because m was not on another device, where they would have
+ * run faster. A statement that runs where m is adds what it loses, or subtracts what it gains. The sum
+ * is cleared when m moves, or when the user writes m. */
 static inline double matrix_accrued_cost(const duet_matrix *m)
 {
     double accrued_cost;
@@ -230,6 +229,10 @@ static inline duet_status matrix_check_writable(const char *who, const duet_matr
 {
     return unlikely(m->repeats) ? matrix_repeats(who, m) : DUET_OK;
 }
+
+/* What duet_new_shape and duet_wrap_shape do, as the function `who`. */
+duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size);
+duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size);
 
 /* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);

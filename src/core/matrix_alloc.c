@@ -126,7 +126,7 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     }
     pthread_mutex_init(&b->lock, NULL);
     b->bytes = (size_t)(high - low) * dtypes[at->type].bytes;
-    b->first = unused_buffer;
+    b->first = buffer_unused;
     b->wrapped = host != NULL;
     b->buffer[HOST] = host;
     b->valid = host ? 1 << HOST : 0;
@@ -135,12 +135,17 @@ static duet_matrix *new_matrix(const layout *at, void *host)
     return m;
 }
 
-duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
+duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size)
 {
     layout at;
-    if (shape_check("duet_new", type, rank, size) != DUET_OK) return NULL;
+    if (shape_check(who, type, rank, size) != DUET_OK) return NULL;
     layout_dense(&at, type, rank, size);
     return new_matrix(&at, NULL);
+}
+
+duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
+{
+    return matrix_new("duet_new", type, rank, size);
 }
 
 /* ---- the caller's memory ---- */
@@ -153,12 +158,17 @@ static duet_status check_memory(const char *who, const void *host, duet_dtype ty
                 dtypes[type].name);
 }
 
-duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
+duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size)
 {
     layout at;
-    if (shape_check("duet_wrap", type, rank, size) || check_memory("duet_wrap", host, type)) return NULL;
+    if (shape_check(who, type, rank, size) || check_memory(who, host, type)) return NULL;
     layout_dense(&at, type, rank, size);
     return new_matrix(&at, host);
+}
+
+duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
+{
+    return matrix_wrap("duet_wrap", host, type, rank, size);
 }
 
 /* The axes with more than one element, by ascending size of stride. */
@@ -234,6 +244,16 @@ duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, co
         next *= larger(size[a], 1);
     }
     return wrap("duet_wrap_columns", host, type, rank, size, stride);
+}
+
+/* ---- the usage of buffers on devices after the default GPU ---- */
+
+const buffer_usage buffer_unused = { .stamp = 1, .writer = -1, .uploader = -1 };
+
+buffer_usage *storage_other_usage(const storage *b, int device)
+{
+    buffer_usage *others = __atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+    return others ? &others[device - DEFAULT_GPU - 1] : (buffer_usage *)&buffer_unused;
 }
 
 /* ---- free ---- */

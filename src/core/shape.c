@@ -171,7 +171,7 @@ layout layout_broadcast(const layout *l, const shape *to)
     return r;
 }
 
-static void swap_axes(layout *l, int a, int b)
+void layout_swap_axes(layout *l, int a, int b)
 {
     const int64_t size = l->size[a], stride = l->stride[a];
     l->size[a] = l->size[b];
@@ -185,7 +185,7 @@ void layout_order(layout *const l[], int n)
     const layout *first = l[0];
     for (int end = 1; end < first->rank; end++)
         for (int a = end; a > 0 && llabs(first->stride[a - 1]) < llabs(first->stride[a]); a--)
-            for (int k = 0; k < n; k++) swap_axes(l[k], a - 1, a);
+            for (int k = 0; k < n; k++) layout_swap_axes(l[k], a - 1, a);
 }
 
 /* Can axis a be merged into axis r before it, in every layout? */

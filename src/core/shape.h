@@ -56,6 +56,8 @@ layout layout_transposed(layout l);
 /* l broadcast to `to`: with strides of 0 where it repeats. */
 layout layout_broadcast(const layout *l, const shape *to);
 
+void layout_swap_axes(layout *l, int a, int b);
+
 /* Orders the axes of n layouts (of equal sizes) by the strides of the first one, the largest first. */
 void layout_order(layout *const l[], int n);
 

@@ -1,7 +1,6 @@
 /* thread.c - the state of a thread: allocated at its first call, freed when it ends. */
 #include "thread.h"
 #include "backend.h"
-#include "status.h"
 #include "trace.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -56,11 +55,12 @@ static duet_place parse_place(const char *name)
     return DUET_AUTO;
 }
 
-#define MATH_MODES (DUET_MATH_BF16 + 1)
-
 static duet_math_mode parse_math(const char *name)
 {
-    static const char *const names[MATH_MODES] = { "strict", "split", "tf32", "bf16" };
+    static const char *const names[MATH_MODES] = { [DUET_MATH_STRICT] = "strict",
+                                                   [DUET_MATH_SPLIT] = "split",
+                                                   [DUET_MATH_TF32] = "tf32",
+                                                   [DUET_MATH_BF16] = "bf16" };
     if (!name || !*name) return DUET_MATH_STRICT;
     for (int i = 0; i < MATH_MODES; i++)
         if (!strcmp(name, names[i])) return (duet_math_mode)i;
@@ -115,32 +115,4 @@ duet_counts duet_stats(void)
     for (const thread *t = threads; t; t = t->next) add_counts(&sum, &t->counted);
     pthread_mutex_unlock(&lock);
     return sum;
-}
-
-duet_scope duet_scope_open(duet_place place)
-{
-    thread *t = thread_get();
-    duet_scope s = { .on = 1, .before = (int)t->place };
-    if ((unsigned)place <= DUET_GPU) t->place = place;
-    else fail(DUET_BAD_ARGUMENT, "DUET_ON: place (%d) must be DUET_AUTO, DUET_CPU or DUET_GPU", (int)place);
-    return s;
-}
-
-void duet_scope_close(duet_scope *s)
-{
-    if (s) thread_get()->place = (duet_place)s->before;
-}
-
-duet_scope duet_math_open(duet_math_mode math)
-{
-    thread *t = thread_get();
-    duet_scope s = { .on = 1, .before = (int)t->math };
-    if ((unsigned)math < MATH_MODES) t->math = math;
-    else fail(DUET_BAD_ARGUMENT, "DUET_MATH: mode (%d) is not a math mode", (int)math);
-    return s;
-}
-
-void duet_math_close(duet_scope *s)
-{
-    if (s) thread_get()->math = (duet_math_mode)s->before;
 }

@@ -18,6 +18,8 @@ enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOTS }
  * also after that. */
 enum deferring { DEFERS_NOT, DEFERS, DEFERS_ALWAYS };
 
+#define MATH_MODES (DUET_MATH_BF16 + 1) /* the number of math modes */
+
 typedef struct thread {
     char text[1024];     /* of the last error */
     duet_status status;  /* of the last error */

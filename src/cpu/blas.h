@@ -2,8 +2,9 @@
 #ifndef BLAS_H
 #define BLAS_H
 
+#include "blas_headers.h" /* before the macros of template_prelude.h */
+
 #include "template_prelude.h"
-#include <cblas.h>
 #include <stdbool.h>
 
 #if defined T_f32 && defined PAIRS
@@ -16,6 +17,6 @@
 #define BLAS(name) cblas_d##name
 #endif
 
-static inline CBLAS_TRANSPOSE blas_op(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
+static inline enum CBLAS_TRANSPOSE blas_op(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
 
 #endif

@@ -113,6 +113,16 @@ static dnnl_status_t choose_primitive(dnnl_primitive_desc_t *pd, int result, con
     return r;
 }
 
+/* On 64-bit Arm, oneDNN 2.6 computes wrong gradients of padded, strided or dilated depthwise
+ * convolutions with respect to the images. */
+static bool is_wrong(dnnl_primitive_desc_t pd, int result)
+{
+    const char *name = "";
+    return result == SRC &&
+           dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+           !strncmp(name, "jit_dw:sve", 10);
+}
+
 static dnnl_status_t make_primitives(conv_cache *k, const conv *g, const mem_desc own[OPERANDS],
                                      const mem_desc any[OPERANDS])
 {
@@ -123,7 +133,7 @@ static dnnl_status_t make_primitives(conv_cache *k, const conv *g, const mem_des
     if (r == dnnl_success) r = choose_primitive(&pd, k->result, any, g, attr);
     dnnl_primitive_attr_destroy(attr);
     DNN(r);
-    r = is_reference(pd) ? dnnl_unimplemented : make_from(k, pd, own);
+    r = is_reference(pd) || is_wrong(pd, k->result) ? dnnl_unimplemented : make_from(k, pd, own);
     dnnl_primitive_desc_destroy(pd);
     return r;
 }

@@ -1,8 +1,6 @@
-/* copy.c - copies elements between layouts, as a program of one instruction; scratch memory from
- * the pool. */
+/* copy.c - copies elements between layouts, as a program of one instruction. */
 #include "cpu_kernels.h"
 #include "dtype.h"
-#include "pool.h"
 #include <string.h>
 
 #define SMALL_BYTES ((size_t)16 << 10) /* one thread copies this much before a program starts */
@@ -27,20 +25,9 @@ duet_status copy_elements(void *to, const layout *to_at, const void *from, const
         memcpy(to, from, bytes);
         return DUET_OK;
     }
-    duet_status r = kernels_of(to_at->type)->program(&s, &f);
+    duet_status r = isa_functions_of(to_at->type)->program(&s, &f);
     program_forget(&s);
     return r;
-}
-
-/* The host queue is always idle after a call, so no queue has to be waited for. */
-duet_status scratch_take(size_t bytes, const frame *f, void **p)
-{
-    return pool_take(HOST, bytes, f->queue, p);
-}
-
-void scratch_give(void *p)
-{
-    if (p) pool_give(HOST, p, 0);
 }
 
 duet_status scratch_copy(const operand *o, const frame *f, void **p)

@@ -1,9 +1,9 @@
 /* cost.c - the built-in costs of the CPU. */
 #include "cost.h"
+#include "blas_headers.h"
 #include "conv.h"
 #include "cpu_kernels.h"
 #include "threads.h"
-#include <cblas.h>
 #include <string.h>
 
 /* Measured on 16 cores of a Xeon with AVX-512 (bench/results/h200.json). Convolutions are the mean
@@ -41,8 +41,9 @@ static void find_model(char *model, size_t size)
 
 void cpu_identify(char *text, size_t size)
 {
-    char model[128];
+    char model[128], blas[256];
     find_model(model, sizeof model);
-    snprintf(text, size, "%s; %s; %d threads; %s; oneDNN %s", model, cpu_isa(), threads_here(),
-             openblas_get_config(), onednn_version());
+    blas_describe(blas, sizeof blas);
+    snprintf(text, size, "%s; %s; %d threads; %s; oneDNN %s", model, cpu_isa(), threads_here(), blas,
+             onednn_version());
 }

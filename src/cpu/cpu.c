@@ -1,181 +1,14 @@
-/* cpu.c - the CPU machine: its properties and memory, the choice of an instruction set, and the
- * functions that run steps. */
+/* cpu.c - the CPU machine: its properties and memory, and the functions that run steps. */
 #include "cpu.h"
-#include "clock.h"
+#include "blas_headers.h"
 #include "conv.h"
-#include "dtype.h"
 #include "fft.h"
 #include "lapack.h"
-#include "min_max.h"
-#include "move_program.h"
 #include "thread.h"
 #include "threads.h"
-#include <cblas.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
-
-/* A BLAS with threads of its own lets them spin for tens of milliseconds after a product, which
- * slows OpenMP's threads. For this time no OpenMP threads are started. */
-#define BLAS_AWAKE_SECONDS 50e-3
-double cpu_serial_seconds = 20e-6;
-bool cpu_blas_apart;
-enum { OWN_LEAST = 1 << 18, OWN_MOST = 1 << 22 };
-int64_t cpu_own_bytes = 1 << 20;
-static double last_product;
-
-static __attribute__((constructor)) void know_cache(void)
-{
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (bytes > 0) cpu_own_bytes = clamp(bytes, OWN_LEAST, OWN_MOST); /* may be shared with other threads */
-#endif
-}
-
-static __attribute__((constructor)) void know_blas(void)
-{
-    enum { BLAS_THREADS = 1 }; /* openblas_get_parallel: 0 none, 1 its own threads, 2 OpenMP */
-    cpu_blas_apart = openblas_get_parallel() == BLAS_THREADS;
-}
-
-/* After a parallel region, gcc's OpenMP keeps the threads of the thread that forks. A child process
- * does not have them, and would wait for them forever. So they are ended before fork, as OpenBLAS
- * does with its own; parent and child start new ones when they need them. */
-#if HAS_OMP_PAUSE && !defined(__clang__) /* clang's OpenMP does this itself */
-static void end_threads(void) { (void)omp_pause_resource_all(omp_pause_soft); }
-
-static __attribute__((constructor)) void watch_forks(void) { (void)pthread_atfork(end_threads, NULL, NULL); }
-#endif
-
-bool cpu_blas_awake(void)
-{
-    double last;
-    __atomic_load(&last_product, &last, __ATOMIC_RELAXED);
-    return clock_now() - last < BLAS_AWAKE_SECONDS;
-}
-
-void cpu_blas_used(void)
-{
-    if (!cpu_blas_apart) return;
-    double at = clock_now();
-    __atomic_store(&last_product, &at, __ATOMIC_RELAXED);
-}
-
-/* ---- the functions, by instruction set and element type ---- */
-
-#ifdef __x86_64__
-#define EACH_ISA(row, type) row(type, portable) row(type, avx2) row(type, avx512)
-#else
-#define EACH_ISA(row, type) row(type, portable)
-#endif
-enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
-static const char *const isa_names[ISAS] = { "portable", "avx2", "avx512" };
-
-#define DECLARE(type, isa)                                                                                   \
-    run_function run_program_##type##_##isa, run_reduce_##type##_##isa, run_softmax_##type##_##isa,          \
-        run_norm_##type##_##isa, run_pool2d_##type##_##isa;
-#define DECLARE_INTEGER(type, isa) run_function run_program_##type##_##isa, run_reduce_##type##_##isa;
-#define DECLARE_RANDOM(type, isa)  run_function run_random_##type##_##isa;
-#define DUET_DTYPE(NAME, name, ...)                                                                          \
-    EACH_ISA(DECLARE, name)                                                                                  \
-    EACH_ISA(DECLARE_RANDOM, name)                                                                           \
-    run_function run_matmul_##name, run_batched_##name, run_linear_##name, run_pool_grad_##name;
-#define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
-#define DUET_COMPLEX(NAME, name, ...) run_function run_linear_##name;
-#include <duet/dtype.def>
-run_function run_int_gemm;
-EACH_ISA(DECLARE_INTEGER, i64)
-EACH_ISA(DECLARE_INTEGER, u64)
-
-#define KERNELS_float(type, isa)                                                                             \
-    [ISA_##isa] = { run_program_##type##_##isa,                                                              \
-                    run_reduce_##type##_##isa,                                                               \
-                    run_softmax_##type##_##isa,                                                              \
-                    run_norm_##type##_##isa,                                                                 \
-                    run_pool2d_##type##_##isa,                                                               \
-                    run_matmul_##type,                                                                       \
-                    run_conv,                                                                                \
-                    run_pool_grad_##type,                                                                    \
-                    run_random_##type##_##isa,                                                               \
-                    run_linear_##type,                                                                       \
-                    run_batched_##type },
-#define KERNELS_i64(type, isa)                                                                               \
-    [ISA_##isa] = { .program = run_program_i64_##isa,                                                        \
-                    .reduction = run_reduce_i64_##isa,                                                       \
-                    .random = run_random_i64_##isa,                                                          \
-                    .matmul = run_int_gemm,                                                                  \
-                    .batched = run_int_gemm },
-#define KERNELS_u64(type, isa)                                                                               \
-    [ISA_##isa] = { .program = run_program_u64_##isa, .reduction = run_reduce_u64_##isa },
-#define KERNELS_moves(type, isa)   [ISA_##isa] = { .program = run_move_program },
-#define KERNELS_complex(type, isa) [ISA_##isa] = { .program = run_move_program, .linear = run_linear_##type },
-static const kernels table[DUET_DTYPE_COUNT][ISAS] = {
-#define DUET_DTYPE(NAME, name, ...)   [DUET_##NAME] = { EACH_ISA(KERNELS_float, name) },
-#define DUET_HALF(NAME, ...)          [DUET_##NAME] = { EACH_ISA(KERNELS_moves, ) },
-#define DUET_NARROW                   DUET_HALF
-#define DUET_COMPLEX(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(KERNELS_complex, name) },
-#include <duet/dtype.def>
-    [DUET_I64] = { EACH_ISA(KERNELS_i64, ) },
-    [DUET_U64] = { EACH_ISA(KERNELS_u64, ) },
-};
-
-/* ---- the instruction set ---- */
-
-static int isa_used = -1; /* -1: not chosen yet; every thread makes the same choice */
-
-#ifdef __x86_64__
-/* clang 14 has no name for this feature. */
-static bool has_f16c(void)
-{
-    unsigned a, b, c = 0, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
-}
-#endif
-
-static enum isa isa_best(void)
-{
-#ifdef __x86_64__
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return ISA_portable;
-    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-    return wide ? ISA_avx512 : ISA_avx2;
-#else
-    return ISA_portable;
-#endif
-}
-
-static __attribute__((cold)) int isa_choose(void)
-{
-    const char *wanted = getenv("DUET_ISA");
-    enum isa best = isa_best();
-    for (enum isa i = 0; wanted && i < best; i++)
-        if (!strcmp(wanted, isa_names[i])) best = i;
-    __atomic_store_n(&isa_used, (int)best, __ATOMIC_RELAXED);
-    return (int)best;
-}
-
-static enum isa isa(void)
-{
-    int used = __atomic_load_n(&isa_used, __ATOMIC_RELAXED);
-    if (unlikely(used < 0)) used = isa_choose();
-    return (enum isa)used;
-}
-
-const char *cpu_isa(void) { return isa_names[isa()]; }
-
-const char *cpu_choose_isa(void)
-{
-    isa_choose();
-    return cpu_isa();
-}
-
-const kernels *kernels_of(duet_dtype type) { return &table[type][isa()]; }
 
 /* ---- steps ---- */
 
@@ -289,9 +122,10 @@ static void discard(int device, void *graph) {}
 
 static void info(FILE *out)
 {
-    static const char *const threads[] = { "no threads", "threads of its own", "OpenMP's threads" };
     fprintf(out, "cpu      instruction set %s, %d threads by OpenMP\n", cpu_isa(), omp_get_max_threads());
-    fprintf(out, "         %s, %s\n", openblas_get_config(), threads[openblas_get_parallel()]);
+    char blas[256];
+    blas_describe(blas, sizeof blas);
+    fprintf(out, "         %s\n", blas);
     fprintf(out, "         oneDNN %s\n", onednn_version());
     fprintf(out, "         LAPACKE %s\n", linear_version());
     fft_info(out);

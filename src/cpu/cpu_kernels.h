@@ -6,14 +6,14 @@
 
 typedef duet_status run_function(const step *s, const frame *f);
 
-typedef struct kernels {
-    run_function *program, *reduction, *softmax, *norm, *pool2d, *matmul, *conv, *pool_grad, *random, *linear,
-        *batched;
-} kernels;
+/* The functions that are compiled for each element type and each instruction set. */
+typedef struct isa_functions {
+    run_function *program, *reduction, *softmax, *norm, *pool2d, *random;
+} isa_functions;
 
-/* The kernels for the instruction set in use and the type that a step computes in. Programs only load
+/* The functions for the instruction set in use and the type that a step computes in. Programs only load
  * and store elements of types that no step computes in. */
-const kernels *kernels_of(duet_dtype type);
+const isa_functions *isa_functions_of(duet_dtype type);
 
 /* How the CPU runs the steps of a kernel number. algorithm and forget may be NULL. A kernel takes
  * scratch memory when it runs, because the size depends on the number of threads, which is chosen then. */
@@ -30,11 +30,13 @@ typedef struct cpu_kernel {
 #define CPU_KERNEL(number, entry) extern const cpu_kernel entry;
 #include "cpu_kernels.def"
 
-extern const cpu_kernel *const cpu_kernels[KERNELS_ALL];                                  /* kernels.c */
+extern const cpu_kernel *const cpu_kernels[KERNELS_ALL];                                  /* registry.c */
 static inline const cpu_kernel *cpu_kernel_of(int kernel) { return cpu_kernels[kernel]; } /* or NULL */
 
-/* For entries: the type that a step computes in; are all operands of one type, f32 or f64? */
+/* For entries (supported.c): the type that a step computes in; are all operands of one type; is that
+ * type f32 or f64? */
 duet_dtype step_computes_in(const step *s);
+bool step_has_one_type(const step *s);
 const char *float_step_unsupported(const step *s);
 
 void program_forget(step *s); /* frees what programs and fused rows cache */

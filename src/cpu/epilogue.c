@@ -83,7 +83,7 @@ void epilogue_make(epilogue_steps *p, const step *s, const epilogue_input *r)
 
 static duet_status run_step(const step *s, const frame *f)
 {
-    const kernels *k = kernels_of(s->out[0].at.type);
+    const isa_functions *k = isa_functions_of(s->out[0].at.type);
     if (s->kernel == KERNEL_PROGRAM) return k->program(s, f);
     if (s->kernel == OP_softmax) return k->softmax(s, f);
     return k->pool2d(s, f);

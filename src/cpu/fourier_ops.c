@@ -6,7 +6,7 @@
 duet_status cpu_program(const step *s, const frame *f, void *with)
 {
     step own = *s; /* a copy, because the run stores its plan in the step */
-    const duet_status r = kernels_of(s->out[0].at.type)->program(&own, f);
+    const duet_status r = isa_functions_of(s->out[0].at.type)->program(&own, f);
     program_forget(&own);
     return r;
 }

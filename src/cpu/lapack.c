@@ -11,7 +11,7 @@ enum { EIGH_MAX = 32000, SVD_MAX = 23000, COMPLEX_SVD_MAX = 20000 };
 
 static int64_t smaller_size(const layout *a) { return smaller(a->size[0], a->size[1]); }
 
-static const char *refuse_sizes(const step *s)
+static const char *sizes_unsupported(const step *s)
 {
     const layout *a = &s->in[0].at;
     const int svd_max = dtype_is_complex(a->type) ? COMPLEX_SVD_MAX : SVD_MAX;
@@ -32,5 +32,5 @@ const char *linear_unsupported(const step *s)
     if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
     if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
         return "refinement is implemented for f64 only";
-    return refuse_sizes(s);
+    return sizes_unsupported(s);
 }

@@ -6,7 +6,10 @@
 #ifndef LAPACK_WORKSPACE_H
 #define LAPACK_WORKSPACE_H
 
-#include <lapacke.h> /* before the macros of template_prelude.h */
+#include "blas_headers.h" /* before the macros of template_prelude.h; the header of MKL has LAPACKE too */
+#ifndef BLAS_MKL
+#include <lapacke.h>
+#endif
 
 #include "blas.h"
 #include "cpu.h"

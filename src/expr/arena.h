@@ -164,6 +164,8 @@ duet_status check_size(duet_dtype type, int rank, const int64_t *size);
 const node *held_look(duet_expr e, uint32_t *root, const uint32_t **words, uint32_t *length);
 duet_status held_missing(duet_expr e, const char *what) __attribute__((cold));
 duet_status held_drop(duet_expr e, const char *site);
+/* Sets *e to a persistent copy of f. Errors: NO_MEMORY */
+duet_status held_store(const formula *f, duet_expr *e);
 
 /* rule_reduce, rule_def: compute rank, sizes and attributes of the result of an operator that is not
  * element-wise, from its row. attr: the options as the user gave them. */
@@ -178,7 +180,7 @@ const int32_t *einsum_read(const char *text, einsum_attributes *e);
 duet_status rule_def(enum op op, node *const x[], const int32_t *attr,
                      node *out); /* out->type: as operand 0, unless the row says more */
 
-/* fourier_formulas.c: the attributes, sizes and type of the result of a transform or shift of x. */
+/* fourier_rules.c: the attributes, sizes and type of the result of a transform or shift of x. */
 typedef struct fourier_rule {
     fourier_attributes attr;
     int64_t size[DUET_RANK_MAX];

@@ -4,20 +4,6 @@
 #include "status.h"
 #include "thread.h"
 
-const char *operand_name(const char *function, int k)
-{
-    static const struct {
-        const char *function, *operand[3];
-    } named[] = {
-#define DUET_OPERANDS(function, x, y, z) { #function, { x, y, z } },
-#include <duet/operands.def>
-    };
-    static const char *const usual[] = { "x", "y", "z" };
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (!strcmp(named[i].function, function)) return named[i].operand[k];
-    return usual[k];
-}
-
 /* Writes the shape of a matrix, such as "f32[2,3]", or the value of a number. */
 static const char *operand_text(const node *x, char text[SHAPE_TEXT])
 {

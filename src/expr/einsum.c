@@ -1,7 +1,6 @@
-/* einsum.c - reads the index text of duet_einsum, and builds duet_outer from it. */
+/* einsum.c - reads the index text of duet_einsum. */
 #include "einsum.h"
-#include "operands.h"
-#include "status.h"
+#include "arena.h"
 
 /* Reads letters and spaces, and returns the position after them; NULL: too many letters. */
 static const char *read_part(const char *p, int part, einsum_attributes *e)
@@ -47,10 +46,3 @@ const int32_t *einsum_read(const char *text, einsum_attributes *e)
     if (!p || *p || !is_product(e)) e->letters[0] = EINSUM_INVALID;
     return e->letters;
 }
-
-duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site)
-{
-    einsum_attributes e;
-    return make_operator(OP_einsum, "outer", 2, (duet_expr[]){ x, y }, einsum_read("i,j->ij", &e), site);
-}
-duet_expr(duet_outer)(duet_expr x, duet_expr y) { return duet_outer_at(x, y, NULL); }

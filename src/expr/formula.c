@@ -1,5 +1,5 @@
-/* formula.c - finds, queries, spends and drops the formula that a handle names. */
-#include "arena.h"
+/* formula.c - finds, queries, spends, holds and drops the formula that a handle names. */
+#include "operands.h"
 #include "status.h"
 
 static __attribute__((cold)) duet_status missing(duet_expr e, const char *who, const arena *a)
@@ -121,6 +121,21 @@ void formula_spend(duet_expr e, const char *site)
     node *n = arena_look(a, e.serial);
     if (n && !(n->flags & NODE_SPENT)) arena_spend(a, n, site);
 }
+
+duet_expr duet_hold_at(duet_expr e, const char *site)
+{
+    formula f;
+    duet_expr held;
+    duet_status s = formula_of(e, "duet_hold", &f);
+    if (s == DUET_OK) s = held_store(&f, &held);
+    if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
+    if (s == DUET_OK) return held;
+    arena *a = arena_mine();
+    if (a) return failed(a, 0, NULL, s, site);
+    return no_room(s);
+}
+
+duet_expr(duet_hold)(duet_expr e) { return duet_hold_at(e, NULL); }
 
 duet_status duet_drop_at(duet_expr e, const char *site)
 {

@@ -3,6 +3,11 @@
 #include "shape_rules.h"
 #include "status.h"
 
+duet_status no_such_axis(const node *x, int axis)
+{
+    return fail(DUET_BAD_SHAPE, "axis %d does not exist; x has %d %s", axis, x->rank, axes_word(x->rank));
+}
+
 static int64_t or_one(int32_t x) { return x ? x : 1; }
 
 /* Writes the options of several axes in the user's notation: "{1, 2}", or "1" for one axis. */

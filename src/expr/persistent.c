@@ -1,9 +1,10 @@
 /* persistent.c - formulas that outlive their evaluation (duet_hold): copies outside of the arena,
  * in slots that are reused. */
-#include "operands.h"
+#include "arena.h"
 #include "status.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOT_BITS 24
 #define CHUNK     1024
@@ -112,30 +113,19 @@ static bool slot_fill(slot *s, const formula *f)
     return true;
 }
 
-static duet_expr failure(duet_status s, const char *site)
+duet_status held_store(const formula *f, duet_expr *e)
 {
-    arena *a = arena_mine();
-    if (a) return failed(a, 0, NULL, s, site);
-    return no_room(s);
-}
-
-duet_expr duet_hold_at(duet_expr e, const char *site)
-{
-    formula f;
-    duet_status s = formula_of(e, "duet_hold", &f);
-    uint32_t i = s == DUET_OK ? slot_take() : 0;
-    if (s == DUET_OK && !i)
-        s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for another persistent formula");
-    slot *h = i ? slot_at(i) : NULL;
-    if (h && !slot_fill(h, &f)) {
+    const uint32_t i = slot_take();
+    if (!i) return fail(DUET_NO_MEMORY, "duet_hold: out of memory for another persistent formula");
+    slot *s = slot_at(i);
+    if (!slot_fill(s, f)) {
         slot_give(i);
-        s = fail(DUET_NO_MEMORY, "duet_hold: out of memory for a formula of %u nodes", f.count);
+        return fail(DUET_NO_MEMORY, "duet_hold: out of memory for a formula of %u nodes", f->count);
     }
-    if (!(e.serial & SERIAL_HELD)) formula_spend(e, site);
-    if (s != DUET_OK) return failure(s, site);
-    uint64_t generation = h->generation + 1;
-    __atomic_store_n(&h->generation, generation, __ATOMIC_RELEASE);
-    return handle(i, generation);
+    const uint64_t generation = s->generation + 1;
+    __atomic_store_n(&s->generation, generation, __ATOMIC_RELEASE);
+    *e = handle(i, generation);
+    return DUET_OK;
 }
 
 duet_status held_drop(duet_expr e, const char *site)
@@ -151,5 +141,3 @@ duet_status held_drop(duet_expr e, const char *site)
     slot_give((uint32_t)(e.serial & ((1u << SLOT_BITS) - 1)));
     return DUET_OK;
 }
-
-duet_expr(duet_hold)(duet_expr e) { return duet_hold_at(e, NULL); }

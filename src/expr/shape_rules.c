@@ -39,14 +39,6 @@ static duet_status check_count(enum op op, int64_t n)
     }
 }
 
-duet_status check_axis(const node *x, int *axis)
-{
-    const int given = *axis;
-    if (given < 0) *axis += x->rank;
-    if (0 <= *axis && *axis < x->rank) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "axis %d does not exist; x has %d %s", given, x->rank, axes_word(x->rank));
-}
-
 /* The axes of a list as bits. */
 static duet_status mask_of(const node *x, const int32_t *list, int32_t *mask)
 {

@@ -39,7 +39,7 @@ IMAGE_OPTIONS_OF(1)
 IMAGE_OPTIONS_OF()
 IMAGE_OPTIONS_OF(3)
 
-/* view_formulas.c: the options of operators that select or arrange elements, and the sizes of their
+/* view_options.c: the options of operators that select or arrange elements, and the sizes of their
  * results.
  * Errors: BAD_ARGUMENT, BAD_SHAPE */
 #define VIEW_OPTIONS(kind)                                                                                   \
@@ -52,6 +52,13 @@ VIEW_OPTIONS(offset)
 VIEW_OPTIONS(window)
 
 /* An axis of x, negative ones counted from its rank. Errors: BAD_SHAPE */
-duet_status check_axis(const node *x, int *axis);
+duet_status no_such_axis(const node *x, int axis) __attribute__((cold));
+static inline duet_status check_axis(const node *x, int *axis)
+{
+    const int given = *axis;
+    if (given < 0) *axis += x->rank;
+    if (0 <= *axis && *axis < x->rank) return DUET_OK;
+    return no_such_axis(x, given);
+}
 
 #endif

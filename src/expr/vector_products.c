@@ -1,5 +1,6 @@
-/* vector_products.c - products of vectors, composed of other operators: vdot and cross. */
+/* vector_products.c - products of vectors, made of other operators: vdot, outer and cross. */
 #include "call_text.h"
+#include "einsum.h"
 #include "operands.h"
 #include "status.h"
 
@@ -13,6 +14,13 @@ duet_expr(duet_vdot_at)(duet_expr x, duet_expr y, const char *site)
     return composed("vdot", 2, (duet_expr[]){ x, y }, duet_dot(is_complex(x) ? duet_conj(x) : x, y), site);
 }
 duet_expr(duet_vdot)(duet_expr x, duet_expr y) { return duet_vdot_at(x, y, NULL); }
+
+duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site)
+{
+    einsum_attributes e;
+    return make_operator(OP_einsum, "outer", 2, (duet_expr[]){ x, y }, einsum_read("i,j->ij", &e), site);
+}
+duet_expr(duet_outer)(duet_expr x, duet_expr y) { return duet_outer_at(x, y, NULL); }
 
 /* ---- cross ---- */
 

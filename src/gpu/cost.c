@@ -42,5 +42,3 @@ double gpu_matmul_cost(const step *s, const costs *c)
     const bool few = s->in[1].at.size[1] <= FEW_COLUMNS && !kernels_unsupported(s);
     return few ? cost_at(c, COST_pass, s->bytes) : cost_of_product(s, c);
 }
-
-double gpu_cost(const step *s) { return gpu_kernel_of(s->kernel)->cost(s, costs_now(DEFAULT_GPU)); }

@@ -41,19 +41,19 @@ duet_status gpu_graph_uses(queue *q, packed_operand *k)
     return DUET_OK;
 }
 
-static duet_status open_noted(queue *q)
+static duet_status open_capture_stream(queue *q)
 {
-    if (q->noted) return DUET_OK;
-    return CUDA(cudaStreamCreateWithFlags, &q->noted, cudaStreamNonBlocking);
+    if (q->capture_stream) return DUET_OK;
+    return CUDA(cudaStreamCreateWithFlags, &q->capture_stream, cudaStreamNonBlocking);
 }
 
 static duet_status begin(queue *q)
 {
-    TRY(open_noted(q));
+    TRY(open_capture_stream(q));
     q->graph = calloc(1, sizeof *q->graph);
     if (!q->graph) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
-    TRY(gpu_queue_point(q, q->noted));
-    return CUDA(cudaStreamBeginCapture, q->noted, cudaStreamCaptureModeThreadLocal);
+    TRY(gpu_queue_point(q, q->capture_stream));
+    return CUDA(cudaStreamBeginCapture, q->capture_stream, cudaStreamCaptureModeThreadLocal);
 }
 
 static void give_up(queue *q)
@@ -73,7 +73,7 @@ duet_status gpu_graph_record(int device, int index)
     pthread_mutex_lock(&q->lock);
     const duet_status s = begin(q);
     if (s == DUET_OK) {
-        __atomic_store_n(&q->noting, thread_get(), __ATOMIC_RELAXED);
+        __atomic_store_n(&q->capturing, thread_get(), __ATOMIC_RELAXED);
         return s;
     }
     (void)gpu_queue_point(q, q->stream);
@@ -82,18 +82,18 @@ duet_status gpu_graph_record(int device, int index)
     return s;
 }
 
-static duet_status instantiate(cudaGraph_t noted, graph *g)
+static duet_status instantiate(cudaGraph_t captured, graph *g)
 {
-    const duet_status s = CUDA(cudaGraphInstantiate, &g->exec, noted, 0);
-    (void)cudaGraphDestroy(noted);
+    const duet_status s = CUDA(cudaGraphInstantiate, &g->exec, captured, 0);
+    (void)cudaGraphDestroy(captured);
     return s;
 }
 
 static duet_status end(queue *q, void **made)
 {
-    cudaGraph_t noted = NULL;
-    TRY(CUDA(cudaStreamEndCapture, q->noted, &noted));
-    TRY(instantiate(noted, q->graph));
+    cudaGraph_t captured = NULL;
+    TRY(CUDA(cudaStreamEndCapture, q->capture_stream, &captured));
+    TRY(instantiate(captured, q->graph));
     *made = q->graph;
     q->graph = NULL;
     return DUET_OK;
@@ -108,7 +108,7 @@ duet_status gpu_graph_recorded(int device, int index, void **made)
     TRY(gpu_queue_open(device, index, &q)); /* it is open already */
     (void)gpu_device_enter(device, &before);
     const duet_status s = end(q, made), back = gpu_queue_point(q, q->stream);
-    __atomic_store_n(&q->noting, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&q->capturing, NULL, __ATOMIC_RELAXED);
     gpu_queue_wrote_anything(q);
     give_up(q);
     pthread_mutex_unlock(&q->lock);
@@ -116,7 +116,7 @@ duet_status gpu_graph_recorded(int device, int index, void **made)
     return s != DUET_OK ? s : back;
 }
 
-static duet_status launch(int device, const graph *g, int index)
+static duet_status launch_graph(int device, const graph *g, int index)
 {
     queue *q;
     ON_DEVICE(device);
@@ -130,10 +130,10 @@ static duet_status launch(int device, const graph *g, int index)
 /* The first launch allocates memory outside the pool. */
 duet_status gpu_graph_replay(int device, void *made, int index)
 {
-    const duet_status s = launch(device, made, index);
+    const duet_status s = launch_graph(device, made, index);
     if (likely(s != DUET_NO_MEMORY || !pool_memory(device).cached)) return s;
     duet_memory_trim();
-    return launch(device, made, index);
+    return launch_graph(device, made, index);
 }
 
 static duet_status destroy(int device, cudaGraphExec_t exec)

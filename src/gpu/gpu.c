@@ -2,10 +2,8 @@
 #include "gpu.h"
 #include "clock.h"
 #include "cuda_graph.h"
-#include "dtype.h"
 #include "kernels.h"
 #include "packed_cache.h"
-#include "scratch.h"
 #include "step_kinds.h"
 
 static bool is_split(const step *s) { return unlikely(s->math == DUET_MATH_SPLIT) && kernels_splits(s); }
@@ -25,88 +23,8 @@ static const char *gpu_algorithm(const step *s)
     return k->algorithm(s);
 }
 
-/* The address range that a launch writes. */
-static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
-{
-    span all = { scratch, (const char *)scratch + bytes };
-    for (int k = 0; k < s->outs; k++) {
-        int64_t low, high;
-        const int64_t each = (int64_t)dtypes[s->out[k].at.type].bytes;
-        const char *p = f->data[s->out[k].slot];
-        layout_span(&s->out[k].at, &low, &high);
-        if (!all.first || p + low * each < all.first) all.first = p + low * each;
-        if (!all.end || p + high * each > all.end) all.end = p + high * each;
-    }
-    return all;
-}
-
-duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed)
-{
-    size_t bytes = kernels_scratch(s);
-    workspace w = { NULL, q->counters, gpu_queue_written(q), packed };
-    TRY(gpu_queue_count(q));
-    if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));
-    duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));
-    gpu_queue_wrote(q, written_by(s, f, w.scratch, bytes));
-    gpu_give(w.scratch, q);
-    if (r == DUET_OK) COUNT(launches);
-    else gpu_queue_recount(q);
-    return r;
-}
-
-duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_launch_with(s, f, q, NULL); }
-
-void gpu_give(void *block, const queue *q)
-{
-    if (block) scratch_release(q->device, block, q->index);
-}
-
-/* The program is [operator, STORE]; the operands follow the output in `data`. */
-duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q)
-{
-    uint8_t type = (uint8_t)out_at->type;
-    program p = { .length = 2,
-                  .outputs = 1,
-                  .code = { { .op = (uint8_t)op, .type = type }, { .op = OP_STORE, .type = type } } };
-    step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .out = { { 0, *out_at } }, .program = &p };
-    void *data[4] = { out };
-    double number[3];
-    layout *walked[4] = { &s.out[0].at };
-    for (int k = 0; k < n; k++) {
-        p.code[0].arg[k] = x[k].p ? (source){ FROM_INPUT, s.ins } : (source){ FROM_NUMBER, s.nums };
-        if (!x[k].p) {
-            number[s.nums] = x[k].number;
-            s.num[s.nums] = s.nums;
-            s.nums++;
-        } else {
-            s.in[s.ins] = (operand){ 1 + s.ins, *x[k].at };
-            walked[1 + s.ins] = &s.in[s.ins].at;
-            data[1 + s.ins] = (void *)x[k].p;
-            s.ins++;
-        }
-    }
-    p.inputs = s.ins;
-    p.numbers = s.nums;
-    layout_collapse(walked, 1 + s.ins);
-    return gpu_launch(&s, &(frame){ data, number, q->index, q->device }, q);
-}
-
-duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block)
-{
-    *block = NULL;
-    *p = f->data[x->slot];
-    if (layout_is_dense(&x->at)) return DUET_OK;
-    layout dense;
-    layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
-    TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
-    duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
-    *p = *block;
-    if (s != DUET_OK) {
-        gpu_give(*block, q);
-        *block = NULL;
-    }
-    return s;
-}
+/* The GPUs are alike (device.c uses no others), so the costs of the default one are those of all. */
+static double gpu_cost(const step *s) { return gpu_kernel_of(s->kernel)->cost(s, costs_now(DEFAULT_GPU)); }
 
 /* A step may be planned for a kernel that needs aligned addresses. Whether they are is only known
  * here. */

@@ -11,17 +11,23 @@ enum by { BY_KERNELS, BY_CUBLASLT, BY_CUDNN, BY_CUDNN_PADDED };
 
 static const char *algorithm_of(const step *s, enum by by)
 {
-    static const char *const texts[][DUET_MATH_BF16 + 1] = {
-        [BY_KERNELS] = { "strict by Duet's kernels", "strict by Duet's kernels, without emulation",
-                         "strict by Duet's kernels, which are as fast",
-                         "strict by Duet's kernels, which are as fast" },
-        [BY_CUBLASLT] = { "strict by cuBLASLt", "strict by cuBLASLt: no kernel emulates f32",
-                          "tf32 by cuBLASLt", "bf16 by cuBLASLt" },
-        [BY_CUDNN] = { "strict by cuDNN", "strict by cuDNN: no kernel emulates f32", "tf32 by cuDNN",
-                       "tf32 by cuDNN" },
-        [BY_CUDNN_PADDED] = { "strict by cuDNN, of a padded copy",
-                              "strict by cuDNN, of a padded copy: no kernel emulates f32",
-                              "tf32 by cuDNN, of a padded copy", "tf32 by cuDNN, of a padded copy" },
+    static const char *const texts[][MATH_MODES] = {
+        [BY_KERNELS] = { [DUET_MATH_STRICT] = "strict by Duet's kernels",
+                         [DUET_MATH_SPLIT] = "strict by Duet's kernels, without emulation",
+                         [DUET_MATH_TF32] = "strict by Duet's kernels, which are as fast",
+                         [DUET_MATH_BF16] = "strict by Duet's kernels, which are as fast" },
+        [BY_CUBLASLT] = { [DUET_MATH_STRICT] = "strict by cuBLASLt",
+                          [DUET_MATH_SPLIT] = "strict by cuBLASLt: no kernel emulates f32",
+                          [DUET_MATH_TF32] = "tf32 by cuBLASLt",
+                          [DUET_MATH_BF16] = "bf16 by cuBLASLt" },
+        [BY_CUDNN] = { [DUET_MATH_STRICT] = "strict by cuDNN",
+                       [DUET_MATH_SPLIT] = "strict by cuDNN: no kernel emulates f32",
+                       [DUET_MATH_TF32] = "tf32 by cuDNN",
+                       [DUET_MATH_BF16] = "tf32 by cuDNN" },
+        [BY_CUDNN_PADDED] = { [DUET_MATH_STRICT] = "strict by cuDNN, of a padded copy",
+                              [DUET_MATH_SPLIT] = "strict by cuDNN, of a padded copy: no kernel emulates f32",
+                              [DUET_MATH_TF32] = "tf32 by cuDNN, of a padded copy",
+                              [DUET_MATH_BF16] = "tf32 by cuDNN, of a padded copy" },
     };
     if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return "by Duet's kernels, with emulated f32";
     return texts[kernels_unsupported(s) ? by : BY_KERNELS][s->math];

@@ -256,11 +256,11 @@ duet_status packed_use(storage *b, const step *s, const frame *f, queue *q, pack
 {
     const char *at = f->data[s->in[1].slot];
     const int64_t offset = at - (const char *)b->buffer[q->device];
-    const bool noted = gpu_queue_cuda_stream(q) != q->stream;
+    const bool captures = gpu_queue_cuda_stream(q) != q->stream;
     duet_status r = DUET_OK;
     *k = find_pinned(b, q->device, s, offset);
-    if (!*k && !noted) TRY(new_pinned(b, s, offset, q, k));
-    if (*k) r = noted ? gpu_graph_uses(q, *k) : packed_refresh(*k, q);
+    if (!*k && !captures) TRY(new_pinned(b, s, offset, q, k));
+    if (*k) r = captures ? gpu_graph_uses(q, *k) : packed_refresh(*k, q);
     if (r != DUET_OK) {
         packed_release(*k);
         *k = NULL;

@@ -15,12 +15,12 @@ typedef struct queue {
     _Alignas(128) int device; /* the device of the stream */
     int index;
     cudaStream_t stream;
-    cudaEvent_t event;    /* recorded when another queue waits for this one */
-    cudaStream_t noted;   /* the stream for captures; work on it is recorded, not executed */
-    const thread *noting; /* the thread that is capturing, or NULL */
-    struct graph *graph;  /* the graph under capture */
-    uint32_t *counters;   /* the arrival counters of kernels.h */
-    bool counts;          /* counters are known to be 0 between launches */
+    cudaEvent_t event;           /* recorded when another queue waits for this one */
+    cudaStream_t capture_stream; /* the stream for captures; work on it is recorded, not executed */
+    const thread *capturing;     /* the thread that is capturing, or NULL */
+    struct graph *graph;         /* the graph under capture */
+    uint32_t *counters;          /* the arrival counters of kernels.h */
+    bool counts;                 /* counters are known to be 0 between launches */
     /* the only thread that launched here, or SEVERAL_USERS after a second thread launched or
      * the stream was given to the user */
     const thread *user;
@@ -39,8 +39,8 @@ typedef struct queue {
 /* Returns the stream for the work of this thread: that of captures while it captures a graph. */
 static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 {
-    const bool notes = unlikely(__atomic_load_n(&q->noting, __ATOMIC_RELAXED) == thread_get());
-    return notes ? q->noted : q->stream;
+    const bool captures = unlikely(__atomic_load_n(&q->capturing, __ATOMIC_RELAXED) == thread_get());
+    return captures ? q->capture_stream : q->stream;
 }
 
 /* Makes cuDNN use this stream; the caller holds q->lock. If cuDNN returns an error, the handle is

@@ -90,7 +90,6 @@ const char *gpu_linear_unsupported(const step *s);
 duet_status gpu_linear(const step *s, const frame *f, queue *q);
 
 extern const costs gpu_costs;
-double gpu_cost(const step *s);
 double gpu_matmul_cost(const step *s, const costs *c);
 double gpu_linear_cost(const step *s, const costs *c);
 

@@ -138,16 +138,6 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *value_of
 
 /* ---- uses and roots ---- */
 
-void count_uses(graph *g)
-{
-    for (int i = 0; i < g->count; i++) g->values[i].uses = 0;
-    for (int i = 0; i < g->roots; i++)
-        if (g->root[i] >= 0) g->values[g->root[i]].uses++;
-    for (int i = g->count; i-- > 0;)
-        if (g->values[i].uses)
-            for (int k = 0; k < g->values[i].args; k++) g->values[g->values[i].arg[k]].uses++;
-}
-
 /* Can v be computed straight into a destination? It must have a job of its own, and must not be the
  * root of an earlier statement. */
 static bool may_be_root(const graph *g, int v)

@@ -324,3 +324,13 @@ int broadcast_to_shape(graph *g, const value *v, int made)
     if (dtype_is_complex((duet_dtype)m.type)) return complex_in_shape(g, made, v);
     return load_as(g, made, v, LOAD_SHAPE, value_is_fusable(g, made) ? m.comp : dtypes[v->type].computed);
 }
+
+void count_uses(graph *g)
+{
+    for (int i = 0; i < g->count; i++) g->values[i].uses = 0;
+    for (int i = 0; i < g->roots; i++)
+        if (g->root[i] >= 0) g->values[g->root[i]].uses++;
+    for (int i = g->count; i-- > 0;)
+        if (g->values[i].uses)
+            for (int k = 0; k < g->values[i].args; k++) g->values[g->values[i].arg[k]].uses++;
+}

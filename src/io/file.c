@@ -16,21 +16,6 @@ static duet_status system_says(const char *who, const char *path)
     return fail(DUET_IO_ERROR, "%s(\"%s\"): %s", who, path, strerror(errno));
 }
 
-duet_status bad_file(const input *in, const char *format, ...)
-{
-    char why[300];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(why, sizeof why, format, ap);
-    va_end(ap);
-    return fail(DUET_BAD_FILE, "%s(\"%s\"): %s", in->who, in->path, why);
-}
-
-duet_status no_memory(const input *in)
-{
-    return fail_within(DUET_NO_MEMORY, "%s(\"%s\")", in->who, in->path);
-}
-
 /* ---- CRC-32 ---- */
 
 static uint32_t table[256];

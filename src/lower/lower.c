@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void append_refusal(lowering *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append_refusal(lowering *l, const char *format, ...)
+static void append_unsupported(lowering *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append_unsupported(lowering *l, const char *format, ...)
 {
-    size_t n = strlen(l->refusals);
+    size_t n = strlen(l->unsupported_text);
     va_list ap;
     va_start(ap, format);
-    if (n + 2 < REFUSALS) vsnprintf(l->refusals + n, REFUSALS - n, format, ap);
+    if (n + 2 < UNSUPPORTED_TEXT) vsnprintf(l->unsupported_text + n, UNSUPPORTED_TEXT - n, format, ap);
     va_end(ap);
 }
 
@@ -43,29 +43,29 @@ const char *kernel_name(int kernel, enum epilogue epilogue)
     return kernel_infos[kernel].name;
 }
 
-static const char *refusal_of(const lowering *l, const job *j)
+static const char *unsupported_reason_of(const lowering *l, const job *j)
 {
     step s;
     step_make(l, j, NULL, &s);
     return l->machine->unsupported_reason(&s);
 }
 
-static void report_refusal(lowering *l, const job *j, const char *why)
+static void report_unsupported(lowering *l, const job *j, const char *why)
 {
     char text[SHAPE_TEXT];
     const layout out = j->out[0] >= 0 ? value_layout(l->g, j->out[0]) : l->dest[copied_dest(j->out[0])].to;
-    if (strstr(l->refusals, why)) return;
-    append_refusal(l, "%s%s does not support %s with result %s: %s", *l->refusals ? "; " : "",
-                   l->machine->name, kernel_name(j->kernel, j->epilogue),
-                   shape_text(text, out.type, out.rank, out.size), why);
+    if (strstr(l->unsupported_text, why)) return;
+    append_unsupported(l, "%s%s does not support %s with result %s: %s", *l->unsupported_text ? "; " : "",
+                       l->machine->name, kernel_name(j->kernel, j->epilogue),
+                       shape_text(text, out.type, out.rank, out.size), why);
 }
 
 /* No other step can replace this one: if the machine does not support it, the statement fails. */
 static void require_support(lowering *l, const job *j)
 {
-    const char *why = refusal_of(l, j);
+    const char *why = unsupported_reason_of(l, j);
     if (why) {
-        report_refusal(l, j, why);
+        report_unsupported(l, j, why);
         l->impossible = true;
     }
 }
@@ -82,8 +82,8 @@ static bool try_row(lowering *l, int v, bool entire, job *j)
         j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
     }
     for (int k = 0; k < m.nums; k++) j->num[k] = m.num[k];
-    const char *why = refusal_of(l, j);
-    if (why) report_refusal(l, j, why);
+    const char *why = unsupported_reason_of(l, j);
+    if (why) report_unsupported(l, j, why);
     return !why;
 }
 
@@ -95,9 +95,9 @@ static void lower_single(lowering *l, int v, job *j)
 static bool try_machine(lowering *l, int leader, job *j)
 {
     if (!program_build(l, leader, false, j)) return false;
-    const char *why = refusal_of(l, j);
+    const char *why = unsupported_reason_of(l, j);
     if (why) {
-        report_refusal(l, j, why);
+        report_unsupported(l, j, why);
         free(j->program);
         j->program = NULL;
     }
@@ -176,8 +176,8 @@ static bool try_epilogue(lowering *l, int v, enum epilogue row, job *j)
     j->attr = u.attr;
     if (m.pool >= 0) j->attr.conv.pool = value_at(l->g, m.pool)->attr.pool;
     if (u.op == OP_matmul) matmul_numbers(l, &u, j);
-    const char *why = refusal_of(l, j);
-    if (why) report_refusal(l, j, why);
+    const char *why = unsupported_reason_of(l, j);
+    if (why) report_unsupported(l, j, why);
     return !why;
 }
 
@@ -213,8 +213,8 @@ static bool try_layer_norm(lowering *l, int v, job *j)
                 .num = { m.num[0] } };
     for (int k = 0; k < NORM_SOURCES; k++) j->attr.layer_norm.source[k] = gain_or_bias(l, m.in[1 + k], j);
     j->attr.layer_norm.axes = __builtin_popcount(m.axes);
-    const char *why = refusal_of(l, j);
-    if (why) report_refusal(l, j, why);
+    const char *why = unsupported_reason_of(l, j);
+    if (why) report_unsupported(l, j, why);
     return !why;
 }
 

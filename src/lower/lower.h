@@ -29,8 +29,8 @@ typedef struct job {
 static inline int copy_to(int dest) { return -1 - dest; }
 static inline int copied_dest(int out) { return -1 - out; } /* negative if `out` is a value */
 
-#define REFUSALS    512
-#define PASS_VALUES 128 /* the most values of a pass; a program may accept fewer */
+#define UNSUPPORTED_TEXT 512
+#define PASS_VALUES      128 /* the most values of a pass; a program may accept fewer */
 
 typedef struct lowering {
     graph *g;
@@ -54,9 +54,10 @@ typedef struct lowering {
     int *stack;        /* the stack of that search */
     int *registers;    /* needed to compute it (Sethi-Ullman number) */
 
-    bool failed;             /* out of memory */
-    char refusals[REFUSALS]; /* which machine does not support what, and why; for explain and errors */
-    bool impossible;         /* the machine does not support a step that nothing else can replace */
+    bool failed; /* out of memory */
+    char unsupported_text
+        [UNSUPPORTED_TEXT]; /* which machine does not support what, and why; for explain and errors */
+    bool impossible;        /* the machine does not support a step that nothing else can replace */
 } lowering;
 
 /* fusion.c: which values are computed together. */

@@ -78,13 +78,6 @@ static void read_layouts(const lowering *l, const job *j, const shape *domain, s
     }
 }
 
-int step_operands(step *s, layout *all[STEP_OPERANDS])
-{
-    for (int k = 0; k < s->outs; k++) all[k] = &s->out[k].at;
-    for (int k = 0; k < s->ins; k++) all[s->outs + k] = &s->in[k].at;
-    return s->outs + s->ins;
-}
-
 static void map_layouts(const lowering *l, const job *j, step *s)
 {
     layout *all[STEP_OPERANDS];
@@ -107,25 +100,6 @@ static layout spread(const layout *out, const shape *domain, uint32_t reduced)
         else i += has_reduced;
     }
     return l;
-}
-
-layout layout_of_axes(const layout *l, uint32_t which)
-{
-    layout r = { .type = l->type };
-    for (int a = 0; a < l->rank; a++)
-        if (which >> a & 1) {
-            r.size[r.rank] = l->size[a];
-            r.stride[r.rank++] = l->stride[a];
-        }
-    return r;
-}
-
-void axes_append(layout *l, const layout *more)
-{
-    for (int a = 0; a < more->rank; a++) {
-        l->size[l->rank] = more->size[a];
-        l->stride[l->rank++] = more->stride[a];
-    }
 }
 
 static void collapse_apart(step *s, uint32_t reduced)

@@ -111,21 +111,19 @@ static void make_step(enum cost kind, double work, step *s, program *p)
 typedef struct task {
     const calibrator *r;
     int device;
-    const step *s; /* or a copy of `bytes` to device `to`: */
-    int to;
+    const step *s; /* or NULL: a copy of `bytes` from the host to the device (up), or back: */
+    bool up;
     size_t bytes;
 } task;
 
 static duet_status run_once(const task *t)
 {
     static const double number[1] = { 0.5 };
-    const machine *gpu = device_machine(DEFAULT_GPU);
-    void *host = t->r->block[HOST][X], *own = t->r->block[DEFAULT_GPU][X];
-    if (t->s)
-        return device_machine(t->device)->run(t->s, &(frame){ t->r->block[t->device], number, t->r->queue,
-                                                              t->device });
-    if (t->to == DEFAULT_GPU) return gpu->upload(t->device, own, host, t->bytes, t->r->queue);
-    return gpu->download(t->device, host, own, t->bytes, t->r->queue);
+    const machine *m = device_machine(t->device);
+    void *host = t->r->block[HOST][X], *own = t->r->block[t->device][X];
+    if (t->s) return m->run(t->s, &(frame){ t->r->block[t->device], number, t->r->queue, t->device });
+    if (t->up) return m->upload(t->device, own, host, t->bytes, t->r->queue);
+    return m->download(t->device, host, own, t->bytes, t->r->queue);
 }
 
 static duet_status run_repeatedly(const task *t, int calls, double *seconds)
@@ -156,11 +154,10 @@ static duet_status seconds_of(const task *t, double *best)
 static duet_status measure_point(const calibrator *r, int device, enum cost kind, int i, double *seconds)
 {
     const double work = cost_infos[kind].work[i];
-    const bool copies = kind >= COST_up;
+    const bool copies = cost_is_of_copies(kind);
     program p;
     step s = { 0 };
-    task t = { r, device, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned ? DEFAULT_GPU : HOST,
-               (size_t)work };
+    task t = { r, device, copies ? NULL : &s, kind == COST_up || kind == COST_up_pinned, (size_t)work };
     if (!copies) make_step(kind, work, &s, &p);
     const duet_status st = seconds_of(&t, seconds);
     if (!copies) device_machine(device)->forget(&s);
@@ -171,7 +168,7 @@ static bool can_measure(int device, enum cost kind)
 {
     program p;
     step s;
-    if (kind >= COST_up) return device != HOST;
+    if (cost_is_of_copies(kind)) return device != HOST;
     make_step(kind, cost_infos[kind].work[0], &s, &p);
     return !device_machine(device)->unsupported_reason(&s);
 }
@@ -203,25 +200,32 @@ static duet_status measure_curve(calibrator *r, int device, enum cost kind, cost
 }
 
 /* If this process may not pin memory, pinned copies do not occur. */
-static duet_status measure_pinned(calibrator *r, costs *to)
+static duet_status measure_pinned(calibrator *r, int device, costs *to)
 {
-    if (device_machine(DEFAULT_GPU)->pin(DEFAULT_GPU, r->block[HOST][X], block_bytes[X]) != DUET_OK)
-        return DUET_OK;
-    duet_status s = measure_curve(r, DEFAULT_GPU, COST_up_pinned, to);
-    if (s == DUET_OK) s = measure_curve(r, DEFAULT_GPU, COST_down_pinned, to);
-    device_machine(DEFAULT_GPU)->unpin(DEFAULT_GPU, r->block[HOST][X]);
+    const machine *m = device_machine(device);
+    if (m->pin(device, r->block[HOST][X], block_bytes[X]) != DUET_OK) return DUET_OK;
+    duet_status s = measure_curve(r, device, COST_up_pinned, to);
+    if (s == DUET_OK) s = measure_curve(r, device, COST_down_pinned, to);
+    m->unpin(device, r->block[HOST][X]);
     return s;
+}
+
+static duet_status measure_copies(calibrator *r, int device, costs *to)
+{
+    TRY(measure_curve(r, device, COST_up, to));
+    TRY(measure_curve(r, device, COST_down, to));
+    return measure_pinned(r, device, to);
 }
 
 /* The curves that most statements depend on come first. */
 static duet_status measure_all(calibrator *r, costs to[COSTED])
 {
-    for (int s = 0; s < COSTED; s++) TRY(measure_curve(r, s, COST_pass, &to[s]));
-    TRY(measure_curve(r, DEFAULT_GPU, COST_up, &to[DEFAULT_GPU]));
-    TRY(measure_curve(r, DEFAULT_GPU, COST_down, &to[DEFAULT_GPU]));
-    TRY(measure_pinned(r, &to[DEFAULT_GPU]));
-    for (enum cost k = COST_function; k < COST_up; k++)
-        for (int s = 0; s < COSTED; s++) TRY(measure_curve(r, s, k, &to[s]));
+    for (int d = 0; d < COSTED; d++) TRY(measure_curve(r, d, COST_pass, &to[d]));
+    for (int d = 0; d < COSTED; d++)
+        if (d != HOST) TRY(measure_copies(r, d, &to[d]));
+    for (enum cost k = 0; k < COSTS; k++)
+        for (int d = 0; d < COSTED && k != COST_pass && !cost_is_of_copies(k); d++)
+            TRY(measure_curve(r, d, k, &to[d]));
     return DUET_OK;
 }
 
@@ -244,22 +248,29 @@ static void fill(float *x)
     }
 }
 
-static duet_status allocate_blocks(calibrator *r)
+static duet_status fill_device(const calibrator *r, int device)
 {
-    for (int s = 0; s < COSTED; s++)
-        for (int b = 0; b < BLOCKS; b++) TRY(device_machine(s)->alloc(s, block_bytes[b], &r->block[s][b]));
-    fill(r->block[HOST][X]);
-    for (int b = 0; b < BLOCKS; b++) {
-        if (b != X) memcpy(r->block[HOST][b], r->block[HOST][X], block_bytes[b]);
-        TRY(device_machine(DEFAULT_GPU)
-                ->upload(DEFAULT_GPU, r->block[DEFAULT_GPU][b], r->block[HOST][X], block_bytes[b], r->queue));
-    }
-    return device_machine(DEFAULT_GPU)->sync(DEFAULT_GPU, r->queue);
+    const machine *m = device_machine(device);
+    for (int b = 0; b < BLOCKS; b++)
+        TRY(m->upload(device, r->block[device][b], r->block[HOST][X], block_bytes[b], r->queue));
+    return m->sync(device, r->queue);
 }
 
-static duet_status check_limit(size_t bytes)
+static duet_status allocate_blocks(calibrator *r)
 {
-    const duet_memory m = pool_memory(DEFAULT_GPU);
+    for (int d = 0; d < COSTED; d++)
+        for (int b = 0; b < BLOCKS; b++) TRY(device_machine(d)->alloc(d, block_bytes[b], &r->block[d][b]));
+    fill(r->block[HOST][X]);
+    for (int b = 0; b < BLOCKS; b++)
+        if (b != X) memcpy(r->block[HOST][b], r->block[HOST][X], block_bytes[b]);
+    for (int d = 0; d < COSTED; d++)
+        if (d != HOST) TRY(fill_device(r, d));
+    return DUET_OK;
+}
+
+static duet_status check_limit(int device, size_t bytes)
+{
+    const duet_memory m = pool_memory(device);
     if (!m.limit || m.used + m.cached + bytes <= m.limit) return DUET_OK;
     return fail(DUET_NO_MEMORY, "the memory limit is too small");
 }
@@ -267,13 +278,15 @@ static duet_status check_limit(size_t bytes)
 duet_status costs_measure(costs measured[COSTED], double seconds, bool *busy)
 {
     calibrator r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
-    for (int s = 0; s < COSTED; s++) measured[s] = *device_machine(s)->costs;
+    for (int d = 0; d < COSTED; d++) measured[d] = *device_machine(d)->costs;
     *busy = false;
-    TRY(check_limit(block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
+    for (int d = 0; d < COSTED; d++)
+        if (d != HOST) TRY(check_limit(d, block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
     duet_status st = allocate_blocks(&r);
     if (st == DUET_OK) st = measure_all(&r, measured);
     *busy = r.busy;
-    (void)device_machine(DEFAULT_GPU)->sync(DEFAULT_GPU, r.queue);
+    for (int d = 0; d < COSTED; d++)
+        if (d != HOST) (void)device_machine(d)->sync(d, r.queue);
     free_blocks(&r);
     return st;
 }

@@ -150,11 +150,11 @@ static bool is_read_alike(const partitioner *c, uint32_t i)
 static bool can_read(const partitioner *c, uint32_t i)
 {
     const duet_matrix *m = c->s->f->nodes[i].matrix;
-    const bool is_cut = c->part[i] == PART_SPLIT;
-    if ((is_cut && !has_rows(&m->at)) || !is_read_alike(c, i)) return false;
+    const bool is_split = c->part[i] == PART_SPLIT;
+    if ((is_split && !has_rows(&m->at)) || !is_read_alike(c, i)) return false;
     for (int k = 0; k < c->s->count; k++) {
         const enum overlap o = matrix_overlap(c->s->to[k].m, m);
-        if (o == TANGLED || (o == SAME && !is_cut)) return false;
+        if (o == TANGLED || (o == SAME && !is_split)) return false;
     }
     return true;
 }

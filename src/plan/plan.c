@@ -135,9 +135,9 @@ static void add_bytes(plan *p, const statement *s)
     for (int i = 0; i < p->temps; i++) p->bytes += p->temp[i];
 }
 
-static duet_status refused(plan *p, const lowering *l)
+static duet_status report_unsupported(plan *p, const lowering *l)
 {
-    memcpy(p->why, l->refusals, sizeof p->why);
+    memcpy(p->why, l->unsupported_text, sizeof p->why);
     if (l->impossible) return DUET_UNSUPPORTED;
     return DUET_OK;
 }
@@ -160,7 +160,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
     bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_dests(&l, &m);
     if (ok) {
         p->dests = s->count;
-        p->status = refused(p, &l);
+        p->status = report_unsupported(p, &l);
     }
     if (ok) ok = take_steps(p, &l, &m);
     if (ok) {

@@ -18,7 +18,7 @@ typedef struct plan {
     int device;             /* the device that runs the plan, */
     const machine *machine; /* and its machine */
     duet_status status;     /* if not OK, this device cannot run the plan; `why` has the reason */
-    char why[REFUSALS];
+    char why[UNSUPPORTED_TEXT];
     step *steps;
     program **programs;
     int count;

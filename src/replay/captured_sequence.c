@@ -73,7 +73,7 @@ static duet_status launch_complete(captured_sequence *r)
     return s;
 }
 
-static duet_status launch(deferred_work *h)
+static duet_status launch_sequence(deferred_work *h)
 {
     captured_sequence *r = (captured_sequence *)h;
     const bool complete = r->deferred_from == 0 && r->deferred_to == r->recording.count;
@@ -177,7 +177,7 @@ duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool
 captured_sequence *sequence_new(void)
 {
     captured_sequence *r = calloc(1, sizeof *r);
-    if (r) r->deferred_work = (deferred_work){ launch, uses };
+    if (r) r->deferred_work = (deferred_work){ launch_sequence, uses };
     return r;
 }
 

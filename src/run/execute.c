@@ -1,12 +1,10 @@
 /* execute.c - runs a plan: binds matrices and numbers, allocates temporaries, and gives the steps
  * to the machine. */
 #include "execute.h"
-#include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
 #include "scratch.h"
 #include "status.h"
-#include "stream.h"
 #include "thread.h"
 #include "trace.h"
 #include <stdlib.h>
@@ -250,15 +248,9 @@ static __attribute__((noinline)) duet_status run_few(const plan *p, const statem
     return run_in(p, s, data, num);
 }
 
-/* If no result has an element, there is nothing to bind. Deferred work of another thread on
- * this queue is launched first, because its matrices count it as queued. */
-duet_status plan_run(const plan *p, const statement *s)
+duet_status plan_run_once(const plan *p, const statement *s)
 {
     const int slots = plan_slots(p);
-    if (p->count == 0) return DUET_OK;
-    const uint64_t deferred = p->device != HOST ? deferred_queues_now() & 1ull << thread_get()->queue : 0;
-    if (unlikely(deferred != 0)) TRY(deferred_launch(deferred));
-    if (unlikely(p->stream != NULL)) return stream_run(p, s);
     if (likely(slots <= FEW && p->n_numbers <= FEW)) return run_few(p, s);
     return run_many(p, s, (size_t)slots);
 }

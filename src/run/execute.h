@@ -8,6 +8,9 @@
 /* Runs a plan for its statement. A plan with a stream runs part by part: stream.h. */
 duet_status plan_run(const plan *p, const statement *s);
 
+/* The same for a plan without a stream that has a step. */
+duet_status plan_run_once(const plan *p, const statement *s);
+
 /* The stages of plan_run, for recordings. */
 duet_status plan_steps(const plan *p, const frame *f, int *done); /* *done: how many steps succeeded */
 void plan_numbers(const plan *p, const formula *f, double *num);

@@ -97,12 +97,12 @@ static duet_status open_host(carried *c, int device, enum use use, int queue)
     return DUET_OK;
 }
 
-static duet_status open_device(carried *c, int device, bool is_cut, int queue)
+static duet_status open_device(carried *c, int device, bool is_split, int queue)
 {
     void *p;
     TRY(matrix_open(c->m, device, READ, queue, &p));
     c->device = p;
-    c->step = is_cut ? row_step(c->m) : 0;
+    c->step = is_split ? row_step(c->m) : 0;
     return DUET_OK;
 }
 
@@ -119,11 +119,11 @@ static duet_status open_leaf(flow *f, int i)
 {
     carried *c = &f->of[f->p->dests + i];
     const uint32_t n = f->p->leaves[i].node;
-    const bool is_cut = f->p->stream->part[n] == PART_SPLIT;
+    const bool is_split = f->p->stream->part[n] == PART_SPLIT;
     c->m = f->s->f->nodes[n].matrix;
     const int dest = dest_of_leaf(f, c->m);
-    if (dest < 0 && (!is_cut || storage_valid_on(c->m->storage, f->p->device)))
-        return open_device(c, f->p->device, is_cut, f->queue);
+    if (dest < 0 && (!is_split || storage_valid_on(c->m->storage, f->p->device)))
+        return open_device(c, f->p->device, is_split, f->queue);
     TRY(open_host(c, f->p->device, READ, f->queue));
     if (dest < 0) c->up = true;
     else {

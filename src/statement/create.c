@@ -3,9 +3,23 @@
 #include "dtype.h"
 #include "expr.h"
 #include "matrix.h"
+#include "statement.h"
 #include "status.h"
 #include <math.h>
 #include <string.h>
+
+/* ---- recordings ----
+ * The functions that use temporary matrices, and those that return a value, run once: they are not recorded. */
+
+static duet_recording *pause_recording(void)
+{
+    thread *t = thread_get();
+    duet_recording *r = t->recording;
+    t->recording = NULL;
+    return r;
+}
+
+static void resume_recording(duet_recording *r) { thread_get()->recording = r; }
 
 /* ---- results of formulas ---- */
 
@@ -17,22 +31,23 @@ static duet_matrix *result_for(const char *who, duet_expr e)
     formula f;
     if (formula_of(e, who, &f) != DUET_OK) return NULL;
     for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e, a);
-    return (duet_new_shape)(duet_expr_type(e), rank, size);
+    return matrix_new(who, duet_expr_type(e), rank, size);
 }
 
-duet_matrix *duet_eval_at(duet_expr e, const char *site)
+static duet_matrix *evaluated(const char *who, duet_expr e, const char *site)
 {
-    duet_matrix *m = result_for("duet_eval", e);
+    duet_matrix *m = result_for(who, e);
     if (!m) {
         if (site) duet_error_at(site);
         formula_spend(e, site);
         return NULL;
     }
     duet_created_at(m, site);
-    if (duet_set_at(m, e, site) != DUET_OK) duet_free(&m);
+    if (statement_set(who, m, e, site) != DUET_OK) duet_free(&m);
     return m;
 }
 
+duet_matrix *duet_eval_at(duet_expr e, const char *site) { return evaluated("duet_eval", e, site); }
 duet_matrix *(duet_eval)(duet_expr e) { return duet_eval_at(e, NULL); }
 
 static bool has_one_element(duet_expr e)
@@ -58,23 +73,31 @@ static duet_status check_item(duet_expr e, duet_dtype type, const void *x)
 
 static duet_status evaluate_item(duet_expr e, duet_dtype type, void *x, const char *site)
 {
-    duet_matrix *m =
-        (duet_new_shape)(type, duet_expr_rank(e), (const int64_t[DUET_RANK_MAX]){ 1, 1, 1, 1, 1, 1, 1, 1 });
-    if (!m) return DUET_NO_MEMORY;
-    duet_status s = duet_set_at(m, duet_cast_at(e, type, site), site);
+    duet_matrix *m = matrix_new("duet_item", type, duet_expr_rank(e),
+                                (const int64_t[DUET_RANK_MAX]){ 1, 1, 1, 1, 1, 1, 1, 1 });
+    if (!m) {
+        formula_spend(e, site);
+        return DUET_NO_MEMORY;
+    }
+    duet_status s = statement_set("duet_item", m, duet_cast_at(e, type, site), site);
     const void *p = s == DUET_OK ? (duet_read)(m) : NULL;
     if (p) memcpy(x, p, dtypes[type].bytes);
-    else if (s == DUET_OK) s = DUET_DEVICE_ERROR;
+    else if (s == DUET_OK) s = duet_error_status();
     duet_free(&m);
     return s;
 }
 
 duet_status duet_item_at(duet_expr e, duet_dtype type, void *x, const char *site)
 {
-    const duet_status s = check_item(e, type, x);
-    if (s == DUET_OK) return evaluate_item(e, type, x, site);
-    formula_spend(e, site);
-    return site ? fail_at(s, site) : s;
+    duet_status s = check_item(e, type, x);
+    if (s != DUET_OK) {
+        formula_spend(e, site);
+        return site ? fail_at(s, site) : s;
+    }
+    duet_recording *r = pause_recording();
+    s = evaluate_item(e, type, x, site);
+    resume_recording(r);
+    return s;
 }
 
 duet_status(duet_item)(duet_expr e, duet_dtype type, void *x) { return duet_item_at(e, type, x, NULL); }
@@ -88,33 +111,45 @@ static duet_matrix *filled(duet_matrix *m, duet_status s)
     return m;
 }
 
-duet_matrix *(duet_zeros_shape)(duet_dtype type, int rank, const int64_t *size)
+static duet_matrix *full(const char *who, duet_dtype type, duet_expr x, int rank, const int64_t *size)
 {
-    return (duet_new_shape)(type, rank, size);
+    duet_matrix *m = matrix_new(who, type, rank, size);
+    if (!m) {
+        formula_spend(x, NULL);
+        return NULL;
+    }
+    duet_recording *r = pause_recording();
+    m = filled(m, statement_set(who, m, x, NULL));
+    resume_recording(r);
+    return m;
 }
 
-duet_matrix *(duet_full_shape)(duet_dtype type, duet_expr value, int rank, const int64_t *size)
+duet_matrix *(duet_zeros_shape)(duet_dtype type, int rank, const int64_t *size)
 {
-    duet_matrix *m = (duet_new_shape)(type, rank, size);
-    if (m) return filled(m, duet_set_at(m, value, NULL));
-    formula_spend(value, NULL);
-    return NULL;
+    return matrix_new("duet_zeros", type, rank, size);
+}
+
+duet_matrix *(duet_full_shape)(duet_dtype type, duet_expr x, int rank, const int64_t *size)
+{
+    return full("duet_full", type, x, rank, size);
 }
 
 duet_matrix *(duet_ones_shape)(duet_dtype type, int rank, const int64_t *size)
 {
-    return (duet_full_shape)(type, duet_of_number(1), rank, size);
+    return full("duet_ones", type, duet_of_number(1), rank, size);
 }
 
-duet_matrix *(duet_copy)(const duet_matrix *m) { return duet_eval_at(duet_of_matrix(m), NULL); }
+duet_matrix *(duet_copy)(const duet_matrix *m) { return evaluated("duet_copy", duet_of_matrix(m), NULL); }
 
 duet_matrix *(duet_eye)(duet_dtype type, int64_t n)
 {
-    duet_matrix *m = (duet_new_shape)(type, 2, (const int64_t[]){ n, n });
+    duet_matrix *m = matrix_new("duet_eye", type, 2, (const int64_t[]){ n, n });
     if (!m) return NULL;
     duet_matrix *diagonal = (duet_diagonal)(m, 0);
     duet_status s = DUET_NO_MEMORY;
-    if (diagonal) s = duet_set_at(diagonal, duet_of_number(1), NULL);
+    duet_recording *r = pause_recording();
+    if (diagonal) s = statement_set("duet_eye", diagonal, duet_of_number(1), NULL);
+    resume_recording(r);
     duet_free(&diagonal);
     return filled(m, s);
 }
@@ -122,15 +157,19 @@ duet_matrix *(duet_eye)(duet_dtype type, int64_t n)
 /* ---- sequences ---- */
 
 /* start + i step for the first n integers i; the last number is `last`. */
-static duet_matrix *sequence(duet_dtype type, double start, double by, int64_t n, double last)
+static duet_matrix *sequence(const char *who, duet_dtype type, double start, double by, int64_t n,
+                             double last)
 {
-    duet_matrix *m = (duet_new_shape)(type, 1, &n), *f64 = (duet_new_shape)(DUET_F64, 1, &n);
-    double *x = m && f64 ? (duet_overwrite)(f64) : NULL;
+    duet_matrix *m = matrix_new(who, type, 1, &n);
+    duet_matrix *f64 = m ? matrix_new(who, DUET_F64, 1, &n) : NULL;
+    double *x = f64 ? (duet_overwrite)(f64) : NULL;
     for (int64_t i = 0; x && i < n; i++) x[i] = i + 1 == n ? last : start + (double)i * by;
-    const bool ok = x || (m && f64 && n == 0);
-    m = filled(m, ok ? duet_set_at(m, duet_cast_at(duet_of_matrix(f64), type, NULL), NULL) : DUET_NO_MEMORY);
+    duet_status s = DUET_NO_MEMORY;
+    duet_recording *r = pause_recording();
+    if (x) s = statement_set(who, m, duet_cast_at(duet_of_matrix(f64), type, NULL), NULL);
+    resume_recording(r);
     duet_free(&f64);
-    return m;
+    return filled(m, s);
 }
 
 duet_matrix *(duet_arange)(duet_dtype type, double start, double stop, double by)
@@ -147,7 +186,7 @@ duet_matrix *(duet_arange)(duet_dtype type, double start, double stop, double by
         return NULL;
     }
     const int64_t count = n > 0 ? (int64_t)n : 0;
-    return sequence(type, start, by, count, start + (double)(count - 1) * by);
+    return sequence("duet_arange", type, start, by, count, start + (double)(count - 1) * by);
 }
 
 duet_matrix *(duet_linspace)(duet_dtype type, double start, double stop, int64_t n)
@@ -157,22 +196,20 @@ duet_matrix *(duet_linspace)(duet_dtype type, double start, double stop, int64_t
              start, stop, (long long)n);
         return NULL;
     }
-    return sequence(type, start, n > 1 ? (stop - start) / (double)(n - 1) : 0, n, n > 1 ? stop : start);
+    return sequence("duet_linspace", type, start, n > 1 ? (stop - start) / (double)(n - 1) : 0, n,
+                    n > 1 ? stop : start);
 }
 
 /* ---- arrays of C ---- */
 
 duet_matrix *(duet_from_array_shape)(const void *array, duet_dtype type, int rank, const int64_t *size)
 {
-    duet_matrix *from = (duet_wrap_shape)((void *)(uintptr_t)array, type, rank, size);
-    if (!from) {
-        fail_within(DUET_BAD_ARGUMENT, "duet_from_array");
-        return NULL;
-    }
-    duet_matrix *m = (duet_new_shape)(type, rank, size);
+    duet_matrix *from = matrix_wrap("duet_from_array", (void *)(uintptr_t)array, type, rank, size);
+    if (!from) return NULL;
+    duet_matrix *m = matrix_new("duet_from_array", type, rank, size);
     void *to = m ? (duet_overwrite)(m) : NULL;
     if (to) memcpy(to, array, (size_t)duet_count(from) * dtypes[type].bytes);
-    if (m && !to && duet_count(from)) duet_free(&m);
+    else duet_free(&m);
     duet_free(&from);
     return m;
 }
@@ -180,10 +217,12 @@ duet_matrix *(duet_from_array_shape)(const void *array, duet_dtype type, int ran
 duet_status(duet_to_array)(const duet_matrix *m, void *array)
 {
     TRY(matrix_check("duet_to_array", m));
-    duet_matrix *to = (duet_wrap_shape)(array, m->at.type, m->at.rank, m->at.size);
-    if (!to) return fail_within(DUET_BAD_ARGUMENT, "duet_to_array");
-    duet_status s = duet_set_on_at(DUET_AUTO, to, duet_of_matrix(m), NULL);
-    if (s == DUET_OK && !(duet_read)(to) && duet_count(to)) s = DUET_DEVICE_ERROR;
+    duet_matrix *to = matrix_wrap("duet_to_array", array, m->at.type, m->at.rank, m->at.size);
+    if (!to) return duet_error_status();
+    duet_recording *r = pause_recording();
+    duet_status s = statement_set("duet_to_array", to, duet_of_matrix(m), NULL);
+    resume_recording(r);
+    if (s == DUET_OK && !(duet_read)(to)) s = duet_error_status();
     duet_free(&to);
     return s;
 }

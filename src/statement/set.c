@@ -202,6 +202,11 @@ static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_e
     return statement_ends(s, site);
 }
 
+duet_status statement_set(const char *who, duet_matrix *m, duet_expr e, const char *site)
+{
+    return set(who, DUET_AUTO, m, e, site);
+}
+
 duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site)
 {
     return set("duet_set", DUET_AUTO, m, e, site);

@@ -69,9 +69,9 @@ static part one_column(const scene *s, const int64_t *o, int c, int v)
 }
 
 /* Which kernel a shape uses depends on the card too. */
-static bool may_go_by_squares(const trial *t)
+static bool may_use_winograd_2d(const trial *t)
 {
-    return t->c >= CONV_SQUARE_CHANNELS && t->m >= CONV_SQUARE_OUTPUTS;
+    return t->c >= WINOGRAD_2D_CHANNELS && t->m >= WINOGRAD_2D_OUTPUTS;
 }
 
 static meant one_sum(const scene *s, const int64_t *o)
@@ -97,7 +97,7 @@ static meant one_sum(const scene *s, const int64_t *o)
     squares += fabs(bias);
     r.known = finite <= 1e38 && !(isfinite(columns) && columns > 1e38);
     r.error = columns * (6 * s->t->c + 15) * 0x1p-24;
-    if (may_go_by_squares(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
+    if (may_use_winograd_2d(s->t)) r.error = fmax(r.error, squares * (4 * s->t->c + 43) * 0x1p-24);
     if (!isfinite(r.value)) r.error = 0; /* relu makes it exact */
     if (s->t->epilogue && f->act == OP_relu && r.value <= 0) r.value = 0;
     return r;
@@ -261,8 +261,8 @@ static trial random_trial(int most)
 static trial random_square(void)
 {
     trial t = random_trial(6);
-    t.c = CONV_SQUARE_CHANNELS + (int)pick(6);
-    t.m = CONV_SQUARE_OUTPUTS + (int)pick(12);
+    t.c = WINOGRAD_2D_CHANNELS + (int)pick(6);
+    t.m = WINOGRAD_2D_OUTPUTS + (int)pick(12);
     const int pairs = (t.h / 2 + t.pad[0] - 1) * ((t.w + 2 * t.pad[1]) / 4);
     t.n = 1 + (t.m > 16 ? 2200 : 4400) / pairs;
     return t;

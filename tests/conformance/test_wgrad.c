@@ -73,7 +73,7 @@ static void open_scene(const trial *t, scene *s)
     lay(&s->s.in[1].at, dy, t->apart);
     lay(&s->s.out[0].at, w, false);
     for (int k = 0; k < 2; k++) make_operand(s, k);
-    s->a = filter_grad_cut(&s->s, s->first[0], s->first[1]);
+    s->a = filter_grad_tiling(&s->s, s->first[0], s->first[1]);
     const size_t bytes = filter_grad_workspace(&s->s);
     CHECK(bytes == (size_t)s->a.filters * s->a.parts.by * s->a.sums.by * sizeof(float),
           "%s: the workspace has %zu bytes", s->name, bytes);
@@ -149,7 +149,7 @@ static void add_strip(block *b, uint32_t strip, int stage, uint32_t thread)
     const filter_grad_args *a = &b->s->a;
     const filter_share t = filter_share_of(a, thread);
     const filter_strip s = filter_strip_of(a, strip);
-    const filter_place from = filter_place_of(a, &t);
+    const filter_offsets from = filter_offsets_of(a, &t);
     for (uint32_t g = t.split; g < filter_groups(a, &s) && !b->wrong; g += a->splits) {
         const filter_group of = filter_group_of(a, &s, g);
         b->wrong |= of.pixels > 0 && ((stage + from.x + of.x) % 4 != 0 || (stage + from.dy + of.dy) % 4 != 0);
@@ -295,7 +295,7 @@ static void test_evenness(void)
                    .attr.conv = { .stride = { 1, 1 }, .pad = { 1, 1 }, .dilation = { 1, 1 }, .groups = 1 } };
         layout_dense(&s.in[0].at, DUET_F32, 4, (int64_t[]){ z[0], z[1], z[2], z[3] });
         layout_dense(&s.in[1].at, DUET_F32, 4, (int64_t[]){ z[0], z[4], z[2], z[3] });
-        const filter_grad_args a = filter_grad_cut(&s, NULL, NULL);
+        const filter_grad_args a = filter_grad_tiling(&s, NULL, NULL);
         const uint32_t blocks = a.filters * a.parts.by, turns = (blocks + 131) / 132;
         CHECK(blocks >= 120 && a.strips * a.filters * 10 >= turns * 132 * a.each * 8,
               "shape %d: %u blocks of %u strips of %d rows", (int)i, blocks, a.each, a.rows);

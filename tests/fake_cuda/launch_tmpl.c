@@ -270,7 +270,7 @@ static T back_at(const job *j, const int64_t *out)
     return sum / (T)((int64_t)window[0] * window[1]);
 }
 
-static void run_pool_back(const job *j)
+static void run_pool_grad(const job *j)
 {
     const layout *out = &j->s.out[0].at;
     int64_t at[DUET_RANK_MAX], n = layout_count(out);
@@ -472,5 +472,5 @@ void TYPED(fake_run)(const job *j)
     else if (k == OP_conv2d) run_conv(j);
     else if (is_conv_grad(k)) run_conv_back(j);
     else if (k == OP_max_pool2d || k == OP_avg_pool2d) run_pool(j);
-    else run_pool_back(j);
+    else run_pool_grad(j);
 }

@@ -25,16 +25,16 @@ typedef struct tasks {
     task *first, **last;
 } tasks;
 struct CUgraph_st {
-    tasks noted;
+    tasks captured;
 };
 struct CUgraphExec_st {
-    tasks noted;
+    tasks captured;
 };
 
 struct CUstream_st {
     task *first, **last;
-    struct CUgraph_st *noting; /* work is captured into this graph */
-    bool spoilt;               /* by a call that a capture does not allow */
+    struct CUgraph_st *capturing; /* work is captured into this graph */
+    bool spoilt;                  /* by a call that a capture does not allow */
     /* joined: by an event, the capture of another stream; unjoined: another stream has joined and
      * not returned */
     bool joined, unjoined;
@@ -66,7 +66,7 @@ static bool lost[FAKE_CARDS];
 static int failing = -1; /* only calls for this device count for the scripted failure; -1: all do */
 
 static _Thread_local int device;
-static _Thread_local cudaStream_t noting; /* the stream that this thread captures */
+static _Thread_local cudaStream_t capturing; /* the stream that this thread captures */
 static _Thread_local cudaError_t last_error;
 
 /* ---- the interface for tests ---- */
@@ -136,15 +136,15 @@ cudaError_t fake_error(cudaError_t e)
 /* No thread may wait for a stream under capture. */
 static cudaError_t not_recorded(cudaStream_t s)
 {
-    if (!s || !s->noting) return cudaSuccess;
+    if (!s || !s->capturing) return cudaSuccess;
     s->spoilt = true;
     return fake_error(cudaErrorStreamCaptureUnsupported);
 }
 
 cudaError_t fake_outside_graphs(void)
 {
-    if (!noting) return cudaSuccess;
-    noting->spoilt = true;
+    if (!capturing) return cudaSuccess;
+    capturing->spoilt = true;
     return fake_error(cudaErrorStreamCaptureUnsupported);
 }
 static cudaError_t entering(cudaError_t scripted)
@@ -374,7 +374,7 @@ void fake_drain(cudaStream_t s) { LOCKED(run_until(s, s->queued)); }
 
 static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
 {
-    task *t = fake_alloc(sizeof *t + bytes), ***last = s->noting ? &s->noting->noted.last : &s->last;
+    task *t = fake_alloc(sizeof *t + bytes), ***last = s->capturing ? &s->capturing->captured.last : &s->last;
     if (!t) return cudaErrorMemoryAllocation;
     *t = *head;
     t->next = NULL;
@@ -382,7 +382,7 @@ static cudaError_t append(cudaStream_t s, const task *head, const void *args, si
     if (bytes) memcpy(t->args, args, bytes);
     **last = t;
     *last = &t->next;
-    s->queued += !s->noting;
+    s->queued += !s->capturing;
     return cudaSuccess;
 }
 
@@ -432,7 +432,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (!s || s->device != e->device) return fake_error(cudaErrorInvalidResourceHandle);
-    LOCKED((e->stream = s, e->at = s->queued, e->within = s->noting));
+    LOCKED((e->stream = s, e->at = s->queued, e->within = s->capturing));
     return cudaSuccess;
 }
 
@@ -449,8 +449,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 /* A stream that waits for an event of a capture joins the capture. */
 static bool join(cudaStream_t s, cudaEvent_t e)
 {
-    if (!e->within || e->stream->noting != e->within || s->noting) return false;
-    s->noting = e->within;
+    if (!e->within || e->stream->capturing != e->within || s->capturing) return false;
+    s->capturing = e->within;
     return s->joined = e->stream->unjoined = true;
 }
 
@@ -472,12 +472,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
 {
     ENTER(cudaErrorUnknown);
-    if (!s || s->noting || noting || mode != cudaStreamCaptureModeThreadLocal)
+    if (!s || s->capturing || capturing || mode != cudaStreamCaptureModeThreadLocal)
         return fake_error(cudaErrorInvalidValue);
     cudaGraph_t g = fake_alloc(sizeof *g);
     if (!g) return fake_error(cudaErrorMemoryAllocation);
-    g->noted.last = &g->noted.first;
-    LOCKED((s->noting = g, s->spoilt = false, noting = s));
+    g->captured.last = &g->captured.first;
+    LOCKED((s->capturing = g, s->spoilt = false, capturing = s));
     return cudaSuccess;
 }
 
@@ -491,7 +491,7 @@ static void free_tasks(tasks *list)
 
 cudaError_t cudaGraphDestroy(cudaGraph_t g)
 {
-    if (g) free_tasks(&g->noted);
+    if (g) free_tasks(&g->captured);
     fake_free(g);
     return cudaSuccess;
 }
@@ -500,13 +500,13 @@ cudaError_t cudaGraphDestroy(cudaGraph_t g)
 static void leave_graph(cudaStream_t s, cudaGraph_t g)
 {
     for (cudaStream_t o = streams; o; o = o->next)
-        if (o->joined && o->noting == g) {
-            o->noting = NULL;
+        if (o->joined && o->capturing == g) {
+            o->capturing = NULL;
             o->joined = false;
         }
     s->spoilt |= s->unjoined;
     s->unjoined = false;
-    s->noting = NULL;
+    s->capturing = NULL;
 }
 
 /* Ends the capture whatever it returns. */
@@ -514,10 +514,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);
     *graph = NULL;
-    if (!s || s != noting) return fake_error(cudaErrorInvalidValue);
-    cudaGraph_t g = s->noting;
+    if (!s || s != capturing) return fake_error(cudaErrorInvalidValue);
+    cudaGraph_t g = s->capturing;
     LOCKED(leave_graph(s, g));
-    noting = NULL;
+    capturing = NULL;
     if (!e && !s->spoilt) {
         *graph = g;
         return cudaSuccess;
@@ -533,8 +533,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     if (!graph || flags) return fake_error(cudaErrorInvalidValue);
     cudaGraphExec_t x = *exec = fake_alloc(sizeof *x);
     if (!x) return fake_error(cudaErrorMemoryAllocation);
-    x->noted = graph->noted;
-    graph->noted = (tasks){ 0 };
+    x->captured = graph->captured;
+    graph->captured = (tasks){ 0 };
     LOCKED((fake_counted.graphs_alive++));
     return cudaSuccess;
 }
@@ -546,7 +546,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
     OUTSIDE_GRAPHS();
     if (!exec || !s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED({
-        for (const task *t = exec->noted.first; t && !e; t = t->next) e = append(s, t, t->args, t->bytes);
+        for (const task *t = exec->captured.first; t && !e; t = t->next) e = append(s, t, t->args, t->bytes);
         fake_counted.graphs++;
     });
     return fake_error(e);
@@ -556,7 +556,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);
     if (!exec) return fake_error(cudaErrorInvalidResourceHandle);
-    free_tasks(&exec->noted);
+    free_tasks(&exec->captured);
     fake_free(exec);
     LOCKED((fake_counted.graphs_alive--));
     return e;

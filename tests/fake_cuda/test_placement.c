@@ -351,16 +351,16 @@ static duet_status together(void)
 }
 static duet_status recorded(void)
 {
-    duet_status s = duet_record_begin(), noted = doubled();
+    duet_status s = duet_record_begin(), done = doubled();
     duet_recording *r = duet_record_end();
-    CHECK(!r == !!noted, "status %d, and a recording: %d", (int)noted, r != NULL);
+    CHECK(!r == !!done, "status %d, and a recording: %d", (int)done, r != NULL);
     if (r) {
         refill(room_y, 1);
         s = duet_replay(r);
     }
     duet_recording_free(&r);
     if (r || s != DUET_OK) return s;
-    return noted;
+    return done;
 }
 
 static const struct {

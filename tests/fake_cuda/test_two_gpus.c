@@ -257,7 +257,7 @@ static void streams_are_apart(void)
     void *first = duet_stream();
     CHECK(first && second && first != second, "the streams %p and %p are invalid or equal", first, second);
     CHECK(duet_auto_replay(1) == DUET_OK, "%s", duet_error());
-    CHECK(thread_use_gpu(HOST) == DUET_NO_DEVICE && thread_use_gpu(SECOND_GPU + 1) == DUET_NO_DEVICE,
+    CHECK(thread_use_gpu(HOST) == DUET_NO_DEVICE && thread_use_gpu(THIRD_GPU + 1) == DUET_NO_DEVICE,
           "a device that is not a GPU was accepted");
     tap_point("each GPU has its own streams");
 }

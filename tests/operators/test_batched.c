@@ -169,7 +169,7 @@ static sum read_sum(const char *text, char room[64])
     return s;
 }
 
-static int64_t place_of(const sum *s, int part, const int64_t *at)
+static int64_t element_offset(const sum *s, int part, const int64_t *at)
 {
     int64_t found = 0;
     for (const char *p = s->part[part]; *p; p++) found = found * s->size[*p - 'a'] + at[*p - 'a'];
@@ -181,9 +181,9 @@ static void add_all(const sum *s, int letter, int64_t *at, duet_dtype t, const v
                     long double *sums, long double *size)
 {
     if (letter == 26) {
-        const double x = element(t, a, place_of(s, 0, at)) * element(t, b, place_of(s, 1, at));
-        sums[place_of(s, 2, at)] += x;
-        size[place_of(s, 2, at)] += fabs(x);
+        const double x = element(t, a, element_offset(s, 0, at)) * element(t, b, element_offset(s, 1, at));
+        sums[element_offset(s, 2, at)] += x;
+        size[element_offset(s, 2, at)] += fabs(x);
         return;
     }
     const bool used = strchr(s->part[0], 'a' + letter) || strchr(s->part[1], 'a' + letter);

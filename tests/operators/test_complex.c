@@ -514,26 +514,24 @@ static void specials(duet_place p)
     tap_point("branch cuts, zeros and infinities");
 }
 
+static void all(duet_place p, int mode)
+{
+    binaries(p);
+    unaries(p);
+    corners(p);
+    promotions(p);
+    numbers(p);
+    real_with_number(p);
+    made(p);
+    sets(p);
+    chosen(p);
+    laws(p);
+    specials(p);
+}
+
 int main(int count, char **argument)
 {
-    duet_place place[2];
     gen = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 20);
-    const int places = list_places(place);
-    for (int i = 0; i < places; i++)
-        for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
-            printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
-            plan_fusion(mode);
-            binaries(place[i]);
-            unaries(place[i]);
-            corners(place[i]);
-            promotions(place[i]);
-            numbers(place[i]);
-            real_with_number(place[i]);
-            made(place[i]);
-            sets(place[i]);
-            chosen(place[i]);
-            laws(place[i]);
-            specials(place[i]);
-        }
+    each_mode(all);
     return tap_end();
 }

@@ -564,28 +564,26 @@ static void bad(void)
     tap_point("invalid arguments");
 }
 
+static void all(duet_place p, int mode)
+{
+    powers(p);
+    zeros_to_powers(p);
+    whole_powers(p);
+    limits(p);
+    beyond_the_largest(p);
+    cuts(p);
+    tests_of_parts(p);
+    products(p);
+    products_there(p);
+    sums_up_to(p);
+    vectors(p);
+    parallel(p);
+}
+
 int main(int count, char **argument)
 {
-    duet_place place[2];
     gen = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 21);
-    const int places = list_places(place);
     bad();
-    for (int i = 0; i < places; i++)
-        for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
-            printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
-            plan_fusion(mode);
-            powers(place[i]);
-            zeros_to_powers(place[i]);
-            whole_powers(place[i]);
-            limits(place[i]);
-            beyond_the_largest(place[i]);
-            cuts(place[i]);
-            tests_of_parts(place[i]);
-            products(place[i]);
-            products_there(place[i]);
-            sums_up_to(place[i]);
-            vectors(place[i]);
-            parallel(place[i]);
-        }
+    each_mode(all);
     return tap_end();
 }

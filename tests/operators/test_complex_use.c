@@ -570,26 +570,24 @@ static void streamed(void)
 }
 #endif
 
+static void all(duet_place p, int mode)
+{
+    aliases(p);
+    squares(p);
+    together(p);
+    handed_on(p);
+    reductions(p);
+    products(p);
+    spectra(p);
+    replays(p);
+    if (mode == MODE_MACHINE) passes(p);
+}
+
 int main(int count, char **argument)
 {
-    duet_place place[2];
     gen = rng_new(count > 1 ? strtoull(argument[1], NULL, 10) : 20);
-    const int places = list_places(place);
     bad();
-    for (int i = 0; i < places; i++)
-        for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
-            printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
-            plan_fusion(mode);
-            aliases(place[i]);
-            squares(place[i]);
-            together(place[i]);
-            handed_on(place[i]);
-            reductions(place[i]);
-            products(place[i]);
-            spectra(place[i]);
-            replays(place[i]);
-            if (mode == MODE_MACHINE) passes(place[i]);
-        }
+    each_mode(all);
 #ifdef FAKE_CUDA
     streamed();
 #endif

@@ -472,7 +472,7 @@ static void check_im2col(duet_place p, duet_dtype type, const geometry *g, int v
     for (int64_t i = 0; i < want.count; i++) {
         int64_t k[3];
         unravel(i, size, 3, k);
-        const int64_t at = place_of(g, k[2], k[1] % window);
+        const int64_t at = element_offset(g, k[2], k[1] % window);
         if (at < 0) want.v[i] = 0;
         else want.v[i] = a.v[(k[0] * c + k[1] / window) * volume(g->image, 2) + at];
     }

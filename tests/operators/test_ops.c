@@ -287,7 +287,7 @@ static void gradient_on(const struct def *d, duet_dtype type, const struct image
 }
 
 /* From the gradient of the results of avg_pool2d for image im, to its size or to the smallest size. */
-static void pool_back_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
+static void pool_grad_on(const struct def *d, duet_dtype type, const struct image *im, bool views)
 {
     duet_matrix *x = duet_new_shape(DUET_F32, 4, im->images.size);
     duet_expr e = (duet_avg_pool2d)(duet_of_matrix(x), &im->pool);
@@ -317,7 +317,7 @@ static void images_on(const struct def *d, duet_dtype type)
                 continue;
             }
             if (d->kind == KIND_pool_grad) {
-                pool_back_on(d, type, im, n > 0);
+                pool_grad_on(d, type, im, n > 0);
                 continue;
             }
             const duet_scale scale = { { n, 3 - n } };

@@ -68,7 +68,7 @@ static void pool_window(const geometry *g, enum what k, const real *x, int64_t o
     int64_t best = -1;
     real sum = 0, size = 0;
     for (int64_t u = 0; u < window; u++) {
-        const int64_t i = place_of(g, o, u);
+        const int64_t i = element_offset(g, o, u);
         if (i < 0) continue;
         if (k == MEAN_BACK) {
             dx[i] += dy / (real)window;

@@ -17,7 +17,7 @@ static const int side[] = { 12, 75 };
 /* How a and b overlap x in one matrix of 3N x 3N. */
 enum how {
     SAME_VIEW,
-    TWINS,
+    EQUAL_VIEWS,
     SHIFTED_DOWN,
     SHIFTED_UP,
     SHIFTED_RIGHT,
@@ -26,8 +26,8 @@ enum how {
     TOUCHING,
     HOWS
 };
-static const char *how_text[HOWS] = { "the same",      "twins",      "shifted down", "shifted up",
-                                      "shifted right", "transposed", "apart",        "touching" };
+static const char *how_text[HOWS] = { "the same",      "equal views", "shifted down", "shifted up",
+                                      "shifted right", "transposed",  "apart",        "touching" };
 
 static cast cast_new(rng *gen, duet_dtype type, enum how how)
 {

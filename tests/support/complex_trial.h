@@ -92,4 +92,18 @@ static inline void refused(duet_expr e, duet_status want, const char *name, cons
     forget(e);
 }
 
+/* ---- all tests, on each machine and in each fusion mode ---- */
+
+static inline void each_mode(void (*tests)(duet_place p, int mode))
+{
+    duet_place place[2];
+    const int places = list_places(place);
+    for (int i = 0; i < places; i++)
+        for (int mode = MODE_MACHINE; mode <= MODE_NONE; mode++) {
+            printf("# on the %s, fusion mode %s\n", place_name(place[i]), mode_names[mode]);
+            plan_fusion(mode);
+            tests(place[i], mode);
+        }
+}
+
 #endif

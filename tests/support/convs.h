@@ -65,7 +65,7 @@ static inline void unravel(int64_t i, const int64_t *size, int axes, int64_t *at
 }
 
 /* The position in an image of element u of window o; -1: outside. */
-static inline int64_t place_of(const geometry *g, int64_t o, int64_t u)
+static inline int64_t element_offset(const geometry *g, int64_t o, int64_t u)
 {
     int64_t out[3], at[3], i = 0;
     unravel(o, g->out, g->axes, out);
@@ -89,7 +89,8 @@ static inline void each_product(const geometry *g, product *f, void *with)
         for (int64_t m = 0; m < g->m; m++)
             for (int64_t o = 0; o < outs; o++)
                 for (int64_t k = 0; k < depth * window; k++) {
-                    const int64_t u = k % window, at = place_of(g, o, u), c = m / each * depth + k / window;
+                    const int64_t u = k % window, at = element_offset(g, o, u),
+                                  c = m / each * depth + k / window;
                     const int64_t w = (m * depth + k / window) * window + (g->flips ? window - 1 - u : u);
                     if (at >= 0) f(with, (n * g->c + c) * image + at, w, (n * g->m + m) * outs + o);
                 }

@@ -3,7 +3,7 @@
 #ifndef INTERPRETER_CODES_H
 #define INTERPRETER_CODES_H
 
-#include "launch.h"
+#include "interpreter_kernels.h"
 
 #define CODES_ELEMENTS 8
 #define CODES_ROW      1024 /* vectors of a row, at most */

@@ -21,6 +21,11 @@
 #include <cstring>
 #include <limits>
 
+/* The functions of libquadmath, or those of the C library where long double has as many bits. */
+#if __LDBL_MANT_DIG__ == 113
+#define QUAD(name) name##l
+#else
+#define QUAD(name) name##q
 extern "C" {
 quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad),
     cbrtq(quad);
@@ -29,13 +34,14 @@ quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), 
     erfq(quad), erfcq(quad);
 quad ceilq(quad), floorq(quad), truncq(quad), rintq(quad), hypotq(quad, quad), fmodq(quad, quad);
 }
+#endif
 
 namespace
 {
 
 #define FUNCTION(name)                                                                                       \
     double q_##name(double x) { return std::name(x); }                                                       \
-    quad q_##name(quad x) { return name##q(x); }
+    quad q_##name(quad x) { return QUAD(name)(x); }
 FUNCTION(exp)
 FUNCTION(exp2)
 FUNCTION(expm1)
@@ -61,13 +67,13 @@ FUNCTION(ceil)
 FUNCTION(trunc)
 FUNCTION(rint)
 double q_pow(double x, double y) { return std::pow(x, y); }
-quad q_pow(quad x, quad y) { return powq(x, y); }
+quad q_pow(quad x, quad y) { return QUAD(pow)(x, y); }
 double q_atan2(double x, double y) { return std::atan2(x, y); }
-quad q_atan2(quad x, quad y) { return atan2q(x, y); }
+quad q_atan2(quad x, quad y) { return QUAD(atan2)(x, y); }
 double q_hypot(double x, double y) { return std::hypot(x, y); }
-quad q_hypot(quad x, quad y) { return hypotq(x, y); }
+quad q_hypot(quad x, quad y) { return QUAD(hypot)(x, y); }
 double q_fmod(double x, double y) { return std::fmod(x, y); }
-quad q_fmod(quad x, quad y) { return fmodq(x, y); }
+quad q_fmod(quad x, quad y) { return QUAD(fmod)(x, y); }
 template <class R> R q_modulo(R x, R y)
 {
     const R r = q_fmod(x, y);
@@ -488,7 +494,7 @@ int turning_points(const turning &t, quad lo, quad hi, quad *at)
         return lo < t.first && t.first < hi;
     }
     const bool all = !(hi - lo < 2 * t.period);
-    at[0] = all ? t.first : t.first + t.period * ceilq((lo - t.first) / t.period);
+    at[0] = all ? t.first : t.first + t.period * QUAD(ceil)((lo - t.first) / t.period);
     at[1] = at[0] + t.period;
     return all ? 2 : (at[0] < hi) + (at[1] < hi);
 }

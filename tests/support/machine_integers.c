@@ -152,16 +152,6 @@ static void operands_of(const step *s, const frame *f, const instruction *reduct
     else *y = 0;
 }
 
-static layout axes(const layout *l, int from, int to)
-{
-    layout part = { .type = l->type, .rank = to - from };
-    for (int a = from; a < to; a++) {
-        part.size[a - from] = l->size[a];
-        part.stride[a - from] = l->stride[a];
-    }
-    return part;
-}
-
 static bool reduces_reference(const step *s, const frame *f, int which, expected *out)
 {
     const instruction *reduction = s->program->code;

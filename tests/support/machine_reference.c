@@ -303,17 +303,6 @@ static void taken(const step *s, const frame *f, const instruction *reduction, c
     else *y = 0;
 }
 
-/* Axes from .. to - 1 of l. */
-static layout axes(const layout *l, int from, int to)
-{
-    layout part = { .type = l->type, .rank = to - from };
-    for (int a = from; a < to; a++) {
-        part.size[a - from] = l->size[a];
-        part.stride[a - from] = l->stride[a];
-    }
-    return part;
-}
-
 static bool reduce_reference(const step *s, const frame *f, int which, expected *out)
 {
     const instruction *reduction = reduce_of(s->program, which);

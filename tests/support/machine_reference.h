@@ -33,4 +33,15 @@ int64_t place(const layout *l, const int64_t *index);
 /* Computes the index of element n in row-major order. */
 void unravel(const layout *l, int64_t n, int64_t *index);
 
+/* Axes from .. to - 1 of l. */
+static inline layout axes(const layout *l, int from, int to)
+{
+    layout part = { .type = l->type, .rank = to - from };
+    for (int a = from; a < to; a++) {
+        part.size[a - from] = l->size[a];
+        part.stride[a - from] = l->stride[a];
+    }
+    return part;
+}
+
 #endif

@@ -59,7 +59,7 @@ static int64_t count_of(int rank, const int64_t *size)
     return n;
 }
 
-static int64_t place_of(const shown *v, const int64_t *i)
+static int64_t element_offset(const shown *v, const int64_t *i)
 {
     int64_t k = 0;
     for (int a = 0; a < v->rank; a++) k = k * v->size[a] + i[a];
@@ -74,7 +74,7 @@ static void change(shown *v, int rank, const int64_t *size, remap *old, const in
     int64_t at[MOST], n = count_of(rank, size), i[DUET_RANK_MAX] = { 0 }, from[DUET_RANK_MAX];
     for (int64_t k = 0; k < n; k++, step_on(rank, size, i)) {
         old(v, arg, i, from);
-        at[k] = v->at[place_of(v, from)];
+        at[k] = v->at[element_offset(v, from)];
     }
     v->rank = rank;
     v->n = n;

@@ -1,9 +1,8 @@
-/* gemm_args.h - the arguments of matrix products, and the sizes that their kernels take. */
-#ifndef GEMM_ARGS_H
-#define GEMM_ARGS_H
+/* gemm_kernels.h - the kernels of matrix products, and the sizes that they take. */
+#ifndef GEMM_KERNELS_H
+#define GEMM_KERNELS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "launch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +52,12 @@ typedef struct split_kernel {
 const split_kernel *split_kernels(int *count);
 const split_kernel *emulated_gemm_small_kernels(int *count); /* for DUET_MATH_SPLIT */
 const void *gemv_kernel(int rows, int form, bool wide);
+
+KERNEL_TABLE(gemm_small_mn)
+KERNEL_TABLE(gemm_tall)
+
+product_args product_args_of(const step *s, const frame *f, const workspace *w);
+bool product_splits(const step *s); /* has few rows, and emulated_gemm_small.cu is the fastest */
 
 #ifdef __cplusplus
 }

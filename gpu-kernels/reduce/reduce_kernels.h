@@ -1,9 +1,13 @@
-/* reduce_args.h - the arguments of reductions, softmax and layer normalisation. */
-#ifndef REDUCE_ARGS_H
-#define REDUCE_ARGS_H
+/* reduce_kernels.h - the kernels of reductions, softmax and layer normalisation. */
+#ifndef REDUCE_KERNELS_H
+#define REDUCE_KERNELS_H
 
-#include "backend.h"
 #include "fast_divide.h"
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define REDUCE_WARPS 8 /* per thread block, when a warp runs along the reduced axis */
 /* along outputs: a thread block has REDUCE_ACROSS outputs times REDUCE_DOWN groups of lanes */
@@ -71,5 +75,34 @@ typedef struct norm_args {
     double r;          /* is added to the variance */
     const void *known; /* mean and variance of each row, for FORM_LAST */
 } norm_args;
+
+KERNEL_TABLE(reduce)
+KERNEL_TABLE(softmax)
+KERNEL_TABLE(norm)
+/* held: number of elements of each thread */
+const void *softmax_warp_kernel_f32(int row, int held, bool vectors);
+const void *softmax_warp_kernel_f64(int row, int held, bool vectors);
+/* held: as above, or 0 if a thread block holds a row. vectors: reads 16 bytes at a time. dense:
+ * gain and bias are dense too. */
+const void *norm_row_kernel_f32(int held, bool vectors, bool dense);
+const void *norm_row_kernel_f64(int held, bool vectors, bool dense);
+
+/* Reductions whose program only loads its inputs, or any program (program_reduce.h). */
+workspace_size reduce_workspace;
+launcher reduce_launch;
+
+/* For the launchers of this folder and of program_reduce.c: an accumulator's bytes; the size of a.part;
+ * the counters for `outputs` outputs, `across` of them in a tile. */
+size_t reduce_acc_bytes(int row, bool wide);
+size_t reduce_part_bytes(const reduce_args *a, int row, bool wide);
+meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across);
+/* fills in a reduction of the last axis of one input, except for addresses */
+void reduce_rows_of(reduce_args *a, const layout *in, const layout *out);
+cudaError_t reduce_run(const reduce_args *a, const void *(*kernel)(int row, int form), int row,
+                       cudaStream_t q);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,9 +1,13 @@
-/* fused_args.h - the arguments of the kernels of fused rows. */
-#ifndef FUSED_ARGS_H
-#define FUSED_ARGS_H
+/* fused_kernels.h - the kernels of fused rows. */
+#ifndef FUSED_KERNELS_H
+#define FUSED_KERNELS_H
 
-#include "backend.h"
 #include "fast_divide.h"
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define POINT_THREADS 256
 #define POINT_INPUTS  3
@@ -51,5 +55,11 @@ typedef struct strided_args {
     divider32 size[DUET_RANK_MAX];
     int32_t stride[1 + POINT_INPUTS][DUET_RANK_MAX];
 } strided_args;
+
+KERNEL_TABLE(fused)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,6 +1,6 @@
-/* transpose_args.h - the arguments of the kernels that transpose by tiles. */
-#ifndef TRANSPOSE_ARGS_H
-#define TRANSPOSE_ARGS_H
+/* transpose_kernels.h - the kernels that transpose by tiles. */
+#ifndef TRANSPOSE_KERNELS_H
+#define TRANSPOSE_KERNELS_H
 
 #include "backend.h"
 

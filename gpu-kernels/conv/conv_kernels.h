@@ -1,9 +1,13 @@
-/* conv_args.h - the arguments of pooling, convolutions and their gradients. */
-#ifndef CONV_ARGS_H
-#define CONV_ARGS_H
+/* conv_kernels.h - the kernels of pooling, convolutions and their gradients. */
+#ifndef CONV_KERNELS_H
+#define CONV_KERNELS_H
 
 #include "fast_divide.h"
-#include <stdbool.h>
+#include "launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define POOL_THREADS 256
 #define POOL_EACH    4
@@ -23,7 +27,7 @@ typedef struct pool2d_args {
 
 /* Gradients of pooling, and upsampling. One launch covers all planes, with one thread for each
  * element of `out`. Indices along the height and the width have 32 bits. */
-typedef struct pool_back_args {
+typedef struct pool_grad_args {
     const void *in, *grad;
     void *out;
     divider64 channels, height, width; /* of out */
@@ -31,14 +35,14 @@ typedef struct pool_back_args {
     int32_t in_height, in_width, grad_height, grad_width;
     int32_t window[2], step[2], pad[2];
     int64_t count;
-} pool_back_args;
+} pool_grad_args;
 
 #define CONV_THREADS 128
 #define CONV_WIDTH   32 /* outputs per thread block, at most */
 
-#define CONV_SQUARE_WARPS  12   /* per thread block, at most */
-#define CONV_SQUARE_OWN    7424 /* bytes of shared memory of each warp */
-#define CONV_SQUARE_FILTER 512  /* bytes of shared memory for the filters of eight outputs and one channel */
+#define WINOGRAD_2D_WARPS  12   /* per thread block, at most */
+#define WINOGRAD_2D_OWN    7424 /* bytes of shared memory of each warp */
+#define WINOGRAD_2D_FILTER 512  /* bytes of shared memory for the filters of eight outputs and one channel */
 
 /* A convolution with windows of 3 x 3 and its epilogue (winograd_1d.cu). An output is one output
  * channel. A position is a block of 2 x 4 results before pooling, which one thread computes. A
@@ -102,5 +106,20 @@ typedef struct filter_grad_args {
     divider32 sums;                 /* sums of a tile */
     bool vectors[2];                /* groups of four columns are aligned */
 } filter_grad_args;
+
+KERNEL_TABLE(pool2d)
+KERNEL_TABLE(pool_grad)
+const void *conv2d_kernel_f32(int outputs, bool pooled); /* outputs: per thread, 2, 4 or 8 */
+/* eights: groups of eight outputs per warp, 2 or 4 */
+const void *winograd_2d_kernel_f32(int eights, bool pooled);
+const void *filter_grad_kernel_f32(int pad); /* pad: padding of the columns */
+const void *filter_join_kernel_f32(void);
+
+/* Fills in all but out and part, for a supported step. */
+filter_grad_args filter_grad_tiling(const step *s, const void *x, const void *dy);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,9 +1,14 @@
-/* random_args.h - the arguments of the kernels that draw random numbers. */
-#ifndef RANDOM_ARGS_H
-#define RANDOM_ARGS_H
+/* random_kernels.h - the kernels that draw random numbers. */
+#ifndef RANDOM_KERNELS_H
+#define RANDOM_KERNELS_H
 
 #include "fast_divide.h"
+#include "launch.h"
 #include "random_step.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define RANDOM_THREADS 256
 #define BUCKET_MEAN    128 /* of a permutation: the greatest average size of a bucket */
@@ -33,5 +38,12 @@ typedef struct random_args {
     uint32_t *indices, *ends;
     int32_t bucket_bits;
 } random_args;
+
+KERNEL_TABLE(random)
+const void *random_kernel_i64(int row, int form);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

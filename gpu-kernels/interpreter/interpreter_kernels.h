@@ -1,9 +1,10 @@
-/* interpreter_args.h - the arguments of the interpreter's kernels, and where these are found. */
-#ifndef INTERPRETER_ARGS_H
-#define INTERPRETER_ARGS_H
+/* interpreter_kernels.h - the kernels of the interpreter, and their arguments. */
+#ifndef INTERPRETER_KERNELS_H
+#define INTERPRETER_KERNELS_H
 
 #include "fast_divide.h"
 #include "interpreter.h"
+#include "launch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -93,6 +94,8 @@ interp_kernels interp_kernel_u8, interp_kernel_u16;
  * and returns their number. apart: splits pairs into single linear steps, as kernels of one vector
  * per thread require. */
 int interp_pack(void *code, const interp_program *p, duet_dtype type, int row, bool apart);
+
+cudaError_t interp_launch(const step *s, const frame *f, cudaStream_t q);
 
 #ifdef __cplusplus
 }

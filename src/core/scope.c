@@ -1,0 +1,31 @@
+/* scope.c - DUET_ON and DUET_MATH: where the statements of a block run, and in which math mode. */
+#include "status.h"
+#include "thread.h"
+
+duet_scope duet_scope_open(duet_place place)
+{
+    thread *t = thread_get();
+    duet_scope s = { .on = 1, .before = (int)t->place };
+    if ((unsigned)place <= DUET_GPU) t->place = place;
+    else fail(DUET_BAD_ARGUMENT, "DUET_ON: place (%d) must be DUET_AUTO, DUET_CPU or DUET_GPU", (int)place);
+    return s;
+}
+
+void duet_scope_close(duet_scope *s)
+{
+    if (s) thread_get()->place = (duet_place)s->before;
+}
+
+duet_scope duet_math_open(duet_math_mode math)
+{
+    thread *t = thread_get();
+    duet_scope s = { .on = 1, .before = (int)t->math };
+    if ((unsigned)math < MATH_MODES) t->math = math;
+    else fail(DUET_BAD_ARGUMENT, "DUET_MATH: mode (%d) is not a math mode", (int)math);
+    return s;
+}
+
+void duet_math_close(duet_scope *s)
+{
+    if (s) thread_get()->math = (duet_math_mode)s->before;
+}

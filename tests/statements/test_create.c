@@ -1,0 +1,366 @@
+/* test_create.c - new matrices with elements, single elements, copies to and from arrays of C, typed
+ * pointers, times of blocks, the list of live matrices and the number of threads: random shapes and types
+ * against loops, then errors, which must leave nothing behind. */
+#include "common.h"
+#include "dtype.h"
+#include "element.h"
+#include "modes.h"
+#include "thread.h"
+#include <complex.h>
+#include <math.h>
+#include <omp.h>
+
+enum { TRIALS = 300, MOST = 6 * 6 * 6 };
+
+static rng gen;
+static int64_t live_before;
+
+static void set(duet_matrix *m, duet_expr e) { CHECK((duet_set)(m, e) == DUET_OK, "%s", duet_error()); }
+#define SET_OK(m, e) set(m, DUET(e))
+
+static int64_t random_shape(int *rank, int64_t *size)
+{
+    int64_t n = 1;
+    *rank = (int)rng_below(&gen, 4);
+    for (int a = 0; a < *rank; a++) n *= size[a] = rng_below(&gen, 10) ? 1 + rng_below(&gen, 6) : 0;
+    return n;
+}
+
+static duet_dtype random_type(bool also_complex)
+{
+    for (;;) {
+        const duet_dtype t = (duet_dtype)rng_below(&gen, DUET_DTYPE_COUNT);
+        if (also_complex || (t != DUET_C64 && t != DUET_C128)) return t;
+    }
+}
+
+/* Small integers, which every type represents; 0 and 1 for bool. */
+static double small_number(duet_dtype t) { return (double)rng_below(&gen, t == DUET_BOOL ? 2 : 100); }
+
+static void nothing_is_left(const char *what)
+{
+    CHECK(duet_live(NULL) == live_before, "%s: %d matrices are left", what,
+          (int)(duet_live(NULL) - live_before));
+    /* the limit cannot change while a formula is unevaluated */
+    CHECK(duet_arena_limit((size_t)64 << 20) == DUET_OK, "%s: a formula is left", what);
+}
+
+/* m has `count` elements, all equal to x; or x + i by if by is not 0. Frees m. */
+static void holds_sequence(duet_matrix *m, const char *what, duet_dtype type, int64_t count, double x,
+                           double by)
+{
+    if (!CHECK(m != NULL, "%s: %s", what, duet_error())) return;
+    CHECK(duet_type(m) == type && duet_count(m) == count, "%s: %d elements of type %d", what,
+          (int)duet_count(m), (int)duet_type(m));
+    const void *p = duet_read(m);
+    for (int64_t i = 0; i < count; i++) {
+        const long double found = element_value(type, p, i);
+        const long double wanted = converted(DUET_F64, type, (long double)(x + (double)i * by));
+        if (!CHECK(found == wanted, "%s: element %d is %Lg, not %Lg", what, (int)i, found, wanted)) break;
+    }
+    duet_free(&m);
+}
+
+static void test_constants(void)
+{
+    for (int i = 0; i < TRIALS; i++) {
+        int rank;
+        int64_t size[DUET_RANK_MAX];
+        const duet_dtype t = random_type(false);
+        const int64_t n = random_shape(&rank, size);
+        const double x = small_number(t);
+        holds_sequence(duet_zeros_shape(t, rank, size), "zeros", t, n, 0, 0);
+        holds_sequence(duet_ones_shape(t, rank, size), "ones", t, n, 1, 0);
+        holds_sequence(duet_full_shape(t, DUET(x), rank, size), "full", t, n, x, 0);
+        holds_sequence(duet_eval(duet_cast(duet_add(x, 0), t)), "eval of a number", t, 1, x, 0);
+    }
+    for (int n = 0; n < 7; n++) {
+        duet_matrix *m = duet_eye(DUET_F32, n);
+        const float *p = m ? duet_read(m) : NULL;
+        CHECK(p || !n, "%s", duet_error());
+        for (int i = 0; p && i < n * n; i++)
+            CHECK(p[i] == (i % (n + 1) == 0), "eye: element %d is %g", i, p[i]);
+        duet_free(&m);
+    }
+    nothing_is_left("constants");
+    tap_point("zeros, ones, full, eye and eval of numbers");
+}
+
+/* ---- sequences ---- */
+
+static void test_sequences(void)
+{
+    for (int i = 0; i < TRIALS; i++) {
+        const double start = (double)rng_below(&gen, 20), by = (double)(1 + rng_below(&gen, 5));
+        const int64_t n = rng_below(&gen, 10);
+        const double stop = start + (double)n * by - (double)rng_below(&gen, (int64_t)by);
+        const duet_dtype t = i % 2 ? DUET_I32 : DUET_F64;
+        holds_sequence(duet_arange(t, start, stop, by), "arange", t, n, start, by);
+        holds_sequence(duet_arange(t, -start, -stop, -by), "a falling arange", t, n, -start, -by);
+        holds_sequence(duet_linspace(t, start, start + (double)(n - 1) * by, n), "linspace", t, n, start, by);
+    }
+    duet_matrix *m = duet_linspace(DUET_F64, 0.1, 0.7, 7);
+    const double *p = duet_read_f64(m);
+    CHECK(p && p[0] == 0.1 && p[6] == 0.7, "linspace misses an end");
+    duet_free(&m);
+    nothing_is_left("sequences");
+    tap_point("arange and linspace");
+}
+
+/* ---- arrays, copies and single elements ---- */
+
+static void one_array(void)
+{
+    int rank;
+    int64_t size[DUET_RANK_MAX];
+    _Alignas(16) unsigned char array[MOST * 16], back[MOST * 16];
+    const duet_dtype t = random_type(true);
+    const int64_t n = random_shape(&rank, size);
+    const size_t bytes = (size_t)n * dtypes[t].bytes;
+    memset(array, 0, sizeof array);
+    memset(back, 0x55, sizeof back);
+    if (t == DUET_C64)
+        for (int64_t i = 0; i < 2 * n; i++) ((float *)array)[i] = (float)i;
+    else if (t == DUET_C128)
+        for (int64_t i = 0; i < 2 * n; i++) ((double *)array)[i] = (double)i;
+    else
+        for (int64_t i = 0; i < n; i++) element_put(t, array, i, (long double)small_number(t));
+    duet_matrix *m = duet_from_array_shape(array, t, rank, size), *copy = m ? duet_copy(m) : NULL;
+    if (CHECK(copy != NULL, "%s", duet_error())) {
+        memset(array + bytes, 0x55, sizeof array - bytes);
+        CHECK(duet_to_array(copy, back) == DUET_OK, "%s", duet_error());
+        CHECK(!memcmp(array, back, sizeof array), "%d elements of type %d differ, or more were written",
+              (int)n, (int)t);
+        if (rank == 2) {
+            duet_matrix *turned = duet_transposed(m), *dense = duet_copy(turned),
+                        *again = duet_eval(duet_transpose(dense));
+            CHECK(again && duet_to_array(again, back) == DUET_OK && !memcmp(array, back, sizeof array),
+                  "a copy of a transposed view differs");
+            duet_free(&turned);
+            duet_free(&dense);
+            duet_free(&again);
+        }
+    }
+    duet_free(&m);
+    duet_free(&copy);
+}
+
+static void test_items(void)
+{
+    const float given[] = { 1, 2, 3, 4 };
+    duet_matrix *m = duet_from_array(given, DUET_F32, 2, 2);
+    double f64 = 0;
+    float f32 = 0;
+    int64_t i64 = 0;
+    uint8_t u8 = 0;
+    CHECK(duet_item(duet_sum(m), &f64) == DUET_OK && f64 == 10, "f64: %g", f64);
+    CHECK(duet_item(duet_mean(m), &f32) == DUET_OK && f32 == 2.5f, "f32: %g", f32);
+    CHECK(duet_item(duet_argmax(m), &i64) == DUET_OK && i64 == 3, "i64: %d", (int)i64);
+    CHECK(duet_item(duet_max(m), &u8) == DUET_OK && u8 == 4, "u8: %d", u8);
+    CHECK(duet_item(duet_index(m, DUET_AT(1), DUET_AT(0)), &f64) == DUET_OK && f64 == 3, "an element: %g, %s",
+          f64, duet_error());
+    duet_free(&m);
+}
+
+static void test_arrays(void)
+{
+    for (int i = 0; i < TRIALS; i++) one_array();
+    test_items();
+    nothing_is_left("arrays");
+    tap_point("arrays of C, copies and single elements");
+}
+
+/* ---- errors ---- */
+
+static void refuses(duet_matrix *m, duet_status expected, const char *text)
+{
+    CHECK(!m, "a matrix was made: %s", text);
+    CHECK(duet_error_status() == expected && strstr(duet_error(), text), "status %d, \"%s\", not \"%s\"",
+          (int)duet_error_status(), duet_error(), text);
+    duet_free(&m);
+}
+
+static void refuses_item(duet_status s, duet_status expected, const char *text)
+{
+    CHECK(s == expected && strstr(duet_error(), text), "status %d, \"%s\", not \"%s\"", (int)s, duet_error(),
+          text);
+}
+
+static void test_errors(void)
+{
+    duet_matrix *m = duet_ones(DUET_F32, 2, 3);
+    double x = 7, *none = NULL;
+    refuses(duet_eval(duet_add(m, duet_reshape(m, 3, 2))), DUET_BAD_SHAPE,
+            "duet_add(x: f32[2,3], y: f32[3,2])");
+    refuses(duet_full(DUET_F32, duet_sqrt(m), 2, 2), DUET_BAD_SHAPE, "duet_full(m: f32[2,2], e: f32[2,3])");
+    refuses(duet_full(DUET_U8, 300, 2), DUET_BAD_ARGUMENT,
+            "duet_full(m: u8[2]): 300 is out of the range of u8");
+    refuses(duet_zeros(DUET_F32, -1), DUET_BAD_SHAPE, "duet_zeros");
+    refuses(duet_eye(DUET_F32, -1), DUET_BAD_SHAPE, "duet_eye");
+    refuses(duet_arange(DUET_F32, 0, 1, 0), DUET_BAD_ARGUMENT, "duet_arange(0, 1, 0): ");
+    refuses(duet_arange(DUET_F32, 0, INFINITY, 1), DUET_BAD_ARGUMENT, "duet_arange(0, inf, 1): ");
+    refuses(duet_arange(DUET_F32, 0, 1e300, 1e-300), DUET_BAD_SHAPE, "too many numbers");
+    refuses(duet_linspace(DUET_F32, 0, 1, -1), DUET_BAD_ARGUMENT, "duet_linspace(0, 1, -1): ");
+    refuses((duet_from_array_shape)(none, DUET_F64, 1, (const int64_t[]){ 2 }), DUET_BAD_ARGUMENT,
+            "duet_from_array: the pointer must not be NULL");
+    refuses(duet_from_array((double *)((char *)&x + 1), DUET_F64, 1), DUET_BAD_ARGUMENT,
+            "duet_from_array: the pointer");
+    refuses(duet_copy(NULL), DUET_BAD_ARGUMENT, "duet_copy");
+    refuses_item(duet_item(duet_neg(m), &x), DUET_BAD_SHAPE,
+                 "duet_item(e: f32[2,3]): e must have one element");
+    refuses_item(duet_item(duet_sum(m), none), DUET_BAD_ARGUMENT, "duet_item: x must not be NULL");
+    refuses_item(duet_item(duet_add(m, duet_reshape(m, 3, 2)), &x), DUET_BAD_SHAPE, "duet_add(");
+    refuses_item((duet_item)(duet_sum(m), (duet_dtype)99, &x), DUET_BAD_ARGUMENT, "type (99)");
+    refuses_item(duet_to_array(m, NULL), DUET_BAD_ARGUMENT, "duet_to_array: the pointer must not be NULL");
+    refuses_item(duet_to_array(NULL, &x), DUET_BAD_ARGUMENT, "duet_to_array: the matrix must not be NULL");
+    CHECK(!duet_read_f64(m) && strstr(duet_error(), "f32[2,3]") && duet_error_status() == DUET_BAD_TYPE,
+          "\"%s\"", duet_error());
+    CHECK(!duet_update_i32(m) && !duet_overwrite_u8(m), "a pointer to elements of another type");
+    CHECK(x == 7, "*x was changed");
+    duet_free(&m);
+    nothing_is_left("errors");
+    tap_point("errors name the function and leave nothing behind");
+}
+
+/* ---- typed pointers ---- */
+
+static void test_typed(void)
+{
+    duet_matrix *m = duet_zeros(DUET_I32, 4);
+    int32_t *p = duet_overwrite_i32(m);
+    for (int i = 0; p && i < 4; i++) p[i] = i;
+    p = duet_update_i32(m);
+    if (CHECK(p != NULL, "%s", duet_error())) p[0] += 5;
+    const int32_t *q = duet_read_i32(m);
+    CHECK(q && q[0] == 5 && q[3] == 3, "%s", duet_error());
+    duet_free(&m);
+    duet_matrix *c = duet_full(DUET_C64, CMPLX(1, 2), 2);
+    const float _Complex *z = duet_read_c64(c);
+    CHECK(z && ((const float *)z)[2] == 1 && ((const float *)z)[3] == 2, "%s", duet_error());
+    duet_free(&c);
+    nothing_is_left("typed pointers");
+    tap_point("typed pointers");
+}
+
+/* ---- the list of live matrices ---- */
+
+static void test_live(void)
+{
+    char text[1000] = "", wanted[200];
+    FILE *out = tmpfile();
+    duet_matrix *first = duet_zeros(DUET_F32, 2, 3);
+    const int line = __LINE__ - 1;
+    duet_matrix *view = duet_slice(first, 0, 1),
+                *other = (duet_new_shape)(DUET_U8, 1, (const int64_t[]){ 5 });
+    CHECK(duet_live(NULL) == live_before + 3, "%d live matrices", (int)duet_live(NULL));
+    if (CHECK(out != NULL, "no temporary file")) {
+        CHECK(duet_live(out) == live_before + 3, "printing changes the number");
+        rewind(out);
+        text[fread(text, 1, sizeof text - 1, out)] = 0;
+        fclose(out);
+    }
+    snprintf(wanted, sizeof wanted, "%s:%d: f32[2,3], one of 2 matrices that share 24 bytes\n", __FILE__,
+             line);
+    CHECK(strstr(text, wanted) != NULL, "no line \"%s\" in \"%s\"", wanted, text);
+    CHECK(strstr(text, "unknown place: u8[5], 5 bytes\n") != NULL, "\"%s\"", text);
+    duet_free(&view);
+    duet_free(&other);
+    duet_free(&first);
+    nothing_is_left("live matrices");
+    tap_point("the list of live matrices names their source lines");
+}
+
+/* ---- times and threads ---- */
+
+static double leave_early(void)
+{
+    double seconds = -1;
+    do {
+        DUET_TIMED(&seconds)
+        {
+            if (seconds == -1) break;
+        }
+    } while (0);
+    return seconds;
+}
+
+static void test_times(void)
+{
+    double seconds = -1, *none = NULL;
+    bool ran = false;
+    duet_matrix *m = duet_ones(DUET_F32, 300, 300);
+    DUET_TIMED(&seconds)
+    {
+        ran = true;
+        SET_OK(m, duet_matmul(m, m));
+    }
+    CHECK(ran && seconds > 0 && seconds < 60, "%g s", seconds);
+    const double early = leave_early();
+    CHECK(early >= 0 && early < 60, "%g s after break", early);
+    ran = false;
+    DUET_TIMED(none) ran = true;
+    CHECK(!ran && strstr(duet_error(), "DUET_TIMED: seconds must not be NULL"), "\"%s\"", duet_error());
+    duet_free(&m);
+    tap_point("times of blocks");
+}
+
+static void test_threads(void)
+{
+    const int before = omp_get_max_threads();
+    duet_matrix *x = duet_arange(DUET_F32, 0, 200000, 1), *y = duet_copy(x), *z = duet_copy(x);
+    CHECK(duet_set_threads(1) == DUET_OK, "%s", duet_error());
+    SET_OK(y, duet_sqrt(duet_add(x, 1)));
+    CHECK(duet_set_threads(3) == DUET_OK, "%s", duet_error());
+    SET_OK(z, duet_sqrt(duet_add(x, 1)));
+    CHECK(!memcmp(duet_read(y), duet_read(z), 200000 * sizeof(float)), "results depend on the threads");
+    CHECK(omp_get_max_threads() == before, "OpenMP's setting changed from %d to %d", before,
+          omp_get_max_threads());
+    CHECK(duet_set_threads(-1) == DUET_BAD_ARGUMENT && strstr(duet_error(), "threads (-1)"), "\"%s\"",
+          duet_error());
+    CHECK(duet_set_threads(0) == DUET_OK, "%s", duet_error());
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&z);
+    nothing_is_left("threads");
+    tap_point("the number of threads is this thread's own");
+}
+
+static void test_recordings(void)
+{
+    duet_matrix *x = duet_ones(DUET_F32, 3), *y = NULL;
+    double sum = 0;
+    float array[3] = { 0 };
+    CHECK(duet_record_begin() == DUET_OK, "%s", duet_error());
+    y = duet_eval(duet_add(x, 1));
+    holds_sequence(duet_arange(DUET_F32, 0, 3, 1), "arange", DUET_F32, 3, 0, 1);
+    holds_sequence(duet_full(DUET_F32, 2, 3), "full", DUET_F32, 3, 2, 0);
+    CHECK(duet_to_array(y, array) == DUET_OK && array[2] == 2, "%g: %s", array[2], duet_error());
+    CHECK(y != NULL, "%s", duet_error());
+    CHECK(duet_item(duet_sum(y), &sum) == DUET_OK && sum == 6, "the sum is %g: %s", sum, duet_error());
+    duet_recording *r = duet_record_end();
+    CHECK(r != NULL, "%s", duet_error());
+    SET_OK(x, 4);
+    CHECK(duet_replay(r) == DUET_OK && duet_read_f32(y)[1] == 5, "a replayed duet_eval: %s", duet_error());
+    duet_recording_free(&r);
+    duet_free(&x);
+    duet_free(&y);
+    nothing_is_left("recordings");
+    tap_point("eval and item within a recording");
+}
+
+int main(int argc, char **argv)
+{
+    gen = rng_new(21);
+    live_before = duet_live(NULL);
+    CHECK(!strcmp(duet_version(), DUET_VERSION), "%s is not %s", duet_version(), DUET_VERSION);
+    test_constants();
+    test_sequences();
+    test_arrays();
+    test_errors();
+    test_typed();
+    test_live();
+    test_times();
+    test_threads();
+    test_recordings();
+    return tap_end();
+}
