@@ -7,7 +7,7 @@
 # Without --only all suites run:
 #     paper        the five benchmarks of the paper, compared with vendor libraries (duet-bench,
 #                  peers.py)
-#     forward      the networks at the batches of README's table, in each math mode (duet-bench,
+#     forward      the networks at the batches of docs/results.md, in each math mode (duet-bench,
 #                  peers.py)
 #     expressions  random expressions on one thread, compared with compiled loops and Eigen
 #                  (expressions.py)
@@ -25,8 +25,8 @@
 #                  rate (duet-rows)
 #
 # The default is a quick run of about five minutes. --full uses the sizes of the paper and runs
-# forward, vectors and calls three times. Results, charts and the tables of README and
-# docs/results.md (table.py) are written to build-bench/results. PyTorch and JAX are measured if
+# forward, vectors and calls three times. Results, charts and the tables
+# of docs/results.md (table.py) are written to build-bench/results. PyTorch and JAX are measured if
 # python3 can import them, Eigen if it is installed. On a machine without a GPU the library is built
 # for the CPU only.
 set -eu

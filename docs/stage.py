@@ -8,9 +8,11 @@ from pathlib import Path
 
 PAGES = {
     'Start': ['docs/getting-started', 'docs/tutorial', 'docs/concepts'],
-    'Guides': ['docs/how-to', 'docs/from-numpy', 'docs/from-etl', 'docs/performance', 'docs/platforms'],
-    'Reference': ['docs/reference/index', 'docs/semantics', 'docs/operators', 'docs/accuracy'],
-    'Project': ['NEWS', 'docs/results', 'docs/decisions', 'docs/adding'],
+    'Guides': ['docs/how-to', 'docs/examples', 'docs/from-numpy', 'docs/from-etl', 'docs/performance', 'docs/cpp',
+               'docs/platforms'],
+    'Reference': ['docs/reference/index', 'docs/semantics', 'docs/operators', 'docs/accuracy',
+                  'docs/environment'],
+    'Project': ['NEWS', 'docs/results', 'docs/decisions', 'docs/developing', 'docs/adding'],
 }
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""table.py - prints the tables of README.md and docs/results.md in Markdown, from the JSON files of
-the benchmarks.
+"""table.py - prints the tables of docs/results.md in Markdown, from the JSON files of the benchmarks.
 
 Figures are medians over the runs. Figures above their limits are listed on stderr."""
 
