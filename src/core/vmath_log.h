@@ -1,4 +1,5 @@
-/* vmath_log.h - logarithms, softplus, powers and roots. Part of vmath.h. */
+/* vmath_log.h - logarithms, inverse hyperbolic functions, softplus, powers and roots. Part of
+ * vmath.h. */
 
 #ifdef T_f32
 #define VM_LOG2_LO  0x1.4ae0cp-26
@@ -160,6 +161,54 @@ VM T FN(rsqrt)(T x)
 {
     T y = K(1) / SQRT(x), s = x * y, rest = FMA(-FMA(x, y, -s), y, FMA(-s, y, K(1))); /* 1 - x y^2 */
     return SEL((x > K(0)) & (x < INF), FMA(K(0.5) * y, rest, y), y);
+}
+
+/* log(u.hi + u.lo), or log(2 x) where x > ULP_1. */
+VM T FN(log_or_far)(TYPED(pair) u, T x)
+{
+    u.hi = SEL(x > K(VM_ULP_1), x, u.hi);
+    u.lo = SEL(x > K(VM_ULP_1), K(0), u.lo);
+    TYPED(pair) y = FN(log_of_pair)(u), s = FN(any_sum)(y.hi, SEL(x > K(VM_ULP_1), K(VM_LN2_HI), K(0)));
+    return s.hi + (s.lo + (y.lo + SEL(x > K(VM_ULP_1), K(VM_LN2_LO), K(0))));
+}
+
+/* log(1 + a + (sqrt(1 + a^2) - 1)) for a = |x|. The difference is a^2 / (1 + sqrt(1 + a^2)). */
+VM T FN(asinh)(T x)
+{
+    T a = ABS(x), b = SEL(a > K(VM_ULP_1), K(1), a), rest = b * b / (K(1) + SQRT(FMA(b, b, K(1))));
+    TYPED(pair) t = FN(two_sum)(b, rest), u = FN(any_sum)(K(1), t.hi);
+    u.lo = u.lo + t.lo;
+    T y = FN(log_or_far)(u, a);
+    return SEL((a < K(VM_TINY)) | (a == INF) | (x != x), x, FN(with_sign)(y, x));
+}
+
+/* log(1 + t + sqrt(t (x + 1))) for t = x - 1, which is exact for x <= ULP_1. The root is a pair: near
+ * 1 it is almost the whole result. */
+VM T FN(acosh)(T x)
+{
+    T b = SEL(x > K(VM_ULP_1), K(2), x), t = b - K(1);
+    TYPED(pair) w = FN(two_sum)(b, K(1)), s, u;
+    T square = t * w.hi, root = SQRT(square),
+      lost = FMA(-root, root, square) + FMA(t, w.lo, FMA(t, w.hi, -square));
+    s = FN(any_sum)(t, root);
+    s.lo = s.lo + SEL(root > K(0), lost * (K(0.5) / root), K(0));
+    u = FN(any_sum)(K(1), s.hi);
+    u.lo = u.lo + s.lo;
+    T y = FN(log_or_far)(u, x);
+    return SEL(x >= K(1), SEL(x == INF, INF, y), K(NAN));
+}
+
+/* log(1 + 2 a / (1 - a)) / 2 for a = |x|. The quotient is a pair. */
+VM T FN(atanh)(T x)
+{
+    T a = ABS(x), two = K(2) * a;
+    TYPED(pair) d = FN(two_sum)(K(1), -a), u;
+    T q = two / d.hi, lost = FMA(-q, d.lo, FMA(-q, d.hi, two)) / d.hi;
+    u = FN(any_sum)(K(1), q);
+    u.lo = u.lo + lost;
+    TYPED(pair) y = FN(log_of_pair)(u);
+    T r = SEL(a < K(1), K(0.5) * (y.hi + y.lo), SEL(a == K(1), INF, K(NAN)));
+    return SEL(a < K(VM_TINY), x, FN(with_sign)(r, x));
 }
 
 /* log(x) to about twice the precision less ten bits, for positive finite x. The log of the fraction

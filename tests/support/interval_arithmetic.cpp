@@ -30,6 +30,7 @@ extern "C" {
 quad expq(quad), exp2q(quad), expm1q(quad), logq(quad), log2q(quad), log10q(quad), log1pq(quad), sqrtq(quad),
     cbrtq(quad);
 quad sinhq(quad), coshq(quad), tanhq(quad), powq(quad, quad);
+quad asinhq(quad), acoshq(quad), atanhq(quad);
 quad sinq(quad), cosq(quad), tanq(quad), asinq(quad), acosq(quad), atanq(quad), atan2q(quad, quad),
     erfq(quad), erfcq(quad);
 quad ceilq(quad), floorq(quad), truncq(quad), rintq(quad), hypotq(quad, quad), fmodq(quad, quad);
@@ -54,6 +55,9 @@ FUNCTION(cbrt)
 FUNCTION(sinh)
 FUNCTION(cosh)
 FUNCTION(tanh)
+FUNCTION(asinh)
+FUNCTION(acosh)
+FUNCTION(atanh)
 FUNCTION(sin)
 FUNCTION(cos)
 FUNCTION(tan)

@@ -57,6 +57,9 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_sinh: return near(op, t, sinhl(x));
     case OP_cosh: return near(op, t, coshl(x));
     case OP_tanh: return near(op, t, tanhl(x));
+    case OP_asinh: return near(op, t, asinhl(x));
+    case OP_acosh: return near(op, t, acoshl(x));
+    case OP_atanh: return near(op, t, atanhl(x));
     case OP_sigmoid: return near(op, t, sigmoid(x));
     case OP_softplus: return near(op, t, softplus(x));
     case OP_sin: return near(op, t, sinl(x));

@@ -284,7 +284,8 @@ static const struct function {
     { OP_floor, { 99, 99 } },        { OP_ceil, { 99, 99 } },     { OP_trunc, { 99, 99 } },
     { OP_round, { 99, 99 } },        { OP_pow, { 9, 9 } },        { OP_atan2, { 9, 9 } },
     { OP_hypot, { 9, 9 } },          { OP_fmod, { 99, 99 } },     { OP_remainder, { 99, 99 } },
-    { OP_floor_divide, { 99, 99 } },
+    { OP_floor_divide, { 99, 99 } }, { OP_asinh, { 9, 9 } },      { OP_acosh, { 9, 9 } },
+    { OP_atanh, { 1, 1 } },
 };
 #define FUNCTIONS (sizeof functions / sizeof functions[0])
 
