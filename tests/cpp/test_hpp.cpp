@@ -345,14 +345,13 @@ template <class C> static const C *numbered()
     std::memcpy(&c, n, sizeof c);
     return &c;
 }
+// clang-format off
 #define OPTIONS(X)                                                                                           \
-    X(conv)                                                                                                  \
-    X(pool)                                                                                                  \
-    X(conv_grad)                                                                                             \
-    X(conv_transposed)                                                                                       \
-    X(pool_grad)                                                                                             \
-    X(scale) X(conv1) X(pool1) X(conv1_grad) X(conv1_transposed) X(pool1_grad) X(scale1) X(conv3) X(pool3)   \
-        X(conv3_grad) X(conv3_transposed) X(pool3_grad) X(scale3) X(fourier) X(triangle) X(solver)
+    X(conv) X(pool) X(conv_grad) X(conv_transposed) X(pool_grad) X(scale)                                    \
+    X(conv1) X(pool1) X(conv1_grad) X(conv1_transposed) X(pool1_grad) X(scale1)                              \
+    X(conv3) X(pool3) X(conv3_grad) X(conv3_transposed) X(pool3_grad) X(scale3)                              \
+    X(fourier) X(triangle) X(solver)
+// clang-format on
 #define C_conv               , numbered<duet_conv>()
 #define C_pool               , numbered<duet_pool>()
 #define C_conv_grad          , numbered<duet_conv_grad>()
@@ -409,18 +408,18 @@ SAME_CONV(conv1)
 SAME_CONV(conv3)
 SAME_CONV(conv_grad)
 SAME_CONV(conv1_grad)
-SAME_CONV(conv3_grad) SAME_CONV(conv_transposed) SAME_CONV(conv1_transposed) SAME_CONV(conv3_transposed)
-    SAME_PLACE(conv_grad, size) SAME_PLACE(conv1_grad, size) SAME_PLACE(conv3_grad, size)
-        SAME_PLACE(conv_transposed, output_pad) SAME_PLACE(conv1_transposed, output_pad)
-            SAME_PLACE(conv3_transposed, output_pad) SAME_POOL(pool) SAME_POOL(pool1) SAME_POOL(pool3)
-                SAME_POOL(pool_grad) SAME_POOL(pool1_grad) SAME_POOL(pool3_grad) SAME_PLACE(pool_grad, size)
-                    SAME_PLACE(pool1_grad, size) SAME_PLACE(pool3_grad, size) SAME_PLACE(scale, scale)
-                        SAME_PLACE(scale1, scale) SAME_PLACE(scale3, scale) SAME_PLACE(fourier, axes)
-                            SAME_PLACE(fourier, axis) SAME_PLACE(fourier, n) SAME_PLACE(triangle, lower)
-                                SAME_PLACE(triangle, unit) SAME_PLACE(triangle, transposed)
-                                    SAME_PLACE(solver, refine)
+SAME_CONV(conv3_grad)
+SAME_CONV(conv_transposed) SAME_CONV(conv1_transposed) SAME_CONV(conv3_transposed) SAME_PLACE(conv_grad, size)
+    SAME_PLACE(conv1_grad, size) SAME_PLACE(conv3_grad, size) SAME_PLACE(conv_transposed, output_pad)
+        SAME_PLACE(conv1_transposed, output_pad) SAME_PLACE(conv3_transposed, output_pad) SAME_POOL(pool)
+            SAME_POOL(pool1) SAME_POOL(pool3) SAME_POOL(pool_grad) SAME_POOL(pool1_grad) SAME_POOL(pool3_grad)
+                SAME_PLACE(pool_grad, size) SAME_PLACE(pool1_grad, size) SAME_PLACE(pool3_grad, size)
+                    SAME_PLACE(scale, scale) SAME_PLACE(scale1, scale) SAME_PLACE(scale3, scale)
+                        SAME_PLACE(fourier, axes) SAME_PLACE(fourier, axis) SAME_PLACE(fourier, n)
+                            SAME_PLACE(triangle, lower) SAME_PLACE(triangle, unit)
+                                SAME_PLACE(triangle, transposed) SAME_PLACE(solver, refine)
 
-                                        static int compared;
+                                    static int compared;
 
 /* All rows with operands that some of them take; the others report the same error as in C. */
 static void compare_rows(const matrix &x, const matrix &y, const matrix &z)

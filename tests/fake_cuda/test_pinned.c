@@ -123,7 +123,8 @@ static void test_ring(void)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) pile(sizes[i], 10.0f * (float)i);
         gpu_staged_most = before;
     }
-    CHECK(fake_count().rings <= 2, "one queue has %d blocks of pinned memory, not its report and a ring", fake_count().rings);
+    CHECK(fake_count().rings <= 2, "one queue has %d blocks of pinned memory, not its report and a ring",
+          fake_count().rings);
     tap_point("small copies with and without the pinned ring");
 }
 
