@@ -1,5 +1,5 @@
 /* backend.h - the interface between the planner and the machines (CPU, GPU). A machine receives
- * finished steps and knows nothing of expressions. */
+ * finished steps and has no access to expressions. */
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -252,7 +252,7 @@ typedef struct machine {
      * the machine cannot, and the copy goes through the host. */
     duet_status (*copy)(int device, void *own, int from, const void *other, size_t bytes, int queue);
 
-    /* Pins host memory: copies then run without a staging buffer, beside the host's own work.
+    /* Pins host memory: copies then need no staging buffer and run while the host works.
      * Before unpin, all copies of that memory must have ended. */
     duet_status (*pin)(int device, void *host, size_t bytes);
     void (*unpin)(int device, void *host);

@@ -12,7 +12,7 @@ typedef struct dtype_info {
     size_t bytes;
     double roundoff, tiny;
     enum type_kind kind;
-    /* The type that programs over such elements compute in: f32, f64, i64 or u64. For complex
+    /* Programs with elements of this type compute in this one: f32, f64, i64 or u64. For complex
      * types, the type of a part. */
     duet_dtype computed;
 } dtype_info;
@@ -38,10 +38,11 @@ static inline duet_dtype dtype_part(duet_dtype t) { return dtype_is_complex(t) ?
 static inline duet_dtype dtype_real(bool is_f64) { return is_f64 ? DUET_F64 : DUET_F32; }
 static inline duet_dtype dtype_complex(bool is_f64) { return is_f64 ? DUET_C128 : DUET_C64; }
 
-/* The common type of two operands, by the table in docs/semantics.md. DUET_DTYPE_COUNT: there is none. */
+/* Returns the common type of two operands, by the table in docs/semantics.md, or DUET_DTYPE_COUNT if they
+ * have none. */
 duet_dtype dtype_promote(duet_dtype a, duet_dtype b);
 
-/* The type of a sum: 64 bits for integers and bools. */
+/* Returns the type of a sum of elements. It has 64 bits for integers and bools. */
 static inline duet_dtype dtype_of_sums(duet_dtype t)
 {
     if (dtypes[t].kind >= TYPE_FLOAT) return t;

@@ -5,10 +5,10 @@
 
 #include "attributes.h"
 
-#define EINSUM_AXES 8 /* of each */
+#define EINSUM_AXES 8 /* axes of an operand, or of the result, at most */
 enum einsum_part { EINSUM_A, EINSUM_B, EINSUM_OUT, EINSUM_PARTS };
 
-/* The letter of an axis, from 1; 0: there is no such axis. */
+/* Returns the letter of an axis, as a number from 1, or 0 if the axis does not exist. */
 static inline int einsum_letter(const einsum_attributes *e, int part, int axis)
 {
     const int at = part * EINSUM_AXES + axis;
@@ -28,7 +28,7 @@ static inline int einsum_rank(const einsum_attributes *e, int part)
     return rank;
 }
 
-/* The axis with this letter; -1: none. */
+/* Returns the axis with this letter, or -1. */
 static inline int einsum_axis(const einsum_attributes *e, int part, int letter)
 {
     for (int axis = 0; einsum_letter(e, part, axis); axis++)
@@ -36,8 +36,8 @@ static inline int einsum_axis(const einsum_attributes *e, int part, int letter)
     return -1;
 }
 
-/* Which operand is the right factor of the matrix product: the one that has the last index of the
- * result. */
+/* Returns the number of the operand that is the right factor of the matrix product. It has the last index
+ * of the result. */
 static inline int einsum_right(const einsum_attributes *e)
 {
     const int rank = einsum_rank(e, EINSUM_OUT), last = rank ? einsum_letter(e, EINSUM_OUT, rank - 1) : 0;

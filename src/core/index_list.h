@@ -1,10 +1,10 @@
-/* index_list.h - NumPy's basic indexing: what a list of index entries selects of an array. */
+/* index_list.h - NumPy's basic indexing: finds the elements that a list of index entries selects. */
 #ifndef INDEX_LIST_H
 #define INDEX_LIST_H
 
 #include "shape.h"
 
-/* Elements start, start + step, ... of an axis. */
+/* The elements start, start + step, ... of an axis are selected. */
 typedef struct axis_range {
     int64_t start, step, count;
 } axis_range;
@@ -12,7 +12,7 @@ typedef struct axis_range {
 typedef struct index_list {
     axis_range range[DUET_RANK_MAX]; /* of each axis of the array */
     int rank;                        /* of the result */
-    int axis[DUET_RANK_MAX];         /* of each axis of the result: that of the array, or -1 for a new one */
+    int axis[DUET_RANK_MAX]; /* for each axis of the result: the axis of the array, or -1 if it is new */
 } index_list;
 
 #define INDEX_NEW_AXIS (-1)
@@ -21,7 +21,7 @@ typedef struct index_list {
  * Errors    BAD_ARGUMENT, BAD_SHAPE. The text begins with the rule; put the call in front. */
 duet_status index_list_read(const shape *s, int count, const duet_index_entry *index, index_list *l);
 
-/* start:stop:step of an axis with `size` elements, as Python reads it. `axis` is for the text.
+/* Converts start:stop:step of an axis with `size` elements by the rules of Python. `axis` is for the text.
  * Errors    BAD_ARGUMENT (a step of 0) */
 duet_status axis_range_read(int axis, int64_t size, int64_t start, int64_t stop, int64_t step, axis_range *r);
 

@@ -1,5 +1,5 @@
-/* blas_headers.h - the header of the BLAS library that the build found, and what Duet knows about
- * that library. Duet calls standard functions of CBLAS only, except in blas_library.c. */
+/* blas_headers.h - the header of the BLAS library that the build found, and properties
+ * of that library. Duet calls standard functions of CBLAS only, except in blas_library.c. */
 #ifndef BLAS_HEADERS_H
 #define BLAS_HEADERS_H
 

@@ -54,7 +54,7 @@ static inline arena *arena_mine(void) /* NULL: no memory */
 
 arena *arena_scratch(arena *a); /* cleared; NULL: no memory */
 
-/* Returns the node with this serial in this thread's arena, spent or not; NULL: there is none. */
+/* Returns the node with this serial in this thread's arena, spent or not, or NULL. */
 node *arena_search(const arena *a, uint64_t serial);
 static inline node *arena_look(const arena *a, uint64_t serial)
 {
@@ -62,7 +62,7 @@ static inline node *arena_look(const arena *a, uint64_t serial)
     return likely(i < a->count && a->nodes[i].serial == serial) ? &a->nodes[i] : arena_search(a, serial);
 }
 
-/* Reports why handle e names no live formula. what: the name of the operand in the text, such as "x". */
+/* Reports why e is not the handle of a live formula. what: the name of the operand in the text, such as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
 /* Records a failure for which no node can be made: a handle with the value s represents it. Does not

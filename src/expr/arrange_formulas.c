@@ -47,11 +47,11 @@ static duet_expr concatenated(const char *function, int axis, int count, const d
 static duet_status check_list_axis(const duet_expr *x, int more, int *axis)
 {
     const shape s = { .rank = formula_shape(x[0]).rank + more };
-    if (duet_expr_status(x[0]) != DUET_OK) return DUET_OK; /* which the operator reports */
+    if (duet_expr_status(x[0]) != DUET_OK) return DUET_OK; /* the operator reports it */
     return check_axis_of(&s, axis);
 }
 
-/* An error names the operands that the user gave; a text has names for three. */
+/* The text of an error has the names and shapes of the user's operands, of at most NAMED of them. */
 static duet_expr named(const char *function, int count, const duet_expr *x, duet_expr made, const char *site)
 {
     return formula_called(function, (int)smaller(count, NAMED), x, made, site);
@@ -185,7 +185,7 @@ duet_expr duet_roll_at(duet_expr x, int64_t by, int axis, const char *site)
 
 /* ---- pad ---- */
 
-/* `n` elements along an axis, all `value`, beside x. */
+/* Makes `n` elements along an axis, all equal to `value`, with the other sizes of x. */
 static duet_expr constant(duet_expr x, int axis, int64_t n, double value, const char *site)
 {
     shape s = formula_shape(x);

@@ -13,13 +13,13 @@ const char *operand_name(const char *function, int k) __attribute__((cold));
 /* The documented name of operand k of an operator. */
 static inline const char *operand_of_op(enum op op, int k) { return operand_name(op_infos[op].name, k); }
 
-/* Puts the call of duet_<function> in front of the thread's text, unless the text names a call
- * already: it does when the error is that of a formula which failed before. x[k] is NULL where the
- * operand names no live formula. Returns s. */
+/* Puts the call of duet_<function> in front of the thread's text. If an operand failed earlier, the text
+ * begins with its call already, and stays as it is. x[k] is NULL if operand k is not a live formula.
+ * Returns s. */
 duet_status fail_in_call(duet_status s, const char *function, int arity, node *const x[])
     __attribute__((cold));
 
-/* The failed result of duet_<function>; its operands are consumed. */
+/* Returns the failed result of duet_<function>. Consumes the operands. */
 duet_expr call_failed(arena *a, const char *function, int arity, node *const x[], duet_status s,
                       const char *site) __attribute__((cold));
 

@@ -58,7 +58,7 @@ typedef union node_attributes {
 
 /* A node of a formula: an operator, a matrix or a number. Its operands precede it. */
 typedef struct node {
-    uint64_t serial; /* the handle that names it */
+    uint64_t serial; /* the value of its handle */
     union {
         struct {
             uint8_t op, type, rank, flags;

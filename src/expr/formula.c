@@ -1,4 +1,4 @@
-/* formula.c - finds, queries, spends, holds and drops the formula that a handle names. */
+/* formula.c - finds, queries, spends, holds and drops the formula of a handle. */
 #include "operands.h"
 #include "status.h"
 

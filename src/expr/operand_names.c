@@ -1,4 +1,4 @@
-/* operand_names.c - what the documents call the operands of each function. */
+/* operand_names.c - the documented names of the operands of each function. */
 #include "call_text.h"
 #include <string.h>
 

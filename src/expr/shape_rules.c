@@ -181,7 +181,7 @@ static duet_status options_indices(enum op op, const node *x, const int32_t *att
     if (o->einsum.letters[0] != EINSUM_INVALID) return DUET_OK;
     return fail(
         DUET_BAD_ARGUMENT,
-        "the indices must have the form \"ij,jk->ik\": a letter must stand in at least two of the three "
+        "the indices must have the form \"ij,jk->ik\": a letter must occur in at least two of the three "
         "groups, and only once in a group");
 }
 

@@ -17,17 +17,17 @@ static inline enum number_class number_class_of(double x)
     return x == -1 ? NUMBER_MINUS_ONE : NUMBER_POWER;
 }
 
-/* Leaves and numbers are each looked for among so many of the latest: beyond, equal ones count as two. */
+/* An equal leaf, or an equal number, is searched for only among this many of the latest ones. */
 #define LATEST 16
 
-/* Notes that n, which stands on top, is the latest of its kind. */
+/* Records that n, the last node of the arena, is the latest of its kind. */
 static inline void follow(const arena *a, node *n, uint32_t *last)
 {
     n->before = *last ? a->count - *last : 0;
     *last = a->count;
 }
 
-/* The distance back to the latest leaf that names the same matrix; 0: none. */
+/* Returns the distance back to the latest leaf with the same matrix, or 0 if it is not found. */
 static inline uint32_t same_leaf(const node *n)
 {
     const node *p = n;
@@ -38,7 +38,7 @@ static inline uint32_t same_leaf(const node *n)
     return 0;
 }
 
-/* The same of numbers: those of the same bits. */
+/* The same for numbers: two are equal if their bits are. */
 static inline uint32_t same_number(const node *n)
 {
     const node *p = n;
@@ -55,7 +55,7 @@ static inline uint32_t *put_sizes(uint32_t *w, const int64_t *size, int rank)
     return w + 2 * rank;
 }
 
-/* n is the latest leaf now; the distance back to the same matrix. */
+/* Makes n the latest leaf. Returns the distance back to a leaf with the same matrix, or 0. */
 static inline uint32_t link_leaf(arena *a, node *n)
 {
     follow(a, n, &a->last_leaf);
@@ -64,7 +64,7 @@ static inline uint32_t link_leaf(arena *a, node *n)
 
 #define NUMBER_KIND KIND(OP_NUMBER, DUET_F64, 0, NODE_WEAK | NODE_PLAIN)
 
-/* Numbers have no rank: their class stands in its place. */
+/* Numbers have no rank. The word has their class instead. */
 static inline uint32_t number_word(const node *n)
 {
     return KIND(OP_NUMBER, n->type, number_class_of(node_number(n)), NODE_WEAK);

@@ -26,9 +26,9 @@ typedef struct gemm_data {
     double alpha, beta;
 } gemm_data;
 
-/* The first product of a shape times the proposals of cuBLASLt on scratch memory, which waits for
- * the card, and stores the fastest. With DUET_REPRODUCIBLE=1 it uses the first proposal. The caller
- * holds q->lock. */
+/* Computes a product. At the first product of a shape, it measures the algorithms that cuBLASLt proposes on
+ * scratch memory, waits for the GPU, and stores the fastest algorithm. With DUET_REPRODUCIBLE=1 it takes the
+ * first proposal. The caller holds q->lock. */
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q);
 
 /* Creates what the first product of any shape needs, so that later ones cannot fail for lack of

@@ -64,7 +64,7 @@ static void choose(card *c, int count)
     const bool given = text && *text;
     const long n = given ? strtol(text, &end, 10) : 0;
     if (given && (*end || n < 0 || n >= count)) {
-        refuse(c, "DUET_DEVICE=%s names none of the %d devices", text, count);
+        refuse(c, "DUET_DEVICE=%s is not the number of one of the %d devices", text, count);
         return;
     }
     found = count;

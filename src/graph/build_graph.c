@@ -63,7 +63,7 @@ static int matrix_of(graph *g, int v, uint8_t type)
     return load_number(g, v, &scalar, LOAD_SHAPE);
 }
 
-/* The type that a number takes if it is an operand of a reduction or stands beside a matrix. */
+/* The type that a number takes if it is an operand of a reduction, or of an operator with a matrix. */
 static uint8_t type_of_numbers(const graph *g, const value *v)
 {
     for (int k = 0; k < v->args; k++)

@@ -12,7 +12,8 @@ static inline bool is_op(const graph *g, int v, enum op op) { return g->values[v
 
 /* canonicalize.c */
 value value_init(enum op op, const value *like); /* of the type and shape of *like, which may be NULL */
-int intern(graph *g, const value *v); /* the index of a value equal to *v, added if there is none */
+int intern(graph *g,
+           const value *v); /* returns the index of a value equal to *v, which it adds if necessary */
 bool same_sizes(const value *a, const value *b);
 int number_value(graph *g, bound b, enum number_class class);
 int constant_number(graph *g, double x);

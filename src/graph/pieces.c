@@ -78,7 +78,8 @@ int concatenate(graph *g, const value *like, int axis, int x, int y)
 
 /* ---- operators on concatenations ---- */
 
-/* The operand of v that is a concatenation of v's shape, which only v uses; -1: there is none. */
+/* Returns the operand of v that is a concatenation, has the shape of v, and is used only by v; -1 if no
+ * operand is. */
 static int joined_operand(const graph *g, const value *v)
 {
     for (int k = 0; k < v->args; k++) {

@@ -25,22 +25,22 @@ typedef struct view_change {
 bool is_view_operator(int op);
 view_change change_of_node(const node *n);
 
-int view_of_value(graph *g, int v, const view_change *c); /* complex.c: of any value */
+int view_of_value(graph *g, int v, const view_change *c); /* complex.c: v may be complex */
 
-/* The elements of real value x, or of interleaved complex elements, after the change. */
+/* Applies the change to value x, which is real, or has interleaved complex elements. */
 int change_view(graph *g, int x, const view_change *c);
 
-/* Formula x of one statement, for the destination *to of its shape. If x computes with a view of all
- * elements of a result, as in relu(reshape(matmul(a, b))), computes it without the view: instead, the
- * destination is viewed. Then the operator and what follows can be one step. Sets *rearranged if the
- * order of elements in the destination is not that of x in memory. */
+/* Removes a view of a result, as in relu(reshape(matmul(a, b))), from formula x of a statement. It returns
+ * the formula without the view, and changes the layout *to of the destination by the inverse of the view.
+ * One step can then compute the product and what follows it. Sets *rearranged if the order of elements in
+ * the destination is not that of x in memory. */
 int move_view_to_destination(graph *g, int x, layout *to, bool *rearranged);
 
-/* pieces.c: x with y behind it along an axis; the result has the type and shape of *like. */
+/* pieces.c: concatenates x and y along an axis. The result has the type and shape of *like. */
 int concatenate(graph *g, const value *like, int axis, int x, int y);
 
-/* The value of element-wise operator v, computed piece by piece if an operand is a concatenation; -1:
- * there is none. */
+/* If an operand of element-wise operator v is a concatenation, returns the concatenation of the results for
+ * its pieces. Otherwise returns -1. */
 int distribute_over_pieces(graph *g, const value *v);
 
 #endif
