@@ -14,28 +14,29 @@
 DUET_API DUET_MUST duet_matrix *duet_eval(duet_expr e);
 DUET_API DUET_MUST duet_matrix *duet_eval_at(duet_expr e, const char *site);
 
-/* Evaluates a formula of one element and stores the result in *x, converted to its type as by duet_cast.
- * Waits for the result. Consumes e, also on failure. In C write duet_item(e, &x), where x is a variable
- * of any arithmetic type; the macro knows its element type.
+/* Evaluates a formula of one element and stores the result in *x, converted to the type of *x as by
+ * duet_cast. Waits for the result. Consumes e, also on failure. While a recording is made, it runs once and
+ * is not recorded. In C write duet_item(e, &n), where n is a variable of any arithmetic type; the macro
+ * passes its element type.
  * Shapes    e has one element; its rank may be larger than 0
  * Errors    as duet_set, and BAD_ARGUMENT (x is NULL), BAD_SHAPE (e does not have exactly one element);
  *           *x is then unchanged */
 DUET_API DUET_MUST duet_status duet_item(duet_expr e, duet_dtype type, void *x);
 DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *x, const char *site);
 
-/* Create a matrix with elements. In C write duet_zeros(DUET_F32, 2, 3), duet_ones(DUET_F32, 2, 3) and
+/* Create a matrix and set its elements. In C write duet_zeros(DUET_F32, 2, 3), duet_ones(DUET_F32, 2, 3) and
  * duet_full(DUET_F32, 0.5, 2, 3).
- *     duet_zeros     every element is 0, as duet_new does
+ *     duet_zeros     every element is 0, as after duet_new
  *     duet_ones      every element is 1
  *     duet_full      every element is `value`, a number
  *     duet_eye       the n x n identity matrix
  *     duet_arange    start, start + step, ... up to stop, which is not included, as NumPy's arange
- *     duet_linspace  n evenly spaced numbers from start to stop, with both ends
- *     duet_copy      the elements of m, without gaps in memory
+ *     duet_linspace  n evenly spaced numbers from start to stop, both included
+ *     duet_copy      the elements of m, in row-major order and without gaps
  * Sequences are computed in f64 and then converted to the element type.
  * Owner     the caller, until duet_free
- * Errors    NULL: as duet_new and duet_set; BAD_ARGUMENT: a step of 0, a negative n, or a bound that is
- *           not finite */
+ * Errors    NULL: as duet_new and duet_set; BAD_ARGUMENT: a step of 0, a negative n, or a start, stop or
+ *           step that is not finite */
 DUET_API DUET_MUST duet_matrix *duet_zeros_shape(duet_dtype type, int rank, const int64_t *size);
 DUET_API DUET_MUST duet_matrix *duet_ones_shape(duet_dtype type, int rank, const int64_t *size);
 DUET_API DUET_MUST duet_matrix *duet_full_shape(duet_dtype type, duet_expr value, int rank,

@@ -8,21 +8,26 @@
  *     const float *r = duet_read(y);
  *     duet_free(&x), duet_free(&y);
  *
- * There are two kinds of object, and their C types tell them apart:
- *     duet_matrix *   A matrix. You create it (duet_new, duet_wrap, or as a view) and free it
- *                     (duet_free).
+ * There are two main kinds of object, and their C types tell them apart:
+ *     duet_matrix *   A matrix. You create it (with duet_new, duet_wrap, duet_eval and others, or as a
+ *                     view) and free it (duet_free).
  *     duet_expr       A formula that is not yet computed: a value of 8 bytes. Several other formulas
- *                     may use it. A statement such as duet_set consumes it: it cannot be evaluated
- *                     again. duet_drop discards a formula that you do not evaluate. Only a formula
- *                     that you made persistent (duet_hold) has to be freed, by duet_drop.
+ *                     may use it. It belongs to the thread that made it. A statement is a call that
+ *                     evaluates formulas and writes matrices, such as duet_set. It consumes its
+ *                     formulas: they cannot be evaluated again. duet_drop discards a formula that you
+ *                     do not evaluate, which otherwise occupies memory until the thread ends. A
+ *                     formula that you made persistent (duet_hold) is freed only by duet_drop.
  *
- * A function that can fail returns a duet_status, or NULL. The statuses are listed in
- * duet/status.def; the comments below name them without the prefix DUET_. After a failure,
- * duet_error() returns a text that says what failed, why and where. A failed call leaves its
- * destination unchanged, with one exception. If a device fails halfway through the work, the contents
- * of the destination are undefined. Reading it then fails with UNKNOWN until it is written again.
+ * A function that can fail returns a duet_status, or NULL instead of a pointer. A function that returns a
+ * duet_expr stores the error in it, and the statement that evaluates it returns the error. The statuses
+ * are listed in duet/status.def; the comments below name them without the prefix DUET_. After a
+ * failure, duet_error() returns a text that says what failed, why and where. A failed call leaves its
+ * destination unchanged, except as described at duet_set_all and duet_replay, and if a device fails
+ * halfway through the work (DEVICE_ERROR). The contents of the destination are then undefined. Reading
+ * it fails with UNKNOWN until it is written again.
  *
- * Indices count from 0. Sizes and strides count elements, not bytes. New matrices are row-major.
+ * Indices count from 0. Sizes and strides count elements, not bytes. Matrices that Duet allocates are
+ * row-major.
  *
  * This header includes the others, which declare the operators (duet/operators.h), their options
  * (duet/options.h), random numbers (duet/random.h), statements that copy and arrange elements
@@ -84,8 +89,8 @@ typedef enum duet_place { DUET_AUTO, DUET_CPU, DUET_GPU } duet_place;
  *     TF32     elements are rounded or truncated to 11 significant bits
  *     BF16     elements are rounded or truncated to 8 significant bits, in convolutions to 11
  * The mode allows the GPU to use this arithmetic. The GPU still computes in f32 where it has no kernel
- * for the mode. The CPU always computes in f32. f64 has the same bits in every mode, and so have
- * operators other than products and convolutions. docs/semantics.md has the error bounds and says
+ * for the mode. The CPU always computes these operands in f32. Results in f64 have the same bits in every
+ * mode, and so have those of all other operators. docs/semantics.md has the error bounds and says
  * what happens to infinities. duet_explain shows how each step is computed. */
 typedef enum duet_math_mode {
     DUET_MATH_STRICT,
@@ -125,8 +130,8 @@ typedef struct duet_expr {
 DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
 
 /* Creates a matrix that uses the caller's memory, row-major without gaps. The library reads and
- * writes this memory and never frees it. Call duet_read or duet_update before you access the memory:
- * until then the current elements may be in GPU memory only. Do not wrap the same memory twice. To
+ * writes this memory and never frees it. Call duet_read, duet_update or duet_overwrite before you access
+ * the memory: until then the current elements may be in GPU memory only. Do not wrap the same memory twice. To
  * share part of a matrix, make a view.
  * duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments.
  * Shapes    as duet_new_shape
@@ -143,17 +148,18 @@ DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, con
  *     duet_wrap_columns   column-major without gaps, as in BLAS, LAPACK and Fortran;
  *                         duet_wrap_columns(p, DUET_F32, 2, 3) takes the sizes as arguments
  * Between elements there may be gaps. When the library copies the elements between host and GPU, it
- * copies the gaps too.
+ * copies the gaps too: a copy from the GPU overwrites what you stored there.
  * Shapes    as duet_new_shape, with one stride for each axis
  * Owner     as duet_wrap_shape
- * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if axes overlap: the stride of an axis must be
- *           0, or at least as large as the span of all axes with smaller strides */
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if axes overlap: without its sign, the
+ *           stride of an axis must be 0, or more than the sum of (size - 1) * stride over the axes with
+ *           smaller strides */
 DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                         const int64_t *stride);
 DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
 /* Prints one line for each live matrix: the source line that created it, its type and shape, and its
- * bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is printed then. A matrix
+ * size in bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is printed then. A matrix
  * that you did not free, for example a view that you made inside a formula, appears in the list.
  * Returns the number of live matrices. It counts those of recordings too, which have no source line */
 DUET_API int64_t duet_live(FILE *out);
@@ -163,7 +169,7 @@ DUET_API int64_t duet_live(FILE *out);
 DUET_API void duet_created_at(duet_matrix *m, const char *site);
 
 /* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. Views of the matrix stay
- * valid. Formulas that name it fail with FREED. */
+ * valid. The evaluation of a formula with a freed matrix fails with FREED. */
 DUET_API void duet_free(duet_matrix **m);
 
 /* One entry of an index list, as between NumPy's brackets:
@@ -259,14 +265,16 @@ DUET_API int64_t duet_stride(const duet_matrix *m, int axis);
 DUET_API int64_t duet_count(const duet_matrix *m);
 
 /* Return a pointer to the first element in host memory. The call waits for unfinished work on m, and
- * copies elements from the GPU where necessary. The pointer is valid until the next call that uses m.
+ * copies elements from the GPU where necessary. Elements are duet_stride
+ * apart along each axis. The pointer is valid until the next call that uses m or a view of its elements.
  *     duet_read        for reading: the elements are up to date
  *     duet_update      for reading and writing: the elements are up to date, and the copy on the GPU
  *                      becomes stale
  *     duet_overwrite   for writing every element: the old contents are lost. On a view of part of a
  *                      matrix it does the same as duet_update
  * Owner     the matrix; do not free the pointer
- * Errors    NULL: BAD_ARGUMENT, UNKNOWN, NO_MEMORY, DEVICE_ERROR */
+ * Errors    NULL: BAD_ARGUMENT (also if a statement on the GPU found an index out of bounds), UNKNOWN,
+ *           NO_MEMORY, DEVICE_ERROR */
 DUET_API const void *duet_read(const duet_matrix *m);
 DUET_API void *duet_update(duet_matrix *m);
 DUET_API void *duet_overwrite(duet_matrix *m);
@@ -289,7 +297,7 @@ DUET_API void *duet_device_overwrite(duet_matrix *m);
 DUET_API void *duet_stream(void);
 
 /* Waits until the GPU has finished all work of this thread. Without a GPU it returns at once.
- * Errors    DEVICE_ERROR */
+ * Errors    DEVICE_ERROR; BAD_ARGUMENT: a statement on the GPU found an index out of bounds */
 DUET_API DUET_MUST duet_status duet_synchronize(void);
 
 /* ---- formulas and statements ----------------------------------------------------------------- */
@@ -357,8 +365,8 @@ DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const c
 
 /* Evaluates several statements. The results are the same as if they ran one after the other: a formula
  * uses the new values of matrices that earlier statements set. Consumes all formulas, also on
- * failure. Statements can share one pass over memory if each of them reads the destinations of the
- * others only at the index that it computes. Otherwise they take as many passes as necessary. In C
+ * failure. Statements can share one pass over memory if each of them, to compute its element i,
+ * reads only element i of the destinations of the others. Otherwise they take as many passes as necessary. In C
  * write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
@@ -456,12 +464,12 @@ DUET_API void duet_recording_free(duet_recording **r);
  * may need them are those that read on the host, synchronise, or return a pointer to GPU memory, and
  * duet_stream. Statements of other threads may need them too. A later call may therefore return the
  * GPU error of a deferred statement; the error text names that statement. A statement whose scalars
- * change runs by itself; its neighbours are still replayed.
+ * change is launched separately. The other statements are still launched as graphs.
  * The recognised sequences occupy temporary buffers until automatic replay is turned off or the thread
  * ends.
  * It is on by default, unless DUET_AUTO_REPLAY=0 is in the environment. duet_stream turns it off,
- * because your own kernels may then use the stream at any time. If you turn it on again, call
- * duet_stream() before each use of the stream.
+ * because your own kernels may then use the stream at any time. If you turned it on with this function,
+ * duet_stream leaves it on, and launches the deferred statements: call it before each use of the stream.
  * Errors    BAD_ARGUMENT: neither 0 nor 1; DEVICE_ERROR: a deferred statement failed */
 DUET_API duet_status duet_auto_replay(int on);
 
@@ -505,8 +513,8 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
 /* ---- factorisations -------------------------------------------------------------------------- */
 
 /* Factorise the matrix a: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
- * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). Each is a row of duet/factor.def, which defines
- * its results. A result may be a view and may overlap a, but not another result. Functions with one
+ * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). duet/factor.def describes each of them in one
+ * row, with its results. A result may be a view and may overlap a, but not another result. Functions with one
  * result (duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...) are operators.
  * Shapes    a is m x n; the results have exactly the shapes in the row. They have a's type, except
  *           that indices (p) are i64, and that s, w and logdet of a complex matrix are f32 or f64
@@ -529,7 +537,7 @@ DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_mat
 /* ---- devices, plans, statistics, errors ------------------------------------------------------ */
 
 /* Open and close a block of statements that run on one device. In C write DUET_ON(DUET_GPU) { ... };
- * the end of the block closes it, and so do return, break and the like. The device of a statement is
+ * the end of the block closes it, and so do return, break, continue and goto. The device of a statement is
  * the first of these that is given: the argument of duet_set_on, the innermost block, the environment
  * variable DUET_BACKEND=cpu|gpu|auto. Otherwise it is DUET_AUTO.
  *     DUET_ON            runs the statements of a block on `place`: DUET_ON(DUET_GPU) { ... }
@@ -548,7 +556,7 @@ DUET_API void duet_scope_close(duet_scope *s);
  * duet_math_block split(DUET_MATH_SPLIT); the mode lasts as long as the object. The mode of a
  * statement is the first of these that is given: the argument of duet_set_math, the innermost block,
  * the environment variable DUET_MATH=strict|split|tf32|bf16. Otherwise it is strict. A replay uses
- * the mode in which it was recorded.
+ * for each statement the mode at the time of its recording.
  *     DUET_MATH         runs a block in the math mode `math`: DUET_MATH(DUET_MATH_TF32) { ... }
  *     duet_math_open    opens a block whose statements use the math mode `math`
  *     duet_math_close   closes the block
@@ -577,7 +585,7 @@ DUET_API void duet_explain_close(duet_explaining *e);
  *     double seconds;
  *     DUET_TIMED(&seconds) { ... }
  * The time starts when earlier work of this thread is done, and ends when the work of the block is done,
- * also on the GPU. *seconds is stored at the end of the block, also after return, break and the like.
+ * also on the GPU. *seconds is stored at the end of the block, also after return, break, continue or goto.
  *     DUET_TIMED          stores the time of a block in *seconds: DUET_TIMED(&seconds) { ... }
  *     duet_timing_open    opens a block and starts its time
  *     duet_timing_close   closes the block and stores its time in *seconds

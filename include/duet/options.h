@@ -3,7 +3,8 @@
 #ifndef DUET_OPTIONS_H
 #define DUET_OPTIONS_H
 
-/* Options of operators on images: convolution (duet_conv) and pooling (duet_pool). Element 0 of an
+/* Options of operators on images of shape n x c x h x w: convolution (duet_conv) and pooling
+ * (duet_pool). A struct has only some of these members. Element 0 of an
  * array is for the height, element 1 for the width. A pointer to options may be NULL: all options are
  * then 0.
  *     window    size of the pooling window
@@ -42,12 +43,12 @@ typedef struct duet_pool_grad {
 } duet_pool_grad;
 
 /* Options of upsampling.
- *     scale   how often each element is repeated along height and width; 0 means 1 */
+ *     scale   the factor by which height and width grow; 0 means 1 */
 typedef struct duet_scale {
     int32_t scale[2];
 } duet_scale;
 
-/* The same options for signals of shape n x c x w, along their one axis. */
+/* The same options for signals of shape n x c x w, along the axis w. */
 typedef struct duet_conv1 {
     int32_t stride, pad, dilation, groups, more;
 } duet_conv1;
@@ -91,14 +92,15 @@ typedef struct duet_scale3 {
  *     axes   number of axes to transform; 0 means all axes, in order
  *     axis   the axes; a negative one counts from the last
  *     n      n[i] is the length of the transform along axis[i]: x is truncated to it, or padded with
- *            zeros. 0 means the size of x. For an inverse real transform n[i] is the length of the
+ *            zeros. 0 means the size of x along this axis. For an inverse real transform n[i] is the length of the
  *            result, and 0 along the last transformed axis means 2 (m - 1), where m is the size of x.
  *            duet_fftshift and duet_ifftshift do not use n */
 typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;
 
-/* Which part of a convolution to compute, like the argument `mode` in SciPy. Along an axis, the first
+/* Which part of a convolution to compute, like the argument `mode` in SciPy, except that VALID never
+ * exchanges the operands. Along an axis, the first
  * operand has n elements and the second m. The full convolution then has n + m - 1 elements.
  *     FULL    all n + m - 1 elements
  *     SAME    n elements, starting at element (m - 1) / 2, rounded down. If m is even, the number of
