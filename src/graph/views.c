@@ -293,10 +293,15 @@ view_change change_of_node(const node *n)
 
 /* ---- destinations ---- */
 
+/* A formula may be so deep that a search by recursion would overflow the stack. Beyond this depth a view
+ * stays where it is. */
+#define DEPTH_MAX 100
+
 /* Can x be changed without copying elements? */
-static bool changes_freely(const graph *g, int x, const view_change *c)
+static bool changes_freely(const graph *g, int x, const view_change *c, int depth)
 {
     const value *u = value_at(g, x);
+    if (depth > DEPTH_MAX) return false;
     if (u->op == OP_NUMBER || u->weak) return true;
     if (!moves_below(g, x, c)) {
         layout l = value_layout(g, x);
@@ -304,7 +309,8 @@ static bool changes_freely(const graph *g, int x, const view_change *c)
         return change_layout(&l, &offset, c);
     }
     for (int k = 0; k < u->args; k++)
-        if (same_sizes(value_at(g, u->arg[k]), u) && !changes_freely(g, u->arg[k], c)) return false;
+        if (same_sizes(value_at(g, u->arg[k]), u) && !changes_freely(g, u->arg[k], c, depth + 1))
+            return false;
     return true;
 }
 
@@ -333,13 +339,13 @@ static bool undoing_change(const graph *g, int v, view_change *c)
 }
 
 /* Searches a formula for a view of a result in memory that could be undone at the formula's end. */
-static bool find_undoing(const graph *g, int x, view_change *c)
+static bool find_undoing(const graph *g, int x, view_change *c, int depth)
 {
     const value *u = value_at(g, x);
     if (undoing_change(g, x, c)) return true;
-    if (!is_formula(g, x) || u->shared) return false;
+    if (!is_formula(g, x) || u->shared || depth > DEPTH_MAX) return false;
     for (int k = 0; k < u->args; k++)
-        if (same_sizes(value_at(g, u->arg[k]), u) && find_undoing(g, u->arg[k], c)) return true;
+        if (same_sizes(value_at(g, u->arg[k]), u) && find_undoing(g, u->arg[k], c, depth + 1)) return true;
     return false;
 }
 
@@ -349,8 +355,8 @@ int move_view_to_destination(graph *g, int x, layout *to, bool *rearranged)
     const shape own = value_shape(g, x), wide = shape_of_layout(to);
     layout at = *to;
     int64_t offset = 0;
-    if (!shape_equal(&own, &wide) || !find_undoing(g, x, &c)) return x;
-    if (!changes_freely(g, x, &c) || !change_layout(&at, &offset, &c)) return x;
+    if (!shape_equal(&own, &wide) || !find_undoing(g, x, &c, 0)) return x;
+    if (!changes_freely(g, x, &c, 0) || !change_layout(&at, &offset, &c)) return x;
     *rearranged = c.kind == CHANGE_PERMUTE;
     *to = at;
     return change_view(g, x, &c);
