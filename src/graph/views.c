@@ -13,6 +13,10 @@
  * operators. Otherwise it is stored once. */
 #define AGAIN_MAX 8
 
+/* A view moves below at most so many operators, because functions call themselves once for each.
+ * The operand of the last one is then stored. */
+#define DEPTH_MAX 100
+
 /* ---- changes of a layout ---- */
 
 /* l with the change applied; *offset grows by that of the first element. False: no strides express it. */
@@ -122,15 +126,18 @@ static view_change reshape_to(int rank, const int64_t *size)
     return c;
 }
 
+/* change_view, below `depth` operators that the change has passed. */
+static int change_below(graph *g, int x, const view_change *c, int depth);
+
 /* x with as many axes as `rank`: new ones of one element come first. */
-static int with_rank(graph *g, int x, int rank)
+static int with_rank(graph *g, int x, int rank, int depth)
 {
     const value u = copy_of(g, x);
     int64_t size[DUET_RANK_MAX];
     for (int i = 0; i < rank; i++) size[i] = i < rank - u.rank ? 1 : u.size[i - (rank - u.rank)];
     if (u.rank == rank) return x;
     const view_change c = reshape_to(rank, size);
-    return change_view(g, x, &c);
+    return change_below(g, x, &c, depth);
 }
 
 static bool has_one_element(const value *u)
@@ -141,12 +148,12 @@ static bool has_one_element(const value *u)
 }
 
 /* The vector of bias_add, as an operand that broadcasts: along axis 1. */
-static int bias_operand(graph *g, int bias, int rank)
+static int bias_operand(graph *g, int bias, int rank, int depth)
 {
     int64_t size[DUET_RANK_MAX];
     for (int i = 1; i < rank; i++) size[i - 1] = i == 1 ? copy_of(g, bias).size[0] : 1;
     const view_change c = reshape_to(rank - 1, size);
-    return change_view(g, bias, &c);
+    return change_below(g, bias, &c, depth);
 }
 
 /* The change for an operand of x with smaller sizes. Range and permute keep its axes apart, so that
@@ -166,15 +173,15 @@ static bool change_of_operand(const graph *g, const value *x, int arg, const vie
     return true;
 }
 
-static int changed_operand(graph *g, const value *x, int arg, const view_change *c)
+static int changed_operand(graph *g, const value *x, int arg, const view_change *c, int depth)
 {
     view_change own, wide = { .kind = CHANGE_BROADCAST };
     if (g->values[arg].weak || g->values[arg].op == OP_NUMBER) return arg;
-    if (same_sizes(value_at(g, arg), x)) return change_view(g, arg, c);
+    if (same_sizes(value_at(g, arg), x)) return change_below(g, arg, c, depth);
     if (has_one_element(value_at(g, arg)) && g->values[arg].rank <= c->to.rank) return arg;
-    if (c->kind == CHANGE_PERMUTE) arg = with_rank(g, arg, x->rank);
+    if (c->kind == CHANGE_PERMUTE) arg = with_rank(g, arg, x->rank, depth);
     if (c->kind == CHANGE_RANGE || c->kind == CHANGE_PERMUTE)
-        return change_of_operand(g, x, arg, c, &own) ? change_view(g, arg, &own) : arg;
+        return change_of_operand(g, x, arg, c, &own) ? change_below(g, arg, &own, depth) : arg;
     wide.to.rank = x->rank;
     memcpy(wide.to.size, x->size, sizeof wide.to.size);
     return view_in_memory(g, view_in_memory(g, arg, &wide), c);
@@ -225,15 +232,15 @@ static bool moves_below(const graph *g, int x, const view_change *c)
 }
 
 /* x computed from changed operands. */
-static int change_formula(graph *g, int x, const view_change *c)
+static int change_formula(graph *g, int x, const view_change *c, int depth)
 {
     const value u = copy_of(g, x);
     value v = u;
     if (u.op == OP_bias_add) {
         v.op = OP_add;
-        v.arg[1] = bias_operand(g, u.arg[1], u.rank);
+        v.arg[1] = bias_operand(g, u.arg[1], u.rank, depth);
     }
-    for (int k = 0; k < u.args; k++) v.arg[k] = changed_operand(g, &u, v.arg[k], c);
+    for (int k = 0; k < u.args; k++) v.arg[k] = changed_operand(g, &u, v.arg[k], c, depth);
     v.rank = (uint8_t)c->to.rank;
     memset(v.size, 0, sizeof v.size);
     memcpy(v.size, c->to.size, (size_t)c->to.rank * sizeof *v.size);
@@ -242,11 +249,13 @@ static int change_formula(graph *g, int x, const view_change *c)
     return intern(g, &v);
 }
 
-int change_view(graph *g, int x, const view_change *c)
+static int change_below(graph *g, int x, const view_change *c, int depth)
 {
-    if (moves_below(g, x, c)) return change_formula(g, x, c);
+    if (depth < DEPTH_MAX && moves_below(g, x, c)) return change_formula(g, x, c, depth + 1);
     return view_in_memory(g, x, c);
 }
+
+int change_view(graph *g, int x, const view_change *c) { return change_below(g, x, c, 0); }
 
 /* ---- nodes ---- */
 
@@ -293,15 +302,11 @@ view_change change_of_node(const node *n)
 
 /* ---- destinations ---- */
 
-/* A formula may be so deep that a search by recursion would overflow the stack. Beyond this depth a view
- * stays where it is. */
-#define DEPTH_MAX 100
-
 /* Can x be changed without copying elements? */
 static bool changes_freely(const graph *g, int x, const view_change *c, int depth)
 {
     const value *u = value_at(g, x);
-    if (depth > DEPTH_MAX) return false;
+    if (depth >= DEPTH_MAX) return false;
     if (u->op == OP_NUMBER || u->weak) return true;
     if (!moves_below(g, x, c)) {
         layout l = value_layout(g, x);
@@ -343,7 +348,7 @@ static bool find_undoing(const graph *g, int x, view_change *c, int depth)
 {
     const value *u = value_at(g, x);
     if (undoing_change(g, x, c)) return true;
-    if (!is_formula(g, x) || u->shared || depth > DEPTH_MAX) return false;
+    if (!is_formula(g, x) || u->shared || depth >= DEPTH_MAX) return false;
     for (int k = 0; k < u->args; k++)
         if (same_sizes(value_at(g, u->arg[k]), u) && find_undoing(g, u->arg[k], c, depth + 1)) return true;
     return false;

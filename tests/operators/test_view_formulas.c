@@ -3,6 +3,7 @@
  * integers, so that all results are exact. */
 #include "modes.h"
 #include "view_base.h"
+#include <math.h>
 
 static duet_place place[2];
 static int places;
@@ -348,6 +349,32 @@ static void test_steps(void)
     tap_point("steps of formulas with views");
 }
 
+/* A view of a formula that is so deep that a call for each operator would overflow the stack. */
+static void test_depth(void)
+{
+    enum { OPERATORS = 30000 };
+    duet_matrix *x = duet_ones(DUET_F32, 4, 6), *y = duet_new(DUET_F32, 6, 4);
+    for (int form = 0; form < 4; form++) {
+        duet_expr e = DUET(x);
+        for (int i = 0; i < OPERATORS; i++) e = duet_add(e, x);
+        switch (form) {
+        case 0: e = duet_reshape(e, 6, 4); break;
+        case 1: e = duet_transpose(e); break;
+        case 2:
+            e = duet_reshape(duet_append(duet_range(e, 0, 0, 1, 1), duet_range(x, 0, 1, 4, 1), 0), 6, 4);
+            break;
+        default: e = duet_add(duet_reshape(e, 6, 4), duet_reshape(x, 6, 4)); break;
+        }
+        CHECK(duet_set_on(DUET_CPU, y, e) == DUET_OK, "%s", duet_error());
+        const float *got = duet_read(y), want = OPERATORS + 1 + (form == 3);
+        CHECK(got && got[0] == want && got[23] == (form == 2 ? 1 : want), "view %d of a deep formula: %g %g",
+              form, got ? got[0] : NAN, got ? got[23] : NAN);
+    }
+    duet_free(&x);
+    duet_free(&y);
+    tap_point("views of deep formulas");
+}
+
 int main(int argc, char **argv)
 {
     places = list_places(place);
@@ -355,5 +382,6 @@ int main(int argc, char **argv)
     test_chains(argc > 2 ? atoi(argv[2]) : 1, given > 0 ? given : is_quick(argc, argv) ? 1000 : 10000);
     test_errors();
     test_steps();
+    test_depth();
     return tap_end();
 }
