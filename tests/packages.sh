@@ -41,6 +41,15 @@ cmake_program() { # COMPONENT
         -DCMAKE_C_FLAGS="-std=gnu11" >"$log" 2>&1 && cmake --build "$work/cmake-$1" >>"$log" 2>&1
 }
 
+test_cmake() { # shared|static COMMAND - COMMAND runs the program
+    if command -v cmake >/dev/null; then
+        cmake_program "$1" && "$2" "$work/cmake-$1/program"
+        point $? "CMake, $1"
+    else
+        skip "CMake, $1" 'no cmake'
+    fi
+}
+
 test_installed() {
     where=$(find "$prefix"/lib* -name duet.pc | head -n 1)
     libdir=${where%/pkgconfig/duet.pc}
@@ -54,12 +63,7 @@ test_installed() {
         point $? 'plain cc'
         compile $(pkg-config --cflags --libs duet) && runs "$work/program"
         point $? 'pkg-config, shared'
-        if command -v cmake >/dev/null; then
-            cmake_program shared && runs "$work/cmake-shared/program"
-            point $? 'CMake, shared'
-        else
-            skip 'CMake, shared' 'no cmake'
-        fi
+        test_cmake shared runs
     else
         skip 'the shared library' 'not installed'
     fi
@@ -70,12 +74,7 @@ test_installed() {
         point $? 'libduet.a defines only names with duet_'
         compile $(pkg-config --static --cflags --libs duet | sed 's/-lduet/-l:libduet.a/') && runs_alone "$work/program"
         point $? 'pkg-config, static'
-        if command -v cmake >/dev/null; then
-            cmake_program static && runs_alone "$work/cmake-static/program"
-            point $? 'CMake, static'
-        else
-            skip 'CMake, static' 'no cmake'
-        fi
+        test_cmake static runs_alone
     else
         skip 'the static library' 'not installed'
     fi

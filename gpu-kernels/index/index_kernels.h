@@ -53,9 +53,9 @@ typedef struct index_checks {
 } index_checks;
 
 /* take, take_along_axis and one_hot for any layouts. `out` is dense: it has the outer axes, an axis
- * for the indices, and the inner axes. Each thread computes one element. An index out of bounds gives
- * 0, and is reported. one_hot has no x: an element of `out` is 1 if its last index equals the index read. `out` starts
- * `lead` elements after an address that is aligned to 16 bytes. */
+ * for the indices, and the inner axes. Each thread computes one element. An index out of bounds
+ * gives 0, and is reported. one_hot has no x: an element of `out` is 1 if its last index equals the
+ * index read. `out` starts `lead` elements after an address that is aligned to 16 bytes. */
 typedef struct take_args {
     const void *x, *index;
     void *out;

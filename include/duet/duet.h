@@ -130,9 +130,9 @@ typedef struct duet_expr {
 DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
 
 /* Creates a matrix that uses the caller's memory, row-major without gaps. The library reads and
- * writes this memory and never frees it. Call duet_read, duet_update or duet_overwrite before you access
- * the memory: until then the current elements may be in GPU memory only. Do not wrap the same memory twice. To
- * share part of a matrix, make a view.
+ * writes this memory and never frees it. Call duet_read, duet_update or duet_overwrite before you
+ * access the memory: until then the current elements may be in GPU memory only. Do not wrap the
+ * same memory twice. To share part of a matrix, make a view.
  * duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments.
  * Shapes    as duet_new_shape
  * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until
@@ -158,10 +158,11 @@ DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, 
                                         const int64_t *stride);
 DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
-/* Prints one line for each live matrix: the source line that created it, its type and shape, and its
- * size in bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is printed then. A matrix
- * that you did not free, for example a view that you made inside a formula, appears in the list.
- * Returns the number of live matrices. It counts those of recordings too, which have no source line */
+/* Prints one line for each live matrix: the source line that created it, its type and shape, and
+ * its size in bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is
+ * printed then. A matrix that you did not free, for example a view that you made inside a formula,
+ * appears in the list. Returns the number of live matrices. It counts those of recordings too,
+ * which have no source line. */
 DUET_API int64_t duet_live(FILE *out);
 
 /* Stores the source line that created m, for duet_live. The macros call it. The library stores the
@@ -363,11 +364,11 @@ DUET_API DUET_MUST duet_status duet_imul_at(duet_matrix *m, duet_expr e, const c
 DUET_API DUET_MUST duet_status duet_idiv(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const char *site);
 
-/* Evaluates several statements. The results are the same as if they ran one after the other: a formula
- * uses the new values of matrices that earlier statements set. Consumes all formulas, also on
- * failure. Statements can share one pass over memory if each of them, to compute its element i,
- * reads only element i of the destinations of the others. Otherwise they take as many passes as necessary. In C
- * write
+/* Evaluates several statements. The results are the same as if they ran one after the other: a
+ * formula uses the new values of matrices that earlier statements set. Consumes all formulas, also
+ * on failure. Statements can share one pass over memory if each of them, to compute its element i,
+ * reads only element i of the destinations of the others. Otherwise they take as many passes as
+ * necessary. In C write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
  * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ

@@ -92,9 +92,9 @@ typedef struct duet_scale3 {
  *     axes   number of axes to transform; 0 means all axes, in order
  *     axis   the axes; a negative one counts from the last
  *     n      n[i] is the length of the transform along axis[i]: x is truncated to it, or padded with
- *            zeros. 0 means the size of x along this axis. For an inverse real transform n[i] is the length of the
- *            result, and 0 along the last transformed axis means 2 (m - 1), where m is the size of x.
- *            duet_fftshift and duet_ifftshift do not use n */
+ *            zeros. 0 means the size of x along this axis. For an inverse real transform n[i] is the
+ *            length of the result, and 0 along the last transformed axis means 2 (m - 1), where m is
+ *            the size of x. duet_fftshift and duet_ifftshift do not use n */
 typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;

@@ -62,7 +62,8 @@ static inline node *arena_look(const arena *a, uint64_t serial)
     return likely(i < a->count && a->nodes[i].serial == serial) ? &a->nodes[i] : arena_search(a, serial);
 }
 
-/* Reports why e is not the handle of a live formula. what: the name of the operand in the text, such as "x". */
+/* Reports why e is not the handle of a live formula. what: the name of the operand in the text,
+ * such as "x". */
 duet_status arena_missing(const arena *a, duet_expr e, const char *what) __attribute__((cold));
 
 /* Records a failure for which no node can be made: a handle with the value s represents it. Does not

@@ -66,7 +66,8 @@ static inline node *operand_of(arena *a, duet_expr e, enum op op, int k, duet_st
     return likely(n && !(n->flags & NODE_SPENT)) ? n : operand_slow(a, e, op, k, s);
 }
 
-/* Finds the nodes of e[]; a node is NULL if e[] has no live formula there. A failed operand makes the result fail with the first error. */
+/* Finds the nodes of e[]; a node is NULL if e[] has no live formula there. A failed operand makes the
+ * result fail with the first error. */
 static inline duet_status operands(arena *a, enum op op, int arity, const duet_expr e[], node *x[])
 {
     duet_status s = DUET_OK;

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* ---- recordings ----
- * The functions that use temporary matrices, and those that return a value, run once: they are not recorded. */
+ * The functions that use temporary matrices, and those that return a value, run once: they are not
+ * recorded. */
 
 static duet_recording *pause_recording(void)
 {
