@@ -147,6 +147,7 @@ duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index)
 static duet_status bad_index_found(const queue *q, const index_report *r)
 {
     const bad_index b = *r->found;
+    ON_DEVICE(q->device);
     r->found->kernel = 0;
     TRY(CUDA(cudaMemsetAsync, r->claimed, 0, sizeof *r->claimed, q->stream));
     return fail(DUET_BAD_ARGUMENT,
@@ -157,9 +158,7 @@ static duet_status bad_index_found(const queue *q, const index_report *r)
 
 duet_status gpu_queue_report(int device, int index)
 {
-    queue *q = &queues[device][index];
-    if (!is_open(device, index)) return DUET_OK;
-    ON_DEVICE(device);
+    const queue *q = &queues[device][index];
     const index_report *const reports[] = { &q->indices, &q->replayed };
     for (int i = 0; i < 2; i++)
         if (unlikely(reports[i]->found && reports[i]->found->kernel)) return bad_index_found(q, reports[i]);
