@@ -41,6 +41,18 @@ cmake_program() { # COMPONENT
         -DCMAKE_C_FLAGS="-std=gnu11" >"$log" 2>&1 && cmake --build "$work/cmake-$1" >>"$log" 2>&1
 }
 
+shared_flags() { pkg-config --cflags --libs duet; }
+static_flags() { pkg-config --static --cflags --libs duet | sed 's/-lduet/-l:libduet.a/'; }
+
+test_pkg_config() { # shared|static COMMAND - COMMAND runs the program
+    if command -v pkg-config >/dev/null; then
+        compile $("$1_flags") && "$2" "$work/program"
+        point $? "pkg-config, $1"
+    else
+        skip "pkg-config, $1" 'no pkg-config'
+    fi
+}
+
 test_cmake() { # shared|static COMMAND - COMMAND runs the program
     if command -v cmake >/dev/null; then
         cmake_program "$1" && "$2" "$work/cmake-$1/program"
@@ -61,8 +73,7 @@ test_installed() {
     if [ -e "$libdir/libduet.so" ]; then
         compile -I"$prefix/include" -L"$libdir" -lduet && runs "$work/program"
         point $? 'plain cc'
-        compile $(pkg-config --cflags --libs duet) && runs "$work/program"
-        point $? 'pkg-config, shared'
+        test_pkg_config shared runs
         test_cmake shared runs
     else
         skip 'the shared library' 'not installed'
@@ -72,8 +83,7 @@ test_installed() {
         nm -g --defined-only "$libdir/libduet.a" | awk 'NF == 3 { print $3 }' | grep -vE '^(duet_|\.gomp_critical_)' >"$log"
         [ ! -s "$log" ]
         point $? 'libduet.a defines only names with duet_'
-        compile $(pkg-config --static --cflags --libs duet | sed 's/-lduet/-l:libduet.a/') && runs_alone "$work/program"
-        point $? 'pkg-config, static'
+        test_pkg_config static runs_alone
         test_cmake static runs_alone
     else
         skip 'the static library' 'not installed'
