@@ -234,7 +234,7 @@ static void test_typed(void)
     const int32_t *q = duet_read_i32(m);
     CHECK(q && q[0] == 5 && q[3] == 3, "%s", duet_error());
     duet_free(&m);
-    duet_matrix *c = duet_full(DUET_C64, CMPLX(1, 2), 2);
+    duet_matrix *c = duet_full(DUET_C64, 1 + 2 * I, 2);
     const float _Complex *z = duet_read_c64(c);
     CHECK(z && ((const float *)z)[2] == 1 && ((const float *)z)[3] == 2, "%s", duet_error());
     duet_free(&c);
