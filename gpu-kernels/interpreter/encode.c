@@ -128,7 +128,7 @@ static void emit_load(encoder *e, operand_code x, int type)
 {
     if (x.row == ROW_NUMBER) emit(e, CODE_LOADS)->s = x.bits;
     else if (e->m->length == 0 && e->m->first == ROW_NONE) e->m->first = x.row;
-    else if (type >= FLOAT_TYPES) emit(e, CODE_LOAD)->x = x.row;
+    else if (!dtype_is_f32_or_f64(type)) emit(e, CODE_LOAD)->x = x.row;
     else emit_step(e, STEP_LOAD, x.row, 0);
 }
 

@@ -36,7 +36,7 @@ static duet_dtype given_type(const program *p, int i, duet_dtype type)
 bool program_converts(const step *s)
 {
     const duet_dtype type = step_type(s);
-    bool other = type >= FLOAT_TYPES;
+    bool other = !dtype_is_f32_or_f64(type);
     for (int k = 0; k < s->ins; k++) other |= s->in[k].at.type != type;
     for (int k = 0; k < s->outs; k++) other |= s->out[k].at.type != given_type(s->program, k, type);
     return other && !program_moves(s);
@@ -63,7 +63,7 @@ static const char *types_unsupported(const step *s)
 {
     const duet_dtype type = step_type(s);
     if (program_moves(s)) return NULL;
-    REJECT(type >= FLOAT_TYPES && !is_integer(type), "programs compute in f32, f64, i64 or u64");
+    REJECT(!dtype_is_f32_or_f64(type) && !is_integer(type), "programs compute in f32, f64, i64 or u64");
     for (int k = 0; k < s->ins; k++)
         REJECT(dtype_kind(s->in[k].at.type) == TYPE_COMPLEX,
                "element-wise programs have no complex elements");

@@ -5,6 +5,7 @@
 #include <duet/duet.h>
 #include <stdbool.h>
 
+/* In this order, an operand of a lower kind takes the kind of the other one. */
 enum type_kind { TYPE_BOOL, TYPE_SIGNED, TYPE_UNSIGNED, TYPE_FLOAT, TYPE_COMPLEX };
 
 typedef struct dtype_info {
@@ -17,12 +18,10 @@ typedef struct dtype_info {
     duet_dtype computed;
 } dtype_info;
 
-/* Formulas are computed in the types below OWN_TYPES. Of these, the types below FLOAT_TYPES are
- * floating point. */
-#define FLOAT_TYPES DUET_I64
-#define OWN_TYPES   DUET_F16
-
 extern const dtype_info dtypes[DUET_DTYPE_COUNT];
+
+/* The real floating-point types in which formulas are computed. */
+static inline bool dtype_is_f32_or_f64(duet_dtype t) { return t == DUET_F32 || t == DUET_F64; }
 
 static inline enum type_kind dtype_kind(duet_dtype t) { return dtypes[t].kind; }
 static inline int dtype_is_integer(duet_dtype t)
@@ -33,6 +32,9 @@ static inline int dtype_is_half(duet_dtype t) { return dtypes[t].kind == TYPE_FL
 
 static inline int dtype_is_complex(duet_dtype t) { return dtypes[t].kind == TYPE_COMPLEX; }
 static inline duet_dtype dtype_part(duet_dtype t) { return dtype_is_complex(t) ? dtypes[t].computed : t; }
+
+/* The element types of BLAS, LAPACK and the libraries for Fourier transforms. */
+static inline bool dtype_is_blas(duet_dtype t) { return dtype_is_f32_or_f64(t) || dtype_is_complex(t); }
 
 /* Floating-point types of 32 or 64 bits a part. */
 static inline duet_dtype dtype_real(bool is_f64) { return is_f64 ? DUET_F64 : DUET_F32; }

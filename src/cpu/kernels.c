@@ -61,7 +61,7 @@ static const char *matmul_unsupported(const step *s)
         return s->epilogue || s->nums || s->ins != 2
                    ? "a product of integers must have two operands and no factor"
                    : NULL;
-    if (s->out[0].at.type >= FLOAT_TYPES) return "the element type is not supported";
+    if (!dtype_is_f32_or_f64(s->out[0].at.type)) return "the element type is not supported";
     const int64_t inner = s->in[0].at.size[s->in[0].at.rank - 1];
     return out[0] > INT_MAX || out[1] > INT_MAX || inner > INT_MAX ? TOO_LARGE_FOR_BLAS : NULL;
 }

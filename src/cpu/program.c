@@ -28,8 +28,8 @@ static bool has_instruction(const instruction *i, duet_dtype type)
 static bool has_real_operands(const step *s)
 {
     bool real = true;
-    for (int k = 0; k < s->outs; k++) real &= s->out[k].at.type < DUET_C64;
-    for (int k = 0; k < s->ins; k++) real &= s->in[k].at.type < DUET_C64;
+    for (int k = 0; k < s->outs; k++) real &= !dtype_is_complex(s->out[k].at.type);
+    for (int k = 0; k < s->ins; k++) real &= !dtype_is_complex(s->in[k].at.type);
     return real;
 }
 

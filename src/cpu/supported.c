@@ -19,5 +19,5 @@ bool step_has_one_type(const step *s)
 const char *float_step_unsupported(const step *s)
 {
     if (!step_has_one_type(s)) return "the operands must have the same element type";
-    return s->out[0].at.type >= FLOAT_TYPES ? "the element type is not supported" : NULL;
+    return !dtype_is_f32_or_f64(s->out[0].at.type) ? "the element type is not supported" : NULL;
 }

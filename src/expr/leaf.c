@@ -83,7 +83,7 @@ static __attribute__((noinline)) duet_expr matrix_slow(const duet_matrix *m)
 /* Is m dense, with few axes, and floating point, as most matrices are? */
 static inline bool is_plain_matrix(const duet_matrix *m)
 {
-    return m && m->serial && m->dense && m->at.rank <= PLAIN_RANK && m->at.type < FLOAT_TYPES;
+    return m && m->serial && m->dense && m->at.rank <= PLAIN_RANK && dtype_is_f32_or_f64(m->at.type);
 }
 
 duet_expr duet_of_matrix(const duet_matrix *m)

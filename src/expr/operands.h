@@ -30,7 +30,7 @@ static inline arena *arena_ready(void)
 
 static inline uint32_t kind_of(enum op op, duet_dtype type, int rank)
 {
-    return KIND(op, type, rank, type < FLOAT_TYPES && rank <= PLAIN_RANK ? NODE_PLAIN : 0);
+    return KIND(op, type, rank, dtype_is_f32_or_f64(type) && rank <= PLAIN_RANK ? NODE_PLAIN : 0);
 }
 
 static inline void adopt(arena *a, node *n, int arity, node *const x[])

@@ -138,7 +138,7 @@ static const char *broken_rule(enum op op, duet_dtype t)
     const int flags = op_infos[op].flags;
     if (op == OP_transpose) return NULL;
     if (dtype_is_complex(t)) return op_complex[op] ? NULL : NO_COMPLEX;
-    if (flags & OP_ASKS && t >= FLOAT_TYPES)
+    if (flags & OP_ASKS && !dtype_is_f32_or_f64(t))
         return "the elements must be f32, f64, c64 or c128; convert them with duet_cast";
     if (dtype_kind(t) == TYPE_FLOAT) return NULL;
     if (dtype_kind(t) == TYPE_BOOL && flags & OP_INTEGERS && !(flags & DUET_BOOLS)) return NO_BOOL;

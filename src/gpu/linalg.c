@@ -11,7 +11,7 @@
 const char *gpu_linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
-    if (type >= FLOAT_TYPES && !dtype_is_complex(type)) return "the elements must be f32, f64, c64 or c128";
+    if (!dtype_is_blas(type)) return "the elements must be f32, f64, c64 or c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
     if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
         return "refinement is implemented for f64 only";

@@ -14,8 +14,8 @@ static bool foldable(const graph *g, int number)
 static bool can_absorb(const graph *g, int v, int p)
 {
     const value *m = &g->values[p];
-    return m->op == OP_matmul && m->mem < FLOAT_TYPES && m->type == g->values[v].type && m->uses == 1 &&
-           m->args == 2 && m->beta < 0;
+    return m->op == OP_matmul && dtype_is_f32_or_f64(m->mem) && m->type == g->values[v].type &&
+           m->uses == 1 && m->args == 2 && m->beta < 0;
 }
 
 /* Make v the product p, times alpha, plus beta times the addend. alpha, addend and beta may be -1:
@@ -117,7 +117,8 @@ static void fold_factor(graph *g, int v)
     for (int k = 0; k < 2 && m->alpha < 0; k++) {
         int factor = m->arg[k];
         value *x = &g->values[factor];
-        if (x->op != OP_mul || x->uses != 1 || !foldable(g, x->arg[0]) || m->mem >= FLOAT_TYPES) continue;
+        if (x->op != OP_mul || x->uses != 1 || !foldable(g, x->arg[0]) || !dtype_is_f32_or_f64(m->mem))
+            continue;
         int other = x->arg[1];
         if (g->values[other].mem != m->mem || !same_shape(g, other, (int)(x - g->values))) continue;
         m->alpha = x->arg[0];

@@ -25,7 +25,7 @@ static duet_status wrong(const direct *d, duet_status st, const char *rule)
 static duet_status check_operand(const direct *d, bool fits)
 {
     const layout *a = &d->in[0]->at;
-    if (a->type >= FLOAT_TYPES && !dtype_is_complex(a->type))
+    if (!dtype_is_blas(a->type))
         return wrong(d, DUET_BAD_TYPE,
                      "the elements of a must be f32, f64, c64 or c128; convert a with duet_cast");
     if (a->rank != 2) return wrong(d, DUET_BAD_SHAPE, "a must have 2 axes");

@@ -253,7 +253,7 @@ static duet_status fill_itself(const draw *d)
 static duet_dtype drawn_as(const draw *d)
 {
     const duet_dtype t = d->m->at.type;
-    if (t < OWN_TYPES) return t;
+    if (dtype_is_f32_or_f64(t) || t == DUET_I64) return t;
     return dtype_is_half(t) || d->l.distribution == DISTRIBUTION_BERNOULLI ? DUET_F32 : DUET_I64;
 }
 

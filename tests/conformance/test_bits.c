@@ -8,6 +8,7 @@
  *                                    chooses that of the CPU */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "isas.h"
 #include "test_rows.h"
 #include <math.h>
@@ -101,7 +102,7 @@ static void draw_many(int regime, duet_dtype t, void *p, int64_t count)
 
 static bool is_nan(duet_dtype t, const void *p, int64_t i)
 {
-    return t < FLOAT_TYPES && isnan(element(t, p, i));
+    return dtype_is_f32_or_f64(t) && isnan(element(t, p, i));
 }
 
 static bool same_at(duet_dtype t, const void *a, const void *b, int64_t i)
@@ -189,7 +190,7 @@ static void everywhere(const question *q)
 
 static void map_row(const row *r)
 {
-    for (duet_dtype t = 0; t < FLOAT_TYPES; t++) {
+    FOR_FLOAT_TYPES (t) {
         question q = { .row = r, .type = t, .about = "element by element" };
         for (int k = 0; k < r->arity; k++) {
             q.x[k] = duet_new(t, inputs);
@@ -205,7 +206,7 @@ static void map_row(const row *r)
  * there is one. */
 static void many_row(const row *r, const sizes *a, const sizes *b, int axis, const void *options)
 {
-    for (duet_dtype t = 0; t < FLOAT_TYPES; t++)
+    FOR_FLOAT_TYPES (t)
         for (int regime = 0; regime < REGIMES; regime++) {
             question q = { .row = r, .type = t, .axis = axis, .options = options, .about = regimes[regime] };
             for (int k = 0; k < r->arity; k++) {

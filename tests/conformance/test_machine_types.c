@@ -1,5 +1,6 @@
 /* test_machine_types.c - conformance of machines: programs of every computing type over operands of
  * every type, and programs that only move elements. */
+#include "each_type.h"
 #include "machine_trial.h"
 #include "quick.h"
 
@@ -98,8 +99,8 @@ static void test_programs(duet_dtype type, int trials)
 static void test_casts(void)
 {
     for (int c = 0; c < 4; c++)
-        for (int from = 0; from < DUET_C64; from++)
-            for (int to = 0; to < DUET_C64; to++) {
+        FOR_REAL_TYPES (from)
+            FOR_REAL_TYPES (to) {
                 trial t = { .s.kernel = KERNEL_PROGRAM };
                 const uint8_t type = (uint8_t)computing[c];
                 const int64_t size = 1 + draw(700);

@@ -2,6 +2,7 @@
  * docs/semantics.md, value by value. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include <float.h>
 #include <math.h>
 
@@ -324,7 +325,7 @@ static void products(duet_dtype type)
 int main(void)
 {
     places = list_places(place);
-    for (duet_dtype t = 0; t < FLOAT_TYPES; t++) {
+    FOR_FLOAT_TYPES (t) {
         element_by_element(t);
         tap_point("element-wise operators");
         rounded_once(t);

@@ -121,7 +121,7 @@ static void hash_results(duet_dtype type, const void *p, int64_t count)
     const size_t bytes = dtypes[type].bytes;
     for (int64_t i = 0; i < count; i++) {
         const unsigned char *at = (const unsigned char *)p + (size_t)i * bytes;
-        const bool nan = type < FLOAT_TYPES && isnan(element(type, p, i));
+        const bool nan = dtype_is_f32_or_f64(type) && isnan(element(type, p, i));
         for (size_t b = 0; b < bytes; b++) hash_byte(nan ? 0xff : at[b]);
     }
 }
@@ -271,7 +271,7 @@ static void tally(const statement_set *b)
     statements += b->outs;
     for (int k = 0; k < b->outs; k++) {
         const duet_dtype type = duet_type(b->out[k].m);
-        for (int64_t i = 0; i < b->out[k].count && type < FLOAT_TYPES; i++)
+        for (int64_t i = 0; i < b->out[k].count && dtype_is_f32_or_f64(type); i++)
             nans += isnan(element(type, b->out[k].first, i));
         compared += b->out[k].count;
     }

@@ -3,6 +3,7 @@
  * loops modulo 2^n; unsupported types. test_ops.c has every row in every type. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "element.h"
 #include "modes.h"
 #include <math.h>
@@ -51,7 +52,7 @@ static void results_of(duet_dtype t)
     GIVES_IF(real, duet_softmax(x), "floating point");
     GIVES_IF(real, duet_max_pool2d_grad(im, im, .window = { 1, 1 }), "floating point");
     GIVES_IF(real, duet_conv2d_input_grad(im, im), "floating point");
-    GIVES_IF(t < FLOAT_TYPES, duet_inv(x), "f32, f64");
+    GIVES_IF(dtype_is_f32_or_f64(t), duet_inv(x), "f32, f64");
     duet_free(&x);
     duet_free(&v);
     duet_free(&im);
@@ -64,7 +65,7 @@ static void results(void)
                 *c = duet_new(DUET_C64, 2, 2), *h = duet_new(DUET_F16, 2, 2), *b = duet_new(DUET_BF16, 2, 2),
                 *d = duet_new(DUET_F64, 2, 2);
     duet_dtype got, t = DUET_F32;
-    for (t = 0; t < DUET_C64; t++) results_of(t);
+    FOR_REAL_TYPES (real) results_of(real);
     REFUSES(duet_matmul(x, i), "no common element type");
     REFUSES(duet_matmul(i, u), "no common element type");
     GIVES(duet_matmul(c, c), DUET_C64);
@@ -175,8 +176,8 @@ static void all_formulas(void)
             plan_fusion(mode);
             formulas(DUET_F16, place[p], mode);
             formulas(DUET_BF16, place[p], mode);
-            for (duet_dtype t = 0; t < DUET_C64; t++)
-                for (duet_dtype u = 0; u < DUET_C64; u++)
+            FOR_REAL_TYPES (t)
+                FOR_REAL_TYPES (u)
                     if (dtype_promote(t, u) != DUET_DTYPE_COUNT && mode == MODE_MACHINE)
                         mixed(t, u, place[p], mode);
         }
@@ -326,7 +327,7 @@ static void products(void)
                                   { 3, 3, 3, 5, 7, 4 }, { 3, 1, 3, 5, 7, 4 },  { 3, 3, 1, 5, 7, 4 },
                                   { 2, 2, 2, 3, 0, 4 } };
     for (int p = 0; p < places; p++)
-        for (duet_dtype t = 0; t < DUET_C64; t++)
+        FOR_REAL_TYPES (t)
             for (int i = 0; i < (int)(sizeof of / sizeof *of) && is_whole(t); i++)
                 products_of(t, &of[i], place[p]);
     tap_point("products of integers, modulo 2^n");
@@ -400,7 +401,7 @@ static void empty_windows(void)
 static void moved(void)
 {
     for (int p = 0; p < places; p++)
-        for (duet_dtype t = 0; t < DUET_C64; t++) {
+        FOR_REAL_TYPES (t) {
             if (!is_whole(t)) continue;
             duet_matrix *x = FULL(t, 2, 3, 4, 5), *out = FULL(t, 2, 3, 8, 15);
             CHECK(duet_set_on(place[p], out, duet_upsample2d(x, 2, 3)) == DUET_OK, "%s", duet_error());

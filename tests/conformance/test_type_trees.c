@@ -113,8 +113,7 @@ static void *evaluate(random_formula *g, int p, int mode, duet_dtype *type, int6
     const bool good = duet_expr_status(e) == DUET_OK;
     CHECK(good, "seed %llu: %s", (unsigned long long)g->seed, duet_error());
     *type = duet_expr_type(e);
-    if (rng_chance(&gen, 30))
-        *type = promoted(*type, DUET_F32) < DUET_C64 ? promoted(*type, DUET_F32) : *type;
+    if (rng_chance(&gen, 30)) *type = is_real(promoted(*type, DUET_F32)) ? promoted(*type, DUET_F32) : *type;
     duet_matrix *m = duet_new_shape(*type, s.rank, s.size);
     const char *why = NULL;
     plan_fusion(mode);

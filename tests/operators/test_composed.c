@@ -3,6 +3,7 @@
  * value of the C function must be within these bounds. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include <math.h>
 
 #define PI 3.14159265358979323846264338327950288L
@@ -322,7 +323,7 @@ int main(int argc, char **argv)
 {
     gen = rng_new(5);
     places = list_places(place);
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) all_rows(type);
+    FOR_FLOAT_TYPES (type) all_rows(type);
     special();
     normal();
     errors();

@@ -1,6 +1,7 @@
 /* test_fft_use.c - operators built on Fourier transforms, and their use: shifts and convolutions
  * against their definitions, cached plans, recordings, threads, streaming, bad input, missing
  * libraries. */
+#include "each_type.h"
 #include "fourier_arrays.h"
 #include "stream_policy.h"
 #ifdef FAKE_CUDA
@@ -131,7 +132,7 @@ static void convolutions(duet_place p)
     for (int i = 0; i < 7; i++)
         for (int part = DUET_OVERLAP_FULL; part <= DUET_OVERLAP_VALID; part++)
             for (int correlates = 0; correlates < 2; correlates++)
-                for (duet_dtype t = DUET_F32; t <= DUET_F64; t++)
+                FOR_FLOAT_TYPES (t)
                     convolve_one(p, t, &pairs[i][0], &pairs[i][1], (duet_overlap)part, correlates);
     tap_point("convolutions");
 }

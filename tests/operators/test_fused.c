@@ -4,6 +4,7 @@
  * with epilogues are within the bound of the oracle. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "modes.h"
 
 typedef struct holes {
@@ -167,7 +168,7 @@ static void finished(const struct finished_row *f)
 {
     memset(chosen_by, 0, sizeof chosen_by);
     memset(seen_by, 0, sizeof seen_by);
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+    FOR_FLOAT_TYPES (type) {
         for (size_t i = 0; f->vendor == OP_matmul && i < sizeof products / sizeof *products; i++)
             if (!too_many(f, products[i][2]))
                 finished_on(f, type, (int64_t[4]){ products[i][0], products[i][1] },
@@ -184,7 +185,7 @@ static void finished(const struct finished_row *f)
  * pass. */
 static void convolutions_apart(void)
 {
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
+    FOR_FLOAT_TYPES (type)
         for (int p = 0; p < places; p++) {
             duet_matrix *x = random_matrix(&gen, type, 4, (int64_t[]){ 5, 4, 11, 10 }, -1, 1),
                         *w = random_matrix(&gen, type, 4, (int64_t[]){ 6, 2, 3, 3 }, -1, 1),
@@ -222,7 +223,7 @@ static void overlapping(const struct finished_row *f)
     const bool conv = f->vendor == OP_conv2d;
     const int64_t square[] = { 24, 24 }, batch[] = { 3, 5, 8, 8 }, filters[] = { 5, 5, 3, 3 };
     if (f->pooled) return;
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+    FOR_FLOAT_TYPES (type) {
         holes h = { .X = random_matrix(&gen, type, conv ? 4 : 2, conv ? batch : square, -1, 1),
                     .W = random_matrix(&gen, type, conv ? 4 : 2, conv ? filters : square, -1, 1) };
         duet_matrix *flat = conv ? duet_reshaped(h.X, 15, 64) : NULL;
@@ -270,7 +271,7 @@ int main(void)
     gen = rng_new(21);
     places = list_places(place);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
+        FOR_FLOAT_TYPES (type)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) row_on(&rows[r], type, &shapes[s]);
         tap_point(rows[r].name);
     }

@@ -1,5 +1,6 @@
 /* test_gather_scatter.c - take, take_along_axis, one_hot, put, scatter_add and scatter_max against
  * simple loops over indices. */
+#include "each_type.h"
 #include "scan_sort_trial.h"
 
 typedef struct question {
@@ -467,7 +468,7 @@ int main(int argc, char **argv)
 {
     quick = is_quick(argc, argv);
     n_places = list_places(places);
-    for (duet_dtype t = 0; t < DUET_C64; t++) all_shapes(t);
+    FOR_REAL_TYPES (t) all_shapes(t);
     tap_point("take, take_along_axis, put, scatter_add, scatter_max");
     one_hots();
     out_of_range();

@@ -3,6 +3,7 @@
  * machine. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include <math.h>
 
 static rng gen;
@@ -321,8 +322,7 @@ static void test_composed(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int ran = 0;
         for (int n = 0; n < 9 * places; n++)
-            for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
-                ran += test_on(&rows[i], type, &shapes[n / places], place[n % places]);
+            FOR_FLOAT_TYPES (type) ran += test_on(&rows[i], type, &shapes[n / places], place[n % places]);
         CHECK(ran > 0, "%s: no random shape was valid", rows[i].name);
     }
     tap_point("every row of networks.def");

@@ -3,6 +3,7 @@
  * that do not match. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "modes.h"
 #include <math.h>
 
@@ -94,7 +95,7 @@ static void lengths(bool quick)
     static const int64_t few[] = { 1,   2,   15,  16,  17,  64,  65,   100,  128,
                                    129, 200, 256, 500, 512, 768, 1000, 1024, 1025 };
     static const int64_t many[] = { 2048, 4095, 4097, 8192, 8193, 12289, 16384, 16385, 16388, 40000 };
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+    FOR_FLOAT_TYPES (type) {
         for (size_t i = 0; i < sizeof few / sizeof *few; i++)
             one_length(type, few[i] < 100 ? 67 : 3, few[i], few[i] <= 129);
         for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick)
@@ -176,7 +177,7 @@ static void channels(void)
                                SIZES(3, 2, 5, 3, 31) };
     static const sizes trim[] = { SIZES(3, 1, 1), SIZES(3, 1, 1), SIZES(2, 3, 1, 1), SIZES(2, 5, 1, 1) };
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
-        for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+        FOR_FLOAT_TYPES (type) {
             duet_matrix *in[] = { random_matrix(&gen, type, x[i].rank, x[i].size, -5, 5),
                                   random_matrix(&gen, type, trim[i].rank, trim[i].size, -2, 2),
                                   random_matrix(&gen, type, trim[i].rank, trim[i].size, -2, 2) };

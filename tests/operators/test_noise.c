@@ -3,6 +3,7 @@
  * oracle or by hand. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "element.h"
 #include <math.h>
 
@@ -114,7 +115,7 @@ static void test_distribution(duet_dtype t, enum distribution distribution, cons
 
 static void distributions(void)
 {
-    for (duet_dtype t = DUET_F16; t < DUET_C64; t++)
+    FOR_TYPES (t, !dtype_is_complex(t) && !is_drawn(t))
         for (enum distribution distribution = is_floating(t) ? UNIFORM : BERNOULLI;
              distribution < DISTRIBUTIONS; distribution++)
             for (int s = 0; s < SHAPES; s++)
@@ -250,7 +251,7 @@ static void noise_of(duet_dtype t, duet_dtype from, enum noise kind, const sizes
 static void noises(void)
 {
     for (enum noise kind = 0; kind < NOISES; kind++)
-        for (duet_dtype t = 0; t < DUET_C64; t++)
+        FOR_REAL_TYPES (t)
             for (int s = 0; s < SHAPES && (is_floating(t) || kind == NOISE_BERNOULLI); s++) {
                 noise_of(t, is_floating(t) ? t : DUET_F64, kind, &shapes[s],
                          (enum view)rng_below(&gen, VIEWS));
@@ -345,7 +346,7 @@ static void shuffles(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 3), *y = duet_new(DUET_F32, 4), *i = duet_new(DUET_I32, 3),
                 *none = duet_new(DUET_F32);
-    for (duet_dtype t = 0; t < DUET_C64; t++)
+    FOR_REAL_TYPES (t)
         for (int s = 0; s < SHAPES; s++)
             for (int axis = 0; axis < shapes[s].rank; axis++)
                 for (int n = 0; n < 3; n++)

@@ -2,6 +2,7 @@
  * against the oracle. No operator is named: a new row is tested without further code. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "element.h"
 #include "test_rows.h"
 
@@ -387,7 +388,7 @@ static bool admits(int op, duet_dtype type)
 static void def_on(const struct def *d, duet_dtype type)
 {
     const bool all = quick;
-    quick |= type >= FLOAT_TYPES;
+    quick |= !dtype_is_f32_or_f64(type);
     if (d->kind == KIND_plain) plain_on(d, type);
     else images_on(d, type);
     quick = all;
@@ -409,7 +410,7 @@ int main(int argc, char **argv)
     places = list_places(place);
     lifts();
     for (int i = 0; i < LENGTH(maps); i++) {
-        for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+        FOR_FLOAT_TYPES (type) {
             map_known(&maps[i], type);
             for (int s = 0; s < LENGTH(shapes); s++)
                 if (!quick || s != 4) map_on(&maps[i], type, &shapes[s]);
@@ -418,7 +419,7 @@ int main(int argc, char **argv)
         point(maps[i].name);
     }
     for (int i = 0; i < LENGTH(reductions); i++) {
-        for (duet_dtype type = 0; type < FLOAT_TYPES; type++)
+        FOR_FLOAT_TYPES (type)
             for (int s = 0; s < LENGTH(shapes); s++) reduce_on(&reductions[i], type, &shapes[s]);
         if (!quick) {
             reduce_on(&reductions[i], DUET_F32, &(sizes)SIZES(3, 9001));
@@ -427,7 +428,7 @@ int main(int argc, char **argv)
         point(reductions[i].name);
     }
     for (int i = 0; i < LENGTH(defs); i++) {
-        for (duet_dtype type = 0; type < DUET_C64; type++)
+        FOR_REAL_TYPES (type)
             if (admits(defs[i].row.op, type)) def_on(&defs[i], type);
         point(defs[i].row.name);
     }

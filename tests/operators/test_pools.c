@@ -3,6 +3,7 @@
  * Maxima and copies are exact. The error of a sum of t numbers, divided, is at most t + 3
  * roundings. */
 #include "convs.h"
+#include "each_type.h"
 
 static duet_place place[2];
 static int places;
@@ -263,7 +264,7 @@ static void probable(void)
     static const int32_t by[][2] = { { 2, 2 }, { 1, 1 }, { 3, 2 }, { 1, 4 } };
     for (int p = 0; p < places; p++)
         for (int i = 0; i < 4; i++)
-            for (duet_dtype t = DUET_F32; t <= DUET_F64; t++) {
+            FOR_FLOAT_TYPES (t) {
                 check_probable(place[p], t, 2, 3, 3, 2, by[i], 3);
                 check_probable(place[p], t, 1, 1, 1, 1, by[i], 30);
                 check_probable(place[p], t, 0, 1, 2, 2, by[i], 1);

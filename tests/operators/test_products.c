@@ -3,6 +3,7 @@
  * gaps; infinities and NaN; results into views; the destination among the operands. */
 #include "common.h"
 #include "dtype.h"
+#include "each_type.h"
 #include "plan.h"
 #include <math.h>
 
@@ -120,7 +121,7 @@ int main(void)
 {
     gen = rng_new(20261122);
     places = list_places(place);
-    for (duet_dtype type = 0; type < FLOAT_TYPES; type++) {
+    FOR_FLOAT_TYPES (type) {
         many(type, type == DUET_F32 ? 250 : 60);
         tall(type);
     }

@@ -2,6 +2,7 @@
  * documents, equal bits on every machine, instruction set, number of threads and view, and errors. */
 #define T_f64
 #include "dtype.h"
+#include "each_type.h"
 #include "philox.h"
 #undef T
 #include "cpu.h"
@@ -204,7 +205,7 @@ static void maps_far(void)
 static void mapping(void)
 {
     for (int n = 0; n < TRIALS; n++)
-        for (duet_dtype type = 0; type < OWN_TYPES; type++)
+        FOR_DRAWN_TYPES (type)
             if (takes(&trials[n], type)) maps(&trials[n], type);
     maps_permutation();
     maps_far();
@@ -297,7 +298,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static void sameness(void)
 {
     for (int n = 0; n < TRIALS; n++)
-        for (duet_dtype type = 0; type < OWN_TYPES; type++)
+        FOR_DRAWN_TYPES (type)
             for (int s = 0; s < SHAPES; s++)
                 if (takes(&trials[n], type) &&
                     (trials[n].distribution != DISTRIBUTION_PERMUTATION || shapes[s].rank == 1))

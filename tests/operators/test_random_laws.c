@@ -2,6 +2,7 @@
  * fails if the true distribution would exceed its threshold once in a million, by the distribution
  * of the statistic. */
 #include "dtype.h"
+#include "each_type.h"
 #include "random_trial.h"
 #include <math.h>
 
@@ -110,7 +111,7 @@ static void uniform_law(void)
 {
     const int64_t n = many();
     const double half = sqrt(3.0); /* deviation 1 */
-    for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
+    FOR_FLOAT_TYPES (type) {
         const trial t = { DISTRIBUTION_UNIFORM, -half, half, 0, 0, 0, 0 },
                     unit = { DISTRIBUTION_UNIFORM, 0, 1, 0, 0, 0, 0 };
         double *x = draw(type, n, SEED, &t), *u = draw(type, n, SEED + 1, &unit);
@@ -137,7 +138,7 @@ static void uniform_bounds(void)
 {
     static const double range[][2] = { { 1, 1 + 0x1p-23 },     { -1, -1 + 0x1p-24 }, { 0, 0x1p-149 },
                                        { 16777215, 16777216 }, { -1e38, 1e38 },      { 1, 3 } };
-    for (duet_dtype type = DUET_F32; type <= DUET_F64; type++)
+    FOR_FLOAT_TYPES (type)
         for (size_t k = 0; k < sizeof range / sizeof *range; k++) {
             const trial t = { DISTRIBUTION_UNIFORM, range[k][0], range[k][1], 0, 0, 0, 0 };
             double *x = draw(type, 5000, SEED, &t);
@@ -157,7 +158,7 @@ static void normal_law(void)
                        other = { DISTRIBUTION_NORMAL, -3, 0.5, 0, 0, 0, 0 };
     static const double moment[] = { 1, 0, 1, 0, 3, 0, 15, 0, 105, 0, 945, 0, 10395 };
     const int64_t n = many();
-    for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
+    FOR_FLOAT_TYPES (type) {
         double *x = draw(type, n, SEED, &t), *y = draw(type, n, SEED, &other);
         for (int k = 1; k <= 6; k++)
             near("moment", mean_of_powers(x, k, n), moment[k], sqrt(moment[2 * k] - moment[k] * moment[k]),
@@ -236,7 +237,7 @@ static void truncated_law(void)
 {
     const int64_t n = many() / 4;
     for (int k = 0; k < WINDOWS; k++)
-        for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
+        FOR_FLOAT_TYPES (type) {
             char name[80];
             trial t = windows[k];
             double *x = draw(type, n, SEED + (uint64_t)k, &t);
@@ -259,7 +260,7 @@ static void truncated_corners(void)
                                     { DISTRIBUTION_TRUNCATED_NORMAL, 0, 1, -1e-30, 1e-30, 0, 0 },
                                     { DISTRIBUTION_TRUNCATED_NORMAL, -3e38, 3e38, -3.4e38, 3e38, 0, 0 } };
     for (int k = 0; k < 4; k++)
-        for (duet_dtype type = DUET_F32; type <= DUET_F64; type++) {
+        FOR_FLOAT_TYPES (type) {
             double *x = draw(type, 5000, SEED, &corner[k]), least = INFINITY, most = -INFINITY;
             const double low = rounded(type, corner[k].c), high = rounded(type, corner[k].d);
             for (int i = 0; i < 5000; i++) {
@@ -282,7 +283,7 @@ static void bernoulli_law(void)
     static const double p[] = { 0.5, 0.3, 0.999, 1e-3, 0x1p-20 };
     const int64_t n = many();
     for (int k = 0; k < 5; k++)
-        for (duet_dtype type = 0; type < OWN_TYPES; type++) {
+        FOR_DRAWN_TYPES (type) {
             const trial t = { DISTRIBUTION_BERNOULLI, p[k], 0, 0, 0, 0, 0 };
             double *x = draw(type, n, SEED, &t);
             const double sigma = sqrt(p[k] * (1 - p[k]));
@@ -335,7 +336,7 @@ static void integers_law(void)
                                         { 0, 256 }, { -100, 899 }, { (1 << 24) - 6, (1 << 24) + 1 } };
     const int64_t n = many();
     for (int k = 0; k < 6; k++)
-        for (duet_dtype type = 0; type < OWN_TYPES; type++) {
+        FOR_DRAWN_TYPES (type) {
             const trial t = { DISTRIBUTION_INTEGERS, 0, 0, 0, 0, range[k][0], range[k][1] };
             const int bins = (int)(t.high - t.low);
             int64_t count[1000] = { 0 };

@@ -1,5 +1,6 @@
 /* test_scan_sort.c - cumsum, cumprod, sort, argsort, top_k and histogram against simple loops:
  * equal bits on every machine and with any number of threads. */
+#include "each_type.h"
 #include "scan_sort_trial.h"
 
 typedef struct question {
@@ -88,7 +89,7 @@ static void near(const list *x, const list *sums, int axis)
 {
     const int64_t n = x->size[axis];
     const long double u = dtypes[x->type].roundoff, depth = 48 + (long double)n / 4096;
-    for (int64_t l = 0; l < lines_of(x, axis) && x->type < FLOAT_TYPES; l++) {
+    for (int64_t l = 0; l < lines_of(x, axis) && dtype_is_f32_or_f64(x->type); l++) {
         long double sum = 0, size = 0;
         for (int64_t i = 0; i < n; i++) {
             const int64_t at = line_place(x, axis, l, i);
@@ -390,7 +391,7 @@ static void long_sorts(void)
 {
     static const int64_t lengths[] = { 4096, 4097, 5760, 5761, 7679, 7680, 7681, 11521, 40000, 600000 };
     for (int i = 0; i < LENGTH_OF(lengths); i++)
-        for (duet_dtype t = 0; t < DUET_C64; t++) {
+        FOR_REAL_TYPES (t) {
             const int kind = (i + (int)t) % (FILLINGS + 1);
             if (lengths[i] > 10000 && (quick || lengths[i] > 100000) && (int)t % 4 != i % 2) continue;
             long_sort(t, lengths[i], (int)(t + i) % 2, kind);
@@ -461,7 +462,7 @@ static void long_counts(void)
         int n;
     } of[] = { { -3, 4, 7 },      { -1000, 1000, 256 }, { 0, 0.5, 1024 }, { -1, 1, 1025 },
                { -2, 900, 4096 }, { 1, 1 + 1e-6, 300 }, { 0, 1e-320, 3 }, { -1e300, 1e300, 10 } };
-    for (duet_dtype t = 0; t < DUET_C64; t++)
+    FOR_REAL_TYPES (t)
         for (int i = 0; i < LENGTH_OF(of); i++) {
             if (quick && (i + (int)t) % 3) continue;
             sight s = long_line(t, i % 2 ? 30001 : 4099, i % 4 == 3, (i + (int)t) % (FILLINGS + 1));
@@ -552,7 +553,7 @@ int main(int argc, char **argv)
     };
     quick = is_quick(argc, argv);
     n_places = list_places(places);
-    for (duet_dtype t = 0; t < DUET_C64; t++) all_shapes(t, SCAN);
+    FOR_REAL_TYPES (t) all_shapes(t, SCAN);
     tap_point("cumsum and cumprod");
     for (int t = 0; t < LENGTH_OF(sorted); t++) all_shapes(sorted[t], SORT);
     tap_point("sort, argsort and top_k");

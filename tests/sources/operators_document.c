@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TYPES = DUET_C128 + 1, TEXT = 400 };
+enum { TYPES = DUET_DTYPE_COUNT, TEXT = 400 };
 
 /* ---- what is said of one row ---- */
 
@@ -133,7 +133,7 @@ static void print_types(FILE *out, uint32_t types)
     } sets[] = {
 #define BIT(type) 1u << DUET_##type
         { "all", (1u << TYPES) - 1 },
-        { "real", (1u << DUET_C64) - 1 },
+        { "real", ((1u << TYPES) - 1) & ~(BIT(C64) | BIT(C128)) },
         { "floats", BIT(F16) | BIT(BF16) | BIT(F32) | BIT(F64) },
         { "integers", BIT(I8) | BIT(I16) | BIT(I32) | BIT(I64) | BIT(U8) | BIT(U16) | BIT(U32) | BIT(U64) },
         { "complex", BIT(C64) | BIT(C128) },

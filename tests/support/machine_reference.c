@@ -37,7 +37,7 @@ double element(const frame *f, const operand *o, const int64_t *index)
 bool agrees(duet_dtype t, long double got, expected e)
 {
     if (isnan(e.value)) return isnan(got);
-    const long double want = t < FLOAT_TYPES ? converted(DUET_F64, t, e.value) : e.value;
+    const long double want = dtype_is_f32_or_f64(t) ? converted(DUET_F64, t, e.value) : e.value;
     if (e.allowed == 0 || !isfinite(e.value)) return got == want && !signbit(got) == !signbit(want);
     return fabsl(got - e.value) <= e.allowed;
 }

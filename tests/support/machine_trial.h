@@ -48,8 +48,8 @@ typedef struct trial {
  * infinities. */
 static void put(buffer *b, int64_t i, long double x)
 {
-    const bool whole = !is_floating(b->type) && b->type < DUET_C64;
-    if (b->type < DUET_C64) x = converted(whole ? DUET_F64 : b->type, b->type, x);
+    const bool real = !dtype_is_complex(b->type), whole = real && !is_floating(b->type);
+    if (real) x = converted(whole ? DUET_F64 : b->type, b->type, x);
     element_put(b->type, b->before, i, x);
 }
 static long double get(const buffer *b, const char *p, int64_t i) { return element_value(b->type, p, i); }

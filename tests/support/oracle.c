@@ -11,7 +11,7 @@
 
 int64_t oracle_bounded, oracle_wild;
 
-static const precision types[FLOAT_TYPES] = {
+static const precision types[DUET_DTYPE_COUNT] = {
     [DUET_F32] = { 0x1p-24, 0x1p-126, FLT_MAX, false },
     [DUET_F64] = { 0x1p-53, 0x1p-1022, DBL_MAX, true },
 };

@@ -15,7 +15,7 @@ static rng gen;
 static duet_place place[2];
 static int places;
 
-static inline bool is_real(duet_dtype t) { return t < DUET_C64; }
+static inline bool is_real(duet_dtype t) { return t != DUET_DTYPE_COUNT && !dtype_is_complex(t); }
 static inline bool is_whole(duet_dtype t) { return is_real(t) && !is_floating(t) && t != DUET_BOOL; }
 
 static inline long double extreme(duet_dtype t, int which)

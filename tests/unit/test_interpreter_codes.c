@@ -1,6 +1,7 @@
 /* test_interpreter_codes.c - programs in the codes of the GPU interpreter, run on the host element
  * by element and compared with their definition. No card is needed. */
 #include "dtype.h"
+#include "each_type.h"
 #include "interpreter_codes.h"
 #include "machine_reference.h"
 #include "tap.h"
@@ -16,7 +17,7 @@ typedef struct trial {
     double num[PROGRAM_NUMBERS], in[PROGRAM_INPUTS][CODES_ELEMENTS];
 } trial;
 
-static bool is_whole(duet_dtype t) { return t >= FLOAT_TYPES; }
+static bool is_whole(duet_dtype t) { return !dtype_is_f32_or_f64(t); }
 
 /* For integers, the bits. */
 static double any_number(duet_dtype t, int strange)
@@ -276,7 +277,7 @@ static void test_row(int op, double low, double high)
 {
     static const int forms[] = { 1, ANYWHERE, ANYWHERE * ANYWHERE, ANYWHERE * ANYWHERE * ANYWHERE };
     for (int form = 0; form < forms[op_infos[op].arity]; form++)
-        for (int type = 0; type < FLOAT_TYPES; type++)
+        FOR_FLOAT_TYPES (type)
             for (int again = 0; again < 3; again++) form_trial(op, (duet_dtype)type, form, low, high);
 }
 
