@@ -13,7 +13,7 @@
 
 /* Each of these returns its first argument. If that is a failure, it puts `site` in front of the text
  * of duet_error(). duet_matrix_at stores `site` in a new matrix, for duet_live. */
-static inline duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
+static inline DUET_MUST duet_matrix *duet_matrix_at(duet_matrix *m, const char *site)
 {
     if (m) duet_created_at(m, site);
     else duet_error_at(site);
@@ -34,7 +34,7 @@ static inline DUET_MUST duet_recording *duet_recording_at(duet_recording *r, con
     if (!r) duet_error_at(site);
     return r;
 }
-static inline char **duet_names_at(char **names, const char *site)
+static inline DUET_MUST char **duet_names_at(char **names, const char *site)
 {
     if (!names) duet_error_at(site);
     return names;

@@ -127,7 +127,7 @@ typedef struct duet_expr {
  * Owner     the caller, until duet_free
  * Errors    NULL: BAD_ARGUMENT, BAD_TYPE, BAD_SHAPE (invalid rank; a negative size; sizes whose
  *           product overflows), NO_MEMORY */
-DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *size);
 
 /* Creates a matrix that uses the caller's memory, row-major without gaps. The library reads and
  * writes this memory and never frees it. Call duet_read, duet_update or duet_overwrite before you
@@ -139,7 +139,7 @@ DUET_API duet_matrix *duet_new_shape(duet_dtype type, int rank, const int64_t *s
  *           the matrix and its views are freed
  * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT if host is null or not aligned to its
  *           element type */
-DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 
 /* Create a matrix that uses the caller's memory, with other strides.
  *     duet_wrap_strided   `first` points to the element whose indices are all 0. A stride counts
@@ -154,9 +154,10 @@ DUET_API duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, con
  * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if axes overlap: without its sign, the
  *           stride of an axis must be 0, or more than the sum of (size - 1) * stride over the axes with
  *           smaller strides */
-DUET_API duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
-                                        const int64_t *stride);
-DUET_API duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
+                                                  const int64_t *stride);
+DUET_API DUET_MUST duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank,
+                                                        const int64_t *size);
 
 /* Prints one line for each live matrix: the source line that created it, its type and shape, and
  * its size in bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is
@@ -235,21 +236,23 @@ static inline duet_index_entry duet_index_of(duet_index_kind kind, int64_t start
  * Owner     the caller, until duet_free
  * Errors    NULL: BAD_ARGUMENT (an index out of bounds, a step of 0), BAD_SHAPE (rank, axis, sizes),
  *           NO_MEMORY. duet_split returns the status; if it fails, it makes no view */
-DUET_API duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index_entry *index);
-DUET_API duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop, int64_t step);
-DUET_API duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
-DUET_API duet_matrix *duet_flipped(duet_matrix *m, int axis);
-DUET_API duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count);
-DUET_API duet_matrix *duet_row(duet_matrix *m, int64_t i);
-DUET_API duet_matrix *duet_column(duet_matrix *m, int64_t j);
-DUET_API duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows, int64_t cols);
-DUET_API duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset);
-DUET_API duet_matrix *duet_transposed(duet_matrix *m);
-DUET_API duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis);
-DUET_API duet_matrix *duet_expanded(duet_matrix *m, int axis);
-DUET_API duet_matrix *duet_squeezed(duet_matrix *m, int axis);
-DUET_API duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size);
-DUET_API duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index_entry *index);
+DUET_API DUET_MUST duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop,
+                                             int64_t step);
+DUET_API DUET_MUST duet_matrix *duet_picked(duet_matrix *m, int axis, int64_t i);
+DUET_API DUET_MUST duet_matrix *duet_flipped(duet_matrix *m, int axis);
+DUET_API DUET_MUST duet_matrix *duet_slice(duet_matrix *m, int64_t first, int64_t count);
+DUET_API DUET_MUST duet_matrix *duet_row(duet_matrix *m, int64_t i);
+DUET_API DUET_MUST duet_matrix *duet_column(duet_matrix *m, int64_t j);
+DUET_API DUET_MUST duet_matrix *duet_submatrix(duet_matrix *m, int64_t i, int64_t j, int64_t rows,
+                                               int64_t cols);
+DUET_API DUET_MUST duet_matrix *duet_diagonal(duet_matrix *m, int64_t offset);
+DUET_API DUET_MUST duet_matrix *duet_transposed(duet_matrix *m);
+DUET_API DUET_MUST duet_matrix *duet_permuted_axes(duet_matrix *m, int rank, const int *axis);
+DUET_API DUET_MUST duet_matrix *duet_expanded(duet_matrix *m, int axis);
+DUET_API DUET_MUST duet_matrix *duet_squeezed(duet_matrix *m, int axis);
+DUET_API DUET_MUST duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
 DUET_API DUET_MUST duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part);
 
 /* Return properties of a matrix. For NULL or a freed matrix they return 0. An axis that does not exist
@@ -317,11 +320,11 @@ DUET_API DUET_MUST duet_status duet_synchronize(void);
  * Shapes    a matrix keeps its shape; a number has rank 0
  * Owner     the matrix stays the caller's; it must not be freed before the formula is evaluated
  * Errors    in the result: BAD_ARGUMENT (NULL), FREED, ARENA_FULL, NO_MEMORY */
-DUET_API duet_expr duet_of_matrix(const duet_matrix *m);
-DUET_API duet_expr duet_of_number(double x);
-DUET_API duet_expr duet_of_integer(int64_t x);
-DUET_API duet_expr duet_of_unsigned(uint64_t x);
-DUET_API duet_expr duet_of_expr(duet_expr e);
+DUET_API DUET_MUST duet_expr duet_of_matrix(const duet_matrix *m);
+DUET_API DUET_MUST duet_expr duet_of_number(double x);
+DUET_API DUET_MUST duet_expr duet_of_integer(int64_t x);
+DUET_API DUET_MUST duet_expr duet_of_unsigned(uint64_t x);
+DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/operators.h>
 
@@ -387,8 +390,8 @@ DUET_API DUET_MUST duet_status duet_set_all_at(const duet_assignment *a, int cou
  * matrices of the formula before you drop it.
  * Owner     the caller, until duet_drop
  * Errors    in the result: duet_expr_status returns the status, and so does duet_set */
-DUET_API duet_expr duet_hold(duet_expr e);
-DUET_API duet_expr duet_hold_at(duet_expr e, const char *site);
+DUET_API DUET_MUST duet_expr duet_hold(duet_expr e);
+DUET_API DUET_MUST duet_expr duet_hold_at(duet_expr e, const char *site);
 
 /* Discards a formula that will not be evaluated, or frees a persistent one.
  * Errors    BAD_ARGUMENT (not a formula), SPENT, FOREIGN */
@@ -503,13 +506,13 @@ DUET_API duet_status duet_auto_replay(int on);
  * Errors    the result, *counts and *inverse are then NULL: as duet_set; BAD_SHAPE: the mask's sizes
  *           are not those of x's first axes; UNSUPPORTED: while this thread records, or in a
  *           DUET_EXPLAIN block, because the size of the result is not known without computing it */
-DUET_API duet_matrix *duet_masked(duet_expr x, duet_expr mask);
-DUET_API duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
-DUET_API duet_matrix *duet_nonzero(duet_expr x);
-DUET_API duet_matrix *duet_nonzero_at(duet_expr x, const char *site);
-DUET_API duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix **inverse);
-DUET_API duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse,
-                                     const char *site);
+DUET_API DUET_MUST duet_matrix *duet_masked(duet_expr x, duet_expr mask);
+DUET_API DUET_MUST duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
+DUET_API DUET_MUST duet_matrix *duet_nonzero(duet_expr x);
+DUET_API DUET_MUST duet_matrix *duet_nonzero_at(duet_expr x, const char *site);
+DUET_API DUET_MUST duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix **inverse);
+DUET_API DUET_MUST duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse,
+                                               const char *site);
 
 /* ---- factorisations -------------------------------------------------------------------------- */
 

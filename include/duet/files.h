@@ -27,9 +27,9 @@ typedef struct duet_named {
     const char *name;
     const duet_matrix *m;
 } duet_named;
-DUET_API duet_matrix *duet_load_npy(const char *path);
+DUET_API DUET_MUST duet_matrix *duet_load_npy(const char *path);
 DUET_API DUET_MUST duet_status duet_save_npy(const char *path, const duet_matrix *m);
-DUET_API duet_matrix *duet_load_npz(const char *path, const char *name);
+DUET_API DUET_MUST duet_matrix *duet_load_npz(const char *path, const char *name);
 DUET_API char **duet_names_npz(const char *path);
 DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named *list, int count);
 
@@ -43,7 +43,7 @@ DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named 
  * Owner     the caller, until duet_free
  * Errors    as duet_load_npy and duet_save_npy; UNSUPPORTED: the format `coordinate` or the field
  *           `pattern`; BAD_SHAPE: the rank is not 2 */
-DUET_API duet_matrix *duet_load_market(const char *path);
+DUET_API DUET_MUST duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
 /* Prints the elements of m as NumPy prints an array: rows in brackets and columns aligned. A

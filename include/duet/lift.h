@@ -79,9 +79,9 @@ extern const struct duet_error_operand {
 #define DUET_ULONG (sizeof(long) == 8 ? DUET_U64 : DUET_U32)
 
 /* Returns p, a pointer to elements of the type that is the first of the other arguments. If that type
- * is a constant and p points to another C type, compilation fails. A pointer to
- * void or char, and a pointer to a type that is none of Duet's, are accepted. uint8_t is also the type of bool elements, and uint16_t that
- * of f16 and bf16; complex elements are also arrays of their parts. */
+ * is a constant and p points to another C type, compilation fails. A pointer to void or char, and a pointer
+ * to a type that is none of Duet's, are accepted. uint8_t is also the type of bool elements, and uint16_t
+ * that of f16 and bf16; complex elements are also arrays of their parts. */
 #if defined __GNUC__ && (!defined __clang__ || __clang_major__ >= 14)
 __attribute__((error("the pointer points to another type than the elements have"))) void
 duet_pointer_has_another_type(void);
@@ -227,13 +227,23 @@ duet_pointer_has_another_type(void);
 #define DUET_EACH_15(x, ...)                                                   DUET(x), DUET_EACH_14(__VA_ARGS__)
 #define DUET_EACH_16(x, ...)                                                   DUET(x), DUET_EACH_15(__VA_ARGS__)
 
+/* Calls with one or two operands and options, which may be missing. The comma after __VA_ARGS__ makes the
+ * list of options an empty argument then, and not a missing one; __extension__ allows the empty braces.
+ * Pedantic compilers would warn of either. */
+#define DUET_WITH_OPTIONS(...)               DUET_OPTIONS(__VA_ARGS__, )
+#define DUET_WITH_OPTIONS_2(...)             DUET_OPTIONS_2(__VA_ARGS__, )
+#define DUET_OPTIONS(function, type, x, ...) function(DUET(x), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
+#define DUET_OPTIONS_2(function, type, x, y, ...)                                                            \
+    function(DUET(x), DUET(y), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
+#define DUET_OPTION(type, ...)                                                                               \
+    __extension__ &(const type) { __VA_ARGS__ }
 #define duet_concat(axis, ...)  duet_concat_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)
 #define duet_stack(axis, ...)   duet_stack_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)
 #define duet_tile(x, ...)       duet_tile_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
 #define duet_repeat(x, n, axis) duet_repeat_at(DUET(x), n, axis, DUET_HERE)
 #define duet_roll(x, by, axis)  duet_roll_at(DUET(x), by, axis, DUET_HERE)
-#define duet_pad(x, ...)        duet_pad_at(DUET(x), &(const duet_padding){ __VA_ARGS__ }, DUET_HERE)
-#define duet_im2col(x, ...)     duet_im2col_at(DUET(x), &(const duet_windows){ __VA_ARGS__ }, DUET_HERE)
+#define duet_pad(...)           DUET_WITH_OPTIONS(duet_pad_at, duet_padding, __VA_ARGS__)
+#define duet_im2col(...)        DUET_WITH_OPTIONS(duet_im2col_at, duet_windows, __VA_ARGS__)
 
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
 #define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
@@ -433,59 +443,48 @@ duet_pointer_has_another_type(void);
 #define duet_histogram(x, low, high, n)  duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
 
 /* Give options by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
-#define duet_conv2d(x, y, ...) duet_conv2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
-#define duet_convolve2d(x, y, ...)                                                                           \
-    duet_convolve2d_at(DUET(x), DUET(y), &(const duet_conv){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv2d_input_grad(x, y, ...)                                                                    \
-    duet_conv2d_input_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv2d_filter_grad(x, y, ...)                                                                   \
-    duet_conv2d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv_transpose2d(x, y, ...)                                                                     \
-    duet_conv_transpose2d_at(DUET(x), DUET(y), &(const duet_conv_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d(x, ...) duet_max_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool2d_grad(x, y, ...)                                                                      \
-    duet_max_pool2d_grad_at(DUET(x), DUET(y), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool2d_grad(x, ...)                                                                         \
-    duet_avg_pool2d_grad_at(DUET(x), &(const duet_pool_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_upsample2d(x, ...)                                                                              \
-    duet_upsample2d_at(DUET(x), &(const duet_scale){ { __VA_ARGS__ } },                                      \
-                       DUET_HERE) /* duet_upsample2d(x, 2, 2) */
-#define duet_avg_pool2d(x, ...) duet_avg_pool2d_at(DUET(x), &(const duet_pool){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv2d(...)     DUET_WITH_OPTIONS_2(duet_conv2d_at, duet_conv, __VA_ARGS__)
+#define duet_convolve2d(...) DUET_WITH_OPTIONS_2(duet_convolve2d_at, duet_conv, __VA_ARGS__)
+#define duet_conv2d_input_grad(...)                                                                          \
+    DUET_WITH_OPTIONS_2(duet_conv2d_input_grad_at, duet_conv_grad, __VA_ARGS__)
+#define duet_conv2d_filter_grad(...)                                                                         \
+    DUET_WITH_OPTIONS_2(duet_conv2d_filter_grad_at, duet_conv_grad, __VA_ARGS__)
+#define duet_conv_transpose2d(...)                                                                           \
+    DUET_WITH_OPTIONS_2(duet_conv_transpose2d_at, duet_conv_transposed, __VA_ARGS__)
+#define duet_max_pool2d(...)      DUET_WITH_OPTIONS(duet_max_pool2d_at, duet_pool, __VA_ARGS__)
+#define duet_max_pool2d_grad(...) DUET_WITH_OPTIONS_2(duet_max_pool2d_grad_at, duet_pool, __VA_ARGS__)
+#define duet_avg_pool2d_grad(...) DUET_WITH_OPTIONS(duet_avg_pool2d_grad_at, duet_pool_grad, __VA_ARGS__)
+#define duet_upsample2d(x, h, w)  duet_upsample2d_at(DUET(x), &(const duet_scale){ { h, w } }, DUET_HERE)
+#define duet_avg_pool2d(...)      DUET_WITH_OPTIONS(duet_avg_pool2d_at, duet_pool, __VA_ARGS__)
 
-#define duet_conv1d(x, y, ...) duet_conv1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_convolve1d(x, y, ...)                                                                           \
-    duet_convolve1d_at(DUET(x), DUET(y), &(const duet_conv1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv1d_input_grad(x, y, ...)                                                                    \
-    duet_conv1d_input_grad_at(DUET(x), DUET(y), &(const duet_conv1_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv1d_filter_grad(x, y, ...)                                                                   \
-    duet_conv1d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv1_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv_transpose1d(x, y, ...)                                                                     \
-    duet_conv_transpose1d_at(DUET(x), DUET(y), &(const duet_conv1_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool1d(x, ...) duet_max_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool1d(x, ...) duet_avg_pool1d_at(DUET(x), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool1d_grad(x, y, ...)                                                                      \
-    duet_max_pool1d_grad_at(DUET(x), DUET(y), &(const duet_pool1){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool1d_grad(x, ...)                                                                         \
-    duet_avg_pool1d_grad_at(DUET(x), &(const duet_pool1_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_upsample1d(x, ...) duet_upsample1d_at(DUET(x), &(const duet_scale1){ __VA_ARGS__ }, DUET_HERE)
+#define duet_conv1d(...)     DUET_WITH_OPTIONS_2(duet_conv1d_at, duet_conv1, __VA_ARGS__)
+#define duet_convolve1d(...) DUET_WITH_OPTIONS_2(duet_convolve1d_at, duet_conv1, __VA_ARGS__)
+#define duet_conv1d_input_grad(...)                                                                          \
+    DUET_WITH_OPTIONS_2(duet_conv1d_input_grad_at, duet_conv1_grad, __VA_ARGS__)
+#define duet_conv1d_filter_grad(...)                                                                         \
+    DUET_WITH_OPTIONS_2(duet_conv1d_filter_grad_at, duet_conv1_grad, __VA_ARGS__)
+#define duet_conv_transpose1d(...)                                                                           \
+    DUET_WITH_OPTIONS_2(duet_conv_transpose1d_at, duet_conv1_transposed, __VA_ARGS__)
+#define duet_max_pool1d(...)      DUET_WITH_OPTIONS(duet_max_pool1d_at, duet_pool1, __VA_ARGS__)
+#define duet_avg_pool1d(...)      DUET_WITH_OPTIONS(duet_avg_pool1d_at, duet_pool1, __VA_ARGS__)
+#define duet_max_pool1d_grad(...) DUET_WITH_OPTIONS_2(duet_max_pool1d_grad_at, duet_pool1, __VA_ARGS__)
+#define duet_avg_pool1d_grad(...) DUET_WITH_OPTIONS(duet_avg_pool1d_grad_at, duet_pool1_grad, __VA_ARGS__)
+#define duet_upsample1d(x, n)     duet_upsample1d_at(DUET(x), &(const duet_scale1){ n }, DUET_HERE)
 
-#define duet_conv3d(x, y, ...) duet_conv3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_convolve3d(x, y, ...)                                                                           \
-    duet_convolve3d_at(DUET(x), DUET(y), &(const duet_conv3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv3d_input_grad(x, y, ...)                                                                    \
-    duet_conv3d_input_grad_at(DUET(x), DUET(y), &(const duet_conv3_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv3d_filter_grad(x, y, ...)                                                                   \
-    duet_conv3d_filter_grad_at(DUET(x), DUET(y), &(const duet_conv3_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_conv_transpose3d(x, y, ...)                                                                     \
-    duet_conv_transpose3d_at(DUET(x), DUET(y), &(const duet_conv3_transposed){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool3d(x, ...) duet_max_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool3d(x, ...) duet_avg_pool3d_at(DUET(x), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_max_pool3d_grad(x, y, ...)                                                                      \
-    duet_max_pool3d_grad_at(DUET(x), DUET(y), &(const duet_pool3){ __VA_ARGS__ }, DUET_HERE)
-#define duet_avg_pool3d_grad(x, ...)                                                                         \
-    duet_avg_pool3d_grad_at(DUET(x), &(const duet_pool3_grad){ __VA_ARGS__ }, DUET_HERE)
-#define duet_upsample3d(x, ...)                                                                              \
-    duet_upsample3d_at(DUET(x), &(const duet_scale3){ { __VA_ARGS__ } }, DUET_HERE)
+#define duet_conv3d(...)     DUET_WITH_OPTIONS_2(duet_conv3d_at, duet_conv3, __VA_ARGS__)
+#define duet_convolve3d(...) DUET_WITH_OPTIONS_2(duet_convolve3d_at, duet_conv3, __VA_ARGS__)
+#define duet_conv3d_input_grad(...)                                                                          \
+    DUET_WITH_OPTIONS_2(duet_conv3d_input_grad_at, duet_conv3_grad, __VA_ARGS__)
+#define duet_conv3d_filter_grad(...)                                                                         \
+    DUET_WITH_OPTIONS_2(duet_conv3d_filter_grad_at, duet_conv3_grad, __VA_ARGS__)
+#define duet_conv_transpose3d(...)                                                                           \
+    DUET_WITH_OPTIONS_2(duet_conv_transpose3d_at, duet_conv3_transposed, __VA_ARGS__)
+#define duet_max_pool3d(...)      DUET_WITH_OPTIONS(duet_max_pool3d_at, duet_pool3, __VA_ARGS__)
+#define duet_avg_pool3d(...)      DUET_WITH_OPTIONS(duet_avg_pool3d_at, duet_pool3, __VA_ARGS__)
+#define duet_max_pool3d_grad(...) DUET_WITH_OPTIONS_2(duet_max_pool3d_grad_at, duet_pool3, __VA_ARGS__)
+#define duet_avg_pool3d_grad(...) DUET_WITH_OPTIONS(duet_avg_pool3d_grad_at, duet_pool3_grad, __VA_ARGS__)
+#define duet_upsample3d(x, d, h, w)                                                                          \
+    duet_upsample3d_at(DUET(x), &(const duet_scale3){ { d, h, w } }, DUET_HERE)
 
 #define duet_p_max_pool_h(x, h, w)            duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
 #define duet_p_max_pool_p(x, h, w)            duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
@@ -501,12 +500,12 @@ duet_pointer_has_another_type(void);
 #define duet_correlate_deep(x, y, overlap)  duet_correlate_deep_at(DUET(x), DUET(y), overlap, DUET_HERE)
 
 /* Give the axes by name: duet_fftn(x), duet_rfftn(x, .axes = 2, .axis = {0, 1}). */
-#define duet_fftn(x, ...)          duet_fftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
-#define duet_ifftn(x, ...)         duet_ifftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
-#define duet_rfftn(x, ...)         duet_rfftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
-#define duet_irfftn(x, ...)        duet_irfftn_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
-#define duet_fftshift(x, ...)      duet_fftshift_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
-#define duet_ifftshift(x, ...)     duet_ifftshift_at(DUET(x), &(const duet_fourier){ __VA_ARGS__ }, DUET_HERE)
+#define duet_fftn(...)             DUET_WITH_OPTIONS(duet_fftn_at, duet_fourier, __VA_ARGS__)
+#define duet_ifftn(...)            DUET_WITH_OPTIONS(duet_ifftn_at, duet_fourier, __VA_ARGS__)
+#define duet_rfftn(...)            DUET_WITH_OPTIONS(duet_rfftn_at, duet_fourier, __VA_ARGS__)
+#define duet_irfftn(...)           DUET_WITH_OPTIONS(duet_irfftn_at, duet_fourier, __VA_ARGS__)
+#define duet_fftshift(...)         DUET_WITH_OPTIONS(duet_fftshift_at, duet_fourier, __VA_ARGS__)
+#define duet_ifftshift(...)        DUET_WITH_OPTIONS(duet_ifftshift_at, duet_fourier, __VA_ARGS__)
 #define duet_fft(x, n, axis)       duet_fft_at(DUET(x), n, axis, DUET_HERE)
 #define duet_ifft(x, n, axis)      duet_ifft_at(DUET(x), n, axis, DUET_HERE)
 #define duet_rfft(x, n, axis)      duet_rfft_at(DUET(x), n, axis, DUET_HERE)
@@ -646,9 +645,8 @@ duet_pointer_has_another_type(void);
 #define duet_lstsq(x, y) duet_lstsq_at(DUET(x), DUET(y), DUET_HERE)
 /* Give options by name: duet_solve(a, b), duet_solve(a, b, .refine = DUET_REFINE_F32),
  * duet_solve_triangular(l, b, .lower = 1, .unit = 1). */
-#define duet_solve(x, y, ...) duet_solve_at(DUET(x), DUET(y), &(const duet_solver){ __VA_ARGS__ }, DUET_HERE)
-#define duet_solve_triangular(x, y, ...)                                                                     \
-    duet_solve_triangular_at(DUET(x), DUET(y), &(const duet_triangle){ __VA_ARGS__ }, DUET_HERE)
+#define duet_solve(...)            DUET_WITH_OPTIONS_2(duet_solve_at, duet_solver, __VA_ARGS__)
+#define duet_solve_triangular(...) DUET_WITH_OPTIONS_2(duet_solve_triangular_at, duet_triangle, __VA_ARGS__)
 
 #define duet_lu(l, u, p, a)           duet_lu_at(l, u, p, a, DUET_HERE)
 #define duet_qr(q, r, a)              duet_qr_at(q, r, a, DUET_HERE)

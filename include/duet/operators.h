@@ -123,8 +123,8 @@ DUET_OPERATOR(duet_swapaxes, duet_expr x, int i, int j)
 /* Multiplies every element of x by every element of y: duet_einsum(x, y, "i,j->ij").
  * Shapes    x [m], y [n]; the result is m x n
  * Errors    in the result: as duet_einsum */
-DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
-DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
+DUET_API DUET_MUST duet_expr duet_outer(duet_expr x, duet_expr y);
+DUET_API DUET_MUST duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
 /* Multiply vectors.
  *     duet_vdot    the sum of conj(x) y over all elements; for real x the dot product
@@ -133,10 +133,10 @@ DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
  *           3; the others broadcast
  * Errors    in the result: as the operators that they are made of; the error text names that operator.
  *           BAD_SHAPE: the last axis of an operand of duet_cross does not have size 3 */
-DUET_API duet_expr duet_vdot(duet_expr x, duet_expr y);
-DUET_API duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
-DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
-DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
+DUET_API DUET_MUST duet_expr duet_vdot(duet_expr x, duet_expr y);
+DUET_API DUET_MUST duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
+DUET_API DUET_MUST duet_expr duet_cross(duet_expr x, duet_expr y);
+DUET_API DUET_MUST duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
 
 /* The operators of composed.def. Each is a formula made of the operators above.
  * Shapes    as the operators that they are made of
@@ -161,13 +161,13 @@ DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
  *           result has rank 0 and type bool. pow_int: the shape of x
  * Errors    in the result: as the operators that they are made of; the error text names that operator.
  *           BAD_ARGUMENT: a tolerance is negative or NaN */
-DUET_API duet_expr duet_array_equal(duet_expr x, duet_expr y);
-DUET_API duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
-DUET_API duet_expr duet_allclose(duet_expr x, duet_expr y, double relative, double absolute);
-DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, double absolute,
-                                    const char *site);
-DUET_API duet_expr duet_pow_int(duet_expr x, int n);
-DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
+DUET_API DUET_MUST duet_expr duet_array_equal(duet_expr x, duet_expr y);
+DUET_API DUET_MUST duet_expr duet_array_equal_at(duet_expr x, duet_expr y, const char *site);
+DUET_API DUET_MUST duet_expr duet_allclose(duet_expr x, duet_expr y, double relative, double absolute);
+DUET_API DUET_MUST duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, double absolute,
+                                              const char *site);
+DUET_API DUET_MUST duet_expr duet_pow_int(duet_expr x, int n);
+DUET_API DUET_MUST duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
 /* The operators of networks.def, for training neural networks: losses, normalisations and gradients.
  * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the
@@ -190,10 +190,10 @@ DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
  * Errors    in the result: as duet_max_pool2d, duet_upsample2d and duet_sub; the error text names the
  *           one that failed
  * Source    Lee et al., Convolutional deep belief networks, 2009 */
-DUET_API duet_expr duet_p_max_pool_h(duet_expr x, int h, int w);
-DUET_API duet_expr duet_p_max_pool_h_at(duet_expr x, int h, int w, const char *site);
-DUET_API duet_expr duet_p_max_pool_p(duet_expr x, int h, int w);
-DUET_API duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *site);
+DUET_API DUET_MUST duet_expr duet_p_max_pool_h(duet_expr x, int h, int w);
+DUET_API DUET_MUST duet_expr duet_p_max_pool_h_at(duet_expr x, int h, int w, const char *site);
+DUET_API DUET_MUST duet_expr duet_p_max_pool_p(duet_expr x, int h, int w);
+DUET_API DUET_MUST duet_expr duet_p_max_pool_p_at(duet_expr x, int h, int w, const char *site);
 
 /* Returns the padding with which a convolution with stride 1 computes the given part (FULL, SAME or
  * VALID) along one axis: duet_conv2d(x, w, .pad = { duet_pad_for(DUET_OVERLAP_SAME, 3, 0), ... }). The
