@@ -30,7 +30,6 @@ const kernel_info kernel_infos[KERNELS_ALL] = {
 #define SOLVER(number) [number].may_fail = true,
 #include "solvers.def"
     [OP_conv2d].conv = CONV_FORWARD,
-    [OP_convolve2d].conv = CONV_FORWARD,
     [OP_conv2d_input_grad].conv = CONV_INPUT_GRAD,
     [OP_conv2d_filter_grad].conv = CONV_FILTER_GRAD,
 };

@@ -71,7 +71,7 @@ static conv_shape shape_of(const step *s)
                      .m = (int32_t)o.w->at.size[0],
                      .axes = o.x->at.rank - 2,
                      .groups = a->groups,
-                     .flip = s->kernel == OP_convolve2d || a->flip,
+                     .flip = a->flip,
                      .math = (int32_t)math_of(s) };
     for (int i = 0; i < k.axes; i++) {
         const int axis = spatial_axis(i, k.axes);

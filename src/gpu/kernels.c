@@ -113,7 +113,6 @@ static const gpu_kernel *const registered[KERNELS_ALL] = {
     [OP_matmul] = &matmul_kernel,
     [KERNEL_BATCHED] = &batched_kernel,
     [OP_conv2d] = &conv_kernel,
-    [OP_convolve2d] = &conv_kernel,
     [OP_conv2d_input_grad] = &conv_kernel,
     [OP_conv2d_filter_grad] = &conv_kernel,
     [OP_fftn] = &fft_kernel,

@@ -209,7 +209,6 @@ static const struct step_rule {
     [OP_matmul] = { matmul_layouts, addend, true },
     [KERNEL_BATCHED] = { stacked_layouts, addend, true },
     [OP_conv2d] = { spatial_layouts, NULL, true },
-    [OP_convolve2d] = { spatial_layouts, NULL, true },
     [OP_conv2d_input_grad] = { spatial_layouts, NULL, true },
     [OP_conv2d_filter_grad] = { spatial_layouts, NULL, true },
     [OP_max_pool2d] = { spatial_layouts },

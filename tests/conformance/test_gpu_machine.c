@@ -244,7 +244,7 @@ static void one_image(duet_dtype type, const image *g, bool flip, enum lie lx, e
     ran(tensor_new(&x, type, 4, (int64_t[]){ g->n, g->c, g->h, g->w }, lx, 0), name);
     ran(tensor_new(&w, type, 4, (int64_t[]){ g->m, g->c, g->kh, g->kw }, lw, 0), name);
     ran(tensor_new(&y, type, 4, (int64_t[]){ g->n, g->m, oh, ow }, ROWS, 0), name);
-    step s = { .kernel = flip ? OP_convolve2d : OP_conv2d,
+    step s = { .kernel = OP_conv2d,
                .outs = 1,
                .ins = 2,
                .out = { { 0, y.at } },
