@@ -202,13 +202,22 @@ setup_install() {
     setup_say "installing$required$optional"
     [ -z "$required" ] || setup_apt_install $required || return
     [ -z "$optional" ] || setup_apt_install $optional && return
-    for package in $optional; do setup_apt_install "$package" || setup_say "could not install $package; it is optional"; done
+    failed=0
+    for package in $optional; do
+        setup_apt_install "$package" || { failed=1 && setup_say "could not install $package; it is optional"; }
+    done
+    return $failed
 }
 
-# Print what the user has to install, as a command where apt-get exists.
+# Print what the user has to install, as a command where apt-get exists. $1 is not empty if setup has
+# installed the packages.
 setup_print_instructions() {
     setup_say "some requirements are missing:"
     { setup_meanings required && setup_meanings optional; } >&2
+    if [ -n "${1:-}" ]; then
+        setup_say "their packages are installed, but the first programs in PATH do not find them: $(setup_first_programs)"
+        return
+    fi
     if ! setup_has_command apt-get; then
         setup_say "this system has no apt-get: install them with its own package manager"
         return
@@ -226,17 +235,22 @@ setup_print_instructions() {
     fi
 }
 
+setup_first_programs() {
+    for name in "$(setup_cc)" "$(setup_cxx)" python3 pkg-config; do command -v "${name%% *}"; done | paste -s -d ' ' -
+}
+
 setup() {
+    installed=
     setup_use_venv
     missing=$(setup_missing "$@")
     [ -n "$missing" ] || return 0
     if setup_may_install; then
-        setup_install || setup_say "apt-get failed"
+        if setup_install; then installed=1; else setup_say "apt-get failed"; fi
         setup_use_venv again
         missing=$(setup_missing "$@")
         [ -n "$missing" ] || return 0
     fi
-    setup_print_instructions
+    setup_print_instructions "$installed"
     if printf '%s\n' "$missing" | grep -q '^required'; then exit 1; fi
     setup_say "building without the optional parts"
 }
