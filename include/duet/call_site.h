@@ -49,6 +49,11 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
     return duet_plain_status_at(s, site);
 }
 
+#ifdef __cplusplus
+#define DUET_OPERAND(e) (e) /* converted by a constructor */
+#else
+#define DUET_OPERAND(e) DUET(e)
+#endif
 #define DUET_MATRIX_HERE(function, ...) duet_matrix_at((function)(__VA_ARGS__), DUET_HERE)
 #define DUET_STATUS_HERE(function, ...) duet_status_at((function)(__VA_ARGS__), DUET_HERE)
 
@@ -137,9 +142,9 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_device_overwrite(...) duet_pointer_at((duet_device_overwrite)(__VA_ARGS__), DUET_HERE)
 #define duet_stream()              duet_pointer_at((duet_stream)(), DUET_HERE)
 #define duet_synchronize()         duet_status_at((duet_synchronize)(), DUET_HERE)
-#define duet_explain(...)          duet_plain_status_at((duet_explain)(__VA_ARGS__), DUET_HERE)
+#define duet_explain(out, m, e)    duet_plain_status_at((duet_explain)(out, m, DUET_OPERAND(e)), DUET_HERE)
 #define duet_explain_all(...)      duet_plain_status_at((duet_explain_all)(__VA_ARGS__), DUET_HERE)
-#define duet_print_expr(...)       duet_plain_status_at((duet_print_expr)(__VA_ARGS__), DUET_HERE)
+#define duet_print_expr(out, e)    duet_plain_status_at((duet_print_expr)(out, DUET_OPERAND(e)), DUET_HERE)
 #define duet_record_begin()        duet_status_at((duet_record_begin)(), DUET_HERE)
 #define duet_record_end()          duet_recording_at((duet_record_end)(), DUET_HERE)
 #define duet_replay(...)           DUET_STATUS_HERE(duet_replay, __VA_ARGS__)

@@ -75,12 +75,30 @@ static void print_names(FILE *out, const program *p, bool (*wanted)(const instru
     if (*before == ',') fputc(']', out);
 }
 
+static int instructions(const program *p, bool (*wanted)(const instruction *))
+{
+    int n = 0;
+    for (int i = 0; i < p->length; i++) n += wanted(&p->code[i]);
+    return n;
+}
+
+/* What a program without operators does, or NULL. */
+static const char *moves_as(const step *s)
+{
+    const program *p = s->program;
+    if (s->kernel != KERNEL_PROGRAM || instructions(p, is_operator) || instructions(p, is_reduction))
+        return NULL;
+    if (s->ins == 0) return "fill";
+    for (int k = 0; k < s->ins; k++)
+        if (s->in[k].at.type != s->out[0].at.type) return "conversion";
+    return "copy";
+}
+
 /* "program: 2 operators [sub, exp], 2 inputs, 1 number, 2 outputs [sum, mean]" */
 static void print_program(FILE *out, const program *p, const layout *first)
 {
     const uint8_t type = p->code[0].type;
-    int operators = 0;
-    for (int i = 0; i < p->length; i++) operators += is_operator(&p->code[i]);
+    const int operators = instructions(p, is_operator);
     fprintf(out, ": %d operator%s", operators, plural(operators));
     print_names(out, p, is_operator);
     if (type != first->type) fprintf(out, " in %s", dtypes[type].name);
@@ -94,15 +112,15 @@ static void print_step(printer *a, int i)
 {
     FILE *out = a->out;
     const step *s = &a->p->steps[i];
-    fprintf(out, "  %d. %s", i + 1, kernel_name(s->kernel, s->epilogue));
-    if (s->kernel == KERNEL_PROGRAM) print_program(out, s->program, &s->out[0].at);
+    const char *moves = moves_as(s);
+    fprintf(out, "  %d. %s", i + 1, moves ? moves : kernel_name(s->kernel, s->epilogue));
+    if (s->kernel == KERNEL_PROGRAM && !moves) print_program(out, s->program, &s->out[0].at);
     for (int k = 0; k < s->outs; k++) {
         fputs(k ? ", " : "; ", out);
         print_operand(a, &s->out[k]);
     }
-    fputs(" <-", out);
     for (int k = 0; k < s->ins; k++) {
-        fputs(k ? ", " : " ", out);
+        fputs(k ? ", " : " <- ", out);
         print_operand(a, &s->in[k]);
     }
     const char *algorithm = a->p->machine->algorithm(s);

@@ -301,14 +301,15 @@ static void test_errors(void)
 
 /* ---- fusion: as many steps as without the views ---- */
 
+static char explained[4000];
+
 static int steps_of(duet_matrix *m, duet_expr e)
 {
-    char text[4000];
-    FILE *out = fmemopen(text, sizeof text, "w");
+    FILE *out = fmemopen(explained, sizeof explained, "w");
     int steps = -1;
     CHECK(duet_explain(out, m, e) == DUET_OK, "%s", duet_error());
     fclose(out);
-    const char *on = strstr(text, "on the CPU: ");
+    const char *on = strstr(explained, "on the CPU: ");
     if (on) sscanf(on, "on the CPU: %d step", &steps);
     CHECK(duet_drop(e) == DUET_OK, "%s", duet_error());
     return steps;
@@ -343,6 +344,13 @@ static void test_steps(void)
                                                   0))) == 3,
               "a formula of two unequal parts, of the destination itself");
         CHECK(steps_of(r, duet_sub(duet_pick(x, 0, 1), duet_pick(x, 0, -1))) == 1, "two rows");
+        CHECK(steps_of(y, duet_roll(duet_exp(x), 1, 0)) == 2 && !strstr(explained, ". copy"), "a roll");
+        CHECK(steps_of(y, duet_index(duet_matmul(x, w), DUET_RANGE(0, 6), DUET_RANGE(0, 4))) == 2 &&
+                  strstr(explained, " 2. copy; result"),
+              "a part of a product: %s", explained);
+        CHECK(steps_of(y, duet_cast(duet_cast(x, DUET_F64), DUET_F32)) == 1, "two conversions");
+        CHECK(steps_of(y, duet_of_number(3)) == 1 && strstr(explained, "1. fill; result f32[24];"),
+              "a number: %s", explained);
     }
     duet_matrix **all[] = { &x, &w, &b, &y, &v, &s, &f, &r, &one };
     for (int k = 0; k < 9; k++) duet_free(all[k]);

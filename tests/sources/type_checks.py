@@ -143,6 +143,8 @@ parameters = "duet_matrix *m, const duet_matrix *c, float *f, int *i, uint8_t *u
 everywhere = """
 + return duet_set(m, duet_add(m, c));
 + return duet_set(m, duet_add(m, 2));
++ return duet_explain(stdout, m, 2);
++ return duet_print_expr(stdout, m);
 - return duet_set(m, duet_add(m, f));
 - return duet_set(m, duet_add(m, i));
 - return duet_set(m, duet_exp(f));
