@@ -2,7 +2,8 @@
  * from every compilation.
  *
  *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, with few inputs
- *     test_vmath --table   the table of docs/accuracy.md: all inputs where that is possible (minutes) */
+ *     test_vmath --table [NAME...]   the table of docs/accuracy.md, of all functions or of those named; all
+ *                          inputs where that is possible (minutes for each) */
 #include "dtype.h"
 #include "each_type.h"
 #include "quick.h"
@@ -452,16 +453,25 @@ static void test_special_values(void)
     test_special_angles();
 }
 
-static int print_table(void)
+static bool is_named(const char *name, char **names)
 {
+    for (char **n = names; *n; n++)
+        if (!strcmp(*n, name)) return true;
+    return !*names;
+}
+
+/* Of the functions in the list, which NULL ends, or of all if it is empty. */
+static int print_table(char **names)
+{
+    enum { RANDOM = 100000000 };
     puts("| function | type | worst error, ulp | at | inputs |\n|---|---|---|---|---|");
     for (size_t i = 0; i < FUNCTIONS; i++)
-        FOR_FLOAT_TYPES (type) {
+        FOR_TYPES (type, dtype_is_f32_or_f64(type) && is_named(rows[functions[i].op].name, names)) {
             const bool all = type == DUET_F32 && !of_pairs(functions[i].op);
-            const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, 1 << 25);
+            const worst w = all ? sweep(&functions[i]) : sample(&functions[i], type, RANDOM);
             printf("| %s | %s | %.3f | %a", rows[functions[i].op].name, elements[type].name, w.ulp, w.x);
             if (of_pairs(functions[i].op)) printf(", %a", w.y);
-            printf(" | %s |\n", all ? "all" : "2^25, random");
+            printf(" | %s |\n", all ? "all" : "10^8, random");
             fflush(stdout);
         }
     return 0;
@@ -475,7 +485,7 @@ static bool has_oracle(duet_dtype t)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], "--table")) return print_table();
+    if (argc > 1 && !strcmp(argv[1], "--table")) return print_table(argv + 2);
     const bool quick = is_quick(argc, argv);
     for (size_t i = 0; i < FUNCTIONS; i++)
         FOR_TYPES (type, has_oracle(type)) test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
