@@ -16,11 +16,11 @@ DUET_API DUET_MUST duet_matrix *duet_eval_at(duet_expr e, const char *site);
 
 /* Evaluates a formula of one element and stores the result in *x, converted to the type of *x as by
  * duet_cast. Waits for the result. Consumes e, also on failure. While a recording is made, it runs once and
- * is not recorded. In C write duet_item(e, &n), where n is a variable of any arithmetic type; the macro
- * passes its element type.
+ * is not recorded. In C write duet_item(e, &n), where n is a variable of an integer type, bool, float,
+ * double, float _Complex or double _Complex; the macro passes its element type.
  * Shapes    e has one element; its rank may be larger than 0
- * Errors    as duet_set, and BAD_ARGUMENT (x is NULL), BAD_SHAPE (e does not have exactly one element);
- *           *x is then unchanged */
+ * Errors    as duet_set, and BAD_ARGUMENT (x is NULL, or type is no element type), BAD_TYPE (e is complex
+ *           and *x is real), BAD_SHAPE (e does not have exactly one element); *x is then unchanged */
 DUET_API DUET_MUST duet_status duet_item(duet_expr e, duet_dtype type, void *x);
 DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *x, const char *site);
 
@@ -30,10 +30,11 @@ DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *
  *     duet_ones      every element is 1
  *     duet_full      every element is `value`, a number
  *     duet_eye       the n x n identity matrix
- *     duet_arange    start, start + step, ... up to stop, which is not included, as NumPy's arange
- *     duet_linspace  n evenly spaced numbers from start to stop, both included
+ *     duet_arange    start, start + step, ... up to stop, which is not included, as NumPy's arange; no
+ *                    elements if stop is not beyond start in the direction of step
+ *     duet_linspace  n evenly spaced numbers from start to stop, both included; if n is 1, start
  *     duet_copy      the elements of m, in row-major order and without gaps
- * Sequences are computed in f64 and then converted to the element type.
+ * Sequences are computed in f64 and then converted as by duet_cast: integers beyond 2^53 are not exact.
  * Owner     the caller, until duet_free
  * Errors    NULL: as duet_new and duet_set; BAD_ARGUMENT: a step of 0, a negative n, or a start, stop or
  *           step that is not finite */

@@ -4,7 +4,7 @@
  *     duet_matrix *x = duet_new(DUET_F32, 1000), *y = duet_new(DUET_F32, 1000);
  *     float *p = duet_overwrite(x);
  *     for (int i = 0; i < 1000; i++) p[i] = i;
- *     if (duet_set(y, duet_add(duet_mul(3.3f, x), y))) fail(duet_error());
+ *     if (duet_set(y, duet_add(duet_mul(3.3f, x), y))) puts(duet_error());
  *     const float *r = duet_read(y);
  *     duet_free(&x), duet_free(&y);
  *
@@ -13,8 +13,9 @@
  *                     view) and free it (duet_free).
  *     duet_expr       A formula that is not yet computed: a value of 8 bytes. Several other formulas
  *                     may use it. It belongs to the thread that made it. A statement is a call that
- *                     evaluates formulas and writes matrices, such as duet_set. It consumes its
- *                     formulas: they cannot be evaluated again. duet_drop discards a formula that you
+ *                     evaluates formulas and writes matrices, such as duet_set. It consumes its formula
+ *                     and all formulas from which that was built: they cannot be used again. Formulas
+ *                     that were built from them before stay valid. duet_drop discards a formula that you
  *                     do not evaluate, which otherwise occupies memory until the thread ends. A
  *                     formula that you made persistent (duet_hold) is freed only by duet_drop.
  *
@@ -22,9 +23,13 @@
  * duet_expr stores the error in it, and the statement that evaluates it returns the error. The statuses
  * are listed in duet/status.def; the comments below name them without the prefix DUET_. After a
  * failure, duet_error() returns a text that says what failed, why and where. A failed call leaves its
- * destination unchanged, except as described at duet_set_all and duet_replay, and if a device fails
- * halfway through the work (DEVICE_ERROR). The contents of the destination are then undefined. Reading
- * it fails with UNKNOWN until it is written again.
+ * destination unchanged, with these exceptions:
+ *     duet_set_all, duet_replay   as described there
+ *     DEVICE_ERROR                the device failed halfway: the contents of the destination are undefined.
+ *                                 Reading it fails with UNKNOWN until it is written again
+ *     an index out of bounds      on the GPU the statement has already returned OK and written its
+ *                                 destination. The next call of this thread that waits for the GPU fails
+ *                                 with BAD_ARGUMENT, once: duet_read, duet_item, duet_synchronize and others
  *
  * Indices count from 0. Sizes and strides count elements, not bytes. Matrices that Duet allocates are
  * row-major.
@@ -131,8 +136,9 @@ DUET_API DUET_MUST duet_matrix *duet_new_shape(duet_dtype type, int rank, const 
 
 /* Creates a matrix that uses the caller's memory, row-major without gaps. The library reads and
  * writes this memory and never frees it. Call duet_read, duet_update or duet_overwrite before you
- * access the memory: until then the current elements may be in GPU memory only. Do not wrap the
- * same memory twice. To share part of a matrix, make a view.
+ * access the memory: until then the current elements may be in GPU memory only. duet_free does not copy
+ * them back: if you need the results in your memory, call duet_read before it. Do not wrap the same memory
+ * twice. To share part of a matrix, make a view.
  * duet_wrap(p, DUET_F32, 2, 3) is the same with the sizes as arguments.
  * Shapes    as duet_new_shape
  * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until
@@ -151,9 +157,10 @@ DUET_API DUET_MUST duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int
  * copies the gaps too: a copy from the GPU overwrites what you stored there.
  * Shapes    as duet_new_shape, with one stride for each axis
  * Owner     as duet_wrap_shape
- * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if axes overlap: without its sign, the
- *           stride of an axis must be 0, or more than the sum of (size - 1) * stride over the axes with
- *           smaller strides */
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if stride is NULL, or if axes overlap. Only axes
+ *           whose size is more than 1 and whose stride is not 0 count. In the order of |stride|, each
+ *           |stride| must be more than the sum of (size - 1) * |stride| over the axes before it. A matrix
+ *           without elements may have any strides */
 DUET_API DUET_MUST duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                                   const int64_t *stride);
 DUET_API DUET_MUST duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank,
@@ -170,8 +177,10 @@ DUET_API int64_t duet_live(FILE *out);
  * pointer and does not copy the text. */
 DUET_API void duet_created_at(duet_matrix *m, const char *site);
 
-/* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. Views of the matrix stay
- * valid. The evaluation of a formula with a freed matrix fails with FREED. */
+/* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. Views of the matrix stay valid.
+ * The evaluation of a formula or recording with a freed matrix fails with FREED. Do not use other copies of
+ * the pointer: after a time Duet uses the same address for a new matrix.
+ * Errors    in duet_error(): BAD_ARGUMENT: the matrix was already freed */
 DUET_API void duet_free(duet_matrix **m);
 
 /* One entry of an index list, as between NumPy's brackets:
@@ -208,7 +217,10 @@ static inline duet_index_entry duet_index_of(duet_index_kind kind, int64_t start
 #define DUET_REST                    duet_index_of(DUET_INDEX_REST, 0, 0, 0)
 
 /* Create a view: a matrix that shares the elements of m. Writing to the view writes to m. A view
- * keeps the elements alive after m is freed. A negative axis counts from the last one.
+ * keeps the elements alive after m is freed. A negative axis counts from the last one; for duet_expanded,
+ * from the last one of the result. duet_indexed, duet_picked and duet_stepped accept negative indices, which
+ * count from the end of the axis; ranges are clipped to the axis. The indices of duet_slice, duet_row,
+ * duet_column and duet_submatrix must not be negative, and ranges are not clipped.
  *     duet_indexed       m[...]: duet_indexed(m, DUET_AT(2), DUET_STEP(DUET_OPEN, DUET_OPEN, -1)) is
  *                        m[2, ::-1]
  *     duet_stepped       the range start:stop:step of one axis
@@ -230,12 +242,14 @@ static inline duet_index_entry duet_index_of(duet_index_kind kind, int64_t start
  *     duet_broadcast_to  repeats m along axes, by NumPy's rules of broadcasting, so that it has a
  *                        larger shape. This view can be read; writing to it fails with BAD_ARGUMENT
  *     duet_split         splits an axis into `count` views of equal size; if the size is not a
- *                        multiple of `count`, the first views have one element more
+ *                        multiple of `count`, the first views have one element more. `part` is your
+ *                        array of `count` pointers, which receives the views; free each of them
  * Threads may read a matrix and its views at the same time. While a thread writes one of them, no
  * other thread may use any of them.
  * Owner     the caller, until duet_free
- * Errors    NULL: BAD_ARGUMENT (an index out of bounds, a step of 0), BAD_SHAPE (rank, axis, sizes),
- *           NO_MEMORY. duet_split returns the status; if it fails, it makes no view */
+ * Errors    NULL: BAD_ARGUMENT (m is NULL or was freed, an index out of bounds, a step of 0, an axis given
+ *           twice), BAD_SHAPE (rank, axis, sizes), NO_MEMORY. duet_split returns the status, also
+ *           BAD_ARGUMENT for a count less than 1 or a `part` that is NULL; if it fails, it makes no view */
 DUET_API DUET_MUST duet_matrix *duet_indexed_by(duet_matrix *m, int count, const duet_index_entry *index);
 DUET_API DUET_MUST duet_matrix *duet_stepped(duet_matrix *m, int axis, int64_t start, int64_t stop,
                                              int64_t step);
@@ -255,8 +269,8 @@ DUET_API DUET_MUST duet_matrix *duet_reshaped_shape(duet_matrix *m, int rank, co
 DUET_API DUET_MUST duet_matrix *duet_broadcast_to_shape(duet_matrix *m, int rank, const int64_t *size);
 DUET_API DUET_MUST duet_status duet_split(duet_matrix *m, int axis, int count, duet_matrix **part);
 
-/* Return properties of a matrix. For NULL or a freed matrix they return 0. An axis that does not exist
- * has size 0.
+/* Return properties of a matrix. For NULL or a freed matrix they return 0, which as a type is DUET_F32. An
+ * axis that does not exist has size 0 and stride 0, and so has a negative one.
  *     duet_type     the element type
  *     duet_rank     the number of axes
  *     duet_size     the size of an axis
@@ -269,16 +283,18 @@ DUET_API int64_t duet_stride(const duet_matrix *m, int axis);
 DUET_API int64_t duet_count(const duet_matrix *m);
 
 /* Return a pointer to the first element in host memory. The call waits for unfinished work on m, and
- * copies elements from the GPU where necessary. Elements are duet_stride
- * apart along each axis. The pointer is valid until the next call that uses m or a view of its elements.
+ * copies elements from the GPU where necessary. Elements are duet_stride apart along each axis. Use the
+ * pointer only until the next statement, replay or access function that uses m or a view of its elements,
+ * and call the function again after it: the library does not notice writes through an old pointer. Building
+ * formulas and duet_size end nothing. If m has no elements, the pointer is not NULL; do not read from it.
  *     duet_read        for reading: the elements are up to date
  *     duet_update      for reading and writing: the elements are up to date, and the copy on the GPU
  *                      becomes stale
  *     duet_overwrite   for writing every element: the old contents are lost. On a view of part of a
  *                      matrix it does the same as duet_update
  * Owner     the matrix; do not free the pointer
- * Errors    NULL: BAD_ARGUMENT (also if a statement on the GPU found an index out of bounds), UNKNOWN,
- *           NO_MEMORY, DEVICE_ERROR */
+ * Errors    NULL: BAD_ARGUMENT (m is NULL or was freed; duet_update and duet_overwrite: elements of m repeat;
+ *           a statement on the GPU found an index out of bounds), UNKNOWN, NO_MEMORY, DEVICE_ERROR */
 DUET_API const void *duet_read(const duet_matrix *m);
 DUET_API void *duet_update(duet_matrix *m);
 DUET_API void *duet_overwrite(duet_matrix *m);
@@ -296,8 +312,10 @@ DUET_API const void *duet_device_read(const duet_matrix *m);
 DUET_API void *duet_device_update(duet_matrix *m);
 DUET_API void *duet_device_overwrite(duet_matrix *m);
 
-/* Returns the cudaStream_t on which this thread's statements run.
- * Errors    NULL: NO_DEVICE, DEVICE_ERROR */
+/* Returns the cudaStream_t on which this thread's statements run. It is valid until the thread ends; do not
+ * destroy it. Up to 64 threads have a stream of their own; further ones share them. The call launches
+ * deferred statements and turns automatic replay off for this thread (duet_auto_replay).
+ * Errors    NULL: NO_DEVICE, DEVICE_ERROR, and those of deferred statements */
 DUET_API void *duet_stream(void);
 
 /* Waits until the GPU has finished all work of this thread. Without a GPU it returns at once.
@@ -398,7 +416,8 @@ DUET_API DUET_MUST duet_expr duet_hold_at(duet_expr e, const char *site);
 DUET_API duet_status duet_drop(duet_expr e);
 DUET_API duet_status duet_drop_at(duet_expr e, const char *site);
 
-/* Return properties of the result that a formula will have. They do not consume e.
+/* Return properties of the result that a formula will have. They do not consume e. If duet_expr_status is
+ * not OK, the type is DUET_F32, and the rank and the sizes are 0. A negative axis has size 0.
  *     duet_expr_status   OK, or the first error that occurred while the formula was built
  *     duet_expr_type     the element type
  *     duet_expr_rank     the number of axes
@@ -413,31 +432,37 @@ DUET_API int64_t duet_expr_size(duet_expr e, int axis);
  * Errors    BAD_ARGUMENT, and those of e */
 DUET_API duet_status duet_print_expr(FILE *out, duet_expr e);
 
-/* Print a plan: its steps, the device of each step, the bytes that are copied between devices, and why
- * a device cannot run a step. They compute nothing and do not consume formulas.
+/* Print a plan, which is the list of steps that a statement runs. A step is a kernel, a copy, or a call of
+ * a vendor library. Printed are the device, the steps, the bytes that are copied between devices, and why
+ * another device cannot run the statement. Nothing is computed, and formulas are not consumed: evaluate or
+ * drop them later. DUET_EXPLAIN explains statements that consume theirs.
  *     duet_explain       the plan of duet_set(m, e)
  *     duet_explain_all   the plan of duet_set_all(a, count)
  * Errors    as duet_set */
 DUET_API duet_status duet_explain(FILE *out, duet_matrix *m, duet_expr e);
 DUET_API duet_status duet_explain_all(FILE *out, const duet_assignment *a, int count);
 
-/* Sets how many bytes of memory the unevaluated formulas of this thread may occupy. The default is
- * 64 MiB.
+/* Sets how many bytes of memory the unevaluated formulas of this thread may occupy. The default is 64 MiB.
+ * Beyond the limit, operators store the error ARENA_FULL in their result.
  * Errors    BAD_ARGUMENT if bytes < 4096, or while the thread has an unevaluated formula;
  *           NO_MEMORY */
 DUET_API duet_status duet_arena_limit(size_t bytes);
 
 /* ---- recording and replay -------------------------------------------------------------------- */
 
-/* Record statements of one thread while they run, and later run them again without planning. On the
- * GPU a recording runs as one launch of a CUDA graph. On the CPU it runs one statement after the other.
+/* Record statements of one thread while they run, and later run them again without planning. Consecutive
+ * statements on the GPU run as one launch of a CUDA graph where that is possible. Linear algebra, statements
+ * that process their operands in parts, and all statements on the CPU run one after the other.
  *     duet_recording *r = NULL;
  *     if (duet_record_begin() == DUET_OK) {
- *         duet_set(h, ...);
- *         duet_set(y, ...);
+ *         if (duet_set(h, ...) || duet_set(y, ...)) fail();
  *         r = duet_record_end();
  *     }
- *     for (...) { fill(duet_overwrite(x)); duet_replay(r); use(duet_read(y)); }
+ *     for (...) {
+ *         fill(duet_overwrite(x));
+ *         if (!r || duet_replay(r)) fail();
+ *         use(duet_read(y));
+ *     }
  *     duet_record_begin  starts recording; the statements of this thread run and are recorded. Access
  *                        through pointers (duet_read, duet_update, duet_overwrite) is not recorded
  *     duet_record_end    stops recording and returns the recording
@@ -449,7 +474,8 @@ DUET_API duet_status duet_arena_limit(size_t bytes);
  * Owner     the recording: the caller, until duet_recording_free, which sets the pointer to NULL.
  *           The matrices stay the caller's; do not free them before the last replay
  * Errors    duet_record_begin: BAD_ARGUMENT: the thread is already recording; NO_MEMORY.
- *           duet_record_end: NULL: nothing was recorded, a statement failed, or NO_MEMORY.
+ *           duet_record_end: NULL: BAD_ARGUMENT: the thread is not recording; NO_MEMORY; or the status of
+ *           the first statement that failed. A recording without statements is valid.
  *           duet_replay: BAD_ARGUMENT: r is NULL, or this thread is recording; UNSUPPORTED: in a
  *           DUET_EXPLAIN block; FREED; and as duet_set. If a statement fails, those before it have
  *           run. If a CUDA graph fails with DEVICE_ERROR, the contents of all destinations of its
@@ -503,8 +529,8 @@ DUET_API duet_status duet_auto_replay(int on);
  * Shapes    masked: [n], followed by the axes of x that the mask does not have. nonzero: [n, rank of
  *           x], i64. unique: [n], of x's type; *counts is [n] and *inverse has x's shape, both i64
  * Owner     the result, *counts and *inverse: the caller, until duet_free
- * Errors    the result, *counts and *inverse are then NULL: as duet_set; BAD_SHAPE: the mask's sizes
- *           are not those of x's first axes; UNSUPPORTED: while this thread records, or in a
+ * Errors    as duet_set; the result, *counts and *inverse are then NULL. BAD_SHAPE: the sizes of the mask
+ *           are not those of the first axes of x; UNSUPPORTED: while this thread records, or in a
  *           DUET_EXPLAIN block, because the size of the result is not known without computing it */
 DUET_API DUET_MUST duet_matrix *duet_masked(duet_expr x, duet_expr mask);
 DUET_API DUET_MUST duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
@@ -518,8 +544,8 @@ DUET_API DUET_MUST duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts
 
 /* Factorise the matrix a: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
  * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). duet/factor.def describes each of them in one
- * row, with its results. A result may be a view and may overlap a, but not another result. Functions with one
- * result (duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...) are operators.
+ * row, with its results. A result may be a view and may overlap a, but not another result. Functions with
+ * one result (duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...) are operators.
  * Shapes    a is m x n; the results have exactly the shapes in the row. They have a's type, except
  *           that indices (p) are i64, and that s, w and logdet of a complex matrix are f32 or f64
  * Errors    BAD_ARGUMENT: a NULL or freed matrix, or results that overlap; BAD_TYPE, BAD_SHAPE,
@@ -540,9 +566,10 @@ DUET_API DUET_MUST duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts
 
 /* ---- devices, plans, statistics, errors ------------------------------------------------------ */
 
-/* Open and close a block of statements that run on one device. In C write DUET_ON(DUET_GPU) { ... };
- * the end of the block closes it, and so do return, break, continue and goto. The device of a statement is
- * the first of these that is given: the argument of duet_set_on, the innermost block, the environment
+/* Open and close a block of statements that run on one device. In C write DUET_ON(DUET_GPU) { ... }. The
+ * end of the block closes it; so do return, and a goto that leaves it. break and continue also end the
+ * block, but only the block: they do not act on a loop around it. The device of a statement is the first of
+ * these that is given: the argument of duet_set_on, the innermost block, the environment
  * variable DUET_BACKEND=cpu|gpu|auto. Otherwise it is DUET_AUTO.
  *     DUET_ON            runs the statements of a block on `place`: DUET_ON(DUET_GPU) { ... }
  *     duet_scope_open    opens a block whose statements run on `place`
@@ -570,9 +597,10 @@ DUET_API duet_scope duet_math_open(duet_math_mode math);
 DUET_API void duet_math_close(duet_scope *s);
 
 /* Open and close a block whose statements print their plans instead of running. In C write
- * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block can explain every
- * statement, also those that duet_explain cannot (duet_iadd, duet_convmtx, duet_shuffle, ...).
- * Statements consume their formulas, but they write no matrix, and nothing is recorded.
+ * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block also explains statements that
+ * duet_explain cannot (duet_iadd, duet_convmtx, duet_shuffle, ...). Statements consume their formulas, but
+ * they write no matrix, and nothing is recorded: duet_eval returns a matrix of zeros, and duet_item stores
+ * 0. duet_masked, duet_nonzero, duet_unique and duet_replay fail with UNSUPPORTED.
  *     DUET_EXPLAIN         prints the plans of a block to `out`: DUET_EXPLAIN(stdout) { ... }
  *     duet_explain_open    opens a block whose statements print their plans to `out`
  *     duet_explain_close   closes the block
@@ -589,12 +617,14 @@ DUET_API void duet_explain_close(duet_explaining *e);
  *     double seconds;
  *     DUET_TIMED(&seconds) { ... }
  * The time starts when earlier work of this thread is done, and ends when the work of the block is done,
- * also on the GPU. *seconds is stored at the end of the block, also after return, break, continue or goto.
+ * also on the GPU. *seconds is stored at the end of the block, also if return, break, continue or goto
+ * ends it.
  *     DUET_TIMED          stores the time of a block in *seconds: DUET_TIMED(&seconds) { ... }
  *     duet_timing_open    opens a block and starts its time
  *     duet_timing_close   closes the block and stores its time in *seconds
  * Errors    in duet_error(): BAD_ARGUMENT: `seconds` is NULL; DEVICE_ERROR: earlier work failed. The block
- *           is then skipped */
+ *           is then skipped, and *seconds has no meaning. If work of the block fails on the GPU, that too is
+ *           only in duet_error(): for a status, end the block with duet_synchronize() */
 typedef struct duet_timing {
     int on;
     double *seconds, start;
@@ -632,13 +662,15 @@ DUET_API duet_counts duet_stats(void);
  *     used     occupied by matrices, temporary buffers and workspaces
  *     cached   free memory that the memory pool of the device keeps for later allocations
  *     peak     the largest value of used + cached so far
- *     limit    the limit of used + cached; 0: no limit
+ *     limit    the limit of used + cached; 0: no limit. An allocation beyond it first frees cached memory,
+ *              and then fails with NO_MEMORY. Where Duet chooses the device, a statement that does not fit
+ *              on the GPU runs in parts or on the CPU
  *     pinned   page-locked host memory. The library pins a large matrix when it is copied between host
  *              and GPU for the second time. It pins at most a quarter of the system's memory
  *     duet_memory_of      returns these figures
  *     duet_memory_limit   sets the limit of used + cached
  *     duet_memory_trim    returns the cached memory of all devices to the system
- * Errors    BAD_ARGUMENT: `place` is neither DUET_CPU nor DUET_GPU */
+ * Errors    BAD_ARGUMENT: `place` is neither DUET_CPU nor DUET_GPU; duet_memory_of then returns zeros */
 typedef struct duet_memory {
     size_t used, cached, peak, limit, pinned;
 } duet_memory;
@@ -650,12 +682,14 @@ DUET_API void duet_memory_trim(void);
  * which ones were not found, and why. */
 DUET_API void duet_info(FILE *out);
 
-/* Return texts and the status of this thread's last error.
+/* Return texts and the status of this thread's last error. A call that succeeds does not clear them: test
+ * what the call returns.
  *     duet_error          the text of the error: the function, the shapes, the violated rule and the
- *                         source line; "" if there was no error
+ *                         source line; "" if no call of this thread has failed yet
  *     duet_error_status   the status of the error, also if the function that failed returned NULL
  *     duet_status_text    the meaning of a status
- * Owner     the library; do not free the text */
+ * Owner     the library; do not free the text. The next failure in this thread overwrites that of
+ *           duet_error, which has at most 1023 characters */
 DUET_API const char *duet_error(void);
 DUET_API duet_status duet_error_status(void);
 DUET_API const char *duet_status_text(duet_status s);

@@ -220,8 +220,9 @@ static inline int32_t duet_same_padding(int64_t size, int32_t window, int32_t st
 }
 
 /* Compute Fourier transforms as in NumPy. n is the length of the transform: x is truncated to it, or
- * padded with zeros. If n is 0, the length is the size of x. These functions call duet_fftn, duet_ifftn,
- * duet_rfftn and duet_irfftn.
+ * padded with zeros. If n is 0, the length is the size of x along the axis. For duet_irfft n is the length
+ * of the result, and 0 means 2 (m - 1), where m is the size of x. These functions call duet_fftn,
+ * duet_ifftn, duet_rfftn and duet_irfftn.
  *     duet_fft      the transform along one axis
  *     duet_fft2     the transform along the last two axes
  *     duet_ifft     the inverse transform along one axis

@@ -3,11 +3,11 @@
 #ifndef DUET_OPTIONS_H
 #define DUET_OPTIONS_H
 
-/* Options of operators on images of shape n x c x h x w: convolution (duet_conv) and pooling
- * (duet_pool). A struct has only some of these members. Element 0 of an
- * array is for the height, element 1 for the width. A pointer to options may be NULL: all options are
- * then 0.
- *     window    size of the pooling window
+/* Options of operators on images of shape n x c x h x w: convolution (duet_conv) and pooling (duet_pool). In
+ * C write them as named arguments: duet_conv2d(x, w, .stride = {2, 2}, .pad = {1, 1}). Options that you omit
+ * are 0. The functions themselves take a pointer; NULL means that all options are 0. A struct has only some
+ * of these members. Element 0 of an array is for the height, element 1 for the width.
+ *     window    size of the pooling window, at least 1: it must be given
  *     stride    distance between neighbouring windows; 0 means 1, or for pooling the window's size
  *     pad       padding on both sides of each axis
  *     more      additional padding at the end of each axis; TensorFlow's SAME needs it, and
@@ -15,7 +15,9 @@
  *     dilation  distance between neighbouring elements of a window; 0 means 1
  *     groups    the number of independent convolutions into which channels and filters are divided; 0
  *               means 1. With one group for each channel, each channel has its own filters
- * Units     elements */
+ * Units     elements
+ * Errors    in the result: BAD_ARGUMENT: a negative value, a window less than 1, or a pad of a pooling
+ *           operator that is not less than its window */
 typedef struct duet_conv {
     int32_t stride[2], pad[2], dilation[2], groups, more[2];
 } duet_conv;
@@ -94,14 +96,15 @@ typedef struct duet_scale3 {
  *     n      n[i] is the length of the transform along axis[i]: x is truncated to it, or padded with
  *            zeros. 0 means the size of x along this axis. For an inverse real transform n[i] is the
  *            length of the result, and 0 along the last transformed axis means 2 (m - 1), where m is
- *            the size of x. duet_fftshift and duet_ifftshift do not use n */
+ *            the size of x. A length is at most INT32_MAX. For duet_fftshift and duet_ifftshift all n
+ *            must be 0 */
 typedef struct duet_fourier {
     int32_t axes, axis[DUET_RANK_MAX], n[DUET_RANK_MAX];
 } duet_fourier;
 
 /* Which part of a convolution to compute, like the argument `mode` in SciPy, except that VALID never
- * exchanges the operands. Along an axis, the first
- * operand has n elements and the second m. The full convolution then has n + m - 1 elements.
+ * exchanges the operands. Along an axis, the first operand has n elements and the second m. The full
+ * convolution then has n + m - 1 elements.
  *     FULL    all n + m - 1 elements
  *     SAME    n elements, starting at element (m - 1) / 2, rounded down. If m is even, the number of
  *             elements omitted at the end is one larger than at the start
@@ -122,7 +125,10 @@ typedef struct duet_triangle {
  *             0                 compute in f64
  *             DUET_REFINE_F32   factorise in f32, and refine the solution until it is as accurate as
  *                               one computed in f64. If that does not converge, compute in f64
- *             DUET_REFINE_F16   the same with f16, where the GPU supports it */
+ *             DUET_REFINE_F16   the same, but factorise in f16 if the GPU can; otherwise, and on the CPU, in
+ *                               f32
+ * Errors    in the result: BAD_ARGUMENT: another value. Of the statement: UNSUPPORTED: refine is not 0, and
+ *           the system is not f64 */
 enum { DUET_REFINE_F32 = 1, DUET_REFINE_F16 };
 typedef struct duet_solver {
     int32_t refine;

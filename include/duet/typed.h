@@ -3,17 +3,18 @@
 #ifndef DUET_TYPED_H
 #define DUET_TYPED_H
 
-/* Do what duet_read, duet_update and duet_overwrite do, for elements of the given type.
+/* Return a pointer as duet_read, duet_update and duet_overwrite do, after a check that the elements of m have
+ * the given type.
  *     duet_read_as        a pointer for reading
  *     duet_update_as      a pointer for reading and writing
  *     duet_overwrite_as   a pointer for writing every element
  * duet_read_f32(m) and the other functions below return a pointer to the C type of the elements, so that
- * the compiler finds a pointer of another type:
+ * the compiler reports an assignment to a pointer of another type:
  *     float *p = duet_overwrite_f32(m);
  * bool elements are bytes (uint8_t), f16 and bf16 elements are their bits (uint16_t). Complex elements are
  * float _Complex and double _Complex in C, and std::complex in C++ (duet/duet.hpp).
  * Owner     the matrix; do not free the pointer
- * Errors    NULL: as duet_read, and BAD_TYPE: m has other elements */
+ * Errors    NULL: as duet_read, and BAD_TYPE: the element type of m is not the given one */
 DUET_API const void *duet_read_as(const duet_matrix *m, duet_dtype type);
 DUET_API void *duet_update_as(duet_matrix *m, duet_dtype type);
 DUET_API void *duet_overwrite_as(duet_matrix *m, duet_dtype type);

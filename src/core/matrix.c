@@ -500,9 +500,10 @@ static bool has_type(const char *who, const duet_matrix *m, duet_dtype type)
     char text[SHAPE_TEXT];
     if (matrix_check(who, m) != DUET_OK) return false;
     if (m->at.type == type) return true;
-    const char *wanted = (unsigned)type < DUET_DTYPE_COUNT ? dtypes[type].name : "no element type";
-    fail(DUET_BAD_TYPE, "%s(m: %s): the elements are asked for as %s", who,
-         shape_text(text, m->at.type, m->at.rank, m->at.size), wanted);
+    shape_text(text, m->at.type, m->at.rank, m->at.size);
+    if ((unsigned)type < DUET_DTYPE_COUNT)
+        fail(DUET_BAD_TYPE, "%s(m: %s): the element type of m must be %s", who, text, dtypes[type].name);
+    else fail(DUET_BAD_TYPE, "%s(m: %s): type (%d) is not an element type", who, text, (int)type);
     return false;
 }
 
