@@ -84,7 +84,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_to_array(...)           DUET_STATUS_HERE(duet_to_array, __VA_ARGS__)
 #define duet_set_threads(...)        duet_plain_status_at((duet_set_threads)(__VA_ARGS__), DUET_HERE)
 
-#ifdef __cplusplus
+#ifdef __cplusplus /* programs that use these macros include <complex> */
 #define DUET_C64_  std::complex<float>
 #define DUET_C128_ std::complex<double>
 #else
@@ -133,12 +133,12 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_read_bf16(m)      ((const uint16_t *)duet_const_pointer_at((duet_read_bf16)(m), DUET_HERE))
 #define duet_update_bf16(m)    ((uint16_t *)duet_pointer_at((duet_update_bf16)(m), DUET_HERE))
 #define duet_overwrite_bf16(m) ((uint16_t *)duet_pointer_at((duet_overwrite_bf16)(m), DUET_HERE))
-#define duet_read_c64(m)       ((const DUET_C64_ *)duet_const_pointer_at((duet_read_c64)(m), DUET_HERE))
-#define duet_update_c64(m)     ((DUET_C64_ *)duet_pointer_at((duet_update_c64)(m), DUET_HERE))
-#define duet_overwrite_c64(m)  ((DUET_C64_ *)duet_pointer_at((duet_overwrite_c64)(m), DUET_HERE))
-#define duet_read_c128(m)      ((const DUET_C128_ *)duet_const_pointer_at((duet_read_c128)(m), DUET_HERE))
-#define duet_update_c128(m)    ((DUET_C128_ *)duet_pointer_at((duet_update_c128)(m), DUET_HERE))
-#define duet_overwrite_c128(m) ((DUET_C128_ *)duet_pointer_at((duet_overwrite_c128)(m), DUET_HERE))
+#define duet_read_c64(m)       ((const DUET_C64_ *)duet_const_pointer_at(duet_read_as(m, DUET_C64), DUET_HERE))
+#define duet_update_c64(m)     ((DUET_C64_ *)duet_pointer_at(duet_update_as(m, DUET_C64), DUET_HERE))
+#define duet_overwrite_c64(m)  ((DUET_C64_ *)duet_pointer_at(duet_overwrite_as(m, DUET_C64), DUET_HERE))
+#define duet_read_c128(m)      ((const DUET_C128_ *)duet_const_pointer_at(duet_read_as(m, DUET_C128), DUET_HERE))
+#define duet_update_c128(m)    ((DUET_C128_ *)duet_pointer_at(duet_update_as(m, DUET_C128), DUET_HERE))
+#define duet_overwrite_c128(m) ((DUET_C128_ *)duet_pointer_at(duet_overwrite_as(m, DUET_C128), DUET_HERE))
 
 #define duet_device_read(...)      duet_const_pointer_at((duet_device_read)(__VA_ARGS__), DUET_HERE)
 #define duet_device_update(...)    duet_pointer_at((duet_device_update)(__VA_ARGS__), DUET_HERE)

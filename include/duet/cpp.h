@@ -1,10 +1,8 @@
-/* cpp.h - for C++: converts numbers and matrices to formulas, makes templates of the functions that take
- * lists of sizes, axes or matrices, and returns pointers to complex elements as std::complex. Included by
- * duet.h. */
+/* cpp.h - for C++: converts numbers and matrices to formulas, and makes templates of the functions that
+ * take lists of sizes, axes or matrices. Included by duet.h. */
 #ifndef DUET_CPP_H
 #define DUET_CPP_H
 
-#include <complex>
 #include <type_traits>
 
 /* Sets the math mode of this thread's statements for as long as the object lives. */
@@ -177,22 +175,5 @@ template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment
 {
     return duet_set_all(a, N);
 }
-/* Pointers to complex elements, as duet_read_f32 and the like */
-#define DUET_ACCESS(name, type, NAME)                                                                        \
-    inline const std::complex<type> *duet_read_##name(const duet_matrix *m)                                  \
-    {                                                                                                        \
-        return static_cast<const std::complex<type> *>(duet_read_as(m, DUET_##NAME));                        \
-    }                                                                                                        \
-    inline std::complex<type> *duet_update_##name(duet_matrix *m)                                            \
-    {                                                                                                        \
-        return static_cast<std::complex<type> *>(duet_update_as(m, DUET_##NAME));                            \
-    }                                                                                                        \
-    inline std::complex<type> *duet_overwrite_##name(duet_matrix *m)                                         \
-    {                                                                                                        \
-        return static_cast<std::complex<type> *>(duet_overwrite_as(m, DUET_##NAME));                         \
-    }
-DUET_ACCESS(c64, float, C64)
-DUET_ACCESS(c128, double, C128)
-#undef DUET_ACCESS
 
 #endif

@@ -1,5 +1,6 @@
 /* header_cpp.cpp - the public header in C++: converting constructors and templates in place of macros, and the
  * source lines of errors and matrices. */
+#include <complex>
 #include <cstring>
 #include <duet/duet.h>
 #include <string>

@@ -25,7 +25,8 @@ duet_[a-z0-9_]+_keep: duet::sum_keep(x, axis) calls duet_sum_axes_keep, which mu
 END
 
 # reference.h does not have the functions with a parameter `site`.
-sed -nE 's/^[a-z].*[ *](duet_[a-z0-9_]+)\(.*\);$/\1/p' "$generated/duet/reference.h" | sort -u >"$work/functions"
+sed -nE 's/^[a-z].*[ *](duet_[a-z0-9_]+)\(.*\);$/\1/p' "$generated/duet/reference.h" |
+    sort -u >"$work/functions"
 n=$(wc -l <"$work/functions")
 echo "$n functions" >"$work/log"
 [ "$n" -gt 400 ]
@@ -35,7 +36,8 @@ point $? "reference.h has $n functions"
 printf '#include <duet/duet.hpp>\n' |
     $cxx -std=c++17 -x c++ -E -P -I"$top/include" - >"$work/text" 2>"$work/log"
 point $? 'duet.hpp can be preprocessed'
-sed '1,/^namespace duet$/d' "$work/text" | grep -ow 'duet_[a-z0-9_]*' | sed 's/_at$//' | sort -u >"$work/called"
+sed '1,/^namespace duet$/d' "$work/text" | grep -ow 'duet_[a-z0-9_]*' |
+    sed 's/_at$//' | sort -u >"$work/called"
 echo 'no call of duet_sum' >"$work/log"
 grep -qx duet_sum "$work/called"
 point $? 'duet.hpp calls functions of C'
