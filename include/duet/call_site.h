@@ -1,6 +1,7 @@
 /* call_site.h - macros that put the file and line of a call in front of its error text. There is one
  * for each function that makes matrices or views, accesses elements, explains, records, replays, or
- * uses files. Part of duet.h. Write (duet_row)(m, i) to call a function without its macro. */
+ * uses files, and in C++ for each statement. Part of duet.h. Write (duet_row)(m, i) to call a function
+ * without its macro. */
 #include <duet/duet.h> /* which includes this */
 #ifndef DUET_CALL_SITE_H
 #define DUET_CALL_SITE_H
@@ -88,6 +89,13 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_to_array(...)           DUET_STATUS_HERE(duet_to_array, __VA_ARGS__)
 #define duet_set_threads(...)        duet_plain_status_at((duet_set_threads)(__VA_ARGS__), DUET_HERE)
 
+#ifdef __cplusplus /* programs that use these macros include <complex> */
+#define DUET_C64_  std::complex<float>
+#define DUET_C128_ std::complex<double>
+#else
+#define DUET_C64_  float _Complex
+#define DUET_C128_ double _Complex
+#endif
 #define duet_read(...)         duet_const_pointer_at((duet_read)(__VA_ARGS__), DUET_HERE)
 #define duet_update(...)       duet_pointer_at((duet_update)(__VA_ARGS__), DUET_HERE)
 #define duet_overwrite(...)    duet_pointer_at((duet_overwrite)(__VA_ARGS__), DUET_HERE)
@@ -130,12 +138,12 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_read_bf16(m)      ((const uint16_t *)duet_const_pointer_at((duet_read_bf16)(m), DUET_HERE))
 #define duet_update_bf16(m)    ((uint16_t *)duet_pointer_at((duet_update_bf16)(m), DUET_HERE))
 #define duet_overwrite_bf16(m) ((uint16_t *)duet_pointer_at((duet_overwrite_bf16)(m), DUET_HERE))
-#define duet_read_c64(m)       ((const float _Complex *)duet_const_pointer_at((duet_read_c64)(m), DUET_HERE))
-#define duet_update_c64(m)     ((float _Complex *)duet_pointer_at((duet_update_c64)(m), DUET_HERE))
-#define duet_overwrite_c64(m)  ((float _Complex *)duet_pointer_at((duet_overwrite_c64)(m), DUET_HERE))
-#define duet_read_c128(m)      ((const double _Complex *)duet_const_pointer_at((duet_read_c128)(m), DUET_HERE))
-#define duet_update_c128(m)    ((double _Complex *)duet_pointer_at((duet_update_c128)(m), DUET_HERE))
-#define duet_overwrite_c128(m) ((double _Complex *)duet_pointer_at((duet_overwrite_c128)(m), DUET_HERE))
+#define duet_read_c64(m)       ((const DUET_C64_ *)duet_const_pointer_at(duet_read_as(m, DUET_C64), DUET_HERE))
+#define duet_update_c64(m)     ((DUET_C64_ *)duet_pointer_at(duet_update_as(m, DUET_C64), DUET_HERE))
+#define duet_overwrite_c64(m)  ((DUET_C64_ *)duet_pointer_at(duet_overwrite_as(m, DUET_C64), DUET_HERE))
+#define duet_read_c128(m)      ((const DUET_C128_ *)duet_const_pointer_at(duet_read_as(m, DUET_C128), DUET_HERE))
+#define duet_update_c128(m)    ((DUET_C128_ *)duet_pointer_at(duet_update_as(m, DUET_C128), DUET_HERE))
+#define duet_overwrite_c128(m) ((DUET_C128_ *)duet_pointer_at(duet_overwrite_as(m, DUET_C128), DUET_HERE))
 
 #define duet_device_read(...)      duet_const_pointer_at((duet_device_read)(__VA_ARGS__), DUET_HERE)
 #define duet_device_update(...)    duet_pointer_at((duet_device_update)(__VA_ARGS__), DUET_HERE)
@@ -166,10 +174,51 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_new(...)          DUET_MATRIX_HERE(duet_new, __VA_ARGS__)
 #define duet_wrap(...)         DUET_MATRIX_HERE(duet_wrap, __VA_ARGS__)
 #define duet_wrap_columns(...) DUET_MATRIX_HERE(duet_wrap_columns, __VA_ARGS__)
+#define duet_zeros(...)        DUET_MATRIX_HERE(duet_zeros, __VA_ARGS__)
+#define duet_ones(...)         DUET_MATRIX_HERE(duet_ones, __VA_ARGS__)
+#define duet_full(...)         DUET_MATRIX_HERE(duet_full, __VA_ARGS__)
+#define duet_from_array(...)   DUET_MATRIX_HERE(duet_from_array, __VA_ARGS__)
 #define duet_reshaped(...)     DUET_MATRIX_HERE(duet_reshaped, __VA_ARGS__)
 #define duet_broadcast_to(...) DUET_MATRIX_HERE(duet_broadcast_to, __VA_ARGS__)
 #define duet_permuted(...)     DUET_MATRIX_HERE(duet_permuted, __VA_ARGS__)
 #define duet_indexed(...)      DUET_MATRIX_HERE(duet_indexed, __VA_ARGS__)
+
+/* Statements, which in C are macros of lift.h too. */
+#define duet_set_all(...)                 DUET_STATUS_HERE(duet_set_all, __VA_ARGS__)
+#define duet_set(...)                     duet_set_at(__VA_ARGS__, DUET_HERE)
+#define duet_set_on(...)                  duet_set_on_at(__VA_ARGS__, DUET_HERE)
+#define duet_set_math(...)                duet_set_math_at(__VA_ARGS__, DUET_HERE)
+#define duet_iadd(...)                    duet_iadd_at(__VA_ARGS__, DUET_HERE)
+#define duet_isub(...)                    duet_isub_at(__VA_ARGS__, DUET_HERE)
+#define duet_imul(...)                    duet_imul_at(__VA_ARGS__, DUET_HERE)
+#define duet_idiv(...)                    duet_idiv_at(__VA_ARGS__, DUET_HERE)
+#define duet_eval(...)                    duet_eval_at(__VA_ARGS__, DUET_HERE)
+#define duet_item(...)                    duet_item_at(__VA_ARGS__, DUET_HERE)
+#define duet_hold(...)                    duet_hold_at(__VA_ARGS__, DUET_HERE)
+#define duet_drop(...)                    duet_drop_at(__VA_ARGS__, DUET_HERE)
+#define duet_masked(...)                  duet_masked_at(__VA_ARGS__, DUET_HERE)
+#define duet_nonzero(...)                 duet_nonzero_at(__VA_ARGS__, DUET_HERE)
+#define duet_unique(...)                  duet_unique_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_uniform(...)          duet_random_uniform_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_normal(...)           duet_random_normal_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_truncated_normal(...) duet_random_truncated_normal_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_bernoulli(...)        duet_random_bernoulli_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_integers(...)         duet_random_integers_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_permutation(...)      duet_random_permutation_at(__VA_ARGS__, DUET_HERE)
+#define duet_noise_uniform(...)           duet_noise_uniform_at(__VA_ARGS__, DUET_HERE)
+#define duet_noise_normal(...)            duet_noise_normal_at(__VA_ARGS__, DUET_HERE)
+#define duet_noise_logistic(...)          duet_noise_logistic_at(__VA_ARGS__, DUET_HERE)
+#define duet_noise_ranged(...)            duet_noise_ranged_at(__VA_ARGS__, DUET_HERE)
+#define duet_noise_bernoulli(...)         duet_noise_bernoulli_at(__VA_ARGS__, DUET_HERE)
+#define duet_shuffle(...)                 duet_shuffle_at(__VA_ARGS__, DUET_HERE)
+#define duet_sequence(...)                duet_sequence_at(__VA_ARGS__, DUET_HERE)
+#define duet_convmtx(...)                 duet_convmtx_at(__VA_ARGS__, DUET_HERE)
+#define duet_convmtx2(...)                duet_convmtx2_at(__VA_ARGS__, DUET_HERE)
+#define duet_lu(...)                      duet_lu_at(__VA_ARGS__, DUET_HERE)
+#define duet_qr(...)                      duet_qr_at(__VA_ARGS__, DUET_HERE)
+#define duet_svd(...)                     duet_svd_at(__VA_ARGS__, DUET_HERE)
+#define duet_eigh(...)                    duet_eigh_at(__VA_ARGS__, DUET_HERE)
+#define duet_slogdet(...)                 duet_slogdet_at(__VA_ARGS__, DUET_HERE)
 #endif
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef DUET_CPP_H
 #define DUET_CPP_H
 
+#include <type_traits>
+
 /* Sets the math mode of this thread's statements for as long as the object lives. */
 class duet_math_block
 {
@@ -24,119 +26,129 @@ inline duet_expr::duet_expr(long long x) { *this = duet_of_integer(x); }
 inline duet_expr::duet_expr(unsigned x) { *this = duet_of_unsigned(x); }
 inline duet_expr::duet_expr(unsigned long x) { *this = duet_of_unsigned(x); }
 inline duet_expr::duet_expr(unsigned long long x) { *this = duet_of_unsigned(x); }
-template <class... N> inline duet_matrix *duet_new(duet_dtype type, N... n)
+
+/* The templates below take any number of sizes, axes, operands or index entries. A call with a count and a
+ * pointer to a list, as in C, must not match them. DUET_EACH: the condition holds for each type of a list. */
+template <bool...> struct duet_flags;
+#define DUET_EACH(...)                                                                                       \
+    typename std::enable_if<                                                                                 \
+        std::is_same<duet_flags<true, __VA_ARGS__...>, duet_flags<__VA_ARGS__..., true>>::value>::type
+#define DUET_INTEGERS                                                                                        \
+    template <class... N, class = DUET_EACH((std::is_integral<N>::value || std::is_enum<N>::value))>
+#define DUET_FORMULAS template <class... E, class = DUET_EACH((std::is_convertible<E, duet_expr>::value))>
+#define DUET_ENTRIES                                                                                         \
+    template <class... I, class = DUET_EACH((std::is_convertible<I, duet_index_entry>::value))>
+
+DUET_INTEGERS inline duet_matrix *duet_new(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_new_shape(type, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_wrap(void *host, duet_dtype type, N... n)
+DUET_INTEGERS inline duet_matrix *duet_wrap(void *host, duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_shape(host, type, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
+DUET_INTEGERS inline duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_zeros(duet_dtype type, N... n)
+DUET_INTEGERS inline duet_matrix *duet_zeros(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_zeros_shape(type, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_ones(duet_dtype type, N... n)
+DUET_INTEGERS inline duet_matrix *duet_ones(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_ones_shape(type, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_full(duet_dtype type, duet_expr value, N... n)
+DUET_INTEGERS inline duet_matrix *duet_full(duet_dtype type, duet_expr value, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_full_shape(type, value, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_from_array(const void *array, duet_dtype type, N... n)
+DUET_INTEGERS inline duet_matrix *duet_from_array(const void *array, duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_from_array_shape(array, type, (int)sizeof...(n), size + 1);
 }
 /* Formulas: duet_reshape(x, 2, -1), duet_permute(x, 1, 0), duet_index(x, DUET_AT(2), DUET_RANGE(0, 5)) */
-template <class... N> inline duet_expr duet_reshape(duet_expr x, N... n)
+DUET_INTEGERS inline duet_expr duet_reshape(duet_expr x, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshape(x, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_expr duet_broadcast(duet_expr x, N... n)
+DUET_INTEGERS inline duet_expr duet_broadcast(duet_expr x, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_broadcast(x, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_expr duet_permute(duet_expr x, N... n)
+DUET_INTEGERS inline duet_expr duet_permute(duet_expr x, N... n)
 {
     const int axis[] = { 0, (int)n... };
     return duet_permute(x, (int)sizeof...(n), axis + 1);
 }
-template <class... I> inline duet_expr duet_index(duet_expr x, duet_index_entry first, I... i)
+DUET_ENTRIES inline duet_expr duet_index(duet_expr x, duet_index_entry first, I... i)
 {
     const duet_index_entry index[] = { first, i... };
     return duet_index(x, (int)sizeof...(i) + 1, index);
 }
-template <class... N> inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
+DUET_INTEGERS inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
+DUET_INTEGERS inline duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_broadcast_to_shape(m, (int)sizeof...(n), size + 1);
 }
-template <class... N> inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
+DUET_INTEGERS inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
 {
     const int axis[] = { 0, (int)n... };
     return duet_permuted_axes(m, (int)sizeof...(n), axis + 1);
 }
-template <class... I> inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
+DUET_ENTRIES inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
 {
     const duet_index_entry index[] = { DUET_REST, i... };
     return duet_indexed_by(m, (int)sizeof...(i), index + 1);
 }
 /* Operands joined along an axis: duet_concat(0, a, b), duet_stack(0, a, b); and duet_tile(x, 2, 3) */
-template <class... E> inline duet_expr duet_concat(int axis, duet_expr first, E... more)
+DUET_FORMULAS inline duet_expr duet_concat(int axis, duet_expr first, E... more)
 {
     const duet_expr x[] = { first, more... };
     return duet_concat(axis, (int)sizeof...(more) + 1, x);
 }
-template <class... E> inline duet_expr duet_stack(int axis, duet_expr first, E... more)
+DUET_FORMULAS inline duet_expr duet_stack(int axis, duet_expr first, E... more)
 {
     const duet_expr x[] = { first, more... };
     return duet_stack(axis, (int)sizeof...(more) + 1, x);
 }
-template <class... N> inline duet_expr duet_tile(duet_expr x, N... n)
+DUET_INTEGERS inline duet_expr duet_tile(duet_expr x, N... n)
 {
     const int64_t times[] = { 0, (int64_t)n... };
     return duet_tile(x, (int)sizeof...(n), times + 1);
 }
 /* Reductions along several axes: duet_sum_axes(x, 0, 2) */
 #define DUET_AXES_OF_1(name)                                                                                 \
-    template <class... N> inline duet_expr name(duet_expr x, N... n)                                         \
+    DUET_INTEGERS inline duet_expr name(duet_expr x, N... n)                                                 \
     {                                                                                                        \
         const int axis[] = { 0, (int)n... };                                                                 \
         return name(x, (int)sizeof...(n), axis + 1);                                                         \
     }
 #define DUET_AXES_OF_2(name)                                                                                 \
-    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, N... n)                            \
+    DUET_INTEGERS inline duet_expr name(duet_expr x, duet_expr y, N... n)                                    \
     {                                                                                                        \
         const int axis[] = { 0, (int)n... };                                                                 \
         return name(x, y, (int)sizeof...(n), axis + 1);                                                      \
     }
 /* The same without a name of its own: duet_sum(x, 0, 2) */
 #define DUET_OVER_OF_1(name)                                                                                 \
-    template <class... N> inline duet_expr name(duet_expr x, int axis, N... n)                               \
-    {                                                                                                        \
-        return name##_axes(x, axis, n...);                                                                   \
-    }
+    DUET_INTEGERS inline duet_expr name(duet_expr x, int axis, N... n) { return name##_axes(x, axis, n...); }
 #define DUET_OVER_OF_2(name)                                                                                 \
-    template <class... N> inline duet_expr name(duet_expr x, duet_expr y, int axis, N... n)                  \
+    DUET_INTEGERS inline duet_expr name(duet_expr x, duet_expr y, int axis, N... n)                          \
     {                                                                                                        \
         return name##_axes(x, y, axis, n...);                                                                \
     }
@@ -154,6 +166,10 @@ template <class... N> inline duet_expr duet_tile(duet_expr x, N... n)
 #undef DUET_AXES_OF_2
 #undef DUET_OVER_OF_1
 #undef DUET_OVER_OF_2
+#undef DUET_INTEGERS
+#undef DUET_FORMULAS
+#undef DUET_ENTRIES
+#undef DUET_EACH
 /* Several statements: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N])
 {

@@ -30,8 +30,11 @@
  *
  * Errors. A function that fails throws duet::error, which has the status, the file and the line of the
  * call. Building a formula does not throw: an error in it is thrown when it is evaluated. duet::try_eval
- * and duet::try_set return the status instead. Without exceptions (-fno-exceptions) duet::error_hook is
- * called in place of a throw. */
+ * and duet::try_set return the status instead, and duet::try_call does so for any other function. Without
+ * exceptions (-fno-exceptions) duet::error_hook is called in place of a throw.
+ *
+ * Each function of the C interface has a form here, and its comment in the C header applies to it too. The
+ * comments below describe only what differs. */
 #ifndef DUET_HPP
 #define DUET_HPP
 
@@ -120,6 +123,34 @@ inline void (*error_hook)(const error &) = [](const error &e) {
 };
 #endif
 
+/* What a statement returns that does not throw: the status, and the text of an error. */
+class [[nodiscard]] outcome
+{
+    duet_status s;
+    std::unique_ptr<char, void (*)(void *)> copy{ nullptr, std::free };
+
+  public:
+    explicit outcome(duet_status status) noexcept : outcome(status, duet_error()) {}
+    outcome(duet_status status, const char *text) noexcept : s(status)
+    {
+        if (s != DUET_OK) copy.reset(strdup(text));
+    }
+    explicit operator bool() const noexcept { return s == DUET_OK; }
+    duet_status status() const noexcept { return s; }
+    const char *text() const noexcept { return copy ? copy.get() : duet_status_text(s); }
+};
+template <class T> class [[nodiscard]] result : public outcome
+{
+    T x;
+
+  public:
+    result(duet_status status, T value) noexcept : result(outcome(status), std::move(value)) {}
+    result(outcome o, T value) noexcept : outcome(std::move(o)), x(std::move(value)) {}
+    T &value() noexcept { return x; }
+    T &operator*() noexcept { return x; }
+    T *operator->() noexcept { return &x; }
+};
+
 namespace detail
 {
 /* Returns "file:line". The library stores the pointer, so the texts live until the process ends; each
@@ -151,18 +182,21 @@ inline const char *site(location w) noexcept
 }
 
 #ifdef __cpp_exceptions
+[[noreturn]] inline void raise(const error &e) { throw e; }
 [[noreturn]]
+#else
+inline thread_local outcome *captured; /* receives the first error within try_call */
+inline void raise(const error &e)
+{
+    if (!captured) error_hook(e);
+    else if (*captured) *captured = outcome(e.status(), e.what());
+}
 #endif
 inline void
 raise(duet_status s, location w)
 {
     duet_error_at(site(w));
-    const error e(s, duet_error(), w);
-#ifdef __cpp_exceptions
-    throw e;
-#else
-    error_hook(e);
-#endif
+    raise(error(s, duet_error(), w));
 }
 
 /* For errors that C++ finds itself. */
@@ -172,12 +206,7 @@ raise(duet_status s, location w)
 inline void
 raise(duet_status s, const char *text, location w)
 {
-    const error e(s, std::string(w.file) + ":" + std::to_string(w.line) + ": " + text, w);
-#ifdef __cpp_exceptions
-    throw e;
-#else
-    error_hook(e);
-#endif
+    raise(error(s, std::string(w.file) + ":" + std::to_string(w.line) + ": " + text, w));
 }
 
 inline void check(duet_status s, location w)
@@ -285,7 +314,8 @@ using shape = number_list<int64_t>;
 using axes = number_list<int>;
 
 /* An entry of an index list: a number, duet::all, duet::range(0, 5), duet::newaxis or duet::rest. They
- * mean i, :, 0:5, None and ... in NumPy. duet::none as a bound of a range means that it has no limit, as None in NumPy. */
+ * mean i, :, 0:5, None and ... in NumPy. duet::none as a bound of a range means that it has no limit, as None
+ * in NumPy. */
 namespace detail
 {
 struct all_function; /* the type of duet::all */
@@ -480,6 +510,13 @@ class operand
         default: return e;
         }
     }
+    /* Returns the formula without using it up. `made` owns it if it is a new one. */
+    duet_expr peek(expr &made) const noexcept
+    {
+        if (kind == of_expr) return x->get();
+        if (kind != of_handle) made = expr(get());
+        return kind == of_handle ? e : made.get();
+    }
     location where() const noexcept { return w; }
     const char *site() const noexcept { return detail::site(w); }
 };
@@ -525,10 +562,16 @@ DUET_HPP_NAMED(scale3, { int32_t scale[3] = {}; });
 DUET_HPP_NAMED(fourier, { int32_t axes = 0, axis[DUET_RANK_MAX] = {}, n[DUET_RANK_MAX] = {}; });
 DUET_HPP_NAMED(triangle, { int32_t lower = 0, unit = 0, transposed = 0; });
 DUET_HPP_NAMED(solver, { int32_t refine = 0; });
+DUET_HPP_NAMED(padding, { int64_t before[DUET_RANK_MAX] = {}, after[DUET_RANK_MAX] = {};
+               duet_pad_mode mode = DUET_PAD_CONSTANT; double value = 0; });
+DUET_HPP_NAMED(windows, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}, dilation[2] = {}; });
 // clang-format on
 #undef DUET_HPP_NAMED
 inline constexpr duet_overlap overlap_full = DUET_OVERLAP_FULL, overlap_same = DUET_OVERLAP_SAME,
                               overlap_valid = DUET_OVERLAP_VALID;
+inline constexpr duet_pad_mode pad_constant = DUET_PAD_CONSTANT, pad_edge = DUET_PAD_EDGE,
+                               pad_reflect = DUET_PAD_REFLECT;
+inline constexpr int refine_f32 = DUET_REFINE_F32, refine_f16 = DUET_REFINE_F16;
 
 namespace detail
 {
@@ -564,6 +607,8 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_block     , int h, int w
 #define DUET_HPP_PARAM_window    , int axis, int64_t size, int64_t stride = 1, int64_t dilation = 1
 #define DUET_HPP_PARAM_length    , int n = 0, int axis = -1
+#define DUET_HPP_PARAM_times     , int64_t times, int axis
+#define DUET_HPP_PARAM_by        , int64_t by, int axis
 #define DUET_HPP_ARG_plain
 #define DUET_HPP_ARG_type      , type
 #define DUET_HPP_ARG_axis      , axis
@@ -585,6 +630,8 @@ template <class C> struct options {
 #define DUET_HPP_ARG_block     , h, w
 #define DUET_HPP_ARG_window    , axis, size, stride, dilation
 #define DUET_HPP_ARG_length    , n, axis
+#define DUET_HPP_ARG_times     , times, axis
+#define DUET_HPP_ARG_by        , by, axis
 // clang-format off
 #define DUET_HPP_PARAM_conv             , const conv_options &o = {}
 #define DUET_HPP_ARG_conv               , detail::options<duet_conv>(o)
@@ -628,6 +675,10 @@ template <class C> struct options {
 #define DUET_HPP_ARG_triangle           , detail::options<duet_triangle>(o)
 #define DUET_HPP_PARAM_solver           , const solver_options &o = {}
 #define DUET_HPP_ARG_solver             , detail::options<duet_solver>(o)
+#define DUET_HPP_PARAM_padding          , const padding_options &o
+#define DUET_HPP_ARG_padding            , detail::options<duet_padding>(o)
+#define DUET_HPP_PARAM_windows          , const windows_options &o
+#define DUET_HPP_ARG_windows            , detail::options<duet_windows>(o)
 // clang-format on
 
 #define DUET_HPP_1(name, options, ...)                                                                       \
@@ -729,7 +780,7 @@ template <class C> struct options {
 #define DUET_NETWORK3R(name, ...) DUET_HPP_3(name, number, )
 #include <duet/networks.def>
 
-/* Operators that are not rows (duet/operators.h). */
+/* Operators that are not rows (duet/operators.h, duet/arrange.h). */
 DUET_HPP_1(flip, axis, )
 DUET_HPP_1(squeeze, axis, )
 DUET_HPP_1(expand_dims, axis, )
@@ -753,6 +804,11 @@ DUET_HPP_1(fft2, plain, )
 DUET_HPP_1(ifft2, plain, )
 DUET_HPP_1(rfft2, plain, )
 DUET_HPP_1(irfft2, plain, )
+DUET_HPP_1(tile, sizes, )
+DUET_HPP_1(repeat, times, )
+DUET_HPP_1(pad, padding, )
+DUET_HPP_1(roll, by, )
+DUET_HPP_1(im2col, windows, )
 inline expr index(const operand &x, DUET_HPP_INDEX) noexcept
 {
     const detail::index_list list = DUET_HPP_INDEX_LIST;
@@ -769,6 +825,90 @@ template <class... N> expr broadcast(const operand &x, int64_t size, N... more) 
 template <class... N> expr permute(const operand &x, int axis, N... more) noexcept
 {
     return permute(x, axes(axis, more...));
+}
+template <class... N> expr tile(const operand &x, int64_t times, N... more) noexcept
+{
+    return tile(x, shape(times, more...));
+}
+
+/* A parameter that takes several operands: { x, y * 2, 1 }, or a container of matrices or formulas. It
+ * refers to its arguments: use it for parameters only. */
+class operand_list
+{
+    const void *first = nullptr;
+    std::size_t n;
+    operand (*item)(const void *first, std::size_t i, location w) = nullptr;
+    location w;
+
+    template <class T> static operand item_of(const void *list, std::size_t i, location where)
+    {
+        if constexpr (std::is_same_v<T, operand>) return static_cast<const T *>(list)[i];
+        else return operand(static_cast<const T *>(list)[i], where);
+    }
+
+  public:
+    operand_list(std::initializer_list<operand> list, location where = location::here()) noexcept
+        : first(list.begin()), n(list.size()), item(item_of<operand>),
+          w(list.size() ? list.begin()->where() : where)
+    {
+    }
+    template <class C, class T = detail::element_of<C>,
+              std::enable_if_t<std::is_same_v<T, matrix> || std::is_same_v<T, expr>, int> = 0>
+    operand_list(const C &c, location where = location::here()) noexcept
+        : first(std::data(c)), n(std::size(c)), item(item_of<T>), w(where)
+    {
+    }
+    std::size_t size() const noexcept { return n; }
+    duet_expr get(std::size_t i) const noexcept { return item(first, i, w).get(); }
+    location where() const noexcept { return w; }
+};
+namespace detail
+{
+/* The formulas of a list. NULL: no memory; the formulas are then not used. */
+class formulas
+{
+    duet_expr few[16] = {};
+    std::unique_ptr<duet_expr[]> many;
+    duet_expr *p = few;
+    int n;
+
+  public:
+    explicit formulas(const operand_list &list) noexcept : n(static_cast<int>(list.size()))
+    {
+        if (list.size() > 16) {
+            many.reset(new (std::nothrow) duet_expr[list.size()]);
+            p = many.get();
+        }
+        for (std::size_t i = 0; p && i < list.size(); i++) p[i] = list.get(i);
+    }
+    const duet_expr *data() const noexcept { return p; }
+    int size() const noexcept { return n; }
+};
+} // namespace detail
+/* Joined operands: concat(0, x, y) or concat(0, { x, y }) or concat(0, vector_of_matrices). */
+#define DUET_HPP_JOIN(name)                                                                                  \
+    inline expr name(int axis, const operand_list &list) noexcept                                            \
+    {                                                                                                        \
+        const detail::formulas x(list);                                                                      \
+        return expr(duet_##name##_at(axis, x.size(), x.data(), detail::site(list.where())));                 \
+    }                                                                                                        \
+    template <class... X, std::enable_if_t<(std::is_convertible_v<const X &, operand> && ...), int> = 0>     \
+    expr name(int axis, const operand &x, const operand &y, const X &...more) noexcept                       \
+    {                                                                                                        \
+        return name(axis, operand_list({ x, y, operand(more, x.where())... }));                              \
+    }
+DUET_HPP_JOIN(concat)
+DUET_HPP_JOIN(stack)
+#undef DUET_HPP_JOIN
+
+/* The padding of a convolution along one axis, for the options pad and more. */
+inline int32_t pad_for(duet_overlap part, int32_t window, int32_t dilation = 0) noexcept
+{
+    return duet_pad_for(part, window, dilation);
+}
+inline int32_t same_padding(int64_t size, int32_t window, int32_t stride = 0, int32_t dilation = 0) noexcept
+{
+    return duet_same_padding(size, window, stride, dilation);
 }
 
 inline expr operator+(const operand &x, const operand &y) noexcept { return add(x, y); }
@@ -910,6 +1050,17 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         return p || (m && !count()) ? p : detail::check(p, w);
     }
+    /* Are the elements of type T? An empty matrix is an error of the C function. */
+    template <class T> bool has() const noexcept
+    {
+        if constexpr (std::is_void_v<T>) return true;
+        else return !m || type() == dtype_of<T>();
+    }
+    template <class T> T *mistyped(location w) const
+    {
+        detail::raise(DUET_BAD_TYPE, "the matrix has elements of another type", w);
+        return nullptr;
+    }
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
     template <class T> static const T *zero() noexcept /* what an empty array points to */
     {
@@ -973,13 +1124,20 @@ class [[nodiscard]] matrix : public members<matrix>
         fill(dtype_of<T>(), std::data(c), std::size(c), s, w);
     }
 
-    template <class... N> static matrix zeros(typed t, N... size) { return matrix(t, duet::shape(size...)); }
-    template <class... N> static matrix ones(typed t, N... size) { return full(t, 1, size...); }
+    template <class... N> static matrix zeros(typed t, N... size)
+    {
+        const duet::shape s(size...);
+        return matrix(detail::made((duet_zeros_shape)(t.type, s.size(), s.data()), t.where));
+    }
+    template <class... N> static matrix ones(typed t, N... size)
+    {
+        const duet::shape s(size...);
+        return matrix(detail::made((duet_ones_shape)(t.type, s.size(), s.data()), t.where));
+    }
     template <class... N> static matrix full(typed t, const operand &value, N... size)
     {
-        matrix x(t, duet::shape(size...));
-        x.set(value, t.where);
-        return x;
+        const duet::shape s(size...);
+        return matrix(detail::made((duet_full_shape)(t.type, value.get(), s.size(), s.data()), t.where));
     }
     static matrix eye(typed t, int64_t n) { return matrix(detail::made((duet_eye)(t.type, n), t.where)); }
     static matrix arange(typed t, double start, double stop, double step = 1)
@@ -999,15 +1157,46 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         return matrix(detail::made((duet_load_npz)(path.c_str(), name.c_str()), w));
     }
-    /* A matrix that uses the caller's memory, as duet_wrap. */
+    /* A Matrix Market file. */
+    static matrix load_market(const std::string &path, location w = location::here())
+    {
+        return matrix(detail::made((duet_load_market)(path.c_str()), w));
+    }
+    /* The n x n magic square. */
+    static matrix magic(typed t, int64_t n)
+    {
+        matrix x(t, n, n);
+        if (x.m) detail::check((duet_magic)(x.m), t.where);
+        return x;
+    }
+    /* A matrix that uses the caller's memory: row-major without gaps, column-major, or with other strides. */
     template <class T> static matrix wrap(T *p, const duet::shape &s, location w = location::here())
     {
         return matrix(detail::made((duet_wrap_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    template <class T> static matrix wrap_columns(T *p, const duet::shape &s, location w = location::here())
+    {
+        return matrix(detail::made((duet_wrap_columns_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    template <class T>
+    static matrix wrap_strided(T *first, const duet::shape &s, const duet::shape &stride,
+                               location w = location::here())
+    {
+        if (s.size() != stride.size()) {
+            detail::raise(DUET_BAD_ARGUMENT, "wrap_strided needs one stride for each axis", w);
+            return matrix();
+        }
+        return matrix(
+            detail::made((duet_wrap_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
     }
     matrix clone(location w = location::here()) const { return matrix(detail::made((duet_copy)(m), w)); }
     void save(const std::string &path, location w = location::here()) const
     {
         detail::check((duet_save_npy)(path.c_str(), m), w);
+    }
+    void save_market(const std::string &path, location w = location::here()) const
+    {
+        detail::check((duet_save_market)(path.c_str(), m), w);
     }
 
     /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also
@@ -1034,6 +1223,9 @@ class [[nodiscard]] matrix : public members<matrix>
         return *this;
     }
     matrix &set(const operand &e) { return set(e, e.where()); }
+    /* The same on the given device, and in the given math mode. */
+    matrix &set_on(duet_place place, const operand &e);
+    matrix &set_math(duet_math_mode mode, const operand &e);
     matrix &operator+=(const operand &e) { return done(duet_iadd_at(m, e.get(), e.site()), e.where()); }
     matrix &operator-=(const operand &e) { return done(duet_isub_at(m, e.get(), e.site()), e.where()); }
     matrix &operator*=(const operand &e) { return done(duet_imul_at(m, e.get(), e.site()), e.where()); }
@@ -1069,6 +1261,35 @@ class [[nodiscard]] matrix : public members<matrix>
     template <class T> elements<T> overwrite(location w = location::here())
     {
         return { static_cast<T *>(access(duet_overwrite_as(m, dtype_of<T>()), w)), m, w };
+    }
+
+    /* Copies the elements to an array of count() elements, or to a new vector, in row-major order. */
+    template <class T> void to_array(T *array, location w = location::here()) const
+    {
+        if (has<T>()) detail::check((duet_to_array)(m, array), w);
+        else mistyped<T>(w);
+    }
+    template <class T> std::vector<T> to_vector(location w = location::here()) const
+    {
+        const std::size_t n = static_cast<std::size_t>(count());
+        const std::unique_ptr<T[]> array(new T[n + 1]()); /* std::vector<bool> has no array */
+        to_array(array.get(), w);
+        return std::vector<T>(array.get(), array.get() + n);
+    }
+
+    /* Pointers to the elements in GPU memory, for your own CUDA kernels on the stream duet::stream(). T is
+     * the type of the elements, or void, which is not compared with it. */
+    template <class T = void> const T *device_read(location w = location::here()) const
+    {
+        return has<T>() ? static_cast<const T *>(access((duet_device_read)(m), w)) : mistyped<T>(w);
+    }
+    template <class T = void> T *device_update(location w = location::here())
+    {
+        return has<T>() ? static_cast<T *>(access((duet_device_update)(m), w)) : mistyped<T>(w);
+    }
+    template <class T = void> T *device_overwrite(location w = location::here())
+    {
+        return has<T>() ? static_cast<T *>(access((duet_device_overwrite)(m), w)) : mistyped<T>(w);
     }
 
     /* Views: matrices that share the elements of this one. Writing to the view writes to this matrix. */
@@ -1126,17 +1347,27 @@ class [[nodiscard]] matrix : public members<matrix>
 
 inline operand::operand(const matrix &of, location where) noexcept : kind(of_matrix), m(of.get()), w(where) {}
 
-/* Prints the elements as NumPy prints an array; a formula is evaluated first. */
-inline std::ostream &operator<<(std::ostream &out, const matrix &m)
+namespace detail
+{
+/* Writes to a stream what print(file) writes to a file, if it returns OK. */
+template <class P> duet_status print_to(std::ostream &out, P &&print)
 {
     char *text = nullptr;
     std::size_t size = 0;
     std::FILE *file = open_memstream(&text, &size);
-    const duet_status s = file ? (duet_print)(file, m.get()) : DUET_NO_MEMORY;
+    const duet_status s = file ? print(file) : DUET_NO_MEMORY;
     if (file) std::fclose(file);
+    const std::unique_ptr<char, void (*)(void *)> owner(text, std::free);
     if (s == DUET_OK) out.write(text, static_cast<std::streamsize>(size));
     else out.setstate(std::ios_base::failbit);
-    std::free(text);
+    return s;
+}
+} // namespace detail
+
+/* Prints the elements as NumPy prints an array; a formula is evaluated first. */
+inline std::ostream &operator<<(std::ostream &out, const matrix &m)
+{
+    (void)detail::print_to(out, [&](std::FILE *file) { return (duet_print)(file, m.get()); });
     return out;
 }
 inline std::ostream &operator<<(std::ostream &out, const expr &e) { return out << matrix(e); }
@@ -1157,6 +1388,65 @@ template <class T = double> T item(const operand &e)
     return x;
 }
 
+/* A parameter for the matrix that a function writes to: a matrix, or a view of one such as x.row(0). It
+ * refers to its argument: use it for parameters only. */
+class destination
+{
+    matrix *m;
+
+  public:
+    destination(matrix &x) noexcept : m(&x) {}
+    destination(matrix &&view) noexcept : m(&view) {}
+    matrix &operator*() const noexcept { return *m; }
+    duet_matrix *get() const noexcept { return m->get(); }
+};
+
+namespace detail
+{
+/* Returns a new matrix of the type and shape of e. If it is empty, *s is the error. */
+inline matrix like(duet_expr e, location w, duet_status *s) noexcept
+{
+    *s = duet_expr_status(e);
+    if (*s != DUET_OK) return matrix();
+    int64_t size[DUET_RANK_MAX] = {};
+    for (int i = 0; i < duet_expr_rank(e); i++) size[i] = duet_expr_size(e, i);
+    matrix m((duet_new_shape)(duet_expr_type(e), duet_expr_rank(e), size));
+    if (m.empty()) *s = duet_error_status();
+    else duet_created_at(m.get(), site(w));
+    return m;
+}
+/* Runs write(to, e), a statement that writes to m and consumes e. If m is empty, the statement writes to a
+ * new matrix of the type and shape of e, which becomes m if the statement succeeds. */
+template <class W> duet_status write_to(matrix &m, const operand &e, W &&write) noexcept
+{
+    if (m.get()) return write(m.get(), e.get());
+    const expr x(e.get());
+    duet_status s;
+    matrix made = like(x.get(), e.where(), &s);
+    if (s == DUET_OK) s = write(made.get(), x.use());
+    if (s == DUET_OK) m.swap(made);
+    return s;
+}
+inline duet_status set_on(duet_place place, matrix &m, const operand &e) noexcept
+{
+    return write_to(m, e,
+                    [&](duet_matrix *to, duet_expr x) { return duet_set_on_at(place, to, x, e.site()); });
+}
+inline duet_status set_math(duet_math_mode mode, matrix &m, const operand &e) noexcept
+{
+    return write_to(m, e,
+                    [&](duet_matrix *to, duet_expr x) { return duet_set_math_at(mode, to, x, e.site()); });
+}
+} // namespace detail
+inline matrix &matrix::set_on(duet_place place, const operand &e)
+{
+    return done(detail::set_on(place, *this, e), e.where());
+}
+inline matrix &matrix::set_math(duet_math_mode mode, const operand &e)
+{
+    return done(detail::set_math(mode, *this, e), e.where());
+}
+
 /* Evaluates several statements, as duet_set_all: duet::set_all({ { m, duet::mean(x) }, { d, x - y } }).
  * An empty destination gets a new matrix. */
 class assignment
@@ -1164,6 +1454,8 @@ class assignment
     matrix *to;
     operand value;
     friend duet_status try_statements(std::initializer_list<assignment> list, location w) noexcept;
+    friend duet_status explain_statements(std::FILE *out, std::initializer_list<assignment> list,
+                                          location w) noexcept;
 
   public:
     assignment(matrix &m, const operand &e) noexcept : to(&m), value(e) {}
@@ -1178,11 +1470,8 @@ inline duet_status try_statements(std::initializer_list<assignment> list, locati
     for (const assignment &s : list) {
         if (n == most) break;
         const expr e(s.value.get());
-        if (s.to->empty() && e.status() == DUET_OK) {
-            const shape size = e.shape();
-            made[n] = matrix((duet_new_shape)(e.type(), size.size(), size.data()));
-            if (made[n].get()) duet_created_at(made[n].get(), detail::site(w));
-        }
+        duet_status failed; /* duet_set_all_at returns it */
+        if (s.to->empty()) made[n] = detail::like(e.get(), w, &failed);
         a[n] = { made[n].get() ? made[n].get() : s.to->get(), e.use() };
         n++;
     }
@@ -1198,38 +1487,53 @@ inline void set_all(std::initializer_list<assignment> list, location w = locatio
 
 /* ---- without exceptions ----------------------------------------------------------------------- */
 
-/* What a statement returns that does not throw: the status, and the text of an error. */
-class [[nodiscard]] outcome
+/* Calls a function, and returns its result or the error that it would throw. If the function returns
+ * nothing or a reference, try_call returns an outcome, else a result. Exceptions of other types leave
+ * try_call. Without exceptions (-fno-exceptions) the function continues after an error, and try_call returns
+ * the first one.
+ *     duet::result<duet::matrix> m = duet::try_call([&] { return duet::matrix::load(path); }); */
+template <class F> auto try_call(F &&function)
 {
-    duet_status s;
-    std::unique_ptr<char, void (*)(void *)> copy{ nullptr, std::free };
-
-  public:
-    explicit outcome(duet_status status) noexcept : s(status)
-    {
-        if (s != DUET_OK) copy.reset(strdup(duet_error()));
+    using returned = std::invoke_result_t<F &>;
+    constexpr bool nothing = std::is_void_v<returned> || std::is_reference_v<returned>;
+    using value = std::conditional_t<nothing, int, std::remove_cv_t<returned>>;
+    const auto call = [&]() -> value {
+        if constexpr (nothing) return (void)function(), 0;
+        else return function();
+    };
+    const auto with = [](outcome o, [[maybe_unused]] value x) {
+        if constexpr (nothing) return o;
+        else return result<value>(std::move(o), std::move(x));
+    };
+#ifdef __cpp_exceptions
+    try {
+        return with(outcome(DUET_OK), call());
+    } catch (const error &e) {
+        return with(outcome(e.status(), e.what()), value());
     }
-    explicit operator bool() const noexcept { return s == DUET_OK; }
-    duet_status status() const noexcept { return s; }
-    const char *text() const noexcept { return copy ? copy.get() : duet_status_text(s); }
-};
-template <class T> class [[nodiscard]] result : public outcome
+#else
+    outcome first(DUET_OK);
+    outcome *const outer = std::exchange(detail::captured, &first);
+    value x = call();
+    detail::captured = outer;
+    return with(std::move(first), std::move(x));
+#endif
+}
+inline outcome try_set(const destination &to, const operand &e) noexcept
 {
-    T x;
-
-  public:
-    result(duet_status status, T value) noexcept : outcome(status), x(std::move(value)) {}
-    T &value() noexcept { return x; }
-    T &operator*() noexcept { return x; }
-    T *operator->() noexcept { return &x; }
-};
-inline outcome try_set(matrix &m, const operand &e) noexcept
-{
-    if (m.get()) return outcome(duet_set_at(m.get(), e.get(), e.site()));
+    if (to.get()) return outcome(duet_set_at(to.get(), e.get(), e.site()));
     matrix made(duet_eval_at(e.get(), e.site()));
     const duet_status s = made.empty() ? duet_error_status() : DUET_OK;
-    if (s == DUET_OK) m.swap(made);
+    if (s == DUET_OK) (*to).swap(made);
     return outcome(s);
+}
+inline outcome try_set_on(duet_place place, const destination &to, const operand &e) noexcept
+{
+    return outcome(detail::set_on(place, *to, e));
+}
+inline outcome try_set_math(duet_math_mode mode, const destination &to, const operand &e) noexcept
+{
+    return outcome(detail::set_math(mode, *to, e));
 }
 inline result<matrix> try_eval(const operand &e) noexcept
 {
@@ -1348,31 +1652,223 @@ template <class F> recording record(F &&statements, location w = location::here(
     return recording(detail::check((duet_record_end)(), w));
 }
 
-/* ---- random numbers, selections, factorisations, files ------------------------------------------ */
+/* ---- random numbers, noise, sequences ---------------------------------------------------------- */
 
-inline void random_uniform(matrix &m, uint64_t seed, double low = 0, double high = 1,
+inline void random_uniform(const destination &m, uint64_t seed, double low = 0, double high = 1,
                            location w = location::here())
 {
     detail::check(duet_random_uniform_at(m.get(), seed, low, high, detail::site(w)), w);
 }
-inline void random_normal(matrix &m, uint64_t seed, double mean = 0, double deviation = 1,
+inline void random_normal(const destination &m, uint64_t seed, double mean = 0, double deviation = 1,
                           location w = location::here())
 {
     detail::check(duet_random_normal_at(m.get(), seed, mean, deviation, detail::site(w)), w);
 }
-inline void random_integers(matrix &m, uint64_t seed, int64_t low, int64_t high,
+inline void random_truncated_normal(const destination &m, uint64_t seed, double mean, double deviation,
+                                    double low, double high, location w = location::here())
+{
+    detail::check(duet_random_truncated_normal_at(m.get(), seed, mean, deviation, low, high, detail::site(w)),
+                  w);
+}
+inline void random_integers(const destination &m, uint64_t seed, int64_t low, int64_t high,
                             location w = location::here())
 {
     detail::check(duet_random_integers_at(m.get(), seed, low, high, detail::site(w)), w);
 }
-inline void random_bernoulli(matrix &m, uint64_t seed, double p, location w = location::here())
+inline void random_bernoulli(const destination &m, uint64_t seed, double p, location w = location::here())
 {
     detail::check(duet_random_bernoulli_at(m.get(), seed, p, detail::site(w)), w);
 }
-inline void random_permutation(matrix &m, uint64_t seed, location w = location::here())
+inline void random_permutation(const destination &m, uint64_t seed, location w = location::here())
 {
     detail::check(duet_random_permutation_at(m.get(), seed, detail::site(w)), w);
 }
+
+/* Noise. If `to` is empty, it becomes a new matrix of the type and shape of x. */
+#define DUET_HPP_NOISE(name, parameters, arguments)                                                          \
+    inline void noise_##name(const destination &to, const operand &x, uint64_t seed parameters)              \
+    {                                                                                                        \
+        const auto write = [&](duet_matrix *m, duet_expr e) {                                                \
+            return duet_noise_##name##_at(m, e, seed arguments, x.site());                                   \
+        };                                                                                                   \
+        detail::check(detail::write_to(*to, x, write), x.where());                                           \
+    }
+#define DUET_HPP_LIST(...) __VA_ARGS__
+DUET_HPP_NOISE(uniform, , )
+DUET_HPP_NOISE(normal, , )
+DUET_HPP_NOISE(logistic, , )
+DUET_HPP_NOISE(ranged, DUET_HPP_LIST(, double top), DUET_HPP_LIST(, top))
+DUET_HPP_NOISE(bernoulli, , )
+#undef DUET_HPP_NOISE
+#undef DUET_HPP_LIST
+
+/* If `to` is empty, it becomes a new matrix of the type and shape of `from`. */
+inline void shuffle(const destination &to, const matrix &from, int axis, uint64_t seed,
+                    location w = location::here())
+{
+    const auto write = [&](duet_matrix *m, duet_expr e) {
+        (void)duet_drop_at(e, nullptr);
+        return duet_shuffle_at(m, from.get(), axis, seed, detail::site(w));
+    };
+    detail::check(detail::write_to(*to, operand(from, w), write), w);
+}
+inline void sequence(const destination &m, double start, double by, location w = location::here())
+{
+    detail::check(duet_sequence_at(m.get(), start, by, detail::site(w)), w);
+}
+inline void magic(const destination &m, location w = location::here())
+{
+    detail::check((duet_magic)(m.get()), w);
+}
+
+/* The matrix of a convolution, in an existing matrix or in a new one of the kernel's type, for an x of n
+ * elements or of h x w elements. */
+inline void convmtx(const destination &to, const matrix &kernel, duet_overlap part = overlap_full,
+                    location w = location::here())
+{
+    detail::check(duet_convmtx_at(to.get(), kernel.get(), part, detail::site(w)), w);
+}
+inline void convmtx2(const destination &to, const matrix &kernel, int height, int width,
+                     duet_overlap part = overlap_full, location w = location::here())
+{
+    detail::check(duet_convmtx2_at(to.get(), kernel.get(), height, width, part, detail::site(w)), w);
+}
+namespace detail
+{
+/* The number of results of a convolution of n elements with a kernel of m elements. */
+inline int64_t results(int64_t n, int64_t m, duet_overlap part) noexcept
+{
+    if (n > INT64_MAX - m) return n; /* no matrix is that large */
+    const int64_t all = part == overlap_full ? n + m - 1 : part == overlap_same ? n : n - m + 1;
+    return all > 0 ? all : 0;
+}
+} // namespace detail
+inline matrix convmtx(const matrix &kernel, int64_t n, duet_overlap part = overlap_full,
+                      location w = location::here())
+{
+    matrix to({ kernel.type(), w }, detail::results(n, kernel.size(0), part), n);
+    if (!to.empty()) convmtx(to, kernel, part, w);
+    return to;
+}
+inline matrix convmtx2(const matrix &kernel, int height, int width, duet_overlap part = overlap_full,
+                       location w = location::here())
+{
+    matrix to({ kernel.type(), w },
+              detail::results(height, kernel.size(0), part) * detail::results(width, kernel.size(1), part),
+              static_cast<int64_t>(height) * width);
+    if (!to.empty()) convmtx2(to, kernel, height, width, part, w);
+    return to;
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+/* Saves matrices with their names to a .npz file: save_npz(path, { { "x", x }, { "y", y } }). The list may
+ * also be a container of pairs, such as std::map<std::string, duet::matrix>. */
+struct named_matrix {
+    std::string name;
+    const matrix &m;
+};
+template <class L = std::initializer_list<named_matrix>>
+void save_npz(const std::string &path, const L &list, location w = location::here())
+{
+    std::vector<duet_named> named;
+    for (const auto &[name, m] : list) named.push_back({ name.c_str(), m.get() });
+    detail::check((duet_save_npz)(path.c_str(), named.data(), static_cast<int>(named.size())), w);
+}
+inline std::vector<std::string> names_npz(const std::string &path, location w = location::here())
+{
+    const std::unique_ptr<char *, void (*)(void *)> names(detail::check((duet_names_npz)(path.c_str()), w),
+                                                          std::free);
+    std::vector<std::string> list;
+    for (char **name = names.get(); name && *name; name++) list.emplace_back(*name);
+    return list;
+}
+
+/* ---- printing: to a FILE or a stream ------------------------------------------------------------- */
+
+#define DUET_HPP_PRINT(name, parameters, call)                                                               \
+    inline void name(std::FILE *out, parameters location w = location::here()) { detail::check(call, w); }   \
+    inline void name(std::ostream &stream, parameters location w = location::here())                         \
+    {                                                                                                        \
+        detail::check(detail::print_to(stream, [&](std::FILE *out) { return call; }), w);                    \
+    }
+#define DUET_HPP_LIST(...) __VA_ARGS__
+namespace detail
+{
+inline duet_status explain(std::FILE *out, const matrix &m, const operand &e) noexcept
+{
+    expr made;
+    const duet_expr x = e.peek(made);
+    if (!m.empty()) return (duet_explain)(out, m.get(), x);
+    duet_status s;
+    const matrix to = like(x, e.where(), &s);
+    return s == DUET_OK ? (duet_explain)(out, to.get(), x) : s;
+}
+} // namespace detail
+inline duet_status explain_statements(std::FILE *out, std::initializer_list<assignment> list,
+                                      location w) noexcept
+{
+    constexpr int most = 65; /* one more than allowed, for the error */
+    duet_assignment a[most];
+    expr formula[most];
+    matrix made[most];
+    int n = 0;
+    for (const assignment &s : list) {
+        if (n == most) break;
+        duet_status failed; /* duet_explain_all returns it */
+        const duet_expr e = s.value.peek(formula[n]);
+        if (s.to->empty()) made[n] = detail::like(e, w, &failed);
+        a[n] = { made[n].get() ? made[n].get() : s.to->get(), e };
+        n++;
+    }
+    return (duet_explain_all)(out, a, n);
+}
+/* Elements, as operator<< prints them. */
+DUET_HPP_PRINT(print, DUET_HPP_LIST(const matrix &m, ), (duet_print)(out, m.get()))
+/* A formula as a C expression. */
+DUET_HPP_PRINT(print_expr, DUET_HPP_LIST(const expr &e, ), (duet_print_expr)(out, e.get()))
+/* The plan of m = e, and the plan of set_all. They compute nothing. */
+DUET_HPP_PRINT(explain, DUET_HPP_LIST(const matrix &m, const operand &e, ), detail::explain(out, m, e))
+DUET_HPP_PRINT(explain_all, DUET_HPP_LIST(std::initializer_list<assignment> list, ),
+               explain_statements(out, list, w))
+/* The devices and the vendor libraries. */
+DUET_HPP_PRINT(info, , ((duet_info)(out), DUET_OK))
+#undef DUET_HPP_PRINT
+#undef DUET_HPP_LIST
+/* The live matrices, one line for each. They return the number of matrices. */
+inline int64_t live(std::FILE *out = nullptr) noexcept { return duet_live(out); }
+inline int64_t live(std::ostream &stream)
+{
+    int64_t n = 0;
+    (void)detail::print_to(stream, [&](std::FILE *out) { return n = duet_live(out), DUET_OK; });
+    return n;
+}
+
+/* ---- settings, statistics, the GPU ---------------------------------------------------------------- */
+
+inline void set_threads(int threads, location w = location::here())
+{
+    detail::check((duet_set_threads)(threads), w);
+}
+inline void auto_replay(bool on, location w = location::here()) { detail::check((duet_auto_replay)(on), w); }
+inline void arena_limit(std::size_t bytes, location w = location::here())
+{
+    detail::check((duet_arena_limit)(bytes), w);
+}
+inline duet_memory memory_of(duet_place place) noexcept { return duet_memory_of(place); }
+inline void memory_limit(duet_place place, std::size_t bytes, location w = location::here())
+{
+    detail::check((duet_memory_limit)(place, bytes), w);
+}
+inline void memory_trim() noexcept { duet_memory_trim(); }
+inline duet_counts stats() noexcept { return duet_stats(); }
+inline const char *version() noexcept { return duet_version(); }
+
+/* The cudaStream_t of this thread's statements. */
+inline void *stream(location w = location::here()) { return detail::check((duet_stream)(), w); }
+inline void synchronize(location w = location::here()) { detail::check((duet_synchronize)(), w); }
+
+/* ---- selections, factorisations ------------------------------------------------------------------- */
 
 /* New matrices whose size depends on values, as duet_masked, duet_nonzero and duet_unique. */
 inline matrix masked(const operand &x, const operand &mask)

@@ -12,7 +12,7 @@
  * the compiler reports an assignment to a pointer of another type:
  *     float *p = duet_overwrite_f32(m);
  * bool elements are bytes (uint8_t), f16 and bf16 elements are their bits (uint16_t). Complex elements are
- * float _Complex and double _Complex in C, and std::complex in C++ (duet/duet.hpp).
+ * float _Complex and double _Complex in C. In C++ they are std::complex, for which you include <complex>.
  * Owner     the matrix; do not free the pointer
  * Errors    NULL: as duet_read, and BAD_TYPE: the element type of m is not the given one */
 DUET_API const void *duet_read_as(const duet_matrix *m, duet_dtype type);
@@ -45,7 +45,7 @@ DUET_ACCESS(u64, uint64_t, U64)
 DUET_ACCESS(bool, uint8_t, BOOL)
 DUET_ACCESS(f16, uint16_t, F16)
 DUET_ACCESS(bf16, uint16_t, BF16)
-#ifndef __cplusplus
+#ifndef __cplusplus /* in C++ there are only the macros of call_site.h */
 DUET_ACCESS(c64, float _Complex, C64)
 DUET_ACCESS(c128, double _Complex, C128)
 #endif

@@ -208,8 +208,8 @@ static duet_expr reflected(duet_expr x, int axis, int64_t before, int64_t after,
 {
     const int64_t n = formula_shape(x).size[axis], period = 2 * (n - 1);
     if (n == 1) return repeated("pad", x, before + 1 + after, axis, true, site);
-    const duet_expr back = duet_flip_at(part(x, axis, 1, n - 1, site), axis, site);
-    const duet_expr once = n == 2 ? x : appended(x, back, axis, site);
+    duet_expr once = x; /* one period; with two elements, x itself */
+    if (n > 2) once = appended(x, duet_flip_at(part(x, axis, 1, n - 1, site), axis, site), axis, site);
     const int64_t start = (period - before % period) % period, stop = start + before + n + after;
     const duet_expr all = repeated("pad", once, (stop - 1) / period + 1, axis, false, site);
     return part(all, axis, start, stop, site);

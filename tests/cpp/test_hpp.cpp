@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <duet/duet.hpp>
+#include <map>
 #include <sstream>
 #if __cplusplus >= 202002L
 #include <span>
@@ -13,6 +14,12 @@ using duet::matrix;
 
 /* True if no formula of this thread is unevaluated: the limit cannot change otherwise. */
 static bool no_formulas() { return duet_arena_limit(size_t(64) << 20) == DUET_OK; }
+
+/* Is the place "this file:line" in the text? */
+static bool names(const std::string &text, unsigned line)
+{
+    return text.find(std::string(__FILE__) + ":" + std::to_string(line)) != std::string::npos;
+}
 
 template <class T> static bool holds(const matrix &m, std::initializer_list<T> want)
 {
@@ -86,6 +93,18 @@ static void test_constructors()
     matrix w = matrix::wrap(memory, { 2, 2 });
     w += 1;
     CHECK(w.read<float>().data() == memory && memory[3] == 5, "wrap");
+    float columns[] = { 1, 2, 3, 4, 5, 6 }, line[] = { 1, 2, 3 };
+    matrix by_columns = matrix::wrap_columns(columns, { 2, 3 });
+    CHECK(holds<float>(by_columns, { 1, 3, 5, 2, 4, 6 }) && by_columns.stride(1) == 2, "wrap_columns");
+    by_columns.row(1) = 9;
+    CHECK(holds<float>(by_columns, { 1, 3, 5, 9, 9, 9 }) && columns[1] == 9, "wrap_columns is written");
+    const matrix reversed = matrix::wrap_strided(line + 2, 3, -1);
+    CHECK(holds<float>(reversed, { 3, 2, 1 }) && reversed.stride(0) == -1, "wrap_strided");
+    CHECK(holds<float>(matrix::wrap_strided(line, { 2, 3 }, { 0, 1 }), { 1, 2, 3, 1, 2, 3 }),
+          "a stride of 0");
+    CHECK(holds<int>(matrix::magic(duet::i32, 3), { 8, 1, 6, 3, 5, 7, 4, 9, 2 }), "magic");
+    CHECK(holds<double>(matrix::full(duet::f64, duet::sum(f), 2), { 3.5, 3.5 }), "full of a formula");
+    CHECK(matrix::ones(duet::f32, duet::shape(2, 3)).shape() == duet::shape(2, 3), "a shape as an argument");
     const matrix from_formula = d + 1;
     CHECK(holds<double>(from_formula, { 2, 3, 4, 5 }), "a matrix from a formula");
     tap_point("constructors");
@@ -150,6 +169,17 @@ static void test_assignment()
     CHECK((duet::set_all({ { y, x + 1 }, { m.row(0), y * 2 }, { late, 5 } }), holds<float>(y, { 2, 3 })),
           "set_all");
     CHECK(holds<float>(m, { 4, 6, 4, 5 }) && holds<float>(late, { 5, 5 }), "set_all uses earlier results");
+    matrix on, in;
+    CHECK(&y.set_on(DUET_CPU, x * 3) == &y && holds<float>(y, { 3, 6 }), "set_on");
+    CHECK(&y.set_math(DUET_MATH_TF32, x + 1) == &y && holds<float>(y, { 2, 3 }), "set_math");
+    on.set_on(DUET_AUTO, x > 1);
+    in.set_math(DUET_MATH_STRICT, 2.5);
+    CHECK(on.type() == duet::boolean && holds<bool>(on, { false, true }), "set_on of an empty matrix");
+    CHECK(in.rank() == 0 && holds<double>(in, { 2.5 }), "set_math of an empty matrix");
+    m.row(0).set_on(DUET_CPU, 8);
+    m.row(1).set_math(DUET_MATH_BF16, x);
+    CHECK(holds<float>(m, { 8, 8, 1, 2 }), "set_on and set_math of a view");
+    CHECK(no_formulas(), "a formula leaked");
     tap_point("assignment");
 }
 
@@ -167,6 +197,14 @@ static void test_elements()
     const auto f = t.read<float>();
     CHECK(f(0, 1) == 3 && f[1] == 3 && f[2] == 9 && !f.is_dense(), "a view with gaps");
     CHECK(matrix(duet::f32, 0, 3).read<float>().size() == 0, "no elements");
+    float array[6] = {};
+    t.to_array(array);
+    CHECK(array[0] == 0 && array[1] == 3 && array[2] == 9 && array[5] == 5, "to_array of a view with gaps");
+    CHECK(t.to_vector<float>() == std::vector<float>({ 0, 3, 9, 4, 2, 5 }), "to_vector");
+    const matrix flags = { true, false, true }, z = { std::complex<double>(1, 2) };
+    CHECK(flags.to_vector<bool>() == std::vector<bool>({ true, false, true }), "to_vector of bool");
+    CHECK(z.to_vector<std::complex<double>>()[0] == std::complex<double>(1, 2), "to_vector of complex");
+    CHECK(matrix(duet::f32, 0, 3).to_vector<float>().empty(), "to_vector of no elements");
     tap_point("elements");
 }
 
@@ -438,6 +476,14 @@ SAME_PLACE(triangle, lower)
 SAME_PLACE(triangle, unit)
 SAME_PLACE(triangle, transposed)
 SAME_PLACE(solver, refine)
+SAME_PLACE(padding, before)
+SAME_PLACE(padding, after)
+SAME_PLACE(padding, mode)
+SAME_PLACE(padding, value)
+SAME_PLACE(windows, window)
+SAME_PLACE(windows, stride)
+SAME_PLACE(windows, pad)
+SAME_PLACE(windows, dilation)
 // clang-format on
 
 static int compared;
@@ -513,6 +559,26 @@ static void compare_rows(const matrix &x, const matrix &y, const matrix &z)
     SAME(reshape, (x, 2, -1), (cx, 2, -1))
     SAME(broadcast, (x, 3, 4), (cx, 3, 4))
     SAME(permute, (x, 1, 0), (cx, 1, 0))
+    SAME(concat, (0, x, y), (0, cx, cy))
+    SAME(concat, (-1, { x, z, x }), (-1, cx, cz, cx))
+    SAME(stack, (1, x, z), (1, cx, cz))
+    SAME(stack, (0, { x }), (0, cx))
+    SAME(tile, (x, 2), (cx, 2))
+    SAME(tile, (x, 2, 1, 3), (cx, 2, 1, 3))
+    SAME(tile, (x, { 1, 2, 1, 1, 3 }), (cx, 1, 2, 1, 1, 3))
+    SAME(repeat, (x, 2, 0), (cx, 2, 0))
+    SAME(roll, (x, -1, 1), (cx, -1, 1))
+    for (int mode = 0; mode < 3; mode++) {
+        duet_padding c = { { 1, 0, 2 }, { 2 }, static_cast<duet_pad_mode>(mode), 2.5 };
+        duet::padding_options o;
+        o.before[0] = 1;
+        o.before[2] = 2;
+        o.after[0] = 2;
+        o.mode = static_cast<duet_pad_mode>(mode);
+        o.value = 2.5;
+        SAME(pad, (x, o), (cx, &c))
+    }
+    SAME(im2col, (x, *numbered<duet::windows_options>()), (cx, numbered<duet_windows>()))
 }
 
 static void test_rows()
@@ -548,6 +614,278 @@ static void test_rows()
     tap_point("options");
 }
 
+/* Formulas that arrange elements, compared with loops over random sizes. */
+static void test_arrange()
+{
+    uint32_t random = 1;
+    const auto below = [&](int n) {
+        return static_cast<int>((random = random * 1664525 + 1013904223) >> 8) % n;
+    };
+    for (int trial = 0; trial < 50; trial++) {
+        const int rows = 1 + below(4), cols = 1 + below(5), count = 1 + below(40), axis = below(2);
+        std::vector<matrix> part;
+        std::vector<int> of_rows, stacked;
+        for (int k = 0; k < count; k++) {
+            part.push_back(matrix::arange(duet::i32, 0, rows * cols).reshape(rows, cols) + 100 * k);
+            for (const int x : part.back().read<int>()) stacked.push_back(x);
+        }
+        for (int i = 0; axis == 1 && i < rows; i++)
+            for (const matrix &m : part)
+                for (int j = 0; j < cols; j++) of_rows.push_back(m.read<int>()(i, j));
+        const matrix joined = duet::concat(axis, part), piled = duet::stack(0, part);
+        CHECK(joined.to_vector<int>() == (axis ? of_rows : stacked), "concat of %d along %d", count, axis);
+        CHECK(piled.shape() == duet::shape(count, rows, cols) && piled.to_vector<int>() == stacked,
+              "stack of %d", count);
+        std::vector<duet::expr> formula;
+        for (const matrix &m : part) formula.push_back(m * 1);
+        CHECK(matrix(duet::concat(0, formula)).to_vector<int>() == stacked, "concat of %d formulas", count);
+
+        const int64_t by = below(9) - 4;
+        const matrix &x = part[0], rolled = duet::roll(x, by, 1), wide = duet::repeat(x, 2, 1),
+                     tiled = duet::tile(x, 2, 1);
+        bool same = wide.size(1) == 2 * cols && tiled.size(0) == 2 * rows;
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < cols; j++) {
+                const int e = i * cols + j;
+                same = same && rolled.read<int>()(i, ((j + by) % cols + cols) % cols) == e;
+                same = same && wide.read<int>()(i, 2 * j) == e && wide.read<int>()(i, 2 * j + 1) == e;
+                same = same && tiled.read<int>()(i, j) == e && tiled.read<int>()(rows + i, j) == e;
+            }
+        CHECK(same, "roll, repeat, tile of %d x %d", rows, cols);
+    }
+    const matrix v = { 1.0f, 2.0f, 3.0f };
+    CHECK(holds<float>(duet::concat(0, v, v * 2), { 1, 2, 3, 2, 4, 6 }), "concat of a matrix and a formula");
+    CHECK(holds<float>(duet::stack(1, { v, v + 1, -v })(0), { 1, 2, -1 }), "stack of a list");
+    CHECK(holds<float>(duet::concat(0, std::array<duet::expr, 1>{ v + 1 }), { 2, 3, 4 }), "concat of one");
+    duet::padding_options o;
+    o.before[0] = o.after[0] = 2;
+    o.mode = duet::pad_reflect;
+    CHECK(holds<float>(duet::pad(v, o), { 3, 2, 1, 2, 3, 2, 1 }), "pad");
+    duet::windows_options windows;
+    windows.window[0] = windows.window[1] = 2;
+    const matrix image = matrix::arange(duet::f32, 0, 6).reshape(1, 1, 2, 3);
+    CHECK(holds<float>(duet::im2col(image, windows), { 0, 1, 1, 2, 3, 4, 4, 5 }), "im2col");
+#if __cplusplus >= 202002L
+    CHECK(holds<float>(duet::pad(v, { .before = { 1 }, .mode = duet::pad_edge }), { 1, 1, 2, 3 }),
+          "padding by name");
+    CHECK(holds<float>(duet::im2col(image, { .window = { 2, 2 } }), { 0, 1, 1, 2, 3, 4, 4, 5 }),
+          "windows by name");
+#endif
+    CHECK(duet::pad_for(duet::overlap_same, 5) == 2 && duet::pad_for(duet::overlap_full, 3, 2) == 4,
+          "pad_for");
+    for (int32_t window = 1; window < 6; window++)
+        for (int32_t stride = 0; stride < 4; stride++)
+            CHECK(duet::same_padding(11, window, stride, 2) == duet_same_padding(11, window, stride, 2),
+                  "same_padding");
+    CHECK(no_formulas(), "a formula leaked");
+    matrix y;
+    CHECK(duet::try_set(y, duet::concat(0, std::vector<matrix>())).status() == DUET_BAD_ARGUMENT,
+          "no operands");
+    const duet::outcome bad = duet::try_set(y, duet::stack(0, { v * 2, image + 1 }));
+    CHECK(bad.status() == DUET_BAD_SHAPE && names(bad.text(), __LINE__ - 1), "%s", bad.text());
+    CHECK(no_formulas(), "a failed formula leaked");
+    tap_point("formulas that arrange elements");
+}
+
+/* The statements that write random numbers, noise and the like give the elements of the C functions. */
+static void test_statements()
+{
+    matrix a(duet::f32, 5, 4), b(duet::f32, 5, 4), x = matrix::linspace(duet::f32, -1, 1, 20).reshaped(5, 4);
+    const auto same = [&](duet_status s) {
+        const bool equal = s == DUET_OK && duet::item<bool>(duet::array_equal(a, b));
+        a = 7;
+        b = 8;
+        return equal;
+    };
+    duet_matrix *const c = b.get();
+    duet::random_uniform(a, 3, 1, 2);
+    CHECK(same((duet_random_uniform)(c, 3, 1, 2)), "random_uniform");
+    duet::random_normal(a, 3, 1, 2);
+    CHECK(same((duet_random_normal)(c, 3, 1, 2)), "random_normal");
+    duet::random_truncated_normal(a, 3, 0, 1, -0.5, 2);
+    CHECK(same((duet_random_truncated_normal)(c, 3, 0, 1, -0.5, 2)), "random_truncated_normal");
+    duet::random_integers(a, 3, -5, 5);
+    CHECK(same((duet_random_integers)(c, 3, -5, 5)), "random_integers");
+    duet::random_bernoulli(a, 3, 0.25);
+    CHECK(same((duet_random_bernoulli)(c, 3, 0.25)), "random_bernoulli");
+    duet::noise_uniform(a, x, 3);
+    CHECK(same((duet_noise_uniform)(c, x.get(), 3)), "noise_uniform");
+    duet::noise_normal(a, x * 2, 3);
+    CHECK(same((duet_noise_normal)(c, duet_mul(x.get(), 2), 3)), "noise_normal");
+    duet::noise_logistic(a, x, 3);
+    CHECK(same((duet_noise_logistic)(c, x.get(), 3)), "noise_logistic");
+    duet::noise_ranged(a, x, 3, 1);
+    CHECK(same((duet_noise_ranged)(c, x.get(), 3, 1)), "noise_ranged");
+    duet::noise_bernoulli(a, duet::cast(0.5, duet::f32), 3);
+    CHECK(same((duet_noise_bernoulli)(c, duet_cast(0.5, DUET_F32), 3)), "noise_bernoulli");
+    duet::shuffle(a, x, 1, 3);
+    CHECK(same((duet_shuffle)(c, x.get(), 1, 3)), "shuffle");
+    duet::sequence(a, 0.5, 0.25);
+    CHECK(same((duet_sequence)(c, 0.5, 0.25)), "sequence");
+
+    matrix noisy, mixed;
+    duet::noise_normal(noisy, x + 1, 5);
+    CHECK(noisy.type() == duet::f32 && noisy.shape() == x.shape(), "noise in a new matrix");
+    duet::shuffle(mixed, x, 0, 5);
+    const auto sorted = [](const matrix &m) { return duet::sort(m.reshape(-1), 0); };
+    CHECK(mixed.shape() == x.shape() && duet::item<bool>(duet::array_equal(sorted(mixed), sorted(x))),
+          "shuffle in a new matrix");
+    a = 0;
+    duet::random_uniform(a.row(1), 1, 2, 3);
+    duet::sequence(a.row(2), 1, 1);
+    CHECK(a.read<float>()(1, 0) >= 2 && holds<float>(a.row(2), { 1, 2, 3, 4 }) && duet::item(a(0, 0)) == 0,
+          "views as destinations");
+    matrix square(duet::f64, 4, 4);
+    duet::magic(square);
+    CHECK(duet::item(duet::sum(square(2))) == 34 &&
+              duet::item<bool>(duet::array_equal(square, matrix::magic(duet::f64, 4))),
+          "magic");
+
+    const matrix kernel = { 1.0, -2.0, 0.5 }, kernel2 = { { 1.0, 2.0 }, { 3.0, 4.0 }, { 5.0, 6.0 } },
+                 v = { 3.0, 1.0, 4.0, 1.0, 5.0 }, image = matrix::arange(duet::f64, 0, 20).reshape(4, 5);
+    for (const duet_overlap part : { duet::overlap_full, duet::overlap_same, duet::overlap_valid }) {
+        const matrix t = duet::convmtx(kernel, 5, part), t2 = duet::convmtx2(kernel2, 4, 5, part);
+        matrix to(t.type(), t.shape()), to2(t2.type(), t2.shape());
+        duet::convmtx(to, kernel, part);
+        duet::convmtx2(to2, kernel2, 4, 5, part);
+        CHECK(duet::item<bool>(duet::array_equal(t, to)) && duet::item<bool>(duet::array_equal(t2, to2)),
+              "convmtx in an existing matrix");
+        CHECK(duet::item<bool>(duet::allclose(duet::matmul(t, v), duet::convolve(v, kernel, part))),
+              "convmtx, part %d", part);
+        CHECK(duet::item<bool>(duet::allclose(duet::matmul(t2, image.reshape(-1)),
+                                              duet::convolve(image, kernel2, part).reshape(-1))),
+              "convmtx2, part %d", part);
+    }
+    CHECK(duet::convmtx(kernel, 2, duet::overlap_valid).shape() == duet::shape(0, 2), "no results");
+    CHECK(no_formulas(), "a formula leaked");
+    tap_point("random numbers, noise, sequences, matrices of convolutions");
+}
+
+static void test_files()
+{
+    char folder[] = "/tmp/duet_hpp_XXXXXX";
+    CHECK(mkdtemp(folder), "mkdtemp");
+    const std::string npz = std::string(folder) + "/a.npz", mtx = std::string(folder) + "/a.mtx";
+    const matrix x = { 1.0f, 2.0f }, y = { { 1.0, 2.5 }, { 3.0, 4.0 } };
+    duet::save_npz(npz, { { "x", x }, { "y", y } });
+    CHECK(duet::names_npz(npz) == std::vector<std::string>({ "x", "y" }), "names_npz");
+    CHECK(holds<float>(matrix::load(npz, "x"), { 1, 2 }) &&
+              holds<double>(matrix::load(npz, "y"), { 1, 2.5, 3, 4 }),
+          "save_npz");
+    std::map<std::string, matrix> map;
+    map["a"] = x.clone();
+    map["b"] = y + 1;
+    duet::save_npz(npz, map);
+    CHECK(duet::names_npz(npz) == std::vector<std::string>({ "a", "b" }) &&
+              holds<double>(matrix::load(npz, "b"), { 2, 3.5, 4, 5 }),
+          "save_npz of a map");
+    y.save_market(mtx);
+    const matrix back = matrix::load_market(mtx);
+    CHECK(back.shape() == duet::shape(2, 2) && holds<double>(back, { 1, 2.5, 3, 4 }), "Matrix Market");
+    const duet::result<matrix> none = duet::try_call([&] { return matrix::load_market("/no/such/file"); });
+    CHECK(none.status() == DUET_IO_ERROR && names(none.text(), __LINE__ - 1), "%s", none.text());
+    std::remove(npz.c_str());
+    std::remove(mtx.c_str());
+    std::remove(folder);
+    tap_point("files");
+}
+
+/* The text that a function prints to a FILE. */
+template <class P> static std::string printed(P &&print)
+{
+    char *text = nullptr;
+    std::size_t n = 0;
+    std::FILE *out = open_memstream(&text, &n);
+    print(out);
+    std::fclose(out);
+    const std::string s(text, n);
+    std::free(text);
+    return s;
+}
+
+static void test_printing()
+{
+    matrix x = { 1.0f, 2.0f }, y(duet::f32, 2), empty;
+    const duet::expr e = x * 2 + 1;
+    std::ostringstream a, b, c, d, f, g;
+    duet::print(a, x);
+    CHECK(a.str() == printed([&](std::FILE *out) { duet::print(out, x); }) && a.str().find("[1. 2.]") == 0,
+          "print: %s", a.str().c_str());
+    duet::print_expr(b, e);
+    CHECK(b.str() == printed([&](std::FILE *out) { duet::print_expr(out, e); }) &&
+              b.str().find("duet_") != std::string::npos,
+          "print_expr: %s", b.str().c_str());
+    duet::explain(c, y, e);
+    CHECK(c.str() == printed([&](std::FILE *out) { (void)(duet_explain)(out, y.get(), e.get()); }) &&
+              !c.str().empty(),
+          "explain: %s", c.str().c_str());
+    CHECK(c.str() == printed([&](std::FILE *out) { duet::explain(out, empty, e); }) && empty.empty(),
+          "explain with an empty matrix");
+    duet::explain_all(d, { { y, e }, { empty, duet::sum(x) }, { x, 0 } });
+    CHECK(!d.str().empty() && empty.empty() && holds<float>(y, { 0, 0 }) && holds<float>(x, { 1, 2 }),
+          "explain_all computes nothing: %s", d.str().c_str());
+    CHECK(printed([&](std::FILE *out) { duet::explain_all(out, { { y, e } }); }) != d.str(), "explain_all");
+    y = e;
+    CHECK(holds<float>(y, { 3, 5 }) && no_formulas(), "the formula was not evaluated before");
+    duet::explain(c, y, x);
+    duet::explain(c, y, 1);
+    CHECK(no_formulas(), "a formula of explain leaked");
+    duet::info(f);
+    CHECK(f.str() == printed([](std::FILE *out) { duet::info(out); }) && !f.str().empty(), "info");
+    CHECK(duet::live(g) == duet::live() && duet::live() >= 2 &&
+              g.str() == printed([](std::FILE *out) { duet::live(out); }),
+          "live: %s", g.str().c_str());
+    const duet::outcome bad = duet::try_call([&] { duet::print_expr(b, x + matrix(duet::f32, 3)); });
+    CHECK(bad.status() == DUET_BAD_SHAPE && names(bad.text(), __LINE__ - 1) && b.fail(), "%s", bad.text());
+    const duet::outcome other = duet::try_call([&] { duet::explain(c, empty, x + matrix(duet::f32, 3)); });
+    CHECK(other.status() == DUET_BAD_SHAPE && names(other.text(), __LINE__ - 1), "%s", other.text());
+    const matrix three(duet::f32, 3);
+    const duet::outcome third = duet::try_call([&] { duet::explain_all(d, { { y, x }, { x, three } }); });
+    CHECK(third.status() == DUET_BAD_SHAPE && names(third.text(), __LINE__ - 1), "%s", third.text());
+    CHECK(no_formulas(), "a formula leaked");
+    tap_point("printing");
+}
+
+static void test_settings()
+{
+    CHECK(std::strcmp(duet::version(), DUET_VERSION) == 0, "version");
+    const duet_counts before = duet::stats();
+    matrix x = matrix::ones(duet::f32, 10), y;
+    duet::set_threads(1);
+    y = x + 1;
+    duet::set_threads(0);
+    CHECK(duet::stats().steps > before.steps, "stats");
+    const std::size_t limit = duet::memory_of(DUET_CPU).limit;
+    duet::memory_limit(DUET_CPU, std::size_t(1) << 40);
+    CHECK(duet::memory_of(DUET_CPU).limit == std::size_t(1) << 40 && duet::memory_of(DUET_CPU).used > 0,
+          "memory_of and memory_limit");
+    duet::memory_limit(DUET_CPU, limit);
+    duet::memory_trim();
+    CHECK(duet::memory_of(DUET_CPU).cached == 0, "memory_trim");
+    duet::auto_replay(false);
+    duet::auto_replay(true);
+    duet::arena_limit(std::size_t(64) << 20);
+    duet::synchronize();
+    const duet::outcome few = duet::try_call([] { duet::arena_limit(1); });
+    CHECK(few.status() == DUET_BAD_ARGUMENT && names(few.text(), __LINE__ - 1), "%s", few.text());
+
+    /* On a computer with a GPU these succeed, else they report that there is none. */
+    const duet::result<void *> stream = duet::try_call([] { return duet::stream(); });
+    const duet::result<const float *> r = duet::try_call([&] { return x.device_read<float>(); });
+    const duet::result<void *> u = duet::try_call([&] { return y.device_update(); }),
+                               o = duet::try_call([&] { return y.device_overwrite(); });
+    const bool gpu(stream);
+    CHECK(gpu || (stream.status() == DUET_NO_DEVICE && names(stream.text(), __LINE__ - 5)), "%s",
+          stream.text());
+    for (const duet::outcome *each :
+         { static_cast<const duet::outcome *>(&r), static_cast<const duet::outcome *>(&u),
+           static_cast<const duet::outcome *>(&o) })
+        CHECK(bool(*each) == gpu && (gpu || each->status() == DUET_NO_DEVICE), "%s", each->text());
+    const duet::result<const double *> wrong = duet::try_call([&] { return x.device_read<double>(); });
+    CHECK(wrong.status() == DUET_BAD_TYPE && names(wrong.text(), __LINE__ - 1), "%s", wrong.text());
+    tap_point("settings, statistics, the GPU");
+}
+
 /* ---- errors ---- */
 
 static void test_try()
@@ -576,6 +914,31 @@ static void test_try()
     CHECK(bool(duet::try_set_all({ { x, 1 } })), "try_set_all");
     CHECK(duet::try_new(duet::f32, { 2, -1 }).status() == DUET_BAD_SHAPE, "try_new");
     CHECK(duet::try_new(duet::f32, { 2, 1 }).value().count() == 2, "try_new");
+    matrix two(duet::f32, 2, 2), late;
+    x = matrix(duet::f32, { 2, 3 });
+    CHECK(duet::try_set(two.row(0), x) && holds<float>(two, { 2, 3, 0, 0 }), "try_set of a view");
+    CHECK(duet::try_set_on(DUET_CPU, two.row(1), x) && holds<float>(two, { 2, 3, 2, 3 }), "try_set_on");
+    CHECK(duet::try_set_math(DUET_MATH_STRICT, late, x + 1) && holds<float>(late, { 3, 4 }), "try_set_math");
+    const duet::outcome on = duet::try_set_on(DUET_CPU, y, x);
+    CHECK(on.status() == DUET_BAD_SHAPE && names(on.text(), __LINE__ - 1), "%s", on.text());
+    const duet::outcome in = duet::try_set_math(DUET_MATH_STRICT, none, x + y);
+    CHECK(in.status() == DUET_BAD_SHAPE && names(in.text(), __LINE__ - 1) && none.empty(), "%s", in.text());
+    CHECK(duet::try_set_on(static_cast<duet_place>(3), x, x).status() == DUET_BAD_ARGUMENT, "a bad place");
+
+    const duet::outcome fine = duet::try_call([&] { duet::sequence(x, 1, 1); });
+    CHECK(fine && std::strcmp(fine.text(), "success") == 0 && holds<float>(x, { 1, 2 }), "try_call");
+    const duet::result<matrix> row = duet::try_call([&] { return two.row(5); });
+    CHECK(row.status() == DUET_BAD_ARGUMENT && names(row.text(), __LINE__ - 1), "%s", row.text());
+    CHECK(duet::try_call([&]() -> matrix & { return x.set(x + 1); }) && holds<float>(x, { 2, 3 }),
+          "try_call of a reference");
+    CHECK(duet::try_call([] { return 3; }).value() == 3, "try_call of a number");
+    const duet::outcome first = duet::try_call([&] {
+        const duet::outcome inner = duet::try_call([&] { x = x + y; });
+        CHECK(inner.status() == DUET_BAD_SHAPE, "an inner try_call");
+        (void)two.row(7);
+        (void)matrix::load("/no/such/file");
+    });
+    CHECK(first.status() == DUET_BAD_ARGUMENT && names(first.text(), __LINE__ - 3), "%s", first.text());
     CHECK(no_formulas(), "a formula leaked");
     tap_point("statements that return a status");
 }
@@ -639,6 +1002,55 @@ static void test_errors()
     THROWS(DUET_IO_ERROR, (void)matrix::load("/no/such/file.npy"));
     THROWS(DUET_BAD_ARGUMENT, duet::recording().replay());
     THROWS(DUET_BAD_TYPE, duet::random_uniform(i, 1));
+    float memory[4] = {};
+    THROWS(DUET_BAD_SHAPE, y.set_on(DUET_CPU, x));
+    THROWS(DUET_BAD_SHAPE, y.set_math(DUET_MATH_TF32, x));
+    THROWS(DUET_BAD_SHAPE, matrix().set_on(DUET_CPU, x + y));
+    THROWS(DUET_BAD_ARGUMENT, y.set_on(static_cast<duet_place>(3), y));
+    THROWS(DUET_BAD_SHAPE, x = duet::concat(1, x, y));
+    THROWS(DUET_BAD_SHAPE, x = duet::stack(0, { x, y }));
+    THROWS(DUET_BAD_ARGUMENT, x = duet::tile(x, -1));
+    THROWS(DUET_BAD_ARGUMENT, x = duet::tile(x, { 1, 1, 1, 1, 1, 1, 1, 1, 1 }));
+    THROWS(DUET_BAD_ARGUMENT, x = duet::repeat(x, -1, 0));
+    THROWS(DUET_BAD_SHAPE, x = duet::roll(x, 1, 2));
+    THROWS(DUET_BAD_SHAPE, x = duet::im2col(x, {}));
+    THROWS(DUET_BAD_SHAPE, duet::magic(m));
+    THROWS(DUET_BAD_SHAPE, (void)matrix::magic(duet::f32, 2));
+    THROWS(DUET_BAD_ARGUMENT, duet::random_truncated_normal(x, 1, 0, 1, 2, 1));
+    THROWS(DUET_BAD_SHAPE, duet::noise_uniform(y, x, 1));
+    THROWS(DUET_BAD_SHAPE, duet::noise_normal(y, x + 1, 1));
+    THROWS(DUET_BAD_TYPE, duet::noise_logistic(i, i, 1));
+    THROWS(DUET_BAD_SHAPE, duet::noise_ranged(y, x, 1, 1));
+    THROWS(DUET_BAD_TYPE, duet::noise_bernoulli(i, i, 1));
+    THROWS(DUET_BAD_SHAPE, duet::shuffle(y, x, 0, 1));
+    THROWS(DUET_BAD_TYPE, duet::sequence(i, 0.5, 1));
+    THROWS(DUET_BAD_SHAPE, duet::convmtx(m, m));
+    THROWS(DUET_BAD_SHAPE, (void)duet::convmtx(m, 4));
+    THROWS(DUET_BAD_SHAPE, (void)duet::convmtx(x, -4));
+    THROWS(DUET_BAD_SHAPE, (void)duet::convmtx(x, INT64_MAX));
+    THROWS(DUET_BAD_SHAPE, duet::convmtx2(m, m, 2, 2));
+    THROWS(DUET_BAD_SHAPE, (void)duet::convmtx2(x, 2, 2));
+    THROWS(DUET_BAD_TYPE, x.to_array(static_cast<double *>(nullptr)));
+    THROWS(DUET_BAD_ARGUMENT, x.to_array(static_cast<float *>(nullptr)));
+    THROWS(DUET_BAD_TYPE, x.to_vector<int>());
+    THROWS(DUET_BAD_ARGUMENT, none.to_vector<float>());
+    THROWS(DUET_BAD_TYPE, x.device_update<double>());
+    THROWS(DUET_BAD_TYPE, x.device_overwrite<int>());
+    THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_columns<float>(nullptr, { 2, 2 }));
+    THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_strided(memory, { 2, 2 }, 1));
+    THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_strided(memory, { 2, 2 }, { 1, 1 }));
+    THROWS(DUET_BAD_SHAPE, (void)matrix::ones(duet::f32, -1));
+    THROWS(DUET_BAD_TYPE, (void)matrix::full(duet::i32, 0.5, 1));
+    THROWS(DUET_IO_ERROR, (void)matrix::load_market("/no/such/file"));
+    THROWS(DUET_BAD_SHAPE, x.save_market("/tmp/never"));
+    THROWS(DUET_BAD_ARGUMENT, duet::save_npz("/tmp/never", { { "x", x }, { "x", x } }));
+    THROWS(DUET_IO_ERROR, (void)duet::names_npz("/no/such/file"));
+    THROWS(DUET_BAD_ARGUMENT, duet::print(stdout, none));
+    THROWS(DUET_BAD_SHAPE, duet::print_expr(stdout, x + y));
+    THROWS(DUET_BAD_SHAPE, duet::explain(stdout, y, x));
+    THROWS(DUET_BAD_SHAPE, duet::explain_all(stdout, { { y, x } }));
+    THROWS(DUET_BAD_ARGUMENT, duet::info(static_cast<std::FILE *>(nullptr)); duet::set_threads(-1));
+    THROWS(DUET_BAD_ARGUMENT, duet::memory_limit(DUET_AUTO, 1));
     const duet::expr built = x + y;
     try {
         x = built;
@@ -800,6 +1212,11 @@ int main()
     test_formulas();
     test_lifetime();
     test_rows();
+    test_arrange();
+    test_statements();
+    test_files();
+    test_printing();
+    test_settings();
     test_try();
     test_errors();
     test_blocks();

@@ -300,6 +300,7 @@ static void test_each(int n)
                 try_pad(type);
             }
         }
+        CHECK(duet_arena_limit((size_t)64 << 20) == DUET_OK, "a formula leaked: %s", duet_error());
         tap_point(place[p] == DUET_GPU ? "results equal reference loops, on the GPU"
                                        : "results equal reference loops, on the CPU");
     }

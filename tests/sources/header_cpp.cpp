@@ -1,5 +1,9 @@
-/* header_cpp.cpp - the public header in C++: converting constructors in place of macros. */
+/* header_cpp.cpp - the public header in C++: converting constructors and templates in place of macros, and the
+ * source lines of errors and matrices. */
+#include <complex>
+#include <cstring>
 #include <duet/duet.h>
+#include <string>
 #include <type_traits>
 
 static_assert(std::is_trivially_copyable<duet_expr>::value && sizeof(duet_expr) == 8,
@@ -10,6 +14,96 @@ static bool first_is(const duet_matrix *m, float want)
 {
     const float *p = static_cast<const float *>(duet_read(m));
     return p && *p == want;
+}
+
+/* Is the source line of the last error `line`? */
+static bool failed_at(int line)
+{
+    const std::string place = std::string(__FILE__) + ":" + std::to_string(line) + ": ";
+    return std::strncmp(duet_error(), place.c_str(), place.size()) == 0;
+}
+
+/* Lists with a count and a pointer, which are not const, call the functions of C. */
+static bool lists()
+{
+    int64_t size[] = { 3, 1, 2 };
+    int axis[] = { 1, 0 };
+    enum { TWO = 2 };
+    duet_matrix *x = duet_ones(DUET_F32, TWO, short(3)), *y = duet_new(DUET_F32, 3, 1, 2);
+    duet_expr list[] = { x, x };
+    duet_index_entry index[] = { DUET_ALL };
+    bool good = duet_set(y, duet_reshape(x, 3, size)) == DUET_OK && first_is(y, 1);
+    good &= duet_set(y, duet_reshape(x, 3, 1, 2)) == DUET_OK;
+    const duet_expr made[] = { duet_permute(x, 2, axis),     duet_permute(x, 1, 0),
+                               duet_concat(0, 2, list),      duet_concat(0, x, x),
+                               duet_stack(0, 2, list),       duet_stack(0, x, duet_mul(x, 2)),
+                               duet_tile(x, 3, size),        duet_tile(x, 3, 1, 2),
+                               duet_broadcast(y, 3, size),   duet_broadcast(y, 3, 1L, 2u),
+                               duet_sum_axes(x, 2, axis),    duet_sum(x, 1, 0),
+                               duet_dot_axes(x, x, 2, axis), duet_dot(x, x, 1, 0),
+                               duet_index(x, 1, index),      duet_index(x, DUET_ALL) };
+    const int count = sizeof made / sizeof *made;
+    for (int i = 0; i < count; i += 2) {
+        bool same = duet_expr_rank(made[i]) == duet_expr_rank(made[i + 1]);
+        for (int a = 0; a < duet_expr_rank(made[i]); a++)
+            same &= duet_expr_size(made[i], a) == duet_expr_size(made[i + 1], a);
+        if (!same) std::printf("the lists of formulas %d and %d differ\n", i, i + 1);
+        good &= same;
+    }
+    for (const duet_expr e : made) (void)duet_drop(e);
+    duet_free(&x);
+    duet_free(&y);
+    return good;
+}
+
+/* The source lines of errors and of matrices. */
+static bool lines()
+{
+    duet_matrix *x = duet_new(DUET_F32, 2), *none = nullptr;
+    bool good = !duet_zeros(DUET_F32, -1) && failed_at(__LINE__);
+    good &= !duet_ones(DUET_F32, -1) && failed_at(__LINE__);
+    good &= !duet_full(DUET_I32, 0.5, 2) && failed_at(__LINE__);
+    good &= !duet_from_array(nullptr, DUET_F32, 2) && failed_at(__LINE__);
+    good &= duet_set(none, 1) == DUET_BAD_ARGUMENT && failed_at(__LINE__);
+    good &= duet_iadd(none, x) == DUET_BAD_ARGUMENT && failed_at(__LINE__);
+    good &= duet_set_all({ { x, 1 }, { none, 2 } }) == DUET_BAD_ARGUMENT && failed_at(__LINE__);
+    good &= duet_random_normal(none, 1, 0, 1) == DUET_BAD_ARGUMENT && failed_at(__LINE__);
+    good &= duet_qr(none, none, x) != DUET_OK && failed_at(__LINE__);
+    good &= !duet_read_c64(x) && failed_at(__LINE__);
+
+    const float array[] = { 1, 2 };
+    duet_matrix *each[] = { duet_zeros(DUET_F32, 2), duet_ones(DUET_F32, 2), duet_full(DUET_F32, 0.5, 2),
+                            duet_from_array(array, DUET_F32, 2), duet_eval(duet_add(x, 1)) };
+    std::FILE *out = std::tmpfile();
+    char text[4096] = "";
+    int named = 0;
+    (void)duet_live(out);
+    std::rewind(out);
+    while (std::fgets(text, sizeof text, out)) named += std::strstr(text, __FILE__ ":") != nullptr;
+    std::fclose(out);
+    good &= named == 6;
+    for (duet_matrix *&m : each) duet_free(&m);
+    duet_free(&x);
+    return good;
+}
+
+static bool complex_elements()
+{
+    duet_matrix *x = duet_new(DUET_C64, 2), *y = duet_new(DUET_C128, 1);
+    std::complex<float> *p = duet_overwrite_c64(x);
+    p[0] = { 1, 2 };
+    p[1] = { 3, -4 };
+    duet_update_c64(x)[1] *= 2;
+    bool good = duet_set(y, duet_sum_keep(x, 0)) == DUET_OK;
+    const std::complex<double> *r = duet_read_c128(y);
+    good &= r && *r == std::complex<double>(7, -6);
+    *duet_update_c128(y) += 1;
+    good &= *duet_read_c128(y) == std::complex<double>(8, -6);
+    *duet_overwrite_c128(y) = 0;
+    good &= duet_read_c64(x)[0] == std::complex<float>(1, 2);
+    duet_free(&x);
+    duet_free(&y);
+    return good;
 }
 
 int main()
@@ -44,5 +138,9 @@ int main()
     duet_free(&s);
     duet_free(&image);
     duet_free(&pooled);
+    const bool more[] = { lists(), lines(), complex_elements(), duet_live(stdout) == 0,
+                          duet_arena_limit(size_t(64) << 20) == DUET_OK };
+    for (int i = 0; i < 5; i++)
+        if (!more[i]) good = false, std::printf("part %d failed: %s\n", i, duet_error());
     return good ? 0 : 1;
 }
