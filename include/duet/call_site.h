@@ -154,7 +154,6 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_save_npz(...)    DUET_STATUS_HERE(duet_save_npz, __VA_ARGS__)
 #define duet_save_market(...) DUET_STATUS_HERE(duet_save_market, __VA_ARGS__)
 #define duet_names_npz(...)   duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
-#define duet_print(...)       duet_plain_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
 
 /* These take as many arguments as there are: in C they are macros (lift.h), in C++ templates (cpp.h). */
 #ifdef __cplusplus
@@ -165,6 +164,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_broadcast_to(...) DUET_MATRIX_HERE(duet_broadcast_to, __VA_ARGS__)
 #define duet_permuted(...)     DUET_MATRIX_HERE(duet_permuted, __VA_ARGS__)
 #define duet_indexed(...)      DUET_MATRIX_HERE(duet_indexed, __VA_ARGS__)
+#define duet_print(...)        duet_plain_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
 #endif
 
 #endif
