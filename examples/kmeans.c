@@ -4,8 +4,7 @@
 int main(void)
 {
     const int n = 300, k = 3;
-    duet_matrix *i = duet_arange(DUET_F64, 0, n, 1);
-    const duet_expr group = duet_remainder(i, k), angle = duet_mul(2.1, i);
+    const duet_expr i = duet_iota(DUET_F64, n), group = duet_remainder(i, k), angle = duet_mul(2.1, i);
     const duet_expr radius = duet_add(0.5, duet_mul(0.4, duet_sin(duet_mul(1.7, i))));
     const duet_expr right = duet_add(duet_mul(3, group), duet_mul(radius, duet_cos(angle)));
     const duet_expr up = duet_add(duet_square(group), duet_mul(radius, duet_sin(angle)));
@@ -25,13 +24,10 @@ int main(void)
                  duet_item(duet_max(duet_abs(duet_sub(moved, center))), &shift) || duet_set(center, moved);
     }
 
-    double mean = 0;
-    failed = failed || duet_item(duet_mean(duet_sqrt(duet_min(distance, 1))), &mean);
+    const duet_expr mean = duet_mean(duet_sqrt(duet_min(distance, 1)));
+    failed =
+        failed || duet_print(stdout, "steps", step, "sizes", size, "centers", center, "mean distance", mean);
     if (failed) fprintf(stderr, "%s\n", duet_error());
-    printf("steps %d\nsizes ", step), duet_print(stdout, size);
-    printf("centers "), duet_print(stdout, center);
-    printf("mean distance %.9g\n", mean);
-    duet_free(&i), duet_free(&x), duet_free(&center), duet_free(&distance), duet_free(&member);
-    duet_free(&size), duet_free(&moved);
+    duet_free(&x, &center, &distance, &member, &size, &moved);
     return failed || step == 10 || duet_live(stderr);
 }

@@ -8,21 +8,19 @@ int main(void)
     duet_matrix *c = duet_eval(duet_complex(x, duet_expand_dims(y, 1)));
     duet_matrix *z = duet_zeros(DUET_C128, h, w), *count = duet_zeros(DUET_I32, h, w);
     duet_matrix *inside = duet_new(DUET_BOOL, h, w);
-    int failed = 0, members = 0;
+    int failed = 0;
     for (int step = 0; !failed && step < limit; step++) {
         failed = duet_set_all({ inside, duet_less_equal(duet_abs(z), 2) },
                               { z, duet_where(inside, duet_add(duet_mul(z, z), c), z) }) ||
                  duet_iadd(count, inside);
     }
 
-    double mean = 0;
-    if (failed || duet_item(duet_sum(duet_equal(count, limit)), &members) ||
-        duet_item(duet_mean(duet_cast(count, DUET_F64)), &mean))
-        fprintf(stderr, "%s\n", duet_error());
-    printf("in the set %d\nmean count %.9g\n", members, mean);
+    failed = failed || duet_print(stdout, "in the set", duet_sum(duet_equal(count, limit)), "mean count",
+                                  duet_mean(duet_cast(count, DUET_F64)));
+    if (failed) fprintf(stderr, "%s\n", duet_error());
     const int32_t *counts = duet_read_i32(count);
     for (int i = 0; counts && i < h * w; i++)
         printf("%c%s", " .:-=+*#%@"[counts[i] * 9 / limit], i % w == w - 1 ? "\n" : "");
-    duet_free(&x), duet_free(&y), duet_free(&c), duet_free(&z), duet_free(&count), duet_free(&inside);
-    return !members || !(mean > 0) || duet_live(stderr);
+    duet_free(&x, &y, &c, &z, &count, &inside);
+    return failed || duet_live(stderr);
 }

@@ -5,10 +5,10 @@ int main(void)
 {
     const int n = 300, features = 5, classes = 3;
     const double rate = 0.5;
-    duet_matrix *i = duet_arange(DUET_F64, 1, n + 1, 1), *f = duet_arange(DUET_F64, 0, features, 1);
-    duet_matrix *k = duet_arange(DUET_F64, 0, classes, 1);
-    duet_matrix *x = duet_eval(duet_sin(duet_outer(i, duet_add(f, 1.3))));
-    duet_matrix *label = duet_eval(duet_argmax(duet_matmul(x, duet_cos(duet_outer(f, duet_add(k, 1.7)))), 1));
+    const duet_expr i = duet_iota(DUET_F64, n), f = duet_iota(DUET_F64, features);
+    const duet_expr mixed = duet_cos(duet_outer(f, duet_add(duet_iota(DUET_F64, classes), 1.7)));
+    duet_matrix *x = duet_eval(duet_sin(duet_outer(duet_add(i, 1), duet_add(f, 1.3))));
+    duet_matrix *label = duet_eval(duet_argmax(duet_matmul(x, mixed), 1));
     duet_matrix *target = duet_eval(duet_one_hot(label, classes, DUET_F64));
 
     duet_matrix *w = duet_zeros(DUET_F64, features, classes), *b = duet_zeros(DUET_F64, classes);
@@ -19,19 +19,15 @@ int main(void)
                               { g, duet_div(duet_sub(p, target), n) },
                               { w, duet_sub(w, duet_mul(rate, duet_matmul(duet_transpose(x), g))) },
                               { b, duet_sub(b, duet_mul(rate, duet_sum(g, 0))) });
-        double loss = 0;
         if (failed || step % 25) continue;
-        failed = duet_item(duet_cross_entropy(p, target), &loss);
-        printf("step %d loss %.9g\n", step, loss);
+        failed = duet_print(stdout, "step", step, "loss", duet_cross_entropy(p, target));
     }
 
     double accuracy = 0;
     const duet_expr right = duet_equal(duet_argmax(duet_bias_add(duet_matmul(x, w), b), 1), label);
-    failed = failed || duet_item(duet_mean(duet_cast(right, DUET_F64)), &accuracy);
+    failed = failed || duet_item(duet_mean(duet_cast(right, DUET_F64)), &accuracy) ||
+             duet_print(stdout, "accuracy", accuracy, "weights", w, "bias", b);
     if (failed) fprintf(stderr, "%s\n", duet_error());
-    printf("accuracy %.9g\nweights ", accuracy), duet_print(stdout, w);
-    printf("bias "), duet_print(stdout, b);
-    duet_matrix **all[] = { &i, &f, &k, &x, &label, &target, &w, &b, &p, &g };
-    for (int m = 0; m < 10; m++) duet_free(all[m]);
+    duet_free(&x, &label, &target, &w, &b, &p, &g);
     return failed || accuracy < 0.9 || duet_live(stderr);
 }

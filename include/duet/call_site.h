@@ -167,7 +167,6 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_save_npz(...)    DUET_STATUS_HERE(duet_save_npz, __VA_ARGS__)
 #define duet_save_market(...) DUET_STATUS_HERE(duet_save_market, __VA_ARGS__)
 #define duet_names_npz(...)   duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
-#define duet_print(...)       duet_plain_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
 
 /* These take as many arguments as there are: in C they are macros (lift.h), in C++ templates (cpp.h). */
 #ifdef __cplusplus
@@ -185,6 +184,8 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 
 /* Statements, which in C are macros of lift.h too. */
 #define duet_set_all(...)                 DUET_STATUS_HERE(duet_set_all, __VA_ARGS__)
+#define duet_items(...)                   DUET_STATUS_HERE(duet_items, __VA_ARGS__)
+#define duet_print(...)                   duet_plain_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
 #define duet_set(...)                     duet_set_at(__VA_ARGS__, DUET_HERE)
 #define duet_set_on(...)                  duet_set_on_at(__VA_ARGS__, DUET_HERE)
 #define duet_set_math(...)                duet_set_math_at(__VA_ARGS__, DUET_HERE)

@@ -170,6 +170,38 @@ DUET_INTEGERS inline duet_expr duet_tile(duet_expr x, N... n)
 #undef DUET_FORMULAS
 #undef DUET_ENTRIES
 #undef DUET_EACH
+/* Several matrices: duet_free(&x, &y) */
+template <class... M> inline void duet_free(duet_matrix **first, duet_matrix **second, M... more)
+{
+    duet_free(first);
+    duet_free(second, more...);
+}
+/* Several items: duet_print(stdout, "x", x, "sum", duet_sum(x)) */
+#define DUET_PRINTED_AS(C, dtype, member, T)                                                                 \
+    inline duet_printed::duet_printed(C x) : kind(DUET_PRINTED_NUMBER), type(dtype) { member = (T)x; }
+DUET_PRINTED_AS(double, DUET_F64, f64, double)
+DUET_PRINTED_AS(float, DUET_F32, f32, float)
+DUET_PRINTED_AS(long double, DUET_F64, f64, double)
+DUET_PRINTED_AS(int, DUET_I64, i64, int64_t)
+DUET_PRINTED_AS(long, DUET_I64, i64, int64_t)
+DUET_PRINTED_AS(long long, DUET_I64, i64, int64_t)
+DUET_PRINTED_AS(unsigned, DUET_U64, u64, uint64_t)
+DUET_PRINTED_AS(unsigned long, DUET_U64, u64, uint64_t)
+DUET_PRINTED_AS(unsigned long long, DUET_U64, u64, uint64_t)
+#undef DUET_PRINTED_AS
+inline duet_printed::duet_printed(const char *x) : kind(DUET_PRINTED_TEXT), type(DUET_F64) { text = x; }
+inline duet_printed::duet_printed(const duet_matrix *x) : kind(DUET_PRINTED_MATRIX), type(DUET_F64) { m = x; }
+inline duet_printed::duet_printed(duet_expr x) : kind(DUET_PRINTED_FORMULA), type(DUET_F64) { e = x; }
+template <class... T> inline duet_status duet_print(FILE *out, const duet_printed &first, const T &...more)
+{
+    const duet_printed list[] = { first, more... };
+    return duet_print_all(out, list, (int)sizeof...(more) + 1);
+}
+/* Several items: duet_items({ { duet_sum(x), DUET_F64, &sum }, { duet_max(x), DUET_F64, &most } }) */
+template <int N> inline DUET_MUST duet_status duet_items(const duet_item_entry (&list)[N])
+{
+    return duet_items(list, N);
+}
 /* Several statements: duet_set_all({ { m, duet_mean(x) }, { d, duet_sub(x, y) } }) */
 template <int N> inline DUET_MUST duet_status duet_set_all(const duet_assignment (&a)[N])
 {

@@ -24,6 +24,23 @@ DUET_API DUET_MUST duet_matrix *duet_eval_at(duet_expr e, const char *site);
 DUET_API DUET_MUST duet_status duet_item(duet_expr e, duet_dtype type, void *x);
 DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *x, const char *site);
 
+/* Evaluates several formulas of one element each, and stores the results, converted as by duet_item.
+ * Formulas that read the same matrices share a pass over memory, and the call waits for the GPU only once.
+ * Consumes all formulas, also on failure. In C write duet_item(duet_mean(x), &mean, duet_argmax(x), &at),
+ * with at most 8 formulas.
+ *     e      the formula
+ *     type   the element type of *x
+ *     x      where the result is stored
+ * Shapes    as duet_item; 1 to 64 formulas
+ * Errors    as duet_item, for the first formula that fails: no *x changes */
+typedef struct duet_item_entry {
+    duet_expr e;
+    duet_dtype type;
+    void *x;
+} duet_item_entry;
+DUET_API DUET_MUST duet_status duet_items(const duet_item_entry *list, int count);
+DUET_API DUET_MUST duet_status duet_items_at(const duet_item_entry *list, int count, const char *site);
+
 /* Create a matrix and set its elements. In C write duet_zeros(DUET_F32, 2, 3), duet_ones(DUET_F32, 2, 3) and
  * duet_full(DUET_F32, 0.5, 2, 3).
  *     duet_zeros     every element is 0, as after duet_new

@@ -6,7 +6,7 @@
  *     for (int i = 0; i < 1000; i++) p[i] = i;
  *     if (duet_set(y, duet_add(duet_mul(3.3f, x), y))) puts(duet_error());
  *     const float *r = duet_read(y);
- *     duet_free(&x), duet_free(&y);
+ *     duet_free(&x, &y);
  *
  * There are two main kinds of object, and their C types tell them apart:
  *     duet_matrix *   A matrix. You create it (with duet_new, duet_wrap, duet_eval and others, or as a
@@ -177,9 +177,12 @@ DUET_API int64_t duet_live(FILE *out);
  * pointer and does not copy the text. */
 DUET_API void duet_created_at(duet_matrix *m, const char *site);
 
-/* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. Views of the matrix stay valid.
- * The evaluation of a formula or recording with a freed matrix fails with FREED. Do not use other copies of
- * the pointer: after a time Duet uses the same address for a new matrix.
+/* Frees a matrix and sets the pointer to NULL; a NULL pointer is allowed. duet_free(&x, &y, ...) frees any
+ * number of matrices. Views of the matrix stay valid. The evaluation of a formula or recording with a freed
+ * matrix fails with FREED. Do not use other copies of the pointer: after a time Duet uses the same address
+ * for a new matrix. In C a matrix that is declared with DUET_LOCAL is freed at the end of its block, also if
+ * return, break, continue or goto ends it:
+ *     DUET_LOCAL duet_matrix *x = duet_zeros(DUET_F32, 3);
  * Errors    in duet_error(): BAD_ARGUMENT: the matrix was already freed */
 DUET_API void duet_free(duet_matrix **m);
 

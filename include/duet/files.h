@@ -46,11 +46,54 @@ DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named 
 DUET_API DUET_MUST duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
-/* Prints the elements of m as NumPy prints an array: rows in brackets and columns aligned. A
- * floating-point element is printed with the fewest digits that identify it, but at most 8 after the
- * decimal point. If m has more than 1000 elements, only the first three and the last three along each
- * axis are printed.
- * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read */
+/* Print matrices as NumPy prints arrays: rows in brackets and columns aligned. A floating-point element is
+ * printed with the fewest digits that identify it, but at most 8 after the decimal point. If a matrix has
+ * more than 1000 elements, only the first three and the last three along each axis are printed.
+ *     duet_print       prints a matrix. In C and C++ it also takes several items, at most 16 in C: texts,
+ *                      matrices, formulas and numbers. Each text starts a line; the values that follow it
+ *                      stand behind it, separated by spaces:
+ *                      duet_print(stdout, "mean and deviation", duet_mean(x), duet_std(x), "x", x)
+ *     duet_print_all   prints a list of items
+ * The formulas are evaluated first, as by duet_eval, and in as few passes as duet_set_all needs. If that
+ * fails, nothing is printed. Formulas are consumed, also on failure. While a recording is made, the
+ * evaluation is not recorded. In a DUET_EXPLAIN block only the plans are printed.
+ * Shapes    any; 1 to 64 items
+ * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read; of a formula, as duet_set */
+typedef enum duet_printed_kind {
+    DUET_PRINTED_TEXT,
+    DUET_PRINTED_MATRIX,
+    DUET_PRINTED_FORMULA,
+    DUET_PRINTED_NUMBER
+} duet_printed_kind;
+typedef struct duet_printed {
+    duet_printed_kind kind;
+    duet_dtype type; /* of a number: DUET_F64, DUET_F32, DUET_I64 or DUET_U64 */
+    union {
+        const char *text;
+        const duet_matrix *m;
+        duet_expr e;
+        double f64;
+        float f32;
+        int64_t i64;
+        uint64_t u64;
+    };
+#ifdef __cplusplus
+    inline duet_printed(const char *x);
+    inline duet_printed(const duet_matrix *x);
+    inline duet_printed(duet_expr x);
+    inline duet_printed(double x);
+    inline duet_printed(float x);
+    inline duet_printed(long double x);
+    inline duet_printed(int x);
+    inline duet_printed(long x);
+    inline duet_printed(long long x);
+    inline duet_printed(unsigned x);
+    inline duet_printed(unsigned long x);
+    inline duet_printed(unsigned long long x);
+#endif
+} duet_printed;
 DUET_API duet_status duet_print(FILE *out, const duet_matrix *m);
+DUET_API duet_status duet_print_all(FILE *out, const duet_printed *list, int count);
+DUET_API duet_status duet_print_all_at(FILE *out, const duet_printed *list, int count, const char *site);
 
 #endif

@@ -24,9 +24,11 @@ static inline duet_expr duet_of_complex(double _Complex z)
 extern const struct duet_error_operand {
     int operand;
 } duet_operand_must_be_a_matrix_a_formula_or_a_number;
-#define DUET_LIFT_REAL(x) default: __builtin_choose_expr(__builtin_classify_type(x) == 8, duet_of_number, \
-    __builtin_choose_expr(__builtin_classify_type(x) == 5, duet_operand_must_be_a_matrix_a_formula_or_a_number, duet_of_integer))
+#define DUET_REAL_OR(x, real, integer) __builtin_choose_expr(__builtin_classify_type(x) == 8, real, \
+    __builtin_choose_expr(__builtin_classify_type(x) == 5, duet_operand_must_be_a_matrix_a_formula_or_a_number, integer))
+#define DUET_LIFT_REAL(x) default: DUET_REAL_OR(x, duet_of_number, duet_of_integer)
 #else
+#define DUET_REAL_OR(x, real, integer) integer
 #define DUET_LIFT_REAL(x) float: duet_of_number, double: duet_of_number, long double: duet_of_number, default: duet_of_integer
 #endif
 // clang-format on
@@ -141,8 +143,19 @@ duet_pointer_has_another_type(void);
 #define duet_permuted(m, ...)     DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
 #define duet_indexed(m, ...)      DUET_MATRIX_HERE(duet_indexed_by, m, DUET_ENTRIES(__VA_ARGS__))
 
-#define duet_eval(e)    duet_eval_at(DUET(e), DUET_HERE)
-#define duet_item(e, x) duet_item_at(DUET(e), DUET_TYPE_OF(x), x, DUET_HERE)
+/* duet_free(&x, &y, ...) */
+static inline void duet_free_each(int count, duet_matrix **const *m)
+{
+    for (int i = 0; i < count; i++) (duet_free)(m[i]);
+}
+#define duet_free(...)                                                                                       \
+    duet_free_each((int)(sizeof((duet_matrix **[]){ __VA_ARGS__ }) / sizeof(duet_matrix **)),                \
+                   (duet_matrix * *const[]){ __VA_ARGS__ })
+#ifdef __GNUC__
+#define DUET_LOCAL __attribute__((cleanup(duet_free)))
+#endif
+
+#define duet_eval(e) duet_eval_at(DUET(e), DUET_HERE)
 
 #define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
 #define DUET_ON_1(place, n) DUET_ON_2(place, n)
@@ -199,33 +212,108 @@ duet_pointer_has_another_type(void);
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
 #define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
-/* A list of operands as a count and an array of formulas: at most 16. */
-#define DUET_EXPRS(...)                                                                                      \
-    DUET_SIXTEENTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),                   \
-        (const duet_expr[])                                                                                  \
-    {                                                                                                        \
-        DUET_SIXTEENTH(__VA_ARGS__, DUET_EACH_16, DUET_EACH_15, DUET_EACH_14, DUET_EACH_13, DUET_EACH_12,    \
-                       DUET_EACH_11, DUET_EACH_10, DUET_EACH_9, DUET_EACH_8, DUET_EACH_7, DUET_EACH_6,       \
-                       DUET_EACH_5, DUET_EACH_4, DUET_EACH_3, DUET_EACH_2, DUET_EACH_1, 0)                   \
-        (__VA_ARGS__)                                                                                        \
-    }
+/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2; there are at most 16 arguments. */
+#define DUET_EACH(f, ...)                                                                                    \
+    DUET_SIXTEENTH(__VA_ARGS__, DUET_EACH_16, DUET_EACH_15, DUET_EACH_14, DUET_EACH_13, DUET_EACH_12,        \
+                   DUET_EACH_11, DUET_EACH_10, DUET_EACH_9, DUET_EACH_8, DUET_EACH_7, DUET_EACH_6,           \
+                   DUET_EACH_5, DUET_EACH_4, DUET_EACH_3, DUET_EACH_2, DUET_EACH_1, 0)                       \
+    (f, __VA_ARGS__)
+#define DUET_NUMBER_OF(...)                                                                                  \
+    DUET_SIXTEENTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define DUET_SIXTEENTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, ...) q
-#define DUET_EACH_1(x)                                                         DUET(x)
-#define DUET_EACH_2(x, ...)                                                    DUET(x), DUET_EACH_1(__VA_ARGS__)
-#define DUET_EACH_3(x, ...)                                                    DUET(x), DUET_EACH_2(__VA_ARGS__)
-#define DUET_EACH_4(x, ...)                                                    DUET(x), DUET_EACH_3(__VA_ARGS__)
-#define DUET_EACH_5(x, ...)                                                    DUET(x), DUET_EACH_4(__VA_ARGS__)
-#define DUET_EACH_6(x, ...)                                                    DUET(x), DUET_EACH_5(__VA_ARGS__)
-#define DUET_EACH_7(x, ...)                                                    DUET(x), DUET_EACH_6(__VA_ARGS__)
-#define DUET_EACH_8(x, ...)                                                    DUET(x), DUET_EACH_7(__VA_ARGS__)
-#define DUET_EACH_9(x, ...)                                                    DUET(x), DUET_EACH_8(__VA_ARGS__)
-#define DUET_EACH_10(x, ...)                                                   DUET(x), DUET_EACH_9(__VA_ARGS__)
-#define DUET_EACH_11(x, ...)                                                   DUET(x), DUET_EACH_10(__VA_ARGS__)
-#define DUET_EACH_12(x, ...)                                                   DUET(x), DUET_EACH_11(__VA_ARGS__)
-#define DUET_EACH_13(x, ...)                                                   DUET(x), DUET_EACH_12(__VA_ARGS__)
-#define DUET_EACH_14(x, ...)                                                   DUET(x), DUET_EACH_13(__VA_ARGS__)
-#define DUET_EACH_15(x, ...)                                                   DUET(x), DUET_EACH_14(__VA_ARGS__)
-#define DUET_EACH_16(x, ...)                                                   DUET(x), DUET_EACH_15(__VA_ARGS__)
+
+#define DUET_EACH_1(f, x)       f(x)
+#define DUET_EACH_2(f, x, ...)  f(x), DUET_EACH_1(f, __VA_ARGS__)
+#define DUET_EACH_3(f, x, ...)  f(x), DUET_EACH_2(f, __VA_ARGS__)
+#define DUET_EACH_4(f, x, ...)  f(x), DUET_EACH_3(f, __VA_ARGS__)
+#define DUET_EACH_5(f, x, ...)  f(x), DUET_EACH_4(f, __VA_ARGS__)
+#define DUET_EACH_6(f, x, ...)  f(x), DUET_EACH_5(f, __VA_ARGS__)
+#define DUET_EACH_7(f, x, ...)  f(x), DUET_EACH_6(f, __VA_ARGS__)
+#define DUET_EACH_8(f, x, ...)  f(x), DUET_EACH_7(f, __VA_ARGS__)
+#define DUET_EACH_9(f, x, ...)  f(x), DUET_EACH_8(f, __VA_ARGS__)
+#define DUET_EACH_10(f, x, ...) f(x), DUET_EACH_9(f, __VA_ARGS__)
+#define DUET_EACH_11(f, x, ...) f(x), DUET_EACH_10(f, __VA_ARGS__)
+#define DUET_EACH_12(f, x, ...) f(x), DUET_EACH_11(f, __VA_ARGS__)
+#define DUET_EACH_13(f, x, ...) f(x), DUET_EACH_12(f, __VA_ARGS__)
+#define DUET_EACH_14(f, x, ...) f(x), DUET_EACH_13(f, __VA_ARGS__)
+#define DUET_EACH_15(f, x, ...) f(x), DUET_EACH_14(f, __VA_ARGS__)
+#define DUET_EACH_16(f, x, ...) f(x), DUET_EACH_15(f, __VA_ARGS__)
+
+/* A list of operands as a count and an array of formulas. */
+#define DUET_EXPRS(...)                                                                                      \
+    DUET_NUMBER_OF(__VA_ARGS__), (const duet_expr[]) { DUET_EACH(DUET, __VA_ARGS__) }
+
+/* A list of formulas and variables, as an array and a count. */
+#define DUET_PAIRS(...)                                                                                      \
+    (const duet_item_entry[]){ DUET_SIXTEENTH(__VA_ARGS__, DUET_PAIR_8, 0, DUET_PAIR_7, 0, DUET_PAIR_6, 0,   \
+                                              DUET_PAIR_5, 0, DUET_PAIR_4, 0, DUET_PAIR_3, 0, DUET_PAIR_2,   \
+                                              0, DUET_PAIR_1, 0, 0)(__VA_ARGS__) },                          \
+        DUET_NUMBER_OF(__VA_ARGS__) / 2
+#define DUET_PAIR_1(e, x)                                                                                    \
+    {                                                                                                        \
+        DUET(e), DUET_TYPE_OF(x), x                                                                          \
+    }
+#define DUET_PAIR_2(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_1(__VA_ARGS__)
+#define DUET_PAIR_3(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_2(__VA_ARGS__)
+#define DUET_PAIR_4(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_3(__VA_ARGS__)
+#define DUET_PAIR_5(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_4(__VA_ARGS__)
+#define DUET_PAIR_6(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_5(__VA_ARGS__)
+#define DUET_PAIR_7(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_6(__VA_ARGS__)
+#define DUET_PAIR_8(e, x, ...) DUET_PAIR_1(e, x), DUET_PAIR_7(__VA_ARGS__)
+#define duet_item(...)                                                                                       \
+    DUET_SIXTEENTH(__VA_ARGS__, DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEMS, 0,   \
+                   DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEM, 0, 0)                                            \
+    (__VA_ARGS__)
+#define DUET_ITEM(e, x) duet_item_at(DUET(e), DUET_TYPE_OF(x), x, DUET_HERE)
+#define DUET_ITEMS(...) duet_items_at(DUET_PAIRS(__VA_ARGS__), DUET_HERE)
+
+/* Items to print. */
+static inline duet_printed duet_printed_text(const char *x)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_TEXT, .text = x };
+}
+static inline duet_printed duet_printed_matrix(const duet_matrix *m)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_MATRIX, .m = m };
+}
+static inline duet_printed duet_printed_formula(duet_expr e)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_FORMULA, .e = e };
+}
+static inline duet_printed duet_printed_complex(double _Complex z)
+{
+    return duet_printed_formula(duet_of_complex(z));
+}
+static inline duet_printed duet_printed_double(double x)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_NUMBER, .type = DUET_F64, .f64 = x };
+}
+static inline duet_printed duet_printed_float(float x)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_NUMBER, .type = DUET_F32, .f32 = x };
+}
+static inline duet_printed duet_printed_integer(int64_t x)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_NUMBER, .type = DUET_I64, .i64 = x };
+}
+static inline duet_printed duet_printed_unsigned(uint64_t x)
+{
+    return (duet_printed){ .kind = DUET_PRINTED_NUMBER, .type = DUET_U64, .u64 = x };
+}
+#define DUET_PRINTED(x)                                                                                      \
+    _Generic((x),                                                                                            \
+        char *: duet_printed_text, const char *: duet_printed_text,                                          \
+        duet_matrix *: duet_printed_matrix, const duet_matrix *: duet_printed_matrix,                        \
+        void *: duet_printed_matrix,                                                                         \
+        duet_expr: duet_printed_formula,                                                                     \
+        float _Complex: duet_printed_complex, double _Complex: duet_printed_complex,                         \
+        long double _Complex: duet_printed_complex,                                                          \
+        float: duet_printed_float, double: duet_printed_double, long double: duet_printed_double,            \
+        unsigned long: duet_printed_unsigned, unsigned long long: duet_printed_unsigned,                     \
+        default: DUET_REAL_OR(x, duet_printed_double, duet_printed_integer))(x)
+#define duet_print(out, ...)                                                                                 \
+    duet_print_all_at(out, (const duet_printed[]){ DUET_EACH(DUET_PRINTED, __VA_ARGS__) },                   \
+                      DUET_NUMBER_OF(__VA_ARGS__), DUET_HERE)
 
 /* Calls with one or two operands and options, which may be missing. The comma after __VA_ARGS__ makes the
  * list of options an empty argument then, and not a missing one; __extension__ allows the empty braces.
@@ -237,6 +325,8 @@ duet_pointer_has_another_type(void);
     function(DUET(x), DUET(y), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
 #define DUET_OPTION(type, ...)                                                                               \
     __extension__ &(const type) { __VA_ARGS__ }
+
+#define duet_iota(type, n)      duet_iota_at(type, n, DUET_HERE)
 #define duet_concat(axis, ...)  duet_concat_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)
 #define duet_stack(axis, ...)   duet_stack_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)
 #define duet_tile(x, ...)       duet_tile_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)

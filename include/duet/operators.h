@@ -120,6 +120,14 @@ DUET_OPERATOR(duet_squeeze, duet_expr x, int axis)
 DUET_OPERATOR(duet_moveaxis, duet_expr x, int from, int to)
 DUET_OPERATOR(duet_swapaxes, duet_expr x, int i, int j)
 
+/* Counts: the numbers 0, 1, ..., n - 1, as a formula. Other sequences are formulas of it: start + i step is
+ * duet_fma(duet_iota(type, n), step, start). duet_arange and duet_linspace make a matrix instead. The
+ * numbers are computed in i64 and converted as by duet_cast to `type`, an integer or floating-point type.
+ * Shapes    the result is [n]
+ * Errors    in the result: BAD_ARGUMENT (n is negative; not a type), BAD_TYPE (a bool or complex type)
+ * Source    APL's function of this name; NumPy's arange(n) */
+DUET_OPERATOR(duet_iota, duet_dtype type, int64_t n)
+
 /* Multiplies every element of x by every element of y: duet_einsum(x, y, "i,j->ij").
  * Shapes    x [m], y [n]; the result is m x n
  * Errors    in the result: as duet_einsum */

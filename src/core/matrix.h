@@ -223,6 +223,9 @@ static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
 /* BAD_ARGUMENT for NULL or a freed matrix. */
 duet_status matrix_check(const char *who, const duet_matrix *m);
 
+/* io/print_matrix.c: what duet_print does, but without the end of the last line. who: for error texts */
+duet_status matrix_print(const char *who, FILE *out, const duet_matrix *m);
+
 /* BAD_ARGUMENT: m repeats its elements. */
 duet_status matrix_repeats(const char *who, const duet_matrix *m);
 static inline duet_status matrix_check_writable(const char *who, const duet_matrix *m)

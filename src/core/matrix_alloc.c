@@ -258,7 +258,7 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 
 /* ---- free ---- */
 
-void duet_free(duet_matrix **m)
+void(duet_free)(duet_matrix **m)
 {
     if (!m || !*m) return;
     storage *b = header_end(*m);

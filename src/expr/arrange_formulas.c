@@ -1,5 +1,5 @@
 /* arrange_formulas.c - operators that arrange elements, made of others: concat, stack, tile, repeat, pad,
- * roll and im2col. */
+ * roll and im2col. Also iota, which makes elements. */
 #include "call_text.h"
 #include "min_max.h"
 #include "operands.h"
@@ -332,3 +332,28 @@ duet_expr(duet_repeat)(duet_expr x, int64_t times, int axis) { return duet_repea
 duet_expr(duet_roll)(duet_expr x, int64_t by, int axis) { return duet_roll_at(x, by, axis, NULL); }
 duet_expr(duet_pad)(duet_expr x, const duet_padding *options) { return duet_pad_at(x, options, NULL); }
 duet_expr(duet_im2col)(duet_expr x, const duet_windows *options) { return duet_im2col_at(x, options, NULL); }
+
+/* ---- iota ---- */
+
+static duet_status check_iota(duet_dtype type, int64_t n)
+{
+    if ((unsigned)type >= DUET_DTYPE_COUNT)
+        return fail(DUET_BAD_ARGUMENT, "type (%d) is not an element type", (int)type);
+    if (dtype_kind(type) == TYPE_COMPLEX || dtype_kind(type) == TYPE_BOOL)
+        return fail(DUET_BAD_TYPE, "type (%s) must be an integer or floating-point type", dtypes[type].name);
+    return n >= 0 ? DUET_OK : fail(DUET_BAD_ARGUMENT, "n (%lld) must not be negative", (long long)n);
+}
+
+/* A cumulative sum of ones: integers, so it is exact and the same on every device. */
+duet_expr(duet_iota_at)(duet_dtype type, int64_t n, const char *site)
+{
+    const duet_status s = check_iota(type, n);
+    if (s != DUET_OK) {
+        arena *a = arena_mine();
+        return a ? call_failed(a, "iota", 0, NULL, s, site) : no_room(DUET_NO_MEMORY);
+    }
+    const duet_expr one = duet_cast(duet_sum(1), DUET_I64);
+    const duet_expr count = duet_sub(duet_cumsum(duet_broadcast(one, n), 0), 1);
+    return duet_cast(count, type);
+}
+duet_expr(duet_iota)(duet_dtype type, int64_t n) { return duet_iota_at(type, n, NULL); }

@@ -132,26 +132,25 @@ static void print_axis(printing *x, const char *at, int axis)
 
 /* ---- printing a matrix ---- */
 
+/* Prints x without the end of the last line. */
 static void print(printing *x)
 {
     char word[WORD];
     if (x->m->at.rank == 0) {
-        fprintf(x->out, "%s\n", alone_text(x->m->at.type, x->p, word));
+        fputs(alone_text(x->m->at.type, x->p, word), x->out);
     } else if (x->m->count == 0) {
-        fputs("[]\n", x->out);
+        fputs("[]", x->out);
     } else {
         survey(x, x->p, 0);
         notation_settle(&x->form);
         print_axis(x, x->p, 0);
-        end_line(x);
+        fprintf(x->out, "%.*s", (int)x->length, x->line);
     }
 }
 
-duet_status(duet_print)(FILE *out, const duet_matrix *m)
+duet_status matrix_print(const char *who, FILE *out, const duet_matrix *m)
 {
-    const char *who = "duet_print";
     const void *p;
-    if (!out) return fail(DUET_BAD_ARGUMENT, "%s: out must not be NULL", who);
     TRY(matrix_check(who, m));
     TRY(elements_of(m, &p));
     printing x = {

@@ -8,36 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- recordings ----
- * The functions that use temporary matrices, and those that return a value, run once: they are not
- * recorded. */
-
-static duet_recording *pause_recording(void)
-{
-    thread *t = thread_get();
-    duet_recording *r = t->recording;
-    t->recording = NULL;
-    return r;
-}
-
-static void resume_recording(duet_recording *r) { thread_get()->recording = r; }
-
 /* ---- results of formulas ---- */
 
-/* A new matrix for the result of e; NULL: e or the allocation failed, as the thread's text says. */
-static duet_matrix *result_for(const char *who, duet_expr e)
+duet_matrix *statement_result(const char *who, duet_expr e)
 {
-    int64_t size[DUET_RANK_MAX];
-    const int rank = duet_expr_rank(e);
     formula f;
     if (formula_of(e, who, &f) != DUET_OK) return NULL;
-    for (int a = 0; a < rank; a++) size[a] = duet_expr_size(e, a);
-    return matrix_new(who, duet_expr_type(e), rank, size);
+    const node *root = &f.nodes[f.count - 1];
+    return matrix_new(who, (duet_dtype)root->type, root->rank, root->size);
 }
 
 static duet_matrix *evaluated(const char *who, duet_expr e, const char *site)
 {
-    duet_matrix *m = result_for(who, e);
+    duet_matrix *m = statement_result(who, e);
     if (!m) {
         if (site) duet_error_at(site);
         formula_spend(e, site);
@@ -51,6 +34,8 @@ static duet_matrix *evaluated(const char *who, duet_expr e, const char *site)
 duet_matrix *duet_eval_at(duet_expr e, const char *site) { return evaluated("duet_eval", e, site); }
 duet_matrix *(duet_eval)(duet_expr e) { return duet_eval_at(e, NULL); }
 
+/* ---- items ---- */
+
 static bool has_one_element(duet_expr e)
 {
     bool one = true;
@@ -58,49 +43,74 @@ static bool has_one_element(duet_expr e)
     return one;
 }
 
-static duet_status check_item(duet_expr e, duet_dtype type, const void *x)
+static duet_status check_item(const duet_item_entry *i)
 {
     char text[SHAPE_TEXT];
     int64_t size[DUET_RANK_MAX];
-    TRY(duet_expr_status(e));
-    if (!x) return fail(DUET_BAD_ARGUMENT, "duet_item: x must not be NULL");
-    if ((unsigned)type >= DUET_DTYPE_COUNT)
-        return fail(DUET_BAD_ARGUMENT, "duet_item: type (%d) is not an element type", (int)type);
-    if (has_one_element(e)) return DUET_OK;
-    for (int a = 0; a < duet_expr_rank(e); a++) size[a] = duet_expr_size(e, a);
+    TRY(duet_expr_status(i->e));
+    if (!i->x) return fail(DUET_BAD_ARGUMENT, "duet_item: x must not be NULL");
+    if ((unsigned)i->type >= DUET_DTYPE_COUNT)
+        return fail(DUET_BAD_ARGUMENT, "duet_item: type (%d) is not an element type", (int)i->type);
+    if (has_one_element(i->e)) return DUET_OK;
+    for (int a = 0; a < duet_expr_rank(i->e); a++) size[a] = duet_expr_size(i->e, a);
     return fail(DUET_BAD_SHAPE, "duet_item(e: %s): e must have one element",
-                shape_text(text, duet_expr_type(e), duet_expr_rank(e), size));
+                shape_text(text, duet_expr_type(i->e), duet_expr_rank(i->e), size));
 }
 
-static duet_status evaluate_item(duet_expr e, duet_dtype type, void *x, const char *site)
+static duet_status check_items(const duet_item_entry *list, int count)
 {
-    duet_matrix *m = matrix_new("duet_item", type, duet_expr_rank(e),
-                                (const int64_t[DUET_RANK_MAX]){ 1, 1, 1, 1, 1, 1, 1, 1 });
-    if (!m) {
-        formula_spend(e, site);
-        return DUET_NO_MEMORY;
+    if (!list) return fail(DUET_BAD_ARGUMENT, "duet_items: the list must not be NULL");
+    if (count < 1 || count > STATEMENTS)
+        return fail(DUET_BAD_ARGUMENT, "duet_items: the number of formulas (%d) must be from 1 to %d", count,
+                    STATEMENTS);
+    for (int k = 0; k < count; k++) {
+        const duet_status s = check_item(&list[k]);
+        if (s == DUET_OK) continue;
+        return count > 1 ? fail_within(s, "item %d", k + 1) : s;
     }
-    duet_status s = statement_set("duet_item", m, duet_cast_at(e, type, site), site);
-    const void *p = s == DUET_OK ? (duet_read)(m) : NULL;
-    if (p) memcpy(x, p, dtypes[type].bytes);
-    else if (s == DUET_OK) s = duet_error_status();
-    duet_free(&m);
-    return s;
+    return DUET_OK;
 }
+
+static duet_status evaluate_items(duet_matrix **m, const duet_item_entry *list, int count, const char *site)
+{
+    static const int64_t ones[DUET_RANK_MAX] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    duet_assignment a[STATEMENTS];
+    const void *p[STATEMENTS];
+    duet_status s = DUET_OK;
+    for (int k = 0; k < count; k++) {
+        m[k] = matrix_new("duet_item", list[k].type, duet_expr_rank(list[k].e), ones);
+        if (!m[k]) s = DUET_NO_MEMORY;
+    }
+    if (s != DUET_OK) return s;
+    for (int k = 0; k < count; k++)
+        a[k] = (duet_assignment){ m[k], duet_cast_at(list[k].e, list[k].type, site) };
+    if (count == 1) TRY(statement_set("duet_item", m[0], a[0].value, site));
+    else TRY(statement_set_all("duet_item", "item", a, count, site));
+    for (int k = 0; k < count; k++)
+        if (!(p[k] = (duet_read)(m[k]))) return duet_error_status();
+    for (int k = 0; k < count; k++) memcpy(list[k].x, p[k], dtypes[list[k].type].bytes);
+    return DUET_OK;
+}
+
+duet_status duet_items_at(const duet_item_entry *list, int count, const char *site)
+{
+    duet_matrix *m[STATEMENTS] = { NULL };
+    duet_status s = check_items(list, count);
+    if (s == DUET_OK) {
+        duet_recording *r = recording_pause();
+        s = evaluate_items(m, list, count, site);
+        recording_resume(r);
+        for (int k = 0; k < count; k++) (duet_free)(&m[k]);
+    }
+    for (int k = 0; list && k < count; k++) formula_spend(list[k].e, site);
+    return s != DUET_OK && site ? fail_at(s, site) : s;
+}
+duet_status(duet_items)(const duet_item_entry *list, int count) { return duet_items_at(list, count, NULL); }
 
 duet_status duet_item_at(duet_expr e, duet_dtype type, void *x, const char *site)
 {
-    duet_status s = check_item(e, type, x);
-    if (s != DUET_OK) {
-        formula_spend(e, site);
-        return site ? fail_at(s, site) : s;
-    }
-    duet_recording *r = pause_recording();
-    s = evaluate_item(e, type, x, site);
-    resume_recording(r);
-    return s;
+    return duet_items_at(&(const duet_item_entry){ e, type, x }, 1, site);
 }
-
 duet_status(duet_item)(duet_expr e, duet_dtype type, void *x) { return duet_item_at(e, type, x, NULL); }
 
 /* ---- constants and copies ---- */
@@ -119,9 +129,9 @@ static duet_matrix *full(const char *who, duet_dtype type, duet_expr x, int rank
         formula_spend(x, NULL);
         return NULL;
     }
-    duet_recording *r = pause_recording();
+    duet_recording *r = recording_pause();
     m = filled(m, statement_set(who, m, x, NULL));
-    resume_recording(r);
+    recording_resume(r);
     return m;
 }
 
@@ -148,9 +158,9 @@ duet_matrix *(duet_eye)(duet_dtype type, int64_t n)
     if (!m) return NULL;
     duet_matrix *diagonal = (duet_diagonal)(m, 0);
     duet_status s = DUET_NO_MEMORY;
-    duet_recording *r = pause_recording();
+    duet_recording *r = recording_pause();
     if (diagonal) s = statement_set("duet_eye", diagonal, duet_of_number(1), NULL);
-    resume_recording(r);
+    recording_resume(r);
     duet_free(&diagonal);
     return filled(m, s);
 }
@@ -166,9 +176,9 @@ static duet_matrix *sequence(const char *who, duet_dtype type, double start, dou
     double *x = f64 ? (duet_overwrite)(f64) : NULL;
     for (int64_t i = 0; x && i < n; i++) x[i] = i + 1 == n ? last : start + (double)i * by;
     duet_status s = DUET_NO_MEMORY;
-    duet_recording *r = pause_recording();
+    duet_recording *r = recording_pause();
     if (x) s = statement_set(who, m, duet_cast_at(duet_of_matrix(f64), type, NULL), NULL);
-    resume_recording(r);
+    recording_resume(r);
     duet_free(&f64);
     return filled(m, s);
 }
@@ -220,9 +230,9 @@ duet_status(duet_to_array)(const duet_matrix *m, void *array)
     TRY(matrix_check("duet_to_array", m));
     duet_matrix *to = matrix_wrap("duet_to_array", array, m->at.type, m->at.rank, m->at.size);
     if (!to) return duet_error_status();
-    duet_recording *r = pause_recording();
+    duet_recording *r = recording_pause();
     duet_status s = statement_set("duet_to_array", to, duet_of_matrix(m), NULL);
-    resume_recording(r);
+    recording_resume(r);
     if (s == DUET_OK && !(duet_read)(to)) s = duet_error_status();
     duet_free(&to);
     return s;

@@ -276,15 +276,15 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
 typedef struct statements {
     const duet_assignment *a;
     int count;
-    const char *who;
+    const char *who, *noun; /* noun: what the user calls one of them */
     formula f;
     target to[STATEMENTS];
 } statements;
 
-static __attribute__((cold)) duet_status name_number(duet_status s, const char *who, int k)
+static __attribute__((cold)) duet_status name_number(duet_status s, const statements *all, int k)
 {
-    if (!strncmp(duet_error(), who, strlen(who))) return fail_within(s, "statement %d", k + 1);
-    return fail_within(s, "statement %d of %s", k + 1, who);
+    if (!strncmp(duet_error(), all->who, strlen(all->who))) return fail_within(s, "%s %d", all->noun, k + 1);
+    return fail_within(s, "%s %d of %s", all->noun, k + 1, all->who);
 }
 
 static duet_status check_all(statements *all)
@@ -294,7 +294,7 @@ static duet_status check_all(statements *all)
         const formula own = { all->f.nodes + first, all->to[k].node + 1 - first, NULL, 0 };
         duet_status s = check(all->who, all->to[k].m, &all->f.nodes[all->to[k].node]);
         if (s == DUET_OK) s = formula_lives(all->who, &own);
-        if (s != DUET_OK) return name_number(s, all->who, k);
+        if (s != DUET_OK) return name_number(s, all, k);
     }
     return DUET_OK;
 }
@@ -311,7 +311,7 @@ static duet_status read_all(statements *all)
     for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
     TRY(prepare(all->who));
     duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);
-    if (s != DUET_OK) return name_number(s, all->who, failed);
+    if (s != DUET_OK) return name_number(s, all, failed);
     for (int k = 0; k < all->count; k++) all->to[k] = (target){ all->a[k].to, root[k] };
     return check_all(all);
 }
@@ -352,12 +352,12 @@ static void take_group(const statements *all, int first, group *g)
 typedef duet_status on_group(const statement *s, const plan *p, void *context);
 
 /* dest: the statement of the group that failed, -1 if unknown. */
-static __attribute__((cold)) duet_status name_failed(duet_status s, const char *who, int first,
+static __attribute__((cold)) duet_status name_failed(duet_status s, const statements *all, int first,
                                                      const group *g, int dest)
 {
     if (g->count == 1) dest = 0;
-    if (dest >= 0) return name_number(s, who, first + dest);
-    return fail_within(s, "statements %d to %d of %s", first + 1, first + g->count, who);
+    if (dest >= 0) return name_number(s, all, first + dest);
+    return fail_within(s, "%ss %d to %d of %s", all->noun, first + 1, first + g->count, all->who);
 }
 
 /* Plans and runs the groups in order. All groups are checked for support before the first
@@ -376,7 +376,7 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
             if (!turn && g.count == all->count) break; /* the only group */
             s = (turn && runs ? plan_place : plan_preview)(&one, place_now(DUET_AUTO), &p);
             if (s == DUET_OK && turn) s = act(&one, p, context);
-            if (s != DUET_OK) name_failed(s, all->who, first, &g, failed);
+            if (s != DUET_OK) name_failed(s, all, first, &g, failed);
         }
     return s;
 }
@@ -406,19 +406,24 @@ static duet_status evaluate_all(statements *all)
     return s;
 }
 
-duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site)
+duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
+                              const char *site)
 {
-    statements all = { .a = a, .count = count, .who = "duet_set_all" };
+    statements all = { .a = a, .count = count, .who = who, .noun = noun };
     thread_get()->site = site;
     duet_status s = evaluate_all(&all);
     for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
     return statement_ends(s, site);
 }
+duet_status duet_set_all_at(const duet_assignment *a, int count, const char *site)
+{
+    return statement_set_all("duet_set_all", "statement", a, count, site);
+}
 duet_status(duet_set_all)(const duet_assignment *a, int count) { return duet_set_all_at(a, count, NULL); }
 
 duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
 {
-    statements all = { .a = a, .count = count, .who = "duet_explain_all" };
+    statements all = { .a = a, .count = count, .who = "duet_explain_all", .noun = "statement" };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");
     TRY(read_all(&all));
     return each_group(&all, false, print_group, out);

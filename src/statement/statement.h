@@ -25,4 +25,23 @@ duet_status statement_part(const char *who, duet_matrix *m, duet_expr e);
 /* set.c: what duet_set_at does, as the function `who`. */
 duet_status statement_set(const char *who, duet_matrix *m, duet_expr e, const char *site);
 
+/* set.c: what duet_set_all_at does, as the function `who`, whose documentation calls a statement `noun`. */
+duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
+                              const char *site);
+
+/* create.c: a new matrix for the result of e, as the function `who`. NULL: e or the allocation failed, as the
+ * thread's text says. Does not spend e. */
+duet_matrix *statement_result(const char *who, duet_expr e);
+
+/* Functions that use temporary matrices, and those that return a value, run once: they are not recorded.
+ * Pass to the second function what the first one returned. */
+static inline duet_recording *recording_pause(void)
+{
+    thread *t = thread_get();
+    duet_recording *r = t->recording;
+    t->recording = NULL;
+    return r;
+}
+static inline void recording_resume(duet_recording *r) { thread_get()->recording = r; }
+
 #endif

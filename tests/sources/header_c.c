@@ -20,8 +20,6 @@ int main(void)
     DUET_MATH(DUET_MATH_TF32)
     bad |= duet_set_math(DUET_MATH_SPLIT, scalar, duet_matmul(scalar, 2)) == DUET_OK;
     DUET_MATH(DUET_MATH_BF16) bad |= duet_isub(y, 1) != DUET_OK;
-    duet_free(&x);
-    duet_free(&y);
-    duet_free(&scalar);
+    duet_free(&x, &y, &scalar);
     return bad;
 }

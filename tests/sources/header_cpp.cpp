@@ -1,6 +1,7 @@
 /* header_cpp.cpp - the public header in C++: converting constructors and templates in place of macros, and the
  * source lines of errors and matrices. */
 #include <complex>
+#include <cstdio>
 #include <cstring>
 #include <duet/duet.h>
 #include <string>
@@ -123,6 +124,24 @@ int main()
     good &= duet_set_all({ { s, duet_sum(x) }, { y, duet_add(x, s) } }) == DUET_OK && first_is(s, 12) &&
             first_is(y, 14);
 
+    double sum = 0;
+    int at = -1;
+    good &= duet_items({ { duet_sum(x), DUET_F64, &sum }, { duet_argmax(x), DUET_I32, &at } }) == DUET_OK &&
+            sum == 12 && at == 0;
+    char text[200] = "";
+    std::FILE *file = std::tmpfile();
+    const duet_matrix *constant = s;
+    good &= file && duet_print(file, s) == DUET_OK && duet_print(file, duet_sum(x)) == DUET_OK &&
+            duet_print(file, "items", s, constant, duet_iota(DUET_I32, 2), 1, 2u, 3L, 0.5, 0.1f, "end") ==
+                DUET_OK &&
+            duet_print(file, nullptr) == DUET_BAD_ARGUMENT;
+    if (file) {
+        std::rewind(file);
+        text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+        std::fclose(file);
+    }
+    good &= !std::strcmp(text, "12.0\n12.0\nitems 12.0 12.0 [0 1] 1 2 3 0.5 0.1\nend\n");
+
     {
         const duet_math_block split(DUET_MATH_SPLIT);
         good &= duet_set_math(DUET_MATH_TF32, y, duet_add(x, 1)) == DUET_OK && first_is(y, 3);
@@ -134,10 +153,8 @@ int main()
     good &= status == DUET_OK && first_is(pooled, 2);
     good &= duet_set(y, duet_add(x, pooled)) == DUET_BAD_SHAPE;
     duet_free(&x);
-    duet_free(&y);
-    duet_free(&s);
-    duet_free(&image);
-    duet_free(&pooled);
+    duet_free(&y, &s, &image, &pooled);
+    good &= !y && !pooled;
     const bool more[] = { lists(), lines(), complex_elements(), duet_live(stdout) == 0,
                           duet_arena_limit(size_t(64) << 20) == DUET_OK };
     for (int i = 0; i < 5; i++)

@@ -15,6 +15,7 @@ CALLS = {  # the call, and words that the editor must show
     'duet_matmul(x, x)': 'duet_expr duet_matmul(duet_expr x, duet_expr y); The matrix product',
     'duet_take(x, x, 0)': 'duet_take(duet_expr x, duet_expr indices, int axis); The elements of x',
     'duet_conv2d(x, x, .pad = { 1, 1 })': 'duet_expr duet_conv2d(duet_expr x, duet_expr filters,',
+    'duet_free(&x, &x)': 'duet_free(duet_matrix **m); Frees a matrix and sets the pointer to NULL',
     'duet_set(x, 1)': 'duet_set(duet_matrix *m, duet_expr e); Evaluates e and stores the result in m',
     'duet_lu(x, x, x, x)': 'duet_status duet_lu(duet_matrix *l, duet_matrix *u, duet_matrix *p,',
     'duet_load_npy("x")': 'duet_matrix *duet_load_npy(const char *path); Loads the array of a .npy',

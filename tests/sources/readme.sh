@@ -56,7 +56,7 @@ point $? 'the third piece of C of the README'
     sed -n '3,/^ \*$/p' "$top/include/duet/duet.h" | sed -n 's/^ \*     //p'
     printf '}\n'
 } >"$work/header.c"
-sed -i 's/duet_free(&x), /if (!r || r[10] != 33) return 1;\n    duet_free(\&x), /' "$work/header.c"
+sed -i 's/duet_free(&x, /if (!r || r[10] != 33) return 1;\n    duet_free(\&x, /' "$work/header.c"
 run "$work/header.c"
 point $? 'the program at the head of duet.h'
 echo "1..$points"

@@ -170,6 +170,82 @@ static void test_arrays(void)
     tap_point("arrays of C, copies and single elements");
 }
 
+/* Several items at once have the values of the same items one by one, in every combination of types. */
+static void test_several_items(void)
+{
+    for (int i = 0; i < TRIALS; i++) {
+        const int n = 1 + (int)rng_below(&gen, 50);
+        const int64_t shift = (int64_t)rng_below(&gen, 1000) - 500;
+        duet_matrix *m = duet_eval(duet_add(duet_iota(DUET_F64, n), shift));
+        double sum = 0, mean = 0, alone = 0;
+        float least = 0;
+        int8_t last = 0;
+        int64_t count = 0;
+        const duet_expr twice = duet_mul(m, 2);
+        const duet_status s =
+            duet_item(duet_sum(twice), &sum, duet_min(twice), &least, duet_mean(m), &mean, duet_argmax(twice),
+                      &last, duet_count_nonzero(duet_greater_equal(m, shift)), &count);
+        CHECK(s == DUET_OK, "%s", duet_error());
+        CHECK(sum == (double)n * (2 * (double)shift + n - 1), "the sum is %g", sum);
+        CHECK(least == 2 * (float)shift && last == n - 1 && count == n, "%g, %d, %d", least, last,
+              (int)count);
+        CHECK(duet_item(duet_mean(m), &alone) == DUET_OK && alone == mean, "%g is not %g", mean, alone);
+        duet_free(&m);
+    }
+    nothing_is_left("several items");
+    tap_point("several items in one call");
+}
+
+static void test_iota(void)
+{
+    for (int i = 0; i < TRIALS; i++) {
+        duet_dtype t;
+        do t = random_type(false);
+        while (t == DUET_BOOL);
+        const int64_t n = rng_below(&gen, 10) ? (int64_t)rng_below(&gen, 120) : 0;
+        holds_sequence(duet_eval(duet_iota(t, n)), "iota", t, n, 0, 1);
+        if (!n) continue;
+        const int64_t by = 1 + (int64_t)rng_below(&gen, 4);
+        double last = -1;
+        CHECK(duet_item(duet_pick(duet_mul(duet_iota(DUET_I64, n), by), 0, n - 1), &last) == DUET_OK, "%s",
+              duet_error());
+        CHECK(last == (double)((n - 1) * by), "the last of %d numbers is %g", (int)n, last);
+    }
+    nothing_is_left("iota");
+    tap_point("duet_iota");
+}
+
+/* ---- freeing ---- */
+
+static int frees_at_return(int64_t *inside)
+{
+    DUET_LOCAL duet_matrix *x = duet_ones(DUET_F32, 3), *none = NULL;
+    for (int i = 0; i < 4; i++) {
+        DUET_LOCAL duet_matrix *view = duet_slice(x, 0, 2);
+        if (i == 1) continue;
+        *inside = duet_live(NULL) - live_before;
+        if (i == 2) break;
+    }
+    if (!none) return duet_count(x) == 3;
+    return 0;
+}
+
+static void test_free(void)
+{
+    duet_matrix *x = duet_ones(DUET_F32, 3), *y = duet_row(x, 0), *z = NULL, *list[2] = { NULL };
+    list[1] = duet_copy(x);
+    duet_free(&y, &z, &list[1], NULL);
+    CHECK(!y && !z && !list[1] && duet_live(NULL) == live_before + 1, "%d matrices are left",
+          (int)(duet_live(NULL) - live_before));
+    duet_free(&x);
+    duet_free(&x, &x);
+    (duet_free)(&x);
+    int64_t inside = 0;
+    CHECK(frees_at_return(&inside) && inside == 2, "%d matrices inside", (int)inside);
+    nothing_is_left("duet_free");
+    tap_point("duet_free of several matrices, DUET_LOCAL");
+}
+
 /* ---- errors ---- */
 
 static void refuses(duet_matrix *m, duet_status expected, const char *text)
@@ -211,6 +287,23 @@ static void test_errors(void)
     refuses_item(duet_item(duet_sum(m), none), DUET_BAD_ARGUMENT, "duet_item: x must not be NULL");
     refuses_item(duet_item(duet_add(m, duet_reshape(m, 3, 2)), &x), DUET_BAD_SHAPE, "duet_add(");
     refuses_item((duet_item)(duet_sum(m), (duet_dtype)99, &x), DUET_BAD_ARGUMENT, "type (99)");
+    double f = 7;
+    refuses_item(duet_item(duet_sum(m), &x, duet_neg(m), &f), DUET_BAD_SHAPE,
+                 "item 2: duet_item(e: f32[2,3]): e must have one element");
+    refuses_item(duet_item(duet_sum(m), none, duet_sum(m), &f), DUET_BAD_ARGUMENT,
+                 "item 1: duet_item: x must");
+    refuses_item(duet_item(duet_sum(m), &f, duet_add(m, duet_reshape(m, 3, 2)), &x), DUET_BAD_SHAPE,
+                 "duet_add(");
+    refuses_item((duet_items)(NULL, 1), DUET_BAD_ARGUMENT, "duet_items: the list must not be NULL");
+    const duet_item_entry entry = { duet_sum(m), DUET_F64, &f };
+    refuses_item((duet_items)(&entry, 0), DUET_BAD_ARGUMENT,
+                 "the number of formulas (0) must be from 1 to 64");
+    CHECK(f == 7 && duet_drop(entry.e) == DUET_OK, "a failed duet_items changed something: %s", duet_error());
+    refuses(duet_eval(duet_iota(DUET_I32, -1)), DUET_BAD_ARGUMENT,
+            "duet_iota(): n (-1) must not be negative");
+    refuses(duet_eval(duet_iota(DUET_C64, 2)), DUET_BAD_TYPE, "duet_iota(): type (c64) must be");
+    refuses(duet_eval(duet_iota(DUET_BOOL, 2)), DUET_BAD_TYPE, "duet_iota(): type (bool) must be");
+    refuses(duet_eval(duet_iota((duet_dtype)99, 2)), DUET_BAD_ARGUMENT, "duet_iota(): type (99) is not");
     refuses_item(duet_to_array(m, NULL), DUET_BAD_ARGUMENT, "duet_to_array: the pointer must not be NULL");
     refuses_item(duet_to_array(NULL, &x), DUET_BAD_ARGUMENT, "duet_to_array: the matrix must not be NULL");
     CHECK(!duet_read_f64(m) && strstr(duet_error(), "f32[2,3]") && duet_error_status() == DUET_BAD_TYPE,
@@ -337,6 +430,11 @@ static void test_recordings(void)
     CHECK(duet_to_array(y, array) == DUET_OK && array[2] == 2, "%g: %s", array[2], duet_error());
     CHECK(y != NULL, "%s", duet_error());
     CHECK(duet_item(duet_sum(y), &sum) == DUET_OK && sum == 6, "the sum is %g: %s", sum, duet_error());
+    CHECK(duet_item(duet_max(y), &sum, duet_min(y), &sum) == DUET_OK && sum == 2, "%g: %s", sum,
+          duet_error());
+    FILE *out = tmpfile();
+    CHECK(out && duet_print(out, duet_sum(y), duet_iota(DUET_F32, 3)) == DUET_OK, "%s", duet_error());
+    if (out) fclose(out);
     duet_recording *r = duet_record_end();
     CHECK(r != NULL, "%s", duet_error());
     SET_OK(x, 4);
@@ -356,6 +454,9 @@ int main(int argc, char **argv)
     test_constants();
     test_sequences();
     test_arrays();
+    test_several_items();
+    test_iota();
+    test_free();
     test_errors();
     test_typed();
     test_live();

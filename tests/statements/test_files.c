@@ -5,6 +5,7 @@
  * NumPy. */
 #define _GNU_SOURCE
 #include "common.h"
+#include <complex.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <math.h>
@@ -453,6 +454,76 @@ static void test_print(void)
     tap_point("print");
 }
 
+/* What was written to f, which is closed. */
+static const char *written(FILE *f)
+{
+    static char text[4000];
+    rewind(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+#define PRINTS(want, ...)                                                                                    \
+    do {                                                                                                     \
+        FILE *f = tmpfile();                                                                                 \
+        CHECK(duet_print(f, __VA_ARGS__) == DUET_OK, "%s", duet_error());                                    \
+        const char *text = written(f);                                                                       \
+        CHECK(!strcmp(text, want), "duet_print prints\n%snot\n%s", text, want);                              \
+    } while (0)
+#define REFUSES(status, words, ...)                                                                          \
+    do {                                                                                                     \
+        FILE *f = tmpfile();                                                                                 \
+        CHECK(duet_print(f, __VA_ARGS__) == (status) && strstr(duet_error(), words), "\"%s\"",               \
+              duet_error());                                                                                 \
+        CHECK(!*written(f), "a failed duet_print printed something");                                        \
+    } while (0)
+
+static void test_print_items(void)
+{
+    const int64_t live = duet_live(NULL);
+    const char *label = "label";
+    char word[] = "word";
+    duet_matrix *x = duet_linspace(DUET_F32, 0, 1, 3), *gone = NULL;
+    const duet_matrix *view = x;
+    PRINTS("[0.  0.5 1. ]\n", x);
+    PRINTS("1.5\n", duet_sum(x));
+    PRINTS("sum and x 1.5 [0.  0.5 1. ]\n", "sum and x", duet_sum(x), view);
+    PRINTS("label\nword 1 -2 0.1 0.1 1.5 18446744073709551615\n", label, word, 1, (short)-2, 0.1, 0.1f, 1.5L,
+           UINT64_MAX);
+    PRINTS("1 1 (1+2j)\nlast [[0 1]\n [2 3]] 6\n", true, (char)1, 1 + 2 * I, "last",
+           duet_reshape(duet_iota(DUET_I32, 4), 2, -1), duet_sum(duet_iota(DUET_I32, 4)));
+    PRINTS("mean [0. 1. 2.] 1.0\n", "mean", duet_mul(x, 2), duet_mean(duet_mul(x, 2)));
+    PRINTS("a 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n", "a", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+
+    REFUSES(DUET_BAD_SHAPE, "duet_add(x: f32[3], y: f32[2]): ", "x", duet_sum(x),
+            duet_add(x, duet_iota(DUET_F32, 2)));
+    REFUSES(DUET_BAD_ARGUMENT, "duet_print: the matrix must not be NULL", duet_sum(x), gone);
+    REFUSES(DUET_BAD_ARGUMENT, "duet_print: a text must not be NULL", duet_sum(x), (const char *)NULL);
+    CHECK(duet_print(NULL, duet_sum(x)) == DUET_BAD_ARGUMENT, "duet_print to NULL did not fail");
+    const duet_printed one = { .kind = DUET_PRINTED_MATRIX, .m = x };
+    const duet_printed odd[] = { { .kind = (duet_printed_kind)9 },
+                                 { .kind = DUET_PRINTED_NUMBER, .type = (duet_dtype)99 } };
+    CHECK(duet_print_all(stdout, NULL, 1) == DUET_BAD_ARGUMENT && strstr(duet_error(), "the list must not"),
+          "\"%s\"", duet_error());
+    CHECK(duet_print_all(stdout, &one, 0) == DUET_BAD_ARGUMENT && strstr(duet_error(), "items (0) must be"),
+          "\"%s\"", duet_error());
+    CHECK(duet_print_all(stdout, &odd[0], 1) == DUET_BAD_ARGUMENT && strstr(duet_error(), "kind (9)"),
+          "\"%s\"", duet_error());
+    CHECK(duet_print_all(stdout, &odd[1], 1) == DUET_BAD_ARGUMENT && strstr(duet_error(), "type (99)"),
+          "\"%s\"", duet_error());
+
+    FILE *f = tmpfile();
+    DUET_EXPLAIN(f) CHECK(duet_print(f, "sum", duet_sum(x)) == DUET_OK, "%s", duet_error());
+    const char *plan = written(f);
+    CHECK(strstr(plan, "duet_print") || strstr(plan, "step"), "no plan, but \"%s\"", plan);
+    CHECK(!strstr(plan, "sum "), "the values of an explained duet_print: \"%s\"", plan);
+    duet_free(&x);
+    CHECK(duet_live(NULL) == live && duet_arena_limit((size_t)64 << 20) == DUET_OK,
+          "duet_print leaves something");
+    tap_point("print several items");
+}
+
 /* ---- random changes ---- */
 
 static size_t read_whole(const char *name, unsigned char *to, size_t room)
@@ -525,6 +596,7 @@ int main(int argc, char **argv)
     test_replaced();
     test_market();
     test_print();
+    test_print_items();
     test_mutations(is_quick(argc, argv) ? 6000 : 60000);
     static const char *const left[] = { "a.npy", "a.npz", "c.npz", "a.mtx" };
     for (size_t k = 0; k < sizeof left / sizeof *left; k++) unlink(path(left[k]));

@@ -246,8 +246,10 @@ def call_of(name, parameters, macro, options):
         return f'{name}({operands}) or {name}({operands}{more})'
     if 'duet_assignment' in macro.body:
         return f'{name}({{ to, value }}, ...)'
-    if 'DUET_TYPE_OF' in macro.body:
-        return f'{name}(e, &x)'
+    lists = {'DUET_ITEMS': 'e, &x', 'DUET_PRINTED': 'out, text or value', 'duet_free_each': '&m'}
+    for word, first in lists.items():
+        if word in macro.body:
+            return f'{name}({first}, ...)'
     kept = names[:macro.parameters.count(',')]
     if re.search(r'_at\(.*DUET_(SIZES|AXES|ENTRIES|PARTS|EXPRS)\(', macro.body):
         member = next(n for n, p in zip(names, parameters) if n not in kept and '*' in p)

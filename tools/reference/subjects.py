@@ -47,7 +47,7 @@ ROWS = [  # the first one that matches 'kind name =options types'
     (r'', 'types'),
 ]
 NAMED = {  # functions of operators.h
-    'fft': 'fourier', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
+    'fft': 'fourier', 'iota': 'create', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
     'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
     'p_max_pool': 'convolution', 'pad_for': 'convolution', 'same_padding': 'convolution',
 }
