@@ -881,6 +881,8 @@ class formulas
         }
         for (std::size_t i = 0; p && i < list.size(); i++) p[i] = list.get(i);
     }
+    formulas(const formulas &) = delete; /* p may point to `few` */
+    formulas &operator=(const formulas &) = delete;
     const duet_expr *data() const noexcept { return p; }
     int size() const noexcept { return n; }
 };
