@@ -881,6 +881,8 @@ class formulas
         }
         for (std::size_t i = 0; p && i < list.size(); i++) p[i] = list.get(i);
     }
+    formulas(const formulas &) = delete; /* p may point to `few` */
+    formulas &operator=(const formulas &) = delete;
     const duet_expr *data() const noexcept { return p; }
     int size() const noexcept { return n; }
 };
@@ -1021,6 +1023,12 @@ class [[nodiscard]] matrix : public members<matrix>
         if (s.product() != static_cast<int64_t>(n))
             return detail::raise(DUET_BAD_SHAPE, "the shape needs another number of elements", w);
         const T *first = n ? p : zero<T>();
+        std::unique_ptr<T[]> copy;
+        if (!is_aligned(first)) {
+            copy.reset(new T[n]);
+            for (std::size_t i = 0; i < n; i++) copy[i] = p[i];
+            first = copy.get();
+        }
         duet_matrix *from =
             detail::made((duet_from_array_shape)(first, dtype_of<T>(), s.size(), s.data()), w);
         m = from;
@@ -1064,8 +1072,13 @@ class [[nodiscard]] matrix : public members<matrix>
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
     template <class T> static const T *zero() noexcept /* what an empty array points to */
     {
-        static const T nothing{};
+        alignas(sizeof(T)) static const T nothing{};
         return &nothing;
+    }
+    /* C++ aligns a complex number as its parts, but the library needs twice that, as operator new gives. */
+    template <class T> static bool is_aligned(const T *p) noexcept
+    {
+        return reinterpret_cast<uintptr_t>(p) % sizeof(T) == 0;
     }
     template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
 
@@ -1266,8 +1279,13 @@ class [[nodiscard]] matrix : public members<matrix>
     /* Copies the elements to an array of count() elements, or to a new vector, in row-major order. */
     template <class T> void to_array(T *array, location w = location::here()) const
     {
-        if (has<T>()) detail::check((duet_to_array)(m, array), w);
-        else mistyped<T>(w);
+        if (!has<T>()) return (void)mistyped<T>(w);
+        if (is_aligned(array)) return detail::check((duet_to_array)(m, array), w);
+        const std::size_t n = static_cast<std::size_t>(count());
+        const std::unique_ptr<T[]> copy(new T[n + 1]);
+        const duet_status s = (duet_to_array)(m, copy.get());
+        for (std::size_t i = 0; s == DUET_OK && i < n; i++) array[i] = copy[i];
+        detail::check(s, w);
     }
     template <class T> std::vector<T> to_vector(location w = location::here()) const
     {

@@ -205,6 +205,23 @@ static void test_elements()
     CHECK(flags.to_vector<bool>() == std::vector<bool>({ true, false, true }), "to_vector of bool");
     CHECK(z.to_vector<std::complex<double>>()[0] == std::complex<double>(1, 2), "to_vector of complex");
     CHECK(matrix(duet::f32, 0, 3).to_vector<float>().empty(), "to_vector of no elements");
+
+    /* C++ aligns complex numbers to 8 bytes. Of two arrays, one is not aligned to 16 bytes. */
+    using complex = std::complex<double>;
+    struct {
+        const complex *p;
+        const complex *data() const { return p; }
+        std::size_t size() const { return 2; }
+    } list;
+    alignas(16) double source[6] = { 1, 2, 3, 4, 5, 6 }, to[6];
+    for (int i = 0; i < 2; i++) {
+        list.p = reinterpret_cast<const complex *>(source + i);
+        const matrix of_list(list);
+        CHECK(of_list.to_vector<complex>() == std::vector<complex>(list.p, list.p + 2), "offset %d", i);
+        of_list.to_array(reinterpret_cast<complex *>(to + i));
+        CHECK(std::memcmp(to + i, source + i, 4 * sizeof *to) == 0, "to_array, offset %d", i);
+    }
+    CHECK(matrix(std::vector<complex>()).count() == 0, "no complex numbers");
     tap_point("elements");
 }
 
