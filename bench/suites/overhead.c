@@ -4,6 +4,8 @@
  * On the CPU it measures statements on 16 elements, in nanoseconds and instructions, and their
  * parts. On the GPU it compares the host time of a statement with that of cudaLaunchKernel.
  *
+ * "Into a new matrix" is duet_eval and duet_free, compared with duet_set, "the whole statement".
+ *
  * The parts: "build" makes a formula and drops it. A statement on empty matrices is built, checked,
  * and its plan found in the cache, but nothing runs. "find" is such a statement with a persistent
  * formula, "build and find" one with a formula that is built each time.
@@ -26,7 +28,8 @@
 
 static const char usage[] = "duet-calls [--quick] [--json FILE]\n";
 
-#define ELEMENTS 16
+#define ELEMENTS         16
+#define NEW_MATRIX_LIMIT 1.5 /* the time of duet_eval and duet_free, as a multiple of that of duet_set */
 
 static duet_matrix *x, *y, *z, *no_x, *no_y, *no_z; /* with ELEMENTS elements; empty */
 static duet_place place;
@@ -44,6 +47,15 @@ static duet_expr twenty(duet_matrix *a, duet_matrix *b, duet_matrix *c)
         e = duet_sqrt(duet_mul(duet_sub(e, duet_mul(0.25f, e)), 0.9f));
     }
     return duet_div(duet_add(e, b), 2.0f);
+}
+
+/* Evaluates axpy into a new matrix, and frees it. */
+static duet_status eval_axpy(void)
+{
+    duet_matrix *m = duet_eval(axpy(x, y));
+    if (!m) return duet_error_status();
+    duet_free(&m);
+    return DUET_OK;
 }
 
 static duet_status three(void)
@@ -75,6 +87,7 @@ static bool is_idle(void) { return place == DUET_CPU || duet_synchronize() == DU
         return s == DUET_OK && is_idle() ? took : NAN;                                                       \
     }
 BLOCK(set_axpy, duet_set(y, axpy(x, y)))
+BLOCK(new_axpy, eval_axpy())
 BLOCK(set_twenty, duet_set(z, twenty(x, y, z)))
 BLOCK(set_three, three())
 BLOCK(set_persistent_axpy, duet_set(y, persistent))
@@ -228,6 +241,7 @@ static bool run_cpu(json *j, effort how)
     duet_expr empty_axpy = duet_hold(axpy(no_x, no_y)), empty_twenty = duet_hold(twenty(no_x, no_y, no_z));
     contender c[] = {
         { "axpy, the whole statement", set_axpy },
+        { "axpy, into a new matrix", new_axpy },
         { "axpy, persistent formula", set_persistent_axpy, &persistent_axpy },
         { "axpy, build", build_axpy },
         { "axpy, find", find_axpy, &empty_axpy },
@@ -248,6 +262,9 @@ static bool run_cpu(json *j, effort how)
     fill_all();
     ok = ok && measure(c, count, how);
     if (ok) report_contenders(j, "cpu", c, count);
+    if (ok)
+        report_figure(j, "cpu", "axpy, into a new matrix / the whole statement",
+                      median_us(&c[1]) / median_us(&c[0]), NEW_MATRIX_LIMIT);
     duet_drop(persistent_axpy);
     duet_drop(persistent_twenty);
     duet_drop(empty_axpy);

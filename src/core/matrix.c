@@ -362,8 +362,17 @@ static duet_status launch_before(const duet_matrix *m, int device, enum use use,
     return deferred_launch(before(b, device, use, queue, moves));
 }
 
+/* Has no GPU used the storage yet? A writer on the host then needs no lock, because it is the only one to use
+ * the storage. */
+static bool is_of_host(const storage *b)
+{
+    return !storage_has_buffer(b, DEFAULT_GPU) && !__atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+}
+
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue)
 {
+    if (device == HOST && use == OVERWRITE && is_of_host(m->storage) && matrix_fills(m))
+        return allocate(m->storage, HOST, queue);
     TRY(launch_before(m, device, use, queue));
     pthread_mutex_lock(&m->storage->lock);
     const duet_status st = open_locked(m, device, use, queue);
@@ -374,6 +383,11 @@ duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int que
 void matrix_has_written(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
+    if (device == HOST && is_of_host(b)) {
+        b->lost = false;
+        set_valid(b, 1u << HOST);
+        return;
+    }
     pthread_mutex_lock(&b->lock);
     if (device != HOST) wrote_buffer(storage_usage(b, device), queue);
     b->lost = false;

@@ -6,7 +6,9 @@
 #include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
+#include "spin_lock.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* Headers are allocated in slabs that are never returned to the system. The header that was freed
  * first is reused first, so that a stale pointer is detected for as long as possible. */
@@ -16,7 +18,7 @@ typedef struct slab {
     duet_matrix header[SLAB];
 } slab;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables below */
+static spin_lock lock; /* of all variables below */
 static slab *slabs;
 static duet_matrix *oldest_free, **newest_free = &oldest_free;
 static uint64_t last_serial;
@@ -40,14 +42,14 @@ static bool more_headers(void)
 
 static duet_matrix *header_take(uint64_t *serial)
 {
-    pthread_mutex_lock(&lock);
+    spin_take(&lock);
     duet_matrix *m = oldest_free || more_headers() ? oldest_free : NULL;
     if (m) {
         oldest_free = m->next;
         if (!oldest_free) newest_free = &oldest_free;
         *serial = ++last_serial;
     }
-    pthread_mutex_unlock(&lock);
+    spin_give(&lock);
     return m;
 }
 
@@ -55,35 +57,49 @@ static duet_matrix *header_take(uint64_t *serial)
  * was free already. */
 static storage *header_end(duet_matrix *m)
 {
-    pthread_mutex_lock(&lock);
+    spin_take(&lock);
     storage *b = m->serial ? m->storage : NULL;
     if (b) {
         __atomic_store_n(&m->serial, 0, __ATOMIC_RELAXED);
         m->storage = NULL;
         header_put(m);
     }
-    pthread_mutex_unlock(&lock);
+    spin_give(&lock);
     return b;
 }
 
-duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
+/* A header that is not in use yet, for a part of b that starts at `offset`. The caller sets the layout, and
+ * then calls header_begin. */
+static duet_matrix *header_for(storage *b, int64_t offset, uint64_t *serial)
 {
-    uint64_t serial;
-    duet_matrix *m = header_take(&serial);
+    duet_matrix *m = header_take(serial);
     if (!m) {
         fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for matrix headers", sizeof(slab));
         return NULL;
     }
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
-    m->at = *at;
     m->offset = offset;
     m->storage = b;
+    __atomic_store_n(&m->site, NULL, __ATOMIC_RELAXED);
+    return m;
+}
+
+static duet_matrix *header_begin(duet_matrix *m, uint64_t serial)
+{
+    __atomic_store_n(&m->serial, serial, __ATOMIC_RELEASE);
+    return m;
+}
+
+duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
+{
+    uint64_t serial;
+    duet_matrix *m = header_for(b, offset, &serial);
+    if (!m) return NULL;
+    m->at = *at;
     m->count = layout_count(at);
     m->dense = layout_is_dense(at);
     m->repeats = layout_repeats(at);
-    __atomic_store_n(&m->site, NULL, __ATOMIC_RELAXED);
-    __atomic_store_n(&m->serial, serial, __ATOMIC_RELEASE);
-    return m;
+    return header_begin(m, serial);
 }
 
 static void launch_users(const storage *b, const buffer_usage *on)
@@ -115,32 +131,62 @@ static void storage_end(storage *b)
 }
 
 /* host: the caller's memory, from the element with the lowest address; or NULL. */
-static duet_matrix *new_matrix(const layout *at, void *host)
+static storage *storage_new(size_t bytes, void *host)
 {
-    int64_t low, high;
-    layout_span(at, &low, &high);
-    storage *b = calloc(1, sizeof *b);
+    storage *b = malloc(sizeof *b); /* not calloc: glibc's does not use the cache of the thread */
     if (!b) {
         fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for a matrix header", sizeof *b);
         return NULL;
     }
-    pthread_mutex_init(&b->lock, NULL);
-    b->bytes = (size_t)(high - low) * dtypes[at->type].bytes;
-    b->first = buffer_unused;
-    b->wrapped = host != NULL;
-    b->buffer[HOST] = host;
+    /* member by member: compilers fill a large struct with an instruction that takes 10 ns to start */
+    b->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    b->refs = 0;
+    b->bytes = bytes;
     b->valid = host ? 1 << HOST : 0;
-    duet_matrix *m = matrix_share(b, at, -low);
-    if (!m) storage_end(b);
+    b->came = 0;
+    b->lost = b->pinned = b->seen = b->asked = false;
+    b->wrapped = host != NULL;
+    b->copies = 0;
+    b->accrued_cost = 0;
+    memset(b->buffer, 0, sizeof b->buffer);
+    b->buffer[HOST] = host;
+    b->first = buffer_unused;
+    b->others = NULL;
+    return b;
+}
+
+static duet_matrix *strided_matrix(const layout *at, void *host)
+{
+    int64_t low, high;
+    layout_span(at, &low, &high);
+    storage *b = storage_new((size_t)(high - low) * dtypes[at->type].bytes, host);
+    duet_matrix *m = b ? matrix_share(b, at, -low) : NULL;
+    if (b && !m) storage_end(b);
     return m;
+}
+
+/* The layout is written to the header at once: copying it would take as long as all the rest. */
+static duet_matrix *dense_matrix(duet_dtype type, int rank, const int64_t *size, void *host)
+{
+    uint64_t serial;
+    storage *b = storage_new(0, host);
+    duet_matrix *m = b ? header_for(b, 0, &serial) : NULL;
+    if (!m) {
+        if (b) storage_end(b);
+        return NULL;
+    }
+    layout_dense(&m->at, type, rank, size);
+    m->count = layout_count(&m->at);
+    m->dense = true;
+    m->repeats = false;
+    b->bytes = (size_t)m->count * dtypes[type].bytes;
+    return header_begin(m, serial);
 }
 
 duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size)
 {
-    layout at;
     if (shape_check(who, type, rank, size) != DUET_OK) return NULL;
-    layout_dense(&at, type, rank, size);
-    return new_matrix(&at, NULL);
+    return dense_matrix(type, rank, size, NULL);
 }
 
 duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
@@ -160,10 +206,8 @@ static duet_status check_memory(const char *who, const void *host, duet_dtype ty
 
 duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size)
 {
-    layout at;
     if (shape_check(who, type, rank, size) || check_memory(who, host, type)) return NULL;
-    layout_dense(&at, type, rank, size);
-    return new_matrix(&at, host);
+    return dense_matrix(type, rank, size, host);
 }
 
 duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
@@ -226,7 +270,7 @@ static duet_matrix *wrap(const char *who, void *first, duet_dtype type, int rank
     }
     if (check_strides(who, &at)) return NULL;
     layout_span(&at, &low, &high);
-    return new_matrix(&at, (char *)first + low * (int64_t)dtypes[type].bytes);
+    return strided_matrix(&at, (char *)first + low * (int64_t)dtypes[type].bytes);
 }
 
 duet_matrix *(duet_wrap_strided)(void *first, duet_dtype type, int rank, const int64_t *size,
@@ -322,7 +366,7 @@ typedef struct live_entry {
 static int64_t copy_live(live_entry *to, int64_t capacity)
 {
     int64_t n = 0;
-    pthread_mutex_lock(&lock);
+    spin_take(&lock);
     for (const slab *s = slabs; s; s = s->next)
         for (int i = 0; i < SLAB; i++) {
             const duet_matrix *m = &s->header[i];
@@ -336,7 +380,7 @@ static int64_t copy_live(live_entry *to, int64_t capacity)
                                       m->storage->refs };
             n++;
         }
-    pthread_mutex_unlock(&lock);
+    spin_give(&lock);
     return n;
 }
 

@@ -7,6 +7,7 @@
 #include "pool.h"
 #include "compiler.h"
 #include "queue_sync.h"
+#include "spin_lock.h"
 #include "thread.h"
 #include "trace.h"
 #include <pthread.h>
@@ -34,7 +35,7 @@ typedef struct block_list {
 } block_list;
 
 typedef struct pool {
-    pthread_mutex_t lock;
+    spin_lock lock;
     pthread_mutex_t dropping; /* only one thread at a time frees cached blocks of a device */
     block **more_buckets;     /* in place of `bucket` once there are many blocks */
     size_t buckets, blocks;   /* buckets: a power of two */
@@ -43,8 +44,7 @@ typedef struct pool {
     duet_memory memory;
 } pool;
 
-static pool pools[DEVICES_MAX] = { [0 ... DEVICES_MAX - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER,
-                                                               .dropping = PTHREAD_MUTEX_INITIALIZER,
+static pool pools[DEVICES_MAX] = { [0 ... DEVICES_MAX - 1] = { .dropping = PTHREAD_MUTEX_INITIALIZER,
                                                                .buckets = BUCKETS } };
 
 /* Classes are 64 bytes apart up to 512 bytes, then there are eight to each power of two: at most
@@ -150,14 +150,14 @@ static block *pick(const pool *o, int class, uint64_t own)
 
 static block *take_cached(pool *o, int class, uint64_t own)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     block *b = pick(o, class, own);
     if (b) {
         uncache(o, b);
         o->memory.cached -= b->bytes;
         o->memory.used += b->bytes;
     }
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
     return b;
 }
 
@@ -184,9 +184,9 @@ static block *detach(pool *o, size_t bytes)
 /* If too few bytes are cached here, the machine gives back data that it caches itself. */
 static void spare(int device, size_t bytes)
 {
-    pthread_mutex_lock(&pools[device].lock);
+    spin_take(&pools[device].lock);
     const size_t cached = pools[device].memory.cached;
-    pthread_mutex_unlock(&pools[device].lock);
+    spin_give(&pools[device].lock);
     if (cached < bytes) (void)device_machine(device)->spare(device, bytes - cached);
 }
 
@@ -206,9 +206,9 @@ static size_t drop(int device, size_t bytes)
     pool *o = &pools[device];
     size_t freed = 0, unpinned = 0;
     spare(device, bytes);
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     block *list = detach(o, bytes);
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
 
     wait_for_blocks(device, list);
     for (block *b = list, *next; b; b = next) {
@@ -221,10 +221,10 @@ static size_t drop(int device, size_t bytes)
         device_machine(device)->free(device, b->p);
         free(b);
     }
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     o->memory.cached -= freed;
     o->memory.pinned -= unpinned;
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
     return freed;
 }
 
@@ -237,9 +237,9 @@ static void drop_alone(int device, size_t bytes)
 
 static duet_status no_memory(int device, size_t asked, const char *why)
 {
-    pthread_mutex_lock(&pools[device].lock);
+    spin_take(&pools[device].lock);
     duet_memory m = pools[device].memory;
-    pthread_mutex_unlock(&pools[device].lock);
+    spin_give(&pools[device].lock);
     return fail(DUET_NO_MEMORY, "%s %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", why, asked,
                 device_name(device), m.used, m.cached, m.limit, m.limit ? "" : " (none)");
 }
@@ -249,7 +249,7 @@ static duet_status no_memory(int device, size_t asked, const char *why)
 /* Accounts for a new block. false: it would exceed the limit, by *over bytes. */
 static bool reserve(pool *o, size_t bytes, size_t *over)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     duet_memory *m = &o->memory;
     size_t all = m->used + m->cached;
     bool fits = m->limit == 0 || (all <= m->limit && bytes <= m->limit - all);
@@ -258,15 +258,15 @@ static bool reserve(pool *o, size_t bytes, size_t *over)
         m->used += bytes;
         note_peak(m);
     }
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
     return fits;
 }
 
 static void unreserve(pool *o, size_t bytes)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     o->memory.used -= bytes;
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
 }
 
 static duet_status reserve_or_drop(int device, size_t bytes)
@@ -310,9 +310,9 @@ static duet_status new_block(int device, int class, size_t bytes, void **p)
     b->p = *p;
     b->bytes = bytes;
     b->class = class;
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     enter(o, b);
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
     return DUET_OK;
 }
 
@@ -328,9 +328,9 @@ static duet_status wait_for_others(int device, block *b, int queue)
 
 static void give(pool *o, block *b)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     cache(o, b);
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
 }
 
 duet_status pool_take(int device, size_t bytes, int queue, void **p)
@@ -356,20 +356,20 @@ void pool_give(int device, void *p, uint64_t queues)
 {
     pool *o = &pools[device];
     if (!p) return;
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     block *b = *find(o, p);
     if (b && !b->cached) {
         if (device != HOST) b->queues |= queues;
         cache(o, b);
     }
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
 }
 
 duet_memory pool_memory(int device)
 {
-    pthread_mutex_lock(&pools[device].lock);
+    spin_take(&pools[device].lock);
     const duet_memory m = pools[device].memory;
-    pthread_mutex_unlock(&pools[device].lock);
+    spin_give(&pools[device].lock);
     return m;
 }
 
@@ -394,31 +394,31 @@ static size_t most_pinned(void)
  * would be exceeded. */
 static block *reserve_pinned(pool *o, const void *p, int device)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     block *b = *find(o, p);
     if (b && (b->cached || b->pinned_for || o->memory.pinned + b->bytes > most_pinned())) b = NULL;
     if (b) {
         o->memory.pinned += b->bytes;
         b->pinned_for = device;
     }
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
     return b;
 }
 
 static void unreserve_pinned(pool *o, block *b)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     o->memory.pinned -= b->bytes;
     b->pinned_for = HOST;
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
 }
 
 static bool is_pinned(pool *o, const void *p)
 {
-    pthread_mutex_lock(&o->lock);
+    spin_take(&o->lock);
     const block *b = *find(o, p);
     const bool is = b && b->pinned_for;
-    pthread_mutex_unlock(&o->lock);
+    spin_give(&o->lock);
     return is;
 }
 
@@ -458,11 +458,11 @@ duet_status(duet_memory_limit)(duet_place place, size_t bytes)
     if (!device_at(place, &device))
         return fail(DUET_BAD_ARGUMENT, "duet_memory_limit: place (%d) must be DUET_CPU or DUET_GPU",
                     (int)place);
-    pthread_mutex_lock(&pools[device].lock);
+    spin_take(&pools[device].lock);
     duet_memory *m = &pools[device].memory;
     m->limit = bytes;
     const size_t all = m->used + m->cached, over = bytes && all > bytes ? all - bytes : 0;
-    pthread_mutex_unlock(&pools[device].lock);
+    spin_give(&pools[device].lock);
     if (over) drop_alone(device, over);
     return DUET_OK;
 }

@@ -76,14 +76,16 @@ char *shape_text(char text[SHAPE_TEXT], duet_dtype type, int rank, const int64_t
 
 void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size)
 {
-    layout r = { .type = type, .rank = rank };
     int64_t stride = 1;
+    l->type = type;
+    l->rank = rank;
+    memset(l->size, 0, sizeof l->size); /* of constant size, so not a call */
+    memset(l->stride, 0, sizeof l->stride);
     for (int a = rank; a-- > 0;) {
-        r.size[a] = size[a];
-        r.stride[a] = stride;
+        l->size[a] = size[a];
+        l->stride[a] = stride;
         stride *= larger(size[a], 1);
     }
-    *l = r;
 }
 
 layout layout_as_matrix(const layout *l)
