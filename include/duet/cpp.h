@@ -39,116 +39,119 @@ template <bool...> struct duet_flags;
 #define DUET_ENTRIES                                                                                         \
     template <class... I, class = DUET_EACH((std::is_convertible<I, duet_index_entry>::value))>
 
-DUET_INTEGERS inline duet_matrix *duet_new(duet_dtype type, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_new(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_new_shape(type, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_wrap(void *host, duet_dtype type, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap(void *host, duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_shape(host, type, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_columns(void *host, duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_zeros(duet_dtype type, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_zeros(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_zeros_shape(type, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_ones(duet_dtype type, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_ones(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_ones_shape(type, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_full(duet_dtype type, duet_expr value, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_full(duet_dtype type, duet_expr value, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_full_shape(type, value, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_from_array(const void *array, duet_dtype type, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_from_array(const void *array, duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_from_array_shape(array, type, (int)sizeof...(n), size + 1);
 }
 /* Formulas: duet_reshape(x, 2, -1), duet_permute(x, 1, 0), duet_index(x, DUET_AT(2), DUET_RANGE(0, 5)) */
-DUET_INTEGERS inline duet_expr duet_reshape(duet_expr x, N... n)
+DUET_INTEGERS inline DUET_MUST duet_expr duet_reshape(duet_expr x, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshape(x, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_expr duet_broadcast(duet_expr x, N... n)
+DUET_INTEGERS inline DUET_MUST duet_expr duet_broadcast(duet_expr x, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_broadcast(x, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_expr duet_permute(duet_expr x, N... n)
+DUET_INTEGERS inline DUET_MUST duet_expr duet_permute(duet_expr x, N... n)
 {
     const int axis[] = { 0, (int)n... };
     return duet_permute(x, (int)sizeof...(n), axis + 1);
 }
-DUET_ENTRIES inline duet_expr duet_index(duet_expr x, duet_index_entry first, I... i)
+DUET_ENTRIES inline DUET_MUST duet_expr duet_index(duet_expr x, duet_index_entry first, I... i)
 {
     const duet_index_entry index[] = { first, i... };
     return duet_index(x, (int)sizeof...(i) + 1, index);
 }
-DUET_INTEGERS inline duet_matrix *duet_reshaped(duet_matrix *m, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_reshaped(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_broadcast_to_shape(m, (int)sizeof...(n), size + 1);
 }
-DUET_INTEGERS inline duet_matrix *duet_permuted(duet_matrix *m, N... n)
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_permuted(duet_matrix *m, N... n)
 {
     const int axis[] = { 0, (int)n... };
     return duet_permuted_axes(m, (int)sizeof...(n), axis + 1);
 }
-DUET_ENTRIES inline duet_matrix *duet_indexed(duet_matrix *m, I... i)
+DUET_ENTRIES inline DUET_MUST duet_matrix *duet_indexed(duet_matrix *m, I... i)
 {
     const duet_index_entry index[] = { DUET_REST, i... };
     return duet_indexed_by(m, (int)sizeof...(i), index + 1);
 }
 /* Operands joined along an axis: duet_concat(0, a, b), duet_stack(0, a, b); and duet_tile(x, 2, 3) */
-DUET_FORMULAS inline duet_expr duet_concat(int axis, duet_expr first, E... more)
+DUET_FORMULAS inline DUET_MUST duet_expr duet_concat(int axis, duet_expr first, E... more)
 {
     const duet_expr x[] = { first, more... };
     return duet_concat(axis, (int)sizeof...(more) + 1, x);
 }
-DUET_FORMULAS inline duet_expr duet_stack(int axis, duet_expr first, E... more)
+DUET_FORMULAS inline DUET_MUST duet_expr duet_stack(int axis, duet_expr first, E... more)
 {
     const duet_expr x[] = { first, more... };
     return duet_stack(axis, (int)sizeof...(more) + 1, x);
 }
-DUET_INTEGERS inline duet_expr duet_tile(duet_expr x, N... n)
+DUET_INTEGERS inline DUET_MUST duet_expr duet_tile(duet_expr x, N... n)
 {
     const int64_t times[] = { 0, (int64_t)n... };
     return duet_tile(x, (int)sizeof...(n), times + 1);
 }
 /* Reductions along several axes: duet_sum_axes(x, 0, 2) */
 #define DUET_AXES_OF_1(name)                                                                                 \
-    DUET_INTEGERS inline duet_expr name(duet_expr x, N... n)                                                 \
+    DUET_INTEGERS inline DUET_MUST duet_expr name(duet_expr x, N... n)                                       \
     {                                                                                                        \
         const int axis[] = { 0, (int)n... };                                                                 \
         return name(x, (int)sizeof...(n), axis + 1);                                                         \
     }
 #define DUET_AXES_OF_2(name)                                                                                 \
-    DUET_INTEGERS inline duet_expr name(duet_expr x, duet_expr y, N... n)                                    \
+    DUET_INTEGERS inline DUET_MUST duet_expr name(duet_expr x, duet_expr y, N... n)                          \
     {                                                                                                        \
         const int axis[] = { 0, (int)n... };                                                                 \
         return name(x, y, (int)sizeof...(n), axis + 1);                                                      \
     }
 /* The same without a name of its own: duet_sum(x, 0, 2) */
 #define DUET_OVER_OF_1(name)                                                                                 \
-    DUET_INTEGERS inline duet_expr name(duet_expr x, int axis, N... n) { return name##_axes(x, axis, n...); }
+    DUET_INTEGERS inline DUET_MUST duet_expr name(duet_expr x, int axis, N... n)                             \
+    {                                                                                                        \
+        return name##_axes(x, axis, n...);                                                                   \
+    }
 #define DUET_OVER_OF_2(name)                                                                                 \
-    DUET_INTEGERS inline duet_expr name(duet_expr x, duet_expr y, int axis, N... n)                          \
+    DUET_INTEGERS inline DUET_MUST duet_expr name(duet_expr x, duet_expr y, int axis, N... n)                \
     {                                                                                                        \
         return name##_axes(x, y, axis, n...);                                                                \
     }
@@ -158,7 +161,7 @@ DUET_INTEGERS inline duet_expr duet_tile(duet_expr x, N... n)
     DUET_AXES_OF_2(duet_##name##_axes) DUET_AXES_OF_2(duet_##name##_axes_keep) DUET_OVER_OF_2(duet_##name)
 #define DUET_MOMENT1 DUET_FOLD1
 #define DUET_PLACE1(name, ...)                                                                               \
-    inline duet_expr duet_##name(duet_expr x, int axis) { return duet_##name##_axis(x, axis); }
+    inline DUET_MUST duet_expr duet_##name(duet_expr x, int axis) { return duet_##name##_axis(x, axis); }
 #define DUET_COMPOSED_FOLD1 DUET_FOLD1
 #include <duet/composed.def>
 #include <duet/ops.def>

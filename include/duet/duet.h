@@ -143,7 +143,7 @@ DUET_API DUET_MUST duet_matrix *duet_new_shape(duet_dtype type, int rank, const 
  * Shapes    as duet_new_shape
  * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until
  *           the matrix and its views are freed
- * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT if host is null or not aligned to its
+ * Errors    NULL: as duet_new_shape, and BAD_ARGUMENT if host is NULL or not aligned as C aligns the
  *           element type */
 DUET_API DUET_MUST duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int rank, const int64_t *size);
 

@@ -199,7 +199,7 @@ duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
 static duet_status check_memory(const char *who, const void *host, duet_dtype type)
 {
     if (!host) return fail(DUET_BAD_ARGUMENT, "%s: the pointer must not be NULL", who);
-    if ((uintptr_t)host % dtypes[type].bytes == 0) return DUET_OK;
+    if ((uintptr_t)host % dtypes[dtype_part(type)].bytes == 0) return DUET_OK; /* as C aligns them */
     return fail(DUET_BAD_ARGUMENT, "%s: the pointer (%p) must be aligned to %s elements", who, host,
                 dtypes[type].name);
 }

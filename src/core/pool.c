@@ -448,8 +448,9 @@ static bool device_at(duet_place place, int *device)
 duet_memory duet_memory_of(duet_place place)
 {
     int device;
-    if (!device_at(place, &device)) return (duet_memory){ 0 };
-    return pool_memory(device);
+    if (device_at(place, &device)) return pool_memory(device);
+    fail(DUET_BAD_ARGUMENT, "duet_memory_of: place (%d) must be DUET_CPU or DUET_GPU", (int)place);
+    return (duet_memory){ 0 };
 }
 
 duet_status(duet_memory_limit)(duet_place place, size_t bytes)

@@ -69,6 +69,8 @@ duet_upsample2d(x, 2, 2)
 duet_upsample3d(x, 2, 2, 2)
 duet_set_all({ m, x }, { y, duet_sum(x) })
 duet_item(x, numbers)
+duet_item(x, numbers, duet_sum(m), numbers + 1)
+duet_print(stdout, "x", x, m, 1)
 """
 only_cpp = """
 duet_set_all({ { m, x }, { y, duet_sum(x) } })
@@ -159,6 +161,10 @@ everywhere = """
 - duet_sum(m);
 - duet_set(m, 1);
 - duet_new(DUET_F32, 3);
+- duet_reshape(m, 2, 3);
+- duet_index(m, DUET_AT(1));
+- duet_tile(m, 2);
+- duet_sum(m, 0);
 - duet_row(m, 1);
 - duet_reshaped(m, 3);
 - duet_eval(duet_exp(m));
@@ -172,9 +178,12 @@ everywhere = """
 in_c = """
 - return duet_iadd(m, f);
 - return duet_set(m, duet_sum(f, 0));
+- duet_free(f);
++ duet_free(&m, &m);
+- int n = 0; return duet_item(m, &n, m, n);
+- return duet_print(stdout, f);
++ return duet_print(stdout, "text", m, duet_exp(m), 1, 2.5f, "more");
 - return duet_set(m, duet_concat(0, m, f));
-- duet_index(m, DUET_AT(1));
-- duet_reshape(m, 2, 3);
 - m = duet_wrap(i, DUET_F32, 3); return m != NULL;
 - m = duet_wrap(f, DUET_F64, 3); return m != NULL;
 - m = duet_from_array(i, DUET_F32, 3); return m != NULL;

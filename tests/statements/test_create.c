@@ -446,6 +446,53 @@ static void test_recordings(void)
     tap_point("eval and item within a recording");
 }
 
+/* C aligns a complex number like one of its parts, so an array may start at any multiple of that. */
+static void test_complex_arrays(void)
+{
+    enum { N = 37 };
+    const duet_dtype types[] = { DUET_C64, DUET_C128 };
+    for (int t = 0; t < 2; t++) {
+        const size_t bytes = dtypes[types[t]].bytes, part = bytes / 2;
+        char *block = aligned_alloc(64, 64 * N), *odd = block + part, *back = block + 32 * N + part;
+        for (int i = 0; i < 2 * N; i++) {
+            const double x = (double)rng_below(&gen, 2001) / 1000 - 1;
+            element_put(types[t] == DUET_C64 ? DUET_F32 : DUET_F64, odd, i,
+                        converted(DUET_F64, types[t] == DUET_C64 ? DUET_F32 : DUET_F64, x));
+        }
+        duet_matrix *m = duet_wrap((void *)odd, types[t], N),
+                    *same = duet_from_array((void *)odd, types[t], N);
+        if (!CHECK(m && same, "%s", duet_error())) return;
+        CHECK(duet_to_array(same, back) == DUET_OK && !memcmp(odd, back, N * bytes), "%s", duet_error());
+        const duet_expr results[][2] = {
+            { duet_mul(m, duet_conj(m)), duet_mul(same, duet_conj(same)) },
+            { duet_exp(m), duet_exp(same) },
+            { duet_sum(m), duet_sum(same) },
+            { duet_cumsum(m, 0), duet_cumsum(same, 0) },
+            { duet_fft(m, N, 0), duet_fft(same, N, 0) },
+            { duet_outer(m, m), duet_outer(same, same) },
+            { duet_matmul(duet_expand_dims(m, 0), duet_expand_dims(m, 1)),
+              duet_matmul(duet_expand_dims(same, 0), duet_expand_dims(same, 1)) },
+        };
+        for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+            duet_matrix *x = duet_eval(results[i][0]), *y = duet_eval(results[i][1]);
+            if (!CHECK(x && y, "%s", duet_error())) continue;
+            int equal = 0;
+            CHECK(duet_item(duet_all(duet_equal(x, y)), &equal) == DUET_OK && equal, "%s, result %d: %s",
+                  dtypes[types[t]].name, (int)i, duet_error());
+            duet_free(&x, &y);
+        }
+        set(m, duet_mul(m, 2));
+        set(same, duet_sub(m, duet_mul(same, 2)));
+        double left = 1;
+        CHECK(duet_item(duet_max(duet_abs(same)), &left) == DUET_OK && left == 0, "%g is left", left);
+        refuses(duet_wrap((void *)(odd + 1), types[t], N), DUET_BAD_ARGUMENT, "must be aligned");
+        duet_free(&m, &same);
+        free(block);
+    }
+    nothing_is_left("arrays of complex numbers");
+    tap_point("arrays of complex numbers at any address that C allows");
+}
+
 int main(int argc, char **argv)
 {
     gen = rng_new(21);
@@ -463,5 +510,9 @@ int main(int argc, char **argv)
     test_times();
     test_threads();
     test_recordings();
+    test_complex_arrays();
+    CHECK(duet_memory_of(DUET_AUTO).used == 0 && duet_error_status() == DUET_BAD_ARGUMENT, "%s",
+          duet_error());
+    tap_point("the memory of no device");
     return tap_end();
 }
