@@ -635,7 +635,19 @@ duet_pointer_has_another_type(void);
 #define duet_einsum(x, y, indices) duet_einsum_at(DUET(x), DUET(y), indices, DUET_HERE)
 #define duet_outer(x, y)           duet_outer_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_vdot(x, y)            duet_vdot_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_cross(x, y)           duet_cross_at(DUET(x), DUET(y), DUET_HERE)
+/* duet_cross(x, y), or duet_cross(x, y, axis). */
+#define DUET_FOURTH(x, y, axis, which, ...) which
+#define DUET_CROSS_LAST(x, y)               duet_cross_at(DUET(x), DUET(y), DUET_HERE)
+#define DUET_CROSS_AXIS(x, y, axis)         duet_cross_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_cross(...)                     DUET_FOURTH(__VA_ARGS__, DUET_CROSS_AXIS, DUET_CROSS_LAST, 0)(__VA_ARGS__)
+#define duet_cross_axis(x, y, axis)         duet_cross_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_vecdot(x, y, axis)             duet_vecdot_at(DUET(x), DUET(y), axis, DUET_HERE)
+
+#define duet_tril(x, k)             duet_tril_at(DUET(x), k, DUET_HERE)
+#define duet_triu(x, k)             duet_triu_at(DUET(x), k, DUET_HERE)
+#define duet_diag(x, k)             duet_diag_at(DUET(x), k, DUET_HERE)
+#define duet_meshgrid(x, axis, ...) duet_meshgrid_at(DUET(x), axis, DUET_SIZES(__VA_ARGS__), DUET_HERE)
+
 
 #define duet_inv(x)      duet_inv_at(DUET(x), DUET_HERE)
 #define duet_det(x)      duet_det_at(DUET(x), DUET_HERE)

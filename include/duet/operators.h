@@ -120,6 +120,27 @@ DUET_OPERATOR(duet_squeeze, duet_expr x, int axis)
 DUET_OPERATOR(duet_moveaxis, duet_expr x, int from, int to)
 DUET_OPERATOR(duet_swapaxes, duet_expr x, int i, int j)
 
+/* Place the elements of a formula in a matrix or a grid. Elements outside of the diagonal, or of the
+ * triangle, are 0. Diagonal number k has the elements (i, i + k): 0 is the main diagonal, a negative k
+ * is below it.
+ *     duet_tril       the lower triangles of the matrices along the last two axes: x on diagonal k and
+ *                     below
+ *     duet_triu       the upper triangles: x on diagonal k and above
+ *     duet_diag       of a vector: the square matrix with these elements on diagonal k. Of a matrix:
+ *                     the elements of diagonal k
+ *     duet_meshgrid   the vector x along axis `axis` of a grid with the given sizes, without a copy:
+ *                     with duet_meshgrid(x, 1, 3, 4) element (i, j) is x[j]. Operands broadcast, so
+ *                     few formulas need a grid
+ * Shapes    tril: x has at least 2 axes; the shape of x. triu: x has at least 2 axes; the shape of x.
+ *           diag: x [n]; the result is n + |k| x n + |k|; or x has 2 axes. meshgrid: x has as many
+ *           elements as the axis of the grid; the result has the sizes of the grid
+ * Errors    in the result: BAD_ARGUMENT (the list of sizes), BAD_SHAPE
+ * Source    NumPy's functions of the same names; meshgrid is one result of NumPy's with indexing="ij" */
+DUET_OPERATOR(duet_tril, duet_expr x, int64_t k)
+DUET_OPERATOR(duet_triu, duet_expr x, int64_t k)
+DUET_OPERATOR(duet_diag, duet_expr x, int64_t k)
+DUET_OPERATOR(duet_meshgrid, duet_expr x, int axis, int rank, const int64_t *size)
+
 /* Multiplies every element of x by every element of y: duet_einsum(x, y, "i,j->ij").
  * Shapes    x [m], y [n]; the result is m x n
  * Errors    in the result: as duet_einsum */
@@ -127,16 +148,22 @@ DUET_API duet_expr duet_outer(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
 /* Multiply vectors.
- *     duet_vdot    the sum of conj(x) y over all elements; for real x the dot product
- *     duet_cross   the cross product along the last axis; exactly 0 for equal vectors
- * Shapes    vdot: x and y have the same shape; the result has rank 0. cross: the last axes have size
- *           3; the others broadcast
+ *     duet_vdot         the sum of conj(x) y over all elements; for real x the dot product
+ *     duet_vecdot       the sum of conj(x) y along an axis
+ *     duet_cross        the cross product along the last axis; exactly 0 for equal vectors
+ *     duet_cross_axis   the same along another axis; in C also duet_cross(x, y, axis)
+ * An axis from 0 on counts from the first axis of each operand, a negative one from the last.
+ * Shapes    vdot: x and y have the same shape; the result has rank 0. vecdot: the axes have the same
+ *           size; the others broadcast, and are those of the result. cross: the last axes have size 3;
+ *           the others broadcast. cross_axis: the axes have size 3; the others broadcast
  * Errors    in the result: as the operators that they are made of; the error text names that operator.
- *           BAD_SHAPE: the last axis of an operand of duet_cross does not have size 3 */
+ *           BAD_SHAPE: an axis does not exist or does not have the size that it must have */
 DUET_API duet_expr duet_vdot(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
 DUET_API duet_expr duet_cross(duet_expr x, duet_expr y);
 DUET_API duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
+DUET_OPERATOR(duet_vecdot, duet_expr x, duet_expr y, int axis)
+DUET_OPERATOR(duet_cross_axis, duet_expr x, duet_expr y, int axis)
 
 /* The operators of composed.def. Each is a formula made of the operators above.
  * Shapes    as the operators that they are made of
