@@ -647,7 +647,34 @@ duet_pointer_has_another_type(void);
 #define duet_triu(x, k)             duet_triu_at(DUET(x), k, DUET_HERE)
 #define duet_diag(x, k)             duet_diag_at(DUET(x), k, DUET_HERE)
 #define duet_meshgrid(x, axis, ...) duet_meshgrid_at(DUET(x), axis, DUET_SIZES(__VA_ARGS__), DUET_HERE)
+#define duet_diff(x, n, axis)       duet_diff_at(DUET(x), n, axis, DUET_HERE)
 
+/* As the other reductions, with a number behind the operand: duet_quantile(x, 0.25), or
+ * duet_quantile(x, 0.25, 0, 2). */
+#define DUET_REDUCE_N(name, ...)                                                                             \
+    DUET_TENTH(__VA_ARGS__, DUET_OVER_N, DUET_OVER_N, DUET_OVER_N, DUET_OVER_N, DUET_OVER_N, DUET_OVER_N,    \
+               DUET_OVER_N, DUET_OVER_N, DUET_OVER_ALL_N, 0, 0)                                              \
+    (name, __VA_ARGS__)
+#define DUET_OVER_N(name, x, s, ...)         name##_axes_at(DUET(x), s, DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define DUET_OVER_ALL_N(name, x, s)          name##_at(DUET(x), s, DUET_HERE)
+#define DUET_KEEP_N(name, x, s, ...)         name##_axes_keep_at(DUET(x), s, DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_var_ddof(...)                   DUET_REDUCE_N(duet_var_ddof, __VA_ARGS__)
+#define duet_var_ddof_axes(x, s, ...)        DUET_OVER_N(duet_var_ddof, x, s, __VA_ARGS__)
+#define duet_var_ddof_axes_keep(x, s, ...)   DUET_KEEP_N(duet_var_ddof, x, s, __VA_ARGS__)
+#define duet_std_ddof(...)                   DUET_REDUCE_N(duet_std_ddof, __VA_ARGS__)
+#define duet_std_ddof_axes(x, s, ...)        DUET_OVER_N(duet_std_ddof, x, s, __VA_ARGS__)
+#define duet_std_ddof_axes_keep(x, s, ...)   DUET_KEEP_N(duet_std_ddof, x, s, __VA_ARGS__)
+#define duet_quantile(...)                   DUET_REDUCE_N(duet_quantile, __VA_ARGS__)
+#define duet_quantile_axes(x, q, ...)        DUET_OVER_N(duet_quantile, x, q, __VA_ARGS__)
+#define duet_quantile_axes_keep(x, q, ...)   DUET_KEEP_N(duet_quantile, x, q, __VA_ARGS__)
+#define duet_percentile(...)                 DUET_REDUCE_N(duet_percentile, __VA_ARGS__)
+#define duet_percentile_axes(x, q, ...)      DUET_OVER_N(duet_percentile, x, q, __VA_ARGS__)
+#define duet_percentile_axes_keep(x, q, ...) DUET_KEEP_N(duet_percentile, x, q, __VA_ARGS__)
+#define duet_median(...)                     DUET_REDUCE(duet_median, __VA_ARGS__)
+#define duet_median_axes(x, ...)             duet_median_axes_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_median_axes_keep(x, ...)        duet_median_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_cov(x, ddof)                    duet_cov_at(DUET(x), ddof, DUET_HERE)
+#define duet_corrcoef(x)                     duet_corrcoef_at(DUET(x), DUET_HERE)
 
 #define duet_inv(x)      duet_inv_at(DUET(x), DUET_HERE)
 #define duet_det(x)      duet_det_at(DUET(x), DUET_HERE)

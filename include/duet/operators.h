@@ -196,6 +196,57 @@ DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, d
 DUET_API duet_expr duet_pow_int(duet_expr x, int n);
 DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
+/* Compute differences.
+ *     duet_diff   differences of neighbouring elements along an axis, `n` times: x[1] - x[0], x[2] -
+ *                 x[1], ... Of bools: 1 where neighbours differ. Unsigned integers wrap
+ * Shapes    the shape of x, with n elements less along the axis, but at least 0
+ * Errors    in the result: BAD_ARGUMENT (n is negative), BAD_SHAPE
+ * Source    NumPy's diff */
+DUET_OPERATOR(duet_diff, duet_expr x, int n, int axis)
+
+/* Compute statistics of all elements, or along axes: in C duet_median(x), duet_median(x, 0),
+ * duet_quantile(x, 0.25, 0, 2). Forms that end with _axes_keep leave the reduced axes with size 1. Of
+ * integers and bools, the result is f64.
+ *     duet_var_ddof     the sum of the squared distances from the mean, divided by n - ddof, where n
+ *                       is the number of elements. Infinite or NaN where n - ddof is not positive
+ *     duet_std_ddof     the square root of duet_var_ddof
+ *     duet_median       the middle one of the sorted elements, or the mean of the two in the middle
+ *     duet_quantile     the value below which a part q of the elements lies, 0 <= q <= 1. Between two
+ *                       elements it is interpolated linearly
+ *     duet_percentile   the same with q in percent, 0 <= q <= 100
+ * The median and the quantiles are NaN if an element is NaN, or if there are no elements.
+ * Shapes    as those of duet_sum, duet_sum_axes and duet_sum_axes_keep
+ * Errors    in the result: BAD_ARGUMENT (q, ddof, the list of axes), BAD_SHAPE, BAD_TYPE (complex
+ *           elements)
+ * Source    NumPy's functions of the same names, with method="linear", and its var and std with ddof */
+DUET_OPERATOR(duet_var_ddof, duet_expr x, double ddof)
+DUET_OPERATOR(duet_var_ddof_axes, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_var_ddof_axes_keep, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_std_ddof, duet_expr x, double ddof)
+DUET_OPERATOR(duet_std_ddof_axes, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_std_ddof_axes_keep, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_median, duet_expr x)
+DUET_OPERATOR(duet_median_axes, duet_expr x, int count, const int *axis)
+DUET_OPERATOR(duet_median_axes_keep, duet_expr x, int count, const int *axis)
+DUET_OPERATOR(duet_quantile, duet_expr x, double q)
+DUET_OPERATOR(duet_quantile_axes, duet_expr x, double q, int count, const int *axis)
+DUET_OPERATOR(duet_quantile_axes_keep, duet_expr x, double q, int count, const int *axis)
+DUET_OPERATOR(duet_percentile, duet_expr x, double q)
+DUET_OPERATOR(duet_percentile_axes, duet_expr x, double q, int count, const int *axis)
+DUET_OPERATOR(duet_percentile_axes_keep, duet_expr x, double q, int count, const int *axis)
+
+/* Compute how variables depend on each other. Each row of x is a variable, and each column an
+ * observation of all of them; a vector is one variable. Of integers and bools, the result is f64.
+ *     duet_cov        the covariance of all pairs of variables: sums divided by n - ddof, where n is
+ *                     the number of observations. NumPy's default is ddof = 1
+ *     duet_corrcoef   the correlation coefficients of all pairs of variables, from -1 to 1; NaN where
+ *                     a variable is constant
+ * Shapes    x is m x n; the result is m x m. Of a vector the result has rank 0
+ * Errors    in the result: BAD_ARGUMENT (ddof is NaN), BAD_SHAPE
+ * Source    NumPy's functions of the same names */
+DUET_OPERATOR(duet_cov, duet_expr x, double ddof)
+DUET_OPERATOR(duet_corrcoef, duet_expr x)
+
 /* The operators of networks.def, for training neural networks: losses, normalisations and gradients.
  * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the
  * matrix with respect to which it is taken.
