@@ -675,6 +675,8 @@ duet_pointer_has_another_type(void);
 #define duet_median_axes_keep(x, ...)        duet_median_axes_keep_at(DUET(x), DUET_AXES(__VA_ARGS__), DUET_HERE)
 #define duet_cov(x, ddof)                    duet_cov_at(DUET(x), ddof, DUET_HERE)
 #define duet_corrcoef(x)                     duet_corrcoef_at(DUET(x), DUET_HERE)
+#define duet_searchsorted(x, values, side)   duet_searchsorted_at(DUET(x), DUET(values), side, DUET_HERE)
+#define duet_isin(x, values)                 duet_isin_at(DUET(x), DUET(values), DUET_HERE)
 
 #define duet_inv(x)      duet_inv_at(DUET(x), DUET_HERE)
 #define duet_det(x)      duet_det_at(DUET(x), DUET_HERE)

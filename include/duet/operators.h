@@ -247,6 +247,21 @@ DUET_OPERATOR(duet_percentile_axes_keep, duet_expr x, double q, int count, const
 DUET_OPERATOR(duet_cov, duet_expr x, double ddof)
 DUET_OPERATOR(duet_corrcoef, duet_expr x)
 
+/* Look for values in a list. The element types promote to a common one.
+ *     duet_searchsorted   for each value, the index at which it can be inserted into the sorted vector
+ *                         x so that x stays sorted; of type i64. Of the possible indices,
+ *                         DUET_SIDE_LEFT gives the first and DUET_SIDE_RIGHT the last. NaN is last, as
+ *                         in duet_sort. If x is not sorted, the indices are from 0 to the size of x,
+ *                         but have no meaning
+ *     duet_isin           1 for each element of x that is equal to one of the values, else 0; of type
+ *                         bool. NaN is equal to nothing
+ * Shapes    searchsorted: x has 1 axis; the result has the shape of values. isin: any; the result has
+ *           the shape of x
+ * Errors    in the result: BAD_ARGUMENT (side), BAD_SHAPE, BAD_TYPE
+ * Source    NumPy's functions of the same names */
+DUET_OPERATOR(duet_searchsorted, duet_expr x, duet_expr values, duet_side side)
+DUET_OPERATOR(duet_isin, duet_expr x, duet_expr values)
+
 /* The operators of networks.def, for training neural networks: losses, normalisations and gradients.
  * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the
  * matrix with respect to which it is taken.
