@@ -196,6 +196,12 @@ DUET_API duet_expr duet_allclose_at(duet_expr x, duet_expr y, double relative, d
 DUET_API duet_expr duet_pow_int(duet_expr x, int n);
 DUET_API duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
 
+/* Computes the next representable number behind x in the direction of y, as C's nextafter, also for
+ * f16 and bf16; y where x is equal to y. NaN if an operand is NaN. It is made of other operators.
+ * Shapes    the operands broadcast
+ * Errors    in the result: BAD_SHAPE, BAD_TYPE (the elements are not floating point, or complex) */
+DUET_OPERATOR(duet_nextafter, duet_expr x, duet_expr y)
+
 /* Compute differences.
  *     duet_diff   differences of neighbouring elements along an axis, `n` times: x[1] - x[0], x[2] -
  *                 x[1], ... Of bools: 1 where neighbours differ. Unsigned integers wrap

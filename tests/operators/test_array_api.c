@@ -1,6 +1,7 @@
 /* test_array_api.c - functions of the array API standard and of NumPy that are made of other operators:
  * tril, triu, diag, meshgrid, vecdot, cross along an axis, diff, statistics, searchsorted and isin. They
- * are compared with loops over random matrices of random shapes and types. */
+ * are compared with loops over random matrices of random shapes and types. Also nextafter, and pow of
+ * integers. */
 #include "common.h"
 #include "dtype.h"
 #include "indices.h"
@@ -80,9 +81,11 @@ static void check(duet_expr e, const array *want, double error, const char *what
     const double *p = wide ? duet_read_f64(wide) : NULL;
     for (int64_t k = 0; same && p && k < want->count; k++) {
         const double w = want->x[k];
+        const bool signs =
+            error >= 0 || isnan(w) || !signbit(p[k]) == !signbit(w); /* -1: exact, with the sign of 0 */
         const bool equal = isnan(w) ? isnan(p[k]) : p[k] == w || fabs(p[k] - w) <= error * (1 + fabs(w));
-        if (!CHECK(equal, "%s, type %d: element %d is %.17g, not %.17g", what, (int)want->type, (int)k, p[k],
-                   w))
+        if (!CHECK(equal && signs, "%s, type %d: element %d is %.17g, not %.17g", what, (int)want->type,
+                   (int)k, p[k], w))
             break;
     }
     duet_free(&m);
@@ -437,6 +440,103 @@ static void try_search(duet_dtype type)
     duet_free(&l);
 }
 
+/* ---- integer powers, and the next number ---- */
+
+/* Multiplies one factor at a time; wraps to 64 bits. */
+static uint64_t power_of(uint64_t x, int n)
+{
+    uint64_t all = 1;
+    while (n-- > 0) all *= x;
+    return all;
+}
+
+static void try_power(duet_dtype type)
+{
+    static array a, b, want;
+    if (is_float(type) || type == DUET_BOOL) return;
+    random_array(&a, type, 1, 3);
+    b = want = a;
+    fill(&b, -2, 12);
+    for (int64_t k = 0; k < a.count; k++) {
+        const int64_t x = (int64_t)a.x[k];
+        const int n = (int)b.x[k];
+        const uint64_t all = power_of((uint64_t)x, n);
+        if (type == DUET_U8) want.x[k] = (uint8_t)all;
+        else if (type == DUET_I32) want.x[k] = (int32_t)(uint32_t)all;
+        else want.x[k] = (double)(int64_t)all;
+        if (n < 0) want.x[k] = x == 1 ? 1 : x == -1 ? n % 2 ? -1 : 1 : 0;
+    }
+    duet_matrix *m = matrix_of(&a), *l = matrix_of(&b);
+    check(duet_pow(m, l), &want, 0, "pow");
+    duet_free(&m);
+    duet_free(&l);
+}
+
+/* The number next to x, by the bits of its type. */
+static double next_of(duet_dtype type, double x, double y)
+{
+    if (type == DUET_F64) return nextafter(x, y);
+    if (type == DUET_F32) return (double)nextafterf((float)x, (float)y);
+    if (isnan(x) || isnan(y)) return NAN;
+    if (x == y) return y;
+    const int fraction = type == DUET_F16 ? 10 : 7, least = type == DUET_F16 ? -14 : -126;
+    const double most = type == DUET_F16 ? 65504 : 0x1.fep127;
+    if (isinf(x)) return copysign(most, x);
+    int e;
+    const double m = frexp(x, &e); /* 0.5 <= |m| < 1 */
+    const bool shrinks = x != 0 && (x > 0) == (y < x), is_power = fabs(m) == 0.5;
+    const int top = e - 1 < least || x == 0 ? least : e - 1 - (shrinks && is_power && e - 1 > least);
+    const double next = x + (y > x ? 1 : -1) * ldexp(1, top - fraction);
+    if (next == 0) return copysign(0, x);
+    return fabs(next) > most ? copysign(INFINITY, x) : next;
+}
+
+static double random_float(duet_dtype type)
+{
+    static const int low[] = { [DUET_F16] = -24, [DUET_BF16] = -133, [DUET_F32] = -149, [DUET_F64] = -1074 },
+                     high[] = { [DUET_F16] = 15, [DUET_BF16] = 127, [DUET_F32] = 127, [DUET_F64] = 1023 };
+    const double odd[] = { 0,
+                           -0.0,
+                           NAN,
+                           INFINITY,
+                           -INFINITY,
+                           1,
+                           -1,
+                           ldexp(1, low[type]),
+                           -ldexp(1, low[type]),
+                           ldexp(1.75, high[type]) };
+    if (!between(0, 3)) return odd[between(0, 9)];
+    const double m = 1 + (double)(between(0, 2) ? between(0, 3) : between(0, 127)) / 128;
+    return (between(0, 1) ? 1 : -1) * ldexp(m, (int)between(low[type] + 7, high[type]));
+}
+
+/* Every number is a value of its type, or is rounded to one by the cast; the reference uses that value. */
+static void try_nextafter(duet_dtype type)
+{
+    static array a, b, want;
+    if (!is_float(type)) return;
+    random_array(&a, type, 1, 2);
+    for (int64_t k = 0; k < a.count; k++) a.x[k] = random_float(type);
+    b = want = a;
+    for (int64_t k = 0; k < a.count; k++) b.x[k] = between(0, 4) ? random_float(type) : a.x[k];
+    const double n = random_float(type);
+    duet_matrix *m = matrix_of(&a), *l = matrix_of(&b), *next = NULL, *wide;
+    for (int64_t k = 0; k < a.count; k++) want.x[k] = next_of(type, a.x[k], b.x[k]);
+    check(duet_nextafter(m, l), &want, -1, "nextafter");
+    for (int64_t k = 0; k < a.count; k++) want.x[k] = next_of(type, a.x[k], n);
+    check(duet_nextafter(m, n), &want, -1, "nextafter");
+    /* and once more from there: numbers of all digits */
+    next = duet_eval(duet_nextafter(m, n));
+    wide = duet_eval(duet_cast(next, DUET_F64));
+    const double *p = duet_read_f64(wide);
+    for (int64_t k = 0; p && k < a.count; k++) want.x[k] = next_of(type, p[k], b.x[k]);
+    check(duet_nextafter(next, l), &want, -1, "nextafter");
+    duet_free(&m);
+    duet_free(&l);
+    duet_free(&next);
+    duet_free(&wide);
+}
+
 static void test_each(int turns)
 {
     for (at_place = 0; at_place < places; at_place++) {
@@ -452,6 +552,8 @@ static void test_each(int turns)
             for (int s = 0; s < STATISTICS; s++) try_statistic(type, s);
             try_cov(type);
             try_search(type);
+            try_power(type);
+            try_nextafter(type);
         }
         tap_point(at_place ? "results equal loops, on the GPU" : "results equal loops, on the CPU");
     }
@@ -501,6 +603,12 @@ static void test_macros(void)
     IS(duet_real(duet_cov(z, 0)), (4 + 9) / 4.0);
     IS(duet_real(duet_sum(duet_diff(z, 1, 0))), 2);
     IS(duet_sum(duet_meshgrid(v, 1, 3, 4)), 36);
+    IS(duet_copysign(3, -2), -3);
+    IS(duet_copysign(3, -0.0), -3);
+    IS(duet_signbit(-0.0), 1);
+    IS(duet_nextafter(1, 2), nextafter(1, 2));
+    IS(duet_sum(duet_pow(i, 2)), 58);
+    IS(duet_sum(duet_pow(2, i)), 138);
     duet_free(&x);
     duet_free(&v);
     duet_free(&i);
@@ -561,6 +669,10 @@ static void test_refusals(void)
     refused(duet_searchsorted(i, 2.5, DUET_SIDE_LEFT), DUET_BAD_TYPE, "2.5 is not a value of i32");
     refused(duet_isin(v, i), DUET_BAD_TYPE,
             "duet_isin(x: f32[3], values: i32[3]): the operands have no common");
+    refused(duet_nextafter(i, i), DUET_BAD_TYPE,
+            "duet_nextafter(x: i32[3], y: i32[3]): the elements must be floating");
+    refused(duet_nextafter(x, duet_stack(0, v, v, v)), DUET_BAD_SHAPE,
+            "duet_nextafter(x: f32[2,3], y: f32[3,3]): the shapes of the operands do not broadcast");
     refused(duet_isin(none, v), DUET_BAD_ARGUMENT, "duet_isin(x: NULL, values: f32[3]): x must not be NULL");
     duet_free(&x);
     duet_free(&v);

@@ -142,6 +142,7 @@ static const call defs[] = {
 MAKE(array_equal, x[0], x[1])
 MAKE(allclose, x[0], x[1], 1e-5, 1e-8)
 MAKE(pow_int, x[0], 3)
+MAKE(nextafter, x[0], x[1])
 MAKE(vdot, x[0], x[1])
 MAKE(vecdot, x[0], x[1], 0)
 MAKE(cross, x[0], x[1])
@@ -194,6 +195,7 @@ static const call composed[] = {
     ROW(array_equal, 2, 0, NULL, "1 if x and y have the same shape and equal elements, else 0")       //
     ROW(allclose, 2, -1, FORMULA, "1 if |x - y| <= absolute + relative |y| for all elements, else 0") //
     ROW(pow_int, 1, -1, FORMULA, "x to an integer power, by squaring")                                //
+    ROW(nextafter, 2, 0, NULL, "the next representable number behind x in the direction of y")        //
     ROW(vdot, 2, -1, FORMULA, "the dot product of conj(x) and y")                                     //
     ROW(vecdot, 2, -1, FORMULA, "the sums of conj(x) y along an axis")                                //
     ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                    //

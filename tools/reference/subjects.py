@@ -48,7 +48,7 @@ ROWS = [  # the first one that matches 'kind name =options types'
 ]
 NAMED = {  # functions of operators.h
     'fft': 'fourier', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
-    'vecdot': 'products', 'ddof': 'reductions', 'median': 'reductions', 'quantile': 'reductions',
+    'vecdot': 'products', 'nextafter': 'elements', 'ddof': 'reductions', 'median': 'reductions', 'quantile': 'reductions',
     'percentile': 'reductions', 'cov': 'reductions', 'corrcoef': 'reductions', 'diff': 'gather',
     'searchsorted': 'gather', 'isin': 'gather',
     'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
