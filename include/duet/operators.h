@@ -128,6 +128,27 @@ DUET_OPERATOR(duet_swapaxes, duet_expr x, int i, int j)
  * Source    APL's function of this name; NumPy's arange(n) */
 DUET_OPERATOR(duet_iota, duet_dtype type, int64_t n)
 
+/* Place the elements of a formula in a matrix or a grid. Elements outside of the diagonal, or of the
+ * triangle, are 0. Diagonal number k has the elements (i, i + k): 0 is the main diagonal, a negative k
+ * is below it.
+ *     duet_tril       the lower triangles of the matrices along the last two axes: x on diagonal k and
+ *                     below
+ *     duet_triu       the upper triangles: x on diagonal k and above
+ *     duet_diag       of a vector: the square matrix with these elements on diagonal k. Of a matrix:
+ *                     the elements of diagonal k
+ *     duet_meshgrid   the vector x along axis `axis` of a grid with the given sizes, without a copy:
+ *                     with duet_meshgrid(x, 1, 3, 4) element (i, j) is x[j]. Operands broadcast, so
+ *                     few formulas need a grid
+ * Shapes    tril: x has at least 2 axes; the shape of x. triu: x has at least 2 axes; the shape of x.
+ *           diag: x [n]; the result is n + |k| x n + |k|; or x has 2 axes. meshgrid: x has as many
+ *           elements as the axis of the grid; the result has the sizes of the grid
+ * Errors    in the result: BAD_ARGUMENT (the list of sizes), BAD_SHAPE
+ * Source    NumPy's functions of the same names; meshgrid is one result of NumPy's with indexing="ij" */
+DUET_OPERATOR(duet_tril, duet_expr x, int64_t k)
+DUET_OPERATOR(duet_triu, duet_expr x, int64_t k)
+DUET_OPERATOR(duet_diag, duet_expr x, int64_t k)
+DUET_OPERATOR(duet_meshgrid, duet_expr x, int axis, int rank, const int64_t *size)
+
 /* Multiplies every element of x by every element of y: duet_einsum(x, y, "i,j->ij").
  * Shapes    x [m], y [n]; the result is m x n
  * Errors    in the result: as duet_einsum */
@@ -135,16 +156,22 @@ DUET_API DUET_MUST duet_expr duet_outer(duet_expr x, duet_expr y);
 DUET_API DUET_MUST duet_expr duet_outer_at(duet_expr x, duet_expr y, const char *site);
 
 /* Multiply vectors.
- *     duet_vdot    the sum of conj(x) y over all elements; for real x the dot product
- *     duet_cross   the cross product along the last axis; exactly 0 for equal vectors
- * Shapes    vdot: x and y have the same shape; the result has rank 0. cross: the last axes have size
- *           3; the others broadcast
+ *     duet_vdot         the sum of conj(x) y over all elements; for real x the dot product
+ *     duet_vecdot       the sum of conj(x) y along an axis
+ *     duet_cross        the cross product along the last axis; exactly 0 for equal vectors
+ *     duet_cross_axis   the same along another axis; in C also duet_cross(x, y, axis)
+ * An axis from 0 on counts from the first axis of each operand, a negative one from the last.
+ * Shapes    vdot: x and y have the same shape; the result has rank 0. vecdot: the axes have the same
+ *           size; the others broadcast, and are those of the result. cross: the last axes have size 3;
+ *           the others broadcast. cross_axis: the axes have size 3; the others broadcast
  * Errors    in the result: as the operators that they are made of; the error text names that operator.
- *           BAD_SHAPE: the last axis of an operand of duet_cross does not have size 3 */
+ *           BAD_SHAPE: an axis does not exist or does not have the size that it must have */
 DUET_API DUET_MUST duet_expr duet_vdot(duet_expr x, duet_expr y);
 DUET_API DUET_MUST duet_expr duet_vdot_at(duet_expr x, duet_expr y, const char *site);
 DUET_API DUET_MUST duet_expr duet_cross(duet_expr x, duet_expr y);
 DUET_API DUET_MUST duet_expr duet_cross_at(duet_expr x, duet_expr y, const char *site);
+DUET_OPERATOR(duet_vecdot, duet_expr x, duet_expr y, int axis)
+DUET_OPERATOR(duet_cross_axis, duet_expr x, duet_expr y, int axis)
 
 /* The operators of composed.def. Each is a formula made of the operators above.
  * Shapes    as the operators that they are made of
@@ -176,6 +203,78 @@ DUET_API DUET_MUST duet_expr duet_allclose_at(duet_expr x, duet_expr y, double r
                                               const char *site);
 DUET_API DUET_MUST duet_expr duet_pow_int(duet_expr x, int n);
 DUET_API DUET_MUST duet_expr duet_pow_int_at(duet_expr x, int n, const char *site);
+
+/* Computes the next representable number behind x in the direction of y, as C's nextafter, also for
+ * f16 and bf16; y where x is equal to y. NaN if an operand is NaN. It is made of other operators.
+ * Shapes    the operands broadcast
+ * Errors    in the result: BAD_SHAPE, BAD_TYPE (the elements are not floating point, or complex) */
+DUET_OPERATOR(duet_nextafter, duet_expr x, duet_expr y)
+
+/* Compute differences.
+ *     duet_diff   differences of neighbouring elements along an axis, `n` times: x[1] - x[0], x[2] -
+ *                 x[1], ... Of bools: 1 where neighbours differ. Unsigned integers wrap
+ * Shapes    the shape of x, with n elements less along the axis, but at least 0
+ * Errors    in the result: BAD_ARGUMENT (n is negative), BAD_SHAPE
+ * Source    NumPy's diff */
+DUET_OPERATOR(duet_diff, duet_expr x, int n, int axis)
+
+/* Compute statistics of all elements, or along axes: in C duet_median(x), duet_median(x, 0),
+ * duet_quantile(x, 0.25, 0, 2). Forms that end with _axes_keep leave the reduced axes with size 1. Of
+ * integers and bools, the result is f64.
+ *     duet_var_ddof     the sum of the squared distances from the mean, divided by n - ddof, where n
+ *                       is the number of elements. Infinite or NaN where n - ddof is not positive
+ *     duet_std_ddof     the square root of duet_var_ddof
+ *     duet_median       the middle one of the sorted elements, or the mean of the two in the middle
+ *     duet_quantile     the value below which a part q of the elements lies, 0 <= q <= 1. Between two
+ *                       elements it is interpolated linearly
+ *     duet_percentile   the same with q in percent, 0 <= q <= 100
+ * The median and the quantiles are NaN if an element is NaN, or if there are no elements.
+ * Shapes    as those of duet_sum, duet_sum_axes and duet_sum_axes_keep
+ * Errors    in the result: BAD_ARGUMENT (q, ddof, the list of axes), BAD_SHAPE, BAD_TYPE (complex
+ *           elements)
+ * Source    NumPy's functions of the same names, with method="linear", and its var and std with ddof */
+DUET_OPERATOR(duet_var_ddof, duet_expr x, double ddof)
+DUET_OPERATOR(duet_var_ddof_axes, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_var_ddof_axes_keep, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_std_ddof, duet_expr x, double ddof)
+DUET_OPERATOR(duet_std_ddof_axes, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_std_ddof_axes_keep, duet_expr x, double ddof, int count, const int *axis)
+DUET_OPERATOR(duet_median, duet_expr x)
+DUET_OPERATOR(duet_median_axes, duet_expr x, int count, const int *axis)
+DUET_OPERATOR(duet_median_axes_keep, duet_expr x, int count, const int *axis)
+DUET_OPERATOR(duet_quantile, duet_expr x, double q)
+DUET_OPERATOR(duet_quantile_axes, duet_expr x, double q, int count, const int *axis)
+DUET_OPERATOR(duet_quantile_axes_keep, duet_expr x, double q, int count, const int *axis)
+DUET_OPERATOR(duet_percentile, duet_expr x, double q)
+DUET_OPERATOR(duet_percentile_axes, duet_expr x, double q, int count, const int *axis)
+DUET_OPERATOR(duet_percentile_axes_keep, duet_expr x, double q, int count, const int *axis)
+
+/* Compute how variables depend on each other. Each row of x is a variable, and each column an
+ * observation of all of them; a vector is one variable. Of integers and bools, the result is f64.
+ *     duet_cov        the covariance of all pairs of variables: sums divided by n - ddof, where n is
+ *                     the number of observations. NumPy's default is ddof = 1
+ *     duet_corrcoef   the correlation coefficients of all pairs of variables, from -1 to 1; NaN where
+ *                     a variable is constant
+ * Shapes    x is m x n; the result is m x m. Of a vector the result has rank 0
+ * Errors    in the result: BAD_ARGUMENT (ddof is NaN), BAD_SHAPE
+ * Source    NumPy's functions of the same names */
+DUET_OPERATOR(duet_cov, duet_expr x, double ddof)
+DUET_OPERATOR(duet_corrcoef, duet_expr x)
+
+/* Look for values in a list. The element types promote to a common one.
+ *     duet_searchsorted   for each value, the index at which it can be inserted into the sorted vector
+ *                         x so that x stays sorted; of type i64. Of the possible indices,
+ *                         DUET_SIDE_LEFT gives the first and DUET_SIDE_RIGHT the last. NaN is last, as
+ *                         in duet_sort. If x is not sorted, the indices are from 0 to the size of x,
+ *                         but have no meaning
+ *     duet_isin           1 for each element of x that is equal to one of the values, else 0; of type
+ *                         bool. NaN is equal to nothing
+ * Shapes    searchsorted: x has 1 axis; the result has the shape of values. isin: any; the result has
+ *           the shape of x
+ * Errors    in the result: BAD_ARGUMENT (side), BAD_SHAPE, BAD_TYPE
+ * Source    NumPy's functions of the same names */
+DUET_OPERATOR(duet_searchsorted, duet_expr x, duet_expr values, duet_side side)
+DUET_OPERATOR(duet_isin, duet_expr x, duet_expr values)
 
 /* The operators of networks.def, for training neural networks: losses, normalisations and gradients.
  * Each is a formula made of the operators above. A loss has rank 0. A gradient has the shape of the

@@ -112,6 +112,10 @@ typedef struct duet_fourier {
  *             entirely within the first one. No elements if m > n */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
 
+/* Which one of the possible indices duet_searchsorted gives for a value that the list has: the index of
+ * the first equal element, or the one behind the last equal element. */
+typedef enum duet_side { DUET_SIDE_LEFT, DUET_SIDE_RIGHT } duet_side;
+
 /* Options of duet_solve_triangular. Each is 0 or 1.
  *     lower       read the lower triangle; 0: the upper one
  *     unit        take the elements of the diagonal as 1; 0: read them

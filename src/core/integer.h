@@ -29,3 +29,20 @@ FN_DECL T FN(floor_divide)(T x, T y)
     const T q = x / y, r = x % y;
     return q - (r != 0 && (r ^ y) < 1 && (r ^ y) != 0);
 }
+
+/* x to the power y by repeated squaring; it wraps. For a negative y, 1 / x rounded toward zero to the power
+ * -y: only -1 and 1 have powers other than 0. */
+FN_DECL T FN(pow)(T x, T y)
+{
+    const int is_negative = y < 1 && y != 0, is_unit = x == 1 || x == (T)-1;
+    BITS n = (BITS)y, square = (BITS)x, all = 1;
+    if (is_negative && (T)-1 < 1) {
+        if (!is_unit) return 0;
+        n &= 1;
+    }
+    for (; n; n >>= 1) {
+        if (n & 1) all *= square;
+        square *= square;
+    }
+    return (T)all;
+}

@@ -1,5 +1,5 @@
-/* predicates.c - tests of matrices (duet_is_symmetric, duet_allclose, ...) and duet_pow_int, made
- * of other operators. */
+/* predicates.c - tests of matrices (duet_is_symmetric, duet_allclose, ...), duet_pow_int and
+ * duet_nextafter, made of other operators. */
 #include "call_text.h"
 #include "operands.h"
 #include "status.h"
@@ -138,3 +138,63 @@ duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)
     return composed("pow_int", 1, &x, pow_int(x, n, site), site);
 }
 duet_expr(duet_pow_int)(duet_expr x, int n) { return duet_pow_int_at(x, n, NULL); }
+
+/* ---- the next number ---- */
+
+/* In a format of P bits, fl(x + gap) with gap = 2^-P (1 + 2^(1 - P)) |x| is the number next to x, because
+ * gap is more than half and less than one and a half of the distance, on both sides. Rump, Zimmermann,
+ * Boldo, Melquiond: Computing predecessor and successor in rounding to nearest, 2009. Where the distance is
+ * `least`, as that of subnormal numbers, so is the gap. */
+typedef struct format {
+    double part, most; /* gap / |x|; the largest number */
+    double least;      /* the distance of subnormal numbers */
+    double small, up;  /* numbers below `small` are multiplied by `up`, so that the gap is not subnormal */
+} format;
+
+static format format_of(duet_dtype t)
+{
+    switch (t) {
+    case DUET_F16: return (format){ 0x1p-11 + 0x1p-20, 65504, 0x1p-24, 0, 1 };
+    case DUET_BF16: return (format){ 0x1p-8 + 0x1p-15, 0x1.fep127, 0x1p-133, 0, 1 };
+    case DUET_F32: return (format){ 0x1p-24 + 0x1p-47, 0x1.fffffep127, 0x1p-149, 0x1p-100, 0x1p48 };
+    default: return (format){ 0x1p-53 + 0x1p-105, 0x1.fffffffffffffp1023, 0x1p-1074, 0x1p-900, 0x1p110 };
+    }
+}
+
+/* |x| is not infinite; up: the result is above x. */
+static duet_expr neighbour(duet_expr x, duet_expr up, const format *f, const char *site)
+{
+    const duet_expr size = duet_abs(x);
+    if (f->small == 0) {
+        const duet_expr gap = duet_maximum(duet_mul(size, f->part), f->least);
+        return duet_add(x, duet_where(up, gap, duet_neg(gap)));
+    }
+    const duet_expr is_small = duet_less(size, f->small);
+    const duet_expr scaled = duet_where(is_small, duet_mul(x, f->up), x);
+    const duet_expr gap =
+        duet_maximum(duet_mul(duet_abs(scaled), f->part), duet_where(is_small, f->least * f->up, 0));
+    const duet_expr next = duet_add(scaled, duet_where(up, gap, duet_neg(gap)));
+    return duet_where(is_small, duet_mul(next, 1 / f->up), next);
+}
+
+static duet_expr number_after(duet_expr x, duet_expr y, duet_expr nan, const char *site)
+{
+    const duet_dtype type = duet_expr_type(nan), computed = dtype_is_half(type) ? DUET_F32 : type;
+    const format f = format_of(type);
+    const duet_expr a = duet_cast(x, computed), b = duet_cast(y, computed);
+    const duet_expr up = duet_less(a, b), next = neighbour(a, up, &f, site);
+    const duet_expr finite = duet_where(duet_equal(duet_abs(a), INFINITY), f.most, next);
+    /* towards 0 from the smallest number, the sign stays */
+    const duet_expr made = duet_where(duet_equal(a, 0), next, duet_copysign(finite, a));
+    const duet_expr result = duet_where(duet_equal(a, b), b, made);
+    return duet_where(duet_isnan(nan), nan, duet_cast(result, type));
+}
+
+duet_expr(duet_nextafter_at)(duet_expr x, duet_expr y, const char *site)
+{
+    const duet_expr e[] = { x, y };
+    const duet_expr nan = duet_copysign(duet_minimum(x, y), 1); /* NaN if one is; not for integers */
+    const bool stands = duet_expr_status(nan) == DUET_OK;
+    return composed("nextafter", 2, e, stands ? number_after(x, y, nan, site) : nan, site);
+}
+duet_expr(duet_nextafter)(duet_expr x, duet_expr y) { return duet_nextafter_at(x, y, NULL); }

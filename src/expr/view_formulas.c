@@ -25,6 +25,18 @@ duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const c
     return reshaped(function, x, &(sizes_given){ .failed = &s }, site);
 }
 
+duet_expr bad_operands(const char *function, int arity, const duet_expr e[], duet_status s, const char *site)
+{
+    arena *a = arena_mine();
+    node *x[3] = { NULL };
+    error_text said;
+    if (!a) return no_room(DUET_NO_MEMORY);
+    error_keep(&said);
+    const duet_status own = operands(a, OP_append, arity, e, x);
+    if (own == DUET_OK) error_put_back(&said);
+    return call_failed(a, function, arity, x, own == DUET_OK ? s : own, site);
+}
+
 static duet_expr in_range(const char *function, duet_expr x, const range_given *range, const char *site)
 {
     return make_operator(OP_range, function, 1, &x, (const int32_t *)range, site);

@@ -38,6 +38,9 @@ duet_status check_axis_of(const shape *s, int *axis);
 /* The failure s of an argument, whose text the thread has. If x has failed, that of x. */
 duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const char *site);
 
+/* The same for an operator with several operands. The first one that has failed is reported instead. */
+duet_expr bad_operands(const char *function, int arity, const duet_expr e[], duet_status s, const char *site);
+
 duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site);
 
 /* x with one entry for one axis. */

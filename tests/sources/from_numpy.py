@@ -105,8 +105,6 @@ def program(rows):
     yield "    duet_free(&first), first = duet_row(x, 0);\n    duet_free(&sign), sign = duet_new(DUET_F64), duet_free(&value), value = duet_new(DUET_F64);\n}\n"
     for number, kind, _, duet in rows:
         yield f"static void row_{number}(void)\n{{\n    (void)number, (void)memory;\n"
-        if "centered" in duet:
-            yield "    const duet_expr centered = duet_sub(x, duet_mean_keep(x, 1));\n"
         yield f"#line {number} \"{page}\"\n    __auto_type result = {duet};\n"
         to = destination(duet)
         yield f"    if (result) fail();\n    else show_matrix({to});\n}}\n" if to and kind == "run" else "    SHOW(result);\n}\n" if kind == "run" else "    (void)result;\n}\n"

@@ -142,8 +142,21 @@ static const call defs[] = {
 MAKE(array_equal, x[0], x[1])
 MAKE(allclose, x[0], x[1], 1e-5, 1e-8)
 MAKE(pow_int, x[0], 3)
+MAKE(nextafter, x[0], x[1])
 MAKE(vdot, x[0], x[1])
+MAKE(vecdot, x[0], x[1], 0)
 MAKE(cross, x[0], x[1])
+MAKE(cross_axis, x[0], x[1], -1)
+MAKE(diff, x[0], 1, 0)
+MAKE(var_ddof, x[0], 1)
+MAKE(std_ddof, x[0], 1)
+MAKE(median, x[0])
+MAKE(quantile, x[0], 0.25)
+MAKE(percentile, x[0], 25)
+MAKE(cov, x[0], 1)
+MAKE(corrcoef, x[0])
+MAKE(searchsorted, x[0], x[1], DUET_SIDE_LEFT)
+MAKE(isin, x[0], x[1])
 #define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
 #define DUET_NETWORK2(name, ...)  MAKE(name, x[0], x[1])
 #define DUET_NETWORK2R(name, ...) MAKE(name, x[0], x[1], 0.5)
@@ -158,6 +171,10 @@ MAKE(expand_dims, x[0], 0)
 MAKE(squeeze, x[0], 0)
 MAKE(moveaxis, x[0], 0, -1)
 MAKE(swapaxes, x[0], 0, -1)
+MAKE(tril, x[0], 0)
+MAKE(triu, x[0], 0)
+MAKE(diag, x[0], 0)
+MAKE(meshgrid, x[0], 0, 2, (const int64_t[]){ 4, 4 })
 MAKE(concat, 0, 2, x)
 MAKE(stack, 0, 2, x)
 MAKE(tile, x[0], 1, (const int64_t[]){ 2 })
@@ -178,8 +195,25 @@ static const call composed[] = {
     ROW(array_equal, 2, 0, NULL, "1 if x and y have the same shape and equal elements, else 0")       //
     ROW(allclose, 2, -1, FORMULA, "1 if |x - y| <= absolute + relative |y| for all elements, else 0") //
     ROW(pow_int, 1, -1, FORMULA, "x to an integer power, by squaring")                                //
+    ROW(nextafter, 2, 0, NULL, "the next representable number behind x in the direction of y")        //
     ROW(vdot, 2, -1, FORMULA, "the dot product of conj(x) and y")                                     //
+    ROW(vecdot, 2, -1, FORMULA, "the sums of conj(x) y along an axis")                                //
     ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                    //
+    ROW(cross_axis, 2, -1, FORMULA, "the cross product of vectors along an axis")                     //
+    ROW(diff, 1, -1, FORMULA, "the differences of neighbouring elements along an axis, n times")      //
+    ROW(var_ddof, 1, -1, FORMULA, "the variance, divided by n - ddof instead of n")                   //
+    ROW(std_ddof, 1, -1, FORMULA, "the square root of var_ddof")                                      //
+    ROW(median, 1, -1, FORMULA, "the median; NaN if an element is NaN")                               //
+    ROW(quantile, 1, -1, FORMULA, "a quantile, interpolated linearly; NaN if an element is NaN")      //
+    ROW(percentile, 1, -1, FORMULA, "the quantile of q percent")                                      //
+    ROW(cov, 1, -1, FORMULA, "the covariance of all pairs of rows")                                   //
+    ROW(corrcoef, 1, -1, FORMULA, "the correlation coefficients of all pairs of rows")                //
+    ROW(searchsorted, 2, 0, NULL, "for each value, the index at which the sorted vector x takes it")  //
+    ROW(isin, 2, 0, NULL, "1 for each element of x that is equal to one of the values, else 0")       //
+    ROW(tril, 1, 0, NULL, "x on diagonal k and below, else 0")                                        //
+    ROW(triu, 1, 0, NULL, "x on diagonal k and above, else 0")                                        //
+    ROW(diag, 1, 0, NULL, "the matrix with x on diagonal k, or diagonal k of a matrix")               //
+    ROW(meshgrid, 1, 0, NULL, "a vector along one axis of a grid")                                    //
     ROW(index, 1, 0, NULL,
         "NumPy's basic indexing, as in x[2, 0:5]") ROW(flip, 1, 0, NULL,
                                                        "the elements of one axis in reverse order")

@@ -546,6 +546,14 @@ template <class R> bool meets_multiple(int op, const number<R> &x, const number<
            q_floor(x.hi / y.lo) != part || q_floor(x.hi / y.hi) != part || is_nan(part);
 }
 
+/* Is the sign that the operator reads that of a zero or a NaN? The bounds do not have it. */
+template <class R> bool reads_unknown_sign(int op, const number<R> *x)
+{
+    if (op != OP_signbit && op != OP_copysign) return false;
+    const number<R> &of = x[op == OP_copysign];
+    return is_nan(of.v) || (of.lo <= 0 && of.hi >= 0);
+}
+
 template <class R> bool far(R x) { return size_of(x) == infinity; }
 
 template <class R, class F>
@@ -553,6 +561,7 @@ number<R> map_one(int op, const number<R> *x, int arity, double ulp, int flags, 
 {
     const bool jumps = flags & DUET_JUMPS;
     bool exact = true;
+    if (reads_unknown_sign(op, x)) return number<R>::anything();
     for (int k = 0; k < arity; k++) {
         if (x[k].wild) return number<R>::anything();
         /* in a row that selects an operand, NaN wins */

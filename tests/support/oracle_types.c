@@ -131,6 +131,7 @@ __attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, 
     case OP_floor_divide: *r = Q(floor_div)(x, y); return true;
     case OP_remainder: *r = Q(modulo)(x, y); return true;
     case OP_fmod: *r = Q(fmod)(x, y); return true;
+    case OP_pow: *r = Q(pow)(x, y); return true;
     default: return false;
     }
 }

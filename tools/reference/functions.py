@@ -93,7 +93,7 @@ class Reader:
 
     def sentence(self, name, told, comment):
         """What one comment says of one function: its item, or the first sentence if it has no items."""
-        item = told.items.get(name) or told.items.get(re.sub('_(shape|by|axes)$', '', name))
+        item = told.items.get(name) or told.items.get(re.sub('_(shape|by|axes|axes_keep)$', '', name))
         if item:
             return item, told.paragraphs + other_items(told)
         is_taken = self.alone.setdefault(comment, name) != name

@@ -48,6 +48,9 @@ ROWS = [  # the first one that matches 'kind name =options types'
 ]
 NAMED = {  # functions of operators.h
     'fft': 'fourier', 'iota': 'create', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
+    'vecdot': 'products', 'nextafter': 'elements', 'ddof': 'reductions', 'median': 'reductions', 'quantile': 'reductions',
+    'percentile': 'reductions', 'cov': 'reductions', 'corrcoef': 'reductions', 'diff': 'gather',
+    'searchsorted': 'gather', 'isin': 'gather',
     'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
     'p_max_pool': 'convolution', 'pad_for': 'convolution', 'same_padding': 'convolution',
 }
