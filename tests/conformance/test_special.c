@@ -76,7 +76,7 @@ static void gives(const char *what, duet_dtype type, duet_expr e, double want)
     CASE(relu, SMALL, SMALL) CASE(relu, -SMALL, 0)                                                      \
     CASE(signbit, 0., 0) CASE(signbit, -0., 1) CASE(signbit, -INFINITY, 1) CASE(signbit, INFINITY, 0)   \
     CASE(signbit, -SMALL, 1) CASE(signbit, SMALL, 0)                                                    \
-    CASE(signbit, copysign(NAN, 1), 0) CASE(signbit, copysign(NAN, -1), 1)
+    CASE(signbit, copysign(NAN, 1), 0) CASE(signbit, copysign(NAN, -1), 0)
 
 #define TWO_OPERANDS(CASE)                                                                                        \
     CASE(add, INFINITY, -INFINITY, NAN) CASE(add, -0., -0., -0.) CASE(add, -0., 0., 0.)                           \
@@ -92,7 +92,7 @@ static void gives(const char *what, duet_dtype type, duet_expr e, double want)
     CASE(pow, 0.5, INFINITY, 0) CASE(pow, NAN, 1, NAN) CASE(pow, 2, NAN, NAN) CASE(pow, 2, -140, SMALL)           \
     CASE(copysign, 3, -2, -3) CASE(copysign, -3, 2, 3) CASE(copysign, 3, -0., -3) CASE(copysign, -3, 0., 3)       \
     CASE(copysign, 0., -SMALL, -0.) CASE(copysign, -INFINITY, 1, INFINITY) CASE(copysign, NAN, -1, NAN)           \
-    CASE(copysign, 3, copysign(NAN, 1), 3) CASE(copysign, 3, copysign(NAN, -1), -3) CASE(copysign, -2, INFINITY, 2) \
+    CASE(copysign, 3, copysign(NAN, 1), 3) CASE(copysign, 3, copysign(NAN, -1), 3) CASE(copysign, -2, INFINITY, 2) \
     CASE(minimum, NAN, 1, NAN) CASE(minimum, 1, NAN, NAN) CASE(minimum, 0., -0., -0.) CASE(minimum, -0., 0., -0.) \
     CASE(minimum, -INFINITY, 3, -INFINITY) CASE(minimum, SMALL, 0, 0)                                             \
     CASE(maximum, NAN, 1, NAN) CASE(maximum, 1, NAN, NAN) CASE(maximum, 0., -0., 0.) CASE(maximum, -0., 0., 0.)   \

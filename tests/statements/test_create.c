@@ -476,8 +476,10 @@ static void test_complex_arrays(void)
         for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
             duet_matrix *x = duet_eval(results[i][0]), *y = duet_eval(results[i][1]);
             if (!CHECK(x && y, "%s", duet_error())) continue;
-            int equal = 0;
-            CHECK(duet_item(duet_all(duet_equal(x, y)), &equal) == DUET_OK && equal, "%s, result %d: %s",
+            int equal = 0; /* FFTW's routines differ with the alignment, in the last digits */
+            const duet_expr same_value =
+                i == 4 ? duet_allclose(x, y, 1e-5, 1e-5) : duet_all(duet_equal(x, y));
+            CHECK(duet_item(same_value, &equal) == DUET_OK && equal, "%s, result %d: %s",
                   dtypes[types[t]].name, (int)i, duet_error());
             duet_free(&x, &y);
         }

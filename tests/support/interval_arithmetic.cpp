@@ -546,7 +546,7 @@ template <class R> bool meets_multiple(int op, const number<R> &x, const number<
            q_floor(x.hi / y.lo) != part || q_floor(x.hi / y.hi) != part || is_nan(part);
 }
 
-/* Is the sign that the operator reads that of a zero or a NaN? The bounds do not have it. */
+/* Is the sign that the operator reads that of a zero? The bounds do not have it. */
 template <class R> bool reads_unknown_sign(int op, const number<R> *x)
 {
     if (op != OP_signbit && op != OP_copysign) return false;

@@ -80,8 +80,8 @@ expected reference_map(int op, duet_dtype t, double x, double y, double z)
     case OP_sign:
         if (x == 0 || isnan(x)) return (expected){ x, 0 };
         return (expected){ x > 0 ? 1 : -1, 0 };
-    case OP_signbit: return (expected){ signbit(x) != 0, 0 };
-    case OP_copysign: return (expected){ copysign(x, y), 0 };
+    case OP_signbit: return (expected){ !isnan(x) && signbit(x), 0 };
+    case OP_copysign: return (expected){ copysign(x, isnan(y) ? 1 : y), 0 };
     case OP_floor_divide: return near(op, t, floor_of(x, y));
     case OP_remainder: return (expected){ rounded(t, rest_of(x, y)), 0 };
     case OP_fmod: return (expected){ fmod(x, y), 0 };

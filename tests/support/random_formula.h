@@ -252,9 +252,6 @@ static part map_part(random_formula *g, rng *gen, const part *grown, int count)
             x[k] =
                 bring_into_domain(p, r->domain[2 * k], r->domain[2 * k + 1] > 9 ? 9 : r->domain[2 * k + 1]);
         else x[k] = p.e;
-        /* the sign of a NaN is not specified */
-        const bool reads_sign = (r->op == OP_signbit && k == 0) || (r->op == OP_copysign && k == 1);
-        if (reads_sign) x[k] = duet_where(duet_equal(x[k], x[k]), x[k], 1);
     }
     return with(counted(g, r->make(x, NULL), wild), made_of);
 }
