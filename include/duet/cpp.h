@@ -165,6 +165,39 @@ DUET_INTEGERS inline DUET_MUST duet_expr duet_tile(duet_expr x, N... n)
 #define DUET_COMPOSED_FOLD1 DUET_FOLD1
 #include <duet/composed.def>
 #include <duet/ops.def>
+DUET_AXES_OF_1(duet_median_axes)
+DUET_AXES_OF_1(duet_median_axes_keep)
+DUET_OVER_OF_1(duet_median)
+/* Reductions with a number: duet_quantile(x, 0.25, 0, 2) */
+#define DUET_FOLD1N(name)                                                                                    \
+    DUET_INTEGERS inline DUET_MUST duet_expr name##_axes(duet_expr x, double s, N... n)                      \
+    {                                                                                                        \
+        const int axis[] = { 0, (int)n... };                                                                 \
+        return name##_axes(x, s, (int)sizeof...(n), axis + 1);                                               \
+    }                                                                                                        \
+    DUET_INTEGERS inline DUET_MUST duet_expr name##_axes_keep(duet_expr x, double s, N... n)                 \
+    {                                                                                                        \
+        const int axis[] = { 0, (int)n... };                                                                 \
+        return name##_axes_keep(x, s, (int)sizeof...(n), axis + 1);                                          \
+    }                                                                                                        \
+    DUET_INTEGERS inline DUET_MUST duet_expr name(duet_expr x, double s, int axis, N... n)                   \
+    {                                                                                                        \
+        return name##_axes(x, s, axis, n...);                                                                \
+    }
+DUET_FOLD1N(duet_var_ddof)
+DUET_FOLD1N(duet_std_ddof)
+DUET_FOLD1N(duet_quantile)
+DUET_FOLD1N(duet_percentile)
+#undef DUET_FOLD1N
+inline DUET_MUST duet_expr duet_cross(duet_expr x, duet_expr y, int axis)
+{
+    return duet_cross_axis(x, y, axis);
+}
+DUET_INTEGERS inline DUET_MUST duet_expr duet_meshgrid(duet_expr x, int axis, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_meshgrid(x, axis, (int)sizeof...(n), size + 1);
+}
 #undef DUET_AXES_OF_1
 #undef DUET_AXES_OF_2
 #undef DUET_OVER_OF_1

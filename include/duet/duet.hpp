@@ -55,6 +55,7 @@
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -571,6 +572,7 @@ inline constexpr duet_overlap overlap_full = DUET_OVERLAP_FULL, overlap_same = D
                               overlap_valid = DUET_OVERLAP_VALID;
 inline constexpr duet_pad_mode pad_constant = DUET_PAD_CONSTANT, pad_edge = DUET_PAD_EDGE,
                                pad_reflect = DUET_PAD_REFLECT;
+inline constexpr duet_side side_left = DUET_SIDE_LEFT, side_right = DUET_SIDE_RIGHT;
 inline constexpr int refine_f32 = DUET_REFINE_F32, refine_f16 = DUET_REFINE_F16;
 
 namespace detail
@@ -608,6 +610,12 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_window    , int axis, int64_t size, int64_t stride = 1, int64_t dilation = 1
 #define DUET_HPP_PARAM_length    , int n = 0, int axis = -1
 #define DUET_HPP_PARAM_times     , int64_t times, int axis
+#define DUET_HPP_PARAM_diagonal  , int64_t k = 0
+#define DUET_HPP_PARAM_grid      , int axis, const shape &size
+#define DUET_HPP_PARAM_last_axis , int axis = -1
+#define DUET_HPP_PARAM_diff      , int n = 1, int axis = -1
+#define DUET_HPP_PARAM_ddof      , double ddof = 1
+#define DUET_HPP_PARAM_side      , duet_side side = side_left
 #define DUET_HPP_PARAM_by        , int64_t by, int axis
 #define DUET_HPP_ARG_plain
 #define DUET_HPP_ARG_type      , type
@@ -631,6 +639,12 @@ template <class C> struct options {
 #define DUET_HPP_ARG_window    , axis, size, stride, dilation
 #define DUET_HPP_ARG_length    , n, axis
 #define DUET_HPP_ARG_times     , times, axis
+#define DUET_HPP_ARG_diagonal  , k
+#define DUET_HPP_ARG_grid      , axis, size.size(), size.data()
+#define DUET_HPP_ARG_last_axis , axis
+#define DUET_HPP_ARG_diff      , n, axis
+#define DUET_HPP_ARG_ddof      , ddof
+#define DUET_HPP_ARG_side      , side
 #define DUET_HPP_ARG_by        , by, axis
 // clang-format off
 #define DUET_HPP_PARAM_conv             , const conv_options &o = {}
@@ -804,6 +818,44 @@ DUET_HPP_1(fft2, plain, )
 DUET_HPP_1(ifft2, plain, )
 DUET_HPP_1(rfft2, plain, )
 DUET_HPP_1(irfft2, plain, )
+DUET_HPP_1(tril, diagonal, )
+DUET_HPP_1(triu, diagonal, )
+DUET_HPP_1(diag, diagonal, )
+DUET_HPP_1(meshgrid, grid, )
+DUET_HPP_2(vecdot, last_axis, )
+DUET_HPP_2(nextafter, plain, )
+DUET_HPP_2(isin, plain, )
+DUET_HPP_2(searchsorted, side, )
+DUET_HPP_1(diff, diff, )
+DUET_HPP_1(cov, ddof, )
+DUET_HPP_1(corrcoef, plain, )
+DUET_HPP_FOLD1(median, )
+/* Reductions with a number: quantile(x, 0.25), quantile(x, 0.25, { 0, 2 }), quantile_keep(x, 0.25, 0). */
+#define DUET_HPP_FOLD1N(name)                                                                                \
+    DUET_HPP_1(name, number, )                                                                               \
+    inline expr name(const operand &x, double s, const axes &a) noexcept                                     \
+    {                                                                                                        \
+        return expr(duet_##name##_axes_at(x.get(), s, a.size(), a.data(), x.site()));                        \
+    }                                                                                                        \
+    inline expr name##_keep(const operand &x, double s, const axes &a) noexcept                              \
+    {                                                                                                        \
+        return expr(duet_##name##_axes_keep_at(x.get(), s, a.size(), a.data(), x.site()));                   \
+    }
+DUET_HPP_FOLD1N(var_ddof)
+DUET_HPP_FOLD1N(std_ddof)
+DUET_HPP_FOLD1N(quantile)
+DUET_HPP_FOLD1N(percentile)
+#undef DUET_HPP_FOLD1N
+inline expr cross(const operand &x, const operand &y, int axis) noexcept
+{
+    const duet_expr first = x.get();
+    return expr(duet_cross_axis_at(first, y.get(), axis, x.site()));
+}
+/* The numbers 0, 1, ..., n - 1. */
+inline expr iota(dtype type, int64_t n, location w = location::here()) noexcept
+{
+    return expr(duet_iota_at(type, n, detail::site(w)));
+}
 DUET_HPP_1(tile, sizes, )
 DUET_HPP_1(repeat, times, )
 DUET_HPP_1(pad, padding, )
@@ -1406,6 +1458,31 @@ template <class T = double> T item(const operand &e)
     return x;
 }
 
+namespace detail
+{
+template <class> struct operand_for {
+    using type = operand;
+};
+template <class... T, std::size_t... I>
+duet_status items(std::tuple<T...> &x, std::index_sequence<I...>,
+                  const typename operand_for<T>::type &...e) noexcept
+{
+    const operand *const each[] = { &e... };
+    const duet_item_entry list[] = { { e.get(), dtype_of<T>(), &std::get<I>(x) }... };
+    return (duet_items_at)(list, static_cast<int>(sizeof...(T)), each[0]->site());
+}
+} // namespace detail
+/* Evaluates formulas of one element each, in as few passes as set_all needs, and returns them as numbers:
+ *     const auto [mean, at] = duet::items<double, int>(duet::mean(x), duet::argmax(x)); */
+template <class... T> std::tuple<T...> items(const typename detail::operand_for<T>::type &...e)
+{
+    static_assert(sizeof...(T) > 0, "the types of the numbers are needed: items<double, int>(e, f)");
+    std::tuple<T...> x;
+    const location w[] = { e.where()... };
+    detail::check(detail::items(x, std::index_sequence_for<T...>{}, e...), w[0]);
+    return x;
+}
+
 /* A parameter for the matrix that a function writes to: a matrix, or a view of one such as x.row(0). It
  * refers to its argument: use it for parameters only. */
 class destination
@@ -1843,6 +1920,39 @@ inline duet_status explain_statements(std::FILE *out, std::initializer_list<assi
 }
 /* Elements, as operator<< prints them. */
 DUET_HPP_PRINT(print, DUET_HPP_LIST(const matrix &m, ), (duet_print)(out, m.get()))
+/* Texts, matrices, formulas and numbers. Each text starts a line, and the values that follow stand behind it:
+ * print(stdout, "mean", mean(x), "x", x). The formulas are evaluated together. */
+struct first_text {
+    const char *text;
+    location where;
+    first_text(const char *t, location w = location::here()) noexcept : text(t), where(w) {}
+};
+namespace detail
+{
+inline duet_printed printed(const char *x, location) noexcept { return duet_printed(x); }
+inline duet_printed printed(const std::string &x, location) noexcept { return duet_printed(x.c_str()); }
+inline duet_printed printed(const matrix &x, location) noexcept { return duet_printed(x.get()); }
+template <class T> duet_printed printed(const T &x, location w) noexcept
+{
+    if constexpr (std::is_arithmetic_v<T> && std::is_constructible_v<duet_printed, T>) return duet_printed(x);
+    else return duet_printed(operand(x, w).get());
+}
+template <class... T> duet_status print_items(std::FILE *out, const first_text &first, const T &...x) noexcept
+{
+    const duet_printed list[] = { duet_printed(first.text), printed(x, first.where)... };
+    return duet_print_all_at(out, list, static_cast<int>(sizeof...(x)) + 1, site(first.where));
+}
+} // namespace detail
+template <class... T> void print(std::FILE *out, const first_text &first, const T &...more)
+{
+    detail::check(detail::print_items(out, first, more...), first.where);
+}
+template <class... T> void print(std::ostream &stream, const first_text &first, const T &...more)
+{
+    detail::check(detail::print_to(stream,
+                                   [&](std::FILE *out) { return detail::print_items(out, first, more...); }),
+                  first.where);
+}
 /* A formula as a C expression. */
 DUET_HPP_PRINT(print_expr, DUET_HPP_LIST(const expr &e, ), (duet_print_expr)(out, e.get()))
 /* The plan of m = e, and the plan of set_all. They compute nothing. */

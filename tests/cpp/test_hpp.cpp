@@ -573,6 +573,29 @@ static void compare_rows(const matrix &x, const matrix &y, const matrix &z)
     SAME(rfft2, (x), (cx))
     SAME(irfft2, (x), (cx))
     SAME(index, (x, 1, duet::newaxis, duet::all, duet::rest), (cx, DUET_AT(1), DUET_NEW, DUET_ALL, DUET_REST))
+    SAME(tril, (x), (cx, 0))
+    SAME(triu, (x, -1), (cx, -1))
+    SAME(diag, (x, 1), (cx, 1))
+    SAME(meshgrid, (duet::sum(x, 1), 0, { 4, 3 }), (duet_sum_axes(cx, 1), 0, 4, 3))
+    SAME(vecdot, (x, y), (cx, cy, -1))
+    same_formula("cross", duet::cross(x, y, 0), duet_cross_axis(cx, cy, 0));
+    SAME(nextafter, (x, 2), (cx, 2))
+    SAME(isin, (x, y), (cx, cy))
+    SAME(searchsorted, (duet::sum(x, 1), y), (duet_sum_axes(cx, 1), cy, DUET_SIDE_LEFT))
+    SAME(searchsorted, (duet::sum(x, 1), y, duet::side_right), (duet_sum_axes(cx, 1), cy, DUET_SIDE_RIGHT))
+    SAME(diff, (x), (cx, 1, -1))
+    SAME(diff, (x, 2, 0), (cx, 2, 0))
+    SAME(cov, (x), (cx, 1))
+    SAME(corrcoef, (x), (cx))
+    SAME(median, (x), (cx))
+    SAME(median, (x, { 0, -1 }), (cx, 0, -1))
+    same_formula("median", duet::median_keep(x, 1), duet_median_axes_keep(cx, 1));
+    SAME(quantile, (x, 0.25), (cx, 0.25))
+    SAME(quantile, (x, 0.25, 1), (cx, 0.25, 1))
+    same_formula("percentile", duet::percentile_keep(x, 30, 0), duet_percentile_axes_keep(cx, 30, 0));
+    SAME(var_ddof, (x, 1, { 0, 1 }), (cx, 1, 0, 1))
+    SAME(std_ddof, (x, 1), (cx, 1))
+    SAME(iota, (duet::i32, 7), (DUET_I32, 7))
     SAME(reshape, (x, 2, -1), (cx, 2, -1))
     SAME(broadcast, (x, 3, 4), (cx, 3, 4))
     SAME(permute, (x, 1, 0), (cx, 1, 0))
@@ -852,6 +875,23 @@ static void test_printing()
     CHECK(duet::live(g) == duet::live() && duet::live() >= 2 &&
               g.str() == printed([](std::FILE *out) { duet::live(out); }),
           "live: %s", g.str().c_str());
+    std::ostringstream h;
+    duet::print(h, "x", x, "sum and mean", duet::sum(x), duet::mean(x), "a number", 5, "text");
+    CHECK(h.str() == printed([&](std::FILE *out) {
+              (void)duet_print(out, "x", x.get(), "sum and mean", duet_sum(x.get()), duet_mean(x.get()),
+                               "a number", 5, "text");
+          }) &&
+              h.str() == printed([&](std::FILE *out) {
+                  duet::print(out, "x", x, "sum and mean", duet::sum(x), duet::mean(x), "a number", 5,
+                              std::string("text"));
+              }),
+          "print of several items: %s", h.str().c_str());
+    const duet::outcome list = duet::try_call([&] { duet::print(h, "text", x, x + matrix(duet::f32, 3)); });
+    CHECK(list.status() == DUET_BAD_SHAPE && names(list.text(), __LINE__ - 1), "%s", list.text());
+    const auto [mean, at, whole] = duet::items<double, int, bool>(duet::mean(y), duet::argmax(y), 1);
+    CHECK(mean == 4 && at == 1 && whole, "items: %g %d", mean, at);
+    const duet::outcome items = duet::try_call([&] { duet::items<double, int>(duet::sum(x), x); });
+    CHECK(items.status() == DUET_BAD_SHAPE && names(items.text(), __LINE__ - 1), "%s", items.text());
     const duet::outcome bad = duet::try_call([&] { duet::print_expr(b, x + matrix(duet::f32, 3)); });
     CHECK(bad.status() == DUET_BAD_SHAPE && names(bad.text(), __LINE__ - 1) && b.fail(), "%s", bad.text());
     const duet::outcome other = duet::try_call([&] { duet::explain(c, empty, x + matrix(duet::f32, 3)); });
