@@ -185,6 +185,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 /* Statements, which in C are macros of lift.h too. */
 #define duet_set_all(...)                 DUET_STATUS_HERE(duet_set_all, __VA_ARGS__)
 #define duet_items(...)                   DUET_STATUS_HERE(duet_items, __VA_ARGS__)
+#define duet_print_all(...)               duet_print_all_at(__VA_ARGS__, DUET_HERE)
 #define duet_print(...)                   duet_plain_status_at((duet_print)(__VA_ARGS__), DUET_HERE)
 #define duet_set(...)                     duet_set_at(__VA_ARGS__, DUET_HERE)
 #define duet_set_on(...)                  duet_set_on_at(__VA_ARGS__, DUET_HERE)

@@ -264,8 +264,9 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
     DUET_SIXTEENTH(__VA_ARGS__, DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEMS, 0,   \
                    DUET_ITEMS, 0, DUET_ITEMS, 0, DUET_ITEM, 0, 0)                                            \
     (__VA_ARGS__)
-#define DUET_ITEM(e, x) duet_item_at(DUET(e), DUET_TYPE_OF(x), x, DUET_HERE)
-#define DUET_ITEMS(...) duet_items_at(DUET_PAIRS(__VA_ARGS__), DUET_HERE)
+#define DUET_ITEM(e, x)         duet_item_at(DUET(e), DUET_TYPE_OF(x), x, DUET_HERE)
+#define DUET_ITEMS(...)         duet_items_at(DUET_PAIRS(__VA_ARGS__), DUET_HERE)
+#define duet_items(list, count) duet_items_at(list, count, DUET_HERE)
 
 /* Items to print. */
 static inline duet_printed duet_printed_text(const char *x)
@@ -325,6 +326,8 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
     function(DUET(x), DUET(y), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
 #define DUET_OPTION(type, ...)                                                                               \
     __extension__ &(const type) { __VA_ARGS__ }
+
+#define duet_print_all(out, list, count) duet_print_all_at(out, list, count, DUET_HERE)
 
 #define duet_iota(type, n)      duet_iota_at(type, n, DUET_HERE)
 #define duet_concat(axis, ...)  duet_concat_at(axis, DUET_EXPRS(__VA_ARGS__), DUET_HERE)

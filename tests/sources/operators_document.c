@@ -26,7 +26,9 @@ static const char *step_words(char *line)
 {
     const char *kernel = strstr(line, ". "), *operands = strstr(line, " <- ");
     char *way = strstr(operands ? operands : line, "; ");
-    if (kernel && !strncmp(kernel + 2, "program", 7)) return "interpreter";
+    static const char *const programs[] = { "program", "copy", "conversion", "fill" };
+    for (int i = 0; kernel && i < 4; i++)
+        if (!strncmp(kernel + 2, programs[i], strlen(programs[i]))) return "interpreter";
     if (!way || (way[2] >= '0' && way[2] <= '9')) return "own kernel";
     way[2 + strcspn(way + 2, ";,")] = 0;
     if (!strcmp(way + 2, "strict")) return "oneDNN or BLAS";

@@ -52,7 +52,7 @@ run "$work/third.c"
 point $? 'the third piece of C of the README'
 
 {
-    printf '#include <duet/duet.h>\n#include <stdlib.h>\nstatic void fail(const char *why) { puts(why), exit(1); }\nint main(void)\n{\n'
+    printf '#include <duet/duet.h>\nint main(void)\n{\n'
     sed -n '3,/^ \*$/p' "$top/include/duet/duet.h" | sed -n 's/^ \*     //p'
     printf '}\n'
 } >"$work/header.c"
