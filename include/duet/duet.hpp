@@ -1074,15 +1074,9 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         if (s.product() != static_cast<int64_t>(n))
             return detail::raise(DUET_BAD_SHAPE, "the shape needs another number of elements", w);
-        const T *first = n ? p : zero<T>();
-        std::unique_ptr<T[]> copy;
-        if (!is_aligned(first)) {
-            copy.reset(new T[n]);
-            for (std::size_t i = 0; i < n; i++) copy[i] = p[i];
-            first = copy.get();
-        }
+        static const T nothing{}; /* what an empty array points to */
         duet_matrix *from =
-            detail::made((duet_from_array_shape)(first, dtype_of<T>(), s.size(), s.data()), w);
+            detail::made((duet_from_array_shape)(n ? p : &nothing, dtype_of<T>(), s.size(), s.data()), w);
         m = from;
         if (type == dtype_of<T>() || !from) return;
         m = duet_eval_at(duet_cast_at(duet_of_matrix(from), type, detail::site(w)), detail::site(w));
@@ -1122,16 +1116,6 @@ class [[nodiscard]] matrix : public members<matrix>
         return nullptr;
     }
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
-    template <class T> static const T *zero() noexcept /* what an empty array points to */
-    {
-        alignas(sizeof(T)) static const T nothing{};
-        return &nothing;
-    }
-    /* C++ aligns a complex number as its parts, but the library needs twice that, as operator new gives. */
-    template <class T> static bool is_aligned(const T *p) noexcept
-    {
-        return reinterpret_cast<uintptr_t>(p) % sizeof(T) == 0;
-    }
     template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
 
   public:
@@ -1332,12 +1316,7 @@ class [[nodiscard]] matrix : public members<matrix>
     template <class T> void to_array(T *array, location w = location::here()) const
     {
         if (!has<T>()) return (void)mistyped<T>(w);
-        if (is_aligned(array)) return detail::check((duet_to_array)(m, array), w);
-        const std::size_t n = static_cast<std::size_t>(count());
-        const std::unique_ptr<T[]> copy(new T[n + 1]);
-        const duet_status s = (duet_to_array)(m, copy.get());
-        for (std::size_t i = 0; s == DUET_OK && i < n; i++) array[i] = copy[i];
-        detail::check(s, w);
+        detail::check((duet_to_array)(m, array), w);
     }
     template <class T> std::vector<T> to_vector(location w = location::here()) const
     {
@@ -1429,15 +1408,15 @@ template <class P> duet_status print_to(std::ostream &out, P &&print)
     if (file) std::fclose(file);
     const std::unique_ptr<char, void (*)(void *)> owner(text, std::free);
     if (s == DUET_OK) out.write(text, static_cast<std::streamsize>(size));
-    else out.setstate(std::ios_base::failbit);
     return s;
 }
 } // namespace detail
 
-/* Prints the elements as NumPy prints an array; a formula is evaluated first. */
+/* Prints the elements as NumPy prints an array; a formula is evaluated first. If that fails, failbit is set. */
 inline std::ostream &operator<<(std::ostream &out, const matrix &m)
 {
-    (void)detail::print_to(out, [&](std::FILE *file) { return (duet_print)(file, m.get()); });
+    const duet_status s = detail::print_to(out, [&](std::FILE *file) { return (duet_print)(file, m.get()); });
+    if (s != DUET_OK) out.setstate(std::ios_base::failbit);
     return out;
 }
 inline std::ostream &operator<<(std::ostream &out, const expr &e) { return out << matrix(e); }
@@ -1930,6 +1909,7 @@ struct first_text {
 namespace detail
 {
 inline duet_printed printed(const char *x, location) noexcept { return duet_printed(x); }
+inline duet_printed printed(char *x, location) noexcept { return duet_printed(static_cast<const char *>(x)); }
 inline duet_printed printed(const std::string &x, location) noexcept { return duet_printed(x.c_str()); }
 inline duet_printed printed(const matrix &x, location) noexcept { return duet_printed(x.get()); }
 template <class T> duet_printed printed(const T &x, location w) noexcept

@@ -124,20 +124,37 @@ duet_pointer_has_another_type(void);
     {                                                                                                        \
         __VA_ARGS__                                                                                          \
     }
-#define DUET_TYPE_FIRST(...)                                                                                 \
-    (duet_dtype) * DUET_INTEGERS(__VA_ARGS__), DUET_COUNT_OF(__VA_ARGS__) - 1, DUET_INTEGERS(__VA_ARGS__) + 1
+/* A type and sizes as one list: the arguments of a macro must be evaluated once. */
+#define DUET_TYPE_FIRST(name)                                                                                \
+    static inline DUET_MUST duet_matrix *name##_list(int count, const int64_t *list)                         \
+    {                                                                                                        \
+        return (name##_shape)((duet_dtype)list[0], count - 1, list + 1);                                     \
+    }
+#define DUET_TYPE_SECOND(name, pointer)                                                                      \
+    static inline DUET_MUST duet_matrix *name##_list(pointer p, int count, const int64_t *list)              \
+    {                                                                                                        \
+        return (name##_shape)(p, (duet_dtype)list[0], count - 1, list + 1);                                  \
+    }
+DUET_TYPE_FIRST(duet_new)
+DUET_TYPE_FIRST(duet_zeros)
+DUET_TYPE_FIRST(duet_ones)
+DUET_TYPE_SECOND(duet_wrap, void *)
+DUET_TYPE_SECOND(duet_wrap_columns, void *)
+DUET_TYPE_SECOND(duet_from_array, const void *)
+#undef DUET_TYPE_FIRST
+#undef DUET_TYPE_SECOND
 
-#define duet_new(...)   DUET_MATRIX_HERE(duet_new_shape, DUET_TYPE_FIRST(__VA_ARGS__))
-#define duet_zeros(...) DUET_MATRIX_HERE(duet_zeros_shape, DUET_TYPE_FIRST(__VA_ARGS__))
-#define duet_ones(...)  DUET_MATRIX_HERE(duet_ones_shape, DUET_TYPE_FIRST(__VA_ARGS__))
+#define duet_new(...)   DUET_MATRIX_HERE(duet_new_list, DUET_SIZES(__VA_ARGS__))
+#define duet_zeros(...) DUET_MATRIX_HERE(duet_zeros_list, DUET_SIZES(__VA_ARGS__))
+#define duet_ones(...)  DUET_MATRIX_HERE(duet_ones_list, DUET_SIZES(__VA_ARGS__))
 #define duet_full(type, value, ...)                                                                          \
     DUET_MATRIX_HERE(duet_full_shape, type, DUET(value), DUET_SIZES(__VA_ARGS__))
 #define duet_wrap(host, ...)                                                                                 \
-    DUET_MATRIX_HERE(duet_wrap_shape, DUET_ELEMENTS(host, __VA_ARGS__), DUET_TYPE_FIRST(__VA_ARGS__))
+    DUET_MATRIX_HERE(duet_wrap_list, DUET_ELEMENTS(host, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_wrap_columns(host, ...)                                                                         \
-    DUET_MATRIX_HERE(duet_wrap_columns_shape, DUET_ELEMENTS(host, __VA_ARGS__), DUET_TYPE_FIRST(__VA_ARGS__))
+    DUET_MATRIX_HERE(duet_wrap_columns_list, DUET_ELEMENTS(host, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_from_array(array, ...)                                                                          \
-    DUET_MATRIX_HERE(duet_from_array_shape, DUET_ELEMENTS(array, __VA_ARGS__), DUET_TYPE_FIRST(__VA_ARGS__))
+    DUET_MATRIX_HERE(duet_from_array_list, DUET_ELEMENTS(array, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_reshaped(m, ...)     DUET_MATRIX_HERE(duet_reshaped_shape, m, DUET_SIZES(__VA_ARGS__))
 #define duet_broadcast_to(m, ...) DUET_MATRIX_HERE(duet_broadcast_to_shape, m, DUET_SIZES(__VA_ARGS__))
 #define duet_permuted(m, ...)     DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
@@ -301,7 +318,7 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 {
     return (duet_printed){ .kind = DUET_PRINTED_NUMBER, .type = DUET_U64, .u64 = x };
 }
-#define DUET_PRINTED(x)                                                                                      \
+#define DUET_PRINTED_AS(x)                                                                                   \
     _Generic((x),                                                                                            \
         char *: duet_printed_text, const char *: duet_printed_text,                                          \
         duet_matrix *: duet_printed_matrix, const duet_matrix *: duet_printed_matrix,                        \
@@ -312,10 +329,20 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
         float: duet_printed_float, double: duet_printed_double, long double: duet_printed_double,            \
         unsigned long: duet_printed_unsigned, unsigned long long: duet_printed_unsigned,                     \
         default: DUET_REAL_OR(x, duet_printed_double, duet_printed_integer))(x)
+#ifdef __GNUC__
+#define DUET_PRINTED(x)      DUET_PRINTED_1(x, __COUNTER__)
+#define DUET_PRINTED_1(x, n) DUET_PRINTED_2(x, n)
+#define DUET_PRINTED_2(x, n)                                                                                 \
+    __extension__({                                                                                          \
+        __auto_type duet_##n = (x);                                                                          \
+        DUET_PRINTED_AS(duet_##n);                                                                           \
+    })
+#else
+#define DUET_PRINTED(x) DUET_PRINTED_AS(x)
+#endif
 #define duet_print(out, ...)                                                                                 \
     duet_print_all_at(out, (const duet_printed[]){ DUET_EACH(DUET_PRINTED, __VA_ARGS__) },                   \
                       DUET_NUMBER_OF(__VA_ARGS__), DUET_HERE)
-
 /* Calls with one or two operands and options, which may be missing. The comma after __VA_ARGS__ makes the
  * list of options an empty argument then, and not a missing one; __extension__ allows the empty braces.
  * Pedantic compilers would warn of either. */

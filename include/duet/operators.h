@@ -254,7 +254,7 @@ DUET_OPERATOR(duet_percentile_axes_keep, duet_expr x, double q, int count, const
  *     duet_cov        the covariance of all pairs of variables: sums divided by n - ddof, where n is
  *                     the number of observations. NumPy's default is ddof = 1
  *     duet_corrcoef   the correlation coefficients of all pairs of variables, from -1 to 1; NaN where
- *                     a variable is constant
+ *                     the computed variance of a variable is 0
  * Shapes    x is m x n; the result is m x m. Of a vector the result has rank 0
  * Errors    in the result: BAD_ARGUMENT (ddof is NaN), BAD_SHAPE
  * Source    NumPy's functions of the same names */

@@ -32,7 +32,7 @@ bool shape_broadcast(const shape *a, const shape *b, shape *out);
 #define SHAPE_TEXT 200
 char *shape_text(char text[SHAPE_TEXT], duet_dtype type, int rank, const int64_t *size);
 
-/* Row-major without gaps. size is not that of l. */
+/* Row-major without gaps. `size` must not be l->size. */
 void layout_dense(layout *l, duet_dtype type, int rank, const int64_t *size);
 bool layout_is_dense(const layout *l);
 int64_t layout_count(const layout *l);

@@ -1,5 +1,5 @@
-/* spin_lock.h - a lock for critical sections of a few instructions, which every new matrix enters. Without
- * contention it takes about a third of the time of a mutex. A thread that waits for long gives up its
+/* spin_lock.h - a lock for short critical sections, which every new matrix enters; a few of them, such as a
+ * list of all matrices, take longer. Without contention it takes about a third of the time of a mutex. A thread that waits for long gives up its
  * processor, and later sleeps: the owner of the lock may have a lower priority and need this processor. */
 #ifndef SPIN_LOCK_H
 #define SPIN_LOCK_H
@@ -21,6 +21,9 @@ static __attribute__((noinline, cold)) void spin_wait(spin_lock *l)
     for (int64_t spins = 1;; spins++) {
         const int taken = __atomic_load_n(&l->taken, __ATOMIC_RELAXED);
         if (!taken && !__atomic_exchange_n(&l->taken, 1, __ATOMIC_ACQUIRE)) return;
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
         if (spins % SPINS) continue;
         if (spins < (int64_t)SPINS * YIELDS) sched_yield();
         else nanosleep(&nap, NULL);

@@ -62,7 +62,8 @@ duet_expr duet_concat_at(int axis, int count, const duet_expr *x, const char *si
     duet_status s = check_list(count, x);
     if (s == DUET_OK) s = check_list_axis(x, 0, &axis);
     if (s != DUET_OK) return bad_list("concat", count, x, s, site);
-    return named("concat", count, x, concatenated("concat", axis, count, x, site), site);
+    const duet_expr made = not_itself(concatenated("concat", axis, count, x, site), x[0], site);
+    return named("concat", count, x, made, site);
 }
 
 static duet_expr stacked(int axis, int count, const duet_expr *x, const char *site)
@@ -146,9 +147,10 @@ duet_expr duet_tile_at(duet_expr x, int count, const int64_t *times, const char 
         status = check_times(times[k], a < 0 ? 1 : s.size[a]);
     }
     if (status != DUET_OK) return bad_argument("tile", x, status, site);
-    for (; s.rank < count; s.rank++) x = duet_expand_dims_at(x, 0, site);
-    for (int k = 0; k < count; k++) x = repeated("tile", x, times[k], s.rank - count + k, false, site);
-    return x;
+    duet_expr made = x;
+    for (; s.rank < count; s.rank++) made = duet_expand_dims_at(made, 0, site);
+    for (int k = 0; k < count; k++) made = repeated("tile", made, times[k], s.rank - count + k, false, site);
+    return not_itself(made, x, site);
 }
 
 duet_expr duet_repeat_at(duet_expr x, int64_t times, int axis, const char *site)
@@ -157,7 +159,7 @@ duet_expr duet_repeat_at(duet_expr x, int64_t times, int axis, const char *site)
     duet_status status = check_axis_of(&s, &axis);
     if (status == DUET_OK) status = check_times(times, s.size[axis]);
     if (status != DUET_OK) return bad_argument("repeat", x, status, site);
-    return repeated("repeat", x, times, axis, true, site);
+    return not_itself(repeated("repeat", x, times, axis, true, site), x, site);
 }
 
 /* ---- roll ---- */
@@ -178,7 +180,7 @@ duet_expr duet_roll_at(duet_expr x, int64_t by, int axis, const char *site)
     const duet_status status = check_axis_of(&s, &axis);
     if (status != DUET_OK) return bad_argument("roll", x, status, site);
     const int64_t n = s.size[axis], ahead = n ? (by % n + n) % n : 0;
-    if (!ahead) return x;
+    if (!ahead) return not_itself(x, x, site);
     const duet_expr last = part(x, axis, n - ahead, n, site), first = part(x, axis, 0, n - ahead, site);
     return appended(last, first, axis, site);
 }
@@ -273,8 +275,9 @@ duet_expr duet_pad_at(duet_expr x, const duet_padding *options, const char *site
     const shape s = formula_shape(x);
     const duet_status status = check_padding(&s, p);
     if (status != DUET_OK) return bad_argument("pad", x, status, site);
-    for (int a = s.rank; a-- > 0;) x = padded(x, a, p, site);
-    return x;
+    duet_expr made = x;
+    for (int a = s.rank; a-- > 0;) made = padded(made, a, p, site);
+    return not_itself(made, x, site);
 }
 
 /* ---- im2col ---- */

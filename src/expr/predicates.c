@@ -3,6 +3,7 @@
 #include "call_text.h"
 #include "operands.h"
 #include "status.h"
+#include "view_formulas.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -135,7 +136,7 @@ static duet_expr pow_int(duet_expr x, int n, const char *site)
 
 duet_expr(duet_pow_int_at)(duet_expr x, int n, const char *site)
 {
-    return composed("pow_int", 1, &x, pow_int(x, n, site), site);
+    return composed("pow_int", 1, &x, not_itself(pow_int(x, n, site), x, site), site);
 }
 duet_expr(duet_pow_int)(duet_expr x, int n) { return duet_pow_int_at(x, n, NULL); }
 

@@ -11,11 +11,11 @@ enum { SHORT = 32 }; /* a list of at most this length is compared with every val
 
 static bool is_real(duet_expr x) { return dtype_kind(duet_expr_type(x)) < TYPE_COMPLEX; }
 static bool is_floating(duet_expr x) { return dtype_kind(duet_expr_type(x)) == TYPE_FLOAT; }
-static bool is_valid(duet_expr x) { return duet_expr_status(x) == DUET_OK; }
-/* Does a element of the sorted list stand before the values? As in duet_sort, NaN is last. */
+
+/* Does an element of the sorted list stand before the values? As in duet_sort, NaN is last. */
 static duet_expr is_before(duet_expr element, duet_expr values, duet_side side, const char *site)
 {
-    const bool floats = is_floating(element);
+    const bool floats = is_floating(element) || is_floating(values);
     if (side == DUET_SIDE_LEFT) {
         const duet_expr less = duet_less(element, values);
         if (!floats) return less;

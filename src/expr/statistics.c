@@ -34,7 +34,7 @@ duet_expr(duet_diff_at)(duet_expr x, int n, int axis, const char *site)
     if (status == DUET_OK && n < 0) status = fail(DUET_BAD_ARGUMENT, "n (%d) must not be negative", n);
     if (status != DUET_OK) return bad_argument("diff", x, status, site);
     for (int64_t k = smaller(n, s.size[axis]); k > 0; k--) made = difference(made, axis, site);
-    return composed("diff", 1, &x, made, site);
+    return composed("diff", 1, &x, not_itself(made, x, site), site);
 }
 duet_expr(duet_diff)(duet_expr x, int n, int axis) { return duet_diff_at(x, n, axis, NULL); }
 
@@ -133,7 +133,7 @@ static duet_expr var_ddof(const char *function, duet_expr x, double ddof, const 
 
 /* ---- median and quantiles ---- */
 
-/* The place of a quantile in a sorted line: between elements `low` and `low` + 1, at `share` of the way. */
+/* The place of a quantile in a sorted line: element low + share, interpolated. */
 typedef struct place {
     int64_t low;
     double share;
@@ -180,7 +180,9 @@ static duet_expr quantile(const char *function, duet_expr x, double q, const red
 {
     const shape s = formula_shape(x), to = reduced_shape(&s, r);
     int axis = 0;
-    const duet_expr line = r->count || !s.rank ? merged(x, r, &axis, site) : duet_expand_dims(x, axis);
+    if (!r->count && is_valid(x) && !is_complex(x)) /* of each element by itself */
+        return composed(function, 1, &x, not_itself(floating(x, site), x, site), site);
+    const duet_expr line = merged(x, r, &axis, site);
     const duet_expr sorted = duet_sort(line, axis);
     if (duet_expr_status(sorted) != DUET_OK) return composed(function, 1, &x, sorted, site);
     const duet_expr made = r->n ? at_place(sorted, axis, r->n, quantile_place(q, r->n), is_median, site)

@@ -38,10 +38,10 @@ static duet_expr triangle(const char *function, duet_expr x, int64_t k, bool low
         return bad_argument(function, x, status, site);
     }
     const int64_t rows = s.size[s.rank - 2], columns = s.size[s.rank - 1], all = rows + columns - 1;
-    if (!rows || !columns) return x;
+    if (!rows || !columns) return not_itself(x, x, site);
     k = clamp(k, -rows, columns);
     const int64_t before = clamp(columns - k - low, 0, all); /* diagonals above the k-th; with it for triu */
-    if (before == (low ? 0 : all)) return x;
+    if (before == (low ? 0 : all)) return not_itself(x, x, site);
     const duet_expr is_kept = diagonals(two_runs(!low, before, all - before, site), columns, site);
     return composed(function, 1, &x, duet_where(is_kept, x, 0), site);
 }

@@ -19,8 +19,6 @@ duet_expr(duet_vdot)(duet_expr x, duet_expr y) { return duet_vdot_at(x, y, NULL)
 
 /* ---- vecdot ---- */
 
-static bool is_valid(duet_expr x) { return duet_expr_status(x) == DUET_OK; }
-
 /* Checks an axis of two operands, and makes it count from the first axis of each of them. */
 static duet_status check_axis_of_both(const shape *s, const shape *t, int axis, int *a, int *b)
 {

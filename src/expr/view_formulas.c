@@ -14,6 +14,12 @@ shape formula_shape(duet_expr x)
     return s;
 }
 
+duet_expr not_itself(duet_expr made, duet_expr x, const char *site)
+{
+    const shape s = formula_shape(x);
+    return made.serial == x.serial ? duet_reshape_at(x, s.rank, s.size, site) : made;
+}
+
 duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site)
 {
     return make_operator(OP_reshape, function, 1, &x, (const int32_t *)given, site);

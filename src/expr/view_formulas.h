@@ -41,6 +41,13 @@ duet_expr bad_argument(const char *function, duet_expr x, duet_status s, const c
 /* The same for an operator with several operands. The first one that has failed is reported instead. */
 duet_expr bad_operands(const char *function, int arity, const duet_expr e[], duet_status s, const char *site);
 
+/* Is x free of failures? */
+static inline bool is_valid(duet_expr x) { return duet_expr_status(x) == DUET_OK; }
+
+/* `made`, or, if that is the operand x itself, another formula with its elements. The caller of an operator
+ * owns its result: a persistent x must not be dropped with it. */
+duet_expr not_itself(duet_expr made, duet_expr x, const char *site);
+
 duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site);
 
 /* x with one entry for one axis. */

@@ -89,6 +89,7 @@ static const char *moves_as(const step *s)
     if (s->kernel != KERNEL_PROGRAM || instructions(p, is_operator) || instructions(p, is_reduction))
         return NULL;
     if (s->ins == 0) return "fill";
+    if (p->numbers) return NULL; /* some outputs are filled */
     for (int k = 0; k < s->ins; k++)
         if (s->in[k].at.type != s->out[0].at.type) return "conversion";
     return "copy";

@@ -47,14 +47,22 @@ static duet_status check_item(const duet_item_entry *i)
 {
     char text[SHAPE_TEXT];
     int64_t size[DUET_RANK_MAX];
-    TRY(duet_expr_status(i->e));
+    formula f;
+    TRY(formula_of(i->e, "duet_item", &f));
+    const duet_dtype from = duet_expr_type(i->e);
     if (!i->x) return fail(DUET_BAD_ARGUMENT, "duet_item: x must not be NULL");
     if ((unsigned)i->type >= DUET_DTYPE_COUNT)
         return fail(DUET_BAD_ARGUMENT, "duet_item: type (%d) is not an element type", (int)i->type);
-    if (has_one_element(i->e)) return DUET_OK;
     for (int a = 0; a < duet_expr_rank(i->e); a++) size[a] = duet_expr_size(i->e, a);
-    return fail(DUET_BAD_SHAPE, "duet_item(e: %s): e must have one element",
-                shape_text(text, duet_expr_type(i->e), duet_expr_rank(i->e), size));
+    shape_text(text, from, duet_expr_rank(i->e), size);
+    if (!has_one_element(i->e))
+        return fail(DUET_BAD_SHAPE, "duet_item(e: %s): e must have one element", text);
+    if (dtype_is_complex(from) && !dtype_is_complex(i->type))
+        return fail(
+            DUET_BAD_TYPE,
+            "duet_item(e: %s): a complex e cannot be stored as %s; use duet_real, duet_imag or duet_abs",
+            text, dtypes[i->type].name);
+    return DUET_OK;
 }
 
 static duet_status check_items(const duet_item_entry *list, int count)

@@ -16,8 +16,10 @@ static duet_status check_item(const duet_printed *i)
     case DUET_PRINTED_MATRIX: return matrix_check(who, i->m);
     case DUET_PRINTED_FORMULA: return DUET_OK;
     case DUET_PRINTED_NUMBER:
-        if ((unsigned)i->type < DUET_DTYPE_COUNT) return DUET_OK;
-        return fail(DUET_BAD_ARGUMENT, "%s: type (%d) is not an element type", who, (int)i->type);
+        if (i->type == DUET_F32 || i->type == DUET_F64 || i->type == DUET_I64 || i->type == DUET_U64)
+            return DUET_OK;
+        return fail(DUET_BAD_ARGUMENT, "%s: type (%d) must be DUET_F32, DUET_F64, DUET_I64 or DUET_U64", who,
+                    (int)i->type);
     }
     return fail(DUET_BAD_ARGUMENT, "%s: kind (%d) is not a duet_printed_kind", who, (int)i->kind);
 }

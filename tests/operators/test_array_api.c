@@ -681,11 +681,64 @@ static void test_refusals(void)
     tap_point("errors name the function, its operands and the rule");
 }
 
+/* An operator that changes nothing gives another formula: dropping that leaves a persistent operand. */
+static void test_own_results(void)
+{
+    duet_matrix *x = duet_ones(DUET_F32, 3, 4), *y = NULL;
+    const duet_expr h = duet_hold(duet_add(x, 1));
+    const duet_expr same[] = { duet_tril(h, 9),
+                               duet_triu(h, -9),
+                               duet_diff(h, 0, 0),
+                               duet_roll(h, 4, 1),
+                               duet_tile(h, 1),
+                               duet_repeat(h, 1, 0),
+                               duet_pad(h),
+                               duet_concat(0, h),
+                               duet_pow_int(h, 1),
+                               duet_quantile(h, 1),
+                               duet_tile(h, 1, 1),
+                               duet_reshape(h, 3, 4),
+                               duet_cast(h, DUET_F32),
+                               DUET_ALONG(duet_median, h, 0, NULL) };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        CHECK(same[i].serial != h.serial, "result %d is the operand", (int)i);
+        CHECK(duet_drop(same[i]) == DUET_OK, "%s", duet_error());
+    }
+    y = duet_eval(h);
+    CHECK(y != NULL, "%s", duet_error());
+    CHECK(duet_drop(h) == DUET_OK, "%s", duet_error());
+    duet_free(&x, &y);
+    tap_point("results are formulas of their own");
+}
+
+/* Operands of two types, and the most axes. */
+static void test_mixed(void)
+{
+    const bool list[] = { 0, 0, 1, 1 };
+    const float values[] = { -1, 0, 0.5f, 1, 2, NAN };
+    const int64_t want[2][6] = { { 0, 0, 2, 2, 4, 4 }, { 0, 2, 2, 4, 4, 4 } };
+    duet_matrix *x = duet_from_array(list, DUET_BOOL, 4), *v = duet_from_array(values, DUET_F32, 6);
+    for (int side = 0; side < 2; side++) {
+        duet_matrix *at = duet_eval(duet_searchsorted(x, v, side ? DUET_SIDE_RIGHT : DUET_SIDE_LEFT));
+        const int64_t *p = duet_read_i64(at);
+        for (int i = 0; p && i < 6; i++) CHECK(p[i] == want[side][i], "value %d is at %d", i, (int)p[i]);
+        CHECK(p != NULL, "%s", duet_error());
+        duet_free(&at);
+    }
+    duet_matrix *deep = duet_ones(DUET_I8, 1, 1, 1, 1, 1, 1, 1, 2);
+    duet_matrix *m = duet_eval(DUET_ALONG(duet_median, deep, 0, NULL));
+    CHECK(m && duet_type(m) == DUET_F64 && duet_rank(m) == 8 && duet_count(m) == 2, "%s", duet_error());
+    duet_free(&x, &v, &deep, &m);
+    tap_point("operands of two types, and results of the largest rank");
+}
+
 int main(int argc, char **argv)
 {
     places = list_places(place);
     test_macros();
     test_refusals();
+    test_own_results();
+    test_mixed();
     test_each(is_quick(argc, argv) ? 400 : 4000);
     return tap_end();
 }

@@ -204,7 +204,8 @@ def misuse(compiler, standard):
         text = f"#include <duet/duet.h>\nint call({parameters});\nint call({parameters})\n{{\n"
         text += f"    (void)m, (void)c, (void)f, (void)i, (void)u, (void)b;\n    {line[2:]}\n    return 0;\n}}\n"
         compiled, log = compile_text(compiler, standard, text, "-Wno-unreachable-code")
-        if compiled != (line[0] == "+"):
+        misspelt = not compiled and re.search(r"implicit declaration|undeclared|not declared", log)
+        if compiled != (line[0] == "+") or misspelt:
             return False, f"{'compiles' if compiled else 'does not compile'}: {line[2:]}\n{log}"
     return True, ""
 

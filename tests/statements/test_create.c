@@ -230,6 +230,29 @@ static int frees_at_return(int64_t *inside)
     return 0;
 }
 
+/* Macros with lists evaluate each argument once. */
+static void test_once(void)
+{
+    float data[8] = { 0 };
+    int n = 1, types = 0;
+    const duet_dtype type[] = { DUET_F32, DUET_F64 };
+    duet_matrix *m[] = { duet_new(type[types++], n++, 2),
+                         duet_zeros(type[types++ - 1], n++),
+                         duet_ones(DUET_I32, n++),
+                         duet_wrap(data, DUET_F32, n++),
+                         duet_wrap_columns(data, DUET_F32, n++),
+                         duet_from_array(data, DUET_F32, n++),
+                         duet_full(DUET_F32, 1, n++),
+                         duet_eval(duet_reshape(duet_iota(DUET_F32, 6), n++ - 7, 6)) };
+    CHECK(types == 2 && n == 9, "evaluated %d and %d times", types, n - 1);
+    for (int k = 0; k < 8; k++) {
+        CHECK(m[k] && duet_size(m[k], 0) == (k < 7 ? k + 1 : 1), "matrix %d: %s", k, duet_error());
+        duet_free(&m[k]);
+    }
+    nothing_is_left("macros with lists");
+    tap_point("macros evaluate their arguments once");
+}
+
 static void test_free(void)
 {
     duet_matrix *x = duet_ones(DUET_F32, 3), *y = duet_row(x, 0), *z = NULL, *list[2] = { NULL };
@@ -312,6 +335,13 @@ static void test_errors(void)
     CHECK(x == 7, "*x was changed");
     duet_free(&m);
     nothing_is_left("errors");
+    double d = 5;
+    refuses_item(duet_item((duet_matrix *)NULL, &d), DUET_BAD_ARGUMENT, "duet_");
+    CHECK(!strstr(duet_error(), "duet_expr_status"), "%s", duet_error());
+    refuses_item(duet_item(duet_complex(1, 2), &d), DUET_BAD_TYPE, "duet_item(e: c128[]): a complex e");
+    refuses_item(duet_item(1, &d, duet_complex(1, 2), &d), DUET_BAD_TYPE,
+                 "a complex e cannot be stored as f64");
+    CHECK(d == 5, "a failed duet_item stored %g", d);
     tap_point("errors name the function and leave nothing behind");
 }
 
@@ -505,6 +535,7 @@ int main(int argc, char **argv)
     test_arrays();
     test_several_items();
     test_iota();
+    test_once();
     test_free();
     test_errors();
     test_typed();
