@@ -35,6 +35,7 @@ static int any_op(duet_dtype t, enum op_kind kind)
         const int op = draw(OPS);
         if (op_infos[op].kind != kind || !(op_infos[op].flags & (is_whole(t) ? OP_INTEGERS : OP_FLOATS)))
             continue;
+        if (op == OP_pow && !is_whole(t)) continue;
         if (is_whole(t) || kind == KIND_REDUCE || op_infos[op].flags & OP_INTEGERS || op == OP_fma) return op;
         if (op == inexact[0] || op == inexact[1]) return op; /* correctly rounded */
     }

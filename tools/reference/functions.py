@@ -158,7 +158,10 @@ class Reader:
     def add_variadic(self, function):
         """duet_new, for example, takes the sizes as arguments, and calls duet_new_shape."""
         for name, macro in self.macros.items():
-            if name != function.name and macro.body.startswith(f'DUET_MATRIX_HERE({function.name},'):
+            called = re.match(r'DUET_MATRIX_HERE\((\w+),', macro.body)
+            # duet_new_list only splits its list for duet_new_shape
+            called = called and re.sub(r'_list$', '_shape', called[1])
+            if name != function.name and called == function.name:
                 parameters = variadic_parameters(function.parameters, macro.body)
                 self.functions.insert(
                     -1, function._replace(name=name, parameters=parameters, call='', page=name, kind='macro'))
