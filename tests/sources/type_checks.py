@@ -204,7 +204,8 @@ def misuse(compiler, standard):
         text = f"#include <duet/duet.h>\nint call({parameters});\nint call({parameters})\n{{\n"
         text += f"    (void)m, (void)c, (void)f, (void)i, (void)u, (void)b;\n    {line[2:]}\n    return 0;\n}}\n"
         compiled, log = compile_text(compiler, standard, text, "-Wno-unreachable-code")
-        misspelt = not compiled and re.search(r"implicit declaration|undeclared|not declared", log)
+        unknown = r"[‘'](?!duet_\d)\w+[’'] (undeclared|was not declared)|undeclared identifier '(?!duet_\d)"
+        misspelt = not compiled and re.search("implicit declaration|" + unknown, log)
         if compiled != (line[0] == "+") or misspelt:
             return False, f"{'compiles' if compiled else 'does not compile'}: {line[2:]}\n{log}"
     return True, ""
