@@ -1,6 +1,7 @@
 /* spin_lock.h - a lock for short critical sections, which every new matrix enters; a few of them, such as a
- * list of all matrices, take longer. Without contention it takes about a third of the time of a mutex. A thread that waits for long gives up its
- * processor, and later sleeps: the owner of the lock may have a lower priority and need this processor. */
+ * list of all matrices, take longer. Without contention it takes about a third of the time of a mutex. A
+ * thread that waits for long gives up its processor, and later sleeps: the owner of the lock may have a lower
+ * priority and need this processor. */
 #ifndef SPIN_LOCK_H
 #define SPIN_LOCK_H
 

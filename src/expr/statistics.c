@@ -10,7 +10,6 @@
 #define DUET_HERE site /* of the user's call */
 
 static bool is_bool(duet_expr x) { return dtype_kind(duet_expr_type(x)) == TYPE_BOOL; }
-static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
 
 /* Integers and bools as f64, in which NumPy computes their statistics. */
 static duet_expr floating(duet_expr x, const char *site)

@@ -9,8 +9,6 @@
 #undef DUET_HERE
 #define DUET_HERE site /* the call site of the user */
 
-static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
-
 duet_expr(duet_vdot_at)(duet_expr x, duet_expr y, const char *site)
 {
     return composed("vdot", 2, (duet_expr[]){ x, y }, duet_dot(is_complex(x) ? duet_conj(x) : x, y), site);
@@ -30,42 +28,24 @@ static duet_status check_axis_of_both(const shape *s, const shape *t, int axis, 
     return DUET_OK;
 }
 
-/* The shape to which s and t broadcast, or that of s if they do not. */
-static shape together(const shape *s, const shape *t)
-{
-    shape all = s->rank < t->rank ? *t : *s;
-    for (int k = 1; k <= s->rank && k <= t->rank; k++) {
-        const int64_t m = s->size[s->rank - k], n = t->size[t->rank - k];
-        all.size[all.rank - k] = m == 1 ? n : m;
-    }
-    return all;
-}
-
 static duet_expr broadcast_to(duet_expr x, const shape *to, const char *site)
 {
     const shape s = formula_shape(x);
     return shape_equal(&s, to) ? x : duet_broadcast_at(x, to->rank, to->size, site);
 }
 
-static bool broadcasts(const shape *s, const shape *to)
-{
-    for (int k = 1; k <= s->rank; k++) {
-        const int64_t n = s->size[s->rank - k];
-        if (n != 1 && n != to->size[to->rank - k]) return false;
-    }
-    return true;
-}
-
-/* The dot product along the last axis of operands whose shapes are s and t. */
+/* The dot product along the last axis of operands that broadcast. */
 static duet_expr dot_last(duet_expr x, duet_expr y, const char *site)
 {
-    const shape s = formula_shape(x), t = formula_shape(y), all = together(&s, &t);
+    const shape s = formula_shape(x), t = formula_shape(y);
+    shape all = s;
+    (void)shape_broadcast(&s, &t, &all); /* they do, unless x or y has failed */
     return duet_dot(broadcast_to(x, &all, site), broadcast_to(y, &all, site), -1);
 }
 
 static duet_status check_vecdot(const shape *s, const shape *t, int axis, int *a, int *b)
 {
-    shape p = *s, q = *t;
+    shape p = *s, q = *t, all;
     TRY(check_axis_of_both(s, t, axis, a, b));
     if (s->size[*a] != t->size[*b])
         return fail(DUET_BAD_SHAPE, "x has %lld elements along axis %d, and y has %lld",
@@ -73,8 +53,7 @@ static duet_status check_vecdot(const shape *s, const shape *t, int axis, int *a
     for (int k = *a; k + 1 < p.rank; k++) p.size[k] = p.size[k + 1];
     for (int k = *b; k + 1 < q.rank; k++) q.size[k] = q.size[k + 1];
     p.rank--, q.rank--;
-    const shape all = together(&p, &q);
-    if (!broadcasts(&p, &all) || !broadcasts(&q, &all))
+    if (!shape_broadcast(&p, &q, &all))
         return fail(DUET_BAD_SHAPE, "the shapes of the operands without axis %d do not broadcast", axis);
     return DUET_OK;
 }

@@ -4,6 +4,7 @@
 #define VIEW_FORMULAS_H
 
 #include "arena.h"
+#include "dtype.h"
 #include "index_list.h"
 
 /* Sizes from the user, or the sizes that duet_index selects after it applied the ranges. If they are
@@ -43,6 +44,8 @@ duet_expr bad_operands(const char *function, int arity, const duet_expr e[], due
 
 /* Is x free of failures? */
 static inline bool is_valid(duet_expr x) { return duet_expr_status(x) == DUET_OK; }
+
+static inline bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
 
 /* `made`, or, if that is the operand x itself, another formula with its elements. The caller of an operator
  * owns its result: a persistent x must not be dropped with it. */

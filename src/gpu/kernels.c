@@ -109,12 +109,19 @@ static const gpu_kernel linalg_kernel = { gpu_linear_unsupported, gpu_linear, gp
 
 /* ---- the registry: one line a kernel ---- */
 
+// clang-format off
 static const gpu_kernel *const registered[KERNELS_ALL] = {
-    [OP_matmul] = &matmul_kernel,          [KERNEL_BATCHED] = &batched_kernel,     [OP_conv2d] = &conv_kernel,
-    [OP_conv2d_input_grad] = &conv_kernel, [OP_conv2d_filter_grad] = &conv_kernel, [OP_fftn] = &fft_kernel,
-    [OP_fftconvolve] = &fft_kernel,        [OP_fftshift] = &fft_shift_kernel,
+    [OP_matmul] = &matmul_kernel,
+    [KERNEL_BATCHED] = &batched_kernel,
+    [OP_conv2d] = &conv_kernel,
+    [OP_conv2d_input_grad] = &conv_kernel,
+    [OP_conv2d_filter_grad] = &conv_kernel,
+    [OP_fftn] = &fft_kernel,
+    [OP_fftconvolve] = &fft_kernel,
+    [OP_fftshift] = &fft_shift_kernel,
 #define SOLVER(number) [number] = &linalg_kernel,
 #include "solvers.def"
 };
+// clang-format on
 
 const gpu_kernel *gpu_kernel_of(int kernel) { return registered[kernel] ? registered[kernel] : &own_kernel; }
