@@ -1495,6 +1495,7 @@ template <class W> duet_status write_to(matrix &m, const operand &e, W &&write) 
 {
     if (m.get()) return write(m.get(), e.get());
     const expr x(e.get());
+    if (duet_expr_status(x.get()) != DUET_OK) return write(nullptr, x.use()); /* for its error */
     duet_status s;
     matrix made = like(x.get(), e.where(), &s);
     if (s == DUET_OK) s = write(made.get(), x.use());
@@ -1873,7 +1874,7 @@ inline duet_status explain(std::FILE *out, const matrix &m, const operand &e) no
 {
     expr made;
     const duet_expr x = e.peek(made);
-    if (!m.empty()) return (duet_explain)(out, m.get(), x);
+    if (!m.empty() || duet_expr_status(x) != DUET_OK) return (duet_explain)(out, m.get(), x);
     duet_status s;
     const matrix to = like(x, e.where(), &s);
     return s == DUET_OK ? (duet_explain)(out, to.get(), x) : s;

@@ -229,15 +229,29 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
 #define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
-/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2; there are at most 16 arguments. */
+/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2. There are at most 16 arguments; from 17 to 32
+ * the compiler's message says so. */
 #define DUET_EACH(f, ...)                                                                                    \
-    DUET_SIXTEENTH(__VA_ARGS__, DUET_EACH_16, DUET_EACH_15, DUET_EACH_14, DUET_EACH_13, DUET_EACH_12,        \
-                   DUET_EACH_11, DUET_EACH_10, DUET_EACH_9, DUET_EACH_8, DUET_EACH_7, DUET_EACH_6,           \
-                   DUET_EACH_5, DUET_EACH_4, DUET_EACH_3, DUET_EACH_2, DUET_EACH_1, 0)                       \
+    DUET_THIRTY_SECOND(__VA_ARGS__, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N,         \
+                       DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N,         \
+                       DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_16,        \
+                       DUET_EACH_15, DUET_EACH_14, DUET_EACH_13, DUET_EACH_12, DUET_EACH_11, DUET_EACH_10,   \
+                       DUET_EACH_9, DUET_EACH_8, DUET_EACH_7, DUET_EACH_6, DUET_EACH_5, DUET_EACH_4,         \
+                       DUET_EACH_3, DUET_EACH_2, DUET_EACH_1, 0)                                             \
     (f, __VA_ARGS__)
 #define DUET_NUMBER_OF(...)                                                                                  \
     DUET_SIXTEENTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define DUET_SIXTEENTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, ...) q
+#define DUET_THIRTY_SECOND(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17,   \
+                           a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, which, ...) \
+    which
+#define DUET_EACH_N(f, ...)                                                                                  \
+    {                                                                                                        \
+        sizeof(struct {                                                                                      \
+            int one;                                                                                         \
+            _Static_assert(0, "a list has at most 16 items");                                                \
+        })                                                                                                   \
+    }
 
 #define DUET_EACH_1(f, x)       f(x)
 #define DUET_EACH_2(f, x, ...)  f(x), DUET_EACH_1(f, __VA_ARGS__)

@@ -309,6 +309,9 @@ static void test_lifetime()
         CHECK(holds<float>(y, { 2, 4 }), "a formula that was moved");
         const duet::outcome o = duet::try_set(y, g);
         CHECK(o.status() == DUET_SPENT && std::strstr(o.text(), "already evaluated"), "%s", o.text());
+        matrix z;
+        const duet::outcome p = duet::try_call([&] { z.set_on(DUET_CPU, g); });
+        CHECK(p.status() == DUET_SPENT && std::strstr(p.text(), "duet_set_on: e"), "%s", p.text());
     }
     CHECK(no_formulas(), "moved formulas leaked");
     {

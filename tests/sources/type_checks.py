@@ -141,7 +141,8 @@ def program(cpp):
 
 # ---- misuse ----
 
-# Lines in a function with the parameters below; the first character tells whether they compile.
+# Lines in a function with the parameters below; the first character tells whether they compile. The compiler's
+# message contains what follows //.
 parameters = "duet_matrix *m, const duet_matrix *c, float *f, int *i, uint8_t *u, char *b"
 everywhere = """
 + return duet_set(m, duet_add(m, c));
@@ -184,6 +185,8 @@ in_c = """
 - int n = 0; return duet_item(m, &n, m, n);
 - return duet_print(stdout, f);
 + return duet_print(stdout, "text", m, duet_exp(m), 1, 2.5f, "more");
+- return duet_print(stdout, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17); // at most 16 items
+- return duet_set(m, duet_stack(0, m, m, m, m, m, m, m, m, m, m, m, m, m, m, m, m, m)); // at most 16 items
 - return duet_set(m, duet_concat(0, m, f));
 - m = duet_wrap(i, DUET_F32, 3); return m != NULL;
 - m = duet_wrap(f, DUET_F64, 3); return m != NULL;
@@ -201,12 +204,13 @@ def misuse(compiler, standard):
     for line in (everywhere + ("" if "++" in compiler else in_c)).strip().splitlines():
         if not line:
             continue
+        line, _, message = line.partition(" // ")
         text = f"#include <duet/duet.h>\nint call({parameters});\nint call({parameters})\n{{\n"
         text += f"    (void)m, (void)c, (void)f, (void)i, (void)u, (void)b;\n    {line[2:]}\n    return 0;\n}}\n"
         compiled, log = compile_text(compiler, standard, text, "-Wno-unreachable-code")
         unknown = r"[‘'](?!duet_\d)\w+[’'] (undeclared|was not declared)|undeclared identifier '(?!duet_\d)"
         misspelt = not compiled and re.search("implicit declaration|" + unknown, log)
-        if compiled != (line[0] == "+") or misspelt:
+        if compiled != (line[0] == "+") or misspelt or message not in log:
             return False, f"{'compiles' if compiled else 'does not compile'}: {line[2:]}\n{log}"
     return True, ""
 
