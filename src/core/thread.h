@@ -28,6 +28,7 @@ typedef struct thread {
     duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */
     int queue;           /* its queue on every device: 0 .. QUEUES - 1 */
     int threads;         /* most threads its statements may use on the CPU; 0: all */
+    bool foreign_fp;     /* the caller's floating-point environment differs: core/fp_environment.h */
     duet_counts counted; /* written by this thread only; all may read it */
     const char *site;    /* source position of the statement that runs, or NULL */
     FILE *explaining;    /* if not NULL, statements write their plans here instead of running */

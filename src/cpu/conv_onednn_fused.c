@@ -300,6 +300,7 @@ static dnnl_status_t run_shared(const work *o, int threads)
     int failed = dnnl_success;
 #pragma omp parallel num_threads(threads)
     {
+        IN_DEFAULT_FP_ENVIRONMENT;
         const int t = omp_get_thread_num(), team = omp_get_num_threads();
         const int64_t n = o->k->g.n;
         const int r = run_images(o, &o->k->worker[t], o->memory + (size_t)t * o->k->worker_bytes,

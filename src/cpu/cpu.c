@@ -37,12 +37,40 @@ static __attribute__((noinline)) duet_status run_with(int threads, const cpu_ker
     return r;
 }
 
+static duet_status run_by(const thread *t, const cpu_kernel *k, const step *s, const frame *f)
+{
+    return likely(!t->threads) ? k->run(s, f) : run_with(t->threads, k, s, f);
+}
+
+/* The caller's floating-point environment differs, so the threads of OpenMP may have inherited it. Kernels set
+ * theirs, but the threads of a library have the environment of the thread that started them. */
+static __attribute__((noinline, cold)) duet_status run_foreign(const thread *t, const cpu_kernel *k,
+                                                               const step *s, const frame *f)
+{
+    static _Thread_local fp_scope before;
+    static _Thread_local bool entered; /* false in a thread that started since */
+    const int threads = threads_here();
+    if (!k->calls_library || threads == 1) return run_by(t, k, s, f);
+#pragma omp parallel num_threads(threads)
+    {
+        fp_enter(&before);
+        entered = true;
+    }
+    const duet_status status = run_by(t, k, s, f);
+#pragma omp parallel num_threads(threads)
+    {
+        if (entered) fp_leave(&before);
+        entered = false;
+    }
+    return status;
+}
+
 static duet_status run(const step *s, const frame *f)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    const int threads = thread_get()->threads;
+    const thread *t = thread_get();
     if (!k) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
-    return likely(!threads) ? k->run(s, f) : run_with(threads, k, s, f);
+    return likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
 }
 
 static void forget(step *s)

@@ -24,6 +24,7 @@ typedef struct cpu_kernel {
     step_cost *cost;                         /* seconds expected */
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
     void (*forget)(step *s);                 /* frees s->cached */
+    bool calls_library;                      /* which may use OpenMP's threads */
 } cpu_kernel;
 
 /* Declarations of all entries. */

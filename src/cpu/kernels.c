@@ -127,17 +127,19 @@ static duet_status run_scan(const step *s, const frame *f)
     return scans[s->out[0].at.type](s, f);
 }
 
-const cpu_kernel cpu_kernel_matmul = { matmul_unsupported, run_matmul, cost_of_product, matmul_algorithm,
-                                       matmul_forget };
-const cpu_kernel cpu_kernel_batched = { matmul_unsupported, run_batched, cost_of_batched, matmul_algorithm };
-const cpu_kernel cpu_kernel_conv = { conv_unsupported, run_conv, cost_of_conv, matmul_algorithm,
-                                     conv_forget };
+const cpu_kernel cpu_kernel_matmul = { matmul_unsupported, run_matmul,    cost_of_product,
+                                       matmul_algorithm,   matmul_forget, true };
+const cpu_kernel cpu_kernel_batched = { matmul_unsupported, run_batched, cost_of_batched, matmul_algorithm,
+                                        .calls_library = true };
+const cpu_kernel cpu_kernel_conv = { conv_unsupported, run_conv,    cost_of_conv,
+                                     matmul_algorithm, conv_forget, true };
 const cpu_kernel cpu_kernel_pool2d = { float_step_unsupported, run_pool2d, cost_of_pooling };
 const cpu_kernel cpu_kernel_pool_grad = { float_step_unsupported, run_pool_grad, cost_of_flops };
 const cpu_kernel cpu_kernel_softmax = { float_step_unsupported, run_softmax, cost_of_softmax };
 const cpu_kernel cpu_kernel_layer_norm = { layer_norm_unsupported, run_layer_norm, cost_of_flops };
 const cpu_kernel cpu_kernel_random = { random_step_unsupported, run_random, cost_of_flops };
-const cpu_kernel cpu_kernel_fft = { fft_unsupported, run_fourier, cost_of_transform, fft_algorithm,
-                                    fourier_forget };
-const cpu_kernel cpu_kernel_linalg = { linear_unsupported, run_linalg, cost_of_solver, lapack_algorithm };
+const cpu_kernel cpu_kernel_fft = { fft_unsupported, run_fourier,    cost_of_transform,
+                                    fft_algorithm,   fourier_forget, true };
+const cpu_kernel cpu_kernel_linalg = { linear_unsupported, run_linalg, cost_of_solver, lapack_algorithm,
+                                       .calls_library = true };
 const cpu_kernel cpu_kernel_scan = { index_arithmetic_unsupported, run_scan, cost_of_pass };

@@ -379,7 +379,10 @@ static void run_part(const work *w, int t, int parts)
 __attribute__((noinline)) static void run_shared(const work *w, int threads)
 {
 #pragma omp parallel num_threads(threads)
-    run_part(w, omp_get_thread_num(), omp_get_num_threads());
+    {
+        IN_DEFAULT_FP_ENVIRONMENT;
+        run_part(w, omp_get_thread_num(), omp_get_num_threads());
+    }
 }
 
 static void bind_numbers(const program_plan *p, const step *s, const frame *f, T num[PROGRAM_NUMBERS])

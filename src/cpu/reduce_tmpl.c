@@ -77,6 +77,7 @@ static void reduce_shared(const reduce_work *j, const panel *p, const thread_mem
     const int64_t subtrees = (blocks + subtree_blocks - 1) / subtree_blocks;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < subtrees; i++) {
+        IN_DEFAULT_FP_ENVIRONMENT;
         const thread_memory mine = memory_of(r, omp_get_thread_num());
         tree_of_blocks(j, p, &mine, i * subtree_blocks, SMALLER((i + 1) * subtree_blocks, blocks),
                        r->sub_roots + i * j->set_size);
@@ -384,6 +385,7 @@ static void run_panels(const reduce_work *j, const thread_memory *r, int threads
     }
 #pragma omp parallel num_threads(threads)
     {
+        IN_DEFAULT_FP_ENVIRONMENT;
         const int t = omp_get_thread_num(), team = omp_get_num_threads();
         const thread_memory mine = memory_of(r, t);
         reduce_panels(j, &mine, part_of(panels, t, team), part_of(panels, t + 1, team), width, 1);

@@ -161,6 +161,7 @@ static void scan_blocks(const scan_work *s, number *total, int threads)
         const line_group u = line_group_at(s, i);
 #pragma omp parallel num_threads(threads)
         {
+            IN_DEFAULT_FP_ENVIRONMENT;
 #pragma omp for schedule(static)
             for (int64_t k = 0; k < blocks - 1; k++) block_totals(&u, k, total + k * WIDTH);
 #pragma omp single

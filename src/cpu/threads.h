@@ -3,6 +3,7 @@
 #define THREADS_H
 
 #include "cpu.h"
+#include "fp_environment.h"
 #include <omp.h>
 
 /* Rough times of one thread, in seconds. They are used only to choose the number of threads. */
@@ -52,7 +53,10 @@ static inline void by_threads(int threads, share_function *share, const void *wo
         return;
     }
 #pragma omp parallel num_threads(threads)
-    share(work, omp_get_thread_num(), omp_get_num_threads());
+    {
+        IN_DEFAULT_FP_ENVIRONMENT;
+        share(work, omp_get_thread_num(), omp_get_num_threads());
+    }
 }
 
 /* The first item of part t if n items are divided into `parts` parts. */

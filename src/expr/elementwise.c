@@ -1,6 +1,7 @@
 /* elementwise.c - the operators that work element by element. Each determines the type and the
  * shape of the result, and appends a node. */
 #include "call_text.h"
+#include "fp_environment.h"
 #include "operands.h"
 #include "status.h"
 
@@ -59,6 +60,13 @@ static duet_status shape_of_map(int arity, node *const x[], duet_dtype type, sha
 
 static double operand_number(int arity, node *const x[], int k) { return k < arity ? node_number(x[k]) : 0; }
 
+static double folded(enum op op, int arity, node *const x[])
+{
+    IN_DEFAULT_FP_ENVIRONMENT;
+    return reduce_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1),
+                          operand_number(arity, x, 2));
+}
+
 static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet_expr e[], const char *site)
 {
     arena *a = arena_mine();
@@ -77,9 +85,7 @@ static __attribute__((noinline)) duet_expr map(enum op op, int arity, const duet
     node *n = push_operator(a, kind, arity, x, site);
     if (!n) return call_failed(a, op_infos[op].name, arity, x, DUET_ARENA_FULL, site);
     if (strong) copy_sizes(n->size, out.size, out.rank);
-    else if (!holes)
-        n->number = reduce_numbers(op, operand_number(arity, x, 0), operand_number(arity, x, 1),
-                                   operand_number(arity, x, 2));
+    else if (!holes) n->number = folded(op, arity, x);
     words_put(a, n, NULL);
     return handle_of(n);
 }

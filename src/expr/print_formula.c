@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "c_locale.h"
 #include "einsum.h"
+#include "fp_environment.h"
 #include "reduce_order.h"
 #include "status.h"
 #include <math.h>
@@ -316,6 +317,7 @@ duet_status(duet_print_expr)(FILE *out, duet_expr e)
     formula f;
     names n = { .count = 0 };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_print_expr: out must not be NULL");
+    IN_DEFAULT_FP_ENVIRONMENT;
     TRY(formula_of(e, "duet_print_expr", &f));
     formula_print(out, &f, f.count - 1, &n);
     return DUET_OK;

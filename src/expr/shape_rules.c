@@ -4,6 +4,7 @@
 #include "arena.h"
 #include "dtype.h"
 #include "einsum.h"
+#include "fp_environment.h"
 #include "min_max.h"
 #include "reduce_order.h"
 #include "shape_conditions.h"
@@ -141,6 +142,7 @@ static duet_status options_top(enum op op, const node *x, const int32_t *attr, o
 
 static duet_status options_bins(enum op op, const node *x, const int32_t *attr, op_options *o)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     const histogram_words *given = (const histogram_words *)attr;
     memcpy(&o->low, given->low, sizeof o->low);
     memcpy(&o->high, given->high, sizeof o->high);

@@ -2,6 +2,7 @@
  * median, quantile, percentile, cov and corrcoef. */
 #include "call_text.h"
 #include "dtype.h"
+#include "fp_environment.h"
 #include "min_max.h"
 #include "status.h"
 #include "view_formulas.h"
@@ -114,6 +115,7 @@ static duet_expr merged(duet_expr x, const reduced *r, int *axis, const char *si
 
 static duet_expr corrected(duet_expr variance, int64_t n, double ddof, const char *site)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     return duet_mul(variance, (double)n / fmax((double)n - ddof, 0));
 }
 
@@ -177,6 +179,7 @@ static duet_expr at_place(duet_expr sorted, int axis, int64_t n, place p, bool i
 static duet_expr quantile(const char *function, duet_expr x, double q, const reduced *r, bool is_median,
                           const char *site)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     const shape s = formula_shape(x), to = reduced_shape(&s, r);
     int axis = 0;
     if (!r->count && is_valid(x) && !is_complex(x)) /* of each element by itself */
@@ -193,6 +196,7 @@ static duet_expr quantile(const char *function, duet_expr x, double q, const red
 static duet_expr part_quantile(const char *function, duet_expr x, double q, double whole, const reduced *r,
                                const char *site)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     if (0 <= q && q <= whole) return quantile(function, x, q / whole, r, false, site);
     const duet_status status = fail(DUET_BAD_ARGUMENT, "q (%g) must be from 0 to %g", q, whole);
     return bad_argument(function, x, status, site);
@@ -262,6 +266,7 @@ static duet_expr covariance(duet_expr x, double ddof, const char *site)
 {
     const shape s = formula_shape(x);
     const int64_t n = s.size[s.rank - 1];
+    IN_DEFAULT_FP_ENVIRONMENT;
     const duet_expr f = floating(x, site), rows = s.rank == 1 ? duet_expand_dims(f, 0) : f,
                     centered = duet_sub(rows, duet_mean_keep(rows, 1));
     const duet_expr other = is_complex(centered) ? duet_conj(centered) : centered;

@@ -1,5 +1,6 @@
 /* type_rules.c - the element type of a result: the common type of the operands, changed by the rule
  * of the row. */
+#include "fp_environment.h"
 #include "operands.h"
 #include "status.h"
 #include <math.h>
@@ -33,6 +34,7 @@ const char *number_text(const node *n, char text[40])
 
 static __attribute__((noinline)) duet_status integer_fits(const node *n, duet_dtype t)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     char text[40];
     const char *name = dtypes[t].name;
     number_text(n, text);
@@ -65,6 +67,7 @@ static duet_dtype type_of_choice(const node *const x[])
     const duet_dtype c = (duet_dtype)x[0]->type;
     if (x[0]->flags & NODE_WEAK) return DUET_DTYPE_COUNT;
     if (dtype_kind(c) != TYPE_BOOL) return c;
+    IN_DEFAULT_FP_ENVIRONMENT;
     for (int k = 1; k < 3; k++)
         if (x[k]->type == DUET_F64 && !is_integer(x[k]->number)) return DUET_F64;
     return DUET_I64;

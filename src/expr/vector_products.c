@@ -118,24 +118,28 @@ static duet_expr cross_last(duet_expr x, duet_expr y, const char *site)
     return duet_sub(ahead, back);
 }
 
-duet_expr(duet_cross_axis_at)(duet_expr x, duet_expr y, int axis, const char *site)
+static duet_expr cross(const char *function, duet_expr x, duet_expr y, int axis, const char *site)
 {
     const duet_expr e[] = { x, y };
     const shape s = formula_shape(x), t = formula_shape(y);
     int a = 0, b = 0;
     const duet_status status =
         is_valid(x) && is_valid(y) ? check_cross(&s, &t, axis, &a, &b) : DUET_BAD_ARGUMENT;
-    if (status != DUET_OK) return bad_operands("cross", 2, e, status, site);
-    if (a == s.rank - 1 && b == t.rank - 1) return composed("cross", 2, e, cross_last(x, y, site), site);
+    if (status != DUET_OK) return bad_operands(function, 2, e, status, site);
+    if (a == s.rank - 1 && b == t.rank - 1) return composed(function, 2, e, cross_last(x, y, site), site);
     const duet_expr made = cross_last(duet_moveaxis(x, a, -1), duet_moveaxis(y, b, -1), site);
-    return composed("cross", 2, e, is_valid(made) ? duet_moveaxis(made, -1, axis) : made, site);
+    return composed(function, 2, e, is_valid(made) ? duet_moveaxis(made, -1, axis) : made, site);
 }
 
 duet_expr(duet_cross_at)(duet_expr x, duet_expr y, const char *site)
 {
-    return duet_cross_axis_at(x, y, -1, site);
+    return cross("cross", x, y, -1, site);
 }
 duet_expr(duet_cross)(duet_expr x, duet_expr y) { return duet_cross_at(x, y, NULL); }
+duet_expr(duet_cross_axis_at)(duet_expr x, duet_expr y, int axis, const char *site)
+{
+    return cross("cross_axis", x, y, axis, site);
+}
 duet_expr(duet_cross_axis)(duet_expr x, duet_expr y, int axis)
 {
     return duet_cross_axis_at(x, y, axis, NULL);

@@ -1,6 +1,7 @@
 /* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as
  * text, column by column. https://math.nist.gov/MatrixMarket/formats.html */
 #include "c_locale.h"
+#include "fp_environment.h"
 #include "io.h"
 #include <ctype.h>
 #include <errno.h>
@@ -167,6 +168,7 @@ duet_matrix *(duet_load_market)(const char *path)
     input in;
     duet_matrix *m = NULL;
     if (input_open(&in, "duet_load_market", path)) return NULL;
+    IN_DEFAULT_FP_ENVIRONMENT;
     const plain_numbers plain = plain_numbers_begin();
     if (take_matrix(&(reading){ .in = &in }, &m)) duet_free(&m);
     plain_numbers_end(plain);
@@ -232,6 +234,7 @@ duet_status(duet_save_market)(const char *path, const duet_matrix *m)
         return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have 2 axes", who,
                     shape_text(text, m->at.type, m->at.rank, m->at.size));
     TRY(output_open(&out, who, path));
+    IN_DEFAULT_FP_ENVIRONMENT;
     const plain_numbers plain = plain_numbers_begin();
     duet_status s = put_matrix(&out, m);
     plain_numbers_end(plain);

@@ -1,6 +1,7 @@
 /* replay.c - runs a recording again: statement by statement, or a segment of statements as one CUDA
  * graph. */
 #include "deferred.h"
+#include "fp_environment.h"
 #include "matrix.h"
 #include "record.h"
 #include "status.h"
@@ -333,6 +334,7 @@ static duet_status check(const duet_recording *r)
 duet_status(duet_replay)(duet_recording *r)
 {
     TRY(check(r));
+    IN_DEFAULT_FP_ENVIRONMENT;
     TRY(deferred_flush());
     for (int i = 0; i < r->n_segments; i++) TRY(run_segment(r, &r->segments[i]));
     COUNT(replays);

@@ -167,6 +167,7 @@ static duet_status of_plane(duet_matrix *to, const duet_matrix *k, int h, int w,
 duet_status duet_convmtx_at(duet_matrix *to, const duet_matrix *k, duet_overlap part, const char *site)
 {
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     return statement_ends(of_vector(to, k, part), site);
 }
 
@@ -174,6 +175,7 @@ duet_status duet_convmtx2_at(duet_matrix *to, const duet_matrix *k, int h, int w
                              const char *site)
 {
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     return statement_ends(of_plane(to, k, h, w, part), site);
 }
 

@@ -193,6 +193,7 @@ static duet_matrix *sequence(const char *who, duet_dtype type, double start, dou
 
 duet_matrix *(duet_arange)(duet_dtype type, double start, double stop, double by)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     const double n = ceil((stop - start) / by);
     if (by == 0 || !isfinite(start) || !isfinite(stop) || !isfinite(by)) {
         fail(DUET_BAD_ARGUMENT,
@@ -210,6 +211,7 @@ duet_matrix *(duet_arange)(duet_dtype type, double start, double stop, double by
 
 duet_matrix *(duet_linspace)(duet_dtype type, double start, double stop, int64_t n)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     if (n < 0 || !isfinite(start) || !isfinite(stop)) {
         fail(DUET_BAD_ARGUMENT, "duet_linspace(%g, %g, %lld): the bounds must be finite, and n not negative",
              start, stop, (long long)n);

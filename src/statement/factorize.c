@@ -98,6 +98,7 @@ static duet_status run(direct *d)
     duet_status duet_##name##_at(duet_matrix *x, duet_matrix *y, const duet_matrix *a, const char *site)     \
     {                                                                                                        \
         thread_get()->site = site;                                                                           \
+        IN_DEFAULT_FP_ENVIRONMENT;                                                                           \
         return statement_ends(factor_##name((duet_matrix *const[]){ x, y }, a), site);                       \
     }                                                                                                        \
     duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, const duet_matrix *a)                         \
@@ -110,6 +111,7 @@ static duet_status run(direct *d)
                                  const char *site)                                                           \
     {                                                                                                        \
         thread_get()->site = site;                                                                           \
+        IN_DEFAULT_FP_ENVIRONMENT;                                                                           \
         return statement_ends(factor_##name((duet_matrix *const[]){ x, y, z }, a), site);                    \
     }                                                                                                        \
     duet_status(duet_##name)(duet_matrix * x, duet_matrix * y, duet_matrix * z, const duet_matrix *a)        \

@@ -139,6 +139,7 @@ static duet_status set_magic(const char *who, duet_matrix *m)
     char text[SHAPE_TEXT];
     TRY(check(who, m));
     TRY(matrix_check_writable(who, m));
+    IN_DEFAULT_FP_ENVIRONMENT;
     if (t->explaining) {
         fprintf(t->explaining, "%s(%s): written by the host\n", who, view_text(m, text));
         return DUET_OK;

@@ -291,6 +291,7 @@ static duet_matrix *end(selecting *c, duet_status s, duet_matrix *result[3], con
 duet_matrix *(duet_masked_at)(duet_expr x, duet_expr mask, const char *site)
 {
     selecting c = begin("duet_masked", site);
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_matrix *result[3] = { 0 };
     duet_status s = check_now(c.who);
     if (s == DUET_OK) s = masked(&c, x, mask, result);
@@ -303,6 +304,7 @@ duet_matrix *(duet_masked)(duet_expr x, duet_expr mask) { return duet_masked_at(
 duet_matrix *(duet_nonzero_at)(duet_expr x, const char *site)
 {
     selecting c = begin("duet_nonzero", site);
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_matrix *result[3] = { 0 };
     duet_status s = check_now(c.who);
     if (s == DUET_OK) s = nonzero(&c, x, result);
@@ -314,6 +316,7 @@ duet_matrix *(duet_nonzero)(duet_expr x) { return duet_nonzero_at(x, NULL); }
 duet_matrix *(duet_unique_at)(duet_expr x, duet_matrix **counts, duet_matrix **inverse, const char *site)
 {
     selecting c = begin("duet_unique", site);
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_matrix *result[3] = { 0 };
     duet_status s = check_now(c.who);
     if (s == DUET_OK) s = unique(&c, x, (const bool[3]){ true, counts, inverse }, result);

@@ -91,6 +91,7 @@ static duet_status print(FILE *out, const duet_printed *list, int count, const c
 {
     results r = { .count = 0 };
     TRY(check(out, list, count));
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_recording *recording = recording_pause();
     duet_status s = evaluate(&r, list, count, site);
     if (s == DUET_OK && !(r.count && thread_get()->explaining)) s = print_items(out, list, count, &r);

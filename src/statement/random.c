@@ -290,6 +290,7 @@ static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed
     duet_status duet_random_##name##_at(duet_matrix *m, uint64_t seed UNPACK types, const char *site)        \
     {                                                                                                        \
         thread_get()->site = site;                                                                           \
+        IN_DEFAULT_FP_ENVIRONMENT;                                                                           \
         return statement_ends(random_##name(m, seed UNPACK values), site);                                   \
     }                                                                                                        \
     duet_status(duet_random_##name)(duet_matrix * m, uint64_t seed UNPACK types)                             \

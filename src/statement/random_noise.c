@@ -99,6 +99,7 @@ static duet_status noise_as(const noisy *n, duet_dtype as, fill_noise *draw, for
 static duet_status noise(const noisy *n, fill_noise *draw, formula_of_noise *made, const char *site)
 {
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_status s = check_noise(n);
     if (s == DUET_OK) s = noise_as(n, n->to->at.type, draw, made, site);
     else s = spent(n->x, s);
@@ -127,6 +128,7 @@ duet_status duet_noise_bernoulli_at(duet_matrix *to, duet_expr x, uint64_t seed,
 {
     const noisy n = { .who = "duet_noise_bernoulli", .to = to, .x = x, .seed = seed };
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_status s = check_chances(&n);
     if (s != DUET_OK) return statement_ends(spent(x, s), site);
     const duet_dtype type = duet_expr_type(x);
@@ -175,6 +177,7 @@ duet_status duet_shuffle_at(duet_matrix *to, const duet_matrix *from, int axis, 
                             const char *site)
 {
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     return statement_ends(shuffle("duet_shuffle", to, from, axis, seed, site), site);
 }
 
@@ -243,6 +246,7 @@ static duet_status sequence(const char *who, duet_matrix *m, double start, doubl
 duet_status duet_sequence_at(duet_matrix *m, double start, double by, const char *site)
 {
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     return statement_ends(sequence("duet_sequence", m, start, by, site), site);
 }
 

@@ -197,6 +197,7 @@ duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)
 static duet_status set(const char *who, duet_place place, duet_matrix *m, duet_expr e, const char *site)
 {
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_status s = evaluate(who, place, m, e);
     formula_spend(e, site);
     return statement_ends(s, site);
@@ -262,6 +263,7 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
     formula f;
     const plan *p;
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: out must not be NULL");
+    IN_DEFAULT_FP_ENVIRONMENT;
     TRY(read_one("duet_explain", m, e, &f));
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
@@ -411,6 +413,7 @@ duet_status statement_set_all(const char *who, const char *noun, const duet_assi
 {
     statements all = { .a = a, .count = count, .who = who, .noun = noun };
     thread_get()->site = site;
+    IN_DEFAULT_FP_ENVIRONMENT;
     duet_status s = evaluate_all(&all);
     for (int k = 0; k < count && a; k++) formula_spend(a[k].value, site);
     return statement_ends(s, site);
@@ -425,6 +428,7 @@ duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
 {
     statements all = { .a = a, .count = count, .who = "duet_explain_all", .noun = "statement" };
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");
+    IN_DEFAULT_FP_ENVIRONMENT;
     TRY(read_all(&all));
     return each_group(&all, false, print_group, out);
 }

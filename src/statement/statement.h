@@ -4,6 +4,7 @@
 #define STATEMENT_H
 
 #include "compiler.h"
+#include "fp_environment.h"
 #include "record.h"
 #include "status.h"
 #include "thread.h"

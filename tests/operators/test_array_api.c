@@ -647,7 +647,7 @@ static void test_refusals(void)
     refused(duet_vecdot(v, i, 0), DUET_BAD_TYPE,
             "duet_vecdot(x: f32[3], y: i32[3]): the operands have no common");
     refused(duet_cross(x, v, 0), DUET_BAD_SHAPE,
-            "duet_cross(x: f32[2,3], y: f32[3]): axis 0 of x and of y must have 3 elements");
+            "duet_cross_axis(x: f32[2,3], y: f32[3]): axis 0 of x and of y must have 3 elements");
     refused(duet_cross(v, none), DUET_BAD_ARGUMENT, "duet_cross(x: f32[3], y: NULL): y must not be NULL");
     refused(duet_diff(v, -1, 0), DUET_BAD_ARGUMENT, "duet_diff(x: f32[3]): n (-1) must not be negative");
     refused(duet_diff(v, 1, 1), DUET_BAD_SHAPE, "duet_diff(x: f32[3]): axis 1 does not exist; x has 1 axis");

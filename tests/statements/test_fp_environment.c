@@ -1,0 +1,229 @@
+/* test_fp_environment.c - calls of a thread whose floating-point environment is not the default one: it traps,
+ * flushes subnormal numbers, or rounds upward. Every call of every_call.h gives the same bits as in the default
+ * environment, with one thread and with several, raises no signal, and leaves the caller's environment and its
+ * exception flags as they were. */
+#define _GNU_SOURCE
+#include "every_guess.h"
+#include "tap.h"
+#include <fenv.h>
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+
+#if defined __x86_64__
+#include <immintrin.h>
+static unsigned control_bits(void) { return _mm_getcsr(); }
+static void flush_subnormals(void) { _mm_setcsr(_mm_getcsr() | 0x8040); }
+#elif defined __aarch64__
+static unsigned control_bits(void)
+{
+    unsigned long r;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(r));
+    return (unsigned)r;
+}
+static void flush_subnormals(void)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"((unsigned long)control_bits() | 1ul << 24));
+}
+#else
+static unsigned control_bits(void) { return (unsigned)fegetround(); }
+static void flush_subnormals(void) {}
+#endif
+
+static void trap(void)
+{
+    feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INEXACT);
+}
+static void round_upward(void) { fesetround(FE_UPWARD); }
+
+static const struct {
+    const char *name;
+    void (*enter)(void);
+} environments[] = { { "traps", trap },
+                     { "subnormal numbers flushed", flush_subnormals },
+                     { "rounding upward", round_upward } };
+
+static const char *running = "";
+
+static void on_signal(int number)
+{
+    static const char text[] = "# a floating-point exception was raised by ";
+    ssize_t all = write(1, text, sizeof text - 1) + write(1, running, strlen(running));
+    _exit(all < 0 || write(1, "\nnot ok\n", 8) < 0 ? 2 : 1);
+}
+
+/* The k-th of numbers that set flags when they are computed with, between ordinary ones. */
+static double value(int64_t i, bool extreme)
+{
+    static const double hard[] = { 0,     -0.0,     1e-42,     -3e-40, 3e38, -3e38,
+                                   1e-38, INFINITY, -INFINITY, NAN,    88.8, 1 };
+    const double plain = 0.3 + 0.01 * (double)(i * 7919 % 1000);
+    return extreme && i % 3 == 0 ? hard[i / 3 % LENGTH(hard)] : plain;
+}
+
+static void fill(duet_matrix *m, bool extreme)
+{
+    const int64_t n = duet_count(m), columns = duet_rank(m) ? duet_size(m, duet_rank(m) - 1) : 1;
+    void *p = duet_overwrite(m);
+    for (int64_t i = 0; i < n; i++) {
+        const double v = value(i, extreme) + (i / columns == i % columns ? 9 : 0);
+        if (duet_type(m) == DUET_F32) ((float *)p)[i] = (float)v;
+        else if (duet_type(m) == DUET_I64) ((int64_t *)p)[i] = i % 4;
+        else ((float *)p)[2 * i] = (float)v, ((float *)p)[2 * i + 1] = (float)value(i + 1, extreme);
+    }
+}
+
+/* What a call leaves: its status, and the elements that it wrote. */
+typedef struct outcome {
+    duet_status status;
+    size_t bytes;
+    char *elements;
+} outcome;
+
+static size_t bytes_of(const duet_matrix *m)
+{
+    return m ? (size_t)duet_count(m) * (duet_type(m) == DUET_BOOL ? 1 : dtypes[duet_type(m)].bytes) : 0;
+}
+
+static void keep(outcome *o, const duet_matrix *m)
+{
+    const size_t n = bytes_of(m);
+    const void *p = n ? duet_read(m) : NULL;
+    char *all = p ? realloc(o->elements, o->bytes + n) : NULL;
+    if (!all) return;
+    memcpy(all + o->bytes, p, n);
+    o->elements = all;
+    o->bytes += n;
+}
+
+/* Zeros would hide a destination that was not written. */
+static duet_status state(const call *c, duet_matrix *const *m)
+{
+    for (int k = 0; k < c->results; k++)
+        memset(duet_overwrite(m[c->operands + k]), 0, bytes_of(m[c->operands + k]));
+    return c->state(m + c->operands, m);
+}
+
+static outcome run(const call *c, duet_matrix *const *m, void (*enter)(void))
+{
+    fenv_t before;
+    outcome o = { .status = DUET_NO_MEMORY };
+    duet_matrix *to = c->make ? call_destination(c, m) : NULL;
+    fegetenv(&before);
+    if (enter) enter();
+    const unsigned bits = control_bits();
+    const duet_status s = c->state ? state(c, m) : duet_set(to, call_formula(c, m));
+    const unsigned after = control_bits();
+    fesetenv(&before);
+    CHECK(after == bits, "%s: the environment is %x, not %x", c->name, after, bits);
+    o.status = s;
+    if (c->make) keep(&o, to);
+    for (int k = 0; k < c->results; k++) keep(&o, m[c->operands + k]);
+    duet_free(&to);
+    return o;
+}
+
+static void compare(const call *c, duet_matrix *const *m, int e, const char *threads)
+{
+    outcome plain = run(c, m, NULL), other = run(c, m, environments[e].enter);
+    CHECK(plain.status == other.status, "%s, %s, %s: status %d, not %d: %s", c->name, environments[e].name,
+          threads, other.status, plain.status, duet_error());
+    CHECK(plain.bytes == other.bytes &&
+              (!plain.bytes || !memcmp(plain.elements, other.elements, plain.bytes)),
+          "%s, %s, %s: other bits", c->name, environments[e].name, threads);
+    free(plain.elements);
+    free(other.elements);
+}
+
+/* share: give the call large matrices, so that several threads share the work. */
+static bool guessed(const call *c, guess *g, duet_dtype *t, bool share)
+{
+    for (*g = (guess){ 0 }; g->indices < 1u << (c->operands + c->results); g->indices += 2) {
+        if (!guess_sizes(g, c, t)) continue;
+        guess large = *g;
+        bool square = share && !c->state && !g->indices;
+        for (int k = 0; k < c->operands; k++) square &= g->shape[k] == 0, large.shape[k] = LARGE;
+        if (square && guess_holds(&large, c, *t)) *g = large;
+        return true;
+    }
+    return CHECK(false, "%s was never run", c->name);
+}
+
+static void in_each_environment(const call *c, duet_matrix *const *m)
+{
+    for (int e = 0; e < LENGTH(environments); e++)
+        for (int threads = 0; threads < 2; threads++) {
+            (void)duet_set_threads(!threads);
+            compare(c, m, e, threads ? "all threads" : "one thread");
+        }
+}
+
+static void test_call(const call *c, bool share)
+{
+    guess g;
+    duet_dtype t;
+    duet_matrix *m[MATRICES] = { 0 };
+    running = c->name;
+    if (!guessed(c, &g, &t, share) || !CHECK(guess_take(m, c, &g, t), "%s", duet_error())) return;
+    for (int extreme = 0; extreme < 2; extreme++) {
+        for (int k = 0; k < c->operands; k++) fill(m[k], extreme);
+        DUET_ON(DUET_CPU) in_each_environment(c, m);
+    }
+    guess_give(m);
+}
+
+static void test_all(const call *rows, int count, bool share, const char *what)
+{
+    for (int i = 0; i < count; i++) test_call(&rows[i], share);
+    tap_point(what);
+}
+
+/* Numbers that are computed while a formula is built. */
+static void test_constants(void)
+{
+    for (int e = 0; e < LENGTH(environments); e++) {
+        double got[2];
+        fenv_t before;
+        fegetenv(&before);
+        for (int k = 0; k < 2; k++) {
+            if (k) environments[e].enter();
+            duet_matrix *m = duet_full(DUET_F64, duet_div(duet_add(1, 1e-300), 3), 1);
+            const double *p = duet_read_f64(m);
+            fesetenv(&before);
+            memcpy(&got[k], p, sizeof got[k]);
+            duet_free(&m);
+        }
+        CHECK(!memcmp(&got[0], &got[1], sizeof *got), "%s", environments[e].name);
+    }
+    tap_point("constants");
+}
+
+/* Exception flags of the caller stay as they are. */
+static void test_flags(void)
+{
+    duet_matrix *m = duet_full(DUET_F32, 0, 4);
+    feclearexcept(FE_ALL_EXCEPT);
+    CHECK(duet_set(m, duet_div(m, m)) == DUET_OK, "%s", duet_error());
+    CHECK(fetestexcept(FE_ALL_EXCEPT) == 0, "a statement raised %x", fetestexcept(FE_ALL_EXCEPT));
+    feraiseexcept(FE_OVERFLOW);
+    CHECK(duet_set(m, 1) == DUET_OK, "%s", duet_error());
+    CHECK(fetestexcept(FE_OVERFLOW) != 0, "a statement cleared a flag");
+    feclearexcept(FE_ALL_EXCEPT);
+    duet_free(&m);
+    tap_point("exception flags");
+}
+
+int main(void)
+{
+    signal(SIGFPE, on_signal);
+    test_flags();
+    test_constants();
+    test_all(maps, LENGTH(maps), true, "element by element");
+    test_all(composed, LENGTH(composed), true, "composed");
+    test_all(reductions, LENGTH(reductions), true, "reductions");
+    test_all(defs, LENGTH(defs), false, "shapes, products, images, transforms, order, linear algebra");
+    test_all(networks, LENGTH(networks), false, "networks");
+    test_all(factors, LENGTH(factors), false, "factorisations");
+    test_all(statements, LENGTH(statements), false, "statements");
+    return tap_end();
+}
