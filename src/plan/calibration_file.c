@@ -2,6 +2,7 @@
  * picoseconds, which do not depend on the locale. The last line is a checksum of all others,
  * because a damaged number may still be a number. */
 #include "calibrate.h"
+#include "environment.h"
 #include "thread.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static void head_line(int i, char line[LINE])
 
 static bool cache_folder(char *path, size_t size)
 {
-    const char *given = getenv("XDG_CACHE_HOME"), *user = getenv("HOME");
+    const char *given = environment_trusted("XDG_CACHE_HOME"), *user = environment_trusted("HOME");
     const bool is_given = given && *given == '/';
     if (!is_given && (!user || *user != '/')) return false;
     const int length = is_given ? snprintf(path, size, "%s", given) : snprintf(path, size, "%s/.cache", user);
