@@ -15,7 +15,8 @@
  *     duet_names_npz  returns the names of all arrays of a .npz file; a NULL follows the last one
  *     duet_save_npz   saves `count` matrices with their names, uncompressed
  * bf16 is saved and loaded as `V2`, as ml_dtypes does. A file is first written under another name and
- * then replaces the existing file. If saving fails, the existing file is unchanged.
+ * then replaces the existing file. If saving fails, the existing file is unchanged. Saving to a pipe
+ * that nobody reads, or beyond the process's limit of file sizes, is an IO_ERROR; no signal is raised.
  * Owner     matrices: the caller, until duet_free. The names: the caller, until free(); they are one
  *           block of memory
  * Errors    functions that load return NULL. IO_ERROR; BAD_FILE: the file has another format, or is
