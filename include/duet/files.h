@@ -47,6 +47,14 @@ DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named 
 DUET_API DUET_MUST duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
+/* Sets limits for files that may come from elsewhere. They apply to all threads. There are none at first.
+ *     bytes   the largest result of a function that loads a matrix or names, in bytes; 0: no limit. A
+ *             larger one is the error NO_MEMORY, before memory is allocated for it
+ *     ratio   the largest ratio of the bytes of a deflated array of a .npz file to its compressed bytes;
+ *             0: no limit. A larger one is the error BAD_FILE. Deflate reaches 1032
+ * Errors    BAD_ARGUMENT: `ratio` is negative */
+DUET_API duet_status duet_load_limits(size_t bytes, int ratio);
+
 /* Print matrices as NumPy prints arrays: rows in brackets and columns aligned. A floating-point element is
  * printed with the fewest digits that identify it, but at most 8 after the decimal point. If a matrix has
  * more than 1000 elements, only the first three and the last three along each axis are printed.

@@ -31,6 +31,13 @@ duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer by
 duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 duet_status no_memory(const input *in) __attribute__((cold)); /* puts the call in front of the text */
 
+/* ---- limits.c: errors if the program has set a smaller limit ---- */
+
+duet_status limit_bytes(const input *in, uint64_t bytes);                 /* of a result: NO_MEMORY */
+duet_status limit_ratio(const input *in, uint64_t size, uint64_t packed); /* of an array: BAD_FILE */
+
+/* ---- file.c: writing ---- */
+
 /* A file to write. It gets a temporary name in the folder of the file that it replaces. */
 typedef struct output {
     const char *who, *path;

@@ -4,11 +4,11 @@
  * -fsanitize=fuzzer) the last part is its target. tests/statements/numpy_compare.py compares with
  * NumPy. */
 #define _GNU_SOURCE
+#include "comma_locale.h"
 #include "common.h"
 #include <complex.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -515,8 +515,7 @@ static duet_matrix *matrix_of(duet_dtype type, const void *x, size_t each, int r
 
 static void test_print(void)
 {
-    /* if available, this locale has decimal commas */
-    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8");
+    const bool comma = comma_locale_begin();
     prints(MATRIX(DUET_F64, double, (2, 2), 1, 2.5, -3, 0), "[[ 1.   2.5]\n [-3.   0. ]]\n");
     prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 100), "[  0.1          0.33333334 100.        ]\n");
     prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 10), "[ 0.1         0.33333334 10.        ]\n");
@@ -540,8 +539,8 @@ static void test_print(void)
     CHECK(duet_print(NULL, NULL) == DUET_BAD_ARGUMENT && duet_print(stdout, NULL) == DUET_BAD_ARGUMENT,
           "duet_print of NULL did not fail");
     market("%%MatrixMarket matrix array real general\n1 1\n0.5\n", DUET_F64, 1, (const double[]){ 0.5 });
-    printf("# locale: %s\n", locale ? locale : "C");
-    setlocale(LC_NUMERIC, "C");
+    printf("# locale: %s\n", comma ? COMMA_LOCALE : "C");
+    comma_locale_end();
     tap_point("print");
 }
 
@@ -616,6 +615,64 @@ static void test_print_items(void)
     CHECK(duet_live(NULL) == live && duet_arena_limit((size_t)64 << 20) == DUET_OK,
           "duet_print leaves something");
     tap_point("print several items");
+}
+
+/* ---- limits ---- */
+
+static void limited(duet_matrix *m, duet_status status, const char *text)
+{
+    CHECK(!m && duet_error_status() == status && strstr(duet_error(), text), "\"%s\", not: %s", text,
+          m ? "a matrix" : duet_error());
+    duet_free(&m);
+}
+
+static void unlimited(duet_matrix *m)
+{
+    CHECK(m, "%s", duet_error());
+    duet_free(&m);
+}
+
+static void test_limits(void)
+{
+#include "deflated.h"
+    static const char text[] = "%%MatrixMarket matrix array complex general\n2 5\n";
+    const int64_t size[] = { 4, 5 };
+    char file[300];
+    duet_matrix *m = some_matrix(1, 2, size), *none = duet_new(DUET_F64, 0, 7);
+    const duet_named list[] = { { "a", m } };
+    CHECK(duet_save_npy(path("a.npy"), m) == DUET_OK && duet_save_npz(path("a.npz"), list, 1) == DUET_OK &&
+              duet_save_market(path("a.mtx"), m) == DUET_OK,
+          "%s", duet_error());
+    CHECK(duet_load_limits(160, 1) == DUET_OK, "%s", duet_error());
+    unlimited(duet_load_npy(path("a.npy")));
+    unlimited(duet_load_npz(path("a.npz"), "a"));
+    unlimited(duet_load_market(path("a.mtx")));
+    CHECK(duet_load_limits(159, 0) == DUET_OK, "%s", duet_error());
+    const char *why = "the result has 160 bytes, which exceeds the limit of duet_load_limits (159 bytes)";
+    limited(duet_load_npy(path("a.npy")), DUET_NO_MEMORY, why);
+    CHECK(strstr(duet_error(), "duet_load_npy(\"/tmp/"), "%s", duet_error());
+    limited(duet_load_npz(path("a.npz"), "a"), DUET_NO_MEMORY, why);
+    limited(duet_load_market(path("a.mtx")), DUET_NO_MEMORY, why);
+    memset(file, '\n', sizeof file);
+    memcpy(file, text, strlen(text));
+    limited(duet_load_market(file_of(file, sizeof file)), DUET_NO_MEMORY, "the result has 160 bytes");
+    CHECK(duet_load_limits(10, 0) == DUET_OK, "%s", duet_error());
+    CHECK(!duet_names_npz(path("a.npz")) && duet_error_status() == DUET_NO_MEMORY &&
+              strstr(duet_error(), "the result has 18 bytes"),
+          "%s", duet_error());
+    CHECK(duet_save_npy(path("a.npy"), none) == DUET_OK, "%s", duet_error());
+    unlimited(duet_load_npy(path("a.npy")));
+
+    const char *compressed = "which exceeds the ratio of duet_load_limits (1)";
+    CHECK(duet_load_limits(0, 1) == DUET_OK, "%s", duet_error());
+    limited(duet_load_npz(file_of(deflated, sizeof deflated), "x"), DUET_BAD_FILE, compressed);
+    CHECK(duet_load_limits(0, -1) == DUET_BAD_ARGUMENT && strstr(duet_error(), "ratio (-1)"), "%s",
+          duet_error());
+    limited(duet_load_npz(file_of(deflated, sizeof deflated), "x"), DUET_BAD_FILE, compressed);
+    CHECK(duet_load_limits(0, 0) == DUET_OK, "%s", duet_error());
+    duet_free(&m);
+    duet_free(&none);
+    tap_point("limits of the size and the ratio of compression");
 }
 
 /* ---- random changes ---- */
@@ -693,6 +750,7 @@ int main(int argc, char **argv)
     test_market();
     test_print();
     test_print_items();
+    test_limits();
     test_mutations(is_quick(argc, argv) ? 6000 : 60000);
     static const char *const left[] = { "a.npy", "a.npz", "c.npz", "a.mtx" };
     for (size_t k = 0; k < sizeof left / sizeof *left; k++) unlink(path(left[k]));
