@@ -2,6 +2,7 @@
  * of its own. */
 #include "common.h"
 #include "in_thread.h"
+#include <malloc.h>
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
@@ -98,6 +99,27 @@ static void many_plans(void)
         duet_free(&c);
     }
     tap_point("more plans than the cache holds");
+}
+
+/* oneDNN compiles code for each convolution, which the plans hold. */
+static void many_convolutions(void)
+{
+    const size_t before = mallinfo2().uordblks;
+    size_t most = before;
+    for (int i = 0; i < 2000; i++) {
+        duet_matrix *x = duet_new(DUET_F32, 1, 1 + i % 3, 8 + i % 50, 8 + i / 50),
+                    *filter = duet_new(DUET_F32, 4, 1 + i % 3, 3, 3),
+                    *y = duet_eval(duet_conv2d(x, filter, .pad = { 1, 1 }));
+        CHECK(y, "%s", duet_error());
+        duet_free(&x);
+        duet_free(&filter);
+        duet_free(&y);
+        const size_t now = mallinfo2().uordblks;
+        if (now > most) most = now;
+    }
+    CHECK(most - before < (size_t)120 << 20, "plans hold %zu bytes", most - before);
+    printf("# at most %zu MB\n", (most - before) >> 20);
+    tap_point("memory of many convolutions");
 }
 
 /* However little memory there is, NO_MEMORY leaves the destination unchanged. */
@@ -554,6 +576,7 @@ int main(void)
     words_of_live_formulas();
     import_that_does_not_fit();
     many_plans();
+    many_convolutions();
     destination_survives();
     lifting();
     numbers();
