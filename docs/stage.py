@@ -12,7 +12,7 @@ PAGES = {
                'docs/platforms'],
     'Reference': ['docs/reference/index', 'docs/semantics', 'docs/operators', 'docs/accuracy',
                   'docs/environment'],
-    'Project': ['NEWS', 'docs/results', 'docs/decisions', 'docs/developing', 'docs/adding'],
+    'Project': ['NEWS', 'SECURITY', 'docs/results', 'docs/decisions', 'docs/developing', 'docs/adding'],
 }
 
 
@@ -22,7 +22,8 @@ def main(top, folder):
     for page in (top / 'docs').glob('*.md'):
         text = page.read_text().replace('](../README.md', '](../index.md')
         (folder / 'docs' / page.name).write_text(text)
-    shutil.copy(top / 'NEWS.md', folder)
+    for page in ('NEWS.md', 'SECURITY.md'):
+        shutil.copy(top / page, folder)
     shutil.copytree(top / 'bench' / 'results', folder / 'bench' / 'results')
     conf = (top / 'docs' / 'conf.py').read_text().replace('@TOP@', str(top))
     (folder / 'conf.py').write_text(conf)

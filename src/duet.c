@@ -1,5 +1,6 @@
 /* duet.c - the only file that names all machines: the table of devices, and public functions about them. */
 #include "backend.h"
+#include "c_locale.h"
 #include "clock.h"
 #include "cost.h"
 #include "cpu.h"
@@ -20,12 +21,14 @@ void duet_info(FILE *out)
 {
     char files[100];
     if (!out) return;
+    const plain_numbers plain = plain_numbers_begin();
     fprintf(out, "duet %s\n", DUET_VERSION);
     for (int d = 0; d < DEVICES_MAX; d++)
         if (devices[d].machine && devices[d].unit == 0) devices[d].machine->info(out);
     inflate_info(files, sizeof files);
     fprintf(out, "costs    %s\n", costs_origin());
     fprintf(out, "files    %s\n", files);
+    plain_numbers_end(plain);
 }
 
 const char *duet_version(void) { return DUET_VERSION; }

@@ -1969,6 +1969,10 @@ inline void memory_limit(duet_place place, std::size_t bytes, location w = locat
 {
     detail::check((duet_memory_limit)(place, bytes), w);
 }
+inline void load_limits(std::size_t bytes, int ratio = 0, location w = location::here())
+{
+    detail::check((duet_load_limits)(bytes, ratio), w);
+}
 inline void memory_trim() noexcept { duet_memory_trim(); }
 inline duet_counts stats() noexcept { return duet_stats(); }
 inline const char *version() noexcept { return duet_version(); }

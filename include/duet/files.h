@@ -15,7 +15,8 @@
  *     duet_names_npz  returns the names of all arrays of a .npz file; a NULL follows the last one
  *     duet_save_npz   saves `count` matrices with their names, uncompressed
  * bf16 is saved and loaded as `V2`, as ml_dtypes does. A file is first written under another name and
- * then replaces the existing file. If saving fails, the existing file is unchanged.
+ * then replaces the existing file. If saving fails, the existing file is unchanged. Saving to a pipe
+ * that nobody reads, or beyond the process's limit of file sizes, is an IO_ERROR; no signal is raised.
  * Owner     matrices: the caller, until duet_free. The names: the caller, until free(); they are one
  *           block of memory
  * Errors    functions that load return NULL. IO_ERROR; BAD_FILE: the file has another format, or is
@@ -45,6 +46,14 @@ DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named 
  *           `pattern`; BAD_SHAPE: the rank is not 2 */
 DUET_API DUET_MUST duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
+
+/* Sets limits for files that may come from elsewhere. They apply to all threads. There are none at first.
+ *     bytes   the largest result of a function that loads a matrix or names, in bytes; 0: no limit. A
+ *             larger one is the error NO_MEMORY, before memory is allocated for it
+ *     ratio   the largest ratio of the bytes of a deflated array of a .npz file to its compressed bytes;
+ *             0: no limit. A larger one is the error BAD_FILE. Deflate reaches 1032
+ * Errors    BAD_ARGUMENT: `ratio` is negative */
+DUET_API duet_status duet_load_limits(size_t bytes, int ratio);
 
 /* Print matrices as NumPy prints arrays: rows in brackets and columns aligned. A floating-point element is
  * printed with the fewest digits that identify it, but at most 8 after the decimal point. If a matrix has

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "c_locale.h"
 #include <locale.h>
+#include <stdio.h>
 
 plain_numbers plain_numbers_begin(void)
 {
@@ -15,4 +16,11 @@ void plain_numbers_end(plain_numbers p)
     if (!p.plain) return;
     uselocale((locale_t)p.before);
     freelocale((locale_t)p.plain);
+}
+
+void print_plainly(char *text, size_t size, const char *format, va_list ap)
+{
+    const plain_numbers plain = plain_numbers_begin();
+    vsnprintf(text, size, format, ap);
+    plain_numbers_end(plain);
 }

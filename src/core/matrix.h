@@ -217,7 +217,7 @@ void matrix_makes_anew(const duet_matrix *m); /* a statement writes m, which has
  * pointer that was once a matrix. */
 static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
 {
-    return m->serial == serial && serial != 0;
+    return __atomic_load_n(&m->serial, __ATOMIC_RELAXED) == serial && serial != 0;
 }
 
 /* BAD_ARGUMENT for NULL or a freed matrix. */

@@ -313,7 +313,7 @@ void(duet_free)(duet_matrix **m)
 
 /* ---- accessors ---- */
 
-static bool lives(const duet_matrix *m) { return m && matrix_alive(m, m->serial); }
+static bool lives(const duet_matrix *m) { return m && __atomic_load_n(&m->serial, __ATOMIC_RELAXED) != 0; }
 
 duet_status matrix_check(const char *who, const duet_matrix *m)
 {

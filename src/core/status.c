@@ -1,5 +1,6 @@
 /* status.c - sets the error text of a thread. */
 #include "status.h"
+#include "c_locale.h"
 #include "thread.h"
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,7 +12,7 @@ duet_status fail(duet_status s, const char *format, ...)
     char text[sizeof t->text]; /* a separate buffer: t->text may be an argument */
     va_list ap;
     va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
+    print_plainly(text, sizeof text, format, ap);
     va_end(ap);
     memcpy(t->text, text, sizeof text);
     t->status = s;
@@ -37,7 +38,7 @@ duet_status fail_within(duet_status s, const char *format, ...)
     char what[sizeof thread_get()->text];
     va_list ap;
     va_start(ap, format);
-    vsnprintf(what, sizeof what, format, ap);
+    print_plainly(what, sizeof what, format, ap);
     va_end(ap);
     return fail(s, "%.*s%s: %s", (int)place, text, what, text + place);
 }

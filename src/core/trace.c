@@ -1,6 +1,7 @@
 /* trace.c - prints lines on stderr. Only this file prints without a call by the user, and only
  * with DUET_TRACE=1. */
 #include "trace.h"
+#include "c_locale.h"
 #include "thread.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ void trace_line(const char *format, ...)
     size_t head = strlen(line), space = sizeof line - head - 1; /* -1: for a newline */
     va_list ap;
     va_start(ap, format);
-    vsnprintf(line + head, space, format, ap);
+    print_plainly(line + head, space, format, ap);
     va_end(ap);
     const char *site = thread_mine ? thread_mine->site : NULL; /* NULL before the thread has state */
     head = strlen(line);

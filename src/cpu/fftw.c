@@ -2,11 +2,11 @@
  * as MKL). */
 #define _GNU_SOURCE /* for dladdr */
 #include "fftw.h"
+#include "environment.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static fftw table[2];
 static char text[2][512];
@@ -48,7 +48,7 @@ static void *open_at(bool f64, const char *path)
 
 static void *open_library(bool f64)
 {
-    const char *chosen = getenv("DUET_FFT");
+    const char *chosen = environment_trusted("DUET_FFT");
     void *h = NULL;
     if (chosen && *chosen) return open_at(f64, chosen);
     for (int i = 0; i < 3 && !h; i++) h = open_at(f64, names[f64][i]);

@@ -276,6 +276,17 @@ static void split_layouts(reduce_work *j)
     for (int k = 0; k < s->outs; k++) move_axis_last(&j->kept_axes[STEP_INPUTS + k], axis);
 }
 
+/* Inputs without elements may have no memory, and NULL + n is undefined. Nothing reads them, so one address
+ * serves all panels. */
+static void replace_empty_inputs(reduce_work *j)
+{
+    static const T none = K(0);
+    for (int k = 0; k < j->s->ins && j->n == 0; k++) {
+        j->in[k] = (const char *)&none;
+        memset(j->kept_axes[k].stride, 0, sizeof j->kept_axes[k].stride);
+    }
+}
+
 static bool choose_adjacent(const reduce_work *j)
 {
     const int64_t across = row_length(&j->kept_axes[STEP_INPUTS]);
@@ -341,6 +352,7 @@ static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_c
     for (int k = 0; k < s->outs; k++) j->out[k] = address(f, &s->out[k]);
     for (int k = 0; k < s->nums; k++) j->num[k] = number_of(f->num[s->num[k]]);
     split_layouts(j);
+    replace_empty_inputs(j);
     j->adjacent = choose_adjacent(j);
     j->direct = is_direct(j);
     j->lanes = j->adjacent && needs_lanes(j) ? SMALLER(j->n, REDUCE_LANES) : 1;
@@ -350,6 +362,9 @@ static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_c
 
 /* ---- memory and threads ---- */
 
+/* NULL + n is undefined. */
+static T *part_at(T *memory, int64_t n) { return memory ? memory + n : NULL; }
+
 /* Divides `memory` for one thread, or only counts the elements needed if it is NULL. */
 static int64_t divide_memory(const reduce_work *j, thread_memory *r, T *memory)
 {
@@ -358,13 +373,13 @@ static int64_t divide_memory(const reduce_work *j, thread_memory *r, T *memory)
     while (blocks >> levels) levels++;
     *r = (thread_memory){ .lanes = memory };
     used += j->lanes * j->set_size;
-    r->root = memory + used;
+    r->root = part_at(memory, used);
     used += j->set_size;
-    r->level = memory + used;
+    r->level = part_at(memory, used);
     used += levels * j->set_size;
     for (int k = 0; k < j->s->ins; k++)
         if (j->access[k] == COPIED) {
-            r->copy[k] = memory + used;
+            r->copy[k] = part_at(memory, used);
             used += REDUCE_BLOCK;
         }
     return r->each = used;

@@ -150,8 +150,9 @@ static duet_status options_bins(enum op op, const node *x, const int32_t *attr, 
     const double width = (o->high - o->low) / o->n;
     if (o->n <= 0) return fail(DUET_BAD_ARGUMENT, "n (%d) must be positive", o->n);
     if (!(o->low < o->high && width < INFINITY))
-        return fail(DUET_BAD_ARGUMENT, "low (%.17g) must be less than high (%.17g), and both must be finite",
-                    o->low, o->high);
+        return fail(DUET_BAD_ARGUMENT,
+                    "low (%.17g) must be less than high (%.17g), and their difference must be finite", o->low,
+                    o->high);
     if (width > 0 && o->low + width > o->low && o->high - width < o->high) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT, "n (%d) is so large that bins from low (%.17g) to high (%.17g) are empty",
                 o->n, o->low, o->high);

@@ -1,5 +1,6 @@
 /* type_rules.c - the element type of a result: the common type of the operands, changed by the rule
  * of the row. */
+#include "c_locale.h"
 #include "fp_environment.h"
 #include "operands.h"
 #include "status.h"
@@ -27,8 +28,10 @@ const char *number_text(const node *n, char text[40])
         snprintf(text, 40, n->type == DUET_I64 ? "%lld" : "%llu", (long long)n->integer);
         return text;
     }
+    const plain_numbers plain = plain_numbers_begin();
     snprintf(text, 40, "%.15g", n->number);
     if (strtod(text, NULL) != n->number) snprintf(text, 40, "%.17g", n->number);
+    plain_numbers_end(plain);
     return text;
 }
 

@@ -3,11 +3,11 @@
  * that need it. */
 #define _GNU_SOURCE /* for dladdr */
 #include "vendor.h"
+#include "environment.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define VENDOR_TEXT(x)  VENDOR_TEXT_(x)
 #define VENDOR_TEXT_(x) #x
@@ -44,7 +44,7 @@ static void *open_at(enum library l, const char *path)
  * of the loader, then in dir. The first error is reported. */
 static void *open_library(enum library l, const char *soname, const char *dir, const char *variable)
 {
-    const char *named = getenv(variable);
+    const char *named = environment_trusted(variable);
     if (named && *named) return open_at(l, named);
     void *h = open_at(l, soname);
     char path[512];

@@ -68,7 +68,7 @@ static uint8_t type_of_numbers(const graph *g, const value *v)
 {
     for (int k = 0; k < v->args; k++)
         if (!g->values[v->arg[k]].weak) return g->values[v->arg[k]].type;
-    if (op_infos[v->op].flags & (OP_GIVES_INDEX | DUET_TRUTH)) return DUET_F64;
+    if (v->op == OP_histogram || op_infos[v->op].flags & (OP_GIVES_INDEX | DUET_TRUTH)) return DUET_F64;
     return v->type;
 }
 

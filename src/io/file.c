@@ -1,6 +1,8 @@
 /* file.c - reads and writes the bytes of files; a new file replaces the old one only when it is
  * complete. */
+#define _GNU_SOURCE /* for O_PATH */
 #include "io.h"
+#include "write_signals.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +15,8 @@
 
 static duet_status system_says(const char *who, const char *path)
 {
-    return fail(DUET_IO_ERROR, "%s(\"%s\"): %s", who, path, strerror(errno));
+    return fail(errno == ENOMEM ? DUET_NO_MEMORY : DUET_IO_ERROR, "%s(\"%s\"): %s", who, path,
+                strerror(errno));
 }
 
 /* ---- CRC-32 ---- */
@@ -95,17 +98,20 @@ duet_status input_read(input *in, void *to, size_t bytes)
 
 /* ---- writing ---- */
 
-/* Creates and opens a file with a new name in the folder of the target. */
+/* Creates and opens a file with a new name in the folder of the target. The name is short, because the
+ * name of the target may be as long as the system allows. */
 static int open_beside(output *out, mode_t mode)
 {
-    const size_t bytes = strlen(out->target) + 40;
-    out->beside = malloc(bytes);
-    for (int n = 0, f; out->beside; n++) {
-        snprintf(out->beside, bytes, "%s.%ld-%d~", out->target, (long)getpid(), n);
-        f = open(out->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    char *slash = strrchr(out->target, '/');
+    const char *folder = !slash ? "." : slash == out->target ? "/" : out->target;
+    out->name = slash ? slash + 1 : out->target;
+    if (slash) *slash = 0;
+    out->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int n = 0; out->folder >= 0; n++) {
+        snprintf(out->beside, sizeof out->beside, ".duet-%ld-%d~", (long)getpid(), n);
+        const int f = openat(out->folder, out->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (f >= 0 || errno != EEXIST) return f;
     }
-    errno = ENOMEM;
     return -1;
 }
 
@@ -122,47 +128,96 @@ static char *resolved(const char *path, bool there)
 }
 
 /* Opens the file to write. If the path is not a regular file, such as a pipe, it is written directly. */
-static FILE *open_target(output *out)
+static int open_target(output *out)
 {
     struct stat st;
     const bool there = !stat(out->path, &st);
-    if (there && !S_ISREG(st.st_mode)) return fopen(out->path, "wbe");
+    if (!there && errno == ENAMETOOLONG) return -1;
+    if (there && !S_ISREG(st.st_mode)) return open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     out->target = resolved(out->path, there);
-    if (!out->target) return NULL;
-    const int f = open_beside(out, there ? st.st_mode & 07777 : 0666);
-    if (f < 0) return NULL;
-    return fdopen(f, "wb");
+    return out->target ? open_beside(out, there ? st.st_mode & 0777 : 0666) : -1;
+}
+
+static void output_free(output *out)
+{
+    if (out->folder >= 0) close(out->folder);
+    free(out->target);
 }
 
 duet_status output_open(output *out, const char *who, const char *path)
 {
-    *out = (output){ .who = who, .path = path };
+    out->who = who;
+    out->path = path;
+    out->folder = -1;
+    out->target = NULL;
+    out->written = out->held = 0;
+    out->sum = 0;
     if (!path) return fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
-    out->f = open_target(out);
-    if (out->f) return DUET_OK;
-    const bool memory = errno == ENOMEM;
-    duet_status s = system_says(who, path);
-    free(out->beside);
-    free(out->target);
-    return memory ? DUET_NO_MEMORY : s;
+    out->file = open_target(out);
+    if (out->file >= 0) return DUET_OK;
+    const duet_status s = system_says(who, path);
+    output_free(out);
+    return s;
 }
 
-duet_status output_failed(const output *out) { return system_says(out->who, out->path); }
+static duet_status output_failed(const output *out) { return system_says(out->who, out->path); }
+
+/* Writes to the file, at its current position, or at `at` unless it is negative. */
+static bool write_whole(int file, const char *from, size_t bytes, off_t at)
+{
+    const write_signals w = write_signals_begin();
+    ssize_t n = 0;
+    while (bytes > 0) {
+        n = at < 0 ? write(file, from, bytes) : pwrite(file, from, bytes, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        from += n;
+        bytes -= (size_t)n;
+        at += at < 0 ? 0 : n;
+    }
+    write_signals_end(&w);
+    if (n == 0 && bytes > 0) errno = ENOSPC;
+    return bytes == 0;
+}
+
+static duet_status flush(output *out)
+{
+    const size_t held = out->held;
+    out->held = 0;
+    if (write_whole(out->file, out->buffer, held, -1)) return DUET_OK;
+    return output_failed(out);
+}
 
 duet_status output_write(output *out, const void *from, size_t bytes)
 {
-    if (fwrite(from, 1, bytes, out->f) != bytes) return output_failed(out);
+    if (out->held + bytes > sizeof out->buffer) TRY(flush(out));
+    if (bytes > sizeof out->buffer) {
+        if (!write_whole(out->file, from, bytes, -1)) return output_failed(out);
+    } else {
+        memcpy(out->buffer + out->held, from, bytes);
+        out->held += bytes;
+    }
     out->written += bytes;
     out->sum = crc32_of(out->sum, from, bytes);
     return DUET_OK;
 }
 
+duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t bytes)
+{
+    TRY(flush(out));
+    if (write_whole(out->file, from, bytes, (off_t)at)) return DUET_OK;
+    return output_failed(out);
+}
+
 duet_status output_close(output *out, duet_status s)
 {
-    if (fclose(out->f) && s == DUET_OK) s = output_failed(out);
-    if (out->beside && s == DUET_OK && rename(out->beside, out->target)) s = output_failed(out);
-    if (out->beside && s != DUET_OK) unlink(out->beside);
-    free(out->beside);
-    free(out->target);
+    if (s == DUET_OK) s = flush(out);
+    if (close(out->file) && s == DUET_OK) s = output_failed(out);
+    if (out->folder >= 0) {
+        if (s == DUET_OK && renameat(out->folder, out->beside, out->folder, out->name))
+            s = output_failed(out);
+        if (s != DUET_OK) unlinkat(out->folder, out->beside, 0);
+    }
+    output_free(out);
     return s;
 }

@@ -31,17 +31,29 @@ duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer by
 duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 duet_status no_memory(const input *in) __attribute__((cold)); /* puts the call in front of the text */
 
+/* ---- limits.c: errors if the program has set a smaller limit ---- */
+
+duet_status limit_bytes(const input *in, uint64_t bytes);                 /* of a result: NO_MEMORY */
+duet_status limit_ratio(const input *in, uint64_t size, uint64_t packed); /* of an array: BAD_FILE */
+
+/* ---- file.c: writing ---- */
+
 /* A file to write. It gets a temporary name in the folder of the file that it replaces. */
 typedef struct output {
     const char *who, *path;
-    char *beside, *target; /* NULL: it is written in place */
-    FILE *f;
+    int file;
+    int folder;       /* of the target; negative: the file is written in place */
+    char *target;     /* the path without links; allocated, or NULL */
+    const char *name; /* of the target in its folder; part of `target` */
+    char beside[64];  /* the temporary name in the folder */
     uint64_t written;
     uint32_t sum;
+    size_t held; /* bytes in the buffer */
+    char buffer[1 << 14];
 } output;
 duet_status output_open(output *out, const char *who, const char *path);
 duet_status output_write(output *out, const void *from, size_t bytes);
-duet_status output_failed(const output *out);
+duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t bytes); /* not in `sum` */
 duet_status output_close(
     output *out,
     duet_status s); /* if s is OK, renames the file to its target, else removes it; returns s, or IO_ERROR */

@@ -110,7 +110,7 @@ static duet_status take_sizes(reading *r)
     if (overflows || (uint64_t)n > most) return bad_file(r->in, "the file is too short for its sizes");
     if ((uint64_t)r->rows > (uint64_t)1 << 58 || (uint64_t)r->cols > (uint64_t)1 << 58)
         return bad_file(r->in, "its sizes are too large for memory");
-    return DUET_OK;
+    return limit_bytes(r->in, (uint64_t)n * dtypes[r->type].bytes);
 }
 
 /* ---- elements ---- */

@@ -224,7 +224,7 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
         return bad_file(in, "the file is too short for its shape");
     if (shape_check(in->who, type, h->rank, h->size) != DUET_OK)
         return bad_file(in, "its shape is too large for memory");
-    return DUET_OK;
+    return limit_bytes(in, empty ? 0 : (uint64_t)bytes);
 }
 
 /* Fortran order is row-major order of the reversed axes. */

@@ -158,7 +158,7 @@ static duet_status check_member(const input *in, const member *m)
                     in->path, (unsigned)m->method);
     if (m->method == STORED ? m->size != m->packed : m->size / DENSEST > m->packed)
         return bad_file(in, "the sizes of an array in the zip directory contradict each other");
-    return DUET_OK;
+    return m->method == STORED ? DUET_OK : limit_ratio(in, m->size, m->packed);
 }
 
 static duet_status open_member(input *in, const member *m)
@@ -240,6 +240,7 @@ static char **names_of(const input *in, const directory *d)
 {
     size_t count, bytes;
     if (each_name(in, d, NULL, &count, &bytes)) return NULL;
+    if (limit_bytes(in, (count + 1) * sizeof(char *) + bytes)) return NULL;
     char **names = malloc((count + 1) * sizeof *names + bytes);
     if (!names) {
         fail(DUET_NO_MEMORY, "%s: out of memory for %zu names", in->who, count);

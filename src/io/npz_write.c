@@ -56,10 +56,7 @@ static duet_status put_sum(output *out, const entry *e)
 {
     record r = { .n = 0 };
     put(&r, e->sum, 4);
-    if (fseeko(out->f, (off_t)e->at + SUM_AT, SEEK_SET) || fwrite(r.bytes, 1, 4, out->f) != 4 ||
-        fseeko(out->f, (off_t)out->written, SEEK_SET))
-        return output_failed(out);
-    return DUET_OK;
+    return output_rewrite(out, e->at + SUM_AT, r.bytes, r.n);
 }
 
 static duet_status put_member(output *out, const duet_named *a, entry *e)

@@ -10,7 +10,8 @@
 
 #define BUCKETS     1024
 #define PLANS_MAX   2048               /* with more plans than this, */
-#define PLANS_BYTES ((size_t)16 << 20) /* or more bytes, all plans are freed */
+#define PLANS_BYTES ((size_t)16 << 20) /* or more bytes, */
+#define LIBRARIES   ((size_t)96 << 20) /* or more bytes in libraries, all plans are freed */
 
 #define SITE_BITS 6 /* log2 of the number of call sites whose latest plans are remembered */
 
@@ -18,7 +19,7 @@ typedef struct plan_cache {
     plan *bucket[BUCKETS];
     const plan *latest[2][1 << SITE_BITS]; /* by call site, on the host and on a GPU */
     unsigned count;
-    size_t bytes;
+    size_t bytes, library_bytes;
     uint64_t made; /* plans ever made */
 } plan_cache;
 
@@ -161,7 +162,7 @@ static __attribute__((noinline)) void clear_cache(plan_cache *c)
         }
     memset(c->latest, 0, sizeof c->latest);
     c->count = 0;
-    c->bytes = 0;
+    c->bytes = c->library_bytes = 0;
 }
 
 static void free_cache(void *c)
@@ -182,7 +183,8 @@ static plan_cache *thread_cache(void)
 void plans_reserve(int statements)
 {
     plan_cache *c = thread_get()->slot[SLOT_PLANS];
-    if (unlikely(c && (c->count + (unsigned)(2 * statements) > PLANS_MAX || c->bytes > PLANS_BYTES)))
+    if (unlikely(c && (c->count + (unsigned)(2 * statements) > PLANS_MAX || c->bytes > PLANS_BYTES ||
+                       c->library_bytes > LIBRARIES)))
         clear_cache(c);
 }
 
@@ -207,6 +209,7 @@ static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, in
     c->bucket[key_hash % BUCKETS] = p;
     c->count++;
     c->bytes += plan_bytes(p);
+    c->library_bytes += plan_library_bytes(p);
     return p;
 }
 

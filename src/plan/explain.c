@@ -1,5 +1,6 @@
 /* explain.c - prints a plan: its steps, their cost, the matrices to be copied, and the time on the other
  * device. */
+#include "c_locale.h"
 #include "dtype.h"
 #include "matrix.h"
 #include "partition.h"
@@ -192,7 +193,7 @@ static const char *const fusion_texts[] = {
     [FUSION_MACHINE] = "any operators", [FUSION_ROWS] = "fixed patterns only", [FUSION_NONE] = "none"
 };
 
-void plan_print(FILE *out, const plan *p, const statement *s)
+static void print_all(FILE *out, const plan *p, const statement *s)
 {
     printer a = { .out = out, .p = p, .s = s };
     for (int k = 0; k < s->count; k++) {
@@ -209,4 +210,11 @@ void plan_print(FILE *out, const plan *p, const statement *s)
     for (int i = 0; i < p->temps; i++) fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);
     if (*p->why) fprintf(out, "  %s\n", p->why);
     print_others(out, s, p);
+}
+
+void plan_print(FILE *out, const plan *p, const statement *s)
+{
+    const plain_numbers plain = plain_numbers_begin();
+    print_all(out, p, s);
+    plain_numbers_end(plain);
 }

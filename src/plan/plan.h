@@ -74,7 +74,8 @@ typedef struct statement {
  * says so. */
 plan *plan_make(const statement *s, int device);
 void plan_free(plan *p);
-size_t plan_bytes(const plan *p); /* approximate memory of the plan itself */
+size_t plan_bytes(const plan *p);         /* approximate memory of the plan itself */
+size_t plan_library_bytes(const plan *p); /* and of what libraries compile for its steps */
 
 /* The expected time of its steps, by the costs in use now. The plan must belong to this thread. */
 double plan_seconds(const plan *p);

@@ -1108,6 +1108,8 @@ static void test_errors()
     THROWS(DUET_BAD_SHAPE, x.save_market("/tmp/never"));
     THROWS(DUET_BAD_ARGUMENT, duet::save_npz("/tmp/never", { { "x", x }, { "x", x } }));
     THROWS(DUET_IO_ERROR, (void)duet::names_npz("/no/such/file"));
+    THROWS(DUET_BAD_ARGUMENT, duet::load_limits(0, -1));
+    duet::load_limits(0);
     THROWS(DUET_BAD_ARGUMENT, duet::print(stdout, none));
     THROWS(DUET_BAD_SHAPE, duet::print_expr(stdout, x + y));
     THROWS(DUET_BAD_SHAPE, duet::explain(stdout, y, x));

@@ -2,16 +2,34 @@
  * text, no leak, no partial file. Also for views and copies of shapes. */
 #include "failing_alloc.h"
 #include "in_thread.h"
+#include <dirent.h>
 #include <duet/duet.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char npy[] = "/tmp/duet-nomem.npy", npz[] = "/tmp/duet-nomem.npz",
-                  market[] = "/tmp/duet-nomem.mtx", packed[] = "/tmp/duet-nomem-deflated.npz",
-                  fortran[] = "/tmp/duet-nomem-columns.npy";
+static const char npy[] = "plain.npy", npz[] = "stored.npz", market[] = "text.mtx", packed[] = "deflated.npz",
+                  fortran[] = "columns.npy";
 static int refused;
 static bool wrong;
+
+/* The system's own allocations fail too. */
+FILE *__real_fdopen(int, const char *), *__wrap_fdopen(int, const char *);
+FILE *__wrap_fdopen(int f, const char *mode)
+{
+    if (!fails_now()) return __real_fdopen(f, mode);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static int entries_in(const char *folder)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    while (d && readdir(d)) n++;
+    if (d) closedir(d);
+    return n;
+}
 
 static void went(bool ok)
 {
@@ -104,6 +122,8 @@ int main(void)
 {
 #include "deflated.h"
     int n = 0;
+    char folder[] = "/tmp/duet-nomem-XXXXXX";
+    CHECK(mkdtemp(folder) && !chdir(folder), "the folder could not be made");
     FILE *f = fopen(packed, "wb");
     CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "the file could not be written");
     save_fortran();
@@ -111,11 +131,14 @@ int main(void)
     hit(-1);
     CHECK(!refused, "%s", duet_error());
     const int64_t living = live;
+    const int files = entries_in("."), open = entries_in("/proc/self/fd");
     for (bool more = true; more && n < 2000; n++) {
         more = hit(n);
         CHECK(!wrong, "%d: a failure without an error text", n);
         CHECK(more || !refused, "%d: no allocation failed, but %d calls failed", n, refused);
         CHECK(thread_state_missing || live == living, "%d: %d blocks leaked", n, (int)(live - living));
+        CHECK(entries_in(".") == files, "%d: a temporary file is left", n);
+        CHECK(entries_in("/proc/self/fd") == open, "%d: a file is still open", n);
         hit(-1);
         CHECK(!refused, "%d: the next call fails: %s", n, duet_error());
     }
@@ -123,5 +146,6 @@ int main(void)
     tap_point("every allocation fails once");
     CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran),
           "a file is missing");
+    CHECK(!chdir("/") && !rmdir(folder), "another file is left in %s", folder);
     return tap_end();
 }

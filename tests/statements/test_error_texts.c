@@ -1,6 +1,7 @@
 /* test_error_texts.c - what error messages say. Every operator and statement is called with random operands;
  * each failure must name the function and the shapes of its operands, and no internal identifier. Some
  * messages are compared word by word. */
+#include "comma_locale.h"
 #include "common.h"
 #include "dtype.h"
 #include "every_call.h"
@@ -173,7 +174,8 @@ static void operators(void)
     SAYS(duet_sort(c34, 0), "duet_sort(x: c64[3,4]): x must be real, not complex");
     SAYS(duet_top_k(m23, 9, 1), "duet_top_k(x: f32[2,3]): k (9) must be at most the size of axis 1 of x (3)");
     SAYS(duet_histogram(m23, 1, 0, 4),
-         "duet_histogram(x: f32[2,3]): low (1) must be less than high (0), and both must be finite");
+         "duet_histogram(x: f32[2,3]): low (1) must be less than high (0), and their difference "
+         "must be finite");
     SAYS(duet_cast(c34, DUET_F32), "duet_cast(x: c64[3,4]): complex elements cannot be cast to f32; use "
                                    "duet_real, duet_imag or duet_abs");
     SAYS(duet_einsum(m23, m45, "ij,jk->ik"),
@@ -292,10 +294,47 @@ static void exact(void)
     tap_point("exact error messages");
 }
 
+static void explained(char text[4000], duet_matrix *m)
+{
+    FILE *f = fmemopen(text, 4000, "w");
+    CHECK(f && duet_explain(f, m, 0.5) == DUET_OK, "%s", duet_error());
+    if (f) fclose(f);
+}
+
+/* The locale of the program must not change messages. */
+static void texts_with_comma(void)
+{
+    char before[4000] = "", now[4000] = "", number[20];
+    m23 = duet_new(DUET_F32, 2, 3);
+    i34 = duet_new(DUET_I64, 3, 4);
+    out = duet_new(DUET_F32, 3, 4);
+    explained(before, m23);
+    if (!comma_locale_begin()) {
+        printf("ok %d - texts in a locale with decimal commas # SKIP there is no locale\n", ++tap_points);
+        return;
+    }
+    snprintf(number, sizeof number, "%.1f", 0.5);
+    CHECK(!strcmp(number, "0,5"), "the locale is not in use");
+    SAYS(duet_histogram(m23, 1.5, 0.5, 4), "duet_histogram(x: f32[2,3]): low (1.5) must be less than high "
+                                           "(0.5), and their difference must be finite");
+    SAYS(duet_add(i34, 0.5),
+         "duet_add(x: i64[3,4], y: 0.5): 0.5 is not a value of i64; convert the i64 elements with duet_cast");
+    snprintf(number, sizeof number, "%.1f", 0.5);
+    CHECK(!strcmp(number, "0,5"), "the locale of the program was changed");
+    explained(now, m23);
+    CHECK(!strcmp(before, now), "%snot\n%s", now, before);
+    comma_locale_end();
+    duet_free(&m23);
+    duet_free(&i34);
+    duet_free(&out);
+    tap_point("texts in a locale with decimal commas");
+}
+
 int main(void)
 {
     gen = rng_new(20261123);
     exact();
+    texts_with_comma();
     try_all("element by element", maps, LENGTH(maps), 30);
     try_all("reductions", reductions, LENGTH(reductions), 30);
     try_all("other operators", defs, LENGTH(defs), 60);

@@ -4,13 +4,17 @@
  * -fsanitize=fuzzer) the last part is its target. tests/statements/numpy_compare.py compares with
  * NumPy. */
 #define _GNU_SOURCE
+#include "comma_locale.h"
 #include "common.h"
 #include <complex.h>
 #include <fcntl.h>
-#include <locale.h>
+#include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- files in memory ---- */
@@ -67,7 +71,7 @@ enum { TYPES = sizeof types / sizeof *types };
 static const size_t bytes_of[] = { 4, 8, 8, 2, 2, 1, 2, 4, 1, 2, 4, 8, 1, 8, 16 };
 
 static char here[] = "/tmp/duet-files-XXXXXX";
-static char path_text[100];
+static char path_text[400];
 static const char *path(const char *name)
 {
     snprintf(path_text, sizeof path_text, "%s/%s", here, name);
@@ -311,7 +315,7 @@ static void test_refusals(void)
 /* An existing file is unchanged if writing the new one fails, and links are followed. */
 static void test_replaced(void)
 {
-    char target[100], link[100];
+    char target[sizeof path_text], link[sizeof path_text];
     snprintf(target, sizeof target, "%s", path("real.npy"));
     snprintf(link, sizeof link, "%s", path("link.npy"));
     duet_matrix *m = duet_new(DUET_F32, 2), *n;
@@ -325,6 +329,93 @@ static void test_replaced(void)
     duet_free(&n);
     CHECK(!unlink(link) && !unlink(target), "the link or its target is missing");
     tap_point("existing files are replaced");
+}
+
+/* The longest name that the system allows, and one more character. */
+static void test_long_names(void)
+{
+    char name[300];
+    duet_matrix *m = duet_new(DUET_F32, 2), *n;
+    for (int length = 230; length <= 256; length++) {
+        memset(name, 'x', (size_t)length);
+        name[length] = 0;
+        const bool fits = length <= NAME_MAX;
+        CHECK(duet_save_npy(path(name), m) == (fits ? DUET_OK : DUET_IO_ERROR), "%d characters: %s", length,
+              duet_error());
+        n = duet_load_npy(path(name));
+        CHECK((n != NULL) == fits, "%d characters: %s", length, duet_error());
+        duet_free(&n);
+        unlink(path(name));
+    }
+    duet_free(&m);
+    tap_point("long file names");
+}
+
+/* ---- signals of failed writes ---- */
+
+enum reader { GONE, LIMITED };
+
+/* In a child process: saves more bytes than can be written. */
+static int save_too_much(const char *to, enum reader how, int format, bool blocked)
+{
+    sigset_t pipe_signal, now, before;
+    duet_matrix *m = duet_new(DUET_F64, 1000, 300);
+    const duet_named list[] = { { "a", m } };
+    if (how == LIMITED && setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 30000, 30000 })) return 2;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    if (blocked && (sigprocmask(SIG_BLOCK, &pipe_signal, NULL) || raise(SIGPIPE))) return 2;
+    sigprocmask(SIG_BLOCK, NULL, &before);
+    const duet_status s = format == 0   ? duet_save_npy(to, m)
+                          : format == 1 ? duet_save_npz(to, list, 1)
+                                        : duet_save_market(to, m);
+    if (s != DUET_IO_ERROR || !strstr(duet_error(), how == LIMITED ? "File too large" : "Broken pipe")) {
+        printf("# status %d: %s\n", s, duet_error());
+        return 3;
+    }
+    sigpending(&now);
+    if (sigismember(&now, SIGXFSZ) || sigismember(&now, SIGPIPE) != blocked) return 4;
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    return sigismember(&now, SIGPIPE) == blocked && !sigismember(&now, SIGXFSZ) ? 0 : 5;
+}
+
+/* Opens the pipe, reads a byte and closes it. */
+static void read_one(const char *pipe_path)
+{
+    char byte;
+    const int f = open(pipe_path, O_RDONLY);
+    _exit(f < 0 || read(f, &byte, 1) != 1);
+}
+
+static void test_one_signal(const char *to, enum reader how, int format, bool blocked)
+{
+    int status = -1;
+    fflush(stdout);
+    const pid_t reader = how == GONE ? fork() : 1;
+    if (reader == 0) read_one(to);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int result = save_too_much(to, how, format, blocked);
+        fflush(stdout);
+        _exit(result);
+    }
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "format %d, %s: the process ended with %d (signal %d)", format,
+          how == GONE ? "a pipe" : "a limit", status, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    if (how == GONE) waitpid(reader, NULL, 0);
+}
+
+static void test_signals(void)
+{
+    char to[sizeof path_text];
+    snprintf(to, sizeof to, "%s", path("pipe"));
+    CHECK(!mkfifo(to, 0600), "the pipe could not be made");
+    for (int format = 0; format < 3; format++)
+        for (int blocked = 0; blocked < 2; blocked++) test_one_signal(to, GONE, format, blocked);
+    CHECK(!unlink(to), "the pipe is missing");
+    for (int format = 0; format < 3; format++) test_one_signal(path("big"), LIMITED, format, false);
+    CHECK(access(path("big"), F_OK), "a partial file is left");
+    tap_point("saving to a closed pipe or beyond a limit fails, and raises no signal");
 }
 
 /* ---- Matrix Market ---- */
@@ -424,8 +515,7 @@ static duet_matrix *matrix_of(duet_dtype type, const void *x, size_t each, int r
 
 static void test_print(void)
 {
-    /* if available, this locale has decimal commas */
-    const char *locale = setlocale(LC_NUMERIC, "de_DE.UTF-8");
+    const bool comma = comma_locale_begin();
     prints(MATRIX(DUET_F64, double, (2, 2), 1, 2.5, -3, 0), "[[ 1.   2.5]\n [-3.   0. ]]\n");
     prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 100), "[  0.1          0.33333334 100.        ]\n");
     prints(MATRIX(DUET_F32, float, (3), 0.1f, 1.0f / 3, 10), "[ 0.1         0.33333334 10.        ]\n");
@@ -449,8 +539,8 @@ static void test_print(void)
     CHECK(duet_print(NULL, NULL) == DUET_BAD_ARGUMENT && duet_print(stdout, NULL) == DUET_BAD_ARGUMENT,
           "duet_print of NULL did not fail");
     market("%%MatrixMarket matrix array real general\n1 1\n0.5\n", DUET_F64, 1, (const double[]){ 0.5 });
-    printf("# locale: %s\n", locale ? locale : "C");
-    setlocale(LC_NUMERIC, "C");
+    printf("# locale: %s\n", comma ? COMMA_LOCALE : "C");
+    comma_locale_end();
     tap_point("print");
 }
 
@@ -527,6 +617,64 @@ static void test_print_items(void)
     tap_point("print several items");
 }
 
+/* ---- limits ---- */
+
+static void limited(duet_matrix *m, duet_status status, const char *text)
+{
+    CHECK(!m && duet_error_status() == status && strstr(duet_error(), text), "\"%s\", not: %s", text,
+          m ? "a matrix" : duet_error());
+    duet_free(&m);
+}
+
+static void unlimited(duet_matrix *m)
+{
+    CHECK(m, "%s", duet_error());
+    duet_free(&m);
+}
+
+static void test_limits(void)
+{
+#include "deflated.h"
+    static const char text[] = "%%MatrixMarket matrix array complex general\n2 5\n";
+    const int64_t size[] = { 4, 5 };
+    char file[300];
+    duet_matrix *m = some_matrix(1, 2, size), *none = duet_new(DUET_F64, 0, 7);
+    const duet_named list[] = { { "a", m } };
+    CHECK(duet_save_npy(path("a.npy"), m) == DUET_OK && duet_save_npz(path("a.npz"), list, 1) == DUET_OK &&
+              duet_save_market(path("a.mtx"), m) == DUET_OK,
+          "%s", duet_error());
+    CHECK(duet_load_limits(160, 1) == DUET_OK, "%s", duet_error());
+    unlimited(duet_load_npy(path("a.npy")));
+    unlimited(duet_load_npz(path("a.npz"), "a"));
+    unlimited(duet_load_market(path("a.mtx")));
+    CHECK(duet_load_limits(159, 0) == DUET_OK, "%s", duet_error());
+    const char *why = "the result has 160 bytes, which exceeds the limit of duet_load_limits (159 bytes)";
+    limited(duet_load_npy(path("a.npy")), DUET_NO_MEMORY, why);
+    CHECK(strstr(duet_error(), "duet_load_npy(\"/tmp/"), "%s", duet_error());
+    limited(duet_load_npz(path("a.npz"), "a"), DUET_NO_MEMORY, why);
+    limited(duet_load_market(path("a.mtx")), DUET_NO_MEMORY, why);
+    memset(file, '\n', sizeof file);
+    memcpy(file, text, strlen(text));
+    limited(duet_load_market(file_of(file, sizeof file)), DUET_NO_MEMORY, "the result has 160 bytes");
+    CHECK(duet_load_limits(10, 0) == DUET_OK, "%s", duet_error());
+    CHECK(!duet_names_npz(path("a.npz")) && duet_error_status() == DUET_NO_MEMORY &&
+              strstr(duet_error(), "the result has 18 bytes"),
+          "%s", duet_error());
+    CHECK(duet_save_npy(path("a.npy"), none) == DUET_OK, "%s", duet_error());
+    unlimited(duet_load_npy(path("a.npy")));
+
+    const char *compressed = "which exceeds the ratio of duet_load_limits (1)";
+    CHECK(duet_load_limits(0, 1) == DUET_OK, "%s", duet_error());
+    limited(duet_load_npz(file_of(deflated, sizeof deflated), "x"), DUET_BAD_FILE, compressed);
+    CHECK(duet_load_limits(0, -1) == DUET_BAD_ARGUMENT && strstr(duet_error(), "ratio (-1)"), "%s",
+          duet_error());
+    limited(duet_load_npz(file_of(deflated, sizeof deflated), "x"), DUET_BAD_FILE, compressed);
+    CHECK(duet_load_limits(0, 0) == DUET_OK, "%s", duet_error());
+    duet_free(&m);
+    duet_free(&none);
+    tap_point("limits of the size and the ratio of compression");
+}
+
 /* ---- random changes ---- */
 
 static size_t read_whole(const char *name, unsigned char *to, size_t room)
@@ -597,9 +745,12 @@ int main(int argc, char **argv)
     test_deflated();
     test_refusals();
     test_replaced();
+    test_long_names();
+    test_signals();
     test_market();
     test_print();
     test_print_items();
+    test_limits();
     test_mutations(is_quick(argc, argv) ? 6000 : 60000);
     static const char *const left[] = { "a.npy", "a.npz", "c.npz", "a.mtx" };
     for (size_t k = 0; k < sizeof left / sizeof *left; k++) unlink(path(left[k]));

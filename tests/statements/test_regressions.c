@@ -2,8 +2,10 @@
  * of its own. */
 #include "common.h"
 #include "in_thread.h"
+#include <malloc.h>
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +99,27 @@ static void many_plans(void)
         duet_free(&c);
     }
     tap_point("more plans than the cache holds");
+}
+
+/* oneDNN compiles code for each convolution, which the plans hold. */
+static void many_convolutions(void)
+{
+    const size_t before = mallinfo2().uordblks;
+    size_t most = before;
+    for (int i = 0; i < 4000; i++) {
+        duet_matrix *x = duet_new(DUET_F32, 1, 1 + i % 3, 8 + i % 50, 8 + i / 50),
+                    *filter = duet_new(DUET_F32, 4, 1 + i % 3, 3, 3),
+                    *y = duet_eval(duet_conv2d(x, filter, .pad = { 1, 1 }));
+        CHECK(y, "%s", duet_error());
+        duet_free(&x);
+        duet_free(&filter);
+        duet_free(&y);
+        const size_t now = mallinfo2().uordblks;
+        if (now > most) most = now;
+    }
+    CHECK(most - before < (size_t)140 << 20, "plans hold %zu bytes", most - before);
+    printf("# at most %zu MB\n", (most - before) >> 20);
+    tap_point("memory of many convolutions");
 }
 
 /* However little memory there is, NO_MEMORY leaves the destination unchanged. */
@@ -479,12 +502,81 @@ static void forked(void)
     tap_point("a forked child process");
 }
 
+/* The number was converted to the type of the counts, which changed or overflowed it. */
+static void histogram_of_number(void)
+{
+    static const struct {
+        double x, low, high;
+        int64_t want[4];
+    } rows[] = { { 1e300, -2e300, 2e300, { 0, 0, 0, 1 } },
+                 { 0.5, 0, 1, { 0, 0, 1, 0 } },
+                 { -0.5, -1, 1, { 0, 1, 0, 0 } },
+                 { 7, 0, 4, { 0, 0, 0, 0 } } };
+    duet_matrix *counts = duet_new(DUET_I64, 4);
+    for (int i = 0; i < 4; i++) {
+        OK(duet_set(counts, duet_histogram(rows[i].x, rows[i].low, rows[i].high, 4)));
+        const int64_t *p = duet_read(counts);
+        CHECK(p && !memcmp(p, rows[i].want, sizeof rows[i].want), "%g: %d %d %d %d", rows[i].x, (int)p[0],
+              (int)p[1], (int)p[2], (int)p[3]);
+    }
+    duet_free(&counts);
+    tap_point("the histogram of a number");
+}
+
+/* Memory of inputs without elements, and the count of bytes of scratch memory, added to NULL. Only a
+ * sanitizer notices it. */
+static void sums_of_nothing(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 0, 50), *y = duet_new(DUET_F32, 50), *big = filled(3, 9000, 1, 0),
+                *sums = duet_new(DUET_F32, 3);
+    OK(duet_set(y, duet_sum(duet_mul(x, 2), 0)));
+    const float *p = duet_read(y);
+    CHECK(p && p[49] == 0, "the sum is %g", p ? p[49] : 0);
+    OK(duet_set(sums, duet_sum(duet_exp(big), 1)));
+    duet_free(&x);
+    duet_free(&y);
+    duet_free(&big);
+    duet_free(&sums);
+    tap_point("sums of no elements");
+}
+
+/* Formulas of a freed matrix ask for its serial number while another thread reuses the header. */
+static int reusing;
+static void *reuse_headers(void *unused)
+{
+    for (int i = 0; i < 20000 && __atomic_load_n(&reusing, __ATOMIC_RELAXED); i++) {
+        duet_matrix *m[40];
+        for (int k = 0; k < 40; k++) m[k] = duet_new(DUET_F32, 1);
+        for (int k = 0; k < 40; k++) duet_free(&m[k]);
+    }
+    return NULL;
+}
+
+static void freed_in_another_thread(void)
+{
+    pthread_t other;
+    duet_matrix *y = duet_new(DUET_F32, 1);
+    __atomic_store_n(&reusing, 1, __ATOMIC_RELAXED);
+    if (pthread_create(&other, NULL, reuse_headers, NULL)) return;
+    for (int i = 0; i < 300; i++) {
+        duet_matrix *x = duet_new(DUET_F32, 1);
+        const duet_expr e = duet_neg(x);
+        duet_free(&x);
+        CHECK(duet_set(y, e) == DUET_FREED, "%s", duet_error());
+    }
+    __atomic_store_n(&reusing, 0, __ATOMIC_RELAXED);
+    pthread_join(other, NULL);
+    duet_free(&y);
+    tap_point("a freed matrix whose header another thread reuses");
+}
+
 int main(void)
 {
     patterns_apart();
     words_of_live_formulas();
     import_that_does_not_fit();
     many_plans();
+    many_convolutions();
     destination_survives();
     lifting();
     numbers();
@@ -499,6 +591,9 @@ int main(void)
     eight_axes();
     integers_stay();
     workspaces();
+    histogram_of_number();
+    sums_of_nothing();
+    freed_in_another_thread();
     if (!by_thread_sanitizer) forked(); /* it does not allow threads in a child */
     return tap_end();
 }

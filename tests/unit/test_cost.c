@@ -4,10 +4,13 @@
 #include "cost.h"
 #include "random_matrix.h"
 #include "tap.h"
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static rng gen;
@@ -255,6 +258,82 @@ static void test_kept(void)
     tap_point("a file of another user is ignored");
 }
 
+/* Writes the text with a leading zero, or a huge number, in its last curve, and the checksum of that. */
+static void store_with(const char *path, const char *text, const char *digits)
+{
+    char changed[12000];
+    const char *end = strstr(text, "\nend "), *number = end;
+    while (number[-1] != ' ') number--;
+    const int n = snprintf(changed, sizeof changed, "%.*s%s%s", (int)(number - text), text, digits,
+                           *digits == '0' ? number : end);
+    char *last = strstr(changed, "\nend ") + 1;
+    uint64_t sum = 14695981039346656037u; /* FNV-1a of all characters but line ends */
+    for (const char *c = changed; c < last; c++)
+        if (*c != '\n') sum = (sum ^ (unsigned char)*c) * 1099511628211u;
+    snprintf(last, sizeof changed - (size_t)(last - changed), "end %016llx\n", (unsigned long long)sum);
+    store(path, changed, (size_t)n);
+}
+
+static void test_hostile(void)
+{
+    char path[CALIBRATION_PATH], other[CALIBRATION_PATH + 8], parent[CALIBRATION_PATH], text[10000] = "";
+    size_t length;
+    costs from[COSTED] = { drawn_costs(), drawn_costs() }, to[COSTED];
+    setenv("XDG_CACHE_HOME", folder, 1);
+    CHECK(calibration_path(path) && !calibration_write(path, from), "the costs were not stored");
+    fetch(path, text, sizeof text - 1, &length);
+    snprintf(other, sizeof other, "%s.other", path);
+    snprintf(parent, sizeof parent, "%s", path);
+    *strrchr(parent, '/') = 0;
+    CHECK(!chmod(path, 0620) && is_refused(path), "a file that a group can write was accepted");
+    CHECK(!chmod(path, 0602) && is_refused(path), "a file that everyone can write was accepted");
+    CHECK(!chmod(path, 0644) && calibration_read(path, to), "a file that others can read was ignored");
+    CHECK(!link(path, other) && is_refused(path), "a file with a second name was accepted");
+    CHECK(!unlink(path) && !symlink(other, path) && is_refused(path), "a symbolic link was accepted");
+    CHECK(!calibration_write(path, from) && calibration_read(path, to) && !unlink(other),
+          "a symbolic link was not replaced");
+    CHECK(!chmod(parent, 0777) && is_refused(path), "a file in a folder of everyone was accepted");
+    const char *why = calibration_write(path, from);
+    CHECK(why && strstr(why, "other users can change its folder"), "%s", why ? why : "a file was written");
+    CHECK(!chmod(parent, 0700) && calibration_read(path, to), "the file is damaged");
+    if (!geteuid()) {
+        CHECK(!chown(parent, 12345, 12345) && is_refused(path) && calibration_write(path, from),
+              "a folder of another user was used");
+        CHECK(!chown(parent, 0, 0), "the folder could not be given back");
+    }
+    store_with(path, text, "");
+    CHECK(is_refused(path), "a curve without its last number was accepted");
+    store_with(path, text, "0");
+    CHECK(is_refused(path), "a number with a leading zero was accepted");
+    store_with(path, text, "18446744073709551615");
+    CHECK(is_refused(path), "a cost of 200 days was accepted");
+    tap_point("a file or folder that others can change, and forged numbers, are ignored");
+}
+
+/* The process must not end by a signal, and the old file must remain. */
+static void test_limited(void)
+{
+    char path[CALIBRATION_PATH];
+    costs from[COSTED] = { drawn_costs(), drawn_costs() }, to[COSTED];
+    int status = -1, entries = 0;
+    CHECK(calibration_path(path) && !calibration_write(path, from), "the costs were not stored");
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int limited = setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 50, 50 });
+        _exit(limited || !calibration_write(path, from));
+    }
+    waitpid(child, &status, 0);
+    CHECK(status == 0, "the process ended with %d", status);
+    CHECK(calibration_read(path, to), "the old file is damaged");
+    *strrchr(path, '/') = 0;
+    DIR *d = opendir(path);
+    while (d && readdir(d)) entries++;
+    if (d) closedir(d);
+    CHECK(entries == 3, "a temporary file is left");
+    tap_point("a file that cannot be written leaves the old one");
+}
+
 static void test_folders(void)
 {
     char path[CALIBRATION_PATH], home[700], long_name[700];
@@ -289,6 +368,7 @@ int main(void)
 {
     char command[100];
     gen = rng_new(11);
+    umask(022);
     if (!mkdtemp(folder)) {
         perror("test_cost");
         return 1;
@@ -299,6 +379,8 @@ int main(void)
     test_sound();
     test_use();
     test_kept();
+    test_hostile();
+    test_limited();
     test_folders();
     snprintf(command, sizeof command, "rm -r %s", folder);
     if (system(command)) return 1;

@@ -1,0 +1,41 @@
+#!/bin/sh
+# tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer and the address
+# sanitizer, and runs each for SECONDS (60 by default). The targets are npy, npz, market and einsum.
+#
+# The build folder is build-fuzz in the source folder, or $DUET_FUZZ_BUILD. Its folder `corpus` has the inputs
+# that reached new code; they are the seeds of the next run. An input that fails is in its folder `found`.
+# To run it again: build-fuzz/fuzz_npy build-fuzz/found/npy-crash-...
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+build=${DUET_FUZZ_BUILD:-$top/build-fuzz}
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
+[ $# -gt 0 ] || set -- npy npz market einsum
+command -v clang >/dev/null || { echo "tests/fuzz/run.sh: clang is not installed" >&2 && exit 2; }
+
+# Only the parts of the library that read input matter, so the libraries for fast arithmetic are left out.
+if [ ! -e "$build/build.ninja" ]; then
+    CC=clang CXX=clang++ meson setup "$build" "$top" -Dgpu=disabled -Donednn=disabled -Dlapacke=disabled \
+        -Dfft=none -Ddocs=disabled -Dtests=false -Dexamples=false -Dbench=false \
+        -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address -Db_lundef=false \
+        -Dc_args=-fsanitize=fuzzer-no-link
+fi
+ninja -C "$build"
+compile() { # SOURCE PROGRAM OPTIONS...
+    source=$1 program=$2 && shift 2
+    clang -std=gnu11 -g -O1 "$@" -I"$top/include" -I"$build/tools/reference" -I"$top/tests/support" \
+        "$top/tests/fuzz/$source.c" -o "$build/$program" -L"$build" -lduet -Wl,-rpath,"$build"
+}
+compile seeds fuzz_seeds -fsanitize=address
+mkdir -p "$build/corpus" "$build/found"
+export OMP_NUM_THREADS=1 DUET_CALIBRATE=0
+"$build/fuzz_seeds" "$build/corpus"
+
+failed=0
+for target in "$@"; do
+    compile "fuzz_$target" "fuzz_$target" -fsanitize=fuzzer,address
+    "$build/fuzz_$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \
+        -artifact_prefix="$build/found/$target-" "$build/corpus/$target" || failed=$((failed + 1))
+done
+echo "$# targets, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,63 @@
+/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market and einsum of
+ * FOLDER. */
+#include <duet/duet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int failures;
+
+static void check(int good)
+{
+    if (good) return;
+    fprintf(stderr, "seeds: %s\n", duet_error());
+    failures++;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    check(f && fwrite(bytes, 1, size, f) == size && !fclose(f));
+}
+
+static void write_text(const char *path, const char *text) { write_bytes(path, text, strlen(text)); }
+
+static void save(duet_matrix *m, const char *name)
+{
+    char path[100];
+    duet_matrix *t = duet_transposed(m);
+    const duet_named list[] = { { "a", m }, { "b", t } };
+    snprintf(path, sizeof path, "npy/%s", name);
+    check(m && t && duet_save_npy(path, t) == DUET_OK);
+    snprintf(path, sizeof path, "npz/%s", name);
+    check(duet_save_npz(path, list, 2) == DUET_OK);
+    snprintf(path, sizeof path, "market/%s", name);
+    check(duet_save_market(path, m) == DUET_OK);
+    duet_free(&t);
+    duet_free(&m);
+}
+
+int main(int argc, char **argv)
+{
+#include "deflated.h"
+    static const char *const folders[] = { "npy", "npz", "market", "einsum" };
+    if (argc != 2 || chdir(argv[1])) return 2;
+    for (int k = 0; k < 4; k++) mkdir(folders[k], 0777);
+    save(duet_ones(DUET_F32, 2, 3), "f32");
+    save(duet_ones(DUET_C128, 1, 2), "c128");
+    save(duet_zeros(DUET_BOOL, 3, 3), "bool");
+    save(duet_zeros(DUET_I64, 0, 4), "empty");
+    write_bytes("npz/deflated", deflated, sizeof deflated);
+    write_text("npy/big", "\x93NUMPY\x02\x03 {'descr': '>i2', 'fortran_order': True, 'shape': (1L,), }\n..");
+    write_text("market/symmetric", "%%MatrixMarket matrix array real symmetric\n% x\n2 2\n1\n2.5e-3\ninf\n");
+    write_text("market/skew", "%%MatrixMarket matrix array integer skew-symmetric\n3 3\n1\n-2\n3\n");
+    write_text("market/hermitian", "%%MatrixMarket matrix array complex hermitian\n2 2\n1 0\n2 3\n4 0\n");
+    write_text("einsum/product", "\x01\x01ij,jk->ik");
+    write_text("einsum/batch", "\x02\x02"
+                               "bij,bjk->bik");
+    write_text("einsum/outer", "\x40\x40i,j->ij");
+    write_text("einsum/sum", "\x01\x01ij,ij->");
+    return failures > 0;
+}
