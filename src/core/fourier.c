@@ -180,7 +180,24 @@ bool fourier_is_brought(const transform *t, const layout *at)
 {
     for (int a = 0; a < t->rank; a++)
         if (t->in[a] != at->size[a]) return false;
-    return at->type == transform_reads(t) && layout_is_dense(at);
+    return t->scale == 1 && at->type == transform_reads(t) && layout_is_dense(at);
+}
+
+/* The same as fourier_move, with each part multiplied by a factor. */
+static duet_status move_scaled(const fourier_ops *b, void *to, const layout *to_at, const void *from,
+                               const layout *from_at, double factor)
+{
+    layout t = real_parts(to_at), f = real_parts(from_at);
+    const bool both = is_complex(from_at->type), at_once = both && t.rank < DUET_RANK_MAX;
+    const size_t each = dtypes[t.type].bytes;
+    if (at_once) {
+        f.size[f.rank] = t.size[t.rank] = 2;
+        f.stride[f.rank++] = t.stride[t.rank++] = 1;
+        layout_collapse((layout *[]){ &t, &f }, 2);
+    }
+    TRY(apply(b, OP_mul, to, &t, from, &f, factor));
+    if (at_once || !both) return DUET_OK;
+    return apply(b, OP_mul, (char *)to + each, &t, (const char *)from + each, &f, factor);
 }
 
 duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
@@ -194,17 +211,8 @@ duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, 
         from.size[a] = dense.size[a] = smaller(at->size[a], t->in[a]);
     }
     if (!fills) TRY(b->clear(to, transform_bytes(t, false), b->with));
+    if (t->scale != 1) return move_scaled(b, to, &dense, x, &from, t->scale);
     return fourier_move(b, to, &dense, x, &from);
-}
-
-duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out)
-{
-    const duet_dtype type = dtype_real(t->f64);
-    const int64_t n = (int64_t)(transform_bytes(t, true) / dtypes[type].bytes);
-    layout all;
-    layout_dense(&all, type, 1, &n);
-    if (t->scale == 1) return DUET_OK;
-    return apply(b, OP_mul, out, &all, out, &all, t->scale);
 }
 
 /* ---- shifts ---- */

@@ -41,13 +41,13 @@ duet_status fourier_move(const fourier_ops *b, void *to, const layout *to_at, co
                          const layout *from_at);
 
 /* Copies an operand to the dense array that the transform reads: truncated or padded with zeros,
- * and complex if needed. */
+ * complex if needed, and multiplied by the scale of an inverse transform: after the transform a sum could
+ * overflow although the result does not. */
 duet_status fourier_copy_in(const fourier_ops *b, const transform *t, void *to, const void *x,
                             const layout *at);
 /* true if the operand already is such an array */
 bool fourier_is_brought(const transform *t, const layout *at);
 
-duet_status fourier_scale(const fourier_ops *b, const transform *t, void *out);
 duet_status fourier_zero(const fourier_ops *b, void *p, const layout *at); /* real elements */
 
 /* Runs steps of fftshift and of fftconvolve. fftconvolve has two transforms: forward and inverse. */

@@ -9,7 +9,8 @@
 #define VM_SQRT2_HI   0x1.6a09e6p0
 #define VM_SQRT2_LO   0x1.9fcef4p-26
 /* 2 exp(a^2 / 2) ncdf(-a) / y - 1 for y = 1 / (3/2 + a) = MILLS_C + d and a in [0, NORMAL_TOP]:
- * MILLS_0 + d MILLS(d). In f64 with two sums, as VM_LOG has. */
+ * MILLS_0 + d MILLS(d). In f64 with two sums, as VM_LOG has, but the constant is added last: near a = 0 the
+ * sums cancel. */
 #define VM_MILLS_C        0.1875
 #define VM_MILLS_0        0x1.7b8222p-5
 #define VM_MILLS_SLOPE(y) VM_P2(y, 1.02, 1.4)
@@ -28,17 +29,18 @@
 #define VM_MILLS_0        0x1.6c4ae973ff3ebp-4
 #define VM_MILLS_SLOPE(y) VM_P2(y, 0.85, 1.55)
 #define VM_MILLS(d)                                                                                          \
-    FMA(VM_P16((d) * (d), -0x1.da5614a03422ap-2, 0x1.449ef6d619d6ap1, -0x1.cf7ce9ae22404p3,                  \
-               0x1.8432810fcf9fp5, 0x1.f70746b5f9615p5, -0x1.9e8782096e497p10, 0x1.1576a4c3f1228p12,         \
-               0x1.7716eff6f1f83p15, -0x1.23eed93bfa482p18, -0x1.ad2255a10aeadp20, 0x1.26c8ffd9cd569p24,     \
-               0x1.0c8f9e05ab742p25, -0x1.770d91b41d79fp29, 0x1.a67c1e5154a9p28, 0x1.bfc24bdc98c08p32,       \
-               0x1.cf9620ecf8eeap31),                                                                        \
-        d,                                                                                                   \
-        VM_P17((d) * (d), 0x1.59f9a44cd8265p0, -0x1.2bacf83909a8p1, 0x1.190405cc0af41p2,                     \
-               0x1.a0d905a59d3dap2, -0x1.045bf93fab72dp7, 0x1.fa735993a5a2fp8, 0x1.b994dcd45f9a1p10,         \
-               -0x1.76366b25a85e7p14, -0x1.30be513407db9p12, 0x1.0897b25160958p20, -0x1.a433b4d4471c8p20,    \
-               -0x1.912c744c3baefp25, 0x1.9e528b5fc4cefp27, 0x1.f054fcb5f34afp29, -0x1.eab938e992f46p31,     \
-               -0x1.b331a084da511p32, -0x1.aceea8e153a5bp29))
+    FMA(FMA(VM_P16((d) * (d), -0x1.2bacf83909a8p1, 0x1.190405cc0af41p2, 0x1.a0d905a59d3dap2,                 \
+                   -0x1.045bf93fab72dp7, 0x1.fa735993a5a2fp8, 0x1.b994dcd45f9a1p10, -0x1.76366b25a85e7p14,   \
+                   -0x1.30be513407db9p12, 0x1.0897b25160958p20, -0x1.a433b4d4471c8p20,                       \
+                   -0x1.912c744c3baefp25, 0x1.9e528b5fc4cefp27, 0x1.f054fcb5f34afp29, -0x1.eab938e992f46p31, \
+                   -0x1.b331a084da511p32, -0x1.aceea8e153a5bp29),                                            \
+            d,                                                                                               \
+            VM_P16((d) * (d), -0x1.da5614a03422ap-2, 0x1.449ef6d619d6ap1, -0x1.cf7ce9ae22404p3,              \
+                   0x1.8432810fcf9fp5, 0x1.f70746b5f9615p5, -0x1.9e8782096e497p10, 0x1.1576a4c3f1228p12,     \
+                   0x1.7716eff6f1f83p15, -0x1.23eed93bfa482p18, -0x1.ad2255a10aeadp20, 0x1.26c8ffd9cd569p24, \
+                   0x1.0c8f9e05ab742p25, -0x1.770d91b41d79fp29, 0x1.a67c1e5154a9p28, 0x1.bfc24bdc98c08p32,   \
+                   0x1.cf9620ecf8eeap31)),                                                                   \
+        d, K(0x1.59f9a44cd8265p0))
 #define VM_ERF(z)                                                                                            \
     VM_P10(z, 0x1.06eba8214db69p-3, -0x1.812746b037a1cp-2, 0x1.ce2f21a0465d6p-4, -0x1.b82ce31452d89p-6,      \
            0x1.565bcd88c08ccp-8, -0x1.c02dda3a69e03p-11, 0x1.f9aa513f85a49p-14, -0x1.f59b5ccf63ef7p-17,      \
@@ -61,12 +63,20 @@ VM TYPED(tail) FN(mills)(T a, T lo)
     return r;
 }
 
-/* r * exp(x + lo) for -EXP_MAX <= x <= 0, where r.power is not set. */
+/* r * exp(x + lo) for -EXP_MAX <= x <= 0, where r.power is not set. With x + lo = n log 2 + f, exp(f) - 1 is
+ * f + q. In f64 the largest term, f, is added last and its rounding error before. In f32 this would cost 8 %
+ * of gelu, and the errors are small enough without. */
 VM TYPED(tail) FN(times_exp)(TYPED(tail) r, T x, T lo)
 {
     T t = FMA(x, K(VM_LOG2_E), K(VM_ROUND + VM_BIAS + VM_LIFT)), n = t - K(VM_ROUND + VM_BIAS + VM_LIFT);
-    T f = FMA(n, K(-VM_LN2_HI), x) + FMA(n, K(-VM_LN2_LO), lo), p = FMA(f * f, VM_EXP(f), f);
+    TYPED(pair) f = FN(two_sum)(FMA(n, K(-VM_LN2_HI), x), FMA(n, K(-VM_LN2_LO), lo));
+#ifdef T_f32
+    T p = FMA(f.hi * f.hi, VM_EXP(f.hi), f.hi);
     r.rest = FMA(r.rest, p, r.rest) + p;
+#else
+    T q = (f.hi * f.hi) * VM_EXP(f.hi);
+    r.rest = f.hi + (FMA(r.rest, f.hi + q, r.rest) + (q + f.lo));
+#endif
     r.power = AS_T(AS_BITS(t) << VM_DIGITS);
     return r;
 }

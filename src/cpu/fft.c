@@ -214,11 +214,11 @@ static duet_status take(size_t bytes, void *with, void **p)
     return scratch_take(bytes, ((fft_run *)with)->f, p);
 }
 
-/* Can FFTW read the operand in its layout? Not with negative strides, and not if it would overwrite
- * it. Inverse transforms to real numbers along several axes overwrite their input. */
+/* Can FFTW read the operand in its layout? Not with negative strides, not if it must be scaled, and not if
+ * FFTW would overwrite it. Inverse transforms to real numbers along several axes overwrite their input. */
 static bool reads_directly(const transform *t, const layout *x)
 {
-    if (x->type != transform_reads(t)) return false;
+    if (x->type != transform_reads(t) || t->scale != 1) return false;
     if (t->kind == FOURIER_REAL_INVERSE && t->axes & (t->axes - 1)) return false;
     for (int a = 0; a < t->rank; a++)
         if (x->size[a] < t->in[a] || (t->in[a] > 1 && x->stride[a] <= 0)) return false;
@@ -227,11 +227,13 @@ static bool reads_directly(const transform *t, const layout *x)
 
 static duet_status transform_copied(const fourier_ops *b, const transform *t, const step *s, const frame *f)
 {
-    void *in;
-    TRY(b->take(transform_bytes(t, false), b->with, &in));
+    void *out = address(f, &s->out[0]), *in = out, *scratch = NULL;
+    const bool in_place = t->kind == FOURIER_INVERSE;
+    if (!in_place) TRY(b->take(transform_bytes(t, false), b->with, &scratch));
+    if (!in_place) in = scratch;
     duet_status r = fourier_copy_in(b, t, in, address(f, &s->in[0]), &s->in[0].at);
-    if (r == DUET_OK) r = transform_dense(t, 0, in, address(f, &s->out[0]), b->with);
-    b->give(in, b->with);
+    if (r == DUET_OK) r = transform_dense(t, 0, in, out, b->with);
+    b->give(scratch, b->with);
     return r;
 }
 
@@ -241,9 +243,8 @@ static duet_status run_transform(const fourier_ops *b, const step *s, const fram
     void *out = address(f, &s->out[0]);
     const layout *x = &s->in[0].at;
     const fft_run r = { s, f };
-    if (reads_directly(&t, x)) TRY(transform_strided(&r, &t, 0, x, address(f, &s->in[0]), out, false));
-    else TRY(transform_copied(b, &t, s, f));
-    return fourier_scale(b, &t, out);
+    if (reads_directly(&t, x)) return transform_strided(&r, &t, 0, x, address(f, &s->in[0]), out, false);
+    return transform_copied(b, &t, s, f);
 }
 
 duet_status run_fourier(const step *s, const frame *f)

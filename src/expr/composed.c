@@ -21,6 +21,38 @@ static duet_expr fast_sigmoid_of(duet_expr h, const char *site)
 #define FAST_SIGMOID(h) fast_sigmoid_of(h, site)
 
 static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
+
+/* ---- functions with limits at infinity, of a real x. Formulas of a complex x have no clip. ---- */
+
+/* Beyond the limits the result is 1 or -1 in every type. */
+static duet_expr softsign_of(duet_expr x, const char *site)
+{
+    const duet_expr limited = is_complex(x) ? x : duet_clip(x, -0x1p100, 0x1p100);
+    return duet_div(limited, duet_add(1, duet_abs(limited)));
+}
+#define SOFTSIGN(x) softsign_of(x, site)
+
+/* (1 + tanh(u)) / 2 is sigmoid(2 u), which does not cancel where u is negative. */
+static duet_expr gelu_tanh_of(duet_expr x, const char *site)
+{
+    const duet_expr sum = duet_add(x, duet_mul(0.044715, duet_mul(x, duet_mul(x, x))));
+    if (is_complex(x))
+        return duet_mul(duet_mul(0.5, x), duet_add(1, duet_tanh(duet_mul(0.79788456080286536, sum))));
+    return duet_mul(duet_maximum(x, -800), duet_sigmoid(duet_mul(1.5957691216057307, sum)));
+}
+#define GELU_TANH(x) gelu_tanh_of(x, site)
+
+/* The derivative of sigmoid is e / (1 + e)^2, where e is exp(-|x|). s (1 - s) would cancel. */
+static duet_expr sigmoid_derivative_of(duet_expr x, const char *site)
+{
+    const duet_expr e = duet_exp(duet_neg(duet_abs(x)));
+    return duet_div(e, duet_square(duet_add(1, e)));
+}
+#define SIGMOID_DERIVATIVE(x)                                                                                \
+    (is_complex(x) ? duet_sigmoid_slope(duet_sigmoid(x)) : sigmoid_derivative_of(x, site))
+#define TANH_DERIVATIVE(x)                                                                                   \
+    (is_complex(x) ? duet_tanh_slope(duet_tanh(x)) : duet_mul(4, sigmoid_derivative_of(duet_mul(2, x), site)))
+
 #define A_PART(name, e)                                                                                      \
     (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
 #define EACH_PART(name, e)                                                                                   \
@@ -59,6 +91,29 @@ static duet_expr duet_finite(duet_expr m, const char *site)
 {
     return duet_where(duet_less(duet_abs(m), INFINITY), m, 0);
 }
+
+/* The magnitude of a small signed integer may be out of range of its type. That of the smallest i64
+ * is in the range of u64; it wraps when it is cast back. */
+static duet_expr size_of(duet_expr x, const char *site)
+{
+    const bool is_signed = dtype_kind(duet_expr_type(x)) == TYPE_SIGNED;
+    return duet_abs(is_signed ? duet_cast(x, DUET_I64) : x);
+}
+#define SIZE(x) size_of(x, site)
+
+static duet_expr sizes_of(duet_expr x, const char *site)
+{
+    const bool is_signed = dtype_kind(duet_expr_type(x)) == TYPE_SIGNED;
+    return is_signed ? duet_cast(size_of(x, site), DUET_U64) : duet_abs(x);
+}
+#define SIZES(x) sizes_of(x, site)
+
+static duet_expr largest_of(duet_expr x, duet_expr largest, const char *site)
+{
+    const bool is_signed = dtype_kind(duet_expr_type(x)) == TYPE_SIGNED;
+    return is_signed ? duet_cast(largest, DUET_I64) : largest;
+}
+#define LARGEST(e) largest_of(x, e, site)
 
 #define R(reduction, e)    duet_##reduction(e)
 #define KEEP(reduction, e) duet_##reduction(e)

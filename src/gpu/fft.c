@@ -338,7 +338,6 @@ static duet_status run_transform(const fourier_ops *b, const chain *c, const ste
         to = block;
     }
     duet_status r = bring_and_run(b, c, s, f, to);
-    if (r == DUET_OK) r = fourier_scale(b, &c->t, to);
     layout at;
     layout_dense(&at, transform_writes(&c->t), c->t.rank, c->t.out);
     if (r == DUET_OK && block) r = fourier_move(b, out, &at, block, &at);

@@ -52,14 +52,15 @@ pair log1p_pair(const graph_builder *gb, const value *v, const pair x[3])
     return (pair){ choose(gb, is_exact_in_f64, near, log_of_size(gb, w)), make2(gb, OP_atan2, w.im, w.re) };
 }
 
-/* The parts are cos(b) expm1(a) - 2 sin(b / 2)^2 and sin(b) exp(a). */
+/* The parts are cos(b) expm1(a) - 2 sin(b / 2)^2 and sin(b) exp(a). For a large a, where expm1(a) may
+ * overflow, both parts are those of exp. */
 pair expm1_pair(const graph_builder *gb, const value *v, const pair x[3])
 {
     const int a = x[0].re, b = x[0].im, s = make1(gb, OP_sin, make2(gb, OP_mul, number(gb, 0.5), b));
     const int less = make2(gb, OP_mul, make2(gb, OP_mul, number(gb, -2), s), s);
-    const int im = make2(gb, OP_mul, make1(gb, OP_exp, a), make1(gb, OP_sin, b));
-    return (pair){ make3(gb, OP_fma, make1(gb, OP_cos, b), make1(gb, OP_expm1, a), less),
-                   unless_zero(gb, b, im) };
+    const int re = make3(gb, OP_fma, make1(gb, OP_cos, b), make1(gb, OP_expm1, a), less);
+    const pair e = exp_pair(gb, v, x);
+    return (pair){ choose(gb, make2(gb, OP_greater, a, number(gb, 60)), e.re, re), e.im };
 }
 
 /* True for -0 too. */

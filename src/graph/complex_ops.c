@@ -59,8 +59,19 @@ static int times_matrix(const graph_builder *gb, const value *v, int x, int y)
     return make_real(gb->g, &own);
 }
 
+/* a^2 - b^2 = 4 (a/2 - b/2) (a/2 + b/2): it overflows only where the result does. */
+static pair square(const graph_builder *gb, pair z)
+{
+    const pair half = scaled(gb, OP_mul, z, number(gb, 0.5));
+    const int re =
+        make2(gb, OP_mul, make2(gb, OP_sub, half.re, half.im), make2(gb, OP_add, half.re, half.im));
+    return (pair){ make2(gb, OP_mul, re, number(gb, 4)),
+                   make2(gb, OP_mul, make2(gb, OP_mul, z.re, z.im), number(gb, 2)) };
+}
+
 pair mul_pair(const graph_builder *gb, const value *v, const pair x[3])
 {
+    if (x[0].im >= 0 && x[0].re == x[1].re && x[0].im == x[1].im) return square(gb, x[0]);
     return multiply_parts(gb, v, x, times_element);
 }
 pair dot_pair(const graph_builder *gb, const value *v, const pair x[3])

@@ -257,6 +257,15 @@ static duet_dtype drawn_as(const draw *d)
     return dtype_is_half(t) || d->l.distribution == DISTRIBUTION_BERNOULLI ? DUET_F32 : DUET_I64;
 }
 
+/* x in a narrower type. Uniform numbers are rounded down: each number of the type then represents
+ * those from it to the next one, also the largest number, and `high` is never reached. */
+static duet_expr narrowed(const draw *d, duet_expr x, duet_dtype type)
+{
+    const duet_expr y = (duet_cast)(x, type);
+    if (d->l.distribution != DISTRIBUTION_UNIFORM) return y;
+    return (duet_where)((duet_greater)(y, x), (duet_nextafter)(y, duet_of_number(-INFINITY)), y);
+}
+
 static duet_status fill(draw *d)
 {
     duet_matrix *m = d->m;
@@ -265,7 +274,7 @@ static duet_status fill(draw *d)
     d->m = (duet_new_shape)(as, m->at.rank, m->at.size);
     if (!d->m) return DUET_NO_MEMORY;
     duet_status s = fill_itself(d);
-    if (s == DUET_OK) s = statement_part(d->who, m, (duet_cast)(duet_of_matrix(d->m), m->at.type));
+    if (s == DUET_OK) s = statement_part(d->who, m, narrowed(d, duet_of_matrix(d->m), m->at.type));
     return record_own_or_free(d->m, s);
 }
 

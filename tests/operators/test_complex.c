@@ -67,7 +67,7 @@ static const struct unary {
     { "acos", duet_acos, cacosl, 24, false, true },
     { "atan", duet_atan, catanl, 24, false, true },
     { "sign", duet_sign, of_sign, 5, false, true },
-    { "square", duet_square, of_square, 2.2361L, false, false },
+    { "square", duet_square, of_square, 3, false, false },
     { "reciprocal", duet_reciprocal, of_reciprocal, 5, false, true },
 };
 
@@ -514,6 +514,49 @@ static void specials(duet_place p)
     tap_point("branch cuts, zeros and infinities");
 }
 
+/* Intermediate results that are out of range where a part of the result is in range. */
+static void overflows(duet_place p)
+{
+    static const double in[2][8] = {
+        { 88.73, 0.785, 88.73, -2, 2e19, 2.1e19, 3e38, -3e38 },
+        { 709.79, 0.785, 709.79, -2, 1.5e154, 1.6e154, 1.7e308, -1.7e308 },
+    };
+    for (size_t k = 0; k < 2; k++) {
+        duet_matrix *x = duet_new(kinds[k].whole, 4), *y = duet_new(kinds[k].whole, 4);
+        void *q = duet_overwrite(x);
+        for (int i = 0; q && i < 4; i++) put(q, kinds[k].whole, i, in[k][2 * i] + I * in[k][2 * i + 1]);
+        array a = array_of(x);
+        evaluate(p, y, duet_expm1(x), "expm1");
+        array got = array_of(y);
+        for (int i = 0; i < 2; i++) {
+            const number want = cexpl(a.v[i]);
+            CHECK(fits(&kinds[k], want) && cabsl(got.v[i] - want) <= 20 * kinds[k].u * cabsl(want),
+                  "expm1 is %Lg%+Lgi, not %Lg%+Lgi", creall(got.v[i]), cimagl(got.v[i]), creall(want),
+                  cimagl(want));
+        }
+        array_free(&got);
+        duet_matrix *re = duet_new(kinds[k].part, 4), *im = duet_new(kinds[k].part, 4);
+        evaluate(p, re, duet_real(duet_square(x)), "square");
+        evaluate(p, im, duet_imag(duet_square(x)), "square");
+        array got_re = array_of(re), got_im = array_of(im);
+        for (int i = 2; i < 4; i++) {
+            const real c = creall(a.v[i]), d = cimagl(a.v[i]), want = (c - d) * (c + d);
+            CHECK(fabsl(creall(got_re.v[i]) - want) <= 3 * kinds[k].u * fabsl(want), "square is %Lg, not %Lg",
+                  creall(got_re.v[i]), want);
+            CHECK(creall(got_im.v[i]) == (d > 0 ? INFINITY : -INFINITY), "square has part %Lg",
+                  creall(got_im.v[i]));
+        }
+        array_free(&got_re);
+        array_free(&got_im);
+        duet_free(&re);
+        duet_free(&im);
+        array_free(&a);
+        duet_free(&x);
+        duet_free(&y);
+    }
+    tap_point("overflow of intermediate results");
+}
+
 static void all(duet_place p, int mode)
 {
     binaries(p);
@@ -527,6 +570,7 @@ static void all(duet_place p, int mode)
     chosen(p);
     laws(p);
     specials(p);
+    overflows(p);
 }
 
 int main(int count, char **argument)

@@ -227,7 +227,8 @@ static duet_matrix *of(float x)
 
 static void is(const char *text, float got, float want)
 {
-    CHECK(isnan(want) ? isnan(got) : got == want, "%s is %g, not %g", text, (double)got, (double)want);
+    CHECK(isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want), "%s is %g, not %g", text,
+          (double)got, (double)want);
 }
 #define IS(e, want) is(#e, one_of(e), want)
 
@@ -266,12 +267,87 @@ static void special(void)
     IS(duet_log_sigmoid(small), -200);
     IS(duet_silu(big), 200);
     IS(duet_hard_tanh_derivative(inf), 0);
+    duet_matrix *at_end[] = { low, of(-3e38f) };
+    for (int k = 0; k < 2; k++) {
+        IS(duet_silu(at_end[k]), -0.0f);
+        IS(duet_mish(at_end[k]), -0.0f);
+        IS(duet_gelu_tanh(at_end[k]), -0.0f);
+        IS(duet_hard_swish(at_end[k]), -0.0f);
+        IS(duet_silu_derivative(at_end[k]), -0.0f);
+        IS(duet_gelu_derivative(at_end[k]), 0);
+        IS(duet_sigmoid_derivative(at_end[k]), 0);
+        IS(duet_tanh_derivative(at_end[k]), 0);
+        IS(duet_softsign(at_end[k]), -1);
+    }
+    duet_free(&at_end[1]);
+    IS(duet_silu(inf), INFINITY);
+    IS(duet_mish(inf), INFINITY);
+    IS(duet_gelu_tanh(inf), INFINITY);
+    IS(duet_hard_swish(inf), INFINITY);
+    IS(duet_silu_derivative(inf), 1);
+    IS(duet_gelu_derivative(inf), 1);
+    IS(duet_softsign(inf), 1);
+    IS(duet_silu(nan), NAN);
+    IS(duet_mish(nan), NAN);
+    IS(duet_gelu_tanh(nan), NAN);
+    IS(duet_hard_swish(nan), NAN);
+    IS(duet_softsign(nan), NAN);
+    IS(duet_sigmoid_derivative(nan), NAN);
     duet_free(&nan);
     duet_free(&inf);
     duet_free(&low);
     duet_free(&big);
     duet_free(&small);
     tap_point("NaN, infinities, and intermediates that do not overflow");
+}
+
+/* Both tails of these functions are accurate. */
+static void tails(void)
+{
+    for (float x = 8; x <= 80; x += 9) {
+        duet_matrix *m[] = { of(x), of(-x) };
+        const double of_sigmoid = exp(-x) / (1 + exp(-x)) / (1 + exp(-x)), of_tanh = pow(cosh(x), -2);
+        const double cubic = 1.5957691216057307 * (x + 0.044715 * pow(x, 3));
+        for (int k = 0; k < 2; k++) {
+            const float s = one_of(duet_sigmoid_derivative(m[k])), t = one_of(duet_tanh_derivative(m[k]));
+            CHECK(fabs(s - of_sigmoid) <= 1e-6 * of_sigmoid, "sigmoid_derivative(%g) is %g", (double)x,
+                  (double)s);
+            CHECK(fabs(t - of_tanh) <= 1e-6 * of_tanh + 1e-44, "tanh_derivative(%g) is %g", (double)x,
+                  (double)t);
+        }
+        const float g = one_of(duet_gelu_tanh(m[1])); /* the relative error of exp(-c) grows with c */
+        CHECK(fabs(g + x * exp(-cubic)) <= 4e-7 * (1 + cubic) * x * exp(-cubic) + 1e-42,
+              "gelu_tanh(%g) is %g", -(double)x, (double)g);
+        duet_free(&m[0]);
+        duet_free(&m[1]);
+    }
+    tap_point("tails of derivatives and of gelu_tanh");
+}
+
+/* Magnitudes of the smallest integers do not wrap, except that of i64. */
+static void norms_of_integers(void)
+{
+    static const int64_t least[] = { INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN };
+    static const duet_dtype types[] = { DUET_I8, DUET_I16, DUET_I32, DUET_I64 };
+    for (int k = 0; k < 4; k++) {
+        duet_matrix *m = duet_new(types[k], 2), *to = duet_new(DUET_I64, 1);
+        void *at = duet_overwrite(m);
+        for (int i = 0; i < 2; i++) {
+            const int64_t x = i ? 3 : least[k];
+            memcpy((char *)at + i * dtypes[types[k]].bytes, &x, dtypes[types[k]].bytes); /* little-endian */
+        }
+        for (int i = 0; i < places; i++) DUET_ON(place[i])
+            {
+                const uint64_t size = 0 - (uint64_t)least[k];
+                CHECK(!duet_set(to, duet_norm_inf(m)) && *(const uint64_t *)duet_read(to) == size,
+                      "norm_inf of %s: %s", dtypes[types[k]].name, duet_error());
+                CHECK(!duet_set(to, duet_norm1(m)) && *(const uint64_t *)duet_read(to) == size + 3,
+                      "norm1 of %s: %s", dtypes[types[k]].name, duet_error());
+            }
+        duet_free(&m);
+        duet_free(&to);
+    }
+    tap_point("norms of the smallest integers");
 }
 
 static void is_each(const char *text, duet_expr e, duet_matrix *to, const float *want)
@@ -325,6 +401,8 @@ int main(int argc, char **argv)
     places = list_places(place);
     FOR_FLOAT_TYPES (type) all_rows(type);
     special();
+    tails();
+    norms_of_integers();
     normal();
     errors();
     return tap_end();

@@ -392,6 +392,56 @@ static void large(duet_place p, int64_t n)
     tap_point("a large transform");
 }
 
+/* The sums of an inverse transform may be out of range where its results are not. */
+static void large_means(duet_place p)
+{
+    enum { N = 1024 };
+    for (int wide = 0; wide < 2; wide++) {
+        const double size = wide ? 1e307 : 1e37;
+        duet_matrix *x = duet_new(wide ? DUET_C128 : DUET_C64, N), *y = duet_new(duet_type(x), N),
+                    *z = duet_new(wide ? DUET_F64 : DUET_F32, 2 * N - 2);
+        CHECK(duet_set(x, size) == DUET_OK, "%s", duet_error());
+        CHECK(duet_set_on(p, y, duet_ifft(x, 0, 0)) == DUET_OK, "%s", duet_error());
+        CHECK(duet_set_on(p, z, duet_irfft(x, 2 * N - 2, 0)) == DUET_OK, "%s", duet_error());
+        array a = array_of(y), b = array_of(z);
+        CHECK(cabsl(a.v[0] - size) <= 1e-6L * size && cabsl(a.v[1]) <= 1e-6L * size,
+              "ifft of a constant is %Lg, %Lg", creall(a.v[0]), creall(a.v[1]));
+        CHECK(cabsl(b.v[0] - size) <= 1e-6L * size && cabsl(b.v[1]) <= 1e-6L * size,
+              "irfft of a constant is %Lg, %Lg", creall(b.v[0]), creall(b.v[1]));
+        array_free(&a);
+        array_free(&b);
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&z);
+    }
+    tap_point("inverse transforms whose sums are out of range");
+}
+
+/* The error of subnormal elements, whose roundings are not relative to them. */
+static void tiny_elements(duet_place p)
+{
+    enum { N = 1024 };
+    duet_matrix *x = duet_new(DUET_C64, N), *y = duet_new(DUET_C64, N);
+    for (int inverse = 0; inverse < 2; inverse++) {
+        float *part = duet_overwrite(x);
+        for (int i = 0; i < 2 * N; i++) part[i] = (float)(1e-42 * sin(i));
+        array want = array_of(x);
+        transform_along(&want, 0, inverse ? 1 : -1);
+        for (int i = 0; i < N && inverse; i++) want.v[i] /= N;
+        CHECK(duet_set_on(p, y, inverse ? duet_ifft(x, 0, 0) : duet_fft(x, 0, 0)) == DUET_OK, "%s",
+              duet_error());
+        array x_at = array_of(x);
+        const real share = inverse ? 1 / sqrtl(N) : sqrtl(N);
+        compare(inverse ? "ifft of subnormals" : "fft of subnormals", y, &want,
+                8 * 0x1p-24L * 11 * share * norm(&x_at) + 2 * N * 0x1p-149L);
+        array_free(&x_at);
+        array_free(&want);
+    }
+    duet_free(&x);
+    duet_free(&y);
+    tap_point("transforms of subnormal numbers");
+}
+
 static void nan_stays(duet_place p)
 {
     duet_matrix *x = duet_new(DUET_F32, 3, 10), *y = duet_new(DUET_C64, 3, 6);
@@ -420,6 +470,8 @@ int main(int argc, char **argv)
         names_of_their_own(place[p]);
         ends(place[p]);
         nan_stays(place[p]);
+        large_means(place[p]);
+        tiny_elements(place[p]);
     }
     large(place[0], 1 << (quick ? 10 : 18));
     return tap_end();

@@ -82,12 +82,20 @@ static duet_matrix *drawn(duet_dtype t, enum distribution distribution, const si
     return m;
 }
 
-/* A uniform number that rounds up to the upper bound becomes the number below it. */
+/* The largest number of type t, f16 or bf16, that is at most x; near: x rounded to nearest. */
+static long double down(duet_dtype t, long double x, long double near)
+{
+    if (near <= x) return near;
+    return converted(DUET_F64, t, near - 0.7L * ldexpl(dtypes[t].roundoff, ilogbl(near) + 1));
+}
+
+/* Uniform numbers are rounded down, and are below the upper bound. */
 static long double wanted(duet_dtype t, enum distribution distribution, long double x)
 {
     const long double high = half(t, numbers_of(t).b),
                       near = converted(distribution >= INTEGERS ? DUET_I64 : DUET_F32, t, x);
     if (distribution == UNIFORM && near >= high) return high - ldexpl(dtypes[t].roundoff, 1);
+    if (distribution == UNIFORM && t != DUET_F32 && t != DUET_F64) return down(t, x, near);
     return near;
 }
 

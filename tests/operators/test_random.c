@@ -408,6 +408,43 @@ static void residence(void)
     tap_point("matrices are filled on the device that uses them");
 }
 
+/* Elements of f16 and bf16 are those of f32, rounded down: over [0, 1) the largest number has the
+ * same share as the one below it. */
+static void narrow(duet_place place, duet_dtype type, int digits, double low, double high)
+{
+    enum { N = 200000 };
+    const trial t = { DISTRIBUTION_UNIFORM, low, high, 0, 0, 0, 0 };
+    const double gap = ldexp(fmax(fabs(low), fabs(high)), -digits), last = high - gap;
+    duet_matrix *m = duet_new(type, N), *f = duet_new(DUET_F32, N);
+    int top = 0, below = 0;
+    DUET_ON(place) CHECK(duet_random_uniform(m, SEED, low, high) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set(f, m) == DUET_OK, "%s", duet_error());
+    const float *x = duet_read(f);
+    for (int i = 0; i < N; i++) {
+        const double exact = fmin(plain_uniform(&t, DUET_F32, (uint64_t)i), last);
+        if (!CHECK(x[i] <= exact && exact < x[i] + gap, "%s: element %d is %.9g, not %.9g rounded down",
+                   dtypes[type].name, i, x[i], exact))
+            break;
+        top += x[i] == (float)last;
+        below += x[i] == (float)(last - gap);
+    }
+    CHECK(abs(top - below) < 6 * sqrt(2.0 * (below + 1)), "%s: %d elements are %g, %d are %g",
+          dtypes[type].name, top, last, below, last - gap);
+    duet_free(&m);
+    duet_free(&f);
+}
+
+static void narrow_types(void)
+{
+    for (int k = 0; k < n_places; k++) {
+        narrow(places[k], DUET_F16, 11, 0, 1);
+        narrow(places[k], DUET_BF16, 8, 0, 1);
+        narrow(places[k], DUET_F16, 11, -1, 1);
+        narrow(places[k], DUET_BF16, 8, 1, 2);
+    }
+    tap_point("uniform numbers of narrow types are rounded down");
+}
+
 int main(int argc, char **argv)
 {
     quick = is_quick(argc, argv);
@@ -417,6 +454,7 @@ int main(int argc, char **argv)
     mapping();
     sameness();
     large();
+    narrow_types();
     refusals();
     residence();
     return tap_end();

@@ -3,7 +3,12 @@
  *
  *     test_vmath           a TAP report; with --quick or DUET_TEST_QUICK, with few inputs
  *     test_vmath --table [NAME...]   the table of docs/accuracy.md, of all functions or of those named; all
- *                          inputs where that is possible (minutes for each) */
+ *                          inputs where that is possible (minutes for each)
+ *     test_vmath --search [NAME...]  the worst errors that a search finds. It starts at many random operands
+ *                          and follows growing errors; it finds larger ones than random operands alone */
+#ifdef HAS_QUADMATH
+#include <quadmath.h>
+#endif
 #include "dtype.h"
 #include "each_type.h"
 #include "quick.h"
@@ -33,7 +38,13 @@ enum { BLOCK = 4096, BUILDS = 4 };
 REMAINDERS(double, )
 REMAINDERS(long double, l)
 
-/* The oracles of the rows: double for f32, long double for f64. */
+#ifdef HAS_QUADMATH
+__extension__ typedef __float128 quad;
+REMAINDERS(quad, q)
+#endif
+
+/* The oracles of the rows: double for f32, long double for f64. The search uses quad for f64: the error of
+ * some oracles in long double is up to 0.2 units. */
 typedef long double oracle(long double x, long double y, long double z);
 #define ORACLE(type, real, name, formula)                                                                    \
     static long double type##_##name(long double x_, long double y_, long double z_)                         \
@@ -54,16 +65,30 @@ typedef long double oracle(long double x, long double y, long double z);
 #define DUET_MAP1(name, formula, oracle, ...) ORACLE(f64, long double, name, oracle)
 #include <duet/ops.def>
 #undef Q
+#ifdef HAS_QUADMATH
+#define DUET_MAP2                             DUET_MAP1
+#define DUET_MAP3                             DUET_MAP1
+#define Q(f)                                  f##q
+#define DUET_MAP1(name, formula, oracle, ...) ORACLE(quad, quad, name, oracle)
+#include <duet/ops.def>
+#undef Q
+#endif
 
+#ifdef HAS_QUADMATH
+#define BEST(name) quad_##name
+#else
+#define BEST(name) f64_##name
+#endif
 static const struct row {
     const char *name;
     double ulp;
     oracle *of[DUET_DTYPE_COUNT]; /* of f32 and f64 */
+    oracle *best[DUET_DTYPE_COUNT];
 } rows[OPS] = {
 #define DUET_MAP2 DUET_MAP1
 #define DUET_MAP3 DUET_MAP1
 #define DUET_MAP1(name, formula, oracle, domain, ulp, ...)                                                   \
-    [OP_##name] = { #name, ulp, { f32_##name, f64_##name } },
+    [OP_##name] = { #name, ulp, { f32_##name, f64_##name }, { f32_##name, BEST(name) } },
 #include <duet/ops.def>
 };
 
@@ -436,6 +461,27 @@ static void test_hard_angles(int type)
     tap_point("sin, cos and tan of angles that are hard to reduce");
 }
 
+/* Operands that --search found, where an earlier version exceeded the allowed error. */
+static void test_found(void)
+{
+    static const struct {
+        int op;
+        double x;
+    } found[] = { { OP_erfc, 0x1.9e566a4712503p+4 },   { OP_erfc, 0x1.59e95cc2648b4p-21 },
+                  { OP_ncdf, -0x1.25489c277ae2fp+5 },  { OP_gelu, -0x1.dda61d7812525p+0 },
+                  { OP_gelu, -0x1.efd0f8c333961p-26 }, { OP_gelu, -0x1.ff94f805007b9p-12 } };
+    const element *t = &elements[DUET_F64];
+    static block x, out;
+    for (size_t k = 0; k < sizeof found / sizeof *found; k++) {
+        for (size_t i = 0; i < BLOCK; i++) put(t, &x, i, found[k].x);
+        agree(t, found[k].op, &x, &x, &x, &out);
+        const double u = ulps(t, at(t, &out, 0), rows[found[k].op].best[DUET_F64](found[k].x, 0, 0));
+        CHECK(u <= rows[found[k].op].ulp, "%s(%a) = %a: %g ulp", rows[found[k].op].name, found[k].x,
+              at(t, &out, 0), u);
+    }
+    tap_point("operands with large errors");
+}
+
 static void test_special_values(void)
 {
     for (size_t i = 0; i < sizeof special_values / sizeof special_values[0]; i++)
@@ -477,6 +523,82 @@ static int print_table(char **names)
     return 0;
 }
 
+/* ---- search ---- */
+
+enum { STARTS = 2000, ROUND = 128 };
+
+static void draw_operands(const struct function *f, int type, size_t i, void *x, void *y)
+{
+    const element *t = &elements[type];
+    const double reach = f->reach[type == DUET_F64];
+    if (f->op == OP_pow) draw_pair(t, i, x, y);
+    else if (f->op == OP_atan2 || f->op == OP_hypot) draw_point(t, i, x, y);
+    else draw_one(t, reach, i, x);
+}
+
+/* Judges the first n elements of a block. */
+static void judge_some(const struct function *f, int type, block *x, block *y, size_t n, worst *w)
+{
+    const element *t = &elements[type];
+    block out;
+    t->build[0][f->op](&out, x, y, y, n);
+    for (size_t i = 0; i < n; i++) {
+        const double u = ulps(t, at(t, &out, i), rows[f->op].best[type](at(t, x, i), at(t, y, i), 0));
+        if (!(u <= w->ulp)) *w = (worst){ u, at(t, x, i), at(t, y, i), at(t, &out, i), w->inputs };
+    }
+    w->inputs += n;
+}
+
+/* x, moved by fewer than 2^scale numbers in either direction. */
+static void put_near(const element *t, void *p, size_t i, double x, int scale)
+{
+    const uint64_t by = random_bits() >> (64 - scale);
+    put(t, p, i, x);
+    put_bits(t, p, i, bits_at(t, p, i) + (random_bits() & 1 ? by : 0 - by));
+    if (!isfinite(at(t, p, i))) put(t, p, i, x);
+}
+
+/* Climbs from the worst of a few random operands: of numbers around the best one so far, at smaller and smaller
+ * distances, the worst becomes the next one. */
+static worst climb(const struct function *f, int type)
+{
+    const element *t = &elements[type];
+    static block x, y;
+    worst w = { 0 };
+    for (size_t i = 0; i < ROUND; i++) draw_operands(f, type, i, &x, of_pairs(f->op) ? (void *)&y : &x);
+    judge_some(f, type, &x, of_pairs(f->op) ? &y : &x, ROUND, &w);
+    for (int scale = t->digits - 2; scale > 0 && w.ulp > 0 && isfinite(w.ulp); scale -= 2) {
+        for (size_t i = 0; i < ROUND; i++) {
+            put_near(t, &x, i, w.x, scale);
+            put_near(t, &y, i, w.y, i % 3 ? scale : 1);
+        }
+        judge_some(f, type, &x, of_pairs(f->op) ? &y : &x, ROUND, &w);
+    }
+    return w;
+}
+
+static int search(char **names)
+{
+    bool all_within = true;
+    puts("| function | type | worst error, ulp | allowed | at |\n|---|---|---|---|---|");
+    for (size_t k = 0; k < FUNCTIONS; k++)
+        FOR_TYPES (type, dtype_is_f32_or_f64(type) && !divides(functions[k].op) &&
+                             is_named(rows[functions[k].op].name, names)) {
+            worst most = { 0 };
+            for (int n = 0; n < STARTS; n++) {
+                const worst w = climb(&functions[k], type);
+                if (!(w.ulp <= most.ulp)) most = w;
+            }
+            printf("| %s | %s | %.3f | %g | %a", rows[functions[k].op].name, elements[type].name, most.ulp,
+                   rows[functions[k].op].ulp, most.x);
+            if (of_pairs(functions[k].op)) printf(", %a", most.y);
+            puts(" |");
+            fflush(stdout);
+            all_within &= most.ulp <= rows[functions[k].op].ulp;
+        }
+    return !all_within;
+}
+
 /* f64 needs an oracle with more digits. */
 static bool has_oracle(duet_dtype t)
 {
@@ -486,10 +608,12 @@ static bool has_oracle(duet_dtype t)
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "--table")) return print_table(argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--search")) return search(argv + 2);
     const bool quick = is_quick(argc, argv);
     for (size_t i = 0; i < FUNCTIONS; i++)
         FOR_TYPES (type, has_oracle(type)) test_accuracy(&functions[i], type, quick ? 1 << 16 : 1 << 22);
     FOR_TYPES (type, has_oracle(type)) test_hard_angles(type);
+    if (has_oracle(DUET_F64)) test_found();
     FOR_FLOAT_TYPES (type) test_builds(&elements[type]);
     test_special_values();
     return tap_end();
