@@ -127,7 +127,17 @@ static bool uses_onednn(const product *p)
 static duet_status multiply(const product *p, T alpha, T beta, T *out)
 {
     const gemm g = gemm_of(p);
-    if (onednn_gemm_supported(&g)) return onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
+    if (onednn_gemm_supported(&g)) {
+        const duet_status r = onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
+        error_text before;
+        if (likely(r == DUET_OK) || beta != 0) return r;
+        error_keep(&before); /* OpenBLAS may have memory from an earlier product */
+        if (blas_prepare() != DUET_OK) {
+            error_put_back(&before);
+            return r;
+        }
+    }
+    TRY(blas_prepare());
     multiply_by_blas(p, alpha, beta, out);
     return DUET_OK;
 }
@@ -136,6 +146,7 @@ static bool uses_onednn(const product *p) { return false; }
 
 static duet_status multiply(const product *p, T alpha, T beta, T *out)
 {
+    TRY(blas_prepare());
     multiply_by_blas(p, alpha, beta, out);
     return DUET_OK;
 }
