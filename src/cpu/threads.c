@@ -104,8 +104,8 @@ void threads_test(int threads)
         TRACE("the system has no memory or no right for %d threads; this thread uses %d", threads, possible);
         omp_set_num_threads(possible);
     }
+    if (spare) munmap(spare, SPARE_BYTES); /* clang's OpenMP needs more than stacks */
     by_threads(possible, nothing, NULL);
-    if (spare) munmap(spare, SPARE_BYTES);
 }
 
 bool cpu_blas_awake(void)

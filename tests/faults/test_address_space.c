@@ -2,6 +2,7 @@
  * while OpenMP is asked for 16 threads. OpenMP ends a process that cannot make its threads, OpenBLAS tries for
  * ever to get memory, oneDNN and FFTW crash without it. A statement must return a status, and be right if that
  * is OK. Each runs in a child, which has done it once with one thread. */
+#include "quick.h"
 #include "tap.h"
 #include <duet/duet.h>
 #include <math.h>
@@ -180,19 +181,23 @@ static void test(int k, duet_dtype type, double room, bool is_first)
           WIFEXITED(status) ? "exit" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const int step = is_quick(argc, argv) ? 3 : 1;
     if (by_sanitizer || !address_space()) {
         puts("1..0 # SKIP the address space cannot be limited here");
         return 0;
     }
+#ifdef __clang__
+    puts("1..0 # SKIP clang's OpenMP can still end the process: docs/decisions.md");
+    return 0;
+#endif
     for (int k = 0; k < (int)(sizeof kinds / sizeof *kinds); k++) {
-        for (int i = 0; i < (int)(sizeof rooms / sizeof *rooms); i++) {
+        for (int i = k % step; i < (int)(sizeof rooms / sizeof *rooms); i += step)
             for (int is_first = 0; is_first < 2; is_first++) {
                 test(k, DUET_F32, rooms[i], is_first);
                 test(k, DUET_F64, rooms[i], is_first);
             }
-        }
         tap_point(kinds[k].name);
     }
     return tap_end();
