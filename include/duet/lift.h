@@ -229,8 +229,8 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
 #define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
-/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2. There are at most 16 arguments; from 17 to 32
- * the compiler's message says so. */
+/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2. There are at most 16 arguments; from 17
+ * to 32 the compiler's message says so. */
 #define DUET_EACH(f, ...)                                                                                    \
     DUET_THIRTY_SECOND(__VA_ARGS__, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N,         \
                        DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N,         \

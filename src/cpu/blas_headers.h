@@ -20,8 +20,8 @@ void blas_describe(char *text, size_t size);
 /* True if the library keeps threads of its own, which are not OpenMP's. */
 bool blas_has_own_threads(void);
 
-/* To be called before functions of BLAS and LAPACK. OpenBLAS never returns if it gets no memory; this gives it
- * what it needs, with fewer threads if need be. Errors: NO_MEMORY */
+/* To be called before functions of BLAS and LAPACK. OpenBLAS never returns if it gets no memory; this
+ * gives it what it needs, with fewer threads if need be. Errors: NO_MEMORY */
 #ifdef BLAS_OPENBLAS
 extern _Thread_local int blas_prepared __attribute__((tls_model(DUET_TLS))); /* for so many threads */
 int blas_threads(void);                                                      /* that the next call may use */

@@ -1,5 +1,6 @@
 /* blas_library.c - what differs between BLAS libraries: their names, versions and threads. */
 #include "blas_headers.h"
+#include "cpu.h"
 #include "status.h"
 #include "trace.h"
 #include <omp.h>
@@ -11,8 +12,8 @@ enum { NO_THREADS, OWN_THREADS, OPENMP_THREADS }; /* openblas_get_parallel retur
 
 bool blas_has_own_threads(void) { return openblas_get_parallel() == OWN_THREADS; }
 
-/* OpenBLAS maps a block of memory for each thread that calls it, and for each thread that works for that one. It
- * keeps the blocks. If the system refuses one, it tries again forever. */
+/* OpenBLAS maps a block of memory for each thread that calls it, and for each thread that works for that
+ * one. It keeps the blocks. If the system refuses one, it tries again forever. */
 #define BLOCK_BYTES ((size_t)128 << 20)
 
 _Thread_local int blas_prepared __attribute__((tls_model(DUET_TLS)));
@@ -23,8 +24,8 @@ static int map_blocks(int count)
     void *first = NULL; /* each block holds the address of the one before */
     int n = 0;
     for (; n < count; n++) {
-        void **p = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED) break;
+        void **p = cpu_map(BLOCK_BYTES);
+        if (!p) break;
         *p = first;
         first = p;
     }

@@ -42,8 +42,8 @@ static duet_status run_by(const thread *t, const cpu_kernel *k, const step *s, c
     return likely(!t->threads) ? k->run(s, f) : run_with(t->threads, k, s, f);
 }
 
-/* The caller's floating-point environment differs, so the threads of OpenMP may have inherited it. Kernels set
- * theirs, but the threads of a library have the environment of the thread that started them. */
+/* The caller's floating-point environment differs, so the threads of OpenMP may have inherited it. Kernels
+ * set theirs, but the threads of a library have the environment of the thread that started them. */
 static __attribute__((noinline, cold)) duet_status run_foreign(const thread *t, const cpu_kernel *k,
                                                                const step *s, const frame *f)
 {

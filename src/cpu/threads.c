@@ -50,7 +50,7 @@ static __attribute__((constructor)) void watch_forks(void)
 
 /* ---- can as much memory be mapped, and as many threads be made? ---- */
 
-static void *map(size_t bytes)
+void *cpu_map(size_t bytes)
 {
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return p == MAP_FAILED ? NULL : p;
@@ -58,7 +58,7 @@ static void *map(size_t bytes)
 
 bool cpu_has_room(size_t bytes)
 {
-    void *p = map(bytes);
+    void *p = cpu_map(bytes);
     if (p) munmap(p, bytes);
     return p != NULL;
 }
@@ -96,7 +96,7 @@ static void nothing(const void *work, int t, int threads) {}
 void threads_test(int threads)
 {
     pthread_t *made = malloc((size_t)threads * sizeof *made);
-    void *spare = map(SPARE_BYTES);
+    void *spare = cpu_map(SPARE_BYTES);
     const int possible = 1 + (made && spare ? make_threads(threads - 1, made) : 0);
     free(made);
     threads_tested = possible;

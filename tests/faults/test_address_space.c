@@ -1,7 +1,7 @@
-/* test_address_space.c - statements in a process whose address space is limited to a little more than it has,
- * while OpenMP is asked for 16 threads. OpenMP ends a process that cannot make its threads, OpenBLAS tries for
- * ever to get memory, oneDNN and FFTW crash without it. A statement must return a status, and be right if that
- * is OK. Each runs in a child, which has done it once with one thread. */
+/* test_address_space.c - statements in a process whose address space is limited to a little more than it
+ * has, while OpenMP is asked for 16 threads. OpenMP ends a process that cannot make its threads, OpenBLAS
+ * tries for ever to get memory, oneDNN and FFTW crash without it. A statement must return a status, and be
+ * right if that is OK. Each runs in a child, which has done it once with one thread. */
 #include "quick.h"
 #include "tap.h"
 #include <duet/duet.h>
