@@ -663,7 +663,10 @@ DUET_API duet_counts duet_stats(void);
 
 /* The memory of one device, in bytes.
  *     used     occupied by matrices, temporary buffers and workspaces
- *     cached   free memory that the memory pool of the device keeps for later allocations
+ *     cached   free memory that the memory pool of the device keeps for later allocations. Before the pool
+ *              allocates, it frees blocks that have not been used for long, until it keeps at most 32 MiB
+ *              (GPU: 256 MiB) or twice the largest `used` of its last allocations. It keeps more if such
+ *              blocks are needed again
  *     peak     the largest value of used + cached so far
  *     limit    the limit of used + cached; 0: no limit. An allocation beyond it first frees cached memory,
  *              and then fails with NO_MEMORY. Where Duet chooses the device, a statement that does not fit
