@@ -186,6 +186,14 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
     for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode);          \
          duet_math_##n.on; duet_math_##n.on = 0)
 
+#define DUET_TRANSFERS(mode)      DUET_TRANSFERS_1(mode, __COUNTER__)
+#define DUET_TRANSFERS_1(mode, n) DUET_TRANSFERS_2(mode, n)
+#define DUET_TRANSFERS_2(mode, n)                                                                            \
+    for (__attribute__((cleanup(duet_transfers_close))) duet_scope duet_transfers_##n =                      \
+             duet_transfers_open(mode);                                                                      \
+         duet_transfers_##n.on; duet_transfers_##n.on = 0)
+#define DUET_FORBID_TRANSFERS DUET_TRANSFERS(DUET_TRANSFERS_FORBIDDEN)
+
 #define DUET_EXPLAIN(out)      DUET_EXPLAIN_1(out, __COUNTER__)
 #define DUET_EXPLAIN_1(out, n) DUET_EXPLAIN_2(out, n)
 #define DUET_EXPLAIN_2(out, n)                                                                               \

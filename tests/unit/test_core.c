@@ -260,17 +260,17 @@ static void test_pool_limit(void)
 /* One block at a time, each larger than the one before. */
 static void test_pool_growth(void)
 {
-    const int devices[] = { HOST, DEFAULT_GPU };
+    const int both[] = { HOST, DEFAULT_GPU };
     for (int d = 0; d < 2; d++) {
         const duet_place place = d ? DUET_GPU : DUET_CPU;
         const size_t freely = (size_t)(d ? 256 : 32) << 20;
         for (double bytes = 1 << 20; bytes < 200 << 20; bytes *= 1.09) {
             void *p = NULL;
-            CHECK(!pool_take(devices[d], (size_t)bytes, 0, &p), "%s", duet_error());
+            CHECK(!pool_take(both[d], (size_t)bytes, 0, &p), "%s", duet_error());
             const duet_memory m = duet_memory_of(place);
             CHECK(m.cached <= 2 * m.used || m.cached <= freely, "%zu bytes are used, %zu are cached", m.used,
                   m.cached);
-            pool_give(devices[d], p, 1);
+            pool_give(both[d], p, 1);
         }
         CHECK(duet_memory_of(place).cached >= 200 << 20, "hardly anything is cached");
     }
