@@ -85,8 +85,8 @@ enum { ALL_STEPS_USE_LIBRARY = 0 };
 /* The first pause is long enough for other threads to see the flag, or for this one to see theirs. */
 static void wait_for_libraries(void)
 {
-    __atomic_store_n(&is_ending, true, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < ENDING_STEPS && (i == 0 || thread_any_in_library()); i++) usleep(1000);
+    const bool is_first = !__atomic_exchange_n(&is_ending, true, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < ENDING_STEPS && ((is_first && i == 0) || thread_any_in_library()); i++) usleep(1000);
 }
 
 /* Functions are called in reverse order at the end, and a library may register some when it is first used. So the
