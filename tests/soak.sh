@@ -57,7 +57,8 @@ END {
         p1 += mappings[a]; p2 += mappings[b]; f1 += files[a]; f2 += files[b]
     }
     if (m < 1) { print "too short to compare"; exit }
-    printf "periods 4 to %d and the last %d: %.0f and %.0f calls/s, %.0f and %.0f MB, ", 3 + m, m, r1 / m, r2 / m, m1 / m, m2 / m
+    printf "periods 4 to %d and the last %d: %.0f and %.0f calls/s, ", 3 + m, m, r1 / m, r2 / m
+    printf "%.0f and %.0f MB, ", m1 / m, m2 / m
     printf "%.0f and %.0f mappings, %.0f and %.0f files\n", p1 / m, p2 / m, f1 / m, f2 / m
 }' "$log"
 exit "$status"

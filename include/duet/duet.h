@@ -603,9 +603,9 @@ DUET_API void duet_math_close(duet_scope *s);
  * DUET_FORBID_TRANSFERS { ... }. A statement copies an operand if the device that runs it has no valid
  * buffer of it, and a destination that is part of a matrix if it has no valid buffer of the rest. The error
  * text has the position of the statement, type and shape of the matrix, the devices and the bytes. Calls
- * that ask for elements on one device may copy them: duet_read, duet_item, duet_save_npy, duet_device_read and
- * others. Without a block, the environment variable DUET_TRANSFERS=allow|warn|error decides. Where
- * transfers are reported, each prints a line to stderr.
+ * that ask for elements on one device may copy them: duet_read, duet_item, duet_save_npy,
+ * duet_device_read and others. Without a block, the environment variable
+ * DUET_TRANSFERS=allow|warn|error decides. Where transfers are reported, each prints a line to stderr.
  *     DUET_TRANSFERS          decides for a block: DUET_TRANSFERS(DUET_TRANSFERS_ALLOWED) { ... }
  *     DUET_FORBID_TRANSFERS   the same with DUET_TRANSFERS_FORBIDDEN
  *     duet_transfers_open     opens a block whose statements may copy matrices as `mode` says

@@ -174,38 +174,20 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 
 #define duet_eval(e) duet_eval_at(DUET(e), DUET_HERE)
 
-#define DUET_ON(place)      DUET_ON_1(place, __COUNTER__)
-#define DUET_ON_1(place, n) DUET_ON_2(place, n)
-#define DUET_ON_2(place, n)                                                                                  \
-    for (__attribute__((cleanup(duet_scope_close))) duet_scope duet_scope_##n = duet_scope_open(place);      \
-         duet_scope_##n.on; duet_scope_##n.on = 0)
+/* A block of statements. `open` returns a `type` whose member `on` is 1. The end of the block, or what leaves
+ * it, calls `close`. */
+#define DUET_BLOCK(type, open, close, argument)      DUET_BLOCK_1(type, open, close, argument, __COUNTER__)
+#define DUET_BLOCK_1(type, open, close, argument, n) DUET_BLOCK_2(type, open, close, argument, n)
+#define DUET_BLOCK_2(type, open, close, argument, n)                                                         \
+    for (__attribute__((cleanup(close))) type duet_block_##n = open(argument); duet_block_##n.on;            \
+         duet_block_##n.on = 0)
 
-#define DUET_MATH(mode)      DUET_MATH_1(mode, __COUNTER__)
-#define DUET_MATH_1(mode, n) DUET_MATH_2(mode, n)
-#define DUET_MATH_2(mode, n)                                                                                 \
-    for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode);          \
-         duet_math_##n.on; duet_math_##n.on = 0)
-
-#define DUET_TRANSFERS(mode)      DUET_TRANSFERS_1(mode, __COUNTER__)
-#define DUET_TRANSFERS_1(mode, n) DUET_TRANSFERS_2(mode, n)
-#define DUET_TRANSFERS_2(mode, n)                                                                            \
-    for (__attribute__((cleanup(duet_transfers_close)))                                                      \
-         duet_scope duet_transfers_##n = duet_transfers_open(mode);                                          \
-         duet_transfers_##n.on; duet_transfers_##n.on = 0)
+#define DUET_ON(place)        DUET_BLOCK(duet_scope, duet_scope_open, duet_scope_close, place)
+#define DUET_MATH(mode)       DUET_BLOCK(duet_scope, duet_math_open, duet_math_close, mode)
+#define DUET_TRANSFERS(mode)  DUET_BLOCK(duet_scope, duet_transfers_open, duet_transfers_close, mode)
 #define DUET_FORBID_TRANSFERS DUET_TRANSFERS(DUET_TRANSFERS_FORBIDDEN)
-
-#define DUET_EXPLAIN(out)      DUET_EXPLAIN_1(out, __COUNTER__)
-#define DUET_EXPLAIN_1(out, n) DUET_EXPLAIN_2(out, n)
-#define DUET_EXPLAIN_2(out, n)                                                                               \
-    for (__attribute__((cleanup(duet_explain_close)))                                                        \
-         duet_explaining duet_explain_##n = duet_explain_open(out);                                          \
-         duet_explain_##n.on; duet_explain_##n.on = 0)
-
-#define DUET_TIMED(seconds)      DUET_TIMED_1(seconds, __COUNTER__)
-#define DUET_TIMED_1(seconds, n) DUET_TIMED_2(seconds, n)
-#define DUET_TIMED_2(seconds, n)                                                                             \
-    for (__attribute__((cleanup(duet_timing_close))) duet_timing duet_timed_##n = duet_timing_open(seconds); \
-         duet_timed_##n.on; duet_timed_##n.on = 0)
+#define DUET_EXPLAIN(out)     DUET_BLOCK(duet_explaining, duet_explain_open, duet_explain_close, out)
+#define DUET_TIMED(seconds)   DUET_BLOCK(duet_timing, duet_timing_open, duet_timing_close, seconds)
 
 #define duet_set(m, e)            duet_set_at(m, DUET(e), DUET_HERE)
 #define duet_set_on(place, m, e)  duet_set_on_at(place, m, DUET(e), DUET_HERE)

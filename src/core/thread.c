@@ -47,45 +47,36 @@ static void thread_end(void *mine)
     free(t);
 }
 
-static duet_place parse_place(const char *name)
+/* The position in the list of the variable's value. The first name is the default. */
+static int read_choice(const char *variable, const char *const *names, int count, const char *all)
 {
-    if (!name || !*name || !strcmp(name, "auto")) return DUET_AUTO;
-    if (!strcmp(name, "cpu")) return DUET_CPU;
-    if (!strcmp(name, "gpu")) return DUET_GPU;
-    TRACE("DUET_BACKEND=%s is not cpu, gpu or auto; auto is used", name);
-    return DUET_AUTO;
+    const char *value = getenv(variable);
+    if (!value || !*value) return 0;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(value, names[i])) return i;
+    TRACE("%s=%s is not %s; %s is used", variable, value, all, names[0]);
+    return 0;
 }
 
-static duet_math_mode parse_math(const char *name)
-{
-    static const char *const names[MATH_MODES] = { [DUET_MATH_STRICT] = "strict",
-                                                   [DUET_MATH_SPLIT] = "split",
-                                                   [DUET_MATH_TF32] = "tf32",
-                                                   [DUET_MATH_BF16] = "bf16" };
-    if (!name || !*name) return DUET_MATH_STRICT;
-    for (int i = 0; i < MATH_MODES; i++)
-        if (!strcmp(name, names[i])) return (duet_math_mode)i;
-    TRACE("DUET_MATH=%s is not strict, split, tf32 or bf16; strict is used", name);
-    return DUET_MATH_STRICT;
-}
-
-static duet_transfers parse_transfers(const char *name)
-{
-    if (!name || !*name || !strcmp(name, "allow")) return DUET_TRANSFERS_ALLOWED;
-    if (!strcmp(name, "warn")) return DUET_TRANSFERS_REPORTED;
-    if (!strcmp(name, "error")) return DUET_TRANSFERS_FORBIDDEN;
-    TRACE("DUET_TRANSFERS=%s is not allow, warn or error; allow is used", name);
-    return DUET_TRANSFERS_ALLOWED;
-}
+static const char *const places[] = { [DUET_AUTO] = "auto", [DUET_CPU] = "cpu", [DUET_GPU] = "gpu" };
+static const char *const maths[MATH_MODES] = { [DUET_MATH_STRICT] = "strict",
+                                               [DUET_MATH_SPLIT] = "split",
+                                               [DUET_MATH_TF32] = "tf32",
+                                               [DUET_MATH_BF16] = "bf16" };
+static const char *const transfers[] = { [DUET_TRANSFERS_ALLOWED] = "allow",
+                                         [DUET_TRANSFERS_REPORTED] = "warn",
+                                         [DUET_TRANSFERS_FORBIDDEN] = "error" };
 
 static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 
 static void begin(void)
 {
     has_key = pthread_key_create(&key, thread_end) == 0;
-    first_place = fallback.place = parse_place(getenv("DUET_BACKEND"));
-    first_math = fallback.math = parse_math(getenv("DUET_MATH"));
-    first_transfers = fallback.transfers = parse_transfers(getenv("DUET_TRANSFERS"));
+    first_place = fallback.place = (duet_place)read_choice("DUET_BACKEND", places, 3, "cpu, gpu or auto");
+    first_math = fallback.math =
+        (duet_math_mode)read_choice("DUET_MATH", maths, MATH_MODES, "strict, split, tf32 or bf16");
+    first_transfers = fallback.transfers =
+        (duet_transfers)read_choice("DUET_TRANSFERS", transfers, 3, "allow, warn or error");
     first_deferring = is_off(getenv("DUET_AUTO_REPLAY")) ? DEFERS_NOT : DEFERS;
 }
 

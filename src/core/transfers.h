@@ -8,7 +8,7 @@
 /* Errors: FORBIDDEN. transfer_refused also prints the line of a transfer that is only reported. */
 duet_status transfer_refused(const duet_matrix *m, int from, int to) __attribute__((cold));
 
-/* Called before the elements of m, or of its storage, are copied. A call that asked for them is no statement. */
+/* Called before the elements of m, or of its storage, are copied. Calls that ask for elements may copy. */
 static inline duet_status transfer_check(const duet_matrix *m, int from, int to)
 {
     const thread *t = thread_get();

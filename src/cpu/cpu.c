@@ -66,10 +66,15 @@ static __attribute__((noinline, cold)) duet_status run_foreign(const thread *t, 
     return status;
 }
 
+static duet_status run_anywhere(const thread *t, const cpu_kernel *k, const step *s, const frame *f)
+{
+    return likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
+}
+
 /* ---- the end of the process ----
  *
- * When the process ends, libraries free their kernels and memory while other threads may still use them. So the
- * end waits for calls that have begun, and later ones fail. */
+ * When the process ends, libraries free their kernels and memory while other threads may still use them. So
+ * the end waits for calls that have begun, and later ones fail. */
 
 #define ENDING_STEPS 10000 /* of 1 ms: after that the process ends in any case */
 
@@ -89,8 +94,8 @@ static void wait_for_libraries(void)
     for (int i = 0; i < ENDING_STEPS && ((is_first && i == 0) || thread_any_in_library()); i++) usleep(1000);
 }
 
-/* Functions are called in reverse order at the end, and a library may register some when it is first used. So the
- * function above is registered again after the first call of each kernel. */
+/* Functions are called in reverse order at the end, and a library may register some when it is first used.
+ * So the function above is registered again after the first call of each kernel. */
 static __attribute__((noinline, cold)) void watch_end(bool *watched)
 {
     if (!atexit(wait_for_libraries)) __atomic_store_n(watched, true, __ATOMIC_RELAXED);
@@ -110,7 +115,7 @@ static duet_status run_library(thread *t, const cpu_kernel *k, const step *s, co
     duet_status r;
     if (unlikely(__atomic_load_n(&is_ending, __ATOMIC_RELAXED)))
         r = fail(DUET_UNSUPPORTED, "the process is ending");
-    else r = likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
+    else r = run_anywhere(t, k, s, f);
     if (unlikely(!__atomic_load_n(w, __ATOMIC_RELAXED))) watch_end(w);
     count_calls(t, -1);
     return r;
@@ -126,7 +131,7 @@ static duet_status run(const step *s, const frame *f)
     if (!k) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
     if (k->calls_library && !(s->flops < FLOPS_ALONE)) threads_prepare();
     if (k->calls_library || ALL_STEPS_USE_LIBRARY) return run_library(t, k, s, f);
-    return likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
+    return run_anywhere(t, k, s, f);
 }
 
 static void forget(step *s)

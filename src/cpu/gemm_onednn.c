@@ -34,9 +34,10 @@ bool onednn_gemm_supported(const gemm *g)
 
 /* ---- signals ----
  *
- * With AVX-512, products of oneDNN before 3.11.2 use the stack pointer for other purposes. A signal handler that
- * runs meanwhile overwrites memory of the heap (oneDNN's issue 4845). So the calling thread blocks signals during
- * the product, and OpenMP's other threads block them for good. Sums of at most 84 terms were never affected. */
+ * With AVX-512, products of oneDNN before 3.11.2 use the stack pointer for other purposes. A signal handler
+ * that runs meanwhile overwrites memory of the heap (oneDNN's issue 4845). So the calling thread blocks
+ * signals during the product, and OpenMP's other threads block them for good. Sums of at most 84 terms were
+ * never affected. */
 
 #define LENGTH_SAFE 64
 
@@ -52,7 +53,7 @@ static __attribute__((constructor)) void know_onednn(void)
 #endif
 }
 
-/* Returns whether signals were unblocked before. */
+/* Returns whether it blocked signals; then *before is the mask to restore. */
 static bool block_signals(const gemm *g, sigset_t *before)
 {
     sigset_t all;

@@ -2,6 +2,7 @@
  * has, while OpenMP is asked for 16 threads. OpenMP ends a process that cannot make its threads, OpenBLAS
  * tries for ever to get memory, oneDNN and FFTW crash without it. A statement must return a status, and be
  * right if that is OK. Each runs in a child, which has done it once with one thread. */
+#include "by_sanitizer.h"
 #include "quick.h"
 #include "tap.h"
 #include <duet/duet.h>
@@ -12,14 +13,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { by_sanitizer = 1 };
-#elif defined __has_feature
-enum { by_sanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) };
-#else
-enum { by_sanitizer = 0 };
-#endif
 
 enum { THREADS = 16, N = 1000, SMALL = 300, IMAGE = 64, SECONDS = 20 };
 static const double rooms[] = {

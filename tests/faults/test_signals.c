@@ -1,6 +1,7 @@
 /* test_signals.c - signals, and the end of the process, while statements run in vendor libraries. A timer
- * raises SIGPROF, whose handler needs a lot of stack. Results must have the same bits as without it, and the heap
- * must stay intact. Then the process ends while another thread runs the same statements. */
+ * raises SIGPROF, whose handler needs a lot of stack. Results must have the same bits as without it, and
+ * the heap must stay intact. Then the process ends while another thread runs the same statements. */
+#include "clock.h"
 #include "tap.h"
 #include <duet/duet.h>
 #include <math.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LENGTH(a) (int)(sizeof(a) / sizeof *(a))
@@ -75,13 +75,6 @@ static void handle(int signal)
     handled++;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 enum { SAME, NOT_STARTED = 10, FAILED, OTHER_BITS, NO_SIGNALS };
 
 static int child(int k, duet_dtype type)
@@ -93,8 +86,8 @@ static int child(int k, duet_dtype type)
     int result = SAME;
     if (!m || sigaction(SIGPROF, &action, NULL) || setitimer(ITIMER_PROF, &often, NULL)) return NOT_STARTED;
     const size_t bytes = (size_t)duet_count(m) * (type == DUET_F32 ? sizeof(float) : sizeof(double));
-    for (const double end = now() + seconds;
-         result == SAME && (now() < end || (handled < 3 && now() < end + 9));) {
+    for (const double end = clock_now() + seconds;
+         result == SAME && (clock_now() < end || (handled < 3 && clock_now() < end + 9));) {
         if (duet_set(m, kinds[k].formula(&o)) != DUET_OK) result = FAILED;
         else if (memcmp(duet_read(m), duet_read(right), bytes)) result = OTHER_BITS;
         free(malloc(100000)); /* glibc checks its heap */

@@ -1,17 +1,19 @@
 /* soak.c - random programs over the whole interface, for as long as you wish. It calls the operators and
- * statements of every_call.h on random matrices and views, mostly valid, often not; lists of statements,
- * recordings, blocks, files, frees at any time. Nothing may crash, a result must be OK or an error with a text,
- * and memory, matrices, files and mappings must not grow.
+ * statements of every_call.h on random matrices and views. Most calls are valid, many are not. It also makes
+ * lists of statements, recordings, blocks and files, and frees matrices at any time. Nothing may crash. A
+ * result must be OK or an error with a text; a failed statement must leave its destination as it was. Memory,
+ * matrices, files and mappings must not grow.
  *
  *     soak [--seconds N] [--calls N] [--seed N] [--threads N]
  *
- * A line for each period says what the process has. With SOAK_FAULTS, in the program soak_faults, an allocation
- * of the library or a call of the fake CUDA fails during many calls. Then a failed statement must leave its
- * destination as it was, and the next statement must be right. */
+ * A line for each period says what the process has. With SOAK_FAULTS, in the program soak_faults, an
+ * allocation of the library or a call of the fake CUDA fails during many calls. */
 #ifdef SOAK_FAULTS
 #include "failing_alloc.h"
 #include "fake_cuda.h"
 #endif
+#include "by_sanitizer.h"
+#include "clock.h"
 #include "every_guess.h"
 #include "random_matrix.h"
 #include <dirent.h>
@@ -19,7 +21,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { HELD = 16, CALLS = 512, THREADS_MAX = 16, LISTED = 4 };
@@ -201,9 +202,9 @@ static duet_matrix *any_view(worker *w, duet_matrix *m)
 /* A held matrix, now and then none. */
 static duet_matrix **slot(worker *w) { return &w->held[below(w, HELD)]; }
 
-static void replace(worker *w, duet_matrix **at, duet_matrix *m)
+static void replace(duet_matrix **at, duet_matrix *m)
 {
-    if (at != &m && *at) duet_free(at);
+    duet_free(at);
     *at = m;
 }
 
@@ -266,7 +267,7 @@ static void run_one(worker *w)
         end_fault();
         made(k->c->name, s);
         check_unchanged(k->c->name, &before, s);
-        if (is_new && below(w, 2)) replace(w, slot(w), to);
+        if (is_new && below(w, 2)) replace(slot(w), to);
         else if (is_new) duet_free(&to);
     }
     release(m, own);
@@ -291,7 +292,7 @@ static void run_nested(worker *w)
     default:
         result = (duet_eval)(e);
         made("duet_eval", result ? DUET_OK : duet_error_status());
-        if (result) replace(w, slot(w), result);
+        if (result) replace(slot(w), result);
     }
 }
 
@@ -348,7 +349,7 @@ static void run_file(worker *w)
     if (s != DUET_OK) return;
     duet_matrix *got = (duet_load_npy)(name);
     made("duet_load_npy", got ? DUET_OK : duet_error_status());
-    if (got) replace(w, slot(w), got);
+    if (got) replace(slot(w), got);
     unlink(name);
 }
 
@@ -371,8 +372,8 @@ static void run_action(worker *w)
     if (kind < 55) run_one(w);
     else if (kind < 68) run_nested(w);
     else if (kind < 74) run_list(w);
-    else if (kind < 80) replace(w, at, any_matrix(w));
-    else if (kind < 84) replace(w, at, any_view(w, *slot(w)));
+    else if (kind < 80) replace(at, any_matrix(w));
+    else if (kind < 84) replace(at, any_view(w, *slot(w)));
     else if (kind < 86) duet_free(at);
     else if (kind < 93) run_access(w);
     else if (kind < 97) run_recorded(w);
@@ -422,13 +423,6 @@ static usage look(void)
     return u;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- periods ---- */
 
 static struct {
@@ -442,7 +436,7 @@ static void *run_period(void *arg)
     worker *w = arg;
     FILE *nowhere = fopen("/dev/null", "w");
     for (int i = 0; nowhere && i < 20000; i++) {
-        if (i % 64 == 0 && (now() >= asked.until || calls_made >= asked.calls)) break;
+        if (i % 64 == 0 && (clock_now() >= asked.until || calls_made >= asked.calls)) break;
         run_in_block(w, nowhere);
     }
     if (w->recording) duet_recording_free(&w->recording);
@@ -453,13 +447,6 @@ static void *run_period(void *arg)
 
 /* The stack that docs/trust.md asks for. Sanitizers need more. */
 enum { STACK = 1 << 20 };
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { by_sanitizer = 1 };
-#elif defined __has_feature
-enum { by_sanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) };
-#else
-enum { by_sanitizer = 0 };
-#endif
 
 static bool start_period(pthread_t *t, worker *w)
 {
@@ -484,12 +471,12 @@ static void run_periods(void)
     static worker w[THREADS_MAX];
     usage start = { 0 }, u;
     duet_memory first = { 0 };
-    const double began = now();
+    const double began = clock_now();
     asked.until = asked.seconds > 0 ? began + asked.seconds : INFINITY;
-    for (int period = 0; now() < asked.until && calls_made < asked.calls && failures < 20; period++) {
+    for (int period = 0; clock_now() < asked.until && calls_made < asked.calls && failures < 20; period++) {
         pthread_t started[THREADS_MAX];
         const uint64_t before = calls_made;
-        const double from = now();
+        const double from = clock_now();
         int count = 0;
         for (int t = 0; t < asked.threads; t++) {
             w[t].gen = rng_new(asked.seed + (uint64_t)period * THREADS_MAX + (uint64_t)t);
@@ -504,8 +491,9 @@ static void run_periods(void)
         if (period == 3) start = u, first = duet_memory_of(DUET_CPU);
         if (period > 3) check_released(&first);
         printf("%.0f s, %llu calls, %.0f %% OK, %.0f calls/s; %ld MB, %ld mappings, %ld files\n",
-               now() - began, (unsigned long long)calls_made, 100.0 * (double)results_ok / (double)calls_made,
-               (double)(calls_made - before) / (now() - from), u.kilobytes / 1024, u.mappings, u.files);
+               clock_now() - began, (unsigned long long)calls_made,
+               100.0 * (double)results_ok / (double)calls_made,
+               (double)(calls_made - before) / (clock_now() - from), u.kilobytes / 1024, u.mappings, u.files);
         fflush(stdout);
         if (period > 3 && u.files > start.files + 4)
             failed("%ld files are open, %ld at first", u.files, start.files);

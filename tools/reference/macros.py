@@ -6,7 +6,8 @@ from rows import text_of
 
 Macro = namedtuple('Macro', 'name parameters body only_c')
 CPP = re.compile(r'#ifdef __cplusplus.*?#endif', re.S)
-DEFINE = re.compile(r'^#define (duet_\w+|DUET_ON|DUET_MATH|DUET_TRANSFERS|DUET_EXPLAIN|DUET_TIMED)\(([^)]*)\) +(.*?) *$', re.M)
+BLOCKS = 'DUET_ON|DUET_MATH|DUET_TRANSFERS|DUET_EXPLAIN|DUET_TIMED'
+DEFINE = re.compile(rf'^#define (duet_\w+|{BLOCKS})\(([^)]*)\) +(.*?) *$', re.M)
 
 
 def read_macros(include):
