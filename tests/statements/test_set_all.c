@@ -580,6 +580,7 @@ int main(int argc, char **argv)
         mixed();
         bad();
         bad_when_they_run();
+        changes_nothing(false, "a bad index changes nothing: statements that are planned together");
         changes_nothing(true, "a bad index changes nothing: statements that overlap");
         explained();
     }
