@@ -16,7 +16,7 @@ static void lose_all(const captured_sequence *r)
     for (int i = r->deferred_from; i < r->deferred_to; i++) {
         const recorded *e = &r->recording.entries[i];
         for (int k = 0; k < e->plan->dests; k++)
-            if (e->plan->first_write[k] >= 0) storage_unwritten(e->storages[k], e->plan->device);
+            if (e->plan->first_write[k] >= 0) matrix_unwritten(&e->written[k], e->plan->device);
     }
 }
 

@@ -20,6 +20,7 @@ typedef struct recorded {
     target *to;
     uint64_t *serial;     /* serials of the destinations when they were recorded */
     storage **storages;   /* storages of the destinations, then of the leaves, when they were recorded */
+    duet_matrix *written; /* copies of the headers of the destinations, which may be freed later */
     char *site;           /* a copy, or NULL */
     int number;           /* number of the user's statement, which may have become several entries */
     void **data;          /* addresses, as the plan binds them */
