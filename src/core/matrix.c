@@ -547,6 +547,19 @@ void matrix_unwritten(const duet_matrix *m, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* Buffers on other devices have not changed since. */
+void matrix_not_written(const duet_matrix *m, int device, validity before)
+{
+    storage *b = m->storage;
+    pthread_mutex_lock(&b->lock);
+    if (b->valid == 1u << device && before.lost) lose(m);
+    else if (b->valid == 1u << device) {
+        set_valid(b, before.valid);
+        stamp_all(b);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
 /* ---- the cost of the device that a matrix is on. These are estimates: threads that share a matrix
  * may overwrite each other's sums ---- */
 

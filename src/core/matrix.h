@@ -172,9 +172,20 @@ void matrix_lost(const duet_matrix *m);
 /* A writer may have written a part of m to the buffer on this device, and failed. If another buffer still holds
  * the elements, they are as before. Otherwise those of m are lost. */
 void matrix_spoiled(const duet_matrix *m, int device);
-/* Deferred work that was to write m to the buffer on this device failed: the elements are lost, unless
- * written since. m may be a copy of a matrix that was freed. */
+/* What a storage holds before deferred work counts as done. */
+typedef struct validity {
+    uint16_t valid;
+    bool lost;
+} validity;
+static inline validity matrix_validity(const duet_matrix *m)
+{
+    return (validity){ (uint16_t)storage_valid(m->storage), storage_lost(m->storage) };
+}
+/* Deferred work that was to write m to the buffer on this device failed. Unless m was written since, its
+ * elements are lost; or, if the work did not run, they are as `before`. m may be a copy of a matrix that was
+ * freed. */
 void matrix_unwritten(const duet_matrix *m, int device);
+void matrix_not_written(const duet_matrix *m, int device, validity before);
 
 /* From now on no element counts as lost. */
 void storage_forget_lost(storage *b);

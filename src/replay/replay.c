@@ -1,5 +1,6 @@
 /* replay.c - runs a recording again: statement by statement, or a segment of statements as one CUDA
  * graph. */
+#include "compiler.h"
 #include "deferred.h"
 #include "fp_environment.h"
 #include "matrix.h"
@@ -150,9 +151,12 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     int taken;
     duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
     plan_bind_derived(p, e->data);
-    for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
+    int done = 0;
+    while (done < p->count && s == DUET_OK)
+        if ((s = p->machine->run(&p->steps[done], &f)) == DUET_OK) done++;
     plan_release_temporaries(p, e->data, queue, taken);
-    return s;
+    if (likely(s == DUET_OK)) return s;
+    return plan_wrote_before(p, done) ? DUET_DEVICE_ERROR : s;
 }
 
 static duet_status prepare_entry(const duet_recording *r, const segment *g, const recorded *e, int queue)
@@ -282,9 +286,9 @@ static duet_status run_segments(duet_recording *r)
     undo_log u = { NULL };
     duet_status s = DUET_OK;
     for (int i = 0; i < r->n_segments && s == DUET_OK; i++) s = run_segment(r, &r->segments[i], &u);
-    if (s == DUET_OK) undo_forget(&u);
-    else undo_all(&u);
-    return s;
+    if (unlikely(s != DUET_OK)) return undo_all(&u, s);
+    undo_forget(&u);
+    return DUET_OK;
 }
 
 /* ---- before the first replay ---- */

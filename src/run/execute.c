@@ -149,6 +149,13 @@ void plan_wrote(const plan *p, const statement *s, int queue)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->device, queue);
 }
 
+bool plan_wrote_before(const plan *p, int at)
+{
+    bool wrote = false;
+    for (int k = 0; k < p->dests; k++) wrote |= p->first_write[k] >= 0 && p->first_write[k] < at;
+    return wrote;
+}
+
 /* The storages to which the slots of a running plan belong. */
 typedef struct plan_owners {
     owners of;
@@ -171,13 +178,12 @@ static storage *plan_owner(const owners *o, int slot)
  * machine says, it is the device that failed. Returns the status of the statement. */
 static __attribute__((cold)) duet_status spoil(const run *r, int failed, duet_status s)
 {
-    duet_status status = s;
+    const duet_status status = plan_wrote_before(r->p, failed) ? DUET_DEVICE_ERROR : s;
     (void)dest_failed(r->s, dest_of(r->p, failed), s);
     for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
-        if (first < 0 || failed < first || (failed == first && s != DUET_DEVICE_ERROR)) continue;
-        matrix_spoiled(r->s->to[k].m, r->p->device);
-        status = DUET_DEVICE_ERROR;
+        if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
+            matrix_spoiled(r->s->to[k].m, r->p->device);
     }
     return status;
 }

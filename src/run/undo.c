@@ -90,19 +90,24 @@ duet_status undo_save(undo_log *u, const duet_matrix *m, int device)
     return DUET_OK;
 }
 
-static void restore(const saved *x)
+/* Elements that were lost before are lost again. */
+static bool restore(const saved *x)
 {
-    if (!x->copy || plan_run(x->back.p, &x->back.s) != DUET_OK) matrix_lost(x->m);
+    const bool restored = x->copy && plan_run(x->back.p, &x->back.s) == DUET_OK;
+    if (!restored) matrix_lost(x->m);
+    return restored || !x->copy;
 }
 
-void undo_all(undo_log *u)
+duet_status undo_all(undo_log *u, duet_status s)
 {
     error_text before;
     error_keep(&before);
     if (u->last) TRACE("restore the destinations of statements that ran before one failed");
-    for (const saved *x = u->last; x; x = x->before) restore(x);
+    for (const saved *x = u->last; x; x = x->before)
+        if (!restore(x)) s = DUET_DEVICE_ERROR;
     error_put_back(&before);
     undo_forget(u);
+    return s;
 }
 
 void undo_forget(undo_log *u)

@@ -14,9 +14,9 @@ typedef struct undo_log {
  * Errors: NO_MEMORY, DEVICE_ERROR, UNSUPPORTED */
 duet_status undo_save(undo_log *u, const duet_matrix *m, int device);
 
-/* Restores all saved elements, the latest first, and empties the log. Does not change the error text. If a
- * device fails meanwhile, elements are lost. */
-void undo_all(undo_log *u);
+/* Restores all saved elements, the latest first, and empties the log. s: why. Returns s, or DEVICE_ERROR if
+ * the device fails meanwhile and elements are lost. Does not change the error text. */
+duet_status undo_all(undo_log *u, duet_status s);
 
 /* Empties the log. */
 void undo_forget(undo_log *u);

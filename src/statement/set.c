@@ -411,9 +411,9 @@ static duet_status evaluate_all(statements *all)
     TRY(read_all(all));
     if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
     const duet_status s = each_group(all, true, run_group, &w);
-    if (s == DUET_OK) undo_forget(&w.undo);
-    else undo_all(&w.undo);
-    return s;
+    if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
+    undo_forget(&w.undo);
+    return DUET_OK;
 }
 
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
