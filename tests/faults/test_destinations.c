@@ -1,8 +1,8 @@
 /* test_destinations.c - what a failed statement leaves behind. Random statements and lists of statements
  * write views of matrices and of wrapped memory, some of which overlap. Every allocation fails once, or all
- * fail from one on; some lists also have an index that is out of bounds. After a failure, all bytes of all
- * matrices are as before. With the fake CUDA also every call fails once: then the destinations may be lost,
- * but no other element.
+ * fail from one on. Some lists end with an index out of bounds or a singular matrix. After a failure, all
+ * bytes of all matrices are as before. With the fake CUDA also every call fails once: then the destinations
+ * may be lost, but no other element.
  *
  *     test_destinations [how many] [seed of the first]
  * -DFAKE_CUDA: with the fake CUDA. */
@@ -62,9 +62,10 @@ typedef struct trial {
     uint64_t seed;
     duet_place place;
     int count, columns, fusion;
-    bool together; /* a list of one statement */
-    bool replayed; /* the list is recorded, and replayed when the failure occurs */
-    bool bad_index, warm, for_good;
+    bool together;            /* a list of one statement */
+    bool replayed;            /* the list is recorded, and replayed when the failure occurs */
+    bool bad_index, singular; /* the last statement has no result */
+    bool warm, for_good;
     bool calls;      /* a call fails instead of an allocation */
     int64_t fail_at; /* -1: none */
 
@@ -197,6 +198,8 @@ static duet_expr operand_of(const scene *s, int depth)
     }
 }
 
+enum { SOLVE = 10, KINDS = 16, BAD_INDEX = KINDS, SINGULAR };
+
 static duet_expr right_of(const scene *s, int kind)
 {
     const duet_expr x = operand_of(s, 1);
@@ -215,7 +218,7 @@ static duet_expr right_of(const scene *s, int kind)
     case 7: return duet_sub(x, duet_mean_keep(x, draw(2)));
     case 8: return duet_add(duet_mul(x, 0.25), operand_of(s, 1));
     case 9: return duet_scatter_add(x, s->index, operand_of(s, 0), 0);
-    case 10: return duet_solve(s->right, x);
+    case SOLVE: return duet_solve(s->right, x);
     case 11:
         return duet_roll(duet_pad(duet_range(x, 1, 0, s->columns - 3, 1), .before = { 0, 2 },
                                   .after = { 0, 1 }),
@@ -226,19 +229,25 @@ static duet_expr right_of(const scene *s, int kind)
                            duet_range(duet_sort(operand_of(s, 0), 1), 0, 0, ROWS - 2, 1));
     case 14: return duet_add(duet_matmul(s->right, x), duet_sum(operand_of(s, 0)));
     case 15: return duet_mul(x, 2);
-    default: return duet_take(x, s->bad, 0);
+    case BAD_INDEX: return duet_take(x, s->bad, 0);
+    default: return duet_solve(duet_sub(s->right, s->right), x);
     }
 }
-enum { KINDS = 16 };
+
+static bool solves; /* whether there is LAPACK */
 
 static void make_statements(trial *t, const scene *s, duet_assignment *a)
 {
     set_seed(t->seed);
     for (int i = 0; i < t->count; i++) {
-        const int to = draw(VIEWS), kind = draw(KINDS);
+        const int to = draw(VIEWS);
+        int kind = draw(KINDS);
+        if (kind == SOLVE && !solves) kind++;
+        if (i == t->count - 1 && t->bad_index) kind = BAD_INDEX;
+        if (i == t->count - 1 && t->singular) kind = SINGULAR;
         t->is_destination[to] = true;
         a[i].to = s->view[to];
-        a[i].value = right_of(s, t->bad_index && i == t->count - 1 ? KINDS : kind);
+        a[i].value = right_of(s, kind);
     }
 }
 
@@ -300,8 +309,11 @@ static void describe(const trial *t)
 {
     printf("# seed %d, %d statements of %d columns%s%s%s%s%s, fusion %s, place %d, %s %d: status %d\n",
            (int)t->seed, t->count, t->columns, t->together ? ", together" : "",
-           t->replayed ? ", replayed" : "", t->bad_index ? ", a bad index" : "", t->warm ? ", warm" : "",
-           t->for_good ? ", for good" : "", mode_names[t->fusion], (int)t->place,
+           t->replayed ? ", replayed" : "",
+           t->bad_index  ? ", a bad index"
+           : t->singular ? ", singular"
+                         : "",
+           t->warm ? ", warm" : "", t->for_good ? ", for good" : "", mode_names[t->fusion], (int)t->place,
            t->calls ? "call" : "allocation", (int)t->fail_at, (int)t->status);
 }
 
@@ -364,7 +376,7 @@ static bool is_promised(const trial *now, duet_status want)
 static void each_failure(trial *t)
 {
     trial *calm = malloc(sizeof *calm), *now = malloc(sizeof *now);
-    const duet_status want = t->bad_index && t->place == DUET_CPU ? DUET_BAD_ARGUMENT : DUET_OK;
+    const duet_status want = t->bad_index ? DUET_BAD_ARGUMENT : t->singular ? DUET_SINGULAR : DUET_OK;
     bool hit = calm && now;
     t->fail_at = -1;
     if (hit) {
@@ -396,8 +408,17 @@ static void choose(trial *t, bool calls)
     t->together = draw(4) == 0;
     t->replayed = draw(4) == 0;
     t->bad_index = !calls && !t->replayed && draw(3) == 0 && t->place == DUET_CPU;
+    t->singular = !t->replayed && !t->bad_index && solves && draw(5) == 0;
     t->warm = draw(2);
     t->for_good = draw(2);
+}
+
+static bool can_solve(void)
+{
+    duet_matrix *one = duet_ones(DUET_F32, 1, 1);
+    const bool can = duet_set_on(DUET_CPU, one, duet_solve(one, one)) == DUET_OK;
+    duet_free(&one);
+    return can;
 }
 
 static void trials(duet_place place, int count, uint64_t first, bool calls, const char *name)
@@ -438,6 +459,7 @@ int main(int argc, char **argv)
 {
     const int count = trial_count(argc, argv, 12, 120);
     const uint64_t first = argc > 2 ? (uint64_t)atoi(argv[2]) : 1;
+    solves = can_solve();
     trials(DUET_CPU, count, first, false, "on the CPU");
 #ifdef FAKE_CUDA
     trials(DUET_GPU, count, first, false, "on the GPU");
