@@ -68,6 +68,12 @@ void error_put_back(const error_text *e)
     t->status = e->status;
 }
 
+duet_status error_becomes(duet_status s)
+{
+    thread_get()->status = s;
+    return s;
+}
+
 void duet_error_at(const char *site) { fail_at(thread_get()->status, site); }
 
 const char *duet_error(void) { return thread_get()->text; }

@@ -12,13 +12,13 @@
 #include "plan.h"
 #include "scratch.h"
 
-/* One or several statements that were planned together. */
 /* A destination of deferred work. */
 typedef struct deferred_write {
-    duet_matrix m; /* a copy of its header, because it may be freed */
-    validity before;
+    duet_matrix m;   /* a copy of its header, because it may be freed */
+    unsigned before; /* storage_valid before the work counted as done */
 } deferred_write;
 
+/* One or several statements that were planned together. */
 typedef struct recorded {
     plan *plan;
     statement s; /* uses the following copies */

@@ -236,7 +236,7 @@ static void finish_entry(const recorded *e, int queue, duet_status s)
     const plan *p = e->plan;
     if (s == DUET_OK && p->count) plan_wrote(p, &e->s, queue);
     for (int k = 0; k < p->dests && s == DUET_DEVICE_ERROR; k++)
-        if (p->first_write[k] >= 0 && p->count) matrix_spoiled(e->to[k].m, p->device);
+        if (p->first_write[k] >= 0 && p->count) matrix_write_failed(e->to[k].m, p->device);
 }
 
 static duet_status run_graph(duet_recording *r, const segment *g)

@@ -183,7 +183,7 @@ static __attribute__((cold)) duet_status spoil(const run *r, int failed, duet_st
     for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
-            matrix_spoiled(r->s->to[k].m, r->p->device);
+            matrix_write_failed(r->s->to[k].m, r->p->device);
     }
     return status;
 }
