@@ -25,6 +25,8 @@ static bool is_sure(const step *s)
     return k && k->is_sure && k->is_sure(s);
 }
 
+static duet_status make_sure(const step *s) { return s->kernel == OP_matmul ? blas_prepare() : DUET_OK; }
+
 static const char *algorithm(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
@@ -187,6 +189,7 @@ const machine cpu_machine = {
     .unpin = unpin,
     .unsupported_reason = unsupported_reason,
     .is_sure = is_sure,
+    .make_sure = make_sure,
     .algorithm = algorithm,
     .cost = cpu_cost,
     .run = run,

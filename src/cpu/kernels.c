@@ -81,7 +81,7 @@ static bool is_read_in_place(const operand *o)
            (down == 1 && across >= rows && across <= INT_MAX);
 }
 
-/* A factor that is 0 needs memory. So does an epilogue. */
+/* A factor that is 0 needs memory. So does an epilogue. BLAS has its memory (machine.make_sure). */
 static bool matmul_is_sure(const step *s)
 {
     return !is_int_gemm(s) && !s->epilogue && !s->nums && s->in[0].at.size[1] > 0 &&

@@ -105,6 +105,8 @@ static bool gpu_is_sure(const step *s)
     return (is_product || gpu_kernel_of(s->kernel)->run == gpu_launch) && !kernels_scratch(s);
 }
 
+static duet_status gpu_make_sure(const step *s) { return DUET_OK; }
+
 static void gpu_forget(step *s)
 {
     const gpu_kernel *k = gpu_kernel_of(s->kernel);
@@ -156,6 +158,7 @@ const machine gpu_machine = {
     .unpin = gpu_unpin,
     .unsupported_reason = gpu_unsupported_reason,
     .is_sure = gpu_is_sure,
+    .make_sure = gpu_make_sure,
     .algorithm = gpu_algorithm,
     .cost = gpu_cost,
     .run = gpu_run,

@@ -30,8 +30,10 @@ typedef struct recorded {
     deferred_write *writes; /* one for each destination */
     char *site;             /* a copy, or NULL */
     int number;             /* number of the user's statement, which may have become several entries */
-    void **data;            /* addresses, as the plan binds them */
-    double *num;            /* numbers, as the plan binds them */
+    bool
+        is_kept; /* its statement has later entries, and a destination is not one of the library's own matrices */
+    void **data;          /* addresses, as the plan binds them */
+    double *num;          /* numbers, as the plan binds them */
     bool *written_before; /* of each destination, then each leaf: an earlier entry of the segment writes it */
 } recorded;
 

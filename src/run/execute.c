@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 32 /* operands or numbers of a plan that are bound on the stack */
-
 typedef struct run {
     const plan *p;
     const statement *s;
@@ -173,19 +171,18 @@ static storage *plan_owner(const owners *o, int slot)
     return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->storage : NULL;
 }
 
-/* A step that fails without DEVICE_ERROR has written nothing. A destination is spoiled if that step, or an
- * earlier one, wrote there. Steps after the first such write are sure (machine.is_sure), so whatever the
- * machine says, it is the device that failed. Returns the status of the statement. */
-static __attribute__((cold)) duet_status spoil(const run *r, int failed, duet_status s)
+/* A step that fails without DEVICE_ERROR has written nothing. Writing a destination failed if that step, or
+ * an earlier one, wrote there. Steps after the first such write are sure (machine.is_sure), so
+ * whatever the machine says, it is the device that failed. Returns the status of the statement. */
+static __attribute__((cold)) duet_status fail_writes(const run *r, int failed, duet_status s)
 {
-    const duet_status status = plan_wrote_before(r->p, failed) ? DUET_DEVICE_ERROR : s;
     (void)dest_failed(r->s, dest_of(r->p, failed), s);
     for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
             matrix_write_failed(r->s->to[k].m, r->p->device);
     }
-    return status;
+    return plan_wrote_before(r->p, failed) ? error_becomes(DUET_DEVICE_ERROR) : s;
 }
 
 void plan_bind_derived(const plan *p, void **data)
@@ -199,7 +196,9 @@ void plan_bind_derived(const plan *p, void **data)
 
 duet_status plan_steps(const plan *p, const frame *f, int *done)
 {
-    for (*done = 0; *done < p->count; ++*done) {
+    *done = 0;
+    for (int i = p->first_sure; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i]));
+    for (; *done < p->count; ++*done) {
         const step *s = &p->steps[*done];
         TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name,
               kernel_name(s->kernel, s->epilogue));
@@ -214,7 +213,7 @@ static duet_status run_steps(run *r)
     int done;
     duet_status s = plan_steps(r->p, &(frame){ r->data, r->num, r->queue, r->p->device, &whose.of }, &done);
     if (likely(s == DUET_OK)) plan_wrote(r->p, r->s, r->queue);
-    else s = spoil(r, done, s);
+    else s = fail_writes(r, done, s);
     return s;
 }
 

@@ -6,6 +6,7 @@
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
+#include "ready.h"
 #include "statement.h"
 #include "status.h"
 #include "stream.h"
@@ -364,8 +365,10 @@ static __attribute__((cold)) duet_status name_failed(duet_status s, const statem
 }
 
 /* Plans and runs the groups in order. All groups are checked for support before the first
- * runs. The device of a group is chosen just before it runs. */
-static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
+ * runs, and `before` is called for each, unless it is NULL. The device of a group is chosen just before it
+ * runs. */
+static duet_status each_group(const statements *all, bool runs, on_group *before, on_group *act,
+                              void *context)
 {
     group g;
     const plan *p;
@@ -378,25 +381,74 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
             const statement one = { g.to, g.count, &g.f, fusion_now(), math_now(), &failed };
             if (!turn && g.count == all->count) break; /* the only group */
             s = (turn && runs ? plan_place : plan_preview)(&one, place_now(DUET_AUTO), &p);
-            if (s == DUET_OK && turn) s = act(&one, p, context);
+            if (s == DUET_OK && (turn ? act : before)) s = (turn ? act : before)(&one, p, context);
             if (s != DUET_OK) name_failed(s, all, first, &g, failed);
         }
     return s;
 }
 
-/* The groups that have run, and how to undo them if a later one fails. A group that fails has changed
- * nothing, so the last one is not saved. */
+/* The groups of a list, and how to undo those that have run. A group that fails has changed nothing, so
+ * the destinations of the last one are never saved. */
 typedef struct progress {
-    int done, count; /* statements */
+    int statements;
+    int begun;   /* statements of the groups that have begun */
+    int to_save; /* statements before the last group that may fail without a device error */
+    int seen;    /* statements of the groups that were looked at */
+    bool all_ready;
+    const duet_matrix *to[STATEMENTS]; /* the destinations of these */
+    const plan *plans[STATEMENTS];     /* at the first statement of each of these groups */
+    held_memory held;
     undo_log undo;
 } progress;
 
+/* A plan that is recorded is made again. If the GPU has no memory for a group that may run anywhere, its
+ * results will be on the host. */
+static bool is_ready(progress *w, const statement *s, const plan *p)
+{
+    const bool may_move = p->device != HOST && place_now(DUET_AUTO) == DUET_AUTO;
+    return !thread_get()->recording && (!w->seen || p->device == w->plans[0]->device) &&
+           (!may_move || w->all_ready) && plan_is_ready(p, s, w->to, w->seen, &w->held);
+}
+
+/* Before the first group runs. */
+static duet_status look_at_group(const statement *s, const plan *p, void *context)
+{
+    progress *w = context;
+    const bool ready = is_ready(w, s, p);
+    if (!ready) {
+        w->to_save = w->seen;
+        release_held(&w->held); /* if one of the groups before has no memory, it is undone */
+    }
+    w->all_ready &= ready;
+    w->plans[w->seen] = p;
+    for (int k = 0; k < s->count; k++) w->to[w->seen++] = s->to[k].m;
+    return DUET_OK;
+}
+
+/* What is saved on the GPU may be in the way. */
+static duet_status run_saved(progress *w, const plan *p, const statement *s)
+{
+    const unsigned failures = deferred_failures();
+    const duet_status st = run(p, s, place_now(DUET_AUTO));
+    if (likely(st != DUET_NO_MEMORY) || failures != deferred_failures() || !undo_move_to_host(&w->undo))
+        return st;
+    return run(p, s, place_now(DUET_AUTO));
+}
+
+/* After the last group that may fail, groups run where they are ready, even if another device would be
+ * faster by now. */
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
     progress *w = context;
-    w->done += s->count;
-    for (int k = 0; k < s->count && w->done < w->count; k++) TRY(undo_save(&w->undo, s->to[k].m, p->device));
-    return run(p, s, place_now(DUET_AUTO));
+    if (w->seen && w->begun >= w->to_save) p = w->plans[w->begun];
+    if (w->held.count && (w->begun > w->to_save || w->all_ready)) release_held(&w->held);
+    w->begun += s->count;
+    for (int k = 0; k < s->count && w->begun <= w->to_save; k++)
+        TRY(undo_save(&w->undo, s->to[k].m, p->device));
+    TRY(run_saved(w, p, s));
+    for (int k = 0; k < s->count && w->begun > w->to_save && w->begun < w->statements; k++)
+        undo_lose(&w->undo, s->to[k].m);
+    return DUET_OK;
 }
 
 static duet_status print_group(const statement *s, const plan *p, void *context)
@@ -407,10 +459,17 @@ static duet_status print_group(const statement *s, const plan *p, void *context)
 
 static duet_status evaluate_all(statements *all)
 {
-    progress w = { .count = all->count };
     TRY(read_all(all));
-    if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
-    const duet_status s = each_group(all, true, run_group, &w);
+    if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
+    progress w; /* not all of its members are used */
+    w.statements = all->count;
+    w.begun = w.to_save = w.seen = 0;
+    w.all_ready = true;
+    w.undo.last = NULL;
+    w.undo.unsaved = 0;
+    w.held.count = 0;
+    const duet_status s = each_group(all, true, look_at_group, run_group, &w);
+    release_held(&w.held);
     if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
     undo_forget(&w.undo);
     return DUET_OK;
@@ -438,7 +497,7 @@ duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");
     IN_DEFAULT_FP_ENVIRONMENT;
     TRY(read_all(&all));
-    return each_group(&all, false, print_group, out);
+    return each_group(&all, false, NULL, print_group, out);
 }
 
 duet_explaining duet_explain_open(FILE *out)
