@@ -57,14 +57,14 @@ duet_status fail_at(duet_status s, const char *where)
 void error_keep(error_text *e)
 {
     const thread *t = thread_get();
-    memcpy(e->text, t->text, sizeof e->text);
+    memcpy(e->text, t->text, strlen(t->text) + 1); /* usually short or empty */
     e->status = t->status;
 }
 
 void error_put_back(const error_text *e)
 {
     thread *t = thread_get();
-    memcpy(t->text, e->text, sizeof e->text);
+    memcpy(t->text, e->text, strlen(e->text) + 1);
     t->status = e->status;
 }
 

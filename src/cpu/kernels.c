@@ -135,6 +135,9 @@ static const char *lapack_algorithm(const step *s)
     return s->kernel == OP_solve && s->attr.solver.refine ? "by LAPACK, from f32" : "by LAPACK";
 }
 
+/* Longer scans may be divided among threads, with memory for the results of the parts. */
+static bool scan_is_sure(const step *s) { return s->in[0].at.size[s->attr.index.axis] < 2 * SCAN_BLOCK; }
+
 static duet_status run_scan(const step *s, const frame *f)
 {
     static run_function *const scans[] = {
@@ -162,4 +165,5 @@ const cpu_kernel cpu_kernel_fft = { fft_unsupported, run_fourier,    cost_of_tra
                                     fft_algorithm,   fourier_forget, true };
 const cpu_kernel cpu_kernel_linalg = { linear_unsupported, run_linalg, cost_of_solver, lapack_algorithm,
                                        .calls_library = true };
-const cpu_kernel cpu_kernel_scan = { index_arithmetic_unsupported, run_scan, cost_of_pass };
+const cpu_kernel cpu_kernel_scan = { index_arithmetic_unsupported, run_scan, cost_of_pass,
+                                     .is_sure = scan_is_sure };

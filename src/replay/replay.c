@@ -67,11 +67,12 @@ static void find_kept(duet_recording *r)
         recorded *e = &r->entries[i];
         for (int k = 0; k < e->plan->dests && i + 1 < end_of_statement(r, i); k++)
             e->is_kept |= e->plan->first_write[k] >= 0 && !is_own(r, e->to[k].m);
+        r->keeps_any |= e->is_kept;
     }
 }
 
-/* The entries before the last one that may fail without a device error. Temporaries of a GPU are in the
- * reserve, those of the host are held. */
+/* The entries before the last one that may fail without a device error. Temporaries of a GPU are in
+ * the reserve, those of the host are held. */
 static int end_of_saving(const duet_recording *r, int first, int end, held_memory *h)
 {
     const duet_matrix *written[STATEMENTS];
@@ -138,16 +139,22 @@ static void lose_entry(const duet_recording *r, int i, progress *w)
         if (is_kept(r, e, k)) undo_lose(&w->undo, e->to[k].m);
 }
 
+static duet_status before_entry(duet_recording *r, int i, progress *w)
+{
+    if (begins_statement(r, i)) begin_statement(r, i, w);
+    TRY(save_entry(r, i, w));
+    if (i >= w->end_of_saving) release_held(&w->held);
+    return DUET_OK;
+}
+
 static duet_status run_each(duet_recording *r, const segment *g, progress *w)
 {
     for (int i = g->first; i < g->end; i++) {
-        if (begins_statement(r, i)) begin_statement(r, i, w);
-        TRY(save_entry(r, i, w));
-        if (i >= w->end_of_saving) release_held(&w->held);
+        if (unlikely(r->keeps_any)) TRY(before_entry(r, i, w));
         duet_status s = replay_entry(r, &r->entries[i]);
         if (unlikely(s == DUET_NO_MEMORY) && undo_move_to_host(&w->undo)) s = replay_entry(r, &r->entries[i]);
         if (s != DUET_OK) return name_statement(s, &r->entries[i]);
-        lose_entry(r, i, w);
+        if (unlikely(r->keeps_any)) lose_entry(r, i, w);
     }
     return DUET_OK;
 }
@@ -326,8 +333,8 @@ static duet_status run_graph(duet_recording *r, const segment *g)
     return DUET_OK;
 }
 
-/* The entry of the segment with which the part of a statement begins that continues in the next segment. It
- * is the end of the segment if there is none. */
+/* The entry of the segment with which the part of a statement begins that continues in the next
+ * segment. It is the end of the segment if there is none. */
 static int first_of_open_statement(const duet_recording *r, const segment *g)
 {
     int i = g->end;
@@ -336,8 +343,8 @@ static int first_of_open_statement(const duet_recording *r, const segment *g)
     return i;
 }
 
-/* A graph runs as a whole or not at all, so only a statement that continues in the next segment may have to
- * be undone. */
+/* A graph runs as a whole or not at all, so only a statement that continues in the next segment may
+ * have to be undone. */
 static duet_status save_open_statement(duet_recording *r, const segment *g, progress *w)
 {
     const int first = first_of_open_statement(r, g);
@@ -347,8 +354,9 @@ static duet_status save_open_statement(duet_recording *r, const segment *g, prog
     return DUET_OK;
 }
 
-/* *ran: there is a graph for this queue, all operands could be bound, no address has changed, and there was
- * memory to launch it. */
+/* If it does not run, the statements run one by one: they may need less memory, and those before
+ * one that fails have run. *ran: there is a graph for this queue, all operands could be bound, no
+ * address has changed, and there was memory to launch it. */
 static duet_status try_graph(duet_recording *r, const segment *g, progress *w, bool *ran)
 {
     const int queue = thread_get()->queue;
@@ -366,7 +374,7 @@ static duet_status try_graph(duet_recording *r, const segment *g, progress *w, b
         if (s != DUET_NO_MEMORY) return s;
     }
     error_put_back(&before);
-    return DUET_OK; /* one by one, statements may need less memory; those before the one that fails will run */
+    return DUET_OK;
 }
 
 static duet_status run_segment(duet_recording *r, segment *g, progress *w)
@@ -462,9 +470,9 @@ static bool writes_same(const recorded *a, const recorded *b)
     return false;
 }
 
-/* Entry i begins a statement. If the statement does not end in the segment, what it overwrites is saved
- * before the graph of the segment runs. Would that be too early, since the graph writes it before, or
- * completes another statement that may be undone? */
+/* Entry i begins a statement. If the statement does not end in the segment, what it overwrites is
+ * saved before the graph of the segment runs. Would that be too early, since the graph writes it
+ * before, or completes another statement that may be undone? */
 static bool must_begin_segment(const duet_recording *r, int first, int i)
 {
     const int end = end_on_device(r, i);

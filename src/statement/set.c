@@ -364,8 +364,8 @@ static __attribute__((cold)) duet_status name_failed(duet_status s, const statem
     return fail_within(s, "%ss %d to %d of %s", all->noun, first + 1, first + g->count, all->who);
 }
 
-/* Plans and runs the groups in order. All groups are checked for support before the first
- * runs, and `before` is called for each, unless it is NULL. The device of a group is chosen just before it
+/* Plans and runs the groups in order. All groups are checked for support before the first runs, and
+ * `before` is called for each, unless it is NULL. The device of a group is chosen just before it
  * runs. */
 static duet_status each_group(const statements *all, bool runs, on_group *before, on_group *act,
                               void *context)
@@ -387,8 +387,8 @@ static duet_status each_group(const statements *all, bool runs, on_group *before
     return s;
 }
 
-/* The groups of a list, and how to undo those that have run. A group that fails has changed nothing, so
- * the destinations of the last one are never saved. */
+/* The groups of a list, and how to undo those that have run. A group that fails has changed
+ * nothing, so the destinations of the last one are never saved. */
 typedef struct progress {
     int statements;
     int begun;   /* statements of the groups that have begun */
@@ -401,8 +401,8 @@ typedef struct progress {
     undo_log undo;
 } progress;
 
-/* A plan that is recorded is made again. If the GPU has no memory for a group that may run anywhere, its
- * results will be on the host. */
+/* A plan that is recorded is made again. If the GPU has no memory for a group that may run
+ * anywhere, its results will be on the host. */
 static bool is_ready(progress *w, const statement *s, const plan *p)
 {
     const bool may_move = p->device != HOST && place_now(DUET_AUTO) == DUET_AUTO;
@@ -426,7 +426,7 @@ static duet_status look_at_group(const statement *s, const plan *p, void *contex
 }
 
 /* What is saved on the GPU may be in the way. */
-static duet_status run_saved(progress *w, const plan *p, const statement *s)
+static __attribute__((noinline)) duet_status run_saved(progress *w, const plan *p, const statement *s)
 {
     const unsigned failures = deferred_failures();
     const duet_status st = run(p, s, place_now(DUET_AUTO));
@@ -440,7 +440,8 @@ static duet_status run_saved(progress *w, const plan *p, const statement *s)
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
     progress *w = context;
-    if (w->seen && w->begun >= w->to_save) p = w->plans[w->begun];
+    if (likely(!w->seen)) return run(p, s, place_now(DUET_AUTO)); /* the only group */
+    if (w->begun >= w->to_save) p = w->plans[w->begun];
     if (w->held.count && (w->begun > w->to_save || w->all_ready)) release_held(&w->held);
     w->begun += s->count;
     for (int k = 0; k < s->count && w->begun <= w->to_save; k++)
@@ -469,6 +470,7 @@ static duet_status evaluate_all(statements *all)
     w.undo.unsaved = 0;
     w.held.count = 0;
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
+    if (likely(!w.seen)) return s;
     release_held(&w.held);
     if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
     undo_forget(&w.undo);
