@@ -17,9 +17,9 @@ struct storage;
 
 /* An object that defers work. Both functions are called under the queue's lock. */
 typedef struct deferred_work {
-    /* Launches all of it. If that fails for lack of memory, work that did not run counts as undone: its
-     * destinations are as before. But if its thread will not see the status, they are lost. reported:
-     * this thread reports the status to its user. */
+    /* Launches all of it. If that fails for lack of memory, work that did not run counts as undone:
+     * its destinations are as before. But if its thread will not see the status, they are lost.
+     * reported: this thread reports the status to its user. */
     duet_status (*launch)(struct deferred_work *h, bool reported);
     bool (*uses)(const struct deferred_work *h, const struct storage *b);
 } deferred_work;

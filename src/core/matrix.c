@@ -196,8 +196,8 @@ static bool add_piece(pieces *to, const duet_matrix *p)
     return true;
 }
 
-/* Adds the elements of p that m does not have. Returns false if these are too many pieces, or if there is
- * no memory. */
+/* Adds the elements of p that m does not have. Returns false if these are too many pieces, or if
+ * there is no memory. */
 static bool add_rest(pieces *to, const duet_matrix *p, const duet_matrix *m)
 {
     int64_t at;
@@ -209,8 +209,8 @@ static bool add_rest(pieces *to, const duet_matrix *p, const duet_matrix *m)
     return add_rest(to, &low, m) && add_rest(to, &high, m);
 }
 
-/* Puts the rest of *at in its place. If that is not possible, all of it still counts as lost. Returns where
- * the next part is. */
+/* Puts the rest of *at in its place. If that is not possible, all of it still counts as lost.
+ * Returns where the next part is. */
 static lost_part **keep_rest(lost_part **at, const duet_matrix *m)
 {
     lost_part *l = *at;
@@ -656,7 +656,8 @@ static void lose_part(const duet_matrix *m)
     set_lost(b, true);
 }
 
-/* If all elements are lost, no buffer has any that counts. Parts of them can then be written one by one. */
+/* If all elements are lost, no buffer has any that counts. Parts of them can then be written one by
+ * one. */
 static void lose(const duet_matrix *m)
 {
     storage *b = m->storage;

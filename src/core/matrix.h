@@ -185,12 +185,12 @@ bool matrix_has_lost(const duet_matrix *m);
  * the elements, m is as before. Otherwise the elements of m are lost. */
 void matrix_write_failed(const duet_matrix *m, int device);
 
-/* Deferred work that counted as having written m to the buffer on this device failed. NOT_REPORTED: its
- * user will not see the status, so he must not find the old elements. */
+/* Deferred work that counted as having written m to the buffer on this device failed. NOT_REPORTED:
+ * its user will not see the status, so he must not find the old elements. */
 enum deferred_failure { DID_NOT_RUN, MAY_HAVE_RUN, NOT_REPORTED };
-/* before: the storage_valid of m before the work counted as done; then no element of m was lost. If a buffer
- * still holds the elements that m had then, m has them again. Otherwise they are lost. Does nothing if
- * m was written since. m may be a copy of a matrix that was freed. */
+/* before: the storage_valid of m before the work counted as done; then no element of m was lost. If
+ * a buffer still holds the elements that m had then, m has them again. Otherwise they are lost.
+ * Does nothing if m was written since. m may be a copy of a matrix that was freed. */
 void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned before,
                                   enum deferred_failure how);
 

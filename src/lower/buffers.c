@@ -17,8 +17,8 @@ typedef struct assigner {
     int *last;
     /* the first job that may write each block anew; the first blocks are the destinations */
     int *free_from;
-    /* the last job that may fail without a device error, or -1: it may run out of memory, or find an index
-     * out of bounds (machine.is_sure). Element-wise jobs allocate nothing */
+    /* the last job that may fail without a device error, or -1: it may run out of memory, or find
+     * an index out of bounds (machine.is_sure). Element-wise jobs allocate nothing */
     int last_fallible;
     int dests, blocks;
 } assigner;

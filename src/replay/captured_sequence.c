@@ -18,8 +18,8 @@ static __attribute__((cold)) void fail_entry(const recorded *e, enum deferred_fa
             matrix_deferred_write_failed(&e->writes[k].m, e->plan->device, e->writes[k].before, how);
 }
 
-/* Entries from `first` on failed. In this order, the first entry that wrote a storage says what the storage
- * held before. */
+/* Entries from `first` on failed. In this order, the first entry that wrote a storage says what the
+ * storage held before. */
 static __attribute__((cold)) void fail_entries(const captured_sequence *r, int first,
                                                enum deferred_failure how)
 {
@@ -76,8 +76,8 @@ static duet_status launch_one_by_one(captured_sequence *r, bool reported)
     return s;
 }
 
-/* If there is no memory to launch the graph, launches the steps one by one. If they succeed, restores the
- * error text. */
+/* If there is no memory to launch the graph, launches the steps one by one. If they succeed,
+ * restores the error text. */
 static duet_status launch_complete(captured_sequence *r, bool reported)
 {
     error_text before;
@@ -93,7 +93,8 @@ static duet_status launch_complete(captured_sequence *r, bool reported)
     return s;
 }
 
-/* The user whose statements these are must learn of a failure. Another thread reports it to another one. */
+/* The user whose statements these are must learn of a failure. Another thread reports it to another
+ * one. */
 static duet_status launch_sequence(deferred_work *h, bool reported)
 {
     captured_sequence *r = (captured_sequence *)h;

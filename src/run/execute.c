@@ -171,9 +171,10 @@ static storage *plan_owner(const owners *o, int slot)
     return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->storage : NULL;
 }
 
-/* A step that fails without DEVICE_ERROR has written nothing. Writing a destination failed if that step, or
- * an earlier one, wrote there. Steps after the first such write are sure (machine.is_sure), so
- * whatever the machine says, it is the device that failed. Returns the status of the statement. */
+/* A step that fails without DEVICE_ERROR has written nothing. Writing a destination failed if that
+ * step, or an earlier one, wrote there. Steps after the first such write are sure
+ * (machine.is_sure), so whatever the machine says, it is the device that failed. Returns the status
+ * of the statement. */
 static __attribute__((cold)) duet_status fail_writes(const run *r, int failed, duet_status s)
 {
     (void)dest_failed(r->s, dest_of(r->p, failed), s);

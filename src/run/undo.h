@@ -20,8 +20,8 @@ typedef struct undo_log {
 duet_status undo_save(undo_log *u, const duet_matrix *m, int device);
 void undo_lose(undo_log *u, const duet_matrix *m);
 
-/* A statement found no memory: moves copies from GPUs to the host. Returns whether that freed memory. Keeps the
- * error. */
+/* A statement found no memory: moves copies from GPUs to the host. Returns whether that freed
+ * memory. Keeps the error. */
 bool undo_move_to_host(undo_log *u);
 
 /* A statement failed with status s: restores all saved elements, the latest first, and empties the

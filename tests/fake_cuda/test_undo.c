@@ -1,5 +1,5 @@
-/* test_undo.c - what is left of lists and recordings that fail, and of elements that were lost before. With
- * the fake CUDA. */
+/* test_undo.c - what is left of lists and recordings that fail, and of elements that were lost
+ * before. With the fake CUDA. */
 #include "auto_replay.h"
 #include "fake_cuda.h"
 #include "in_thread.h"
@@ -205,7 +205,8 @@ static void before_the_graph(void)
 
 /* ---- GPU memory and graphs ---- */
 
-/* The list needs 20 MiB. There is no memory for a copy of the first destination, of 4 MiB, at the same time. */
+/* The list needs 20 MiB. There is no memory for a copy of the first destination, of 4 MiB, at the
+ * same time. */
 static void little_memory(void)
 {
     const int64_t columns = 1 << 18;

@@ -172,8 +172,8 @@ static int child(int k, duet_dtype type, double room, bool is_first)
     return s == DUET_OK ? DONE : REFUSED;
 }
 
-/* A list whose last statement is the first product of the process. If there is no memory for it, the first
- * one has changed nothing. */
+/* A list whose last statement is the first product of the process. If there is no memory for it,
+ * the first one has changed nothing. */
 static int list_child(duet_dtype type, double room)
 {
     operands o;

@@ -108,9 +108,9 @@ static void *late_error(void *overwritten)
     return NULL;
 }
 
-/* A loop whose last turn ends after one or three deferred statements, or is complete. There is no memory to
- * launch them: the call that launches them fails, and they have not run. The host wrote z last, so the GPU did
- * not have its elements. */
+/* A loop whose last turn ends after one or three deferred statements, or is complete. There is no
+ * memory to launch them: the call that launches them fails, and they have not run. The host wrote z
+ * last, so the GPU did not have its elements. */
 static void *no_memory(void *turn_ends)
 {
     scene s = { 0 };
@@ -188,7 +188,8 @@ static void *end_early(void *arg)
 static int shared_queue;
 static sem_t is_deferred, is_done;
 
-/* Repeats h = factor x, and two statements that read it. The last turn has only the first statement. */
+/* Repeats h = factor x, and two statements that read it. The last turn has only the first
+ * statement. */
 static duet_status repeat_shared(const scene *s, int factor, duet_matrix *a, duet_matrix *b, bool last)
 {
     duet_status st = DUET_OK;

@@ -168,7 +168,8 @@ static void look_at_each(const scene *s, int base, contents *c)
         }
 }
 
-/* Of wrapped memory also the gaps and what is behind the end. Returns whether all elements can be read. */
+/* Of wrapped memory also the gaps and what is behind the end. Returns whether all elements can be
+ * read. */
 static bool look(const scene *s, contents *c)
 {
     bool all = true;

@@ -478,8 +478,8 @@ static void bad_when_they_run(void)
     tap_point("errors at run time name the statement");
 }
 
-/* A list with a bad index in its last statement changes nothing, although other statements ran. What it
- * does not name is not lost either. */
+/* A list with a bad index in its last statement changes nothing, although other statements ran.
+ * What it does not name is not lost either. */
 static void changes_nothing(bool overlapping, const char *name)
 {
     static const int8_t indices[] = { 0, 9, 1, 2, 3 };

@@ -70,8 +70,8 @@ static bool all_are(const float *p, const duet_matrix *m, float v)
     return true;
 }
 
-/* After success each element is `after`. After a failure nothing has changed. Only after a device error,
- * which no failed allocation causes, the contents may be undefined. */
+/* After success each element is `after`. After a failure nothing has changed. Only after a device
+ * error, which no failed allocation causes, the contents may be undefined. */
 static inline void holds(const duet_matrix *m, bool well, float before, float after)
 {
     const float *p = duet_read(m);
