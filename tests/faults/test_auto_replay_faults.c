@@ -142,6 +142,25 @@ static void *no_memory(void *turn_ends)
     return NULL;
 }
 
+/* The device fails when it launches a statement that overwrites h. The host has the elements that h had
+ * before. */
+static void *restored(void *unused)
+{
+    scene s = { 0 };
+    CHECK(make(&s) && fill(s.w, 1), "%s", duet_error());
+    DUET_ON(DUET_GPU)
+    {
+        for (int turn = 0; turn < TURNS - 1; turn++) one_turn(&s, turn == ODD_TURN ? 0 : turn, 3);
+        CHECK(fill(s.h, 9) && one_turn(&s, 1, 1) && deferred_queues_now() != 0, "%s", duet_error());
+        fake_fail(2); /* the current device is queried first */
+        CHECK(duet_synchronize() == DUET_DEVICE_ERROR, "%s", duet_error());
+        fake_fail(0);
+    }
+    CHECK(is_all(s.h, 9), "%s", duet_error());
+    clear(&s);
+    return NULL;
+}
+
 /* ---- failures that nobody reports ---- */
 
 /* Repeats h = 2 x + z, y = h w until both are deferred. */
@@ -307,6 +326,8 @@ int main(void)
     tap_point("a deferred statement that fails leaves later writes of the host intact");
     for (const char *n = "123"; *n; n++) run_in_thread(no_memory, (void *)(uintptr_t)n);
     tap_point("deferred statements for which there is no memory have not run");
+    run_in_thread(restored, NULL);
+    tap_point("after a device error, elements that another device holds are restored");
     unreported();
     leave_the_choice();
     test(false, "calls of CUDA, where the place is free");
