@@ -4,7 +4,6 @@
  * Where LAPACK's result for the transpose is the transpose of ours, operands and result are copied
  * without transposing. LAPACK uses OpenBLAS's threads. */
 #include "lapack_workspace.h"
-#include "triangle.h"
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */
 
@@ -168,70 +167,6 @@ static duet_status singular_values(workspace *d)
     return values_write(d, w, k, 0);
 }
 
-/* ---- triangular systems ---- */
-
-/* The triangular operand: in place if t->pitch is not 0, otherwise a copy. */
-static duet_status triangle_open(workspace *d, const triangle *t, col_matrix *a)
-{
-    const int n = (int)d->s->in[0].at.size[0];
-    *a = (col_matrix){ address(d->f, &d->s->in[0]), n, n, (int)t->pitch };
-    if (t->pitch) return DUET_OK;
-    return col_matrix_read(d, 0, true, a);
-}
-
-static bool diagonal_large(const col_matrix *a)
-{
-    bool any = false;
-    for (int64_t i = 0; i < a->cols; i++)
-        any |= any_magnitude_of((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
-    return any;
-}
-
-/* Scales both sides down. OpenBLAS's reciprocals of complex numbers near the overflow limit are 0. */
-static duet_status triangle_scale(workspace *d, const triangle *t, col_matrix *a, const col_matrix *b)
-{
-    col_matrix copy;
-    const layout from = col_matrix_layout(a, d->s->in[0].at.type);
-    if (PARTS < 2 || t->unit || !diagonal_large(a)) return DUET_OK;
-    TRY(col_matrix_take(d, a->rows, a->cols, &copy));
-    TRY(col_matrix_fill(&copy, &from, a->p));
-    scale_by_power(&copy, -4, false);
-    scale_by_power(b, -4, false);
-    *a = copy;
-    return DUET_OK;
-}
-
-/* Checks that the triangle is finite and its diagonal has no zeros. */
-static duet_status triangle_check(const workspace *d, const triangle *t, const col_matrix *a)
-{
-    bool finite = true;
-    int zero = 0;
-    for (int64_t j = 0; j < a->cols; j++) {
-        const element *column = a->p + j * a->ld;
-        const int64_t from = t->lower ? j + t->unit : 0, to = t->lower ? a->rows : j + !t->unit;
-        finite &= are_finite(column + from, to - from);
-        if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
-    }
-    if (!finite) return linalg_failed(d->s, LINALG_OPERAND, 1);
-    if (zero) return linalg_failed(d->s, LINALG_PIVOT, zero);
-    return DUET_OK;
-}
-
-static duet_status solve_triangular(workspace *d)
-{
-    const triangle t = step_triangle(d->s);
-    col_matrix a, b;
-    TRY(triangle_open(d, &t, &a));
-    TRY(triangle_check(d, &t, &a));
-    TRY(operand_read(d, 1, false, &b));
-    TRY(triangle_scale(d, &t, &a, &b));
-    BLAS(trsm)
-    (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, blas_op(t.transposed),
-     t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, ONE, a.p, a.ld, b.p, b.ld);
-    TRY(finite_result(d, &b));
-    return col_matrix_write(d, &b, false, 0);
-}
-
 /* ---- least squares: by QR of a tall matrix, or of the transpose of a wide one ---- */
 
 static duet_status back_substitute(const workspace *d, const col_matrix *r, char how, const col_matrix *b,
@@ -296,7 +231,7 @@ static duet_status run(workspace *d)
     case OP_eigvalsh: return eigenvalues(d);
     case OP_svdvals: return singular_values(d);
     case OP_solve: return solve(d);
-    case OP_solve_triangular: return solve_triangular(d);
+    case OP_solve_triangular: return LINEAR(solve_triangular)(d);
     case OP_lstsq: return least_squares(d);
     default: return LINEAR(run_factor)(d);
     }

@@ -477,5 +477,6 @@ static inline duet_status determinant_read(workspace *d, determinant *x)
 }
 
 duet_status LINEAR(run_factor)(workspace *d);
+duet_status LINEAR(solve_triangular)(workspace *d);
 
 #endif
