@@ -14,6 +14,7 @@ static const struct {
     [LINALG_RESULT] = { DUET_NOT_FINITE, "the result overflows the element type: the matrix may be "
                                          "nearly singular" },
     [LINALG_ITERATION] = { DUET_NO_CONVERGENCE, "%lld values did not converge" },
+    [LINALG_RESIDUAL] = { DUET_NO_CONVERGENCE, "the residual exceeds the documented bound" },
 };
 
 duet_status linalg_failed(const step *s, enum linalg_failed v, int64_t at)

@@ -191,7 +191,7 @@ static duet_status rest_check(solver_workspace *b, const columns *a, const colum
                        .more = x->p,
                        .out = &b->says->size,
                        .flag = b->says->rest,
-                       .most = RESIDUAL_LIMIT,
+                       .most = RESIDUAL_LIMIT * DBL_EPSILON,
                        .rows = rest->rows,
                        .cols = rest->cols,
                        .in_col = rest->ld,
