@@ -1,4 +1,5 @@
-/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template.
+/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template. Least squares and
+ * triangular systems have files of their own.
  *
  * LAPACK works in place on column-major matrices, so operands are copied (lapack_workspace.h).
  * Where LAPACK's result for the transpose is the transpose of ours, operands and result are copied
@@ -199,47 +200,6 @@ static duet_status singular_values(workspace *d)
     return values_write(d, w, k, 0);
 }
 
-/* ---- least squares: by QR of a tall matrix, or of the transpose of a wide one ---- */
-
-static duet_status back_substitute(const workspace *d, const col_matrix *r, char how, const col_matrix *b,
-                                   int n)
-{
-    const int info = (int)LAPACK(trtrs)(COL, 'U', how, 'N', n, b->cols, r->p, r->ld, b->p, b->ld);
-    if (info > 0) return linalg_failed(d->s, LINALG_RANK, info);
-    return DUET_OK;
-}
-
-/* The right-hand sides, in a matrix with as many rows as the result has. */
-static duet_status right_sides_read(workspace *d, int rows, col_matrix *b)
-{
-    const layout at = layout_as_matrix(&d->s->in[1].at);
-    TRY(col_matrix_take(d, rows, at.size[1], b));
-    memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(element));
-    TRY(col_matrix_fill(b, &at, address(d->f, &d->s->in[1])));
-    return finite_operand(d, 1, b);
-}
-
-/* For a wide A = R^T Q^T the solution of least norm is conj(Q) R^-T b. */
-static duet_status least_squares(workspace *d)
-{
-    const layout *l = &d->s->in[0].at;
-    const bool tall = l->size[0] >= l->size[1];
-    col_matrix a, b;
-    element *tau;
-    TRY(operand_read(d, 0, !tall, &a));
-    TRY(right_sides_read(d, a.rows, &b));
-    TRY(qr_of(d, &a, &tau));
-    if (tall) TRY(times_q(d, &a, tau, CONJUGATE_TRANSPOSE, &b));
-    TRY(back_substitute(d, &a, tall ? 'N' : 'T', &b, a.cols));
-    if (!tall) {
-        conjugate(&b);
-        TRY(times_q(d, &a, tau, 'N', &b));
-        conjugate(&b);
-    }
-    TRY(finite_result(d, &b));
-    return col_matrix_write(d, &b, false, 0);
-}
-
 /* ---- dispatch ---- */
 
 static duet_status run(workspace *d)
@@ -253,7 +213,7 @@ static duet_status run(workspace *d)
     case OP_svdvals: return singular_values(d);
     case OP_solve: return solve(d);
     case OP_solve_triangular: return LINEAR(solve_triangular)(d);
-    case OP_lstsq: return least_squares(d);
+    case OP_lstsq: return LINEAR(least_squares)(d);
     default: return LINEAR(run_factor)(d);
     }
 }

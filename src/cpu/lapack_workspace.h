@@ -467,5 +467,6 @@ static inline double column_size(const col_matrix *c, int j)
 
 duet_status LINEAR(run_factor)(workspace *d);
 duet_status LINEAR(solve_triangular)(workspace *d);
+duet_status LINEAR(least_squares)(workspace *d);
 
 #endif
