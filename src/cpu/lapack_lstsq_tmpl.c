@@ -6,7 +6,7 @@
  * solution of least norm follows from the rest, as in numpy.linalg.lstsq. */
 #include "lapack_factors.h"
 
-enum { PROBES = 2, ITERATIONS = 3 };
+enum { ITERATIONS = 3 };
 
 /* 1 / (max(m, n) eps): a matrix with a larger condition is rank-deficient. */
 static double largest_condition(const workspace *d)
@@ -17,16 +17,12 @@ static double largest_condition(const workspace *d)
 
 /* ---- the condition of R ---- */
 
-/* Numbers in [-1, -1/2] and [1/2, 1], always the same. */
 static void fill_probes(const col_matrix *c)
 {
-    uint64_t state = 1;
+    uint64_t state = CONDITION_SEED;
     for (int64_t j = 0; j < c->cols; j++)
-        for (int64_t i = 0; i < PARTS * (int64_t)c->rows; i++) {
-            state = state * 6364136223846793005u + 1442695040888963407u;
-            const double x = 0.5 + (double)(state >> 33) * 0x1p-32;
-            ((T *)(c->p + j * c->ld))[i] = (T)(state >> 32 & 1 ? x : -x);
-        }
+        for (int64_t i = 0; i < PARTS * (int64_t)c->rows; i++)
+            ((T *)(c->p + j * c->ld))[i] = (T)condition_probe(&state);
 }
 
 /* x = R^-1 x, or R^-T x, or R^-H x */
@@ -56,18 +52,15 @@ static double largest_column(const col_matrix *c, bool upper_only)
     return largest;
 }
 
-/* A quick test: is the condition certainly small? The norm of R^-1 follows from systems with random
- * right-hand sides. The two norms are at most n times too large and, unless all right-hand sides
- * are almost orthogonal to a singular vector, not much too small: CAUTION allows for that. */
-#define CAUTION 64
+/* A quick test: is the condition certainly small? (core/linalg_status.h) */
 static duet_status is_regular_quick(workspace *d, const col_matrix *r, bool *is_regular)
 {
     col_matrix x;
-    TRY(col_matrix_take(d, r->rows, PROBES, &x));
+    TRY(col_matrix_take(d, r->rows, CONDITION_PROBES, &x));
     fill_probes(&x);
     substitute(r, CblasNoTrans, &x);
     const double condition = largest_column(r, true) * largest_column(&x, false) / r->rows;
-    *is_regular = CAUTION * condition < largest_condition(d);
+    *is_regular = CONDITION_CAUTION * condition < largest_condition(d);
     return DUET_OK;
 }
 
