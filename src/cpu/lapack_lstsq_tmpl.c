@@ -52,18 +52,6 @@ static double largest_column(const col_matrix *c, bool upper_only)
     return largest;
 }
 
-/* A quick test: is the condition certainly small? (core/linalg_status.h) */
-static duet_status is_regular_quick(workspace *d, const col_matrix *r, bool *is_regular)
-{
-    col_matrix x;
-    TRY(col_matrix_take(d, r->rows, CONDITION_PROBES, &x));
-    fill_probes(&x);
-    substitute(r, CblasNoTrans, &x);
-    const double condition = largest_column(r, true) * largest_column(&x, false) / r->rows;
-    *is_regular = CONDITION_CAUTION * condition < largest_condition(d);
-    return DUET_OK;
-}
-
 /* Divides a vector by its 2-norm, which is returned. */
 static double normalise(const col_matrix *x)
 {
@@ -97,18 +85,16 @@ static duet_status condition_of(workspace *d, const col_matrix *r, double *condi
     return DUET_OK;
 }
 
-/* The iterations may underestimate the condition, but hardly by a factor of 2. */
-static duet_status is_regular(workspace *d, const col_matrix *r, bool *is_regular_)
+/* Is the condition certainly small? x has the solutions of the probes (core/linalg_status.h). If they do
+ * not suffice, iterations decide. Those may underestimate the condition, but hardly by a factor of 2. */
+static duet_status is_regular(workspace *d, const col_matrix *r, const col_matrix *x, bool *is_small)
 {
+    const double quick = largest_column(r, true) * largest_column(x, false) / r->rows;
     double condition;
-    for (int64_t i = 0; i < r->cols; i++)
-        if (r->p[i * (r->ld + 1)] == 0) return *is_regular_ = false, DUET_OK;
-    *is_regular_ = true;
-    if (!r->cols) return DUET_OK;
-    TRY(is_regular_quick(d, r, is_regular_));
-    if (*is_regular_) return DUET_OK;
+    *is_small = CONDITION_CAUTION * quick < largest_condition(d);
+    if (*is_small) return DUET_OK;
     TRY(condition_of(d, r, &condition));
-    *is_regular_ = 2 * condition < largest_condition(d);
+    *is_small = 2 * condition < largest_condition(d);
     return DUET_OK;
 }
 
@@ -155,15 +141,21 @@ static duet_status solve_by_svd(workspace *d, const col_matrix *r, bool transpos
     return DUET_OK;
 }
 
-static duet_status solve_with_r(workspace *d, const col_matrix *r, bool transposed, const col_matrix *b)
+/* The first rows of b = R^-1 b, or R^-T b. Memory of b has CONDITION_PROBES more columns, to solve for the
+ * probes in the same call. If R may be rank-deficient, *is_full is false, and b is lost. */
+static duet_status solve_by_substitution(workspace *d, const col_matrix *r, bool transposed,
+                                         const col_matrix *b, bool *is_full)
 {
-    bool is_full;
-    col_matrix first = *b, square = *r;
-    first.rows = square.rows = r->cols;
-    TRY(is_regular(d, &square, &is_full));
-    if (!is_full) return solve_by_svd(d, &square, transposed, b);
-    substitute(&square, transposed ? CblasTrans : CblasNoTrans, &first);
-    return DUET_OK;
+    col_matrix all = *b, probes = *b;
+    all.rows = probes.rows = r->rows;
+    probes.cols = CONDITION_PROBES;
+    probes.p += (int64_t)b->cols * b->ld;
+    all.cols += CONDITION_PROBES;
+    *is_full = true;
+    if (!r->rows) return DUET_OK;
+    fill_probes(&probes);
+    substitute(r, transposed ? CblasTrans : CblasNoTrans, &all);
+    return is_regular(d, r, &probes, is_full);
 }
 
 /* ---- scaling ---- */
@@ -201,17 +193,24 @@ static duet_status limits_check(const workspace *d, int k, const col_matrix *c, 
     return DUET_OK;
 }
 
-/* The right-hand sides, in a matrix with as many rows as the result has. */
+/* The right-hand sides, in a matrix with as many rows as the result has, and with memory for probes. */
 static duet_status right_sides_read(workspace *d, int rows, col_matrix *b)
 {
     const layout at = layout_as_matrix(&d->s->in[1].at);
-    TRY(col_matrix_take(d, rows, at.size[1], b));
+    TRY(col_matrix_take(d, rows, at.size[1] + CONDITION_PROBES, b));
+    b->cols -= CONDITION_PROBES;
     memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(element));
     return col_matrix_fill(b, &at, address(d->f, &d->s->in[1]));
 }
 
+typedef struct method {
+    bool scale;  /* both operands, by powers of two */
+    bool by_svd; /* with the singular values of R */
+    bool done;   /* false: try again with the other members changed */
+} method;
+
 /* For a wide A = R^T Q^T the solution of least norm is conj(Q) R^-T b. */
-static duet_status solve(workspace *d, bool scale, col_matrix *b)
+static duet_status solve(workspace *d, method *m, col_matrix *b)
 {
     const layout *l = &d->s->in[0].at;
     const bool tall = l->size[0] >= l->size[1];
@@ -220,15 +219,20 @@ static duet_status solve(workspace *d, bool scale, col_matrix *b)
     int of_matrix = 0, *of_column = NULL;
     TRY(col_matrix_read(d, 0, !tall, &a));
     TRY(right_sides_read(d, a.rows, b));
-    TRY(limits_check(d, 0, &a, &scale));
-    TRY(limits_check(d, 1, b, &scale));
-    if (scale) {
+    TRY(limits_check(d, 0, &a, &m->scale));
+    TRY(limits_check(d, 1, b, &m->scale));
+    if (m->scale) {
         of_matrix = scale_to_one(&a);
         TRY(scale_columns_to_one(d, b, &of_column));
     }
     TRY(qr_of(d, &a, &tau));
     if (tall) TRY(times_q(d, &a, tau, CONJUGATE_TRANSPOSE, b));
-    TRY(solve_with_r(d, &a, !tall, b));
+    col_matrix r = a;
+    r.rows = a.cols;
+    m->done = true;
+    if (m->by_svd) TRY(solve_by_svd(d, &r, !tall, b));
+    else TRY(solve_by_substitution(d, &r, !tall, b, &m->done));
+    if (!m->done) return m->by_svd = true, DUET_OK;
     if (!tall) {
         conjugate(b);
         TRY(times_q(d, &a, tau, 'N', b));
@@ -242,11 +246,13 @@ static duet_status solve(workspace *d, bool scale, col_matrix *b)
 duet_status LINEAR(least_squares)(workspace *d)
 {
     col_matrix x;
-    TRY(solve(d, false, &x));
-    if (!is_finite_matrix(&x)) {
+    method m = { 0 };
+    while (!m.done) {
         workspace_clear(d);
-        TRY(solve(d, true, &x));
-        TRY(finite_result(d, &x));
+        TRY(solve(d, &m, &x));
+        if (!m.done || is_finite_matrix(&x)) continue;
+        if (m.scale) return linalg_failed(d->s, LINALG_RESULT, 0);
+        m = (method){ .scale = true, .by_svd = m.by_svd };
     }
     return col_matrix_write(d, &x, false, 0);
 }
