@@ -12,6 +12,8 @@ static const struct {
     [LINALG_RESULT] = { DUET_NOT_FINITE, "the result overflows the element type: the matrix may be "
                                          "nearly singular" },
     [LINALG_ITERATION] = { DUET_NO_CONVERGENCE, "%lld values did not converge" },
+    [LINALG_RANK] = { DUET_SINGULAR, "the matrix may be rank-deficient, and it is too large to compute the "
+                                     "singular values that decide" },
     [LINALG_RESIDUAL] = { DUET_NO_CONVERGENCE, "the residual exceeds the documented bound" },
 };
 

@@ -13,6 +13,7 @@ enum linalg_failed {
     LINALG_RESULT,    /* the result is not finite */
     LINALG_ITERATION, /* values did not converge. at: how many */
     LINALG_RESIDUAL,  /* the residual exceeds its bound */
+    LINALG_RANK,      /* the rank cannot be decided */
 };
 
 /* The residual that solutions may have, by columns: |b - A x| <= RESIDUAL_LIMIT eps |A| |x|, with sums

@@ -6,7 +6,7 @@
  * solution of least norm follows from the rest, as in numpy.linalg.lstsq. */
 #include "lapack_factors.h"
 
-enum { ITERATIONS = 3 };
+enum { ITERATIONS = 2 };
 
 /* 1 / (max(m, n) eps): a matrix with a larger condition is rank-deficient. */
 static double largest_condition(const workspace *d)
@@ -124,6 +124,7 @@ static duet_status solve_by_svd(workspace *d, const col_matrix *r, bool transpos
 {
     col_matrix c, u, vt, x, first = *b;
     T *w;
+    if (r->cols > (PARTS > 1 ? COMPLEX_SVD_MAX : SVD_MAX)) return linalg_failed(d->s, LINALG_RANK, 0);
     TRY(col_matrix_take(d, r->cols, r->cols, &c));
     for (int64_t j = 0; j < c.cols; j++)
         for (int64_t i = 0; i < c.rows; i++) c.p[i + j * c.ld] = i <= j ? r->p[i + j * r->ld] : 0;
