@@ -353,7 +353,7 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
  * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it
  * Errors    the first error that occurred while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE,
  *           SPENT, FOREIGN, FREED, UNKNOWN, ARENA_FULL, NO_MEMORY, UNSUPPORTED, NO_DEVICE, SINGULAR,
- *           NOT_FINITE, NO_CONVERGENCE: m is unchanged; DEVICE_ERROR: the contents of m may be
+ *           NOT_FINITE, NO_CONVERGENCE, FORBIDDEN: m is unchanged; DEVICE_ERROR: the contents of m may be
  *           undefined */
 DUET_API DUET_MUST duet_status duet_set(duet_matrix *m, duet_expr e);
 DUET_API DUET_MUST duet_status duet_set_at(duet_matrix *m, duet_expr e, const char *site);
@@ -599,6 +599,28 @@ DUET_API void duet_scope_close(duet_scope *s);
 DUET_API duet_scope duet_math_open(duet_math_mode math);
 DUET_API void duet_math_close(duet_scope *s);
 
+/* Open and close a block in which statements may not copy matrices from one device to another. In C write
+ * DUET_FORBID_TRANSFERS { ... }. A statement copies an operand if the device that runs it has no valid
+ * buffer of it, and a destination that is part of a matrix if it has no valid buffer of the rest. The error
+ * text has the position of the statement, type and shape of the matrix, the devices and the bytes. Calls
+ * that ask for elements on one device may copy them: duet_read, duet_item, duet_save, duet_gpu_read and
+ * others. Without a block, the environment variable DUET_TRANSFERS=allow|warn|error decides. Where
+ * transfers are reported, each prints a line to stderr.
+ *     DUET_TRANSFERS          decides for a block: DUET_TRANSFERS(DUET_TRANSFERS_ALLOWED) { ... }
+ *     DUET_FORBID_TRANSFERS   the same with DUET_TRANSFERS_FORBIDDEN
+ *     duet_transfers_open     opens a block whose statements may copy matrices as `mode` says
+ *     duet_transfers_close    closes the block
+ * Errors    in duet_error(): BAD_ARGUMENT: not a duet_transfers; the block then has no effect on its
+ *           statements. A statement that would copy a matrix fails with FORBIDDEN, and its destinations are
+ *           unchanged */
+typedef enum duet_transfers {
+    DUET_TRANSFERS_ALLOWED,
+    DUET_TRANSFERS_REPORTED,
+    DUET_TRANSFERS_FORBIDDEN
+} duet_transfers;
+DUET_API duet_scope duet_transfers_open(duet_transfers mode);
+DUET_API void duet_transfers_close(duet_scope *s);
+
 /* Open and close a block whose statements print their plans instead of running. In C write
  * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block also explains statements that
  * duet_explain cannot (duet_iadd, duet_convmtx, duet_shuffle, ...). Statements consume their formulas, but
@@ -663,7 +685,10 @@ DUET_API duet_counts duet_stats(void);
 
 /* The memory of one device, in bytes.
  *     used     occupied by matrices, temporary buffers and workspaces
- *     cached   free memory that the memory pool of the device keeps for later allocations
+ *     cached   free memory that the memory pool of the device keeps for later allocations. Before the pool
+ *              allocates, it frees blocks that have not been used for long, until it keeps at most 32 MiB
+ *              (GPU: 256 MiB) or twice the largest `used` of its last allocations. It keeps more if such
+ *              blocks are needed again
  *     peak     the largest value of used + cached so far
  *     limit    the limit of used + cached; 0: no limit. An allocation beyond it first frees cached memory,
  *              and then fails with NO_MEMORY. Where Duet chooses the device, a statement that does not fit

@@ -1665,6 +1665,22 @@ class math
     ~math() { duet_math_close(&s); }
 };
 
+/* May statements copy matrices between devices? duet::forbid_transfers block;
+ * or duet::transfers block(DUET_TRANSFERS_REPORTED). */
+class transfers
+{
+    duet_scope s;
+
+  public:
+    explicit transfers(duet_transfers mode) noexcept : s(duet_transfers_open(mode)) {}
+    transfers(const transfers &) = delete;
+    transfers &operator=(const transfers &) = delete;
+    ~transfers() { duet_transfers_close(&s); }
+};
+struct forbid_transfers : transfers {
+    forbid_transfers() noexcept : transfers(DUET_TRANSFERS_FORBIDDEN) {}
+};
+
 /* Stores how long the statements took, also those on the GPU: double seconds; { duet::timed t(seconds); } */
 class timed
 {

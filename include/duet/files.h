@@ -48,8 +48,8 @@ DUET_API DUET_MUST duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
 /* Sets limits for files that may come from elsewhere. They apply to all threads. There are none at first.
- *     bytes   the largest result of a function that loads a matrix or names, in bytes; 0: no limit. A
- *             larger one is the error NO_MEMORY, before memory is allocated for it
+ *     bytes   the largest result of a function that loads a matrix or names, in bytes; 0: no limit. For
+ *             a larger result nothing is allocated; the error is NO_MEMORY
  *     ratio   the largest ratio of the bytes of a deflated array of a .npz file to its compressed bytes;
  *             0: no limit. A larger one is the error BAD_FILE. Deflate reaches 1032
  * Errors    BAD_ARGUMENT: `ratio` is negative */

@@ -186,6 +186,14 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
     for (__attribute__((cleanup(duet_math_close))) duet_scope duet_math_##n = duet_math_open(mode);          \
          duet_math_##n.on; duet_math_##n.on = 0)
 
+#define DUET_TRANSFERS(mode)      DUET_TRANSFERS_1(mode, __COUNTER__)
+#define DUET_TRANSFERS_1(mode, n) DUET_TRANSFERS_2(mode, n)
+#define DUET_TRANSFERS_2(mode, n)                                                                            \
+    for (__attribute__((cleanup(duet_transfers_close))) duet_scope duet_transfers_##n =                      \
+             duet_transfers_open(mode);                                                                      \
+         duet_transfers_##n.on; duet_transfers_##n.on = 0)
+#define DUET_FORBID_TRANSFERS DUET_TRANSFERS(DUET_TRANSFERS_FORBIDDEN)
+
 #define DUET_EXPLAIN(out)      DUET_EXPLAIN_1(out, __COUNTER__)
 #define DUET_EXPLAIN_1(out, n) DUET_EXPLAIN_2(out, n)
 #define DUET_EXPLAIN_2(out, n)                                                                               \
@@ -229,8 +237,8 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 #define duet_shuffle(to, from, axis, seed)  duet_shuffle_at(to, from, axis, seed, DUET_HERE)
 #define duet_sequence(m, start, by)         duet_sequence_at(m, start, by, DUET_HERE)
 
-/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2. There are at most 16 arguments; from 17 to 32
- * the compiler's message says so. */
+/* DUET_EACH(f, x, y) is f(x), f(y), and DUET_NUMBER_OF(x, y) is 2. There are at most 16 arguments; from 17
+ * to 32 the compiler's message says so. */
 #define DUET_EACH(f, ...)                                                                                    \
     DUET_THIRTY_SECOND(__VA_ARGS__, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N,         \
                        DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N, DUET_EACH_N,         \

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The registers of a processor. The first function returns the control bits and the flags, or what there is of
- * them; fp_is_default says whether the control bits are those that the library needs. */
+/* The registers of a processor. The first function returns the control bits and the flags, or what there
+ * is of them; fp_is_default says whether the control bits are those that the library needs. */
 #if defined __x86_64__
 #include <immintrin.h>
 #define FP_FLAGS 0x3fu /* of exceptions that occurred */

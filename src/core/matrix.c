@@ -16,6 +16,7 @@
 #include "pool.h"
 #include "queue_sync.h"
 #include "trace.h"
+#include "transfers.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -282,6 +283,7 @@ static duet_status bring(const duet_matrix *m, int device, int queue)
     storage *b = m->storage;
     const int from = gpu_to_copy_from(b->valid);
     if (b->bytes == 0) return DUET_OK;
+    if (b->valid) TRY(transfer_check(m, device != HOST && b->valid >> HOST & 1 ? HOST : from, device));
     if (device != HOST) TRY(claim(b, device, queue));
     if (!b->valid) return clear_buffer(b, device, queue);
     if (device == HOST) return download(m, from, queue);
@@ -476,6 +478,15 @@ static duet_status check_pointer(const char *who, const duet_matrix *m, int devi
     return DUET_OK;
 }
 
+static duet_status access_elements(const duet_matrix *m, int device, enum use use, void **p)
+{
+    thread *t = thread_get();
+    t->accesses = true;
+    const duet_status s = matrix_open(m, device, use, t->queue, p);
+    t->accesses = false;
+    return s;
+}
+
 /* Flushes deferred work first: the caller may queue work of its own on the device. */
 static void *pointer(const char *who, const duet_matrix *m, int device, enum use use)
 {
@@ -484,7 +495,7 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
     if (check_pointer(who, m, device, use) != DUET_OK) return NULL;
     duet_status st = DUET_OK;
     if (device != HOST) st = deferred_flush();
-    if (st == DUET_OK) st = matrix_open(m, device, use, queue, &p);
+    if (st == DUET_OK) st = access_elements(m, device, use, &p);
     if (st != DUET_OK) {
         fail_at(st, who);
         return NULL;

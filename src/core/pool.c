@@ -6,6 +6,7 @@
  * memory, this memory stays accounted. */
 #include "pool.h"
 #include "compiler.h"
+#include "min_max.h"
 #include "queue_sync.h"
 #include "spin_lock.h"
 #include "thread.h"
@@ -19,11 +20,19 @@
 #define BUCKETS 1024 /* at first */
 #define LOOKED  8    /* cached blocks to look at for one that needs no wait */
 
+/* When a block is allocated, cached blocks of at least LEAST_TRIMMED bytes are freed, those first that have
+ * not been used for longest, until at most CACHED_SHARE times the bytes are cached that were in use at the
+ * same time. PERIOD: allocations after which an earlier maximum is forgotten. */
+#define LEAST_TRIMMED ((size_t)64 << 10)
+#define CACHED_SHARE  2
+#define PERIOD        64
+
 typedef struct block {
     struct block *next;          /* in its bucket */
     struct block *older, *newer; /* in its class, while it is cached */
     void *p;
     size_t bytes;
+    uint64_t since;  /* the pool's clock when it was cached */
     uint64_t queues; /* bit q: queue q of the device may still have work on it */
     int class;
     int pinned_for; /* the device whose machine pinned it; HOST: it is not pinned */
@@ -42,6 +51,11 @@ typedef struct pool {
     block *bucket[BUCKETS];
     block_list cache[CLASSES];
     duet_memory memory;
+    uint64_t clock;            /* counts blocks that were cached */
+    size_t most, most_before;  /* the largest number of bytes in use in this period and in the last one */
+    unsigned allocations;      /* in this period */
+    size_t missed;             /* bytes to keep in addition, because trimmed blocks were needed again */
+    uint16_t trimmed[CLASSES]; /* blocks that were trimmed and not needed again so far */
 } pool;
 
 static pool pools[DEVICES_MAX] = { [0 ... DEVICES_MAX - 1] = { .dropping = PTHREAD_MUTEX_INITIALIZER,
@@ -110,15 +124,18 @@ static block **find(pool *o, const void *p)
 
 /* ---- cached blocks; under the lock ---- */
 
-static void note_peak(duet_memory *m)
+static void note_peak(pool *o)
 {
+    duet_memory *m = &o->memory;
     if (m->used + m->cached > m->peak) m->peak = m->used + m->cached;
+    if (m->used > o->most) o->most = m->used;
 }
 
 static void cache(pool *o, block *b)
 {
     block_list *list = &o->cache[b->class];
     b->cached = true;
+    b->since = ++o->clock;
     b->newer = NULL;
     b->older = list->newest;
     if (b->older) b->older->newer = b;
@@ -156,6 +173,7 @@ static block *take_cached(pool *o, int class, uint64_t own)
         uncache(o, b);
         o->memory.cached -= b->bytes;
         o->memory.used += b->bytes;
+        note_peak(o);
     }
     spin_give(&o->lock);
     return b;
@@ -163,21 +181,51 @@ static block *take_cached(pool *o, int class, uint64_t own)
 
 /* ---- freeing cached blocks ---- */
 
-/* Removes cached blocks of at least `bytes` bytes in total from the tables, the largest first. They
- * stay accounted as cached. */
-static block *detach(pool *o, size_t bytes)
+/* Removes a cached block from the tables and puts it before `list`. It stays accounted as cached. */
+static block *detach(pool *o, block *b, block *list)
+{
+    uncache(o, b);
+    *find(o, b->p) = b->next;
+    o->blocks--;
+    b->next = list;
+    return b;
+}
+
+/* At least `bytes` bytes in total, the largest first. */
+static block *detach_largest(pool *o, size_t bytes)
 {
     block *list = NULL, *b;
     size_t got = 0;
     for (int c = CLASSES; c-- > 0;)
         while (got < bytes && (b = o->cache[c].oldest)) {
-            uncache(o, b);
-            *find(o, b->p) = b->next;
-            o->blocks--;
             got += b->bytes;
-            b->next = list;
-            list = b;
+            list = detach(o, b, list);
         }
+    return list;
+}
+
+static block *oldest_block(const pool *o)
+{
+    block *found = NULL;
+    size_t size;
+    for (int c = class_of(LEAST_TRIMMED, &size); c < CLASSES; c++) {
+        block *b = o->cache[c].oldest;
+        if (b && (!found || b->since < found->since)) found = b;
+    }
+    return found;
+}
+
+/* At least `bytes` bytes in total, those first that have not been used for longest. */
+static block *detach_oldest(pool *o, size_t bytes)
+{
+    block *list = NULL, *b;
+    size_t got = 0;
+    while (got < bytes && (b = oldest_block(o))) {
+        if (o->trimmed[b->class] < UINT16_MAX) o->trimmed[b->class]++;
+        got += b->bytes;
+        list = detach(o, b, list);
+    }
+    o->missed -= o->missed < got / 8 ? o->missed : got / 8;
     return list;
 }
 
@@ -199,17 +247,11 @@ static void wait_for_blocks(int device, const block *list)
         if (queues >> q & 1) (void)queue_wait(device, q, "memory is given back");
 }
 
-/* Frees cached blocks of at least `bytes` in total, or all of them. Returns how much was freed. The
- * caller holds `dropping`: if this finds nothing to free, no other thread is freeing anything. */
-static size_t drop(int device, size_t bytes)
+/* Frees detached blocks. Returns their bytes. */
+static size_t free_blocks(int device, block *list)
 {
     pool *o = &pools[device];
     size_t freed = 0, unpinned = 0;
-    spare(device, bytes);
-    spin_take(&o->lock);
-    block *list = detach(o, bytes);
-    spin_give(&o->lock);
-
     wait_for_blocks(device, list);
     for (block *b = list, *next; b; b = next) {
         next = b->next;
@@ -228,11 +270,58 @@ static size_t drop(int device, size_t bytes)
     return freed;
 }
 
+/* Frees cached blocks of at least `bytes` in total, or all of them. Returns how much was freed. The
+ * caller holds `dropping`: if this finds nothing to free, no other thread is freeing anything. */
+static size_t drop(int device, size_t bytes)
+{
+    pool *o = &pools[device];
+    spare(device, bytes);
+    spin_take(&o->lock);
+    block *list = detach_largest(o, bytes);
+    spin_give(&o->lock);
+    return free_blocks(device, list);
+}
+
 static void drop_alone(int device, size_t bytes)
 {
     pthread_mutex_lock(&pools[device].dropping);
     drop(device, bytes);
     pthread_mutex_unlock(&pools[device].dropping);
+}
+
+/* So much may always be cached. Allocations on a GPU are slow, and each waits for all its work. */
+static size_t cached_freely(int device) { return (size_t)(device == HOST ? 32 : 256) << 20; }
+
+/* Begins a period if the last one is over. Returns how many cached bytes are too many. */
+static size_t excess(pool *o, int device, int class, size_t bytes)
+{
+    if (o->trimmed[class]) {
+        o->trimmed[class]--;
+        o->missed += bytes;
+    }
+    if (++o->allocations > PERIOD) {
+        o->allocations = 0;
+        o->most_before = o->most;
+        o->most = o->memory.used;
+    }
+    const size_t most = larger(o->most, o->most_before),
+                 keep = larger(CACHED_SHARE * most + o->missed, cached_freely(device));
+    return o->memory.cached > keep ? o->memory.cached - keep : 0;
+}
+
+/* Before a new block is allocated; it is already accounted. If another thread frees memory, there is nothing
+ * to do. */
+static void trim(int device, int class, size_t bytes)
+{
+    pool *o = &pools[device];
+    block *list = NULL;
+    if (pthread_mutex_trylock(&o->dropping)) return;
+    spin_take(&o->lock);
+    const size_t over = excess(o, device, class, bytes);
+    if (over) list = detach_oldest(o, over);
+    spin_give(&o->lock);
+    if (list) free_blocks(device, list);
+    pthread_mutex_unlock(&o->dropping);
 }
 
 static duet_status no_memory(int device, size_t asked, const char *why)
@@ -256,7 +345,7 @@ static bool reserve(pool *o, size_t bytes, size_t *over)
     *over = fits ? 0 : all + bytes - m->limit;
     if (fits) {
         m->used += bytes;
-        note_peak(m);
+        note_peak(o);
     }
     spin_give(&o->lock);
     return fits;
@@ -302,6 +391,7 @@ static duet_status new_block(int device, int class, size_t bytes, void **p)
         return fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for the header of a block",
                     sizeof *b);
     duet_status st = reserve_or_drop(device, bytes);
+    if (st == DUET_OK) trim(device, class, bytes);
     if (st == DUET_OK && (st = alloc_or_drop(device, bytes, p)) != DUET_OK) unreserve(o, bytes);
     if (st != DUET_OK) {
         free(b);

@@ -1,4 +1,5 @@
-/* scope.c - DUET_ON and DUET_MATH: where the statements of a block run, and in which math mode. */
+/* scope.c - DUET_ON, DUET_MATH and DUET_TRANSFERS: where the statements of a block run, in which math mode,
+ * and whether they may copy matrices between devices. */
 #include "status.h"
 #include "thread.h"
 
@@ -28,4 +29,18 @@ duet_scope duet_math_open(duet_math_mode math)
 void duet_math_close(duet_scope *s)
 {
     if (s) thread_get()->math = (duet_math_mode)s->before;
+}
+
+duet_scope duet_transfers_open(duet_transfers mode)
+{
+    thread *t = thread_get();
+    duet_scope s = { .on = 1, .before = (int)t->transfers };
+    if ((unsigned)mode <= DUET_TRANSFERS_FORBIDDEN) t->transfers = mode;
+    else fail(DUET_BAD_ARGUMENT, "DUET_TRANSFERS: mode (%d) is not a duet_transfers", (int)mode);
+    return s;
+}
+
+void duet_transfers_close(duet_scope *s)
+{
+    if (s) thread_get()->transfers = (duet_transfers)s->before;
 }

@@ -21,6 +21,7 @@ static bool has_key;
 static duet_place first_place;
 static duet_math_mode first_math;
 static enum deferring first_deferring;
+static duet_transfers first_transfers;
 
 static void add_counts(duet_counts *sum, const duet_counts *c)
 {
@@ -68,6 +69,15 @@ static duet_math_mode parse_math(const char *name)
     return DUET_MATH_STRICT;
 }
 
+static duet_transfers parse_transfers(const char *name)
+{
+    if (!name || !*name || !strcmp(name, "allow")) return DUET_TRANSFERS_ALLOWED;
+    if (!strcmp(name, "warn")) return DUET_TRANSFERS_REPORTED;
+    if (!strcmp(name, "error")) return DUET_TRANSFERS_FORBIDDEN;
+    TRACE("DUET_TRANSFERS=%s is not allow, warn or error; allow is used", name);
+    return DUET_TRANSFERS_ALLOWED;
+}
+
 static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 
 static void begin(void)
@@ -75,6 +85,7 @@ static void begin(void)
     has_key = pthread_key_create(&key, thread_end) == 0;
     first_place = fallback.place = parse_place(getenv("DUET_BACKEND"));
     first_math = fallback.math = parse_math(getenv("DUET_MATH"));
+    first_transfers = fallback.transfers = parse_transfers(getenv("DUET_TRANSFERS"));
     first_deferring = is_off(getenv("DUET_AUTO_REPLAY")) ? DEFERS_NOT : DEFERS;
 }
 
@@ -99,6 +110,7 @@ thread *thread_new(void)
     t->place = first_place;
     t->gpu = DEFAULT_GPU;
     t->math = first_math;
+    t->transfers = first_transfers;
     t->deferring = first_deferring;
     t->queue = free_queue();
     on_queue[t->queue]++;

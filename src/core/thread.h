@@ -21,17 +21,19 @@ enum deferring { DEFERS_NOT, DEFERS, DEFERS_ALWAYS };
 #define MATH_MODES (DUET_MATH_BF16 + 1) /* the number of math modes */
 
 typedef struct thread {
-    char text[1024];     /* of the last error */
-    duet_status status;  /* of the last error */
-    duet_place place;    /* of the innermost DUET_ON, or of the environment */
-    int gpu;             /* the device that DUET_GPU means: DEFAULT_GPU, or that of thread_use_gpu */
-    duet_math_mode math; /* of the innermost DUET_MATH, or of the environment */
-    int queue;           /* its queue on every device: 0 .. QUEUES - 1 */
-    int threads;         /* most threads its statements may use on the CPU; 0: all */
-    bool foreign_fp;     /* the caller's floating-point environment differs: core/fp_environment.h */
-    duet_counts counted; /* written by this thread only; all may read it */
-    const char *site;    /* source position of the statement that runs, or NULL */
-    FILE *explaining;    /* if not NULL, statements write their plans here instead of running */
+    char text[1024];          /* of the last error */
+    duet_status status;       /* of the last error */
+    duet_place place;         /* of the innermost DUET_ON, or of the environment */
+    int gpu;                  /* the device that DUET_GPU means: DEFAULT_GPU, or that of thread_use_gpu */
+    duet_math_mode math;      /* of the innermost DUET_MATH, or of the environment */
+    duet_transfers transfers; /* of the innermost DUET_TRANSFERS, or of the environment */
+    bool accesses;            /* it asks for the elements of a matrix on a device: no implicit transfer */
+    int queue;                /* its queue on every device: 0 .. QUEUES - 1 */
+    int threads;              /* most threads its statements may use on the CPU; 0: all */
+    bool foreign_fp;          /* the caller's floating-point environment differs: core/fp_environment.h */
+    duet_counts counted;      /* written by this thread only; all may read it */
+    const char *site;         /* source position of the statement that runs, or NULL */
+    FILE *explaining;         /* if not NULL, statements write their plans here instead of running */
     struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
     struct duet_recording *recording;        /* statements are added to it, unless NULL: replay/record.h */
     enum deferring deferring;

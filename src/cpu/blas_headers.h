@@ -10,6 +10,8 @@
 #else
 #include <cblas.h>
 #endif
+#include "compiler.h"
+#include <duet/duet.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,5 +19,21 @@
 void blas_describe(char *text, size_t size);
 /* True if the library keeps threads of its own, which are not OpenMP's. */
 bool blas_has_own_threads(void);
+
+/* To be called before functions of BLAS and LAPACK. OpenBLAS never returns if it gets no memory; this
+ * gives it what it needs, with fewer threads if need be. Errors: NO_MEMORY */
+#ifdef BLAS_OPENBLAS
+extern _Thread_local int blas_prepared __attribute__((tls_model(DUET_TLS))); /* for so many threads */
+int blas_threads(void);                                                      /* that the next call may use */
+duet_status blas_prepare_for(int threads) __attribute__((cold));
+
+static inline duet_status blas_prepare(void)
+{
+    const int threads = blas_threads();
+    return likely(threads <= blas_prepared) ? DUET_OK : blas_prepare_for(threads);
+}
+#else
+static inline duet_status blas_prepare(void) { return DUET_OK; }
+#endif
 
 #endif

@@ -95,6 +95,7 @@ duet_status TYPED(run_input_grad)(const step *s, const frame *f)
 {
     conv_grad b = conv_grad_of(s, f);
     im2col_plan h;
+    TRY(blas_prepare());
     void *filters, *y = NULL;
     TRY(dense_operand(&s->in[1], f, &b.filters, &filters));
     duet_status r = dense_operand(&s->in[0], f, &b.y, &y);
@@ -129,6 +130,7 @@ duet_status TYPED(run_filter_grad)(const step *s, const frame *f)
 {
     conv_grad b = conv_grad_of(s, f);
     im2col_plan h;
+    TRY(blas_prepare());
     void *y;
     TRY(dense_operand(&s->in[1], f, &b.y, &y));
     duet_status r = im2col_plan_make(&b.g, f, false, &h);

@@ -100,6 +100,7 @@ static duet_status convolve_with_epilogue(im2col_conv *x, const im2col_plan *h, 
 static duet_status run_planned(im2col_conv *x, const step *s, const frame *f)
 {
     im2col_plan h;
+    TRY(blas_prepare());
     TRY(im2col_plan_make(&x->g, f, true, &h));
     duet_status r = DUET_OK;
     if (s->epilogue) r = convolve_with_epilogue(x, &h, s, f);

@@ -198,7 +198,8 @@ static duet_status cache_of(const step *s, conv_cache **k)
     ((step *)s)->cached = *k; /* the field is for the backend, although the step is const */
     const bool takes =
         onednn_supports_strides(&o.x->at) && onednn_supports_strides(&o.y->at) && onednn_supports_extent(s);
-    dnnl_status_t r = takes ? make(*k, s) : dnnl_unimplemented;
+    dnnl_status_t r = dnnl_unimplemented;
+    if (takes) r = cpu_has_room(ONEDNN_ROOM) ? make(*k, s) : dnnl_out_of_memory;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_forget((step *)s);

@@ -228,8 +228,9 @@ static duet_status cache_of(const step *s, conv_cache **k)
     if (!*k) return fail(DUET_NO_MEMORY, "no host memory to describe a convolution");
     ((step *)s)->cached = *k; /* the field is for the backend, although the step is const */
     (*k)->workers = workers;
-    dnnl_status_t r =
-        onednn_supports_strides(&s->in[0].at) && onednn_supports_extent(s) ? make(*k, s) : dnnl_unimplemented;
+    dnnl_status_t r = dnnl_unimplemented;
+    if (onednn_supports_strides(&s->in[0].at) && onednn_supports_extent(s))
+        r = cpu_has_room(ONEDNN_ROOM) ? make(*k, s) : dnnl_out_of_memory;
     (*k)->declined = r != dnnl_success;
     if (r != dnnl_out_of_memory) return DUET_OK;
     onednn_conv_fused_forget((step *)s);

@@ -42,8 +42,8 @@ static duet_status run_by(const thread *t, const cpu_kernel *k, const step *s, c
     return likely(!t->threads) ? k->run(s, f) : run_with(t->threads, k, s, f);
 }
 
-/* The caller's floating-point environment differs, so the threads of OpenMP may have inherited it. Kernels set
- * theirs, but the threads of a library have the environment of the thread that started them. */
+/* The caller's floating-point environment differs, so the threads of OpenMP may have inherited it. Kernels
+ * set theirs, but the threads of a library have the environment of the thread that started them. */
 static __attribute__((noinline, cold)) duet_status run_foreign(const thread *t, const cpu_kernel *k,
                                                                const step *s, const frame *f)
 {
@@ -65,11 +65,15 @@ static __attribute__((noinline, cold)) duet_status run_foreign(const thread *t, 
     return status;
 }
 
+/* Libraries use one thread below this. */
+#define FLOPS_ALONE 1e4
+
 static duet_status run(const step *s, const frame *f)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
     const thread *t = thread_get();
     if (!k) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
+    if (k->calls_library && !(s->flops < FLOPS_ALONE)) threads_prepare();
     return likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
 }
 

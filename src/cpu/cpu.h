@@ -28,4 +28,9 @@ extern bool cpu_blas_apart;
 bool cpu_blas_awake(void); /* do BLAS's own threads still spin, waiting for work? */
 void cpu_blas_used(void);  /* to be called after a product */
 
+/* For libraries that do not survive if memory is refused: maps bytes, to be unmapped by munmap, or returns
+ * NULL; and tells whether it could. The answer may be out of date when it is used. */
+void *cpu_map(size_t bytes);
+bool cpu_has_room(size_t bytes);
+
 #endif

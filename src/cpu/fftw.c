@@ -2,6 +2,8 @@
  * as MKL). */
 #define _GNU_SOURCE /* for dladdr */
 #include "fftw.h"
+#include "compiler.h"
+#include "cpu.h"
 #include "environment.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -98,12 +100,21 @@ static void open_one(bool f64)
     else l->missing = text[f64];
 }
 
-static void open_f32(void) { open_one(false); }
-static void open_f64(void) { open_one(true); }
+/* If there is no memory to load the library, the next call tries again. */
+#define LIBRARY_ROOM ((size_t)16 << 20)
 
 const fftw *fftw_open(bool f64)
 {
-    static pthread_once_t once[2] = { PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT };
-    pthread_once(&once[f64], f64 ? open_f64 : open_f32);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool settled[2];
+    if (likely(__atomic_load_n(&settled[f64], __ATOMIC_ACQUIRE))) return &table[f64];
+    pthread_mutex_lock(&lock);
+    if (!settled[f64]) {
+        const bool has_room = cpu_has_room(LIBRARY_ROOM);
+        table[f64].missing = NULL;
+        open_one(f64);
+        __atomic_store_n(&settled[f64], has_room || !table[f64].missing, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
     return &table[f64];
 }

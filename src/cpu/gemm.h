@@ -12,7 +12,8 @@ typedef struct gemm {
 
 bool onednn_gemm_supported(const gemm *g);
 
-/* out = alpha A B + beta out, if onednn_gemm_supported(). */
+/* out = alpha A B + beta out, if onednn_gemm_supported(). NO_MEMORY: `out` is unchanged. DEVICE_ERROR: it may
+ * be partly written. */
 duet_status onednn_gemm(const gemm *g, float alpha, const float *a, const float *b, float beta, float *out);
 
 #endif

@@ -16,17 +16,39 @@ static double seconds_of(const gemm *g)
            4 * (m * k + k * n + m * n) * SECONDS_PER_CACHED_BYTE;
 }
 
-bool onednn_gemm_supported(const gemm *g)
+/* The first product makes the kernels of all. */
+static bool can_start(void)
 {
-    return g->n > 1 && (double)g->m * g->n * g->k >= MULTIPLICATIONS_MIN;
+    static bool started;
+    if (likely(__atomic_load_n(&started, __ATOMIC_RELAXED))) return true;
+    const bool has_room = cpu_has_room(ONEDNN_ROOM);
+    __atomic_store_n(&started, has_room, __ATOMIC_RELAXED);
+    return has_room;
 }
 
-duet_status onednn_gemm(const gemm *g, float alpha, const float *a, const float *b, float beta, float *out)
+bool onednn_gemm_supported(const gemm *g)
 {
-    const int threads = threads_alone(threads_for(seconds_of(g)) == 1);
+    return g->n > 1 && (double)g->m * g->n * g->k >= MULTIPLICATIONS_MIN && can_start();
+}
+
+static dnnl_status_t multiply(const gemm *g, float alpha, const float *a, const float *b, float beta,
+                              float *out, bool alone)
+{
+    const int threads = threads_alone(alone);
     const dnnl_status_t r = dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', g->m, g->n,
                                        g->k, alpha, a, g->a_ld, b, g->b_ld, beta, out, g->out_ld);
     threads_again(threads);
+    return r;
+}
+
+/* One thread allocates before it writes. Of several, some may have written when another gets no memory. */
+duet_status onednn_gemm(const gemm *g, float alpha, const float *a, const float *b, float beta, float *out)
+{
+    const bool alone = threads_for(seconds_of(g)) == 1;
+    dnnl_status_t r = multiply(g, alpha, a, b, beta, out, alone);
+    if (r == dnnl_out_of_memory && !alone && beta == 0) r = multiply(g, alpha, a, b, beta, out, true);
     if (r == dnnl_success) return DUET_OK;
-    return fail(DUET_DEVICE_ERROR, "oneDNN: a product ended with status %d", (int)r);
+    return fail(r == dnnl_out_of_memory && alone ? DUET_NO_MEMORY : DUET_DEVICE_ERROR,
+                "oneDNN: a product ended with status %d%s", (int)r,
+                r == dnnl_out_of_memory ? " (out of memory)" : "");
 }

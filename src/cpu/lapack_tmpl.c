@@ -221,6 +221,7 @@ static duet_status run(workspace *d)
 duet_status LINEAR(run_linear)(const step *s, const frame *f)
 {
     workspace d = { .s = s, .f = f };
+    TRY(blas_prepare());
     const duet_status r = run(&d);
     workspace_clear(&d);
     cpu_blas_used();

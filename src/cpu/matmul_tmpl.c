@@ -101,8 +101,9 @@ static void multiply_gram(const product *p, T alpha, T *out)
     mirror_lower(out, p->m);
 }
 
-static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
+static duet_status multiply_by_blas(const product *p, T alpha, T beta, T *out)
 {
+    TRY(blas_prepare());
     if (beta == 0 && is_gram(p)) multiply_gram(p, alpha, out);
     else if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, vector_stride(&p->b), beta, out);
     else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, vector_stride(&p->a), beta, out);
@@ -110,6 +111,7 @@ static void multiply_by_blas(const product *p, T alpha, T beta, T *out)
     (CblasRowMajor, blas_op(p->a.transposed), blas_op(p->b.transposed), p->m, p->n, p->k, alpha, p->a.p,
      p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
     cpu_blas_used();
+    return DUET_OK;
 }
 
 #ifdef T_f32
@@ -127,17 +129,21 @@ static bool uses_onednn(const product *p)
 static duet_status multiply(const product *p, T alpha, T beta, T *out)
 {
     const gemm g = gemm_of(p);
-    if (onednn_gemm_supported(&g)) return onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
-    multiply_by_blas(p, alpha, beta, out);
-    return DUET_OK;
+    if (!onednn_gemm_supported(&g)) return multiply_by_blas(p, alpha, beta, out);
+    const duet_status r = onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
+    error_text before;
+    if (likely(r == DUET_OK) || beta != 0) return r;
+    error_keep(&before); /* OpenBLAS may have memory of earlier products */
+    if (multiply_by_blas(p, alpha, beta, out) == DUET_OK) return DUET_OK;
+    error_put_back(&before);
+    return r;
 }
 #else
 static bool uses_onednn(const product *p) { return false; }
 
 static duet_status multiply(const product *p, T alpha, T beta, T *out)
 {
-    multiply_by_blas(p, alpha, beta, out);
-    return DUET_OK;
+    return multiply_by_blas(p, alpha, beta, out);
 }
 #endif
 

@@ -3,10 +3,14 @@
 #define ONEDNN_H
 
 #include "conv.h"
+#include "cpu.h"
 #include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #define SECONDS_PER_ONEDNN_FLOP 5e-12 /* rough, without memory access */
+
+/* oneDNN ends the process if memory is refused while it makes kernels. They need less than this. */
+#define ONEDNN_ROOM ((size_t)32 << 20)
 
 #define DNN(call)                                                                                            \
     do {                                                                                                     \

@@ -12,6 +12,19 @@
 #define SECONDS_PER_FUNCTION 1e-9  /* one element, by a function such as exp */
 #define SECONDS_PER_FLOP     5e-11 /* matrix products and convolutions */
 
+/* OpenMP ends the process if it cannot make a thread. So before this thread's first parallel region, as many
+ * threads are made and ended, and then OpenMP makes its own. If fewer can be made, OpenMP's number for this
+ * thread is lowered to that, which also holds for libraries. What another part of the program takes between
+ * the two is not noticed; nor is it if the program has ended OpenMP's threads since, by a smaller region. */
+extern _Thread_local int threads_tested __attribute__((tls_model(DUET_TLS))); /* the largest number tested */
+void threads_test(int threads) __attribute__((cold));                         /* sets it */
+
+static inline void threads_prepare(void)
+{
+    const int most = omp_get_max_threads();
+    if (unlikely(most > threads_tested) && !omp_in_parallel()) threads_test(most);
+}
+
 /* The number of threads available; 1 inside a parallel region of the caller. */
 static inline int threads_here(void) { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
@@ -25,6 +38,7 @@ static inline int threads_for(double seconds)
 {
     if (seconds <= cpu_serial_seconds) return 1;
     if (cpu_blas_apart && cpu_blas_awake()) return 1;
+    threads_prepare();
     return threads_here();
 }
 

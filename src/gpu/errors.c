@@ -27,6 +27,8 @@ duet_status fft_failed(const vendor *v, const char *call, cufftResult e)
 
 duet_status dnn_failed(const vendor *v, const char *call, cudnnStatus_t e)
 {
+    const bool is_memory = e == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                           e == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     ask_cuda(call);
-    return fail(DUET_DEVICE_ERROR, "%s: %s", call, v->cudnnGetErrorString(e));
+    return fail(is_memory ? DUET_NO_MEMORY : DUET_DEVICE_ERROR, "%s: %s", call, v->cudnnGetErrorString(e));
 }

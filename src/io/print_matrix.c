@@ -2,7 +2,6 @@
  * The middle of large matrices is omitted. */
 #include "print_matrix.h"
 #include "c_locale.h"
-#include "fp_environment.h"
 #include <string.h>
 
 #define THRESHOLD 1000 /* the middle of matrices with more elements is omitted */
@@ -154,7 +153,6 @@ duet_status matrix_print(const char *who, FILE *out, const duet_matrix *m)
     const void *p;
     TRY(matrix_check(who, m));
     TRY(elements_of(m, &p));
-    IN_DEFAULT_FP_ENVIRONMENT;
     printing x = {
         .out = out, .m = m, .p = p, .abbreviated = m->count > THRESHOLD, .form = notation_new(m->at.type)
     };

@@ -23,6 +23,7 @@
 #include "stream_policy.h"
 #include "thread.h"
 #include "trace.h"
+#include "transfers.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,7 @@ static duet_status open_leaf(flow *f, int i)
     if (dest < 0 && (!is_split || storage_valid_on(c->m->storage, f->p->device)))
         return open_device(c, f->p->device, is_split, f->queue);
     TRY(open_host(c, f->p->device, READ, f->queue));
+    TRY(transfer_check(c->m, HOST, f->p->device));
     if (dest < 0) c->up = true;
     else {
         f->of[dest].up = true;
@@ -140,6 +142,7 @@ static duet_status open_all(flow *f)
         if (f->p->first_write[k] < 0) continue;
         f->of[k].m = f->s->to[k].m;
         f->of[k].down = true;
+        TRY(transfer_check(f->of[k].m, f->p->device, HOST));
         TRY(open_host(&f->of[k], f->p->device, OVERWRITE, f->queue));
     }
     return DUET_OK;

@@ -91,9 +91,9 @@ static duet_matrix *flat(selecting *c, const duet_matrix *m)
 
 static duet_status read_count(const duet_matrix *m, int64_t *n)
 {
-    void *p;
-    TRY(matrix_open(m, HOST, READ, thread_get()->queue, &p));
-    *n = *(const int64_t *)p;
+    const int64_t *p = (duet_read)(m);
+    if (!p) return duet_error_status();
+    *n = *p;
     return DUET_OK;
 }
 
@@ -101,7 +101,7 @@ static duet_status read_count(const duet_matrix *m, int64_t *n)
 static duet_status find_zeros(selecting *c, duet_matrix *no, duet_matrix **where)
 {
     duet_matrix *count = own(c, (duet_new_shape)(DUET_I64, 0, NULL)), *order = vector(c, DUET_I64, no->count);
-    int64_t n;
+    int64_t n = 0;
     TRY(put(c, count, (duet_sum)((duet_logical_not)(of(no)))));
     TRY(put(c, order, (duet_argsort)(of(no), 0)));
     TRY(read_count(count, &n));

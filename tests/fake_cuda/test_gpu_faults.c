@@ -7,6 +7,7 @@
 #include "tap.h"
 #include "tensor.h"
 #include "thread.h"
+#include "vendor.h"
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -440,6 +441,17 @@ static void without_vendors(void)
           "%s", text);
 }
 
+static void vendor_statuses(void)
+{
+    const vendor *v = vendor_open(LIBRARY_cudnn);
+    CHECK(dnn_failed(v, "cudnnCreate", CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED) ==
+                  DUET_NO_MEMORY &&
+              dnn_failed(v, "cudnnCreate", CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) ==
+                  DUET_NO_MEMORY &&
+              dnn_failed(v, "cudnnCreate", CUDNN_STATUS_EXECUTION_FAILED) == DUET_DEVICE_ERROR,
+          "a status of cuDNN is converted to a wrong status");
+}
+
 /* ---- threads, and the strictness of the fake ---- */
 
 static pthread_mutex_t comparing = PTHREAD_MUTEX_INITIALIZER; /* checks are counted without a lock */
@@ -541,6 +553,7 @@ int main(void)
     in_child(full_device, "a full device");
     in_child(reproducible, "reproducible");
     in_child(without_vendors, "without vendors");
+    in_child(vendor_statuses, "statuses of vendor libraries");
     test_warm_failures();
     test_threads();
     test_pretence();

@@ -1,7 +1,7 @@
-/* test_fp_environment.c - calls of a thread whose floating-point environment is not the default one: it traps,
- * flushes subnormal numbers, or rounds upward. Every call of every_call.h gives the same bits as in the default
- * environment, with one thread and with several, raises no signal, and leaves the caller's environment and its
- * exception flags as they were. */
+/* test_fp_environment.c - calls of a thread whose floating-point environment is not the default one: it
+ * traps, flushes subnormal numbers, or rounds upward. Every call of every_call.h gives the same bits as in
+ * the default environment, with one thread and with several, raises no signal, and leaves the caller's
+ * environment and its exception flags as they were. */
 #define _GNU_SOURCE
 #include "every_guess.h"
 #include "tap.h"

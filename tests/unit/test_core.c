@@ -257,6 +257,45 @@ static void test_pool_limit(void)
     tap_point("the memory limit");
 }
 
+/* One block at a time, each larger than the one before. */
+static void test_pool_growth(void)
+{
+    const int both[] = { HOST, DEFAULT_GPU };
+    for (int d = 0; d < 2; d++) {
+        const duet_place place = d ? DUET_GPU : DUET_CPU;
+        const size_t freely = (size_t)(d ? 256 : 32) << 20;
+        for (double bytes = 1 << 20; bytes < 200 << 20; bytes *= 1.09) {
+            void *p = NULL;
+            CHECK(!pool_take(both[d], (size_t)bytes, 0, &p), "%s", duet_error());
+            const duet_memory m = duet_memory_of(place);
+            CHECK(m.cached <= 2 * m.used || m.cached <= freely, "%zu bytes are used, %zu are cached", m.used,
+                  m.cached);
+            pool_give(both[d], p, 1);
+        }
+        CHECK(duet_memory_of(place).cached >= 200 << 20, "hardly anything is cached");
+    }
+    duet_memory_trim();
+    CHECK(fakes.live[DEFAULT_GPU] == 0 && of_gpu().cached == 0, "memory was not released");
+    tap_point("the pool keeps a small multiple of what is in use");
+}
+
+/* Sizes that come again are kept, even if only one of them is in use at a time. */
+static void test_pool_cycle(void)
+{
+    enum { SIZES = 12, ROUNDS = 10 };
+    for (int round = 0; round < ROUNDS; round++) {
+        const duet_counts before = duet_stats();
+        for (int i = 0; i < SIZES; i++) {
+            void *p = NULL;
+            CHECK(!pool_take(HOST, ((size_t)16 << 20) + ((size_t)i << 21), 0, &p), "%s", duet_error());
+            pool_give(HOST, p, 0);
+        }
+        if (round == ROUNDS - 1) CHECK(ADDED(pool_misses) == 0, "%d misses", (int)ADDED(pool_misses));
+    }
+    duet_memory_trim();
+    tap_point("the pool keeps sizes that come again");
+}
+
 /* More headers than a slab, more blocks than buckets; failed allocations leave no trace. */
 static void test_many(void)
 {
@@ -532,6 +571,8 @@ int main(void)
     test_pool_sizes();
     test_pool_queues();
     test_pool_limit();
+    test_pool_growth();
+    test_pool_cycle();
     test_many();
     test_readers();
     test_workers();

@@ -558,8 +558,8 @@ static void put_near(const element *t, void *p, size_t i, double x, int scale)
     if (!isfinite(at(t, p, i))) put(t, p, i, x);
 }
 
-/* Climbs from the worst of a few random operands: of numbers around the best one so far, at smaller and smaller
- * distances, the worst becomes the next one. */
+/* Climbs from the worst of a few random operands: of numbers around the best one so far, at smaller and
+ * smaller distances, the worst becomes the next one. */
 static worst climb(const struct function *f, int type)
 {
     const element *t = &elements[type];

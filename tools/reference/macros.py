@@ -6,7 +6,7 @@ from rows import text_of
 
 Macro = namedtuple('Macro', 'name parameters body only_c')
 CPP = re.compile(r'#ifdef __cplusplus.*?#endif', re.S)
-DEFINE = re.compile(r'^#define (duet_\w+|DUET_ON|DUET_MATH|DUET_EXPLAIN|DUET_TIMED)\(([^)]*)\) +(.*?) *$', re.M)
+DEFINE = re.compile(r'^#define (duet_\w+|DUET_ON|DUET_MATH|DUET_TRANSFERS|DUET_EXPLAIN|DUET_TIMED)\(([^)]*)\) +(.*?) *$', re.M)
 
 
 def read_macros(include):
