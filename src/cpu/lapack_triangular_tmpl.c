@@ -54,14 +54,16 @@ static duet_status triangle_check(const workspace *d, const triangle *t, const c
 
 typedef struct scaled {
     double re, im;
-    int exponent;
+    int exponent; /* NOTHING for 0 */
 } scaled;
+
+enum { NOTHING = INT_MIN / 4 };
 
 static scaled normalised(double re, double im, int exponent)
 {
     int e;
     const double size = fmax(fabs(re), fabs(im));
-    if (size == 0) return (scaled){ 0 };
+    if (size == 0) return (scaled){ 0, 0, NOTHING };
     frexp(size, &e);
     return (scaled){ ldexp(re, -e), ldexp(im, -e), exponent + e };
 }
@@ -72,63 +74,106 @@ static scaled scaled_of(const element *x)
     return normalised(part[0], PARTS > 1 ? part[PARTS - 1] : 0, 0);
 }
 
-static bool is_zero(scaled x) { return x.re == 0 && x.im == 0; }
-
-/* sum - x y */
-static scaled minus_product(scaled sum, scaled x, scaled y)
-{
-    const scaled p =
-        normalised(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re, x.exponent + y.exponent);
-    if (is_zero(p)) return sum;
-    if (is_zero(sum)) return (scaled){ -p.re, -p.im, p.exponent };
-    const int e = p.exponent > sum.exponent ? p.exponent : sum.exponent;
-    return normalised(ldexp(sum.re, sum.exponent - e) - ldexp(p.re, p.exponent - e),
-                      ldexp(sum.im, sum.exponent - e) - ldexp(p.im, p.exponent - e), e);
-}
-
 static scaled quotient(scaled x, scaled y)
 {
     const double size = y.re * y.re + y.im * y.im;
+    if (x.exponent == NOTHING) return x;
     if (PARTS < 2) return normalised(x.re / y.re, 0, x.exponent - y.exponent);
     return normalised((x.re * y.re + x.im * y.im) / size, (x.im * y.re - x.re * y.im) / size,
                       x.exponent - y.exponent);
 }
 
-/* Replaces a column by its solution. x is workspace. */
-static void substitute(const triangle *t, const col_matrix *a, element *column, scaled *x)
+/* 2^e for e <= 0; 0 where it would be subnormal. */
+static inline double power_below_one(int e)
 {
-    const int64_t n = a->rows, row = t->transposed ? a->ld : 1, col = t->transposed ? 1 : a->ld;
-    const bool down = t->lower != t->transposed;
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t i = down ? k : n - 1 - k, from = down ? 0 : i + 1, to = down ? i : n;
-        scaled sum = scaled_of(&column[i]);
-        for (int64_t j = from; j < to; j++)
-            sum = minus_product(sum, scaled_of(&a->p[i * row + j * col]), x[j]);
-        x[i] = t->unit ? sum : quotient(sum, scaled_of(&a->p[i * row + i * col]));
-    }
+    const uint64_t bits = e < -1022 ? 0 : (uint64_t)(e + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* sum - the n products x[i] y[i]. All terms are divided by the largest power of two among them. Terms that
+ * underflow are far below the rounding error of the sum. */
+static scaled minus_products(scaled sum, const scaled *x, const scaled *y, int64_t n)
+{
+    int largest = sum.exponent;
     for (int64_t i = 0; i < n; i++) {
-        T *part = (T *)&column[i];
-        part[0] = (T)ldexp(x[i].re, x[i].exponent);
-        if (PARTS > 1) part[PARTS - 1] = (T)ldexp(x[i].im, x[i].exponent);
+        const int e = x[i].exponent + y[i].exponent;
+        if (e > largest) largest = e;
     }
+    if (largest <= NOTHING / 2) return sum;
+    const double first = power_below_one(sum.exponent - largest);
+    double re = sum.re * first, im = sum.im * first;
+    for (int64_t i = 0; i < n; i++) {
+        const double scale = power_below_one(x[i].exponent + y[i].exponent - largest);
+        const double a = x[i].re * scale, b = x[i].im * scale;
+        re -= PARTS > 1 ? a * y[i].re - b * y[i].im : a * y[i].re;
+        if (PARTS > 1) im -= a * y[i].im + b * y[i].re;
+    }
+    return normalised(re, im, largest);
+}
+
+/* Columns of b that are not finite are replaced by those of `again` and solved for. Each thread has n
+ * numbers for a row of the matrix, and n for each column. */
+typedef struct substitution {
+    const triangle *t;
+    const col_matrix *a, *b, *again;
+    const int *column;
+    int columns;
+    scaled *row, *x;
+} substitution;
+
+static void substitute_row(const substitution *s, int64_t i, scaled *row, int64_t from, int64_t to)
+{
+    const bool down = s->t->lower != s->t->transposed;
+    const col_matrix *a = s->a;
+    const int64_t n = a->rows, stride = s->t->transposed ? 1 : a->ld;
+    const int64_t first = down ? 0 : i + 1, end = down ? i : n;
+    const element *p = a->p + i * (s->t->transposed ? a->ld : 1);
+    for (int64_t j = first; j < end; j++) row[j] = scaled_of(p + j * stride);
+    const scaled pivot = s->t->unit ? (scaled){ 0.5, 0, 1 } : scaled_of(p + i * stride);
+    for (int64_t k = from; k < to; k++) {
+        scaled *x = s->x + k * n;
+        const scaled right = scaled_of(s->again->p + i + s->column[k] * (int64_t)s->again->ld);
+        x[i] = quotient(minus_products(right, row + first, x + first, end - first), pivot);
+    }
+}
+
+static void substitute_part(const void *work, int t, int threads)
+{
+    const substitution *s = work;
+    const bool down = s->t->lower != s->t->transposed;
+    const int64_t n = s->a->rows, from = part_of(s->columns, t, threads),
+                  to = part_of(s->columns, t + 1, threads);
+    for (int64_t i = 0; i < n && from < to; i++)
+        substitute_row(s, down ? i : n - 1 - i, s->row + t * n, from, to);
+    for (int64_t k = from; k < to; k++)
+        for (int64_t i = 0; i < n; i++) {
+            const scaled x = s->x[k * n + i];
+            T *part = (T *)(s->b->p + i + s->column[k] * (int64_t)s->b->ld);
+            part[0] = (T)ldexp(x.re, x.exponent);
+            if (PARTS > 1) part[PARTS - 1] = (T)ldexp(x.im, x.exponent);
+        }
 }
 
 /* Solves again for the columns where BLAS computed infinities: its reciprocals of tiny diagonal
  * elements are infinite, and sums may overflow where the solution does not. */
 static duet_status solve_scaled(workspace *d, const triangle *t, const col_matrix *a, const col_matrix *b)
 {
-    scaled *x;
     col_matrix again;
+    int *column;
+    substitution s = { .t = t, .a = a, .b = b, .again = &again };
     TRY(col_matrix_read(d, 1, false, &again));
-    TRY(workspace_take(d, a->rows, sizeof *x, &x));
-    for (int64_t j = 0; j < b->cols; j++) {
-        element *column = b->p + j * b->ld;
-        if (are_finite(column, b->rows)) continue;
-        memcpy(column, again.p + j * again.ld, (size_t)b->rows * sizeof *column);
-        substitute(t, a, column, x);
-        if (!are_finite(column, b->rows)) return linalg_failed(d->s, LINALG_RESULT, 0);
-    }
-    return DUET_OK;
+    TRY(workspace_take(d, b->cols, sizeof *column, &column));
+    for (int j = 0; j < b->cols; j++)
+        if (!are_finite(b->p + (int64_t)j * b->ld, b->rows)) column[s.columns++] = j;
+    s.column = column;
+    const double operations = (double)a->rows * a->rows * s.columns;
+    const int threads = threads_for(operations * SECONDS_PER_FUNCTION);
+    TRY(workspace_take(d, (int64_t)threads * a->rows, sizeof *s.row, &s.row));
+    TRY(workspace_take(d, (int64_t)s.columns * a->rows, sizeof *s.x, &s.x));
+    by_threads(threads, substitute_part, &s);
+    return finite_result(d, b);
 }
 
 duet_status LINEAR(solve_triangular)(workspace *d)
