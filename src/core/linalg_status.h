@@ -4,7 +4,9 @@
 #define LINALG_STATUS_H
 
 #include "backend.h"
+#include "min_max.h"
 #include <float.h>
+#include <math.h>
 
 enum linalg_failed {
     LINALG_PIVOT,     /* a pivot is 0. at: which one, from 1 */
@@ -13,25 +15,49 @@ enum linalg_failed {
     LINALG_RESULT,    /* the result is not finite */
     LINALG_ITERATION, /* values did not converge. at: how many */
     LINALG_RESIDUAL,  /* the residual exceeds its bound */
-    LINALG_RANK,      /* the rank cannot be decided */
+    LINALG_RANK,      /* the rank cannot be decided. at: the largest order of a matrix for which it can */
 };
 
 /* The residual that solutions may have, by columns: |b - A x| <= RESIDUAL_LIMIT eps |A| |x|, with sums
  * of magnitudes. */
 #define RESIDUAL_LIMIT 30
 
-/* Results of LU are accurate if the largest sum of a row of U is below that of the matrix times this
- * number. Both are rows of the transpose. Matrices of random numbers have 10 at most, the bounds hold
- * up to about 1000. */
-#define GROWTH_LIMIT 100
+/* Results of LU are accurate if the largest sum of a row of U is at most that of the matrix times this
+ * number. Both are rows of the transpose. Random matrices of order 700 have 8, a Hadamard matrix of
+ * order 256 has 26. The bound of solve has no factor n, so its limit is lower: residuals above the
+ * bound were found for a growth of 77. */
+#define GROWTH_LIMIT       100
+#define SOLVE_GROWTH_LIMIT 32
 
-/* Is a triangle R of order n certainly well-conditioned? The norm of its inverse follows from systems
- * with random right-hand sides. The largest sums of a column of R and of a solution, divided by n,
- * are lower bounds of the norms, unless all right-hand sides are almost orthogonal to a singular
- * vector. The product must be below 1 / (max(m, n) eps) by this factor. */
-#define CONDITION_CAUTION 64
+/* ---- the condition of a triangle R, for least squares ----
+ *
+ * Systems with R and random right-hand sides show whether R is certainly well-conditioned. The largest
+ * sums of a column and of a row of R bound its norm. The largest sum of a solution bounds that of its
+ * inverse, unless all right-hand sides are almost orthogonal to a singular vector. So the product must be
+ * below the limit by the factor CONDITION_CAUTION. */
+#define CONDITION_CAUTION 32
 #define CONDITION_PROBES  2
 #define CONDITION_SEED    1
+
+static inline double condition_quick(double columns, double rows, double solutions)
+{
+    return sqrt(columns) * sqrt(rows) * solutions;
+}
+
+/* An m x n matrix with a larger condition is rank-deficient. This is the limit of numpy.linalg.lstsq. */
+static inline double condition_limit(int64_t m, int64_t n)
+{
+    return 1 / ((double)larger(larger(m, n), 1) * DBL_EPSILON);
+}
+
+/* Up to this condition the singular values are not needed if R was computed with `eps`. QR makes an error of
+ * eps times about the square root of the number of terms of a sum. In f32 this may hide that the matrix is
+ * rank-deficient, so there is a factor for safety. */
+static inline double condition_certain(int64_t m, int64_t n, double eps)
+{
+    const double limit = condition_limit(m, n);
+    return eps > DBL_EPSILON ? fmin(limit, 1 / (8 * sqrt((double)larger(larger(m, n), 1)) * eps)) : limit;
+}
 
 /* The next element of the right-hand sides: in [-1, -1/2] or [1/2, 1], always the same sequence. */
 static inline double condition_probe(uint64_t *state)

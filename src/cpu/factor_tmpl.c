@@ -103,7 +103,7 @@ static duet_status slogdet(workspace *d)
     TRY(determinant_read(d, &x));
     const double size = PARTS > 1 ? hypot(x.re, x.im) : fabs(x.re), divisor = size > 0 ? size : 1;
     number_write(d, 0, x.re / divisor, x.im / divisor, 0);
-    *(T *)address(d->f, &d->s->out[1]) = (T)x.log;
+    *(T *)address(d->f, &d->s->out[1]) = (T)determinant_log(&x);
     return DUET_OK;
 }
 

@@ -2,10 +2,14 @@
  * not accurate enough, or whose elements or results are near a limit of the type. Template.
  *
  * Rows and columns are multiplied by powers of two, so that the largest element of each is between
- * 1/2 and 1. That is exact, and neither the factors nor the solutions overflow where the results do
- * not. QR is as accurate for all matrices as LU is without growth. One step of refinement follows,
- * which makes the residual small for large matrices too. */
+ * 1/2 and 1. That is exact, except for elements that underflow because they are tiny compared with
+ * others of their row and of their column. QR is as accurate for all matrices as LU is without growth.
+ * One step of refinement follows, which makes the residual small for large matrices too. */
 #include "lapack_factors.h"
+
+/* The largest element of a right-hand side is about 1. After division by 2^OVERFLOW_SHIFT it is still
+ * far from underflow. */
+enum { OVERFLOW_SHIFT = LARGE_EXPONENT / 2, SWEEPS = 10 };
 
 /* a(i, j) = 2^(row[i] + col[j]) scaled(i, j), and scaled = Q R. */
 typedef struct equilibrated {
@@ -14,32 +18,87 @@ typedef struct equilibrated {
     int *row, *col;
 } equilibrated;
 
-/* The exponent of the largest element among n, `stride` apart; 0 if they are 0. */
-static int largest_exponent(const element *x, int64_t n, int64_t stride)
+/* Is the largest exponent of an element far above the smallest one? */
+static bool exponents_differ(const col_matrix *a)
+{
+    int smallest = INT_MAX, largest = INT_MIN;
+    for (int64_t j = 0; j < a->cols; j++)
+        for (int64_t i = 0; i < a->rows; i++) {
+            const int exponent = exponent_of(a->p + i + j * a->ld);
+            if (exponent == INT_MIN) continue;
+            smallest = SMALLER(smallest, exponent);
+            if (exponent > largest) largest = exponent;
+        }
+    return largest > INT_MIN && largest - smallest > -SMALL_EXPONENT;
+}
+
+/* Subtracts the mean exponent from each row and each column in turn. This brings elements close to 1 that
+ * are small only because their rows and columns are (Curtis and Reid, 1972). Rows are first, since the
+ * right-hand sides are scaled as they are. */
+static duet_status find_mean_exponents(workspace *d, const col_matrix *a, int *row, int *col)
+{
+    int64_t *sum, *count;
+    TRY(workspace_take(d, a->rows, sizeof *sum, &sum));
+    TRY(workspace_take(d, a->rows, sizeof *count, &count));
+    for (int k = 0; k < SWEEPS; k++) {
+        memset(sum, 0, (size_t)a->rows * sizeof *sum);
+        memset(count, 0, (size_t)a->rows * sizeof *count);
+        for (int64_t j = 0; j < a->cols; j++) {
+            const element *column = a->p + j * a->ld;
+            int64_t of_column = 0, n = 0;
+            for (int64_t i = 0; i < a->rows; i++)
+                if (column[i] != 0) of_column += exponent_of(column + i) - row[i], n++;
+            if (k > 0) col[j] = (int)(of_column / larger(n, 1));
+            for (int64_t i = 0; i < a->rows; i++)
+                if (column[i] != 0) sum[i] += exponent_of(column + i) - col[j], count[i]++;
+        }
+        for (int64_t i = 0; i < a->rows; i++) row[i] = (int)(sum[i] / larger(count[i], 1));
+    }
+    return DUET_OK;
+}
+
+/* row = the exponents of the largest element of each row, after column j was divided by 2^col[j]. Rows of
+ * zeros keep theirs. */
+static duet_status find_row_exponents(workspace *d, const col_matrix *a, int *row, const int *col)
+{
+    int *largest;
+    TRY(workspace_take(d, a->rows, sizeof *largest, &largest));
+    for (int64_t i = 0; i < a->rows; i++) largest[i] = INT_MIN;
+    for (int64_t j = 0; j < a->cols; j++)
+        for (int64_t i = 0; i < a->rows; i++) {
+            const int exponent = exponent_of(a->p + i + j * a->ld);
+            if (exponent != INT_MIN && exponent - col[j] > largest[i]) largest[i] = exponent - col[j];
+        }
+    for (int64_t i = 0; i < a->rows; i++)
+        if (largest[i] != INT_MIN) row[i] = largest[i];
+    return DUET_OK;
+}
+
+/* The exponent of the largest of n elements after row i was divided by 2^row[i]; 0 if they are 0. */
+static int largest_exponent(const element *column, int64_t n, const int *row)
 {
     int largest = INT_MIN;
     for (int64_t i = 0; i < n; i++) {
-        const int exponent = exponent_of(&x[i * stride]);
-        if (exponent > largest) largest = exponent;
+        const int exponent = exponent_of(column + i);
+        if (exponent != INT_MIN && exponent - row[i] > largest) largest = exponent - row[i];
     }
     return largest == INT_MIN ? 0 : largest;
 }
 
-static void scale_rows(const col_matrix *a, int *exponent)
+/* Each element is scaled once, for its row and its column together: an intermediate result could
+ * underflow. */
+static duet_status equilibrate(workspace *d, const col_matrix *a, int *row, int *col)
 {
-    for (int64_t i = 0; i < a->rows; i++) {
-        exponent[i] = largest_exponent(a->p + i, a->cols, a->ld);
-        for (int64_t j = 0; j < a->cols; j++) multiply_by_power(a->p + i + j * a->ld, -exponent[i]);
-    }
-}
-
-static void scale_columns(const col_matrix *a, int *exponent)
-{
+    memset(row, 0, (size_t)a->rows * sizeof *row);
+    memset(col, 0, (size_t)a->cols * sizeof *col);
+    if (exponents_differ(a)) TRY(find_mean_exponents(d, a, row, col));
+    TRY(find_row_exponents(d, a, row, col));
     for (int64_t j = 0; j < a->cols; j++) {
         element *column = a->p + j * a->ld;
-        exponent[j] = largest_exponent(column, a->rows, 1);
-        for (int64_t i = 0; i < a->rows; i++) multiply_by_power(column + i, -exponent[j]);
+        col[j] = largest_exponent(column, a->rows, row);
+        for (int64_t i = 0; i < a->rows; i++) multiply_by_power(column + i, -row[i] - col[j]);
     }
+    return DUET_OK;
 }
 
 /* Reads operand 0, equilibrates and factors it. */
@@ -49,8 +108,7 @@ static duet_status equilibrated_read(workspace *d, equilibrated *e)
     const col_matrix *a = &e->scaled;
     TRY(workspace_take(d, a->rows, sizeof *e->row, &e->row));
     TRY(workspace_take(d, a->cols, sizeof *e->col, &e->col));
-    scale_rows(a, e->row);
-    scale_columns(a, e->col);
+    TRY(equilibrate(d, a, e->row, e->col));
     TRY(col_matrix_take(d, a->rows, a->cols, &e->qr));
     memcpy(e->qr.p, a->p, (size_t)a->ld * (size_t)a->cols * sizeof(element));
     return qr_of(d, &e->qr, &e->tau);
@@ -71,12 +129,7 @@ static duet_status right_sides_read(workspace *d, const equilibrated *e, col_mat
     TRY(workspace_take(d, b->cols, sizeof **exponent, exponent));
     for (int64_t j = 0; j < b->cols; j++) {
         element *column = b->p + j * b->ld;
-        int largest = INT_MIN;
-        for (int64_t i = 0; i < b->rows; i++) {
-            const int x = exponent_of(column + i);
-            if (x != INT_MIN && x - e->row[i] > largest) largest = x - e->row[i];
-        }
-        (*exponent)[j] = largest == INT_MIN ? 0 : largest;
+        (*exponent)[j] = largest_exponent(column, b->rows, e->row);
         for (int64_t i = 0; i < b->rows; i++) multiply_by_power(column + i, -e->row[i] - (*exponent)[j]);
     }
     return DUET_OK;
@@ -88,6 +141,21 @@ static duet_status solve_by_qr(workspace *d, const equilibrated *e, const col_ma
     TRY(times_q(d, &e->qr, e->tau, CONJUGATE_TRANSPOSE, b));
     const int info = (int)LAPACK(trtrs)(COL, 'U', 'N', 'N', b->rows, b->cols, e->qr.p, e->qr.ld, b->p, b->ld);
     return info > 0 ? linalg_failed(d->s, LINALG_PIVOT, info) : DUET_OK;
+}
+
+/* x = the solution for b. If it overflows, both are first divided by a power of two, which undo_scaling
+ * takes into account. */
+static duet_status solve_finite(workspace *d, const equilibrated *e, const col_matrix *b, const col_matrix *x,
+                                int *exponent)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        memcpy(x->p, b->p, (size_t)b->ld * (size_t)b->cols * sizeof(element));
+        TRY(solve_by_qr(d, e, x));
+        if (turn || is_finite_matrix(x)) break;
+        scale_by_power(b, -OVERFLOW_SHIFT, false);
+        for (int64_t j = 0; j < b->cols; j++) exponent[j] += OVERFLOW_SHIFT;
+    }
+    return finite_result(d, x);
 }
 
 /* rest = b - scaled x */
@@ -174,9 +242,7 @@ duet_status LINEAR(solve_equilibrated)(workspace *d)
     TRY(right_sides_read(d, &e, &b, &exponent));
     TRY(col_matrix_take(d, b.rows, b.cols, &x));
     TRY(col_matrix_take(d, b.rows, b.cols, &rest));
-    memcpy(x.p, b.p, (size_t)b.ld * (size_t)b.cols * sizeof(element));
-    TRY(solve_by_qr(d, &e, &x));
-    TRY(finite_result(d, &x));
+    TRY(solve_finite(d, &e, &b, &x, exponent));
     compute_residual(&e, &x, &b, &rest);
     TRY(solve_by_qr(d, &e, &rest));
     for (int64_t j = 0; j < x.cols; j++)
@@ -211,13 +277,12 @@ duet_status LINEAR(determinant_equilibrated)(workspace *d, determinant *x)
     for (int64_t i = 0; i < e.qr.rows; i++) {
         const element *r = e.qr.p + i * (e.qr.ld + 1);
         if (*r == 0) {
-            *x = (determinant){ .log = -INFINITY };
+            *x = (determinant){ 0 };
             return DUET_OK;
         }
         determinant_multiply(x, (const T *)r, false);
         multiply_by_reflector(x, &e.tau[i]);
         x->exponent += e.row[i] + e.col[i];
-        x->log += (e.row[i] + e.col[i]) * 0.6931471805599453;
     }
     return DUET_OK;
 }

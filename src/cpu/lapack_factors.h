@@ -2,8 +2,8 @@
  * Template.
  *
  * LU with partial pivoting is accurate unless its elements grow. The rounding errors are about
- * those of the largest element of U, which may be 2^(n-1) times that of the matrix. So the results
- * of LU are checked: solutions by their residual, the others by the growth of U. */
+ * those of the largest element of U, which may be 2^(n-1) times that of the matrix. So the growth
+ * of U is checked, and if it is large, the residuals of solutions. */
 #ifndef LAPACK_FACTORS_H
 #define LAPACK_FACTORS_H
 
@@ -15,14 +15,16 @@ typedef struct factors {
     col_matrix lu; /* U on and above the diagonal, L below; replaces the matrix */
     lapack_int *pivot;
     T size;       /* the largest sum of a row of the scaled matrix; only of lu_read */
-    bool large;   /* the matrix is large: pivots may have overflowed, so that quotients by them are 0 */
     int exponent; /* U is to be multiplied by 2^exponent */
     int zero;     /* the first pivot that is 0, counted from 1; 0: none */
+    bool graded;  /* the matrix is not factored, because L could underflow; only of lu_read */
 } factors;
 
 /* The largest sum of a row, of the magnitudes of the parts of its elements; of the upper triangle
- * only, if `upper_only`. NaN or infinite if an element is. */
-static inline duet_status largest_row_sum(workspace *d, const col_matrix *c, bool upper_only, T *largest)
+ * only, if `upper_only`. NaN or infinite if an element is. *smallest, unless it is NULL, is lowered to
+ * the smallest sum that is not 0. */
+static inline duet_status row_sums(workspace *d, const col_matrix *c, bool upper_only, T *largest,
+                                   T *smallest)
 {
     T *sum;
     const int64_t parts = PARTS * (int64_t)c->rows;
@@ -36,7 +38,8 @@ static inline duet_status largest_row_sum(workspace *d, const col_matrix *c, boo
     *largest = 0;
     for (int64_t i = 0; i < parts; i += PARTS) {
         const T row = PARTS > 1 ? sum[i] + sum[i + PARTS - 1] : sum[i];
-        if (!(row <= *largest)) *largest = row;
+        if (row > *largest || isnan(row)) *largest = row;
+        if (smallest && row > 0 && row < *smallest) *smallest = row;
     }
     return DUET_OK;
 }
@@ -52,30 +55,45 @@ static inline duet_status lu_scaled(workspace *d, const col_matrix *c, factors *
 static inline duet_status lu_finite(workspace *d, const col_matrix *c, factors *f)
 {
     const bool large = any_magnitude(c, LARGE);
-    *f = (factors){ .lu = *c, .large = large, .exponent = scale_into_range(c, large) };
+    *f = (factors){ .lu = *c, .exponent = scale_into_range(c, large) };
     TRY(lu_scaled(d, c, f));
     scale_by_power(c, f->exponent, true);
     return finite_result(d, c);
+}
+
+/* Is no element of an n x n matrix large, and one of them not small? `size` is the largest sum of a
+ * row. */
+static inline bool is_size_in_range(int n, double size)
+{
+    return size < ldexp(1, LARGE_EXPONENT) && size > PARTS * (double)n * ldexp(1, SMALL_EXPONENT);
 }
 
 /* Reads operand 0, transposed, and factors it. Its rows are then the columns of the operand. */
 static inline duet_status lu_read(workspace *d, factors *f)
 {
     col_matrix a;
+    T smallest = (T)INFINITY;
     TRY(col_matrix_read(d, 0, true, &a));
-    const bool large = any_magnitude(&a, LARGE);
-    if (large) TRY(finite_operand(d, 0, &a));
-    *f = (factors){ .lu = a, .large = large, .exponent = scale_into_range(&a, large) };
-    TRY(largest_row_sum(d, &a, false, &f->size));
-    return lu_scaled(d, &a, f);
+    *f = (factors){ .lu = a };
+    TRY(row_sums(d, &a, false, &f->size, &smallest));
+    f->graded = smallest < ldexp(f->size, SMALL_EXPONENT);
+    if (!is_size_in_range(a.rows, f->size)) {
+        const bool large = any_magnitude(&a, LARGE);
+        if (large) TRY(finite_operand(d, 0, &a));
+        f->exponent = scale_into_range(&a, large);
+        TRY(row_sums(d, &a, false, &f->size, NULL));
+    }
+    return f->graded ? DUET_OK : lu_scaled(d, &a, f);
 }
 
-/* Has U not grown, and is it finite? */
-static inline duet_status growth_is_small(workspace *d, const factors *f, bool *is_small)
+/* Was the matrix factored, has U grown by at most the factor `limit`, and is it finite? */
+static inline duet_status growth_is_small(workspace *d, const factors *f, int limit, bool *is_small)
 {
     T size;
-    TRY(largest_row_sum(d, &f->lu, true, &size));
-    *is_small = size <= GROWTH_LIMIT * f->size && are_finite_values(&size, 1);
+    *is_small = false;
+    if (f->graded) return DUET_OK;
+    TRY(row_sums(d, &f->lu, true, &size, NULL));
+    *is_small = size <= (T)limit * f->size && are_finite_values(&size, 1);
     return DUET_OK;
 }
 
@@ -116,15 +134,13 @@ static inline duet_status determinant_read(workspace *d, determinant *x)
     factors f;
     bool is_small;
     TRY(lu_read(d, &f));
-    TRY(growth_is_small(d, &f, &is_small));
-    if (f.large) TRY(finite_result(d, &f.lu));
+    TRY(growth_is_small(d, &f, GROWTH_LIMIT, &is_small));
     if (!is_small) {
         workspace_clear(d);
         return LINEAR(determinant_equilibrated)(d, x);
     }
-    scale_by_power(&f.lu, f.exponent, true);
-    TRY(finite_result(d, &f.lu));
     *x = determinant_of(&f.lu, f.pivot);
+    x->exponent += (int64_t)f.lu.rows * f.exponent;
     return DUET_OK;
 }
 

@@ -11,7 +11,7 @@
 /* The status for a pivot of 0; or OK and *is_accurate false, if growth may have caused the 0. */
 static duet_status zero_pivot(workspace *d, const factors *f, bool *is_accurate)
 {
-    TRY(growth_is_small(d, f, is_accurate));
+    TRY(growth_is_small(d, f, GROWTH_LIMIT, is_accurate));
     return *is_accurate ? linalg_failed(d->s, LINALG_PIVOT, f->zero) : DUET_OK;
 }
 
@@ -22,7 +22,7 @@ static duet_status inverse(workspace *d)
     int info;
     TRY(lu_read(d, &f));
     if (f.zero > 0) TRY(zero_pivot(d, &f, &is_accurate));
-    else TRY(growth_is_small(d, &f, &is_accurate));
+    else TRY(growth_is_small(d, &f, GROWTH_LIMIT, &is_accurate));
     if (is_accurate) {
         WITH_WORK(d, info, LAPACK(getri)(COL, f.lu.rows, f.lu.p, f.lu.ld, f.pivot, work, length));
         if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
@@ -45,7 +45,7 @@ static duet_status logdet(workspace *d)
 {
     determinant x;
     TRY(determinant_read(d, &x));
-    *(T *)address(d->f, &d->s->out[0]) = (T)x.log;
+    *(T *)address(d->f, &d->s->out[0]) = (T)determinant_log(&x);
     return DUET_OK;
 }
 
@@ -81,14 +81,12 @@ static duet_status is_residual_small(workspace *d, double size, const col_matrix
     return DUET_OK;
 }
 
-/* The residuals of many right-hand sides cost as much as their solutions. They are computed only if
- * U has grown. */
+/* Residuals cost as much as their solutions. They are computed only if U has grown. */
 static duet_status is_solution_accurate(workspace *d, const factors *f, const col_matrix *x,
                                         bool *is_accurate)
 {
     const double parts_to_magnitude = PARTS > 1 ? 0.7 : 1;
-    *is_accurate = false;
-    if (x->cols > 1 + x->rows / 200) TRY(growth_is_small(d, f, is_accurate));
+    TRY(growth_is_small(d, f, SOLVE_GROWTH_LIMIT, is_accurate));
     if (*is_accurate && is_finite_matrix(x)) return DUET_OK;
     return is_residual_small(d, parts_to_magnitude * ldexp(f->size, f->exponent), x, is_accurate);
 }
@@ -101,7 +99,7 @@ static duet_status solve_plain(workspace *d)
     TRY(lu_read(d, &f));
     TRY(operand_read(d, 1, false, &b));
     if (f.zero > 0) TRY(zero_pivot(d, &f, &is_accurate));
-    else {
+    else if (!f.graded) {
         scale_by_power(&b, -f.exponent, false);
         LAPACK(getrs)(COL, 'T', f.lu.rows, b.cols, f.lu.p, f.lu.ld, f.pivot, b.p, b.ld);
         TRY(is_solution_accurate(d, &f, &b, &is_accurate));

@@ -58,13 +58,13 @@ enum { PARTS = 1, CONJUGATE_TRANSPOSE = 'T' };
 #define LARGE    0x77800000u /* bits of 2^112 */
 #define SMALL    0x0f800000u /* bits of 2^-96 */
 #define EPSILON  FLT_EPSILON
-enum { LARGE_EXPONENT = 112 };
+enum { LARGE_EXPONENT = 112, SMALL_EXPONENT = -96 };
 #else
 #define EXPONENT 0x7ff0000000000000u
 #define LARGE    0x7ef0000000000000u /* bits of 2^1008 */
 #define SMALL    0x03f0000000000000u /* bits of 2^-960 */
 #define EPSILON  DBL_EPSILON
-enum { LARGE_EXPONENT = 1008 };
+enum { LARGE_EXPONENT = 1008, SMALL_EXPONENT = -960 };
 #endif
 #define COL          LAPACK_COL_MAJOR
 #define LINEAR(name) PASTE(name, TYPE) /* function of this element type, such as run_linear_c64 */
@@ -385,20 +385,17 @@ static inline duet_status svd_of(workspace *d, const col_matrix *c, T *w, const 
     return DUET_OK;
 }
 
-/* The determinant of P L U as (re, im) 2^exponent, and the logarithm of its magnitude. It may be
- * out of range of every type. */
+/* A determinant as (re, im) 2^exponent, with parts below 1. It may be out of range of every type. */
 typedef struct determinant {
-    double re, im, log;
+    double re, im;
     int64_t exponent;
 } determinant;
 
-/* log |(re, im)|. Scales the parts below 1 first, since the magnitude may overflow. */
-static inline double log_size(double re, double im)
+/* The logarithm of its magnitude. */
+static inline double determinant_log(const determinant *d)
 {
-    int e;
-    frexp(fmax(fabs(re), fabs(im)), &e);
-    if (PARTS < 2) return log(fabs(re));
-    return log(hypot(ldexp(re, -e), ldexp(im, -e))) + e * 0.6931471805599453;
+    const double size = PARTS > 1 ? hypot(d->re, d->im) : fabs(d->re);
+    return size == 0 ? -INFINITY : log(size) + (double)d->exponent * 0.6931471805599453;
 }
 
 /* Multiplies by the number at x, or by its negative. Scales the parts below 1, before and after. */
@@ -414,7 +411,6 @@ static inline void determinant_multiply(determinant *d, const T *x, bool negated
     d->re = ldexp(re, -e);
     d->im = ldexp(im, -e);
     d->exponent += e + exponent_x;
-    d->log += log_size(re_x, im_x);
 }
 
 static inline determinant determinant_of(const col_matrix *lu, const lapack_int *pivot)
@@ -422,7 +418,7 @@ static inline determinant determinant_of(const col_matrix *lu, const lapack_int 
     determinant r = { .re = 1 };
     for (int i = 0; i < lu->rows; i++) {
         const element *x = lu->p + i + (int64_t)i * lu->ld;
-        if (*x == 0) return (determinant){ .log = -INFINITY };
+        if (*x == 0) return (determinant){ 0 };
         determinant_multiply(&r, (const T *)x, pivot[i] != i + 1);
     }
     return r;
