@@ -44,19 +44,25 @@ static inline double condition_quick(double columns, double rows, double solutio
     return sqrt(columns) * sqrt(rows) * solutions;
 }
 
-/* An m x n matrix with a larger condition is rank-deficient. This is the limit of numpy.linalg.lstsq. */
+/* An m x n matrix of f64 or c128 with a larger condition is rank-deficient. This is the limit of
+ * numpy.linalg.lstsq. */
 static inline double condition_limit(int64_t m, int64_t n)
 {
     return 1 / ((double)larger(larger(m, n), 1) * DBL_EPSILON);
 }
 
-/* Up to this condition the singular values are not needed if R was computed with `eps`. QR makes an error of
- * eps times about the square root of the number of terms of a sum. In f32 this may hide that the matrix is
- * rank-deficient, so there is a factor for safety. */
-static inline double condition_certain(int64_t m, int64_t n, double eps)
+/* The limit for f32 and c64, after columns (rows, if m < n) have got norms of about 1. Rounding to f32
+ * changes the singular values by at most half of the square root times eps. */
+static inline double condition_limit_f32(int64_t m, int64_t n)
 {
-    const double limit = condition_limit(m, n);
-    return eps > DBL_EPSILON ? fmin(limit, 1 / (8 * sqrt((double)larger(larger(m, n), 1)) * eps)) : limit;
+    return 1 / (4 * sqrt((double)larger(smaller(m, n), 1)) * FLT_EPSILON);
+}
+
+/* Up to this condition, R computed in f32 shows that the matrix has full rank. QR makes an error of eps
+ * times about the square root of the number of terms of a sum. */
+static inline double condition_certain_f32(int64_t m, int64_t n)
+{
+    return 1 / (8 * sqrt((double)larger(larger(m, n), 1)) * FLT_EPSILON);
 }
 
 /* The next element of the right-hand sides: in [-1, -1/2] or [1/2, 1], always the same sequence. */

@@ -249,6 +249,143 @@ static void test_shortest(duet_dtype t)
     }
 }
 
+/* The logarithm and sign of determinants of 2^exponent {{p, q}, {r, s}}. */
+static void check_slogdet(duet_dtype t, int exponent, const double x[4])
+{
+    duet_matrix *a = duet_new(t, 2, 2), *l = duet_new(dtype_part(t)), *sign = duet_new(t);
+    const wide det = (wide)x[0] * x[3] - (wide)x[1] * x[2];
+    for (int64_t i = 0; i < 4; i++) put(a, i / 2, i % 2, ldexpl(x[i], exponent));
+    if (set(l, duet_logdet(a), "logdet"))
+        is_about(l, 0, 0, logl(fabsl(det)) + 2 * exponent * logl(2), 100 * eps_of(t), "logdet");
+    if (FACTOR(duet_slogdet(sign, l, a))) {
+        is_about(l, 0, 0, logl(fabsl(det)) + 2 * exponent * logl(2), 100 * eps_of(t), "slogdet");
+        is_about(sign, 0, 0, det < 0 ? -1 : 1, 100 * eps_of(t), "the sign of slogdet");
+    }
+    duet_free(&a);
+    duet_free(&l);
+    duet_free(&sign);
+}
+
+/* Wilkinson's matrix with rows of different sizes: its determinant is 2^(n-1). Transposed, columns are
+ * scaled. */
+static void graded_determinant(duet_dtype t, bool transposed)
+{
+    const int n = dtype_part(t) == DUET_F32 ? 32 : 64, limit = most_exponent(t) - 13;
+    duet_matrix *a = duet_new(t, n, n), *d = duet_new(t), *l = duet_new(dtype_part(t));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            put(a, transposed ? j : i, transposed ? i : j,
+                ldexpl(real_of(wilkinson(i, j, n, false)), i < n / 2 ? limit : -limit));
+    if (set(d, duet_det(a), "det")) is_about(d, 0, 0, ldexpl(1, n - 1), 1000 * eps_of(t), "det");
+    if (set(l, duet_logdet(a), "logdet")) is_about(l, 0, 0, (n - 1) * logl(2), 1000 * eps_of(t), "logdet");
+    duet_free(&a);
+    duet_free(&d);
+    duet_free(&l);
+}
+
+static void test_determinants(duet_dtype t)
+{
+    static const double tiny[][4] = { { 5, 2, 2, 1 },
+                                      { 3, 1, 1, 1 },
+                                      { 513, 512, 512, 512 },
+                                      { 1, 2, 2, 1 } },
+                        large[4] = { 1.5, 1.5, 1.5, -1.5 };
+    for (int i = 0; i < 4; i++) check_slogdet(t, least_exponent(t), tiny[i]);
+    check_slogdet(t, most_exponent(t), large);
+    graded_determinant(t, false);
+    graded_determinant(t, true);
+}
+
+/* {{huge, tiny}, {-huge, tiny}}: after dividing the rows by huge, tiny would underflow. x is 0, 1 / tiny. */
+static void test_graded(duet_dtype t)
+{
+    const int most = most_exponent(t) - 27;
+    duet_matrix *a = duet_new(t, 2, 2), *b = duet_new(t, 2), *x = duet_new(t, 2),
+                *inverse = duet_new(t, 2, 2);
+    for (int64_t i = 0; i < 2; i++) {
+        put(a, i, 0, ldexpl(i ? -1 : 1, most));
+        put(a, i, 1, ldexpl(1, -most));
+        put(b, i, 0, 1);
+    }
+    if (set(x, duet_solve(a, b), "solve")) is_about(x, 1, 0, ldexpl(1, most), 10 * eps_of(t), "solve");
+    if (set(inverse, duet_inv(a), "inv")) {
+        is_about(inverse, 1, 0, ldexpl(1, most - 1), 10 * eps_of(t), "inv");
+        is_about(inverse, 0, 1, ldexpl(-1, -most - 1), 10 * eps_of(t), "inv");
+    }
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&x);
+    duet_free(&inverse);
+}
+
+/* ---- least squares of full rank, with a large condition ---- */
+
+/* Fits polynomials c(k) x^k to m points. */
+static void fits(duet_dtype t, int64_t m, int64_t n, wide step, wide off)
+{
+    duet_matrix *a = duet_new(t, m, n), *b = duet_new(t, m), *c = duet_new(t, n);
+    for (int64_t i = 0; i < m; i++) {
+        wide power = 1, y = 0;
+        for (int64_t k = 0; k < n; k++, power *= (wide)i * step) {
+            put(a, i, k, power);
+            y += (wide)(k + 1) * power;
+        }
+        put(b, i, 0, y);
+    }
+    if (set(c, duet_lstsq(a, b), "lstsq"))
+        for (int64_t k = 0; k < n; k++) is_about(c, k, 0, (wide)(k + 1), off, "lstsq");
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&c);
+}
+
+/* So many rows that m eps is above 1 in f32. */
+static void fits_mean(duet_dtype t)
+{
+    enum { ROWS = 9000000 };
+    duet_matrix *a = duet_new(t, ROWS, 1), *b = duet_new(t, ROWS), *x = duet_new(t, 1);
+    CHECK(duet_set(a, 1) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set(b, 1) == DUET_OK, "%s", duet_error());
+    if (set(x, duet_lstsq(a, b), "lstsq")) is_about(x, 0, 0, 1, 1e-3L, "lstsq");
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&x);
+}
+
+/* diag(1, ..., 1, d): the singular vector of d is a unit vector. In f32 the units of columns do not decide
+ * about the rank. */
+static void localised(duet_dtype t, int64_t n, int64_t times)
+{
+    const wide eps = 0x1p-52L;
+    duet_matrix *a = duet_new(t, n, n), *b = duet_new(t, n), *x = duet_new(t, n);
+    for (int64_t i = 0; i < n; i++) {
+        put(a, i, i, i < n - 1 ? 1 : (wide)times * eps);
+        put(b, i, 0, 1);
+    }
+    if (set(x, duet_lstsq(a, b), "lstsq")) {
+        wides X = wides_of(x);
+        const bool has_rank = times > n || dtype_part(t) == DUET_F32;
+        const wide want = has_rank ? 1 / ((wide)times * eps) : 0;
+        CHECK(size_of(X.v[n - 1] - want) <= 1e-4L * want && size_of(X.v[0] - 1) < 1e-4L,
+              "lstsq of a diagonal matrix is %Lg, not %Lg", real_of(X.v[n - 1]), want);
+        wides_free(&X);
+    }
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&x);
+}
+
+static void test_conditions(duet_dtype t)
+{
+    static const int64_t times[] = { 20, 60, 120, 190, 210 };
+    const bool narrow = dtype_part(t) == DUET_F32;
+    fits(t, 100, 3, 10, narrow ? 0.01L : 1e-8L);
+    fits(t, 3, 3, 100, narrow ? 0.1L : 1e-8L);
+    fits(t, quick ? 20000 : 100000, 5, quick ? 5e-5L : 1e-5L, narrow ? 0.01L : 1e-8L);
+    if (t == DUET_F32) fits_mean(t);
+    for (int i = 0; i < 5; i++) localised(t, 200, times[i]);
+}
+
 /* ---- rank-deficient least squares ---- */
 
 /* A matrix of small integers. */
@@ -281,20 +418,21 @@ static duet_matrix *rounded(duet_dtype t, const wides *x)
 }
 
 /* The solution of least norm of U V^H x = b is V (V^H V)^-1 y, where y minimises |U y - b|. U and V
- * have `rank` columns. */
-static void deficient(duet_dtype t, int64_t m, int64_t n, int64_t rank, int exponent)
+ * have `rank` columns. Divided by 3, the product is rounded. */
+static void deficient(duet_dtype t, int64_t m, int64_t n, int64_t rank, int exponent, bool divided)
 {
+    const wide divisor = divided ? 3 : 1;
     wides U = integers(m, rank), V = integers(n, rank), turn = wides_turned(&V), A = wides_product(&U, &turn),
           B = integers(m, 3);
     wides y = fitted(&U, &B), unit = wides_unit(n), by_v = fitted(&V, &unit), back = wides_turned(&by_v),
           want = wides_product(&back, &y);
-    for (int64_t i = 0; i < m * n; i++) A.v[i] *= ldexpl(1, exponent);
+    for (int64_t i = 0; i < m * n; i++) A.v[i] *= ldexpl(1, exponent) / divisor;
     const int of_sides = exponent < 0 ? exponent : 0; /* otherwise the solution overflows */
     for (int64_t i = 0; i < m * 3; i++) B.v[i] *= ldexpl(1, of_sides);
     duet_matrix *a = rounded(t, &A), *b = rounded(t, &B), *x = duet_new(t, n, 3);
     if (set(x, duet_lstsq(a, b), "lstsq")) {
         wides X = wides_of(x);
-        for (int64_t i = 0; i < n * 3; i++) X.v[i] *= ldexpl(1, exponent - of_sides);
+        for (int64_t i = 0; i < n * 3; i++) X.v[i] *= ldexpl(1, exponent - of_sides) / divisor;
         CHECK(norm_difference(&X, &want) <= 1e4L * eps_of(t) * norm1(&want),
               "lstsq of %s %d x %d and rank %d on the %s is off by %Lg of %Lg", dtypes[t].name, (int)m,
               (int)n, (int)rank, place_name(here), norm_difference(&X, &want), norm1(&want));
@@ -327,11 +465,16 @@ static void test_deficient(duet_dtype t)
     const int low = least_exponent(t) + 24, high = most_exponent(t) - 12;
     for (int i = 0; i < 3; i++) {
         const int exponent = i == 1 ? low : i * high / 2;
-        deficient(t, 7, 4, 2, exponent);
-        deficient(t, 4, 7, 3, exponent);
-        deficient(t, 12, 12, 5, exponent);
-        deficient(t, 40, 20, 11, exponent);
+        deficient(t, 7, 4, 2, exponent, false);
+        deficient(t, 4, 7, 3, exponent, false);
+        deficient(t, 12, 12, 5, exponent, false);
+        deficient(t, 40, 20, 11, exponent, false);
     }
+    deficient(t, 40, 20, 11, 0, true);
+    deficient(t, 20, 40, 11, 0, true);
+    deficient(t, 30, 30, 29, 0, true);
+    for (int64_t m = 9; m < 16; m++)
+        deficient(t, m, 20, m - 2, 0, m % 2); /* rows for which cblas_scasum is wrong */
 }
 
 int main(int argc, char **argv)
@@ -342,6 +485,9 @@ int main(int argc, char **argv)
     each_type(test_tiny_diagonals, "triangles with tiny diagonals");
     each_type(test_scaled, "systems near the limits of the type");
     each_type(test_shortest, "wide systems near the limits of the type");
+    each_type(test_determinants, "determinants near the limits of the type");
+    each_type(test_graded, "columns of very different sizes");
+    each_type(test_conditions, "least squares with a large condition");
     each_type(test_deficient, "rank-deficient least squares");
     return tap_end();
 }
