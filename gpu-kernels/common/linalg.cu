@@ -71,6 +71,12 @@ static __device__ inline void raise_to(void *to, double x)
     atomicMax((unsigned long long *)to, (unsigned long long)__double_as_longlong(fabs(x)));
 }
 
+static __device__ inline void take_size(const linear_args &a, double sum)
+{
+    raise_to(a.out, sum);
+    if (a.more && sum > 0) raise_to(a.more, 1 / sum);
+}
+
 /* One thread block for each column, or, if the elements of a row are contiguous, for each 32. */
 template <typename E> KERNEL(THREADS) size(const linear_args a)
 {
@@ -84,14 +90,14 @@ template <typename E> KERNEL(THREADS) size(const linear_args a)
         if (linear_has(a.part, i, j)) sum += magnitude(((const E *)a.in)[i * a.in_row + j * a.in_col]);
     if (!across) {
         sum = total(sum);
-        if (threadIdx.x == 0) raise_to(a.out, sum);
+        if (threadIdx.x == 0) take_size(a, sum);
         return;
     }
     part[threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.x >= ACROSS) return;
     for (int k = ACROSS; k < THREADS; k += ACROSS) sum += part[k + threadIdx.x];
-    raise_to(a.out, sum);
+    take_size(a, sum);
 }
 
 /* One thread block for each column. */
@@ -101,6 +107,11 @@ template <typename E> KERNEL(THREADS) rest(const linear_args a)
     const double most =
         a.most * *(const double *)a.out * column_size((const E *)a.more + blockIdx.x * a.out_col, a.rows);
     if (threadIdx.x == 0 && !(left <= most && most < INFINITY)) a.flag[0] = 1;
+}
+
+template <typename E> KERNEL(THREADS) probes(const linear_args a)
+{
+    EACH_ELEMENT(a, e) make((E *)a.out + e, (T)linear_probe(2 * e), (T)linear_probe(2 * e + 1));
 }
 
 template <typename E> KERNEL(THREADS) triangle(const linear_args a)
@@ -223,6 +234,7 @@ template <typename E> static const void *kernel_of(enum linear what)
     case LINEAR_CHECK: return (const void *)check<E>;
     case LINEAR_SIZE: return (const void *)size<E>;
     case LINEAR_REST: return (const void *)rest<E>;
+    case LINEAR_PROBES: return (const void *)probes<E>;
     case LINEAR_TRIANGLE: return (const void *)triangle<E>;
     case LINEAR_ORDER: return (const void *)order;
     default: return (const void *)determinant<E>;

@@ -12,6 +12,9 @@ static const struct {
                        "definite" },
     [LINALG_RESULT] = { DUET_NOT_FINITE, "the result overflows its element type: a may be nearly singular" },
     [LINALG_ITERATION] = { DUET_NO_CONVERGENCE, "the iteration did not converge for %lld values" },
+    [LINALG_CONDITION] = { DUET_SINGULAR,
+                           "a may be rank-deficient. Its singular values decide, but Duet was built "
+                           "without LAPACK, which computes them" },
     [LINALG_RANK] = { DUET_SINGULAR,
                       "a may be rank-deficient. Its singular values decide, but they cannot be "
                       "computed for more than %lld rows and columns" },

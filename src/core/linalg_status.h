@@ -15,6 +15,7 @@ enum linalg_failed {
     LINALG_RESULT,    /* the result is not finite */
     LINALG_ITERATION, /* values did not converge. at: how many */
     LINALG_RESIDUAL,  /* the residual exceeds its bound */
+    LINALG_CONDITION, /* the matrix may be rank-deficient, and there is no LAPACK to decide */
     LINALG_RANK,      /* the rank cannot be decided. at: the largest order of a matrix for which it can */
 };
 

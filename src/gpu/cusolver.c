@@ -100,7 +100,10 @@ duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *
 void gpu_workspace_close(solver_workspace *b)
 {
     gpu_queue_wrote_anything(b->q);
-    if (b->blocks[ON_HOST]) (void)cudaStreamSynchronize(b->q->stream);
+    if (b->blocks[ON_HOST]) {
+        (void)cudaStreamSynchronize(b->q->stream);
+        COUNT(synchronisations);
+    }
     for (int where = ON_HOST; where <= ON_CARD; where++)
         while (b->blocks[where] > 0)
             scratch_release(device_of_memory(b, (enum workspace_memory)where),

@@ -21,9 +21,10 @@ typedef struct answers {
     int result[2];
     int triangle[2]; /* flags for a triangular operand */
     int rest[2];     /* flags for the residual of a solution */
-    /* The largest sum of absolute values: of a column of the matrix; of a row of U as it is stored,
-     * which is the transpose; of a column of R; of a solution with R; of a right-hand side. */
-    double size, grown, triangle_size, probes, sides;
+    /* The largest sum of absolute values: of a column of the matrix, and the largest reciprocal of one;
+     * of a row of U as it is stored, which is the transpose; of a column and of a row of R; of a solution
+     * with R; of a right-hand side. */
+    double size, reciprocal, grown, triangle_size, triangle_rows, probes, sides;
 } answers;
 
 /* A step in execution, and the memory that it has taken. */

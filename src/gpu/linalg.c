@@ -3,6 +3,7 @@
  * it is OK. Before an iterative method it checks that the operand is finite. */
 #include "linalg.h"
 #include "columns.h"
+#include "least_squares.h"
 #include "linalg_checks.h"
 #include "linalg_on_host.h"
 #include "min_max.h"
@@ -37,16 +38,8 @@ static duet_status symmetric_read(solver_workspace *b, columns *c)
     return check_part(b, c, PART_UPPER, b->says->operand);
 }
 
-static duet_status ask_of_operands(solver_workspace *b, answers *a)
-{
-    TRY(gpu_workspace_ask(b, a));
-    for (int k = 0; k < b->s->ins; k++)
-        if (a->operand[2 * k]) return linalg_failed(b->s, LINALG_OPERAND, k + 1);
-    return DUET_OK;
-}
-
 /* Converts the status values to a status; pivot: the meaning of cuSOLVER's info if it is not 0. */
-static duet_status judge(solver_workspace *b, enum linalg_failed pivot)
+static duet_status check_status(solver_workspace *b, enum linalg_failed pivot)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
@@ -80,49 +73,52 @@ static duet_status write_triangle(const solver_workspace *b, const columns *in, 
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */
 
-/* Reads operand 0 and factors it. For the transpose it also computes the size of the operand. */
+/* Reads operand 0 and factors it. Also computes its size, and for the transpose whether it is graded. */
 static duet_status lu_read(solver_workspace *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
-    if (transposed) TRY(rows_size(b, a, false, &b->says->size));
+    if (transposed) TRY(rows_range(b, a, &b->says->size, &b->says->reciprocal));
+    else TRY(columns_size(b, a, PART_ALL, &b->says->size));
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * sizeof **pivot, pivot));
     return solver_lu(b, a, *pivot);
 }
 
-/* Is a matrix of this size far from the limits of the type, so that its factors are too? */
-static bool is_in_range(const solver_workspace *b, double size)
+/* Is the operand in range, and are its columns of about one size? Otherwise L may underflow. */
+static bool is_level(const solver_workspace *b, const answers *a)
 {
     const bool wide = dtype_part(solver_type(b)) == DUET_F64;
-    return size == 0 || (size > (wide ? 0x1p-960 : 0x1p-96) && size < (wide ? 0x1p1000 : 0x1p110));
+    return is_in_range(b, a->size) && a->size * a->reciprocal < (wide ? 0x1p960 : 0x1p96);
 }
 
-/* Has U not grown, and is it finite and in range? */
-static bool growth_is_small(const solver_workspace *b, const answers *a)
+/* Has U grown by at most the factor `limit`, and is it finite and in range? */
+static bool growth_is_small(const solver_workspace *b, const answers *a, int limit)
 {
-    return is_in_range(b, a->size) && a->grown <= GROWTH_LIMIT * a->size;
+    return is_level(b, a) && a->grown <= limit * a->size;
 }
 
 /* cuSOLVER found a pivot of 0, or NaN, which a tiny earlier pivot may cause. If U is finite and has not
  * grown, the matrix is singular; otherwise the CPU decides. */
-static duet_status judge_pivot(solver_workspace *b, const columns *lu)
+static duet_status check_pivot(solver_workspace *b, const columns *lu)
 {
     answers a;
     TRY(check_part(b, lu, PART_UPPER, b->says->triangle));
     TRY(rows_size(b, lu, true, &b->says->grown));
     TRY(gpu_workspace_ask(b, &a));
     const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
-    if (zero <= a.pivot && growth_is_small(b, &a)) return linalg_failed(b->s, LINALG_PIVOT, zero);
+    if (zero <= a.pivot && growth_is_small(b, &a, GROWTH_LIMIT))
+        return linalg_failed(b->s, LINALG_PIVOT, zero);
     return gpu_linear_on_host(b, LINALG_RESULT, 0);
 }
 
-/* Writes x if it is accurate. Otherwise the CPU computes the result. */
-static duet_status judge_lu(solver_workspace *b, const columns *lu, const columns *x, bool by_residual,
+/* Writes x if it is accurate: if U has grown by at most the factor `growth`, or, if that is 0, if the
+ * residual is small. Otherwise the CPU computes the result. */
+static duet_status check_lu(solver_workspace *b, const columns *lu, const columns *x, int growth,
                             bool transposed)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
-    if (a.pivot) return judge_pivot(b, lu);
-    const bool is_accurate = by_residual ? !a.rest[0] : growth_is_small(b, &a);
+    if (a.pivot) return check_pivot(b, lu);
+    const bool is_accurate = growth ? growth_is_small(b, &a, growth) : is_level(b, &a) && !a.rest[0];
     if (is_accurate && !a.result[0]) return columns_write(b, x, transposed, 0);
     return gpu_linear_on_host(b, a.result[0] ? LINALG_RESULT : LINALG_RESIDUAL, 0);
 }
@@ -150,7 +146,7 @@ static duet_status inverse(solver_workspace *b)
     TRY(solver_lu_solve(b, &a, pivot, false, &x));
     TRY(result_check(b, &x));
     TRY(rows_size(b, &a, true, &b->says->grown));
-    return judge_lu(b, &a, &x, false, true);
+    return check_lu(b, &a, &x, GROWTH_LIMIT, true);
 }
 
 /* The residuals of many right-hand sides cost as much as their solutions: the growth of U decides. */
@@ -165,7 +161,7 @@ static duet_status solve(solver_workspace *b)
     const bool by_residual = x.cols <= 1 + x.rows / 200;
     if (by_residual) TRY(residual_check(b, &x));
     else TRY(rows_size(b, &a, true, &b->says->grown));
-    return judge_lu(b, &a, &x, by_residual, false);
+    return check_lu(b, &a, &x, by_residual ? 0 : SOLVE_GROWTH_LIMIT, false);
 }
 
 /* Solves in f64, after releasing the memory of the refinement. */
@@ -188,7 +184,7 @@ static duet_status solve_refined(solver_workspace *b)
     TRY(operand_read(b, 0, false, &a));
     TRY(operand_read(b, 1, false, &y));
     TRY(columns_take(b, y.rows, y.cols, &x));
-    TRY(judge(b, LINALG_PIVOT));
+    TRY(check_status(b, LINALG_PIVOT));
     TRY(solver_refined(b, b->s->attr.solver.refine == DUET_REFINE_F16, &a, &y, &x, &turns));
     TRY(result_check(b, &x));
     TRY(operand_size(b, &b->says->size));
@@ -199,7 +195,7 @@ static duet_status solve_refined(solver_workspace *b)
 }
 
 /* A zero pivot is not an error here. */
-static duet_status ask_factored(solver_workspace *b, answers *a)
+static duet_status check_factored(solver_workspace *b, answers *a)
 {
     TRY(gpu_workspace_ask(b, a));
     return a->operand[0] ? linalg_failed(b->s, LINALG_OPERAND, 1) : DUET_OK;
@@ -213,8 +209,9 @@ static duet_status determinant(solver_workspace *b, enum linear what)
     TRY(lu_read(b, true, &a, &pivot));
     TRY(result_check(b, &a));
     TRY(rows_size(b, &a, true, &b->says->grown));
-    TRY(ask_factored(b, &said));
-    if (said.result[0] || !growth_is_small(b, &said)) return gpu_linear_on_host(b, LINALG_RESULT, 0);
+    TRY(check_factored(b, &said));
+    if (said.result[0] || !growth_is_small(b, &said, GROWTH_LIMIT))
+        return gpu_linear_on_host(b, LINALG_RESULT, 0);
     linear_args d = { .what = what, .in = a.p, .pivot = pivot, .rows = a.rows, .in_row = 1, .in_col = a.ld };
     d.out = b->f->data[b->s->out[0].slot];
     if (what == LINEAR_SLOGDET) d.more = b->f->data[b->s->out[1].slot];
@@ -228,8 +225,8 @@ static duet_status lu(solver_workspace *b)
     answers said;
     TRY(lu_read(b, false, &a, &pivot));
     TRY(result_check(b, &a));
-    TRY(ask_factored(b, &said));
-    if (said.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
+    TRY(check_factored(b, &said));
+    if (said.result[0] || !is_in_range(b, said.size)) return gpu_linear_on_host(b, LINALG_RESULT, 0);
     TRY(write_triangle(b, &a, PART_UNIT_LOWER, 0));
     TRY(half_written(write_triangle(b, &a, PART_UPPER, 1)));
     const linear_args order = { .what = LINEAR_ORDER,
@@ -243,11 +240,14 @@ static duet_status lu(solver_workspace *b)
 
 /* ---- triangular systems ---- */
 
-static duet_status triangle_open(solver_workspace *b, const triangle *t, columns *a)
+/* A triangle that cuBLAS cannot read in place is copied: see triangle.h. */
+static duet_status triangle_open(solver_workspace *b, triangle *t, columns *a)
 {
+    const triangle_attributes *how = &b->s->attr.triangle;
     const int64_t n = b->s->in[0].at.size[0];
     *a = (columns){ b->f->data[b->s->in[0].slot], n, n, t->pitch, solver_type(b) };
-    if (t->pitch) return DUET_OK;
+    if (t->pitch && is_aligned(b, a->p)) return DUET_OK;
+    *t = (triangle){ !how->lower, how->unit, !how->transposed, 0 };
     return columns_read(b, 0, true, a);
 }
 
@@ -260,7 +260,7 @@ static duet_status triangle_check(const solver_workspace *b, const triangle *t, 
 
 static duet_status solve_triangular(solver_workspace *b)
 {
-    const triangle t = step_triangle(b->s);
+    triangle t = step_triangle(b->s);
     columns a, x;
     answers said;
     TRY(triangle_open(b, &t, &a));
@@ -278,18 +278,12 @@ static duet_status solve_triangular(solver_workspace *b)
 
 /* ---- by QR ---- */
 
-static duet_status qr_of(solver_workspace *b, const columns *a, void **tau)
-{
-    TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * element_bytes(b), tau));
-    return solver_qr(b, a, *tau);
-}
-
 static duet_status qr(solver_workspace *b)
 {
     columns a, q;
     void *tau;
     TRY(operand_read(b, 0, false, &a));
-    TRY(qr_of(b, &a, &tau));
+    TRY(columns_qr(b, &a, &tau));
     TRY(result_check(b, &a));
     columns first = a;
     first.cols = smaller(a.rows, a.cols);
@@ -298,76 +292,9 @@ static duet_status qr(solver_workspace *b)
     TRY(columns_fill(b, &q, &from, a.p));
     TRY(solver_q(b, &q, tau));
     TRY(result_check(b, &q));
-    TRY(judge(b, LINALG_ITERATION));
+    TRY(check_status(b, LINALG_ITERATION));
     TRY(columns_write(b, &q, false, 0));
     return half_written(write_triangle(b, &a, PART_UPPER, 1));
-}
-
-/* Reads the right-hand sides into memory with as many rows as the results need. */
-static duet_status sides_read(solver_workspace *b, int64_t rows, columns *x)
-{
-    const layout at = layout_as_matrix(&b->s->in[1].at);
-    TRY(columns_take(b, rows, at.size[1], x));
-    TRY(CUDA(cudaMemsetAsync, x->p, 0, (size_t)(x->ld * x->cols) * element_bytes(b), b->q->stream));
-    TRY(columns_fill(b, x, &at, b->f->data[b->s->in[1].slot]));
-    return check_part(b, x, PART_ALL, &b->says->operand[2]);
-}
-
-/* Is R certainly well-conditioned? The test is that of the CPU. */
-static bool is_regular(const solver_workspace *b, const answers *a, int64_t n)
-{
-    const int64_t *size = b->s->in[0].at.size;
-    const double eps = dtype_part(solver_type(b)) == DUET_F64 ? DBL_EPSILON : FLT_EPSILON,
-                 condition = a->triangle_size * a->probes / (double)n;
-    return CONDITION_CAUTION * condition * (double)larger(size[0], size[1]) * eps < 1;
-}
-
-static duet_status judge_least_squares(solver_workspace *b, const columns *x, int64_t n)
-{
-    answers a;
-    TRY(ask_of_operands(b, &a));
-    const bool in_range = is_in_range(b, a.size) && is_in_range(b, a.sides);
-    if (!a.result[0] && in_range && (!n || is_regular(b, &a, n))) return columns_write(b, x, false, 0);
-    return gpu_linear_on_host(b, LINALG_RESULT, 0);
-}
-
-/* Solves with R and the right-hand sides of the test of its condition. */
-static duet_status probe(solver_workspace *b, const columns *r)
-{
-    columns x;
-    TRY(probes_take(b, r->rows, &x));
-    TRY(columns_size(b, r, PART_UPPER, &b->says->triangle_size));
-    TRY(solver_triangular(b, r, false, false, false, &x));
-    return columns_size(b, &x, PART_ALL, &b->says->probes);
-}
-
-/* Least squares. With more columns than rows, the transpose is factored: if A = R^T Q^T, the shortest x
- * is conj(Q) R^-T b. The CPU computes the result if R may be rank-deficient. */
-static duet_status least_squares(solver_workspace *b)
-{
-    const layout *l = &b->s->in[0].at;
-    const bool tall = l->size[0] >= l->size[1];
-    columns a, x;
-    void *tau;
-    TRY(operand_read(b, 0, !tall, &a));
-    TRY(columns_size(b, &a, PART_ALL, &b->says->size));
-    TRY(qr_of(b, &a, &tau));
-    TRY(sides_read(b, a.rows, &x));
-    TRY(columns_size(b, &x, PART_ALL, &b->says->sides));
-    columns r = a;
-    r.rows = a.cols;
-    TRY(probe(b, &r));
-    if (tall) TRY(solver_times_q(b, &a, tau, true, &x));
-    TRY(solver_triangular(b, &r, false, false, !tall, &x));
-    if (!tall) {
-        TRY(columns_conjugate(b, &x));
-        TRY(solver_times_q(b, &a, tau, false, &x));
-        TRY(columns_conjugate(b, &x));
-    }
-    columns first = x;
-    first.rows = l->size[1];
-    TRY(check_part(b, &first, PART_ALL, b->says->result));
-    return judge_least_squares(b, &x, a.cols);
 }
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
@@ -382,12 +309,12 @@ static duet_status cholesky(solver_workspace *b)
     TRY(check_part(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
     TRY(check_part(b, &a, PART_LOWER, b->says->result));
-    TRY(judge(b, LINALG_MINOR));
+    TRY(check_status(b, LINALG_MINOR));
     return write_triangle(b, &a, PART_LOWER, 0);
 }
 
-/* Asks whether an iteration has ended with finite values; if not, *done is false. */
-static duet_status ask_iteration(solver_workspace *b, bool *done)
+/* Has an iteration ended with finite values? If not, *done is false. */
+static duet_status check_iteration(solver_workspace *b, bool *done)
 {
     answers a;
     TRY(gpu_workspace_ask(b, &a));
@@ -402,11 +329,11 @@ static duet_status eigen(solver_workspace *b, bool vectors)
     bool done;
     TRY(symmetric_read(b, &a));
     TRY(values_take(b, a.rows, &w));
-    TRY(judge(b, LINALG_ITERATION));
+    TRY(check_status(b, LINALG_ITERATION));
     TRY(solver_eigen(b, &a, vectors, &w));
     TRY(result_check(b, &w));
     if (vectors) TRY(columns_conjugate(b, &a));
-    TRY(ask_iteration(b, &done));
+    TRY(check_iteration(b, &done));
     if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, b->s->in[0].at.size[0]);
     TRY(columns_write(b, &w, false, 0));
     if (!vectors) return DUET_OK;
@@ -425,10 +352,10 @@ static duet_status svd(solver_workspace *b, bool vectors)
     TRY(values_take(b, a.cols, &w));
     if (vectors) TRY(columns_take(b, a.rows, a.cols, &u));
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
-    TRY(judge(b, LINALG_ITERATION));
+    TRY(check_status(b, LINALG_ITERATION));
     TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
     TRY(result_check(b, &w));
-    TRY(ask_iteration(b, &done));
+    TRY(check_iteration(b, &done));
     if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.cols);
     if (!vectors) return columns_write(b, &w, false, 0);
     TRY(columns_write(b, wide ? &vt : &u, wide, 0));
@@ -449,7 +376,7 @@ static duet_status run(solver_workspace *b)
     case OP_svdvals: return svd(b, false);
     case OP_solve: return b->s->attr.solver.refine ? solve_refined(b) : solve(b);
     case OP_solve_triangular: return solve_triangular(b);
-    case OP_lstsq: return least_squares(b);
+    case OP_lstsq: return gpu_least_squares(b);
     case KERNEL_lu: return lu(b);
     case KERNEL_qr: return qr(b);
     case KERNEL_svd: return svd(b, true);

@@ -61,13 +61,26 @@ duet_status columns_size(const solver_workspace *b, const columns *c, enum linea
     return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
 }
 
-duet_status rows_size(const solver_workspace *b, const columns *c, bool upper_only, double *to)
+static linear_args rows_args(const columns *c, bool upper_only, double *to)
 {
     linear_args a = size_args(c, upper_only ? PART_LOWER : PART_ALL, to);
     a.rows = c->cols;
     a.cols = c->rows;
     a.in_row = c->ld;
     a.in_col = 1;
+    return a;
+}
+
+duet_status rows_size(const solver_workspace *b, const columns *c, bool upper_only, double *to)
+{
+    const linear_args a = rows_args(c, upper_only, to);
+    return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
+}
+
+duet_status rows_range(const solver_workspace *b, const columns *c, double *to, double *reciprocal)
+{
+    linear_args a = rows_args(c, false, to);
+    a.more = reciprocal;
     return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
 }
 
@@ -81,7 +94,8 @@ static duet_status matrix_open(solver_workspace *b, columns *a, bool *transposed
     *transposed = l->stride[1] == 1;
     const int64_t pitch = l->stride[!*transposed];
     *a = (columns){ b->f->data[b->s->in[0].slot], n, n, pitch, solver_type(b) };
-    if (l->stride[*transposed] == 1 && pitch >= n && pitch >= 1 && pitch <= INT_MAX) return DUET_OK;
+    if (l->stride[*transposed] == 1 && pitch >= n && pitch >= 1 && pitch <= INT_MAX && is_aligned(b, a->p))
+        return DUET_OK;
     *transposed = false;
     return columns_read(b, 0, false, a);
 }
@@ -120,16 +134,25 @@ duet_status residual_check(solver_workspace *b, const columns *x)
 
 duet_status probes_take(solver_workspace *b, int64_t rows, columns *c)
 {
-    void *host;
-    const size_t bytes = (size_t)(rows * CONDITION_PROBES) * element_bytes(b);
     TRY(columns_take(b, rows, CONDITION_PROBES, c));
-    if (!bytes) return DUET_OK;
-    TRY(gpu_workspace_take(b, ON_HOST, bytes, &host));
-    uint64_t state = CONDITION_SEED;
-    const bool wide = dtype_part(c->type) == DUET_F64;
-    const int64_t n = (int64_t)(bytes / (wide ? sizeof(double) : sizeof(float)));
-    for (int64_t i = 0; i < n; i++)
-        if (wide) ((double *)host)[i] = condition_probe(&state);
-        else ((float *)host)[i] = (float)condition_probe(&state);
-    return CUDA(cudaMemcpyAsync, c->p, host, bytes, cudaMemcpyHostToDevice, b->q->stream);
+    const linear_args a = { .what = LINEAR_PROBES, .out = c->p, .rows = rows, .cols = CONDITION_PROBES };
+    return rows ? linear_work(b, &a) : DUET_OK;
 }
+
+/* ---- on the host ---- */
+
+bool is_in_range(const solver_workspace *b, double size)
+{
+    const bool wide = dtype_part(solver_type(b)) == DUET_F64;
+    return size == 0 || (size > (wide ? 0x1p-960 : 0x1p-96) && size < (wide ? 0x1p1000 : 0x1p110));
+}
+
+duet_status ask_of_operands(solver_workspace *b, answers *a)
+{
+    TRY(gpu_workspace_ask(b, a));
+    for (int k = 0; k < b->s->ins; k++)
+        if (a->operand[2 * k]) return linalg_failed(b->s, LINALG_OPERAND, k + 1);
+    return DUET_OK;
+}
+
+bool is_aligned(const solver_workspace *b, const void *p) { return (uintptr_t)p % element_bytes(b) == 0; }

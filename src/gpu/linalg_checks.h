@@ -19,6 +19,9 @@ duet_status operand_read(solver_workspace *b, int k, bool transposed, columns *c
 duet_status columns_size(const solver_workspace *b, const columns *c, enum linear_part which, double *to);
 duet_status rows_size(const solver_workspace *b, const columns *c, bool upper_only, double *to);
 
+/* As rows_size. Also raises *reciprocal to the largest reciprocal of a sum that is not 0. */
+duet_status rows_range(const solver_workspace *b, const columns *c, double *to, double *reciprocal);
+
 /* Raises *to to the largest sum of absolute values of a column of operand 0, a square matrix. */
 duet_status operand_size(solver_workspace *b, double *to);
 
@@ -28,5 +31,12 @@ duet_status residual_check(solver_workspace *b, const columns *x);
 
 /* The right-hand sides of the test of the condition (core/linalg_status.h). */
 duet_status probes_take(solver_workspace *b, int64_t rows, columns *c);
+
+/* Is a matrix of this size far from the limits of the type, so that its factors are too? */
+bool is_in_range(const solver_workspace *b, double size);
+/* Waits for the GPU. Fails if an operand is not finite. */
+duet_status ask_of_operands(solver_workspace *b, answers *a);
+/* Can cuBLAS read an operand in place? A complex element needs the alignment of both parts together. */
+bool is_aligned(const solver_workspace *b, const void *p);
 
 #endif

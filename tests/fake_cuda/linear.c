@@ -47,6 +47,16 @@ static void triangle(const linear_args *a, int64_t i, int64_t j)
         a->in && linear_has(a->part, i, j) ? get(a, i * a->in_row + j * a->in_col) : one);
 }
 
+static void probes(const linear_args *a)
+{
+    for (int64_t i = 0; i < a->rows * a->cols; i++) {
+        const double x[2] = { linear_probe(2 * (uint64_t)i), linear_probe(2 * (uint64_t)i + 1) };
+        double _Complex z;
+        memcpy(&z, x, sizeof z);
+        put(a, a->out, i, z);
+    }
+}
+
 static double column_size(const linear_args *a, const void *from, int64_t first)
 {
     linear_args column = *a;
@@ -59,12 +69,13 @@ static double column_size(const linear_args *a, const void *from, int64_t first)
 /* NaN counts as greater than all numbers. */
 static void size(const linear_args *a)
 {
-    double *out = a->out;
+    double *out = a->out, *more = a->more;
     for (int64_t j = 0; j < a->cols; j++) {
         double sum = 0;
         for (int64_t i = 0; i < a->rows; i++)
             if (linear_has(a->part, i, j)) sum += cabs(get(a, i * a->in_row + j * a->in_col));
         if (!isnan(*out) && !(sum <= *out)) *out = sum;
+        if (more && sum > 0 && 1 / sum > *more) *more = 1 / sum;
     }
 }
 
@@ -112,6 +123,7 @@ static void run(void *args)
     if (a->what == LINEAR_ORDER) return order(a);
     if (a->what == LINEAR_SIZE) return size(a);
     if (a->what == LINEAR_REST) return rest(a);
+    if (a->what == LINEAR_PROBES) return probes(a);
     if (a->what >= LINEAR_DET) return determinant(a);
     for (int64_t i = 0; i < a->rows; i++)
         for (int64_t j = 0; j < a->cols; j++) (a->what == LINEAR_CHECK ? check : triangle)(a, i, j);
@@ -133,6 +145,7 @@ cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
     bool fits = true;
     if (a->what == LINEAR_CHECK)
         fits = is_there(a, a->in, a->in_row, a->in_col, each) && fake_owns(a->flag, 2 * sizeof *a->flag);
+    if (a->what == LINEAR_PROBES) fits = is_there(a, a->out, 1, a->rows, each);
     if (a->what == LINEAR_TRIANGLE) fits = is_there(a, a->out, a->out_row, a->out_col, each);
     if (a->pivots) fits &= fake_owns(a->pivot, (size_t)a->pivots * sizeof *a->pivot);
     if (!fits) return fake_error(cudaErrorInvalidValue);
