@@ -2,6 +2,8 @@
  * results back. Used where cuSOLVER computed no result, or none that is accurate enough. */
 #include "linalg_on_host.h"
 #include "columns.h"
+#include "thread.h"
+#include "trace.h"
 
 /* An operand as it is on the host, and a copy of it on the device: both in row-major order without
  * gaps. */
@@ -33,6 +35,20 @@ static duet_status copy_to_device(solver_workspace *b, const operand *x, const d
     return gpu_apply(OP_LOAD, b->f->data[x->slot], &x->at, &(part){ .p = d->device, .at = &d->at }, 1, b->q);
 }
 
+/* May the operands be copied to the CPU? They are part of a statement (core/transfers.h). */
+static duet_status check_transfer(void)
+{
+    const thread *t = thread_get();
+    if (t->accesses || t->transfers == DUET_TRANSFERS_ALLOWED) return DUET_OK;
+    if (t->transfers == DUET_TRANSFERS_FORBIDDEN)
+        return fail(
+            DUET_FORBIDDEN,
+            "the operands would be copied to the CPU, because cuSOLVER has no result that is accurate "
+            "enough; copies between devices are forbidden here");
+    trace_line("the operands are copied to the CPU, because cuSOLVER has no result that is accurate enough");
+    return DUET_OK;
+}
+
 duet_status gpu_linear_on_host(solver_workspace *b, enum linalg_failed why, int64_t place)
 {
     const machine *host = device_machine(HOST);
@@ -41,6 +57,7 @@ duet_status gpu_linear_on_host(solver_workspace *b, enum linalg_failed why, int6
     dense in[STEP_INPUTS], out[STEP_OUTPUTS];
     void *data[STEP_INPUTS + STEP_OUTPUTS];
     int slot = 0;
+    TRY(check_transfer());
     gpu_workspace_close(b);
     TRY(gpu_workspace_open(b, was.s, was.f, was.q));
     for (int k = 0; k < s.ins; k++) {

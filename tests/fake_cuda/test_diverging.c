@@ -1,5 +1,6 @@
-/* test_diverging.c - iterations of the fake cuSOLVER that do not converge: the CPU computes the result,
- * for all types, into views too. */
+/* test_diverging.c - results that the fake cuSOLVER does not have: iterations that do not converge, growth
+ * in LU, and least squares near the limit of the condition. The CPU computes them, for all types, into views
+ * too, unless copies between devices are forbidden. */
 #include "dtype.h"
 #include "fake_cuda.h"
 #include "tap.h"
@@ -76,6 +77,87 @@ static void test_svd(duet_dtype t)
     duet_free(&a, &square, &u, &vt, &s, &u2, &vt2, &s2);
 }
 
+/* Wilkinson's matrix, whose elements grow in LU. */
+static duet_matrix *growing(duet_dtype t)
+{
+    duet_matrix *a = duet_new(t, N, N), *x = duet_new(DUET_F64, N, N);
+    double *p = duet_overwrite(x);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) p[i * N + j] = i == j || j == N - 1 ? 1 : i > j ? -1 : 0;
+    went(duet_set(a, duet_cast(duet_transpose(x), t)), "a matrix");
+    duet_free(&x);
+    return a;
+}
+
+/* How often the host waited, and bytes copied from the GPU, in the statement. */
+#define WAITS(statement)                                                                                     \
+    ({                                                                                                       \
+        const uint64_t before_ = duet_stats().synchronisations;                                              \
+        went(statement, #statement);                                                                         \
+        (int)(duet_stats().synchronisations - before_);                                                      \
+    })
+
+static void test_growth(duet_dtype t)
+{
+    duet_matrix *a = growing(t), *x = duet_new(t, N, N), *y = duet_new(t, N, N), *l = duet_new(t, N, N),
+                *u = duet_new(t, N, N), *p = duet_new(DUET_I64, N);
+    went(duet_set_on(DUET_CPU, x, duet_inv(a)), "inv on the CPU");
+    went(duet_set_on(DUET_GPU, y, DUET(7)), "a destination on the GPU");
+    went(duet_set_on(DUET_GPU, l, duet_add(a, 0)), "the operand on the GPU");
+    DUET_FORBID_TRANSFERS
+    {
+        const uint64_t before = duet_stats().downloads;
+        CHECK(duet_set_on(DUET_GPU, y, duet_inv(a)) == DUET_FORBIDDEN, "the CPU computed the result");
+        CHECK(strstr(duet_error(), "cuSOLVER has no result"), "\"%s\"", duet_error());
+        CHECK(duet_stats().downloads == before, "the operand was copied");
+    }
+    const int waits = WAITS(duet_set_on(DUET_GPU, y, duet_inv(a)));
+    CHECK(waits == 3 || waits == 4, "the host waited %d times", waits);
+    CHECK(same_bits(x, y), "the inverse is not that of the CPU");
+    duet_matrix *small = duet_new(t, N, N);
+    went(duet_set(small, duet_mul(a, dtype_part(t) == DUET_F32 ? 0x1p-140 : 0x1p-1060)), "tiny elements");
+    DUET_ON(DUET_CPU) went(duet_lu(l, u, p, small), "lu on the CPU");
+    DUET_ON(DUET_GPU) went(duet_lu(x, y, p, small), "lu of tiny elements");
+    CHECK(same_bits(l, x) && same_bits(u, y), "the factors of tiny elements are not those of the CPU");
+    duet_free(&a, &x, &y, &l, &u, &p, &small);
+}
+
+/* x + d i */
+static duet_expr line(const duet_matrix *i, double x, double d, duet_dtype t)
+{
+    return duet_cast(duet_add(duet_mul(i, d), x), t);
+}
+
+/* Columns 1 and 1 + d i: the condition is about 1 / (6 d). For the smaller d it is near the limit in f32, so
+ * that the GPU solves again in f64. The solution for 3 + e i is 3 - e / d, e / d. */
+static void test_condition(duet_dtype t)
+{
+    enum { ROWS = 40 };
+    const bool narrow = dtype_part(t) == DUET_F32;
+    const double e = 0x1p-15;
+    duet_matrix *a = duet_new(t, ROWS, 2), *b = duet_new(t, ROWS), *x = duet_new(t, 2),
+                *i = duet_new(DUET_F64, ROWS), *first = duet_column(a, 0), *second = duet_column(a, 1);
+    for (int k = 0; k < ROWS; k++) duet_overwrite_f64(i)[k] = k;
+    went(duet_set_on(DUET_GPU, first, DUET(1)), "a column");
+    went(duet_set_on(DUET_GPU, b, line(i, 3, e, t)), "right-hand sides");
+    for (int far = 0; far < 2; far++) {
+        const double d = far ? 1 : e;
+        went(duet_set_on(DUET_GPU, second, line(i, 1, d, t)), "a column");
+        went(duet_set_on(DUET_GPU, x, DUET(0)), "a destination");
+        const uint64_t before = duet_stats().downloads;
+        int waits = 0;
+        DUET_FORBID_TRANSFERS waits = WAITS(duet_set_on(DUET_GPU, x, duet_lstsq(a, b)));
+        CHECK(narrow && !far ? waits > 2 : waits == 1, "the host waited %d times", waits);
+        CHECK(duet_stats().downloads == before, "elements were copied from the GPU");
+        duet_matrix *real = duet_eval(duet_cast(dtype_is_complex(t) ? duet_real(x) : DUET(x), DUET_F64));
+        const double *r = duet_read_f64(real);
+        CHECK(fabs(r[0] - 3 + e / d) < 1e-5 && fabs(r[1] - e / d) < 1e-5, "the solution is %g, %g", r[0],
+              r[1]);
+        duet_free(&real);
+    }
+    duet_free(&first, &second, &a, &b, &x, &i);
+}
+
 int main(void)
 {
     static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_C64, DUET_C128 };
@@ -83,5 +165,9 @@ int main(void)
     tap_point("eigenvalues");
     for (int i = 0; i < 4; i++) test_svd(types[i]);
     tap_point("singular values");
+    for (int i = 0; i < 4; i++) test_growth(types[i]);
+    tap_point("growth, and copies that are forbidden");
+    for (int i = 0; i < 4; i++) test_condition(types[i]);
+    tap_point("least squares near the limit of the condition");
     return tap_end();
 }
