@@ -87,7 +87,10 @@ template <typename E> KERNEL(THREADS) size(const linear_args a)
                   step = across ? THREADS / ACROSS : THREADS;
     double sum = 0;
     for (int64_t i = first; j < a.cols && i < a.rows; i += step)
-        if (linear_has(a.part, i, j)) sum += magnitude(((const E *)a.in)[i * a.in_row + j * a.in_col]);
+        if (linear_has(a.part, i, j)) {
+            const double x = magnitude(((const E *)a.in)[i * a.in_row + j * a.in_col]);
+            sum += a.squares ? x * x : x;
+        }
     if (!across) {
         sum = total(sum);
         if (threadIdx.x == 0) take_size(a, sum);

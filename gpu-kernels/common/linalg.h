@@ -40,8 +40,9 @@ enum linear_part { PART_ALL, PART_LOWER, PART_UPPER, PART_UNIT_LOWER, PART_UNIT_
 typedef struct linear_args {
     enum linear what;
     enum linear_part part;
-    bool wide;  /* f64 */
-    bool pairs; /* complex elements, with parts of this type */
+    bool wide;    /* f64 */
+    bool pairs;   /* complex elements, with parts of this type */
+    bool squares; /* LINEAR_SIZE: of the squares of absolute values */
     const void *in;
     void *out, *more;
     int *flag;

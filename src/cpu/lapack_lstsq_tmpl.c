@@ -10,7 +10,7 @@
  * and not the units of its columns. */
 #include "lapack_factors.h"
 
-enum { ITERATIONS = 3, LARGEST_SVD = PARTS > 1 ? COMPLEX_SVD_MAX : SVD_MAX };
+enum { ITERATIONS = 2, LARGEST_SVD = PARTS > 1 ? COMPLEX_SVD_MAX : SVD_MAX };
 
 /* ---- the condition of R ---- */
 
@@ -59,14 +59,29 @@ static double sum_of_magnitudes(const T *x, int64_t n)
     return sum;
 }
 
-/* The largest sum of a column, of the magnitudes of the parts of its elements. */
-static double largest_column(const col_matrix *c, bool upper_only)
+/* The largest sum of a column of an upper triangle, of the magnitudes of the parts of its elements. */
+static double largest_column(const col_matrix *c)
 {
     double largest = 0;
     for (int64_t j = 0; j < c->cols; j++)
-        raise_to(&largest, sum_of_magnitudes((const T *)(c->p + j * c->ld),
-                                             PARTS * (upper_only ? j + 1 : (int64_t)c->rows)));
+        raise_to(&largest, sum_of_magnitudes((const T *)(c->p + j * c->ld), PARTS * (j + 1)));
     return largest;
+}
+
+/* The column with the largest sum of squares. NaN counts as larger than all numbers. */
+static int longest_column(const col_matrix *c, double *squares)
+{
+    int longest = 0;
+    *squares = 0;
+    for (int j = 0; j < c->cols; j++) {
+        const T *part = (const T *)(c->p + (int64_t)j * c->ld);
+        double sum = 0;
+        for (int64_t i = 0; i < PARTS * (int64_t)c->rows; i++) sum += (double)part[i] * (double)part[i];
+        if (!(sum > *squares) && !isnan(sum)) continue;
+        raise_to(squares, sum);
+        longest = j;
+    }
+    return longest;
 }
 
 /* Divides a vector by its 2-norm, which is returned. Scales it first, so that no square overflows. */
@@ -85,26 +100,25 @@ static double normalise(const col_matrix *x)
     return largest * root;
 }
 
-/* An estimate of the condition in the 2-norm, by iterations with R^H R and its inverse. */
-static duet_status condition_of(workspace *d, const col_matrix *r, double *condition)
+/* An estimate of the condition in the 2-norm, by iterations with R^H R and its inverse. y is the longest
+ * solution of the probes. */
+static duet_status condition_of(workspace *d, const col_matrix *r, const col_matrix *y, double *condition)
 {
-    col_matrix x, y;
+    col_matrix x;
     double largest = 0, inverse = 0;
     TRY(col_matrix_take(d, r->rows, 1, &x));
-    TRY(col_matrix_take(d, r->rows, 1, &y));
     fill_probes(&x);
-    fill_probes(&y);
     normalise(&x);
-    normalise(&y);
+    normalise(y);
     for (int k = 0; k < ITERATIONS; k++) {
         multiply(r, CblasNoTrans, &x);
-        largest = normalise(&x);
-        multiply(r, CblasConjTrans, &x);
         normalise(&x);
-        substitute(r, CblasConjTrans, &y);
-        normalise(&y);
-        substitute(r, CblasNoTrans, &y);
-        inverse = normalise(&y);
+        multiply(r, CblasConjTrans, &x);
+        largest = normalise(&x);
+        substitute(r, CblasConjTrans, y);
+        normalise(y);
+        substitute(r, CblasNoTrans, y);
+        inverse = normalise(y);
     }
     *condition = largest * inverse;
     return DUET_OK;
@@ -116,13 +130,15 @@ static duet_status condition_of(workspace *d, const col_matrix *r, double *condi
 static duet_status is_regular(workspace *d, const col_matrix *r, const col_matrix *x, double limit,
                               bool *is_small)
 {
-    double condition;
+    double squares, condition;
     T rows;
+    const int longest = longest_column(x, &squares);
     TRY(row_sums(d, r, true, &rows, NULL));
-    condition = condition_quick(largest_column(r, true), (double)rows, largest_column(x, false));
+    condition = condition_quick(largest_column(r), (double)rows, squares);
     *is_small = CONDITION_CAUTION * condition < limit;
     if (*is_small) return DUET_OK;
-    TRY(condition_of(d, r, &condition));
+    TRY(condition_of(d, r, &(const col_matrix){ x->p + (int64_t)longest * x->ld, x->rows, 1, x->ld },
+                     &condition));
     *is_small = 2 * condition < limit;
     return DUET_OK;
 }

@@ -22,9 +22,9 @@ typedef struct answers {
     int triangle[2]; /* flags for a triangular operand */
     int rest[2];     /* flags for the residual of a solution */
     /* The largest sum of absolute values: of a column of the matrix, and the largest reciprocal of one;
-     * of a row of U as it is stored, which is the transpose; of a column and of a row of R; of a solution
-     * with R; of a right-hand side. */
-    double size, reciprocal, grown, triangle_size, triangle_rows, probes, sides;
+     * of a row of U as it is stored, which is the transpose; of a column and of a row of R; of a right-hand
+     * side. The largest sum of squares of a solution with R. */
+    double size, reciprocal, grown, triangle_size, triangle_rows, sides, probes;
 } answers;
 
 /* A step in execution, and the memory that it has taken. */

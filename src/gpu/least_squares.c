@@ -34,7 +34,7 @@ static duet_status probe(solver_workspace *b, const columns *r)
     TRY(columns_size(b, r, PART_UPPER, &b->says->triangle_size));
     TRY(rows_size(b, r, true, &b->says->triangle_rows));
     TRY(solver_triangular(b, r, false, false, false, &x));
-    return columns_size(b, &x, PART_ALL, &b->says->probes);
+    return columns_squares(b, &x, &b->says->probes);
 }
 
 /* With more columns than rows, the transpose is factored: if A = R^T Q^T, the shortest x is

@@ -61,6 +61,13 @@ duet_status columns_size(const solver_workspace *b, const columns *c, enum linea
     return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
 }
 
+duet_status columns_squares(const solver_workspace *b, const columns *c, double *to)
+{
+    linear_args a = size_args(c, PART_ALL, to);
+    a.squares = true;
+    return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
+}
+
 static linear_args rows_args(const columns *c, bool upper_only, double *to)
 {
     linear_args a = size_args(c, upper_only ? PART_LOWER : PART_ALL, to);

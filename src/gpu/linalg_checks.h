@@ -18,6 +18,8 @@ duet_status operand_read(solver_workspace *b, int k, bool transposed, columns *c
 /* Raises *to, in device memory, to the largest sum of absolute values of a column; or of a row. */
 duet_status columns_size(const solver_workspace *b, const columns *c, enum linear_part which, double *to);
 duet_status rows_size(const solver_workspace *b, const columns *c, bool upper_only, double *to);
+/* Raises *to to the largest sum of squares of absolute values of a column. */
+duet_status columns_squares(const solver_workspace *b, const columns *c, double *to);
 
 /* As rows_size. Also raises *reciprocal to the largest reciprocal of a sum that is not 0. */
 duet_status rows_range(const solver_workspace *b, const columns *c, double *to, double *reciprocal);

@@ -73,7 +73,10 @@ static void size(const linear_args *a)
     for (int64_t j = 0; j < a->cols; j++) {
         double sum = 0;
         for (int64_t i = 0; i < a->rows; i++)
-            if (linear_has(a->part, i, j)) sum += cabs(get(a, i * a->in_row + j * a->in_col));
+            if (linear_has(a->part, i, j)) {
+                const double x = cabs(get(a, i * a->in_row + j * a->in_col));
+                sum += a->squares ? x * x : x;
+            }
         if (!isnan(*out) && !(sum <= *out)) *out = sum;
         if (more && sum > 0 && 1 / sum > *more) *more = 1 / sum;
     }

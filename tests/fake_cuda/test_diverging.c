@@ -134,7 +134,7 @@ static void test_condition(duet_dtype t)
 {
     enum { ROWS = 40 };
     const bool narrow = dtype_part(t) == DUET_F32;
-    const double e = 0x1p-15;
+    const double e = 0x1p-17;
     duet_matrix *a = duet_new(t, ROWS, 2), *b = duet_new(t, ROWS), *x = duet_new(t, 2),
                 *i = duet_new(DUET_F64, ROWS), *first = duet_column(a, 0), *second = duet_column(a, 1);
     for (int k = 0; k < ROWS; k++) duet_overwrite_f64(i)[k] = k;
