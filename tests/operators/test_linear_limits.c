@@ -139,6 +139,28 @@ static void test_growth(duet_dtype t)
         for (int how = 0; how < 4; how++) grows(t, orders[i], how & 1, how & 2);
 }
 
+/* As Wilkinson's matrix, with smaller multipliers and several last columns. Transposed, so that elements of U
+ * grow by a factor of about 50 to 150. */
+static void grows_slowly(duet_dtype t, int64_t n)
+{
+    const int64_t last = 4 + (int64_t)rng_below(&gen, (uint64_t)n / 4);
+    const wide multiplier = (powl(80, 1 / (wide)(n - 1)) - 1) * rng_real(&gen, 1.1, 1.7);
+    duet_matrix *a = duet_new(t, n, n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            const wide below = i > j ? -multiplier * rng_real(&gen, 0.9, 1) : i == j;
+            put(a, j, i, j >= n - last ? rng_real(&gen, 0.5, 1) : below);
+        }
+    check_solutions(t, a, n, 9, 0);
+    duet_free(&a);
+}
+
+static void test_slow_growth(duet_dtype t)
+{
+    const int full = own_types[0] == DUET_F32 ? 400 : 60;
+    for (int i = 0; i < (quick ? 40 : full); i++) grows_slowly(t, 60 + (int64_t)rng_below(&gen, 40));
+}
+
 /* A pivot may become 0 although the matrix is regular: the last one is 1 + 2^-k, rounded. */
 static void test_lost_pivot(duet_dtype t)
 {
@@ -318,6 +340,24 @@ static void test_graded(duet_dtype t)
     duet_free(&inverse);
 }
 
+/* A triangle with 1 on the diagonal and -1 above, whose column j is multiplied by 2^(60 - j). If columns are
+ * scaled to 1, a solution is 2^138, which overflows f32. It is 2^8 with these columns. */
+static void test_scaled_overflow(duet_dtype t)
+{
+    enum { N = 140 };
+    duet_matrix *a = duet_new(t, N, N), *b = duet_new(t, N), *x = duet_new(t, N);
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = i; j < N; j++) put(a, i, j, ldexpl(i == j ? 1 : -1, 60 - (int)j));
+    put(b, N - 1, 0, ldexpl(1, -70));
+    if (set(x, duet_solve(a, b), "solve")) {
+        for (int64_t i = 0; i < N - 1; i++) is_about(x, i, 0, 256, 1000 * eps_of(t), "solve");
+        is_about(x, N - 1, 0, 512, 1000 * eps_of(t), "solve");
+    }
+    duet_free(&a);
+    duet_free(&b);
+    duet_free(&x);
+}
+
 /* ---- least squares of full rank, with a large condition ---- */
 
 /* Fits polynomials c(k) x^k to m points. */
@@ -481,12 +521,14 @@ int main(int argc, char **argv)
 {
     if (!begin(argc, argv)) return 0;
     each_type(test_growth, "growth in LU");
+    each_type(test_slow_growth, "growth that is just too large");
     each_type(test_lost_pivot, "a pivot that growth makes 0");
     each_type(test_tiny_diagonals, "triangles with tiny diagonals");
     each_type(test_scaled, "systems near the limits of the type");
     each_type(test_shortest, "wide systems near the limits of the type");
     each_type(test_determinants, "determinants near the limits of the type");
     each_type(test_graded, "columns of very different sizes");
+    each_type(test_scaled_overflow, "a scaled solution that overflows");
     each_type(test_conditions, "least squares with a large condition");
     each_type(test_deficient, "rank-deficient least squares");
     return tap_end();
