@@ -189,8 +189,8 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 #define DUET_TRANSFERS(mode)      DUET_TRANSFERS_1(mode, __COUNTER__)
 #define DUET_TRANSFERS_1(mode, n) DUET_TRANSFERS_2(mode, n)
 #define DUET_TRANSFERS_2(mode, n)                                                                            \
-    for (__attribute__((cleanup(duet_transfers_close))) duet_scope duet_transfers_##n =                      \
-             duet_transfers_open(mode);                                                                      \
+    for (__attribute__((cleanup(duet_transfers_close)))                                                      \
+         duet_scope duet_transfers_##n = duet_transfers_open(mode);                                          \
          duet_transfers_##n.on; duet_transfers_##n.on = 0)
 #define DUET_FORBID_TRANSFERS DUET_TRANSFERS(DUET_TRANSFERS_FORBIDDEN)
 
