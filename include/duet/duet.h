@@ -393,13 +393,13 @@ DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const c
  * formula uses the new values of matrices that earlier statements set. Consumes all formulas, also
  * on failure. Statements can share one pass over memory if each of them, to compute its element i,
  * reads only element i of the destinations of the others. Otherwise they take as many passes as
- * necessary. In C write
+ * necessary, and may need memory for copies of the destinations. In C write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
  * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ
  * Errors    as duet_set, for the first statement that fails; the error text names it. The arguments
  *           of all statements are checked before the first one runs. If one fails while it runs, all
- *           destinations are unchanged; DEVICE_ERROR: the contents of all may be undefined */
+ *           destinations are unchanged; DEVICE_ERROR: the elements of all may be lost */
 typedef struct duet_assignment {
     duet_matrix *to;
     duet_expr value;
