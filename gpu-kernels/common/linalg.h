@@ -16,12 +16,14 @@ enum linear {
     /* flag[0] = 1 if an element of the part is not finite. If the part contains the diagonal and
      * element i of it is the first zero, flag[1] = rows - i */
     LINEAR_CHECK,
-    /* for real elements: raises out (uint64_t, the bits of a double) to the greatest sum of absolute
-     * values of a column of `in` */
+    /* raises out (uint64_t, the bits of a double) to the greatest sum of absolute values of a column
+     * of `in`, of the elements of the part only. NaN counts as greater than all numbers. Likewise, unless
+     * it is NULL, more to the greatest reciprocal of a sum that is not 0 */
     LINEAR_SIZE,
-    /* for real elements: flag[0] = 1 if, for any column, the sum of absolute values in `in` exceeds
-     * `most` * out * the sum of absolute values in `more` */
+    /* flag[0] = 1 if, for any column, the sum of absolute values in `in` exceeds `most` * out * the sum
+     * of absolute values in `more` */
     LINEAR_REST,
+    LINEAR_PROBES,   /* out = linear_probe of 0, 1, ... for a matrix without gaps */
     LINEAR_TRIANGLE, /* out = the part of `in`, with zeros elsewhere; all zeros if `in` is NULL */
     LINEAR_ORDER,    /* out (int64_t) = the permutation of rows made by `pivots` exchanges */
     LINEAR_DET,      /* out = the determinant, from the factors in `in` and their pivots */
@@ -38,8 +40,9 @@ enum linear_part { PART_ALL, PART_LOWER, PART_UPPER, PART_UNIT_LOWER, PART_UNIT_
 typedef struct linear_args {
     enum linear what;
     enum linear_part part;
-    bool wide;  /* f64 */
-    bool pairs; /* complex elements, with parts of this type */
+    bool wide;    /* f64 */
+    bool pairs;   /* complex elements, with parts of this type */
+    bool squares; /* LINEAR_SIZE: of the squares of absolute values */
     const void *in;
     void *out, *more;
     int *flag;
@@ -51,12 +54,24 @@ typedef struct linear_args {
 
 cudaError_t linear_launch(const linear_args *a, cudaStream_t q);
 
-/* Does the part contain element i, j? */
 #ifdef __CUDACC__
-__host__ __device__
+#define LINEAR_INLINE __host__ __device__ static inline
+#else
+#define LINEAR_INLINE static inline
 #endif
-    static inline bool
-    linear_has(enum linear_part part, int64_t i, int64_t j)
+
+/* A random number in [-1, -1/2] or [1/2, 1]. */
+LINEAR_INLINE double linear_probe(uint64_t i)
+{
+    uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    const double size = 0.5 + (double)(x >> 33) * 0x1p-32;
+    return x & 1 ? size : -size;
+}
+
+/* Does the part contain element i, j? */
+LINEAR_INLINE bool linear_has(enum linear_part part, int64_t i, int64_t j)
 {
     switch (part) {
     case PART_LOWER: return i >= j;

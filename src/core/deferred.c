@@ -21,13 +21,13 @@ void deferred_set(int queue, deferred_work *h)
     else __atomic_and_fetch(&deferred_queues, ~own, __ATOMIC_RELEASE);
 }
 
-static duet_status launch_queue(int queue)
+static duet_status launch_queue(int queue, const deferred_work *except, bool reported)
 {
     duet_status s = DUET_OK;
     deferred_lock(queue);
     deferred_work *h = deferred_owner(queue);
-    if (h) {
-        s = h->launch(h);
+    if (h && h != except) {
+        s = h->launch(h, reported);
         deferred_set(queue, NULL);
     }
     deferred_unlock(queue);
@@ -35,14 +35,23 @@ static duet_status launch_queue(int queue)
     return s;
 }
 
-duet_status deferred_launch(uint64_t which)
+static duet_status launch_queues(uint64_t which, bool reported)
 {
     duet_status first = DUET_OK;
     for (which &= deferred_queues_now(); which; which &= which - 1) {
-        const duet_status s = launch_queue(__builtin_ctzll(which));
+        const duet_status s = launch_queue(__builtin_ctzll(which), NULL, reported);
         if (first == DUET_OK) first = s;
     }
     return first;
+}
+
+duet_status deferred_launch(uint64_t which) { return launch_queues(which, true); }
+
+void deferred_launch_or_lose(uint64_t which) { (void)launch_queues(which, false); }
+
+void deferred_launch_others(int queue, const deferred_work *except)
+{
+    if (deferred_queues_now() >> queue & 1) (void)launch_queue(queue, except, false);
 }
 
 bool deferred_uses(int queue, const struct storage *b)

@@ -17,8 +17,10 @@ struct storage;
 
 /* An object that defers work. Both functions are called under the queue's lock. */
 typedef struct deferred_work {
-    /* Launches all of it. If that fails, what the work was to write is lost. */
-    duet_status (*launch)(struct deferred_work *h);
+    /* Launches all of it. If that fails for lack of memory, work that did not run counts as undone:
+     * its destinations are as before. But if its thread will not see the status, they are lost.
+     * reported: this thread reports the status to its user. */
+    duet_status (*launch)(struct deferred_work *h, bool reported);
     bool (*uses)(const struct deferred_work *h, const struct storage *b);
 } deferred_work;
 
@@ -32,11 +34,16 @@ static inline uint64_t deferred_queues_now(void)
  * a storage. */
 void deferred_lock(int queue);
 void deferred_unlock(int queue);
-deferred_work *deferred_owner(int queue);
+deferred_work *deferred_owner(int queue);       /* or NULL */
 void deferred_set(int queue, deferred_work *h); /* NULL: no thread */
 
-/* Launches the deferred work of these queues. Returns the first error. */
+/* Launches the deferred work of these queues. Returns the first error, which the caller reports to its
+ * user. deferred_launch_or_lose: for a caller that cannot report it. */
 duet_status deferred_launch(uint64_t queues);
+void deferred_launch_or_lose(uint64_t queues);
+
+/* Launches the deferred work of a queue, unless it is `except`. If it fails, its results are lost. */
+void deferred_launch_others(int queue, const deferred_work *except);
 
 /* How often deferred work that this thread launched has failed. If the number changes while a
  * statement runs, the statement's failure may be that of earlier ones. */

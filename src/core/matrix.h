@@ -34,11 +34,11 @@ typedef struct storage {
     pthread_mutex_t lock;
     int refs;
     size_t bytes;
-    /* Bit d: the buffer on device d holds the elements. No bit: all elements are zero and no
-     * buffer is allocated, or `lost` is set and they are unknown. */
-    uint16_t valid;
-    uint16_t came; /* bit d: elements have been copied there before */
-    bool lost;
+    /* Bit d: the buffer on device d holds the elements. No such bit: all elements are zero and no
+     * buffer is allocated, or all elements are lost. SOME_LOST: the elements of lost_parts are
+     * lost, or all elements if there are no parts. */
+    uint16_t state;
+    uint16_t came;  /* bit d: elements have been copied there before */
     bool wrapped;   /* the host's buffer is the caller's memory */
     bool pinned;    /* the host's buffer is pinned */
     uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
@@ -48,6 +48,7 @@ typedef struct storage {
     void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
+    struct lost_part *lost_parts;
 } storage;
 
 extern const buffer_usage buffer_unused; /* the usage of a buffer that does not exist yet */
@@ -60,11 +61,16 @@ static inline buffer_usage *storage_usage(const storage *b, int device)
     return storage_other_usage(b, device);
 }
 
-/* May be called without the lock by a reader that finds the bit of its device set. */
-static inline unsigned storage_valid(const storage *b)
+/* One word for both, because each access tests both. */
+#define SOME_LOST (1u << 15)
+static_assert(DEVICES_MAX <= 15, "bit 15 of storage.state is SOME_LOST");
+
+/* These may be called without the lock by a reader that finds the bit of its device set. */
+static inline unsigned storage_state(const storage *b)
 {
-    return __atomic_load_n(&b->valid, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
 }
+static inline unsigned storage_valid(const storage *b) { return storage_state(b) & ~SOME_LOST; }
 static inline bool storage_valid_on(const storage *b, int device) { return storage_valid(b) >> device & 1; }
 
 /* A writer has the lock, or is the only one to use the storage; readers come later in program order. */
@@ -76,6 +82,8 @@ static inline void buffer_stamp_anew(buffer_usage *on)
 {
     __atomic_store_n(&on->stamp, on->stamp + 1, __ATOMIC_RELAXED);
 }
+
+static inline bool storage_lost(const storage *b) { return storage_state(b) & SOME_LOST; }
 
 static inline bool storage_has_buffer(const storage *b, int device)
 {
@@ -108,18 +116,19 @@ static inline bool storage_is_uploading(const storage *b)
  * same time, and these change nothing that would make the answer wrong. */
 static inline bool storage_at_hand(const storage *b, int device, enum use use, int queue)
 {
-    const unsigned valid = storage_valid(b);
-    if (!(valid >> device & 1)) return false;
-    if (device == HOST) return use == READ || (valid == 1u << HOST && !storage_is_uploading(b));
+    const unsigned state = storage_state(b);
+    if ((state & (1u << device | SOME_LOST)) != 1u << device) return false;
+    if (device == HOST) return use == READ || (state == 1u << HOST && !storage_is_uploading(b));
     const uint64_t users = buffer_users(storage_usage(b, device)), own = 1ull << queue;
     return use == READ ? (users & own) != 0 : users == own;
 }
 
-/* Is this buffer the only valid one? Is this queue its only user and its last writer? */
+/* Is this buffer the only valid one, and is no element lost? Is this queue its only user and its last
+ * writer? */
 static inline bool storage_written(const storage *b, int device, int queue)
 {
     const buffer_usage *on = storage_usage(b, device);
-    return storage_valid(b) == 1u << device && buffer_users(on) == 1ull << queue &&
+    return storage_state(b) == 1u << device && buffer_users(on) == 1ull << queue &&
            buffer_writer(on) == queue;
 }
 
@@ -139,9 +148,11 @@ struct duet_matrix {
  * the elements. *p points to the first element of m. Nothing is copied if the buffer is valid. An
  * OVERWRITE of a matrix that is less than its storage is treated as UPDATE.
  *
- * A writer calls matrix_wrote once the work is queued, or matrix_lost if it failed half-way. Until
- * then the valid buffers stay as they were. */
+ * A writer calls matrix_wrote once the work is queued, or matrix_write_failed if it failed halfway.
+ * Until then the valid buffers stay as they were. */
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
+/* The same for elements of which some may be lost: their values are arbitrary. */
+duet_status matrix_bring_lost(const duet_matrix *m, int device, enum use use, int queue);
 /* Meaningful only if there is a buffer. */
 static inline void *matrix_address(const duet_matrix *m, int device)
 {
@@ -159,15 +170,38 @@ void matrix_has_written(const duet_matrix *m, int device, int queue);
 static inline void matrix_wrote(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
-    const bool is_so = device == HOST ? storage_valid(b) == 1u << HOST : storage_written(b, device, queue);
+    const bool is_so = device == HOST ? storage_state(b) == 1u << HOST : storage_written(b, device, queue);
     if (device != HOST) buffer_stamp_anew(storage_usage(b, device));
     if (!is_so) matrix_has_written(m, device, queue);
 }
 
+/* The elements of m are lost: reading them fails until they are written again. The others of its
+ * storage are not affected. */
 void matrix_lost(const duet_matrix *m);
-/* Deferred work that was to write the buffer on this device failed: the elements are lost, unless
- * written since. */
-void storage_unwritten(storage *b, int device);
+/* Are elements of m lost? */
+bool matrix_has_lost(const duet_matrix *m);
+
+/* A writer of m failed, and may have changed the buffer on this device. If another buffer still holds
+ * the elements, m is as before. Otherwise the elements of m are lost. */
+void matrix_write_failed(const duet_matrix *m, int device);
+
+/* Deferred work that counted as having written m to the buffer on this device failed. NOT_REPORTED:
+ * its user will not see the status, so he must not find the old elements. */
+enum deferred_failure { DID_NOT_RUN, MAY_HAVE_RUN, NOT_REPORTED };
+/* before: the storage_valid of m before the work counted as done; then no element of m was lost. If
+ * a buffer still holds the elements that m had then, m has them again. Otherwise they are lost.
+ * Does nothing if m was written since. m may be a copy of a matrix that was freed. */
+void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned before,
+                                  enum deferred_failure how);
+
+/* Copies of the lost parts that overlap m: *parts is a list, or NULL. matrix_lost_again declares them
+ * lost again. Errors: NO_MEMORY */
+duet_status matrix_lost_parts(const duet_matrix *m, struct lost_part **parts);
+void matrix_lost_again(const duet_matrix *m, const struct lost_part *parts);
+void matrix_free_lost_parts(struct lost_part **parts);
+
+/* From now on no element counts as lost. */
+void storage_forget_lost(storage *b);
 
 /* Another file copies parts of the host's buffer to or from a device. That counts as one copy of the
  * entire buffer. */

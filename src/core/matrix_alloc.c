@@ -105,7 +105,7 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
 static void launch_users(const storage *b, const buffer_usage *on)
 {
     for (uint64_t deferred = deferred_queues_now() & on->users; deferred; deferred &= deferred - 1)
-        if (deferred_uses(__builtin_ctzll(deferred), b)) (void)deferred_launch(deferred & -deferred);
+        if (deferred_uses(__builtin_ctzll(deferred), b)) deferred_launch_or_lose(deferred & -deferred);
 }
 
 /* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. */
@@ -127,6 +127,7 @@ static void storage_end(storage *b)
     if (!b->wrapped) pool_give(HOST, b->buffer[HOST], 0);
     pthread_mutex_destroy(&b->lock);
     free(b->others);
+    if (unlikely(b->lost_parts != NULL)) storage_forget_lost(b);
     free(b);
 }
 
@@ -142,9 +143,10 @@ static storage *storage_new(size_t bytes, void *host)
     b->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     b->refs = 0;
     b->bytes = bytes;
-    b->valid = host ? 1 << HOST : 0;
+    b->state = host ? 1 << HOST : 0;
     b->came = 0;
-    b->lost = b->pinned = b->seen = b->asked = false;
+    b->pinned = b->seen = b->asked = false;
+    b->lost_parts = NULL;
     b->wrapped = host != NULL;
     b->copies = 0;
     b->accrued_cost = 0;

@@ -57,15 +57,21 @@ duet_status fail_at(duet_status s, const char *where)
 void error_keep(error_text *e)
 {
     const thread *t = thread_get();
-    memcpy(e->text, t->text, sizeof e->text);
+    memcpy(e->text, t->text, strlen(t->text) + 1); /* usually short or empty */
     e->status = t->status;
 }
 
 void error_put_back(const error_text *e)
 {
     thread *t = thread_get();
-    memcpy(t->text, e->text, sizeof e->text);
+    memcpy(t->text, e->text, strlen(e->text) + 1);
     t->status = e->status;
+}
+
+duet_status error_becomes(duet_status s)
+{
+    thread_get()->status = s;
+    return s;
 }
 
 void duet_error_at(const char *site) { fail_at(thread_get()->status, site); }

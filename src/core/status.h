@@ -28,6 +28,9 @@ typedef struct error_text {
 void error_keep(error_text *e);
 void error_put_back(const error_text *e);
 
+/* Changes the status of this thread's error, and keeps the text. Returns s. */
+duet_status error_becomes(duet_status s);
+
 #define TRY(call)                                                                                            \
     do {                                                                                                     \
         duet_status tried_ = (call);                                                                         \

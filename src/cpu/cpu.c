@@ -20,6 +20,14 @@ static const char *unsupported_reason(const step *s)
     return k->unsupported(s);
 }
 
+static bool is_sure(const step *s)
+{
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return k && k->is_sure && k->is_sure(s);
+}
+
+static duet_status make_sure(const step *s) { return s->kernel == OP_matmul ? blas_prepare() : DUET_OK; }
+
 static const char *algorithm(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
@@ -237,6 +245,8 @@ const machine cpu_machine = {
     .pin = pin,
     .unpin = unpin,
     .unsupported_reason = unsupported_reason,
+    .is_sure = is_sure,
+    .make_sure = make_sure,
     .algorithm = algorithm,
     .cost = cpu_cost,
     .run = run,

@@ -3,7 +3,7 @@
  *
  * The operand is copied (lapack_workspace.h). All results are computed before the first one is
  * written. */
-#include "lapack_workspace.h"
+#include "lapack_factors.h"
 
 /* Writes output k: the upper triangle of c with its diagonal, or the lower one with ones on the
  * diagonal. */
@@ -103,7 +103,7 @@ static duet_status slogdet(workspace *d)
     TRY(determinant_read(d, &x));
     const double size = PARTS > 1 ? hypot(x.re, x.im) : fabs(x.re), divisor = size > 0 ? size : 1;
     number_write(d, 0, x.re / divisor, x.im / divisor, 0);
-    *(T *)address(d->f, &d->s->out[1]) = (T)x.log;
+    *(T *)address(d->f, &d->s->out[1]) = (T)determinant_log(&x);
     return DUET_OK;
 }
 

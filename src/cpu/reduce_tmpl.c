@@ -420,7 +420,24 @@ static duet_status run_with_scratch(const reduce_work *j, const frame *f, int th
     return DUET_OK;
 }
 
-duet_status NAME(run_reduce)(const step *s, const frame *f)
+/* fits: one thread needs no other memory than r has. Not part of run_reduce, because the error text
+ * is large. */
+static __attribute__((noinline)) duet_status run_on_threads(const reduce_work *j, const frame *f,
+                                                            const thread_memory *r, int threads, bool fits)
+{
+    error_text before;
+    if (!fits) return run_with_scratch(j, f, threads);
+    error_keep(&before);
+    const duet_status s = run_with_scratch(j, f, threads);
+    if (likely(s == DUET_OK)) return s;
+    error_put_back(&before);
+    run_panels(j, r, 1);
+    return DUET_OK;
+}
+
+/* is_sure: if not NULL, nothing is run, and *is_sure says whether one thread needs no other memory
+ * than the stack. One function, so that the compiler makes only one copy of what it inlines here. */
+static duet_status reduce(const step *s, const frame *f, bool *is_sure)
 {
     T memory[STACK_ELEMENTS] __attribute__((aligned(64)));
     interp_code c;
@@ -428,9 +445,29 @@ duet_status NAME(run_reduce)(const step *s, const frame *f)
     thread_memory r;
     prepare_work(&j, s, f, &c);
     if (j.outputs == 0) return DUET_OK;
+    const bool fits = divide_memory(&j, &r, memory) <= STACK_ELEMENTS;
+    if (unlikely(is_sure != NULL)) {
+        *is_sure = fits && j.outputs == 1;
+        return DUET_OK;
+    }
     const int threads = threads_for(seconds_of(&j));
-    if (threads > 1 || divide_memory(&j, &r, memory) > STACK_ELEMENTS)
-        return run_with_scratch(&j, f, threads);
+    if (threads > 1 || !fits) return run_on_threads(&j, f, &r, threads, fits);
     run_panels(&j, &r, 1);
     return DUET_OK;
+}
+
+duet_status NAME(run_reduce)(const step *s, const frame *f) { return reduce(s, f, NULL); }
+
+/* Of a reduction to one element, the memory does not depend on the layout of the result, which may
+ * change after this call. */
+bool NAME(reduce_is_sure)(const step *s)
+{
+    static const double none[STEP_NUMBERS];
+    void *const nowhere[1] = { NULL };
+    step own = *s;
+    bool is_sure = false;
+    for (int k = 0; k < s->ins; k++) own.in[k].slot = 0;
+    for (int k = 0; k < s->outs; k++) own.out[k].slot = 0;
+    for (int k = 0; k < s->nums; k++) own.num[k] = 0;
+    return reduce(&own, &(frame){ nowhere, none }, &is_sure) == DUET_OK && is_sure;
 }

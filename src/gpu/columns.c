@@ -82,3 +82,33 @@ duet_status columns_diagonal_real(const solver_workspace *b, const columns *c)
     if (!dtype_is_complex(c->type) || !c->cols) return DUET_OK;
     return gpu_apply(OP_LOAD, first_imaginary(c), &at, &(part){ .number = 0 }, 1, b->q);
 }
+
+/* ---- other types ---- */
+
+/* Part k of complex elements: every second number. */
+static layout part_layout(const layout *l)
+{
+    layout at = *l;
+    at.type = dtype_part(l->type);
+    for (int i = 0; i < at.rank && at.type != l->type; i++) at.stride[i] *= 2;
+    return at;
+}
+
+duet_status columns_convert(const solver_workspace *b, void *to, const layout *to_at, const void *from,
+                            const layout *from_at)
+{
+    const layout part_to = part_layout(to_at), part_from = part_layout(from_at);
+    const int parts = dtype_is_complex(to_at->type) ? 2 : 1;
+    for (int k = 0; k < parts && layout_count(to_at); k++) {
+        const part x = { .p = (const char *)from + (size_t)k * dtypes[part_from.type].bytes,
+                         .at = &part_from };
+        TRY(gpu_apply(OP_LOAD, (char *)to + (size_t)k * dtypes[part_to.type].bytes, &part_to, &x, 1, b->q));
+    }
+    return DUET_OK;
+}
+
+duet_status columns_qr(solver_workspace *b, const columns *c, void **tau)
+{
+    TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(c->rows, c->cols) * element_bytes(b), tau));
+    return solver_qr(b, c, *tau);
+}

@@ -15,6 +15,11 @@ duet_status columns_fill(const solver_workspace *b, const columns *c, const layo
 duet_status columns_read(solver_workspace *b, int k, bool transposed, columns *c);
 /* Writes the first rows of c, or their transpose, to output k. */
 duet_status columns_write(const solver_workspace *b, const columns *c, bool transposed, int k);
+/* Converts elements of one precision to another, both real or both complex. */
+duet_status columns_convert(const solver_workspace *b, void *to, const layout *to_at, const void *from,
+                            const layout *from_at);
+/* c = Q R in place, Q as reflectors with factors tau. */
+duet_status columns_qr(solver_workspace *b, const columns *c, void **tau);
 /* Conjugates complex elements. */
 duet_status columns_conjugate(const solver_workspace *b, const columns *c);
 /* Clears the imaginary parts on the diagonal of a Hermitian matrix. */

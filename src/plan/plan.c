@@ -4,6 +4,7 @@
 #include "cost.h"
 #include "dtype.h"
 #include "matrix.h"
+#include "min_max.h"
 #include "partition.h"
 #include "status.h"
 #include <stdlib.h>
@@ -96,6 +97,7 @@ static bool take_steps(plan *p, lowering *l, memory *m)
     if (!p->steps || !p->programs) return false;
     p->n_leaves = l->g->n_leaves;
     p->temps = m->temps;
+    p->is_sure = true;
     for (int k = 0; k < p->dests; k++) p->first_write[k] = l->g->root[k] < 0 ? -1 : l->count;
     for (int j = 0; j < l->count; j++) {
         step *s = &p->steps[p->count];
@@ -107,8 +109,12 @@ static bool take_steps(plan *p, lowering *l, memory *m)
         p->derived = m->derived; /* for plan_base_slot; p does not own it yet */
         find_first_write(p, s);
         p->may_fail |= kernel_may_fail(s->kernel);
+        p->is_sure &= p->status == DUET_OK && p->machine->is_sure(s);
         p->count++;
     }
+    p->first_sure = p->count;
+    for (int k = 0; k < p->dests; k++)
+        if (p->first_write[k] >= 0) p->first_sure = (int)smaller(p->first_sure, p->first_write[k] + 1);
     return true;
 }
 

@@ -22,6 +22,8 @@ typedef struct plan {
     step *steps;
     program **programs;
     int count;
+    bool is_sure;   /* all steps are: machine.is_sure */
+    int first_sure; /* the first step after one that writes a destination; it and later ones are sure */
     int dests;
     int first_write
         [STATEMENTS]; /* of each destination: the first step that writes its memory; -1: none does */

@@ -288,7 +288,8 @@ static duet_status break_off(auto_replayer *a)
     return s;
 }
 
-/* A matrix of the sequence has a new address, so the sequence can never run again. */
+/* A matrix of the sequence has a new address, so the sequence can never run again. Or elements of a
+ * destination are lost, which is rare. */
 static duet_status drop_moved(auto_replayer *a)
 {
     captured_sequence *r = a->current;
@@ -343,7 +344,7 @@ static duet_status follow(auto_replayer *a, const statement *s, bool *deferred)
 
 static void thread_exit(void *mine)
 {
-    (void)launch_own();
+    deferred_launch_or_lose(1ull << thread_get()->queue);
     forget_all(mine);
     free(mine);
 }

@@ -11,13 +11,19 @@
 
 /* ---- launching: by any thread that holds the lock of the queue ---- */
 
-static void lose_all(const captured_sequence *r)
+static __attribute__((cold)) void fail_entry(const recorded *e, enum deferred_failure how)
 {
-    for (int i = r->deferred_from; i < r->deferred_to; i++) {
-        const recorded *e = &r->recording.entries[i];
-        for (int k = 0; k < e->plan->dests; k++)
-            if (e->plan->first_write[k] >= 0) storage_unwritten(e->storages[k], e->plan->device);
-    }
+    for (int k = 0; k < e->plan->dests; k++)
+        if (e->plan->first_write[k] >= 0)
+            matrix_deferred_write_failed(&e->writes[k].m, e->plan->device, e->writes[k].before, how);
+}
+
+/* Entries from `first` on failed. In this order, the first entry that wrote a storage says what the
+ * storage held before. */
+static __attribute__((cold)) void fail_entries(const captured_sequence *r, int first,
+                                               enum deferred_failure how)
+{
+    for (int i = first; i < r->deferred_to; i++) fail_entry(&r->recording.entries[i], how);
 }
 
 static __attribute__((cold)) duet_status name_statement(duet_status s, const recorded *e)
@@ -27,7 +33,8 @@ static __attribute__((cold)) duet_status name_statement(duet_status s, const rec
     return s;
 }
 
-static duet_status launch_each(captured_sequence *r)
+/* *failed: the entry that failed. */
+static duet_status launch_each(captured_sequence *r, int *failed)
 {
     thread *t = thread_get();
     const char *site = t->site;
@@ -37,13 +44,16 @@ static duet_status launch_each(captured_sequence *r)
     for (int i = r->deferred_from; i < r->deferred_to && s == DUET_OK; i++) {
         t->site = r->recording.entries[i].site;
         s = replay_steps(&r->recording, &r->segment, &r->recording.entries[i], r->segment.queue);
-        if (s != DUET_OK) name_statement(s, &r->recording.entries[i]);
+        if (s == DUET_OK) continue;
+        name_statement(s, &r->recording.entries[i]);
+        *failed = i;
     }
     t->site = site;
     t->scratch_reserve = before;
     return s;
 }
 
+/* If it fails with DEVICE_ERROR, any entry may have run. */
 static duet_status launch_graph(captured_sequence *r)
 {
     const duet_status s =
@@ -55,32 +65,44 @@ static duet_status launch_graph(captured_sequence *r)
     return DUET_OK;
 }
 
-/* There was no memory to launch the graph: launch the steps one by one. If they succeed, restore the
- * error text. */
-static __attribute__((cold)) duet_status launch_without_graph(captured_sequence *r, const error_text *before)
+/* A failure stops at one entry: those after it did not run. */
+static duet_status launch_one_by_one(captured_sequence *r, bool reported)
 {
-    const duet_status s = launch_each(r);
-    if (s == DUET_OK) error_put_back(before);
+    int failed = r->deferred_from;
+    const duet_status s = launch_each(r, &failed);
+    if (likely(s == DUET_OK)) return s;
+    if (reported && s == DUET_DEVICE_ERROR) fail_entry(&r->recording.entries[failed++], MAY_HAVE_RUN);
+    fail_entries(r, failed, reported ? DID_NOT_RUN : NOT_REPORTED);
     return s;
 }
 
-static duet_status launch_complete(captured_sequence *r)
+/* If there is no memory to launch the graph, launches the steps one by one. If they succeed,
+ * restores the error text. */
+static duet_status launch_complete(captured_sequence *r, bool reported)
 {
     error_text before;
     error_keep(&before);
-    const duet_status s = launch_graph(r);
-    if (unlikely(s == DUET_NO_MEMORY)) return launch_without_graph(r, &before);
+    duet_status s = launch_graph(r);
+    if (likely(s == DUET_OK)) return s;
+    if (s != DUET_NO_MEMORY) {
+        fail_entries(r, r->deferred_from, reported ? MAY_HAVE_RUN : NOT_REPORTED);
+        return s;
+    }
+    s = launch_one_by_one(r, reported);
+    if (s == DUET_OK) error_put_back(&before);
     return s;
 }
 
-static duet_status launch_sequence(deferred_work *h)
+/* The user whose statements these are must learn of a failure. Another thread reports it to another
+ * one. */
+static duet_status launch_sequence(deferred_work *h, bool reported)
 {
     captured_sequence *r = (captured_sequence *)h;
+    reported = reported && r->owner == thread_get();
     const bool complete = r->deferred_from == 0 && r->deferred_to == r->recording.count;
     TRACE("launch statements %d to %d of %d that repeat", r->deferred_from + 1, r->deferred_to,
           r->recording.count);
-    const duet_status s = complete ? launch_complete(r) : launch_each(r);
-    if (s != DUET_OK) lose_all(r);
+    const duet_status s = complete ? launch_complete(r, reported) : launch_one_by_one(r, reported);
     r->deferred_from = r->deferred_to = 0;
     return s;
 }
@@ -141,15 +163,14 @@ static duet_status open_operands(const recorded *e, const statement *s, int queu
     return DUET_OK;
 }
 
-/* Another thread may have launched the statements before this one. Another sequence may have
- * deferred work on the same queue. */
+/* Another thread may have launched the statements before this one. One that shares the queue may have
+ * deferred work there since deferred_launch_others. It does not use what this statement writes. */
 static void defer_entry(captured_sequence *r, int i)
 {
     const int queue = r->segment.queue;
     deferred_lock(queue);
     deferred_work *by = deferred_owner(queue);
-    /* if it fails, it has marked its results as lost */
-    if (by && by != &r->deferred_work) (void)by->launch(by);
+    if (by && by != &r->deferred_work) (void)by->launch(by, false);
     if (by != &r->deferred_work) {
         r->deferred_from = i;
         deferred_set(queue, &r->deferred_work);
@@ -159,13 +180,26 @@ static void defer_entry(captured_sequence *r, int i)
     deferred_unlock(queue);
 }
 
+/* What such a statement overwrites could not be lost again if it fails later. */
+static bool writes_lost_elements(const statement *s)
+{
+    for (int k = 0; k < s->count; k++)
+        if (matrix_has_lost(s->to[k].m)) return true;
+    return false;
+}
+
+/* If work that others deferred fails, it must not undo what this statement writes. So it is launched
+ * first. */
 duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *deferred)
 {
     const recorded *e = &r->recording.entries[i];
     bool moved;
     *deferred = false;
+    deferred_launch_others(r->segment.queue, &r->deferred_work);
+    if (unlikely(writes_lost_elements(s))) return DUET_OK;
     TRY(open_operands(e, s, r->segment.queue, &moved));
     if (moved) return DUET_OK;
+    for (int k = 0; k < s->count; k++) e->writes[k].before = storage_valid(s->to[k].m->storage);
     plan_wrote(e->plan, s, r->segment.queue);
     defer_entry(r, i);
     *deferred = true;
@@ -177,7 +211,9 @@ duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool
 captured_sequence *sequence_new(void)
 {
     captured_sequence *r = calloc(1, sizeof *r);
-    if (r) r->deferred_work = (deferred_work){ launch_sequence, uses };
+    if (!r) return NULL;
+    r->deferred_work = (deferred_work){ launch_sequence, uses };
+    r->owner = thread_get();
     return r;
 }
 

@@ -8,6 +8,7 @@
 
 typedef struct captured_sequence {
     deferred_work deferred_work; /* the first member: its functions cast it back */
+    const thread *owner;         /* the thread that defers it */
     duet_recording recording;
     segment segment;                /* all of the recording, with its graph */
     int deferred_from, deferred_to; /* entries that are deferred; under the lock of the queue */
@@ -32,7 +33,7 @@ bool sequence_close(captured_sequence *r);
 bool sequence_has(const captured_sequence *r, int i, const plan *p, const statement *s);
 
 /* Do all that running entry i would do, except its steps, which are deferred. *deferred: false if an
- * address has changed; then nothing was done.
+ * address has changed, or if elements of a destination are lost; then nothing was done.
  * Errors: those of plan_run before its first step. */
 duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *deferred);
 

@@ -1,12 +1,15 @@
 /* replay.c - runs a recording again: statement by statement, or a segment of statements as one CUDA
  * graph. */
+#include "compiler.h"
 #include "deferred.h"
 #include "fp_environment.h"
 #include "matrix.h"
+#include "ready.h"
 #include "record.h"
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
+#include "undo.h"
 #include <stdlib.h>
 
 static int device_of_segment(const duet_recording *r, const segment *g)
@@ -35,22 +38,123 @@ static __attribute__((cold)) duet_status name_statement(duet_status s, const rec
     return s;
 }
 
-/* The entries before `at` have run. If they belong to the same duet_set_all, its results are
- * incomplete: mark them as lost. */
-static __attribute__((cold)) void lose_incomplete(const duet_recording *r, int at)
+/* The entries of one statement have one number: those of a duet_set_all that takes several passes. */
+static bool begins_statement(const duet_recording *r, int i)
 {
-    for (int i = at; i-- > 0 && r->entries[i].number == r->entries[at].number;)
-        for (int k = 0; k < r->entries[i].s.count; k++) matrix_lost(r->entries[i].to[k].m);
+    return !i || r->entries[i - 1].number != r->entries[i].number;
 }
 
-static duet_status run_each(duet_recording *r, const segment *g)
+static int end_of_statement(const duet_recording *r, int i)
+{
+    int end = i + 1;
+    while (end < r->count && !begins_statement(r, end)) end++;
+    return end;
+}
+
+/* ---- what is undone if a later entry of the statement fails ---- */
+
+static bool is_own(const duet_recording *r, const duet_matrix *m)
+{
+    const duet_matrix *own = r->matrices;
+    while (own && own != m) own = own->next;
+    return own != NULL;
+}
+
+/* The last entry of a statement changes nothing if it fails. */
+static void find_kept(duet_recording *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        recorded *e = &r->entries[i];
+        for (int k = 0; k < e->plan->dests && i + 1 < end_of_statement(r, i); k++)
+            e->is_kept |= e->plan->first_write[k] >= 0 && !is_own(r, e->to[k].m);
+        r->keeps_any |= e->is_kept;
+    }
+}
+
+/* The entries before the last one that may fail without a device error. Temporaries of a GPU are in
+ * the reserve, those of the host are held. */
+static int end_of_saving(const duet_recording *r, int first, int end, held_memory *h)
+{
+    const duet_matrix *written[STATEMENTS];
+    int count = 0, until = first;
+    const int device = r->entries[first].plan->device;
+    for (int i = first; i < end; i++) {
+        recorded *e = &r->entries[i];
+        e->s.f = &e->f;
+        e->s.to = e->to;
+        if (count + e->s.count > STATEMENTS) return end;
+        if (e->plan->device != device ||
+            !plan_is_ready(e->plan, &e->s, written, count, device == HOST ? h : NULL)) {
+            until = i;
+            release_held(h);
+        }
+        for (int k = 0; k < e->s.count; k++) written[count++] = e->to[k].m;
+    }
+    return until;
+}
+
+/* The statement that is incomplete: some of its entries have run. */
+typedef struct progress {
+    int end_of_saving;
+    held_memory held;
+    undo_log undo;
+} progress;
+
+static bool keeps_any(const duet_recording *r, int first, int end)
+{
+    while (first < end && !r->entries[first].is_kept) first++;
+    return first < end;
+}
+
+/* Entry i, the first one of a statement, will run. */
+static void begin_statement(duet_recording *r, int i, progress *w)
+{
+    const int end = end_of_statement(r, i);
+    undo_forget(&w->undo);
+    release_held(&w->held);
+    w->end_of_saving = unlikely(keeps_any(r, i, end)) ? end_of_saving(r, i, end, &w->held) : i;
+}
+
+static bool is_kept(const duet_recording *r, const recorded *e, int k)
+{
+    return e->is_kept && e->plan->first_write[k] >= 0 && !is_own(r, e->to[k].m);
+}
+
+/* Entry i will run. */
+static duet_status save_entry(const duet_recording *r, int i, progress *w)
+{
+    const recorded *e = &r->entries[i];
+    for (int k = 0; k < e->s.count && i < w->end_of_saving; k++) {
+        const duet_status s = is_kept(r, e, k) ? undo_save(&w->undo, e->to[k].m, e->plan->device) : DUET_OK;
+        if (s != DUET_OK) return name_statement(s, e);
+    }
+    return DUET_OK;
+}
+
+/* Entry i has run. */
+static void lose_entry(const duet_recording *r, int i, progress *w)
+{
+    const recorded *e = &r->entries[i];
+    for (int k = 0; k < e->s.count && i >= w->end_of_saving; k++)
+        if (is_kept(r, e, k)) undo_lose(&w->undo, e->to[k].m);
+}
+
+static duet_status before_entry(duet_recording *r, int i, progress *w)
+{
+    if (begins_statement(r, i)) begin_statement(r, i, w);
+    TRY(save_entry(r, i, w));
+    if (i >= w->end_of_saving) release_held(&w->held);
+    return DUET_OK;
+}
+
+static duet_status run_each(duet_recording *r, const segment *g, progress *w)
 {
     for (int i = g->first; i < g->end; i++) {
-        const duet_status s = replay_entry(r, &r->entries[i]);
-        if (s != DUET_OK) {
-            lose_incomplete(r, i);
-            return name_statement(s, &r->entries[i]);
-        }
+        if (unlikely(r->keeps_any)) TRY(before_entry(r, i, w));
+        duet_status s = replay_entry(r, &r->entries[i]);
+        if (unlikely(s == DUET_NO_MEMORY) && undo_move_to_host(&w->undo)) s = replay_entry(r, &r->entries[i]);
+        if (s != DUET_OK) return name_statement(s, &r->entries[i]);
+        if (unlikely(r->keeps_any)) lose_entry(r, i, w);
     }
     return DUET_OK;
 }
@@ -131,9 +235,12 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     int taken;
     duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
     plan_bind_derived(p, e->data);
-    for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
+    int done = 0;
+    while (done < p->count && s == DUET_OK)
+        if ((s = p->machine->run(&p->steps[done], &f)) == DUET_OK) done++;
     plan_release_temporaries(p, e->data, queue, taken);
-    return s;
+    if (likely(s == DUET_OK)) return s;
+    return plan_wrote_before(p, done) ? error_becomes(DUET_DEVICE_ERROR) : s;
 }
 
 static duet_status prepare_entry(const duet_recording *r, const segment *g, const recorded *e, int queue)
@@ -213,7 +320,7 @@ static void finish_entry(const recorded *e, int queue, duet_status s)
     const plan *p = e->plan;
     if (s == DUET_OK && p->count) plan_wrote(p, &e->s, queue);
     for (int k = 0; k < p->dests && s == DUET_DEVICE_ERROR; k++)
-        if (p->first_write[k] >= 0 && p->count) matrix_lost(e->to[k].m);
+        if (p->first_write[k] >= 0 && p->count) matrix_write_failed(e->to[k].m, p->device);
 }
 
 static duet_status run_graph(duet_recording *r, const segment *g)
@@ -226,33 +333,76 @@ static duet_status run_graph(duet_recording *r, const segment *g)
     return DUET_OK;
 }
 
-/* *ran: there is a graph for this queue, no address has changed, and there was memory to launch
- * it. */
-static duet_status try_graph(duet_recording *r, const segment *g, bool *ran)
+/* The entry of the segment with which the part of a statement begins that continues in the next
+ * segment. It is the end of the segment if there is none. */
+static int first_of_open_statement(const duet_recording *r, const segment *g)
+{
+    int i = g->end;
+    if (i == r->count || begins_statement(r, i)) return i;
+    while (i > g->first && (i == g->end || !begins_statement(r, i))) i--;
+    return i;
+}
+
+/* A graph runs as a whole or not at all, so only a statement that continues in the next segment may
+ * have to be undone. */
+static duet_status save_open_statement(duet_recording *r, const segment *g, progress *w)
+{
+    const int first = first_of_open_statement(r, g);
+    if (begins_statement(r, g->first)) undo_forget(&w->undo);
+    if (first < g->end && begins_statement(r, first)) begin_statement(r, first, w);
+    for (int i = first; i < g->end; i++) TRY(save_entry(r, i, w));
+    return DUET_OK;
+}
+
+/* If it does not run, the statements run one by one: they may need less memory, and those before
+ * one that fails have run. *ran: there is a graph for this queue, all operands could be bound, no
+ * address has changed, and there was memory to launch it. */
+static duet_status try_graph(duet_recording *r, const segment *g, progress *w, bool *ran)
 {
     const int queue = thread_get()->queue;
     bool moved;
     *ran = false;
     if (!g->graph || g->queue != queue) return DUET_OK;
-    TRY(bind_all(r, g, queue, &moved));
-    if (moved) return DUET_OK;
     error_text before;
     error_keep(&before);
-    const duet_status s = run_graph(r, g);
-    *ran = s == DUET_OK;
-    if (s != DUET_NO_MEMORY) return s;
+    duet_status s = bind_all(r, g, queue, &moved);
+    if (s == DUET_OK && moved) return DUET_OK;
+    if (s == DUET_OK) s = save_open_statement(r, g, w);
+    if (s == DUET_OK) {
+        s = run_graph(r, g);
+        *ran = s == DUET_OK;
+        if (s != DUET_NO_MEMORY) return s;
+    }
     error_put_back(&before);
-    return DUET_OK; /* the steps one by one may need less memory */
+    return DUET_OK;
 }
 
-static duet_status run_segment(duet_recording *r, segment *g)
+static duet_status run_segment(duet_recording *r, segment *g, progress *w)
 {
     bool ran;
-    const duet_status s = try_graph(r, g, &ran);
-    if (s != DUET_OK) lose_incomplete(r, g->first);
-    if (s != DUET_OK || ran) return s;
-    TRY(run_each(r, g));
-    capture(r, g);
+    TRY(try_graph(r, g, w, &ran));
+    if (!ran) {
+        TRY(run_each(r, g, w));
+        capture(r, g);
+        return DUET_OK;
+    }
+    const int open = first_of_open_statement(r, g);
+    if (open == g->end) undo_forget(&w->undo);
+    for (int i = open; i < g->end; i++) lose_entry(r, i, w);
+    return DUET_OK;
+}
+
+static duet_status run_segments(duet_recording *r)
+{
+    progress w;
+    w.end_of_saving = w.held.count = 0;
+    w.undo.last = NULL;
+    w.undo.unsaved = 0;
+    duet_status s = DUET_OK;
+    for (int i = 0; i < r->n_segments && s == DUET_OK; i++) s = run_segment(r, &r->segments[i], &w);
+    release_held(&w.held);
+    if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
+    undo_forget(&w.undo);
     return DUET_OK;
 }
 
@@ -297,9 +447,48 @@ static duet_status all_matrices_live(const duet_recording *r)
 }
 
 /* A streamed statement, and one whose status must be read back, cannot be part of a graph. */
-static bool same_segment(const plan *p, const plan *next)
+static bool same_device(const plan *p, const plan *next)
 {
     return p->device == next->device && !plan_runs_alone(p) && !plan_runs_alone(next);
+}
+
+/* The entries from i on that are of the same statement and can be in the same segment. */
+static int end_on_device(const duet_recording *r, int i)
+{
+    const int end = end_of_statement(r, i);
+    int k = i + 1;
+    while (k < end && same_device(r->entries[k - 1].plan, r->entries[k].plan)) k++;
+    return k;
+}
+
+/* Does entry a write elements that entry b overwrites? */
+static bool writes_same(const recorded *a, const recorded *b)
+{
+    for (int j = 0; j < a->s.count; j++)
+        for (int k = 0; k < b->s.count; k++)
+            if (matrix_overlap(a->to[j].m, b->to[k].m) != APART) return true;
+    return false;
+}
+
+/* Entry i begins a statement. If the statement does not end in the segment, what it overwrites is
+ * saved before the graph of the segment runs. Would that be too early, since the graph writes it
+ * before, or completes another statement that may be undone? */
+static bool must_begin_segment(const duet_recording *r, int first, int i)
+{
+    const int end = end_on_device(r, i);
+    if (end == end_of_statement(r, i) || !keeps_any(r, i, end)) return false;
+    if (!begins_statement(r, first)) return true;
+    for (int k = i; k < end; k++)
+        for (int j = first; j < i; j++)
+            if (r->entries[k].is_kept && writes_same(&r->entries[j], &r->entries[k])) return true;
+    return false;
+}
+
+/* first: of the segment before. */
+static bool begins_segment(const duet_recording *r, int first, int i)
+{
+    if (!i || !same_device(r->entries[i - 1].plan, r->entries[i].plan)) return true;
+    return begins_statement(r, i) && must_begin_segment(r, first, i);
 }
 
 duet_status replay_prepare(duet_recording *r)
@@ -307,9 +496,9 @@ duet_status replay_prepare(duet_recording *r)
     r->segments = calloc((size_t)r->count + 1, sizeof *r->segments);
     if (!r->segments)
         return fail(DUET_NO_MEMORY, "duet_record_end: out of memory for %d statements", r->count);
-    for (int i = 0; i < r->count; i++) {
-        if (!i || !same_segment(r->entries[i - 1].plan, r->entries[i].plan))
-            r->segments[r->n_segments++].first = i;
+    find_kept(r);
+    for (int i = 0, first = 0; i < r->count; i++) {
+        if (begins_segment(r, first, i)) r->segments[r->n_segments++].first = first = i;
         r->segments[r->n_segments - 1].end = i + 1;
     }
     for (int i = 0; i < r->n_segments; i++) find_there(r, &r->segments[i]);
@@ -336,7 +525,7 @@ duet_status(duet_replay)(duet_recording *r)
     TRY(check(r));
     IN_DEFAULT_FP_ENVIRONMENT;
     TRY(deferred_flush());
-    for (int i = 0; i < r->n_segments; i++) TRY(run_segment(r, &r->segments[i]));
+    TRY(run_segments(r));
     COUNT(replays);
     return DUET_OK;
 }

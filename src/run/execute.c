@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 32 /* operands or numbers of a plan that are bound on the stack */
-
 typedef struct run {
     const plan *p;
     const statement *s;
@@ -149,6 +147,13 @@ void plan_wrote(const plan *p, const statement *s, int queue)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->device, queue);
 }
 
+bool plan_wrote_before(const plan *p, int at)
+{
+    bool wrote = false;
+    for (int k = 0; k < p->dests; k++) wrote |= p->first_write[k] >= 0 && p->first_write[k] < at;
+    return wrote;
+}
+
 /* The storages to which the slots of a running plan belong. */
 typedef struct plan_owners {
     owners of;
@@ -166,16 +171,19 @@ static storage *plan_owner(const owners *o, int slot)
     return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->storage : NULL;
 }
 
-/* A step that fails without DEVICE_ERROR has written nothing. So a destination is lost only if an
- * earlier step wrote there. */
-static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
+/* A step that fails without DEVICE_ERROR has written nothing. Writing a destination failed if that
+ * step, or an earlier one, wrote there. Steps after the first such write are sure
+ * (machine.is_sure), so whatever the machine says, it is the device that failed. Returns the status
+ * of the statement. */
+static __attribute__((cold)) duet_status fail_writes(const run *r, int failed, duet_status s)
 {
     (void)dest_failed(r->s, dest_of(r->p, failed), s);
     for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
-            matrix_lost(r->s->to[k].m);
+            matrix_write_failed(r->s->to[k].m, r->p->device);
     }
+    return plan_wrote_before(r->p, failed) ? error_becomes(DUET_DEVICE_ERROR) : s;
 }
 
 void plan_bind_derived(const plan *p, void **data)
@@ -189,7 +197,9 @@ void plan_bind_derived(const plan *p, void **data)
 
 duet_status plan_steps(const plan *p, const frame *f, int *done)
 {
-    for (*done = 0; *done < p->count; ++*done) {
+    *done = 0;
+    for (int i = p->first_sure; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i]));
+    for (; *done < p->count; ++*done) {
         const step *s = &p->steps[*done];
         TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name,
               kernel_name(s->kernel, s->epilogue));
@@ -202,10 +212,9 @@ static duet_status run_steps(run *r)
 {
     const plan_owners whose = { { plan_owner }, r->p, r->s };
     int done;
-    const duet_status s =
-        plan_steps(r->p, &(frame){ r->data, r->num, r->queue, r->p->device, &whose.of }, &done);
+    duet_status s = plan_steps(r->p, &(frame){ r->data, r->num, r->queue, r->p->device, &whose.of }, &done);
     if (likely(s == DUET_OK)) plan_wrote(r->p, r->s, r->queue);
-    else lose(r, done, s);
+    else s = fail_writes(r, done, s);
     return s;
 }
 

@@ -19,6 +19,9 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* eq
 duet_status plan_take_temporaries(const plan *p, void **data, int queue, int *taken);
 void plan_release_temporaries(const plan *p, void **data, int queue, int taken);
 void plan_bind_derived(const plan *p, void **data); /* to be called when all other operands are bound */
+bool plan_wrote_before(const plan *p, int at);      /* has a step before this one written a destination? */
 void plan_wrote(const plan *p, const statement *s, int queue);
+
+#define FEW 32 /* operands or numbers of a plan that are bound on the stack; for more, memory is allocated */
 
 #endif

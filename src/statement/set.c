@@ -6,11 +6,13 @@
 #include "deferred.h"
 #include "dtype.h"
 #include "matrix.h"
+#include "ready.h"
 #include "statement.h"
 #include "status.h"
 #include "stream.h"
 #include "thread.h"
 #include "trace.h"
+#include "undo.h"
 #include <string.h>
 
 /* Is the type of e that of m, or one that promotes to it? */
@@ -362,9 +364,11 @@ static __attribute__((cold)) duet_status name_failed(duet_status s, const statem
     return fail_within(s, "%ss %d to %d of %s", all->noun, first + 1, first + g->count, all->who);
 }
 
-/* Plans and runs the groups in order. All groups are checked for support before the first
- * runs. The device of a group is chosen just before it runs. */
-static duet_status each_group(const statements *all, bool runs, on_group *act, void *context)
+/* Plans and runs the groups in order. All groups are checked for support before the first runs, and
+ * `before` is called for each, unless it is NULL. The device of a group is chosen just before it
+ * runs. */
+static duet_status each_group(const statements *all, bool runs, on_group *before, on_group *act,
+                              void *context)
 {
     group g;
     const plan *p;
@@ -377,17 +381,74 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
             const statement one = { g.to, g.count, &g.f, fusion_now(), math_now(), &failed };
             if (!turn && g.count == all->count) break; /* the only group */
             s = (turn && runs ? plan_place : plan_preview)(&one, place_now(DUET_AUTO), &p);
-            if (s == DUET_OK && turn) s = act(&one, p, context);
+            if (s == DUET_OK && (turn ? act : before)) s = (turn ? act : before)(&one, p, context);
             if (s != DUET_OK) name_failed(s, all, first, &g, failed);
         }
     return s;
 }
 
+/* The groups of a list, and how to undo those that have run. A group that fails has changed
+ * nothing, so the destinations of the last one are never saved. */
+typedef struct progress {
+    int statements;
+    int begun;   /* statements of the groups that have begun */
+    int to_save; /* statements before the last group that may fail without a device error */
+    int seen;    /* statements of the groups that were looked at */
+    bool all_ready;
+    const duet_matrix *to[STATEMENTS]; /* the destinations of these */
+    const plan *plans[STATEMENTS];     /* at the first statement of each of these groups */
+    held_memory held;
+    undo_log undo;
+} progress;
+
+/* A plan that is recorded is made again. If the GPU has no memory for a group that may run
+ * anywhere, its results will be on the host. */
+static bool is_ready(progress *w, const statement *s, const plan *p)
+{
+    const bool may_move = p->device != HOST && place_now(DUET_AUTO) == DUET_AUTO;
+    return !thread_get()->recording && (!w->seen || p->device == w->plans[0]->device) &&
+           (!may_move || w->all_ready) && plan_is_ready(p, s, w->to, w->seen, &w->held);
+}
+
+/* Before the first group runs. */
+static duet_status look_at_group(const statement *s, const plan *p, void *context)
+{
+    progress *w = context;
+    const bool ready = is_ready(w, s, p);
+    if (!ready) {
+        w->to_save = w->seen;
+        release_held(&w->held); /* if one of the groups before has no memory, it is undone */
+    }
+    w->all_ready &= ready;
+    w->plans[w->seen] = p;
+    for (int k = 0; k < s->count; k++) w->to[w->seen++] = s->to[k].m;
+    return DUET_OK;
+}
+
+/* What is saved on the GPU may be in the way. */
+static __attribute__((noinline)) duet_status run_saved(progress *w, const plan *p, const statement *s)
+{
+    const unsigned failures = deferred_failures();
+    const duet_status st = run(p, s, place_now(DUET_AUTO));
+    if (likely(st != DUET_NO_MEMORY) || failures != deferred_failures() || !undo_move_to_host(&w->undo))
+        return st;
+    return run(p, s, place_now(DUET_AUTO));
+}
+
+/* After the last group that may fail, groups run where they are ready, even if another device would be
+ * faster by now. */
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
-    int *done = context;
-    TRY(run(p, s, place_now(DUET_AUTO)));
-    *done += s->count;
+    progress *w = context;
+    if (likely(!w->seen)) return run(p, s, place_now(DUET_AUTO)); /* the only group */
+    if (w->begun >= w->to_save) p = w->plans[w->begun];
+    if (w->held.count && (w->begun > w->to_save || w->all_ready)) release_held(&w->held);
+    w->begun += s->count;
+    for (int k = 0; k < s->count && w->begun <= w->to_save; k++)
+        TRY(undo_save(&w->undo, s->to[k].m, p->device));
+    TRY(run_saved(w, p, s));
+    for (int k = 0; k < s->count && w->begun > w->to_save && w->begun < w->statements; k++)
+        undo_lose(&w->undo, s->to[k].m);
     return DUET_OK;
 }
 
@@ -399,13 +460,21 @@ static duet_status print_group(const statement *s, const plan *p, void *context)
 
 static duet_status evaluate_all(statements *all)
 {
-    int done = 0;
     TRY(read_all(all));
-    if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
-    duet_status s = each_group(all, true, run_group, &done);
-    for (int k = 0; k < done && s != DUET_OK; k++)
-        matrix_lost(all->to[k].m); /* the destinations of failed statements have lost their elements */
-    return s;
+    if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
+    progress w; /* not all of its members are used */
+    w.statements = all->count;
+    w.begun = w.to_save = w.seen = 0;
+    w.all_ready = true;
+    w.undo.last = NULL;
+    w.undo.unsaved = 0;
+    w.held.count = 0;
+    const duet_status s = each_group(all, true, look_at_group, run_group, &w);
+    if (likely(!w.seen)) return s;
+    release_held(&w.held);
+    if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
+    undo_forget(&w.undo);
+    return DUET_OK;
 }
 
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
@@ -430,7 +499,7 @@ duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");
     IN_DEFAULT_FP_ENVIRONMENT;
     TRY(read_all(&all));
-    return each_group(&all, false, print_group, out);
+    return each_group(&all, false, NULL, print_group, out);
 }
 
 duet_explaining duet_explain_open(FILE *out)

@@ -35,6 +35,7 @@ fake_counts fake_count(void);
 
 void fake_fail(uint64_t n);                  /* the n-th call from now fails, once; 0: none */
 bool fake_failed(void);                      /* has the scripted failure happened since fake_fail? */
+void fake_no_launches(bool none);            /* while true, there is no memory for launches */
 void fake_fail_on(int card, uint64_t n);     /* as fake_fail, for calls while this card is current */
 void fake_lost(void);                        /* from now on every call fails: all contexts are lost */
 void fake_lost_card(int card);               /* the context of one card is lost */
@@ -48,7 +49,8 @@ void fake_pinned(
 void fake_workspace(
     size_t bytes); /* workspace of cuDNN's second fastest algorithm; the fastest needs four times that */
 void fake_slowly(bool forward,
-                 bool back); /* convolutions, forward and for image gradients, take a while to launch */
+                 bool back);  /* convolutions, forward and for image gradients, take a while to launch */
+void fake_diverge(int calls); /* so many iterations of cuSOLVER from now on do not converge */
 /* makes "cublasLt", "cudnn" or "cufft" unavailable; NULL: available again */
 void fake_without(const char *library, const char *why);
 

@@ -47,26 +47,46 @@ static void triangle(const linear_args *a, int64_t i, int64_t j)
         a->in && linear_has(a->part, i, j) ? get(a, i * a->in_row + j * a->in_col) : one);
 }
 
-static double column_size(const double *x, int64_t rows)
+static void probes(const linear_args *a)
 {
+    for (int64_t i = 0; i < a->rows * a->cols; i++) {
+        const double x[2] = { linear_probe(2 * (uint64_t)i), linear_probe(2 * (uint64_t)i + 1) };
+        double _Complex z;
+        memcpy(&z, x, sizeof z);
+        put(a, a->out, i, z);
+    }
+}
+
+static double column_size(const linear_args *a, const void *from, int64_t first)
+{
+    linear_args column = *a;
     double sum = 0;
-    for (int64_t i = 0; i < rows; i++) sum += fabs(x[i]);
+    column.in = from;
+    for (int64_t i = 0; i < a->rows; i++) sum += cabs(get(&column, first + i));
     return sum;
 }
 
+/* NaN counts as greater than all numbers. */
 static void size(const linear_args *a)
 {
-    double *out = a->out;
-    for (int64_t j = 0; j < a->cols; j++)
-        *out = fmax(*out, column_size((const double *)a->in + j * a->in_col, a->rows));
+    double *out = a->out, *more = a->more;
+    for (int64_t j = 0; j < a->cols; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < a->rows; i++)
+            if (linear_has(a->part, i, j)) {
+                const double x = cabs(get(a, i * a->in_row + j * a->in_col));
+                sum += a->squares ? x * x : x;
+            }
+        if (!isnan(*out) && !(sum <= *out)) *out = sum;
+        if (more && sum > 0 && 1 / sum > *more) *more = 1 / sum;
+    }
 }
 
 static void rest(const linear_args *a)
 {
     for (int64_t j = 0; j < a->cols; j++) {
-        const double left = column_size((const double *)a->in + j * a->in_col, a->rows);
-        const double most = a->most * *(const double *)a->out *
-                            column_size((const double *)a->more + j * a->out_col, a->rows);
+        const double left = column_size(a, a->in, j * a->in_col);
+        const double most = a->most * *(const double *)a->out * column_size(a, a->more, j * a->out_col);
         if (!(left <= most && most < INFINITY)) a->flag[0] = 1;
     }
 }
@@ -106,6 +126,7 @@ static void run(void *args)
     if (a->what == LINEAR_ORDER) return order(a);
     if (a->what == LINEAR_SIZE) return size(a);
     if (a->what == LINEAR_REST) return rest(a);
+    if (a->what == LINEAR_PROBES) return probes(a);
     if (a->what >= LINEAR_DET) return determinant(a);
     for (int64_t i = 0; i < a->rows; i++)
         for (int64_t j = 0; j < a->cols; j++) (a->what == LINEAR_CHECK ? check : triangle)(a, i, j);
@@ -127,6 +148,7 @@ cudaError_t linear_launch(const linear_args *a, cudaStream_t q)
     bool fits = true;
     if (a->what == LINEAR_CHECK)
         fits = is_there(a, a->in, a->in_row, a->in_col, each) && fake_owns(a->flag, 2 * sizeof *a->flag);
+    if (a->what == LINEAR_PROBES) fits = is_there(a, a->out, 1, a->rows, each);
     if (a->what == LINEAR_TRIANGLE) fits = is_there(a, a->out, a->out_row, a->out_col, each);
     if (a->pivots) fits &= fake_owns(a->pivot, (size_t)a->pivots * sizeof *a->pivot);
     if (!fits) return fake_error(cudaErrorInvalidValue);

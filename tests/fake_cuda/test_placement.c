@@ -459,7 +459,7 @@ static void *use_room(void *unused)
     return unused;
 }
 
-static duet_status launch_nothing(deferred_work *h)
+static duet_status launch_nothing(deferred_work *h, bool reported)
 {
     return fail(DUET_NO_MEMORY, "what was held back finds no memory");
 }

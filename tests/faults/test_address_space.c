@@ -74,6 +74,8 @@ static const struct {
     { "least squares", fitted },
 };
 
+enum { LIST = sizeof kinds / sizeof *kinds };
+
 static size_t address_space(void)
 {
     unsigned long pages = 0;
@@ -163,16 +165,39 @@ static int child(int k, duet_dtype type, double room, bool is_first)
     return s == DUET_OK ? DONE : REFUSED;
 }
 
+/* A list whose last statement is the first product of the process. If there is no memory for it,
+ * the first one has changed nothing. */
+static int list_child(duet_dtype type, double room)
+{
+    operands o;
+    const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+    omp_set_num_threads(1);
+    if (!make(&o, type)) return NOT_STARTED;
+    duet_matrix *y = like(scaled(&o)), *z = like(product(&o)), *five = like(scaled(&o));
+    duet_matrix *doubled = duet_eval(scaled(&o));
+    if (!y || !z || !five || !doubled) return NOT_STARTED;
+    const struct rlimit limit = { address_space() + (rlim_t)(room * 0x1p20), RLIM_INFINITY };
+    if (setrlimit(RLIMIT_AS, &limit)) return NOT_STARTED;
+    alarm(SECONDS);
+    const duet_status s = duet_set_all({ y, scaled(&o) }, { z, product(&o) });
+    if (setrlimit(RLIMIT_AS, &none)) return NOT_STARTED;
+    if (s != DUET_OK && s != DUET_NO_MEMORY) return fputs(duet_error(), stderr), WRONG_STATUS;
+    if (!duet_read(y) || !duet_read(z)) return DESTINATION_LOST;
+    if (!near(y, s == DUET_OK ? doubled : five)) return WRONG_RESULT;
+    return s == DUET_OK ? DONE : REFUSED;
+}
+
 static void test(int k, duet_dtype type, double room, bool is_first)
 {
     int status = 0;
     fflush(stdout);
     const pid_t p = fork();
-    if (!p) _exit(child(k, type, room, is_first));
+    if (!p) _exit(k < LIST ? child(k, type, room, is_first) : list_child(type, room));
     const bool ended = p > 0 && waitpid(p, &status, 0) == p;
     CHECK(ended && WIFEXITED(status) && WEXITSTATUS(status) <= REFUSED, "%s of %s, %s, %g MiB: %s %d",
-          kinds[k].name, type == DUET_F32 ? "f32" : "f64", is_first ? "the first" : "again", room,
-          WIFEXITED(status) ? "exit" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+          k < LIST ? kinds[k].name : "a list", type == DUET_F32 ? "f32" : "f64",
+          is_first ? "the first" : "again", room, WIFEXITED(status) ? "exit" : "signal",
+          WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
 int main(int argc, char **argv)
@@ -188,7 +213,7 @@ int main(int argc, char **argv)
 #endif
     /* CUDA's libraries end the process if the address space is limited: docs/decisions.md. */
     setenv("DUET_BACKEND", "cpu", 1);
-    for (int k = 0; k < (int)(sizeof kinds / sizeof *kinds); k++) {
+    for (int k = 0; k < LIST; k++) {
         for (int i = k % step; i < (int)(sizeof rooms / sizeof *rooms); i += step)
             for (int is_first = 0; is_first < 2; is_first++) {
                 test(k, DUET_F32, rooms[i], is_first);
@@ -196,5 +221,10 @@ int main(int argc, char **argv)
             }
         tap_point(kinds[k].name);
     }
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+        test(LIST, DUET_F32, rooms[i], true);
+        test(LIST, DUET_F64, rooms[i], true);
+    }
+    tap_point("a list");
     return tap_end();
 }

@@ -60,7 +60,6 @@ static void test_singular(duet_dtype t)
     REFUSED(x, duet_add(duet_mul(2, duet_solve(a, duet_add(d, 1))), 1), DUET_SINGULAR, "pivot 3");
     REFUSED(x, duet_cholesky(d), DUET_SINGULAR, "order 2");
     REFUSED(y, duet_solve_triangular(z, b), DUET_SINGULAR, "pivot 2");
-    REFUSED(y, duet_lstsq(none, b), DUET_SINGULAR, "rank-deficient");
     if (set(n, duet_det(a), "det of a singular matrix is not 0"))
         CHECK(holds(n, 0), "det of a singular matrix is not 0");
     if (set(e, duet_logdet(none), "logdet of a zero matrix is wrong"))
@@ -81,19 +80,19 @@ static void spoilt(duet_dtype t, double bad)
                 *e = duet_new(dtype_part(t)), *w = duet_new(dtype_part(t), N), *p = duet_new(DUET_I64, N);
     put(a.m, 4, 2, bad);
     put(b.m, 3, 0, bad);
-    REFUSED(x, duet_inv(a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(n, duet_det(a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(e, duet_logdet(a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(x, duet_cholesky(a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(w, duet_eigvalsh(a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(w, duet_svdvals(a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(x, duet_solve(a.m, good.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(y, duet_solve(good.m, b.m), DUET_NOT_FINITE, "operand 2");
+    REFUSED(x, duet_inv(a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(n, duet_det(a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(e, duet_logdet(a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(x, duet_cholesky(a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(w, duet_eigvalsh(a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(w, duet_svdvals(a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(x, duet_solve(a.m, good.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(y, duet_solve(good.m, b.m), DUET_NOT_FINITE, "element of b is");
     if (t == DUET_F64)
-        REFUSED(y, duet_solve(good.m, b.m, .refine = DUET_REFINE_F32), DUET_NOT_FINITE, "operand 2");
-    REFUSED(y, duet_lstsq(good.m, b.m), DUET_NOT_FINITE, "operand 2");
-    REFUSED(x, duet_lstsq(a.m, good.m), DUET_NOT_FINITE, "operand 1");
-    REFUSED(x, duet_solve_triangular(a.m, good.m, .lower = 1), DUET_NOT_FINITE, "operand 1");
+        REFUSED(y, duet_solve(good.m, b.m, .refine = DUET_REFINE_F32), DUET_NOT_FINITE, "element of b is");
+    REFUSED(y, duet_lstsq(good.m, b.m), DUET_NOT_FINITE, "element of b is");
+    REFUSED(x, duet_lstsq(a.m, good.m), DUET_NOT_FINITE, "element of a is");
+    REFUSED(x, duet_solve_triangular(a.m, good.m, .lower = 1), DUET_NOT_FINITE, "element of a is");
     if (set(x, duet_solve_triangular(a.m, good.m), "an upper triangle beside a NaN"))
         CHECK(!holds(x, 7), "the system was not solved");
     fill(x, 7);
@@ -101,11 +100,11 @@ static void spoilt(duet_dtype t, double bad)
     fill(w, 7);
     fill(n, 7);
     fill(e, 7);
-    REFUSES(duet_lu(x, z, p, a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSES(duet_qr(x, z, a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSES(duet_svd(x, w, z, a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSES(duet_eigh(w, z, a.m), DUET_NOT_FINITE, "operand 1");
-    REFUSES(duet_slogdet(n, e, a.m), DUET_NOT_FINITE, "operand 1");
+    REFUSES(duet_lu(x, z, p, a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSES(duet_qr(x, z, a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSES(duet_svd(x, w, z, a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSES(duet_eigh(w, z, a.m), DUET_NOT_FINITE, "element of a is");
+    REFUSES(duet_slogdet(n, e, a.m), DUET_NOT_FINITE, "element of a is");
     CHECK(holds(x, 7) && holds(w, 7) && holds(z, 7) && holds(n, 7) && holds(e, 7),
           "a failed factorisation has changed a destination");
     end(&a);
@@ -272,19 +271,25 @@ static void limits(duet_dtype t)
     sign_at_limit(t, number_of(least, -least));
 }
 
-/* Elements near the limit of the type: an absolute value beyond it has a logarithm; factors beyond
- * it are errors. */
+/* Elements near the limit of the type. A determinant beyond it is infinite, and has a logarithm. */
 static void test_large(duet_dtype t)
 {
     const double most = dtype_part(t) == DUET_F32 ? 3e38 : 1.5e308, x[] = { 1, -1, most, most };
     duet_matrix *a = from(t, 2, 2, x), *one = from(t, 1, 1, &most), *n = duet_new(t),
                 *e = duet_new(dtype_part(t));
-    REFUSED(n, duet_det(a), DUET_NOT_FINITE, "overflows");
-    REFUSED(e, duet_logdet(a), DUET_NOT_FINITE, "overflows");
-    fill(n, 7);
-    fill(e, 7);
-    REFUSES(duet_slogdet(n, e, a), DUET_NOT_FINITE, "overflows");
-    CHECK(holds(n, 7) && holds(e, 7), "duet_slogdet set the sign although it failed");
+    if (set(n, duet_det(a), "det of large numbers")) {
+        wides d = wides_of(n);
+        CHECK(real_of(d.v[0]) == INFINITY, "the determinant of large numbers is not infinite");
+        wides_free(&d);
+    }
+    if (FACTOR(duet_slogdet(n, e, a))) {
+        wides sign = wides_of(n), l = wides_of(e);
+        const wide want = logl(2) + logl(most);
+        CHECK(fabsl(real_of(l.v[0]) - want) <= 1e-6L * want && size_of(sign.v[0] - 1) < 1e-6L,
+              "slogdet of large numbers is %Lg, not %Lg", real_of(l.v[0]), want);
+        wides_free(&sign);
+        wides_free(&l);
+    }
     const bool is_pair = dtype_is_complex(t);
     if (is_pair) CHECK(duet_set(one, duet_complex(most, most)) == DUET_OK, "%s", duet_error());
     if (set(e, duet_logdet(one), "logdet of a large number")) {

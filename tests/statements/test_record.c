@@ -220,7 +220,7 @@ static void move(const duet_matrix *m)
     CHECK(duet_read(m) && pool_take(DEFAULT_GPU, b->bytes, 0, p) == DUET_OK, "%s", duet_error());
     CHECK(*p != old, "the buffer has the same address as before");
     pool_give(DEFAULT_GPU, old, b->first.users);
-    b->valid = 1 << HOST;
+    b->state = 1 << HOST;
 }
 
 static void moved_matrices(void)
