@@ -128,3 +128,13 @@ duet_counts duet_stats(void)
     pthread_mutex_unlock(&lock);
     return sum;
 }
+
+bool thread_any_in_library(void)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    for (const thread *t = threads; t; t = t->next)
+        any |= t != thread_mine && __atomic_load_n(&t->in_library, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&lock);
+    return any;
+}

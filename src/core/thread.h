@@ -31,6 +31,7 @@ typedef struct thread {
     int queue;                /* its queue on every device: 0 .. QUEUES - 1 */
     int threads;              /* most threads its statements may use on the CPU; 0: all */
     bool foreign_fp;          /* the caller's floating-point environment differs: core/fp_environment.h */
+    uint32_t in_library;      /* calls of a library that run: the end of the process waits for them */
     duet_counts counted;      /* written by this thread only; all may read it */
     const char *site;         /* source position of the statement that runs, or NULL */
     FILE *explaining;         /* if not NULL, statements write their plans here instead of running */
@@ -54,6 +55,9 @@ static inline thread *thread_get(void)
     thread *t = thread_mine;
     return likely(t != NULL) ? t : thread_new();
 }
+
+/* Does another thread run a call of a library? */
+bool thread_any_in_library(void);
 
 /* From now on DUET_GPU means this device for this thread. Errors: NO_DEVICE */
 duet_status thread_use_gpu(int device);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- steps ---- */
 
@@ -65,15 +66,59 @@ static __attribute__((noinline, cold)) duet_status run_foreign(const thread *t, 
     return status;
 }
 
+/* ---- the end of the process ----
+ *
+ * When the process ends, libraries free their kernels and memory while other threads may still use them. So the
+ * end waits for calls that have begun, and later ones fail. */
+
+#define ENDING_STEPS 10000 /* of 1 ms: after that the process ends in any case */
+
+static bool is_ending; /* atomic */
+
+/* The first pause is long enough for other threads to see the flag, or for this one to see theirs. */
+static void wait_for_libraries(void)
+{
+    __atomic_store_n(&is_ending, true, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < ENDING_STEPS && (i == 0 || thread_any_in_library()); i++) usleep(1000);
+}
+
+/* Functions are called in reverse order at the end, and a library may register some when it is first used. So the
+ * function above is registered again after the first call of each kernel. */
+static __attribute__((noinline, cold)) void watch_end(bool *watched)
+{
+    if (!atexit(wait_for_libraries)) __atomic_store_n(watched, true, __ATOMIC_RELAXED);
+}
+
+static void count_calls(thread *t, int by)
+{
+    __atomic_store_n(&t->in_library, __atomic_load_n(&t->in_library, __ATOMIC_RELAXED) + (uint32_t)by,
+                     __ATOMIC_RELAXED);
+}
+
+static duet_status run_library(thread *t, const cpu_kernel *k, const step *s, const frame *f)
+{
+    static bool watched[KERNELS_ALL][DUET_DTYPE_COUNT]; /* atomic */
+    bool *w = &watched[s->kernel][s->out[0].at.type];
+    count_calls(t, 1);
+    duet_status r;
+    if (unlikely(__atomic_load_n(&is_ending, __ATOMIC_RELAXED)))
+        r = fail(DUET_UNSUPPORTED, "the process is ending");
+    else r = likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
+    if (unlikely(!__atomic_load_n(w, __ATOMIC_RELAXED))) watch_end(w);
+    count_calls(t, -1);
+    return r;
+}
+
 /* Libraries use one thread below this. */
 #define FLOPS_ALONE 1e4
 
 static duet_status run(const step *s, const frame *f)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
-    const thread *t = thread_get();
+    thread *t = thread_get();
     if (!k) return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", s->kernel);
     if (k->calls_library && !(s->flops < FLOPS_ALONE)) threads_prepare();
+    if (k->calls_library) return run_library(t, k, s, f);
     return likely(!t->foreign_fp) ? run_by(t, k, s, f) : run_foreign(t, k, s, f);
 }
 

@@ -2,6 +2,7 @@
 #include "gemm.h"
 #include "onednn.h"
 #include "threads.h"
+#include <signal.h>
 
 #define MULTIPLICATIONS_MIN 8192 /* a call of oneDNN has an overhead of 0.2 us */
 
@@ -31,12 +32,44 @@ bool onednn_gemm_supported(const gemm *g)
     return g->n > 1 && (double)g->m * g->n * g->k >= MULTIPLICATIONS_MIN && can_start();
 }
 
+/* ---- signals ----
+ *
+ * With AVX-512, products of oneDNN before 3.11.2 use the stack pointer for other purposes. A signal handler that
+ * runs meanwhile overwrites memory of the heap (oneDNN's issue 4845). So the calling thread blocks signals during
+ * the product, and OpenMP's other threads block them for good. Sums of at most 84 terms were never affected. */
+
+#define LENGTH_SAFE 64
+
+static bool use_stack_pointer;
+
+static __attribute__((constructor)) void know_onednn(void)
+{
+#if defined __x86_64__
+    const dnnl_version_t *v = dnnl_version();
+    use_stack_pointer =
+        v->major * 10000 + v->minor * 100 + v->patch < 31102 && __builtin_cpu_supports("avx512f");
+    cpu_workers_block_signals = use_stack_pointer;
+#endif
+}
+
+/* Returns whether signals were unblocked before. */
+static bool block_signals(const gemm *g, sigset_t *before)
+{
+    sigset_t all;
+    if (!use_stack_pointer || g->k <= LENGTH_SAFE) return false;
+    threads_signals(&all);
+    return !pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
 static dnnl_status_t multiply(const gemm *g, float alpha, const float *a, const float *b, float beta,
                               float *out, bool alone)
 {
+    sigset_t before;
     const int threads = threads_alone(alone);
+    const bool blocked = block_signals(g, &before);
     const dnnl_status_t r = dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', g->m, g->n,
                                        g->k, alpha, a, g->a_ld, b, g->b_ld, beta, out, g->out_ld);
+    if (blocked) pthread_sigmask(SIG_SETMASK, &before, NULL);
     threads_again(threads);
     return r;
 }

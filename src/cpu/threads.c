@@ -41,6 +41,23 @@ static void end_threads(void)
 #endif
 }
 
+bool cpu_workers_block_signals;
+_Thread_local bool threads_signals_blocked __attribute__((tls_model(DUET_TLS)));
+
+void threads_signals(sigset_t *all)
+{
+    static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+    sigfillset(all);
+    for (size_t i = 0; i < sizeof raised / sizeof *raised; i++) sigdelset(all, raised[i]);
+}
+
+void threads_block_signals(void)
+{
+    sigset_t all;
+    threads_signals(&all);
+    threads_signals_blocked = !pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+
 static void forget_test(void) { threads_tested = 0; }
 
 static __attribute__((constructor)) void watch_forks(void)

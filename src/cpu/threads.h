@@ -5,6 +5,7 @@
 #include "cpu.h"
 #include "fp_environment.h"
 #include <omp.h>
+#include <signal.h>
 
 /* Rough times of one thread, in seconds. They are used only to choose the number of threads. */
 #define SECONDS_PER_BYTE     1e-10 /* memory read or written */
@@ -24,6 +25,13 @@ static inline void threads_prepare(void)
     const int most = omp_get_max_threads();
     if (unlikely(most > threads_tested) && !omp_in_parallel()) threads_test(most);
 }
+
+/* If set, OpenMP's other threads block signals from their first work for Duet on, except those that an
+ * instruction raises. A handler of the program then runs in another thread. */
+extern bool cpu_workers_block_signals;
+extern _Thread_local bool threads_signals_blocked __attribute__((tls_model(DUET_TLS)));
+void threads_block_signals(void) __attribute__((cold));
+void threads_signals(sigset_t *all); /* the signals that are blocked */
 
 /* The number of threads available; 1 inside a parallel region of the caller. */
 static inline int threads_here(void) { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
@@ -68,6 +76,8 @@ static inline void by_threads(int threads, share_function *share, const void *wo
     }
 #pragma omp parallel num_threads(threads)
     {
+        if (cpu_workers_block_signals && !threads_signals_blocked && omp_get_thread_num())
+            threads_block_signals();
         IN_DEFAULT_FP_ENVIRONMENT;
         share(work, omp_get_thread_num(), omp_get_num_threads());
     }
