@@ -15,6 +15,9 @@ static const struct {
     [LINALG_CONDITION] = { DUET_SINGULAR,
                            "a may be rank-deficient. Its singular values decide, but Duet was built "
                            "without LAPACK, which computes them" },
+    [LINALG_WORKSPACE] = { DUET_UNSUPPORTED,
+                           "a has more rows or columns than cuSOLVER can work on, and Duet was built without "
+                           "LAPACK, which could" },
     [LINALG_RANK] = { DUET_SINGULAR,
                       "a may be rank-deficient. Its singular values decide, but they cannot be "
                       "computed for more than %lld rows and columns" },

@@ -16,6 +16,7 @@ enum linalg_failed {
     LINALG_ITERATION, /* values did not converge. at: how many */
     LINALG_RESIDUAL,  /* the residual exceeds its bound */
     LINALG_CONDITION, /* the matrix may be rank-deficient, and there is no LAPACK to decide */
+    LINALG_WORKSPACE, /* cuSOLVER cannot work on so large a matrix, and there is no LAPACK that can */
     LINALG_RANK,      /* the rank cannot be decided. at: the largest order of a matrix for which it can */
 };
 

@@ -10,8 +10,10 @@ static __attribute__((cold)) duet_status solver_failed(const char *call, cusolve
 {
     const cudaError_t why = cudaPeekAtLastError();
     if (why != cudaSuccess) (void)cuda_failed(call, why);
-    return fail(e == CUSOLVER_STATUS_ALLOC_FAILED ? DUET_NO_MEMORY : DUET_DEVICE_ERROR,
-                "%s: cuSOLVER's status %d", call, (int)e);
+    duet_status s = DUET_DEVICE_ERROR;
+    if (e == CUSOLVER_STATUS_ALLOC_FAILED) s = DUET_NO_MEMORY;
+    else if (e == CUSOLVER_STATUS_INVALID_VALUE && strstr(call, "_bufferSize")) s = DUET_UNSUPPORTED;
+    return fail(s, "%s: cuSOLVER's status %d", call, (int)e);
 }
 
 static duet_status status_of(const char *call, cusolverStatus_t e)

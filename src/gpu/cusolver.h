@@ -39,9 +39,9 @@ typedef struct solver_workspace {
     int blocks[2];
 } solver_workspace;
 
-/* Opens the handles and takes memory for the status values. */
 /* The memory to use: the host's or the card's. */
 enum workspace_memory { ON_HOST, ON_CARD };
+/* Opens the handles and takes memory for the status values. */
 duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *f, queue *q);
 void gpu_workspace_close(solver_workspace *b);
 duet_status gpu_workspace_take(solver_workspace *b, enum workspace_memory where, size_t bytes, void *p);
@@ -53,6 +53,8 @@ duet_status gpu_workspace_ask(solver_workspace *b,
 static inline duet_dtype solver_type(const solver_workspace *b) { return b->s->in[0].at.type; }
 static inline size_t element_bytes(const solver_workspace *b) { return dtypes[solver_type(b)].bytes; }
 
+/* DUET_UNSUPPORTED: cuSOLVER counts its workspace in an int, which overflows for this size (9 million rows in
+ * QR). Nothing was written. */
 duet_status solver_lu(solver_workspace *b, const columns *a, int64_t *pivot); /* a = P L U */
 duet_status solver_lu_solve(solver_workspace *b, const columns *a, const int64_t *pivot, bool transposed,
                             const columns *x);

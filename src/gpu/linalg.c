@@ -391,6 +391,7 @@ duet_status gpu_linear(const step *s, const frame *f, queue *q)
     solver_workspace b;
     duet_status r = gpu_workspace_open(&b, s, f, q);
     if (r == DUET_OK) r = run(&b);
+    if (r == DUET_UNSUPPORTED) r = gpu_linear_on_host(&b, LINALG_WORKSPACE, 0);
     gpu_workspace_close(&b);
     return r;
 }

@@ -1,5 +1,6 @@
 /* linalg_on_host.c - runs a step of linear algebra on the CPU: copies the operands to the host and the
- * results back. Used where cuSOLVER computed no result, or none that is accurate enough. */
+ * results back. Used where cuSOLVER cannot work on matrices of the size, or has no result that is accurate
+ * enough. */
 #include "linalg_on_host.h"
 #include "columns.h"
 #include "thread.h"
@@ -36,16 +37,18 @@ static duet_status copy_to_device(solver_workspace *b, const operand *x, const d
 }
 
 /* May the operands be copied to the CPU? They are part of a statement (core/transfers.h). */
-static duet_status check_transfer(void)
+static duet_status check_transfer(enum linalg_failed why)
 {
     const thread *t = thread_get();
+    const char *reason = why == LINALG_WORKSPACE ? "cuSOLVER cannot work on matrices as large as these"
+                                                 : "cuSOLVER has no result that is accurate enough";
     if (t->accesses || t->transfers == DUET_TRANSFERS_ALLOWED) return DUET_OK;
     if (t->transfers == DUET_TRANSFERS_FORBIDDEN)
-        return fail(
-            DUET_FORBIDDEN,
-            "the operands would be copied to the CPU, because cuSOLVER has no result that is accurate "
-            "enough; copies between devices are forbidden here");
-    trace_line("the operands are copied to the CPU, because cuSOLVER has no result that is accurate enough");
+        return fail(DUET_FORBIDDEN,
+                    "the operands would be copied to the CPU, because %s; copies between devices are "
+                    "forbidden here",
+                    reason);
+    trace_line("the operands are copied to the CPU, because %s", reason);
     return DUET_OK;
 }
 
@@ -57,7 +60,7 @@ duet_status gpu_linear_on_host(solver_workspace *b, enum linalg_failed why, int6
     dense in[STEP_INPUTS], out[STEP_OUTPUTS];
     void *data[STEP_INPUTS + STEP_OUTPUTS];
     int slot = 0;
-    TRY(check_transfer());
+    TRY(check_transfer(why));
     gpu_workspace_close(b);
     TRY(gpu_workspace_open(b, was.s, was.f, was.q));
     for (int k = 0; k < s.ins; k++) {

@@ -2,6 +2,7 @@
  * algorithms for column-major matrices in complex f64, rounded to the type of a matrix when stored. */
 #include "calls.h"
 #include <float.h>
+#include <limits.h>
 
 /* ---- handles ---- */
 
@@ -417,12 +418,22 @@ static void orgqr(void *args)
     fake_free(q);
 }
 
+/* The real functions count their workspace in an int too, and refuse matrices of about 9 million rows. */
+static cusolverStatus_t workspace_length(int rows, int *length)
+{
+    enum { BLOCK = 256 };
+    if (fake_vendor_fails()) return CUSOLVER_STATUS_EXECUTION_FAILED;
+    if (rows > INT_MAX / BLOCK) return CUSOLVER_STATUS_INVALID_VALUE;
+    *length = 32;
+    return CUSOLVER_STATUS_SUCCESS;
+}
+
 #define QR(letter, type, wide_, pairs_, q)                                                                   \
     cusolverStatus_t cusolverDn##letter##q##gqr_bufferSize(cusolverDnHandle_t h, int m, int n, int k,        \
                                                            const type *a, int lda, const type *tau,          \
                                                            int *length)                                      \
     {                                                                                                        \
-        return *length = 32, said(!fake_vendor_fails());                                                     \
+        return workspace_length(m, length);                                                                  \
     }                                                                                                        \
     cusolverStatus_t cusolverDn##letter##q##gqr(cusolverDnHandle_t h, int m, int n, int k, type *a, int lda, \
                                                 const type *tau, type *room, int length, int *info)          \
@@ -447,7 +458,7 @@ static void orgqr(void *args)
                                                            const type *a, int lda, const type *tau,          \
                                                            const type *b, int ldb, int *length)              \
     {                                                                                                        \
-        return *length = 32, said(!fake_vendor_fails() && side == CUBLAS_SIDE_LEFT);                         \
+        return side == CUBLAS_SIDE_LEFT ? workspace_length(m, length) : said(false);                         \
     }                                                                                                        \
     cusolverStatus_t cusolverDn##letter##q##mqr(cusolverDnHandle_t h, cublasSideMode_t side,                 \
                                                 cublasOperation_t how, int m, int n, int k, const type *a,   \
