@@ -66,11 +66,14 @@ static void test_measure(void)
 }
 
 static char folder[] = "/tmp/duet-test-XXXXXX";
+static char path[CALIBRATION_PATH]; /* of the file in that folder */
+
+static const char *name_in(const char *of) { return strrchr(of, '/') + 1; }
 
 /* Executed in a child process, whose first choice this is. */
 static void choose_first(const char *want)
 {
-    char text[4000] = "", path[CALIBRATION_PATH];
+    char text[4000] = "", own[CALIBRATION_PATH];
     duet_matrix *x = new_filled(100, 1), *y = duet_new(DUET_F32, 100);
     FILE *out = fmemopen(text, sizeof text, "w");
     fail(DUET_OK, "before");
@@ -86,8 +89,13 @@ static void choose_first(const char *want)
     duet_info(out);
     fclose(out);
     CHECK(strstr(text, want) && strstr(text, "costs    "), "'%s' is not in: %s", want, text);
-    CHECK(calibration_path(path), "there is no path for the calibration file");
+    CHECK(calibration_path(own) && !strcmp(name_in(own), name_in(path)),
+          "the child's calibration file is another one: %s", own);
 }
+
+/* Other processes disturb one thread less. The file is for this number of threads, which clang's OpenMP forgets
+ * in a child. */
+static void set_threads(void) { omp_set_num_threads(1); }
 
 static void in_child(const char *calibrate, const char *want)
 {
@@ -95,6 +103,7 @@ static void in_child(const char *calibrate, const char *want)
     const pid_t child = fork();
     if (child == 0) {
         tap_failures = tap_checks = 0;
+        set_threads();
         unsetenv("DUET_CALIBRATE");
         if (calibrate && strchr(calibrate, '=')) putenv((char *)(uintptr_t)calibrate);
         choose_first(want);
@@ -106,36 +115,35 @@ static void in_child(const char *calibrate, const char *want)
     CHECK(status == 0, "%s: the child ended with %d", want, status);
 }
 
-static ino_t file_of(const char *path)
+static ino_t inode(void)
 {
     struct stat st;
     if (stat(path, &st)) return 0;
     return st.st_ino;
 }
 
-static void test_kept(const char *path, ino_t first)
+static void test_kept(ino_t first)
 {
     in_child(NULL, "measured on this machine, kept in /tmp/duet-test-");
-    CHECK(file_of(path) == first, "the calibration file was written again");
+    CHECK(inode() == first, "the calibration file was written again");
     in_child("DUET_CALIBRATE=1", "measured in this process, and ");
-    CHECK(file_of(path), "the calibration file is missing");
+    CHECK(inode(), "the calibration file is missing");
 }
 
 static void test_prepare(void)
 {
-    char path[CALIBRATION_PATH], command[100];
-    setenv("XDG_CACHE_HOME", folder, 1);
+    char command[100];
     CHECK(mkdtemp(folder) != NULL, "the folder could not be made");
     setenv("XDG_CACHE_HOME", folder, 1);
+    CHECK(calibration_path(path), "there is no path for the calibration file");
     in_child("DUET_CALIBRATE=0", "as shipped: DUET_CALIBRATE=0");
     in_child("DUET_REPRODUCIBLE=1", "as shipped: DUET_REPRODUCIBLE=1");
-    CHECK(calibration_path(path) && !file_of(path),
-          "a calibration file was written although nothing was measured");
-    for (int i = 0; i < 10 && !file_of(path); i++)
+    CHECK(!inode(), "a calibration file was written although nothing was measured");
+    for (int i = 0; i < 10 && !inode(); i++)
         in_child(NULL, "measured in this process, and "); /* disturbed measurements are not stored */
-    const ino_t first = file_of(path);
+    const ino_t first = inode();
     if (!first) printf("# other work keeps this machine too busy for anything to be kept\n");
-    else test_kept(path, first);
+    else test_kept(first);
     in_child("XDG_CACHE_HOME=/dev/null", "measured in this process, and not kept: ");
     snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK(!system(command), "%s", command);
@@ -145,8 +153,8 @@ static void test_prepare(void)
 int main(void)
 {
     setenv("DUET_CALIBRATE", "0", 1);
-    omp_set_num_threads(1); /* other processes then disturb less */
-    test_prepare();         /* before anything is open, because the test forks */
+    set_threads();
+    test_prepare(); /* before anything is open, because the test forks */
     test_measure();
     return tap_end();
 }
