@@ -14,6 +14,7 @@ build=$top/build-aarch64
 [ $# -gt 0 ] || set -- core matrix shape convert expr bits trees batched linear fft convs set_all
 cd "$top"
 . tools/setup.sh
+. tests/results.sh
 setup build
 triplet=aarch64-linux-gnu
 for row in $triplet-gcc:gcc-$triplet $triplet-g++:g++-$triplet qemu-aarch64-static:qemu-user-static mmdebstrap:mmdebstrap; do
@@ -71,7 +72,4 @@ fi
 status=0
 meson test -C "$build/meson" --no-rebuild --print-errorlogs --timeout-multiplier 10 --suite cpu "$@" || status=$?
 log=$build/meson/meson-logs/testlog.txt
-passed=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log" | tail -n 1)
-failed=$(sed -n 's/^\(Fail\|Timeout\|Unexpected Pass\): *\([0-9]*\).*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-echo "${passed:-0} passed, ${failed:-0} failed"
-[ "$status" -eq 0 ] && [ "${passed:-0}" -gt 0 ]
+print_results "$log" "$status"

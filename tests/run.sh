@@ -35,6 +35,7 @@ export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
 [ "$checks" != thread ] || export CC=clang CXX=clang++
 setup_top=$top
 . tools/setup.sh
+. tests/results.sh
 setup build
 if [ "$checks" = thread ]; then
     export OMP_TOOL_LIBRARIES="$(clang -print-resource-dir)/../../libarcher.so"
@@ -54,7 +55,4 @@ if [ -n "$memcheck" ]; then
 else
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 || status=$?
 fi
-passed=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log" | tail -n 1)
-failed=$(sed -n 's/^\(Fail\|Timeout\|Unexpected Pass\): *\([0-9]*\).*/\2/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-echo "${passed:-0} passed, ${failed:-0} failed"
-[ "$status" -eq 0 ] && [ "${passed:-0}" -gt 0 ]
+print_results "$log" "$status"
