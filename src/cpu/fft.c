@@ -4,6 +4,7 @@
  * measuring takes long and writes to the arrays. Plans are shared in a cache; each step also holds
  * those of its last run. */
 #include "fft.h"
+#include "cpu.h"
 #include "dtype.h"
 #include "fftw.h"
 #include "fourier_ops.h"
@@ -65,10 +66,14 @@ static size_t plan_bytes(const plan_key *k)
     return bytes;
 }
 
+/* FFTW ends the process if memory is refused while it makes a plan. It needs less than this and the size of
+ * the plan. */
+#define PLANNER_ROOM ((size_t)16 << 20)
+
 static duet_status make_plan(const void *key, void **thing, size_t *bytes)
 {
     const plan_key *k = key;
-    fft_plan *p = calloc(1, sizeof *p);
+    fft_plan *p = cpu_has_room(PLANNER_ROOM + plan_bytes(k)) ? calloc(1, sizeof *p) : NULL;
     if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plan of a Fourier transform");
     p->by = fftw_open(k->f64);
     p->kind = k->kind;

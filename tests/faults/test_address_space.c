@@ -16,7 +16,7 @@
 
 enum { THREADS = 16, N = 1000, SMALL = 300, IMAGE = 64, SECONDS = 20 };
 static const double rooms[] = {
-    0, 0.1, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512
+    0, 0.1, 0.5, 1, 2, 4, 8, 14, 16, 32, 64, 128, 256, 512
 }; /* MiB beyond what it has */
 
 typedef struct operands {
