@@ -230,14 +230,20 @@ static bool reads_directly(const transform *t, const layout *x)
     return true;
 }
 
+/* The plan is made first: a step whose memory is refused must not have written its output. */
 static duet_status transform_copied(const fourier_ops *b, const transform *t, const step *s, const frame *f)
 {
     void *out = address(f, &s->out[0]), *in = out, *scratch = NULL;
     const bool in_place = t->kind == FOURIER_INVERSE;
+    const fft_plan *p;
+    layout dense;
     if (!in_place) TRY(b->take(transform_bytes(t, false), b->with, &scratch));
     if (!in_place) in = scratch;
-    duet_status r = fourier_copy_in(b, t, in, address(f, &s->in[0]), &s->in[0].at);
-    if (r == DUET_OK) r = transform_dense(t, 0, in, out, b->with);
+    layout_dense(&dense, transform_reads(t), t->rank, t->in);
+    const plan_key k = key_of(t, &dense, in, out, true);
+    duet_status r = cached_plan(s, 0, &k, &p);
+    if (r == DUET_OK) r = fourier_copy_in(b, t, in, address(f, &s->in[0]), &s->in[0].at);
+    if (r == DUET_OK) execute(p, 0, in, out);
     b->give(scratch, b->with);
     return r;
 }

@@ -4,21 +4,38 @@
 #include "fault_scenario.h"
 #include "fft.h"
 #include "step_kinds.h"
+#include <math.h>
 
 typedef struct scene {
-    duet_matrix *x, *z, *k, *t, *v, *y;
+    duet_matrix *x, *z, *k, *t, *v, *y, *c;
 } scene;
 
 static bool make(scene *s)
 {
     const bool there = (s->x = duet_new(DUET_F32, 4, 6)) && (s->z = duet_new(DUET_F32, 4, 6)) &&
                        (s->k = duet_new(DUET_F32, 1, 1)) && (s->t = duet_new(DUET_F32, 20, 3, 4)) &&
-                       (s->v = duet_new(DUET_F32, 20, 3, 4)) && (s->y = duet_new(DUET_C64, 4, 4));
+                       (s->v = duet_new(DUET_F32, 20, 3, 4)) && (s->y = duet_new(DUET_C64, 4, 4)) &&
+                       (s->c = duet_new(DUET_C64, 4, 6));
     if (!there) {
         met.refused++;
         return false;
     }
     return fill(s->x, 1) && fill(s->z, 9) && fill(s->k, 2) && fill(s->t, 3) && fill(s->v, 9);
+}
+
+/* An inverse transform of ones is 1, 0, 0, ...; before, all parts are 9. */
+static void invert(const scene *s)
+{
+    float *p = duet_overwrite(s->c);
+    for (int i = 0; p && i < 48; i++) p[i] = 9;
+    if (!p && ++met.refused) return;
+    const bool well = went(duet_set(s->c, duet_ifftn(duet_cast(s->x, DUET_C64))));
+    const float *q = duet_read(s->c);
+    if (!q && met.allocation && strstr(duet_error(), "lost")) wrong("elements are lost for lack of memory");
+    for (int i = 0; q && i < 48; i++) {
+        const float want = !well ? 9 : i ? 0 : 1;
+        if (!(fabsf(q[i] - want) <= 1e-6F)) wrong("an element of an inverse transform");
+    }
 }
 
 /* Forward and inverse transforms of a matrix, along the middle axis of three, with a complex
@@ -41,6 +58,7 @@ static void turn(const scene *s)
     well = went(duet_set(s->z, duet_fftshift(s->x)));
     holds(s->z, well, 9, 1);
     holds(s->x, true, 1, 1);
+    invert(s);
 }
 
 static void *play(void *arg)
@@ -48,8 +66,8 @@ static void *play(void *arg)
     scene s = { 0 };
     if (make(&s)) DUET_ON(place) turn(&s);
     fault_scenario_over();
-    duet_matrix **all[] = { &s.x, &s.z, &s.k, &s.t, &s.v, &s.y };
-    for (int i = 0; i < 6; i++) duet_free(all[i]);
+    duet_matrix **all[] = { &s.x, &s.z, &s.k, &s.t, &s.v, &s.y, &s.c };
+    for (int i = 0; i < 7; i++) duet_free(all[i]);
     return NULL;
 }
 
