@@ -1,6 +1,8 @@
 #!/bin/sh
 # tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer and the address
-# sanitizer, and runs each for SECONDS (60 by default). The targets are npy, npz, market and einsum.
+# sanitizer, and runs them for SECONDS (60 by default), at the same time. The targets are npy, npz, market and
+# einsum. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is the first number of the random
+# inputs; by default every run has others.
 #
 # The build folder is build-fuzz in the source folder, or $DUET_FUZZ_BUILD. Its folder `corpus` has the inputs
 # that reached new code; they are the seeds of the next run. An input that fails is in its folder `found`.
@@ -31,11 +33,22 @@ mkdir -p "$build/corpus" "$build/found"
 export OMP_NUM_THREADS=1 DUET_CALIBRATE=0
 "$build/fuzz_seeds" "$build/corpus"
 
-failed=0
+for target in "$@"; do compile "fuzz_$target" "fuzz_$target" -fsanitize=fuzzer,address; done
+started=
 for target in "$@"; do
-    compile "fuzz_$target" "fuzz_$target" -fsanitize=fuzzer,address
     "$build/fuzz_$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \
-        -artifact_prefix="$build/found/$target-" "$build/corpus/$target" || failed=$((failed + 1))
+        -seed="${DUET_FUZZ_SEED:-0}" -artifact_prefix="$build/found/$target-" "$build/corpus/$target" >"$build/$target.log" 2>&1 &
+    started="$started $target:$!"
 done
-echo "$# targets, $failed failed"
+failed=0
+for each in $started; do
+    target=${each%%:*} status=0
+    wait "${each#*:}" || status=$?
+    echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$target.log") inputs"
+    [ "$status" -eq 0 ] && continue
+    failed=$((failed + 1))
+    echo "FAILED $target, status $status:"
+    tail -n 40 "$build/$target.log"
+done
+echo "$(($# - failed)) passed, $failed failed"
 [ "$failed" -eq 0 ]
