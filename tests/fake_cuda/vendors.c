@@ -73,6 +73,8 @@ static cublasStatus_t end(void *p)
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) { return make(handle, "lt", 3); }
 
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return end(handle); }
+
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value)
 {
     if (type == MAJOR_VERSION) *value = CUBLAS_VER_MAJOR;
