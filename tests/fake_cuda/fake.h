@@ -37,7 +37,8 @@ void fake_free(void *p);
 
 /* Is [p, p + bytes) within one block of memory of the current device? */
 bool fake_owns(const void *p, size_t bytes);
-int fake_device(void); /* the current card */
+int fake_device(void);  /* the current card */
+int fake_context(void); /* its context: another number after each reset */
 
 /* Queues work with a copy of its arguments. The stream must belong to the current device. */
 cudaError_t fake_queue(cudaStream_t stream, void (*run)(void *args), const void *args, size_t bytes);

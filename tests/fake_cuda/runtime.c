@@ -65,6 +65,7 @@ static int capability[FAKE_CARDS]; /* times ten; 0: 90 */
 static uint64_t left;              /* calls until the scripted failure */
 static bool failed, pinned, no_launches, no_reset;
 static bool lost[FAKE_CARDS], crashed[FAKE_CARDS]; /* crashed: lost at the next call that waits */
+static int ended[FAKE_CARDS];                      /* contexts */
 static enum { FAILS, LOSES, CRASHES } script;      /* what the scripted call does */
 static int failing = -1; /* only calls for this device count for the scripted failure; -1: all do */
 
@@ -339,6 +340,12 @@ static bool owns(int of, const void *p, size_t bytes)
 
 bool fake_owns(const void *p, size_t bytes) { return owns(device, p, bytes); }
 int fake_device(void) { return device; }
+
+int fake_context(void)
+{
+    LOCKED(const int context = ended[device] * FAKE_CARDS + device);
+    return context;
+}
 
 static cudaError_t take(void **p, size_t bytes)
 {
@@ -753,6 +760,7 @@ static void end_context(int of)
         if (e->device == of) e->device = -1;
     free_blocks_of(of);
     fake_counted.resets++;
+    ended[of]++;
     lost[of] = crashed[of] = false;
 }
 
