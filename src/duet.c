@@ -5,6 +5,7 @@
 #include "cost.h"
 #include "cpu.h"
 #include "deferred.h"
+#include "device_use.h"
 #include "gpu.h"
 #include "io.h"
 #include "queue_sync.h"
@@ -45,6 +46,7 @@ duet_status(duet_set_threads)(int threads)
 void *(duet_stream)(void)
 {
     thread *t = thread_get();
+    USE_GPUS;
     const char *why = device_absent(t->gpu);
     if (why) {
         fail(DUET_NO_DEVICE, "duet_stream: the GPU cannot be used: %s", why);
@@ -58,6 +60,7 @@ void *(duet_stream)(void)
 duet_status(duet_synchronize)(void)
 {
     const thread *t = thread_get();
+    USE_GPUS;
     if (device_absent(t->gpu)) return DUET_OK;
     TRY(deferred_flush());
     TRY(queue_wait(t->gpu, t->queue, "duet_synchronize"));

@@ -50,6 +50,7 @@ meson compile -C "$build"
 log=$build/meson-logs/testlog${memcheck:+-compute-sanitizer}.txt
 status=0
 if [ -n "$memcheck" ]; then
+    export DUET_TEST_MEMCHECK=1 # crashed_kernel would be an error
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 20 --suite gpu \
         --wrapper 'compute-sanitizer --tool memcheck --error-exitcode 9 --report-api-errors no' || status=$?
 else

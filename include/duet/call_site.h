@@ -150,6 +150,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_device_overwrite(...) duet_pointer_at((duet_device_overwrite)(__VA_ARGS__), DUET_HERE)
 #define duet_stream()              duet_pointer_at((duet_stream)(), DUET_HERE)
 #define duet_synchronize()         duet_status_at((duet_synchronize)(), DUET_HERE)
+#define duet_recover()             duet_status_at((duet_recover)(), DUET_HERE)
 #define duet_explain(out, m, e)    duet_plain_status_at((duet_explain)(out, m, DUET_OPERAND(e)), DUET_HERE)
 #define duet_explain_all(...)      duet_plain_status_at((duet_explain_all)(__VA_ARGS__), DUET_HERE)
 #define duet_print_expr(out, e)    duet_plain_status_at((duet_print_expr)(out, DUET_OPERAND(e)), DUET_HERE)

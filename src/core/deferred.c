@@ -1,5 +1,6 @@
 /* deferred.c - records for each queue which thread defers work there. */
 #include "deferred.h"
+#include "device_use.h"
 #include <pthread.h>
 
 uint64_t deferred_queues;
@@ -24,6 +25,7 @@ void deferred_set(int queue, deferred_work *h)
 static duet_status launch_queue(int queue, const deferred_work *except, bool reported)
 {
     duet_status s = DUET_OK;
+    USE_GPUS;
     deferred_lock(queue);
     deferred_work *h = deferred_owner(queue);
     if (h && h != except) {

@@ -86,3 +86,10 @@ void lru_clear(lru_cache *s)
     make_room(s, 0);
     pthread_mutex_unlock(&s->lock);
 }
+
+void lru_each(lru_cache *s, void visit(const void *key, void *thing, int argument), int argument)
+{
+    pthread_mutex_lock(&s->lock);
+    for (lru_item *i = s->items; i; i = i->next) visit(i->key, i->thing, argument);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -13,6 +13,7 @@
 #include "matrix.h"
 #include "cost.h"
 #include "deferred.h"
+#include "device_use.h"
 #include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
@@ -501,10 +502,14 @@ static duet_status join_users(storage *b, int device, enum use use, int queue)
     return DUET_OK;
 }
 
-static __attribute__((cold)) duet_status lost_error(const duet_matrix *m)
+/* why: what has happened to the GPU that held the elements, or NULL if they were lost earlier. */
+static __attribute__((cold)) duet_status lost_error(const duet_matrix *m, const char *why)
 {
     char text[SHAPE_TEXT];
     shape_text(text, m->at.type, m->at.rank, m->at.size);
+    if (why)
+        return fail(DUET_UNKNOWN, "elements of %s were only on a GPU that was lost; write them first (%s)",
+                    text, why);
     if (m->storage->lost_parts)
         return fail(DUET_UNKNOWN, "elements of %s were lost in an earlier failure; write them first", text);
     return fail(DUET_UNKNOWN,
@@ -513,12 +518,40 @@ static __attribute__((cold)) duet_status lost_error(const duet_matrix *m)
                 text);
 }
 
+static void lose(const duet_matrix *m);
+
+/* All elements of the storage, as a matrix of the type of m. */
+static duet_matrix all_elements(const duet_matrix *m)
+{
+    const int64_t count = (int64_t)(m->storage->bytes / dtypes[m->at.type].bytes);
+    return (duet_matrix){ .serial = m->serial,
+                          .at = { .type = m->at.type, .rank = 1, .size = { count }, .stride = { 1 } },
+                          .count = count,
+                          .dense = true,
+                          .storage = m->storage };
+}
+
+/* If the elements would have to come from a GPU that was lost, they are lost. Returns what has
+ * happened to that GPU, or NULL. */
+static const char *lose_if_unreachable(const duet_matrix *m, int device)
+{
+    const unsigned valid = storage_valid(m->storage);
+    if (likely(!valid || valid & (1u << HOST | 1u << device))) return NULL;
+    const char *why = device_absent(gpu_to_copy_from(valid));
+    if (likely(!why)) return NULL;
+    const duet_matrix all = all_elements(m);
+    lose(&all);
+    return why;
+}
+
 /* also_lost: even if elements that are read are lost. */
 static duet_status open_locked(const duet_matrix *m, int device, enum use use, int queue, bool also_lost)
 {
     storage *b = m->storage;
-    const bool fills = matrix_fills(m), overwrites = use == OVERWRITE && (fills || b->lost_parts);
-    if (unlikely(storage_lost(b)) && !overwrites && !also_lost && has_lost(m)) return lost_error(m);
+    const bool fills = matrix_fills(m);
+    const char *why = fills && use == OVERWRITE ? NULL : lose_if_unreachable(m, device);
+    const bool overwrites = use == OVERWRITE && (fills || b->lost_parts);
+    if (unlikely(storage_lost(b)) && !overwrites && !also_lost && has_lost(m)) return lost_error(m, why);
     if (use == OVERWRITE && !fills) use = UPDATE;
     TRY(allocate(b, device, queue));
     if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));
@@ -576,6 +609,7 @@ static inline duet_status bring_matrix(const duet_matrix *m, int device, enum us
 {
     if (device == HOST && use == OVERWRITE && is_of_host(m->storage) && matrix_fills(m))
         return allocate(m->storage, HOST, queue);
+    USE_GPUS;
     TRY(launch_before(m, device, use, queue));
     pthread_mutex_lock(&m->storage->lock);
     const duet_status st = open_locked(m, device, use, queue, also_lost);
@@ -734,6 +768,40 @@ void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned bef
     pthread_mutex_unlock(&b->lock);
 }
 
+/* ---- after the loss of GPUs ---- */
+
+static void drop_buffer(storage *b, int device)
+{
+    buffer_usage *on = storage_usage(b, device);
+    if (on->packed) device_machine(device)->drop(device, b);
+    set_users(on, 0);
+    set_writer(on, -1);
+    set_uploader(on, -1);
+    buffer_stamp_anew(on);
+}
+
+/* A writer on the host that finds no buffer of a GPU takes no lock, so the buffers go last. The pool
+ * forgets their memory. */
+void matrix_drop_devices(const duet_matrix *m, unsigned which)
+{
+    storage *b = m->storage;
+    const duet_matrix all = all_elements(m);
+    pthread_mutex_lock(&b->lock);
+    const unsigned valid = storage_valid(b);
+    if (valid && !(valid & ~which)) lose(&all);
+    else set_valid(b, valid & ~which);
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++)
+        if (which >> d & 1 && storage_has_buffer(b, d)) drop_buffer(b, d);
+    __atomic_store_n(&b->came, (uint16_t)(b->came & ~which), __ATOMIC_RELAXED);
+    if (b->pinned && which >> pool_pinned_for(b->buffer[HOST]) & 1) {
+        __atomic_store_n(&b->pinned, false, __ATOMIC_RELAXED);
+        b->copies = 0;
+    }
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++)
+        if (which >> d & 1) __atomic_store_n(&b->buffer[d], NULL, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&b->lock);
+}
+
 /* ---- the cost of the device that a matrix is on. These are estimates: threads that share a matrix
  * may overwrite each other's sums ---- */
 
@@ -806,6 +874,7 @@ static void *pointer(const char *who, const duet_matrix *m, int device, enum use
 {
     void *p;
     const int queue = thread_get()->queue;
+    USE_GPUS_IF(device != HOST);
     if (check_pointer(who, m, device, use) != DUET_OK) return NULL;
     duet_status st = DUET_OK;
     if (device != HOST) st = deferred_flush();

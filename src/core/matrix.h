@@ -85,9 +85,10 @@ static inline void buffer_stamp_anew(buffer_usage *on)
 
 static inline bool storage_lost(const storage *b) { return storage_state(b) & SOME_LOST; }
 
+/* Acquire: without a buffer, what matrix_drop_devices changed before is visible. */
 static inline bool storage_has_buffer(const storage *b, int device)
 {
-    return __atomic_load_n(&b->buffer[device], __ATOMIC_RELAXED);
+    return __atomic_load_n(&b->buffer[device], __ATOMIC_ACQUIRE);
 }
 
 static inline bool storage_is_pinned(const storage *b)
@@ -193,6 +194,12 @@ enum deferred_failure { DID_NOT_RUN, MAY_HAVE_RUN, NOT_REPORTED };
  * Does nothing if m was written since. m may be a copy of a matrix that was freed. */
 void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned before,
                                   enum deferred_failure how);
+
+/* The GPUs of the bit mask `which` were lost: drops the buffers that the storage of m has there.
+ * Elements that are valid nowhere else are lost. No other thread uses these GPUs (device_use.h). */
+void matrix_drop_devices(const duet_matrix *m, unsigned which);
+/* The same for all matrices. */
+void matrices_drop_devices(unsigned which);
 
 /* Copies of the lost parts that overlap m: *parts is a list, or NULL. matrix_lost_again declares them
  * lost again. Errors: NO_MEMORY */

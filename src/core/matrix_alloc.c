@@ -1,6 +1,7 @@
 /* matrix_alloc.c - creates and frees matrices: their headers, and the storage that these share.
  * Also the accessors for type, rank and sizes. */
 #include "deferred.h"
+#include "device_use.h"
 #include "dtype.h"
 #include "matrix.h"
 #include "min_max.h"
@@ -304,13 +305,56 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 
 /* ---- free ---- */
 
+static bool is_on_gpu(const storage *b)
+{
+    return b && (storage_has_buffer(b, DEFAULT_GPU) || __atomic_load_n(&b->others, __ATOMIC_ACQUIRE));
+}
+
+/* If another thread recovers GPUs, it must find either the header or no buffer. */
 void(duet_free)(duet_matrix **m)
 {
     if (!m || !*m) return;
+    USE_GPUS_IF(is_on_gpu((*m)->storage));
     storage *b = header_end(*m);
     if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was already freed");
     else if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
     *m = NULL;
+}
+
+/* ---- after the loss of GPUs ---- */
+
+/* Storages with neither a buffer on a GPU nor pinned memory are not affected. */
+static bool is_affected(const duet_matrix *m)
+{
+    return __atomic_load_n(&m->serial, __ATOMIC_ACQUIRE) &&
+           (is_on_gpu(m->storage) || storage_is_pinned(m->storage));
+}
+
+/* Copies the header, with a reference to its storage. */
+static bool copy_affected(const duet_matrix *m, duet_matrix *copy)
+{
+    spin_take(&lock);
+    const bool is = is_affected(m);
+    if (is) {
+        __atomic_add_fetch(&m->storage->refs, 1, __ATOMIC_RELAXED);
+        *copy = *m;
+    }
+    spin_give(&lock);
+    return is;
+}
+
+void matrices_drop_devices(unsigned which)
+{
+    duet_matrix m;
+    spin_take(&lock);
+    const slab *first = slabs;
+    spin_give(&lock);
+    for (const slab *s = first; s; s = s->next)
+        for (int i = 0; i < SLAB; i++) {
+            if (!copy_affected(&s->header[i], &m)) continue;
+            matrix_drop_devices(&m, which);
+            if (__atomic_sub_fetch(&m.storage->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(m.storage);
+        }
 }
 
 /* ---- accessors ---- */

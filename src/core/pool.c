@@ -527,6 +527,74 @@ bool pool_pin(void *p, int device)
     return false;
 }
 
+int pool_pinned_for(const void *p)
+{
+    pool *o = &pools[HOST];
+    spin_take(&o->lock);
+    const block *b = p ? *find(o, p) : NULL;
+    const int device = b ? b->pinned_for : HOST;
+    spin_give(&o->lock);
+    return device;
+}
+
+/* ---- after the loss of a GPU ---- */
+
+/* Removes all blocks. The pool's lock is held. */
+static block *detach_all(pool *o)
+{
+    block *list = NULL;
+    for (size_t i = 0; i < o->buckets; i++)
+        for (block **at = &buckets_of(o)[i], *b; (b = *at);) {
+            *at = b->next;
+            b->next = list;
+            list = b;
+        }
+    memset(o->cache, 0, sizeof o->cache);
+    o->blocks = 0;
+    o->memory.used = o->memory.cached = o->most = o->most_before = 0;
+    return list;
+}
+
+void pool_forget_device(int device)
+{
+    pool *o = &pools[device];
+    pthread_mutex_lock(&o->dropping);
+    spin_take(&o->lock);
+    block *list = detach_all(o);
+    spin_give(&o->lock);
+    for (block *b = list, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    pthread_mutex_unlock(&o->dropping);
+}
+
+/* Takes the mark of one block that is pinned for the device. */
+static void *take_pinned(pool *o, int device)
+{
+    void *p = NULL;
+    spin_take(&o->lock);
+    for (size_t i = 0; i < o->buckets && !p; i++)
+        for (block *b = buckets_of(o)[i]; b && !p; b = b->next) {
+            if (b->pinned_for != device) continue;
+            p = b->p;
+            b->pinned_for = HOST;
+            o->memory.pinned -= b->bytes;
+        }
+    spin_give(&o->lock);
+    return p;
+}
+
+/* `dropping`: no block is freed meanwhile. */
+void pool_unpin_device(int device)
+{
+    pool *o = &pools[HOST];
+    void *p;
+    pthread_mutex_lock(&o->dropping);
+    while ((p = take_pinned(o, device))) device_machine(device)->unpin(device, p);
+    pthread_mutex_unlock(&o->dropping);
+}
+
 /* ---- public functions ---- */
 
 static bool device_at(duet_place place, int *device)

@@ -21,6 +21,12 @@ duet_memory pool_memory(int device);
  * the machine has left. */
 size_t pool_room(int device);
 
+/* After the loss of a GPU. pool_forget_device: its blocks are gone, also those in use; the machine frees
+ * none of them. pool_unpin_device: unpins the host's memory that was pinned for it. */
+void pool_forget_device(int device);
+void pool_unpin_device(int device);
+int pool_pinned_for(const void *p); /* the GPU for which a block of the host is pinned, or HOST */
+
 /* Pins a block of the host that is in use, for copies to and from a device. It stays pinned until
  * it is freed. false: it could not be pinned. No error is set. */
 bool pool_pin(void *p, int device);

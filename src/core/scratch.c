@@ -76,6 +76,14 @@ size_t scratch_reserve_bytes(const scratch_reserve *l)
     return sum;
 }
 
+void scratch_reserve_forget(scratch_reserve *l, unsigned which)
+{
+    int kept = 0;
+    for (int i = 0; i < l->count; i++)
+        if (!(which >> l->block[i].device & 1)) l->block[kept++] = l->block[i];
+    l->count = kept;
+}
+
 void scratch_reserve_free(scratch_reserve *l, uint64_t queues)
 {
     for (int i = 0; i < l->count; i++) pool_give(l->block[i].device, l->block[i].p, queues);

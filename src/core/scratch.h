@@ -18,6 +18,8 @@ typedef struct scratch_reserve {
 } scratch_reserve;
 
 size_t scratch_reserve_bytes(const scratch_reserve *l);
+/* Forgets the blocks on the devices of a bit mask, whose memory is gone. */
+void scratch_reserve_forget(scratch_reserve *l, unsigned which);
 /* queues: bit q is set when queue q may still have work on the blocks. */
 void scratch_reserve_free(scratch_reserve *l, uint64_t queues);
 

@@ -129,3 +129,13 @@ bool thread_any_in_library(void)
     pthread_mutex_unlock(&lock);
     return any;
 }
+
+bool thread_any_uses_gpus(void)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    for (const thread *t = threads; t; t = t->next)
+        any |= t != thread_mine && __atomic_load_n(&t->uses_of_gpus, __ATOMIC_ACQUIRE);
+    pthread_mutex_unlock(&lock);
+    return any;
+}

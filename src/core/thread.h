@@ -32,6 +32,7 @@ typedef struct thread {
     int threads;              /* most threads its statements may use on the CPU; 0: all */
     bool foreign_fp;          /* the caller's floating-point environment differs: core/fp_environment.h */
     uint32_t in_library;      /* calls of a library that run: the end of the process waits for them */
+    uint32_t uses_of_gpus;    /* core/device_use.h */
     duet_counts counted;      /* written by this thread only; all may read it */
     const char *site;         /* source position of the statement that runs, or NULL */
     FILE *explaining;         /* if not NULL, statements write their plans here instead of running */
@@ -58,6 +59,9 @@ static inline thread *thread_get(void)
 
 /* Does another thread run a call of a library? */
 bool thread_any_in_library(void);
+
+/* Does another thread use a GPU (core/device_use.h)? */
+bool thread_any_uses_gpus(void);
 
 /* From now on DUET_GPU means this device for this thread. Errors: NO_DEVICE */
 duet_status thread_use_gpu(int device);

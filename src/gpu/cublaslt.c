@@ -278,6 +278,14 @@ duet_status gpu_gemm_open(queue *q)
     return lend_workspace(q);
 }
 
+void gpu_gemm_close(int device)
+{
+    pthread_mutex_lock(&lock);
+    if (handles[device]) (void)vendor_open(LIBRARY_cublasLt)->cublasLtDestroy(handles[device]);
+    __atomic_store_n(&handles[device], NULL, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lock);
+}
+
 static duet_status multiply_biased(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
 {
     cublasLtMatmulDesc_t what = NULL;

@@ -35,4 +35,7 @@ duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q);
  * memory. The caller holds q->lock. */
 duet_status gpu_gemm_open(queue *q);
 
+/* After the loss of a card: closes its handle. Descriptions of products stay valid. */
+void gpu_gemm_close(int device);
+
 #endif

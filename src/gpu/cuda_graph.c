@@ -5,17 +5,59 @@
 #include <stdlib.h>
 
 typedef struct graph {
-    cudaGraphExec_t exec;
-    index_report indices; /* of the queue that captured it */
+    cudaGraphExec_t exec; /* NULL: the card was lost */
+    int device;
+    struct graph *older, *newer; /* in the list of all graphs that can be launched */
+    index_report indices;        /* of the queue that captured it */
     packed_operand **uses;
     int count, capacity;
 } graph;
 
-static void end_graph(graph *g)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static graph *newest;
+
+static void enter_list(graph *g)
+{
+    pthread_mutex_lock(&lock);
+    g->older = newest;
+    if (newest) newest->newer = g;
+    newest = g;
+    pthread_mutex_unlock(&lock);
+}
+
+static void leave_list(graph *g)
+{
+    pthread_mutex_lock(&lock);
+    if (g->older) g->older->newer = g->newer;
+    if (g->newer) g->newer->older = g->older;
+    else newest = g->older;
+    pthread_mutex_unlock(&lock);
+}
+
+static void release_uses(graph *g)
 {
     for (int i = 0; i < g->count; i++) packed_release(g->uses[i]);
+    g->count = 0;
+}
+
+static void end_graph(graph *g)
+{
+    release_uses(g);
     free(g->uses);
     free(g);
+}
+
+/* The calls fail, since the context has ended, but CUDA frees its memory of the host. */
+void gpu_graphs_end(int device)
+{
+    pthread_mutex_lock(&lock);
+    for (graph *g = newest; g; g = g->older) {
+        if (g->device != device || !g->exec) continue;
+        if (cudaGraphExecDestroy(g->exec) != cudaSuccess) (void)cudaGetLastError();
+        g->exec = NULL;
+        release_uses(g);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 static bool has_capacity(graph *g)
@@ -54,6 +96,7 @@ static duet_status begin(queue *q)
     q->graph = calloc(1, sizeof *q->graph);
     if (!q->graph) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
     q->graph->indices = q->indices;
+    q->graph->device = q->device;
     TRY(gpu_queue_point(q, q->capture_stream));
     return CUDA(cudaStreamBeginCapture, q->capture_stream, cudaStreamCaptureModeThreadLocal);
 }
@@ -97,6 +140,7 @@ static duet_status end(queue *q, void **made)
     TRY(CUDA(cudaStreamEndCapture, q->capture_stream, &captured));
     TRY(instantiate(captured, q->graph));
     *made = q->graph;
+    enter_list(q->graph);
     q->graph = NULL;
     return DUET_OK;
 }
@@ -105,23 +149,25 @@ static duet_status end(queue *q, void **made)
 duet_status gpu_graph_recorded(int device, int index, void **made)
 {
     queue *q;
-    int before = -1;
+    device_scope scope;
     *made = NULL;
     TRY(gpu_queue_open(device, index, &q)); /* it is open already */
-    (void)gpu_device_enter(device, &before);
+    (void)gpu_device_enter(device, &scope);
     const duet_status s = end(q, made), back = gpu_queue_point(q, q->stream);
     __atomic_store_n(&q->capturing, NULL, __ATOMIC_RELAXED);
     gpu_queue_wrote_anything(q);
     give_up(q);
     pthread_mutex_unlock(&q->lock);
-    gpu_device_leave(&before);
+    gpu_device_leave(&scope);
     return s != DUET_OK ? s : back;
 }
 
+/* Without memory for a graph, its steps run one by one; so do those of a graph that was lost. */
 static duet_status launch_graph(int device, const graph *g, int index)
 {
     queue *q;
     ON_DEVICE(device);
+    if (unlikely(!g->exec)) return fail(DUET_NO_MEMORY, "the GPU was lost with the CUDA graph");
     TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_queue_count(q));
     for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
@@ -139,10 +185,16 @@ duet_status gpu_graph_replay(int device, void *made, int index)
     return launch_graph(device, made, index);
 }
 
-static duet_status destroy(int device, cudaGraphExec_t exec)
+/* Also if the card was lost: CUDA still frees its memory of the host. */
+static void destroy(int device, cudaGraphExec_t exec)
 {
-    ON_DEVICE(device);
-    return CUDA(cudaGraphExecDestroy, exec);
+    device_scope s;
+    error_text before;
+    error_keep(&before);
+    (void)gpu_device_enter(device, &s);
+    (void)CUDA(cudaGraphExecDestroy, exec);
+    gpu_device_leave(&s);
+    error_put_back(&before);
 }
 
 /* CUDA keeps a graph in execution alive. Its memory is released for later work of the queue. */
@@ -150,6 +202,7 @@ void gpu_graph_discard(int device, void *made)
 {
     graph *g = made;
     if (!g) return;
-    (void)destroy(device, g->exec);
+    leave_list(g);
+    if (g->exec) destroy(device, g->exec);
     end_graph(g);
 }

@@ -8,6 +8,7 @@ duet_status gpu_graph_record(int device, int index);
 duet_status gpu_graph_recorded(int device, int index, void **made);
 duet_status gpu_graph_replay(int device, void *made, int index);
 void gpu_graph_discard(int device, void *made);
+void gpu_graphs_end(int device); /* after the loss of a card: none of its graphs can be launched */
 
 /* The graph under capture on q contains the address of k. k lives as long as the graph; its packed
  * contents are refreshed before a launch. */

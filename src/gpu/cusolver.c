@@ -8,8 +8,7 @@
 
 static __attribute__((cold)) duet_status solver_failed(const char *call, cusolverStatus_t e)
 {
-    const cudaError_t why = cudaPeekAtLastError();
-    if (why != cudaSuccess) (void)cuda_failed(call, why);
+    if (gpu_device_was_lost(call)) return DUET_DEVICE_ERROR;
     duet_status s = DUET_DEVICE_ERROR;
     if (e == CUSOLVER_STATUS_ALLOC_FAILED) s = DUET_NO_MEMORY;
     else if (e == CUSOLVER_STATUS_INVALID_VALUE && strstr(call, "_bufferSize")) s = DUET_UNSUPPORTED;
@@ -39,7 +38,7 @@ static duet_status status_of(const char *call, cusolverStatus_t e)
 
 /* ---- handles ---- */
 
-static void close_handles(const vendor *v, queue *q)
+void gpu_solver_close(const vendor *v, queue *q)
 {
     if (q->blas) (void)v->cublasDestroy(q->blas);
     if (q->solver_params) (void)v->cusolverDnDestroyParams(q->solver_params);
@@ -65,7 +64,7 @@ static duet_status open_handles(const vendor *v, queue *q)
     pthread_mutex_lock(&q->lock);
     duet_status r = DUET_OK;
     if (!q->blas) r = make_handles(v, q);
-    if (r != DUET_OK) close_handles(v, q);
+    if (r != DUET_OK) gpu_solver_close(v, q);
     pthread_mutex_unlock(&q->lock);
     return r;
 }

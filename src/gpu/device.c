@@ -15,7 +15,8 @@ typedef struct card {
     bool checked;
     const char *reason; /* why it cannot be used; NULL while it can */
     char text[256];     /* the text of reason if the card could never be used */
-    char lost[256];     /* the text if the card was lost */
+    char lost[2][256];  /* texts if the card was lost; one is in use, and is never changed */
+    unsigned losses;    /* how often a text was written */
     size_t bytes;       /* of its memory; 0: not queried yet */
 } card;
 
@@ -23,6 +24,7 @@ static card cards[DEVICES_MAX];
 static int found;  /* number of cards that CUDA has */
 static int chosen; /* the ordinal of the default card */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
+static int reviving = HOST; /* a card that is lost, and that a thread starts anew; HOST: none */
 
 static void refuse(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void refuse(card *c, const char *format, ...)
@@ -134,15 +136,22 @@ const char *gpu_device_absent(int device)
     return __atomic_load_n(&c->reason, __ATOMIC_ACQUIRE);
 }
 
+const char *gpu_device_lost(int device)
+{
+    const card *c = &cards[device];
+    const char *why = gpu_device_absent(device);
+    return why == c->lost[0] || why == c->lost[1] ? why : NULL;
+}
+
 const char *gpu_device_all_absent(void)
 {
     const char *why = gpu_device_absent(DEFAULT_GPU);
-    for (int d = DEFAULT_GPU + 1; why && d < DEVICES_MAX; d++)
-        if (!gpu_device_absent(d)) return NULL;
+    for (int d = DEFAULT_GPU; why && d < DEVICES_MAX; d++)
+        if (!gpu_device_absent(d) || gpu_device_lost(d)) return NULL;
     return why;
 }
 
-/* Errors after which every call in this process fails. */
+/* Errors after which every call for the card fails, until its context is destroyed. */
 static bool is_lost(cudaError_t e)
 {
     switch ((int)e) {
@@ -158,6 +167,7 @@ static bool is_lost(cudaError_t e)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case cudaErrorDevicesUnavailable:
     case 226: /* Contained, and three that not every toolkit names: TensorMemoryLeak, */
     case 721:
     case 810: /* MpsClientTerminated, */
@@ -166,13 +176,25 @@ static bool is_lost(cudaError_t e)
     }
 }
 
+#define RECOVER "duet_recover() starts it anew"
+
+/* Writes a new text, which becomes the reason. */
+static void say_lost(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say_lost(card *c, const char *format, ...)
+{
+    char *text = c->lost[c->losses++ % 2];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof c->lost[0], format, ap);
+    va_end(ap);
+    __atomic_store_n(&c->reason, text, __ATOMIC_RELEASE);
+}
+
 static void lose(card *c, const char *call, cudaError_t e)
 {
     pthread_mutex_lock(&checking);
-    if (c->checked && !c->reason) {
-        snprintf(c->lost, sizeof c->lost, "the GPU was lost: %s: %s", call, cudaGetErrorString(e));
-        __atomic_store_n(&c->reason, c->lost, __ATOMIC_RELEASE);
-    }
+    if (c->checked && !c->reason)
+        say_lost(c, "the GPU was lost: %s: %s; " RECOVER, call, cudaGetErrorString(e));
     pthread_mutex_unlock(&checking);
 }
 
@@ -190,29 +212,64 @@ static __attribute__((cold)) void lose_current(const char *call, cudaError_t e)
 duet_status cuda_failed(const char *call, cudaError_t e)
 {
     (void)cudaGetLastError();
-    if (is_lost(e)) lose_current(call, e);
+    if (is_lost(e)) {
+        lose_current(call, e);
+        return fail(DUET_DEVICE_ERROR, "%s: %s (%s): the GPU was lost; " RECOVER, call, cudaGetErrorString(e),
+                    cudaGetErrorName(e));
+    }
     duet_status s = DUET_DEVICE_ERROR;
     if (e == cudaErrorMemoryAllocation) s = DUET_NO_MEMORY;
     if (e == cudaErrorNoDevice) s = DUET_NO_DEVICE;
     return fail(s, "%s: %s (%s)", call, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-duet_status gpu_device_enter(int device, int *before)
+/* Vendor libraries have a CUDA runtime of their own, whose last error is not that of this one. A query
+ * of a stream returns the error of the context, and does not wait. */
+bool gpu_device_was_lost(const char *call)
 {
+    const cudaError_t e = cudaStreamQuery(NULL);
+    (void)cudaGetLastError();
+    if (is_lost(e)) (void)cuda_failed(call, e);
+    return is_lost(e);
+}
+
+void gpu_device_revive(int device) { __atomic_store_n(&reviving, device, __ATOMIC_RELAXED); }
+
+void gpu_device_revived(int device, const char *why)
+{
+    card *c = &cards[device];
+    pthread_mutex_lock(&checking);
+    __atomic_store_n(&reviving, HOST, __ATOMIC_RELAXED);
+    if (why) say_lost(c, "the GPU was lost, and CUDA cannot start it anew in this process: %s", why);
+    else __atomic_store_n(&c->reason, NULL, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&checking);
+}
+
+static bool may_enter(int device)
+{
+    return __atomic_load_n(&reviving, __ATOMIC_RELAXED) == device && device_recovery_is_mine();
+}
+
+/* A thread that recovers cards waits for this one to leave, or finds that it has not passed the test. */
+duet_status gpu_device_enter(int device, device_scope *s)
+{
+    *s = (device_scope){ -1, device_use_enter() };
     const char *why = gpu_device_absent(device);
     const int ordinal = cards[device].ordinal;
-    if (why) return fail(DUET_NO_DEVICE, "there is no usable GPU: %s", why);
+    if (unlikely(why != NULL) && !may_enter(device))
+        return fail(DUET_NO_DEVICE, "there is no usable GPU: %s", why);
     int current;
     TRY(CUDA(cudaGetDevice, &current));
     if (current == ordinal) return DUET_OK;
     TRY(CUDA(cudaSetDevice, ordinal));
-    *before = current;
+    s->before = current;
     return DUET_OK;
 }
 
-void gpu_device_leave(const int *before)
+void gpu_device_leave(const device_scope *s)
 {
-    if (*before >= 0 && cudaSetDevice(*before) != cudaSuccess) (void)cudaGetLastError();
+    if (s->before >= 0 && cudaSetDevice(s->before) != cudaSuccess) (void)cudaGetLastError();
+    device_use_end(s->user);
 }
 
 duet_status gpu_alloc(int device, size_t bytes, void **p)
@@ -227,13 +284,13 @@ duet_status gpu_alloc(int device, size_t bytes, void **p)
  * first card if there is none. */
 void gpu_free(int device, void *p)
 {
-    int before = -1;
+    device_scope s;
     error_text told;
     if (!p || gpu_device_absent(device)) return;
     error_keep(&told);
-    if (gpu_device_enter(device, &before) != DUET_OK) error_put_back(&told);
+    if (gpu_device_enter(device, &s) != DUET_OK) error_put_back(&told);
     if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
-    gpu_device_leave(&before);
+    gpu_device_leave(&s);
 }
 
 static duet_status query_room(int device, size_t *bytes)
@@ -263,12 +320,12 @@ duet_status gpu_pin(int device, void *host, size_t bytes)
 /* If the device is lost, another one may still have a context that unregisters the memory. */
 void gpu_unpin(int device, void *host)
 {
-    int before = -1;
+    device_scope s;
     error_text kept;
     error_keep(&kept);
-    const bool entered = !gpu_device_absent(device) && gpu_device_enter(device, &before) == DUET_OK;
+    (void)gpu_device_enter(device, &s);
     if (cudaHostUnregister(host) != cudaSuccess) (void)cudaGetLastError();
-    if (entered) gpu_device_leave(&before);
+    gpu_device_leave(&s);
     error_put_back(&kept);
 }
 

@@ -13,6 +13,7 @@
 typedef struct fft_plan {
     cufftHandle handle;
     size_t workspace_bytes;
+    bool closed; /* its card was lost; the handle must be made again */
 } fft_plan;
 
 /* ---- plans ---- */
@@ -29,20 +30,22 @@ static duet_status describe(const vendor *v, const plan_key *k, fft_plan *p)
                &p->workspace_bytes);
 }
 
-static duet_status make_plan(const void *key, void **thing, size_t *bytes)
+static duet_status make_handle(const plan_key *k, fft_plan *p)
 {
     const vendor *v = vendor_open(LIBRARY_cufft);
+    TRY(FFT(v, cufftCreate, &p->handle));
+    const duet_status s = describe(v, k, p);
+    if (s != DUET_OK) (void)v->cufftDestroy(p->handle);
+    return s;
+}
+
+static duet_status make_plan(const void *key, void **thing, size_t *bytes)
+{
     const plan_key *k = key;
     fft_plan *p = calloc(1, sizeof *p);
     if (!p) return fail(DUET_NO_MEMORY, "no host memory for the plan of a Fourier transform");
-    duet_status s = FFT(v, cufftCreate, &p->handle);
+    const duet_status s = make_handle(k, p);
     if (s != DUET_OK) {
-        free(p);
-        return s;
-    }
-    s = describe(v, k, p);
-    if (s != DUET_OK) {
-        (void)v->cufftDestroy(p->handle);
         free(p);
         return s;
     }
@@ -55,7 +58,7 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
 static void end_plan(void *thing)
 {
     fft_plan *p = thing;
-    (void)vendor_open(LIBRARY_cufft)->cufftDestroy(p->handle);
+    if (!p->closed) (void)vendor_open(LIBRARY_cufft)->cufftDestroy(p->handle);
     free(p);
 }
 
@@ -64,6 +67,26 @@ static lru_cache plan_cache = {
 };
 
 void gpu_fourier_trim(void) { lru_clear(&plan_cache); }
+
+static void close_plan(const void *key, void *thing, int device)
+{
+    fft_plan *p = thing;
+    if (((const plan_key *)key)->device != device || p->closed) return;
+    (void)vendor_open(LIBRARY_cufft)->cufftDestroy(p->handle);
+    p->closed = true;
+}
+
+void gpu_fourier_close(int device) { lru_each(&plan_cache, close_plan, device); }
+
+static duet_status reopen(const plan_key *k, fft_plan *p)
+{
+    pthread_mutex_lock(&calling);
+    duet_status s = DUET_OK;
+    if (p->closed) s = make_handle(k, p);
+    if (s == DUET_OK) p->closed = false;
+    pthread_mutex_unlock(&calling);
+    return s;
+}
 
 void gpu_fourier_limit(size_t bytes) { plan_cache.limit = bytes; }
 
@@ -190,8 +213,10 @@ static duet_status call_all(const pass *p, bool inverse, char *in, char *out, vo
 
 static duet_status run_densely(const pass *p, bool inverse, void *in, void *out, running *r)
 {
-    const size_t bytes = ((const fft_plan *)p->plan->thing)->workspace_bytes;
+    fft_plan *plan = p->plan->thing;
     void *work = NULL;
+    if (unlikely(plan->closed)) TRY(reopen(&p->key, plan));
+    const size_t bytes = plan->workspace_bytes;
     if (bytes) TRY(scratch_acquire(r->q->device, bytes, r->q->index, &work));
     r->wrote |= is_result(r, out);
     pthread_mutex_lock(&calling);

@@ -4,6 +4,7 @@
 #include "cuda_graph.h"
 #include "kernels.h"
 #include "packed_cache.h"
+#include "recover.h"
 #include "step_kinds.h"
 
 static bool is_split(const step *s) { return unlikely(s->math == DUET_MATH_SPLIT) && kernels_splits(s); }
@@ -174,4 +175,7 @@ const machine gpu_machine = {
     .recorded = gpu_graph_recorded,
     .replay = gpu_graph_replay,
     .discard = gpu_graph_discard,
+    .lost = gpu_device_lost,
+    .abandon = gpu_abandon,
+    .recover = gpu_recover,
 };

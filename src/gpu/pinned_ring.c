@@ -107,3 +107,14 @@ duet_status gpu_stage_down(void *host, const void *own, size_t bytes, const queu
 {
     return stage(down, host, own, bytes, q, done);
 }
+
+void gpu_stages_forget(int device)
+{
+    for (ring *r = rings[device]; r < rings[device] + QUEUES_ALL; r++) {
+        pthread_mutex_lock(&r->lock);
+        r->memory = NULL;
+        memset(r->over, 0, sizeof r->over);
+        r->refused = false;
+        pthread_mutex_unlock(&r->lock);
+    }
+}

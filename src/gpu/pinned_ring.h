@@ -15,4 +15,7 @@ extern size_t gpu_staged_most;
 duet_status gpu_stage_up(void *own, const void *host, size_t bytes, const queue *q, bool *done);
 duet_status gpu_stage_down(void *host, const void *own, size_t bytes, const queue *q, bool *done);
 
+/* After the loss of a card: its rings no longer exist. */
+void gpu_stages_forget(int device);
+
 #endif

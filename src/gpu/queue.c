@@ -132,6 +132,37 @@ duet_status gpu_queue_dnn(queue *q, const vendor **v)
     return s;
 }
 
+/* ---- after the loss of a card; no other thread uses it ---- */
+
+void gpu_queues_close(int device)
+{
+    for (queue *q = queues[device]; q < queues[device] + QUEUES_ALL; q++) {
+        if (q->dnn) close_dnn(vendor_open(LIBRARY_cudnn), q);
+        gpu_solver_close(vendor_open(LIBRARY_cusolver), q);
+    }
+}
+
+/* The event is made last, so that the lock of a queue without one is made again. */
+static void forget(queue *q)
+{
+    __atomic_store_n(&q->stream, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&q->counts, false, __ATOMIC_RELEASE);
+    __atomic_store_n(&q->user, NULL, __ATOMIC_RELAXED);
+    q->event = NULL;
+    q->capture_stream = NULL;
+    q->counters = NULL;
+    q->indices = q->replayed = (index_report){ 0 };
+    q->written = anything;
+    q->blas_workspace = NULL;
+    q->blas_bytes = 0;
+}
+
+void gpu_queues_forget(int device)
+{
+    for (int i = 0; i < QUEUES_ALL; i++)
+        if (queues[device][i].event) forget(&queues[device][i]);
+}
+
 duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index)
 {
     queue *q;

@@ -70,6 +70,12 @@ typedef duet_status gpu_taking(int device, size_t bytes, int queue,
                                void **p); /* pool_take or scratch_acquire */
 duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, void **p);
 
+/* After the loss of a card: close the handles of vendor libraries; forget streams and all that belongs
+ * to them, without a call of CUDA. */
+void gpu_queues_close(int device);
+void gpu_queues_forget(int device);
+void gpu_solver_close(const vendor *v, queue *q); /* cusolver.c */
+
 duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index);
 duet_status gpu_queue_upload(int device, void *own, const void *host, size_t bytes, int index);
 duet_status gpu_queue_download(int device, void *host, const void *own, size_t bytes, int index);

@@ -83,6 +83,7 @@ duet_status gpu_fourier(const step *s, const frame *f, queue *q);
 duet_status gpu_fourier_shift(const step *s, const frame *f, queue *q); /* fourier_unsupported is its rule */
 void gpu_fourier_forget(step *s);
 void gpu_fourier_trim(void);          /* frees plans that no step uses */
+void gpu_fourier_close(int device);   /* after the loss of a card: closes all its plans */
 void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
 /* Linear algebra: the steps for which kernel_may_fail returns true. They wait for the GPU. */

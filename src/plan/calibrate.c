@@ -3,6 +3,7 @@
 #include "calibrate.h"
 #include "clock.h"
 #include "compiler.h"
+#include "device_use.h"
 #include "pool.h"
 #include "status.h"
 #include "thread.h"
@@ -280,6 +281,7 @@ duet_status costs_measure(costs measured[COSTED], double seconds, bool *busy)
     calibrator r = { .queue = thread_get()->queue, .end = clock_now() + seconds };
     for (int d = 0; d < COSTED; d++) measured[d] = *device_machine(d)->costs;
     *busy = false;
+    USE_GPUS; /* the blocks are not in the pool */
     for (int d = 0; d < COSTED; d++)
         if (d != HOST) TRY(check_limit(d, block_bytes[OUT] + block_bytes[X] + block_bytes[Y]));
     duet_status st = allocate_blocks(&r);

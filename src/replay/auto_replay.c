@@ -20,6 +20,7 @@
 #include "captured_sequence.h"
 #include "clock.h"
 #include "compiler.h"
+#include "device_use.h"
 #include "period_detector.h"
 #include "status.h"
 #include "thread.h"
@@ -344,6 +345,7 @@ static duet_status follow(auto_replayer *a, const statement *s, bool *deferred)
 
 static void thread_exit(void *mine)
 {
+    USE_GPUS;
     deferred_launch_or_lose(1ull << thread_get()->queue);
     forget_all(mine);
     free(mine);
@@ -382,6 +384,7 @@ duet_status auto_replay_run(const plan *p, const statement *s, bool *own)
     auto_replayer *a = thread_replayer();
     *own = false;
     if (!p->count) return DUET_OK;
+    USE_GPUS;
     if (likely(a != NULL)) return run_or_defer(a, p, s, own);
     TRY(deferred_flush());
     *own = true;

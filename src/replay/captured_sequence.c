@@ -2,6 +2,7 @@
  * launches all of them as one CUDA graph. */
 #include "captured_sequence.h"
 #include "compiler.h"
+#include "device_use.h"
 #include "matrix.h"
 #include "status.h"
 #include "thread.h"
@@ -214,12 +215,14 @@ captured_sequence *sequence_new(void)
     if (!r) return NULL;
     r->deferred_work = (deferred_work){ launch_sequence, uses };
     r->owner = thread_get();
+    record_enter(&r->recording);
     return r;
 }
 
 void sequence_free(captured_sequence *r)
 {
     if (!r) return;
+    USE_GPUS;
     if (r->segment.graph) device_machine(r->segment.device)->discard(r->segment.device, r->segment.graph);
     record_clear(&r->recording);
     free(r);

@@ -2,12 +2,60 @@
  * matrices and numbers that it was made from. */
 #include "record.h"
 #include "deferred.h"
+#include "device_use.h"
 #include "matrix.h"
 #include "partition.h"
 #include "status.h"
 #include "thread.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the list of all recordings ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static duet_recording *newest;
+
+void record_enter(duet_recording *r)
+{
+    pthread_mutex_lock(&lock);
+    r->older = newest;
+    if (newest) newest->newer = r;
+    newest = r;
+    pthread_mutex_unlock(&lock);
+}
+
+static void leave_list(duet_recording *r)
+{
+    pthread_mutex_lock(&lock);
+    if (r->older) r->older->newer = r->newer;
+    if (r->newer) r->newer->older = r->older;
+    else newest = r->older;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The machine has ended the graphs itself, and discards only what is left of one. An entry without
+ * addresses counts as moved, so that its graph is recorded again. */
+static void drop_devices(duet_recording *r, unsigned which)
+{
+    for (int i = 0; i < r->count; i++) {
+        const recorded *e = &r->entries[i];
+        if (which >> e->plan->device & 1) memset(e->data, 0, (size_t)plan_slots(e->plan) * sizeof *e->data);
+    }
+    for (segment *g = r->segments; g < r->segments + r->n_segments; g++) {
+        if (!g->graph || !(which >> g->device & 1)) continue;
+        device_machine(g->device)->discard(g->device, g->graph);
+        g->graph = NULL;
+    }
+    scratch_reserve_forget(&r->reserve, which);
+}
+
+void recordings_drop_devices(unsigned which)
+{
+    pthread_mutex_lock(&lock);
+    for (duet_recording *r = newest; r; r = r->older) drop_devices(r, which);
+    pthread_mutex_unlock(&lock);
+}
 
 /* ---- one statement ---- */
 
@@ -183,6 +231,8 @@ static void free_matrices(duet_recording *r)
 
 void record_clear(duet_recording *r)
 {
+    USE_GPUS;
+    leave_list(r);
     for (const segment *g = r->segments; g < r->segments + r->n_segments; g++)
         if (g->graph) device_machine(g->device)->discard(g->device, g->graph);
     for (int i = 0; i < r->count; i++) record_free_entry(&r->entries[i]);
@@ -213,6 +263,7 @@ duet_status(duet_record_begin)(void)
     TRY(deferred_flush());
     if (!t->shared) t->recording = calloc(1, sizeof *t->recording);
     if (!t->recording) return fail(DUET_NO_MEMORY, "duet_record_begin: no host memory for a recording");
+    record_enter(t->recording);
     t->slot[SLOT_RECORDING] = t->recording;
     t->leave[SLOT_RECORDING] = thread_exit;
     return DUET_OK;
@@ -227,6 +278,7 @@ duet_recording *(duet_record_end)(void)
         return NULL;
     }
     t->recording = t->slot[SLOT_RECORDING] = NULL;
+    USE_GPUS;
     duet_status s = r->failed;
     if (s != DUET_OK) fail(s, "duet_record_end: a statement failed while it was recorded");
     else s = replay_prepare(r);

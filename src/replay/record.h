@@ -54,9 +54,17 @@ struct duet_recording {
     scratch_reserve reserve; /* temporaries and workspaces of all entries */
     uint64_t queues;         /* bit q: work that uses the reserve may still run on queue q */
     duet_status failed;
-    duet_matrix *matrices; /* a list of matrices that the library made for statements */
-    bool keeps_any;        /* some entry is_kept */
+    duet_matrix *matrices;                /* a list of matrices that the library made for statements */
+    bool keeps_any;                       /* some entry is_kept */
+    struct duet_recording *older, *newer; /* in the list of all recordings */
 };
+
+/* Every recording is in a list, from record_enter to record_clear. */
+void record_enter(duet_recording *r);
+
+/* The GPUs of the bit mask `which` were lost: all recordings forget their graphs there, the memory that
+ * they reserve, and all addresses. No other thread uses these GPUs (device_use.h). */
+void recordings_drop_devices(unsigned which);
 
 /* Add an entry with its own plan, which is freed if this fails. The caller increments r->count when
  * the entry is complete. NULL: out of memory. */

@@ -2,6 +2,7 @@
  * graph. */
 #include "compiler.h"
 #include "deferred.h"
+#include "device_use.h"
 #include "fp_environment.h"
 #include "matrix.h"
 #include "ready.h"
@@ -524,6 +525,7 @@ duet_status(duet_replay)(duet_recording *r)
 {
     TRY(check(r));
     IN_DEFAULT_FP_ENVIRONMENT;
+    USE_GPUS;
     TRY(deferred_flush());
     TRY(run_segments(r));
     COUNT(replays);

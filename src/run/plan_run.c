@@ -1,5 +1,6 @@
 /* plan_run.c - runs a plan: at once, or part by part if it has a stream. */
 #include "deferred.h"
+#include "device_use.h"
 #include "execute.h"
 #include "stream.h"
 #include "thread.h"
@@ -9,6 +10,7 @@
 duet_status plan_run(const plan *p, const statement *s)
 {
     if (p->count == 0) return DUET_OK;
+    USE_GPUS_IF(p->device != HOST);
     const uint64_t deferred = p->device != HOST ? deferred_queues_now() & 1ull << thread_get()->queue : 0;
     if (unlikely(deferred != 0)) TRY(deferred_launch(deferred));
     if (unlikely(p->stream != NULL)) return stream_run(p, s);

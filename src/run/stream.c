@@ -12,6 +12,7 @@
  * the staging buffer, and part t - 3 out of it. */
 #include "stream.h"
 #include "deferred.h"
+#include "device_use.h"
 #include "dtype.h"
 #include "execute.h"
 #include "matrix.h"
@@ -419,6 +420,7 @@ static duet_status run_smaller(const plan *p, const statement *s, duet_status st
 duet_status stream_run(const plan *p, const statement *s)
 {
     bool has_written;
+    USE_GPUS;
     pthread_mutex_lock(&one_at_a_time);
     duet_status st = run_once(p, s, &has_written);
     if (st == DUET_NO_MEMORY && !has_written) st = run_smaller(p, s, st);

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "compiler.h"
 #include "deferred.h"
+#include "device_use.h"
 #include "dtype.h"
 #include "matrix.h"
 #include "ready.h"
@@ -123,8 +124,8 @@ static duet_status run_there(const plan *p, const statement *s, unsigned failure
     return stream_instead(s, p);
 }
 
-/* Runs on the CPU a statement that failed on the GPU. If the CPU does not support the statement, or has
- * no memory either, the GPU's error is reported. */
+/* Runs on the CPU a statement for which the GPU has no memory, or that found the GPU lost. If the CPU does
+ * not support the statement, or has no memory either, the GPU's error is reported. */
 static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s)
 {
     bool own;
@@ -136,18 +137,20 @@ static __attribute__((noinline, cold)) duet_status run_on_cpu(const statement *s
     if (p && p->status == DUET_OK) st = run_there(p, s, deferred_failures(), &own);
     if (st == DUET_OK || st == DUET_DEVICE_ERROR) return st;
     error_put_back(&before);
-    return DUET_NO_MEMORY;
+    return before.status;
 }
 
 /* With the place AUTO, the CPU runs statements for which the GPU has no memory, unless results must be
- * reproducible. A failure of deferred statements is reported, whichever thread deferred them. */
+ * reproducible. It also runs those that found the GPU lost. A failure of deferred statements is
+ * reported, whichever thread deferred them. */
 static duet_status run(const plan *p, const statement *s, duet_place place)
 {
     bool own;
     const unsigned failures = deferred_failures();
     const duet_status st = run_there(p, s, failures, &own);
-    if (likely(st != DUET_NO_MEMORY) || !own || failures != deferred_failures()) return st;
-    if (place != DUET_AUTO || p->device == HOST || reproducible()) return st;
+    if (likely(st == DUET_OK) || (st != DUET_NO_MEMORY && st != DUET_NO_DEVICE)) return st;
+    if (!own || failures != deferred_failures() || place != DUET_AUTO || p->device == HOST) return st;
+    if (st == DUET_NO_MEMORY && reproducible()) return st;
     return run_on_cpu(s);
 }
 
@@ -461,6 +464,7 @@ static duet_status print_group(const statement *s, const plan *p, void *context)
 static duet_status evaluate_all(statements *all)
 {
     TRY(read_all(all));
+    USE_GPUS;
     if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
     progress w; /* not all of its members are used */
     w.statements = all->count;

@@ -77,7 +77,7 @@ static duet_status run_on(single *x, int device)
     return plan_run(&x->p, &x->said);
 }
 
-/* With the place AUTO, the CPU runs steps for which the GPU has no memory. */
+/* With the place AUTO, the CPU runs steps for which the GPU has no memory, or that found it lost. */
 static duet_status run_placed(single *x, duet_place place, int device)
 {
     thread *t = thread_get();
@@ -85,8 +85,8 @@ static duet_status run_placed(single *x, duet_place place, int device)
     if (device != HOST) TRY(deferred_flush());
     const unsigned failures = deferred_failures();
     const duet_status st = run_on(x, device);
-    if (st != DUET_NO_MEMORY || failures != deferred_failures() || place != DUET_AUTO || device == HOST)
-        return st;
+    if (likely(st == DUET_OK) || (st != DUET_NO_MEMORY && st != DUET_NO_DEVICE)) return st;
+    if (failures != deferred_failures() || place != DUET_AUTO || device == HOST) return st;
     error_keep(&before);
     TRACE("run on the CPU instead: %s", t->text);
     const duet_status there = run_on(x, HOST);

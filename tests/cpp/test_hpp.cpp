@@ -929,6 +929,7 @@ static void test_settings()
     duet::auto_replay(true);
     duet::arena_limit(std::size_t(64) << 20);
     duet::synchronize();
+    duet::recover();
     const duet::outcome few = duet::try_call([] { duet::arena_limit(1); });
     CHECK(few.status() == DUET_BAD_ARGUMENT && names(few.text(), __LINE__ - 1), "%s", few.text());
 

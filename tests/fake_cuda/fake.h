@@ -37,11 +37,16 @@ void fake_free(void *p);
 
 /* Is [p, p + bytes) within one block of memory of the current device? */
 bool fake_owns(const void *p, size_t bytes);
+int fake_device(void);  /* the current card */
+int fake_context(void); /* its context: another number after each reset */
 
 /* Queues work with a copy of its arguments. The stream must belong to the current device. */
 cudaError_t fake_queue(cudaStream_t stream, void (*run)(void *args), const void *args, size_t bytes);
 void fake_drain(cudaStream_t stream); /* runs all queued work */
 void fake_drain_all(void);
+
+/* The context of a card ends: its pinned memory is freed or unregistered. */
+void fake_forget_pinned(int card);
 
 /* Is host memory entirely inside one registered range, or entirely outside all? *pinned: inside
  * one. */

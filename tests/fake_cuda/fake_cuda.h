@@ -23,6 +23,7 @@ typedef struct fake_counts {
     uint64_t splits, packs; /* launches in DUET_MATH_SPLIT, and launches that pack their operands */
     uint64_t uploads, downloads, synchronisations;
     uint64_t copies; /* between cards */
+    uint64_t resets; /* of cards */
     uint64_t graphs; /* launches of graphs, and the number of live graphs: */
     int graphs_alive;
     int rings;           /* allocated blocks of pinned memory */
@@ -37,8 +38,14 @@ void fake_fail(uint64_t n);                  /* the n-th call from now fails, on
 bool fake_failed(void);                      /* has the scripted failure happened since fake_fail? */
 void fake_no_launches(bool none);            /* while true, there is no memory for launches */
 void fake_fail_on(int card, uint64_t n);     /* as fake_fail, for calls while this card is current */
-void fake_lost(void);                        /* from now on every call fails: all contexts are lost */
-void fake_lost_card(int card);               /* the context of one card is lost */
+/* A lost card: every call for it fails until cudaDeviceReset, and work queued from then on does not run. */
+void fake_lost(void);                        /* all cards are lost */
+void fake_lost_card(int card);               /* one card is lost */
+void fake_lose_at(uint64_t n);               /* the n-th call from now finds its card lost; 0: none */
+/* the n-th call starts a kernel that goes wrong: the card is lost at the next call that waits for it */
+void fake_crash_at(uint64_t n);
+bool fake_is_lost(int card);                 /* also after a kernel has gone wrong */
+void fake_no_reset(bool none);               /* while true, cudaDeviceReset fails */
 void fake_memory(size_t bytes);              /* sets the memory size of each card */
 void fake_devices(int count);                /* call it before the GPU machine queries the number */
 void fake_capability(int of, int times_ten); /* likewise; 90 if not called */

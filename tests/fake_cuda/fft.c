@@ -12,6 +12,7 @@
 
 typedef struct fft_plan {
     bool lives, made, manual;
+    int context;
     int rank;
     long long n[3], in_sizes[3], out_sizes[3], in_stride, in_distance, out_stride, out_distance, batch;
     cufftType type;
@@ -36,9 +37,10 @@ cufftResult cufftCreate(cufftHandle *handle)
 {
     FFT_ENTER(CUFFT_ALLOC_FAILED);
     int h = 1;
+    const int context = fake_context();
     pthread_mutex_lock(&fake_lock);
     while (h < PLANS && plans[h].lives) h++;
-    if (h < PLANS) plans[h] = (fft_plan){ .lives = true };
+    if (h < PLANS) plans[h] = (fft_plan){ .lives = true, .context = context };
     pthread_mutex_unlock(&fake_lock);
     if (h == PLANS) return CUFFT_ALLOC_FAILED;
     *handle = h;
@@ -239,7 +241,7 @@ static cufftResult exec(cufftHandle h, cufftType type, const void *in, void *out
 {
     FFT_ENTER(CUFFT_EXEC_FAILED);
     const fft_plan *p = plan_at(h);
-    if (!p || !p->made || p->type != type) return CUFFT_INVALID_PLAN;
+    if (!p || !p->made || p->type != type || p->context != fake_context()) return CUFFT_INVALID_PLAN;
     fft_call c = { *p, in, out, direction == CUFFT_INVERSE ? 1 : -1, f64 };
     const bool complex_both = type == CUFFT_C2C || type == CUFFT_Z2Z;
     if (!fake_owns(in, bytes_of(&c, false)) || !fake_owns(out, bytes_of(&c, true)) ||

@@ -1,10 +1,13 @@
 /* pinned.c - host memory registered with the fake CUDA. */
 #include "fake.h"
+#include <string.h>
 
 typedef struct range {
     struct range *next;
     const char *p;
     size_t bytes;
+    int device;     /* whose context it belongs to */
+    bool allocated; /* by cudaMallocHost */
 } range;
 
 static range *ranges; /* protected by fake_lock */
@@ -48,13 +51,13 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
     if (!p || !bytes || flags != cudaHostRegisterPortable) return fake_error(cudaErrorInvalidValue);
     range *r = fake_alloc(sizeof *r);
     if (!r) return fake_error(cudaErrorMemoryAllocation);
-    *r = (range){ NULL, p, bytes };
+    *r = (range){ NULL, p, bytes, fake_device(), false };
     if (enter(r)) return cudaSuccess;
     fake_free(r);
     return fake_error(cudaErrorHostMemoryAlreadyRegistered);
 }
 
-/* Never freed. */
+/* Freed only with the context. */
 cudaError_t cudaMallocHost(void **p, size_t bytes)
 {
     ENTER(cudaErrorMemoryAllocation);
@@ -64,7 +67,7 @@ cudaError_t cudaMallocHost(void **p, size_t bytes)
         fake_free(r);
         return fake_error(cudaErrorMemoryAllocation);
     }
-    *r = (range){ NULL, *p, bytes };
+    *r = (range){ NULL, *p, bytes, fake_device(), true };
     (void)enter(r);
     pthread_mutex_lock(&fake_lock);
     fake_counted.pinned--;
@@ -96,4 +99,22 @@ cudaError_t cudaHostUnregister(void *p)
     if (!r) return fake_error(cudaErrorHostMemoryNotRegistered);
     fake_free(r);
     return e;
+}
+
+void fake_forget_pinned(int card)
+{
+    pthread_mutex_lock(&fake_lock);
+    for (range **at = &ranges, *r; (r = *at);) {
+        if (r->device != card) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        if (r->allocated) fake_counted.rings--;
+        else fake_counted.pinned--;
+        if (r->allocated) memset((char *)(uintptr_t)r->p, 0xff, r->bytes);
+        if (r->allocated) fake_free((char *)(uintptr_t)r->p);
+        fake_free(r);
+    }
+    pthread_mutex_unlock(&fake_lock);
 }

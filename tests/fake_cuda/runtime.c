@@ -39,7 +39,7 @@ struct CUstream_st {
      * not returned */
     bool joined, unjoined;
     uint64_t queued, done;
-    int device;
+    int device; /* -1: its context has ended */
     cudaStream_t next;
 };
 
@@ -48,7 +48,8 @@ struct CUevent_st {
     /* the graph whose capture records this event; a stream that waits for it joins the capture */
     struct CUgraph_st *within;
     uint64_t at;
-    int device;
+    int device; /* -1: its context has ended */
+    cudaEvent_t next;
 };
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,13 +57,16 @@ fake_counts fake_counted;
 
 static block *blocks;
 static cudaStream_t streams;
+static cudaEvent_t events;
 static size_t capacity = (size_t)1 << 30; /* of each device */
 static size_t in_use[FAKE_CARDS];
 static int device_count = 1;
 static int capability[FAKE_CARDS]; /* times ten; 0: 90 */
 static uint64_t left;              /* calls until the scripted failure */
-static bool failed, pinned, no_launches;
-static bool lost[FAKE_CARDS];
+static bool failed, pinned, no_launches, no_reset;
+static bool lost[FAKE_CARDS], crashed[FAKE_CARDS]; /* crashed: lost at the next call that waits */
+static int ended[FAKE_CARDS];                      /* contexts */
+static enum { FAILS, LOSES, CRASHES } script;      /* what the scripted call does */
 static int failing = -1; /* only calls for this device count for the scripted failure; -1: all do */
 
 static _Thread_local int device;
@@ -82,7 +86,25 @@ fake_counts fake_count(void)
     return c;
 }
 
-void fake_fail(uint64_t n) { LOCKED((left = n, failed = false, failing = -1)); }
+static void run_all(void);
+static bool is_lost(int of);
+
+static void at_call(uint64_t n, int of, int what)
+{
+    LOCKED((left = n, failed = false, failing = of, script = what));
+}
+
+void fake_fail(uint64_t n) { at_call(n, -1, FAILS); }
+void fake_lose_at(uint64_t n) { at_call(n, -1, LOSES); }
+void fake_crash_at(uint64_t n) { at_call(n, -1, CRASHES); }
+
+bool fake_is_lost(int of)
+{
+    LOCKED(const bool is = is_lost(of));
+    return is;
+}
+
+void fake_no_reset(bool none) { LOCKED(no_reset = none); }
 
 bool fake_failed(void)
 {
@@ -98,11 +120,13 @@ cudaError_t fake_launches(void)
     return fake_error(none ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
-void fake_fail_on(int of, uint64_t n) { LOCKED((left = n, failed = false, failing = of)); }
+void fake_fail_on(int of, uint64_t n) { at_call(n, of, FAILS); }
 
-void fake_lost(void) { LOCKED(for (int d = 0; d < FAKE_CARDS; d++) lost[d] = true); }
-
-void fake_lost_card(int of) { LOCKED(lost[of] = true); }
+void fake_lost_card(int of) { LOCKED((run_all(), lost[of] = true)); }
+void fake_lost(void)
+{
+    for (int d = 0; d < FAKE_CARDS; d++) fake_lost_card(d);
+}
 void fake_memory(size_t bytes) { LOCKED(capacity = bytes); }
 void fake_devices(int count) { LOCKED(device_count = count); }
 void fake_capability(int of, int times_ten) { LOCKED(capability[of] = times_ten); }
@@ -155,13 +179,37 @@ cudaError_t fake_outside_graphs(void)
     capturing->spoilt = true;
     return fake_error(cudaErrorStreamCaptureUnsupported);
 }
+
+/* Work that was queued before a card is lost, or before a kernel goes wrong, has run. */
 static cudaError_t entering(cudaError_t scripted)
 {
     fake_counted.calls++;
     if (lost[device]) return cudaErrorIllegalAddress;
     if (!left || (failing >= 0 && failing != device) || --left) return cudaSuccess;
     failed = true;
-    return scripted;
+    if (script == FAILS) return scripted;
+    run_all();
+    (script == LOSES ? lost : crashed)[device] = true;
+    return script == LOSES ? cudaErrorIllegalAddress : cudaSuccess;
+}
+
+/* A call that waits for a card notices that a kernel has gone wrong. */
+static void notice_crash(int of)
+{
+    if (of >= 0 && crashed[of]) lost[of] = true;
+}
+
+/* While this card was waited for, it may have gone wrong. */
+static cudaError_t after_wait(void)
+{
+    LOCKED((notice_crash(device)));
+    return lost[device] ? fake_error(cudaErrorIllegalAddress) : cudaSuccess;
+}
+
+static cudaError_t enter_wait(cudaError_t scripted)
+{
+    LOCKED((notice_crash(device)));
+    return fake_enter(scripted);
 }
 
 cudaError_t fake_enter(cudaError_t scripted)
@@ -291,6 +339,13 @@ static bool owns(int of, const void *p, size_t bytes)
 }
 
 bool fake_owns(const void *p, size_t bytes) { return owns(device, p, bytes); }
+int fake_device(void) { return device; }
+
+int fake_context(void)
+{
+    LOCKED(const int context = ended[device] * FAKE_CARDS + device);
+    return context;
+}
 
 static cudaError_t take(void **p, size_t bytes)
 {
@@ -356,7 +411,7 @@ static cudaError_t release(void *p)
  * and still frees. */
 cudaError_t cudaFree(void *p)
 {
-    cudaError_t e = fake_enter(cudaErrorUnknown);
+    cudaError_t e = enter_wait(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (!p || (e && lost[device])) return e;
     LOCKED(cudaError_t r = release(p));
@@ -366,19 +421,34 @@ cudaError_t cudaFree(void *p)
 
 /* ---- streams ---- */
 
+static bool is_lost(int of) { return of >= 0 && (lost[of] || crashed[of]); }
+
+/* A card that waits for work of a lost one goes wrong too. */
+static void wait_for(cudaStream_t s, const task *t)
+{
+    run_until(t->other, t->until);
+    if (s->device >= 0 && is_lost(t->other->device)) crashed[s->device] = true;
+}
+
 static void run_until(cudaStream_t s, uint64_t until)
 {
     while (s->done < until) {
         task *t = s->first;
         if (!(s->first = t->next)) s->last = &s->first;
-        if (t->other) run_until(t->other, t->until);
-        else if (!lost[s->device]) t->run(t->args);
+        if (t->other) wait_for(s, t);
+        else if (s->device >= 0 && !is_lost(s->device)) t->run(t->args);
         s->done++;
         fake_free(t);
     }
 }
 
-void fake_drain(cudaStream_t s) { LOCKED(run_until(s, s->queued)); }
+void fake_drain(cudaStream_t s)
+{
+    LOCKED({
+        run_until(s, s->queued);
+        notice_crash(s->device);
+    });
+}
 
 static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
 {
@@ -416,14 +486,22 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 /* A scripted failure reports an error of earlier work; the function has waited all the same. */
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
-    cudaError_t e = fake_enter(cudaErrorUnknown);
+    cudaError_t e = enter_wait(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
-    if (!s) return fake_error(cudaErrorInvalidResourceHandle);
+    if (!s || s->device < 0) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED(const cudaError_t recorded = not_recorded(s));
     if (recorded != cudaSuccess) return recorded;
     fake_drain(s);
     LOCKED(fake_counted.synchronisations++);
-    return e;
+    return e ? e : after_wait();
+}
+
+/* Of the default stream only, which has no work here. */
+cudaError_t cudaStreamQuery(cudaStream_t s)
+{
+    const cudaError_t e = enter_wait(cudaErrorUnknown);
+    if (e != cudaSuccess) return e;
+    return s ? fake_error(cudaErrorInvalidResourceHandle) : cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
@@ -432,6 +510,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     *event = fake_alloc(sizeof **event);
     if (!*event) return fake_error(cudaErrorMemoryAllocation);
     (*event)->device = device;
+    LOCKED(((*event)->next = events, events = *event));
     return flags & cudaEventDisableTiming ? cudaSuccess : fake_error(cudaErrorInvalidValue);
 }
 
@@ -447,11 +526,11 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 /* A scripted failure reports an error of earlier work; the function has waited. */
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    const cudaError_t e = enter_wait(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
-    if (!event) return fake_error(cudaErrorInvalidResourceHandle);
+    if (!event || event->device < 0) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED(if (event->stream) run_until(event->stream, event->at));
-    return e;
+    return e ? e : after_wait();
 }
 
 /* A stream that waits for an event of a capture joins the capture. */
@@ -466,7 +545,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
 {
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
-    if (!s || flags) return fake_error(cudaErrorInvalidValue);
+    if (!s || s->device < 0 || e->device < 0 || flags) return fake_error(cudaErrorInvalidValue);
     LOCKED(const bool nothing = !e->stream || e->stream == s);
     if (nothing) return cudaSuccess;
     LOCKED(const bool joins = join(s, e));
@@ -480,7 +559,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
 {
     ENTER(cudaErrorUnknown);
-    if (!s || s->capturing || capturing || mode != cudaStreamCaptureModeThreadLocal)
+    if (!s || s->device < 0 || s->capturing || capturing || mode != cudaStreamCaptureModeThreadLocal)
         return fake_error(cudaErrorInvalidValue);
     cudaGraph_t g = fake_alloc(sizeof *g);
     if (!g) return fake_error(cudaErrorMemoryAllocation);
@@ -652,4 +731,49 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
     ENTER(cudaErrorUnknown);
     if (!fake_owns(p, bytes)) return fake_error(cudaErrorInvalidValue);
     return fake_queue(s, run_set, &(setting){ p, value, bytes }, sizeof(setting));
+}
+
+/* ---- the end of a context ---- */
+
+static void free_blocks_of(int of)
+{
+    for (block **at = &blocks, *b; (b = *at);) {
+        if (b->device != of) {
+            at = &b->next;
+            continue;
+        }
+        *at = b->next;
+        fake_counted.memory -= b->bytes;
+        fake_free(b->p);
+        fake_free(b);
+    }
+    in_use[of] = 0;
+}
+
+/* Streams and events are kept, so that calls with them can be refused. */
+static void end_context(int of)
+{
+    run_all(); /* other cards may copy from this one */
+    for (cudaStream_t s = streams; s; s = s->next)
+        if (s->device == of) s->device = -1;
+    for (cudaEvent_t e = events; e; e = e->next)
+        if (e->device == of) e->device = -1;
+    free_blocks_of(of);
+    fake_counted.resets++;
+    ended[of]++;
+    lost[of] = crashed[of] = false;
+}
+
+/* Works for a lost card, too. A scripted failure changes nothing. */
+cudaError_t cudaDeviceReset(void)
+{
+    pthread_mutex_lock(&fake_lock);
+    const bool was_lost = lost[device];
+    lost[device] = false;
+    const cudaError_t e = no_reset ? cudaErrorIllegalAddress : entering(cudaErrorUnknown);
+    lost[device] |= was_lost;
+    if (e == cudaSuccess) end_context(device);
+    pthread_mutex_unlock(&fake_lock);
+    if (e == cudaSuccess) fake_forget_pinned(device);
+    return fake_error(e);
 }

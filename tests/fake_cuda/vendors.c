@@ -71,7 +71,15 @@ static cublasStatus_t end(void *p)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) { return make(handle, "lt", 3); }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    const int context = fake_context();
+    return make(handle, &context, sizeof context);
+}
+
+static bool is_current(cublasLtHandle_t handle) { return *(const int *)(void *)handle == fake_context(); }
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) { return end(handle); }
 
 cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int *value)
 {
@@ -287,6 +295,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t what
                               cudaStream_t stream)
 {
     BLAS_ENTER(CUBLAS_STATUS_EXECUTION_FAILED);
+    if (!is_current(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
     const description *w = (void *)what;
     const stored *la = (void *)a, *lb = (void *)b, *lc = (void *)c;
     gemm g = { w->f64,
