@@ -23,10 +23,11 @@
  * duet_expr stores the error in it, and the statement that evaluates it returns the error. The statuses
  * are listed in duet/status.def; the comments below name them without the prefix DUET_. After a
  * failure, duet_error() returns a text that says what failed, why and where. A failed call leaves its
- * destination unchanged, with these exceptions:
- *     duet_set_all, duet_replay   as described there
- *     DEVICE_ERROR                the device failed halfway: the contents of the destination are undefined.
- *                                 Reading it fails with UNKNOWN until it is written again
+ * destinations unchanged, with these exceptions:
+ *     duet_replay                 as described there
+ *     DEVICE_ERROR                the device failed halfway: the elements of the destination may be lost.
+ *                                 Reading them fails with UNKNOWN until they are written again. Other
+ *                                 elements of the same matrix are not lost
  *     an index out of bounds      on the GPU the statement has already returned OK and written its
  *                                 destination. The next call of this thread that waits for the GPU fails
  *                                 with BAD_ARGUMENT, once: duet_read, duet_item, duet_synchronize and others
@@ -397,8 +398,8 @@ DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const c
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
  * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ
  * Errors    as duet_set, for the first statement that fails; the error text names it. The arguments
- *           of all statements are checked before the first one runs. If one fails while it runs, the
- *           contents of destinations that were already written are undefined; the others are unchanged */
+ *           of all statements are checked before the first one runs. If one fails while it runs, all
+ *           destinations are unchanged; DEVICE_ERROR: the contents of all may be undefined */
 typedef struct duet_assignment {
     duet_matrix *to;
     duet_expr value;
@@ -480,9 +481,9 @@ DUET_API duet_status duet_arena_limit(size_t bytes);
  *           duet_record_end: NULL: BAD_ARGUMENT: the thread is not recording; NO_MEMORY; or the status of
  *           the first statement that failed. A recording without statements is valid.
  *           duet_replay: BAD_ARGUMENT: r is NULL, or this thread is recording; UNSUPPORTED: in a
- *           DUET_EXPLAIN block; FREED; and as duet_set. If a statement fails, those before it have
- *           run. If a CUDA graph fails with DEVICE_ERROR, the contents of all destinations of its
- *           statements are undefined. If it fails with another status, they are unchanged */
+ *           DUET_EXPLAIN block; FREED; and as duet_set. If a statement fails, it has changed nothing,
+ *           and those before it have run. If a CUDA graph fails with DEVICE_ERROR, the contents of all
+ *           destinations of its statements may be undefined */
 typedef struct duet_recording duet_recording;
 DUET_API DUET_MUST duet_status duet_record_begin(void);
 DUET_API DUET_MUST duet_recording *duet_record_end(void);

@@ -259,6 +259,10 @@ typedef struct machine {
 
     /* NULL if the machine supports the step, else the reason; the text stays valid */
     const char *(*unsupported_reason)(const step *s);
+    /* Can only a device error stop the step? It allocates no memory, reads no indices that may be out of
+     * bounds, and always has a result. Otherwise a plan must not run it after a step that writes a
+     * destination. */
+    bool (*is_sure)(const step *s);
     /* describes the algorithm of a product or convolution; the text stays valid. NULL for other
      * steps */
     const char *(*algorithm)(const step *s);

@@ -13,6 +13,7 @@
 #include "matrix.h"
 #include "cost.h"
 #include "deferred.h"
+#include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
 #include "trace.h"
@@ -62,6 +63,89 @@ bool storage_is_uploading_to_others(const storage *b)
     for (int d = DEFAULT_GPU + 1; d < DEVICES_MAX; d++)
         if (__atomic_load_n(&storage_usage(b, d)->uploader, __ATOMIC_RELAXED) >= 0) return true;
     return false;
+}
+
+/* ---- lost elements; under the lock ---- */
+
+/* A matrix whose elements are lost: a copy of its header. */
+typedef struct lost_part {
+    struct lost_part *next;
+    duet_matrix m;
+} lost_part;
+
+static void set_lost(storage *b, bool lost) { __atomic_store_n(&b->lost, lost, __ATOMIC_RELAXED); }
+
+void storage_forget_lost(storage *b)
+{
+    for (lost_part *l = b->lost_parts; l; l = b->lost_parts) {
+        b->lost_parts = l->next;
+        free(l);
+    }
+    set_lost(b, false);
+}
+
+/* Does m have the element at this offset of its storage? May be false although it does, if axes of m
+ * interlock. */
+static bool has_offset(const duet_matrix *m, int64_t offset)
+{
+    int64_t low, high;
+    bool walked[DUET_RANK_MAX] = { false };
+    layout_span(&m->at, &low, &high);
+    int64_t rest = offset - m->offset - low;
+    for (int n = 0; n < m->at.rank && rest >= 0; n++) {
+        int widest = -1;
+        for (int a = 0; a < m->at.rank; a++)
+            if (!walked[a] && (widest < 0 || llabs(m->at.stride[a]) > llabs(m->at.stride[widest])))
+                widest = a;
+        const int64_t stride = llabs(m->at.stride[widest]);
+        walked[widest] = true;
+        if (stride && m->at.size[widest] > 1) rest -= smaller(rest / stride, m->at.size[widest] - 1) * stride;
+    }
+    return rest == 0;
+}
+
+/* The offset in the storage of element i in row-major order. */
+static int64_t offset_of(const duet_matrix *m, int64_t i)
+{
+    int64_t offset = m->offset;
+    for (int a = m->at.rank - 1; a >= 0; i /= m->at.size[a--]) offset += i % m->at.size[a] * m->at.stride[a];
+    return offset;
+}
+
+static bool covers(const duet_matrix *m, const duet_matrix *part)
+{
+    int64_t i = 0;
+    if (matrix_overlap(m, part) == SAME) return true;
+    if (m->count < part->count) return false;
+    while (i < part->count && has_offset(m, offset_of(part, i))) i++;
+    return i == part->count;
+}
+
+/* The elements of m were written. */
+static __attribute__((noinline, cold)) void found(storage *b, const duet_matrix *m)
+{
+    lost_part **at = &b->lost_parts;
+    if (matrix_fills(m)) storage_forget_lost(b);
+    while (*at) {
+        lost_part *l = *at;
+        if (!covers(m, &l->m)) {
+            at = &l->next;
+            continue;
+        }
+        *at = l->next;
+        free(l);
+    }
+    if (!b->lost_parts) set_lost(b, false);
+}
+
+static bool has_lost(const duet_matrix *m)
+{
+    const storage *b = m->storage;
+    const lost_part *l = b->lost_parts;
+    if (!b->lost) return false;
+    if (!l) return true;
+    while (l && matrix_overlap(m, &l->m) == APART) l = l->next;
+    return l != NULL;
 }
 
 /* ---- the queues; under the lock ---- */
@@ -309,15 +393,20 @@ static duet_status join_users(storage *b, int device, enum use use, int queue)
     return DUET_OK;
 }
 
+static __attribute__((cold)) duet_status lost_error(const duet_matrix *m)
+{
+    char text[SHAPE_TEXT];
+    return fail(DUET_UNKNOWN,
+                "the elements of %s were lost in an earlier failure; write all of the matrix first",
+                shape_text(text, m->at.type, m->at.rank, m->at.size));
+}
+
 static duet_status open_locked(const duet_matrix *m, int device, enum use use, int queue)
 {
     storage *b = m->storage;
-    char text[SHAPE_TEXT];
-    if (use == OVERWRITE && !matrix_fills(m)) use = UPDATE;
-    if (b->lost && use != OVERWRITE)
-        return fail(DUET_UNKNOWN,
-                    "the elements of %s were lost in an earlier failure; write all of the matrix first",
-                    shape_text(text, m->at.type, m->at.rank, m->at.size));
+    const bool fills = matrix_fills(m), overwrites = use == OVERWRITE && (fills || b->lost_parts);
+    if (b->lost && !overwrites && has_lost(m)) return lost_error(m);
+    if (use == OVERWRITE && !fills) use = UPDATE;
     TRY(allocate(b, device, queue));
     if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));
     TRY(join_users(b, device, use, queue));
@@ -384,37 +473,90 @@ void matrix_has_written(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
     if (device == HOST && is_of_host(b)) {
-        b->lost = false;
+        if (unlikely(b->lost)) found(b, m);
         set_valid(b, 1u << HOST);
         return;
     }
     pthread_mutex_lock(&b->lock);
     if (device != HOST) wrote_buffer(storage_usage(b, device), queue);
-    b->lost = false;
+    if (unlikely(b->lost)) found(b, m);
     set_valid(b, 1u << device);
     pthread_mutex_unlock(&b->lock);
 }
 
-static void lose(storage *b)
+static void stamp_all(storage *b)
 {
-    b->lost = true;
-    set_valid(b, 0);
     for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++)
         if (storage_has_buffer(b, d)) buffer_stamp_anew(storage_usage(b, d));
 }
 
-void matrix_lost(const duet_matrix *m)
+static void lose_all(storage *b)
+{
+    storage_forget_lost(b);
+    set_lost(b, true);
+    set_valid(b, 0);
+}
+
+/* If there is no memory to describe the part, all elements of the storage are lost. */
+static void lose_part(const duet_matrix *m)
 {
     storage *b = m->storage;
+    lost_part *l = b->lost && !b->lost_parts ? NULL : malloc(sizeof *l);
+    if (!l) {
+        lose_all(b);
+        return;
+    }
+    *l = (lost_part){ b->lost_parts, *m };
+    b->lost_parts = l;
+    set_lost(b, true);
+}
+
+static void lose(const duet_matrix *m)
+{
+    if (!m->count) return;
+    if (matrix_fills(m)) lose_all(m->storage);
+    else lose_part(m);
+    stamp_all(m->storage);
+}
+
+void matrix_lost(const duet_matrix *m)
+{
+    pthread_mutex_lock(&m->storage->lock);
+    lose(m);
+    pthread_mutex_unlock(&m->storage->lock);
+}
+
+void matrix_spoiled(const duet_matrix *m, int device)
+{
+    storage *b = m->storage;
+    const unsigned here = 1u << device;
     pthread_mutex_lock(&b->lock);
-    lose(b);
+    if (b->valid == here) lose(m);
+    else {
+        set_valid(b, b->valid & ~here);
+        stamp_all(b);
+    }
     pthread_mutex_unlock(&b->lock);
 }
 
-void storage_unwritten(storage *b, int device)
+void matrix_unwritten(const duet_matrix *m, int device)
 {
+    storage *b = m->storage;
     pthread_mutex_lock(&b->lock);
-    if (b->valid == 1u << device) lose(b);
+    if (b->valid == 1u << device) lose(m);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* Buffers on other devices have not changed since. */
+void matrix_not_written(const duet_matrix *m, int device, validity before)
+{
+    storage *b = m->storage;
+    pthread_mutex_lock(&b->lock);
+    if (b->valid == 1u << device && before.lost) lose(m);
+    else if (b->valid == 1u << device) {
+        set_valid(b, before.valid);
+        stamp_all(b);
+    }
     pthread_mutex_unlock(&b->lock);
 }
 

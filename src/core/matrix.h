@@ -35,10 +35,10 @@ typedef struct storage {
     int refs;
     size_t bytes;
     /* Bit d: the buffer on device d holds the elements. No bit: all elements are zero and no
-     * buffer is allocated, or `lost` is set and they are unknown. */
+     * buffer is allocated, or all elements are lost. */
     uint16_t valid;
-    uint16_t came; /* bit d: elements have been copied there before */
-    bool lost;
+    uint16_t came;  /* bit d: elements have been copied there before */
+    bool lost;      /* all elements are unknown, or those of lost_parts if there are any */
     bool wrapped;   /* the host's buffer is the caller's memory */
     bool pinned;    /* the host's buffer is pinned */
     uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
@@ -48,6 +48,7 @@ typedef struct storage {
     void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
+    struct lost_part *lost_parts;
 } storage;
 
 extern const buffer_usage buffer_unused; /* the usage of a buffer that does not exist yet */
@@ -76,6 +77,8 @@ static inline void buffer_stamp_anew(buffer_usage *on)
 {
     __atomic_store_n(&on->stamp, on->stamp + 1, __ATOMIC_RELAXED);
 }
+
+static inline bool storage_lost(const storage *b) { return __atomic_load_n(&b->lost, __ATOMIC_RELAXED); }
 
 static inline bool storage_has_buffer(const storage *b, int device)
 {
@@ -109,7 +112,7 @@ static inline bool storage_is_uploading(const storage *b)
 static inline bool storage_at_hand(const storage *b, int device, enum use use, int queue)
 {
     const unsigned valid = storage_valid(b);
-    if (!(valid >> device & 1)) return false;
+    if (!(valid >> device & 1) || storage_lost(b)) return false;
     if (device == HOST) return use == READ || (valid == 1u << HOST && !storage_is_uploading(b));
     const uint64_t users = buffer_users(storage_usage(b, device)), own = 1ull << queue;
     return use == READ ? (users & own) != 0 : users == own;
@@ -139,7 +142,7 @@ struct duet_matrix {
  * the elements. *p points to the first element of m. Nothing is copied if the buffer is valid. An
  * OVERWRITE of a matrix that is less than its storage is treated as UPDATE.
  *
- * A writer calls matrix_wrote once the work is queued, or matrix_lost if it failed half-way. Until
+ * A writer calls matrix_wrote once the work is queued, or matrix_spoiled if it failed half-way. Until
  * then the valid buffers stay as they were. */
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
 /* Meaningful only if there is a buffer. */
@@ -161,13 +164,31 @@ static inline void matrix_wrote(const duet_matrix *m, int device, int queue)
     storage *b = m->storage;
     const bool is_so = device == HOST ? storage_valid(b) == 1u << HOST : storage_written(b, device, queue);
     if (device != HOST) buffer_stamp_anew(storage_usage(b, device));
-    if (!is_so) matrix_has_written(m, device, queue);
+    if (!is_so || unlikely(storage_lost(b))) matrix_has_written(m, device, queue);
 }
 
+/* The elements of m are unknown until they are written again. The others of its storage are not affected. */
 void matrix_lost(const duet_matrix *m);
-/* Deferred work that was to write the buffer on this device failed: the elements are lost, unless
- * written since. */
-void storage_unwritten(storage *b, int device);
+/* A writer may have written a part of m to the buffer on this device, and failed. If another buffer still holds
+ * the elements, they are as before. Otherwise those of m are lost. */
+void matrix_spoiled(const duet_matrix *m, int device);
+/* What a storage holds before deferred work counts as done. */
+typedef struct validity {
+    uint16_t valid;
+    bool lost;
+} validity;
+static inline validity matrix_validity(const duet_matrix *m)
+{
+    return (validity){ (uint16_t)storage_valid(m->storage), storage_lost(m->storage) };
+}
+/* Deferred work that was to write m to the buffer on this device failed. Unless m was written since, its
+ * elements are lost; or, if the work did not run, they are as `before`. m may be a copy of a matrix that was
+ * freed. */
+void matrix_unwritten(const duet_matrix *m, int device);
+void matrix_not_written(const duet_matrix *m, int device, validity before);
+
+/* From now on no element counts as lost. */
+void storage_forget_lost(storage *b);
 
 /* Another file copies parts of the host's buffer to or from a device. That counts as one copy of the
  * entire buffer. */

@@ -127,6 +127,7 @@ static void storage_end(storage *b)
     if (!b->wrapped) pool_give(HOST, b->buffer[HOST], 0);
     pthread_mutex_destroy(&b->lock);
     free(b->others);
+    storage_forget_lost(b);
     free(b);
 }
 
@@ -145,6 +146,7 @@ static storage *storage_new(size_t bytes, void *host)
     b->valid = host ? 1 << HOST : 0;
     b->came = 0;
     b->lost = b->pinned = b->seen = b->asked = false;
+    b->lost_parts = NULL;
     b->wrapped = host != NULL;
     b->copies = 0;
     b->accrued_cost = 0;

@@ -19,6 +19,12 @@ static const char *unsupported_reason(const step *s)
     return k->unsupported(s);
 }
 
+static bool is_sure(const step *s)
+{
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return k && k->is_sure && k->is_sure(s);
+}
+
 static const char *algorithm(const step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
@@ -180,6 +186,7 @@ const machine cpu_machine = {
     .pin = pin,
     .unpin = unpin,
     .unsupported_reason = unsupported_reason,
+    .is_sure = is_sure,
     .algorithm = algorithm,
     .cost = cpu_cost,
     .run = run,

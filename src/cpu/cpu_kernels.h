@@ -5,10 +5,12 @@
 #include "cost.h"
 
 typedef duet_status run_function(const step *s, const frame *f);
+typedef bool sure_function(const step *s);
 
 /* The functions that are compiled for each element type and each instruction set. */
 typedef struct isa_functions {
     run_function *program, *reduction, *softmax, *norm, *pool2d, *random;
+    sure_function *reduction_is_sure;
 } isa_functions;
 
 /* The functions for the instruction set in use and the type that a step computes in. Programs only load
@@ -25,6 +27,7 @@ typedef struct cpu_kernel {
     const char *(*algorithm)(const step *s); /* for duet_explain, a static text */
     void (*forget)(step *s);                 /* frees s->cached */
     bool calls_library;                      /* which may use OpenMP's threads */
+    sure_function *is_sure;                  /* as machine.is_sure; NULL: no */
 } cpu_kernel;
 
 /* Declarations of all entries. */
@@ -39,6 +42,8 @@ static inline const cpu_kernel *cpu_kernel_of(int kernel) { return cpu_kernels[k
 duet_dtype step_computes_in(const step *s);
 bool step_has_one_type(const step *s);
 const char *float_step_unsupported(const step *s);
+
+bool always_sure(const step *s); /* of kernels that allocate nothing and compute any operand */
 
 void program_forget(step *s); /* frees what programs and fused rows cache */
 

@@ -72,6 +72,22 @@ static const char *matmul_algorithm(const step *s)
     return s->math ? "strict: the CPU has no other mode" : "strict";
 }
 
+/* Can CBLAS read the operand where it is? */
+static bool is_read_in_place(const operand *o)
+{
+    const layout *l = &o->at;
+    const int64_t rows = l->size[0], columns = l->size[1], down = l->stride[0], across = l->stride[1];
+    return (across == 1 && down >= columns && down <= INT_MAX) ||
+           (down == 1 && across >= rows && across <= INT_MAX);
+}
+
+/* A factor that is 0 needs memory. So does an epilogue. */
+static bool matmul_is_sure(const step *s)
+{
+    return !is_int_gemm(s) && !s->epilogue && !s->nums && s->in[0].at.size[1] > 0 &&
+           is_read_in_place(&s->in[0]) && is_read_in_place(&s->in[1]);
+}
+
 static void matmul_forget(step *s)
 {
     if (s->epilogue) epilogue_cache_free(s);
@@ -127,16 +143,20 @@ static duet_status run_scan(const step *s, const frame *f)
     return scans[s->out[0].at.type](s, f);
 }
 
-const cpu_kernel cpu_kernel_matmul = { matmul_unsupported, run_matmul,    cost_of_product,
-                                       matmul_algorithm,   matmul_forget, true };
+const cpu_kernel cpu_kernel_matmul = { matmul_unsupported, run_matmul, cost_of_product, matmul_algorithm,
+                                       matmul_forget,      true,       matmul_is_sure };
 const cpu_kernel cpu_kernel_batched = { matmul_unsupported, run_batched, cost_of_batched, matmul_algorithm,
                                         .calls_library = true };
 const cpu_kernel cpu_kernel_conv = { conv_unsupported, run_conv,    cost_of_conv,
                                      matmul_algorithm, conv_forget, true };
-const cpu_kernel cpu_kernel_pool2d = { float_step_unsupported, run_pool2d, cost_of_pooling };
-const cpu_kernel cpu_kernel_pool_grad = { float_step_unsupported, run_pool_grad, cost_of_flops };
-const cpu_kernel cpu_kernel_softmax = { float_step_unsupported, run_softmax, cost_of_softmax };
-const cpu_kernel cpu_kernel_layer_norm = { layer_norm_unsupported, run_layer_norm, cost_of_flops };
+const cpu_kernel cpu_kernel_pool2d = { float_step_unsupported, run_pool2d, cost_of_pooling,
+                                       .is_sure = always_sure };
+const cpu_kernel cpu_kernel_pool_grad = { float_step_unsupported, run_pool_grad, cost_of_flops,
+                                          .is_sure = always_sure };
+const cpu_kernel cpu_kernel_softmax = { float_step_unsupported, run_softmax, cost_of_softmax,
+                                        .is_sure = always_sure };
+const cpu_kernel cpu_kernel_layer_norm = { layer_norm_unsupported, run_layer_norm, cost_of_flops,
+                                           .is_sure = always_sure };
 const cpu_kernel cpu_kernel_random = { random_step_unsupported, run_random, cost_of_flops };
 const cpu_kernel cpu_kernel_fft = { fft_unsupported, run_fourier,    cost_of_transform,
                                     fft_algorithm,   fourier_forget, true };

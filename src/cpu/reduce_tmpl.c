@@ -407,6 +407,29 @@ static void run_panels(const reduce_work *j, const thread_memory *r, int threads
     }
 }
 
+/* If the stack is enough, one thread needs no other memory. */
+static bool fits_on_stack(const reduce_work *j)
+{
+    thread_memory r;
+    return divide_memory(j, &r, NULL) <= STACK_ELEMENTS;
+}
+
+/* Of a reduction to one element, the memory does not depend on the layout of the result, which may change after
+ * this call. */
+bool NAME(reduce_is_sure)(const step *s)
+{
+    static const double none[STEP_NUMBERS];
+    void *const nowhere[1] = { NULL };
+    step own = *s;
+    interp_code c;
+    reduce_work j;
+    for (int k = 0; k < s->ins; k++) own.in[k].slot = 0;
+    for (int k = 0; k < s->outs; k++) own.out[k].slot = 0;
+    for (int k = 0; k < s->nums; k++) own.num[k] = 0;
+    prepare_work(&j, &own, &(frame){ nowhere, none }, &c);
+    return j.outputs == 1 && fits_on_stack(&j);
+}
+
 static duet_status run_with_scratch(const reduce_work *j, const frame *f, int threads)
 {
     thread_memory r;
@@ -429,8 +452,15 @@ duet_status NAME(run_reduce)(const step *s, const frame *f)
     prepare_work(&j, s, f, &c);
     if (j.outputs == 0) return DUET_OK;
     const int threads = threads_for(seconds_of(&j));
-    if (threads > 1 || divide_memory(&j, &r, memory) > STACK_ELEMENTS)
-        return run_with_scratch(&j, f, threads);
+    const bool fits = fits_on_stack(&j);
+    if (threads > 1 || !fits) {
+        error_text before;
+        error_keep(&before);
+        const duet_status st = run_with_scratch(&j, f, threads);
+        if (likely(st == DUET_OK) || !fits) return st;
+        error_put_back(&before);
+    }
+    divide_memory(&j, &r, memory);
     run_panels(&j, &r, 1);
     return DUET_OK;
 }

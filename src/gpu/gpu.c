@@ -97,6 +97,14 @@ static duet_status gpu_prepare(const step *s, const frame *f)
     return gpu_split_prepare(s, f, q);
 }
 
+/* A bad index does not stop a step on the GPU. */
+static bool gpu_is_sure(const step *s)
+{
+    const bool is_product = (s->kernel == OP_matmul && !is_int_gemm(s)) || is_conv(s->kernel);
+    if (is_split(s) || kernels_unsupported(s)) return false;
+    return (is_product || gpu_kernel_of(s->kernel)->run == gpu_launch) && !kernels_scratch(s);
+}
+
 static void gpu_forget(step *s)
 {
     const gpu_kernel *k = gpu_kernel_of(s->kernel);
@@ -147,6 +155,7 @@ const machine gpu_machine = {
     .pin = gpu_pin,
     .unpin = gpu_unpin,
     .unsupported_reason = gpu_unsupported_reason,
+    .is_sure = gpu_is_sure,
     .algorithm = gpu_algorithm,
     .cost = gpu_cost,
     .run = gpu_run,

@@ -28,6 +28,7 @@ static duet_status none_download(int device, void *host, const void *own, size_t
 }
 static size_t none_available(int device) { return 0; }
 static const char *none_unsupported_reason(const step *s) { return reason; }
+static bool none_is_sure(const step *s) { return false; }
 static const char *none_algorithm(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }
@@ -69,6 +70,7 @@ const machine gpu_machine = {
     .pin = none_pin,
     .unpin = none_unpin,
     .unsupported_reason = none_unsupported_reason,
+    .is_sure = none_is_sure,
     .algorithm = none_algorithm,
     .cost = none_cost,
     .run = none_run,

@@ -17,8 +17,9 @@ typedef struct assigner {
     int *last;
     /* the first job that may write each block anew; the first blocks are the destinations */
     int *free_from;
-    /* the last job that may run out of memory, or -1; element-wise jobs allocate nothing */
-    int last_allocation;
+    /* the last job that may fail without a device error, or -1: it may run out of memory, or find an index
+     * out of bounds (machine.is_sure). Element-wise jobs allocate nothing */
+    int last_fallible;
     int dests, blocks;
 } assigner;
 
@@ -84,20 +85,23 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-static bool may_run_out(const job *j)
+static bool may_fail(const lowering *l, const job *j)
 {
-    return j->kernel != JOB_JOIN && (!is_map_kernel(j->kernel) || job_reduces(j));
+    step s;
+    if (j->kernel == JOB_JOIN || (is_map_kernel(j->kernel) && !job_reduces(j))) return false;
+    step_make(l, j, NULL, &s);
+    return !l->machine->is_sure(&s);
 }
 
-static void find_last_allocation(assigner *a)
+static void find_last_fallible(assigner *a)
 {
-    a->last_allocation = a->l->count - 1;
-    while (a->last_allocation >= 0 && !may_run_out(&a->l->jobs[a->last_allocation])) a->last_allocation--;
+    a->last_fallible = a->l->count - 1;
+    while (a->last_fallible >= 0 && !may_fail(a->l, &a->l->jobs[a->last_fallible])) a->last_fallible--;
 }
 
-/* Can no job after j run out of memory? If one could, the destination's old elements would be lost
- * when the statement fails. */
-static bool no_allocation_after(const assigner *a, int j) { return a->last_allocation <= j; }
+/* Can no job after j fail? If one could, a destination that job j writes would lose its old elements
+ * when the statement fails. A failed job has written nothing. */
+static bool no_failure_after(const assigner *a, int j) { return a->last_fallible <= j; }
 
 /* The same for a join, whose pieces are written by one job or several. */
 static bool is_direct_join(const assigner *a, int dest, const value *joined)
@@ -112,17 +116,18 @@ static bool is_direct_join(const assigner *a, int dest, const value *joined)
         can &= can_write_to(a, dest, piece);
     }
     return can && (strided || layout_is_dense(&a->l->dest[dest].to)) &&
-           (one_job || no_allocation_after(a, earliest));
+           ((one_job && a->dests == 1) || no_failure_after(a, earliest));
 }
 
 /* Can the complete root be written straight into the destination? Other jobs read only values
- * without gaps. */
+ * without gaps. With one destination, its root is computed last. */
 static bool is_direct(const assigner *a, int dest)
 {
     const int v = a->l->g->root[dest];
     if (value_is_join(a->l->g, v)) return is_direct_join(a, dest, value_at(a->l->g, v));
     const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
-    return (strided || layout_is_dense(&a->l->dest[dest].to)) && can_write_to(a, dest, v);
+    return (strided || layout_is_dense(&a->l->dest[dest].to)) && can_write_to(a, dest, v) &&
+           no_failure_after(a, a->l->job_of[v]);
 }
 
 /* ---- blocks: the destinations, then the temporaries ---- */
@@ -164,7 +169,7 @@ static bool lives_in_destination(const assigner *a, int j)
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->dest[0].to.type].bytes)
         return false; /* the destination may be aligned to less */
-    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !no_allocation_after(a, j))
+    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !no_failure_after(a, j))
         return false;
     if (a->last[v] < end || copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
@@ -252,7 +257,7 @@ static void assign_blocks(assigner *a)
     memset(a->last, -1, (size_t)g->count * sizeof *a->last);
     memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
     find_last_reads(a);
-    find_last_allocation(a);
+    find_last_fallible(a);
     for (int i = 0; i < a->dests; i++) {
         a->free_from[i] = a->dests > 1 ? INT_MAX : last_hazard(a, i) + 1;
         if (g->root[i] < 0) continue;

@@ -11,13 +11,28 @@
 
 /* ---- launching: by any thread that holds the lock of the queue ---- */
 
-static void lose_all(const captured_sequence *r)
+/* What the entry was to write is lost; or it is as before, if the entry did not run. */
+static void unwrite_entry(const recorded *e, bool ran)
 {
-    for (int i = r->deferred_from; i < r->deferred_to; i++) {
-        const recorded *e = &r->recording.entries[i];
-        for (int k = 0; k < e->plan->dests; k++)
-            if (e->plan->first_write[k] >= 0) storage_unwritten(e->storages[k], e->plan->device);
+    for (int k = e->plan->dests; k-- > 0;) {
+        const deferred_write *w = &e->writes[k];
+        if (e->plan->first_write[k] < 0) continue;
+        if (ran) matrix_unwritten(&w->m, e->plan->device);
+        else matrix_not_written(&w->m, e->plan->device, w->before);
     }
+}
+
+/* Launching failed at an entry, and those after it did not run. The last one is first, because an entry may
+ * overwrite what an earlier one wrote. */
+static __attribute__((cold)) void unwrite(const captured_sequence *r, int failed, duet_status s)
+{
+    for (int i = r->deferred_to; i-- > failed;)
+        unwrite_entry(&r->recording.entries[i], i == failed && s == DUET_DEVICE_ERROR);
+}
+
+static __attribute__((cold)) void lose_all(const captured_sequence *r)
+{
+    for (int i = r->deferred_from; i < r->deferred_to; i++) unwrite_entry(&r->recording.entries[i], true);
 }
 
 static __attribute__((cold)) duet_status name_statement(duet_status s, const recorded *e)
@@ -27,7 +42,8 @@ static __attribute__((cold)) duet_status name_statement(duet_status s, const rec
     return s;
 }
 
-static duet_status launch_each(captured_sequence *r)
+/* *failed: the entry that failed. */
+static duet_status launch_each(captured_sequence *r, int *failed)
 {
     thread *t = thread_get();
     const char *site = t->site;
@@ -37,13 +53,16 @@ static duet_status launch_each(captured_sequence *r)
     for (int i = r->deferred_from; i < r->deferred_to && s == DUET_OK; i++) {
         t->site = r->recording.entries[i].site;
         s = replay_steps(&r->recording, &r->segment, &r->recording.entries[i], r->segment.queue);
-        if (s != DUET_OK) name_statement(s, &r->recording.entries[i]);
+        if (s == DUET_OK) continue;
+        name_statement(s, &r->recording.entries[i]);
+        *failed = i;
     }
     t->site = site;
     t->scratch_reserve = before;
     return s;
 }
 
+/* If it fails with DEVICE_ERROR, any entry may have run. */
 static duet_status launch_graph(captured_sequence *r)
 {
     const duet_status s =
@@ -55,21 +74,28 @@ static duet_status launch_graph(captured_sequence *r)
     return DUET_OK;
 }
 
-/* There was no memory to launch the graph: launch the steps one by one. If they succeed, restore the
- * error text. */
-static __attribute__((cold)) duet_status launch_without_graph(captured_sequence *r, const error_text *before)
+static duet_status launch_one_by_one(captured_sequence *r)
 {
-    const duet_status s = launch_each(r);
-    if (s == DUET_OK) error_put_back(before);
+    int failed = r->deferred_from;
+    const duet_status s = launch_each(r, &failed);
+    if (s != DUET_OK) unwrite(r, failed, s);
     return s;
 }
 
+/* If there is no memory to launch the graph, launches the steps one by one. If they succeed, restores the
+ * error text. */
 static duet_status launch_complete(captured_sequence *r)
 {
     error_text before;
     error_keep(&before);
-    const duet_status s = launch_graph(r);
-    if (unlikely(s == DUET_NO_MEMORY)) return launch_without_graph(r, &before);
+    duet_status s = launch_graph(r);
+    if (likely(s == DUET_OK)) return s;
+    if (s != DUET_NO_MEMORY) {
+        lose_all(r);
+        return s;
+    }
+    s = launch_one_by_one(r);
+    if (s == DUET_OK) error_put_back(&before);
     return s;
 }
 
@@ -79,8 +105,7 @@ static duet_status launch_sequence(deferred_work *h)
     const bool complete = r->deferred_from == 0 && r->deferred_to == r->recording.count;
     TRACE("launch statements %d to %d of %d that repeat", r->deferred_from + 1, r->deferred_to,
           r->recording.count);
-    const duet_status s = complete ? launch_complete(r) : launch_each(r);
-    if (s != DUET_OK) lose_all(r);
+    const duet_status s = complete ? launch_complete(r) : launch_one_by_one(r);
     r->deferred_from = r->deferred_to = 0;
     return s;
 }
@@ -166,6 +191,7 @@ duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool
     *deferred = false;
     TRY(open_operands(e, s, r->segment.queue, &moved));
     if (moved) return DUET_OK;
+    for (int k = 0; k < s->count; k++) e->writes[k].before = matrix_validity(s->to[k].m);
     plan_wrote(e->plan, s, r->segment.queue);
     defer_entry(r, i);
     *deferred = true;

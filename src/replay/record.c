@@ -19,6 +19,7 @@ void record_free_entry(recorded *e)
     free(e->to);
     free(e->serial);
     free(e->storages);
+    free(e->writes);
     free(e->data);
     free(e->num);
     free(e->written_before);
@@ -34,11 +35,13 @@ static bool allocate(recorded *e, const statement *s, const char *site)
     e->nodes = malloc((s->f->count + 1) * sizeof *e->nodes);
     e->to = malloc((size_t)s->count * sizeof *e->to);
     e->serial = malloc((size_t)s->count * sizeof *e->serial);
+    e->writes = malloc((size_t)s->count * sizeof *e->writes);
     e->data = calloc((size_t)plan_slots(p) + 1, sizeof *e->data);
     e->num = calloc((size_t)p->n_numbers + 1, sizeof *e->num);
     e->written_before = calloc(operands + 1, sizeof *e->written_before);
     e->storages = calloc(operands + 1, sizeof *e->storages);
-    return e->nodes && e->to && e->serial && e->storages && e->data && e->num && e->written_before;
+    return e->nodes && e->to && e->serial && e->storages && e->writes && e->data && e->num &&
+           e->written_before;
 }
 
 static void remember_storages(recorded *e)
@@ -60,6 +63,7 @@ static duet_status fill_entry(recorded *e, plan *own, const statement *s, int nu
     for (int k = 0; k < s->count; k++) {
         e->to[k] = s->to[k];
         e->serial[k] = s->to[k].m->serial;
+        e->writes[k] = (deferred_write){ .m = *s->to[k].m };
     }
     e->s = (statement){ e->to, s->count, NULL, s->fusion, s->math };
     plan_numbers(own, &e->f, e->num);

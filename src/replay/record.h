@@ -8,22 +8,30 @@
 #define RECORD_H
 
 #include "execute.h"
+#include "matrix.h"
 #include "plan.h"
 #include "scratch.h"
 
 /* One or several statements that were planned together. */
+/* A destination of deferred work. */
+typedef struct deferred_write {
+    duet_matrix m; /* a copy of its header, because it may be freed */
+    validity before;
+} deferred_write;
+
 typedef struct recorded {
     plan *plan;
     statement s; /* uses the following copies */
     formula f;
     node *nodes;
     target *to;
-    uint64_t *serial;     /* serials of the destinations when they were recorded */
-    storage **storages;   /* storages of the destinations, then of the leaves, when they were recorded */
-    char *site;           /* a copy, or NULL */
-    int number;           /* number of the user's statement, which may have become several entries */
-    void **data;          /* addresses, as the plan binds them */
-    double *num;          /* numbers, as the plan binds them */
+    uint64_t *serial;       /* serials of the destinations when they were recorded */
+    storage **storages;     /* storages of the destinations, then of the leaves, when they were recorded */
+    deferred_write *writes; /* one for each destination */
+    char *site;             /* a copy, or NULL */
+    int number;             /* number of the user's statement, which may have become several entries */
+    void **data;            /* addresses, as the plan binds them */
+    double *num;            /* numbers, as the plan binds them */
     bool *written_before; /* of each destination, then each leaf: an earlier entry of the segment writes it */
 } recorded;
 
@@ -67,7 +75,8 @@ duet_status replay_entry(duet_recording *r, recorded *e);
 duet_status replay_record(duet_recording *r, segment *g, int queue);
 
 /* Run or record the steps of an entry, with the addresses that it has and this thread's
- * scratch_reserve. The state of the matrices may already be that after later entries. */
+ * scratch_reserve. The state of the matrices may already be that after later entries. If it fails with a
+ * status other than DEVICE_ERROR, no destination was written. */
 duet_status replay_steps(const duet_recording *r, const segment *g, const recorded *e, int queue);
 
 /* record.c, while this thread records. record_run: plan_run for a statement to be replayed.

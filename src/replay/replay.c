@@ -1,5 +1,6 @@
 /* replay.c - runs a recording again: statement by statement, or a segment of statements as one CUDA
  * graph. */
+#include "compiler.h"
 #include "deferred.h"
 #include "fp_environment.h"
 #include "matrix.h"
@@ -7,6 +8,7 @@
 #include "status.h"
 #include "thread.h"
 #include "trace.h"
+#include "undo.h"
 #include <stdlib.h>
 
 static int device_of_segment(const duet_recording *r, const segment *g)
@@ -35,22 +37,40 @@ static __attribute__((cold)) duet_status name_statement(duet_status s, const rec
     return s;
 }
 
-/* The entries before `at` have run. If they belong to the same duet_set_all, its results are
- * incomplete: mark them as lost. */
-static __attribute__((cold)) void lose_incomplete(const duet_recording *r, int at)
+/* The entries of one statement have one number: those of a duet_set_all that takes several passes. */
+static bool begins_statement(const duet_recording *r, int i)
 {
-    for (int i = at; i-- > 0 && r->entries[i].number == r->entries[at].number;)
-        for (int k = 0; k < r->entries[i].s.count; k++) matrix_lost(r->entries[i].to[k].m);
+    return !i || r->entries[i - 1].number != r->entries[i].number;
 }
 
-static duet_status run_each(duet_recording *r, const segment *g)
+static int end_of_statement(const duet_recording *r, int i)
+{
+    int end = i + 1;
+    while (end < r->count && !begins_statement(r, end)) end++;
+    return end;
+}
+
+/* Before entry i runs: if it is the first of several of a statement, saves what they will write. The last one
+ * changes nothing if it fails. */
+static duet_status save_statement(const duet_recording *r, int i, undo_log *u)
+{
+    if (!begins_statement(r, i)) return DUET_OK;
+    undo_forget(u);
+    const int last = end_of_statement(r, i) - 1;
+    for (const recorded *e = r->entries + i; e < r->entries + last; e++)
+        for (int k = 0; k < e->s.count; k++) {
+            const duet_status s = undo_save(u, e->to[k].m, e->plan->device);
+            if (s != DUET_OK) return name_statement(s, e);
+        }
+    return DUET_OK;
+}
+
+static duet_status run_each(duet_recording *r, const segment *g, undo_log *u)
 {
     for (int i = g->first; i < g->end; i++) {
+        TRY(save_statement(r, i, u));
         const duet_status s = replay_entry(r, &r->entries[i]);
-        if (s != DUET_OK) {
-            lose_incomplete(r, i);
-            return name_statement(s, &r->entries[i]);
-        }
+        if (s != DUET_OK) return name_statement(s, &r->entries[i]);
     }
     return DUET_OK;
 }
@@ -131,9 +151,12 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     int taken;
     duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
     plan_bind_derived(p, e->data);
-    for (int i = 0; i < p->count && s == DUET_OK; i++) s = p->machine->run(&p->steps[i], &f);
+    int done = 0;
+    while (done < p->count && s == DUET_OK)
+        if ((s = p->machine->run(&p->steps[done], &f)) == DUET_OK) done++;
     plan_release_temporaries(p, e->data, queue, taken);
-    return s;
+    if (likely(s == DUET_OK)) return s;
+    return plan_wrote_before(p, done) ? DUET_DEVICE_ERROR : s;
 }
 
 static duet_status prepare_entry(const duet_recording *r, const segment *g, const recorded *e, int queue)
@@ -213,7 +236,7 @@ static void finish_entry(const recorded *e, int queue, duet_status s)
     const plan *p = e->plan;
     if (s == DUET_OK && p->count) plan_wrote(p, &e->s, queue);
     for (int k = 0; k < p->dests && s == DUET_DEVICE_ERROR; k++)
-        if (p->first_write[k] >= 0 && p->count) matrix_lost(e->to[k].m);
+        if (p->first_write[k] >= 0 && p->count) matrix_spoiled(e->to[k].m, p->device);
 }
 
 static duet_status run_graph(duet_recording *r, const segment *g)
@@ -245,14 +268,26 @@ static duet_status try_graph(duet_recording *r, const segment *g, bool *ran)
     return DUET_OK; /* the steps one by one may need less memory */
 }
 
-static duet_status run_segment(duet_recording *r, segment *g)
+/* A graph runs as a whole or not at all, so only a statement that continues in the next segment is
+ * saved. */
+static duet_status run_segment(duet_recording *r, segment *g, undo_log *u)
 {
     bool ran;
-    const duet_status s = try_graph(r, g, &ran);
-    if (s != DUET_OK) lose_incomplete(r, g->first);
-    if (s != DUET_OK || ran) return s;
-    TRY(run_each(r, g));
+    if (g->graph && end_of_statement(r, g->first) > g->end) TRY(save_statement(r, g->first, u));
+    TRY(try_graph(r, g, &ran));
+    if (ran) return DUET_OK;
+    TRY(run_each(r, g, u));
     capture(r, g);
+    return DUET_OK;
+}
+
+static duet_status run_segments(duet_recording *r)
+{
+    undo_log u = { NULL };
+    duet_status s = DUET_OK;
+    for (int i = 0; i < r->n_segments && s == DUET_OK; i++) s = run_segment(r, &r->segments[i], &u);
+    if (unlikely(s != DUET_OK)) return undo_all(&u, s);
+    undo_forget(&u);
     return DUET_OK;
 }
 
@@ -297,9 +332,20 @@ static duet_status all_matrices_live(const duet_recording *r)
 }
 
 /* A streamed statement, and one whose status must be read back, cannot be part of a graph. */
-static bool same_segment(const plan *p, const plan *next)
+static bool same_device(const plan *p, const plan *next)
 {
     return p->device == next->device && !plan_runs_alone(p) && !plan_runs_alone(next);
+}
+
+/* A statement that does not end in the segment where it begins is the first one there: what it will write is
+ * saved before the segment runs. */
+static bool begins_segment(const duet_recording *r, int i)
+{
+    if (!i || !same_device(r->entries[i - 1].plan, r->entries[i].plan)) return true;
+    const int end = begins_statement(r, i) ? end_of_statement(r, i) : i;
+    for (int k = i + 1; k < end; k++)
+        if (!same_device(r->entries[k - 1].plan, r->entries[k].plan)) return true;
+    return false;
 }
 
 duet_status replay_prepare(duet_recording *r)
@@ -308,8 +354,7 @@ duet_status replay_prepare(duet_recording *r)
     if (!r->segments)
         return fail(DUET_NO_MEMORY, "duet_record_end: out of memory for %d statements", r->count);
     for (int i = 0; i < r->count; i++) {
-        if (!i || !same_segment(r->entries[i - 1].plan, r->entries[i].plan))
-            r->segments[r->n_segments++].first = i;
+        if (begins_segment(r, i)) r->segments[r->n_segments++].first = i;
         r->segments[r->n_segments - 1].end = i + 1;
     }
     for (int i = 0; i < r->n_segments; i++) find_there(r, &r->segments[i]);
@@ -336,7 +381,7 @@ duet_status(duet_replay)(duet_recording *r)
     TRY(check(r));
     IN_DEFAULT_FP_ENVIRONMENT;
     TRY(deferred_flush());
-    for (int i = 0; i < r->n_segments; i++) TRY(run_segment(r, &r->segments[i]));
+    TRY(run_segments(r));
     COUNT(replays);
     return DUET_OK;
 }

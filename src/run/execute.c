@@ -149,6 +149,13 @@ void plan_wrote(const plan *p, const statement *s, int queue)
         if (p->first_write[k] >= 0) matrix_wrote(s->to[k].m, p->device, queue);
 }
 
+bool plan_wrote_before(const plan *p, int at)
+{
+    bool wrote = false;
+    for (int k = 0; k < p->dests; k++) wrote |= p->first_write[k] >= 0 && p->first_write[k] < at;
+    return wrote;
+}
+
 /* The storages to which the slots of a running plan belong. */
 typedef struct plan_owners {
     owners of;
@@ -166,16 +173,19 @@ static storage *plan_owner(const owners *o, int slot)
     return i >= 0 && i < w->p->n_leaves ? w->s->f->nodes[w->p->leaves[i].node].matrix->storage : NULL;
 }
 
-/* A step that fails without DEVICE_ERROR has written nothing. So a destination is lost only if an
- * earlier step wrote there. */
-static __attribute__((cold)) void lose(const run *r, int failed, duet_status s)
+/* A step that fails without DEVICE_ERROR has written nothing. A destination is spoiled if that step, or an
+ * earlier one, wrote there. Steps after the first such write are sure (machine.is_sure), so whatever the
+ * machine says, it is the device that failed. Returns the status of the statement. */
+static __attribute__((cold)) duet_status spoil(const run *r, int failed, duet_status s)
 {
+    const duet_status status = plan_wrote_before(r->p, failed) ? DUET_DEVICE_ERROR : s;
     (void)dest_failed(r->s, dest_of(r->p, failed), s);
     for (int k = 0; k < r->p->dests; k++) {
         const int first = r->p->first_write[k];
         if (first >= 0 && (failed > first || (failed == first && s == DUET_DEVICE_ERROR)))
-            matrix_lost(r->s->to[k].m);
+            matrix_spoiled(r->s->to[k].m, r->p->device);
     }
+    return status;
 }
 
 void plan_bind_derived(const plan *p, void **data)
@@ -202,10 +212,9 @@ static duet_status run_steps(run *r)
 {
     const plan_owners whose = { { plan_owner }, r->p, r->s };
     int done;
-    const duet_status s =
-        plan_steps(r->p, &(frame){ r->data, r->num, r->queue, r->p->device, &whose.of }, &done);
+    duet_status s = plan_steps(r->p, &(frame){ r->data, r->num, r->queue, r->p->device, &whose.of }, &done);
     if (likely(s == DUET_OK)) plan_wrote(r->p, r->s, r->queue);
-    else lose(r, done, s);
+    else s = spoil(r, done, s);
     return s;
 }
 

@@ -19,6 +19,7 @@ bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* eq
 duet_status plan_take_temporaries(const plan *p, void **data, int queue, int *taken);
 void plan_release_temporaries(const plan *p, void **data, int queue, int taken);
 void plan_bind_derived(const plan *p, void **data); /* to be called when all other operands are bound */
+bool plan_wrote_before(const plan *p, int step);    /* has an earlier step written a destination? */
 void plan_wrote(const plan *p, const statement *s, int queue);
 
 #endif

@@ -347,7 +347,7 @@ static void end(flow *f, duet_status s)
     for (int k = 0; k < f->p->dests; k++) {
         if (!f->of[k].down) continue;
         if (s == DUET_OK) matrix_wrote(f->s->to[k].m, HOST, f->queue);
-        else if (f->has_written) matrix_lost(f->s->to[k].m);
+        else if (f->has_written) matrix_spoiled(f->s->to[k].m, HOST);
     }
 }
 

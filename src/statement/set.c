@@ -11,6 +11,7 @@
 #include "stream.h"
 #include "thread.h"
 #include "trace.h"
+#include "undo.h"
 #include <string.h>
 
 /* Is the type of e that of m, or one that promotes to it? */
@@ -383,12 +384,19 @@ static duet_status each_group(const statements *all, bool runs, on_group *act, v
     return s;
 }
 
+/* The groups that have run, and how to undo them if a later one fails. A group that fails has changed
+ * nothing, so the last one is not saved. */
+typedef struct progress {
+    int done, count; /* statements */
+    undo_log undo;
+} progress;
+
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
-    int *done = context;
-    TRY(run(p, s, place_now(DUET_AUTO)));
-    *done += s->count;
-    return DUET_OK;
+    progress *w = context;
+    w->done += s->count;
+    for (int k = 0; k < s->count && w->done < w->count; k++) TRY(undo_save(&w->undo, s->to[k].m, p->device));
+    return run(p, s, place_now(DUET_AUTO));
 }
 
 static duet_status print_group(const statement *s, const plan *p, void *context)
@@ -399,13 +407,13 @@ static duet_status print_group(const statement *s, const plan *p, void *context)
 
 static duet_status evaluate_all(statements *all)
 {
-    int done = 0;
+    progress w = { .count = all->count };
     TRY(read_all(all));
     if (thread_get()->explaining) return each_group(all, false, print_group, thread_get()->explaining);
-    duet_status s = each_group(all, true, run_group, &done);
-    for (int k = 0; k < done && s != DUET_OK; k++)
-        matrix_lost(all->to[k].m); /* the destinations of failed statements have lost their elements */
-    return s;
+    const duet_status s = each_group(all, true, run_group, &w);
+    if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
+    undo_forget(&w.undo);
+    return DUET_OK;
 }
 
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,

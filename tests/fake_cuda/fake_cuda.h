@@ -35,6 +35,7 @@ fake_counts fake_count(void);
 
 void fake_fail(uint64_t n);                  /* the n-th call from now fails, once; 0: none */
 bool fake_failed(void);                      /* has the scripted failure happened since fake_fail? */
+void fake_no_launches(bool none);            /* while true, there is no memory for launches */
 void fake_fail_on(int card, uint64_t n);     /* as fake_fail, for calls while this card is current */
 void fake_lost(void);                        /* from now on every call fails: all contexts are lost */
 void fake_lost_card(int card);               /* the context of one card is lost */

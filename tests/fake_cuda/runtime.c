@@ -61,7 +61,7 @@ static size_t in_use[FAKE_CARDS];
 static int device_count = 1;
 static int capability[FAKE_CARDS]; /* times ten; 0: 90 */
 static uint64_t left;              /* calls until the scripted failure */
-static bool failed, pinned;
+static bool failed, pinned, no_launches;
 static bool lost[FAKE_CARDS];
 static int failing = -1; /* only calls for this device count for the scripted failure; -1: all do */
 
@@ -88,6 +88,14 @@ bool fake_failed(void)
 {
     LOCKED(bool f = failed);
     return f;
+}
+
+void fake_no_launches(bool none) { LOCKED(no_launches = none); }
+
+cudaError_t fake_launches(void)
+{
+    LOCKED(const bool none = no_launches);
+    return fake_error(none ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 void fake_fail_on(int of, uint64_t n) { LOCKED((left = n, failed = false, failing = of)); }
@@ -543,6 +551,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
 {
     cudaError_t e = cudaSuccess;
     ENTER(cudaErrorUnknown);
+    if ((e = fake_launches())) return e;
     OUTSIDE_GRAPHS();
     if (!exec || !s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED({

@@ -3,6 +3,7 @@
  *
  *     test_set_all [how many] [seed of the first] */
 #include "common.h"
+#include "matrix.h"
 #include "modes.h"
 #include <math.h>
 
@@ -456,15 +457,16 @@ static void bad_when_they_run(void)
     DUET_ON(DUET_CPU)
     {
         OK(duet_set(nowhere, 9));
-        fails(duet_set_all({ lost, duet_add(a, 1) }, { b, duet_take(a, nowhere, 0) }), DUET_BAD_ARGUMENT,
+        fails(duet_set_all({ c, duet_add(a, 1) }, { b, duet_take(a, nowhere, 0) }), DUET_BAD_ARGUMENT,
               "statement 2", "index 9");
         fails(duet_set_all({ b, duet_take(a, nowhere, 0) }, { c, duet_add(a, 1) }), DUET_BAD_ARGUMENT,
               "statement 1", "index 9");
         fails(duet_set_all({ c, duet_sort(a, 0) }, { b, duet_add(a, 1) },
                            { b, duet_add(duet_take(duet_sort(b, 0), nowhere, 0), c) }),
               DUET_BAD_ARGUMENT, "statement 3", "index 9");
-        OK(duet_set(b, 2));
-        OK(duet_set(c, 3));
+        HOLDS(b, 2, 2);
+        HOLDS(c, 3, 3);
+        matrix_lost(lost);
         fails(duet_set_all({ b, duet_add(a, 1) }, { c, duet_add(lost, 1) }), DUET_UNKNOWN, "statement 2",
               "lost");
     }
@@ -474,6 +476,30 @@ static void bad_when_they_run(void)
     duet_free(&lost);
     duet_free(&nowhere);
     tap_point("errors at run time name the statement");
+}
+
+/* A list with a bad index in its last statement changes nothing, although other statements ran. What it
+ * does not name is not lost either. */
+static void changes_nothing(bool overlapping, const char *name)
+{
+    static const int8_t indices[] = { 0, 9, 1, 2, 3 };
+    duet_matrix *m = duet_new(DUET_F32, 4, 6), *a = filled(5, 1),
+                *nowhere = duet_from_array(indices, DUET_I8, 5);
+    duet_matrix *x = duet_submatrix(m, 1, 0, 1, 5), *y = duet_submatrix(m, 1, overlapping ? 1 : 0, 1, 5),
+                *z = duet_submatrix(m, 3, 0, 1, 5);
+    OK(duet_set(m, 7));
+    DUET_ON(DUET_CPU)
+    {
+        fails(duet_set_all({ x, duet_cumsum(a, 0) }, { y, duet_add(x, y) }, { z, duet_take(a, nowhere, 0) }),
+              DUET_BAD_ARGUMENT, "statement 3", "index 9");
+        const float *p = duet_read(m);
+        CHECK(p != NULL, "%s", duet_error());
+        for (int i = 0; i < 24 && p; i++) CHECK(p[i] == 7, "element %d is %g, not 7", i, (double)p[i]);
+        OK(duet_set_all({ x, duet_cumsum(a, 0) }, { y, duet_add(x, y) }, { z, DUET(a) }));
+        CHECK(duet_read(m) != NULL, "%s", duet_error());
+    }
+    duet_free(&m, &a, &nowhere, &x, &y, &z);
+    tap_point(name);
 }
 
 static void bad(void)
@@ -554,6 +580,8 @@ int main(int argc, char **argv)
         mixed();
         bad();
         bad_when_they_run();
+        changes_nothing(false, "a bad index changes nothing: statements that are planned together");
+        changes_nothing(true, "a bad index changes nothing: statements that overlap");
         explained();
     }
     random_groups(trials, seed);

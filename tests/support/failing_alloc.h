@@ -12,12 +12,17 @@
 #include <sys/mman.h>
 
 static int64_t fail_in = -1; /* allocations until the one that fails; negative: none fails */
+static bool fail_for_good;   /* all later allocations fail too */
 static int64_t live;
 
 /* The state of a thread could not be allocated. The shared fallback state remains allocated. */
 static bool thread_state_missing;
 
-static bool fails_now(void) { return __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED) == 0; }
+static bool fails_now(void)
+{
+    const int64_t left = __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED);
+    return left == 0 || (left < 0 && fail_for_good);
+}
 static void *born(void *p)
 {
     __atomic_fetch_add(&live, p != NULL, __ATOMIC_RELAXED);

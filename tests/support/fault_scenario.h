@@ -9,6 +9,7 @@
 #include "fake_cuda.h"
 #include "in_thread.h"
 #include <duet/duet.h>
+#include <string.h>
 
 typedef struct fault_scenario {
     int refused;     /* statements and pointers that returned an error */
@@ -69,11 +70,12 @@ static bool all_are(const float *p, const duet_matrix *m, float v)
     return true;
 }
 
-/* After success each element is `after`. After a failure nothing has changed; or, after a device
- * error, the contents are undefined. */
+/* After success each element is `after`. After a failure nothing has changed. Only after a device error,
+ * which no failed allocation causes, the contents may be undefined. */
 static inline void holds(const duet_matrix *m, bool well, float before, float after)
 {
     const float *p = duet_read(m);
+    if (!p && met.allocation && strstr(duet_error(), "lost")) wrong("elements are lost for lack of memory");
     if (p) all_are(p, m, well ? after : before);
     else met.refused += well && !met.hit;
 }

@@ -379,7 +379,7 @@ static void take_turn(void)
     } else if (what < 13) die(t);
     else if (what < 24) on_host(t, (enum use)draw(3));
     else if (what < 35) on_device(t, (enum use)draw(3));
-    else if (what == 35 && !draw(4)) {
+    else if (what == 35 && !draw(4) && fills_it(t) && t->count) {
         matrix_lost(t->m);
         t->c->lost = true;
         t->c->valid = 0;
@@ -480,6 +480,47 @@ static void test_overlap(void)
     tap_point("overlap of layouts");
 }
 
+/* ---- lost parts ---- */
+
+static bool is_there(const duet_matrix *m, float first)
+{
+    const float *p = duet_read(m);
+    return p && *p == first;
+}
+
+/* The third row of m is lost, then the third and fourth column of the two last rows. */
+static void test_lost_parts(void)
+{
+    duet_matrix *m = duet_new(DUET_F32, 6, 8), *row = duet_row(m, 2), *block = duet_submatrix(m, 4, 2, 2, 2),
+                *other = duet_row(m, 3), *column = duet_column(m, 2), *right = duet_submatrix(m, 0, 4, 6, 4),
+                *low = duet_submatrix(m, 3, 1, 3, 4), *turned = duet_transposed(row);
+    float *p = duet_overwrite(m);
+    for (int i = 0; i < 48; i++) p[i] = (float)i;
+    matrix_lost(row);
+    matrix_lost(block);
+    CHECK(!duet_read(m) && strstr(duet_error(), "lost") && !duet_read(row) && !duet_read(block), "%s",
+          duet_error());
+    CHECK(is_there(other, 24) && !duet_read(column) && !duet_read(right) && !duet_update(row), "%s",
+          duet_error());
+    CHECK((p = duet_update(other)) && *p == 24 && !duet_read(m), "%s", duet_error());
+    CHECK(duet_overwrite(turned) && is_there(row, 16) && is_there(right, 4) && !duet_read(column), "%s",
+          duet_error());
+    CHECK(duet_overwrite(low) && is_there(column, 2) && is_there(m, 0), "%s", duet_error());
+    CHECK(!storage_lost(m->storage), "elements still count as lost");
+
+    CHECK(duet_device_update(m) && is_there(m, 0), "%s", duet_error());
+    matrix_spoiled(row, DEFAULT_GPU); /* the host has the elements too */
+    CHECK(is_there(m, 0) && is_there(row, 16), "%s", duet_error());
+    CHECK(duet_device_update(m) != NULL, "%s", duet_error());
+    matrix_spoiled(row, DEFAULT_GPU);
+    CHECK(is_there(other, 24) && !duet_read(row) && !duet_read(m), "%s", duet_error());
+    matrix_lost(block);
+    CHECK(duet_device_overwrite(m) && !storage_lost(m->storage), "%s", duet_error());
+    matrix_lost(block); /* is freed with the storage */
+    duet_free(&m, &row, &block, &other, &column, &right, &low, &turned);
+    tap_point("lost parts of a matrix");
+}
+
 /* ---- everything fails once ---- */
 
 /* Adds 1 to each element of m on a device, by a queue. */
@@ -563,6 +604,7 @@ int main(void)
 {
     test_walk();
     test_overlap();
+    test_lost_parts();
     test_failures();
     fake_machines_finish();
     return tap_end();
