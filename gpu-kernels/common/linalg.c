@@ -6,11 +6,12 @@
 const void *linear_kernel_f32(enum linear what, bool pairs);
 const void *linear_kernel_f64(enum linear what, bool pairs);
 
-enum { THREADS = 256, MOST_BLOCKS = 4096 };
+enum { THREADS = 256, ACROSS = 32, MOST_BLOCKS = 4096 };
 
 static int64_t blocks_of(const linear_args *a)
 {
     const int64_t n = a->rows * a->cols, blocks = (n + THREADS - 1) / THREADS;
+    if (a->what == LINEAR_SIZE && a->in_row != 1) return (a->cols + ACROSS - 1) / ACROSS;
     if (a->what == LINEAR_REST || a->what == LINEAR_SIZE) return a->cols;
     if (a->what != LINEAR_CHECK && a->what != LINEAR_TRIANGLE) return 1;
     return smaller(blocks, MOST_BLOCKS);

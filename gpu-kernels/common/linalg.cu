@@ -2,7 +2,7 @@
 #include "device.cuh"
 #include "linalg.h"
 
-enum { THREADS = 256, ORDER_ROWS = 8192 };
+enum { THREADS = 256, ACROSS = 32, ORDER_ROWS = 8192 };
 
 namespace
 {
@@ -54,27 +54,52 @@ static __device__ inline double total(double x)
     return of[0];
 }
 
+static __device__ inline double magnitude(T x) { return fabs((double)x); }
+static __device__ inline double magnitude(pair x) { return hypot((double)x.re, (double)x.im); }
+
 /* The sum of the absolute values of a column. */
-static __device__ inline double column_size(const T *x, int64_t rows)
+template <typename E> static __device__ inline double column_size(const E *x, int64_t rows)
 {
     double sum = 0;
-    for (int64_t i = threadIdx.x; i < rows; i += THREADS) sum += fabs((double)x[i]);
+    for (int64_t i = threadIdx.x; i < rows; i += THREADS) sum += magnitude(x[i]);
     return total(sum);
 }
 
-/* One thread block for each column. The bits of non-negative numbers are ordered like the numbers. */
-KERNEL(THREADS) size(const linear_args a)
+/* The bits of non-negative numbers are ordered like the numbers, and those of NaN are greater. */
+static __device__ inline void raise_to(void *to, double x)
 {
-    const double sum = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
-    if (threadIdx.x == 0)
-        atomicMax((unsigned long long *)a.out, (unsigned long long)__double_as_longlong(sum));
+    atomicMax((unsigned long long *)to, (unsigned long long)__double_as_longlong(fabs(x)));
 }
 
-KERNEL(THREADS) rest(const linear_args a)
+/* One thread block for each column, or, if the elements of a row are contiguous, for each 32. */
+template <typename E> KERNEL(THREADS) size(const linear_args a)
 {
-    const double left = column_size((const T *)a.in + blockIdx.x * a.in_col, a.rows);
+    __shared__ double part[THREADS];
+    const bool across = a.in_row != 1;
+    const int64_t j = across ? (int64_t)blockIdx.x * ACROSS + threadIdx.x % ACROSS : blockIdx.x,
+                  first = across ? threadIdx.x / ACROSS : threadIdx.x,
+                  step = across ? THREADS / ACROSS : THREADS;
+    double sum = 0;
+    for (int64_t i = first; j < a.cols && i < a.rows; i += step)
+        if (linear_has(a.part, i, j)) sum += magnitude(((const E *)a.in)[i * a.in_row + j * a.in_col]);
+    if (!across) {
+        sum = total(sum);
+        if (threadIdx.x == 0) raise_to(a.out, sum);
+        return;
+    }
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x >= ACROSS) return;
+    for (int k = ACROSS; k < THREADS; k += ACROSS) sum += part[k + threadIdx.x];
+    raise_to(a.out, sum);
+}
+
+/* One thread block for each column. */
+template <typename E> KERNEL(THREADS) rest(const linear_args a)
+{
+    const double left = column_size((const E *)a.in + blockIdx.x * a.in_col, a.rows);
     const double most =
-        a.most * *(const double *)a.out * column_size((const T *)a.more + blockIdx.x * a.out_col, a.rows);
+        a.most * *(const double *)a.out * column_size((const E *)a.more + blockIdx.x * a.out_col, a.rows);
     if (threadIdx.x == 0 && !(left <= most && most < INFINITY)) a.flag[0] = 1;
 }
 
@@ -196,8 +221,8 @@ template <typename E> static const void *kernel_of(enum linear what)
 {
     switch (what) {
     case LINEAR_CHECK: return (const void *)check<E>;
-    case LINEAR_SIZE: return (const void *)size;
-    case LINEAR_REST: return (const void *)rest;
+    case LINEAR_SIZE: return (const void *)size<E>;
+    case LINEAR_REST: return (const void *)rest<E>;
     case LINEAR_TRIANGLE: return (const void *)triangle<E>;
     case LINEAR_ORDER: return (const void *)order;
     default: return (const void *)determinant<E>;

@@ -16,11 +16,11 @@ enum linear {
     /* flag[0] = 1 if an element of the part is not finite. If the part contains the diagonal and
      * element i of it is the first zero, flag[1] = rows - i */
     LINEAR_CHECK,
-    /* for real elements: raises out (uint64_t, the bits of a double) to the greatest sum of absolute
-     * values of a column of `in` */
+    /* raises out (uint64_t, the bits of a double) to the greatest sum of absolute values of a column
+     * of `in`, of the elements of the part only. NaN counts as greater than all numbers */
     LINEAR_SIZE,
-    /* for real elements: flag[0] = 1 if, for any column, the sum of absolute values in `in` exceeds
-     * `most` * out * the sum of absolute values in `more` */
+    /* flag[0] = 1 if, for any column, the sum of absolute values in `in` exceeds `most` * out * the sum
+     * of absolute values in `more` */
     LINEAR_REST,
     LINEAR_TRIANGLE, /* out = the part of `in`, with zeros elsewhere; all zeros if `in` is NULL */
     LINEAR_ORDER,    /* out (int64_t) = the permutation of rows made by `pivots` exchanges */

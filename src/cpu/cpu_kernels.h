@@ -57,4 +57,8 @@ duet_status scratch_copy(const operand *o, const frame *f, void **p);
 duet_status scratch_take(size_t bytes, const frame *f, void **p);
 void scratch_give(void *p); /* NULL is accepted */
 
+/* The largest smaller size of a matrix for LAPACK's divide-and-conquer SVD, which counts the elements
+ * of its workspace in int. */
+enum { SVD_MAX = 23000, COMPLEX_SVD_MAX = 20000 };
+
 #endif

@@ -3,7 +3,7 @@
  *
  * The operand is copied (lapack_workspace.h). All results are computed before the first one is
  * written. */
-#include "lapack_workspace.h"
+#include "lapack_factors.h"
 
 /* Writes output k: the upper triangle of c with its diagonal, or the lower one with ones on the
  * diagonal. */

@@ -1,13 +1,14 @@
 /* lapack.c - decides which linear algebra steps LAPACKE supports. */
 #include "lapack.h"
+#include "cpu_kernels.h"
 #include "dtype.h"
 #include "min_max.h"
 #include <limits.h>
 
 const char *linear_version(void) { return "found"; }
 
-/* The divide-and-conquer functions count the elements of their workspaces in int. */
-enum { EIGH_MAX = 32000, SVD_MAX = 23000, COMPLEX_SVD_MAX = 20000 };
+/* As SVD_MAX, for eigenvalues. */
+enum { EIGH_MAX = 32000 };
 
 static int64_t smaller_size(const layout *a) { return smaller(a->size[0], a->size[1]); }
 

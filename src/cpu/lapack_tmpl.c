@@ -1,33 +1,36 @@
-/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template.
+/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template. Least squares and
+ * triangular systems have files of their own.
  *
  * LAPACK works in place on column-major matrices, so operands are copied (lapack_workspace.h).
  * Where LAPACK's result for the transpose is the transpose of ours, operands and result are copied
  * without transposing. LAPACK uses OpenBLAS's threads. */
-#include "lapack_workspace.h"
-#include "triangle.h"
+#include "lapack_factors.h"
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */
 
-static duet_status lu_regular(workspace *d, factors *f)
+/* The status for a pivot of 0; or OK and *is_accurate false, if growth may have caused the 0. */
+static duet_status zero_pivot(workspace *d, const factors *f, bool *is_accurate)
 {
-    col_matrix a;
-    TRY(operand_read(d, 0, true, &a));
-    TRY(lu_of(d, &a, f));
-    if (f->large) TRY(finite_result(d, &a));
-    if (f->zero > 0) return linalg_failed(d->s, LINALG_PIVOT, f->zero);
-    return DUET_OK;
+    TRY(growth_is_small(d, f, is_accurate));
+    return *is_accurate ? linalg_failed(d->s, LINALG_PIVOT, f->zero) : DUET_OK;
 }
 
 static duet_status inverse(workspace *d)
 {
     factors f;
+    bool is_accurate;
     int info;
-    TRY(lu_regular(d, &f));
-    WITH_WORK(d, info, LAPACK(getri)(COL, f.lu.rows, f.lu.p, f.lu.ld, f.pivot, work, length));
-    if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
-    scale_by_power(&f.lu, -f.exponent, false);
-    TRY(finite_result(d, &f.lu));
-    return col_matrix_write(d, &f.lu, true, 0);
+    TRY(lu_read(d, &f));
+    if (f.zero > 0) TRY(zero_pivot(d, &f, &is_accurate));
+    else TRY(growth_is_small(d, &f, &is_accurate));
+    if (is_accurate) {
+        WITH_WORK(d, info, LAPACK(getri)(COL, f.lu.rows, f.lu.p, f.lu.ld, f.pivot, work, length));
+        if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
+        scale_by_power(&f.lu, -f.exponent, false);
+        if (is_finite_matrix(&f.lu)) return col_matrix_write(d, &f.lu, true, 0);
+    }
+    workspace_clear(d);
+    return LINEAR(solve_equilibrated)(d);
 }
 
 static duet_status det(workspace *d)
@@ -46,41 +49,69 @@ static duet_status logdet(workspace *d)
     return DUET_OK;
 }
 
+/* Operand 0, in place if BLAS can read it: column-major, or *transposed. */
+static duet_status matrix_open(workspace *d, col_matrix *a, bool *transposed)
+{
+    const layout *l = &d->s->in[0].at;
+    const int64_t n = l->size[0];
+    *transposed = l->stride[1] == 1;
+    const int64_t pitch = l->stride[!*transposed];
+    *a = (col_matrix){ address(d->f, &d->s->in[0]), (int)n, (int)n, (int)pitch };
+    if (l->stride[*transposed] == 1 && pitch >= n && pitch >= 1 && pitch <= INT_MAX) return DUET_OK;
+    *transposed = false;
+    return col_matrix_read(d, 0, false, a);
+}
+
+/* Is the residual b - A x as small as documented? `size` is that of A; infinite if unknown. */
+static duet_status is_residual_small(workspace *d, double size, const col_matrix *x, bool *is_small)
+{
+    col_matrix a, rest;
+    bool transposed;
+    *is_small = is_finite_matrix(x);
+    if (!*is_small || !x->rows) return DUET_OK;
+    TRY(matrix_open(d, &a, &transposed));
+    TRY(col_matrix_read(d, 1, false, &rest));
+    BLAS(gemm)
+    (CblasColMajor, blas_op(transposed), CblasNoTrans, x->rows, x->cols, x->rows, MINUS_ONE, a.p, a.ld, x->p,
+     x->ld, ONE, rest.p, rest.ld);
+    for (int j = 0; j < x->cols && *is_small; j++) {
+        const double limit = RESIDUAL_LIMIT * EPSILON * size * column_size(x, j);
+        *is_small = column_size(&rest, j) <= limit && limit < INFINITY;
+    }
+    return DUET_OK;
+}
+
+/* The residuals of many right-hand sides cost as much as their solutions. They are computed only if
+ * U has grown. */
+static duet_status is_solution_accurate(workspace *d, const factors *f, const col_matrix *x,
+                                        bool *is_accurate)
+{
+    const double parts_to_magnitude = PARTS > 1 ? 0.7 : 1;
+    *is_accurate = false;
+    if (x->cols > 1 + x->rows / 200) TRY(growth_is_small(d, f, is_accurate));
+    if (*is_accurate && is_finite_matrix(x)) return DUET_OK;
+    return is_residual_small(d, parts_to_magnitude * ldexp(f->size, f->exponent), x, is_accurate);
+}
+
 static duet_status solve_plain(workspace *d)
 {
     factors f;
     col_matrix b;
-    TRY(lu_regular(d, &f));
+    bool is_accurate = false;
+    TRY(lu_read(d, &f));
     TRY(operand_read(d, 1, false, &b));
-    scale_by_power(&b, -f.exponent, false);
-    LAPACK(getrs)(COL, 'T', f.lu.rows, b.cols, f.lu.p, f.lu.ld, f.pivot, b.p, b.ld);
-    TRY(finite_result(d, &b));
-    return col_matrix_write(d, &b, false, 0);
+    if (f.zero > 0) TRY(zero_pivot(d, &f, &is_accurate));
+    else {
+        scale_by_power(&b, -f.exponent, false);
+        LAPACK(getrs)(COL, 'T', f.lu.rows, b.cols, f.lu.p, f.lu.ld, f.pivot, b.p, b.ld);
+        TRY(is_solution_accurate(d, &f, &b, &is_accurate));
+    }
+    if (is_accurate) return col_matrix_write(d, &b, false, 0);
+    workspace_clear(d);
+    return LINEAR(solve_equilibrated)(d);
 }
 
 #if defined T_f64 && !defined PAIRS
-/* The sum of the magnitudes of a column. */
-static double column_size(const col_matrix *c, int j)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < c->rows; i++) sum += fabs(c->p[i + (int64_t)j * c->ld]);
-    return sum;
-}
-
-/* Is the residual b - A x as small as documented? It overwrites b. */
-static bool is_residual_small(const col_matrix *a, const col_matrix *x, const col_matrix *b)
-{
-    double size = 0;
-    bool is_small = true;
-    BLAS(gemm)
-    (CblasColMajor, CblasNoTrans, CblasNoTrans, b->rows, b->cols, a->cols, -1, a->p, a->ld, x->p, x->ld, 1,
-     b->p, b->ld);
-    for (int j = 0; j < a->cols; j++) size = fmax(size, column_size(a, j));
-    for (int j = 0; j < b->cols; j++)
-        is_small &= column_size(b, j) <= RESIDUAL_LIMIT * size * column_size(x, j);
-    return is_small;
-}
-
 /* Releases the workspace of the refinement and solves in f64. */
 static duet_status solve_without_refinement(workspace *d)
 {
@@ -90,26 +121,27 @@ static duet_status solve_without_refinement(workspace *d)
 
 /* Factors in f32 and refines in f64. LAPACK continues in f64 if this does not converge.
  *
- * LAPACK also reports convergence for infinite results, so the residual is checked. It leaves its
- * operands unchanged. */
+ * LAPACK also reports convergence for infinite results, and its LU in f64 may have grown. So the
+ * residual is checked. */
 static duet_status solve_refined(workspace *d)
 {
     col_matrix a, b, x;
     lapack_int *pivot, iterations;
-    double *work;
+    double *work, size = 0;
     float *narrow;
+    bool is_small = false;
     TRY(operand_read(d, 0, false, &a));
     TRY(operand_read(d, 1, false, &b));
     if (any_magnitude(&a, LARGE) || !any_magnitude(&a, SMALL)) return solve_without_refinement(d);
+    for (int j = 0; j < a.cols; j++) size = fmax(size, column_size(&a, j));
     TRY(col_matrix_take(d, b.rows, b.cols, &x));
     TRY(workspace_take(d, a.rows, sizeof *pivot, &pivot));
     TRY(workspace_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
     TRY(workspace_take(d, (int64_t)a.rows * (a.rows + b.cols), sizeof *narrow, &narrow));
     const lapack_int info = LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld,
                                                 work, narrow, &iterations);
-    if (info > 0) return linalg_failed(d->s, LINALG_PIVOT, info);
-    if (!is_finite_matrix(&x) || (iterations >= 0 && !is_residual_small(&a, &x, &b)))
-        return solve_without_refinement(d);
+    if (info == 0) TRY(is_residual_small(d, size, &x, &is_small));
+    if (!is_small) return solve_without_refinement(d);
     return col_matrix_write(d, &x, false, 0);
 }
 #else
@@ -168,122 +200,6 @@ static duet_status singular_values(workspace *d)
     return values_write(d, w, k, 0);
 }
 
-/* ---- triangular systems ---- */
-
-/* The triangular operand: in place if t->pitch is not 0, otherwise a copy. */
-static duet_status triangle_open(workspace *d, const triangle *t, col_matrix *a)
-{
-    const int n = (int)d->s->in[0].at.size[0];
-    *a = (col_matrix){ address(d->f, &d->s->in[0]), n, n, (int)t->pitch };
-    if (t->pitch) return DUET_OK;
-    return col_matrix_read(d, 0, true, a);
-}
-
-static bool diagonal_large(const col_matrix *a)
-{
-    bool any = false;
-    for (int64_t i = 0; i < a->cols; i++)
-        any |= any_magnitude_of((const T *)(a->p + i * (a->ld + 1)), PARTS, LARGE);
-    return any;
-}
-
-/* Scales both sides down. OpenBLAS's reciprocals of complex numbers near the overflow limit are 0. */
-static duet_status triangle_scale(workspace *d, const triangle *t, col_matrix *a, const col_matrix *b)
-{
-    col_matrix copy;
-    const layout from = col_matrix_layout(a, d->s->in[0].at.type);
-    if (PARTS < 2 || t->unit || !diagonal_large(a)) return DUET_OK;
-    TRY(col_matrix_take(d, a->rows, a->cols, &copy));
-    TRY(col_matrix_fill(&copy, &from, a->p));
-    scale_by_power(&copy, -4, false);
-    scale_by_power(b, -4, false);
-    *a = copy;
-    return DUET_OK;
-}
-
-/* Checks that the triangle is finite and its diagonal has no zeros. */
-static duet_status triangle_check(const workspace *d, const triangle *t, const col_matrix *a)
-{
-    bool finite = true;
-    int zero = 0;
-    for (int64_t j = 0; j < a->cols; j++) {
-        const element *column = a->p + j * a->ld;
-        const int64_t from = t->lower ? j + t->unit : 0, to = t->lower ? a->rows : j + !t->unit;
-        finite &= are_finite(column + from, to - from);
-        if (!zero && !t->unit && column[j] == 0) zero = (int)j + 1;
-    }
-    if (!finite) return linalg_failed(d->s, LINALG_OPERAND, 1);
-    if (zero) return linalg_failed(d->s, LINALG_PIVOT, zero);
-    return DUET_OK;
-}
-
-static duet_status solve_triangular(workspace *d)
-{
-    const triangle t = step_triangle(d->s);
-    col_matrix a, b;
-    TRY(triangle_open(d, &t, &a));
-    TRY(triangle_check(d, &t, &a));
-    TRY(operand_read(d, 1, false, &b));
-    TRY(triangle_scale(d, &t, &a, &b));
-    BLAS(trsm)
-    (CblasColMajor, CblasLeft, t.lower ? CblasLower : CblasUpper, blas_op(t.transposed),
-     t.unit ? CblasUnit : CblasNonUnit, b.rows, b.cols, ONE, a.p, a.ld, b.p, b.ld);
-    TRY(finite_result(d, &b));
-    return col_matrix_write(d, &b, false, 0);
-}
-
-/* ---- least squares: by QR of a tall matrix, or of the transpose of a wide one ---- */
-
-static duet_status back_substitute(const workspace *d, const col_matrix *r, char how, const col_matrix *b,
-                                   int n)
-{
-    const int info = (int)LAPACK(trtrs)(COL, 'U', how, 'N', n, b->cols, r->p, r->ld, b->p, b->ld);
-    if (info > 0) return linalg_failed(d->s, LINALG_RANK, info);
-    return DUET_OK;
-}
-
-static duet_status times_q(workspace *d, const col_matrix *q, const element *tau, char how,
-                           const col_matrix *b)
-{
-    int info;
-    WITH_WORK(d, info,
-              LAPACK(TIMES_Q)(COL, 'L', how, b->rows, b->cols, q->cols, q->p, q->ld, tau, b->p, b->ld, work,
-                              length));
-    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(TIMES_Q) " ended with %d", info);
-    return DUET_OK;
-}
-
-/* The right-hand sides, in a matrix with as many rows as the result has. */
-static duet_status right_sides_read(workspace *d, int rows, col_matrix *b)
-{
-    const layout at = layout_as_matrix(&d->s->in[1].at);
-    TRY(col_matrix_take(d, rows, at.size[1], b));
-    memset(b->p, 0, (size_t)b->ld * (size_t)b->cols * sizeof(element));
-    TRY(col_matrix_fill(b, &at, address(d->f, &d->s->in[1])));
-    return finite_operand(d, 1, b);
-}
-
-/* For a wide A = R^T Q^T the solution of least norm is conj(Q) R^-T b. */
-static duet_status least_squares(workspace *d)
-{
-    const layout *l = &d->s->in[0].at;
-    const bool tall = l->size[0] >= l->size[1];
-    col_matrix a, b;
-    element *tau;
-    TRY(operand_read(d, 0, !tall, &a));
-    TRY(right_sides_read(d, a.rows, &b));
-    TRY(qr_of(d, &a, &tau));
-    if (tall) TRY(times_q(d, &a, tau, CONJUGATE_TRANSPOSE, &b));
-    TRY(back_substitute(d, &a, tall ? 'N' : 'T', &b, a.cols));
-    if (!tall) {
-        conjugate(&b);
-        TRY(times_q(d, &a, tau, 'N', &b));
-        conjugate(&b);
-    }
-    TRY(finite_result(d, &b));
-    return col_matrix_write(d, &b, false, 0);
-}
-
 /* ---- dispatch ---- */
 
 static duet_status run(workspace *d)
@@ -296,8 +212,8 @@ static duet_status run(workspace *d)
     case OP_eigvalsh: return eigenvalues(d);
     case OP_svdvals: return singular_values(d);
     case OP_solve: return solve(d);
-    case OP_solve_triangular: return solve_triangular(d);
-    case OP_lstsq: return least_squares(d);
+    case OP_solve_triangular: return LINEAR(solve_triangular)(d);
+    case OP_lstsq: return LINEAR(least_squares)(d);
     default: return LINEAR(run_factor)(d);
     }
 }

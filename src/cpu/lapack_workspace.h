@@ -17,6 +17,7 @@
 #include "linalg_status.h"
 #include "min_max.h"
 #include "threads.h"
+#include <limits.h>
 
 /* Names of LAPACK functions that differ between real and complex elements. */
 #define LAPACK_NAME_(letter, name) LAPACKE_##letter##name##_work
@@ -39,24 +40,30 @@ enum { PARTS = 2, CONJUGATE_TRANSPOSE = 'C' };
 #define MAKE_Q    ungqr
 #define TIMES_Q   unmqr
 #define ONE       (&(const element){ 1 })
+#define ZERO      (&(const element){ 0 })
+#define MINUS_ONE (&(const element){ -1 })
 #define REAL_WORK rwork,
 #else
 typedef T element;
 enum { PARTS = 1, CONJUGATE_TRANSPOSE = 'T' };
-#define MAKE_Q  orgqr
-#define TIMES_Q ormqr
-#define ONE     1
+#define MAKE_Q    orgqr
+#define TIMES_Q   ormqr
+#define ONE       1
+#define ZERO      0
+#define MINUS_ONE -1
 #define REAL_WORK
 #endif
 #ifdef T_f32
 #define EXPONENT 0x7f800000u
 #define LARGE    0x77800000u /* bits of 2^112 */
 #define SMALL    0x0f800000u /* bits of 2^-96 */
+#define EPSILON  FLT_EPSILON
 enum { LARGE_EXPONENT = 112 };
 #else
 #define EXPONENT 0x7ff0000000000000u
 #define LARGE    0x7ef0000000000000u /* bits of 2^1008 */
 #define SMALL    0x03f0000000000000u /* bits of 2^-960 */
+#define EPSILON  DBL_EPSILON
 enum { LARGE_EXPONENT = 1008 };
 #endif
 #define COL          LAPACK_COL_MAJOR
@@ -65,7 +72,7 @@ enum { LARGE_EXPONENT = 1008 };
 static inline T real_part(element x) { return *(const T *)&x; }
 
 /* A running step, and the memory blocks that it has taken. */
-#define WORKSPACE_BLOCKS 12
+#define WORKSPACE_BLOCKS 32
 typedef struct workspace {
     const step *s;
     const frame *f;
@@ -321,41 +328,6 @@ static inline int scale_into_range(const col_matrix *c, bool large)
     return exponent;
 }
 
-typedef struct factors {
-    col_matrix lu; /* U on and above the diagonal, L below; replaces the matrix */
-    lapack_int *pivot;
-    bool large;   /* the matrix is large: pivots may have overflowed, so that quotients by them are 0 */
-    int exponent; /* U is to be multiplied by 2^exponent */
-    int zero;     /* the first pivot that is 0, counted from 1; 0: none */
-} factors;
-
-static inline duet_status lu_of(workspace *d, const col_matrix *c, factors *f)
-{
-    const bool large = any_magnitude(c, LARGE);
-    *f = (factors){ .lu = *c, .large = large, .exponent = scale_into_range(c, large) };
-    TRY(workspace_take(d, SMALLER(c->rows, c->cols), sizeof *f->pivot, &f->pivot));
-    f->zero = (int)LAPACK(getrf)(COL, c->rows, c->cols, c->p, c->ld, f->pivot);
-    return DUET_OK;
-}
-
-/* LU with U not scaled. Fails if U is not finite. */
-static inline duet_status lu_finite(workspace *d, const col_matrix *c, factors *f)
-{
-    TRY(lu_of(d, c, f));
-    scale_by_power(c, f->exponent, true);
-    return finite_result(d, c);
-}
-
-/* c = Q R in place, Q as reflectors with factors tau. */
-static inline duet_status qr_of(workspace *d, const col_matrix *c, element **tau)
-{
-    int info;
-    TRY(workspace_take(d, SMALLER(c->rows, c->cols), sizeof **tau, tau));
-    WITH_WORK(d, info, LAPACK(geqrf)(COL, c->rows, c->cols, c->p, c->ld, *tau, work, length));
-    if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: geqrf ended with %d", info);
-    return DUET_OK;
-}
-
 #ifdef PAIRS
 /* The eigenvalues of c, into w. Replaces c by the eigenvectors if `vectors`. */
 static inline duet_status eigen_of(workspace *d, const col_matrix *c, bool vectors, T *w)
@@ -466,16 +438,35 @@ static inline void number_write(const workspace *d, int k, double re, double im,
     if (PARTS > 1) to[PARTS - 1] = (T)ldexp(im, (int)e);
 }
 
-static inline duet_status determinant_read(workspace *d, determinant *x)
+/* Multiplies the parts of an element by 2^exponent. */
+static inline void multiply_by_power(element *x, int exponent)
 {
-    col_matrix a;
-    factors f;
-    TRY(operand_read(d, 0, true, &a));
-    TRY(lu_finite(d, &a, &f));
-    *x = determinant_of(&a, f.pivot);
-    return DUET_OK;
+    T *part = (T *)x;
+    for (int k = 0; k < PARTS; k++) part[k] = (T)ldexp(part[k], exponent);
+}
+
+/* The exponent of the larger part of an element, as frexp returns it; INT_MIN for 0. */
+static inline int exponent_of(const element *x)
+{
+    const T *part = (const T *)x;
+    const double size = fmax(fabs((double)part[0]), fabs((double)part[PARTS - 1]));
+    int exponent = INT_MIN;
+    if (size > 0) frexp(size, &exponent);
+    return exponent;
+}
+
+/* The sum of the magnitudes of a column. */
+static inline double column_size(const col_matrix *c, int j)
+{
+    const T *x = (const T *)(c->p + (int64_t)j * c->ld);
+    double sum = 0;
+    for (int64_t i = 0; i < c->rows; i++)
+        sum += PARTS > 1 ? hypot(x[PARTS * i], x[PARTS * i + PARTS - 1]) : fabs((double)x[i]);
+    return sum;
 }
 
 duet_status LINEAR(run_factor)(workspace *d);
+duet_status LINEAR(solve_triangular)(workspace *d);
+duet_status LINEAR(least_squares)(workspace *d);
 
 #endif

@@ -305,14 +305,25 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
                 &b->says->pivot);
 }
 
-duet_status solver_rest(solver_workspace *b, const columns *a, const columns *x, const columns *y)
+duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
+                        const columns *y)
 {
-    const double one = 1, less = -1;
+    static const double one[2] = { 1 }, less[2] = { -1 };
+    static const float one_f32[2] = { 1 }, less_f32[2] = { -1 };
+    const int m = (int)y->rows, n = (int)y->cols, k = (int)x->rows;
     queue *q = b->q;
+    duet_status r = DUET_OK;
+#define GEMM(letter, less, one)                                                                              \
+    BLAS(b->v, cublas##letter##gemm, q->blas, blas_op(transposed), CUBLAS_OP_N, m, n, k,                     \
+         (const void *)(less), a->p, (int)a->ld, x->p, (int)x->ld, (const void *)(one), y->p, (int)y->ld)
     pthread_mutex_lock(&q->lock);
-    const duet_status r =
-        BLAS(b->v, cublasDgemm, q->blas, CUBLAS_OP_N, CUBLAS_OP_N, (int)y->rows, (int)y->cols, (int)a->cols,
-             &less, a->p, (int)a->ld, x->p, (int)x->ld, &one, y->p, (int)y->ld);
+    switch (solver_type(b)) {
+    case DUET_F32: r = GEMM(S, less_f32, one_f32); break;
+    case DUET_F64: r = GEMM(D, less, one); break;
+    case DUET_C64: r = GEMM(C, less_f32, one_f32); break;
+    default: r = GEMM(Z, less, one); break;
+    }
+#undef GEMM
     pthread_mutex_unlock(&q->lock);
     COUNT(launches);
     return r;

@@ -20,8 +20,10 @@ typedef struct answers {
     int operand[4]; /* flags of linalg.h for the operands */
     int result[2];
     int triangle[2]; /* flags for a triangular operand */
-    int rest[2];     /* flags for a refined solution */
-    double size;     /* sum of absolute values of its matrix */
+    int rest[2];     /* flags for the residual of a solution */
+    /* The largest sum of absolute values: of a column of the matrix; of a row of U as it is stored,
+     * which is the transpose; of a column of R; of a solution with R; of a right-hand side. */
+    double size, grown, triangle_size, probes, sides;
 } answers;
 
 /* A step in execution, and the memory that it has taken. */
@@ -69,7 +71,7 @@ duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, 
  * narrower type, or a solution that is not finite, does not mean that the matrix is singular. */
 duet_status solver_refined(solver_workspace *b, bool half, const columns *a, const columns *y,
                            const columns *x, int *turns);
-duet_status solver_rest(solver_workspace *b, const columns *a, const columns *x,
-                        const columns *y); /* y = y - a x, in f64 */
+duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
+                        const columns *y); /* y = y - a x, or y - a^T x */
 
 #endif

@@ -3,6 +3,8 @@
  * it is OK. Before an iterative method it checks that the operand is finite. */
 #include "linalg.h"
 #include "columns.h"
+#include "linalg_checks.h"
+#include "linalg_on_host.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "triangle.h"
@@ -24,46 +26,7 @@ const char *gpu_linear_unsupported(const step *s)
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
 
-/* ---- checks of elements ---- */
-
-static duet_status work_in(const solver_workspace *b, duet_dtype type, linear_args a)
-{
-    a.wide = dtype_part(type) == DUET_F64;
-    a.pairs = dtype_is_complex(type);
-    gpu_queue_wrote_anything(b->q);
-    COUNT(launches);
-    return CUDA(linear_launch, &a, b->q->stream);
-}
-
-static duet_status work(const solver_workspace *b, const linear_args *a)
-{
-    return work_in(b, solver_type(b), *a);
-}
-
-static duet_status check(const solver_workspace *b, const columns *c, enum linear_part which, int *flag)
-{
-    const linear_args a = { .what = LINEAR_CHECK,
-                            .part = which,
-                            .in = c->p,
-                            .flag = flag,
-                            .rows = c->rows,
-                            .cols = c->cols,
-                            .in_row = 1,
-                            .in_col = c->ld };
-    if (c->rows && c->cols) return work_in(b, c->type, a);
-    return DUET_OK;
-}
-
-static duet_status operand_read(solver_workspace *b, int k, bool transposed, columns *c)
-{
-    TRY(columns_read(b, k, transposed, c));
-    return check(b, c, PART_ALL, &b->says->operand[2 * k]);
-}
-
-static duet_status result_check(const solver_workspace *b, const columns *c)
-{
-    return check(b, c, PART_ALL, b->says->result);
-}
+/* ---- operands and status values ---- */
 
 /* Reads the lower triangle of a symmetric or Hermitian operand as the upper one of its transpose,
  * which is its conjugate. */
@@ -71,7 +34,7 @@ static duet_status symmetric_read(solver_workspace *b, columns *c)
 {
     TRY(columns_read(b, 0, true, c));
     TRY(columns_diagonal_real(b, c));
-    return check(b, c, PART_UPPER, b->says->operand);
+    return check_part(b, c, PART_UPPER, b->says->operand);
 }
 
 static duet_status ask_of_operands(solver_workspace *b, answers *a)
@@ -111,31 +74,57 @@ static linear_args triangle_of(const solver_workspace *b, const columns *in, enu
 static duet_status write_triangle(const solver_workspace *b, const columns *in, enum linear_part which, int k)
 {
     const linear_args a = triangle_of(b, in, which, k);
-    if (a.rows && a.cols) return work(b, &a);
+    if (a.rows && a.cols) return linear_work(b, &a);
     return DUET_OK;
 }
 
 /* ---- by LU of the transpose, whose columns are our rows ---- */
 
+/* Reads operand 0 and factors it. For the transpose it also computes the size of the operand. */
 static duet_status lu_read(solver_workspace *b, bool transposed, columns *a, int64_t **pivot)
 {
     TRY(operand_read(b, 0, transposed, a));
+    if (transposed) TRY(rows_size(b, a, false, &b->says->size));
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * sizeof **pivot, pivot));
     return solver_lu(b, a, *pivot);
 }
 
-/* Checks the factor of the square matrix in lu. cuSOLVER also reports a zero pivot if the pivot is
- * NaN, which a tiny earlier pivot may cause. */
-static duet_status judge_lu(solver_workspace *b, const columns *lu)
+/* Is a matrix of this size far from the limits of the type, so that its factors are too? */
+static bool is_in_range(const solver_workspace *b, double size)
+{
+    const bool wide = dtype_part(solver_type(b)) == DUET_F64;
+    return size == 0 || (size > (wide ? 0x1p-960 : 0x1p-96) && size < (wide ? 0x1p1000 : 0x1p110));
+}
+
+/* Has U not grown, and is it finite and in range? */
+static bool growth_is_small(const solver_workspace *b, const answers *a)
+{
+    return is_in_range(b, a->size) && a->grown <= GROWTH_LIMIT * a->size;
+}
+
+/* cuSOLVER found a pivot of 0, or NaN, which a tiny earlier pivot may cause. If U is finite and has not
+ * grown, the matrix is singular; otherwise the CPU decides. */
+static duet_status judge_pivot(solver_workspace *b, const columns *lu)
+{
+    answers a;
+    TRY(check_part(b, lu, PART_UPPER, b->says->triangle));
+    TRY(rows_size(b, lu, true, &b->says->grown));
+    TRY(gpu_workspace_ask(b, &a));
+    const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
+    if (zero <= a.pivot && growth_is_small(b, &a)) return linalg_failed(b->s, LINALG_PIVOT, zero);
+    return gpu_linear_on_host(b, LINALG_RESULT, 0);
+}
+
+/* Writes x if it is accurate. Otherwise the CPU computes the result. */
+static duet_status judge_lu(solver_workspace *b, const columns *lu, const columns *x, bool by_residual,
+                            bool transposed)
 {
     answers a;
     TRY(ask_of_operands(b, &a));
-    if (!a.pivot) return a.result[0] ? linalg_failed(b->s, LINALG_RESULT, 0) : DUET_OK;
-    TRY(check(b, lu, PART_UPPER, b->says->triangle));
-    TRY(gpu_workspace_ask(b, &a));
-    const int64_t zero = a.triangle[1] ? lu->rows - a.triangle[1] + 1 : INT64_MAX;
-    if (zero <= a.pivot) return linalg_failed(b->s, LINALG_PIVOT, zero);
-    return linalg_failed(b->s, LINALG_RESULT, 0);
+    if (a.pivot) return judge_pivot(b, lu);
+    const bool is_accurate = by_residual ? !a.rest[0] : growth_is_small(b, &a);
+    if (is_accurate && !a.result[0]) return columns_write(b, x, transposed, 0);
+    return gpu_linear_on_host(b, a.result[0] ? LINALG_RESULT : LINALG_RESIDUAL, 0);
 }
 
 static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
@@ -149,7 +138,7 @@ static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
                             .out_row = 1,
                             .out_col = c->ld };
     if (!n) return DUET_OK;
-    return work(b, &a);
+    return linear_work(b, &a);
 }
 
 static duet_status inverse(solver_workspace *b)
@@ -160,10 +149,11 @@ static duet_status inverse(solver_workspace *b)
     TRY(unit_take(b, a.rows, &x));
     TRY(solver_lu_solve(b, &a, pivot, false, &x));
     TRY(result_check(b, &x));
-    TRY(judge_lu(b, &a));
-    return columns_write(b, &x, true, 0);
+    TRY(rows_size(b, &a, true, &b->says->grown));
+    return judge_lu(b, &a, &x, false, true);
 }
 
+/* The residuals of many right-hand sides cost as much as their solutions: the growth of U decides. */
 static duet_status solve(solver_workspace *b)
 {
     columns a, x;
@@ -172,47 +162,10 @@ static duet_status solve(solver_workspace *b)
     TRY(operand_read(b, 1, false, &x));
     TRY(solver_lu_solve(b, &a, pivot, true, &x));
     TRY(result_check(b, &x));
-    TRY(judge_lu(b, &a));
-    return columns_write(b, &x, false, 0);
-}
-
-/* Checks the residual (says->rest) of one more column. */
-static duet_status rest_check(solver_workspace *b, const columns *a, const columns *x, const columns *rest)
-{
-    linear_args size = { .what = LINEAR_SIZE,
-                         .in = a->p,
-                         .out = &b->says->size,
-                         .rows = a->rows,
-                         .cols = a->cols,
-                         .in_row = 1,
-                         .in_col = a->ld };
-    linear_args of = { .what = LINEAR_REST,
-                       .in = rest->p,
-                       .more = x->p,
-                       .out = &b->says->size,
-                       .flag = b->says->rest,
-                       .most = RESIDUAL_LIMIT,
-                       .rows = rest->rows,
-                       .cols = rest->cols,
-                       .in_col = rest->ld,
-                       .out_col = x->ld };
-    if (!rest->rows || !rest->cols) return DUET_OK;
-    TRY(solver_rest(b, a, x, rest));
-    TRY(work(b, &size));
-    return work(b, &of);
-}
-
-/* Computes the residual of a refined solution. That is necessary because cuSOLVER also reports success
- * for solutions from f16 that are only as accurate as f32. The operands are copied again, because
- * cuSOLVER may have overwritten the matrix by its factors. */
-static duet_status look_at_rest(solver_workspace *b, const columns *a, const columns *x, const columns *y)
-{
-    const columns *const copy[] = { a, y };
-    for (int k = 0; k < 2; k++) {
-        const layout at = layout_as_matrix(&b->s->in[k].at);
-        TRY(columns_fill(b, copy[k], &at, b->f->data[b->s->in[k].slot]));
-    }
-    return rest_check(b, a, x, y);
+    const bool by_residual = x.cols <= 1 + x.rows / 200;
+    if (by_residual) TRY(residual_check(b, &x));
+    else TRY(rows_size(b, &a, true, &b->says->grown));
+    return judge_lu(b, &a, &x, by_residual, false);
 }
 
 /* Solves in f64, after releasing the memory of the refinement. */
@@ -224,7 +177,8 @@ static duet_status solve_anew(solver_workspace *b)
     return solve(b);
 }
 
-/* Solves with refinement. The operands are checked for NaN and infinity first, because refinement is
+/* Solves with refinement. cuSOLVER also accepts solutions from f16 that are only as accurate as f32, so
+ * the residual is checked. The operands are checked for NaN and infinity first, because refinement is
  * iterative. If the solution is not accurate enough, the system is solved in f64. */
 static duet_status solve_refined(solver_workspace *b)
 {
@@ -237,42 +191,45 @@ static duet_status solve_refined(solver_workspace *b)
     TRY(judge(b, LINALG_PIVOT));
     TRY(solver_refined(b, b->s->attr.solver.refine == DUET_REFINE_F16, &a, &y, &x, &turns));
     TRY(result_check(b, &x));
-    TRY(look_at_rest(b, &a, &x, &y));
+    TRY(operand_size(b, &b->says->size));
+    TRY(residual_check(b, &x));
     TRY(gpu_workspace_ask(b, &said));
     if (turns >= 0 && !said.pivot && !said.result[0] && !said.rest[0]) return columns_write(b, &x, false, 0);
     return solve_anew(b);
 }
 
 /* A zero pivot is not an error here. */
-static duet_status judge_factored(solver_workspace *b)
+static duet_status ask_factored(solver_workspace *b, answers *a)
 {
-    answers a;
-    TRY(gpu_workspace_ask(b, &a));
-    if (a.operand[0]) return linalg_failed(b->s, LINALG_OPERAND, 1);
-    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
-    return DUET_OK;
+    TRY(gpu_workspace_ask(b, a));
+    return a->operand[0] ? linalg_failed(b->s, LINALG_OPERAND, 1) : DUET_OK;
 }
 
 static duet_status determinant(solver_workspace *b, enum linear what)
 {
     columns a;
     int64_t *pivot;
+    answers said;
     TRY(lu_read(b, true, &a, &pivot));
     TRY(result_check(b, &a));
-    TRY(judge_factored(b));
+    TRY(rows_size(b, &a, true, &b->says->grown));
+    TRY(ask_factored(b, &said));
+    if (said.result[0] || !growth_is_small(b, &said)) return gpu_linear_on_host(b, LINALG_RESULT, 0);
     linear_args d = { .what = what, .in = a.p, .pivot = pivot, .rows = a.rows, .in_row = 1, .in_col = a.ld };
     d.out = b->f->data[b->s->out[0].slot];
     if (what == LINEAR_SLOGDET) d.more = b->f->data[b->s->out[1].slot];
-    return work(b, &d);
+    return linear_work(b, &d);
 }
 
 static duet_status lu(solver_workspace *b)
 {
     columns a;
     int64_t *pivot;
+    answers said;
     TRY(lu_read(b, false, &a, &pivot));
     TRY(result_check(b, &a));
-    TRY(judge_factored(b));
+    TRY(ask_factored(b, &said));
+    if (said.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
     TRY(write_triangle(b, &a, PART_UNIT_LOWER, 0));
     TRY(half_written(write_triangle(b, &a, PART_UPPER, 1)));
     const linear_args order = { .what = LINEAR_ORDER,
@@ -281,7 +238,7 @@ static duet_status lu(solver_workspace *b)
                                 .rows = a.rows,
                                 .pivots = smaller(a.rows, a.cols),
                                 .out_row = b->s->out[2].at.stride[0] };
-    return half_written(work(b, &order));
+    return half_written(linear_work(b, &order));
 }
 
 /* ---- triangular systems ---- */
@@ -298,41 +255,31 @@ static duet_status triangle_check(const solver_workspace *b, const triangle *t, 
 {
     static const enum linear_part parts[2][2] = { { PART_UPPER, PART_UNIT_UPPER },
                                                   { PART_LOWER, PART_UNIT_LOWER } };
-    return check(b, a, parts[t->lower][t->unit], b->says->triangle);
-}
-
-/* `of` is the error for an n x n triangle that is not finite, `zero` that for a zero on its
- * diagonal. */
-static duet_status judge_triangle(solver_workspace *b, int64_t n, enum linalg_failed of,
-                                  enum linalg_failed zero)
-{
-    answers a;
-    TRY(gpu_workspace_ask(b, &a));
-    if (a.operand[0] || a.operand[2]) return linalg_failed(b->s, LINALG_OPERAND, a.operand[0] ? 1 : 2);
-    if (a.triangle[0]) return linalg_failed(b->s, of, 1);
-    if (a.triangle[1]) return linalg_failed(b->s, zero, n - a.triangle[1] + 1);
-    if (a.result[0]) return linalg_failed(b->s, LINALG_RESULT, 0);
-    return DUET_OK;
+    return check_part(b, a, parts[t->lower][t->unit], b->says->triangle);
 }
 
 static duet_status solve_triangular(solver_workspace *b)
 {
     const triangle t = step_triangle(b->s);
     columns a, x;
+    answers said;
     TRY(triangle_open(b, &t, &a));
     TRY(triangle_check(b, &t, &a));
     TRY(operand_read(b, 1, false, &x));
     TRY(solver_triangular(b, &a, t.lower, t.unit, t.transposed, &x));
     TRY(result_check(b, &x));
-    TRY(judge_triangle(b, a.rows, LINALG_OPERAND, LINALG_PIVOT));
+    TRY(gpu_workspace_ask(b, &said));
+    if (said.triangle[0] || said.operand[2])
+        return linalg_failed(b->s, LINALG_OPERAND, said.triangle[0] ? 1 : 2);
+    if (said.triangle[1]) return linalg_failed(b->s, LINALG_PIVOT, a.rows - said.triangle[1] + 1);
+    if (said.result[0]) return gpu_linear_on_host(b, LINALG_RESULT, 0);
     return columns_write(b, &x, false, 0);
 }
 
 /* ---- by QR ---- */
 
-static duet_status qr_read(solver_workspace *b, bool transposed, columns *a, void **tau)
+static duet_status qr_of(solver_workspace *b, const columns *a, void **tau)
 {
-    TRY(operand_read(b, 0, transposed, a));
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)smaller(a->rows, a->cols) * element_bytes(b), tau));
     return solver_qr(b, a, *tau);
 }
@@ -341,7 +288,8 @@ static duet_status qr(solver_workspace *b)
 {
     columns a, q;
     void *tau;
-    TRY(qr_read(b, false, &a, &tau));
+    TRY(operand_read(b, 0, false, &a));
+    TRY(qr_of(b, &a, &tau));
     TRY(result_check(b, &a));
     columns first = a;
     first.cols = smaller(a.rows, a.cols);
@@ -362,22 +310,53 @@ static duet_status sides_read(solver_workspace *b, int64_t rows, columns *x)
     TRY(columns_take(b, rows, at.size[1], x));
     TRY(CUDA(cudaMemsetAsync, x->p, 0, (size_t)(x->ld * x->cols) * element_bytes(b), b->q->stream));
     TRY(columns_fill(b, x, &at, b->f->data[b->s->in[1].slot]));
-    return check(b, x, PART_ALL, &b->says->operand[2]);
+    return check_part(b, x, PART_ALL, &b->says->operand[2]);
 }
 
-/* Least squares for a matrix with more columns than rows. The transpose is factored: if A = R^T Q^T,
- * the shortest x is conj(Q) R^-T b. */
+/* Is R certainly well-conditioned? The test is that of the CPU. */
+static bool is_regular(const solver_workspace *b, const answers *a, int64_t n)
+{
+    const int64_t *size = b->s->in[0].at.size;
+    const double eps = dtype_part(solver_type(b)) == DUET_F64 ? DBL_EPSILON : FLT_EPSILON,
+                 condition = a->triangle_size * a->probes / (double)n;
+    return CONDITION_CAUTION * condition * (double)larger(size[0], size[1]) * eps < 1;
+}
+
+static duet_status judge_least_squares(solver_workspace *b, const columns *x, int64_t n)
+{
+    answers a;
+    TRY(ask_of_operands(b, &a));
+    const bool in_range = is_in_range(b, a.size) && is_in_range(b, a.sides);
+    if (!a.result[0] && in_range && (!n || is_regular(b, &a, n))) return columns_write(b, x, false, 0);
+    return gpu_linear_on_host(b, LINALG_RESULT, 0);
+}
+
+/* Solves with R and the right-hand sides of the test of its condition. */
+static duet_status probe(solver_workspace *b, const columns *r)
+{
+    columns x;
+    TRY(probes_take(b, r->rows, &x));
+    TRY(columns_size(b, r, PART_UPPER, &b->says->triangle_size));
+    TRY(solver_triangular(b, r, false, false, false, &x));
+    return columns_size(b, &x, PART_ALL, &b->says->probes);
+}
+
+/* Least squares. With more columns than rows, the transpose is factored: if A = R^T Q^T, the shortest x
+ * is conj(Q) R^-T b. The CPU computes the result if R may be rank-deficient. */
 static duet_status least_squares(solver_workspace *b)
 {
     const layout *l = &b->s->in[0].at;
     const bool tall = l->size[0] >= l->size[1];
     columns a, x;
     void *tau;
-    TRY(qr_read(b, !tall, &a, &tau));
+    TRY(operand_read(b, 0, !tall, &a));
+    TRY(columns_size(b, &a, PART_ALL, &b->says->size));
+    TRY(qr_of(b, &a, &tau));
     TRY(sides_read(b, a.rows, &x));
+    TRY(columns_size(b, &x, PART_ALL, &b->says->sides));
     columns r = a;
     r.rows = a.cols;
-    TRY(check(b, &r, PART_UPPER, b->says->triangle));
+    TRY(probe(b, &r));
     if (tall) TRY(solver_times_q(b, &a, tau, true, &x));
     TRY(solver_triangular(b, &r, false, false, !tall, &x));
     if (!tall) {
@@ -387,9 +366,8 @@ static duet_status least_squares(solver_workspace *b)
     }
     columns first = x;
     first.rows = l->size[1];
-    TRY(check(b, &first, PART_ALL, b->says->result));
-    TRY(judge_triangle(b, a.cols, LINALG_RESULT, LINALG_RANK));
-    return columns_write(b, &x, false, 0);
+    TRY(check_part(b, &first, PART_ALL, b->says->result));
+    return judge_least_squares(b, &x, a.cols);
 }
 
 /* ---- symmetric and Hermitian matrices, singular values ---- */
@@ -401,23 +379,35 @@ static duet_status cholesky(solver_workspace *b)
     columns a;
     TRY(columns_read(b, 0, false, &a));
     TRY(columns_diagonal_real(b, &a));
-    TRY(check(b, &a, PART_LOWER, b->says->operand));
+    TRY(check_part(b, &a, PART_LOWER, b->says->operand));
     TRY(solver_cholesky(b, &a));
-    TRY(check(b, &a, PART_LOWER, b->says->result));
+    TRY(check_part(b, &a, PART_LOWER, b->says->result));
     TRY(judge(b, LINALG_MINOR));
     return write_triangle(b, &a, PART_LOWER, 0);
 }
 
+/* Asks whether an iteration has ended with finite values; if not, *done is false. */
+static duet_status ask_iteration(solver_workspace *b, bool *done)
+{
+    answers a;
+    TRY(gpu_workspace_ask(b, &a));
+    *done = !a.pivot && !a.result[0];
+    return DUET_OK;
+}
+
+/* If cuSOLVER's iteration does not converge, the CPU computes the result, with another algorithm. */
 static duet_status eigen(solver_workspace *b, bool vectors)
 {
     columns a, w;
+    bool done;
     TRY(symmetric_read(b, &a));
     TRY(values_take(b, a.rows, &w));
     TRY(judge(b, LINALG_ITERATION));
     TRY(solver_eigen(b, &a, vectors, &w));
     TRY(result_check(b, &w));
     if (vectors) TRY(columns_conjugate(b, &a));
-    TRY(judge(b, LINALG_ITERATION));
+    TRY(ask_iteration(b, &done));
+    if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, b->s->in[0].at.size[0]);
     TRY(columns_write(b, &w, false, 0));
     if (!vectors) return DUET_OK;
     return half_written(columns_write(b, &a, false, 1));
@@ -429,6 +419,7 @@ static duet_status svd(solver_workspace *b, bool vectors)
 {
     const layout *l = &b->s->in[0].at;
     const bool wide = l->size[0] < l->size[1];
+    bool done;
     columns a, w, u, vt;
     TRY(operand_read(b, 0, wide, &a));
     TRY(values_take(b, a.cols, &w));
@@ -437,7 +428,8 @@ static duet_status svd(solver_workspace *b, bool vectors)
     TRY(judge(b, LINALG_ITERATION));
     TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
     TRY(result_check(b, &w));
-    TRY(judge(b, LINALG_ITERATION));
+    TRY(ask_iteration(b, &done));
+    if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.cols);
     if (!vectors) return columns_write(b, &w, false, 0);
     TRY(columns_write(b, wide ? &vt : &u, wide, 0));
     TRY(half_written(columns_write(b, &w, false, 1)));

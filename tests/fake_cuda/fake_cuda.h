@@ -49,7 +49,8 @@ void fake_pinned(
 void fake_workspace(
     size_t bytes); /* workspace of cuDNN's second fastest algorithm; the fastest needs four times that */
 void fake_slowly(bool forward,
-                 bool back); /* convolutions, forward and for image gradients, take a while to launch */
+                 bool back);  /* convolutions, forward and for image gradients, take a while to launch */
+void fake_diverge(int calls); /* so many iterations of cuSOLVER from now on do not converge */
 /* makes "cublasLt", "cudnn" or "cufft" unavailable; NULL: available again */
 void fake_without(const char *library, const char *why);
 

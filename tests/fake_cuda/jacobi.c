@@ -1,5 +1,30 @@
 /* jacobi.c - eigenvalues and singular values of the fake cuSOLVER, by Jacobi rotations in f64. */
 #include "calls.h"
+#include "fake_cuda.h"
+
+/* ---- iterations that do not converge ---- */
+
+static int diverging;
+
+void fake_diverge(int calls) { __atomic_store_n(&diverging, calls, __ATOMIC_SEQ_CST); }
+
+/* Work of several streams may run at the same time, but tests let only one stream diverge. */
+static bool diverges(void)
+{
+    const int left = __atomic_load_n(&diverging, __ATOMIC_SEQ_CST);
+    if (left > 0) __atomic_store_n(&diverging, left - 1, __ATOMIC_SEQ_CST);
+    return left > 0;
+}
+
+/* Sets the status to a number of values that have not converged, and changes one of them. */
+static void end_iteration(const call *c)
+{
+    if (!diverges() || !c->n) return;
+    *c->info = 3;
+    put_value(c, c->w, 0, 12345);
+}
+
+/* ---- rotations ---- */
 
 static double norm2(number x) { return creal(x) * creal(x) + cimag(x) * cimag(x); }
 
@@ -132,6 +157,7 @@ static void gesvd(void *args)
         for (int64_t i = 0; i < m; i++) SET_B(i, j, u[i + j * m]);
     for (int64_t j = 0; j < n && c->c; j++)
         for (int64_t i = 0; i < n; i++) put(c, c->c, i + j * c->ldc, conj(v[j + i * n]));
+    end_iteration(c);
     fake_free(u);
 }
 
@@ -233,6 +259,7 @@ static void syevd(void *args)
         put_value(c, c->w, j, creal(a[j + j * n]));
         for (int64_t i = 0; i < n && c->flag[0]; i++) SET_A(i, j, v[i + j * n]);
     }
+    end_iteration(c);
     fake_free(a);
 }
 

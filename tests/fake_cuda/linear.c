@@ -47,26 +47,32 @@ static void triangle(const linear_args *a, int64_t i, int64_t j)
         a->in && linear_has(a->part, i, j) ? get(a, i * a->in_row + j * a->in_col) : one);
 }
 
-static double column_size(const double *x, int64_t rows)
+static double column_size(const linear_args *a, const void *from, int64_t first)
 {
+    linear_args column = *a;
     double sum = 0;
-    for (int64_t i = 0; i < rows; i++) sum += fabs(x[i]);
+    column.in = from;
+    for (int64_t i = 0; i < a->rows; i++) sum += cabs(get(&column, first + i));
     return sum;
 }
 
+/* NaN counts as greater than all numbers. */
 static void size(const linear_args *a)
 {
     double *out = a->out;
-    for (int64_t j = 0; j < a->cols; j++)
-        *out = fmax(*out, column_size((const double *)a->in + j * a->in_col, a->rows));
+    for (int64_t j = 0; j < a->cols; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < a->rows; i++)
+            if (linear_has(a->part, i, j)) sum += cabs(get(a, i * a->in_row + j * a->in_col));
+        if (!isnan(*out) && !(sum <= *out)) *out = sum;
+    }
 }
 
 static void rest(const linear_args *a)
 {
     for (int64_t j = 0; j < a->cols; j++) {
-        const double left = column_size((const double *)a->in + j * a->in_col, a->rows);
-        const double most = a->most * *(const double *)a->out *
-                            column_size((const double *)a->more + j * a->out_col, a->rows);
+        const double left = column_size(a, a->in, j * a->in_col);
+        const double most = a->most * *(const double *)a->out * column_size(a, a->more, j * a->out_col);
         if (!(left <= most && most < INFINITY)) a->flag[0] = 1;
     }
 }

@@ -224,38 +224,53 @@ TRSM(D, double, true, false)
 TRSM(C, cuComplex, false, true)
 TRSM(Z, cuDoubleComplex, true, true)
 
-/* c -= a b */
-static void dgemm(void *args)
+/* c -= a b, or a^T b */
+static void gemm(void *args)
 {
     const call *c = args;
     for (int64_t j = 0; j < c->n; j++)
         for (int64_t i = 0; i < c->m; i++) {
             number x = get(c, c->c, i + j * c->ldc);
-            for (int64_t l = 0; l < c->k; l++) x -= A(i, l) * B(l, j);
+            for (int64_t l = 0; l < c->k; l++) x -= (c->flag[0] ? A(l, i) : A(i, l)) * B(l, j);
             put(c, c->c, i + j * c->ldc, x);
         }
 }
 
-cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t how_a, cublasOperation_t how_b, int m, int n,
-                           int k, const double *alpha, const double *a, int lda, const double *b, int ldb,
-                           const double *beta, double *y, int ldy)
+static cublasStatus_t queue_gemm(cublasHandle_t h, const call *c, cublasOperation_t how_b, number alpha,
+                                 number beta)
 {
-    call c = { .wide = true,
-               .m = m,
-               .n = n,
-               .k = k,
-               .a = (void *)a,
-               .lda = lda,
-               .b = (void *)b,
-               .ldb = ldb,
-               .c = y,
-               .ldc = ldy };
-    const bool fits = owns(&c, a, m, k, lda) && owns(&c, b, k, n, ldb) && owns(&c, y, m, n, ldy) &&
-                      how_a == CUBLAS_OP_N && how_b == CUBLAS_OP_N && *alpha == -1 && *beta == 1;
+    const bool fits = owns(c, c->a, c->flag[0] ? c->k : c->m, c->flag[0] ? c->m : c->k, c->lda) &&
+                      owns(c, c->b, c->k, c->n, c->ldb) && owns(c, c->c, c->m, c->n, c->ldc) &&
+                      how_b == CUBLAS_OP_N && alpha == -1 && beta == 1;
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (fake_queue(((handle *)(void *)h)->stream, dgemm, &c, sizeof c)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (fake_queue(((handle *)(void *)h)->stream, gemm, c, sizeof *c)) return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }
+
+#define GEMM(letter, type, wide_, pairs_)                                                                    \
+    cublasStatus_t cublas##letter##gemm_v2(cublasHandle_t h, cublasOperation_t how_a,                        \
+                                           cublasOperation_t how_b, int m, int n, int k, const type *alpha,  \
+                                           const type *a, int lda, const type *b, int ldb, const type *beta, \
+                                           type *y, int ldy)                                                 \
+    {                                                                                                        \
+        call c = { .wide = wide_,                                                                            \
+                   .pairs = pairs_,                                                                          \
+                   .flag = { how_a == CUBLAS_OP_T },                                                         \
+                   .m = m,                                                                                   \
+                   .n = n,                                                                                   \
+                   .k = k,                                                                                   \
+                   .a = (void *)a,                                                                           \
+                   .lda = lda,                                                                               \
+                   .b = (void *)b,                                                                           \
+                   .ldb = ldb,                                                                               \
+                   .c = y,                                                                                   \
+                   .ldc = ldy };                                                                             \
+        return queue_gemm(h, &c, how_b, get(&c, alpha, 0), get(&c, beta, 0));                                \
+    }
+GEMM(S, float, false, false)
+GEMM(D, double, true, false)
+GEMM(C, cuComplex, false, true)
+GEMM(Z, cuDoubleComplex, true, true)
 
 /* ---- Cholesky: the result is undefined if the diagonal is not real ---- */
 

@@ -60,7 +60,6 @@ static void test_singular(duet_dtype t)
     REFUSED(x, duet_add(duet_mul(2, duet_solve(a, duet_add(d, 1))), 1), DUET_SINGULAR, "pivot 3");
     REFUSED(x, duet_cholesky(d), DUET_SINGULAR, "order 2");
     REFUSED(y, duet_solve_triangular(z, b), DUET_SINGULAR, "pivot 2");
-    REFUSED(y, duet_lstsq(none, b), DUET_SINGULAR, "rank-deficient");
     if (set(n, duet_det(a), "det of a singular matrix is not 0"))
         CHECK(holds(n, 0), "det of a singular matrix is not 0");
     if (set(e, duet_logdet(none), "logdet of a zero matrix is wrong"))

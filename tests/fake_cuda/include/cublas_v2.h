@@ -15,7 +15,10 @@ typedef struct cublasContext *cublasHandle_t;
 #define cublasSetWorkspace cublasSetWorkspace_v2
 #define cublasStrsm        cublasStrsm_v2
 #define cublasDtrsm        cublasDtrsm_v2
+#define cublasSgemm        cublasSgemm_v2
 #define cublasDgemm        cublasDgemm_v2
+#define cublasCgemm        cublasCgemm_v2
+#define cublasZgemm        cublasZgemm_v2
 #define cublasCtrsm        cublasCtrsm_v2
 #define cublasZtrsm        cublasZtrsm_v2
 
@@ -33,9 +36,19 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *room, size_t byte
 cublasStatus_t cublasStrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,
                            cublasOperation_t how, cublasDiagType_t diagonal, int m, int n, const float *alpha,
                            const float *A, int lda, float *B, int ldb);
+cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m,
+                           int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb,
+                           const float *beta, float *c, int ldc);
 cublasStatus_t cublasDgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m,
                            int n, int k, const double *alpha, const double *a, int lda, const double *b,
                            int ldb, const double *beta, double *c, int ldc);
+cublasStatus_t cublasCgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m,
+                           int n, int k, const cuComplex *alpha, const cuComplex *a, int lda,
+                           const cuComplex *b, int ldb, const cuComplex *beta, cuComplex *c, int ldc);
+cublasStatus_t cublasZgemm(cublasHandle_t handle, cublasOperation_t how_a, cublasOperation_t how_b, int m,
+                           int n, int k, const cuDoubleComplex *alpha, const cuDoubleComplex *a, int lda,
+                           const cuDoubleComplex *b, int ldb, const cuDoubleComplex *beta, cuDoubleComplex *c,
+                           int ldc);
 cublasStatus_t cublasDtrsm(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t part,
                            cublasOperation_t how, cublasDiagType_t diagonal, int m, int n,
                            const double *alpha, const double *A, int lda, double *B, int ldb);
