@@ -82,13 +82,6 @@ static void set_domain(reduction *r)
 
 /* ---- choice of kernels ---- */
 
-/* Bytes of one lane of reduce_ops.cuh. */
-static size_t lane_bytes(int row, size_t each)
-{
-    if (op_infos[row].flags & OP_GIVES_INDEX) return 2 * each;
-    return reduce_acc_bytes(row, each == 8);
-}
-
 /* Where the lanes are stored, after rows of this many vectors. */
 static void set_kept(reduction *r, int vectors)
 {
@@ -96,7 +89,7 @@ static void set_kept(reduction *r, int vectors)
     r->axes.kept = r->program.rows * vectors;
     for (int k = 0; k < r->s->outs; k++) {
         r->axes.lanes[k] = (uint16_t)r->axes.kept;
-        r->axes.kept += (int32_t)(4 * lane_bytes(r->axes.row[k], r->each) / 16);
+        r->axes.kept += (int32_t)(4 * reduce_lane_bytes(r->axes.row[k], r->each == 8) / 16);
     }
 }
 

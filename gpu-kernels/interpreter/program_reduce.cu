@@ -51,6 +51,9 @@ template <class F> __device__ __forceinline__ void with_reduce(int op, F f)
 }
 #define REDUCE_OF(k) typename decltype(k)::reduction
 
+/* Space for the result of a block, and for that of lanes, of any reduction. */
+enum { ACC_DOUBLES = sizeof(T) == 8 ? 6 : 3, LANES_DOUBLES = sizeof(T) == 8 ? 4 : 2 };
+
 /* ---- addresses ---- */
 
 /* Offset of the first element of operand k for output i. Operands are inputs, then outputs from
@@ -117,14 +120,29 @@ __device__ __forceinline__ void put_output(const program_reduce_args &args, int 
 
 /* Store the result r of a thread block if it is a part of output i; return the bits of the output
  * if it is all of it. */
-template <class Fold>
+template <class Blocks>
 __device__ __forceinline__ uint64_t finish_block(const program_reduce_args &args, int output, int64_t i,
-                                                 int64_t part, bool has_result, typename Fold::acc r)
+                                                 int64_t part, bool has_result, typename Blocks::acc r)
 {
     const program_reduce_axes &a = args.axes;
     const int64_t parts = (int64_t)a.by_parts.by;
-    if (parts > 1 && has_result) ((typename Fold::acc *)a.part[output])[i * parts + part] = r;
-    return bits_of(Fold::epilogue(r, a.n));
+    if (parts > 1 && has_result) ((typename Blocks::acc *)a.part[output])[i * parts + part] = r;
+    return bits_of(Blocks::epilogue(r, a.n));
+}
+
+/* Must the block be reduced again, over scaled elements? */
+template <class Fold> __device__ __forceinline__ bool is_lost(typename Fold::acc r)
+{
+    if constexpr (between_blocks<Fold>::scales) return !Fold::is_finite(r);
+    else return false;
+}
+/* The result of a block after the first pass, or after the second one. */
+template <class Fold>
+__device__ __forceinline__ typename between_blocks<Fold>::acc block_result(typename Fold::acc r, bool again)
+{
+    typedef between_blocks<Fold> Blocks;
+    if constexpr (Blocks::scales) return again ? Blocks::again(Blocks::lost(), r) : Blocks::as_is(r);
+    else return r;
 }
 
 /* Combines partial results like `meet` of reduce.cuh. s: space for PROGRAM_OUTPUTS times `each`
@@ -146,10 +164,11 @@ __device__ __forceinline__ void meet_outputs(const program_reduce_args &args, in
         for (int64_t i = j.begin(); i < due.end; i += j.warps()) {
             uint64_t bits = 0;
             with_reduce(a.row[o], [&](auto f) {
-                typedef REDUCE_OF(f) Fold;
-                typedef typename Fold::acc acc;
+                typedef between_blocks<REDUCE_OF(f)> Blocks;
+                typedef typename Blocks::acc acc;
                 bits = bits_of(
-                    Fold::epilogue(join_output<Fold>((acc *)a.part[o], j, i, (acc *)(s + o * each)), a.n));
+                    Blocks::epilogue(join_output<Blocks>((acc *)a.part[o], j, i, (acc *)(s + o * each)),
+                                     a.n));
             });
             if (j.has_result()) put_output(args, o, i, bits);
         }
@@ -227,6 +246,7 @@ template <int V, int W> struct batch {
     int t;
     int64_t first; /* number of the element in the block */
     int n, k;
+    bool again; /* the second pass, over scaled elements */
 
     __device__ __forceinline__ int index_of(int p) const
     {
@@ -266,7 +286,9 @@ template <int V, int W> struct batch {
     __device__ __forceinline__ void take_one(typename Fold::lane &lane, const values<V> &x,
                                              const values<V> &y, int p)
     {
-        lane = Fold::take(lane, x.v[p / WIDTH].e[p % WIDTH], y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
+        T e = x.v[p / WIDTH].e[p % WIDTH];
+        if constexpr (between_blocks<Fold>::scales) e = Fold::see(e, again ? Fold::down() : T(1));
+        lane = Fold::take(lane, e, y.v[p / WIDTH].e[p % WIDTH], k + p / 4);
     }
     __device__ __forceinline__ void reduction(const interp_code_T &i, const values<V> &x, const values<V> &y)
     {
@@ -281,7 +303,9 @@ template <int V, int W> struct batch {
         kept<Fold> s;
         s.load(own + a.lanes[output] * 32);
         EACH(l, 4)
-        r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t)) : Fold::start();
+        r[l] = lane_of<W>(l, t) < n ? Fold::close(s.lane[l], first + lane_of<W>(l, t),
+                                                  (n - lane_of<W>(l, t) - 1) / REDUCE_LANES + 1)
+                                    : Fold::start();
     }
     __device__ __forceinline__ void open()
     {
@@ -316,12 +340,14 @@ template <int V, int W> struct batch {
 };
 
 /* Like reduce_rows: one warp for each block. */
-template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ program_reduce_args args)
+template <int V>
+KERNEL(REDUCE_WARPS * 32, V == 2 && sizeof(T) == 4 && !HAS_FUNCTIONS ? 3 : 2)
+rows(const __grid_constant__ program_reduce_args args)
 {
     extern __shared__ vec shared[];
     const program_reduce_axes &a = args.axes;
     __shared__ int64_t begin[REDUCE_WARPS][PROGRAM_INPUTS];
-    __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][3]; /* space for any accumulator type */
+    __shared__ double results[PROGRAM_OUTPUTS][REDUCE_WARPS][ACC_DOUBLES];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps, outs = a.outs;
     const int64_t slot = (int64_t)block_from_end() * (blockDim.x / 32 / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * (int64_t)a.by_parts.by,
@@ -329,70 +355,98 @@ template <int V> KERNEL(REDUCE_WARPS * 32, 2) rows(const __grid_constant__ progr
     const bool works = i < a.outputs && b * REDUCE_BLOCK < a.n;
     const int64_t first = works ? b * REDUCE_BLOCK : 0;
     const int n = works ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
-    batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0 };
+    batch<V, WIDTH> block = { args, a, shared + warp * a.kept * 32 + t, t, first, n, 0, false };
     if (t < args.head.inputs) begin[warp][t] = works ? begin_of(a, t, i) : 0;
     __syncwarp();
-    block.run([&](int k) { return begin[warp][k]; });
+    uint32_t todo = (1u << outs) - 1; /* outputs without a result */
+#pragma unroll 1
+    for (; todo; block.again = true) {
+        block.run([&](int k) { return begin[warp][k]; });
+#pragma unroll 1
+        for (int o = 0; o < outs; o++) {
+            if (!(todo >> o & 1)) continue;
+            bool lost = false;
+            with_reduce(a.row[o], [&](auto f) {
+                typedef REDUCE_OF(f) Fold;
+                typename Fold::acc v[4];
+                block.template close<Fold>(o, v);
+                v[0] = join_warp<Fold, WIDTH>(v);
+                lost = t == 0 && is_lost<Fold>(v[0]) && !block.again;
+                if (t == 0)
+                    ((typename between_blocks<Fold>::acc *)results[o])[warp] =
+                        block_result<Fold>(v[0], block.again);
+            });
+            if (!__any_sync(~0u, lost)) todo &= ~(1u << o);
+        }
+    }
+    if (a.warps > 1) __syncthreads();
     const bool has_result = own == 0 && t == 0 && i < a.outputs;
 #pragma unroll 1
-    for (int o = 0; o < outs; o++) {
+    for (int o = 0; o < outs && has_result; o++) {
         uint64_t bits = 0;
         with_reduce(a.row[o], [&](auto f) {
-            typedef REDUCE_OF(f) Fold;
-            typename Fold::acc v[4], *s = (typename Fold::acc *)results[o];
-            block.template close<Fold>(o, v);
-            v[0] = join_warp<Fold, WIDTH>(v);
-            if (a.warps > 1) {
-                if (t == 0) s[warp] = v[0];
-                __syncthreads();
-                if (own == 0 && t == 0) v[0] = join_pairs<Fold>(s + warp, a.warps);
-            }
-            bits = finish_block<Fold>(args, o, i, part, has_result, v[0]);
+            typedef between_blocks<REDUCE_OF(f)> Blocks;
+            typename Blocks::acc *s = (typename Blocks::acc *)results[o];
+            bits = finish_block<Blocks>(args, o, i, part, true, join_pairs<Blocks>(s + warp, a.warps));
         });
-        if (has_result && a.by_parts.by == 1) put_output(args, o, i, bits);
+        if (a.by_parts.by == 1) put_output(args, o, i, bits);
     }
-    meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * 3);
+    meet_outputs<1>(args, i, results[0][0], REDUCE_WARPS * ACC_DOUBLES);
 }
 
 /* Like reduce_columns: PROGRAM_REDUCE_ACROSS outputs by 32 threads. Thread g holds lanes g, g + 32, g + 64 and
  * g + 96. Results are stored in the branch of each reduction: with one store after the branches, as
  * in rows, the loop over the elements has fewer registers and takes a fifth longer. */
-template <int V> KERNEL(PROGRAM_REDUCE_THREADS) columns(const __grid_constant__ program_reduce_args args)
+template <int V>
+KERNEL(PROGRAM_REDUCE_THREADS, sizeof(T) == 4 ? 2 : 1)
+columns(const __grid_constant__ program_reduce_args args)
 {
     extern __shared__ vec shared[];
     const program_reduce_axes &a = args.axes;
     __shared__ int64_t begin[PROGRAM_INPUTS][PROGRAM_REDUCE_ACROSS];
-    __shared__ double results[32 * PROGRAM_REDUCE_ACROSS * 3]; /* space for any accumulator type */
+    __shared__ double results[32 * PROGRAM_REDUCE_ACROSS * LANES_DOUBLES];
     const int c = threadIdx.x % PROGRAM_REDUCE_ACROSS, g = threadIdx.x / PROGRAM_REDUCE_ACROSS,
               warp = threadIdx.x / 32, outs = a.outs;
     const uint32_t tiles = gridDim.x / (uint32_t)a.by_parts.by, at = block_from_end(), tile = at % tiles;
     const int64_t b = at / tiles, i = (int64_t)tile * PROGRAM_REDUCE_ACROSS + c, first = b * REDUCE_BLOCK;
     const int n = i < a.outputs ? (int)min((int64_t)REDUCE_BLOCK, a.n - first) : 0;
-    batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0 };
+    batch<V, 1> block = { args, a, shared + warp * a.kept * 32 + threadIdx.x % 32, g, first, n, 0, false };
     if (g < args.head.inputs) begin[g][c] = i < a.outputs ? begin_of(a, g, i) : 0;
     __syncthreads();
-    block.run([&](int k) { return begin[k][c]; });
+    /* outputs that a thread, or any of the block, has not written */
+    uint32_t own = g == 0 && i < a.outputs ? (1u << outs) - 1 : 0, todo = (1u << outs) - 1;
 #pragma unroll 1
-    for (int o = 0; o < outs; o++)
-        with_reduce(a.row[o], [&](auto f) {
-            typedef REDUCE_OF(f) Fold;
-            typename Fold::acc v[4], *s = (typename Fold::acc *)results;
-            block.template close<Fold>(o, v);
-            join_own<Fold, 2, 1>(v);
-            __syncthreads(); /* the previous output no longer uses s */
-            s[threadIdx.x] = v[0];
-            for (int h = 16; h > 0; h /= 2) {
-                __syncthreads();
-                if (g < h)
-                    s[threadIdx.x] = Fold::join(s[threadIdx.x], s[threadIdx.x + h * PROGRAM_REDUCE_ACROSS]);
-            }
-            if (g == 0 && i < a.outputs) {
-                if (a.by_parts.by > 1)
-                    ((typename Fold::acc *)a.part[o])[i * (int64_t)a.by_parts.by + b] = s[c];
-                else put_output(args, o, i, bits_of(Fold::epilogue(s[c], a.n)));
-            }
-        });
-    meet_outputs<PROGRAM_REDUCE_ACROSS>(args, tile, results, PROGRAM_REDUCE_THREADS / 32 * 3);
+    for (; todo; block.again = true) {
+        block.run([&](int k) { return begin[k][c]; });
+#pragma unroll 1
+        for (int o = 0; o < outs; o++) {
+            if (!(todo >> o & 1)) continue;
+            with_reduce(a.row[o], [&](auto f) {
+                typedef REDUCE_OF(f) Fold;
+                typedef between_blocks<Fold> Blocks;
+                typename Fold::acc v[4], *s = (typename Fold::acc *)results;
+                block.template close<Fold>(o, v);
+                join_own<Fold, 2, 1>(v);
+                __syncthreads(); /* the previous output no longer uses s */
+                s[threadIdx.x] = v[0];
+                for (int h = 16; h > 0; h /= 2) {
+                    __syncthreads();
+                    if (g < h)
+                        s[threadIdx.x] =
+                            Fold::join(s[threadIdx.x], s[threadIdx.x + h * PROGRAM_REDUCE_ACROSS]);
+                }
+                if (own >> o & 1 && (block.again || !is_lost<Fold>(s[c]))) {
+                    const typename Blocks::acc r = block_result<Fold>(s[c], block.again);
+                    if (a.by_parts.by > 1)
+                        ((typename Blocks::acc *)a.part[o])[i * (int64_t)a.by_parts.by + b] = r;
+                    else put_output(args, o, i, bits_of(Blocks::epilogue(r, a.n)));
+                    own &= ~(1u << o);
+                }
+            });
+            if (!__syncthreads_or(own >> o & 1)) todo &= ~(1u << o);
+        }
+    }
+    meet_outputs<PROGRAM_REDUCE_ACROSS>(args, tile, results, PROGRAM_REDUCE_THREADS / 32 * ACC_DOUBLES);
 }
 
 /* ---- few elements: one thread for each output ---- */
@@ -416,20 +470,34 @@ template <int V> struct few {
         }
         EACH(j, V) put<E>(a, input, own + (input * V + j) * 32, v[j]);
     }
-    template <class Fold> __device__ __forceinline__ uint64_t take(const values<V> &x, const values<V> &y)
+    template <class Fold>
+    __device__ __forceinline__ typename Fold::acc reduce(const values<V> &x, const values<V> &y, T by)
     {
         const int n = (int)a.n;
         typename Fold::acc v[ELEMENTS];
         EACH(p, ELEMENTS)
         {
+            T e = x.v[p / WIDTH].e[p % WIDTH];
+            if constexpr (between_blocks<Fold>::scales) e = Fold::see(e, by);
             v[p] = Fold::start();
-            if (p < n)
-                v[p] = Fold::close(Fold::take(Fold::open(), x.v[p / WIDTH].e[p % WIDTH],
-                                              y.v[p / WIDTH].e[p % WIDTH], 0),
-                                   p);
+            if (p < n) v[p] = Fold::close(Fold::take(Fold::open(), e, y.v[p / WIDTH].e[p % WIDTH], 0), p, 1);
         }
         join_own<Fold, ELEMENTS / 2, 1>(v);
-        return bits_of(Fold::epilogue(v[0], a.n));
+        return v[0];
+    }
+    template <class Fold> __device__ __forceinline__ uint64_t take(const values<V> &x, const values<V> &y)
+    {
+        typedef between_blocks<Fold> Blocks;
+        typename Blocks::acc r = Blocks::start();
+        T by = T(1);
+#pragma unroll 1
+        for (int pass = 0; pass < 1 + Blocks::scales; pass++) {
+            const typename Fold::acc v = reduce<Fold>(x, y, by);
+            r = block_result<Fold>(v, pass);
+            if (!is_lost<Fold>(v)) break;
+            if constexpr (Blocks::scales) by = Fold::down();
+        }
+        return bits_of(Blocks::epilogue(r, a.n));
     }
     __device__ __forceinline__ void reduction(const interp_code_T &instruction, const values<V> &x,
                                               const values<V> &y)

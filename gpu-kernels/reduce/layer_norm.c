@@ -4,7 +4,7 @@
 #include "reduce_kernels.h"
 #include "reduce_order.h"
 
-#define ACC_NUMBERS 4 /* numbers in an accumulator of unit_reduce in layer_norm.cu; its result has two */
+#define ACC_NUMBERS 8 /* numbers in the result of a block in layer_norm.cu; that of a row has two */
 
 typedef struct norms {
     norm_args args;

@@ -10,6 +10,11 @@ namespace
 typedef folding<row_mean> mean_reduce;
 typedef folding<row_var> var_reduce;
 
+struct mean_and_var {
+    T mean, var;
+};
+
+/* The reductions mean and var together. */
 struct unit_reduce {
     struct lane {
         var_reduce::lane moments;
@@ -19,43 +24,62 @@ struct unit_reduce {
         moments m;
         T sum;
     };
-    struct result {
-        T mean, var;
-    };
+    typedef mean_and_var result;
     enum { pairs = 0, resident = 2 };
     static __device__ inline acc start() { return { var_reduce::start(), mean_reduce::start() }; }
     static __device__ inline lane open() { return { var_reduce::open(), mean_reduce::open() }; }
-    static __device__ inline T see(T x, T) { return x; }
+    static __device__ inline T see(T x, T scale) { return x * scale; }
+    static __device__ inline T down() { return TYPED(REDUCE_DOWN); }
+    static __device__ inline bool is_finite(acc a)
+    {
+        return mean_reduce::is_finite(a.sum) & var_reduce::is_finite(a.m);
+    }
     static __device__ inline lane take(lane a, T x, T y, int k)
     {
         return { var_reduce::take(a.moments, x, y, k), mean_reduce::take(a.sum, x, y, k) };
     }
-    static __device__ inline lane take_swiftly(lane a, T x, int k, bool &right)
+    static __device__ inline acc close(lane a, int64_t first, int count)
     {
-        swiftly_counted n = { k, right };
-        row_var::with(n, a.moments.mean, a.moments.squares, x);
-        right = n.right;
-        a.moments.n = { n.n };
-        a.sum = mean_reduce::take(a.sum, x, x, k);
-        return a;
-    }
-    static __device__ inline acc close(lane a, int64_t first)
-    {
-        return { var_reduce::close(a.moments, first), a.sum };
+        return { var_reduce::close(a.moments, first, count), a.sum };
     }
     static __device__ inline acc join(acc a, acc b)
     {
         return { var_reduce::join(a.m, b.m), mean_reduce::join(a.sum, b.sum) };
-    }
-    static __device__ inline result epilogue(acc a, int64_t n)
-    {
-        return { mean_reduce::epilogue(a.sum, n), var_reduce::epilogue(a.m, n) };
     }
     template <class F> static __device__ inline acc each(acc a, F f)
     {
         return { var_reduce::each(a.m, f), f(a.sum) };
     }
 };
+template <> struct between_blocks<unit_reduce> {
+    typedef between_blocks<var_reduce> var;
+    typedef between_blocks<mean_reduce> mean;
+    struct acc {
+        var::acc m;
+        mean::acc sum;
+    };
+    typedef mean_and_var result;
+    enum { scales = 1 };
+    static __device__ inline acc start() { return { var::start(), mean::start() }; }
+    static __device__ inline acc as_is(unit_reduce::acc a) { return { var::as_is(a.m), mean::as_is(a.sum) }; }
+    static __device__ inline acc again(acc r, unit_reduce::acc a)
+    {
+        return { var::again(r.m, a.m), mean::again(r.sum, a.sum) };
+    }
+    static __device__ inline acc join(acc a, acc b)
+    {
+        return { var::join(a.m, b.m), mean::join(a.sum, b.sum) };
+    }
+    static __device__ inline result epilogue(acc a, int64_t n)
+    {
+        return { mean::epilogue(a.sum, n), var::epilogue(a.m, n) };
+    }
+    template <class F> static __device__ inline acc each(acc a, F f)
+    {
+        return { var::each(a.m, f), mean::each(a.sum, f) };
+    }
+};
+typedef between_blocks<unit_reduce> unit_blocks;
 
 /* Reads W elements that no kernel writes while this one runs. */
 template <int W> static __device__ __forceinline__ packed<W> read_only(const T *p)
@@ -84,7 +108,7 @@ template <int W, bool DENSE> struct unit {
             number[k] = (T)t.number;
         }
     }
-    __device__ __forceinline__ void settle(unit_reduce::result r)
+    __device__ __forceinline__ void settle(mean_and_var r)
     {
         mean = r.mean;
         scale = FN(rsqrt)(r.var + (T)a.r);
@@ -116,9 +140,9 @@ template <int W, bool DENSE> struct unit {
 };
 
 /* Gives the result of the first thread to its whole group. */
-template <int G> static __device__ inline unit_reduce::result shared_result(unit_reduce::acc s, int64_t n)
+template <int G> static __device__ inline mean_and_var shared_result(unit_blocks::acc s, int64_t n)
 {
-    const unit_reduce::result r = unit_reduce::epilogue(s, n);
+    const mean_and_var r = unit_blocks::epilogue(s, n);
     return { from_first<G>(r.mean), from_first<G>(r.var) };
 }
 
@@ -131,38 +155,45 @@ KERNEL(ROW_THREADS) short_norms(const __grid_constant__ norm_args a)
     const T *in = row_of(a.row, row);
     unit<1, false> u(a, row);
     T x[OWN];
-    unit_reduce::acc s[OWN];
 #pragma unroll
-    for (int j = 0; j < OWN; j++) {
-        x[j] = g + G * j < mine ? in[(g + G * j) * a.row.stride] : K(0);
-        s[j] = g + G * j < mine ? unit_reduce::close(unit_reduce::take(unit_reduce::open(), x[j], K(0), 0), 0)
-                                : unit_reduce::start();
-    }
-    join_own<unit_reduce, OWN / 2, 1>(s);
-    u.settle(shared_result<G>(join_group<unit_reduce, G>(s[0]), n));
+    for (int j = 0; j < OWN; j++) x[j] = g + G * j < mine ? in[(g + G * j) * a.row.stride] : K(0);
+    const auto reduce = [&](T by) {
+        unit_reduce::acc s[OWN];
+#pragma unroll
+        for (int j = 0; j < OWN; j++)
+            s[j] = g + G * j < mine
+                       ? unit_reduce::close(unit_reduce::take(unit_reduce::open(), x[j] * by, K(0), 0), 0, 1)
+                       : unit_reduce::start();
+        join_own<unit_reduce, OWN / 2, 1>(s);
+        return join_group<unit_reduce, G>(s[0]);
+    };
+    const unit_blocks::acc r =
+        finish_in_warp<unit_reduce>(reduce(K(1)), g == 0, [&] { return reduce(unit_reduce::down()); });
+    u.settle(shared_result<G>(r, n));
 #pragma unroll
     for (int j = 0; j < OWN; j++)
         if (g + G * j < mine)
             ((T *)a.row.out)[row * n + g + G * j] = u(packed<1>{ { x[j] } }, g + G * j).e[0];
 }
 
-/* The lanes of the row of a warp. Returns false if a quotient was subnormal; then the form with
- * SURE must compute the row. */
-template <bool SURE, int R, int W>
-static __device__ __forceinline__ bool take_row(const warp_row<R, W> &x, unit_reduce::acc (&s)[4])
+/* Reduces the row of a warp, times `by`. Thread 0 gets the result. */
+template <int R, int W>
+static __device__ __forceinline__ unit_reduce::acc reduce_row(const warp_row<R, W> &x, T by)
 {
-    bool right = true;
+    unit_reduce::acc s[4];
     EACH_LANE
     {
         unit_reduce::lane v = unit_reduce::open();
+        int count = 0;
 #pragma unroll
         for (int r = 0; r < R; r++)
-            if (r < R / 2 || x.has(r, l)) /* otherwise half as many registers would hold the row */
-                v = SURE ? unit_reduce::take(v, x.x[r][l], K(0), r)
-                         : unit_reduce::take_swiftly(v, x.x[r][l], r, right);
-        s[l] = unit_reduce::close(v, 0);
+            if (r < R / 2 || x.has(r, l)) { /* otherwise half as many registers would hold the row */
+                v = unit_reduce::take(v, x.x[r][l] * by, K(0), r);
+                count = r + 1;
+            }
+        s[l] = unit_reduce::close(v, 0, count);
     }
-    return right;
+    return join_warp<unit_reduce, W>(s);
 }
 
 template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_constant__ norm_args a)
@@ -174,13 +205,34 @@ template <int R, int W, bool DENSE> KERNEL(ROW_THREADS) warp_norms(const __grid_
     x.t = threadIdx.x % 32;
     x.load(row_of(a.row, row), a.row.stride, K(0));
     unit<W, DENSE> u(a, row);
-    unit_reduce::acc s[4];
-    if (!__all_sync(~0u, take_row<false>(x, s))) take_row<true>(x, s);
-    u.settle(shared_result<32>(join_warp<unit_reduce, W>(s), a.row.n));
+    const unit_blocks::acc r = finish_in_warp<unit_reduce>(reduce_row(x, K(1)), x.t == 0, [&] {
+        return reduce_row(x, unit_reduce::down());
+    });
+    u.settle(shared_result<32>(r, a.row.n));
     x.store_packs((T *)a.row.out + row * a.row.n, u);
 }
 
-/* One thread block for each row, which is in shared memory; one thread for each lane. */
+/* The lanes of all blocks of a row in shared memory, times `by`; one thread for each lane. Returns the
+ * number of blocks. */
+template <int BLOCKS>
+static __device__ inline int take_lanes(unit_reduce::acc (&lane)[BLOCKS][ROW_THREADS], const T *kept, int n,
+                                        T by)
+{
+    const int t = threadIdx.x;
+    int b = 0;
+    for (int first = 0; first < n; first += REDUCE_BLOCK, b++) {
+        const int end = min(first + REDUCE_BLOCK, n);
+        unit_reduce::lane v = unit_reduce::open();
+        int k = 0;
+#pragma unroll 4
+        for (int i = first + t; i < end; i += REDUCE_LANES, k++)
+            v = unit_reduce::take(v, kept[i] * by, K(0), k);
+        lane[b][t] = unit_reduce::close(v, 0, k);
+    }
+    return b;
+}
+
+/* One thread block for each row, which is in shared memory. */
 template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant__ norm_args a)
 {
     enum { BLOCKS = NORM_BYTES / sizeof(T) / REDUCE_BLOCK };
@@ -194,17 +246,23 @@ template <int W, bool DENSE> KERNEL(ROW_THREADS) kept_norm(const __grid_constant
         *(packed<W> *)(kept + i) = *(const packed<W> *)(in + i * (W > 1 ? 1 : a.row.stride));
     __syncthreads();
     unit<W, DENSE> u(a, blockIdx.x);
-    int b = 0;
-    for (int first = 0; first < n; first += REDUCE_BLOCK, b++) {
-        const int end = min(first + REDUCE_BLOCK, n);
-        unit_reduce::lane v = unit_reduce::open();
-        int k = 0;
-#pragma unroll 4
-        for (int i = first + t; i < end; i += REDUCE_LANES, k++) v = unit_reduce::take(v, kept[i], K(0), k);
-        lane[b][t] = unit_reduce::close(v, 0);
+    unit_blocks::acc r[BLOCKS];
+    T by = K(1);
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+        const int blocks = take_lanes(lane, kept, n, by);
+        __syncthreads();
+        bool finite = true;
+        const unit_reduce::acc *s = join_lanes<unit_reduce>(lane, blocks);
+#pragma unroll
+        for (int b = 0; b < BLOCKS; b++) {
+            r[b] = pass ? unit_blocks::again(r[b], s[b]) : unit_blocks::as_is(s[b]);
+            finite &= unit_reduce::is_finite(s[b]);
+        }
+        if (finite) break;
+        by = unit_reduce::down();
     }
-    __syncthreads();
-    u.settle(unit_reduce::epilogue(join_blocks<unit_reduce>(lane, b), n));
+    u.settle(unit_blocks::epilogue(join_tree<unit_blocks>(r), n));
 #pragma unroll 4
     for (int i = t * W; i < n; i += ROW_THREADS * W) *(packed<W> *)(out + i) = u(*(packed<W> *)(kept + i), i);
 }
@@ -217,7 +275,7 @@ KERNEL(LAST_THREADS) last_norms(const __grid_constant__ norm_args a)
     const T *in = row_of(a.row, row);
     T *out = (T *)a.row.out + row * n;
     unit<1, false> u(a, row);
-    u.settle(((const unit_reduce::result *)a.known)[row]);
+    u.settle(((const mean_and_var *)a.known)[row]);
     T x[LAST_EACH];
 #pragma unroll
     for (int j = 0; j < LAST_EACH; j++)

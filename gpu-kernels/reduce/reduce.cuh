@@ -36,10 +36,13 @@ template <class Fold> struct elements {
     int64_t x_stride, y_stride;
     T with;
 
-    __device__ elements(const reduce_args &a, int64_t i, const place &p)
+    /* by: a factor of the elements, for Folds that scale them */
+    __device__ elements(const reduce_args &a, int64_t i, const place &p, T by)
         : x((const T *)a.x + p.x), y(Fold::pairs ? (const T *)a.y + p.y : NULL),
           x_stride(a.inner_stride[0][0]), y_stride(a.inner_stride[1][0]),
-          with(a.with ? ((const T *)a.with)[i] : T(0))
+          with(between_blocks<Fold>::scales ? by
+               : a.with                     ? ((const T *)a.with)[i]
+                                            : T(0))
     {
     }
     __device__ taken along(int64_t j) const
@@ -62,6 +65,9 @@ template <class Fold> struct elements {
     }
 };
 
+/* How many elements a lane takes, whose first one is followed by n - 1 others of all lanes. */
+static __device__ inline int lane_count(int n) { return (int)((uint32_t)(n - 1) / REDUCE_LANES) + 1; }
+
 /* ---- a block by a warp ---- */
 
 /* Returns lanes that have taken the n elements of a block from `first` on. */
@@ -72,7 +78,9 @@ static __device__ inline typename Fold::acc close_warp(const typename Fold::lane
     typename Fold::acc a[4];
 #pragma unroll
     for (int l = 0; l < 4; l++)
-        a[l] = lane_of<W>(l, t) < n ? Fold::close(v[l], first + lane_of<W>(l, t)) : Fold::start();
+        a[l] = lane_of<W>(l, t) < n
+                   ? Fold::close(v[l], first + lane_of<W>(l, t), lane_count(n - lane_of<W>(l, t)))
+                   : Fold::start();
     return join_warp<Fold, W>(a);
 }
 
@@ -187,9 +195,10 @@ static __device__ inline typename Fold::acc reduce_strided(const reduce_args &a,
 
 /* Reduces block b of output i. */
 template <class Fold>
-static __device__ inline typename Fold::acc reduce_block(const reduce_args &a, int64_t i, int64_t b, int t)
+static __device__ inline typename Fold::acc reduce_block(const reduce_args &a, int64_t i, int64_t b, int t,
+                                                         T by)
 {
-    const elements<Fold> e(a, i, locate(a, i));
+    const elements<Fold> e(a, i, locate(a, i), by);
     const int64_t first = b * REDUCE_BLOCK;
     const int n = (int)min((int64_t)REDUCE_BLOCK, a.n - first);
     const bool dense = a.inner == 1 && e.x_stride == 1 && (!Fold::pairs || e.y_stride == 1);
@@ -198,6 +207,14 @@ static __device__ inline typename Fold::acc reduce_block(const reduce_args &a, i
     if (dense) return reduce_dense<Fold, 1>(e, first, n, t);
     if (a.inner == 1) return reduce_strided<Fold, false>(a, e, first, n, t);
     return reduce_strided<Fold, true>(a, e, first, n, t);
+}
+
+/* The second pass is rare; it must not take registers from the first one. */
+template <class Fold>
+static __device__ __noinline__ typename Fold::acc reduce_block_again(const reduce_args &a, int64_t i,
+                                                                     int64_t b, int t)
+{
+    return reduce_block<Fold>(a, i, b, t, scale_of<Fold>(true));
 }
 
 /* ---- partial results ---- */
@@ -231,21 +248,24 @@ template <class Fold>
 KERNEL(REDUCE_WARPS * 32, Fold::resident)
 reduce_rows(const __grid_constant__ reduce_args a)
 {
-    __shared__ typename Fold::acc s[REDUCE_WARPS];
+    typedef between_blocks<Fold> Blocks;
+    __shared__ typename Blocks::acc s[REDUCE_WARPS];
     const int warp = threadIdx.x / 32, t = threadIdx.x % 32, own = warp % a.warps;
     const int64_t slot = (int64_t)block_from_end() * (REDUCE_WARPS / a.warps) + warp / a.warps;
     const int64_t i = (int64_t)quotient((uint64_t)slot, a.by_parts), part = slot - i * a.parts,
                   b = part * a.warps + own;
-    typename Fold::acc r = Fold::start();
-    if (i < a.outputs && b < a.blocks) r = reduce_block<Fold>(a, i, b, t);
+    typename Blocks::acc r = Blocks::start();
+    if (i < a.outputs && b < a.blocks)
+        r = finish_in_warp<Fold>(reduce_block<Fold>(a, i, b, t, T(1)), t == 0,
+                                 [&] { return reduce_block_again<Fold>(a, i, b, t); });
     let_next_begin();
     if (a.warps > 1) {
         if (t == 0) s[warp] = r;
         __syncthreads();
-        if (own == 0 && t == 0) r = join_pairs<Fold>(s + warp, a.warps);
+        if (own == 0 && t == 0) r = join_pairs<Blocks>(s + warp, a.warps);
     }
-    if (own == 0 && t == 0 && i < a.outputs) deliver<Fold>(a, i, part, r);
-    meet<Fold, 1>(a, i, s);
+    if (own == 0 && t == 0 && i < a.outputs) deliver<Blocks>(a, i, part, r);
+    meet<Blocks, 1>(a, i, s);
 }
 
 /* ---- several threads for each output, neighbouring outputs in neighbouring threads; few elements
@@ -290,31 +310,50 @@ template <class Fold, int N> struct lanes {
         typename Fold::acc a[N];
 #pragma unroll
         for (int j = 0; j < N; j++)
-            a[j] = first + j * step < end ? Fold::close(v[j], first + j * step) : Fold::start();
+            a[j] = first + j * step < end
+                       ? Fold::close(v[j], first + j * step, lane_count((int)(end - first) - j * step))
+                       : Fold::start();
+        join_own<Fold, N / 2, 1>(a);
+        return a[0];
+    }
+    /* if no lane has taken more than one element */
+    __device__ typename Fold::acc close_one(int64_t first, int step, int64_t end)
+    {
+        typename Fold::acc a[N];
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            a[j] = first + j * step < end ? Fold::close(v[j], first + j * step, 1) : Fold::start();
         join_own<Fold, N / 2, 1>(a);
         return a[0];
     }
 };
 
 /* A thread block is REDUCE_ACROSS outputs by REDUCE_DOWN groups. Group g of an output holds lanes
- * g, g + 16, ..., g + 112. The next elements are loaded while the present ones are taken. */
+ * g, g + 16, ..., g + 112. The next elements are loaded while the present ones are taken, if there are
+ * registers for them. */
 template <class Fold>
 static __device__ inline typename Fold::acc reduce_column(const elements<Fold> &e, int64_t first, int64_t end,
                                                           int g)
 {
-    enum { N = REDUCE_LANES / REDUCE_DOWN };
+    enum {
+        N = REDUCE_LANES / REDUCE_DOWN,
+        AHEAD = !between_blocks<Fold>::scales || sizeof(typename Fold::lane) == sizeof(T)
+    };
     const int steps = (int)((end - first) / REDUCE_LANES);
     lanes<Fold, N> v;
     taken now[N], next[N];
     int64_t at = first + g;
-    if (steps) load_step<Fold>(now, e, at, REDUCE_DOWN);
+    if (AHEAD && steps) load_step<Fold>(now, e, at, REDUCE_DOWN);
 #pragma unroll 2
     for (int k = 0; k < steps; k++) {
+        if (!AHEAD) load_step<Fold>(now, e, at, REDUCE_DOWN);
         at += REDUCE_LANES;
-        if (k + 1 < steps) load_step<Fold>(next, e, at, REDUCE_DOWN);
+        if (AHEAD && k + 1 < steps) load_step<Fold>(next, e, at, REDUCE_DOWN);
         v.take(now, e.with, k);
+        if constexpr (AHEAD) {
 #pragma unroll
-        for (int j = 0; j < N; j++) now[j] = next[j];
+            for (int j = 0; j < N; j++) now[j] = next[j];
+        }
     }
     if (at < end) v.take_some(e, at, REDUCE_DOWN, steps, end);
     return v.close(first + g, REDUCE_DOWN, end);
@@ -340,6 +379,27 @@ static __device__ inline typename Fold::acc join_down(typename Fold::acc (&s)[G]
     return s[g][c];
 }
 
+/* Block b of output i, and of the other outputs of the thread block. */
+template <class Fold>
+static __device__ inline typename Fold::acc reduce_tile(const reduce_args &a, int64_t i, int64_t b, T by,
+                                                        typename Fold::acc (&s)[REDUCE_DOWN][REDUCE_ACROSS])
+{
+    const int c = threadIdx.x % REDUCE_ACROSS, g = threadIdx.x / REDUCE_ACROSS;
+    const int64_t first = b * REDUCE_BLOCK;
+    typename Fold::acc r = Fold::start();
+    if (i < a.outputs)
+        r = reduce_column<Fold>(elements<Fold>(a, i, locate(a, i), by), first, min(first + REDUCE_BLOCK, a.n),
+                                g);
+    return join_down<Fold>(s, c, g, r);
+}
+template <class Fold>
+static __device__ __noinline__ typename Fold::acc
+reduce_tile_again(const reduce_args &a, int64_t i, int64_t b,
+                  typename Fold::acc (&s)[REDUCE_DOWN][REDUCE_ACROSS])
+{
+    return reduce_tile<Fold>(a, i, b, scale_of<Fold>(true), s);
+}
+
 template <class Fold>
 KERNEL(REDUCE_ACROSS *REDUCE_DOWN, column_blocks<Fold>())
 reduce_columns(const __grid_constant__ reduce_args a)
@@ -347,39 +407,70 @@ reduce_columns(const __grid_constant__ reduce_args a)
     __shared__ typename Fold::acc s[REDUCE_DOWN][REDUCE_ACROSS];
     const int c = threadIdx.x % REDUCE_ACROSS, g = threadIdx.x / REDUCE_ACROSS;
     const uint32_t tiles = gridDim.x / (uint32_t)a.blocks, block = block_from_end(), tile = block % tiles;
-    const int64_t b = block / tiles, i = (int64_t)tile * REDUCE_ACROSS + c, first = b * REDUCE_BLOCK;
-    typename Fold::acc r = Fold::start();
-    if (i < a.outputs)
-        r = reduce_column<Fold>(elements<Fold>(a, i, locate(a, i)), first, min(first + REDUCE_BLOCK, a.n), g);
-    r = join_down<Fold>(s, c, g, r);
-    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, b, r);
-    meet<Fold, REDUCE_ACROSS>(a, tile, s[0]);
+    const int64_t b = block / tiles, i = (int64_t)tile * REDUCE_ACROSS + c;
+    typedef between_blocks<Fold> Blocks;
+    const typename Blocks::acc r =
+        finish_in_block<Fold>(reduce_tile<Fold>(a, i, b, T(1), s), g == 0 && i < a.outputs,
+                              [&] { return reduce_tile_again<Fold>(a, i, b, s); });
+    if (g == 0 && i < a.outputs) deliver<Blocks>(a, i, b, r);
+    meet<Blocks, REDUCE_ACROSS>(a, tile, (typename Blocks::acc *)s);
 }
 
 /* At most REDUCE_LANES elements, one for each lane. */
+template <class Fold, int G>
+static __device__ inline typename Fold::acc reduce_few(const reduce_args &a, int64_t i, T by,
+                                                       typename Fold::acc (&s)[G][REDUCE_ACROSS])
+{
+    const int c = threadIdx.x % REDUCE_ACROSS, g = threadIdx.x / REDUCE_ACROSS;
+    const int64_t end = i < a.outputs ? a.n : 0;
+    lanes<Fold, REDUCE_LANES / G> v;
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i), by), g, G, 0, end);
+    return join_down<Fold>(s, c, g, v.close_one(g, G, end));
+}
+template <class Fold, int G>
+static __device__ __noinline__ typename Fold::acc reduce_few_again(const reduce_args &a, int64_t i,
+                                                                   typename Fold::acc (&s)[G][REDUCE_ACROSS])
+{
+    return reduce_few<Fold, G>(a, i, scale_of<Fold>(true), s);
+}
 template <class Fold, int G> KERNEL(REDUCE_ACROSS *G) reduce_low(const __grid_constant__ reduce_args a)
 {
     __shared__ typename Fold::acc s[G][REDUCE_ACROSS];
     const int c = threadIdx.x % REDUCE_ACROSS, g = threadIdx.x / REDUCE_ACROSS;
-    const int64_t i = (int64_t)blockIdx.x * REDUCE_ACROSS + c, end = i < a.outputs ? a.n : 0;
-    lanes<Fold, REDUCE_LANES / G> v;
-    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
-    const typename Fold::acc r = join_down<Fold>(s, c, g, v.close(g, G, end));
-    if (g == 0 && i < a.outputs) give<Fold>(a, i, r);
+    const int64_t i = (int64_t)blockIdx.x * REDUCE_ACROSS + c;
+    typedef between_blocks<Fold> Blocks;
+    const typename Blocks::acc r =
+        finish_in_block<Fold>(reduce_few<Fold, G>(a, i, T(1), s), g == 0 && i < a.outputs,
+                              [&] { return reduce_few_again<Fold, G>(a, i, s); });
+    if (g == 0 && i < a.outputs) give<Blocks>(a, i, r);
 }
 
 /* At most G * P elements, one for each lane; G threads for each output. */
+template <class Fold, int G, int P>
+static __device__ inline typename Fold::acc reduce_fewer(const reduce_args &a, int64_t i, T by)
+{
+    const int g = threadIdx.x % G;
+    const int64_t end = i < a.outputs ? a.n : 0;
+    lanes<Fold, P> v;
+    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i), by), g, G, 0, end);
+    return join_group<Fold, G>(v.close_one(g, G, end));
+}
+template <class Fold, int G, int P>
+static __device__ __noinline__ typename Fold::acc reduce_fewer_again(const reduce_args &a, int64_t i)
+{
+    return reduce_fewer<Fold, G, P>(a, i, scale_of<Fold>(true));
+}
 template <class Fold, int G, int P>
 KERNEL(REDUCE_WARPS * 32)
 reduce_short(const __grid_constant__ reduce_args a)
 {
     const int64_t i = ((int64_t)blockIdx.x * (REDUCE_WARPS * 32) + threadIdx.x) / G;
     const int g = threadIdx.x % G;
-    const int64_t end = i < a.outputs ? a.n : 0;
-    lanes<Fold, P> v;
-    if (i < a.outputs) v.take_some(elements<Fold>(a, i, locate(a, i)), g, G, 0, end);
-    const typename Fold::acc r = join_group<Fold, G>(v.close(g, G, end));
-    if (g == 0 && i < a.outputs) deliver<Fold>(a, i, 0, r);
+    typedef between_blocks<Fold> Blocks;
+    const typename Blocks::acc r =
+        finish_in_warp<Fold>(reduce_fewer<Fold, G, P>(a, i, T(1)), g == 0 && i < a.outputs,
+                             [&] { return reduce_fewer_again<Fold, G, P>(a, i); });
+    if (g == 0 && i < a.outputs) deliver<Blocks>(a, i, 0, r);
 }
 
 template <class Fold> static const void *reduce_form(int form)

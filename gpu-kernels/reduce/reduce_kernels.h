@@ -91,9 +91,11 @@ const void *norm_row_kernel_f64(int held, bool vectors, bool dense);
 workspace_size reduce_workspace;
 launcher reduce_launch;
 
-/* For the launchers of this folder and of program_reduce.c: an accumulator's bytes; the size of a.part;
+/* For the launchers of this folder and of program_reduce.c: the bytes of a block's result and of a lane; the
+ * size of a.part;
  * the counters for `outputs` outputs, `across` of them in a tile. */
 size_t reduce_acc_bytes(int row, bool wide);
+size_t reduce_lane_bytes(int row, bool wide);
 size_t reduce_part_bytes(const reduce_args *a, int row, bool wide);
 meeting meet_at(uint32_t *counters, int64_t outputs, int64_t across);
 /* fills in a reduction of the last axis of one input, except for addresses */

@@ -30,56 +30,10 @@ namespace
     };
 
 #ifndef T_INTEGER
+/* The accumulator of a MOMENT1 row: a0 .. a3 of ops.def. */
 struct moments {
-    T n, mean, squares;
+    T n, origin, mean, squares;
 };
-
-/* The reciprocals of small numbers of elements, from a table. */
-#define INVERSES(n) T(1) / T(n), T(1) / T((n) + 1), T(1) / T((n) + 2), T(1) / T((n) + 3)
-__constant__ T inverse_of[] = { INVERSES(1),  INVERSES(5),  INVERSES(9),  INVERSES(13),
-                                INVERSES(17), INVERSES(21), INVERSES(25), INVERSES(29) };
-static_assert(sizeof inverse_of / sizeof *inverse_of == REDUCE_BLOCK / REDUCE_LANES,
-              "as many as a lane takes");
-struct counted {
-    int n;
-    __device__ inline operator T() const { return T(n); }
-};
-static __device__ inline counted operator+(counted a, T more) { return { a.n + (int)more }; }
-
-/* d / n rounded to nearest, for small n. The remainder is exact, and the quotient is never closer
- * to the middle of two numbers than the error of the correction, unless the quotient is subnormal.
- * For d = -0 the result is +0, which adds the same to a mean. */
-static __device__ inline bool swift_quotient_is_exact(T d)
-{
-    return ABS(d) >= (sizeof(T) == 4 ? K(0x1p-100) : K(0x1p-900)) || d == K(0);
-}
-static __device__ inline T swift_quotient(T d, int count)
-{
-    const T n = T(count), inverse = inverse_of[count - 1], q = d * inverse;
-    return FMA(FMA(-q, n, d), inverse, q);
-}
-static __device__ inline T operator/(T d, counted a)
-{
-    if (likely(swift_quotient_is_exact(d) && ABS(d) < INF)) return swift_quotient(d, a.n);
-    return d / T(a.n);
-}
-
-/* The same without a branch; it records whether the result was correct. Infinities are not
- * recorded: the variance is then NaN or negative in either case. */
-struct swiftly_counted {
-    int n;
-    bool right;
-    __device__ inline operator T() const { return T(n); }
-};
-static __device__ inline swiftly_counted operator+(swiftly_counted a, T more)
-{
-    return { a.n + (int)more, a.right };
-}
-static __device__ inline T operator/(T d, swiftly_counted &a)
-{
-    a.right &= swift_quotient_is_exact(d);
-    return swift_quotient(d, a.n);
-}
 
 /* The share of the second of two accumulators in the number of elements. Most accumulators have
  * equal numbers of elements; then the share is 1/2, without a division. */
@@ -88,22 +42,28 @@ struct share_of {
     __device__ inline operator T() const { return n; }
 };
 static __device__ inline T operator/(share_of b, T all) { return b.n + b.n == all ? K(0.5) : b.n / all; }
-#define DUET_MOMENT1(name, TAKE, JOIN, EPILOGUE, ...)                                                        \
+#define DUET_MOMENT1(name, TAKE, CLOSE, JOIN, EPILOGUE, ...)                                                 \
     struct row_##name {                                                                                      \
         typedef moments carried;                                                                             \
-        template <class Count> static __device__ inline void with(Count &a0, T &a1, T &a2, T x) { TAKE; }    \
+        static __device__ inline void with(T &a1, T &a2, T &a3, T x) { TAKE; }                               \
+        static __device__ inline moments closed(moments a)                                                   \
+        {                                                                                                    \
+            T a0 = a.n, a1 = a.origin, a2 = a.mean, a3 = a.squares;                                          \
+            CLOSE;                                                                                           \
+            return { a0, a1, a2, a3 };                                                                       \
+        }                                                                                                    \
         static __device__ inline moments both(moments a, moments b)                                          \
         {                                                                                                    \
-            T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                         \
+            T a0 = a.n, a1 = a.origin, a2 = a.mean, a3 = a.squares;                                          \
             const share_of b0 = { b.n };                                                                     \
-            const T b1 = b.mean, b2 = b.squares;                                                             \
+            const T b1 = b.origin, b2 = b.mean, b3 = b.squares;                                              \
             JOIN;                                                                                            \
-            return { a0, a1, a2 };                                                                           \
+            return { a0, a1, a2, a3 };                                                                       \
         }                                                                                                    \
         static __device__ inline T result(moments a, int64_t n)                                              \
         {                                                                                                    \
-            const T a0 = a.n, a1 = a.mean, a2 = a.squares;                                                   \
-            (void)a0, (void)a1, (void)a2;                                                                    \
+            const T a0 = a.n, a1 = a.origin, a2 = a.mean, a3 = a.squares;                                    \
+            (void)a0, (void)a1, (void)a2, (void)a3;                                                          \
             return EPILOGUE;                                                                                 \
         }                                                                                                    \
     };
@@ -126,29 +86,113 @@ template <class Row> struct folding<Row, T> : plain<Row> {
     enum { pairs = Row::is_pairs };
 };
 #ifndef T_INTEGER
+/* mean. Between blocks there are two sums, that of the elements and that of the scaled elements: the first
+ * one decides which one is used. */
+struct two_sums {
+    T as_is, down;
+};
+template <> struct folding<row_mean, T> : plain<row_mean> {
+    static __device__ inline bool is_finite(T a) { return ABS(a) < INF; }
+    static __device__ inline T down() { return TYPED(REDUCE_DOWN); }
+    static __device__ inline T see(T x, T scale) { return x * scale; }
+};
+template <> struct between_blocks<folding<row_mean>> {
+    typedef folding<row_mean> one;
+    typedef two_sums acc;
+    typedef T result;
+    enum { scales = 1 };
+    static __device__ inline acc start() { return { one::start(), one::start() }; }
+    static __device__ inline acc as_is(T a) { return { a, a * one::down() }; }
+    static __device__ inline acc lost() { return { INF, INF }; }
+    static __device__ inline acc again(acc r, T a)
+    {
+        return { r.as_is, one::is_finite(r.as_is) ? r.down : a };
+    }
+    static __device__ inline acc join(acc a, acc b)
+    {
+        return { one::join(a.as_is, b.as_is), one::join(a.down, b.down) };
+    }
+    template <class F> static __device__ inline acc each(acc a, F f) { return { f(a.as_is), f(a.down) }; }
+    static __device__ inline T epilogue(acc a, int64_t n)
+    {
+        if (one::is_finite(a.as_is)) return one::epilogue(a.as_is, n);
+        return one::epilogue(a.down, n) * (K(1) / one::down());
+    }
+};
+
 template <class Row> struct folding<Row, moments> {
     struct lane {
-        T mean, squares;
-        counted n;
+        T origin, sum, squares;
     };
     typedef moments acc;
     typedef T result;
     enum { pairs = 0, resident = sizeof(T) == 8 ? 2 : 3 };
-    static __device__ inline acc start() { return { K(0), K(0), K(0) }; }
-    static __device__ inline lane open() { return { K(0), K(0), { 0 } }; }
-    static __device__ inline T see(T x, T) { return x; }
-    static __device__ inline lane take(lane a, T x, T, int k)
+    static __device__ inline acc start() { return { K(0), K(0), K(0), K(0) }; }
+    static __device__ inline lane open() { return { K(NAN), K(0), K(0) }; }
+    static __device__ inline bool is_finite(acc a) { return ABS(a.squares) < INF; }
+    static __device__ inline T down() { return TYPED(REDUCE_DOWN); }
+    static __device__ inline T see(T x, T scale) { return x * scale; }
+    static __device__ inline lane take(lane a, T x, T, int)
     {
-        a.n = { k };
-        Row::with(a.n, a.mean, a.squares, x);
+        Row::with(a.origin, a.sum, a.squares, x);
         return a;
     }
-    static __device__ inline acc close(lane a, int64_t) { return { a.n, a.mean, a.squares }; }
+    static __device__ inline acc close(lane a, int64_t, int count)
+    {
+        return Row::closed({ T(count), a.origin, a.sum, a.squares });
+    }
     static __device__ inline acc join(acc a, acc b) { return Row::both(a, b); }
     static __device__ inline T epilogue(acc a, int64_t n) { return Row::result(a, n); }
     template <class F> static __device__ inline acc each(acc a, F f)
     {
-        return { f(a.n), f(a.mean), f(a.squares) };
+        return { f(a.n), f(a.origin), f(a.mean), f(a.squares) };
+    }
+};
+
+/* The moments of the elements and of the scaled elements. The latter have the same count, and the
+ * origin times down(). */
+struct two_moments {
+    T n, origin, mean, squares, down_mean, down_squares;
+};
+template <class Row> struct between_blocks<folding<Row, moments>> {
+    typedef folding<Row, moments> one;
+    typedef two_moments acc;
+    typedef T result;
+    enum { scales = 1 };
+    static __device__ inline acc pair_of(moments a, moments down)
+    {
+        return { a.n, a.origin, a.mean, a.squares, down.mean, down.squares };
+    }
+    static __device__ inline moments first(acc a) { return { a.n, a.origin, a.mean, a.squares }; }
+    static __device__ inline moments down(acc a)
+    {
+        return { a.n, a.origin * one::down(), a.down_mean, a.down_squares };
+    }
+    static __device__ inline acc start() { return pair_of(one::start(), one::start()); }
+    static __device__ inline acc as_is(moments a)
+    {
+        return {
+            a.n, a.origin, a.mean, a.squares, a.mean * one::down(), a.squares * one::down() * one::down()
+        };
+    }
+    static __device__ inline acc lost() { return { K(0), K(0), K(0), INF, INF, INF }; }
+    static __device__ inline acc again(acc r, moments a)
+    {
+        if (one::is_finite(first(r))) return r;
+        return { a.n, a.origin * (K(1) / one::down()), K(0), INF, a.mean, a.squares };
+    }
+    static __device__ inline acc join(acc a, acc b)
+    {
+        return pair_of(one::join(first(a), first(b)), one::join(down(a), down(b)));
+    }
+    static __device__ inline T epilogue(acc a, int64_t n)
+    {
+        if (one::is_finite(first(a))) return one::epilogue(first(a), n);
+        return one::epilogue(down(a), n) * (K(1) / one::down()) * (K(1) / one::down());
+    }
+    template <class F> static __device__ inline acc each(acc a, F f)
+    {
+        return { f(a.n), f(a.origin), f(a.mean), f(a.squares), f(a.down_mean), f(a.down_squares) };
     }
 };
 
@@ -174,7 +218,7 @@ template <class Row> struct folding<Row, found> {
         const bool next = beats(x, a.x);
         return { next ? x : a.x, next ? k : a.k };
     }
-    static __device__ inline acc close(lane a, int64_t first)
+    static __device__ inline acc close(lane a, int64_t first, int)
     {
         return { a.x, first + (int64_t)a.k * REDUCE_LANES };
     }
@@ -204,10 +248,10 @@ template <> struct folding<row_norm, T> {
     static __device__ inline T see(T x, T) { return x; }
     static __device__ inline lane take(lane a, T x, T y, int k)
     {
-        const T down = x * TYPED(REDUCE_NORM_DOWN), up = x * TYPED(REDUCE_NORM_UP);
+        const T down = x * TYPED(REDUCE_DOWN), up = x * TYPED(REDUCE_UP);
         return { one::take(a.as_is, x, y, k), one::take(a.down, down, y, k), one::take(a.up, up, y, k) };
     }
-    static __device__ inline acc close(lane a, int64_t) { return a; }
+    static __device__ inline acc close(lane a, int64_t, int) { return a; }
     static __device__ inline acc join(acc a, acc b)
     {
         return { one::join(a.as_is, b.as_is), one::join(a.down, b.down), one::join(a.up, b.up) };
@@ -218,9 +262,8 @@ template <> struct folding<row_norm, T> {
     }
     static __device__ inline T epilogue(acc a, int64_t n)
     {
-        if (a.as_is == INF) return one::epilogue(a.down, n) * (K(1) / TYPED(REDUCE_NORM_DOWN));
-        if (a.as_is < TYPED(REDUCE_NORM_LEAST))
-            return one::epilogue(a.up, n) * (K(1) / TYPED(REDUCE_NORM_UP));
+        if (a.as_is == INF) return one::epilogue(a.down, n) * (K(1) / TYPED(REDUCE_DOWN));
+        if (a.as_is < TYPED(REDUCE_LEAST)) return one::epilogue(a.up, n) * (K(1) / TYPED(REDUCE_UP));
         return one::epilogue(a.as_is, n);
     }
 };

@@ -2,8 +2,9 @@
  * core/reduce_order.h. A Fold has:
  *     lane               the partial result of one lane of a block; open() returns an empty lane
  *     take(a, x, y, k)   adds element k of the lane, x and y, to a
- *     acc                a partial result; start() is the empty one; close(lane, first) converts a
- *                        lane that is not empty, whose first element has index `first`
+ *     acc                a partial result; start() is the empty one; close(lane, first, count)
+ *                        converts a lane of `count` elements, not 0, the first of which has index
+ *                        `first`
  *     join, epilogue     as in ops.def
  *     each(a, f)         the acc of f(each number of a)
  *     result             the type that epilogue returns: T or int64_t
@@ -19,6 +20,51 @@
 #include "device.cuh"
 #include "reduce_kernels.h"
 
+/* The Fold that joins the results of blocks: the same one, except for Folds whose sums may overflow. It
+ * has acc, start, join, epilogue, each and result. as_is(a) converts the acc of a block.
+ * If it `scales`, a block for which the Fold's is_finite(a) is false is reduced again, over elements
+ * times the Fold's down(). The Fold's see(x, with) is the element times `with`. again(r, a) replaces
+ * what is not finite in r = as_is(first a); lost() is such an r. */
+namespace
+{
+template <class Fold> struct between_blocks : Fold {
+    enum { scales = 0 };
+    static __device__ inline typename Fold::acc as_is(typename Fold::acc a) { return a; }
+};
+} // namespace
+
+/* The result of a block for each group of threads of a warp. The first thread of a group has its acc a.
+ * again(): a over scaled elements. */
+template <class Fold, class Again>
+static __device__ __forceinline__ typename between_blocks<Fold>::acc
+finish_in_warp(typename Fold::acc a, bool has_result, Again again)
+{
+    typedef between_blocks<Fold> Blocks;
+    typename Blocks::acc r = Blocks::as_is(a);
+    if constexpr (Blocks::scales)
+        if (__any_sync(~0u, has_result && !Fold::is_finite(a))) r = Blocks::again(r, again());
+    return r;
+}
+
+/* The same for a block that a thread block reduces. */
+template <class Fold, class Again>
+static __device__ __forceinline__ typename between_blocks<Fold>::acc
+finish_in_block(typename Fold::acc a, bool has_result, Again again)
+{
+    typedef between_blocks<Fold> Blocks;
+    typename Blocks::acc r = Blocks::as_is(a);
+    if constexpr (Blocks::scales)
+        if (__syncthreads_or(has_result && !Fold::is_finite(a))) r = Blocks::again(r, again());
+    return r;
+}
+
+/* The factor of a block's elements in the first pass, and in the second one. */
+template <class Fold> static __device__ inline T scale_of(bool again)
+{
+    if constexpr (between_blocks<Fold>::scales) return again ? Fold::down() : T(1);
+    else return T(1);
+}
+
 /* A row of ops.def as a Fold. The result for no elements is start + 0. */
 template <class Row> struct plain {
     typedef T acc;
@@ -29,7 +75,7 @@ template <class Row> struct plain {
     static __device__ inline T open() { return Row::first(); }
     static __device__ inline T see(T x, T) { return x; }
     static __device__ inline T take(T a, T x, T y, int) { return Row::with(a, x, y); }
-    static __device__ inline T close(T a, int64_t) { return a; }
+    static __device__ inline T close(T a, int64_t, int) { return a; }
     static __device__ inline T join(T a, T b) { return Row::both(a, b); }
     static __device__ inline T epilogue(T a, int64_t n) { return Row::result(n == 0 ? a + K(0) : a, n); }
     template <class F> static __device__ inline T each(T a, F f) { return f(a); }

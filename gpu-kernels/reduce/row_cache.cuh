@@ -75,11 +75,11 @@ template <int R, int W> struct warp_row {
     }
 };
 
-/* Reduces a row from the lanes of its blocks in shared memory: a warp joins the lanes of a block,
- * then every thread joins the blocks. */
+/* Joins the lanes of each block in shared memory, by a warp for each block. Returns the results, in shared
+ * memory. */
 template <class Fold, int BLOCKS>
-static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS],
-                                                        int blocks)
+static __device__ inline const typename Fold::acc *
+join_lanes(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS], int blocks)
 {
     __shared__ typename Fold::acc s[BLOCKS];
     const int t = threadIdx.x % 32;
@@ -90,14 +90,30 @@ static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc
         if (t == 0) s[b] = sum;
     }
     __syncthreads();
-    typename Fold::acc v[BLOCKS];
-#pragma unroll
-    for (int b = 0; b < BLOCKS; b++) v[b] = s[b];
+    return s;
+}
+
+/* Joins the results of blocks. */
+template <class Fold, int BLOCKS>
+static __device__ inline typename Fold::acc join_tree(typename Fold::acc (&v)[BLOCKS])
+{
 #pragma unroll
     for (int h = 1; h < BLOCKS; h *= 2)
 #pragma unroll
         for (int b = 0; b < BLOCKS; b += 2 * h) v[b] = Fold::join(v[b], v[b + h]);
     return v[0];
+}
+
+/* Reduces a row from the lanes of its blocks in shared memory. Every thread gets the result. */
+template <class Fold, int BLOCKS>
+static __device__ inline typename Fold::acc join_blocks(const typename Fold::acc (&lane)[BLOCKS][ROW_THREADS],
+                                                        int blocks)
+{
+    typename Fold::acc v[BLOCKS];
+    const typename Fold::acc *s = join_lanes<Fold>(lane, blocks);
+#pragma unroll
+    for (int b = 0; b < BLOCKS; b++) v[b] = s[b];
+    return join_tree<Fold>(v);
 }
 
 } // namespace

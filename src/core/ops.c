@@ -32,7 +32,7 @@ const op_info op_infos[OPS_ALL] = {
     REDUCE_ROW(name, 2, NUMERIC | DUET_BOOLS, doc)
 #define DUET_TRUTH1(name, start, take, join, epilogue, needs, oracle, terms, doc)                            \
     REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS | DUET_TRUTH, doc)
-#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc)                                  \
+#define DUET_MOMENT1(name, take, close, join, epilogue, needs, oracle, terms, doc)                           \
     REDUCE_ROW(name, 1, OP_FLOATS, doc)
 #define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
     REDUCE_ROW(name, 1, NUMERIC | DUET_BOOLS | OP_GIVES_INDEX, doc)

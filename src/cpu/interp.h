@@ -73,7 +73,7 @@ void NAME(interp_compile_fused)(interp_code *c, int kernel, int inputs, uint32_t
  * row_step[OUTPUTS + k] to 0 to reduce all rows into the same lanes. The caller initialises and
  * joins the lanes. The state of the lane at address l depends on the kind of the row:
  *   FOLD1, FOLD2   one T at l, initially the start value of the row.
- *   MOMENT1        a0 at l, a1 at l + INTERP_PART and a2 at l + 2 * INTERP_PART, initially 0.
+ *   MOMENT1        a1 at l, a2 at l + INTERP_PART and a3 at l + 2 * INTERP_PART, initially NaN, 0 and 0.
  *   PLACE1         the value at l, initially anything, and at l + INTERP_PART the number of the row
  *                  where it was found, initially -1. The first of equal values wins, and the first NaN.
  *                  value[ROW] points to the number of the first row. It is advanced by 1 after each row.

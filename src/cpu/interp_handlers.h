@@ -91,13 +91,10 @@ KEEP(C, S)
 
 #define UPDATE(r, name, X, Y)                                                                                \
     {                                                                                                        \
-        V p0 = GET(state, r), p1 = row, p2 = row;                                                            \
-        if (parts > 1) p1 = GET(state + INTERP_PART, r);                                                     \
-        if (parts > 2) p2 = GET(state + 2 * INTERP_PART, r);                                                 \
-        vec_##name(&p0, &p1, &p2, row, GET_##X(0, r), GET_##Y(1, r));                                        \
-        PUT(state, r, p0);                                                                                   \
-        if (parts > 1) PUT(state + INTERP_PART, r, p1);                                                      \
-        if (parts > 2) PUT(state + 2 * INTERP_PART, r, p2);                                                  \
+        V p[parts];                                                                                          \
+        for (int k = 0; k < parts; k++) p[k] = GET(state + k * INTERP_PART, r);                              \
+        vec_##name(p, row, GET_##X(0, r), GET_##Y(1, r));                                                    \
+        for (int k = 0; k < parts; k++) PUT(state + k * INTERP_PART, r, p[k]);                               \
     }
 #define REDUCE(name, parts_, needs_row, X, Y)                                                                \
     static void HANDLER(name##_##X##Y)(ARGS)                                                                 \

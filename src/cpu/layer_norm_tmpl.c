@@ -43,85 +43,78 @@ typedef struct row_stats {
 
 /* ---- the sum and the moments of a row ---- */
 
-enum { PARTS = 4 }; /* the sum, then the moments */
+enum { PARTS = 1 + MOST_PARTS }; /* the sum, then the moments */
 
-#if VECTOR_BYTES > 16
-/* May a quotient by n be subnormal? n is at most the number of elements of a lane. */
-INLINE bool is_tiny(V d)
+/* The reductions mean and var of ops.def together: p[3] is the sum, not the count. */
+INLINE void update_moments(V *p, V row, V x, V y)
 {
-    const V size = (V)((lanes)d & ~((lanes){ 0 } + SIGN_BIT)),
-            least = spread(sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900);
-#if VECTOR_BYTES == 64
-    return PASTE(MM(mask_cmp), mask)(PASTE(MM(cmp), mask)((F)size, (F)least, _CMP_LT_OQ), (F)d, (F)spread(0),
-                                     _CMP_NEQ_UQ);
-#else
-    return MM(movemask)((F)((size < least) & (d != spread(0))));
-#endif
-}
-
-/* d / n, correctly rounded. The remainder is exact. With so small an n no quotient is closer to the
- * middle between two numbers than the error of the correction.
- *
- * Two results differ from the division. For -0 it is +0, which adds the same to a mean. For
- * infinity it may be NaN; the variance is then NaN in any case. */
-INLINE V quotient(V d, V n)
-{
-    const V inverse = spread(1) / n, q = d * inverse;
-    if (unlikely(is_tiny(d))) return d / n;
-    return multiply_add(multiply_add(-q, n, d), inverse, q);
-}
-#else
-INLINE V quotient(V d, V n) { return d / n; }
-#endif
-
-/* The reductions mean and var of ops.def together. `row` is the number of elements that the lane
- * has seen. */
-INLINE void update_moments(V *sum, V *mean, V *squares, V row, V x, V y)
-{
-    const V d = x - *mean;
-    *sum = *sum + x;
-    *mean = *mean + quotient(d, row + spread(1));
-    *squares = multiply_add(d, x - *mean, *squares);
+    vec_var(p, row, x, y);
+    p[3] = p[3] + x;
 }
 
 /* The state of one block: of the reduction mean, then of var. */
 static void moments_of_block(T state[PARTS], const T *x, int64_t n)
 {
-    const reduce_kind moments_and_sum = { update_moments, vec_join_var, { -K(0), 0, 0 }, 3, false };
+    const reduce_kind moments_and_sum = { update_moments,          NULL,       vec_join_var,
+                                          { K(NAN), 0, 0, -K(0) }, MOST_PARTS, false };
     const int64_t rows = n / REDUCE_LANES, done = rows * REDUCE_LANES;
-    T lane[3 * REDUCE_LANES] __attribute__((aligned(64))), sum[REDUCE_LANES] __attribute__((aligned(64)));
-    T root[3 * REDUCE_LANES];
-    start_states(lane, moments_and_sum.start, 3, REDUCE_LANES);
+    T lane[MOST_PARTS * REDUCE_LANES] __attribute__((aligned(64)));
+    T sum[REDUCE_LANES] __attribute__((aligned(64)));
+    T root[MOST_PARTS * REDUCE_LANES];
+    start_states(lane, moments_and_sum.start, MOST_PARTS, REDUCE_LANES);
     update_rows(moments_and_sum, lane, x, x, rows);
     if (done < n) update_first(moments_and_sum, lane, x + done, x + done, n - done, rows);
-    memcpy(sum, lane, sizeof sum);
-    for (int64_t l = 0; l < REDUCE_LANES; l++) lane[l] = (T)(rows + (l < n - done));
+    memcpy(sum, lane + 3 * REDUCE_LANES, sizeof sum);
     halve_lanes(REDUCE_KIND(mean, -K(0)), sum, root);
     state[0] = root[0];
+    close_lanes(MOMENT_KIND(var), lane, n);
     halve_lanes(MOMENT_KIND(var), lane, root);
-    for (int k = 0; k < 3; k++) state[1 + k] = root[k * REDUCE_LANES];
+    EACH_PART(k, MOST_PARTS) state[1 + k] = root[k * REDUCE_LANES];
 }
 
 static void join_state(T a[PARTS], const T b[PARTS])
 {
-    T p[3 * REDUCE_LANES] = { 0 }, q[3 * REDUCE_LANES] = { 0 };
-    for (int k = 0; k < 3; k++) {
+    T p[MOST_PARTS * REDUCE_LANES] = { 0 }, q[MOST_PARTS * REDUCE_LANES] = { 0 };
+    EACH_PART(k, MOST_PARTS)
+    {
         p[k * REDUCE_LANES] = a[1 + k];
         q[k * REDUCE_LANES] = b[1 + k];
     }
     reduce_rows[OP_var].join(p, q, 1);
-    for (int k = 0; k < 3; k++) a[1 + k] = p[k * REDUCE_LANES];
+    EACH_PART(k, MOST_PARTS) a[1 + k] = p[k * REDUCE_LANES];
     a[0] = a[0] + b[0];
 }
 
+static bool sum_is_finite(const T state[PARTS]) { return ABS(state[0]) < INF; }
+static bool squares_are_finite(const T state[PARTS]) { return ABS(state[3]) < INF; }
+
+/* The state of one block in a second pass, given that of the first. */
+static __attribute__((noinline)) void scale_block(T state[PARTS], const T *x, int64_t n)
+{
+    const T down = TYPED(REDUCE_DOWN);
+    T scaled[REDUCE_BLOCK], again[PARTS];
+    for (int64_t i = 0; i < n; i++) scaled[i] = x[i] * down;
+    moments_of_block(again, scaled, n);
+    state[0] = sum_is_finite(state) ? state[0] * down : again[0];
+    if (squares_are_finite(state)) {
+        state[1] = state[1] * down;
+        state[2] = state[2] * down;
+        state[3] = state[3] * down * down;
+    } else {
+        memcpy(state + 1, again + 1, MOST_PARTS * sizeof *state);
+    }
+}
+
 /* Blocks are joined in pairs as they arrive: bit k of `count` says that level k holds 2^k blocks. */
-static void moments_of_row(T state[PARTS], const T *x, int64_t n)
+static void moments_of_row(T state[PARTS], const T *x, int64_t n, bool again)
 {
     T level[64][PARTS];
     uint64_t count = 0;
     for (int64_t i = 0; i < n; i += REDUCE_BLOCK, count++) {
         int k = 0;
-        moments_of_block(state, x + i, SMALLER(REDUCE_BLOCK, n - i));
+        const int64_t length = SMALLER(REDUCE_BLOCK, n - i);
+        moments_of_block(state, x + i, length);
+        if (again) scale_block(state, x + i, length);
         for (; count >> k & 1; k++) {
             join_state(level[k], state);
             memcpy(state, level[k], sizeof level[k]);
@@ -137,23 +130,46 @@ static void moments_of_row(T state[PARTS], const T *x, int64_t n)
     }
 }
 
+typedef struct mean_and_var {
+    T mean, var;
+} mean_and_var;
+
 /* `sum` and `moments` are laid out as states of reduce_rows.h. */
-static row_stats stats_of(const layer_norm_work *j, const T *sum, const T *moments)
+static mean_and_var results_of(const T *sum, const T *moments, int64_t n)
 {
-    row_stats u;
-    T var;
-    reduce_rows[OP_mean].result(&u.mean, sum, j->n);
-    reduce_rows[OP_var].result(&var, moments, j->n);
-    u.scale = FN(rsqrt)(var + j->r);
-    return u;
+    mean_and_var r;
+    reduce_rows[OP_mean].results(&r.mean, sum, 1, n);
+    reduce_rows[OP_var].results(&r.var, moments, 1, n);
+    return r;
+}
+
+/* The results of a second pass, where sums are not finite. */
+static __attribute__((noinline)) mean_and_var results_again(mean_and_var r, const T *x, int64_t n, bool sum,
+                                                            bool squares)
+{
+    const T up = 1 / TYPED(REDUCE_DOWN);
+    T state[PARTS], moments[MOST_PARTS * REDUCE_LANES];
+    moments_of_row(state, x, n, true);
+    EACH_PART(k, MOST_PARTS) moments[k * REDUCE_LANES] = state[1 + k];
+    const mean_and_var scaled = results_of(state, moments, n);
+    if (!sum) r.mean = scaled.mean * up;
+    if (!squares) r.var = scaled.var * up * up;
+    return r;
+}
+
+/* sum, squares: are they finite? */
+static row_stats stats_of(const layer_norm_work *j, const T *x, mean_and_var r, bool sum, bool squares)
+{
+    if (unlikely(!sum || !squares)) r = results_again(r, x, j->n, sum, squares);
+    return (row_stats){ r.mean, FN(rsqrt)(r.var + j->r) };
 }
 
 static row_stats stats_of_row(const layer_norm_work *j, const T *x)
 {
-    T state[PARTS], moments[3 * REDUCE_LANES];
-    moments_of_row(state, x, j->n);
-    for (int k = 0; k < 3; k++) moments[k * REDUCE_LANES] = state[1 + k];
-    return stats_of(j, state, moments);
+    T state[PARTS], moments[MOST_PARTS * REDUCE_LANES];
+    moments_of_row(state, x, j->n, false);
+    EACH_PART(k, MOST_PARTS) moments[k * REDUCE_LANES] = state[1 + k];
+    return stats_of(j, x, results_of(state, moments, j->n), sum_is_finite(state), squares_are_finite(state));
 }
 
 /* ---- normalisation ---- */
@@ -214,7 +230,8 @@ static const T *next_row(const layer_norm_work *j, int64_t row, row_iterator *w)
 /* Normalises some short rows. Element i of all of them is adjacent in `interleaved`. */
 static void normalize_interleaved(const layer_norm_work *j, int64_t from, int64_t count, row_iterator *at)
 {
-    T interleaved[SHORT_ROW * INTERLEAVED], sum[REDUCE_LANES], moments[3 * REDUCE_LANES];
+    T interleaved[SHORT_ROW * INTERLEAVED], sum[REDUCE_LANES], moments[MOST_PARTS * REDUCE_LANES];
+    T mean[INTERLEAVED], var[INTERLEAVED];
     const T *x[INTERLEAVED];
     const rows_of_outputs in[2] = { { interleaved, INTERLEAVED }, { interleaved, INTERLEAVED } };
     for (int64_t w = 0; w < count; w++) {
@@ -223,7 +240,13 @@ static void normalize_interleaved(const layer_norm_work *j, int64_t from, int64_
     }
     reduce_rows[OP_mean].outputs(sum, in, j->n, count);
     reduce_rows[OP_var].outputs(moments, in, j->n, count);
-    for (int64_t w = 0; w < count; w++) normalize_row(j, from + w, x[w], stats_of(j, sum + w, moments + w));
+    reduce_rows[OP_mean].results(mean, sum, count, j->n);
+    reduce_rows[OP_var].results(var, moments, count, j->n);
+    for (int64_t w = 0; w < count; w++) {
+        const T *squares = moments + 2 * REDUCE_LANES;
+        const mean_and_var r = { mean[w], var[w] };
+        normalize_row(j, from + w, x[w], stats_of(j, x[w], r, ABS(sum[w]) < INF, ABS(squares[w]) < INF));
+    }
 }
 
 static void normalize_part(const void *work, int t, int threads)

@@ -24,12 +24,11 @@ _Static_assert(COPIED_ROWS *REDUCE_LANES == REDUCE_BLOCK, "a copy fits into a bl
 
 enum access { IN_PLACE, SCALAR, COPIED };
 
-/* A norm whose squares overflow or underflow is computed again with scaled elements. `front` stores
- * the elements, which are multiplied by the factor of their output. `norm` reduces the products. */
-typedef struct norm_retry {
-    interp_code front, norm;
-    T factor[REDUCE_LANES];
-} norm_retry;
+/* An output whose sums overflow or underflow is computed again with scaled elements. `front` stores
+ * the elements, which are multiplied by the factor of their output. `reduction` reduces the products. */
+typedef struct scaled_retry {
+    interp_code front, reduction;
+} scaled_retry;
 
 /* A reduction step. Its layouts are split into the reduced axes, and the other ones with the axis
  * of a panel last. */
@@ -45,7 +44,11 @@ typedef struct reduce_work {
     layout reduced[STEP_INPUTS], kept_axes[STEP_INPUTS + STEP_OUTPUTS];
     int64_t n, outputs, lanes; /* lanes: how many have states in memory */
     const interp_code *code;
-    norm_retry *norm_retry; /* NULL in the first pass */
+    /* NULL in the first pass. scale: the factors of the elements. as_is: the same with factors of 1,
+     * unless every block is computed from scaled elements */
+    const scaled_retry *retry;
+    const T *scale;
+    const struct reduce_work *as_is;
 } reduce_work;
 
 typedef struct panel {
@@ -67,7 +70,13 @@ static bool converts(const reduce_work *j, int k) { return j->reduced[k].type !=
 static void start_states_of_all(const reduce_work *j, T *states, int64_t width)
 {
     for (int k = 0; k < j->s->outs; k++)
-        start_states(states + j->at[k], j->row[k]->start, j->row[k]->parts, width);
+        start_states(states + j->at[k], j->row[k]->start, j->row[k]->parts - !!j->row[k]->close, width);
+}
+
+static void close_states_of_all(const reduce_work *j, T *states, int64_t width, int64_t count)
+{
+    for (int k = 0; k < j->s->outs; k++)
+        if (j->row[k]->close) j->row[k]->close(states + j->at[k], width, count);
 }
 
 static void join_states_of_all(const reduce_work *j, T *a, const T *b, int64_t width)
@@ -83,17 +92,17 @@ static void scale_rows(T *x, const T *factor, int64_t rows, int64_t n)
         for (int64_t i = 0; i < n; i++) x[i] *= factor[i];
 }
 
-static __attribute__((noinline)) void update_scaled(const norm_retry *a, T *value[VALUES], int64_t rows,
+static __attribute__((noinline)) void update_scaled(const reduce_work *j, T *value[VALUES], int64_t rows,
                                                     int64_t n, int64_t row_step[VALUES])
 {
-    T squared[REDUCE_BLOCK] __attribute__((aligned(64)));
-    T *output_value[VALUES] = { [INPUTS] = squared, [OUTPUTS] = value[OUTPUTS] };
+    T scaled[REDUCE_BLOCK] __attribute__((aligned(64)));
+    T *output_value[VALUES] = { [INPUTS] = scaled, [OUTPUTS] = value[OUTPUTS] };
     const int64_t output_step[VALUES] = { [INPUTS] = n, [OUTPUTS] = row_step[OUTPUTS] };
-    value[OUTPUTS] = squared;
+    value[OUTPUTS] = scaled;
     row_step[OUTPUTS] = n;
-    interp_run(&a->front, value, rows, n, row_step);
-    scale_rows(squared, a->factor, rows, n);
-    interp_run(&a->norm, output_value, rows, n, output_step);
+    interp_run(&j->retry->front, value, rows, n, row_step);
+    scale_rows(scaled, j->scale, rows, n);
+    interp_run(&j->retry->reduction, output_value, rows, n, output_step);
     value[OUTPUTS] = output_value[OUTPUTS];
     row_step[OUTPUTS] = output_step[OUTPUTS];
 }
@@ -101,7 +110,7 @@ static __attribute__((noinline)) void update_scaled(const norm_retry *a, T *valu
 static void update_lanes(const reduce_work *j, T *value[VALUES], int64_t rows, int64_t n,
                          int64_t row_step[VALUES])
 {
-    if (j->norm_retry) update_scaled(j->norm_retry, value, rows, n, row_step);
+    if (j->retry) update_scaled(j, value, rows, n, row_step);
     else if (rows > 0) interp_run(j->code, value, rows, n, row_step);
 }
 
@@ -145,8 +154,8 @@ static void direct_block(const reduce_work *j, const T *const at[], int k, int64
     const instruction *i = &j->s->program->code[k];
     const int output = i->arg[2].index;
     const T *x = at[i->arg[0].index], *y = op_infos[i->op].arity > 1 ? at[i->arg[1].index] : x;
-    if (j->norm_retry) {
-        for (int64_t e = 0; e < n; e++) scaled[e] = x[e] * j->norm_retry->factor[0];
+    if (j->retry) {
+        for (int64_t e = 0; e < n; e++) scaled[e] = x[e] * j->scale[0];
         x = scaled;
     }
     j->row[output]->block(root + j->at[output], x, y, n);
@@ -180,7 +189,7 @@ static void one_output_block(const reduce_work *j, const panel *p, const thread_
         return;
     }
     interpreted_block(j, at, n, r);
-    for (int k = 0; k < j->s->outs; k++) j->row[k]->halve(r->lanes + j->at[k], root + j->at[k]);
+    for (int k = 0; k < j->s->outs; k++) j->row[k]->halve(r->lanes + j->at[k], root + j->at[k], n);
 }
 
 /* ---- panels of adjacent outputs ---- */
@@ -230,7 +239,7 @@ static int64_t set_row_addresses(const reduce_work *j, const panel *p, const thr
     const int64_t length = row_length(&j->reduced[0]), column = first % length, lane = first % REDUCE_LANES;
     int64_t rows = SMALLER(SMALLER(n, length - column), REDUCE_LANES - lane);
     for (int k = 0; k < j->s->ins; k++)
-        if (j->access[k] == COPIED || j->norm_retry) rows = SMALLER(rows, COPIED_ROWS);
+        if (j->access[k] == COPIED || j->retry) rows = SMALLER(rows, COPIED_ROWS);
     for (int k = 0; k < j->s->ins; k++) {
         const int64_t distance = row_stride(&j->reduced[k]);
         const int64_t offset = row_iterator_at(&j->reduced[k], first / length).offset + column * distance;
@@ -266,8 +275,30 @@ static void direct_outputs(const reduce_work *j, const panel *p, const thread_me
         const instruction *i = &j->s->program->code[k];
         const int output = i->arg[2].index;
         const rows_of_outputs in[2] = { at[i->arg[0].index], at[i->arg[op_infos[i->op].arity - 1].index] };
-        j->row[output]->outputs(root + j->at[output], in, n, p->width);
+        if (j->retry)
+            j->row[output]->scaled_outputs(root, (rows_of_outputs[]){ in[0], { j->scale, 0 } }, n, p->width);
+        else j->row[output]->outputs(root + j->at[output], in, n, p->width);
     }
+}
+
+/* Joins lanes by halving. MOMENT rows get their counts. */
+static void join_lanes(const reduce_work *j, T *lane, int64_t n, int64_t width)
+{
+    int64_t used = SMALLER(n, REDUCE_LANES);
+    T count[REDUCE_LANES];
+    for (int64_t l = 0; l < used; l++) {
+        count[l] = (T)lane_count(n, l);
+        if (n > REDUCE_LANES) close_states_of_all(j, lane + l * j->set_size, width, lane_count(n, l));
+    }
+    for (int64_t h = REDUCE_LANES / 2; h > 0; used = SMALLER(used, h), h /= 2)
+        for (int64_t l = 0; l < h && l + h < used; l++) {
+            T *a = lane + l * j->set_size, *b = lane + (l + h) * j->set_size;
+            for (int k = 0; k < j->s->outs; k++)
+                j->row[k]->join_lanes(a + j->at[k], b + j->at[k], width, count[l], count[l + h]);
+            count[l] += count[l + h];
+        }
+    for (int k = 0; k < j->s->outs; k++)
+        if (j->row[k]->close) fill(lane + j->at[k] + (MOST_PARTS - 1) * REDUCE_LANES, (T)n, width);
 }
 
 /* The index of an element in its block is the number of its row. */
@@ -275,8 +306,9 @@ static void interpreted_outputs(const reduce_work *j, const panel *p, const thre
                                 int64_t n, T *root)
 {
     T *value[VALUES], row;
-    int64_t row_step[VALUES] = { 0 }, lanes_used = SMALLER(n, REDUCE_LANES);
-    for (int64_t l = 0; l < lanes_used; l++) start_states_of_all(j, r->lanes + l * j->set_size, p->width);
+    int64_t row_step[VALUES] = { 0 };
+    for (int64_t l = 0; l < SMALLER(n, REDUCE_LANES); l++)
+        start_states_of_all(j, r->lanes + l * j->set_size, p->width);
     set_numbers(j, value);
     value[ROW] = &row;
     for (int64_t i = 0, rows; i < n; i += rows) {
@@ -284,11 +316,7 @@ static void interpreted_outputs(const reduce_work *j, const panel *p, const thre
         row = (T)i;
         update_lanes(j, value, rows, p->width, row_step);
     }
-    for (int64_t h = REDUCE_LANES / 2; h > 0; h /= 2) {
-        for (int64_t l = 0; l < h && l + h < lanes_used; l++)
-            join_states_of_all(j, r->lanes + l * j->set_size, r->lanes + (l + h) * j->set_size, p->width);
-        lanes_used = SMALLER(lanes_used, h);
-    }
+    join_lanes(j, r->lanes, n, p->width);
     memcpy(root, r->lanes, (size_t)j->set_size * sizeof(T));
 }
 
@@ -306,13 +334,56 @@ static void offset_indices(const reduce_work *j, T *root, int64_t first, int64_t
     }
 }
 
+static void reduce_elements_of_block(const reduce_work *j, const panel *p, const thread_memory *r,
+                                     int64_t first, int64_t n, T *root)
+{
+    if (j->adjacent && j->direct) direct_outputs(j, p, r, first, n, root);
+    else if (j->adjacent) interpreted_outputs(j, p, r, first, n, root);
+    else one_output_block(j, p, r, first, n, root);
+}
+
+#ifndef FORMULA_INTEGERS
+/* The number of a state of norm, mean or var that may overflow. */
+static inline int sum_part(const reduce_row *row) { return row->parts == 1 ? 0 : 2; }
+
+/* Multiplies a state of mean or var: the count stays, squares are multiplied twice. */
+static inline void scale_state(T *state, int parts, T factor)
+{
+    state[0] = state[0] * factor;
+    if (parts == 1) return;
+    state[REDUCE_LANES] = state[REDUCE_LANES] * factor;
+    state[2 * REDUCE_LANES] = state[2 * REDUCE_LANES] * factor * factor;
+}
+
+/* A block in the second pass: the elements of the outputs whose sum is not finite are scaled. */
+static __attribute__((noinline)) void reduce_block_again(const reduce_work *j, const panel *p,
+                                                         const thread_memory *r, int64_t first, int64_t n,
+                                                         T *root)
+{
+    T scaled[MOST_PARTS * REDUCE_LANES];
+    const int parts = j->row[0]->parts;
+    const T *sum = root + sum_part(j->row[0]) * REDUCE_LANES;
+    bool finite = true;
+    reduce_elements_of_block(j->as_is, p, r, first, n, root);
+    for (int64_t w = 0; w < p->width; w++) finite &= ABS(sum[w]) < INF;
+    if (!finite) reduce_elements_of_block(j, p, r, first, n, scaled);
+    for (int64_t w = 0; w < p->width; w++)
+        if (ABS(sum[w]) < INF) scale_state(root + w, parts, j->scale[w]);
+        else EACH_PART(k, parts) root[k * REDUCE_LANES + w] = scaled[k * REDUCE_LANES + w];
+}
+#endif
+
 static void reduce_one_block(const reduce_work *j, const panel *p, const thread_memory *r, int64_t block,
                              T *root)
 {
     const int64_t first = block * REDUCE_BLOCK, n = SMALLER(REDUCE_BLOCK, j->n - first);
-    if (j->adjacent && j->direct) direct_outputs(j, p, r, first, n, root);
-    else if (j->adjacent) interpreted_outputs(j, p, r, first, n, root);
-    else one_output_block(j, p, r, first, n, root);
+#ifndef FORMULA_INTEGERS
+    if (j->retry && j->as_is) {
+        reduce_block_again(j, p, r, first, n, root);
+        return;
+    }
+#endif
+    reduce_elements_of_block(j, p, r, first, n, root);
     if (block > 0) offset_indices(j, root, first, p->width);
 }
 

@@ -10,7 +10,7 @@
 
 #define FEW_ELEMENTS   64   /* for so few elements panels of adjacent outputs are always faster */
 #define SUBTREES       64   /* maximum number of sub-trees of one panel that threads share */
-#define STACK_ELEMENTS 4096 /* memory on the stack */
+#define STACK_ELEMENTS 5632 /* memory on the stack */
 
 /* ---- the tree ---- */
 
@@ -104,21 +104,17 @@ static uint32_t scalar_inputs(const reduce_work *j)
     return scalars;
 }
 
-#include "reduce_norm.h"
+#include "reduce_scaled.h"
 
 /* ---- panels ---- */
 
-/* Writes one output, given its state. */
-static void write_output(const reduce_work *j, int k, char *to, const T *state, bool norm)
+/* Writes one output, given its state if it is an index, else its result. */
+static void write_output(const reduce_work *j, int k, char *to, const T *state)
 {
     const duet_dtype type = j->kept_axes[STEP_INPUTS + k].type;
-    T value = *state;
-    if (j->row[k]->gives_index) j->row[k]->result(to, state, j->n);
-    else {
-        if (!norm) j->row[k]->result(&value, state, j->n);
-        if (type == OWN_TYPE) *(T *)to = value;
-        else converters[type].out(to, &value, 1, 1);
-    }
+    if (j->row[k]->gives_index) j->row[k]->results(to, state, 1, j->n);
+    else if (type == OWN_TYPE) *(T *)to = *state;
+    else converters[type].out(to, state, 1, 1);
 }
 
 static void write_outputs(const reduce_work *j, const panel *p, const thread_memory *r, int threads, int k,
@@ -126,9 +122,9 @@ static void write_outputs(const reduce_work *j, const panel *p, const thread_mem
 {
     const layout *l = &j->kept_axes[STEP_INPUTS + k];
     const int64_t bytes = row_stride(l) * (int64_t)dtypes[l->type].bytes;
-    const bool norm = is_norm(j, k) && j->n > 0;
-    if (norm) finish_norms(j, p, r, threads, k, state);
-    for (int64_t w = 0; w < p->width; w++) write_output(j, k, p->out[k] + w * bytes, state + w, norm);
+    if (may_overflow(j, k) && j->n > 0) finish_scaled(j, p, r, threads, k, state);
+    else if (!j->row[k]->gives_index) j->row[k]->results(state, state, p->width, j->n);
+    for (int64_t w = 0; w < p->width; w++) write_output(j, k, p->out[k] + w * bytes, state + w);
 }
 
 static void reduce_panel(const reduce_work *j, const panel *p, const thread_memory *r, int threads)
@@ -327,18 +323,11 @@ static bool is_direct(const reduce_work *j)
     return reduces_inputs(j->s->program);
 }
 
-/* A norm that is computed again needs the interpreter. */
-static bool needs_lanes(const reduce_work *j)
-{
-    bool norm = false;
-    for (int k = 0; k < j->s->outs; k++) norm |= is_norm(j, k);
-    return norm || !j->direct;
-}
-
 static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_code *c)
 {
     j->s = s;
-    j->norm_retry = NULL;
+    j->retry = NULL;
+    j->as_is = NULL;
     j->code = c;
     j->set_size = 0;
     for (int i = 0; i < s->program->length; i++)
@@ -355,7 +344,7 @@ static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_c
     replace_empty_inputs(j);
     j->adjacent = choose_adjacent(j);
     j->direct = is_direct(j);
-    j->lanes = j->adjacent && needs_lanes(j) ? SMALLER(j->n, REDUCE_LANES) : 1;
+    j->lanes = j->adjacent && !j->direct ? SMALLER(j->n, REDUCE_LANES) : 1;
     for (int k = 0; k < s->ins; k++) j->access[k] = input_access(j, k);
     if (!j->direct) interp_compile(c, s->program, scalar_inputs(j), 0);
 }

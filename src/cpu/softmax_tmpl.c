@@ -21,7 +21,7 @@ typedef struct row_group {
 static T max_of(const T *x, int64_t n)
 {
     const V least = spread(-INFINITY);
-    V m[4] = { least, least, least, least }, most[3] = { { 0 } };
+    V m[4] = { least, least, least, least }, most[MOST_PARTS] = { { 0 } };
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES)
         for (int r = 0; r < 4; r++) m[r] = vec_maximum(m[r], load_v(x + i + r * LANES), least);

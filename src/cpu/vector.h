@@ -62,6 +62,14 @@ INLINE V spread(T x) { return (V){ COPIES_OF(VECTOR_LANES, x) }; }
 
 INLINE V choose(lanes c, V a, V b) { return (V)((c & (lanes)a) | (~c & (lanes)b)); }
 
+/* Hides the value of v from the compiler. For 16-byte vectors gcc 12 has an internal error (in
+ * gimple_expand_vec_cond_expr) where it knows the result of a comparison on some paths only. */
+#if defined __SSE2__ && VECTOR_BYTES == 16
+#define HIDE_VALUE(v) __asm__("" : "+x"(v))
+#else
+#define HIDE_VALUE(v)
+#endif
+
 #ifdef FORMULA_INTEGERS
 INLINE V v_min(V a, V b) { return choose(a < b, a, b); }
 INLINE V v_max(V a, V b) { return choose(a > b, a, b); }
@@ -251,52 +259,55 @@ INLINE V spread_constant(T x) { return spread(x); }
 #define ROW2 ROW1
 #define ROW3 ROW1
 #define REDUCE_ROW1(name, start, take, join, ...)                                                            \
-    INLINE void vec_##name(V *p, V *p1, V *p2, V row, V x, V y)                                              \
+    INLINE void vec_##name(V *p, V row, V x, V y)                                                            \
     {                                                                                                        \
         const V a __attribute__((unused)) = *p;                                                              \
         *p = take;                                                                                           \
     }                                                                                                        \
-    INLINE void vec_join_##name(V *p, V *p1, V *p2, V b, V b1, V b2)                                         \
+    INLINE void vec_join_##name(V *p, const V *q)                                                            \
     {                                                                                                        \
-        const V a __attribute__((unused)) = *p;                                                              \
+        const V a __attribute__((unused)) = *p, b = *q;                                                      \
         *p = join;                                                                                           \
     }
 #define REDUCE_ROW2 REDUCE_ROW1
-#define MOMENT_ROW1(name, take, join, ...)                                                                   \
-    INLINE void vec_##name(V *p0, V *p1, V *p2, V row, V x, V y)                                             \
+/* States of MOMENT1 are (a1, a2, a3, a0). */
+#define MOMENT_DO(...)                                                                                       \
+    V a1 = p[0], a2 = p[1], a3 = p[2];                                                                       \
+    __VA_ARGS__;                                                                                             \
+    p[0] = a1;                                                                                               \
+    p[1] = a2;                                                                                               \
+    p[2] = a3;
+#define MOMENT_ROW1(name, take, close, join, ...)                                                            \
+    INLINE void vec_##name(V *p, V row, V x, V y){ MOMENT_DO(take) } INLINE void vec_close_##name(V *p)      \
     {                                                                                                        \
-        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                      \
-        take;                                                                                                \
-        *p0 = a0;                                                                                            \
-        *p1 = a1;                                                                                            \
-        *p2 = a2;                                                                                            \
+        const V a0 = p[3];                                                                                   \
+        MOMENT_DO(close)                                                                                     \
     }                                                                                                        \
-    INLINE void vec_join_##name(V *p0, V *p1, V *p2, V b0, V b1, V b2)                                       \
+    INLINE void vec_join_##name(V *p, const V *q)                                                            \
     {                                                                                                        \
-        V a0 = *p0, a1 = *p1, a2 = *p2;                                                                      \
-        join;                                                                                                \
-        *p0 = a0;                                                                                            \
-        *p1 = a1;                                                                                            \
-        *p2 = a2;                                                                                            \
+        const V b1 = q[0], b2 = q[1], b3 = q[2], b0 = q[3];                                                  \
+        V a0 = p[3];                                                                                         \
+        MOMENT_DO(join)                                                                                      \
+        p[3] = a0;                                                                                           \
     }
 /* States of PLACE1 are (element, low part, high part of its index); low < 0: no element seen yet. */
 #define PLACE_ROW1(name, better, ...)                                                                        \
-    INLINE void vec_##name(V *p, V *index, V *p2, V row, V x, V y)                                           \
+    INLINE void vec_##name(V *p, V row, V x, V y)                                                            \
     {                                                                                                        \
-        const V a = *p;                                                                                      \
-        const lanes c = is_absent(*index) | ((a == a) & ((x != x) | (better)));                              \
-        *p = SEL(c, x, a);                                                                                   \
-        *index = SEL(c, row, *index);                                                                        \
+        const V a = p[0], index = p[1];                                                                      \
+        const lanes c = is_absent(index) | ((a == a) & ((x != x) | (better)));                               \
+        p[0] = SEL(c, x, a);                                                                                 \
+        p[1] = SEL(c, row, index);                                                                           \
     }                                                                                                        \
-    INLINE void vec_join_##name(V *p, V *low, V *high, V x, V x_low, V x_high)                               \
+    INLINE void vec_join_##name(V *p, const V *q)                                                            \
     {                                                                                                        \
-        const V a = *p;                                                                                      \
-        const lanes before = (x_high < *high) | ((x_high == *high) & (x_low < *low)), nan = x != x;          \
+        const V a = p[0], low = p[1], high = p[2], x = q[0], x_low = q[1], x_high = q[2];                    \
+        const lanes before = (x_high < high) | ((x_high == high) & (x_low < low)), nan = x != x;             \
         const lanes wins = (a == a) & (nan | (better)), ties = (nan & (a != a)) | (x == a);                  \
-        const lanes c = ~is_absent(x_low) & (is_absent(*low) | wins | (ties & before));                      \
-        *p = SEL(c, x, a);                                                                                   \
-        *low = SEL(c, x_low, *low);                                                                          \
-        *high = SEL(c, x_high, *high);                                                                       \
+        const lanes c = ~is_absent(x_low) & (is_absent(low) | wins | (ties & before));                       \
+        p[0] = SEL(c, x, a);                                                                                 \
+        p[1] = SEL(c, x_low, low);                                                                           \
+        p[2] = SEL(c, x_high, high);                                                                         \
     }
 #include "typed_ops.def"
 #ifndef FORMULA_INTEGERS

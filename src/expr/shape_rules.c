@@ -32,9 +32,9 @@ static duet_status check_count(enum op op, int64_t n)
 #define DUET_FOLD1(name, start, take, join, epilogue, needs, ...)                                            \
     case OP_##name:                                                                                          \
         return (needs) ? DUET_OK : nothing_to_reduce();
-#define DUET_FOLD2                                           DUET_FOLD1
-#define DUET_MOMENT1(name, take, join, epilogue, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
-#define DUET_PLACE1(name, better, needs, ...)                DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
+#define DUET_FOLD2                            DUET_FOLD1
+#define DUET_MOMENT1                          DUET_FOLD1
+#define DUET_PLACE1(name, better, needs, ...) DUET_FOLD1(name, 0, 0, 0, 0, needs, 0)
 #include <duet/ops.def>
     default: return DUET_OK;
     }

@@ -177,7 +177,7 @@ static void test_reduces_together(int trials)
     tap_point("several reductions in one pass");
 }
 
-/* In three of four outputs the squares overflow, underflow, or are all 0. */
+/* In three of four outputs the sums overflow, underflow, or are all 0. */
 static void scale_outputs(trial *t, double by)
 {
     const double scales[] = { 1, by, 1 / by, 0 };
@@ -194,33 +194,51 @@ static void scale_outputs(trial *t, double by)
         }
 }
 
-/* norm(x), norm(-x + 0 y) and the maximum. */
-static void norm_trial(duet_dtype type, const domain *d, enum arrangement how)
+/* op(x), op(-x + 0 y) and the maximum. */
+static void scaled_trial(int op, duet_dtype type, const domain *d, enum arrangement how)
 {
     trial t = { .s.kernel = KERNEL_PROGRAM };
-    const int ops[] = { OP_norm, OP_norm, OP_max };
-    const uint8_t of = (uint8_t)type;
+    const int ops[] = { op, op, OP_max };
+    const uint8_t of = (uint8_t)type, row = (uint8_t)op;
+    const double squares = type == DUET_F32 ? 1e30 : 1e200, sums = type == DUET_F32 ? 3e37 : 1.5e307;
     reduce_operands(&t, type, d, ops, 3, 2, how, chance(20) ? 1 : 0);
-    scale_outputs(&t, type == DUET_F32 ? 1e30 : 1e200);
+    scale_outputs(&t, op == OP_mean || (op == OP_var && chance(50)) ? sums : squares);
     add_number(&t, 0);
     t.code = (program){ .length = 5, .inputs = 2, .numbers = 1, .outputs = 3, .reductions = true };
-    t.code.code[0] = (instruction){ OP_norm, of, { { FROM_INPUT, 0 }, { 0 }, { 0, 0 } } };
+    t.code.code[0] = (instruction){ row, of, { { FROM_INPUT, 0 }, { 0 }, { 0, 0 } } };
     t.code.code[1] = (instruction){ OP_mul, of, { { FROM_INPUT, 1 }, { FROM_NUMBER, 0 } } };
     t.code.code[2] = (instruction){ OP_sub, of, { { FROM_ACC, 0 }, { FROM_INPUT, 0 } } };
-    t.code.code[3] = (instruction){ OP_norm, of, { { FROM_ACC, 0 }, { 0 }, { 0, 1 } } };
+    t.code.code[3] = (instruction){ row, of, { { FROM_ACC, 0 }, { 0 }, { 0, 1 } } };
     t.code.code[4] = (instruction){ OP_max, of, { { FROM_INPUT, 0 }, { 0 }, { 0, 2 } } };
     collapse(&t);
     run_trial(&t);
 }
 
-static void test_scaled_norms(void)
+/* The same without a program in front. */
+static void plain_scaled_trial(int op, duet_dtype type, const domain *d, enum arrangement how)
 {
-    for (int type = 0; type < 2; type++) {
-        for (int n = 0; n < REDUCE_LENGTHS - 2; n++)
-            norm_trial(type, &(domain){ 1, 1, { 6, reduce_lengths[n] } }, IN_ORDER + n % 2);
-        for (int n = 0; n < REDUCE_DOMAINS; n++) norm_trial(type, &reduce_domains[n], IN_ORDER + n % 2);
-    }
-    tap_point("norms whose squares overflow or underflow");
+    trial t = { .s.kernel = KERNEL_PROGRAM };
+    reduce_operands(&t, type, d, &op, 1, 1, how, 0);
+    scale_outputs(&t, type == DUET_F32 ? 3e37 : 1.5e307);
+    t.code = (program){ .length = 1, .inputs = 1, .outputs = 1, .reductions = true };
+    t.code.code[0] = (instruction){ (uint8_t)op, (uint8_t)type, { { FROM_INPUT, 0 } } };
+    collapse(&t);
+    run_trial(&t);
+}
+
+static void test_scaled(void)
+{
+    static const int ops[] = { OP_norm, OP_mean, OP_var };
+    for (int k = 0; k < 3; k++)
+        for (int type = 0; type < 2; type++) {
+            for (int n = 0; n < REDUCE_LENGTHS - 2; n++)
+                scaled_trial(ops[k], type, &(domain){ 1, 1, { 6, reduce_lengths[n] } }, IN_ORDER + n % 2);
+            for (int n = 0; n < REDUCE_DOMAINS; n++) {
+                scaled_trial(ops[k], type, &reduce_domains[n], IN_ORDER + n % 2);
+                plain_scaled_trial(ops[k], type, &reduce_domains[n], n % ARRANGEMENTS);
+            }
+        }
+    tap_point("norms, means and variances whose sums overflow or underflow");
 }
 
 static void test_softmax(bool quick)
@@ -278,7 +296,7 @@ int main(int argc, char **argv)
     const bool quick = is_quick(argc, argv);
     for (int k = 0; k < FOLDS; k++) test_reduce_row(reductions[k], quick);
     test_reduces_together(quick ? 30 : 300);
-    test_scaled_norms();
+    test_scaled();
     test_softmax(quick);
     test_norm(quick);
     return tap_end();

@@ -149,15 +149,17 @@ static void run_program(const job *j)
 
 /* A partial result: as many numbers as the row has, or an element and its index; -1: none. */
 typedef struct partial {
-    T v[3];
+    T v[4];
     int64_t at;
 } partial;
 
 typedef struct reduction {
     partial start;
     partial (*take)(partial p, T x, T y, int64_t at);
+    partial (*close)(partial p, int64_t count); /* of a lane of `count` elements, not 0 */
     partial (*join)(partial p, partial q);
     T (*epilogue)(partial p, int64_t n);
+    int sum; /* the number of a partial that may overflow */
 } reduction;
 
 /* Of two elements, the first NaN or the better one; of equal elements the first. */
@@ -190,23 +192,25 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
 #else
 #define DUET_FOLD1 REDUCE_OF
 #define DUET_FOLD2 REDUCE_OF
-#define DUET_MOMENT1(name, take, join, epilogue, ...)                                                        \
-    static partial take_##name(partial p, T x, T y, int64_t at)                                              \
+#define MOMENT_DO(...)                                                                                       \
+    T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2], a3 = p.v[3];                                                    \
+    __VA_ARGS__;                                                                                             \
+    return (partial){ { a0, a1, a2, a3 }, 0 };
+#define DUET_MOMENT1(name, take, close, join, epilogue, ...)                                                 \
+    static partial take_##name(partial p, T x, T y, int64_t at) { MOMENT_DO(take) }                          \
+    static partial close_##name(partial p, int64_t count)                                                    \
     {                                                                                                        \
-        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                             \
-        take;                                                                                                \
-        return (partial){ { a0, a1, a2 }, 0 };                                                               \
+        p.v[0] = (T)count;                                                                                   \
+        MOMENT_DO(close)                                                                                     \
     }                                                                                                        \
     static partial join_##name(partial p, partial q)                                                         \
     {                                                                                                        \
-        T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                             \
-        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2];                                                       \
-        join;                                                                                                \
-        return (partial){ { a0, a1, a2 }, 0 };                                                               \
+        const T b0 = q.v[0], b1 = q.v[1], b2 = q.v[2], b3 = q.v[3];                                          \
+        MOMENT_DO(join)                                                                                      \
     }                                                                                                        \
     static T finish_##name(partial p, int64_t n)                                                             \
     {                                                                                                        \
-        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2];                                                       \
+        const T a0 = p.v[0], a1 = p.v[1], a2 = p.v[2], a3 = p.v[3];                                          \
         return (void)a0, (void)a1, (void)a2, (void)n, epilogue;                                              \
     }
 #endif
@@ -220,45 +224,67 @@ static partial preferred(partial p, partial q, bool (*better)(T x, T a))
     static T finish_##name(partial p, int64_t n) { return p.v[0]; }
 #include <duet/ops.def>
 
+static partial close_nothing(partial p, int64_t count) { return (void)count, p; }
+
 static reduction reduce_of(int op)
 {
     switch (op) {
-#define REDUCE_CASE(name, first, at)                                                                         \
+#define REDUCE_CASE(name, first, at, close, sum, ...)                                                        \
     case OP_##name:                                                                                          \
-        return (reduction){ { { first }, at }, take_##name, join_##name, finish_##name };
-#define FROM_START(name, start, ...) REDUCE_CASE(name, START(start), 0)
+        return (reduction){                                                                                  \
+            { { first, ##__VA_ARGS__ }, at }, take_##name, close, join_##name, finish_##name, sum            \
+        };
+#define FROM_START(name, start, ...) REDUCE_CASE(name, START(start), 0, close_nothing, 0)
 #ifdef WHOLE
 #define DUET_ANY_FOLD1 FROM_START
 #define DUET_ANY_FOLD2 FROM_START
 #else
 #define DUET_FOLD1              FROM_START
 #define DUET_FOLD2              FROM_START
-#define DUET_MOMENT1(name, ...) REDUCE_CASE(name, K(0), 0)
+#define DUET_MOMENT1(name, ...) REDUCE_CASE(name, K(0), 0, close_##name, 3, K(NAN))
 #endif
-#define DUET_PLACE1(name, ...) REDUCE_CASE(name, K(0), -1)
+#define DUET_PLACE1(name, ...) REDUCE_CASE(name, K(0), -1, close_nothing, 0)
 #include <duet/ops.def>
-    default: return (reduction){ { { K(0) }, 0 }, take_sum, join_sum, finish_sum };
+    default: return (reduction){ { { K(0) }, 0 }, take_sum, close_nothing, join_sum, finish_sum, 0 };
     }
 }
 
-/* A reduction of n pairs (only dot uses y), and the scale of x. */
+/* A reduction of n pairs (only dot uses y), and the scale of x. by_block: x is scaled in the blocks whose
+ * sum is not finite otherwise; the numbers of other blocks are. */
 typedef struct run {
     const T (*pair)[2];
     int64_t n;
     T scale;
+    bool by_block;
 } run;
 
-static partial reduce_block(const reduction *f, const run *r, int64_t first, int64_t end)
+static partial reduce_elements(const reduction *f, const run *r, int64_t first, int64_t end)
 {
     partial lane[REDUCE_LANES];
     for (int l = 0; l < REDUCE_LANES; l++) {
         lane[l] = f->start;
         for (int64_t i = first + l; i < end; i += REDUCE_LANES)
             lane[l] = f->take(lane[l], r->pair[i][0] * r->scale, r->pair[i][1], i);
+        if (first + l < end) lane[l] = f->close(lane[l], (end - first - l - 1) / REDUCE_LANES + 1);
     }
     for (int half = REDUCE_LANES / 2; half; half /= 2)
         for (int l = 0; l < half; l++) lane[l] = f->join(lane[l], lane[l + half]);
     return lane[0];
+}
+
+static partial reduce_block(const reduction *f, const run *r, int64_t first, int64_t end)
+{
+#ifndef WHOLE
+    if (r->by_block) {
+        const run as_is = { r->pair, r->n, K(1), false };
+        partial p = reduce_elements(f, &as_is, first, end);
+        if (!(ABS(p.v[f->sum]) < INF)) return reduce_elements(f, r, first, end);
+        for (int k = f->sum ? 1 : 0; k < 4; k++) p.v[k] = p.v[k] * r->scale;
+        if (f->sum) p.v[f->sum] = p.v[f->sum] * r->scale;
+        return p;
+    }
+#endif
+    return reduce_elements(f, r, first, end);
 }
 
 /* The accumulator of blocks first .. first + count - 1; count is a power of two, absent blocks are
@@ -281,14 +307,24 @@ static partial reduce_all(const reduction *f, const run *r)
 }
 
 #ifndef WHOLE
-static T norm_of(const reduction *f, run *r)
+/* The factor of a second pass; 1: none is needed. */
+static T factor_of(int op, T s)
 {
-    T s = reduce_all(f, r).v[0];
-    if (s == INF) r->scale = TYPED(REDUCE_NORM_DOWN);
-    else if (s < TYPED(REDUCE_NORM_LEAST)) r->scale = TYPED(REDUCE_NORM_UP);
-    else r->scale = K(1);
-    if (r->scale != K(1)) s = reduce_all(f, r).v[0];
-    return f->epilogue((partial){ { s }, 0 }, r->n) * (K(1) / r->scale);
+    if (op == OP_norm && s < TYPED(REDUCE_LEAST)) return TYPED(REDUCE_UP);
+    if (op == OP_norm && s != s) return K(1);
+    return ABS(s) < INF ? K(1) : TYPED(REDUCE_DOWN);
+}
+
+/* norm, mean or var. */
+static T scaled_of(const reduction *f, int op, run *r)
+{
+    partial s = reduce_all(f, r);
+    r->scale = factor_of(op, s.v[f->sum]);
+    r->by_block = op != OP_norm && r->scale != K(1);
+    if (r->scale != K(1)) s = reduce_all(f, r);
+    T value = f->epilogue(s, r->n);
+    for (int times = op == OP_var ? 2 : 1; times > 0; times--) value = value * (K(1) / r->scale);
+    return value;
 }
 #endif
 
@@ -296,10 +332,10 @@ static T norm_of(const reduction *f, run *r)
 void FN(fake_reduce)(void *out, int op, const T (*pair)[2], int64_t n)
 {
     const reduction f = reduce_of(op);
-    run r = { pair, n, K(1) };
+    run r = { pair, n, K(1), false };
 #ifndef WHOLE
-    if (op == OP_norm) {
-        *(T *)out = norm_of(&f, &r);
+    if (op == OP_norm || op == OP_mean || op == OP_var) {
+        *(T *)out = scaled_of(&f, op, &r);
         return;
     }
 #endif

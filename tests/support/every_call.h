@@ -117,7 +117,7 @@ static const call maps[] = {
 static const call reductions[] = {
 #define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc) ROW(name, 1, -1, #terms, doc)
 #define DUET_FOLD2(name, start, take, join, epilogue, needs, oracle, terms, doc) ROW(name, 2, -1, #terms, doc)
-#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc)      ROW(name, 1, -1, #terms, doc)
+#define DUET_MOMENT1                                                             DUET_FOLD1
 #define DUET_PLACE1(name, better, needs, oracle, doc)                            ROW(name, 1, 0, NULL, doc)
 #include <duet/ops.def>
 };

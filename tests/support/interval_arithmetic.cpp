@@ -757,7 +757,7 @@ template <class R> bool apply(int op, const int32_t *attr, const table *in, tabl
     }()
 #define DUET_FOLD1(name, start, take, join, epilogue, needs, oracle, terms, doc)                             \
     REDUCE_ROW(name, 1, oracle, terms)
-#define DUET_MOMENT1(name, take, join, epilogue, needs, oracle, terms, doc) REDUCE_ROW(name, 1, oracle, terms)
+#define DUET_MOMENT1 DUET_FOLD1
 #define DUET_PLACE1(name, better, needs, oracle, doc)                                                        \
     case OP_##name:                                                                                          \
         places<R>(reduce.axes, in, out, [&](int64_t n, auto read) -> number<R> { return oracle; });          \

@@ -193,6 +193,8 @@ static double whole_tree(int op, duet_dtype t, const double *x, const double *y,
     return tree(op, t, x, y, n, 0, tree_blocks(n));
 }
 
+static double down_of(duet_dtype t) { return t == DUET_F32 ? 0x1p-100 : 0x1p-600; }
+
 static double safe_norm(duet_dtype t, double *x, int64_t n)
 {
     const bool f32 = t == DUET_F32;
@@ -204,25 +206,56 @@ static double safe_norm(duet_dtype t, double *x, int64_t n)
     return rounded(t, rounded(t, sqrt(whole_tree(OP_norm, t, x, x, n))) / by);
 }
 
+/* The sum of blocks, all scaled down: those with a finite sum afterwards. */
+static double scaled_sum(duet_dtype t, const double *x, int64_t n, int64_t first, int64_t count)
+{
+    const int64_t from = first * REDUCE_BLOCK, length = n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK;
+    if (from >= n) return start_of(OP_mean);
+    if (count > 1)
+        return rounded(t, scaled_sum(t, x, n, first, count / 2) +
+                              scaled_sum(t, x, n, first + count / 2, count / 2));
+    const double s = block_tree(OP_mean, t, x + from, x + from, length);
+    if (isfinite(s)) return rounded(t, s * down_of(t));
+    double scaled[REDUCE_BLOCK];
+    for (int64_t i = 0; i < length; i++) scaled[i] = rounded(t, x[from + i] * down_of(t));
+    return block_tree(OP_mean, t, scaled, scaled, length);
+}
+
+static double safe_mean(duet_dtype t, const double *x, int64_t n)
+{
+    const double count = rounded(t, (double)n), s = whole_tree(OP_mean, t, x, x, n);
+    if (isfinite(s)) return rounded(t, s / count);
+    return rounded(t, rounded(t, scaled_sum(t, x, n, 0, tree_blocks(n)) / count) / down_of(t));
+}
+
 /* ---- moments: the same tree, without nodes that have no elements ---- */
 
+/* A lane has a sum of distances from its origin where a closed one has their mean. */
 typedef struct moments {
-    double n, mean, squares;
+    double n, origin, mean, squares;
 } moments;
 
 static moments take_moments(duet_dtype t, moments a, double x)
 {
-    const double n = rounded(t, a.n + 1), d = rounded(t, x - a.mean),
-                 mean = rounded(t, a.mean + rounded(t, d / n));
-    return (moments){ n, mean, fma_in(t, d, rounded(t, x - mean), a.squares) };
+    if (a.n == 0) a.origin = x;
+    const double d = rounded(t, x - a.origin);
+    return (moments){ a.n + 1, a.origin, rounded(t, a.mean + d), fma_in(t, d, d, a.squares) };
+}
+
+static moments close_moments(duet_dtype t, moments a)
+{
+    if (a.n == 0) return a;
+    const double mean = rounded(t, a.mean / a.n), squares = fma_in(t, -a.mean, mean, a.squares);
+    return (moments){ a.n, a.origin, mean, squares < 0 ? 0 : squares };
 }
 
 static moments join_moments(duet_dtype t, moments a, moments b)
 {
     if (b.n == 0) return a;
-    const double n = rounded(t, a.n + b.n), d = rounded(t, b.mean - a.mean), share = rounded(t, b.n / n);
+    const double n = rounded(t, a.n + b.n), share = rounded(t, b.n / n);
+    const double d = rounded(t, rounded(t, b.origin - a.origin) + rounded(t, b.mean - a.mean));
     const double between = rounded(t, d * rounded(t, a.n * share));
-    return (moments){ n, fma_in(t, d, share, a.mean),
+    return (moments){ n, a.origin, fma_in(t, d, share, a.mean),
                       fma_in(t, between, d, rounded(t, a.squares + b.squares)) };
 }
 
@@ -230,23 +263,44 @@ static moments block_moments(duet_dtype t, const double *x, int64_t n)
 {
     moments lane[REDUCE_LANES] = { 0 };
     for (int64_t i = 0; i < n; i++) lane[i % REDUCE_LANES] = take_moments(t, lane[i % REDUCE_LANES], x[i]);
+    for (int l = 0; l < REDUCE_LANES; l++) lane[l] = close_moments(t, lane[l]);
     for (int h = REDUCE_LANES / 2; h > 0; h /= 2)
         for (int l = 0; l < h; l++) lane[l] = join_moments(t, lane[l], lane[l + h]);
     return lane[0];
 }
 
-static moments tree_moments(duet_dtype t, const double *x, int64_t n, int64_t first, int64_t count)
+/* scaled: all blocks are scaled down, those with finite squares afterwards */
+static moments scaled_moments(duet_dtype t, const double *x, int64_t n, bool scaled)
+{
+    const moments m = block_moments(t, x, n);
+    const double by = down_of(t);
+    if (!scaled) return m;
+    if (isfinite(m.squares))
+        return (moments){ m.n, rounded(t, m.origin * by), rounded(t, m.mean * by),
+                          rounded(t, rounded(t, m.squares * by) * by) };
+    double y[REDUCE_BLOCK];
+    for (int64_t i = 0; i < n; i++) y[i] = rounded(t, x[i] * by);
+    return block_moments(t, y, n);
+}
+
+static moments tree_moments(duet_dtype t, const double *x, int64_t n, bool scaled, int64_t first,
+                            int64_t count)
 {
     const int64_t from = first * REDUCE_BLOCK;
     if (from >= n) return (moments){ 0 };
-    if (count == 1) return block_moments(t, x + from, n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK);
-    return join_moments(t, tree_moments(t, x, n, first, count / 2),
-                        tree_moments(t, x, n, first + count / 2, count / 2));
+    if (count == 1)
+        return scaled_moments(t, x + from, n - from < REDUCE_BLOCK ? n - from : REDUCE_BLOCK, scaled);
+    return join_moments(t, tree_moments(t, x, n, scaled, first, count / 2),
+                        tree_moments(t, x, n, scaled, first + count / 2, count / 2));
 }
 
 static double variance(duet_dtype t, const double *x, int64_t n)
 {
-    return rounded(t, tree_moments(t, x, n, 0, tree_blocks(n)).squares / rounded(t, (double)n));
+    const double count = rounded(t, (double)n), by = down_of(t),
+                 s = tree_moments(t, x, n, false, 0, tree_blocks(n)).squares;
+    if (isfinite(s)) return rounded(t, s / count);
+    const double scaled = rounded(t, tree_moments(t, x, n, true, 0, tree_blocks(n)).squares / count);
+    return rounded(t, rounded(t, scaled / by) / by);
 }
 
 /* ---- argmin and argmax ---- */
@@ -275,9 +329,8 @@ static double reduce_value(int op, duet_dtype t, double *x, const double *y, int
     if (op == OP_any) return count_zeros(x, n) < (double)n;
     if (op == OP_all) return count_zeros(x, n) == 0;
     if (op == OP_argmin || op == OP_argmax) return first_place(op, x, n);
-    double a = whole_tree(op, t, x, y, n);
-    if (op == OP_mean) return rounded(t, a / rounded(t, (double)n));
-    return a;
+    if (op == OP_mean) return safe_mean(t, x, n);
+    return whole_tree(op, t, x, y, n);
 }
 
 /* ---- programs with reductions ---- */
