@@ -707,6 +707,16 @@ DUET_API duet_memory duet_memory_of(duet_place place);
 DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
 DUET_API void duet_memory_trim(void);
 
+/* Prints who uses the memory of the devices, in bytes. For each device that has been used: the figures
+ * used, cached and limit of duet_memory_of; the parts of `used` that are matrices, temporary buffers,
+ * workspaces of vendor libraries, and operands packed for DUET_MATH_SPLIT; on the CPU the plans of
+ * statements and of Fourier transforms, which are outside the limit; on a GPU the overhead, which is all
+ * other memory in use: the CUDA context, kernels, vendor libraries, and other processes. Then one line for
+ * each of the ten matrices that occupy most: the source line that created it, its type and shape, and its
+ * bytes on each device. The text of NO_MEMORY names the largest of them too. `out` may be NULL: nothing is
+ * printed then */
+DUET_API void duet_memory_report(FILE *out);
+
 /* Prints the devices and the vendor libraries that were found, with versions and paths. Also prints
  * which ones were not found, and why. */
 DUET_API void duet_info(FILE *out);

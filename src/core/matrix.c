@@ -404,7 +404,7 @@ static duet_status allocate(storage *b, int device, int queue)
     void *p;
     if (b->buffer[device]) return DUET_OK;
     if (device > DEFAULT_GPU && !b->others) TRY(add_other_usages(b));
-    TRY(pool_take(device, b->bytes, queue, &p));
+    TRY(pool_take_as(MEMORY_MATRIX, device, b->bytes, queue, &p));
     __atomic_store_n(&b->buffer[device], p, __ATOMIC_RELAXED);
     return DUET_OK;
 }

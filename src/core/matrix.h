@@ -278,4 +278,20 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 enum overlap { APART, SAME, TANGLED };
 enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b);
 
+/* A matrix that occupies memory of the pools. */
+#define OWNERS 10
+typedef struct matrix_owner {
+    uint64_t serial;
+    layout at;
+    const char *site;
+    const storage *storage;    /* only to compare */
+    int refs;                  /* the number of matrices that share it */
+    size_t bytes[DEVICES_MAX]; /* of its buffer on each device that was asked for */
+    size_t total;
+} matrix_owner;
+
+/* The matrices with the largest buffers on a device, or, for -1, on all of them. Returns their number. It
+ * allocates nothing. */
+int matrix_owners(int device, matrix_owner list[OWNERS]);
+
 #endif

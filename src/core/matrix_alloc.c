@@ -386,6 +386,54 @@ static int64_t copy_live(live_entry *to, int64_t capacity)
     return n;
 }
 
+static bool is_larger(const matrix_owner *a, const matrix_owner *b)
+{
+    return a->total != b->total ? a->total > b->total : a->serial < b->serial;
+}
+
+/* Puts an owner among the `count` largest ones. Of several matrices that share a storage, it keeps the
+ * first. Returns their number. */
+static int add_owner(matrix_owner *list, int count, const matrix_owner *o)
+{
+    int i = 0, end = count < OWNERS ? count : OWNERS - 1;
+    while (i < count && list[i].storage != o->storage) i++;
+    if (i < count) {
+        if (list[i].serial > o->serial) list[i] = *o;
+        return count;
+    }
+    if (count == OWNERS && !is_larger(o, &list[end])) return count;
+    for (; end > 0 && is_larger(o, &list[end - 1]); end--) list[end] = list[end - 1];
+    list[end] = *o;
+    return count < OWNERS ? count + 1 : OWNERS;
+}
+
+/* device: -1 for all. */
+static matrix_owner owner_of(const duet_matrix *m, int device)
+{
+    matrix_owner o = {
+        m->serial, m->at, __atomic_load_n(&m->site, __ATOMIC_RELAXED), m->storage, m->storage->refs, { 0 }, 0
+    };
+    for (int d = 0; d < DEVICES_MAX; d++)
+        if ((device < 0 || d == device) && storage_has_buffer(m->storage, d) &&
+            !(d == HOST && m->storage->wrapped))
+            o.total += o.bytes[d] = m->storage->bytes;
+    return o;
+}
+
+int matrix_owners(int device, matrix_owner list[OWNERS])
+{
+    int count = 0;
+    spin_take(&lock);
+    for (const slab *s = slabs; s; s = s->next)
+        for (int i = 0; i < SLAB; i++) {
+            if (!__atomic_load_n(&s->header[i].serial, __ATOMIC_ACQUIRE)) continue;
+            const matrix_owner o = owner_of(&s->header[i], device);
+            if (o.total) count = add_owner(list, count, &o);
+        }
+    spin_give(&lock);
+    return count;
+}
+
 static int by_age(const void *a, const void *b)
 {
     const uint64_t x = ((const live_entry *)a)->serial, y = ((const live_entry *)b)->serial;

@@ -5,17 +5,29 @@
 #include "backend.h"
 #include <stdbool.h>
 
+/* What a block is used for, for duet_memory_report. */
+enum memory_kind { MEMORY_MATRIX, MEMORY_SCRATCH, MEMORY_WORKSPACE, MEMORY_PACKED, MEMORY_KINDS };
+
 /* A block of at least `bytes` bytes on a device, for use by this queue. If another queue may still
  * use the block, this queue waits for it; the host does not. At the limit, or if the system has no
- * memory, cached blocks are freed first.
+ * memory, cached blocks are freed first. pool_take: the kind is SCRATCH; pool_take_workspace: WORKSPACE.
  * Errors    NO_MEMORY, with the figures; DEVICE_ERROR */
+duet_status pool_take_as(enum memory_kind kind, int device, size_t bytes, int queue, void **p);
 duet_status pool_take(int device, size_t bytes, int queue, void **p);
+duet_status pool_take_workspace(int device, size_t bytes, int queue, void **p);
 
 /* Gives a block back. queues: bit q is set when queue q of the device may still have work on it. */
 void pool_give(int device, void *p, uint64_t queues);
 
 /* The bytes used and cached on a device, and its limit. */
 duet_memory pool_memory(int device);
+
+/* The part of `used` that is of this kind. */
+size_t pool_used_as(enum memory_kind kind, int device);
+
+/* Plans are host memory that is not from the pool. Add `bytes`, which may be negative, to their sum. */
+void pool_count_plans(ptrdiff_t bytes);
+size_t pool_plans(void);
 
 /* How many bytes can still be allocated on a device: within its limit, or, without one, of what
  * the machine has left. */

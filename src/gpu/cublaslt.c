@@ -263,9 +263,10 @@ static duet_status lend_workspace(queue *q)
            limit = pool_memory(q->device).limit;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
-    while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_workspace)) == DUET_NO_MEMORY && bytes > least)
+    while ((s = gpu_take_quietly(pool_take_workspace, bytes, q, &q->blas_workspace)) == DUET_NO_MEMORY &&
+           bytes > least)
         bytes = bytes / 8 > least ? bytes / 8 : least;
-    if (s == DUET_NO_MEMORY) s = pool_take(q->device, bytes, q->index, &q->blas_workspace);
+    if (s == DUET_NO_MEMORY) s = pool_take_workspace(q->device, bytes, q->index, &q->blas_workspace);
     if (s == DUET_OK) q->blas_bytes = bytes;
     else q->blas_workspace = NULL;
     return s;
