@@ -681,6 +681,8 @@ typedef struct duet_counts {
     uint64_t streams;                /* statements that processed their operands on the GPU in parts */
     uint64_t transforms;             /* plans created for Fourier transforms */
     uint64_t copies, copy_bytes;     /* copies between two GPUs that do not go through the host */
+    uint64_t evictions;              /* buffers freed on a GPU because others needed the memory, */
+    uint64_t evicted_bytes; /* and their bytes. If no other buffer was valid, it is also a download */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

@@ -111,8 +111,8 @@ static void launch_users(const storage *b, const buffer_usage *on)
 /* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. */
 static void buffer_end(storage *b, int device)
 {
-    if (!b->buffer[device]) return;
     const buffer_usage *on = storage_usage(b, device);
+    if (!b->buffer[device] && on->uploader < 0) return;
     launch_users(b, on);
     if (on->packed) device_machine(device)->drop(device, b);
     if (on->uploader >= 0 && !queue_sync_passed(device, on->uploader, on->upload))
@@ -145,11 +145,12 @@ static storage *storage_new(size_t bytes, void *host)
     b->bytes = bytes;
     b->state = host ? 1 << HOST : 0;
     b->came = 0;
-    b->pinned = b->seen = b->asked = false;
+    b->pinned = b->seen = b->lent = b->asked = false;
     b->lost_parts = NULL;
     b->wrapped = host != NULL;
     b->copies = 0;
     b->accrued_cost = 0;
+    b->last_use = b->tried = 0;
     memset(b->buffer, 0, sizeof b->buffer);
     b->buffer[HOST] = host;
     b->first = buffer_unused;
@@ -304,12 +305,17 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 
 /* ---- free ---- */
 
+void storage_release(storage *b)
+{
+    if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
+}
+
 void(duet_free)(duet_matrix **m)
 {
     if (!m || !*m) return;
     storage *b = header_end(*m);
     if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was already freed");
-    else if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
+    else storage_release(b);
     *m = NULL;
 }
 
@@ -432,6 +438,28 @@ int matrix_owners(int device, matrix_owner list[OWNERS])
         }
     spin_give(&lock);
     return count;
+}
+
+bool matrix_find_best(matrix_score *score, int device, duet_matrix *best)
+{
+    double most = 0;
+    const duet_matrix *found = NULL;
+    spin_take(&lock);
+    for (const slab *s = slabs; s; s = s->next)
+        for (int i = 0; i < SLAB; i++) {
+            const duet_matrix *m = &s->header[i];
+            if (!__atomic_load_n(&m->serial, __ATOMIC_ACQUIRE) || !m->storage) continue;
+            const double x = storage_has_buffer(m->storage, device) ? score(m->storage, device) : 0;
+            if (!(x > most)) continue;
+            most = x;
+            found = m;
+        }
+    if (found) {
+        *best = *found;
+        __atomic_add_fetch(&found->storage->refs, 1, __ATOMIC_RELAXED);
+    }
+    spin_give(&lock);
+    return found != NULL;
 }
 
 static int by_age(const void *a, const void *b)

@@ -342,7 +342,7 @@ static duet_status no_memory(int device, size_t asked, const char *why)
     spin_give(&pools[device].lock);
     fail(DUET_NO_MEMORY, "%s %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", why, asked,
          device_name(device), m.used, m.cached, m.limit, m.limit ? "" : " (none)");
-    return name_owners(DUET_NO_MEMORY, device);
+    return device == HOST ? name_owners(DUET_NO_MEMORY, HOST) : DUET_NO_MEMORY;
 }
 
 /* ---- new blocks ---- */
@@ -363,6 +363,34 @@ static bool reserve(pool *o, size_t bytes, size_t *over)
     return fits;
 }
 
+/* ---- scarce memory of GPUs ---- */
+
+uint8_t pool_pressure;
+static unsigned calm_reviews; /* since buffers were freed, or half of a limit was used */
+#define CALM 16
+
+static void set_pressure(enum pressure to)
+{
+    __atomic_store_n(&calm_reviews, 0, __ATOMIC_RELAXED);
+    if (pool_pressure != to) __atomic_store_n(&pool_pressure, (uint8_t)to, __ATOMIC_RELAXED);
+}
+
+void pool_note_pressure(void) { set_pressure(PRESSURE_TIGHT); }
+
+static bool uses_half(int device)
+{
+    const duet_memory m = pool_memory(device);
+    return m.limit && m.used > m.limit / 2;
+}
+
+void pool_review_pressure(void)
+{
+    if (__atomic_add_fetch(&calm_reviews, 1, __ATOMIC_RELAXED) < CALM) return;
+    bool any = false;
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++) any |= uses_half(d);
+    set_pressure(any ? PRESSURE_WATCHED : PRESSURE_NONE);
+}
+
 static void unreserve(pool *o, size_t bytes)
 {
     spin_take(&o->lock);
@@ -374,7 +402,10 @@ static duet_status reserve_or_drop(int device, size_t bytes)
 {
     pool *o = &pools[device];
     size_t over;
-    if (reserve(o, bytes, &over)) return DUET_OK;
+    if (reserve(o, bytes, &over)) {
+        if (device != HOST && !pool_is_watched() && uses_half(device)) set_pressure(PRESSURE_WATCHED);
+        return DUET_OK;
+    }
     pthread_mutex_lock(&o->dropping);
     bool fits = reserve(o, bytes, &over);
     while (!fits && drop(device, over) > 0) fits = reserve(o, bytes, &over);
@@ -458,11 +489,6 @@ duet_status pool_take_as(enum memory_kind kind, int device, size_t bytes, int qu
 duet_status pool_take(int device, size_t bytes, int queue, void **p)
 {
     return pool_take_as(MEMORY_SCRATCH, device, bytes, queue, p);
-}
-
-duet_status pool_take_workspace(int device, size_t bytes, int queue, void **p)
-{
-    return pool_take_as(MEMORY_WORKSPACE, device, bytes, queue, p);
 }
 
 void pool_give(int device, void *p, uint64_t queues)
@@ -591,6 +617,7 @@ duet_status(duet_memory_limit)(duet_place place, size_t bytes)
     m->limit = bytes;
     const size_t all = m->used + m->cached, over = bytes && all > bytes ? all - bytes : 0;
     spin_give(&pools[device].lock);
+    if (device != HOST) set_pressure(PRESSURE_NONE);
     if (over) drop_alone(device, over);
     return DUET_OK;
 }

@@ -10,11 +10,16 @@ enum memory_kind { MEMORY_MATRIX, MEMORY_SCRATCH, MEMORY_WORKSPACE, MEMORY_PACKE
 
 /* A block of at least `bytes` bytes on a device, for use by this queue. If another queue may still
  * use the block, this queue waits for it; the host does not. At the limit, or if the system has no
- * memory, cached blocks are freed first. pool_take: the kind is SCRATCH; pool_take_workspace: WORKSPACE.
+ * memory, cached blocks are freed first. pool_take: the kind is SCRATCH.
  * Errors    NO_MEMORY, with the figures; DEVICE_ERROR */
 duet_status pool_take_as(enum memory_kind kind, int device, size_t bytes, int queue, void **p);
 duet_status pool_take(int device, size_t bytes, int queue, void **p);
-duet_status pool_take_workspace(int device, size_t bytes, int queue, void **p);
+
+/* eviction.c: the same, but on a GPU buffers of other matrices are freed if there is too little memory. The
+ * caller holds no lock of a storage or of deferred work. memory_take_workspace: the kind is WORKSPACE.
+ * Errors    NO_MEMORY, with the largest matrices; DEVICE_ERROR; those of deferred work of this thread */
+duet_status memory_take(enum memory_kind kind, int device, size_t bytes, int queue, void **p);
+duet_status memory_take_workspace(int device, size_t bytes, int queue, void **p);
 
 /* Gives a block back. queues: bit q is set when queue q of the device may still have work on it. */
 void pool_give(int device, void *p, uint64_t queues);
@@ -32,6 +37,19 @@ size_t pool_plans(void);
 /* How many bytes can still be allocated on a device: within its limit, or, without one, of what
  * the machine has left. */
 size_t pool_room(int device);
+
+/* Is memory of a GPU so scarce that buffers of matrices are freed for others (core/eviction.h)? While it is,
+ * buffers change their addresses often. pool_is_watched: it is, or may soon be. */
+enum pressure { PRESSURE_NONE, PRESSURE_WATCHED, PRESSURE_TIGHT };
+extern uint8_t pool_pressure;
+static inline bool pool_is_watched(void) { return __atomic_load_n(&pool_pressure, __ATOMIC_RELAXED); }
+static inline bool pool_is_tight(void)
+{
+    return __atomic_load_n(&pool_pressure, __ATOMIC_RELAXED) == PRESSURE_TIGHT;
+}
+void pool_note_pressure(void); /* memory is scarce now */
+/* To be called now and then: ends the state if no buffers were freed since many calls. */
+void pool_review_pressure(void);
 
 /* Pins a block of the host that is in use, for copies to and from a device. It stays pinned until
  * it is freed. false: it could not be pinned. No error is set. */

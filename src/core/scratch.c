@@ -40,7 +40,7 @@ static duet_status reserve(scratch_reserve *l, enum memory_kind kind, int device
             "is captured",
             bytes);
     if (!grow(l)) return fail(DUET_NO_MEMORY, "out of memory for the list of buffers of a recording");
-    TRY(pool_take_as(kind, device, bytes, queue, p));
+    TRY(memory_take(kind, device, bytes, queue, p));
     l->block[l->count++] = (reserved){ *p, bytes, device, true };
     return DUET_OK;
 }
@@ -54,7 +54,7 @@ static scratch_reserve *reserve_of_thread(int device)
 static inline duet_status acquire(enum memory_kind kind, int device, size_t bytes, int queue, void **p)
 {
     scratch_reserve *l = reserve_of_thread(device);
-    if (likely(!l)) return pool_take_as(kind, device, bytes, queue, p);
+    if (likely(!l)) return memory_take(kind, device, bytes, queue, p);
     reserved *b = find_free(l, device, bytes);
     if (!b) return reserve(l, kind, device, bytes, queue, p);
     b->in_use = true;

@@ -12,7 +12,7 @@
 #define QUEUES_ALL (QUEUES + 2)
 
 /* State that higher layers keep in a thread. Each has a destructor, which runs when the thread ends. */
-enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOTS };
+enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOT_HISTORY, SLOTS };
 
 /* Does the thread defer work (core/deferred.h)? DEFERS: until it calls duet_stream. DEFERS_ALWAYS:
  * also after that. */
@@ -37,6 +37,7 @@ typedef struct thread {
     FILE *explaining;         /* if not NULL, statements write their plans here instead of running */
     struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
     struct duet_recording *recording;        /* statements are added to it, unless NULL: replay/record.h */
+    struct buffer_user *buffer_user;         /* what it uses on GPUs now, or NULL: core/eviction.h */
     enum deferring deferring;
     bool host_waited; /* since the last statement the host has waited for the queue, or used it directly */
     unsigned deferred_failures; /* how often deferred work that this thread launched has failed */
@@ -58,6 +59,10 @@ static inline thread *thread_get(void)
 
 /* Does another thread run a call of a library? */
 bool thread_any_in_library(void);
+
+/* Is there another thread with one of these queues? And one that has a buffer_user? */
+bool thread_any_on(uint64_t queues);
+bool thread_any_uses_buffers(uint64_t queues);
 
 /* From now on DUET_GPU means this device for this thread. Errors: NO_DEVICE */
 duet_status thread_use_gpu(int device);
