@@ -20,6 +20,7 @@ typedef struct buffer_user {
 static inline void buffer_user_begin(thread *t, buffer_user *u,
                                      bool (*uses)(const buffer_user *u, const storage *b))
 {
+    if (unlikely(t->shared)) return thread_count_shared_user(1);
     u->uses = uses;
     u->outer = t->buffer_user;
     __atomic_store_n(&t->buffer_user, u, __ATOMIC_RELAXED);
@@ -28,6 +29,7 @@ static inline void buffer_user_begin(thread *t, buffer_user *u,
 
 static inline void buffer_user_end(thread *t, const buffer_user *u)
 {
+    if (unlikely(t->shared)) return thread_count_shared_user(-1);
     __atomic_store_n(&t->buffer_user, u->outer, __ATOMIC_RELEASE);
 }
 

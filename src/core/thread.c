@@ -140,13 +140,16 @@ bool thread_any_on(uint64_t queues)
     return any;
 }
 
+static int shared_users;
+
+void thread_count_shared_user(int more) { __atomic_add_fetch(&shared_users, more, __ATOMIC_SEQ_CST); }
+
 bool thread_any_uses_buffers(uint64_t queues)
 {
-    bool any = false;
+    bool any = (queues & 1) && __atomic_load_n(&shared_users, __ATOMIC_ACQUIRE) > 0;
     pthread_mutex_lock(&lock);
     for (const thread *t = threads; t; t = t->next)
         any |= is_other_on(t, queues) && __atomic_load_n(&t->buffer_user, __ATOMIC_ACQUIRE);
-    any |= has_been_shared && (queues & 1);
     pthread_mutex_unlock(&lock);
     return any;
 }

@@ -64,6 +64,9 @@ bool thread_any_in_library(void);
 bool thread_any_on(uint64_t queues);
 bool thread_any_uses_buffers(uint64_t queues);
 
+/* Threads with the shared state, which has no buffer_user, are counted instead. */
+void thread_count_shared_user(int more);
+
 /* From now on DUET_GPU means this device for this thread. Errors: NO_DEVICE */
 duet_status thread_use_gpu(int device);
 

@@ -16,8 +16,8 @@ static duet_status run_once(const plan *p, const statement *s)
 
 /* ---- a statement that found no memory while other threads used it ---- */
 
-#define WAITS        200 /* at most, of so many */
-#define MICROSECONDS 500
+#define WAITS        2000 /* at most, of so many */
+#define MICROSECONDS 50
 #define ALL_QUEUES   (~(uint64_t)0)
 
 /* Held by a statement that found no memory. While memory is scarce, other statements begin after it. So in the

@@ -297,8 +297,361 @@ static void test_loops(void)
     tap_point("training with too little memory");
 }
 
+/* ---- single rungs ---- */
+
+/* Starts on the GPU with the first `count` matrices; the host has them too. */
+static void new_on_gpu(duet_matrix **m, int count)
+{
+    for (int i = 0; i < count; i++) {
+        m[i] = duet_full(DUET_F32, (double)(i + 1), SIDE, SIDE);
+        CHECK(m[i] && duet_read(m[i]), "%s", duet_error());
+    }
+}
+
+/* Reads it on the GPU, without changing it. */
+static void touch(duet_matrix *m, duet_matrix *to) { ok(duet_set_on(DUET_GPU, to, duet_add(m, 0))); }
+
+static bool is_on_gpu(const duet_matrix *m) { return storage_has_buffer(m->storage, DEFAULT_GPU); }
+
+static bool holds(const duet_matrix *m, float x)
+{
+    const float *p = duet_read_f32(m);
+    for (int i = 0; p && i < SIDE * SIDE; i++)
+        if (p[i] != x) return CHECK(false, "an element is %g, not %g", (double)p[i], (double)x);
+    return CHECK(p != NULL, "%s", duet_error());
+}
+
+static void free_list(duet_matrix **m, int count)
+{
+    for (int i = 0; i < count; i++) duet_free(&m[i]);
+}
+
+/* Cached blocks are used first, then buffers that the host has too, in the order of their use. */
+static void test_clean(void)
+{
+    duet_matrix *m[5];
+    new_on_gpu(m, 5);
+    leave(4 * BYTES);
+    touch(m[0], m[4]);
+    touch(m[1], m[4]);
+    duet_matrix *gone = duet_new(DUET_F32, SIDE, SIDE);
+    ok(duet_set_on(DUET_GPU, gone, 1));
+    duet_free(&gone);
+    const duet_counts before = duet_stats();
+    touch(m[2], m[4]);
+    CHECK(duet_stats().evictions == before.evictions, "a cached block was not used");
+    touch(m[3], m[4]);
+    const duet_counts after = duet_stats();
+    CHECK(after.evictions == before.evictions + 1 && after.evicted_bytes == before.evicted_bytes + BYTES,
+          "%d buffers were freed", (int)(after.evictions - before.evictions));
+    CHECK(after.downloads == before.downloads, "a matrix that the host has was copied");
+    CHECK(!is_on_gpu(m[0]) && is_on_gpu(m[1]) && is_on_gpu(m[2]), "not the one used first was freed");
+    leave_all();
+    for (int i = 0; i < 4; i++) holds(m[i], (float)(i + 1));
+    free_list(m, 5);
+    tap_point("cached blocks, then buffers that the host has too");
+}
+
+/* Of matrices that only the GPU has, the least recently used one is copied. */
+static void test_spilled(void)
+{
+    duet_matrix *m[4];
+    for (int i = 0; i < 4; i++) m[i] = duet_new(DUET_F32, SIDE, SIDE);
+    leave(3 * BYTES);
+    for (int i = 0; i < 3; i++) ok(duet_set_on(DUET_GPU, m[i], (double)i));
+    ok(duet_set_on(DUET_GPU, m[0], duet_add(m[0], 10)));
+    const duet_counts before = duet_stats();
+    ok(duet_set_on(DUET_GPU, m[3], 3));
+    const duet_counts after = duet_stats();
+    CHECK(after.evictions == before.evictions + 1 && after.downloads == before.downloads + 1, "%d, %d",
+          (int)(after.evictions - before.evictions), (int)(after.downloads - before.downloads));
+    CHECK(!is_on_gpu(m[1]) && is_on_gpu(m[0]) && is_on_gpu(m[2]),
+          "not the least recently used one was freed");
+    leave_all();
+    holds(m[0], 10);
+    holds(m[1], 1);
+    holds(m[2], 2);
+    holds(m[3], 3);
+    free_list(m, 4);
+    tap_point("matrices that only the GPU has are copied, the least recently used first");
+}
+
+/* A buffer whose elements the host has overwritten costs nothing. */
+static void test_stale(void)
+{
+    duet_matrix *m[4];
+    new_on_gpu(m, 4);
+    leave(3 * BYTES);
+    touch(m[0], m[2]);
+    touch(m[1], m[2]);
+    float *p = duet_overwrite_f32(m[1]);
+    for (int i = 0; i < SIDE * SIDE; i++) p[i] = 7;
+    const duet_counts before = duet_stats();
+    touch(m[3], m[2]);
+    CHECK(!is_on_gpu(m[1]) && is_on_gpu(m[0]) && duet_stats().downloads == before.downloads,
+          "not the stale buffer was freed");
+    leave_all();
+    holds(m[1], 7);
+    free_list(m, 4);
+    tap_point("stale buffers come first");
+}
+
+/* The operands of a statement are not freed for each other. */
+static void test_operands(void)
+{
+    duet_matrix *m[8];
+    new_on_gpu(m, 8);
+    leave(4 * BYTES);
+    for (int i = 0; i < 4; i++) ok(duet_set_on(DUET_GPU, m[i], duet_mul(m[i], 2)));
+    ok(duet_set_on(DUET_GPU, m[4], duet_add(duet_mul(m[5], m[6]), m[7])));
+    holds(m[4], 6 * 7 + 8);
+    ok(duet_set_on(DUET_GPU, m[0], duet_add(duet_mul(m[1], m[2]), m[3])));
+    holds(m[0], 4 * 6 + 8);
+    const duet_status st = duet_set_on(DUET_GPU, m[0], duet_add(duet_mul(m[1], m[2]), duet_mul(m[3], m[4])));
+    CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "; the largest matrices there: f32[64,64] of ") &&
+              strstr(duet_error(), __FILE__),
+          "status %d: %s", (int)st, duet_error());
+    holds(m[0], 4 * 6 + 8);
+    ok(duet_set(m[0], duet_add(duet_mul(m[1], m[2]), duet_mul(m[3], m[4]))));
+    holds(m[0], 4 * 6 + 8 * 50);
+    leave_all();
+    free_list(m, 8);
+    tap_point("operands of the statement stay; what does not fit runs on the CPU or fails");
+}
+
+/* A pointer to GPU memory is valid until a statement uses its matrix. */
+static void test_pointers(void)
+{
+    duet_matrix *m[5];
+    new_on_gpu(m, 5);
+    leave(3 * BYTES);
+    const void *p = duet_device_read(m[0]);
+    for (int k = 0; k < 3; k++)
+        for (int i = 1; i < 4; i++) touch(m[i], m[4]);
+    const uint64_t before = copied();
+    CHECK(is_on_gpu(m[0]) && duet_device_read(m[0]) == p && copied() == before, "the buffer was freed");
+    touch(m[0], m[4]);
+    touch(m[1], m[4]);
+    touch(m[2], m[4]);
+    CHECK(!is_on_gpu(m[0]), "the buffer is kept although a statement has used its matrix");
+    leave_all();
+    free_list(m, 5);
+    tap_point("buffers of which the user has a pointer are not freed");
+}
+
+static void test_forbidden(void)
+{
+    duet_matrix *m[3] = { duet_new(DUET_F32, SIDE, SIDE), duet_new(DUET_F32, SIDE, SIDE),
+                          duet_new(DUET_F32, SIDE, SIDE) };
+    leave(2 * BYTES);
+    ok(duet_set_on(DUET_GPU, m[0], 1));
+    ok(duet_set_on(DUET_GPU, m[1], 2));
+    const uint64_t before = copied();
+    DUET_FORBID_TRANSFERS
+    CHECK(duet_set_on(DUET_GPU, m[2], 3) == DUET_NO_MEMORY && copied() == before, "%s", duet_error());
+    ok(duet_set_on(DUET_GPU, m[2], 3));
+    leave_all();
+    for (int i = 0; i < 3; i++) holds(m[i], (float)(i + 1));
+    free_list(m, 3);
+    tap_point("where copies are forbidden, nothing is freed");
+}
+
+/* What is larger than all memory runs in parts, after other matrices have left. */
+static void test_streamed(void)
+{
+    enum { MANY = 1 << 20 };
+    duet_matrix *big = duet_full(DUET_F32, 3, MANY), *to = duet_new(DUET_F32, MANY), *m[4];
+    CHECK(duet_read(big) != NULL, "%s", duet_error());
+    for (int i = 0; i < 4; i++) m[i] = duet_new(DUET_F32, MANY / 8);
+    leave(4 * MANY / 2);
+    for (int i = 0; i < 4; i++) ok(duet_set_on(DUET_GPU, m[i], (double)i));
+    const duet_counts before = duet_stats();
+    ok(duet_set_on(DUET_GPU, to, duet_mul(big, 2)));
+    const duet_counts after = duet_stats();
+    CHECK(after.streams == before.streams + 1 && after.evictions > before.evictions,
+          "%d streams, %d evictions", (int)(after.streams - before.streams),
+          (int)(after.evictions - before.evictions));
+    const float *p = duet_read_f32(to);
+    for (int i = 0; p && i < MANY; i += 1001) CHECK(p[i] == 6, "element %d is %g", i, (double)p[i]);
+    leave_all();
+    for (int i = 0; i < 4; i++) CHECK(duet_read_f32(m[i])[5] == (float)i, "matrix %d is wrong", i);
+    duet_free(&big, &to);
+    free_list(m, 4);
+    tap_point("what does not fit in an empty GPU runs in parts");
+}
+
+/* A view keeps the storage, and its elements move with it. Zeros that nothing has written stay zeros. */
+static void test_views(void)
+{
+    duet_matrix *m[4], *zeros = duet_new(DUET_F32, SIDE, SIDE);
+    for (int i = 0; i < 4; i++) m[i] = duet_new(DUET_F32, SIDE, SIDE);
+    leave(3 * BYTES);
+    duet_matrix *row = duet_row(m[0], 2), *turned = duet_transposed(m[1]);
+    touch(zeros, m[2]);
+    ok(duet_set_on(DUET_GPU, m[0], 1));
+    ok(duet_set_on(DUET_GPU, row, 5));
+    ok(duet_set_on(DUET_GPU, turned, 2));
+    ok(duet_set_on(DUET_GPU, m[2], 3));
+    ok(duet_set_on(DUET_GPU, m[3], duet_add(m[2], turned)));
+    ok(duet_set_on(DUET_GPU, row, duet_add(row, 1)));
+    leave_all();
+    const float *p = duet_read_f32(m[0]);
+    CHECK(p && p[0] == 1 && p[2 * SIDE] == 6 && p[3 * SIDE] == 1, "%s", duet_error());
+    holds(m[1], 2);
+    holds(m[3], 5);
+    holds(zeros, 0);
+    duet_free(&row, &turned, &zeros);
+    free_list(m, 4);
+    tap_point("views, and zeros that nothing has written");
+}
+
+/* ---- recordings, automatic replay, lists ---- */
+
+static void run_list(duet_matrix **m)
+{
+    ok(duet_set_all({ m[1], duet_add(m[0], 1) }, { m[2], duet_sum_keep(m[1], 0) },
+                    { m[1], duet_mul(m[1], 2) }));
+    ok(duet_set(m[3], duet_add(m[4], m[5])));
+    ok(duet_set(m[0], duet_sub(m[3], m[1])));
+    ok(duet_set(m[4], duet_add(m[4], 1)));
+}
+
+static void new_six(duet_matrix **m)
+{
+    for (int i = 0; i < 6; i++) m[i] = i == 2 ? duet_new(DUET_F32, 1, SIDE) : filled(i);
+}
+
+static void repeat(duet_matrix **m, duet_recording *r, int times)
+{
+    for (int k = 0; k < times; k++)
+        if (r) ok(duet_replay(r));
+        else run_list(m);
+}
+
+static void compare_six(duet_matrix **a, duet_matrix **b, const char *what)
+{
+    for (int i = 0; i < 6; i++) {
+        const float *x = duet_read_f32(a[i]), *y = duet_read_f32(b[i]);
+        CHECK(x && y && !memcmp(x, y, (size_t)duet_count(a[i]) * 4), "%s: matrix %d differs", what, i);
+    }
+}
+
+/* The recording was made with enough memory, or with too little. */
+static void test_recorded(void)
+{
+    for (int early = 0; early < 3; early++) {
+        duet_matrix *a[6], *b[6];
+        duet_recording *r = NULL;
+        new_six(a);
+        new_six(b);
+        DUET_ON(DUET_GPU)
+        {
+            repeat(b, NULL, 1);
+            if (early == 2) leave_all();
+            for (int i = 0; i < 6; i++) CHECK(duet_update(b[i]) != NULL, "%s", duet_error());
+            if (early != 1) leave(3 * BYTES + 4096);
+            if (early < 2) {
+                ok(duet_record_begin());
+                run_list(b);
+                r = duet_record_end();
+                CHECK(r != NULL, "%s", duet_error());
+            } else {
+                run_list(b);
+            }
+            if (early == 1) {
+                repeat(b, r, 3);
+                leave(0);
+                for (int i = 0; i < 6; i++) CHECK(duet_update(b[i]) != NULL, "%s", duet_error());
+                leave(3 * BYTES + 4096);
+            }
+            repeat(b, r, early == 1 ? 7 : 10);
+            leave_all();
+            repeat(b, r, 5);
+            repeat(a, NULL, 17);
+        }
+        compare_six(a, b, early == 2 ? "repeated" : early ? "recorded before" : "recorded");
+        duet_recording_free(&r);
+        free_list(a, 6);
+        free_list(b, 6);
+    }
+    tap_point("recordings and automatic replay with too little memory");
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, TURNS = 12, OWN = 5, SHARED = 4 };
+
+typedef struct worker {
+    pthread_t thread;
+    duet_matrix *m[OWN];
+    duet_matrix *const *weights;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    DUET_ON(DUET_GPU)
+    for (int k = 0; k < TURNS; k++) {
+        for (int i = 1; i < OWN; i++)
+            ok(duet_set(w->m[i], duet_relu(duet_matmul(w->m[i - 1], w->weights[i - 1]))));
+        ok(duet_set(w->m[0], duet_add(w->m[0], duet_mul(0.125, w->m[OWN - 1]))));
+    }
+    return NULL;
+}
+
+static void new_worker(worker *w, int n, duet_matrix *const *weights)
+{
+    w->weights = weights;
+    for (int i = 0; i < OWN; i++) w->m[i] = filled(100 * n + i);
+}
+
+static void run_workers(worker *w)
+{
+    for (int n = 0; n < THREADS; n++)
+        CHECK(!pthread_create(&w[n].thread, NULL, work, &w[n]), "the thread could not be created");
+    for (int n = 0; n < THREADS; n++) pthread_join(w[n].thread, NULL);
+}
+
+/* All threads use the same weights. There is memory for two statements at once, or no limit: then the queues of
+ * the threads get their workspaces. */
+static void test_threads(bool is_limited)
+{
+    duet_matrix *weights[SHARED];
+    worker w[THREADS], alone;
+    for (int i = 0; i < SHARED; i++) weights[i] = filled(1000 + i);
+    for (int n = 0; n < THREADS; n++) new_worker(&w[n], n, weights);
+    if (is_limited) leave(7 * BYTES);
+    const uint64_t before = duet_stats().evictions;
+    run_workers(w);
+    CHECK((duet_stats().evictions > before) == is_limited, "buffers were freed, or none was");
+    leave_all();
+    for (int n = 0; n < THREADS; n++) {
+        new_worker(&alone, n, weights);
+        work(&alone);
+        for (int i = 0; i < OWN; i++) {
+            const float *x = duet_read_f32(alone.m[i]), *y = duet_read_f32(w[n].m[i]);
+            CHECK(x && y && !memcmp(x, y, BYTES), "thread %d: matrix %d differs", n, i);
+        }
+        free_list(alone.m, OWN);
+        free_list(w[n].m, OWN);
+    }
+    free_list(weights, SHARED);
+    tap_point(is_limited ? "threads that share matrices, with too little memory"
+                         : "threads with enough memory");
+}
+
 int main(void)
 {
+    test_clean();
+    test_spilled();
+    test_stale();
+    test_operands();
+    test_pointers();
+    test_forbidden();
+    test_streamed();
+    test_views();
+    test_recorded();
     test_loops();
+    for (int i = 0; i < 5; i++) test_threads(i > 0);
     return tap_end();
 }
