@@ -46,6 +46,7 @@ typedef struct storage {
     bool lent;      /* the user may have a pointer to a buffer on a GPU, which must not be freed */
     bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
     double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
+    uint64_t id;               /* the serial of its first matrix, never used again */
     uint64_t last_use, tried;  /* core/history.c; core/eviction.c, under its lock */
     void *buffer[DEVICES_MAX]; /* NULL: not allocated */
     buffer_usage first;        /* on the default GPU */

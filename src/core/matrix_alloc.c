@@ -99,6 +99,7 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     m->count = layout_count(at);
     m->dense = layout_is_dense(at);
     m->repeats = layout_repeats(at);
+    if (!b->id) b->id = serial;
     return header_begin(m, serial);
 }
 
@@ -150,7 +151,7 @@ static storage *storage_new(size_t bytes, void *host)
     b->wrapped = host != NULL;
     b->copies = 0;
     b->accrued_cost = 0;
-    b->last_use = b->tried = 0;
+    b->id = b->last_use = b->tried = 0;
     memset(b->buffer, 0, sizeof b->buffer);
     b->buffer[HOST] = host;
     b->first = buffer_unused;
@@ -183,6 +184,7 @@ static duet_matrix *dense_matrix(duet_dtype type, int rank, const int64_t *size,
     m->dense = true;
     m->repeats = false;
     b->bytes = (size_t)m->count * dtypes[type].bytes;
+    b->id = serial;
     return header_begin(m, serial);
 }
 

@@ -246,7 +246,7 @@ bool plan_uses(const plan *p, const statement *s, const storage *b)
 /* A storage that is read and written counts as read, because leaves come first. */
 void plan_note_uses(const plan *p, const statement *s)
 {
-    history *h = history_statement();
+    history *h = history_statement(p->number);
     for (int i = 0; i < p->n_leaves && h; i++)
         history_add(h, s->f->nodes[p->leaves[i].node].matrix->storage, true);
     for (int k = 0; k < p->dests && h; k++)

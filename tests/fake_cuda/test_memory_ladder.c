@@ -53,6 +53,7 @@ typedef struct task {
 
 typedef struct loop {
     const char *name;
+    int batch; /* rows of activations and their gradients */
     int count;
     task tasks[5 * LAYERS];
 } loop;
@@ -67,16 +68,16 @@ static void add_forward(loop *l)
     for (int i = 0; i < LAYERS; i++) add(l, FORWARD, 3, ACTIVATION + i + 1, ACTIVATION + i, WEIGHT + i, 0);
 }
 
-static loop forward_loop(void)
+static loop forward_loop(int batch)
 {
-    loop l = { .name = "forward" };
+    loop l = { .name = "forward", .batch = batch };
     add_forward(&l);
     return l;
 }
 
-static loop training_loop(void)
+static loop training_loop(int batch)
 {
-    loop l = { .name = "training" };
+    loop l = { .name = "training", .batch = batch };
     add_forward(&l);
     add(&l, LOSS, 3, DELTA + LAYERS, ACTIVATION + LAYERS, WANTED, 0);
     for (int i = LAYERS; i-- > 0;) {
@@ -107,26 +108,49 @@ static bool uses(const loop *l, int matrix)
     return false;
 }
 
-static int matrices_of(const loop *l)
+static int rows_of(const loop *l, int matrix)
 {
-    int n = 0;
-    for (int i = 0; i < MATRICES; i++) n += uses(l, i);
-    return n;
+    const bool is_weight = (matrix >= WEIGHT && matrix < DELTA) || (matrix >= GRADIENT && matrix < WANTED);
+    return is_weight ? SIDE : l->batch;
 }
 
-static duet_matrix *filled(int seed)
+static int bytes_of(const loop *l, int matrix) { return rows_of(l, matrix) * SIDE * 4; }
+
+static int all_bytes(const loop *l)
+{
+    int sum = 0;
+    for (int i = 0; i < MATRICES; i++)
+        if (uses(l, i)) sum += bytes_of(l, i);
+    return sum;
+}
+
+/* Of the task that needs most. */
+static int most_bytes(const loop *l)
+{
+    int most = 0;
+    for (int i = 0; i < l->count; i++) {
+        int sum = 0;
+        for (int k = 0; k < l->tasks[i].n; k++) sum += bytes_of(l, l->tasks[i].of[k]);
+        if (sum > most) most = sum;
+    }
+    return most;
+}
+
+static duet_matrix *filled_rows(int seed, int rows)
 {
     uint32_t x = (uint32_t)seed * 2654435761u + 1;
-    duet_matrix *m = duet_new(DUET_F32, SIDE, SIDE);
+    duet_matrix *m = duet_new(DUET_F32, rows, SIDE);
     float *p = duet_overwrite_f32(m);
-    for (int i = 0; i < SIDE * SIDE; i++)
+    for (int i = 0; i < rows * SIDE; i++)
         p[i] = (float)((x = x * 1664525 + 1013904223) >> 8) * 0x1p-26f - 0.125f;
     return m;
 }
 
+static duet_matrix *filled(int seed) { return filled_rows(seed, SIDE); }
+
 static void fill_all(const loop *l, duet_matrix *m[MATRICES])
 {
-    for (int i = 0; i < MATRICES; i++) m[i] = uses(l, i) ? filled(i) : NULL;
+    for (int i = 0; i < MATRICES; i++) m[i] = uses(l, i) ? filled_rows(i, rows_of(l, i)) : NULL;
 }
 
 static void free_all(duet_matrix *m[MATRICES])
@@ -148,8 +172,8 @@ enum { TIMES = 25, WARM = 5 }; /* runs of a loop; those before the bytes are cou
 typedef struct schedule {
     const loop *l;
     bool on_gpu[MATRICES], on_host[MATRICES];
-    int present;
-    bool costs; /* weigh the distance by the copies, instead of the distance alone */
+    int present; /* bytes */
+    bool costs;  /* weigh the distance by the copies, instead of the distance alone */
 } schedule;
 
 static bool task_uses(const task *t, int matrix)
@@ -184,7 +208,7 @@ static double priority(const schedule *s, int now, int matrix)
     return s->costs ? distance / (copies + 1e-9) : distance - 0.1 * copies;
 }
 
-/* Returns the matrices that are copied. */
+/* Returns the bytes that are copied. */
 static int free_one(schedule *s, int now)
 {
     const task *t = &s->l->tasks[now % s->l->count];
@@ -192,38 +216,39 @@ static int free_one(schedule *s, int now)
     for (int i = 0; i < MATRICES; i++)
         if (s->on_gpu[i] && !task_uses(t, i) && (best < 0 || priority(s, now, i) > priority(s, now, best)))
             best = i;
-    const int copies = !s->on_host[best];
+    const int bytes = bytes_of(s->l, best), copied_bytes = s->on_host[best] ? 0 : bytes;
     s->on_gpu[best] = false;
     s->on_host[best] = true;
-    s->present--;
-    return copies;
+    s->present -= bytes;
+    return copied_bytes;
 }
 
 static int run_in_schedule(schedule *s, int now, int capacity)
 {
     const task *t = &s->l->tasks[now % s->l->count];
-    int copies = 0;
+    int sum = 0;
     for (int k = 0; k < t->n; k++) {
+        const int bytes = bytes_of(s->l, t->of[k]);
         if (s->on_gpu[t->of[k]]) continue;
-        while (s->present == capacity) copies += free_one(s, now);
+        while (s->present + bytes > capacity) sum += free_one(s, now);
         s->on_gpu[t->of[k]] = true;
-        s->present++;
-        copies += !task_overwrites(t, t->of[k]);
+        s->present += bytes;
+        if (!task_overwrites(t, t->of[k])) sum += bytes;
     }
     s->on_host[t->of[0]] = false;
-    return copies;
+    return sum;
 }
 
 static uint64_t bytes_of_schedule(const loop *l, int capacity, bool costs, int from)
 {
     schedule s = { .l = l, .costs = costs };
-    uint64_t copies = 0;
+    uint64_t sum = 0;
     memset(s.on_host, true, sizeof s.on_host);
     for (int i = 0; i < l->count * TIMES; i++) {
         const int more = run_in_schedule(&s, i, capacity);
-        if (i >= l->count * from) copies += (uint64_t)more;
+        if (i >= l->count * from) sum += (uint64_t)more;
     }
-    return copies * BYTES;
+    return sum;
 }
 
 /* The better one of two schedules. */
@@ -241,8 +266,8 @@ static void compare(const loop *l, float **want, duet_matrix **m, double factor)
     for (int i = 0; i < MATRICES; i++) {
         if (!m[i]) continue;
         const float *x = duet_read_f32(m[i]);
-        CHECK(x && !memcmp(x, want[i], BYTES), "%s, %g times the memory: matrix %d differs", l->name, factor,
-              i);
+        CHECK(x && !memcmp(x, want[i], (size_t)bytes_of(l, i)), "%s, %g times the memory: matrix %d differs",
+              l->name, factor, i);
     }
 }
 
@@ -250,10 +275,10 @@ static void compare(const loop *l, float **want, duet_matrix **m, double factor)
 static void with_limit(const loop *l, float **want, double factor)
 {
     duet_matrix *m[MATRICES];
-    int capacity = (int)(matrices_of(l) / factor);
-    if (capacity < 4) capacity = 4;
+    int capacity = (int)(all_bytes(l) / factor) / 4096 * 4096;
+    if (capacity < most_bytes(l)) capacity = most_bytes(l);
     fill_all(l, m);
-    leave((size_t)capacity * BYTES);
+    leave((size_t)capacity);
     const duet_counts before = duet_stats();
     const uint64_t start = copied();
     run_loop(l, m, WARM);
@@ -268,8 +293,10 @@ static void with_limit(const loop *l, float **want, double factor)
           factor);
     CHECK((double)(end - warm) <= 1.2 * (double)least, "%s, %g times the memory: %.2f times the least bytes",
           l->name, factor, (double)(end - warm) / (double)least);
-    printf("# %s, %g times the memory: %.3f times the bytes of Belady's schedule, %.3f with the first runs\n",
-           l->name, factor, (double)(end - warm) / (double)least, (double)(end - start) / (double)least_all);
+    printf("# %s, batch %d, %g times the memory: %.3f times the bytes of Belady's schedule, %.3f with the "
+           "first runs\n",
+           l->name, l->batch, factor, (double)(end - warm) / (double)least,
+           (double)(end - start) / (double)least_all);
     leave_all();
     compare(l, want, m, factor);
     free_all(m);
@@ -282,7 +309,7 @@ static void test_loop(loop l)
     fill_all(&l, m);
     run_loop(&l, m, TIMES);
     for (int i = 0; i < MATRICES; i++)
-        if (m[i]) want[i] = memcpy(malloc(BYTES), duet_read_f32(m[i]), BYTES);
+        if (m[i]) want[i] = memcpy(malloc(BYTES), duet_read_f32(m[i]), (size_t)bytes_of(&l, i));
     free_all(m);
     const double factors[] = { 1.5, 2, 4, 8 };
     for (int i = 0; i < 4; i++) with_limit(&l, want, factors[i]);
@@ -291,10 +318,44 @@ static void test_loop(loop l)
 
 static void test_loops(void)
 {
-    test_loop(forward_loop());
+    test_loop(forward_loop(SIDE));
+    test_loop(forward_loop(SIDE / 4));
     tap_point("forward passes with too little memory");
-    test_loop(training_loop());
+    test_loop(training_loop(SIDE));
+    test_loop(training_loop(SIDE / 4));
     tap_point("training with too little memory");
+}
+
+/* Activations that are created anew each time. The input and the weights are read in a circle: of n matrices
+ * of which c fit, Belady's schedule copies (n - c) n / (n - 1) each time. */
+static void test_created(void)
+{
+    enum { FIT = 8, COUNT_OF = LAYERS + 1 };
+    duet_matrix *w[LAYERS], *x = filled(0);
+    for (int i = 0; i < LAYERS; i++) w[i] = filled(i + 1);
+    leave((FIT + 2) * BYTES);
+    duet_counts before = duet_stats();
+    DUET_ON(DUET_GPU)
+    for (int k = 0; k < TIMES; k++) {
+        if (k == WARM) before = duet_stats();
+        duet_matrix *h = x;
+        for (int i = 0; i < LAYERS; i++) {
+            duet_matrix *next = duet_eval(duet_relu(duet_matmul(h, w[i])));
+            CHECK(next != NULL, "%s", duet_error());
+            if (h != x) duet_free(&h);
+            h = next;
+        }
+        duet_free(&h);
+    }
+    const duet_counts after = duet_stats();
+    const double least = (TIMES - WARM) * (double)(COUNT_OF - FIT) * COUNT_OF / (COUNT_OF - 1),
+                 made = (double)(after.uploads + after.downloads - before.uploads - before.downloads);
+    CHECK(made > 0 && made <= 1.2 * least, "%g copies, at least %g", made, least);
+    printf("# activations that are created anew: %.3f times the copies of Belady's schedule\n", made / least);
+    leave_all();
+    duet_free(&x);
+    for (int i = 0; i < LAYERS; i++) duet_free(&w[i]);
+    tap_point("matrices that are created anew each time");
 }
 
 /* ---- single rungs ---- */
@@ -652,6 +713,7 @@ int main(void)
     test_views();
     test_recorded();
     test_loops();
+    test_created();
     for (int i = 0; i < 5; i++) test_threads(i > 0);
     return tap_end();
 }
