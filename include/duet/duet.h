@@ -694,8 +694,9 @@ DUET_API duet_counts duet_stats(void);
  *              blocks are needed again
  *     peak     the largest value of used + cached so far
  *     limit    the limit of used + cached; 0: no limit. An allocation beyond it first frees cached memory,
- *              and then fails with NO_MEMORY. Where Duet chooses the device, a statement that does not fit
- *              on the GPU runs in parts or on the CPU
+ *              and then fails with NO_MEMORY. On a GPU it also frees buffers of other matrices, and copies
+ *              their elements to the host if these are valid nowhere else. A statement that does not fit
+ *              even so runs in parts, or on the CPU where Duet chooses the device
  *     pinned   page-locked host memory. The library pins a large matrix when it is copied between host
  *              and GPU for the second time. It pins at most a quarter of the system's memory
  *     duet_memory_of      returns these figures

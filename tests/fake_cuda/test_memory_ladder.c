@@ -541,6 +541,25 @@ static void test_streamed(void)
     tap_point("what does not fit in an empty GPU runs in parts");
 }
 
+/* The memory of the device is exhausted, and no limit is set. */
+static void test_exhausted(void)
+{
+    duet_matrix *m[6];
+    for (int i = 0; i < 6; i++) m[i] = duet_new(DUET_F32, SIDE, SIDE);
+    duet_memory_trim();
+    fake_memory(fake_count().memory + 3 * BYTES);
+    const duet_counts before = duet_stats();
+    for (int i = 0; i < 6; i++) ok(duet_set_on(DUET_GPU, m[i], (double)i));
+    for (int i = 0; i < 5; i++) ok(duet_set_on(DUET_GPU, m[i], duet_add(m[i], m[5])));
+    CHECK(duet_stats().evictions > before.evictions + 4, "%d buffers were freed",
+          (int)(duet_stats().evictions - before.evictions));
+    fake_memory((size_t)1 << 30);
+    for (int i = 0; i < 6; i++) holds(m[i], (float)(i < 5 ? i + 5 : i));
+    leave_all();
+    free_list(m, 6);
+    tap_point("a device whose memory is exhausted");
+}
+
 /* A view keeps the storage, and its elements move with it. Zeros that nothing has written stay zeros. */
 static void test_views(void)
 {
@@ -710,6 +729,7 @@ int main(void)
     test_pointers();
     test_forbidden();
     test_streamed();
+    test_exhausted();
     test_views();
     test_recorded();
     test_loops();
