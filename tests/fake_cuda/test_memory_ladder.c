@@ -587,13 +587,21 @@ static void test_views(void)
 
 /* ---- recordings, automatic replay, lists ---- */
 
+static void run_statement(duet_matrix **m, int i)
+{
+    switch (i) {
+    case 0:
+        return ok(duet_set_all({ m[1], duet_add(m[0], 1) }, { m[2], duet_sum_keep(m[1], 0) },
+                               { m[1], duet_mul(m[1], 2) }));
+    case 1: return ok(duet_set(m[3], duet_add(m[4], m[5])));
+    case 2: return ok(duet_set(m[0], duet_sub(m[3], m[1])));
+    default: return ok(duet_set(m[4], duet_add(m[4], 1)));
+    }
+}
+
 static void run_list(duet_matrix **m)
 {
-    ok(duet_set_all({ m[1], duet_add(m[0], 1) }, { m[2], duet_sum_keep(m[1], 0) },
-                    { m[1], duet_mul(m[1], 2) }));
-    ok(duet_set(m[3], duet_add(m[4], m[5])));
-    ok(duet_set(m[0], duet_sub(m[3], m[1])));
-    ok(duet_set(m[4], duet_add(m[4], 1)));
+    for (int i = 0; i < 4; i++) run_statement(m, i);
 }
 
 static void new_six(duet_matrix **m)
@@ -655,6 +663,40 @@ static void test_recorded(void)
         free_list(b, 6);
     }
     tap_point("recordings and automatic replay with too little memory");
+}
+
+/* Statements are launched as a graph until memory becomes scarce, also in the middle of those that are
+ * deferred. */
+static void test_graphs_end(void)
+{
+    duet_matrix *a[6], *b[6], *more[3];
+    new_six(a);
+    new_six(b);
+    for (int i = 0; i < 3; i++) more[i] = filled(50 + i);
+    DUET_ON(DUET_GPU)
+    {
+        const uint64_t before = duet_stats().graphs;
+        repeat(b, NULL, 30);
+        CHECK(duet_stats().graphs > before, "no graph was launched");
+        ok(duet_memory_limit(DUET_GPU, used() + BYTES));
+        const uint64_t freed = duet_stats().evictions;
+        for (int k = 0; k < 8; k++) {
+            for (int i = 0; i < 4; i++) {
+                run_statement(b, i);
+                if (k == 2 * i) ok(duet_set(more[0], duet_add(more[1], more[2])));
+            }
+            repeat(b, NULL, 1);
+        }
+        CHECK(duet_stats().evictions > freed, "no buffer was freed");
+        leave_all();
+        repeat(b, NULL, 30);
+        repeat(a, NULL, 76);
+    }
+    compare_six(a, b, "after graphs");
+    free_list(a, 6);
+    free_list(b, 6);
+    free_list(more, 3);
+    tap_point("graphs end when memory becomes scarce");
 }
 
 /* ---- threads ---- */
@@ -732,6 +774,7 @@ int main(void)
     test_exhausted();
     test_views();
     test_recorded();
+    test_graphs_end();
     test_loops();
     test_created();
     for (int i = 0; i < 5; i++) test_threads(i > 0);
