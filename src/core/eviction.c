@@ -135,7 +135,8 @@ static bool may_evict(int device, size_t bytes)
 }
 
 /* Deferred statements of this thread count as queued, so they are launched before a buffer that they use is
- * freed. */
+ * freed. While a step runs this is impossible, because the thread may hold locks of its queue; but then it
+ * has nothing deferred. */
 static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kind kind, int device,
                                                                  size_t bytes, int queue, void **p)
 {
@@ -143,7 +144,7 @@ static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kin
     if (!may_evict(device, bytes)) return name_owners(DUET_NO_MEMORY, device);
     error_keep(&first);
     pool_note_pressure();
-    TRY(deferred_flush());
+    if (kind == MEMORY_MATRIX) TRY(deferred_flush());
     pthread_mutex_lock(&evicting);
     duet_status st = take_by_evicting(kind, device, bytes, queue, p);
     pthread_mutex_unlock(&evicting);

@@ -10,9 +10,9 @@
 
 typedef struct history history;
 
-/* A statement of this thread begins; history_add adds the storages that it uses, in the order of its operands.
- * plan: a number that equal statements have in common. reads: it needs the elements. NULL: there is no memory
- * for it. */
+/* A statement of this thread begins; history_add adds the storages that it uses, in the order of its
+ * operands. plan: a number that equal statements have in common. reads: it needs the elements. NULL: there
+ * is no memory for it. */
 history *history_statement(uint64_t plan);
 void history_add(history *h, storage *b, bool reads);
 

@@ -20,8 +20,8 @@ static duet_status run_once(const plan *p, const statement *s)
 #define MICROSECONDS 50
 #define ALL_QUEUES   (~(uint64_t)0)
 
-/* Held by a statement that found no memory. While memory is scarce, other statements begin after it. So in the
- * end it has all the memory. */
+/* Held by a statement that found no memory. While memory is scarce, other statements begin after it. So in
+ * the end it has all the memory. */
 static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
 
 /* A thread that uses buffers must not wait: the other one waits for it. */

@@ -734,8 +734,8 @@ static void run_workers(worker *w)
     for (int n = 0; n < THREADS; n++) pthread_join(w[n].thread, NULL);
 }
 
-/* All threads use the same weights. There is memory for two statements at once, or no limit: then the queues of
- * the threads get their workspaces. */
+/* All threads use the same weights. There is memory for two statements at once, or no limit: then the queues
+ * of the threads get their workspaces. */
 static void test_threads(bool is_limited)
 {
     duet_matrix *weights[SHARED];
