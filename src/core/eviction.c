@@ -111,6 +111,7 @@ static duet_status take_by_evicting(enum memory_kind kind, int device, size_t by
     bool freed = true;
     while (st == DUET_NO_MEMORY && freed) {
         TRY(evict(device, bytes, queue, &freed));
+        if (freed) pool_note_pressure();
         if (freed) st = pool_take_as(kind, device, bytes, queue, p);
     }
     return st;
@@ -143,7 +144,6 @@ static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kin
     error_text first;
     if (!may_evict(device, bytes)) return name_owners(DUET_NO_MEMORY, device);
     error_keep(&first);
-    pool_note_pressure();
     if (kind == MEMORY_MATRIX) TRY(deferred_flush());
     pthread_mutex_lock(&evicting);
     duet_status st = take_by_evicting(kind, device, bytes, queue, p);

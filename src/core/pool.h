@@ -47,7 +47,7 @@ static inline bool pool_is_tight(void)
 {
     return __atomic_load_n(&pool_pressure, __ATOMIC_RELAXED) == PRESSURE_TIGHT;
 }
-void pool_note_pressure(void); /* memory is scarce now */
+void pool_note_pressure(void); /* buffers were freed, or have to be */
 /* To be called now and then: ends the state if no buffers were freed since many calls. */
 void pool_review_pressure(void);
 

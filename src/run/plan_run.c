@@ -1,7 +1,6 @@
 /* plan_run.c - runs a plan: at once, or part by part if it has a stream. */
 #include "deferred.h"
 #include "execute.h"
-#include "pool.h"
 #include "stream.h"
 #include "thread.h"
 #include "trace.h"
@@ -20,9 +19,10 @@ static duet_status run_once(const plan *p, const statement *s)
 #define MICROSECONDS 50
 #define ALL_QUEUES   (~(uint64_t)0)
 
-/* Held by a statement that found no memory. While memory is scarce, other statements begin after it. So in
- * the end it has all the memory. */
+/* Held by a statement that found no memory. Other statements begin after it, so in the end it has all the
+ * memory. */
 static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
+static int waiting; /* how many statements hold it or want to */
 
 /* A thread that uses buffers must not wait: the other one waits for it. */
 static __attribute__((noinline, cold)) void let_others_end(void)
@@ -38,11 +38,12 @@ static __attribute__((noinline, cold)) duet_status run_alone(const plan *p, cons
     error_text first;
     error_keep(&first);
     TRACE("wait until other threads do not use the memory of the GPU: %s", first.text);
-    pool_note_pressure();
+    __atomic_add_fetch(&waiting, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&alone);
     for (int i = 0; i < WAITS && thread_any_uses_buffers(ALL_QUEUES); i++) usleep(MICROSECONDS);
     const duet_status st = run_once(p, s);
     pthread_mutex_unlock(&alone);
+    __atomic_sub_fetch(&waiting, 1, __ATOMIC_RELAXED);
     if (st != DUET_UNKNOWN) return st;
     error_put_back(&first);
     return DUET_NO_MEMORY;
@@ -55,7 +56,7 @@ duet_status plan_run(const plan *p, const statement *s)
     if (p->count == 0) return DUET_OK;
     const uint64_t deferred = p->device != HOST ? deferred_queues_now() & 1ull << thread_get()->queue : 0;
     if (unlikely(deferred != 0)) TRY(deferred_launch(deferred));
-    if (unlikely(pool_is_tight()) && p->device != HOST) let_others_end();
+    if (unlikely(__atomic_load_n(&waiting, __ATOMIC_RELAXED)) && p->device != HOST) let_others_end();
     const unsigned failures = deferred_failures();
     const duet_status st = run_once(p, s);
     if (likely(st != DUET_NO_MEMORY) || p->device == HOST || failures != deferred_failures()) return st;

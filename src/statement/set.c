@@ -473,7 +473,7 @@ static bool list_uses(const buffer_user *u, const storage *b)
 }
 
 /* guards: no buffer of a matrix of the list is freed for others, so groups may be ready. */
-static duet_status run_all(statements *all, bool guards)
+static duet_status run_all(statements *all, bool guards, bool *several)
 {
     progress w; /* not all of its members are used */
     w.statements = all->count;
@@ -486,6 +486,7 @@ static duet_status run_all(statements *all, bool guards)
     if (guards) buffer_user_begin(thread_get(), &w.user, list_uses);
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
     if (guards) buffer_user_end(thread_get(), &w.user);
+    *several = w.seen > 0;
     if (likely(!w.seen)) return s;
     release_held(&w.held);
     if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
@@ -493,18 +494,21 @@ static duet_status run_all(statements *all, bool guards)
     return DUET_OK;
 }
 
-/* While memory of the GPU is scarce, no group is ready. If it becomes so during the list, the list runs
- * again. */
+/* While memory of the GPU is scarce, no group is ready. If it becomes so during a list of several groups, the
+ * list runs again, and may free buffers of its own matrices. */
 static duet_status evaluate_all(statements *all)
 {
     TRY(read_all(all));
     if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
     const unsigned failures = deferred_failures();
     const bool guards = !pool_is_tight();
-    const duet_status s = run_all(all, guards);
-    if (likely(s != DUET_NO_MEMORY) || !guards || !pool_is_tight() || failures != deferred_failures())
+    bool several;
+    const duet_status s = run_all(all, guards, &several);
+    if (likely(s != DUET_NO_MEMORY) || !guards || !several || failures != deferred_failures() ||
+        !memory_evictable(thread_get()->gpu))
         return s;
-    return run_all(all, false);
+    pool_note_pressure();
+    return run_all(all, false, &several);
 }
 
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
