@@ -109,9 +109,9 @@ static duet_status take_by_evicting(enum memory_kind kind, int device, size_t by
 {
     duet_status st = DUET_NO_MEMORY;
     bool freed = true;
+    if (pool_room(device) < bytes) pool_note_pressure(); /* otherwise an allocation failed by chance */
     while (st == DUET_NO_MEMORY && freed) {
         TRY(evict(device, bytes, queue, &freed));
-        if (freed) pool_note_pressure();
         if (freed) st = pool_take_as(kind, device, bytes, queue, p);
     }
     return st;
