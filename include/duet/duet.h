@@ -681,6 +681,8 @@ typedef struct duet_counts {
     uint64_t streams;                /* statements that processed their operands on the GPU in parts */
     uint64_t transforms;             /* plans created for Fourier transforms */
     uint64_t copies, copy_bytes;     /* copies between two GPUs that do not go through the host */
+    uint64_t evictions;              /* buffers freed on a GPU because others needed the memory, */
+    uint64_t evicted_bytes; /* and their bytes. If no other buffer was valid, it is also a download */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 
@@ -692,8 +694,9 @@ DUET_API duet_counts duet_stats(void);
  *              blocks are needed again
  *     peak     the largest value of used + cached so far
  *     limit    the limit of used + cached; 0: no limit. An allocation beyond it first frees cached memory,
- *              and then fails with NO_MEMORY. Where Duet chooses the device, a statement that does not fit
- *              on the GPU runs in parts or on the CPU
+ *              and then fails with NO_MEMORY. On a GPU it also frees buffers of other matrices, and copies
+ *              their elements to the host if these are valid nowhere else. A statement that does not fit
+ *              even so runs in parts, or on the CPU where Duet chooses the device
  *     pinned   page-locked host memory. The library pins a large matrix when it is copied between host
  *              and GPU for the second time. It pins at most a quarter of the system's memory
  *     duet_memory_of      returns these figures
@@ -724,6 +727,16 @@ DUET_API void duet_memory_trim(void);
  *           call that uses a GPU after 10 seconds. The GPU is still lost; the CPU can be used. You may try
  *           again, or start a new process */
 DUET_API DUET_MUST duet_status duet_recover(void);
+
+/* Prints who uses the memory of the devices, in bytes. For each device that has been used: the figures
+ * used, cached and limit of duet_memory_of; the parts of `used` that are matrices, temporary buffers,
+ * workspaces of vendor libraries, and operands packed for DUET_MATH_SPLIT; on the CPU the plans of
+ * statements and of Fourier transforms, which are outside the limit; on a GPU the overhead, which is all
+ * other memory in use: the CUDA context, kernels, vendor libraries, and other processes. Then one line for
+ * each of the ten matrices that occupy most: the source line that created it, its type and shape, and its
+ * bytes on each device. The text of NO_MEMORY names the largest of them too. `out` may be NULL: nothing is
+ * printed then */
+DUET_API void duet_memory_report(FILE *out);
 
 /* Prints the devices and the vendor libraries that were found, with versions and paths. Also prints
  * which ones were not found, and why. */

@@ -1958,6 +1958,8 @@ DUET_HPP_PRINT(explain_all, DUET_HPP_LIST(std::initializer_list<assignment> list
                explain_statements(out, list, w))
 /* The devices and the vendor libraries. */
 DUET_HPP_PRINT(info, , ((duet_info)(out), DUET_OK))
+/* Who uses the memory of the devices. */
+DUET_HPP_PRINT(memory_report, , ((duet_memory_report)(out), DUET_OK))
 #undef DUET_HPP_PRINT
 #undef DUET_HPP_LIST
 /* The live matrices, one line for each. They return the number of matrices. */

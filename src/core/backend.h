@@ -220,7 +220,7 @@ static inline struct storage *owned_by(const frame *f, int slot)
     return f->owner->of(f->owner, slot);
 }
 
-/* A kind of device: how memory, queues and steps work there. Every function but `copy` is
+/* A kind of device: how memory, queues and steps work there. Every function but `copy` and `total` is
  * required. Each may be called from any thread. run, upload, fetch, copy and clear are
  * asynchronous: they take effect in the order of a queue.
  *
@@ -242,6 +242,7 @@ typedef struct machine {
     void (*free)(int device, void *p);
     duet_status (*clear)(int device, void *p, size_t bytes, int queue);
     size_t (*available)(int device); /* bytes that can still be allocated; SIZE_MAX if unknown */
+    size_t (*total)(int device);     /* all bytes that it has; SIZE_MAX if unknown. NULL: unknown */
 
     /* Copies between host memory and the device's. download returns when the bytes have arrived,
      * fetch may return before. */

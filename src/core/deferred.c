@@ -64,3 +64,12 @@ bool deferred_uses(int queue, const struct storage *b)
     deferred_unlock(queue);
     return uses;
 }
+
+bool deferred_may_use(int queue, const struct storage *b)
+{
+    if (pthread_mutex_trylock(&queues[queue].lock)) return true;
+    const deferred_work *h = deferred_owner(queue);
+    const bool uses = h && h->uses(h, b);
+    deferred_unlock(queue);
+    return uses;
+}

@@ -50,6 +50,9 @@ void deferred_launch_others(int queue, const deferred_work *except);
 static inline unsigned deferred_failures(void) { return thread_get()->deferred_failures; }
 
 bool deferred_uses(int queue, const struct storage *b);
+/* The same for a caller that holds the lock of a storage. Also true if another thread holds the lock of the
+ * queue. */
+bool deferred_may_use(int queue, const struct storage *b);
 
 /* To be called before the host waits for this thread's queue, or queues something directly.
  * Statements before the call are not launched together with statements after it. */

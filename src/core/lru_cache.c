@@ -1,6 +1,7 @@
 /* lru_cache.c - the cache of lru_cache.h, as a linked list. A list is fast enough: there are few items,
  * and frequent users do not release theirs. */
 #include "lru_cache.h"
+#include "pool.h"
 #include "thread.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ static void drop(lru_cache *s, lru_item **at)
     lru_item *i = *at;
     *at = i->next;
     s->bytes -= i->bytes;
+    pool_count_plans(-(ptrdiff_t)i->bytes);
     s->end(i->thing);
     free(i);
 }
@@ -50,6 +52,7 @@ static duet_status add(lru_cache *s, const void *key, size_t length, lru_item **
     i->next = s->items;
     s->items = i;
     s->bytes += i->bytes;
+    pool_count_plans((ptrdiff_t)i->bytes);
     COUNT(transforms);
     return DUET_OK;
 }

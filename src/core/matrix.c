@@ -14,6 +14,7 @@
 #include "cost.h"
 #include "deferred.h"
 #include "device_use.h"
+#include "eviction.h"
 #include "min_max.h"
 #include "pool.h"
 #include "queue_sync.h"
@@ -350,12 +351,22 @@ void matrix_copied(const duet_matrix *m, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* If the buffer on the device was freed since an upload by another queue, that upload may still read the
+ * host's buffer. Then this queue runs after it, so that waiting for this queue is enough. */
+static duet_status follow_uploader(const storage *b, int device, int queue)
+{
+    const int before = storage_usage(b, device)->uploader;
+    if (before < 0 || before == queue) return DUET_OK;
+    return device_machine(device)->wait(device, queue, device, before);
+}
+
 /* A failed upload may have written a part, so the queue counts as a user even then. */
 static duet_status upload(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
     buffer_usage *on = storage_usage(b, device);
     if (trace_on) trace_move("upload", m, device, queue, "the host wrote it last");
+    TRY(follow_uploader(b, device, queue));
     count_copy(b, device);
     const duet_status st =
         device_machine(device)->upload(device, b->buffer[device], b->buffer[HOST], b->bytes, queue);
@@ -398,14 +409,15 @@ static duet_status clear_buffer(storage *b, int device, int queue)
     return st;
 }
 
-/* Allocates the buffer on a device at its first use; its contents are undefined. The pool makes
- * the queue wait for earlier users of the memory. */
-static duet_status allocate(storage *b, int device, int queue)
+/* Allocates the buffer on a device if there is none; its contents are undefined. *block, if it is not
+ * NULL, is used for it, and becomes NULL. The pool makes the queue wait for earlier users of the memory. */
+static duet_status allocate(storage *b, int device, int queue, void **block)
 {
-    void *p;
+    void *p = block ? *block : NULL;
     if (b->buffer[device]) return DUET_OK;
     if (device > DEFAULT_GPU && !b->others) TRY(add_other_usages(b));
-    TRY(pool_take(device, b->bytes, queue, &p));
+    if (!p) TRY(pool_take_as(MEMORY_MATRIX, device, b->bytes, queue, &p));
+    else *block = NULL;
     __atomic_store_n(&b->buffer[device], p, __ATOMIC_RELAXED);
     return DUET_OK;
 }
@@ -440,7 +452,7 @@ static duet_status copy_directly(const duet_matrix *m, int from, int device, int
 static duet_status copy_through_host(const duet_matrix *m, int from, int device, int queue)
 {
     storage *b = m->storage;
-    TRY(allocate(b, HOST, queue));
+    TRY(allocate(b, HOST, queue, NULL));
     TRY(download(m, from, queue));
     set_valid(b, storage_valid(b) | 1u << HOST);
     return upload(m, device, queue);
@@ -544,8 +556,9 @@ static const char *lose_if_unreachable(const duet_matrix *m, int device)
     return why;
 }
 
-/* also_lost: even if elements that are read are lost. */
-static duet_status open_locked(const duet_matrix *m, int device, enum use use, int queue, bool also_lost)
+/* also_lost: even if elements that are read are lost. block: as for allocate. */
+static duet_status open_locked(const duet_matrix *m, int device, enum use use, int queue, bool also_lost,
+                               void **block)
 {
     storage *b = m->storage;
     const bool fills = matrix_fills(m);
@@ -553,7 +566,7 @@ static duet_status open_locked(const duet_matrix *m, int device, enum use use, i
     const bool overwrites = use == OVERWRITE && (fills || b->lost_parts);
     if (unlikely(storage_lost(b)) && !overwrites && !also_lost && has_lost(m)) return lost_error(m, why);
     if (use == OVERWRITE && !fills) use = UPDATE;
-    TRY(allocate(b, device, queue));
+    TRY(allocate(b, device, queue, block));
     if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));
     TRY(join_users(b, device, use, queue));
     if (use == READ) set_valid(b, storage_valid(b) | 1u << device);
@@ -597,22 +610,45 @@ static duet_status launch_before(const duet_matrix *m, int device, enum use use,
     return deferred_launch(before(b, device, use, queue, moves));
 }
 
-/* Has no GPU used the storage yet? A writer on the host then needs no lock, because it is the only one to use
+/* Does no GPU use the storage? A writer on the host then needs no lock, because it is the only one to use
  * the storage. */
 static bool is_of_host(const storage *b)
 {
-    return !storage_has_buffer(b, DEFAULT_GPU) && !__atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+    return !__atomic_load_n(&b->buffer[DEFAULT_GPU], __ATOMIC_ACQUIRE) &&
+           __atomic_load_n(&b->first.uploader, __ATOMIC_ACQUIRE) < 0 &&
+           !__atomic_load_n(&b->others, __ATOMIC_ACQUIRE);
+}
+
+/* Memory is allocated before the lock is taken, since this may free buffers of other matrices. If another
+ * thread frees the buffer of m in between, that is repeated. */
+static duet_status open_on_gpu(const duet_matrix *m, int device, enum use use, int queue, bool also_lost)
+{
+    storage *b = m->storage;
+    duet_status st;
+    bool again;
+    do {
+        void *block = NULL;
+        if (!storage_has_buffer(b, device)) TRY(memory_take(MEMORY_MATRIX, device, b->bytes, queue, &block));
+        const bool took = block != NULL;
+        pthread_mutex_lock(&b->lock);
+        st = open_locked(m, device, use, queue, also_lost, &block);
+        again = st == DUET_NO_MEMORY && !took && !b->buffer[device];
+        pthread_mutex_unlock(&b->lock);
+        pool_give(device, block, bit(queue));
+    } while (again);
+    return st;
 }
 
 static inline duet_status bring_matrix(const duet_matrix *m, int device, enum use use, int queue,
                                        bool also_lost)
 {
     if (device == HOST && use == OVERWRITE && is_of_host(m->storage) && matrix_fills(m))
-        return allocate(m->storage, HOST, queue);
+        return allocate(m->storage, HOST, queue, NULL);
     USE_GPUS;
     TRY(launch_before(m, device, use, queue));
+    if (device != HOST) return open_on_gpu(m, device, use, queue, also_lost);
     pthread_mutex_lock(&m->storage->lock);
-    const duet_status st = open_locked(m, device, use, queue, also_lost);
+    const duet_status st = open_locked(m, device, use, queue, also_lost, NULL);
     pthread_mutex_unlock(&m->storage->lock);
     return st;
 }
@@ -737,9 +773,11 @@ void matrix_lost_again(const duet_matrix *m, const lost_part *parts)
     pthread_mutex_unlock(&m->storage->lock);
 }
 
-/* From now on the buffers of `valid` hold the elements. */
+/* From now on the buffers of `valid` hold the elements, except those that were freed since. */
 static void go_back_to(storage *b, unsigned valid)
 {
+    for (int d = HOST; d < DEVICES_MAX; d++)
+        if (!storage_has_buffer(b, d)) valid &= ~(1u << d);
     set_valid(b, valid);
     stamp_all(b);
 }
@@ -754,6 +792,15 @@ void matrix_write_failed(const duet_matrix *m, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
+/* Were there elements, in buffers that are all freed by now? */
+static bool all_were_freed(const storage *b, unsigned valid)
+{
+    unsigned left = valid;
+    for (int d = HOST; d < DEVICES_MAX; d++)
+        if (!storage_has_buffer(b, d)) left &= ~(1u << d);
+    return valid && !left;
+}
+
 /* Buffers on other devices have not changed since. If there was none, all elements were zero. */
 void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned before,
                                   enum deferred_failure how)
@@ -762,7 +809,8 @@ void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned bef
     const unsigned here = 1u << device;
     pthread_mutex_lock(&b->lock);
     if (storage_valid(b) == here) {
-        if (how == NOT_REPORTED || (how == MAY_HAVE_RUN && before == here)) lose(m);
+        if (how == NOT_REPORTED || (how == MAY_HAVE_RUN && before == here) || all_were_freed(b, before))
+            lose(m);
         else go_back_to(b, how == MAY_HAVE_RUN ? before & ~here : before);
     }
     pthread_mutex_unlock(&b->lock);
@@ -776,12 +824,28 @@ static void drop_buffer(storage *b, int device)
     if (on->packed) device_machine(device)->drop(device, b);
     set_users(on, 0);
     set_writer(on, -1);
-    set_uploader(on, -1);
     buffer_stamp_anew(on);
 }
 
-/* A writer on the host that finds no buffer of a GPU takes no lock, so the buffers go last. The pool
- * forgets their memory. */
+/* The pool forgets the memory. Without a buffer there may still be an upload, to one that was freed for
+ * others. A writer on the host that finds neither takes no lock. */
+static void forget_buffer(storage *b, int device)
+{
+    buffer_usage *on = storage_usage(b, device);
+    if (on->uploader >= 0) __atomic_store_n(&on->uploader, -1, __ATOMIC_RELEASE);
+    __atomic_store_n(&b->buffer[device], NULL, __ATOMIC_RELEASE);
+}
+
+/* Pointers that the user has to buffers on other GPUs stay valid. */
+static void end_loans(storage *b, unsigned which)
+{
+    bool lent = false;
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX && b->lent; d++)
+        lent |= !(which >> d & 1) && storage_has_buffer(b, d);
+    __atomic_store_n(&b->lent, lent, __ATOMIC_RELAXED);
+}
+
+/* What a writer on the host may look at without the lock goes last. */
 void matrix_drop_devices(const duet_matrix *m, unsigned which)
 {
     storage *b = m->storage;
@@ -797,9 +861,80 @@ void matrix_drop_devices(const duet_matrix *m, unsigned which)
         __atomic_store_n(&b->pinned, false, __ATOMIC_RELAXED);
         b->copies = 0;
     }
+    end_loans(b, which);
     for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++)
-        if (which >> d & 1) __atomic_store_n(&b->buffer[d], NULL, __ATOMIC_RELEASE);
+        if (which >> d & 1) forget_buffer(b, d);
     pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- freeing a buffer on a GPU to use its memory for others ---- */
+
+/* Can the elements be had without the buffer on this device? Those on a GPU that was lost cannot. */
+static bool is_valid_elsewhere(const storage *b, int device)
+{
+    const unsigned others = storage_valid(b) & ~(1u << device);
+    return others & 1u << HOST || (others && !device_absent(gpu_to_copy_from(others)));
+}
+
+/* Copies the elements to the host, if no other buffer holds them. If that fails, also because the GPU was
+ * lost, the buffer stays as it was. An index out of bounds that the GPU has
+ * found is not reported here, but by the next call that waits. */
+static duet_status save_elements(const duet_matrix *m, int device, int queue)
+{
+    storage *b = m->storage;
+    buffer_usage *on = storage_usage(b, device);
+    if (!storage_valid_on(b, device) || is_valid_elsewhere(b, device)) return DUET_OK;
+    TRY(transfer_check(m, device, HOST));
+    TRY(allocate(b, HOST, queue, NULL));
+    if (trace_on) trace_move("download", m, device, queue, "its memory on the device is needed");
+    TRY(follow(b, device, queue));
+    TRY(end_uploads(b, device));
+    count_copy(b, device);
+    TRY(device_machine(device)->fetch(device, b->buffer[HOST], b->buffer[device], b->bytes, queue));
+    TRY(queue_wait(device, queue, "the elements of a matrix are needed on the host, to free their buffer"));
+    set_uploader(on, -1);
+    COUNT(downloads);
+    COUNT_N(download_bytes, b->bytes);
+    set_valid(b, storage_valid(b) | 1u << HOST);
+    return DUET_OK;
+}
+
+static void free_buffer(storage *b, int device)
+{
+    buffer_usage *on = storage_usage(b, device);
+    void *block = b->buffer[device];
+    if (on->packed) device_machine(device)->drop(device, b);
+    buffer_stamp_anew(on);
+    pool_give(device, block, on->users);
+    set_users(on, 0);
+    set_writer(on, -1);
+    __atomic_store_n(&b->buffer[device], NULL, __ATOMIC_RELEASE); /* last: is_of_host */
+    COUNT(evictions);
+    COUNT_N(evicted_bytes, b->bytes);
+}
+
+/* The bit is cleared before other threads are asked whether they use the buffer. */
+static duet_status evict_locked(const duet_matrix *m, int device, int queue, bool *freed)
+{
+    storage *b = m->storage;
+    if (!b->buffer[device] || storage_lost(b) || b->lent) return DUET_OK;
+    if (buffer_in_use(b, device)) return DUET_OK;
+    TRY(save_elements(m, device, queue));
+    const unsigned valid = storage_valid(b), here = 1u << device;
+    if (valid & here) set_valid(b, valid & ~here);
+    *freed = !buffer_in_use(b, device);
+    if (*freed) free_buffer(b, device);
+    else if (valid & here) set_valid(b, valid);
+    return DUET_OK;
+}
+
+duet_status matrix_evict(const duet_matrix *m, int device, int queue, bool *freed)
+{
+    *freed = false;
+    if (pthread_mutex_trylock(&m->storage->lock)) return DUET_OK;
+    const duet_status st = evict_locked(m, device, queue, freed);
+    pthread_mutex_unlock(&m->storage->lock);
+    return st;
 }
 
 /* ---- the cost of the device that a matrix is on. These are estimates: threads that share a matrix
@@ -860,11 +995,30 @@ static duet_status check_pointer(const char *who, const duet_matrix *m, int devi
     return DUET_OK;
 }
 
+typedef struct access {
+    buffer_user user;
+    const storage *of;
+} access;
+
+static bool is_accessed(const buffer_user *u, const storage *b) { return ((const access *)u)->of == b; }
+
+/* The user may keep the pointer until a statement uses m. */
+static duet_status lend(const duet_matrix *m, int device, enum use use, void **p)
+{
+    thread *t = thread_get();
+    access a = { .of = m->storage };
+    buffer_user_begin(t, &a.user, is_accessed);
+    const duet_status s = matrix_open(m, device, use, t->queue, p);
+    if (s == DUET_OK) __atomic_store_n(&m->storage->lent, true, __ATOMIC_RELAXED);
+    buffer_user_end(t, &a.user);
+    return s;
+}
+
 static duet_status access_elements(const duet_matrix *m, int device, enum use use, void **p)
 {
     thread *t = thread_get();
     t->accesses = true;
-    const duet_status s = matrix_open(m, device, use, t->queue, p);
+    const duet_status s = device == HOST ? matrix_open(m, device, use, t->queue, p) : lend(m, device, use, p);
     t->accesses = false;
     return s;
 }

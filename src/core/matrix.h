@@ -43,9 +43,12 @@ typedef struct storage {
     bool pinned;    /* the host's buffer is pinned */
     uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
     bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
+    bool lent;      /* the user may have a pointer to a buffer on a GPU, which must not be freed */
     bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
     double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
-    void *buffer[DEVICES_MAX]; /* NULL: not allocated yet */
+    uint64_t id;         /* the serial of its first matrix, never used again */
+    uint64_t last_use, tried;  /* core/history.c; core/eviction.c, under its lock */
+    void *buffer[DEVICES_MAX]; /* NULL: not allocated */
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
     struct lost_part *lost_parts;
@@ -284,5 +287,34 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 /* How a and b share elements: none, each element at the same index in both, or in any other way. */
 enum overlap { APART, SAME, TANGLED };
 enum overlap matrix_overlap(const duet_matrix *a, const duet_matrix *b);
+
+/* Among the matrices with a buffer on this device, finds the storage with the highest positive score. *best
+ * is a copy of the header of one of its matrices; call storage_release for its storage. score is called
+ * under a spin lock. Returns false if there is none. */
+typedef double matrix_score(const storage *b, int device);
+bool matrix_find_best(matrix_score *score, int device, duet_matrix *best);
+void storage_release(storage *b);
+
+/* Frees the buffer of m on a GPU if no thread uses it, or returns without doing so: *freed says which. If
+ * no other buffer is valid, the elements are copied to the host first. May be called for a matrix whose
+ * lock another thread holds; then it does nothing.
+ * Errors    NO_MEMORY (of the host), DEVICE_ERROR; nothing has changed then */
+duet_status matrix_evict(const duet_matrix *m, int device, int queue, bool *freed);
+
+/* A matrix that occupies memory of the pools. */
+#define OWNERS 10
+typedef struct matrix_owner {
+    uint64_t serial;
+    layout at;
+    const char *site;
+    const storage *storage;    /* only to compare */
+    int refs;                  /* the number of matrices that share it */
+    size_t bytes[DEVICES_MAX]; /* of its buffer on each device that was asked for */
+    size_t total;
+} matrix_owner;
+
+/* The matrices with the largest buffers on a device, or, for -1, on all of them. Returns their number. It
+ * allocates nothing. */
+int matrix_owners(int device, matrix_owner list[OWNERS]);
 
 #endif

@@ -100,6 +100,7 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     m->count = layout_count(at);
     m->dense = layout_is_dense(at);
     m->repeats = layout_repeats(at);
+    if (!b->id) b->id = serial;
     return header_begin(m, serial);
 }
 
@@ -112,8 +113,8 @@ static void launch_users(const storage *b, const buffer_usage *on)
 /* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. */
 static void buffer_end(storage *b, int device)
 {
-    if (!b->buffer[device]) return;
     const buffer_usage *on = storage_usage(b, device);
+    if (!b->buffer[device] && on->uploader < 0) return;
     launch_users(b, on);
     if (on->packed) device_machine(device)->drop(device, b);
     if (on->uploader >= 0 && !queue_sync_passed(device, on->uploader, on->upload))
@@ -146,11 +147,12 @@ static storage *storage_new(size_t bytes, void *host)
     b->bytes = bytes;
     b->state = host ? 1 << HOST : 0;
     b->came = 0;
-    b->pinned = b->seen = b->asked = false;
+    b->pinned = b->seen = b->lent = b->asked = false;
     b->lost_parts = NULL;
     b->wrapped = host != NULL;
     b->copies = 0;
     b->accrued_cost = 0;
+    b->id = b->last_use = b->tried = 0;
     memset(b->buffer, 0, sizeof b->buffer);
     b->buffer[HOST] = host;
     b->first = buffer_unused;
@@ -183,6 +185,7 @@ static duet_matrix *dense_matrix(duet_dtype type, int rank, const int64_t *size,
     m->dense = true;
     m->repeats = false;
     b->bytes = (size_t)m->count * dtypes[type].bytes;
+    b->id = serial;
     return header_begin(m, serial);
 }
 
@@ -305,9 +308,16 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 
 /* ---- free ---- */
 
+/* Does it have a buffer on a GPU, or an upload to one that was freed for others? */
 static bool is_on_gpu(const storage *b)
 {
-    return b && (storage_has_buffer(b, DEFAULT_GPU) || __atomic_load_n(&b->others, __ATOMIC_ACQUIRE));
+    return b && (storage_has_buffer(b, DEFAULT_GPU) || __atomic_load_n(&b->others, __ATOMIC_ACQUIRE) ||
+                 __atomic_load_n(&b->first.uploader, __ATOMIC_ACQUIRE) >= 0);
+}
+
+void storage_release(storage *b)
+{
+    if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
 }
 
 /* If another thread recovers GPUs, it must find either the header or no buffer. */
@@ -317,7 +327,7 @@ void(duet_free)(duet_matrix **m)
     USE_GPUS_IF(is_on_gpu((*m)->storage));
     storage *b = header_end(*m);
     if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was already freed");
-    else if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
+    else storage_release(b);
     *m = NULL;
 }
 
@@ -353,7 +363,7 @@ void matrices_drop_devices(unsigned which)
         for (int i = 0; i < SLAB; i++) {
             if (!copy_affected(&s->header[i], &m)) continue;
             matrix_drop_devices(&m, which);
-            if (__atomic_sub_fetch(&m.storage->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(m.storage);
+            storage_release(m.storage);
         }
 }
 
@@ -428,6 +438,76 @@ static int64_t copy_live(live_entry *to, int64_t capacity)
         }
     spin_give(&lock);
     return n;
+}
+
+static bool is_larger(const matrix_owner *a, const matrix_owner *b)
+{
+    return a->total != b->total ? a->total > b->total : a->serial < b->serial;
+}
+
+/* Puts an owner among the `count` largest ones. Of several matrices that share a storage, it keeps the
+ * first. Returns their number. */
+static int add_owner(matrix_owner *list, int count, const matrix_owner *o)
+{
+    int i = 0, end = count < OWNERS ? count : OWNERS - 1;
+    while (i < count && list[i].storage != o->storage) i++;
+    if (i < count) {
+        if (list[i].serial > o->serial) list[i] = *o;
+        return count;
+    }
+    if (count == OWNERS && !is_larger(o, &list[end])) return count;
+    for (; end > 0 && is_larger(o, &list[end - 1]); end--) list[end] = list[end - 1];
+    list[end] = *o;
+    return count < OWNERS ? count + 1 : OWNERS;
+}
+
+/* device: -1 for all. */
+static matrix_owner owner_of(const duet_matrix *m, int device)
+{
+    matrix_owner o = {
+        m->serial, m->at, __atomic_load_n(&m->site, __ATOMIC_RELAXED), m->storage, m->storage->refs, { 0 }, 0
+    };
+    for (int d = 0; d < DEVICES_MAX; d++)
+        if ((device < 0 || d == device) && storage_has_buffer(m->storage, d) &&
+            !(d == HOST && m->storage->wrapped))
+            o.total += o.bytes[d] = m->storage->bytes;
+    return o;
+}
+
+int matrix_owners(int device, matrix_owner list[OWNERS])
+{
+    int count = 0;
+    spin_take(&lock);
+    for (const slab *s = slabs; s; s = s->next)
+        for (int i = 0; i < SLAB; i++) {
+            if (!__atomic_load_n(&s->header[i].serial, __ATOMIC_ACQUIRE)) continue;
+            const matrix_owner o = owner_of(&s->header[i], device);
+            if (o.total) count = add_owner(list, count, &o);
+        }
+    spin_give(&lock);
+    return count;
+}
+
+bool matrix_find_best(matrix_score *score, int device, duet_matrix *best)
+{
+    double most = 0;
+    const duet_matrix *found = NULL;
+    spin_take(&lock);
+    for (const slab *s = slabs; s; s = s->next)
+        for (int i = 0; i < SLAB; i++) {
+            const duet_matrix *m = &s->header[i];
+            if (!__atomic_load_n(&m->serial, __ATOMIC_ACQUIRE) || !m->storage) continue;
+            const double x = storage_has_buffer(m->storage, device) ? score(m->storage, device) : 0;
+            if (!(x > most)) continue;
+            most = x;
+            found = m;
+        }
+    if (found) {
+        *best = *found;
+        __atomic_add_fetch(&found->storage->refs, 1, __ATOMIC_RELAXED);
+    }
+    spin_give(&lock);
+    return found != NULL;
 }
 
 static int by_age(const void *a, const void *b)

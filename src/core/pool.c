@@ -6,6 +6,7 @@
  * memory, this memory stays accounted. */
 #include "pool.h"
 #include "compiler.h"
+#include "memory_report.h"
 #include "min_max.h"
 #include "queue_sync.h"
 #include "spin_lock.h"
@@ -36,6 +37,7 @@ typedef struct block {
     uint64_t queues; /* bit q: queue q of the device may still have work on it */
     int class;
     int pinned_for; /* the device whose machine pinned it; HOST: it is not pinned */
+    uint8_t kind;   /* memory_kind, while it is in use */
     bool cached;
 } block;
 
@@ -51,6 +53,7 @@ typedef struct pool {
     block *bucket[BUCKETS];
     block_list cache[CLASSES];
     duet_memory memory;
+    size_t used_as[MEMORY_KINDS];
     uint64_t clock;            /* counts blocks that were cached */
     size_t most, most_before;  /* the largest number of bytes in use in this period and in the last one */
     unsigned allocations;      /* in this period */
@@ -142,6 +145,7 @@ static void cache(pool *o, block *b)
     else list->oldest = b;
     list->newest = b;
     o->memory.used -= b->bytes;
+    o->used_as[b->kind] -= b->bytes;
     o->memory.cached += b->bytes;
 }
 
@@ -165,7 +169,13 @@ static block *pick(const pool *o, int class, uint64_t own)
     return o->cache[class].oldest;
 }
 
-static block *take_cached(pool *o, int class, uint64_t own)
+static void use_as(pool *o, block *b, enum memory_kind kind)
+{
+    b->kind = (uint8_t)kind;
+    o->used_as[kind] += b->bytes;
+}
+
+static block *take_cached(pool *o, int class, uint64_t own, enum memory_kind kind)
 {
     spin_take(&o->lock);
     block *b = pick(o, class, own);
@@ -173,6 +183,7 @@ static block *take_cached(pool *o, int class, uint64_t own)
         uncache(o, b);
         o->memory.cached -= b->bytes;
         o->memory.used += b->bytes;
+        use_as(o, b, kind);
         note_peak(o);
     }
     spin_give(&o->lock);
@@ -329,8 +340,9 @@ static duet_status no_memory(int device, size_t asked, const char *why)
     spin_take(&pools[device].lock);
     duet_memory m = pools[device].memory;
     spin_give(&pools[device].lock);
-    return fail(DUET_NO_MEMORY, "%s %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", why, asked,
-                device_name(device), m.used, m.cached, m.limit, m.limit ? "" : " (none)");
+    fail(DUET_NO_MEMORY, "%s %zu bytes on the %s: used %zu, cached %zu, limit %zu%s", why, asked,
+         device_name(device), m.used, m.cached, m.limit, m.limit ? "" : " (none)");
+    return device == HOST ? name_owners(DUET_NO_MEMORY, HOST) : DUET_NO_MEMORY;
 }
 
 /* ---- new blocks ---- */
@@ -351,6 +363,34 @@ static bool reserve(pool *o, size_t bytes, size_t *over)
     return fits;
 }
 
+/* ---- scarce memory of GPUs ---- */
+
+uint8_t pool_pressure;
+static unsigned calm_reviews; /* since buffers were freed, or half of a limit was used */
+#define CALM 16
+
+static void set_pressure(enum pressure to)
+{
+    __atomic_store_n(&calm_reviews, 0, __ATOMIC_RELAXED);
+    if (pool_pressure != to) __atomic_store_n(&pool_pressure, (uint8_t)to, __ATOMIC_RELAXED);
+}
+
+void pool_note_pressure(void) { set_pressure(PRESSURE_TIGHT); }
+
+static bool uses_half(int device)
+{
+    const duet_memory m = pool_memory(device);
+    return m.limit && m.used > m.limit / 2;
+}
+
+void pool_review_pressure(void)
+{
+    if (__atomic_add_fetch(&calm_reviews, 1, __ATOMIC_RELAXED) < CALM) return;
+    bool any = false;
+    for (int d = DEFAULT_GPU; d < DEVICES_MAX; d++) any |= uses_half(d);
+    set_pressure(any ? PRESSURE_WATCHED : PRESSURE_NONE);
+}
+
 static void unreserve(pool *o, size_t bytes)
 {
     spin_take(&o->lock);
@@ -362,7 +402,10 @@ static duet_status reserve_or_drop(int device, size_t bytes)
 {
     pool *o = &pools[device];
     size_t over;
-    if (reserve(o, bytes, &over)) return DUET_OK;
+    if (reserve(o, bytes, &over)) {
+        if (device != HOST && !pool_is_watched() && uses_half(device)) set_pressure(PRESSURE_WATCHED);
+        return DUET_OK;
+    }
     pthread_mutex_lock(&o->dropping);
     bool fits = reserve(o, bytes, &over);
     while (!fits && drop(device, over) > 0) fits = reserve(o, bytes, &over);
@@ -383,7 +426,7 @@ static duet_status alloc_or_drop(int device, size_t bytes, void **p)
     return st;
 }
 
-static duet_status new_block(int device, int class, size_t bytes, void **p)
+static duet_status new_block(enum memory_kind kind, int device, int class, size_t bytes, void **p)
 {
     pool *o = &pools[device];
     block *b = calloc(1, sizeof *b);
@@ -402,6 +445,7 @@ static duet_status new_block(int device, int class, size_t bytes, void **p)
     b->class = class;
     spin_take(&o->lock);
     enter(o, b);
+    use_as(o, b, kind);
     spin_give(&o->lock);
     return DUET_OK;
 }
@@ -423,16 +467,16 @@ static void give(pool *o, block *b)
     spin_give(&o->lock);
 }
 
-duet_status pool_take(int device, size_t bytes, int queue, void **p)
+duet_status pool_take_as(enum memory_kind kind, int device, size_t bytes, int queue, void **p)
 {
     size_t size;
     if (bytes > PTRDIFF_MAX) return no_memory(device, bytes, "the address space does not have");
     const int class = class_of(bytes, &size);
     const uint64_t own = device == HOST ? ~(uint64_t)0 : (uint64_t)1 << queue;
-    block *b = take_cached(&pools[device], class, own);
+    block *b = take_cached(&pools[device], class, own, kind);
     if (!b) {
         COUNT(pool_misses);
-        return new_block(device, class, size, p);
+        return new_block(kind, device, class, size, p);
     }
     COUNT(pool_hits);
     duet_status st = DUET_OK;
@@ -440,6 +484,11 @@ duet_status pool_take(int device, size_t bytes, int queue, void **p)
     if (st != DUET_OK) give(&pools[device], b);
     else *p = b->p;
     return st;
+}
+
+duet_status pool_take(int device, size_t bytes, int queue, void **p)
+{
+    return pool_take_as(MEMORY_SCRATCH, device, bytes, queue, p);
 }
 
 void pool_give(int device, void *p, uint64_t queues)
@@ -462,6 +511,20 @@ duet_memory pool_memory(int device)
     spin_give(&pools[device].lock);
     return m;
 }
+
+size_t pool_used_as(enum memory_kind kind, int device)
+{
+    spin_take(&pools[device].lock);
+    const size_t bytes = pools[device].used_as[kind];
+    spin_give(&pools[device].lock);
+    return bytes;
+}
+
+static size_t plans;
+
+void pool_count_plans(ptrdiff_t bytes) { __atomic_add_fetch(&plans, (size_t)bytes, __ATOMIC_RELAXED); }
+
+size_t pool_plans(void) { return __atomic_load_n(&plans, __ATOMIC_RELAXED); }
 
 size_t pool_room(int device)
 {
@@ -550,6 +613,7 @@ static block *detach_all(pool *o)
             list = b;
         }
     memset(o->cache, 0, sizeof o->cache);
+    memset(o->used_as, 0, sizeof o->used_as);
     o->blocks = 0;
     o->memory.used = o->memory.cached = o->most = o->most_before = 0;
     return list;
@@ -567,6 +631,7 @@ void pool_forget_device(int device)
         free(b);
     }
     pthread_mutex_unlock(&o->dropping);
+    set_pressure(PRESSURE_NONE);
 }
 
 /* Takes the mark of one block that is pinned for the device. */
@@ -622,6 +687,7 @@ duet_status(duet_memory_limit)(duet_place place, size_t bytes)
     m->limit = bytes;
     const size_t all = m->used + m->cached, over = bytes && all > bytes ? all - bytes : 0;
     spin_give(&pools[device].lock);
+    if (device != HOST) set_pressure(PRESSURE_NONE);
     if (over) drop_alone(device, over);
     return DUET_OK;
 }

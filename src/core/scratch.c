@@ -30,7 +30,8 @@ static bool grow(scratch_reserve *l)
     return true;
 }
 
-static duet_status reserve(scratch_reserve *l, int device, size_t bytes, int queue, void **p)
+static duet_status reserve(scratch_reserve *l, enum memory_kind kind, int device, size_t bytes, int queue,
+                           void **p)
 {
     if (l->closed)
         return fail(
@@ -39,7 +40,7 @@ static duet_status reserve(scratch_reserve *l, int device, size_t bytes, int que
             "is captured",
             bytes);
     if (!grow(l)) return fail(DUET_NO_MEMORY, "out of memory for the list of buffers of a recording");
-    TRY(pool_take(device, bytes, queue, p));
+    TRY(memory_take(kind, device, bytes, queue, p));
     l->block[l->count++] = (reserved){ *p, bytes, device, true };
     return DUET_OK;
 }
@@ -50,15 +51,25 @@ static scratch_reserve *reserve_of_thread(int device)
     return thread_get()->scratch_reserve;
 }
 
-duet_status scratch_acquire(int device, size_t bytes, int queue, void **p)
+static inline duet_status acquire(enum memory_kind kind, int device, size_t bytes, int queue, void **p)
 {
     scratch_reserve *l = reserve_of_thread(device);
-    if (likely(!l)) return pool_take(device, bytes, queue, p);
+    if (likely(!l)) return memory_take(kind, device, bytes, queue, p);
     reserved *b = find_free(l, device, bytes);
-    if (!b) return reserve(l, device, bytes, queue, p);
+    if (!b) return reserve(l, kind, device, bytes, queue, p);
     b->in_use = true;
     *p = b->p;
     return DUET_OK;
+}
+
+duet_status scratch_acquire(int device, size_t bytes, int queue, void **p)
+{
+    return acquire(MEMORY_SCRATCH, device, bytes, queue, p);
+}
+
+duet_status scratch_acquire_workspace(int device, size_t bytes, int queue, void **p)
+{
+    return acquire(MEMORY_WORKSPACE, device, bytes, queue, p);
 }
 
 void scratch_release(int device, void *p, int queue)

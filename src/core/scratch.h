@@ -6,8 +6,10 @@
 #include "backend.h"
 
 /* Like pool_take and pool_give, for memory that can be reused once the queue has finished the work
- * queued so far. While this thread has a scratch_reserve, memory of GPUs comes from there. */
+ * queued so far. While this thread has a scratch_reserve, memory of GPUs comes from there.
+ * scratch_acquire_workspace: the memory is lent to a vendor library. */
 duet_status scratch_acquire(int device, size_t bytes, int queue, void **p);
+duet_status scratch_acquire_workspace(int device, size_t bytes, int queue, void **p);
 void scratch_release(int device, void *p, int queue);
 
 /* The blocks that a recording reserves. All zeros at first. */

@@ -12,6 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables bel
 /* Used by all threads for which there was no memory; on queue 0. */
 static thread fallback = { .shared = true, .gpu = DEFAULT_GPU };
 static thread *threads = &fallback;
+static bool has_been_shared; /* has a thread got `fallback`? */
 static int on_queue[QUEUES]; /* how many threads use each queue */
 static duet_counts ended;    /* the counts of threads that have ended */
 
@@ -95,6 +96,9 @@ thread *thread_new(void)
     thread *t = calloc(1, sizeof *t);
     if (!t || (has_key && pthread_setspecific(key, t) != 0)) {
         free(t);
+        pthread_mutex_lock(&lock);
+        has_been_shared = true;
+        pthread_mutex_unlock(&lock);
         return &fallback; /* the next call tries again */
     }
     pthread_mutex_lock(&lock);
@@ -118,6 +122,36 @@ duet_counts duet_stats(void)
     for (const thread *t = threads; t; t = t->next) add_counts(&sum, &t->counted);
     pthread_mutex_unlock(&lock);
     return sum;
+}
+
+/* The shared state says nothing about its threads. */
+static bool is_other_on(const thread *t, uint64_t queues)
+{
+    return t != thread_mine && !t->shared && (queues >> t->queue & 1);
+}
+
+bool thread_any_on(uint64_t queues)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    for (const thread *t = threads; t; t = t->next) any |= is_other_on(t, queues);
+    any |= has_been_shared && (queues & 1);
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+static int shared_users;
+
+void thread_count_shared_user(int more) { __atomic_add_fetch(&shared_users, more, __ATOMIC_SEQ_CST); }
+
+bool thread_any_uses_buffers(uint64_t queues)
+{
+    bool any = (queues & 1) && __atomic_load_n(&shared_users, __ATOMIC_ACQUIRE) > 0;
+    pthread_mutex_lock(&lock);
+    for (const thread *t = threads; t; t = t->next)
+        any |= is_other_on(t, queues) && __atomic_load_n(&t->buffer_user, __ATOMIC_ACQUIRE);
+    pthread_mutex_unlock(&lock);
+    return any;
 }
 
 bool thread_any_in_library(void)

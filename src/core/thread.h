@@ -12,7 +12,7 @@
 #define QUEUES_ALL (QUEUES + 2)
 
 /* State that higher layers keep in a thread. Each has a destructor, which runs when the thread ends. */
-enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOTS };
+enum thread_slot { SLOT_ARENA, SLOT_PLANS, SLOT_RECORDING, SLOT_REPEATS, SLOT_HISTORY, SLOTS };
 
 /* Does the thread defer work (core/deferred.h)? DEFERS: until it calls duet_stream. DEFERS_ALWAYS:
  * also after that. */
@@ -38,6 +38,7 @@ typedef struct thread {
     FILE *explaining;         /* if not NULL, statements write their plans here instead of running */
     struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
     struct duet_recording *recording;        /* statements are added to it, unless NULL: replay/record.h */
+    struct buffer_user *buffer_user;         /* what it uses on GPUs now, or NULL: core/eviction.h */
     enum deferring deferring;
     bool host_waited; /* since the last statement the host has waited for the queue, or used it directly */
     unsigned deferred_failures; /* how often deferred work that this thread launched has failed */
@@ -62,6 +63,13 @@ bool thread_any_in_library(void);
 
 /* Does another thread use a GPU (core/device_use.h)? */
 bool thread_any_uses_gpus(void);
+
+/* Is there another thread with one of these queues? And one that has a buffer_user? */
+bool thread_any_on(uint64_t queues);
+bool thread_any_uses_buffers(uint64_t queues);
+
+/* Threads with the shared state, which has no buffer_user, are counted instead. */
+void thread_count_shared_user(int more);
 
 /* From now on DUET_GPU means this device for this thread. Errors: NO_DEVICE */
 duet_status thread_use_gpu(int device);

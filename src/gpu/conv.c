@@ -192,10 +192,11 @@ static duet_status take_workspace(const algos *a, const queue *q, int *chosen, v
     for (int i = 0; i < a->count && s == DUET_NO_MEMORY; i++) {
         if (i && a->of[i].workspace >= a->of[*chosen].workspace) continue;
         *chosen = i;
-        s = a->of[i].workspace ? gpu_take_quietly(scratch_acquire, a->of[i].workspace, q, p) : DUET_OK;
+        s = a->of[i].workspace ? gpu_take_quietly(scratch_acquire_workspace, a->of[i].workspace, q, p)
+                               : DUET_OK;
     }
     if (s != DUET_NO_MEMORY) return s;
-    return scratch_acquire(q->device, a->of[*chosen].workspace, q->index, p);
+    return scratch_acquire_workspace(q->device, a->of[*chosen].workspace, q->index, p);
 }
 
 static duet_status call(const conv_cache *k, int algo, void *work, size_t bytes, const conv_data *at,

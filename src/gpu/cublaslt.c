@@ -255,6 +255,18 @@ static duet_status open_handle(const vendor *v, int device)
     return s;
 }
 
+static duet_status take_without_evicting(int device, size_t bytes, int index, void **p)
+{
+    return pool_take_as(MEMORY_WORKSPACE, device, bytes, index, p);
+}
+
+/* Buffers of matrices are freed for the workspaces of few threads only, because workspaces are kept. */
+static gpu_taking *way_to_take(const queue *q, size_t bytes, size_t limit)
+{
+    const size_t all = pool_used_as(MEMORY_WORKSPACE, q->device) + bytes;
+    return limit && all > limit / 8 ? take_without_evicting : memory_take_workspace;
+}
+
 /* Takes the workspace size that NVIDIA recommends if there is memory; 64 KiB is enough for every
  * routine. */
 static duet_status lend_workspace(queue *q)
@@ -263,9 +275,10 @@ static duet_status lend_workspace(queue *q)
            limit = pool_memory(q->device).limit;
     duet_status s;
     while (limit && bytes > least && bytes > limit / 16) bytes /= 2;
-    while ((s = gpu_take_quietly(pool_take, bytes, q, &q->blas_workspace)) == DUET_NO_MEMORY && bytes > least)
+    gpu_taking *take = way_to_take(q, bytes, limit);
+    while ((s = gpu_take_quietly(take, bytes, q, &q->blas_workspace)) == DUET_NO_MEMORY && bytes > least)
         bytes = bytes / 8 > least ? bytes / 8 : least;
-    if (s == DUET_NO_MEMORY) s = pool_take(q->device, bytes, q->index, &q->blas_workspace);
+    if (s == DUET_NO_MEMORY) s = memory_take_workspace(q->device, bytes, q->index, &q->blas_workspace);
     if (s == DUET_OK) q->blas_bytes = bytes;
     else q->blas_workspace = NULL;
     return s;

@@ -49,7 +49,7 @@ static duet_status take_workspace(const vendor *v, const conv_descriptors *d, qu
     duet_status s = DUET_OK;
     *p = NULL;
     *bytes = largest_workspace(v, d, q->dnn, WORKSPACE_MOST);
-    while (*bytes && (s = gpu_take_quietly(pool_take, *bytes, q, p)) == DUET_NO_MEMORY)
+    while (*bytes && (s = gpu_take_quietly(memory_take_workspace, *bytes, q, p)) == DUET_NO_MEMORY)
         *bytes = largest_workspace(v, d, q->dnn, *bytes - 1);
     return *bytes ? s : DUET_OK;
 }

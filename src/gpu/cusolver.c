@@ -79,7 +79,7 @@ static int device_of_memory(const solver_workspace *b, enum workspace_memory whe
 duet_status gpu_workspace_take(solver_workspace *b, enum workspace_memory where, size_t bytes, void *p)
 {
     void **to = p;
-    TRY(scratch_acquire(device_of_memory(b, where), bytes ? bytes : 1, b->q->index, to));
+    TRY(scratch_acquire_workspace(device_of_memory(b, where), bytes ? bytes : 1, b->q->index, to));
     b->block[where][b->blocks[where]++] = *to;
     return DUET_OK;
 }

@@ -151,6 +151,7 @@ const machine gpu_machine = {
     .free = gpu_free,
     .clear = gpu_queue_clear,
     .available = gpu_available,
+    .total = gpu_device_bytes,
     .upload = gpu_queue_upload,
     .download = gpu_queue_download,
     .fetch = gpu_queue_fetch,

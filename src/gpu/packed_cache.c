@@ -230,6 +230,11 @@ static packed_operand *enter_pinned(packed_operand *mine)
     return k;
 }
 
+static duet_status take_packed(int device, size_t bytes, int index, void **p)
+{
+    return pool_take_as(MEMORY_PACKED, device, bytes, index, p);
+}
+
 /* If there is no memory, no entry is made, which is not an error. */
 static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *q, packed_operand **made)
 {
@@ -242,7 +247,7 @@ static duet_status new_pinned(storage *b, const step *s, int64_t offset, queue *
     };
     k->as.cached = NULL;
     k->as.in[1].slot = 0;
-    const duet_status r = gpu_take_quietly(pool_take, bytes, q, &k->block);
+    const duet_status r = gpu_take_quietly(take_packed, bytes, q, &k->block);
     if (r != DUET_OK) {
         free(k);
         return r == DUET_NO_MEMORY ? DUET_OK : r;

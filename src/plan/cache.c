@@ -3,6 +3,7 @@
 #include "compiler.h"
 #include "matrix.h"
 #include "plan.h"
+#include "pool.h"
 #include "status.h"
 #include "thread.h"
 #include <stdlib.h>
@@ -161,6 +162,7 @@ static __attribute__((noinline)) void clear_cache(plan_cache *c)
             plan_free(p);
         }
     memset(c->latest, 0, sizeof c->latest);
+    pool_count_plans(-(ptrdiff_t)(c->bytes + c->library_bytes));
     c->count = 0;
     c->bytes = c->library_bytes = 0;
 }
@@ -210,6 +212,7 @@ static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, in
     c->count++;
     c->bytes += plan_bytes(p);
     c->library_bytes += plan_library_bytes(p);
+    pool_count_plans((ptrdiff_t)(plan_bytes(p) + plan_library_bytes(p)));
     return p;
 }
 

@@ -5,6 +5,7 @@
 #include "cost.h"
 #include "deferred.h"
 #include "dtype.h"
+#include "eviction.h"
 #include "plan_operands.h"
 #include "pool.h"
 #include "status.h"
@@ -35,6 +36,18 @@ static size_t bytes_missing(const statement *s, const plan *p, int i)
     return b->bytes;
 }
 
+/* The memory of other matrices. */
+static size_t evictable(const statement *s, const plan *p)
+{
+    const size_t all = memory_evictable(p->device);
+    size_t own = 0;
+    for (int i = 0; i < matrices_count(s, p) && own < all; i++) {
+        const storage *b = matrices_at(s, p, i)->storage;
+        if (storage_has_buffer(b, p->device) && !matrices_came_before(s, p, i, false)) own += b->bytes;
+    }
+    return own < all ? all - own : 0;
+}
+
 static bool fits(const statement *s, const plan *p, size_t *available)
 {
     size_t need = 0;
@@ -45,6 +58,8 @@ static bool fits(const statement *s, const plan *p, size_t *available)
     const duet_memory m = pool_memory(p->device);
     if (!m.limit && need <= m.cached + SPARE_BYTES) return true;
     *available = pool_room(p->device);
+    if (need <= *available) return true;
+    *available += evictable(s, p);
     return need <= *available;
 }
 
@@ -224,7 +239,7 @@ const plan *stream_alternative(const statement *s, const plan *p)
     if (p->bytes < min_bytes || p->stream || !s->f->words) return NULL;
     if (!partition_of(p, s) || !p->partition->length) return NULL;
     const traffic l = traffic_of(s, p);
-    choose_rows(s, &part, &l, pool_room(p->device), &seconds);
+    choose_rows(s, &part, &l, pool_room(p->device) + evictable(s, p), &seconds);
     if (part->stream) return part;
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include "captured_sequence.h"
 #include "compiler.h"
 #include "device_use.h"
+#include "eviction.h"
 #include "matrix.h"
 #include "status.h"
 #include "thread.h"
@@ -101,9 +102,13 @@ static duet_status launch_sequence(deferred_work *h, bool reported)
     captured_sequence *r = (captured_sequence *)h;
     reported = reported && r->owner == thread_get();
     const bool complete = r->deferred_from == 0 && r->deferred_to == r->recording.count;
+    thread *t = thread_get();
+    buffer_user user; /* nothing is freed while the lock of the queue is held */
     TRACE("launch statements %d to %d of %d that repeat", r->deferred_from + 1, r->deferred_to,
           r->recording.count);
+    buffer_user_begin(t, &user, buffer_user_of_all);
     const duet_status s = complete ? launch_complete(r, reported) : launch_one_by_one(r, reported);
+    buffer_user_end(t, &user);
     r->deferred_from = r->deferred_to = 0;
     return s;
 }
@@ -189,15 +194,24 @@ static bool writes_lost_elements(const statement *s)
     return false;
 }
 
-/* If work that others deferred fails, it must not undo what this statement writes. So it is launched
- * first. */
-duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *deferred)
+/* The matrices of one statement, or of all of a sequence. */
+typedef struct sequence_user {
+    buffer_user user; /* the first member: functions cast it back */
+    const captured_sequence *r;
+    const plan *p;
+    const statement *s;
+} sequence_user;
+
+static bool entry_uses(const buffer_user *u, const storage *b)
+{
+    const sequence_user *x = (const sequence_user *)u;
+    return plan_uses(x->p, x->s, b);
+}
+
+static duet_status defer(captured_sequence *r, int i, const statement *s, bool *deferred)
 {
     const recorded *e = &r->recording.entries[i];
     bool moved;
-    *deferred = false;
-    deferred_launch_others(r->segment.queue, &r->deferred_work);
-    if (unlikely(writes_lost_elements(s))) return DUET_OK;
     TRY(open_operands(e, s, r->segment.queue, &moved));
     if (moved) return DUET_OK;
     for (int k = 0; k < s->count; k++) e->writes[k].before = storage_valid(s->to[k].m->storage);
@@ -205,6 +219,24 @@ duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool
     defer_entry(r, i);
     *deferred = true;
     return DUET_OK;
+}
+
+/* If work that others deferred fails, it must not undo what this statement writes. So it is launched
+ * first. */
+duet_status sequence_defer(captured_sequence *r, int i, const statement *s, bool *deferred)
+{
+    thread *t = thread_get();
+    sequence_user user;
+    *deferred = false;
+    deferred_launch_others(r->segment.queue, &r->deferred_work);
+    if (unlikely(writes_lost_elements(s))) return DUET_OK;
+    user.p = r->recording.entries[i].plan;
+    user.s = s;
+    if (unlikely(pool_is_watched())) plan_note_uses(user.p, s);
+    buffer_user_begin(t, &user.user, entry_uses);
+    const duet_status st = defer(r, i, s, deferred);
+    buffer_user_end(t, &user.user);
+    return st;
 }
 
 /* ---- recording statements as they run ---- */
@@ -270,13 +302,17 @@ static bool pays_off(const captured_sequence *r)
            scratch_reserve_bytes(&r->recording.reserve) <= WORTH_BYTES;
 }
 
-/* All statements have just run on this queue, so their matrices are on the device. */
-static void bind_current_addresses(recorded *e)
+/* All statements have just run on this queue, so their matrices are on the device, unless their buffers were
+ * freed for others since: then it returns false. */
+static bool bind_current_addresses(recorded *e)
 {
     const plan *p = e->plan;
+    for (int i = 0; i < p->dests + p->n_leaves; i++)
+        if (!storage_has_buffer(e->storages[i], p->device)) return false;
     for (int k = 0; k < p->dests; k++) e->data[k] = matrix_address(e->to[k].m, p->device);
     for (int i = 0; i < p->n_leaves; i++)
         e->data[p->dests + i] = matrix_address(e->nodes[p->leaves[i].node].matrix, p->device);
+    return true;
 }
 
 static bool all_matrices_live(const captured_sequence *r)
@@ -286,22 +322,38 @@ static bool all_matrices_live(const captured_sequence *r)
     return true;
 }
 
+/* While memory is scarce, matrices change their addresses too often for a graph. */
 static bool make_graph(captured_sequence *r)
 {
     r->segment.end = r->recording.count;
-    if (!pays_off(r) || !all_matrices_live(r)) return false;
-    for (int i = 0; i < r->recording.count; i++) bind_current_addresses(&r->recording.entries[i]);
+    if (pool_is_tight() || !pays_off(r) || !all_matrices_live(r)) return false;
+    for (int i = 0; i < r->recording.count; i++)
+        if (!bind_current_addresses(&r->recording.entries[i])) return false;
     const duet_status s = replay_record(&r->recording, &r->segment, thread_get()->queue);
     if (s != DUET_OK)
         TRACE("no graph for %d statements that repeat: %s", r->recording.count, thread_get()->text);
     return s == DUET_OK && r->segment.launches >= WORTH_LAUNCHES;
 }
 
+static bool sequence_uses(const buffer_user *u, const storage *b)
+{
+    const sequence_user *x = (const sequence_user *)u;
+    for (const recorded *e = x->r->recording.entries; e < x->r->recording.entries + x->r->recording.count;
+         e++)
+        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
+            if (e->storages[i] == b) return true;
+    return false;
+}
+
 bool sequence_close(captured_sequence *r)
 {
+    thread *t = thread_get();
+    sequence_user user = { .r = r };
     error_text before;
     error_keep(&before);
+    buffer_user_begin(t, &user.user, sequence_uses);
     const bool good = make_graph(r);
+    buffer_user_end(t, &user.user);
     error_put_back(&before);
     return good;
 }

@@ -3,6 +3,7 @@
 #include "compiler.h"
 #include "deferred.h"
 #include "device_use.h"
+#include "eviction.h"
 #include "fp_environment.h"
 #include "matrix.h"
 #include "ready.h"
@@ -184,6 +185,32 @@ static duet_status bind_one(recorded *e, int queue, bool *moved)
     return DUET_OK;
 }
 
+/* The matrices of a segment. */
+typedef struct segment_user {
+    buffer_user user; /* the first member: its function casts it back */
+    const duet_recording *r;
+    const segment *g;
+} segment_user;
+
+static bool segment_uses(const buffer_user *u, const storage *b)
+{
+    const segment_user *x = (const segment_user *)u;
+    for (const recorded *e = x->r->entries + x->g->first; e < x->r->entries + x->g->end; e++)
+        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
+            if (e->storages[i] == b) return true;
+    return false;
+}
+
+/* While memory is scarce, a segment whose matrices are not all on the device runs statement by statement:
+ * they may not fit at once. */
+static bool is_on_device(const duet_recording *r, const segment *g)
+{
+    for (const recorded *e = r->entries + g->first; e < r->entries + g->end; e++)
+        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
+            if (!storage_has_buffer(e->storages[i], e->plan->device)) return false;
+    return true;
+}
+
 /* Copy what the segment reads to the device, and allocate what it writes. *moved: has any address
  * changed since the last time? */
 static duet_status bind_all(duet_recording *r, const segment *g, int queue, bool *moved)
@@ -298,15 +325,19 @@ static void forget(segment *g)
 static void capture(duet_recording *r, segment *g)
 {
     const int queue = thread_get()->queue;
+    thread *t = thread_get();
+    segment_user user = { .r = r, .g = g };
     bool moved;
     forget(g);
     if (device_of_segment(r, g) == HOST || plan_runs_alone(r->entries[g->first].plan) ||
-        g->failures == ATTEMPTS)
+        g->failures == ATTEMPTS || pool_is_tight())
         return;
     error_text before;
     error_keep(&before);
+    buffer_user_begin(t, &user.user, segment_uses);
     duet_status s = bind_all(r, g, queue, &moved);
     if (s == DUET_OK) s = replay_record(r, g, queue);
+    buffer_user_end(t, &user.user);
     if (s == DUET_OK) return;
     TRACE("no graph for statements %d to %d: %s", r->entries[g->first].number + 1,
           r->entries[g->end - 1].number + 1, thread_get()->text);
@@ -358,12 +389,10 @@ static duet_status save_open_statement(duet_recording *r, const segment *g, prog
 /* If it does not run, the statements run one by one: they may need less memory, and those before
  * one that fails have run. *ran: there is a graph for this queue, all operands could be bound, no
  * address has changed, and there was memory to launch it. */
-static duet_status try_graph(duet_recording *r, const segment *g, progress *w, bool *ran)
+static duet_status run_as_graph(duet_recording *r, const segment *g, progress *w, bool *ran)
 {
     const int queue = thread_get()->queue;
     bool moved;
-    *ran = false;
-    if (!g->graph || g->queue != queue) return DUET_OK;
     error_text before;
     error_keep(&before);
     duet_status s = bind_all(r, g, queue, &moved);
@@ -376,6 +405,22 @@ static duet_status try_graph(duet_recording *r, const segment *g, progress *w, b
     }
     error_put_back(&before);
     return DUET_OK;
+}
+
+static duet_status try_graph(duet_recording *r, const segment *g, progress *w, bool *ran)
+{
+    thread *t = thread_get();
+    segment_user user;
+    *ran = false;
+    if (!g->graph || g->queue != t->queue || (pool_is_tight() && !is_on_device(r, g))) return DUET_OK;
+    user.r = r;
+    user.g = g;
+    for (int i = g->first; i < g->end && pool_is_watched(); i++)
+        plan_note_uses(r->entries[i].plan, &r->entries[i].s);
+    buffer_user_begin(t, &user.user, segment_uses);
+    const duet_status s = run_as_graph(r, g, w, ran);
+    buffer_user_end(t, &user.user);
+    return s;
 }
 
 static duet_status run_segment(duet_recording *r, segment *g, progress *w)

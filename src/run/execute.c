@@ -2,6 +2,8 @@
  * to the machine. */
 #include "execute.h"
 #include "dtype.h"
+#include "eviction.h"
+#include "history.h"
 #include "matrix.h"
 #include "scratch.h"
 #include "status.h"
@@ -11,6 +13,7 @@
 #include <string.h>
 
 typedef struct run {
+    buffer_user user; /* the first member: its function casts it back */
     const plan *p;
     const statement *s;
     void **data; /* destinations, leaves, temporaries */
@@ -229,12 +232,55 @@ static duet_status run_bound(run *r)
     return run_steps(r);
 }
 
+/* ---- which matrices a statement uses ---- */
+
+bool plan_uses(const plan *p, const statement *s, const storage *b)
+{
+    for (int k = 0; k < p->dests; k++)
+        if (s->to[k].m->storage == b) return true;
+    for (int i = 0; i < p->n_leaves; i++)
+        if (s->f->nodes[p->leaves[i].node].matrix->storage == b) return true;
+    return false;
+}
+
+/* A storage that is read and written counts as read, because leaves come first. */
+void plan_note_uses(const plan *p, const statement *s)
+{
+    history *h = history_statement(p->number);
+    for (int i = 0; i < p->n_leaves && h; i++)
+        history_add(h, s->f->nodes[p->leaves[i].node].matrix->storage, true);
+    for (int k = 0; k < p->dests && h; k++)
+        if (p->first_write[k] >= 0) history_add(h, s->to[k].m->storage, !matrix_fills(s->to[k].m));
+}
+
+static bool run_uses(const buffer_user *u, const storage *b)
+{
+    const run *r = (const run *)u;
+    return plan_uses(r->p, r->s, b);
+}
+
+static duet_status run_on_gpu(run *r)
+{
+    thread *t = thread_get();
+    if (unlikely(pool_is_watched())) plan_note_uses(r->p, r->s);
+    buffer_user_begin(t, &r->user, run_uses);
+    const duet_status status = run_bound(r);
+    buffer_user_end(t, &r->user);
+    return status;
+}
+
 static duet_status run_in(const plan *p, const statement *s, void **data, double *num)
 {
-    run r = { p, s, data, num, 0, thread_get()->queue };
+    run r; /* run_on_gpu sets the other members */
+    r.p = p;
+    r.s = s;
+    r.data = data;
+    r.num = num;
+    r.taken = 0;
+    r.queue = thread_get()->queue;
     TRACE("run on the %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps,
           plan_seconds(p) * 1e6);
-    const duet_status status = run_bound(&r);
+    const duet_status status = p->device == HOST ? run_bound(&r) : run_on_gpu(&r);
     if (!p->temps) return status;
     COUNT_N(temporaries, r.taken);
     plan_release_temporaries(p, data, r.queue, r.taken);

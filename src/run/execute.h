@@ -22,6 +22,10 @@ void plan_bind_derived(const plan *p, void **data); /* to be called when all oth
 bool plan_wrote_before(const plan *p, int at);      /* has a step before this one written a destination? */
 void plan_wrote(const plan *p, const statement *s, int queue);
 
+/* Is b the storage of an operand? And: records the operands on a GPU in the history of this thread. */
+bool plan_uses(const plan *p, const statement *s, const struct storage *b);
+void plan_note_uses(const plan *p, const statement *s);
+
 #define FEW 32 /* operands or numbers of a plan that are bound on the stack; for more, memory is allocated */
 
 #endif

@@ -2,6 +2,7 @@
 #include "ready.h"
 #include "execute.h"
 #include "matrix.h"
+#include "pool.h"
 #include "scratch.h"
 #include "status.h"
 #include "thread.h"
@@ -79,8 +80,8 @@ bool plan_is_ready(const plan *p, const statement *s, const duet_matrix *const *
                    held_memory *h)
 {
     error_text before;
-    if (!p->is_sure || plan_runs_alone(p) || plan_slots(p) > FEW || p->n_numbers > FEW ||
-        !are_operands_ready(p, s, written, count))
+    if ((p->device != HOST && pool_is_tight()) || !p->is_sure || plan_runs_alone(p) || plan_slots(p) > FEW ||
+        p->n_numbers > FEW || !are_operands_ready(p, s, written, count))
         return false;
     error_keep(&before);
     if (make_ready(p, h) == DUET_OK) return true;

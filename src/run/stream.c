@@ -14,6 +14,7 @@
 #include "deferred.h"
 #include "device_use.h"
 #include "dtype.h"
+#include "eviction.h"
 #include "execute.h"
 #include "matrix.h"
 #include "min_max.h"
@@ -51,7 +52,8 @@ typedef struct carried {
 } carried;
 
 typedef struct flow {
-    const plan *p; /* the plan of a full part; that of the remainder is p->stream->remainder */
+    buffer_user user; /* the first member: its function casts it back */
+    const plan *p;    /* the plan of a full part; that of the remainder is p->stream->remainder */
     const statement *s;
     carried *of; /* destinations, leaves */
     void **data;
@@ -173,7 +175,7 @@ static duet_status take_sets(flow *f)
     }
     staging_open(&f->staging, f->p->device);
     void *block;
-    TRY(pool_take(f->p->device, SETS * f->set, f->queue, &block));
+    TRY(memory_take(MEMORY_SCRATCH, f->p->device, SETS * f->set, f->queue, &block));
     f->block = block;
     return DUET_OK;
 }
@@ -378,6 +380,12 @@ static duet_status run_in_turns(flow *f)
     return s;
 }
 
+static bool flow_uses(const buffer_user *u, const storage *b)
+{
+    const flow *f = (const flow *)u;
+    return plan_uses(f->p, f->s, b);
+}
+
 /* The larger of two plans' tables. */
 static size_t slots_of(const plan *p, const plan *rest)
 {
@@ -393,8 +401,10 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
     f.data = calloc(slots + 1, sizeof *f.data);
     f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
     duet_status st = DUET_NO_MEMORY;
+    buffer_user_begin(thread_get(), &f.user, flow_uses);
     if (f.of && f.data && f.num) st = run_in_turns(&f);
     else fail(st, "no host memory to stream %zu operands", slots);
+    buffer_user_end(thread_get(), &f.user);
     free(f.of);
     free(f.data);
     free(f.num);
@@ -439,7 +449,7 @@ duet_status stream_instead(const statement *s, const plan *p)
     }
     TRACE("streamed after all: %s", before.text);
     TRY(deferred_flush());
-    const duet_status st = stream_run(part, s);
+    const duet_status st = plan_run(part, s);
     if (st != DUET_UNKNOWN) return st;
     error_put_back(&before); /* the first run has already overwritten an operand */
     return DUET_NO_MEMORY;

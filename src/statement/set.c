@@ -6,6 +6,7 @@
 #include "deferred.h"
 #include "device_use.h"
 #include "dtype.h"
+#include "eviction.h"
 #include "matrix.h"
 #include "ready.h"
 #include "statement.h"
@@ -393,6 +394,9 @@ static duet_status each_group(const statements *all, bool runs, on_group *before
 /* The groups of a list, and how to undo those that have run. A group that fails has changed
  * nothing, so the destinations of the last one are never saved. */
 typedef struct progress {
+    buffer_user
+        user; /* the first member: its function casts it back. Buffers of ready groups are not freed */
+    const statements *all;
     int statements;
     int begun;   /* statements of the groups that have begun */
     int to_save; /* statements before the last group that may fail without a device error */
@@ -461,11 +465,19 @@ static duet_status print_group(const statement *s, const plan *p, void *context)
     return DUET_OK;
 }
 
-static duet_status evaluate_all(statements *all)
+static bool list_uses(const buffer_user *u, const storage *b)
 {
-    TRY(read_all(all));
-    USE_GPUS;
-    if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
+    const progress *w = (const progress *)u;
+    for (int k = 0; k < w->all->count; k++)
+        if (w->all->to[k].m->storage == b) return true;
+    for (uint32_t i = 0; i < w->all->f.count; i++)
+        if (w->all->f.nodes[i].op == OP_LEAF && w->all->f.nodes[i].matrix->storage == b) return true;
+    return false;
+}
+
+/* guards: no buffer of a matrix of the list is freed for others, so groups may be ready. */
+static duet_status run_all(statements *all, bool guards, bool *several)
+{
     progress w; /* not all of its members are used */
     w.statements = all->count;
     w.begun = w.to_save = w.seen = 0;
@@ -473,12 +485,34 @@ static duet_status evaluate_all(statements *all)
     w.undo.last = NULL;
     w.undo.unsaved = 0;
     w.held.count = 0;
+    w.all = all;
+    if (guards) buffer_user_begin(thread_get(), &w.user, list_uses);
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
+    if (guards) buffer_user_end(thread_get(), &w.user);
+    *several = w.seen > 0;
     if (likely(!w.seen)) return s;
     release_held(&w.held);
     if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
     undo_forget(&w.undo);
     return DUET_OK;
+}
+
+/* While memory of the GPU is scarce, no group is ready. If it becomes so during a list of several groups, the
+ * list runs again, and may free buffers of its own matrices. */
+static duet_status evaluate_all(statements *all)
+{
+    TRY(read_all(all));
+    USE_GPUS;
+    if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
+    const unsigned failures = deferred_failures();
+    const bool guards = !pool_is_tight();
+    bool several;
+    const duet_status s = run_all(all, guards, &several);
+    if (likely(s != DUET_NO_MEMORY) || !guards || !several || failures != deferred_failures() ||
+        !memory_evictable(thread_get()->gpu))
+        return s;
+    pool_note_pressure();
+    return run_all(all, false, &several);
 }
 
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,

@@ -875,6 +875,9 @@ static void test_printing()
     CHECK(no_formulas(), "a formula of explain leaked");
     duet::info(f);
     CHECK(f.str() == printed([](std::FILE *out) { duet::info(out); }) && !f.str().empty(), "info");
+    std::ostringstream report;
+    duet::memory_report(report);
+    CHECK(report.str().find("largest matrices") != std::string::npos, "%s", report.str().c_str());
     CHECK(duet::live(g) == duet::live() && duet::live() >= 2 &&
               g.str() == printed([](std::FILE *out) { duet::live(out); }),
           "live: %s", g.str().c_str());

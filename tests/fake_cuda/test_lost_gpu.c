@@ -3,6 +3,7 @@
  * the next call that waits finds. No value may be wrong, matrices that are valid on the host can be
  * read, and after duet_recover the scenario succeeds. */
 #include "deferred.h"
+#include "eviction.h"
 #include "fake_cuda.h"
 #include "in_thread.h"
 #include "matrix.h"
@@ -74,13 +75,15 @@ enum {
     LOOP,
     LOOP2,
     LOOP3,
+    EVICTED,
+    EVICTED2,
     RESULTS
 };
 
 typedef struct world {
     duet_matrix *host, *kept; /* only the host writes these */
-    duet_matrix *r[RESULTS], *two, *after_two, *many, *many_out, *diagonal, *images, *filters, *seen, *line,
-        *transform, *line_of_ones, *total;
+    duet_matrix *r[RESULTS], *two, *after_two, *many, *many_out, *many_more, *diagonal, *images, *filters,
+        *seen, *line, *transform, *line_of_ones, *total;
     duet_recording *recording;
 } world;
 
@@ -107,6 +110,7 @@ static world make_world(void)
                 .after_two = duet_new(DUET_F32, N, N),
                 .many = filled(2, ROWS, 8),
                 .many_out = duet_new(DUET_F32, ROWS, 8),
+                .many_more = duet_new(DUET_F32, ROWS, 8),
                 .diagonal = duet_eye(DUET_F32, N),
                 .images = duet_ones(DUET_F32, 1, 2, 6, 6),
                 .filters = duet_ones(DUET_F32, 3, 2, 3, 3),
@@ -124,8 +128,8 @@ static world make_world(void)
 static void free_world(world *w)
 {
     for (int i = 0; i < RESULTS; i++) duet_free(&w->r[i]);
-    duet_free(&w->host, &w->kept, &w->two, &w->after_two, &w->many, &w->many_out, &w->diagonal, &w->images,
-              &w->filters, &w->seen, &w->line, &w->transform, &w->line_of_ones, &w->total);
+    duet_free(&w->host, &w->kept, &w->two, &w->after_two, &w->many, &w->many_out, &w->many_more, &w->diagonal,
+              &w->images, &w->filters, &w->seen, &w->line, &w->transform, &w->line_of_ones, &w->total);
     duet_recording_free(&w->recording);
 }
 
@@ -191,9 +195,24 @@ static void streamed(const world *w)
 {
     const size_t used = duet_memory_of(DUET_GPU).used;
     CHECK(duet_memory_limit(DUET_GPU, used + 30000) == DUET_OK, "%s", duet_error());
+    evict_matrices(false); /* otherwise the statement would have enough memory */
     const duet_status s = duet_set(w->many_out, duet_mul(w->many, 3));
+    evict_matrices(true);
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
     has(w->many_out, well(s), 6);
+}
+
+/* Buffers of other matrices are freed. Some of them are valid only there. */
+static void evicted(const world *w)
+{
+    bool good = well(duet_set(w->r[EVICTED], duet_add(w->host, 1)));
+    good &= well(duet_set(w->r[EVICTED2], duet_mul(w->host, 3)));
+    CHECK(duet_memory_limit(DUET_GPU, duet_memory_of(DUET_GPU).used) == DUET_OK, "%s", duet_error());
+    const duet_status s = duet_set(w->many_more, duet_mul(w->many, 4));
+    CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
+    has(w->many_more, well(s), 8);
+    has(w->r[EVICTED], good, 3);
+    has(w->r[EVICTED2], good, 6);
 }
 
 static void two_cards(const world *w)
@@ -218,6 +237,7 @@ static void play(world *w, bool expects)
         recordings(w);
         repeated(w);
         streamed(w);
+        evicted(w);
         two_cards(w);
     }
     if (!duet_device_read(w->host)) (void)well(duet_error_status());
@@ -305,6 +325,7 @@ static void *turn(void *unused)
     refused = 0;
     play(&w, false);
     how.hit = fake_failed();
+    if (!how.hit) how.arm(0);
     CHECK(how.hit || !refused, "no card was lost, but %d calls failed", refused);
     lose_and_recover(&w);
     how.arm(0);
@@ -371,7 +392,8 @@ static void *uses_all(void *unused)
         (int)(b.products - a.products), (int)(b.convolutions - a.convolutions),
         (int)(b.transforms - a.transforms), (int)(b.solutions - a.solutions), (int)(b.splits - a.splits),
         (int)(b.graphs - a.graphs), (int)(b.copies - a.copies));
-    CHECK(d.repeats > c.repeats && d.streams > c.streams && d.replays > c.replays,
+    CHECK(d.repeats > c.repeats && d.streams > c.streams && d.replays > c.replays &&
+              d.evictions > c.evictions,
           "the scenario does not use every kind of statement");
     free_world(&w);
     return unused;

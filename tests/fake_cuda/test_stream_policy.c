@@ -4,6 +4,7 @@
 #include "auto_replay.h"
 #include "calibrate.h"
 #include "cost.h"
+#include "eviction.h"
 #include "stream.h"
 #include "stream_policy.h"
 #include "streams.h"
@@ -109,13 +110,13 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void test_threads(void)
+static void test_threads(const char *name, size_t bytes)
 {
     worker k[THREADS];
     matrix_set shared, unused;
     new_pair(&shared, &unused);
-    leave(200000);
-    const uint64_t before = streams();
+    leave(bytes);
+    const uint64_t before = streams() + duet_stats().evictions;
     for (int i = 0; i < THREADS; i++) {
         const matrix_set_sizes s = { 3000, 6, 7, 5, 2 };
         k[i] = (worker){ .own = new_matrix_set(&s), .same = new_matrix_set(&s), .shared = &shared };
@@ -124,7 +125,7 @@ static void test_threads(void)
     for (int i = 0; i < THREADS; i++)
         CHECK(!pthread_create(&k[i].thread, NULL, work, &k[i]), "the thread could not be created");
     for (int i = 0; i < THREADS; i++) pthread_join(k[i].thread, NULL);
-    CHECK(streams() > before, "nothing was streamed");
+    CHECK(streams() + duet_stats().evictions > before, "there was enough memory");
     leave_all();
     for (int i = 0; i < THREADS; i++) {
         compare(&k[i].own, &k[i].same, "all turns");
@@ -133,7 +134,7 @@ static void test_threads(void)
     }
     free_matrix_set(&shared);
     free_matrix_set(&unused);
-    tap_point("several threads stream at once and share operands");
+    tap_point(name);
 }
 
 /* ---- the choice ---- */
@@ -280,9 +281,13 @@ int main(void)
     gen = rng_new(1);
     stream_from(0);
     stream_staged_from(0);
+    evict_matrices(false); /* otherwise nothing is streamed that fits alone */
     test_record();
     test_repeat();
-    test_threads();
+    test_threads("several threads stream at once and share operands", 200000);
+    evict_matrices(true);
+    test_threads("several threads free buffers of others and share operands", 1000000); /* with workspaces */
+    evict_matrices(false);
     test_when();
     test_once_moved();
     test_mode();

@@ -1,6 +1,7 @@
 /* test_stream_faults.c - failures of streamed statements on the fake CUDA: every allocation and
  * every call of CUDA and the vendor libraries fails once. All elements are small integers, so every
  * result is exact. */
+#include "eviction.h"
 #include "fault_scenario.h"
 #include "stream.h"
 #include "stream_policy.h"
@@ -57,6 +58,7 @@ int main(void)
 {
     setenv("DUET_REPRODUCIBLE", "1", 1);
     stream_from(0);
+    evict_matrices(false); /* otherwise nothing is streamed that fits alone */
     stream_staged_from(0);
     CHECK(duet_memory_limit(DUET_GPU, ROOM) == DUET_OK, "%s", duet_error());
     test(false, "calls of CUDA");

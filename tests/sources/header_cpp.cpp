@@ -79,6 +79,7 @@ static bool lines()
     char text[4096] = "";
     int named = 0;
     (void)duet_live(out);
+    duet_memory_report(nullptr);
     std::rewind(out);
     while (std::fgets(text, sizeof text, out)) named += std::strstr(text, __FILE__ ":") != nullptr;
     std::fclose(out);

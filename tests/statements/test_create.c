@@ -393,6 +393,60 @@ static void test_live(void)
     tap_point("the list of live matrices names their source lines");
 }
 
+/* A report, as text. */
+static const char *report(char text[4000])
+{
+    FILE *out = tmpfile();
+    *text = 0;
+    if (!CHECK(out != NULL, "no temporary file")) return text;
+    duet_memory_report(out);
+    rewind(out);
+    text[fread(text, 1, 3999, out)] = 0;
+    fclose(out);
+    return text;
+}
+
+static int lines_of(const char *text, const char *part)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, part)); p++) n++;
+    return n;
+}
+
+static void test_report(void)
+{
+    char text[4000], wanted[400];
+    duet_matrix *m[12], *view = NULL;
+    const int line = __LINE__ + 1;
+    for (int i = 0; i < 12; i++) m[i] = duet_ones(DUET_F64, 100, 100 + i);
+    view = duet_slice(m[11], 0, 1);
+    duet_memory_report(NULL);
+    report(text);
+    CHECK(strstr(text, "memory of the CPU\n         used ") && strstr(text, ", no limit\n"), "\"%s\"", text);
+    CHECK(strstr(text, "matrices ") && strstr(text, "temporary buffers ") && strstr(text, "plans "), "\"%s\"",
+          text);
+    snprintf(
+        wanted, sizeof wanted,
+        "largest matrices\n         %s:%d: f64[100,111], one of 2 matrices that share 88800 bytes on the "
+        "CPU\n         %s:%d: f64[100,110], 88000 bytes on the CPU\n",
+        __FILE__, line, __FILE__, line);
+    CHECK(strstr(text, wanted) != NULL, "no \"%s\" in \"%s\"", wanted, text);
+    CHECK(lines_of(text, __FILE__) == 10 && !strstr(text, "f64[100,101]"), "not the ten largest: \"%s\"",
+          text);
+    CHECK(duet_memory_limit(DUET_CPU, duet_memory_of(DUET_CPU).used) == DUET_OK, "%s", duet_error());
+    duet_matrix *more = duet_new(DUET_F64, 1000, 1000);
+    CHECK(!duet_overwrite(more) && duet_error_status() == DUET_NO_MEMORY, "the limit has no effect");
+    snprintf(wanted, sizeof wanted,
+             "; the largest matrices there: f64[100,111] of %s:%d (88800 bytes), f64[100", __FILE__, line);
+    CHECK(strstr(duet_error(), wanted) != NULL, "no \"%s\" in \"%s\"", wanted, duet_error());
+    CHECK(duet_error()[strlen(duet_error()) - 1] == ')', "the last name is cut off: \"%s\"", duet_error());
+    CHECK(duet_memory_limit(DUET_CPU, 0) == DUET_OK, "%s", duet_error());
+    duet_free(&more, &view);
+    for (int i = 0; i < 12; i++) duet_free(&m[i]);
+    nothing_is_left("a report");
+    tap_point("the report and NO_MEMORY name the largest matrices");
+}
+
 /* ---- times and threads ---- */
 
 static double leave_early(void)
@@ -540,6 +594,7 @@ int main(int argc, char **argv)
     test_errors();
     test_typed();
     test_live();
+    test_report();
     test_times();
     test_threads();
     test_recordings();

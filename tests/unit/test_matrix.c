@@ -2,6 +2,7 @@
  * model. Linked with -Wl,--wrap=malloc,--wrap=calloc it also lets every allocation of the library fail once.
  * */
 #include "dtype.h"
+#include "eviction.h"
 #include "fake_machines.h"
 #include "matrix.h"
 #include "pool.h"
@@ -614,6 +615,7 @@ static void test_failures(void)
 
 int main(void)
 {
+    evict_matrices(false); /* the model says which buffers are valid */
     test_walk();
     test_overlap();
     test_lost_parts();
