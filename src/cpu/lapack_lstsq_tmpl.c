@@ -192,8 +192,8 @@ static duet_status parts_of(workspace *d, const method *m, const col_matrix *r, 
     return DUET_OK;
 }
 
-/* With M = diag(2^exponent) V, whose columns belong to the singular values: c = M^+ c, in the first rows of c,
- * or, if `adjoint`, c = (M^H)^+ c. */
+/* With M = diag(2^exponent) V, whose columns belong to the singular values: c = M^+ c, in the first rows
+ * of c, or, if `adjoint`, c = (M^H)^+ c. */
 static duet_status times_scaled_inverse(workspace *d, const parts *p, const int *exponent, bool adjoint,
                                         const col_matrix *c)
 {

@@ -16,18 +16,28 @@ duet_status linear_work(const solver_workspace *b, const linear_args *a)
     return work_in(b, solver_type(b), *a);
 }
 
+/* Work that reads a part of a column-major matrix. */
+static linear_args part_args(enum linear what, const columns *c, enum linear_part which)
+{
+    return (linear_args){ .what = what,
+                          .part = which,
+                          .in = c->p,
+                          .rows = c->rows,
+                          .cols = c->cols,
+                          .in_row = 1,
+                          .in_col = c->ld };
+}
+
+static duet_status part_work(const solver_workspace *b, duet_dtype type, const linear_args *a)
+{
+    return a->rows && a->cols ? work_in(b, type, *a) : DUET_OK;
+}
+
 duet_status check_part(const solver_workspace *b, const columns *c, enum linear_part which, int *flag)
 {
-    const linear_args a = { .what = LINEAR_CHECK,
-                            .part = which,
-                            .in = c->p,
-                            .flag = flag,
-                            .rows = c->rows,
-                            .cols = c->cols,
-                            .in_row = 1,
-                            .in_col = c->ld };
-    if (c->rows && c->cols) return work_in(b, c->type, a);
-    return DUET_OK;
+    linear_args a = part_args(LINEAR_CHECK, c, which);
+    a.flag = flag;
+    return part_work(b, c->type, &a);
 }
 
 duet_status operand_read(solver_workspace *b, int k, bool transposed, columns *c)
@@ -45,27 +55,27 @@ duet_status result_check(const solver_workspace *b, const columns *c)
 
 static linear_args size_args(const columns *c, enum linear_part which, double *to)
 {
-    return (linear_args){ .what = LINEAR_SIZE,
-                          .part = which,
-                          .in = c->p,
-                          .out = to,
-                          .rows = c->rows,
-                          .cols = c->cols,
-                          .in_row = 1,
-                          .in_col = c->ld };
+    linear_args a = part_args(LINEAR_SIZE, c, which);
+    a.out = to;
+    return a;
+}
+
+static duet_status size_work(const solver_workspace *b, const linear_args *a)
+{
+    return part_work(b, solver_type(b), a);
 }
 
 duet_status columns_size(const solver_workspace *b, const columns *c, enum linear_part which, double *to)
 {
     const linear_args a = size_args(c, which, to);
-    return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
+    return size_work(b, &a);
 }
 
 duet_status columns_squares(const solver_workspace *b, const columns *c, double *to)
 {
     linear_args a = size_args(c, PART_ALL, to);
     a.squares = true;
-    return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
+    return size_work(b, &a);
 }
 
 static linear_args rows_args(const columns *c, bool upper_only, double *to)
@@ -81,14 +91,14 @@ static linear_args rows_args(const columns *c, bool upper_only, double *to)
 duet_status rows_size(const solver_workspace *b, const columns *c, bool upper_only, double *to)
 {
     const linear_args a = rows_args(c, upper_only, to);
-    return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
+    return size_work(b, &a);
 }
 
 duet_status rows_range(const solver_workspace *b, const columns *c, double *to, double *reciprocal)
 {
     linear_args a = rows_args(c, false, to);
     a.more = reciprocal;
-    return c->rows && c->cols ? linear_work(b, &a) : DUET_OK;
+    return size_work(b, &a);
 }
 
 /* ---- residuals ---- */

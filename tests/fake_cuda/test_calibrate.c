@@ -93,8 +93,8 @@ static void choose_first(const char *want)
           "the child's calibration file is another one: %s", own);
 }
 
-/* Other processes disturb one thread less. The file is for this number of threads, which clang's OpenMP forgets
- * in a child. */
+/* Other processes disturb one thread less. The file is for this number of threads, which clang's OpenMP
+ * forgets in a child. */
 static void set_threads(void) { omp_set_num_threads(1); }
 
 static void in_child(const char *calibrate, const char *want)

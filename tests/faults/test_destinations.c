@@ -16,9 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 #ifdef FAKE_CUDA
-#include "calibrate.h"
-#include "cost.h"
 #include "fake_cuda.h"
+#include "prefer_gpu.h"
 #else
 static void fake_fail(uint64_t n) {}
 static bool fake_failed(void) { return false; }
@@ -441,21 +440,6 @@ static void trials(duet_place place, int count, uint64_t first, bool calls, cons
     tap_point(text);
 }
 
-#ifdef FAKE_CUDA
-/* From here on, statements run on the GPU where the library chooses. */
-static void prefer_the_gpu(void)
-{
-    costs c[COSTED];
-    for (int k = 0; k < COSTS; k++)
-        for (int i = 0; i < COST_POINTS; i++) {
-            c[HOST].seconds[k][i] = 1;
-            c[DEFAULT_GPU].seconds[k][i] = 1e-9;
-        }
-    costs_prepare();
-    costs_use(c, "made up");
-}
-#endif
-
 int main(int argc, char **argv)
 {
     const int count = trial_count(argc, argv, 12, 120);
@@ -465,7 +449,7 @@ int main(int argc, char **argv)
 #ifdef FAKE_CUDA
     trials(DUET_GPU, count, first, false, "on the GPU");
     trials(DUET_GPU, count, first, true, "on the GPU");
-    prefer_the_gpu();
+    prefer_gpu();
     trials(DUET_AUTO, count, first, false, "where the place is free");
     trials(DUET_AUTO, count / 2, first, true, "where the place is free");
     printf("# %d graphs were launched\n", (int)duet_stats().graphs);

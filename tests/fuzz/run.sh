@@ -14,6 +14,9 @@ seconds=${1:-60}
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- npy npz market einsum
 command -v clang >/dev/null || { echo "tests/fuzz/run.sh: clang is not installed" >&2 && exit 2; }
+echo 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return !p && n; }' |
+    clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ||
+    { echo "tests/fuzz/run.sh: clang's libFuzzer is not installed; on Debian it is in libclang-rt-dev" >&2 && exit 2; }
 
 # Only the parts of the library that read input matter, so the libraries for fast arithmetic are left out.
 if [ ! -e "$build/build.ninja" ]; then

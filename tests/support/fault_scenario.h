@@ -3,11 +3,10 @@
 #ifndef FAULT_SCENARIO_H
 #define FAULT_SCENARIO_H
 
-#include "calibrate.h"
-#include "cost.h"
 #include "failing_alloc.h"
 #include "fake_cuda.h"
 #include "in_thread.h"
+#include "prefer_gpu.h"
 #include <duet/duet.h>
 #include <string.h>
 
@@ -24,14 +23,7 @@ static duet_place place = DUET_GPU; /* where the statements of the scenario run 
 /* From here on the library chooses where statements run: on the GPU wherever they can. */
 static void leave_the_choice(void)
 {
-    costs c[COSTED];
-    for (int k = 0; k < COSTS; k++)
-        for (int i = 0; i < COST_POINTS; i++) {
-            c[HOST].seconds[k][i] = 1;
-            c[DEFAULT_GPU].seconds[k][i] = 1e-9;
-        }
-    costs_prepare();
-    costs_use(c, "made up");
+    prefer_gpu();
     place = DUET_AUTO;
 }
 
