@@ -34,14 +34,14 @@ typedef struct fake_counts {
 } fake_counts;
 fake_counts fake_count(void);
 
-void fake_fail(uint64_t n);                  /* the n-th call from now fails, once; 0: none */
-bool fake_failed(void);                      /* has the scripted failure happened since fake_fail? */
-void fake_no_launches(bool none);            /* while true, there is no memory for launches */
-void fake_fail_on(int card, uint64_t n);     /* as fake_fail, for calls while this card is current */
+void fake_fail(uint64_t n);              /* the n-th call from now fails, once; 0: none */
+bool fake_failed(void);                  /* has the scripted failure happened since fake_fail? */
+void fake_no_launches(bool none);        /* while true, there is no memory for launches */
+void fake_fail_on(int card, uint64_t n); /* as fake_fail, for calls while this card is current */
 /* A lost card: every call for it fails until cudaDeviceReset, and work queued from then on does not run. */
-void fake_lost(void);                        /* all cards are lost */
-void fake_lost_card(int card);               /* one card is lost */
-void fake_lose_at(uint64_t n);               /* the n-th call from now finds its card lost; 0: none */
+void fake_lost(void);          /* all cards are lost */
+void fake_lost_card(int card); /* one card is lost */
+void fake_lose_at(uint64_t n); /* the n-th call from now finds its card lost; 0: none */
 /* the n-th call starts a kernel that goes wrong: the card is lost at the next call that waits for it */
 void fake_crash_at(uint64_t n);
 bool fake_is_lost(int card);                 /* also after a kernel has gone wrong */
