@@ -1,19 +1,21 @@
 #!/bin/sh
 # tests/run.sh - installs missing packages (tools/setup.sh), configures, builds, runs all tests.
 #
-#     sh tests/run.sh [--quick] [--build DIR] [--sanitize [thread]] [--memcheck] [meson options such as -Dgpu=disabled]
+#     sh tests/run.sh [--quick] [--build DIR] [--sanitize [thread]] [--gpu-check TOOL]
+#                     [meson options such as -Dgpu=disabled]
 #         --quick            test each operator with small shapes only
 #         --build DIR        the build folder; the default is build-tests in the source folder
 #         --sanitize         use the address and undefined-behaviour sanitizers
 #         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer.
 #                            gcc's libgomp does not report its barriers to the sanitizer, which
 #                            would report false races
-#         --memcheck         run each GPU test under compute-sanitizer
+#         --gpu-check TOOL   run each GPU test under a tool of compute-sanitizer: memcheck, racecheck,
+#                            initcheck or synccheck
 # The last line of output is "N passed, N failed".
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-tests
-options= memcheck= sanitize= checks=
+options= tool= sanitize= checks=
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) export DUET_TEST_QUICK=1 ;;
@@ -23,7 +25,12 @@ while [ $# -gt 0 ]; do
         [ "${2:-}" != thread ] || { checks=thread && shift; }
         sanitize="-Db_sanitize=$checks -Db_lundef=false -Dbuildtype=debugoptimized -Dgpu=disabled"
         ;;
-    --memcheck) memcheck=1 ;;
+    --gpu-check)
+        case ${2:-} in
+        memcheck | racecheck | initcheck | synccheck) tool=$2 && shift ;;
+        *) echo "tests/run.sh: unknown tool ${2:-} of --gpu-check" >&2 && exit 2 ;;
+        esac
+        ;;
     -D*) options="$options $1" ;;
     *) echo "tests/run.sh: unknown option $1" >&2 && exit 2 ;;
     esac
@@ -47,12 +54,12 @@ fi
 if [ -f "$build/build.ninja" ]; then meson configure "$build" $sanitize $options
 else meson setup "$build" $(gpu_options -Dgpu_arch=90) $sanitize $options; fi
 meson compile -C "$build"
-log=$build/meson-logs/testlog${memcheck:+-compute-sanitizer}.txt
+log=$build/meson-logs/testlog${tool:+-compute-sanitizer}.txt
 status=0
-if [ -n "$memcheck" ]; then
-    export DUET_TEST_MEMCHECK=1 # crashed_kernel would be an error
+if [ -n "$tool" ]; then
+    export DUET_TEST_GPU_CHECK=1 # crashed_kernel would be an error
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 20 --suite gpu \
-        --wrapper 'compute-sanitizer --tool memcheck --error-exitcode 9 --report-api-errors no' || status=$?
+        --wrapper "compute-sanitizer --tool $tool --error-exitcode 9 --report-api-errors no" || status=$?
 else
     meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 || status=$?
 fi

@@ -725,7 +725,7 @@ DUET_API void duet_memory_trim(void);
  * functions. Other threads may call the library during the recovery: calls that need a GPU wait for its end.
  * Errors    DEVICE_ERROR: CUDA cannot use the GPU again in this process, or another thread has not left a
  *           call that uses a GPU after 10 seconds. The GPU is still lost; the CPU can be used. You may try
- *           again, or start a new process */
+ *           again, or start a new process. After an error of a kernel, CUDA 13 needs a new process */
 DUET_API DUET_MUST duet_status duet_recover(void);
 
 /* Prints who uses the memory of the devices, in bytes. For each device that has been used: the figures

@@ -176,7 +176,7 @@ static bool is_lost(cudaError_t e)
     }
 }
 
-#define RECOVER "duet_recover() starts it anew"
+#define RECOVER "duet_recover() starts it anew if CUDA allows that"
 
 /* Writes a new text, which becomes the reason. */
 static void say_lost(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -212,11 +212,10 @@ static __attribute__((cold)) void lose_current(const char *call, cudaError_t e)
 duet_status cuda_failed(const char *call, cudaError_t e)
 {
     (void)cudaGetLastError();
-    if (is_lost(e)) {
-        lose_current(call, e);
+    if (is_lost(e)) lose_current(call, e);
+    if (is_lost(e) && !device_recovery_is_mine())
         return fail(DUET_DEVICE_ERROR, "%s: %s (%s): the GPU was lost; " RECOVER, call, cudaGetErrorString(e),
                     cudaGetErrorName(e));
-    }
     duet_status s = DUET_DEVICE_ERROR;
     if (e == cudaErrorMemoryAllocation) s = DUET_NO_MEMORY;
     if (e == cudaErrorNoDevice) s = DUET_NO_DEVICE;

@@ -46,7 +46,8 @@ static duet_status start_all(unsigned which)
         if (!(which >> d & 1)) continue;
         TRACE("device %d was lost: %s", d, device_machine(d)->lost(d));
         const duet_status s = device_machine(d)->recover(d);
-        if (s != DUET_OK) fail_within(s, "duet_recover: the GPU cannot be started anew in this process");
+        if (s != DUET_OK)
+            fail_within(s, "duet_recover: this process cannot use the GPU again, but a new one may");
         if (s != DUET_OK && first == DUET_OK) error_keep(&text);
         if (first == DUET_OK) first = s;
         pool_unpin_device(d);
