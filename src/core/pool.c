@@ -10,6 +10,7 @@
 #include "min_max.h"
 #include "queue_sync.h"
 #include "spin_lock.h"
+#include "stack.h"
 #include "thread.h"
 #include "trace.h"
 #include <pthread.h>
@@ -694,6 +695,7 @@ duet_status(duet_memory_limit)(duet_place place, size_t bytes)
 
 void duet_memory_trim(void)
 {
+    stack_end(thread_get());
     for (int d = 0; d < DEVICES_MAX; d++)
         if (device_machine(d)) drop_alone(d, SIZE_MAX);
 }

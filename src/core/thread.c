@@ -1,6 +1,7 @@
 /* thread.c - the state of a thread: allocated at its first call, freed when it ends. */
 #include "thread.h"
 #include "backend.h"
+#include "stack.h"
 #include "trace.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@ static void thread_end(void *mine)
     on_queue[t->queue]--;
     pthread_mutex_unlock(&lock);
     thread_mine = NULL;
+    stack_end(t);
     free(t);
 }
 

@@ -45,6 +45,9 @@ typedef struct thread {
     bool shared;                /* used by all threads for which there was no memory: it has no slots */
     void *slot[SLOTS];
     void (*leave[SLOTS])(void *);
+    uintptr_t stack_from, stack_room; /* addresses with enough of the caller's stack below: core/stack.h */
+    void *stack;                      /* one of its own, or NULL */
+    bool on_own_stack;
     struct thread *next; /* in the list of all threads, for duet_stats */
 } thread;
 

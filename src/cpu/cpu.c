@@ -4,6 +4,7 @@
 #include "conv.h"
 #include "fft.h"
 #include "lapack.h"
+#include "stack.h"
 #include "thread.h"
 #include "threads.h"
 #include <stdlib.h>
@@ -26,7 +27,11 @@ static bool is_sure(const step *s)
     return k && k->is_sure && k->is_sure(s);
 }
 
-static duet_status make_sure(const step *s) { return s->kernel == OP_matmul ? blas_prepare() : DUET_OK; }
+static duet_status make_sure(const step *s)
+{
+    TRY(stack_prepare());
+    return s->kernel == OP_matmul ? blas_prepare() : DUET_OK;
+}
 
 static const char *algorithm(const step *s)
 {
@@ -132,7 +137,7 @@ static duet_status run_library(thread *t, const cpu_kernel *k, const step *s, co
 /* Libraries use one thread below this. */
 #define FLOPS_ALONE 1e4
 
-static duet_status run(const step *s, const frame *f)
+static duet_status run_here(const step *s, const frame *f)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
     thread *t = thread_get();
@@ -141,6 +146,8 @@ static duet_status run(const step *s, const frame *f)
     if (k->calls_library || ALL_STEPS_USE_LIBRARY) return run_library(t, k, s, f);
     return run_anywhere(t, k, s, f);
 }
+
+static duet_status run(const step *s, const frame *f) { return stack_step_run(run_here, s, f); }
 
 static void forget(step *s)
 {

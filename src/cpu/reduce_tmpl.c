@@ -424,11 +424,11 @@ static __attribute__((noinline)) duet_status run_on_threads(const reduce_work *j
     return DUET_OK;
 }
 
-/* is_sure: if not NULL, nothing is run, and *is_sure says whether one thread needs no other memory
- * than the stack. One function, so that the compiler makes only one copy of what it inlines here. */
-static duet_status reduce(const step *s, const frame *f, bool *is_sure)
+/* memory: STACK_ELEMENTS of them. is_sure: if not NULL, nothing is run, and *is_sure says whether one thread
+ * needs no other memory; `memory` is NULL. One function, so that the compiler makes only one copy of what it
+ * inlines here. */
+static __attribute__((noinline)) duet_status reduce(const step *s, const frame *f, T *memory, bool *is_sure)
 {
-    T memory[STACK_ELEMENTS] __attribute__((aligned(64)));
     interp_code c;
     reduce_work j;
     thread_memory r;
@@ -445,7 +445,11 @@ static duet_status reduce(const step *s, const frame *f, bool *is_sure)
     return DUET_OK;
 }
 
-duet_status NAME(run_reduce)(const step *s, const frame *f) { return reduce(s, f, NULL); }
+duet_status NAME(run_reduce)(const step *s, const frame *f)
+{
+    T memory[STACK_ELEMENTS] __attribute__((aligned(64)));
+    return reduce(s, f, memory, NULL);
+}
 
 /* Of a reduction to one element, the memory does not depend on the layout of the result, which may
  * change after this call. */
@@ -458,5 +462,5 @@ bool NAME(reduce_is_sure)(const step *s)
     for (int k = 0; k < s->ins; k++) own.in[k].slot = 0;
     for (int k = 0; k < s->outs; k++) own.out[k].slot = 0;
     for (int k = 0; k < s->nums; k++) own.num[k] = 0;
-    return reduce(&own, &(frame){ nowhere, none }, &is_sure) == DUET_OK && is_sure;
+    return reduce(&own, &(frame){ nowhere, none }, NULL, &is_sure) == DUET_OK && is_sure;
 }

@@ -5,6 +5,7 @@
 #include "kernels.h"
 #include "packed_cache.h"
 #include "recover.h"
+#include "stack.h"
 #include "step_kinds.h"
 
 static bool is_split(const step *s) { return unlikely(s->math == DUET_MATH_SPLIT) && kernels_splits(s); }
@@ -77,7 +78,7 @@ static bool is_empty(const step *s)
 
 /* Handles, streams and modules take memory that is not from the pool. If it is exhausted, the
  * pool's cached blocks are freed. */
-static duet_status gpu_run(const step *s, const frame *f)
+static duet_status run_here(const step *s, const frame *f)
 {
     if (is_empty(s)) return DUET_OK;
     duet_status r = run_once(s, f);
@@ -86,6 +87,8 @@ static duet_status gpu_run(const step *s, const frame *f)
     gpu_fourier_trim();
     return run_once(s, f);
 }
+
+static duet_status gpu_run(const step *s, const frame *f) { return stack_step_run(run_here, s, f); }
 
 static duet_status gpu_prepare(const step *s, const frame *f)
 {
@@ -106,7 +109,7 @@ static bool gpu_is_sure(const step *s)
     return (is_product || gpu_kernel_of(s->kernel)->run == gpu_launch) && !kernels_scratch(s);
 }
 
-static duet_status gpu_make_sure(const step *s) { return DUET_OK; }
+static duet_status gpu_make_sure(const step *s) { return stack_prepare(); }
 
 static void gpu_forget(step *s)
 {

@@ -6,6 +6,7 @@
 #include "matrix.h"
 #include "min_max.h"
 #include "partition.h"
+#include "stack.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -179,7 +180,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
     return ok;
 }
 
-plan *plan_make(const statement *s, int device)
+static plan *make_here(const statement *s, int device)
 {
     graph g;
     dest_info dests[STATEMENTS];
@@ -199,6 +200,27 @@ plan *plan_make(const statement *s, int device)
     plan_free(p);
     fail(DUET_NO_MEMORY, "no host memory to plan a formula of %u nodes", s->f->count);
     return NULL;
+}
+
+typedef struct making {
+    const statement *s;
+    int device;
+    plan *made;
+} making;
+
+static duet_status make(void *of)
+{
+    making *m = of;
+    m->made = make_here(m->s, m->device);
+    return DUET_OK;
+}
+
+plan *plan_make(const statement *s, int device)
+{
+    thread *t = thread_get();
+    making m = { s, device };
+    if (likely(stack_suffices(t))) return make_here(s, device);
+    return stack_run(t, make, &m) == DUET_OK ? m.made : NULL;
 }
 
 void plan_free(plan *p)

@@ -3,10 +3,8 @@
  * the default environment, with one thread and with several, raises no signal, and leaves the caller's
  * environment and its exception flags as they were. */
 #define _GNU_SOURCE
-#include "every_guess.h"
-#include "tap.h"
+#include "every_outcome.h"
 #include <fenv.h>
-#include <math.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -52,75 +50,25 @@ static void on_signal(int number)
     _exit(all < 0 || write(1, "\nnot ok\n", 8) < 0 ? 2 : 1);
 }
 
-/* The k-th of numbers that set flags when they are computed with, between ordinary ones. */
-static double value(int64_t i, bool extreme)
-{
-    static const double hard[] = { 0,     -0.0,     1e-42,     -3e-40, 3e38, -3e38,
-                                   1e-38, INFINITY, -INFINITY, NAN,    88.8, 1 };
-    const double plain = 0.3 + 0.01 * (double)(i * 7919 % 1000);
-    return extreme && i % 3 == 0 ? hard[i / 3 % LENGTH(hard)] : plain;
-}
+static void (*entered)(void); /* how the call's environment is entered, or NULL */
 
-static void fill(duet_matrix *m, bool extreme)
+static duet_status in_environment(const call *c, duet_matrix *const *m, duet_matrix *to)
 {
-    const int64_t n = duet_count(m), columns = duet_rank(m) ? duet_size(m, duet_rank(m) - 1) : 1;
-    void *p = duet_overwrite(m);
-    for (int64_t i = 0; i < n; i++) {
-        const double v = value(i, extreme) + (i / columns == i % columns ? 9 : 0);
-        if (duet_type(m) == DUET_F32) ((float *)p)[i] = (float)v;
-        else if (duet_type(m) == DUET_I64) ((int64_t *)p)[i] = i % 4;
-        else ((float *)p)[2 * i] = (float)v, ((float *)p)[2 * i + 1] = (float)value(i + 1, extreme);
-    }
-}
-
-/* What a call leaves: its status, and the elements that it wrote. */
-typedef struct outcome {
-    duet_status status;
-    size_t bytes;
-    char *elements;
-} outcome;
-
-static size_t bytes_of(const duet_matrix *m)
-{
-    return m ? (size_t)duet_count(m) * (duet_type(m) == DUET_BOOL ? 1 : dtypes[duet_type(m)].bytes) : 0;
-}
-
-static void keep(outcome *o, const duet_matrix *m)
-{
-    const size_t n = bytes_of(m);
-    const void *p = n ? duet_read(m) : NULL;
-    char *all = p ? realloc(o->elements, o->bytes + n) : NULL;
-    if (!all) return;
-    memcpy(all + o->bytes, p, n);
-    o->elements = all;
-    o->bytes += n;
-}
-
-/* Zeros would hide a destination that was not written. */
-static duet_status state(const call *c, duet_matrix *const *m)
-{
-    for (int k = 0; k < c->results; k++)
-        memset(duet_overwrite(m[c->operands + k]), 0, bytes_of(m[c->operands + k]));
-    return c->state(m + c->operands, m);
+    fenv_t before;
+    fegetenv(&before);
+    if (entered) entered();
+    const unsigned bits = control_bits();
+    const duet_status s = make_call(c, m, to);
+    const unsigned after = control_bits();
+    fesetenv(&before);
+    CHECK(after == bits, "%s: the environment is %x, not %x", c->name, after, bits);
+    return s;
 }
 
 static outcome run(const call *c, duet_matrix *const *m, void (*enter)(void))
 {
-    fenv_t before;
-    outcome o = { .status = DUET_NO_MEMORY };
-    duet_matrix *to = c->make ? call_destination(c, m) : NULL;
-    fegetenv(&before);
-    if (enter) enter();
-    const unsigned bits = control_bits();
-    const duet_status s = c->state ? state(c, m) : duet_set(to, call_formula(c, m));
-    const unsigned after = control_bits();
-    fesetenv(&before);
-    CHECK(after == bits, "%s: the environment is %x, not %x", c->name, after, bits);
-    o.status = s;
-    if (c->make) keep(&o, to);
-    for (int k = 0; k < c->results; k++) keep(&o, m[c->operands + k]);
-    duet_free(&to);
-    return o;
+    entered = enter;
+    return outcome_of(c, m, in_environment);
 }
 
 static void compare(const call *c, duet_matrix *const *m, int e, const char *threads)
@@ -128,25 +76,9 @@ static void compare(const call *c, duet_matrix *const *m, int e, const char *thr
     outcome plain = run(c, m, NULL), other = run(c, m, environments[e].enter);
     CHECK(plain.status == other.status, "%s, %s, %s: status %d, not %d: %s", c->name, environments[e].name,
           threads, other.status, plain.status, duet_error());
-    CHECK(plain.bytes == other.bytes &&
-              (!plain.bytes || !memcmp(plain.elements, other.elements, plain.bytes)),
-          "%s, %s, %s: other bits", c->name, environments[e].name, threads);
-    free(plain.elements);
-    free(other.elements);
-}
-
-/* share: give the call large matrices, so that several threads share the work. */
-static bool guessed(const call *c, guess *g, duet_dtype *t, bool share)
-{
-    for (*g = (guess){ 0 }; g->indices < 1u << (c->operands + c->results); g->indices += 2) {
-        if (!guess_sizes(g, c, t)) continue;
-        guess large = *g;
-        bool square = share && !c->state && !g->indices;
-        for (int k = 0; k < c->operands; k++) square &= g->shape[k] == 0, large.shape[k] = LARGE;
-        if (square && guess_holds(&large, c, *t)) *g = large;
-        return true;
-    }
-    return CHECK(false, "%s was never run", c->name);
+    CHECK(same_outcome(&plain, &other), "%s, %s, %s: other bits", c->name, environments[e].name, threads);
+    free_outcome(&plain);
+    free_outcome(&other);
 }
 
 static void in_each_environment(const call *c, duet_matrix *const *m)
