@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
     --sanitize)
         checks=address,undefined
         [ "${2:-}" != thread ] || { checks=thread && shift; }
-        sanitize="-Db_sanitize=$checks -Db_lundef=false -Dbuildtype=debugoptimized -Dgpu=disabled"
+        sanitize="-Db_sanitize=$checks -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1 -Dcpp_args=-g1 -Dgpu=disabled"
         ;;
     --gpu-check)
         case ${2:-} in
