@@ -41,7 +41,7 @@ template <typename E> KERNEL(THREADS) check(const linear_args a)
     }
 }
 
-/* Called by all threads; thread 0 gets the result. */
+/* Called by all threads; thread 0 gets the result, the others 0. */
 static __device__ inline double total(double x)
 {
     __shared__ double of[THREADS];
@@ -51,7 +51,7 @@ static __device__ inline double total(double x)
         __syncthreads();
         if ((int)threadIdx.x < half) of[threadIdx.x] += of[threadIdx.x + half];
     }
-    return of[0];
+    return threadIdx.x == 0 ? of[0] : 0; /* thread 0 may still write it */
 }
 
 static __device__ inline double magnitude(T x) { return fabs((double)x); }
