@@ -24,8 +24,6 @@ static int device_of_segment(const duet_recording *r, const segment *g)
 duet_status replay_entry(duet_recording *r, recorded *e)
 {
     thread *t = thread_get();
-    e->s.f = &e->f;
-    e->s.to = e->to; /* the array of entries may have moved */
     t->scratch_reserve = &r->reserve;
     r->queues |= 1ull << t->queue;
     duet_status s = plan_run(e->plan, &e->s);
@@ -81,9 +79,7 @@ static int end_of_saving(const duet_recording *r, int first, int end, held_memor
     int count = 0, until = first;
     const int device = r->entries[first].plan->device;
     for (int i = first; i < end; i++) {
-        recorded *e = &r->entries[i];
-        e->s.f = &e->f;
-        e->s.to = e->to;
+        const recorded *e = &r->entries[i];
         if (count + e->s.count > STATEMENTS) return end;
         if (e->plan->device != device ||
             !plan_is_ready(e->plan, &e->s, written, count, device == HOST ? h : NULL)) {

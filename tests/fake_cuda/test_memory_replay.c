@@ -5,6 +5,7 @@
 #include "fake_cuda.h"
 #include "filled.h"
 #include "matrix.h"
+#include "pool.h"
 #include "thread.h"
 
 enum { SIDE = 64, BYTES = SIDE * SIDE * 4 };
@@ -126,10 +127,40 @@ static void test_interrupted(void cause(const circle *c), const char *what)
     tap_point(what);
 }
 
+/* ---- recordings ---- */
+
+/* The recording has so many statements that its array moves while they are recorded. Memory may soon be scarce,
+ * so each replay notes which matrices the statements use. */
+static void test_long_recording(void)
+{
+    enum { STATEMENTS_OF_IT = 40, REPLAYS = 5 };
+    duet_matrix *m = square(0), *more = square(1);
+    DUET_ON(DUET_GPU)
+    {
+        ok(duet_record_begin());
+        for (int i = 0; i < STATEMENTS_OF_IT; i++) ok(duet_set(m, duet_add(m, i % 2)));
+        duet_recording *r = duet_record_end();
+        CHECK(r != NULL, "%s", duet_error());
+        leave(BYTES);
+        ok(duet_set(more, duet_add(m, 1)));
+        CHECK(pool_is_watched() && !pool_is_tight(), "memory is not watched");
+        const uint64_t before = duet_stats().graphs;
+        for (int k = 0; k < REPLAYS; k++) ok(duet_replay(r));
+        CHECK(duet_stats().graphs == before + REPLAYS, "the recording was not launched as a graph");
+        leave_all();
+        duet_recording_free(&r);
+    }
+    holds(m, (REPLAYS + 1) * STATEMENTS_OF_IT / 2, "a long recording");
+    holds(more, STATEMENTS_OF_IT / 2 + 1, "what was computed before the replays");
+    duet_free(&m, &more);
+    tap_point("a long recording while memory is watched");
+}
+
 int main(void)
 {
     fake_devices(2);
     auto_replay_set_max_seconds(1);
+    test_long_recording();
     test_interrupted(free_block_of_x, "a statement that is deferred frees the memory of another matrix");
     test_interrupted(write_x_on_other_gpu, "a statement that is deferred reads elements of another GPU");
     return tap_end();
