@@ -497,15 +497,15 @@ static duet_status run_all(statements *all, bool guards, bool *several)
     return DUET_OK;
 }
 
-/* While memory of the GPU is scarce, no group is ready. If it becomes so during a list of several groups, the
- * list runs again, and may free buffers of its own matrices. */
+/* While memory of the GPU is scarce, or while the list is recorded, no group is ready. If memory becomes
+ * scarce during a list of several groups, the list runs again, and may free buffers of its own matrices. */
 static duet_status evaluate_all(statements *all)
 {
     TRY(read_all(all));
     USE_GPUS;
     if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
     const unsigned failures = deferred_failures();
-    const bool guards = !pool_is_tight();
+    const bool guards = !pool_is_tight() && !thread_get()->recording;
     bool several;
     const duet_status s = run_all(all, guards, &several);
     if (likely(s != DUET_NO_MEMORY) || !guards || !several || failures != deferred_failures() ||

@@ -1,6 +1,6 @@
-/* test_memory_replay.c - recordings and automatic replay with little memory on the fake CUDA. Buffers of their
- * matrices are freed for others and allocated again, often at the same address, so that the graphs stay
- * valid. All elements are small integers, so every result is exact. */
+/* test_memory_replay.c - recordings and automatic replay with little memory on the fake CUDA. Buffers of
+ * their matrices are freed for others and allocated again, often at the same address, so that the graphs
+ * stay valid. All elements are small integers, so every result is exact. */
 #include "auto_replay.h"
 #include "fake_cuda.h"
 #include "filled.h"
@@ -129,8 +129,8 @@ static void test_interrupted(void cause(const circle *c), const char *what)
 
 /* ---- recordings ---- */
 
-/* The recording has so many statements that its array moves while they are recorded. Memory may soon be scarce,
- * so each replay notes which matrices the statements use. */
+/* The recording has so many statements that its array moves while they are recorded. Memory may soon be
+ * scarce, so each replay notes which matrices the statements use. */
 static void test_long_recording(void)
 {
     enum { STATEMENTS_OF_IT = 40, REPLAYS = 5 };
@@ -156,11 +156,34 @@ static void test_long_recording(void)
     tap_point("a long recording while memory is watched");
 }
 
+/* The list is recorded. There is memory for each of its groups, but not for both. */
+static void test_recorded_list(void)
+{
+    enum { REPLAYS = 3 };
+    duet_matrix *x = square(0), *w = square(1), *y = square(0), *z = square(1), *turned = duet_transposed(x);
+    DUET_ON(DUET_GPU)
+    {
+        leave(3 * BYTES);
+        ok(duet_record_begin());
+        ok(duet_set_all({ x, duet_add(x, w) }, { y, duet_add(turned, z) }));
+        duet_recording *r = duet_record_end();
+        CHECK(r != NULL, "%s", duet_error());
+        for (int k = 0; k < REPLAYS; k++) ok(duet_replay(r));
+        leave_all();
+        duet_recording_free(&r);
+    }
+    holds(x, REPLAYS + 1, "the first statement of the list");
+    holds(y, REPLAYS + 2, "the second statement of the list");
+    duet_free(&x, &w, &y, &z, &turned);
+    tap_point("a list that is recorded while it frees memory of its own");
+}
+
 int main(void)
 {
     fake_devices(2);
     auto_replay_set_max_seconds(1);
     test_long_recording();
+    test_recorded_list();
     test_interrupted(free_block_of_x, "a statement that is deferred frees the memory of another matrix");
     test_interrupted(write_x_on_other_gpu, "a statement that is deferred reads elements of another GPU");
     return tap_end();
