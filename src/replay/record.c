@@ -149,15 +149,29 @@ recorded *record_add(duet_recording *r, plan *own, const statement *s)
     return NULL;
 }
 
+/* A thread that recovers GPUs reads the entries up to r->count, also those of the CPU. While the
+ * statement itself runs on the CPU, that thread need not wait. */
+static recorded *add_entry(duet_recording *r, plan *own, const statement *s)
+{
+    USE_GPUS;
+    return record_add(r, own, s);
+}
+
+static void count_entry(duet_recording *r)
+{
+    USE_GPUS;
+    r->count++;
+}
+
 /* Run the statement and add it to the recording, with its plan. */
 static duet_status run_and_add(duet_recording *r, plan *own, const statement *s)
 {
-    recorded *e = record_add(r, own, s);
+    recorded *e = add_entry(r, own, s);
     if (!e) return DUET_NO_MEMORY;
     e->s.failed_dest = s->failed_dest;
     const duet_status st = replay_entry(r, e);
     e->s.failed_dest = NULL;
-    if (st == DUET_OK) r->count++;
+    if (st == DUET_OK) count_entry(r);
     else record_free_entry(e);
     return st;
 }
