@@ -310,7 +310,8 @@ duet_status replay_record(duet_recording *r, segment *g, int queue)
 
 static void forget(segment *g)
 {
-    if (g->graph) device_machine(g->device)->discard(g->device, g->graph);
+    if (!g->graph) return;
+    device_machine(g->device)->discard(g->device, g->graph);
     g->graph = NULL;
 }
 
@@ -419,9 +420,11 @@ static duet_status try_graph(duet_recording *r, const segment *g, progress *w, b
     return s;
 }
 
+/* A thread that recovers GPUs need not wait while a segment runs on the CPU, whose graph it ignores. */
 static duet_status run_segment(duet_recording *r, segment *g, progress *w)
 {
     bool ran;
+    USE_GPUS_IF(device_of_segment(r, g) != HOST);
     TRY(try_graph(r, g, w, &ran));
     if (!ran) {
         TRY(run_each(r, g, w));
@@ -566,7 +569,6 @@ duet_status(duet_replay)(duet_recording *r)
 {
     TRY(check(r));
     IN_DEFAULT_FP_ENVIRONMENT;
-    USE_GPUS;
     TRY(deferred_flush());
     TRY(run_segments(r));
     COUNT(replays);
