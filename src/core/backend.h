@@ -284,8 +284,9 @@ typedef struct machine {
     void *(*stream)(int device,
                     int queue); /* the queue as an object of the machine's own interface, or NULL */
 
-    /* Data that the machine caches on a device besides the buffers of matrices. drop frees what
-     * belongs to a storage. spare frees the least recently used entries, at least `bytes` of them
+    /* Data that the machine caches on a device besides the buffers of matrices. drop is called when the
+     * buffer of a storage is freed, and when the storage is. In the second case, nothing may refer to
+     * the storage afterwards. spare frees the least recently used entries, at least `bytes` of them
      * if there are so many, and returns how much it freed. */
     void (*drop)(int device, struct storage *b);
     size_t (*spare)(int device, size_t bytes);

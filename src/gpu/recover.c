@@ -3,6 +3,7 @@
 #include "recover.h"
 #include "cublaslt.h"
 #include "cuda_graph.h"
+#include "packed_cache.h"
 #include "pinned_ring.h"
 #include "queue.h"
 #include "step_kinds.h"
@@ -10,7 +11,12 @@
 
 enum { TESTED = 256 }; /* elements that the test computes */
 
-void gpu_abandon(int device) { gpu_graphs_end(device); }
+/* Without graphs, no packed operand is in use. Their blocks are returned while the pool still has them. */
+void gpu_abandon(int device)
+{
+    gpu_graphs_end(device);
+    (void)packed_spare(device, SIZE_MAX);
+}
 
 /* Vendor libraries free their own memory of the host while the old context still exists. Their calls
  * for the card fail, which is expected. Later these handles would belong to no context. */

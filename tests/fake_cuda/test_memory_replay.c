@@ -12,12 +12,14 @@ enum { SIDE = 64, BYTES = SIDE * SIDE * 4 };
 
 static void ok(duet_status s) { CHECK(s == DUET_OK, "status %d: %s", (int)s, duet_error()); }
 
-static duet_matrix *square(float v)
+static duet_matrix *filled(float v, int rows, int columns)
 {
-    duet_matrix *m = duet_new(DUET_F32, SIDE, SIDE);
+    duet_matrix *m = duet_new(DUET_F32, rows, columns);
     refill(m, v);
     return m;
 }
+
+static duet_matrix *square(float v) { return filled(v, SIDE, SIDE); }
 
 static size_t used(void) { return duet_memory_of(DUET_GPU).used; }
 
@@ -37,7 +39,7 @@ static void touch(duet_matrix *m, duet_matrix *sum) { ok(duet_set(sum, duet_sum_
 
 /* ---- automatic replay ---- */
 
-enum { LOOP = 5, ROUNDS = 40 };
+enum { LOOP = 5, ROUNDS = 30, INTERRUPTIONS = 12 }; /* so many make a sequence worthless */
 
 /* What a loop of LOOP statements uses. Statement `where` of them reads x. */
 typedef struct circle {
@@ -122,7 +124,7 @@ static void test_interrupted(void cause(const circle *c), const char *what)
     for (int where = 0; where < LOOP; where++)
         for (int begins_again = 0; begins_again < 2; begins_again++) {
             interrupt(cause, where, begins_again, 1);
-            interrupt(cause, where, begins_again, ROUNDS);
+            interrupt(cause, where, begins_again, INTERRUPTIONS);
         }
     tap_point(what);
 }
@@ -178,6 +180,142 @@ static void test_recorded_list(void)
     tap_point("a list that is recorded while it frees memory of its own");
 }
 
+/* ---- packed operands ---- */
+
+/* DEEP: the rows and columns of w. PACKING: what it takes to pack w, which is less than w has. */
+enum { DEEP = 256, PACKING = 65536, TURNS = 6 };
+
+/* y = x w, z += y, where the packed w is in the cache, and a graph uses it. */
+typedef struct product {
+    duet_matrix *x, *w, *y, *z, *sum;
+    size_t used; /* bytes, without the product */
+} product;
+
+static product new_product(void)
+{
+    duet_memory_trim();
+    const size_t before = used();
+    product p = { .x = filled(1, SIDE, DEEP),
+                  .w = filled(1, DEEP, DEEP),
+                  .y = filled(0, SIDE, DEEP),
+                  .z = filled(0, SIDE, DEEP),
+                  .sum = filled(0, 1, DEEP),
+                  .used = before };
+    touch(p.x, p.sum);
+    return p;
+}
+
+/* Nothing of it is left in the cache of packed operands. */
+static void free_product(product *p)
+{
+    leave_all();
+    duet_free(&p->x, &p->w, &p->y, &p->z, &p->sum);
+    CHECK(used() == p->used, "%zu bytes are used, not %zu", used(), p->used);
+}
+
+static void multiply(const product *p)
+{
+    ok(duet_set_math(DUET_MATH_SPLIT, p->y, duet_matmul(p->x, p->w)));
+    ok(duet_iadd(p->z, p->y));
+}
+
+static duet_recording *record_product(const product *p)
+{
+    ok(duet_record_begin());
+    multiply(p);
+    duet_recording *r = duet_record_end();
+    CHECK(r != NULL, "%s", duet_error());
+    ok(duet_replay(r));
+    leave(PACKING);
+    return r;
+}
+
+/* What the host has overwritten is freed first. So w loses its block to another matrix, and then the block is
+ * free again. */
+static void take_block_of_w(const product *p, float v)
+{
+    duet_matrix *other = filled(1, DEEP, DEEP);
+    const void *at = buffer_of(p->w);
+    refill(p->w, v);
+    touch(other, p->sum);
+    CHECK(!buffer_of(p->w) && buffer_of(other) == at, "another buffer was freed");
+    duet_free(&other);
+}
+
+static void test_recorded_product(void)
+{
+    product p = new_product();
+    duet_recording *r = record_product(&p);
+    const void *at = buffer_of(p.w);
+    const uint64_t before = duet_stats().graphs;
+    holds(p.z, 2 * DEEP, "a recorded product");
+    for (int k = 0; k < TURNS; k++) {
+        take_block_of_w(&p, (float)k);
+        touch(p.w, p.sum);
+        CHECK(buffer_of(p.w) == at, "the address has changed");
+        ok(duet_replay(r));
+        holds(p.z, DEEP * (float)(2 + k * (k + 1) / 2), "a recorded product");
+    }
+    CHECK(duet_stats().graphs == before + TURNS, "%d graphs", (int)(duet_stats().graphs - before));
+    duet_recording_free(&r);
+    free_product(&p);
+    tap_point("a recording packs an operand again whose buffer was freed");
+}
+
+/* The same with statements that are deferred. */
+static void test_repeated_product(void)
+{
+    product p = new_product();
+    uint64_t before = 0;
+    for (int k = 0; k < ROUNDS + TURNS; k++) {
+        if (k == ROUNDS) {
+            before = duet_stats().graphs;
+            leave(PACKING);
+        }
+        if (k >= ROUNDS) take_block_of_w(&p, (float)(k - ROUNDS));
+        multiply(&p);
+        const int packed = k < ROUNDS ? k + 1 : ROUNDS + (k - ROUNDS) * (k - ROUNDS + 1) / 2;
+        holds(p.z, (float)(DEEP * packed), "a product that repeats");
+    }
+    CHECK(duet_stats().graphs > before, "no graph was launched");
+    ok(duet_auto_replay(0)); /* forgets the graph */
+    ok(duet_auto_replay(1));
+    free_product(&p);
+    tap_point("automatic replay packs an operand again whose buffer was freed");
+}
+
+/* The buffer of w was freed before. */
+static void test_freed_product(bool graph_first)
+{
+    product p = new_product();
+    duet_recording *r = record_product(&p);
+    take_block_of_w(&p, 2);
+    if (graph_first) duet_recording_free(&r);
+    duet_free(&p.w);
+    duet_recording_free(&r);
+    free_product(&p);
+    tap_point(graph_first ? "a graph ends, then a matrix without a buffer that it used"
+                          : "a matrix without a buffer ends, then a graph that used it");
+}
+
+/* The buffer of w was freed, and then the GPU is lost. */
+static void test_lost_product(void)
+{
+    product p = new_product();
+    duet_recording *r = record_product(&p);
+    holds(p.z, 2 * DEEP, "a recorded product");
+    take_block_of_w(&p, 2);
+    fake_lost_card(0);
+    CHECK(duet_synchronize() == DUET_DEVICE_ERROR, "%s", duet_error());
+    leave_all();
+    ok(duet_recover());
+    for (int k = 0; k < TURNS; k++) ok(duet_replay(r));
+    holds(p.z, 2 * DEEP + TURNS * 2 * DEEP, "a product after the loss of the GPU");
+    duet_recording_free(&r);
+    duet_free(&p.w, &p.x, &p.y, &p.z, &p.sum);
+    tap_point("the GPU is lost while the cache has an operand without a buffer");
+}
+
 int main(void)
 {
     fake_devices(2);
@@ -186,5 +324,13 @@ int main(void)
     test_recorded_list();
     test_interrupted(free_block_of_x, "a statement that is deferred frees the memory of another matrix");
     test_interrupted(write_x_on_other_gpu, "a statement that is deferred reads elements of another GPU");
+    DUET_ON(DUET_GPU)
+    {
+        test_recorded_product();
+        test_repeated_product();
+        test_freed_product(false);
+        test_freed_product(true);
+        test_lost_product();
+    }
     return tap_end();
 }
