@@ -463,7 +463,7 @@ static void *no_reset(void *unused)
     fake_no_reset(true);
     for (int i = 0; i < 3; i++) {
         CHECK(duet_recover() == DUET_DEVICE_ERROR && strstr(duet_error(), "duet_recover") &&
-                  strstr(duet_error(), "cannot be started anew"),
+                  strstr(duet_error(), "this process cannot use the GPU again"),
               "%s", duet_error());
         CHECK(duet_set(w.r[SCALED], duet_add(w.host, w.kept)) == DUET_OK, "%s", duet_error());
         has(w.r[SCALED], true, 5);
@@ -739,7 +739,7 @@ int main(int argc, char **argv)
     run_in_thread(pinned, NULL);
     tap_point("pinned memory");
     run_in_thread(no_reset, NULL);
-    tap_point("CUDA cannot start the card anew");
+    tap_point("CUDA cannot restart the card");
     run_in_thread(recovery_fails, NULL);
     tap_point("each call of a recovery fails once");
     run_in_thread(within_recording, NULL);
