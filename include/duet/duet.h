@@ -710,20 +710,20 @@ DUET_API duet_memory duet_memory_of(duet_place place);
 DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
 DUET_API void duet_memory_trim(void);
 
-/* Starts every GPU anew that was lost, and tests it with a kernel. Does nothing and returns OK if no GPU was
- * lost. A GPU is lost after an error that ends its CUDA context: a kernel, also one of the caller, accessed
- * an invalid address or trapped, the memory has an uncorrectable error, or the driver has reset the GPU. The
+/* Restarts every lost GPU and tests it with a kernel. Does nothing and returns OK if no GPU was lost.
+ * A GPU is lost after an error that ends its CUDA context: a kernel, also one of the caller, accessed an
+ * invalid address or trapped, the memory has an uncorrectable error, or the driver has reset the GPU. The
  * call that finds the error fails with DEVICE_ERROR, and its text says that the GPU was lost. From then on:
  *     statements      run on the CPU where the library chooses the device. On the GPU they fail with
  *                     NO_DEVICE
  *     matrices        that are valid on the host, or on another GPU, can be used. Reading one that was only
  *                     valid on the lost GPU fails with UNKNOWN until its elements are written again
- *     duet_recover    drops all that the library keeps on the GPU, resets it (cudaDeviceReset) and starts
- *                     it anew. Recordings and automatic replay work as before
+ *     duet_recover    drops all that the library keeps on the GPU, and resets it (cudaDeviceReset). Then
+ *                     recordings and automatic replay work as before
  * The reset also ends what the caller and other libraries of this process keep on this GPU: memory, streams,
  * events and handles. Call duet_stream() again, and get new pointers with duet_device_read() and similar
  * functions. Other threads may call the library during the recovery: calls that need a GPU wait for its end.
- * Errors    DEVICE_ERROR: CUDA cannot use the GPU again in this process, or another thread has not left a
+ * Errors    DEVICE_ERROR: CUDA refuses to restart the GPU in this process, or another thread has not left a
  *           call that uses a GPU after 10 seconds. The GPU is still lost; the CPU can be used. You may try
  *           again, or start a new process. After an error of a kernel, CUDA 13 needs a new process */
 DUET_API DUET_MUST duet_status duet_recover(void);

@@ -1998,7 +1998,7 @@ inline const char *version() noexcept { return duet_version(); }
 /* The cudaStream_t of this thread's statements. */
 inline void *stream(location w = location::here()) { return detail::check((duet_stream)(), w); }
 inline void synchronize(location w = location::here()) { detail::check((duet_synchronize)(), w); }
-/* Starts GPUs anew that were lost. */
+/* Restarts every lost GPU and tests it with a kernel. */
 inline void recover(location w = location::here()) { detail::check((duet_recover)(), w); }
 
 /* ---- selections, factorisations ------------------------------------------------------------------- */

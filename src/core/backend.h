@@ -284,8 +284,9 @@ typedef struct machine {
     void *(*stream)(int device,
                     int queue); /* the queue as an object of the machine's own interface, or NULL */
 
-    /* Data that the machine caches on a device besides the buffers of matrices. drop frees what
-     * belongs to a storage. spare frees the least recently used entries, at least `bytes` of them
+    /* Data that the machine caches on a device besides the buffers of matrices. drop is called when the
+     * buffer of a storage is freed, and when the storage is. In the second case, nothing may refer to
+     * the storage afterwards. spare frees the least recently used entries, at least `bytes` of them
      * if there are so many, and returns how much it freed. */
     void (*drop)(int device, struct storage *b);
     size_t (*spare)(int device, size_t bytes);
@@ -301,11 +302,11 @@ typedef struct machine {
     duet_status (*replay)(int device, void *graph, int queue); /* on the queue of record */
     void (*discard)(int device, void *graph);                  /* its work may still be running */
 
-    /* A device that was lost runs nothing and keeps nothing until it is started anew. All three are NULL
+    /* A device that was lost runs nothing and keeps nothing until it is restarted. All three are NULL
      * if devices of the machine cannot be lost.
      *     lost      NULL if the device was not lost, else the reason
      *     abandon   ends the graphs of the device, of which only discard may be called then
-     *     recover   starts the device anew and tests it. All its memory is gone, and so is everything
+     *     recover   restarts the device and tests it. All its memory is gone, and so is everything
      *               that the machine keeps there. No other thread uses it (core/device_use.h).
      *               Errors: DEVICE_ERROR: it cannot be used in this process again; it is still lost */
     const char *(*lost)(int device);

@@ -103,6 +103,10 @@ static inline uint64_t buffer_users(const buffer_usage *on)
 {
     return __atomic_load_n(&on->users, __ATOMIC_RELAXED);
 }
+static inline bool buffer_has_packed(const buffer_usage *on)
+{
+    return __atomic_load_n(&on->packed, __ATOMIC_ACQUIRE);
+}
 static inline int buffer_writer(const buffer_usage *on)
 {
     return __atomic_load_n(&on->writer, __ATOMIC_RELAXED);

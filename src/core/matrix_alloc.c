@@ -110,13 +110,15 @@ static void launch_users(const storage *b, const buffer_usage *on)
         if (deferred_uses(__builtin_ctzll(deferred), b)) deferred_launch_or_lose(deferred & -deferred);
 }
 
-/* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. */
+/* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. If the buffer
+ * was freed for others, the upload and cached data may be left. */
 static void buffer_end(storage *b, int device)
 {
     const buffer_usage *on = storage_usage(b, device);
-    if (!b->buffer[device] && on->uploader < 0) return;
+    const bool packed = buffer_has_packed(on);
+    if (!b->buffer[device] && on->uploader < 0 && !packed) return;
     launch_users(b, on);
-    if (on->packed) device_machine(device)->drop(device, b);
+    if (packed) device_machine(device)->drop(device, b);
     if (on->uploader >= 0 && !queue_sync_passed(device, on->uploader, on->upload))
         (void)queue_wait(device, on->uploader, "a matrix is freed");
     pool_give(device, b->buffer[device], on->users);
@@ -308,11 +310,11 @@ buffer_usage *storage_other_usage(const storage *b, int device)
 
 /* ---- free ---- */
 
-/* Does it have a buffer on a GPU, or an upload to one that was freed for others? */
+/* Does it have a buffer on a GPU, or what is left of one that was freed for others? */
 static bool is_on_gpu(const storage *b)
 {
     return b && (storage_has_buffer(b, DEFAULT_GPU) || __atomic_load_n(&b->others, __ATOMIC_ACQUIRE) ||
-                 __atomic_load_n(&b->first.uploader, __ATOMIC_ACQUIRE) >= 0);
+                 __atomic_load_n(&b->first.uploader, __ATOMIC_ACQUIRE) >= 0 || buffer_has_packed(&b->first));
 }
 
 void storage_release(storage *b)

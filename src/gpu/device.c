@@ -24,7 +24,7 @@ static card cards[DEVICES_MAX];
 static int found;  /* number of cards that CUDA has */
 static int chosen; /* the ordinal of the default card */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
-static int reviving = HOST; /* a card that is lost, and that a thread starts anew; HOST: none */
+static int reviving = HOST; /* the lost card that a thread restarts; HOST: none */
 
 static void refuse(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void refuse(card *c, const char *format, ...)
@@ -176,7 +176,7 @@ static bool is_lost(cudaError_t e)
     }
 }
 
-#define RECOVER "duet_recover() starts it anew if CUDA allows that"
+#define RECOVER "call duet_recover() to restart it; CUDA may refuse"
 
 /* Writes a new text, which becomes the reason. */
 static void say_lost(card *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -239,7 +239,7 @@ void gpu_device_revived(int device, const char *why)
     card *c = &cards[device];
     pthread_mutex_lock(&checking);
     __atomic_store_n(&reviving, HOST, __ATOMIC_RELAXED);
-    if (why) say_lost(c, "the GPU was lost, and CUDA cannot start it anew in this process: %s", why);
+    if (why) say_lost(c, "the GPU was lost, and CUDA cannot restart it in this process: %s", why);
     else __atomic_store_n(&c->reason, NULL, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&checking);
 }

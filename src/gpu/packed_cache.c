@@ -82,17 +82,18 @@ static void enter(packed_operand *k)
 {
     buffer_usage *on = storage_usage(k->storage, k->device);
     k->next = on->packed;
-    on->packed = k;
+    __atomic_store_n(&on->packed, k, __ATOMIC_RELEASE);
     to_newest(k);
     orders[k->device].bytes += k->bytes;
 }
 
-/* Removes the entry from the lists: it is no longer found. */
+/* Removes the entry from the lists: it is no longer found. A thread that ends the storage and sees no entry
+ * takes no lock, so the store is the last access to the storage. */
 static void leave(packed_operand *k)
 {
     packed_operand **p = (packed_operand **)&storage_usage(k->storage, k->device)->packed;
     while (*p != k) p = &(*p)->next;
-    *p = k->next;
+    __atomic_store_n(p, k->next, __ATOMIC_RELEASE);
     k->storage = NULL;
     out_of_order(k);
     orders[k->device].bytes -= k->bytes;
@@ -146,13 +147,20 @@ static duet_status follow_writer(packed_operand *k, const queue *q)
     return DUET_OK;
 }
 
-/* Packs again. Earlier uses of the block have finished: they came before the last write to the
- * buffer, and q runs after that write. Only a queue that failed to pack may still be writing. */
-static duet_status make_anew(packed_operand *k, void *scratch, queue *q)
+/* Usually earlier uses of the block have finished: they came before the last write to the buffer,
+ * and q runs after that write. Not so if the buffer was freed since, or if a write failed. */
+static duet_status follow_users(const packed_operand *k, const queue *q)
+{
+    for (uint64_t others = k->users & ~bit(q->index); others; others &= others - 1)
+        TRY(gpu_queue_wait(k->device, q->index, k->device, __builtin_ctzll(others)));
+    return DUET_OK;
+}
+
+static duet_status pack_again(packed_operand *k, void *scratch, queue *q)
 {
     void *const data[] = { (char *)k->storage->buffer[k->device] + k->offset };
     const uint64_t stamp = buffer_stamp(storage_usage(k->storage, k->device));
-    TRY(gpu_queue_wait(k->device, q->index, k->device, k->writer));
+    TRY(follow_users(k, q));
     k->stamp = 0;
     k->writer = q->index;
     k->users |= bit(q->index);
@@ -181,7 +189,7 @@ duet_status packed_refresh(packed_operand *k, queue *q)
     if (!current && bytes) TRY(pool_take(q->device, bytes, q->index, &scratch));
     pthread_mutex_lock(&lock);
     current |= is_current(k);
-    const duet_status r = current ? follow_writer(k, q) : make_anew(k, scratch, q);
+    const duet_status r = current ? follow_writer(k, q) : pack_again(k, scratch, q);
     pthread_mutex_unlock(&lock);
     pool_give(q->device, scratch, bit(q->index));
     return r;
@@ -291,11 +299,15 @@ void packed_release(packed_operand *k)
     if (last) discard(k);
 }
 
+/* If the storage lives on, it may have a buffer again at the same address, with another stamp. A graph that
+ * uses an entry then stays valid, so the entry stays, too. */
 void packed_drop(int device, storage *b)
 {
-    const buffer_usage *on = storage_usage(b, device);
+    const bool ends = !__atomic_load_n(&b->refs, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
-    for (packed_operand *k = on->packed; k; k = on->packed) {
+    for (packed_operand *k = storage_usage(b, device)->packed, *next; k; k = next) {
+        next = k->next;
+        if (k->pins && !ends) continue;
         leave(k);
         if (!k->pins) discard(k);
     }

@@ -1,6 +1,7 @@
 /* packed_cache.h - the cache of operands packed for DUET_MATH_SPLIT. An operand is packed on first
  * use and again when its storage has changed. The least recently used entries are evicted first,
- * and all when the pool needs their memory. Entries in use, or part of a graph, stay. */
+ * and all when the pool needs their memory. Entries in use, or part of a graph, stay; those of a graph also
+ * if the buffer of their storage is freed for others. */
 #ifndef PACKED_CACHE_H
 #define PACKED_CACHE_H
 
@@ -25,7 +26,7 @@ void packed_release(packed_operand *k); /* NULL is accepted */
 /* Called before q runs work that uses k: packs again if the storage has changed. */
 duet_status packed_refresh(packed_operand *k, queue *q);
 
-/* Functions of struct machine. */
+/* Functions of struct machine. packed_drop: the buffer, or the storage, ends. */
 void packed_drop(int device, struct storage *b);
 size_t packed_spare(int device, size_t bytes);
 

@@ -1,8 +1,9 @@
-/* recover.c - starts a card anew after an error that has ended its CUDA context: destroys the context
+/* recover.c - restarts a card after an error that has ended its CUDA context: destroys the context
  * with all that this folder keeps in it, and runs a kernel in a new one. */
 #include "recover.h"
 #include "cublaslt.h"
 #include "cuda_graph.h"
+#include "packed_cache.h"
 #include "pinned_ring.h"
 #include "queue.h"
 #include "step_kinds.h"
@@ -10,7 +11,12 @@
 
 enum { TESTED = 256 }; /* elements that the test computes */
 
-void gpu_abandon(int device) { gpu_graphs_end(device); }
+/* Without graphs, no packed operand is in use. Their blocks are returned while the pool still has them. */
+void gpu_abandon(int device)
+{
+    gpu_graphs_end(device);
+    (void)packed_spare(device, SIZE_MAX);
+}
 
 /* Vendor libraries free their own memory of the host while the old context still exists. Their calls
  * for the card fail, which is expected. Later these handles would belong to no context. */
@@ -68,7 +74,7 @@ static duet_status reset(void)
     return fail(DUET_DEVICE_ERROR, "cudaDeviceReset: %s (%s)", cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
-static duet_status start_anew(int device)
+static duet_status restart(int device)
 {
     ON_DEVICE(device);
     close_libraries(device);
@@ -81,7 +87,7 @@ static duet_status start_anew(int device)
 duet_status gpu_recover(int device)
 {
     gpu_device_revive(device);
-    const duet_status s = start_anew(device);
+    const duet_status s = restart(device);
     if (s != DUET_OK) forget_context(device);
     gpu_device_revived(device, s == DUET_OK ? NULL : duet_error());
     return s == DUET_OK ? DUET_OK : error_becomes(DUET_DEVICE_ERROR);

@@ -360,18 +360,25 @@ static auto_replayer *thread_replayer(void)
     return t->slot[SLOT_REPEATS] = calloc(1, sizeof(auto_replayer));
 }
 
-static void handle_boundary(auto_replayer *a)
+/* A boundary within a statement that was deferred, for example because its operand needed memory, launched
+ * only the statements before it. So the statement itself is launched here. */
+static duet_status handle_boundary(auto_replayer *a)
 {
+    duet_status s = DUET_OK;
     thread_get()->host_waited = false;
-    if (a->current) stop_following(a, a->position == 0);
+    if (a->current) {
+        s = launch_own();
+        stop_following(a, a->position == 0);
+    }
     note_boundary(a);
+    return s;
 }
 
 static duet_status run_or_defer(auto_replayer *a, const plan *p, const statement *s, bool *own)
 {
     bool deferred = false;
     *own = false;
-    if (thread_get()->host_waited) handle_boundary(a);
+    if (thread_get()->host_waited) TRY(handle_boundary(a));
     if (a->current && !sequence_has(a->current, a->position, p, s)) TRY(break_off(a));
     if (a->current || begin_following(a, p, s)) TRY(follow(a, s, &deferred));
     *own = true;

@@ -113,24 +113,27 @@ static duet_status fill_entry(recorded *e, plan *own, const statement *s, int nu
         e->serial[k] = s->to[k].m->serial;
         e->writes[k] = (deferred_write){ .m = *s->to[k].m };
     }
-    e->s = (statement){ e->to, s->count, NULL, s->fusion, s->math };
+    e->s = (statement){ e->to, s->count, &e->f, s->fusion, s->math };
     plan_numbers(own, &e->f, e->num);
     remember_storages(e);
     return DUET_OK;
 }
 
+/* An entry's statement points into the entry, so it follows when the array moves. */
+static duet_status grow(duet_recording *r)
+{
+    const int capacity = r->capacity ? 2 * r->capacity : 16;
+    recorded *entries = realloc(r->entries, (size_t)capacity * sizeof *entries);
+    if (!entries) return fail(DUET_NO_MEMORY, "out of memory to record %d statements", r->count + 1);
+    for (int i = 0; i < r->count; i++) entries[i].s.f = &entries[i].f;
+    r->entries = entries;
+    r->capacity = capacity;
+    return DUET_OK;
+}
+
 static recorded *new_entry(duet_recording *r)
 {
-    if (r->count == r->capacity) {
-        const int capacity = r->capacity ? 2 * r->capacity : 16;
-        recorded *entries = realloc(r->entries, (size_t)capacity * sizeof *entries);
-        if (!entries) {
-            fail(DUET_NO_MEMORY, "out of memory to record %d statements", r->count + 1);
-            return NULL;
-        }
-        r->entries = entries;
-        r->capacity = capacity;
-    }
+    if (r->count == r->capacity && grow(r) != DUET_OK) return NULL;
     return &r->entries[r->count];
 }
 
@@ -146,15 +149,29 @@ recorded *record_add(duet_recording *r, plan *own, const statement *s)
     return NULL;
 }
 
+/* A thread that recovers GPUs reads the entries up to r->count, also those of the CPU. While the
+ * statement itself runs on the CPU, that thread need not wait. */
+static recorded *add_entry(duet_recording *r, plan *own, const statement *s)
+{
+    USE_GPUS;
+    return record_add(r, own, s);
+}
+
+static void count_entry(duet_recording *r)
+{
+    USE_GPUS;
+    r->count++;
+}
+
 /* Run the statement and add it to the recording, with its plan. */
 static duet_status run_and_add(duet_recording *r, plan *own, const statement *s)
 {
-    recorded *e = record_add(r, own, s);
+    recorded *e = add_entry(r, own, s);
     if (!e) return DUET_NO_MEMORY;
     e->s.failed_dest = s->failed_dest;
     const duet_status st = replay_entry(r, e);
     e->s.failed_dest = NULL;
-    if (st == DUET_OK) r->count++;
+    if (st == DUET_OK) count_entry(r);
     else record_free_entry(e);
     return st;
 }

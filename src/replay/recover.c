@@ -1,4 +1,4 @@
-/* recover.c - duet_recover: starts GPUs anew after errors that have ended their contexts. All that
+/* recover.c - duet_recover: restarts GPUs after errors that have ended their contexts. All that
  * the library keeps there is dropped, from the statements that wait to the blocks of the pool. */
 #include "backend.h"
 #include "deferred.h"
@@ -38,7 +38,7 @@ static void drop_all(unsigned which)
 }
 
 /* Returns the first failure. Pinned memory is unpinned when the old context no longer exists. */
-static duet_status start_all(unsigned which)
+static duet_status restart_all(unsigned which)
 {
     duet_status first = DUET_OK;
     error_text text;
@@ -64,7 +64,7 @@ static duet_status recover(void)
     error_keep(&before);
     drop_all(which);
     error_put_back(&before);
-    return start_all(which);
+    return restart_all(which);
 }
 
 duet_status(duet_recover)(void)

@@ -24,8 +24,6 @@ static int device_of_segment(const duet_recording *r, const segment *g)
 duet_status replay_entry(duet_recording *r, recorded *e)
 {
     thread *t = thread_get();
-    e->s.f = &e->f;
-    e->s.to = e->to; /* the array of entries may have moved */
     t->scratch_reserve = &r->reserve;
     r->queues |= 1ull << t->queue;
     duet_status s = plan_run(e->plan, &e->s);
@@ -81,9 +79,7 @@ static int end_of_saving(const duet_recording *r, int first, int end, held_memor
     int count = 0, until = first;
     const int device = r->entries[first].plan->device;
     for (int i = first; i < end; i++) {
-        recorded *e = &r->entries[i];
-        e->s.f = &e->f;
-        e->s.to = e->to;
+        const recorded *e = &r->entries[i];
         if (count + e->s.count > STATEMENTS) return end;
         if (e->plan->device != device ||
             !plan_is_ready(e->plan, &e->s, written, count, device == HOST ? h : NULL)) {
@@ -314,7 +310,8 @@ duet_status replay_record(duet_recording *r, segment *g, int queue)
 
 static void forget(segment *g)
 {
-    if (g->graph) device_machine(g->device)->discard(g->device, g->graph);
+    if (!g->graph) return;
+    device_machine(g->device)->discard(g->device, g->graph);
     g->graph = NULL;
 }
 
@@ -423,9 +420,11 @@ static duet_status try_graph(duet_recording *r, const segment *g, progress *w, b
     return s;
 }
 
+/* A thread that recovers GPUs need not wait while a segment runs on the CPU, whose graph it ignores. */
 static duet_status run_segment(duet_recording *r, segment *g, progress *w)
 {
     bool ran;
+    USE_GPUS_IF(device_of_segment(r, g) != HOST);
     TRY(try_graph(r, g, w, &ran));
     if (!ran) {
         TRY(run_each(r, g, w));
@@ -570,7 +569,6 @@ duet_status(duet_replay)(duet_recording *r)
 {
     TRY(check(r));
     IN_DEFAULT_FP_ENVIRONMENT;
-    USE_GPUS;
     TRY(deferred_flush());
     TRY(run_segments(r));
     COUNT(replays);

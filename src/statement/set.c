@@ -397,6 +397,7 @@ typedef struct progress {
     buffer_user
         user; /* the first member: its function casts it back. Buffers of ready groups are not freed */
     const statements *all;
+    thread *gpu_user; /* device_use.h: from the first group on a GPU to the end of the list; or NULL */
     int statements;
     int begun;   /* statements of the groups that have begun */
     int to_save; /* statements before the last group that may fail without a device error */
@@ -407,6 +408,12 @@ typedef struct progress {
     held_memory held;
     undo_log undo;
 } progress;
+
+/* Memory is held on the GPU, and elements are saved there, from one group to the next. */
+static __attribute__((noinline)) void use_gpus(progress *w, const plan *p)
+{
+    if (p->device != HOST && !w->gpu_user) w->gpu_user = device_use_begin();
+}
 
 /* A plan that is recorded is made again. If the GPU has no memory for a group that may run
  * anywhere, its results will be on the host. */
@@ -421,6 +428,7 @@ static bool is_ready(progress *w, const statement *s, const plan *p)
 static duet_status look_at_group(const statement *s, const plan *p, void *context)
 {
     progress *w = context;
+    use_gpus(w, p);
     const bool ready = is_ready(w, s, p);
     if (!ready) {
         w->to_save = w->seen;
@@ -449,6 +457,7 @@ static duet_status run_group(const statement *s, const plan *p, void *context)
     progress *w = context;
     if (likely(!w->seen)) return run(p, s, place_now(DUET_AUTO)); /* the only group */
     if (w->begun >= w->to_save) p = w->plans[w->begun];
+    use_gpus(w, p);
     if (w->held.count && (w->begun > w->to_save || w->all_ready)) release_held(&w->held);
     w->begun += s->count;
     for (int k = 0; k < s->count && w->begun <= w->to_save; k++)
@@ -475,6 +484,16 @@ static bool list_uses(const buffer_user *u, const storage *b)
     return false;
 }
 
+/* All groups have run, or one has failed. */
+static __attribute__((noinline)) duet_status finish(progress *w, duet_status s)
+{
+    release_held(&w->held);
+    if (unlikely(s != DUET_OK)) s = undo_all(&w->undo, s);
+    else undo_forget(&w->undo);
+    device_use_leave(&w->gpu_user);
+    return s;
+}
+
 /* guards: no buffer of a matrix of the list is freed for others, so groups may be ready. */
 static duet_status run_all(statements *all, bool guards, bool *several)
 {
@@ -486,26 +505,22 @@ static duet_status run_all(statements *all, bool guards, bool *several)
     w.undo.unsaved = 0;
     w.held.count = 0;
     w.all = all;
+    w.gpu_user = NULL;
     if (guards) buffer_user_begin(thread_get(), &w.user, list_uses);
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
     if (guards) buffer_user_end(thread_get(), &w.user);
     *several = w.seen > 0;
-    if (likely(!w.seen)) return s;
-    release_held(&w.held);
-    if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
-    undo_forget(&w.undo);
-    return DUET_OK;
+    return likely(!w.seen) ? s : finish(&w, s);
 }
 
-/* While memory of the GPU is scarce, no group is ready. If it becomes so during a list of several groups, the
- * list runs again, and may free buffers of its own matrices. */
+/* While memory of the GPU is scarce, or while the list is recorded, no group is ready. If memory becomes
+ * scarce during a list of several groups, the list runs again, and may free buffers of its own matrices. */
 static duet_status evaluate_all(statements *all)
 {
     TRY(read_all(all));
-    USE_GPUS;
     if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
     const unsigned failures = deferred_failures();
-    const bool guards = !pool_is_tight();
+    const bool guards = !pool_is_tight() && !thread_get()->recording;
     bool several;
     const duet_status s = run_all(all, guards, &several);
     if (likely(s != DUET_NO_MEMORY) || !guards || !several || failures != deferred_failures() ||

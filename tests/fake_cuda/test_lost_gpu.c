@@ -3,6 +3,7 @@
  * the next call that waits finds. No value may be wrong, matrices that are valid on the host can be
  * read, and after duet_recover the scenario succeeds. */
 #include "deferred.h"
+#include "device_use.h"
 #include "eviction.h"
 #include "fake_cuda.h"
 #include "in_thread.h"
@@ -462,7 +463,7 @@ static void *no_reset(void *unused)
     fake_no_reset(true);
     for (int i = 0; i < 3; i++) {
         CHECK(duet_recover() == DUET_DEVICE_ERROR && strstr(duet_error(), "duet_recover") &&
-                  strstr(duet_error(), "cannot use the GPU again"),
+                  strstr(duet_error(), "this process cannot use the GPU again"),
               "%s", duet_error());
         CHECK(duet_set(w.r[SCALED], duet_add(w.host, w.kept)) == DUET_OK, "%s", duet_error());
         has(w.r[SCALED], true, 5);
@@ -527,6 +528,146 @@ static void *within_recording(void *unused)
     }
     duet_recording_free(&r);
     duet_free(&x, &y, &z, &other);
+    return unused;
+}
+
+/* ---- statements on the CPU during a recovery ---- */
+
+enum { RECORDED = 40 };
+
+typedef struct on_cpu {
+    duet_matrix *x, *y, *turned, *z;
+    duet_recording *recording;
+    bool ready, passed;
+} on_cpu;
+
+static on_cpu new_on_cpu(void)
+{
+    on_cpu c = { .x = filled(2, N, N), .y = filled(0, N, N), .z = filled(0, N, N) };
+    c.turned = duet_transposed(c.y);
+    return c;
+}
+
+static void free_on_cpu(on_cpu *c)
+{
+    has(c->y, true, 3);
+    has(c->z, true, 6);
+    duet_recording_free(&c->recording);
+    duet_free(&c->x, &c->y, &c->turned, &c->z);
+}
+
+static void wait_for(const bool *it)
+{
+    for (int i = 0; i < 5000 && !__atomic_load_n(it, __ATOMIC_ACQUIRE); i++) usleep(1000);
+}
+
+static void set_flag(bool *it) { __atomic_store_n(it, true, __ATOMIC_RELEASE); }
+
+static void wait_for_recovery(on_cpu *c)
+{
+    set_flag(&c->ready);
+    wait_for(&devices_recovering);
+}
+
+static void ok(duet_status s) { CHECK(s == DUET_OK, "%s", duet_error()); }
+
+/* The groups of the list cannot be planned together. */
+static void run_list(const on_cpu *c)
+{
+    ok(duet_set_all({ c->y, duet_add(c->x, 1) }, { c->z, duet_mul(c->turned, 2) }));
+}
+
+static void set_one(const on_cpu *c) { ok(duet_set(c->y, duet_add(c->x, 1))); }
+static void draw(const on_cpu *c) { ok(duet_random_integers(c->z, 1, 6, 7)); } /* a statement of one step */
+
+static void *runs_list(void *arg)
+{
+    on_cpu *c = arg;
+    wait_for_recovery(c);
+    DUET_ON(DUET_CPU) run_list(c);
+    set_flag(&c->passed);
+    return NULL;
+}
+
+static void *replays(void *arg)
+{
+    on_cpu *c = arg;
+    wait_for_recovery(c);
+    ok(duet_replay(c->recording));
+    set_flag(&c->passed);
+    return NULL;
+}
+
+static void record_many(on_cpu *c, void first(const on_cpu *c))
+{
+    DUET_ON(DUET_CPU)
+    {
+        ok(duet_record_begin());
+        wait_for_recovery(c);
+        first(c);
+        set_flag(&c->passed);
+        for (int i = 0; i < RECORDED; i++) {
+            set_one(c);
+            draw(c);
+        }
+        c->recording = duet_record_end();
+    }
+}
+
+static void *records(void *arg)
+{
+    record_many(arg, set_one);
+    return NULL;
+}
+
+static void *records_step(void *arg)
+{
+    record_many(arg, draw);
+    return NULL;
+}
+
+/* Does another thread get on while this one recovers GPUs? */
+static bool passes(void *run(void *), on_cpu *c, bool expected)
+{
+    pthread_t t;
+    c->ready = c->passed = false;
+    CHECK(!pthread_create(&t, NULL, run, c), "no thread");
+    wait_for(&c->ready);
+    ok(device_recovery_begin());
+    if (expected) wait_for(&c->passed);
+    else usleep(50000);
+    const bool did = __atomic_load_n(&c->passed, __ATOMIC_ACQUIRE);
+    device_recovery_end();
+    pthread_join(t, NULL);
+    return did;
+}
+
+/* A recovery looks at the entries of all recordings, so none may be added meanwhile. */
+static void *recording_waits(void *unused)
+{
+    void *(*const run[])(void *) = { records, records_step };
+    for (int i = 0; i < 2; i++) {
+        on_cpu c = new_on_cpu();
+        CHECK(!passes(run[i], &c, false), "a statement was recorded during a recovery");
+        ok(duet_replay(c.recording));
+        free_on_cpu(&c);
+    }
+    return unused;
+}
+
+/* A recovery waits for other threads that use GPUs. Such statements do not. */
+static void *cpu_goes_on(void *unused)
+{
+    on_cpu c = new_on_cpu();
+    CHECK(passes(runs_list, &c, true), "a list of the CPU waits for the GPU");
+    DUET_ON(DUET_CPU)
+    {
+        ok(duet_record_begin());
+        run_list(&c);
+        c.recording = duet_record_end();
+    }
+    CHECK(passes(replays, &c, true), "a recording of the CPU waits for the GPU");
+    free_on_cpu(&c);
     return unused;
 }
 
@@ -598,11 +739,15 @@ int main(int argc, char **argv)
     run_in_thread(pinned, NULL);
     tap_point("pinned memory");
     run_in_thread(no_reset, NULL);
-    tap_point("CUDA cannot start the card anew");
+    tap_point("CUDA cannot restart the card");
     run_in_thread(recovery_fails, NULL);
     tap_point("each call of a recovery fails once");
     run_in_thread(within_recording, NULL);
     tap_point("a card is recovered between two recorded statements");
+    run_in_thread(recording_waits, NULL);
+    tap_point("no statement is recorded while a card is recovered");
+    run_in_thread(cpu_goes_on, NULL);
+    tap_point("lists and recordings of the CPU run while a card is recovered");
     threads(60 / stride);
     each_call(fake_lose_at, false, stride, "the card is lost at each call");
     each_call(fake_lose_at, true, stride, "the card is lost at each call, with everything open");

@@ -1,4 +1,4 @@
-/* test_crashed_kernel.c - a kernel of the user goes wrong on a real GPU. duet_recover starts the GPU anew
+/* test_crashed_kernel.c - a kernel of the user goes wrong on a real GPU. duet_recover restarts the GPU
  * in the same process, or says that CUDA does not allow that; then the CPU goes on, and a new process can
  * use the GPU. The kernel is PTX, which the driver compiles, so that the test needs no CUDA toolkit. Each
  * case runs in a child process. */
