@@ -462,7 +462,7 @@ static void *no_reset(void *unused)
     fake_no_reset(true);
     for (int i = 0; i < 3; i++) {
         CHECK(duet_recover() == DUET_DEVICE_ERROR && strstr(duet_error(), "duet_recover") &&
-                  strstr(duet_error(), "cannot be started anew"),
+                  strstr(duet_error(), "cannot use the GPU again"),
               "%s", duet_error());
         CHECK(duet_set(w.r[SCALED], duet_add(w.host, w.kept)) == DUET_OK, "%s", duet_error());
         has(w.r[SCALED], true, 5);
