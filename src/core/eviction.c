@@ -5,10 +5,10 @@
  * are nowhere else, and one back if its next use reads them. The buffer with the largest quotient of
  * distance and cost is freed. This is Belady's rule with costs. Buffers without a cost are freed first.
  *
- * Other threads. Opening a buffer that is at hand takes no lock: storage_at_hand. Before a buffer is freed,
- * its bit in storage.state is cleared, and all processors execute a fence (membarrier). A thread that
- * published its buffer_user later finds the bit cleared and waits for the lock of the storage. A thread
- * that published it earlier is found here, and the bit is set again. */
+ * Other threads. Opening a buffer that is at hand takes no lock: storage_at_hand. Before the elements of a
+ * buffer are saved and it is freed, EVICTING is set in storage.state, and all processors execute a fence
+ * (membarrier). A thread that published its buffer_user later finds the flag and waits for the lock of the
+ * storage. A thread that published it earlier is found here, and the buffer stays. */
 #define _GNU_SOURCE /* syscall */
 #include "eviction.h"
 #include "deferred.h"
@@ -71,7 +71,8 @@ static bool is_own(const storage *b)
 static double score(const storage *b, int device)
 {
     const unsigned state = storage_state(b), here = 1u << device;
-    if (state & SOME_LOST || b->lent || !b->bytes || b->tried == round_now || is_own(b)) return 0;
+    if (state & SOME_LOST || storage_is_lent(b) || !b->bytes) return 0;
+    if (b->tried == round_now || is_own(b)) return 0;
     const next_use next = history_next(b);
     double cost = NO_COST;
     if (state & here) cost += (state == here) + next.reads;

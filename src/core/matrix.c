@@ -25,14 +25,19 @@
 
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
 
+static void set_state(storage *b, unsigned state)
+{
+    __atomic_store_n(&b->state, (uint16_t)state, __ATOMIC_RELEASE);
+}
 static void set_valid(storage *b, unsigned valid)
 {
-    __atomic_store_n(&b->state, (uint16_t)(valid | (b->state & SOME_LOST)), __ATOMIC_RELEASE);
+    set_state(b, valid | (b->state & (SOME_LOST | EVICTING)));
 }
-static void set_lost(storage *b, bool lost)
+static void set_flag(storage *b, unsigned flag, bool on)
 {
-    __atomic_store_n(&b->state, (uint16_t)(storage_valid(b) | (lost ? SOME_LOST : 0)), __ATOMIC_RELEASE);
+    set_state(b, on ? b->state | flag : b->state & ~flag);
 }
+static void set_lost(storage *b, bool lost) { set_flag(b, SOME_LOST, lost); }
 static void set_users(buffer_usage *on, uint64_t queues)
 {
     __atomic_store_n(&on->users, queues, __ATOMIC_RELAXED);
@@ -876,10 +881,10 @@ static bool is_valid_elsewhere(const storage *b, int device)
     return others & 1u << HOST || (others && !device_absent(gpu_to_copy_from(others)));
 }
 
-/* Copies the elements to the host, if no other buffer holds them. If that fails, also because the GPU was
- * lost, the buffer stays as it was. An index out of bounds that the GPU has
+/* Copies the elements to the host, if no other buffer holds them: then *valid has its bit. If that fails,
+ * also because the GPU was lost, the buffer stays as it was. An index out of bounds that the GPU has
  * found is not reported here, but by the next call that waits. */
-static duet_status save_elements(const duet_matrix *m, int device, int queue)
+static duet_status save_elements(const duet_matrix *m, int device, int queue, unsigned *valid)
 {
     storage *b = m->storage;
     buffer_usage *on = storage_usage(b, device);
@@ -895,7 +900,7 @@ static duet_status save_elements(const duet_matrix *m, int device, int queue)
     set_uploader(on, -1);
     COUNT(downloads);
     COUNT_N(download_bytes, b->bytes);
-    set_valid(b, storage_valid(b) | 1u << HOST);
+    *valid |= 1u << HOST;
     return DUET_OK;
 }
 
@@ -913,19 +918,24 @@ static void free_buffer(storage *b, int device)
     COUNT_N(evicted_bytes, b->bytes);
 }
 
-/* The bit is cleared before other threads are asked whether they use the buffer. */
+/* EVICTING is set before other threads are asked whether they use the buffer, and before its elements are
+ * saved: meanwhile no thread can write it, or give its address to the user. */
 static duet_status evict_locked(const duet_matrix *m, int device, int queue, bool *freed)
 {
     storage *b = m->storage;
-    if (!b->buffer[device] || storage_lost(b) || b->lent) return DUET_OK;
-    if (buffer_in_use(b, device)) return DUET_OK;
-    TRY(save_elements(m, device, queue));
-    const unsigned valid = storage_valid(b), here = 1u << device;
-    if (valid & here) set_valid(b, valid & ~here);
-    *freed = !buffer_in_use(b, device);
+    duet_status st = DUET_OK;
+    unsigned valid = storage_valid(b);
+    if (!b->buffer[device] || storage_lost(b) ||
+        thread_any_uses_buffers(buffer_users(storage_usage(b, device))))
+        return DUET_OK;
+    set_flag(b, EVICTING, true);
+    const bool may_free = !buffer_in_use(b, device) && !storage_is_lent(b);
+    if (may_free) st = save_elements(m, device, queue, &valid);
+    *freed = may_free && st == DUET_OK;
+    if (*freed) set_valid(b, valid & ~(1u << device));
+    set_flag(b, EVICTING, false); /* before free_buffer: is_of_host */
     if (*freed) free_buffer(b, device);
-    else if (valid & here) set_valid(b, valid);
-    return DUET_OK;
+    return st;
 }
 
 duet_status matrix_evict(const duet_matrix *m, int device, int queue, bool *freed)
