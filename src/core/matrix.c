@@ -31,7 +31,7 @@ static void set_state(storage *b, unsigned state)
 }
 static void set_valid(storage *b, unsigned valid)
 {
-    set_state(b, valid | (b->state & (SOME_LOST | EVICTING)));
+    set_state(b, valid | (b->state & (SOME_LOST | EVICTING | HOST_WRITER)));
 }
 static void set_flag(storage *b, unsigned flag, bool on)
 {
@@ -575,6 +575,7 @@ static duet_status open_locked(const duet_matrix *m, int device, enum use use, i
     if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));
     TRY(join_users(b, device, use, queue));
     if (use == READ) set_valid(b, storage_valid(b) | 1u << device);
+    else if (device == HOST && storage_valid(b) & ~(1u << HOST)) set_flag(b, HOST_WRITER, true);
     return DUET_OK;
 }
 
@@ -668,18 +669,24 @@ duet_status matrix_bring_lost(const duet_matrix *m, int device, enum use use, in
     return bring_matrix(m, device, use, queue, true);
 }
 
+/* Also ends the write on the host, if it is one. */
+static void wrote_elements(const duet_matrix *m, int device)
+{
+    storage *b = m->storage;
+    if (unlikely(storage_lost(b))) remove_written_parts(b, m);
+    set_state(b, 1u << device | (b->state & SOME_LOST));
+}
+
 void matrix_has_written(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
     if (device == HOST && is_of_host(b)) {
-        if (unlikely(storage_lost(b))) remove_written_parts(b, m);
-        set_valid(b, 1u << HOST);
+        wrote_elements(m, HOST);
         return;
     }
     pthread_mutex_lock(&b->lock);
     if (device != HOST) wrote_buffer(storage_usage(b, device), queue);
-    if (unlikely(storage_lost(b))) remove_written_parts(b, m);
-    set_valid(b, 1u << device);
+    wrote_elements(m, device);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -794,6 +801,15 @@ void matrix_write_failed(const duet_matrix *m, int device)
     pthread_mutex_lock(&b->lock);
     if (storage_valid(b) == here) lose(m);
     else go_back_to(b, storage_valid(b) & ~here);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void matrix_end_write(const duet_matrix *m)
+{
+    storage *b = m->storage;
+    if (!(storage_state(b) & HOST_WRITER)) return;
+    pthread_mutex_lock(&b->lock);
+    set_flag(b, HOST_WRITER, false);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -925,7 +941,7 @@ static duet_status evict_locked(const duet_matrix *m, int device, int queue, boo
     storage *b = m->storage;
     duet_status st = DUET_OK;
     unsigned valid = storage_valid(b);
-    if (!b->buffer[device] || storage_lost(b) ||
+    if (!b->buffer[device] || storage_state(b) & (SOME_LOST | HOST_WRITER) ||
         thread_any_uses_buffers(buffer_users(storage_usage(b, device))))
         return DUET_OK;
     set_flag(b, EVICTING, true);

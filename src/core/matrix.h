@@ -64,11 +64,15 @@ static inline buffer_usage *storage_usage(const storage *b, int device)
 }
 
 /* Flags of storage.state. They share a word with the bits of the devices, because each access tests both.
- * SOME_LOST  the elements of lost_parts are lost, or all elements if there are no parts
- * EVICTING   a thread that holds the lock may be freeing a buffer on a GPU: no buffer is at hand */
-#define SOME_LOST (1u << 15)
-#define EVICTING  (1u << 14)
-static_assert(DEVICES_MAX <= 14, "bits 14 and 15 of storage.state are flags");
+ * SOME_LOST    the elements of lost_parts are lost, or all elements if there are no parts
+ * EVICTING     a thread that holds the lock may be freeing a buffer on a GPU: no buffer is at hand
+ * HOST_WRITER  the host's buffer was opened for writing while one on a GPU was valid, and that write has not
+ *              ended. Until then no buffer is freed for others: its elements would be copied to the host's
+ *              buffer, and if the write fails, only the buffer on the GPU has them */
+#define SOME_LOST   (1u << 15)
+#define EVICTING    (1u << 14)
+#define HOST_WRITER (1u << 13)
+static_assert(DEVICES_MAX <= 13, "bits 13 to 15 of storage.state are flags");
 
 /* These may be called without the lock by a reader that finds the bit of its device set. */
 static inline unsigned storage_state(const storage *b)
@@ -161,7 +165,7 @@ struct duet_matrix {
  * OVERWRITE of a matrix that is less than its storage is treated as UPDATE.
  *
  * A writer calls matrix_wrote once the work is queued, or matrix_write_failed if it failed halfway.
- * Until then the valid buffers stay as they were. */
+ * Until then the valid buffers stay as they were. A writer on the host that fails calls matrix_end_write. */
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
 /* The same for elements of which some may be lost: their values are arbitrary. */
 duet_status matrix_bring_lost(const duet_matrix *m, int device, enum use use, int queue);
@@ -196,6 +200,10 @@ bool matrix_has_lost(const duet_matrix *m);
 /* A writer of m failed, and may have changed the buffer on this device. If another buffer still holds
  * the elements, m is as before. Otherwise the elements of m are lost. */
 void matrix_write_failed(const duet_matrix *m, int device);
+
+/* A writer of m on the host has failed. Call it after matrix_write_failed, for every destination, whether or
+ * not it was opened. */
+void matrix_end_write(const duet_matrix *m);
 
 /* Deferred work that counted as having written m to the buffer on this device failed. NOT_REPORTED:
  * its user will not see the status, so he must not find the old elements. */

@@ -357,6 +357,12 @@ static void end(flow *f, duet_status s)
     }
 }
 
+static void end_writes(const flow *f)
+{
+    for (int k = 0; k < f->p->dests; k++)
+        if (f->p->first_write[k] >= 0) matrix_end_write(f->s->to[k].m);
+}
+
 static duet_status run_in_turns(flow *f)
 {
     const streaming *w = f->p->stream;
@@ -405,6 +411,7 @@ static duet_status run_once(const plan *p, const statement *s, bool *has_written
     if (f.of && f.data && f.num) st = run_in_turns(&f);
     else fail(st, "no host memory to stream %zu operands", slots);
     buffer_user_end(thread_get(), &f.user);
+    if (st != DUET_OK) end_writes(&f);
     free(f.of);
     free(f.data);
     free(f.num);

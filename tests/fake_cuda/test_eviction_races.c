@@ -5,6 +5,8 @@
 #include "fake_cuda.h"
 #include "in_thread.h"
 #include "matrix.h"
+#include "stream.h"
+#include "stream_policy.h"
 #include "tap.h"
 #include <semaphore.h>
 #include <time.h>
@@ -76,13 +78,142 @@ static void wait_for_other(meeting *m)
 typedef struct taker {
     duet_matrix *m;
     void *p;
+    meeting *at; /* or NULL: it begins at once */
 } taker;
 
 static void *take(void *arg)
 {
     taker *t = arg;
+    if (t->at) wait_for_other(t->at);
     t->p = duet_device_overwrite(t->m);
+    if (t->at) sem_post(&t->at->has_acted);
     return NULL;
+}
+
+static void need_memory(taker *t)
+{
+    *t = (taker){ new_matrix(), NULL, NULL };
+    run_in_thread(take, t);
+}
+
+/* ---- writers on the host ---- */
+
+static void *open_on_host(const duet_matrix *m)
+{
+    void *p = NULL;
+    ok(matrix_open(m, HOST, OVERWRITE, thread_get()->queue, &p));
+    return p;
+}
+
+static void write_half(const duet_matrix *m, float *p, int half, float x)
+{
+    for (int64_t i = half * duet_count(m) / 2; i < (half + 1) * duet_count(m) / 2; i++) p[i] = x;
+}
+
+/* Only the GPU has the elements of before, or the host has them too. */
+static void test_host_writer(bool has_host)
+{
+    duet_matrix *y = new_matrix();
+    taker other;
+    ok(duet_set_on(DUET_GPU, y, 1));
+    if (has_host) CHECK(duet_read(y) != NULL, "%s", duet_error());
+    leave(0);
+    float *p = open_on_host(y);
+    write_half(y, p, 0, 2);
+    need_memory(&other);
+    CHECK(!other.p && is_on_gpu(y), "the buffer was freed while the host writes the matrix");
+    write_half(y, p, 1, 2);
+    matrix_wrote(y, HOST, thread_get()->queue);
+    duet_free(&other.m);
+    need_memory(&other);
+    CHECK(other.p && !is_on_gpu(y), "%s", duet_error());
+    leave_all();
+    holds(y, 2);
+    duet_free(&y, &other.m);
+    tap_point(has_host ? "the host writes a matrix that it has, too" : "the host writes a matrix of the GPU");
+}
+
+/* A write of all elements, or of two rows, fails. */
+static void test_failed_writer(bool of_rows)
+{
+    duet_matrix *y = new_matrix(), *rows[] = { duet_row(y, 0), duet_row(y, 3) };
+    taker other;
+    ok(duet_set_on(DUET_GPU, y, 1));
+    CHECK(duet_read(y) != NULL, "%s", duet_error());
+    leave(0);
+    for (int i = 0; i < 2; i++) {
+        const duet_matrix *m = of_rows ? rows[i] : y;
+        write_half(m, open_on_host(m), 0, 2);
+    }
+    need_memory(&other);
+    for (int i = 0; i < 2; i++) {
+        matrix_write_failed(of_rows ? rows[i] : y, HOST);
+        if (!of_rows) break;
+    }
+    for (int i = 0; i < 2; i++) matrix_end_write(of_rows ? rows[i] : y);
+    holds(y, 1);
+    duet_free(&other.m);
+    ok(duet_set_on(DUET_GPU, y, duet_add(y, 1)));
+    need_memory(&other);
+    CHECK(other.p && !is_on_gpu(y), "%s", duet_error());
+    leave_all();
+    holds(y, 2);
+    duet_free(&y, &rows[0], &rows[1], &other.m);
+    tap_point(of_rows ? "a write of parts on the host fails" : "a write on the host fails");
+}
+
+/* A statement on the CPU fails after it has opened its destination. */
+static void test_failed_statement(void)
+{
+    static const int64_t bad[] = { SIDE };
+    duet_matrix *y = duet_new(DUET_F32, 1, SIDE), *x = new_matrix(),
+                *index = duet_from_array(bad, DUET_I64, 1);
+    duet_matrix *more = duet_new(DUET_F32, 1, SIDE);
+    ok(duet_set_on(DUET_GPU, y, 1));
+    leave(0);
+    CHECK(duet_set_on(DUET_CPU, y, duet_take(x, index, 0)) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    ok(duet_set_on(DUET_GPU, more, 2));
+    CHECK(!is_on_gpu(y), "the buffer is kept after a statement that failed");
+    leave_all();
+    holds(y, 1);
+    duet_free(&y, &x, &index, &more);
+    tap_point("a statement on the CPU that fails keeps no buffer");
+}
+
+static void *write_on_gpu(void *m)
+{
+    ok(duet_set_on(DUET_GPU, m, 1));
+    return NULL;
+}
+
+/* Another thread has written the result on the GPU before. Its buffer is in the way in the middle of the
+ * parts. */
+static void test_streamed_writer(void)
+{
+    enum { ROWS = 64 * SIDE };
+    duet_matrix *big = duet_new(DUET_F32, ROWS, SIDE), *y = duet_new(DUET_F32, ROWS, SIDE);
+    meeting at = new_meeting();
+    taker other = { duet_new(DUET_F32, ROWS, SIDE), NULL, &at };
+    pthread_t running;
+    float *p = duet_overwrite_f32(big);
+    for (int i = 0; i < ROWS * SIDE; i++) p[i] = 3;
+    run_in_thread(write_on_gpu, y);
+    stream_from(0);
+    stream_staged_from(0);
+    fake_pinned(false);
+    leave(ROWS * SIDE * 4 / 4 * 3);
+    CHECK(!pthread_create(&running, NULL, take, &other), "the thread could not be created");
+    const uint64_t before = duet_stats().streams;
+    fake_before(FAKE_FETCH, 8, stop_here, &at);
+    ok(duet_set_on(DUET_GPU, y, duet_mul(big, 2)));
+    CHECK(duet_stats().streams == before + 1, "%d statements were streamed",
+          (int)(duet_stats().streams - before));
+    pthread_join(running, NULL);
+    leave_all();
+    holds(y, 6);
+    duet_free(&big, &y, &other.m);
+    stream_from((size_t)1 << 20);
+    tap_point("a streamed statement writes a matrix of the GPU");
 }
 
 /* ---- between two steps of freeing a buffer ---- */
@@ -100,7 +231,7 @@ static pthread_t start(taker *t, meeting *at, enum fake_point point)
 {
     pthread_t running;
     *at = new_meeting();
-    *t = (taker){ new_matrix(), NULL };
+    *t = (taker){ new_matrix(), NULL, NULL };
     fake_before(point, 1, stop_here, at);
     CHECK(!pthread_create(&running, NULL, take, t), "the thread could not be created");
     wait_for_other(at);
@@ -148,6 +279,12 @@ static void test_written(enum fake_point point)
 
 int main(void)
 {
+    test_host_writer(false);
+    test_host_writer(true);
+    test_failed_writer(false);
+    test_failed_writer(true);
+    test_failed_statement();
+    test_streamed_writer();
     test_pointer();
     test_written(FAKE_FETCH);
     test_written(FAKE_WAIT);
