@@ -395,7 +395,8 @@ static duet_status each_group(const statements *all, bool runs, on_group *before
  * nothing, so the destinations of the last one are never saved. */
 typedef struct progress {
     buffer_user
-        user; /* the first member: its function casts it back. Buffers of ready groups are not freed */
+        user;    /* the first member: its function casts it back. Buffers of ready groups are not freed */
+    bool guards; /* does `user` count? */
     const statements *all;
     int statements;
     int begun;   /* statements of the groups that have begun */
@@ -408,13 +409,20 @@ typedef struct progress {
     undo_log undo;
 } progress;
 
+/* Of other threads, w->user guards only buffers that a queue of this thread may use. */
+static bool is_guarded(const progress *w, const statement *s, const plan *p)
+{
+    return p->device == HOST || (w->guards && plan_open_operands(p, s, w->to, w->seen));
+}
+
 /* A plan that is recorded is made again. If the GPU has no memory for a group that may run
  * anywhere, its results will be on the host. */
 static bool is_ready(progress *w, const statement *s, const plan *p)
 {
     const bool may_move = p->device != HOST && place_now(DUET_AUTO) == DUET_AUTO;
     return !thread_get()->recording && (!w->seen || p->device == w->plans[0]->device) &&
-           (!may_move || w->all_ready) && plan_is_ready(p, s, w->to, w->seen, &w->held);
+           (!may_move || w->all_ready) && plan_is_ready(p, s, w->to, w->seen, &w->held) &&
+           is_guarded(w, s, p);
 }
 
 /* Before the first group runs. */
@@ -486,6 +494,7 @@ static duet_status run_all(statements *all, bool guards, bool *several)
     w.undo.unsaved = 0;
     w.held.count = 0;
     w.all = all;
+    w.guards = guards;
     if (guards) buffer_user_begin(thread_get(), &w.user, list_uses);
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
     if (guards) buffer_user_end(thread_get(), &w.user);

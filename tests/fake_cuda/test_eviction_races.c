@@ -277,6 +277,50 @@ static void test_written(enum fake_point point)
                                  : "a statement writes the matrix during the copy to the host");
 }
 
+/* ---- lists ---- */
+
+typedef struct list {
+    duet_matrix *z;
+    meeting at;
+} list;
+
+/* The second statement cannot be planned together with the first one. */
+static void *run_list(void *arg)
+{
+    list *l = arg;
+    duet_matrix *x = new_matrix(), *w = new_matrix(), *y = new_matrix(), *turned = duet_transposed(x);
+    DUET_ON(DUET_GPU)
+    {
+        ok(duet_set(x, 1));
+        ok(duet_set(w, 2));
+        ok(duet_set(y, 3));
+        leave(0);
+        fake_before(FAKE_LAUNCH, 1, stop_here, &l->at);
+        ok(duet_set_all({ x, duet_add(x, w) }, { y, duet_add(turned, l->z) }));
+    }
+    holds(x, 3);
+    holds(y, 10);
+    duet_free(&x, &w, &y, &turned);
+    return NULL;
+}
+
+/* The last operand of a list was used by another thread before. */
+static void test_list(void)
+{
+    list l = { new_matrix(), new_meeting() };
+    taker other = { new_matrix(), NULL, &l.at };
+    pthread_t running;
+    ok(duet_set_on(DUET_GPU, l.z, 7));
+    CHECK(!pthread_create(&running, NULL, run_list, &l), "the thread could not be created");
+    take(&other);
+    pthread_join(running, NULL);
+    CHECK(!other.p, "a buffer of the list was freed");
+    leave_all();
+    holds(l.z, 7);
+    duet_free(&l.z, &other.m);
+    tap_point("no buffer of a list is freed for other threads");
+}
+
 int main(void)
 {
     test_host_writer(false);
@@ -288,5 +332,6 @@ int main(void)
     test_pointer();
     test_written(FAKE_FETCH);
     test_written(FAKE_WAIT);
+    test_list();
     return tap_end();
 }
