@@ -136,12 +136,13 @@ static bool may_evict(int device, size_t bytes)
     return evictable >= bytes || pool_room(device) >= bytes - evictable;
 }
 
-/* A GPU that was lost has no memory to free, and its elements cannot be copied.
+/* Allocation has failed. *before: the error text before it. A GPU that was lost has no memory to free, and
+ * its elements cannot be copied.
  * Deferred statements of this thread count as queued, so they are launched before a buffer that they use is
  * freed. While a step runs this is impossible, because the thread may hold locks of its queue; but then it
  * has nothing deferred. */
-static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kind kind, int device,
-                                                                 size_t bytes, int queue, void **p)
+static __attribute__((cold, noinline)) duet_status
+take_or_evict(enum memory_kind kind, int device, size_t bytes, int queue, void **p, const error_text *before)
 {
     error_text first;
     const char *why = device_absent(device);
@@ -152,16 +153,20 @@ static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kin
     pthread_mutex_lock(&evicting);
     duet_status st = take_by_evicting(kind, device, bytes, queue, p);
     pthread_mutex_unlock(&evicting);
-    if (st == DUET_OK || st == DUET_NO_MEMORY) error_put_back(&first);
-    if (st == DUET_NO_MEMORY) return name_owners(st, device);
-    return st;
+    if (st == DUET_OK) error_put_back(before);
+    if (st != DUET_NO_MEMORY) return st;
+    error_put_back(&first);
+    return name_owners(st, device);
 }
 
 duet_status memory_take(enum memory_kind kind, int device, size_t bytes, int queue, void **p)
 {
+    error_text before;
+    if (device == HOST) return pool_take_as(kind, HOST, bytes, queue, p);
+    error_keep(&before);
     const duet_status st = pool_take_as(kind, device, bytes, queue, p);
-    if (likely(st != DUET_NO_MEMORY) || device == HOST) return st;
-    return take_or_evict(kind, device, bytes, queue, p);
+    if (likely(st != DUET_NO_MEMORY)) return st;
+    return take_or_evict(kind, device, bytes, queue, p, &before);
 }
 
 duet_status memory_take_workspace(int device, size_t bytes, int queue, void **p)

@@ -630,15 +630,15 @@ static bool is_of_host(const storage *b)
 static duet_status open_on_gpu(const duet_matrix *m, int device, enum use use, int queue, bool also_lost)
 {
     storage *b = m->storage;
-    duet_status st;
+    duet_status st = DUET_OK;
     bool again;
     do {
         void *block = NULL;
-        if (!storage_has_buffer(b, device)) TRY(memory_take(MEMORY_MATRIX, device, b->bytes, queue, &block));
-        const bool took = block != NULL;
+        const bool takes = !storage_has_buffer(b, device);
+        if (takes) TRY(memory_take(MEMORY_MATRIX, device, b->bytes, queue, &block));
         pthread_mutex_lock(&b->lock);
-        st = open_locked(m, device, use, queue, also_lost, &block);
-        again = st == DUET_NO_MEMORY && !took && !b->buffer[device];
+        again = !takes && !b->buffer[device];
+        if (!again) st = open_locked(m, device, use, queue, also_lost, &block);
         pthread_mutex_unlock(&b->lock);
         pool_give(device, block, bit(queue));
     } while (again);
