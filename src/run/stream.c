@@ -401,16 +401,17 @@ static size_t slots_of(const plan *p, const plan *rest)
 
 static duet_status run_once(const plan *p, const statement *s, bool *has_written)
 {
-    flow f = { .p = p, .s = s, .queue = thread_get()->queue };
+    thread *t = thread_get();
+    flow f = { .p = p, .s = s, .queue = t->queue };
     const size_t slots = slots_of(p, p->stream->remainder);
     f.of = calloc(slots + 1, sizeof *f.of);
     f.data = calloc(slots + 1, sizeof *f.data);
     f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
     duet_status st = DUET_NO_MEMORY;
-    buffer_user_begin(thread_get(), &f.user, flow_uses);
+    buffer_user_begin(t, &f.user, flow_uses);
     if (f.of && f.data && f.num) st = run_in_turns(&f);
     else fail(st, "no host memory to stream %zu operands", slots);
-    buffer_user_end(thread_get(), &f.user);
+    buffer_user_end(t, &f.user);
     if (st != DUET_OK) end_writes(&f);
     free(f.of);
     free(f.data);

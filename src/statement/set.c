@@ -486,6 +486,7 @@ static bool list_uses(const buffer_user *u, const storage *b)
 /* guards: no buffer of a matrix of the list is freed for others, so groups may be ready. */
 static duet_status run_all(statements *all, bool guards, bool *several)
 {
+    thread *t = thread_get();
     progress w; /* not all of its members are used */
     w.statements = all->count;
     w.begun = w.to_save = w.seen = 0;
@@ -495,9 +496,9 @@ static duet_status run_all(statements *all, bool guards, bool *several)
     w.held.count = 0;
     w.all = all;
     w.guards = guards;
-    if (guards) buffer_user_begin(thread_get(), &w.user, list_uses);
+    if (guards) buffer_user_begin(t, &w.user, list_uses);
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
-    if (guards) buffer_user_end(thread_get(), &w.user);
+    if (guards) buffer_user_end(t, &w.user);
     *several = w.seen > 0;
     if (likely(!w.seen)) return s;
     release_held(&w.held);
