@@ -489,8 +489,8 @@ static void test_operands(void)
     ok(duet_set_on(DUET_GPU, m[0], duet_add(duet_mul(m[1], m[2]), m[3])));
     holds(m[0], 4 * 6 + 8);
     const duet_status st = duet_set_on(DUET_GPU, m[0], duet_add(duet_mul(m[1], m[2]), duet_mul(m[3], m[4])));
-    CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "; the largest matrices there: f32[64,64] of ") &&
-              strstr(duet_error(), __FILE__),
+    CHECK(st == DUET_NO_MEMORY &&
+              strstr(duet_error(), "; the largest matrices on the GPU: f32[64,64] created at " __FILE__),
           "status %d: %s", (int)st, duet_error());
     holds(m[0], 4 * 6 + 8);
     ok(duet_set(m[0], duet_add(duet_mul(m[1], m[2]), duet_mul(m[3], m[4]))));
