@@ -681,8 +681,9 @@ typedef struct duet_counts {
     uint64_t streams;                /* statements that processed their operands on the GPU in parts */
     uint64_t transforms;             /* plans created for Fourier transforms */
     uint64_t copies, copy_bytes;     /* copies between two GPUs that do not go through the host */
-    uint64_t evictions;              /* buffers freed on a GPU because others needed the memory, */
-    uint64_t evicted_bytes; /* and their bytes. If no other buffer was valid, it is also a download */
+    uint64_t evictions;              /* buffers of matrices that were freed on a GPU to make room */
+    uint64_t evicted_bytes; /* their bytes. If the elements were valid nowhere else, `downloads` counts the
+                               copy too */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 
@@ -695,8 +696,8 @@ DUET_API duet_counts duet_stats(void);
  *     peak     the largest value of used + cached so far
  *     limit    the limit of used + cached; 0: no limit. An allocation beyond it first frees cached memory,
  *              and then fails with NO_MEMORY. On a GPU it also frees buffers of other matrices, and copies
- *              their elements to the host if these are valid nowhere else. A statement that does not fit
- *              even so runs in parts, or on the CPU where Duet chooses the device
+ *              their elements to the host if these are valid nowhere else. If that is not enough, the
+ *              statement runs in parts, or on the CPU if Duet chooses the device
  *     pinned   page-locked host memory. The library pins a large matrix when it is copied between host
  *              and GPU for the second time. It pins at most a quarter of the system's memory
  *     duet_memory_of      returns these figures

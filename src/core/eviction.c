@@ -5,10 +5,10 @@
  * are nowhere else, and one back if its next use reads them. The buffer with the largest quotient of
  * distance and cost is freed. This is Belady's rule with costs. Buffers without a cost are freed first.
  *
- * Other threads. Opening a buffer that is at hand takes no lock: storage_at_hand. Before a buffer is freed,
- * its bit in storage.state is cleared, and all processors execute a fence (membarrier). A thread that
- * published its buffer_user later finds the bit cleared and waits for the lock of the storage. A thread
- * that published it earlier is found here, and the bit is set again. */
+ * Other threads. Opening a buffer that is at hand takes no lock: storage_at_hand. Before the elements of a
+ * buffer are saved and it is freed, EVICTING is set in storage.state, and all processors execute a fence
+ * (membarrier). A thread that published its buffer_user later finds the flag and waits for the lock of the
+ * storage. A thread that published it earlier is found here, and the buffer stays. */
 #define _GNU_SOURCE /* syscall */
 #include "eviction.h"
 #include "deferred.h"
@@ -71,7 +71,8 @@ static bool is_own(const storage *b)
 static double score(const storage *b, int device)
 {
     const unsigned state = storage_state(b), here = 1u << device;
-    if (state & SOME_LOST || b->lent || !b->bytes || b->tried == round_now || is_own(b)) return 0;
+    if (state & (SOME_LOST | HOST_WRITER) || storage_is_lent(b) || !b->bytes) return 0;
+    if (b->tried == round_now || is_own(b)) return 0;
     const next_use next = history_next(b);
     double cost = NO_COST;
     if (state & here) cost += (state == here) + next.reads;
@@ -135,12 +136,13 @@ static bool may_evict(int device, size_t bytes)
     return evictable >= bytes || pool_room(device) >= bytes - evictable;
 }
 
-/* A GPU that was lost has no memory to free, and its elements cannot be copied.
+/* Allocation has failed. *before: the error text before it. A GPU that was lost has no memory to free, and
+ * its elements cannot be copied.
  * Deferred statements of this thread count as queued, so they are launched before a buffer that they use is
  * freed. While a step runs this is impossible, because the thread may hold locks of its queue; but then it
  * has nothing deferred. */
-static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kind kind, int device,
-                                                                 size_t bytes, int queue, void **p)
+static __attribute__((cold, noinline)) duet_status
+take_or_evict(enum memory_kind kind, int device, size_t bytes, int queue, void **p, const error_text *before)
 {
     error_text first;
     const char *why = device_absent(device);
@@ -151,16 +153,20 @@ static __attribute__((cold, noinline)) duet_status take_or_evict(enum memory_kin
     pthread_mutex_lock(&evicting);
     duet_status st = take_by_evicting(kind, device, bytes, queue, p);
     pthread_mutex_unlock(&evicting);
-    if (st == DUET_OK || st == DUET_NO_MEMORY) error_put_back(&first);
-    if (st == DUET_NO_MEMORY) return name_owners(st, device);
-    return st;
+    if (st == DUET_OK) error_put_back(before);
+    if (st != DUET_NO_MEMORY) return st;
+    error_put_back(&first);
+    return name_owners(st, device);
 }
 
 duet_status memory_take(enum memory_kind kind, int device, size_t bytes, int queue, void **p)
 {
+    error_text before;
+    if (device == HOST) return pool_take_as(kind, HOST, bytes, queue, p);
+    error_keep(&before);
     const duet_status st = pool_take_as(kind, device, bytes, queue, p);
-    if (likely(st != DUET_NO_MEMORY) || device == HOST) return st;
-    return take_or_evict(kind, device, bytes, queue, p);
+    if (likely(st != DUET_NO_MEMORY)) return st;
+    return take_or_evict(kind, device, bytes, queue, p, &before);
 }
 
 duet_status memory_take_workspace(int device, size_t bytes, int queue, void **p)

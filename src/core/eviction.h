@@ -4,7 +4,8 @@
  * A buffer may be freed while no thread uses its address. A thread that uses addresses of buffers on a GPU
  * says so by a buffer_user, from before it opens the first buffer until its work is queued. Another thread
  * frees no buffer that a queue of such a thread may use. The thread itself frees none that its own
- * buffer_users name. A thread without a buffer_user frees nothing. */
+ * buffer_users name. A thread without a buffer_user frees nothing. While a write on the host has not ended,
+ * no buffer of its matrix is freed: HOST_WRITER (matrix.h). */
 #ifndef EVICTION_H
 #define EVICTION_H
 

@@ -25,14 +25,19 @@
 
 static uint64_t bit(int queue) { return (uint64_t)1 << queue; }
 
+static void set_state(storage *b, unsigned state)
+{
+    __atomic_store_n(&b->state, (uint16_t)state, __ATOMIC_RELEASE);
+}
 static void set_valid(storage *b, unsigned valid)
 {
-    __atomic_store_n(&b->state, (uint16_t)(valid | (b->state & SOME_LOST)), __ATOMIC_RELEASE);
+    set_state(b, valid | (b->state & (SOME_LOST | EVICTING | HOST_WRITER)));
 }
-static void set_lost(storage *b, bool lost)
+static void set_flag(storage *b, unsigned flag, bool on)
 {
-    __atomic_store_n(&b->state, (uint16_t)(storage_valid(b) | (lost ? SOME_LOST : 0)), __ATOMIC_RELEASE);
+    set_state(b, on ? b->state | flag : b->state & ~flag);
 }
+static void set_lost(storage *b, bool lost) { set_flag(b, SOME_LOST, lost); }
 static void set_users(buffer_usage *on, uint64_t queues)
 {
     __atomic_store_n(&on->users, queues, __ATOMIC_RELAXED);
@@ -570,6 +575,7 @@ static duet_status open_locked(const duet_matrix *m, int device, enum use use, i
     if (use != OVERWRITE) TRY(bring_if_invalid(m, device, queue));
     TRY(join_users(b, device, use, queue));
     if (use == READ) set_valid(b, storage_valid(b) | 1u << device);
+    else if (device == HOST && storage_valid(b) & ~(1u << HOST)) set_flag(b, HOST_WRITER, true);
     return DUET_OK;
 }
 
@@ -624,15 +630,15 @@ static bool is_of_host(const storage *b)
 static duet_status open_on_gpu(const duet_matrix *m, int device, enum use use, int queue, bool also_lost)
 {
     storage *b = m->storage;
-    duet_status st;
+    duet_status st = DUET_OK;
     bool again;
     do {
         void *block = NULL;
-        if (!storage_has_buffer(b, device)) TRY(memory_take(MEMORY_MATRIX, device, b->bytes, queue, &block));
-        const bool took = block != NULL;
+        const bool takes = !storage_has_buffer(b, device);
+        if (takes) TRY(memory_take(MEMORY_MATRIX, device, b->bytes, queue, &block));
         pthread_mutex_lock(&b->lock);
-        st = open_locked(m, device, use, queue, also_lost, &block);
-        again = st == DUET_NO_MEMORY && !took && !b->buffer[device];
+        again = !takes && !b->buffer[device];
+        if (!again) st = open_locked(m, device, use, queue, also_lost, &block);
         pthread_mutex_unlock(&b->lock);
         pool_give(device, block, bit(queue));
     } while (again);
@@ -663,18 +669,24 @@ duet_status matrix_bring_lost(const duet_matrix *m, int device, enum use use, in
     return bring_matrix(m, device, use, queue, true);
 }
 
+/* Also ends the write on the host, if it is one. */
+static void wrote_elements(const duet_matrix *m, int device)
+{
+    storage *b = m->storage;
+    if (unlikely(storage_lost(b))) remove_written_parts(b, m);
+    set_state(b, 1u << device | (b->state & SOME_LOST));
+}
+
 void matrix_has_written(const duet_matrix *m, int device, int queue)
 {
     storage *b = m->storage;
     if (device == HOST && is_of_host(b)) {
-        if (unlikely(storage_lost(b))) remove_written_parts(b, m);
-        set_valid(b, 1u << HOST);
+        wrote_elements(m, HOST);
         return;
     }
     pthread_mutex_lock(&b->lock);
     if (device != HOST) wrote_buffer(storage_usage(b, device), queue);
-    if (unlikely(storage_lost(b))) remove_written_parts(b, m);
-    set_valid(b, 1u << device);
+    wrote_elements(m, device);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -792,6 +804,15 @@ void matrix_write_failed(const duet_matrix *m, int device)
     pthread_mutex_unlock(&b->lock);
 }
 
+void matrix_end_write(const duet_matrix *m)
+{
+    storage *b = m->storage;
+    if (!(storage_state(b) & HOST_WRITER)) return;
+    pthread_mutex_lock(&b->lock);
+    set_flag(b, HOST_WRITER, false);
+    pthread_mutex_unlock(&b->lock);
+}
+
 /* Were there elements, in buffers that are all freed by now? */
 static bool all_were_freed(const storage *b, unsigned valid)
 {
@@ -876,10 +897,10 @@ static bool is_valid_elsewhere(const storage *b, int device)
     return others & 1u << HOST || (others && !device_absent(gpu_to_copy_from(others)));
 }
 
-/* Copies the elements to the host, if no other buffer holds them. If that fails, also because the GPU was
- * lost, the buffer stays as it was. An index out of bounds that the GPU has
+/* Copies the elements to the host, if no other buffer holds them: then *valid has its bit. If that fails,
+ * also because the GPU was lost, the buffer stays as it was. An index out of bounds that the GPU has
  * found is not reported here, but by the next call that waits. */
-static duet_status save_elements(const duet_matrix *m, int device, int queue)
+static duet_status save_elements(const duet_matrix *m, int device, int queue, unsigned *valid)
 {
     storage *b = m->storage;
     buffer_usage *on = storage_usage(b, device);
@@ -895,7 +916,7 @@ static duet_status save_elements(const duet_matrix *m, int device, int queue)
     set_uploader(on, -1);
     COUNT(downloads);
     COUNT_N(download_bytes, b->bytes);
-    set_valid(b, storage_valid(b) | 1u << HOST);
+    *valid |= 1u << HOST;
     return DUET_OK;
 }
 
@@ -913,19 +934,24 @@ static void free_buffer(storage *b, int device)
     COUNT_N(evicted_bytes, b->bytes);
 }
 
-/* The bit is cleared before other threads are asked whether they use the buffer. */
+/* EVICTING is set before other threads are asked whether they use the buffer, and before its elements are
+ * saved: meanwhile no thread can write it, or give its address to the user. */
 static duet_status evict_locked(const duet_matrix *m, int device, int queue, bool *freed)
 {
     storage *b = m->storage;
-    if (!b->buffer[device] || storage_lost(b) || b->lent) return DUET_OK;
-    if (buffer_in_use(b, device)) return DUET_OK;
-    TRY(save_elements(m, device, queue));
-    const unsigned valid = storage_valid(b), here = 1u << device;
-    if (valid & here) set_valid(b, valid & ~here);
-    *freed = !buffer_in_use(b, device);
+    duet_status st = DUET_OK;
+    unsigned valid = storage_valid(b);
+    if (!b->buffer[device] || storage_state(b) & (SOME_LOST | HOST_WRITER) ||
+        thread_any_uses_buffers(buffer_users(storage_usage(b, device))))
+        return DUET_OK;
+    set_flag(b, EVICTING, true);
+    const bool may_free = !buffer_in_use(b, device) && !storage_is_lent(b);
+    if (may_free) st = save_elements(m, device, queue, &valid);
+    *freed = may_free && st == DUET_OK;
+    if (*freed) set_valid(b, valid & ~(1u << device));
+    set_flag(b, EVICTING, false); /* before free_buffer: is_of_host */
     if (*freed) free_buffer(b, device);
-    else if (valid & here) set_valid(b, valid);
-    return DUET_OK;
+    return st;
 }
 
 duet_status matrix_evict(const duet_matrix *m, int device, int queue, bool *freed)

@@ -35,8 +35,7 @@ typedef struct storage {
     int refs;
     size_t bytes;
     /* Bit d: the buffer on device d holds the elements. No such bit: all elements are zero and no
-     * buffer is allocated, or all elements are lost. SOME_LOST: the elements of lost_parts are
-     * lost, or all elements if there are no parts. */
+     * buffer is allocated, or all elements are lost. And the flags below. */
     uint16_t state;
     uint16_t came;  /* bit d: elements have been copied there before */
     bool wrapped;   /* the host's buffer is the caller's memory */
@@ -64,16 +63,26 @@ static inline buffer_usage *storage_usage(const storage *b, int device)
     return storage_other_usage(b, device);
 }
 
-/* One word for both, because each access tests both. */
-#define SOME_LOST (1u << 15)
-static_assert(DEVICES_MAX <= 15, "bit 15 of storage.state is SOME_LOST");
+/* Flags of storage.state. They share a word with the bits of the devices, because each access tests both.
+ * SOME_LOST    the elements of lost_parts are lost, or all elements if there are no parts
+ * EVICTING     a thread that holds the lock may be freeing a buffer on a GPU: no buffer is at hand
+ * HOST_WRITER  the host's buffer was opened for writing while one on a GPU was valid, and that write has not
+ *              ended. Until then no buffer is freed for others: its elements would be copied to the host's
+ *              buffer, and if the write fails, only the buffer on the GPU has them */
+#define SOME_LOST   (1u << 15)
+#define EVICTING    (1u << 14)
+#define HOST_WRITER (1u << 13)
+static_assert(DEVICES_MAX <= 13, "bits 13 to 15 of storage.state are flags");
 
 /* These may be called without the lock by a reader that finds the bit of its device set. */
 static inline unsigned storage_state(const storage *b)
 {
     return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
 }
-static inline unsigned storage_valid(const storage *b) { return storage_state(b) & ~SOME_LOST; }
+static inline unsigned storage_valid(const storage *b)
+{
+    return storage_state(b) & ((1u << DEVICES_MAX) - 1);
+}
 static inline bool storage_valid_on(const storage *b, int device) { return storage_valid(b) >> device & 1; }
 
 /* A writer has the lock, or is the only one to use the storage; readers come later in program order. */
@@ -93,6 +102,9 @@ static inline bool storage_has_buffer(const storage *b, int device)
 {
     return __atomic_load_n(&b->buffer[device], __ATOMIC_ACQUIRE);
 }
+
+/* May the user have a pointer to a buffer on a GPU? */
+static inline bool storage_is_lent(const storage *b) { return __atomic_load_n(&b->lent, __ATOMIC_RELAXED); }
 
 static inline bool storage_is_pinned(const storage *b)
 {
@@ -125,7 +137,7 @@ static inline bool storage_is_uploading(const storage *b)
 static inline bool storage_at_hand(const storage *b, int device, enum use use, int queue)
 {
     const unsigned state = storage_state(b);
-    if ((state & (1u << device | SOME_LOST)) != 1u << device) return false;
+    if ((state & (1u << device | SOME_LOST | EVICTING)) != 1u << device) return false;
     if (device == HOST) return use == READ || (state == 1u << HOST && !storage_is_uploading(b));
     const uint64_t users = buffer_users(storage_usage(b, device)), own = 1ull << queue;
     return use == READ ? (users & own) != 0 : users == own;
@@ -157,7 +169,7 @@ struct duet_matrix {
  * OVERWRITE of a matrix that is less than its storage is treated as UPDATE.
  *
  * A writer calls matrix_wrote once the work is queued, or matrix_write_failed if it failed halfway.
- * Until then the valid buffers stay as they were. */
+ * Until then the valid buffers stay as they were. A writer on the host that fails calls matrix_end_write. */
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
 /* The same for elements of which some may be lost: their values are arbitrary. */
 duet_status matrix_bring_lost(const duet_matrix *m, int device, enum use use, int queue);
@@ -192,6 +204,10 @@ bool matrix_has_lost(const duet_matrix *m);
 /* A writer of m failed, and may have changed the buffer on this device. If another buffer still holds
  * the elements, m is as before. Otherwise the elements of m are lost. */
 void matrix_write_failed(const duet_matrix *m, int device);
+
+/* A writer of m on the host has failed. Call it after matrix_write_failed, for every destination, whether or
+ * not it was opened. */
+void matrix_end_write(const duet_matrix *m);
 
 /* Deferred work that counted as having written m to the buffer on this device failed. NOT_REPORTED:
  * its user will not see the status, so he must not find the old elements. */

@@ -10,12 +10,12 @@
 
 #define OWNERS_TEXT 400 /* at most; the rest of the text is for the statement */
 
-/* "f32[2,3] of train.c:7 (24 bytes)" */
+/* "f32[2,3] created at train.c:7 (24 bytes)" */
 static size_t owner_text(char *text, size_t size, const matrix_owner *o, const char *before)
 {
     char kind[SHAPE_TEXT];
     shape_text(kind, o->at.type, o->at.rank, o->at.size);
-    const int n = snprintf(text, size, "%s%s of %s (%zu bytes)", before, kind,
+    const int n = snprintf(text, size, "%s%s created at %s (%zu bytes)", before, kind,
                            o->site ? o->site : "an unknown place", o->total);
     return n < 0 ? size : (size_t)n;
 }
@@ -23,12 +23,13 @@ static size_t owner_text(char *text, size_t size, const matrix_owner *o, const c
 duet_status name_owners(duet_status s, int device)
 {
     matrix_owner list[OWNERS];
-    char text[OWNERS_TEXT] = "";
+    char text[OWNERS_TEXT] = "", first[64], number[24] = "";
     size_t length = 0;
     const int count = matrix_owners(device, list);
+    if (device > DEFAULT_GPU) snprintf(number, sizeof number, " (device %d)", device);
+    snprintf(first, sizeof first, "; the largest matrices on the %s%s: ", device_name(device), number);
     for (int i = 0; i < count; i++) {
-        const size_t more = owner_text(text + length, sizeof text - length, &list[i],
-                                       i ? ", " : "; the largest matrices there: ");
+        const size_t more = owner_text(text + length, sizeof text - length, &list[i], i ? ", " : first);
         if (length + more >= sizeof text) {
             text[length] = 0;
             break;

@@ -48,6 +48,13 @@ static size_t evictable(const statement *s, const plan *p)
     return own < all ? all - own : 0;
 }
 
+/* The memory that is left, and that of other matrices. */
+static size_t room_without_others(const statement *s, const plan *p)
+{
+    const size_t room = pool_room(p->device), others = evictable(s, p);
+    return others < SIZE_MAX - room ? room + others : SIZE_MAX;
+}
+
 static bool fits(const statement *s, const plan *p, size_t *available)
 {
     size_t need = 0;
@@ -59,7 +66,7 @@ static bool fits(const statement *s, const plan *p, size_t *available)
     if (!m.limit && need <= m.cached + SPARE_BYTES) return true;
     *available = pool_room(p->device);
     if (need <= *available) return true;
-    *available += evictable(s, p);
+    *available = room_without_others(s, p);
     return need <= *available;
 }
 
@@ -239,7 +246,7 @@ const plan *stream_alternative(const statement *s, const plan *p)
     if (p->bytes < min_bytes || p->stream || !s->f->words) return NULL;
     if (!partition_of(p, s) || !p->partition->length) return NULL;
     const traffic l = traffic_of(s, p);
-    choose_rows(s, &part, &l, pool_room(p->device) + evictable(s, p), &seconds);
+    choose_rows(s, &part, &l, room_without_others(s, p), &seconds);
     if (part->stream) return part;
     return NULL;
 }

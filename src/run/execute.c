@@ -269,6 +269,12 @@ static duet_status run_on_gpu(run *r)
     return status;
 }
 
+static __attribute__((cold)) void end_writes_on_host(const plan *p, const statement *s)
+{
+    for (int k = 0; k < p->dests; k++)
+        if (p->first_write[k] >= 0) matrix_end_write(s->to[k].m);
+}
+
 static duet_status run_in(const plan *p, const statement *s, void **data, double *num)
 {
     run r; /* run_on_gpu sets the other members */
@@ -281,6 +287,7 @@ static duet_status run_in(const plan *p, const statement *s, void **data, double
     TRACE("run on the %s: %d steps, %d temporaries, expected %.1f us", p->machine->name, p->count, p->temps,
           plan_seconds(p) * 1e6);
     const duet_status status = p->device == HOST ? run_bound(&r) : run_on_gpu(&r);
+    if (unlikely(status != DUET_OK) && p->device == HOST) end_writes_on_host(p, s);
     if (!p->temps) return status;
     COUNT_N(temporaries, r.taken);
     plan_release_temporaries(p, data, r.queue, r.taken);

@@ -39,6 +39,37 @@ static bool are_operands_ready(const plan *p, const statement *s, const duet_mat
     return true;
 }
 
+/* An operand that is only overwritten is not copied to the device. */
+static bool opens(const duet_matrix *m, int device, bool is_read)
+{
+    void *p;
+    const bool reads = is_read || !matrix_fills(m) || storage_valid_on(m->storage, device);
+    return matrix_open(m, device, reads ? READ : OVERWRITE, thread_get()->queue, &p) == DUET_OK;
+}
+
+static bool open_operands(const plan *p, const statement *s, const duet_matrix *const *written, int count)
+{
+    for (int i = 0; i < p->n_leaves; i++) {
+        const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
+        if (!is_one_of(m->storage, written, count) && !opens(m, p->device, true)) return false;
+    }
+    for (int k = 0; k < p->dests; k++) {
+        const duet_matrix *m = s->to[k].m;
+        if (p->first_write[k] < 0 || is_one_of(m->storage, written, count)) continue;
+        if (!opens(m, p->device, false)) return false;
+    }
+    return true;
+}
+
+bool plan_open_operands(const plan *p, const statement *s, const duet_matrix *const *written, int count)
+{
+    error_text before;
+    error_keep(&before);
+    if (open_operands(p, s, written, count)) return true;
+    error_put_back(&before);
+    return false;
+}
+
 static int find_held(const held_memory *h, size_t bytes, unsigned taken)
 {
     int i = 0;

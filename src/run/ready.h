@@ -24,6 +24,10 @@ typedef struct held_memory {
 bool plan_is_ready(const plan *p, const statement *s, const duet_matrix *const *written, int count,
                    held_memory *h);
 
+/* Of such a plan on a GPU: opens the operands, except those matrices. Then another thread frees none of their
+ * buffers as long as this thread has a buffer_user (core/eviction.h). Returns false if that fails. */
+bool plan_open_operands(const plan *p, const statement *s, const duet_matrix *const *written, int count);
+
 /* To be called before the first plan that is ready, as soon as nothing else will be allocated:
  * gives the memory to the pool, where the plans find it. */
 void release_held(held_memory *h);

@@ -357,6 +357,12 @@ static void end(flow *f, duet_status s)
     }
 }
 
+static void end_writes(const flow *f)
+{
+    for (int k = 0; k < f->p->dests; k++)
+        if (f->p->first_write[k] >= 0) matrix_end_write(f->s->to[k].m);
+}
+
 static duet_status run_in_turns(flow *f)
 {
     const streaming *w = f->p->stream;
@@ -395,16 +401,18 @@ static size_t slots_of(const plan *p, const plan *rest)
 
 static duet_status run_once(const plan *p, const statement *s, bool *has_written)
 {
-    flow f = { .p = p, .s = s, .queue = thread_get()->queue };
+    thread *t = thread_get();
+    flow f = { .p = p, .s = s, .queue = t->queue };
     const size_t slots = slots_of(p, p->stream->remainder);
     f.of = calloc(slots + 1, sizeof *f.of);
     f.data = calloc(slots + 1, sizeof *f.data);
     f.num = calloc((size_t)p->n_numbers + 1, sizeof *f.num);
     duet_status st = DUET_NO_MEMORY;
-    buffer_user_begin(thread_get(), &f.user, flow_uses);
+    buffer_user_begin(t, &f.user, flow_uses);
     if (f.of && f.data && f.num) st = run_in_turns(&f);
     else fail(st, "no host memory to stream %zu operands", slots);
-    buffer_user_end(thread_get(), &f.user);
+    buffer_user_end(t, &f.user);
+    if (st != DUET_OK) end_writes(&f);
     free(f.of);
     free(f.data);
     free(f.num);

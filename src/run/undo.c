@@ -256,13 +256,22 @@ void undo_lose(undo_log *u, const duet_matrix *m)
     if (i == u->unsaved) u->lost[u->unsaved++] = m;
 }
 
-static bool restore(saved *x)
+/* If buffers were freed for others since, the GPU may have no memory for it, or a copy may be forbidden
+ * here. Then the host restores the elements. */
+static duet_status restore_from_gpu(saved **at)
+{
+    const duet_status s = plan_run((*at)->gpu->back.p, &(*at)->gpu->back.s);
+    if (likely(s == DUET_OK)) return s;
+    return move_to_host(at) ? restore_on_host(*at) : s;
+}
+
+static bool restore(saved **at)
 {
     duet_status s = DUET_OK;
-    if (x->gpu) s = plan_run(x->gpu->back.p, &x->gpu->back.s);
-    else if (!x->all_lost) s = restore_on_host(x);
-    if (s != DUET_OK || x->all_lost) matrix_lost(x->m);
-    matrix_lost_again(x->m, x->lost);
+    if ((*at)->gpu) s = restore_from_gpu(at);
+    else if (!(*at)->all_lost) s = restore_on_host(*at);
+    if (s != DUET_OK || (*at)->all_lost) matrix_lost((*at)->m);
+    matrix_lost_again((*at)->m, (*at)->lost);
     return s == DUET_OK;
 }
 
@@ -273,8 +282,8 @@ static duet_status restore_all(undo_log *u, duet_status s)
     deferred_launch_or_lose(1ull << thread_get()->queue);
     for (int i = 0; i < u->unsaved; i++) matrix_lost(u->lost[i]);
     if (u->unsaved) s = DUET_DEVICE_ERROR;
-    for (saved *x = u->last; x; x = x->before)
-        if (!restore(x)) s = DUET_DEVICE_ERROR;
+    for (saved **at = &u->last; *at; at = &(*at)->before)
+        if (!restore(at)) s = DUET_DEVICE_ERROR;
     return s;
 }
 

@@ -395,7 +395,8 @@ static duet_status each_group(const statements *all, bool runs, on_group *before
  * nothing, so the destinations of the last one are never saved. */
 typedef struct progress {
     buffer_user
-        user; /* the first member: its function casts it back. Buffers of ready groups are not freed */
+        user;    /* the first member: its function casts it back. Buffers of ready groups are not freed */
+    bool guards; /* does `user` count? */
     const statements *all;
     thread *gpu_user; /* device_use.h: from the first group on a GPU to the end of the list; or NULL */
     int statements;
@@ -415,13 +416,20 @@ static __attribute__((noinline)) void use_gpus(progress *w, const plan *p)
     if (p->device != HOST && !w->gpu_user) w->gpu_user = device_use_begin();
 }
 
+/* Of other threads, w->user guards only buffers that a queue of this thread may use. */
+static bool is_guarded(const progress *w, const statement *s, const plan *p)
+{
+    return p->device == HOST || (w->guards && plan_open_operands(p, s, w->to, w->seen));
+}
+
 /* A plan that is recorded is made again. If the GPU has no memory for a group that may run
  * anywhere, its results will be on the host. */
 static bool is_ready(progress *w, const statement *s, const plan *p)
 {
     const bool may_move = p->device != HOST && place_now(DUET_AUTO) == DUET_AUTO;
     return !thread_get()->recording && (!w->seen || p->device == w->plans[0]->device) &&
-           (!may_move || w->all_ready) && plan_is_ready(p, s, w->to, w->seen, &w->held);
+           (!may_move || w->all_ready) && plan_is_ready(p, s, w->to, w->seen, &w->held) &&
+           is_guarded(w, s, p);
 }
 
 /* Before the first group runs. */
@@ -497,6 +505,7 @@ static __attribute__((noinline)) duet_status finish(progress *w, duet_status s)
 /* guards: no buffer of a matrix of the list is freed for others, so groups may be ready. */
 static duet_status run_all(statements *all, bool guards, bool *several)
 {
+    thread *t = thread_get();
     progress w; /* not all of its members are used */
     w.statements = all->count;
     w.begun = w.to_save = w.seen = 0;
@@ -506,9 +515,10 @@ static duet_status run_all(statements *all, bool guards, bool *several)
     w.held.count = 0;
     w.all = all;
     w.gpu_user = NULL;
-    if (guards) buffer_user_begin(thread_get(), &w.user, list_uses);
+    w.guards = guards;
+    if (guards) buffer_user_begin(t, &w.user, list_uses);
     const duet_status s = each_group(all, true, look_at_group, run_group, &w);
-    if (guards) buffer_user_end(thread_get(), &w.user);
+    if (guards) buffer_user_end(t, &w.user);
     *several = w.seen > 0;
     return likely(!w.seen) ? s : finish(&w, s);
 }

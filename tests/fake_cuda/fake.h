@@ -17,7 +17,8 @@ cudaError_t fake_enter(cudaError_t scripted);
         cudaError_t entered_ = fake_enter(scripted);                                                         \
         if (entered_ != cudaSuccess) return entered_;                                                        \
     } while (0)
-cudaError_t fake_launches(void); /* the error of fake_no_launches, or cudaSuccess */
+void fake_at(enum fake_point point); /* runs the hook of fake_before if it is due */
+cudaError_t fake_launches(void);     /* the error of fake_no_launches, or cudaSuccess */
 /* returns an error, and invalidates the graph, while this thread captures one */
 cudaError_t fake_outside_graphs(void);
 #define OUTSIDE_GRAPHS()                                                                                     \

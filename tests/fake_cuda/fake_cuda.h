@@ -58,6 +58,10 @@ void fake_workspace(
 void fake_slowly(bool forward,
                  bool back);  /* convolutions, forward and for image gradients, take a while to launch */
 void fake_diverge(int calls); /* so many iterations of cuSOLVER from now on do not converge */
+/* Just before the n-th call of this kind from now, in any thread, hook(arg) runs once. FETCH: a copy to the
+ * host. WAIT: a stream will wait for an event, which was recorded. LAUNCH: a kernel. */
+enum fake_point { FAKE_FETCH, FAKE_WAIT, FAKE_LAUNCH, FAKE_POINTS };
+void fake_before(enum fake_point point, uint64_t n, void (*hook)(void *), void *arg);
 /* makes "cublasLt", "cudnn" or "cufft" unavailable; NULL: available again */
 void fake_without(const char *library, const char *why);
 

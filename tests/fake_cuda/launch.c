@@ -144,6 +144,7 @@ static bool resolve(const operand *x, int inner, const frame *f, void **p)
 
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
+    fake_at(FAKE_LAUNCH);
     cudaError_t failed = fake_enter(cudaErrorUnknown);
     if (!failed) failed = fake_launches();
     if (failed != cudaSuccess) {

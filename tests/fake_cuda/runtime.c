@@ -543,6 +543,7 @@ static bool join(cudaStream_t s, cudaEvent_t e)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags)
 {
+    fake_at(FAKE_WAIT);
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (!s || s->device < 0 || e->device < 0 || flags) return fake_error(cudaErrorInvalidValue);
@@ -690,6 +691,7 @@ static cudaError_t upload(void *to, const void *from, size_t bytes, cudaStream_t
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t s)
 {
+    if (kind == cudaMemcpyDeviceToHost) fake_at(FAKE_FETCH);
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     if (kind == cudaMemcpyHostToDevice) return upload(to, from, bytes, s);

@@ -437,6 +437,26 @@ static void test_spilled(void)
     tap_point("matrices that only the GPU has are copied, the least recently used first");
 }
 
+/* Freeing a buffer is no error: those of before stay. */
+static void test_error_text(void)
+{
+    duet_matrix *m[3];
+    char text[1024];
+    for (int i = 0; i < 3; i++) m[i] = duet_new(DUET_F32, SIDE, SIDE);
+    leave(2 * BYTES);
+    CHECK(duet_set(m[0], duet_matmul(m[0], 1)) == DUET_BAD_SHAPE, "%s", duet_error());
+    snprintf(text, sizeof text, "%s", duet_error());
+    const uint64_t before = duet_stats().evictions;
+    for (int i = 0; i < 3; i++) ok(duet_set_on(DUET_GPU, m[i], (double)i));
+    CHECK(duet_stats().evictions == before + 1, "%d buffers were freed",
+          (int)(duet_stats().evictions - before));
+    CHECK(duet_error_status() == DUET_BAD_SHAPE && !strcmp(duet_error(), text), "status %d: %s",
+          (int)duet_error_status(), duet_error());
+    leave_all();
+    free_list(m, 3);
+    tap_point("the error text stays when a buffer is freed");
+}
+
 /* A buffer whose elements the host has overwritten costs nothing. */
 static void test_stale(void)
 {
@@ -469,8 +489,8 @@ static void test_operands(void)
     ok(duet_set_on(DUET_GPU, m[0], duet_add(duet_mul(m[1], m[2]), m[3])));
     holds(m[0], 4 * 6 + 8);
     const duet_status st = duet_set_on(DUET_GPU, m[0], duet_add(duet_mul(m[1], m[2]), duet_mul(m[3], m[4])));
-    CHECK(st == DUET_NO_MEMORY && strstr(duet_error(), "; the largest matrices there: f32[64,64] of ") &&
-              strstr(duet_error(), __FILE__),
+    CHECK(st == DUET_NO_MEMORY &&
+              strstr(duet_error(), "; the largest matrices on the GPU: f32[64,64] created at " __FILE__),
           "status %d: %s", (int)st, duet_error());
     holds(m[0], 4 * 6 + 8);
     ok(duet_set(m[0], duet_add(duet_mul(m[1], m[2]), duet_mul(m[3], m[4]))));
@@ -766,6 +786,7 @@ int main(void)
 {
     test_clean();
     test_spilled();
+    test_error_text();
     test_stale();
     test_operands();
     test_pointers();

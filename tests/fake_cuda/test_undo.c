@@ -7,6 +7,7 @@
 #include "pool.h"
 #include "tap.h"
 #include "thread.h"
+#include "undo.h"
 #include <string.h>
 
 enum { N = 4 };
@@ -226,6 +227,29 @@ static void little_memory(void)
     tap_point("undo: copies go to the host if the GPU needs the memory");
 }
 
+/* The copy of the elements, and perhaps those that it replaces, have left the GPU since. */
+static void moved_away(bool forbidden)
+{
+    duet_matrix *m = duet_new(DUET_F32, N), *more[2] = { duet_new(DUET_F32, N), duet_new(DUET_F32, N) };
+    undo_log undo = { .last = NULL };
+    works(duet_set_on(DUET_GPU, m, 1));
+    works(undo_save(&undo, m, DEFAULT_GPU));
+    works(duet_set_on(DUET_GPU, m, 2));
+    duet_memory_trim();
+    works(duet_memory_limit(DUET_GPU, pool_memory(DEFAULT_GPU).used));
+    for (int i = 0; i < 2; i++) CHECK(duet_device_overwrite(more[i]) != NULL, "%s", duet_error());
+    if (forbidden) works(duet_memory_limit(DUET_GPU, 0));
+    duet_status st = DUET_OK;
+    DUET_TRANSFERS(forbidden ? DUET_TRANSFERS_FORBIDDEN : DUET_TRANSFERS_ALLOWED)
+    st = undo_all(&undo, DUET_BAD_ARGUMENT);
+    CHECK(st == DUET_BAD_ARGUMENT, "status %d: %s", (int)st, duet_error());
+    works(duet_memory_limit(DUET_GPU, 0));
+    CHECK(is_all(m, 1), "the elements were not restored");
+    duet_free(&m, &more[0], &more[1]);
+    tap_point(forbidden ? "undo: a copy has left the GPU, and copies are forbidden"
+                        : "undo: a copy has left the GPU, which has no memory");
+}
+
 /* A loop with a list of statements that overlap. */
 static void *loop(void *unused)
 {
@@ -290,6 +314,8 @@ int main(void)
     complete_list();
     before_the_graph();
     little_memory();
+    moved_away(true);
+    moved_away(false);
     auto_replay_set_max_seconds(1);
     run_in_thread(loop, NULL);
     tap_point("automatic replay of a loop with a list of statements that overlap");

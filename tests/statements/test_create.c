@@ -437,7 +437,8 @@ static void test_report(void)
     duet_matrix *more = duet_new(DUET_F64, 1000, 1000);
     CHECK(!duet_overwrite(more) && duet_error_status() == DUET_NO_MEMORY, "the limit has no effect");
     snprintf(wanted, sizeof wanted,
-             "; the largest matrices there: f64[100,111] of %s:%d (88800 bytes), f64[100", __FILE__, line);
+             "; the largest matrices on the CPU: f64[100,111] created at %s:%d (88800 bytes), f64[100",
+             __FILE__, line);
     CHECK(strstr(duet_error(), wanted) != NULL, "no \"%s\" in \"%s\"", wanted, duet_error());
     CHECK(duet_error()[strlen(duet_error()) - 1] == ')', "the last name is cut off: \"%s\"", duet_error());
     CHECK(duet_memory_limit(DUET_CPU, 0) == DUET_OK, "%s", duet_error());
