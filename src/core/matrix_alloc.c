@@ -435,7 +435,7 @@ static int64_t copy_live(live_entry *to, int64_t capacity)
                                       __atomic_load_n(&m->site, __ATOMIC_RELAXED),
                                       m->storage,
                                       m->storage->bytes,
-                                      m->storage->refs };
+                                      __atomic_load_n(&m->storage->refs, __ATOMIC_RELAXED) };
             n++;
         }
     spin_give(&lock);
@@ -466,9 +466,13 @@ static int add_owner(matrix_owner *list, int count, const matrix_owner *o)
 /* device: -1 for all. */
 static matrix_owner owner_of(const duet_matrix *m, int device)
 {
-    matrix_owner o = {
-        m->serial, m->at, __atomic_load_n(&m->site, __ATOMIC_RELAXED), m->storage, m->storage->refs, { 0 }, 0
-    };
+    matrix_owner o = { m->serial,
+                       m->at,
+                       __atomic_load_n(&m->site, __ATOMIC_RELAXED),
+                       m->storage,
+                       __atomic_load_n(&m->storage->refs, __ATOMIC_RELAXED),
+                       { 0 },
+                       0 };
     for (int d = 0; d < DEVICES_MAX; d++)
         if ((device < 0 || d == device) && storage_has_buffer(m->storage, d) &&
             !(d == HOST && m->storage->wrapped))
