@@ -173,7 +173,7 @@ static void check_lost(const scene *s, const duet_matrix *lost)
     CHECK(duet_synchronize() == DUET_DEVICE_ERROR && strstr(duet_error(), "lost") &&
               strstr(duet_error(), "duet_recover()"),
           "%s", duet_error());
-    printf("# %s\n", duet_error());
+    printf("# as expected: %s\n", duet_error());
     check_still_lost(s, lost);
 }
 
@@ -190,7 +190,7 @@ static void check_refused(const scene *s, const duet_matrix *lost)
     CHECK(duet_error_status() == DUET_DEVICE_ERROR && strstr(duet_error(), "a new one may") &&
               strstr(duet_error(), "cudaErrorDevicesUnavailable") && !strstr(duet_error(), "duet_recover()"),
           "%s", duet_error());
-    printf("# %s\n", duet_error());
+    printf("# as expected: %s\n", duet_error());
     check_still_lost(s, lost);
     CHECK(duet_recover() == DUET_DEVICE_ERROR, "a second recovery: %s", duet_error());
 }
@@ -218,7 +218,7 @@ static bool has_gpu(void)
 {
     duet_matrix *m = duet_new(DUET_F32, 1);
     const bool has = duet_set_on(DUET_GPU, m, 1) == DUET_OK;
-    if (!has) printf("# %s\n", duet_error());
+    if (!has) printf("# as expected: %s\n", duet_error());
     duet_free(&m);
     return has && open_driver();
 }
