@@ -241,6 +241,12 @@ static void operands(worker *w, const known_call *k, duet_matrix **m, uint32_t *
     }
 }
 
+static bool takes_minutes(const known_call *k, duet_matrix *const *m)
+{
+    return convolves(k) && k->c->operands > 1 && m[0] && m[1] &&
+           (double)duet_count(m[0]) * (double)duet_count(m[1]) > CONVOLVED_MOST;
+}
+
 static void release(duet_matrix **m, uint32_t own)
 {
     for (int i = 0; i < MATRICES; i++)
@@ -263,6 +269,10 @@ static void run_one(worker *w)
     duet_matrix *m[MATRICES] = { 0 };
     uint32_t own;
     operands(w, k, m, &own);
+    if (takes_minutes(k, m)) {
+        release(m, own);
+        return;
+    }
     if (k->c->state) {
         const snapshot before = snapshot_of(m[k->c->operands]);
         begin_fault(w);
@@ -334,7 +344,7 @@ static void run_list(worker *w)
     for (int i = 0; i < count; i++) {
         const known_call *k;
         do k = &known[below(w, n_known)];
-        while (!k->c->make);
+        while (!k->c->make || convolves(k));
         operands(w, k, m[i], &own[i]);
         list[i] = (duet_assignment){ *slot(w), call_formula(k->c, m[i]) };
         if (below(w, 2)) { /* a list that is likely to run */
