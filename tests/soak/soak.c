@@ -555,6 +555,9 @@ static bool read_options(int argc, char **argv)
             asked.threads = x < 1 ? 1 : x > THREADS_MAX ? THREADS_MAX : (int)x;
         else return false;
     }
+#ifdef SOAK_FAULTS
+    if (asked.threads > 1) return false; /* a fault would meet the checks of another thread */
+#endif
     return asked.seconds > 0 || asked.calls < UINT64_MAX;
 }
 
