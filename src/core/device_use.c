@@ -1,15 +1,14 @@
 /* device_use.c - keeps other threads from using GPUs while one thread recovers them. */
-#define _GNU_SOURCE /* syscall */
 #include "device_use.h"
 #include "clock.h"
 #include "status.h"
-#include <linux/membarrier.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define WAIT_MOST 10.0 /* seconds for other threads to stop using GPUs */
 #define WAIT_EACH 200  /* microseconds between two looks */
+
+#define FENCE_WAIT 10000 /* microseconds in which stores of other threads become visible without a fence */
 
 bool devices_recovering;
 
@@ -35,23 +34,14 @@ void device_use_wait(thread *t)
     }
 }
 
-/* Where the system has no such call, stores become visible while this thread sleeps. */
-static void pass_barrier(void)
-{
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
-        return;
-    usleep(10000);
-}
-
 duet_status device_recovery_begin(void)
 {
     (void)thread_get();
     pthread_mutex_lock(&lock);
     __atomic_store_n(&recoverer, thread_mine, __ATOMIC_RELAXED);
     __atomic_store_n(&devices_recovering, true, __ATOMIC_SEQ_CST);
-    pass_barrier();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!thread_fence_all()) usleep(FENCE_WAIT);
     const double start = clock_now();
     while (thread_any_uses_gpus()) {
         if (clock_now() - start > WAIT_MOST)

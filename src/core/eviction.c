@@ -9,16 +9,12 @@
  * buffer are saved and it is freed, EVICTING is set in storage.state, and all processors execute a fence
  * (membarrier). A thread that published its buffer_user later finds the flag and waits for the lock of the
  * storage. A thread that published it earlier is found here, and the buffer stays. */
-#define _GNU_SOURCE /* syscall */
 #include "eviction.h"
 #include "deferred.h"
 #include "history.h"
 #include "memory_report.h"
 #include "trace.h"
-#include <linux/membarrier.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static bool off;
 
@@ -28,26 +24,11 @@ bool buffer_user_of_all(const buffer_user *u, const storage *b) { return u && b;
 
 /* ---- other threads ---- */
 
-static bool has_barrier;
-
-static void register_barrier(void)
-{
-    has_barrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-/* Returns false if the system does not have it. */
-static bool fence_all_threads(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_barrier);
-    return has_barrier && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
 /* Without a fence, no buffer is freed that a queue of another thread may use. */
 bool buffer_in_use(const storage *b, int device)
 {
     const uint64_t users = buffer_users(storage_usage(b, device));
-    if (thread_any_on(users) && (!fence_all_threads() || thread_any_uses_buffers(users))) return true;
+    if (thread_any_on(users) && (!thread_fence_all() || thread_any_uses_buffers(users))) return true;
     for (uint64_t deferred = deferred_queues_now() & users; deferred; deferred &= deferred - 1)
         if (deferred_may_use(__builtin_ctzll(deferred), b)) return true;
     return false;

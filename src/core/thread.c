@@ -1,11 +1,15 @@
 /* thread.c - the state of a thread: allocated at its first call, freed when it ends. */
+#define _GNU_SOURCE /* syscall */
 #include "thread.h"
 #include "backend.h"
 #include "stack.h"
 #include "trace.h"
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 
@@ -140,6 +144,20 @@ bool thread_any_on(uint64_t queues)
     any |= has_been_shared && (queues & 1);
     pthread_mutex_unlock(&lock);
     return any;
+}
+
+static bool has_fence;
+
+static void register_fence(void)
+{
+    has_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+bool thread_fence_all(void)
+{
+    static pthread_once_t registered = PTHREAD_ONCE_INIT;
+    pthread_once(&registered, register_fence);
+    return has_fence && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 static int shared_users;

@@ -71,6 +71,10 @@ bool thread_any_uses_gpus(void);
 bool thread_any_on(uint64_t queues);
 bool thread_any_uses_buffers(uint64_t queues);
 
+/* Makes all threads of the process execute a memory fence, so that each of them can use a signal fence in
+ * its place. Returns false if the system cannot do that. */
+bool thread_fence_all(void);
+
 /* Threads with the shared state, which has no buffer_user, are counted instead. */
 void thread_count_shared_user(int more);
 
