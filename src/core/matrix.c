@@ -785,12 +785,18 @@ void matrix_lost_again(const duet_matrix *m, const lost_part *parts)
     pthread_mutex_unlock(&m->storage->lock);
 }
 
-/* From now on the buffers of `valid` hold the elements, except those that were freed since. */
-static void go_back_to(storage *b, unsigned valid)
+/* Those buffers of `valid` that were not freed since. */
+static unsigned buffers_left(const storage *b, unsigned valid)
 {
     for (int d = HOST; d < DEVICES_MAX; d++)
         if (!storage_has_buffer(b, d)) valid &= ~(1u << d);
-    set_valid(b, valid);
+    return valid;
+}
+
+/* From now on the buffers of `valid` that are left hold the elements. */
+static void go_back_to(storage *b, unsigned valid)
+{
+    set_valid(b, buffers_left(b, valid));
     stamp_all(b);
 }
 
@@ -814,13 +820,7 @@ void matrix_end_write(const duet_matrix *m)
 }
 
 /* Were there elements, in buffers that are all freed by now? */
-static bool all_were_freed(const storage *b, unsigned valid)
-{
-    unsigned left = valid;
-    for (int d = HOST; d < DEVICES_MAX; d++)
-        if (!storage_has_buffer(b, d)) left &= ~(1u << d);
-    return valid && !left;
-}
+static bool all_were_freed(const storage *b, unsigned valid) { return valid && !buffers_left(b, valid); }
 
 /* Buffers on other devices have not changed since. If there was none, all elements were zero. */
 void matrix_deferred_write_failed(const duet_matrix *m, int device, unsigned before,

@@ -24,21 +24,6 @@ static bool is_operand_ready(const duet_matrix *m, int device, bool is_read)
     return (valid & from) && thread_get()->transfers == DUET_TRANSFERS_ALLOWED;
 }
 
-static bool are_operands_ready(const plan *p, const statement *s, const duet_matrix *const *written,
-                               int count)
-{
-    for (int i = 0; i < p->n_leaves; i++) {
-        const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
-        if (!is_one_of(m->storage, written, count) && !is_operand_ready(m, p->device, true)) return false;
-    }
-    for (int k = 0; k < p->dests; k++) {
-        const duet_matrix *m = s->to[k].m;
-        if (p->first_write[k] < 0 || is_one_of(m->storage, written, count)) continue;
-        if (!is_operand_ready(m, p->device, false)) return false;
-    }
-    return true;
-}
-
 /* An operand that is only overwritten is not copied to the device. */
 static bool opens(const duet_matrix *m, int device, bool is_read)
 {
@@ -47,16 +32,20 @@ static bool opens(const duet_matrix *m, int device, bool is_read)
     return matrix_open(m, device, reads ? READ : OVERWRITE, thread_get()->queue, &p) == DUET_OK;
 }
 
-static bool open_operands(const plan *p, const statement *s, const duet_matrix *const *written, int count)
+typedef bool operand_test(const duet_matrix *m, int device, bool is_read);
+
+/* Does the test hold for every operand that no earlier statement writes? */
+static bool hold_all(operand_test *holds, const plan *p, const statement *s,
+                     const duet_matrix *const *written, int count)
 {
     for (int i = 0; i < p->n_leaves; i++) {
         const duet_matrix *m = s->f->nodes[p->leaves[i].node].matrix;
-        if (!is_one_of(m->storage, written, count) && !opens(m, p->device, true)) return false;
+        if (!is_one_of(m->storage, written, count) && !holds(m, p->device, true)) return false;
     }
     for (int k = 0; k < p->dests; k++) {
         const duet_matrix *m = s->to[k].m;
         if (p->first_write[k] < 0 || is_one_of(m->storage, written, count)) continue;
-        if (!opens(m, p->device, false)) return false;
+        if (!holds(m, p->device, false)) return false;
     }
     return true;
 }
@@ -65,7 +54,7 @@ bool plan_open_operands(const plan *p, const statement *s, const duet_matrix *co
 {
     error_text before;
     error_keep(&before);
-    if (open_operands(p, s, written, count)) return true;
+    if (hold_all(opens, p, s, written, count)) return true;
     error_put_back(&before);
     return false;
 }
@@ -112,7 +101,7 @@ bool plan_is_ready(const plan *p, const statement *s, const duet_matrix *const *
 {
     error_text before;
     if ((p->device != HOST && pool_is_tight()) || !p->is_sure || plan_runs_alone(p) || plan_slots(p) > FEW ||
-        p->n_numbers > FEW || !are_operands_ready(p, s, written, count))
+        p->n_numbers > FEW || !hold_all(is_operand_ready, p, s, written, count))
         return false;
     error_keep(&before);
     if (make_ready(p, h) == DUET_OK) return true;
