@@ -8,24 +8,17 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* docs/trust.md promises FREE. A thread's stack also holds the thread's variables, 60 KiB of them of
  * OpenBLAS. */
 enum { FREE = 64 << 10, MOST = 4 << 20, GUARD = 1 << 20, STEP = 4 << 10, PAINT = 0x5a };
 
-static const char *running = "";
 static char *stack; /* its lowest address */
 static size_t stack_bytes;
 static size_t deepest;
 static const char *deepest_call = "";
 
-static void on_signal(int number)
-{
-    static const char text[] = "# the stack was too small for ";
-    ssize_t all = write(1, text, sizeof text - 1) + write(1, running, strlen(running));
-    _exit(all < 0 || write(1, "\nnot ok\n", 8) < 0 ? 2 : 1);
-}
+static void on_signal(int number) { end_by_signal("# the stack was too small for "); }
 
 /* A handler needs a stack of its own when that of the thread is exhausted. */
 static void use_signal_stack(char *at, size_t bytes)
@@ -124,13 +117,6 @@ static void test_call(const call *c, bool share)
     guess_give(m);
 }
 
-static void test_all(const call *rows, int count, bool share, const char *what)
-{
-    for (int i = 0; i < count; i++) test_call(&rows[i], share);
-    printf("# at most %zu bytes of stack so far, for %s\n", deepest, deepest_call);
-    tap_point(what);
-}
-
 /* The library has no stack of its own for the new thread, and the system gives it none. */
 static void *without_memory(void *arg)
 {
@@ -171,12 +157,7 @@ int main(void)
     if (!find_stack()) return 1;
     sigaction(SIGSEGV, &on, NULL);
     test_without_memory();
-    test_all(maps, LENGTH(maps), true, "element by element");
-    test_all(composed, LENGTH(composed), true, "composed");
-    test_all(reductions, LENGTH(reductions), true, "reductions");
-    test_all(defs, LENGTH(defs), false, "shapes, products, images, transforms, order, linear algebra");
-    test_all(networks, LENGTH(networks), false, "networks");
-    test_all(factors, LENGTH(factors), false, "factorisations");
-    test_all(statements, LENGTH(statements), false, "statements");
+    test_every_call(test_call);
+    printf("# at most %zu bytes of stack, for %s\n", deepest, deepest_call);
     return tap_end();
 }

@@ -6,6 +6,16 @@
 #include "every_guess.h"
 #include "tap.h"
 #include <math.h>
+#include <unistd.h>
+
+static const char *running = ""; /* the call that is tested */
+
+/* For handlers of signals. why: what happened to the call */
+static void end_by_signal(const char *why)
+{
+    ssize_t all = write(1, why, strlen(why)) + write(1, running, strlen(running));
+    _exit(all < 0 || write(1, "\nnot ok\n", 8) < 0 ? 2 : 1);
+}
 
 /* The k-th of numbers that set flags when they are computed with, between ordinary ones. */
 static double value(int64_t i, bool extreme)
@@ -95,6 +105,27 @@ static bool guessed(const call *c, guess *g, duet_dtype *t, bool share)
         return true;
     }
     return CHECK(false, "%s was never run", c->name);
+}
+
+typedef void call_test(const call *c, bool share);
+
+static void test_table(call_test *test, const call *rows, int count, bool share, const char *what)
+{
+    for (int i = 0; i < count; i++) test(&rows[i], share);
+    tap_point(what);
+}
+
+/* share: as for guessed. */
+static void test_every_call(call_test *test)
+{
+    test_table(test, maps, LENGTH(maps), true, "element by element");
+    test_table(test, composed, LENGTH(composed), true, "composed");
+    test_table(test, reductions, LENGTH(reductions), true, "reductions");
+    test_table(test, defs, LENGTH(defs), false,
+               "shapes, products, images, transforms, order, linear algebra");
+    test_table(test, networks, LENGTH(networks), false, "networks");
+    test_table(test, factors, LENGTH(factors), false, "factorisations");
+    test_table(test, statements, LENGTH(statements), false, "statements");
 }
 
 #endif
