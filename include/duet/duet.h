@@ -712,8 +712,8 @@ DUET_API duet_status duet_memory_limit(duet_place place, size_t bytes);
 DUET_API void duet_memory_trim(void);
 
 /* Restarts every lost GPU and tests it with a kernel. Does nothing and returns OK if no GPU was lost.
- * A GPU is lost after an error that ends its CUDA context: a kernel, also one of the caller, accessed an
- * invalid address or trapped, the memory has an uncorrectable error, or the driver has reset the GPU. The
+ * A GPU is lost after an error that ends its CUDA context. Such errors are: a kernel, also one of the caller,
+ * accesses an invalid address or traps; its memory has an uncorrectable error; the driver resets it. The
  * call that finds the error fails with DEVICE_ERROR, and its text says that the GPU was lost. From then on:
  *     statements      run on the CPU where the library chooses the device. On the GPU they fail with
  *                     NO_DEVICE
@@ -729,14 +729,17 @@ DUET_API void duet_memory_trim(void);
  *           again, or start a new process. After an error of a kernel, CUDA 13 needs a new process */
 DUET_API DUET_MUST duet_status duet_recover(void);
 
-/* Prints who uses the memory of the devices, in bytes. For each device that has been used: the figures
- * used, cached and limit of duet_memory_of; the parts of `used` that are matrices, temporary buffers,
- * workspaces of vendor libraries, and operands packed for DUET_MATH_SPLIT; on the CPU the plans of
- * statements and of Fourier transforms, which are outside the limit; on a GPU the overhead, which is all
- * other memory in use: the CUDA context, kernels, vendor libraries, and other processes. Then one line for
- * each of the ten matrices that occupy most: the source line that created it, its type and shape, and its
- * bytes on each device. The text of NO_MEMORY names the largest of them too. `out` may be NULL: nothing is
- * printed then */
+/* Prints what the memory of each device that has been used is used for, in bytes:
+ *     used, cached, limit   the figures of duet_memory_of
+ *     parts of `used`       matrices, temporary buffers, workspaces of vendor libraries, and operands packed
+ *                           for DUET_MATH_SPLIT
+ *     plans                 on the CPU, those of statements and of Fourier transforms; the limit does not
+ *                           count them
+ *     overhead              on a GPU, all other memory in use: the CUDA context, kernels, vendor libraries,
+ *                           and other processes
+ * Then there is a line for each of the ten matrices that occupy most: the source line that created it, its
+ * type and shape, and its bytes on each device. The text of NO_MEMORY names the largest of them too. `out`
+ * may be NULL: nothing is printed then */
 DUET_API void duet_memory_report(FILE *out);
 
 /* Prints the devices and the vendor libraries that were found, with versions and paths. Also prints

@@ -1,5 +1,5 @@
-/* test_eviction_races.c - what another thread does between two steps of a thread that frees buffers of matrices
- * for its own use, or just before. The fake CUDA stops one thread at a certain call, until the other one
+/* test_eviction_races.c - what another thread does while a thread frees buffers of matrices for its own
+ * use, or just before. The fake CUDA stops one thread at a certain call, until the other one
  * has acted. */
 #include "eviction.h"
 #include "fake_cuda.h"
