@@ -6,6 +6,8 @@
 #include "dtype.h"
 #include <string.h>
 
+size_t im2col_most_bytes = (size_t)256 << 20;
+
 static duet_status run_by_im2col(const step *s, const frame *f)
 {
     static run_function *const runs[][2] = { { run_im2col_f32, run_im2col_f64 },

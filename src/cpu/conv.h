@@ -16,6 +16,9 @@ typedef struct conv {
 
 conv conv_of(const step *s);
 
+/* The matrices that a convolution by im2col keeps at once take at most so many bytes, if one window does. */
+extern size_t im2col_most_bytes;
+
 /* The layout of an operand with an axis for depth. */
 layout conv_volume(const layout *l);
 

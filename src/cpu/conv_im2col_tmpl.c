@@ -14,42 +14,49 @@ typedef struct im2col_conv {
     int64_t rows, columns; /* of the matrix of one group: elements of a window, and number of windows */
 } im2col_conv;
 
-/* Convolves image n. The results of image `first` are at x->out. */
-static void convolve_image(const im2col_conv *x, int64_t n, int64_t first, T *columns, int threads)
+/* Convolves the windows of a block of image n, in group k. The results of image `first` are at x->out. */
+static void convolve_block(const im2col_conv *x, int64_t n, int64_t first, int64_t k, window_block b,
+                           T *columns, int threads)
 {
     const int64_t m = x->g.m / x->g.groups;
-    for (int64_t k = 0; k < x->g.groups; k++) {
-        const T *image = x->in + n * x->image.stride[0] + k * x->g.depth * x->image.stride[1];
-        by_threads(threads, im2col_part, &(im2col_work){ &x->g, x->image.stride, image, columns });
-        BLAS(gemm)
-        (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)x->columns, (int)x->rows, 1,
-         x->filters + k * m * x->rows, (int)x->rows, columns, (int)x->columns, 0,
-         x->out + ((n - first) * x->g.m + k * m) * x->columns, (int)x->columns);
-    }
+    const T *image = x->in + n * x->image.stride[0] + k * x->g.depth * x->image.stride[1];
+    by_threads(threads, im2col_part, &(im2col_work){ &x->g, x->image.stride, image, columns, b });
+    BLAS(gemm)
+    (CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)b.count, (int)x->rows, 1,
+     x->filters + k * m * x->rows, (int)x->rows, columns, (int)b.count, 0,
+     x->out + ((n - first) * x->g.m + k * m) * x->columns + b.first, (int)x->columns);
+}
+
+/* Convolves image n. */
+static void convolve_image(const im2col_conv *x, const im2col_plan *h, int64_t n, int64_t first, T *columns,
+                           int threads)
+{
+    for (int64_t k = 0; k < x->g.groups; k++)
+        for (int64_t w = 0; w < x->columns; w += h->windows)
+            convolve_block(x, n, first, k, im2col_block(&x->g, h, w), columns, threads);
 }
 
 typedef struct image_work {
     const im2col_conv *x;
-    T *columns; /* one matrix for each thread */
+    const im2col_plan *h;
     int64_t first, count;
 } image_work;
 
 static void convolve_part(const void *work, int t, int threads)
 {
     const image_work *w = work;
-    T *columns = w->columns + t * w->x->rows * w->x->columns;
+    T *columns = (T *)w->h->columns + t * w->x->rows * w->h->windows;
     for (int64_t i = part_of(w->count, t, threads); i < part_of(w->count, t + 1, threads); i++)
-        convolve_image(w->x, w->first + i, w->first, columns, 1);
+        convolve_image(w->x, w->h, w->first + i, w->first, columns, 1);
 }
 
-/* Convolves images first .. last - 1. Without channels or windows all results are 0. */
+/* Convolves images first .. last - 1. Without channels all results are 0. */
 static void convolve(const im2col_conv *x, const im2col_plan *h, int64_t first, int64_t last)
 {
     if (x->rows == 0) memset(x->out, 0, (size_t)((last - first) * x->g.m * x->columns) * sizeof(T));
-    else if (h->by_image)
-        by_threads(h->threads, convolve_part, &(image_work){ x, h->columns, first, last - first });
+    else if (h->by_image) by_threads(h->threads, convolve_part, &(image_work){ x, h, first, last - first });
     else
-        for (int64_t n = first; n < last; n++) convolve_image(x, n, first, h->columns, h->threads);
+        for (int64_t n = first; n < last; n++) convolve_image(x, h, n, first, h->columns, h->threads);
     cpu_blas_used();
 }
 

@@ -28,33 +28,70 @@ static inline window_offset window_offset_of(const conv *g, int64_t row)
     return p;
 }
 
-/* The elements of one row in all windows that start in one plane. */
-static inline void im2col_plane(const conv *g, const int64_t *stride, const T *plane, window_offset p, T *to)
+/* Windows first .. first + count - 1 of an image. The matrix of a large image is made in blocks of them. */
+typedef struct window_block {
+    int64_t first, count;
+} window_block;
+
+/* Visits the lines of windows of a block: windows first .. last - 1 of line i of plane k. */
+typedef struct line_iterator {
+    int64_t k, i, first, last, left; /* left: windows of the block from `first` on */
+} line_iterator;
+
+static inline line_iterator line_iterator_at(const conv *g, window_block b)
 {
-    int64_t first, last;
-    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
-    plane += (p.v - g->pad[1]) * stride[4];
-    for (int64_t i = 0; i < g->oh; i++, to += g->ow) {
-        const int64_t y = i * g->stride[0] - g->pad[0] + p.u;
-        const bool outside = y < 0 || y >= g->h;
-        memset(to, 0, (size_t)(outside ? g->ow : first) * sizeof(T));
-        if (outside) continue;
-        const int64_t column_step = g->stride[1] * stride[4];
-        gather_row(to + first, plane + y * stride[3] + first * column_step, column_step, last - first);
-        memset(to + last, 0, (size_t)(g->ow - last) * sizeof(T));
-    }
+    const int64_t line = b.first / g->ow, first = b.first % g->ow;
+    return (line_iterator){ line / g->oh, line % g->oh, first, SMALLER(first + b.count, g->ow), b.count };
+}
+
+static inline void line_iterator_next(line_iterator *l, const conv *g)
+{
+    l->left -= l->last - l->first;
+    l->first = 0;
+    l->last = SMALLER(l->left, g->ow);
+    if (++l->i < g->oh) return;
+    l->i = 0;
+    l->k++;
+}
+
+/* Where the element at an offset from the start of a window is in a line of windows: the plane z and the row y of
+ * the image, and the windows first .. last - 1 in which it is not in the padding. */
+typedef struct element_line {
+    int64_t z, y, first, last;
+} element_line;
+
+static inline element_line element_line_of(const conv *g, window_offset p, const line_iterator *l,
+                                           int64_t first, int64_t last)
+{
+    element_line e = { .z = l->k * g->stride[2] - g->pad[2] + p.t,
+                       .y = l->i * g->stride[0] - g->pad[0] + p.u,
+                       .first = l->last };
+    const bool inside = e.z >= 0 && e.z < g->d && e.y >= 0 && e.y < g->h;
+    if (inside) e.first = SMALLER(l->first > first ? l->first : first, l->last);
+    e.last = SMALLER(last, l->last);
+    if (e.last < e.first) e.last = e.first;
+    return e;
 }
 
 /* One row of the matrix. `stride` is that of the image's layout with depth. Elements in the padding
  * are 0. */
-static inline void im2col_row(const conv *g, const int64_t *stride, const T *image, int64_t row, T *to)
+static inline void im2col_row(const conv *g, const int64_t *stride, const T *image, int64_t row,
+                              window_block b, T *to)
 {
     const window_offset p = window_offset_of(g, row);
-    const int64_t lines = g->oh * g->ow;
-    for (int64_t k = 0; k < g->od; k++, to += lines) {
-        const int64_t z = k * g->stride[2] - g->pad[2] + p.t;
-        if (z < 0 || z >= g->d) memset(to, 0, (size_t)lines * sizeof(T));
-        else im2col_plane(g, stride, image + p.c * stride[1] + z * stride[2], p, to);
+    const int64_t column_step = g->stride[1] * stride[4];
+    int64_t first, last;
+    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
+    image += p.c * stride[1] + (p.v - g->pad[1]) * stride[4];
+    for (line_iterator l = line_iterator_at(g, b); l.left > 0; line_iterator_next(&l, g)) {
+        const element_line e = element_line_of(g, p, &l, first, last);
+        memset(to, 0, (size_t)(e.first - l.first) * sizeof(T));
+        if (e.first < e.last)
+            gather_row(to + e.first - l.first,
+                       image + e.z * stride[2] + e.y * stride[3] + e.first * column_step, column_step,
+                       e.last - e.first);
+        memset(to + e.last - l.first, 0, (size_t)(l.last - e.last) * sizeof(T));
+        to += l.last - l.first;
     }
 }
 
@@ -64,35 +101,28 @@ typedef struct im2col_work {
     const int64_t *stride;
     const T *image;
     T *columns;
+    window_block block;
 } im2col_work;
 
 static inline void im2col_part(const void *work, int t, int threads)
 {
     const im2col_work *u = work;
-    const int64_t rows = im2col_rows(u->g), each = im2col_columns(u->g);
+    const int64_t rows = im2col_rows(u->g);
     for (int64_t r = part_of(rows, t, threads); r < part_of(rows, t + 1, threads); r++)
-        im2col_row(u->g, u->stride, u->image, r, u->columns + r * each);
+        im2col_row(u->g, u->stride, u->image, r, u->block, u->columns + r * u->block.count);
 }
 
 /* The inverse: adds the elements of one row to a dense image. */
-static inline void col2im_plane(const conv *g, T *plane, window_offset p, const T *from)
-{
-    int64_t first, last;
-    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
-    for (int64_t i = 0; i < g->oh; i++, from += g->ow) {
-        const int64_t y = i * g->stride[0] - g->pad[0] + p.u;
-        if (y < 0 || y >= g->h) continue;
-        T *to = plane + y * g->w + p.v - g->pad[1];
-        for (int64_t j = first; j < last; j++) to[j * g->stride[1]] += from[j];
-    }
-}
-
-static inline void col2im_row(const conv *g, T *image, int64_t row, const T *from)
+static inline void col2im_row(const conv *g, T *image, int64_t row, window_block b, const T *from)
 {
     const window_offset p = window_offset_of(g, row);
-    for (int64_t k = 0; k < g->od; k++, from += g->oh * g->ow) {
-        const int64_t z = k * g->stride[2] - g->pad[2] + p.t;
-        if (z >= 0 && z < g->d) col2im_plane(g, image + (p.c * g->d + z) * g->h * g->w, p, from);
+    int64_t first, last;
+    windows_inside(g->w, g->ow, g->stride[1], g->pad[1], p.v, &first, &last);
+    for (line_iterator l = line_iterator_at(g, b); l.left > 0; line_iterator_next(&l, g)) {
+        const element_line e = element_line_of(g, p, &l, first, last);
+        T *to = image + ((p.c * g->d + e.z) * g->h + e.y) * g->w + p.v - g->pad[1];
+        for (int64_t j = e.first; j < e.last; j++) to[j * g->stride[1]] += from[j - l.first];
+        from += l.last - l.first;
     }
 }
 
@@ -101,22 +131,29 @@ static inline void col2im_row(const conv *g, T *image, int64_t row, const T *fro
 typedef struct im2col_plan {
     int threads;
     bool by_image;
-    void *columns;
+    int64_t windows; /* of a block */
+    void *columns;   /* for each thread that takes images a matrix of one block */
 } im2col_plan;
 
 static inline duet_status im2col_plan_make(const conv *g, const frame *f, bool by_image_allowed,
                                            im2col_plan *h)
 {
-    const int64_t each = im2col_rows(g) * im2col_columns(g);
+    const int64_t rows = im2col_rows(g), columns = im2col_columns(g);
     h->threads =
-        cpu_blas_apart ? 1 : threads_for((double)(g->n * g->m) * (double)each * 2 * SECONDS_PER_FLOP);
+        cpu_blas_apart
+            ? 1
+            : threads_for((double)(g->n * g->m) * (double)rows * (double)columns * 2 * SECONDS_PER_FLOP);
     h->by_image = by_image_allowed && g->n >= h->threads;
-    size_t bytes;
-    if (__builtin_mul_overflow((size_t)each, sizeof(T) * (size_t)(h->by_image ? h->threads : 1), &bytes))
-        return fail(DUET_NO_MEMORY,
-                    "no host memory for the im2col matrix of a convolution, %lld elements an image",
-                    (long long)each);
-    return scratch_take(bytes, f, &h->columns);
+    const int64_t matrices = h->by_image ? h->threads : 1,
+                  most = (int64_t)(im2col_most_bytes / sizeof(T)) / matrices / (rows > 0 ? rows : 1);
+    h->windows = SMALLER(columns, most > 0 ? most : 1);
+    return scratch_take((size_t)(rows * h->windows * matrices) * sizeof(T), f, &h->columns);
+}
+
+/* The block of a plan that starts at window `first`. */
+static inline window_block im2col_block(const conv *g, const im2col_plan *h, int64_t first)
+{
+    return (window_block){ first, SMALLER(h->windows, im2col_columns(g) - first) };
 }
 
 #endif

@@ -5,9 +5,12 @@
 #ifdef FAKE_CUDA
 #include "fake_cuda.h"
 #endif
+#include <sys/resource.h>
 
 static duet_place place[2];
 static int places;
+extern size_t im2col_most_bytes; /* cpu/conv.h, which has other names in common with this file */
+static size_t usual_im2col_bytes;
 
 static int64_t drawn(int64_t low, int64_t high) { return low + rng_below(&gen, high - low + 1); }
 
@@ -175,13 +178,47 @@ static void convolutions(int axes, bool unequal, int count)
         geometry g;
         if (!draw_geometry(&g, axes, unequal)) continue;
         const duet_dtype type = rng_chance(&gen, 50) ? DUET_F32 : DUET_F64;
+        im2col_most_bytes = rng_chance(&gen, 50) ? (size_t)drawn(0, 2000) : usual_im2col_bytes;
         for (int k = 0; k < places; k++)
             for (int result = IMAGES; result <= RESULTS; result++) {
                 if (g.flips && result != RESULTS) continue;
                 check_result(place[k], type, &g, (enum operand)result, i < 12);
             }
     }
+    im2col_most_bytes = usual_im2col_bytes;
     tap_point(names[unequal][axes - 1]);
+}
+
+static int64_t resident_most(void) /* KiB */
+{
+    struct rusage r;
+    getrusage(RUSAGE_SELF, &r);
+    return r.ru_maxrss;
+}
+
+/* All windows of this image, one beside the other, take 529 MB. */
+static void in_little_memory(void)
+{
+    const geometry g = { .axes = 2,
+                         .n = 1,
+                         .c = 1,
+                         .m = 1,
+                         .groups = 1,
+                         .image = { 300, 300 },
+                         .window = { 30, 30 },
+                         .out = { 271, 271 },
+                         .stride = { 1, 1 },
+                         .pad = { 0, 0 },
+                         .dilation = { 1, 1 } };
+    im2col_most_bytes = 16 << 20;
+    for (int result = IMAGES; result <= RESULTS; result++) {
+        const int64_t before = resident_most();
+        check_result(DUET_CPU, DUET_F64, &g, (enum operand)result, false);
+        CHECK(resident_most() - before < 128 << 10, "%lld KiB in use, %lld before", (long long)resident_most(),
+              (long long)before);
+    }
+    im2col_most_bytes = usual_im2col_bytes;
+    tap_point("a convolution takes little memory for its windows");
 }
 
 /* Windows of two rows so far apart that the image is between them, in padding. */
@@ -611,6 +648,7 @@ int main(int argc, char **argv)
 {
     const bool few = is_quick(argc, argv);
     gen = rng_new(20261122);
+    usual_im2col_bytes = im2col_most_bytes;
     places = list_places(place);
     for (int unequal = 0; unequal < 2; unequal++) {
         convolutions(1, unequal, few ? 60 : 200);
@@ -618,6 +656,7 @@ int main(int argc, char **argv)
         convolutions(3, unequal, few ? 40 : 120);
     }
     far_apart();
+    in_little_memory();
     in_steps_of_one(few ? 40 : 160);
 #ifdef FAKE_CUDA
     faster_algorithm();
