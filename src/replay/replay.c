@@ -71,32 +71,54 @@ static void find_kept(duet_recording *r)
     }
 }
 
-/* The entries before the last one that may fail without a device error. Temporaries of a GPU are in
- * the reserve, those of the host are held. */
-static int end_of_saving(const duet_recording *r, int first, int end, held_memory *h)
-{
-    const duet_matrix *written[STATEMENTS];
-    int count = 0, until = first;
-    const int device = r->entries[first].plan->device;
-    for (int i = first; i < end; i++) {
-        const recorded *e = &r->entries[i];
-        if (count + e->s.count > STATEMENTS) return end;
-        if (e->plan->device != device ||
-            !plan_is_ready(e->plan, &e->s, written, count, device == HOST ? h : NULL)) {
-            until = i;
-            release_held(h);
-        }
-        for (int k = 0; k < e->s.count; k++) written[count++] = e->to[k].m;
-    }
-    return until;
-}
-
 /* The statement that is incomplete: some of its entries have run. */
 typedef struct progress {
-    int end_of_saving;
+    buffer_user user; /* the first member: its function casts it back */
+    const duet_recording *r;
+    int ready, end;    /* buffers of entries ready .. end - 1 are not freed */
+    int end_of_saving; /* entries before are saved, because a later one may fail */
     held_memory held;
     undo_log undo;
 } progress;
+
+static bool entries_use(const duet_recording *r, int first, int end, const storage *b)
+{
+    for (const recorded *e = r->entries + first; e < r->entries + end; e++)
+        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
+            if (e->storages[i] == b) return true;
+    return false;
+}
+
+static bool progress_uses(const buffer_user *u, const storage *b)
+{
+    const progress *w = (const progress *)u;
+    return entries_use(w->r, w->ready, w->end, b);
+}
+
+/* Temporaries of a GPU are in the reserve, those of the host are held. */
+static bool is_ready(const recorded *e, int device, const duet_matrix *const *written, int count,
+                     held_memory *h)
+{
+    return e->plan->device == device &&
+           plan_is_ready(e->plan, &e->s, written, count, device == HOST ? h : NULL) &&
+           (device == HOST || plan_open_operands(e->plan, &e->s, written, count));
+}
+
+/* Finds the last entries, which only a device error can stop. */
+static void find_ready(progress *w)
+{
+    const duet_matrix *written[STATEMENTS];
+    const int device = w->r->entries[w->ready].plan->device;
+    int count = 0;
+    for (int i = w->ready; i < w->end; i++) {
+        const recorded *e = &w->r->entries[i];
+        if (count + e->s.count > STATEMENTS || !is_ready(e, device, written, count, &w->held)) {
+            w->ready = i + 1;
+            release_held(&w->held);
+        }
+        for (int k = 0; k < e->s.count && count < STATEMENTS; k++) written[count++] = e->to[k].m;
+    }
+}
 
 static bool keeps_any(const duet_recording *r, int first, int end)
 {
@@ -105,12 +127,15 @@ static bool keeps_any(const duet_recording *r, int first, int end)
 }
 
 /* Entry i, the first one of a statement, will run. */
-static void begin_statement(duet_recording *r, int i, progress *w)
+static void begin_statement(const duet_recording *r, int i, progress *w)
 {
-    const int end = end_of_statement(r, i);
     undo_forget(&w->undo);
     release_held(&w->held);
-    w->end_of_saving = unlikely(keeps_any(r, i, end)) ? end_of_saving(r, i, end, &w->held) : i;
+    w->ready = w->end = w->end_of_saving = i;
+    if (likely(!keeps_any(r, i, end_of_statement(r, i)))) return;
+    w->end = end_of_statement(r, i);
+    find_ready(w);
+    if (w->ready > i) w->end_of_saving = w->ready - 1;
 }
 
 static bool is_kept(const duet_recording *r, const recorded *e, int k)
@@ -191,10 +216,7 @@ typedef struct segment_user {
 static bool segment_uses(const buffer_user *u, const storage *b)
 {
     const segment_user *x = (const segment_user *)u;
-    for (const recorded *e = x->r->entries + x->g->first; e < x->r->entries + x->g->end; e++)
-        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
-            if (e->storages[i] == b) return true;
-    return false;
+    return entries_use(x->r, x->g->first, x->g->end, b);
 }
 
 /* While memory is scarce, a segment whose matrices are not all on the device runs statement by statement:
@@ -439,12 +461,16 @@ static duet_status run_segment(duet_recording *r, segment *g, progress *w)
 
 static duet_status run_segments(duet_recording *r)
 {
+    thread *t = thread_get();
     progress w;
-    w.end_of_saving = w.held.count = 0;
+    w.r = r;
+    w.ready = w.end = w.end_of_saving = w.held.count = 0;
     w.undo.last = NULL;
     w.undo.unsaved = 0;
     duet_status s = DUET_OK;
+    if (unlikely(r->keeps_any)) buffer_user_begin(t, &w.user, progress_uses);
     for (int i = 0; i < r->n_segments && s == DUET_OK; i++) s = run_segment(r, &r->segments[i], &w);
+    if (unlikely(r->keeps_any)) buffer_user_end(t, &w.user);
     release_held(&w.held);
     if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
     undo_forget(&w.undo);

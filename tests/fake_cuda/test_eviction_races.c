@@ -280,45 +280,79 @@ static void test_written(enum fake_point point)
 /* ---- lists ---- */
 
 typedef struct list {
-    duet_matrix *z;
+    duet_matrix *x, *w, *y, *turned, *z;
+    duet_recording *recording; /* or NULL */
     meeting at;
 } list;
 
+static void *write_operands(void *arg)
+{
+    const list *l = arg;
+    ok(duet_set_on(DUET_GPU, l->x, 1));
+    ok(duet_set_on(DUET_GPU, l->w, 2));
+    ok(duet_set_on(DUET_GPU, l->y, 3));
+    return NULL;
+}
+
+static void *write_last(void *arg)
+{
+    const list *l = arg;
+    ok(duet_set_on(DUET_GPU, l->z, 7));
+    return NULL;
+}
+
 /* The second statement cannot be planned together with the first one. */
+static duet_status set_list(const list *l)
+{
+    return duet_set_all({ l->x, duet_add(l->x, l->w) }, { l->y, duet_add(l->turned, l->z) });
+}
+
+/* Another thread that replays it does not use its graph, which belongs to the queue of this one. */
+static void record_list(list *l)
+{
+    DUET_ON(DUET_GPU)
+    {
+        ok(duet_record_begin());
+        ok(set_list(l));
+        l->recording = duet_record_end();
+    }
+}
+
 static void *run_list(void *arg)
 {
     list *l = arg;
-    duet_matrix *x = new_matrix(), *w = new_matrix(), *y = new_matrix(), *turned = duet_transposed(x);
-    DUET_ON(DUET_GPU)
-    {
-        ok(duet_set(x, 1));
-        ok(duet_set(w, 2));
-        ok(duet_set(y, 3));
-        leave(0);
-        fake_before(FAKE_LAUNCH, 1, stop_here, &l->at);
-        ok(duet_set_all({ x, duet_add(x, w) }, { y, duet_add(turned, l->z) }));
-    }
-    holds(x, 3);
-    holds(y, 10);
-    duet_free(&x, &w, &y, &turned);
+    write_operands(l);
+    run_in_thread(write_last, l);
+    leave(0);
+    fake_before(FAKE_LAUNCH, 1, stop_here, &l->at);
+    DUET_ON(DUET_GPU) ok(l->recording ? duet_replay(l->recording) : set_list(l));
     return NULL;
 }
 
 /* The last operand of a list was used by another thread before. */
-static void test_list(void)
+static void test_list(bool is_recorded)
 {
-    list l = { new_matrix(), new_meeting() };
+    list l = {
+        .x = new_matrix(), .w = new_matrix(), .y = new_matrix(), .z = new_matrix(), .at = new_meeting()
+    };
     taker other = { new_matrix(), NULL, &l.at };
     pthread_t running;
-    ok(duet_set_on(DUET_GPU, l.z, 7));
+    l.turned = duet_transposed(l.x);
+    write_operands(&l);
+    write_last(&l);
+    if (is_recorded) record_list(&l);
     CHECK(!pthread_create(&running, NULL, run_list, &l), "the thread could not be created");
     take(&other);
     pthread_join(running, NULL);
     CHECK(!other.p, "a buffer of the list was freed");
     leave_all();
+    holds(l.x, 3);
+    holds(l.y, 10);
     holds(l.z, 7);
-    duet_free(&l.z, &other.m);
-    tap_point("no buffer of a list is freed for other threads");
+    duet_recording_free(&l.recording);
+    duet_free(&l.x, &l.w, &l.y, &l.turned, &l.z, &other.m);
+    tap_point(is_recorded ? "no buffer of a recorded list is freed for other threads"
+                          : "no buffer of a list is freed for other threads");
 }
 
 int main(void)
@@ -332,6 +366,7 @@ int main(void)
     test_pointer();
     test_written(FAKE_FETCH);
     test_written(FAKE_WAIT);
-    test_list();
+    test_list(false);
+    test_list(true);
     return tap_end();
 }
