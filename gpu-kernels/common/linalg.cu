@@ -41,17 +41,18 @@ template <typename E> KERNEL(THREADS) check(const linear_args a)
     }
 }
 
-/* Called by all threads; thread 0 gets the result, the others 0. */
+/* Called by all threads, which all get the result. */
 static __device__ inline double total(double x)
 {
     __shared__ double of[THREADS];
     __syncthreads();
     of[threadIdx.x] = x;
+    __syncthreads();
     for (int half = THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
         if ((int)threadIdx.x < half) of[threadIdx.x] += of[threadIdx.x + half];
+        __syncthreads();
     }
-    return threadIdx.x == 0 ? of[0] : 0; /* thread 0 may still write it */
+    return of[0];
 }
 
 static __device__ inline double magnitude(T x) { return fabs((double)x); }
