@@ -291,21 +291,20 @@ void arena_give_up(arena *a, node *n, duet_status why, const char *site)
 
 /* ---- copying ---- */
 
-/* Sets moved[i - first] to 1 for all nodes of the formula src[root]. */
-static void mark_moved(const node *src, uint32_t first, uint32_t root, uint32_t *moved)
+/* needed[i - first]: does the formula src[root] have node i? Those are set; others are not changed. */
+void arena_mark(const node *src, uint32_t first, uint32_t root, bool *needed)
 {
-    moved[root - first] = 1;
+    needed[root - first] = true;
     for (uint32_t i = root + 1; i-- > first;)
-        if (moved[i - first] && src[i].op != OP_NUMBER)
-            for (int k = 0; k < 3 && src[i].back[k]; k++) moved[i - src[i].back[k] - first] = 1;
+        if (needed[i - first] && src[i].op != OP_NUMBER)
+            for (int k = 0; k < 3 && src[i].back[k]; k++) needed[i - src[i].back[k] - first] = true;
 }
 
 /* Copies node n. moved[0] belongs to n; for a node that was copied, `moved` has its new index plus 1. */
 static node *copy_node(arena *to, const node *n, const uint32_t *words, const uint32_t *moved)
 {
     node *c =
-        arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_FAILED | NODE_DENSE | NODE_PLAIN),
-                   n->site);
+        arena_push(to, n->kind & KIND(0xff, 0xff, 0xff, ~(unsigned)(NODE_SPENT | NODE_ROOT) & 0xff), n->site);
     if (!c) return NULL;
     uint32_t at = (uint32_t)(c - to->nodes);
     c->attr = n->attr;
@@ -321,12 +320,12 @@ static node *copy_node(arena *to, const node *n, const uint32_t *words, const ui
     return c;
 }
 
-static node *copy_marked(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root,
-                         uint32_t *moved)
+static node *copy_needed(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root,
+                         const bool *needed, uint32_t *moved)
 {
     node *c = NULL;
     for (uint32_t i = first; i <= root; i++) {
-        if (!moved[i - first]) continue;
+        if (!needed[i - first] || (moved[i - first] && i < root)) continue;
         c = copy_node(to, &src[i], words, &moved[i - first]);
         if (!c) return NULL;
         moved[i - first] = (uint32_t)(c - to->nodes) + 1;
@@ -334,14 +333,11 @@ static node *copy_marked(arena *to, const node *src, const uint32_t *words, uint
     return c;
 }
 
-duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy)
+duet_status arena_copy_more(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root,
+                            const bool *needed, uint32_t *moved, node **copy)
 {
-    uint32_t first = src[root].first, *moved = calloc(root - first + 1, sizeof *moved);
-    if (!moved) return fail(DUET_NO_MEMORY, "out of memory to copy a formula of %u nodes", root - first + 1);
     const arena before = *to;
-    mark_moved(src, first, root, moved);
-    *copy = copy_marked(to, src, words, first, root, moved);
-    free(moved);
+    *copy = copy_needed(to, src, words, first, root, needed, moved);
     if (*copy) return DUET_OK;
     to->count = before.count;
     to->length = before.length;
@@ -349,4 +345,16 @@ duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32
     to->last_leaf = before.last_leaf;
     to->last_number = before.last_number;
     return DUET_ARENA_FULL;
+}
+
+duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy)
+{
+    const uint32_t first = src[root].first, count = root - first + 1;
+    uint32_t *moved = calloc(count, sizeof *moved + sizeof(bool));
+    if (!moved) return fail(DUET_NO_MEMORY, "out of memory to copy a formula of %u nodes", count);
+    bool *needed = (bool *)(moved + count);
+    arena_mark(src, first, root, needed);
+    const duet_status s = arena_copy_more(to, src, words, first, root, needed, moved, copy);
+    free(moved);
+    return s;
 }

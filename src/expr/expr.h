@@ -10,8 +10,9 @@
 enum {
     NODE_SPENT = 2,
     NODE_WEAK = 4,
+    NODE_STOP = 64,
     NODE_ROOT = 128
-}; /* WEAK: made of numbers only; it takes the type of the other operands */
+}; /* WEAK: made of numbers only; it takes the type of the other operands. STOP: of duet_stop_gradient */
 
 /* The options of an operator as words, which are part of the key. Convolutions and pooling store them
  * in the order of the structs of options.h, for as many axes as the operator has. Other operators use
@@ -115,11 +116,12 @@ static inline const node *leaf_last(const formula *f)
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);
 
-/* The formulas of several handles as contiguous nodes; root[i]: the root of the i-th. *failed: the
- * index of the one with an error.
+/* The formulas of several statements as contiguous nodes; root[i]: the root of the i-th. Formulas may use nodes
+ * of formulas before them, up to the first statement that overlaps a matrix written before. *failed: the index of
+ * the statement with an error.
  * Errors: as formula_of */
-duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
-                        int *failed);
+duet_status formulas_of(const duet_assignment *statements, int count, const char *who, formula *f,
+                        uint32_t root[], int *failed);
 
 /* node_number: a number as a double, perhaps rounded. node_integer: the bits of an integer in the range
  * of i64 or u64. */

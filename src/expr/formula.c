@@ -1,6 +1,8 @@
 /* formula.c - finds, queries, spends, holds and drops the formula of a handle. */
 #include "operands.h"
 #include "status.h"
+#include <stdlib.h>
+#include <string.h>
 
 static __attribute__((cold)) duet_status missing(duet_expr e, const char *who, const arena *a)
 {
@@ -70,12 +72,12 @@ duet_status formula_of(duet_expr e, const char *who, formula *f)
 }
 
 /* Are the formulas stored in the arena one after the other, with nothing else in it? */
-static bool stand_alone(const arena *a, const duet_expr e[], int count, uint32_t root[])
+static bool stand_alone(const arena *a, const duet_assignment *statements, int count, uint32_t root[])
 {
     if (a->roots != (uint32_t)count || a->mixed) return false;
     uint32_t next = 0;
     for (int i = 0; i < count; i++) {
-        const node *n = arena_look(a, e[i].serial);
+        const node *n = arena_look(a, statements[i].value.serial);
         if (!n || !(n->flags & NODE_ROOT) || n->flags & NODE_FAILED || n->first != next) return false;
         root[i] = (uint32_t)(n - a->nodes);
         next = root[i] + 1;
@@ -83,32 +85,84 @@ static bool stand_alone(const arena *a, const duet_expr e[], int count, uint32_t
     return next == a->count;
 }
 
-/* Appends the formula of e to those in b. */
-static duet_status append(arena *a, arena *b, duet_expr e, const char *who, uint32_t *root)
+/* Formulas of statements that are copied one after the other. Nodes that they share are copied once. A statement
+ * that overlaps what one before has written shares no node with those before: its nodes read new elements. */
+typedef struct copying {
+    arena *a, *to;
+    const duet_assignment *statements;
+    uint32_t *moved; /* for each node of a: arena_copy_more */
+    bool *needed;
+} copying;
+
+static bool overlaps(const duet_matrix *m, const duet_matrix *n)
 {
+    return m && n && m->serial && n->serial && matrix_overlap(m, n) != APART;
+}
+
+/* Does one of the statements before write what statement k reads, or a part of what it writes? */
+static bool is_overwritten(const copying *c, int k, uint32_t first, uint32_t root)
+{
+    const node *nodes = c->a->nodes;
+    for (int e = 0; e < k; e++) {
+        const duet_matrix *to = c->statements[e].to;
+        if (overlaps(to, c->statements[k].to)) return true;
+        for (uint32_t i = first; i <= root; i++)
+            if (c->needed[i] && nodes[i].op == OP_LEAF && overlaps(to, nodes[i].matrix)) return true;
+    }
+    return false;
+}
+
+static duet_status append_shared(copying *c, int k, const node *n, node **copy)
+{
+    arena *a = c->a;
+    const uint32_t root = (uint32_t)(n - a->nodes);
+    memset(c->needed, 0, (root + 1) * sizeof *c->needed);
+    arena_mark(a->nodes, 0, root, c->needed);
+    if (is_overwritten(c, k, n->first, root)) memset(c->moved, 0, a->count * sizeof *c->moved);
+    return arena_copy_more(c->to, a->nodes, a->words, 0, root, c->needed, c->moved, copy);
+}
+
+/* Appends the formula of statement k to those of c->to. */
+static duet_status append(copying *c, int k, const char *who, uint32_t *at)
+{
+    const duet_expr e = c->statements[k].value;
     const node *n, *nodes;
     const uint32_t *words;
-    uint32_t from, length;
+    uint32_t root, length;
     char what[64];
     node *copy;
-    TRY(found(e, who, a, &n, &from, &nodes, &words, &length));
+    TRY(found(e, who, c->a, &n, &root, &nodes, &words, &length));
     snprintf(what, sizeof what, "%s: e", who);
     if (n->flags & NODE_FAILED) return failure_of(n, words, what);
-    TRY(arena_copy(b, nodes, words, from, &copy));
-    *root = (uint32_t)(copy - b->nodes);
+    if (nodes == c->a->nodes) TRY(append_shared(c, k, n, &copy));
+    else TRY(arena_copy(c->to, nodes, words, root, &copy));
+    *at = (uint32_t)(copy - c->to->nodes);
     return DUET_OK;
 }
 
-duet_status formulas_of(const duet_expr e[], int count, const char *who, formula *f, uint32_t root[],
-                        int *failed)
+static duet_status copied_all(arena *a, const duet_assignment *statements, int count, const char *who,
+                              uint32_t root[], int *failed)
+{
+    copying c = { .a = a, .to = arena_scratch(a), .statements = statements };
+    duet_status s = DUET_OK;
+    if (!c.to) return DUET_NO_MEMORY;
+    c.moved = calloc((size_t)a->count + 1, sizeof *c.moved + sizeof *c.needed);
+    if (!c.moved) return fail(DUET_NO_MEMORY, "out of memory to copy a formula of %u nodes", a->count);
+    c.needed = (bool *)(c.moved + a->count);
+    for (int k = 0; k < count && s == DUET_OK; k++) s = append(&c, *failed = k, who, &root[k]);
+    free(c.moved);
+    return s;
+}
+
+duet_status formulas_of(const duet_assignment *statements, int count, const char *who, formula *f,
+                        uint32_t root[], int *failed)
 {
     arena *a = arena_mine(), *b = a;
     if (!a) return DUET_NO_MEMORY;
     *failed = 0;
-    if (!stand_alone(a, e, count, root)) {
-        b = arena_scratch(a);
-        if (!b) return DUET_NO_MEMORY;
-        for (*failed = 0; *failed < count; ++*failed) TRY(append(a, b, e[*failed], who, &root[*failed]));
+    if (!stand_alone(a, statements, count, root)) {
+        TRY(copied_all(a, statements, count, who, root, failed));
+        b = a->scratch;
     }
     *f = (formula){ b->nodes, b->count, b->words, b->length };
     return DUET_OK;

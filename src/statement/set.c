@@ -309,16 +309,14 @@ static duet_status check_all(statements *all)
 
 static duet_status read_all(statements *all)
 {
-    duet_expr e[STATEMENTS];
     uint32_t root[STATEMENTS];
     int failed;
     if (!all->a) return fail(DUET_BAD_ARGUMENT, "%s: the list of statements must not be NULL", all->who);
     if (all->count < 1 || all->count > STATEMENTS)
         return fail(DUET_BAD_ARGUMENT, "%s: the number of statements (%d) must be from 1 to %d", all->who,
                     all->count, STATEMENTS);
-    for (int k = 0; k < all->count; k++) e[k] = all->a[k].value;
     TRY(prepare(all->who));
-    duet_status s = formulas_of(e, all->count, all->who, &all->f, root, &failed);
+    duet_status s = formulas_of(all->a, all->count, all->who, &all->f, root, &failed);
     if (s != DUET_OK) return name_number(s, all, failed);
     for (int k = 0; k < all->count; k++) all->to[k] = (target){ all->a[k].to, root[k] };
     return check_all(all);
