@@ -113,22 +113,27 @@ static int read_append(graph *g, const node *n, const value *v)
 }
 
 /* All elements of a number are equal, so that each view of it is that number in another shape. */
-static int read_view(graph *g, const node *n, int x)
+static int read_view(graph *g, const node *n, int x, bool in_memory)
 {
     value like = { .type = n->type, .rank = n->rank };
     memcpy(like.size, n->size, sizeof n->size[0] * n->rank);
     if (is_op(g, x, OP_NUMBER)) return load_number(g, x, &like, LOAD_SHAPE);
-    const view_change c = change_of_node(n);
+    view_change c = change_of_node(n);
+    c.in_memory = in_memory;
     return view_of_value(g, x, &c);
 }
 
-static int read_node(graph *g, const formula *f, uint32_t i, const int *value_of, int earlier)
+/* How a node is used. */
+enum { USED = 1, SHARED = 2, BY_PRODUCT = 4, BY_OTHERS = 8 };
+
+static int read_node(graph *g, const formula *f, uint32_t i, const int *value_of, int earlier, int use)
 {
     const node *n = &f->nodes[i];
     if (n->op == OP_LEAF && earlier >= 0) return read_earlier(g, earlier, n);
     if (n->op == OP_LEAF) return read_leaf(g, f, i, value_of);
     if (n->op == OP_NUMBER) return read_number(g, f, i, value_of);
-    if (is_view_operator(n->op)) return read_view(g, n, value_of[i - n->back[0]]);
+    if (is_view_operator(n->op))
+        return read_view(g, n, value_of[i - n->back[0]], (use & (BY_PRODUCT | BY_OTHERS)) == BY_PRODUCT);
     value v = plain_value(n, i, value_of);
     if (n->op == OP_append) return read_append(g, n, &v);
     if (!is_complex_operator(g, &v)) return read_operator(g, n, v);
@@ -193,28 +198,30 @@ static void finish_graph(graph *g, const dest_info *dest)
     resolve_computed_types(g);
 }
 
-/* Computes which nodes have more than one user. NULL: out of memory. */
-static bool *find_shared(const formula *f)
+/* How each node is used. NULL: out of memory. */
+static uint8_t *find_uses(const formula *f)
 {
-    bool *used = calloc(2 * (size_t)f->count + 1, sizeof *used), *shared = used + f->count;
-    for (uint32_t i = 0; i < f->count && used; i++)
-        for (int k = 0; k < 3 && f->nodes[i].op < OPS && f->nodes[i].back[k]; k++) {
-            const uint32_t x = i - f->nodes[i].back[k];
-            shared[x] = used[x];
-            used[x] = true;
+    uint8_t *use = calloc((size_t)f->count + 1, sizeof *use);
+    for (uint32_t i = 0; i < f->count && use; i++) {
+        const node *n = &f->nodes[i];
+        const bool is_product = n->op == OP_matmul || is_conv(n->op) || is_conv_grad(n->op);
+        for (int k = 0; k < 3 && n->op < OPS && n->back[k]; k++) {
+            uint8_t *x = &use[i - n->back[k]];
+            *x |= (*x & USED ? SHARED : USED) | (is_product ? BY_PRODUCT : BY_OTHERS);
         }
-    return used;
+    }
+    return use;
 }
 
 duet_status graph_make(graph *g, const formula *f, int dests, dest_info *dest, const int *earlier)
 {
     memset(g, 0, sizeof *g);
     int *value_of = malloc(f->count * sizeof *value_of);
-    bool *used = find_shared(f);
-    g->failed = !value_of || !used;
+    uint8_t *use = find_uses(f);
+    g->failed = !value_of || !use;
     for (uint32_t i = 0; i < f->count && !g->failed; i++) {
-        value_of[i] = read_node(g, f, i, value_of, earlier ? earlier[i] : -1);
-        if (!g->failed) g->values[value_of[i]].shared |= used[f->count + i];
+        value_of[i] = read_node(g, f, i, value_of, earlier ? earlier[i] : -1, use[i]);
+        if (!g->failed) g->values[value_of[i]].shared |= (use[i] & SHARED) != 0;
         const bool is_root = !g->failed && g->roots < dests && dest[g->roots].node == i;
         if (is_root) {
             g->root[g->roots] = make_root(g, value_of[i], &dest[g->roots], dests == 1);
@@ -223,7 +230,7 @@ duet_status graph_make(graph *g, const formula *f, int dests, dest_info *dest, c
     }
     if (!g->failed) finish_graph(g, dest);
     free(value_of);
-    free(used);
+    free(use);
     return graph_status(g, f);
 }
 
@@ -232,7 +239,8 @@ duet_status graph_pattern(graph *g, const formula *f)
     memset(g, 0, sizeof *g);
     int *value_of = malloc(f->count * sizeof *value_of);
     g->failed = !value_of;
-    for (uint32_t i = 0; i < f->count && !g->failed; i++) value_of[i] = read_node(g, f, i, value_of, -1);
+    for (uint32_t i = 0; i < f->count && !g->failed; i++)
+        value_of[i] = read_node(g, f, i, value_of, -1, USED);
     if (!g->failed) {
         g->root[0] = value_of[f->count - 1];
         g->roots = 1;

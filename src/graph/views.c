@@ -228,7 +228,7 @@ static bool moves_below(const graph *g, int x, const view_change *c)
     if (!is_formula(g, x) || c->kind == CHANGE_BROADCAST || c->kind == CHANGE_WINDOWS) return false;
     for (int k = 0; k < u->args; k++)
         if (operand_needs_copy(g, u, u->arg[k], c)) return false;
-    return !u->shared || operators_below(g, x, AGAIN_MAX) <= AGAIN_MAX;
+    return !u->shared || (!c->in_memory && operators_below(g, x, AGAIN_MAX) <= AGAIN_MAX);
 }
 
 /* x computed from changed operands. */

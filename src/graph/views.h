@@ -20,6 +20,8 @@ typedef struct view_change {
     int64_t start,
         step; /* RANGE; WINDOWS: stride and dilation; DIAGONAL: the first element is `start` elements along start_axis */
     int start_axis;
+    bool
+        in_memory; /* only products read the result: an operand with several users is not computed again for it */
 } view_change;
 
 bool is_view_operator(int op);
