@@ -146,6 +146,7 @@ typedef struct step {
     uint8_t math;
     /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
     uint8_t choice;
+    int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     attributes attr;            /* core/attributes.h */
@@ -260,8 +261,10 @@ typedef struct machine {
 
     /* NULL if the machine supports the step, else the reason; the text stays valid */
     const char *(*unsupported_reason)(const step *s);
-    /* Can only a device error stop the step? It allocates no memory, reads no indices that may be
-     * out of bounds, and always has a result. Otherwise a plan must not run it after a step that
+    /* How many bytes a plan must give to the step (step.scratch) so that it allocates none. NULL: 0 */
+    size_t (*scratch)(const step *s);
+    /* Can only a device error stop the step? It allocates no memory besides `scratch`, reads no indices
+     * that may be out of bounds, and always has a result. Otherwise a plan must not run it after a step that
      * writes a destination. */
     bool (*is_sure)(const step *s);
     /* To be called by the thread before a sure step, when nothing is written yet: allocates what

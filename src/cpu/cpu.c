@@ -27,6 +27,12 @@ static bool is_sure(const step *s)
     return k && k->is_sure && k->is_sure(s);
 }
 
+static size_t scratch(const step *s)
+{
+    const cpu_kernel *k = cpu_kernel_of(s->kernel);
+    return k && k->scratch ? k->scratch(s) : 0;
+}
+
 static duet_status make_sure(const step *s)
 {
     TRY(stack_prepare());
@@ -252,6 +258,7 @@ const machine cpu_machine = {
     .pin = pin,
     .unpin = unpin,
     .unsupported_reason = unsupported_reason,
+    .scratch = scratch,
     .is_sure = is_sure,
     .make_sure = make_sure,
     .algorithm = algorithm,

@@ -6,11 +6,12 @@
 
 typedef duet_status run_function(const step *s, const frame *f);
 typedef bool sure_function(const step *s);
+typedef size_t size_function(const step *s);
 
 /* The functions that are compiled for each element type and each instruction set. */
 typedef struct isa_functions {
     run_function *program, *reduction, *softmax, *norm, *pool2d, *random;
-    sure_function *reduction_is_sure;
+    size_function *reduction_scratch;
 } isa_functions;
 
 /* The functions for the instruction set in use and the type that a step computes in. Programs only load
@@ -18,7 +19,8 @@ typedef struct isa_functions {
 const isa_functions *isa_functions_of(duet_dtype type);
 
 /* How the CPU runs the steps of a kernel number. algorithm and forget may be NULL. A kernel takes
- * scratch memory when it runs, because the size depends on the number of threads, which is chosen then. */
+ * scratch memory when it runs, because the size depends on the number of threads, which is chosen then. If
+ * `scratch` is not NULL, one thread needs no other memory than that. */
 typedef struct cpu_kernel {
     const char *(*unsupported)(
         const step *s); /* NULL: the step is supported; else why it is not, a static text */
@@ -28,6 +30,7 @@ typedef struct cpu_kernel {
     void (*forget)(step *s);                 /* frees s->cached */
     bool calls_library;                      /* which may use OpenMP's threads */
     sure_function *is_sure;                  /* as machine.is_sure; NULL: no */
+    size_function *scratch;                  /* as machine.scratch; NULL: 0 */
 } cpu_kernel;
 
 /* Declarations of all entries. */

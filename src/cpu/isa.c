@@ -75,10 +75,10 @@ const char *cpu_choose_isa(void)
 #define DECLARE(type, isa)                                                                                   \
     run_function run_program_##type##_##isa, run_reduce_##type##_##isa, run_softmax_##type##_##isa,          \
         run_norm_##type##_##isa, run_pool2d_##type##_##isa, run_random_##type##_##isa;                       \
-    sure_function reduce_is_sure_##type##_##isa;
+    size_function reduce_memory_##type##_##isa;
 #define DECLARE_INTEGER(type, isa)                                                                           \
     run_function run_program_##type##_##isa, run_reduce_##type##_##isa;                                      \
-    sure_function reduce_is_sure_##type##_##isa;
+    size_function reduce_memory_##type##_##isa;
 #define DECLARE_RANDOM(type, isa)     run_function run_random_##type##_##isa;
 #define DUET_DTYPE(NAME, name, ...)   EACH_ISA(DECLARE, name)
 #define DUET_INTEGER(NAME, name, ...) EACH_ISA(DECLARE_RANDOM, name)
@@ -87,18 +87,18 @@ EACH_ISA(DECLARE_INTEGER, i64)
 EACH_ISA(DECLARE_INTEGER, u64)
 
 #define FUNCTIONS_float(type, isa)                                                                           \
-    [ISA_##isa] = { run_program_##type##_##isa,   run_reduce_##type##_##isa, run_softmax_##type##_##isa,     \
-                    run_norm_##type##_##isa,      run_pool2d_##type##_##isa, run_random_##type##_##isa,      \
-                    reduce_is_sure_##type##_##isa },
+    [ISA_##isa] = { run_program_##type##_##isa,  run_reduce_##type##_##isa, run_softmax_##type##_##isa,      \
+                    run_norm_##type##_##isa,     run_pool2d_##type##_##isa, run_random_##type##_##isa,       \
+                    reduce_memory_##type##_##isa },
 #define FUNCTIONS_i64(type, isa)                                                                             \
     [ISA_##isa] = { .program = run_program_i64_##isa,                                                        \
                     .reduction = run_reduce_i64_##isa,                                                       \
                     .random = run_random_i64_##isa,                                                          \
-                    .reduction_is_sure = reduce_is_sure_i64_##isa },
+                    .reduction_scratch = reduce_memory_i64_##isa },
 #define FUNCTIONS_u64(type, isa)                                                                             \
     [ISA_##isa] = { .program = run_program_u64_##isa,                                                        \
                     .reduction = run_reduce_u64_##isa,                                                       \
-                    .reduction_is_sure = reduce_is_sure_u64_##isa },
+                    .reduction_scratch = reduce_memory_u64_##isa },
 #define FUNCTIONS_moves(type, isa) [ISA_##isa] = { .program = run_move_program },
 static const isa_functions table[DUET_DTYPE_COUNT][ISAS] = {
 #define DUET_DTYPE(NAME, name, ...) [DUET_##NAME] = { EACH_ISA(FUNCTIONS_float, name) },

@@ -70,12 +70,13 @@ static duet_status run_fused(const step *s, const frame *f)
     return isa_functions_of(step_computes_in(s))->program(s, f);
 }
 
-static bool program_is_sure(const step *s)
+static size_t program_scratch(const step *s)
 {
-    return !s->program->reductions || isa_functions_of(step_computes_in(s))->reduction_is_sure(s);
+    return s->program->reductions ? isa_functions_of(step_computes_in(s))->reduction_scratch(s) : 0;
 }
 
-const cpu_kernel cpu_kernel_program = { program_unsupported, run_program, cost_of_program,
-                                        .forget = program_forget, .is_sure = program_is_sure };
+const cpu_kernel cpu_kernel_program = { program_unsupported,    run_program,
+                                        cost_of_program,        .forget = program_forget,
+                                        .is_sure = always_sure, .scratch = program_scratch };
 const cpu_kernel cpu_kernel_fused = { float_step_unsupported, run_fused, cost_of_elements,
                                       .forget = program_forget, .is_sure = always_sure };

@@ -374,6 +374,14 @@ static int64_t divide_memory(const reduce_work *j, thread_memory *r, T *memory)
     return r->each = used;
 }
 
+/* The layout of several results may change after machine.scratch. It decides about these. */
+static void assume_most_memory(reduce_work *j)
+{
+    if (j->outputs == 1) return;
+    j->lanes = SMALLER(j->n, REDUCE_LANES);
+    for (int k = 0; k < j->s->ins; k++) j->access[k] = COPIED;
+}
+
 static double seconds_of(const reduce_work *j)
 {
     const double each = (j->direct ? 0 : j->code->seconds) + j->s->ins * (double)sizeof(T) * SECONDS_PER_BYTE;
@@ -424,21 +432,23 @@ static __attribute__((noinline)) duet_status run_on_threads(const reduce_work *j
     return DUET_OK;
 }
 
-/* memory: STACK_ELEMENTS of them. is_sure: if not NULL, nothing is run, and *is_sure says whether one thread
- * needs no other memory; `memory` is NULL. One function, so that the compiler makes only one copy of what it
- * inlines here. */
-static __attribute__((noinline)) duet_status reduce(const step *s, const frame *f, T *memory, bool *is_sure)
+/* memory: STACK_ELEMENTS of them, or, if the plan gives memory, as many as needed. bytes: if not NULL, nothing is
+ * run, and *bytes is what one thread needs beyond the stack; `memory` is NULL. One function, so that the compiler
+ * makes only one copy of what it inlines here. */
+static __attribute__((noinline)) duet_status reduce(const step *s, const frame *f, T *memory, size_t *bytes)
 {
     interp_code c;
     reduce_work j;
     thread_memory r;
     prepare_work(&j, s, f, &c);
     if (j.outputs == 0) return DUET_OK;
-    const bool fits = divide_memory(&j, &r, memory) <= STACK_ELEMENTS;
-    if (unlikely(is_sure != NULL)) {
-        *is_sure = fits && j.outputs == 1;
+    if (unlikely(bytes != NULL)) {
+        assume_most_memory(&j);
+        const int64_t most = divide_memory(&j, &r, NULL);
+        *bytes = most <= STACK_ELEMENTS ? 0 : (size_t)most * sizeof(T);
         return DUET_OK;
     }
+    const bool fits = divide_memory(&j, &r, memory) <= STACK_ELEMENTS || s->scratch;
     const int threads = threads_for(seconds_of(&j));
     if (threads > 1 || !fits) return run_on_threads(&j, f, &r, threads, fits);
     run_panels(&j, &r, 1);
@@ -448,19 +458,17 @@ static __attribute__((noinline)) duet_status reduce(const step *s, const frame *
 duet_status NAME(run_reduce)(const step *s, const frame *f)
 {
     T memory[STACK_ELEMENTS] __attribute__((aligned(64)));
-    return reduce(s, f, memory, NULL);
+    return reduce(s, f, s->scratch ? f->data[s->scratch - 1] : memory, NULL);
 }
 
-/* Of a reduction to one element, the memory does not depend on the layout of the result, which may
- * change after this call. */
-bool NAME(reduce_is_sure)(const step *s)
+size_t NAME(reduce_memory)(const step *s)
 {
     static const double none[STEP_NUMBERS];
     void *const nowhere[1] = { NULL };
     step own = *s;
-    bool is_sure = false;
+    size_t bytes = 0;
     for (int k = 0; k < s->ins; k++) own.in[k].slot = 0;
     for (int k = 0; k < s->outs; k++) own.out[k].slot = 0;
     for (int k = 0; k < s->nums; k++) own.num[k] = 0;
-    return reduce(&own, &(frame){ nowhere, none }, NULL, &is_sure) == DUET_OK && is_sure;
+    return reduce(&own, &(frame){ nowhere, none }, NULL, &bytes) == DUET_OK ? bytes : 0;
 }

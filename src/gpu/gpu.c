@@ -101,12 +101,19 @@ static duet_status gpu_prepare(const step *s, const frame *f)
     return gpu_split_prepare(s, f, q);
 }
 
+static size_t gpu_scratch(const step *s)
+{
+    const bool launches =
+        !is_split(s) && !kernels_unsupported(s) && gpu_kernel_of(s->kernel)->run == gpu_launch;
+    return launches ? kernels_scratch(s) : 0;
+}
+
 /* A bad index does not stop a step on the GPU. */
 static bool gpu_is_sure(const step *s)
 {
     const bool is_product = (s->kernel == OP_matmul && !is_int_gemm(s)) || is_conv(s->kernel);
     if (is_split(s) || kernels_unsupported(s)) return false;
-    return (is_product || gpu_kernel_of(s->kernel)->run == gpu_launch) && !kernels_scratch(s);
+    return gpu_kernel_of(s->kernel)->run == gpu_launch || (is_product && !kernels_scratch(s));
 }
 
 static duet_status gpu_make_sure(const step *s) { return stack_prepare(); }
@@ -162,6 +169,7 @@ const machine gpu_machine = {
     .pin = gpu_pin,
     .unpin = gpu_unpin,
     .unsupported_reason = gpu_unsupported_reason,
+    .scratch = gpu_scratch,
     .is_sure = gpu_is_sure,
     .make_sure = gpu_make_sure,
     .algorithm = gpu_algorithm,

@@ -22,13 +22,15 @@ static span written_by(const step *s, const frame *f, const void *scratch, size_
 
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed)
 {
-    size_t bytes = kernels_scratch(s);
+    const size_t bytes = kernels_scratch(s);
+    const bool is_given = s->scratch > 0;
     workspace w = { NULL, q->counters, gpu_queue_written(q), packed, q->indices };
     TRY(gpu_queue_count(q));
-    if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));
+    if (is_given) w.scratch = f->data[s->scratch - 1];
+    else if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));
     duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));
     gpu_queue_wrote(q, written_by(s, f, w.scratch, bytes));
-    gpu_give(w.scratch, q);
+    if (!is_given) gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
     else gpu_queue_recount(q);
     return r;

@@ -85,12 +85,16 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
+/* Do jobs get memory of the plan while they run? With one destination nothing follows the last job, so they take
+ * their own. */
+static bool gives_scratch(const lowering *l) { return l->g->roots > 1 && l->machine->scratch; }
+
 static bool may_fail(const lowering *l, const job *j)
 {
     step s;
     if (j->kernel == JOB_JOIN || (is_map_kernel(j->kernel) && !job_reduces(j))) return false;
     step_make(l, j, NULL, &s);
-    return !l->machine->is_sure(&s);
+    return !l->machine->is_sure(&s) || (!gives_scratch(l) && l->machine->scratch && l->machine->scratch(&s));
 }
 
 static void find_last_fallible(assigner *a)
@@ -217,6 +221,21 @@ static int enlarged_block(assigner *a, int j, size_t bytes)
     return best;
 }
 
+/* Memory for the job alone, while it runs. */
+static void assign_scratch(assigner *a, int j)
+{
+    const machine *by = a->l->machine;
+    step s;
+    if (!gives_scratch(a->l) || a->l->jobs[j].kernel == JOB_JOIN) return;
+    step_make(a->l, &a->l->jobs[j], NULL, &s);
+    const size_t bytes = by->scratch(&s);
+    if (!bytes) return;
+    int b = smallest_fit(a, j, bytes);
+    if (b < 0) b = enlarged_block(a, j, bytes);
+    a->free_from[b] = j + 1;
+    a->m->scratch[j] = slot_of_block(a, b) + 1;
+}
+
 /* The piece that is computed first gets a block for all. */
 static int block_of_join(assigner *a, int j, int joined)
 {
@@ -264,7 +283,10 @@ static void assign_blocks(assigner *a)
         a->m->direct[i] = is_direct(a, i);
         if (!a->m->direct[i]) a->last[g->root[i]] = a->l->count;
     }
-    for (int j = 0; j < a->l->count; j++) assign(a, j);
+    for (int j = 0; j < a->l->count; j++) {
+        assign(a, j);
+        assign_scratch(a, j);
+    }
 }
 
 bool memory_assign(const lowering *l, memory *m)
@@ -273,16 +295,17 @@ bool memory_assign(const lowering *l, memory *m)
     size_t n = (size_t)l->g->count, blocks = 1;
     size_t operands = 1;
     for (int j = 0; j < l->count; j++) {
-        blocks += (size_t)l->jobs[j].outs;
+        blocks += (size_t)l->jobs[j].outs + 1;
         operands += (size_t)(l->jobs[j].outs + l->jobs[j].ins);
     }
     operands += STEP_INPUTS + STEP_OUTPUTS * (size_t)dests; /* copies to destinations come later */
     assigner a = { l,     m,    malloc(n * sizeof(int)), calloc(blocks + (size_t)dests, sizeof(int)), -1,
                    dests, dests };
     *m = (memory){ .slot = malloc(n * sizeof(int)),
+                   .scratch = calloc((size_t)(l->count + dests) + 1, sizeof(int)),
                    .temp = calloc(blocks, sizeof(size_t)),
                    .derived = malloc(operands * sizeof *m->derived) };
-    bool ok = a.last && a.free_from && m->slot && m->temp && m->derived;
+    bool ok = a.last && a.free_from && m->slot && m->scratch && m->temp && m->derived;
     if (ok) assign_blocks(&a);
     free(a.last);
     free(a.free_from);
@@ -293,6 +316,7 @@ bool memory_assign(const lowering *l, memory *m)
 void memory_free(memory *m)
 {
     free(m->slot);
+    free(m->scratch);
     free(m->temp);
     free(m->derived);
     memset(m, 0, sizeof *m);

@@ -128,6 +128,7 @@ typedef struct derived_slot {
  * slots, which step_make adds. */
 typedef struct memory {
     int *slot;    /* the slot of each value that a job computes */
+    int *scratch; /* for each job, the slot + 1 of memory that it needs while it runs; 0: none */
     size_t *temp; /* bytes of each temporary */
     int temps;
     derived_slot *derived; /* at most one for each operand of a job */

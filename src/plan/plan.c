@@ -91,6 +91,17 @@ static void find_first_write(plan *p, const step *s)
     }
 }
 
+/* Gives the step its memory. Returns whether that suffices: the layouts of results were not known before. */
+static bool take_scratch(plan *p, const memory *m, int index, step *s)
+{
+    const size_t bytes = p->machine->scratch ? p->machine->scratch(s) : 0;
+    const int slot = m->scratch[index];
+    if (!bytes) return true;
+    if (!slot || m->temp[slot - 1 - p->dests - p->n_leaves] < bytes) return false;
+    s->scratch = slot;
+    return true;
+}
+
 static bool take_steps(plan *p, lowering *l, memory *m)
 {
     p->steps = calloc((size_t)l->count + 1, sizeof *p->steps);
@@ -110,7 +121,8 @@ static bool take_steps(plan *p, lowering *l, memory *m)
         p->derived = m->derived; /* for plan_base_slot; p does not own it yet */
         find_first_write(p, s);
         p->may_fail |= kernel_may_fail(s->kernel);
-        p->is_sure &= p->status == DUET_OK && p->machine->is_sure(s);
+        const bool has_scratch = take_scratch(p, m, j, s);
+        p->is_sure &= p->status == DUET_OK && has_scratch && p->machine->is_sure(s);
         p->count++;
     }
     p->first_sure = p->count;
