@@ -861,6 +861,7 @@ DUET_HPP_1(repeat, times, )
 DUET_HPP_1(pad, padding, )
 DUET_HPP_1(roll, by, )
 DUET_HPP_1(im2col, windows, )
+DUET_HPP_1(stop_gradient, plain, )
 inline expr index(const operand &x, DUET_HPP_INDEX) noexcept
 {
     const detail::index_list list = DUET_HPP_INDEX_LIST;
@@ -1413,6 +1414,16 @@ template <class P> duet_status print_to(std::ostream &out, P &&print)
 } // namespace detail
 
 /* Prints the elements as NumPy prints an array; a formula is evaluated first. If that fails, failbit is set. */
+/* The gradients of formula y with respect to x (duet/gradient.h). */
+inline expr grad(const operand &y, const matrix &x) noexcept
+{
+    return expr(duet_grad_at(y.get(), x.get(), y.site()));
+}
+inline expr vjp(const operand &y, const matrix &x, const operand &g) noexcept
+{
+    const duet_expr first = y.get();
+    return expr(duet_vjp_at(first, x.get(), g.get(), y.site()));
+}
 inline std::ostream &operator<<(std::ostream &out, const matrix &m)
 {
     const duet_status s = detail::print_to(out, [&](std::FILE *file) { return (duet_print)(file, m.get()); });

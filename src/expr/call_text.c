@@ -135,8 +135,11 @@ static duet_expr name_again(const char *function, int arity, const duet_expr e[]
         innermost(site, text);
         const bool is_call = !strncmp(text, "duet_", 5);
         const char *rule = is_call ? strstr(text, "): ") : NULL;
+        const size_t n_name = strlen(function);
+        const bool is_own = is_call && !strncmp(text + 5, function, n_name) && text[5 + n_name] == '(';
         if (within && breaks_own_rule(function, x[0])) s = DUET_BAD_SHAPE;
-        else if (rule && (!within || is_general(text, rule + 3, arity, x[0]))) fail(s, "%s", rule + 3);
+        else if (rule && (!within || is_own || is_general(text, rule + 3, arity, x[0])))
+            fail(s, "%s", rule + 3);
         else fail(s, "%s%s", is_call ? "in " : "", text);
     }
     fail_in_call(s, function, arity, x);

@@ -223,7 +223,32 @@ static void print_bound(FILE *out, const call *c)
     else fputs(c->terms ? c->terms : tested(c->name), out);
 }
 
-static void print_row(FILE *out, const call *c)
+/* "yes", "0" if the result is constant wherever it has a derivative, or why there is none. Rows without a derivative
+ * give truth values or integers. */
+static void print_gradient(FILE *out, const char *name)
+{
+    static const struct {
+        const char *name, *reason, *of[3];
+    } rows[] = {
+#define DUET_D1(name, x)        { #name, NULL, { #x, "NONE", "NONE" } },
+#define DUET_D2(name, x, y)     { #name, NULL, { #x, #y, "NONE" } },
+#define DUET_D3(name, x, y, z)  { #name, NULL, { #x, #y, #z } },
+#define DUET_NO_D(name, reason) { #name, reason, { NULL } },
+#include "derivatives.def"
+    };
+    int i = 0;
+    while (i < LENGTH(rows) && strcmp(rows[i].name, name)) i++;
+    if (i == LENGTH(rows)) return;
+    if (rows[i].reason) {
+        fprintf(out, "none: %s", rows[i].reason);
+        return;
+    }
+    int zeros = 0;
+    for (int k = 0; k < 3; k++) zeros += !strcmp(rows[i].of[k], "NONE");
+    fputs(zeros < 3 ? "yes" : "0", out);
+}
+
+static void print_row(FILE *out, const call *c, const char *gradient)
 {
     found f;
     find(c, &f);
@@ -240,15 +265,20 @@ static void print_row(FILE *out, const call *c)
     }
     fputs(" | ", out);
     print_bound(out, c);
+    fputs(" | ", out);
+    if (gradient) fputs(gradient, out);
+    else print_gradient(out, c->name);
     fputs(" |\n", out);
 }
 
-static void print_table(FILE *out, const char *title, const call *rows, int count)
+/* gradient: of all rows, or NULL. */
+static void print_table(FILE *out, const char *title, const call *rows, int count, const char *gradient)
 {
     fprintf(out,
-            "\n## %s\n\n| duet_ function | result | types | CPU | GPU | error |\n|---|---|---|---|---|---|\n",
+            "\n## %s\n\n| duet_ function | result | types | CPU | GPU | error | gradient |\n"
+            "|---|---|---|---|---|---|---|\n",
             title);
-    for (int i = 0; i < count; i++) print_row(out, &rows[i]);
+    for (int i = 0; i < count; i++) print_row(out, &rows[i], gradient);
 }
 
 static const char head[] =
@@ -271,19 +301,23 @@ static const char head[] =
     "  - *as its formula*: the errors of the operators that it is composed of.\n"
     "  - *norm*: 8 u log2(2 N) of the result's 2-norm, or 32 u log2(2 N) if N has prime factors above 13.\n"
     "  - *residual*: the test ratios of LAPACK are below 30.\n"
-    "  - *its distribution*: statistical tests.\n\n"
+    "  - *its distribution*: statistical tests.\n"
+    "- **gradient**: whether `duet_grad` passes through the operator. *0*: the derivative is 0 wherever\n"
+    "  there is one. Operators that give truth values or integers have none, and nothing passes through\n"
+    "  them. `semantics.md` has the derivatives at special points.\n\n"
     "Results are bit-identical on the CPU and the GPU, except those of vendor libraries.\n";
 
 static void write_all(FILE *out)
 {
     fputs(head, out);
-    print_table(out, "Element-wise operators", maps, LENGTH(maps));
-    print_table(out, "Composed operators", composed, LENGTH(composed));
-    print_table(out, "Reductions", reductions, LENGTH(reductions));
-    print_table(out, "Shapes, products, images, transforms, sorting, linear algebra", defs, LENGTH(defs));
-    print_table(out, "Losses, normalisations, gradients", networks, LENGTH(networks));
-    print_table(out, "Factorisations (statements)", factors, LENGTH(factors));
-    print_table(out, "Other statements", statements, LENGTH(statements));
+    print_table(out, "Element-wise operators", maps, LENGTH(maps), NULL);
+    print_table(out, "Composed operators", composed, LENGTH(composed), "as its formula");
+    print_table(out, "Reductions", reductions, LENGTH(reductions), NULL);
+    print_table(out, "Shapes, products, images, transforms, sorting, linear algebra", defs, LENGTH(defs),
+                NULL);
+    print_table(out, "Losses, normalisations, gradients", networks, LENGTH(networks), "as its formula");
+    print_table(out, "Factorisations (statements)", factors, LENGTH(factors), "");
+    print_table(out, "Other statements", statements, LENGTH(statements), "");
 }
 
 /* The first line that differs, or none. */

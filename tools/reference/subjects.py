@@ -18,6 +18,7 @@ SUBJECTS = {
     'gather': 'Gather, scatter, sorting and scans',
     'linear': 'Linear algebra',
     'networks': 'Losses, normalisations and gradients',
+    'gradients': 'Gradients of formulas',
     'arrange': 'Arranging elements, and matrices of convolutions',
     'random': 'Random numbers and sequences',
     'files': 'Files and printing',
@@ -28,6 +29,7 @@ SUBJECTS = {
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
+    'gradient.h': 'gradients',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }

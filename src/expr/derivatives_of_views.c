@@ -1,0 +1,219 @@
+/* derivatives_of_views.c - the gradients of views, scans, gathers and Fourier transforms: elements go back to
+ * where they came from. */
+#include "derivative_rules.h"
+#include "min_max.h"
+#include <string.h>
+#undef DUET_HERE
+#define DUET_HERE site /* of the user's call */
+
+/* ---- views ---- */
+
+duet_expr of_permutation(const node *n, duet_expr g, const char *site)
+{
+    int inverse[DUET_RANK_MAX];
+    for (int a = 0; a < n->rank; a++) inverse[n->attr.order[a]] = a;
+    return duet_permute_at(g, n->rank, inverse, site);
+}
+
+/* x with zeros before and after it along an axis. */
+static duet_expr padded(duet_expr x, int axis, int64_t before, int64_t after, const char *site)
+{
+    duet_padding pad = { 0 };
+    pad.before[axis] = before;
+    pad.after[axis] = after;
+    return before || after ? duet_pad_at(x, &pad, site) : x;
+}
+
+/* x with by - 1 zeros behind each element along an axis. */
+static duet_expr stretched(duet_expr x, int axis, int64_t by, const char *site)
+{
+    shape apart = formula_shape(x), joined = apart;
+    for (int a = apart.rank++; a > axis; a--) apart.size[a] = apart.size[a - 1];
+    apart.size[axis + 1] = 1;
+    joined.size[axis] *= by;
+    const duet_expr thin = duet_reshape_at(x, apart.rank, apart.size, site);
+    return duet_reshape_at(padded(thin, axis + 1, 0, by - 1, site), joined.rank, joined.size, site);
+}
+
+/* Zeros with n elements along an axis, of which start, start + by, ... are g. */
+static duet_expr placed(duet_expr g, int axis, int64_t start, int64_t by, int64_t n, const char *site)
+{
+    const int64_t count = duet_expr_size(g, axis);
+    if (by < 0) return placed(duet_flip_at(g, axis, site), axis, start + (count - 1) * by, -by, n, site);
+    if (by > 1 && count) {
+        g = stretched(g, axis, by, site);
+        const int64_t fits = smaller(count * by, n - start);
+        if (fits < count * by) g = duet_range_at(g, axis, 0, fits, 1, site);
+    }
+    return padded(g, axis, start, n - start - duet_expr_size(g, axis), site);
+}
+
+static int64_t pair(const int32_t word[2])
+{
+    int64_t v;
+    memcpy(&v, word, sizeof v);
+    return v;
+}
+
+duet_expr of_range(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const range_words *r = &n->attr.range;
+    const int64_t start = duet_expr_size(g, r->axis) ? pair(r->start) : 0;
+    return placed(g, r->axis, start, pair(r->step), duet_expr_size(x, r->axis), site);
+}
+
+duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
+{
+    const int axis = n->attr.index.axis;
+    const int64_t first = duet_expr_size(x, axis), all = first + duet_expr_size(y, axis);
+    return which == 0 ? duet_range_at(g, axis, 0, first, 1, site)
+                      : duet_range_at(g, axis, first, all, 1, site);
+}
+
+/* The numbers 0 .. size - 1, times a number, along one of `rank` axes. */
+static duet_expr counted(int axis, int rank, int64_t size, int64_t times, const char *site)
+{
+    shape s = { .rank = rank };
+    for (int a = 0; a < rank; a++) s.size[a] = a == axis ? size : 1;
+    return duet_mul(duet_reshape_at(duet_iota_at(DUET_I64, size, site), s.rank, s.size, site), times);
+}
+
+/* Windows overlap, so that elements are added. */
+duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const range_words *r = &n->attr.range;
+    const int axis = r->axis, rank = n->rank;
+    const int64_t windows = n->size[axis], size = n->size[rank - 1];
+    int order[DUET_RANK_MAX], k = 0;
+    for (int a = 0; a < rank - 1; a++) {
+        order[k++] = a;
+        if (a == axis) order[k++] = rank - 1;
+    }
+    const duet_expr at =
+        duet_add(counted(0, 2, windows, pair(r->start), site), counted(1, 2, size, pair(r->step), site));
+    return duet_scatter_add(zeros_like(x, site), at, duet_permute_at(g, rank, order, site), axis);
+}
+
+/* The last axis of g becomes the first one, in the rows where the diagonal starts; then each row keeps the
+ * column of the diagonal. */
+duet_expr of_diagonal(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const shape s = formula_shape(x);
+    const int64_t offset = pair(n->attr.offset), row = offset < 0 ? -offset : 0;
+    int order[DUET_RANK_MAX] = { n->rank - 1 };
+    for (int a = 1; a < n->rank; a++) order[a] = a - 1;
+    const duet_expr rows = placed(duet_permute_at(g, n->rank, order, site), 0, row, 1, s.size[0], site);
+    shape apart = s;
+    apart.size[1] = 1;
+    const duet_expr on = duet_equal(counted(1, s.rank, s.size[1], 1, site),
+                                    duet_add(counted(0, s.rank, s.size[0], 1, site), offset));
+    return duet_where(on, duet_reshape_at(rows, apart.rank, apart.size, site), 0);
+}
+
+/* ---- scans, gathers and scatters ---- */
+
+duet_expr backward_sums(const node *n, duet_expr v, const char *site)
+{
+    const int axis = n->attr.index.axis;
+    return duet_flip_at(duet_cumsum_at(duet_flip_at(v, axis, site), axis, site), axis, site);
+}
+
+/* The positions of the elements in row-major order. Negative indices count from the end. */
+static duet_expr flat_positions(duet_expr x, duet_expr indices, int axis, const char *site)
+{
+    const shape s = formula_shape(x), of = formula_shape(indices);
+    const duet_expr at = duet_cast(indices, DUET_I64);
+    int64_t each = 1, stride[DUET_RANK_MAX];
+    for (int a = s.rank; a-- > 0; each *= s.size[a]) stride[a] = each;
+    duet_expr sum = duet_mul(duet_where(duet_less(at, 0), duet_add(at, s.size[axis]), at), stride[axis]);
+    for (int a = 0; a < s.rank; a++)
+        if (a != axis) sum = duet_add(sum, counted(a, s.rank, of.size[a], stride[a], site));
+    return sum;
+}
+
+static duet_expr flat(duet_expr x, const char *site) { return duet_reshape(x, -1); }
+
+duet_expr scatter_along(duet_expr x, duet_expr indices, duet_expr v, int axis, const char *site)
+{
+    const duet_expr at = flat_positions(x, indices, axis, site);
+    const duet_expr sums =
+        duet_scatter_add(flat(zeros_like(x, site), site), flat(at, site), flat(v, site), 0);
+    return like_shape(sums, x, site);
+}
+
+/* Of equal elements, each gets the same share: of x where it is the largest, and of the values that are. */
+duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr r, duet_expr g,
+                     int which, const char *site)
+{
+    const int axis = n->attr.index.axis;
+    const duet_dtype t = duet_expr_type(x);
+    const duet_expr own = duet_cast(duet_equal(x, r), t),
+                    given = duet_cast(duet_equal(v, duet_take(r, indices, axis)), t);
+    const duet_expr each = duet_div(g, duet_scatter_add(own, indices, given, axis));
+    return which == 0 ? duet_where(own, each, 0) : duet_where(given, duet_take(each, indices, axis), 0);
+}
+
+/* ---- Fourier transforms ---- */
+
+/* The transform's axes, with other lengths or with its own. */
+static duet_fourier transform_of(const node *n)
+{
+    duet_fourier o = { 0 };
+    for (int a = 0; a < n->rank; a++)
+        if (n->attr.fourier.axes >> a & 1) {
+            const bool is_last = a == n->attr.fourier.last;
+            if (is_last) continue;
+            o.axis[o.axes] = a;
+            o.n[o.axes++] = n->attr.fourier.length[a];
+        }
+    const int last = n->attr.fourier.last;
+    if (last >= 0 && n->attr.fourier.axes >> last & 1) {
+        o.axis[o.axes] = last;
+        o.n[o.axes++] = n->attr.fourier.length[last];
+    }
+    return o;
+}
+
+/* v with the sizes of x along all axes: truncated, or with zeros at the end. */
+static duet_expr fitted(duet_expr v, duet_expr x, const char *site)
+{
+    for (int a = 0; a < duet_expr_rank(x); a++) {
+        const int64_t n = duet_expr_size(v, a), m = duet_expr_size(x, a);
+        if (n > m) v = duet_range_at(v, a, 0, m, 1, site);
+        else v = padded(v, a, 0, m - n, site);
+    }
+    return v;
+}
+
+/* The matrix of a transform is symmetric. That of a real one is the full transform of g, which has zeros for
+ * the elements that the half lacks. */
+duet_expr of_transform(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const duet_fourier o = transform_of(n);
+    const duet_expr d = n->op == OP_ifftn ? duet_ifftn_at(g, &o, site) : duet_fftn_at(g, &o, site);
+    return fitted(is_complex(x) ? d : duet_real(d), x, site);
+}
+
+/* Elements of the half count twice, except those that are their own conjugates. */
+duet_expr of_real_inverse(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const duet_fourier o = transform_of(n);
+    const int last = n->attr.fourier.last;
+    const int64_t length = n->attr.fourier.length[last], half = length / 2 + 1;
+    double terms = 1;
+    for (int k = 0; k < o.axes; k++) terms *= (double)o.n[k];
+    const duet_expr at = counted(last, n->rank, half, 1, site),
+                    end = duet_equal(at, length % 2 ? 0 : length / 2),
+                    alone = duet_logical_or(duet_equal(at, 0), end);
+    const duet_expr part = duet_cast(duet_where(alone, 1 / terms, 2 / terms), duet_expr_type(g));
+    const duet_expr spectrum = duet_conj(duet_rfftn_at(g, &o, site));
+    return fitted(duet_mul(spectrum, part), x, site);
+}
+
+duet_expr of_shift(const node *n, duet_expr g, bool forward, const char *site)
+{
+    duet_fourier o = { 0 };
+    for (int a = 0; a < n->rank; a++)
+        if (n->attr.fourier.axes >> a & 1) o.axis[o.axes++] = a;
+    return forward ? duet_fftshift_at(g, &o, site) : duet_ifftshift_at(g, &o, site);
+}

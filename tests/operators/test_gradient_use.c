@@ -1,0 +1,377 @@
+/* test_gradient_use.c - duet_grad and duet_vjp in use: every operator has a derivative or a reason, points without
+ * a derivative, errors, lists of statements that share nodes, recordings, persistent formulas. */
+#include "common.h"
+#include "matrix.h"
+#include "ops.h"
+#include <math.h>
+
+static duet_place place[2];
+static int places;
+
+static void ok(duet_status s) { CHECK(s == DUET_OK, "%s", duet_error()); }
+
+static duet_matrix *of(int n, const double *v) { return duet_from_array(v, DUET_F64, n); }
+
+static void holds(const duet_matrix *m, const double *expected, const char *what)
+{
+    const double *p = duet_read_f64(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++)
+        CHECK(p[i] == expected[i] || (isnan(p[i]) && isnan(expected[i])), "%s, element %d: %g, not %g", what,
+              (int)i, p[i], expected[i]);
+    CHECK(p != NULL, "%s: %s", what, duet_error());
+}
+
+/* ---- every operator ---- */
+
+static const bool has_row[OPS_ALL] = {
+#define DUET_D1(name, ...)   [OP_##name] = true,
+#define DUET_D2(name, ...)   [OP_##name] = true,
+#define DUET_D3(name, ...)   [OP_##name] = true,
+#define DUET_NO_D(name, ...) [OP_##name] = true,
+#include "derivatives.def"
+};
+
+/* Operators without a row take no floating-point numbers, or give truth values, indices or numbers of elements. */
+static void test_rows(void)
+{
+    for (int op = 0; op < OPS; op++) {
+        const int flags = op_infos[op].flags;
+        const bool is_constant = flags & (OP_GIVES_INDEX | DUET_TRUTH) ||
+                                 !(flags & (OP_FLOATS | OP_ANY_TYPES)) || op == OP_one_hot ||
+                                 op == OP_histogram || op == OP_argsort || op == OP_top_k_indices;
+        CHECK(has_row[op] || is_constant, "%s has no row in derivatives.def", op_infos[op].name);
+    }
+    tap_point("every operator has a derivative or a reason");
+}
+
+/* ---- points without a derivative ---- */
+
+static void check_point(const char *what, duet_expr y, const duet_matrix *x, const double *expected)
+{
+    const duet_expr d = duet_hold(duet_grad(y, x));
+    for (int p = 0; p < places; p++) {
+        duet_matrix *g = duet_new(DUET_F64, duet_count(x));
+        ok(duet_set_on(place[p], g, d));
+        holds(g, expected, what);
+        duet_free(&g);
+    }
+    forget(d);
+}
+#define POINT(formula, ...) check_point(#formula, duet_sum(formula), x, (const double[]){ __VA_ARGS__ })
+
+static void test_points(void)
+{
+    duet_matrix *x = of(4, (double[]){ 0, 2, 2, -1 }), *y = of(4, (double[]){ 0, 2, 1, 3 });
+    POINT(duet_abs(x), 0, 1, 1, -1);
+    POINT(duet_relu(x), 0, 1, 1, 0);
+    POINT(duet_minimum(x, y), .5, .5, 0, 1);
+    POINT(duet_maximum(x, y), .5, .5, 1, 0);
+    POINT(duet_max(x), 0, .5, .5, 0);
+    POINT(duet_min(x), 0, 0, 0, 1);
+    POINT(duet_norm(duet_mul(x, 0)), 0, 0, 0, 0);
+    POINT(duet_hypot(x, duet_mul(x, 0)), 0, 1, 1, -1);
+    POINT(duet_floor(x), 0, 0, 0, 0);
+    POINT(duet_sign(x), 0, 0, 0, 0);
+    POINT(duet_prod(x), -4, 0, 0, 0);
+    POINT(duet_where(duet_greater(x, 1), duet_log(duet_abs(x)), x), NAN, .5, .5, 1);
+    POINT(duet_pow(x, 2), 0, 4, 4, -2);
+    POINT(duet_pow(x, 0), 0, 0, 0, 0);
+    POINT(duet_copysign(x, y), 0, 1, 1, -1);
+    POINT(duet_cast(duet_greater(x, 1), DUET_F64), 0, 0, 0, 0);
+    POINT(duet_cast(duet_cast(x, DUET_I64), DUET_F64), 0, 0, 0, 0);
+    POINT(y, 0, 0, 0, 0);
+    POINT(x, 1, 1, 1, 1);
+    POINT(duet_mul(x, duet_stop_gradient(x)), 0, 2, 2, -1);
+    POINT(duet_stop_gradient(duet_exp(x)), 0, 0, 0, 0);
+    POINT(duet_add(duet_index(x, DUET_AT(1)), duet_broadcast(duet_index(x, DUET_AT(3)), 2)), 0, 2, 0, 2);
+    duet_free(&x, &y);
+    tap_point("points without a derivative, constants, and numbers as gradients");
+}
+
+/* The type of a gradient is that of the matrix, and no part is computed in another one. */
+static void test_types(void)
+{
+    static const duet_dtype types[] = { DUET_F16, DUET_BF16, DUET_F32, DUET_F64 };
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        duet_matrix *x = duet_full(types[t], 2, 3), *g = duet_new(types[t], 3);
+        for (int k = 0; k < 4; k++) {
+            const duet_expr of_each[] = { duet_maximum(x, 1), duet_minimum(duet_exp(x), 4), duet_relu(x),
+                                          duet_clip(x, -1, 1) };
+            const duet_expr d = duet_grad(duet_sum(of_each[k]), x);
+            CHECK(duet_expr_type(d) == types[t], "formula %d: the type is %d", k, (int)duet_expr_type(d));
+            ok(duet_set(g, d));
+            for (int i = 0; i < 4; i++)
+                if (i != k) forget(of_each[i]);
+        }
+        duet_free(&x, &g);
+    }
+    tap_point("types of gradients");
+}
+
+/* With respect to a + ib, dy/da - i dy/db. */
+static void test_complex(void)
+{
+    duet_matrix *z = duet_new(DUET_C128, 2), *g = duet_new(DUET_C128, 2), *parts = duet_new(DUET_F64, 2, 2);
+    double *p = duet_overwrite(z);
+    if (p) memcpy(p, (double[]){ 3, 4, 1, -2 }, 4 * sizeof *p);
+    static const double squares[] = { 6, -8, 2, 4 }, reals[] = { 6, 8, 2, -4 }, lengths[] = { .6, -.8 };
+    ok(duet_set(g, duet_grad(duet_sum(duet_square(duet_abs(z))), z)));
+    const double *q = duet_read(g);
+    for (int i = 0; q && i < 4; i++)
+        CHECK(fabs(q[i] - squares[i]) <= 1e-14, "|z|^2: %g, not %g", q[i], squares[i]);
+    ok(duet_set(g, duet_grad(duet_sum(duet_real(duet_mul(z, z))), z)));
+    q = duet_read(g);
+    for (int i = 0; q && i < 4; i++)
+        CHECK(fabs(q[i] - reals[i]) <= 1e-14, "real(z^2): %g, not %g", q[i], reals[i]);
+    ok(duet_set(g, duet_grad(duet_sum(duet_abs(z)), z)));
+    q = duet_read(g);
+    for (int i = 0; q && i < 2; i++)
+        CHECK(fabs(q[i] - lengths[i]) <= 1e-15, "|z|: %g, not %g", q[i], lengths[i]);
+    duet_free(&z, &g, &parts);
+    tap_point("complex gradients");
+}
+
+/* ---- errors ---- */
+
+static void fails(duet_expr e, duet_status s, const char *text)
+{
+    CHECK(duet_expr_status(e) == s, "status %s, not %s: %s", duet_status_text(duet_expr_status(e)),
+          duet_status_text(s), duet_error());
+    CHECK(strstr(duet_error(), text) != NULL, "\"%s\" is not in \"%s\"", text, duet_error());
+    forget(e);
+}
+
+static void test_errors(void)
+{
+    duet_matrix *x = duet_ones(DUET_F64, 2, 2), *row = duet_row(x, 1), *i = duet_ones(DUET_I64, 2),
+                *z = duet_ones(DUET_C64, 2), *gone = duet_ones(DUET_F64, 2);
+    fails(duet_grad(duet_exp(x), x), DUET_BAD_SHAPE,
+          "duet_grad(y: f64[2,2]): the formula must have one element");
+    fails(duet_grad(duet_sum(i), i), DUET_BAD_TYPE, "must have a floating-point type");
+    fails(duet_grad(duet_sum(z), z), DUET_BAD_TYPE, "must be real");
+    fails(duet_grad(duet_sum(x), NULL), DUET_BAD_ARGUMENT, "duet_grad");
+    fails(duet_grad(duet_sum(duet_svdvals(x)), x), DUET_UNSUPPORTED,
+          "there is no derivative of svdvals: it needs");
+    fails(duet_grad(duet_sum(duet_mul(x, row)), x), DUET_BAD_ARGUMENT,
+          "names another matrix with elements of x");
+    fails(duet_vjp(duet_exp(x), x, duet_reshape(duet_iota(DUET_F64, 3), 3, 1)), DUET_BAD_SHAPE, "duet_vjp");
+    fails(duet_grad(duet_sum(duet_matmul(x, duet_iota(DUET_F64, 3))), x), DUET_BAD_SHAPE,
+          "duet_matmul(x: f64[2,2]");
+    duet_free(&gone);
+    const duet_expr y = duet_sum(duet_exp(x));
+    fails(duet_grad(duet_exp(x), x), DUET_BAD_SHAPE, "one element");
+    ok(duet_set(x, y)); /* other formulas stay */
+    duet_free(&row, &x, &i, &z);
+    tap_point("errors");
+}
+
+/* ---- lists of statements ---- */
+
+/* The program under test in C: nodes of a formula over four arrays, evaluated for each statement anew. */
+enum { ARRAYS = 4, LONG = 5, NODES = 24, LIST = 6 };
+
+typedef struct dag {
+    int count, op[NODES], x[NODES], y[NODES];
+} dag;
+
+static dag random_dag(rng *gen)
+{
+    dag d = { .count = ARRAYS };
+    while (d.count < NODES) {
+        d.op[d.count] = (int)rng_below(gen, 4);
+        d.x[d.count] = (int)rng_below(gen, (uint64_t)d.count);
+        d.y[d.count] = (int)rng_below(gen, (uint64_t)d.count);
+        d.count++;
+    }
+    return d;
+}
+
+static void value_of(const dag *d, int i, double a[ARRAYS][LONG], double *v)
+{
+    double x[LONG], y[LONG];
+    if (i < ARRAYS) {
+        memcpy(v, a[i], sizeof x);
+        return;
+    }
+    value_of(d, d->x[i], a, x);
+    value_of(d, d->y[i], a, y);
+    for (int k = 0; k < LONG; k++)
+        v[k] = d->op[i] == 0   ? x[k] + y[k]
+               : d->op[i] == 1 ? x[k] - y[k]
+               : d->op[i] == 2 ? fmin(x[k], y[k])
+                               : -x[k];
+}
+
+static duet_expr node_of(int op, duet_expr x, duet_expr y)
+{
+    return op == 0 ? duet_add(x, y) : op == 1 ? duet_sub(x, y) : op == 2 ? duet_minimum(x, y) : duet_neg(x);
+}
+
+/* Statements whose formulas share nodes read what the statements before them have written. Some destinations are
+ * parts of other matrices. */
+static void one_list(rng *gen)
+{
+    const dag d = random_dag(gen);
+    double a[ARRAYS][LONG], v[LONG];
+    duet_matrix *m[ARRAYS], *part[ARRAYS];
+    duet_expr e[NODES];
+    duet_assignment list[LIST];
+    const int count = 2 + (int)rng_below(gen, LIST - 1);
+    for (int i = 0; i < ARRAYS; i++) {
+        for (int k = 0; k < LONG; k++) a[i][k] = (double)(int)rng_below(gen, 100) - 50;
+        m[i] = of(LONG, a[i]);
+        part[i] = duet_slice(m[i], 1, 3);
+        e[i] = DUET(m[i]);
+    }
+    for (int i = ARRAYS; i < NODES; i++) e[i] = node_of(d.op[i], e[d.x[i]], e[d.y[i]]);
+    for (int k = 0; k < count; k++) {
+        const int root = (int)rng_below(gen, NODES), to = (int)rng_below(gen, ARRAYS);
+        const bool some = rng_chance(gen, 30);
+        value_of(&d, root, a, v);
+        if (some) memcpy(a[to] + 1, v + 1, 3 * sizeof *v);
+        else memcpy(a[to], v, sizeof v);
+        list[k].to = some ? part[to] : m[to];
+        list[k].value = some ? duet_index(e[root], DUET_RANGE(1, 4)) : e[root];
+    }
+    ok((duet_set_all)(list, count));
+    for (int i = 0; i < ARRAYS; i++) holds(m[i], a[i], "a list");
+    for (int i = 0; i < NODES; i++) forget(e[i]);
+    for (int i = 0; i < ARRAYS; i++) duet_free(&part[i], &m[i]);
+}
+
+static void test_lists(int trials)
+{
+    rng gen = rng_new(7);
+    for (int t = 0; t < trials; t++)
+        for (int p = 0; p < places; p++) DUET_ON(place[p]) one_list(&gen);
+    tap_point("lists of statements that share nodes");
+}
+
+/* ---- a network ---- */
+
+enum { BATCH = 8, IN = 20, UNITS = 12, OUT = 5 };
+typedef struct network {
+    duet_matrix *x, *t, *w1, *b1, *w2, *b2, *d[4], *loss;
+} network;
+
+static network network_new(rng *gen)
+{
+    network n = { duet_new(DUET_F64, BATCH, IN),  duet_new(DUET_F64, BATCH, OUT),
+                  duet_new(DUET_F64, IN, UNITS),  duet_new(DUET_F64, UNITS),
+                  duet_new(DUET_F64, UNITS, OUT), duet_new(DUET_F64, OUT) };
+    duet_matrix *const all[] = { n.x, n.t, n.w1, n.b1, n.w2, n.b2 };
+    for (int i = 0; i < 6; i++) {
+        double *p = duet_overwrite(all[i]);
+        for (int64_t k = 0; p && k < duet_count(all[i]); k++) p[k] = (double)rng_below(gen, 1000) / 500 - 1;
+        if (i > 1) n.d[i - 2] = duet_new_shape(DUET_F64, duet_rank(all[i]), all[i]->at.size);
+    }
+    n.loss = duet_new(DUET_F64, 1);
+    return n;
+}
+
+static void network_free(network *n)
+{
+    duet_free(&n->x, &n->t, &n->w1, &n->b1, &n->w2, &n->b2, &n->d[0], &n->d[1], &n->d[2], &n->d[3], &n->loss);
+}
+
+static duet_expr loss_of(const network *n)
+{
+    const duet_expr h = duet_relu(duet_bias_add(duet_matmul(n->x, n->w1), n->b1));
+    return duet_cross_entropy_logits(duet_bias_add(duet_matmul(h, n->w2), n->b2), n->t);
+}
+
+static duet_status train(const network *n)
+{
+    const duet_expr y = loss_of(n);
+    return duet_set_all({ n->loss, y }, { n->d[0], duet_grad(y, n->w1) }, { n->d[1], duet_grad(y, n->b1) },
+                        { n->d[2], duet_grad(y, n->w2) }, { n->d[3], duet_grad(y, n->b2) });
+}
+
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, word)); p++) n++;
+    return n;
+}
+
+/* Two products forward, three backward; the first one runs with its bias and activation. */
+static void test_plan(const network *n)
+{
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    DUET_EXPLAIN(out) ok(train(n));
+    fclose(out);
+    CHECK(count_of(text, ". matmul") == 5, "%d products:\n%s", count_of(text, ". matmul"), text);
+    CHECK(count_of(text, "matmul_bias_relu") == 1, "the first layer is not one step:\n%s", text);
+    CHECK(count_of(text, ". log_softmax") == 1, "the softmax is computed again:\n%s", text);
+    free(text);
+    tap_point("the forward pass runs once");
+}
+
+static void check_network(const network *n, duet_expr (*gradient)(duet_expr, const duet_matrix *),
+                          double bound)
+{
+    duet_matrix *const w[] = { n->w1, n->b1, n->w2, n->b2 };
+    for (int k = 0; k < 4; k++) {
+        duet_matrix *alone = duet_eval(gradient(loss_of(n), w[k]));
+        const double *p = alone ? duet_read_f64(alone) : NULL, *q = duet_read_f64(n->d[k]);
+        for (int64_t i = 0; p && q && i < duet_count(alone); i++)
+            CHECK(fabs(p[i] - q[i]) <= bound, "matrix %d, element %d: %g and %g", k, (int)i, p[i], q[i]);
+        CHECK(p && q, "%s", duet_error());
+        duet_free(&alone);
+    }
+}
+
+static duet_expr plain(duet_expr y, const duet_matrix *x) { return duet_grad(y, x); }
+static duet_expr by_vjp(duet_expr y, const duet_matrix *x) { return duet_mul(duet_vjp(y, x, 2), 0.5); }
+static duet_expr by_held(duet_expr y, const duet_matrix *x)
+{
+    const duet_expr held = duet_hold(y), g = duet_hold(duet_grad(held, x)), result = duet_mul(g, 1);
+    forget(held);
+    forget(g);
+    return result;
+}
+
+static void test_network(void)
+{
+    rng gen = rng_new(3);
+    network n = network_new(&gen);
+    for (int p = 0; p < places; p++) {
+        DUET_ON(place[p]) ok(train(&n));
+        check_network(&n, plain, 1e-14);
+        check_network(&n, by_vjp, 1e-14);
+        check_network(&n, by_held, 1e-14);
+    }
+    test_plan(&n);
+    for (int p = 0; p < places; p++) {
+        duet_recording *r = NULL;
+        DUET_ON(place[p])
+        {
+            ok(duet_record_begin());
+            ok(train(&n));
+            r = duet_record_end();
+        }
+        ok(duet_set(n.w1, duet_mul(n.w1, 0.5)));
+        CHECK(r != NULL, "%s", duet_error());
+        if (r) ok(duet_replay(r));
+        check_network(&n, plain, 1e-14);
+        duet_recording_free(&r);
+    }
+    tap_point("a network: gradients together, alone, by vjp, persistent, recorded");
+    network_free(&n);
+}
+
+int main(int argc, char **argv)
+{
+    const int trials = trial_count(argc, argv, 150, 1000);
+    places = list_places(place);
+    test_rows();
+    test_points();
+    test_types();
+    test_complex();
+    test_errors();
+    test_lists(trials);
+    test_network();
+    return tap_end();
+}
