@@ -1,5 +1,5 @@
 /* digits.c - trains networks to recognise handwritten digits: a dense network with layers of 784, 1000,
- * 1000 and 10 units, whose gradients are written as Duet formulas, and then a convolutional network.
+ * 1000 and 10 units, and then a convolutional network. duet_grad makes the gradients.
  *
  *     digits FOLDER [--backend cpu|gpu|auto] [--passes N]
  *
@@ -15,73 +15,62 @@
 enum { BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
 static const float rate = 0.05f, momentum = 0.9f;
 
-/* One layer: weights w and biases b, their velocities vw and vb (for momentum), its outputs for a batch,
- * the gradient with respect to these outputs, and its outputs for the test images. */
+/* One layer: weights w and biases b, their velocities vw and vb (for momentum), and the gradients of the loss with
+ * respect to w and b. */
 typedef struct layer {
-    duet_matrix *w, *b, *vw, *vb, *out, *grad, *tested;
+    duet_matrix *w, *b, *vw, *vb, *dw, *db;
 } layer;
 
 typedef struct trainer {
     layer at[3];
     duet_matrix *images, *targets;                 /* the training images, in the order of this pass */
     duet_matrix *batch[BATCHES], *target[BATCHES]; /* views of them */
-    duet_matrix *test;
+    duet_matrix *test, *tested;                    /* the test images, and the outputs for them */
 } trainer;
 
 /* ---- the network ---- */
 
 static bool layer_open(layer *l, int k, int n, uint32_t stream)
 {
-    *l = (layer){ duet_new(DUET_F32, k, n),   duet_new(DUET_F32, n),        duet_new(DUET_F32, k, n),
-                  duet_new(DUET_F32, n),      duet_new(DUET_F32, BATCH, n), duet_new(DUET_F32, BATCH, n),
-                  duet_new(DUET_F32, TEST, n) };
-    return l->w && l->b && l->vw && l->vb && l->out && l->grad && l->tested &&
+    *l = (layer){ duet_new(DUET_F32, k, n), duet_new(DUET_F32, n),    duet_new(DUET_F32, k, n),
+                  duet_new(DUET_F32, n),    duet_new(DUET_F32, k, n), duet_new(DUET_F32, n) };
+    return l->w && l->b && l->vw && l->vb && l->dw && l->db &&
            fill_noise(l->w, stream, sqrtf(6.0f / (float)k));
 }
 
-static void layer_close(layer *l)
+static void layer_close(layer *l) { duet_free(&l->w, &l->b, &l->vw, &l->vb, &l->dw, &l->db); }
+
+static duet_expr output(const layer *l, duet_matrix *in)
 {
-    duet_matrix **all[] = { &l->w, &l->b, &l->vw, &l->vb, &l->out, &l->grad, &l->tested };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) duet_free(all[i]);
+    const duet_expr h1 = duet_relu(duet_bias_add(duet_matmul(in, l[0].w), l[0].b));
+    const duet_expr h2 = duet_relu(duet_bias_add(duet_matmul(h1, l[1].w), l[1].b));
+    return duet_bias_add(duet_matmul(h2, l[2].w), l[2].b);
 }
 
-static duet_status forward(const trainer *t, duet_matrix *in, duet_matrix *h1, duet_matrix *h2,
-                           duet_matrix *p)
+/* Computes the gradients of the mean cross-entropy for a batch. */
+static duet_status backward(const layer *l, duet_matrix *in, duet_matrix *target)
 {
-    const layer *l = t->at;
-    STEP(duet_set(h1, duet_relu(duet_bias_add(duet_matmul(in, l[0].w), l[0].b))));
-    STEP(duet_set(h2, duet_relu(duet_bias_add(duet_matmul(h1, l[1].w), l[1].b))));
-    return duet_set(p, duet_softmax(duet_bias_add(duet_matmul(h2, l[2].w), l[2].b)));
+    const duet_expr loss = duet_cross_entropy_logits(output(l, in), target);
+    return duet_set_all({ l[0].dw, duet_grad(loss, l[0].w) }, { l[0].db, duet_grad(loss, l[0].b) },
+                        { l[1].dw, duet_grad(loss, l[1].w) }, { l[1].db, duet_grad(loss, l[1].b) },
+                        { l[2].dw, duet_grad(loss, l[2].w) }, { l[2].db, duet_grad(loss, l[2].b) });
 }
 
-/* Computes the gradients of the mean cross-entropy, from the last layer to the first. The gradient of
- * relu is 1 where its result is positive, else 0. */
-static duet_status backward(const trainer *t, duet_matrix *target)
+/* Each statement uses the results of those before it. */
+static duet_status update(duet_matrix *w, duet_matrix *velocity, duet_matrix *gradient)
 {
-    const layer *l = t->at;
-    STEP(duet_set(l[2].grad, duet_mul(1.0f / BATCH, duet_sub(l[2].out, target))));
-    for (int i = 1; i >= 0; i--)
-        STEP(duet_set(l[i].grad, duet_where(duet_greater(l[i].out, 0),
-                                            duet_matmul(l[i + 1].grad, duet_transpose(l[i + 1].w)), 0)));
-    return DUET_OK;
-}
-
-static duet_status update(const layer *l, duet_matrix *in)
-{
-    STEP(duet_set(l->vw, duet_sub(duet_mul(momentum, l->vw),
-                                  duet_mul(rate, duet_matmul(duet_transpose(in), l->grad)))));
-    STEP(duet_set(l->vb, duet_sub(duet_mul(momentum, l->vb), duet_mul(rate, duet_sum_axis(l->grad, 0)))));
-    STEP(duet_iadd(l->w, l->vw));
-    return duet_iadd(l->b, l->vb);
+    return duet_set_all({ velocity, duet_sub(duet_mul(momentum, velocity), duet_mul(rate, gradient)) },
+                        { w, duet_add(w, velocity) });
 }
 
 static duet_status learn(const trainer *t, int batch)
 {
-    STEP(forward(t, t->batch[batch], t->at[0].out, t->at[1].out, t->at[2].out));
-    STEP(backward(t, t->target[batch]));
-    STEP(update(&t->at[0], t->batch[batch]));
-    STEP(update(&t->at[1], t->at[0].out));
-    return update(&t->at[2], t->at[1].out);
+    STEP(backward(t->at, t->batch[batch], t->target[batch]));
+    for (const layer *l = t->at; l < t->at + 3; l++) {
+        STEP(update(l->w, l->vw, l->dw));
+        STEP(update(l->b, l->vb, l->db));
+    }
+    return DUET_OK;
 }
 
 /* ---- training ---- */
@@ -111,8 +100,8 @@ static duet_status one_pass(const trainer *t, const digits *d, int pass, int pas
 
 static duet_status accuracy(const trainer *t, const digits *d, double *share)
 {
-    STEP(forward(t, t->test, t->at[0].tested, t->at[1].tested, t->at[2].tested));
-    return digits_share(d, t->at[2].tested, share);
+    STEP(duet_set(t->tested, output(t->at, t->test)));
+    return digits_share(d, t->tested, share);
 }
 
 static duet_status train(const trainer *t, const digits *d, int passes)
@@ -136,7 +125,8 @@ static bool trainer_open(trainer *t, const digits *d)
     t->images = duet_new(DUET_F32, LEARN, PIXELS);
     t->targets = duet_new(DUET_F32, LEARN, CLASSES);
     t->test = duet_wrap(d->image + LEARN * PIXELS, DUET_F32, TEST, PIXELS);
-    bool ok = t->images && t->targets && t->test;
+    t->tested = duet_new(DUET_F32, TEST, CLASSES);
+    bool ok = t->images && t->targets && t->test && t->tested;
     for (int i = 0; i < BATCHES && ok; i++) {
         t->batch[i] = duet_slice(t->images, i * BATCH, BATCH);
         t->target[i] = duet_slice(t->targets, i * BATCH, BATCH);
@@ -156,6 +146,7 @@ static void trainer_close(trainer *t)
     duet_free(&t->images);
     duet_free(&t->targets);
     duet_free(&t->test);
+    duet_free(&t->tested);
 }
 
 /* ---- main ---- */
