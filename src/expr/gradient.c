@@ -55,6 +55,7 @@ typedef struct sweep {
     uint32_t first, root;
     duet_expr *gradient; /* of each node; serial 0: none yet */
     bool *depends;       /* does the node depend on x by a function that has a derivative? */
+    bool *used, *spent;  /* does the root use the node? Was its handle spent? */
     bool hidden;         /* does the formula name another view of the elements of x? */
 } sweep;
 
@@ -78,17 +79,12 @@ static bool leaf_depends(sweep *w, const node *n)
     return shared == SAME && is_floating(n);
 }
 
-/* Only nodes that the root uses are marked. */
-static void find_dependent(sweep *w, bool *used)
+static void find_dependent(sweep *w)
 {
-    used[count_of(w) - 1] = true;
-    for (uint32_t i = count_of(w); i-- > 0;) {
-        const node *n = node_of(w, i);
-        for (int k = 0; used[i] && k < operands_of(n); k++) used[operand_at(n, i, k)] = true;
-    }
+    arena_mark(w->a->nodes, w->first, w->root, w->used);
     for (uint32_t i = 0; i < count_of(w); i++) {
         const node *n = node_of(w, i);
-        if (!used[i]) continue;
+        if (!w->used[i]) continue;
         if (n->op == OP_LEAF) w->depends[i] = leaf_depends(w, n);
         for (int k = 0; k < operands_of(n); k++)
             w->depends[i] |= is_floating(n) && !(n->flags & NODE_STOP) && w->depends[operand_at(n, i, k)];
@@ -140,7 +136,7 @@ static duet_expr from_number(duet_expr made, duet_expr r, duet_expr x, const cha
 /* Adds the gradients of the operands of node i. */
 static void differentiate(sweep *w, uint32_t i)
 {
-    const node *n = node_of(w, i);
+    const node own = *node_of(w, i), *n = &own; /* the arena moves when it grows */
     const int arity = operands_of(n);
     const duet_expr r = handle_of(n);
     duet_expr x[3] = { { 0 } }, g = w->gradient[i];
@@ -180,12 +176,30 @@ static duet_status check_views(const sweep *w)
 
 /* ---- the functions ---- */
 
+/* The user may have dropped a part of the formula, whose nodes stay as long as the formula needs them. */
+static void allow_names(sweep *w)
+{
+    for (uint32_t i = 0; i < count_of(w); i++) {
+        node *n = &w->a->nodes[w->first + i];
+        w->spent[i] = w->used[i] && n->flags & NODE_SPENT;
+        if (w->spent[i]) n->flags &= (uint8_t)~NODE_SPENT;
+    }
+}
+
+static void forbid_names(const sweep *w)
+{
+    for (uint32_t i = 0; i < count_of(w); i++)
+        if (w->spent[i]) w->a->nodes[w->first + i].flags |= NODE_SPENT;
+}
+
 static duet_expr run_sweep(sweep *w, duet_expr y, duet_expr g, duet_expr like)
 {
-    find_dependent(w, w->depends + count_of(w));
+    find_dependent(w);
     const duet_status s = check_views(w);
     if (s != DUET_OK) return bad_argument(w->function, y, s, w->site);
+    allow_names(w);
     const duet_expr made = swept(w, g.serial ? g : duet_of_number(1));
+    forbid_names(w);
     if (!made.serial) return zeros_like(like, w->site);
     return is_number(made) ? number_like(made, like, w->site) : made;
 }
@@ -207,12 +221,14 @@ static duet_expr gradient_of(const char *function, arena *a, node *y, const duet
                 .root = (uint32_t)(y - a->nodes) };
     const duet_expr of = handle_of(y);
     w.gradient = calloc(count_of(&w), sizeof *w.gradient);
-    w.depends = calloc(2 * (size_t)count_of(&w), sizeof *w.depends);
+    w.depends = calloc(3 * (size_t)count_of(&w), sizeof *w.depends);
+    w.used = w.depends ? w.depends + count_of(&w) : NULL;
+    w.spent = w.used ? w.used + count_of(&w) : NULL;
     const duet_expr made =
         w.gradient && w.depends ? run_sweep(&w, of, g, like) : no_memory(function, of, site);
     free(w.gradient);
     free(w.depends);
-    consume(a, y);
+    consume(a, &a->nodes[w.root]);
     a->mixed = true;
     return made;
 }

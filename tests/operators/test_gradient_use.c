@@ -84,6 +84,12 @@ static void test_points(void)
     POINT(duet_mul(x, duet_stop_gradient(x)), 0, 2, 2, -1);
     POINT(duet_stop_gradient(duet_exp(x)), 0, 0, 0, 0);
     POINT(duet_add(duet_index(x, DUET_AT(1)), duet_broadcast(duet_index(x, DUET_AT(3)), 2)), 0, 2, 0, 2);
+    const duet_expr e = duet_add(x, 1), f = duet_add(e, e);
+    forget(e); /* f keeps its nodes */
+    check_point("a formula with a part that was dropped", duet_sum(f), x, (const double[]){ 2, 2, 2, 2 });
+    duet_expr sum = DUET(x);
+    for (int i = 0; i < 3000; i++) sum = duet_add(sum, x); /* the arena grows and moves */
+    check_point("a long formula", duet_sum(sum), x, (const double[]){ 3001, 3001, 3001, 3001 });
     duet_free(&x, &y);
     tap_point("points without a derivative, constants, and numbers as gradients");
 }
