@@ -28,6 +28,7 @@ static void arena_free(void *p)
     arena *a = p;
     if (!a) return;
     arena_free(a->scratch);
+    free(a->gradients);
     arena_unmap(a);
     free(a);
 }

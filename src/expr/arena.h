@@ -39,8 +39,9 @@ typedef struct arena {
     size_t limit, mapped;
     spending spent[SPENDINGS]; /* the latest ones, in a ring */
     uint32_t spendings;
-    struct arena *scratch; /* for formulas that are copied to be contiguous */
-    duet_status refused;   /* the latest failure without a node, and its text */
+    struct arena *scratch;            /* for formulas that are copied to be contiguous */
+    struct kept_gradients *gradients; /* gradient.c: of the formula that was differentiated last, or NULL */
+    duet_status refused;              /* the latest failure without a node, and its text */
     error_text why_refused;
 } arena;
 

@@ -9,6 +9,7 @@
 #include "operands.h"
 #include "status.h"
 #include <stdlib.h>
+#include <string.h>
 #undef DUET_HERE
 #define DUET_HERE site /* of the user's call */
 
@@ -45,6 +46,34 @@ static const struct {
 #include "derivatives.def"
 };
 
+/* ---- gradients that are kept ---- */
+
+/* The gradient of a formula with respect to one of its nodes does not depend on the matrix that duet_grad is asked
+ * about. So the gradients of a formula with respect to several matrices share the formulas of its nodes. */
+typedef struct kept_gradients {
+    uint64_t root;  /* the formula's serial */
+    duet_expr of[]; /* each node; serial 0: unknown */
+} kept_gradients;
+
+static bool is_live(const arena *a, duet_expr e)
+{
+    const node *n = e.serial ? arena_look(a, e.serial) : NULL;
+    return n && !(n->flags & (NODE_SPENT | NODE_FAILED));
+}
+
+/* Those of the formula with this root, perhaps with nothing known. NULL: no memory. */
+static kept_gradients *kept_of(arena *a, uint64_t root, uint32_t count)
+{
+    kept_gradients *k = a->gradients;
+    if (k && k->root == root) return k;
+    k = realloc(k, sizeof *k + count * sizeof *k->of);
+    if (!k) return NULL;
+    a->gradients = k;
+    memset(k->of, 0, count * sizeof *k->of);
+    k->root = root;
+    return k;
+}
+
 /* ---- the sweep ---- */
 
 /* The formula's nodes are first .. root of the arena. */
@@ -53,10 +82,11 @@ typedef struct sweep {
     const duet_matrix *x;
     const char *function, *site;
     uint32_t first, root;
-    duet_expr *gradient; /* of each node; serial 0: none yet */
-    bool *depends;       /* does the node depend on x by a function that has a derivative? */
-    bool *used, *spent;  /* does the root use the node? Was its handle spent? */
-    bool hidden;         /* does the formula name another view of the elements of x? */
+    duet_expr *gradient;  /* of each node; serial 0: none yet */
+    kept_gradients *kept; /* or NULL */
+    bool *depends;        /* does the node depend on x by a function that has a derivative? */
+    bool *used, *spent;   /* does the root use the node? Was its handle spent? */
+    bool hidden;          /* does the formula name another view of the elements of x? */
 } sweep;
 
 static const node *node_of(const sweep *w, uint32_t i) { return &w->a->nodes[w->first + i]; }
@@ -97,6 +127,12 @@ static duet_expr no_derivative(const sweep *w, const node *n, duet_expr g)
     const duet_status s =
         fail(DUET_UNSUPPORTED, "there is no derivative of %s: %s", op_infos[n->op].name, reason);
     return bad_argument(w->function, g, s, w->site);
+}
+
+static duet_expr kept(const sweep *w, uint32_t i)
+{
+    if (!w->kept || !is_live(w->a, w->kept->of[i])) return NONE;
+    return w->kept->of[i];
 }
 
 static duet_expr sum_of(duet_expr a, duet_expr b, const char *site) { return a.serial ? duet_add(a, b) : b; }
@@ -145,7 +181,7 @@ static void differentiate(sweep *w, uint32_t i)
     if (is_number(g) && !takes_number(n)) g = number_like(g, r, w->site);
     for (int k = 0; k < arity; k++) {
         const uint32_t to = operand_at(n, i, k);
-        if (!w->depends[to]) continue;
+        if (!w->depends[to] || kept(w, to).serial) continue;
         derivative *d = rules[n->op].of[k];
         duet_expr made = d ? d(n, x[0], x[1], x[2], r, g, w->site) : no_derivative(w, n, g);
         if (!made.serial) continue;
@@ -160,7 +196,10 @@ static duet_expr swept(sweep *w, duet_expr g)
     duet_expr sum = { 0 };
     w->gradient[count_of(w) - 1] = g;
     for (uint32_t i = count_of(w); i-- > 0;) {
-        if (!w->depends[i] || !w->gradient[i].serial) continue;
+        if (!w->depends[i]) continue;
+        if (kept(w, i).serial) w->gradient[i] = kept(w, i);
+        if (!w->gradient[i].serial) continue;
+        if (w->kept) w->kept->of[i] = w->gradient[i];
         if (node_of(w, i)->op == OP_LEAF) sum = sum_of(sum, w->gradient[i], w->site);
         else differentiate(w, i);
     }
@@ -221,6 +260,7 @@ static duet_expr gradient_of(const char *function, arena *a, node *y, const duet
                 .root = (uint32_t)(y - a->nodes) };
     const duet_expr of = handle_of(y);
     w.gradient = calloc(count_of(&w), sizeof *w.gradient);
+    w.kept = g.serial ? NULL : kept_of(a, of.serial, count_of(&w));
     w.depends = calloc(3 * (size_t)count_of(&w), sizeof *w.depends);
     w.used = w.depends ? w.depends + count_of(&w) : NULL;
     w.spent = w.used ? w.used + count_of(&w) : NULL;
