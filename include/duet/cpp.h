@@ -115,7 +115,8 @@ DUET_ENTRIES inline DUET_MUST duet_matrix *duet_indexed(duet_matrix *m, I... i)
     const duet_index_entry index[] = { DUET_REST, i... };
     return duet_indexed_by(m, (int)sizeof...(i), index + 1);
 }
-/* Operands joined along an axis: duet_concat(0, a, b), duet_stack(0, a, b); and duet_tile(x, 2, 3) */
+/* Operands joined along an axis: duet_concat(0, a, b), duet_stack(0, a, b); duet_global_norm(a, b); and
+ * duet_tile(x, 2, 3) */
 DUET_FORMULAS inline DUET_MUST duet_expr duet_concat(int axis, duet_expr first, E... more)
 {
     const duet_expr x[] = { first, more... };
@@ -125,6 +126,11 @@ DUET_FORMULAS inline DUET_MUST duet_expr duet_stack(int axis, duet_expr first, E
 {
     const duet_expr x[] = { first, more... };
     return duet_stack(axis, (int)sizeof...(more) + 1, x);
+}
+DUET_FORMULAS inline DUET_MUST duet_expr duet_global_norm(duet_expr first, E... more)
+{
+    const duet_expr x[] = { first, more... };
+    return duet_global_norm((int)sizeof...(more) + 1, x);
 }
 DUET_INTEGERS inline DUET_MUST duet_expr duet_tile(duet_expr x, N... n)
 {

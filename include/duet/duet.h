@@ -515,6 +515,8 @@ DUET_API duet_status duet_auto_replay(int on);
 
 /* ---- other statements ------------------------------------------------------------------------ */
 
+#include <duet/optimizers.h> /* duet_sgd, duet_adam, duet_clip_norm, ...; arrange.h undefines DUET_OPERATOR */
+
 #include <duet/arrange.h> /* duet_concat, duet_pad, duet_im2col, duet_convmtx, ... */
 #include <duet/files.h>   /* duet_load_npy, duet_save_npy, duet_print, ... */
 #include <duet/random.h>  /* duet_random_uniform, duet_noise_normal, duet_shuffle, ... */

@@ -372,6 +372,23 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_pad(...)           DUET_WITH_OPTIONS(duet_pad_at, duet_padding, __VA_ARGS__)
 #define duet_im2col(...)        DUET_WITH_OPTIONS(duet_im2col_at, duet_windows, __VA_ARGS__)
 
+#define duet_global_norm(...)         duet_global_norm_at(DUET_EXPRS(__VA_ARGS__), DUET_HERE)
+#define duet_clip_norm(g, norm, most) duet_clip_norm_at(DUET(g), DUET(norm), DUET(most), DUET_HERE)
+/* Give options by name: duet_sgd(w, g, 0.1, .momentum = 0.9, .velocity = v). The comma at the end is that of
+ * DUET_WITH_OPTIONS. */
+#define duet_sgd(w, ...)     DUET_SGD(duet_sgd_at, duet_sgd_options, w, __VA_ARGS__, )
+#define duet_adam(w, ...)    DUET_ADAM(duet_adam_at, w, __VA_ARGS__, )
+#define duet_adamw(w, ...)   DUET_ADAM(duet_adamw_at, w, __VA_ARGS__, )
+#define duet_rmsprop(w, ...) DUET_RMSPROP(duet_rmsprop_at, duet_rmsprop_options, w, __VA_ARGS__, )
+#define duet_adagrad(w, ...) DUET_RMSPROP(duet_adagrad_at, duet_adagrad_options, w, __VA_ARGS__, )
+#define DUET_SGD(function, type, w, g, rate, ...)                                                            \
+    function(w, DUET(g), DUET(rate), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
+#define DUET_ADAM(function, w, g, mean, square, rate, step, ...)                                             \
+    function(w, DUET(g), mean, square, DUET(rate), DUET(step), DUET_OPTION(duet_adam_options, __VA_ARGS__),  \
+             DUET_HERE)
+#define DUET_RMSPROP(function, type, w, g, square, rate, ...)                                                \
+    function(w, DUET(g), square, DUET(rate), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
+
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
 #define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
 #define duet_unique(x, counts, inverse) duet_unique_at(DUET(x), counts, inverse, DUET_HERE)

@@ -62,6 +62,7 @@ duet_index(x, DUET_AT(1), DUET_RANGE(0, 2))
 duet_tile(x, 2, 2)
 duet_concat(0, x, m)
 duet_stack(0, x, m)
+duet_global_norm(x, m)
 duet_meshgrid(x, 0, 3, 4)
 """
 only_c = """

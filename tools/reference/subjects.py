@@ -19,6 +19,7 @@ SUBJECTS = {
     'linear': 'Linear algebra',
     'networks': 'Losses, normalisations and gradients',
     'gradients': 'Gradients of formulas',
+    'optimizers': 'Optimisers and clipping of gradients',
     'arrange': 'Arranging elements, and matrices of convolutions',
     'random': 'Random numbers and sequences',
     'files': 'Files and printing',
@@ -29,7 +30,7 @@ SUBJECTS = {
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
-    'gradient.h': 'gradients',
+    'gradient.h': 'gradients', 'optimizers.h': 'optimizers',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }
