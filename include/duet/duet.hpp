@@ -862,6 +862,7 @@ DUET_HPP_1(pad, padding, )
 DUET_HPP_1(roll, by, )
 DUET_HPP_1(im2col, windows, )
 DUET_HPP_1(stop_gradient, plain, )
+DUET_HPP_3(clip_norm, plain, )
 inline expr index(const operand &x, DUET_HPP_INDEX) noexcept
 {
     const detail::index_list list = DUET_HPP_INDEX_LIST;
@@ -955,6 +956,17 @@ class formulas
 DUET_HPP_JOIN(concat)
 DUET_HPP_JOIN(stack)
 #undef DUET_HPP_JOIN
+/* global_norm(x, y) or global_norm({ x, y }) or global_norm(vector_of_matrices). */
+inline expr global_norm(const operand_list &list) noexcept
+{
+    const detail::formulas x(list);
+    return expr(duet_global_norm_at(x.size(), x.data(), detail::site(list.where())));
+}
+template <class... X, std::enable_if_t<(std::is_convertible_v<const X &, operand> && ...), int> = 0>
+expr global_norm(const operand &x, const operand &y, const X &...more) noexcept
+{
+    return global_norm(operand_list({ x, y, operand(more, x.where())... }));
+}
 
 /* The padding of a convolution along one axis, for the options pad and more. */
 inline int32_t pad_for(duet_overlap part, int32_t window, int32_t dilation = 0) noexcept
@@ -1752,6 +1764,73 @@ template <class F> recording record(F &&statements, location w = location::here(
     statements();
     end.on = false;
     return recording(detail::check((duet_record_end)(), w));
+}
+
+/* ---- optimisers of neural networks -------------------------------------------------------------- */
+
+/* A matrix that may be missing, among the options of an optimiser. */
+class optional_matrix
+{
+    duet_matrix *m = nullptr;
+
+  public:
+    optional_matrix() noexcept {}
+    optional_matrix(matrix &x) noexcept : m(x.get()) {}
+    optional_matrix(matrix &&view) noexcept : m(view.get()) {}
+    duet_matrix *get() const noexcept { return m; }
+};
+/* Options of optimisers (duet/optimizers.h). In C++20 write
+ *     duet::sgd(w, g, 0.1, { .momentum = 0.9, .velocity = v }) */
+struct sgd_options {
+    double momentum = 0;
+    optional_matrix velocity;
+    bool nesterov = false;
+    double decay = 0;
+};
+struct adam_options {
+    double keep_mean = 0, keep_square = 0, epsilon = 0, decay = 0;
+};
+struct rmsprop_options {
+    double keep = 0, epsilon = 0, momentum = 0;
+    optional_matrix velocity;
+    double decay = 0;
+};
+struct adagrad_options {
+    double epsilon = 0, decay = 0;
+};
+inline void sgd(const destination &w, const operand &g, const operand &rate, const sgd_options &o = {})
+{
+    const duet_sgd_options with = { o.momentum, o.velocity.get(), o.nesterov, o.decay };
+    const duet_expr first = g.get();
+    detail::check(duet_sgd_at(w.get(), first, rate.get(), &with, g.site()), g.where());
+}
+#define DUET_HPP_ADAM(name)                                                                                  \
+    inline void name(const destination &w, const operand &g, const destination &mean,                        \
+                     const destination &square, const operand &rate, const operand &step,                    \
+                     const adam_options &o = {})                                                             \
+    {                                                                                                        \
+        const duet_adam_options with = { o.keep_mean, o.keep_square, o.epsilon, o.decay };                   \
+        const duet_expr first = g.get(), second = rate.get();                                                \
+        detail::check(duet_##name##_at(w.get(), first, mean.get(), square.get(), second, step.get(), &with,  \
+                                       g.site()),                                                            \
+                      g.where());                                                                            \
+    }
+DUET_HPP_ADAM(adam)
+DUET_HPP_ADAM(adamw)
+#undef DUET_HPP_ADAM
+inline void rmsprop(const destination &w, const operand &g, const destination &square, const operand &rate,
+                    const rmsprop_options &o = {})
+{
+    const duet_rmsprop_options with = { o.keep, o.epsilon, o.momentum, o.velocity.get(), o.decay };
+    const duet_expr first = g.get();
+    detail::check(duet_rmsprop_at(w.get(), first, square.get(), rate.get(), &with, g.site()), g.where());
+}
+inline void adagrad(const destination &w, const operand &g, const destination &sum, const operand &rate,
+                    const adagrad_options &o = {})
+{
+    const duet_adagrad_options with = { o.epsilon, o.decay };
+    const duet_expr first = g.get();
+    detail::check(duet_adagrad_at(w.get(), first, sum.get(), rate.get(), &with, g.site()), g.where());
 }
 
 /* ---- random numbers, noise, sequences ---------------------------------------------------------- */

@@ -730,6 +730,51 @@ static void test_arrange()
     tap_point("formulas that arrange elements");
 }
 
+/* The optimisers give the elements of the C functions. */
+static void test_optimizers()
+{
+    matrix w[2], u[2], v[2], g = matrix::linspace(duet::f32, -1, 1, 6),
+                             rate = matrix::full(duet::f32, 0.1, 1);
+    duet_matrix *c[3];
+    for (int k = 0; k < 2; k++) {
+        w[k] = matrix::ones(duet::f32, 6);
+        u[k] = matrix::zeros(duet::f32, 6);
+        v[k] = matrix::zeros(duet::f32, 6);
+    }
+    c[0] = w[1].get(), c[1] = u[1].get(), c[2] = v[1].get();
+    const auto same = [&](duet_status s) {
+        return s == DUET_OK && duet::item<bool>(duet::array_equal(w[0], w[1]));
+    };
+    duet::sgd(w[0], 2 * g, rate);
+    CHECK(same((duet_sgd)(c[0], duet_mul(2, g.get()), rate.get(), nullptr)), "sgd");
+    duet::sgd_options sgd;
+    sgd.momentum = 0.5;
+    sgd.velocity = u[0];
+    sgd.nesterov = true;
+    duet::sgd(w[0], g, 0.1, sgd);
+    const duet_sgd_options c_sgd = { 0.5, c[1], 1, 0 };
+    CHECK(same((duet_sgd)(c[0], g.get(), 0.1, &c_sgd)), "sgd with momentum");
+    duet::adam(w[0], g, u[0], v[0], rate, 1);
+    CHECK(same((duet_adam)(c[0], g.get(), c[1], c[2], rate.get(), 1, nullptr)), "adam");
+    duet::adam_options adam;
+    adam.decay = 0.1;
+    duet::adamw(w[0], g, u[0], v[0], 0.2, 2, adam);
+    const duet_adam_options c_adam = { 0, 0, 0, 0.1 };
+    CHECK(same((duet_adamw)(c[0], g.get(), c[1], c[2], 0.2, 2, &c_adam)), "adamw");
+    duet::rmsprop_options rms;
+    rms.momentum = 0.5;
+    rms.velocity = u[0];
+    duet::rmsprop(w[0], g, v[0], 0.1, rms);
+    const duet_rmsprop_options c_rms = { 0, 0, 0.5, c[1], 0 };
+    CHECK(same((duet_rmsprop)(c[0], g.get(), c[2], 0.1, &c_rms)), "rmsprop");
+    duet::adagrad(w[0], duet::clip_norm(g, duet::global_norm(g, w[0]), 0.5), v[0], rate);
+    const duet_expr norm = duet_global_norm(g.get(), c[0]);
+    CHECK(same((duet_adagrad)(c[0], duet_clip_norm(g.get(), norm, 0.5), c[2], rate.get(), nullptr)),
+          "adagrad");
+    CHECK(duet::item(duet::global_norm({ g })) == duet::item(duet::norm(g)), "global_norm of a list");
+    tap_point("optimisers");
+}
+
 /* The statements that write random numbers, noise and the like give the elements of the C functions. */
 static void test_statements()
 {
@@ -1089,6 +1134,13 @@ static void test_errors()
     THROWS(DUET_BAD_TYPE, duet::noise_logistic(i, i, 1));
     THROWS(DUET_BAD_SHAPE, duet::noise_ranged(y, x, 1, 1));
     THROWS(DUET_BAD_TYPE, duet::noise_bernoulli(i, i, 1));
+    THROWS(DUET_BAD_SHAPE, duet::sgd(y, x, 0.1));
+    THROWS(DUET_BAD_ARGUMENT, duet::adam(y, y, y, y, 0.1, 1));
+    THROWS(DUET_BAD_ARGUMENT, duet::adamw(y, y, y, y, 0.1, 1));
+    THROWS(DUET_BAD_ARGUMENT, duet::rmsprop(y, y, y, 0.1));
+    THROWS(DUET_BAD_SHAPE, duet::adagrad(y, duet::clip_norm(y, y, 1), x, 0.1));
+    THROWS(DUET_BAD_SHAPE, x = duet::clip_norm(y, y, 1));
+    THROWS(DUET_BAD_ARGUMENT, x = duet::global_norm({}));
     THROWS(DUET_BAD_SHAPE, duet::shuffle(y, x, 0, 1));
     THROWS(DUET_BAD_TYPE, duet::sequence(i, 0.5, 1));
     THROWS(DUET_BAD_SHAPE, duet::convmtx(m, m));
@@ -1282,6 +1334,7 @@ int main()
     test_lifetime();
     test_rows();
     test_arrange();
+    test_optimizers();
     test_statements();
     test_files();
     test_printing();
