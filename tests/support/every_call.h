@@ -236,6 +236,8 @@ static const call composed[] = {
 };
 MAKE(p_max_pool_h, x[0], 2, 2)
 MAKE(p_max_pool_p, x[0], 2, 2)
+MAKE(global_norm, 2, x)
+MAKE(clip_norm, x[0], x[1], x[2])
 static const call networks[] = {
 #define DUET_NETWORK1(name, formula, doc)  ROW(name, 1, -1, FORMULA, doc)
 #define DUET_NETWORK2(name, formula, doc)  ROW(name, 2, -1, FORMULA, doc)
@@ -245,7 +247,9 @@ static const call networks[] = {
     ROW(p_max_pool_h, 1, -1, FORMULA,
         "probabilistic max pooling: exp(x) / (1 + the sum of exp(x) over the window), without overflow") //
     ROW(p_max_pool_p, 1, -1, FORMULA,
-        "probabilistic max pooling: for each window S / (1 + S), where S is the sum of exp(x)") //
+        "probabilistic max pooling: for each window S / (1 + S), where S is the sum of exp(x)")       //
+    ROW(global_norm, 2, -1, FORMULA, "the Euclidean norm of all elements of all operands")            //
+    ROW(clip_norm, 3, -1, FORMULA, "g, scaled so that a norm of which g is a part is at most `most`") //
 };
 
 /* ---- statements: destinations are 4 x 4 unless stated ---- */
@@ -278,6 +282,11 @@ STATE(noise_ranged, to[0], x[0], 1, 1)
 STATE(noise_bernoulli, to[0], x[0], 1)
 STATE(shuffle, to[0], x[0], 0, 1)
 STATE(sequence, to[0], 0, 1)
+STATE(sgd, to[0], x[0], 0.1)
+STATE(adam, to[0], x[0], to[1], to[2], 0.1, 1)
+STATE(adamw, to[0], x[0], to[1], to[2], 0.1, 1, .decay = 0.1)
+STATE(rmsprop, to[0], x[0], to[1], 0.1)
+STATE(adagrad, to[0], x[0], to[1], 0.1)
 STATE(magic, to[0])
 STATE(convmtx, to[0], x[0], DUET_OVERLAP_SAME)
 STATE(convmtx2, to[0], x[0], 2, 2, DUET_OVERLAP_SAME)
@@ -300,6 +309,11 @@ static const call statements[] = {
     SAID(convmtx, 1, 1, 0, NULL, "the matrix whose product with a vector is its convolution")               //
     SAID(convmtx2, 1, 1, 0, NULL,
          "the matrix whose product with an image in row-major order is its convolution")              //
+    SAID(sgd, 1, 1, -1, FORMULA, "a step of gradient descent, also with momentum")                    //
+    SAID(adam, 1, 3, -1, FORMULA, "a step of Adam")                                                   //
+    SAID(adamw, 1, 3, -1, FORMULA, "a step of AdamW")                                                 //
+    SAID(rmsprop, 1, 2, -1, FORMULA, "a step of RMSprop")                                             //
+    SAID(adagrad, 1, 2, -1, FORMULA, "a step of Adagrad")                                             //
     SAID(magic, 0, 1, 0, NULL, "the magic square: all rows, columns and diagonals have the same sum") //
 };
 
