@@ -41,23 +41,14 @@ static duet_expr output(const network *n, const duet_matrix *x)
     return h;
 }
 
-static duet_status adam(const network *n, int k, int step)
-{
-    const double rate = 3e-3 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step));
-    duet_matrix *w = n->w[k], *d = n->d[k], *mean = n->mean[k], *square = n->square[k];
-    return duet_set_all({ mean, duet_add(duet_mul(0.9, mean), duet_mul(0.1, d)) },
-                        { square, duet_add(duet_mul(0.999, square), duet_mul(0.001, duet_mul(d, d))) },
-                        { w,
-                          duet_sub(w, duet_div(duet_mul(rate, mean), duet_add(duet_sqrt(square), 1e-8))) });
-}
-
 static duet_status learn(const network *n, const duet_matrix *x, duet_matrix *loss, int step)
 {
     const duet_expr e = duet_binary_cross_entropy_logits(output(n, x), x);
     duet_assignment all[2 * LAYERS + 1] = { { loss, e } };
     for (int k = 0; k < 2 * LAYERS; k++) all[k + 1] = (duet_assignment){ n->d[k], duet_grad(e, n->w[k]) };
     duet_status s = (duet_set_all)(all, 2 * LAYERS + 1);
-    for (int k = 0; k < 2 * LAYERS && s == DUET_OK; k++) s = adam(n, k, step);
+    for (int k = 0; k < 2 * LAYERS && s == DUET_OK; k++)
+        s = duet_adam(n->w[k], n->d[k], n->mean[k], n->square[k], 3e-3, step);
     return s;
 }
 

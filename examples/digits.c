@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
-static const float rate = 0.05f, momentum = 0.9f;
+static const double rate = 0.05;
 
 /* One layer: weights w and biases b, their velocities vw and vb (for momentum), and the gradients of the loss with
  * respect to w and b. */
@@ -56,19 +56,12 @@ static duet_status backward(const layer *l, duet_matrix *in, duet_matrix *target
                         { l[2].dw, duet_grad(loss, l[2].w) }, { l[2].db, duet_grad(loss, l[2].b) });
 }
 
-/* Each statement uses the results of those before it. */
-static duet_status update(duet_matrix *w, duet_matrix *velocity, duet_matrix *gradient)
-{
-    return duet_set_all({ velocity, duet_sub(duet_mul(momentum, velocity), duet_mul(rate, gradient)) },
-                        { w, duet_add(w, velocity) });
-}
-
 static duet_status learn(const trainer *t, int batch)
 {
     STEP(backward(t->at, t->batch[batch], t->target[batch]));
     for (const layer *l = t->at; l < t->at + 3; l++) {
-        STEP(update(l->w, l->vw, l->dw));
-        STEP(update(l->b, l->vb, l->db));
+        STEP(duet_sgd(l->w, l->dw, rate, .momentum = 0.9, .velocity = l->vw));
+        STEP(duet_sgd(l->b, l->db, rate, .momentum = 0.9, .velocity = l->vb));
     }
     return DUET_OK;
 }

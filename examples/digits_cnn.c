@@ -8,7 +8,7 @@
 
 enum { BATCH = 50, BATCHES = LEARN / BATCH, QUARTER = SIDE / 4 };
 enum { FIRST = 16, SECOND = 32, FLAT = SECOND * QUARTER * QUARTER };
-static const float rate = 2e-3f, keep_mean = 0.9f, keep_square = 0.999f;
+static const double rate = 2e-3;
 
 /* A trained parameter: its value, its gradient, and the running means of the gradient and of its square. */
 typedef struct weight {
@@ -79,22 +79,13 @@ static duet_status backward(const weight *w, duet_matrix *in, duet_matrix *targe
     return (duet_set_all)(all, WEIGHTS);
 }
 
-/* Updates a parameter by Adam in one pass: each statement uses the results of earlier ones. */
-static duet_status adam(const weight *w, int step, double left)
-{
-    const double scale = rate * left * sqrt(1 - pow(keep_square, step)) / (1 - pow(keep_mean, step));
-    return duet_set_all({ w->mean, duet_add(duet_mul(keep_mean, w->mean), duet_mul(1 - keep_mean, w->grad)) },
-                        { w->square, duet_add(duet_mul(keep_square, w->square),
-                                              duet_mul(1 - keep_square, duet_mul(w->grad, w->grad))) },
-                        { w->at, duet_sub(w->at, duet_div(duet_mul(scale, w->mean),
-                                                          duet_add(duet_sqrt(w->square), 1e-8))) });
-}
-
 static duet_status learn(cnn *c)
 {
     STEP(backward(c->w, c->in, c->target));
     c->steps++;
-    for (int k = 0; k < WEIGHTS; k++) STEP(adam(&c->w[k], c->steps, 1 - (double)(c->steps - 1) / c->all));
+    const double now = rate * (1 - (double)(c->steps - 1) / c->all);
+    for (const weight *w = c->w; w < c->w + WEIGHTS; w++)
+        STEP(duet_adam(w->at, w->grad, w->mean, w->square, now, c->steps));
     return DUET_OK;
 }
 

@@ -1425,7 +1425,6 @@ template <class P> duet_status print_to(std::ostream &out, P &&print)
 }
 } // namespace detail
 
-/* Prints the elements as NumPy prints an array; a formula is evaluated first. If that fails, failbit is set. */
 /* The gradients of formula y with respect to x (duet/gradient.h). */
 inline expr grad(const operand &y, const matrix &x) noexcept
 {
@@ -1436,6 +1435,8 @@ inline expr vjp(const operand &y, const matrix &x, const operand &g) noexcept
     const duet_expr first = y.get();
     return expr(duet_vjp_at(first, x.get(), g.get(), y.site()));
 }
+
+/* Prints the elements as NumPy prints an array; a formula is evaluated first. If that fails, failbit is set. */
 inline std::ostream &operator<<(std::ostream &out, const matrix &m)
 {
     const duet_status s = detail::print_to(out, [&](std::FILE *file) { return (duet_print)(file, m.get()); });
