@@ -46,6 +46,7 @@ CONV_RULES(conv2d)
 CONV_RULES(conv3d)
 #define POOL_RULES(axes)                                                                                     \
     duet_expr pool##axes##_spread(const node *n, duet_expr x, duet_expr g, const char *site);                \
+    duet_expr pool##axes##_largest(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site);  \
     duet_expr pool##axes##_mean(const node *n, duet_expr g, const char *site);                               \
     duet_expr scale##axes##_sum(const node *n, duet_expr g, const char *site);
 POOL_RULES(1d)

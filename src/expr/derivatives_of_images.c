@@ -2,6 +2,7 @@
  * are convolutions again. */
 #include "derivative_rules.h"
 #include "min_max.h"
+#include "status.h"
 #include <string.h>
 #undef DUET_HERE
 #define DUET_HERE site /* of the user's call */
@@ -74,7 +75,36 @@ CONVOLUTIONS(conv1d, 1, duet_conv1, duet_conv1_grad)
 CONVOLUTIONS(conv2d, 2, duet_conv, duet_conv_grad)
 CONVOLUTIONS(conv3d, 3, duet_conv3, duet_conv3_grad)
 
-/* Upsampling by a factor is the gradient of the sum over blocks. */
+static bool stand_apart(const int32_t *window, const int32_t *stride, const int32_t *pad, int axes)
+{
+    int i = 0;
+    while (i < axes && (!stride[i] || stride[i] >= window[i]) && !pad[i]) i++;
+    return i == axes;
+}
+
+static duet_expr overlapping(duet_expr g, const char *site)
+{
+    const duet_status s =
+        fail(DUET_UNSUPPORTED, "second derivatives of max pooling are only supported for windows "
+                               "without padding that do not overlap");
+    return bad_argument("grad", g, s, site);
+}
+
+static double product_of(const int32_t *n, int count)
+{
+    double p = 1;
+    for (int i = 0; i < count; i++) p *= n[i];
+    return p;
+}
+
+static duet_expr ones_like(duet_expr x, const char *site)
+{
+    const shape to = formula_shape(x);
+    return spread_to(duet_cast(1, duet_expr_type(x)), &to, site);
+}
+
+/* Upsampling by a factor is the gradient of the sum over blocks. The gradient of max pooling is linear in its operand
+ * y; backward it takes the elements of g that are the largest of their windows. */
 #define POOLINGS(d, axes, options, grad_options, scaling)                                                    \
     duet_expr pool##d##_spread(const node *n, duet_expr x, duet_expr g, const char *site)                    \
     {                                                                                                        \
@@ -90,6 +120,15 @@ CONVOLUTIONS(conv3d, 3, duet_conv3, duet_conv3_grad)
         options o = { 0 };                                                                                   \
         COPY(o, from, window), COPY(o, from, stride), COPY(o, from, pad);                                    \
         return duet_avg_pool##d##_at(g, &o, site);                                                           \
+    }                                                                                                        \
+    duet_expr pool##d##_largest(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site)      \
+    {                                                                                                        \
+        const options o = *(const options *)n->attr.word;                                                    \
+        const int32_t *window = (const int32_t *)&o.window;                                                  \
+        if (!stand_apart(window, (const int32_t *)&o.stride, (const int32_t *)&o.pad, axes))                 \
+            return overlapping(g, site);                                                                     \
+        const duet_expr chosen = duet_max_pool##d##_grad_at(x, ones_like(y, site), &o, site);                \
+        return duet_mul(duet_avg_pool##d##_at(duet_mul(g, chosen), &o, site), product_of(window, axes));     \
     }                                                                                                        \
     duet_expr scale##d##_sum(const node *n, duet_expr g, const char *site)                                   \
     {                                                                                                        \
