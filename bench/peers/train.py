@@ -61,6 +61,16 @@ class Duet:
     def run(self, steps, how):
         self.check(self.c.train_run(self.t, steps, how))
 
+    def launches(self, how):
+        """The kernels and CUDA graphs that a step launches."""
+        counts = []
+        for _ in range(2):
+            kernels, graphs = ctypes.c_uint64(), ctypes.c_uint64()
+            self.c.train_launches(ctypes.byref(kernels), ctypes.byref(graphs))
+            counts.append((kernels.value, graphs.value))
+            self.run(100, how)
+        return [(b - a) / 100 for a, b in zip(*counts)]
+
     def check(self, status):
         if status:
             sys.exit("train.py: " + self.c.train_error().decode())
@@ -166,16 +176,16 @@ class Jax:
             return -(target * jax.nn.log_softmax(x @ w[k] + w[k + 1])).sum() / x.shape[0]
 
         def one(w, v, x, target):
-            d = jax.grad(loss)(w, x, target)
+            value, d = jax.value_and_grad(loss)(w, x, target)
             v = [MOMENTUM * a + b for a, b in zip(v, d)]
-            return [a - RATE * b for a, b in zip(w, v)], v
+            return [a - RATE * b for a, b in zip(w, v)], v, value
 
         self.one = jax.jit(one, donate_argnums=(0, 1))
         self.x, self.target = x, target
 
     def step(self, n):
         for _ in range(n):
-            self.w, self.v = self.one(self.w, self.v, self.x, self.target)
+            self.w, self.v, _ = self.one(self.w, self.v, self.x, self.target)
         self.jax.block_until_ready(self.w)
 
     def weights(self):
@@ -290,6 +300,8 @@ def main():
             if a.explain:
                 duet.c.train_explain(duet.t)
             times = measure(runs)
+            if a.gpu:
+                print("kernels and graphs a step: %g %g, recorded: %g %g" % (*duet.launches(0), *duet.launches(1)))
             duet.close()
             best = min([t for name, t in times.items() if not name.startswith("Duet")], default=float("nan"))
             own = min(t for name, t in times.items() if name.startswith("Duet"))

@@ -167,6 +167,14 @@ int train_run(trial *t, int steps, int how)
     return (int)s;
 }
 
+/* How many kernels and CUDA graphs were launched since the process started. */
+void train_launches(uint64_t *kernels, uint64_t *graphs)
+{
+    const duet_counts all = duet_stats();
+    *kernels = all.launches;
+    *graphs = all.graphs;
+}
+
 /* Prints the plan of a step. */
 void train_explain(const trial *t)
 {
