@@ -234,15 +234,51 @@ static char *put_letters(char *p, const einsum_attributes *e, int part)
     return p;
 }
 
+/* Writes the letters of v, which has the axes of a part. Axes can be summed together only if they are adjacent.
+ * So if v has several letters that the differentiated operand lacks, their axes become one at the end, in the
+ * order of the result. */
+static duet_expr sums_last(const einsum_attributes *e, int part, int differentiated, duet_expr v, char **text,
+                           const char *site)
+{
+    const shape from = formula_shape(v);
+    shape to = { .rank = 0 };
+    int order[DUET_RANK_MAX], count = 0, first = 0;
+    int64_t terms = 1;
+    char *p = *text;
+    for (int a = 0, letter; (letter = einsum_letter(e, part, a)); a++) {
+        if (einsum_axis(e, differentiated, letter) < 0) continue;
+        order[count++] = a;
+        to.size[to.rank++] = from.size[a];
+        *p++ = (char)('a' + letter - 1);
+    }
+    const int kept = count;
+    for (int a = 0, letter; (letter = einsum_letter(e, EINSUM_OUT, a)); a++) {
+        const int axis = einsum_axis(e, part, letter);
+        if (einsum_axis(e, differentiated, letter) >= 0 || axis < 0) continue;
+        if (count == kept) first = letter;
+        order[count++] = axis;
+        terms *= from.size[axis];
+    }
+    if (count < kept + 2) {
+        *text = put_letters(*text, e, part);
+        return v;
+    }
+    to.size[to.rank++] = terms;
+    *p++ = (char)('a' + first - 1);
+    *text = p;
+    return duet_reshape_at(duet_permute_at(v, count, order, site), to.rank, to.size, site);
+}
+
 /* Each letter of an operand is in the result or in the other operand, so this is an einsum too. */
 duet_expr of_einsum(const node *n, duet_expr other, duet_expr g, int part, const char *site)
 {
+    const einsum_attributes *e = &n->attr.einsum;
     char text[3 * EINSUM_AXES + 4], *p = text;
-    p = put_letters(p, &n->attr.einsum, EINSUM_OUT);
+    g = sums_last(e, EINSUM_OUT, part, g, &p, site);
     *p++ = ',';
-    p = put_letters(p, &n->attr.einsum, part == EINSUM_A ? EINSUM_B : EINSUM_A);
+    other = sums_last(e, part == EINSUM_A ? EINSUM_B : EINSUM_A, part, other, &p, site);
     *p++ = '-', *p++ = '>';
-    p = put_letters(p, &n->attr.einsum, part);
+    p = put_letters(p, e, part);
     *p = 0;
     return duet_einsum_at(g, other, text, site);
 }
