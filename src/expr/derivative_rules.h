@@ -66,6 +66,9 @@ duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site);
 duet_expr of_diagonal(const node *n, duet_expr x, duet_expr g, const char *site);
 duet_expr backward_sums(const node *n, duet_expr v, const char *site);
 
+/* Zeros like x, with g added at the indices along an axis. */
+duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, const char *site);
+
 /* Zeros like x, with v added at the indices along an axis that each line of `indices` has. */
 duet_expr scatter_along(duet_expr x, duet_expr indices, duet_expr v, int axis, const char *site);
 duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr r, duet_expr g,

@@ -78,6 +78,16 @@ static duet_expr counted(int axis, int rank, int64_t size, int64_t times, const 
     return duet_mul(duet_reshape_at(duet_iota_at(DUET_I64, size, site), s.rank, s.size, site), times);
 }
 
+/* duet_scatter_add has no complex numbers. */
+duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, const char *site)
+{
+    const duet_expr zeros = zeros_like(x, site);
+    if (!is_complex(x)) return duet_scatter_add(zeros, indices, g, axis);
+    const duet_expr none = duet_real(zeros);
+    return duet_complex(duet_scatter_add(none, indices, duet_real(g), axis),
+                        duet_scatter_add(none, indices, duet_imag(g), axis));
+}
+
 /* Windows overlap, so that elements are added. */
 duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site)
 {
@@ -91,7 +101,7 @@ duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site)
     }
     const duet_expr at =
         duet_add(counted(0, 2, windows, pair(r->start), site), counted(1, 2, size, pair(r->step), site));
-    return duet_scatter_add(zeros_like(x, site), at, duet_permute_at(g, rank, order, site), axis);
+    return taken_back(x, at, duet_permute_at(g, rank, order, site), axis, site);
 }
 
 /* The last axis of g becomes the first one, in the rows where the diagonal starts; then each row keeps the
@@ -137,7 +147,7 @@ duet_expr scatter_along(duet_expr x, duet_expr indices, duet_expr v, int axis, c
 {
     const duet_expr at = flat_positions(x, indices, axis, site);
     const duet_expr sums =
-        duet_scatter_add(flat(zeros_like(x, site), site), flat(at, site), flat(v, site), 0);
+        taken_back(flat(zeros_like(x, site), site), flat(at, site), flat(v, site), 0, site);
     return like_shape(sums, x, site);
 }
 
