@@ -65,6 +65,7 @@ duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int whic
 duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site);
 duet_expr of_diagonal(const node *n, duet_expr x, duet_expr g, const char *site);
 duet_expr backward_sums(const node *n, duet_expr v, const char *site);
+duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site);
 
 /* Zeros like x, with g added at the indices along an axis. */
 duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, const char *site);

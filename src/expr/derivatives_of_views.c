@@ -128,6 +128,20 @@ duet_expr backward_sums(const node *n, duet_expr v, const char *site)
     return duet_flip_at(duet_cumsum_at(duet_flip_at(v, axis, site), axis, site), axis, site);
 }
 
+/* Before the first zero along the axis, sums of g r, divided by x. For the first zero, sums of g times the products
+ * of the others. Behind it, all products have a zero, whatever x is. */
+duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
+{
+    const int axis = n->attr.index.axis;
+    const duet_expr is_zero = duet_equal(x, 0),
+                    zeros = duet_cumsum_at(duet_cast(is_zero, duet_expr_type(x)), axis, site),
+                    is_first = duet_logical_and(is_zero, duet_equal(zeros, 1)),
+                    others = duet_cumprod_at(duet_where(is_first, 1, x), axis, site);
+    const duet_expr before = duet_div(backward_sums(n, duet_mul(g, r), site), duet_where(is_zero, 1, x)),
+                    at = backward_sums(n, duet_mul(g, others), site);
+    return duet_where(duet_equal(zeros, 0), before, duet_where(is_first, at, 0));
+}
+
 /* The positions of the elements in row-major order. Negative indices count from the end. */
 static duet_expr flat_positions(duet_expr x, duet_expr indices, int axis, const char *site)
 {
