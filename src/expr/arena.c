@@ -272,6 +272,33 @@ static void pop(arena *a)
     a->mixed = a->count > 0;
 }
 
+/* ---- nodes that belong to no unevaluated formula, as gradients leave them ---- */
+
+#define COLLECT_FROM 4096
+
+static void mark_needed(const arena *a, bool *needed)
+{
+    for (uint32_t i = a->count; i-- > 0;) {
+        const node *n = &a->nodes[i];
+        needed[i] |= (n->flags & (NODE_ROOT | NODE_SPENT)) == NODE_ROOT;
+        for (int k = 0; needed[i] && n->op != OP_NUMBER && k < 3 && n->back[k]; k++)
+            needed[i - n->back[k]] = true;
+    }
+}
+
+/* The next time, there must be twice as many nodes as now stay. */
+static __attribute__((noinline, cold)) void collect(arena *a)
+{
+    bool *needed = calloc((size_t)a->count + 1, sizeof *needed);
+    if (!needed) return;
+    mark_needed(a, needed);
+    for (uint32_t i = 0; i < a->count; i++)
+        if (!needed[i]) set_spent(&a->nodes[i]);
+    free(needed);
+    pop(a);
+    a->collect_from = a->count < COLLECT_FROM / 2 ? COLLECT_FROM : 2 * a->count;
+}
+
 void arena_spend(arena *a, node *n, const char *site)
 {
     note_spending(a, n, site);
@@ -282,6 +309,7 @@ void arena_spend(arena *a, node *n, const char *site)
     }
     mark_spent(a, (uint32_t)(n - a->nodes));
     pop(a);
+    if (unlikely(a->count > a->collect_from && a->count > COLLECT_FROM)) collect(a);
 }
 
 void arena_give_up(arena *a, node *n, duet_status why, const char *site)

@@ -30,6 +30,7 @@ typedef struct arena {
     uint32_t count, length;         /* nodes and words in use */
     uint32_t count_max, length_max; /* with this many words in use, any node still fits */
     uint32_t roots;
+    uint32_t collect_from;           /* with so many nodes, those that belong to no formula are looked for */
     uint32_t last_leaf, last_number; /* index + 1 of the latest one; 0: none */
     bool mixed;                      /* spent or failed nodes may lie between live ones */
     uint64_t next, last;             /* serials: the next one, and the end of the range */

@@ -174,9 +174,10 @@ static duet_expr as_product(duet_expr g, duet_expr x, duet_expr y, const char *s
 
 static duet_expr rows_of(duet_expr x, const char *site)
 {
-    const int64_t columns = duet_expr_size(x, duet_expr_rank(x) - 1);
     const shape s = formula_shape(x);
-    return duet_reshape(x, columns ? elements(&s) / columns : 0, columns);
+    shape rows = s;
+    rows.rank--;
+    return duet_reshape(x, elements(&rows), s.size[rows.rank]);
 }
 
 static duet_expr back_to(duet_expr d, duet_expr matrix, duet_expr x, const char *site)

@@ -70,6 +70,8 @@ duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_ex
 /* Zeros like x, with g added at the indices along an axis. */
 duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, const char *site);
 
+duet_expr of_put_values(const node *n, duet_expr x, duet_expr indices, duet_expr g, const char *site);
+
 /* Zeros like x, with v added at the indices along an axis that each line of `indices` has. */
 duet_expr scatter_along(duet_expr x, duet_expr indices, duet_expr v, int axis, const char *site);
 duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr r, duet_expr g,

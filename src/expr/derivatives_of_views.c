@@ -2,6 +2,7 @@
  * where they came from. */
 #include "derivative_rules.h"
 #include "min_max.h"
+#include "status.h"
 #include <string.h>
 #undef DUET_HERE
 #define DUET_HERE site /* of the user's call */
@@ -35,11 +36,20 @@ static duet_expr stretched(duet_expr x, int axis, int64_t by, const char *site)
     return duet_reshape_at(padded(thin, axis + 1, 0, by - 1, site), joined.rank, joined.size, site);
 }
 
+static duet_expr too_many_axes(duet_expr g, const char *site)
+{
+    const duet_status s =
+        fail(DUET_UNSUPPORTED, "the gradient of a range with a step needs at most %d axes; there are %d",
+             DUET_RANK_MAX - 1, DUET_RANK_MAX);
+    return bad_argument("grad", g, s, site);
+}
+
 /* Zeros with n elements along an axis, of which start, start + by, ... are g. */
 static duet_expr placed(duet_expr g, int axis, int64_t start, int64_t by, int64_t n, const char *site)
 {
     const int64_t count = duet_expr_size(g, axis);
     if (by < 0) return placed(duet_flip_at(g, axis, site), axis, start + (count - 1) * by, -by, n, site);
+    if (by > 1 && count && duet_expr_rank(g) == DUET_RANK_MAX) return too_many_axes(g, site);
     if (by > 1 && count) {
         g = stretched(g, axis, by, site);
         const int64_t fits = smaller(count * by, n - start);
@@ -110,6 +120,7 @@ duet_expr of_diagonal(const node *n, duet_expr x, duet_expr g, const char *site)
 {
     const shape s = formula_shape(x);
     const int64_t offset = pair(n->attr.offset), row = offset < 0 ? -offset : 0;
+    if (!n->size[n->rank - 1]) return zeros_like(x, site);
     int order[DUET_RANK_MAX] = { n->rank - 1 };
     for (int a = 1; a < n->rank; a++) order[a] = a - 1;
     const duet_expr rows = placed(duet_permute_at(g, n->rank, order, site), 0, row, 1, s.size[0], site);
@@ -153,6 +164,24 @@ static duet_expr flat_positions(duet_expr x, duet_expr indices, int axis, const 
     for (int a = 0; a < s.rank; a++)
         if (a != axis) sum = duet_add(sum, counted(a, s.rank, of.size[a], stride[a], site));
     return sum;
+}
+
+/* Of equal indices the last one wins: the others get nothing. The numbers of the indices are put in the same way to
+ * find out which. */
+duet_expr of_put_values(const node *n, duet_expr x, duet_expr indices, duet_expr g, const char *site)
+{
+    const int axis = n->attr.index.axis;
+    const shape of = formula_shape(indices);
+    shape among = { .rank = duet_expr_rank(x) - 1 + of.rank };
+    int64_t count = 1, size[] = { duet_expr_size(x, axis) };
+    for (int a = 0; a < of.rank; a++) count *= of.size[a];
+    for (int a = 0; a < among.rank; a++)
+        among.size[a] = a < axis || a >= axis + of.rank ? 1 : of.size[a - axis];
+    const duet_expr number = duet_reshape_at(duet_iota_at(DUET_I64, count, site), of.rank, of.size, site);
+    const duet_expr none = duet_broadcast_at(duet_cast(-1, DUET_I64), 1, size, site);
+    const duet_expr last = duet_take(duet_put(none, indices, number, 0), indices, 0);
+    const duet_expr wins = duet_reshape_at(duet_equal(last, number), among.rank, among.size, site);
+    return duet_where(wins, duet_take(g, indices, axis), 0);
 }
 
 static duet_expr flat(duet_expr x, const char *site) { return duet_reshape(x, -1); }

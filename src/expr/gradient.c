@@ -23,6 +23,7 @@ typedef duet_expr derivative(const node *n, duet_expr x, duet_expr y, duet_expr 
 #define SPREAD(v)           spread(n, x, y, v, site)
 #define TERMS               terms_of(n, x, y)
 #define ZEROS(x)            zeros_like(x, site)
+#define NOT_BOOL(x)         (duet_expr_type(x) == DUET_BOOL ? duet_cast(x, duet_expr_type(r)) : x)
 
 #define FUNCTION(name, k, formula)                                                                           \
     static duet_expr name##_##k(const node *n, duet_expr x, duet_expr y, duet_expr z, duet_expr r,           \
@@ -87,6 +88,7 @@ typedef struct sweep {
     bool *depends;        /* does the node depend on x by a function that has a derivative? */
     bool *used, *spent;   /* does the root use the node? Was its handle spent? */
     bool hidden;          /* does the formula name another view of the elements of x? */
+    bool freed;           /* or a matrix that was freed? */
 } sweep;
 
 static const node *node_of(const sweep *w, uint32_t i) { return &w->a->nodes[w->first + i]; }
@@ -104,6 +106,10 @@ static bool is_floating(const node *n) { return dtype_kind((duet_dtype)n->type) 
 
 static bool leaf_depends(sweep *w, const node *n)
 {
+    if (!matrix_alive(n->matrix, n->matrix_serial)) {
+        w->freed = true;
+        return false;
+    }
     const enum overlap shared = n->matrix == w->x ? SAME : matrix_overlap(n->matrix, w->x);
     w->hidden |= shared == TANGLED;
     return shared == SAME && is_floating(n);
@@ -206,8 +212,9 @@ static duet_expr swept(sweep *w, duet_expr g)
     return sum;
 }
 
-static duet_status check_views(const sweep *w)
+static duet_status check_matrices(const sweep *w)
 {
+    if (w->freed) return fail(DUET_FREED, "the formula names a matrix that was freed");
     if (!w->hidden) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT, "the formula names another matrix with elements of x, whose share of the "
                                    "gradient would be lost; use views of x in the formula");
@@ -234,7 +241,7 @@ static void forbid_names(const sweep *w)
 static duet_expr run_sweep(sweep *w, duet_expr y, duet_expr g, duet_expr like)
 {
     find_dependent(w);
-    const duet_status s = check_views(w);
+    const duet_status s = check_matrices(w);
     if (s != DUET_OK) return bad_argument(w->function, y, s, w->site);
     allow_names(w);
     const duet_expr made = swept(w, g.serial ? g : duet_of_number(1));
@@ -293,8 +300,9 @@ static duet_expr differentiated(const char *function, duet_expr y, const duet_ma
     node *n = NULL;
     if (!a) return no_room(DUET_NO_MEMORY);
     const duet_expr like = (duet_of_matrix)(x);
-    if (!is_valid(like)) return like;
-    duet_status s = operands(a, OP_append, 1, &y, &n);
+    duet_status s = duet_expr_status(like);
+    if (s != DUET_OK) return bad_operands(function, 1, &y, s, site);
+    s = operands(a, OP_append, 1, &y, &n);
     if (s == DUET_OK) s = check_result(n, !g.serial);
     if (s != DUET_OK) return call_failed(a, function, 1, &n, s, site);
     return gradient_of(function, a, n, x, g, like, site);
@@ -327,7 +335,7 @@ static duet_expr as_gradient_of(duet_expr y, duet_expr g, const char *site)
     const shape to = formula_shape(y);
     const duet_dtype t = duet_expr_type(y);
     if (!is_valid(y)) return g;
-    return spread_to(duet_expr_type(g) == t ? g : duet_cast(g, t), &to, site);
+    return spread_to(duet_expr_type(g) == t && !is_number(g) ? g : duet_cast(g, t), &to, site);
 }
 
 duet_expr(duet_vjp_at)(duet_expr y, const duet_matrix *x, duet_expr g, const char *site)
@@ -342,6 +350,7 @@ duet_expr(duet_vjp)(duet_expr y, const duet_matrix *x, duet_expr g) { return due
 duet_expr(duet_stop_gradient_at)(duet_expr x, const char *site)
 {
     const shape s = formula_shape(x);
+    if (is_number(x)) return duet_mul(x, 1);
     const duet_expr made = reshaped("stop_gradient", x, &(sizes_given){ s.rank, s.size, NULL }, site);
     node *n = is_valid(made) ? arena_look(arena_here, made.serial) : NULL;
     if (n) n->flags |= NODE_STOP;

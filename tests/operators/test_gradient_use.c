@@ -117,24 +117,82 @@ static void test_types(void)
 /* With respect to a + ib, dy/da - i dy/db. */
 static void test_complex(void)
 {
-    duet_matrix *z = duet_new(DUET_C128, 2), *g = duet_new(DUET_C128, 2), *parts = duet_new(DUET_F64, 2, 2);
+    duet_matrix *z = duet_new(DUET_C128, 2), *g = duet_new(DUET_C128, 2);
     double *p = duet_overwrite(z);
     if (p) memcpy(p, (double[]){ 3, 4, 1, -2 }, 4 * sizeof *p);
     static const double squares[] = { 6, -8, 2, 4 }, reals[] = { 6, 8, 2, -4 }, lengths[] = { .6, -.8 };
     ok(duet_set(g, duet_grad(duet_sum(duet_square(duet_abs(z))), z)));
     const double *q = duet_read(g);
+    CHECK(q != NULL, "%s", duet_error());
     for (int i = 0; q && i < 4; i++)
         CHECK(fabs(q[i] - squares[i]) <= 1e-14, "|z|^2: %g, not %g", q[i], squares[i]);
     ok(duet_set(g, duet_grad(duet_sum(duet_real(duet_mul(z, z))), z)));
     q = duet_read(g);
+    CHECK(q != NULL, "%s", duet_error());
     for (int i = 0; q && i < 4; i++)
         CHECK(fabs(q[i] - reals[i]) <= 1e-14, "real(z^2): %g, not %g", q[i], reals[i]);
     ok(duet_set(g, duet_grad(duet_sum(duet_abs(z)), z)));
     q = duet_read(g);
     for (int i = 0; q && i < 2; i++)
         CHECK(fabs(q[i] - lengths[i]) <= 1e-15, "|z|: %g, not %g", q[i], lengths[i]);
-    duet_free(&z, &g, &parts);
+    duet_free(&z, &g);
     tap_point("complex gradients");
+}
+
+/* ---- unusual operands ---- */
+
+static void gives(duet_expr y, const duet_matrix *x, const char *what)
+{
+    duet_matrix *g = duet_eval(duet_grad(y, x));
+    CHECK(g != NULL, "%s: %s", what, duet_error());
+    CHECK(!g || duet_count(g) == duet_count(x), "%s: the gradient has another shape", what);
+    duet_free(&g);
+}
+#define GIVES(formula, x) gives(duet_sum(formula), x, #formula)
+
+static void test_unusual(void)
+{
+    static const int64_t equal[] = { 1, 1, 0 };
+    duet_matrix *stack = duet_new(DUET_F64, 2, 3, 0), *wide = duet_new(DUET_F64, 0, 2),
+                *tall = duet_new(DUET_F64, 4, 0), *full = duet_ones(DUET_F64, 2, 3, 4),
+                *small = duet_ones(DUET_F64, 2, 2), *v = duet_ones(DUET_F64, 3),
+                *i = duet_from_array(equal, DUET_I64, 3), *z = duet_zeros(DUET_F64, 3),
+                *m = duet_ones(DUET_BOOL, 3), *c = duet_ones(DUET_C128, 3),
+                *eight = duet_ones(DUET_F64, 2, 1, 1, 1, 1, 1, 1, 7);
+    GIVES(duet_matmul(stack, wide), stack);
+    GIVES(duet_matmul(stack, wide), wide);
+    GIVES(duet_matmul(full, tall), full);
+    GIVES(duet_matmul(full, tall), tall);
+    GIVES(duet_diagonal_of(small, -5), small);
+    GIVES(duet_diagonal_of(small, 5), small);
+    GIVES(duet_pow(m, v), v);
+    GIVES(duet_pow(v, m), v);
+    GIVES(duet_copysign(v, m), v);
+    GIVES(duet_abs(duet_take(c, i, 0)), c);
+    GIVES(duet_range(eight, 0, 0, 2, 1), eight);
+    check_point("put with equal indices", duet_sum(duet_put(z, i, v, 0)), v, (const double[]){ 0, 1, 1 });
+    duet_matrix *g = duet_eval(duet_vjp(duet_exp(c), c, duet_complex(1, 2)));
+    CHECK(g != NULL, "a complex number as gradient: %s", duet_error());
+    const duet_expr constant = duet_mul(duet_stop_gradient(0.5), duet_cast(v, DUET_F32));
+    CHECK(duet_expr_type(constant) == DUET_F32, "a number as a constant has a type");
+    forget(constant);
+    duet_free(&stack, &wide, &tall, &full, &small, &v, &i, &z, &m, &c, &eight, &g);
+    tap_point("empty matrices, bool and complex operands, equal indices");
+}
+
+/* Formulas that a gradient does not name are freed, although another formula is never evaluated. */
+static void test_arena(void)
+{
+    duet_matrix *x = duet_ones(DUET_F64, 3), *g = duet_new(DUET_F64, 3);
+    const duet_expr other = duet_add(x, 1);
+    bool all = true;
+    for (int turn = 0; turn < 40000 && all; turn++)
+        all = CHECK(duet_set(g, duet_grad(duet_sum(duet_maximum(duet_exp(x), 2)), x)) == DUET_OK,
+                    "turn %d: %s", turn, duet_error());
+    for (int turn = 0; turn < 1000; turn++) forget(duet_grad(duet_sum(duet_exp(x)), NULL));
+    ok(duet_set(g, other));
+    duet_free(&x, &g);
+    tap_point("many gradients while a formula is not evaluated");
 }
 
 /* ---- errors ---- */
@@ -158,12 +216,14 @@ static void test_errors(void)
     fails(duet_grad(duet_sum(x), NULL), DUET_BAD_ARGUMENT, "duet_grad");
     fails(duet_grad(duet_sum(duet_svdvals(x)), x), DUET_UNSUPPORTED,
           "there is no derivative of svdvals: it needs");
+    const duet_expr dead = duet_sum(duet_mul(x, duet_sum(gone)));
+    duet_free(&gone);
+    fails(duet_grad(dead, x), DUET_FREED, "names a matrix that was freed");
     fails(duet_grad(duet_sum(duet_mul(x, row)), x), DUET_BAD_ARGUMENT,
           "names another matrix with elements of x");
     fails(duet_vjp(duet_exp(x), x, duet_reshape(duet_iota(DUET_F64, 3), 3, 1)), DUET_BAD_SHAPE, "duet_vjp");
     fails(duet_grad(duet_sum(duet_matmul(x, duet_iota(DUET_F64, 3))), x), DUET_BAD_SHAPE,
           "duet_matmul(x: f64[2,2]");
-    duet_free(&gone);
     const duet_expr y = duet_sum(duet_exp(x));
     fails(duet_grad(duet_exp(x), x), DUET_BAD_SHAPE, "one element");
     ok(duet_set(x, y)); /* other formulas stay */
@@ -377,6 +437,8 @@ int main(int argc, char **argv)
     test_points();
     test_types();
     test_complex();
+    test_unusual();
+    test_arena();
     test_errors();
     test_lists(trials);
     test_network();
