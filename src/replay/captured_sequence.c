@@ -287,8 +287,8 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
 /* A graph saves some microseconds per launch, but the device is idle while the statements are
  * deferred. A graph also keeps its temporaries. These limits say when that is worthwhile. */
 #define WORTH_LAUNCHES 2
-#define WORTH_SECONDS  8e-6 /* at most, per step on average */
-#define WORTH_BYTES    ((size_t)4 << 20)
+#define WORTH_SECONDS  8e-6               /* at most, per step on average */
+#define WORTH_BYTES    ((size_t)64 << 20) /* products take up to 32 MiB of workspace */
 
 static bool pays_off(const captured_sequence *r)
 {
