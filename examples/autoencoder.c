@@ -1,5 +1,5 @@
-/* autoencoder.c - compresses images of bars, 8 x 8 pixels, to 6 numbers and back. The network learns by Adam; its
- * gradients come from duet_grad. */
+/* autoencoder.c - compresses images of bars, 8 x 8 pixels, to 6 numbers and back. The network learns by
+ * Adam; its gradients come from duet_grad. */
 #include <duet/duet.h>
 #include <math.h>
 

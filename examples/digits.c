@@ -15,8 +15,8 @@
 enum { BATCH = 64, BATCHES = LEARN / BATCH, HIDDEN = 1000 };
 static const double rate = 0.05;
 
-/* One layer: weights w and biases b, their velocities vw and vb (for momentum), and the gradients of the loss with
- * respect to w and b. */
+/* One layer: weights w and biases b, their velocities vw and vb (for momentum), and the gradients of the
+ * loss with respect to w and b. */
 typedef struct layer {
     duet_matrix *w, *b, *vw, *vb, *dw, *db;
 } layer;

@@ -1,5 +1,5 @@
-/* logistic_regression.c - separates two classes of points by gradient descent with a penalty for large weights. The
- * gradients come from duet_grad. */
+/* logistic_regression.c - separates two classes of points by gradient descent with a penalty for large
+ * weights. The gradients come from duet_grad. */
 #include <duet/duet.h>
 
 int main(void)

@@ -1,10 +1,11 @@
-/* newton.c - minimises a function of several variables by Newton's method. The gradient and the matrix of second
- * derivatives are formulas: duet_grad of the function, and of each element of its gradient. */
+/* newton.c - minimises a function of several variables by Newton's method. The gradient and the matrix of
+ * second derivatives are formulas: duet_grad of the function, and of each element of its gradient. */
 #include <duet/duet.h>
 
 enum { N = 4, STEPS = 12 };
 
-/* Rosenbrock's function: sum of 100 (x[i + 1] - x[i]^2)^2 + (1 - x[i])^2. Its minimum is 0, where all x are 1. */
+/* Rosenbrock's function: sum of 100 (x[i + 1] - x[i]^2)^2 + (1 - x[i])^2. Its minimum is 0, where all x
+ * are 1. */
 static duet_expr rosenbrock(const duet_matrix *x)
 {
     const duet_expr low = duet_index(x, DUET_RANGE(0, N - 1)), high = duet_index(x, DUET_RANGE(1, N));

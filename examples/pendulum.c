@@ -2,8 +2,8 @@
  *
  *     x'' = -k sin(x) - c x'
  *
- * The formula of its path has all time steps, by the method of Heun, and duet_grad differentiates the error of the
- * path through them. */
+ * The formula of its path has all time steps, by the method of Heun, and duet_grad differentiates the error
+ * of the path through them. */
 #include <duet/duet.h>
 
 enum { STEPS = 40, ROUNDS = 150 };

@@ -1,5 +1,6 @@
-/* train.c - a training step of the dense network and of the convolutional one, as a module for peers/train.py:
- * cross-entropy, its gradients by duet_grad, and gradient descent with momentum as in PyTorch. */
+/* train.c - a training step of the dense network and of the convolutional one, as a module for
+ * peers/train.py: cross-entropy, its gradients by duet_grad, and gradient descent with momentum as in
+ * PyTorch. */
 #include <duet/duet.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -148,7 +149,8 @@ int train_get(trial *t, int k, float *to)
     return p != NULL;
 }
 
-/* Runs steps and waits for them. how: 0: as statements, which may be replayed automatically; 1: as a recording. */
+/* Runs steps and waits for them. how: 0: as statements, which may be replayed automatically; 1: as a
+ * recording. */
 int train_run(trial *t, int steps, int how)
 {
     duet_status s = DUET_OK;

@@ -1436,7 +1436,8 @@ inline expr vjp(const operand &y, const matrix &x, const operand &g) noexcept
     return expr(duet_vjp_at(first, x.get(), g.get(), y.site()));
 }
 
-/* Prints the elements as NumPy prints an array; a formula is evaluated first. If that fails, failbit is set. */
+/* Prints the elements as NumPy prints an array; a formula is evaluated first. If that fails, failbit is
+ * set. */
 inline std::ostream &operator<<(std::ostream &out, const matrix &m)
 {
     const duet_status s = detail::print_to(out, [&](std::FILE *file) { return (duet_print)(file, m.get()); });

@@ -54,8 +54,8 @@ static inline void line_iterator_next(line_iterator *l, const conv *g)
     l->k++;
 }
 
-/* Where the element at an offset from the start of a window is in a line of windows: the plane z and the row y of
- * the image, and the windows first .. last - 1 in which it is not in the padding. */
+/* Where the element at an offset from the start of a window is in a line of windows: the plane z and the
+ * row y of the image, and the windows first .. last - 1 in which it is not in the padding. */
 typedef struct element_line {
     int64_t z, y, first, last;
 } element_line;

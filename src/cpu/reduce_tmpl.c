@@ -432,9 +432,9 @@ static __attribute__((noinline)) duet_status run_on_threads(const reduce_work *j
     return DUET_OK;
 }
 
-/* memory: STACK_ELEMENTS of them, or, if the plan gives memory, as many as needed. bytes: if not NULL, nothing is
- * run, and *bytes is what one thread needs beyond the stack; `memory` is NULL. One function, so that the compiler
- * makes only one copy of what it inlines here. */
+/* memory: STACK_ELEMENTS of them, or, if the plan gives memory, as many as needed. bytes: if not NULL,
+ * nothing is run, and *bytes is what one thread needs beyond the stack; `memory` is NULL. One function, so
+ * that the compiler makes only one copy of what it inlines here. */
 static __attribute__((noinline)) duet_status reduce(const step *s, const frame *f, T *memory, size_t *bytes)
 {
     interp_code c;

@@ -111,10 +111,10 @@ void arena_give_up(arena *a, node *n, duet_status why,
  * ARENA_FULL, NO_MEMORY */
 duet_status arena_copy(arena *to, const node *src, const uint32_t *words, uint32_t root, node **copy);
 
-/* The same in two steps, for several formulas of src whose nodes are first .. root or fewer. arena_mark sets
- * needed[i - first] if the formula src[root] has node i, and changes no other element. arena_copy_more copies these
- * nodes. moved[i - first] is the index of node i in `to` plus 1 if it was copied before; then the copy is used, but
- * that of the root is always new. Otherwise it is 0, and is set. */
+/* The same in two steps, for several formulas of src whose nodes are first .. root or fewer. arena_mark
+ * sets needed[i - first] if the formula src[root] has node i, and changes no other element.
+ * arena_copy_more copies these nodes. moved[i - first] is the index of node i in `to` plus 1 if it was
+ * copied before; then the copy is used, but that of the root is always new. Otherwise it is 0, and is set. */
 void arena_mark(const node *src, uint32_t first, uint32_t root, bool *needed);
 duet_status arena_copy_more(arena *to, const node *src, const uint32_t *words, uint32_t first, uint32_t root,
                             const bool *needed, uint32_t *moved, node **copy);

@@ -235,9 +235,9 @@ static char *put_letters(char *p, const einsum_attributes *e, int part)
     return p;
 }
 
-/* Writes the letters of v, which has the axes of a part. Axes can be summed together only if they are adjacent.
- * So if v has several letters that the differentiated operand lacks, their axes become one at the end, in the
- * order of the result. */
+/* Writes the letters of v, which has the axes of a part. Axes can be summed together only if they are
+ * adjacent. So if v has several letters that the differentiated operand lacks, their axes become one at
+ * the end, in the order of the result. */
 static duet_expr sums_last(const einsum_attributes *e, int part, int differentiated, duet_expr v, char **text,
                            const char *site)
 {

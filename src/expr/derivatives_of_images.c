@@ -1,5 +1,5 @@
-/* derivatives_of_images.c - the gradients of convolutions, pooling and upsampling. The gradients of a gradient
- * are convolutions again. */
+/* derivatives_of_images.c - the gradients of convolutions, pooling and upsampling. The gradients of a
+ * gradient are convolutions again. */
 #include "derivative_rules.h"
 #include "min_max.h"
 #include "status.h"
@@ -103,8 +103,8 @@ static duet_expr ones_like(duet_expr x, const char *site)
     return spread_to(duet_cast(1, duet_expr_type(x)), &to, site);
 }
 
-/* Upsampling by a factor is the gradient of the sum over blocks. The gradient of max pooling is linear in its operand
- * y; backward it takes the elements of g that are the largest of their windows. */
+/* Upsampling by a factor is the gradient of the sum over blocks. The gradient of max pooling is linear in
+ * its operand y; backward it takes the elements of g that are the largest of their windows. */
 #define POOLINGS(d, axes, options, grad_options, scaling)                                                    \
     duet_expr pool##d##_spread(const node *n, duet_expr x, duet_expr g, const char *site)                    \
     {                                                                                                        \

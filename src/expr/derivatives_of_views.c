@@ -139,8 +139,8 @@ duet_expr backward_sums(const node *n, duet_expr v, const char *site)
     return duet_flip_at(duet_cumsum_at(duet_flip_at(v, axis, site), axis, site), axis, site);
 }
 
-/* Before the first zero along the axis, sums of g r, divided by x. For the first zero, sums of g times the products
- * of the others. Behind it, all products have a zero, whatever x is. */
+/* Before the first zero along the axis, sums of g r, divided by x. For the first zero, sums of g times the
+ * products of the others. Behind it, all products have a zero, whatever x is. */
 duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const int axis = n->attr.index.axis;
@@ -166,8 +166,8 @@ static duet_expr flat_positions(duet_expr x, duet_expr indices, int axis, const 
     return sum;
 }
 
-/* Of equal indices the last one wins: the others get nothing. The numbers of the indices are put in the same way to
- * find out which. */
+/* Of equal indices the last one wins: the others get nothing. The numbers of the indices are put in the
+ * same way to find out which. */
 duet_expr of_put_values(const node *n, duet_expr x, duet_expr indices, duet_expr g, const char *site)
 {
     const int axis = n->attr.index.axis;

@@ -116,10 +116,9 @@ static inline const node *leaf_last(const formula *f)
  * Errors    the first one met while e was built, else BAD_ARGUMENT, SPENT, FOREIGN, NO_MEMORY */
 duet_status formula_of(duet_expr e, const char *who, formula *f);
 
-/* The formulas of several statements as contiguous nodes; root[i]: the root of the i-th. Formulas may use nodes
- * of formulas before them, up to the first statement that overlaps a matrix written before. *failed: the index of
- * the statement with an error.
- * Errors: as formula_of */
+/* The formulas of several statements as contiguous nodes; root[i]: the root of the i-th. Formulas may use
+ * nodes of formulas before them, up to the first statement that overlaps a matrix written before. *failed:
+ * the index of the statement with an error. Errors: as formula_of */
 duet_status formulas_of(const duet_assignment *statements, int count, const char *who, formula *f,
                         uint32_t root[], int *failed);
 

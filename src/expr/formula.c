@@ -85,8 +85,9 @@ static bool stand_alone(const arena *a, const duet_assignment *statements, int c
     return next == a->count;
 }
 
-/* Formulas of statements that are copied one after the other. Nodes that they share are copied once. A statement
- * that overlaps what one before has written shares no node with those before: its nodes read new elements. */
+/* Formulas of statements that are copied one after the other. Nodes that they share are copied once. A
+ * statement that overlaps what one before has written shares no node with those before: its nodes read new
+ * elements. */
 typedef struct copying {
     arena *a, *to;
     const duet_assignment *statements;

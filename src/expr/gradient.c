@@ -1,7 +1,7 @@
-/* gradient.c - duet_grad and duet_vjp: reverse-mode differentiation. From the last node of a formula to the
- * first, each node has the gradient with respect to it as a formula. The rows of derivatives.def make the
- * gradients of its operands from it; those of a node with several users are added. The formulas name the nodes
- * of the differentiated formula, so that values are computed once. */
+/* gradient.c - duet_grad and duet_vjp: reverse-mode differentiation. From the last node of a formula to
+ * the first, each node has the gradient with respect to it as a formula. The rows of derivatives.def make
+ * the gradients of its operands from it; those of a node with several users are added. The formulas name
+ * the nodes of the differentiated formula, so that values are computed once. */
 #include "arena.h"
 #include "call_text.h"
 #include "derivative_rules.h"
@@ -49,8 +49,9 @@ static const struct {
 
 /* ---- gradients that are kept ---- */
 
-/* The gradient of a formula with respect to one of its nodes does not depend on the matrix that duet_grad is asked
- * about. So the gradients of a formula with respect to several matrices share the formulas of its nodes. */
+/* The gradient of a formula with respect to one of its nodes does not depend on the matrix that duet_grad
+ * is asked about. So the gradients of a formula with respect to several matrices share the formulas of its
+ * nodes. */
 typedef struct kept_gradients {
     uint64_t root;  /* the formula's serial */
     duet_expr of[]; /* each node; serial 0: unknown */
@@ -143,7 +144,8 @@ static duet_expr kept(const sweep *w, uint32_t i)
 
 static duet_expr sum_of(duet_expr a, duet_expr b, const char *site) { return a.serial ? duet_add(a, b) : b; }
 
-/* A gradient that is equal for all elements of its node may be a number. Then its row must not need a shape. */
+/* A gradient that is equal for all elements of its node may be a number. Then its row must not need a
+ * shape. */
 static bool takes_number(const node *n)
 {
     if (n->op == OP_sum || n->op == OP_mean) return true;
@@ -165,8 +167,8 @@ static double elements(duet_expr x)
     return n;
 }
 
-/* The gradient of an operand from what a row has made of a number: the gradient of each element of the result,
- * to which the operand is broadcast. */
+/* The gradient of an operand from what a row has made of a number: the gradient of each element of the
+ * result, to which the operand is broadcast. */
 static duet_expr from_number(duet_expr made, duet_expr r, duet_expr x, const char *site)
 {
     const shape to = formula_shape(r);

@@ -20,8 +20,7 @@ typedef struct view_change {
     int64_t start,
         step; /* RANGE; WINDOWS: stride and dilation; DIAGONAL: the first element is `start` elements along start_axis */
     int start_axis;
-    bool
-        in_memory; /* only products read the result: an operand with several users is not computed again for it */
+    bool in_memory; /* only products read the result: an operand with several users is not computed again */
 } view_change;
 
 bool is_view_operator(int op);

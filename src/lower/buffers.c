@@ -85,8 +85,8 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-/* Do jobs get memory of the plan while they run? With one destination nothing follows the last job, so they take
- * their own. */
+/* Do jobs get memory of the plan while they run? With one destination nothing follows the last job, so
+ * they take their own. */
 static bool gives_scratch(const lowering *l) { return l->g->roots > 1 && l->machine->scratch; }
 
 static bool may_fail(const lowering *l, const job *j)

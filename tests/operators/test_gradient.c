@@ -1,6 +1,6 @@
-/* test_gradient.c - gradients of formulas against finite differences in f64, for every row of derivatives.def,
- * on every machine: with respect to each operand, with broadcast operands, and a second time for smooth
- * functions. */
+/* test_gradient.c - gradients of formulas against finite differences in f64, for every row of
+ * derivatives.def, on every machine: with respect to each operand, with broadcast operands, and a second
+ * time for smooth functions. */
 #include "common.h"
 #include "matrix.h"
 #include <duet/duet.h>

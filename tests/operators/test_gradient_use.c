@@ -1,5 +1,5 @@
-/* test_gradient_use.c - duet_grad and duet_vjp in use: every operator has a derivative or a reason, points without
- * a derivative, errors, lists of statements that share nodes, recordings, persistent formulas. */
+/* test_gradient_use.c - duet_grad and duet_vjp in use: every operator has a derivative or a reason, points
+ * without a derivative, errors, lists of statements that share nodes, recordings, persistent formulas. */
 #include "common.h"
 #include "matrix.h"
 #include "ops.h"
@@ -31,7 +31,8 @@ static const bool has_row[OPS_ALL] = {
 #include "derivatives.def"
 };
 
-/* Operators without a row take no floating-point numbers, or give truth values, indices or numbers of elements. */
+/* Operators without a row take no floating-point numbers, or give truth values, indices or numbers of
+ * elements. */
 static void test_rows(void)
 {
     for (int op = 0; op < OPS; op++) {
@@ -273,8 +274,8 @@ static duet_expr node_of(int op, duet_expr x, duet_expr y)
     return op == 0 ? duet_add(x, y) : op == 1 ? duet_sub(x, y) : op == 2 ? duet_minimum(x, y) : duet_neg(x);
 }
 
-/* Statements whose formulas share nodes read what the statements before them have written. Some destinations are
- * parts of other matrices. */
+/* Statements whose formulas share nodes read what the statements before them have written. Some
+ * destinations are parts of other matrices. */
 static void one_list(rng *gen)
 {
     const dag d = random_dag(gen);

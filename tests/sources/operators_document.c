@@ -223,8 +223,8 @@ static void print_bound(FILE *out, const call *c)
     else fputs(c->terms ? c->terms : tested(c->name), out);
 }
 
-/* "yes", "0" if the result is constant wherever it has a derivative, or why there is none. Rows without a derivative
- * give truth values or integers. */
+/* "yes", "0" if the result is constant wherever it has a derivative, or why there is none. Rows without a
+ * derivative give truth values or integers. */
 static void print_gradient(FILE *out, const char *name)
 {
     static const struct {
