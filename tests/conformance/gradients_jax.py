@@ -22,10 +22,19 @@ they are 0 where a formula is linear. The limits are 1e-5 in f32 and 1e-12 in f6
 
 Conditioning. Rounding in a long formula can make larger errors in f32 than 1e-5, whoever computes it. JAX
 decides, without Duet: a formula is discarded if an error of JAX's f32 gradients is more than F32_NOISE. So
-are formulas where numbers are not finite or larger than HUGE, and where all gradients are 0. A formula with
-max, sort, abs or floor is built only if no element is near a tie or a jump: there JAX and Duet choose other
-derivatives on purpose (abs at 0; max_pool with equal elements)."""
-import collections, itertools, math, multiprocessing, multiprocessing.connection, operator as operators, os, re, shutil, struct, subprocess, sys, tempfile
+are formulas where numbers are not finite or larger than HUGE, where all gradients are 0, and that XLA does
+not compile.
+
+Points without a derivative. A formula with max, sort, abs or floor is built only if no element is near a tie
+or a jump, where rounding decides. At such points JAX and Duet agree for maximum, minimum, clip, max, median,
+max_pool, relu, elu, prod and cumprod. They differ for
+    abs, copysign at 0    Duet 0, JAX 1
+    hypot at 0, 0         Duet 0, JAX 1/2
+    norm at 0             Duet 0, JAX NaN
+    relu6 at 6            Duet 1/2, JAX 0
+    det, singular         Duet: the statement fails; JAX: the cofactors"""
+import collections, itertools, math, multiprocessing, multiprocessing.connection, operator as operators
+import os, re, shutil, struct, subprocess, sys, tempfile
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 # Most of the time is XLA's: it compiles each formula for a single run.
@@ -556,8 +565,8 @@ def view(g):
     a = g.pick()
     rank, shape = g.v(a).ndim, g.shape(a)
     name = g.one_of(['transpose', 'permute', 'reshape', 'broadcast', 'index', 'index', 'index', 'flip',
-                     'expand_dims', 'squeeze', 'moveaxis', 'swapaxes', 'pick', 'part', 'diag', 'diagonal_of', 'trace', 'tril', 'triu',
-                     'sliding_window', 'diff', 'meshgrid', 'tile', 'repeat', 'roll'])
+                     'expand_dims', 'squeeze', 'moveaxis', 'swapaxes', 'pick', 'part', 'diag', 'diagonal_of', 'trace', 'tril',
+                     'triu', 'sliding_window', 'diff', 'meshgrid', 'tile', 'repeat', 'roll'])
     if name == 'transpose':
         return g.put(name, [a], 'duet_transpose({0})', jnp.transpose)
     if name == 'reshape':
@@ -1146,7 +1155,7 @@ def jax_results(g, kind):
         all = {'value': [made], 'gradient': gradients}
         if g.factor >= 0:
             y, back = jax.vjp(lambda x: result(x, constants), xs)
-            all['vjp'] = back(jnp.broadcast_to(constants[g.factor - g.inputs], y.shape))[0]
+            all['vjp'] = back(jnp.broadcast_to(constants[g.factor - g.inputs], y.shape).astype(y.dtype))[0]
         if g.direction >= 0:
             all['second'] = jax.grad(slope)(xs, constants)
         return all
