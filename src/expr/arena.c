@@ -226,6 +226,14 @@ bool arena_refill(arena *a)
     return true;
 }
 
+/* Marks all nodes below those from `first` on, and before `end`, that are marked. */
+static void mark_operands(const node *src, uint32_t first, uint32_t end, bool *needed)
+{
+    for (uint32_t i = end; i-- > first;)
+        if (needed[i - first] && src[i].op != OP_NUMBER)
+            for (int k = 0; k < 3 && src[i].back[k]; k++) needed[i - src[i].back[k] - first] = true;
+}
+
 /* ---- spending ---- */
 
 static void note_spending(arena *a, const node *n, const char *site)
@@ -276,22 +284,14 @@ static void pop(arena *a)
 
 #define COLLECT_FROM 4096
 
-static void mark_needed(const arena *a, bool *needed)
-{
-    for (uint32_t i = a->count; i-- > 0;) {
-        const node *n = &a->nodes[i];
-        needed[i] |= (n->flags & (NODE_ROOT | NODE_SPENT)) == NODE_ROOT;
-        for (int k = 0; needed[i] && n->op != OP_NUMBER && k < 3 && n->back[k]; k++)
-            needed[i - n->back[k]] = true;
-    }
-}
-
 /* The next time, there must be twice as many nodes as now stay. */
 static __attribute__((noinline, cold)) void collect(arena *a)
 {
     bool *needed = calloc((size_t)a->count + 1, sizeof *needed);
     if (!needed) return;
-    mark_needed(a, needed);
+    for (uint32_t i = 0; i < a->count; i++)
+        needed[i] = (a->nodes[i].flags & (NODE_ROOT | NODE_SPENT)) == NODE_ROOT;
+    mark_operands(a->nodes, 0, a->count, needed);
     for (uint32_t i = 0; i < a->count; i++)
         if (!needed[i]) set_spent(&a->nodes[i]);
     free(needed);
@@ -324,9 +324,7 @@ void arena_give_up(arena *a, node *n, duet_status why, const char *site)
 void arena_mark(const node *src, uint32_t first, uint32_t root, bool *needed)
 {
     needed[root - first] = true;
-    for (uint32_t i = root + 1; i-- > first;)
-        if (needed[i - first] && src[i].op != OP_NUMBER)
-            for (int k = 0; k < 3 && src[i].back[k]; k++) needed[i - src[i].back[k] - first] = true;
+    mark_operands(src, first, root + 1, needed);
 }
 
 /* Copies node n. moved[0] belongs to n; for a node that was copied, `moved` has its new index plus 1. */

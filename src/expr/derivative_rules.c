@@ -25,11 +25,13 @@ duet_expr spread_to(duet_expr v, const shape *to, const char *site)
     return shape_equal(&s, to) ? v : duet_broadcast_at(v, to->rank, to->size, site);
 }
 
-duet_expr zeros_like(duet_expr like, const char *site)
+duet_expr number_like(duet_expr v, duet_expr like, const char *site)
 {
     const shape to = formula_shape(like);
-    return duet_broadcast_at(duet_cast(0, duet_expr_type(like)), to.rank, to.size, site);
+    return spread_to(duet_cast(v, duet_expr_type(like)), &to, site);
 }
+
+duet_expr zeros_like(duet_expr like, const char *site) { return number_like(duet_of_number(0), like, site); }
 
 /* Sums over leading axes that `to` lacks, and over axes of one element of `to`. */
 static duet_expr sum_to(duet_expr v, const shape *to, const char *site)
@@ -68,13 +70,6 @@ static shape operands_shape(duet_expr x, duet_expr y)
     shape all = s;
     (void)shape_broadcast(&s, &t, &all);
     return all;
-}
-
-static int64_t elements(const shape *s)
-{
-    int64_t n = 1;
-    for (int a = 0; a < s->rank; a++) n *= s->size[a];
-    return n;
 }
 
 duet_expr spread(const node *n, duet_expr x, duet_expr y, duet_expr v, const char *site)
@@ -177,7 +172,7 @@ static duet_expr rows_of(duet_expr x, const char *site)
     const shape s = formula_shape(x);
     shape rows = s;
     rows.rank--;
-    return duet_reshape(x, elements(&rows), s.size[rows.rank]);
+    return duet_reshape(x, shape_count(&rows), s.size[rows.rank]);
 }
 
 static duet_expr back_to(duet_expr d, duet_expr matrix, duet_expr x, const char *site)

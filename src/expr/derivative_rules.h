@@ -14,6 +14,7 @@ bool is_number(duet_expr v);
 duet_expr like_shape(duet_expr v, duet_expr like, const char *site);
 duet_expr spread_to(duet_expr v, const shape *to, const char *site);
 duet_expr zeros_like(duet_expr like, const char *site);
+duet_expr number_like(duet_expr v, duet_expr like, const char *site); /* the number v everywhere */
 
 /* Sums v over the axes along which `like` was broadcast, and converts it to the type of `like`. */
 duet_expr unbroadcast(duet_expr v, duet_expr like, const char *site);

@@ -97,12 +97,6 @@ static double product_of(const int32_t *n, int count)
     return p;
 }
 
-static duet_expr ones_like(duet_expr x, const char *site)
-{
-    const shape to = formula_shape(x);
-    return spread_to(duet_cast(1, duet_expr_type(x)), &to, site);
-}
-
 /* Upsampling by a factor is the gradient of the sum over blocks. The gradient of max pooling is linear in
  * its operand y; backward it takes the elements of g that are the largest of their windows. */
 #define POOLINGS(d, axes, options, grad_options, scaling)                                                    \
@@ -127,7 +121,8 @@ static duet_expr ones_like(duet_expr x, const char *site)
         const int32_t *window = (const int32_t *)&o.window;                                                  \
         if (!stand_apart(window, (const int32_t *)&o.stride, (const int32_t *)&o.pad, axes))                 \
             return overlapping(g, site);                                                                     \
-        const duet_expr chosen = duet_max_pool##d##_grad_at(x, ones_like(y, site), &o, site);                \
+        const duet_expr chosen =                                                                             \
+            duet_max_pool##d##_grad_at(x, number_like(duet_of_number(1), y, site), &o, site);                \
         return duet_mul(duet_avg_pool##d##_at(duet_mul(g, chosen), &o, site), product_of(window, axes));     \
     }                                                                                                        \
     duet_expr scale##d##_sum(const node *n, duet_expr g, const char *site)                                   \

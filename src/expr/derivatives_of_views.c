@@ -208,22 +208,20 @@ duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v,
 
 /* ---- Fourier transforms ---- */
 
-/* The transform's axes, with other lengths or with its own. */
+static void add_axis(duet_fourier *o, const node *n, int a)
+{
+    o->axis[o->axes] = a;
+    o->n[o->axes++] = n->attr.fourier.length[a];
+}
+
+/* The transform's axes and lengths. The axis of a real transform comes last. */
 static duet_fourier transform_of(const node *n)
 {
     duet_fourier o = { 0 };
-    for (int a = 0; a < n->rank; a++)
-        if (n->attr.fourier.axes >> a & 1) {
-            const bool is_last = a == n->attr.fourier.last;
-            if (is_last) continue;
-            o.axis[o.axes] = a;
-            o.n[o.axes++] = n->attr.fourier.length[a];
-        }
     const int last = n->attr.fourier.last;
-    if (last >= 0 && n->attr.fourier.axes >> last & 1) {
-        o.axis[o.axes] = last;
-        o.n[o.axes++] = n->attr.fourier.length[last];
-    }
+    for (int a = 0; a < n->rank; a++)
+        if (n->attr.fourier.axes >> a & 1 && a != last) add_axis(&o, n, a);
+    if (last >= 0 && n->attr.fourier.axes >> last & 1) add_axis(&o, n, last);
     return o;
 }
 

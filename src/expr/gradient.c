@@ -153,26 +153,13 @@ static bool takes_number(const node *n)
     return op_infos[n->op].kind == KIND_MAP && !selects;
 }
 
-static duet_expr number_like(duet_expr v, duet_expr like, const char *site)
-{
-    const shape to = formula_shape(like);
-    return spread_to(duet_cast(v, duet_expr_type(like)), &to, site);
-}
-
-static double elements(duet_expr x)
-{
-    const shape s = formula_shape(x);
-    double n = 1;
-    for (int a = 0; a < s.rank; a++) n *= (double)s.size[a];
-    return n;
-}
-
 /* The gradient of an operand from what a row has made of a number: the gradient of each element of the
  * result, to which the operand is broadcast. */
 static duet_expr from_number(duet_expr made, duet_expr r, duet_expr x, const char *site)
 {
-    const shape to = formula_shape(r);
-    const double times = elements(x) > 0 ? elements(r) / elements(x) : 0;
+    const shape to = formula_shape(r), from = formula_shape(x);
+    const double all = (double)shape_count(&to), own = (double)shape_count(&from),
+                 times = own > 0 ? all / own : 0;
     if (is_number(made)) return times > 1 ? duet_mul(made, times) : made;
     return unbroadcast(spread_to(made, &to, site), x, site);
 }
@@ -284,8 +271,8 @@ static duet_expr gradient_of(const char *function, arena *a, node *y, const duet
 
 static duet_status check_result(const node *y, bool is_scalar)
 {
-    int64_t n = 1;
-    for (int k = 0; k < y->rank; k++) n *= y->size[k];
+    const shape s = formula_shape(handle_of(y));
+    const int64_t n = shape_count(&s);
     if (!is_floating(y)) return fail(DUET_BAD_TYPE, "the formula must have a floating-point type");
     if (is_scalar && n != 1)
         return fail(DUET_BAD_SHAPE, "the formula must have one element; it has %lld. duet_vjp takes others",
