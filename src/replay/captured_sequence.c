@@ -116,12 +116,7 @@ static duet_status launch_sequence(deferred_work *h, bool reported)
 static bool uses(const deferred_work *h, const storage *b)
 {
     const captured_sequence *r = (const captured_sequence *)h;
-    for (const recorded *e = r->recording.entries + r->deferred_from,
-                        *end = r->recording.entries + r->deferred_to;
-         e < end; e++)
-        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
-            if (e->storages[i] == b) return true;
-    return false;
+    return record_uses(&r->recording, r->deferred_from, r->deferred_to, b);
 }
 
 /* ---- deferring ---- */
@@ -338,11 +333,7 @@ static bool make_graph(captured_sequence *r)
 static bool sequence_uses(const buffer_user *u, const storage *b)
 {
     const sequence_user *x = (const sequence_user *)u;
-    for (const recorded *e = x->r->recording.entries; e < x->r->recording.entries + x->r->recording.count;
-         e++)
-        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
-            if (e->storages[i] == b) return true;
-    return false;
+    return record_uses(&x->r->recording, 0, x->r->recording.count, b);
 }
 
 bool sequence_close(captured_sequence *r)

@@ -59,6 +59,14 @@ void recordings_drop_devices(unsigned which)
 
 /* ---- one statement ---- */
 
+bool record_uses(const duet_recording *r, int first, int end, const storage *b)
+{
+    for (const recorded *e = r->entries + first; e < r->entries + end; e++)
+        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
+            if (e->storages[i] == b) return true;
+    return false;
+}
+
 void record_free_entry(recorded *e)
 {
     plan_free(e->plan);

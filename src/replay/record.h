@@ -69,6 +69,8 @@ void recordings_drop_devices(unsigned which);
 /* Add an entry with its own plan, which is freed if this fails. The caller increments r->count when
  * the entry is complete. NULL: out of memory. */
 recorded *record_add(duet_recording *r, plan *own, const statement *s);
+/* Did entries first .. end - 1 use this storage when they were recorded? */
+bool record_uses(const duet_recording *r, int first, int end, const storage *b);
 void record_free_entry(recorded *e);
 void record_clear(duet_recording *r); /* free all that it owns */
 

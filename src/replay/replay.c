@@ -81,18 +81,10 @@ typedef struct progress {
     undo_log undo;
 } progress;
 
-static bool entries_use(const duet_recording *r, int first, int end, const storage *b)
-{
-    for (const recorded *e = r->entries + first; e < r->entries + end; e++)
-        for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
-            if (e->storages[i] == b) return true;
-    return false;
-}
-
 static bool progress_uses(const buffer_user *u, const storage *b)
 {
     const progress *w = (const progress *)u;
-    return entries_use(w->r, w->ready, w->end, b);
+    return record_uses(w->r, w->ready, w->end, b);
 }
 
 /* Temporaries of a GPU are in the reserve, those of the host are held. */
@@ -216,7 +208,7 @@ typedef struct segment_user {
 static bool segment_uses(const buffer_user *u, const storage *b)
 {
     const segment_user *x = (const segment_user *)u;
-    return entries_use(x->r, x->g->first, x->g->end, b);
+    return record_uses(x->r, x->g->first, x->g->end, b);
 }
 
 /* While memory is scarce, a segment whose matrices are not all on the device runs statement by statement:
