@@ -317,6 +317,8 @@ typedef struct machine {
     duet_status (*recover)(int device);
 } machine;
 
+static inline size_t step_scratch(const machine *m, const step *s) { return m->scratch ? m->scratch(s) : 0; }
+
 /* All devices. An entry whose machine is NULL does not exist. Only src/duet.c fills the table. */
 typedef struct device_entry {
     const machine *machine;

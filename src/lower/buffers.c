@@ -87,14 +87,14 @@ static bool is_read(const assigner *a, int v)
 
 /* Do jobs get memory of the plan while they run? With one destination nothing follows the last job, so
  * they take their own. */
-static bool gives_scratch(const lowering *l) { return l->g->roots > 1 && l->machine->scratch; }
+static bool gives_scratch(const lowering *l) { return l->g->roots > 1; }
 
 static bool may_fail(const lowering *l, const job *j)
 {
     step s;
     if (j->kernel == JOB_JOIN || (is_map_kernel(j->kernel) && !job_reduces(j))) return false;
     step_make(l, j, NULL, &s);
-    return !l->machine->is_sure(&s) || (!gives_scratch(l) && l->machine->scratch && l->machine->scratch(&s));
+    return !l->machine->is_sure(&s) || (!gives_scratch(l) && step_scratch(l->machine, &s) > 0);
 }
 
 static void find_last_fallible(assigner *a)
@@ -224,11 +224,10 @@ static int enlarged_block(assigner *a, int j, size_t bytes)
 /* Memory for the job alone, while it runs. */
 static void assign_scratch(assigner *a, int j)
 {
-    const machine *by = a->l->machine;
     step s;
     if (!gives_scratch(a->l) || a->l->jobs[j].kernel == JOB_JOIN) return;
     step_make(a->l, &a->l->jobs[j], NULL, &s);
-    const size_t bytes = by->scratch(&s);
+    const size_t bytes = step_scratch(a->l->machine, &s);
     if (!bytes) return;
     int b = smallest_fit(a, j, bytes);
     if (b < 0) b = enlarged_block(a, j, bytes);

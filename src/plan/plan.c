@@ -94,7 +94,7 @@ static void find_first_write(plan *p, const step *s)
 /* Gives the step its memory. Returns whether that suffices: the layouts of results were not known before. */
 static bool take_scratch(plan *p, const memory *m, int index, step *s)
 {
-    const size_t bytes = p->machine->scratch ? p->machine->scratch(s) : 0;
+    const size_t bytes = step_scratch(p->machine, s);
     const int slot = m->scratch[index];
     if (!bytes) return true;
     if (!slot || m->temp[slot - 1 - p->dests - p->n_leaves] < bytes) return false;
