@@ -350,7 +350,7 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/operators.h>
 
-#include <duet/gradient.h> /* duet_grad, duet_vjp, duet_stop_gradient */
+#include <duet/gradient.h> /* duet_grad, duet_vjp, duet_stop_gradient, duet_checkpoint */
 
 /* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.
  * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it

@@ -862,6 +862,7 @@ DUET_HPP_1(pad, padding, )
 DUET_HPP_1(roll, by, )
 DUET_HPP_1(im2col, windows, )
 DUET_HPP_1(stop_gradient, plain, )
+DUET_HPP_1(checkpoint, plain, )
 DUET_HPP_3(clip_norm, plain, )
 inline expr index(const operand &x, DUET_HPP_INDEX) noexcept
 {

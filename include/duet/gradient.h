@@ -9,6 +9,9 @@
  *                          of x
  *     duet_vjp             for any y: the derivative of the sum of y * g
  *     duet_stop_gradient   the elements of x; gradients are 0 there, as if it were a constant
+ *     duet_checkpoint      the elements of x, which a plan keeps in memory. A value that x is computed from is
+ *                          not kept for what uses x, such as the gradient: it is computed again from the
+ *                          matrices and checkpoints before it. This saves memory, and costs time
  * y is an operand: until the gradient is evaluated, it can be used in other formulas and gradients. If it
  * has no x, the gradient is 0. What y and its gradients have in common is computed once, if they are
  * statements of one duet_set_all:
@@ -26,5 +29,6 @@
 DUET_OPERATOR(duet_grad, duet_expr y, const duet_matrix *x)
 DUET_OPERATOR(duet_vjp, duet_expr y, const duet_matrix *x, duet_expr g)
 DUET_OPERATOR(duet_stop_gradient, duet_expr x)
+DUET_OPERATOR(duet_checkpoint, duet_expr x)
 
 #endif

@@ -146,6 +146,7 @@ typedef struct step {
     uint8_t math;
     /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
     uint8_t choice;
+    bool again;  /* it computes values a second time, to save memory */
     int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */

@@ -121,6 +121,7 @@ duet_status arena_copy_more(arena *to, const node *src, const uint32_t *words, u
 
 /* Appends the words of n, the last node of a. like: the words of the node that it copies, or NULL. */
 void words_put(arena *a, node *n, const uint32_t *like);
+void node_flag(arena *a, node *n, uint8_t flag); /* sets a flag of an operator, and in its words */
 
 /* How many attributes an operator has in its node, by the kind of its options. */
 enum {

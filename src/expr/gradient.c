@@ -335,14 +335,25 @@ duet_expr(duet_vjp_at)(duet_expr y, const duet_matrix *x, duet_expr g, const cha
 }
 duet_expr(duet_vjp)(duet_expr y, const duet_matrix *x, duet_expr g) { return duet_vjp_at(y, x, g, NULL); }
 
-/* The same elements, as a reshape that gradients do not pass. */
-duet_expr(duet_stop_gradient_at)(duet_expr x, const char *site)
+/* The same elements, as a reshape with a flag. */
+static duet_expr flagged(const char *function, duet_expr x, uint8_t flag, const char *site)
 {
     const shape s = formula_shape(x);
     if (is_number(x)) return duet_mul(x, 1);
-    const duet_expr made = reshaped("stop_gradient", x, &(sizes_given){ s.rank, s.size, NULL }, site);
+    const duet_expr made = reshaped(function, x, &(sizes_given){ s.rank, s.size, NULL }, site);
     node *n = is_valid(made) ? arena_look(arena_here, made.serial) : NULL;
-    if (n) n->flags |= NODE_STOP;
+    if (n) node_flag(arena_here, n, flag);
     return made;
 }
+
+duet_expr(duet_stop_gradient_at)(duet_expr x, const char *site)
+{
+    return flagged("stop_gradient", x, NODE_STOP, site);
+}
 duet_expr(duet_stop_gradient)(duet_expr x) { return duet_stop_gradient_at(x, NULL); }
+
+duet_expr(duet_checkpoint_at)(duet_expr x, const char *site)
+{
+    return flagged("checkpoint", x, NODE_CHECKPOINT, site);
+}
+duet_expr(duet_checkpoint)(duet_expr x) { return duet_checkpoint_at(x, NULL); }

@@ -272,7 +272,8 @@ static void print_tail(FILE *out, const node *n)
 {
     for (int a = 0; is_reduce_of_axes(n) && a < DUET_RANK_MAX; a++)
         if (n->attr.reduce.axes >> a & 1) fprintf(out, ", %d", a);
-    const bool has_sizes = (n->op == OP_reshape || n->op == OP_broadcast) && !(n->flags & NODE_STOP);
+    const bool has_sizes =
+        (n->op == OP_reshape || n->op == OP_broadcast) && !(n->flags & (NODE_STOP | NODE_CHECKPOINT));
     for (int a = 0; has_sizes && a < n->rank; a++) fprintf(out, ", %lld", (long long)n->size[a]);
     for (int a = 0; n->op == OP_permute && a < n->rank; a++) fprintf(out, ", %d", n->attr.order[a]);
     print_options(out, n);
@@ -281,11 +282,16 @@ static void print_tail(FILE *out, const node *n)
 
 static void print_node(printer *p, uint32_t i);
 
+static const char *operator_name(const node *n)
+{
+    if (n->flags & NODE_STOP) return "stop_gradient";
+    return n->flags & NODE_CHECKPOINT ? "checkpoint" : op_infos[n->op].name;
+}
+
 static void print_operator(printer *p, uint32_t i)
 {
     const node *n = &p->nodes[i];
-    const bool stops = n->flags & NODE_STOP;
-    fprintf(p->out, "duet_%s%s(", stops ? "stop_gradient" : op_infos[n->op].name, form_of(n));
+    fprintf(p->out, "duet_%s%s(", operator_name(n), form_of(n));
     for (int k = 0; k < op_infos[n->op].arity; k++) {
         if (k) fputs(", ", p->out);
         print_node(p, i - n->back[k]);

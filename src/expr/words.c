@@ -50,7 +50,13 @@ static uint32_t *operator_words(const node *n, const uint32_t *like, const uint3
 
 static inline uint32_t first_word(uint32_t kind)
 {
-    return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE);
+    return kind & KIND(0xff, 0xff, 0xff, NODE_WEAK | NODE_DENSE | NODE_CHECKPOINT);
+}
+
+void node_flag(arena *a, node *n, uint8_t flag)
+{
+    n->flags |= flag;
+    a->words[n->word] = first_word(n->kind);
 }
 
 void words_put(arena *a, node *n, const uint32_t *like)

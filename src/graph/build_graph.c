@@ -8,21 +8,40 @@
 
 /* ---- reading nodes ---- */
 
-/* The value of an earlier statement, behind a barrier that no rewrite looks through. It may lack
- * leading axes of one element. */
-static int read_earlier(graph *g, int dest, const node *n)
+/* A barrier that no rewrite looks through. */
+static int barrier_of(graph *g, int x)
 {
-    value v = copy_of(g, g->root[dest]), barrier = value_init(OP_LOAD, &v);
+    const value v = copy_of(g, x);
+    value barrier = value_init(OP_LOAD, &v);
     barrier.args = 1;
-    barrier.arg[0] = g->root[dest];
+    barrier.arg[0] = x;
     barrier.attr.load.purpose = LOAD_BARRIER;
-    barrier.stored = !value_is_fusable(g, g->root[dest]);
+    barrier.stored = !value_is_fusable(g, x);
     barrier.mem = v.mem;
     barrier.comp = barrier.stored ? (uint8_t)dtypes[v.mem].computed : v.comp;
-    const int read = intern(g, &barrier);
+    return intern(g, &barrier);
+}
+
+/* The value of an earlier statement, behind a barrier. It may lack leading axes of one element. */
+static int read_earlier(graph *g, int dest, const node *n)
+{
+    value v = copy_of(g, g->root[dest]);
+    const int read = barrier_of(g, g->root[dest]);
     v.rank = n->rank;
     memcpy(v.size, n->size, sizeof n->size[0] * n->rank);
     return broadcast_to_shape(g, &v, read);
+}
+
+/* x, whose memory is kept for all that uses it. */
+static int read_checkpoint(graph *g, int x)
+{
+    x = complex_interleaved(g, x);
+    value *base = value_at(g, value_base(g, x));
+    if (base->op == OP_NUMBER || base->op == OP_LEAF) return x;
+    base->checkpoint = g->has_checkpoints = true;
+    for (int k = 0; value_is_join(g, value_base(g, x)) && k < base->args; k++)
+        g->values[base->arg[k]].checkpoint = true;
+    return value_base(g, x) == x ? barrier_of(g, x) : x;
 }
 
 static int read_leaf(graph *g, const formula *f, uint32_t i, const int *value_of)
@@ -132,6 +151,7 @@ static int read_node(graph *g, const formula *f, uint32_t i, const int *value_of
     if (n->op == OP_LEAF && earlier >= 0) return read_earlier(g, earlier, n);
     if (n->op == OP_LEAF) return read_leaf(g, f, i, value_of);
     if (n->op == OP_NUMBER) return read_number(g, f, i, value_of);
+    if (n->flags & NODE_CHECKPOINT) return read_checkpoint(g, value_of[i - n->back[0]]);
     if (is_view_operator(n->op))
         return read_view(g, n, value_of[i - n->back[0]], (use & (BY_PRODUCT | BY_OTHERS)) == BY_PRODUCT);
     value v = plain_value(n, i, value_of);

@@ -30,9 +30,6 @@ int broadcast_to_shape(graph *g, const value *v, int made); /* `made`, broadcast
 void read_attributes(const node *n, attributes *a);
 enum op canonical_operator(enum op op);
 
-/* build_graph.c */
-void count_uses(graph *g);
-
 /* complex.c */
 bool is_complex_operator(const graph *g, const value *v); /* is v computed from real values? */
 int complex_operator(graph *g, const value *v);           /* such an operator, as a pair */

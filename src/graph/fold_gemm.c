@@ -25,6 +25,7 @@ static void replace_by_product(graph *g, int v, int p, int alpha, int addend, in
     value *m = &g->values[p], *o = &g->values[v];
     value made = *m;
     made.uses = o->uses;
+    made.checkpoint = o->checkpoint;
     if (alpha >= 0) made.alpha = alpha;
     if (addend >= 0) {
         made.args = 3;

@@ -25,10 +25,11 @@ typedef struct value {
     /* The type in which a program computes it; for a reduction, the type of its operands. COMP_ANY:
      * an operator on bools, whose type is still to be chosen. */
     uint8_t comp;
-    uint8_t mem;   /* the type of its elements in memory; f32 for formulas of halves */
-    bool shared;   /* several nodes of the formula use it */
-    bool stored;   /* storing changes the value, so users must read it from memory */
-    uint8_t class; /* for a number: enum number_class */
+    uint8_t mem;     /* the type of its elements in memory; f32 for formulas of halves */
+    bool shared;     /* several nodes of the formula use it */
+    bool stored;     /* storing changes the value, so users must read it from memory */
+    bool checkpoint; /* of duet_checkpoint: users read it from memory, and what it needs is not kept */
+    uint8_t class;   /* for a number: enum number_class */
     int args, arg[VALUE_ARGS];
     int uses;         /* number of uses by other values, and one more for a root */
     int leaf, number; /* of a leaf or a number: its index in the graph; else -1 */
@@ -67,6 +68,7 @@ typedef struct graph {
      * destination. -1: the destination is overwritten. */
     int root[STATEMENTS];
     int roots;
+    bool has_checkpoints;
     bool failed; /* out of memory while it was built */
 } graph;
 
@@ -80,6 +82,7 @@ duet_status graph_pattern(graph *g, const formula *f);
 void graph_free(graph *g);
 
 static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
+void count_uses(graph *g); /* sets value.uses */
 shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element-wise: an operator of kind KIND_MAP, bias_add or LOAD */

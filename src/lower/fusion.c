@@ -14,7 +14,8 @@ enum { UNSEEN = -1, ALONE = -2 };
 /* May a program that computes `user` compute v, too, as far as their types allow? */
 static bool types_agree(const graph *g, int user, int v)
 {
-    return value_at(g, user)->comp == value_at(g, v)->comp && !value_at(g, v)->stored;
+    const value *x = value_at(g, v);
+    return value_at(g, user)->comp == x->comp && !x->stored && !x->checkpoint;
 }
 
 static bool axes_agree(const lowering *l, int leader, int v)
@@ -142,7 +143,10 @@ static bool reads_stored_value(lowering *l, const value_list *a)
 {
     bool found = false;
     set_add_operands(l, a);
-    for (int i = 0; i < a->count; i++) found |= l->in_set[a->v[i]] && value_at(l->g, a->v[i])->stored;
+    for (int i = 0; i < a->count; i++) {
+        const value *u = value_at(l->g, a->v[i]);
+        found |= l->in_set[a->v[i]] && (u->stored || u->checkpoint);
+    }
     set_clear(l, a);
     return found;
 }

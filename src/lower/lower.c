@@ -310,21 +310,27 @@ static void find_dests(lowering *l)
     }
 }
 
-/* One allocation holds all arrays, job_of first. */
-static bool reserve(lowering *l)
+/* One allocation holds all arrays, job_of first. `kept` entries of each stay; the others are those of values
+ * that no job computes. */
+static bool reserve(lowering *l, size_t kept)
 {
     const size_t n = (size_t)l->g->count;
     int **array[VALUE_ARRAYS] = { &l->job_of,  &l->dest_of, &l->pass,        &l->first,
                                   &l->next,    &l->members, &l->uses_inside, &l->in_set,
                                   &l->visited, &l->stack,   &l->registers };
-    int *entries = calloc(VALUE_ARRAYS * n, sizeof *entries);
+    int *entries = calloc(VALUE_ARRAYS * n, sizeof *entries), *before = l->job_of;
     if (!entries) return false;
-    for (int k = 0; k < VALUE_ARRAYS; k++) *array[k] = entries + (size_t)k * n;
-    memset(l->job_of, -1, n * sizeof *l->job_of);
-    memset(l->dest_of, -1, n * sizeof *l->dest_of);
-    find_dests(l);
+    for (int k = 0; k < VALUE_ARRAYS; k++) {
+        if (kept) memcpy(entries + (size_t)k * n, *array[k], kept * sizeof *entries);
+        *array[k] = entries + (size_t)k * n;
+    }
+    memset(l->job_of + kept, -1, (n - kept) * sizeof *l->job_of);
+    memset(l->dest_of + kept, -1, (n - kept) * sizeof *l->dest_of);
+    free(before);
     return true;
 }
+
+bool lowering_lengthen(lowering *l, int before) { return reserve(l, (size_t)before); }
 
 static duet_status lowering_status(const lowering *l)
 {
@@ -334,13 +340,15 @@ static duet_status lowering_status(const lowering *l)
 
 duet_status lower(lowering *l)
 {
-    l->failed = !reserve(l);
+    l->failed = !reserve(l, 0);
     if (!l->failed) {
+        find_dests(l);
         count_registers(l);
         passes_assign(l);
     }
     for (int i = 0; i < l->g->roots && !l->failed; i++)
         if (l->g->root[i] >= 0 && l->job_of[l->g->root[i]] < 0) schedule(l, l->g->root[i]);
+    if (!l->failed) l->failed = !jobs_order(l) || !jobs_use_checkpoints(l);
     return lowering_status(l);
 }
 

@@ -19,6 +19,7 @@ typedef struct job {
     int out[STEP_OUTPUTS]; /* values; or copy_to(dest): a copy of in[0] to that destination */
     int in[STEP_INPUTS];
     bool bias[STEP_INPUTS]; /* a vector over columns or channels */
+    bool again;             /* it computes values a second time */
     int num[STEP_NUMBERS];  /* indices into graph.numbers */
     attributes attr;
     program *program;
@@ -38,6 +39,8 @@ typedef struct lowering {
     enum fusion fusion;
     duet_math_mode math;
     const dest_info *dest;
+    const bool
+        *copied; /* of each destination, if known: is its value a temporary that is copied at the end? */
     const uint8_t *overlap; /* enum overlap of leaf i with destination k at [i * roots + k] */
     job *jobs;
     int count, capacity;
@@ -111,6 +114,18 @@ duet_status lower(lowering *l);
 duet_status lower_copy(lowering *l,
                        int dest); /* copy a root that was computed elsewhere to its destination */
 void lower_free(lowering *l);
+
+/* order.c, recompute.c: order the jobs so that few temporaries live at once; compute values again that need
+ * not be kept because of checkpoints. false: no host memory. */
+bool jobs_order(lowering *l);
+bool jobs_use_checkpoints(lowering *l);
+
+/* fit_memory.c: after lower(), compute values again, so that at most about `limit` bytes of temporaries live at
+ * once, or as few as possible. false: no host memory. */
+bool jobs_fit(lowering *l, size_t limit);
+
+/* The graph has more values than `before`: the arrays with an entry for each value become longer. */
+bool lowering_lengthen(lowering *l, int before);
 
 /* A program, or a row of fused.def. */
 static inline bool is_map_kernel(int kernel) { return kernel != JOB_JOIN && kernel_infos[kernel].is_map; }

@@ -228,6 +228,7 @@ void step_make(const lowering *l, const job *j, memory *m, step *s)
     s->outs = (uint8_t)j->outs;
     s->ins = (uint8_t)j->ins;
     s->nums = (uint8_t)j->nums;
+    s->again = j->again;
     s->attr = j->attr;
     for (int k = 0; k < j->nums; k++) s->num[k] = (uint32_t)j->num[k];
     for (int k = 0; k < j->outs; k++) s->out[k] = output_of(l, j, k, m);

@@ -190,6 +190,12 @@ void plans_reserve(int statements)
         clear_cache(c);
 }
 
+uint64_t plan_number(void)
+{
+    plan_cache *c = thread_cache();
+    return c ? ++c->made : 0;
+}
+
 static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, int device, const key_head *h,
                                            uint64_t key_hash)
 {

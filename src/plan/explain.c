@@ -4,6 +4,7 @@
 #include "dtype.h"
 #include "matrix.h"
 #include "partition.h"
+#include "plan_operands.h"
 #include "status.h"
 
 typedef struct printer {
@@ -115,7 +116,8 @@ static void print_step(printer *a, int i)
     FILE *out = a->out;
     const step *s = &a->p->steps[i];
     const char *moves = moves_as(s);
-    fprintf(out, "  %d. %s", i + 1, moves ? moves : kernel_name(s->kernel, s->epilogue));
+    fprintf(out, "  %d. %s%s", i + 1, s->again ? "again: " : "",
+            moves ? moves : kernel_name(s->kernel, s->epilogue));
     if (s->kernel == KERNEL_PROGRAM && !moves) print_program(out, s->program, &s->out[0].at);
     for (int k = 0; k < s->outs; k++) {
         fputs(k ? ", " : "; ", out);
@@ -193,6 +195,25 @@ static const char *const fusion_texts[] = {
     [FUSION_MACHINE] = "any operators", [FUSION_ROWS] = "fixed patterns only", [FUSION_NONE] = "none"
 };
 
+/* The peak of the memory of a statement: all temporaries are allocated while it runs. */
+static void print_memory(FILE *out, const plan *p, const statement *s)
+{
+    size_t matrices = 0, temporaries = 0;
+    int again = 0;
+    for (int i = 0; i < matrices_count(s, p); i++)
+        if (!matrices_came_before(s, p, i, false)) matrices += matrices_at(s, p, i)->storage->bytes;
+    for (int i = 0; i < p->temps; i++) {
+        temporaries += p->temp[i];
+        fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);
+    }
+    for (int i = 0; i < p->count; i++) again += p->steps[i].again;
+    if (!p->temps) return;
+    fprintf(out, "  memory: %zu bytes of matrices, %zu bytes of temporaries", matrices, temporaries);
+    if (again)
+        fprintf(out, "; %d step%s compute%s values again", again, plural(again), again == 1 ? "s" : "");
+    fputc('\n', out);
+}
+
 static void print_all(FILE *out, const plan *p, const statement *s)
 {
     printer a = { .out = out, .p = p, .s = s };
@@ -207,7 +228,7 @@ static void print_all(FILE *out, const plan *p, const statement *s)
     if (p->stream) print_stream(out, p->stream);
     else print_copies(&a);
     for (int i = 0; i < p->count; i++) print_step(&a, i);
-    for (int i = 0; i < p->temps; i++) fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);
+    print_memory(out, p, s);
     if (*p->why) fprintf(out, "  %s\n", p->why);
     print_others(out, s, p);
 }

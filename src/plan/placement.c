@@ -231,16 +231,23 @@ static duet_status choose(const statement *s, duet_place place, const plan **p, 
     return stream_choose(s, p, &seconds);
 }
 
+/* The plan for the device that is chosen, which fits if there is one. */
+static duet_status choose_fitting(const statement *s, duet_place place, const plan **p, alternative *r)
+{
+    TRY(choose(s, place, p, r));
+    return (*p)->device == HOST ? stream_fit_host(s, p) : DUET_OK;
+}
+
 duet_status plan_preview(const statement *s, duet_place place, const plan **p)
 {
     alternative none = { 0 };
-    return choose(s, place, p, &none);
+    return choose_fitting(s, place, p, &none);
 }
 
 duet_status plan_place(const statement *s, duet_place place, const plan **p)
 {
     alternative r = { 0 };
-    TRY(choose(s, place, p, &r));
+    TRY(choose_fitting(s, place, p, &r));
     if (r.other) accrue_costs(s, r.other, r.loss, r.copies);
     if (place == DUET_AUTO && (*p)->device != HOST) stream_learn(s, *p);
     return DUET_OK;

@@ -151,7 +151,7 @@ static void add_bytes(plan *p, const statement *s)
 {
     for (int k = 0; k < p->dests; k++) p->bytes += bytes_at(&s->to[k].m->at);
     for (int i = 0; i < p->n_leaves; i++) p->bytes += bytes_at(&p->leaves[i].at);
-    for (int i = 0; i < p->temps; i++) p->bytes += p->temp[i];
+    p->bytes += p->temp_bytes;
 }
 
 static duet_status report_unsupported(plan *p, const lowering *l)
@@ -161,12 +161,33 @@ static duet_status report_unsupported(plan *p, const lowering *l)
     return DUET_OK;
 }
 
+#define ATTEMPTS 4
+
 static bool copy_dests(lowering *l, const memory *m)
 {
     bool ok = true;
     for (int k = 0; k < l->g->roots && ok; k++)
         if (l->g->root[k] >= 0 && !m->direct[k]) ok = lower_copy(l, k) == DUET_OK;
     return ok;
+}
+
+/* Assigns memory. Blocks take more than the values that live at once, so a limit may need several attempts. */
+static bool assign_memory(plan *p, lowering *l, memory *m)
+{
+    size_t wanted = p->limit;
+    bool copied[STATEMENTS];
+    for (int attempt = 0;; attempt++) {
+        if (!memory_assign(l, m)) return false;
+        p->temp_bytes = 0;
+        for (int i = 0; i < m->temps; i++) p->temp_bytes += m->temp[i];
+        if (p->temp_bytes <= p->limit || attempt == ATTEMPTS) return true;
+        for (int k = 0; k < l->g->roots; k++) copied[k] = l->g->root[k] >= 0 && !m->direct[k];
+        if (attempt) wanted -= smaller(wanted, p->temp_bytes - p->limit);
+        memory_free(m);
+        l->copied = copied;
+        if (!jobs_fit(l, wanted)) return false;
+        l->copied = NULL;
+    }
 }
 
 static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *dests)
@@ -176,7 +197,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
     lowering l = {
         .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .dest = dests, .overlap = overlap
     };
-    bool ok = overlap && lower(&l) == DUET_OK && memory_assign(&l, &m) && copy_dests(&l, &m);
+    bool ok = overlap && lower(&l) == DUET_OK && assign_memory(p, &l, &m) && copy_dests(&l, &m);
     if (ok) {
         p->dests = s->count;
         p->status = report_unsupported(p, &l);
@@ -192,7 +213,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
     return ok;
 }
 
-static plan *make_here(const statement *s, int device)
+static plan *make_here(const statement *s, int device, size_t limit)
 {
     graph g;
     dest_info dests[STATEMENTS];
@@ -202,6 +223,7 @@ static plan *make_here(const statement *s, int device)
         return NULL;
     }
     p->device = device;
+    p->limit = limit;
     p->machine = device_machine(device);
     bool ok = make_graph(&g, s, dests) == DUET_OK;
     if (ok) {
@@ -217,23 +239,26 @@ static plan *make_here(const statement *s, int device)
 typedef struct making {
     const statement *s;
     int device;
+    size_t limit;
     plan *made;
 } making;
 
 static duet_status make(void *of)
 {
     making *m = of;
-    m->made = make_here(m->s, m->device);
+    m->made = make_here(m->s, m->device, m->limit);
     return DUET_OK;
 }
 
-plan *plan_make(const statement *s, int device)
+plan *plan_make_within(const statement *s, int device, size_t limit)
 {
     thread *t = thread_get();
-    making m = { s, device };
-    if (likely(stack_suffices(t))) return make_here(s, device);
+    making m = { s, device, limit, NULL };
+    if (likely(stack_suffices(t))) return make_here(s, device, limit);
     return stack_run(t, make, &m) == DUET_OK ? m.made : NULL;
 }
+
+plan *plan_make(const statement *s, int device) { return plan_make_within(s, device, SIZE_MAX); }
 
 void plan_free(plan *p)
 {
@@ -242,6 +267,7 @@ void plan_free(plan *p)
         p->machine->forget(&p->steps[i]);
         free(p->programs[i]);
     }
+    plan_free(p->smaller);
     partition_free(p->partition);
     stream_free(p->stream);
     free(p->key);

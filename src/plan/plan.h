@@ -33,9 +33,12 @@ typedef struct plan {
     int n_numbers;
     size_t *temp;
     int temps;
-    size_t bytes;                /* approximate bytes of all operands and temporaries */
-    double seconds;              /* expected for the steps, without copies; see plan_seconds */
-    unsigned cost_edition;       /* edition of the costs used for `seconds`; 0: not computed yet */
+    size_t temp_bytes; /* of all temporaries */
+    size_t limit;      /* of temp_bytes: values are computed again to keep it, if possible; SIZE_MAX: none */
+    struct plan *smaller;  /* the same with a limit, for when memory is scarce; NULL: none was needed yet */
+    size_t bytes;          /* approximate bytes of all operands and temporaries */
+    double seconds;        /* expected for the steps, without copies; see plan_seconds */
+    unsigned cost_edition; /* edition of the costs used for `seconds`; 0: not computed yet */
     struct partition *partition; /* how the statement can be split; NULL: not examined yet */
     struct streaming *stream; /* of the plan of a part: how all parts are streamed; else NULL. See stream.h */
     bool may_fail;            /* a step may find that there is no result: kernel_may_fail */
@@ -75,9 +78,17 @@ typedef struct statement {
 /* plan.c: makes a plan; NULL: out of memory. If the device does not support it, the plan's status
  * says so. */
 plan *plan_make(const statement *s, int device);
+plan *plan_make_within(const statement *s, int device, size_t limit); /* of the bytes of all temporaries */
 void plan_free(plan *p);
 size_t plan_bytes(const plan *p);         /* approximate memory of the plan itself */
 size_t plan_library_bytes(const plan *p); /* and of what libraries compile for its steps */
+
+/* less_memory.c: if the plan's temporaries do not fit in `bytes`, sets *p to a plan of the same statement
+ * whose temporaries do, if there is one. The first plan owns it. Errors: NO_MEMORY */
+duet_status plan_with_less(const statement *s, const plan **p, size_t bytes);
+
+/* cache.c: a number for a plan that is not in the cache. */
+uint64_t plan_number(void);
 
 /* The expected time of its steps, by the costs in use now. The plan must belong to this thread. */
 double plan_seconds(const plan *p);

@@ -196,6 +196,23 @@ static bool is_faster(const statement *s, const traffic *l, size_t available, do
     return parts && seconds_of(l, parts) < unsplit + cost_of_move(l->down_pinned, HOST, true);
 }
 
+/* A statement that does not fit and cannot be streamed may compute values again. */
+static duet_status compute_again(const statement *s, const plan **p, size_t available)
+{
+    size_t operands = 0;
+    for (int i = 0; i < matrices_count(s, *p); i++) operands += bytes_missing(s, *p, i);
+    return operands < available ? plan_with_less(s, p, available - operands) : DUET_OK;
+}
+
+static duet_status choose_less(const statement *s, const plan **p, size_t available, double unsplit,
+                               double *seconds)
+{
+    const plan *whole = *p;
+    TRY(compute_again(s, p, available));
+    if (*p != whole) *seconds = unsplit + plan_seconds(*p) - plan_seconds(whole);
+    return DUET_OK;
+}
+
 /* A statement that fits is streamed only if that is faster than `unsplit` seconds. INFINITY: do not
  * compare. */
 static duet_status choose(const statement *s, const plan **p, double unsplit, double *seconds)
@@ -207,17 +224,24 @@ static duet_status choose(const statement *s, const plan **p, double unsplit, do
         return fail(DUET_NO_MEMORY, "no host memory to partition a formula of %u nodes", s->f->count);
     const int64_t length = (*p)->partition->length;
     if (!goes) *seconds = INFINITY;
-    if (!length) return DUET_OK;
-    const traffic l = traffic_of(s, *p);
-    if (goes && !is_faster(s, &l, available, unsplit, length)) return DUET_OK;
-    choose_rows(s, p, &l, available, seconds);
-    return DUET_OK;
+    if (length) {
+        const traffic l = traffic_of(s, *p);
+        if (goes && !is_faster(s, &l, available, unsplit, length)) return DUET_OK;
+        choose_rows(s, p, &l, available, seconds);
+    }
+    return goes || (*p)->stream ? DUET_OK : choose_less(s, p, available, unsplit, seconds);
 }
 
 duet_status stream_choose(const statement *s, const plan **p, double *seconds)
 {
     if ((*p)->bytes < min_bytes) return DUET_OK;
     return choose(s, p, *seconds, seconds);
+}
+
+duet_status stream_fit_host(const statement *s, const plan **p)
+{
+    if ((*p)->temp_bytes < min_bytes || !pool_memory(HOST).limit) return DUET_OK;
+    return compute_again(s, p, pool_room(HOST));
 }
 
 /* Adds the cost of uploading the rows of one statement to the accrued cost of the matrix, up to the

@@ -260,7 +260,7 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
     error_text before;
     error_keep(&before);
     const bool fits = !r->recording.count || r->recording.entries[0].plan->device == p->device;
-    plan *own = fits ? plan_make(s, p->device) : NULL;
+    plan *own = fits ? plan_make_within(s, p->device, p->limit) : NULL;
     recorded *e = own ? record_add(&r->recording, own, s) : NULL;
     *added = e != NULL;
     if (!e) {

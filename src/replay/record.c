@@ -188,7 +188,8 @@ duet_status record_run(const plan *p, const statement *s)
 {
     duet_recording *r = thread_get()->recording;
     const streaming *w = p->stream;
-    plan *own = w ? stream_plan(s, p->device, w->length, w->rows, w->part) : plan_make(s, p->device);
+    plan *own =
+        w ? stream_plan(s, p->device, w->length, w->rows, w->part) : plan_make_within(s, p->device, p->limit);
     if (own) return run_and_add(r, own, s);
     return DUET_NO_MEMORY;
 }

@@ -239,6 +239,7 @@ MAKE(p_max_pool_p, x[0], 2, 2)
 MAKE(global_norm, 2, x)
 MAKE(clip_norm, x[0], x[1], x[2])
 MAKE(stop_gradient, x[0])
+MAKE(checkpoint, x[0])
 static const call networks[] = {
 #define DUET_NETWORK1(name, formula, doc)  ROW(name, 1, -1, FORMULA, doc)
 #define DUET_NETWORK2(name, formula, doc)  ROW(name, 2, -1, FORMULA, doc)
@@ -252,6 +253,7 @@ static const call networks[] = {
     ROW(global_norm, 2, -1, FORMULA, "the Euclidean norm of all elements of all operands")            //
     ROW(clip_norm, 3, -1, FORMULA, "g, scaled so that a norm of which g is a part is at most `most`") //
     ROW(stop_gradient, 1, -1, FORMULA, "x, as a constant for duet_grad")                              //
+    ROW(checkpoint, 1, -1, FORMULA, "x, kept in memory; what it is computed from is computed again")  //
 };
 
 /* ---- statements: destinations are 4 x 4 unless stated ---- */

@@ -1,0 +1,22 @@
+/* job_memory.h - how many bytes of temporaries jobs need, estimated before buffers.c assigns them. */
+#ifndef JOB_MEMORY_H
+#define JOB_MEMORY_H
+
+#include "lower.h"
+
+/* The bytes of a value. temporary_bytes: 0 if it has no memory of its own: a leaf, a result, a piece of a
+ * join. lives_to_end: it is a result that is copied to its destination at the end. */
+size_t value_bytes(const graph *g, int v);
+size_t temporary_bytes(const lowering *l, int v);
+static inline bool lives_to_end(const lowering *l, int v)
+{
+    return l->copied && l->dest_of[v] >= 0 && l->copied[l->dest_of[v]];
+}
+
+/* The most bytes of temporaries that live at once. SIZE_MAX: no host memory to find out. */
+size_t most_temporary_bytes(const lowering *l);
+
+/* Sets job_of for all results of jobs. */
+void number_jobs(lowering *l);
+
+#endif

@@ -1,0 +1,145 @@
+/* order.c - orders the jobs of several statements so that few temporaries live at once. Lowering orders
+ * them statement by statement. A job of a later statement may be the last that reads a temporary: it then
+ * runs as soon as its operands are there. */
+#include "job_memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ORDERED_MAX 4096 /* more jobs keep their order, because the search takes quadratic time */
+
+typedef struct orderer {
+    const lowering *l;
+    int *order, count; /* the new order */
+    int *waits;        /* of each job: for how many operands; -1: it was ordered */
+    int *reads;        /* of each value: how many jobs still read it */
+    int *first_user,
+        *next_user; /* lists of users: of a value; of operand k of job j at [j * JOB_INPUTS + k] */
+} orderer;
+
+#define JOB_INPUTS STEP_INPUTS
+
+/* Is operand k the same value as an earlier operand? */
+static bool is_repeated(const lowering *l, const job *j, int k)
+{
+    for (int i = 0; i < k; i++)
+        if (value_base(l->g, j->in[i]) == value_base(l->g, j->in[k])) return true;
+    return false;
+}
+
+static void find_users(orderer *o)
+{
+    const lowering *l = o->l;
+    for (int v = 0; v < l->g->count; v++) o->first_user[v] = -1;
+    for (int j = l->count; j-- > 0;)
+        for (int k = 0; k < l->jobs[j].ins; k++) {
+            const int x = value_base(l->g, l->jobs[j].in[k]), at = j * JOB_INPUTS + k;
+            if (is_repeated(l, &l->jobs[j], k)) continue;
+            o->reads[x]++;
+            o->waits[j] += l->job_of[x] >= 0;
+            o->next_user[at] = o->first_user[x];
+            o->first_user[x] = at;
+        }
+}
+
+/* Does a job that was not ordered read elements that job j overwrites? Then j has to write to a temporary,
+ * if it runs now. */
+static bool overwrites_for_others(const orderer *o, int j, int dest)
+{
+    const graph *g = o->l->g;
+    for (int v = 0; v < g->count; v++) {
+        const value *u = value_at(g, v);
+        if (u->op != OP_LEAF || o->l->overlap[u->leaf * g->roots + dest] == APART) continue;
+        for (int at = o->first_user[v]; at >= 0; at = o->next_user[at])
+            if (at / JOB_INPUTS != j && o->waits[at / JOB_INPUTS] >= 0) return true;
+    }
+    return false;
+}
+
+/* The bytes of temporaries that running job j now frees, less those that it takes. */
+static int64_t bytes_gained(const orderer *o, int j)
+{
+    const lowering *l = o->l;
+    const job *x = &l->jobs[j];
+    int64_t gain = 0;
+    for (int k = 0; k < x->ins; k++) {
+        const int v = value_base(l->g, x->in[k]);
+        if (!is_repeated(l, x, k) && o->reads[v] == 1) gain += (int64_t)temporary_bytes(l, v);
+    }
+    for (int k = 0; k < x->outs; k++) {
+        const int dest = l->dest_of[x->out[k]];
+        const bool stays = dest >= 0 && overwrites_for_others(o, j, dest);
+        gain -= (int64_t)(stays ? value_bytes(l->g, x->out[k]) : temporary_bytes(l, x->out[k]));
+    }
+    return gain;
+}
+
+static void put(orderer *o, int j)
+{
+    const lowering *l = o->l;
+    const job *x = &l->jobs[j];
+    o->order[o->count++] = j;
+    o->waits[j] = -1;
+    for (int k = 0; k < x->ins; k++)
+        if (!is_repeated(l, x, k)) o->reads[value_base(l->g, x->in[k])]--;
+    for (int k = 0; k < x->outs; k++)
+        for (int at = o->first_user[x->out[k]]; at >= 0; at = o->next_user[at]) o->waits[at / JOB_INPUTS]--;
+}
+
+/* The job that frees the most memory, if one takes none; else the next one in the old order. */
+static int next_job(const orderer *o, int next)
+{
+    int best = next;
+    int64_t most = -1;
+    for (int j = next; j < o->l->count; j++) {
+        if (o->waits[j] != 0) continue;
+        const int64_t gain = bytes_gained(o, j);
+        if (gain > most) {
+            most = gain;
+            best = j;
+        }
+    }
+    return best;
+}
+
+static void order_jobs(orderer *o)
+{
+    find_users(o);
+    for (int next = 0; next < o->l->count;) {
+        if (o->waits[next] < 0) next++;
+        else put(o, next_job(o, next));
+    }
+}
+
+/* Copies the jobs in the new order, if they then need less memory. */
+static bool take_order(lowering *l, const int *order)
+{
+    job *jobs = malloc((size_t)l->count * sizeof *jobs), *before = l->jobs;
+    const size_t most = most_temporary_bytes(l);
+    if (!jobs) return false;
+    for (int i = 0; i < l->count; i++) jobs[i] = before[order[i]];
+    l->jobs = jobs;
+    if (most_temporary_bytes(l) < most) {
+        l->capacity = l->count;
+        jobs = before;
+    } else {
+        l->jobs = before;
+    }
+    free(jobs);
+    number_jobs(l);
+    return true;
+}
+
+bool jobs_order(lowering *l)
+{
+    const size_t jobs = (size_t)l->count, values = (size_t)l->g->count;
+    if (l->g->roots < 2 || l->count > ORDERED_MAX) return true;
+    int *all = calloc(2 * jobs + 2 * values + jobs * JOB_INPUTS, sizeof *all);
+    if (!all) return false;
+    orderer o = { .l = l, .order = all, .waits = all + jobs, .reads = all + 2 * jobs };
+    o.first_user = o.reads + values;
+    o.next_user = o.first_user + values;
+    order_jobs(&o);
+    const bool ok = take_order(l, o.order);
+    free(all);
+    return ok;
+}

@@ -1,0 +1,49 @@
+/* recompute.h - values that are computed a second time instead of being kept in temporaries. A value that is
+ * dropped has late uses, which read a second copy. The job that computes the copy runs right before the first
+ * of them; its own operands may be copies, too. */
+#ifndef RECOMPUTE_H
+#define RECOMPUTE_H
+
+#include "lower.h"
+
+#define KEPT (-1) /* the value is not dropped */
+
+typedef struct dropping {
+    lowering *l;
+    /* Of each value: uses by jobs behind this one are late; KEPT: none is. With checkpoints, late[] says
+     * which uses are, and this is 0 if the value is dropped. */
+    int *after;
+    uint32_t *late;    /* of each job, for checkpoints: bit k: operand k is read late; or NULL */
+    int *again_before; /* of each job: it runs a second time right before this job; INT_MAX: it does not */
+} dropping;
+
+static inline int base_of(const lowering *l, const job *j, int k) { return value_base(l->g, j->in[k]); }
+
+/* Can the value be computed a second time? Pieces and joins are not, because several jobs write them. */
+static inline bool can_drop(const lowering *l, int v)
+{
+    const value *u = value_at(l->g, v);
+    return l->job_of[v] >= 0 && l->dest_of[v] < 0 && !u->join && !u->checkpoint;
+}
+
+/* Does job j read the copy of operand k? */
+static inline bool reads_late(const dropping *d, int j, int k)
+{
+    if (d->late) return d->late[j] >> k & 1;
+    const int after = d->after[base_of(d->l, &d->l->jobs[j], k)];
+    return after != KEPT && j > after;
+}
+
+/* Does a second run, right before job `at`, read the copy of v? */
+static inline bool second_reads_copy(const dropping *d, int v, int at)
+{
+    return d->after[v] != KEPT && (d->late || at > d->after[v]);
+}
+
+/* Finds which jobs run a second time, and when: sets again_before. */
+void find_second_runs(dropping *d);
+
+/* Changes the jobs accordingly. false: no host memory. */
+bool run_again(dropping *d);
+
+#endif

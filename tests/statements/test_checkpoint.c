@@ -1,0 +1,403 @@
+/* test_checkpoint.c - lists of statements that keep less in memory: checkpoints, the order of steps, values that
+ * are computed again because of a limit or because that is faster. The gradients of random networks are those of
+ * statements that run one by one. */
+#include "common.h"
+#include "matrix.h"
+#include "plan.h"
+#include "stream_policy.h"
+#include <math.h>
+
+enum { LAYERS = 12, BATCH = 6, UNITS = 5, DEEP = 50 };
+
+static duet_place place[2];
+static int places;
+
+static void ok(duet_status s) { CHECK(s == DUET_OK, "%s", duet_error()); }
+
+static void fill(rng *gen, duet_matrix *m)
+{
+    double *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = (double)rng_below(gen, 2001) / 1000 - 1;
+}
+
+/* ---- random networks ---- */
+
+typedef struct network {
+    int layers, kind[LAYERS], from[LAYERS];
+    bool checkpoint[LAYERS];
+    duet_matrix *x, *target, *loss, *w[LAYERS], *b[LAYERS], *dw[LAYERS], *db[LAYERS];
+} network;
+
+enum { TANH, RELU, SILU, ELU, GELU, SOFTPLUS, SIGMOID, NORM, PRODUCT, GATE, JOINED, KINDS };
+
+static duet_expr activated(int kind, duet_expr z)
+{
+    switch (kind) {
+    case TANH: return duet_tanh(z);
+    case RELU: return duet_relu(z);
+    case SILU: return duet_silu(z);
+    case ELU: return duet_elu(z, 1);
+    case GELU: return duet_gelu(z);
+    case SOFTPLUS: return duet_softplus(z);
+    case SIGMOID: return duet_sigmoid(z);
+    case NORM: return duet_layer_norm(z, 1.5, 0.25, 1e-3);
+    case GATE: return duet_mul(duet_sigmoid(z), duet_add(z, 1));
+    case JOINED:
+        return duet_concat(1, duet_exp(duet_neg(duet_square(duet_index(z, DUET_ALL, DUET_RANGE(0, 2))))),
+                           duet_atan(duet_index(z, DUET_ALL, DUET_RANGE(2, UNITS))));
+    default: return z;
+    }
+}
+
+static duet_expr loss_of(const network *n, bool checkpoints)
+{
+    duet_expr after[LAYERS + 1] = { DUET(n->x) };
+    for (int k = 0; k < n->layers; k++) {
+        const duet_expr z = duet_bias_add(duet_matmul(after[k], n->w[k]), n->b[k]);
+        duet_expr y = activated(n->kind[k], z);
+        if (n->from[k] < k) y = duet_add(y, after[n->from[k]]); /* a layer is skipped */
+        after[k + 1] = checkpoints && n->checkpoint[k] ? duet_checkpoint(y) : y;
+    }
+    return duet_mse(after[n->layers], n->target);
+}
+
+static network network_new(rng *gen)
+{
+    network n = { .layers = 2 + (int)rng_below(gen, LAYERS - 1),
+                  .x = duet_new(DUET_F64, BATCH, UNITS),
+                  .target = duet_new(DUET_F64, BATCH, UNITS),
+                  .loss = duet_new(DUET_F64, 1) };
+    fill(gen, n.x);
+    fill(gen, n.target);
+    for (int k = 0; k < n.layers; k++) {
+        n.kind[k] = (int)rng_below(gen, KINDS);
+        n.from[k] = rng_below(gen, 4) ? k : (int)rng_below(gen, k + 1);
+        n.checkpoint[k] = rng_below(gen, 3) == 0;
+        n.w[k] = duet_new(DUET_F64, UNITS, UNITS);
+        n.b[k] = duet_new(DUET_F64, UNITS);
+        n.dw[k] = duet_new(DUET_F64, UNITS, UNITS);
+        n.db[k] = duet_new(DUET_F64, UNITS);
+        fill(gen, n.w[k]);
+        fill(gen, n.b[k]);
+    }
+    return n;
+}
+
+static void network_free(network *n)
+{
+    duet_free(&n->x, &n->target, &n->loss);
+    for (int k = 0; k < n->layers; k++) duet_free(&n->w[k], &n->b[k], &n->dw[k], &n->db[k]);
+}
+
+/* All gradients in one list, in a random order. */
+static duet_status train(rng *gen, const network *n, bool checkpoints)
+{
+    const duet_expr loss = loss_of(n, checkpoints);
+    duet_assignment all[2 * LAYERS + 1] = { { n->loss, loss } };
+    int count = 1;
+    for (int k = 0; k < n->layers; k++) {
+        all[count++] = (duet_assignment){ n->dw[k], duet_grad(loss, n->w[k]) };
+        all[count++] = (duet_assignment){ n->db[k], duet_grad(loss, n->b[k]) };
+    }
+    for (int i = count - 1; i > 0; i--) {
+        const int j = (int)rng_below(gen, i + 1);
+        const duet_assignment other = all[i];
+        all[i] = all[j];
+        all[j] = other;
+    }
+    return (duet_set_all)(all, count);
+}
+
+static void clear(const network *n)
+{
+    ok(duet_set(n->loss, NAN));
+    for (int k = 0; k < n->layers; k++) {
+        ok(duet_set(n->dw[k], NAN));
+        ok(duet_set(n->db[k], NAN));
+    }
+}
+
+static bool is_near(double a, double b) { return fabs(a - b) <= 1e-12 * (1 + fabs(b)); }
+
+static void check_equal(const duet_matrix *m, const duet_matrix *expected, const char *what)
+{
+    const double *p = duet_read_f64(m), *q = duet_read_f64(expected);
+    CHECK(p && q, "%s: %s", what, duet_error());
+    for (int64_t i = 0; p && q && i < duet_count(m); i++)
+        CHECK(is_near(p[i], q[i]), "%s, element %d: %.17g, not %.17g", what, (int)i, p[i], q[i]);
+}
+
+/* The gradients are those of statements that run one by one, without a limit and without checkpoints. */
+static void check_gradients(const network *n, const char *what)
+{
+    duet_matrix *loss = duet_eval(loss_of(n, false));
+    check_equal(n->loss, loss, what);
+    duet_free(&loss);
+    for (int k = 0; k < n->layers; k++) {
+        duet_matrix *dw = duet_eval(duet_grad(loss_of(n, false), n->w[k])),
+                    *db = duet_eval(duet_grad(loss_of(n, false), n->b[k]));
+        check_equal(n->dw[k], dw, what);
+        check_equal(n->db[k], db, what);
+        duet_free(&dw, &db);
+    }
+    clear(n);
+}
+
+static void test_networks(int trials)
+{
+    rng gen = rng_new(11);
+    for (int t = 0; t < trials; t++) {
+        network n = network_new(&gen);
+        for (int p = 0; p < places; p++)
+            for (int fusion = 0; fusion < 3; fusion++) {
+                plan_fusion(fusion);
+                DUET_ON(place[p]) ok(train(&gen, &n, false));
+                check_gradients(&n, "a list");
+                DUET_ON(place[p]) ok(train(&gen, &n, true));
+                check_gradients(&n, "a list with checkpoints");
+            }
+        plan_fusion(-1);
+        network_free(&n);
+    }
+    tap_point("the gradients of random networks, with and without checkpoints");
+}
+
+/* ---- within a limit ---- */
+
+/* The bytes of temporaries, and the number of steps that compute values again, of a list as explained. */
+typedef struct explained {
+    unsigned long long temporaries;
+    int again, steps;
+} explained;
+
+static explained explain(duet_place on, const duet_assignment *all, int count)
+{
+    explained e = { 0 };
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    DUET_ON(on) ok(duet_explain_all(out, all, count));
+    fclose(out);
+    const char *line = strstr(text, "  memory: "), *on_line = strstr(text, " on the ");
+    if (line)
+        (void)sscanf(line, "  memory: %*u bytes of matrices, %llu bytes of temporaries; %d", &e.temporaries,
+                     &e.again);
+    if (on_line) (void)sscanf(on_line, " on the %*[^:]: %d", &e.steps);
+    CHECK(line != NULL, "no line about memory:\n%s", text);
+    free(text);
+    return e;
+}
+
+/* A deep network: its weights are W, W2, ... and its gradients go to one list. */
+typedef struct deep {
+    duet_matrix *x, *target, *loss, *w[DEEP], *d[DEEP];
+    duet_assignment all[DEEP + 1];
+} deep;
+
+enum {
+    ROWS = 64,
+    COLUMNS = 32,
+    VALUE = ROWS * COLUMNS * sizeof(float),
+    RESULTS = DEEP * COLUMNS * COLUMNS * sizeof(float)
+};
+
+static void fill32(rng *gen, duet_matrix *m)
+{
+    float *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < duet_count(m); i++) p[i] = (float)rng_below(gen, 2001) / 1000 - 1;
+}
+
+static deep deep_new(void)
+{
+    rng gen = rng_new(5);
+    deep n = { duet_new(DUET_F32, ROWS, COLUMNS), duet_new(DUET_F32, ROWS, COLUMNS), duet_new(DUET_F32, 1) };
+    fill32(&gen, n.x);
+    fill32(&gen, n.target);
+    for (int k = 0; k < DEEP; k++) {
+        n.w[k] = duet_new(DUET_F32, COLUMNS, COLUMNS);
+        n.d[k] = duet_new(DUET_F32, COLUMNS, COLUMNS);
+        fill32(&gen, n.w[k]);
+        ok(duet_set(n.w[k], duet_mul(n.w[k], 0.3)));
+    }
+    return n;
+}
+
+/* Every `every`-th layer is a checkpoint; 0: none. */
+static const duet_assignment *deep_list(deep *n, int every)
+{
+    duet_expr y = DUET(n->x);
+    for (int k = 0; k < DEEP; k++) {
+        y = duet_tanh(duet_matmul(y, n->w[k]));
+        if (every && k % every == every - 1) y = duet_checkpoint(y);
+    }
+    const duet_expr loss = duet_mse(y, n->target);
+    n->all[0] = (duet_assignment){ n->loss, loss };
+    for (int k = 0; k < DEEP; k++) n->all[k + 1] = (duet_assignment){ n->d[k], duet_grad(loss, n->w[k]) };
+    return n->all;
+}
+
+static void deep_free(deep *n)
+{
+    duet_free(&n->x, &n->target, &n->loss);
+    for (int k = 0; k < DEEP; k++) duet_free(&n->w[k], &n->d[k]);
+}
+
+/* With a checkpoint in every 7th layer, about 7 + 50 / 7 values live at once. */
+static void test_memory_of_checkpoints(deep *n)
+{
+    for (int p = 0; p < places; p++) {
+        const explained all = explain(place[p], deep_list(n, 0), DEEP + 1),
+                        some = explain(place[p], deep_list(n, 7), DEEP + 1);
+        CHECK(all.temporaries >= (unsigned long long)DEEP * VALUE, "%llu bytes", all.temporaries);
+        CHECK(!all.again, "%d steps compute values again", all.again);
+        const size_t kept = place[p] == DUET_CPU ? 17 : 25; /* on the GPU, results may be temporaries, too */
+        CHECK(some.temporaries <= kept * VALUE + (place[p] == DUET_GPU) * RESULTS,
+              "%llu bytes with checkpoints", some.temporaries);
+        CHECK(some.again > 0 && some.again <= 2 * DEEP, "%d steps compute values again", some.again);
+        CHECK(some.steps == all.steps + some.again, "%d steps, not %d", some.steps, all.steps + some.again);
+    }
+    tap_point("the memory of a network of 50 layers, with and without checkpoints");
+}
+
+static void keep(const deep *n, float *to)
+{
+    for (int k = 0; k < DEEP; k++) {
+        const float *p = duet_read_f32(n->d[k]);
+        if (p) memcpy(to + (size_t)k * COLUMNS * COLUMNS, p, COLUMNS * COLUMNS * sizeof *p);
+        CHECK(p != NULL, "%s", duet_error());
+    }
+}
+
+static bool is_same(const deep *n, const float *expected)
+{
+    bool same = true;
+    for (int k = 0; k < DEEP; k++) {
+        const float *p = duet_read_f32(n->d[k]);
+        same &= p && !memcmp(p, expected + (size_t)k * COLUMNS * COLUMNS, COLUMNS * COLUMNS * sizeof *p);
+    }
+    return same;
+}
+
+/* A limit with room for so many values besides what is in use: the matrices of the network, and on the GPU
+ * the memory of libraries. */
+static void limit(duet_place on, size_t values)
+{
+    duet_memory_trim();
+    ok(duet_memory_limit(on, duet_memory_of(on).used + values * VALUE));
+}
+
+static duet_status train_deep(duet_place on, deep *n)
+{
+    duet_status s = DUET_OK;
+    deep_list(n, 0);
+    DUET_ON(on) s = (duet_set_all)(n->all, DEEP + 1);
+    return s;
+}
+
+static duet_status within(duet_place on, deep *n, size_t values)
+{
+    limit(on, values);
+    const duet_status s = train_deep(on, n);
+    ok(duet_memory_limit(on, 0));
+    return s;
+}
+
+/* The bits are the same with any limit. With too little memory, the destinations keep their elements. */
+static void test_limits(deep *n)
+{
+    static float expected[DEEP * COLUMNS * COLUMNS], zeros[DEEP * COLUMNS * COLUMNS];
+    static const size_t values[] = { 60, 40, 25, 18, 12, 9, 7 }; /* without a limit, 51 */
+    stream_from(1);
+    for (int p = 0; p < places; p++) {
+        ok(train_deep(place[p], n));
+        keep(n, expected);
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+            for (int k = 0; k < DEEP; k++) ok(duet_set_on(place[p], n->d[k], 0));
+            const duet_status s = within(place[p], n, values[i]);
+            const bool may_fail = place[p] == DUET_GPU; /* results may be temporaries */
+            CHECK(s == DUET_OK || (may_fail && s == DUET_NO_MEMORY), "%s, room for %zu values: %s",
+                  place_name(place[p]), values[i], duet_error());
+            CHECK(is_same(n, s == DUET_OK ? expected : zeros), "%s, room for %zu values: other bits",
+                  place_name(place[p]), values[i]);
+        }
+        for (int k = 0; k < DEEP; k++) ok(duet_set(n->d[k], 0));
+        CHECK(within(DUET_CPU, n, 1) == DUET_NO_MEMORY, "one value suffices");
+        CHECK(is_same(n, zeros), "destinations changed");
+    }
+    stream_from((size_t)1 << 20);
+    tap_point("a network of 50 layers within limits on memory");
+}
+
+/* A recording and automatic replay keep the plan that fits. */
+static void test_repeated(deep *n)
+{
+    static float expected[DEEP * COLUMNS * COLUMNS];
+    stream_from(1);
+    for (int p = 0; p < places; p++) {
+        ok(within(place[p], n, 60));
+        keep(n, expected);
+        for (int recorded = 0; recorded < 2; recorded++) {
+            duet_recording *r = NULL;
+            limit(place[p], place[p] == DUET_CPU ? 24 : 60);
+            for (int i = 0; i < 6; i++) {
+                if (recorded && !r) ok(duet_record_begin());
+                if (!r) ok(train_deep(place[p], n));
+                if (recorded && !r) r = duet_record_end();
+                if (r) ok(duet_replay(r));
+            }
+            ok(duet_synchronize());
+            CHECK(is_same(n, expected), "%s: other bits", place_name(place[p]));
+            duet_recording_free(&r);
+            ok(duet_memory_limit(place[p], 0));
+        }
+    }
+    stream_from((size_t)1 << 20);
+    tap_point("a recording, and repeated statements, within a limit");
+}
+
+/* ---- formulas ---- */
+
+static void test_formulas(void)
+{
+    duet_matrix *x = duet_full(DUET_F32, 2, 3, 4), *z = duet_full(DUET_C64, 2, 5),
+                *y = duet_new(DUET_F32, 3, 4), *g = duet_new(DUET_C64, 5), *i = duet_full(DUET_I32, 7, 2);
+    for (int p = 0; p < places; p++) DUET_ON(place[p])
+        {
+            ok(duet_set(y, duet_add(duet_checkpoint(duet_mul(x, 3)), 1)));
+            CHECK(duet_read(y) && *duet_read_f32(y) == 7, "%g", *duet_read_f32(y));
+            ok(duet_set(y, duet_transpose(duet_checkpoint(duet_transpose(duet_exp(duet_mul(x, 0)))))));
+            CHECK(duet_read(y) && *duet_read_f32(y) == 1, "%g", *duet_read_f32(y));
+            ok(duet_set(g, duet_grad(duet_sum(duet_square(duet_abs(duet_checkpoint(duet_mul(z, 3))))), z)));
+            CHECK(duet_read(g) && fabsf(*(const float *)duet_read(g) - 36) <= 1e-4f, "%g",
+                  *(const float *)duet_read(g));
+        }
+    CHECK(duet_expr_status(duet_checkpoint(3)) == DUET_OK, "a number: %s", duet_error());
+    duet_expr e = duet_checkpoint(i);
+    CHECK(duet_expr_type(e) == DUET_I32, "type %d", (int)duet_expr_type(e));
+    forget(e);
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    e = duet_checkpoint(duet_add(x, 1));
+    ok(duet_print_expr(out, e));
+    fclose(out);
+    CHECK(strstr(text, "duet_checkpoint(") != NULL, "%s", text);
+    free(text);
+    forget(e);
+    duet_free(&x, &z, &y, &g, &i);
+    tap_point("checkpoints of formulas, views, numbers, complex and integer matrices");
+}
+
+int main(int argc, char **argv)
+{
+    const int trials = trial_count(argc, argv, 40, 300);
+    places = list_places(place);
+    test_formulas();
+    test_networks(trials);
+    deep n = deep_new();
+    test_memory_of_checkpoints(&n);
+    test_limits(&n);
+    test_repeated(&n);
+    deep_free(&n);
+    return tap_end();
+}
