@@ -87,6 +87,8 @@ static const double weight[OPS_ALL] = {
     [OP_sqrt] = 1,
 };
 
+double cost_weight(enum op op) { return weight[op]; }
+
 static double program_weight(const program *p)
 {
     double sum = 0;

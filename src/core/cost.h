@@ -47,6 +47,9 @@ step_cost cost_of_transform; /* ... with s->flops operations of a Fourier transf
 step_cost cost_of_program;   /* ... with the operators of a program */
 step_cost cost_of_product, cost_of_batched, cost_of_conv, cost_of_solver;
 
+/* The time of an element-wise operator, in times of a function such as exp. */
+double cost_weight(enum op op);
+
 /* Seconds to copy from the host to a device, or from the default GPU to the host. */
 double cost_of_move(size_t bytes, int to, bool pinned);
 

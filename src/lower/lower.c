@@ -297,6 +297,8 @@ static void count_registers(lowering *l)
     }
 }
 
+#define DUPLICATIONS 3 /* how often values are duplicated, and passes assigned again */
+
 #define VALUE_ARRAYS 11 /* arrays with an entry for each value */
 
 static void find_dests(lowering *l)
@@ -338,14 +340,29 @@ static duet_status lowering_status(const lowering *l)
     return fail(DUET_NO_MEMORY, "no host memory to plan a formula of %d values", l->g->count);
 }
 
+static void assign(lowering *l)
+{
+    l->failed |= !reserve(l, 0);
+    if (l->failed) return;
+    find_dests(l);
+    count_registers(l);
+    passes_assign(l);
+}
+
+/* Several statements may share values that each pass can compute for itself. */
+static void assign_passes(lowering *l)
+{
+    bool any = l->g->roots > 1 && l->fusion == FUSION_MACHINE;
+    assign(l);
+    for (int i = 0; i < DUPLICATIONS && any && !l->failed; i++) {
+        l->failed |= !duplicate_values(l, &any);
+        if (any) assign(l);
+    }
+}
+
 duet_status lower(lowering *l)
 {
-    l->failed = !reserve(l, 0);
-    if (!l->failed) {
-        find_dests(l);
-        count_registers(l);
-        passes_assign(l);
-    }
+    assign_passes(l);
     for (int i = 0; i < l->g->roots && !l->failed; i++)
         if (l->g->root[i] >= 0 && l->job_of[l->g->root[i]] < 0) schedule(l, l->g->root[i]);
     if (!l->failed) l->failed = !jobs_order(l) || !jobs_use_checkpoints(l);

@@ -355,6 +355,28 @@ static void test_repeated(deep *n)
     tap_point("a recording, and repeated statements, within a limit");
 }
 
+/* ---- what is computed again because that is faster ---- */
+
+/* silu(z) and its gradient: z is read by one pass before the product and by one behind it. */
+static void test_faster(void)
+{
+    duet_matrix *x = duet_zeros(DUET_F32, 256, 128), *w = duet_zeros(DUET_F32, 128, 128),
+                *v = duet_zeros(DUET_F32, 128, 128), *dw = duet_zeros(DUET_F32, 128, 128),
+                *dv = duet_zeros(DUET_F32, 128, 128), *loss = duet_zeros(DUET_F32, 1);
+    for (int p = 0; p < places; p++) {
+        const duet_expr y = duet_mean(duet_square(duet_matmul(duet_silu(duet_matmul(x, w)), v)));
+        const duet_assignment all[] = { { loss, y }, { dw, duet_grad(y, w) }, { dv, duet_grad(y, v) } };
+        const explained e = explain(place[p], all, 3);
+        const bool copies = place[p] == DUET_GPU; /* some results may be temporaries at first */
+        CHECK(e.steps <= (copies ? 11 : 9), "%d steps", e.steps);
+        CHECK(e.temporaries <= 3ull * 256 * 128 * 4 + copies * 128 * 128 * 4 + 1024,
+              "%llu bytes of temporaries", e.temporaries);
+        for (int k = 0; k < 3; k++) forget(all[k].value);
+    }
+    duet_free(&x, &w, &v, &dw, &dv, &loss);
+    tap_point("passes compute cheap values for themselves");
+}
+
 /* ---- formulas ---- */
 
 static void test_formulas(void)
@@ -399,5 +421,6 @@ int main(int argc, char **argv)
     test_limits(&n);
     test_repeated(&n);
     deep_free(&n);
+    test_faster();
     return tap_end();
 }
