@@ -13,7 +13,7 @@
  *                          not kept for what uses x, such as the gradient: it is computed again from the
  *                          matrices and checkpoints before it. This saves memory, and costs time
  * y is an operand: until the gradient is evaluated, it can be used in other formulas and gradients. If it
- * has no x, the gradient is 0. What y and its gradients have in common is computed once, if they are
+ * has no x, the gradient is 0, and duet_explain says so. What y and its gradients have in common is computed once, if they are
  * statements of one duet_set_all:
  *     duet_expr loss = duet_mse(duet_matmul(x, w), target);
  *     duet_set_all({ l, loss }, { dw, duet_grad(loss, w) })
@@ -21,7 +21,7 @@
  * (duet_row, duet_transposed) are other matrices, and y may not have one that shares elements with x.
  * Derivatives at points where an operator has none, and those of complex numbers: docs/semantics.md.
  * Shapes    duet_grad: y has one element. duet_vjp: g broadcasts to y. The result has the shape of x
- * Type      the result has that of x; y must be floating point, for duet_grad also real
+ * Type      the result has that of x; x and y must be floating point, for duet_grad y also real
  * Errors    in the result: BAD_ARGUMENT (y has a view that shares elements with x), BAD_SHAPE, BAD_TYPE,
  *           UNSUPPORTED (y depends on x by an operator that has no derivative), FREED, NO_MEMORY
  * Source    reverse-mode differentiation, as JAX's grad and vjp; the derivatives are in

@@ -14,7 +14,7 @@
 
 /* Flags of nodes. FAILED: attr.failure is valid. DENSE: a matrix without gaps. PLAIN: the node is live,
  * floating point and has at most PLAIN_RANK axes. Not all such nodes have the flag PLAIN. */
-enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 };
+enum { NODE_FAILED = 8, NODE_DENSE = 16, NODE_PLAIN = 32 }; /* DENSE: of leaves; see NODE_ABSENT */
 #define PLAIN_RANK 2
 
 typedef struct spending {

@@ -8,8 +8,16 @@
 #include "ops.h"
 
 /* WEAK: made of numbers only; it takes the type of the other operands. CHECKPOINT, STOP: a reshape made by
- * duet_checkpoint or duet_stop_gradient */
-enum { NODE_CHECKPOINT = 1, NODE_SPENT = 2, NODE_WEAK = 4, NODE_STOP = 64, NODE_ROOT = 128 };
+ * duet_checkpoint or duet_stop_gradient. ABSENT: of an operator: zeros, the gradient with respect to a matrix
+ * that the formula does not name */
+enum {
+    NODE_CHECKPOINT = 1,
+    NODE_SPENT = 2,
+    NODE_WEAK = 4,
+    NODE_ABSENT = 16,
+    NODE_STOP = 64,
+    NODE_ROOT = 128
+};
 
 /* The options of an operator as words, which are part of the key. Convolutions and pooling store them
  * in the order of the structs of options.h, for as many axes as the operator has. Other operators use

@@ -88,7 +88,8 @@ typedef struct sweep {
     kept_gradients *kept; /* or NULL */
     bool *depends;        /* does the node depend on x by a function that has a derivative? */
     bool *used, *spent;   /* does the root use the node? Was its handle spent? */
-    bool hidden;          /* does the formula name another view of the elements of x? */
+    bool named;           /* does the formula name x? */
+    bool hidden;          /* or another view of the elements of x? */
     bool freed;           /* or a matrix that was freed? */
 } sweep;
 
@@ -113,6 +114,7 @@ static bool leaf_depends(sweep *w, const node *n)
     }
     const enum overlap shared = n->matrix == w->x ? SAME : matrix_overlap(n->matrix, w->x);
     w->hidden |= shared == TANGLED;
+    w->named |= shared == SAME;
     return shared == SAME && is_floating(n);
 }
 
@@ -227,6 +229,15 @@ static void forbid_names(const sweep *w)
         if (w->spent[i]) w->a->nodes[w->first + i].flags |= NODE_SPENT;
 }
 
+/* duet_explain says so if the reason is that the formula does not name x. */
+static duet_expr no_gradient(const sweep *w, duet_expr like)
+{
+    const duet_expr zeros = zeros_like(like, w->site);
+    node *n = w->named || !is_valid(zeros) ? NULL : arena_look(w->a, zeros.serial);
+    if (n && n->op < OPS) node_flag(w->a, n, NODE_ABSENT);
+    return zeros;
+}
+
 static duet_expr run_sweep(sweep *w, duet_expr y, duet_expr g, duet_expr like)
 {
     find_dependent(w);
@@ -235,7 +246,7 @@ static duet_expr run_sweep(sweep *w, duet_expr y, duet_expr g, duet_expr like)
     allow_names(w);
     const duet_expr made = swept(w, g.serial ? g : duet_of_number(1));
     forbid_names(w);
-    if (!made.serial) return zeros_like(like, w->site);
+    if (!made.serial) return no_gradient(w, like);
     return is_number(made) ? number_like(made, like, w->site) : made;
 }
 
@@ -269,6 +280,16 @@ static duet_expr gradient_of(const char *function, arena *a, node *y, const duet
     return made;
 }
 
+static duet_status check_x(duet_expr x)
+{
+    const duet_status s = duet_expr_status(x);
+    if (s != DUET_OK || dtype_kind(duet_expr_type(x)) >= TYPE_FLOAT) return s;
+    return fail(DUET_BAD_TYPE,
+                "x is a matrix of %s, and gradients are with respect to floating-point matrices; "
+                "use a copy of x that duet_cast has converted",
+                dtypes[duet_expr_type(x)].name);
+}
+
 static duet_status check_result(const node *y, bool is_scalar)
 {
     const shape s = formula_shape(handle_of(y));
@@ -289,7 +310,7 @@ static duet_expr differentiated(const char *function, duet_expr y, const duet_ma
     node *n = NULL;
     if (!a) return no_room(DUET_NO_MEMORY);
     const duet_expr like = (duet_of_matrix)(x);
-    duet_status s = duet_expr_status(like);
+    duet_status s = check_x(like);
     if (s != DUET_OK) return bad_operands(function, 1, &y, s, site);
     s = operands(a, OP_append, 1, &y, &n);
     if (s == DUET_OK) s = check_result(n, !g.serial);

@@ -195,6 +195,21 @@ static const char *const fusion_texts[] = {
     [FUSION_MACHINE] = "any operators", [FUSION_ROWS] = "fixed patterns only", [FUSION_NONE] = "none"
 };
 
+/* The gradients that are 0 because a formula does not name the matrix. */
+static void print_notes(FILE *out, const statement *s)
+{
+    uint32_t i = 0;
+    for (int k = 0; k < s->count; k++) {
+        bool absent = false;
+        for (; i <= s->to[k].node; i++)
+            absent |= s->f->nodes[i].op < OPS && s->f->nodes[i].flags & NODE_ABSENT;
+        if (!absent) continue;
+        fputs("  note: ", out);
+        if (s->count > 1) fprintf(out, "in statement %d, ", k + 1);
+        fputs("a gradient is 0, because its formula does not name the matrix\n", out);
+    }
+}
+
 /* The peak of the memory of a statement: all temporaries are allocated while it runs. */
 static void print_memory(FILE *out, const plan *p, const statement *s)
 {
@@ -229,6 +244,7 @@ static void print_all(FILE *out, const plan *p, const statement *s)
     else print_copies(&a);
     for (int i = 0; i < p->count; i++) print_step(&a, i);
     print_memory(out, p, s);
+    print_notes(out, s);
     if (*p->why) fprintf(out, "  %s\n", p->why);
     print_others(out, s, p);
 }

@@ -212,7 +212,9 @@ static void test_errors(void)
                 *z = duet_ones(DUET_C64, 2), *gone = duet_ones(DUET_F64, 2);
     fails(duet_grad(duet_exp(x), x), DUET_BAD_SHAPE,
           "duet_grad(y: f64[2,2]): the formula must have one element");
-    fails(duet_grad(duet_sum(i), i), DUET_BAD_TYPE, "must have a floating-point type");
+    fails(duet_grad(duet_sum(i), i), DUET_BAD_TYPE, "x is a matrix of i64");
+    fails(duet_grad(duet_sum(x), i), DUET_BAD_TYPE, "duet_grad(y: f64[]): x is a matrix of i64");
+    fails(duet_grad(duet_sum(i), x), DUET_BAD_TYPE, "must have a floating-point type");
     fails(duet_grad(duet_sum(z), z), DUET_BAD_TYPE, "must be real");
     fails(duet_grad(duet_sum(x), NULL), DUET_BAD_ARGUMENT, "duet_grad");
     fails(duet_grad(duet_sum(duet_svdvals(x)), x), DUET_UNSUPPORTED,
@@ -230,6 +232,29 @@ static void test_errors(void)
     ok(duet_set(x, y)); /* other formulas stay */
     duet_free(&row, &x, &i, &z);
     tap_point("errors");
+}
+
+/* The gradient with respect to a matrix that a formula does not name is 0, and the plan says so. */
+static void test_absent(void)
+{
+    duet_matrix *x = duet_ones(DUET_F64, 3), *other = duet_ones(DUET_F64, 3), *d = duet_ones(DUET_F64, 3),
+                *l = duet_ones(DUET_F64, 1);
+    for (int named = 0; named < 2; named++) {
+        char *text;
+        size_t bytes;
+        FILE *out = open_memstream(&text, &bytes);
+        const duet_expr y = duet_sum(duet_mul(x, x));
+        DUET_EXPLAIN(out) ok(duet_set_all({ l, y }, { d, duet_grad(y, named ? x : other) }));
+        fclose(out);
+        const char *note =
+            strstr(text, "note: in statement 2, a gradient is 0, because its formula does not name");
+        CHECK((note != NULL) == !named, "%s", text);
+        free(text);
+    }
+    ok(duet_set(d, duet_grad(duet_sum(duet_mul(x, x)), other)));
+    holds(d, (const double[]){ 0, 0, 0 }, "a matrix that the formula does not name");
+    duet_free(&x, &other, &d, &l);
+    tap_point("the gradient with respect to a matrix that the formula does not name");
 }
 
 /* ---- lists of statements ---- */
@@ -441,6 +466,7 @@ int main(int argc, char **argv)
     test_unusual();
     test_arena();
     test_errors();
+    test_absent();
     test_lists(trials);
     test_network();
     return tap_end();
