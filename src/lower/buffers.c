@@ -2,6 +2,7 @@
  * temporary, which later jobs reuse as soon as its value is dead. If there is only one statement,
  * its destination can hold temporaries before the result. */
 #include "dtype.h"
+#include "job_memory.h"
 #include "lower.h"
 #include "matrix.h"
 #include "min_max.h"
@@ -22,13 +23,6 @@ typedef struct assigner {
     int last_fallible;
     int dests, blocks;
 } assigner;
-
-static size_t bytes_of(const graph *g, int v)
-{
-    layout at;
-    layout_dense(&at, (duet_dtype)value_at(g, v)->mem, value_at(g, v)->rank, value_at(g, v)->size);
-    return (size_t)layout_count(&at) * dtypes[at.type].bytes;
-}
 
 static void find_last_reads(assigner *a)
 {
@@ -85,22 +79,10 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-/* Do jobs get memory of the plan while they run? With one destination nothing follows the last job, so
- * they take their own. */
-static bool gives_scratch(const lowering *l) { return l->g->roots > 1; }
-
-static bool may_fail(const lowering *l, const job *j)
-{
-    step s;
-    if (j->kernel == JOB_JOIN || (is_map_kernel(j->kernel) && !job_reduces(j))) return false;
-    step_make(l, j, NULL, &s);
-    return !l->machine->is_sure(&s) || (!gives_scratch(l) && step_scratch(l->machine, &s) > 0);
-}
-
 static void find_last_fallible(assigner *a)
 {
     a->last_fallible = a->l->count - 1;
-    while (a->last_fallible >= 0 && !may_fail(a->l, &a->l->jobs[a->last_fallible])) a->last_fallible--;
+    while (a->last_fallible >= 0 && !job_may_fail(a->l, &a->l->jobs[a->last_fallible])) a->last_fallible--;
 }
 
 /* Can no job after j fail? If one could, a destination that job j writes would lose its old elements
@@ -173,7 +155,7 @@ static bool lives_in_destination(const assigner *a, int j)
     int v = a->l->jobs[j].out[0], end = copy ? a->l->count : a->l->count - 1;
     if (dtypes[value_at(a->l->g, v)->mem].bytes > dtypes[a->l->dest[0].to.type].bytes)
         return false; /* the destination may be aligned to less */
-    if (a->l->jobs[j].outs > 1 || bytes_of(a->l->g, v) > block_bytes(a, 0) || !no_failure_after(a, j))
+    if (a->l->jobs[j].outs > 1 || value_bytes(a->l->g, v) > block_bytes(a, 0) || !no_failure_after(a, j))
         return false;
     if (a->last[v] < end || copy) return a->last[v] < end;
     const job *x = &a->l->jobs[end];
@@ -225,7 +207,7 @@ static int enlarged_block(assigner *a, int j, size_t bytes)
 static void assign_scratch(assigner *a, int j)
 {
     step s;
-    if (!gives_scratch(a->l) || a->l->jobs[j].kernel == JOB_JOIN) return;
+    if (!lowering_gives_scratch(a->l) || a->l->jobs[j].kernel == JOB_JOIN) return;
     step_make(a->l, &a->l->jobs[j], NULL, &s);
     const size_t bytes = step_scratch(a->l->machine, &s);
     if (!bytes) return;
@@ -239,8 +221,8 @@ static void assign_scratch(assigner *a, int j)
 static int block_of_join(assigner *a, int j, int joined)
 {
     if (a->m->slot[joined] >= 0) return block_of_slot(a, a->m->slot[joined]);
-    int b = smallest_fit(a, j, bytes_of(a->l->g, joined));
-    if (b < 0) b = enlarged_block(a, j, bytes_of(a->l->g, joined));
+    int b = smallest_fit(a, j, value_bytes(a->l->g, joined));
+    if (b < 0) b = enlarged_block(a, j, value_bytes(a->l->g, joined));
     a->m->slot[joined] = slot_of_block(a, b);
     return b;
 }
@@ -252,8 +234,8 @@ static int choose_block(assigner *a, int j, int v)
     if (value_at(a->l->g, v)->join) return block_of_join(a, j, value_at(a->l->g, v)->join);
     int b = block_of_dead_operand(a, j);
     if (b < 0 && a->free_from[0] <= j && lives_in_destination(a, j)) b = 0;
-    if (b < 0) b = smallest_fit(a, j, bytes_of(a->l->g, v));
-    if (b < 0) return enlarged_block(a, j, bytes_of(a->l->g, v));
+    if (b < 0) b = smallest_fit(a, j, value_bytes(a->l->g, v));
+    if (b < 0) return enlarged_block(a, j, value_bytes(a->l->g, v));
     return b;
 }
 

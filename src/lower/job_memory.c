@@ -17,12 +17,25 @@ size_t temporary_bytes(const lowering *l, int v)
     return is_own ? value_bytes(l->g, v) : 0;
 }
 
+bool job_may_fail(const lowering *l, const job *j)
+{
+    step s;
+    if (j->kernel == JOB_JOIN || (is_map_kernel(j->kernel) && !job_reduces(j))) return false;
+    step_make(l, j, NULL, &s);
+    return !l->machine->is_sure(&s) || (!lowering_gives_scratch(l) && step_scratch(l->machine, &s) > 0);
+}
+
 static size_t most_bytes(const lowering *l, const int *last)
 {
     size_t now = 0, most = 0;
+    int fallible = l->count - 1;
+    while (fallible >= 0 && !job_may_fail(l, &l->jobs[fallible])) fallible--;
     for (int j = 0; j < l->count; j++) {
         const job *x = &l->jobs[j];
-        for (int k = 0; k < x->outs; k++) now += temporary_bytes(l, x->out[k]);
+        for (int k = 0; k < x->outs; k++) {
+            const bool copied = !l->copied && l->dest_of[x->out[k]] >= 0 && j < fallible;
+            now += copied ? value_bytes(l->g, x->out[k]) : temporary_bytes(l, x->out[k]);
+        }
         if (now > most) most = now;
         for (int k = 0; k < x->ins; k++) {
             const int v = value_base(l->g, x->in[k]);

@@ -13,6 +13,14 @@ static inline bool lives_to_end(const lowering *l, int v)
     return l->copied && l->dest_of[v] >= 0 && l->copied[l->dest_of[v]];
 }
 
+/* Do jobs get memory of the plan while they run? With one destination nothing follows the last job, so they
+ * take their own. */
+static inline bool lowering_gives_scratch(const lowering *l) { return l->g->roots > 1; }
+
+/* May it fail without a device error: is it not sure (machine.is_sure)? A destination that is written before
+ * such a job is a temporary, and copied at the end. */
+bool job_may_fail(const lowering *l, const job *j);
+
 /* The most bytes of temporaries that live at once. SIZE_MAX: no host memory to find out. */
 size_t most_temporary_bytes(const lowering *l);
 

@@ -12,6 +12,8 @@ typedef struct orderer {
     int *order, count; /* the new order */
     int *waits;        /* of each job: for how many operands; -1: it was ordered */
     int *reads;        /* of each value: how many jobs still read it */
+    int *may_fail;     /* of each job: 1 or 0 */
+    int fallible;      /* how many of these were not ordered */
     int *first_user,
         *next_user; /* lists of users: of a value; of operand k of job j at [j * JOB_INPUTS + k] */
 } orderer;
@@ -67,7 +69,7 @@ static int64_t bytes_gained(const orderer *o, int j)
     }
     for (int k = 0; k < x->outs; k++) {
         const int dest = l->dest_of[x->out[k]];
-        const bool stays = dest >= 0 && overwrites_for_others(o, j, dest);
+        const bool stays = dest >= 0 && (o->fallible > o->may_fail[j] || overwrites_for_others(o, j, dest));
         gain -= (int64_t)(stays ? value_bytes(l->g, x->out[k]) : temporary_bytes(l, x->out[k]));
     }
     return gain;
@@ -79,6 +81,7 @@ static void put(orderer *o, int j)
     const job *x = &l->jobs[j];
     o->order[o->count++] = j;
     o->waits[j] = -1;
+    o->fallible -= o->may_fail[j];
     for (int k = 0; k < x->ins; k++)
         if (!is_repeated(l, x, k)) o->reads[value_base(l->g, x->in[k])]--;
     for (int k = 0; k < x->outs; k++)
@@ -104,6 +107,7 @@ static int next_job(const orderer *o, int next)
 static void order_jobs(orderer *o)
 {
     find_users(o);
+    for (int j = 0; j < o->l->count; j++) o->fallible += o->may_fail[j] = job_may_fail(o->l, &o->l->jobs[j]);
     for (int next = 0; next < o->l->count;) {
         if (o->waits[next] < 0) next++;
         else put(o, next_job(o, next));
@@ -133,9 +137,11 @@ bool jobs_order(lowering *l)
 {
     const size_t jobs = (size_t)l->count, values = (size_t)l->g->count;
     if (l->g->roots < 2 || l->count > ORDERED_MAX) return true;
-    int *all = calloc(2 * jobs + 2 * values + jobs * JOB_INPUTS, sizeof *all);
+    int *all = calloc(3 * jobs + 2 * values + jobs * JOB_INPUTS, sizeof *all);
     if (!all) return false;
-    orderer o = { .l = l, .order = all, .waits = all + jobs, .reads = all + 2 * jobs };
+    orderer o = {
+        .l = l, .order = all, .waits = all + jobs, .may_fail = all + 2 * jobs, .reads = all + 3 * jobs
+    };
     o.first_user = o.reads + values;
     o.next_user = o.first_user + values;
     order_jobs(&o);
