@@ -36,20 +36,11 @@ static duet_expr stretched(duet_expr x, int axis, int64_t by, const char *site)
     return duet_reshape_at(padded(thin, axis + 1, 0, by - 1, site), joined.rank, joined.size, site);
 }
 
-static duet_expr too_many_axes(duet_expr g, const char *site)
-{
-    const duet_status s =
-        fail(DUET_UNSUPPORTED, "the gradient of a range with a step needs at most %d axes; there are %d",
-             DUET_RANK_MAX - 1, DUET_RANK_MAX);
-    return bad_argument("grad", g, s, site);
-}
-
 /* Zeros with n elements along an axis, of which start, start + by, ... are g. */
 static duet_expr placed(duet_expr g, int axis, int64_t start, int64_t by, int64_t n, const char *site)
 {
     const int64_t count = duet_expr_size(g, axis);
     if (by < 0) return placed(duet_flip_at(g, axis, site), axis, start + (count - 1) * by, -by, n, site);
-    if (by > 1 && count && duet_expr_rank(g) == DUET_RANK_MAX) return too_many_axes(g, site);
     if (by > 1 && count) {
         g = stretched(g, axis, by, site);
         const int64_t fits = smaller(count * by, n - start);
@@ -65,13 +56,6 @@ static int64_t pair(const int32_t word[2])
     return v;
 }
 
-duet_expr of_range(const node *n, duet_expr x, duet_expr g, const char *site)
-{
-    const range_words *r = &n->attr.range;
-    const int64_t start = duet_expr_size(g, r->axis) ? pair(r->start) : 0;
-    return placed(g, r->axis, start, pair(r->step), duet_expr_size(x, r->axis), site);
-}
-
 duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
 {
     const int axis = n->attr.index.axis;
@@ -80,8 +64,7 @@ duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int whic
                       : duet_range_at(g, axis, first, all, 1, site);
 }
 
-/* The numbers 0 .. size - 1, times a number, along one of `rank` axes. */
-static duet_expr counted(int axis, int rank, int64_t size, int64_t times, const char *site)
+duet_expr counted(int axis, int rank, int64_t size, int64_t times, const char *site)
 {
     shape s = { .rank = rank };
     for (int a = 0; a < rank; a++) s.size[a] = a == axis ? size : 1;
@@ -96,6 +79,16 @@ duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, cons
     const duet_expr none = duet_real(zeros);
     return duet_complex(duet_scatter_add(none, indices, duet_real(g), axis),
                         duet_scatter_add(none, indices, duet_imag(g), axis));
+}
+
+/* If x has the most axes, none is left to put zeros between elements, which are added to zeros instead. */
+duet_expr of_range(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const range_words *r = &n->attr.range;
+    const int64_t count = duet_expr_size(g, r->axis), start = count ? pair(r->start) : 0, by = pair(r->step);
+    if (count && by != 1 && by != -1 && n->rank == DUET_RANK_MAX)
+        return taken_back(x, duet_add(counted(0, 1, count, by, site), start), g, r->axis, site);
+    return placed(g, r->axis, start, by, duet_expr_size(x, r->axis), site);
 }
 
 /* Windows overlap, so that elements are added. */
