@@ -90,6 +90,7 @@ duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v,
                      int which, const char *site);
 
 /* derivatives_of_solvers.c */
+duet_expr of_determinant(duet_expr x, duet_expr r, duet_expr g, const char *site);
 duet_expr of_cholesky(duet_expr r, duet_expr g, const char *site);
 duet_expr of_solve_matrix(const node *n, duet_expr a, duet_expr r, duet_expr g, const char *site);
 duet_expr of_triangle_matrix(const node *n, duet_expr a, duet_expr r, duet_expr g, const char *site);
