@@ -150,16 +150,21 @@ static duet_expr sum_like(const node *n, duet_expr v, const char *site)
     return duet_sum_axes_keep_at(v, l.count, l.axis, site);
 }
 
-/* Without a zero, r / x; with a single zero, the product of the others there, and 0 elsewhere. */
+/* The product of the other elements. For x other than 0, that is r / x. For a zero, it is the product of all
+ * elements but zeros, times the other zeros; if there is one other zero, it is the sum of zeros without x.
+ * Zeros occur in these formulas although their values are known, so that second derivatives are right. */
 duet_expr of_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const axis_list l = reduced(n, duet_expr_rank(x));
     const duet_dtype t = is_complex(x) ? duet_expr_type(duet_real(x)) : duet_expr_type(x);
     const duet_expr is_zero = duet_equal(x, 0), zeros = sum_like(n, duet_cast(is_zero, t), site),
                     others = duet_prod_axes_keep_at(duet_where(is_zero, 1, x), l.count, l.axis, site);
-    const duet_expr with = duet_where(is_zero, duet_where(duet_equal(zeros, 1), others, 0), 0),
-                    without = duet_div(spread(n, x, x, r, site), duet_where(is_zero, 1, x));
-    return duet_mul(spread(n, x, x, g, site), duet_where(duet_equal(zeros, 0), without, with));
+    const duet_expr other_zero = duet_sub(sum_like(n, duet_where(is_zero, x, 0), site), x),
+                    factor =
+                        duet_where(duet_equal(zeros, 1), 1, duet_where(duet_equal(zeros, 2), other_zero, 0));
+    const duet_expr of_zero = duet_mul(others, factor),
+                    of_other = duet_div(spread(n, x, x, r, site), duet_where(is_zero, 1, x));
+    return duet_mul(spread(n, x, x, g, site), duet_where(is_zero, of_zero, of_other));
 }
 
 duet_expr of_extreme(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)

@@ -132,18 +132,24 @@ duet_expr backward_sums(const node *n, duet_expr v, const char *site)
     return duet_flip_at(duet_cumsum_at(duet_flip_at(v, axis, site), axis, site), axis, site);
 }
 
-/* Before the first zero along the axis, sums of g r, divided by x. For the first zero, sums of g times the
- * products of the others. Behind it, all products have a zero, whatever x is. */
+/* For x other than 0, sums of g r, divided by x. For the first zero along the axis, sums of g times products
+ * without it. For the second zero, sums of g times products without both, times the first zero. These
+ * sums are multiplied by 0, but their derivatives are not. */
 duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const int axis = n->attr.index.axis;
     const duet_expr is_zero = duet_equal(x, 0),
                     zeros = duet_cumsum_at(duet_cast(is_zero, duet_expr_type(x)), axis, site),
                     is_first = duet_logical_and(is_zero, duet_equal(zeros, 1)),
-                    others = duet_cumprod_at(duet_where(is_first, 1, x), axis, site);
-    const duet_expr before = duet_div(backward_sums(n, duet_mul(g, r), site), duet_where(is_zero, 1, x)),
-                    at = backward_sums(n, duet_mul(g, others), site);
-    return duet_where(duet_equal(zeros, 0), before, duet_where(is_first, at, 0));
+                    is_second = duet_logical_and(is_zero, duet_equal(zeros, 2));
+    const duet_expr others = duet_cumprod_at(duet_where(is_first, 1, x), axis, site),
+                    without = duet_where(duet_logical_or(is_first, is_second), 1, x),
+                    rest = duet_cumprod_at(without, axis, site),
+                    first = duet_cumsum_at(duet_where(is_first, x, 0), axis, site);
+    const duet_expr of_first = backward_sums(n, duet_mul(g, others), site),
+                    of_second = duet_mul(first, backward_sums(n, duet_mul(g, rest), site)),
+                    of_other = duet_div(backward_sums(n, duet_mul(g, r), site), duet_where(is_zero, 1, x));
+    return duet_where(is_zero, duet_where(is_first, of_first, duet_where(is_second, of_second, 0)), of_other);
 }
 
 /* The positions of the elements in row-major order. Negative indices count from the end. */

@@ -32,7 +32,7 @@ max_pool, relu, elu, prod and cumprod. They differ for
     hypot at 0, 0         Duet 0, JAX 1/2
     norm at 0             Duet 0, JAX NaN
     relu6 at 6            Duet 1/2, JAX 0
-    det, singular         Duet: the statement fails; JAX: the cofactors"""
+    logaddexp of equal infinities    Duet 1/2, JAX 1 or NaN"""
 import collections, itertools, math, multiprocessing, multiprocessing.connection, operator as operators
 import os, re, shutil, struct, subprocess, sys, tempfile
 
