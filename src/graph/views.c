@@ -254,7 +254,7 @@ static int change_formula(graph *g, view_memo *m, int x, const view_change *c, i
 static int change_below(graph *g, view_memo *m, int x, const view_change *c, int depth)
 {
     const int known = view_memo_find(m, x, c);
-    if (known >= 0) return known;
+    if (known >= 0 || g->failed) return known < 0 ? x : known;
     const bool moves = depth < DEPTH_MAX && moves_below(g, x, c);
     const int made = moves ? change_formula(g, m, x, c, depth + 1) : view_in_memory(g, x, c);
     if (!view_memo_add(m, x, c, made)) g->failed = true;
