@@ -20,8 +20,9 @@
  * Derivatives at points where an operator has none, and those of complex numbers: docs/semantics.md.
  * Shapes    duet_grad: y has one element. duet_vjp: g broadcasts to y. The result has the shape of x
  * Type      the result has that of x; y must be floating point, for duet_grad also real
- * Errors    in the result: BAD_ARGUMENT (y depends on a view that shares elements with x), BAD_SHAPE, BAD_TYPE,
- *           UNSUPPORTED (y depends on x by an operator that has no derivative), FREED, NO_MEMORY
+ * Errors    in the result: BAD_ARGUMENT (y depends on a view that shares elements with x), BAD_SHAPE,
+ *           BAD_TYPE, UNSUPPORTED (y depends on x by an operator that has no derivative), FREED,
+ *           NO_MEMORY
  * Source    reverse-mode differentiation, as JAX's grad and vjp; the derivatives are in
  *           src/expr/derivatives.def */
 DUET_OPERATOR(duet_grad, duet_expr y, const duet_matrix *x)

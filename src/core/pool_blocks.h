@@ -1,5 +1,5 @@
-/* pool_blocks.h - the blocks of a pool, and the table that finds them by address: shared by pool.c, pool_free.c
- * and pool_pinned.c. Private to src/core. */
+/* pool_blocks.h - the blocks of a pool, and the table that finds them by address: shared by pool.c,
+ * pool_free.c and pool_pinned.c. Private to src/core. */
 #ifndef POOL_BLOCKS_H
 #define POOL_BLOCKS_H
 
@@ -92,8 +92,9 @@ static inline void uncache(pool *o, block *b)
     b->cached = false;
 }
 
-/* pool_free.c: free cached blocks of at least `bytes` bytes in total, or all of them. pool_drop returns how much
- * was freed. Its caller holds `dropping`: if it finds nothing to free, no other thread is freeing anything. */
+/* pool_free.c: free cached blocks of at least `bytes` bytes in total, or all of them. pool_drop returns how
+ * much was freed. Its caller holds `dropping`: if it finds nothing to free, no other thread is freeing
+ * anything. */
 size_t pool_drop(int device, size_t bytes);
 void pool_drop_alone(int device, size_t bytes);
 

@@ -1,4 +1,5 @@
-/* pool_free.c - frees cached blocks: when memory is short, when too much is cached, and after a GPU was lost. */
+/* pool_free.c - frees cached blocks: when memory is short, when too much is cached, and after a GPU was
+ * lost. */
 #include "min_max.h"
 #include "pool_blocks.h"
 #include "queue_sync.h"

@@ -1,5 +1,5 @@
-/* storage_state.h - the state of a storage, and what the files that change it share: matrix.c, buffer_copies.c,
- * lost_elements.c and free_buffers.c. Private to src/core. */
+/* storage_state.h - the state of a storage, and what the files that change it share: matrix.c,
+ * buffer_copies.c, lost_elements.c and free_buffers.c. Private to src/core. */
 #ifndef STORAGE_STATE_H
 #define STORAGE_STATE_H
 

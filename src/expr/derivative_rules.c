@@ -252,8 +252,8 @@ static duet_expr positions(const shape *all, const int64_t *size, const int64_t 
     return flat(sum, site);
 }
 
-/* Of kron(x, y), where g has too many axes to be divided: one matrix, in which g has a row for each element of
- * x and a column for each element of y. */
+/* Of kron(x, y), where g has too many axes to be divided: one matrix, in which g has a row for each element
+ * of x and a column for each element of y. */
 static duet_expr of_flat_kron(duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
 {
     const shape s = formula_shape(x), t = formula_shape(y), all = formula_shape(g), *own = which ? &t : &s;

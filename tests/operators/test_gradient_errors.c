@@ -1,5 +1,5 @@
-/* test_gradient_errors.c - what duet_grad and duet_vjp refuse. Each text names the function that the user called
- * and the operator that has no derivative, and no other function. */
+/* test_gradient_errors.c - what duet_grad and duet_vjp refuse. Each text names the function that the user
+ * called and the operator that has no derivative, and no other function. */
 #include "common.h"
 #include <duet/duet.h>
 
