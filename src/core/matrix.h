@@ -2,7 +2,7 @@
  *
  * A storage has at most one buffer on each device. A bit mask says which of them are valid, that
  * is, hold the elements now.
- * matrix.c copies between them when a device needs elements that are valid elsewhere only. */
+ * buffer_copies.c copies between them when a device needs elements that are valid elsewhere only. */
 #ifndef MATRIX_H
 #define MATRIX_H
 

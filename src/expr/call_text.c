@@ -57,6 +57,13 @@ static void innermost(const char *site, char text[sizeof(error_text)])
     snprintf(text, sizeof(error_text), "%s", from);
 }
 
+void rule_of_text(const char *site, char text[sizeof(error_text)])
+{
+    innermost(site, text);
+    const char *rule = strncmp(text, "duet_", 5) ? NULL : strstr(text, "): ");
+    if (rule) memmove(text, rule + 3, strlen(rule + 3) + 1);
+}
+
 /* Finds the nodes of the operands, including consumed ones. Returns the status of the first invalid
  * operand, or DUET_OK. */
 static duet_status find_operands(const arena *a, const char *function, int arity, const duet_expr e[],

@@ -23,6 +23,9 @@ duet_status fail_in_call(duet_status s, const char *function, int arity, node *c
 duet_expr call_failed(arena *a, const char *function, int arity, node *const x[], duet_status s,
                       const char *site) __attribute__((cold));
 
+/* Copies the rule of the thread's text, without the calls in front of it. site: of the user's call. */
+void rule_of_text(const char *site, char text[sizeof(error_text)]) __attribute__((cold));
+
 /* Returns `made`, which duet_<function> built from the operands e[] by other operators. If it
  * failed, its text names the call of duet_<function>, and then the rule that was broken. If the rule
  * makes no sense for the operands of that call, it names the inner operator first. */

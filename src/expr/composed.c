@@ -53,6 +53,19 @@ static duet_expr sigmoid_derivative_of(duet_expr x, const char *site)
 #define TANH_DERIVATIVE(x)                                                                                   \
     (is_complex(x) ? duet_tanh_slope(duet_tanh(x)) : duet_mul(4, sigmoid_derivative_of(duet_mul(2, x), site)))
 
+/* The larger operand + log(1 + exp(smaller - larger)). Operands are selected by where, which does not divide
+ * the gradients of equal operands, so that second derivatives are right there. The difference of equal
+ * infinities would be NaN. */
+static duet_expr logaddexp_of(duet_expr x, duet_expr y, const char *site)
+{
+    const duet_expr is_first = duet_greater(x, y), is_infinite = duet_equal(duet_abs(x), INFINITY),
+                    is_equal = duet_logical_and(is_infinite, duet_equal(x, y));
+    const duet_expr larger = duet_where(is_first, x, y), smaller = duet_where(is_first, y, x);
+    const duet_expr e = duet_exp(duet_where(is_equal, 0, duet_sub(smaller, larger)));
+    return duet_add(duet_where(is_equal, duet_maximum(x, y), larger), duet_log1p(e));
+}
+#define LOGADDEXP(x, y) logaddexp_of(x, y, site)
+
 #define A_PART(name, e)                                                                                      \
     (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
 #define EACH_PART(name, e)                                                                                   \

@@ -2,6 +2,8 @@
 #include "derivative_rules.h"
 #include "einsum.h"
 #include "status.h"
+#include <stdarg.h>
+#include <stdio.h>
 #undef DUET_HERE
 #define DUET_HERE site /* of the user's call */
 
@@ -9,6 +11,53 @@ bool is_number(duet_expr v)
 {
     const node *n = arena_here ? arena_look(arena_here, v.serial) : NULL;
     return n && n->flags & NODE_WEAK;
+}
+
+duet_expr refused(duet_expr g, const char *site, const char *format, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return bad_argument("grad", g, fail(DUET_UNSUPPORTED, "%s", text), site);
+}
+
+/* ---- sigmoid and tanh ---- */
+
+#define SHORT 16 /* operators */
+
+static bool is_short_map(const node *n, int *left)
+{
+    if (n->op == OP_LEAF || n->op == OP_NUMBER) return true;
+    if (n->op >= OPS || op_infos[n->op].kind != KIND_MAP || --*left < 0) return false;
+    for (int k = 0; k < op_infos[n->op].arity; k++)
+        if (!is_short_map(n - n->back[k], left)) return false;
+    return true;
+}
+
+/* Is x computed from matrices by few element-wise operators? Then a derivative may use it. The sums of a layer
+ * would have to be stored for that; without them, the layer and its activation are one step. */
+static bool is_at_hand(duet_expr x)
+{
+    const node *n = arena_here ? arena_look(arena_here, x.serial) : NULL;
+    int left = SHORT;
+    return n && is_short_map(n, &left);
+}
+
+/* r (1 - r) cancels where r is nearly 1. Its absolute error is small, which suffices for a layer. */
+duet_expr of_sigmoid(duet_expr x, duet_expr r, const char *site)
+{
+    return duet_mul(r, is_at_hand(x) ? duet_sigmoid(duet_neg(x)) : duet_sub(1, r));
+}
+
+/* Likewise; 1 - r and 1 + r are 2 sigmoid(-2 x) and 2 sigmoid(2 x). 1 / cosh(x)^2 would make the second
+ * derivative infinity / infinity for large x. */
+duet_expr of_tanh(duet_expr x, duet_expr r, const char *site)
+{
+    if (!is_at_hand(x) || is_complex(x)) return duet_mul(duet_sub(1, r), duet_add(1, r));
+    const duet_expr two = duet_mul(2, x);
+    return duet_mul(4, duet_mul(duet_sigmoid(two), duet_sigmoid(duet_neg(two))));
 }
 
 /* ---- shapes ---- */
@@ -113,16 +162,21 @@ static duet_expr sum_like(const node *n, duet_expr v, const char *site)
     return duet_sum_axes_keep_at(v, l.count, l.axis, site);
 }
 
-/* Without a zero, r / x; with a single zero, the product of the others there, and 0 elsewhere. */
+/* The product of the other elements. For x other than 0, that is r / x. For a zero, it is the product of all
+ * elements but zeros, times the other zeros; if there is one other zero, it is the sum of zeros without x.
+ * Zeros occur in these formulas although their values are known, so that second derivatives are right. */
 duet_expr of_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const axis_list l = reduced(n, duet_expr_rank(x));
     const duet_dtype t = is_complex(x) ? duet_expr_type(duet_real(x)) : duet_expr_type(x);
     const duet_expr is_zero = duet_equal(x, 0), zeros = sum_like(n, duet_cast(is_zero, t), site),
                     others = duet_prod_axes_keep_at(duet_where(is_zero, 1, x), l.count, l.axis, site);
-    const duet_expr with = duet_where(is_zero, duet_where(duet_equal(zeros, 1), others, 0), 0),
-                    without = duet_div(spread(n, x, x, r, site), duet_where(is_zero, 1, x));
-    return duet_mul(spread(n, x, x, g, site), duet_where(duet_equal(zeros, 0), without, with));
+    const duet_expr other_zero = duet_sub(sum_like(n, duet_where(is_zero, x, 0), site), x),
+                    factor =
+                        duet_where(duet_equal(zeros, 1), 1, duet_where(duet_equal(zeros, 2), other_zero, 0));
+    const duet_expr of_zero = duet_mul(others, factor),
+                    of_other = duet_div(spread(n, x, x, r, site), duet_where(is_zero, 1, x));
+    return duet_mul(spread(n, x, x, g, site), duet_where(is_zero, of_zero, of_other));
 }
 
 duet_expr of_extreme(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
@@ -197,6 +251,38 @@ duet_expr of_product_right(duet_expr x, duet_expr y, duet_expr g, const char *si
     return back_to(duet_matmul(last_two_swapped(a, site), p), b, y, site);
 }
 
+static duet_expr flat(duet_expr x, const char *site) { return duet_reshape(x, -1); }
+
+/* The positions in g, in row-major order, of the elements of one operand with these sizes. Along axis a, they
+ * are apart[a] elements apart. */
+static duet_expr positions(const shape *all, const int64_t *size, const int64_t *apart, const char *site)
+{
+    int64_t stride = 1;
+    duet_expr sum = duet_of_integer(0);
+    for (int a = all->rank; a-- > 0; stride *= all->size[a])
+        sum = duet_add(sum, counted(a, all->rank, size[a], apart[a] * stride, site));
+    return flat(sum, site);
+}
+
+/* Of kron(x, y), where g has too many axes to be divided: one matrix, in which g has a row for each element
+ * of x and a column for each element of y. */
+static duet_expr of_flat_kron(duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
+{
+    const shape s = formula_shape(x), t = formula_shape(y), all = formula_shape(g), *own = which ? &t : &s;
+    int64_t of_x[DUET_RANK_MAX], of_y[DUET_RANK_MAX], one[DUET_RANK_MAX];
+    for (int a = 0; a < all.rank; a++) {
+        const int i = a - (all.rank - s.rank), j = a - (all.rank - t.rank);
+        of_x[a] = i < 0 ? 1 : s.size[i];
+        of_y[a] = j < 0 ? 1 : t.size[j];
+        one[a] = 1;
+    }
+    const duet_expr rows = duet_reshape(positions(&all, of_x, of_y, site), -1, 1),
+                    at = duet_add(rows, positions(&all, of_y, one, site)),
+                    parts = duet_take(flat(g, site), at, 0);
+    const duet_expr made = which ? duet_matmul(flat(x, site), parts) : duet_matmul(parts, flat(y, site));
+    return duet_reshape_at(made, own->rank, own->size, site);
+}
+
 /* g has an axis of the sizes of x and y multiplied; here it is divided into the two. */
 duet_expr of_kron(duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
 {
@@ -204,12 +290,7 @@ duet_expr of_kron(duet_expr x, duet_expr y, duet_expr g, int which, const char *
     const int rank = duet_expr_rank(g);
     int64_t apart[2 * DUET_RANK_MAX], other[2 * DUET_RANK_MAX];
     int axis[DUET_RANK_MAX];
-    if (2 * rank > DUET_RANK_MAX) {
-        const duet_status status =
-            fail(DUET_UNSUPPORTED, "the gradient of kron needs at most %d axes; there are %d",
-                 DUET_RANK_MAX / 2, rank);
-        return bad_argument("kron", g, status, site);
-    }
+    if (2 * rank > DUET_RANK_MAX) return of_flat_kron(x, y, g, which, site);
     for (int a = 0; a < rank; a++) {
         const int i = a - (rank - s.rank), j = a - (rank - t.rank);
         apart[2 * a] = i < 0 ? 1 : s.size[i];

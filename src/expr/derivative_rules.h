@@ -10,6 +10,14 @@
 /* Is v made of numbers only? It stands for equal elements in any shape. */
 bool is_number(duet_expr v);
 
+/* A failed result: there is no derivative, for this reason. The sweep puts the operator in front of it. */
+duet_expr refused(duet_expr g, const char *site, const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
+
+/* The derivatives of sigmoid and tanh. */
+duet_expr of_sigmoid(duet_expr x, duet_expr r, const char *site);
+duet_expr of_tanh(duet_expr x, duet_expr r, const char *site);
+
 /* v reshaped, or broadcast, to the shape of `like`. */
 duet_expr like_shape(duet_expr v, duet_expr like, const char *site);
 duet_expr spread_to(duet_expr v, const shape *to, const char *site);
@@ -68,6 +76,9 @@ duet_expr of_diagonal(const node *n, duet_expr x, duet_expr g, const char *site)
 duet_expr backward_sums(const node *n, duet_expr v, const char *site);
 duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site);
 
+/* The numbers 0 .. size - 1, times a number, along one of `rank` axes. */
+duet_expr counted(int axis, int rank, int64_t size, int64_t times, const char *site);
+
 /* Zeros like x, with g added at the indices along an axis. */
 duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, const char *site);
 
@@ -79,6 +90,7 @@ duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v,
                      int which, const char *site);
 
 /* derivatives_of_solvers.c */
+duet_expr of_determinant(duet_expr x, duet_expr r, duet_expr g, const char *site);
 duet_expr of_cholesky(duet_expr r, duet_expr g, const char *site);
 duet_expr of_solve_matrix(const node *n, duet_expr a, duet_expr r, duet_expr g, const char *site);
 duet_expr of_triangle_matrix(const node *n, duet_expr a, duet_expr r, duet_expr g, const char *site);

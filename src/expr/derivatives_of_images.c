@@ -82,14 +82,6 @@ static bool stand_apart(const int32_t *window, const int32_t *stride, const int3
     return i == axes;
 }
 
-static duet_expr overlapping(duet_expr g, const char *site)
-{
-    const duet_status s =
-        fail(DUET_UNSUPPORTED, "second derivatives of max pooling are only supported for windows "
-                               "without padding that do not overlap");
-    return bad_argument("grad", g, s, site);
-}
-
 static double product_of(const int32_t *n, int count)
 {
     double p = 1;
@@ -120,7 +112,7 @@ static double product_of(const int32_t *n, int count)
         const options o = *(const options *)n->attr.word;                                                    \
         const int32_t *window = (const int32_t *)&o.window;                                                  \
         if (!stand_apart(window, (const int32_t *)&o.stride, (const int32_t *)&o.pad, axes))                 \
-            return overlapping(g, site);                                                                     \
+            return refused(g, site, "windows may not overlap or have padding");                              \
         const duet_expr chosen =                                                                             \
             duet_max_pool##d##_grad_at(x, number_like(duet_of_number(1), y, site), &o, site);                \
         return duet_mul(duet_avg_pool##d##_at(duet_mul(g, chosen), &o, site), product_of(window, axes));     \

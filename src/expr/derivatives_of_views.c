@@ -36,20 +36,11 @@ static duet_expr stretched(duet_expr x, int axis, int64_t by, const char *site)
     return duet_reshape_at(padded(thin, axis + 1, 0, by - 1, site), joined.rank, joined.size, site);
 }
 
-static duet_expr too_many_axes(duet_expr g, const char *site)
-{
-    const duet_status s =
-        fail(DUET_UNSUPPORTED, "the gradient of a range with a step needs at most %d axes; there are %d",
-             DUET_RANK_MAX - 1, DUET_RANK_MAX);
-    return bad_argument("grad", g, s, site);
-}
-
 /* Zeros with n elements along an axis, of which start, start + by, ... are g. */
 static duet_expr placed(duet_expr g, int axis, int64_t start, int64_t by, int64_t n, const char *site)
 {
     const int64_t count = duet_expr_size(g, axis);
     if (by < 0) return placed(duet_flip_at(g, axis, site), axis, start + (count - 1) * by, -by, n, site);
-    if (by > 1 && count && duet_expr_rank(g) == DUET_RANK_MAX) return too_many_axes(g, site);
     if (by > 1 && count) {
         g = stretched(g, axis, by, site);
         const int64_t fits = smaller(count * by, n - start);
@@ -65,13 +56,6 @@ static int64_t pair(const int32_t word[2])
     return v;
 }
 
-duet_expr of_range(const node *n, duet_expr x, duet_expr g, const char *site)
-{
-    const range_words *r = &n->attr.range;
-    const int64_t start = duet_expr_size(g, r->axis) ? pair(r->start) : 0;
-    return placed(g, r->axis, start, pair(r->step), duet_expr_size(x, r->axis), site);
-}
-
 duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
 {
     const int axis = n->attr.index.axis;
@@ -80,8 +64,7 @@ duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int whic
                       : duet_range_at(g, axis, first, all, 1, site);
 }
 
-/* The numbers 0 .. size - 1, times a number, along one of `rank` axes. */
-static duet_expr counted(int axis, int rank, int64_t size, int64_t times, const char *site)
+duet_expr counted(int axis, int rank, int64_t size, int64_t times, const char *site)
 {
     shape s = { .rank = rank };
     for (int a = 0; a < rank; a++) s.size[a] = a == axis ? size : 1;
@@ -96,6 +79,16 @@ duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, cons
     const duet_expr none = duet_real(zeros);
     return duet_complex(duet_scatter_add(none, indices, duet_real(g), axis),
                         duet_scatter_add(none, indices, duet_imag(g), axis));
+}
+
+/* If x has the most axes, none is left to put zeros between elements, which are added to zeros instead. */
+duet_expr of_range(const node *n, duet_expr x, duet_expr g, const char *site)
+{
+    const range_words *r = &n->attr.range;
+    const int64_t count = duet_expr_size(g, r->axis), start = count ? pair(r->start) : 0, by = pair(r->step);
+    if (count && by != 1 && by != -1 && n->rank == DUET_RANK_MAX)
+        return taken_back(x, duet_add(counted(0, 1, count, by, site), start), g, r->axis, site);
+    return placed(g, r->axis, start, by, duet_expr_size(x, r->axis), site);
 }
 
 /* Windows overlap, so that elements are added. */
@@ -139,18 +132,24 @@ duet_expr backward_sums(const node *n, duet_expr v, const char *site)
     return duet_flip_at(duet_cumsum_at(duet_flip_at(v, axis, site), axis, site), axis, site);
 }
 
-/* Before the first zero along the axis, sums of g r, divided by x. For the first zero, sums of g times the
- * products of the others. Behind it, all products have a zero, whatever x is. */
+/* For x other than 0, sums of g r, divided by x. For the first zero along the axis, sums of g times products
+ * without it. For the second zero, sums of g times products without both, times the first zero. These
+ * sums are multiplied by 0, but their derivatives are not. */
 duet_expr of_cumulative_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const int axis = n->attr.index.axis;
     const duet_expr is_zero = duet_equal(x, 0),
                     zeros = duet_cumsum_at(duet_cast(is_zero, duet_expr_type(x)), axis, site),
                     is_first = duet_logical_and(is_zero, duet_equal(zeros, 1)),
-                    others = duet_cumprod_at(duet_where(is_first, 1, x), axis, site);
-    const duet_expr before = duet_div(backward_sums(n, duet_mul(g, r), site), duet_where(is_zero, 1, x)),
-                    at = backward_sums(n, duet_mul(g, others), site);
-    return duet_where(duet_equal(zeros, 0), before, duet_where(is_first, at, 0));
+                    is_second = duet_logical_and(is_zero, duet_equal(zeros, 2));
+    const duet_expr others = duet_cumprod_at(duet_where(is_first, 1, x), axis, site),
+                    without = duet_where(duet_logical_or(is_first, is_second), 1, x),
+                    rest = duet_cumprod_at(without, axis, site),
+                    first = duet_cumsum_at(duet_where(is_first, x, 0), axis, site);
+    const duet_expr of_first = backward_sums(n, duet_mul(g, others), site),
+                    of_second = duet_mul(first, backward_sums(n, duet_mul(g, rest), site)),
+                    of_other = duet_div(backward_sums(n, duet_mul(g, r), site), duet_where(is_zero, 1, x));
+    return duet_where(is_zero, duet_where(is_first, of_first, duet_where(is_second, of_second, 0)), of_other);
 }
 
 /* The positions of the elements in row-major order. Negative indices count from the end. */

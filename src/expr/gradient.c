@@ -88,9 +88,10 @@ typedef struct sweep {
     kept_gradients *kept; /* or NULL */
     bool *depends;        /* does the node depend on x by a function that has a derivative? */
     bool *used, *spent;   /* does the root use the node? Was its handle spent? */
+    bool *reached;        /* does the root depend on the node by functions that have a derivative? */
     bool named;           /* does the formula name x? */
-    bool hidden;          /* or another view of the elements of x? */
-    bool freed;           /* or a matrix that was freed? */
+    bool hidden;          /* is such a node another view of elements of x? */
+    bool freed;           /* does the formula name a matrix that was freed? */
 } sweep;
 
 static const node *node_of(const sweep *w, uint32_t i) { return &w->a->nodes[w->first + i]; }
@@ -106,36 +107,60 @@ static int operands_of(const node *n)
 
 static bool is_floating(const node *n) { return dtype_kind((duet_dtype)n->type) >= TYPE_FLOAT; }
 
-static bool leaf_depends(sweep *w, const node *n)
+/* Does the gradient of n pass to its operands? */
+static bool passes(const node *n) { return is_floating(n) && !(n->flags & NODE_STOP); }
+
+static bool leaf_depends(sweep *w, const node *n, bool reached)
 {
     if (!matrix_alive(n->matrix, n->matrix_serial)) {
         w->freed = true;
         return false;
     }
     const enum overlap shared = n->matrix == w->x ? SAME : matrix_overlap(n->matrix, w->x);
-    w->hidden |= shared == TANGLED;
     w->named |= shared == SAME;
+    w->hidden |= shared == TANGLED && reached;
     return shared == SAME && is_floating(n);
+}
+
+static void find_reached(sweep *w)
+{
+    w->reached[count_of(w) - 1] = true;
+    for (uint32_t i = count_of(w); i-- > 0;) {
+        const node *n = node_of(w, i);
+        for (int k = 0; w->reached[i] && passes(n) && k < operands_of(n); k++)
+            w->reached[operand_at(n, i, k)] = true;
+    }
 }
 
 static void find_dependent(sweep *w)
 {
     arena_mark(w->a->nodes, w->first, w->root, w->used);
+    find_reached(w);
     for (uint32_t i = 0; i < count_of(w); i++) {
         const node *n = node_of(w, i);
         if (!w->used[i]) continue;
-        if (n->op == OP_LEAF) w->depends[i] = leaf_depends(w, n);
+        if (n->op == OP_LEAF) w->depends[i] = leaf_depends(w, n, w->reached[i]);
         for (int k = 0; k < operands_of(n); k++)
-            w->depends[i] |= is_floating(n) && !(n->flags & NODE_STOP) && w->depends[operand_at(n, i, k)];
+            w->depends[i] |= passes(n) && w->depends[operand_at(n, i, k)];
     }
 }
 
-static duet_expr no_derivative(const sweep *w, const node *n, duet_expr g)
+static duet_expr no_derivative(const sweep *w, const node *n, duet_expr g, const char *reason)
 {
-    const char *reason = rules[n->op].reason ? rules[n->op].reason : "it has none";
     const duet_status s =
         fail(DUET_UNSUPPORTED, "there is no derivative of %s: %s", op_infos[n->op].name, reason);
     return bad_argument(w->function, g, s, w->site);
+}
+
+/* The row of n could not build the gradient `made`. Of its text, only the rule that was broken means
+ * something to the user. */
+static duet_expr row_failed(const sweep *w, const node *n, duet_expr g, duet_expr made)
+{
+    char text[sizeof(error_text)];
+    const duet_status s = duet_expr_status(made);
+    if (s == DUET_NO_MEMORY || s == DUET_ARENA_FULL) return made;
+    rule_of_text(w->site, text);
+    return no_derivative(w, n, g, text);
 }
 
 static duet_expr kept(const sweep *w, uint32_t i)
@@ -166,6 +191,16 @@ static duet_expr from_number(duet_expr made, duet_expr r, duet_expr x, const cha
     return unbroadcast(spread_to(made, &to, site), x, site);
 }
 
+/* The gradient of operand k of node n from that of n, with the shape of n or that of the operand. */
+static duet_expr from_row(const sweep *w, const node *n, int k, const duet_expr x[3], duet_expr r,
+                          duet_expr g)
+{
+    derivative *d = rules[n->op].of[k];
+    if (!d) return no_derivative(w, n, g, rules[n->op].reason ? rules[n->op].reason : "it has none");
+    const duet_expr made = d(n, x[0], x[1], x[2], r, g, w->site);
+    return made.serial && !is_valid(made) && is_valid(g) ? row_failed(w, n, g, made) : made;
+}
+
 /* Adds the gradients of the operands of node i. */
 static void differentiate(sweep *w, uint32_t i)
 {
@@ -179,8 +214,7 @@ static void differentiate(sweep *w, uint32_t i)
     for (int k = 0; k < arity; k++) {
         const uint32_t to = operand_at(n, i, k);
         if (!w->depends[to] || kept(w, to).serial) continue;
-        derivative *d = rules[n->op].of[k];
-        duet_expr made = d ? d(n, x[0], x[1], x[2], r, g, w->site) : no_derivative(w, n, g);
+        duet_expr made = from_row(w, n, k, x, r, g);
         if (!made.serial) continue;
         made = is_number(g) ? from_number(made, r, x[k], w->site) : unbroadcast(made, x[k], w->site);
         w->gradient[to] = sum_of(w->gradient[to], made, w->site);
@@ -268,9 +302,10 @@ static duet_expr gradient_of(const char *function, arena *a, node *y, const duet
     const duet_expr of = handle_of(y);
     w.gradient = calloc(count_of(&w), sizeof *w.gradient);
     w.kept = g.serial ? NULL : kept_of(a, of.serial, count_of(&w));
-    w.depends = calloc(3 * (size_t)count_of(&w), sizeof *w.depends);
+    w.depends = calloc(4 * (size_t)count_of(&w), sizeof *w.depends);
     w.used = w.depends ? w.depends + count_of(&w) : NULL;
     w.spent = w.used ? w.used + count_of(&w) : NULL;
+    w.reached = w.spent ? w.spent + count_of(&w) : NULL;
     const duet_expr made =
         w.gradient && w.depends ? run_sweep(&w, of, g, like) : no_memory(function, of, site);
     free(w.gradient);
@@ -310,7 +345,7 @@ static duet_expr differentiated(const char *function, duet_expr y, const duet_ma
     node *n = NULL;
     if (!a) return no_room(DUET_NO_MEMORY);
     const duet_expr like = (duet_of_matrix)(x);
-    duet_status s = check_x(like);
+    duet_status s = x ? check_x(like) : fail(DUET_BAD_ARGUMENT, "x must not be NULL");
     if (s != DUET_OK) return bad_operands(function, 1, &y, s, site);
     s = operands(a, OP_append, 1, &y, &n);
     if (s == DUET_OK) s = check_result(n, !g.serial);
@@ -342,9 +377,12 @@ duet_expr(duet_grad)(duet_expr y, const duet_matrix *x) { return duet_grad_at(y,
 /* g broadcasts to y. */
 static duet_expr as_gradient_of(duet_expr y, duet_expr g, const char *site)
 {
-    const shape to = formula_shape(y);
+    const shape to = formula_shape(y), from = formula_shape(g);
     const duet_dtype t = duet_expr_type(y);
-    if (!is_valid(y)) return g;
+    shape both;
+    if (!is_valid(y) || !is_valid(g)) return g;
+    if (!shape_broadcast(&from, &to, &both) || !shape_equal(&both, &to))
+        return bad_argument("vjp", g, fail(DUET_BAD_SHAPE, "g does not broadcast to the shape of y"), site);
     return spread_to(duet_expr_type(g) == t && !is_number(g) ? g : duet_cast(g, t), &to, site);
 }
 

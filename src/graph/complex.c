@@ -81,7 +81,9 @@ int view_of_value(graph *g, int v, const view_change *c)
     like.rank = (uint8_t)c->to.rank;
     memcpy(like.size, c->to.size, sizeof like.size);
     like.weak = false;
-    return pair_value(g, &like, (pair){ change_view(g, x.arg[0], c), change_view(g, x.arg[1], c) });
+    int part[2] = { x.arg[0], x.arg[1] };
+    change_views(g, 2, part, c);
+    return pair_value(g, &like, (pair){ part[0], part[1] });
 }
 
 /* ---- joins ---- */

@@ -8,6 +8,7 @@
 #include "views.h"
 #include "dtype.h"
 #include "min_max.h"
+#include "view_memo.h"
 
 /* A value that several others use is computed again for its views if that takes at most so many
  * operators. Otherwise it is stored once. */
@@ -126,18 +127,19 @@ static view_change reshape_to(int rank, const int64_t *size)
     return c;
 }
 
-/* change_view, below `depth` operators that the change has passed. */
-static int change_below(graph *g, int x, const view_change *c, int depth);
+/* change_view, below `depth` operators that the change has passed. *m has the values that were changed
+ * before. */
+static int change_below(graph *g, view_memo *m, int x, const view_change *c, int depth);
 
 /* x with as many axes as `rank`: new ones of one element come first. */
-static int with_rank(graph *g, int x, int rank, int depth)
+static int with_rank(graph *g, view_memo *m, int x, int rank, int depth)
 {
     const value u = copy_of(g, x);
     int64_t size[DUET_RANK_MAX];
     for (int i = 0; i < rank; i++) size[i] = i < rank - u.rank ? 1 : u.size[i - (rank - u.rank)];
     if (u.rank == rank) return x;
     const view_change c = reshape_to(rank, size);
-    return change_below(g, x, &c, depth);
+    return change_below(g, m, x, &c, depth);
 }
 
 static bool has_one_element(const value *u)
@@ -148,12 +150,12 @@ static bool has_one_element(const value *u)
 }
 
 /* The vector of bias_add, as an operand that broadcasts: along axis 1. */
-static int bias_operand(graph *g, int bias, int rank, int depth)
+static int bias_operand(graph *g, view_memo *m, int bias, int rank, int depth)
 {
     int64_t size[DUET_RANK_MAX];
     for (int i = 1; i < rank; i++) size[i - 1] = i == 1 ? copy_of(g, bias).size[0] : 1;
     const view_change c = reshape_to(rank - 1, size);
-    return change_below(g, bias, &c, depth);
+    return change_below(g, m, bias, &c, depth);
 }
 
 /* The change for an operand of x with smaller sizes. Range and permute keep its axes apart, so that
@@ -173,15 +175,15 @@ static bool change_of_operand(const graph *g, const value *x, int arg, const vie
     return true;
 }
 
-static int changed_operand(graph *g, const value *x, int arg, const view_change *c, int depth)
+static int changed_operand(graph *g, view_memo *m, const value *x, int arg, const view_change *c, int depth)
 {
     view_change own, wide = { .kind = CHANGE_BROADCAST };
     if (g->values[arg].weak || g->values[arg].op == OP_NUMBER) return arg;
-    if (same_sizes(value_at(g, arg), x)) return change_below(g, arg, c, depth);
+    if (same_sizes(value_at(g, arg), x)) return change_below(g, m, arg, c, depth);
     if (has_one_element(value_at(g, arg)) && g->values[arg].rank <= c->to.rank) return arg;
-    if (c->kind == CHANGE_PERMUTE) arg = with_rank(g, arg, x->rank, depth);
+    if (c->kind == CHANGE_PERMUTE) arg = with_rank(g, m, arg, x->rank, depth);
     if (c->kind == CHANGE_RANGE || c->kind == CHANGE_PERMUTE)
-        return change_of_operand(g, x, arg, c, &own) ? change_below(g, arg, &own, depth) : arg;
+        return change_of_operand(g, x, arg, c, &own) ? change_below(g, m, arg, &own, depth) : arg;
     wide.to.rank = x->rank;
     memcpy(wide.to.size, x->size, sizeof wide.to.size);
     return view_in_memory(g, view_in_memory(g, arg, &wide), c);
@@ -232,15 +234,15 @@ static bool moves_below(const graph *g, int x, const view_change *c)
 }
 
 /* x computed from changed operands. */
-static int change_formula(graph *g, int x, const view_change *c, int depth)
+static int change_formula(graph *g, view_memo *m, int x, const view_change *c, int depth)
 {
     const value u = copy_of(g, x);
     value v = u;
     if (u.op == OP_bias_add) {
         v.op = OP_add;
-        v.arg[1] = bias_operand(g, u.arg[1], u.rank, depth);
+        v.arg[1] = bias_operand(g, m, u.arg[1], u.rank, depth);
     }
-    for (int k = 0; k < u.args; k++) v.arg[k] = changed_operand(g, &u, v.arg[k], c, depth);
+    for (int k = 0; k < u.args; k++) v.arg[k] = changed_operand(g, m, &u, v.arg[k], c, depth);
     v.rank = (uint8_t)c->to.rank;
     memset(v.size, 0, sizeof v.size);
     memcpy(v.size, c->to.size, (size_t)c->to.rank * sizeof *v.size);
@@ -249,13 +251,29 @@ static int change_formula(graph *g, int x, const view_change *c, int depth)
     return intern(g, &v);
 }
 
-static int change_below(graph *g, int x, const view_change *c, int depth)
+static int change_below(graph *g, view_memo *m, int x, const view_change *c, int depth)
 {
-    if (depth < DEPTH_MAX && moves_below(g, x, c)) return change_formula(g, x, c, depth + 1);
-    return view_in_memory(g, x, c);
+    const int known = view_memo_find(m, x, c);
+    if (known >= 0 || g->failed) return known < 0 ? x : known;
+    const bool moves = depth < DEPTH_MAX && moves_below(g, x, c);
+    const int made = moves ? change_formula(g, m, x, c, depth + 1) : view_in_memory(g, x, c);
+    if (!view_memo_add(m, x, c, made)) g->failed = true;
+    return made;
 }
 
-int change_view(graph *g, int x, const view_change *c) { return change_below(g, x, c, 0); }
+void change_views(graph *g, int count, int *x, const view_change *c)
+{
+    view_memo m = { 0 };
+    for (int k = 0; k < count && !g->failed; k++)
+        x[k] = moves_below(g, x[k], c) ? change_below(g, &m, x[k], c, 0) : view_in_memory(g, x[k], c);
+    view_memo_free(&m);
+}
+
+int change_view(graph *g, int x, const view_change *c)
+{
+    change_views(g, 1, &x, c);
+    return x;
+}
 
 /* ---- nodes ---- */
 
@@ -302,19 +320,28 @@ view_change change_of_node(const node *n)
 
 /* ---- destinations ---- */
 
-/* Can x be changed without copying elements? */
-static bool changes_freely(const graph *g, int x, const view_change *c, int depth)
+/* Is this the first visit of x? */
+static bool visit(graph *g, view_memo *m, int x, const view_change *c)
+{
+    if (view_memo_find(m, x, c) >= 0) return false;
+    if (!view_memo_add(m, x, c, 0)) g->failed = true;
+    return true;
+}
+
+/* Can x be changed without copying elements? A value that was visited before can, since the search ends
+ * at the first one that cannot. */
+static bool changes_freely(graph *g, view_memo *m, int x, const view_change *c, int depth)
 {
     const value *u = value_at(g, x);
-    if (depth >= DEPTH_MAX) return false;
-    if (u->op == OP_NUMBER || u->weak) return true;
+    if (depth >= DEPTH_MAX || g->failed) return false;
+    if (u->op == OP_NUMBER || u->weak || !visit(g, m, x, c)) return true;
     if (!moves_below(g, x, c)) {
         layout l = value_layout(g, x);
         int64_t offset = 0;
         return change_layout(&l, &offset, c);
     }
     for (int k = 0; k < u->args; k++)
-        if (same_sizes(value_at(g, u->arg[k]), u) && !changes_freely(g, u->arg[k], c, depth + 1))
+        if (same_sizes(value_at(g, u->arg[k]), u) && !changes_freely(g, m, u->arg[k], c, depth + 1))
             return false;
     return true;
 }
@@ -344,14 +371,26 @@ static bool undoing_change(const graph *g, int v, view_change *c)
 }
 
 /* Searches a formula for a view of a result in memory that could be undone at the formula's end. */
-static bool find_undoing(const graph *g, int x, view_change *c, int depth)
+static bool find_undoing(graph *g, view_memo *m, int x, view_change *c, int depth)
 {
+    static const view_change any = { 0 };
     const value *u = value_at(g, x);
     if (undoing_change(g, x, c)) return true;
-    if (!is_formula(g, x) || u->shared || depth >= DEPTH_MAX) return false;
+    if (!is_formula(g, x) || u->shared || depth >= DEPTH_MAX || g->failed) return false;
+    if (!visit(g, m, x, &any)) return false;
     for (int k = 0; k < u->args; k++)
-        if (same_sizes(value_at(g, u->arg[k]), u) && find_undoing(g, u->arg[k], c, depth + 1)) return true;
+        if (same_sizes(value_at(g, u->arg[k]), u) && find_undoing(g, m, u->arg[k], c, depth + 1)) return true;
     return false;
+}
+
+/* Finds a view in the formula x that can be undone at its end without copying elements. */
+static bool find_free_undoing(graph *g, int x, view_change *c)
+{
+    view_memo searched = { 0 }, changed = { 0 };
+    const bool found = find_undoing(g, &searched, x, c, 0) && changes_freely(g, &changed, x, c, 0);
+    view_memo_free(&searched);
+    view_memo_free(&changed);
+    return found && !g->failed;
 }
 
 int move_view_to_destination(graph *g, int x, layout *to, bool *rearranged)
@@ -360,8 +399,8 @@ int move_view_to_destination(graph *g, int x, layout *to, bool *rearranged)
     const shape own = value_shape(g, x), wide = shape_of_layout(to);
     layout at = *to;
     int64_t offset = 0;
-    if (!shape_equal(&own, &wide) || !find_undoing(g, x, &c, 0)) return x;
-    if (!changes_freely(g, x, &c, 0) || !change_layout(&at, &offset, &c)) return x;
+    if (!shape_equal(&own, &wide) || !find_free_undoing(g, x, &c)) return x;
+    if (!change_layout(&at, &offset, &c)) return x;
     *rearranged = c.kind == CHANGE_PERMUTE;
     *to = at;
     return change_view(g, x, &c);

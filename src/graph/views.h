@@ -31,6 +31,10 @@ int view_of_value(graph *g, int v, const view_change *c); /* complex.c: v may be
 /* Applies the change to value x, which is real, or has interleaved complex elements. */
 int change_view(graph *g, int x, const view_change *c);
 
+/* Replaces each of the values x[0] .. x[count - 1] by the changed one. A value that several of them use is
+ * changed once. */
+void change_views(graph *g, int count, int *x, const view_change *c);
+
 /* Removes a view of a result, as in relu(reshape(matmul(a, b))), from formula x of a statement. It returns
  * the formula without the view, and changes the layout *to of the destination by the inverse of the view.
  * One step can then compute the product and what follows it. Sets *rearranged if the order of elements in

@@ -26,7 +26,8 @@ duet_status statement_part(const char *who, duet_matrix *m, duet_expr e);
 /* set.c: what duet_set_at does, as the function `who`. */
 duet_status statement_set(const char *who, duet_matrix *m, duet_expr e, const char *site);
 
-/* set.c: what duet_set_all_at does, as the function `who`, whose documentation calls a statement `noun`. */
+/* set_all.c: what duet_set_all_at does, as the function `who`, whose documentation calls a statement
+ * `noun`. */
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
                               const char *site);
 

@@ -32,7 +32,7 @@ static duet_matrix *random_of(const sizes *s, double low, double high)
     return m;
 }
 
-static duet_matrix *indices, *lines, *distinct, *eye;
+static duet_matrix *indices, *lines, *distinct, *eye, *zero_row, *shift, *one_zero, *two_zeros;
 
 static duet_matrix *integers(int rank, const int64_t *size, const int64_t *v)
 {
@@ -52,9 +52,17 @@ static void make_constants(void)
                                                          duet_iota(DUET_F64, 3)),
                                               DUET_F64))) == DUET_OK,
           "%s", duet_error());
+    zero_row =
+        duet_from_array(((double[]){ 3, 1, 4, 1, 5, 9, 2, 6, 0, 0, 0, 0, 5, 3, 5, 8 }), DUET_F64, 4, 4);
+    one_zero = duet_from_array(((double[]){ 0, 1, 2, 1.5, -1, 0, 2, 1, 1, 2, -.5, 0 }), DUET_F64, 3, 4);
+    two_zeros = duet_from_array(((double[]){ 2, 0, -1.5, 0, 1, 0, 1, 2, -.5, 0 }), DUET_F64, 2, 5);
+    shift = duet_from_array(((double[]){ 0, 1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 0 }), DUET_F64, 4, 4);
 }
 
 /* ---- the functions ---- */
+
+/* A real formula of both parts of z. */
+static duet_expr parts_of(duet_expr z) { return duet_add(duet_real(z), duet_mul(duet_imag(z), 0.7)); }
 
 typedef duet_expr function(const duet_matrix *x, const duet_matrix *y);
 
@@ -168,6 +176,6 @@ int main(void)
         if (i % 20 == 19) tap_point("gradients by finite differences");
     }
     tap_point("gradients by finite differences");
-    duet_free(&indices, &lines, &distinct, &eye);
+    duet_free(&indices, &lines, &distinct, &eye, &zero_row, &shift, &one_zero, &two_zeros);
     return tap_end();
 }

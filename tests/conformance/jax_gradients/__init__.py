@@ -1,0 +1,1 @@
+"""The parts of gradients_jax.py."""
