@@ -398,7 +398,7 @@ DUET_API DUET_MUST duet_status duet_idiv_at(duet_matrix *m, duet_expr e, const c
  * necessary, and may need memory for copies of the destinations. In C write
  *     duet_set_all({ m, duet_mean(x) }, { d, duet_sub(x, y) })
  * and convert a matrix or a number to a formula with DUET: { m, DUET(x) }, { m, DUET(0.5) }.
- * Shapes    each statement as for duet_set; 1 to 64 statements; their element types may differ
+ * Shapes    each statement as for duet_set; 1 to 255 statements; their element types may differ
  * Errors    as duet_set, for the first statement that fails; the error text names it. The arguments
  *           of all statements are checked before the first one runs. If one fails while it runs, all
  *           destinations are unchanged; DEVICE_ERROR: the elements of all may be lost */

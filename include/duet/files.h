@@ -66,7 +66,7 @@ DUET_API duet_status duet_load_limits(size_t bytes, int ratio);
  * The formulas are evaluated first, as by duet_eval, and in as few passes as duet_set_all needs. If that
  * fails, nothing is printed. Formulas are consumed, also on failure. While a recording is made, the
  * evaluation is not recorded. In a DUET_EXPLAIN block a call with formulas prints only their plans.
- * Shapes    any; 1 to 64 items
+ * Shapes    any; 1 to 255 items
  * Errors    BAD_ARGUMENT, NO_MEMORY, IO_ERROR, and as duet_read; of a formula, as duet_set */
 typedef enum duet_printed_kind {
     DUET_PRINTED_TEXT,

@@ -55,7 +55,7 @@ typedef struct dest_info {
     bool rearranged;
 } dest_info;
 
-#define STATEMENTS 64 /* the most statements of one plan */
+#define STATEMENTS 255 /* the most statements of one plan */
 
 typedef struct graph {
     value *values;

@@ -16,14 +16,6 @@
 
 #define SITE_BITS 6 /* log2 of the number of call sites whose latest plans are remembered */
 
-typedef struct plan_cache {
-    plan *bucket[BUCKETS];
-    const plan *latest[2][1 << SITE_BITS]; /* by call site, on the host and on a GPU */
-    unsigned count;
-    size_t bytes, library_bytes;
-    uint64_t made; /* plans ever made */
-} plan_cache;
-
 static uint64_t mix(uint64_t h, uint64_t w)
 {
     __uint128_t m = (__uint128_t)(h ^ w) * 0xd6e8feb86659fd93u;
@@ -61,6 +53,15 @@ static uint64_t hash(uint64_t h, const uint32_t *w, uint32_t n)
 typedef struct key_head {
     uint32_t length, word[HEAD_MAX];
 } key_head;
+
+typedef struct plan_cache {
+    plan *bucket[BUCKETS];
+    const plan *latest[2][1 << SITE_BITS]; /* by call site, on the host and on a GPU */
+    unsigned count;
+    size_t bytes, library_bytes;
+    uint64_t made; /* plans ever made */
+    key_head head; /* of the statement that is searched for; too large for small stacks */
+} plan_cache;
 
 static inline uint32_t *put64(uint32_t *w, int64_t x)
 {
@@ -245,9 +246,9 @@ static const plan **latest_at(plan_cache *c, const char *site, int device)
 static __attribute__((noinline)) const plan *find_by_key_head(plan_cache *c, const statement *s, int device,
                                                               const plan **latest)
 {
-    key_head h;
-    make_key_head(s, s->count, device, &h);
-    if (!*latest || !is_key(*latest, &h, s->f)) return *latest = search(c, s, device, &h);
+    key_head *h = &c->head;
+    make_key_head(s, s->count, device, h);
+    if (!*latest || !is_key(*latest, h, s->f)) return *latest = search(c, s, device, h);
     COUNT(plan_hits);
     return *latest;
 }

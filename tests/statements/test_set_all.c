@@ -529,14 +529,14 @@ static void bad(void)
     HOLDS(a, 1, 1);
     HOLDS(b, 2, 2);
 
-    duet_assignment many[65];
-    for (int i = 0; i < 65; i++) many[i] = (duet_assignment){ a, duet_add(a, 1) };
-    CHECK((duet_set_all)(many, 65) == DUET_BAD_ARGUMENT, "%s", duet_error());
+    duet_assignment many[256];
+    for (int i = 0; i < 256; i++) many[i] = (duet_assignment){ a, duet_add(a, 1) };
+    CHECK((duet_set_all)(many, 256) == DUET_BAD_ARGUMENT, "%s", duet_error());
     HOLDS(a, 1, 1);
-    for (int i = 0; i < 64; i++) many[i] = (duet_assignment){ i % 2 ? b : a, duet_add(i % 2 ? a : b, 1) };
-    OK((duet_set_all)(many, 64));
-    HOLDS(a, 65, 2);
-    HOLDS(b, 66, 2);
+    for (int i = 0; i < 255; i++) many[i] = (duet_assignment){ i % 2 ? b : a, duet_add(i % 2 ? a : b, 1) };
+    OK((duet_set_all)(many, 255));
+    HOLDS(a, 257, 2);
+    HOLDS(b, 256, 2);
     OK(duet_set(a, duet_add(a, b))); /* no state remains */
     duet_free(&a);
     duet_free(&b);
