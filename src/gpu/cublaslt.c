@@ -3,6 +3,7 @@
 #include "algo_key.h"
 #include "clock.h"
 #include "dtype.h"
+#include "graph_order.h"
 #include "trace.h"
 #include <math.h>
 #include <stdlib.h>
@@ -127,9 +128,12 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
 {
     const float alpha = (float)at->alpha, beta = (float)at->beta;
     const bool f64 = x->key.type == DUET_F64;
+    size_t bytes = x->advice[which].workspaceSize;
+    void *lent;
+    TRY(gpu_order_part(q, q->blas_workspace, q->blas_bytes, &bytes, &lent));
     return BLAS(v, cublasLtMatmul, handles[q->device], what, f64 ? (const void *)&at->alpha : &alpha, at->a,
                 x->a, at->b, x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c,
-                &x->advice[which].algo, q->blas_workspace, q->blas_bytes, gpu_queue_cuda_stream(q));
+                &x->advice[which].algo, lent, bytes, gpu_queue_cuda_stream(q));
 }
 
 /* ---- trials ---- */
