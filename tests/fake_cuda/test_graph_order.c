@@ -269,6 +269,27 @@ static void test_branches(void)
     tap_point("independent statements become branches");
 }
 
+/* The statements of one duet_set_all are written to temporaries until no step can fail. A graph runs as a
+ * whole. */
+static void test_direct_results(void)
+{
+    world w = new_world(1);
+    const uint64_t start = duet_stats().launches;
+    ok(duet_record_begin());
+    ok(duet_set_all({ w.square[1], duet_matmul(w.square[0], w.square[0]) },
+                    { w.square[2], duet_relu(duet_matmul(w.square[0], w.square[3])) },
+                    { w.square[4], duet_matmul(w.square[3], w.square[3]) }));
+    duet_recording *r = duet_record_end();
+    const uint64_t direct = duet_stats().launches;
+    ok(duet_replay(r));
+    const uint64_t replayed = duet_stats().launches;
+    CHECK(direct - start > replayed - direct, "%d launches, %d of the graph", (int)(direct - start),
+          (int)(replayed - direct));
+    duet_recording_free(&r);
+    free_world(&w);
+    tap_point("a graph does not copy results");
+}
+
 /* More statements than graph_order.c puts into order. */
 static void test_many(void)
 {
@@ -304,6 +325,7 @@ int main(int argc, char **argv)
         ok(duet_auto_replay(0));
         test_chain();
         test_branches();
+        test_direct_results();
         const uint64_t choices = fake_count().choices;
         for (int i = 0; i < (quick ? 60 : 400); i++) test_recording(i);
         CHECK(fake_count().choices > choices, "no graph has branches");
