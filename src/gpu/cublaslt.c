@@ -3,15 +3,19 @@
 #include "algo_key.h"
 #include "clock.h"
 #include "dtype.h"
+#include "graph_order.h"
 #include "trace.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ADVICE      8 /* algorithms requested from the heuristic */
-#define RUNS        4 /* timed runs of each */
-#define TURNS       2
-#define TRIAL_MOST  0.03 /* seconds for all algorithms of a shape */
+#define RUNS        4 /* timed runs of each, at least */
+#define RUNS_MOST   32
+#define TURNS       3
+#define LOAD_MOST   0.2  /* seconds to load the kernels of all algorithms of a shape, */
+#define TRIAL_MOST  0.03 /* and to time them */
+#define TRIAL_EACH  2e-4 /* seconds for the runs of one that are timed together */
 #define TRIAL_FLOPS 4e6  /* for less work any algorithm will do */
 
 static pthread_mutex_t lock =
@@ -127,9 +131,12 @@ static duet_status multiply(const vendor *v, const choice *x, int which, cublasL
 {
     const float alpha = (float)at->alpha, beta = (float)at->beta;
     const bool f64 = x->key.type == DUET_F64;
+    size_t bytes = x->advice[which].workspaceSize;
+    void *lent;
+    TRY(gpu_order_part(q, q->blas_workspace, q->blas_bytes, &bytes, &lent));
     return BLAS(v, cublasLtMatmul, handles[q->device], what, f64 ? (const void *)&at->alpha : &alpha, at->a,
                 x->a, at->b, x->b, f64 ? (const void *)&at->beta : &beta, at->c, x->c, at->c, x->c,
-                &x->advice[which].algo, q->blas_workspace, q->blas_bytes, gpu_queue_cuda_stream(q));
+                &x->advice[which].algo, lent, bytes, gpu_queue_cuda_stream(q));
 }
 
 /* ---- trials ---- */
@@ -141,26 +148,38 @@ static bool wait_for(queue *q)
 }
 
 /* Seconds for a run; infinite if it fails. */
-static double time_one(const vendor *v, const choice *x, int which, const gemm_data *at, queue *q)
+static double time_one(const vendor *v, const choice *x, int which, int runs, const gemm_data *at, queue *q)
 {
     if (!wait_for(q)) return INFINITY;
     bool ran = true;
     const double start = clock_now();
-    for (int i = 0; i < RUNS && ran; i++) ran = multiply(v, x, which, x->what, at, q) == DUET_OK;
+    for (int i = 0; i < runs && ran; i++) ran = multiply(v, x, which, x->what, at, q) == DUET_OK;
     ran &= wait_for(q);
     if (!ran) return INFINITY;
-    return (clock_now() - start) / RUNS;
+    return (clock_now() - start) / runs;
 }
 
-/* The first run of the first algorithm is not counted, because it loads the kernel. */
+/* The first run of an algorithm loads its kernels, which takes milliseconds. Returns how many algorithms
+ * have run, and the time of the second run of the first one. */
+static int load_all(const vendor *v, const choice *x, const gemm_data *at, queue *q, double *seconds)
+{
+    int loaded = 0;
+    const double start = clock_now();
+    while (loaded < x->count && clock_now() - start < LOAD_MOST) (void)time_one(v, x, loaded++, 1, at, q);
+    *seconds = time_one(v, x, 0, 1, at, q);
+    return loaded;
+}
+
 static void try_all(const vendor *v, choice *x, const gemm_data *at, queue *q)
 {
-    double best = INFINITY;
+    double best = INFINITY, one;
+    const int loaded = load_all(v, x, at, q, &one);
+    const int runs = (int)fmax(RUNS, fmin(RUNS_MOST, TRIAL_EACH / one));
     const double start = clock_now();
-    for (int turn = 0; turn <= TURNS; turn++)
-        for (int i = 0; i < x->count && clock_now() - start < TRIAL_MOST; i++) {
-            const double t = time_one(v, x, i, at, q);
-            if (turn && t < best) {
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < loaded && clock_now() - start < TRIAL_MOST; i++) {
+            const double t = time_one(v, x, i, runs, at, q);
+            if (t < best) {
                 best = t;
                 x->best = i;
             }

@@ -1,6 +1,7 @@
 /* cuda_graph.c - captures steps into a CUDA graph, which is launched at once. The capture uses a
  * stream that no other thread uses or waits for. */
 #include "cuda_graph.h"
+#include "graph_order.h"
 #include "packed_cache.h"
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@ typedef struct graph {
     index_report indices;        /* of the queue that captured it */
     packed_operand **uses;
     int count, capacity;
+    graph_order *order; /* during the capture */
 } graph;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,6 +45,7 @@ static void release_uses(graph *g)
 static void end_graph(graph *g)
 {
     release_uses(g);
+    gpu_order_free(g->order);
     free(g->uses);
     free(g);
 }
@@ -84,6 +87,8 @@ duet_status gpu_graph_uses(queue *q, packed_operand *k)
     return DUET_OK;
 }
 
+struct graph_order *gpu_graph_order(const queue *q) { return q->graph->order; }
+
 static duet_status open_capture_stream(queue *q)
 {
     if (q->capture_stream) return DUET_OK;
@@ -94,7 +99,8 @@ static duet_status begin(queue *q)
 {
     TRY(open_capture_stream(q));
     q->graph = calloc(1, sizeof *q->graph);
-    if (!q->graph) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
+    if (q->graph) q->graph->order = gpu_order_new();
+    if (!q->graph || !q->graph->order) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
     q->graph->indices = q->indices;
     q->graph->device = q->device;
     TRY(gpu_queue_point(q, q->capture_stream));
@@ -140,6 +146,8 @@ static duet_status end(queue *q, void **made)
     TRY(CUDA(cudaStreamEndCapture, q->capture_stream, &captured));
     TRY(instantiate(captured, q->graph));
     *made = q->graph;
+    gpu_order_free(q->graph->order);
+    q->graph->order = NULL;
     enter_list(q->graph);
     q->graph = NULL;
     return DUET_OK;

@@ -15,4 +15,7 @@ void gpu_graphs_end(int device); /* after the loss of a card: none of its graphs
 struct packed_operand;
 duet_status gpu_graph_uses(queue *q, struct packed_operand *k);
 
+/* The order of the steps of the graph under capture on q (graph_order.h). */
+struct graph_order *gpu_graph_order(const queue *q);
+
 #endif

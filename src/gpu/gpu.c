@@ -2,6 +2,7 @@
 #include "gpu.h"
 #include "clock.h"
 #include "cuda_graph.h"
+#include "graph_order.h"
 #include "kernels.h"
 #include "packed_cache.h"
 #include "recover.h"
@@ -50,13 +51,28 @@ static duet_status run_split(const step *s, const frame *f, queue *q)
     return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
+static duet_status run_on_queue(const step *s, const frame *f, queue *q)
+{
+    if (is_split(s)) return run_split(s, f, q);
+    return gpu_kernel_of(s->kernel)->run(s, f, q);
+}
+
+/* During a capture no memory can be freed, so run_here must not try again. */
+static __attribute__((noinline, cold)) duet_status capture(const step *s, const frame *f, queue *q)
+{
+    duet_status r = gpu_order_begin(q, s, f);
+    if (r == DUET_OK) r = run_on_queue(s, f, q);
+    if (r == DUET_OK) r = gpu_order_end(q);
+    return r == DUET_NO_MEMORY ? error_becomes(DUET_UNSUPPORTED) : r;
+}
+
 static duet_status run_once(const step *s, const frame *f)
 {
     queue *q;
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
-    if (is_split(s)) return run_split(s, f, q);
-    return gpu_kernel_of(s->kernel)->run(s, f, q);
+    if (gpu_queue_captures(q)) return capture(s, f, q);
+    return run_on_queue(s, f, q);
 }
 
 static bool has_results(const step *s)

@@ -1,6 +1,7 @@
 /* launch.c - runs a step by one of Duet's own kernels, and the element-wise operators and copies that
  * the other files of this folder need. */
 #include "dtype.h"
+#include "graph_order.h"
 #include "kernels.h"
 #include "scratch.h"
 #include "step_kinds.h"
@@ -20,15 +21,24 @@ static span written_by(const step *s, const frame *f, const void *scratch, size_
     return all;
 }
 
+/* Only launches with scratch memory use the counters. */
+static duet_status use_scratch(queue *q, const void *scratch, size_t bytes)
+{
+    TRY(gpu_order_uses(q, scratch, bytes));
+    return gpu_order_uses(q, q->counters, KERNELS_COUNTERS * sizeof *q->counters);
+}
+
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed)
 {
     const size_t bytes = kernels_scratch(s);
     const bool is_given = s->scratch > 0;
-    workspace w = { NULL, q->counters, gpu_queue_written(q), packed, q->indices };
+    workspace w = { .counters = q->counters, .packed = packed, .indices = q->indices };
     TRY(gpu_queue_count(q));
     if (is_given) w.scratch = f->data[s->scratch - 1];
     else if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));
-    duet_status r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));
+    duet_status r = bytes ? use_scratch(q, w.scratch, bytes) : DUET_OK;
+    w.written = gpu_queue_written(q);
+    if (r == DUET_OK) r = CUDA(launch_step, s, f, &w, gpu_queue_cuda_stream(q));
     gpu_queue_wrote(q, written_by(s, f, w.scratch, bytes));
     if (!is_given) gpu_give(w.scratch, q);
     if (r == DUET_OK) COUNT(launches);
@@ -80,8 +90,10 @@ duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void *
     if (layout_is_dense(&x->at)) return DUET_OK;
     layout dense;
     layout_dense(&dense, x->at.type, x->at.rank, x->at.size);
-    TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index, block));
-    duet_status s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
+    const size_t bytes = (size_t)layout_count(&dense) * dtypes[dense.type].bytes;
+    TRY(scratch_acquire(q->device, bytes, q->index, block));
+    duet_status s = gpu_order_uses(q, *block, bytes);
+    if (s == DUET_OK) s = gpu_apply(OP_LOAD, *block, &dense, &(part){ .p = *p, .at = &x->at }, 1, q);
     *p = *block;
     if (s != DUET_OK) {
         gpu_give(*block, q);

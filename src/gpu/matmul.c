@@ -3,6 +3,7 @@
 #include "cublaslt.h"
 #include "dtype.h"
 #include "gemm_operands.h"
+#include "graph_order.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <limits.h>
@@ -127,10 +128,11 @@ static duet_status product_by_zero(const step *s, const factor *a, const factor 
     void *block;
     layout dense;
     layout_dense(&dense, out->at.type, 2, out->at.size);
-    TRY(scratch_acquire(q->device, (size_t)layout_count(&dense) * dtypes[dense.type].bytes, q->index,
-                        &block));
+    const size_t bytes = (size_t)layout_count(&dense) * dtypes[dense.type].bytes;
+    TRY(scratch_acquire(q->device, bytes, q->index, &block));
     const part product = { .p = block, .at = &dense };
-    duet_status r = gemm(s, a, b, block, (int)dense.size[1], (gemm_scale){ .alpha = 1 }, q);
+    duet_status r = gpu_order_uses(q, block, bytes);
+    if (r == DUET_OK) r = gemm(s, a, b, block, (int)dense.size[1], (gemm_scale){ .alpha = 1 }, q);
     if (r == DUET_OK) r = gemm_apply_scale(s, f, q, by, product);
     gpu_give(block, q);
     return r;

@@ -20,6 +20,7 @@ typedef struct queue {
     const thread *capturing;     /* the thread that is capturing, or NULL */
     struct graph *graph;         /* the graph under capture */
     uint32_t *counters;          /* the arrival counters of kernels.h */
+    uint32_t *gate;              /* a word that nothing reads, for graph_order.c */
     bool counts;                 /* counters are known to be 0 between launches */
     index_report indices;        /* where kernels report indices out of bounds */
     index_report replayed;       /* that of the latest graph that was captured on another queue */
@@ -38,11 +39,16 @@ typedef struct queue {
     cublasHandle_t blas;
 } queue;
 
+/* Does this thread capture a graph on the queue? */
+static inline bool gpu_queue_captures(const queue *q)
+{
+    return unlikely(__atomic_load_n(&q->capturing, __ATOMIC_RELAXED) == thread_get());
+}
+
 /* Returns the stream for the work of this thread: that of captures while it captures a graph. */
 static inline cudaStream_t gpu_queue_cuda_stream(const queue *q)
 {
-    const bool captures = unlikely(__atomic_load_n(&q->capturing, __ATOMIC_RELAXED) == thread_get());
-    return captures ? q->capture_stream : q->stream;
+    return gpu_queue_captures(q) ? q->capture_stream : q->stream;
 }
 
 /* Makes cuDNN use this stream; the caller holds q->lock. If cuDNN returns an error, the handle is

@@ -164,6 +164,23 @@ static bool lives_in_destination(const assigner *a, int j)
     return true;
 }
 
+/* Steps of a plan for several statements on a GPU may run at the same time (a recording becomes a CUDA
+ * graph). A step that reuses memory must wait for the steps that read its former contents, so small values
+ * have memory of their own. */
+#define SMALL_BYTES ((size_t)256 << 10)
+static bool has_own_memory(const assigner *a, size_t bytes)
+{
+    return bytes <= SMALL_BYTES && a->dests > 1 && a->l->machine->place == DUET_GPU;
+}
+
+static bool is_read_before(const assigner *a, int j, int v)
+{
+    for (int i = 0; i < j; i++)
+        for (int k = 0; k < a->l->jobs[i].ins; k++)
+            if (value_base(a->l->g, a->l->jobs[i].in[k]) == v) return true;
+    return false;
+}
+
 /* The block of an operand that no later job reads and that job j can write over; -1: none. */
 static int block_of_dead_operand(const assigner *a, int j)
 {
@@ -171,7 +188,7 @@ static int block_of_dead_operand(const assigner *a, int j)
     for (int k = 0; k < x->ins && x->outs == 1; k++) {
         int v = x->in[k];
         if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j ||
-            !can_overwrite(a, x, k))
+            !can_overwrite(a, x, k) || (has_own_memory(a, bytes_of(a->l->g, v)) && is_read_before(a, j, v)))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
         if (b >= a->dests || lives_in_destination(a, j)) return b;
@@ -182,6 +199,7 @@ static int block_of_dead_operand(const assigner *a, int j)
 static int smallest_fit(const assigner *a, int j, size_t bytes)
 {
     int best = -1;
+    if (has_own_memory(a, bytes)) return -1;
     for (int b = a->dests; b < a->blocks; b++)
         if (a->free_from[b] <= j && block_bytes(a, b) >= bytes &&
             (best < 0 || block_bytes(a, b) < block_bytes(a, best)))
@@ -193,8 +211,10 @@ static int smallest_fit(const assigner *a, int j, size_t bytes)
 static int enlarged_block(assigner *a, int j, size_t bytes)
 {
     int best = -1;
-    for (int b = a->dests; b < a->blocks; b++)
-        if (a->free_from[b] <= j && (best < 0 || block_bytes(a, b) > block_bytes(a, best))) best = b;
+    for (int b = a->dests; b < a->blocks && !has_own_memory(a, bytes); b++)
+        if (a->free_from[b] <= j && !has_own_memory(a, block_bytes(a, b)) &&
+            (best < 0 || block_bytes(a, b) > block_bytes(a, best)))
+            best = b;
     if (best < 0) {
         best = a->blocks++;
         a->m->temps++;

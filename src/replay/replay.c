@@ -3,6 +3,7 @@
 #include "compiler.h"
 #include "deferred.h"
 #include "device_use.h"
+#include "direct_results.h"
 #include "eviction.h"
 #include "fp_environment.h"
 #include "matrix.h"
@@ -281,6 +282,45 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     return plan_wrote_before(p, done) ? error_becomes(DUET_DEVICE_ERROR) : s;
 }
 
+/* Step i of an entry is captured next. Returns false if the graph does not need it. */
+static bool enter_step(const recorded *e, int i, const direct_result *r, int count, void *const *temporaries)
+{
+    bool needed = true;
+    for (int k = 0; k < count; k++) {
+        if (r[k].first == i) e->data[r[k].slot] = r[k].to;
+        if (r[k].copy != i) continue;
+        e->data[r[k].slot] = temporaries[k];
+        needed = false;
+    }
+    return needed;
+}
+
+static duet_status capture_steps(const recorded *e, const frame *f)
+{
+    const plan *p = e->plan;
+    direct_result direct[STATEMENTS];
+    void *temporaries[STATEMENTS];
+    const int count = direct_results(p, e->data, direct);
+    duet_status s = DUET_OK;
+    for (int k = 0; k < count; k++) temporaries[k] = e->data[direct[k].slot];
+    for (int i = 0; i < p->count && s == DUET_OK; i++)
+        if (enter_step(e, i, direct, count, temporaries)) s = p->machine->run(&p->steps[i], f);
+    for (int k = 0; k < count; k++) e->data[direct[k].slot] = temporaries[k];
+    return s;
+}
+
+static duet_status capture_entry(const duet_recording *r, const segment *g, const recorded *e, int queue)
+{
+    const segment_owners whose = { { segment_owner }, r, g, e };
+    const frame f = { e->data, e->num, queue, e->plan->device, &whose.of };
+    int taken;
+    duet_status s = plan_take_temporaries(e->plan, e->data, queue, &taken);
+    plan_bind_derived(e->plan, e->data);
+    if (s == DUET_OK) s = capture_steps(e, &f);
+    plan_release_temporaries(e->plan, e->data, queue, taken);
+    return s;
+}
+
 static duet_status prepare_entry(const duet_recording *r, const segment *g, const recorded *e, int queue)
 {
     const segment_owners whose = { { segment_owner }, r, g, e };
@@ -310,7 +350,7 @@ duet_status replay_record(duet_recording *r, segment *g, int queue)
     TRY(on->record(device, queue));
     t->scratch_reserve = &r->reserve;
     r->reserve.closed = true;
-    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = replay_steps(r, g, &r->entries[i], queue);
+    for (int i = g->first; i < g->end && s == DUET_OK; i++) s = capture_entry(r, g, &r->entries[i], queue);
     t->scratch_reserve = NULL;
     r->reserve.closed = false;
     ended = on->recorded(device, queue, &g->graph);

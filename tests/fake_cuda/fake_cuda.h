@@ -2,7 +2,8 @@
  *
  * Each card has separate memory, filled with NaN. A host pointer in place of a device pointer is
  * an error, and the reverse. Work on a stream runs as late as possible: at a synchronisation, at
- * an event that another stream waits for, or when memory is freed. */
+ * an event that another stream waits for, or when memory is freed. The nodes of a
+ * graph run in a random order that their dependencies allow, another one at each launch. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -22,9 +23,10 @@ typedef struct fake_counts {
     uint64_t rounded;       /* vendor products and convolutions with rounded operands */
     uint64_t splits, packs; /* launches in DUET_MATH_SPLIT, and launches that pack their operands */
     uint64_t uploads, downloads, synchronisations;
-    uint64_t copies; /* between cards */
-    uint64_t resets; /* of cards */
-    uint64_t graphs; /* launches of graphs, and the number of live graphs: */
+    uint64_t copies;  /* between cards */
+    uint64_t resets;  /* of cards */
+    uint64_t choices; /* how often several nodes of a launched graph could run next */
+    uint64_t graphs;  /* launches of graphs, and the number of live graphs: */
     int graphs_alive;
     int rings;           /* allocated blocks of pinned memory */
     int pinned;          /* registered ranges of host memory */

@@ -119,10 +119,29 @@ static void check_counters(const job *j)
 /* The state after a launch that failed half-way. */
 static void spoil_counters(void *args) { memset(*(uint32_t **)args, 1, KERNELS_COUNTERS * sizeof(uint32_t)); }
 
+/* A launch with scratch memory, the only kind that uses the counters, runs in two parts. If other work writes to this memory or uses the
+ * counters between them, the program ends. */
+static uint32_t mark_of(const job *j) { return (uint32_t)(uintptr_t)j->out[0] | 1; }
+
+static void run_first_part(void *args)
+{
+    const job *j = args;
+    check_counters(j);
+    memset(j->scratch, 0xff, j->scratch_bytes);
+    memcpy(j->scratch, &(uint32_t){ mark_of(j) }, 4);
+    j->counters[0] = mark_of(j);
+}
+
+static void end_first_part(const job *j)
+{
+    if (memcmp(j->scratch, &(uint32_t){ mark_of(j) }, 4) || j->counters[0] != mark_of(j)) abort();
+    j->counters[0] = 0;
+}
+
 static void run_job(void *args)
 {
     job *j = args;
-    check_counters(j);
+    if (j->scratch_bytes) end_first_part(j);
     j->s.program = &j->p;
     if (j->by_parts) return fake_run_split(j);
     if (fakes[j->s.kernel].run) fakes[j->s.kernel].run(j);
@@ -179,5 +198,7 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     fake_counted.launches++;
     fake_counted.splits += j.by_parts;
     pthread_mutex_unlock(&fake_lock);
+    if (j.scratch_bytes && fake_queue(q, run_first_part, &j, sizeof j) != cudaSuccess)
+        return cudaErrorMemoryAllocation;
     return fake_queue(q, run_job, &j, sizeof j);
 }

@@ -21,20 +21,32 @@ typedef struct task {
     _Alignas(16) char args[];
 } task;
 
-typedef struct tasks {
-    task *first, **last;
-} tasks;
+/* The nodes of a graph, each with a task. A node runs after those that it depends on. */
+struct CUgraphNode_st {
+    cudaGraphNode_t next;
+    task *work;
+    cudaGraphNode_t *after;
+    size_t count;
+    uint64_t launch; /* the last launch that has run it */
+};
+
+typedef struct nodes {
+    cudaGraphNode_t first, *last;
+} nodes;
 struct CUgraph_st {
-    tasks captured;
+    nodes captured;
 };
 struct CUgraphExec_st {
-    tasks captured;
+    nodes captured;
+    uint64_t launches;
 };
 
 struct CUstream_st {
     task *first, **last;
-    struct CUgraph_st *capturing; /* work is captured into this graph */
-    bool spoilt;                  /* by a call that a capture does not allow */
+    struct CUgraph_st *capturing; /* work is captured into this graph, */
+    cudaGraphNode_t *after;       /* and depends on these nodes */
+    size_t after_count;
+    bool spoilt; /* by a call that a capture does not allow */
     /* joined: by an event, the capture of another stream; unjoined: another stream has joined and
      * not returned */
     bool joined, unjoined;
@@ -450,17 +462,58 @@ void fake_drain(cudaStream_t s)
     });
 }
 
-static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
+static task *new_task(const task *head, const void *args, size_t bytes)
 {
-    task *t = fake_alloc(sizeof *t + bytes), ***last = s->capturing ? &s->capturing->captured.last : &s->last;
-    if (!t) return cudaErrorMemoryAllocation;
+    task *t = fake_alloc(sizeof *t + bytes);
+    if (!t) return NULL;
     *t = *head;
     t->next = NULL;
     t->bytes = bytes;
     if (bytes) memcpy(t->args, args, bytes);
-    **last = t;
-    *last = &t->next;
-    s->queued += !s->capturing;
+    return t;
+}
+
+static bool set_after(cudaStream_t s, const cudaGraphNode_t *after, size_t count)
+{
+    cudaGraphNode_t *own = fake_alloc((count + 1) * sizeof(cudaGraphNode_t));
+    if (!own) return false;
+    if (count) memcpy(own, after, count * sizeof(cudaGraphNode_t));
+    fake_free(s->after);
+    s->after = own;
+    s->after_count = count;
+    return true;
+}
+
+static void free_node(cudaGraphNode_t n)
+{
+    fake_free(n->work);
+    fake_free(n->after);
+    fake_free(n);
+}
+
+/* The node depends on what the stream depends on, and then the stream depends on the node. */
+static cudaError_t capture(cudaStream_t s, task *t)
+{
+    nodes *to = &s->capturing->captured;
+    cudaGraphNode_t n = fake_alloc(sizeof *n);
+    if (!n) return fake_free(t), cudaErrorMemoryAllocation;
+    *n = (struct CUgraphNode_st){ .work = t, .after = s->after, .count = s->after_count };
+    s->after = NULL;
+    s->after_count = 0;
+    if (!set_after(s, &n, 1)) return free_node(n), cudaErrorMemoryAllocation;
+    *to->last = n;
+    to->last = &n->next;
+    return cudaSuccess;
+}
+
+static cudaError_t append(cudaStream_t s, const task *head, const void *args, size_t bytes)
+{
+    task *t = new_task(head, args, bytes);
+    if (!t) return cudaErrorMemoryAllocation;
+    if (s->capturing) return capture(s, t);
+    *s->last = t;
+    s->last = &t->next;
+    s->queued++;
     return cudaSuccess;
 }
 
@@ -555,7 +608,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
     return fake_error(r);
 }
 
-/* ---- graphs: work captured from a stream, executed at each launch ---- */
+/* ---- graphs: work captured from a stream, executed at each launch in a random order ---- */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
 {
@@ -569,17 +622,52 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 
-static void free_tasks(tasks *list)
+static void free_nodes(nodes *list)
 {
-    for (task *t = list->first, *next; t; t = next) {
-        next = t->next;
-        fake_free(t);
+    for (cudaGraphNode_t n = list->first, next; n; n = next) {
+        next = n->next;
+        free_node(n);
     }
+}
+
+static cudaError_t enter_capture(cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    return s && s->capturing ? cudaSuccess : fake_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s, enum cudaStreamCaptureStatus *status,
+                                     unsigned long long *id, cudaGraph_t *graph,
+                                     const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
+                                     size_t *count)
+{
+    const cudaError_t e = enter_capture(s);
+    if (e != cudaSuccess) return e;
+    *status = s->spoilt ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
+    *dependencies = s->after;
+    *count = s->after_count;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t s, cudaGraphNode_t *dependencies,
+                                                const cudaGraphEdgeData *edges, size_t count,
+                                                unsigned int flags)
+{
+    const cudaError_t e = enter_capture(s);
+    if (e != cudaSuccess) return e;
+    const size_t before = flags == cudaStreamSetCaptureDependencies ? 0 : s->after_count;
+    cudaGraphNode_t *all = fake_alloc((before + count + 1) * sizeof(cudaGraphNode_t));
+    if (!all) return fake_error(cudaErrorMemoryAllocation);
+    if (before) memcpy(all, s->after, before * sizeof(cudaGraphNode_t));
+    if (count) memcpy(all + before, dependencies, count * sizeof(cudaGraphNode_t));
+    LOCKED(const bool done = set_after(s, all, before + count));
+    fake_free(all);
+    return done ? cudaSuccess : fake_error(cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t g)
 {
-    if (g) free_tasks(&g->captured);
+    if (g) free_nodes(&g->captured);
     fake_free(g);
     return cudaSuccess;
 }
@@ -595,6 +683,9 @@ static void leave_graph(cudaStream_t s, cudaGraph_t g)
     s->spoilt |= s->unjoined;
     s->unjoined = false;
     s->capturing = NULL;
+    fake_free(s->after);
+    s->after = NULL;
+    s->after_count = 0;
 }
 
 /* Ends the capture whatever it returns. */
@@ -622,9 +713,43 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     cudaGraphExec_t x = *exec = fake_alloc(sizeof *x);
     if (!x) return fake_error(cudaErrorMemoryAllocation);
     x->captured = graph->captured;
-    graph->captured = (tasks){ 0 };
+    graph->captured = (nodes){ 0 };
     LOCKED((fake_counted.graphs_alive++));
     return cudaSuccess;
+}
+
+/* Can it run now, in this launch? */
+static bool is_ready(const struct CUgraphNode_st *n, uint64_t launch)
+{
+    bool ready = n->launch != launch;
+    for (size_t i = 0; i < n->count; i++) ready &= n->after[i]->launch == launch;
+    return ready;
+}
+
+/* One of the nodes that can run now, or NULL. */
+static cudaGraphNode_t any_ready(const nodes *all, uint64_t launch)
+{
+    static uint32_t state = 1;
+    cudaGraphNode_t chosen = NULL;
+    uint32_t ready = 0;
+    for (cudaGraphNode_t n = all->first; n; n = n->next) {
+        if (!is_ready(n, launch)) continue;
+        state = state * 1664525 + 1013904223;
+        if ((state >> 8) % ++ready == 0) chosen = n;
+    }
+    fake_counted.choices += ready > 1;
+    return chosen;
+}
+
+static cudaError_t append_all(cudaGraphExec_t exec, cudaStream_t s)
+{
+    cudaError_t e = cudaSuccess;
+    const uint64_t launch = ++exec->launches;
+    for (cudaGraphNode_t n; !e && (n = any_ready(&exec->captured, launch));) {
+        e = append(s, n->work, n->work->args, n->work->bytes);
+        n->launch = launch;
+    }
+    return e;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
@@ -635,7 +760,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
     OUTSIDE_GRAPHS();
     if (!exec || !s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED({
-        for (const task *t = exec->captured.first; t && !e; t = t->next) e = append(s, t, t->args, t->bytes);
+        e = append_all(exec, s);
         fake_counted.graphs++;
     });
     return fake_error(e);
@@ -645,7 +770,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
     const cudaError_t e = fake_enter(cudaErrorUnknown);
     if (!exec) return fake_error(cudaErrorInvalidResourceHandle);
-    free_tasks(&exec->captured);
+    free_nodes(&exec->captured);
     fake_free(exec);
     LOCKED((fake_counted.graphs_alive--));
     return e;
