@@ -166,11 +166,12 @@ static bool lives_in_destination(const assigner *a, int j)
 
 /* Steps of a plan for several statements on a GPU may run at the same time (a recording becomes a CUDA
  * graph). A step that reuses memory must wait for the steps that read its former contents, so small values
- * have memory of their own. */
+ * have memory of their own, unless the user or a limit asks for less memory. */
 #define SMALL_BYTES ((size_t)256 << 10)
 static bool has_own_memory(const assigner *a, size_t bytes)
 {
-    return bytes <= SMALL_BYTES && a->dests > 1 && a->l->machine->place == DUET_GPU;
+    return bytes <= SMALL_BYTES && a->dests > 1 && a->l->machine->place == DUET_GPU && !a->l->is_limited &&
+           !a->l->g->has_checkpoints;
 }
 
 static bool is_read_before(const assigner *a, int j, int v)
@@ -188,7 +189,8 @@ static int block_of_dead_operand(const assigner *a, int j)
     for (int k = 0; k < x->ins && x->outs == 1; k++) {
         int v = x->in[k];
         if (value_at(a->l->g, v)->op == OP_LEAF || value_base(a->l->g, v) != v || a->last[v] != j ||
-            !can_overwrite(a, x, k) || (has_own_memory(a, bytes_of(a->l->g, v)) && is_read_before(a, j, v)))
+            !can_overwrite(a, x, k) ||
+            (has_own_memory(a, value_bytes(a->l->g, v)) && is_read_before(a, j, v)))
             continue;
         int b = block_of_slot(a, a->m->slot[v]);
         if (b >= a->dests || lives_in_destination(a, j)) return b;

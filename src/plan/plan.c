@@ -194,9 +194,13 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
 {
     memory m = { 0 };
     uint8_t *overlap = find_overlaps(s, g);
-    lowering l = {
-        .g = g, .machine = p->machine, .fusion = s->fusion, .math = s->math, .dest = dests, .overlap = overlap
-    };
+    lowering l = { .g = g,
+                   .machine = p->machine,
+                   .fusion = s->fusion,
+                   .math = s->math,
+                   .dest = dests,
+                   .is_limited = p->limit < SIZE_MAX,
+                   .overlap = overlap };
     bool ok = overlap && lower(&l) == DUET_OK && assign_memory(p, &l, &m) && copy_dests(&l, &m);
     if (ok) {
         p->dests = s->count;
