@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """memory.py - the memory and the time of the gradients of a deep network, with and without checkpoints, beside
 JAX's checkpoint. Duet also runs within limits on memory, for which it chooses itself what to compute again. The
-network has layers of equal size with tanh; the gradients are first compared with JAX's in double.
+network has layers of equal size with tanh; a result of a layer is four times as large as its weights, because
+XLA keeps results in the memory of the gradients where they fit. The gradients are first compared with JAX's in
+double.
 
-    memory.py MODULE [--gpu] [--layers 50] [--batch 1024] [--width 1024] [--json FILE]"""
+    memory.py MODULE [--gpu] [--layers 50] [--batch 4096] [--width 1024] [--json FILE]"""
 
 import argparse
 import ctypes
@@ -108,7 +110,7 @@ def main():
     p.add_argument("module")
     p.add_argument("--gpu", action="store_true")
     p.add_argument("--layers", type=int, default=50)
-    p.add_argument("--batch", type=int, default=1024)
+    p.add_argument("--batch", type=int, default=4096)
     p.add_argument("--width", type=int, default=1024)
     p.add_argument("--json")
     a = p.parse_args()

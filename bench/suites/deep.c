@@ -93,7 +93,6 @@ int deep_temporaries(network *n, uint64_t *bytes, int *again)
 /* Allows so many bytes besides what is in use; 0: all there is. */
 int deep_limit(const network *n, uint64_t more)
 {
-    duet_memory_trim();
     return (int)duet_memory_limit(n->place, more ? duet_memory_of(n->place).used + more : 0);
 }
 

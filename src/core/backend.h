@@ -269,8 +269,8 @@ typedef struct machine {
      * writes a destination. */
     bool (*is_sure)(const step *s);
     /* To be called by the thread before a sure step, when nothing is written yet: allocates what
-     * the thread keeps for such steps, as the memory of BLAS. Errors: NO_MEMORY */
-    duet_status (*make_sure)(const step *s);
+     * the thread keeps for such steps, as the memory of BLAS. Errors: NO_MEMORY, DEVICE_ERROR */
+    duet_status (*make_sure)(const step *s, int device);
     /* describes the algorithm of a product or convolution; the text stays valid. NULL for other
      * steps */
     const char *(*algorithm)(const step *s);

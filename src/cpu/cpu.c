@@ -33,7 +33,7 @@ static size_t scratch(const step *s)
     return k && k->scratch ? k->scratch(s) : 0;
 }
 
-static duet_status make_sure(const step *s)
+static duet_status make_sure(const step *s, int device)
 {
     TRY(stack_prepare());
     return s->kernel == OP_matmul ? blas_prepare() : DUET_OK;

@@ -220,7 +220,7 @@ static duet_status choose(const vendor *v, const gemm_shape *s, const gemm_data 
         discard(v, x);
         return r;
     }
-    try_on_scratch(v, x, at, q);
+    if (!s->anywhere) try_on_scratch(v, x, at, q);
     return DUET_OK;
 }
 
@@ -339,8 +339,8 @@ static int fitting(const choice *x, const queue *q)
 }
 
 /* If none fits, the queue makes its own choice. */
-static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
-                                const choice **x, int *which)
+static duet_status find_by_shape(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
+                                 const choice **x, int *which)
 {
     gemm_shape own = *s;
     TRY(find(v, s, at, q, x));
@@ -351,6 +351,47 @@ static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm
     if (*which < 0)
         return fail(DUET_DEVICE_ERROR, "cuBLASLt has no algorithm for %zu bytes of workspace", q->blas_bytes);
     return DUET_OK;
+}
+
+static gemm_shape anywhere(const gemm_shape *s)
+{
+    gemm_shape any = *s;
+    any.anywhere = 1;
+    any.alignment = (int32_t)dtypes[s->type].bytes;
+    return any;
+}
+
+/* The algorithm that gpu_gemm_prepare has chosen, if it has. */
+static bool find_prepared(const gemm_shape *s, const queue *q, const choice **x, int *which)
+{
+    gemm_shape any = anywhere(s);
+    for (int own = 0; own < 2; own++) {
+        any.workspace_kib = own ? (int32_t)(q->blas_bytes >> 10) : 0;
+        *x = look(&bucket[q->device][key_bucket(&any, sizeof any)], &any);
+        if (*x && (*which = fitting(*x, q)) >= 0) return true;
+    }
+    return false;
+}
+
+static duet_status find_fitting(const vendor *v, const gemm_shape *s, const gemm_data *at, queue *q,
+                                const choice **x, int *which)
+{
+    error_text before;
+    error_keep(&before);
+    const duet_status r = find_by_shape(v, s, at, q, x, which);
+    if (likely(r == DUET_OK) || !find_prepared(s, q, x, which)) return r;
+    error_put_back(&before);
+    return DUET_OK;
+}
+
+duet_status gpu_gemm_prepare(const gemm_shape *s, queue *q)
+{
+    const gemm_shape any = anywhere(s);
+    const choice *x;
+    int which;
+    TRY(gpu_gemm_open(q));
+    if (likely(find_prepared(s, q, &x, &which))) return DUET_OK;
+    return find_by_shape(vendor_open(LIBRARY_cublasLt), &any, &(gemm_data){ 0 }, q, &x, &which);
 }
 
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q)

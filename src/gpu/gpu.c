@@ -124,15 +124,30 @@ static size_t gpu_scratch(const step *s)
     return launches ? kernels_scratch(s) : 0;
 }
 
+/* Is the step a product by cuBLASLt that needs nothing that gpu_make_sure has not taken? */
+static bool is_sure_gemm(const step *s)
+{
+    return s->kernel == OP_matmul && !is_int_gemm(s) && kernels_unsupported(s) && gpu_matmul_is_sure(s);
+}
+
 /* A bad index does not stop a step on the GPU. */
 static bool gpu_is_sure(const step *s)
 {
     const bool is_product = (s->kernel == OP_matmul && !is_int_gemm(s)) || is_conv(s->kernel);
-    if (is_split(s) || kernels_unsupported(s)) return false;
+    if (is_split(s)) return false;
+    if (kernels_unsupported(s)) return is_sure_gemm(s);
     return gpu_kernel_of(s->kernel)->run == gpu_launch || (is_product && !kernels_scratch(s));
 }
 
-static duet_status gpu_make_sure(const step *s) { return stack_prepare(); }
+static duet_status gpu_make_sure(const step *s, int device)
+{
+    queue *q;
+    TRY(stack_prepare());
+    if (is_split(s) || is_empty(s) || !is_sure_gemm(s)) return DUET_OK;
+    ON_DEVICE(device);
+    TRY(gpu_queue_open(device, thread_get()->queue, &q));
+    return gpu_matmul_make_sure(s, q);
+}
 
 static void gpu_forget(step *s)
 {

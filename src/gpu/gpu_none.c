@@ -29,7 +29,7 @@ static duet_status none_download(int device, void *host, const void *own, size_t
 static size_t none_available(int device) { return 0; }
 static const char *none_unsupported_reason(const step *s) { return reason; }
 static bool none_is_sure(const step *s) { return false; }
-static duet_status none_make_sure(const step *s) { return DUET_OK; }
+static duet_status none_make_sure(const step *s, int device) { return DUET_OK; }
 static const char *none_algorithm(const step *s) { return NULL; }
 static const costs none_costs = { 0 };
 static double none_cost(const step *s) { return 1e9; }

@@ -11,11 +11,6 @@
 #define STEPS_MOST 1024
 #define WORDS      (STEPS_MOST / 64)
 
-/* A product of so many operations fills the card. The tests set it lower. */
-#ifndef FILLING_FLOPS
-#define FILLING_FLOPS 1e9
-#endif
-
 typedef struct step_set {
     uint64_t bit[WORDS];
 } step_set;
@@ -43,13 +38,10 @@ struct graph_order {
     ending *ends;     /* of each step */
     step_set *before; /* of each step: the steps that it waits for, directly or not */
     int steps, step_capacity;
-    int filling;          /* the last step that fills the card, or -1, */
-    cudaGraphNode_t gate; /* and the node that delays later steps, or NULL */
-    int first_use;        /* of the step under capture */
-    int stream_is_at;     /* the step whose end the stream depends on, or NONE, or UNKNOWN */
-    bool is_full;         /* there were STEPS_MOST steps */
-    bool fills;           /* the step under capture fills the card */
-    size_t given;         /* the part of the workspace of cuBLASLt that was given to steps */
+    int first_use;    /* of the step under capture */
+    int stream_is_at; /* the step whose end the stream depends on, or NONE, or UNKNOWN */
+    bool is_full;     /* there were STEPS_MOST steps */
+    size_t given;     /* the part of the workspace of cuBLASLt that was given to steps */
 };
 
 static const span all_memory = { NULL, (const char *)UINTPTR_MAX };
@@ -59,7 +51,6 @@ graph_order *gpu_order_new(void)
     graph_order *o = calloc(1, sizeof *o);
     if (!o) return NULL;
     o->stream_is_at = NONE;
-    o->filling = -1;
     return o;
 }
 
@@ -213,16 +204,13 @@ static duet_status update(queue *q, cudaGraphNode_t *nodes, int count, unsigned 
 #endif
 }
 
-/* Makes the stream depend on the ends of these steps, and on node `also` unless it is NULL: instead of what
- * it depends on, or also (flags). Kernels must not read ahead, because the step captured last may not be the
+/* Makes the stream depend on the ends of these steps: instead of what it depends on, or also (flags). Kernels must not read ahead, because the step captured last may not be the
  * one that runs before. */
-static duet_status depend_on(queue *q, graph_order *o, const step_set *s, cudaGraphNode_t also,
-                             unsigned flags)
+static duet_status depend_on(queue *q, graph_order *o, const step_set *s, unsigned flags)
 {
     const int first = o->n_nodes;
     gpu_queue_wrote_anything(q);
     o->stream_is_at = UNKNOWN;
-    if (also) TRY(add_node(o, also));
     for (int i = 0; i < o->steps; i++)
         for (int k = 0; has(s, i) && k < o->ends[i].count; k++)
             TRY(add_node(o, o->nodes[o->ends[i].first + k]));
@@ -234,55 +222,20 @@ static duet_status depend_on(queue *q, graph_order *o, const step_set *s, cudaGr
 
 /* ---- steps ---- */
 
-/* Does the step have about as many thread blocks as the card can run at once? If other kernels ran when it
- * starts, some of its blocks would have to share a multiprocessor, and it would take twice as long. So it
- * waits for the previous step of this kind, and later steps that need not wait for it start after it has
- * started. */
-static bool fills_card(const step *s)
-{
-    return s->kernel == OP_matmul && s->flops >= FILLING_FLOPS && kernels_unsupported(s) != NULL;
-}
-
-/* A node that takes some microseconds. Steps that do not wait for the one that fills the card wait for this
- * node instead, so that they start after that one. */
-static duet_status make_gate(queue *q, graph_order *o)
-{
-    const cudaGraphNode_t *nodes;
-    size_t count;
-    const step_set before = o->before[o->filling];
-    TRY(depend_on(q, o, &before, NULL, cudaStreamSetCaptureDependencies));
-    TRY(CUDA(cudaMemsetAsync, q->gate, 0, sizeof *q->gate, q->capture_stream));
-    TRY(get_dependencies(q, &nodes, &count));
-    o->gate = count ? nodes[0] : NULL;
-    return DUET_OK;
-}
-
-static duet_status begin_behind_gate(queue *q, graph_order *o, step_set *direct)
-{
-    const step_set *passed = &o->before[o->filling];
-    if (!o->gate) TRY(make_gate(q, o));
-    for (int i = 0; i < WORDS; i++) direct->bit[i] &= ~passed->bit[i];
-    include_all(&o->before[o->steps], passed);
-    return depend_on(q, o, direct, o->gate, cudaStreamSetCaptureDependencies);
-}
-
 /* Sets the dependencies of a step that waits for these. */
 static duet_status begin_after(queue *q, graph_order *o, step_set *direct)
 {
-    if (o->fills && o->filling >= 0) include(direct, o->filling);
     reduce(o, direct);
-    if (o->filling >= 0 && !has(&o->before[o->steps], o->filling)) return begin_behind_gate(q, o, direct);
     const int only = only_step(direct, o->steps);
     if (o->stream_is_at == NONE && o->steps == 0) return DUET_OK;
     if (only >= 0 && only == o->stream_is_at) return DUET_OK;
-    return depend_on(q, o, direct, NULL, cudaStreamSetCaptureDependencies);
+    return depend_on(q, o, direct, cudaStreamSetCaptureDependencies);
 }
 
 duet_status gpu_order_begin(queue *q, const step *s, const frame *f)
 {
     graph_order *o = gpu_graph_order(q);
     step_set direct = { 0 };
-    o->fills = fills_card(s);
     if (o->is_full) return DUET_OK;
     o->is_full = o->steps + 1 == STEPS_MOST;
     TRY(add_step(o));
@@ -292,12 +245,12 @@ duet_status gpu_order_begin(queue *q, const step *s, const frame *f)
     return begin_after(q, o, &direct);
 }
 
-/* Is the node the end of an earlier step, or the gate? */
+/* Is the node the end of an earlier step? */
 static bool is_earlier(const graph_order *o, cudaGraphNode_t node)
 {
     for (int i = o->n_nodes; i-- > 0;)
         if (o->nodes[i] == node) return true;
-    return node == o->gate;
+    return false;
 }
 
 /* A step that launched nothing is forgotten. */
@@ -312,10 +265,6 @@ duet_status gpu_order_end(queue *q)
     o->ends[o->steps] = (ending){ o->n_nodes, (int)count };
     for (size_t i = 0; i < count; i++) TRY(add_node(o, nodes[i]));
     o->first_use = o->n_uses;
-    if (o->fills) {
-        o->filling = o->steps;
-        o->gate = NULL;
-    }
     o->stream_is_at = o->steps++;
     return DUET_OK;
 }
@@ -325,7 +274,7 @@ static duet_status also_after(queue *q, graph_order *o, step_set *direct)
 {
     reduce(o, direct);
     for (int i = 0; i < WORDS; i++)
-        if (direct->bit[i]) return depend_on(q, o, direct, NULL, cudaStreamAddCaptureDependencies);
+        if (direct->bit[i]) return depend_on(q, o, direct, cudaStreamAddCaptureDependencies);
     return DUET_OK;
 }
 

@@ -60,26 +60,61 @@ static int alignment_of(const void *a, const void *b, const void *c)
     return (int)(all & -all);
 }
 
+/* For operands at any addresses. */
+static gemm_shape shape_of(const step *s, const factor *a, const factor *b, int ld, bool adds)
+{
+    return (gemm_shape){ .type = (int32_t)s->out[0].at.type,
+                         .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math,
+                         .m = (int)s->in[1].at.size[1],
+                         .n = (int)s->in[0].at.size[0],
+                         .k = (int)s->in[0].at.size[1],
+                         .lda = b->ld,
+                         .ldb = a->ld,
+                         .ldc = ld,
+                         .transposed_a = b->transposed,
+                         .transposed_b = a->transposed,
+                         .adds = adds,
+                         .alignment = (int)dtypes[s->out[0].at.type].bytes };
+}
+
 static duet_status gemm(const step *s, const factor *a, const factor *b, void *out, int ld, gemm_scale by,
                         queue *q)
 {
-    const int m = (int)s->in[0].at.size[0], k = (int)s->in[0].at.size[1], n = (int)s->in[1].at.size[1];
-    const gemm_shape what = { .type = (int32_t)s->out[0].at.type,
-                              .math = s->math == DUET_MATH_SPLIT ? DUET_MATH_STRICT : s->math,
-                              .m = n,
-                              .n = m,
-                              .k = k,
-                              .lda = b->ld,
-                              .ldb = a->ld,
-                              .ldc = ld,
-                              .transposed_a = b->transposed,
-                              .transposed_b = a->transposed,
-                              .adds = by.beta != 0,
-                              .biased = by.bias != NULL,
-                              .alignment = alignment_of(a->p, b->p, out) };
+    gemm_shape what = shape_of(s, a, b, ld, by.beta != 0);
+    what.biased = by.bias != NULL;
+    what.alignment = alignment_of(a->p, b->p, out);
     const gemm_data at = { b->p, a->p, by.bias, out, by.alpha, by.beta };
     pthread_mutex_lock(&q->lock);
     const duet_status r = gpu_gemm(&what, &at, q);
+    pthread_mutex_unlock(&q->lock);
+    return r;
+}
+
+/* ---- products that only a device error can stop ---- */
+
+/* Plans have no factor that is 0 (graph/fold_gemm.c). */
+bool gpu_matmul_is_sure(const step *s)
+{
+    int ld;
+    for (int k = 0; k < 2; k++)
+        if (!gemm_is_dense(&s->in[k].at, 1, &ld) && !gemm_is_dense(&s->in[k].at, 0, &ld)) return false;
+    return !s->epilogue && s->in[0].at.size[1] > 0;
+}
+
+/* The addresses are not known yet, so an algorithm for any addresses is chosen. If there is no memory to choose
+ * a better one when the step runs, this one is used. */
+duet_status gpu_matmul_make_sure(const step *s, queue *q)
+{
+    factor x[2] = { { 0 } };
+    int ld;
+    for (int k = 0; k < 2; k++) {
+        x[k].transposed = !gemm_is_dense(&s->in[k].at, 1, &x[k].ld);
+        if (x[k].transposed) gemm_is_dense(&s->in[k].at, 0, &x[k].ld);
+    }
+    gemm_is_dense(&s->out[0].at, 1, &ld);
+    const gemm_shape what = shape_of(s, &x[0], &x[1], ld, gemm_has_addend(s));
+    pthread_mutex_lock(&q->lock);
+    const duet_status r = gpu_gemm_prepare(&what, q);
     pthread_mutex_unlock(&q->lock);
     return r;
 }

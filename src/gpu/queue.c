@@ -7,8 +7,8 @@
 static queue queues[DEVICES_MAX][QUEUES_ALL];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* the last lock in the lock order */
 
-/* The last words are index_report.claimed and queue.gate. */
-#define COUNTER_BYTES ((KERNELS_COUNTERS + 2) * sizeof(uint32_t))
+/* The last word is index_report.claimed. */
+#define COUNTER_BYTES ((KERNELS_COUNTERS + 1) * sizeof(uint32_t))
 
 duet_status gpu_queue_count(queue *q)
 {
@@ -76,7 +76,6 @@ static duet_status make_stream(int device, int index)
     q->written = anything;
     if (!q->event) TRY(CUDA(cudaEventCreateWithFlags, &q->event, cudaEventDisableTiming));
     if (!q->counters) TRY(CUDA(cudaMalloc, (void **)&q->counters, COUNTER_BYTES));
-    q->gate = q->counters + KERNELS_COUNTERS + 1;
     if (!q->indices.found) TRY(make_report(q));
     TRY(CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking));
     __atomic_store_n(&q->stream, stream, __ATOMIC_RELEASE);
@@ -151,7 +150,7 @@ static void forget(queue *q)
     __atomic_store_n(&q->user, NULL, __ATOMIC_RELAXED);
     q->event = NULL;
     q->capture_stream = NULL;
-    q->counters = q->gate = NULL;
+    q->counters = NULL;
     q->indices = q->replayed = (index_report){ 0 };
     q->written = anything;
     q->blas_workspace = NULL;

@@ -20,7 +20,6 @@ typedef struct queue {
     const thread *capturing;     /* the thread that is capturing, or NULL */
     struct graph *graph;         /* the graph under capture */
     uint32_t *counters;          /* the arrival counters of kernels.h */
-    uint32_t *gate;              /* a word that nothing reads, for graph_order.c */
     bool counts;                 /* counters are known to be 0 between launches */
     index_report indices;        /* where kernels report indices out of bounds */
     index_report replayed;       /* that of the latest graph that was captured on another queue */

@@ -66,6 +66,8 @@ duet_status gpu_split_prepare(const step *s, const frame *f, queue *q);
 
 const char *gpu_matmul_unsupported(const step *s);
 duet_status gpu_matmul(const step *s, const frame *f, queue *q);
+bool gpu_matmul_is_sure(const step *s); /* can only a device error stop it after gpu_matmul_make_sure? */
+duet_status gpu_matmul_make_sure(const step *s, queue *q);
 
 const char *gpu_batched_unsupported(const step *s);
 duet_status gpu_batched(const step *s, const frame *f, queue *q);

@@ -201,7 +201,7 @@ void plan_bind_derived(const plan *p, void **data)
 duet_status plan_steps(const plan *p, const frame *f, int *done)
 {
     *done = 0;
-    for (int i = p->first_sure; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i]));
+    for (int i = p->first_sure; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i], p->device));
     for (; *done < p->count; ++*done) {
         const step *s = &p->steps[*done];
         TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name,

@@ -92,7 +92,7 @@ static duet_status hold_temporaries(const plan *p, held_memory *h)
 
 static duet_status make_ready(const plan *p, held_memory *h)
 {
-    for (int i = 0; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i]));
+    for (int i = 0; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i], p->device));
     return h && p->temps ? hold_temporaries(p, h) : DUET_OK;
 }
 

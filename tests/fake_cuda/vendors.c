@@ -241,13 +241,13 @@ static void *along(const gemm *g, const void *p, int64_t elements)
 static void run_first_part(void *args)
 {
     const gemm *g = args;
-    memcpy(g->workspace, g, sizeof *g);
+    memcpy(g->workspace, &g->c, sizeof g->c);
 }
 
 static void run_gemm(void *args)
 {
     gemm one = *(const gemm *)args;
-    if (one.room && memcmp(one.workspace, &one, sizeof one)) one.alpha = NAN;
+    if (one.room && memcmp(one.workspace, &one.c, sizeof one.c)) one.alpha = NAN;
     memset(one.workspace, 0xff, one.room);
     for (int i = 0; i < one.batch; i++) {
         run_one(&one);
