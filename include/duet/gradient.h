@@ -9,12 +9,12 @@
  *                          of x
  *     duet_vjp             for any y: the derivative of the sum of y * g
  *     duet_stop_gradient   the elements of x; gradients are 0 there, as if it were a constant
- *     duet_checkpoint      the elements of x, which a plan keeps in memory. A value that x is computed from is
- *                          not kept for what uses x, such as the gradient: it is computed again from the
+ *     duet_checkpoint      the elements of x, which a plan keeps in memory. A value that x is computed from
+ *                          is not kept for what uses x, such as the gradient: it is computed again from the
  *                          matrices and checkpoints before it. This saves memory, and costs time
  * y is an operand: until the gradient is evaluated, it can be used in other formulas and gradients. If it
- * has no x, the gradient is 0, and duet_explain says so. What y and its gradients have in common is computed once, if they are
- * statements of one duet_set_all:
+ * has no x, the gradient is 0, and duet_explain says so. What y and its gradients have in common is computed
+ * once, if they are statements of one duet_set_all:
  *     duet_expr loss = duet_mse(duet_matmul(x, w), target);
  *     duet_set_all({ l, loss }, { dw, duet_grad(loss, w) })
  * Formulas that select elements of x (duet_index, duet_transpose) are differentiated as others. Views of x

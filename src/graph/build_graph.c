@@ -177,6 +177,9 @@ static bool may_be_root(const graph *g, int v)
  * it there. This holds for a matrix, a number, a view, and a value that is broadcast to the destination. */
 static int make_root(graph *g, int v, dest_info *dest, bool alone)
 {
+    const int behind =
+        is_op(g, v, OP_LOAD) && g->values[v].attr.load.purpose == LOAD_BARRIER ? g->values[v].arg[0] : -1;
+    if (behind >= 0 && g->values[behind].checkpoint && may_be_root(g, behind)) v = behind;
     if (alone && !dtype_is_complex(dest->to.type))
         v = move_view_to_destination(g, v, &dest->to, &dest->rearranged);
     value like = { .type = (uint8_t)dest->to.type, .rank = (uint8_t)dest->to.rank };

@@ -1,6 +1,6 @@
-/* duplicate.c - lets several passes compute the same element-wise value, if that takes less time than storing
- * it in one pass and reading it in the others. The gradient of silu(z), for example, needs sigmoid(z): its pass
- * reads z in any case, and computes sigmoid(z) again. */
+/* duplicate.c - lets several passes compute the same element-wise value, if that takes less time than
+ * storing it in one pass and reading it in the others. The gradient of silu(z), for example, needs
+ * sigmoid(z): its pass reads z in any case, and computes sigmoid(z) again. */
 #include "cost.h"
 #include "dtype.h"
 #include "job_memory.h"
@@ -272,7 +272,7 @@ static bool note_copy(duplication *d, int v, int pass, int index)
 
 static int operand_in(duplication *d, int user, int v, int pass);
 
-/* The copy of v for a pass. The depth of the recursion is that of a pass. */
+/* The copy of v for a pass. The depth of the recursion is that of the cones. */
 static int copy_for(duplication *d, int v, int pass)
 {
     const int known = find_copy(d, v, pass);

@@ -120,12 +120,12 @@ void lower_free(lowering *l);
 bool jobs_order(lowering *l);
 bool jobs_use_checkpoints(lowering *l);
 
-/* duplicate.c: let passes compute values for themselves where that is faster. *any: are there such values? The
- * arrays with an entry for each value are then no longer valid. false: no host memory. */
+/* duplicate.c: let passes compute values for themselves where that is faster. *any: are there such values?
+ * The arrays with an entry for each value are then no longer valid. false: no host memory. */
 bool duplicate_values(lowering *l, bool *any);
 
-/* fit_memory.c: after lower(), compute values again, so that at most about `limit` bytes of temporaries live at
- * once, or as few as possible. false: no host memory. */
+/* fit_memory.c: after lower(), compute values again, so that at most about `limit` bytes of temporaries
+ * live at once, or as few as possible. false: no host memory. */
 bool jobs_fit(lowering *l, size_t limit);
 
 /* The graph has more values than `before`: the arrays with an entry for each value become longer. */

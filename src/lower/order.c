@@ -7,6 +7,8 @@
 
 #define ORDERED_MAX 4096 /* more jobs keep their order, because the search takes quadratic time */
 
+#define BYTES_GPU ((size_t)256 << 20)
+
 typedef struct orderer {
     const lowering *l;
     int *order, count; /* the new order */
@@ -88,13 +90,17 @@ static void put(orderer *o, int j)
         for (int at = o->first_user[x->out[k]]; at >= 0; at = o->next_user[at]) o->waits[at / JOB_INPUTS]--;
 }
 
-/* The job that frees the most memory, if one takes none; else the next one in the old order. */
+/* The job that frees the most memory, if one takes none; else the next one in the old order. Jobs that may
+ * fail keep their order, so that the first statement that fails is named. */
 static int next_job(const orderer *o, int next)
 {
     int best = next;
     int64_t most = -1;
+    bool may_fail = false;
     for (int j = next; j < o->l->count; j++) {
-        if (o->waits[j] != 0) continue;
+        const bool fails = o->waits[j] >= 0 && o->may_fail[j], overtakes = fails && may_fail;
+        may_fail |= fails;
+        if (o->waits[j] != 0 || overtakes) continue;
         const int64_t gain = bytes_gained(o, j);
         if (gain > most) {
             most = gain;
@@ -133,10 +139,19 @@ static bool take_order(lowering *l, const int *order)
     return true;
 }
 
+/* On a GPU, steps run at the same time, and the order of the statements keeps the chain of gradients in
+ * front of what can wait. There, only many bytes count. */
+static bool is_worth_while(const lowering *l)
+{
+    if (l->g->roots < 2 || l->count > ORDERED_MAX) return false;
+    const bool counts = l->is_limited || l->g->has_checkpoints || l->machine->place != DUET_GPU;
+    return counts || most_temporary_bytes(l) >= BYTES_GPU;
+}
+
 bool jobs_order(lowering *l)
 {
     const size_t jobs = (size_t)l->count, values = (size_t)l->g->count;
-    if (l->g->roots < 2 || l->count > ORDERED_MAX) return true;
+    if (!is_worth_while(l)) return true;
     int *all = calloc(3 * jobs + 2 * values + jobs * JOB_INPUTS, sizeof *all);
     if (!all) return false;
     orderer o = {

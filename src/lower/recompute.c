@@ -6,6 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool can_drop(const lowering *l, int v)
+{
+    if (l->job_of[v] < 0 || l->dest_of[v] >= 0 || value_at(l->g, v)->checkpoint) return false;
+    const job *x = &l->jobs[l->job_of[v]];
+    for (int k = 0; k < x->outs; k++)
+        if (value_at(l->g, x->out[k])->join) return false;
+    return true;
+}
+
 static void need_again(dropping *d, int v, int at)
 {
     int *before = &d->again_before[d->l->job_of[v]];

@@ -19,12 +19,9 @@ typedef struct dropping {
 
 static inline int base_of(const lowering *l, const job *j, int k) { return value_base(l->g, j->in[k]); }
 
-/* Can the value be computed a second time? Pieces and joins are not, because several jobs write them. */
-static inline bool can_drop(const lowering *l, int v)
-{
-    const value *u = value_at(l->g, v);
-    return l->job_of[v] >= 0 && l->dest_of[v] < 0 && !u->join && !u->checkpoint;
-}
+/* Can the value be computed a second time? A job that writes a piece of a join cannot run again, because
+ * other jobs write the same memory. */
+bool can_drop(const lowering *l, int v);
 
 /* Does job j read the copy of operand k? */
 static inline bool reads_late(const dropping *d, int j, int k)

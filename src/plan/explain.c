@@ -215,8 +215,11 @@ static void print_memory(FILE *out, const plan *p, const statement *s)
 {
     size_t matrices = 0, temporaries = 0;
     int again = 0;
-    for (int i = 0; i < matrices_count(s, p); i++)
-        if (!matrices_came_before(s, p, i, false)) matrices += matrices_at(s, p, i)->storage->bytes;
+    for (int i = 0; i < matrices_count(s, p); i++) {
+        int first = 0;
+        while (matrices_at(s, p, first)->storage != matrices_at(s, p, i)->storage) first++;
+        if (first == i) matrices += matrices_at(s, p, i)->storage->bytes;
+    }
     for (int i = 0; i < p->temps; i++) {
         temporaries += p->temp[i];
         fprintf(out, "  temporary %d: %zu bytes\n", i + 1, p->temp[i]);

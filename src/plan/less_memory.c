@@ -3,25 +3,47 @@
 #include "status.h"
 #include "trace.h"
 
-/* A plan that was made for less memory is used again, unless much more has become free. */
-#define ROOM 2
+/* Plans are made for this part of the room, so that they serve if a little less is left. A plan for less than
+ * 1 / WASTE of the room gives way to a faster one. */
+#define PART(bytes) ((bytes) / 8 * 7)
+#define WASTE       2
+#define PLANS_MOST  32 /* of one statement */
 
-static bool serves(const plan *p, size_t bytes) { return p && p->limit <= bytes && p->limit >= bytes / ROOM; }
+/* The plan of the list that needs most of these bytes. *known: there is no need to make another one. */
+static plan *best_of(plan *list, size_t bytes, bool *known)
+{
+    plan *best = NULL;
+    int count = 0;
+    *known = false;
+    for (plan *p = list; p; p = p->next, count++) {
+        if (p->temp_bytes <= bytes && (!best || p->temp_bytes > best->temp_bytes)) best = p;
+        *known |= p->temp_bytes > p->limit && bytes <= p->limit; /* there was no plan for more */
+    }
+    *known |= count >= PLANS_MOST || (best && best->limit >= bytes / WASTE);
+    return best;
+}
 
+static plan *add(const statement *s, plan *own, size_t limit)
+{
+    plan *made = plan_make_within(s, own->device, limit);
+    if (!made) return NULL;
+    made->number = plan_number();
+    made->next = own->smaller;
+    return own->smaller = made;
+}
+
+/* Plans of a list of statements may still be in use, so none is freed before the first plan is. */
 duet_status plan_with_less(const statement *s, const plan **p, size_t bytes)
 {
     plan *own = (plan *)(uintptr_t)*p;
+    bool known;
     if (own->temp_bytes <= bytes || own->stream) return DUET_OK;
-    if (!serves(own->smaller, bytes)) {
-        plan *made = plan_make_within(s, own->device, bytes);
-        if (!made) return DUET_NO_MEMORY;
-        made->number = plan_number();
-        plan_free(own->smaller);
-        own->smaller = made;
-    }
-    if (own->smaller->temp_bytes > bytes) return DUET_OK;
-    TRACE("compute values again: %zu instead of %zu bytes of temporaries", own->smaller->temp_bytes,
-          own->temp_bytes);
-    *p = own->smaller;
+    (void)best_of(own->smaller, bytes, &known);
+    if (!known && !add(s, own, PART(bytes))) return DUET_NO_MEMORY;
+    if (!known && own->smaller->temp_bytes > bytes && !add(s, own, bytes)) return DUET_NO_MEMORY;
+    const plan *best = best_of(own->smaller, bytes, &known);
+    if (!best) return DUET_OK;
+    TRACE("compute values again: %zu instead of %zu bytes of temporaries", best->temp_bytes, own->temp_bytes);
+    *p = best;
     return DUET_OK;
 }

@@ -171,7 +171,8 @@ static bool copy_dests(lowering *l, const memory *m)
     return ok;
 }
 
-/* Assigns memory. Blocks take more than the values that live at once, so a limit may need several attempts. */
+/* Assigns memory. Blocks take more than the values that live at once, so a limit may need several
+ * attempts. */
 static bool assign_memory(plan *p, lowering *l, memory *m)
 {
     size_t wanted = p->limit;
@@ -271,7 +272,10 @@ void plan_free(plan *p)
         p->machine->forget(&p->steps[i]);
         free(p->programs[i]);
     }
-    plan_free(p->smaller);
+    for (plan *q = p->smaller; q; q = p->smaller) {
+        p->smaller = q->next;
+        plan_free(q);
+    }
     partition_free(p->partition);
     stream_free(p->stream);
     free(p->key);

@@ -35,10 +35,10 @@ typedef struct plan {
     int temps;
     size_t temp_bytes; /* of all temporaries */
     size_t limit;      /* of temp_bytes: values are computed again to keep it, if possible; SIZE_MAX: none */
-    struct plan *smaller;  /* the same with a limit, for when memory is scarce; NULL: none was needed yet */
-    size_t bytes;          /* approximate bytes of all operands and temporaries */
-    double seconds;        /* expected for the steps, without copies; see plan_seconds */
-    unsigned cost_edition; /* edition of the costs used for `seconds`; 0: not computed yet */
+    struct plan *smaller;        /* the same with limits, for when memory is scarce: a list by `next` */
+    size_t bytes;                /* approximate bytes of all operands and temporaries */
+    double seconds;              /* expected for the steps, without copies; see plan_seconds */
+    unsigned cost_edition;       /* edition of the costs used for `seconds`; 0: not computed yet */
     struct partition *partition; /* how the statement can be split; NULL: not examined yet */
     struct streaming *stream; /* of the plan of a part: how all parts are streamed; else NULL. See stream.h */
     bool may_fail;            /* a step may find that there is no result: kernel_may_fail */

@@ -176,25 +176,35 @@ static duet_status look_at_group(const statement *s, const plan *p, void *contex
     return DUET_OK;
 }
 
-/* What is saved on the GPU may be in the way. */
+/* What is saved may be in the way. It moves from the GPU to the host; on the host, a plan that needs less
+ * memory may fit. */
 static __attribute__((noinline)) duet_status run_saved(progress *w, const plan *p, const statement *s)
 {
     const unsigned failures = deferred_failures();
-    const duet_status st = statement_run(p, s, place_now(DUET_AUTO));
-    if (likely(st != DUET_NO_MEMORY) || failures != deferred_failures() || !undo_move_to_host(&w->undo))
-        return st;
-    return statement_run(p, s, place_now(DUET_AUTO));
+    const duet_place place = place_now(DUET_AUTO);
+    const duet_status st = statement_run(p, s, place);
+    const plan *other = p;
+    if (likely(st != DUET_NO_MEMORY) || failures != deferred_failures()) return st;
+    if (undo_move_to_host(&w->undo)) return statement_run(p, s, place);
+    error_text first;
+    error_keep(&first);
+    if (plan_preview(s, place, &other) == DUET_OK && other != p && other->device == p->device)
+        return statement_run(other, s, place);
+    error_put_back(&first);
+    return st;
 }
 
-/* After the last group that may fail, groups run where they are ready, even if another device would be
- * faster by now. */
+/* From the last group that may fail on, groups run on the device for which the later ones are ready, even if
+ * another one would be faster by now. A group that is ready has its plan. */
 static duet_status run_group(const statement *s, const plan *p, void *context)
 {
     progress *w = context;
     if (likely(!w->seen)) return statement_run(p, s, place_now(DUET_AUTO)); /* the only group */
-    if (w->begun >= w->to_save) p = w->plans[w->begun];
+    const plan *planned = w->plans[w->begun];
+    const bool is_planned = w->begun > w->to_save || w->all_ready;
+    if (is_planned || (w->begun == w->to_save && p->device != planned->device)) p = planned;
     use_gpus(w, p);
-    if (w->held.count && (w->begun > w->to_save || w->all_ready)) release_held(&w->held);
+    if (w->held.count && is_planned) release_held(&w->held);
     w->begun += s->count;
     for (int k = 0; k < s->count && w->begun <= w->to_save; k++)
         TRY(undo_save(&w->undo, s->to[k].m, p->device));

@@ -355,6 +355,100 @@ static void test_repeated(deep *n)
     tap_point("a recording, and repeated statements, within a limit");
 }
 
+/* ---- several results of one job, several groups of statements ---- */
+
+static void fill_wave(duet_matrix *m, int phase)
+{
+    float *p = duet_overwrite(m);
+    const int64_t n = duet_count(m) * (duet_type(m) == DUET_C64 ? 2 : 1);
+    for (int64_t i = 0; p && i < n; i++) p[i] = (float)sin((double)i * 1.3 + phase) / 2;
+}
+
+static void check_equal32(const duet_matrix *m, const duet_matrix *expected)
+{
+    const float *p = duet_read_f32(m), *q = duet_read_f32(expected);
+    CHECK(p && q, "%s", duet_error());
+    for (int64_t i = 0; p && q && i < duet_count(m); i++)
+        CHECK(fabsf(p[i] - q[i]) <= 1e-4f * (1 + fabsf(q[i])), "element %d: %g, not %g", (int)i, p[i], q[i]);
+}
+
+/* One pass computes sums of complex elements, which a Fourier transform reads, and a value that leads to a
+ * checkpoint. */
+static void complex_list(duet_matrix *const m[5], bool checkpoints, duet_expr to[3])
+{
+    const duet_expr s = duet_sum(m[0], 1), r = duet_reshape(duet_sum(duet_square(duet_real(m[0])), 1), 1, 8),
+                    q = duet_reshape(duet_abs(duet_fft(s, 0, -1)), 1, 8), qs = duet_sum(q);
+    duet_expr x = duet_matmul(duet_matmul(q, m[1]), m[4]);
+    if (checkpoints) x = duet_checkpoint(x);
+    duet_expr c = duet_matmul(duet_tanh(duet_reshape(duet_sum(x, 1), 1, 1)), duet_matmul(r, m[1]));
+    if (checkpoints) c = duet_checkpoint(c);
+    to[0] = duet_add(duet_mul(duet_matmul(c, m[2]), r), duet_mul(r, 2));
+    to[1] = duet_mul(duet_tanh(x), duet_sum(to[0]));
+    to[2] = duet_mul(qs, duet_sum(to[0]));
+}
+
+static void test_several_results(void)
+{
+    duet_matrix *m[5] = { duet_new(DUET_C64, 8, 6), duet_new(DUET_F32, 8, 8), duet_new(DUET_F32, 8, 8),
+                          duet_new(DUET_F32, 1, 8), duet_new(DUET_F32, 8, 16) };
+    duet_matrix *to[3] = { duet_new(DUET_F32, 1, 8), duet_new(DUET_F32, 1, 16), duet_new(DUET_F32, 1, 1) };
+    for (int k = 0; k < 5; k++) fill_wave(m[k], k + 1);
+    for (int p = 0; p < places; p++) {
+        duet_expr e[3];
+        complex_list(m, true, e);
+        DUET_ON(place[p]) ok(duet_set_all({ to[0], e[0] }, { to[1], e[1] }, { to[2], e[2] }));
+        for (int k = 0; k < 3; k++) {
+            complex_list(m, false, e);
+            duet_matrix *alone = duet_eval(e[k]);
+            for (int i = 0; i < 3; i++)
+                if (i > k) forget(e[i]);
+            const float *a = duet_read_f32(to[k]), *b = duet_read_f32(alone);
+            for (int64_t i = 0; a && b && i < duet_count(alone); i++)
+                CHECK(fabsf(a[i] - b[i]) <= 1e-4f * (1 + fabsf(b[i])), "result %d, element %d: %g, not %g", k,
+                      (int)i, a[i], b[i]);
+            CHECK(a && b, "%s", duet_error());
+            duet_free(&alone);
+        }
+    }
+    for (int k = 0; k < 5; k++) duet_free(&m[k]);
+    duet_free(&to[0], &to[1], &to[2]);
+    tap_point("a job that also writes a part of a complex value");
+}
+
+static duet_expr deep_formula(const duet_matrix *x, const duet_matrix *b, const duet_matrix *c)
+{
+    const duet_expr u = duet_matmul(x, b), d = duet_matmul(duet_tanh(u), c);
+    return duet_matmul(duet_add(duet_tanh(duet_matmul(d, c)), u), duet_transpose(b));
+}
+
+/* The second statement reads what the first one writes, shifted by a row, so it is another group. Memory is
+ * held for it while the first one is planned. */
+static void test_groups(void)
+{
+    enum { N = 40 };
+    duet_matrix *b = duet_new(DUET_F32, N, 3 * N), *c = duet_new(DUET_F32, 3 * N, 3 * N),
+                *x = duet_new(DUET_F32, N, N), *to = duet_zeros(DUET_F32, N + 1, N),
+                *last = duet_zeros(DUET_F32, N, N), *first = duet_indexed(to, DUET_RANGE(0, N), DUET_ALL),
+                *shifted = duet_indexed(to, DUET_RANGE(1, N + 1), DUET_ALL);
+    fill_wave(b, 1), fill_wave(c, 2), fill_wave(x, 3);
+    duet_matrix *expected = duet_eval(deep_formula(x, b, c));
+    stream_from(1);
+    for (int p = 0; p < places; p++)
+        for (size_t room = 20000; room < 100000; room += 2500) {
+            duet_memory_trim();
+            ok(duet_memory_limit(place[p], duet_memory_of(place[p]).used + room));
+            duet_status s = DUET_OK;
+            for (int i = 0; i < 3; i++) DUET_ON(place[p])
+            s = duet_set_all({ first, deep_formula(x, b, c) }, { last, deep_formula(shifted, b, c) });
+            ok(duet_memory_limit(place[p], 0));
+            CHECK(s == DUET_OK || s == DUET_NO_MEMORY, "%s", duet_error());
+            if (s == DUET_OK) check_equal32(first, expected);
+        }
+    stream_from((size_t)1 << 20);
+    duet_free(&first, &shifted, &b, &c, &x, &to, &last, &expected);
+    tap_point("groups of statements within limits");
+}
+
 /* ---- what is computed again because that is faster ---- */
 
 /* silu(z) and its gradient: z is read by one pass before the product and by one behind it. */
@@ -421,6 +515,8 @@ int main(int argc, char **argv)
     test_limits(&n);
     test_repeated(&n);
     deep_free(&n);
+    test_several_results();
+    test_groups();
     test_faster();
     return tap_end();
 }

@@ -320,7 +320,7 @@ static void test_errors(void)
     refuses_item((duet_items)(NULL, 1), DUET_BAD_ARGUMENT, "duet_items: the list must not be NULL");
     const duet_item_entry entry = { duet_sum(m), DUET_F64, &f };
     refuses_item((duet_items)(&entry, 0), DUET_BAD_ARGUMENT,
-                 "the number of formulas (0) must be from 1 to 64");
+                 "the number of formulas (0) must be from 1 to 255");
     CHECK(f == 7 && duet_drop(entry.e) == DUET_OK, "a failed duet_items changed something: %s", duet_error());
     refuses(duet_eval(duet_iota(DUET_I32, -1)), DUET_BAD_ARGUMENT,
             "duet_iota(): n (-1) must not be negative");
