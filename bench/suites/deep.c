@@ -84,7 +84,8 @@ int deep_temporaries(network *n, uint64_t *bytes, int *again)
     fclose(out);
     const char *line = text ? strstr(text, "  memory: ") : NULL;
     unsigned long long found = 0;
-    if (line) (void)sscanf(line, "  memory: %*u bytes of matrices, %llu bytes of temporaries; %d", &found, again);
+    if (line)
+        (void)sscanf(line, "  memory: %*u bytes of matrices, %llu bytes of temporaries; %d", &found, again);
     *bytes = found;
     free(text);
     return (int)s;
