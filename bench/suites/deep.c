@@ -1,5 +1,5 @@
-/* deep.c - the gradients of a deep network, as a module for peers/memory.py: layers of equal size with tanh, of
- * which some are checkpoints. */
+/* deep.c - the gradients of a deep network, as a module for peers/memory.py: layers of equal size with
+ * tanh, of which some are checkpoints. */
 #include <duet/duet.h>
 #include <stdbool.h>
 #include <stdio.h>

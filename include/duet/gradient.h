@@ -18,11 +18,11 @@
  *     duet_expr loss = duet_mse(duet_matmul(x, w), target);
  *     duet_set_all({ l, loss }, { dw, duet_grad(loss, w) })
  * Formulas that select elements of x (duet_index, duet_transpose) are differentiated as others. Views of x
- * (duet_row, duet_transposed) are other matrices, and y may have one that shares elements with x only in
- * duet_stop_gradient.
+ * (duet_row, duet_transposed) are other matrices. y may have one that shares elements with x only where no
+ * gradient passes, as in duet_stop_gradient.
  * Derivatives at points where an operator has none, and those of complex numbers: docs/semantics.md.
  * Shapes    duet_grad: y has one element. duet_vjp: g broadcasts to y. The result has the shape of x
- * Type      the result has that of x; x and y must be floating point, for duet_grad y also real
+ * Type      the result has that of x. x and y must be floating point; for duet_grad, y must also be real
  * Errors    in the result: BAD_ARGUMENT (y depends on a view that shares elements with x), BAD_SHAPE,
  *           BAD_TYPE, UNSUPPORTED (y depends on x by an operator that has no derivative), FREED,
  *           NO_MEMORY

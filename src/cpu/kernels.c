@@ -81,8 +81,8 @@ static bool is_read_in_place(const operand *o)
            (down == 1 && across >= rows && across <= INT_MAX);
 }
 
-/* An epilogue needs memory. So would a factor that is 0, but plans have none (graph/fold_gemm.c). BLAS has its
- * memory (machine.make_sure). */
+/* An epilogue needs memory. So would a factor that is 0, but plans have none (graph/fold_gemm.c). BLAS has
+ * its memory (machine.make_sure). */
 static bool matmul_is_sure(const step *s)
 {
     return !is_int_gemm(s) && !s->epilogue && s->in[0].at.size[1] > 0 && is_read_in_place(&s->in[0]) &&

@@ -36,8 +36,8 @@ static bool is_short_map(const node *n, int *left)
     return true;
 }
 
-/* Is x computed from matrices by few element-wise operators? Then a derivative may use it. The sums of a layer
- * would have to be stored for that; without them, the layer and its activation are one step. */
+/* Is x computed from matrices by few element-wise operators? Then a derivative may use it. The sums of a
+ * layer would have to be stored for that; without them, the layer and its activation are one step. */
 static bool is_at_hand(duet_expr x)
 {
     const node *n = arena_here ? arena_look(arena_here, x.serial) : NULL;

@@ -32,8 +32,8 @@ typedef struct gemm_data {
  * first proposal. The caller holds q->lock. */
 duet_status gpu_gemm(const gemm_shape *s, const gemm_data *at, queue *q);
 
-/* Chooses an algorithm for operands at any addresses with the alignment of s. After that, gpu_gemm with an equal
- * shape, apart from a greater alignment, can only fail with DEVICE_ERROR. The caller holds q->lock. */
+/* Chooses an algorithm for operands at any addresses with the alignment of s. After that, gpu_gemm with an
+ * equal shape, apart from a greater alignment, can only fail with DEVICE_ERROR. The caller holds q->lock. */
 duet_status gpu_gemm_prepare(const gemm_shape *s, queue *q);
 
 /* Creates what the first product of any shape needs, so that later ones cannot fail for lack of

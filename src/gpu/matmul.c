@@ -101,8 +101,8 @@ bool gpu_matmul_is_sure(const step *s)
     return !s->epilogue && s->in[0].at.size[1] > 0;
 }
 
-/* The addresses are not known yet, so an algorithm for any addresses is chosen. If there is no memory to choose
- * a better one when the step runs, this one is used. */
+/* The addresses are not known yet, so an algorithm for any addresses is chosen. If there is no memory to
+ * choose a better one when the step runs, this one is used. */
 duet_status gpu_matmul_make_sure(const step *s, queue *q)
 {
     factor x[2] = { { 0 } };

@@ -177,8 +177,7 @@ static bool may_be_root(const graph *g, int v)
  * it there. This holds for a matrix, a number, a view, and a value that is broadcast to the destination. */
 static int make_root(graph *g, int v, dest_info *dest, bool alone)
 {
-    const int behind =
-        is_op(g, v, OP_LOAD) && g->values[v].attr.load.purpose == LOAD_BARRIER ? g->values[v].arg[0] : -1;
+    const int behind = is_barrier(g, v) ? g->values[v].arg[0] : -1;
     if (behind >= 0 && g->values[behind].checkpoint && may_be_root(g, behind)) v = behind;
     if (alone && !dtype_is_complex(dest->to.type))
         v = move_view_to_destination(g, v, &dest->to, &dest->rearranged);
@@ -197,8 +196,7 @@ static void remove_barriers(graph *g)
     for (int v = 0; v < g->count; v++)
         for (int k = 0; k < g->values[v].args; k++) {
             int *x = &g->values[v].arg[k];
-            while (is_op(g, *x, OP_LOAD) && g->values[*x].attr.load.purpose == LOAD_BARRIER)
-                *x = g->values[*x].arg[0];
+            while (is_barrier(g, *x)) *x = g->values[*x].arg[0];
         }
 }
 

@@ -40,6 +40,13 @@ static bool reserve(graph *g)
     return true;
 }
 
+int graph_append(graph *g, const value *v)
+{
+    if (!reserve(g)) return 0;
+    g->values[g->count] = *v;
+    return g->count++;
+}
+
 int intern(graph *g, const value *given)
 {
     value v = *given;
@@ -47,9 +54,7 @@ int intern(graph *g, const value *given)
     if (v.mem == COMP_UNSET) v.mem = value_memory_type(g, &v);
     for (int i = g->count; i-- > 0 && g->count - i < SEARCH_WINDOW;)
         if (same_value(&g->values[i], &v)) return i;
-    if (!reserve(g)) return 0;
-    g->values[g->count] = v;
-    return g->count++;
+    return graph_append(g, &v);
 }
 
 value value_init(enum op op, const value *like)

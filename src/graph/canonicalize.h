@@ -9,6 +9,10 @@
 static inline value copy_of(const graph *g, int v) { return g->values[v]; }
 
 static inline bool is_op(const graph *g, int v, enum op op) { return g->values[v].op == op; }
+static inline bool is_barrier(const graph *g, int v)
+{
+    return is_op(g, v, OP_LOAD) && g->values[v].attr.load.purpose == LOAD_BARRIER;
+}
 
 /* canonicalize.c */
 value value_init(enum op op, const value *like); /* of the type and shape of *like, which may be NULL */

@@ -44,11 +44,6 @@ static int view_of_half(graph *g, const value *view, int half)
 
 /* Is v set by an earlier statement of this plan? It is not in memory yet, so it cannot be copied
  * from there. */
-static bool is_barrier(const graph *g, int v)
-{
-    return g->values[v].op == OP_LOAD && g->values[v].attr.load.purpose == LOAD_BARRIER;
-}
-
 /* If v was set by an earlier statement, read the parts that the statement wrote. */
 pair pair_of(graph *g, int v)
 {

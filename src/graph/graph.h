@@ -82,7 +82,8 @@ duet_status graph_pattern(graph *g, const formula *f);
 void graph_free(graph *g);
 
 static inline value *value_at(const graph *g, int v) { return &g->values[v]; }
-void count_uses(graph *g); /* sets value.uses */
+void count_uses(graph *g);                  /* sets value.uses */
+int graph_append(graph *g, const value *v); /* returns the index; 0 and g->failed: out of memory */
 shape value_shape(const graph *g, int v);
 bool same_shape(const graph *g, int a, int b);
 bool value_is_map(const graph *g, int v); /* element-wise: an operator of kind KIND_MAP, bias_add or LOAD */

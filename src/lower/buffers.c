@@ -79,12 +79,6 @@ static bool is_read(const assigner *a, int v)
     return false;
 }
 
-static void find_last_fallible(assigner *a)
-{
-    a->last_fallible = a->l->count - 1;
-    while (a->last_fallible >= 0 && !job_may_fail(a->l, &a->l->jobs[a->last_fallible])) a->last_fallible--;
-}
-
 /* Can no job after j fail? If one could, a destination that job j writes would lose its old elements
  * when the statement fails. A failed job has written nothing. */
 static bool no_failure_after(const assigner *a, int j) { return a->last_fallible <= j; }
@@ -279,7 +273,7 @@ static void assign_blocks(assigner *a)
     memset(a->last, -1, (size_t)g->count * sizeof *a->last);
     memset(a->m->slot, -1, (size_t)g->count * sizeof *a->m->slot);
     find_last_reads(a);
-    find_last_fallible(a);
+    a->last_fallible = last_fallible_job(a->l);
     for (int i = 0; i < a->dests; i++) {
         a->free_from[i] = a->dests > 1 ? INT_MAX : last_hazard(a, i) + 1;
         if (g->root[i] < 0) continue;

@@ -221,28 +221,6 @@ static void choose(duplication *d)
 
 /* ---- the new table ---- */
 
-static bool has_room(duplication *d)
-{
-    graph *g = &d->made;
-    if (g->count < g->capacity) return true;
-    const int capacity = 2 * g->capacity;
-    value *more = realloc(g->values, (size_t)capacity * sizeof *more);
-    if (!more) return false;
-    g->values = more;
-    g->capacity = capacity;
-    return true;
-}
-
-static int add_value(duplication *d, const value *v)
-{
-    if (!has_room(d)) {
-        d->made.failed = true;
-        return 0;
-    }
-    d->made.values[d->made.count] = *v;
-    return d->made.count++;
-}
-
 static int find_copy(const duplication *d, int v, int pass)
 {
     for (int i = d->first_copy[v]; i >= 0; i = d->next_copy[i])
@@ -282,7 +260,7 @@ static int copy_for(duplication *d, int v, int pass)
         const int x = made.arg[k];
         made.arg[k] = is_inside(d, v, x) ? copy_for(d, x, pass) : operand_in(d, v, x, pass);
     }
-    const int index = add_value(d, &made);
+    const int index = graph_append(&d->made, &made);
     if (!note_copy(d, v, pass, index)) d->made.failed = true;
     return index;
 }
@@ -300,15 +278,12 @@ static void move_value(duplication *d, int v)
 {
     value u = *value_at(d->l->g, v);
     for (int k = 0; k < u.args; k++) u.arg[k] = operand_in(d, v, u.arg[k], d->l->pass[v]);
-    d->moved[v] = add_value(d, &u);
+    d->moved[v] = graph_append(&d->made, &u);
 }
 
 static void build(duplication *d)
 {
     graph *g = d->l->g;
-    d->made.capacity = g->count + 16;
-    d->made.values = malloc((size_t)d->made.capacity * sizeof *d->made.values);
-    d->made.failed = !d->made.values;
     for (int v = 0; v < g->count && !d->made.failed; v++) d->first_copy[v] = -1;
     for (int v = 0; v < g->count && !d->made.failed; v++) move_value(d, v);
     for (int v = 0; v < d->made.count && !d->made.failed; v++) {

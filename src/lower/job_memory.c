@@ -25,11 +25,24 @@ bool job_may_fail(const lowering *l, const job *j)
     return !l->machine->is_sure(&s) || (!lowering_gives_scratch(l) && step_scratch(l->machine, &s) > 0);
 }
 
+int last_fallible_job(const lowering *l)
+{
+    int j = l->count - 1;
+    while (j >= 0 && !job_may_fail(l, &l->jobs[j])) j--;
+    return j;
+}
+
+bool job_repeats(const lowering *l, const job *j, int k)
+{
+    for (int i = 0; i < k; i++)
+        if (value_base(l->g, j->in[i]) == value_base(l->g, j->in[k])) return true;
+    return false;
+}
+
 static size_t most_bytes(const lowering *l, const int *last)
 {
     size_t now = 0, most = 0;
-    int fallible = l->count - 1;
-    while (fallible >= 0 && !job_may_fail(l, &l->jobs[fallible])) fallible--;
+    const int fallible = last_fallible_job(l);
     for (int j = 0; j < l->count; j++) {
         const job *x = &l->jobs[j];
         for (int k = 0; k < x->outs; k++) {
@@ -39,9 +52,7 @@ static size_t most_bytes(const lowering *l, const int *last)
         if (now > most) most = now;
         for (int k = 0; k < x->ins; k++) {
             const int v = value_base(l->g, x->in[k]);
-            bool first = true;
-            for (int i = 0; i < k; i++) first &= value_base(l->g, x->in[i]) != v;
-            if (first && last[v] == j && !lives_to_end(l, v)) now -= temporary_bytes(l, v);
+            if (!job_repeats(l, x, k) && last[v] == j && !lives_to_end(l, v)) now -= temporary_bytes(l, v);
         }
         for (int k = 0; k < x->outs; k++)
             if (last[x->out[k]] < 0 && !lives_to_end(l, x->out[k])) now -= temporary_bytes(l, x->out[k]);

@@ -20,6 +20,10 @@ static inline bool lowering_gives_scratch(const lowering *l) { return l->g->root
 /* May it fail without a device error: is it not sure (machine.is_sure)? A destination that is written before
  * such a job is a temporary, and copied at the end. */
 bool job_may_fail(const lowering *l, const job *j);
+int last_fallible_job(const lowering *l); /* -1: none may fail */
+
+/* Is operand k in the memory of an earlier operand? */
+bool job_repeats(const lowering *l, const job *j, int k);
 
 /* The most bytes of temporaries that live at once. SIZE_MAX: no host memory to find out. */
 size_t most_temporary_bytes(const lowering *l);

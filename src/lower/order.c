@@ -22,14 +22,6 @@ typedef struct orderer {
 
 #define JOB_INPUTS STEP_INPUTS
 
-/* Is operand k the same value as an earlier operand? */
-static bool is_repeated(const lowering *l, const job *j, int k)
-{
-    for (int i = 0; i < k; i++)
-        if (value_base(l->g, j->in[i]) == value_base(l->g, j->in[k])) return true;
-    return false;
-}
-
 static void find_users(orderer *o)
 {
     const lowering *l = o->l;
@@ -37,7 +29,7 @@ static void find_users(orderer *o)
     for (int j = l->count; j-- > 0;)
         for (int k = 0; k < l->jobs[j].ins; k++) {
             const int x = value_base(l->g, l->jobs[j].in[k]), at = j * JOB_INPUTS + k;
-            if (is_repeated(l, &l->jobs[j], k)) continue;
+            if (job_repeats(l, &l->jobs[j], k)) continue;
             o->reads[x]++;
             o->waits[j] += l->job_of[x] >= 0;
             o->next_user[at] = o->first_user[x];
@@ -67,7 +59,7 @@ static int64_t bytes_gained(const orderer *o, int j)
     int64_t gain = 0;
     for (int k = 0; k < x->ins; k++) {
         const int v = value_base(l->g, x->in[k]);
-        if (!is_repeated(l, x, k) && o->reads[v] == 1) gain += (int64_t)temporary_bytes(l, v);
+        if (!job_repeats(l, x, k) && o->reads[v] == 1) gain += (int64_t)temporary_bytes(l, v);
     }
     for (int k = 0; k < x->outs; k++) {
         const int dest = l->dest_of[x->out[k]];
@@ -85,7 +77,7 @@ static void put(orderer *o, int j)
     o->waits[j] = -1;
     o->fallible -= o->may_fail[j];
     for (int k = 0; k < x->ins; k++)
-        if (!is_repeated(l, x, k)) o->reads[value_base(l->g, x->in[k])]--;
+        if (!job_repeats(l, x, k)) o->reads[value_base(l->g, x->in[k])]--;
     for (int k = 0; k < x->outs; k++)
         for (int at = o->first_user[x->out[k]]; at >= 0; at = o->next_user[at]) o->waits[at / JOB_INPUTS]--;
 }

@@ -43,25 +43,7 @@ void find_second_runs(dropping *d)
 typedef struct copies {
     lowering *l;
     int *copy;
-    bool failed;
 } copies;
-
-static int add_value(copies *c, const value *v)
-{
-    graph *g = c->l->g;
-    if (g->count == g->capacity) {
-        const int capacity = 2 * g->capacity;
-        value *more = realloc(g->values, (size_t)capacity * sizeof *more);
-        if (!more) {
-            c->failed = true;
-            return 0;
-        }
-        g->values = more;
-        g->capacity = capacity;
-    }
-    g->values[g->count] = *v;
-    return g->count++;
-}
 
 /* x, which may be a view, in the copy of its base. */
 static int in_copy(copies *c, int x)
@@ -70,14 +52,14 @@ static int in_copy(copies *c, int x)
     value v = *value_at(c->l->g, x);
     if (x == base) return c->copy[base];
     v.arg[0] = in_copy(c, v.arg[0]);
-    return add_value(c, &v);
+    return graph_append(c->l->g, &v);
 }
 
 static void copy_results(copies *c, const job *x)
 {
     for (int k = 0; k < x->outs; k++) {
         const value v = *value_at(c->l->g, x->out[k]);
-        c->copy[x->out[k]] = add_value(c, &v);
+        c->copy[x->out[k]] = graph_append(c->l->g, &v);
     }
 }
 
@@ -91,7 +73,7 @@ static job second_run(copies *c, const dropping *d, int j)
     if (!x.program) return x;
     program *p = malloc(sizeof *p);
     if (p) *p = *x.program;
-    c->failed |= !p;
+    c->l->g->failed |= !p;
     x.program = p;
     return x;
 }
@@ -109,9 +91,9 @@ static job *second_runs(copies *c, const dropping *d, int count)
     int n = 0;
     for (int j = 0; j < c->l->count && made; j++)
         if (d->again_before[j] < INT_MAX) copy_results(c, &c->l->jobs[j]);
-    for (int j = 0; j < c->l->count && made && !c->failed; j++)
+    for (int j = 0; j < c->l->count && made && !c->l->g->failed; j++)
         if (d->again_before[j] < INT_MAX) made[n++] = second_run(c, d, j);
-    if (!c->failed) return made;
+    if (!c->l->g->failed) return made;
     free_programs(made, n);
     return NULL;
 }
@@ -146,7 +128,7 @@ static bool make_second_runs(dropping *d, copies *c, int count)
     job *all = malloc((size_t)(l->count + count) * sizeof *all),
         *second = lists && all ? second_runs(c, d, count) : NULL;
     if (second) merge_jobs(c, d, second, all, lists, lists + l->count);
-    const bool ok = second && !c->failed && lowering_lengthen(l, values);
+    const bool ok = second && !c->l->g->failed && lowering_lengthen(l, values);
     if (ok) {
         free(l->jobs);
         l->jobs = all;
@@ -167,7 +149,7 @@ bool run_again(dropping *d)
     int count = 0;
     for (int j = 0; j < l->count; j++) count += d->again_before[j] < INT_MAX;
     if (!count) return true;
-    copies c = { l, malloc((size_t)l->g->count * sizeof *c.copy), false };
+    copies c = { l, malloc((size_t)l->g->count * sizeof *c.copy) };
     const bool ok = c.copy && make_second_runs(d, &c, count);
     free(c.copy);
     return ok;

@@ -119,8 +119,8 @@ static void check_counters(const job *j)
 /* The state after a launch that failed half-way. */
 static void spoil_counters(void *args) { memset(*(uint32_t **)args, 1, KERNELS_COUNTERS * sizeof(uint32_t)); }
 
-/* A launch with scratch memory, the only kind that uses the counters, runs in two parts. If other work writes to this memory or uses the
- * counters between them, the program ends. */
+/* A launch with scratch memory, the only kind that uses the counters, runs in two parts. If other work
+ * writes to this memory or uses the counters between them, the program ends. */
 static uint32_t mark_of(const job *j) { return (uint32_t)(uintptr_t)j->out[0] | 1; }
 
 static void run_first_part(void *args)

@@ -1,6 +1,6 @@
-/* test_checkpoint.c - lists of statements that keep less in memory: checkpoints, the order of steps, values that
- * are computed again because of a limit or because that is faster. The gradients of random networks are those of
- * statements that run one by one. */
+/* test_checkpoint.c - lists of statements that keep less in memory: checkpoints, the order of steps,
+ * values that are computed again because of a limit or because that is faster. The gradients of random
+ * networks are those of statements that run one by one. */
 #include "common.h"
 #include "matrix.h"
 #include "plan.h"
