@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONE_MAX   12 /* the most values that are computed again together */
-#define PASSES_MAX 6  /* the most passes that compute a value again */
+#define CONE_MAX    12 /* the most values that are computed again together */
+#define PASSES_MAX  6  /* the most passes that compute a value again */
+#define ADDED_LEAST 64 /* so many values, and half of those there are, are added at most */
 
 typedef struct duplication {
     lowering *l;
@@ -19,6 +20,7 @@ typedef struct duplication {
     bool *kept;       /* of each value: is it stored in any case? */
     bool *private;    /* of each value: do other passes compute it themselves? */
     int chosen;       /* how many are private */
+    int added;        /* how many values the copies add, at most */
     int *seen, stamp; /* marks of values: those that are equal to the stamp count */
     graph made;       /* the new table of values */
     int *moved;       /* the new index of each value */
@@ -199,16 +201,27 @@ static double saved_in(duplication *d, int v, int pass, const cone *c, bool is_w
     return before - seconds_of(d->l, &e, is_wide);
 }
 
+/* Values that the cone reads must be stored. They may become private when passes have been assigned again. */
+static bool reads_private(const duplication *d, const cone *c)
+{
+    for (int k = 0; k < c->ins; k++)
+        if (d->private[c->in[k]]) return true;
+    return false;
+}
+
 static bool is_worth_while(duplication *d, int v)
 {
     const bool is_wide = dtypes[value_at(d->l->g, v)->comp].bytes == sizeof(double);
     int pass[PASSES_MAX];
     cone c;
     const int count = find_readers(d, v, pass);
-    if (count < 1 || !find_cone(d, v, &c)) return false;
+    if (count < 1 || !find_cone(d, v, &c) || reads_private(d, &c)) return false;
+    if (d->added + count * c.count > d->l->g->count / 2 + ADDED_LEAST) return false;
     double saved = saved_in_own(d, v, is_wide);
     for (int i = 0; i < count; i++) saved += saved_in(d, v, pass[i], &c, is_wide);
-    return saved > 0;
+    if (!(saved > 0)) return false;
+    d->added += count * c.count;
+    return true;
 }
 
 static void choose(duplication *d)
@@ -310,7 +323,7 @@ bool duplicate_values(lowering *l, bool *any)
 {
     const size_t n = (size_t)l->g->count;
     int *lists = malloc(n * (VALUE_ARGS + 4) * sizeof *lists);
-    bool *flags = malloc(2 * n * sizeof *flags);
+    bool *flags = calloc(2 * n, sizeof *flags);
     duplication d = { .l = l, .first_user = lists, .kept = flags };
     bool ok = lists && flags;
     *any = false;

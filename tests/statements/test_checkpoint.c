@@ -471,6 +471,46 @@ static void test_faster(void)
     tap_point("passes compute cheap values for themselves");
 }
 
+/* The path of a damped pendulum in 40 steps of Heun's method. All values are small, so each pass gains from
+ * computing its operands; plans must not grow with every step. */
+static duet_expr force_of(duet_expr angle, duet_expr speed, const duet_matrix *k, const duet_matrix *c)
+{
+    return duet_neg(duet_add(duet_mul(k, duet_sin(angle)), duet_mul(c, speed)));
+}
+
+static duet_expr error_of_path(const duet_matrix *start, const duet_matrix *k, const duet_matrix *c)
+{
+    duet_expr x = DUET(start), v = duet_mul(0, start), all = duet_expand_dims(x, 0);
+    for (int i = 0; i < 40; i++) {
+        const duet_expr a = force_of(x, v, k, c), u = duet_add(v, duet_mul(0.1, a)),
+                        b = force_of(duet_add(x, duet_mul(0.1, v)), u, k, c);
+        x = duet_add(x, duet_mul(0.1, duet_mul(0.5, duet_add(v, u))));
+        v = duet_add(v, duet_mul(0.1, duet_mul(0.5, duet_add(a, b))));
+        all = duet_concat(0, all, duet_expand_dims(x, 0));
+    }
+    forget(v);
+    return duet_mean(duet_square(all));
+}
+
+static void test_chain(void)
+{
+    duet_matrix *start = duet_ones(DUET_F64, 7), *k = duet_full(DUET_F64, 3, 1),
+                *c = duet_full(DUET_F64, 0.3, 1), *loss = duet_new(DUET_F64, 1), *dk = duet_new(DUET_F64, 1),
+                *dc = duet_new(DUET_F64, 1);
+    duet_matrix *alone = duet_eval(error_of_path(start, k, c)),
+                *by_k = duet_eval(duet_grad(error_of_path(start, k, c), k)),
+                *by_c = duet_eval(duet_grad(error_of_path(start, k, c), c));
+    for (int p = 0; p < places; p++) {
+        const duet_expr e = error_of_path(start, k, c);
+        DUET_ON(place[p]) ok(duet_set_all({ loss, e }, { dk, duet_grad(e, k) }, { dc, duet_grad(e, c) }));
+        check_equal(loss, alone, "the loss");
+        check_equal(dk, by_k, "the derivative by the stiffness");
+        check_equal(dc, by_c, "the derivative by the damping");
+    }
+    duet_free(&start, &k, &c, &loss, &dk, &dc, &alone, &by_k, &by_c);
+    tap_point("a long chain of small values");
+}
+
 /* ---- formulas ---- */
 
 static void test_formulas(void)
@@ -518,5 +558,6 @@ int main(int argc, char **argv)
     test_several_results();
     test_groups();
     test_faster();
+    test_chain();
     return tap_end();
 }
