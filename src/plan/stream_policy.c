@@ -266,11 +266,13 @@ void stream_learn(const statement *s, const plan *p)
 const plan *stream_alternative(const statement *s, const plan *p)
 {
     double seconds = 0;
-    const plan *part = p;
-    if (p->bytes < min_bytes || p->stream || !s->f->words) return NULL;
-    if (!partition_of(p, s) || !p->partition->length) return NULL;
-    const traffic l = traffic_of(s, p);
-    choose_rows(s, &part, &l, room_without_others(s, p), &seconds);
-    if (part->stream) return part;
-    return NULL;
+    const plan *other = p;
+    if (p->bytes < min_bytes || p->stream || !s->f->words || !partition_of(p, s)) return NULL;
+    const size_t available = room_without_others(s, p);
+    if (p->partition->length) {
+        const traffic l = traffic_of(s, p);
+        choose_rows(s, &other, &l, available, &seconds);
+    }
+    if (!other->stream && compute_again(s, &other, available) != DUET_OK) return NULL;
+    return other == p ? NULL : other;
 }

@@ -19,7 +19,8 @@ duet_status stream_fit_host(const statement *s, const plan **p);
  * would not have to be copied if they stayed on the device. */
 void stream_learn(const statement *s, const plan *p);
 
-/* A streamed plan for a statement for whose plan p there was no memory. NULL: it cannot be split. */
+/* For a statement for whose plan p there was no memory, though it was expected to fit, or less memory is in use
+ * now: a streamed plan, or one that computes values again. NULL: there is none. */
 const plan *stream_alternative(const statement *s, const plan *p);
 
 void stream_from(size_t bytes); /* for tests: do not stream smaller statements */

@@ -9,7 +9,7 @@
  *
  * Learning. The statements of the next period are recorded as they run. Each part between two
  * boundaries becomes one captured sequence. A statement whose numbers vary from period to period is
- * not recorded, and ends a part.
+ * not recorded, and ends a part. So does one with large temporaries, which a sequence would keep.
  *
  * Following. When a statement begins a captured sequence, it is deferred, and so are the following
  * statements as long as they match. The last one launches the whole sequence as a graph. If another
@@ -231,7 +231,7 @@ static duet_status run_at_once(auto_replayer *a, const plan *p, const statement 
 static duet_status learn(auto_replayer *a, uint64_t token, const plan *p, const statement *s)
 {
     bool added = false;
-    if (!period_detail_repeats(&a->detector)) {
+    if (!period_detail_repeats(&a->detector) || !sequence_takes(p)) {
         end_part(a);
         count_token(a);
         return run_at_once(a, p, s);

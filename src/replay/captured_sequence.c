@@ -255,6 +255,14 @@ void sequence_free(captured_sequence *r)
     free(r);
 }
 
+/* A graph saves some microseconds per launch, but the device is idle while the statements are
+ * deferred. A graph also keeps its temporaries. These limits say when that is worthwhile. */
+#define WORTH_LAUNCHES 2
+#define WORTH_SECONDS  8e-6               /* at most, per step on average */
+#define WORTH_BYTES    ((size_t)64 << 20) /* products take up to 32 MiB of workspace */
+
+bool sequence_takes(const plan *p) { return p->temp_bytes <= WORTH_BYTES; }
+
 duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s, bool *added)
 {
     error_text before;
@@ -278,12 +286,6 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
     }
     return st;
 }
-
-/* A graph saves some microseconds per launch, but the device is idle while the statements are
- * deferred. A graph also keeps its temporaries. These limits say when that is worthwhile. */
-#define WORTH_LAUNCHES 2
-#define WORTH_SECONDS  8e-6               /* at most, per step on average */
-#define WORTH_BYTES    ((size_t)64 << 20) /* products take up to 32 MiB of workspace */
 
 static bool pays_off(const captured_sequence *r)
 {

@@ -22,6 +22,8 @@ typedef struct captured_sequence {
 captured_sequence *sequence_new(void);
 void sequence_free(captured_sequence *r); /* nothing of it may be deferred */
 
+bool sequence_takes(const plan *p); /* false: its temporaries are too large to be kept */
+
 /* Run a statement and add it. *added: false if there was no memory to add it; it has run even so. */
 duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s, bool *added);
 

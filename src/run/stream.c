@@ -450,14 +450,14 @@ duet_status stream_instead(const statement *s, const plan *p)
 {
     error_text before;
     error_keep(&before);
-    const plan *part = stream_alternative(s, p);
-    if (!part) {
+    const plan *other = stream_alternative(s, p);
+    if (!other) {
         error_put_back(&before);
         return DUET_NO_MEMORY;
     }
-    TRACE("streamed after all: %s", before.text);
+    TRACE("%s after all: %s", other->stream ? "streamed" : "values are computed again", before.text);
     TRY(deferred_flush());
-    const duet_status st = plan_run(part, s);
+    const duet_status st = plan_run(other, s);
     if (st != DUET_UNKNOWN) return st;
     error_put_back(&before); /* the first run has already overwritten an operand */
     return DUET_NO_MEMORY;

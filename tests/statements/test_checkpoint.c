@@ -242,12 +242,18 @@ static void deep_free(deep *n)
     for (int k = 0; k < DEEP; k++) duet_free(&n->w[k], &n->d[k]);
 }
 
+static explained explain_deep(duet_place on, deep *n, int every)
+{
+    const explained e = explain(on, deep_list(n, every), DEEP + 1);
+    for (int k = 0; k <= DEEP; k++) forget(n->all[k].value);
+    return e;
+}
+
 /* With a checkpoint in every 7th layer, about 7 + 50 / 7 values live at once. */
 static void test_memory_of_checkpoints(deep *n)
 {
     for (int p = 0; p < places; p++) {
-        const explained all = explain(place[p], deep_list(n, 0), DEEP + 1),
-                        some = explain(place[p], deep_list(n, 7), DEEP + 1);
+        const explained all = explain_deep(place[p], n, 0), some = explain_deep(place[p], n, 7);
         CHECK(all.temporaries >= (unsigned long long)DEEP * VALUE, "%llu bytes", all.temporaries);
         CHECK(!all.again, "%d steps compute values again", all.again);
         const size_t kept = place[p] == DUET_CPU ? 17 : 25; /* on the GPU, results may be temporaries, too */
@@ -353,6 +359,28 @@ static void test_repeated(deep *n)
     }
     stream_from((size_t)1 << 20);
     tap_point("a recording, and repeated statements, within a limit");
+}
+
+/* Automatic replay keeps temporaries while it learns. A statement that fits once always fits. */
+static void test_repeats_fit(deep *n)
+{
+    stream_from(1);
+    for (int p = 0; p < places; p++)
+        for (size_t values = 24; values <= 84; values += 60) {
+            ok(duet_set_on(place[p], n->loss, 0)); /* not the statements of another limit */
+            limit(place[p], values);
+            const duet_status first = train_deep(place[p], n);
+            for (int i = 1; i < 20 && first == DUET_OK; i++) {
+                CHECK(train_deep(place[p], n) == DUET_OK, "%s, room for %zu values, call %d: %s",
+                      place_name(place[p]), values, i + 1, duet_error());
+                ok(duet_synchronize());
+            }
+            CHECK(first == DUET_OK || values < 84, "%s, room for %zu values: %s", place_name(place[p]),
+                  values, duet_error());
+            ok(duet_memory_limit(place[p], 0));
+        }
+    stream_from((size_t)1 << 20);
+    tap_point("statements that repeat many times within a limit");
 }
 
 /* ---- several results of one job, several groups of statements ---- */
@@ -527,8 +555,10 @@ static void test_formulas(void)
             CHECK(duet_read(g) && fabsf(*(const float *)duet_read(g) - 36) <= 1e-4f, "%g",
                   *(const float *)duet_read(g));
         }
-    CHECK(duet_expr_status(duet_checkpoint(3)) == DUET_OK, "a number: %s", duet_error());
-    duet_expr e = duet_checkpoint(i);
+    duet_expr e = duet_checkpoint(3);
+    CHECK(duet_expr_status(e) == DUET_OK, "a number: %s", duet_error());
+    forget(e);
+    e = duet_checkpoint(i);
     CHECK(duet_expr_type(e) == DUET_I32, "type %d", (int)duet_expr_type(e));
     forget(e);
     char *text;
@@ -554,6 +584,7 @@ int main(int argc, char **argv)
     test_memory_of_checkpoints(&n);
     test_limits(&n);
     test_repeated(&n);
+    test_repeats_fit(&n);
     deep_free(&n);
     test_several_results();
     test_groups();
