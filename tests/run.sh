@@ -1,10 +1,11 @@
 #!/bin/sh
 # tests/run.sh - installs missing packages (tools/setup.sh), configures, builds, runs all tests.
 #
-#     sh tests/run.sh [--quick] [--build DIR] [--sanitize [thread]] [--gpu-check TOOL]
+#     sh tests/run.sh [--quick] [--build DIR] [--suite NAME]... [--sanitize [thread]] [--gpu-check TOOL]
 #                     [meson options such as -Dgpu=disabled]
 #         --quick            test each operator with small shapes only
 #         --build DIR        the build folder; the default is build-tests in the source folder
+#         --suite NAME       run the tests of this suite only: cpu, fake, gpu, sources, examples, bench
 #         --sanitize         use the address and undefined-behaviour sanitizers
 #         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer.
 #                            gcc's libgomp does not report its barriers to the sanitizer, which
@@ -15,11 +16,12 @@
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build-tests
-options= tool= sanitize= checks=
+options= tool= sanitize= checks= suites=
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) export DUET_TEST_QUICK=1 ;;
     --build) build=$2 && shift ;;
+    --suite) suites="$suites --suite $2" && shift ;;
     --sanitize)
         checks=address,undefined
         [ "${2:-}" != thread ] || { checks=thread && shift; }
@@ -62,6 +64,7 @@ if [ -n "$tool" ]; then
         --wrapper "compute-sanitizer --tool $tool --error-exitcode 9 --report-api-errors no" || status=$?
 else
     # The tests of sources run nothing that a sanitizer could check.
-    meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 ${checks:+--no-suite sources} || status=$?
+    # shellcheck disable=SC2086 # the suites are split into words on purpose
+    meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 $suites ${checks:+--no-suite sources} || status=$?
 fi
 print_results "$log" "$status"
