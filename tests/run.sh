@@ -5,7 +5,8 @@
 #                     [meson options such as -Dgpu=disabled]
 #         --quick            test each operator with small shapes only
 #         --build DIR        the build folder; the default is build-tests in the source folder
-#         --suite NAME       run the tests of this suite only: cpu, fake, gpu, sources, examples, bench
+#         --suite NAME       run this suite, and not all: cpu, fake, gpu, sources, examples or bench;
+#                            --gpu-check ignores it
 #         --sanitize         use the address and undefined-behaviour sanitizers
 #         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer.
 #                            gcc's libgomp does not report its barriers to the sanitizer, which
@@ -65,6 +66,7 @@ if [ -n "$tool" ]; then
 else
     # The tests of sources run nothing that a sanitizer could check.
     # shellcheck disable=SC2086 # the suites are split into words on purpose
-    meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 $suites ${checks:+--no-suite sources} || status=$?
+    meson test -C "$build" --no-rebuild --print-errorlogs --timeout-multiplier 3 \
+        $suites ${checks:+--no-suite sources} || status=$?
 fi
 print_results "$log" "$status"
