@@ -206,10 +206,12 @@ const partition *partition_of(const plan *unsplit, const statement *s)
 
 void partition_free(partition *c)
 {
-    if (c) {
-        plan_free(c->chosen);
-        free(c->part);
+    if (!c) return;
+    for (plan *p = c->plans; p; p = c->plans) {
+        c->plans = p->next;
+        plan_free(p);
     }
+    free(c->part);
     free(c);
 }
 

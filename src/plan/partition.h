@@ -12,7 +12,8 @@ enum { PART_NONE, PART_REPLICATED, PART_SPLIT };
 typedef struct partition {
     int64_t length; /* the number of rows; 0: the statement cannot be split */
     uint8_t *part;  /* for each node of the formula, PART_ */
-    plan *chosen;   /* the plan of a part that was chosen last, or NULL */
+    plan *plans;    /* of parts, each with another number of rows: a list by their `next` */
+    plan *chosen;   /* the one of them that was chosen last, or NULL */
 } partition;
 
 /* Belongs to the plan of a part: how all parts are streamed. */

@@ -10,7 +10,7 @@ typedef struct plan {
     uint64_t hash;
     uint32_t *key;
     uint32_t key_length;
-    struct plan *next; /* in its bucket of the cache */
+    struct plan *next; /* in its bucket of the cache, or in a list of another plan */
 
     /* Of a plan for the CPU: the plan of the same statement for the GPU, if both devices can run it
      * and both plans have been made. The cache frees all plans together. */

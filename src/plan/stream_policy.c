@@ -149,14 +149,22 @@ static int64_t rows_in(int64_t length, int64_t parts)
     return rows / TILE * TILE;
 }
 
-/* A failure is not an error: the statement can then run unsplit. */
-static plan *plan_quietly(const statement *s, const plan *unsplit, int64_t rows)
+/* The plan for parts of this many rows. A failure is not an error: the statement can then run unsplit. Plans of
+ * a list of statements may still be in use, so none is freed before the unsplit plan is. */
+static plan *plan_of_parts(const statement *s, const plan *unsplit, int64_t rows)
 {
+    partition *c = unsplit->partition;
     error_text before;
+    for (plan *p = c->plans; p; p = p->next)
+        if (p->stream->rows == rows) return p;
     error_keep(&before);
-    plan *p = stream_plan(s, unsplit->device, unsplit->partition->length, rows, unsplit->partition->part);
-    if (!p) error_put_back(&before);
-    return p;
+    plan *p = stream_plan(s, unsplit->device, c->length, rows, c->part);
+    if (!p) {
+        error_put_back(&before);
+        return NULL;
+    }
+    p->next = c->plans;
+    return c->plans = p;
 }
 
 /* Set *p and *seconds to a streamed plan, if there is one. The plan that was chosen last is kept if
@@ -168,10 +176,8 @@ static void choose_rows(const statement *s, const plan **p, const traffic *l, si
     const int64_t parts = best_parts(l, c->length, available),
                   last = c->chosen ? stream_parts(c->chosen->stream) : 0;
     if (!parts) return;
-    if (!last || !fits_in_parts(l, last, available) || seconds_of(l, last) > 1.1 * seconds_of(l, parts)) {
-        plan_free(c->chosen);
-        c->chosen = plan_quietly(s, *p, rows_in(c->length, parts));
-    }
+    if (!last || !fits_in_parts(l, last, available) || seconds_of(l, last) > 1.1 * seconds_of(l, parts))
+        c->chosen = plan_of_parts(s, *p, rows_in(c->length, parts));
     if (c->chosen) {
         *seconds = seconds_of(l, parts);
         *p = c->chosen;
