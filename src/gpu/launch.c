@@ -9,7 +9,7 @@
 /* The address range that a launch writes. */
 static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
 {
-    span all = { scratch, (const char *)scratch + bytes };
+    span all = { scratch, scratch ? (const char *)scratch + bytes : NULL };
     for (int k = 0; k < s->outs; k++) {
         int64_t low, high;
         const int64_t each = (int64_t)dtypes[s->out[k].at.type].bytes;

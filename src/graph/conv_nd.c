@@ -77,7 +77,7 @@ void trim_padding(const graph *g, value *v)
         const int k = spatial_axis(axis - 2, v->rank - 2);
         const int64_t reach = (c.filters->size[axis] - 1) * conv->dilation[k] + 1;
         const int64_t read = (c.result->size[axis] - 1) * conv->stride[k] + reach;
-        const int64_t behind = read - c.image->size[axis] - 2 * conv->pad[k];
+        const int64_t behind = read - c.image->size[axis] - 2 * (int64_t)conv->pad[k];
         if (conv->pad_end[k]) conv->pad_end[k] = (int32_t)larger(behind, 0);
     }
 }

@@ -259,8 +259,10 @@ void record_clear(duet_recording *r)
 {
     USE_GPUS;
     leave_list(r);
-    for (const segment *g = r->segments; g < r->segments + r->n_segments; g++)
+    for (int i = 0; i < r->n_segments; i++) {
+        const segment *g = &r->segments[i];
         if (g->graph) device_machine(g->device)->discard(g->device, g->graph);
+    }
     for (int i = 0; i < r->count; i++) record_free_entry(&r->entries[i]);
     free_matrices(r);
     scratch_reserve_free(&r->reserve, r->queues);

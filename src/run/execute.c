@@ -112,7 +112,8 @@ static duet_status open_leaves(run *r)
     const node *nodes = r->s->f->nodes;
     const int device = p->device;
     void **to = r->data + p->dests;
-    for (const leaf *l = p->leaves, *end = l + p->n_leaves; l < end; l++) {
+    for (int i = 0; i < p->n_leaves; i++) {
+        const leaf *l = &p->leaves[i];
         const duet_status s = matrix_open(nodes[l->node].matrix, device, READ, r->queue, to++);
         if (unlikely(s != DUET_OK)) return leaf_failed(r->s, l, s);
     }

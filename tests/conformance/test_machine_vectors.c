@@ -18,7 +18,7 @@ static duet_dtype any_type(duet_dtype computed)
 
 static double any_number(duet_dtype computed)
 {
-    if (is_whole(computed)) return integer_number((int64_t)number(DUET_I64, 20));
+    if (is_whole(computed)) return integer_number(whole_or_special(DUET_I64, 20));
     return number(computed, 20);
 }
 

@@ -145,9 +145,9 @@ static long double extreme(duet_dtype t, bool least)
 static void refused_laws(duet_dtype t)
 {
     duet_matrix *m = duet_new(t, 300), *two = duet_new(t, 2, 2);
-    const int64_t most = t == DUET_U64 ? INT64_MAX : (int64_t)extreme(t, false),
-                  least = (int64_t)extreme(t, true);
     const bool complex = dtype_kind(t) == TYPE_COMPLEX;
+    const int64_t most = complex || t == DUET_U64 ? INT64_MAX : (int64_t)extreme(t, false),
+                  least = complex ? 0 : (int64_t)extreme(t, true);
     if (!is_floating(t)) {
         FAILS(duet_random_uniform(m, 1, 0, 1), DUET_BAD_TYPE, "floating point");
         FAILS(duet_random_normal(m, 1, 0, 1), DUET_BAD_TYPE, "floating point");

@@ -35,7 +35,7 @@ static int bits_of(duet_dtype t) { return t == DUET_BOOL ? 1 : 8 * (int)dtypes[t
 static uint64_t bits_at(duet_dtype t, const void *p, int64_t i)
 {
     uint64_t b = 0; /* little-endian, like all supported machines */
-    memcpy(&b, (const char *)p + (size_t)i * dtypes[t].bytes, dtypes[t].bytes);
+    memcpy(&b, (const char *)p + i * (int64_t)dtypes[t].bytes, dtypes[t].bytes);
     return b;
 }
 
@@ -94,7 +94,7 @@ void element_put(duet_dtype t, void *p, int64_t i, long double x)
     if (is_floating(t)) b = float_bits(t, x);
     else if (x < 0) b = -(uint64_t)-x;
     else b = (uint64_t)x;
-    memcpy((char *)p + (size_t)i * dtypes[t].bytes, &b, dtypes[t].bytes);
+    memcpy((char *)p + i * (int64_t)dtypes[t].bytes, &b, dtypes[t].bytes);
 }
 
 /* Rounds to nearest, ties to even, with rintl on the last places. */

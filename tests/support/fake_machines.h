@@ -81,7 +81,8 @@ static void line_run(int device, int q, size_t upto)
 /* Work that has not run yet must not touch memory that is given back. */
 static void line_spares(const char *p, size_t bytes)
 {
-    for (work_line *line = lines[0]; line < lines[0] + FAKE_DEVICES * QUEUES; line++)
+    for (int q = 0; q < FAKE_DEVICES * QUEUES; q++) {
+        const work_line *line = &lines[q / QUEUES][q % QUEUES];
         for (size_t i = line->done; i < line->count; i++) {
             const work *w = &line->item[i];
             const char *to = w->to, *from = w->from;
@@ -91,6 +92,7 @@ static void line_spares(const char *p, size_t bytes)
             if (from && from < p + bytes && p < from + w->bytes)
                 fakes.wrong = "memory was freed while a queue read there";
         }
+    }
 }
 
 /* Counts a call, and decides whether it fails. Locks; fake_call_end unlocks. */

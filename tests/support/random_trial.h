@@ -4,6 +4,7 @@
 
 #include "common.h"
 #include "random_step.h"
+#include <math.h>
 
 #define PI   3.14159265358979323846264338327950288L
 #define SEED 0x0123456789abcdefu
@@ -26,7 +27,7 @@ static duet_status fill(duet_matrix *m, uint64_t seed, const trial *t)
     }
 }
 
-/* Element i as a number and as an integer; for integer types as an integer alone. */
+/* Element i as a number and, unless it is too large, as an integer; for integer types as an integer alone. */
 static double read_one(const void *p, duet_dtype type, int64_t i, int64_t *whole)
 {
     if (type == DUET_I64) {
@@ -34,7 +35,7 @@ static double read_one(const void *p, duet_dtype type, int64_t i, int64_t *whole
         return 0;
     }
     const double x = type == DUET_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
-    *whole = (int64_t)x;
+    *whole = fabs(x) < 0x1p63 ? (int64_t)x : INT64_MIN;
     return x;
 }
 

@@ -36,4 +36,11 @@ static inline double number(duet_dtype t, int strange)
     return x;
 }
 
+/* The same of an integer type. */
+static inline int64_t whole_or_special(duet_dtype t, int strange)
+{
+    const double x = number(t, strange);
+    return fabs(x) < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
 #endif

@@ -22,7 +22,7 @@ static bool is_whole(duet_dtype t) { return !dtype_is_f32_or_f64(t); }
 /* For integers, the bits. */
 static double any_number(duet_dtype t, int strange)
 {
-    const int64_t whole = is_whole(t) ? (int64_t)number(DUET_I64, strange) : 0;
+    const int64_t whole = is_whole(t) ? whole_or_special(DUET_I64, strange) : 0;
     double bits;
     memcpy(&bits, &whole, sizeof bits);
     if (is_whole(t)) return bits;
