@@ -42,6 +42,7 @@ done
 
 cd "$top"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
+export LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions=$top/tests/leaks.txt:print_suppressions=0}"
 [ "$checks" != thread ] || export CC=clang CXX=clang++
 setup_top=$top
 . tools/setup.sh

@@ -14,8 +14,10 @@ typedef struct reserved {
 
 static reserved *find_free(const scratch_reserve *l, int device, size_t bytes)
 {
-    for (reserved *b = l->block; b < l->block + l->count; b++)
+    for (int i = 0; i < l->count; i++) {
+        reserved *b = &l->block[i];
         if (!b->in_use && b->bytes == bytes && b->device == device) return b;
+    }
     return NULL;
 }
 
@@ -76,8 +78,8 @@ void scratch_release(int device, void *p, int queue)
 {
     const scratch_reserve *l = reserve_of_thread(device);
     if (likely(!l)) return pool_give(device, p, 1ull << queue);
-    for (reserved *b = l->block; b < l->block + l->count; b++)
-        if (b->p == p) b->in_use = false;
+    for (int i = 0; i < l->count; i++)
+        if (l->block[i].p == p) l->block[i].in_use = false;
 }
 
 size_t scratch_reserve_bytes(const scratch_reserve *l)

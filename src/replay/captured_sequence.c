@@ -125,8 +125,9 @@ static bool same_matrices(const recorded *e, const statement *s)
 {
     for (int k = 0; k < s->count; k++)
         if (s->to[k].m != e->to[k].m || s->to[k].m->serial != e->serial[k]) return false;
-    for (const leaf *l = e->plan->leaves, *end = l + e->plan->n_leaves; l < end; l++) {
-        const node *a = &s->f->nodes[l->node], *b = &e->nodes[l->node];
+    for (int i = 0; i < e->plan->n_leaves; i++) {
+        const uint32_t of = e->plan->leaves[i].node;
+        const node *a = &s->f->nodes[of], *b = &e->nodes[of];
         if (a->matrix != b->matrix || a->matrix_serial != b->matrix_serial) return false;
     }
     return true;

@@ -42,7 +42,8 @@ static void drop_devices(duet_recording *r, unsigned which)
         const recorded *e = &r->entries[i];
         if (which >> e->plan->device & 1) memset(e->data, 0, (size_t)plan_slots(e->plan) * sizeof *e->data);
     }
-    for (segment *g = r->segments; g < r->segments + r->n_segments; g++) {
+    for (int i = 0; i < r->n_segments; i++) {
+        segment *g = &r->segments[i];
         if (!g->graph || !(which >> g->device & 1)) continue;
         device_machine(g->device)->discard(g->device, g->graph);
         g->graph = NULL;
@@ -61,9 +62,11 @@ void recordings_drop_devices(unsigned which)
 
 bool record_uses(const duet_recording *r, int first, int end, const storage *b)
 {
-    for (const recorded *e = r->entries + first; e < r->entries + end; e++)
+    for (int k = first; k < end; k++) {
+        const recorded *e = &r->entries[k];
         for (int i = 0; i < e->plan->dests + e->plan->n_leaves; i++)
             if (e->storages[i] == b) return true;
+    }
     return false;
 }
 

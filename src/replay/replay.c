@@ -180,8 +180,9 @@ static duet_status run_each(duet_recording *r, const segment *g, progress *w)
 static duet_status bind(const duet_matrix *m, int device, bool there, enum use use, int queue, void **data,
                         bool *moved)
 {
-    void *p = matrix_address(m, device);
-    if (!there) TRY(matrix_open(m, device, use, queue, &p));
+    void *p;
+    if (there) p = matrix_address(m, device);
+    else TRY(matrix_open(m, device, use, queue, &p));
     *moved |= p != *data;
     *data = p;
     return DUET_OK;

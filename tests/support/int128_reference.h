@@ -4,6 +4,14 @@
 
 typedef __int128 whole;
 
+/* Of a function: products of 64-bit numbers may exceed 128 bits, where only their low bits matter, and negative
+ * numbers may be shifted. */
+#ifdef __clang__
+#define WRAPS __attribute__((no_sanitize("signed-integer-overflow", "shift-base")))
+#else
+#define WRAPS __attribute__((optimize("wrapv")))
+#endif
+
 static inline whole whole_fmod(whole x, whole y) { return y == 0 ? 0 : x - x / y * y; }
 static inline whole whole_modulo(whole x, whole y) { return y == 0 ? 0 : (x % y + y) % y; }
 static inline whole whole_floor_div(whole x, whole y) { return y == 0 ? 0 : (x - (x % y + y) % y) / y; }

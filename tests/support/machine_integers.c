@@ -17,12 +17,6 @@ static whole within(duet_dtype t, whole x)
     return rest;
 }
 
-/* Products of 64-bit numbers may exceed 128 bits; only their low bits matter. */
-#ifdef __clang__
-#define WRAPS __attribute__((no_sanitize("signed-integer-overflow")))
-#else
-#define WRAPS __attribute__((optimize("wrapv")))
-#endif
 WRAPS static whole mapped(int op, whole x, whole y, whole z)
 {
     switch (op) {

@@ -114,8 +114,7 @@ bounds whole_bounds(duet_dtype t, quad v)
     return bounds_of(t, (whole)v);
 }
 
-/* Products of 64-bit numbers may exceed 128 bits; only their low bits matter. */
-__attribute__((optimize("wrapv"))) static bool mapped(int op, whole x, whole y, whole *r)
+WRAPS static bool mapped(int op, whole x, whole y, whole *r)
 {
     switch (op) {
     case OP_neg: *r = -x; return true;
@@ -150,7 +149,7 @@ static bool whole_map(const node *n, const table *in, table *out)
     return true;
 }
 
-__attribute__((optimize("wrapv"))) static void take(const node *n, bounds x, bounds y, bounds *a)
+WRAPS static void take(const node *n, bounds x, bounds y, bounds *a)
 {
     if (n->op == OP_sum && !a->wild && !x.wild && !(exact(x) && exact(*a))) {
         a->v += x.v;
