@@ -269,7 +269,7 @@ void stream_learn(const statement *s, const plan *p)
             accrue_rows(matrices_at(s, p, i), p->device);
 }
 
-const plan *stream_alternative(const statement *s, const plan *p)
+const plan *stream_choose_less(const statement *s, const plan *p)
 {
     double seconds = 0;
     const plan *other = p;

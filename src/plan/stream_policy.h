@@ -20,8 +20,8 @@ duet_status stream_fit_host(const statement *s, const plan **p);
 void stream_learn(const statement *s, const plan *p);
 
 /* For a statement for whose plan p there was no memory, though it was expected to fit, or less memory is in use
- * now: a streamed plan, or one that computes values again. NULL: there is none. */
-const plan *stream_alternative(const statement *s, const plan *p);
+ * now: a plan that needs less. It is streamed, or computes values again. NULL: there is none. */
+const plan *stream_choose_less(const statement *s, const plan *p);
 
 void stream_from(size_t bytes); /* for tests: do not stream smaller statements */
 

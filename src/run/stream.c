@@ -446,11 +446,11 @@ duet_status stream_run(const plan *p, const statement *s)
     return st;
 }
 
-duet_status stream_instead(const statement *s, const plan *p)
+duet_status stream_run_less(const statement *s, const plan *p)
 {
     error_text before;
     error_keep(&before);
-    const plan *other = stream_alternative(s, p);
+    const plan *other = stream_choose_less(s, p);
     if (!other) {
         error_put_back(&before);
         return DUET_NO_MEMORY;

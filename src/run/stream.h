@@ -16,7 +16,7 @@ duet_status stream_run(const plan *p, const statement *s);
 /* To be called when p failed for lack of memory although it was expected to fit, or if memory was freed since.
  * Runs the statement part by part, or with a plan that computes values again, if that is possible. Else
  * NO_MEMORY, and the error text is unchanged. */
-duet_status stream_instead(const statement *s, const plan *p);
+duet_status stream_run_less(const statement *s, const plan *p);
 
 /* For tests: parts smaller than this are copied directly, also if they are not pinned. */
 void stream_staged_from(size_t bytes);

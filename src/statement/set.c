@@ -119,7 +119,7 @@ static duet_status run_there(const plan *p, const statement *s, unsigned failure
     if (unlikely(plan_runs_alone(p))) return run_apart(p, s, own);
     const duet_status st = auto_replay_run(p, s, own);
     if (likely(st != DUET_NO_MEMORY) || !*own || failures != deferred_failures()) return st;
-    return stream_instead(s, p);
+    return stream_run_less(s, p);
 }
 
 /* Runs on the CPU a statement for which the GPU has no memory, or that found the GPU lost. If the CPU does
