@@ -10,7 +10,7 @@ enum { LAYERS_MAX = 60 };
 
 typedef struct network {
     duet_place place;
-    int layers, every; /* every so many layers there is a checkpoint; 0: there is none */
+    int layers, every; /* a checkpoint follows each multiple of `every`; 0: there is none */
     duet_matrix *x, *target, *loss, *w[LAYERS_MAX], *d[LAYERS_MAX];
     duet_assignment all[LAYERS_MAX + 1];
 } network;
@@ -91,7 +91,7 @@ int deep_temporaries(network *n, uint64_t *bytes, int *again)
     return (int)s;
 }
 
-/* Allows so many bytes besides what is in use; 0: all there is. */
+/* Sets the limit to the bytes in use plus `more`; 0 removes it. */
 int deep_limit(const network *n, uint64_t more)
 {
     return (int)duet_memory_limit(n->place, more ? duet_memory_of(n->place).used + more : 0);

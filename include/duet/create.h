@@ -31,7 +31,7 @@ DUET_API DUET_MUST duet_status duet_item_at(duet_expr e, duet_dtype type, void *
  *     e      the formula
  *     type   the element type of *x
  *     x      where the result is stored
- * Shapes    as duet_item; 1 to 64 formulas
+ * Shapes    as duet_item; 1 to 255 formulas
  * Errors    as duet_item, for the first formula that fails: no *x changes */
 typedef struct duet_item_entry {
     duet_expr e;

@@ -81,7 +81,7 @@ static bool is_read_in_place(const operand *o)
            (down == 1 && across >= rows && across <= INT_MAX);
 }
 
-/* An epilogue needs memory. So would a factor that is 0, but plans have none (graph/fold_gemm.c). BLAS has
+/* An epilogue needs memory. So would an alpha or beta of 0, but plans have none (graph/fold_gemm.c). BLAS has
  * its memory (machine.make_sure). */
 static bool matmul_is_sure(const step *s)
 {

@@ -15,7 +15,7 @@ bool is_number(duet_expr v)
 
 duet_expr refused(duet_expr g, const char *site, const char *format, ...)
 {
-    char text[200];
+    char text[300];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -162,9 +162,9 @@ static duet_expr sum_like(const node *n, duet_expr v, const char *site)
     return duet_sum_axes_keep_at(v, l.count, l.axis, site);
 }
 
-/* The product of the other elements. For x other than 0, that is r / x. For a zero, it is the product of all
- * elements but zeros, times the other zeros; if there is one other zero, it is the sum of zeros without x.
- * Zeros occur in these formulas although their values are known, so that second derivatives are right. */
+/* The product of the other elements. If x is not 0, that is r / x. If x is 0, it is the product of the elements
+ * that are not 0, times the other zero if there is exactly one. That zero is computed as (sum of the zeros) - x,
+ * although it is known, so that second derivatives depend on it. */
 duet_expr of_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const axis_list l = reduced(n, duet_expr_rank(x));

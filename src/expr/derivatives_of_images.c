@@ -75,11 +75,22 @@ CONVOLUTIONS(conv1d, 1, duet_conv1, duet_conv1_grad)
 CONVOLUTIONS(conv2d, 2, duet_conv, duet_conv_grad)
 CONVOLUTIONS(conv3d, 3, duet_conv3, duet_conv3_grad)
 
-static bool stand_apart(const int32_t *window, const int32_t *stride, const int32_t *pad, int axes)
+/* The spatial axis along which windows overlap or have padding; -1: there is none. */
+static int overlapping(const int32_t *window, const int32_t *stride, const int32_t *pad, int axes)
 {
-    int i = 0;
-    while (i < axes && (!stride[i] || stride[i] >= window[i]) && !pad[i]) i++;
-    return i == axes;
+    for (int i = 0; i < axes; i++)
+        if ((stride[i] && stride[i] < window[i]) || pad[i]) return i;
+    return -1;
+}
+
+static duet_expr refused_windows(duet_expr g, const char *site, const int32_t *window, const int32_t *stride,
+                                 const int32_t *pad, int axis)
+{
+    return refused(
+        g, site,
+        "second derivatives of max pooling need windows that do not overlap and have no padding; along "
+        "spatial axis %d the window is %d, the stride %d, the padding %d",
+        axis, (int)window[axis], (int)(stride[axis] ? stride[axis] : window[axis]), (int)pad[axis]);
 }
 
 static double product_of(const int32_t *n, int count)
@@ -110,9 +121,10 @@ static double product_of(const int32_t *n, int count)
     duet_expr pool##d##_largest(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site)      \
     {                                                                                                        \
         const options o = *(const options *)n->attr.word;                                                    \
-        const int32_t *window = (const int32_t *)&o.window;                                                  \
-        if (!stand_apart(window, (const int32_t *)&o.stride, (const int32_t *)&o.pad, axes))                 \
-            return refused(g, site, "windows may not overlap or have padding");                              \
+        const int32_t *window = (const int32_t *)&o.window, *stride = (const int32_t *)&o.stride,            \
+                      *pad = (const int32_t *)&o.pad;                                                        \
+        const int wrong = overlapping(window, stride, pad, axes);                                            \
+        if (wrong >= 0) return refused_windows(g, site, window, stride, pad, wrong);                         \
         const duet_expr chosen =                                                                             \
             duet_max_pool##d##_grad_at(x, number_like(duet_of_number(1), y, site), &o, site);                \
         return duet_mul(duet_avg_pool##d##_at(duet_mul(g, chosen), &o, site), product_of(window, axes));     \

@@ -13,8 +13,8 @@
 #define RUNS        4 /* timed runs of each, at least */
 #define RUNS_MOST   32
 #define TURNS       3
-#define LOAD_MOST   0.2  /* seconds to load the kernels of all algorithms of a shape, */
-#define TRIAL_MOST  0.03 /* and to time them */
+#define LOAD_MOST   0.2  /* seconds to load the kernels of all algorithms of a shape */
+#define TRIAL_MOST  0.03 /* seconds to time them */
 #define TRIAL_EACH  2e-4 /* seconds for the runs of one that are timed together */
 #define TRIAL_FLOPS 4e6  /* for less work any algorithm will do */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Further steps run one after another. */
+/* Steps of a graph after these run one after another, because the search takes quadratic time. */
 #define STEPS_MOST 1024
 #define WORDS      (STEPS_MOST / 64)
 
@@ -205,7 +205,8 @@ static duet_status update(queue *q, cudaGraphNode_t *nodes, int count, unsigned 
 }
 
 /* Makes the stream depend on the ends of these steps: instead of what it depends on, or also (flags).
- * Kernels must not read ahead, because the step captured last may not be the one that runs before. */
+ * Kernels must not use programmatic dependent launch, because the step captured last may not be the one that runs
+ * before. */
 static duet_status depend_on(queue *q, graph_order *o, const step_set *s, unsigned flags)
 {
     const int first = o->n_nodes;

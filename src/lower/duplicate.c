@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONE_MAX    12 /* the most values that are computed again together */
-#define PASSES_MAX  6  /* the most passes that compute a value again */
-#define ADDED_LEAST 64 /* so many values, and half of those there are, are added at most */
+#define CONE_MAX    12 /* the most values that are recomputed together */
+#define PASSES_MAX  6  /* the most passes that recompute a value */
+#define ADDED_LEAST 64 /* copies add at most this number plus half of the graph's values */
 
 typedef struct duplication {
     lowering *l;
@@ -69,7 +69,7 @@ static void find_kept(duplication *d)
 
 /* ---- is it worth while? ---- */
 
-/* v, and what is computed with it in its pass: the cone. Then the operands from memory. */
+/* v: a value, and the values of its pass that it is computed from. in: the operands read from memory. */
 typedef struct cone {
     int v[CONE_MAX], count, in[3 * CONE_MAX], ins;
 } cone;
@@ -177,7 +177,7 @@ static effort effort_of(duplication *d, int pass, int *outputs)
     return e;
 }
 
-/* The seconds that the pass of v saves. It vanishes, if it stores nothing else. */
+/* The seconds that the pass of v saves. It is removed if it stores no other value. */
 static double saved_in_own(duplication *d, int v, bool is_wide)
 {
     int outputs;
@@ -300,7 +300,7 @@ static void build(duplication *d)
     for (int v = 0; v < g->count && !d->made.failed; v++) d->first_copy[v] = -1;
     for (int v = 0; v < g->count && !d->made.failed; v++) move_value(d, v);
     for (int v = 0; v < d->made.count && !d->made.failed; v++) {
-        value *u = &d->made.values[v]; /* joins and factors may come behind their users */
+        value *u = &d->made.values[v]; /* joins and factors may come after their users */
         if (u->join > 0) u->join = d->moved[u->join];
         if (u->alpha >= 0) u->alpha = d->moved[u->alpha];
         if (u->beta >= 0) u->beta = d->moved[u->beta];

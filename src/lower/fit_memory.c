@@ -1,5 +1,5 @@
-/* fit_memory.c - drops values so that the temporaries of a plan fit in given memory. It drops one value after
- * the other, each time the one that saves the most bytes for the time of its second computation. */
+/* fit_memory.c - drops and recomputes values so that the temporaries of a plan fit in given memory. It drops one
+ * value after the other, each time the one that saves the most bytes for the time of recomputing it. */
 #include "job_memory.h"
 #include "recompute.h"
 #include <limits.h>
@@ -10,9 +10,9 @@
 
 /* What the jobs need, with their second runs. */
 typedef struct needs {
-    size_t most;    /* the most bytes of temporaries that live at once, */
-    int most_at;    /* and the job that runs then, or in front of which a second run does */
-    bool is_second; /* it is a second run */
+    size_t most;    /* the most bytes of temporaries that are in use at once */
+    int most_at;    /* the job during which they are in use, or before which a second run uses them */
+    bool is_second; /* a second run uses them */
     double excess;  /* the bytes above the limit, summed over all runs */
     double seconds; /* of the second runs */
 } needs;
@@ -36,7 +36,7 @@ static int order_runs(const fitter *f)
 {
     const lowering *l = f->d.l;
     int n = 0;
-    int *count = f->last; /* how many second runs each job has in front of it, or where they begin */
+    int *count = f->last; /* how many second runs precede each job, then where they begin */
     for (int j = 0; j < l->count; j++) count[j] = 0;
     for (int j = 0; j < l->count; j++)
         if (f->d.again_before[j] < INT_MAX) count[f->d.again_before[j]]++;

@@ -38,7 +38,7 @@ typedef struct lowering {
     const machine *machine;
     enum fusion fusion;
     duet_math_mode math;
-    bool is_limited; /* are the bytes of temporaries? */
+    bool is_limited; /* is there a limit on the bytes of temporaries? */
     const dest_info *dest;
     const bool *copied;     /* of each destination, if known: is it written by a copy at the end? */
     const uint8_t *overlap; /* enum overlap of leaf i with destination k at [i * roots + k] */

@@ -7,7 +7,7 @@
 
 #define ORDERED_MAX 4096 /* more jobs keep their order, because the search takes quadratic time */
 
-#define BYTES_GPU ((size_t)256 << 20)
+#define BYTES_GPU ((size_t)256 << 20) /* of temporaries: on a GPU, plans that need less keep their order */
 
 typedef struct orderer {
     const lowering *l;
@@ -82,8 +82,8 @@ static void put(orderer *o, int j)
         for (int at = o->first_user[x->out[k]]; at >= 0; at = o->next_user[at]) o->waits[at / JOB_INPUTS]--;
 }
 
-/* The job that frees the most memory, if one takes none; else the next one in the old order. Jobs that may
- * fail keep their order, so that the first statement that fails is named. */
+/* The ready job that frees the most memory, if it frees at least as much as it takes; otherwise the next job in
+ * the old order. Jobs that may fail keep their order, so that the first statement that fails is named. */
 static int next_job(const orderer *o, int next)
 {
     int best = next;
@@ -131,8 +131,8 @@ static bool take_order(lowering *l, const int *order)
     return true;
 }
 
-/* On a GPU, steps run at the same time, and the order of the statements keeps the chain of gradients in
- * front of what can wait. There, only many bytes count. */
+/* On a GPU, steps run at the same time, and in the order of the statements the chain of gradients comes before
+ * what can wait. So jobs are reordered there only if temporaries need at least BYTES_GPU. */
 static bool is_worth_while(const lowering *l)
 {
     if (l->g->roots < 2 || l->count > ORDERED_MAX) return false;

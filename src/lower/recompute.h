@@ -10,10 +10,10 @@
 
 typedef struct dropping {
     lowering *l;
-    /* Of each value: uses by jobs behind this one are late; KEPT: none is. With checkpoints, late[] says
-     * which uses are, and this is 0 if the value is dropped. */
+    /* Of each value: jobs after this one read the recomputed copy; KEPT: the value is not recomputed. If late
+     * is not NULL, it says which operands are read from copies, and this is 0 if the value is recomputed. */
     int *after;
-    uint32_t *late;    /* of each job, for checkpoints: bit k: operand k is read late; or NULL */
+    uint32_t *late;    /* of each job, with checkpoints: bit k: it reads the copy of operand k; else NULL */
     int *again_before; /* of each job: it runs a second time right before this job; INT_MAX: it does not */
 } dropping;
 

@@ -1,15 +1,17 @@
-/* less_memory.c - the plan of a statement whose temporaries do not fit: one that computes values again. */
+/* less_memory.c - the plan of a statement whose temporaries do not fit: one that recomputes values. */
 #include "plan.h"
 #include "status.h"
 #include "trace.h"
 
-/* Plans are made for this part of the room, so that they serve if a little less is left. A plan for less than
- * 1 / WASTE of the room gives way to a faster one. */
+/* A plan is made for this part of the available bytes, so that it still fits if a little less is free later. If
+ * all plans were made for less than 1 / WASTE of the available bytes, another one is made, because it may be
+ * faster. */
 #define PART(bytes) ((bytes) / 8 * 7)
 #define WASTE       2
 #define PLANS_MOST  32 /* of one statement */
 
-/* The plan of the list that needs most of these bytes. *known: there is no need to make another one. */
+/* The plan in the list with the most temporaries that still fit in `bytes`; NULL: none fits. *known: there is no
+ * need to make another one. */
 static plan *best_of(plan *list, size_t bytes, bool *known)
 {
     plan *best = NULL;
@@ -17,7 +19,7 @@ static plan *best_of(plan *list, size_t bytes, bool *known)
     *known = false;
     for (plan *p = list; p; p = p->next, count++) {
         if (p->temp_bytes <= bytes && (!best || p->temp_bytes > best->temp_bytes)) best = p;
-        *known |= p->temp_bytes > p->limit && bytes <= p->limit; /* there was no plan for more */
+        *known |= p->temp_bytes > p->limit && bytes <= p->limit; /* it could not meet a larger limit */
     }
     *known |= count >= PLANS_MOST || (best && best->limit >= bytes / WASTE);
     return best;

@@ -19,8 +19,8 @@ duet_status stream_fit_host(const statement *s, const plan **p);
  * would not have to be copied if they stayed on the device. */
 void stream_learn(const statement *s, const plan *p);
 
-/* For a statement for whose plan p there was no memory, though it was expected to fit, or less memory is in use
- * now: a plan that needs less. It is streamed, or computes values again. NULL: there is none. */
+/* To be called when plan p ran out of memory although it was expected to fit, or when memory was freed since.
+ * Returns a plan that needs less memory: it is streamed, or recomputes values. NULL: there is none. */
 const plan *stream_choose_less(const statement *s, const plan *p);
 
 void stream_from(size_t bytes); /* for tests: do not stream smaller statements */

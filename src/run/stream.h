@@ -13,9 +13,8 @@
 /* Errors: NO_MEMORY before anything is written. After any other error the destinations are lost. */
 duet_status stream_run(const plan *p, const statement *s);
 
-/* To be called when p failed for lack of memory although it was expected to fit, or if memory was freed since.
- * Runs the statement part by part, or with a plan that computes values again, if that is possible. Else
- * NO_MEMORY, and the error text is unchanged. */
+/* To be called as stream_choose_less. Runs the statement part by part, or with a plan that recomputes values.
+ * If neither is possible, returns NO_MEMORY and leaves the error text unchanged. */
 duet_status stream_run_less(const statement *s, const plan *p);
 
 /* For tests: parts smaller than this are copied directly, also if they are not pinned. */

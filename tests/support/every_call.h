@@ -253,7 +253,8 @@ static const call networks[] = {
     ROW(global_norm, 2, -1, FORMULA, "the Euclidean norm of all elements of all operands")            //
     ROW(clip_norm, 3, -1, FORMULA, "g, scaled so that a norm of which g is a part is at most `most`") //
     ROW(stop_gradient, 1, -1, FORMULA, "x, as a constant for duet_grad")                              //
-    ROW(checkpoint, 1, -1, FORMULA, "x, kept in memory; what it is computed from is computed again")  //
+    ROW(checkpoint, 1, -1, FORMULA,
+        "x, stored in memory (gradient checkpointing): values that x is computed from are recomputed") //
 };
 
 /* ---- statements: destinations are 4 x 4 unless stated ---- */
