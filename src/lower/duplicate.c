@@ -115,13 +115,6 @@ static bool find_cone(const duplication *d, int v, cone *c)
     return true;
 }
 
-static bool is_read_in(const duplication *d, int pass, int x)
-{
-    for (int at = d->first_user[x]; at >= 0; at = d->next_user[at])
-        if (d->l->pass[at / VALUE_ARGS] == pass) return true;
-    return false;
-}
-
 /* The other passes that read v, and can compute it. Returns -1 if there are too many. */
 static int find_readers(const duplication *d, int v, int pass[PASSES_MAX])
 {
@@ -153,7 +146,7 @@ static double functions_of(const lowering *l, int v)
     return cost_weight((enum op)value_at(l->g, v)->op) * (double)shape_count(&s);
 }
 
-/* The effort of a pass. *outputs: how many values it stores. */
+/* The effort of a pass. *outputs: how many values it stores. seen[v] is then the stamp for each v that it reads. */
 static effort effort_of(duplication *d, int pass, int *outputs)
 {
     const lowering *l = d->l;
@@ -196,7 +189,7 @@ static double saved_in(duplication *d, int v, int pass, const cone *c, bool is_w
     const double before = seconds_of(d->l, &e, is_wide);
     e.bytes -= (double)value_bytes(d->l->g, v);
     for (int k = 0; k < c->ins; k++)
-        if (!is_read_in(d, pass, c->in[k])) e.bytes += (double)value_bytes(d->l->g, c->in[k]);
+        if (d->seen[c->in[k]] != d->stamp) e.bytes += (double)value_bytes(d->l->g, c->in[k]);
     for (int i = 0; i < c->count; i++) e.functions += functions_of(d->l, c->v[i]);
     return before - seconds_of(d->l, &e, is_wide);
 }

@@ -27,6 +27,7 @@ typedef struct fitter {
      * next; INT_MAX: none does */
     int *before, *next;
     int *dropped;    /* the values that were dropped last */
+    size_t *bytes;   /* of temporaries: of each value, then of each copy */
     double *seconds; /* of each job */
 } fitter;
 
@@ -59,18 +60,14 @@ static int operand_of(const fitter *f, int run, int k)
     return copy ? v + f->values : v;
 }
 
-static size_t bytes_of(const fitter *f, int i)
-{
-    if (i < f->values) return temporary_bytes(f->d.l, i);
-    return value_bytes(f->d.l->g, i - f->values);
-}
-
+/* Values that no job stores have no entry in last[]. */
 static void find_last_reads(const fitter *f, int runs)
 {
-    for (int i = 0; i < 2 * f->values; i++) f->last[i] = -1;
     for (int r = 0; r < runs; r++) {
-        const job *x = &f->d.l->jobs[f->run[r] < 0 ? ~f->run[r] : f->run[r]];
-        for (int k = 0; k < x->ins; k++) f->last[operand_of(f, f->run[r], k)] = r;
+        const int run = f->run[r], shift = run < 0 ? f->values : 0;
+        const job *x = &f->d.l->jobs[run < 0 ? ~run : run];
+        for (int k = 0; k < x->outs; k++) f->last[x->out[k] + shift] = -1;
+        for (int k = 0; k < x->ins; k++) f->last[operand_of(f, run, k)] = r;
     }
 }
 
@@ -94,17 +91,17 @@ static needs find_needs(fitter *f)
     for (int r = 0; r < runs; r++) {
         const int run = f->run[r], shift = run < 0 ? f->values : 0;
         const job *x = &f->d.l->jobs[run < 0 ? ~run : run];
-        for (int k = 0; k < x->outs; k++) now += bytes_of(f, x->out[k] + shift);
+        for (int k = 0; k < x->outs; k++) now += f->bytes[x->out[k] + shift];
         note_run(f, &n, run, now);
         for (int k = 0; k < x->ins; k++) {
             const int i = operand_of(f, run, k);
             if (f->last[i] != r || (i < f->values && lives_to_end(f->d.l, i))) continue;
-            now -= bytes_of(f, i);
+            now -= f->bytes[i];
             f->last[i] = -1; /* an operand may be read twice */
         }
         for (int k = 0; k < x->outs; k++)
             if (f->last[x->out[k] + shift] < r && (shift || !lives_to_end(f->d.l, x->out[k])))
-                now -= bytes_of(f, x->out[k] + shift);
+                now -= f->bytes[x->out[k] + shift];
     }
     return n;
 }
@@ -209,6 +206,14 @@ static bool drop_one(fitter *f, const needs *now)
     return best >= 0;
 }
 
+static void measure_values(const fitter *f)
+{
+    for (int v = 0; v < f->values; v++) {
+        f->bytes[v] = temporary_bytes(f->d.l, v);
+        f->bytes[v + f->values] = value_bytes(f->d.l->g, v);
+    }
+}
+
 static void time_jobs(const fitter *f)
 {
     step s;
@@ -224,6 +229,7 @@ static void time_jobs(const fitter *f)
 static size_t drop_values(fitter *f)
 {
     for (int v = 0; v < f->values; v++) f->d.after[v] = KEPT;
+    measure_values(f);
     time_jobs(f);
     needs n = find_needs(f);
     while (n.most > f->limit && drop_one(f, &n)) n = find_needs(f);
@@ -238,8 +244,9 @@ static bool fit_once(lowering *l, size_t limit, size_t *most)
     fitter f = { .d = { .l = l, .after = all },
                  .limit = limit,
                  .values = l->g->count,
+                 .bytes = malloc(2 * values * sizeof *f.bytes),
                  .seconds = malloc(jobs * sizeof *f.seconds) };
-    bool ok = all && f.seconds;
+    bool ok = all && f.bytes && f.seconds;
     if (ok) {
         f.before = all + values;
         f.next = all + 2 * values;
@@ -251,6 +258,7 @@ static bool fit_once(lowering *l, size_t limit, size_t *most)
         ok = run_again(&f.d);
     }
     free(all);
+    free(f.bytes);
     free(f.seconds);
     return ok;
 }

@@ -18,6 +18,8 @@ typedef struct orderer {
     int fallible;      /* how many of these were not ordered */
     int *first_user,
         *next_user; /* lists of users: of a value; of operand k of job j at [j * JOB_INPUTS + k] */
+    /* The leaves that share elements with destination k: at overlapping[from[k]] to overlapping[from[k + 1] - 1]. */
+    int *overlapping, *from;
 } orderer;
 
 #define JOB_INPUTS STEP_INPUTS
@@ -37,16 +39,37 @@ static void find_users(orderer *o)
         }
 }
 
+/* Lists the leaves that share elements with each destination, or only counts them, if there is no list yet. */
+static void find_overlapping(orderer *o)
+{
+    const graph *g = o->l->g;
+    int count = 0;
+    for (int dest = 0; dest < g->roots; dest++) {
+        o->from[dest] = count;
+        for (int v = 0; v < g->count; v++) {
+            const value *u = value_at(g, v);
+            if (u->op != OP_LEAF || o->l->overlap[u->leaf * g->roots + dest] == APART) continue;
+            if (o->overlapping) o->overlapping[count] = v;
+            count++;
+        }
+    }
+    o->from[g->roots] = count;
+}
+
+static int reads_of(const lowering *l, const job *x, int v)
+{
+    for (int k = 0; k < x->ins; k++)
+        if (value_base(l->g, x->in[k]) == v) return 1;
+    return 0;
+}
+
 /* Does a job that was not ordered read elements that job j overwrites? Then j has to write to a temporary,
  * if it runs now. */
 static bool overwrites_for_others(const orderer *o, int j, int dest)
 {
-    const graph *g = o->l->g;
-    for (int v = 0; v < g->count; v++) {
-        const value *u = value_at(g, v);
-        if (u->op != OP_LEAF || o->l->overlap[u->leaf * g->roots + dest] == APART) continue;
-        for (int at = o->first_user[v]; at >= 0; at = o->next_user[at])
-            if (at / JOB_INPUTS != j && o->waits[at / JOB_INPUTS] >= 0) return true;
+    for (int i = o->from[dest]; i < o->from[dest + 1]; i++) {
+        const int v = o->overlapping[i];
+        if (o->reads[v] > 0 && o->reads[v] > reads_of(o->l, &o->l->jobs[j], v)) return true;
     }
     return false;
 }
@@ -142,17 +165,25 @@ static bool is_worth_while(const lowering *l)
 
 bool jobs_order(lowering *l)
 {
-    const size_t jobs = (size_t)l->count, values = (size_t)l->g->count;
+    const size_t jobs = (size_t)l->count, values = (size_t)l->g->count, roots = (size_t)l->g->roots;
     if (!is_worth_while(l)) return true;
-    int *all = calloc(3 * jobs + 2 * values + jobs * JOB_INPUTS, sizeof *all);
+    int *all = calloc(3 * jobs + 2 * values + jobs * JOB_INPUTS + roots + 1, sizeof *all);
     if (!all) return false;
     orderer o = {
         .l = l, .order = all, .waits = all + jobs, .may_fail = all + 2 * jobs, .reads = all + 3 * jobs
     };
     o.first_user = o.reads + values;
     o.next_user = o.first_user + values;
-    order_jobs(&o);
-    const bool ok = take_order(l, o.order);
+    o.from = o.next_user + jobs * JOB_INPUTS;
+    find_overlapping(&o);
+    o.overlapping = malloc(((size_t)o.from[roots] + 1) * sizeof *o.overlapping);
+    bool ok = o.overlapping != NULL;
+    if (ok) {
+        find_overlapping(&o);
+        order_jobs(&o);
+        ok = take_order(l, o.order);
+    }
+    free(o.overlapping);
     free(all);
     return ok;
 }

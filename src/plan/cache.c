@@ -191,10 +191,14 @@ void plans_reserve(int statements)
         clear_cache(c);
 }
 
-uint64_t plan_number(void)
+void plan_enter(plan *p)
 {
     plan_cache *c = thread_cache();
-    return c ? ++c->made : 0;
+    if (!c) return;
+    p->number = ++c->made;
+    c->bytes += plan_bytes(p);
+    c->library_bytes += plan_library_bytes(p);
+    pool_count_plans((ptrdiff_t)(plan_bytes(p) + plan_library_bytes(p)));
 }
 
 static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, int device, const key_head *h,
@@ -203,7 +207,6 @@ static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, in
     COUNT(plan_misses);
     plan *p = plan_make(s, device);
     if (!p) return NULL;
-    p->number = ++c->made;
     p->hash = key_hash;
     p->key_length = h->length + s->f->length;
     p->key = malloc(p->key_length * sizeof *p->key);
@@ -217,9 +220,7 @@ static __attribute__((noinline)) plan *add(plan_cache *c, const statement *s, in
     p->next = c->bucket[key_hash % BUCKETS];
     c->bucket[key_hash % BUCKETS] = p;
     c->count++;
-    c->bytes += plan_bytes(p);
-    c->library_bytes += plan_library_bytes(p);
-    pool_count_plans((ptrdiff_t)(plan_bytes(p) + plan_library_bytes(p)));
+    plan_enter(p);
     return p;
 }
 

@@ -29,7 +29,7 @@ static plan *add(const statement *s, plan *own, size_t limit)
 {
     plan *made = plan_make_within(s, own->device, limit);
     if (!made) return NULL;
-    made->number = plan_number();
+    plan_enter(made);
     made->next = own->smaller;
     return own->smaller = made;
 }
@@ -38,13 +38,16 @@ static plan *add(const statement *s, plan *own, size_t limit)
 duet_status plan_with_less(const statement *s, const plan **p, size_t bytes)
 {
     plan *own = (plan *)(uintptr_t)*p;
-    bool known;
+    bool known, failed = false;
+    error_text before;
     if (own->temp_bytes <= bytes || own->stream) return DUET_OK;
+    error_keep(&before);
     (void)best_of(own->smaller, bytes, &known);
-    if (!known && !add(s, own, PART(bytes))) return DUET_NO_MEMORY;
-    if (!known && own->smaller->temp_bytes > bytes && !add(s, own, bytes)) return DUET_NO_MEMORY;
+    if (!known) failed = !add(s, own, PART(bytes));
+    if (!known && !failed && own->smaller->temp_bytes > bytes) failed = !add(s, own, bytes);
     const plan *best = best_of(own->smaller, bytes, &known);
-    if (!best) return DUET_OK;
+    if (!best) return failed ? DUET_NO_MEMORY : DUET_OK;
+    if (failed) error_put_back(&before); /* a plan that was made before fits */
     TRACE("compute values again: %zu instead of %zu bytes of temporaries", best->temp_bytes, own->temp_bytes);
     *p = best;
     return DUET_OK;

@@ -163,6 +163,7 @@ static plan *plan_of_parts(const statement *s, const plan *unsplit, int64_t rows
         error_put_back(&before);
         return NULL;
     }
+    plan_enter(p);
     p->next = c->plans;
     return c->plans = p;
 }

@@ -4,6 +4,7 @@
 #include "common.h"
 #include "matrix.h"
 #include "plan.h"
+#include "pool.h"
 #include "stream_policy.h"
 #include <math.h>
 
@@ -383,6 +384,25 @@ static void test_repeats_fit(deep *n)
     tap_point("statements that repeat many times within a limit");
 }
 
+/* The plan that recomputes values belongs to another one, but takes memory of its own. Before the other tests with
+ * limits, so that it must be made. */
+static void test_plans_count(deep *n)
+{
+    stream_from(1);
+    for (int p = 0; p < places; p++) {
+        duet_memory_trim();
+        ok(train_deep(place[p], n));
+        const size_t before = pool_plans();
+        limit(place[p], 40);
+        ok(train_deep(place[p], n));
+        ok(duet_memory_limit(place[p], 0));
+        CHECK(pool_plans() > before, "%s: %zu bytes of plans, %zu before", place_name(place[p]), pool_plans(),
+              before);
+    }
+    stream_from((size_t)1 << 20);
+    tap_point("plans for less memory count as memory of plans");
+}
+
 /* ---- several results of one job, several groups of statements ---- */
 
 static void fill_wave(duet_matrix *m, int phase)
@@ -582,6 +602,7 @@ int main(int argc, char **argv)
     test_networks(trials);
     deep n = deep_new();
     test_memory_of_checkpoints(&n);
+    test_plans_count(&n);
     test_limits(&n);
     test_repeated(&n);
     test_repeats_fit(&n);
