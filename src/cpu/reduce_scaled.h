@@ -35,7 +35,7 @@ static void set_factors(T *factor, const reduce_work *j, int k, const T *state, 
     const bool norm = is_row(j, k, OP_norm);
     for (int64_t w = 0; w < width; w++) {
         const bool small = norm & (sum[w] < TYPED(REDUCE_LEAST)), nan = norm & (sum[w] != sum[w]);
-        factor[w] = small ? TYPED(REDUCE_UP) : nan | (ABS(sum[w]) < INF) ? K(1) : TYPED(REDUCE_DOWN);
+        factor[w] = small ? TYPED(REDUCE_UP) : (nan | (ABS(sum[w]) < INF)) ? K(1) : TYPED(REDUCE_DOWN);
     }
 }
 
