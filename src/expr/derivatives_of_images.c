@@ -86,11 +86,11 @@ static int overlapping(const int32_t *window, const int32_t *stride, const int32
 static duet_expr refused_windows(duet_expr g, const char *site, const int32_t *window, const int32_t *stride,
                                  const int32_t *pad, int axis)
 {
-    return refused(
-        g, site,
-        "second derivatives of max pooling need windows that do not overlap and have no padding; along "
-        "spatial axis %d the window is %d, the stride %d, the padding %d",
-        axis, (int)window[axis], (int)(stride[axis] ? stride[axis] : window[axis]), (int)pad[axis]);
+    return refused(g, site,
+                   "it needs windows that do not overlap and have no padding; along spatial axis %d the "
+                   "window is %d, the stride %d, the padding %d",
+                   axis, (int)window[axis], (int)(stride[axis] ? stride[axis] : window[axis]),
+                   (int)pad[axis]);
 }
 
 static double product_of(const int32_t *n, int count)

@@ -26,7 +26,7 @@ static void fails_in(const char *function, duet_expr e, duet_status s, const cha
 
 /* ---- operators without a derivative ---- */
 
-#define WINDOWS "windows that do not overlap and have no padding"
+#define WINDOWS "it needs windows that do not overlap and have no padding"
 
 /* The formula is built three times: a gradient consumes its operand. */
 #define NO_DERIVATIVE(formula, of, reason)                                                                   \
