@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""memory.py - measures memory and time of the gradients of a deep network, with and without checkpoints, and
-compares them with jax.checkpoint. Duet also runs within memory limits, where it chooses which values to recompute.
-The network has layers of equal size with tanh; a result of a layer is four times as large as its weights, because
-XLA keeps results in the memory of the gradients where they fit. The gradients are first compared with JAX's in
-float64.
+"""memory.py - measures memory and time of the gradients of a deep network, with and without checkpoints,
+and compares them with jax.checkpoint. Duet also runs within memory limits, where it chooses which values to
+recompute. The network has layers of equal size with tanh; a result of a layer is four times as large as its
+weights, because XLA keeps results in the memory of the gradients where they fit. The gradients are first
+compared with JAX's in float64.
 
     memory.py MODULE [--gpu] [--layers 50] [--batch 4096] [--width 1024] [--json FILE]"""
 
@@ -69,7 +69,7 @@ class Duet:
 
 
 def jax_gradients(jax, every, x, target):
-    """A function of the weights: the loss and its gradients. `every` consecutive layers form one jax.checkpoint; 0: none."""
+    """A function of the weights: the loss and its gradients. `every` layers: one jax.checkpoint."""
     tanh = jax.numpy.tanh
 
     def part(y, w):

@@ -9,12 +9,11 @@
  *                          of x
  *     duet_vjp             for any y: the derivative of the sum of y * g
  *     duet_stop_gradient   the elements of x; gradients are 0 there, as if it were a constant
- *     duet_checkpoint      the elements of x, stored in memory. Operators that use the result, such as
- *                          gradients, do not read stored values that x is computed from: these are
- *                          recomputed from the matrices and checkpoints before it. This saves memory, and
- *                          costs time
+ *     duet_checkpoint      the elements of x, stored in memory. The values that x is computed from are not
+ *                          stored for the gradients. They are recomputed from the matrices and
+ *                          checkpoints before x. This saves memory, and costs time
  * y is an operand: until the gradient is evaluated, it can be used in other formulas and gradients. If y
- * does not use x, the gradient is 0, and duet_explain says so. What y and its gradients have in common is computed
+ * does not use x, the gradient is 0, and duet_explain says so. What y and its gradients share is computed
  * once, if they are statements of one duet_set_all:
  *     duet_expr loss = duet_mse(duet_matmul(x, w), target);
  *     duet_set_all({ l, loss }, { dw, duet_grad(loss, w) })

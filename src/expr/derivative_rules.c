@@ -162,9 +162,9 @@ static duet_expr sum_like(const node *n, duet_expr v, const char *site)
     return duet_sum_axes_keep_at(v, l.count, l.axis, site);
 }
 
-/* The product of the other elements. If x is not 0, that is r / x. If x is 0, it is the product of the elements
- * that are not 0, times the other zero if there is exactly one. That zero is computed as (sum of the zeros) - x,
- * although it is known, so that second derivatives depend on it. */
+/* The product of the other elements. If x is not 0, that is r / x. If x is 0, it is the product of the
+ * elements that are not 0, times the other zero if there is exactly one. That zero is computed as
+ * (sum of the zeros) - x, although it is known, so that second derivatives depend on it. */
 duet_expr of_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const axis_list l = reduced(n, duet_expr_rank(x));

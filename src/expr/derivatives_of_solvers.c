@@ -47,11 +47,11 @@ static duet_expr scattered(int axis, int64_t n, double frequency, duet_expr like
 
 static duet_expr largest_of(duet_expr x, const char *site) { return duet_max(duet_abs(x)); }
 
-/* The gradient is the transpose of the adjugate: det(x) inv(x) for an invertible x. The adjugate also exists for
- * a singular x: for any column p and row q, with b = x + p q and z = inv(b) p, w = q inv(b),
+/* The gradient is the transpose of the adjugate: det(x) inv(x) for an invertible x. The adjugate also exists
+ * for a singular x: for any column p and row q, with b = x + p q and z = inv(b) p, w = q inv(b),
  *     adj(x) = det(b) ((1 - q z) inv(b) + z w)
- * Here p is 0 for an invertible x. Otherwise b is invertible if the rank of x is only one less than its size. If
- * the rank is smaller, the adjugate is 0; then b is singular, exactly or to working precision. */
+ * Here p is 0 for an invertible x. Otherwise b is invertible if the rank of x is only one less than its
+ * size. If the rank is smaller, the adjugate is 0; then b is singular, exactly or to working precision. */
 duet_expr of_determinant(duet_expr x, duet_expr r, duet_expr g, const char *site)
 {
     const int64_t n = duet_expr_size(x, 0);

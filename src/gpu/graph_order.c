@@ -205,8 +205,8 @@ static duet_status update(queue *q, cudaGraphNode_t *nodes, int count, unsigned 
 }
 
 /* Makes the stream depend on the ends of these steps: instead of what it depends on, or also (flags).
- * Kernels must not use programmatic dependent launch, because the step captured last may not be the one that runs
- * before. */
+ * Kernels must not use programmatic dependent launch, because the step captured last may not be the one
+ * that runs before. */
 static duet_status depend_on(queue *q, graph_order *o, const step_set *s, unsigned flags)
 {
     const int first = o->n_nodes;

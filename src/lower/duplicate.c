@@ -146,7 +146,7 @@ static double functions_of(const lowering *l, int v)
     return cost_weight((enum op)value_at(l->g, v)->op) * (double)shape_count(&s);
 }
 
-/* The effort of a pass. *outputs: how many values it stores. seen[v] is then the stamp for each v that it reads. */
+/* The effort of a pass. *outputs: how many values it stores. Marks what it reads: seen[x] is the stamp. */
 static effort effort_of(duplication *d, int pass, int *outputs)
 {
     const lowering *l = d->l;

@@ -1,5 +1,5 @@
-/* fit_memory.c - drops and recomputes values so that the temporaries of a plan fit in given memory. It drops one
- * value after the other, each time the one that saves the most bytes for the time of recomputing it. */
+/* fit_memory.c - drops and recomputes values so that the temporaries of a plan fit in given memory. It drops
+ * one value after the other, each time the one that saves the most bytes for the time of recomputing it. */
 #include "job_memory.h"
 #include "recompute.h"
 #include <limits.h>
@@ -60,7 +60,7 @@ static int operand_of(const fitter *f, int run, int k)
     return copy ? v + f->values : v;
 }
 
-/* Values that no job stores have no entry in last[]. */
+/* Sets last[] of all values that jobs store or read; the other entries are not used. */
 static void find_last_reads(const fitter *f, int runs)
 {
     for (int r = 0; r < runs; r++) {

@@ -17,9 +17,8 @@ typedef struct orderer {
     int *may_fail;     /* of each job: 1 or 0 */
     int fallible;      /* how many of these were not ordered */
     int *first_user,
-        *next_user; /* lists of users: of a value; of operand k of job j at [j * JOB_INPUTS + k] */
-    /* The leaves that share elements with destination k: at overlapping[from[k]] to overlapping[from[k + 1] - 1]. */
-    int *overlapping, *from;
+        *next_user;    /* lists of users: of a value; of operand k of job j at [j * JOB_INPUTS + k] */
+    int *leaf, leaves; /* the values that are leaves and are read by jobs */
 } orderer;
 
 #define JOB_INPUTS STEP_INPUTS
@@ -37,23 +36,8 @@ static void find_users(orderer *o)
             o->next_user[at] = o->first_user[x];
             o->first_user[x] = at;
         }
-}
-
-/* Lists the leaves that share elements with each destination, or only counts them, if there is no list yet. */
-static void find_overlapping(orderer *o)
-{
-    const graph *g = o->l->g;
-    int count = 0;
-    for (int dest = 0; dest < g->roots; dest++) {
-        o->from[dest] = count;
-        for (int v = 0; v < g->count; v++) {
-            const value *u = value_at(g, v);
-            if (u->op != OP_LEAF || o->l->overlap[u->leaf * g->roots + dest] == APART) continue;
-            if (o->overlapping) o->overlapping[count] = v;
-            count++;
-        }
-    }
-    o->from[g->roots] = count;
+    for (int v = 0; v < l->g->count; v++)
+        if (value_at(l->g, v)->op == OP_LEAF && o->reads[v]) o->leaf[o->leaves++] = v;
 }
 
 static int reads_of(const lowering *l, const job *x, int v)
@@ -67,9 +51,11 @@ static int reads_of(const lowering *l, const job *x, int v)
  * if it runs now. */
 static bool overwrites_for_others(const orderer *o, int j, int dest)
 {
-    for (int i = o->from[dest]; i < o->from[dest + 1]; i++) {
-        const int v = o->overlapping[i];
-        if (o->reads[v] > 0 && o->reads[v] > reads_of(o->l, &o->l->jobs[j], v)) return true;
+    const graph *g = o->l->g;
+    for (int i = 0; i < o->leaves; i++) {
+        const int v = o->leaf[i];
+        if (!o->reads[v] || o->l->overlap[value_at(g, v)->leaf * g->roots + dest] == APART) continue;
+        if (o->reads[v] > reads_of(o->l, &o->l->jobs[j], v)) return true;
     }
     return false;
 }
@@ -105,8 +91,8 @@ static void put(orderer *o, int j)
         for (int at = o->first_user[x->out[k]]; at >= 0; at = o->next_user[at]) o->waits[at / JOB_INPUTS]--;
 }
 
-/* The ready job that frees the most memory, if it frees at least as much as it takes; otherwise the next job in
- * the old order. Jobs that may fail keep their order, so that the first statement that fails is named. */
+/* The ready job that frees the most memory, if it frees at least as much as it takes; otherwise the next job
+ * in the old order. Jobs that may fail keep their order, so that the first statement that fails is named. */
 static int next_job(const orderer *o, int next)
 {
     int best = next;
@@ -154,8 +140,8 @@ static bool take_order(lowering *l, const int *order)
     return true;
 }
 
-/* On a GPU, steps run at the same time, and in the order of the statements the chain of gradients comes before
- * what can wait. So jobs are reordered there only if temporaries need at least BYTES_GPU. */
+/* On a GPU, steps run at the same time, and in the order of the statements the chain of gradients comes
+ * before what can wait. So jobs are reordered there only if temporaries need at least BYTES_GPU. */
 static bool is_worth_while(const lowering *l)
 {
     if (l->g->roots < 2 || l->count > ORDERED_MAX) return false;
@@ -165,25 +151,18 @@ static bool is_worth_while(const lowering *l)
 
 bool jobs_order(lowering *l)
 {
-    const size_t jobs = (size_t)l->count, values = (size_t)l->g->count, roots = (size_t)l->g->roots;
+    const size_t jobs = (size_t)l->count, values = (size_t)l->g->count;
     if (!is_worth_while(l)) return true;
-    int *all = calloc(3 * jobs + 2 * values + jobs * JOB_INPUTS + roots + 1, sizeof *all);
+    int *all = calloc(3 * jobs + 3 * values + jobs * JOB_INPUTS, sizeof *all);
     if (!all) return false;
     orderer o = {
         .l = l, .order = all, .waits = all + jobs, .may_fail = all + 2 * jobs, .reads = all + 3 * jobs
     };
     o.first_user = o.reads + values;
     o.next_user = o.first_user + values;
-    o.from = o.next_user + jobs * JOB_INPUTS;
-    find_overlapping(&o);
-    o.overlapping = malloc(((size_t)o.from[roots] + 1) * sizeof *o.overlapping);
-    bool ok = o.overlapping != NULL;
-    if (ok) {
-        find_overlapping(&o);
-        order_jobs(&o);
-        ok = take_order(l, o.order);
-    }
-    free(o.overlapping);
+    o.leaf = o.next_user + jobs * JOB_INPUTS;
+    order_jobs(&o);
+    const bool ok = take_order(l, o.order);
     free(all);
     return ok;
 }

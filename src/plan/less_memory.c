@@ -3,15 +3,15 @@
 #include "status.h"
 #include "trace.h"
 
-/* A plan is made for this part of the available bytes, so that it still fits if a little less is free later. If
- * all plans were made for less than 1 / WASTE of the available bytes, another one is made, because it may be
- * faster. */
+/* A plan is made for this part of the available bytes, so that it still fits if a little less is free later.
+ * If all plans were made for less than 1 / WASTE of the available bytes, another one is made, because it may
+ * be faster. */
 #define PART(bytes) ((bytes) / 8 * 7)
 #define WASTE       2
 #define PLANS_MOST  32 /* of one statement */
 
-/* The plan in the list with the most temporaries that still fit in `bytes`; NULL: none fits. *known: there is no
- * need to make another one. */
+/* The plan in the list with the most temporaries that still fit in `bytes`; NULL: none fits. *known: there is
+ * no need to make another one. */
 static plan *best_of(plan *list, size_t bytes, bool *known)
 {
     plan *best = NULL;

@@ -87,7 +87,7 @@ size_t plan_library_bytes(const plan *p); /* and of what libraries compile for i
  * whose temporaries do, if there is one. The first plan owns it. Errors: NO_MEMORY */
 duet_status plan_with_less(const statement *s, const plan **p, size_t bytes);
 
-/* cache.c: counts the memory of a plan that is freed with a plan of this thread's cache, and gives it a number. */
+/* cache.c: gives a number to a plan that is freed with one of this thread's cache, and counts its memory. */
 void plan_enter(plan *p);
 
 /* The expected time of its steps, by the costs in use now. The plan must belong to this thread. */

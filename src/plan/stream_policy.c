@@ -149,8 +149,8 @@ static int64_t rows_in(int64_t length, int64_t parts)
     return rows / TILE * TILE;
 }
 
-/* The plan for parts of this many rows. A failure is not an error: the statement can then run unsplit. Plans of
- * a list of statements may still be in use, so none is freed before the unsplit plan is. */
+/* The plan for parts of this many rows. A failure is not an error: the statement can then run unsplit. Plans
+ * of a list of statements may still be in use, so none is freed before the unsplit plan is. */
 static plan *plan_of_parts(const statement *s, const plan *unsplit, int64_t rows)
 {
     partition *c = unsplit->partition;

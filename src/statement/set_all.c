@@ -176,8 +176,8 @@ static duet_status look_at_group(const statement *s, const plan *p, void *contex
     return DUET_OK;
 }
 
-/* Saved elements may occupy the memory that the group needs. They move from the GPU to the host; on the host, a
- * plan that needs less memory may fit. */
+/* Saved elements may occupy the memory that the group needs. They move from the GPU to the host; on the host,
+ * a plan that needs less memory may fit. */
 static __attribute__((noinline)) duet_status run_saved(progress *w, const plan *p, const statement *s)
 {
     const unsigned failures = deferred_failures();

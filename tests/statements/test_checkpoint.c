@@ -384,8 +384,8 @@ static void test_repeats_fit(deep *n)
     tap_point("statements that repeat many times within a limit");
 }
 
-/* The plan that recomputes values belongs to another one, but takes memory of its own. Before the other tests with
- * limits, so that it must be made. */
+/* The plan that recomputes values belongs to another one, but takes memory of its own. This test runs before
+ * the others with limits, so that the plan must be made. */
 static void test_plans_count(deep *n)
 {
     stream_from(1);

@@ -4,8 +4,8 @@
 
 typedef __int128 whole;
 
-/* Of a function: products of 64-bit numbers may exceed 128 bits, where only their low bits matter, and negative
- * numbers may be shifted. */
+/* Of a function: products of 64-bit numbers may exceed 128 bits, where only their low bits matter, and
+ * negative numbers may be shifted. */
 #ifdef __clang__
 #define WRAPS __attribute__((no_sanitize("signed-integer-overflow", "shift-base")))
 #else
