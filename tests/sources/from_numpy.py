@@ -132,6 +132,19 @@ def numpy_result(np, numpy, duet):
     return names[to]
 
 
+def is_too_old(np, numpy):
+    """Versions before 2.1 lack some of the functions on the page."""
+    if tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1):
+        return False
+    for name in re.findall(r"\bnp\.(\w+(?:\.\w+)*)", numpy):
+        of = np
+        for part in name.split("."):
+            if not hasattr(of, part):
+                return True
+            of = getattr(of, part)
+    return False
+
+
 def compare(np, line, numpy, duet):
     if line is None:
         return "no result"
@@ -141,6 +154,8 @@ def compare(np, line, numpy, duet):
     if not found:
         return line
     shape, numbers = tuple(map(int, found[1].split())), [float(n) for n in found[2].split()]
+    if is_too_old(np, numpy):
+        return None
     want = numpy_result(np, numpy, duet)
     got = np.array(numbers).reshape(-1, 2) @ [1, 1j]
     if shape != want.shape:
