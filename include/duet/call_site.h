@@ -79,6 +79,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_broadcast_to_shape(...) DUET_MATRIX_HERE(duet_broadcast_to_shape, __VA_ARGS__)
 #define duet_split(...)              DUET_STATUS_HERE(duet_split, __VA_ARGS__)
 #define duet_magic(...)              DUET_STATUS_HERE(duet_magic, __VA_ARGS__)
+#define duet_declare(...)            DUET_STATUS_HERE(duet_declare, __VA_ARGS__)
 #define duet_zeros_shape(...)        DUET_MATRIX_HERE(duet_zeros_shape, __VA_ARGS__)
 #define duet_ones_shape(...)         DUET_MATRIX_HERE(duet_ones_shape, __VA_ARGS__)
 #define duet_from_array_shape(...)   DUET_MATRIX_HERE(duet_from_array_shape, __VA_ARGS__)

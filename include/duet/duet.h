@@ -352,6 +352,8 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/gradient.h> /* duet_grad, duet_vjp, duet_stop_gradient, duet_checkpoint */
 
+#include <duet/structure.h> /* duet_declare, duet_structure_of */
+
 /* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.
  * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it
  * Errors    the first error that occurred while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE,

@@ -1253,6 +1253,9 @@ class [[nodiscard]] matrix : public members<matrix>
             detail::made((duet_wrap_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
     }
     matrix clone(location w = location::here()) const { return matrix(detail::made((duet_copy)(m), w)); }
+    /* Declares that the matrix is symmetric, triangular, ...: writes keep it (duet/structure.h). */
+    void declare(duet_structure s, location w = location::here()) { detail::check((duet_declare)(m, s), w); }
+    duet_structure structure() const noexcept { return duet_structure_of(m); }
     void save(const std::string &path, location w = location::here()) const
     {
         detail::check((duet_save_npy)(path.c_str(), m), w);

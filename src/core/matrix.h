@@ -37,13 +37,14 @@ typedef struct storage {
     /* Bit d: the buffer on device d holds the elements. No such bit: all elements are zero and no
      * buffer is allocated, or all elements are lost. And the flags below. */
     uint16_t state;
-    uint16_t came;  /* bit d: elements have been copied there before */
-    bool wrapped;   /* the host's buffer is the caller's memory */
-    bool pinned;    /* the host's buffer is pinned */
-    uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
-    bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
-    bool lent;      /* the user may have a pointer to a buffer on a GPU, which must not be freed */
-    bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
+    uint16_t came;      /* bit d: elements have been copied there before */
+    bool wrapped;       /* the host's buffer is the caller's memory */
+    bool pinned;        /* the host's buffer is pinned */
+    uint8_t copies;     /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
+    bool seen;          /* the user has had a pointer to the host's buffer since matrix_unseen */
+    bool lent;          /* the user may have a pointer to a buffer on a GPU, which must not be freed */
+    bool asked;         /* the host has read the elements since a statement wrote them: matrix_read_back */
+    uint8_t properties; /* that the elements keep: structure.h. They do not change once they are set */
     double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
     uint64_t id;         /* the serial of its first matrix, never used again */
     uint64_t last_use, tried;  /* core/history.c; core/eviction.c, under its lock */
@@ -122,6 +123,11 @@ static inline bool buffer_has_packed(const buffer_usage *on)
 static inline int buffer_writer(const buffer_usage *on)
 {
     return __atomic_load_n(&on->writer, __ATOMIC_RELAXED);
+}
+
+static inline unsigned storage_properties(const storage *b)
+{
+    return __atomic_load_n(&b->properties, __ATOMIC_RELAXED);
 }
 
 bool storage_is_uploading_to_others(const storage *b);
@@ -292,9 +298,11 @@ duet_status matrix_print(const char *who, FILE *out, const duet_matrix *m);
 
 /* BAD_ARGUMENT: m repeats its elements. */
 duet_status matrix_repeats(const char *who, const duet_matrix *m);
+/* For functions that do not keep a structure. BAD_ARGUMENT: m repeats its elements, or has a structure. */
+duet_status matrix_not_writable(const char *who, const duet_matrix *m);
 static inline duet_status matrix_check_writable(const char *who, const duet_matrix *m)
 {
-    return unlikely(m->repeats) ? matrix_repeats(who, m) : DUET_OK;
+    return unlikely(m->repeats || storage_properties(m->storage)) ? matrix_not_writable(who, m) : DUET_OK;
 }
 
 /* What duet_new_shape and duet_wrap_shape do, as the function `who`. */

@@ -150,6 +150,7 @@ static storage *storage_new(size_t bytes, void *host)
     b->state = host ? 1 << HOST : 0;
     b->came = 0;
     b->pinned = b->seen = b->lent = b->asked = false;
+    b->properties = 0;
     b->lost_parts = NULL;
     b->wrapped = host != NULL;
     b->copies = 0;

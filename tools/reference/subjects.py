@@ -23,6 +23,7 @@ SUBJECTS = {
     'arrange': 'Arranging elements, and matrices of convolutions',
     'random': 'Random numbers and sequences',
     'files': 'Files and printing',
+    'structure': 'Structured matrices',
     'values': 'Results whose size depends on values',
     'recording': 'Recording and replay',
     'devices': 'Devices, plans, statistics, errors',
@@ -30,7 +31,7 @@ SUBJECTS = {
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
-    'gradient.h': 'gradients', 'optimizers.h': 'optimizers',
+    'gradient.h': 'gradients', 'optimizers.h': 'optimizers', 'structure.h': 'structure',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }
