@@ -29,7 +29,7 @@ static double _Complex draw_number(rng *gen, bool is_complex)
     return is_complex ? CMPLX(re, im) : re;
 }
 
-/* n x n elements with a structure; `strength` is added to the diagonal, so that systems are well conditioned. */
+/* n x n elements with a structure. `strength` is added to the diagonal: systems are well conditioned. */
 static void draw_elements(rng *gen, double _Complex *e, int n, duet_structure s, bool is_complex,
                           double strength)
 {
