@@ -26,19 +26,22 @@ typedef enum duet_structure {
  *                           its matrices, such as the product of two lower triangular matrices
  * A structure is kept until m is freed. To drop it, copy m.
  *
- * Formulas use it. matmul with a diagonal matrix scales rows or columns. solve and inv of a triangular matrix
- * substitute instead of factorising, and det multiplies its diagonal. The zeros of a declared matrix do
- * not take part: they have no product with an infinity or a NaN. duet_explain prints the operators that run.
+ * Formulas of f32, f64, c64 and c128 use it, where all operands have the same type. matmul with a diagonal
+ * matrix scales rows or columns. solve and inv of a triangular matrix substitute instead of factorising, and
+ * det and logdet use its diagonal alone. These operators do not read the zeros. duet_explain prints the
+ * operators that run.
  *
  * Writes keep it. A statement whose formula has the structure writes m as usual. If only rounding can make
  * the formula differ, as that of matmul(x, transpose(x)), the elements that the structure determines are set
  * after it: they are zero or one, or the mirror image of those below the diagonal. The elements of every
  * other formula are checked before m changes: a write that would break the structure is an error that names
- * the element. Both take a temporary matrix and one more pass. A write to a view of m is checked in the same
- * way. duet_set_all accepts only formulas
- * that need no check, and so does a recording. Functions that write in other ways (duet_overwrite,
- * duet_random_normal, duet_sgd, ...) refuse m. The owner of wrapped memory must keep the structure if he
- * writes there.
+ * the element. The latter two cases compute into a temporary matrix and copy it; a check also waits for the
+ * result. A write to a view of m, such as a row or an element, copies and checks all of m.
+ * duet_set_all and recordings accept only formulas that need no check, such as sums of lower triangular
+ * matrices, or duet_tril(x, 0). A recording that was made before its destination was declared cannot be
+ * replayed. Functions that write in other ways (duet_overwrite, duet_random_normal, duet_lu, ...) refuse m.
+ * If you own wrapped memory, keep the structure when you write it. duet_declare ends pointers to the elements
+ * of m that duet_update and the like returned.
  * Shapes    n x n
  * Errors    duet_declare: BAD_ARGUMENT: an element does not have the structure; the text names it; or m
  *           has another structure already, or is a view of a part of a matrix; BAD_SHAPE; as duet_read.

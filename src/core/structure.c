@@ -141,7 +141,7 @@ static bool is_number(duet_dtype type, const char *p, double x)
 static bool same_part(duet_dtype type, const char *a, const char *b, bool negated)
 {
     const size_t bytes = dtypes[type].bytes;
-    if (type == DUET_F32 || type == DUET_F64) {
+    if (dtypes[type].roundoff > 0) {
         const double x = part_of(type, a), y = part_of(type, b);
         return x == (negated ? -y : y) || (x != x && y != y);
     }

@@ -10,7 +10,8 @@
 #undef DUET_HERE
 #define DUET_HERE site /* of the user's call */
 
-#define DEEPEST 8 /* operators below which nothing is looked for */
+#define DEEPEST 8 /* levels of operators; below them nothing is known */
+#define FEW     4 /* the same where an operand is looked at for each operator that is built */
 #define ZEROS   (ZERO_ABOVE | ZERO_BELOW | ZERO_DIAGONAL)
 #define MIRRORS (SYMMETRIC | HERMITIAN)
 
@@ -27,7 +28,7 @@ static const node *below(const node *n, int k) { return n - n->back[k]; }
 
 /* ---- element-wise operators ---- */
 
-/* Does op give zero for zero, and does it give the negative or the same for conjugates and opposites? */
+/* Does op give zero for zero? */
 static bool keeps_zero(int op)
 {
     switch (op) {
@@ -61,6 +62,32 @@ static bool keeps_zero(int op)
     }
 }
 
+/* Are results equal for operands that are equal, that is, also for 0 and -0? They are not where a sign of
+ * zero chooses an infinity, or a side of a branch cut. */
+static bool ignores_sign_of_zero(const node *n)
+{
+    switch (n->op) {
+    case OP_neg:
+    case OP_abs:
+    case OP_add:
+    case OP_sub:
+    case OP_mul:
+    case OP_real:
+    case OP_imag:
+    case OP_conj: return true;
+    case OP_rsqrt:
+    case OP_signbit:
+    case OP_div:
+    case OP_pow:
+    case OP_copysign:
+    case OP_atan2:
+    case OP_floor_divide:
+    case OP_remainder:
+    case OP_fmod: return false;
+    default: return !dtype_is_complex((duet_dtype)n->type);
+    }
+}
+
 static formula_properties of_one(const node *n, formula_properties x)
 {
     unsigned kept = keeps_zero(n->op) ? ZEROS : 0;
@@ -68,30 +95,29 @@ static formula_properties of_one(const node *n, formula_properties x)
         n->op == OP_sign)
         kept |= ONE_DIAGONAL;
     const bool conjugates = n->op == OP_neg || n->op == OP_conj || n->op == OP_cast || n->op == OP_real;
-    kept |= SYMMETRIC | (conjugates ? HERMITIAN : 0);
-    return (formula_properties){ x.exact & kept, x.likely & kept };
+    const unsigned mirrors = SYMMETRIC | (conjugates ? HERMITIAN : 0);
+    return (formula_properties){ x.exact & (kept | (ignores_sign_of_zero(n) ? mirrors : 0)),
+                                 x.likely & (kept | mirrors) };
 }
 
-/* Is n a real number that is finite, so that its product with zero is zero? *other: and not zero */
-static bool is_plain_number(const node *n, bool *other)
+/* Is n a real number whose product with zero is zero in every type? And the quotient, if it is a divisor?
+ * Numbers that are very large or very small may be infinite or zero in a narrower type. */
+static bool is_plain_number(const node *n, bool divisor)
 {
     if (n->op != OP_NUMBER) return false;
-    const double x = node_number(n);
-    *other = x != 0;
-    return isfinite(x);
+    const double x = fabs(node_number(n));
+    return x <= 1e15 && (!divisor || x >= 1e-15);
 }
 
 /* x with s, a number or a matrix of one element. first: is s the first operand? */
 static formula_properties with_scalar(const node *n, formula_properties x, const node *s, bool first)
 {
-    bool other = false;
-    const bool plain = is_plain_number(s, &other), real = !dtype_is_complex((duet_dtype)s->type);
-    unsigned exact = SYMMETRIC, likely = SYMMETRIC;
+    const bool divides = n->op == OP_div && !first, real = !dtype_is_complex((duet_dtype)s->type);
+    const bool keeps_equal = ignores_sign_of_zero(n) || divides;
+    unsigned exact = keeps_equal ? SYMMETRIC : 0, likely = SYMMETRIC;
+    if ((n->op == OP_mul || divides) && is_plain_number(s, divides)) exact |= ZEROS | HERMITIAN;
     if (n->op == OP_mul) likely |= ZEROS | (real ? HERMITIAN : 0);
-    if (n->op == OP_mul && plain) exact |= ZEROS | HERMITIAN;
-    if (n->op == OP_div && !first) likely |= ZEROS | (real ? HERMITIAN : 0);
-    if (n->op == OP_div && !first && plain && other) exact |= ZEROS | HERMITIAN;
-    if ((n->op == OP_add || n->op == OP_sub) && real) likely |= HERMITIAN;
+    if (divides || n->op == OP_add || n->op == OP_sub) likely |= real ? HERMITIAN : 0;
     return (formula_properties){ x.exact & exact, x.likely & (exact | likely) };
 }
 
@@ -112,8 +138,8 @@ static formula_properties of_two(const node *n, int depth)
                             is_square(b) && b->size[0] == n->size[0] };
     const formula_properties none = { 0, 0 }, x = whole[0] ? of_node(a, depth) : none,
                              y = whole[1] ? of_node(b, depth) : none;
-    const unsigned mirrors = x.exact & y.exact & SYMMETRIC;
-    formula_properties p = { mirrors, mirrors | (x.likely & y.likely & SYMMETRIC) };
+    formula_properties p = { ignores_sign_of_zero(n) ? x.exact & y.exact & SYMMETRIC : 0,
+                             x.likely & y.likely & SYMMETRIC };
     if (n->op == OP_add) return (formula_properties){ of_sum(x.exact, y.exact), of_sum(x.likely, y.likely) };
     if (n->op == OP_sub) {
         p = (formula_properties){ of_sum(x.exact, y.exact), of_sum(x.likely, y.likely) };
@@ -124,7 +150,6 @@ static formula_properties of_two(const node *n, int depth)
         p.exact |= x.exact & y.exact & (ZEROS | ONE_DIAGONAL | HERMITIAN);
         p.likely |= ((x.likely | y.likely) & ZEROS) | (x.likely & y.likely & (ONE_DIAGONAL | HERMITIAN));
     }
-    if (n->op == OP_div) p.likely |= x.likely & ZEROS;
     if (n->op == OP_minimum || n->op == OP_maximum) p.exact |= x.exact & y.exact & (ZEROS | ONE_DIAGONAL);
     p.likely |= p.exact;
     return p;
@@ -147,7 +172,8 @@ static bool is_transpose_of(const node *b, const node *a, bool *conjugated)
         *conjugated ^= a->op == OP_conj;
         a = below(a, 0);
     }
-    return a->op == OP_LEAF && b->op == OP_LEAF && a->matrix == b->matrix && swapped;
+    return a->op == OP_LEAF && b->op == OP_LEAF && a->matrix == b->matrix &&
+           a->matrix_serial == b->matrix_serial && swapped;
 }
 
 static formula_properties of_product(const node *n, int depth)
@@ -168,14 +194,90 @@ static formula_properties of_product(const node *n, int depth)
 
 static formula_properties of_leaf(const node *n)
 {
-    const unsigned p = matrix_properties(n->matrix);
+    const unsigned p = matrix_alive(n->matrix, n->matrix_serial) ? matrix_properties(n->matrix) : 0;
     return (formula_properties){ p, p };
+}
+
+/* Only the inverse of a triangular matrix keeps ones on the diagonal. */
+static unsigned of_inverse(unsigned p)
+{
+    return p & (ZERO_ABOVE | ZERO_BELOW) ? p & ~(unsigned)ZERO_DIAGONAL : p & MIRRORS;
+}
+
+/* The solution of a lower triangular system with a lower triangular right-hand side; and of upper ones. */
+static formula_properties of_solution(const node *n, int depth)
+{
+    const node *a = below(n, 0), *b = below(n, 1);
+    const triangle_attributes *t = &n->attr.triangle;
+    const unsigned y = of_node(b, depth).likely, side = !t->lower == !t->transposed ? ZERO_BELOW : ZERO_ABOVE;
+    const bool ones = y & ONE_DIAGONAL && (t->unit || of_node(a, depth).likely & ONE_DIAGONAL);
+    if (!(y & side)) return (formula_properties){ 0, 0 };
+    return (formula_properties){ 0, side | (y & ZERO_DIAGONAL) | (ones ? ONE_DIAGONAL : 0) };
+}
+
+/* ---- masks of tril, triu and diag (triangle_formulas.c) ---- */
+
+/* The elements of a vector of constants: how many were seen, and where the first and the last true one are,
+ * and whether `middle` is true. */
+typedef struct mask {
+    int64_t seen, first, last, middle;
+    bool any, at_middle;
+} mask;
+
+static bool read_mask(const node *n, mask *m)
+{
+    if (n->op == OP_append) return read_mask(below(n, 0), m) && read_mask(below(n, 1), m);
+    const node *number = n->op == OP_broadcast && below(n, 0)->op == OP_cast ? below(below(n, 0), 0) : n;
+    if (number->op != OP_NUMBER || n->rank != 1) return false;
+    const int64_t end = m->seen + n->size[0];
+    if (node_number(number) != 0 && end > m->seen) {
+        if (!m->any) m->first = m->seen;
+        m->last = end - 1;
+        m->at_middle |= m->seen <= m->middle && m->middle < end;
+        m->any = true;
+    }
+    m->seen = end;
+    return true;
+}
+
+/* Is n a matrix whose diagonals are those constants? Element (i, j) is element i - j + size - 1. */
+static bool is_mask(const node *n, mask *m)
+{
+    const range_words *r = &n->attr.range;
+    int64_t step;
+    if (n->op != OP_range || below(n, 0)->op != OP_sliding_window) return false;
+    memcpy(&step, r->step, sizeof step);
+    if (r->axis != 1 || step != -1 || n->size[1] != below(n, 0)->size[1]) return false;
+    const node *v = below(below(n, 0), 0);
+    *m = (mask){ .middle = n->size[1] - 1 };
+    return v->rank == 1 && v->size[0] == n->size[0] + n->size[1] - 1 && read_mask(v, m);
+}
+
+static bool is_ones(const node *n)
+{
+    while (n->op == OP_broadcast || n->op == OP_cast) n = below(n, 0);
+    return n->op == OP_NUMBER && node_number(n) == 1;
+}
+
+static formula_properties of_masked(const node *n, int depth)
+{
+    const node *x = below(n, 1), *other = below(n, 2);
+    mask m;
+    if (other->op != OP_NUMBER || node_number(other) != 0 || !is_mask(below(n, 0), &m))
+        return (formula_properties){ 0, 0 };
+    unsigned p = 0;
+    if (!m.any || m.first >= m.middle) p |= ZERO_ABOVE;
+    if (!m.any || m.last <= m.middle) p |= ZERO_BELOW;
+    if (!m.at_middle) p |= ZERO_DIAGONAL;
+    else if (is_ones(x)) p |= ONE_DIAGONAL;
+    const unsigned kept = ZEROS | (m.at_middle ? ONE_DIAGONAL : 0);
+    const formula_properties of_x = of_node(x, depth);
+    return (formula_properties){ p | (of_x.exact & kept), p | (of_x.likely & kept) };
 }
 
 static formula_properties of_operator(const node *n, int depth)
 {
     formula_properties x;
-    const bool is_complex = dtype_is_complex((duet_dtype)n->type);
     switch (n->op) {
     case OP_transpose:
         x = of_node(below(n, 0), depth);
@@ -193,7 +295,6 @@ static formula_properties of_operator(const node *n, int depth)
         return (formula_properties){ 0, 0 };
     if (op_infos[n->op].arity == 2) return of_two(n, depth);
     if (op_infos[n->op].arity > 2) return (formula_properties){ 0, 0 };
-    if (n->op == OP_imag && is_complex) return (formula_properties){ 0, 0 };
     return of_one(n, of_node(below(n, 0), depth));
 }
 
@@ -225,10 +326,9 @@ duet_structure duet_expr_structure(duet_expr e)
  * transpose, of a Cholesky factor, ... */
 static unsigned properties_of(const node *n)
 {
-    if (likely(n->op == OP_LEAF))
-        return matrix_alive(n->matrix, n->matrix_serial) ? matrix_properties(n->matrix) : 0;
+    if (likely(n->op == OP_LEAF)) return of_leaf(n).exact;
     if (n->op == OP_NUMBER || n->op >= OPS) return 0;
-    return of_node(n, DEEPEST - 3).likely;
+    return of_node(n, DEEPEST - FEW).likely;
 }
 
 static unsigned is_triangular(unsigned p) { return p & (ZERO_ABOVE | ZERO_BELOW); }

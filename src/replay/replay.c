@@ -538,6 +538,11 @@ duet_status replay_check_matrices(const recorded *e)
     for (int k = 0; k < e->s.count; k++)
         if (!matrix_alive(e->to[k].m, e->serial[k]))
             return fail(DUET_FREED, "duet_replay: a destination was freed");
+    for (int k = 0; k < e->s.count; k++)
+        if (storage_properties(e->to[k].m->storage) != e->writes[k].properties)
+            return fail(DUET_UNSUPPORTED,
+                        "duet_replay: a destination was declared with duet_declare after it was recorded; "
+                        "record the statements again");
     return DUET_OK;
 }
 

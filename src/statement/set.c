@@ -289,6 +289,8 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
     plans_reserve(1);
     TRY(plan_preview(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
+    if (storage_properties(m->storage) && !structure_is_kept(m, &f.nodes[f.count - 1]))
+        structure_explain(out, m, e);
     return DUET_OK;
 }
 

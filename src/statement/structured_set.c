@@ -33,84 +33,106 @@ static duet_expr holds(const duet_matrix *x, unsigned p, const char *site)
     return all;
 }
 
-static duet_expr ones_diagonal(const duet_matrix *x, const char *site)
+/* Where j - i <= k in n x n elements. */
+static duet_expr is_below(int64_t n, int64_t k, const char *site)
 {
-    const duet_expr one = duet_cast(duet_of_number(1), x->at.type);
-    return duet_diag(duet_broadcast(one, x->at.size[0]), 0);
+    return duet_tril(duet_broadcast(duet_cast(1, DUET_BOOL), n, n), k);
+}
+
+static duet_expr is_on_diagonal(int64_t n, const char *site)
+{
+    return duet_diag(duet_broadcast(duet_cast(1, DUET_BOOL), n), 0);
 }
 
 /* The lower triangle of x, and its mirror image above. The diagonal of a Hermitian matrix is real. */
 static duet_expr mirrored(const duet_matrix *x, unsigned p, const char *site)
 {
+    const int64_t n = x->at.size[0];
     const bool conjugates = dtype_is_complex(x->at.type) && p & HERMITIAN;
-    if (!conjugates) return duet_add(duet_tril(x, 0), duet_triu(duet_transpose(x), 1));
-    const duet_expr diagonal = duet_complex(duet_real(duet_diagonal_of(x, 0)), 0);
-    const duet_expr above = duet_triu(duet_conj(duet_transpose(x)), 1);
-    return duet_add(duet_add(duet_tril(x, -1), above), duet_diag(diagonal, 0));
+    if (!conjugates) return duet_where(is_below(n, 0, site), x, duet_transpose(x));
+    const duet_expr all = duet_where(is_below(n, 0, site), x, duet_conj(duet_transpose(x)));
+    return duet_where(is_on_diagonal(n, site), duet_complex(duet_real(x), 0), all);
 }
 
 /* x, with the elements that the properties determine. */
 static duet_expr imposed(const duet_matrix *x, unsigned p, const char *site)
 {
-    const int side = p & (ZERO_DIAGONAL | ONE_DIAGONAL) ? 1 : 0;
+    const int side = p & ZERO_DIAGONAL ? 1 : 0;
     if (!(p & (ZERO_ABOVE | ZERO_BELOW))) return mirrored(x, p, site);
     duet_expr e = p & ZERO_ABOVE ? duet_tril(x, -side) : duet_triu(x, side);
     if (p & ZERO_ABOVE && p & ZERO_BELOW) e = duet_triu(e, 0);
-    return p & ONE_DIAGONAL ? duet_add(e, ones_diagonal(x, site)) : e;
+    if (!(p & ONE_DIAGONAL)) return e;
+    return duet_where(is_on_diagonal(x->at.size[0], site), duet_cast(1, x->at.type), e);
 }
 
 /* ---- the error ---- */
 
-static void put_element(char *text, size_t room, duet_dtype type, const void *p)
+static void put_element(char *text, size_t room, const duet_matrix *x, const void *p, int64_t i, int64_t j)
 {
     double part[2];
-    const double x = element_value(type, p, part);
-    if (dtype_is_complex(type)) snprintf(text, room, "%.9g%+.9gi", x, part[1]);
-    else snprintf(text, room, "%.9g", x);
+    const int64_t at = i * x->at.stride[0] + j * x->at.stride[1];
+    const duet_dtype type = x->at.type;
+    const void *element = (const char *)p + at * (int64_t)dtypes[type].bytes;
+    const double real = element_value(type, element, part);
+    if (dtype_is_complex(type)) snprintf(text, room, "%.17g%+.17gi", real, part[1]);
+    else if (type == DUET_I64) snprintf(text, room, "%lld", (long long)*(const int64_t *)element);
+    else if (type == DUET_U64) snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)element);
+    else snprintf(text, room, "%.17g", real);
 }
 
-static const void *element_at(const duet_matrix *m, const void *p, int64_t i, int64_t j)
+static const char *rule_of(unsigned property)
 {
-    const int64_t at = i * m->at.stride[0] + j * m->at.stride[1];
-    return (const char *)p + at * (int64_t)dtypes[m->at.type].bytes;
-}
-
-/* verb: "is" or "would be". b: an element of x that breaks the structure that is named. */
-static __attribute__((cold)) duet_status breaks(const char *who, const char *verb, const duet_matrix *x,
-                                                const void *p, const broken_element *b, duet_structure named)
-{
-    char text[SHAPE_TEXT], here[64], across[64], rule[160] = "";
-    shape_text(text, x->at.type, x->at.rank, x->at.size);
-    put_element(here, sizeof here, x->at.type, element_at(x, p, b->row, b->column));
-    put_element(across, sizeof across, x->at.type, element_at(x, p, b->column, b->row));
-    switch (b->property) {
-    case ZERO_ABOVE: snprintf(rule, sizeof rule, "elements above the diagonal must be 0"); break;
-    case ZERO_BELOW: snprintf(rule, sizeof rule, "elements below the diagonal must be 0"); break;
-    case ZERO_DIAGONAL: snprintf(rule, sizeof rule, "elements on the diagonal must be 0"); break;
-    case ONE_DIAGONAL: snprintf(rule, sizeof rule, "elements on the diagonal must be 1"); break;
-    case SYMMETRIC:
-        snprintf(rule, sizeof rule, "it must be equal to element [%lld, %lld], %s", (long long)b->column,
-                 (long long)b->row, across);
-        break;
-    default:
-        snprintf(rule, sizeof rule, "it must be the conjugate of element [%lld, %lld], %s",
-                 (long long)b->column, (long long)b->row, across);
+    switch (property) {
+    case ZERO_ABOVE: return "elements above the diagonal must be 0";
+    case ZERO_BELOW: return "elements below the diagonal must be 0";
+    case ZERO_DIAGONAL: return "elements on the diagonal must be 0";
+    case ONE_DIAGONAL: return "elements on the diagonal must be 1";
+    case SYMMETRIC: return "it must be equal to";
+    default: return "it must be the conjugate of";
     }
-    return fail(DUET_BAD_ARGUMENT, "%s(m: %s): element [%lld, %lld] %s %s, but m is %s, so %s", who, text,
-                (long long)b->row, (long long)b->column, verb, here, structure_name(named), rule);
 }
 
-/* Checks the elements of x, which are those that m has or will have. */
-static duet_status check_elements(const char *who, const char *verb, const duet_matrix *x, unsigned p,
-                                  duet_structure named)
+/* m: as the user passed it. b: an element of x that breaks `properties`. x has the elements that the storage
+ * of m has or will have, in row-major order. A transposed m is described as it is, a view of a part by the matrix
+ * that it is a part of. */
+static __attribute__((cold)) duet_status breaks(const char *who, const char *verb, const duet_matrix *m,
+                                                const duet_matrix *x, const void *p, broken_element b,
+                                                unsigned properties)
+{
+    const bool whole = m->at.rank == 2 && matrix_fills(m) && m->at.size[0] == m->at.size[1],
+               turned = whole && m->at.size[0] > 1 && m->at.stride[0] == 1;
+    char text[SHAPE_TEXT], here[64], across[64], other[160] = "";
+    const char *whose = whole ? "m is" : "the matrix that m is a view of is";
+    put_element(here, sizeof here, x, p, b.row, b.column);
+    put_element(across, sizeof across, x, p, b.column, b.row);
+    if (turned) {
+        const int64_t row = b.row;
+        b = (broken_element){ b.column, row, properties_transposed(b.property) };
+        properties = properties_transposed(properties);
+    }
+    if (b.property & (SYMMETRIC | HERMITIAN))
+        snprintf(other, sizeof other, " element [%lld, %lld], %s", (long long)b.column, (long long)b.row,
+                 across);
+    return fail(DUET_BAD_ARGUMENT, "%s(m: %s): element [%lld, %lld]%s %s %s, but %s %s, so %s%s", who,
+                shape_text(text, m->at.type, m->at.rank, m->at.size), (long long)b.row, (long long)b.column,
+                whole ? "" : " of the matrix that m is a view of", verb, here, whole ? whose : "that is",
+                structure_name(structure_named(properties)), rule_of(b.property), other);
+}
+
+/* Checks the properties p of x, as those of the storage of m. The user's statement goes on after it. */
+static duet_status check_elements(const char *who, const char *verb, const duet_matrix *m,
+                                  const duet_matrix *x, unsigned p)
 {
     uint8_t all = 0;
-    TRY(duet_item_at(holds(x, p, NULL), DUET_BOOL, &all, NULL));
-    if (all) return DUET_OK;
+    thread *t = thread_get();
+    const char *site = t->site;
+    const duet_status s = duet_item_at(holds(x, p, NULL), DUET_BOOL, &all, NULL);
+    t->site = site;
+    if (s != DUET_OK || all) return s;
     const void *at = (duet_read)(x);
     if (!at) return duet_error_status();
     const broken_element b = structure_broken(x, at, p);
-    return b.property ? breaks(who, verb, x, at, &b, named) : DUET_OK; /* only NaN is equal to nothing */
+    return b.property ? breaks(who, verb, m, x, at, b, p) : DUET_OK; /* only NaN is equal to nothing */
 }
 
 /* ---- assignments ---- */
@@ -172,19 +194,26 @@ static duet_status assign_by_copy(const char *who, duet_place place, const duet_
     const bool likely_kept = is_likely_kept(m, e);
     TRY(assign_to_copy(who, place, m, copy, whole, e));
     if (likely_kept) return assign_and_spend(who, place, whole, imposed(copy, p, NULL));
-    TRY(check_elements(who, "would be", copy, p, structure_named(p)));
+    TRY(check_elements(who, "would be", m, copy, p));
     return assign_and_spend(who, place, whole, duet_of_matrix(copy));
+}
+
+void structure_explain(FILE *out, const duet_matrix *m, duet_expr e)
+{
+    const char *then = "its elements are checked";
+    if (is_likely_kept(m, e))
+        then = matrix_properties(m) & (ZERO_ABOVE | ZERO_BELOW)
+                   ? "the elements that this determines are set"
+                   : "one triangle is the mirror image of the other";
+    fprintf(out, "  into a temporary matrix first, because the destination is declared %s: %s\n",
+            structure_name(structure_named(storage_properties(m->storage))), then);
 }
 
 /* Prints the plan of e and what follows it. */
 static duet_status explain_copy(const char *who, duet_place place, duet_matrix *m, duet_expr e)
 {
-    FILE *out = thread_get()->explaining;
-    const bool likely_kept = is_likely_kept(m, e);
     TRY(statement_assign(who, place, m, e));
-    const char *name = structure_name(structure_named(storage_properties(m->storage)));
-    fprintf(out, "  into a temporary matrix first, because the destination is declared %s: %s\n", name,
-            likely_kept ? "one triangle determines the other" : "its elements are checked");
+    structure_explain(thread_get()->explaining, m, e);
     return DUET_OK;
 }
 
@@ -218,27 +247,36 @@ static duet_status declare(duet_matrix *m, duet_structure structure)
     if (!p && structure != DUET_GENERAL)
         return fail(DUET_BAD_ARGUMENT, "%s: structure (%d) is not a duet_structure", who, (int)structure);
     TRY(structure_fits(who, m));
-    if (m->at.size[0] > 1 && m->at.stride[0] == 1) p = properties_transposed(p);
+    const bool turned = m->at.size[0] > 1 && m->at.stride[0] == 1;
+    if (turned) p = properties_transposed(p);
     if (p == HERMITIAN && !dtype_is_complex(m->at.type)) p = SYMMETRIC;
-    const unsigned before = storage_properties(m->storage);
+    uint8_t before = storage_properties(m->storage);
     if (before == p) return DUET_OK;
-    if (before)
-        return fail(DUET_BAD_ARGUMENT,
-                    "%s(m: %s): m is declared %s already, for as long as it exists; copy m", who,
-                    shape_text(text, m->at.type, m->at.rank, m->at.size),
-                    structure_name(structure_named(before)));
-    if (m->at.size[0] > 1 && m->at.stride[0] == 1)
-        TRY(check_elements(who, "is", m, properties_transposed(p), structure));
-    else TRY(check_elements(who, "is", m, p, structure));
-    __atomic_store_n(&m->storage->properties, (uint8_t)p, __ATOMIC_RELAXED);
-    return DUET_OK;
+    if (!before) {
+        duet_matrix *rows = turned ? (duet_transposed)(m) : NULL;
+        duet_status s = turned && !rows ? DUET_NO_MEMORY : check_elements(who, "is", m, turned ? rows : m, p);
+        (duet_free)(&rows);
+        if (s != DUET_OK) return s;
+        if (__atomic_compare_exchange_n(&m->storage->properties, &before, (uint8_t)p, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED) ||
+            before == p)
+            return DUET_OK;
+    }
+    return fail(DUET_BAD_ARGUMENT, "%s(m: %s): m is declared %s already, for as long as it exists; copy m",
+                who, shape_text(text, m->at.type, m->at.rank, m->at.size),
+                structure_name(structure_named(turned ? properties_transposed(before) : before)));
 }
 
+/* It is neither recorded nor explained. */
 duet_status(duet_declare)(duet_matrix *m, duet_structure structure)
 {
+    thread *t = thread_get();
+    FILE *explaining = t->explaining;
+    t->explaining = NULL;
     duet_recording *r = recording_pause();
     const duet_status s = declare(m, structure);
     recording_resume(r);
+    t->explaining = explaining;
     return s;
 }
 

@@ -14,4 +14,7 @@ duet_status structure_must_be_kept(const char *who, const duet_matrix *m, const 
  * break the structure; UNSUPPORTED: a recording is made; as duet_set */
 duet_status structured_assign(const char *who, duet_place place, duet_matrix *m, duet_expr e);
 
+/* Prints how structured_assign would do that. */
+void structure_explain(FILE *out, const duet_matrix *m, duet_expr e);
+
 #endif

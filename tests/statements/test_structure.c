@@ -213,7 +213,7 @@ static duet_expr grow(rng *gen, duet_matrix *const leaf[], int depth)
 {
     if (depth == 0 || rng_below(gen, 6) == 0) return DUET(leaf[rng_below(gen, LEAVES)]);
     const duet_expr x = grow(gen, leaf, depth - 1);
-    switch (rng_below(gen, 14)) {
+    switch (rng_below(gen, 22)) {
     case 0: return duet_neg(x);
     case 1: return duet_transpose(x);
     case 2: return duet_conj(x);
@@ -227,6 +227,14 @@ static duet_expr grow(rng *gen, duet_matrix *const leaf[], int depth)
     case 10: return duet_exp(x);
     case 11: return duet_mul(x, duet_sum(DUET(leaf[0])));
     case 12: return duet_sub(1, x);
+    case 13: return duet_inv(duet_add(x, grow(gen, leaf, 0)));
+    case 14: return duet_div(x, grow(gen, leaf, depth - 1));
+    case 15: return duet_tril(x, (int)rng_below(gen, 3) - 1);
+    case 16: return duet_triu(x, (int)rng_below(gen, 3) - 1);
+    case 17: return duet_diag(duet_diagonal_of(x, 0), 0);
+    case 18: return duet_mul(x, -0.0);
+    case 19: return duet_div(1, x);
+    case 20: return duet_sqrt(x);
     default: return duet_matmul(x, grow(gen, leaf, depth - 1));
     }
 }
@@ -255,15 +263,21 @@ static void test_formulas(int trials)
         const duet_expr e = grow(&gen, leaf, 3);
         formula f;
         ok(formula_of(e, "test", &f));
-        const formula_properties p = properties_of_node(&f.nodes[f.count - 1]);
+        formula_properties p = properties_of_node(&f.nodes[f.count - 1]);
         duet_matrix *m = duet_new(type, SIDE, SIDE);
-        DUET_ON(place[t % places]) ok(duet_set(m, e));
-        double _Complex *found = numbers_of(m);
+        duet_status st;
+        DUET_ON(place[t % places]) st = duet_set(m, e);
+        CHECK(st == DUET_OK || st == DUET_SINGULAR || st == DUET_NOT_FINITE, "%s", duet_error());
+        double _Complex *found = st == DUET_OK ? numbers_of(m) : calloc(SIDE * SIDE, sizeof *found);
+        if (st != DUET_OK) p = (formula_properties){ 0, 0 };
         CHECK((p.exact & ~p.likely) == 0, "properties %u and %u", p.exact, p.likely);
         CHECK(has(found, SIDE, p.exact, 0), "trial %d: an element has no exact property of %u", t, p.exact);
         bool finite = true;
         for (int k = 0; k < SIDE * SIDE; k++)
             finite &= isfinite(creal(found[k])) && isfinite(cimag(found[k]));
+        double most = 0; /* inverses of ill-conditioned matrices are large */
+        for (int k = 0; k < SIDE * SIDE && finite; k++) most = fmax(most, cabs(found[k]));
+        finite &= most < 1e4;
         const double tolerance = dtypes[type].computed == DUET_F32 || type == DUET_F32 ? 1e-3 : 1e-10;
         if (finite)
             CHECK(has(found, SIDE, p.likely, tolerance), "trial %d: an element has no property of %u", t,
@@ -275,6 +289,15 @@ static void test_formulas(int trials)
     }
     CHECK(structured > trials / 4, "%d of %d formulas had a structure", structured, trials);
     tap_point("random formulas have the structure that their operators give them");
+}
+
+/* Is element (i, j) equal to x? */
+static bool numbers_are(const duet_matrix *m, int i, int j, double x)
+{
+    double _Complex *e = numbers_of(m);
+    const bool is = e[i * duet_size(m, 1) + j] == x;
+    free(e);
+    return is;
 }
 
 /* ---- formulas that use a structure ---- */
@@ -378,6 +401,80 @@ static void test_zeros(void)
     CHECK(duet_set(d, duet_inv(l)) == DUET_SINGULAR, "%s", duet_error());
     duet_free(&d, &x, &l);
     tap_point("structural zeros, and singular triangles");
+}
+
+/* What a review found: each of these was wrong. */
+static void test_found(void)
+{
+    duet_matrix *d = duet_new(DUET_F64, 2, 2), *x = duet_new(DUET_F64, 2, 2), *m = duet_new(DUET_F64, 2, 2),
+                *f = duet_new(DUET_F32, 2, 2), *b = duet_new(DUET_BOOL, 2, 2);
+    /* a formula of a matrix that was freed */
+    duet_matrix *gone = duet_new(DUET_F64, 2, 2);
+    const duet_expr e = duet_neg(gone);
+    duet_free(&gone);
+    CHECK(duet_set(x, duet_matmul(e, x)) == DUET_FREED, "%s", duet_error());
+    /* the inverse of a matrix that is not triangular, with ones on its diagonal */
+    put(d, (const double _Complex[]){ 1, 0, 2, 1 });
+    put(x, (const double _Complex[]){ 0, 3, 0, 0 });
+    ok(duet_declare(d, DUET_UNIT_LOWER));
+    ok(duet_declare(x, DUET_STRICTLY_UPPER));
+    CHECK(duet_expr_structure(duet_mul(duet_inv(duet_add(d, x)), d)) == DUET_LOWER, "its diagonal is not 1");
+    /* a recording that is older than the structure of its destination */
+    ok(duet_record_begin());
+    ok(duet_set(m, 7));
+    duet_recording *r = duet_record_end();
+    CHECK(r != NULL, "%s", duet_error());
+    ok(duet_set(m, 0));
+    ok(duet_declare(m, DUET_LOWER));
+    CHECK(duet_replay(r) == DUET_UNSUPPORTED, "it was recorded before");
+    check_text("declared with duet_declare after it was recorded");
+    duet_recording_free(&r);
+    /* numbers that are not finite, or are zero, in the type of the matrix */
+    ok(duet_declare(f, DUET_LOWER));
+    CHECK(duet_set(f, duet_div(f, 1e-60)) == DUET_BAD_ARGUMENT, "0 / 0");
+    ok(duet_set(f, duet_mul(f, 1e39)));
+    CHECK(numbers_are(f, 0, 1, 0), "the element above the diagonal is zero");
+    /* the sign of zero */
+    duet_matrix *s = duet_new(DUET_F64, 2, 2);
+    put(s, (const double _Complex[]){ 1, 0, -0.0, 1 });
+    ok(duet_declare(s, DUET_SYMMETRIC));
+    ok(duet_set(s, duet_div(1, s)));
+    double _Complex *found = numbers_of(s);
+    CHECK(has(found, 2, SYMMETRIC, 0), "1 / 0 and 1 / -0");
+    free(found);
+    /* bool matrices */
+    ok(duet_declare(b, DUET_SYMMETRIC));
+    ok(duet_set(b, duet_matmul(b, duet_transpose(b))));
+    /* operators that give the structure, in a list and in a recording */
+    ok(duet_set_all({ d, duet_mul(d, d) }, { m, duet_tril(d, 0) }));
+    ok(duet_record_begin());
+    ok(duet_set(m, duet_triu(duet_tril(d, 0), 0)));
+    r = duet_record_end();
+    ok(duet_replay(r));
+    duet_recording_free(&r);
+    CHECK(duet_expr_structure(duet_inv(m)) == DUET_LOWER, "the inverse of a lower triangle");
+    /* texts describe what was passed */
+    duet_matrix *turned = duet_transposed(m), *row = duet_row(m, 0);
+    CHECK(duet_set(turned, 5) == DUET_BAD_ARGUMENT, "a transposed view");
+    check_text(
+        "element [1, 0] would be 5, but m is upper triangular, so elements below the diagonal must be 0");
+    CHECK(duet_set(row, 5) == DUET_BAD_ARGUMENT, "a row");
+    check_text("duet_set(m: f64[2]): element [0, 1] of the matrix that m is a view of would be 5, but that "
+               "is lower");
+    /* a declaration is not explained, an assignment is */
+    char *text;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    duet_matrix *new = duet_new(DUET_F16, 2, 2);
+    DUET_EXPLAIN(out) ok(duet_declare(new, DUET_LOWER));
+    fflush(out);
+    CHECK(bytes == 0, "%s", text);
+    ok(duet_explain(out, m, 5));
+    fclose(out);
+    CHECK(strstr(text, "declared lower triangular: its elements are checked") != NULL, "%s", text);
+    free(text);
+    duet_free(&d, &x, &m, &f, &b, &s, &turned, &row, &new);
+    tap_point("what a review found");
 }
 
 /* ---- gradients ---- */
@@ -541,6 +638,7 @@ int main(int argc, char **argv)
     test_formulas(10 * trials);
     test_uses(4 * trials);
     test_zeros();
+    test_found();
     test_gradients(trials);
     test_writes(4 * trials);
     test_imposed(trials);
