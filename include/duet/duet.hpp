@@ -1130,6 +1130,13 @@ class [[nodiscard]] matrix : public members<matrix>
         return nullptr;
     }
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
+    static bool one_stride_each(const duet::shape &s, const duet::shape &stride, const char *who, location w)
+    {
+        if (s.size() == stride.size()) return true;
+        const std::string text = std::string(who) + " needs one stride for each axis";
+        detail::raise(DUET_BAD_ARGUMENT, text.c_str(), w);
+        return false;
+    }
     template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
 
   public:
@@ -1232,13 +1239,6 @@ class [[nodiscard]] matrix : public members<matrix>
         if (x.m) detail::check((duet_magic)(x.m), t.where);
         return x;
     }
-    static bool one_stride_each(const duet::shape &s, const duet::shape &stride, const char *who, location w)
-    {
-        if (s.size() == stride.size()) return true;
-        const std::string text = std::string(who) + " needs one stride for each axis";
-        detail::raise(DUET_BAD_ARGUMENT, text.c_str(), w);
-        return false;
-    }
     /* A matrix that uses the caller's memory: row-major without gaps, column-major, or with other strides. */
     template <class T> static matrix wrap(T *p, const duet::shape &s, location w = location::here())
     {
@@ -1257,7 +1257,8 @@ class [[nodiscard]] matrix : public members<matrix>
             detail::made((duet_wrap_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
     }
     /* The same of memory that is only read: writing to the matrix is an error. And of memory of a GPU. */
-    template <class T> static matrix wrap_const(const T *p, const duet::shape &s, location w = location::here())
+    template <class T>
+    static matrix wrap_const(const T *p, const duet::shape &s, location w = location::here())
     {
         return matrix(detail::made((duet_wrap_const_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
     }
@@ -1266,8 +1267,9 @@ class [[nodiscard]] matrix : public members<matrix>
                                      location w = location::here())
     {
         if (!one_stride_each(s, stride, "wrap_const_strided", w)) return matrix();
-        return matrix(detail::made(
-            (duet_wrap_const_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
+        return matrix(
+            detail::made((duet_wrap_const_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()),
+                         w));
     }
     template <class T> static matrix wrap_device(T *p, const duet::shape &s, location w = location::here())
     {
@@ -1278,8 +1280,9 @@ class [[nodiscard]] matrix : public members<matrix>
                                       location w = location::here())
     {
         if (!one_stride_each(s, stride, "wrap_device_strided", w)) return matrix();
-        return matrix(detail::made(
-            (duet_wrap_device_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
+        return matrix(
+            detail::made((duet_wrap_device_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()),
+                         w));
     }
     matrix clone(location w = location::here()) const { return matrix(detail::made((duet_copy)(m), w)); }
     void save(const std::string &path, location w = location::here()) const
