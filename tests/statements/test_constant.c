@@ -73,8 +73,8 @@ static bool reads(duet_matrix *m, double want)
     bool good = CHECK(duet_item(duet_sum(m), &sum) == DUET_OK && sum == want, "the sum is %g, not %g: %s",
                       sum, want, duet_error());
     DUET_ON(DUET_GPU)
-    if (duet_stream()) good &=
-        CHECK(duet_item(duet_sum(m), &sum) == DUET_OK && sum == want, "%g: %s", sum, duet_error());
+    if (duet_stream())
+        good &= CHECK(duet_item(duet_sum(m), &sum) == DUET_OK && sum == want, "%g: %s", sum, duet_error());
     duet_matrix *copy = duet_copy(m);
     good &= CHECK(copy && duet_set(copy, duet_add(copy, m)) == DUET_OK &&
                       duet_item(duet_sum(copy), &sum) == DUET_OK && sum == 2 * want,
@@ -165,6 +165,10 @@ static void test_tensors(void *pages)
     struct DLManagedTensorVersioned *t = duet_to_dlpack(m, NULL);
     v = t ? duet_from_dlpack(t, DUET_DLPACK_LEGACY) : NULL;
     check_all_ways(v, before);
+    duet_matrix *part = duet_slice(v, 1, 3);
+    snprintf(before, sizeof before, "test_constant.c:%d", __LINE__ - 1);
+    check_all_ways(part, before);
+    duet_free(&part);
     CHECK(duet_set(m, 3) == DUET_OK && reads(v, 15), "the original can still be written: %s", duet_error());
     duet_free(&m, &v);
     tap_point("so are read-only tensors, also those that this library has exported");

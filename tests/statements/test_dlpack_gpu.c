@@ -189,6 +189,7 @@ static void test_export_write(void)
     const duet_dlpack_options o = { .place = DUET_GPU, .writable = 1, .stream = their_number() };
     struct DLManagedTensorVersioned *t = duet_to_dlpack(x, &o);
     CHECK(t && t->flags == 0, "%s", duet_error());
+    matrix_is(x, 0, 1, "a copy on the host, before the consumer writes");
     CHECK(t && gpu_be_slow(theirs) && gpu_copy(t->dl_tensor.data, from, BYTES, theirs),
           "the consumer cannot write");
     duet_matrix *back =

@@ -19,24 +19,27 @@ int cudaStreamSynchronize(gpu_stream stream);
 int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, gpu_stream stream);
 enum { TO_GPU = 1, TO_HOST = 2, ON_GPU = 3, NON_BLOCKING = 1 };
 
-static bool gpu_open(void) { return true; }
-static bool gpu_alloc_memory(void **p, size_t bytes) { return cudaMalloc(p, bytes) == 0; }
-static bool gpu_free_memory(void *p) { return cudaFree(p) == 0; }
-static bool gpu_new_stream(gpu_stream *s) { return cudaStreamCreateWithFlags(s, NON_BLOCKING) == 0; }
-static bool gpu_wait_for(gpu_stream s) { return cudaStreamSynchronize(s) == 0; }
-static bool gpu_copy(void *to, const void *from, size_t bytes, gpu_stream s)
+static inline bool gpu_open(void) { return true; }
+static inline bool gpu_alloc_memory(void **p, size_t bytes) { return cudaMalloc(p, bytes) == 0; }
+static inline bool gpu_free_memory(void *p) { return cudaFree(p) == 0; }
+static inline bool gpu_new_stream(gpu_stream *s) { return cudaStreamCreateWithFlags(s, NON_BLOCKING) == 0; }
+static inline bool gpu_wait_for(gpu_stream s) { return cudaStreamSynchronize(s) == 0; }
+static inline bool gpu_copy(void *to, const void *from, size_t bytes, gpu_stream s)
 {
     return cudaMemcpyAsync(to, from, bytes, ON_GPU, s) == 0;
 }
-static bool gpu_put(void *to, const void *from, size_t bytes, gpu_stream s)
+static inline bool gpu_put(void *to, const void *from, size_t bytes, gpu_stream s)
 {
     return cudaMemcpyAsync(to, from, bytes, TO_GPU, s) == 0 && gpu_wait_for(s);
 }
-static bool gpu_get(void *to, const void *from, size_t bytes, gpu_stream s)
+static inline bool gpu_get(void *to, const void *from, size_t bytes, gpu_stream s)
 {
     return cudaMemcpyAsync(to, from, bytes, TO_HOST, s) == 0 && gpu_wait_for(s);
 }
-static bool gpu_be_slow(gpu_stream s) { return s != NULL; } /* all work of the fake is as late as possible */
+static inline bool gpu_be_slow(gpu_stream s)
+{
+    return s != NULL;
+} /* all work of the fake is as late as possible */
 #else
 #include <dlfcn.h>
 
@@ -53,7 +56,7 @@ static struct {
 
 enum { BALLAST = 256 << 20, SLOW_COPIES = 20 }; /* some milliseconds */
 
-static bool gpu_open(void)
+static inline bool gpu_open(void)
 {
     void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
     if (!cuda) return false;
@@ -66,24 +69,24 @@ static bool gpu_open(void)
     *(void **)&gpu_driver.get = dlsym(cuda, "cuMemcpyDtoHAsync_v2");
     return gpu_driver.alloc && gpu_driver.get && !gpu_driver.alloc(&gpu_driver.ballast, BALLAST);
 }
-static bool gpu_alloc_memory(void **p, size_t bytes) { return gpu_driver.alloc(p, bytes) == 0; }
-static bool gpu_free_memory(void *p) { return gpu_driver.free(p) == 0; }
-static bool gpu_new_stream(gpu_stream *s) { return gpu_driver.stream(s, 1) == 0; }
-static bool gpu_wait_for(gpu_stream s) { return gpu_driver.wait(s) == 0; }
-static bool gpu_copy(void *to, const void *from, size_t bytes, gpu_stream s)
+static inline bool gpu_alloc_memory(void **p, size_t bytes) { return gpu_driver.alloc(p, bytes) == 0; }
+static inline bool gpu_free_memory(void *p) { return gpu_driver.free(p) == 0; }
+static inline bool gpu_new_stream(gpu_stream *s) { return gpu_driver.stream(s, 1) == 0; }
+static inline bool gpu_wait_for(gpu_stream s) { return gpu_driver.wait(s) == 0; }
+static inline bool gpu_copy(void *to, const void *from, size_t bytes, gpu_stream s)
 {
     return gpu_driver.copy(to, from, bytes, s) == 0;
 }
-static bool gpu_put(void *to, const void *from, size_t bytes, gpu_stream s)
+static inline bool gpu_put(void *to, const void *from, size_t bytes, gpu_stream s)
 {
     return gpu_driver.put(to, from, bytes, s) == 0 && gpu_wait_for(s);
 }
-static bool gpu_get(void *to, const void *from, size_t bytes, gpu_stream s)
+static inline bool gpu_get(void *to, const void *from, size_t bytes, gpu_stream s)
 {
     return gpu_driver.get(to, from, bytes, s) == 0 && gpu_wait_for(s);
 }
 /* Work that takes long: what comes after it in the stream is late. */
-static bool gpu_be_slow(gpu_stream s)
+static inline bool gpu_be_slow(gpu_stream s)
 {
     bool good = true;
     char *p = gpu_driver.ballast;
