@@ -206,9 +206,10 @@ typedef struct duet_dlpack_options {
  * duet_device_update. Do the same before a statement overwrites elements that the consumer still reads.
  * If the matrix is written on another device, the tensor keeps the old elements until duet_read, or
  * duet_device_read, brings them up to date.
- *     duet_to_dlpack          for a capsule "dltensor_versioned"
- *     duet_to_dlpack_legacy   for a capsule "dltensor", as libraries need it that know DLPack before 1.0. It
- *                             has no flags, so the consumer may write: as if options->writable were 1
+ *     duet_to_dlpack          returns a tensor with version and flags, for a capsule "dltensor_versioned"
+ *     duet_to_dlpack_legacy   returns a tensor for a capsule "dltensor", as libraries need it that know only
+ *                             DLPack before 1.0. It has no flags, so the consumer may write: as if
+ *                             options->writable were 1
  * Owner     the tensor: the caller, who gives it to one consumer. The consumer calls tensor->deleter(tensor)
  *           once. Memory of the GPU stays in use until all work of the GPU is done then
  * Errors    NULL: BAD_ARGUMENT (m is NULL or was freed; an option is not in its range; `writable`, but m must
@@ -234,8 +235,8 @@ DUET_API DLDevice duet_dlpack_device(const duet_matrix *m);
  * DUET_DLPACK_NO_SYNC.
  * As for all memory of others: call duet_read, duet_update or duet_overwrite, or on the GPU duet_device_read
  * and so on, before other code uses the memory, and again after other code has written.
- *     duet_from_dlpack          the tensor of a capsule "dltensor_versioned"
- *     duet_from_dlpack_legacy   the tensor of a capsule "dltensor"
+ *     duet_from_dlpack          the matrix of a tensor from a capsule "dltensor_versioned"
+ *     duet_from_dlpack_legacy   the matrix of a tensor from a capsule "dltensor"
  * Shapes    that of the tensor; rank 0 to 8
  * Owner     the matrix: the caller, until duet_free. The tensor: the matrix. Its deleter is called once, when
  *           the matrix and its views are freed and no work uses the memory, by the thread that frees the last
