@@ -37,16 +37,16 @@ typedef struct storage {
     /* Bit d: the buffer on device d holds the elements. No such bit: all elements are zero and no
      * buffer is allocated, or all elements are lost. And the flags below. */
     uint16_t state;
-    uint16_t came;  /* bit d: elements have been copied there before */
+    uint16_t came;     /* bit d: elements have been copied there before */
     uint16_t wrapped;  /* bit d: the buffer on device d is memory of others: never freed, never replaced */
     uint16_t exported; /* bit d: others had the buffer on device d by matrix_lend_to_others */
-    bool constant;  /* the memory of others must not be written */
-    bool pinned;    /* the host's buffer is pinned */
-    uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
-    bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
-    bool lent;      /* the user may have a pointer to a buffer on a GPU, which must not be freed */
-    bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
-    int loans;      /* others have so many pointers to buffers, which must not be freed */
+    bool constant;     /* the memory of others must not be written */
+    bool pinned;       /* the host's buffer is pinned */
+    uint8_t copies;    /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
+    bool seen;         /* the user has had a pointer to the host's buffer since matrix_unseen */
+    bool lent;         /* the user may have a pointer to a buffer on a GPU, which must not be freed */
+    bool asked;        /* the host has read the elements since a statement wrote them: matrix_read_back */
+    int loans;         /* others have so many pointers to buffers, which must not be freed */
     double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
     uint64_t id;         /* the serial of its first matrix, never used again */
     uint64_t last_use, tried;  /* core/history.c; core/eviction.c, under its lock */
@@ -172,7 +172,7 @@ struct duet_matrix {
     int64_t offset; /* of the first element, in elements */
     int64_t count;
     bool dense;
-    bool repeats; /* some element has several indices; such a matrix can only be read */
+    bool repeats;  /* some element has several indices; such a matrix can only be read */
     bool constant; /* its memory must not be written, as that of duet_wrap_const */
     storage *storage;
     const char *site;         /* "file:line" of the call that created it, or NULL */

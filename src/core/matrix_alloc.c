@@ -235,7 +235,8 @@ static lender *lender_new(const foreign_memory *f, bool *made)
     lender *l = f->release ? malloc(sizeof *l) : NULL;
     *made = l || !f->release;
     if (l) *l = (lender){ NULL, f->release, f->context };
-    if (!*made) fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for a matrix header", sizeof *l);
+    if (!*made)
+        fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for a matrix header", sizeof *l);
     return l;
 }
 
@@ -414,8 +415,7 @@ duet_status matrix_not_writable(const char *who, const duet_matrix *m)
 {
     char text[SHAPE_TEXT], why[CONSTANT_TEXT];
     shape_text(text, m->at.type, m->at.rank, m->at.size);
-    if (m->constant)
-        return fail(DUET_BAD_ARGUMENT, "%s(%s): %s", who, text, matrix_constant_text(m, why));
+    if (m->constant) return fail(DUET_BAD_ARGUMENT, "%s(%s): %s", who, text, matrix_constant_text(m, why));
     return fail(
         DUET_BAD_ARGUMENT,
         "%s(%s): a matrix that repeats elements (stride 0, as in a broadcast view) must not be written", who,

@@ -186,8 +186,7 @@ static duet_status check(const char *who, const duet_matrix *m, const duet_dlpac
 static duet_status lead(const char *who, int device, intptr_t stream)
 {
     if (device == HOST || !dlpack_is_stream(stream)) return DUET_OK;
-    const duet_status st =
-        device_machine(device)->lead(device, thread_get()->queue, dlpack_stream(stream));
+    const duet_status st = device_machine(device)->lead(device, thread_get()->queue, dlpack_stream(stream));
     return fail_at(st, who);
 }
 

@@ -44,7 +44,8 @@ static duet_status read_layout(const char *who, const DLTensor *t, layout *at)
 static duet_status read_address(const char *who, const DLTensor *t, void **p)
 {
     uintptr_t at;
-    if (!t->data) return fail(DUET_BAD_ARGUMENT, "%s: the data of a tensor with elements must not be NULL", who);
+    if (!t->data)
+        return fail(DUET_BAD_ARGUMENT, "%s: the data of a tensor with elements must not be NULL", who);
     if (__builtin_add_overflow((uintptr_t)t->data, t->byte_offset, &at))
         return fail(DUET_BAD_ARGUMENT, "%s: data (%p) and byte_offset (%llu) overflow", who, t->data,
                     (unsigned long long)t->byte_offset);
@@ -71,14 +72,17 @@ static duet_status locate(const char *who, const DLTensor *t, foreign_memory *f)
 static duet_status check_device(const char *who, DLDeviceType type)
 {
     if (type == kDLCPU || type == kDLCUDAHost || is_on_gpu(type)) return DUET_OK;
-    return fail(DUET_UNSUPPORTED, "%s: the tensor is on a device of another kind (%s, DLPack's device type %d)",
-                who, dlpack_device_name(type), (int)type);
+    return fail(DUET_UNSUPPORTED,
+                "%s: the tensor is on a device of another kind (%s, DLPack's device type %d)", who,
+                dlpack_device_name(type), (int)type);
 }
 
 static duet_status read_memory(const imported *x, const layout *at, foreign_memory *f)
 {
     const DLTensor *t = x->tensor;
-    *f = (foreign_memory){ .device = HOST, .constant = x->constant, .release = x->release, .context = x->managed };
+    *f = (foreign_memory){
+        .device = HOST, .constant = x->constant, .release = x->release, .context = x->managed
+    };
     TRY(check_device(x->who, t->device.device_type));
     if (!layout_count(at)) return DUET_OK;
     TRY(read_address(x->who, t, &f->first));
@@ -157,8 +161,8 @@ duet_matrix *(duet_from_dlpack)(struct DLManagedTensorVersioned *tensor, intptr_
         return NULL;
     }
     if (tensor->version.major != DLPACK_MAJOR_VERSION) {
-        fail(DUET_UNSUPPORTED, "%s: the tensor is of DLPack %u.%u; Duet knows version %d; call its deleter", who,
-             (unsigned)tensor->version.major, (unsigned)tensor->version.minor, DLPACK_MAJOR_VERSION);
+        fail(DUET_UNSUPPORTED, "%s: the tensor is of DLPack %u.%u; Duet knows version %d; call its deleter",
+             who, (unsigned)tensor->version.major, (unsigned)tensor->version.minor, DLPACK_MAJOR_VERSION);
         return NULL;
     }
     return import_tensor(&(imported){ .who = who,

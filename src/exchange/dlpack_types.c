@@ -21,15 +21,24 @@ DLDataType dlpack_type(duet_dtype type)
 
 static const char *code_name(uint8_t code)
 {
-    static const char *const names[] = { "int",           "uint",
-                                         "float",         "opaque handle",
-                                         "bfloat",        "complex",
-                                         "bool",          "float8_e3m4",
-                                         "float8_e4m3",   "float8_e4m3b11fnuz",
-                                         "float8_e4m3fn", "float8_e4m3fnuz",
-                                         "float8_e5m2",   "float8_e5m2fnuz",
-                                         "float8_e8m0fnu", "float6_e2m3fn",
-                                         "float6_e3m2fn", "float4_e2m1fn" };
+    static const char *const names[] = { "int",
+                                         "uint",
+                                         "float",
+                                         "opaque handle",
+                                         "bfloat",
+                                         "complex",
+                                         "bool",
+                                         "float8_e3m4",
+                                         "float8_e4m3",
+                                         "float8_e4m3b11fnuz",
+                                         "float8_e4m3fn",
+                                         "float8_e4m3fnuz",
+                                         "float8_e5m2",
+                                         "float8_e5m2fnuz",
+                                         "float8_e8m0fnu",
+                                         "float6_e2m3fn",
+                                         "float6_e3m2fn",
+                                         "float4_e2m1fn" };
     return code < sizeof names / sizeof *names ? names[code] : "unknown";
 }
 

@@ -130,8 +130,7 @@ static duet_status check_state(const update *u, const state *x)
     if (!shape_equal(&own, &w)) return refuse_matrix(u, DUET_BAD_SHAPE, x, "must have the shape of w");
     if (m->at.type != computed_type(u)) return refuse_state_type(u, x);
     char constant[CONSTANT_TEXT];
-    if (m->constant)
-        return refuse_matrix(u, DUET_BAD_ARGUMENT, x, matrix_constant_text(m, constant));
+    if (m->constant) return refuse_matrix(u, DUET_BAD_ARGUMENT, x, matrix_constant_text(m, constant));
     if (m->repeats)
         return refuse_matrix(u, DUET_BAD_ARGUMENT, x, "must not repeat elements, as a broadcast view does");
     if (shares_elements(m, u->w))

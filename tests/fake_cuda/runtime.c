@@ -549,7 +549,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     return flags == cudaStreamNonBlocking ? cudaSuccess : fake_error(cudaErrorInvalidValue);
 }
 
-static cudaStream_t default_streams[FAKE_CARDS][2]; /* the legacy one, and the one per thread: of one thread */
+static cudaStream_t default_streams[FAKE_CARDS]
+                                   [2]; /* the legacy one, and the one per thread: of one thread */
 
 /* The stream that one of CUDA's constants means. */
 static cudaStream_t stream_of(cudaStream_t s)

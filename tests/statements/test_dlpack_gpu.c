@@ -423,6 +423,55 @@ static void test_replay(void)
     tap_point("recordings and automatic replay use wrapped memory");
 }
 
+/* ---- a second GPU ---- */
+
+#ifdef FAKE_CUDA
+int cudaSetDevice(int device);
+int cudaGetDevice(int *device);
+
+/* Memory of the second card, which a thread uses that works there, and one that works on the first. */
+static void test_second(void)
+{
+    enum { SECOND_GPU = DEFAULT_GPU + 1 };
+    foreign f;
+    gpu_stream there;
+    void *p = NULL;
+    float on_host[N];
+    int current = -1;
+    for (int i = 0; i < N; i++) on_host[i] = (float)i;
+    CHECK(!cudaSetDevice(1) && gpu_new_stream(&there) && gpu_alloc_memory(&p, BYTES) &&
+              gpu_put(p, on_host, BYTES, there) && !cudaSetDevice(0),
+          "no memory of the second card");
+    duet_matrix *x = own_matrix(1), *m = duet_wrap_device(p, DUET_F32, N);
+    CHECK(m && storage_valid(m->storage) == 1u << SECOND_GPU, "%s", duet_error());
+    CHECK(duet_dlpack_device(m).device_id == 1, "device %d", (int)duet_dlpack_device(m).device_id);
+    CHECK(duet_set_on(DUET_GPU, x, duet_mul(2, m)) == DUET_OK, "%s", duet_error()); /* on the first card */
+    matrix_is(x, 0, 2, "the elements of the second card");
+    CHECK(thread_use_gpu(SECOND_GPU) == DUET_OK && duet_device_read(m) == p, "%s", duet_error());
+    CHECK(duet_set_on(DUET_GPU, m, duet_mul(3, m)) == DUET_OK, "%s", duet_error());
+    struct DLManagedTensorVersioned *t = duet_to_dlpack(m, NULL);
+    CHECK(t && t->dl_tensor.data == p && t->dl_tensor.device.device_id == 1, "%s", duet_error());
+    if (t) t->deleter(t);
+    CHECK(thread_use_gpu(DEFAULT_GPU) == DUET_OK, "%s", duet_error());
+    duet_free(&m, &x);
+    foreign_init(&f, p, DUET_F32, 1, (const int64_t[]){ N }, NULL);
+    f.versioned.dl_tensor.device = (DLDevice){ kDLCUDA, 0 };
+    m = duet_from_dlpack(&f.versioned, DUET_DLPACK_NO_SYNC);
+    CHECK(!m && duet_error_status() == DUET_BAD_ARGUMENT && strstr(duet_error(), "device 1, not on 0"), "%s",
+          duet_error());
+    f.versioned.dl_tensor.device.device_id = 1;
+    m = duet_from_dlpack(&f.versioned, (intptr_t)there);
+    matrix_is(m, 0, 3, "a tensor of the second card");
+    duet_free(&m);
+    CHECK(f.deleted == 1, "deleted %d times", f.deleted);
+    CHECK(!cudaGetDevice(&current) && current == 0, "the caller's card is now %d", current);
+    CHECK(gpu_free_memory(p), "the memory");
+    tap_point("memory of a second GPU");
+}
+#else
+static void test_second(void) {}
+#endif
+
 /* ---- the exchange table ---- */
 
 static void no_error(void *ctx, const char *kind, const char *message)
@@ -454,6 +503,9 @@ int main(int argc, char **argv)
 {
     const int trials = trial_count(argc, argv, 10, 30);
     r = rng_new(1);
+#ifdef FAKE_CUDA
+    fake_devices(2);
+#endif
     duet_matrix *m = duet_new(DUET_F32, 1);
     if (!duet_device_read(m) || !gpu_open()) {
         puts("1..0 # SKIP there is no GPU");
@@ -478,6 +530,7 @@ int main(int argc, char **argv)
     test_import_errors();
     test_pressure();
     test_replay();
+    test_second();
     test_table();
     return tap_end();
 }
