@@ -11,7 +11,8 @@
 #include <pthread.h>
 
 static rng r;
-static gpu_stream theirs; /* the stream of the other library */
+static gpu_stream theirs;  /* the stream of the other library */
+static int32_t our_device; /* CUDA's number of the GPU */
 
 enum { N = 1000, BYTES = N * (int)sizeof(float) };
 
@@ -211,7 +212,7 @@ static void test_export_places(void)
           "the host");
     CHECK(duet_set_on(DUET_GPU, y, duet_mul(1, x)) == DUET_OK, "%s", duet_error());
     const DLDevice on = duet_dlpack_device(y);
-    CHECK(on.device_type == kDLCUDA && on.device_id == 0, "the GPU");
+    CHECK(on.device_type == kDLCUDA && on.device_id == our_device, "the GPU");
     CHECK(duet_dlpack_device(x).device_type == kDLCPU, "on both: the host");
     for (int k = 0; k < 3; k++) {
         const duet_dlpack_options o = { .place = (duet_place)k, .copy = k == 0, .stream = their_number() };
@@ -246,8 +247,6 @@ static void test_export_places(void)
 }
 
 /* ---- imports ---- */
-
-static int32_t our_device;
 
 static void on_gpu(foreign *f, void *p)
 {
@@ -371,7 +370,8 @@ static void test_pressure(void)
 {
     enum { OTHERS = 12 };
     float *p = their_memory(1);
-    duet_matrix *m = duet_wrap_device(p, DUET_F32, N), *x = own_matrix(2), *other[OTHERS];
+    duet_matrix *m = duet_wrap_device(p, DUET_F32, N), *x = own_matrix(2), *y = duet_new(DUET_F32, N),
+                *other[OTHERS];
     const duet_dlpack_options o = { .place = DUET_GPU, .stream = their_number() };
     struct DLManagedTensorVersioned *t = duet_to_dlpack(x, &o);
     const void *exported = t ? t->dl_tensor.data : NULL;
@@ -383,6 +383,8 @@ static void test_pressure(void)
         for (int i = 0; i < OTHERS; i++) {
             if (turn == 0) other[i] = own_matrix((float)i);
             CHECK(duet_set_on(DUET_GPU, other[i], duet_mul(1, other[i])) == DUET_OK, "%s", duet_error());
+            if (i == 1)
+                CHECK(duet_set_on(DUET_GPU, y, x) == DUET_OK, "%s", duet_error()); /* ends other loans */
         }
     CHECK(duet_stats().evictions > before, "no buffer was freed");
     CHECK(duet_device_read(m) == p && duet_device_read(x) == exported, "a buffer was replaced");
@@ -391,7 +393,7 @@ static void test_pressure(void)
     CHECK(duet_memory_limit(DUET_GPU, 0) == DUET_OK, "%s", duet_error());
     for (int i = 0; i < OTHERS; i++) duet_free(&other[i]);
     if (t) t->deleter(t);
-    duet_free(&m, &x);
+    duet_free(&m, &x, &y);
     CHECK(gpu_free_memory(p), "the memory");
     tap_point("with little memory, buffers of others and exported ones stay");
 }
