@@ -54,6 +54,16 @@ DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_columns(void *host, duet_d
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
 }
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_const(const void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_const_shape(host, type, (int)sizeof...(n), size + 1);
+}
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_device(void *device, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_device_shape(device, type, (int)sizeof...(n), size + 1);
+}
 DUET_INTEGERS inline DUET_MUST duet_matrix *duet_zeros(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };

@@ -167,6 +167,39 @@ DUET_API DUET_MUST duet_matrix *duet_wrap_strided(void *first, duet_dtype type, 
 DUET_API DUET_MUST duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank,
                                                         const int64_t *size);
 
+/* Create a matrix that uses the caller's memory, which the library never writes. The matrix and its views can
+ * be read; writing to them fails with BAD_ARGUMENT, and the text names the line that created the matrix.
+ * Other code may write the memory only while no matrix uses it.
+ *     duet_wrap_const           row-major without gaps; duet_wrap_const(p, DUET_F32, 2, 3) takes the sizes as
+ *                               arguments
+ *     duet_wrap_const_strided   with strides, as duet_wrap_strided
+ * Shapes    as duet_new_shape, with one stride for each axis
+ * Owner     as duet_wrap_shape
+ * Errors    NULL: as duet_wrap_shape and duet_wrap_strided */
+DUET_API DUET_MUST duet_matrix *duet_wrap_const_shape(const void *host, duet_dtype type, int rank,
+                                                      const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_wrap_const_strided(const void *first, duet_dtype type, int rank,
+                                                        const int64_t *size, const int64_t *stride);
+
+/* Create a matrix that uses the caller's memory on a GPU: that of cudaMalloc, or managed memory. The library
+ * finds out which GPU it is. It reads and writes this memory and never frees it. Work on the matrix starts
+ * after the work that duet_stream() has when the matrix is created, so make that stream wait for your own
+ * work first. Call duet_device_read, duet_device_update or duet_device_overwrite before other code uses the
+ * memory: until then the current elements may be in host memory only. duet_free waits until no work of the
+ * library uses the memory. It does not copy elements there. Do not wrap the same memory twice.
+ *     duet_wrap_device           row-major without gaps; duet_wrap_device(p, DUET_F32, 2, 3) takes the sizes
+ *                                as arguments
+ *     duet_wrap_device_strided   with strides, as duet_wrap_strided
+ * Shapes    as duet_new_shape, with one stride for each axis
+ * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until the matrix
+ *           and its views are freed. duet_recover ends it
+ * Errors    NULL: as duet_wrap_shape and duet_wrap_strided; BAD_ARGUMENT if the pointer is not aligned to the
+ *           size of an element, or not one to memory of a GPU; NO_DEVICE; DEVICE_ERROR */
+DUET_API DUET_MUST duet_matrix *duet_wrap_device_shape(void *device, duet_dtype type, int rank,
+                                                       const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_wrap_device_strided(void *first, duet_dtype type, int rank,
+                                                         const int64_t *size, const int64_t *stride);
+
 /* Prints one line for each live matrix: the source line that created it, its type and shape, and
  * its size in bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is
  * printed then. A matrix that you did not free, for example a view that you made inside a formula,

@@ -1130,6 +1130,13 @@ class [[nodiscard]] matrix : public members<matrix>
         return nullptr;
     }
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
+    static bool one_stride_each(const duet::shape &s, const duet::shape &stride, const char *who, location w)
+    {
+        if (s.size() == stride.size()) return true;
+        const std::string text = std::string(who) + " needs one stride for each axis";
+        detail::raise(DUET_BAD_ARGUMENT, text.c_str(), w);
+        return false;
+    }
     template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
 
   public:
@@ -1245,12 +1252,37 @@ class [[nodiscard]] matrix : public members<matrix>
     static matrix wrap_strided(T *first, const duet::shape &s, const duet::shape &stride,
                                location w = location::here())
     {
-        if (s.size() != stride.size()) {
-            detail::raise(DUET_BAD_ARGUMENT, "wrap_strided needs one stride for each axis", w);
-            return matrix();
-        }
+        if (!one_stride_each(s, stride, "wrap_strided", w)) return matrix();
         return matrix(
             detail::made((duet_wrap_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
+    }
+    /* The same of memory that is only read: writing to the matrix is an error. And of memory of a GPU. */
+    template <class T>
+    static matrix wrap_const(const T *p, const duet::shape &s, location w = location::here())
+    {
+        return matrix(detail::made((duet_wrap_const_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    template <class T>
+    static matrix wrap_const_strided(const T *first, const duet::shape &s, const duet::shape &stride,
+                                     location w = location::here())
+    {
+        if (!one_stride_each(s, stride, "wrap_const_strided", w)) return matrix();
+        return matrix(
+            detail::made((duet_wrap_const_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()),
+                         w));
+    }
+    template <class T> static matrix wrap_device(T *p, const duet::shape &s, location w = location::here())
+    {
+        return matrix(detail::made((duet_wrap_device_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    template <class T>
+    static matrix wrap_device_strided(T *first, const duet::shape &s, const duet::shape &stride,
+                                      location w = location::here())
+    {
+        if (!one_stride_each(s, stride, "wrap_device_strided", w)) return matrix();
+        return matrix(
+            detail::made((duet_wrap_device_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()),
+                         w));
     }
     matrix clone(location w = location::here()) const { return matrix(detail::made((duet_copy)(m), w)); }
     /* Declares that the matrix is symmetric, triangular, ...: writes keep it (duet/structure.h). */

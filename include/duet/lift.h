@@ -140,6 +140,8 @@ DUET_TYPE_FIRST(duet_zeros)
 DUET_TYPE_FIRST(duet_ones)
 DUET_TYPE_SECOND(duet_wrap, void *)
 DUET_TYPE_SECOND(duet_wrap_columns, void *)
+DUET_TYPE_SECOND(duet_wrap_const, const void *)
+DUET_TYPE_SECOND(duet_wrap_device, void *)
 DUET_TYPE_SECOND(duet_from_array, const void *)
 #undef DUET_TYPE_FIRST
 #undef DUET_TYPE_SECOND
@@ -153,6 +155,10 @@ DUET_TYPE_SECOND(duet_from_array, const void *)
     DUET_MATRIX_HERE(duet_wrap_list, DUET_ELEMENTS(host, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_wrap_columns(host, ...)                                                                         \
     DUET_MATRIX_HERE(duet_wrap_columns_list, DUET_ELEMENTS(host, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
+#define duet_wrap_const(host, ...)                                                                           \
+    DUET_MATRIX_HERE(duet_wrap_const_list, DUET_ELEMENTS(host, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
+#define duet_wrap_device(device, ...)                                                                        \
+    DUET_MATRIX_HERE(duet_wrap_device_list, DUET_ELEMENTS(device, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_from_array(array, ...)                                                                          \
     DUET_MATRIX_HERE(duet_from_array_list, DUET_ELEMENTS(array, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_reshaped(m, ...)     DUET_MATRIX_HERE(duet_reshaped_shape, m, DUET_SIZES(__VA_ARGS__))

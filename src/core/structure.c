@@ -91,10 +91,10 @@ duet_status structure_fits(const char *who, const duet_matrix *m)
                 who, text);
 }
 
-duet_status matrix_not_writable(const char *who, const duet_matrix *m)
+duet_status matrix_refuses(const char *who, const duet_matrix *m)
 {
     char text[SHAPE_TEXT];
-    if (m->repeats) return matrix_repeats(who, m);
+    if (m->repeats || m->constant) return matrix_not_writable(who, m);
     return fail(DUET_BAD_ARGUMENT,
                 "%s(%s): the matrix is declared %s; only duet_set and statements that assign a formula can "
                 "write it, because they check the elements; write another matrix, then assign that",

@@ -87,7 +87,7 @@ duet_status statement_check(const char *who, const duet_matrix *m, const node *e
     if (unlikely(!m || !m->serial)) return bad_matrix(who, m);
     const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
     if (unlikely(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)))) return does_not_fit(who, m, e);
-    if (unlikely(m->repeats)) return matrix_repeats(who, m);
+    if (unlikely(m->repeats | m->constant)) return matrix_not_writable(who, m);
     if (same) return DUET_OK;
     const duet_status s = number_fits(e, m->at.type);
     if (likely(s == DUET_OK)) return s;

@@ -2,6 +2,7 @@
  * matrix nor a formula leaks. Built as C++17 and C++20, and without exceptions and RTTI. */
 #include <array>
 #include <cstdio>
+#include <duet/dlpack.hpp>
 #include <duet/duet.hpp>
 #include <map>
 #include <sstream>
@@ -1304,6 +1305,50 @@ static void test_rest()
     tap_point("factorisations, selections, random numbers, files, printing");
 }
 
+/* Does f fail, with this text? */
+template <class F> static bool refuses(F &&f, const char *text)
+{
+    const auto r = duet::try_call(f);
+    const bool is = r.status() != DUET_OK && std::strstr(r.text(), text);
+    CHECK(is, "\"%s\": %s", text, r.text());
+    return is;
+}
+
+static void test_foreign()
+{
+    static const double numbers[] = { 1, 2, 3, 4, 5, 6 };
+    matrix c = matrix::wrap_const(numbers, { 2, 3 }),
+           columns = matrix::wrap_const_strided(numbers, { 3, 2 }, { 1, 3 });
+    CHECK(duet::item(duet::sum(c)) == 21 && duet::item(duet::sum(columns(2))) == 9, "reading");
+    refuses([&] { c += 1; }, "must not be written");
+    refuses([&] { columns.row(0) = 1; }, "must not be written");
+    refuses([&] { (void)matrix::wrap_const_strided(numbers, { 3, 2 }, { 1 }); }, "one stride for each axis");
+    refuses([&] { (void)matrix::wrap_device(static_cast<float *>(nullptr), { 2 }); }, "must not be NULL");
+    refuses([&] { (void)matrix::wrap_device_strided(static_cast<float *>(nullptr), { 2 }, { 1 }); },
+            "must not be NULL");
+    matrix x = 2 * c;
+    duet_dlpack_options writable = {};
+    writable.writable = 1;
+    duet::tensor t = duet::to_dlpack(x, writable);
+    CHECK(t && t->dl_tensor.ndim == 2 && t->flags == 0, "a tensor");
+    matrix y = duet::from_dlpack(std::move(t));
+    y += 1;
+    CHECK(!t && duet::item(duet::max(x)) == 13, "the matrix shares the elements");
+    duet::legacy_tensor old = duet::to_dlpack_legacy(x);
+    matrix z = duet::from_dlpack(std::move(old));
+    CHECK(!old && duet::item(duet::min(z)) == 3, "a legacy tensor");
+    t = duet::to_dlpack(c);
+    t->dl_tensor.dtype.lanes = 2;
+    t->deleter = [](DLManagedTensorVersioned *) {};
+    auto *kept = t.get();
+    refuses([&] { (void)duet::from_dlpack(std::move(t)); }, "2 lanes");
+    CHECK(t.get() == kept, "a refused tensor stays the caller's");
+    duet::tensor again = duet::to_dlpack(c); /* ends the changed one, whose deleter did nothing */
+    kept->deleter = again->deleter;
+    refuses([&] { (void)duet::to_dlpack(c, writable); }, "must not be written");
+    tap_point("constant memory, memory of a GPU, DLPack");
+}
+
 /* duet_live names the line that made a matrix. */
 static void test_live()
 {
@@ -1343,6 +1388,7 @@ int main()
     test_errors();
     test_blocks();
     test_rest();
+    test_foreign();
     test_live();
     const int64_t after = duet_live(nullptr);
     CHECK(after == before && no_formulas(), "%lld matrices are live", static_cast<long long>(after));

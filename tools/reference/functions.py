@@ -8,7 +8,7 @@ from macros import read_macros
 from options import read_options
 from rows import operand_names, read_rows
 from shapes import axis_forms, result_shape
-from subjects import subject_of
+from subjects import HEADERS, subject_of
 
 # `call` is how a call looks in C where a macro takes other arguments than the function, else ''.
 # `text` is a list of paragraphs; `tags` maps Shapes, Types, Owner, ... to sentences.
@@ -52,6 +52,8 @@ class Reader:
         self.macros = {m.name: m for m in read_macros(self.include)}
         self.parameters = dict(read_parameters(self.include / 'operators.h'))
         self.read_header('duet.h')
+        for header in HEADERS.values():
+            self.read_header(header)
 
     # ---- headers ----
 

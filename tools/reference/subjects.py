@@ -24,14 +24,17 @@ SUBJECTS = {
     'random': 'Random numbers and sequences',
     'files': 'Files and printing',
     'structure': 'Structured matrices',
+    'dlpack': 'Exchange with other libraries (DLPack)',
     'values': 'Results whose size depends on values',
     'recording': 'Recording and replay',
     'devices': 'Devices, plans, statistics, errors',
 }
+HEADERS = {'dlpack': 'dlpack.h'}  # subjects with a header of their own, which duet.h does not include
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
-    'gradient.h': 'gradients', 'optimizers.h': 'optimizers', 'structure.h': 'structure',
+    'gradient.h': 'gradients', 'dlpack.h': 'dlpack', 'optimizers.h': 'optimizers',
+    'structure.h': 'structure',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }
