@@ -1,0 +1,382 @@
+"""Values and their evaluation.
+
+A Node is a value: a matrix, or a formula of other nodes that is not yet computed. Nodes do not change, apart
+from becoming computed. An Array (_array.py) names a node, and `x[0] = 1` makes it name another one.
+
+C formulas belong to one thread and to one statement, so they are built here from the nodes when values are
+needed, and consumed at once. Nodes that the formula passes and that something else still refers to are results
+of the same statement, so that nothing is computed twice."""
+import ctypes
+import threading
+from functools import lru_cache
+from sys import getrefcount
+
+from ._dtypes import by_code
+from ._errors import check, make_error
+from ._library import lib, structs
+
+MOST = 256        # operators in a formula: a larger one is evaluated
+MOST_KEPT = 2048  # the same for a formula of variables, whose gradient may be asked for
+OUTPUTS = 200     # results of one statement; the C library allows 255
+DERIVED, VARIABLE = 1, 2  # Node.kept
+
+_of_matrix, _of_number, _of_integer, _of_unsigned = (
+    lib.of_matrix, lib.of_number, lib.of_integer, lib.of_unsigned)
+_new, _free, _eval, _set_all = lib.new_shape, lib.free, lib.eval, lib.set_all
+_Assignment = structs['duet_assignment']
+_byref, _pointer = ctypes.byref, ctypes.c_void_p
+
+
+class Device:
+    """Where statements run: duet.cpu, duet.gpu, or duet.auto, where the library chooses for each of them."""
+    __slots__ = ('name', 'place')
+
+    def __init__(self, name, place):
+        self.name, self.place = name, place
+
+    def __repr__(self):
+        return f"duet.Device('{self.name}')"
+
+    def __str__(self):
+        return self.name
+
+    def __reduce__(self):
+        return device, (self.name,)
+
+
+auto, cpu, gpu = Device('auto', 0), Device('cpu', 1), Device('gpu', 2)
+_devices = {'auto': auto, 'cpu': cpu, 'gpu': gpu}
+
+
+def device(x):
+    """The device of this name; a device is returned as it is."""
+    if x is None:
+        return state.device
+    if type(x) is Device:
+        return x
+    try:
+        return _devices[x]
+    except (KeyError, TypeError):
+        raise ValueError(f'no such device: {x!r}. There are auto, cpu and gpu') from None
+
+
+class _State(threading.local):
+    device = auto     # of new values of this thread
+    recorded = None   # what the recording of this thread uses
+
+
+state = _State()
+
+
+class Matrix:
+    """Owns a duet_matrix."""
+    __slots__ = ('pointer', 'keep', 'pinned', '__weakref__')
+
+    def __init__(self, pointer, keep=None):
+        self.pointer, self.keep, self.pinned = pointer, keep, False
+
+    def __del__(self, free=_free, byref=_byref, pointer=_pointer):
+        free(byref(pointer(self.pointer)))
+
+
+class Node:
+    """`kept` is VARIABLE for a value with respect to which gradients are taken, and DERIVED for what is computed
+    from one: it keeps its formula when it is evaluated, because gradients need it."""
+    __slots__ = ('op', 'args', 'attrs', 'shape', 'dtype', 'device', 'weight', 'matrix', 'kept')
+
+    def __init__(self, op, args, attrs, shape, dtype, where, weight):
+        self.op, self.args, self.attrs = op, args, attrs
+        self.shape, self.dtype, self.device, self.weight = shape, dtype, where, weight
+        self.matrix, self.kept = None, 0
+
+
+def leaf(matrix, shape, dtype, where):
+    node = Node(None, (), (), shape, dtype, where, 0)
+    node.matrix = matrix
+    return node
+
+
+def new_matrix(pointer, keep=None):
+    """Owns a pointer that a function of the library returned."""
+    if not pointer:
+        raise make_error()
+    matrix = Matrix(pointer, keep)
+    if state.recorded is not None:
+        state.recorded.append(matrix)
+    return matrix
+
+
+# ---- arguments of C -----------------------------------------------------------------------------
+
+@lru_cache(None)
+def array_type(kind, count):
+    """An array of C that can be part of a key: it is equal only to itself."""
+    return type('Array', (kind * max(count, 1),), {'__hash__': object.__hash__})
+
+
+@lru_cache(4096)
+def sizes(shape):
+    """int64_t[]: equal tuples give the same object, so that operators with equal sizes have equal keys."""
+    return array_type(ctypes.c_int64, len(shape))(*shape)
+
+
+@lru_cache(4096)
+def ints(values):
+    return array_type(ctypes.c_int, len(values))(*values)
+
+
+def number(x):
+    """The C formula of a Python number."""
+    kind = x.__class__
+    if kind is float:
+        return _of_number(x)
+    if kind is int or kind is bool:
+        if -0x8000000000000000 <= x < 0x8000000000000000:
+            return _of_integer(x)
+        return _of_unsigned(x) if 0 < x < 0x10000000000000000 else _of_number(float(x))
+    if isinstance(x, complex):
+        return lib.complex(_of_number(x.real), _of_number(x.imag))
+    return _of_number(x) if isinstance(x, float) else number(int(x))
+
+
+# ---- new formulas -------------------------------------------------------------------------------
+
+_known = {}  # (operator, attributes, operands): shape and type of the result
+_SAMPLES = {bool: True, int: 1, float: 0.5, complex: 1j}
+
+
+def result_of(op, args, attrs=()):
+    """The shape and type of the result of an operator. The library decides: a formula of matrices without
+    elements in memory is built and dropped. Errors have the library's text."""
+    key = (op, attrs, *[(a.shape, a.dtype) if a.__class__ is Node else a.__class__ for a in args])
+    try:
+        return _known[key]
+    except KeyError:
+        pass
+    matrices, formulas = [], []
+    for a in args:
+        if a.__class__ is Node:
+            matrices.append(Matrix(_check_pointer(_new(a.dtype.code, len(a.shape), sizes(a.shape)))))
+            formulas.append(_of_matrix(matrices[-1].pointer))
+        else:
+            formulas.append(number(_SAMPLES.get(a.__class__, a)))
+    e = op(*formulas, *attrs)
+    status = lib.expr_status(e)
+    if status:
+        lib.drop(e)
+        raise _error_of(e, status)
+    shape = tuple(lib.expr_size(e, k) for k in range(lib.expr_rank(e)))
+    dtype = by_code[lib.expr_type(e)]
+    lib.drop(e)
+    if len(_known) > 20000:
+        _known.clear()
+    _known[key] = shape, dtype
+    return shape, dtype
+
+
+def _check_pointer(pointer):
+    if not pointer:
+        raise make_error()
+    return pointer
+
+
+def _error_of(e, status):
+    return make_error(status)
+
+
+def make(op, args, attrs=(), meta=None):
+    """A node for the result of an operator."""
+    shape, dtype = meta or result_of(op, args, attrs)
+    where, weight, kept = state.device, 1, 0
+    for a in args:
+        if a.__class__ is Node:
+            weight += a.weight
+            if a.kept:
+                kept = DERIVED
+            if a.device is not where:
+                where = together(where, a.device)
+        elif dtype.high is not None and not dtype.low <= a <= dtype.high:
+            raise _out_of_range(op, args, attrs)
+    node = Node(op, args, attrs, shape, dtype, where, weight)
+    if kept:
+        node.kept = kept
+    if weight > MOST:
+        _settle(node)
+    return node
+
+
+def _out_of_range(op, args, attrs):
+    """The library's error about a number that the element type does not have."""
+    dtype = next((a.dtype for a in args if a.__class__ is Node), None)
+    bad = next((a for a in args if a.__class__ is not Node), None)
+    e = lib.eval  # the text of the library, if it refuses this number
+    nodes = [lib.of_matrix(_scratch(a)) if a.__class__ is Node else number(a) for a in args]
+    e = op(*nodes, *attrs)
+    status = lib.expr_status(e)
+    lib.drop(e)
+    if status:
+        return make_error(status)
+    from ._errors import ValueError
+    return ValueError(f'the number {bad} is out of the range of {dtype}')
+
+
+def _scratch(node, _kept={}):
+    key = node.shape, node.dtype
+    if key not in _kept:
+        if len(_kept) > 100:
+            _kept.clear()
+        _kept[key] = Matrix(_check_pointer(_new(node.dtype.code, len(node.shape), sizes(node.shape))))
+    return _kept[key].pointer
+
+
+def together(a, b):
+    """The device of a formula with values of both devices."""
+    if a is b or b is auto:
+        return a
+    if a is auto:
+        return b
+    raise ValueError('the operands are on the devices cpu and gpu: use to_device')
+
+
+def _settle(node):
+    """Evaluates a node whose formula is large. `weight` counts a shared node several times; the formula is
+    evaluated if it really is large, or else gets its true weight."""
+    count = len(collect([node])[0])
+    if count > (MOST_KEPT if node.kept else MOST) // 2:
+        evaluate([node])
+    else:
+        node.weight = count
+
+
+# ---- evaluation ---------------------------------------------------------------------------------
+
+def collect(roots, expand=None):
+    """The nodes of formulas, operands first, and for each how often the others name it."""
+    uses, order, stack = {}, [], list(roots)
+    pop, push = stack.pop, stack.append
+    while stack:
+        n = pop()
+        if n.__class__ is tuple:
+            order.append(n[0])
+        elif n not in uses:
+            uses[n] = 0
+            if n.matrix is None or (expand and n in expand):
+                push((n,))
+                for a in n.args:
+                    if a.__class__ is Node:
+                        push(a)
+            else:
+                order.append(n)
+    for n in order:
+        if n.matrix is None or (expand and n in expand):
+            for a in n.args:
+                if a.__class__ is Node:
+                    uses[a] += 1
+    return order, uses
+
+
+def build(order, formulas):
+    """The C formulas of nodes, operands first."""
+    for n in order:
+        m = n.matrix
+        if m is not None:
+            formulas[n] = _of_matrix(m.pointer)
+        elif n.op.__class__ is Special:
+            formulas[n] = n.op.build(n, formulas)
+        else:
+            formulas[n] = n.op(*[formulas[a] if a.__class__ is Node else number(a) for a in n.args], *n.attrs)
+    return formulas
+
+
+class Special:
+    """An operator that needs more than the C formulas of its operands."""
+    __slots__ = ('build', 'name')
+
+    def __init__(self, build, name):
+        self.build, self.name = build, name
+
+
+# Operators whose result is a view of their operand: nothing is saved by storing it.
+VIEWS = {lib.index, lib.permute, lib.reshape, lib.broadcast, lib.diagonal_of, lib.transpose}
+
+
+def evaluate(roots):
+    """Computes nodes, in one statement if they are no more than OUTPUTS."""
+    order, uses = collect(roots)
+    top = set(roots)
+    outputs = []
+    n = None
+    for n in order:
+        if n.matrix is None:
+            # References to a node: `order`, `uses`, n, the argument of getrefcount, and its uses in formulas.
+            # `roots` and `top` are more. If there are others, somebody may need the value later.
+            if n in top or (getrefcount(n) > 4 + uses[n] and n.op not in VIEWS):
+                outputs.append(n)
+    del n
+    if len(outputs) > OUTPUTS:
+        for i in range(0, len(outputs), OUTPUTS):
+            _run(*_part(outputs[i:i + OUTPUTS]))
+    elif outputs:
+        _run(order, outputs)
+
+
+def _part(outputs):
+    return collect(outputs)[0], outputs
+
+
+def _run(order, outputs):
+    where = outputs[-1].device
+    if where is not auto:
+        with on(where):
+            _compute(order, outputs)
+    else:
+        _compute(order, outputs)
+
+
+def _compute(order, outputs):
+    formulas = {}
+    try:
+        build(order, formulas)
+    except BaseException:
+        for e in formulas.values():
+            lib.drop(e)
+        raise
+    if len(outputs) == 1:
+        node, = outputs
+        node.matrix = new_matrix(_eval(formulas[node]))
+    else:
+        made = [new_matrix(_new(n.dtype.code, len(n.shape), sizes(n.shape))) for n in outputs]
+        list_ = (_Assignment * len(made))(*[(m.pointer, formulas[n]) for m, n in zip(made, outputs)])
+        check(_set_all(list_, len(made)))
+        for node, m in zip(outputs, made):
+            node.matrix = m
+    if state.recorded is not None:
+        state.recorded.extend(order)
+    for node in outputs:
+        node.weight = 0
+        if node.kept != DERIVED:
+            node.args, node.attrs, node.op = (), (), None
+
+
+def value(node):
+    """The matrix of a node; evaluates it if necessary."""
+    if node.matrix is None:
+        evaluate([node])
+    return node.matrix
+
+
+class on:
+    """A block whose statements run on one device, also for formulas that were built before."""
+
+    def __init__(self, where):
+        self.where = device(where)
+
+    def __enter__(self):
+        self.before = state.device
+        self.scope = lib.scope_open(self.where.place)
+        state.device = self.where
+        return self.where
+
+    def __exit__(self, *_):
+        state.device = self.before
+        lib.scope_close(_byref(self.scope))
