@@ -691,7 +691,7 @@ def put(x, key, value):
                 raise TypeError(f'an array of {node.dtype} cannot hold the number {value!r}')
     elif value.dtype is not node.dtype and dt.promote(value.dtype, node.dtype) is not node.dtype:
         raise TypeError(f'an array of {node.dtype} cannot hold elements of {value.dtype}: use duet.astype')
-    if key.__class__ is Array and key.dtype.kind == 'b' and key.ndim:
+    if key.__class__ is Array and key.dtype.kind == 'b':
         check_mask(node.shape, key, 0)
         if value.__class__ is not Array or value.ndim == 0:
             if key.shape != node.shape[:key.ndim]:

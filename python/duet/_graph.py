@@ -89,6 +89,10 @@ class Node:
         self.shape, self.dtype, self.device, self.weight = shape, dtype, where, weight
         self.matrix, self.kept = None, 0
 
+    @property
+    def ndim(self):
+        return len(self.shape)
+
 
 def leaf(matrix, shape, dtype, where):
     node = Node(None, (), (), shape, dtype, where, 0)
@@ -163,8 +167,9 @@ def result_of(op, args, attrs=()):
     e = op(*formulas, *attrs)
     status = lib.expr_status(e)
     if status:
+        error = make_error(status)
         lib.drop(e)
-        raise _error_of(e, status)
+        raise error
     shape = tuple(lib.expr_size(e, k) for k in range(lib.expr_rank(e)))
     dtype = by_code[lib.expr_type(e)]
     lib.drop(e)
@@ -180,14 +185,10 @@ def _check_pointer(pointer):
     return pointer
 
 
-def _error_of(e, status):
-    return make_error(status)
-
-
 def make(op, args, attrs=(), meta=None):
     """A node for the result of an operator."""
     shape, dtype = meta or result_of(op, args, attrs)
-    where, weight, kept = state.device, 1, 0
+    where, weight, kept, numbers = state.device, 1, 0, False
     for a in args:
         if a.__class__ is Node:
             weight += a.weight
@@ -195,8 +196,10 @@ def make(op, args, attrs=(), meta=None):
                 kept = DERIVED
             if a.device is not where:
                 where = together(where, a.device)
-        elif dtype.high is not None and not dtype.low <= a <= dtype.high:
-            raise _out_of_range(op, args, attrs)
+        elif a.__class__ is int:
+            numbers = True
+    if numbers:
+        _check_range(op, args, attrs)
     node = Node(op, args, attrs, shape, dtype, where, weight)
     if kept:
         node.kept = kept
@@ -205,28 +208,21 @@ def make(op, args, attrs=(), meta=None):
     return node
 
 
-def _out_of_range(op, args, attrs):
-    """The library's error about a number that the element type does not have."""
-    dtype = next((a.dtype for a in args if a.__class__ is Node), None)
-    bad = next((a for a in args if a.__class__ is not Node), None)
-    e = lib.eval  # the text of the library, if it refuses this number
-    nodes = [lib.of_matrix(_scratch(a)) if a.__class__ is Node else number(a) for a in args]
-    e = op(*nodes, *attrs)
-    status = lib.expr_status(e)
-    lib.drop(e)
-    if status:
-        return make_error(status)
-    from ._errors import ValueError
-    return ValueError(f'the number {bad} is out of the range of {dtype}')
-
-
-def _scratch(node, _kept={}):
-    key = node.shape, node.dtype
-    if key not in _kept:
-        if len(_kept) > 100:
-            _kept.clear()
-        _kept[key] = Matrix(_check_pointer(_new(node.dtype.code, len(node.shape), sizes(node.shape))))
-    return _kept[key].pointer
+def _check_range(op, args, attrs):
+    """Refuses integers that the type of the other operands does not have, with the library's text."""
+    for other in args:
+        if other.__class__ is Node and other.dtype.kind in 'iu':
+            low, high = other.dtype.low, other.dtype.high
+            if any(a.__class__ is int and not low <= a <= high for a in args):
+                matrices = [Matrix(_check_pointer(_new(a.dtype.code, len(a.shape), sizes(a.shape))))
+                            for a in args if a.__class__ is Node]
+                each = iter(matrices)
+                e = op(*[_of_matrix(next(each).pointer) if a.__class__ is Node else number(a) for a in args], *attrs)
+                status = lib.expr_status(e)
+                error = make_error(status) if status else None
+                lib.drop(e)
+                if error:
+                    raise error
 
 
 def together(a, b):

@@ -8,13 +8,14 @@ from . import _dtypes as dt
 from . import _graph as g
 from ._array import (Array, apply, axis_of, broadcast, cast, concat as _concat, node_of, permute, reshape)
 from ._elementwise import conj
-from ._errors import TypeError, ValueError, check
+from ._errors import NotImplementedError, TypeError, ValueError, check
 from ._library import lib
 from ._manipulation import broadcast_shapes, matrix_transpose  # noqa: F401
 from ._reduce import max as _max, min as _min, sum as _sum, vector_norm  # noqa: F401
 
 _QR = namedtuple('QRResult', 'Q R')
 _SVD = namedtuple('SVDResult', 'U S Vh')
+_Eig = namedtuple('EigResult', 'eigenvalues eigenvectors')
 _Eigh = namedtuple('EighResult', 'eigenvalues eigenvectors')
 _Slogdet = namedtuple('SlogdetResult', 'sign logabsdet')
 
@@ -176,6 +177,24 @@ def eigh(x, /):
     batch = _matrices(x, 'eigh', square=True)
     n = x.shape[-1]
     return _Eigh(*_factors(lib.eigh, x, batch, [(_part(x), (n,)), (x.dtype, (n, n))]))
+
+
+def eig(x, /):
+    """Eigenvalues and eigenvectors of square matrices. Both are complex."""
+    batch = _matrices(x, 'eig', square=True)
+    n, dtype = x.shape[-1], dt.complex_of[x.dtype]
+    return _Eig(*_factors(_optional('eig'), x, batch, [(dtype, (n,)), (dtype, (n, n))]))
+
+
+def eigvals(x, /):
+    """The eigenvalues of square matrices. They are complex."""
+    return _map(_optional('eigvals'), x, 'eigvals', x.shape[-1:], dt.complex_of.get(x.dtype))
+
+
+def _optional(name):
+    if not hasattr(lib, name):
+        raise NotImplementedError(f'this version of the C library has no {name} of general matrices')
+    return getattr(lib, name)
 
 
 def slogdet(x, /):
