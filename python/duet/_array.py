@@ -298,7 +298,7 @@ def unary(op):
 
 
 _BINARY = {
-    'add': lib.add, 'sub': lib.sub, 'mul': lib.mul, 'truediv': lib.div, 'floordiv': lib.floor_divide,
+    'add': lib.add, 'sub': lib.sub, 'mul': lib.mul, 'truediv': lib.div,
     'mod': lib.remainder, 'pow': lib.pow, 'and': lib.bitwise_and, 'or': lib.bitwise_or, 'xor': lib.bitwise_xor,
     'lshift': lib.shift_left, 'rshift': lib.shift_right,
 }
@@ -320,6 +320,21 @@ def _add_operators():
         f.__name__ = n
         setattr(Array, n, f)
 
+    def __floordiv__(self, other, /):
+        if _operands(self, other) is None:
+            return NotImplemented
+        from ._elementwise import floor_divide
+        return floor_divide(self, other)
+
+    def __rfloordiv__(self, other, /):
+        if _operands(other, self) is None:
+            return NotImplemented
+        from ._elementwise import floor_divide
+        return floor_divide(other, self)
+
+    def __ifloordiv__(self, other, /):
+        return in_place(__floordiv__)(self, other)
+
     def __pos__(self, /):
         if self.dtype.kind == 'b':
             raise TypeError('+x is not defined for an array of bool')
@@ -336,7 +351,7 @@ def _add_operators():
     def __rmatmul__(self, other, /):
         return NotImplemented
 
-    for f in __pos__, __matmul__, __imatmul__, __rmatmul__:
+    for f in __floordiv__, __rfloordiv__, __ifloordiv__, __pos__, __matmul__, __imatmul__, __rmatmul__:
         setattr(Array, f.__name__, f)
 
 
@@ -563,28 +578,30 @@ def get(x, key):
     return gather(x, arrays) if arrays else x
 
 
+def _is_number(k):
+    return isinstance(k, builtins.int) and not isinstance(k, builtins.bool) or \
+        k.__class__ is Array and k.ndim == 0 and k.dtype.kind in 'iu'
+
+
 def _with_integers(key, shape):
-    """If a key has arrays of integers, its integers become arrays too, as in NumPy: x[a, 0] and x[0, a] place
-    the axes of a by the same rule."""
-    if key.__class__ is not tuple or not any(k.__class__ is Array for k in key):
+    """If a key has arrays with axes, its integers become arrays too, as in NumPy: x[a, 0] and x[0, a] place the
+    axes of a by the same rule."""
+    if key.__class__ is not tuple or not any(k.__class__ is Array and (k.ndim or k.dtype.kind == 'b') for k in key):
         return key
-    if not any(isinstance(k, builtins.int) for k in key):
+    if not any(_is_number(k) for k in key):
         return key
-    from ._creation import full
-    out = []
-    axis = 0
-    rank = len(shape)
-    used = sum((k.ndim if k.dtype.kind == 'b' else 1) if k.__class__ is Array else 1 for k in key
+    used = sum(k.ndim if k.__class__ is Array and k.dtype.kind == 'b' else 1 for k in key
                if k is not None and k is not Ellipsis)
+    out, axis = [], 0
     for k in key:
         if k is Ellipsis:
-            axis += rank - used
+            axis += len(shape) - used
         elif k is not None:
-            if isinstance(k, builtins.int) and not isinstance(k, builtins.bool):
-                n = shape[axis] if axis < rank else 0
-                if not -n <= k < n:
-                    raise IndexError(f'index {k} is out of bounds for axis {axis} of size {n}')
-                k = full((1,), k, dtype=dt.int64)
+            if _is_number(k):
+                i, n = _operator.index(k), shape[axis] if axis < len(shape) else 0
+                if not -n <= i < n:
+                    raise IndexError(f'index {i} is out of bounds for axis {axis} of size {n}')
+                k = asarray([i])
             axis += k.ndim if k.__class__ is Array and k.dtype.kind == 'b' else 1
         out.append(k)
     return tuple(out)

@@ -1,4 +1,7 @@
 """The element-wise functions of the array API."""
+import math
+
+from . import _complex
 from . import _dtypes as dt
 from ._array import Array, _scalars, apply, asarray, cast, node_of
 from ._errors import TypeError
@@ -15,7 +18,11 @@ def _doc(f, op, name):
 
 
 def _unary(name, op):
+    of_complex = _complex.FUNCTIONS.get(name)
+
     def f(x, /):
+        if of_complex and node_of(x).dtype.kind == 'c':
+            return of_complex(x)
         return Array(make(op, (node_of(x),)))
     return _doc(f, op, name)
 
@@ -42,8 +49,8 @@ def _binary(name, op):
     return _doc(f, op, name)
 
 
-for _name in ('abs acos asin atan cos cosh exp expm1 log log10 log1p log2 sign signbit sin sinh sqrt tan tanh '
-              'square reciprocal isnan real imag').split():
+for _name in ('abs acos acosh asin asinh atan atanh cos cosh exp expm1 log log10 log1p log2 signbit sin sinh sqrt '
+              'tan tanh square reciprocal isnan real imag').split():
     globals()[_name] = _unary(_name, getattr(lib, _name))
 for _name, _op in {'negative': lib.neg, 'logical_not': lib.logical_not, 'bitwise_invert': lib.bitwise_not}.items():
     globals()[_name] = _unary(_name, _op)
@@ -51,7 +58,7 @@ for _name in 'floor', 'ceil', 'trunc':
     globals()[_name] = _rounding(_name, getattr(lib, _name))
 for _name, _op in {
         'add': lib.add, 'subtract': lib.sub, 'multiply': lib.mul, 'divide': lib.div, 'pow': lib.pow,
-        'floor_divide': lib.floor_divide, 'remainder': lib.remainder, 'atan2': lib.atan2, 'hypot': lib.hypot,
+        'remainder': lib.remainder, 'atan2': lib.atan2, 'hypot': lib.hypot,
         'logaddexp': lib.logaddexp, 'maximum': lib.maximum, 'minimum': lib.minimum, 'nextafter': lib.nextafter,
         'copysign': lib.copysign, 'equal': lib.equal, 'not_equal': lib.not_equal, 'less': lib.less,
         'less_equal': lib.less_equal, 'greater': lib.greater, 'greater_equal': lib.greater_equal,
@@ -59,6 +66,27 @@ for _name, _op in {
         'bitwise_and': lib.bitwise_and, 'bitwise_or': lib.bitwise_or, 'bitwise_xor': lib.bitwise_xor,
         'bitwise_left_shift': lib.shift_left, 'bitwise_right_shift': lib.shift_right}.items():
     globals()[_name] = _binary(_name, _op)
+
+
+def sign(x, /):
+    """1 where x > 0, -1 where x < 0, 0 where x is a zero of either sign; of complex numbers x / abs(x)."""
+    kind = node_of(x).dtype.kind
+    if kind == 'c':
+        return _complex.sign(x)
+    return apply(lib.sign, x) + 0.0 if kind == 'f' else apply(lib.sign, x)
+
+
+def floor_divide(x1, x2, /):
+    """x1 / x2 rounded down. Of a finite number and an infinity it is a zero, as the array API demands."""
+    made = Array(make(lib.floor_divide, (operand(x1, x2), operand(x2, x1))))
+    if made.dtype.kind != 'f' or (isinstance(x2, _scalars) and math.isfinite(x2)):
+        return made
+    if isinstance(x2, _scalars):
+        x2 = asarray(x2, dtype=x1.dtype)
+    if isinstance(x1, _scalars):
+        x1 = asarray(x1, dtype=x2.dtype)
+    tiny = apply(lib.isinf, x2) & apply(lib.isfinite, x1)
+    return apply(lib.where, tiny, apply(lib.div, x1, x2), made)
 
 
 def positive(x, /):
@@ -89,37 +117,6 @@ def isfinite(x, /):
 def isinf(x, /):
     """True where x is infinite."""
     return x != x if node_of(x).dtype.kind in 'iub' else apply(lib.isinf, x)
-
-
-def _times_i(z, sign):
-    """i z or -i z, exactly."""
-    a, b = apply(lib.real, z), apply(lib.imag, z)
-    return apply(lib.complex, -b, a) if sign > 0 else apply(lib.complex, b, -a)
-
-
-def asinh(x, /):
-    """The number whose hyperbolic sine is x."""
-    if node_of(x).dtype.kind == 'c':
-        return _times_i(apply(lib.asin, _times_i(x, 1)), -1)
-    return apply(lib.asinh, x)
-
-
-def atanh(x, /):
-    """The number whose hyperbolic tangent is x."""
-    if node_of(x).dtype.kind == 'c':
-        return _times_i(apply(lib.atan, _times_i(x, 1)), -1)
-    return apply(lib.atanh, x)
-
-
-def acosh(x, /):
-    """The number with a real part from 0 on whose hyperbolic cosine is x."""
-    if node_of(x).dtype.kind != 'c':
-        return apply(lib.acosh, x)
-    w = apply(lib.acos, x)
-    a, b = apply(lib.real, w), apply(lib.imag, w)
-    below = apply(lib.signbit, apply(lib.imag, x))
-    a = apply(lib.where, below, -a, a)
-    return apply(lib.complex, apply(lib.abs, b), a)
 
 
 def clip(x, /, min=None, max=None):
