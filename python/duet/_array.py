@@ -247,6 +247,16 @@ def binary(op):
                 new = _new(Array)
                 new._node = node
                 return new
+        elif other.__class__ is float:
+            b = other
+            meta = _known.get((op, (), (a.shape, a.dtype), float))
+            if meta is not None and a.device is _state.device and not a.kept:
+                node = Node(op, (a, b), (), meta[0], meta[1], a.device, a.weight + 1)
+                if node.weight > MOST:
+                    _settle(node)
+                new = _new(Array)
+                new._node = node
+                return new
         elif isinstance(other, _scalars):
             b = other
         else:
@@ -698,25 +708,26 @@ def flatten(x, indices, count, position):
 
 def put(x, key, value):
     """x[key] = value"""
-    node = x._node
+    # No name for the node of x here: `own` counts the references to it.
+    dtype, whole = x.dtype, x.shape
     if value.__class__ is not Array:
         if not isinstance(value, _scalars):
             value = asarray(value)
         else:
             kind = dt.number_kind(value)
-            if not dt.can_hold(node.dtype, kind):
-                raise TypeError(f'an array of {node.dtype} cannot hold the number {value!r}')
-    elif value.dtype is not node.dtype and dt.promote(value.dtype, node.dtype) is not node.dtype:
-        raise TypeError(f'an array of {node.dtype} cannot hold elements of {value.dtype}: use duet.astype')
+            if not dt.can_hold(dtype, kind):
+                raise TypeError(f'an array of {dtype} cannot hold the number {value!r}')
+    elif value.dtype is not dtype and dt.promote(value.dtype, dtype) is not dtype:
+        raise TypeError(f'an array of {dtype} cannot hold elements of {value.dtype}: use duet.astype')
     if key.__class__ is Array and key.dtype.kind == 'b':
-        check_mask(node.shape, key, 0)
+        check_mask(whole, key, 0)
         if value.__class__ is not Array or value.ndim == 0:
-            if key.shape != node.shape[:key.ndim]:
+            if key.shape != whole[:key.ndim]:
                 return
             mask = reshape(key, key.shape + (1,) * (x.ndim - key.ndim))
-            replace(x, _typed(where_(mask, value, x), node.dtype)._node)
+            replace(x, cast(where_(mask, value, x), dtype)._node)
             return
-    entries, arrays, shape = parse(_with_integers(key, node.shape), node.shape)
+    entries, arrays, shape = parse(_with_integers(key, whole), whole)
     if any(k.dtype.kind == 'b' and k.ndim == 0 for _, k in arrays):
         raise IndexError('a mask without axes cannot be assigned to')
     if arrays:
@@ -728,10 +739,6 @@ def put(x, key, value):
 def where_(mask, a, b):
     from ._api import where
     return where(mask, a, b)
-
-
-def _typed(x, dtype):
-    return cast(x, dtype)
 
 
 def own(x):

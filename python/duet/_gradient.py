@@ -17,40 +17,42 @@ def variable(x):
 
 
 class _Path:
-    """Values on the way from variables to y that are already computed: gradients go through their formulas."""
-    __slots__ = ('nodes',)
+    """What makes the C formula of y differ from the one that computes y: values on the way from the variables to y
+    that are already computed, through whose formulas the gradient goes, and other values that have the matrix of a
+    variable, which are constants."""
+    __slots__ = ('computed', 'constants')
 
-    def __init__(self, y, stops):
-        self.nodes, stack, seen = set(), [y], set()
+    def __init__(self, y, variables):
+        self.computed, self.constants = set(), set()
+        matrices = {n.matrix for n in variables}
+        stack, seen = [y], set(variables)
         while stack:
             n = stack.pop()
-            if n in seen or n in stops:
+            if n in seen:
                 continue
             seen.add(n)
-            if n.kept == g.DERIVED:
-                if n.matrix is not None:
-                    self.nodes.add(n)
-                stack.extend(a for a in n.args if a.__class__ is g.Node)
+            if n.kept == g.DERIVED and n.matrix is not None:
+                self.computed.add(n)
+            elif n.matrix is not None:
+                if n.matrix in matrices:
+                    self.constants.add(n)
+                continue
+            stack.extend(a for a in n.args if a.__class__ is g.Node)
+
+    def differs(self):
+        return self.computed or self.constants
 
 
 def _build(node, formulas):
-    """The C formula of a gradient. If values on the way are already computed, y is built anew from the variables."""
+    """The C formula of a gradient."""
     y, x, *more = node.args
     path, = node.attrs
     e = formulas[y]
-    if path.nodes:
-        e = formulas.get(path)
+    if path.differs():
+        e = formulas.get(path)  # the gradients of one y share it
         if e is None:
-            order, _ = g.collect([y], path.nodes)
-            mine = {}
-            for n in order:
-                if n.matrix is not None and n not in path.nodes:
-                    mine[n] = lib.of_matrix(n.matrix.pointer)
-                elif n.op.__class__ is g.Special:
-                    mine[n] = n.op.build(n, mine)
-                else:
-                    mine[n] = n.op(*[mine[a] if a.__class__ is g.Node else g.number(a) for a in n.args], *n.attrs)
-            e = formulas[path] = mine[y]
+            order, _ = g.collect([y], path.computed)
+            e = formulas[path] = g.build(order, {}, path.computed, path.constants)[y]
     if more:
         return lib.vjp(e, x.matrix.pointer, formulas[more[0]] if more[0].__class__ is g.Node else g.number(more[0]))
     return lib.grad(e, x.matrix.pointer)
@@ -67,8 +69,8 @@ def _gradients(y, xs, more=()):
                              'duet.grad(function)')
         if n.dtype.kind not in 'fc':
             raise TypeError(f'gradients need floating-point elements, and x is {n.dtype}')
-        g.value(n)
-    path = _Path(y, set(nodes))
+    g.evaluate([n for n in nodes if n.matrix is None])
+    path = _Path(y, nodes)
     made = []
     for n in nodes:
         node = g.Node(_GRADIENT, (y, n, *more), (path,), n.shape, n.dtype, g.together(y.device, n.device), y.weight + 1)

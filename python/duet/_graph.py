@@ -271,12 +271,15 @@ def collect(roots, expand=None):
     return order, uses
 
 
-def build(order, formulas):
-    """The C formulas of nodes, operands first."""
+def build(order, formulas, anew=(), constants=()):
+    """The C formulas of nodes, operands first. Nodes in `anew` are built from their operands although they are
+    computed; for those in `constants`, no gradient passes."""
     for n in order:
         m = n.matrix
-        if m is not None:
-            formulas[n] = _of_matrix(m.pointer)
+        if m is not None and n not in anew:
+            formulas[n] = e = _of_matrix(m.pointer)
+            if n in constants:
+                formulas[n] = lib.stop_gradient(e)
         elif n.op.__class__ is Special:
             formulas[n] = n.op.build(n, formulas)
         else:
@@ -354,10 +357,59 @@ def _compute(order, outputs):
             node.args, node.attrs, node.op = (), (), None
 
 
+SMALL = 24  # operators in a formula that is evaluated by the short way below
+
+
+def _tree(node, made):
+    """The C formula of a node if nothing else refers to the formulas in it; else 0. `made` gets all formulas."""
+    args = []
+    for a in node.args:
+        if a.__class__ is Node:
+            m = a.matrix
+            if m is not None:
+                e = _of_matrix(m.pointer)
+            elif getrefcount(a) > 3:  # more than the operands of `node`, `a` and the argument
+                return 0
+            else:
+                e = _tree(a, made)
+                if not e:
+                    return 0
+                args.append(e)
+                continue
+        elif a.__class__ is float:
+            e = _of_number(a)
+        else:
+            e = number(a)
+        args.append(e)
+        made.append(e)
+    if node.op.__class__ is Special:
+        return 0
+    e = node.op(*args, *node.attrs)
+    made.append(e)
+    return e
+
+
 def value(node):
     """The matrix of a node; evaluates it if necessary."""
-    if node.matrix is None:
-        evaluate([node])
+    m = node.matrix
+    if m is not None:
+        return m
+    if node.weight <= SMALL and node.device is auto and not node.kept and state.recorded is None:
+        # The short way, which does the same as `evaluate` for one result.
+        made = []
+        e = _tree(node, made)
+        if e:
+            pointer = _eval(e)
+            if not pointer:
+                raise make_error()
+            m = node.matrix = Matrix(pointer)
+            node.args = node.attrs = ()
+            node.op = None
+            node.weight = 0
+            return m
+        for e in made:
+            lib.drop(e)
+    evaluate([node])
     return node.matrix
 
 

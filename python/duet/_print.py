@@ -78,7 +78,8 @@ def _format_of(flat, dtype):
     large = finite and (max(finite) >= 1e8 or min(finite) < 1e-4 or max(finite) / min(finite) > 1e3 * 1e5)
     if large:
         digits = min(8, max(len(_digits(x, dtype)[0]) for x in finite) - 1)
-        return lambda x: f'{x:.{digits}e}' if math.isfinite(x) else _special(x)
+        point = '' if digits else '.'
+        return lambda x: f'{x:.{digits}e}'.replace('e', point + 'e') if math.isfinite(x) else _special(x)
     decimals = min(8, max([_decimals(x, dtype) for x in finite], default=0))
     texts = [f'{x:.{decimals}f}'.rstrip('0') for x in finite]
     decimals = max([len(t.split('.')[1]) if '.' in t else 0 for t in texts], default=0)
