@@ -101,7 +101,8 @@ class Array:
         return Array(made)
 
     def __dlpack_device__(self, /):
-        return 1, 0
+        from ._dlpack import device_of
+        return device_of(self)
 
     def __dlpack__(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
         from ._dlpack import export
@@ -721,7 +722,10 @@ def put(x, key, value):
         raise TypeError(f'an array of {dtype} cannot hold elements of {value.dtype}: use duet.astype')
     if key.__class__ is Array and key.dtype.kind == 'b':
         check_mask(whole, key, 0)
-        if value.__class__ is not Array or value.ndim == 0:
+        if key.ndim == 0 and value.__class__ is Array and value.ndim:
+            value = reshape(value, value.shape[max(value.ndim - len(whole), 0):])
+            value = broadcast(value, whole)
+        if value.__class__ is not Array or value.ndim == 0 or key.ndim == 0:
             if key.shape != whole[:key.ndim]:
                 return
             mask = reshape(key, key.shape + (1,) * (x.ndim - key.ndim))
@@ -748,7 +752,7 @@ def own(x):
     matrix = g.value(node)
     # References to the node: x, `node`, the argument of getrefcount. To the matrix: the node, `matrix`, the
     # argument.
-    if matrix.pinned or (getrefcount(node) <= 3 and getrefcount(matrix) <= 3):
+    if matrix.pinned or (matrix.pinned is False and getrefcount(node) <= 3 and getrefcount(matrix) <= 3):
         return matrix
     copy = g.new_matrix(lib.copy(matrix.pointer))
     made = g.leaf(copy, node.shape, node.dtype, node.device)

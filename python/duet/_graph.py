@@ -69,7 +69,8 @@ state = _State()
 
 
 class Matrix:
-    """Owns a duet_matrix."""
+    """Owns a duet_matrix. `pinned` is True if others know its memory, so that writes go there; None if it must not
+    be written; else False."""
     __slots__ = ('pointer', 'keep', 'pinned', '__weakref__')
 
     def __init__(self, pointer, keep=None):

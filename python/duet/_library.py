@@ -13,7 +13,7 @@ from ._table import DTYPES, FUNCTIONS, STATUSES, STRUCTS
 LETTERS = {
     'e': ctypes.c_uint64, 'i': ctypes.c_int, 'l': ctypes.c_int64, 'u': ctypes.c_uint64, 'z': ctypes.c_size_t,
     'd': ctypes.c_double, 'v': None, 's': ctypes.c_char_p, 'w': ctypes.c_int32, 'p': ctypes.c_void_p,
-    'm': ctypes.c_void_p, 't': ctypes.c_int, 'r': ctypes.c_int,
+    'm': ctypes.c_void_p, 't': ctypes.c_int, 'r': ctypes.c_int, 'n': ctypes.c_ssize_t,
 }
 STRUCT_LETTERS = {'S': 'duet_scope', 'X': 'duet_explaining', 'T': 'duet_timing', 'C': 'duet_counts',
                   'M': 'duet_memory'}
@@ -25,6 +25,8 @@ def _structs():
         fields = [(m, LETTERS[t] * n if n > 1 else LETTERS[t]) for m, t, n in members]
         made[name] = type(name, (ctypes.Structure,), {'_fields_': fields})
     LETTERS.update({letter: made[name] for letter, name in STRUCT_LETTERS.items()})
+    LETTERS['D'] = type('DLDevice', (ctypes.Structure,), {
+        '_fields_': [('device_type', ctypes.c_int32), ('device_id', ctypes.c_int32)]})
     return made
 
 

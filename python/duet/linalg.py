@@ -1,5 +1,5 @@
-"""Linear algebra: the extension linalg of the array API. The library factorises one matrix at a time; stacks of
-matrices are taken apart and joined here, as one formula."""
+"""Linear algebra: the extension linalg of the array API. A library that factorises only one matrix at a time gets
+stacks of matrices one by one; their results are joined here, as one formula."""
 import builtins
 import math
 from collections import namedtuple
@@ -30,9 +30,12 @@ def _matrices(x, name, square=False):
     return x.shape[:-2]
 
 
+STACKS = hasattr(lib, 'eig')  # a library that has it takes stacks of matrices
+
+
 def _each(x, batch):
-    """The matrices of a stack."""
-    if not batch:
+    """The operands of the library: all of a stack, or its matrices."""
+    if not batch or STACKS:
         return [x]
     flat = reshape(x, (math.prod(batch), *x.shape[len(batch):]))
     return [flat[i] for i in range(flat.shape[0])]
@@ -40,7 +43,7 @@ def _each(x, batch):
 
 def _join(parts, batch, shape, dtype):
     """A stack of results of this shape."""
-    if not batch:
+    if not batch or STACKS:
         return parts[0]
     if not parts:
         from ._creation import zeros
@@ -92,6 +95,8 @@ def solve(x1, x2, /):
     n = x1.shape[-1]
     dtype = dt.promote(x1.dtype, x2.dtype)
     x1, x2 = cast(x1, dtype), cast(x2, dtype)
+    if x2.ndim == 1 and STACKS:
+        return reshape(solve(x1, reshape(x2, (n, 1))), (*batch, n))
     if x2.ndim == 1:
         if x2.shape != (n,):
             raise ValueError(f'x1 has {n} columns, and x2 has shape {x2.shape}')
@@ -126,6 +131,8 @@ class _Nothing:
 
 
 def _factors(op, x, batch, results):
+    if STACKS:
+        return _factor(op, x, [(t, (*batch, *s)) for t, s in results])
     parts = [_factor(op, m, results) for m in _each(x, batch)]
     return [_join([p[i] for p in parts], batch, s, t) for i, (t, s) in enumerate(results)]
 
@@ -139,6 +146,8 @@ def qr(x, /, *, mode='reduced'):
     if mode == 'reduced' or m <= n:
         k = builtins.min(m, n)
         return _QR(*_factors(lib.qr, x, batch, [(x.dtype, (m, k)), (x.dtype, (k, n))]))
+    if hasattr(lib, 'qr_complete'):
+        return _QR(*_factors(lib.qr_complete, x, batch, [(x.dtype, (m, m)), (x.dtype, (m, n))]))
     # Of the matrix with the identity behind it, Q is square, and its first columns are those of x.
     q, r = _factors(lib.qr, _beside_identity(x, batch), batch, [(x.dtype, (m, m)), (x.dtype, (m, n + m))])
     return _QR(q, r[..., :n])
@@ -164,6 +173,8 @@ def svd(x, /, *, full_matrices=True):
     batch = _matrices(x, 'svd')
     m, n = x.shape[-2:]
     k = builtins.min(m, n)
+    if full_matrices and hasattr(lib, 'svd_full'):
+        return _SVD(*_factors(lib.svd_full, x, batch, [(x.dtype, (m, m)), (_part(x), (k,)), (x.dtype, (n, n))]))
     u, s, vh = _factors(lib.svd, x, batch, [(x.dtype, (m, k)), (_part(x), (k,)), (x.dtype, (k, n))])
     if full_matrices:
         u = _complete(u, batch)
@@ -188,7 +199,7 @@ def eig(x, /):
 
 def eigvals(x, /):
     """The eigenvalues of square matrices. They are complex."""
-    return _map(_optional('eigvals'), x, 'eigvals', x.shape[-1:], dt.complex_of.get(x.dtype))
+    return _map(_optional('eigvals'), x, 'eigvals', node_of(x).shape[-1:], dt.complex_of.get(x.dtype))
 
 
 def _optional(name):

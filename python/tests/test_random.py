@@ -319,3 +319,21 @@ def test_round_trips(rng, cases):
         z = duet.asarray(y.tolist(), dtype=y.dtype)
         if 0 not in x.shape:
             assert np.array_equal(np.asarray(z), x, equal_nan=np.dtype(dtype).kind in 'fc')
+
+
+def test_dlpack():
+    a = np.arange(6.0).reshape(2, 3)
+    x = duet.from_dlpack(a[:, ::-1])
+    assert np.array_equal(np.asarray(x), a[:, ::-1])
+    y = duet.from_dlpack(a)
+    y[0, 0] = 9.0
+    y.evaluate()
+    assert a[0, 0] == 9.0
+    z = duet.from_dlpack(a, copy=True)
+    z[0, 0] = 1.0
+    assert a[0, 0] == 9.0 and float(z[0, 0]) == 1.0
+    assert not np.from_dlpack(z).flags.writeable or float(z[0, 0]) == 1.0
+    for k in range(3):  # capsules that nobody takes
+        z.__dlpack__(**({} if k == 0 else {'max_version': (1, k)}))
+    with pytest.raises(BufferError):
+        z.__dlpack__(dl_device=(4, 0))

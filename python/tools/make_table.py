@@ -18,11 +18,8 @@ from rows import text_of  # noqa: E402
 LETTERS = {
     'duet_expr': 'e', 'int': 'i', 'int64_t': 'l', 'uint64_t': 'u', 'size_t': 'z', 'double': 'd', 'void': 'v',
     'const char *': 's', 'char *': 's', 'int32_t': 'w', 'duet_scope': 'S', 'duet_explaining': 'X',
-    'duet_timing': 'T', 'duet_counts': 'C', 'duet_memory': 'M',
-}
-ENUMS = {
-    'duet_dtype': 't', 'duet_place': 'i', 'duet_status': 'r', 'duet_math_mode': 'i', 'duet_overlap': 'i',
-    'duet_side': 'i', 'duet_transfers': 'i', 'duet_pad_mode': 'i', 'duet_index_kind': 'i',
+    'duet_timing': 'T', 'duet_counts': 'C', 'duet_memory': 'M', 'intptr_t': 'n', 'DLDevice': 'D',
+    'duet_dtype': 't', 'duet_status': 'r',
 }
 STRUCT = re.compile(r'^typedef struct (duet_\w+) \{\n(.*?)\n\} \1;', re.M | re.S)
 SKIPPED = {'duet_printed'}  # has a union; the package prints by itself
@@ -34,7 +31,9 @@ def letter(ctype):
         return LETTERS[ctype]
     if ctype.endswith('*'):
         return 'p'
-    return ENUMS[ctype]
+    if re.match(r'duet_\w+$', ctype):
+        return 'i'  # an enum
+    raise ValueError(f'no letter for the C type {ctype}')
 
 
 def split_parameter(text):
