@@ -21,14 +21,18 @@ _settle, _together = g._settle, g.together
 
 class Array:
     """An array of numbers: its elements, or a formula that is not yet computed. Operators build formulas.
-    They are computed when their elements are needed, in as few passes over memory as possible."""
-    __slots__ = ('_node', '__weakref__')
+    They are computed when their elements are needed, in as few passes over memory as possible.
+
+    x[key], duet.reshape(x, shape), x.T and x.mT are the elements that x has now. Writing to them (y[key] = value,
+    y += value) writes to x as well: `_base` is x, with the function that reads them and the one that writes them."""
+    __slots__ = ('_node', '_base', '__weakref__')
     __array_priority__ = 1000
 
     def __init__(self, node):
         if node.__class__ is not Node:
             raise builtins.TypeError('use duet.asarray to make an array')
         self._node = node
+        self._base = None
 
     # ---- properties ----
 
@@ -74,7 +78,8 @@ class Array:
         n = self.ndim
         if n < 2:
             raise ValueError(f'mT needs an array of at least 2 axes, and this one has {n}')
-        return permute(self, (*range(n - 2), n - 1, n - 2))
+        order = *range(n - 2), n - 1, n - 2
+        return part_of(self, lambda x: permute(x, order), lambda x, y: put(x, Ellipsis, permute(y, order)))
 
     @property
     def is_evaluated(self):
@@ -211,7 +216,9 @@ class Array:
     # ---- indexing ----
 
     def __getitem__(self, key, /):
-        return get(self, key)
+        if key.__class__ is Array or (key.__class__ is tuple and any(k.__class__ is Array for k in key)):
+            return get(self, key)
+        return part_of(self, lambda x: get(x, key), lambda x, y: put(x, key, y))
 
     def __setitem__(self, key, value, /):
         put(self, key, value)
@@ -247,6 +254,7 @@ def binary(op):
                     _settle(node)
                 new = _new(Array)
                 new._node = node
+                new._base = None
                 return new
         elif other.__class__ is float:
             b = other
@@ -257,6 +265,7 @@ def binary(op):
                     _settle(node)
                 new = _new(Array)
                 new._node = node
+                new._base = None
                 return new
         elif isinstance(other, _scalars):
             b = other
@@ -275,8 +284,34 @@ def binary(op):
 _new = object.__new__
 
 
+def part_of(x, read, write):
+    """What `read` selects of x. Writing to it writes to x, too."""
+    made = read(x)
+    if made is x:
+        made = Array(x._node)
+    made._base = x, read, write
+    return made
+
+
+def refresh(x):
+    """Reads a part of another array again before it is written, because that array may have changed."""
+    base, read, _ = x._base
+    if base._base is not None:
+        refresh(base)
+    x._node = read(base)._node
+
+
+def write_back(x):
+    """Writes a part of another array to that array."""
+    base, _, write = x._base
+    g.value(x._node)
+    write(base, Array(x._node))
+
+
 def in_place(method):
     def update(self, other, /):
+        if self._base is not None:
+            refresh(self)
         result = method(self, other)
         if result is NotImplemented:
             return result
@@ -298,8 +333,10 @@ def replace(x, node):
     if old.matrix is not None and old.matrix.pinned:
         if node is not old:
             check(lib.set(old.matrix.pointer, lib.of_matrix(g.value(node).pointer)))
-        return
-    x._node = node
+    else:
+        x._node = node
+    if x._base is not None:
+        write_back(x)
 
 
 def unary(op):
@@ -709,6 +746,8 @@ def flatten(x, indices, count, position):
 
 def put(x, key, value):
     """x[key] = value"""
+    if x._base is not None:
+        refresh(x)
     # No name for the node of x here: `own` counts the references to it.
     dtype, whole = x.dtype, x.shape
     if value.__class__ is not Array:
@@ -723,7 +762,10 @@ def put(x, key, value):
     if key.__class__ is Array and key.dtype.kind == 'b':
         check_mask(whole, key, 0)
         if key.ndim == 0 and value.__class__ is Array and value.ndim:
-            value = reshape(value, value.shape[max(value.ndim - len(whole), 0):])
+            if value.ndim > len(whole):  # the part has one axis more: it is all of x, or nothing
+                if builtins.bool(key):
+                    put(x, Ellipsis, value)
+                return
             value = broadcast(value, whole)
         if value.__class__ is not Array or value.ndim == 0 or key.ndim == 0:
             if key.shape != whole[:key.ndim]:
@@ -779,6 +821,8 @@ def assign(x, entries, shape, value):
         check(lib.set(view, e))
     finally:
         lib.free(ctypes.byref(ctypes.c_void_p(view)))
+    if x._base is not None:
+        write_back(x)
 
 
 def scatter(x, entries, arrays, value):

@@ -4,8 +4,8 @@ import operator
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import (Array, apply, axes_of, axis_of, broadcast, cast, concat as _concat, convert, node_of, permute,
-                     reshape as _reshape, shape_of)
+from ._array import (Array, apply, axes_of, axis_of, broadcast, cast, concat as _concat, convert, node_of, part_of,
+                     permute, put, reshape as _reshape, shape_of)
 from ._errors import ValueError
 from ._library import lib
 
@@ -158,8 +158,11 @@ def reshape(x, /, shape, *, copy=None):
         if shape.count(-1) > 1 or (others == 0 and x.size) or (others and x.size % others):
             raise ValueError(f'an array of shape {x.shape} cannot have shape {shape}')
         shape = tuple([(x.size // others if others else 0) if n == -1 else n for n in shape])
-    made = _reshape(x, shape)
-    return Array(made._node) if made is x else made
+    old = x.shape
+    made = part_of(x, lambda x: _reshape(x, shape), lambda x, y: put(x, Ellipsis, _reshape(y, old)))
+    if copy:
+        made._base = None
+    return made
 
 
 def roll(x, /, shift, *, axis=None):

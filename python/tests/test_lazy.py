@@ -234,3 +234,34 @@ def test_a_failed_recording_leaves_the_thread_usable(x):
     with pytest.raises(RuntimeError):
         duet.record(bad, x)
     assert duet.record(lambda x: x + 1.0, x).outputs.shape == (1000,)
+
+
+# ---- parts of an array ---------------------------------------------------------------------------
+
+def test_writing_to_a_part_writes_to_the_array():
+    a, x = np.arange(24.0).reshape(2, 3, 4), duet.reshape(duet.arange(24.0), (2, 3, 4)).evaluate()
+
+    def f(x, xp):
+        y = x[1]
+        y += 100.0
+        z = y[::2, 1:]
+        z[0, 0] = -1.0
+        x[1, 2, 1] = 7.0
+        z *= 2.0  # sees the assignment before it
+        xp.reshape(x, (-1,))[3] = 5.0
+        x[0].T[1, 2] = 8.0
+        for row in x[0]:
+            row -= 1.0
+        return x
+    assert np.array_equal(np.asarray(f(x, duet)), f(a, np))
+
+
+def test_a_copy_is_no_part():
+    x = duet.arange(3.0)
+    y = duet.asarray(x[:2], copy=True)
+    y += 1.0
+    z = x[duet.asarray([0, 1])]
+    z += 1.0
+    w = x + 0.0
+    w[0] = 9.0
+    assert x.tolist() == [0.0, 1.0, 2.0] and y.tolist() == [1.0, 2.0]
