@@ -15,8 +15,7 @@ _Entry = structs['duet_index_entry']
 _OPEN = -2**63
 _RANGE, _AT, _NEW = 0, 1, 2
 _scalars = (builtins.int, builtins.float, builtins.complex)
-_known, _state, MOST, DERIVED = g._known, g.state, g.MOST, g.DERIVED
-_settle, _together = g._settle, g.together
+_state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
 
 
 class Array:
@@ -240,25 +239,30 @@ def _operands(x, y):
 
 
 def binary(op):
-    """The methods x + y and y + x of an operator of two operands."""
+    """The methods x + y and y + x of an operator of two operands. The common case takes few lines here; `make` does
+    the same for all cases."""
+    metas = {}  # shape and type of the result for those of the operands
+
     def method(self, other, /):
         a = self._node
         if other.__class__ is Array:
             b = other._node
-            # The common case in a few lines; `make` does the same.
-            meta = _known.get((op, (), (a.shape, a.dtype), (b.shape, b.dtype)))
+            meta = metas.get((a.shape, a.dtype, b.shape, b.dtype))
             if meta is not None and a.device is b.device is _state.device and not (a.kept or b.kept):
-                weight = a.weight + b.weight + 1
-                node = Node(op, (a, b), (), meta[0], meta[1], a.device, weight)
-                if weight > MOST:
+                node = Node(op, (a, b), (), meta[0], meta[1], a.device, a.weight + b.weight + 1)
+                if node.weight > MOST:
                     _settle(node)
                 new = _new(Array)
                 new._node = node
                 new._base = None
                 return new
+            meta = result_of(op, (a, b))
+            if len(metas) > 1000:
+                metas.clear()
+            metas[a.shape, a.dtype, b.shape, b.dtype] = meta
         elif other.__class__ is float:
             b = other
-            meta = _known.get((op, (), (a.shape, a.dtype), float))
+            meta = metas.get((a.shape, a.dtype))
             if meta is not None and a.device is _state.device and not a.kept:
                 node = Node(op, (a, b), (), meta[0], meta[1], a.device, a.weight + 1)
                 if node.weight > MOST:
@@ -267,11 +271,15 @@ def binary(op):
                 new._node = node
                 new._base = None
                 return new
+            meta = result_of(op, (a, b))
+            if len(metas) > 1000:
+                metas.clear()
+            metas[a.shape, a.dtype] = meta
         elif isinstance(other, _scalars):
-            b = other
+            b, meta = other, None
         else:
             return NotImplemented
-        return Array(make(op, (a, b)))
+        return Array(make(op, (a, b), (), meta))
 
     def reflected(self, other, /):
         if not isinstance(other, _scalars):
@@ -279,6 +287,25 @@ def binary(op):
         return Array(make(op, (other, self._node)))
 
     return method, reflected
+
+
+def function_of_one(op, x, metas):
+    """A function of one array. `metas` belongs to the function, as above."""
+    if x.__class__ is not Array:
+        node_of(x)
+    a = x._node
+    meta = metas.get((a.shape, a.dtype))
+    if meta is None:
+        meta = result_of(op, (a,))
+        if len(metas) > 1000:
+            metas.clear()
+        metas[a.shape, a.dtype] = meta
+    if a.kept or a.device is not _state.device or a.weight >= MOST:
+        return Array(make(op, (a,), (), meta))
+    new = _new(Array)
+    new._node = Node(op, (a,), (), meta[0], meta[1], a.device, a.weight + 1)
+    new._base = None
+    return new
 
 
 _new = object.__new__
@@ -813,6 +840,11 @@ def assign(x, entries, shape, value):
         g.value(value._node)
     matrix = own(x)
     e = c_formula(value) if value.__class__ is Array else g.number(value)
+    if all(k == _PLAIN for k in entries):
+        check(lib.set(matrix.pointer, e))
+        if x._base is not None:
+            write_back(x)
+        return
     view = lib.indexed_by(matrix.pointer, len(entries), _entries(entries))
     if not view:
         lib.drop(e)

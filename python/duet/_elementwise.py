@@ -3,7 +3,7 @@ import math
 
 from . import _complex
 from . import _dtypes as dt
-from ._array import Array, _scalars, apply, asarray, cast, node_of
+from ._array import Array, _scalars, apply, asarray, cast, function_of_one, node_of
 from ._errors import TypeError
 from ._graph import make
 from ._library import lib
@@ -18,12 +18,12 @@ def _doc(f, op, name):
 
 
 def _unary(name, op):
-    of_complex = _complex.FUNCTIONS.get(name)
+    of_complex, metas = _complex.FUNCTIONS.get(name), {}
 
     def f(x, /):
         if of_complex and node_of(x).dtype.kind == 'c':
             return of_complex(x)
-        return Array(make(op, (node_of(x),)))
+        return function_of_one(op, x, metas)
     return _doc(f, op, name)
 
 
