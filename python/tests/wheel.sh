@@ -18,17 +18,22 @@ python=$work/venv/bin/python
 unset DUET_LIBRARY PYTHONPATH || true
 export OMP_WAIT_POLICY=passive DUET_CALIBRATE=0
 cp -r python/tests "$work/tests" # so that Python finds the installed package
-status=0
-"$python" -B -m pytest -p no:cacheprovider -q "$work/tests" | tee "$work/log" || status=1
+broken=0
+# run COMMAND... - runs pytest in the virtual environment; its summary goes to the log.
+run() {
+    { "$python" -B -m pytest -p no:cacheprovider -q "$@" || echo "status $?"; } | tee -a "$work/log"
+}
+run "$work/tests"
 if [ -n "$suite" ]; then
     "$python" -m pip install --quiet -r "$suite/requirements.txt"
     skips=$PWD/python/tests/array-api-skips.txt
-    (cd "$suite" && ARRAY_API_TESTS_MODULE=duet "$python" -B -m pytest array_api_tests -p no:cacheprovider -q \
-        --disable-deadline --max-examples "${DUET_SUITE_EXAMPLES:-100}" --skips-file "$skips") | tee -a "$work/log" ||
-        status=1
+    cd "$suite"
+    export ARRAY_API_TESTS_MODULE=duet
+    run array_api_tests --disable-deadline --max-examples "${DUET_SUITE_EXAMPLES:-100}" --skips-file "$skips"
 fi
-passed=$(sed -n 's/.*\b\([0-9][0-9]*\) passed.*/\1/p' "$work/log" | awk '{ n += $1 } END { print n + 0 }')
-failed=$(sed -n 's/.*\b\([0-9][0-9]*\) failed.*/\1/p' "$work/log" | awk '{ n += $1 } END { print n + 0 }')
-[ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || failed=1
+! grep -q '^status ' "$work/log" || broken=1
+count() { grep -o "[0-9]* $1" "$work/log" | awk '{ n += $1 } END { print n + 0 }'; }
+passed=$(count passed) failed=$(count failed)
+[ "$failed" -gt 0 ] || failed=$broken
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
