@@ -360,6 +360,7 @@ def replace(x, node):
     if old.matrix is not None and old.matrix.pinned:
         if node is not old:
             check(lib.set(old.matrix.pointer, lib.of_matrix(g.value(node).pointer)))
+            g.hand_back(old.matrix)
     else:
         x._node = node
     if x._base is not None:
@@ -710,7 +711,10 @@ def masked(x, mask):
 
 
 def c_formula(x):
-    return lib.of_matrix(g.value(x._node).pointer)
+    matrix = g.value(x._node)
+    if matrix.pinned:
+        g.take_over(matrix)
+    return lib.of_matrix(matrix.pointer)
 
 
 def from_matrix(pointer, where):
@@ -842,6 +846,7 @@ def assign(x, entries, shape, value):
     e = c_formula(value) if value.__class__ is Array else g.number(value)
     if all(k == _PLAIN for k in entries):
         check(lib.set(matrix.pointer, e))
+        g.hand_back(matrix)
         if x._base is not None:
             write_back(x)
         return
@@ -853,6 +858,7 @@ def assign(x, entries, shape, value):
         check(lib.set(view, e))
     finally:
         lib.free(ctypes.byref(ctypes.c_void_p(view)))
+    g.hand_back(matrix)
     if x._base is not None:
         write_back(x)
 

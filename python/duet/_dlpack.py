@@ -106,6 +106,7 @@ def load(obj, device, copy):
     _rename(capsule, _USED[name])
     # The owner sees what is written to shared memory. A write to constant memory makes a copy first.
     x._node.matrix.pinned = None if constant else copy is not True
+    x._node.matrix.keep = g.DEVICE if kind in (CUDA, MANAGED) else obj
     if device is not None:
         x = x.to_device(device)
     return x

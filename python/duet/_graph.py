@@ -70,7 +70,7 @@ state = _State()
 
 class Matrix:
     """Owns a duet_matrix. `pinned` is True if others know its memory, so that writes go there; None if it must not
-    be written; else False."""
+    be written; else False. If it is pinned and `keep` is not None, other libraries use its memory too."""
     __slots__ = ('pointer', 'keep', 'pinned', '__weakref__')
 
     def __init__(self, pointer, keep=None):
@@ -78,6 +78,22 @@ class Matrix:
 
     def __del__(self, free=_free, byref=_byref, pointer=_pointer):
         free(byref(pointer(self.pointer)))
+
+
+def take_over(matrix):
+    """Before a statement: what others have written to shared memory of the host counts."""
+    if matrix.keep is not None and matrix.keep is not DEVICE:
+        lib.update(matrix.pointer)
+
+
+def hand_back(matrix):
+    """After a statement has written to shared memory: others find the elements there."""
+    if matrix.pinned and matrix.keep is not None:
+        if not (lib.device_read if matrix.keep is DEVICE else lib.read)(matrix.pointer):
+            raise make_error()
+
+
+DEVICE = 'memory of a GPU'
 
 
 class Node:
@@ -189,7 +205,7 @@ def _check_pointer(pointer):
 def make(op, args, attrs=(), meta=None):
     """A node for the result of an operator."""
     shape, dtype = meta or result_of(op, args, attrs)
-    where, weight, kept, numbers = state.device, 1, 0, False
+    where, weight, kept, numbers = auto, 1, 0, False
     for a in args:
         if a.__class__ is Node:
             weight += a.weight
@@ -199,6 +215,8 @@ def make(op, args, attrs=(), meta=None):
                 where = together(where, a.device)
         elif a.__class__ is int:
             numbers = True
+    if where is auto:
+        where = state.device
     if numbers:
         _check_range(op, args, attrs)
     node = Node(op, args, attrs, shape, dtype, where, weight)
@@ -278,6 +296,8 @@ def build(order, formulas, anew=(), constants=()):
     for n in order:
         m = n.matrix
         if m is not None and n not in anew:
+            if m.pinned:
+                take_over(m)
             formulas[n] = e = _of_matrix(m.pointer)
             if n in constants:
                 formulas[n] = lib.stop_gradient(e)
@@ -368,6 +388,8 @@ def _tree(node, made):
         if a.__class__ is Node:
             m = a.matrix
             if m is not None:
+                if m.pinned:
+                    take_over(m)
                 e = _of_matrix(m.pointer)
             elif getrefcount(a) > 3:  # more than the operands of `node`, `a` and the argument
                 return 0
