@@ -1,10 +1,11 @@
-"""python_calls.py [SECONDS] - times small Python programs in Duet, NumPy, JAX, PyTorch and CuPy, as far as these are
-installed, and prints a table in Markdown, in microseconds: the fastest of many repetitions. Each program waits for
-its result. `recorded` is duet.record, `jit` is jax.jit.
+"""python_calls.py [SECONDS] - times small Python programs in Duet, NumPy, JAX, PyTorch and CuPy, as far as
+these are installed, and prints a table in Markdown, in microseconds: the fastest of many repetitions. Each
+program waits for its result. `recorded` is duet.record, `jit` is jax.jit.
 
     element-wise    y = exp(-x * x) * x + 2 * x, of 16, 10^4 and 10^6 elements, f32
     dense forward   relu(x w + b) v + c for 64 x 784, 784 x 256, 256 x 10, f32
     training step   the same with the mean squared error, gradients and a step of gradient descent"""
+
 import sys
 import time
 
@@ -60,10 +61,14 @@ def numpy_programs():
         b -= RATE * db
         v -= RATE * dv
         c -= RATE * dc
+
     x, w, b, v, c, t = inputs()
     programs = {f'element-wise, {n}': (lambda a=a: chain(a)) for n, a in vectors().items()}
-    return {**programs, 'dense forward': lambda: forward(x, w, b, v, c),
-            'training step': lambda: step(x, w, b, v, c, t)}
+    return {
+        **programs,
+        'dense forward': lambda: forward(x, w, b, v, c),
+        'training step': lambda: step(x, w, b, v, c, t),
+    }
 
 
 def duet_programs(recorded):
@@ -76,10 +81,11 @@ def duet_programs(recorded):
         return duet.relu(x @ w + b) @ v + c
 
     def step(x, t, w, b, v, c):
-        loss = duet.mean((forward(x, w, b, v, c) - t)**2)
+        loss = duet.mean((forward(x, w, b, v, c) - t) ** 2)
         for p, g in zip((w, b, v, c), duet.grad(loss, [w, b, v, c])):
             p -= RATE * g
         duet.evaluate(w, b, v, c)
+
     flat = [duet.asarray(a) for a in inputs()[:5]]
     x, w, b, v, c, t = [duet.asarray(a) for a in inputs()]
     w, b, v, c = (duet.variable(p) for p in (w, b, v, c))
@@ -94,9 +100,16 @@ def duet_programs(recorded):
             programs[f'element-wise, {n}'] = lambda a=a: (chain(a).evaluate(), wait())
     if recorded:
         ahead, train = duet.record(forward, *flat), duet.record(step, x, t, w, b, v, c)
-        return {**programs, 'dense forward': lambda: (ahead(), wait()), 'training step': lambda: (train(), wait())}
-    return {**programs, 'dense forward': lambda: (forward(*flat).evaluate(), wait()),
-            'training step': lambda: (step(x, t, w, b, v, c), wait())}
+        return {
+            **programs,
+            'dense forward': lambda: (ahead(), wait()),
+            'training step': lambda: (train(), wait()),
+        }
+    return {
+        **programs,
+        'dense forward': lambda: (forward(*flat).evaluate(), wait()),
+        'training step': lambda: (step(x, t, w, b, v, c), wait()),
+    }
 
 
 def jax_programs(jit):
@@ -110,18 +123,24 @@ def jax_programs(jit):
         return jax.nn.relu(x @ p[0] + p[1]) @ p[2] + p[3]
 
     def step(p, x, t):
-        g = jax.grad(lambda p: jnp.mean((forward(p, x) - t)**2))(p)
+        g = jax.grad(lambda p: jnp.mean((forward(p, x) - t) ** 2))(p)
         return [a - RATE * d for a, d in zip(p, g)]
+
     x, *p, t = [jnp.asarray(a) for a in inputs()]
     if jit:
         chain, forward, step = jax.jit(chain), jax.jit(forward), jax.jit(step)
     wait = jax.block_until_ready
     programs = {f'element-wise, {n}': (lambda a=jnp.asarray(a): wait(chain(a))) for n, a in vectors().items()}
-    return {**programs, 'dense forward': lambda: wait(forward(p, x)), 'training step': lambda: wait(step(p, x, t))}
+    return {
+        **programs,
+        'dense forward': lambda: wait(forward(p, x)),
+        'training step': lambda: wait(step(p, x, t)),
+    }
 
 
 def torch_programs():
     import torch
+
     torch.set_num_threads(1 if not torch.cuda.is_available() else torch.get_num_threads())
     where = 'cuda' if torch.cuda.is_available() else 'cpu'
 
@@ -134,18 +153,22 @@ def torch_programs():
     def wait():
         if where == 'cuda':
             torch.cuda.synchronize()
+
     x, *p, t = [torch.tensor(a, device=where) for a in inputs()]
     trained = [q.clone().requires_grad_() for q in p]
 
     def step():
-        loss = ((forward(x, *trained) - t)**2).mean()
+        loss = ((forward(x, *trained) - t) ** 2).mean()
         gradients = torch.autograd.grad(loss, trained)
         with torch.no_grad():
             for q, g in zip(trained, gradients):
                 q -= RATE * g
         wait()
-    programs = {f'element-wise, {n}': (lambda a=torch.tensor(a, device=where): (chain(a), wait()))
-                for n, a in vectors().items()}
+
+    programs = {
+        f'element-wise, {n}': (lambda a=torch.tensor(a, device=where): (chain(a), wait()))
+        for n, a in vectors().items()
+    }
     return {**programs, 'dense forward': lambda: (forward(x, *p), wait()), 'training step': step}
 
 
@@ -154,20 +177,29 @@ def cupy_programs():
 
     def chain(x):
         return cp.exp(-x * x) * x + 2 * x
+
     wait = cp.cuda.get_current_stream().synchronize
     x, w, b, v, c, t = [cp.asarray(a) for a in inputs()]
 
     def forward():
         cp.maximum(x @ w + b, 0) @ v + c
         wait()
-    programs = {f'element-wise, {n}': (lambda a=cp.asarray(a): (chain(a), wait())) for n, a in vectors().items()}
+
+    programs = {
+        f'element-wise, {n}': (lambda a=cp.asarray(a): (chain(a), wait())) for n, a in vectors().items()
+    }
     return {**programs, 'dense forward': forward}
 
 
 LIBRARIES = {
-    'Duet': lambda: duet_programs(False), 'Duet, recorded': lambda: duet_programs(True), 'NumPy': numpy_programs,
-    'JAX': lambda: jax_programs(False), 'JAX, jit': lambda: jax_programs(True), 'PyTorch': torch_programs,
-    'CuPy': cupy_programs}
+    'Duet': lambda: duet_programs(False),
+    'Duet, recorded': lambda: duet_programs(True),
+    'NumPy': numpy_programs,
+    'JAX': lambda: jax_programs(False),
+    'JAX, jit': lambda: jax_programs(True),
+    'PyTorch': torch_programs,
+    'CuPy': cupy_programs,
+}
 
 
 def main():

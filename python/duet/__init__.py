@@ -7,14 +7,40 @@
 
 The namespace is that of the Python array API standard, version 2025.12, with the operators of the C library
 beside it. docs/python.md is the manual."""
+
 import builtins as _builtins
 import math as _math
 
 from ._library import lib as _lib, path as library_path  # noqa: F401
-from ._errors import (Error, ValueError, TypeError, IndexError, MemoryError, NotImplementedError,  # noqa: F401
-                      DeviceError, FileError, LinAlgError)
-from ._dtypes import (DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32,  # noqa: F401
-                      float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+from ._errors import (
+    Error,
+    ValueError,
+    TypeError,
+    IndexError,
+    MemoryError,
+    NotImplementedError,  # noqa: F401
+    DeviceError,
+    FileError,
+    LinAlgError,
+)
+from ._dtypes import (
+    DType,
+    bfloat16,
+    bool_ as bool,
+    complex64,
+    complex128,
+    float16,
+    float32,  # noqa: F401
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from ._graph import Device, auto, cpu, gpu, on  # noqa: F401
 from ._array import Array, asarray  # noqa: F401
 from . import _operators as _operators
@@ -40,5 +66,6 @@ del _name, _function
 def _unpickle(data, dtype, shape):
     from ._convert import from_memory
     import ctypes
+
     buffer = ctypes.create_string_buffer(data, _builtins.max(len(data), 16))
     return Array(from_memory(ctypes.addressof(buffer), dtype, shape, None, None, False))

@@ -1,4 +1,5 @@
 """The class Array: operators, indexing, conversion to Python and NumPy, printing."""
+
 import builtins
 import ctypes
 import operator as _operator
@@ -12,7 +13,7 @@ from ._graph import Node, make
 from ._library import lib, structs
 
 _Entry = structs['duet_index_entry']
-_OPEN = -2**63
+_OPEN = -(2**63)
 _RANGE, _AT, _NEW = 0, 1, 2
 _scalars = (builtins.int, builtins.float, builtins.complex)
 _state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
@@ -22,8 +23,10 @@ class Array:
     """An array of numbers: its elements, or a formula that is not yet computed. Operators build formulas.
     They are computed when their elements are needed, in as few passes over memory as possible.
 
-    x[key], duet.reshape(x, shape), x.T and x.mT are the elements that x has now. Writing to them (y[key] = value,
-    y += value) writes to x as well: `_base` is x, with the function that reads them and the one that writes them."""
+    x[key], duet.reshape(x, shape), x.T and x.mT are the elements that x has now. Writing to them (y[key] =
+    value, y += value) writes to x as well: `_base` is x, with the function that reads them and the one that
+    writes them."""
+
     __slots__ = ('_node', '_base', '__weakref__')
     __array_priority__ = 1000
 
@@ -69,7 +72,9 @@ class Array:
     @property
     def T(self):
         if self.ndim != 2:
-            raise ValueError(f'T needs an array of 2 axes, and this one has {self.ndim}: use permute_dims or mT')
+            raise ValueError(
+                f'T needs an array of 2 axes, and this one has {self.ndim}: use permute_dims or mT'
+            )
         return self.mT
 
     @property
@@ -89,6 +94,7 @@ class Array:
 
     def __array_namespace__(self, /, *, api_version=None):
         import duet
+
         if api_version not in (None, '2021.12', '2022.12', '2023.12', '2024.12', '2025.12'):
             raise builtins.ValueError(f'version {api_version} of the array API is not supported')
         return duet
@@ -106,10 +112,12 @@ class Array:
 
     def __dlpack_device__(self, /):
         from ._dlpack import device_of
+
         return device_of(self)
 
     def __dlpack__(self, /, *, stream=None, max_version=None, dl_device=None, copy=None):
         from ._dlpack import export
+
         return export(self, stream, max_version, dl_device, copy)
 
     # ---- conversion ----
@@ -131,12 +139,16 @@ class Array:
 
     def _one(self, what):
         if self.size != 1:
-            raise builtins.TypeError(f'only an array of one element converts to {what}; the shape is {self.shape}')
+            raise builtins.TypeError(
+                f'only an array of one element converts to {what}; the shape is {self.shape}'
+            )
         return numbers_of(self._node)[0]
 
     def __bool__(self, /):
         if self.size != 1:
-            raise ValueError(f'the truth of an array of shape {self.shape} is ambiguous: use duet.any or duet.all')
+            raise ValueError(
+                f'the truth of an array of shape {self.shape} is ambiguous: use duet.any or duet.all'
+            )
         return builtins.bool(numbers_of(self._node)[0])
 
     def __int__(self, /):
@@ -153,7 +165,9 @@ class Array:
 
     def __index__(self, /):
         if self.dtype.kind not in 'iu':
-            raise builtins.TypeError(f'only an integer array converts to an index, and this one is {self.dtype}')
+            raise builtins.TypeError(
+                f'only an integer array converts to an index, and this one is {self.dtype}'
+            )
         return builtins.int(self._one('an index'))
 
     def __len__(self):
@@ -169,6 +183,7 @@ class Array:
 
     def __contains__(self, x):
         from ._api import any as any_
+
         return builtins.bool(any_(self == x))
 
     __hash__ = None
@@ -180,6 +195,7 @@ class Array:
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         """numpy_array + duet_array is computed by Duet, if the operator has a name there."""
         import duet
+
         function = getattr(duet, ufunc.__name__, None)
         if method != '__call__' or kwargs or function is None:
             return NotImplemented
@@ -193,18 +209,22 @@ class Array:
 
     def __reduce__(self):
         import duet
+
         return duet._unpickle, (bytes(self), self.dtype, self.shape)
 
     def __bytes__(self):
         from ._convert import content
+
         return content(self._node)
 
     def __repr__(self):
         from ._print import represent
+
         return represent(self)
 
     def __str__(self):
         from ._print import show
+
         return show(self)
 
     def __format__(self, spec):
@@ -225,6 +245,7 @@ class Array:
 
 # ---- operators -----------------------------------------------------------------------------------
 
+
 def _operands(x, y):
     """The operands of an operator, or None if one of them is something else."""
     if x.__class__ is Array:
@@ -239,8 +260,8 @@ def _operands(x, y):
 
 
 def binary(op):
-    """The methods x + y and y + x of an operator of two operands. The common case takes few lines here; `make` does
-    the same for all cases."""
+    """The methods x + y and y + x of an operator of two operands. The common case takes few lines here;
+    `make` does the same for all cases."""
     metas = {}  # shape and type of the result for those of the operands
 
     def method(self, other, /):
@@ -344,11 +365,14 @@ def in_place(method):
             return result
         old, new = self._node, result._node
         if new.shape != old.shape:
-            raise ValueError(f'the result of the operator in place has shape {new.shape}, and not {old.shape}')
+            raise ValueError(
+                f'the result of the operator in place has shape {new.shape}, and not {old.shape}'
+            )
         if new.dtype is not old.dtype:
             raise TypeError(f'the result of the operator in place is {new.dtype}, and not {old.dtype}')
         replace(self, new)
         return self
+
     return update
 
 
@@ -370,16 +394,31 @@ def replace(x, node):
 def unary(op):
     def method(self, /):
         return Array(make(op, (self._node,)))
+
     return method
 
 
 _BINARY = {
-    'add': lib.add, 'sub': lib.sub, 'mul': lib.mul, 'truediv': lib.div,
-    'mod': lib.remainder, 'pow': lib.pow, 'and': lib.bitwise_and, 'or': lib.bitwise_or, 'xor': lib.bitwise_xor,
-    'lshift': lib.shift_left, 'rshift': lib.shift_right,
+    'add': lib.add,
+    'sub': lib.sub,
+    'mul': lib.mul,
+    'truediv': lib.div,
+    'mod': lib.remainder,
+    'pow': lib.pow,
+    'and': lib.bitwise_and,
+    'or': lib.bitwise_or,
+    'xor': lib.bitwise_xor,
+    'lshift': lib.shift_left,
+    'rshift': lib.shift_right,
 }
-_COMPARE = {'eq': lib.equal, 'ne': lib.not_equal, 'lt': lib.less, 'le': lib.less_equal, 'gt': lib.greater,
-            'ge': lib.greater_equal}
+_COMPARE = {
+    'eq': lib.equal,
+    'ne': lib.not_equal,
+    'lt': lib.less,
+    'le': lib.less_equal,
+    'gt': lib.greater,
+    'ge': lib.greater_equal,
+}
 
 
 def _add_operators():
@@ -392,7 +431,11 @@ def _add_operators():
             f.__name__ = n
             f.__qualname__ = 'Array.' + n
             setattr(Array, n, f)
-    for n, f in {'__neg__': unary(lib.neg), '__abs__': unary(lib.abs), '__invert__': unary(lib.bitwise_not)}.items():
+    for n, f in {
+        '__neg__': unary(lib.neg),
+        '__abs__': unary(lib.abs),
+        '__invert__': unary(lib.bitwise_not),
+    }.items():
         f.__name__ = n
         setattr(Array, n, f)
 
@@ -400,12 +443,14 @@ def _add_operators():
         if _operands(self, other) is None:
             return NotImplemented
         from ._elementwise import floor_divide
+
         return floor_divide(self, other)
 
     def __rfloordiv__(self, other, /):
         if _operands(other, self) is None:
             return NotImplemented
         from ._elementwise import floor_divide
+
         return floor_divide(other, self)
 
     def __ifloordiv__(self, other, /):
@@ -435,6 +480,7 @@ _add_operators()
 
 
 # ---- building blocks, which the functions of the namespace use, too ------------------------------
+
 
 def node_of(x, name='x'):
     if x.__class__ is not Array:
@@ -510,7 +556,7 @@ def concat(arrays, axis):
     if count == 1:
         return arrays[0]
     if count > 64:  # in several steps, so that no formula is too large
-        return concat([concat(arrays[i:i + 64], axis) for i in range(0, count, 64)], axis)
+        return concat([concat(arrays[i : i + 64], axis) for i in range(0, count, 64)], axis)
     nodes = tuple([a._node for a in arrays])
     return Array(make(_concats(count), nodes, (axis,)))
 
@@ -521,8 +567,10 @@ _joins = {}
 def _concats(count):
     op = _joins.get(count)
     if op is None:
+
         def op(*args, _type=ctypes.c_uint64 * count):
             return lib.concat(args[-1], count, _type(*args[:-1]))
+
         _joins[count] = op
     return op
 
@@ -631,8 +679,10 @@ def parse(key, shape):
                     raise builtins.TypeError
                 i = _operator.index(k)
             except builtins.TypeError:
-                raise IndexError('an index must be an integer, a slice, None, an ellipsis or an array of '
-                                 f'integers or bools, and not {type(k).__name__}') from None
+                raise IndexError(
+                    'an index must be an integer, a slice, None, an ellipsis or an array of '
+                    f'integers or bools, and not {type(k).__name__}'
+                ) from None
             n = shape[axis]
             if not -n <= i < n:
                 raise IndexError(f'index {i} is out of bounds for axis {axis} of size {n}')
@@ -655,19 +705,29 @@ def get(x, key):
 
 
 def _is_number(k):
-    return isinstance(k, builtins.int) and not isinstance(k, builtins.bool) or \
-        k.__class__ is Array and k.ndim == 0 and k.dtype.kind in 'iu'
+    return (
+        isinstance(k, builtins.int)
+        and not isinstance(k, builtins.bool)
+        or k.__class__ is Array
+        and k.ndim == 0
+        and k.dtype.kind in 'iu'
+    )
 
 
 def _with_integers(key, shape):
-    """If a key has arrays with axes, its integers become arrays too, as in NumPy: x[a, 0] and x[0, a] place the
-    axes of a by the same rule."""
-    if key.__class__ is not tuple or not any(k.__class__ is Array and (k.ndim or k.dtype.kind == 'b') for k in key):
+    """If a key has arrays with axes, its integers become arrays too, as in NumPy: x[a, 0] and x[0, a] place
+    the axes of a by the same rule."""
+    if key.__class__ is not tuple or not any(
+        k.__class__ is Array and (k.ndim or k.dtype.kind == 'b') for k in key
+    ):
         return key
     if not any(_is_number(k) for k in key):
         return key
-    used = sum(k.ndim if k.__class__ is Array and k.dtype.kind == 'b' else 1 for k in key
-               if k is not None and k is not Ellipsis)
+    used = sum(
+        k.ndim if k.__class__ is Array and k.dtype.kind == 'b' else 1
+        for k in key
+        if k is not None and k is not Ellipsis
+    )
     out, axis = [], 0
     for k in key:
         if k is Ellipsis:
@@ -702,9 +762,17 @@ def masked(x, mask):
     if mask.ndim == 0:
         return masked(reshape(x, (1, *x.shape)), reshape(mask, (1,)))
     check_mask(x.shape, mask, 0)
-    if mask.shape != x.shape[:mask.ndim]:  # an axis of size 0 in the mask
-        return Array(g.leaf(g.new_matrix(lib.new_shape(x.dtype.code, x.ndim - mask.ndim + 1, g.sizes(
-            (0, *x.shape[mask.ndim:])))), (0, *x.shape[mask.ndim:]), x.dtype, x.device))
+    if mask.shape != x.shape[: mask.ndim]:  # an axis of size 0 in the mask
+        return Array(
+            g.leaf(
+                g.new_matrix(
+                    lib.new_shape(x.dtype.code, x.ndim - mask.ndim + 1, g.sizes((0, *x.shape[mask.ndim :])))
+                ),
+                (0, *x.shape[mask.ndim :]),
+                x.dtype,
+                x.device,
+            )
+        )
     if mask.ndim == x.ndim and x.size == 0:
         return reshape(x, (0,))
     return from_matrix(lib.masked(c_formula(x), c_formula(mask)), x.device)
@@ -725,7 +793,7 @@ def from_matrix(pointer, where):
 
 
 def check_mask(shape, mask, axis):
-    here = shape[axis:axis + mask.ndim]
+    here = shape[axis : axis + mask.ndim]
     if len(here) < mask.ndim or not all(m in (n, 0) for m, n in zip(mask.shape, here)):
         raise IndexError(f'the mask has shape {mask.shape}, and the array has {here} there')
 
@@ -759,7 +827,8 @@ def flatten(x, indices, count, position):
     """x with `count` axes joined, and the index there for several arrays of indices. An index out of bounds
     stays out of bounds."""
     from ._api import broadcast_shapes
-    joined = x.shape[position:position + count]
+
+    joined = x.shape[position : position + count]
     shape = broadcast_shapes(*[k.shape for k in indices])
     total = 1
     for n in joined:
@@ -772,7 +841,7 @@ def flatten(x, indices, count, position):
         index = k if index is None else index * n + k
         valid = good if valid is None else valid & good
     index = broadcast(apply(lib.where, valid, index, total), shape)
-    return reshape(x, (*x.shape[:position], total, *x.shape[position + count:])), index
+    return reshape(x, (*x.shape[:position], total, *x.shape[position + count :])), index
 
 
 def put(x, key, value):
@@ -799,7 +868,7 @@ def put(x, key, value):
                 return
             value = broadcast(value, whole)
         if value.__class__ is not Array or value.ndim == 0 or key.ndim == 0:
-            if key.shape != whole[:key.ndim]:
+            if key.shape != whole[: key.ndim]:
                 return
             mask = reshape(key, key.shape + (1,) * (x.ndim - key.ndim))
             replace(x, cast(where_(mask, value, x), dtype)._node)
@@ -815,12 +884,14 @@ def put(x, key, value):
 
 def where_(mask, a, b):
     from ._api import where
+
     return where(mask, a, b)
 
 
 def own(x):
     """A matrix that only x names, so that it can be written in place."""
     from sys import getrefcount
+
     node = x._node
     matrix = g.value(node)
     # References to the node: x, `node`, the argument of getrefcount. To the matrix: the node, `matrix`, the
@@ -839,7 +910,9 @@ def assign(x, entries, shape, value):
         more = value.ndim - len(shape)
         if more > 0:
             if any(n != 1 for n in value.shape[:more]):
-                raise ValueError(f'an array of shape {value.shape} cannot be assigned to a part of shape {shape}')
+                raise ValueError(
+                    f'an array of shape {value.shape} cannot be assigned to a part of shape {shape}'
+                )
             value = reshape(value, value.shape[more:])
         g.value(value._node)
     matrix = own(x)
@@ -866,6 +939,7 @@ def assign(x, entries, shape, value):
 def scatter(x, entries, arrays, value):
     """x[...] = value with arrays in the key."""
     from ._creation import iota
+
     whole = x.shape
     total = 1
     for n in whole:
@@ -879,7 +953,9 @@ def scatter(x, entries, arrays, value):
         value = _number_like(value, x)
     values = broadcast(cast(value, x.dtype), positions.shape)
     count = positions.size
-    flat = apply(lib.put, reshape(x, (total,)), reshape(positions, (count,)), reshape(values, (count,)), attrs=(0,))
+    flat = apply(
+        lib.put, reshape(x, (total,)), reshape(positions, (count,)), reshape(values, (count,)), attrs=(0,)
+    )
     made = reshape(flat, whole)._node
     g.value(made)
     replace(x, made)
@@ -887,6 +963,7 @@ def scatter(x, entries, arrays, value):
 
 def _number_like(value, x):
     from ._creation import full
+
     return full((), value, dtype=x.dtype, device=x.device)
 
 

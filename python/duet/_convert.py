@@ -1,4 +1,5 @@
 """Elements between Python, memory of other libraries, NumPy, and matrices."""
+
 import builtins
 import ctypes
 import struct
@@ -14,15 +15,32 @@ _pythonapi = ctypes.pythonapi
 
 class _Buffer(ctypes.Structure):
     """Py_buffer of Python's C interface."""
-    _fields_ = [('buf', ctypes.c_void_p), ('obj', ctypes.py_object), ('len', ctypes.c_ssize_t),
-                ('itemsize', ctypes.c_ssize_t), ('readonly', ctypes.c_int), ('ndim', ctypes.c_int),
-                ('format', ctypes.c_char_p), ('shape', ctypes.POINTER(ctypes.c_ssize_t)),
-                ('strides', ctypes.POINTER(ctypes.c_ssize_t)), ('suboffsets', ctypes.c_void_p),
-                ('internal', ctypes.c_void_p)]
+
+    _fields_ = [
+        ('buf', ctypes.c_void_p),
+        ('obj', ctypes.py_object),
+        ('len', ctypes.c_ssize_t),
+        ('itemsize', ctypes.c_ssize_t),
+        ('readonly', ctypes.c_int),
+        ('ndim', ctypes.c_int),
+        ('format', ctypes.c_char_p),
+        ('shape', ctypes.POINTER(ctypes.c_ssize_t)),
+        ('strides', ctypes.POINTER(ctypes.c_ssize_t)),
+        ('suboffsets', ctypes.c_void_p),
+        ('internal', ctypes.c_void_p),
+    ]
 
 
-_FORMATS = {'f': dt.float32, 'd': dt.float64, 'e': dt.float16, '?': dt.bool_, 'Zf': dt.complex64,
-            'Zd': dt.complex128, 'b': dt.int8, 'B': dt.uint8}
+_FORMATS = {
+    'f': dt.float32,
+    'd': dt.float64,
+    'e': dt.float16,
+    '?': dt.bool_,
+    'Zf': dt.complex64,
+    'Zd': dt.complex128,
+    'b': dt.int8,
+    'B': dt.uint8,
+}
 for _code, _names in (('h', 'int16'), ('i', 'int32'), ('l', 'int'), ('q', 'int64')):
     _bits = 8 * struct.calcsize(_code)
     _FORMATS[_code] = dt.by_name[f'int{_bits}']
@@ -35,10 +53,12 @@ def address(pointer):
 
 # ---- to a matrix ---------------------------------------------------------------------------------
 
+
 def from_python(obj, dtype=None, copy=None):
     """A node with the elements of a number, nested sequences, or an object with a buffer."""
-    if isinstance(obj, (builtins.bool, builtins.int, builtins.float, builtins.complex)) and \
-            not hasattr(obj, '__array_interface__'):
+    if isinstance(obj, (builtins.bool, builtins.int, builtins.float, builtins.complex)) and not hasattr(
+        obj, '__array_interface__'
+    ):
         if copy is False:
             raise ValueError('a number cannot be shared: use copy=None')
         return from_numbers([obj], (), dtype)
@@ -51,6 +71,7 @@ def from_python(obj, dtype=None, copy=None):
             pass
         if hasattr(obj, '__dlpack__'):
             from ._dlpack import load
+
             x = load(obj, None, copy)
             return convert_node(x._node, dtype)
         if hasattr(obj, '__array__'):
@@ -74,6 +95,7 @@ def convert_node(node, dtype):
 
 def from_sequence(obj, dtype):
     from ._array import Array
+
     flat = []
     shape = _flatten(obj, flat, 0)
     arrays = [x for x in flat if x.__class__ is Array]
@@ -90,6 +112,7 @@ def from_sequence(obj, dtype):
 def _flatten(obj, flat, depth):
     """Appends the numbers of nested sequences to `flat`, and returns their shape."""
     from ._array import Array
+
     if isinstance(obj, (list, tuple, range)):
         if depth >= 8:
             raise ValueError('an array has at most 8 axes')
@@ -123,7 +146,7 @@ def from_numbers(flat, shape, dtype):
     if dtype is None:
         kinds = {dt.number_kind(x) for x in flat}
         dtype = next((_KINDS[k] for k in 'cfib' if k in kinds), dt.float64)
-        if dtype is dt.int64 and any(not -2**63 <= x < 2**63 for x in flat):
+        if dtype is dt.int64 and any(not -(2**63) <= x < 2**63 for x in flat):
             dtype = dt.uint64
     elif dtype.kind in 'fiu' and any(isinstance(x, builtins.complex) for x in flat):
         raise TypeError(f'an array of {dtype} cannot hold complex numbers')
@@ -146,7 +169,7 @@ def pack(flat, dtype):
         part = dt.c_types[dt.part_of[dtype]]
         data = (part * max(2 * n, 1))()
         flat = [builtins.complex(x) for x in flat]
-        data[0:2 * n:2], data[1:2 * n:2] = [x.real for x in flat], [x.imag for x in flat]
+        data[0 : 2 * n : 2], data[1 : 2 * n : 2] = [x.real for x in flat], [x.imag for x in flat]
         return data
     flat = [builtins.float(x) for x in flat]
     if dtype is dt.float16:
@@ -164,10 +187,10 @@ def _half(x):
 
 
 def _brain(x):
-    bits, = struct.unpack('<I', bytes(ctypes.c_float(x)))
+    (bits,) = struct.unpack('<I', bytes(ctypes.c_float(x)))
     if x != x:
         return bits >> 16 | 0x40
-    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def from_memory(first, dtype, shape, strides, owner, share, where=None):
@@ -179,7 +202,9 @@ def from_memory(first, dtype, shape, strides, owner, share, where=None):
         if share:
             pointer = lib.wrap_shape(first or ctypes.addressof(_NOTHING), dtype.code, rank, g.sizes(shape))
         else:
-            pointer = lib.from_array_shape(first or ctypes.addressof(_NOTHING), dtype.code, rank, g.sizes(shape))
+            pointer = lib.from_array_shape(
+                first or ctypes.addressof(_NOTHING), dtype.code, rank, g.sizes(shape)
+            )
             owner = None
     else:
         steps = tuple([s // size for s in strides])
@@ -231,17 +256,21 @@ def from_interface(obj, dtype, copy):
 def from_buffer(obj, dtype, copy):
     """An object with a buffer, such as bytes, array.array and memoryview."""
     buffer = _Buffer()
-    _pythonapi.PyObject_GetBuffer(ctypes.py_object(obj), ctypes.byref(buffer), 0x0118 | 4)  # strided, formatted
+    _pythonapi.PyObject_GetBuffer(
+        ctypes.py_object(obj), ctypes.byref(buffer), 0x0118 | 4
+    )  # strided, formatted
     try:
         name = (buffer.format or b'B').decode()
         found = _FORMATS.get(name.lstrip('@=<') if sys.byteorder == 'little' else name.lstrip('@=>'))
         if found is None or found.itemsize != buffer.itemsize:
             raise TypeError(f'Duet has no element type for a buffer of format {name!r}')
-        shape = tuple(buffer.shape[:buffer.ndim]) if buffer.ndim else ()
-        strides = tuple(buffer.strides[:buffer.ndim]) if buffer.strides and buffer.ndim else None
+        shape = tuple(buffer.shape[: buffer.ndim]) if buffer.ndim else ()
+        strides = tuple(buffer.strides[: buffer.ndim]) if buffer.strides and buffer.ndim else None
         convert = dtype is not None and dtype is not found
         if copy is False and (convert or buffer.readonly):
-            raise ValueError('the buffer needs a copy: ' + ('its type differs' if convert else 'it is read-only'))
+            raise ValueError(
+                'the buffer needs a copy: ' + ('its type differs' if convert else 'it is read-only')
+            )
         owner = memoryview(obj) if copy is False else None
         node = from_memory(buffer.buf, found, shape, strides, owner, copy is False)
     finally:
@@ -251,6 +280,7 @@ def from_buffer(obj, dtype, copy):
 
 # ---- from a matrix -------------------------------------------------------------------------------
 
+
 def content(node):
     """The elements in memory, in row-major order."""
     matrix = g.value(node)
@@ -259,7 +289,7 @@ def content(node):
         count *= n
     data = ctypes.create_string_buffer(max(count * node.dtype.itemsize, 16))
     check(lib.to_array(matrix.pointer, data))
-    return data.raw[:count * node.dtype.itemsize]
+    return data.raw[: count * node.dtype.itemsize]
 
 
 def numbers_of(node):
@@ -298,7 +328,7 @@ def nested(flat, shape):
     part = 1
     for n in shape[1:]:
         part *= n
-    return [nested(flat[i * part:(i + 1) * part], shape[1:]) for i in range(shape[0])]
+    return [nested(flat[i * part : (i + 1) * part], shape[1:]) for i in range(shape[0])]
 
 
 class Exported:
@@ -312,13 +342,18 @@ class Exported:
         size = node.dtype.itemsize
         strides = tuple([lib.stride(matrix.pointer, k) * size for k in range(len(node.shape))])
         self.__array_interface__ = {
-            'shape': node.shape, 'typestr': dt.typestr[node.dtype], 'data': (first, not matrix.pinned),
-            'strides': strides, 'version': 3}
+            'shape': node.shape,
+            'typestr': dt.typestr[node.dtype],
+            'data': (first, not matrix.pinned),
+            'strides': strides,
+            'version': 3,
+        }
 
 
 def interface(node, dtype, copy):
     """The elements as an array of NumPy."""
     import numpy
+
     if node.dtype is dt.bfloat16:
         node = convert_node(node, dt.float32)
     array = numpy.asarray(Exported(node))

@@ -1,4 +1,5 @@
 """Functions of the array API that make arrays."""
+
 import builtins
 import math
 import operator
@@ -114,8 +115,10 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     dtype = dt.check_dtype(dtype or (dt.complex128 if is_complex else dt.float64))
     if dtype.kind == 'c' or is_complex:
         start, stop = builtins.complex(start), builtins.complex(stop)
-        parts = [_linspace(a, b, num, endpoint, device) for a, b in
-                 ((start.real, stop.real), (start.imag, stop.imag))]
+        parts = [
+            _linspace(a, b, num, endpoint, device)
+            for a, b in ((start.real, stop.real), (start.imag, stop.imag))
+        ]
         return cast(apply(lib.complex, *parts), dtype)
     return cast(_linspace(builtins.float(start), builtins.float(stop), num, endpoint, device), dtype)
 
@@ -140,19 +143,23 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     cols = rows if n_cols is None else operator.index(n_cols)
     dtype = dt.check_dtype(dtype or dt.float64)
     _of_shape((rows, cols))
-    k = max(min(k, 2**62), -2**62)
-    x = reshape(iota(rows, dt.int64, device), (rows, 1)) + k == reshape(iota(cols, dt.int64, device), (1, cols))
+    k = max(min(k, 2**62), -(2**62))
+    x = reshape(iota(rows, dt.int64, device), (rows, 1)) + k == reshape(
+        iota(cols, dt.int64, device), (1, cols)
+    )
     return cast(x, dtype)
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array with the elements of an array of another library."""
     from ._dlpack import load
+
     return load(x, device, copy)
 
 
 def concat_ranges(first, second, device=None):
     """The integers of two ranges, one behind the other, as float64."""
     from ._array import concat
+
     parts = [iota(b - a, dt.float64, device) + builtins.float(a) for a, b in (first, second) if b > a]
     return concat(parts, 0) if parts else zeros((0,), device=device)

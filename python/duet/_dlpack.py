@@ -1,4 +1,5 @@
 """Exchange of elements with other libraries, without copying them: DLPack."""
+
 import builtins
 import ctypes
 
@@ -12,8 +13,12 @@ CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13
 HAVE = hasattr(lib, 'to_dlpack')  # libraries before 0.2 have none: NumPy stands in for memory of the host
 _VERSIONED, _PLAIN = b'dltensor_versioned', b'dltensor'
 _api = ctypes.pythonapi
-_new, _is_valid, _get, _rename = (_api.PyCapsule_New, _api.PyCapsule_IsValid, _api.PyCapsule_GetPointer,
-                                  _api.PyCapsule_SetName)
+_new, _is_valid, _get, _rename = (
+    _api.PyCapsule_New,
+    _api.PyCapsule_IsValid,
+    _api.PyCapsule_GetPointer,
+    _api.PyCapsule_SetName,
+)
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
@@ -26,15 +31,29 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 class _Head(ctypes.Structure):
     """The start of a tensor with a version."""
-    _fields_ = [('version', ctypes.c_uint32 * 2), ('context', ctypes.c_void_p), ('deleter', ctypes.c_void_p),
-                ('flags', ctypes.c_uint64)]
+
+    _fields_ = [
+        ('version', ctypes.c_uint32 * 2),
+        ('context', ctypes.c_void_p),
+        ('deleter', ctypes.c_void_p),
+        ('flags', ctypes.c_uint64),
+    ]
 
 
 class _Plain(ctypes.Structure):
     """A tensor of DLPack before 1.0."""
-    _fields_ = [('data', ctypes.c_void_p), ('device', ctypes.c_int32 * 2), ('ndim', ctypes.c_int32),
-                ('dtype', ctypes.c_uint8 * 4), ('shape', ctypes.c_void_p), ('strides', ctypes.c_void_p),
-                ('offset', ctypes.c_uint64), ('context', ctypes.c_void_p), ('deleter', ctypes.c_void_p)]
+
+    _fields_ = [
+        ('data', ctypes.c_void_p),
+        ('device', ctypes.c_int32 * 2),
+        ('ndim', ctypes.c_int32),
+        ('dtype', ctypes.c_uint8 * 4),
+        ('shape', ctypes.c_void_p),
+        ('strides', ctypes.c_void_p),
+        ('offset', ctypes.c_uint64),
+        ('context', ctypes.c_void_p),
+        ('deleter', ctypes.c_void_p),
+    ]
 
 
 @_Destructor
@@ -73,8 +92,9 @@ def export(x, stream, max_version, dl_device, copy):
     # Other names of this value must not change, so its memory is read-only. Before version 1 of DLPack there
     # is no way to say so: then the consumer gets a copy, unless it insists on none.
     copied = copy or (copy is None and not versioned)
-    options = structs['duet_dlpack_options'](place.place, matrix.pinned or not versioned, copied,
-                                             0 if stream is None else stream)
+    options = structs['duet_dlpack_options'](
+        place.place, matrix.pinned or not versioned, copied, 0 if stream is None else stream
+    )
     call = lib.to_dlpack if versioned else lib.to_dlpack_legacy
     pointer = call(matrix.pointer, ctypes.byref(options))
     if not pointer:
@@ -117,8 +137,10 @@ _USED = {_VERSIONED: b'used_dltensor_versioned', _PLAIN: b'used_dltensor'}
 
 # ---- libraries without DLPack --------------------------------------------------------------------
 
+
 def _export_by_numpy(x, stream, max_version, dl_device, copy):
     import numpy
+
     if stream is not None and stream != -1:
         raise builtins.ValueError('stream must be None for memory of the host')
     if dl_device is not None and builtins.int(getattr(dl_device[0], 'value', dl_device[0])) != CPU:
@@ -137,6 +159,7 @@ def _export_by_numpy(x, stream, max_version, dl_device, copy):
 
 def _load_by_numpy(obj, kind, device, copy):
     import numpy
+
     if kind != CPU:
         raise builtins.BufferError('this version of the C library cannot share memory of the GPU')
     array = numpy.from_dlpack(obj)

@@ -1,4 +1,5 @@
 """The element-wise functions of the array API."""
+
 import math
 
 from . import _complex
@@ -11,6 +12,7 @@ from ._library import lib
 
 def _doc(f, op, name):
     from ._table import FUNCTIONS
+
     f.__name__ = f.__qualname__ = name
     text = FUNCTIONS[op.__name__[5:]][4]
     f.__doc__ = text[0].upper() + text[1:]
@@ -24,13 +26,16 @@ def _unary(name, op):
         if of_complex and node_of(x).dtype.kind == 'c':
             return of_complex(x)
         return function_of_one(op, x, metas)
+
     return _doc(f, op, name)
 
 
 def _rounding(name, op):
     """floor and its like: integers are what they are."""
+
     def f(x, /):
         return x if node_of(x).dtype.kind in 'iu' else Array(make(op, (x._node,)))
+
     return _doc(f, op, name)
 
 
@@ -46,25 +51,52 @@ def operand(x, other):
 def _binary(name, op):
     def f(x1, x2, /):
         return Array(make(op, (operand(x1, x2), operand(x2, x1))))
+
     return _doc(f, op, name)
 
 
-for _name in ('abs acos acosh asin asinh atan atanh cos cosh exp expm1 log log10 log1p log2 signbit sin sinh sqrt '
-              'tan tanh square reciprocal isnan real imag').split():
+for _name in (
+    'abs acos acosh asin asinh atan atanh cos cosh exp expm1 log log10 log1p log2 signbit sin sinh sqrt '
+    'tan tanh square reciprocal isnan real imag'
+).split():
     globals()[_name] = _unary(_name, getattr(lib, _name))
-for _name, _op in {'negative': lib.neg, 'logical_not': lib.logical_not, 'bitwise_invert': lib.bitwise_not}.items():
+for _name, _op in {
+    'negative': lib.neg,
+    'logical_not': lib.logical_not,
+    'bitwise_invert': lib.bitwise_not,
+}.items():
     globals()[_name] = _unary(_name, _op)
 for _name in 'floor', 'ceil', 'trunc':
     globals()[_name] = _rounding(_name, getattr(lib, _name))
 for _name, _op in {
-        'add': lib.add, 'subtract': lib.sub, 'multiply': lib.mul, 'divide': lib.div, 'pow': lib.pow,
-        'remainder': lib.remainder, 'atan2': lib.atan2, 'hypot': lib.hypot,
-        'logaddexp': lib.logaddexp, 'maximum': lib.maximum, 'minimum': lib.minimum, 'nextafter': lib.nextafter,
-        'copysign': lib.copysign, 'equal': lib.equal, 'not_equal': lib.not_equal, 'less': lib.less,
-        'less_equal': lib.less_equal, 'greater': lib.greater, 'greater_equal': lib.greater_equal,
-        'logical_and': lib.logical_and, 'logical_or': lib.logical_or, 'logical_xor': lib.logical_xor,
-        'bitwise_and': lib.bitwise_and, 'bitwise_or': lib.bitwise_or, 'bitwise_xor': lib.bitwise_xor,
-        'bitwise_left_shift': lib.shift_left, 'bitwise_right_shift': lib.shift_right}.items():
+    'add': lib.add,
+    'subtract': lib.sub,
+    'multiply': lib.mul,
+    'divide': lib.div,
+    'pow': lib.pow,
+    'remainder': lib.remainder,
+    'atan2': lib.atan2,
+    'hypot': lib.hypot,
+    'logaddexp': lib.logaddexp,
+    'maximum': lib.maximum,
+    'minimum': lib.minimum,
+    'nextafter': lib.nextafter,
+    'copysign': lib.copysign,
+    'equal': lib.equal,
+    'not_equal': lib.not_equal,
+    'less': lib.less,
+    'less_equal': lib.less_equal,
+    'greater': lib.greater,
+    'greater_equal': lib.greater_equal,
+    'logical_and': lib.logical_and,
+    'logical_or': lib.logical_or,
+    'logical_xor': lib.logical_xor,
+    'bitwise_and': lib.bitwise_and,
+    'bitwise_or': lib.bitwise_or,
+    'bitwise_xor': lib.bitwise_xor,
+    'bitwise_left_shift': lib.shift_left,
+    'bitwise_right_shift': lib.shift_right,
+}.items():
     globals()[_name] = _binary(_name, _op)
 
 
@@ -134,12 +166,15 @@ def clip(x, /, min=None, max=None):
                 if beyond:
                     continue
                 from ._creation import full
+
                 limit = dtype.high if name == 'min' else dtype.low
                 x = full(x.shape, limit, dtype=dtype, device=x.device)
                 continue
             x = apply(op, x, limit)
         else:
-            raise TypeError(f'{name} must be an array of Duet, a number or None, and not {type(limit).__name__}')
+            raise TypeError(
+                f'{name} must be an array of Duet, a number or None, and not {type(limit).__name__}'
+            )
     return cast(x, dtype)
 
 
@@ -149,4 +184,3 @@ def where(condition, x1, x2, /):
     if x1.__class__ is not Array and x2.__class__ is not Array:
         x1 = asarray(x1)
     return Array(make(lib.where, (c, operand(x1, x2), operand(x2, x1))))
-

@@ -1,4 +1,5 @@
 """Errors of the library as exceptions. Each has the text of the library and its status."""
+
 import builtins
 
 from ._library import lib, statuses
@@ -6,6 +7,7 @@ from ._library import lib, statuses
 
 class Error(Exception):
     """An error of the C library. `status` is the name of its duet_status."""
+
     status = ''
 
 
@@ -42,11 +44,24 @@ class LinAlgError(Error, builtins.ValueError):
 
 
 _CLASSES = {
-    'BAD_ARGUMENT': ValueError, 'BAD_SHAPE': ValueError, 'BAD_TYPE': TypeError, 'SPENT': ValueError,
-    'FOREIGN': ValueError, 'FREED': ValueError, 'UNKNOWN': DeviceError, 'ARENA_FULL': MemoryError,
-    'NO_MEMORY': MemoryError, 'UNSUPPORTED': NotImplementedError, 'NO_DEVICE': DeviceError,
-    'DEVICE_ERROR': DeviceError, 'IO_ERROR': FileError, 'BAD_FILE': FileError, 'SINGULAR': LinAlgError,
-    'NOT_FINITE': LinAlgError, 'NO_CONVERGENCE': LinAlgError, 'FORBIDDEN': DeviceError,
+    'BAD_ARGUMENT': ValueError,
+    'BAD_SHAPE': ValueError,
+    'BAD_TYPE': TypeError,
+    'SPENT': ValueError,
+    'FOREIGN': ValueError,
+    'FREED': ValueError,
+    'UNKNOWN': DeviceError,
+    'ARENA_FULL': MemoryError,
+    'NO_MEMORY': MemoryError,
+    'UNSUPPORTED': NotImplementedError,
+    'NO_DEVICE': DeviceError,
+    'DEVICE_ERROR': DeviceError,
+    'IO_ERROR': FileError,
+    'BAD_FILE': FileError,
+    'SINGULAR': LinAlgError,
+    'NOT_FINITE': LinAlgError,
+    'NO_CONVERGENCE': LinAlgError,
+    'FORBIDDEN': DeviceError,
 }
 
 

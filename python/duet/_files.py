@@ -1,4 +1,5 @@
 """Files: .npy, .npz and Matrix Market (.mtx)."""
+
 import os
 
 from ._array import asarray, from_matrix

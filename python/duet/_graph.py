@@ -4,8 +4,9 @@ A Node is a value: a matrix, or a formula of other nodes that is not yet compute
 from becoming computed. An Array (_array.py) names a node, and `x[0] = 1` makes it name another one.
 
 C formulas belong to one thread and to one statement, so they are built here from the nodes when values are
-needed, and consumed at once. Nodes that the formula passes and that something else still refers to are results
-of the same statement, so that nothing is computed twice."""
+needed, and consumed at once. Nodes that the formula passes and that something else still refers to are
+results of the same statement, so that nothing is computed twice."""
+
 import ctypes
 import threading
 from functools import lru_cache
@@ -15,13 +16,17 @@ from ._dtypes import by_code
 from ._errors import check, make_error
 from ._library import lib, structs
 
-MOST = 256        # operators in a formula: a larger one is evaluated
+MOST = 256  # operators in a formula: a larger one is evaluated
 MOST_KEPT = 2048  # the same for a formula of variables, whose gradient may be asked for
-OUTPUTS = 200     # results of one statement; the C library allows 255
+OUTPUTS = 200  # results of one statement; the C library allows 255
 DERIVED, VARIABLE = 1, 2  # Node.kept
 
 _of_matrix, _of_number, _of_integer, _of_unsigned = (
-    lib.of_matrix, lib.of_number, lib.of_integer, lib.of_unsigned)
+    lib.of_matrix,
+    lib.of_number,
+    lib.of_integer,
+    lib.of_unsigned,
+)
 _new, _free, _eval, _set_all = lib.new_shape, lib.free, lib.eval, lib.set_all
 _Assignment = structs['duet_assignment']
 _byref, _pointer = ctypes.byref, ctypes.c_void_p
@@ -29,6 +34,7 @@ _byref, _pointer = ctypes.byref, ctypes.c_void_p
 
 class Device:
     """Where statements run: duet.cpu, duet.gpu, or duet.auto, where the library chooses for each of them."""
+
     __slots__ = ('name', 'place')
 
     def __init__(self, name, place):
@@ -61,16 +67,18 @@ def device(x):
 
 
 class _State(threading.local):
-    device = auto     # of new values of this thread
-    recorded = None   # what the recording of this thread uses
+    device = auto  # of new values of this thread
+    recorded = None  # what the recording of this thread uses
 
 
 state = _State()
 
 
 class Matrix:
-    """Owns a duet_matrix. `pinned` is True if others know its memory, so that writes go there; None if it must not
-    be written; else False. If it is pinned and `keep` is not None, other libraries use its memory too."""
+    """Owns a duet_matrix. `pinned` is True if others know its memory, so that writes go there; None if it
+    must not be written; else False. If it is pinned and `keep` is not None, other libraries use its memory
+    too."""
+
     __slots__ = ('pointer', 'keep', 'pinned', '__weakref__')
 
     def __init__(self, pointer, keep=None):
@@ -97,8 +105,9 @@ DEVICE = 'memory of a GPU'
 
 
 class Node:
-    """`kept` is VARIABLE for a value with respect to which gradients are taken, and DERIVED for what is computed
-    from one: it keeps its formula when it is evaluated, because gradients need it."""
+    """`kept` is VARIABLE for a value with respect to which gradients are taken, and DERIVED for what is
+    computed from one: it keeps its formula when it is evaluated, because gradients need it."""
+
     __slots__ = ('op', 'args', 'attrs', 'shape', 'dtype', 'device', 'weight', 'matrix', 'kept')
 
     def __init__(self, op, args, attrs, shape, dtype, where, weight):
@@ -128,6 +137,7 @@ def new_matrix(pointer, keep=None):
 
 
 # ---- arguments of C -----------------------------------------------------------------------------
+
 
 @lru_cache(None)
 def array_type(kind, count):
@@ -233,10 +243,16 @@ def _check_range(op, args, attrs):
         if other.__class__ is Node and other.dtype.kind in 'iu':
             low, high = other.dtype.low, other.dtype.high
             if any(a.__class__ is int and not low <= a <= high for a in args):
-                matrices = [Matrix(_check_pointer(_new(a.dtype.code, len(a.shape), sizes(a.shape))))
-                            for a in args if a.__class__ is Node]
+                matrices = [
+                    Matrix(_check_pointer(_new(a.dtype.code, len(a.shape), sizes(a.shape))))
+                    for a in args
+                    if a.__class__ is Node
+                ]
                 each = iter(matrices)
-                e = op(*[_of_matrix(next(each).pointer) if a.__class__ is Node else number(a) for a in args], *attrs)
+                e = op(
+                    *[_of_matrix(next(each).pointer) if a.__class__ is Node else number(a) for a in args],
+                    *attrs,
+                )
                 status = lib.expr_status(e)
                 error = make_error(status) if status else None
                 lib.drop(e)
@@ -265,6 +281,7 @@ def _settle(node):
 
 # ---- evaluation ---------------------------------------------------------------------------------
 
+
 def collect(roots, expand=None):
     """The nodes of formulas, operands first, and for each how often the others name it."""
     uses, order, stack = {}, [], list(roots)
@@ -291,8 +308,8 @@ def collect(roots, expand=None):
 
 
 def build(order, formulas, anew=(), constants=()):
-    """The C formulas of nodes, operands first. Nodes in `anew` are built from their operands although they are
-    computed; for those in `constants`, no gradient passes."""
+    """The C formulas of nodes, operands first. Nodes in `anew` are built from their operands although they
+    are computed; for those in `constants`, no gradient passes."""
     for n in order:
         m = n.matrix
         if m is not None and n not in anew:
@@ -310,6 +327,7 @@ def build(order, formulas, anew=(), constants=()):
 
 class Special:
     """An operator that needs more than the C formulas of its operands."""
+
     __slots__ = ('build', 'name')
 
     def __init__(self, build, name):
@@ -335,7 +353,7 @@ def evaluate(roots):
     del n
     if len(outputs) > OUTPUTS:
         for i in range(0, len(outputs), OUTPUTS):
-            _run(*_part(outputs[i:i + OUTPUTS]))
+            _run(*_part(outputs[i : i + OUTPUTS]))
     elif outputs:
         _run(order, outputs)
 
@@ -362,7 +380,7 @@ def _compute(order, outputs):
             lib.drop(e)
         raise
     if len(outputs) == 1:
-        node, = outputs
+        (node,) = outputs
         node.matrix = new_matrix(_eval(formulas[node]))
     else:
         made = [new_matrix(_new(n.dtype.code, len(n.shape), sizes(n.shape))) for n in outputs]
@@ -382,7 +400,8 @@ SMALL = 24  # operators in a formula that is evaluated by the short way below
 
 
 def _tree(node, made):
-    """The C formula of a node if nothing else refers to the formulas in it; else 0. `made` gets all formulas."""
+    """The C formula of a node if nothing else refers to the formulas in it; else 0. `made` gets all
+    formulas."""
     args = []
     for a in node.args:
         if a.__class__ is Node:

@@ -1,11 +1,26 @@
 """Functions of the array API that arrange elements."""
+
 import builtins
 import operator
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import (Array, apply, axes_of, axis_of, broadcast, cast, concat as _concat, convert, node_of, part_of,
-                     permute, put, reshape as _reshape, shape_of)
+from ._array import (
+    Array,
+    apply,
+    axes_of,
+    axis_of,
+    broadcast,
+    cast,
+    concat as _concat,
+    convert,
+    node_of,
+    part_of,
+    permute,
+    put,
+    reshape as _reshape,
+    shape_of,
+)
 from ._errors import ValueError
 from ._library import lib
 
@@ -129,6 +144,7 @@ def repeat(x, repeats, /, *, axis=None):
     from ._search import searchsorted
     from ._reduce import cumulative_sum
     from ._creation import arange
+
     node_of(x)
     if axis is None:
         x, axis = _reshape(x, (x.size,)), 0
@@ -231,10 +247,11 @@ def take_along_axis(x, indices, /, *, axis=-1):
     axis = axis_of(axis, node_of(x).ndim)
     if node_of(indices, 'indices').ndim != x.ndim:
         raise ValueError(f'x has {x.ndim} axes and indices has {indices.ndim}: they must be equal')
-    rest = broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:],
-                            indices.shape[:axis] + (1,) + indices.shape[axis + 1:])
-    x = broadcast(x, rest[:axis] + (x.shape[axis],) + rest[axis + 1:])
-    indices = broadcast(indices, rest[:axis] + (indices.shape[axis],) + rest[axis + 1:])
+    rest = broadcast_shapes(
+        x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
+    )
+    x = broadcast(x, rest[:axis] + (x.shape[axis],) + rest[axis + 1 :])
+    indices = broadcast(indices, rest[:axis] + (indices.shape[axis],) + rest[axis + 1 :])
     return apply(lib.take_along_axis, x, indices, attrs=(axis,))
 
 
@@ -251,6 +268,9 @@ def meshgrid(*arrays, indexing='xy'):
         order[:2] = 1, 0
     shape = tuple([arrays[k].size for k in order])
     at = {k: i for i, k in enumerate(order)}
-    return tuple([broadcast(_reshape(x, tuple([x.size if i == at[k] else 1 for i in range(len(arrays))])), shape)
-                  for k, x in enumerate(arrays)])
-
+    return tuple(
+        [
+            broadcast(_reshape(x, tuple([x.size if i == at[k] else 1 for i in range(len(arrays))])), shape)
+            for k, x in enumerate(arrays)
+        ]
+    )

@@ -1,9 +1,10 @@
-"""The operators of the C library as functions of Python. They are made from the table of the library, so that a
-new row of the library is a new function here:
+"""The operators of the C library as functions of Python. They are made from the table of the library, so that
+a new row of the library is a new function here:
 
     duet.softmax(x)
     duet.conv2d(x, filters, stride=2, pad=(1, 1))
     duet.logsumexp(x, axis=-1, keepdims=True)"""
+
 import inspect
 import keyword
 import operator
@@ -20,10 +21,39 @@ from ._table import FUNCTIONS, STRUCTS
 
 _ENDS = '_axis', '_keep', '_axes', '_axes_keep'
 _OTHERS = {  # those that are functions of their own, or that make no sense here
-    'of_matrix', 'of_number', 'of_integer', 'of_unsigned', 'of_expr', 'hold', 'grad', 'vjp', 'concat', 'stack',
-    'index', 'cast', 'append', 'range', 'reshape', 'broadcast', 'permute', 'part', 'pick', 'bitwise_not',
-    'shift_left', 'shift_right', 'neg', 'sub', 'mul', 'div', 'iota'}
-_EMPTY, _BOTH, _KEY = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    'of_matrix',
+    'of_number',
+    'of_integer',
+    'of_unsigned',
+    'of_expr',
+    'hold',
+    'grad',
+    'vjp',
+    'concat',
+    'stack',
+    'index',
+    'cast',
+    'append',
+    'range',
+    'reshape',
+    'broadcast',
+    'permute',
+    'part',
+    'pick',
+    'bitwise_not',
+    'shift_left',
+    'shift_right',
+    'neg',
+    'sub',
+    'mul',
+    'div',
+    'iota',
+}
+_EMPTY, _BOTH, _KEY = (
+    inspect.Parameter.empty,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
 
 
 def make_all():
@@ -37,8 +67,8 @@ def make_all():
 def _base(name):
     """The reduction of which this function is a form: sum of sum_axes_keep."""
     for end in reversed(_ENDS):
-        if name.endswith(end) and name[:-len(end)] in FUNCTIONS:
-            return name[:-len(end)]
+        if name.endswith(end) and name[: -len(end)] in FUNCTIONS:
+            return name[: -len(end)]
     return None
 
 
@@ -102,7 +132,7 @@ def _operator(name, row):
         if len(args) > len(positional):
             raise TypeError(f'{name} takes {len(positional)} arguments, and not {len(args)}')
         given = dict(zip(positional, args))
-        for n in positional[len(args):]:
+        for n in positional[len(args) :]:
             if n in keywords:
                 given[n] = keywords.pop(n)
             elif n in _DEFAULTS and n not in operands:
@@ -114,8 +144,11 @@ def _operator(name, row):
         attrs = []
         for kind, n in plan:
             if kind == 'options':
-                attrs.append(options_of(n, **{k: tuple(v) if isinstance(v, list) else v
-                                              for k, v in keywords.items()}) if keywords else None)
+                attrs.append(
+                    options_of(n, **{k: tuple(v) if isinstance(v, list) else v for k, v in keywords.items()})
+                    if keywords
+                    else None
+                )
             elif kind in ('sizes', 'ints'):
                 values = given[n]
                 values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
@@ -127,8 +160,10 @@ def _operator(name, row):
             raise TypeError(f'{name} needs an array of Duet')
         return Array(make(op, nodes, tuple(attrs)))
 
-    parameters = [inspect.Parameter(n, _BOTH, default=_EMPTY if n in operands else _DEFAULTS.get(n, _EMPTY))
-                  for n in positional]
+    parameters = [
+        inspect.Parameter(n, _BOTH, default=_EMPTY if n in operands else _DEFAULTS.get(n, _EMPTY))
+        for n in positional
+    ]
     seen = False
     for i, p in enumerate(parameters):  # parameters with a default are last
         seen = seen or p.default is not _EMPTY
@@ -152,7 +187,7 @@ def _reduction(name, row):
             axis = args[-1]
         elif len(args) > len(positional):
             raise TypeError(f'{name} takes {len(positional)} arguments, and not {len(args)}')
-        for n in positional[len(args):]:
+        for n in positional[len(args) :]:
             if n not in keywords:
                 raise TypeError(f'{name} needs the argument {n}')
             given[n] = keywords.pop(n)
@@ -165,9 +200,8 @@ def _reduction(name, row):
         return forms(arrays, axis, keepdims, tuple([_convert(kind, n, given[n]) for kind, n in others]))
 
     parameters = [inspect.Parameter(n, _BOTH) for n in positional]
-    parameters += [inspect.Parameter('axis', _BOTH, default=None),
-                   inspect.Parameter('keepdims', _KEY, default=False)]
+    parameters += [
+        inspect.Parameter('axis', _BOTH, default=None),
+        inspect.Parameter('keepdims', _KEY, default=False),
+    ]
     return _finish(f, name, row, parameters, ' Of all elements, along an axis, or along several axes.')
-
-
-

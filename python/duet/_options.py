@@ -1,4 +1,5 @@
 """Structs of options for the C library."""
+
 import builtins
 import ctypes
 
@@ -6,12 +7,18 @@ from ._errors import TypeError, ValueError
 from ._library import structs
 from ._table import STRUCTS
 
-WORDS = {'mode': ('constant', 'edge', 'reflect'), 'overlap': ('full', 'same', 'valid'), 'side': ('left', 'right')}
+WORDS = {
+    'mode': ('constant', 'edge', 'reflect'),
+    'overlap': ('full', 'same', 'valid'),
+    'side': ('left', 'right'),
+}
 _made = {}
 
 
 class Options:
-    """A struct, which is passed by its address. Equal options are one object, so that it can be part of a key."""
+    """A struct, which is passed by its address. Equal options are one object, so that it can be part of a
+    key."""
+
     __slots__ = ('struct', '_as_parameter_')
 
     def __init__(self, struct):
@@ -24,9 +31,10 @@ def word(name, value):
         try:
             return WORDS[name].index(value)
         except (KeyError, builtins.ValueError):
-            raise ValueError(f'{name} must be one of {", ".join(WORDS.get(name, ()))}, and not {value!r}') from None
+            raise ValueError(
+                f'{name} must be one of {", ".join(WORDS.get(name, ()))}, and not {value!r}'
+            ) from None
     return value
-
 
 
 def options_of(name, **members):
@@ -47,7 +55,7 @@ def options_of(name, **members):
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
         if len(values) > count:
             raise ValueError(f'the option {member} has at most {count} elements, and not {len(values)}')
-        getattr(struct, member)[:len(values)] = values
+        getattr(struct, member)[: len(values)] = values
     if len(_made) > 4096:
         _made.clear()
     made = _made[key] = Options(struct)

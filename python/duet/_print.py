@@ -1,4 +1,5 @@
 """Arrays as text, as NumPy prints them."""
+
 import ctypes
 import math
 
@@ -41,6 +42,7 @@ def _body(x, indent, comma=' '):
 def _edges(x):
     """The elements that are printed: those near the ends of each axis."""
     from ._api import concat
+
     for axis, n in enumerate(x.shape):
         if n > 2 * EDGE:
             at = (slice(None),) * axis
@@ -65,9 +67,19 @@ def _texts(values, dtype):
         return _map(values, str)
     if dtype.kind == 'c':
         part = dt.part_of[dtype]
-        real, imag = _format_of([z.real for z in _flat(values)], part), _format_of([z.imag for z in _flat(values)], part)
-        return _map(values, lambda z: real(z.real) + ('-' if math.copysign(1, z.imag) < 0 else '+')
-                    + imag(abs(z.imag)).strip() + 'j')
+        real, imag = (
+            _format_of([z.real for z in _flat(values)], part),
+            _format_of([z.imag for z in _flat(values)], part),
+        )
+        return _map(
+            values,
+            lambda z: (
+                real(z.real)
+                + ('-' if math.copysign(1, z.imag) < 0 else '+')
+                + imag(abs(z.imag)).strip()
+                + 'j'
+            ),
+        )
     form = _format_of(list(_flat(values)), dtype)
     return _map(values, form)
 
@@ -92,6 +104,7 @@ def _format_of(flat, dtype):
             return text + '.'
         cut = text.rstrip('0')
         return cut + ' ' * (len(text) - len(cut))
+
     return form
 
 

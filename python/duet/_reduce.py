@@ -1,4 +1,5 @@
 """Reductions, scans and differences of the array API."""
+
 import builtins
 import math
 
@@ -16,7 +17,10 @@ class Forms:
     def __init__(self, name):
         self.all = getattr(lib, name)
         self.axis, self.keep = getattr(lib, name + '_axis', None), getattr(lib, name + '_keep', None)
-        self.axes, self.axes_keep = getattr(lib, name + '_axes', None), getattr(lib, name + '_axes_keep', None)
+        self.axes, self.axes_keep = (
+            getattr(lib, name + '_axes', None),
+            getattr(lib, name + '_axes_keep', None),
+        )
 
     def __call__(self, operands, axis, keepdims, before=()):
         """Reduces along an axis, several of them, or all if axis is None. `before` are arguments that the
@@ -36,8 +40,10 @@ class Forms:
         return Array(make(op, nodes, (*before, axis)))
 
 
-_forms = {name: Forms(name) for name in
-          'sum prod mean min max any all count_nonzero var_ddof std_ddof norm norm1 norm_inf'.split()}
+_forms = {
+    name: Forms(name)
+    for name in 'sum prod mean min max any all count_nonzero var_ddof std_ddof norm norm1 norm_inf'.split()
+}
 
 
 def _numeric(x, name):
@@ -47,8 +53,11 @@ def _numeric(x, name):
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     """The sum of elements. Small integers are added in int64 or uint64."""
-    return _forms['sum']((_typed(x, dtype),), axis, keepdims) if dtype is None else \
-        cast(_forms['sum']((_typed(x, dtype),), axis, keepdims), dtype)
+    return (
+        _forms['sum']((_typed(x, dtype),), axis, keepdims)
+        if dtype is None
+        else cast(_forms['sum']((_typed(x, dtype),), axis, keepdims), dtype)
+    )
 
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -141,12 +150,14 @@ def _scan(op, x, axis, dtype, include_initial, start):
 
 def _edge(x, axis, value, n=1):
     from ._creation import full
-    shape = x.shape[:axis] + (n,) + x.shape[axis + 1:]
+
+    shape = x.shape[:axis] + (n,) + x.shape[axis + 1 :]
     return full(shape, value, dtype=x.dtype, device=x.device)
 
 
 def _concat(arrays, axis):
     from ._array import concat
+
     return concat(arrays, axis)
 
 
@@ -163,6 +174,7 @@ def _products(x, axis):
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """Differences of neighbouring elements along an axis, n times."""
     from ._manipulation import concat
+
     axis = axis_of(axis, node_of(x).ndim)
     parts = [p for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
@@ -204,4 +216,4 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
         return max(size, axis=axis, keepdims=keepdims) if x.size else sum(size, axis=axis, keepdims=keepdims)
     if ord == -math.inf:
         return min(size, axis=axis, keepdims=keepdims)
-    return sum(size**ord, axis=axis, keepdims=keepdims)**(1.0 / ord)
+    return sum(size**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)

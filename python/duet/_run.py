@@ -1,11 +1,12 @@
 """Evaluation, plans, recordings and statistics."""
+
 import ctypes
 from collections import namedtuple
 
 from . import _graph as g
 from ._array import node_of
 from ._errors import ValueError, check, make_error
-from ._library import lib, structs
+from ._library import lib
 from ._table import STRUCTS
 
 _Counts = namedtuple('counts', [m for m, _, _ in STRUCTS['duet_counts']])
@@ -85,8 +86,8 @@ def set_threads(n):
 
 
 class Recording:
-    """Statements that can run again without Python. `outputs` are what the recorded function returned; each call
-    overwrites their elements, and those of the arguments that the function changed."""
+    """Statements that can run again without Python. `outputs` are what the recorded function returned; each
+    call overwrites their elements, and those of the arguments that the function changed."""
 
     def __init__(self, pointer, matrices, inputs, outputs):
         self._pointer, self._matrices = pointer, matrices
@@ -96,7 +97,9 @@ class Recording:
         """Runs the statements again. Arguments, if given, are copied to the inputs first."""
         if args:
             if len(args) != len(self.inputs):
-                raise ValueError(f'the recording has {len(self.inputs)} inputs, and {len(args)} arguments are given')
+                raise ValueError(
+                    f'the recording has {len(self.inputs)} inputs, and {len(args)} arguments are given'
+                )
             for x, value in zip(self.inputs, args):
                 if value is not x:
                     x[...] = value
@@ -112,8 +115,8 @@ class Recording:
 
 def record(function, *args):
     """Runs function(*args) once and records its statements. Call the result to run them again: that costs one
-    call of C. The elements of `args` are the inputs; write to them with x[...] = y. What the function does to the
-    elements of its arguments (w -= ...) is done again by each call. Numbers stay as they are now."""
+    call of C. The elements of `args` are the inputs; write to them with x[...] = y. What the function does to
+    the elements of its arguments (w -= ...) is done again by each call. Numbers stay as they are now."""
     for x in args:
         node = node_of(x)
         matrix = g.value(node)
@@ -154,6 +157,3 @@ def record(function, *args):
 
 def evaluate_all(nodes):
     g.evaluate([n for n in dict.fromkeys(nodes) if n.matrix is None])
-
-
-

@@ -1,10 +1,23 @@
 """Searching, sorting and sets of the array API."""
+
 import builtins
 import ctypes
 from collections import namedtuple
 
 from . import _dtypes as dt
-from ._array import Array, _scalars, apply, asarray, axis_of, c_formula, cast, concat, from_matrix, node_of, reshape
+from ._array import (
+    Array,
+    _scalars,
+    apply,
+    asarray,
+    axis_of,
+    c_formula,
+    cast,
+    concat,
+    from_matrix,
+    node_of,
+    reshape,
+)
 from ._errors import TypeError, ValueError
 from ._library import lib
 
@@ -57,6 +70,7 @@ def isin(x1, x2, /, *, invert=False):
         x2 = asarray(x2, dtype=x1.dtype)
     if not x2.size or not x1.size:
         from ._creation import full
+
         return full(x1.shape, builtins.bool(invert), dtype=dt.bool_)
     made = apply(lib.isin, x1, x2)
     return ~made if invert else made
@@ -82,6 +96,7 @@ def _unique(x):
     """Values, counts and inverse of a vector. Every NaN is a value of its own."""
     from ._creation import arange
     from ._reduce import cumulative_sum, sum
+
     if x.dtype.kind == 'c':
         # The pair of the numbers of both parts is one number.
         real, imag = [_unique_real(_without_nan(apply(op, x))) for op in (lib.real, lib.imag)]
@@ -127,6 +142,7 @@ def _select(x, mask):
 def _first(inverse, counts):
     """For each value, the index of its first element."""
     from ._reduce import cumulative_sum
+
     order = apply(lib.argsort, inverse, attrs=(0,))
     starts = cumulative_sum(counts) - counts
     return apply(lib.take, order, starts, attrs=(0,)) if counts.size else counts
@@ -138,11 +154,12 @@ def _flat(x):
 
 
 def unique_all(x, /):
-    """The distinct values in ascending order, the index of the first element with each, the index in the values
-    for each element of x, and how often each value occurs."""
+    """The distinct values in ascending order, the index of the first element with each, the index in the
+    values for each element of x, and how often each value occurs."""
     flat = _flat(x)
     if not x.size:
         from ._creation import zeros
+
         none = zeros((0,), dtype=dt.int64)
         return _All(flat, none, zeros(x.shape, dtype=dt.int64), none)
     values, counts, inverse = _unique(flat)
@@ -164,4 +181,3 @@ def unique_inverse(x, /):
 def unique_values(x, /):
     """The distinct values in ascending order."""
     return unique_all(x).values
-

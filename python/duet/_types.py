@@ -1,4 +1,5 @@
 """The functions of the array API about element types."""
+
 import builtins
 
 from . import _dtypes as dt
@@ -42,8 +43,15 @@ def iinfo(type, /):
     return dt.iinfo_object(dtype)
 
 
-KINDS = {'bool': 'b', 'signed integer': 'i', 'unsigned integer': 'u', 'integral': 'iu', 'real floating': 'f',
-         'complex floating': 'c', 'numeric': 'iufc'}
+KINDS = {
+    'bool': 'b',
+    'signed integer': 'i',
+    'unsigned integer': 'u',
+    'integral': 'iu',
+    'real floating': 'f',
+    'complex floating': 'c',
+    'numeric': 'iufc',
+}
 
 
 def isdtype(dtype, kind):
@@ -94,12 +102,19 @@ class Info:
         return (g.auto, g.cpu, g.gpu) if has_gpu() else (g.auto, g.cpu)
 
     def default_dtypes(self, *, device=None):
-        return {'real floating': dt.float64, 'complex floating': dt.complex128, 'integral': dt.int64,
-                'indexing': dt.int64}
+        return {
+            'real floating': dt.float64,
+            'complex floating': dt.complex128,
+            'integral': dt.int64,
+            'indexing': dt.int64,
+        }
 
     def dtypes(self, *, device=None, kind=None):
-        return {t.name: t for t in dt.by_code if t not in (dt.float16, dt.bfloat16)
-                and (kind is None or isdtype(t, kind))}
+        return {
+            t.name: t
+            for t in dt.by_code
+            if t not in (dt.float16, dt.bfloat16) and (kind is None or isdtype(t, kind))
+        }
 
 
 def __array_namespace_info__():
@@ -114,6 +129,7 @@ def has_gpu():
     """Whether there is a GPU that the library can use."""
     if not _gpu:
         from ._library import lib
+
         m = g.Matrix(lib.new_shape(dt.float32.code, 0, None))
         _gpu.append(lib.set_on(g.gpu.place, m.pointer, lib.of_number(1.0)) == 0)
     return _gpu[0]

@@ -1,4 +1,5 @@
 """Fourier transforms: the extension fft of the array API."""
+
 import builtins
 import math
 
@@ -7,7 +8,6 @@ from ._array import apply, axes_of, axis_of, cast, node_of
 from ._errors import TypeError, ValueError
 from ._library import lib
 from ._options import options_of
-
 
 
 def _transform(op, x, axes, sizes, norm, kind):
@@ -119,6 +119,7 @@ def ihfft(x, /, *, n=None, axis=-1, norm='backward'):
 def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
     """The frequencies of the elements of fft."""
     from ._creation import concat_ranges
+
     dtype = _real_type(dtype)
     k = concat_ranges((0, (n - 1) // 2 + 1), (-(n // 2), 0), device)
     return cast(k * (1.0 / (n * d)), dtype)
@@ -127,6 +128,7 @@ def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
 def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
     """The frequencies of the elements of rfft."""
     from ._creation import iota
+
     dtype = _real_type(dtype)
     return cast(iota(n // 2 + 1, dt.float64, device) * (1.0 / (n * d)), dtype)
 
@@ -150,6 +152,6 @@ def ifftshift(x, /, *, axes=None):
 
 def _shift(x, axes, forward):
     from ._manipulation import roll
+
     axes = axes_of(axes, node_of(x).ndim)
     return roll(x, tuple([x.shape[k] // 2 if forward else -(x.shape[k] // 2) for k in axes]), axis=axes)
-

@@ -1,12 +1,13 @@
-"""Linear algebra: the extension linalg of the array API. A library that factorises only one matrix at a time gets
-stacks of matrices one by one; their results are joined here, as one formula."""
+"""Linear algebra: the extension linalg of the array API. A library that factorises only one matrix at a time
+gets stacks of matrices one by one; their results are joined here, as one formula."""
+
 import builtins
 import math
 from collections import namedtuple
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import (Array, apply, axis_of, broadcast, cast, concat as _concat, node_of, permute, reshape)
+from ._array import Array, apply, axis_of, broadcast, cast, concat as _concat, node_of, permute, reshape
 from ._elementwise import conj
 from ._errors import NotImplementedError, TypeError, ValueError, check
 from ._library import lib
@@ -26,7 +27,9 @@ def _matrices(x, name, square=False):
     if square and x.shape[-1] != x.shape[-2]:
         raise ValueError(f'{name} needs square matrices, and not of {x.shape[-2]} x {x.shape[-1]}')
     if x.dtype.kind not in 'fc' or x.dtype in (dt.float16, dt.bfloat16):
-        raise TypeError(f'{name} needs elements of float32, float64, complex64 or complex128, and not {x.dtype}')
+        raise TypeError(
+            f'{name} needs elements of float32, float64, complex64 or complex128, and not {x.dtype}'
+        )
     return x.shape[:-2]
 
 
@@ -37,7 +40,7 @@ def _each(x, batch):
     """The operands of the library: all of a stack, or its matrices."""
     if not batch or STACKS:
         return [x]
-    flat = reshape(x, (math.prod(batch), *x.shape[len(batch):]))
+    flat = reshape(x, (math.prod(batch), *x.shape[len(batch) :]))
     return [flat[i] for i in range(flat.shape[0])]
 
 
@@ -47,6 +50,7 @@ def _join(parts, batch, shape, dtype):
         return parts[0]
     if not parts:
         from ._creation import zeros
+
         return zeros((*batch, *shape), dtype=dtype)
     return reshape(_concat([reshape(p, (1, *shape)) for p in parts], 0), (*batch, *shape))
 
@@ -113,6 +117,7 @@ def solve(x1, x2, /):
 
 # ---- factorisations ------------------------------------------------------------------------------
 
+
 def _factor(op, x, results):
     """Runs a factorisation of one matrix. `results` lists type and shape of each result."""
     a = g.value(x._node)
@@ -155,6 +160,7 @@ def qr(x, /, *, mode='reduced'):
 
 def _beside_identity(x, batch):
     from ._creation import eye
+
     m = x.shape[-2]
     return _concat([x, broadcast(eye(m, dtype=x.dtype, device=x.device), (*batch, m, m))], x.ndim - 1)
 
@@ -174,7 +180,9 @@ def svd(x, /, *, full_matrices=True):
     m, n = x.shape[-2:]
     k = builtins.min(m, n)
     if full_matrices and hasattr(lib, 'svd_full'):
-        return _SVD(*_factors(lib.svd_full, x, batch, [(x.dtype, (m, m)), (_part(x), (k,)), (x.dtype, (n, n))]))
+        return _SVD(
+            *_factors(lib.svd_full, x, batch, [(x.dtype, (m, m)), (_part(x), (k,)), (x.dtype, (n, n))])
+        )
     u, s, vh = _factors(lib.svd, x, batch, [(x.dtype, (m, k)), (_part(x), (k,)), (x.dtype, (k, n))])
     if full_matrices:
         u = _complete(u, batch)
@@ -184,7 +192,8 @@ def svd(x, /, *, full_matrices=True):
 
 
 def eigh(x, /):
-    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices; only their lower triangles are read."""
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices; only their lower triangles are
+    read."""
     batch = _matrices(x, 'eigh', square=True)
     n = x.shape[-1]
     return _Eigh(*_factors(lib.eigh, x, batch, [(_part(x), (n,)), (x.dtype, (n, n))]))
@@ -216,11 +225,13 @@ def slogdet(x, /):
 
 # ---- functions of factorisations -----------------------------------------------------------------
 
+
 def matrix_rank(x, /, *, rtol=None):
     """The number of singular values above rtol times the largest one."""
     s = svdvals(x)
     if not s.shape[-1]:
         from ._creation import zeros
+
         return zeros(s.shape[:-1], dtype=dt.int64)
     return _sum(cast(s > _limit(s, x, rtol), dt.int64), axis=-1)
 
@@ -239,6 +250,7 @@ def pinv(x, /, *, rtol=None):
     u, s, vh = svd(x, full_matrices=False)
     if not s.shape[-1]:
         from ._creation import zeros
+
         return zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype)
     large = s > _limit(s, x, rtol)
     s = apply(lib.where, large, 1.0 / apply(lib.where, large, s, 1.0), 0.0)
@@ -267,6 +279,7 @@ def matrix_norm(x, /, *, keepdims=False, ord='fro'):
 def matrix_power(x, n, /):
     """x multiplied n times by itself; for a negative n the inverse of x."""
     from ._creation import eye
+
     if node_of(x).ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f'matrix_power needs square matrices, and not of shape {x.shape}')
     if n == 0:
@@ -284,6 +297,7 @@ def matrix_power(x, n, /):
 
 
 # ---- products ------------------------------------------------------------------------------------
+
 
 def matmul(x1, x2, /):
     """Matrix products."""
@@ -350,4 +364,3 @@ def diagonal(x, /, *, offset=0):
 def trace(x, /, *, offset=0, dtype=None):
     """The sums of the diagonals."""
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
-

@@ -1,5 +1,6 @@
 """Random numbers. An element depends only on the seed and its index: a seed gives the same numbers on every
 device."""
+
 import builtins
 
 from . import _dtypes as dt

@@ -1,5 +1,6 @@
 """Tests of the Python package. They need numpy, pytest and array-api-strict. The random cases depend on the
 seed that the first line prints; set DUET_TEST_SEED to repeat a run, and DUET_TEST_CASES for more cases."""
+
 import os
 import random
 

@@ -1,4 +1,5 @@
 """The programs of docs/python.md run, and those of the network compute the same numbers."""
+
 import re
 from pathlib import Path
 

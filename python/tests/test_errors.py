@@ -1,4 +1,5 @@
 """Errors are exceptions of Python with the text of the library, and nothing changes."""
+
 import numpy as np
 import pytest
 
@@ -16,8 +17,11 @@ CASES = {
     'index': (lambda: X[3], IndexError, 'index 3 is out of bounds for axis 0 of size 3'),
     'too many': (lambda: X[0, 0], IndexError, 'too many indices'),
     'index array': (lambda: X[duet.asarray([5])].tolist(), IndexError, 'out of bounds'),
-    'index arrays': (lambda: duet.ones((2, 3))[duet.asarray([0]), duet.asarray([3])].tolist(), IndexError,
-                     'out of bounds'),
+    'index arrays': (
+        lambda: duet.ones((2, 3))[duet.asarray([0]), duet.asarray([3])].tolist(),
+        IndexError,
+        'out of bounds',
+    ),
     'float index': (lambda: X[1.5], IndexError, 'an index must be'),
     'mask': (lambda: X[duet.asarray([True, False])], IndexError, 'mask'),
     'reshape': (lambda: duet.reshape(X, (2, 2)), ValueError, 'duet_reshape'),
@@ -37,8 +41,11 @@ CASES = {
     'dtype': (lambda: duet.zeros((1,), dtype='float32'), TypeError, 'duet.float32'),
     'promote': (lambda: duet.result_type(duet.int64, duet.float32), TypeError, 'no common type'),
     'window': (lambda: duet.max_pool2d(duet.ones((1, 1, 2, 2))), ValueError, 'duet_max_pool2d'),
-    'option': (lambda: duet.conv2d(duet.ones((1, 1, 2, 2)), duet.ones((1, 1, 1, 1)), strides=2), TypeError,
-               'no option strides'),
+    'option': (
+        lambda: duet.conv2d(duet.ones((1, 1, 2, 2)), duet.ones((1, 1, 1, 1)), strides=2),
+        TypeError,
+        'no option strides',
+    ),
     'memory': (lambda: duet.ones((2**40,)).evaluate(), MemoryError, 'allocate'),
     'file': (lambda: duet.load('/nonexistent.npy'), OSError, 'nonexistent'),
     'assign type': (lambda: X.__setitem__(0, 1j), TypeError, 'cannot hold'),
@@ -96,8 +103,18 @@ def test_printing():
     assert repr(duet.asarray([[1, 2], [3, 4]])) == 'duet.asarray([[1, 2],\n              [3, 4]])'
     assert str(duet.asarray(3)) == '3' and f'{duet.asarray(2.5):.3f}' == '2.500'
     assert str(duet.asarray([True, False])) == '[ True False]'
-    for a in ([1e-10, 1.0], [0.1, 100.0, 3.14159], [np.nan, np.inf, 1.0], [-1.0, 2.0], [1e20, 1.0], [0.5], [1 / 3]):
+    for a in (
+        [1e-10, 1.0],
+        [0.1, 100.0, 3.14159],
+        [np.nan, np.inf, 1.0],
+        [-1.0, 2.0],
+        [1e20, 1.0],
+        [0.5],
+        [1 / 3],
+    ):
         assert str(duet.asarray(a)) == str(np.asarray(a)), a
     big = str(duet.ones((100, 100)))
     assert big == str(np.ones((100, 100)))
-    assert str(duet.asarray([1 + 2j, -1j])).replace(' ', '') == str(np.asarray([1 + 2j, -1j])).replace(' ', '')
+    assert str(duet.asarray([1 + 2j, -1j])).replace(' ', '') == str(np.asarray([1 + 2j, -1j])).replace(
+        ' ', ''
+    )

@@ -1,4 +1,5 @@
 """Gradients, compared with finite differences."""
+
 import numpy as np
 import pytest
 
@@ -18,12 +19,12 @@ def differences(f, a, h=1e-6):
 FUNCTIONS = {
     'elements': lambda x: duet.sum(duet.exp(duet.sin(x)) * x),
     'norm': lambda x: duet.linalg.vector_norm(x),
-    'product': lambda x: duet.sum(duet.matmul(x, x.T)**2),
+    'product': lambda x: duet.sum(duet.matmul(x, x.T) ** 2),
     'softmax': lambda x: duet.sum(duet.softmax(x) * duet.softmax(x)),
     'select': lambda x: duet.sum(x[1:, ::-1] * 3.0) + x[0, 0] * x[1, 1],
-    'index arrays': lambda x: duet.sum(x[duet.asarray([0, 1, 0])]**2),
-    'join': lambda x: duet.sum(duet.concat([x, 2.0 * x], axis=0)**2),
-    'statistics': lambda x: duet.var(x) + duet.mean(x)**2,
+    'index arrays': lambda x: duet.sum(x[duet.asarray([0, 1, 0])] ** 2),
+    'join': lambda x: duet.sum(duet.concat([x, 2.0 * x], axis=0) ** 2),
+    'statistics': lambda x: duet.var(x) + duet.mean(x) ** 2,
     'solve': lambda x: duet.sum(duet.linalg.inv(duet.matmul(x, x.T) + duet.eye(2))),
     'where': lambda x: duet.sum(duet.where(x > 0, x * x, -x)),
 }
@@ -39,7 +40,9 @@ def test_against_differences(name, rng):
 def test_value_and_several_gradients(rng):
     a, b = (duet.asarray(rng.normal(size=(3,))) for _ in range(2))
     y, (ga, gb) = duet.value_and_grad(lambda a, b: duet.sum(a * b * b), argnums=(0, 1))(a, b)
-    assert np.allclose(np.asarray(ga), np.asarray(b)**2) and np.allclose(np.asarray(gb), 2 * np.asarray(a * b))
+    assert np.allclose(np.asarray(ga), np.asarray(b) ** 2) and np.allclose(
+        np.asarray(gb), 2 * np.asarray(a * b)
+    )
     assert np.isclose(float(y), float(duet.sum(a * b * b)))
 
 
@@ -91,7 +94,7 @@ def test_training_keeps_no_history(rng):
     w = duet.variable(duet.zeros((3,)))
     live = []
     for _ in range(200):
-        loss = duet.mean((duet.matmul(data, w) - target)**2)
+        loss = duet.mean((duet.matmul(data, w) - target) ** 2)
         w -= 0.2 * duet.grad(loss, w)
         live.append(duet.live())
     assert np.allclose(np.asarray(w), [1, -2, 0.5], atol=1e-3)

@@ -1,4 +1,6 @@
-"""When formulas are computed, what shares a statement, and that values do not change under pending formulas."""
+"""When formulas are computed, what shares a statement, and that values do not change under pending
+formulas."""
+
 import gc
 import inspect
 import threading
@@ -21,7 +23,8 @@ def steps():
 
 @pytest.fixture(params=['auto', 'cpu'])
 def x(request):
-    """With a GPU, the library makes plans for both devices where it chooses, so plans are counted on the CPU."""
+    """With a GPU, the library makes plans for both devices where it chooses, so plans are counted on the
+    CPU."""
     if request.param == 'cpu' or 'plans()' in inspect.getsource(request.function):
         with duet.on('cpu'):
             yield made()
@@ -73,6 +76,7 @@ def test_intermediates_without_a_name_are_not_stored(x):
         a = x * 3.0
         b = a + duet.cos(a)
         return b * b
+
     y = f(x)
     before = duet.live()
     y.evaluate()
@@ -158,6 +162,7 @@ def test_threads(x):
         for _ in range(50):
             y = (y + float(k)) * 0.5
         results[k] = float(duet.sum(y))
+
     threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
     for t in threads:
         t.start()
@@ -207,6 +212,7 @@ def test_devices(x):
 
 # ---- recordings ----------------------------------------------------------------------------------
 
+
 def test_record(x):
     y = duet.asarray(x, copy=True)
     step = duet.record(lambda a, b: (duet.sum(a * b), a + b), x, y)
@@ -227,6 +233,7 @@ def test_record_updates_in_place():
 
     def step(w, x):
         w -= 0.1 * (w - x)
+
     run = duet.record(step, w, x)
     want = np.ones(3)
     for _ in range(1):
@@ -242,12 +249,14 @@ def test_a_failed_recording_leaves_the_thread_usable(x):
     def bad(x):
         x.evaluate()
         raise RuntimeError('no')
+
     with pytest.raises(RuntimeError):
         duet.record(bad, x)
     assert duet.record(lambda x: x + 1.0, x).outputs.shape == (1000,)
 
 
 # ---- parts of an array ---------------------------------------------------------------------------
+
 
 def test_writing_to_a_part_writes_to_the_array():
     a, x = np.arange(24.0).reshape(2, 3, 4), duet.reshape(duet.arange(24.0), (2, 3, 4)).evaluate()
@@ -264,6 +273,7 @@ def test_writing_to_a_part_writes_to_the_array():
         for row in x[0]:
             row -= 1.0
         return x
+
     assert np.array_equal(np.asarray(f(x, duet)), f(a, np))
 
 

@@ -1,5 +1,6 @@
-"""Random programs: the same operations on arrays of Duet and of NumPy, lazy and in place, evaluated at random times.
-Integers must be equal, and floating-point numbers close."""
+"""Random programs: the same operations on arrays of Duet and of NumPy, lazy and in place, evaluated at random
+times. Integers must be equal, and floating-point numbers close."""
+
 import numpy as np
 import pytest
 
@@ -113,7 +114,8 @@ def order(rng, x, y):
 def along(rng, x, y):
     k = axis_of(rng, y)
     return duet.take_along_axis(x, duet.argsort(x, axis=k), axis=k), np.take_along_axis(
-        y, np.argsort(y, axis=k, kind='stable'), axis=k)
+        y, np.argsort(y, axis=k, kind='stable'), axis=k
+    )
 
 
 def take(rng, x, y):
@@ -141,13 +143,15 @@ def product(rng, x, y):
     if y.ndim < 1:
         return x, y
     x, y = x % 4 if y.dtype.kind == 'i' else x, y % 4 if y.dtype.kind == 'i' else y
-    return duet.tensordot(x, x, axes=((-1,), (-1,))) if y.ndim == 1 else duet.matmul(x, x.mT), \
-        np.tensordot(y, y, axes=((-1,), (-1,))) if y.ndim == 1 else np.matmul(y, np.swapaxes(y, -1, -2))
+    return duet.tensordot(x, x, axes=((-1,), (-1,))) if y.ndim == 1 else duet.matmul(x, x.mT), np.tensordot(
+        y, y, axes=((-1,), (-1,))
+    ) if y.ndim == 1 else np.matmul(y, np.swapaxes(y, -1, -2))
 
 
 def found(rng, x, y):
     return duet.astype(duet.isin(x, duet.asarray([0, 1, 2], dtype=x.dtype)), x.dtype), np.isin(
-        y, [0, 1, 2]).astype(y.dtype)
+        y, [0, 1, 2]
+    ).astype(y.dtype)
 
 
 def assign(rng, x, y):
@@ -175,8 +179,36 @@ def in_place(rng, x, y):
     return x, y
 
 
-OPERATIONS = [unary, binary, twice, number, choose, clip, select, axes, flat, grow, reverse, roll, join, stack, repeat,
-              tile, scan, diff, order, along, take, triangle, reduce, product, found, assign, mask, in_place]
+OPERATIONS = [
+    unary,
+    binary,
+    twice,
+    number,
+    choose,
+    clip,
+    select,
+    axes,
+    flat,
+    grow,
+    reverse,
+    roll,
+    join,
+    stack,
+    repeat,
+    tile,
+    scan,
+    diff,
+    order,
+    along,
+    take,
+    triangle,
+    reduce,
+    product,
+    found,
+    assign,
+    mask,
+    in_place,
+]
 NEED_AXES = {flat, reverse, roll, join, repeat, scan, diff, order, along, take, reduce, product, axes}
 
 
@@ -200,7 +232,13 @@ def test_random_programs(rng, cases):
             log.append(f.__name__)
             x, y = f(rng, x, y)
             y = np.asarray(y)  # NumPy returns numbers for arrays without axes
-            assert x.shape == y.shape and str(x.dtype) == str(y.dtype), (log, x.shape, y.shape, x.dtype, y.dtype)
+            assert x.shape == y.shape and str(x.dtype) == str(y.dtype), (
+                log,
+                x.shape,
+                y.shape,
+                x.dtype,
+                y.dtype,
+            )
             values.append((x, y))
             if rng.random() < 0.2:
                 x.evaluate()

@@ -1,12 +1,16 @@
 """Random cases, compared with NumPy and array-api-strict."""
+
 import array_api_strict as strict
 import numpy as np
 import pytest
 
 import duet
 
-strict.set_array_api_strict_flags(api_version='2025.12' if '2025.12' in str(
-    getattr(strict, '__array_api_version__', '')) else strict.__array_api_version__)
+strict.set_array_api_strict_flags(
+    api_version='2025.12'
+    if '2025.12' in str(getattr(strict, '__array_api_version__', ''))
+    else strict.__array_api_version__
+)
 
 FLOATS, INTEGERS = ['float32', 'float64'], [f'{u}int{n}' for u in ('', 'u') for n in (8, 16, 32, 64)]
 COMPLEX = ['complex64', 'complex128']
@@ -19,7 +23,7 @@ def some_shape(rng, rank=3):
 def broadcastable(rng, shape):
     """A shape that broadcasts with the given one."""
     other = [1 if rng.random() < 0.3 else n for n in shape]
-    return tuple(other[int(rng.integers(0, len(other) + 1)):])
+    return tuple(other[int(rng.integers(0, len(other) + 1)) :])
 
 
 def some_array(rng, shape, dtype):
@@ -67,21 +71,56 @@ def close(got, want, units=32):
 
 
 UNARY = {
-    'abs': FLOATS + INTEGERS + COMPLEX, 'negative': FLOATS + INTEGERS + COMPLEX, 'square': FLOATS + INTEGERS,
-    'sign': FLOATS + INTEGERS, 'exp': FLOATS + COMPLEX, 'expm1': FLOATS, 'tanh': FLOATS + COMPLEX, 'sin': FLOATS,
-    'cos': FLOATS + COMPLEX, 'atan': FLOATS, 'asinh': FLOATS + COMPLEX, 'floor': FLOATS + INTEGERS,
-    'ceil': FLOATS + INTEGERS, 'trunc': FLOATS, 'round': FLOATS + INTEGERS + COMPLEX, 'isnan': FLOATS + COMPLEX,
-    'isfinite': FLOATS + INTEGERS + COMPLEX, 'isinf': FLOATS + INTEGERS, 'logical_not': ['bool'],
-    'bitwise_invert': INTEGERS + ['bool'], 'conj': COMPLEX, 'real': COMPLEX, 'imag': COMPLEX, 'signbit': FLOATS,
-    'positive': FLOATS + INTEGERS, 'acosh': COMPLEX, 'atanh': COMPLEX, 'sqrt': COMPLEX, 'log': COMPLEX,
+    'abs': FLOATS + INTEGERS + COMPLEX,
+    'negative': FLOATS + INTEGERS + COMPLEX,
+    'square': FLOATS + INTEGERS,
+    'sign': FLOATS + INTEGERS,
+    'exp': FLOATS + COMPLEX,
+    'expm1': FLOATS,
+    'tanh': FLOATS + COMPLEX,
+    'sin': FLOATS,
+    'cos': FLOATS + COMPLEX,
+    'atan': FLOATS,
+    'asinh': FLOATS + COMPLEX,
+    'floor': FLOATS + INTEGERS,
+    'ceil': FLOATS + INTEGERS,
+    'trunc': FLOATS,
+    'round': FLOATS + INTEGERS + COMPLEX,
+    'isnan': FLOATS + COMPLEX,
+    'isfinite': FLOATS + INTEGERS + COMPLEX,
+    'isinf': FLOATS + INTEGERS,
+    'logical_not': ['bool'],
+    'bitwise_invert': INTEGERS + ['bool'],
+    'conj': COMPLEX,
+    'real': COMPLEX,
+    'imag': COMPLEX,
+    'signbit': FLOATS,
+    'positive': FLOATS + INTEGERS,
+    'acosh': COMPLEX,
+    'atanh': COMPLEX,
+    'sqrt': COMPLEX,
+    'log': COMPLEX,
 }
 BINARY = {
-    'add': FLOATS + INTEGERS + COMPLEX, 'subtract': FLOATS + INTEGERS + COMPLEX,
-    'multiply': FLOATS + INTEGERS + COMPLEX, 'divide': FLOATS, 'maximum': FLOATS + INTEGERS,
-    'minimum': FLOATS + INTEGERS, 'equal': FLOATS + INTEGERS + COMPLEX + ['bool'], 'less': FLOATS + INTEGERS,
-    'greater_equal': FLOATS + INTEGERS, 'logical_and': ['bool'], 'logical_xor': ['bool'],
-    'bitwise_and': INTEGERS + ['bool'], 'bitwise_xor': INTEGERS, 'atan2': FLOATS, 'hypot': FLOATS,
-    'copysign': FLOATS, 'nextafter': FLOATS, 'remainder': FLOATS, 'logaddexp': FLOATS,
+    'add': FLOATS + INTEGERS + COMPLEX,
+    'subtract': FLOATS + INTEGERS + COMPLEX,
+    'multiply': FLOATS + INTEGERS + COMPLEX,
+    'divide': FLOATS,
+    'maximum': FLOATS + INTEGERS,
+    'minimum': FLOATS + INTEGERS,
+    'equal': FLOATS + INTEGERS + COMPLEX + ['bool'],
+    'less': FLOATS + INTEGERS,
+    'greater_equal': FLOATS + INTEGERS,
+    'logical_and': ['bool'],
+    'logical_xor': ['bool'],
+    'bitwise_and': INTEGERS + ['bool'],
+    'bitwise_xor': INTEGERS,
+    'atan2': FLOATS,
+    'hypot': FLOATS,
+    'copysign': FLOATS,
+    'nextafter': FLOATS,
+    'remainder': FLOATS,
+    'logaddexp': FLOATS,
 }
 
 
@@ -94,8 +133,11 @@ def test_unary(name, rng, cases):
             x = np.nan_to_num(x)
         with np.errstate(all='ignore'):
             want = getattr(strict, name)(strict.asarray(x))
-        close(getattr(duet, name)(duet.asarray(laid_out(rng, x))), want, 400 if name in (
-            'asinh', 'acosh', 'atanh') else 32)
+        close(
+            getattr(duet, name)(duet.asarray(laid_out(rng, x))),
+            want,
+            400 if name in ('asinh', 'acosh', 'atanh') else 32,
+        )
 
 
 @pytest.mark.parametrize('name', BINARY)
@@ -116,7 +158,9 @@ def test_binary(name, rng, cases):
         close(getattr(duet, name)(duet.asarray(laid_out(rng, x)), duet.asarray(laid_out(rng, y))), want)
 
 
-@pytest.mark.parametrize('name', ['sum', 'prod', 'max', 'min', 'mean', 'any', 'all', 'var', 'std', 'count_nonzero'])
+@pytest.mark.parametrize(
+    'name', ['sum', 'prod', 'max', 'min', 'mean', 'any', 'all', 'var', 'std', 'count_nonzero']
+)
 def test_reductions(name, rng, cases):
     for _ in range(cases // 5):
         dtype = str(rng.choice(FLOATS if name in ('mean', 'var', 'std') else FLOATS + INTEGERS))
@@ -176,7 +220,7 @@ def test_index_arrays(rng, cases):
         x = some_array(rng, shape, 'float64')
         common = some_shape(rng, 2)
         key = []
-        for n in shape[:int(rng.integers(1, len(shape) + 1))]:
+        for n in shape[: int(rng.integers(1, len(shape) + 1))]:
             how = rng.random()
             if how < 0.6:
                 key.append(rng.integers(-n, n, broadcastable(rng, common) if common else ()))
@@ -203,7 +247,7 @@ def test_index_arrays(rng, cases):
 def test_masks(rng, cases):
     for _ in range(cases // 2):
         x = some_array(rng, some_shape(rng), 'int32')
-        mask = rng.integers(0, 2, x.shape[:int(rng.integers(0, x.ndim + 1))]).astype(bool)
+        mask = rng.integers(0, 2, x.shape[: int(rng.integers(0, x.ndim + 1))]).astype(bool)
         close(duet.asarray(x)[duet.asarray(mask)], x[mask])
         y, want = duet.asarray(x), x.copy()
         want[mask] = 7
@@ -224,7 +268,11 @@ def test_sorting(name, rng, cases):
 def test_unique(rng, cases):
     for _ in range(cases // 4):
         dtype = str(rng.choice(FLOATS + INTEGERS + COMPLEX + ['bool']))
-        x = np.round(some_array(rng, some_shape(rng), dtype)) if dtype != 'bool' else some_array(rng, (4,), dtype)
+        x = (
+            np.round(some_array(rng, some_shape(rng), dtype))
+            if dtype != 'bool'
+            else some_array(rng, (4,), dtype)
+        )
         x = np.asarray(x, dtype=dtype)
         got = duet.unique_all(duet.asarray(x))
         want = strict.unique_all(strict.asarray(x))
@@ -235,8 +283,11 @@ def test_unique(rng, cases):
         assert got.values.size == want.values.size
         back = np.asarray(got.values)[np.asarray(got.inverse_indices)] if x.size else x
         assert np.array_equal(back, x, equal_nan=np.dtype(dtype).kind in 'fc')
-        assert np.array_equal(np.asarray(x).ravel()[np.asarray(got.indices)], np.asarray(got.values),
-                              equal_nan=np.dtype(dtype).kind in 'fc')
+        assert np.array_equal(
+            np.asarray(x).ravel()[np.asarray(got.indices)],
+            np.asarray(got.values),
+            equal_nan=np.dtype(dtype).kind in 'fc',
+        )
         assert int(duet.sum(got.counts)) == x.size
 
 
@@ -253,8 +304,10 @@ def test_linear_algebra(dtype, rng, cases):
     for _ in range(cases // 20):
         batch = some_shape(rng, 2)
         m, n = (int(k) for k in rng.integers(1, 6, 2))
-        a = np.nan_to_num(rng.normal(size=(*batch, m, n)) + (1j * rng.normal(size=(*batch, m, n)) if np.dtype(
-            dtype).kind == 'c' else 0)).astype(dtype)
+        a = np.nan_to_num(
+            rng.normal(size=(*batch, m, n))
+            + (1j * rng.normal(size=(*batch, m, n)) if np.dtype(dtype).kind == 'c' else 0)
+        ).astype(dtype)
         x = duet.asarray(a)
 
         def near(got, want, size=1.0):
@@ -266,17 +319,23 @@ def test_linear_algebra(dtype, rng, cases):
             q, r = (np.asarray(f) for f in duet.linalg.qr(x, mode=mode))
             assert q.shape[-1] == (m if mode == 'complete' else min(m, n))
             near(q @ r, a, 10)
-            near(np.conj(np.swapaxes(q, -1, -2)) @ q, np.broadcast_to(np.eye(q.shape[-1], dtype=dtype), (
-                *batch, q.shape[-1], q.shape[-1])))
+            near(
+                np.conj(np.swapaxes(q, -1, -2)) @ q,
+                np.broadcast_to(np.eye(q.shape[-1], dtype=dtype), (*batch, q.shape[-1], q.shape[-1])),
+            )
         for full in False, True:
             u, s, vh = (np.asarray(f) for f in duet.linalg.svd(x, full_matrices=full))
             k = min(m, n)
             assert u.shape[-1] == (m if full else k) and vh.shape[-2] == (n if full else k)
             near((u[..., :k] * s[..., None, :].astype(dtype)) @ vh[..., :k, :], a, 10)
-            near(np.conj(np.swapaxes(u, -1, -2)) @ u,
-                 np.broadcast_to(np.eye(u.shape[-1], dtype=dtype), (*batch, u.shape[-1], u.shape[-1])))
-            near(vh @ np.conj(np.swapaxes(vh, -1, -2)),
-                 np.broadcast_to(np.eye(vh.shape[-2], dtype=dtype), (*batch, vh.shape[-2], vh.shape[-2])))
+            near(
+                np.conj(np.swapaxes(u, -1, -2)) @ u,
+                np.broadcast_to(np.eye(u.shape[-1], dtype=dtype), (*batch, u.shape[-1], u.shape[-1])),
+            )
+            near(
+                vh @ np.conj(np.swapaxes(vh, -1, -2)),
+                np.broadcast_to(np.eye(vh.shape[-2], dtype=dtype), (*batch, vh.shape[-2], vh.shape[-2])),
+            )
         p = np.asarray(duet.linalg.pinv(x))
         near(a @ p @ a, a, 100)
         b = (a @ np.conj(np.swapaxes(a, -1, -2)) + 3 * np.eye(m)).astype(dtype)
@@ -288,8 +347,10 @@ def test_linear_algebra(dtype, rng, cases):
         w, v = (np.asarray(f) for f in duet.linalg.eigh(y))
         near(v * w[..., None, :].astype(dtype) @ np.conj(np.swapaxes(v, -1, -2)), b, 100)
         sign, log = duet.linalg.slogdet(y)
-        near(np.asarray(sign) * np.exp(np.asarray(log)).astype(dtype) / np.linalg.det(b).astype(dtype),
-             np.ones(batch, dtype))
+        near(
+            np.asarray(sign) * np.exp(np.asarray(log)).astype(dtype) / np.linalg.det(b).astype(dtype),
+            np.ones(batch, dtype),
+        )
 
 
 @pytest.mark.parametrize('name', ['fft', 'ifft', 'rfft', 'irfft', 'hfft', 'ihfft'])
@@ -314,7 +375,9 @@ def test_round_trips(rng, cases):
         y = duet.asarray(x)
         assert str(y.dtype) == dtype and y.shape == x.shape
         assert np.array_equal(np.asarray(y), x, equal_nan=np.dtype(dtype).kind in 'fc')
-        assert 0 in x.shape or np.array_equal(np.asarray(y.tolist(), dtype=dtype), x, equal_nan=np.dtype(dtype).kind in 'fc')
+        assert 0 in x.shape or np.array_equal(
+            np.asarray(y.tolist(), dtype=dtype), x, equal_nan=np.dtype(dtype).kind in 'fc'
+        )
         assert np.array_equal(np.from_dlpack(y), x, equal_nan=np.dtype(dtype).kind in 'fc')
         z = duet.asarray(y.tolist(), dtype=y.dtype)
         if 0 not in x.shape:

@@ -1,4 +1,5 @@
 """The committed table of the C interface is that of the headers, and every function in it exists."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.mark.skipif(not (HERE.parent.parent / 'include').exists(), reason='needs the sources')
 def test_the_table_is_current(tmp_path):
-    subprocess.run([sys.executable, '-B', HERE.parent / 'tools' / 'make_table.py', tmp_path / 'table.py'], check=True)
+    subprocess.run(
+        [sys.executable, '-B', HERE.parent / 'tools' / 'make_table.py', tmp_path / 'table.py'], check=True
+    )
     assert (tmp_path / 'table.py').read_text() == (HERE.parent / 'duet' / '_table.py').read_text()
 
 
@@ -23,9 +26,31 @@ def test_every_function_exists():
 
 
 def test_every_operator_is_a_function():
-    others = {'fft', 'of_matrix', 'of_number', 'of_integer', 'of_unsigned', 'of_expr', 'hold', 'index', 'cast', 'append', 'range',
-              'broadcast', 'permute', 'part', 'pick', 'bitwise_not', 'shift_left', 'shift_right', 'neg', 'sub', 'mul',
-              'div', 'iota'}
+    others = {
+        'fft',
+        'of_matrix',
+        'of_number',
+        'of_integer',
+        'of_unsigned',
+        'of_expr',
+        'hold',
+        'index',
+        'cast',
+        'append',
+        'range',
+        'broadcast',
+        'permute',
+        'part',
+        'pick',
+        'bitwise_not',
+        'shift_left',
+        'shift_right',
+        'neg',
+        'sub',
+        'mul',
+        'div',
+        'iota',
+    }
     ends = '_axis', '_keep', '_axes', '_axes_keep'
     for name, row in FUNCTIONS.items():
         if row[0] == 'e' and name not in others and not name.endswith(ends):

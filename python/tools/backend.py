@@ -1,4 +1,5 @@
 """The build backend for this folder: that of the root of the sources."""
+
 import os
 from pathlib import Path
 
@@ -18,11 +19,18 @@ def _there(name):
             return function(*args, **keywords)
         finally:
             os.chdir(before)
+
     call.__name__ = name
     return call
 
 
-for _name in ('build_wheel', 'build_sdist', 'build_editable', 'get_requires_for_build_wheel',
-              'get_requires_for_build_sdist', 'get_requires_for_build_editable'):
+for _name in (
+    'build_wheel',
+    'build_sdist',
+    'build_editable',
+    'get_requires_for_build_wheel',
+    'get_requires_for_build_sdist',
+    'get_requires_for_build_editable',
+):
     if hasattr(mesonpy, _name):
         globals()[_name] = _there(_name)

@@ -1,6 +1,7 @@
 """make_table.py [OUTPUT] - writes duet/_table.py, which lists the functions, structs, statuses and element
 types of the C library for ctypes. It reads the public headers and their rows with the reader that also makes
 the reference (tools/reference). A test checks that the committed file is up to date."""
+
 import re
 import sys
 from pathlib import Path
@@ -16,10 +17,25 @@ from rows import text_of  # noqa: E402
 # One letter for each C type. Formulas are structs of one 64-bit integer, which all calling conventions of
 # the supported machines pass like the integer itself.
 LETTERS = {
-    'duet_expr': 'e', 'int': 'i', 'int64_t': 'l', 'uint64_t': 'u', 'size_t': 'z', 'double': 'd', 'void': 'v',
-    'const char *': 's', 'char *': 's', 'int32_t': 'w', 'duet_scope': 'S', 'duet_explaining': 'X',
-    'duet_timing': 'T', 'duet_counts': 'C', 'duet_memory': 'M', 'intptr_t': 'n', 'DLDevice': 'D',
-    'duet_dtype': 't', 'duet_status': 'r',
+    'duet_expr': 'e',
+    'int': 'i',
+    'int64_t': 'l',
+    'uint64_t': 'u',
+    'size_t': 'z',
+    'double': 'd',
+    'void': 'v',
+    'const char *': 's',
+    'char *': 's',
+    'int32_t': 'w',
+    'duet_scope': 'S',
+    'duet_explaining': 'X',
+    'duet_timing': 'T',
+    'duet_counts': 'C',
+    'duet_memory': 'M',
+    'intptr_t': 'n',
+    'DLDevice': 'D',
+    'duet_dtype': 't',
+    'duet_status': 'r',
 }
 STRUCT = re.compile(r'^typedef struct (duet_\w+) \{\n(.*?)\n\} \1;', re.M | re.S)
 SKIPPED = {'duet_printed'}  # has a union; the package prints by itself
@@ -79,13 +95,21 @@ def rows(name):
 
 
 def main(output=HERE.parent / 'duet' / '_table.py'):
-    lines = ['"""The interface of the C library. tools/make_table.py writes this file: do not edit it."""', '',
-             '# The letters are C types: duet/_library.py lists them.',
-             f'STATUSES = {rows("status.def")!r}', f'DTYPES = {rows("dtype.def")!r}',
-             '# struct: members, each with its type and its number of elements', 'STRUCTS = {']
+    lines = [
+        '"""The interface of the C library. tools/make_table.py writes this file: do not edit it."""',
+        '',
+        '# The letters are C types: duet/_library.py lists them.',
+        f'STATUSES = {rows("status.def")!r}',
+        f'DTYPES = {rows("dtype.def")!r}',
+        '# struct: members, each with its type and its number of elements',
+        'STRUCTS = {',
+    ]
     lines += [f'    {name!r}: {members!r},' for name, members in structs()]
-    lines += ['}', '# function: result, parameters, their names, the struct of options, documentation',
-              'FUNCTIONS = {']
+    lines += [
+        '}',
+        '# function: result, parameters, their names, the struct of options, documentation',
+        'FUNCTIONS = {',
+    ]
     lines += [f'    {name!r}: {row!r},' for name, row in functions()]
     Path(output).write_text('\n'.join(lines + ['}', '']))
 
