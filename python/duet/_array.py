@@ -262,7 +262,7 @@ def _operands(x, y):
 def binary(op):
     """The methods x + y and y + x of an operator of two operands. The common case takes few lines here;
     `make` does the same for all cases."""
-    metas = {}  # shape and type of the result for those of the operands
+    metas, of_number = {}, {}  # shape and type of the result for those of the operands
 
     def method(self, other, /):
         a = self._node
@@ -305,7 +305,19 @@ def binary(op):
     def reflected(self, other, /):
         if not isinstance(other, _scalars):
             return NotImplemented
-        return Array(make(op, (other, self._node)))
+        a = self._node
+        meta = of_number.get((a.shape, a.dtype)) if other.__class__ is float else None
+        if meta is not None and a.device is _state.device and not a.kept and a.weight < MOST:
+            new = _new(Array)
+            new._node = Node(op, (other, a), (), meta[0], meta[1], a.device, a.weight + 1)
+            new._base = None
+            return new
+        made = make(op, (other, a))
+        if other.__class__ is float:
+            if len(of_number) > 1000:
+                of_number.clear()
+            of_number[a.shape, a.dtype] = made.shape, made.dtype
+        return Array(made)
 
     return method, reflected
 
@@ -392,8 +404,10 @@ def replace(x, node):
 
 
 def unary(op):
+    metas = {}
+
     def method(self, /):
-        return Array(make(op, (self._node,)))
+        return function_of_one(op, self, metas)
 
     return method
 

@@ -426,7 +426,7 @@ def _tree(node, made):
         made.append(e)
     if node.op.__class__ is Special:
         return 0
-    e = node.op(*args, *node.attrs)
+    e = node.op(*args, *node.attrs) if node.attrs else node.op(*args)
     made.append(e)
     return e
 
