@@ -3,6 +3,7 @@
 import builtins
 import ctypes
 import operator as _operator
+from sys import getrefcount
 
 from . import _dtypes as dt
 from . import _graph as g
@@ -902,15 +903,30 @@ def where_(mask, a, b):
     return where(mask, a, b)
 
 
+def _references(x):
+    """How many references there are to the node of x, and to its matrix."""
+    node = x._node
+    matrix = node.matrix
+    return getrefcount(node), getrefcount(matrix)
+
+
+def _measure():
+    """The same where nothing but x has the value. It differs between versions of Python."""
+    shape = (1,)
+    x = Array(g.leaf(g.new_matrix(lib.new_shape(dt.bool_.code, 1, g.sizes(shape))), shape, dt.bool_, g.auto))
+    return _references(x)
+
+
+ALONE = _measure()
+
+
 def own(x):
     """A matrix that only x names, so that it can be written in place."""
-    from sys import getrefcount
-
+    g.value(x._node)
+    counts = _references(x)
     node = x._node
-    matrix = g.value(node)
-    # References to the node: x, `node`, the argument of getrefcount. To the matrix: the node, `matrix`, the
-    # argument.
-    if matrix.pinned or (matrix.pinned is False and getrefcount(node) <= 3 and getrefcount(matrix) <= 3):
+    matrix = node.matrix
+    if matrix.pinned or (matrix.pinned is False and counts[0] <= ALONE[0] and counts[1] <= ALONE[1]):
         return matrix
     copy = g.new_matrix(lib.copy(matrix.pointer))
     made = g.leaf(copy, node.shape, node.dtype, node.device)

@@ -15,14 +15,14 @@ def load(path, name=None):
     text = os.fsencode(path)
     if name is not None:
         return from_matrix(lib.load_npz(text, name.encode()), state.device)
-    return from_matrix((lib.load_mtx if text.endswith(b'.mtx') else lib.load_npy)(text), state.device)
+    return from_matrix((lib.load_market if text.endswith(b'.mtx') else lib.load_npy)(text), state.device)
 
 
 def save(path, x=None, /, **arrays):
     """Saves an array to a .npy or .mtx file, or several arrays with their names to a .npz file."""
     text = os.fsencode(path)
     if x is not None:
-        save_one = lib.save_mtx if text.endswith(b'.mtx') else lib.save_npy
+        save_one = lib.save_market if text.endswith(b'.mtx') else lib.save_npy
         check(save_one(text, value(asarray(x)._node).pointer))
         return
     matrices = {n: value(asarray(a)._node) for n, a in arrays.items()}

@@ -346,9 +346,9 @@ def evaluate(roots):
     n = None
     for n in order:
         if n.matrix is None:
-            # References to a node: `order`, `uses`, n, the argument of getrefcount, and its uses in formulas.
+            # References to a node: `order`, `uses`, n, and its uses in formulas.
             # `roots` and `top` are more. If there are others, somebody may need the value later.
-            if n in top or (getrefcount(n) > 4 + uses[n] and n.op not in VIEWS):
+            if n in top or (getrefcount(n) > ALONE_IN_ORDER + uses[n] and n.op not in VIEWS):
                 outputs.append(n)
     del n
     if len(outputs) > OUTPUTS:
@@ -396,6 +396,20 @@ def _compute(order, outputs):
             node.args, node.attrs, node.op = (), (), None
 
 
+# How many references Python counts where nothing else refers to a node. That differs between versions of Python, so
+# it is measured, in loops like those that use it.
+def _measure():
+    node = Node(None, (Node(None, (), (), (), None, auto, 0),), (), (), None, auto, 0)
+    for a in node.args:
+        tree = getrefcount(a)
+    order, uses = [Node(None, (), (), (), None, auto, 0)], {}
+    uses[order[0]] = 0
+    for n in order:
+        listed = getrefcount(n)
+    return tree, listed
+
+
+ALONE_IN_TREE, ALONE_IN_ORDER = _measure()
 SMALL = 24  # operators in a formula that is evaluated by the short way below
 
 
@@ -410,7 +424,7 @@ def _tree(node, made):
                 if m.pinned:
                     take_over(m)
                 e = _of_matrix(m.pointer)
-            elif getrefcount(a) > 3:  # more than the operands of `node`, `a` and the argument
+            elif getrefcount(a) > ALONE_IN_TREE:  # something else refers to it
                 return 0
             else:
                 e = _tree(a, made)
