@@ -162,7 +162,7 @@ def _load_by_numpy(obj, kind, device, copy):
 
     if kind != CPU:
         raise builtins.BufferError('this version of the C library cannot share memory of the GPU')
-    array = numpy.from_dlpack(obj)
+    array = obj if isinstance(obj, numpy.ndarray) else numpy.from_dlpack(obj)
     share = copy is not True and array.flags.writeable
     if copy is False and not share:
         raise builtins.BufferError('the memory is read-only: use copy=None')
