@@ -344,7 +344,7 @@ class Exported:
         self.__array_interface__ = {
             'shape': node.shape,
             'typestr': dt.typestr[node.dtype],
-            'data': (first, not matrix.pinned),
+            'data': (first, not (matrix.pinned and matrix.keep is not None)),
             'strides': strides,
             'version': 3,
         }

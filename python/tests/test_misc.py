@@ -10,7 +10,12 @@ import duet
 
 
 def test_pickle_and_copy():
-    for a in (np.arange(6.0).reshape(2, 3), np.array(True), np.array([1 + 2j], dtype=np.complex64), np.zeros((0, 3))):
+    for a in (
+        np.arange(6.0).reshape(2, 3),
+        np.array(True),
+        np.array([1 + 2j], dtype=np.complex64),
+        np.zeros((0, 3)),
+    ):
         x = duet.asarray(a)
         for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
             assert y.dtype is x.dtype and np.array_equal(np.asarray(y), a)
@@ -52,7 +57,10 @@ def test_random_numbers():
         assert abs(n.mean() - 3) < 0.1 and abs(n.std() - 2) < 0.1
     assert sorted(duet.random.permutation(9, 1).tolist()) == list(range(9))
     assert set(duet.random.integers((1000,), 2, 3, 6).tolist()) == {3, 4, 5}
-    assert abs(float(duet.mean(duet.astype(duet.random.bernoulli((10000,), 3, 0.25), duet.float64))) - 0.25) < 0.03
+    assert (
+        abs(float(duet.mean(duet.astype(duet.random.bernoulli((10000,), 3, 0.25), duet.float64))) - 0.25)
+        < 0.03
+    )
 
 
 def test_half_precision():
