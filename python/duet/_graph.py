@@ -311,6 +311,7 @@ def build(order, formulas, anew=(), constants=()):
     """The C formulas of nodes, operands first. Nodes in `anew` are built from their operands although they
     are computed; for those in `constants`, no gradient passes."""
     for n in order:
+        op, args, attrs = n.op, n.args, n.attrs  # before `matrix`: another thread may evaluate n meanwhile
         m = n.matrix
         if m is not None and n not in anew:
             if m.pinned:
@@ -318,10 +319,10 @@ def build(order, formulas, anew=(), constants=()):
             formulas[n] = e = _of_matrix(m.pointer)
             if n in constants:
                 formulas[n] = lib.stop_gradient(e)
-        elif n.op.__class__ is Special:
-            formulas[n] = n.op.build(n, formulas)
+        elif op.__class__ is Special:
+            formulas[n] = op.build(n, formulas)
         else:
-            formulas[n] = n.op(*[formulas[a] if a.__class__ is Node else number(a) for a in n.args], *n.attrs)
+            formulas[n] = op(*[formulas[a] if a.__class__ is Node else number(a) for a in args], *attrs)
     return formulas
 
 
@@ -381,12 +382,13 @@ def _compute(order, outputs):
         raise
     if len(outputs) == 1:
         (node,) = outputs
-        node.matrix = new_matrix(_eval(formulas[node]))
+        made = [new_matrix(_eval(formulas[node]))]
     else:
         made = [new_matrix(_new(n.dtype.code, len(n.shape), sizes(n.shape))) for n in outputs]
         list_ = (_Assignment * len(made))(*[(m.pointer, formulas[n]) for m, n in zip(made, outputs)])
         check(_set_all(list_, len(made)))
-        for node, m in zip(outputs, made):
+    for node, m in zip(outputs, made):
+        if node.matrix is None:  # else another thread has evaluated it meanwhile
             node.matrix = m
     if state.recorded is not None:
         state.recorded.extend(order)
@@ -396,9 +398,9 @@ def _compute(order, outputs):
             node.args, node.attrs, node.op = (), (), None
 
 
-# How many references Python counts where nothing else refers to a node. That differs between versions of Python, so
-# it is measured, in loops like those that use it.
 def _measure():
+    """How many references Python counts where nothing else refers to a node. That differs between versions of
+    Python, so it is measured, in loops like those that use it."""
     node = Node(None, (Node(None, (), (), (), None, auto, 0),), (), (), None, auto, 0)
     for a in node.args:
         tree = getrefcount(a)
@@ -416,8 +418,14 @@ SMALL = 24  # operators in a formula that is evaluated by the short way below
 def _tree(node, made):
     """The C formula of a node if nothing else refers to the formulas in it; else 0. `made` gets all
     formulas."""
+    # Another thread may evaluate the node meanwhile: it sets `matrix` and then clears these. `made` also keeps
+    # the operands until the formula is evaluated.
+    op, operands, attrs = node.op, node.args, node.attrs
+    if node.matrix is not None:
+        return 0
+    made.append(operands)
     args = []
-    for a in node.args:
+    for a in operands:
         if a.__class__ is Node:
             m = a.matrix
             if m is not None:
@@ -438,9 +446,9 @@ def _tree(node, made):
             e = number(a)
         args.append(e)
         made.append(e)
-    if node.op.__class__ is Special:
+    if op.__class__ is Special:
         return 0
-    e = node.op(*args, *node.attrs) if node.attrs else node.op(*args)
+    e = op(*args, *attrs) if attrs else op(*args)
     made.append(e)
     return e
 
@@ -458,13 +466,16 @@ def value(node):
             pointer = _eval(e)
             if not pointer:
                 raise make_error()
-            m = node.matrix = Matrix(pointer)
+            m = Matrix(pointer)
+            if node.matrix is None:
+                node.matrix = m
             node.args = node.attrs = ()
             node.op = None
             node.weight = 0
-            return m
+            return node.matrix
         for e in made:
-            lib.drop(e)
+            if e.__class__ is int:
+                lib.drop(e)
     evaluate([node])
     return node.matrix
 

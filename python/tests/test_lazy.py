@@ -286,3 +286,33 @@ def test_a_copy_is_no_part():
     w = x + 0.0
     w[0] = 9.0
     assert x.tolist() == [0.0, 1.0, 2.0] and y.tolist() == [1.0, 2.0]
+
+
+def test_threads_that_evaluate_the_same_formulas():
+    """Each of them finds the value, whoever computes it."""
+    failures = []
+    for trial in range(30):
+        x = duet.asarray(np.linspace(0, 1, 50))
+        shared = [duet.exp(x * float(k)) for k in range(6)]
+        total = shared[0]
+        for s in shared[1:]:
+            total = total + s
+        barrier = threading.Barrier(6)
+
+        def work(k):
+            try:
+                barrier.wait()
+                for j in range(6):
+                    y = shared[(j + k) % 6] * 2.0 + total
+                    want = 2 * np.exp(np.linspace(0, 1, 50) * ((j + k) % 6))
+                    want = want + sum(np.exp(np.linspace(0, 1, 50) * i) for i in range(6))
+                    assert np.allclose(np.asarray(y), want)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    assert not failures, failures[0]
