@@ -284,10 +284,9 @@ static formula_properties of_operator(const node *n, int depth)
         return (formula_properties){ properties_transposed(x.exact), properties_transposed(x.likely) };
     case OP_matmul: return of_product(n, depth);
     case OP_cholesky: return (formula_properties){ ZERO_ABOVE, ZERO_ABOVE };
-    case OP_inv:
-        x = of_node(below(n, 0), depth);
-        return (formula_properties){ 0, x.likely & ~(unsigned)ZERO_DIAGONAL };
-    case OP_solve_triangular: /* made of inv */ return (formula_properties){ 0, 0 };
+    case OP_inv: x = of_node(below(n, 0), depth); return (formula_properties){ 0, of_inverse(x.likely) };
+    case OP_solve_triangular: return of_solution(n, depth);
+    case OP_where: return of_masked(n, depth);
     default: break;
     }
     if (op_infos[n->op].kind != KIND_MAP && n->op != OP_conj && n->op != OP_real && n->op != OP_imag &&
