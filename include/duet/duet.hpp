@@ -1225,6 +1225,16 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         return matrix(detail::made((duet_load_market)(path.c_str()), w));
     }
+    /* The next array of a stream; and the next matrix in Matrix Market's format. At the end of the stream
+     * they throw an error with the status DUET_END_OF_FILE. */
+    static matrix read_npy(std::FILE *in, location w = location::here())
+    {
+        return matrix(detail::made((duet_read_npy)(in), w));
+    }
+    static matrix read_market(std::FILE *in, location w = location::here())
+    {
+        return matrix(detail::made((duet_read_market)(in), w));
+    }
     /* The n x n magic square. */
     static matrix magic(typed t, int64_t n)
     {
@@ -1260,6 +1270,14 @@ class [[nodiscard]] matrix : public members<matrix>
     void save_market(const std::string &path, location w = location::here()) const
     {
         detail::check((duet_save_market)(path.c_str(), m), w);
+    }
+    void write_npy(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_write_npy)(out, m), w);
+    }
+    void write_market(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_write_market)(out, m), w);
     }
 
     /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also

@@ -81,7 +81,7 @@ class Reader:
             result, name, parameters = parse(declaration.replace('DUET_MUST ', ''))
             if name in HELPERS or name.endswith('_at'):
                 continue
-            typed = re.match('(duet_(read|update|overwrite))_', name)
+            typed = re.match('(duet_(read|update|overwrite))_(as|bool|b?f[0-9]|[iuc][0-9])', name)
             summary, text = self.sentence(typed[1] + '_as' if typed else name, told, comment)
             page = 'duet_read_as' if typed else name
             tags = dict(told.tags)
