@@ -171,6 +171,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_read_market(...)  DUET_MATRIX_HERE(duet_read_market, __VA_ARGS__)
 #define duet_write_npy(...)    DUET_STATUS_HERE(duet_write_npy, __VA_ARGS__)
 #define duet_write_market(...) DUET_STATUS_HERE(duet_write_market, __VA_ARGS__)
+#define duet_print_octave(...) duet_plain_status_at((duet_print_octave)(__VA_ARGS__), DUET_HERE)
 #define duet_load_limits(...)  duet_plain_status_at((duet_load_limits)(__VA_ARGS__), DUET_HERE)
 #define duet_names_npz(...)    duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
 

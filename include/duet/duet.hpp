@@ -1279,6 +1279,10 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         detail::check((duet_write_market)(out, m), w);
     }
+    void print_octave(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_print_octave)(out, m), w);
+    }
 
     /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also
      * accept a formula, converted to a matrix, and the compiler could not choose. */

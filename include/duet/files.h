@@ -69,6 +69,23 @@ DUET_API DUET_MUST duet_matrix *duet_read_npy(FILE *in);
 DUET_API DUET_MUST duet_status duet_write_market(FILE *out, const duet_matrix *m);
 DUET_API DUET_MUST duet_matrix *duet_read_market(FILE *in);
 
+/* Prints a matrix as an expression that Octave and MATLAB read, without an end of line: [1, 2; 3, 4]. Each
+ * element has the fewest digits that restore it.
+ *     f64                numbers, also NaN, Inf and -Inf
+ *     f32, f16, bf16     single(...)
+ *     integers           int8(...) to uint64(...). Literals beyond 2^53 would be rounded to f64, so such
+ *                        matrices are the sum of their upper and lower halves
+ *     bool               true, false or logical(...)
+ *     complex            [1+2i, 3-4i]; complex(real parts, imaginary parts) if an element has a part that is
+ *                        NaN, infinite or -0, or if all imaginary parts are 0, because Octave would make
+ *                        them real
+ *     one axis           a row
+ *     more than 2 axes   reshape([...], sizes)
+ *     no elements        zeros(0, 3)
+ * Shapes    any
+ * Errors    BAD_ARGUMENT, IO_ERROR, and as duet_read */
+DUET_API duet_status duet_print_octave(FILE *out, const duet_matrix *m);
+
 /* Sets limits for files that may come from elsewhere. They apply to all threads. There are none at first.
  *     bytes   the largest result of a function that loads or reads a matrix or names, in bytes; 0: no limit.
  *             For a larger result nothing is allocated; the error is NO_MEMORY
