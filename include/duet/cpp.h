@@ -16,6 +16,17 @@ class duet_math_block
     explicit duet_math_block(duet_math_mode math) : scope(duet_math_open(math)) {}
     ~duet_math_block() { duet_math_close(&scope); }
 };
+/* Limits the CPU threads of this thread's statements for as long as the object lives. */
+class duet_threads_block
+{
+    duet_scope scope;
+    duet_threads_block(const duet_threads_block &);
+    duet_threads_block &operator=(const duet_threads_block &);
+
+  public:
+    explicit duet_threads_block(int threads) : scope(duet_threads_open(threads)) {}
+    ~duet_threads_block() { duet_threads_close(&scope); }
+};
 inline duet_expr::duet_expr(const duet_matrix *m) { *this = duet_of_matrix(m); }
 inline duet_expr::duet_expr(double x) { *this = duet_of_number(x); }
 inline duet_expr::duet_expr(float x) { *this = duet_of_number(x); }

@@ -668,6 +668,19 @@ DUET_API void duet_timing_close(duet_timing *t);
  * Errors    BAD_ARGUMENT: negative */
 DUET_API duet_status duet_set_threads(int threads);
 
+/* Open and close a block whose statements use at most `threads` threads on the CPU. In C write
+ * DUET_THREADS(1) { ... }. The end of the block restores the number that was set before, by a block around it
+ * or by duet_set_threads. Only statements of the calling thread are affected. A replay uses the number at the
+ * time of the replay. Results have the same bits for every number, except those of vendor libraries. What a
+ * block cannot do: it does not start more threads than OpenMP has; it does not change the threads of a BLAS
+ * that has threads of its own (for OpenBLAS with pthreads set OPENBLAS_NUM_THREADS).
+ *     DUET_THREADS         limits the threads of a block: DUET_THREADS(1) { ... }
+ *     duet_threads_open    opens a block whose statements use at most `threads` threads; 0: all
+ *     duet_threads_close   closes the block
+ * Errors    in duet_error(): BAD_ARGUMENT: negative; the block then has no effect on its statements */
+DUET_API duet_scope duet_threads_open(int threads);
+DUET_API void duet_threads_close(duet_scope *s);
+
 /* Returns the version of the library that runs, as "0.1.0". DUET_VERSION is that of the header. */
 DUET_API const char *duet_version(void);
 

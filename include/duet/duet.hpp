@@ -1713,6 +1713,18 @@ class math
     ~math() { duet_math_close(&s); }
 };
 
+/* Statements use at most so many threads on the CPU: duet::threads block(1). */
+class threads
+{
+    duet_scope s;
+
+  public:
+    explicit threads(int most) noexcept : s(duet_threads_open(most)) {}
+    threads(const threads &) = delete;
+    threads &operator=(const threads &) = delete;
+    ~threads() { duet_threads_close(&s); }
+};
+
 /* May statements copy matrices between devices? duet::forbid_transfers block;
  * or duet::transfers block(DUET_TRANSFERS_REPORTED). */
 class transfers

@@ -186,6 +186,7 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 #define DUET_MATH(mode)       DUET_BLOCK(duet_scope, duet_math_open, duet_math_close, mode)
 #define DUET_TRANSFERS(mode)  DUET_BLOCK(duet_scope, duet_transfers_open, duet_transfers_close, mode)
 #define DUET_FORBID_TRANSFERS DUET_TRANSFERS(DUET_TRANSFERS_FORBIDDEN)
+#define DUET_THREADS(threads) DUET_BLOCK(duet_scope, duet_threads_open, duet_threads_close, threads)
 #define DUET_EXPLAIN(out)     DUET_BLOCK(duet_explaining, duet_explain_open, duet_explain_close, out)
 #define DUET_TIMED(seconds)   DUET_BLOCK(duet_timing, duet_timing_open, duet_timing_close, seconds)
 
