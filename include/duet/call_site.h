@@ -77,6 +77,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_squeezed(...)           DUET_MATRIX_HERE(duet_squeezed, __VA_ARGS__)
 #define duet_reshaped_shape(...)     DUET_MATRIX_HERE(duet_reshaped_shape, __VA_ARGS__)
 #define duet_broadcast_to_shape(...) DUET_MATRIX_HERE(duet_broadcast_to_shape, __VA_ARGS__)
+#define duet_resize_shape(...)       DUET_STATUS_HERE(duet_resize_shape, __VA_ARGS__)
 #define duet_split(...)              DUET_STATUS_HERE(duet_split, __VA_ARGS__)
 #define duet_magic(...)              DUET_STATUS_HERE(duet_magic, __VA_ARGS__)
 #define duet_zeros_shape(...)        DUET_MATRIX_HERE(duet_zeros_shape, __VA_ARGS__)
@@ -186,6 +187,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_from_array(...)   DUET_MATRIX_HERE(duet_from_array, __VA_ARGS__)
 #define duet_reshaped(...)     DUET_MATRIX_HERE(duet_reshaped, __VA_ARGS__)
 #define duet_broadcast_to(...) DUET_MATRIX_HERE(duet_broadcast_to, __VA_ARGS__)
+#define duet_resize(...)       DUET_STATUS_HERE(duet_resize, __VA_ARGS__)
 #define duet_permuted(...)     DUET_MATRIX_HERE(duet_permuted, __VA_ARGS__)
 #define duet_indexed(...)      DUET_MATRIX_HERE(duet_indexed, __VA_ARGS__)
 

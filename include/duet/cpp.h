@@ -111,6 +111,11 @@ DUET_INTEGERS inline DUET_MUST duet_matrix *duet_reshaped(duet_matrix *m, N... n
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
 }
+DUET_INTEGERS inline DUET_MUST duet_status duet_resize(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_resize_shape(m, (int)sizeof...(n), size + 1);
+}
 DUET_INTEGERS inline DUET_MUST duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };

@@ -1283,6 +1283,13 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         detail::check((duet_print_octave)(out, m), w);
     }
+    /* Changes the shape; elements stay in row-major order, and new ones are 0. */
+    void resize(const duet::shape &s, location w = location::here())
+    {
+        detail::check((duet_resize_shape)(m, s.size(), s.data()), w);
+    }
+    bool valid_on(duet_place place) const noexcept { return duet_valid_on(m, place) != 0; }
+    bool shares_memory(const matrix &x) const noexcept { return duet_share_memory(m, x.m) != 0; }
 
     /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also
      * accept a formula, converted to a matrix, and the compiler could not choose. */

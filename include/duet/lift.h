@@ -156,6 +156,7 @@ DUET_TYPE_SECOND(duet_from_array, const void *)
 #define duet_from_array(array, ...)                                                                          \
     DUET_MATRIX_HERE(duet_from_array_list, DUET_ELEMENTS(array, __VA_ARGS__), DUET_SIZES(__VA_ARGS__))
 #define duet_reshaped(m, ...)     DUET_MATRIX_HERE(duet_reshaped_shape, m, DUET_SIZES(__VA_ARGS__))
+#define duet_resize(m, ...)       DUET_STATUS_HERE(duet_resize_shape, m, DUET_SIZES(__VA_ARGS__))
 #define duet_broadcast_to(m, ...) DUET_MATRIX_HERE(duet_broadcast_to_shape, m, DUET_SIZES(__VA_ARGS__))
 #define duet_permuted(m, ...)     DUET_MATRIX_HERE(duet_permuted_axes, m, DUET_AXES(__VA_ARGS__))
 #define duet_indexed(m, ...)      DUET_MATRIX_HERE(duet_indexed_by, m, DUET_ENTRIES(__VA_ARGS__))

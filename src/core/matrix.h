@@ -301,6 +301,10 @@ static inline duet_status matrix_check_writable(const char *who, const duet_matr
 duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size);
 duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size);
 
+/* Exchanges the elements and shapes of m and other, which have the same type. m is then another matrix for
+ * those who know its serial: formulas and recordings. No other thread uses either. */
+void matrix_exchange(duet_matrix *m, duet_matrix *other);
+
 /* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 

@@ -202,6 +202,26 @@ duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
     return matrix_new("duet_new", type, rank, size);
 }
 
+void matrix_exchange(duet_matrix *m, duet_matrix *other)
+{
+    spin_take(&lock);
+    duet_matrix before = *m;
+    m->at = other->at;
+    m->offset = other->offset;
+    m->count = other->count;
+    m->dense = other->dense;
+    m->repeats = other->repeats;
+    m->storage = other->storage;
+    other->at = before.at;
+    other->offset = before.offset;
+    other->count = before.count;
+    other->dense = before.dense;
+    other->repeats = before.repeats;
+    other->storage = before.storage;
+    __atomic_store_n(&m->serial, ++last_serial, __ATOMIC_RELEASE);
+    spin_give(&lock);
+}
+
 /* ---- the caller's memory ---- */
 
 static duet_status check_memory(const char *who, const void *host, duet_dtype type)

@@ -158,7 +158,7 @@ class Reader:
     def add_variadic(self, function):
         """duet_new, for example, takes the sizes as arguments, and calls duet_new_shape."""
         for name, macro in self.macros.items():
-            called = re.match(r'DUET_MATRIX_HERE\((\w+),', macro.body)
+            called = re.match(r'DUET_(?:MATRIX|STATUS)_HERE\((\w+),', macro.body)
             # duet_new_list only splits its list for duet_new_shape
             called = called and re.sub(r'_list$', '_shape', called[1])
             if name != function.name and called == function.name:
