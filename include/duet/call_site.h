@@ -93,6 +93,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_copy(...)                DUET_MATRIX_HERE(duet_copy, __VA_ARGS__)
 #define duet_to_array(...)            DUET_STATUS_HERE(duet_to_array, __VA_ARGS__)
 #define duet_set_threads(...)         duet_plain_status_at((duet_set_threads)(__VA_ARGS__), DUET_HERE)
+#define duet_resize_shape(...)        DUET_STATUS_HERE(duet_resize_shape, __VA_ARGS__)
 
 #ifdef __cplusplus /* programs that use these macros include <complex> */
 #define DUET_C64_  std::complex<float>
@@ -166,14 +167,19 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_arena_limit(...)      duet_plain_status_at((duet_arena_limit)(__VA_ARGS__), DUET_HERE)
 #define duet_memory_limit(...)     duet_plain_status_at((duet_memory_limit)(__VA_ARGS__), DUET_HERE)
 
-#define duet_load_npy(...)    DUET_MATRIX_HERE(duet_load_npy, __VA_ARGS__)
-#define duet_load_npz(...)    DUET_MATRIX_HERE(duet_load_npz, __VA_ARGS__)
-#define duet_load_market(...) DUET_MATRIX_HERE(duet_load_market, __VA_ARGS__)
-#define duet_save_npy(...)    DUET_STATUS_HERE(duet_save_npy, __VA_ARGS__)
-#define duet_save_npz(...)    DUET_STATUS_HERE(duet_save_npz, __VA_ARGS__)
-#define duet_save_market(...) DUET_STATUS_HERE(duet_save_market, __VA_ARGS__)
-#define duet_load_limits(...) duet_plain_status_at((duet_load_limits)(__VA_ARGS__), DUET_HERE)
-#define duet_names_npz(...)   duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
+#define duet_load_npy(...)     DUET_MATRIX_HERE(duet_load_npy, __VA_ARGS__)
+#define duet_load_npz(...)     DUET_MATRIX_HERE(duet_load_npz, __VA_ARGS__)
+#define duet_load_market(...)  DUET_MATRIX_HERE(duet_load_market, __VA_ARGS__)
+#define duet_save_npy(...)     DUET_STATUS_HERE(duet_save_npy, __VA_ARGS__)
+#define duet_save_npz(...)     DUET_STATUS_HERE(duet_save_npz, __VA_ARGS__)
+#define duet_save_market(...)  DUET_STATUS_HERE(duet_save_market, __VA_ARGS__)
+#define duet_read_npy(...)     DUET_MATRIX_HERE(duet_read_npy, __VA_ARGS__)
+#define duet_read_market(...)  DUET_MATRIX_HERE(duet_read_market, __VA_ARGS__)
+#define duet_write_npy(...)    DUET_STATUS_HERE(duet_write_npy, __VA_ARGS__)
+#define duet_write_market(...) DUET_STATUS_HERE(duet_write_market, __VA_ARGS__)
+#define duet_print_octave(...) duet_plain_status_at((duet_print_octave)(__VA_ARGS__), DUET_HERE)
+#define duet_load_limits(...)  duet_plain_status_at((duet_load_limits)(__VA_ARGS__), DUET_HERE)
+#define duet_names_npz(...)    duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
 
 /* These take as many arguments as there are: in C they are macros (lift.h), in C++ templates (cpp.h). */
 #ifdef __cplusplus
@@ -188,6 +194,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_from_array(...)   DUET_MATRIX_HERE(duet_from_array, __VA_ARGS__)
 #define duet_reshaped(...)     DUET_MATRIX_HERE(duet_reshaped, __VA_ARGS__)
 #define duet_broadcast_to(...) DUET_MATRIX_HERE(duet_broadcast_to, __VA_ARGS__)
+#define duet_resize(...)       DUET_STATUS_HERE(duet_resize, __VA_ARGS__)
 #define duet_permuted(...)     DUET_MATRIX_HERE(duet_permuted, __VA_ARGS__)
 #define duet_indexed(...)      DUET_MATRIX_HERE(duet_indexed, __VA_ARGS__)
 

@@ -220,6 +220,17 @@ DUET_API void duet_created_at(duet_matrix *m, const char *site);
  * Errors    in duet_error(): BAD_ARGUMENT: the matrix was already freed */
 DUET_API void duet_free(duet_matrix **m);
 
+/* Changes the shape of m, as NumPy's ndarray.resize does. The elements keep their row-major order; new ones
+ * are 0, and those that no longer fit are dropped. The elements move to new memory, on a device where they
+ * are. duet_resize(m, 3, 4) is the same with the sizes as arguments. Pointers of duet_read and the like end.
+ * Formulas, also persistent ones, and recordings that name m have its old shape: using them afterwards is
+ * the error FREED.
+ * Shapes    as duet_new_shape; at least one axis for duet_resize
+ * Errors    m is as before. BAD_ARGUMENT: m is NULL or was freed; it is a view, or shares its memory with a
+ *           view; it uses the caller's memory. UNSUPPORTED: statements are being recorded, and the recording
+ *           then fails, or explained (DUET_EXPLAIN). BAD_SHAPE, and as duet_read and duet_new_shape */
+DUET_API DUET_MUST duet_status duet_resize_shape(duet_matrix *m, int rank, const int64_t *size);
+
 /* One entry of an index list, as between NumPy's brackets:
  *     DUET_ALL                       :
  *     DUET_RANGE(start, stop)        start:stop
@@ -318,6 +329,15 @@ DUET_API int duet_rank(const duet_matrix *m);
 DUET_API int64_t duet_size(const duet_matrix *m, int axis);
 DUET_API int64_t duet_stride(const duet_matrix *m, int axis);
 DUET_API int64_t duet_count(const duet_matrix *m);
+
+/* Answer questions about the memory of matrices with 1 or 0. For NULL or a freed matrix the answer is 0.
+ *     duet_valid_on       1 if the elements of m are up to date on `place`, so that reading them there copies
+ *                         nothing. They may be up to date on several devices. A matrix whose zeros were
+ *                         never written needs no copy anywhere. DUET_AUTO: on any device
+ *     duet_share_memory   1 if a and b may have elements in common. 0 is certain. 1 is certain unless both
+ *                         have gaps that could interleave: views with steps along several axes */
+DUET_API int duet_valid_on(const duet_matrix *m, duet_place place);
+DUET_API int duet_share_memory(const duet_matrix *a, const duet_matrix *b);
 
 /* Return a pointer to the first element in host memory. The call waits for unfinished work on m, and
  * copies elements from the GPU where necessary. Elements are duet_stride apart along each axis. Use the
@@ -702,6 +722,19 @@ DUET_API void duet_timing_close(duet_timing *t);
  * the number of threads, except those of vendor libraries (docs/semantics.md).
  * Errors    BAD_ARGUMENT: negative */
 DUET_API duet_status duet_set_threads(int threads);
+
+/* Open and close a block whose statements use at most `threads` threads on the CPU. In C write
+ * DUET_THREADS(1) { ... }. The end of the block restores the number that was set before, by a block around it
+ * or by duet_set_threads. Only statements of the calling thread are affected. A replay uses the number at the
+ * time of the replay. Results have the same bits for every number, except those of vendor libraries. What a
+ * block cannot do: it does not start more threads than OpenMP has; it does not change the threads of a BLAS
+ * that has threads of its own (for OpenBLAS with pthreads set OPENBLAS_NUM_THREADS).
+ *     DUET_THREADS         limits the threads of a block: DUET_THREADS(1) { ... }
+ *     duet_threads_open    opens a block whose statements use at most `threads` threads; 0: all
+ *     duet_threads_close   closes the block
+ * Errors    in duet_error(): BAD_ARGUMENT: negative; the block then has no effect on its statements */
+DUET_API duet_scope duet_threads_open(int threads);
+DUET_API void duet_threads_close(duet_scope *s);
 
 /* Returns the version of the library that runs, as "0.1.0". DUET_VERSION is that of the header. */
 DUET_API const char *duet_version(void);

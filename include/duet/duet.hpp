@@ -1232,6 +1232,16 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         return matrix(detail::made((duet_load_market)(path.c_str()), w));
     }
+    /* The next array of a stream; and the next matrix in Matrix Market's format. At the end of the stream
+     * they throw an error with the status DUET_END_OF_FILE. */
+    static matrix read_npy(std::FILE *in, location w = location::here())
+    {
+        return matrix(detail::made((duet_read_npy)(in), w));
+    }
+    static matrix read_market(std::FILE *in, location w = location::here())
+    {
+        return matrix(detail::made((duet_read_market)(in), w));
+    }
     /* The n x n magic square. */
     static matrix magic(typed t, int64_t n)
     {
@@ -1296,6 +1306,25 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         detail::check((duet_save_market)(path.c_str(), m), w);
     }
+    void write_npy(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_write_npy)(out, m), w);
+    }
+    void write_market(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_write_market)(out, m), w);
+    }
+    void print_octave(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_print_octave)(out, m), w);
+    }
+    /* Changes the shape; elements stay in row-major order, and new ones are 0. */
+    void resize(const duet::shape &s, location w = location::here())
+    {
+        detail::check((duet_resize_shape)(m, s.size(), s.data()), w);
+    }
+    bool valid_on(duet_place place) const noexcept { return duet_valid_on(m, place) != 0; }
+    bool shares_memory(const matrix &x) const noexcept { return duet_share_memory(m, x.m) != 0; }
 
     /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also
      * accept a formula, converted to a matrix, and the compiler could not choose. */
@@ -1724,6 +1753,18 @@ class math
     math(const math &) = delete;
     math &operator=(const math &) = delete;
     ~math() { duet_math_close(&s); }
+};
+
+/* Statements use at most so many threads on the CPU: duet::threads block(1). */
+class threads
+{
+    duet_scope s;
+
+  public:
+    explicit threads(int most) noexcept : s(duet_threads_open(most)) {}
+    threads(const threads &) = delete;
+    threads &operator=(const threads &) = delete;
+    ~threads() { duet_threads_close(&s); }
 };
 
 /* May statements copy matrices between devices? duet::forbid_transfers block;

@@ -355,6 +355,10 @@ void lenders_call(void);
 duet_status matrix_lend_to_others(const char *who, const duet_matrix *m, int device, enum use use, void **p);
 void matrix_end_loan(const duet_matrix *m);
 
+/* Exchanges the elements and shapes of m and other, which have the same type. m is then another matrix for
+ * those who know its serial: formulas and recordings. No other thread uses either. */
+void matrix_exchange(duet_matrix *m, duet_matrix *other);
+
 /* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);
 

@@ -305,6 +305,28 @@ duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
     return matrix_new("duet_new", type, rank, size);
 }
 
+void matrix_exchange(duet_matrix *m, duet_matrix *other)
+{
+    spin_take(&lock);
+    duet_matrix before = *m;
+    m->at = other->at;
+    m->offset = other->offset;
+    m->count = other->count;
+    m->dense = other->dense;
+    m->repeats = other->repeats;
+    m->constant = other->constant;
+    m->storage = other->storage;
+    other->at = before.at;
+    other->offset = before.offset;
+    other->count = before.count;
+    other->dense = before.dense;
+    other->repeats = before.repeats;
+    other->constant = before.constant;
+    other->storage = before.storage;
+    __atomic_store_n(&m->serial, ++last_serial, __ATOMIC_RELEASE);
+    spin_give(&lock);
+}
+
 duet_matrix *matrix_wrap_dense(void *host, duet_dtype type, int rank, const int64_t *size)
 {
     return dense_matrix(type, rank, size, host);

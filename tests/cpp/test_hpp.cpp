@@ -869,6 +869,16 @@ static void test_files()
               holds<double>(matrix::load(npz, "b"), { 2, 3.5, 4, 5 }),
           "save_npz of a map");
     y.save_market(mtx);
+    std::FILE *stream = std::tmpfile(), *text = std::tmpfile();
+    y.write_npy(stream);
+    y.write_market(stream);
+    y.print_octave(text);
+    CHECK(std::ftell(text) > 3, "print_octave");
+    std::rewind(stream);
+    CHECK(duet::item<bool>(duet::array_equal(matrix::read_npy(stream), y)), "read_npy");
+    CHECK(duet::item<bool>(duet::array_equal(matrix::read_market(stream), y)), "read_market");
+    std::fclose(stream);
+    std::fclose(text);
     const matrix back = matrix::load_market(mtx);
     CHECK(back.shape() == duet::shape(2, 2) && holds<double>(back, { 1, 2.5, 3, 4 }), "Matrix Market");
     const duet::result<matrix> none = duet::try_call([&] { return matrix::load_market("/no/such/file"); });
@@ -963,6 +973,14 @@ static void test_settings()
     CHECK(std::strcmp(duet::version(), DUET_VERSION) == 0, "version");
     const duet_counts before = duet::stats();
     matrix x = matrix::ones(duet::f32, 10), y;
+    {
+        const duet::threads one(1);
+        duet::matrix r = duet::matrix::ones(duet::f32, 3);
+        r.resize({ 2, 2 });
+        CHECK(holds<float>(r, { 1, 1, 1, 0 }) && r.valid_on(DUET_CPU), "resize, valid_on");
+        duet::matrix top = r.row(0);
+        CHECK(r.shares_memory(top) && !r.shares_memory(duet::matrix::ones(duet::f32, 2)), "shares_memory");
+    }
     duet::set_threads(1);
     y = x + 1;
     duet::set_threads(0);
@@ -1128,7 +1146,7 @@ static void test_errors()
     THROWS(DUET_BAD_SHAPE, x = duet::roll(x, 1, 2));
     THROWS(DUET_BAD_SHAPE, x = duet::im2col(x, {}));
     THROWS(DUET_BAD_SHAPE, duet::magic(m));
-    THROWS(DUET_BAD_SHAPE, (void)matrix::magic(duet::f32, 2));
+    THROWS(DUET_BAD_TYPE, (void)matrix::magic(duet::u8, 16));
     THROWS(DUET_BAD_ARGUMENT, duet::random_truncated_normal(x, 1, 0, 1, 2, 1));
     THROWS(DUET_BAD_SHAPE, duet::noise_uniform(y, x, 1));
     THROWS(DUET_BAD_SHAPE, duet::noise_normal(y, x + 1, 1));
@@ -1163,6 +1181,11 @@ static void test_errors()
     THROWS(DUET_BAD_TYPE, (void)matrix::full(duet::i32, 0.5, 1));
     THROWS(DUET_IO_ERROR, (void)matrix::load_market("/no/such/file"));
     THROWS(DUET_BAD_SHAPE, x.save_market("/tmp/never"));
+    std::FILE *stream = std::tmpfile();
+    THROWS(DUET_END_OF_FILE, (void)matrix::read_npy(stream));
+    THROWS(DUET_END_OF_FILE, (void)matrix::read_market(stream));
+    std::fclose(stream);
+    THROWS(DUET_BAD_ARGUMENT, matrix same = x.reshaped(-1); x.resize({ 5 }));
     THROWS(DUET_BAD_ARGUMENT, duet::save_npz("/tmp/never", { { "x", x }, { "x", x } }));
     THROWS(DUET_IO_ERROR, (void)duet::names_npz("/no/such/file"));
     THROWS(DUET_BAD_ARGUMENT, duet::load_limits(0, -1));

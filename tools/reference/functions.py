@@ -83,7 +83,7 @@ class Reader:
             result, name, parameters = parse(declaration.replace('DUET_MUST ', ''))
             if name in HELPERS or name.endswith('_at'):
                 continue
-            typed = re.match('(duet_(read|update|overwrite))_', name)
+            typed = re.match('(duet_(read|update|overwrite))_(as|bool|b?f[0-9]|[iuc][0-9])', name)
             summary, text = self.sentence(typed[1] + '_as' if typed else name, told, comment)
             page = 'duet_read_as' if typed else name
             tags = dict(told.tags)
@@ -160,7 +160,7 @@ class Reader:
     def add_variadic(self, function):
         """duet_new, for example, takes the sizes as arguments, and calls duet_new_shape."""
         for name, macro in self.macros.items():
-            called = re.match(r'DUET_MATRIX_HERE\((\w+),', macro.body)
+            called = re.match(r'DUET_(?:MATRIX|STATUS)_HERE\((\w+),', macro.body)
             # duet_new_list only splits its list for duet_new_shape
             called = called and re.sub(r'_list$', '_shape', called[1])
             if name != function.name and called == function.name:
