@@ -2124,14 +2124,19 @@ struct factor_sizes {
     location where;
     int64_t m, n, k;
     factor_sizes(const matrix &x, location w) noexcept
-        : a(x), where(w), m(x.size(0)), n(x.size(1)), k(m < n ? m : n)
+        : a(x), where(w), m(x.rank() > 1 ? x.size(x.rank() - 2) : 0),
+          n(x.rank() > 1 ? x.size(x.rank() - 1) : 0), k(m < n ? m : n)
     {
     }
+    /* The leading axes of a, then these: of an empty matrix if a has fewer than two axes. */
     matrix like(dtype type, int rank, int64_t rows, int64_t cols = 0) const
     {
-        return rank == 0   ? matrix({ type, where })
-               : rank == 1 ? matrix({ type, where }, rows)
-                           : matrix({ type, where }, rows, cols);
+        int64_t size[DUET_RANK_MAX];
+        int axes = 0;
+        for (; axes + 2 < a.rank(); axes++) size[axes] = a.size(axes);
+        if (rank > 0) size[axes++] = rows;
+        if (rank > 1) size[axes++] = cols;
+        return matrix(check((duet_new_shape)(type, axes, size), where));
     }
     dtype part() const noexcept { return a.type() == c64 ? f32 : a.type() == c128 ? f64 : a.type(); }
 };

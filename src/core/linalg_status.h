@@ -4,6 +4,7 @@
 #define LINALG_STATUS_H
 
 #include "backend.h"
+#include "compiler.h"
 #include "min_max.h"
 #include <float.h>
 #include <math.h>
@@ -75,6 +76,9 @@ static inline double condition_probe(uint64_t *state)
     const double x = 0.5 + (double)(*state >> 33) * 0x1p-32;
     return *state >> 32 & 1 ? x : -x;
 }
+
+/* Set in a thread that computes a part of a step for another one: linalg_failed then sets no error text. */
+extern _Thread_local bool linalg_quiet __attribute__((tls_model(DUET_TLS)));
 
 /* Sets the error text, which names the operator and its operand, and returns the status. */
 duet_status linalg_failed(const step *s, enum linalg_failed v, int64_t at) __attribute__((cold));

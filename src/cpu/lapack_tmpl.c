@@ -1,5 +1,5 @@
-/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template. Least squares and
- * triangular systems have files of their own.
+/* lapack_tmpl.c - linear algebra operators with one result, for one matrix, by LAPACKE. Template. Least
+ * squares and triangular systems have files of their own.
  *
  * LAPACK works in place on column-major matrices, so operands are copied (lapack_workspace.h).
  * Where LAPACK's result for the transpose is the transpose of ours, operands and result are copied
@@ -200,7 +200,7 @@ static duet_status singular_values(workspace *d)
 
 /* ---- dispatch ---- */
 
-static duet_status run(workspace *d)
+duet_status LINEAR(run_matrix)(workspace *d)
 {
     switch (d->s->kernel) {
     case OP_inv: return inverse(d);
@@ -214,14 +214,4 @@ static duet_status run(workspace *d)
     case OP_lstsq: return LINEAR(least_squares)(d);
     default: return LINEAR(run_factor)(d);
     }
-}
-
-duet_status LINEAR(run_linear)(const step *s, const frame *f)
-{
-    workspace d = { .s = s, .f = f };
-    TRY(blas_prepare());
-    const duet_status r = run(&d);
-    workspace_clear(&d);
-    cpu_blas_used();
-    return r;
 }

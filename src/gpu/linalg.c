@@ -6,6 +6,7 @@
 #include "least_squares.h"
 #include "linalg_checks.h"
 #include "linalg_on_host.h"
+#include "linalg_stack.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "triangle.h"
@@ -19,7 +20,7 @@ const char *gpu_linear_unsupported(const step *s)
     if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
         return "refinement is implemented for f64 only";
     for (int k = 0; k < s->ins; k++)
-        for (int i = 0; i < s->in[k].at.rank; i++)
+        for (int i = s->in[k].at.rank; i-- > 0 && i + 2 >= s->in[k].at.rank;)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
     const vendor *v = vendor_open(LIBRARY_cusolver);
     if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
@@ -386,7 +387,7 @@ static duet_status run(solver_workspace *b)
     }
 }
 
-duet_status gpu_linear(const step *s, const frame *f, queue *q)
+static duet_status run_matrix(const step *s, const frame *f, queue *q)
 {
     solver_workspace b;
     duet_status r = gpu_workspace_open(&b, s, f, q);
@@ -394,4 +395,10 @@ duet_status gpu_linear(const step *s, const frame *f, queue *q)
     if (r == DUET_UNSUPPORTED) r = gpu_linear_on_host(&b, LINALG_WORKSPACE, 0);
     gpu_workspace_close(&b);
     return r;
+}
+
+duet_status gpu_linear(const step *s, const frame *f, queue *q)
+{
+    const linalg_batch b = linalg_batch_of(s);
+    return b.lead.rank ? gpu_linear_stack(s, f, q, &b, run_matrix) : run_matrix(s, f, q);
 }

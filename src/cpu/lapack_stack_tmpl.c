@@ -1,0 +1,126 @@
+/* lapack_stack_tmpl.c - runs a step of linear algebra: of one matrix, or of each matrix of a stack. Template.
+ *
+ * Threads divide the matrices of a stack, and each call of LAPACK uses one thread. Few large matrices are
+ * computed one after the other instead, each by all threads of BLAS. The threads set no error text and take
+ * no memory from the pool. What they could not compute, the calling thread computes again: its status is
+ * that of the step. Results are computed in scratch memory, since none may be written if a later matrix
+ * has no result. */
+#include "lapack_workspace.h"
+#include "dtype.h"
+#include "linalg_batch.h"
+
+/* Matrices up to this size are not divided among the threads of BLAS. */
+enum { SMALL_SIZE = 128 };
+#define ARENA_MOST        ((size_t)32 << 20)
+#define SECONDS_PER_CALLS 1e-6 /* of the calls for one matrix, however small */
+
+typedef struct stack {
+    const step *s; /* with results in scratch memory */
+    const linalg_batch *b;
+    const frame *f;
+    step one;
+    char *arenas;
+    size_t arena_bytes; /* of a thread */
+    bool *done;         /* by matrix */
+} stack;
+
+static duet_status run_one(const stack *k, int64_t matrix, arena a)
+{
+    void *own[LINALG_OPERANDS];
+    frame f = *k->f;
+    linalg_batch_data(k->s, k->b, matrix, k->f->data, own);
+    f.data = own;
+    workspace d = { .s = &k->one, .f = &f, .arena = a };
+    const duet_status r = LINEAR(run_matrix)(&d);
+    workspace_clear(&d);
+    return r;
+}
+
+static void run_share(const void *work, int t, int threads)
+{
+    const stack *k = work;
+    const int64_t from = part_of(k->b->count, t, threads), to = part_of(k->b->count, t + 1, threads);
+    const arena mine = { k->arenas + (size_t)t * k->arena_bytes, k->arena_bytes, 0 };
+    const bool was_quiet = linalg_quiet;
+    linalg_quiet = true;
+    for (int64_t i = from; i < to; i++) k->done[i] = run_one(k, i, mine) == DUET_OK;
+    linalg_quiet = was_quiet;
+}
+
+/* What one matrix may need: copies of the operands, vectors, and the workspace of LAPACK. */
+static size_t arena_bytes_of(const step *s)
+{
+    enum { COPIES = 24, MORE = 128 << 10, LINE = 64 };
+    const double m = (double)linalg_rows(s), n = (double)linalg_cols(s), sides = (double)linalg_sides(s);
+    const double bytes = COPIES * (m * n + fmax(m, n) * (sides + 1)) * sizeof(element) + MORE;
+    return bytes > (double)ARENA_MOST ? 0 : (size_t)bytes / LINE * LINE;
+}
+
+/* The number of threads that divide the matrices; 0: none, since BLAS divides each matrix. */
+static int threads_of(const stack *k)
+{
+    const int64_t n = larger(linalg_rows(k->s), linalg_cols(k->s));
+    if (!k->arena_bytes || (n > SMALL_SIZE && (cpu_blas_apart || k->b->count < threads_here()))) return 0;
+    const int threads =
+        threads_for(k->s->flops * SECONDS_PER_FLOP + (double)k->b->count * SECONDS_PER_CALLS);
+    return (int)smaller(threads, k->b->count) > 1 ? threads : 1;
+}
+
+static duet_status run_all(workspace *d, stack *k)
+{
+    const int threads = threads_of(k);
+    TRY(workspace_take(d, k->b->count, sizeof *k->done, &k->done));
+    memset(k->done, 0, (size_t)k->b->count * sizeof *k->done);
+    if (threads) {
+        TRY(workspace_take(d, threads, k->arena_bytes, &k->arenas));
+        by_threads(threads, run_share, k);
+    }
+    for (int64_t i = 0; i < k->b->count; i++) {
+        if (k->done[i]) continue;
+        const duet_status r = run_one(k, i, (arena){ 0 });
+        if (r != DUET_OK) return linalg_batch_failed(k->b, i, r);
+    }
+    return DUET_OK;
+}
+
+/* Gives s dense results in scratch memory. */
+static duet_status results_take(workspace *d, step *s, void *data[LINALG_OPERANDS])
+{
+    for (int k = 0; k < s->ins; k++) {
+        data[s->outs + k] = d->f->data[s->in[k].slot];
+        s->in[k].slot = s->outs + k;
+    }
+    for (int k = 0; k < s->outs; k++) {
+        const layout at = s->out[k].at;
+        s->out[k].slot = k;
+        layout_dense(&s->out[k].at, at.type, at.rank, at.size);
+        TRY(workspace_take(d, layout_count(&at), dtypes[at.type].bytes, &data[k]));
+    }
+    return DUET_OK;
+}
+
+static duet_status run_stack(workspace *d, const linalg_batch *b)
+{
+    step s = *d->s;
+    void *data[LINALG_OPERANDS];
+    frame f = *d->f;
+    TRY(results_take(d, &s, data));
+    f.data = data;
+    stack k = { .s = &s, .b = b, .f = &f, .one = linalg_batch_step(&s, b), .arena_bytes = arena_bytes_of(&s) };
+    TRY(run_all(d, &k));
+    for (int i = 0; i < s.outs; i++)
+        if (layout_count(&s.out[i].at))
+            TRY(copy_elements(address(d->f, &d->s->out[i]), &d->s->out[i].at, data[i], &s.out[i].at));
+    return DUET_OK;
+}
+
+duet_status LINEAR(run_linear)(const step *s, const frame *f)
+{
+    const linalg_batch b = linalg_batch_of(s);
+    workspace d = { .s = s, .f = f };
+    TRY(blas_prepare());
+    const duet_status r = b.lead.rank ? run_stack(&d, &b) : LINEAR(run_matrix)(&d);
+    workspace_clear(&d);
+    cpu_blas_used();
+    return r;
+}
