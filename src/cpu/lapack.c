@@ -21,7 +21,7 @@ static const char *sizes_unsupported(const step *s)
             if (s->in[k].at.size[i] > INT_MAX) return "LAPACK takes sizes below 2^31";
     if ((s->kernel == OP_eigvalsh || s->kernel == KERNEL_eigh) && linalg_rows(s) > EIGH_MAX)
         return "the workspace has 2^31 or more elements, more than LAPACK can index";
-    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd) && smaller_size(s) > svd_max)
+    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd || s->kernel == KERNEL_svd_full) && smaller_size(s) > svd_max)
         return "the workspace has 2^31 or more elements, more than LAPACK can index";
     return NULL;
 }
@@ -31,7 +31,7 @@ const char *linear_unsupported(const step *s)
     const duet_dtype type = s->in[0].at.type;
     if (!dtype_is_blas(type)) return "the elements must be f32, f64, c64 or c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
-    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
-        return "refinement is implemented for f64 only";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64 && type != DUET_C128)
+        return "refinement is implemented for f64 and c128 only";
     return sizes_unsupported(s);
 }

@@ -393,14 +393,15 @@ static inline int64_t svd_rwork_length(const col_matrix *c, bool vectors)
     return larger(square, rectangular);
 }
 
-/* The singular values of c, into w. Also the vectors, unless u is NULL. */
+/* The singular values of c, into w. Also the vectors, unless u is NULL: as many as u and vt have room for. */
 static inline duet_status svd_of(workspace *d, const col_matrix *c, T *w, const col_matrix *u,
                                  const col_matrix *vt)
 {
     int info;
     lapack_int *iwork;
     const col_matrix none = { NULL, 0, 0, 1 };
-    const char job = u ? 'S' : 'N';
+    const bool full = u && larger(u->cols, vt->rows) > SMALLER(c->rows, c->cols);
+    const char job = full ? 'A' : u ? 'S' : 'N';
     T *rwork __attribute__((unused)) = NULL;
     if (PARTS > 1) TRY(values_take(d, svd_rwork_length(c, u), &rwork));
     if (!u) u = vt = &none;
@@ -490,6 +491,8 @@ static inline double column_size(const col_matrix *c, int j)
 
 duet_status LINEAR(run_matrix)(workspace *d); /* the step of one matrix */
 duet_status LINEAR(run_factor)(workspace *d);
+duet_status LINEAR(eigen_general)(workspace *d, bool vectors);
+duet_status LINEAR(exponential)(workspace *d);
 duet_status LINEAR(solve_triangular)(workspace *d);
 duet_status LINEAR(least_squares)(workspace *d);
 

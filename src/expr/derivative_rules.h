@@ -92,6 +92,7 @@ duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v,
                      int which, const char *site);
 
 /* derivatives_of_solvers.c. y is the right-hand side. */
+duet_expr of_exponential(duet_expr x, duet_expr g, const char *site);
 duet_expr of_inverse(duet_expr r, duet_expr g, const char *site);
 duet_expr of_determinant(duet_expr x, duet_expr r, duet_expr g, const char *site);
 duet_expr of_log_determinant(duet_expr x, duet_expr g, const char *site);

@@ -115,6 +115,21 @@ duet_expr of_inverse(duet_expr r, duet_expr g, const char *site)
     return duet_neg(duet_matmul(t, duet_matmul(g, t)));
 }
 
+/* ---- exponentials ---- */
+
+/* The derivative of exp at t = x^T in the direction g is the upper right block of the exponential of
+ *     t g
+ *     0 t
+ * (Van Loan 1978; Higham, Functions of Matrices, 2008, equation 3.16). */
+duet_expr of_exponential(duet_expr x, duet_expr g, const char *site)
+{
+    const int64_t n = duet_expr_size(x, duet_expr_rank(x) - 1);
+    const duet_expr t = turned(x, site), top = duet_concat(-1, t, g),
+                    below = duet_concat(-1, zeros_like(t, site), t);
+    const duet_expr e = duet_expm(duet_concat(-2, top, below));
+    return duet_range(duet_range(e, -2, 0, n, 1), -1, n, 2 * n, 1);
+}
+
 /* ---- systems a r = y ---- */
 
 static duet_expr solved_back(const node *n, duet_expr a, duet_expr y, duet_expr g, const char *site)

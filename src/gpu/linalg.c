@@ -16,9 +16,12 @@ const char *gpu_linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
     if (!dtype_is_blas(type)) return "the elements must be f32, f64, c64 or c128";
+    if (s->kernel == OP_expm) return "the exponential of a matrix has no kernel on the GPU";
+    if (s->kernel == OP_eigvals || s->kernel == KERNEL_eig)
+        return "eigenvalues of matrices that are not symmetric have no kernel on the GPU";
     if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
-    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
-        return "refinement is implemented for f64 only";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64 && type != DUET_C128)
+        return "refinement is implemented for f64 and c128 only";
     for (int k = 0; k < s->ins; k++)
         for (int i = s->in[k].at.rank; i-- > 0 && i + 2 >= s->in[k].at.rank;)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
@@ -279,7 +282,8 @@ static duet_status solve_triangular(solver_workspace *b)
 
 /* ---- by QR ---- */
 
-static duet_status qr(solver_workspace *b)
+/* Q has as many columns as there are reflectors, or, if it is complete, as many as rows. */
+static duet_status qr(solver_workspace *b, bool complete)
 {
     columns a, q;
     void *tau;
@@ -289,9 +293,11 @@ static duet_status qr(solver_workspace *b)
     columns first = a;
     first.cols = smaller(a.rows, a.cols);
     const layout from = columns_layout(&first);
-    TRY(columns_take(b, a.rows, first.cols, &q));
-    TRY(columns_fill(b, &q, &from, a.p));
-    TRY(solver_q(b, &q, tau));
+    TRY(columns_take(b, a.rows, complete ? a.rows : first.cols, &q));
+    columns reflectors = q;
+    reflectors.cols = first.cols;
+    TRY(columns_fill(b, &reflectors, &from, a.p));
+    TRY(solver_q(b, &q, first.cols, tau));
     TRY(result_check(b, &q));
     TRY(check_status(b, LINALG_ITERATION));
     TRY(columns_write(b, &q, false, 0));
@@ -343,7 +349,7 @@ static duet_status eigen(solver_workspace *b, bool vectors)
 
 /* cuSOLVER needs at least as many rows as columns. For other matrices the transpose, V S U^T, is
  * factored. Its factors need no conjugation. */
-static duet_status svd(solver_workspace *b, bool vectors)
+static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
 {
     const layout *l = &b->s->in[0].at;
     const bool wide = l->size[0] < l->size[1];
@@ -351,10 +357,10 @@ static duet_status svd(solver_workspace *b, bool vectors)
     columns a, w, u, vt;
     TRY(operand_read(b, 0, wide, &a));
     TRY(values_take(b, a.cols, &w));
-    if (vectors) TRY(columns_take(b, a.rows, a.cols, &u));
+    if (vectors) TRY(columns_take(b, a.rows, vectors == SVD_ALL ? a.rows : a.cols, &u));
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
     TRY(check_status(b, LINALG_ITERATION));
-    TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
+    TRY(solver_svd(b, &a, &w, vectors, &u, &vt));
     TRY(result_check(b, &w));
     TRY(check_iteration(b, &done));
     if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.cols);
@@ -374,13 +380,15 @@ static duet_status run(solver_workspace *b)
     case OP_logdet: return determinant(b, LINEAR_LOGDET);
     case OP_cholesky: return cholesky(b);
     case OP_eigvalsh: return eigen(b, false);
-    case OP_svdvals: return svd(b, false);
+    case OP_svdvals: return svd(b, SVD_VALUES);
     case OP_solve: return b->s->attr.solver.refine ? solve_refined(b) : solve(b);
     case OP_solve_triangular: return solve_triangular(b);
     case OP_lstsq: return gpu_least_squares(b);
     case KERNEL_lu: return lu(b);
-    case KERNEL_qr: return qr(b);
-    case KERNEL_svd: return svd(b, true);
+    case KERNEL_qr: return qr(b, false);
+    case KERNEL_qr_complete: return qr(b, true);
+    case KERNEL_svd: return svd(b, SVD_SOME);
+    case KERNEL_svd_full: return svd(b, SVD_ALL);
     case KERNEL_eigh: return eigen(b, true);
     case KERNEL_slogdet: return determinant(b, LINEAR_SLOGDET);
     default: return fail(DUET_UNSUPPORTED, "the GPU has no kernel %d", b->s->kernel);

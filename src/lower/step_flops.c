@@ -26,6 +26,8 @@ static double real_solver_flops(const step *s)
     case OP_inv: return 2 * n * n * n;
     case OP_cholesky: return n * n * n / 3;
     case OP_eigvalsh: return 4 * n * n * n / 3;
+    case OP_eigvals: return 10 * n * n * n;
+    case OP_expm: return 20 * n * n * n;
     case OP_svdvals: return 8 * m * n * least / 3;
     case OP_solve_triangular: return n * n * sides;
     case OP_solve: return 2 * n * n * n / 3 + 2 * n * n * sides;

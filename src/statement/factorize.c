@@ -58,7 +58,8 @@ static duet_status check_result(const direct *d, int k, duet_dtype type, int ran
 static double flops_of(const direct *d)
 {
     static const double cubes[KERNELS_ALL] = {
-        [KERNEL_lu] = 1, [KERNEL_qr] = 4, [KERNEL_svd] = 20, [KERNEL_eigh] = 9, [KERNEL_slogdet] = 1
+        [KERNEL_lu] = 1, [KERNEL_qr] = 4, [KERNEL_svd] = 20, [KERNEL_eigh] = 9, [KERNEL_slogdet] = 1,
+        [KERNEL_qr_complete] = 4, [KERNEL_svd_full] = 20, [KERNEL_eig] = 25
     };
     const layout *a = &d->in[0]->at;
     const double m = (double)linalg_rows(&d->s), n = (double)linalg_cols(&d->s),
@@ -82,6 +83,8 @@ static duet_status run(direct *d)
     (const int64_t[]) { __VA_ARGS__ }
 #define LIKE_IT(rank, ...) TRY(check_result(&d, at++, type, rank, SIZES(__VA_ARGS__)));
 #define OF_PART(rank, ...) TRY(check_result(&d, at++, dtype_part(type), rank, SIZES(__VA_ARGS__)));
+#define COMPLEX(rank, ...)                                                                                   \
+    TRY(check_result(&d, at++, dtype_promote(type, DUET_C64), rank, SIZES(__VA_ARGS__)));
 #define INDICES(rank, ...) TRY(check_result(&d, at++, DUET_I64, rank, SIZES(__VA_ARGS__)));
 
 #define FACTOR(name_, outs_, needs, shapes, ...)                                                             \

@@ -515,7 +515,7 @@ static void cut_short(const call *c)
 {
     for (int64_t j = 0; j < c->k && c->flag[1] && c->n % 2; j++)
         for (int64_t i = 0; i < c->n; i++)
-            put(c, c->c, i + j * c->ldc, (float)creal(get(c, c->c, i + j * c->ldc)));
+            put(c, c->c, i + j * c->ldc, (float _Complex)get(c, c->c, i + j * c->ldc));
 }
 
 static void gesv(void *args)
@@ -555,19 +555,19 @@ static cusolverStatus_t refined(void *h, call *c, int *turns)
     return CUSOLVER_STATUS_SUCCESS;
 }
 
-#define REFINED(letter)                                                                                      \
-    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, double *a, \
-                                                          int lda, int *pivot, double *b, int ldb,           \
-                                                          double *x, int ldx, void *room, size_t *bytes)     \
+#define REFINED(letters, type, pairs_)                                                                                      \
+    cusolverStatus_t cusolverDn##letters##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, type *a, \
+                                                          int lda, int *pivot, type *b, int ldb,           \
+                                                          type *x, int ldx, void *room, size_t *bytes)     \
     {                                                                                                        \
         return *bytes = ROOM, said(!fake_vendor_fails());                                                    \
     }                                                                                                        \
-    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t h, int n, int sides, double *a, int lda,   \
-                                               int *pivot, double *b, int ldb, double *x, int ldx,           \
+    cusolverStatus_t cusolverDn##letters##gesv(cusolverDnHandle_t h, int n, int sides, type *a, int lda,   \
+                                               int *pivot, type *b, int ldb, type *x, int ldx,           \
                                                void *room, size_t bytes, int *turns, int *info)              \
     {                                                                                                        \
-        call c = { .wide = true,                                                                             \
-                   .flag = { false, #letter[0] == 'H' },                                                     \
+        call c = { .wide = true, .pairs = pairs_,                                                                             \
+                   .flag = { false, #letters[1] == 'H' || #letters[1] == 'K' },                                                     \
                    .n = n,                                                                                   \
                    .k = sides,                                                                               \
                    .a = a,                                                                                   \
@@ -581,5 +581,7 @@ static cusolverStatus_t refined(void *h, call *c, int *turns)
                    .info = info };                                                                           \
         return refined(h, &c, turns);                                                                        \
     }
-REFINED(S)
-REFINED(H)
+REFINED(DS, double, false)
+REFINED(DH, double, false)
+REFINED(ZC, cuDoubleComplex, true)
+REFINED(ZK, cuDoubleComplex, true)

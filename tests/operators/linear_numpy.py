@@ -266,6 +266,182 @@ def lstsq(t, eps, rng):
     return near(x[..., None] if b.ndim == 1 else x, want, bound)
 
 
+def qr_complete(t, eps, rng):
+    lead, m, n = lead_of(rng), int(rng.integers(0, 12)), int(rng.integers(0, 12))
+    a = drawn((*lead, m, n), t, rng)
+    q, r = factors('qr_complete', viewed(a, rng), [((*lead, m, m), t), (a.shape, t)], rng)
+    q, r = wide(q), wide(r)
+    return (near(q @ r, wide(a), 100 * (m + n + 1) * eps * (1 + height(a)[..., None, None])) or
+            near(back(q) @ q, np.broadcast_to(np.eye(m), q.shape), 100 * (m + 1) * eps) or
+            near(np.tril(r, -1), np.zeros(r.shape), 0))
+
+
+def svd_full(t, eps, rng):
+    lead, m, n = lead_of(rng), int(rng.integers(0, 12)), int(rng.integers(0, 12))
+    k = min(m, n)
+    a = drawn((*lead, m, n), t, rng)
+    u, s, vt = factors('svd_full', viewed(a, rng), [((*lead, m, m), t), ((*lead, k), part(t)), ((*lead, n, n), t)], rng)
+    u, vt, bound = wide(u), wide(vt), 100 * (m + n + 1) * eps * (1 + height(a)[..., None])
+    return (near(s, np.linalg.svd(wide(a), compute_uv=False), bound) or
+            near((u[..., :k] * s[..., None, :]) @ vt[..., :k, :], wide(a), bound[..., None]) or
+            near(back(u) @ u, np.broadcast_to(np.eye(m), u.shape), 100 * (m + 1) * eps) or
+            near(vt @ back(vt), np.broadcast_to(np.eye(n), vt.shape), 100 * (n + 1) * eps))
+
+
+def complex_of(t):
+    return np.dtype('c8' if part(t) == 'f4' else 'c16')
+
+
+def eig(t, eps, rng):
+    """A V = V diag(w), vectors of norm 1, the trace and the determinant. Also rotations and nilpotent matrices."""
+    lead, n = lead_of(rng), int(rng.integers(0, 10))
+    kind = rng.integers(4)
+    a = drawn((*lead, n, n), t, rng)
+    if kind == 1:
+        a = np.asarray(a - turned(a), t)
+    if kind == 2:
+        a = np.asarray(np.triu(np.round(2 * a), 1), t)
+    w, v = factors('eig', viewed(a, rng), [((*lead, n), complex_of(t)), (a.shape, complex_of(t))], rng)
+    alone = formula('eigvals', [viewed(a, rng)], (*lead, n), complex_of(t), rng)
+    w, v, size = wide(w), wide(v), 1 + height(a)
+    told = (near(wide(a) @ v, v * w[..., None, :], 100 * (n + 1) * eps * size[..., None, None]) or
+            near(np.sqrt((np.abs(v) ** 2).sum(-2)), np.ones((*lead, n)), 100 * (n + 1) * eps) or
+            near(w.sum(-1), np.trace(wide(a), axis1=-1, axis2=-2) + np.zeros(lead), 100 * (n + 1) ** 2 * eps * size))
+    if told or kind == 2 or not n:
+        return told
+    want = np.linalg.eigvals(wide(a))
+    apart = np.abs(wide(alone)[..., :, None] - want[..., None, :])
+    condition = np.linalg.cond(np.linalg.eig(wide(a))[1])
+    bound = 100 * (n + 1) * eps * size * np.minimum(condition, 1e6)
+    if a.size and (condition < 1e6).all():
+        return near(np.maximum(apart.min(-1).max(-1), apart.min(-2).max(-1)), np.zeros(lead), bound)
+    return None
+
+
+def taylor(a):
+    """The exponential, by a series of the matrix divided by 2^k."""
+    k = max(0, int(np.ceil(np.log2(max(1e-300, np.abs(a).sum(-2).max(initial=0)))))) + 6 if a.size else 0
+    x = np.broadcast_to(np.eye(a.shape[-1]), a.shape) + np.zeros_like(a)
+    term, b = x, a / 2.0**k
+    for i in range(1, 16):
+        term = term @ b / i
+        x = x + term
+    for _ in range(k):
+        x = x @ x
+    return x
+
+
+def expm(t, eps, rng):
+    lead, n = lead_of(rng), int(rng.integers(0, 9))
+    a = np.asarray(drawn((*lead, n, n), t, rng) * 10.0 ** rng.integers(-6, 2), t)
+    if rng.integers(3) == 0:
+        a = np.asarray(a - back(a), t)
+    x = formula('expm', [viewed(a, rng)], a.shape, t, rng)
+    want = taylor(wide(a))
+    size = 1 + height(a)
+    growth = height(taylor(np.abs(wide(a)))) if n else np.zeros(lead)
+    return near(x, want, 300 * (n + 1) * eps * (size * np.minimum(growth, 10 * size * height(want) * (n + 1)))[..., None, None] if n else 1)
+
+
+def pinv(t, eps, rng):
+    lead, m, n = lead_of(rng), int(rng.integers(0, 9)), int(rng.integers(0, 9))
+    a = drawn((*lead, m, n), t, rng)
+    if rng.integers(3) == 0 and m and n:
+        a = np.asarray(rng.integers(-3, 4, (*lead, m, 1)) * rng.integers(-3, 4, (*lead, 1, n)), t)
+    x = formula('pinv', [viewed(a, rng)], (*lead, n, m), t, rng)
+    want = np.linalg.pinv(wide(a), rcond=1e-6) if m and n else np.zeros((*lead, n, m))
+    size = np.sqrt((np.abs(want) ** 2).sum((-1, -2)))[..., None, None]
+    return near(x, want, 300 * (m + n + 1) * eps * (1 + size + size * size * height(a)[..., None, None]))
+
+
+def matrix_rank(t, eps, rng):
+    lead, m, n = lead_of(rng), int(rng.integers(0, 9)), int(rng.integers(0, 9))
+    r = int(rng.integers(0, min(m, n) + 1))
+    a = np.asarray(rng.integers(-3, 4, (*lead, m, r)) @ rng.integers(-3, 4, (*lead, r, n)), t)
+    x = formula('matrix_rank', [viewed(a, rng)], lead, 'i8', rng, -1.0, kinds=[real])
+    y = formula('matrix_rank', [viewed(a, rng)], lead, 'i8', rng, 0.5, kinds=[real])
+    s = np.linalg.svd(wide(a), compute_uv=False)
+    most = s.max(-1, initial=0)[..., None]
+    if np.any(np.abs(s - 0.5 * most) < 1e-5 * most):
+        y = (s > 0.5 * most).sum(-1)
+    return (near(x, np.asarray((s > max(m, n) * 1e-7 * most).sum(-1)), 0) or near(y, np.asarray((s > 0.5 * most).sum(-1)), 0))
+
+
+def matrix_norm(t, eps, rng):
+    lead, m, n = lead_of(rng), int(rng.integers(1, 9)), int(rng.integers(1, 9))
+    a = drawn((*lead, m, n), t, rng)
+    kind = int(rng.integers(8))
+    order = ('fro', 'nuc', np.inf, -np.inf, 1, -1, 2, -2)[kind]
+    x = formula('matrix_norm', [viewed(a, rng)], lead, part(t), rng, kind, kinds=[integer])
+    want = np.linalg.norm(wide(a), order, (-2, -1)) if a.size else np.zeros(lead)
+    return near(x, np.asarray(want), 100 * (m + n) * eps * (1 + height(a)))
+
+
+def cond(t, eps, rng):
+    lead, n = lead_of(rng), int(rng.integers(1, 8))
+    a = regular(lead, n, t, rng)
+    kind = int(rng.integers(8))
+    order = ('fro', 'nuc', np.inf, -np.inf, 1, -1, 2, -2)[kind]
+    x = formula('cond', [viewed(a, rng)], lead, part(t), rng, kind, kinds=[integer])
+    want = np.linalg.cond(wide(a), order) if a.size else np.zeros(lead)
+    return near(x, np.asarray(want), 300 * (n + 1) ** 2 * eps * (1 + np.abs(want)))
+
+
+def matrix_power(t, eps, rng):
+    lead, n, k = lead_of(rng), int(rng.integers(0, 7)), int(rng.integers(-5, 8))
+    a = regular(lead, n, t, rng)
+    x = formula('matrix_power', [viewed(a, rng)], a.shape, t, rng, k, kinds=[integer])
+    want = np.linalg.matrix_power(wide(a), k)
+    return near(x, want, 300 * (n + 1) * (abs(k) + 1) * eps * (1 + 3.0 ** abs(k)))
+
+
+def vector_norm(t, eps, rng):
+    shape = tuple(int(k) for k in rng.integers(1, 6, rng.integers(1, 4)))
+    a = drawn(shape, t, rng)
+    p = float(rng.choice([0, 0.5, 1, 2, 3, 7, np.inf, -np.inf, -1]))
+    axis = int(rng.integers(len(shape)))
+    x = formula('vector_norm', [viewed(a, rng)], (), part(t), rng, p, kinds=[real])
+    one = (ctypes.c_int * 1)(axis)
+    y = formula('vector_norm_axes', [viewed(a, rng)], shape[:axis] + shape[axis + 1:], part(t), rng, p, 1, one,
+                kinds=[real, integer, pointer])
+    z = formula('vector_norm_axes_keep', [viewed(a, rng)], shape[:axis] + (1,) + shape[axis + 1:], part(t), rng, p, 1, one,
+                kinds=[real, integer, pointer])
+    want, along = np.linalg.norm(wide(a).ravel(), p), np.linalg.norm(wide(a), p, axis)
+    return (near(x, np.asarray(want), 200 * a.size * eps * (1 + want)) or
+            near(y, np.asarray(along), 200 * a.size * eps * (1 + along)) or
+            near(z, np.expand_dims(along, axis), 200 * a.size * eps * (1 + np.expand_dims(along, axis))))
+
+
+def permutation(t, eps, rng):
+    """P a = a[p] = L U."""
+    lead, n = lead_of(rng), int(rng.integers(0, 9))
+    a = drawn((*lead, n, n), t, rng)
+    p = factors('lu', viewed(a, rng), [(a.shape, t), (a.shape, t), ((*lead, n), 'i8')], rng)[2]
+    x = formula('permutation_matrix', [p], a.shape, t, rng, TYPES[t], kinds=[integer])
+    return near(wide(x) @ wide(a), np.take_along_axis(wide(a), p[..., None], -2), 0)
+
+
+def subnormal(t, eps, rng):
+    """Systems and least squares of the smallest numbers have the solutions of scaled ones."""
+    m, n, sides = int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(rng.integers(1, 3))
+    bits = int(rng.integers(1, 20))
+    tiny = np.finfo(part(t)).smallest_subnormal
+    def whole(*shape):
+        a = rng.integers(-2**bits, 2**bits + 1, shape)
+        return a + 1j * rng.integers(-2**bits, 2**bits + 1, shape) if t.kind == 'c' else a.astype('f8')
+    a, b = whole(m, n), whole(m, sides)
+    want = np.linalg.lstsq(a, b, rcond=None)[0]
+    s = np.linalg.svd(a, compute_uv=False)
+    if not s[0] or s[-1] < 1e-3 * s[0]:
+        return None
+    x = formula('lstsq', [(a * tiny).astype(t), (b * tiny).astype(t)], want.shape, t, rng)
+    told = near(x, want, 3000 * (m + n) * eps * (s[0] / s[-1]) ** 2 * (1 + np.abs(want).max()) * np.sqrt(m))
+    if told or m != n:
+        return told
+    y = formula('solve', [(a * tiny).astype(t), (b * tiny).astype(t)], want.shape, t, rng, None, kinds=[pointer])
+    return near(y, want, 3000 * (m + n) * eps * (s[0] / s[-1]) ** 2 * (1 + np.abs(want).max()))
+
+
 def singular(t, eps, rng):
     """One singular matrix of a stack: the status names it, and the result stays as it was."""
     n, count = int(rng.integers(1, 6)), int(rng.integers(1, 5))
