@@ -13,24 +13,37 @@
 extern "C" {
 #endif
 
-enum small { SMALL_INV, SMALL_SOLVE, SMALL_DET, SMALL_LOGDET, SMALL_SLOGDET, SMALL_CHOLESKY, SMALL_TRIANGULAR };
+enum small {
+    SMALL_INV,
+    SMALL_SOLVE,
+    SMALL_DET,
+    SMALL_LOGDET,
+    SMALL_SLOGDET,
+    SMALL_CHOLESKY,
+    SMALL_TRIANGULAR
+};
 
 /* All operands are row-major without gaps, one matrix behind the other. */
 typedef struct small_args {
     enum small what;
-    bool wide;                     /* f64 */
-    bool pairs;                    /* complex elements, with parts of this type */
-    bool lower, unit, transposed;  /* SMALL_TRIANGULAR */
-    int n, sides;                  /* matrices are n x n, right-hand sides n x sides */
-    int64_t count;                 /* matrices */
-    const void *a, *b;             /* b: of SMALL_SOLVE and SMALL_TRIANGULAR */
-    void *out, *more;              /* more: the logarithms of SMALL_SLOGDET */
-    int *left;                     /* for each matrix: 1 if it is left to the caller, else 0 */
+    bool wide;                    /* f64 */
+    bool pairs;                   /* complex elements, with parts of this type */
+    bool lower, unit, transposed; /* SMALL_TRIANGULAR */
+    int n, sides;                 /* matrices are n x n, right-hand sides n x sides */
+    int growth;                   /* by which the factors of LU may grow */
+    int64_t count;                /* matrices */
+    const void *a, *b;            /* b: of SMALL_SOLVE and SMALL_TRIANGULAR */
+    void *out, *more;             /* more: the logarithms of SMALL_SLOGDET */
+    int *left;                    /* for each matrix: 1 if it is left to the caller, else 0 */
 } small_args;
 
 /* The bytes of shared memory that a matrix takes. */
-size_t small_bytes(const small_args *a);
-enum { SMALL_BYTES_MOST = 48 << 10 };
+static inline size_t small_bytes(const small_args *a)
+{
+    const size_t part = a->wide ? 8 : 4, n = (size_t)a->n;
+    return n * (n | 1) * part * (a->pairs ? 2 : 1) + n * part + n * sizeof(int);
+}
+enum { SMALL_BYTES_MOST = 48 << 10, SMALL_MOST = 64, SMALL_SIDES_MOST = 1 << 12 };
 
 cudaError_t small_launch(const small_args *a, cudaStream_t q);
 

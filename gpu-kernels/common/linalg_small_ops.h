@@ -2,19 +2,18 @@
  * threads of a block share the loops, and for the tests, where one thread runs them.
  *
  * The file that includes this defines E, the type of an element, and R, that of its parts;
- * PARTS; FN, the qualifiers of functions; NAME(f); LANE, LANES and SYNC(); for elements x, SIZE(x), the sum of
+ * PARTS; QUALIFIERS, the qualifiers of functions; NAME(f); LANE, LANES and SYNC(); for elements x, SIZE(x), the sum of
  * the magnitudes of its parts, RE(x), IM(x), MAKE(re, im), CONJ(x); LARGEST and LEAST, the exponents of sizes
- * between which a matrix is factored; and the macros of core/linalg_status.h. There are operators for
- * elements. */
+ * between which a matrix is factored. There are operators for elements. */
 
 /* The items of a loop are divided among the threads. */
 #define EACH(i, first, end) for (int i = (first) + (int)(LANE); i < (end); i += (int)(LANES))
 
 /* Rows are so far apart that the elements of a column are in different banks. */
-FN int NAME(pitch)(int n) { return n | 1; }
+QUALIFIERS int NAME(pitch)(int n) { return n | 1; }
 
 /* The sum of a row of magnitudes, of the elements from j = first to end - 1. */
-FN R NAME(row_sum)(const E *row, int first, int end)
+QUALIFIERS R NAME(row_sum)(const E *row, int first, int end)
 {
     R sum = 0;
     for (int j = first; j < end; j++) sum += SIZE(row[j]);
@@ -22,7 +21,7 @@ FN R NAME(row_sum)(const E *row, int first, int end)
 }
 
 /* Are n sums finite? Their largest one, and the smallest one that is not 0. Every thread computes it. */
-FN bool NAME(range_of)(const R *sum, int n, R *largest, R *smallest)
+QUALIFIERS bool NAME(range_of)(const R *sum, int n, R *largest, R *smallest)
 {
     bool finite = true;
     *largest = 0;
@@ -36,7 +35,7 @@ FN bool NAME(range_of)(const R *sum, int n, R *largest, R *smallest)
 }
 
 /* Is a matrix far from the limits of the type, and are its rows of about one size? */
-FN bool NAME(is_level)(int n, double largest, double smallest)
+QUALIFIERS bool NAME(is_level)(int n, double largest, double smallest)
 {
     return largest < ldexp(1.0, LARGEST) && largest > PARTS * n * ldexp(1.0, LEAST) &&
            smallest >= largest * ldexp(1.0, LEAST);
@@ -44,7 +43,7 @@ FN bool NAME(is_level)(int n, double largest, double smallest)
 
 /* s = P L U in place, for the transpose s of the matrix. Returns false if s is singular or out of range, or if
  * the largest sum of a row of U is more than `limit` times that of s. */
-FN bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
+QUALIFIERS bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
 {
     const int ld = NAME(pitch)(n);
     R size, smallest, grown;
@@ -85,31 +84,31 @@ FN bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
 
 /* Solves with the transpose U^T L^T P of what was factored, for one column of x. False: a result is not
  * finite. */
-FN bool NAME(solve_column)(const E *s, int n, const int *pivot, E *x, int step)
+QUALIFIERS bool NAME(solve_column)(const E *s, int n, const int *pivot, E *x, int apart)
 {
     const int ld = NAME(pitch)(n);
     R total = 0;
     for (int k = 0; k < n; k++) {
-        E v = x[k * step];
-        for (int i = 0; i < k; i++) v = v - s[i * ld + k] * x[i * step];
-        x[k * step] = v / s[k * ld + k];
+        E v = x[k * apart];
+        for (int i = 0; i < k; i++) v = v - s[i * ld + k] * x[i * apart];
+        x[k * apart] = v / s[k * ld + k];
     }
     for (int k = n - 1; k >= 0; k--) {
-        E v = x[k * step];
-        for (int i = k + 1; i < n; i++) v = v - s[i * ld + k] * x[i * step];
-        x[k * step] = v;
+        E v = x[k * apart];
+        for (int i = k + 1; i < n; i++) v = v - s[i * ld + k] * x[i * apart];
+        x[k * apart] = v;
         total += SIZE(v) * 0;
     }
     for (int k = n - 1; k >= 0; k--) {
-        const E v = x[k * step];
-        x[k * step] = x[pivot[k] * step];
-        x[pivot[k] * step] = v;
+        const E v = x[k * apart];
+        x[k * apart] = x[pivot[k] * apart];
+        x[pivot[k] * apart] = v;
     }
     return total == 0;
 }
 
 /* s = L L^H in place, in the lower triangle. False: it is not positive definite, or not finite. */
-FN bool NAME(cholesky)(E *s, int n, R *sum)
+QUALIFIERS bool NAME(cholesky)(E *s, int n, R *sum)
 {
     const int ld = NAME(pitch)(n);
     R size, smallest;
@@ -125,11 +124,11 @@ FN bool NAME(cholesky)(E *s, int n, R *sum)
         if (!(d > 0 && d < (R)INFINITY)) return false;
         const R root = (R)sqrt(d);
         SYNC();
-        EACH(i, k, n) s[i * ld + k] = i == k ? MAKE(root, 0) : MAKE(RE(s[i * ld + k]) / root, IM(s[i * ld + k]) / root);
+        EACH(i, k, n)
+        s[i * ld + k] = i == k ? MAKE(root, 0) : MAKE(RE(s[i * ld + k]) / root, IM(s[i * ld + k]) / root);
         SYNC();
         EACH(i, k + 1, n)
-        for (int j = k + 1; j <= i; j++)
-            s[i * ld + j] = s[i * ld + j] - s[i * ld + k] * CONJ(s[j * ld + k]);
+        for (int j = k + 1; j <= i; j++) s[i * ld + j] = s[i * ld + j] - s[i * ld + k] * CONJ(s[j * ld + k]);
         SYNC();
         EACH(i, k + 1, n) s[i * ld + i] = MAKE(RE(s[i * ld + i]), 0);
         SYNC();
@@ -138,24 +137,24 @@ FN bool NAME(cholesky)(E *s, int n, R *sum)
 }
 
 /* One column of a triangular system with the matrix a in global memory. */
-FN bool NAME(substitute)(const small_args *how, const E *a, E *x, int step)
+QUALIFIERS bool NAME(substitute)(const small_args *how, const E *a, E *x, int apart)
 {
     const int n = how->n, row = how->transposed ? 1 : n, col = how->transposed ? n : 1;
     const bool down = how->lower != how->transposed;
     R total = 0;
     for (int c = 0; c < n; c++) {
         const int k = down ? c : n - 1 - c, first = down ? 0 : k + 1, end = down ? k : n;
-        E v = x[k * step];
-        for (int i = first; i < end; i++) v = v - a[k * row + i * col] * x[i * step];
+        E v = x[k * apart];
+        for (int i = first; i < end; i++) v = v - a[k * row + i * col] * x[i * apart];
         if (!how->unit) v = v / a[k * row + k * col];
-        x[k * step] = v;
+        x[k * apart] = v;
         total += SIZE(v) * 0;
     }
     return total == 0;
 }
 
 /* Is the part of row i of the triangle finite, without a zero on the diagonal? */
-FN bool NAME(row_regular)(const small_args *how, const E *a, int i)
+QUALIFIERS bool NAME(row_regular)(const small_args *how, const E *a, int i)
 {
     const int first = how->lower ? 0 : i + how->unit, end = how->lower ? i + !how->unit : how->n;
     const R sum = NAME(row_sum)(a + (int64_t)i * how->n, first, end);
@@ -165,7 +164,7 @@ FN bool NAME(row_regular)(const small_args *how, const E *a, int i)
 /* ---- determinants ---- */
 
 /* Stores those of matrix m, from the factors. Computed by one thread, as (re, im) 2^exponent. */
-FN void NAME(put_determinant)(const small_args *how, const E *s, const int *pivot, int64_t m)
+QUALIFIERS void NAME(put_determinant)(const small_args *how, const E *s, const int *pivot, int64_t m)
 {
     const int ld = NAME(pitch)(how->n);
     double re = 1, im = 0;
@@ -193,9 +192,9 @@ FN void NAME(put_determinant)(const small_args *how, const E *s, const int *pivo
 
 /* ---- one matrix ---- */
 
-FN void NAME(leave)(const small_args *how, int64_t m) { how->left[m] = 1; }
+QUALIFIERS void NAME(leave)(const small_args *how, int64_t m) { how->left[m] = 1; }
 
-FN void NAME(small_triangular)(const small_args *how, int64_t m)
+QUALIFIERS void NAME(small_triangular)(const small_args *how, int64_t m)
 {
     const int n = how->n, sides = how->sides;
     const E *a = (const E *)how->a + m * n * n, *b = (const E *)how->b + m * n * sides;
@@ -211,7 +210,7 @@ FN void NAME(small_triangular)(const small_args *how, int64_t m)
     }
 }
 
-FN void NAME(small_cholesky)(const small_args *how, int64_t m, E *s, R *sum)
+QUALIFIERS void NAME(small_cholesky)(const small_args *how, int64_t m, E *s, R *sum)
 {
     const int n = how->n, ld = NAME(pitch)(n);
     const E *a = (const E *)how->a + m * n * n;
@@ -226,15 +225,14 @@ FN void NAME(small_cholesky)(const small_args *how, int64_t m, E *s, R *sum)
     EACH(k, 0, n * n) x[k] = k % n <= k / n ? s[k / n * ld + k % n] : MAKE(0, 0);
 }
 
-FN void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, int *pivot)
+QUALIFIERS void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, int *pivot)
 {
     const int n = how->n, ld = NAME(pitch)(n), sides = how->what == SMALL_INV ? n : how->sides;
-    const int limit = how->what == SMALL_SOLVE ? SOLVE_GROWTH_LIMIT : GROWTH_LIMIT;
     const E *a = (const E *)how->a + m * n * n, *b = (const E *)how->b + m * n * sides;
     E *x = (E *)how->out + m * n * sides;
     EACH(k, 0, n * n) s[k % n * ld + k / n] = a[k];
     SYNC();
-    if (!NAME(factor)(s, n, limit, sum, pivot)) {
+    if (!NAME(factor)(s, n, how->growth, sum, pivot)) {
         NAME(leave)(how, m);
         return;
     }
@@ -244,13 +242,14 @@ FN void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, int *pivo
     }
     EACH(c, 0, sides)
     {
-        for (int i = 0; i < n; i++) x[i * sides + c] = how->what == SMALL_INV ? MAKE(i == c, 0) : b[i * sides + c];
+        for (int i = 0; i < n; i++)
+            x[i * sides + c] = how->what == SMALL_INV ? MAKE(i == c, 0) : b[i * sides + c];
         if (!NAME(solve_column)(s, n, pivot, x + c, sides)) NAME(leave)(how, m);
     }
 }
 
 /* `memory` has small_bytes() bytes. */
-FN void NAME(small_matrix)(const small_args *how, int64_t m, void *memory)
+QUALIFIERS void NAME(small_matrix)(const small_args *how, int64_t m, void *memory)
 {
     const int n = how->n;
     E *s = (E *)memory;

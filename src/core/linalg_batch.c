@@ -72,11 +72,10 @@ void linalg_batch_data(const step *s, const linalg_batch *b, int64_t matrix, voi
     int slot = 0;
     indices_of(b, matrix, index);
     for (int k = 0; k < s->outs; k++)
-        own[slot++] =
-            (char *)data[s->out[k].slot] + offset_of(b, index, &s->out[k].at, b->lead.rank);
+        own[slot++] = (char *)data[s->out[k].slot] + offset_of(b, index, &s->out[k].at, b->lead.rank);
     for (int k = 0; k < s->ins; k++)
-        own[slot++] = (char *)data[s->in[k].slot] +
-                      offset_of(b, index, &s->in[k].at, leading_of_input(&s->in[k].at));
+        own[slot++] =
+            (char *)data[s->in[k].slot] + offset_of(b, index, &s->in[k].at, leading_of_input(&s->in[k].at));
 }
 
 duet_status linalg_batch_failed(const linalg_batch *b, int64_t matrix, duet_status status)

@@ -21,7 +21,8 @@ static const char *sizes_unsupported(const step *s)
             if (s->in[k].at.size[i] > INT_MAX) return "LAPACK takes sizes below 2^31";
     if ((s->kernel == OP_eigvalsh || s->kernel == KERNEL_eigh) && linalg_rows(s) > EIGH_MAX)
         return "the workspace has 2^31 or more elements, more than LAPACK can index";
-    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd || s->kernel == KERNEL_svd_full) && smaller_size(s) > svd_max)
+    if ((s->kernel == OP_svdvals || s->kernel == KERNEL_svd || s->kernel == KERNEL_svd_full) &&
+        smaller_size(s) > svd_max)
         return "the workspace has 2^31 or more elements, more than LAPACK can index";
     return NULL;
 }

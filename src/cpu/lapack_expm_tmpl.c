@@ -8,7 +8,9 @@
 #include "lapack_workspace.h"
 
 #ifdef T_f32
-static const double theta[] = { [3] = 4.258730016922831e-1, [5] = 1.880152677804762, [7] = 3.925724783138660 };
+static const double theta[] = {
+    [3] = 4.258730016922831e-1, [5] = 1.880152677804762, [7] = 3.925724783138660
+};
 enum { DEGREE_MOST = 7 };
 #else
 static const double theta[] = { [3] = 1.495585217958292e-2,
@@ -39,8 +41,8 @@ static int degree_of(double norm)
 static void multiply(const col_matrix *a, const col_matrix *b, const col_matrix *c)
 {
     BLAS(gemm)
-    (CblasColMajor, CblasNoTrans, CblasNoTrans, a->rows, a->rows, a->rows, ONE, a->p, a->ld, b->p, b->ld, ZERO,
-     c->p, c->ld);
+    (CblasColMajor, CblasNoTrans, CblasNoTrans, a->rows, a->rows, a->rows, ONE, a->p, a->ld, b->p, b->ld,
+     ZERO, c->p, c->ld);
 }
 
 /* c = s a, or c += s a */
@@ -98,7 +100,8 @@ static void numerator_parts(const pade *p, int degree)
         }
         sum_terms(p, &p->m[PRODUCT], degree, SPLIT, 12, odd);
         multiply(&p->m[SPLIT / 2], &p->m[PRODUCT], sum);
-        for (int k = SPLIT; k > 0; k -= 2) add_multiple(sum, coefficient(degree, k + odd), &p->m[k / 2], true);
+        for (int k = SPLIT; k > 0; k -= 2)
+            add_multiple(sum, coefficient(degree, k + odd), &p->m[k / 2], true);
         add_diagonal(sum, coefficient(degree, odd));
     }
 }

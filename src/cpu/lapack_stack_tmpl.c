@@ -5,8 +5,8 @@
  * no memory from the pool. What they could not compute, the calling thread computes again: its status is
  * that of the step. Results are computed in scratch memory, since none may be written if a later matrix
  * has no result. */
-#include "lapack_workspace.h"
 #include "dtype.h"
+#include "lapack_workspace.h"
 #include "linalg_batch.h"
 
 /* Matrices up to this size are not divided among the threads of BLAS. */
@@ -61,8 +61,7 @@ static int threads_of(const stack *k)
 {
     const int64_t n = larger(linalg_rows(k->s), linalg_cols(k->s));
     if (!k->arena_bytes || (n > SMALL_SIZE && (cpu_blas_apart || k->b->count < threads_here()))) return 0;
-    const int threads =
-        threads_for(k->s->flops * SECONDS_PER_FLOP + (double)k->b->count * SECONDS_PER_CALLS);
+    const int threads = threads_for(k->s->flops * SECONDS_PER_FLOP + (double)k->b->count * SECONDS_PER_CALLS);
     return (int)smaller(threads, k->b->count) > 1 ? threads : 1;
 }
 
@@ -106,7 +105,9 @@ static duet_status run_stack(workspace *d, const linalg_batch *b)
     frame f = *d->f;
     TRY(results_take(d, &s, data));
     f.data = data;
-    stack k = { .s = &s, .b = b, .f = &f, .one = linalg_batch_step(&s, b), .arena_bytes = arena_bytes_of(&s) };
+    stack k = {
+        .s = &s, .b = b, .f = &f, .one = linalg_batch_step(&s, b), .arena_bytes = arena_bytes_of(&s)
+    };
     TRY(run_all(d, &k));
     for (int i = 0; i < s.outs; i++)
         if (layout_count(&s.out[i].at))

@@ -179,8 +179,8 @@ duet_expr of_lstsq_matrix(duet_expr a, duet_expr y, duet_expr r, duet_expr g, co
                     beyond = duet_sub(back, duet_matmul(at, p));
     const duet_expr d =
         duet_sub(outer(conjugate(rest, site), duet_lstsq(a, conjugate(p, site)), site), outer(p, x, site));
-    return unbroadcast(
-        duet_add(d, outer(duet_lstsq(at, conjugate(x, site)), conjugate(beyond, site), site)), a, site);
+    return unbroadcast(duet_add(d, outer(duet_lstsq(at, conjugate(x, site)), conjugate(beyond, site), site)),
+                       a, site);
 }
 
 duet_expr of_lstsq_side(duet_expr a, duet_expr y, duet_expr g, const char *site)

@@ -20,8 +20,7 @@ static duet_expr floating(duet_expr x, const char *site)
 
 static duet_status check_matrix(const shape *s, const char *who, bool square)
 {
-    if (s->rank < 2)
-        return fail(DUET_BAD_SHAPE, "%s must have at least 2 axes, not %d", who, s->rank);
+    if (s->rank < 2) return fail(DUET_BAD_SHAPE, "%s must have at least 2 axes, not %d", who, s->rank);
     const int64_t rows = s->size[s->rank - 2], columns = s->size[s->rank - 1];
     if (square && rows != columns)
         return fail(DUET_BAD_SHAPE, "%s must be square, not %lld x %lld", who, (long long)rows,
@@ -128,8 +127,7 @@ duet_expr(duet_cond_at)(duet_expr x, duet_matrix_norms kind, const char *site)
     const duet_status status = is_valid(x) ? check_norm(&s, (int)kind, !by_values) : DUET_OK;
     if (status != DUET_OK || !is_valid(x)) return bad_argument("cond", x, status, site);
     const duet_expr f = floating(x, site);
-    if (by_values)
-        return composed("cond", 1, &x, ratio_of_values(f, kind == DUET_NORM_MINUS_2, site), site);
+    if (by_values) return composed("cond", 1, &x, ratio_of_values(f, kind == DUET_NORM_MINUS_2, site), site);
     const duet_expr inverse = duet_inv(f);
     return composed("cond", 1, &x, duet_mul(norm_of(f, kind, site), norm_of(inverse, kind, site)), site);
 }

@@ -235,22 +235,22 @@ static duet_expr vector_norm(const char *function, duet_expr x, double p, const 
 /* ---- the forms of these reductions ---- */
 
 #define NUMBER_median
-#define NUMBER_quantile   , double q
-#define NUMBER_percentile , double q
-#define NUMBER_var_ddof   , double ddof
-#define NUMBER_std_ddof   , double ddof
+#define NUMBER_quantile    , double q
+#define NUMBER_percentile  , double q
+#define NUMBER_var_ddof    , double ddof
+#define NUMBER_std_ddof    , double ddof
 #define NUMBER_vector_norm , double p
 #define PASS_median
-#define PASS_quantile      , q
-#define PASS_percentile    , q
-#define PASS_var_ddof      , ddof
-#define PASS_std_ddof      , ddof
-#define PASS_vector_norm   , p
-#define MAKE_median(f)     median(f, x, &r, site)
-#define MAKE_quantile(f)   part_quantile(f, x, q, 1, &r, site)
-#define MAKE_percentile(f) part_quantile(f, x, q, 100, &r, site)
-#define MAKE_var_ddof(f)   var_ddof(f, x, ddof, &r, false, site)
-#define MAKE_std_ddof(f)   var_ddof(f, x, ddof, &r, true, site)
+#define PASS_quantile       , q
+#define PASS_percentile     , q
+#define PASS_var_ddof       , ddof
+#define PASS_std_ddof       , ddof
+#define PASS_vector_norm    , p
+#define MAKE_median(f)      median(f, x, &r, site)
+#define MAKE_quantile(f)    part_quantile(f, x, q, 1, &r, site)
+#define MAKE_percentile(f)  part_quantile(f, x, q, 100, &r, site)
+#define MAKE_var_ddof(f)    var_ddof(f, x, ddof, &r, false, site)
+#define MAKE_std_ddof(f)    var_ddof(f, x, ddof, &r, true, site)
 #define MAKE_vector_norm(f) vector_norm(f, x, p, &r, site)
 #define FORM(name, suffix, keeps)                                                                            \
     duet_expr(duet_##name##suffix##_at)(duet_expr x NUMBER_##name, int count, const int *axis,               \

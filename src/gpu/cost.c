@@ -1,6 +1,7 @@
 /* cost.c - the built-in costs of the GPU: the expected time of steps, and of copies to and from it. */
 #include "kernels.h"
 #include "linalg_batch.h"
+#include "linalg_stack.h"
 #include "step_kinds.h"
 
 #define FEW_COLUMNS 16
@@ -34,7 +35,7 @@ double gpu_linear_cost(const step *s, const costs *c)
 {
     const double m = (double)linalg_rows(s), n = (double)linalg_cols(s);
     const double each = column_seconds[s->kernel] > 0 ? column_seconds[s->kernel] : COLUMN_SECONDS;
-    const double one_by_one = (double)linalg_batch_of(s).count;
+    const double one_by_one = gpu_linear_is_small(s) ? 1 : (double)linalg_batch_of(s).count;
     return one_by_one * (40e-6 + (m < n ? m : n) * each) + cost_of_solver(s, c);
 }
 

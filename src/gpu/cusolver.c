@@ -298,10 +298,11 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
     if (!n || !sides) return DUET_OK;
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)n * sizeof *pivot, &pivot));
 #define SIZE_OF(letters)                                                                                     \
-    CALL(b, cusolverDn##letters##gesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL, &r.bytes)
+    CALL(b, cusolverDn##letters##gesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,     \
+         &r.bytes)
 #define SOLVE(letters)                                                                                       \
-    CALL(b, cusolverDn##letters##gesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,   \
-         &b->says->pivot)
+    CALL(b, cusolverDn##letters##gesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,      \
+         turns, &b->says->pivot)
     const bool is_complex = dtype_is_complex(solver_type(b));
     TRY(is_complex ? (half ? SIZE_OF(ZK) : SIZE_OF(ZC)) : half ? SIZE_OF(DH) : SIZE_OF(DS));
     TRY(take_room(b, &r));

@@ -58,8 +58,8 @@ static duet_status check_result(const direct *d, int k, duet_dtype type, int ran
 static double flops_of(const direct *d)
 {
     static const double cubes[KERNELS_ALL] = {
-        [KERNEL_lu] = 1, [KERNEL_qr] = 4, [KERNEL_svd] = 20, [KERNEL_eigh] = 9, [KERNEL_slogdet] = 1,
-        [KERNEL_qr_complete] = 4, [KERNEL_svd_full] = 20, [KERNEL_eig] = 25
+        [KERNEL_lu] = 1,      [KERNEL_qr] = 4,          [KERNEL_svd] = 20,      [KERNEL_eigh] = 9,
+        [KERNEL_slogdet] = 1, [KERNEL_qr_complete] = 4, [KERNEL_svd_full] = 20, [KERNEL_eig] = 25
     };
     const layout *a = &d->in[0]->at;
     const double m = (double)linalg_rows(&d->s), n = (double)linalg_cols(&d->s),

@@ -141,7 +141,7 @@ static void sort_values(number *u, number *v, double *w, int64_t m, int64_t n)
 }
 
 /* Adds orthonormal columns to the first n of b, by the Gram-Schmidt process from unit vectors. */
-static void complete(const call *c, int64_t m, int64_t n)
+static void complete_columns(const call *c, int64_t m, int64_t n)
 {
     int64_t unit = 0;
     for (int64_t j = n; j < m && unit < m; unit++) {
@@ -179,7 +179,7 @@ static void gesvd(void *args)
     for (int64_t j = 0; j < n; j++) put_value(c, c->w, j, w[j]);
     for (int64_t j = 0; j < n && c->b; j++)
         for (int64_t i = 0; i < m; i++) SET_B(i, j, u[i + j * m]);
-    if (c->flag[0]) complete(c, m, n);
+    if (c->flag[0]) complete_columns(c, m, n);
     for (int64_t j = 0; j < n && c->c; j++)
         for (int64_t i = 0; i < n; i++) put(c, c->c, i + j * c->ldc, conj(v[j + i * n]));
     end_iteration(c);

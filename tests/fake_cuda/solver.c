@@ -555,19 +555,20 @@ static cusolverStatus_t refined(void *h, call *c, int *turns)
     return CUSOLVER_STATUS_SUCCESS;
 }
 
-#define REFINED(letters, type, pairs_)                                                                                      \
-    cusolverStatus_t cusolverDn##letters##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, type *a, \
-                                                          int lda, int *pivot, type *b, int ldb,           \
-                                                          type *x, int ldx, void *room, size_t *bytes)     \
+#define REFINED(letters, type, pairs_)                                                                       \
+    cusolverStatus_t cusolverDn##letters##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, type *a,   \
+                                                          int lda, int *pivot, type *b, int ldb, type *x,    \
+                                                          int ldx, void *room, size_t *bytes)                \
     {                                                                                                        \
         return *bytes = ROOM, said(!fake_vendor_fails());                                                    \
     }                                                                                                        \
-    cusolverStatus_t cusolverDn##letters##gesv(cusolverDnHandle_t h, int n, int sides, type *a, int lda,   \
-                                               int *pivot, type *b, int ldb, type *x, int ldx,           \
-                                               void *room, size_t bytes, int *turns, int *info)              \
+    cusolverStatus_t cusolverDn##letters##gesv(cusolverDnHandle_t h, int n, int sides, type *a, int lda,     \
+                                               int *pivot, type *b, int ldb, type *x, int ldx, void *room,   \
+                                               size_t bytes, int *turns, int *info)                          \
     {                                                                                                        \
-        call c = { .wide = true, .pairs = pairs_,                                                                             \
-                   .flag = { false, #letters[1] == 'H' || #letters[1] == 'K' },                                                     \
+        call c = { .wide = true,                                                                             \
+                   .pairs = pairs_,                                                                          \
+                   .flag = { false, #letters[1] == 'H' || #letters[1] == 'K' },                              \
                    .n = n,                                                                                   \
                    .k = sides,                                                                               \
                    .a = a,                                                                                   \

@@ -155,6 +155,13 @@ MAKE(quantile, x[0], 0.25)
 MAKE(percentile, x[0], 25)
 MAKE(cov, x[0], 1)
 MAKE(corrcoef, x[0])
+MAKE(vector_norm, x[0], 2)
+MAKE(pinv, x[0])
+MAKE(matrix_rank, x[0], -1)
+MAKE(matrix_norm, x[0], DUET_NORM_FRO)
+MAKE(cond, x[0], DUET_NORM_2)
+MAKE(matrix_power, x[0], 3)
+MAKE(permutation_matrix, x[0], DUET_F32)
 MAKE(searchsorted, x[0], x[1], DUET_SIDE_LEFT)
 MAKE(isin, x[0], x[1])
 #define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
@@ -208,6 +215,13 @@ static const call composed[] = {
     ROW(percentile, 1, -1, FORMULA, "the quantile of q percent")                                      //
     ROW(cov, 1, -1, FORMULA, "the covariance of all pairs of rows")                                   //
     ROW(corrcoef, 1, -1, FORMULA, "the correlation coefficients of all pairs of rows")                //
+    ROW(vector_norm, 1, -1, FORMULA, "the p-th root of the sum of the p-th powers of the magnitudes") //
+    ROW(pinv, 1, -1, FORMULA, "the pseudoinverse (Moore-Penrose), by lstsq")                          //
+    ROW(matrix_rank, 1, -1, FORMULA, "the number of singular values above rtol times the largest one") //
+    ROW(matrix_norm, 1, -1, FORMULA, "a norm of a matrix: Frobenius, nuclear, or of kind 1, 2 or infinity") //
+    ROW(cond, 1, -1, FORMULA, "the condition of a matrix: its norm times that of its inverse")        //
+    ROW(matrix_power, 1, -1, FORMULA, "a matrix to an integer power, by squaring; a negative one by inv") //
+    ROW(permutation_matrix, 1, -1, FORMULA, "the matrix P with P a = a[p]")                           //
     ROW(searchsorted, 2, 0, NULL, "for each value, the index at which the sorted vector x takes it")  //
     ROW(isin, 2, 0, NULL, "1 for each element of x that is equal to one of the values, else 0")       //
     ROW(tril, 1, 0, NULL, "x on diagonal k and below, else 0")                                        //

@@ -96,16 +96,16 @@ FAKE_QR(C, cuComplex, un)
 FAKE_QR(Z, cuDoubleComplex, un)
 #undef FAKE_QR
 
-#define FAKE_REFINED(letters, type)                                                                                 \
+#define FAKE_REFINED(letters, type)                                                                          \
     cusolverStatus_t cusolverDn##letters##gesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,       \
-                                                          cusolver_int_t sides, type *A,                   \
-                                                          cusolver_int_t lda, cusolver_int_t *pivot,         \
-                                                          type *B, cusolver_int_t ldb, type *X,          \
-                                                          cusolver_int_t ldx, void *room, size_t *bytes);    \
+                                                          cusolver_int_t sides, type *A, cusolver_int_t lda, \
+                                                          cusolver_int_t *pivot, type *B,                    \
+                                                          cusolver_int_t ldb, type *X, cusolver_int_t ldx,   \
+                                                          void *room, size_t *bytes);                        \
     cusolverStatus_t cusolverDn##letters##gesv(cusolverDnHandle_t handle, cusolver_int_t n,                  \
-                                               cusolver_int_t sides, type *A, cusolver_int_t lda,          \
-                                               cusolver_int_t *pivot, type *B, cusolver_int_t ldb,         \
-                                               type *X, cusolver_int_t ldx, void *room, size_t bytes,      \
+                                               cusolver_int_t sides, type *A, cusolver_int_t lda,            \
+                                               cusolver_int_t *pivot, type *B, cusolver_int_t ldb, type *X,  \
+                                               cusolver_int_t ldx, void *room, size_t bytes,                 \
                                                cusolver_int_t *turns, cusolver_int_t *info);
 FAKE_REFINED(DS, double)
 FAKE_REFINED(DH, double)
