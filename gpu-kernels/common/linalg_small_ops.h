@@ -2,7 +2,7 @@
  * threads of a block share the loops, and for the tests, where one thread runs them.
  *
  * The file that includes this defines E, the type of an element, and R, that of its parts;
- * PARTS; QUALIFIERS, the qualifiers of functions; NAME(f); LANE, LANES and SYNC(); for elements x, SIZE(x), the sum of
+ * PARTS; QUALIFIERS, those of functions; NAME(f); LANE, LANES and SYNC(); for elements x, SIZE(x), the sum of
  * the magnitudes of its parts, RE(x), IM(x), MAKE(re, im), CONJ(x); LARGEST and LEAST, the exponents of sizes
  * between which a matrix is factored. There are operators for elements. */
 
@@ -41,8 +41,8 @@ QUALIFIERS bool NAME(is_level)(int n, double largest, double smallest)
            smallest >= largest * ldexp(1.0, LEAST);
 }
 
-/* s = P L U in place, for the transpose s of the matrix. Returns false if s is singular or out of range, or if
- * the largest sum of a row of U is more than `limit` times that of s. */
+/* s = P L U in place, for the transpose s of the matrix. Returns false if s is singular or out of range, or
+ * if the largest sum of a row of U is more than `limit` times that of s. */
 QUALIFIERS bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
 {
     const int ld = NAME(pitch)(n);

@@ -1,5 +1,5 @@
-/* lapack_eig_tmpl.c - eigenvalues and eigenvectors of any square matrix, by LAPACKE's geev. Template. The results
- * are complex. */
+/* lapack_eig_tmpl.c - eigenvalues and eigenvectors of any square matrix, by LAPACKE's geev. Template. The
+ * results are complex. */
 #include "lapack_workspace.h"
 
 /* Writes element (i, j) of a complex result k. */

@@ -21,7 +21,8 @@ static const double theta[] = { [3] = 1.495585217958292e-2,
 enum { DEGREE_MOST = 13 };
 #endif
 
-/* Coefficient k of the numerator of degree m, times (2m)! / m!: the whole number (2m - k)! / ((m - k)! k!). */
+/* Coefficient k of the numerator of degree m, times (2m)! / m!: the whole number
+ * (2m - k)! / ((m - k)! k!). */
 static double coefficient(int m, int k)
 {
     double c = 1;

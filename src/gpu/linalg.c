@@ -127,18 +127,23 @@ static duet_status check_lu(solver_workspace *b, const columns *lu, const column
     return gpu_linear_on_host(b, a.result[0] ? LINALG_RESULT : LINALG_RESIDUAL, 0);
 }
 
-static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
+static duet_status unit_fill(const solver_workspace *b, const columns *c)
 {
-    TRY(columns_take(b, n, n, c));
     const linear_args a = { .what = LINEAR_TRIANGLE,
                             .part = PART_UNIT_LOWER,
                             .out = c->p,
-                            .rows = n,
-                            .cols = n,
+                            .rows = c->rows,
+                            .cols = c->cols,
                             .out_row = 1,
                             .out_col = c->ld };
-    if (!n) return DUET_OK;
+    if (!c->rows || !c->cols) return DUET_OK;
     return linear_work(b, &a);
+}
+
+static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
+{
+    TRY(columns_take(b, n, n, c));
+    return unit_fill(b, c);
 }
 
 static duet_status inverse(solver_workspace *b)
@@ -297,7 +302,8 @@ static duet_status qr(solver_workspace *b, bool complete)
     columns reflectors = q;
     reflectors.cols = first.cols;
     TRY(columns_fill(b, &reflectors, &from, a.p));
-    TRY(solver_q(b, &q, first.cols, tau));
+    if (first.cols) TRY(solver_q(b, &q, first.cols, tau));
+    else TRY(unit_fill(b, &q));
     TRY(result_check(b, &q));
     TRY(check_status(b, LINALG_ITERATION));
     TRY(columns_write(b, &q, false, 0));
@@ -359,6 +365,7 @@ static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
     TRY(values_take(b, a.cols, &w));
     if (vectors) TRY(columns_take(b, a.rows, vectors == SVD_ALL ? a.rows : a.cols, &u));
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
+    if (vectors && !a.cols) TRY(unit_fill(b, &u));
     TRY(check_status(b, LINALG_ITERATION));
     TRY(solver_svd(b, &a, &w, vectors, &u, &vt));
     TRY(result_check(b, &w));

@@ -56,7 +56,8 @@ static void test_singular(duet_dtype t)
     duet_free(&rows);
     REFUSED(x, duet_inv(none), DUET_SINGULAR, "pivot 1");
     REFUSED(y, duet_solve(a, b), DUET_SINGULAR, "pivot 3");
-    if (dtype_part(t) == DUET_F64) REFUSED(y, duet_solve(a, b, .refine = DUET_REFINE_F32), DUET_SINGULAR, "pivot 3");
+    if (dtype_part(t) == DUET_F64)
+        REFUSED(y, duet_solve(a, b, .refine = DUET_REFINE_F32), DUET_SINGULAR, "pivot 3");
     REFUSED(x, duet_add(duet_mul(2, duet_solve(a, duet_add(d, 1))), 1), DUET_SINGULAR, "pivot 3");
     REFUSED(x, duet_cholesky(d), DUET_SINGULAR, "order 2");
     REFUSED(y, duet_solve_triangular(z, b), DUET_SINGULAR, "pivot 2");

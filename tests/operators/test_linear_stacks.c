@@ -1,5 +1,5 @@
-/* test_linear_stacks.c - linear algebra on stacks of matrices: each matrix of a result has the residual that is
- * promised for one matrix. Operands that broadcast, and views; empty stacks; errors that name the matrix;
+/* test_linear_stacks.c - linear algebra on stacks of matrices: each matrix of a result has the residual that
+ * is promised for one matrix. Operands that broadcast, and views; empty stacks; errors that name the matrix;
  * operators made of others. On every machine. Compiled a second time with COMPLEX. */
 #include "linear_trial.h"
 
