@@ -55,6 +55,14 @@ static double epsilon_of(duet_expr x)
     return narrow ? (double)FLT_EPSILON : DBL_EPSILON;
 }
 
+/* Without singular values there is no largest one. */
+static duet_expr count_above(duet_expr values, int64_t count, double factor, const char *site)
+{
+    if (!count || !is_valid(values)) return duet_count_nonzero_axis(values, -1);
+    const duet_expr limit = duet_mul(duet_range(values, -1, 0, 1, 1), factor);
+    return duet_count_nonzero_axis(duet_greater(values, limit), -1);
+}
+
 duet_expr(duet_matrix_rank_at)(duet_expr a, double rtol, const char *site)
 {
     const shape s = formula_shape(a);
@@ -63,12 +71,10 @@ duet_expr(duet_matrix_rank_at)(duet_expr a, double rtol, const char *site)
     if (status != DUET_OK || !is_valid(a)) return bad_argument("matrix_rank", a, status, site);
     IN_DEFAULT_FP_ENVIRONMENT;
     const int64_t rows = s.size[s.rank - 2], columns = s.size[s.rank - 1];
-    const duet_expr x = floating(a, site), values = duet_svdvals(x);
-    duet_expr limit = duet_of_number(0);
-    if (is_valid(values) && rows && columns) /* the largest value is the first one */
-        limit = duet_mul(duet_range(values, -1, 0, 1, 1),
-                         rtol < 0 ? (double)larger(rows, columns) * epsilon_of(x) : rtol);
-    return composed("matrix_rank", 1, &a, duet_count_nonzero_axis(duet_greater(values, limit), -1), site);
+    const duet_expr x = floating(a, site);
+    const double factor = rtol < 0 ? (double)larger(rows, columns) * epsilon_of(x) : rtol;
+    return composed("matrix_rank", 1, &a, count_above(duet_svdvals(x), smaller(rows, columns), factor, site),
+                    site);
 }
 duet_expr(duet_matrix_rank)(duet_expr a, double rtol) { return duet_matrix_rank_at(a, rtol, NULL); }
 
