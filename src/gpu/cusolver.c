@@ -270,6 +270,32 @@ duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors, co
                 r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
+#ifdef HAS_XGEEV
+bool solver_has_general_eigen(const vendor *v) { return v->cusolverDnXgeev && v->cusolverDnXgeev_bufferSize; }
+
+duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v)
+{
+    workspaces r = { 0 };
+    const cudaDataType_t t = type_of(b), values = cuda_type(w->type);
+    const cusolverEigMode_t mode = v ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
+                            none = CUSOLVER_EIG_MODE_NOVECTOR;
+    void *vectors = v ? v->p : NULL;
+    if (!a->rows) return DUET_OK;
+    TRY(CALL(b, cusolverDnXgeev_bufferSize, PARAMS(b), none, mode, a->rows, t, a->p, a->ld, values, w->p, t,
+             NULL, a->ld, t, vectors, a->ld, t, &r.bytes, &r.host_bytes));
+    TRY(take_room(b, &r));
+    return CALL(b, cusolverDnXgeev, PARAMS(b), none, mode, a->rows, t, a->p, a->ld, values, w->p, t, NULL,
+                a->ld, t, vectors, a->ld, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
+}
+#else
+bool solver_has_general_eigen(const vendor *v) { return false; }
+
+duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v)
+{
+    return fail(DUET_UNSUPPORTED, "the headers of cuSOLVER were older than 12");
+}
+#endif
+
 duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, enum svd_vectors vectors,
                        const columns *u, const columns *vt)
 {

@@ -68,6 +68,10 @@ duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower,
                               const columns *x);
 duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors,
                          const columns *w); /* upper triangle */
+/* For a square matrix that need not be symmetric. w is complex. v is as LAPACK stores it, or NULL: of a real
+ * matrix, two columns are the real and the imaginary part for a pair of eigenvalues. */
+bool solver_has_general_eigen(const vendor *v);
+duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v);
 /* rows >= cols. Computes the vectors too: as many as a has columns, or, with SVD_ALL, rows for u. */
 enum svd_vectors { SVD_VALUES, SVD_SOME, SVD_ALL };
 duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, enum svd_vectors vectors,

@@ -61,6 +61,19 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t 
                                   cudaDataType_t type, void *A, int64_t lda, cudaDataType_t type_w, void *W,
                                   cudaDataType_t compute, void *room, size_t bytes, void *host,
                                   size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params,
+                                            cusolverEigMode_t left, cusolverEigMode_t right, int64_t n,
+                                            cudaDataType_t type, const void *a, int64_t lda,
+                                            cudaDataType_t type_w, const void *w, cudaDataType_t type_vl,
+                                            const void *vl, int64_t ldvl, cudaDataType_t type_vr,
+                                            const void *vr, int64_t ldvr, cudaDataType_t compute,
+                                            size_t *bytes, size_t *host_bytes);
+cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t h, cusolverDnParams_t params, cusolverEigMode_t left,
+                                 cusolverEigMode_t right, int64_t n, cudaDataType_t type, void *a,
+                                 int64_t lda, cudaDataType_t type_w, void *w, cudaDataType_t type_vl,
+                                 void *vl, int64_t ldvl, cudaDataType_t type_vr, void *vr, int64_t ldvr,
+                                 cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                 size_t host_bytes, int *info);
 cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
                                              signed char jobu, signed char jobvt, int64_t m, int64_t n,
                                              cudaDataType_t type, const void *A, int64_t lda,
