@@ -523,14 +523,15 @@ static void gesv(void *args)
     call own = *(const call *)args, *c = &own;
     *c->info = 0;
     if (is_lost(c)) return spread(c, *(int *)c->w < 0 ? 0 : NAN);
-    double *a = fake_alloc((size_t)(c->n * c->n + c->n + 1) * sizeof *a);
+    const int64_t parts = c->pairs ? 2 : 1, numbers = parts * c->n * c->n;
+    double *a = fake_alloc((size_t)(numbers + c->n + 1) * sizeof *a);
     for (int64_t j = 0; j < c->n; j++)
-        for (int64_t i = 0; i < c->n; i++) a[i + j * c->n] = creal(A(i, j));
+        for (int64_t i = 0; i < c->n; i++) put(c, a, i + j * c->n, A(i, j));
     for (int64_t j = 0; j < c->k; j++)
         for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, B(i, j));
     c->a = a;
     c->lda = c->m = c->n;
-    c->pivot = (int64_t *)(a + c->n * c->n);
+    c->pivot = (int64_t *)(a + numbers);
     c->b = c->c;
     c->ldb = c->ldc;
     getrf(c);
