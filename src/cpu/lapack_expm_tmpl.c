@@ -1,42 +1,7 @@
-/* lapack_expm_tmpl.c - the exponential of a matrix, by a Pade approximant and repeated squaring: Higham, "The
- * scaling and squaring method for the matrix exponential revisited", SIAM J. Matrix Anal. Appl. 26 (2005).
- * Template.
- *
- * The approximant of degree m has an error below that of rounding if the 1-norm of the matrix is at most
- * theta_m. Larger matrices are divided by a power of two first, and the result is squared as often. The
- * transpose is computed, whose exponential is the transpose of the result: so the copy keeps the order. */
+/* lapack_expm_tmpl.c - the exponential of a matrix (core/matrix_exponential.h). Template. The transpose is
+ * computed, whose exponential is the transpose of the result: so the copy keeps the order. */
 #include "lapack_workspace.h"
-
-#ifdef T_f32
-static const double theta[] = {
-    [3] = 4.258730016922831e-1, [5] = 1.880152677804762, [7] = 3.925724783138660
-};
-enum { DEGREE_MOST = 7 };
-#else
-static const double theta[] = { [3] = 1.495585217958292e-2,
-                                [5] = 2.539398330063230e-1,
-                                [7] = 9.504178996162932e-1,
-                                [9] = 2.097847961257068,
-                                [13] = 5.371920351148152 };
-enum { DEGREE_MOST = 13 };
-#endif
-
-/* Coefficient k of the numerator of degree m, times (2m)! / m!: the whole number
- * (2m - k)! / ((m - k)! k!). */
-static double coefficient(int m, int k)
-{
-    double c = 1;
-    for (int i = m; i > k; i--) c = c * ((double)i * (2 * m - i + 1)) / (m - i + 1);
-    return c;
-}
-
-static int degree_of(double norm)
-{
-    static const int degrees[] = { 3, 5, 7, 9, 13 };
-    for (int i = 0; degrees[i] < DEGREE_MOST; i++)
-        if (norm <= theta[degrees[i]]) return degrees[i];
-    return DEGREE_MOST;
-}
+#include "matrix_exponential.h"
 
 /* c = a b */
 static void multiply(const col_matrix *a, const col_matrix *b, const col_matrix *c)
@@ -68,7 +33,7 @@ typedef struct pade {
 
 static duet_status powers_take(workspace *d, pade *p, int degree)
 {
-    const int highest = degree == 13 ? 3 : (degree - 1) / 2;
+    const int highest = expm_powers(degree);
     const int n = p->a.rows;
     for (int i = 1; i <= highest; i++) TRY(col_matrix_take(d, n, n, &p->m[i]));
     for (int i = SUM_U; i <= PRODUCT; i++) TRY(col_matrix_take(d, n, n, &p->m[i]));
@@ -83,10 +48,10 @@ static void sum_terms(const pade *p, const col_matrix *sum, int degree, int firs
 {
     bool keeps = false;
     for (int k = last; k > first; k -= 2) {
-        add_multiple(sum, coefficient(degree, k + odd), &p->m[(k - first) / 2], keeps);
+        add_multiple(sum, expm_coefficient(degree, k + odd), &p->m[(k - first) / 2], keeps);
         keeps = true;
     }
-    if (!first) add_diagonal(sum, coefficient(degree, odd));
+    if (!first) add_diagonal(sum, expm_coefficient(degree, odd));
 }
 
 /* U = the odd part of the numerator divided by a, V = its even part. Degree 13 needs no power above a^6. */
@@ -102,8 +67,8 @@ static void numerator_parts(const pade *p, int degree)
         sum_terms(p, &p->m[PRODUCT], degree, SPLIT, 12, odd);
         multiply(&p->m[SPLIT / 2], &p->m[PRODUCT], sum);
         for (int k = SPLIT; k > 0; k -= 2)
-            add_multiple(sum, coefficient(degree, k + odd), &p->m[k / 2], true);
-        add_diagonal(sum, coefficient(degree, odd));
+            add_multiple(sum, expm_coefficient(degree, k + odd), &p->m[k / 2], true);
+        add_diagonal(sum, expm_coefficient(degree, odd));
     }
 }
 
@@ -140,12 +105,8 @@ duet_status LINEAR(exponential)(workspace *d)
     int squarings = 0;
     TRY(operand_read(d, 0, true, &p.a));
     if (!p.a.rows) return DUET_OK;
-    const double norm = largest_column_sum(&p.a);
-    const int degree = degree_of(norm);
-    if (norm > theta[DEGREE_MOST]) {
-        frexp(norm / theta[DEGREE_MOST], &squarings);
-        scale_by_power(&p.a, -squarings, false);
-    }
+    const int degree = expm_degree(sizeof(T) == sizeof(double), largest_column_sum(&p.a), &squarings);
+    scale_by_power(&p.a, -squarings, false);
     TRY(powers_take(d, &p, degree));
     TRY(approximant(d, &p, degree, &x));
     for (int k = 0; k < squarings; k++) {

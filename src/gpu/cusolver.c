@@ -339,26 +339,39 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
 #undef SOLVE
 }
 
-duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
-                        const columns *y)
+/* y = alpha a x + beta y, or alpha a^T x + beta y. */
+static duet_status product(solver_workspace *b, double alpha, const columns *a, bool transposed,
+                           const columns *x, double beta, const columns *y)
 {
-    static const double one[2] = { 1 }, less[2] = { -1 };
-    static const float one_f32[2] = { 1 }, less_f32[2] = { -1 };
+    const double of_wide[2][2] = { { alpha }, { beta } };
+    const float of_narrow[2][2] = { { (float)alpha }, { (float)beta } };
     const int m = (int)y->rows, n = (int)y->cols, k = (int)x->rows;
     queue *q = b->q;
     duet_status r = DUET_OK;
-#define GEMM(letter, less, one)                                                                              \
+#define GEMM(letter, number)                                                                                 \
     BLAS(b->v, cublas##letter##gemm, q->blas, blas_op(transposed), CUBLAS_OP_N, m, n, k,                     \
-         (const void *)(less), a->p, (int)a->ld, x->p, (int)x->ld, (const void *)(one), y->p, (int)y->ld)
+         (const void *)number[0], a->p, (int)a->ld, x->p, (int)x->ld, (const void *)number[1], y->p,         \
+         (int)y->ld)
     pthread_mutex_lock(&q->lock);
     switch (solver_type(b)) {
-    case DUET_F32: r = GEMM(S, less_f32, one_f32); break;
-    case DUET_F64: r = GEMM(D, less, one); break;
-    case DUET_C64: r = GEMM(C, less_f32, one_f32); break;
-    default: r = GEMM(Z, less, one); break;
+    case DUET_F32: r = GEMM(S, of_narrow); break;
+    case DUET_F64: r = GEMM(D, of_wide); break;
+    case DUET_C64: r = GEMM(C, of_narrow); break;
+    default: r = GEMM(Z, of_wide); break;
     }
 #undef GEMM
     pthread_mutex_unlock(&q->lock);
     COUNT(launches);
     return r;
+}
+
+duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
+                        const columns *y)
+{
+    return product(b, -1, a, transposed, x, 1, y);
+}
+
+duet_status solver_product(solver_workspace *b, const columns *a, const columns *x, const columns *y)
+{
+    return product(b, 1, a, false, x, 0, y);
 }

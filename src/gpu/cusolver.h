@@ -82,5 +82,7 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
                            const columns *x, int *turns);
 duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
                         const columns *y); /* y = y - a x, or y - a^T x */
+duet_status solver_product(solver_workspace *b, const columns *a, const columns *x,
+                           const columns *y); /* y = a x */
 
 #endif

@@ -3,6 +3,7 @@
  * it is OK. Before an iterative method it checks that the operand is finite. */
 #include "linalg.h"
 #include "columns.h"
+#include "exponential.h"
 #include "least_squares.h"
 #include "linalg_checks.h"
 #include "linalg_on_host.h"
@@ -16,7 +17,6 @@ const char *gpu_linear_unsupported(const step *s)
 {
     const duet_dtype type = s->in[0].at.type;
     if (!dtype_is_blas(type)) return "the elements must be f32, f64, c64 or c128";
-    if (s->kernel == OP_expm) return "the exponential of a matrix has no kernel on the GPU";
     if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
     if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64 && type != DUET_C128)
         return "refinement is implemented for f64 and c128 only";
@@ -468,6 +468,7 @@ static duet_status run(solver_workspace *b)
     case OP_eigvalsh: return eigen(b, false);
     case OP_eigvals: return general_eigen(b, false);
     case KERNEL_eig: return general_eigen(b, true);
+    case OP_expm: return gpu_exponential(b);
     case OP_svdvals: return svd(b, SVD_VALUES);
     case OP_solve: return b->s->attr.solver.refine ? solve_refined(b) : solve(b);
     case OP_solve_triangular: return solve_triangular(b);
