@@ -90,6 +90,11 @@ static void turn_stack(const scene *s)
     bool well = went(duet_set(s->stack_x, duet_sub(duet_solve(s->stack, duet_inv(s->stack)), s->a)));
     holds(s->stack_x, well, 9, 0);
     if (!well && !fill(s->stack_x, 0)) return;
+    well = went(duet_set(s->stack_x, duet_sub(duet_expm(duet_sub(s->stack, s->a)), s->a)));
+    holds(s->stack_x, well, 0, 0);
+    if (!fill(s->y, 9)) return;
+    well = went(duet_set(s->y, duet_real(duet_sum_axis(duet_eigvals(s->stack), 0))));
+    holds(s->y, well, 9, 2);
     well = went(duet_qr(s->stack_q, s->stack_r, s->stack)) &&
            went(duet_set(s->stack_x, duet_add(duet_matmul(s->stack_q, s->stack_r), 1)));
     well = went(duet_set(s->stack_x, duet_sub(duet_pinv(s->stack), s->stack)));
