@@ -46,7 +46,7 @@ enum { LARGEST = 1008, LEAST = -960 };
 #define IM(x)        T(0)
 #define MAKE(re, im) T(re)
 #define CONJ(x)      (x)
-#include "linalg_small_ops.h"
+#include "small_matrix_ops.h"
 #undef E
 #undef PARTS
 #undef NAME
@@ -65,7 +65,7 @@ static __device__ inline pair make_pair_of(T re, T im) { return { re, im }; }
 #define IM(x)        ((x).im)
 #define MAKE(re, im) make_pair_of(T(re), T(im))
 #define CONJ(x)      make_pair_of((x).re, -(x).im)
-#include "linalg_small_ops.h"
+#include "small_matrix_ops.h"
 
 extern __shared__ double memory[];
 

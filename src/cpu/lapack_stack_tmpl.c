@@ -8,6 +8,66 @@
 #include "dtype.h"
 #include "lapack_workspace.h"
 #include "linalg_batch.h"
+#include "small_matrix.h"
+
+/* ---- matrices so small that the calls of LAPACK would take most of the time ---- */
+
+#undef NAME
+#define QUALIFIERS static inline
+#define E          element
+#define R          T
+#define NAME(f)    f
+#define LANE       0
+#define LANES      1
+#define SYNC()     ((void)0)
+#define LARGEST    LARGE_EXPONENT
+#define LEAST      SMALL_EXPONENT
+static inline element element_of(T re, T im)
+{
+    element x = 0;
+    const T part[] = { re, im };
+    memcpy(&x, part, sizeof x);
+    return x;
+}
+static inline T imaginary_part(element x) { return PARTS > 1 ? ((const T *)&x)[PARTS - 1] : 0; }
+#define RE(x)   real_part(x)
+#define IM(x)   imaginary_part(x)
+#define SIZE(x) ((T)(fabs((double)RE(x)) + fabs((double)IM(x))))
+#define MAKE    element_of
+#define CONJ(x) element_of(RE(x), -IM(x))
+#include "small_matrix_ops.h"
+
+/* LAPACK computes a Cholesky factor faster from a smaller size on. */
+enum { TINY_SIZE = 8, TINY_CHOLESKY = 4, TINY_SIDES = 16 };
+
+/* Copies matrix or vectors, as rows without gaps. */
+static void copy_tiny(const layout *l, const element *from, element *to)
+{
+    const int64_t rows = l->size[0], cols = l->rank > 1 ? l->size[1] : 1;
+    const int64_t row = l->stride[0], col = l->rank > 1 ? l->stride[1] : 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) to[i * cols + j] = from[i * row + j * col];
+}
+
+/* Computes one matrix into results without gaps. False: it needs more care. */
+static bool run_tiny(const small_args *work, const step *one, void *const *own)
+{
+    element a[TINY_SIZE * TINY_SIZE], b[TINY_SIZE * TINY_SIDES];
+    _Alignas(64) char memory[(TINY_SIZE * (TINY_SIZE + 1) + 2 * TINY_SIZE) * sizeof(element)];
+    small_args how = *work;
+    int left = 0;
+    copy_tiny(&one->in[0].at, own[one->outs], a);
+    if (one->ins > 1) copy_tiny(&one->in[1].at, own[one->outs + 1], b);
+    how.a = a;
+    how.b = b;
+    how.out = own[0];
+    how.more = one->outs > 1 ? own[1] : NULL;
+    how.left = &left;
+    small_matrix(&how, 0, memory);
+    return !left;
+}
+
+/* ---- stacks ---- */
 
 /* Matrices up to this size are not divided among the threads of BLAS. */
 enum { SMALL_SIZE = 128 };
@@ -22,6 +82,8 @@ typedef struct stack {
     char *arenas;
     size_t arena_bytes; /* of a thread */
     bool *done;         /* by matrix */
+    bool is_tiny;
+    small_args tiny;
 } stack;
 
 static duet_status run_one(const stack *k, int64_t matrix, arena a)
@@ -29,6 +91,7 @@ static duet_status run_one(const stack *k, int64_t matrix, arena a)
     void *own[LINALG_OPERANDS];
     frame f = *k->f;
     linalg_batch_data(k->s, k->b, matrix, k->f->data, own);
+    if (k->is_tiny && run_tiny(&k->tiny, &k->one, own)) return DUET_OK;
     f.data = own;
     workspace d = { .s = &k->one, .f = &f, .arena = a };
     const duet_status r = LINEAR(run_matrix)(&d);
@@ -108,6 +171,8 @@ static duet_status run_stack(workspace *d, const linalg_batch *b)
     stack k = {
         .s = &s, .b = b, .f = &f, .one = linalg_batch_step(&s, b), .arena_bytes = arena_bytes_of(&s)
     };
+    k.is_tiny = small_matrix_work(&s, b, &k.tiny) && k.tiny.sides <= TINY_SIDES &&
+                k.tiny.n <= (k.tiny.what == SMALL_CHOLESKY ? TINY_CHOLESKY : TINY_SIZE);
     TRY(run_all(d, &k));
     for (int i = 0; i < s.outs; i++)
         if (layout_count(&s.out[i].at))

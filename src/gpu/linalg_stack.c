@@ -48,35 +48,11 @@ static duet_status stack_write(const stack *k, const step *s, const frame *f, qu
 
 /* ---- small matrices: a thread block for each ---- */
 
-/* The work of the step in linalg_small.h. False: there is none. */
+/* Is the step among those of core/small_matrix.h, with matrices small enough for a thread block? */
 static bool small_work(const step *s, const linalg_batch *b, small_args *a)
 {
-    const duet_dtype type = s->in[0].at.type;
-    *a = (small_args){ .wide = dtype_part(type) == DUET_F64,
-                       .pairs = dtype_is_complex(type),
-                       .growth = GROWTH_LIMIT,
-                       .n = SMALL_MOST + 1,
-                       .count = b->count };
-    switch (s->kernel) {
-    case OP_inv: a->what = SMALL_INV; break;
-    case OP_solve: a->what = SMALL_SOLVE; break;
-    case OP_det: a->what = SMALL_DET; break;
-    case OP_logdet: a->what = SMALL_LOGDET; break;
-    case KERNEL_slogdet: a->what = SMALL_SLOGDET; break;
-    case OP_cholesky: a->what = SMALL_CHOLESKY; break;
-    case OP_solve_triangular: a->what = SMALL_TRIANGULAR; break;
-    default: return false;
-    }
-    if (a->what == SMALL_SOLVE) a->growth = SOLVE_GROWTH_LIMIT;
-    if (a->what == SMALL_SOLVE && s->attr.solver.refine) return false;
-    if (linalg_cols(s) > SMALL_MOST || linalg_sides(s) > SMALL_SIDES_MOST || b->count > INT32_MAX)
-        return false;
-    a->n = (int)linalg_cols(s);
-    a->sides = (int)linalg_sides(s);
-    a->lower = s->attr.triangle.lower && a->what == SMALL_TRIANGULAR;
-    a->unit = s->attr.triangle.unit && a->what == SMALL_TRIANGULAR;
-    a->transposed = s->attr.triangle.transposed && a->what == SMALL_TRIANGULAR;
-    return small_bytes(a) <= SMALL_BYTES_MOST;
+    return small_matrix_work(s, b, a) && a->n <= SMALL_MOST && a->sides <= SMALL_SIDES_MOST &&
+           b->count <= INT32_MAX && small_bytes(a) <= SMALL_BYTES_MOST;
 }
 
 /* Memory for small matrices: dense copies of the operands, and which matrices are left. */

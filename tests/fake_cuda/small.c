@@ -21,7 +21,7 @@
 #define R            float
 #define NAME(f)      f##_f32
 #define SIZE(x)      fabsf(x)
-#include "linalg_small_ops.h"
+#include "small_matrix_ops.h"
 #undef LARGEST
 #undef LEAST
 #undef E
@@ -34,7 +34,7 @@
 #define R       double
 #define NAME(f) f##_f64
 #define SIZE(x) fabs(x)
-#include "linalg_small_ops.h"
+#include "small_matrix_ops.h"
 #undef PARTS
 #undef RE
 #undef IM
@@ -64,7 +64,7 @@ static inline float _Complex make_c64(float re, float im)
 #define IM(x)   cimag(x)
 #define CONJ(x) conj(x)
 #define MAKE    make_c128
-#include "linalg_small_ops.h"
+#include "small_matrix_ops.h"
 #undef LARGEST
 #undef LEAST
 #undef E
@@ -85,7 +85,7 @@ static inline float _Complex make_c64(float re, float im)
 #define IM(x)   cimagf(x)
 #define CONJ(x) conjf(x)
 #define MAKE    make_c64
-#include "linalg_small_ops.h"
+#include "small_matrix_ops.h"
 
 static void run(void *args)
 {

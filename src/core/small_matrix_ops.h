@@ -1,5 +1,5 @@
-/* linalg_small_ops.h - the algorithms of linalg_small.h for one matrix. They are compiled for CUDA, where the
- * threads of a block share the loops, and for the tests, where one thread runs them.
+/* small_matrix_ops.h - the algorithms of small_matrix.h for one matrix. They are compiled for CUDA, where the
+ * threads of a block share the loops, and for the CPU, where one thread runs them.
  *
  * The file that includes this defines E, the type of an element, and R, that of its parts;
  * PARTS; QUALIFIERS, those of functions; NAME(f); LANE, LANES and SYNC(); for elements x, SIZE(x), the sum of
