@@ -71,8 +71,9 @@ static bool run_tiny(const small_args *work, const step *one, void *const *own)
 
 /* Matrices up to this size are not divided among the threads of BLAS. */
 enum { SMALL_SIZE = 128 };
-#define ARENA_MOST        ((size_t)32 << 20)
-#define SECONDS_PER_CALLS 1e-6 /* of the calls for one matrix, however small */
+#define ARENA_MOST        ((size_t)32 << 20)  /* of a thread */
+#define ARENAS_MOST       ((size_t)256 << 20) /* of all threads */
+#define SECONDS_PER_CALLS 1e-6                /* of the calls for one matrix, however small */
 
 typedef struct stack {
     const step *s; /* with results in scratch memory */
@@ -123,7 +124,9 @@ static size_t arena_bytes_of(const step *s)
 static int threads_of(const stack *k)
 {
     const int64_t n = larger(linalg_rows(k->s), linalg_cols(k->s));
-    if (!k->arena_bytes || (n > SMALL_SIZE && (cpu_blas_apart || k->b->count < threads_here()))) return 0;
+    const size_t all = (size_t)threads_here() * k->arena_bytes;
+    if (!all || all > ARENAS_MOST || (n > SMALL_SIZE && (cpu_blas_apart || k->b->count < threads_here())))
+        return 0;
     const int threads = threads_for(k->s->flops * SECONDS_PER_FLOP + (double)k->b->count * SECONDS_PER_CALLS);
     return (int)smaller(threads, k->b->count) > 1 ? threads : 1;
 }
