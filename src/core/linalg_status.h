@@ -22,8 +22,9 @@ enum linalg_failed {
 };
 
 /* The residual that solutions may have, by columns: |b - A x| <= RESIDUAL_LIMIT eps |A| |x|, with sums
- * of magnitudes. */
-#define RESIDUAL_LIMIT 30
+ * of magnitudes. It is below the documented 30, because the computed residual has rounding errors: one of
+ * 30.01 was computed as less than 30. */
+#define RESIDUAL_LIMIT 28
 
 /* Results of LU are accurate if the largest sum of a row of U is at most that of the matrix times this
  * number. Both are rows of the transpose. Random matrices of order 700 have 8, a Hadamard matrix of
