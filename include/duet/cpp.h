@@ -220,6 +220,7 @@ DUET_FOLD1N(duet_var_ddof)
 DUET_FOLD1N(duet_std_ddof)
 DUET_FOLD1N(duet_quantile)
 DUET_FOLD1N(duet_percentile)
+DUET_FOLD1N(duet_vector_norm)
 #undef DUET_FOLD1N
 inline DUET_MUST duet_expr duet_cross(duet_expr x, duet_expr y, int axis)
 {

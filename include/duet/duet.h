@@ -605,12 +605,12 @@ DUET_API DUET_MUST duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts
 
 /* ---- factorisations -------------------------------------------------------------------------- */
 
-/* Factorise the matrix a: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
- * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). duet/factor.def describes each of them in one
+/* Factorise a, or each matrix of a stack: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
+ * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). duet/factor.def describes these and others in one
  * row, with its results. A result may be a view and may overlap a, but not another result. Functions with
  * one result (duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...) are operators.
- * Shapes    a is m x n; the results have exactly the shapes in the row. They have a's type, except
- *           that indices (p) are i64, and that s, w and logdet of a complex matrix are f32 or f64
+ * Shapes    a is [..., m, n]; results have its leading axes, then those in the row. They have a's type, but
+ *           indices (p) are i64, w and v of duet_eig complex, and s, w and logdet of a complex a f32 or f64
  * Errors    BAD_ARGUMENT: a NULL or freed matrix, or results that overlap; BAD_TYPE, BAD_SHAPE,
  *           UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE, NOT_FINITE, NO_CONVERGENCE: the results are
  *           unchanged; DEVICE_ERROR: the contents of the results may be undefined */

@@ -606,6 +606,9 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_two_axes  , int i, int j
 #define DUET_HPP_PARAM_tolerance , double relative = 1e-5, double absolute = 1e-8
 #define DUET_HPP_PARAM_power     , int n
+#define DUET_HPP_PARAM_rtol      , double rtol = -1
+#define DUET_HPP_PARAM_norm      , duet_matrix_norms kind = DUET_NORM_FRO
+#define DUET_HPP_PARAM_cond      , duet_matrix_norms kind = DUET_NORM_2
 #define DUET_HPP_PARAM_block     , int h, int w
 #define DUET_HPP_PARAM_window    , int axis, int64_t size, int64_t stride = 1, int64_t dilation = 1
 #define DUET_HPP_PARAM_length    , int n = 0, int axis = -1
@@ -635,6 +638,9 @@ template <class C> struct options {
 #define DUET_HPP_ARG_two_axes  , i, j
 #define DUET_HPP_ARG_tolerance , relative, absolute
 #define DUET_HPP_ARG_power     , n
+#define DUET_HPP_ARG_rtol      , rtol
+#define DUET_HPP_ARG_norm      , kind
+#define DUET_HPP_ARG_cond      , kind
 #define DUET_HPP_ARG_block     , h, w
 #define DUET_HPP_ARG_window    , axis, size, stride, dilation
 #define DUET_HPP_ARG_length    , n, axis
@@ -829,6 +835,12 @@ DUET_HPP_2(searchsorted, side, )
 DUET_HPP_1(diff, diff, )
 DUET_HPP_1(cov, ddof, )
 DUET_HPP_1(corrcoef, plain, )
+DUET_HPP_1(pinv, plain, )
+DUET_HPP_1(matrix_rank, rtol, )
+DUET_HPP_1(matrix_norm, norm, )
+DUET_HPP_1(cond, cond, )
+DUET_HPP_1(matrix_power, power, )
+DUET_HPP_1(permutation_matrix, type, )
 DUET_HPP_FOLD1(median, )
 /* Reductions with a number: quantile(x, 0.25), quantile(x, 0.25, { 0, 2 }), quantile_keep(x, 0.25, 0). */
 #define DUET_HPP_FOLD1N(name)                                                                                \
@@ -845,6 +857,7 @@ DUET_HPP_FOLD1N(var_ddof)
 DUET_HPP_FOLD1N(std_ddof)
 DUET_HPP_FOLD1N(quantile)
 DUET_HPP_FOLD1N(percentile)
+DUET_HPP_FOLD1N(vector_norm)
 #undef DUET_HPP_FOLD1N
 inline expr cross(const operand &x, const operand &y, int axis) noexcept
 {
@@ -2200,14 +2213,19 @@ struct factor_sizes {
     location where;
     int64_t m, n, k;
     factor_sizes(const matrix &x, location w) noexcept
-        : a(x), where(w), m(x.size(0)), n(x.size(1)), k(m < n ? m : n)
+        : a(x), where(w), m(x.rank() > 1 ? x.size(x.rank() - 2) : 0),
+          n(x.rank() > 1 ? x.size(x.rank() - 1) : 0), k(m < n ? m : n)
     {
     }
+    /* The leading axes of a, then these: of an empty matrix if a has fewer than two axes. */
     matrix like(dtype type, int rank, int64_t rows, int64_t cols = 0) const
     {
-        return rank == 0   ? matrix({ type, where })
-               : rank == 1 ? matrix({ type, where }, rows)
-                           : matrix({ type, where }, rows, cols);
+        int64_t size[DUET_RANK_MAX];
+        int axes = 0;
+        for (; axes + 2 < a.rank(); axes++) size[axes] = a.size(axes);
+        if (rank > 0) size[axes++] = rows;
+        if (rank > 1) size[axes++] = cols;
+        return matrix(check((duet_new_shape)(type, axes, size), where));
     }
     dtype part() const noexcept { return a.type() == c64 ? f32 : a.type() == c128 ? f64 : a.type(); }
 };
@@ -2215,6 +2233,7 @@ struct factor_sizes {
 #define LIKE_IT(...) like(a.type(), __VA_ARGS__),
 #define OF_PART(...) like(part(), __VA_ARGS__),
 #define INDICES(...) like(i64, __VA_ARGS__),
+#define COMPLEX(...) like(part() == f32 ? c64 : c128, __VA_ARGS__),
 #define DUET_FACTOR2(name, first, second, needs, shapes, ...)                                                \
     struct name##_result {                                                                                   \
         matrix first, second;                                                                                \
@@ -2247,6 +2266,7 @@ struct factor_sizes {
 #undef LIKE_IT
 #undef OF_PART
 #undef INDICES
+#undef COMPLEX
 
 #ifndef __cpp_exceptions
 } // namespace without_exceptions

@@ -116,6 +116,23 @@ typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_V
  * the first equal element, or the one behind the last equal element. */
 typedef enum duet_side { DUET_SIDE_LEFT, DUET_SIDE_RIGHT } duet_side;
 
+/* The norms of duet_matrix_norm and duet_cond, as NumPy's parameter `ord`.
+ *     FRO         the square root of the sum of squared magnitudes (Frobenius)
+ *     NUC         the sum of the singular values (nuclear norm)
+ *     INF         the largest sum of the magnitudes of a row; MINUS_INF: the smallest one
+ *     1           the largest sum of the magnitudes of a column; MINUS_1: the smallest one
+ *     2           the largest singular value; MINUS_2: the smallest one */
+typedef enum duet_matrix_norms {
+    DUET_NORM_FRO,
+    DUET_NORM_NUC,
+    DUET_NORM_INF,
+    DUET_NORM_MINUS_INF,
+    DUET_NORM_1,
+    DUET_NORM_MINUS_1,
+    DUET_NORM_2,
+    DUET_NORM_MINUS_2
+} duet_matrix_norms;
+
 /* Options of duet_solve_triangular. Each is 0 or 1.
  *     lower       read the lower triangle; 0: the upper one
  *     unit        take the elements of the diagonal as 1; 0: read them
@@ -125,14 +142,14 @@ typedef struct duet_triangle {
 } duet_triangle;
 
 /* Options of duet_solve.
- *     refine  how to solve a system of f64:
+ *     refine  how to solve a system of f64 or c128:
  *             0                 compute in f64
  *             DUET_REFINE_F32   factorise in f32, and refine the solution until it is as accurate as
  *                               one computed in f64. If that does not converge, compute in f64
  *             DUET_REFINE_F16   the same, but factorise in f16 if the GPU can; otherwise, and on the CPU, in
  *                               f32
  * Errors    in the result: BAD_ARGUMENT: another value. Of the statement: UNSUPPORTED: refine is not 0, and
- *           the system is not f64 */
+ *           the system is not f64 or c128 */
 enum { DUET_REFINE_F32 = 1, DUET_REFINE_F16 };
 typedef struct duet_solver {
     int32_t refine;
