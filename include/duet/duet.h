@@ -227,8 +227,9 @@ DUET_API void duet_free(duet_matrix **m);
  * the error FREED.
  * Shapes    as duet_new_shape; at least one axis for duet_resize
  * Errors    m is as before. BAD_ARGUMENT: m is NULL or was freed; it is a view, or shares its memory with a
- *           view; it uses the caller's memory. UNSUPPORTED: statements are being recorded, and the recording
- *           then fails, or explained (DUET_EXPLAIN). BAD_SHAPE, and as duet_read and duet_new_shape */
+ *           view; it uses the caller's memory; its structure is declared. UNSUPPORTED: statements are being
+ *           recorded, and the recording then fails, or explained (DUET_EXPLAIN). BAD_SHAPE, and as duet_read
+ *           and duet_new_shape */
 DUET_API DUET_MUST duet_status duet_resize_shape(duet_matrix *m, int rank, const int64_t *size);
 
 /* One entry of an index list, as between NumPy's brackets:
