@@ -121,7 +121,7 @@ static double part_of(duet_dtype type, const void *p)
     }
 }
 
-double element_value(duet_dtype type, const void *p, double part[2])
+double number_value_of(duet_dtype type, const void *p, double part[2])
 {
     const duet_dtype t = dtype_part(type);
     part[0] = part_of(t, p);

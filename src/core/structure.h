@@ -39,7 +39,7 @@ typedef struct broken_element {
     unsigned property; /* 0: there is none */
 } broken_element;
 /* The element, or its real part; part: both parts of a complex one. */
-double element_value(duet_dtype type, const void *p, double part[2]);
+double number_value_of(duet_dtype type, const void *p, double part[2]);
 broken_element structure_broken(const duet_matrix *m, const void *p, unsigned properties);
 
 #endif

@@ -73,7 +73,7 @@ static void put_element(char *text, size_t room, const duet_matrix *x, const voi
     const int64_t at = i * x->at.stride[0] + j * x->at.stride[1];
     const duet_dtype type = x->at.type;
     const void *element = (const char *)p + at * (int64_t)dtypes[type].bytes;
-    const double real = element_value(type, element, part);
+    const double real = number_value_of(type, element, part);
     if (dtype_is_complex(type)) snprintf(text, room, "%.17g%+.17gi", real, part[1]);
     else if (type == DUET_I64) snprintf(text, room, "%lld", (long long)*(const int64_t *)element);
     else if (type == DUET_U64) snprintf(text, room, "%llu", (unsigned long long)*(const uint64_t *)element);
