@@ -29,26 +29,34 @@ static double _Complex draw_number(rng *gen, bool is_complex)
     return is_complex ? CMPLX(re, im) : re;
 }
 
+static bool is_zero_there(duet_structure s, int i, int j)
+{
+    switch (s) {
+    case DUET_DIAGONAL: return i != j;
+    case DUET_LOWER:
+    case DUET_UNIT_LOWER: return j > i;
+    case DUET_STRICTLY_LOWER: return j >= i;
+    case DUET_UPPER:
+    case DUET_UNIT_UPPER: return j < i;
+    case DUET_STRICTLY_UPPER: return j <= i;
+    default: return false;
+    }
+}
+
 /* n x n elements with a structure. `strength` is added to the diagonal: systems are well conditioned. */
 static void draw_elements(rng *gen, double _Complex *e, int n, duet_structure s, bool is_complex,
                           double strength)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
-            double _Complex x = draw_number(gen, is_complex);
-            if (i == j) x += strength;
-            if (s == DUET_SYMMETRIC && j < i) x = e[j * n + i];
-            if (s == DUET_HERMITIAN && j < i) x = conj(e[j * n + i]);
-            if (s == DUET_HERMITIAN && i == j) x = creal(x);
-            const bool strict = s == DUET_STRICTLY_LOWER || s == DUET_STRICTLY_UPPER,
-                       unit = s == DUET_UNIT_LOWER || s == DUET_UNIT_UPPER;
-            const bool lower = s == DUET_LOWER || s == DUET_STRICTLY_LOWER || s == DUET_UNIT_LOWER,
-                       upper = s == DUET_UPPER || s == DUET_STRICTLY_UPPER || s == DUET_UNIT_UPPER;
-            if ((lower || s == DUET_DIAGONAL) && j > i) x = 0;
-            if ((upper || s == DUET_DIAGONAL) && j < i) x = 0;
-            if (i == j && strict) x = 0;
-            if (i == j && unit) x = 1;
-            e[i * n + j] = x;
+            const double _Complex drawn = draw_number(gen, is_complex) + (i == j ? strength : 0);
+            double _Complex *x = &e[i * n + j];
+            if (is_zero_there(s, i, j)) *x = 0;
+            else if ((s == DUET_UNIT_LOWER || s == DUET_UNIT_UPPER) && i == j) *x = 1;
+            else if (s == DUET_SYMMETRIC && j < i) *x = e[j * n + i];
+            else if (s == DUET_HERMITIAN && j < i) *x = conj(e[j * n + i]);
+            else if (s == DUET_HERMITIAN && i == j) *x = creal(drawn);
+            else *x = drawn;
         }
 }
 
