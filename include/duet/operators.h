@@ -274,9 +274,9 @@ DUET_OPERATOR(duet_vector_norm_axes_keep, duet_expr x, double p, int count, cons
  *     duet_matrix_power         the product of n factors x; for a negative n, of factors inv(x)
  *     duet_permutation_matrix   the matrix P with P a = a[p], for the p that duet_lu gives
  * Shapes    pinv: a is [..., m, n], the result [..., n, m]. matrix_rank, matrix_norm, cond: the result has
- *           the leading axes of the operand; cond: x is square, unless kind is DUET_NORM_2 or
- * DUET_NORM_MINUS_2. matrix_power: x
- *           is [..., n, n], as the result. permutation_matrix: p is [..., n], the result [..., n, n]
+ *           the leading axes of the operand. cond: x is square, unless kind is DUET_NORM_2 or
+ *           DUET_NORM_MINUS_2. matrix_power: x is [..., n, n], as the result. permutation_matrix: p is
+ *           [..., n], the result [..., n, n]
  * Errors    in the result: as the operators that they are made of; the error text names that operator.
  *           BAD_ARGUMENT: rtol is NaN, kind is no duet_matrix_norms. Of the statement: as those of
  *           duet_svdvals, duet_inv and duet_lstsq
