@@ -305,6 +305,12 @@ static inline bool matrix_alive(const duet_matrix *m, uint64_t serial)
     return __atomic_load_n(&m->serial, __ATOMIC_RELAXED) == serial && serial != 0;
 }
 
+/* Is m a matrix that was not freed? */
+static inline bool matrix_lives(const duet_matrix *m)
+{
+    return m && __atomic_load_n(&m->serial, __ATOMIC_RELAXED) != 0;
+}
+
 /* BAD_ARGUMENT for NULL or a freed matrix. */
 duet_status matrix_check(const char *who, const duet_matrix *m);
 

@@ -415,11 +415,9 @@ void matrices_drop_devices(unsigned which)
 
 /* ---- accessors ---- */
 
-static bool lives(const duet_matrix *m) { return m && __atomic_load_n(&m->serial, __ATOMIC_RELAXED) != 0; }
-
 duet_status matrix_check(const char *who, const duet_matrix *m)
 {
-    if (lives(m)) return DUET_OK;
+    if (matrix_lives(m)) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
 }
 
@@ -445,27 +443,27 @@ duet_status matrix_not_writable(const char *who, const duet_matrix *m)
         text);
 }
 
-duet_dtype duet_type(const duet_matrix *m) { return lives(m) ? m->at.type : (duet_dtype)0; }
+duet_dtype duet_type(const duet_matrix *m) { return matrix_lives(m) ? m->at.type : (duet_dtype)0; }
 
-int duet_rank(const duet_matrix *m) { return lives(m) ? m->at.rank : 0; }
+int duet_rank(const duet_matrix *m) { return matrix_lives(m) ? m->at.rank : 0; }
 
 int64_t duet_size(const duet_matrix *m, int axis)
 {
-    return lives(m) && axis >= 0 && axis < m->at.rank ? m->at.size[axis] : 0;
+    return matrix_lives(m) && axis >= 0 && axis < m->at.rank ? m->at.size[axis] : 0;
 }
 
 int64_t duet_stride(const duet_matrix *m, int axis)
 {
-    return lives(m) && axis >= 0 && axis < m->at.rank ? m->at.stride[axis] : 0;
+    return matrix_lives(m) && axis >= 0 && axis < m->at.rank ? m->at.stride[axis] : 0;
 }
 
-int64_t duet_count(const duet_matrix *m) { return lives(m) ? m->count : 0; }
+int64_t duet_count(const duet_matrix *m) { return matrix_lives(m) ? m->count : 0; }
 
 /* ---- live matrices ---- */
 
 void duet_created_at(duet_matrix *m, const char *site)
 {
-    if (!lives(m)) return;
+    if (!matrix_lives(m)) return;
     __atomic_store_n(&m->site, site, __ATOMIC_RELAXED);
     if (unlikely(m->storage->constant) && m->storage->id == m->serial) m->storage->site = site;
 }

@@ -39,7 +39,7 @@ static inline int expm_degree(bool wide, double norm, int *squarings)
     return of[wide][last].degree;
 }
 
-/* The highest even power of the matrix that is computed, divided by 2. Degree 13 needs none above the sixth. */
+/* The highest even power of the matrix that is computed, divided by 2. Degree 13 needs up to the sixth. */
 static inline int expm_powers(int degree) { return degree == 13 ? 3 : (degree - 1) / 2; }
 
 #endif

@@ -2,8 +2,6 @@
 #include "matrix.h"
 #include "status.h"
 
-static bool lives(const duet_matrix *m) { return m && __atomic_load_n(&m->serial, __ATOMIC_RELAXED) != 0; }
-
 /* Zeros that were never written have no buffer. */
 static bool is_valid_on(const duet_matrix *m, int device)
 {
@@ -14,7 +12,7 @@ static bool is_valid_on(const duet_matrix *m, int device)
 
 int duet_valid_on(const duet_matrix *m, duet_place place)
 {
-    if (!lives(m)) return 0;
+    if (!matrix_lives(m)) return 0;
     switch (place) {
     case DUET_CPU: return is_valid_on(m, HOST);
     case DUET_GPU: return is_valid_on(m, thread_get()->gpu);
@@ -25,5 +23,5 @@ int duet_valid_on(const duet_matrix *m, duet_place place)
 
 int duet_share_memory(const duet_matrix *a, const duet_matrix *b)
 {
-    return lives(a) && lives(b) && matrix_overlap(a, b) != APART;
+    return matrix_lives(a) && matrix_lives(b) && matrix_overlap(a, b) != APART;
 }

@@ -60,31 +60,28 @@ unsigned properties_completed(unsigned p, bool is_complex)
 
 /* ---- matrices ---- */
 
-/* Are the elements of m those of its storage, as an n x n matrix? */
+/* Are the elements of m those of its storage, as an n x n matrix or its transpose? */
 static bool is_whole(const duet_matrix *m)
 {
-    return m->at.rank == 2 && m->at.size[0] == m->at.size[1] &&
-           (size_t)m->count * dtypes[m->at.type].bytes == m->storage->bytes && !m->repeats;
+    const int64_t n = m->at.size[0], *stride = m->at.stride;
+    if (m->at.rank != 2 || n != m->at.size[1] || !matrix_fills(m)) return false;
+    return n <= 1 || (stride[0] == n && stride[1] == 1) || (stride[0] == 1 && stride[1] == n);
 }
 
 unsigned matrix_properties_slow(const duet_matrix *m)
 {
     const unsigned p = storage_properties(m->storage);
-    const int64_t n = m->at.size[0], *stride = m->at.stride;
     if (!is_whole(m)) return 0;
-    if (n <= 1 || (stride[0] == n && stride[1] == 1)) return p;
-    return stride[0] == 1 && stride[1] == n ? properties_transposed(p) : 0;
+    return matrix_is_turned(m) ? properties_transposed(p) : p;
 }
 
 duet_status structure_fits(const char *who, const duet_matrix *m)
 {
     char text[SHAPE_TEXT];
-    const int64_t n = m->at.rank == 2 ? m->at.size[0] : 0, *stride = m->at.stride;
     shape_text(text, m->at.type, m->at.rank, m->at.size);
-    if (m->at.rank != 2 || n != m->at.size[1])
+    if (m->at.rank != 2 || m->at.size[0] != m->at.size[1])
         return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have 2 axes of equal size", who, text);
-    if (is_whole(m) && (n <= 1 || (stride[0] == n && stride[1] == 1) || (stride[0] == 1 && stride[1] == n)))
-        return DUET_OK;
+    if (is_whole(m)) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT,
                 "%s(m: %s): m must be an entire matrix without gaps between its elements, or its transpose, "
                 "not a view of a part of one; declare the matrix, or copy m",

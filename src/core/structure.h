@@ -30,6 +30,12 @@ static inline unsigned matrix_properties(const duet_matrix *m)
     return likely(!storage_properties(m->storage)) ? 0 : matrix_properties_slow(m);
 }
 
+/* Of a matrix that structure_fits: is it the transpose of its storage in row-major order? */
+static inline bool matrix_is_turned(const duet_matrix *m)
+{
+    return m->at.size[0] > 1 && m->at.stride[0] == 1;
+}
+
 /* Does m have the shape and the layout that a structure needs? Errors: BAD_SHAPE, BAD_ARGUMENT */
 duet_status structure_fits(const char *who, const duet_matrix *m);
 

@@ -86,28 +86,23 @@ static exported *lend(const char *who, duet_matrix *m, int device, enum use use,
     return x;
 }
 
-struct DLManagedTensorVersioned *dlpack_export(const char *who, duet_matrix *m, int device, enum use use,
-                                               uint64_t flags)
+static struct DLManagedTensorVersioned *versioned(exported *x, const DLTensor *t, uint64_t flags)
 {
-    DLTensor t;
-    exported *x = lend(who, m, device, use, &t);
-    if (!x) return NULL;
     x->tensor.versioned =
         (struct DLManagedTensorVersioned){ .version = { DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION },
                                            .manager_ctx = x,
                                            .deleter = delete_versioned,
                                            .flags = flags,
-                                           .dl_tensor = t };
+                                           .dl_tensor = *t };
     return &x->tensor.versioned;
 }
 
-static DLManagedTensor *export_legacy(const char *who, duet_matrix *m, int device)
+struct DLManagedTensorVersioned *dlpack_export(const char *who, duet_matrix *m, int device, enum use use,
+                                               uint64_t flags)
 {
     DLTensor t;
-    exported *x = lend(who, m, device, UPDATE, &t);
-    if (!x) return NULL;
-    x->tensor.legacy = (DLManagedTensor){ t, x, delete_legacy };
-    return &x->tensor.legacy;
+    exported *x = lend(who, m, device, use, &t);
+    return x ? versioned(x, &t, flags) : NULL;
 }
 
 /* ---- where ---- */
@@ -190,25 +185,16 @@ static duet_status lead(const char *who, int device, intptr_t stream)
     return fail_at(st, who);
 }
 
-/* The matrix to export: m itself or a copy. */
-static duet_matrix *source_of(const char *who, duet_matrix *m, const duet_dlpack_options *o, int device)
-{
-    return o->copy ? copy_of(who, m, device) : m;
-}
-
-static struct DLManagedTensorVersioned *export_versioned(const char *who, duet_matrix *m,
-                                                         const duet_dlpack_options *o)
+/* m itself or a copy of it, on the device and for the stream of the options. */
+static exported *lend_for(const char *who, duet_matrix *m, const duet_dlpack_options *o, bool writable,
+                          DLTensor *t)
 {
     const int device = device_for(m, o->place);
-    duet_matrix *from = source_of(who, m, o, device);
-    const bool writable = o->writable || o->copy;
-    uint64_t flags = writable ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;
-    if (o->copy) flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
-    struct DLManagedTensorVersioned *t =
-        from ? dlpack_export(who, from, device, writable ? UPDATE : READ, flags) : NULL;
+    duet_matrix *from = o->copy ? copy_of(who, m, device) : m;
+    exported *x = from ? lend(who, from, device, writable ? UPDATE : READ, t) : NULL;
     if (from != m) (duet_free)(&from);
-    if (!t || lead(who, device, o->stream) == DUET_OK) return t;
-    t->deleter(t);
+    if (!x || lead(who, device, o->stream) == DUET_OK) return x;
+    end_export(x);
     return NULL;
 }
 
@@ -216,21 +202,25 @@ struct DLManagedTensorVersioned *(duet_to_dlpack)(duet_matrix *m, const duet_dlp
 {
     const char *who = "duet_to_dlpack";
     const duet_dlpack_options *o = options ? options : &no_options;
+    DLTensor t;
     USE_GPUS;
-    return check(who, m, o) == DUET_OK ? export_versioned(who, m, o) : NULL;
+    if (check(who, m, o) != DUET_OK) return NULL;
+    const bool writable = o->writable || o->copy;
+    exported *x = lend_for(who, m, o, writable, &t);
+    uint64_t flags = writable ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;
+    if (o->copy) flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
+    return x ? versioned(x, &t, flags) : NULL;
 }
 
 DLManagedTensor *(duet_to_dlpack_legacy)(duet_matrix *m, const duet_dlpack_options *options)
 {
     const char *who = "duet_to_dlpack_legacy";
     const duet_dlpack_options *o = options ? options : &no_options;
+    DLTensor t;
     USE_GPUS;
     if (check(who, m, o) != DUET_OK) return NULL;
-    const int device = device_for(m, o->place);
-    duet_matrix *from = source_of(who, m, o, device);
-    DLManagedTensor *t = from ? export_legacy(who, from, device) : NULL;
-    if (from != m) (duet_free)(&from);
-    if (!t || lead(who, device, o->stream) == DUET_OK) return t;
-    t->deleter(t);
-    return NULL;
+    exported *x = lend_for(who, m, o, true, &t);
+    if (!x) return NULL;
+    x->tensor.legacy = (DLManagedTensor){ t, x, delete_legacy };
+    return &x->tensor.legacy;
 }

@@ -12,12 +12,6 @@
 #undef DUET_HERE
 #define DUET_HERE site /* of the user's call */
 
-/* Integers and bools as f64, as NumPy converts them. */
-static duet_expr floating(duet_expr x, const char *site)
-{
-    return dtype_kind(duet_expr_type(x)) >= TYPE_FLOAT ? x : duet_cast(x, DUET_F64);
-}
-
 static duet_status check_matrix(const shape *s, const char *who, bool square)
 {
     if (s->rank < 2) return fail(DUET_BAD_SHAPE, "%s must have at least 2 axes, not %d", who, s->rank);
@@ -144,8 +138,7 @@ duet_expr(duet_cond)(duet_expr x, duet_matrix_norms kind) { return duet_cond_at(
 /* The identity matrix in the shape of x. */
 static duet_expr identity_like(duet_expr x, int64_t n, const char *site)
 {
-    const duet_expr any = duet_logical_or(duet_equal(x, x), duet_not_equal(x, x));
-    return duet_cast(duet_logical_and(is_diagonal(n, site), any), duet_expr_type(x));
+    return duet_cast(duet_logical_and(is_diagonal(n, site), true_like(x, site)), duet_expr_type(x));
 }
 
 static duet_expr power(duet_expr x, unsigned n, const char *site)

@@ -37,8 +37,7 @@ static duet_expr no_tolerance(duet_expr e, duet_expr f, double relative, double 
 
 /* ---- macros that rows of composed.def use ---- */
 
-/* 1 for each element of x, including NaN. */
-static duet_expr ones(duet_expr x, const char *site)
+duet_expr true_like(duet_expr x, const char *site)
 {
     return duet_logical_or(duet_equal(x, x), duet_not_equal(x, x));
 }
@@ -46,7 +45,7 @@ static duet_expr ones(duet_expr x, const char *site)
 /* 1, 2, ... along an axis. The other axis has one element. */
 static duet_expr places(duet_expr x, int axis, const char *site)
 {
-    return duet_cumsum(duet_cast(duet_all_keep(ones(x, site), 1 - axis), DUET_I64), axis);
+    return duet_cumsum(duet_cast(duet_all_keep(true_like(x, site), 1 - axis), DUET_I64), axis);
 }
 
 /* false, computed from x so that x is consumed. */
@@ -148,7 +147,7 @@ static duet_expr power(duet_expr x, unsigned n, const char *site)
 
 static duet_expr pow_int(duet_expr x, int n, const char *site)
 {
-    if (n == 0) return duet_cast(ones(x, site), duet_expr_type(x));
+    if (n == 0) return duet_cast(true_like(x, site), duet_expr_type(x));
     if (n > 0) return power(x, (unsigned)n, site);
     return duet_div(1, power(x, -(unsigned)n, site));
 }

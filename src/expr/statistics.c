@@ -12,8 +12,7 @@
 
 static bool is_bool(duet_expr x) { return dtype_kind(duet_expr_type(x)) == TYPE_BOOL; }
 
-/* Integers and bools as f64, in which NumPy computes their statistics. */
-static duet_expr floating(duet_expr x, const char *site)
+duet_expr floating(duet_expr x, const char *site)
 {
     return dtype_kind(duet_expr_type(x)) >= TYPE_FLOAT ? x : duet_cast(x, DUET_F64);
 }

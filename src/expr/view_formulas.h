@@ -47,6 +47,12 @@ static inline bool is_valid(duet_expr x) { return duet_expr_status(x) == DUET_OK
 
 static inline bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
 
+/* statistics.c: integers and bools as f64, in which NumPy computes statistics and linear algebra. */
+duet_expr floating(duet_expr x, const char *site);
+
+/* predicates.c: true for each element of x, including NaN. */
+duet_expr true_like(duet_expr x, const char *site);
+
 /* `made`, or, if that is the operand x itself, another formula with its elements. The caller of an operator
  * owns its result: a persistent x must not be dropped with it. */
 duet_expr not_itself(duet_expr made, duet_expr x, const char *site);

@@ -24,12 +24,12 @@ static duet_expr holds(const duet_matrix *x, unsigned p, const char *site)
 {
     duet_expr all = { 0 };
     int count = 0;
-    if (p & ZERO_ABOVE) both(&all, duet_all(duet_equal(duet_triu(x, 1), 0)), &count, site);
-    if (p & ZERO_BELOW) both(&all, duet_all(duet_equal(duet_tril(x, -1), 0)), &count, site);
+    if (p & ZERO_ABOVE) both(&all, duet_is_lower_triangular(x), &count, site);
+    if (p & ZERO_BELOW) both(&all, duet_is_upper_triangular(x), &count, site);
     if (p & ZERO_DIAGONAL) both(&all, duet_all(duet_equal(duet_diagonal_of(x, 0), 0)), &count, site);
     if (p & ONE_DIAGONAL) both(&all, duet_all(duet_equal(duet_diagonal_of(x, 0), 1)), &count, site);
     if (p & SYMMETRIC) both(&all, duet_is_symmetric(x), &count, site);
-    if (p & HERMITIAN) both(&all, duet_all(duet_equal(x, duet_conj(duet_transpose(x)))), &count, site);
+    if (p & HERMITIAN) both(&all, duet_is_hermitian(x), &count, site);
     return all;
 }
 
@@ -100,7 +100,7 @@ static __attribute__((cold)) duet_status breaks(const char *who, const char *ver
                                                 unsigned properties)
 {
     const bool whole = m->at.rank == 2 && matrix_fills(m) && m->at.size[0] == m->at.size[1],
-               turned = whole && m->at.size[0] > 1 && m->at.stride[0] == 1;
+               turned = whole && matrix_is_turned(m);
     char text[SHAPE_TEXT], here[64], across[64], other[160] = "";
     const char *whose = whole ? "m is" : "the matrix that m is a view of is";
     put_element(here, sizeof here, x, p, b.row, b.column);
@@ -247,7 +247,7 @@ static duet_status declare(duet_matrix *m, duet_structure structure)
     if (!p && structure != DUET_GENERAL)
         return fail(DUET_BAD_ARGUMENT, "%s: structure (%d) is not a duet_structure", who, (int)structure);
     TRY(structure_fits(who, m));
-    const bool turned = m->at.size[0] > 1 && m->at.stride[0] == 1;
+    const bool turned = matrix_is_turned(m);
     if (turned) p = properties_transposed(p);
     if (p == HERMITIAN && !dtype_is_complex(m->at.type)) p = SYMMETRIC;
     uint8_t before = storage_properties(m->storage);
