@@ -97,11 +97,17 @@ def acosh(z):
     return join(apply(lib.abs, v), _where(apply(lib.signbit, apply(lib.imag, z)), -u, u))
 
 
+def _turned(f, z):
+    """The parts of -i f(iz), which is sin(z) for sinh, asinh(z) for asin, and so on."""
+    a, b = parts(z)
+    v, u = parts(f(join(-b, a)))
+    return u, -v
+
+
 def asinh(z):
     a, b = parts(z)
-    v, u = parts(apply(lib.asin, join(-b, a)))  # asinh(z) = -i asin(iz)
     return _fix(
-        join(u, -v),
+        join(*_turned(lambda x: apply(lib.asin, x), z)),
         (
             _infinite(a) | _infinite(b),
             apply(lib.copysign, math.inf, a),
@@ -112,32 +118,25 @@ def asinh(z):
 
 
 def asin(z):
-    a, b = parts(z)
-    v, u = parts(asinh(join(-b, a)))  # asin(z) = -i asinh(iz)
-    return join(u, -v)
+    return join(*_turned(asinh, z))
 
 
 def atanh(z):
     a, b = parts(z)
-    v, u = parts(apply(lib.atan, join(-b, a)))  # atanh(z) = -i atan(iz)
     half_pi = _where(apply(lib.isnan, b), b, apply(lib.copysign, math.pi / 2, b))
     return _fix(
-        join(u, -v),
+        join(*_turned(lambda x: apply(lib.atan, x), z)),
         (_infinite(a) | _infinite(b), apply(lib.copysign, 0.0, a), half_pi),
         ((a == 0.0) & apply(lib.isnan, b), a, b),
     )
 
 
 def atan(z):
-    a, b = parts(z)
-    v, u = parts(atanh(join(-b, a)))  # atan(z) = -i atanh(iz)
-    return join(u, -v)
+    return join(*_turned(atanh, z))
 
 
 def sin(z):
-    a, b = parts(z)
-    v, u = parts(sinh(join(-b, a)))  # sin(z) = -i sinh(iz)
-    return join(u, -v)
+    return join(*_turned(sinh, z))
 
 
 def cos(z):
@@ -146,9 +145,7 @@ def cos(z):
 
 
 def tan(z):
-    a, b = parts(z)
-    v, u = parts(tanh(join(-b, a)))  # tan(z) = -i tanh(iz)
-    return join(u, -v)
+    return join(*_turned(tanh, z))
 
 
 def sign(z):
