@@ -3,14 +3,12 @@
 import builtins
 import ctypes
 
-from . import _convert
 from . import _graph as g
 from ._array import Array, from_matrix
 from ._errors import make_error
 from ._library import lib, structs
 
 CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13
-HAVE = hasattr(lib, 'to_dlpack')  # libraries before 0.2 have none: NumPy stands in for memory of the host
 _VERSIONED, _PLAIN = b'dltensor_versioned', b'dltensor'
 _api = ctypes.pythonapi
 _new, _is_valid, _get, _rename = (
@@ -69,7 +67,7 @@ def _discard(capsule):
 
 def device_of(x):
     """x.__dlpack_device__()"""
-    if HAVE and x._node.device is not g.cpu:
+    if x._node.device is not g.cpu:
         where = lib.dlpack_device(g.value(x._node).pointer)
         return where.device_type, where.device_id
     return CPU, 0
@@ -77,8 +75,6 @@ def device_of(x):
 
 def export(x, stream, max_version, dl_device, copy):
     """x.__dlpack__()"""
-    if not HAVE:
-        return _export_by_numpy(x, stream, max_version, dl_device, copy)
     place = g.auto
     if dl_device is not None:
         kind = builtins.int(getattr(dl_device[0], 'value', dl_device[0]))
@@ -110,8 +106,6 @@ def load(obj, device, copy):
     kind = builtins.int(obj.__dlpack_device__()[0])
     if kind not in (CPU, CUDA, PINNED, MANAGED):
         raise builtins.BufferError(f'from_dlpack cannot read memory of the device {kind}')
-    if not HAVE:
-        return _load_by_numpy(obj, kind, device, copy)
     extra = {} if kind in (CPU, PINNED) else {'stream': builtins.int(lib.stream() or 0) or 1}
     try:
         capsule = obj.__dlpack__(max_version=(1, 3), copy=copy, **extra)
@@ -133,40 +127,3 @@ def load(obj, device, copy):
 
 
 _USED = {_VERSIONED: b'used_dltensor_versioned', _PLAIN: b'used_dltensor'}
-
-
-# ---- libraries without DLPack --------------------------------------------------------------------
-
-
-def _export_by_numpy(x, stream, max_version, dl_device, copy):
-    import numpy
-
-    if stream is not None and stream != -1:
-        raise builtins.ValueError('stream must be None for memory of the host')
-    if dl_device is not None and builtins.int(getattr(dl_device[0], 'value', dl_device[0])) != CPU:
-        raise builtins.BufferError(f'an array cannot be exported to the device {dl_device}')
-    array = _convert.interface(x._node, None, copy)
-    knows = tuple(map(builtins.int, numpy.__version__.split('.')[:2])) >= (2, 1)
-    if not array.flags.writeable and (max_version is None or max_version[0] < 1 or not knows):
-        if copy is False:
-            made = _convert.Exported(x._node)
-            made.__array_interface__['data'] = made.__array_interface__['data'][0], False
-            array = numpy.asarray(made)
-        else:
-            array = array.copy()
-    return array.__dlpack__(**({'max_version': max_version} if knows else {}))
-
-
-def _load_by_numpy(obj, kind, device, copy):
-    import numpy
-
-    if kind != CPU:
-        raise builtins.BufferError('this version of the C library cannot share memory of the GPU')
-    array = obj if isinstance(obj, numpy.ndarray) else numpy.from_dlpack(obj)
-    share = copy is not True and array.flags.writeable
-    if copy is False and not share:
-        raise builtins.BufferError('the memory is read-only: use copy=None')
-    node = _convert.from_interface(array, None, False if share else True)
-    if device is not None:
-        node.device = g.device(device)
-    return Array(node)

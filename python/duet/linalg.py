@@ -1,5 +1,4 @@
-"""Linear algebra: the extension linalg of the array API. A library that factorises only one matrix at a time
-gets stacks of matrices one by one; their results are joined here, as one formula."""
+"""Linear algebra: the extension linalg of the array API. Functions take stacks of matrices."""
 
 import builtins
 import math
@@ -7,9 +6,9 @@ from collections import namedtuple
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import Array, apply, axis_of, broadcast, cast, concat as _concat, node_of, permute, reshape
+from ._array import Array, apply, axis_of, broadcast, cast, node_of, permute, reshape
 from ._elementwise import conj
-from ._errors import NotImplementedError, TypeError, ValueError, check
+from ._errors import TypeError, ValueError, check
 from ._library import lib
 from ._manipulation import broadcast_shapes, matrix_transpose  # noqa: F401
 from ._reduce import max as _max, min as _min, sum as _sum, vector_norm  # noqa: F401
@@ -33,63 +32,40 @@ def _matrices(x, name, square=False):
     return x.shape[:-2]
 
 
-STACKS = hasattr(lib, 'eig')  # a library that has it takes stacks of matrices
-
-
-def _each(x, batch):
-    """The operands of the library: all of a stack, or its matrices."""
-    if not batch or STACKS:
-        return [x]
-    flat = reshape(x, (math.prod(batch), *x.shape[len(batch) :]))
-    return [flat[i] for i in range(flat.shape[0])]
-
-
-def _join(parts, batch, shape, dtype):
-    """A stack of results of this shape."""
-    if not batch or STACKS:
-        return parts[0]
-    if not parts:
-        from ._creation import zeros
-
-        return zeros((*batch, *shape), dtype=dtype)
-    return reshape(_concat([reshape(p, (1, *shape)) for p in parts], 0), (*batch, *shape))
-
-
 def _part(x):
     return dt.part_of.get(x.dtype, x.dtype)
 
 
-def _map(op, x, name, shape, dtype, attrs=()):
-    batch = _matrices(x, name, square=True)
-    return _join([apply(op, m, attrs=attrs) for m in _each(x, batch)], batch, shape, dtype)
+def _map(op, x, name):
+    _matrices(x, name, square=True)
+    return apply(op, x)
 
 
 def cholesky(x, /, *, upper=False):
     """The lower triangular L with x = L L^H, or the upper triangular L^H."""
-    made = _map(lib.cholesky, x, 'cholesky', x.shape[-2:], x.dtype)
+    made = _map(lib.cholesky, x, 'cholesky')
     return conj(made.mT) if upper else made
 
 
 def det(x, /):
     """The determinants."""
-    return _map(lib.det, x, 'det', (), x.dtype)
+    return _map(lib.det, x, 'det')
 
 
 def inv(x, /):
     """The inverses."""
-    return _map(lib.inv, x, 'inv', x.shape[-2:], x.dtype)
+    return _map(lib.inv, x, 'inv')
 
 
 def eigvalsh(x, /):
     """The eigenvalues of symmetric or Hermitian matrices in ascending order."""
-    return _map(lib.eigvalsh, x, 'eigvalsh', x.shape[-1:], _part(x))
+    return _map(lib.eigvalsh, x, 'eigvalsh')
 
 
 def svdvals(x, /):
     """The singular values in descending order."""
-    batch = _matrices(x, 'svdvals')
-    k = builtins.min(x.shape[-2:])
-    return _join([apply(lib.svdvals, m) for m in _each(x, batch)], batch, (k,), _part(x))
+    _matrices(x, 'svdvals')
+    return apply(lib.svdvals, x)
 
 
 def solve(x1, x2, /):
@@ -99,27 +75,23 @@ def solve(x1, x2, /):
     n = x1.shape[-1]
     dtype = dt.promote(x1.dtype, x2.dtype)
     x1, x2 = cast(x1, dtype), cast(x2, dtype)
-    if x2.ndim == 1 and STACKS:
-        return reshape(solve(x1, reshape(x2, (n, 1))), (*batch, n))
+    if x2.ndim == 1 and x2.shape != (n,):
+        raise ValueError(f'x1 has {n} columns, and x2 has shape {x2.shape}')
     if x2.ndim == 1:
-        if x2.shape != (n,):
-            raise ValueError(f'x1 has {n} columns, and x2 has shape {x2.shape}')
-        parts = [apply(lib.solve, a, x2, attrs=(None,)) for a in _each(x1, batch)]
-        return _join(parts, batch, (n,), dtype)
+        return reshape(solve(x1, reshape(x2, (n, 1))), (*batch, n))
     if x2.shape[-2] != n:
         raise ValueError(f'x1 has {n} columns, and x2 has shape {x2.shape}')
     batch = broadcast_shapes(batch, x2.shape[:-2])
-    shape = x2.shape[-2:]
-    x1, x2 = broadcast(x1, (*batch, n, n)), broadcast(x2, (*batch, *shape))
-    parts = [apply(lib.solve, a, b, attrs=(None,)) for a, b in zip(_each(x1, batch), _each(x2, batch))]
-    return _join(parts, batch, shape, dtype)
+    x1, x2 = broadcast(x1, (*batch, n, n)), broadcast(x2, (*batch, *x2.shape[-2:]))
+    return apply(lib.solve, x1, x2, attrs=(None,))
 
 
 # ---- factorisations ------------------------------------------------------------------------------
 
 
-def _factor(op, x, results):
-    """Runs a factorisation of one matrix. `results` lists type and shape of each result."""
+def _factors(op, x, batch, results):
+    """Runs a factorisation of a stack; `results` lists type and shape of one matrix of each result."""
+    results = [(t, (*batch, *s)) for t, s in results]
     a = g.value(x._node)
     made = [g.new_matrix(lib.new_shape(t.code, len(s), g.sizes(s))) for t, s in results]
     with g.on(x.device) if x.device is not g.auto else _Nothing():
@@ -135,13 +107,6 @@ class _Nothing:
         pass
 
 
-def _factors(op, x, batch, results):
-    if STACKS:
-        return _factor(op, x, [(t, (*batch, *s)) for t, s in results])
-    parts = [_factor(op, m, results) for m in _each(x, batch)]
-    return [_join([p[i] for p in parts], batch, s, t) for i, (t, s) in enumerate(results)]
-
-
 def qr(x, /, *, mode='reduced'):
     """x = Q R with orthonormal columns of Q and an upper triangular R."""
     if mode not in ('reduced', 'complete'):
@@ -151,27 +116,7 @@ def qr(x, /, *, mode='reduced'):
     if mode == 'reduced' or m <= n:
         k = builtins.min(m, n)
         return _QR(*_factors(lib.qr, x, batch, [(x.dtype, (m, k)), (x.dtype, (k, n))]))
-    if hasattr(lib, 'qr_complete'):
-        return _QR(*_factors(lib.qr_complete, x, batch, [(x.dtype, (m, m)), (x.dtype, (m, n))]))
-    # Of the matrix with the identity behind it, Q is square, and its first columns are those of x.
-    q, r = _factors(lib.qr, _beside_identity(x, batch), batch, [(x.dtype, (m, m)), (x.dtype, (m, n + m))])
-    return _QR(q, r[..., :n])
-
-
-def _beside_identity(x, batch):
-    from ._creation import eye
-
-    m = x.shape[-2]
-    return _concat([x, broadcast(eye(m, dtype=x.dtype, device=x.device), (*batch, m, m))], x.ndim - 1)
-
-
-def _complete(u, batch):
-    """A unitary matrix whose first columns are those of u."""
-    m, k = u.shape[-2:]
-    if m == k:
-        return u
-    q, _ = _factors(lib.qr, _beside_identity(u, batch), batch, [(u.dtype, (m, m)), (u.dtype, (m, k + m))])
-    return _concat([u, q[..., k:]], u.ndim - 1)
+    return _QR(*_factors(lib.qr_complete, x, batch, [(x.dtype, (m, m)), (x.dtype, (m, n))]))
 
 
 def svd(x, /, *, full_matrices=True):
@@ -179,16 +124,11 @@ def svd(x, /, *, full_matrices=True):
     batch = _matrices(x, 'svd')
     m, n = x.shape[-2:]
     k = builtins.min(m, n)
-    if full_matrices and hasattr(lib, 'svd_full'):
+    if full_matrices:
         return _SVD(
             *_factors(lib.svd_full, x, batch, [(x.dtype, (m, m)), (_part(x), (k,)), (x.dtype, (n, n))])
         )
-    u, s, vh = _factors(lib.svd, x, batch, [(x.dtype, (m, k)), (_part(x), (k,)), (x.dtype, (k, n))])
-    if full_matrices:
-        u = _complete(u, batch)
-        if n > k:
-            vh = conj(_complete(conj(vh.mT), batch).mT)
-    return _SVD(u, s, vh)
+    return _SVD(*_factors(lib.svd, x, batch, [(x.dtype, (m, k)), (_part(x), (k,)), (x.dtype, (k, n))]))
 
 
 def eigh(x, /):
@@ -203,18 +143,12 @@ def eig(x, /):
     """Eigenvalues and eigenvectors of square matrices. Both are complex."""
     batch = _matrices(x, 'eig', square=True)
     n, dtype = x.shape[-1], dt.complex_of[x.dtype]
-    return _Eig(*_factors(_optional('eig'), x, batch, [(dtype, (n,)), (dtype, (n, n))]))
+    return _Eig(*_factors(lib.eig, x, batch, [(dtype, (n,)), (dtype, (n, n))]))
 
 
 def eigvals(x, /):
     """The eigenvalues of square matrices. They are complex."""
-    return _map(_optional('eigvals'), x, 'eigvals', node_of(x).shape[-1:], dt.complex_of.get(x.dtype))
-
-
-def _optional(name):
-    if not hasattr(lib, name):
-        raise NotImplementedError(f'this version of the C library has no {name} of general matrices')
-    return getattr(lib, name)
+    return _map(lib.eigvals, x, 'eigvals')
 
 
 def slogdet(x, /):
