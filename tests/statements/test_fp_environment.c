@@ -63,23 +63,17 @@ static outcome run(const call *c, duet_matrix *const *m, void (*enter)(void))
     return outcome_of(c, m, in_environment);
 }
 
-static void compare(const call *c, duet_matrix *const *m, int e, const char *threads)
+static void in_each_environment(const call *c, duet_matrix *const *m, const char *threads)
 {
-    outcome plain = run(c, m, NULL), other = run(c, m, environments[e].enter);
-    CHECK(plain.status == other.status, "%s, %s, %s: status %d, not %d: %s", c->name, environments[e].name,
-          threads, other.status, plain.status, duet_error());
-    CHECK(same_outcome(&plain, &other), "%s, %s, %s: other bits", c->name, environments[e].name, threads);
+    outcome plain = run(c, m, NULL);
+    for (int e = 0; e < LENGTH(environments); e++) {
+        outcome other = run(c, m, environments[e].enter);
+        CHECK(plain.status == other.status, "%s, %s, %s: status %d, not %d: %s", c->name, environments[e].name,
+              threads, other.status, plain.status, duet_error());
+        CHECK(same_outcome(&plain, &other), "%s, %s, %s: other bits", c->name, environments[e].name, threads);
+        free_outcome(&other);
+    }
     free_outcome(&plain);
-    free_outcome(&other);
-}
-
-static void in_each_environment(const call *c, duet_matrix *const *m)
-{
-    for (int e = 0; e < LENGTH(environments); e++)
-        for (int threads = 0; threads < 2; threads++) {
-            (void)duet_set_threads(!threads);
-            compare(c, m, e, threads ? "all threads" : "one thread");
-        }
 }
 
 static void test_call(const call *c, bool share)
@@ -91,7 +85,10 @@ static void test_call(const call *c, bool share)
     if (!guessed(c, &g, &t, share) || !CHECK(guess_take(m, c, &g, t), "%s", duet_error())) return;
     for (int extreme = 0; extreme < 2; extreme++) {
         for (int k = 0; k < c->operands; k++) fill(m[k], extreme);
-        DUET_ON(DUET_CPU) in_each_environment(c, m);
+        for (int threads = 0; threads < 2; threads++) {
+            (void)duet_set_threads(!threads);
+            DUET_ON(DUET_CPU) in_each_environment(c, m, threads ? "all threads" : "one thread");
+        }
     }
     guess_give(m);
 }
