@@ -2,6 +2,9 @@
 
 import builtins
 import ctypes
+import gc
+import threading
+from sys import getrefcount
 
 from . import _graph as g
 from ._array import Array, from_matrix
@@ -17,13 +20,10 @@ _new, _is_valid, _get, _rename = (
     _api.PyCapsule_GetPointer,
     _api.PyCapsule_SetName,
 )
-_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
 _get.restype, _get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 _rename.restype, _rename.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
-_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(('PyCapsule_IsValid', _api))
-_get_at = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(('PyCapsule_GetPointer', _api))
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -54,15 +54,39 @@ class _Plain(ctypes.Structure):
     ]
 
 
-@_Destructor
-def _discard(capsule):
-    """Ends a tensor that nobody took."""
-    for name, kind in (_VERSIONED, _Head), (_PLAIN, _Plain):
-        if _valid_at(capsule, name):
-            pointer = _get_at(capsule, name)
-            deleter = kind.from_address(pointer).deleter
-            if deleter:
-                _Deleter(deleter)(pointer)
+# A capsule's destructor may run while its consumer raises an exception, and no Python code can run then. So capsules
+# have none: those that are not taken are found here, and their tensors are ended at the next export, or when Python
+# collects garbage.
+_lent, _sweeping = [], threading.Lock()
+
+
+def _references(capsules):
+    return [getrefcount(capsules[i]) for i in range(len(capsules))]
+
+
+_ALONE = _references([_new(1, _PLAIN, None)])[0]
+
+
+def _sweep(*_):
+    """Ends tensors that nobody took, and to whose capsules nothing else refers."""
+    if not _lent or not _sweeping.acquire(blocking=False):
+        return
+    try:
+        alone = [n <= _ALONE for n in _references(_lent)]
+        ended = [c for c, a in zip(_lent, alone) if a]
+        _lent[: len(alone)] = [c for c, a in zip(_lent, alone) if not a]
+    finally:
+        _sweeping.release()
+    for capsule in ended:
+        for name, kind in (_VERSIONED, _Head), (_PLAIN, _Plain):
+            if _is_valid(capsule, name):
+                pointer = _get(capsule, name)
+                deleter = kind.from_address(pointer).deleter
+                if deleter:
+                    _Deleter(deleter)(pointer)
+
+
+gc.callbacks.append(_sweep)
 
 
 def device_of(x):
@@ -75,6 +99,7 @@ def device_of(x):
 
 def export(x, stream, max_version, dl_device, copy):
     """x.__dlpack__()"""
+    _sweep()
     place = g.auto
     if dl_device is not None:
         kind = builtins.int(getattr(dl_device[0], 'value', dl_device[0]))
@@ -95,7 +120,9 @@ def export(x, stream, max_version, dl_device, copy):
     pointer = call(matrix.pointer, ctypes.byref(options))
     if not pointer:
         raise make_error()
-    return _new(pointer, _VERSIONED if versioned else _PLAIN, _discard)
+    capsule = _new(pointer, _VERSIONED if versioned else _PLAIN, None)
+    _lent.append(capsule)
+    return capsule
 
 
 def load(obj, device, copy):
