@@ -2,8 +2,6 @@
 #include "device.cuh"
 #include "linalg_small.h"
 
-enum { THREADS = 64 };
-
 namespace
 {
 
@@ -11,6 +9,7 @@ namespace
 struct pair {
     T re, im;
 };
+static __device__ inline pair operator+(pair x, pair y) { return { x.re + y.re, x.im + y.im }; }
 static __device__ inline pair operator-(pair x, pair y) { return { x.re - y.re, x.im - y.im }; }
 static __device__ inline pair operator*(pair x, pair y)
 {
@@ -35,7 +34,7 @@ enum { LARGEST = 1008, LEAST = -960 };
 #define QUALIFIERS static __device__ inline
 #define R          T
 #define LANE       threadIdx.x
-#define LANES      THREADS
+#define LANES      blockDim.x
 #define SYNC()     __syncthreads()
 
 #define E            T
@@ -69,8 +68,8 @@ static __device__ inline pair make_pair_of(T re, T im) { return { re, im }; }
 
 extern __shared__ double memory[];
 
-KERNEL(THREADS) small_real(const small_args a) { small_matrix_real(&a, blockIdx.x, memory); }
-KERNEL(THREADS) small_pair(const small_args a) { small_matrix_pair(&a, blockIdx.x, memory); }
+KERNEL(SMALL_LANES_MOST) small_real(const small_args a) { small_matrix_real(&a, blockIdx.x, memory); }
+KERNEL(SMALL_LANES_MOST) small_pair(const small_args a) { small_matrix_pair(&a, blockIdx.x, memory); }
 
 } // namespace
 

@@ -9,7 +9,8 @@ bool small_matrix_work(const step *s, const linalg_batch *b, small_args *a)
     *a = (small_args){ .wide = dtype_part(type) == DUET_F64,
                        .pairs = dtype_is_complex(type),
                        .growth = GROWTH_LIMIT,
-                       .count = b->count };
+                       .count = b->count,
+                       .lanes = 1 };
     switch (s->kernel) {
     case OP_inv: a->what = SMALL_INV; break;
     case OP_solve: a->what = SMALL_SOLVE; break;
@@ -18,13 +19,24 @@ bool small_matrix_work(const step *s, const linalg_batch *b, small_args *a)
     case KERNEL_slogdet: a->what = SMALL_SLOGDET; break;
     case OP_cholesky: a->what = SMALL_CHOLESKY; break;
     case OP_solve_triangular: a->what = SMALL_TRIANGULAR; break;
+    case KERNEL_qr:
+    case KERNEL_qr_complete: a->what = SMALL_QR; break;
+    case OP_eigvalsh: a->what = SMALL_EIGVALSH; break;
+    case KERNEL_eigh: a->what = SMALL_EIGH; break;
+    case OP_svdvals: a->what = SMALL_SVDVALS; break;
+    case KERNEL_svd: a->what = SMALL_SVD; break;
+    case KERNEL_svd_full: a->what = SMALL_SVD; break;
     default: return false;
     }
     if (a->what == SMALL_SOLVE) a->growth = SOLVE_GROWTH_LIMIT;
     if (a->what == SMALL_SOLVE && s->attr.solver.refine) return false;
-    if (linalg_cols(s) > INT16_MAX || linalg_sides(s) > INT16_MAX) return false;
-    a->n = (int)linalg_cols(s);
-    a->sides = (int)linalg_sides(s);
+    const int64_t m = linalg_rows(s), n = linalg_cols(s), sides = linalg_sides(s);
+    if (m > INT16_MAX || n > INT16_MAX || sides > INT16_MAX) return false;
+    if (s->kernel == KERNEL_svd_full && m != n) return false;
+    a->m = (int)m;
+    a->n = (int)n;
+    a->sides = (int)sides;
+    if (a->what == SMALL_QR) a->sides = (int)(s->kernel == KERNEL_qr ? smaller(m, n) : m);
     a->lower = a->what == SMALL_TRIANGULAR && s->attr.triangle.lower;
     a->unit = a->what == SMALL_TRIANGULAR && s->attr.triangle.unit;
     a->transposed = a->what == SMALL_TRIANGULAR && s->attr.triangle.transposed;

@@ -1,6 +1,7 @@
-/* small_matrix.h - linear algebra on small square matrices, without a library: small_matrix_ops.h has the
- * algorithms. Matrices that need more care are left to the caller: singular ones, those with elements that
- * are not finite or near a limit of the type, and those whose factors grow. */
+/* small_matrix.h - linear algebra on small matrices, without a library: small_matrix_ops.h and
+ * small_factors_ops.h have the algorithms. Matrices that need more care are left to the caller: singular ones,
+ * those with elements that are not finite or near a limit of the type, those whose factors grow, and those
+ * whose singular vectors rounding errors determine. */
 #ifndef SMALL_MATRIX_H
 #define SMALL_MATRIX_H
 
@@ -15,7 +16,12 @@ enum small {
     SMALL_LOGDET,
     SMALL_SLOGDET,
     SMALL_CHOLESKY,
-    SMALL_TRIANGULAR
+    SMALL_TRIANGULAR,
+    SMALL_QR, /* this one and the next ones: small_factors_ops.h */
+    SMALL_EIGVALSH,
+    SMALL_EIGH,
+    SMALL_SVDVALS,
+    SMALL_SVD
 };
 
 /* All operands are row-major without gaps, one matrix behind the other. */
@@ -24,19 +30,48 @@ typedef struct small_args {
     bool wide;                    /* f64 */
     bool pairs;                   /* complex elements, with parts of this type */
     bool lower, unit, transposed; /* SMALL_TRIANGULAR */
-    int n, sides;                 /* matrices are n x n, right-hand sides n x sides */
+    int m, n, sides;              /* matrices are m x n, right-hand sides n x sides, the Q of QR m x sides */
+    int lanes;                    /* threads that compute one matrix */
     int growth;                   /* by which the factors of LU may grow */
     int64_t count;                /* matrices */
     const void *a, *b;            /* b: of SMALL_SOLVE and SMALL_TRIANGULAR */
-    void *out, *more;             /* more: the logarithms of SMALL_SLOGDET */
-    int *left;                    /* for each matrix: 1 if it is left to the caller, else 0 */
+    void *out[3];
+    int *left; /* for each matrix: 1 if it is left to the caller, else 0 */
 } small_args;
 
-/* The bytes of memory that the computation of a matrix takes. */
-static inline size_t small_bytes(const small_args *a)
+#ifdef __CUDACC__
+#define SMALL_FUNCTION static __host__ __device__ inline
+#else
+#define SMALL_FUNCTION static inline
+#endif
+
+/* Is the adjoint of the matrix factored? */
+SMALL_FUNCTION bool small_is_wide(const small_args *a)
 {
-    const size_t part = a->wide ? 8 : 4, n = (size_t)a->n;
-    return n * (n | 1) * part * (a->pairs ? 2 : 1) + n * part + n * sizeof(int);
+    return (a->what == SMALL_SVD || a->what == SMALL_SVDVALS) && a->m < a->n;
+}
+
+SMALL_FUNCTION bool small_has_vectors(const small_args *a)
+{
+    return a->what == SMALL_SVD || a->what == SMALL_EIGH;
+}
+
+/* The numbers that a factorisation keeps for its columns, or for its threads. */
+SMALL_FUNCTION int small_items(const small_args *a)
+{
+    const int cols = small_is_wide(a) ? a->m : a->n;
+    return cols > a->lanes ? cols : a->lanes;
+}
+
+/* The bytes of memory that the computation of a matrix takes. */
+SMALL_FUNCTION size_t small_bytes(const small_args *a)
+{
+    const size_t part = a->wide ? 8 : 4, each = part * (a->pairs ? 2 : 1), items = (size_t)small_items(a);
+    const size_t rows = (size_t)(small_is_wide(a) ? a->n : a->m),
+                 cols = (size_t)(small_is_wide(a) ? a->m : a->n);
+    if (a->what < SMALL_QR) return cols * (cols | 1) * each + cols * part + cols * sizeof(int);
+    return (cols * (rows | 1) + (small_has_vectors(a) ? cols * (cols | 1) : 0) + items) * each +
+           items * (3 * part + sizeof(int));
 }
 
 #ifndef __CUDACC__

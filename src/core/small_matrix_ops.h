@@ -182,23 +182,25 @@ QUALIFIERS void NAME(put_determinant)(const small_args *how, const E *s, const i
     }
     const double size = PARTS > 1 ? hypot(re, im) : fabs(re),
                  log_size = log(size) + (double)exponent * 0.6931471805599453;
-    if (how->what == SMALL_DET) ((E *)how->out)[m] = MAKE((R)ldexp(re, exponent), (R)ldexp(im, exponent));
-    if (how->what == SMALL_LOGDET) ((R *)how->out)[m] = (R)log_size;
+    if (how->what == SMALL_DET) ((E *)how->out[0])[m] = MAKE((R)ldexp(re, exponent), (R)ldexp(im, exponent));
+    if (how->what == SMALL_LOGDET) ((R *)how->out[0])[m] = (R)log_size;
     if (how->what == SMALL_SLOGDET) {
-        ((E *)how->out)[m] = MAKE((R)(re / size), (R)(im / size));
-        ((R *)how->more)[m] = (R)log_size;
+        ((E *)how->out[0])[m] = MAKE((R)(re / size), (R)(im / size));
+        ((R *)how->out[1])[m] = (R)log_size;
     }
 }
 
-/* ---- one matrix ---- */
-
 QUALIFIERS void NAME(leave)(const small_args *how, int64_t m) { how->left[m] = 1; }
+
+#include "small_factors_ops.h"
+
+/* ---- one matrix ---- */
 
 QUALIFIERS void NAME(small_triangular)(const small_args *how, int64_t m)
 {
     const int n = how->n, sides = how->sides;
     const E *a = (const E *)how->a + m * n * n, *b = (const E *)how->b + m * n * sides;
-    E *x = (E *)how->out + m * n * sides;
+    E *x = (E *)how->out[0] + m * n * sides;
     EACH(i, 0, n)
     if (!NAME(row_regular)(how, a, i)) NAME(leave)(how, m);
     EACH(c, 0, sides)
@@ -214,7 +216,7 @@ QUALIFIERS void NAME(small_cholesky)(const small_args *how, int64_t m, E *s, R *
 {
     const int n = how->n, ld = NAME(pitch)(n);
     const E *a = (const E *)how->a + m * n * n;
-    E *x = (E *)how->out + m * n * n;
+    E *x = (E *)how->out[0] + m * n * n;
     EACH(k, 0, n * n) s[k / n * ld + k % n] = a[k];
     SYNC();
     if (!NAME(cholesky)(s, n, sum)) {
@@ -229,7 +231,7 @@ QUALIFIERS void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, i
 {
     const int n = how->n, ld = NAME(pitch)(n), sides = how->what == SMALL_INV ? n : how->sides;
     const E *a = (const E *)how->a + m * n * n, *b = (const E *)how->b + m * n * sides;
-    E *x = (E *)how->out + m * n * sides;
+    E *x = (E *)how->out[0] + m * n * sides;
     EACH(k, 0, n * n) s[k % n * ld + k / n] = a[k];
     SYNC();
     if (!NAME(factor)(s, n, how->growth, sum, pivot)) {
@@ -255,7 +257,10 @@ QUALIFIERS void NAME(small_matrix)(const small_args *how, int64_t m, void *memor
     E *s = (E *)memory;
     R *sum = (R *)(s + n * NAME(pitch)(n));
     int *pivot = (int *)(sum + n);
-    if (how->what == SMALL_TRIANGULAR) NAME(small_triangular)(how, m);
+    if (how->what == SMALL_QR) NAME(small_qr)(how, m, memory);
+    else if (how->what == SMALL_EIGH || how->what == SMALL_EIGVALSH) NAME(small_eigen)(how, m, memory);
+    else if (how->what == SMALL_SVD || how->what == SMALL_SVDVALS) NAME(small_svd)(how, m, memory);
+    else if (how->what == SMALL_TRIANGULAR) NAME(small_triangular)(how, m);
     else if (how->what == SMALL_CHOLESKY) NAME(small_cholesky)(how, m, s, sum);
     else NAME(small_lu)(how, m, s, sum, pivot);
 }

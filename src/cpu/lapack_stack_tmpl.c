@@ -37,8 +37,20 @@ static inline T imaginary_part(element x) { return PARTS > 1 ? ((const T *)&x)[P
 #define CONJ(x) element_of(RE(x), -IM(x))
 #include "small_matrix_ops.h"
 
-/* LAPACK computes a Cholesky factor faster from a smaller size on. */
-enum { TINY_SIZE = 8, TINY_CHOLESKY = 4, TINY_SIDES = 16 };
+enum { TINY_SIZE = 8, TINY_SIDES = 16, TINY_BYTES = 2 * TINY_SIZE * (TINY_SIZE + 4) * sizeof(element) };
+
+/* LAPACK computes these faster from another size on. */
+static int tiny_most(enum small what)
+{
+    switch (what) {
+    case SMALL_CHOLESKY:
+    case SMALL_EIGVALSH:
+    case SMALL_EIGH: return 4;
+    case SMALL_SVDVALS:
+    case SMALL_SVD: return PARTS > 1 ? 5 : TINY_SIZE;
+    default: return TINY_SIZE;
+    }
+}
 
 /* Copies matrix or vectors, as rows without gaps. */
 static void copy_tiny(const layout *l, const element *from, element *to)
@@ -53,15 +65,14 @@ static void copy_tiny(const layout *l, const element *from, element *to)
 static bool run_tiny(const small_args *work, const step *one, void *const *own)
 {
     element a[TINY_SIZE * TINY_SIZE], b[TINY_SIZE * TINY_SIDES];
-    _Alignas(64) char memory[(TINY_SIZE * (TINY_SIZE + 1) + 2 * TINY_SIZE) * sizeof(element)];
+    _Alignas(64) char memory[TINY_BYTES];
     small_args how = *work;
     int left = 0;
     copy_tiny(&one->in[0].at, own[one->outs], a);
     if (one->ins > 1) copy_tiny(&one->in[1].at, own[one->outs + 1], b);
     how.a = a;
     how.b = b;
-    how.out = own[0];
-    how.more = one->outs > 1 ? own[1] : NULL;
+    for (int i = 0; i < one->outs; i++) how.out[i] = own[i];
     how.left = &left;
     small_matrix(&how, 0, memory);
     return !left;
@@ -175,7 +186,7 @@ static duet_status run_stack(workspace *d, const linalg_batch *b)
         .s = &s, .b = b, .f = &f, .one = linalg_batch_step(&s, b), .arena_bytes = arena_bytes_of(&s)
     };
     k.is_tiny = small_matrix_work(&s, b, &k.tiny) && k.tiny.sides <= TINY_SIDES &&
-                k.tiny.n <= (k.tiny.what == SMALL_CHOLESKY ? TINY_CHOLESKY : TINY_SIZE);
+                larger(k.tiny.m, k.tiny.n) <= tiny_most(k.tiny.what) && small_bytes(&k.tiny) <= TINY_BYTES;
     TRY(run_all(d, &k));
     for (int i = 0; i < s.outs; i++)
         if (layout_count(&s.out[i].at))

@@ -51,8 +51,9 @@ static duet_status stack_write(const stack *k, const step *s, const frame *f, qu
 /* Is the step among those of core/small_matrix.h, with matrices small enough for a thread block? */
 static bool small_work(const step *s, const linalg_batch *b, small_args *a)
 {
-    return small_matrix_work(s, b, a) && a->n <= SMALL_MOST && a->sides <= SMALL_SIDES_MOST &&
-           b->count <= INT32_MAX && small_bytes(a) <= SMALL_BYTES_MOST;
+    if (!small_matrix_work(s, b, a) || a->m > SMALL_MOST || a->n > SMALL_MOST) return false;
+    a->lanes = small_lanes(a);
+    return a->sides <= SMALL_SIDES_MOST && b->count <= INT32_MAX && small_bytes(a) <= SMALL_BYTES_MOST;
 }
 
 /* Memory for small matrices: dense copies of the operands, and which matrices are left. */
@@ -99,8 +100,7 @@ static duet_status run_small(const stack *k, const linalg_batch *b, small_args *
     TRY(small_take(q, HOST, bytes, &m->left_host));
     a->a = m->in[0];
     a->b = m->in[1];
-    a->out = k->data[0];
-    a->more = k->s.outs > 1 ? k->data[1] : NULL;
+    for (int i = 0; i < k->s.outs; i++) a->out[i] = k->data[i];
     a->left = m->left;
     TRY(CUDA(cudaMemsetAsync, m->left, 0, bytes, q->stream));
     gpu_queue_wrote_anything(q);

@@ -76,16 +76,27 @@ static double length_of(const number *x, int64_t m)
     return most * sqrt(sum);
 }
 
+static void scale(number *a, int64_t count, int exponent)
+{
+    for (int64_t i = 0; i < count; i++) a[i] *= ldexp(1, exponent);
+}
+
 /* Replaces a (m x n, m >= n) by U diag(w) and sets v to V of the singular value decomposition. */
 static void one_sided(number *a, number *v, int64_t m, int64_t n)
 {
-    for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
+    double largest = 0;
+    int exponent;
     bool done = false;
+    for (int64_t i = 0; i < n * n; i++) v[i] = i % (n + 1) == 0;
+    for (int64_t i = 0; i < m * n; i++) largest = fmax(largest, fmax(fabs(creal(a[i])), fabs(cimag(a[i]))));
+    (void)frexp(largest, &exponent); /* squares of elements must neither overflow nor underflow */
+    scale(a, m * n, -exponent);
     for (int turn = 0; turn < 60 && !done; turn++) {
         done = true;
         for (int64_t p = 0; p < n; p++)
             for (int64_t q = p + 1; q < n; q++) done &= rotate(a, v, m, n, p, q);
     }
+    scale(a, m * n, exponent);
 }
 
 /* Makes x, with m elements, a unit vector orthogonal to the first k columns of u. */

@@ -103,11 +103,20 @@ cudaError_t small_launch(const small_args *a, cudaStream_t q)
     const size_t each = (a->wide ? 8 : 4) * (a->pairs ? 2 : 1), count = (size_t)a->count, n = (size_t)a->n,
                  sides = (size_t)a->sides;
     ENTER(cudaErrorUnknown);
-    bool fits = fake_owns(a->a, count * n * n * each) && fake_owns(a->left, count * sizeof *a->left) &&
-                small_bytes(a) <= SMALL_BYTES_MOST && a->n <= SMALL_MOST;
+    const size_t m = (size_t)a->m, few = m < n ? m : n, part = a->wide ? 8 : 4;
+    const bool eigen = a->what == SMALL_EIGH || a->what == SMALL_EIGVALSH;
+    bool fits = fake_owns(a->a, count * m * n * each) && fake_owns(a->left, count * sizeof *a->left) &&
+                small_bytes(a) <= SMALL_BYTES_MOST && a->n <= SMALL_MOST && a->lanes <= SMALL_LANES_MOST;
     if (a->what == SMALL_SOLVE || a->what == SMALL_TRIANGULAR)
-        fits &= fake_owns(a->b, count * n * sides * each) && fake_owns(a->out, count * n * sides * each);
-    if (a->what == SMALL_INV || a->what == SMALL_CHOLESKY) fits &= fake_owns(a->out, count * n * n * each);
+        fits &= fake_owns(a->b, count * n * sides * each) && fake_owns(a->out[0], count * n * sides * each);
+    if (a->what == SMALL_INV || a->what == SMALL_CHOLESKY) fits &= fake_owns(a->out[0], count * n * n * each);
+    if (a->what == SMALL_QR) fits &= fake_owns(a->out[0], count * m * sides * each);
+    if (a->what == SMALL_QR) fits &= fake_owns(a->out[1], count * (sides < m ? few : m) * n * each);
+    if (eigen || a->what == SMALL_SVDVALS) fits &= fake_owns(a->out[0], count * few * part);
+    if (a->what == SMALL_EIGH) fits &= fake_owns(a->out[1], count * n * n * each);
+    if (a->what == SMALL_SVD)
+        fits &= fake_owns(a->out[0], count * m * few * each) && fake_owns(a->out[1], count * few * part) &&
+                fake_owns(a->out[2], count * few * n * each);
     if (!fits) return fake_error(cudaErrorInvalidValue);
     pthread_mutex_lock(&fake_lock);
     fake_counted.launches++;

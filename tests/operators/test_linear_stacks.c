@@ -212,45 +212,56 @@ static wides scaled_columns(const wides *u, const wides *s, int64_t cols)
     return x;
 }
 
+static void eigen_factors(duet_dtype t, const stack *a, int64_t n)
+{
+    stack w = stack_like(a, dtype_part(t), 1, n, 0), v = stack_like(a, t, 2, n, n),
+          alone = stack_like(a, dtype_part(t), 1, n, 0);
+    const bool done = FACTOR(duet_eigh(w.m, v.m, a->m)) && set(alone.m, duet_eigvalsh(a->m), "eigvalsh");
+    for (int64_t k = 0; k < a->count && done; k++) {
+        wides A = matrix_of(a, k), W = matrix_of(&w, k), V = matrix_of(&v, k), B = matrix_of(&alone, k),
+              VT = wides_turned(&V), VW = scaled_columns(&V, &W, n);
+        small(ratio(norm_rest(&A, &VW, &VT), norm1(&A), n, eps_of(t)), "eigh", t, n, n, here);
+        small(ratio(norm_difference(&W, &B), norm1(&A), n, eps_of(t)), "eigvalsh", t, n, n, here);
+        check_orthogonal(&V, t, "the vectors of eigh");
+        for (int64_t i = 1; i < n; i++)
+            CHECK(real_of(W.v[i - 1]) <= real_of(W.v[i]), "eigenvalue %d", (int)i);
+        wides *all[] = { &A, &W, &V, &B, &VT, &VW };
+        for (int i = 0; i < 6; i++) wides_free(all[i]);
+    }
+    stack *all[] = { &w, &v, &alone };
+    for (int i = 0; i < 3; i++) stack_end(all[i]);
+}
+
 static void symmetric_factors(duet_dtype t, int64_t n)
 {
     stack lead;
     draw_lead(&lead);
-    stack a = drawn(&lead, t, n, n, true, 2 * (wide)n), l = stack_like(&lead, t, 2, n, n),
-          w = stack_like(&lead, dtype_part(t), 1, n, 0), v = stack_like(&lead, t, 2, n, n),
-          alone = stack_like(&lead, dtype_part(t), 1, n, 0);
-    const bool done = set(l.m, duet_cholesky(a.m), "cholesky") && FACTOR(duet_eigh(w.m, v.m, a.m)) &&
-                      set(alone.m, duet_eigvalsh(a.m), "eigvalsh");
+    stack a = drawn(&lead, t, n, n, true, 2 * (wide)n), l = stack_like(&lead, t, 2, n, n);
+    const bool done = set(l.m, duet_cholesky(a.m), "cholesky");
     for (int64_t k = 0; k < a.count && done; k++) {
-        wides A = matrix_of(&a, k), L = matrix_of(&l, k), W = matrix_of(&w, k), V = matrix_of(&v, k),
-              B = matrix_of(&alone, k), LT = wides_turned(&L), VT = wides_turned(&V),
-              VW = scaled_columns(&V, &W, n);
+        wides A = matrix_of(&a, k), L = matrix_of(&l, k), LT = wides_turned(&L);
         small(ratio(norm_rest(&A, &L, &LT), norm1(&A), n, eps_of(t)), "cholesky", t, n, n, here);
-        small(ratio(norm_rest(&A, &VW, &VT), norm1(&A), n, eps_of(t)), "eigh", t, n, n, here);
-        small(ratio(norm_difference(&W, &B), norm1(&A), n, eps_of(t)), "eigvalsh", t, n, n, here);
-        check_orthogonal(&V, t, "the vectors of eigh");
-        wides *all[] = { &A, &L, &W, &V, &B, &LT, &VT, &VW };
-        for (int i = 0; i < 8; i++) wides_free(all[i]);
+        wides *all[] = { &A, &L, &LT };
+        for (int i = 0; i < 3; i++) wides_free(all[i]);
     }
-    stack *all[] = { &a, &l, &w, &v, &alone };
-    for (int i = 0; i < 5; i++) stack_end(all[i]);
+    eigen_factors(t, &a, n);
+    stack_end(&a);
+    stack_end(&l);
 }
 
-static void rectangular_factors(duet_dtype t, int64_t m, int64_t n, bool full)
+static void rectangular_factors(duet_dtype t, const stack *a, int64_t m, int64_t n, bool full)
 {
-    stack lead;
-    draw_lead(&lead);
     const int64_t k = m < n ? m : n, most = m > n ? m : n;
-    stack a = drawn(&lead, t, m, n, false, 0), q = stack_like(&lead, t, 2, m, full ? m : k),
-          r = stack_like(&lead, t, 2, full ? m : k, n), u = stack_like(&lead, t, 2, m, full ? m : k),
-          s = stack_like(&lead, dtype_part(t), 1, k, 0), vt = stack_like(&lead, t, 2, full ? n : k, n),
-          alone = stack_like(&lead, dtype_part(t), 1, k, 0);
-    bool done = set(alone.m, duet_svdvals(a.m), "svdvals");
+    stack q = stack_like(a, t, 2, m, full ? m : k), r = stack_like(a, t, 2, full ? m : k, n),
+          u = stack_like(a, t, 2, m, full ? m : k), s = stack_like(a, dtype_part(t), 1, k, 0),
+          vt = stack_like(a, t, 2, full ? n : k, n), alone = stack_like(a, dtype_part(t), 1, k, 0);
+    bool done = set(alone.m, duet_svdvals(a->m), "svdvals");
     if (full)
-        done = done && FACTOR(duet_qr_complete(q.m, r.m, a.m)) && FACTOR(duet_svd_full(u.m, s.m, vt.m, a.m));
-    else done = done && FACTOR(duet_qr(q.m, r.m, a.m)) && FACTOR(duet_svd(u.m, s.m, vt.m, a.m));
-    for (int64_t i = 0; i < a.count && done; i++) {
-        wides A = matrix_of(&a, i), Q = matrix_of(&q, i), R = matrix_of(&r, i), U = matrix_of(&u, i),
+        done =
+            done && FACTOR(duet_qr_complete(q.m, r.m, a->m)) && FACTOR(duet_svd_full(u.m, s.m, vt.m, a->m));
+    else done = done && FACTOR(duet_qr(q.m, r.m, a->m)) && FACTOR(duet_svd(u.m, s.m, vt.m, a->m));
+    for (int64_t i = 0; i < a->count && done; i++) {
+        wides A = matrix_of(a, i), Q = matrix_of(&q, i), R = matrix_of(&r, i), U = matrix_of(&u, i),
               S = matrix_of(&s, i), VT = matrix_of(&vt, i), B = matrix_of(&alone, i),
               US = scaled_columns(&U, &S, VT.m), V = wides_turned(&VT);
         small(ratio(norm_rest(&A, &Q, &R), norm1(&A), most, eps_of(t)), "qr", t, m, n, here);
@@ -262,11 +273,88 @@ static void rectangular_factors(duet_dtype t, int64_t m, int64_t n, bool full)
         for (int64_t x = 0; x < R.m; x++)
             for (int64_t y = 0; y < x && y < R.n; y++)
                 CHECK(*at(&R, x, y) == 0, "R is not 0 below its diagonal");
+        for (int64_t x = 1; x < k; x++)
+            CHECK(real_of(S.v[x - 1]) >= real_of(S.v[x]) && real_of(S.v[x]) >= 0, "singular value %d",
+                  (int)x);
         wides *all[] = { &A, &Q, &R, &U, &S, &VT, &B, &US, &V };
         for (int j = 0; j < 9; j++) wides_free(all[j]);
     }
-    stack *all[] = { &a, &q, &r, &u, &s, &vt, &alone };
-    for (int i = 0; i < 7; i++) stack_end(all[i]);
+    stack *all[] = { &q, &r, &u, &s, &vt, &alone };
+    for (int i = 0; i < 6; i++) stack_end(all[i]);
+}
+
+static void drawn_factors(duet_dtype t, int64_t m, int64_t n, bool full)
+{
+    stack lead;
+    draw_lead(&lead);
+    stack a = drawn(&lead, t, m, n, false, 0);
+    rectangular_factors(t, &a, m, n, full);
+    stack_end(&a);
+}
+
+/* ---- factors of matrices that are special ---- */
+
+enum special {
+    ZERO,
+    UNIT,
+    RANK_1,
+    REPEATED,
+    GRADED_ROWS,
+    GRADED_COLUMNS,
+    LARGE,
+    TINY,
+    TRIANGLE,
+    ONE_COLUMN,
+    SPECIALS
+};
+
+static number special_element(enum special kind, duet_dtype t, int64_t i, int64_t j)
+{
+    const int range = dtype_part(t) == DUET_F32 ? 100 : 900;
+    const number x = number_of(rng_real(&gen, -1, 1), rng_real(&gen, -1, 1));
+    switch (kind) {
+    case ZERO: return 0;
+    case UNIT: return i == j;
+    case RANK_1: return (number)((i % 3 + 1) * (j % 5 - 2));
+    case REPEATED: return i == j ? (number)(i % 2 ? 3 : -3) : 0;
+    case GRADED_ROWS: return x * ldexpl(1, (int)(-2 * i));
+    case GRADED_COLUMNS: return x * ldexpl(1, (int)(-2 * j));
+    case LARGE: return x * ldexpl(1, range);
+    case TINY: return x * ldexpl(1, -range);
+    case TRIANGLE: return i > j ? 0 : x;
+    default: return j == 1 ? x : 0;
+    }
+}
+
+/* A stack with one matrix of each kind. */
+static stack specials(duet_dtype t, int64_t m, int64_t n, bool symmetric_too)
+{
+    const stack lead = { .lead = 1, .size = { SPECIALS }, .count = SPECIALS };
+    stack s = stack_like(&lead, t, 2, m, n);
+    for (int64_t k = 0; k < SPECIALS; k++)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                if (symmetric_too && i < j) continue;
+                const number x = special_element((enum special)k, t, i, j);
+                put_in(&s, k, i, j, symmetric_too && i == j ? real_of(x) : x);
+                if (symmetric_too && i > j) put_in(&s, k, j, i, conjugate_of(x));
+            }
+    return s;
+}
+
+static void test_specials(duet_dtype t)
+{
+    static const int64_t orders[] = { 1, 2, 3, 4, 5, 7, 8, 9, 16, 33, 64 };
+    const int few = quick ? 9 : (int)(sizeof orders / sizeof *orders);
+    for (int i = 0; i < few; i++) {
+        const int64_t m = orders[i], n = orders[rng_below(&gen, (uint64_t)few)];
+        stack a = specials(t, m, m, true), b = specials(t, m, n, false);
+        eigen_factors(t, &a, m);
+        rectangular_factors(t, &b, m, n, false);
+        rectangular_factors(t, &b, m, n, true);
+        stack_end(&a);
+        stack_end(&b);
+    }
 }
 
 /* L U is P a, with the matrix P of the permutation. */
@@ -295,8 +383,8 @@ static void test_factors(duet_dtype t)
 {
     for (int i = 0; i < trials(20); i++) {
         symmetric_factors(t, some_size());
-        rectangular_factors(t, some_size(), some_size(), false);
-        rectangular_factors(t, some_size(), some_size(), true);
+        drawn_factors(t, some_size(), some_size(), false);
+        drawn_factors(t, some_size(), some_size(), true);
         lu_factors(t, some_size(), some_size());
     }
 }
@@ -466,6 +554,7 @@ int main(int argc, char **argv)
     if (!begin(argc, argv)) return 0;
     each_type(test_solutions, "inverses, solutions, determinants");
     each_type(test_factors, "factors");
+    each_type(test_specials, "factors of special matrices");
     each_type(test_others, "eigenvalues, exponentials, and what is made of others");
     each_type(test_bad, "bad input");
     return tap_end();
