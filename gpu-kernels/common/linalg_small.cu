@@ -26,54 +26,97 @@ static __device__ inline pair operator/(pair x, pair y)
     return { (x.re * r + x.im) / d, (x.im * r - x.re) / d };
 }
 
+#define QUALIFIERS static __device__ inline
+#define R          T
 #ifdef T_f32
 enum { LARGEST = 112, LEAST = -96 };
 #else
 enum { LARGEST = 1008, LEAST = -960 };
 #endif
-#define QUALIFIERS static __device__ inline
-#define R          T
-#define LANE       threadIdx.x
-#define LANES      blockDim.x
-#define SYNC()     __syncthreads()
-
-#define E            T
-#define PARTS        1
-#define NAME(f)      f##_real
-#define SIZE(x)      fabs(x)
-#define RE(x)        (x)
-#define IM(x)        T(0)
-#define MAKE(re, im) T(re)
-#define CONJ(x)      (x)
-#include "small_matrix_ops.h"
-#undef E
-#undef PARTS
-#undef NAME
-#undef SIZE
-#undef RE
-#undef IM
-#undef MAKE
-#undef CONJ
 
 static __device__ inline pair make_pair_of(T re, T im) { return { re, im }; }
-#define E            pair
-#define PARTS        2
-#define NAME(f)      f##_pair
-#define SIZE(x)      (fabs((x).re) + fabs((x).im))
-#define RE(x)        ((x).re)
-#define IM(x)        ((x).im)
-#define MAKE(re, im) make_pair_of(T(re), T(im))
-#define CONJ(x)      make_pair_of((x).re, -(x).im)
-#include "small_matrix_ops.h"
+
+/* Matrices by warps. */
+static __device__ inline void max_of_warp(T &x, int &i)
+{
+    for (int apart = 16; apart > 0; apart /= 2) {
+        const T y = __shfl_xor_sync(~0u, x, apart);
+        const int j = __shfl_xor_sync(~0u, i, apart);
+        if (y > x || (y == x && j < i)) {
+            x = y;
+            i = j;
+        }
+    }
+}
+#define LANE               (threadIdx.x % 32)
+#define LANES              32
+#define SYNC()             __syncwarp()
+#define MAX_OF_LANES(x, i) max_of_warp(x, i)
+#define NAME(f)            f##_real_warp
+#include "linalg_small_real.cuh"
+#undef NAME
+#define NAME(f) f##_pair_warp
+#include "linalg_small_pair.cuh"
+#undef NAME
+#undef LANE
+#undef LANES
+#undef SYNC
+#undef MAX_OF_LANES
+
+/* Matrices by thread blocks. */
+#define LANE    threadIdx.x
+#define LANES   blockDim.x
+#define SYNC()  __syncthreads()
+#define NAME(f) f##_real_block
+#include "linalg_small_real.cuh"
+#undef NAME
+#define NAME(f) f##_pair_block
+#include "linalg_small_pair.cuh"
+#undef NAME
 
 extern __shared__ double memory[];
 
-KERNEL(SMALL_LANES_MOST) small_real(const small_args a) { small_matrix_real(&a, blockIdx.x, memory); }
-KERNEL(SMALL_LANES_MOST) small_pair(const small_args a) { small_matrix_pair(&a, blockIdx.x, memory); }
+/* The part of the shared memory that a warp has, and its matrix. */
+static __device__ inline void *of_warp(const small_args &a, int64_t *matrix)
+{
+    const int warp = (int)threadIdx.x / 32;
+    *matrix = (int64_t)blockIdx.x * (blockDim.x / 32) + warp;
+    return (char *)memory + warp * small_bytes_apart(&a);
+}
+
+#define KERNELS(name)                                                                                        \
+    KERNEL(SMALL_LANES_MOST) name##_real(const small_args a)                                                 \
+    {                                                                                                        \
+        small_##name##_real_block(&a, blockIdx.x, memory);                                                   \
+    }                                                                                                        \
+    KERNEL(SMALL_LANES_MOST) name##_pair(const small_args a)                                                 \
+    {                                                                                                        \
+        small_##name##_pair_block(&a, blockIdx.x, memory);                                                   \
+    }                                                                                                        \
+    KERNEL(32 * SMALL_WARPS) name##_real_warps(const small_args a)                                           \
+    {                                                                                                        \
+        int64_t matrix;                                                                                      \
+        void *const mine = of_warp(a, &matrix);                                                              \
+        if (matrix < a.count) small_##name##_real_warp(&a, matrix, mine);                                    \
+    }                                                                                                        \
+    KERNEL(32 * SMALL_WARPS) name##_pair_warps(const small_args a)                                           \
+    {                                                                                                        \
+        int64_t matrix;                                                                                      \
+        void *const mine = of_warp(a, &matrix);                                                              \
+        if (matrix < a.count) small_##name##_pair_warp(&a, matrix, mine);                                    \
+    }
+KERNELS(system)
+KERNELS(factors)
 
 } // namespace
 
-extern "C" const void *TYPED(small_kernel)(bool pairs)
+extern "C" const void *TYPED(small_kernel)(bool factors, bool pairs, bool warps)
 {
-    return pairs ? (const void *)small_pair : (const void *)small_real;
+    static const void *const kernel[2][2][2] = {
+        { { (const void *)system_real, (const void *)system_real_warps },
+          { (const void *)system_pair, (const void *)system_pair_warps } },
+        { { (const void *)factors_real, (const void *)factors_real_warps },
+          { (const void *)factors_pair, (const void *)factors_pair_warps } }
+    };
+    return kernel[factors][pairs][warps];
 }

@@ -10,15 +10,23 @@
 extern "C" {
 #endif
 
-enum { SMALL_BYTES_MOST = 99 << 10, SMALL_MOST = 64, SMALL_SIDES_MOST = 1 << 12, SMALL_LANES_MOST = 256 };
+enum {
+    SMALL_BYTES_MOST = 99 << 10, /* of shared memory */
+    SMALL_MOST = 64,
+    SMALL_SIDES_MOST = 1 << 12,
+    SMALL_LANES_MOST = 256,
+    SMALL_WARPS = 4 /* in a thread block, where a warp computes each matrix */
+};
 
-/* The threads that a launch gives each matrix. */
+/* The threads that compute a matrix: a warp or a thread block. */
 static inline int small_lanes(const small_args *a)
 {
     const int most = a->m > a->n ? a->m : a->n;
-    if (a->what <= SMALL_QR) return 64;
-    return most <= 8 ? 32 : most <= 16 ? 64 : most <= 32 ? 128 : SMALL_LANES_MOST;
+    return most <= 32 ? 32 : a->what < SMALL_QR ? 64 : SMALL_LANES_MOST;
 }
+
+/* The distance between the memory of warps. */
+SMALL_FUNCTION size_t small_bytes_apart(const small_args *a) { return (small_bytes(a) + 15) / 16 * 16; }
 
 cudaError_t small_launch(const small_args *a, cudaStream_t q);
 

@@ -18,7 +18,7 @@ typedef struct {
     int rows, cols, pitch, second_pitch; /* of the columns in `first` */
     E *first, *second, *turn;
     R *sum, *cosine, *change;
-    int *turned;
+    int *turned, *pair; /* by pair: has it turned in this sweep; its two columns */
 } NAME(factoring);
 
 QUALIFIERS NAME(factoring) NAME(divide)(const small_args *how, void *memory)
@@ -37,6 +37,7 @@ QUALIFIERS NAME(factoring) NAME(divide)(const small_args *how, void *memory)
     d.cosine = d.sum + items;
     d.change = d.cosine + items;
     d.turned = (int *)(d.change + items);
+    d.pair = d.turned + items;
     return d;
 }
 
@@ -141,9 +142,9 @@ QUALIFIERS void NAME(small_qr)(const small_args *how, int64_t matrix, void *memo
  * each round if n is odd. */
 QUALIFIERS bool NAME(pair_of)(int n, int round, int k, int *p, int *q)
 {
-    const int turns = (n + 1) / 2 * 2 - 1;
-    *p = k ? (round + k) % turns : turns;
-    *q = (round + turns - k) % turns;
+    const int turns = (n + 1) / 2 * 2 - 1, after = round + k;
+    *p = !k ? turns : after < turns ? after : after - turns;
+    *q = round < k ? round - k + turns : round - k;
     return *p < n && *q < n;
 }
 
@@ -197,7 +198,10 @@ QUALIFIERS void NAME(find_rotation)(const NAME(factoring) * d, int round, int k)
     d->cosine[k] = 1;
     d->turn[k] = MAKE(0, 0);
     d->change[k] = 0;
-    if (!NAME(pair_of)(d->cols, round, k, &p, &q)) return;
+    const bool there = NAME(pair_of)(d->cols, round, k, &p, &q);
+    d->pair[2 * k] = p;
+    d->pair[2 * k + 1] = q;
+    if (!there) return;
     const E x = s[q * ld + p];
     if (!(SIZE(x) > EPS / 32)) return;
     d->change[k] = NAME(rotation)(RE(s[p * ld + p]), RE(s[q * ld + q]), x, &d->cosine[k], &d->turn[k]);
@@ -205,14 +209,12 @@ QUALIFIERS void NAME(find_rotation)(const NAME(factoring) * d, int round, int k)
 }
 
 /* The elements in the rows of pair k and the columns of pair l, and those in the mirrored places. */
-QUALIFIERS void NAME(rotate_block)(const NAME(factoring) * d, int round, int k, int l)
+QUALIFIERS void NAME(rotate_block)(const NAME(factoring) * d, int k, int l)
 {
     E *s = d->first;
     const int ld = d->pitch, n = d->cols;
-    int row[2], col[2];
+    const int *row = d->pair + 2 * k, *col = d->pair + 2 * l;
     E x[2][2];
-    (void)NAME(pair_of)(n, round, k, &row[0], &row[1]);
-    (void)NAME(pair_of)(n, round, l, &col[0], &col[1]);
     if (d->change[k] == 0 && d->change[l] == 0) return;
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++) {
@@ -235,29 +237,34 @@ QUALIFIERS void NAME(rotate_block)(const NAME(factoring) * d, int round, int k, 
         }
 }
 
+QUALIFIERS void NAME(rotate_vectors)(const NAME(factoring) * d)
+{
+    const int n = d->cols, half = (n + 1) / 2;
+    GRID(n);
+    EACH_J(k, 0, half)
+    {
+        if (d->change[k] == 0) continue;
+        E *x = d->second + d->pair[2 * k] * d->second_pitch,
+          *y = d->second + d->pair[2 * k + 1] * d->second_pitch;
+        EACH_I(i, 0, n) ROTATE(x[i], y[i], d->cosine[k], d->turn[k]);
+    }
+}
+
 /* Makes d->first diagonal, and d->second the product of the rotations. False: that did not converge. */
 QUALIFIERS bool NAME(diagonalize)(const NAME(factoring) * d, bool vectors)
 {
-    const int n = d->cols, half = (n + 1) / 2;
+    const int half = (d->cols + 1) / 2;
+    GRID(half);
     for (int sweep = 0; sweep < SWEEPS_MOST; sweep++) {
         EACH(k, 0, half) d->turned[k] = 0;
         for (int round = 0; round < 2 * half - 1; round++) {
             EACH(k, 0, half) NAME(find_rotation)(d, round, k);
             SYNC();
             /* Each two pairs once: k and the half of the others that follow it. */
-            EACH(i, 0, half * (half / 2 + 1))
-            {
-                const int k = i % half, apart = i / half;
-                if (2 * apart != half || 2 * k < half) NAME(rotate_block)(d, round, k, (k + apart) % half);
-            }
-            EACH(i, 0, vectors ? half * n : 0)
-            {
-                int p, q;
-                const int k = i / n;
-                E *v = d->second + i % n;
-                if (NAME(pair_of)(n, round, k, &p, &q) && d->change[k] != 0)
-                    ROTATE(v[p * d->second_pitch], v[q * d->second_pitch], d->cosine[k], d->turn[k]);
-            }
+            EACH_J(apart, 0, half / 2 + 1)
+            EACH_I(k, 0, 2 * apart == half ? half / 2 : half)
+            NAME(rotate_block)(d, k, k + apart < half ? k + apart : k + apart - half);
+            if (vectors) NAME(rotate_vectors)(d);
             SYNC();
         }
         if (!NAME(has_turned)(d)) return true;
@@ -344,21 +351,23 @@ QUALIFIERS bool NAME(part_of_turn)(const NAME(factoring) * d, int p, int q, int 
 QUALIFIERS bool NAME(orthogonalize)(const NAME(factoring) * d, bool vectors)
 {
     const int n = d->cols, half = (n + 1) / 2;
-    int share = 1; /* threads of a pair */
-    while (2 * share * half <= (int)LANES) share *= 2;
+    int bits = 0; /* 2^bits threads have a pair */
+    while ((half << (bits + 1)) <= (int)LANES) bits++;
+    const int share = 1 << bits;
     for (int sweep = 0; sweep < SWEEPS_MOST; sweep++) {
         EACH(k, 0, half) d->turned[k] = 0;
         SYNC();
         for (int round = 0; round < 2 * half - 1; round++) {
             int p, q;
             EACH(i, 0, half * share)
-            if (NAME(pair_of)(n, round, i / share, &p, &q))
-                NAME(part_of_product)(d, p, q, i % share, share, i);
+            if (NAME(pair_of)(n, round, i >> bits, &p, &q))
+                NAME(part_of_product)(d, p, q, i & (share - 1), share, i);
             SYNC();
             EACH(i, 0, half * share)
-            if (NAME(pair_of)(n, round, i / share, &p, &q) &&
-                NAME(part_of_turn)(d, p, q, i % share, share, i - i % share, vectors) && i % share == 0)
-                d->turned[i / share] = 1;
+            if (NAME(pair_of)(n, round, i >> bits, &p, &q) &&
+                NAME(part_of_turn)(d, p, q, i & (share - 1), share, i & -share, vectors) &&
+                !(i & (share - 1)))
+                d->turned[i >> bits] = 1;
             SYNC();
         }
         if (!NAME(has_turned)(d)) return true;

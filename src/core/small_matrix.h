@@ -36,7 +36,8 @@ typedef struct small_args {
     int64_t count;                /* matrices */
     const void *a, *b;            /* b: of SMALL_SOLVE and SMALL_TRIANGULAR */
     void *out[3];
-    int *left; /* for each matrix: 1 if it is left to the caller, else 0 */
+    int *left;      /* for each matrix: 1 if it is left to the caller, else 0 */
+    int *some_left; /* set to 1 if one is */
 } small_args;
 
 #ifdef __CUDACC__
@@ -56,6 +57,18 @@ SMALL_FUNCTION bool small_has_vectors(const small_args *a)
     return a->what == SMALL_SVD || a->what == SMALL_EIGH;
 }
 
+/* The right-hand sides that are solved in the memory that threads share; 0: none. */
+SMALL_FUNCTION int small_held_sides(const small_args *a)
+{
+    const int sides = a->what == SMALL_INV     ? a->n
+                      : a->what == SMALL_SOLVE ? a->sides
+                                               : 0,
+              most = a->lanes == 1 ? 0
+                     : a->n <= 32  ? a->n
+                                   : 8;
+    return sides <= most ? sides : 0;
+}
+
 /* The numbers that a factorisation keeps for its columns, or for its threads. */
 SMALL_FUNCTION int small_items(const small_args *a)
 {
@@ -69,9 +82,10 @@ SMALL_FUNCTION size_t small_bytes(const small_args *a)
     const size_t part = a->wide ? 8 : 4, each = part * (a->pairs ? 2 : 1), items = (size_t)small_items(a);
     const size_t rows = (size_t)(small_is_wide(a) ? a->n : a->m),
                  cols = (size_t)(small_is_wide(a) ? a->m : a->n);
-    if (a->what < SMALL_QR) return cols * (cols | 1) * each + cols * part + cols * sizeof(int);
+    if (a->what < SMALL_QR)
+        return (cols + (size_t)small_held_sides(a)) * (cols | 1) * each + cols * (part + sizeof(int));
     return (cols * (rows | 1) + (small_has_vectors(a) ? cols * (cols | 1) : 0) + items) * each +
-           items * (3 * part + sizeof(int));
+           items * (3 * part + 3 * sizeof(int));
 }
 
 #ifndef __CUDACC__

@@ -2,12 +2,21 @@
  * threads of a block share the loops, and for the CPU, where one thread runs them.
  *
  * The file that includes this defines E, the type of an element, and R, that of its parts;
- * PARTS; QUALIFIERS, those of functions; NAME(f); LANE, LANES and SYNC(); for elements x, SIZE(x), the sum of
+ * PARTS; QUALIFIERS, those of functions; NAME(f); LANE, LANES and SYNC(); optionally MAX_OF_LANES(x, i), which
+ * gives all lanes the largest x >= 0 and its least i; for elements x, SIZE(x), the sum of
  * the magnitudes of its parts, RE(x), IM(x), MAKE(re, im), CONJ(x); LARGEST and LEAST, the exponents of sizes
  * between which a matrix is factored. There are operators for elements. */
 
 /* The items of a loop are divided among the threads. */
 #define EACH(i, first, end) for (int i = (first) + (int)(LANE); i < (end); i += (int)(LANES))
+
+/* Two loops at once: a power of 2 of threads runs along the first one. */
+#define GRID(n)                                                                                              \
+    int across = 1;                                                                                          \
+    while (across < (n) && 2 * across <= (int)(LANES)) across *= 2;                                          \
+    const int grid_i = (int)(LANE) % across, grid_j = (int)(LANE) / across, beside = (int)(LANES) / across
+#define EACH_I(i, first, end) for (int i = (first) + grid_i; i < (end); i += across)
+#define EACH_J(j, first, end) for (int j = (first) + grid_j; j < (end); j += beside)
 
 /* Rows are so far apart that the elements of a column are in different banks. */
 QUALIFIERS int NAME(pitch)(int n) { return n | 1; }
@@ -41,6 +50,27 @@ QUALIFIERS bool NAME(is_level)(int n, double largest, double smallest)
            smallest >= largest * ldexp(1.0, LEAST);
 }
 
+/* The row of the largest element of column k, from row k on. */
+QUALIFIERS int NAME(find_pivot)(const E *s, int n, int k, R *best)
+{
+    const int ld = NAME(pitch)(n);
+    int p = k;
+    *best = 0;
+#ifdef MAX_OF_LANES
+    EACH(i, k, n)
+#else
+    for (int i = k; i < n; i++)
+#endif
+    if (SIZE(s[i * ld + k]) > *best) {
+        *best = SIZE(s[i * ld + k]);
+        p = i;
+    }
+#ifdef MAX_OF_LANES
+    MAX_OF_LANES(*best, p);
+#endif
+    return p;
+}
+
 /* s = P L U in place, for the transpose s of the matrix. Returns false if s is singular or out of range, or
  * if the largest sum of a row of U is more than `limit` times that of s. */
 QUALIFIERS bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
@@ -51,16 +81,12 @@ QUALIFIERS bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
     SYNC();
     const bool finite = NAME(range_of)(sum, n, &size, &smallest);
     if (!finite || (n && !NAME(is_level)(n, size, smallest))) return false;
+    GRID(n);
     for (int k = 0; k < n; k++) {
-        int p = k;
-        R best = SIZE(s[k * ld + k]);
-        for (int i = k + 1; i < n; i++)
-            if (SIZE(s[i * ld + k]) > best) {
-                best = SIZE(s[i * ld + k]);
-                p = i;
-            }
+        R best;
+        const int p = NAME(find_pivot)(s, n, k, &best);
         SYNC();
-        if (best == 0) return false;
+        if (!(best > 0)) return false;
         if (LANE == 0) pivot[k] = p;
         EACH(j, 0, p == k ? 0 : n)
         {
@@ -69,11 +95,12 @@ QUALIFIERS bool NAME(factor)(E *s, int n, int limit, R *sum, int *pivot)
             s[p * ld + j] = x;
         }
         SYNC();
-        EACH(i, k + 1, n)
+        EACH(i, k + 1, n) s[i * ld + k] = s[i * ld + k] / s[k * ld + k];
+        SYNC();
+        EACH_I(i, k + 1, n)
         {
-            const E m = s[i * ld + k] / s[k * ld + k];
-            s[i * ld + k] = m;
-            for (int j = k + 1; j < n; j++) s[i * ld + j] = s[i * ld + j] - m * s[k * ld + j];
+            const E m = s[i * ld + k];
+            EACH_J(j, k + 1, n) s[i * ld + j] = s[i * ld + j] - m * s[k * ld + j];
         }
         SYNC();
     }
@@ -107,6 +134,43 @@ QUALIFIERS bool NAME(solve_column)(const E *s, int n, const int *pivot, E *x, in
     return total == 0;
 }
 
+/* The same for all columns of x, in memory that the threads share: element i of column c is x[c * ld + i]. */
+QUALIFIERS bool NAME(solve_columns)(const E *s, int n, const int *pivot, E *x, int columns)
+{
+    const int ld = NAME(pitch)(n);
+    R total = 0;
+    GRID(n);
+    for (int k = 0; k < n; k++) {
+        EACH(c, 0, columns) x[c * ld + k] = x[c * ld + k] / s[k * ld + k];
+        SYNC();
+        EACH_J(c, 0, columns)
+        {
+            const E y = x[c * ld + k];
+            EACH_I(i, k + 1, n) x[c * ld + i] = x[c * ld + i] - s[k * ld + i] * y;
+        }
+        SYNC();
+    }
+    for (int k = n - 1; k > 0; k--) {
+        EACH_J(c, 0, columns)
+        {
+            const E y = x[c * ld + k];
+            EACH_I(i, 0, k) x[c * ld + i] = x[c * ld + i] - s[k * ld + i] * y;
+        }
+        SYNC();
+    }
+    EACH(c, 0, columns)
+    {
+        for (int k = n - 1; k >= 0; k--) {
+            const E v = x[c * ld + k];
+            total += SIZE(v) * 0;
+            x[c * ld + k] = x[c * ld + pivot[k]];
+            x[c * ld + pivot[k]] = v;
+        }
+    }
+    SYNC();
+    return total == 0;
+}
+
 /* s = L L^H in place, in the lower triangle. False: it is not positive definite, or not finite. */
 QUALIFIERS bool NAME(cholesky)(E *s, int n, R *sum)
 {
@@ -119,6 +183,7 @@ QUALIFIERS bool NAME(cholesky)(E *s, int n, R *sum)
     }
     SYNC();
     if (!NAME(range_of)(sum, n, &size, &smallest)) return false;
+    GRID(n);
     for (int k = 0; k < n; k++) {
         const R d = RE(s[k * ld + k]);
         if (!(d > 0 && d < (R)INFINITY)) return false;
@@ -127,10 +192,15 @@ QUALIFIERS bool NAME(cholesky)(E *s, int n, R *sum)
         EACH(i, k, n)
         s[i * ld + k] = i == k ? MAKE(root, 0) : MAKE(RE(s[i * ld + k]) / root, IM(s[i * ld + k]) / root);
         SYNC();
-        EACH(i, k + 1, n)
-        for (int j = k + 1; j <= i; j++) s[i * ld + j] = s[i * ld + j] - s[i * ld + k] * CONJ(s[j * ld + k]);
-        SYNC();
-        EACH(i, k + 1, n) s[i * ld + i] = MAKE(RE(s[i * ld + i]), 0);
+        EACH_I(i, k + 1, n)
+        {
+            const E m = s[i * ld + k];
+            EACH_J(j, k + 1, i + 1)
+            {
+                const E x = s[i * ld + j] - m * CONJ(s[j * ld + k]);
+                s[i * ld + j] = i == j ? MAKE(RE(x), 0) : x;
+            }
+        }
         SYNC();
     }
     return true;
@@ -190,7 +260,12 @@ QUALIFIERS void NAME(put_determinant)(const small_args *how, const E *s, const i
     }
 }
 
-QUALIFIERS void NAME(leave)(const small_args *how, int64_t m) { how->left[m] = 1; }
+QUALIFIERS void NAME(start)(const small_args *how, int64_t m)
+{
+    if (LANE == 0) how->left[m] = 0;
+    SYNC();
+}
+QUALIFIERS void NAME(leave)(const small_args *how, int64_t m) { how->left[m] = *how->some_left = 1; }
 
 #include "small_factors_ops.h"
 
@@ -227,7 +302,7 @@ QUALIFIERS void NAME(small_cholesky)(const small_args *how, int64_t m, E *s, R *
     EACH(k, 0, n * n) x[k] = k % n <= k / n ? s[k / n * ld + k % n] : MAKE(0, 0);
 }
 
-QUALIFIERS void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, int *pivot)
+QUALIFIERS void NAME(small_lu)(const small_args *how, int64_t m, E *s, E *y, R *sum, int *pivot)
 {
     const int n = how->n, ld = NAME(pitch)(n), sides = how->what == SMALL_INV ? n : how->sides;
     const E *a = (const E *)how->a + m * n * n, *b = (const E *)how->b + m * n * sides;
@@ -242,6 +317,14 @@ QUALIFIERS void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, i
         if (LANE == 0) NAME(put_determinant)(how, s, pivot, m);
         return;
     }
+    if (small_held_sides(how)) {
+        EACH(k, 0, n * sides)
+        y[k % sides * ld + k / sides] = how->what == SMALL_INV ? MAKE(k / n == k % n, 0) : b[k];
+        SYNC();
+        if (!NAME(solve_columns)(s, n, pivot, y, sides)) NAME(leave)(how, m);
+        EACH(k, 0, n * sides) x[k] = y[k % sides * ld + k / sides];
+        return;
+    }
     EACH(c, 0, sides)
     {
         for (int i = 0; i < n; i++)
@@ -250,18 +333,28 @@ QUALIFIERS void NAME(small_lu)(const small_args *how, int64_t m, E *s, R *sum, i
     }
 }
 
-/* `memory` has small_bytes() bytes. */
-QUALIFIERS void NAME(small_matrix)(const small_args *how, int64_t m, void *memory)
+/* `memory` has small_bytes() bytes. The two functions have the work of different kinds. */
+QUALIFIERS void NAME(small_system)(const small_args *how, int64_t m, void *memory)
 {
     const int n = how->n;
     E *s = (E *)memory;
-    R *sum = (R *)(s + n * NAME(pitch)(n));
+    E *y = s + n * NAME(pitch)(n);
+    R *sum = (R *)(y + small_held_sides(how) * NAME(pitch)(n));
     int *pivot = (int *)(sum + n);
+    NAME(start)(how, m);
+    if (how->what == SMALL_TRIANGULAR) NAME(small_triangular)(how, m);
+    else if (how->what == SMALL_CHOLESKY) NAME(small_cholesky)(how, m, s, sum);
+    else NAME(small_lu)(how, m, s, y, sum, pivot);
+}
+
+QUALIFIERS void NAME(small_factors)(const small_args *how, int64_t m, void *memory)
+{
+    NAME(start)(how, m);
     if (how->what == SMALL_QR) NAME(small_qr)(how, m, memory);
     else if (how->what == SMALL_EIGH || how->what == SMALL_EIGVALSH) NAME(small_eigen)(how, m, memory);
-    else if (how->what == SMALL_SVD || how->what == SMALL_SVDVALS) NAME(small_svd)(how, m, memory);
-    else if (how->what == SMALL_TRIANGULAR) NAME(small_triangular)(how, m);
-    else if (how->what == SMALL_CHOLESKY) NAME(small_cholesky)(how, m, s, sum);
-    else NAME(small_lu)(how, m, s, sum, pivot);
+    else NAME(small_svd)(how, m, memory);
 }
 #undef EACH
+#undef GRID
+#undef EACH_I
+#undef EACH_J

@@ -73,8 +73,8 @@ static bool run_tiny(const small_args *work, const step *one, void *const *own)
     how.a = a;
     how.b = b;
     for (int i = 0; i < one->outs; i++) how.out[i] = own[i];
-    how.left = &left;
-    small_matrix(&how, 0, memory);
+    how.left = how.some_left = &left;
+    (how.what < SMALL_QR ? small_system : small_factors)(&how, 0, memory);
     return !left;
 }
 

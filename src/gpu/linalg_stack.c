@@ -53,12 +53,13 @@ static bool small_work(const step *s, const linalg_batch *b, small_args *a)
 {
     if (!small_matrix_work(s, b, a) || a->m > SMALL_MOST || a->n > SMALL_MOST) return false;
     a->lanes = small_lanes(a);
-    return a->sides <= SMALL_SIDES_MOST && b->count <= INT32_MAX && small_bytes(a) <= SMALL_BYTES_MOST;
+    return a->sides <= SMALL_SIDES_MOST && b->count <= INT32_MAX && small_bytes_apart(a) <= SMALL_BYTES_MOST;
 }
 
-/* Memory for small matrices: dense copies of the operands, and which matrices are left. */
+/* Memory for small matrices: dense copies of operands, and which matrices are left. */
 typedef struct small_memory {
-    void *in[2], *left;
+    void *in[2]; /* NULL: the operand is read in place */
+    int *left;
     int *left_host; /* by matrix; host memory */
 } small_memory;
 
@@ -76,9 +77,18 @@ static void small_close(small_memory *m, const queue *q)
     if (m->left_host) scratch_release(HOST, m->left_host, q->index);
 }
 
-/* A copy of operand i without gaps, broadcast to the leading axes. */
-static duet_status dense_copy(const stack *k, int i, const linalg_batch *b, queue *q, void **p)
+static bool same_places(const layout *x, const layout *y)
 {
+    for (int a = 0; a < x->rank; a++)
+        if (x->size[a] > 1 && x->stride[a] != y->stride[a]) return false;
+    return true;
+}
+
+/* Operand i without gaps, broadcast to the leading axes: itself, or a copy. */
+static duet_status dense_operand(const stack *k, int i, const linalg_batch *b, queue *q, small_memory *m,
+                                 const void **p)
+{
+    void *const from_here = k->data[k->s.outs + i];
     const layout *l = &k->s.in[i].at;
     const int own = l->rank < 2 ? l->rank : 2;
     shape all = b->lead;
@@ -86,26 +96,39 @@ static duet_status dense_copy(const stack *k, int i, const linalg_batch *b, queu
     for (int a = 0; a < own; a++) all.size[all.rank++] = l->size[l->rank - own + a];
     const layout from = layout_broadcast(l, &all);
     layout_dense(&to, l->type, all.rank, all.size);
-    TRY(small_take(q, q->device, (size_t)layout_count(&to) * dtypes[l->type].bytes, p));
+    *p = from_here;
+    if (same_places(&from, &to)) return DUET_OK;
+    TRY(small_take(q, q->device, (size_t)layout_count(&to) * dtypes[l->type].bytes, &m->in[i]));
+    *p = m->in[i];
     if (!layout_count(&to)) return DUET_OK;
-    return gpu_apply(OP_LOAD, *p, &to, &(part){ .p = k->data[k->s.outs + i], .at = &from }, 1, q);
+    return gpu_apply(OP_LOAD, m->in[i], &to, &(part){ .p = from_here, .at = &from }, 1, q);
 }
 
-/* Computes the matrices that need no further care. m->left_host says which do. */
-static duet_status run_small(const stack *k, const linalg_batch *b, small_args *a, queue *q, small_memory *m)
+/* Computes the matrices that need no further care. *any: m->left_host says which do. */
+static duet_status run_small(const stack *k, const linalg_batch *b, small_args *a, queue *q, small_memory *m,
+                             bool *any)
 {
-    const size_t bytes = (size_t)b->count * sizeof *m->left_host;
-    for (int i = 0; i < k->s.ins; i++) TRY(dense_copy(k, i, b, q, &m->in[i]));
-    TRY(small_take(q, q->device, bytes, &m->left));
-    TRY(small_take(q, HOST, bytes, &m->left_host));
-    a->a = m->in[0];
-    a->b = m->in[1];
+    const size_t bytes = (size_t)b->count * sizeof *m->left;
+    int *some_left;
+    const void *in[2] = { 0 };
+    for (int i = 0; i < k->s.ins; i++) TRY(dense_operand(k, i, b, q, m, &in[i]));
+    TRY(small_take(q, q->device, bytes + sizeof *m->left, &m->left));
+    TRY(small_take(q, HOST, bytes + sizeof *m->left, &m->left_host));
+    a->a = in[0];
+    a->b = in[1];
     for (int i = 0; i < k->s.outs; i++) a->out[i] = k->data[i];
     a->left = m->left;
-    TRY(CUDA(cudaMemsetAsync, m->left, 0, bytes, q->stream));
+    a->some_left = m->left + b->count;
+    some_left = m->left_host + b->count;
+    TRY(CUDA(cudaMemsetAsync, a->some_left, 0, sizeof *some_left, q->stream));
     gpu_queue_wrote_anything(q);
     COUNT(launches);
     TRY(CUDA(small_launch, a, q->stream));
+    TRY(CUDA(cudaMemcpyAsync, some_left, a->some_left, sizeof *some_left, cudaMemcpyDeviceToHost, q->stream));
+    TRY(CUDA(cudaStreamSynchronize, q->stream));
+    COUNT(synchronisations);
+    *any = *some_left != 0;
+    if (!*any) return DUET_OK;
     TRY(CUDA(cudaMemcpyAsync, m->left_host, m->left, bytes, cudaMemcpyDeviceToHost, q->stream));
     TRY(CUDA(cudaStreamSynchronize, q->stream));
     COUNT(synchronisations);
@@ -142,8 +165,9 @@ duet_status gpu_linear_stack(const step *s, const frame *f, queue *q, const lina
     small_memory m = { 0 };
     duet_status r = stack_open(&k, s, f, q);
     const bool is_small = small_work(s, b, &a);
-    if (r == DUET_OK && is_small) r = run_small(&k, b, &a, q, &m);
-    for (int64_t i = 0; i < b->count && r == DUET_OK; i++)
+    bool any = true;
+    if (r == DUET_OK && is_small) r = run_small(&k, b, &a, q, &m, &any);
+    for (int64_t i = 0; any && i < b->count && r == DUET_OK; i++)
         if (!is_small || m.left_host[i]) r = run_one(&k, b, i, f, q, one);
     if (r == DUET_OK) r = stack_write(&k, s, f, q);
     small_close(&m, q);

@@ -89,12 +89,13 @@ static inline float _Complex make_c64(float re, float im)
 
 static void run(void *args)
 {
-    static void (*const matrix[2][2])(const small_args *how, int64_t m,
-                                      void *memory) = { { small_matrix_f32, small_matrix_c64 },
-                                                        { small_matrix_f64, small_matrix_c128 } };
+    static void (*const matrix[2][2][2])(const small_args *how, int64_t m, void *memory) = {
+        { { small_system_f32, small_system_c64 }, { small_system_f64, small_system_c128 } },
+        { { small_factors_f32, small_factors_c64 }, { small_factors_f64, small_factors_c128 } }
+    };
     const small_args *a = args;
     void *memory = fake_alloc(small_bytes(a));
-    for (int64_t m = 0; m < a->count; m++) matrix[a->wide][a->pairs](a, m, memory);
+    for (int64_t m = 0; m < a->count; m++) matrix[a->what >= SMALL_QR][a->wide][a->pairs](a, m, memory);
     fake_free(memory);
 }
 
@@ -106,7 +107,8 @@ cudaError_t small_launch(const small_args *a, cudaStream_t q)
     const size_t m = (size_t)a->m, few = m < n ? m : n, part = a->wide ? 8 : 4;
     const bool eigen = a->what == SMALL_EIGH || a->what == SMALL_EIGVALSH;
     bool fits = fake_owns(a->a, count * m * n * each) && fake_owns(a->left, count * sizeof *a->left) &&
-                small_bytes(a) <= SMALL_BYTES_MOST && a->n <= SMALL_MOST && a->lanes <= SMALL_LANES_MOST;
+                fake_owns(a->some_left, sizeof *a->some_left) && small_bytes_apart(a) <= SMALL_BYTES_MOST &&
+                a->n <= SMALL_MOST && a->lanes <= SMALL_LANES_MOST;
     if (a->what == SMALL_SOLVE || a->what == SMALL_TRIANGULAR)
         fits &= fake_owns(a->b, count * n * sides * each) && fake_owns(a->out[0], count * n * sides * each);
     if (a->what == SMALL_INV || a->what == SMALL_CHOLESKY) fits &= fake_owns(a->out[0], count * n * n * each);
