@@ -26,7 +26,7 @@ static inline int small_lanes(const small_args *a)
 }
 
 /* The distance between the memory of warps. */
-SMALL_FUNCTION size_t small_bytes_apart(const small_args *a) { return (small_bytes(a) + 15) / 16 * 16; }
+SMALL_FUNCTION size_t small_bytes_apart(const small_args *a) { return small_bytes(a) / 16 * 16 + 16; }
 
 cudaError_t small_launch(const small_args *a, cudaStream_t q);
 

@@ -139,7 +139,13 @@ QUALIFIERS bool NAME(solve_columns)(const E *s, int n, const int *pivot, E *x, i
 {
     const int ld = NAME(pitch)(n);
     R total = 0;
+    bool finite = true;
     GRID(n);
+    if (2 * columns > (int)(LANES)) { /* a thread for each column */
+        EACH(c, 0, columns) finite = NAME(solve_column)(s, n, pivot, x + c * ld, 1) && finite;
+        SYNC();
+        return finite;
+    }
     for (int k = 0; k < n; k++) {
         EACH(c, 0, columns) x[c * ld + k] = x[c * ld + k] / s[k * ld + k];
         SYNC();
