@@ -22,7 +22,9 @@ enum {
 static inline int small_lanes(const small_args *a)
 {
     const int most = a->m > a->n ? a->m : a->n;
-    return most <= 32 ? 32 : a->what < SMALL_QR ? 64 : SMALL_LANES_MOST;
+    const bool eigen = a->what == SMALL_EIGH || a->what == SMALL_EIGVALSH;
+    if (most <= (eigen ? 16 : 32)) return 32;
+    return a->what < SMALL_QR || most <= 32 ? 64 : SMALL_LANES_MOST;
 }
 
 /* The distance between the memory of warps. */

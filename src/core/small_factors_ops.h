@@ -203,7 +203,7 @@ QUALIFIERS void NAME(find_rotation)(const NAME(factoring) * d, int round, int k)
     d->pair[2 * k + 1] = q;
     if (!there) return;
     const E x = s[q * ld + p];
-    if (!(SIZE(x) > EPS / 32)) return;
+    if (!(SIZE(x) > EPS / 8)) return;
     d->change[k] = NAME(rotation)(RE(s[p * ld + p]), RE(s[q * ld + q]), x, &d->cosine[k], &d->turn[k]);
     d->turned[k] = 1;
 }

@@ -141,7 +141,7 @@ QUALIFIERS bool NAME(solve_columns)(const E *s, int n, const int *pivot, E *x, i
     R total = 0;
     bool finite = true;
     GRID(n);
-    if (2 * columns > (int)(LANES)) { /* a thread for each column */
+    if (2 * columns >= (int)(LANES)) { /* a thread for each column */
         EACH(c, 0, columns) finite = NAME(solve_column)(s, n, pivot, x + c * ld, 1) && finite;
         SYNC();
         return finite;
