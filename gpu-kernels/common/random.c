@@ -67,6 +67,7 @@ static int64_t elements_per_block(const step *s)
     switch (s->attr.random.distribution) {
     case DISTRIBUTION_BERNOULLI: return 4;
     case DISTRIBUTION_INTEGERS: return 2;
+    case DISTRIBUTION_SOBOL: return 1;
     default: return s->out[0].at.type == DUET_F32 ? 4 : 2;
     }
 }

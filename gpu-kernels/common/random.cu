@@ -147,6 +147,16 @@ struct integers {
     }
 };
 
+#ifndef OUT_i64
+struct sobol {
+    enum { EACH = 1 };
+    static __device__ inline elements<EACH> draw(const random_params &l, uint64_t i)
+    {
+        return { { FN(sobol)(&l, i) } };
+    }
+};
+#endif
+
 template <class Law> KERNEL(RANDOM_THREADS) draw(const __grid_constant__ random_args a)
 {
     const uint64_t block = (uint64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
@@ -272,6 +282,7 @@ const void *TYPED(random_kernel)(int distribution, int form)
 {
     if (distribution == DISTRIBUTION_UNIFORM) return (const void *)draw<uniform>;
     if (distribution == DISTRIBUTION_NORMAL) return (const void *)draw<normal>;
+    if (distribution == DISTRIBUTION_SOBOL) return (const void *)draw<sobol>;
     if (distribution != DISTRIBUTION_TRUNCATED_NORMAL) return integer_kernel(distribution, form);
     switch (form - FORM_DRAW) {
     case PROPOSE_NORMAL: return (const void *)draw<truncated_normal<PROPOSE_NORMAL>>;

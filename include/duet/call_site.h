@@ -223,6 +223,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_random_bernoulli(...)        duet_random_bernoulli_at(__VA_ARGS__, DUET_HERE)
 #define duet_random_integers(...)         duet_random_integers_at(__VA_ARGS__, DUET_HERE)
 #define duet_random_permutation(...)      duet_random_permutation_at(__VA_ARGS__, DUET_HERE)
+#define duet_random_sobol(...)            duet_random_sobol_at(__VA_ARGS__, DUET_HERE)
 #define duet_noise_uniform(...)           duet_noise_uniform_at(__VA_ARGS__, DUET_HERE)
 #define duet_noise_normal(...)            duet_noise_normal_at(__VA_ARGS__, DUET_HERE)
 #define duet_noise_logistic(...)          duet_noise_logistic_at(__VA_ARGS__, DUET_HERE)

@@ -1957,6 +1957,10 @@ inline void random_permutation(const destination &m, uint64_t seed, location w =
 {
     detail::check(duet_random_permutation_at(m.get(), seed, detail::site(w)), w);
 }
+inline void random_sobol(const destination &m, uint64_t seed, uint64_t first, location w = location::here())
+{
+    detail::check(duet_random_sobol_at(m.get(), seed, first, detail::site(w)), w);
+}
 
 /* Noise. If `to` is empty, it becomes a new matrix of the type and shape of x. */
 #define DUET_HPP_NOISE(name, parameters, arguments)                                                          \

@@ -216,6 +216,7 @@ static inline void duet_free_each(int count, duet_matrix **const *m)
 #define duet_random_bernoulli(m, seed, p)        duet_random_bernoulli_at(m, seed, p, DUET_HERE)
 #define duet_random_integers(m, seed, low, high) duet_random_integers_at(m, seed, low, high, DUET_HERE)
 #define duet_random_permutation(m, seed)         duet_random_permutation_at(m, seed, DUET_HERE)
+#define duet_random_sobol(m, seed, first)        duet_random_sobol_at(m, seed, first, DUET_HERE)
 #define duet_random_truncated_normal(m, seed, mean, deviation, low, high)                                    \
     duet_random_truncated_normal_at(m, seed, mean, deviation, low, high, DUET_HERE)
 

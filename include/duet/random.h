@@ -13,17 +13,24 @@
  *                                   every element type
  *     duet_random_permutation       0 .. n-1 in random order, the same in every element type. Each
  *                                   order has the same probability
+ *     duet_random_sobol             points of the Sobol sequence in [0, 1): m is [points, dimensions] or
+ *                                   [points], and element (i, j) is coordinate j of point first + i. The
+ *                                   same numbers in every type, rounded down: in f32 to a multiple of
+ *                                   2^-24, in f64 of 2^-53. With a seed other than 0 each coordinate gets
+ *                                   a random digital shift. For quasi-Monte Carlo methods use a power of
+ *                                   2 of points
  * Element i, in row-major order, depends only on the seed, the function with its arguments, and i. So
  * a seed gives the same bits on every device and with any number of threads. Use two seeds for two
  * independent matrices. docs/semantics.md defines the numbers. Arguments of type double are first
- * rounded to the element type of m. For the first three functions m has a floating-point type, for the
- * others any real type.
- * Shapes    any; for a permutation [n]
+ * rounded to the element type of m. For the first three functions and duet_random_sobol m has a
+ * floating-point type, for the others any real type.
+ * Shapes    any; for a permutation [n]; for a Sobol sequence [points] or [points, 1 to 1024]
  * Errors    BAD_ARGUMENT: m is NULL or freed; uniform: low >= high, or high - low is not finite;
  *           normal: mean or deviation is not finite, or deviation < 0; truncated normal: as normal, and
  *           also if deviation is 0, low >= high, or the range is 1e150 deviations from the mean;
- *           bernoulli: p is outside of [0, 1]; integers: low >= high. BAD_TYPE: m does not have one of
- *           the types above, or its type cannot represent the integers exactly. BAD_SHAPE, NO_MEMORY,
+ *           bernoulli: p is outside of [0, 1]; integers: low >= high; sobol: first + points >= 2^63.
+ *           BAD_TYPE: m does not have one of the types above, or its type cannot represent the integers
+ *           exactly. BAD_SHAPE, NO_MEMORY,
  *           UNSUPPORTED, NO_DEVICE: m is unchanged. DEVICE_ERROR: the contents of m may be undefined */
 DUET_API DUET_MUST duet_status duet_random_uniform(duet_matrix *m, uint64_t seed, double low, double high);
 DUET_API DUET_MUST duet_status duet_random_uniform_at(duet_matrix *m, uint64_t seed, double low, double high,
@@ -45,6 +52,9 @@ DUET_API DUET_MUST duet_status duet_random_integers_at(duet_matrix *m, uint64_t 
                                                        int64_t high, const char *site);
 DUET_API DUET_MUST duet_status duet_random_permutation(duet_matrix *m, uint64_t seed);
 DUET_API DUET_MUST duet_status duet_random_permutation_at(duet_matrix *m, uint64_t seed, const char *site);
+DUET_API DUET_MUST duet_status duet_random_sobol(duet_matrix *m, uint64_t seed, uint64_t first);
+DUET_API DUET_MUST duet_status duet_random_sobol_at(duet_matrix *m, uint64_t seed, uint64_t first,
+                                                    const char *site);
 
 /* Add random noise to x and store the result in `to`. x is a matrix (also `to` itself), a formula or a
  * number. Below, w is a matrix of random numbers with the shape and type of `to`. Its elements are

@@ -47,6 +47,12 @@ def integers(shape, seed, low, high, *, dtype=dt.int64, device=None):
     return _fill(lib.random_integers, shape, seed, dtype, device, low, high)
 
 
+def sobol(points, dimensions, seed=0, first=0, *, dtype=dt.float64, device=None):
+    """Points of the Sobol sequence in [0, 1), from number `first` on: an array [points, dimensions]. A seed other
+    than 0 shifts each coordinate at random."""
+    return _fill(lib.random_sobol, (points, dimensions), seed, dtype, device, builtins.int(first))
+
+
 def permutation(n, seed, *, dtype=dt.int64, device=None):
     """0, 1, ..., n - 1 in random order."""
     return _fill(lib.random_permutation, (builtins.int(n),), seed, dtype, device)

@@ -245,4 +245,22 @@ FN_DECL uint64_t philox_sort_key(const random_params *l, uint64_t i)
     return philox_half(b, 0);
 }
 
+/* Element i of a Sobol sequence: coordinate i mod d of a point. Rounded down, so that it is less than 1. */
+PHILOX T FN(sobol_number)(uint64_t bits)
+{
+    return sizeof(T) == 4 ? (T)(uint32_t)(bits >> 40) * K(0x1p-24) : (T)(bits >> 11) * K(0x1p-53);
+}
+
+PHILOX T FN(sobol)(const random_params *l, uint64_t i)
+{
+    const uint64_t d = l->integer[1], point = l->integer[0] + i / d;
+    const uint64_t *row = l->table + i % d;
+    uint64_t bits = *row;
+    for (uint64_t gray = point ^ point >> 1; gray; gray >>= 1) {
+        row += d;
+        if (gray & 1) bits ^= *row;
+    }
+    return FN(sobol_number)(bits);
+}
+
 #endif

@@ -7,7 +7,10 @@
  *   bernoulli          integer: floor(p 2^64), as its upper and lower 32 bits. p = 1 is 2^32 - 1
  *                      and 2^32: above every draw
  *   integers           integer: low, range = high - low, and 2^64 mod range
- *   permutation        none */
+ *   permutation        none
+ *   sobol              integer: the number of the first point, and the dimensions. The step has an operand: for
+ *                      each dimension a word that its coordinates start with, and the direction vectors
+ *                      (src/statement/sobol.c) */
 #ifndef RANDOM_STEP_H
 #define RANDOM_STEP_H
 
@@ -21,6 +24,7 @@ enum distribution {
     DISTRIBUTION_BERNOULLI,
     DISTRIBUTION_INTEGERS,
     DISTRIBUTION_PERMUTATION,
+    DISTRIBUTION_SOBOL,
     DISTRIBUTIONS
 };
 
@@ -41,6 +45,7 @@ typedef struct random_params {
     int32_t distribution, proposal;
     double number[RANDOM_NUMBERS];
     uint64_t integer[RANDOM_INTEGERS];
+    const uint64_t *table; /* the operand, or NULL */
 } random_params;
 
 static inline uint64_t random_integer_of(const step *s, const frame *f, int k)
@@ -59,6 +64,7 @@ static inline random_params random_params_of(const step *s, const frame *f)
     for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
     for (int k = 0; k < RANDOM_INTEGERS; k++)
         l.integer[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
+    l.table = s->ins ? f->data[s->in[0].slot] : NULL;
     return l;
 }
 
@@ -66,11 +72,12 @@ static inline random_params random_params_of(const step *s, const frame *f)
 static inline const char *random_step_unsupported(const step *s)
 {
     const layout *out = &s->out[0].at;
-    if (s->outs != 1 || s->ins || s->nums != RANDOM_COUNT || s->attr.random.distribution < 0 ||
+    const bool has_table = s->attr.random.distribution == DISTRIBUTION_SOBOL;
+    if (s->outs != 1 || s->ins != has_table || s->nums != RANDOM_COUNT || s->attr.random.distribution < 0 ||
         s->attr.random.distribution >= DISTRIBUTIONS)
         return "the random distribution is unknown";
     if (out->type > DUET_I64) return "the element type is not supported";
-    if (out->type == DUET_I64 && s->attr.random.distribution < DISTRIBUTION_BERNOULLI)
+    if (out->type == DUET_I64 && (has_table || s->attr.random.distribution < DISTRIBUTION_BERNOULLI))
         return "this distribution does not support integer elements";
     if (s->attr.random.distribution == DISTRIBUTION_PERMUTATION && out->rank != 1)
         return "a permutation must have one axis";
@@ -88,6 +95,7 @@ static inline void random_step_make(const random_params *l, step *s, double num[
 {
     s->kernel = KERNEL_RANDOM;
     s->outs = 1;
+    s->ins = l->distribution == DISTRIBUTION_SOBOL;
     s->nums = RANDOM_COUNT;
     s->attr.random.distribution = l->distribution;
     s->attr.random.proposal = l->proposal;

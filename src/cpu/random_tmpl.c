@@ -213,6 +213,43 @@ static void fill_integers(OUT *d, int64_t first, int64_t n, const random_params 
     for (int64_t i = 0; rejected && i < n; i++) d[i] = (OUT)philox_integer(params, (uint64_t)(first + i));
 }
 
+/* ---- Sobol sequences: points follow each other by one direction vector ---- */
+
+/* Coordinates from `dim` on of a point. */
+static void sobol_point(uint64_t *x, uint64_t point, int64_t dim, int64_t count, const random_params *params)
+{
+    const int64_t dims = (int64_t)params->integer[1];
+    const uint64_t *row = params->table + dim;
+    memcpy(x, row, (size_t)count * sizeof *x);
+    for (uint64_t gray = point ^ point >> 1; gray; gray >>= 1) {
+        row += dims;
+        for (int64_t j = 0; (gray & 1) && j < count; j++) x[j] ^= row[j];
+    }
+}
+
+static void fill_sobol(OUT *d, int64_t first, int64_t n, const random_params *params)
+{
+    uint64_t x[CHUNK];
+    const int64_t dims = (int64_t)params->integer[1];
+    const bool few = dims <= CHUNK;
+    uint64_t point = params->integer[0] + (uint64_t)(first / dims);
+    int64_t dim = first % dims;
+    if (few) sobol_point(x, point, 0, dims, params);
+    while (n > 0) {
+        const int64_t count = SMALLER(dims - dim, n), from = few ? dim : 0;
+        if (!few) sobol_point(x, point, dim, count, params);
+        for (int64_t j = 0; j < count; j++) d[j] = (OUT)FN(sobol_number)(x[from + j]);
+        d += count;
+        n -= count;
+        dim = 0;
+        point++;
+        if (few && n > 0) {
+            const uint64_t *v = params->table + (1 + __builtin_ctzll(point)) * dims;
+            for (int64_t j = 0; j < dims; j++) x[j] ^= v[j];
+        }
+    }
+}
+
 /* ---- all chunks ---- */
 
 static const struct distribution_row {
@@ -224,6 +261,7 @@ static const struct distribution_row {
     [DISTRIBUTION_TRUNCATED_NORMAL] = { fill_truncated_normal, 3e-9 * sizeof(T) },
     [DISTRIBUTION_BERNOULLI] = { fill_bernoulli, 8e-10 },
     [DISTRIBUTION_INTEGERS] = { fill_integers, 2e-9 },
+    [DISTRIBUTION_SOBOL] = { fill_sobol, 1e-9 },
 };
 
 /* Stores elements first .. first + n - 1, in row-major order, in the output's layout. */

@@ -12,5 +12,6 @@ duet_status random_truncated_normal(duet_matrix *m, uint64_t seed, double mean, 
 duet_status random_bernoulli(duet_matrix *m, uint64_t seed, double p);
 duet_status random_integers(duet_matrix *m, uint64_t seed, int64_t low, int64_t high);
 duet_status random_permutation(duet_matrix *m, uint64_t seed);
+duet_status random_sobol(duet_matrix *m, uint64_t seed, uint64_t first);
 
 #endif

@@ -6,6 +6,7 @@
 #include "dtype.h"
 #include "random_step.h"
 #include "single_step.h"
+#include "sobol.h"
 #include "status.h"
 #include "thread.h"
 #include <math.h>
@@ -16,6 +17,7 @@ typedef struct draw {
     const char *who;
     duet_matrix *m;
     random_params l;
+    duet_matrix *table; /* of a Sobol sequence */
 } draw;
 
 /* ---- wrong arguments ---- */
@@ -227,13 +229,38 @@ static duet_status plan_permutation(draw *d)
     return DUET_OK;
 }
 
+static duet_status plan_sobol(draw *d, uint64_t first)
+{
+    char text[SHAPE_TEXT];
+    TRY(check_floats(d));
+    name_matrix(d, text);
+    const layout *at = &d->m->at;
+    if (at->rank != 1 && at->rank != 2)
+        return fail(DUET_BAD_SHAPE,
+                    "%s(m: %s): m must have an axis of points and one of dimensions, or only points", d->who,
+                    text);
+    const int64_t points = at->size[0], dims = at->rank > 1 ? at->size[1] : 1;
+    if (dims > sobol_dimensions())
+        return fail(DUET_BAD_SHAPE,
+                    "%s(m: %s): m has %lld dimensions, but the table of direction numbers has %lld", d->who,
+                    text, (long long)dims, (long long)sobol_dimensions());
+    if (first > (uint64_t)INT64_MAX - (uint64_t)points)
+        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): first (%llu) plus %lld points must be less than 2^63",
+                    d->who, text, (unsigned long long)first, (long long)points);
+    d->l.distribution = DISTRIBUTION_SOBOL;
+    d->l.integer[0] = first;
+    d->l.integer[1] = (uint64_t)(dims > 0 ? dims : 1);
+    return DUET_OK;
+}
+
 /* ---- the step ---- */
 
 /* The work of one element of a distribution on one thread, in operations of a product. For
  * permutations it is the sort. */
 static const double flops[DISTRIBUTIONS] = {
     [DISTRIBUTION_UNIFORM] = 15,   [DISTRIBUTION_NORMAL] = 60,   [DISTRIBUTION_TRUNCATED_NORMAL] = 200,
-    [DISTRIBUTION_BERNOULLI] = 15, [DISTRIBUTION_INTEGERS] = 30, [DISTRIBUTION_PERMUTATION] = 800
+    [DISTRIBUTION_BERNOULLI] = 15, [DISTRIBUTION_INTEGERS] = 30, [DISTRIBUTION_PERMUTATION] = 800,
+    [DISTRIBUTION_SOBOL] = 20
 };
 
 static duet_status fill_itself(const draw *d)
@@ -241,6 +268,7 @@ static duet_status fill_itself(const draw *d)
     double num[RANDOM_COUNT];
     direct by = { .who = d->who, .out = { d->m }, .num = num };
     random_step_make(&d->l, &by.s, num);
+    by.in[0] = d->table;
     single_step_layouts(&by);
     layout_collapse((layout *[]){ &by.s.out[0].at }, 1);
     by.s.bytes = (double)d->m->count * (double)dtypes[d->m->at.type].bytes;
@@ -262,11 +290,24 @@ static duet_dtype drawn_as(const draw *d)
 static duet_expr narrowed(const draw *d, duet_expr x, duet_dtype type)
 {
     const duet_expr y = (duet_cast)(x, type);
-    if (d->l.distribution != DISTRIBUTION_UNIFORM) return y;
+    if (d->l.distribution != DISTRIBUTION_UNIFORM && d->l.distribution != DISTRIBUTION_SOBOL) return y;
     return (duet_where)((duet_greater)(y, x), (duet_nextafter)(y, duet_of_number(-INFINITY)), y);
 }
 
-static duet_status fill(draw *d)
+/* Makes d->table, with as many direction vectors as the points need. */
+static duet_status take_table(draw *d)
+{
+    const uint64_t last = d->l.integer[0] + (uint64_t)d->m->at.size[0];
+    const int bits = last ? 64 - __builtin_clzll(last) : 0;
+    const int64_t dims = (int64_t)d->l.integer[1], size[] = { 1 + bits, dims };
+    d->table = (duet_new_shape)(DUET_U64, 2, size);
+    uint64_t *p = d->table ? (duet_overwrite)(d->table) : NULL;
+    if (!p) return DUET_NO_MEMORY;
+    sobol_table(p, dims, bits, (uint64_t)d->l.key[1] << 32 | d->l.key[0]);
+    return DUET_OK;
+}
+
+static duet_status fill_type(draw *d)
 {
     duet_matrix *m = d->m;
     const duet_dtype as = drawn_as(d);
@@ -276,6 +317,14 @@ static duet_status fill(draw *d)
     duet_status s = fill_itself(d);
     if (s == DUET_OK) s = statement_part(d->who, m, narrowed(d, duet_of_matrix(d->m), m->at.type));
     return record_own_or_free(d->m, s);
+}
+
+static duet_status fill(draw *d)
+{
+    if (d->l.distribution != DISTRIBUTION_SOBOL) return fill_type(d);
+    duet_status s = take_table(d);
+    if (s == DUET_OK) s = fill_type(d);
+    return d->table ? record_own_or_free(d->table, s) : s;
 }
 
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)
@@ -313,3 +362,4 @@ LAW(truncated_normal, (, double mean, double deviation, double low, double high)
 LAW(bernoulli, (, double p), (, p))
 LAW(integers, (, int64_t low, int64_t high), (, low, high))
 LAW(permutation, (), ())
+LAW(sobol, (, uint64_t first), (, first))

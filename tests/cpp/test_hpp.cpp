@@ -810,6 +810,8 @@ static void test_statements()
     CHECK(same((duet_random_integers)(c, 3, -5, 5)), "random_integers");
     duet::random_bernoulli(a, 3, 0.25);
     CHECK(same((duet_random_bernoulli)(c, 3, 0.25)), "random_bernoulli");
+    duet::random_sobol(a, 3, 5);
+    CHECK(same((duet_random_sobol)(c, 3, 5)), "random_sobol");
     duet::noise_uniform(a, x, 3);
     CHECK(same((duet_noise_uniform)(c, x.get(), 3)), "noise_uniform");
     duet::noise_normal(a, x * 2, 3);

@@ -452,11 +452,15 @@ static void run_random(const job *j)
     const frame f = { .num = j->num };
     step s = j->s;
     for (int k = 0; k < s.nums; k++) s.num[k] = (uint16_t)k; /* the numbers of the job are in order */
-    const random_params l = random_params_of(&s, &f);
+    s.ins = 0;                                               /* the frame has no operands */
+    random_params l = random_params_of(&s, &f);
+    l.table = j->s.ins ? (const uint64_t *)j->in[0] : NULL;
     if (l.distribution == DISTRIBUTION_PERMUTATION) return run_permutation(j, &l, n);
     for (int64_t i = 0; i < n; i++)
         if (l.distribution == DISTRIBUTION_BERNOULLI) put_integer(j, i, philox_coin(&l, (uint64_t)i));
         else if (l.distribution == DISTRIBUTION_INTEGERS) put_integer(j, i, philox_integer(&l, (uint64_t)i));
+        else if (l.distribution == DISTRIBUTION_SOBOL)
+            *element(j->out[0], &j->s.out[0].at, i) = FN(sobol)(&l, (uint64_t)i);
         else *element(j->out[0], &j->s.out[0].at, i) = random_number(&l, i);
 }
 

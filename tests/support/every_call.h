@@ -294,6 +294,7 @@ STATE(random_truncated_normal, to[0], 1, 0, 1, -1, 1)
 STATE(random_bernoulli, to[0], 1, 0.5)
 STATE(random_integers, to[0], 1, 0, 9)
 STATE(random_permutation, to[0], 1)
+STATE(random_sobol, to[0], 1, 3)
 STATE(noise_uniform, to[0], x[0], 1)
 STATE(noise_normal, to[0], x[0], 1)
 STATE(noise_logistic, to[0], x[0], 1)
@@ -317,6 +318,7 @@ static const call statements[] = {
     SAID(random_bernoulli, 0, 1, 0, NULL, "1 with a given probability, else 0")                //
     SAID(random_integers, 0, 1, 0, NULL, "uniformly distributed integers of a range")          //
     SAID(random_permutation, 0, 1, 0, NULL, "a random permutation; all are equally likely")    //
+    SAID(random_sobol, 0, 1, 0, NULL, "points of the Sobol sequence")                          //
     SAID(noise_uniform, 1, 1, -1, FORMULA, "x plus uniform numbers")                           //
     SAID(noise_normal, 1, 1, -1, FORMULA, "x plus normal numbers")                             //
     SAID(noise_logistic, 1, 1, -1, FORMULA, "x plus normal numbers with deviation sigmoid(x)") //
