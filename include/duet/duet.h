@@ -350,6 +350,8 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/operators.h>
 
+#include <duet/layers.h> /* duet_softmax_axis, duet_rms_norm, duet_nll_loss, ... */
+
 #include <duet/gradient.h> /* duet_grad, duet_vjp, duet_stop_gradient, duet_checkpoint */
 
 /* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.

@@ -547,17 +547,23 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_argmax_axis(x, axis)   duet_argmax_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_argmax_keep(x, axis)   duet_argmax_keep_at(DUET(x), axis, DUET_HERE)
 
-#define duet_cast(x, type)  duet_cast_at(DUET(x), type, DUET_HERE)
-#define duet_real(x)        duet_real_at(DUET(x), DUET_HERE)
-#define duet_imag(x)        duet_imag_at(DUET(x), DUET_HERE)
-#define duet_conj(x)        duet_conj_at(DUET(x), DUET_HERE)
-#define duet_arg(x)         duet_arg_at(DUET(x), DUET_HERE)
-#define duet_complex(x, y)  duet_complex_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_transpose(x)   duet_transpose_at(DUET(x), DUET_HERE)
-#define duet_softmax(x)     duet_softmax_at(DUET(x), DUET_HERE)
-#define duet_log_softmax(x) duet_log_softmax_at(DUET(x), DUET_HERE)
-#define duet_matmul(x, y)   duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_bias_add(x, y) duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cast(x, type) duet_cast_at(DUET(x), type, DUET_HERE)
+#define duet_real(x)       duet_real_at(DUET(x), DUET_HERE)
+#define duet_imag(x)       duet_imag_at(DUET(x), DUET_HERE)
+#define duet_conj(x)       duet_conj_at(DUET(x), DUET_HERE)
+#define duet_arg(x)        duet_arg_at(DUET(x), DUET_HERE)
+#define duet_complex(x, y) duet_complex_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_transpose(x)  duet_transpose_at(DUET(x), DUET_HERE)
+/* duet_softmax(x), or duet_softmax(x, axis). */
+#define DUET_ONE_OPERAND(name, x) name##_at(DUET(x), DUET_HERE)
+#define DUET_ALONG_AXIS(name, ...)                                                                           \
+    DUET_THIRD(__VA_ARGS__, DUET_OVER_1, DUET_ONE_OPERAND, 0)(name, __VA_ARGS__)
+#define duet_softmax(...)              DUET_ALONG_AXIS(duet_softmax, __VA_ARGS__)
+#define duet_log_softmax(...)          DUET_ALONG_AXIS(duet_log_softmax, __VA_ARGS__)
+#define duet_softmax_axis(x, axis)     duet_softmax_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_log_softmax_axis(x, axis) duet_log_softmax_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_matmul(x, y)              duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_bias_add(x, y)            duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
 
 #define duet_reshape(x, ...)                   duet_reshape_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
 #define duet_broadcast(x, ...)                 duet_broadcast_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
@@ -580,15 +586,19 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_cumprod(x, axis)            duet_cumprod_at(DUET(x), axis, DUET_HERE)
 #define duet_take(x, y, axis)            duet_take_at(DUET(x), DUET(y), axis, DUET_HERE)
 #define duet_take_along_axis(x, y, axis) duet_take_along_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
-#define duet_one_hot(x, n, type)         duet_one_hot_at(DUET(x), n, type, DUET_HERE)
-#define duet_put(x, y, z, axis)          duet_put_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
-#define duet_scatter_add(x, y, z, axis)  duet_scatter_add_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
-#define duet_scatter_max(x, y, z, axis)  duet_scatter_max_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
-#define duet_sort(x, axis)               duet_sort_at(DUET(x), axis, DUET_HERE)
-#define duet_argsort(x, axis)            duet_argsort_at(DUET(x), axis, DUET_HERE)
-#define duet_top_k(x, k, axis)           duet_top_k_at(DUET(x), k, axis, DUET_HERE)
-#define duet_top_k_indices(x, k, axis)   duet_top_k_indices_at(DUET(x), k, axis, DUET_HERE)
-#define duet_histogram(x, low, high, n)  duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
+/* duet_one_hot(indices, n, type), or with the axis of the classes as the last argument. */
+#define DUET_FIFTH(x, n, type, axis, which, ...) which
+#define DUET_ONE_HOT_LAST(x, n, type)            duet_one_hot_at(DUET(x), n, type, DUET_HERE)
+#define duet_one_hot_axis(x, n, type, axis)      duet_one_hot_axis_at(DUET(x), n, type, axis, DUET_HERE)
+#define duet_one_hot(...)                        DUET_FIFTH(__VA_ARGS__, duet_one_hot_axis, DUET_ONE_HOT_LAST, 0, 0)(__VA_ARGS__)
+#define duet_put(x, y, z, axis)                  duet_put_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_add(x, y, z, axis)          duet_scatter_add_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_max(x, y, z, axis)          duet_scatter_max_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_sort(x, axis)                       duet_sort_at(DUET(x), axis, DUET_HERE)
+#define duet_argsort(x, axis)                    duet_argsort_at(DUET(x), axis, DUET_HERE)
+#define duet_top_k(x, k, axis)                   duet_top_k_at(DUET(x), k, axis, DUET_HERE)
+#define duet_top_k_indices(x, k, axis)           duet_top_k_indices_at(DUET(x), k, axis, DUET_HERE)
+#define duet_histogram(x, low, high, n)          duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
 
 /* Give options by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
 #define duet_conv2d(...)     DUET_WITH_OPTIONS_2(duet_conv2d_at, duet_conv, __VA_ARGS__)
@@ -763,9 +773,32 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_bias_batch_var(x)               duet_bias_batch_var_at(DUET(x), DUET_HERE)
 #define duet_batch_norm(x, y, z, r)          duet_batch_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
 #define duet_batch_norm_grad(x, y, z, r)     duet_batch_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_layer_norm(x, y, z, r)          duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_layer_norm_grad(x, y, z, r)     duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_instance_norm(x, y, z, r)       duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+/* duet_layer_norm(x, scale, shift, r), or with axes behind: duet_layer_norm(x, scale, shift, r, 1, 2). */
+#define DUET_THIRTEENTH(x, y, z, r, a, b, c, d, e, f, g, h, which, ...) which
+#define DUET_LAST_NORM(x, y, z, r)                                      duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_layer_norm_axes(x, y, z, r, ...)                                                                \
+    duet_layer_norm_axes_at(DUET(x), DUET(y), DUET(z), r, DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_layer_norm(...)                                                                                 \
+    DUET_THIRTEENTH(__VA_ARGS__, duet_layer_norm_axes, duet_layer_norm_axes, duet_layer_norm_axes,           \
+                    duet_layer_norm_axes, duet_layer_norm_axes, duet_layer_norm_axes, duet_layer_norm_axes,  \
+                    duet_layer_norm_axes, DUET_LAST_NORM, 0, 0, 0)                                           \
+    (__VA_ARGS__)
+#define DUET_TWELFTH(x, y, r, a, b, c, d, e, f, g, h, which, ...) which
+#define DUET_LAST_RMS_NORM(x, y, r)                               duet_rms_norm_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_rms_norm_axes(x, y, r, ...)                                                                     \
+    duet_rms_norm_axes_at(DUET(x), DUET(y), r, DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_rms_norm(...)                                                                                   \
+    DUET_TWELFTH(__VA_ARGS__, duet_rms_norm_axes, duet_rms_norm_axes, duet_rms_norm_axes,                    \
+                 duet_rms_norm_axes, duet_rms_norm_axes, duet_rms_norm_axes, duet_rms_norm_axes,             \
+                 duet_rms_norm_axes, DUET_LAST_RMS_NORM, 0, 0)                                               \
+    (__VA_ARGS__)
+#define duet_group_norm(x, y, z, groups, r)                                                                  \
+    duet_group_norm_at(DUET(x), DUET(y), DUET(z), groups, r, DUET_HERE)
+#define duet_nll_loss(...) DUET_WITH_OPTIONS_2(duet_nll_loss_at, duet_class_loss, __VA_ARGS__)
+#define duet_cross_entropy_loss(...)                                                                         \
+    DUET_WITH_OPTIONS_2(duet_cross_entropy_loss_at, duet_class_loss, __VA_ARGS__)
+#define duet_layer_norm_grad(x, y, z, r) duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_instance_norm(x, y, z, r)   duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
 #define duet_instance_norm_grad(x, y, z, r)                                                                  \
     duet_instance_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
 #define duet_batch_norm_scale_grad(x, y, r) duet_batch_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)

@@ -30,7 +30,7 @@ SUBJECTS = {
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
-    'gradient.h': 'gradients', 'optimizers.h': 'optimizers',
+    'gradient.h': 'gradients', 'layers.h': 'networks', 'optimizers.h': 'optimizers',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }
