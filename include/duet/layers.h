@@ -35,6 +35,30 @@ DUET_OPERATOR(duet_rms_norm, duet_expr x, duet_expr scale, double r)
 DUET_OPERATOR(duet_rms_norm_axes, duet_expr x, duet_expr scale, double r, int count, const int *axis)
 DUET_OPERATOR(duet_group_norm, duet_expr x, duet_expr scale, duet_expr shift, int groups, double r)
 
+/* Return where max pooling found the largest elements: for each window, the index of the first NaN, or else
+ * of the first largest element. Indices are those of row-major order in the plane (the signal, the volume) of
+ * x; -1 if the window has no element of x. The options are those of max pooling; ties has no effect. x and
+ * the result of max pooling, as vectors of each plane: result = take_along_axis(x, indices).
+ *     duet_max_pool1d_indices   of n x c x w signals
+ *     duet_max_pool2d_indices   of n x c x h x w images
+ *     duet_max_pool3d_indices   of n x c x d x h x w volumes
+ * Shapes    as duet_max_pool1d, duet_max_pool2d, duet_max_pool3d. The result has type i64
+ * Errors    in the result: BAD_ARGUMENT (an option), BAD_SHAPE, BAD_TYPE (complex or bool elements)
+ * Source    MaxPool of ONNX; PyTorch's max_pool2d with return_indices */
+DUET_OPERATOR(duet_max_pool1d_indices, duet_expr x, const duet_pool1 *options)
+DUET_OPERATOR(duet_max_pool2d_indices, duet_expr x, const duet_pool *options)
+DUET_OPERATOR(duet_max_pool3d_indices, duet_expr x, const duet_pool3 *options)
+
+/* Resizes x along any axes: images, signals, volumes. In C
+ *     duet_resize(x, .size = { 0, 0, 224, 224 }, .mode = DUET_RESIZE_LINEAR)
+ * Each axis is resized by itself, the last one first.
+ * Shapes    the sizes in the options. x is not empty along an axis that is resized
+ * Errors    in the result: BAD_ARGUMENT (the options), BAD_SHAPE, BAD_TYPE (integers, except for
+ *           DUET_RESIZE_NEAREST)
+ * Source    Resize of ONNX; PyTorch's interpolate. Keys, Cubic convolution interpolation for digital image
+ *           processing, 1981 */
+DUET_OPERATOR(duet_resize, duet_expr x, const duet_resizing *options)
+
 /* Compute the loss of a classification from the index of the right class. The classes are along axis 1 of x,
  * or along axis 0 if x has one axis.
  *     duet_nll_loss             the negative log-likelihood: -x at the class of each target, where x are

@@ -237,8 +237,7 @@ static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
     return n;
 }
 
-/* Each axis must step over all elements that the axes with smaller strides reach, unless its
- * stride is 0. The size in bytes must not overflow. */
+/* The size in bytes must not overflow. Axes may overlap. */
 static duet_status check_strides(const char *who, const layout *l)
 {
     int axis[DUET_RANK_MAX];
@@ -251,9 +250,6 @@ static duet_status check_strides(const char *who, const layout *l)
     const int n = layout_count(l) ? axes_by_stride(l, axis) : 0;
     for (int i = 0; i < n; i++) {
         const int64_t stride = llabs(l->stride[axis[i]]);
-        if (stride <= reach)
-            return fail(DUET_BAD_ARGUMENT, "%s(%s): with stride %lld of axis %d, elements would overlap", who,
-                        shape_text(text, l->type, l->rank, l->size), (long long)l->stride[axis[i]], axis[i]);
         if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
             return fail(DUET_BAD_SHAPE, "%s(%s): the number of bytes overflows", who,
                         shape_text(text, l->type, l->rank, l->size));
@@ -382,10 +378,10 @@ duet_status matrix_check(const char *who, const duet_matrix *m)
 duet_status matrix_repeats(const char *who, const duet_matrix *m)
 {
     char text[SHAPE_TEXT];
-    return fail(
-        DUET_BAD_ARGUMENT,
-        "%s(%s): a matrix that repeats elements (stride 0, as in a broadcast view) must not be written", who,
-        shape_text(text, m->at.type, m->at.rank, m->at.size));
+    return fail(DUET_BAD_ARGUMENT,
+                "%s(%s): a matrix that repeats elements (stride 0 or axes that overlap, as in a broadcast "
+                "view) must not be written",
+                who, shape_text(text, m->at.type, m->at.rank, m->at.size));
 }
 
 duet_dtype duet_type(const duet_matrix *m) { return lives(m) ? m->at.type : (duet_dtype)0; }

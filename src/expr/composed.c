@@ -66,6 +66,17 @@ static duet_expr logaddexp_of(duet_expr x, duet_expr y, const char *site)
 }
 #define LOGADDEXP(x, y) logaddexp_of(x, y, site)
 
+/* Of integers, x less the remainder is a multiple of y, which floor_divide divides exactly. Of floating point,
+ * the quotient of the magnitudes is rounded down, and gets the sign. */
+static duet_expr trunc_divide_of(duet_expr x, duet_expr y, const char *site)
+{
+    const duet_expr quotient = duet_floor_divide(x, y);
+    if (dtype_is_integer(duet_expr_type(quotient))) return duet_floor_divide(duet_sub(x, duet_fmod(x, y)), y);
+    const duet_expr down = duet_floor_divide(duet_abs(x), duet_abs(y));
+    return duet_mul(duet_mul(down, duet_copysign(1, x)), duet_copysign(1, y));
+}
+#define TRUNC_DIVIDE(x, y) trunc_divide_of(x, y, site)
+
 #define A_PART(name, e)                                                                                      \
     (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))
 #define EACH_PART(name, e)                                                                                   \

@@ -53,7 +53,8 @@ NAMED = {  # functions of operators.h
     'fft': 'fourier', 'iota': 'create', 'outer': 'products', 'vdot': 'products', 'cross': 'products',
     'vecdot': 'products', 'nextafter': 'elements', 'ddof': 'reductions', 'median': 'reductions', 'quantile': 'reductions',
     'percentile': 'reductions', 'cov': 'reductions', 'corrcoef': 'reductions', 'diff': 'gather',
-    'searchsorted': 'gather', 'isin': 'gather',
+    'searchsorted': 'gather', 'isin': 'gather', 'einsum': 'products', 'cumsum': 'gather', 'cumprod': 'gather',
+    'scatter': 'gather', 'put_along': 'gather', 'gather_nd': 'gather',
     'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
     'p_max_pool': 'convolution', 'pad_for': 'convolution', 'same_padding': 'convolution',
 }
