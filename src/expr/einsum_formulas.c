@@ -436,7 +436,10 @@ duet_expr(duet_einsum_list_at)(int count, const duet_expr *x, const char *indice
     for (int k = 0; status == DUET_OK && k < count; k++)
         if (!is_valid(x[k])) return bad_operands("einsum_list", 1, &x[k], DUET_BAD_ARGUMENT, site);
     if (status != DUET_OK) return bad_operands("einsum_list", named, x, status, site);
-    if (count == 2) return (duet_einsum_at)(x[0], x[1], indices, site);
+    if (count == 2) {
+        einsum_attributes e;
+        return make_einsum(indices, OP_einsum, "einsum_list", 2, x, einsum_read(indices, &e), site);
+    }
     return general_einsum("einsum_list", indices, count, x, site);
 }
 duet_expr(duet_einsum_list)(int count, const duet_expr *x, const char *indices)

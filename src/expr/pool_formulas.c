@@ -154,11 +154,18 @@ static inner_windows inner_of(const pool_windows *w)
     return i;
 }
 
+/* The same number for all windows. x is an operand all the same, so that it is consumed. */
 static duet_expr all_equal(duet_expr x, int axes, const pool_windows w[], double value, const char *site)
 {
     shape s = formula_shape(x);
-    for (int k = 0; k < axes; k++) s.size[k + 2] = w[k].count;
-    return duet_broadcast_at(duet_cast(duet_of_number(value), duet_expr_type(x)), s.rank, s.size, site);
+    duet_padding one = { .value = value };
+    for (int k = 0; k < axes; k++) {
+        one.after[k + 2] = s.size[k + 2] == 0;
+        if (s.size[k + 2] > 1) x = duet_range(x, k + 2, 0, 1, 1);
+        s.size[k + 2] = w[k].count;
+    }
+    const duet_expr each = duet_where(0, duet_pad_at(x, &one, site), duet_of_number(value));
+    return duet_broadcast_at(each, s.rank, s.size, site);
 }
 
 /* Padding at the end of x and results that are dropped make the number of results right. */

@@ -27,17 +27,16 @@ static duet_expr elements_at(duet_expr x, int axes, int axis, const pool_windows
     return x;
 }
 
-/* A NaN is better than a number. Padding has the index -1. */
-static candidate better_of(candidate a, candidate b, bool floats, bool pads, const char *site)
+/* Is b better than a? A NaN is better than a number. Padding has the index -1. */
+static duet_expr is_better(candidate a, candidate b, bool floats, bool pads, const char *site)
 {
-    duet_expr is_better = duet_greater(b.value, a.value);
-    if (floats)
-        is_better =
-            duet_logical_or(is_better, duet_logical_and(duet_isnan(b.value), duet_equal(a.value, a.value)));
-    if (pads)
-        is_better = duet_logical_and(duet_greater_equal(b.index, 0),
-                                     duet_logical_or(is_better, duet_less(a.index, 0)));
-    return (candidate){ duet_where(is_better, b.value, a.value), duet_where(is_better, b.index, a.index) };
+    duet_expr better = duet_greater(b.value, a.value);
+    if (floats) {
+        const duet_expr is_first_nan = duet_logical_and(duet_isnan(b.value), duet_equal(a.value, a.value));
+        better = duet_logical_or(better, is_first_nan);
+    }
+    if (!pads) return better;
+    return duet_logical_and(duet_greater_equal(b.index, 0), duet_logical_or(better, duet_less(a.index, 0)));
 }
 
 /* The indices of a plane, with -1 for padding. */
@@ -70,11 +69,17 @@ static duet_expr indices_of(const pool_options *o, duet_expr x, const pool_windo
         for (int k = o->axes - 1; k >= 0; rest /= w[k--].window) at[k] = rest % w[k].window;
         const candidate c = { elements_at(all, o->axes, 2, w, at, site),
                               elements_at(index, o->axes, 2, w, at, site) };
-        best = i ? better_of(best, c, floats, pads, site) : c;
+        if (i == 0) {
+            best = c;
+            continue;
+        }
+        const duet_expr better = is_better(best, c, floats, pads, site);
+        if (i < positions - 1) best.value = duet_where(better, c.value, best.value);
+        best.index = duet_where(better, c.index, best.index);
     }
-    shape to = s;
-    for (int k = 0; k < o->axes; k++) to.size[k + 2] = w[k].count;
-    return positions > 1 ? best.index : duet_broadcast_at(best.index, to.rank, to.size, site);
+    if (positions > 1) return best.index;
+    return duet_where(0, duet_cast(best.value, DUET_I64),
+                      best.index); /* x is consumed, and gives the shape */
 }
 
 static duet_status check_indices(duet_expr x, const pool_options *o, pool_windows w[POOL_AXES])

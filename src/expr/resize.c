@@ -62,6 +62,12 @@ static duet_expr far_weight(duet_expr d, double a, const char *site)
     return duet_sub(duet_mul(linear, d), 4 * a);
 }
 
+static duet_expr keys_kernel(duet_expr d, double a, const char *site)
+{
+    const duet_expr far = duet_where(duet_less(d, 2), far_weight(d, a, site), 0);
+    return duet_where(duet_less(d, 1), near_weight(d, a, site), far);
+}
+
 static duet_expr cubic(duet_expr x, int64_t n, int64_t m, int axis, duet_align align, double a,
                        const char *site)
 {
@@ -85,9 +91,7 @@ static duet_expr weights_of(int64_t n, int64_t m, bool is_cubic, double a, const
 {
     const duet_expr centers = duet_reshape(places_of(n, m, DUET_ALIGN_CENTERS, site), -1, 1);
     const duet_expr d = duet_div(duet_abs(duet_sub(duet_iota(DUET_F64, n), centers)), (double)n / (double)m);
-    const duet_expr far = duet_where(duet_less(d, 2), far_weight(d, a, site), 0),
-                    kernel = is_cubic ? duet_where(duet_less(d, 1), near_weight(d, a, site), far)
-                                      : duet_relu(duet_sub(1, d));
+    const duet_expr kernel = is_cubic ? keys_kernel(d, a, site) : duet_relu(duet_sub(1, d));
     return duet_div(kernel, duet_sum_keep(kernel, 1));
 }
 

@@ -194,7 +194,6 @@ static void try_mean_gradient(void)
     options o;
     double left = 0, right = 0;
     if (!draw(&o, &x, &g, DUET_F64)) return;
-    o.exclude_pad &= 1;
     array_fill(&g, -2, 2);
     duet_matrix *m = array_matrix(&x), *by = array_matrix(&g);
     const duet_expr y = formula(&o, MEAN, m);
@@ -204,8 +203,8 @@ static void try_mean_gradient(void)
     const duet_expr again = duet_where(duet_isnan(formula(&o, MEAN, m)), 0, formula(&o, MEAN, m));
     DUET_ON(place[at_place])
     CHECK(duet_item(duet_sum(duet_mul(m, duet_vjp(again, m, by))), &right) == DUET_OK, "%s", duet_error());
-    CHECK(fabs(left - right) <= 1e-11 * (1 + fabs(left)) || isnan(left) || isnan(right), "%g and %g", left,
-          right);
+    forget(again); /* a linear gradient does not use it */
+    CHECK(fabs(left - right) <= 1e-11 * (1 + fabs(left)), "%g and %g", left, right);
     duet_free(&m, &by);
 }
 

@@ -106,6 +106,12 @@ __attribute__((unused)) static double array_error(duet_dtype t)
     return t == DUET_F32 ? 0x1p-23 : 0x1p-52;
 }
 
+/* Checks that no formula is left: the limit can be set only then. */
+__attribute__((unused)) static void array_nothing_left(const char *what)
+{
+    CHECK(duet_arena_limit(64 << 20) == DUET_OK, "%s leaves a formula: %s", what, duet_error());
+}
+
 /* Checks the type, the shape and the elements of e. An element may be off by `error` (1 + |element|). */
 __attribute__((unused)) static void array_check(duet_expr e, const array *want, double error,
                                                 const char *what)
@@ -128,6 +134,7 @@ __attribute__((unused)) static void array_check(duet_expr e, const array *want, 
     }
     duet_free(&m);
     duet_free(&wide);
+    array_nothing_left(what);
 }
 
 /* Checks that a formula has failed with this status, and that `text` is part of the message. */
