@@ -150,18 +150,17 @@ DUET_API DUET_MUST duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int
 
 /* Create a matrix that uses the caller's memory, with other strides.
  *     duet_wrap_strided   `first` points to the element whose indices are all 0. A stride counts
- *                         elements and may be negative. An axis with stride 0 repeats its elements;
- *                         such a matrix can be read but not written
+ *                         elements and may be negative. If an axis has stride 0, or axes overlap,
+ *                         elements occur several times; such a matrix can be read but not written.
+ *                         Axes count as overlapping if, in the order of |stride|, a |stride| is not
+ *                         more than the sum of (size - 1) * |stride| over the axes before it
  *     duet_wrap_columns   column-major without gaps, as in BLAS, LAPACK and Fortran;
  *                         duet_wrap_columns(p, DUET_F32, 2, 3) takes the sizes as arguments
  * Between elements there may be gaps. When the library copies the elements between host and GPU, it
  * copies the gaps too: a copy from the GPU overwrites what you stored there.
  * Shapes    as duet_new_shape, with one stride for each axis
  * Owner     as duet_wrap_shape
- * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if stride is NULL, or if axes overlap. Only axes
- *           whose size is more than 1 and whose stride is not 0 count. In the order of |stride|, each
- *           |stride| must be more than the sum of (size - 1) * |stride| over the axes before it. A matrix
- *           without elements may have any strides */
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if stride is NULL */
 DUET_API DUET_MUST duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                                   const int64_t *stride);
 DUET_API DUET_MUST duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank,
