@@ -9,7 +9,7 @@ from pathlib import Path
 PAGES = {
     'Start': ['docs/getting-started', 'docs/tutorial', 'docs/concepts'],
     'Guides': ['docs/how-to', 'docs/examples', 'docs/from-numpy', 'docs/from-etl', 'docs/performance', 'docs/cpp',
-               'docs/platforms'],
+               'docs/python', 'docs/platforms'],
     'Reference': ['docs/reference/index', 'docs/semantics', 'docs/operators', 'docs/accuracy', 'docs/trust',
                   'docs/environment'],
     'Project': ['NEWS', 'SECURITY', 'docs/results', 'docs/decisions', 'docs/developing', 'docs/adding'],

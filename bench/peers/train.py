@@ -220,11 +220,13 @@ def reference(network, arrays):
     return [a.detach().numpy() for a in w]
 
 
-def check(name, got, wanted, before):
+def wrong(name, got, wanted, before):
+    """What is wrong with the weights `got`, or None."""
     for k, (a, b, c) in enumerate(zip(got, wanted, before)):
         error = np.linalg.norm(a - b) / np.linalg.norm(b - c)
         if not error <= TOLERANCE:
-            sys.exit(f"train.py: {name}: parameter {k} has an error of {error:.2e} of its change")
+            return f"{name}: parameter {k} has an error of {error:.2e} of its change"
+    return None
 
 
 def contenders(path, network, batch, gpu, without):
@@ -243,7 +245,9 @@ def contenders(path, network, batch, gpu, without):
     for how, name in enumerate(("Duet", "Duet, recorded")):
         restart()
         duet.run(2, how)
-        check(name, [duet.get(2 + k, arrays[2 + k].shape) for k in range(count)], wanted, arrays[2:])
+        got = [duet.get(2 + k, arrays[2 + k].shape) for k in range(count)]
+        if problem := wrong(name, got, wanted, arrays[2:]):
+            sys.exit(f"train.py: {problem}")
         runs[name] = lambda n, how=how: duet.run(n, how)
     peers = [lambda kind=kind: Torch(network, arrays, gpu, kind) for kind in ("eager", "compiled", "graph")]
     for kind, make in [*zip(("eager", "compiled", "graph"), peers), ("jax", lambda: Jax(network, arrays, gpu))]:
@@ -254,10 +258,12 @@ def contenders(path, network, batch, gpu, without):
             peer.step(2)
         except ImportError:
             continue
-        except Exception as e:  # a peer that does not work here is reported, and not compared
+        except Exception as e:  # a peer that does not work here, or is wrong, is reported and not compared
             print(f"{kind}: {type(e).__name__}: {str(e).splitlines()[0]}")
             continue
-        check(peer.name, peer.weights(), wanted, arrays[2:])
+        if problem := wrong(peer.name, peer.weights(), wanted, arrays[2:]):
+            print(problem)
+            continue
         runs[peer.name] = peer.step
     return duet, runs
 

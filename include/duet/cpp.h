@@ -16,6 +16,17 @@ class duet_math_block
     explicit duet_math_block(duet_math_mode math) : scope(duet_math_open(math)) {}
     ~duet_math_block() { duet_math_close(&scope); }
 };
+/* Limits the CPU threads of this thread's statements for as long as the object lives. */
+class duet_threads_block
+{
+    duet_scope scope;
+    duet_threads_block(const duet_threads_block &);
+    duet_threads_block &operator=(const duet_threads_block &);
+
+  public:
+    explicit duet_threads_block(int threads) : scope(duet_threads_open(threads)) {}
+    ~duet_threads_block() { duet_threads_close(&scope); }
+};
 inline duet_expr::duet_expr(const duet_matrix *m) { *this = duet_of_matrix(m); }
 inline duet_expr::duet_expr(double x) { *this = duet_of_number(x); }
 inline duet_expr::duet_expr(float x) { *this = duet_of_number(x); }
@@ -53,6 +64,16 @@ DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_columns(void *host, duet_d
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_columns_shape(host, type, (int)sizeof...(n), size + 1);
+}
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_const(const void *host, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_const_shape(host, type, (int)sizeof...(n), size + 1);
+}
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_device(void *device, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_wrap_device_shape(device, type, (int)sizeof...(n), size + 1);
 }
 DUET_INTEGERS inline DUET_MUST duet_matrix *duet_zeros(duet_dtype type, N... n)
 {
@@ -99,6 +120,11 @@ DUET_INTEGERS inline DUET_MUST duet_matrix *duet_reshaped(duet_matrix *m, N... n
 {
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_reshaped_shape(m, (int)sizeof...(n), size + 1);
+}
+DUET_INTEGERS inline DUET_MUST duet_status duet_resize(duet_matrix *m, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_resize_shape(m, (int)sizeof...(n), size + 1);
 }
 DUET_INTEGERS inline DUET_MUST duet_matrix *duet_broadcast_to(duet_matrix *m, N... n)
 {
@@ -194,6 +220,7 @@ DUET_FOLD1N(duet_var_ddof)
 DUET_FOLD1N(duet_std_ddof)
 DUET_FOLD1N(duet_quantile)
 DUET_FOLD1N(duet_percentile)
+DUET_FOLD1N(duet_vector_norm)
 #undef DUET_FOLD1N
 inline DUET_MUST duet_expr duet_softmax(duet_expr x, int axis) { return duet_softmax_axis(x, axis); }
 inline DUET_MUST duet_expr duet_log_softmax(duet_expr x, int axis) { return duet_log_softmax_axis(x, axis); }

@@ -166,6 +166,39 @@ DUET_API DUET_MUST duet_matrix *duet_wrap_strided(void *first, duet_dtype type, 
 DUET_API DUET_MUST duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank,
                                                         const int64_t *size);
 
+/* Create a matrix that uses the caller's memory, which the library never writes. The matrix and its views can
+ * be read; writing to them fails with BAD_ARGUMENT, and the text names the line that created the matrix.
+ * Other code may write the memory only while no matrix uses it.
+ *     duet_wrap_const           row-major without gaps; duet_wrap_const(p, DUET_F32, 2, 3) takes the sizes as
+ *                               arguments
+ *     duet_wrap_const_strided   with strides, as duet_wrap_strided
+ * Shapes    as duet_new_shape, with one stride for each axis
+ * Owner     as duet_wrap_shape
+ * Errors    NULL: as duet_wrap_shape and duet_wrap_strided */
+DUET_API DUET_MUST duet_matrix *duet_wrap_const_shape(const void *host, duet_dtype type, int rank,
+                                                      const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_wrap_const_strided(const void *first, duet_dtype type, int rank,
+                                                        const int64_t *size, const int64_t *stride);
+
+/* Create a matrix that uses the caller's memory on a GPU: that of cudaMalloc, or managed memory. The library
+ * finds out which GPU it is. It reads and writes this memory and never frees it. Work on the matrix starts
+ * after the work that duet_stream() has when the matrix is created, so make that stream wait for your own
+ * work first. Call duet_device_read, duet_device_update or duet_device_overwrite before other code uses the
+ * memory: until then the current elements may be in host memory only. duet_free waits until no work of the
+ * library uses the memory. It does not copy elements there. Do not wrap the same memory twice.
+ *     duet_wrap_device           row-major without gaps; duet_wrap_device(p, DUET_F32, 2, 3) takes the sizes
+ *                                as arguments
+ *     duet_wrap_device_strided   with strides, as duet_wrap_strided
+ * Shapes    as duet_new_shape, with one stride for each axis
+ * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until the matrix
+ *           and its views are freed. duet_recover ends it
+ * Errors    NULL: as duet_wrap_shape and duet_wrap_strided; BAD_ARGUMENT if the pointer is not aligned to the
+ *           size of an element, or not one to memory of a GPU; NO_DEVICE; DEVICE_ERROR */
+DUET_API DUET_MUST duet_matrix *duet_wrap_device_shape(void *device, duet_dtype type, int rank,
+                                                       const int64_t *size);
+DUET_API DUET_MUST duet_matrix *duet_wrap_device_strided(void *first, duet_dtype type, int rank,
+                                                         const int64_t *size, const int64_t *stride);
+
 /* Prints one line for each live matrix: the source line that created it, its type and shape, and
  * its size in bytes. Matrices are in the order of their creation. `out` may be NULL: nothing is
  * printed then. A matrix that you did not free, for example a view that you made inside a formula,
@@ -185,6 +218,18 @@ DUET_API void duet_created_at(duet_matrix *m, const char *site);
  *     DUET_LOCAL duet_matrix *x = duet_zeros(DUET_F32, 3);
  * Errors    in duet_error(): BAD_ARGUMENT: the matrix was already freed */
 DUET_API void duet_free(duet_matrix **m);
+
+/* Changes the shape of m, as NumPy's ndarray.resize does. The elements keep their row-major order; new ones
+ * are 0, and those that no longer fit are dropped. The elements move to new memory, on a device where they
+ * are. duet_resize(m, 3, 4) is the same with the sizes as arguments. Pointers of duet_read and the like end.
+ * Formulas, also persistent ones, and recordings that name m have its old shape: using them afterwards is
+ * the error FREED.
+ * Shapes    as duet_new_shape; at least one axis for duet_resize
+ * Errors    m is as before. BAD_ARGUMENT: m is NULL or was freed; it is a view, or shares its memory with a
+ *           view; it uses the caller's memory; its structure is declared. UNSUPPORTED: statements are being
+ *           recorded, and the recording then fails, or explained (DUET_EXPLAIN). BAD_SHAPE, and as duet_read
+ *           and duet_new_shape */
+DUET_API DUET_MUST duet_status duet_resize_shape(duet_matrix *m, int rank, const int64_t *size);
 
 /* One entry of an index list, as between NumPy's brackets:
  *     DUET_ALL                       :
@@ -285,6 +330,15 @@ DUET_API int64_t duet_size(const duet_matrix *m, int axis);
 DUET_API int64_t duet_stride(const duet_matrix *m, int axis);
 DUET_API int64_t duet_count(const duet_matrix *m);
 
+/* Answer questions about the memory of matrices with 1 or 0. For NULL or a freed matrix the answer is 0.
+ *     duet_valid_on       1 if the elements of m are up to date on `place`, so that reading them there copies
+ *                         nothing. They may be up to date on several devices. A matrix whose zeros were
+ *                         never written needs no copy anywhere. DUET_AUTO: on any device
+ *     duet_share_memory   1 if a and b may have elements in common. 0 is certain. 1 is certain unless both
+ *                         have gaps that could interleave: views with steps along several axes */
+DUET_API int duet_valid_on(const duet_matrix *m, duet_place place);
+DUET_API int duet_share_memory(const duet_matrix *a, const duet_matrix *b);
+
 /* Return a pointer to the first element in host memory. The call waits for unfinished work on m, and
  * copies elements from the GPU where necessary. Elements are duet_stride apart along each axis. Use the
  * pointer only until the next statement, replay or access function that uses m or a view of its elements,
@@ -352,6 +406,8 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 #include <duet/layers.h> /* duet_softmax_axis, duet_rms_norm, duet_nll_loss, ... */
 
 #include <duet/gradient.h> /* duet_grad, duet_vjp, duet_stop_gradient, duet_checkpoint */
+
+#include <duet/structure.h> /* duet_declare, duet_structure_of */
 
 /* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.
  * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it
@@ -551,12 +607,12 @@ DUET_API DUET_MUST duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts
 
 /* ---- factorisations -------------------------------------------------------------------------- */
 
-/* Factorise the matrix a: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
- * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). duet/factor.def describes each of them in one
+/* Factorise a, or each matrix of a stack: duet_lu(l, u, p, a), duet_qr(q, r, a), duet_svd(u, s, vt, a),
+ * duet_eigh(w, v, a), duet_slogdet(sign, logdet, a). duet/factor.def describes these and others in one
  * row, with its results. A result may be a view and may overlap a, but not another result. Functions with
  * one result (duet_solve, duet_inv, duet_det, duet_cholesky, duet_lstsq, ...) are operators.
- * Shapes    a is m x n; the results have exactly the shapes in the row. They have a's type, except
- *           that indices (p) are i64, and that s, w and logdet of a complex matrix are f32 or f64
+ * Shapes    a is [..., m, n]; results have its leading axes, then those in the row. They have a's type, but
+ *           indices (p) are i64, w and v of duet_eig complex, and s, w and logdet of a complex a f32 or f64
  * Errors    BAD_ARGUMENT: a NULL or freed matrix, or results that overlap; BAD_TYPE, BAD_SHAPE,
  *           UNKNOWN, NO_MEMORY, UNSUPPORTED, NO_DEVICE, NOT_FINITE, NO_CONVERGENCE: the results are
  *           unchanged; DEVICE_ERROR: the contents of the results may be undefined */
@@ -668,6 +724,19 @@ DUET_API void duet_timing_close(duet_timing *t);
  * the number of threads, except those of vendor libraries (docs/semantics.md).
  * Errors    BAD_ARGUMENT: negative */
 DUET_API duet_status duet_set_threads(int threads);
+
+/* Open and close a block whose statements use at most `threads` threads on the CPU. In C write
+ * DUET_THREADS(1) { ... }. The end of the block restores the number that was set before, by a block around it
+ * or by duet_set_threads. Only statements of the calling thread are affected. A replay uses the number at the
+ * time of the replay. Results have the same bits for every number, except those of vendor libraries. What a
+ * block cannot do: it does not start more threads than OpenMP has; it does not change the threads of a BLAS
+ * that has threads of its own (for OpenBLAS with pthreads set OPENBLAS_NUM_THREADS).
+ *     DUET_THREADS         limits the threads of a block: DUET_THREADS(1) { ... }
+ *     duet_threads_open    opens a block whose statements use at most `threads` threads; 0: all
+ *     duet_threads_close   closes the block
+ * Errors    in duet_error(): BAD_ARGUMENT: negative; the block then has no effect on its statements */
+DUET_API duet_scope duet_threads_open(int threads);
+DUET_API void duet_threads_close(duet_scope *s);
 
 /* Returns the version of the library that runs, as "0.1.0". DUET_VERSION is that of the header. */
 DUET_API const char *duet_version(void);

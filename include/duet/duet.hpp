@@ -569,7 +569,8 @@ DUET_HPP_NAMED(solver, { int32_t refine = 0; });
 DUET_HPP_NAMED(padding, { int64_t before[DUET_RANK_MAX] = {}, after[DUET_RANK_MAX] = {};
                duet_pad_mode mode = DUET_PAD_CONSTANT; double value = 0; });
 DUET_HPP_NAMED(scan, { int exclusive = 0, reverse = 0, initial = 0; });
-DUET_HPP_NAMED(resizing, { int64_t size[DUET_RANK_MAX] = {}; duet_resize_mode mode = DUET_RESIZE_NEAREST;
+DUET_HPP_NAMED(interpolation, { int64_t size[DUET_RANK_MAX] = {};
+               duet_interpolate_mode mode = DUET_INTERPOLATE_NEAREST;
                duet_align align = DUET_ALIGN_CENTERS; int antialias = 0; double cubic = 0; });
 DUET_HPP_NAMED(windows, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}, dilation[2] = {}; });
 // clang-format on
@@ -579,8 +580,9 @@ inline constexpr duet_overlap overlap_full = DUET_OVERLAP_FULL, overlap_same = D
 inline constexpr duet_pad_mode pad_constant = DUET_PAD_CONSTANT, pad_edge = DUET_PAD_EDGE,
                                pad_reflect = DUET_PAD_REFLECT, pad_wrap = DUET_PAD_WRAP;
 inline constexpr duet_pool_ties ties_first = DUET_TIES_FIRST, ties_shared = DUET_TIES_SHARED;
-inline constexpr duet_resize_mode resize_nearest = DUET_RESIZE_NEAREST, resize_linear = DUET_RESIZE_LINEAR,
-                                  resize_cubic = DUET_RESIZE_CUBIC;
+inline constexpr duet_interpolate_mode interpolate_nearest = DUET_INTERPOLATE_NEAREST,
+                                       interpolate_linear = DUET_INTERPOLATE_LINEAR,
+                                       interpolate_cubic = DUET_INTERPOLATE_CUBIC;
 inline constexpr duet_align align_centers = DUET_ALIGN_CENTERS, align_corners = DUET_ALIGN_CORNERS,
                             align_first = DUET_ALIGN_FIRST;
 inline constexpr duet_scatter_how scatter_set = DUET_SCATTER_SET, scatter_by_add = DUET_SCATTER_ADD,
@@ -622,6 +624,9 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_two_axes  , int i, int j
 #define DUET_HPP_PARAM_tolerance , double relative = 1e-5, double absolute = 1e-8
 #define DUET_HPP_PARAM_power     , int n
+#define DUET_HPP_PARAM_rtol      , double rtol = -1
+#define DUET_HPP_PARAM_norm      , duet_matrix_norms kind = DUET_NORM_FRO
+#define DUET_HPP_PARAM_cond      , duet_matrix_norms kind = DUET_NORM_2
 #define DUET_HPP_PARAM_block     , int h, int w
 #define DUET_HPP_PARAM_window    , int axis, int64_t size, int64_t stride = 1, int64_t dilation = 1
 #define DUET_HPP_PARAM_length    , int n = 0, int axis = -1
@@ -654,6 +659,9 @@ template <class C> struct options {
 #define DUET_HPP_ARG_two_axes  , i, j
 #define DUET_HPP_ARG_tolerance , relative, absolute
 #define DUET_HPP_ARG_power     , n
+#define DUET_HPP_ARG_rtol      , rtol
+#define DUET_HPP_ARG_norm      , kind
+#define DUET_HPP_ARG_cond      , kind
 #define DUET_HPP_ARG_block     , h, w
 #define DUET_HPP_ARG_window    , axis, size, stride, dilation
 #define DUET_HPP_ARG_length    , n, axis
@@ -713,8 +721,8 @@ template <class C> struct options {
 #define DUET_HPP_ARG_solver             , detail::options<duet_solver>(o)
 #define DUET_HPP_PARAM_padding          , const padding_options &o
 #define DUET_HPP_ARG_padding            , detail::options<duet_padding>(o)
-#define DUET_HPP_PARAM_resizing         , const resizing_options &o
-#define DUET_HPP_ARG_resizing           , detail::options<duet_resizing>(o)
+#define DUET_HPP_PARAM_interpolation    , const interpolation_options &o
+#define DUET_HPP_ARG_interpolation      , detail::options<duet_interpolation>(o)
 #define DUET_HPP_PARAM_windows          , const windows_options &o
 #define DUET_HPP_ARG_windows            , detail::options<duet_windows>(o)
 // clang-format on
@@ -853,6 +861,12 @@ DUET_HPP_2(searchsorted, side, )
 DUET_HPP_1(diff, diff, )
 DUET_HPP_1(cov, ddof, )
 DUET_HPP_1(corrcoef, plain, )
+DUET_HPP_1(pinv, plain, )
+DUET_HPP_1(matrix_rank, rtol, )
+DUET_HPP_1(matrix_norm, norm, )
+DUET_HPP_1(cond, cond, )
+DUET_HPP_1(matrix_power, power, )
+DUET_HPP_1(permutation_matrix, type, )
 DUET_HPP_FOLD1(median, )
 /* Reductions with a number: quantile(x, 0.25), quantile(x, 0.25, { 0, 2 }), quantile_keep(x, 0.25, 0). */
 #define DUET_HPP_FOLD1N(name)                                                                                \
@@ -869,6 +883,7 @@ DUET_HPP_FOLD1N(var_ddof)
 DUET_HPP_FOLD1N(std_ddof)
 DUET_HPP_FOLD1N(quantile)
 DUET_HPP_FOLD1N(percentile)
+DUET_HPP_FOLD1N(vector_norm)
 #undef DUET_HPP_FOLD1N
 inline expr cross(const operand &x, const operand &y, int axis) noexcept
 {
@@ -909,7 +924,7 @@ DUET_HPP_3(group_norm, groups, )
 DUET_HPP_1(max_pool1d_indices, pool1, )
 DUET_HPP_1(max_pool2d_indices, pool, )
 DUET_HPP_1(max_pool3d_indices, pool3, )
-DUET_HPP_1(resize, resizing, )
+DUET_HPP_1(interpolate, interpolation, )
 DUET_HPP_3(scatter_min, axis, )
 DUET_HPP_3(put_along_axis, axis, )
 DUET_HPP_3(scatter_along_axis, axis_how, )
@@ -1204,6 +1219,13 @@ class [[nodiscard]] matrix : public members<matrix>
         return nullptr;
     }
     static matrix view(duet_matrix *v, location w) { return matrix(detail::made(v, w)); }
+    static bool one_stride_each(const duet::shape &s, const duet::shape &stride, const char *who, location w)
+    {
+        if (s.size() == stride.size()) return true;
+        const std::string text = std::string(who) + " needs one stride for each axis";
+        detail::raise(DUET_BAD_ARGUMENT, text.c_str(), w);
+        return false;
+    }
     template <class T> using number = std::enable_if_t<detail::is_element<T>, int>;
 
   public:
@@ -1299,6 +1321,16 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         return matrix(detail::made((duet_load_market)(path.c_str()), w));
     }
+    /* The next array of a stream; and the next matrix in Matrix Market's format. At the end of the stream
+     * they throw an error with the status DUET_END_OF_FILE. */
+    static matrix read_npy(std::FILE *in, location w = location::here())
+    {
+        return matrix(detail::made((duet_read_npy)(in), w));
+    }
+    static matrix read_market(std::FILE *in, location w = location::here())
+    {
+        return matrix(detail::made((duet_read_market)(in), w));
+    }
     /* The n x n magic square. */
     static matrix magic(typed t, int64_t n)
     {
@@ -1319,14 +1351,42 @@ class [[nodiscard]] matrix : public members<matrix>
     static matrix wrap_strided(T *first, const duet::shape &s, const duet::shape &stride,
                                location w = location::here())
     {
-        if (s.size() != stride.size()) {
-            detail::raise(DUET_BAD_ARGUMENT, "wrap_strided needs one stride for each axis", w);
-            return matrix();
-        }
+        if (!one_stride_each(s, stride, "wrap_strided", w)) return matrix();
         return matrix(
             detail::made((duet_wrap_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()), w));
     }
+    /* The same of memory that is only read: writing to the matrix is an error. And of memory of a GPU. */
+    template <class T>
+    static matrix wrap_const(const T *p, const duet::shape &s, location w = location::here())
+    {
+        return matrix(detail::made((duet_wrap_const_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    template <class T>
+    static matrix wrap_const_strided(const T *first, const duet::shape &s, const duet::shape &stride,
+                                     location w = location::here())
+    {
+        if (!one_stride_each(s, stride, "wrap_const_strided", w)) return matrix();
+        return matrix(
+            detail::made((duet_wrap_const_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()),
+                         w));
+    }
+    template <class T> static matrix wrap_device(T *p, const duet::shape &s, location w = location::here())
+    {
+        return matrix(detail::made((duet_wrap_device_shape)(p, dtype_of<T>(), s.size(), s.data()), w));
+    }
+    template <class T>
+    static matrix wrap_device_strided(T *first, const duet::shape &s, const duet::shape &stride,
+                                      location w = location::here())
+    {
+        if (!one_stride_each(s, stride, "wrap_device_strided", w)) return matrix();
+        return matrix(
+            detail::made((duet_wrap_device_strided)(first, dtype_of<T>(), s.size(), s.data(), stride.data()),
+                         w));
+    }
     matrix clone(location w = location::here()) const { return matrix(detail::made((duet_copy)(m), w)); }
+    /* Declares that the matrix is symmetric, triangular, ...: writes keep it (duet/structure.h). */
+    void declare(duet_structure s, location w = location::here()) { detail::check((duet_declare)(m, s), w); }
+    duet_structure structure() const noexcept { return duet_structure_of(m); }
     void save(const std::string &path, location w = location::here()) const
     {
         detail::check((duet_save_npy)(path.c_str(), m), w);
@@ -1335,6 +1395,25 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         detail::check((duet_save_market)(path.c_str(), m), w);
     }
+    void write_npy(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_write_npy)(out, m), w);
+    }
+    void write_market(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_write_market)(out, m), w);
+    }
+    void print_octave(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_print_octave)(out, m), w);
+    }
+    /* Changes the shape; elements stay in row-major order, and new ones are 0. */
+    void resize(const duet::shape &s, location w = location::here())
+    {
+        detail::check((duet_resize_shape)(m, s.size(), s.data()), w);
+    }
+    bool valid_on(duet_place place) const noexcept { return duet_valid_on(m, place) != 0; }
+    bool shares_memory(const matrix &x) const noexcept { return duet_share_memory(m, x.m) != 0; }
 
     /* Assignment. The second one has an unusual parameter: `const matrix &` and `matrix &&` would also
      * accept a formula, converted to a matrix, and the compiler could not choose. */
@@ -1763,6 +1842,18 @@ class math
     math(const math &) = delete;
     math &operator=(const math &) = delete;
     ~math() { duet_math_close(&s); }
+};
+
+/* Statements use at most so many threads on the CPU: duet::threads block(1). */
+class threads
+{
+    duet_scope s;
+
+  public:
+    explicit threads(int most) noexcept : s(duet_threads_open(most)) {}
+    threads(const threads &) = delete;
+    threads &operator=(const threads &) = delete;
+    ~threads() { duet_threads_close(&s); }
 };
 
 /* May statements copy matrices between devices? duet::forbid_transfers block;
@@ -2216,14 +2307,19 @@ struct factor_sizes {
     location where;
     int64_t m, n, k;
     factor_sizes(const matrix &x, location w) noexcept
-        : a(x), where(w), m(x.size(0)), n(x.size(1)), k(m < n ? m : n)
+        : a(x), where(w), m(x.rank() > 1 ? x.size(x.rank() - 2) : 0),
+          n(x.rank() > 1 ? x.size(x.rank() - 1) : 0), k(m < n ? m : n)
     {
     }
+    /* The leading axes of a, then these: of an empty matrix if a has fewer than two axes. */
     matrix like(dtype type, int rank, int64_t rows, int64_t cols = 0) const
     {
-        return rank == 0   ? matrix({ type, where })
-               : rank == 1 ? matrix({ type, where }, rows)
-                           : matrix({ type, where }, rows, cols);
+        int64_t size[DUET_RANK_MAX];
+        int axes = 0;
+        for (; axes + 2 < a.rank(); axes++) size[axes] = a.size(axes);
+        if (rank > 0) size[axes++] = rows;
+        if (rank > 1) size[axes++] = cols;
+        return matrix(check((duet_new_shape)(type, axes, size), where));
     }
     dtype part() const noexcept { return a.type() == c64 ? f32 : a.type() == c128 ? f64 : a.type(); }
 };
@@ -2231,6 +2327,7 @@ struct factor_sizes {
 #define LIKE_IT(...) like(a.type(), __VA_ARGS__),
 #define OF_PART(...) like(part(), __VA_ARGS__),
 #define INDICES(...) like(i64, __VA_ARGS__),
+#define COMPLEX(...) like(part() == f32 ? c64 : c128, __VA_ARGS__),
 #define DUET_FACTOR2(name, first, second, needs, shapes, ...)                                                \
     struct name##_result {                                                                                   \
         matrix first, second;                                                                                \
@@ -2263,6 +2360,7 @@ struct factor_sizes {
 #undef LIKE_IT
 #undef OF_PART
 #undef INDICES
+#undef COMPLEX
 
 #ifndef __cpp_exceptions
 } // namespace without_exceptions

@@ -47,9 +47,48 @@ DUET_API DUET_MUST duet_status duet_save_npz(const char *path, const duet_named 
 DUET_API DUET_MUST duet_matrix *duet_load_market(const char *path);
 DUET_API DUET_MUST duet_status duet_save_market(const char *path, const duet_matrix *m);
 
+/* Write and read matrices one after another on an open stream: a file, a pipe, a socket (fdopen) or memory
+ * (fmemopen).
+ *     duet_write_npy      writes what duet_save_npy writes to a file, after what the stream has so far
+ *     duet_read_npy       reads one array in the formats of duet_load_npy. Then the stream is at the first
+ *                         byte after the array
+ *     duet_write_market   writes what duet_save_market writes to a file
+ *     duet_read_market    reads one matrix in the formats of duet_load_market, and the character after its
+ *                         last element. Space and line ends before a matrix are skipped
+ * Functions that write flush the stream, so that errors are reported, and signals suppressed, as by
+ * duet_save_npy. If they fail, the stream may have part of the matrix. The size of a pipe is not known: of
+ * what a header claims, at most three times what has been read is allocated (and 1 MiB), and the limit of
+ * duet_load_limits applies. If reading fails, the position of the stream is undefined.
+ * Shapes    as duet_save_npy and duet_save_market
+ * Owner     the stream: the caller. Matrices: the caller, until duet_free
+ * Errors    as the functions for files, without those of paths; reading also END_OF_FILE: the stream ends
+ *           before the first byte of a matrix. If it ends later, that is BAD_FILE. BAD_ARGUMENT: the stream
+ *           is NULL */
+DUET_API DUET_MUST duet_status duet_write_npy(FILE *out, const duet_matrix *m);
+DUET_API DUET_MUST duet_matrix *duet_read_npy(FILE *in);
+DUET_API DUET_MUST duet_status duet_write_market(FILE *out, const duet_matrix *m);
+DUET_API DUET_MUST duet_matrix *duet_read_market(FILE *in);
+
+/* Prints a matrix as an expression that Octave and MATLAB read, without an end of line: [1, 2; 3, 4]. Each
+ * element has the fewest digits that restore it.
+ *     f64                numbers, also NaN, Inf and -Inf
+ *     f32, f16, bf16     single(...)
+ *     integers           int8(...) to uint64(...). Literals beyond 2^53 would be rounded to f64, so such
+ *                        matrices are the sum of their upper and lower halves
+ *     bool               true, false or logical(...)
+ *     complex            [1+2i, 3-4i]; complex(real parts, imaginary parts) if an element has a part that is
+ *                        NaN, infinite or -0, or if all imaginary parts are 0, because Octave would make
+ *                        them real
+ *     one axis           a row
+ *     more than 2 axes   reshape([...], sizes)
+ *     no elements        zeros(0, 3)
+ * Shapes    any
+ * Errors    BAD_ARGUMENT, IO_ERROR, and as duet_read */
+DUET_API duet_status duet_print_octave(FILE *out, const duet_matrix *m);
+
 /* Sets limits for files that may come from elsewhere. They apply to all threads. There are none at first.
- *     bytes   the largest result of a function that loads a matrix or names, in bytes; 0: no limit. For
- *             a larger result nothing is allocated; the error is NO_MEMORY
+ *     bytes   the largest result of a function that loads or reads a matrix or names, in bytes; 0: no limit.
+ *             For a larger result nothing is allocated; the error is NO_MEMORY
  *     ratio   the largest ratio of the bytes of a deflated array of a .npz file to its compressed bytes;
  *             0: no limit. A larger one is the error BAD_FILE. Deflate reaches 1032
  * Errors    BAD_ARGUMENT: `ratio` is negative */

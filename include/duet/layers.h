@@ -49,15 +49,15 @@ DUET_OPERATOR(duet_max_pool1d_indices, duet_expr x, const duet_pool1 *options)
 DUET_OPERATOR(duet_max_pool2d_indices, duet_expr x, const duet_pool *options)
 DUET_OPERATOR(duet_max_pool3d_indices, duet_expr x, const duet_pool3 *options)
 
-/* Resizes x along any axes: images, signals, volumes. In C
- *     duet_resize(x, .size = { 0, 0, 224, 224 }, .mode = DUET_RESIZE_LINEAR)
- * Each axis is resized by itself, the last one first.
- * Shapes    the sizes in the options. x is not empty along an axis that is resized
+/* Interpolates x along any axes, so that it gets other sizes: images, signals, volumes. In C
+ *     duet_interpolate(x, .size = { 0, 0, 224, 224 }, .mode = DUET_INTERPOLATE_LINEAR)
+ * Each axis is interpolated by itself, the last one first.
+ * Shapes    the sizes in the options. x is not empty along an axis that gets another size
  * Errors    in the result: BAD_ARGUMENT (the options), BAD_SHAPE, BAD_TYPE (integers, except for
- *           DUET_RESIZE_NEAREST)
+ *           DUET_INTERPOLATE_NEAREST)
  * Source    Resize of ONNX; PyTorch's interpolate. Keys, Cubic convolution interpolation for digital image
  *           processing, 1981 */
-DUET_OPERATOR(duet_resize, duet_expr x, const duet_resizing *options)
+DUET_OPERATOR(duet_interpolate, duet_expr x, const duet_interpolation *options)
 
 /* Compute the loss of a classification from the index of the right class. The classes are along axis 1 of x,
  * or along axis 0 if x has one axis.

@@ -305,6 +305,43 @@ DUET_OPERATOR(duet_percentile, duet_expr x, double q)
 DUET_OPERATOR(duet_percentile_axes, duet_expr x, double q, int count, const int *axis)
 DUET_OPERATOR(duet_percentile_axes_keep, duet_expr x, double q, int count, const int *axis)
 
+/* Compute norms of vectors: of all elements, or along axes. Of integers, the result is f64. Forms that end
+ * with _axes_keep leave the reduced axes with size 1.
+ *     duet_vector_norm   the p-th root of the sum of the p-th powers of the magnitudes. p = 2 is duet_norm.
+ *                        INFINITY gives the largest magnitude, -INFINITY the smallest one, and 0 the
+ *                        number of elements that are not 0
+ * Shapes    as those of duet_sum, duet_sum_axes and duet_sum_axes_keep
+ * Errors    in the result: BAD_ARGUMENT (p is NaN, the list of axes), BAD_SHAPE (nothing, p infinite)
+ * Source    numpy.linalg.vector_norm */
+DUET_OPERATOR(duet_vector_norm, duet_expr x, double p)
+DUET_OPERATOR(duet_vector_norm_axes, duet_expr x, double p, int count, const int *axis)
+DUET_OPERATOR(duet_vector_norm_axes_keep, duet_expr x, double p, int count, const int *axis)
+
+/* Linear algebra made of other operators. Axes before the last two count matrices.
+ *     duet_pinv                 the pseudoinverse (Moore-Penrose): duet_lstsq for the columns of the identity
+ *                               matrix, which also decides about the rank
+ *     duet_matrix_rank          the number of singular values that are larger than rtol times the largest
+ *                               one. If rtol is negative, it is max(m, n) eps
+ *     duet_matrix_norm          the norm `kind` of a matrix
+ *     duet_cond                 the condition: the norm of x times that of its inverse. For DUET_NORM_2 and
+ *                               DUET_NORM_MINUS_2 a quotient of singular values, which is infinite for a
+ *                               singular x
+ *     duet_matrix_power         the product of n factors x; for a negative n, of factors inv(x)
+ *     duet_permutation_matrix   the matrix P with P a = a[p], for the p that duet_lu gives
+ * Shapes    pinv: a is [..., m, n], the result [..., n, m]. matrix_rank, matrix_norm, cond: the result has
+ *           the leading axes of the operand; x of cond is square, but not for singular values. matrix_power: x
+ *           is [..., n, n], as the result. permutation_matrix: p is [..., n], the result [..., n, n]
+ * Errors    in the result: as the operators that they are made of; the error text names that operator.
+ *           BAD_ARGUMENT: rtol is NaN, kind is no duet_matrix_norms. Of the statement: as those of
+ *           duet_svdvals, duet_inv and duet_lstsq
+ * Source    NumPy's functions of the same names */
+DUET_OPERATOR(duet_pinv, duet_expr a)
+DUET_OPERATOR(duet_matrix_rank, duet_expr a, double rtol)
+DUET_OPERATOR(duet_matrix_norm, duet_expr x, duet_matrix_norms kind)
+DUET_OPERATOR(duet_cond, duet_expr x, duet_matrix_norms kind)
+DUET_OPERATOR(duet_matrix_power, duet_expr x, int n)
+DUET_OPERATOR(duet_permutation_matrix, duet_expr p, duet_dtype type)
+
 /* Compute how variables depend on each other. Each row of x is a variable, and each column an
  * observation of all of them; a vector is one variable. Of integers and bools, the result is f64.
  *     duet_cov        the covariance of all pairs of variables: sums divided by n - ddof, where n is

@@ -133,34 +133,55 @@ typedef enum duet_scatter_how {
     DUET_SCATTER_MAX
 } duet_scatter_how;
 
-/* Options of duet_resize. i is an index in the result, n and m are the sizes of x and of the result along an
- * axis.
+/* Options of duet_interpolate. i is an index in the result, n and m are the sizes of x and of the result along
+ * an axis.
  *     size        the sizes of the result; 0 means that of x
  *     mode        how elements are computed
- *                 DUET_RESIZE_NEAREST   the nearest element; of two equally near ones the later one
- *                 DUET_RESIZE_LINEAR    linear interpolation between two elements
- *                 DUET_RESIZE_CUBIC     Keys' cubic convolution of four elements
+ *                 DUET_INTERPOLATE_NEAREST   the nearest element; of two equally near ones the later one
+ *                 DUET_INTERPOLATE_LINEAR    linear interpolation between two elements
+ *                 DUET_INTERPOLATE_CUBIC     Keys' cubic convolution of four elements
  *     align       the place in x that element i belongs to
  *                 DUET_ALIGN_CENTERS    (i + 1/2) n / m - 1/2: pixels are squares with centers
  *                 DUET_ALIGN_CORNERS    i (n - 1) / (m - 1): the first and last elements stay; 0 if m is 1
- *                 DUET_ALIGN_FIRST      i n / m, rounded down for DUET_RESIZE_NEAREST
+ *                 DUET_ALIGN_FIRST      i n / m, rounded down for DUET_INTERPOLATE_NEAREST
  *     antialias   1: where the result is smaller than x, the weights become wider by n / m, so that all
- *                 elements of x count. Only with DUET_ALIGN_CENTERS, and not for DUET_RESIZE_NEAREST
+ *                 elements of x count. Only with DUET_ALIGN_CENTERS, and not for DUET_INTERPOLATE_NEAREST
  *     cubic       the parameter of the cubic convolution; 0 means -0.75, or -0.5 with antialias
  * Elements outside of x are its edge elements; with antialias they do not count. */
-typedef enum duet_resize_mode { DUET_RESIZE_NEAREST, DUET_RESIZE_LINEAR, DUET_RESIZE_CUBIC } duet_resize_mode;
+typedef enum duet_interpolate_mode {
+    DUET_INTERPOLATE_NEAREST,
+    DUET_INTERPOLATE_LINEAR,
+    DUET_INTERPOLATE_CUBIC
+} duet_interpolate_mode;
 typedef enum duet_align { DUET_ALIGN_CENTERS, DUET_ALIGN_CORNERS, DUET_ALIGN_FIRST } duet_align;
-typedef struct duet_resizing {
+typedef struct duet_interpolation {
     int64_t size[DUET_RANK_MAX];
-    duet_resize_mode mode;
+    duet_interpolate_mode mode;
     duet_align align;
     int antialias;
     double cubic;
-} duet_resizing;
+} duet_interpolation;
 
 /* Which one of the possible indices duet_searchsorted gives for a value that the list has: the index of
  * the first equal element, or the one behind the last equal element. */
 typedef enum duet_side { DUET_SIDE_LEFT, DUET_SIDE_RIGHT } duet_side;
+
+/* The norms of duet_matrix_norm and duet_cond, as NumPy's parameter `ord`.
+ *     FRO         the square root of the sum of squared magnitudes (Frobenius)
+ *     NUC         the sum of the singular values (nuclear norm)
+ *     INF         the largest sum of the magnitudes of a row; MINUS_INF: the smallest one
+ *     1           the largest sum of the magnitudes of a column; MINUS_1: the smallest one
+ *     2           the largest singular value; MINUS_2: the smallest one */
+typedef enum duet_matrix_norms {
+    DUET_NORM_FRO,
+    DUET_NORM_NUC,
+    DUET_NORM_INF,
+    DUET_NORM_MINUS_INF,
+    DUET_NORM_1,
+    DUET_NORM_MINUS_1,
+    DUET_NORM_2,
+    DUET_NORM_MINUS_2
+} duet_matrix_norms;
 
 /* Options of duet_solve_triangular. Each is 0 or 1.
  *     lower       read the lower triangle; 0: the upper one
@@ -171,14 +192,14 @@ typedef struct duet_triangle {
 } duet_triangle;
 
 /* Options of duet_solve.
- *     refine  how to solve a system of f64:
+ *     refine  how to solve a system of f64 or c128:
  *             0                 compute in f64
  *             DUET_REFINE_F32   factorise in f32, and refine the solution until it is as accurate as
  *                               one computed in f64. If that does not converge, compute in f64
  *             DUET_REFINE_F16   the same, but factorise in f16 if the GPU can; otherwise, and on the CPU, in
  *                               f32
  * Errors    in the result: BAD_ARGUMENT: another value. Of the statement: UNSUPPORTED: refine is not 0, and
- *           the system is not f64 */
+ *           the system is not f64 or c128 */
 enum { DUET_REFINE_F32 = 1, DUET_REFINE_F16 };
 typedef struct duet_solver {
     int32_t refine;

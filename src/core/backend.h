@@ -222,8 +222,8 @@ static inline struct storage *owned_by(const frame *f, int slot)
     return f->owner->of(f->owner, slot);
 }
 
-/* A kind of device: how memory, queues and steps work there. Every function but `copy` and `total` is
- * required. Each may be called from any thread. run, upload, fetch, copy and clear are
+/* A kind of device: how memory, queues and steps work there. Every function is required, unless it
+ * says that it may be NULL. Each may be called from any thread. run, upload, fetch, copy and clear are
  * asynchronous: they take effect in the order of a queue.
  *
  * `device` is an index into devices[], of an entry of this machine. */
@@ -287,6 +287,18 @@ typedef struct machine {
     duet_status (*wait)(int device, int queue, int from, int other);
     void *(*stream)(int device,
                     int queue); /* the queue as an object of the machine's own interface, or NULL */
+
+    /* Memory and streams of others. All are NULL if the machine knows none.
+     *     locate   the device of memory; BAD_ARGUMENT: it is not memory of a device of this machine
+     *     number   what the machine's own interface calls the device
+     *     follow   work queued from now on starts after all work that is now in the stream
+     *     lead     work that the stream gets from now on starts after all work that is now in the queue
+     *     drain    blocks the host until all work of the device is done, also that of others */
+    duet_status (*locate)(const void *p, int *device);
+    int (*number)(int device);
+    duet_status (*follow)(int device, int queue, void *stream);
+    duet_status (*lead)(int device, int queue, void *stream);
+    duet_status (*drain)(int device);
 
     /* Data that the machine caches on a device besides the buffers of matrices. drop is called when the
      * buffer of a storage is freed, and when the storage is. In the second case, nothing may refer to

@@ -23,7 +23,7 @@
 
 #define OTHERS (DEVICES_MAX - DEFAULT_GPU - 1)
 
-static duet_status add_other_usages(storage *b)
+duet_status storage_add_other_usages(storage *b)
 {
     buffer_usage *others = malloc(OTHERS * sizeof *others);
     if (!others)
@@ -122,7 +122,7 @@ void storage_trace_move(const char *what, const duet_matrix *m, int device, int 
 
 void storage_count_copy(storage *b, int device)
 {
-    if (b->wrapped || b->bytes < PIN_LEAST || b->copies == PIN_AT) return;
+    if (storage_is_wrapped(b, HOST) || b->bytes < PIN_LEAST || b->copies == PIN_AT) return;
     if (++b->copies < PIN_AT) return;
     __atomic_store_n(&b->pinned, pool_pin(b->buffer[HOST], device), __ATOMIC_RELAXED);
 }
@@ -199,7 +199,7 @@ duet_status storage_allocate(storage *b, int device, int queue, void **block)
 {
     void *p = block ? *block : NULL;
     if (b->buffer[device]) return DUET_OK;
-    if (device > DEFAULT_GPU && !b->others) TRY(add_other_usages(b));
+    if (device > DEFAULT_GPU && !b->others) TRY(storage_add_other_usages(b));
     if (!p) TRY(pool_take_as(MEMORY_MATRIX, device, b->bytes, queue, &p));
     else *block = NULL;
     __atomic_store_n(&b->buffer[device], p, __ATOMIC_RELAXED);

@@ -53,6 +53,7 @@ static double score(const storage *b, int device)
 {
     const unsigned state = storage_state(b), here = 1u << device;
     if (state & (SOME_LOST | HOST_WRITER) || storage_is_lent(b) || !b->bytes) return 0;
+    if (storage_is_wrapped(b, device)) return 0;
     if (b->tried == round_now || is_own(b)) return 0;
     const next_use next = history_next(b);
     double cost = NO_COST;

@@ -19,12 +19,13 @@ static void drop_buffer(storage *b, int device)
     buffer_stamp_anew(on);
 }
 
-/* The pool forgets the memory. Without a buffer there may still be an upload, to one that was freed for
+/* The pool forgets the memory; memory of others is gone with the GPU. Without a buffer there may still be an upload, to one that was freed for
  * others. A writer on the host that finds neither takes no lock. */
 static void forget_buffer(storage *b, int device)
 {
     buffer_usage *on = storage_usage(b, device);
     if (on->uploader >= 0) __atomic_store_n(&on->uploader, -1, __ATOMIC_RELEASE);
+    __atomic_store_n(&b->wrapped, (uint16_t)(b->wrapped & ~(1u << device)), __ATOMIC_RELAXED);
     __atomic_store_n(&b->buffer[device], NULL, __ATOMIC_RELEASE);
 }
 
@@ -112,7 +113,7 @@ static duet_status evict_locked(const duet_matrix *m, int device, int queue, boo
     storage *b = m->storage;
     duet_status st = DUET_OK;
     unsigned valid = storage_valid(b);
-    if (!b->buffer[device] || storage_state(b) & (SOME_LOST | HOST_WRITER) ||
+    if (!b->buffer[device] || storage_is_wrapped(b, device) || storage_state(b) & (SOME_LOST | HOST_WRITER) ||
         thread_any_uses_buffers(buffer_users(storage_usage(b, device))))
         return DUET_OK;
     set_flag(b, EVICTING, true);

@@ -37,13 +37,17 @@ typedef struct storage {
     /* Bit d: the buffer on device d holds the elements. No such bit: all elements are zero and no
      * buffer is allocated, or all elements are lost. And the flags below. */
     uint16_t state;
-    uint16_t came;  /* bit d: elements have been copied there before */
-    bool wrapped;   /* the host's buffer is the caller's memory */
-    bool pinned;    /* the host's buffer is pinned */
-    uint8_t copies; /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
-    bool seen;      /* the user has had a pointer to the host's buffer since matrix_unseen */
-    bool lent;      /* the user may have a pointer to a buffer on a GPU, which must not be freed */
-    bool asked;     /* the host has read the elements since a statement wrote them: matrix_read_back */
+    uint16_t came;      /* bit d: elements have been copied there before */
+    uint16_t wrapped;   /* bit d: the buffer on device d is memory of others: never freed, never replaced */
+    uint16_t exported;  /* bit d: others had the buffer on device d by matrix_lend_to_others */
+    bool constant;      /* the memory of others must not be written */
+    bool pinned;        /* the host's buffer is pinned */
+    uint8_t copies;     /* between host and devices, counted until PIN_AT, when the host's buffer is pinned */
+    bool seen;          /* the user has had a pointer to the host's buffer since matrix_unseen */
+    bool lent;          /* the user may have a pointer to a buffer on a GPU, which must not be freed */
+    bool asked;         /* the host has read the elements since a statement wrote them: matrix_read_back */
+    uint8_t properties; /* that the elements keep: structure.h. They do not change once they are set */
+    int loans;          /* others have so many pointers to buffers, which must not be freed */
     double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
     uint64_t id;         /* the serial of its first matrix, never used again */
     uint64_t last_use, tried;  /* core/history.c; core/eviction.c, under its lock */
@@ -51,6 +55,8 @@ typedef struct storage {
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
     struct lost_part *lost_parts;
+    struct lender *lender; /* what to call when the memory of others is no longer used; or NULL */
+    const char *site;      /* of a constant storage: the source line that created its first matrix; or NULL */
 } storage;
 
 extern const buffer_usage buffer_unused; /* the usage of a buffer that does not exist yet */
@@ -103,8 +109,17 @@ static inline bool storage_has_buffer(const storage *b, int device)
     return __atomic_load_n(&b->buffer[device], __ATOMIC_ACQUIRE);
 }
 
-/* May the user have a pointer to a buffer on a GPU? */
-static inline bool storage_is_lent(const storage *b) { return __atomic_load_n(&b->lent, __ATOMIC_RELAXED); }
+/* May the user, or another library, have a pointer to a buffer on a GPU? */
+static inline bool storage_is_lent(const storage *b)
+{
+    return __atomic_load_n(&b->lent, __ATOMIC_RELAXED) || __atomic_load_n(&b->loans, __ATOMIC_RELAXED) > 0;
+}
+
+/* Is the buffer on this device memory of others? */
+static inline bool storage_is_wrapped(const storage *b, int device)
+{
+    return __atomic_load_n(&b->wrapped, __ATOMIC_RELAXED) >> device & 1;
+}
 
 static inline bool storage_is_pinned(const storage *b)
 {
@@ -122,6 +137,11 @@ static inline bool buffer_has_packed(const buffer_usage *on)
 static inline int buffer_writer(const buffer_usage *on)
 {
     return __atomic_load_n(&on->writer, __ATOMIC_RELAXED);
+}
+
+static inline unsigned storage_properties(const storage *b)
+{
+    return __atomic_load_n(&b->properties, __ATOMIC_RELAXED);
 }
 
 bool storage_is_uploading_to_others(const storage *b);
@@ -158,7 +178,8 @@ struct duet_matrix {
     int64_t offset; /* of the first element, in elements */
     int64_t count;
     bool dense;
-    bool repeats; /* some element has several indices; such a matrix can only be read */
+    bool repeats;  /* some element has several indices; such a matrix can only be read */
+    bool constant; /* its memory must not be written, as that of duet_wrap_const */
     storage *storage;
     const char *site;         /* "file:line" of the call that created it, or NULL */
     struct duet_matrix *next; /* in the list of freed matrices, or of those that a recording keeps */
@@ -290,16 +311,53 @@ duet_status matrix_check(const char *who, const duet_matrix *m);
 /* io/print_matrix.c: what duet_print does, but without the end of the last line. who: for error texts */
 duet_status matrix_print(const char *who, FILE *out, const duet_matrix *m);
 
-/* BAD_ARGUMENT: m repeats its elements. */
-duet_status matrix_repeats(const char *who, const duet_matrix *m);
+/* BAD_ARGUMENT: m repeats its elements, or its memory must not be written. */
+duet_status matrix_not_writable(const char *who, const duet_matrix *m);
+/* For functions that do not keep a structure. BAD_ARGUMENT: the same, or m has a structure. */
+duet_status matrix_refuses(const char *who, const duet_matrix *m);
 static inline duet_status matrix_check_writable(const char *who, const duet_matrix *m)
 {
-    return unlikely(m->repeats) ? matrix_repeats(who, m) : DUET_OK;
+    const bool refuses = m->repeats | m->constant | (storage_properties(m->storage) != 0);
+    return unlikely(refuses) ? matrix_refuses(who, m) : DUET_OK;
 }
+/* For other texts: why the memory of m must not be written, and the source line that created m. */
+#define CONSTANT_TEXT 300
+char *matrix_constant_text(const duet_matrix *m, char text[CONSTANT_TEXT]);
 
 /* What duet_new_shape and duet_wrap_shape do, as the function `who`. */
 duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_t *size);
 duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size);
+duet_matrix *matrix_wrap_dense(void *host, duet_dtype type, int rank, const int64_t *size); /* unchecked */
+
+/* Memory of others: of the caller, or of another library. */
+typedef struct foreign_memory {
+    void *first;   /* the element whose indices are all 0; ignored if there are no elements */
+    int device;    /* where it is */
+    bool constant; /* it must not be written */
+    /* Called once when no matrix uses the memory any more, and no work on a device. It may run in any thread,
+     * and may call this library. NULL: nothing to call */
+    void (*release)(void *context);
+    void *context;
+} foreign_memory;
+
+/* A matrix of that memory, as the function `who`. Strides may be negative, or 0.
+ * Errors    NULL, and nothing is released: as duet_wrap_strided, NO_MEMORY */
+duet_matrix *matrix_of_foreign(const char *who, const layout *at, const foreign_memory *f);
+/* The same without checks. Errors: NO_MEMORY */
+duet_matrix *matrix_of_memory(const layout *at, const foreign_memory *f);
+/* Calls the functions `release` of storages that storage_release has ended. The caller holds no lock. */
+void lenders_call(void);
+
+/* Gives a pointer to the first element to another library, which may keep it until matrix_end_loan: the
+ * buffer on this device is neither freed nor replaced until then. In other respects it is duet_read,
+ * duet_update or duet_overwrite, or the same on a device.
+ * Errors    as those */
+duet_status matrix_lend_to_others(const char *who, const duet_matrix *m, int device, enum use use, void **p);
+void matrix_end_loan(const duet_matrix *m);
+
+/* Exchanges the elements and shapes of m and other, which have the same type. m is then another matrix for
+ * those who know its serial: formulas and recordings. No other thread uses either. */
+void matrix_exchange(duet_matrix *m, duet_matrix *other);
 
 /* A new header over b, which gets one more reference. NULL: no memory, and b is unchanged. */
 duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset);

@@ -8,6 +8,7 @@
 #include "pool.h"
 #include "queue_sync.h"
 #include "spin_lock.h"
+#include "storage_state.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ static duet_matrix *header_for(storage *b, int64_t offset, uint64_t *serial)
     __atomic_add_fetch(&b->refs, 1, __ATOMIC_RELAXED);
     m->offset = offset;
     m->storage = b;
+    m->constant = b->constant;
     __atomic_store_n(&m->site, NULL, __ATOMIC_RELAXED);
     return m;
 }
@@ -104,10 +106,66 @@ duet_matrix *matrix_share(storage *b, const layout *at, int64_t offset)
     return header_begin(m, serial);
 }
 
+/* ---- lenders ---- */
+
+typedef struct lender {
+    struct lender *next; /* in the list of those that are still to be called */
+    void (*release)(void *context);
+    void *context;
+} lender;
+
+static lender *ended_lenders; /* under `lock` */
+
+static void lender_call(lender *l)
+{
+    if (!l) return;
+    l->release(l->context);
+    free(l);
+}
+
+static void lender_call_later(lender *l)
+{
+    if (!l) return;
+    spin_take(&lock);
+    l->next = ended_lenders;
+    ended_lenders = l;
+    spin_give(&lock);
+}
+
+void lenders_call(void)
+{
+    if (likely(!__atomic_load_n(&ended_lenders, __ATOMIC_RELAXED))) return;
+    spin_take(&lock);
+    lender *list = ended_lenders;
+    ended_lenders = NULL;
+    spin_give(&lock);
+    for (lender *next; list; list = next) {
+        next = list->next;
+        lender_call(list);
+    }
+}
+
+/* ---- storages ---- */
+
 static void launch_users(const storage *b, const buffer_usage *on)
 {
     for (uint64_t deferred = deferred_queues_now() & on->users; deferred; deferred &= deferred - 1)
         if (deferred_uses(__builtin_ctzll(deferred), b)) deferred_launch_or_lose(deferred & -deferred);
+}
+
+/* Work of others may still use a buffer that they had, on streams that are not known here. Work of this
+ * library may still use a buffer of others. Both are waited for. */
+static __attribute__((cold, noinline)) void foreign_uses_end(const storage *b, int device, uint64_t users)
+{
+    error_text before;
+    error_keep(&before);
+    const bool drains = b->exported >> device & 1 && device_machine(device)->drain;
+    duet_status st = DUET_OK;
+    if (drains) st = device_machine(device)->drain(device);
+    if (!drains || st != DUET_OK)
+        for (; users; users &= users - 1)
+            (void)queue_wait(device, __builtin_ctzll(users), "memory of others is no longer used");
+    error_put_back(&before);
 }
 
 /* Ends the uses of the buffer on a GPU, and its upload, which may still read the host's buffer. If the buffer
@@ -121,18 +179,22 @@ static void buffer_end(storage *b, int device)
     if (packed) device_machine(device)->drop(device, b);
     if (on->uploader >= 0 && !queue_sync_passed(device, on->uploader, on->upload))
         (void)queue_wait(device, on->uploader, "a matrix is freed");
-    pool_give(device, b->buffer[device], on->users);
+    if (unlikely((b->wrapped | b->exported) >> device & 1)) foreign_uses_end(b, device, on->users);
+    if (!storage_is_wrapped(b, device)) pool_give(device, b->buffer[device], on->users);
 }
 
-static void storage_end(storage *b)
+/* Frees all but the lender, and returns it. */
+static lender *storage_end(storage *b)
 {
+    lender *l = b->lender;
     const int end = b->others ? DEVICES_MAX : DEFAULT_GPU + 1;
     for (int d = DEFAULT_GPU; d < end; d++) buffer_end(b, d);
-    if (!b->wrapped) pool_give(HOST, b->buffer[HOST], 0);
+    if (!storage_is_wrapped(b, HOST)) pool_give(HOST, b->buffer[HOST], 0);
     pthread_mutex_destroy(&b->lock);
     free(b->others);
     if (unlikely(b->lost_parts != NULL)) storage_forget_lost(b);
     free(b);
+    return l;
 }
 
 /* host: the caller's memory, from the element with the lowest address; or NULL. */
@@ -150,8 +212,14 @@ static storage *storage_new(size_t bytes, void *host)
     b->state = host ? 1 << HOST : 0;
     b->came = 0;
     b->pinned = b->seen = b->lent = b->asked = false;
+    b->properties = 0;
     b->lost_parts = NULL;
-    b->wrapped = host != NULL;
+    b->wrapped = host ? 1 << HOST : 0;
+    b->exported = 0;
+    b->constant = false;
+    b->loans = 0;
+    b->lender = NULL;
+    b->site = NULL;
     b->copies = 0;
     b->accrued_cost = 0;
     b->id = b->last_use = b->tried = 0;
@@ -162,13 +230,48 @@ static storage *storage_new(size_t bytes, void *host)
     return b;
 }
 
-static duet_matrix *strided_matrix(const layout *at, void *host)
+/* NULL: nothing to call. *made: no memory. */
+static lender *lender_new(const foreign_memory *f, bool *made)
+{
+    lender *l = f->release ? malloc(sizeof *l) : NULL;
+    *made = l || !f->release;
+    if (l) *l = (lender){ NULL, f->release, f->context };
+    if (!*made)
+        fail(DUET_NO_MEMORY, "the system could not allocate %zu bytes for a matrix header", sizeof *l);
+    return l;
+}
+
+/* Takes the buffer. This thread's queue counts as its writer, so that work of other queues runs after what
+ * this queue waits for. */
+static duet_status take_buffer(storage *b, int device, void *first)
+{
+    if (device > DEFAULT_GPU) TRY(storage_add_other_usages(b));
+    b->buffer[device] = first;
+    b->wrapped = (uint16_t)(1u << device);
+    b->state = (uint16_t)(1u << device);
+    if (device != HOST) buffer_wrote(storage_usage(b, device), thread_get()->queue);
+    return DUET_OK;
+}
+
+duet_matrix *matrix_of_memory(const layout *at, const foreign_memory *f)
 {
     int64_t low, high;
+    bool made;
     layout_span(at, &low, &high);
-    storage *b = storage_new((size_t)(high - low) * dtypes[at->type].bytes, host);
-    duet_matrix *m = b ? matrix_share(b, at, -low) : NULL;
-    if (b && !m) storage_end(b);
+    const int64_t each = (int64_t)dtypes[at->type].bytes;
+    lender *l = lender_new(f, &made);
+    storage *b = made ? storage_new((size_t)((high - low) * each), NULL) : NULL;
+    duet_matrix *m = NULL;
+    if (b) {
+        b->constant = f->constant;
+        if (high == low || take_buffer(b, f->device, (char *)f->first + low * each) == DUET_OK)
+            m = matrix_share(b, at, -low);
+    }
+    if (m) b->lender = l;
+    else {
+        if (b) (void)storage_end(b);
+        free(l);
+    }
     return m;
 }
 
@@ -202,96 +305,31 @@ duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)
     return matrix_new("duet_new", type, rank, size);
 }
 
-/* ---- the caller's memory ---- */
-
-static duet_status check_memory(const char *who, const void *host, duet_dtype type)
+void matrix_exchange(duet_matrix *m, duet_matrix *other)
 {
-    if (!host) return fail(DUET_BAD_ARGUMENT, "%s: the pointer must not be NULL", who);
-    if ((uintptr_t)host % dtypes[dtype_part(type)].bytes == 0) return DUET_OK; /* as C aligns them */
-    return fail(DUET_BAD_ARGUMENT, "%s: the pointer (%p) must be aligned to %s elements", who, host,
-                dtypes[type].name);
+    spin_take(&lock);
+    duet_matrix before = *m;
+    m->at = other->at;
+    m->offset = other->offset;
+    m->count = other->count;
+    m->dense = other->dense;
+    m->repeats = other->repeats;
+    m->constant = other->constant;
+    m->storage = other->storage;
+    other->at = before.at;
+    other->offset = before.offset;
+    other->count = before.count;
+    other->dense = before.dense;
+    other->repeats = before.repeats;
+    other->constant = before.constant;
+    other->storage = before.storage;
+    __atomic_store_n(&m->serial, ++last_serial, __ATOMIC_RELEASE);
+    spin_give(&lock);
 }
 
-duet_matrix *matrix_wrap(const char *who, void *host, duet_dtype type, int rank, const int64_t *size)
+duet_matrix *matrix_wrap_dense(void *host, duet_dtype type, int rank, const int64_t *size)
 {
-    if (shape_check(who, type, rank, size) || check_memory(who, host, type)) return NULL;
     return dense_matrix(type, rank, size, host);
-}
-
-duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
-{
-    return matrix_wrap("duet_wrap", host, type, rank, size);
-}
-
-/* The axes with more than one element, by ascending size of stride. */
-static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
-{
-    int n = 0;
-    for (int a = 0; a < l->rank; a++) {
-        int i = n;
-        if (l->size[a] <= 1 || l->stride[a] == 0) continue;
-        for (; i > 0 && llabs(l->stride[axis[i - 1]]) > llabs(l->stride[a]); i--) axis[i] = axis[i - 1];
-        axis[i] = a;
-        n++;
-    }
-    return n;
-}
-
-/* The size in bytes must not overflow. Axes may overlap. */
-static duet_status check_strides(const char *who, const layout *l)
-{
-    int axis[DUET_RANK_MAX];
-    char text[SHAPE_TEXT];
-    int64_t reach = 0, along;
-    const int64_t most = PTRDIFF_MAX / 2 / (int64_t)dtypes[l->type].bytes;
-    for (int a = 0; a < l->rank; a++)
-        if (l->stride[a] > most || l->stride[a] < -most)
-            return fail(DUET_BAD_SHAPE, "%s: the stride of axis %d overflows", who, a);
-    const int n = layout_count(l) ? axes_by_stride(l, axis) : 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t stride = llabs(l->stride[axis[i]]);
-        if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
-            return fail(DUET_BAD_SHAPE, "%s(%s): the number of bytes overflows", who,
-                        shape_text(text, l->type, l->rank, l->size));
-        reach += along;
-    }
-    return DUET_OK;
-}
-
-static duet_matrix *wrap(const char *who, void *first, duet_dtype type, int rank, const int64_t *size,
-                         const int64_t *stride)
-{
-    layout at = { .type = type, .rank = rank };
-    int64_t low, high;
-    if (shape_check(who, type, rank, size) || check_memory(who, first, type)) return NULL;
-    if (rank && !stride) {
-        fail(DUET_BAD_ARGUMENT, "%s: stride must not be NULL", who);
-        return NULL;
-    }
-    for (int a = 0; a < rank; a++) {
-        at.size[a] = size[a];
-        at.stride[a] = stride[a];
-    }
-    if (check_strides(who, &at)) return NULL;
-    layout_span(&at, &low, &high);
-    return strided_matrix(&at, (char *)first + low * (int64_t)dtypes[type].bytes);
-}
-
-duet_matrix *(duet_wrap_strided)(void *first, duet_dtype type, int rank, const int64_t *size,
-                                 const int64_t *stride)
-{
-    return wrap("duet_wrap_strided", first, type, rank, size, stride);
-}
-
-duet_matrix *(duet_wrap_columns_shape)(void *host, duet_dtype type, int rank, const int64_t *size)
-{
-    int64_t stride[DUET_RANK_MAX], next = 1;
-    if (shape_check("duet_wrap_columns", type, rank, size)) return NULL;
-    for (int a = 0; a < rank; a++) {
-        stride[a] = next;
-        next *= larger(size[a], 1);
-    }
-    return wrap("duet_wrap_columns", host, type, rank, size, stride);
 }
 
 /* ---- the usage of buffers on devices after the default GPU ---- */
@@ -313,20 +351,30 @@ static bool is_on_gpu(const storage *b)
                  __atomic_load_n(&b->first.uploader, __ATOMIC_ACQUIRE) >= 0 || buffer_has_packed(&b->first));
 }
 
-void storage_release(storage *b)
+static lender *drop_reference(storage *b)
 {
-    if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0) storage_end(b);
+    return __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) == 0 ? storage_end(b) : NULL;
 }
 
+/* The caller may hold locks, so the lender is called later. */
+void storage_release(storage *b) { lender_call_later(drop_reference(b)); }
+
 /* If another thread recovers GPUs, it must find either the header or no buffer. */
+static lender *free_matrix(duet_matrix *m)
+{
+    USE_GPUS_IF(is_on_gpu(m->storage));
+    storage *b = header_end(m);
+    if (b) return drop_reference(b);
+    fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was already freed");
+    return NULL;
+}
+
 void(duet_free)(duet_matrix **m)
 {
     if (!m || !*m) return;
-    USE_GPUS_IF(is_on_gpu((*m)->storage));
-    storage *b = header_end(*m);
-    if (!b) fail(DUET_BAD_ARGUMENT, "duet_free: the matrix was already freed");
-    else storage_release(b);
+    lender_call(free_matrix(*m));
     *m = NULL;
+    lenders_call();
 }
 
 /* ---- after the loss of GPUs ---- */
@@ -375,13 +423,26 @@ duet_status matrix_check(const char *who, const duet_matrix *m)
     return fail(DUET_BAD_ARGUMENT, "%s: the matrix %s", who, m ? "was freed" : "must not be NULL");
 }
 
-duet_status matrix_repeats(const char *who, const duet_matrix *m)
+char *matrix_constant_text(const duet_matrix *m, char text[CONSTANT_TEXT])
 {
-    char text[SHAPE_TEXT];
+    const char *of_storage = m->storage->site, *own = __atomic_load_n(&m->site, __ATOMIC_RELAXED),
+               *site = of_storage ? of_storage : own;
+    snprintf(text, CONSTANT_TEXT,
+             "the memory of the matrix that was created at %s must not be written (duet_wrap_const, or a "
+             "read-only DLPack tensor)",
+             site ? site : "an unknown place");
+    return text;
+}
+
+duet_status matrix_not_writable(const char *who, const duet_matrix *m)
+{
+    char text[SHAPE_TEXT], why[CONSTANT_TEXT];
+    shape_text(text, m->at.type, m->at.rank, m->at.size);
+    if (m->constant) return fail(DUET_BAD_ARGUMENT, "%s(%s): %s", who, text, matrix_constant_text(m, why));
     return fail(DUET_BAD_ARGUMENT,
                 "%s(%s): a matrix that repeats elements (stride 0 or axes that overlap, as in a broadcast "
                 "view) must not be written",
-                who, shape_text(text, m->at.type, m->at.rank, m->at.size));
+                who, text);
 }
 
 duet_dtype duet_type(const duet_matrix *m) { return lives(m) ? m->at.type : (duet_dtype)0; }
@@ -404,7 +465,9 @@ int64_t duet_count(const duet_matrix *m) { return lives(m) ? m->count : 0; }
 
 void duet_created_at(duet_matrix *m, const char *site)
 {
-    if (lives(m)) __atomic_store_n(&m->site, site, __ATOMIC_RELAXED);
+    if (!lives(m)) return;
+    __atomic_store_n(&m->site, site, __ATOMIC_RELAXED);
+    if (unlikely(m->storage->constant) && m->storage->id == m->serial) m->storage->site = site;
 }
 
 /* What is printed of a matrix, copied while `lock` is held. */
@@ -471,7 +534,7 @@ static matrix_owner owner_of(const duet_matrix *m, int device)
                        0 };
     for (int d = 0; d < DEVICES_MAX; d++)
         if ((device < 0 || d == device) && storage_has_buffer(m->storage, d) &&
-            !(d == HOST && m->storage->wrapped))
+            !storage_is_wrapped(m->storage, d))
             o.total += o.bytes[d] = m->storage->bytes;
     return o;
 }

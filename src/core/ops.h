@@ -70,7 +70,7 @@ typedef struct op_info {
 extern const op_info op_infos[OPS_ALL];
 
 /* The result of an operator for complex operands, from complex.def. */
-enum complex_kind { COMPLEX_NONE, COMPLEX_SAME, COMPLEX_PART };
+enum complex_kind { COMPLEX_NONE, COMPLEX_SAME, COMPLEX_PART, COMPLEX_MADE };
 extern const uint8_t op_complex[OPS];
 
 #endif

@@ -75,6 +75,19 @@ static void *device_pointer(const char *who, const duet_matrix *m, enum use use)
     return pointer(who, m, thread_get()->gpu, use);
 }
 
+duet_status matrix_lend_to_others(const char *who, const duet_matrix *m, int device, enum use use, void **p)
+{
+    TRY(matrix_check(who, m));
+    storage *b = m->storage;
+    __atomic_add_fetch(&b->loans, 1, __ATOMIC_SEQ_CST);
+    *p = pointer(who, m, device, use);
+    if (*p) __atomic_or_fetch(&b->exported, (uint16_t)(1u << device), __ATOMIC_RELAXED);
+    else matrix_end_loan(m);
+    return *p ? DUET_OK : thread_get()->status;
+}
+
+void matrix_end_loan(const duet_matrix *m) { __atomic_sub_fetch(&m->storage->loans, 1, __ATOMIC_RELEASE); }
+
 const void *(duet_read)(const duet_matrix *m) { return pointer("duet_read", m, HOST, READ); }
 
 void *(duet_update)(duet_matrix *m) { return pointer("duet_update", m, HOST, UPDATE); }

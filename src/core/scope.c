@@ -1,5 +1,5 @@
-/* scope.c - DUET_ON, DUET_MATH and DUET_TRANSFERS: where the statements of a block run, in which math mode,
- * and whether they may copy matrices between devices. */
+/* scope.c - DUET_ON, DUET_MATH, DUET_TRANSFERS and DUET_THREADS: where the statements of a block run, in
+ * which math mode, whether they may copy matrices between devices, and on how many threads. */
 #include "status.h"
 #include "thread.h"
 
@@ -43,4 +43,18 @@ duet_scope duet_transfers_open(duet_transfers mode)
 void duet_transfers_close(duet_scope *s)
 {
     if (s) thread_get()->transfers = (duet_transfers)s->before;
+}
+
+duet_scope duet_threads_open(int threads)
+{
+    thread *t = thread_get();
+    duet_scope s = { .on = 1, .before = t->threads };
+    if (threads >= 0) t->threads = threads;
+    else fail(DUET_BAD_ARGUMENT, "DUET_THREADS: threads (%d) must not be negative", threads);
+    return s;
+}
+
+void duet_threads_close(duet_scope *s)
+{
+    if (s) thread_get()->threads = s->before;
 }

@@ -43,6 +43,7 @@ duet_status storage_allocate(storage *b, int device, int queue, void **block);
 duet_status storage_bring(const duet_matrix *m, int device, int queue); /* if the buffer is not valid */
 duet_status storage_join_users(storage *b, int device, enum use use, int queue);
 int storage_gpu_to_copy_from(unsigned valid);
+duet_status storage_add_other_usages(storage *b); /* for a buffer on a device after the default GPU */
 
 /* lost_elements.c. Under the lock. */
 bool lost_overlaps(const duet_matrix *m); /* are elements of m lost? */

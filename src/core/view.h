@@ -8,7 +8,9 @@
  * starts where m does. */
 static inline duet_matrix *view_of(const duet_matrix *m, const layout *at, int64_t ahead)
 {
-    return matrix_share(m->storage, at, m->offset + (layout_count(at) ? ahead : 0));
+    duet_matrix *view = matrix_share(m->storage, at, m->offset + (layout_count(at) ? ahead : 0));
+    if (view) view->constant = m->constant;
+    return view;
 }
 
 static inline char *view_text(const duet_matrix *m, char text[SHAPE_TEXT])

@@ -1,4 +1,4 @@
-/* factor_tmpl.c - factorisations by LAPACKE: lu, qr, svd, eigh, slogdet, which have several
+/* factor_tmpl.c - factorisations by LAPACKE: lu, qr, svd, eigh, slogdet and others, which have several
  * results. Template.
  *
  * The operand is copied (lapack_workspace.h). All results are computed before the first one is
@@ -45,39 +45,45 @@ static duet_status lu(workspace *d)
     return DUET_OK;
 }
 
-static duet_status qr(workspace *d)
+/* Q has as many columns as its result: those of the reflectors, or as many as rows. */
+static duet_status qr(workspace *d, bool complete)
 {
-    col_matrix a, q, r;
+    col_matrix a, q;
     element *tau;
     int info;
     TRY(operand_read(d, 0, false, &a));
     TRY(qr_of(d, &a, &tau));
     TRY(finite_result(d, &a));
-    q = r = a;
-    q.cols = SMALLER(a.rows, a.cols);
-    r.rows = q.cols;
-    TRY(col_matrix_take(d, a.rows, q.cols, &q));
-    memcpy(q.p, a.p, (size_t)a.ld * (size_t)q.cols * sizeof(element));
-    WITH_WORK(d, info, LAPACK(MAKE_Q)(COL, q.rows, q.cols, q.cols, q.p, q.ld, tau, work, length));
+    const int reflectors = SMALLER(a.rows, a.cols);
+    TRY(col_matrix_take(d, a.rows, complete ? a.rows : reflectors, &q));
+    memcpy(q.p, a.p, (size_t)a.ld * (size_t)reflectors * sizeof(element));
+    WITH_WORK(d, info, LAPACK(MAKE_Q)(COL, q.rows, q.cols, reflectors, q.p, q.ld, tau, work, length));
     if (info) return fail(DUET_DEVICE_ERROR, "LAPACK: " NAMED(MAKE_Q) " ended with %d", info);
     TRY(finite_result(d, &q));
     TRY(col_matrix_write(d, &q, false, 0));
-    write_triangle(d, &r, false, 1);
+    write_triangle(d, &a, false, 1);
     return DUET_OK;
+}
+
+static void set_unit(const col_matrix *c)
+{
+    for (int64_t j = 0; j < c->cols; j++)
+        for (int64_t i = 0; i < c->rows; i++) c->p[i + j * c->ld] = i == j;
 }
 
 /* Factors the transpose V S U^T, so that the factors have the layout of the results. This holds for
  * complex elements too, because none is conjugated. */
-static duet_status svd(workspace *d)
+static duet_status svd(workspace *d, bool full)
 {
     col_matrix a, u, v;
     T *w;
     TRY(operand_read(d, 0, true, &a));
     const int k = SMALLER(a.rows, a.cols);
-    TRY(col_matrix_take(d, a.rows, k, &v));
-    TRY(col_matrix_take(d, k, a.cols, &u));
+    TRY(col_matrix_take(d, a.rows, full ? a.rows : k, &v));
+    TRY(col_matrix_take(d, full ? a.cols : k, a.cols, &u));
     TRY(values_take(d, k, &w));
-    TRY(svd_of(d, &a, w, &v, &u));
+    if (k) TRY(svd_of(d, &a, w, &v, &u));
+    else set_unit(&v), set_unit(&u);
     TRY(finite_result_values(d, w, k));
     TRY(col_matrix_write(d, &u, true, 0));
     TRY(values_write(d, w, k, 1));
@@ -111,9 +117,12 @@ duet_status LINEAR(run_factor)(workspace *d)
 {
     switch (d->s->kernel) {
     case KERNEL_lu: return lu(d);
-    case KERNEL_qr: return qr(d);
-    case KERNEL_svd: return svd(d);
+    case KERNEL_qr: return qr(d, false);
+    case KERNEL_qr_complete: return qr(d, true);
+    case KERNEL_svd: return svd(d, false);
+    case KERNEL_svd_full: return svd(d, true);
     case KERNEL_eigh: return eigh(d);
+    case KERNEL_eig: return LINEAR(eigen_general)(d, true);
     case KERNEL_slogdet: return slogdet(d);
     default: return fail(DUET_UNSUPPORTED, "the CPU has no kernel %d", d->s->kernel);
     }

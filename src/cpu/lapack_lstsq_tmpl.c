@@ -447,7 +447,7 @@ static duet_status wider_read(workspace *d, int k, operand *o, void **p)
     TRY(col_matrix_read(d, k, false, &c));
     for (int64_t i = 0; i < PARTS * (int64_t)c.ld * c.cols; i++)
         ((double *)*p)[i] = (double)((const T *)c.p)[i];
-    scratch_give(d->block[--d->blocks]);
+    workspace_give_last(d);
     return DUET_OK;
 }
 
@@ -479,6 +479,7 @@ duet_status LINEAR(least_squares)(workspace *d)
     TRY(solve(d, &m, &x));
     if (m.done && is_finite_matrix(&x)) return col_matrix_write(d, &x, false, 0);
     workspace_clear(d);
+    if (d->arena.p) return DUET_NO_MEMORY; /* it takes memory from the pool */
     return solve_wider(d);
 }
 #endif

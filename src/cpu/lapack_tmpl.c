@@ -1,5 +1,5 @@
-/* lapack_tmpl.c - linear algebra operators with one result, by LAPACKE. Template. Least squares and
- * triangular systems have files of their own.
+/* lapack_tmpl.c - linear algebra operators with one result, for one matrix, by LAPACKE. Template. Least
+ * squares and triangular systems have files of their own.
  *
  * LAPACK works in place on column-major matrices, so operands are copied (lapack_workspace.h).
  * Where LAPACK's result for the transpose is the transpose of ours, operands and result are copied
@@ -109,7 +109,19 @@ static duet_status solve_plain(workspace *d)
     return LINEAR(solve_equilibrated)(d);
 }
 
-#if defined T_f64 && !defined PAIRS
+#ifdef T_f64
+#ifdef PAIRS
+#define REFINED_SOLUTION(a, b, pivot, x, work, narrow, rwork, iterations)                                    \
+    LAPACKE_zcgesv_work(COL, (a)->rows, (b)->cols, (a)->p, (a)->ld, pivot, (b)->p, (b)->ld, (x)->p, (x)->ld, \
+                        work, narrow, rwork, iterations)
+typedef float _Complex narrow_element;
+#else
+#define REFINED_SOLUTION(a, b, pivot, x, work, narrow, rwork, iterations)                                    \
+    LAPACKE_dsgesv_work(COL, (a)->rows, (b)->cols, (a)->p, (a)->ld, pivot, (b)->p, (b)->ld, (x)->p, (x)->ld, \
+                        work, narrow, iterations)
+typedef float narrow_element;
+#endif
+
 /* Releases the workspace of the refinement and solves in f64. */
 static duet_status solve_without_refinement(workspace *d)
 {
@@ -117,7 +129,7 @@ static duet_status solve_without_refinement(workspace *d)
     return solve_plain(d);
 }
 
-/* Factors in f32 and refines in f64. LAPACK continues in f64 if this does not converge.
+/* Factors in f32 (c64) and refines in f64 (c128). LAPACK continues in f64 if this does not converge.
  *
  * LAPACK also reports convergence for infinite results, and its LU in f64 may have grown. So the
  * residual is checked. */
@@ -125,8 +137,9 @@ static duet_status solve_refined(workspace *d)
 {
     col_matrix a, b, x;
     lapack_int *pivot, iterations;
-    double *work, size = 0;
-    float *narrow;
+    double size = 0, *rwork;
+    element *work;
+    narrow_element *narrow;
     bool is_small = false;
     TRY(operand_read(d, 0, false, &a));
     TRY(operand_read(d, 1, false, &b));
@@ -136,8 +149,8 @@ static duet_status solve_refined(workspace *d)
     TRY(workspace_take(d, a.rows, sizeof *pivot, &pivot));
     TRY(workspace_take(d, (int64_t)b.rows * b.cols, sizeof *work, &work));
     TRY(workspace_take(d, (int64_t)a.rows * (a.rows + b.cols), sizeof *narrow, &narrow));
-    const lapack_int info = LAPACKE_dsgesv_work(COL, a.rows, b.cols, a.p, a.ld, pivot, b.p, b.ld, x.p, x.ld,
-                                                work, narrow, &iterations);
+    TRY(values_take(d, a.rows, &rwork));
+    const lapack_int info = REFINED_SOLUTION(&a, &b, pivot, &x, work, narrow, rwork, &iterations);
     if (info == 0) TRY(is_residual_small(d, size, &x, &is_small));
     if (!is_small) return solve_without_refinement(d);
     return col_matrix_write(d, &x, false, 0);
@@ -145,7 +158,7 @@ static duet_status solve_refined(workspace *d)
 #else
 static duet_status solve_refined(workspace *d)
 {
-    return fail(DUET_UNSUPPORTED, "refinement is implemented for f64 only");
+    return fail(DUET_UNSUPPORTED, "refinement is implemented for f64 and c128 only");
 }
 #endif
 
@@ -200,7 +213,7 @@ static duet_status singular_values(workspace *d)
 
 /* ---- dispatch ---- */
 
-static duet_status run(workspace *d)
+duet_status LINEAR(run_matrix)(workspace *d)
 {
     switch (d->s->kernel) {
     case OP_inv: return inverse(d);
@@ -208,20 +221,12 @@ static duet_status run(workspace *d)
     case OP_logdet: return logdet(d);
     case OP_cholesky: return cholesky(d);
     case OP_eigvalsh: return eigenvalues(d);
+    case OP_eigvals: return LINEAR(eigen_general)(d, false);
+    case OP_expm: return LINEAR(exponential)(d);
     case OP_svdvals: return singular_values(d);
     case OP_solve: return solve(d);
     case OP_solve_triangular: return LINEAR(solve_triangular)(d);
     case OP_lstsq: return LINEAR(least_squares)(d);
     default: return LINEAR(run_factor)(d);
     }
-}
-
-duet_status LINEAR(run_linear)(const step *s, const frame *f)
-{
-    workspace d = { .s = s, .f = f };
-    TRY(blas_prepare());
-    const duet_status r = run(&d);
-    workspace_clear(&d);
-    cpu_blas_used();
-    return r;
 }

@@ -71,6 +71,13 @@ enum { LARGE_EXPONENT = 1008, SMALL_EXPONENT = -960 };
 
 static inline T real_part(element x) { return *(const T *)&x; }
 
+/* Memory that the steps of the matrices of a stack use one after the other. A workspace with an arena takes
+ * memory from nowhere else: it may belong to a thread that must not use the pool. */
+typedef struct arena {
+    char *p; /* NULL: none */
+    size_t bytes, used;
+} arena;
+
 /* A running step, and the memory blocks that it has taken. */
 #define WORKSPACE_BLOCKS 32
 typedef struct workspace {
@@ -78,20 +85,40 @@ typedef struct workspace {
     const frame *f;
     void *block[WORKSPACE_BLOCKS];
     int blocks;
+    arena arena;
 } workspace;
+
+/* NO_MEMORY without an error text: the arena is too small. */
+static inline duet_status arena_take(arena *a, size_t bytes, void **p)
+{
+    const size_t line = 64, room = (bytes + line - 1) / line * line;
+    if (room > a->bytes - a->used) return DUET_NO_MEMORY;
+    *p = a->p + a->used;
+    a->used += room;
+    return DUET_OK;
+}
 
 /* Takes memory for n objects of `bytes` bytes. */
 static inline duet_status workspace_take(workspace *d, int64_t n, size_t bytes, void *p)
 {
     void **to = p;
-    TRY(scratch_take((size_t)larger(n, 1) * bytes, d->f, to));
+    const size_t size = (size_t)larger(n, 1) * bytes;
+    if (d->arena.p) return arena_take(&d->arena, size, to);
+    TRY(scratch_take(size, d->f, to));
     d->block[d->blocks++] = *to;
     return DUET_OK;
 }
 
+/* Gives back what was taken last. An arena keeps it until the workspace is cleared. */
+static inline void workspace_give_last(workspace *d)
+{
+    if (d->blocks > 0) scratch_give(d->block[--d->blocks]);
+}
+
 static inline void workspace_clear(workspace *d)
 {
-    while (d->blocks > 0) scratch_give(d->block[--d->blocks]);
+    while (d->blocks > 0) workspace_give_last(d);
+    d->arena.used = 0;
 }
 
 /* Takes the work array of the size that LAPACK returned in *work. LAPACK may have rounded it to its
@@ -366,14 +393,15 @@ static inline int64_t svd_rwork_length(const col_matrix *c, bool vectors)
     return larger(square, rectangular);
 }
 
-/* The singular values of c, into w. Also the vectors, unless u is NULL. */
+/* The singular values of c, into w. Also the vectors, unless u is NULL: as many as u and vt have room for. */
 static inline duet_status svd_of(workspace *d, const col_matrix *c, T *w, const col_matrix *u,
                                  const col_matrix *vt)
 {
     int info;
     lapack_int *iwork;
     const col_matrix none = { NULL, 0, 0, 1 };
-    const char job = u ? 'S' : 'N';
+    const bool full = u && larger(u->cols, vt->rows) > SMALLER(c->rows, c->cols);
+    const char job = full ? 'A' : u ? 'S' : 'N';
     T *rwork __attribute__((unused)) = NULL;
     if (PARTS > 1) TRY(values_take(d, svd_rwork_length(c, u), &rwork));
     if (!u) u = vt = &none;
@@ -461,7 +489,10 @@ static inline double column_size(const col_matrix *c, int j)
     return sum;
 }
 
+duet_status LINEAR(run_matrix)(workspace *d); /* the step of one matrix */
 duet_status LINEAR(run_factor)(workspace *d);
+duet_status LINEAR(eigen_general)(workspace *d, bool vectors);
+duet_status LINEAR(exponential)(workspace *d);
 duet_status LINEAR(solve_triangular)(workspace *d);
 duet_status LINEAR(least_squares)(workspace *d);
 

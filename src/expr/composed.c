@@ -145,6 +145,20 @@ static duet_expr largest_of(duet_expr x, duet_expr largest, const char *site)
 }
 #define LARGEST(e) largest_of(x, e, site)
 
+static bool has_elements(duet_expr x)
+{
+    bool has = true;
+    for (int a = 0; a < duet_expr_rank(x); a++) has &= duet_expr_size(x, a) > 0;
+    return has;
+}
+
+/* Which elements are equal to the largest? Complex ones by their parts. There may be no elements. */
+#define IS_MOST(e) duet_equal(e, KEEP(max, e))
+#define UNIFORM(x)                                                                                           \
+    (!has_elements(x) ? duet_equal(x, x)                                                                     \
+     : is_complex(x)  ? duet_logical_and(IS_MOST(duet_real(x)), IS_MOST(duet_imag(x)))                       \
+                      : IS_MOST(x))
+
 #define R(reduction, e)    duet_##reduction(e)
 #define KEEP(reduction, e) duet_##reduction(e)
 #define DUET_COMPOSED_FOLD1(name, formula, ...)                                                              \

@@ -196,7 +196,7 @@ duet_expr of_variance(const node *n, duet_expr x, duet_expr g, const char *site)
 
 /* ---- products ---- */
 
-static duet_expr last_two_swapped(duet_expr x, const char *site)
+duet_expr last_two_swapped(duet_expr x, const char *site)
 {
     return duet_expr_rank(x) == 2 ? duet_transpose(x) : duet_swapaxes_at(x, -1, -2, site);
 }

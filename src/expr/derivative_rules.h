@@ -34,6 +34,8 @@ duet_expr of_product(const node *n, duet_expr x, duet_expr r, duet_expr g, const
 duet_expr of_extreme(const node *n, duet_expr x, duet_expr r, duet_expr g, const char *site);
 duet_expr of_variance(const node *n, duet_expr x, duet_expr g, const char *site);
 
+/* x with its last two axes swapped. */
+duet_expr last_two_swapped(duet_expr x, const char *site);
 duet_expr of_product_left(duet_expr x, duet_expr y, duet_expr g, const char *site);
 duet_expr of_product_right(duet_expr x, duet_expr y, duet_expr g, const char *site);
 duet_expr of_kron(duet_expr x, duet_expr y, duet_expr g, int which, const char *site);
@@ -92,12 +94,19 @@ duet_expr of_multiplied(const node *n, duet_expr x, duet_expr indices, duet_expr
 duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr r, duet_expr g,
                      int which, const char *site);
 
-/* derivatives_of_solvers.c */
+/* derivatives_of_solvers.c. y is the right-hand side. */
+duet_expr of_exponential(duet_expr x, duet_expr g, const char *site);
+duet_expr of_inverse(duet_expr r, duet_expr g, const char *site);
 duet_expr of_determinant(duet_expr x, duet_expr r, duet_expr g, const char *site);
+duet_expr of_log_determinant(duet_expr x, duet_expr g, const char *site);
 duet_expr of_cholesky(duet_expr r, duet_expr g, const char *site);
-duet_expr of_solve_matrix(const node *n, duet_expr a, duet_expr r, duet_expr g, const char *site);
-duet_expr of_triangle_matrix(const node *n, duet_expr a, duet_expr r, duet_expr g, const char *site);
-duet_expr of_triangle_side(const node *n, duet_expr a, duet_expr g, const char *site);
-duet_expr of_lstsq_matrix(duet_expr a, duet_expr b, duet_expr r, duet_expr g, const char *site);
+duet_expr of_solve_matrix(const node *n, duet_expr a, duet_expr y, duet_expr r, duet_expr g,
+                          const char *site);
+duet_expr of_solve_side(const node *n, duet_expr a, duet_expr y, duet_expr g, const char *site);
+duet_expr of_triangle_matrix(const node *n, duet_expr a, duet_expr y, duet_expr r, duet_expr g,
+                             const char *site);
+duet_expr of_triangle_side(const node *n, duet_expr a, duet_expr y, duet_expr g, const char *site);
+duet_expr of_lstsq_matrix(duet_expr a, duet_expr y, duet_expr r, duet_expr g, const char *site);
+duet_expr of_lstsq_side(duet_expr a, duet_expr y, duet_expr g, const char *site);
 
 #endif

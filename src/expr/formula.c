@@ -251,7 +251,7 @@ static __attribute__((noinline, cold)) duet_status was_freed(const char *who, co
 {
     char text[SHAPE_TEXT];
     shape_text(text, (duet_dtype)n->type, n->rank, n->size);
-    return fail(DUET_FREED, "%s: the formula names a matrix (%s) that was freed", who, text);
+    return fail(DUET_FREED, "%s: the formula names a matrix (%s) that was freed or resized", who, text);
 }
 
 duet_status formula_lives(const char *who, const formula *f)

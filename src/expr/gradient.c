@@ -239,7 +239,7 @@ static duet_expr swept(sweep *w, duet_expr g)
 
 static duet_status check_matrices(const sweep *w)
 {
-    if (w->freed) return fail(DUET_FREED, "the formula names a matrix that was freed");
+    if (w->freed) return fail(DUET_FREED, "the formula names a matrix that was freed or resized");
     if (!w->hidden) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT, "the formula names another matrix with elements of x, whose share of the "
                                    "gradient would be lost; use views of x in the formula");

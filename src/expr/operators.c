@@ -5,6 +5,7 @@
 #include "general_options.h"
 #include "operands.h"
 #include "status.h"
+#include "structured.h"
 #include "view_formulas.h"
 
 /* If all operands are numbers, the operator computes in f64. */
@@ -22,11 +23,19 @@ static bool is_number(enum op op, node *const x[])
     return op == OP_complex && x[0]->flags & x[1]->flags & NODE_WEAK;
 }
 
+/* Has the operator a faster formula for operands that are triangular or diagonal? */
+static bool uses_structure(enum op op)
+{
+    return op == OP_matmul || op == OP_solve || op == OP_inv || op == OP_det || op == OP_logdet;
+}
+
 duet_expr make_operator(enum op op, const char *function, int arity, const duet_expr e[], const int32_t *attr,
                         const char *site)
 {
     arena *a = arena_mine();
+    duet_expr made;
     if (unlikely(!a)) return no_room(DUET_NO_MEMORY);
+    if (uses_structure(op) && make_structured(op, function, arity, e, attr, site, &made)) return made;
     node *x[3] = { 0 };
     node rule = { 0 };
     duet_dtype settled = DUET_DTYPE_COUNT;

@@ -1,6 +1,7 @@
 /* predicates.c - tests of matrices (duet_is_symmetric, duet_allclose, ...), duet_pow_int and
  * duet_nextafter, made of other operators. */
 #include "call_text.h"
+#include "dtype.h"
 #include "operands.h"
 #include "status.h"
 #include "view_formulas.h"
@@ -53,10 +54,28 @@ static duet_expr no(duet_expr x, const char *site) { return duet_logical_and(due
 
 static bool is_square(duet_expr x) { return duet_expr_size(x, 0) == duet_expr_size(x, 1); }
 
+/* true, computed from x so that x is consumed. */
+static duet_expr yes(duet_expr x, const char *site) { return duet_logical_or(duet_any(x), 1); }
+
+static duet_expr conjugate(duet_expr x, const char *site)
+{
+    return dtype_is_complex(duet_expr_type(x)) ? duet_conj(x) : x;
+}
+
 #define ROW            places(x, 0, site)
 #define COLUMN         places(x, 1, site)
 #define SQUARE(e)      (is_square(x) ? (e) : no(x, site))
+#define YES            yes(x, site)
+#define CONJUGATE(e)   conjugate(e, site)
+#define ONLY(e)        duet_logical_or(e, duet_equal(x, 0))
+#define UNIT(e)        duet_logical_or(e, unit_there(x, site))
 #define ONE_EACH(axis) duet_equal(duet_sum_axis(duet_equal(x, 1), axis), 1)
+
+/* Is it 1 on the diagonal, and 0 elsewhere? */
+static duet_expr unit_there(duet_expr x, const char *site)
+{
+    return duet_where(duet_equal(ROW, COLUMN), duet_equal(x, 1), duet_equal(x, 0));
+}
 
 #define DUET_COMPOSED_MATRIX1(name, formula, ...)                                                            \
     duet_expr(duet_##name##_at)(duet_expr x, const char *site)                                               \

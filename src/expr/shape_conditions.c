@@ -27,6 +27,7 @@ form form_of(enum op op, int index, const node *x, bool right)
         f.cols = 1;
     }
     if (x->rank > 2 && right) f.rows = x->size[x->rank - 2];
+    f.height = x->rank > 1 ? x->size[x->rank - 2] : f.rows;
     f.channels = x->rank > 2 ? x->size[1] : f.cols;
     if (x->rank > 2) {
         f.n = x->size[0];
@@ -203,8 +204,8 @@ duet_status must_broadcast(const form *A, const form *B)
 
 duet_status must_be_square(const form *A)
 {
-    if (A->rows == A->cols) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s must be square, not %lld x %lld", name(A), (number)A->rows,
+    if (A->height == A->cols) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s must be square, not %lld x %lld", name(A), (number)A->height,
                 (number)A->cols);
 }
 
@@ -247,9 +248,9 @@ duet_status must_match_columns(const form *A, const form *B)
 
 duet_status must_match_rows(const form *A, const form *B)
 {
-    if (A->rows == B->rows) return DUET_OK;
+    if (A->height == B->rows) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "the rows of %s (%lld) must match the rows of %s (%lld)", name(A),
-                (number)A->rows, name(B), (number)B->rows);
+                (number)A->height, name(B), (number)B->rows);
 }
 
 duet_status must_be_bias_of(const form *A, const form *B)

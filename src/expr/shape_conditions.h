@@ -14,7 +14,7 @@ typedef struct form {
     duet_dtype type;
     bool weak; /* a number */
     const int64_t *size;
-    int64_t count, rows, cols, channels, n, c, d, h, w;
+    int64_t count, rows, cols, height, channels, n, c, d, h, w;
 } form;
 
 form form_of(enum op op, int index, const node *x, bool right);

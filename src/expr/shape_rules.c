@@ -227,6 +227,25 @@ static void product_shape(const form *A, const form *B, node *out)
     if (B->rank >= 2) out->size[out->rank++] = B->cols;
 }
 
+/* The axes of A before its last two, then others. */
+static void stacked_shape(const form *A, int rank, const int64_t *size, node *out)
+{
+    const shape lead = leading_axes(A);
+    memcpy(out->size, lead.size, sizeof lead.size[0] * (size_t)lead.rank);
+    memcpy(out->size + lead.rank, size, sizeof *size * (size_t)rank);
+    out->rank = (uint8_t)(lead.rank + rank);
+}
+
+static void solution_shape(const form *A, const form *B, node *out)
+{
+    shape a = leading_axes(A), b = leading_axes(B);
+    (void)shape_broadcast(&a, &b, &a);
+    memcpy(out->size, a.size, sizeof a.size[0] * (size_t)a.rank);
+    out->rank = (uint8_t)a.rank;
+    out->size[out->rank++] = A->cols;
+    if (B->rank >= 2) out->size[out->rank++] = B->cols;
+}
+
 static void indexed_shape(const form *A, const form *B, const einsum_attributes *e, node *out)
 {
     for (int i = 0, letter; (letter = einsum_letter(e, EINSUM_OUT, i)); i++) {
@@ -325,6 +344,8 @@ static void extended(const form *A, int64_t n, node *out)
 #define LIKE(A)                       like(&A, out)
 #define REVERSED(A)                   reversed(&A, out)
 #define PRODUCT(A, B)                 product_shape(&A, &B, out)
+#define STACKED(A, rank, ...)         stacked_shape(&A, rank, (const int64_t[]){ __VA_ARGS__ }, out)
+#define SOLUTION(A, B)                solution_shape(&A, &B, out)
 #define SIZED                         set_shape(out, o.rank, o.sizes)
 #define SPECTRUM(A)                   spectrum(&o, &A, out)
 #define OVERLAP(A, B)                 overlap_shape(&o, &A, &B, out)

@@ -1,5 +1,5 @@
 /* statistics.c - differences and statistics, made of other operators: diff, var and std with a correction,
- * median, quantile, percentile, cov and corrcoef. */
+ * median, quantile, percentile, vector_norm, cov and corrcoef. */
 #include "call_text.h"
 #include "dtype.h"
 #include "fp_environment.h"
@@ -207,23 +207,51 @@ static duet_expr median(const char *function, duet_expr x, const reduced *r, con
     return quantile(function, x, 0.5, r, true, site);
 }
 
+/* ---- norms of vectors ---- */
+
+/* A reduction of e along the axes of r, in the form that the user called. */
+#define ALONG(reduction, e)                                                                                  \
+    (r->keeps ? duet_##reduction##_axes_keep_at(e, count, axis, site)                                        \
+              : duet_##reduction##_axes_at(e, count, axis, site))
+
+static duet_expr vector_norm(const char *function, duet_expr x, double p, const reduced *r, const char *site)
+{
+    int axis[DUET_RANK_MAX], count = 0;
+    if (isnan(p)) return bad_argument(function, x, fail(DUET_BAD_ARGUMENT, "p must not be NaN"), site);
+    for (int a = 0; a < DUET_RANK_MAX; a++)
+        if (r->is[a]) axis[count++] = a;
+    IN_DEFAULT_FP_ENVIRONMENT;
+    const duet_expr f = floating(x, site);
+    duet_expr made;
+    if (p == 2) made = ALONG(norm, f);
+    else if (p == 1) made = ALONG(norm1, f);
+    else if (p == INFINITY) made = ALONG(max, duet_abs(f));
+    else if (p == -INFINITY) made = ALONG(min, duet_abs(f));
+    else if (p == 0) made = duet_cast(ALONG(count_nonzero, f), dtype_part(duet_expr_type(f)));
+    else made = duet_pow(ALONG(sum, duet_pow(duet_abs(f), p)), 1 / p);
+    return composed(function, 1, &x, made, site);
+}
+
 /* ---- the forms of these reductions ---- */
 
 #define NUMBER_median
-#define NUMBER_quantile   , double q
-#define NUMBER_percentile , double q
-#define NUMBER_var_ddof   , double ddof
-#define NUMBER_std_ddof   , double ddof
+#define NUMBER_quantile    , double q
+#define NUMBER_percentile  , double q
+#define NUMBER_var_ddof    , double ddof
+#define NUMBER_std_ddof    , double ddof
+#define NUMBER_vector_norm , double p
 #define PASS_median
-#define PASS_quantile      , q
-#define PASS_percentile    , q
-#define PASS_var_ddof      , ddof
-#define PASS_std_ddof      , ddof
-#define MAKE_median(f)     median(f, x, &r, site)
-#define MAKE_quantile(f)   part_quantile(f, x, q, 1, &r, site)
-#define MAKE_percentile(f) part_quantile(f, x, q, 100, &r, site)
-#define MAKE_var_ddof(f)   var_ddof(f, x, ddof, &r, false, site)
-#define MAKE_std_ddof(f)   var_ddof(f, x, ddof, &r, true, site)
+#define PASS_quantile       , q
+#define PASS_percentile     , q
+#define PASS_var_ddof       , ddof
+#define PASS_std_ddof       , ddof
+#define PASS_vector_norm    , p
+#define MAKE_median(f)      median(f, x, &r, site)
+#define MAKE_quantile(f)    part_quantile(f, x, q, 1, &r, site)
+#define MAKE_percentile(f)  part_quantile(f, x, q, 100, &r, site)
+#define MAKE_var_ddof(f)    var_ddof(f, x, ddof, &r, false, site)
+#define MAKE_std_ddof(f)    var_ddof(f, x, ddof, &r, true, site)
+#define MAKE_vector_norm(f) vector_norm(f, x, p, &r, site)
 #define FORM(name, suffix, keeps)                                                                            \
     duet_expr(duet_##name##suffix##_at)(duet_expr x NUMBER_##name, int count, const int *axis,               \
                                         const char *site)                                                    \
@@ -253,6 +281,7 @@ STATISTIC(quantile)
 STATISTIC(percentile)
 STATISTIC(var_ddof)
 STATISTIC(std_ddof)
+STATISTIC(vector_norm)
 
 /* ---- covariance ---- */
 

@@ -190,6 +190,7 @@ static duet_dtype result_of(enum op op, duet_dtype t)
     if (op_infos[op].flags & OP_GIVES_INDEX) return DUET_I64;
     if (op_infos[op].flags & DUET_TRUTH) return DUET_BOOL;
     if (op_complex[op] == COMPLEX_PART) return dtype_part(t);
+    if (op_complex[op] == COMPLEX_MADE) return dtype_promote(t, DUET_C64);
     if (!adds_up(op)) return t;
     return dtype_of_sums(t);
 }

@@ -23,6 +23,11 @@ duet_status values_take(solver_workspace *b, int64_t n, columns *c)
     return columns_of(b, dtype_part(solver_type(b)), n, 1, c);
 }
 
+duet_status complex_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c)
+{
+    return columns_of(b, dtype_part(solver_type(b)) == DUET_F32 ? DUET_C64 : DUET_C128, rows, cols, c);
+}
+
 static duet_status copy(const solver_workspace *b, void *to, const layout *to_at, const void *from,
                         const layout *from_at)
 {

@@ -9,6 +9,8 @@ layout columns_layout(const columns *c);
 /* Takes memory for a matrix of the operands' type, or for n real numbers. */
 duet_status columns_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c);
 duet_status values_take(solver_workspace *b, int64_t n, columns *c);
+/* Takes memory for complex numbers whose parts have the type of the operands' parts. */
+duet_status complex_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c);
 /* Fills the first rows of c from `from`. */
 duet_status columns_fill(const solver_workspace *b, const columns *c, const layout *at, const void *from);
 /* Takes memory and copies operand k, or its transpose. */

@@ -1,5 +1,7 @@
 /* cost.c - the built-in costs of the GPU: the expected time of steps, and of copies to and from it. */
 #include "kernels.h"
+#include "linalg_batch.h"
+#include "linalg_stack.h"
 #include "step_kinds.h"
 
 #define FEW_COLUMNS 16
@@ -31,9 +33,10 @@ static const double column_seconds[KERNELS_ALL] = {
 
 double gpu_linear_cost(const step *s, const costs *c)
 {
-    const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1];
+    const double m = (double)linalg_rows(s), n = (double)linalg_cols(s);
     const double each = column_seconds[s->kernel] > 0 ? column_seconds[s->kernel] : COLUMN_SECONDS;
-    return 40e-6 + (m < n ? m : n) * each + cost_of_solver(s, c);
+    const double one_by_one = gpu_linear_is_small(s) ? 1 : (double)linalg_batch_of(s).count;
+    return one_by_one * (40e-6 + (m < n ? m : n) * each) + cost_of_solver(s, c);
 }
 
 /* Duet's own kernels for few columns take only the time to read the operands. */

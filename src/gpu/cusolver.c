@@ -195,16 +195,16 @@ duet_status solver_qr(solver_workspace *b, const columns *a, void *tau)
                 r.host, r.host_bytes, &b->says->other);
 }
 
-duet_status solver_q(solver_workspace *b, const columns *a, const void *tau)
+duet_status solver_q(solver_workspace *b, const columns *a, int64_t reflectors, const void *tau)
 {
     workspaces r = { 0 };
     int length = 0;
-    const int m = (int)a->rows, n = (int)a->cols, ld = (int)a->ld;
+    const int m = (int)a->rows, n = (int)a->cols, k = (int)reflectors, ld = (int)a->ld;
     if (!m || !n) return DUET_OK;
-    TRY(CALL_TYPED(b, orgqr_bufferSize, ungqr_bufferSize, m, n, n, a->p, ld, tau, &length));
+    TRY(CALL_TYPED(b, orgqr_bufferSize, ungqr_bufferSize, m, n, k, a->p, ld, tau, &length));
     r.bytes = (size_t)length * element_bytes(b);
     TRY(take_room(b, &r));
-    return CALL_TYPED(b, orgqr, ungqr, m, n, n, a->p, ld, tau, r.own, length, &b->says->other);
+    return CALL_TYPED(b, orgqr, ungqr, m, n, k, a->p, ld, tau, r.own, length, &b->says->other);
 }
 
 duet_status solver_times_q(solver_workspace *b, const columns *a, const void *tau, bool back,
@@ -270,14 +270,41 @@ duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors, co
                 r.bytes, r.host, r.host_bytes, &b->says->pivot);
 }
 
-duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, const columns *u,
-                       const columns *vt)
+#ifdef HAS_XGEEV
+bool solver_has_general_eigen(const vendor *v) { return v->cusolverDnXgeev && v->cusolverDnXgeev_bufferSize; }
+
+duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v)
+{
+    workspaces r = { 0 };
+    const cudaDataType_t t = type_of(b), values = cuda_type(w->type);
+    const cusolverEigMode_t mode = v ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
+                            none = CUSOLVER_EIG_MODE_NOVECTOR;
+    void *vectors = v ? v->p : NULL;
+    if (!a->rows) return DUET_OK;
+    TRY(CALL(b, cusolverDnXgeev_bufferSize, PARAMS(b), none, mode, a->rows, t, a->p, a->ld, values, w->p, t,
+             NULL, a->ld, t, vectors, a->ld, t, &r.bytes, &r.host_bytes));
+    TRY(take_room(b, &r));
+    return CALL(b, cusolverDnXgeev, PARAMS(b), none, mode, a->rows, t, a->p, a->ld, values, w->p, t, NULL,
+                a->ld, t, vectors, a->ld, t, r.own, r.bytes, r.host, r.host_bytes, &b->says->pivot);
+}
+#else
+bool solver_has_general_eigen(const vendor *v) { return false; }
+
+duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v)
+{
+    return fail(DUET_UNSUPPORTED, "the headers of cuSOLVER were older than 12");
+}
+#endif
+
+duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, enum svd_vectors vectors,
+                       const columns *u, const columns *vt)
 {
     static const columns none = { NULL, 0, 0, 1 };
     workspaces r = { 0 };
     const cudaDataType_t t = type_of(b), real = cuda_type(w->type);
-    const signed char how = u ? 'S' : 'N';
-    if (!u) u = vt = &none;
+    static const signed char jobs[] = { [SVD_VALUES] = 'N', [SVD_SOME] = 'S', [SVD_ALL] = 'A' };
+    const signed char how = jobs[vectors];
+    if (!vectors) u = vt = &none;
     if (!a->rows || !a->cols) return DUET_OK;
     const int64_t ldu = u->p ? u->ld : a->rows, ldvt = vt->p ? vt->ld : a->cols;
     TRY(CALL(b, cusolverDnXgesvd_bufferSize, PARAMS(b), how, how, a->rows, a->cols, t, a->p, a->ld, real,
@@ -296,39 +323,55 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
     const int n = (int)a->rows, sides = (int)y->cols, ld = (int)a->ld, ldy = (int)y->ld, ldx = (int)x->ld;
     if (!n || !sides) return DUET_OK;
     TRY(gpu_workspace_take(b, ON_CARD, (size_t)n * sizeof *pivot, &pivot));
-    TRY(half ? CALL(b, cusolverDnDHgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,
-                    &r.bytes)
-             : CALL(b, cusolverDnDSgesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,
-                    &r.bytes));
+#define SIZE_OF(letters)                                                                                     \
+    CALL(b, cusolverDn##letters##gesv_bufferSize, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, NULL,     \
+         &r.bytes)
+#define SOLVE(letters)                                                                                       \
+    CALL(b, cusolverDn##letters##gesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,      \
+         turns, &b->says->pivot)
+    const bool is_complex = dtype_is_complex(solver_type(b));
+    TRY(is_complex ? (half ? SIZE_OF(ZK) : SIZE_OF(ZC)) : half ? SIZE_OF(DH) : SIZE_OF(DS));
     TRY(take_room(b, &r));
     COUNT(synchronisations);
-    if (half)
-        return CALL(b, cusolverDnDHgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes,
-                    turns, &b->says->pivot);
-    return CALL(b, cusolverDnDSgesv, n, sides, a->p, ld, pivot, y->p, ldy, x->p, ldx, r.own, r.bytes, turns,
-                &b->says->pivot);
+    if (is_complex) return half ? SOLVE(ZK) : SOLVE(ZC);
+    return half ? SOLVE(DH) : SOLVE(DS);
+#undef SIZE_OF
+#undef SOLVE
 }
 
-duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
-                        const columns *y)
+/* y = alpha a x + beta y, or alpha a^T x + beta y. */
+static duet_status product(solver_workspace *b, double alpha, const columns *a, bool transposed,
+                           const columns *x, double beta, const columns *y)
 {
-    static const double one[2] = { 1 }, less[2] = { -1 };
-    static const float one_f32[2] = { 1 }, less_f32[2] = { -1 };
+    const double of_wide[2][2] = { { alpha }, { beta } };
+    const float of_narrow[2][2] = { { (float)alpha }, { (float)beta } };
     const int m = (int)y->rows, n = (int)y->cols, k = (int)x->rows;
     queue *q = b->q;
     duet_status r = DUET_OK;
-#define GEMM(letter, less, one)                                                                              \
+#define GEMM(letter, number)                                                                                 \
     BLAS(b->v, cublas##letter##gemm, q->blas, blas_op(transposed), CUBLAS_OP_N, m, n, k,                     \
-         (const void *)(less), a->p, (int)a->ld, x->p, (int)x->ld, (const void *)(one), y->p, (int)y->ld)
+         (const void *)number[0], a->p, (int)a->ld, x->p, (int)x->ld, (const void *)number[1], y->p,         \
+         (int)y->ld)
     pthread_mutex_lock(&q->lock);
     switch (solver_type(b)) {
-    case DUET_F32: r = GEMM(S, less_f32, one_f32); break;
-    case DUET_F64: r = GEMM(D, less, one); break;
-    case DUET_C64: r = GEMM(C, less_f32, one_f32); break;
-    default: r = GEMM(Z, less, one); break;
+    case DUET_F32: r = GEMM(S, of_narrow); break;
+    case DUET_F64: r = GEMM(D, of_wide); break;
+    case DUET_C64: r = GEMM(C, of_narrow); break;
+    default: r = GEMM(Z, of_wide); break;
     }
 #undef GEMM
     pthread_mutex_unlock(&q->lock);
     COUNT(launches);
     return r;
+}
+
+duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
+                        const columns *y)
+{
+    return product(b, -1, a, transposed, x, 1, y);
+}
+
+duet_status solver_product(solver_workspace *b, const columns *a, const columns *x, const columns *y)
+{
+    return product(b, 1, a, false, x, 0, y);
 }

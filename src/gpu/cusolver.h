@@ -60,21 +60,29 @@ duet_status solver_lu_solve(solver_workspace *b, const columns *a, const int64_t
                             const columns *x);
 duet_status solver_cholesky(solver_workspace *b, const columns *a); /* lower triangle */
 duet_status solver_qr(solver_workspace *b, const columns *a, void *tau);
-duet_status solver_q(solver_workspace *b, const columns *a,
-                     const void *tau); /* replaces a by the columns of Q */
+/* Replaces a, whose first columns are reflectors, by the columns of Q. */
+duet_status solver_q(solver_workspace *b, const columns *a, int64_t reflectors, const void *tau);
 duet_status solver_times_q(solver_workspace *b, const columns *a, const void *tau, bool back,
                            const columns *x); /* x = Q x; back: Q^T or Q^H */
 duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower, bool unit, bool transposed,
                               const columns *x);
 duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors,
                          const columns *w); /* upper triangle */
-duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, const columns *u,
-                       const columns *vt); /* rows >= cols; u NULL: values only */
+/* For a square matrix that need not be symmetric. w is complex. v is as LAPACK stores it, or NULL: of a real
+ * matrix, two columns are the real and the imaginary part for a pair of eigenvalues. */
+bool solver_has_general_eigen(const vendor *v);
+duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v);
+/* rows >= cols. Computes the vectors too: as many as a has columns, or, with SVD_ALL, rows for u. */
+enum svd_vectors { SVD_VALUES, SVD_SOME, SVD_ALL };
+duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, enum svd_vectors vectors,
+                       const columns *u, const columns *vt);
 /* *turns is the number of iterations, or negative if it did not converge. A zero pivot in the
  * narrower type, or a solution that is not finite, does not mean that the matrix is singular. */
 duet_status solver_refined(solver_workspace *b, bool half, const columns *a, const columns *y,
                            const columns *x, int *turns);
 duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
                         const columns *y); /* y = y - a x, or y - a^T x */
+duet_status solver_product(solver_workspace *b, const columns *a, const columns *x,
+                           const columns *y); /* y = a x */
 
 #endif

@@ -2,6 +2,7 @@
 #include "gpu.h"
 #include "clock.h"
 #include "cuda_graph.h"
+#include "foreign.h"
 #include "graph_order.h"
 #include "kernels.h"
 #include "packed_cache.h"
@@ -211,6 +212,11 @@ const machine gpu_machine = {
     .report = gpu_queue_report,
     .wait = gpu_queue_wait,
     .stream = gpu_queue_stream,
+    .locate = gpu_foreign_locate,
+    .number = gpu_device_ordinal,
+    .follow = gpu_foreign_follow,
+    .lead = gpu_foreign_lead,
+    .drain = gpu_foreign_drain,
     .drop = packed_drop,
     .spare = packed_spare,
     .prepare = gpu_prepare,

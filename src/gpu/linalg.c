@@ -3,9 +3,11 @@
  * it is OK. Before an iterative method it checks that the operand is finite. */
 #include "linalg.h"
 #include "columns.h"
+#include "exponential.h"
 #include "least_squares.h"
 #include "linalg_checks.h"
 #include "linalg_on_host.h"
+#include "linalg_stack.h"
 #include "min_max.h"
 #include "scratch.h"
 #include "triangle.h"
@@ -16,13 +18,15 @@ const char *gpu_linear_unsupported(const step *s)
     const duet_dtype type = s->in[0].at.type;
     if (!dtype_is_blas(type)) return "the elements must be f32, f64, c64 or c128";
     if (s->ins > 1 && s->in[1].at.type != type) return "the operands must have the same element type";
-    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64)
-        return "refinement is implemented for f64 only";
+    if (s->kernel == OP_solve && s->attr.solver.refine && type != DUET_F64 && type != DUET_C128)
+        return "refinement is implemented for f64 and c128 only";
     for (int k = 0; k < s->ins; k++)
-        for (int i = 0; i < s->in[k].at.rank; i++)
+        for (int i = s->in[k].at.rank; i-- > 0 && i + 2 >= s->in[k].at.rank;)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
     const vendor *v = vendor_open(LIBRARY_cusolver);
     if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
+    if ((s->kernel == OP_eigvals || s->kernel == KERNEL_eig) && !solver_has_general_eigen(v))
+        return "this cuSOLVER has no function for eigenvalues of matrices that are not symmetric";
     if (vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]) return v->missing[LIBRARY_cublas];
     return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
 }
@@ -123,18 +127,23 @@ static duet_status check_lu(solver_workspace *b, const columns *lu, const column
     return gpu_linear_on_host(b, a.result[0] ? LINALG_RESULT : LINALG_RESIDUAL, 0);
 }
 
-static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
+static duet_status unit_fill(const solver_workspace *b, const columns *c)
 {
-    TRY(columns_take(b, n, n, c));
     const linear_args a = { .what = LINEAR_TRIANGLE,
                             .part = PART_UNIT_LOWER,
                             .out = c->p,
-                            .rows = n,
-                            .cols = n,
+                            .rows = c->rows,
+                            .cols = c->cols,
                             .out_row = 1,
                             .out_col = c->ld };
-    if (!n) return DUET_OK;
+    if (!c->rows || !c->cols) return DUET_OK;
     return linear_work(b, &a);
+}
+
+static duet_status unit_take(solver_workspace *b, int64_t n, columns *c)
+{
+    TRY(columns_take(b, n, n, c));
+    return unit_fill(b, c);
 }
 
 static duet_status inverse(solver_workspace *b)
@@ -278,7 +287,8 @@ static duet_status solve_triangular(solver_workspace *b)
 
 /* ---- by QR ---- */
 
-static duet_status qr(solver_workspace *b)
+/* Q has as many columns as there are reflectors, or, if it is complete, as many as rows. */
+static duet_status qr(solver_workspace *b, bool complete)
 {
     columns a, q;
     void *tau;
@@ -288,9 +298,12 @@ static duet_status qr(solver_workspace *b)
     columns first = a;
     first.cols = smaller(a.rows, a.cols);
     const layout from = columns_layout(&first);
-    TRY(columns_take(b, a.rows, first.cols, &q));
-    TRY(columns_fill(b, &q, &from, a.p));
-    TRY(solver_q(b, &q, tau));
+    TRY(columns_take(b, a.rows, complete ? a.rows : first.cols, &q));
+    columns reflectors = q;
+    reflectors.cols = first.cols;
+    TRY(columns_fill(b, &reflectors, &from, a.p));
+    if (first.cols) TRY(solver_q(b, &q, first.cols, tau));
+    else TRY(unit_fill(b, &q));
     TRY(result_check(b, &q));
     TRY(check_status(b, LINALG_ITERATION));
     TRY(columns_write(b, &q, false, 0));
@@ -340,9 +353,88 @@ static duet_status eigen(solver_workspace *b, bool vectors)
     return half_written(columns_write(b, &a, false, 1));
 }
 
+/* The parts of complex columns from column j on, as a real matrix: every second number. */
+static layout half_of(const columns *c, int64_t cols)
+{
+    return (layout){
+        .type = dtype_part(c->type), .rank = 2, .size = { c->rows, cols }, .stride = { 2, 2 * c->ld }
+    };
+}
+
+/* Puts columns of v, which is real, into the real or the imaginary parts of column j of z and the following
+ * ones. With `repeats`, each of them is the same column. */
+static duet_status put_half(const solver_workspace *b, int op, const columns *v, int64_t from, bool repeats,
+                            const columns *z, bool imaginary, int64_t j, int64_t cols)
+{
+    const size_t bytes = dtypes[v->type].bytes;
+    const layout to = half_of(z, cols);
+    const layout at = {
+        .type = v->type, .rank = 2, .size = { v->rows, cols }, .stride = { 1, repeats ? 0 : v->ld }
+    };
+    char *p = (char *)z->p + (size_t)(2 * j * z->ld + imaginary) * bytes;
+    const part x = { .p = (const char *)v->p + (size_t)(from * v->ld) * bytes, .at = &at };
+    return gpu_apply((enum op)op, p, &to, &x, 1, b->q);
+}
+
+/* z = the complex eigenvectors, from those of a real matrix as LAPACK stores them. `values` has the
+ * eigenvalues, in host memory. */
+static duet_status unpack_vectors(const solver_workspace *b, const columns *v, const void *values,
+                                  const columns *z)
+{
+    const bool wide = v->type == DUET_F64;
+    const int64_t n = v->rows;
+    TRY(CUDA(cudaMemsetAsync, z->p, 0, (size_t)(z->ld * z->cols) * dtypes[z->type].bytes, b->q->stream));
+    for (int64_t j = 0; j < n; j++) {
+        const double im =
+            wide ? ((const double *)values)[2 * j + 1] : (double)((const float *)values)[2 * j + 1];
+        const bool is_pair = im != 0 && j + 1 < n;
+        TRY(put_half(b, OP_LOAD, v, j, true, z, false, j, 1 + is_pair));
+        if (!is_pair) continue;
+        TRY(put_half(b, OP_LOAD, v, j + 1, true, z, true, j, 1));
+        TRY(put_half(b, OP_neg, v, j + 1, true, z, true, j + 1, 1));
+        j++;
+    }
+    return DUET_OK;
+}
+
+/* The host reads the eigenvalues of a real matrix, to know which of them are pairs. */
+static duet_status general_vectors(solver_workspace *b, const columns *w, const columns *v, columns *z)
+{
+    void *values;
+    const size_t bytes = (size_t)w->rows * dtypes[w->type].bytes;
+    *z = *v;
+    if (dtype_is_complex(v->type)) return DUET_OK;
+    TRY(complex_take(b, v->rows, v->cols, z));
+    if (!bytes) return DUET_OK;
+    TRY(gpu_workspace_take(b, ON_HOST, bytes, &values));
+    TRY(CUDA(cudaMemcpyAsync, values, w->p, bytes, cudaMemcpyDeviceToHost, b->q->stream));
+    TRY(CUDA(cudaStreamSynchronize, b->q->stream));
+    COUNT(synchronisations);
+    return unpack_vectors(b, v, values, z);
+}
+
+static duet_status general_eigen(solver_workspace *b, bool vectors)
+{
+    columns a, w, v, z;
+    bool done;
+    TRY(operand_read(b, 0, false, &a));
+    TRY(complex_take(b, a.rows, 1, &w));
+    if (vectors) TRY(columns_take(b, a.rows, a.rows, &v));
+    TRY(check_status(b, LINALG_ITERATION));
+    TRY(solver_general_eigen(b, &a, &w, vectors ? &v : NULL));
+    TRY(result_check(b, &w));
+    if (vectors) TRY(result_check(b, &v));
+    TRY(check_iteration(b, &done));
+    if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.rows);
+    if (vectors) TRY(general_vectors(b, &w, &v, &z));
+    TRY(columns_write(b, &w, false, 0));
+    if (!vectors) return DUET_OK;
+    return half_written(columns_write(b, &z, false, 1));
+}
+
 /* cuSOLVER needs at least as many rows as columns. For other matrices the transpose, V S U^T, is
  * factored. Its factors need no conjugation. */
-static duet_status svd(solver_workspace *b, bool vectors)
+static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
 {
     const layout *l = &b->s->in[0].at;
     const bool wide = l->size[0] < l->size[1];
@@ -350,10 +442,11 @@ static duet_status svd(solver_workspace *b, bool vectors)
     columns a, w, u, vt;
     TRY(operand_read(b, 0, wide, &a));
     TRY(values_take(b, a.cols, &w));
-    if (vectors) TRY(columns_take(b, a.rows, a.cols, &u));
+    if (vectors) TRY(columns_take(b, a.rows, vectors == SVD_ALL ? a.rows : a.cols, &u));
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
+    if (vectors && !a.cols) TRY(unit_fill(b, &u));
     TRY(check_status(b, LINALG_ITERATION));
-    TRY(solver_svd(b, &a, &w, vectors ? &u : NULL, &vt));
+    TRY(solver_svd(b, &a, &w, vectors, &u, &vt));
     TRY(result_check(b, &w));
     TRY(check_iteration(b, &done));
     if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.cols);
@@ -373,20 +466,25 @@ static duet_status run(solver_workspace *b)
     case OP_logdet: return determinant(b, LINEAR_LOGDET);
     case OP_cholesky: return cholesky(b);
     case OP_eigvalsh: return eigen(b, false);
-    case OP_svdvals: return svd(b, false);
+    case OP_eigvals: return general_eigen(b, false);
+    case KERNEL_eig: return general_eigen(b, true);
+    case OP_expm: return gpu_exponential(b);
+    case OP_svdvals: return svd(b, SVD_VALUES);
     case OP_solve: return b->s->attr.solver.refine ? solve_refined(b) : solve(b);
     case OP_solve_triangular: return solve_triangular(b);
     case OP_lstsq: return gpu_least_squares(b);
     case KERNEL_lu: return lu(b);
-    case KERNEL_qr: return qr(b);
-    case KERNEL_svd: return svd(b, true);
+    case KERNEL_qr: return qr(b, false);
+    case KERNEL_qr_complete: return qr(b, true);
+    case KERNEL_svd: return svd(b, SVD_SOME);
+    case KERNEL_svd_full: return svd(b, SVD_ALL);
     case KERNEL_eigh: return eigen(b, true);
     case KERNEL_slogdet: return determinant(b, LINEAR_SLOGDET);
     default: return fail(DUET_UNSUPPORTED, "the GPU has no kernel %d", b->s->kernel);
     }
 }
 
-duet_status gpu_linear(const step *s, const frame *f, queue *q)
+static duet_status run_matrix(const step *s, const frame *f, queue *q)
 {
     solver_workspace b;
     duet_status r = gpu_workspace_open(&b, s, f, q);
@@ -394,4 +492,10 @@ duet_status gpu_linear(const step *s, const frame *f, queue *q)
     if (r == DUET_UNSUPPORTED) r = gpu_linear_on_host(&b, LINALG_WORKSPACE, 0);
     gpu_workspace_close(&b);
     return r;
+}
+
+duet_status gpu_linear(const step *s, const frame *f, queue *q)
+{
+    const linalg_batch b = linalg_batch_of(s);
+    return b.lead.rank ? gpu_linear_stack(s, f, q, &b, run_matrix) : run_matrix(s, f, q);
 }

@@ -81,12 +81,14 @@ static void check_cusolver(void) {}
 static void check_cublas(void) {}
 
 /* open_cublasLt, open_cudnn: open a library, then look up its functions by their linker names. */
-#define VENDOR(lib, f)  VENDOR_(lib, f)
-#define VENDOR_(lib, f) { LIBRARY_##lib, #f, (void **)&table.f },
+#define VENDOR(lib, f)          VENDOR_(lib, f)
+#define VENDOR_(lib, f)         { LIBRARY_##lib, #f, (void **)&table.f, false },
+#define VENDOR_OPTIONAL(lib, f) { LIBRARY_##lib, #f, (void **)&table.f, true },
 static const struct function {
     enum library lib;
     const char *name;
     void **at;
+    bool is_optional;
 } functions[] = {
 #include "vendor.def"
 };
@@ -98,6 +100,7 @@ static bool find_functions(enum library l, void *h)
         const struct function *f = &functions[i];
         if (f->lib != l) continue;
         *f->at = dlsym(h, f->name);
+        if (!*f->at && f->is_optional) continue;
         if (!*f->at) {
             lacks(l, f->name);
             return false;

@@ -10,6 +10,11 @@
 #include <cufft.h>
 #include <cusolverDn.h>
 
+/* Headers of cuSOLVER from version 12 on declare eigenvalues of matrices that are not symmetric. */
+#if CUSOLVER_VER_MAJOR >= 12
+#define HAS_XGEEV
+#endif
+
 enum library {
 #define LIBRARY(name, ...) LIBRARY_##name,
 #include "vendor.def"

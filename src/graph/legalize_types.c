@@ -106,6 +106,7 @@ static bool is_index(const value *v, int k) { return k == 1 && op_infos[v->op].f
 static bool has_own_type(const graph *g, const value *v, int k)
 {
     const duet_dtype type = (duet_dtype)value_at(g, v->arg[k])->type;
+    if (op_complex[v->op] == COMPLEX_MADE) return true;
     return is_index(v, k) || (dtype_is_complex(type) && op_complex[v->op] == COMPLEX_PART);
 }
 

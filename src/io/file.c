@@ -1,8 +1,9 @@
-/* file.c - reads and writes the bytes of files; a new file replaces the old one only when it is
+/* file.c - reads and writes the bytes of files and streams; a new file replaces the old one only when it is
  * complete. */
 #define _GNU_SOURCE /* for O_PATH */
 #include "io.h"
 #include "write_signals.h"
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,8 +16,9 @@
 
 static duet_status system_says(const char *who, const char *path)
 {
-    return fail(errno == ENOMEM ? DUET_NO_MEMORY : DUET_IO_ERROR, "%s(\"%s\"): %s", who, path,
-                strerror(errno));
+    const duet_status s = errno == ENOMEM ? DUET_NO_MEMORY : DUET_IO_ERROR;
+    if (!path) return fail(s, "%s: %s", who, strerror(errno));
+    return fail(s, "%s(\"%s\"): %s", who, path, strerror(errno));
 }
 
 /* ---- CRC-32 ---- */
@@ -87,13 +89,71 @@ static duet_status read_file(input *in, void *to, size_t bytes)
     return system_says(in->who, in->path);
 }
 
+/* A handler of a signal may have interrupted the call. */
+static bool interrupted(FILE *f)
+{
+    if (feof(f) || errno != EINTR) return false;
+    clearerr(f);
+    errno = 0;
+    return true;
+}
+
+static duet_status read_stream(input *in, void *to, size_t bytes)
+{
+    size_t n = 0;
+    errno = 0;
+    do n += fread((char *)to + n, 1, bytes - n, in->f);
+    while (n < bytes && interrupted(in->f));
+    if (n == bytes) return DUET_OK;
+    if (feof(in->f) || !errno) return bad_file(in, "the stream ends within the array");
+    return system_says(in->who, NULL);
+}
+
 duet_status input_read(input *in, void *to, size_t bytes)
 {
-    if (bytes > in->left) return bad_file(in, "the file is truncated");
-    TRY((in->inflater ? inflate_read : read_file)(in, to, bytes));
+    if (bytes > in->left) return bad_file(in, "the %s is truncated", in->path ? "file" : "stream");
+    if (!in->path) TRY(read_stream(in, to, bytes));
+    else TRY((in->inflater ? inflate_read : read_file)(in, to, bytes));
     in->left -= bytes;
-    in->sum = crc32_of(in->sum, to, bytes);
+    if (in->path) in->sum = crc32_of(in->sum, to, bytes);
     return DUET_OK;
+}
+
+/* ---- streams ---- */
+
+/* What remains of a regular file; 0 for others, and for files of the system that have no size. */
+static uint64_t bytes_behind(FILE *f)
+{
+    struct stat st;
+    const int file = fileno(f);
+    if (file < 0 || fstat(file, &st) || !S_ISREG(st.st_mode)) return 0;
+    const off_t at = ftello(f);
+    return at >= 0 && at < st.st_size ? (uint64_t)(st.st_size - at) : 0;
+}
+
+duet_status input_stream(input *in, const char *who, FILE *f)
+{
+    *in = (input){ .who = who, .f = f };
+    if (!f) return fail(DUET_BAD_ARGUMENT, "%s: the stream must not be NULL", who);
+    in->size = bytes_behind(f);
+    in->endless = !in->size;
+    if (in->endless) in->size = UINT64_MAX;
+    in->left = in->size;
+    return DUET_OK;
+}
+
+duet_status input_begins(input *in, bool skip_space)
+{
+    int c;
+    errno = 0;
+    do c = getc(in->f);
+    while ((skip_space && c != EOF && isspace(c)) || (c == EOF && interrupted(in->f)));
+    if (c != EOF) {
+        ungetc(c, in->f);
+        return DUET_OK;
+    }
+    if (feof(in->f)) return input_failed(in, DUET_END_OF_FILE, "the stream has no more matrices");
+    return system_says(in->who, NULL);
 }
 
 /* ---- writing ---- */
@@ -144,14 +204,27 @@ static void output_free(output *out)
     free(out->target);
 }
 
-duet_status output_open(output *out, const char *who, const char *path)
+static void output_begin(output *out, const char *who, const char *path)
 {
     out->who = who;
     out->path = path;
-    out->folder = -1;
+    out->stream = NULL;
+    out->file = out->folder = -1;
     out->target = NULL;
     out->written = out->held = 0;
     out->sum = 0;
+}
+
+duet_status output_stream(output *out, const char *who, FILE *stream)
+{
+    output_begin(out, who, NULL);
+    out->stream = stream;
+    return stream ? DUET_OK : fail(DUET_BAD_ARGUMENT, "%s: the stream must not be NULL", who);
+}
+
+duet_status output_open(output *out, const char *who, const char *path)
+{
+    output_begin(out, who, path);
     if (!path) return fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
     out->file = open_target(out);
     if (out->file >= 0) return DUET_OK;
@@ -180,11 +253,33 @@ static bool write_whole(int file, const char *from, size_t bytes, off_t at)
     return bytes == 0;
 }
 
+static bool write_to_stream(FILE *f, const char *from, size_t bytes)
+{
+    const write_signals w = write_signals_begin();
+    errno = 0;
+    const bool done = fwrite(from, 1, bytes, f) == bytes;
+    write_signals_end(&w);
+    return done;
+}
+
+static bool flush_stream(FILE *f)
+{
+    const write_signals w = write_signals_begin();
+    const bool done = !fflush(f);
+    write_signals_end(&w);
+    return done;
+}
+
+static bool write_next(const output *out, const char *from, size_t bytes)
+{
+    return out->stream ? write_to_stream(out->stream, from, bytes) : write_whole(out->file, from, bytes, -1);
+}
+
 static duet_status flush(output *out)
 {
     const size_t held = out->held;
     out->held = 0;
-    if (write_whole(out->file, out->buffer, held, -1)) return DUET_OK;
+    if (write_next(out, out->buffer, held)) return DUET_OK;
     return output_failed(out);
 }
 
@@ -192,7 +287,7 @@ duet_status output_write(output *out, const void *from, size_t bytes)
 {
     if (out->held + bytes > sizeof out->buffer) TRY(flush(out));
     if (bytes > sizeof out->buffer) {
-        if (!write_whole(out->file, from, bytes, -1)) return output_failed(out);
+        if (!write_next(out, from, bytes)) return output_failed(out);
     } else {
         memcpy(out->buffer + out->held, from, bytes);
         out->held += bytes;
@@ -212,6 +307,10 @@ duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t by
 duet_status output_close(output *out, duet_status s)
 {
     if (s == DUET_OK) s = flush(out);
+    if (out->stream) {
+        const bool done = flush_stream(out->stream); /* also what was written before a failure */
+        return s == DUET_OK && !done ? output_failed(out) : s;
+    }
     if (close(out->file) && s == DUET_OK) s = output_failed(out);
     if (out->folder >= 0) {
         if (s == DUET_OK && renameat(out->folder, out->beside, out->folder, out->name))

@@ -12,12 +12,13 @@
 
 struct inflater;
 
-/* A sequence of bytes to read: a file or a part of one, stored or compressed. */
+/* A sequence of bytes to read: a file or a part of one, stored or compressed, or a stream of the user. */
 typedef struct input {
-    const char *who, *path; /* for texts */
+    const char *who, *path; /* for texts; a stream has no path */
     FILE *f;
-    uint64_t size; /* of the file */
+    uint64_t size; /* of the file; of a stream, what remained at first */
     uint64_t left; /* bytes that remain to be read, according to the file */
+    bool endless;  /* a stream whose size is not known; `size` and `left` are then very large */
     uint32_t sum;  /* CRC-32 of what was read */
     struct inflater *inflater;
 } input;
@@ -25,9 +26,16 @@ typedef struct input {
 /* Opens a regular file. Errors: BAD_ARGUMENT, IO_ERROR */
 duet_status input_open(input *in, const char *who, const char *path);
 void input_close(input *in);
+/* Starts to read a stream of the user, which is not closed. Errors: BAD_ARGUMENT */
+duet_status input_stream(input *in, const char *who, FILE *f);
+/* Has the stream a byte, or with `skip_space` one that is not space? Errors: END_OF_FILE, IO_ERROR */
+duet_status input_begins(input *in, bool skip_space);
 duet_status input_seek(input *in, uint64_t at);
 duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer bytes remain */
 
+/* The text starts with the call. */
+duet_status input_failed(const input *in, duet_status s, const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
 duet_status bad_file(const input *in, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 duet_status no_memory(const input *in) __attribute__((cold)); /* puts the call in front of the text */
 
@@ -38,9 +46,11 @@ duet_status limit_ratio(const input *in, uint64_t size, uint64_t packed); /* of 
 
 /* ---- file.c: writing ---- */
 
-/* A file to write. It gets a temporary name in the folder of the file that it replaces. */
+/* A file to write, or a stream of the user. A file gets a temporary name in the folder of the file that it
+ * replaces. */
 typedef struct output {
-    const char *who, *path;
+    const char *who, *path; /* a stream has no path */
+    FILE *stream;           /* or NULL */
     int file;
     int folder;       /* of the target; negative: the file is written in place */
     char *target;     /* the path without links; allocated, or NULL */
@@ -52,11 +62,11 @@ typedef struct output {
     char buffer[1 << 14];
 } output;
 duet_status output_open(output *out, const char *who, const char *path);
+duet_status output_stream(output *out, const char *who, FILE *stream);
 duet_status output_write(output *out, const void *from, size_t bytes);
 duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t bytes); /* not in `sum` */
-duet_status output_close(
-    output *out,
-    duet_status s); /* if s is OK, renames the file to its target, else removes it; returns s, or IO_ERROR */
+/* If s is OK, renames the file to its target, else removes it; flushes a stream. Returns s, or IO_ERROR */
+duet_status output_close(output *out, duet_status s);
 
 /* ---- inflate_zlib.c, inflate_none.c ---- */
 

@@ -16,10 +16,9 @@ duet_status limit_bytes(const input *in, uint64_t bytes)
 {
     const size_t most = __atomic_load_n(&bytes_limit, __ATOMIC_RELAXED);
     if (!most || bytes <= most) return DUET_OK;
-    return fail(
-        DUET_NO_MEMORY,
-        "%s(\"%s\"): the result has %llu bytes, which exceeds the limit of duet_load_limits (%zu bytes)",
-        in->who, in->path, (unsigned long long)bytes, most);
+    return input_failed(in, DUET_NO_MEMORY,
+                        "the result has %llu bytes, which exceeds the limit of duet_load_limits (%zu bytes)",
+                        (unsigned long long)bytes, most);
 }
 
 duet_status limit_ratio(const input *in, uint64_t size, uint64_t packed)

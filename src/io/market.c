@@ -9,7 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define TOKEN 400 /* characters of a number */
+#define TOKEN          400       /* characters of a number */
+#define FIRST_ELEMENTS (1 << 12) /* of a stream, allocated before anything is read */
 
 enum symmetry { GENERAL, SYMMETRIC, SKEW, HERMITIAN };
 static const char *const symmetries[] = { "general", "symmetric", "skew-symmetric", "hermitian" };
@@ -35,7 +36,7 @@ static duet_status next_word(input *in, char word[TOKEN])
         word[n++] = (char)c;
     }
     word[n] = 0;
-    if (!n) return bad_file(in, "the file is truncated");
+    if (!n) return bad_file(in, "the %s is truncated", in->path ? "file" : "stream");
     return DUET_OK;
 }
 
@@ -62,8 +63,7 @@ static duet_status next_number(input *in, double *to)
 
 static duet_status unsupported(const input *in, const char *what, const char *word)
 {
-    return fail(DUET_UNSUPPORTED, "%s(\"%s\"): the %s \"%.40s\" is not supported", in->who, in->path, what,
-                word);
+    return input_failed(in, DUET_UNSUPPORTED, "the %s \"%.40s\" is not supported", what, word);
 }
 
 static duet_status take_banner(reading *r)
@@ -107,7 +107,10 @@ static duet_status take_sizes(reading *r)
         return bad_file(r->in, "a %s matrix must be square", symmetries[r->symmetry]);
     const bool overflows = __builtin_mul_overflow(r->rows, r->cols, &n);
     const uint64_t most = r->symmetry ? 2 * r->in->size + 2 : r->in->size / 2 + 1; /* elements */
-    if (overflows || (uint64_t)n > most) return bad_file(r->in, "the file is too short for its sizes");
+    if (overflows || (!r->in->endless && (uint64_t)n > most))
+        return bad_file(r->in, "the %s is too short for its sizes", r->in->path ? "file" : "stream");
+    if (n > INT64_MAX / (int64_t)dtypes[r->type].bytes)
+        return bad_file(r->in, "its sizes are too large for memory");
     if ((uint64_t)r->rows > (uint64_t)1 << 58 || (uint64_t)r->cols > (uint64_t)1 << 58)
         return bad_file(r->in, "its sizes are too large for memory");
     return limit_bytes(r->in, (uint64_t)n * dtypes[r->type].bytes);
@@ -115,65 +118,141 @@ static duet_status take_sizes(reading *r)
 
 /* ---- elements ---- */
 
-/* Reads an element to `to`. Stores its mirror image across the diagonal at `across`, unless NULL. */
-static duet_status take_element(const reading *r, char *to, char *across)
+static duet_status take_element(const reading *r, char *to)
 {
-    double part[2] = { 0, 0 };
+    double part[2];
     int64_t whole;
     if (r->type == DUET_I64) {
         TRY(next_integer(r->in, &whole));
         if (r->symmetry == SKEW && whole == INT64_MIN) return bad_file(r->in, "an element cannot be negated");
         *(int64_t *)to = whole;
-        if (across) *(int64_t *)across = r->symmetry == SKEW ? -whole : whole;
         return DUET_OK;
     }
     const int parts = r->type == DUET_C128 ? 2 : 1;
     for (int k = 0; k < parts; k++) TRY(next_number(r->in, &part[k]));
     memcpy(to, part, (size_t)parts * sizeof *part);
-    if (r->symmetry == SKEW) part[0] = -part[0];
-    if (r->symmetry == SKEW || r->symmetry == HERMITIAN) part[1] = -part[1];
-    if (across) memcpy(across, part, (size_t)parts * sizeof *part);
     return DUET_OK;
 }
 
-/* Reads all elements. Files of symmetric and Hermitian matrices contain only the diagonal and the part
- * below it. Files of skew-symmetric matrices contain only the part below it: the diagonal is zero. */
-static duet_status take_elements(const reading *r, char *p)
+/* Stores the mirror image of an element across the diagonal. */
+static void mirror(const reading *r, const char *element, char *across)
+{
+    double part[2];
+    const size_t each = dtypes[r->type].bytes;
+    if (r->type == DUET_I64) {
+        const int64_t whole = *(const int64_t *)element;
+        *(int64_t *)across = r->symmetry == SKEW ? -whole : whole;
+        return;
+    }
+    memcpy(part, element, each);
+    if (r->symmetry == SKEW) part[0] = -part[0];
+    if (each > sizeof *part && r->symmetry != SYMMETRIC) part[1] = -part[1];
+    memcpy(across, part, each);
+}
+
+/* The first row that is listed of a column. Of symmetric and Hermitian matrices, only the diagonal and the
+ * part below it are listed; of skew-symmetric ones, only the part below it: the diagonal is zero. */
+static int64_t first_row(const reading *r, int64_t column)
+{
+    return r->symmetry ? column + (r->symmetry == SKEW) : 0;
+}
+
+/* Reads all elements to p; or takes them from `list`, unless NULL. */
+static duet_status take_elements(const reading *r, char *p, const char *list)
 {
     const size_t each = dtypes[r->type].bytes;
     for (int64_t j = 0; r->rows && j < r->cols; j++)
-        for (int64_t i = r->symmetry ? j + (r->symmetry == SKEW) : 0; i < r->rows; i++)
-            TRY(take_element(r, p + (size_t)(i * r->cols + j) * each,
-                             r->symmetry && i > j ? p + (size_t)(j * r->cols + i) * each : NULL));
+        for (int64_t i = first_row(r, j); i < r->rows; i++) {
+            char *to = p + (size_t)(i * r->cols + j) * each;
+            if (!list) TRY(take_element(r, to));
+            else memcpy(to, list, each);
+            if (list) list += each;
+            if (r->symmetry && i > j) mirror(r, to, p + (size_t)(j * r->cols + i) * each);
+        }
+    return DUET_OK;
+}
+
+/* Reads all elements of a stream whose size is not known to a list, which grows as they arrive. It is to be
+ * freed, also on failure. */
+static duet_status take_list(const reading *r, char **list)
+{
+    const size_t each = dtypes[r->type].bytes;
+    size_t capacity = 0, n = 0;
+    for (int64_t j = 0; r->rows && j < r->cols; j++)
+        for (int64_t i = first_row(r, j); i < r->rows; i++, n++) {
+            if (n == capacity) {
+                capacity = capacity ? 2 * capacity : FIRST_ELEMENTS;
+                char *p = realloc(*list, capacity * each);
+                if (!p)
+                    return input_failed(r->in, DUET_NO_MEMORY, "a buffer of %zu bytes could not be allocated",
+                                        capacity * each);
+                *list = p;
+            }
+            TRY(take_element(r, *list + n * each));
+        }
+    return DUET_OK;
+}
+
+static duet_status take_end(const reading *r)
+{
     skip_comments(r->in->f);
-    if (ferror(r->in->f))
-        return fail(DUET_IO_ERROR, "%s(\"%s\"): the file cannot be read", r->in->who, r->in->path);
+    if (ferror(r->in->f)) return input_failed(r->in, DUET_IO_ERROR, "the file cannot be read");
     if (getc(r->in->f) != EOF) return bad_file(r->in, "there is data after the last element");
     return DUET_OK;
 }
 
-static duet_status take_matrix(reading *r, duet_matrix **m)
+static duet_status take_matrix(const reading *r, duet_matrix **m, const char *list)
 {
-    TRY(take_banner(r));
-    TRY(take_sizes(r));
     *m = (duet_new_shape)(r->type, 2, (const int64_t[]){ r->rows, r->cols });
     char *p = *m ? (duet_overwrite)(*m) : NULL;
     if (!*m || (!p && (*m)->count)) return no_memory(r->in);
     if ((*m)->count) memset(p, 0, (size_t)(*m)->count * dtypes[r->type].bytes);
-    return take_elements(r, p);
+    return take_elements(r, p, list);
+}
+
+static duet_status take_stream(const reading *r, duet_matrix **m)
+{
+    char *list = NULL;
+    duet_status s = r->in->endless ? take_list(r, &list) : DUET_OK;
+    if (s == DUET_OK) s = take_matrix(r, m, list);
+    free(list);
+    return s;
+}
+
+static duet_status take_file(const reading *r, duet_matrix **m)
+{
+    TRY(take_matrix(r, m, NULL));
+    return take_end(r);
+}
+
+static duet_matrix *market_read(input *in)
+{
+    reading r = { .in = in };
+    duet_matrix *m = NULL;
+    IN_DEFAULT_FP_ENVIRONMENT;
+    const plain_numbers plain = plain_numbers_begin();
+    duet_status s = take_banner(&r);
+    if (s == DUET_OK) s = take_sizes(&r);
+    if (s == DUET_OK) s = (in->path ? take_file : take_stream)(&r, &m);
+    plain_numbers_end(plain);
+    if (s != DUET_OK) duet_free(&m);
+    return m;
 }
 
 duet_matrix *(duet_load_market)(const char *path)
 {
     input in;
-    duet_matrix *m = NULL;
     if (input_open(&in, "duet_load_market", path)) return NULL;
-    IN_DEFAULT_FP_ENVIRONMENT;
-    const plain_numbers plain = plain_numbers_begin();
-    if (take_matrix(&(reading){ .in = &in }, &m)) duet_free(&m);
-    plain_numbers_end(plain);
+    duet_matrix *m = market_read(&in);
     input_close(&in);
     return m;
+}
+
+duet_matrix *(duet_read_market)(FILE *f)
+{
+    input in;
+    if (input_stream(&in, "duet_read_market", f) || input_begins(&in, true)) return NULL;
+    return market_read(&in);
 }
 
 /* ---- writing ---- */
@@ -224,19 +303,36 @@ static duet_status put_matrix(output *out, const duet_matrix *m)
     return DUET_OK;
 }
 
-duet_status(duet_save_market)(const char *path, const duet_matrix *m)
+static duet_status check_rank(const char *who, const duet_matrix *m)
 {
-    const char *who = "duet_save_market";
     char text[SHAPE_TEXT];
-    output out;
     TRY(matrix_check(who, m));
-    if (m->at.rank != 2)
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have 2 axes", who,
-                    shape_text(text, m->at.type, m->at.rank, m->at.size));
-    TRY(output_open(&out, who, path));
+    if (m->at.rank == 2) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s(m: %s): m must have 2 axes", who,
+                shape_text(text, m->at.type, m->at.rank, m->at.size));
+}
+
+static duet_status market_write(output *out, const duet_matrix *m)
+{
     IN_DEFAULT_FP_ENVIRONMENT;
     const plain_numbers plain = plain_numbers_begin();
-    duet_status s = put_matrix(&out, m);
+    const duet_status s = put_matrix(out, m);
     plain_numbers_end(plain);
-    return output_close(&out, s);
+    return output_close(out, s);
+}
+
+duet_status(duet_save_market)(const char *path, const duet_matrix *m)
+{
+    output out;
+    TRY(check_rank("duet_save_market", m));
+    TRY(output_open(&out, "duet_save_market", path));
+    return market_write(&out, m);
+}
+
+duet_status(duet_write_market)(FILE *stream, const duet_matrix *m)
+{
+    output out;
+    TRY(check_rank("duet_write_market", m));
+    TRY(output_stream(&out, "duet_write_market", stream));
+    return market_write(&out, m);
 }

@@ -1,12 +1,14 @@
 /* npy.c - NumPy's .npy: a magic number, a version, a header that is a Python dictionary, then the
  * elements. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #include "io.h"
+#include "min_max.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define HEADER_MOST 10000 /* bytes; NumPy has the same limit */
 #define FRONT       10    /* magic number, version 1.0, length of the header */
 #define ALIGNED     64
+#define FIRST_BYTES ((size_t)1 << 20) /* of a stream, allocated before anything is read */
 
 static const unsigned char magic[6] = { 0x93, 'N', 'U', 'M', 'P', 'Y' };
 static const bool here_is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
@@ -115,8 +117,8 @@ static duet_status take_shape(scan *s, header *h)
     if (!take(s, '(')) return bad_file(s->in, "its shape must be a tuple");
     while (!take(s, ')')) {
         if (h->rank == DUET_RANK_MAX)
-            return fail(DUET_UNSUPPORTED, "%s(\"%s\"): arrays of more than %d axes are not supported",
-                        s->in->who, s->in->path, DUET_RANK_MAX);
+            return input_failed(s->in, DUET_UNSUPPORTED, "arrays of more than %d axes are not supported",
+                                DUET_RANK_MAX);
         TRY(take_size(s, &h->size[h->rank++]));
         take(s, 'L'); /* Python 2 wrote this suffix */
         if (!take(s, ',') && (s->at == s->end || *s->at != ')'))
@@ -136,8 +138,7 @@ static duet_status take_descr(scan *s, header *h)
 {
     skip_space(s);
     if (s->at < s->end && (*s->at == '[' || *s->at == '('))
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): structured element types are not supported", s->in->who,
-                    s->in->path);
+        return input_failed(s->in, DUET_UNSUPPORTED, "structured element types are not supported");
     return take_string(s, h->descr, sizeof h->descr);
 }
 
@@ -177,10 +178,10 @@ static duet_status read_header(input *in, header *h)
     unsigned char front[8], length[4] = { 0 };
     char text[HEADER_MOST];
     TRY(input_read(in, front, sizeof front));
-    if (memcmp(front, magic, sizeof magic)) return bad_file(in, "this is not a .npy file");
+    if (memcmp(front, magic, sizeof magic)) return bad_file(in, "this is not an array in the .npy format");
     if (front[6] < 1 || front[6] > 3 || front[7])
-        return fail(DUET_UNSUPPORTED, "%s(\"%s\"): version %d.%d of the .npy format is not supported",
-                    in->who, in->path, front[6], front[7]);
+        return input_failed(in, DUET_UNSUPPORTED, "version %d.%d of the .npy format is not supported",
+                            front[6], front[7]);
     TRY(input_read(in, length, front[6] == 1 ? 2 : 4));
     const uint32_t bytes =
         length[0] | (uint32_t)length[1] << 8 | (uint32_t)length[2] << 16 | (uint32_t)length[3] << 24;
@@ -198,14 +199,47 @@ static duet_status check_bools(const input *in, const unsigned char *p, size_t b
     return DUET_OK;
 }
 
+/* Reads the first part of the elements, at least half of the bytes that the header claims, or none if these
+ * are few. The buffer grows as data arrive. *ahead: to be freed, also on failure */
+static duet_status read_ahead(input *in, size_t bytes, unsigned char **ahead, size_t *read)
+{
+    size_t capacity = FIRST_BYTES;
+    if (!in->endless || bytes <= FIRST_BYTES) return DUET_OK;
+    for (;;) {
+        unsigned char *p = realloc(*ahead, capacity);
+        if (!p)
+            return input_failed(in, DUET_NO_MEMORY, "a buffer of %zu bytes could not be allocated", capacity);
+        *ahead = p;
+        TRY(input_read(in, p + *read, capacity - *read));
+        *read = capacity;
+        if (bytes - *read <= *read) return DUET_OK;
+        capacity = smaller(2 * capacity, bytes - bytes / 2);
+    }
+}
+
+static duet_status read_bytes(input *in, duet_matrix *m, size_t bytes)
+{
+    unsigned char *ahead = NULL, *p;
+    size_t read = 0;
+    duet_status s = read_ahead(in, bytes, &ahead, &read);
+    if (s == DUET_OK) {
+        p = (duet_overwrite)(m);
+        if (p && read) memcpy(p, ahead, read);
+        free(ahead);
+        return p ? input_read(in, p + read, bytes - read) : no_memory(in);
+    }
+    free(ahead);
+    return s;
+}
+
 static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
 {
     const duet_dtype type = m->at.type;
     const size_t bytes = (size_t)m->count * dtypes[type].bytes;
-    unsigned char *p = (duet_overwrite)(m);
     if (!bytes) return DUET_OK;
+    TRY(read_bytes(in, m, bytes));
+    unsigned char *p = (duet_update)(m);
     if (!p) return no_memory(in);
-    TRY(input_read(in, p, bytes));
     if (swapped) swap_bytes(p, bytes, dtypes[type_of_part(type)].bytes);
     if (type != DUET_BOOL) return DUET_OK;
     return check_bools(in, p, bytes);
@@ -221,7 +255,7 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
         overflows |= __builtin_mul_overflow(bytes, h->size[a], &bytes);
     }
     if (!empty && (overflows || (uint64_t)bytes > in->left))
-        return bad_file(in, "the file is too short for its shape");
+        return bad_file(in, "the %s is too short for its shape", in->path ? "file" : "stream");
     if (shape_check(in->who, type, h->rank, h->size) != DUET_OK)
         return bad_file(in, "its shape is too large for memory");
     return limit_bytes(in, empty ? 0 : (uint64_t)bytes);
@@ -250,8 +284,7 @@ duet_matrix *npy_read(input *in)
     bool swapped;
     if (read_header(in, &h)) return NULL;
     if (!type_named(h.descr, &type, &swapped)) {
-        fail(DUET_UNSUPPORTED, "%s(\"%s\"): the element type \"%s\" is not supported", in->who, in->path,
-             h.descr);
+        input_failed(in, DUET_UNSUPPORTED, "the element type \"%s\" is not supported", h.descr);
         return NULL;
     }
     if (check_size(in, type, &h)) return NULL;
@@ -272,6 +305,13 @@ duet_matrix *(duet_load_npy)(const char *path)
     duet_matrix *m = npy_read(&in);
     input_close(&in);
     return m;
+}
+
+duet_matrix *(duet_read_npy)(FILE *f)
+{
+    input in;
+    if (input_stream(&in, "duet_read_npy", f) || input_begins(&in, false)) return NULL;
+    return npy_read(&in);
 }
 
 /* ---- writing ---- */
@@ -354,5 +394,13 @@ duet_status(duet_save_npy)(const char *path, const duet_matrix *m)
     output out;
     TRY(matrix_check("duet_save_npy", m));
     TRY(output_open(&out, "duet_save_npy", path));
+    return output_close(&out, npy_write(&out, m));
+}
+
+duet_status(duet_write_npy)(FILE *stream, const duet_matrix *m)
+{
+    output out;
+    TRY(matrix_check("duet_write_npy", m));
+    TRY(output_stream(&out, "duet_write_npy", stream));
     return output_close(&out, npy_write(&out, m));
 }

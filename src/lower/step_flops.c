@@ -1,5 +1,6 @@
 /* step_flops.c - how many bytes a step moves, and how many operations it takes. */
 #include "fourier.h"
+#include "linalg_batch.h"
 #include "step.h"
 
 static double distinct_bytes(const layout *l)
@@ -16,15 +17,17 @@ static int program_flops(const program *p)
     return n;
 }
 
-/* The number of operations of the usual algorithms for real matrices. in[0] is m x n. */
+/* The number of operations of the usual algorithms for a real matrix. in[0] is a stack of m x n. */
 static double real_solver_flops(const step *s)
 {
-    const double m = (double)s->in[0].at.size[0], n = (double)s->in[0].at.size[1], least = m < n ? m : n;
-    const double sides = s->ins > 1 && s->in[1].at.rank > 1 ? (double)s->in[1].at.size[1] : 1;
+    const double m = (double)linalg_rows(s), n = (double)linalg_cols(s), least = m < n ? m : n,
+                 sides = (double)linalg_sides(s);
     switch (s->kernel) {
     case OP_inv: return 2 * n * n * n;
     case OP_cholesky: return n * n * n / 3;
     case OP_eigvalsh: return 4 * n * n * n / 3;
+    case OP_eigvals: return 10 * n * n * n;
+    case OP_expm: return 20 * n * n * n;
     case OP_svdvals: return 8 * m * n * least / 3;
     case OP_solve_triangular: return n * n * sides;
     case OP_solve: return 2 * n * n * n / 3 + 2 * n * n * sides;
@@ -35,7 +38,8 @@ static double real_solver_flops(const step *s)
 
 static double solver_flops(const step *s)
 {
-    return real_solver_flops(s) * (dtype_is_complex(s->in[0].at.type) ? 4 : 1);
+    return (double)linalg_batch_of(s).count * real_solver_flops(s) *
+           (dtype_is_complex(s->in[0].at.type) ? 4 : 1);
 }
 
 /* The number of elements of one filter. */

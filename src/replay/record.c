@@ -122,7 +122,8 @@ static duet_status fill_entry(recorded *e, plan *own, const statement *s, int nu
     for (int k = 0; k < s->count; k++) {
         e->to[k] = s->to[k];
         e->serial[k] = s->to[k].m->serial;
-        e->writes[k] = (deferred_write){ .m = *s->to[k].m };
+        e->writes[k] = (deferred_write){ .m = *s->to[k].m,
+                                         .properties = (uint8_t)storage_properties(s->to[k].m->storage) };
     }
     e->s = (statement){ e->to, s->count, &e->f, s->fusion, s->math };
     plan_numbers(own, &e->f, e->num);

@@ -14,8 +14,9 @@
 
 /* A destination of deferred work. */
 typedef struct deferred_write {
-    duet_matrix m;   /* a copy of its header, because it may be freed */
-    unsigned before; /* storage_valid before the work counted as done */
+    duet_matrix m;      /* a copy of its header, because it may be freed */
+    unsigned before;    /* storage_valid before the work counted as done */
+    uint8_t properties; /* of the storage, when the statement was recorded */
 } deferred_write;
 
 /* One or several statements that were planned together. */
@@ -77,7 +78,7 @@ void record_clear(duet_recording *r); /* free all that it owns */
 /* replay.c: divide a complete recording into segments and record their graphs. Errors: NO_MEMORY */
 duet_status replay_prepare(duet_recording *r);
 
-/* FREED, if a matrix of the entry was freed. */
+/* FREED, if a matrix of the entry was freed. UNSUPPORTED, if a destination was declared since. */
 duet_status replay_check_matrices(const recorded *e);
 
 /* Run an entry on this thread's queue, with the recording's reserve. */

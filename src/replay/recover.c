@@ -72,5 +72,6 @@ duet_status(duet_recover)(void)
     if (likely(!lost_devices())) return DUET_OK;
     const duet_status s = recover();
     device_recovery_end();
+    lenders_call();
     return s;
 }

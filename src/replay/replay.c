@@ -537,7 +537,12 @@ duet_status replay_check_matrices(const recorded *e)
     TRY(formula_lives("duet_replay", &e->f));
     for (int k = 0; k < e->s.count; k++)
         if (!matrix_alive(e->to[k].m, e->serial[k]))
-            return fail(DUET_FREED, "duet_replay: a destination was freed");
+            return fail(DUET_FREED, "duet_replay: a destination was freed or resized");
+    for (int k = 0; k < e->s.count; k++)
+        if (storage_properties(e->to[k].m->storage) != e->writes[k].properties)
+            return fail(DUET_UNSUPPORTED,
+                        "duet_replay: a destination was declared with duet_declare after it was recorded; "
+                        "record the statements again");
     return DUET_OK;
 }
 

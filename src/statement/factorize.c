@@ -1,4 +1,5 @@
 /* factorize.c - factorisations: statements whose results are several matrices. */
+#include "linalg_batch.h"
 #include "matrix.h"
 #include "single_step.h"
 #include "status.h"
@@ -28,20 +29,24 @@ static duet_status check_operand(const direct *d, bool fits)
     if (!dtype_is_blas(a->type))
         return wrong(d, DUET_BAD_TYPE,
                      "the elements of a must be f32, f64, c64 or c128; convert a with duet_cast");
-    if (a->rank != 2) return wrong(d, DUET_BAD_SHAPE, "a must have 2 axes");
+    if (a->rank < 2) return wrong(d, DUET_BAD_SHAPE, "a must have at least 2 axes");
     if (!fits) return wrong(d, DUET_BAD_SHAPE, "a must be square");
     return DUET_OK;
 }
 
-/* Result k must have exactly this type and shape, and must not overlap earlier results. */
+/* Result k must have exactly this type, the leading axes of the operand and these sizes, and must not overlap
+ * earlier results. */
 static duet_status check_result(const direct *d, int k, duet_dtype type, int rank, const int64_t *size)
 {
     char rule[SHAPE_TEXT + 40], text[SHAPE_TEXT];
-    const layout *at = &d->out[k]->at;
-    snprintf(rule, sizeof rule, "%s must be %s", d->name[k], shape_text(text, type, rank, size));
+    const layout *at = &d->out[k]->at, *a = &d->in[0]->at;
+    shape to = { .rank = a->rank - 2 + rank };
+    memcpy(to.size, a->size, (size_t)(a->rank - 2) * sizeof *size);
+    memcpy(to.size + a->rank - 2, size, (size_t)rank * sizeof *size);
+    const shape own = shape_of_layout(at);
+    snprintf(rule, sizeof rule, "%s must be %s", d->name[k], shape_text(text, type, to.rank, to.size));
     if (at->type != type) return wrong(d, DUET_BAD_TYPE, rule);
-    if (at->rank != rank || memcmp(at->size, size, (size_t)rank * sizeof *size))
-        return wrong(d, DUET_BAD_SHAPE, rule);
+    if (!shape_equal(&own, &to)) return wrong(d, DUET_BAD_SHAPE, rule);
     for (int e = 0; e < k; e++)
         if (matrix_overlap(d->out[e], d->out[k]) != APART)
             return wrong(d, DUET_BAD_ARGUMENT, "the results must not overlap");
@@ -53,10 +58,13 @@ static duet_status check_result(const direct *d, int k, duet_dtype type, int ran
 static double flops_of(const direct *d)
 {
     static const double cubes[KERNELS_ALL] = {
-        [KERNEL_lu] = 1, [KERNEL_qr] = 4, [KERNEL_svd] = 20, [KERNEL_eigh] = 9, [KERNEL_slogdet] = 1
+        [KERNEL_lu] = 1,      [KERNEL_qr] = 4,          [KERNEL_svd] = 20,      [KERNEL_eigh] = 9,
+        [KERNEL_slogdet] = 1, [KERNEL_qr_complete] = 4, [KERNEL_svd_full] = 20, [KERNEL_eig] = 25
     };
-    const double m = (double)d->in[0]->at.size[0], n = (double)d->in[0]->at.size[1];
-    return cubes[d->s.kernel] * m * n * (m < n ? m : n) * (dtype_is_complex(d->in[0]->at.type) ? 4 : 1);
+    const layout *a = &d->in[0]->at;
+    const double m = (double)linalg_rows(&d->s), n = (double)linalg_cols(&d->s),
+                 count = (double)linalg_batch_of(&d->s).count;
+    return count * cubes[d->s.kernel] * m * n * (m < n ? m : n) * (dtype_is_complex(a->type) ? 4 : 1);
 }
 
 static duet_status run(direct *d)
@@ -75,6 +83,8 @@ static duet_status run(direct *d)
     (const int64_t[]) { __VA_ARGS__ }
 #define LIKE_IT(rank, ...) TRY(check_result(&d, at++, type, rank, SIZES(__VA_ARGS__)));
 #define OF_PART(rank, ...) TRY(check_result(&d, at++, dtype_part(type), rank, SIZES(__VA_ARGS__)));
+#define COMPLEX(rank, ...)                                                                                   \
+    TRY(check_result(&d, at++, dtype_promote(type, DUET_C64), rank, SIZES(__VA_ARGS__)));
 #define INDICES(rank, ...) TRY(check_result(&d, at++, DUET_I64, rank, SIZES(__VA_ARGS__)));
 
 #define FACTOR(name_, outs_, needs, shapes, ...)                                                             \
@@ -87,7 +97,9 @@ static duet_status run(direct *d)
         for (int k = 0; k < (outs_); k++) d.out[k] = out[k];                                                 \
         TRY(check_matrices(&d));                                                                             \
         const duet_dtype type = a->at.type;                                                                  \
-        const int64_t m = a->at.size[0], n = a->at.rank > 1 ? a->at.size[1] : 0, k = m < n ? m : n;          \
+        const bool is_matrix = a->at.rank > 1;                                                               \
+        const int64_t m = is_matrix ? a->at.size[a->at.rank - 2] : 0,                                        \
+                      n = is_matrix ? a->at.size[a->at.rank - 1] : 0, k = m < n ? m : n;                     \
         int at = 0;                                                                                          \
         (void)k;                                                                                             \
         TRY(check_operand(&d, needs));                                                                       \

@@ -32,8 +32,11 @@ static int64_t by_quarters(int64_t n, int64_t i, int64_t j)
     return siamese(p, from % p, j % p) + more[from >= p][j >= p] * p * p;
 }
 
+/* There is no magic square of 2 x 2. MATLAB's result is that of the construction by quarters if no columns
+ * are exchanged. */
 static int64_t magic(int64_t n, int64_t i, int64_t j)
 {
+    if (n == 2) return i ? 4 - 2 * j : 1 + 2 * j;
     if (n % 2) return siamese(n, i, j);
     if (n % 4) return by_quarters(n, i, j);
     return by_fours(n, i, j);
@@ -97,8 +100,8 @@ static duet_status check(const char *who, const duet_matrix *m)
     char text[SHAPE_TEXT];
     TRY(view_check_rank(who, m, 2, 2));
     const int64_t n = m->at.size[0];
-    if (m->at.size[1] != n || n == 2)
-        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must be square, and not 2 x 2", who, view_text(m, text));
+    if (m->at.size[1] != n)
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must be square", who, view_text(m, text));
     if ((double)n * (double)n <= most_of(m->at.type)) return DUET_OK;
     return fail(DUET_BAD_TYPE, "%s(m: %s): %s cannot hold all integers up to %lld", who, view_text(m, text),
                 dtypes[m->at.type].name, (long long)n * (long long)n);

@@ -98,6 +98,9 @@ static duet_status check_w(const update *u)
     matrix_text(u->w, text);
     if (dtype_kind(u->w->at.type) != TYPE_FLOAT)
         return fail(DUET_BAD_TYPE, "%s(w: %s): w must be floating point and real", u->who, text);
+    char constant[CONSTANT_TEXT];
+    if (u->w->constant)
+        return fail(DUET_BAD_ARGUMENT, "%s(w: %s): %s", u->who, text, matrix_constant_text(u->w, constant));
     if (!u->w->repeats) return DUET_OK;
     return fail(DUET_BAD_ARGUMENT, "%s(w: %s): w must not repeat elements, as a broadcast view does", u->who,
                 text);
@@ -126,6 +129,8 @@ static duet_status check_state(const update *u, const state *x)
     const shape own = shape_of_layout(&m->at), w = shape_of_layout(&u->w->at);
     if (!shape_equal(&own, &w)) return refuse_matrix(u, DUET_BAD_SHAPE, x, "must have the shape of w");
     if (m->at.type != computed_type(u)) return refuse_state_type(u, x);
+    char constant[CONSTANT_TEXT];
+    if (m->constant) return refuse_matrix(u, DUET_BAD_ARGUMENT, x, matrix_constant_text(m, constant));
     if (m->repeats)
         return refuse_matrix(u, DUET_BAD_ARGUMENT, x, "must not repeat elements, as a broadcast view does");
     if (shares_elements(m, u->w))

@@ -10,6 +10,7 @@
 #include "statement.h"
 #include "status.h"
 #include "stream.h"
+#include "structured_set.h"
 #include "thread.h"
 #include "trace.h"
 #include <string.h>
@@ -86,7 +87,7 @@ duet_status statement_check(const char *who, const duet_matrix *m, const node *e
     if (unlikely(!m || !m->serial)) return bad_matrix(who, m);
     const bool same = e->type == m->at.type && !(e->flags & NODE_WEAK);
     if (unlikely(!broadcasts_to(e, &m->at) || !(same || takes_type(m, e)))) return does_not_fit(who, m, e);
-    TRY(matrix_check_writable(who, m));
+    if (unlikely(m->repeats | m->constant)) return matrix_not_writable(who, m);
     if (same) return DUET_OK;
     const duet_status s = number_fits(e, m->at.type);
     if (likely(s == DUET_OK)) return s;
@@ -171,16 +172,15 @@ static __attribute__((noinline, cold)) duet_status explain(const statement *s, d
     return DUET_OK;
 }
 
-static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
+/* Assigns the formula f of e, which has been checked, whatever the structure of m. */
+static duet_status assign(const char *who, duet_place place, duet_matrix *m, const formula *f)
 {
-    formula f;
     const plan *p;
-    TRY(read_one(who, m, e, &f));
     if (unlikely(place > DUET_GPU))
         return fail(DUET_BAD_ARGUMENT, "%s: place (%d) must be DUET_AUTO, DUET_CPU or DUET_GPU", who,
                     (int)place);
-    const target to = { m, f.count - 1 };
-    statement s = { &to, 1, &f, fusion_now(), math_now() };
+    const target to = { m, f->count - 1 };
+    statement s = { &to, 1, f, fusion_now(), math_now() };
     plans_reserve(1);
     place = place_now(place);
     if (unlikely(thread_get()->explaining != NULL)) return explain(&s, place);
@@ -188,6 +188,22 @@ static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, d
     if (likely(done == DUET_OK)) done = statement_run(p, &s, place);
     if (likely(done == DUET_OK)) return done;
     return name_statement(done, who, m);
+}
+
+duet_status statement_assign(const char *who, duet_place place, duet_matrix *m, duet_expr e)
+{
+    formula f;
+    TRY(read_one(who, m, e, &f));
+    return assign(who, place, m, &f);
+}
+
+static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
+{
+    formula f;
+    TRY(read_one(who, m, e, &f));
+    if (unlikely(storage_properties(m->storage)) && !structure_is_kept(m, &f.nodes[f.count - 1]))
+        return structured_assign(who, place, m, e);
+    return assign(who, place, m, &f);
 }
 
 duet_status statement_part(const char *who, duet_matrix *m, duet_expr e)
@@ -273,6 +289,8 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
     plans_reserve(1);
     TRY(plan_preview(&s, place_now(DUET_AUTO), &p));
     plan_print(out, p, &s);
+    if (storage_properties(m->storage) && !structure_is_kept(m, &f.nodes[f.count - 1]))
+        structure_explain(out, m, e);
     return DUET_OK;
 }
 

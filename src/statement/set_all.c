@@ -7,6 +7,7 @@
 #include "run_statement.h"
 #include "statement.h"
 #include "status.h"
+#include "structured_set.h"
 #include "thread.h"
 #include "undo.h"
 #include <string.h>
@@ -32,6 +33,8 @@ static duet_status check_all(statements *all)
         const formula own = { all->f.nodes + first, all->to[k].node + 1 - first, NULL, 0 };
         duet_status s = statement_check(all->who, all->to[k].m, &all->f.nodes[all->to[k].node]);
         if (s == DUET_OK) s = formula_lives(all->who, &own);
+        if (s == DUET_OK && unlikely(storage_properties(all->to[k].m->storage)))
+            s = structure_must_be_kept(all->who, all->to[k].m, &all->f.nodes[all->to[k].node]);
         if (s != DUET_OK) return name_number(s, all, k);
     }
     return DUET_OK;

@@ -23,6 +23,9 @@ static inline duet_status statement_ends(duet_status s, const char *site)
 /* set.c: assigns e to m as a part of the statement `who`, which calls statement_ends later. Spends e */
 duet_status statement_part(const char *who, duet_matrix *m, duet_expr e);
 
+/* set.c: assigns e to m as a part of the statement `who`, whatever the structure of m. Does not spend e */
+duet_status statement_assign(const char *who, duet_place place, duet_matrix *m, duet_expr e);
+
 /* set.c: what duet_set_at does, as the function `who`. */
 duet_status statement_set(const char *who, duet_matrix *m, duet_expr e, const char *site);
 

@@ -2,6 +2,7 @@
  * matrix nor a formula leaks. Built as C++17 and C++20, and without exceptions and RTTI. */
 #include <array>
 #include <cstdio>
+#include <duet/dlpack.hpp>
 #include <duet/duet.hpp>
 #include <map>
 #include <sstream>
@@ -606,6 +607,15 @@ static void compare_rows(const matrix &x, const matrix &y, const matrix &z)
     same_formula("percentile", duet::percentile_keep(x, 30, 0), duet_percentile_axes_keep(cx, 30, 0));
     SAME(var_ddof, (x, 1, { 0, 1 }), (cx, 1, 0, 1))
     SAME(std_ddof, (x, 1), (cx, 1))
+    SAME(vector_norm, (x, 3), (cx, 3))
+    SAME(vector_norm, (x, 3, 1), (cx, 3, 1))
+    SAME(pinv, (x), (cx))
+    SAME(matrix_rank, (x), (cx, -1))
+    SAME(matrix_rank, (x, 0.5), (cx, 0.5))
+    SAME(matrix_norm, (x), (cx, DUET_NORM_FRO))
+    SAME(matrix_norm, (x, DUET_NORM_1), (cx, DUET_NORM_1))
+    SAME(cond, (x), (cx, DUET_NORM_2))
+    SAME(matrix_power, (duet::matmul(x, x.T()), 3), (duet_matmul(cx, duet_transpose(cx)), 3))
     SAME(iota, (duet::i32, 7), (DUET_I32, 7))
     SAME(reshape, (x, 2, -1), (cx, 2, -1))
     SAME(broadcast, (x, 3, 4), (cx, 3, 4))
@@ -876,6 +886,16 @@ static void test_files()
               holds<double>(matrix::load(npz, "b"), { 2, 3.5, 4, 5 }),
           "save_npz of a map");
     y.save_market(mtx);
+    std::FILE *stream = std::tmpfile(), *text = std::tmpfile();
+    y.write_npy(stream);
+    y.write_market(stream);
+    y.print_octave(text);
+    CHECK(std::ftell(text) > 3, "print_octave");
+    std::rewind(stream);
+    CHECK(duet::item<bool>(duet::array_equal(matrix::read_npy(stream), y)), "read_npy");
+    CHECK(duet::item<bool>(duet::array_equal(matrix::read_market(stream), y)), "read_market");
+    std::fclose(stream);
+    std::fclose(text);
     const matrix back = matrix::load_market(mtx);
     CHECK(back.shape() == duet::shape(2, 2) && holds<double>(back, { 1, 2.5, 3, 4 }), "Matrix Market");
     const duet::result<matrix> none = duet::try_call([&] { return matrix::load_market("/no/such/file"); });
@@ -970,6 +990,14 @@ static void test_settings()
     CHECK(std::strcmp(duet::version(), DUET_VERSION) == 0, "version");
     const duet_counts before = duet::stats();
     matrix x = matrix::ones(duet::f32, 10), y;
+    {
+        const duet::threads one(1);
+        duet::matrix r = duet::matrix::ones(duet::f32, 3);
+        r.resize({ 2, 2 });
+        CHECK(holds<float>(r, { 1, 1, 1, 0 }) && r.valid_on(DUET_CPU), "resize, valid_on");
+        duet::matrix top = r.row(0);
+        CHECK(r.shares_memory(top) && !r.shares_memory(duet::matrix::ones(duet::f32, 2)), "shares_memory");
+    }
     duet::set_threads(1);
     y = x + 1;
     duet::set_threads(0);
@@ -1135,7 +1163,7 @@ static void test_errors()
     THROWS(DUET_BAD_SHAPE, x = duet::roll(x, 1, 2));
     THROWS(DUET_BAD_SHAPE, x = duet::im2col(x, {}));
     THROWS(DUET_BAD_SHAPE, duet::magic(m));
-    THROWS(DUET_BAD_SHAPE, (void)matrix::magic(duet::f32, 2));
+    THROWS(DUET_BAD_TYPE, (void)matrix::magic(duet::u8, 16));
     THROWS(DUET_BAD_ARGUMENT, duet::random_truncated_normal(x, 1, 0, 1, 2, 1));
     THROWS(DUET_BAD_SHAPE, duet::noise_uniform(y, x, 1));
     THROWS(DUET_BAD_SHAPE, duet::noise_normal(y, x + 1, 1));
@@ -1170,6 +1198,11 @@ static void test_errors()
     THROWS(DUET_BAD_TYPE, (void)matrix::full(duet::i32, 0.5, 1));
     THROWS(DUET_IO_ERROR, (void)matrix::load_market("/no/such/file"));
     THROWS(DUET_BAD_SHAPE, x.save_market("/tmp/never"));
+    std::FILE *stream = std::tmpfile();
+    THROWS(DUET_END_OF_FILE, (void)matrix::read_npy(stream));
+    THROWS(DUET_END_OF_FILE, (void)matrix::read_market(stream));
+    std::fclose(stream);
+    THROWS(DUET_BAD_ARGUMENT, matrix same = x.reshaped(-1); x.resize({ 5 }));
     THROWS(DUET_BAD_ARGUMENT, duet::save_npz("/tmp/never", { { "x", x }, { "x", x } }));
     THROWS(DUET_IO_ERROR, (void)duet::names_npz("/no/such/file"));
     THROWS(DUET_BAD_ARGUMENT, duet::load_limits(0, -1));
@@ -1312,6 +1345,50 @@ static void test_rest()
     tap_point("factorisations, selections, random numbers, files, printing");
 }
 
+/* Does f fail, with this text? */
+template <class F> static bool refuses(F &&f, const char *text)
+{
+    const auto r = duet::try_call(f);
+    const bool is = r.status() != DUET_OK && std::strstr(r.text(), text);
+    CHECK(is, "\"%s\": %s", text, r.text());
+    return is;
+}
+
+static void test_foreign()
+{
+    static const double numbers[] = { 1, 2, 3, 4, 5, 6 };
+    matrix c = matrix::wrap_const(numbers, { 2, 3 }),
+           columns = matrix::wrap_const_strided(numbers, { 3, 2 }, { 1, 3 });
+    CHECK(duet::item(duet::sum(c)) == 21 && duet::item(duet::sum(columns(2))) == 9, "reading");
+    refuses([&] { c += 1; }, "must not be written");
+    refuses([&] { columns.row(0) = 1; }, "must not be written");
+    refuses([&] { (void)matrix::wrap_const_strided(numbers, { 3, 2 }, { 1 }); }, "one stride for each axis");
+    refuses([&] { (void)matrix::wrap_device(static_cast<float *>(nullptr), { 2 }); }, "must not be NULL");
+    refuses([&] { (void)matrix::wrap_device_strided(static_cast<float *>(nullptr), { 2 }, { 1 }); },
+            "must not be NULL");
+    matrix x = 2 * c;
+    duet_dlpack_options writable = {};
+    writable.writable = 1;
+    duet::tensor t = duet::to_dlpack(x, writable);
+    CHECK(t && t->dl_tensor.ndim == 2 && t->flags == 0, "a tensor");
+    matrix y = duet::from_dlpack(std::move(t));
+    y += 1;
+    CHECK(!t && duet::item(duet::max(x)) == 13, "the matrix shares the elements");
+    duet::legacy_tensor old = duet::to_dlpack_legacy(x);
+    matrix z = duet::from_dlpack(std::move(old));
+    CHECK(!old && duet::item(duet::min(z)) == 3, "a legacy tensor");
+    t = duet::to_dlpack(c);
+    t->dl_tensor.dtype.lanes = 2;
+    t->deleter = [](DLManagedTensorVersioned *) {};
+    auto *kept = t.get();
+    refuses([&] { (void)duet::from_dlpack(std::move(t)); }, "2 lanes");
+    CHECK(t.get() == kept, "a refused tensor stays the caller's");
+    duet::tensor again = duet::to_dlpack(c); /* ends the changed one, whose deleter did nothing */
+    kept->deleter = again->deleter;
+    refuses([&] { (void)duet::to_dlpack(c, writable); }, "must not be written");
+    tap_point("constant memory, memory of a GPU, DLPack");
+}
+
 /* duet_live names the line that made a matrix. */
 static void test_live()
 {
@@ -1351,6 +1428,7 @@ int main()
     test_errors();
     test_blocks();
     test_rest();
+    test_foreign();
     test_live();
     const int64_t after = duet_live(nullptr);
     CHECK(after == before && no_formulas(), "%lld matrices are live", static_cast<long long>(after));

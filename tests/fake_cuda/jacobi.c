@@ -140,6 +140,30 @@ static void sort_values(number *u, number *v, double *w, int64_t m, int64_t n)
     }
 }
 
+/* Adds orthonormal columns to the first n of b, by the Gram-Schmidt process from unit vectors. */
+static void complete_columns(const call *c, int64_t m, int64_t n)
+{
+    int64_t unit = 0;
+    for (int64_t j = n; j < m && unit < m; unit++) {
+        double size = 0;
+        for (int64_t i = 0; i < m; i++) SET_B(i, j, i == unit);
+        for (int turn = 0; turn < 2; turn++)
+            for (int64_t k = 0; k < j; k++) {
+                number dot = 0;
+                for (int64_t i = 0; i < m; i++) dot += conj(B(i, k)) * B(i, j);
+                for (int64_t i = 0; i < m; i++) SET_B(i, j, B(i, j) - dot * B(i, k));
+            }
+        for (int64_t i = 0; i < m; i++) size += creal(B(i, j) * conj(B(i, j)));
+        if (!(size > 0.01 / (double)m)) continue;
+        for (int turn = 0; turn < 2; turn++) {
+            size = 0;
+            for (int64_t i = 0; i < m; i++) size += creal(B(i, j) * conj(B(i, j)));
+            for (int64_t i = 0; i < m; i++) SET_B(i, j, B(i, j) / sqrt(size));
+        }
+        j++;
+    }
+}
+
 static void gesvd(void *args)
 {
     const call *c = args;
@@ -155,6 +179,7 @@ static void gesvd(void *args)
     for (int64_t j = 0; j < n; j++) put_value(c, c->w, j, w[j]);
     for (int64_t j = 0; j < n && c->b; j++)
         for (int64_t i = 0; i < m; i++) SET_B(i, j, u[i + j * m]);
+    if (c->flag[0]) complete_columns(c, m, n);
     for (int64_t j = 0; j < n && c->c; j++)
         for (int64_t i = 0; i < n; i++) put(c, c->c, i + j * c->ldc, conj(v[j + i * n]));
     end_iteration(c);
@@ -197,10 +222,11 @@ cusolverStatus_t cusolverDnXgesvd(cusolverDnHandle_t h, cusolverDnParams_t param
                .host = host,
                .host_bytes = host_bytes,
                .info = info };
+    c.flag[0] = jobu == 'A';
     bool fits = owns(&c, a, m, n, lda) && owns_values(&c, w, n) && type_s == part_of_type(type) &&
                 type_u == type && type_vt == type && compute == type && m >= n && bytes == ROOM &&
-                (u != NULL) == (jobu == 'S') && ldu >= m;
-    if (u) fits &= owns(&c, u, m, n, ldu) && owns(&c, vt, n, n, ldvt);
+                (u != NULL) == (jobu != 'N') && ldu >= m;
+    if (u) fits &= owns(&c, u, m, jobu == 'A' ? m : n, ldu) && owns(&c, vt, n, n, ldvt);
     return said(queue_call(h, gesvd, &c, fits && host_bytes == HOST_ROOM));
 }
 

@@ -359,6 +359,16 @@ int fake_context(void)
     return context;
 }
 
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *p)
+{
+    ENTER(cudaErrorUnknown);
+    LOCKED(const block *b = *find(p, 1); const int on = b ? b->device : -1);
+    *a = (struct cudaPointerAttributes){ .type = on < 0 ? cudaMemoryTypeUnregistered : cudaMemoryTypeDevice,
+                                         .device = on,
+                                         .devicePointer = on < 0 ? NULL : (void *)p };
+    return cudaSuccess;
+}
+
 static cudaError_t take(void **p, size_t bytes)
 {
     block *b = NULL;
@@ -517,8 +527,11 @@ static cudaError_t append(cudaStream_t s, const task *head, const void *args, si
     return cudaSuccess;
 }
 
+static cudaStream_t stream_of(cudaStream_t s);
+
 cudaError_t fake_queue(cudaStream_t s, void (*run)(void *), const void *args, size_t bytes)
 {
+    s = stream_of(s);
     if (!s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED(cudaError_t e = append(s, &(task){ .run = run }, args, bytes));
     return fake_error(e);
@@ -536,16 +549,42 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     return flags == cudaStreamNonBlocking ? cudaSuccess : fake_error(cudaErrorInvalidValue);
 }
 
+static cudaStream_t default_streams[FAKE_CARDS]
+                                   [2]; /* the legacy one, and the one per thread: of one thread */
+
+/* The stream that one of CUDA's constants means. */
+static cudaStream_t stream_of(cudaStream_t s)
+{
+    if (s != cudaStreamLegacy && s != cudaStreamPerThread) return s;
+    cudaStream_t *of = &default_streams[device][s == cudaStreamPerThread];
+    LOCKED(const bool exists = *of && (*of)->device == device);
+    if (!exists && cudaStreamCreateWithFlags(of, cudaStreamNonBlocking) != cudaSuccess) return NULL;
+    return *of;
+}
+
 /* A scripted failure reports an error of earlier work; the function has waited all the same. */
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     cudaError_t e = enter_wait(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
+    s = stream_of(s);
     if (!s || s->device < 0) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED(const cudaError_t recorded = not_recorded(s));
     if (recorded != cudaSuccess) return recorded;
     fake_drain(s);
     LOCKED(fake_counted.synchronisations++);
+    return e ? e : after_wait();
+}
+
+/* A scripted failure reports an error of earlier work; the function has waited. */
+cudaError_t cudaDeviceSynchronize(void)
+{
+    const cudaError_t e = enter_wait(cudaErrorUnknown);
+    OUTSIDE_GRAPHS();
+    LOCKED({
+        run_all();
+        fake_counted.synchronisations++;
+    });
     return e ? e : after_wait();
 }
 
@@ -567,10 +606,25 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     return flags & cudaEventDisableTiming ? cudaSuccess : fake_error(cudaErrorInvalidValue);
 }
 
+/* Streams that wait for it hold a position, not the event. */
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    const cudaError_t e = fake_enter(cudaErrorUnknown);
+    if (!event) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED({
+        cudaEvent_t *at = &events;
+        while (*at != event) at = &(*at)->next;
+        *at = event->next;
+    });
+    fake_free(event);
+    return e;
+}
+
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
+    s = stream_of(s);
     if (!s || s->device != e->device) return fake_error(cudaErrorInvalidResourceHandle);
     LOCKED((e->stream = s, e->at = s->queued, e->within = s->capturing));
     return cudaSuccess;
@@ -599,6 +653,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flag
     fake_at(FAKE_WAIT);
     ENTER(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
+    s = stream_of(s);
     if (!s || s->device < 0 || e->device < 0 || flags) return fake_error(cudaErrorInvalidValue);
     LOCKED(const bool nothing = !e->stream || e->stream == s);
     if (nothing) return cudaSuccess;

@@ -225,24 +225,29 @@ TRSM(D, double, true, false)
 TRSM(C, cuComplex, false, true)
 TRSM(Z, cuDoubleComplex, true, true)
 
-/* c -= a b, or a^T b */
+/* c -= a b, or a^T b. With flag[1], c = a b, whatever c holds. */
 static void gemm(void *args)
 {
     const call *c = args;
     for (int64_t j = 0; j < c->n; j++)
         for (int64_t i = 0; i < c->m; i++) {
-            number x = get(c, c->c, i + j * c->ldc);
-            for (int64_t l = 0; l < c->k; l++) x -= (c->flag[0] ? A(l, i) : A(i, l)) * B(l, j);
-            put(c, c->c, i + j * c->ldc, x);
+            number x = c->flag[1] ? 0 : get(c, c->c, i + j * c->ldc), sum = 0;
+            for (int64_t l = 0; l < c->k; l++) {
+                const number term = (c->flag[0] ? A(l, i) : A(i, l)) * B(l, j);
+                x -= term;
+                sum += term;
+            }
+            put(c, c->c, i + j * c->ldc, c->flag[1] ? sum : x);
         }
 }
 
-static cublasStatus_t queue_gemm(cublasHandle_t h, const call *c, cublasOperation_t how_b, number alpha,
+static cublasStatus_t queue_gemm(cublasHandle_t h, call *c, cublasOperation_t how_b, number alpha,
                                  number beta)
 {
+    c->flag[1] = beta == 0;
     const bool fits = owns(c, c->a, c->flag[0] ? c->k : c->m, c->flag[0] ? c->m : c->k, c->lda) &&
                       owns(c, c->b, c->k, c->n, c->ldb) && owns(c, c->c, c->m, c->n, c->ldc) &&
-                      how_b == CUBLAS_OP_N && alpha == -1 && beta == 1;
+                      how_b == CUBLAS_OP_N && (c->flag[1] ? alpha == 1 : alpha == -1 && beta == 1);
     if (fake_vendor_fails() || !fits) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (fake_queue(((handle *)(void *)h)->stream, gemm, c, sizeof *c)) return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
@@ -515,7 +520,7 @@ static void cut_short(const call *c)
 {
     for (int64_t j = 0; j < c->k && c->flag[1] && c->n % 2; j++)
         for (int64_t i = 0; i < c->n; i++)
-            put(c, c->c, i + j * c->ldc, (float)creal(get(c, c->c, i + j * c->ldc)));
+            put(c, c->c, i + j * c->ldc, (float _Complex)get(c, c->c, i + j * c->ldc));
 }
 
 static void gesv(void *args)
@@ -523,14 +528,15 @@ static void gesv(void *args)
     call own = *(const call *)args, *c = &own;
     *c->info = 0;
     if (is_lost(c)) return spread(c, *(int *)c->w < 0 ? 0 : NAN);
-    double *a = fake_alloc((size_t)(c->n * c->n + c->n + 1) * sizeof *a);
+    const int64_t parts = c->pairs ? 2 : 1, numbers = parts * c->n * c->n;
+    double *a = fake_alloc((size_t)(numbers + c->n + 1) * sizeof *a);
     for (int64_t j = 0; j < c->n; j++)
-        for (int64_t i = 0; i < c->n; i++) a[i + j * c->n] = creal(A(i, j));
+        for (int64_t i = 0; i < c->n; i++) put(c, a, i + j * c->n, A(i, j));
     for (int64_t j = 0; j < c->k; j++)
         for (int64_t i = 0; i < c->n; i++) put(c, c->c, i + j * c->ldc, B(i, j));
     c->a = a;
     c->lda = c->m = c->n;
-    c->pivot = (int64_t *)(a + c->n * c->n);
+    c->pivot = (int64_t *)(a + numbers);
     c->b = c->c;
     c->ldb = c->ldc;
     getrf(c);
@@ -555,19 +561,20 @@ static cusolverStatus_t refined(void *h, call *c, int *turns)
     return CUSOLVER_STATUS_SUCCESS;
 }
 
-#define REFINED(letter)                                                                                      \
-    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, double *a, \
-                                                          int lda, int *pivot, double *b, int ldb,           \
-                                                          double *x, int ldx, void *room, size_t *bytes)     \
+#define REFINED(letters, type, pairs_)                                                                       \
+    cusolverStatus_t cusolverDn##letters##gesv_bufferSize(cusolverDnHandle_t h, int n, int sides, type *a,   \
+                                                          int lda, int *pivot, type *b, int ldb, type *x,    \
+                                                          int ldx, void *room, size_t *bytes)                \
     {                                                                                                        \
         return *bytes = ROOM, said(!fake_vendor_fails());                                                    \
     }                                                                                                        \
-    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t h, int n, int sides, double *a, int lda,   \
-                                               int *pivot, double *b, int ldb, double *x, int ldx,           \
-                                               void *room, size_t bytes, int *turns, int *info)              \
+    cusolverStatus_t cusolverDn##letters##gesv(cusolverDnHandle_t h, int n, int sides, type *a, int lda,     \
+                                               int *pivot, type *b, int ldb, type *x, int ldx, void *room,   \
+                                               size_t bytes, int *turns, int *info)                          \
     {                                                                                                        \
         call c = { .wide = true,                                                                             \
-                   .flag = { false, #letter[0] == 'H' },                                                     \
+                   .pairs = pairs_,                                                                          \
+                   .flag = { false, #letters[1] == 'H' || #letters[1] == 'K' },                              \
                    .n = n,                                                                                   \
                    .k = sides,                                                                               \
                    .a = a,                                                                                   \
@@ -581,5 +588,7 @@ static cusolverStatus_t refined(void *h, call *c, int *turns)
                    .info = info };                                                                           \
         return refined(h, &c, turns);                                                                        \
     }
-REFINED(S)
-REFINED(H)
+REFINED(DS, double, false)
+REFINED(DH, double, false)
+REFINED(ZC, cuDoubleComplex, true)
+REFINED(ZK, cuDoubleComplex, true)

@@ -1,5 +1,6 @@
-/* test_files_nomem.c - every allocation of reading, writing and printing fails once: a status and a
- * text, no leak, no partial file. Also for views and copies of shapes. */
+/* test_files_nomem.c - every allocation of reading, writing and printing fails once, with files and streams:
+ * a status and a text, no leak, no partial file. Also for views and copies of shapes, and duet_resize. */
+#define _GNU_SOURCE /* fopencookie */
 #include "failing_alloc.h"
 #include "in_thread.h"
 #include <dirent.h>
@@ -65,6 +66,73 @@ static void try_file(duet_matrix *m)
     if (nothing) fclose(nothing);
 }
 
+/* A stream without a size: what it reads grows. */
+typedef struct source {
+    const char *bytes;
+    size_t size, at;
+} source;
+
+static ssize_t read_source(void *cookie, char *to, size_t most)
+{
+    source *s = cookie;
+    const size_t n = s->size - s->at < most ? s->size - s->at : most;
+    memcpy(to, s->bytes + s->at, n);
+    s->at += n;
+    return (ssize_t)n;
+}
+
+enum { LARGE = 3 << 20, NUMBERS = 9000 };
+static char large[LARGE], numbers[2 * NUMBERS + 100];
+
+static void make_sources(void)
+{
+    int n = sprintf(large + 10, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,)}\n", LARGE - 200);
+    memcpy(large, "\x93NUMPY\x01\0", 8);
+    large[8] = (char)n;
+    large[9] = 0;
+    n = sprintf(numbers, "%%%%MatrixMarket matrix array real general\n%d 1\n", NUMBERS);
+    for (int i = 0; i < NUMBERS; i++) memcpy(numbers + n + 2 * i, "1\n", 3);
+}
+
+static void try_source(const char *bytes, size_t size, duet_matrix *(*read)(FILE *))
+{
+    source s = { bytes, size, 0 };
+    FILE *f = fopencookie(&s, "rb", (cookie_io_functions_t){ .read = read_source });
+    duet_matrix *m = f ? read(f) : NULL;
+    went(m);
+    duet_free(&m);
+    if (f) fclose(f);
+}
+
+static void try_streams(const duet_matrix *m)
+{
+    FILE *f = fopen("stream", "wb+");
+    went(f && duet_write_npy(f, m) == DUET_OK);
+    went(f && duet_print_octave(f, m) == DUET_OK);
+    if (f) rewind(f);
+    duet_matrix *back = f ? duet_read_npy(f) : NULL;
+    went(back);
+    duet_free(&back);
+    if (f) rewind(f);
+    went(f && duet_write_market(f, m) == DUET_OK);
+    if (f) rewind(f);
+    back = f ? duet_read_market(f) : NULL;
+    went(back);
+    duet_free(&back);
+    if (f) fclose(f);
+    try_source(large, sizeof large, duet_read_npy);
+    try_source(numbers, strlen(numbers), duet_read_market);
+}
+
+static void try_resize(void)
+{
+    duet_matrix *m = duet_ones(DUET_F32, 3);
+    went(m && duet_resize(m, 4, 5) == DUET_OK);
+    if (m && duet_count(m) != 3 && duet_count(m) != 20) wrong = true;
+    went(m && duet_resize(m, 2) == DUET_OK);
+    duet_free(&m);
+}
+
 static void try_shapes(duet_matrix *m)
 {
     duet_matrix *to = duet_new(DUET_F64, 6, 4), *part[3] = { NULL }, *wide = duet_broadcast_to(m, 2, 3, 4);
@@ -91,6 +159,8 @@ static void *play(void *arg)
     for (int i = 0; p && i < 12; i++) p[i] = i;
     if (p) {
         try_file(m);
+        try_streams(m);
+        try_resize();
         try_shapes(m);
     }
     duet_free(&m);
@@ -127,6 +197,7 @@ int main(void)
     FILE *f = fopen(packed, "wb");
     CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "the file could not be written");
     save_fortran();
+    make_sources();
     hit(-1);
     hit(-1);
     CHECK(!refused, "%s", duet_error());
@@ -144,7 +215,8 @@ int main(void)
     }
     CHECK(n > 40 && n < 2000, "%d failures", n);
     tap_point("every allocation fails once");
-    CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran),
+    CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran) &&
+              !unlink("stream"),
           "a file is missing");
     CHECK(!chdir("/") && !rmdir(folder), "another file is left in %s", folder);
     return tap_end();

@@ -7,6 +7,7 @@ enum { N = 4 };
 
 typedef struct scene {
     duet_matrix *a, *b, *x, *y, *l, *u, *p, *sign, *log;
+    duet_matrix *stack, *stack_x, *stack_q, *stack_r; /* 2 matrices each */
     duet_matrix *complex_a, *complex_l, *complex_u, *complex_sign, *row, *one;
 } scene;
 
@@ -25,6 +26,17 @@ static bool make_complex(scene *s)
     return one != NULL;
 }
 
+/* The identity matrix twice. */
+static bool make_stack(scene *s)
+{
+    duet_matrix **stacks[] = { &s->stack, &s->stack_x, &s->stack_q, &s->stack_r };
+    bool there = true;
+    for (int i = 0; i < 4; i++) there &= (*stacks[i] = duet_new(DUET_F32, 2, N, N)) != NULL;
+    float *a = there && fill(s->stack, 0) && fill(s->stack_x, 9) ? duet_update(s->stack) : NULL;
+    for (int i = 0; a && i < 2 * N; i++) a[i * N + i % N] = 1;
+    return a || (met.refused++, false);
+}
+
 static bool make(scene *s)
 {
     duet_matrix **squares[] = { &s->a, &s->x, &s->l, &s->u };
@@ -37,7 +49,7 @@ static bool make(scene *s)
         met.refused++;
         return false;
     }
-    if (!make_complex(s)) return false;
+    if (!make_complex(s) || !make_stack(s)) return false;
     if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) ||
         !fill(s->log, 9))
         return false;
@@ -72,6 +84,23 @@ static void turn(const scene *s)
     if (went(duet_qr(s->l, s->u, s->a)) && went(duet_eigh(s->y, s->l, s->a))) holds(s->y, true, 1, 1);
 }
 
+/* Of stacks: by one launch, and one matrix after the other. */
+static void turn_stack(const scene *s)
+{
+    bool well = went(duet_set(s->stack_x, duet_sub(duet_solve(s->stack, duet_inv(s->stack)), s->a)));
+    holds(s->stack_x, well, 9, 0);
+    if (!well && !fill(s->stack_x, 0)) return;
+    well = went(duet_set(s->stack_x, duet_sub(duet_expm(duet_sub(s->stack, s->a)), s->a)));
+    holds(s->stack_x, well, 0, 0);
+    if (!fill(s->y, 9)) return;
+    well = went(duet_set(s->y, duet_real(duet_sum_axis(duet_eigvals(s->stack), 0))));
+    holds(s->y, well, 9, 2);
+    well = went(duet_qr(s->stack_q, s->stack_r, s->stack)) &&
+           went(duet_set(s->stack_x, duet_add(duet_matmul(s->stack_q, s->stack_r), 1)));
+    well = went(duet_set(s->stack_x, duet_sub(duet_pinv(s->stack), s->stack)));
+    if (well) holds(s->stack_x, true, 0, 0);
+}
+
 /* The same for complex numbers. */
 static void turn_complex(const scene *s)
 {
@@ -101,6 +130,7 @@ static void *play(void *arg)
         {
             turn(&s);
             turn_complex(&s);
+            turn_stack(&s);
         }
     fault_scenario_over();
     duet_matrix **all[] = { &s.a,
@@ -117,8 +147,12 @@ static void *play(void *arg)
                             &s.complex_u,
                             &s.complex_sign,
                             &s.row,
-                            &s.one };
-    for (int i = 0; i < 15; i++) duet_free(all[i]);
+                            &s.one,
+                            &s.stack,
+                            &s.stack_x,
+                            &s.stack_q,
+                            &s.stack_r };
+    for (int i = 0; i < 19; i++) duet_free(all[i]);
     return NULL;
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer and the address
-# sanitizer, and runs them for SECONDS (60 by default), at the same time. The targets are npy, npz, market and
-# einsum. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is the first number of the random
-# inputs; by default every run has others.
+# sanitizer, and runs them for SECONDS (60 by default), at the same time. The targets are npy, npz, market,
+# stream and einsum. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is the first number of the
+# random inputs; by default every run has others.
 #
 # The build folder is build-fuzz in the source folder, or $DUET_FUZZ_BUILD. Its folder `corpus` has the inputs
 # that reached new code; they are the seeds of the next run. An input that fails is in its folder `found`.
@@ -12,7 +12,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${DUET_FUZZ_BUILD:-$top/build-fuzz}
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- npy npz market einsum
+[ $# -gt 0 ] || set -- npy npz market stream einsum
 command -v clang >/dev/null || { echo "tests/fuzz/run.sh: clang is not installed" >&2 && exit 2; }
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return !p && n; }' |
     clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ||

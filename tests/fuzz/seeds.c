@@ -1,5 +1,5 @@
-/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market and einsum of
- * FOLDER. */
+/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market, stream and
+ * einsum of FOLDER. */
 #include <duet/duet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +24,20 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
 
 static void write_text(const char *path, const char *text) { write_bytes(path, text, strlen(text)); }
 
+/* Two arrays, after the byte that selects the function. */
+static void save_stream(const duet_matrix *m, const duet_matrix *t, const char *name)
+{
+    char path[100];
+    for (int how = 0; how < 4; how++) {
+        snprintf(path, sizeof path, "stream/%s-%d", name, how);
+        FILE *f = fopen(path, "wb");
+        check(f && putc(how, f) == how);
+        check(how & 1 ? !duet_write_market(f, m) && !duet_write_market(f, t)
+                      : !duet_write_npy(f, m) && !duet_write_npy(f, t));
+        check(!fclose(f));
+    }
+}
+
 static void save(duet_matrix *m, const char *name)
 {
     char path[100];
@@ -35,6 +49,7 @@ static void save(duet_matrix *m, const char *name)
     check(duet_save_npz(path, list, 2) == DUET_OK);
     snprintf(path, sizeof path, "market/%s", name);
     check(duet_save_market(path, m) == DUET_OK);
+    save_stream(m, t, name);
     duet_free(&t);
     duet_free(&m);
 }
@@ -42,9 +57,9 @@ static void save(duet_matrix *m, const char *name)
 int main(int argc, char **argv)
 {
 #include "deflated.h"
-    static const char *const folders[] = { "npy", "npz", "market", "einsum" };
+    static const char *const folders[] = { "npy", "npz", "market", "stream", "einsum" };
     if (argc != 2 || chdir(argv[1])) return 2;
-    for (int k = 0; k < 4; k++) mkdir(folders[k], 0777);
+    for (int k = 0; k < 5; k++) mkdir(folders[k], 0777);
     save(duet_ones(DUET_F32, 2, 3), "f32");
     save(duet_ones(DUET_C128, 1, 2), "c128");
     save(duet_zeros(DUET_BOOL, 3, 3), "bool");

@@ -111,7 +111,7 @@ static void systems(duet_dtype t, enum kind kind, int64_t n)
     made a = new_kind(t, kind, n, n);
     check_solution(t, a.m, n, -1, 0);
     check_solution(t, a.m, n, rng_below(&gen, 9), 0);
-    if (t == DUET_F64) {
+    if (dtype_part(t) == DUET_F64) {
         check_solution(t, a.m, n, rng_below(&gen, 4), DUET_REFINE_F32);
         check_solution(t, a.m, n, -1, DUET_REFINE_F16);
     }

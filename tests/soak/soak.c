@@ -70,7 +70,7 @@ static void made(const char *name, duet_status s)
 {
     __atomic_add_fetch(&calls_made, 1, __ATOMIC_RELAXED);
     if (s == DUET_OK) __atomic_add_fetch(&results_ok, 1, __ATOMIC_RELAXED);
-    else if ((unsigned)s > DUET_FORBIDDEN) failed("%s: status %d", name, (int)s);
+    else if ((unsigned)s >= DUET_STATUS_COUNT) failed("%s: status %d", name, (int)s);
     else if (!*duet_error()) failed("%s: status %d without a text", name, (int)s);
 }
 

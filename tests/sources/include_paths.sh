@@ -24,6 +24,7 @@ run="$plan -I$src/run"
 replay="$run -I$src/replay"
 statement="$replay -I$src/statement"
 io="$core -I$src/io"
+exchange="$core -I$src/exchange"
 
 for down in matrix.h expr.h graph.h lower.h plan.h execute.h record.h statement.h; do
     includes "$statement" $down
@@ -49,9 +50,10 @@ forbidden run "$run" record.h statement.h $machines
 forbidden replay "$replay" statement.h $machines
 forbidden statement "$statement" $machines
 forbidden io "$io" expr.h graph.h plan.h cpu.h gpu.h
+forbidden exchange "$exchange" expr.h graph.h plan.h cpu.h gpu.h io.h
 
 # The other way round: what meson passes. The build file of each folder names its own include paths and no others.
-for folder in core expr graph lower plan run replay statement io cpu; do
+for folder in core expr graph lower plan run replay statement io exchange cpu; do
     own=$folder && [ $folder != cpu ] || own=core
     grep -oE 'include_directories: *[a-z_]+' "$src/$folder/meson.build" | grep -v ": *$own\$" >"$work/log"
     [ ! -s "$work/log" ]

@@ -169,7 +169,8 @@ static const char *tested(const char *name)
                                         "conv_transpose1d conv3d convolve3d conv3d_input_grad "
                                         "conv3d_filter_grad conv_transpose3d convolve correlate "
                                         "convolve_multi correlate_multi convolve_deep correlate_deep " },
-               { "residual", " inv det logdet cholesky eigvalsh svdvals solve solve_triangular lstsq " } };
+               { "residual",
+                 " inv det logdet cholesky eigvalsh svdvals eigvals expm solve solve_triangular lstsq " } };
     char word[80];
     snprintf(word, sizeof word, " %s ", name);
     for (int i = 0; i < LENGTH(of); i++)

@@ -50,6 +50,8 @@ duet_ones(DUET_F32, 2)
 duet_full(DUET_F32, 1.5, 2, 3)
 duet_wrap(numbers, DUET_F32, 6)
 duet_wrap_columns(numbers, DUET_F32, 2, 3)
+duet_wrap_const(numbers, DUET_F32, 6)
+duet_wrap_device(numbers, DUET_F32, 6)
 duet_from_array(numbers, DUET_F32, 2, 3)
 duet_reshaped(m, 3, -1)
 duet_broadcast_to(m, 4, 2, 3)
@@ -193,6 +195,10 @@ in_c = """
 - m = duet_wrap(f, DUET_F64, 3); return m != NULL;
 - m = duet_from_array(i, DUET_F32, 3); return m != NULL;
 - m = duet_wrap_columns(u, DUET_F32, 3, 1); return m != NULL;
++ m = duet_wrap_const((const float *)f, DUET_F32, 3); return m != NULL;
+- m = duet_wrap((const float *)f, DUET_F32, 3); return m != NULL;
+- m = duet_wrap_const((const int *)i, DUET_F32, 3); return m != NULL;
+- m = duet_wrap_device(u, DUET_F32, 3); return m != NULL;
 + m = duet_wrap(u, DUET_BOOL, 3); return m != NULL;
 + m = duet_wrap(f, DUET_C64, 3); return m != NULL;
 + m = duet_wrap(b, DUET_F32, 3); return m != NULL;

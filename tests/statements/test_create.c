@@ -2,6 +2,7 @@
  * pointers, times of blocks, the list of live matrices and the number of threads: random shapes and types
  * against loops, then errors, which must leave nothing behind. */
 #include "common.h"
+#include "cpu.h"
 #include "dtype.h"
 #include "element.h"
 #include "modes.h"
@@ -503,6 +504,78 @@ static void test_threads(void)
     tap_point("the number of threads is this thread's own");
 }
 
+/* Statements of several kinds: fused, reduced, scanned, sorted, products of integers, and convolutions. */
+static void compute(duet_matrix *const x[2], duet_matrix *const y[6])
+{
+    SET_OK(y[0], duet_tanh(duet_add(duet_exp(x[0]), 1)));
+    SET_OK(y[1], duet_sum(duet_mul(x[0], x[0]), 1));
+    SET_OK(y[2], duet_softmax(x[0]));
+    SET_OK(y[3], duet_cumsum(x[0], 0));
+    SET_OK(y[4], duet_matmul(x[1], x[1]));
+    SET_OK(y[5], duet_sort(x[0], 1));
+}
+
+static int threads_in_block(int n)
+{
+    DUET_THREADS(n) return thread_get()->threads;
+    return -1;
+}
+
+/* The same bits for every number of threads; also where several threads always share a statement. */
+static void test_thread_blocks(void)
+{
+    const double serial = cpu_serial_seconds;
+    const int before = omp_get_max_threads();
+    duet_matrix *line = duet_linspace(DUET_F32, -3, 4, 300 * 200), *x[2], *y[6], *want[6];
+    duet_matrix *rows = duet_reshaped(line, 300, 200);
+    x[0] = duet_copy(rows);
+    x[1] = duet_eval(duet_cast(duet_mul(duet_index(rows, DUET_RANGE(0, 200)), 10), DUET_I32));
+    for (int k = 0; k < 6; k++) {
+        y[k] = k == 1   ? duet_new(DUET_F32, 300)
+               : k == 4 ? duet_new(DUET_I32, 200, 200)
+                        : duet_new(DUET_F32, 300, 200);
+        want[k] = duet_copy(y[k]);
+    }
+    omp_set_num_threads(4);
+    cpu_serial_seconds = 0;
+    DUET_THREADS(1) compute(x, want);
+    for (int n = 0; n < 7; n++) {
+        DUET_THREADS(n) compute(x, y);
+        for (int k = 0; k < 6; k++)
+            CHECK(!memcmp(duet_read(y[k]), duet_read(want[k]), (size_t)duet_count(y[k]) * 4),
+                  "statement %d has other bits with %d threads", k, n);
+        CHECK(omp_get_max_threads() == 4, "OpenMP's setting changed to %d", omp_get_max_threads());
+    }
+    cpu_serial_seconds = serial;
+    omp_set_num_threads(before);
+    CHECK(duet_set_threads(5) == DUET_OK, "%s", duet_error());
+    CHECK(threads_in_block(2) == 2 && thread_get()->threads == 5, "return does not end a block");
+    DUET_THREADS(3)
+    {
+        DUET_THREADS(0)
+        CHECK(thread_get()->threads == 0, "an inner block has %d threads", thread_get()->threads);
+        CHECK(thread_get()->threads == 3, "%d threads after an inner block", thread_get()->threads);
+        DUET_THREADS(-2)
+        {
+            CHECK(thread_get()->threads == 3, "a negative number has an effect");
+            CHECK(strstr(duet_error(), "DUET_THREADS: threads (-2) must not be negative"), "%s",
+                  duet_error());
+        }
+        CHECK(duet_set_threads(1) == DUET_OK, "%s", duet_error());
+    }
+    CHECK(thread_get()->threads == 5, "%d threads after the block", thread_get()->threads);
+    CHECK(duet_set_threads(0) == DUET_OK, "%s", duet_error());
+    for (int k = 0; k < 6; k++) {
+        duet_free(&y[k]);
+        duet_free(&want[k]);
+    }
+    duet_free(&line);
+    duet_free(&rows);
+    duet_free(&x[0]);
+    duet_free(&x[1]);
+    tap_point("blocks of threads");
+}
+
 static void test_recordings(void)
 {
     duet_matrix *x = duet_ones(DUET_F32, 3), *y = NULL;
@@ -598,6 +671,7 @@ int main(int argc, char **argv)
     test_report();
     test_times();
     test_threads();
+    test_thread_blocks();
     test_recordings();
     test_complex_arrays();
     CHECK(duet_memory_of(DUET_AUTO).used == 0 && duet_error_status() == DUET_BAD_ARGUMENT, "%s",

@@ -188,7 +188,7 @@ static void onto_itself(duet_place where)
 static void magic_square(duet_place where)
 {
     duet_matrix *m = filled(0, N), *corner = duet_submatrix(m, 1, 1, 3, 3),
-                *two = duet_submatrix(m, 0, 0, 2, 2);
+                *wide = duet_submatrix(m, 0, 0, 2, 3);
     ok(duet_record_begin());
     DUET_ON(where) ok(duet_magic(corner));
     duet_recording *r = duet_record_end();
@@ -202,12 +202,12 @@ static void magic_square(duet_place where)
     }
     duet_recording_free(&r);
     ok(duet_record_begin());
-    CHECK(duet_magic(two) == DUET_BAD_SHAPE, "%s", duet_error());
+    CHECK(duet_magic(wide) == DUET_BAD_SHAPE, "%s", duet_error());
     r = duet_record_end();
     CHECK(!r, "a recording with a failed statement was returned");
     duet_recording_free(&r);
     duet_free(&corner);
-    duet_free(&two);
+    duet_free(&wide);
     duet_free(&m);
     tap_point("a magic square");
 }

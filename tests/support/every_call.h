@@ -155,6 +155,13 @@ MAKE(quantile, x[0], 0.25)
 MAKE(percentile, x[0], 25)
 MAKE(cov, x[0], 1)
 MAKE(corrcoef, x[0])
+MAKE(vector_norm, x[0], 2)
+MAKE(pinv, x[0])
+MAKE(matrix_rank, x[0], -1)
+MAKE(matrix_norm, x[0], DUET_NORM_FRO)
+MAKE(cond, x[0], DUET_NORM_2)
+MAKE(matrix_power, x[0], 3)
+MAKE(permutation_matrix, x[0], DUET_F32)
 MAKE(searchsorted, x[0], x[1], DUET_SIDE_LEFT)
 MAKE(softmax_axis, x[0], 0)
 MAKE(log_softmax_axis, x[0], 0)
@@ -167,7 +174,7 @@ MAKE(put_along_axis, x[0], x[1], x[2], 0)
 MAKE(scatter_along_axis, x[0], x[1], x[2], 0, DUET_SCATTER_ADD)
 MAKE(gather_nd, x[0], x[1])
 MAKE(scatter_nd, x[0], x[1], x[2], DUET_SCATTER_ADD)
-MAKE(resize, x[0], &(const duet_resizing){ .size = { 6 }, .mode = DUET_RESIZE_LINEAR })
+MAKE(interpolate, x[0], &(const duet_interpolation){ .size = { 6 }, .mode = DUET_INTERPOLATE_LINEAR })
 MAKE(isin, x[0], x[1])
 #define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
 #define DUET_NETWORK2(name, ...)  MAKE(name, x[0], x[1])
@@ -204,36 +211,43 @@ static const call composed[] = {
 #define DUET_COMPOSED_FOLD1(name, formula, oracle, doc) ROW(name, 1, -1, FORMULA, doc)
 #define DUET_COMPOSED_MATRIX1                           DUET_COMPOSED_FOLD1
 #include <duet/composed.def>
-    ROW(array_equal, 2, 0, NULL, "1 if x and y have the same shape and equal elements, else 0")           //
-    ROW(allclose, 2, -1, FORMULA, "1 if |x - y| <= absolute + relative |y| for all elements, else 0")     //
-    ROW(pow_int, 1, -1, FORMULA, "x to an integer power, by squaring")                                    //
-    ROW(nextafter, 2, 0, NULL, "the next representable number behind x in the direction of y")            //
-    ROW(vdot, 2, -1, FORMULA, "the dot product of conj(x) and y")                                         //
-    ROW(vecdot, 2, -1, FORMULA, "the sums of conj(x) y along an axis")                                    //
-    ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                        //
-    ROW(cross_axis, 2, -1, FORMULA, "the cross product of vectors along an axis")                         //
-    ROW(diff, 1, -1, FORMULA, "the differences of neighbouring elements along an axis, n times")          //
-    ROW(var_ddof, 1, -1, FORMULA, "the variance, divided by n - ddof instead of n")                       //
-    ROW(std_ddof, 1, -1, FORMULA, "the square root of var_ddof")                                          //
-    ROW(median, 1, -1, FORMULA, "the median; NaN if an element is NaN")                                   //
-    ROW(quantile, 1, -1, FORMULA, "a quantile, interpolated linearly; NaN if an element is NaN")          //
-    ROW(percentile, 1, -1, FORMULA, "the quantile of q percent")                                          //
-    ROW(cov, 1, -1, FORMULA, "the covariance of all pairs of rows")                                       //
-    ROW(corrcoef, 1, -1, FORMULA, "the correlation coefficients of all pairs of rows")                    //
-    ROW(searchsorted, 2, 0, NULL, "for each value, the index at which the sorted vector x takes it")      //
-    ROW(softmax_axis, 1, -1, FORMULA, "softmax along an axis")                                            //
-    ROW(log_softmax_axis, 1, -1, FORMULA, "log_softmax along an axis")                                    //
-    ROW(one_hot_axis, 1, 0, NULL, "one_hot with the classes along an axis of the result")                 //
-    ROW(cumsum_with, 1, -1, FORMULA, "cumsum, exclusive, from the end, or with the sum of nothing")       //
-    ROW(cumprod_with, 1, -1, FORMULA, "cumprod, exclusive, from the end, or with the product of nothing") //
-    ROW(einsum_list, 2, -1, FORMULA, "einsum of any number of operands, as in NumPy")                     //
-    ROW(scatter_min, 3, 0, NULL, "as scatter_max, but the smallest of the element and its values")        //
-    ROW(put_along_axis, 3, 0, NULL, "x with the elements that take_along_axis selects replaced")          //
+    ROW(array_equal, 2, 0, NULL, "1 if x and y have the same shape and equal elements, else 0")             //
+    ROW(allclose, 2, -1, FORMULA, "1 if |x - y| <= absolute + relative |y| for all elements, else 0")       //
+    ROW(pow_int, 1, -1, FORMULA, "x to an integer power, by squaring")                                      //
+    ROW(nextafter, 2, 0, NULL, "the next representable number behind x in the direction of y")              //
+    ROW(vdot, 2, -1, FORMULA, "the dot product of conj(x) and y")                                           //
+    ROW(vecdot, 2, -1, FORMULA, "the sums of conj(x) y along an axis")                                      //
+    ROW(cross, 2, -1, FORMULA, "the cross product of vectors along the last axis")                          //
+    ROW(cross_axis, 2, -1, FORMULA, "the cross product of vectors along an axis")                           //
+    ROW(diff, 1, -1, FORMULA, "the differences of neighbouring elements along an axis, n times")            //
+    ROW(var_ddof, 1, -1, FORMULA, "the variance, divided by n - ddof instead of n")                         //
+    ROW(std_ddof, 1, -1, FORMULA, "the square root of var_ddof")                                            //
+    ROW(median, 1, -1, FORMULA, "the median; NaN if an element is NaN")                                     //
+    ROW(quantile, 1, -1, FORMULA, "a quantile, interpolated linearly; NaN if an element is NaN")            //
+    ROW(percentile, 1, -1, FORMULA, "the quantile of q percent")                                            //
+    ROW(cov, 1, -1, FORMULA, "the covariance of all pairs of rows")                                         //
+    ROW(corrcoef, 1, -1, FORMULA, "the correlation coefficients of all pairs of rows")                      //
+    ROW(vector_norm, 1, -1, FORMULA, "the p-th root of the sum of the p-th powers of the magnitudes")       //
+    ROW(pinv, 1, -1, FORMULA, "the pseudoinverse (Moore-Penrose), by lstsq")                                //
+    ROW(matrix_rank, 1, -1, FORMULA, "the number of singular values above rtol times the largest one")      //
+    ROW(matrix_norm, 1, -1, FORMULA, "a norm of a matrix: Frobenius, nuclear, or of kind 1, 2 or infinity") //
+    ROW(cond, 1, -1, FORMULA, "the condition of a matrix: its norm times that of its inverse")              //
+    ROW(matrix_power, 1, -1, FORMULA, "a matrix to an integer power, by squaring; a negative one by inv")   //
+    ROW(permutation_matrix, 1, -1, FORMULA, "the matrix P with P a = a[p]")                                 //
+    ROW(searchsorted, 2, 0, NULL, "for each value, the index at which the sorted vector x takes it")        //
+    ROW(softmax_axis, 1, -1, FORMULA, "softmax along an axis")                                              //
+    ROW(log_softmax_axis, 1, -1, FORMULA, "log_softmax along an axis")                                      //
+    ROW(one_hot_axis, 1, 0, NULL, "one_hot with the classes along an axis of the result")                   //
+    ROW(cumsum_with, 1, -1, FORMULA, "cumsum, exclusive, from the end, or with the sum of nothing")         //
+    ROW(cumprod_with, 1, -1, FORMULA, "cumprod, exclusive, from the end, or with the product of nothing")   //
+    ROW(einsum_list, 2, -1, FORMULA, "einsum of any number of operands, as in NumPy")                       //
+    ROW(scatter_min, 3, 0, NULL, "as scatter_max, but the smallest of the element and its values")          //
+    ROW(put_along_axis, 3, 0, NULL, "x with the elements that take_along_axis selects replaced")            //
     ROW(scatter_along_axis, 3, -1, FORMULA,
         "x with values combined with the elements at indices along an axis")                     //
     ROW(gather_nd, 2, 0, NULL, "the parts of x at lists of indices")                             //
     ROW(scatter_nd, 3, -1, FORMULA, "x with values combined with the parts at lists of indices") //
-    ROW(resize, 1, -1, FORMULA,
+    ROW(interpolate, 1, -1, FORMULA,
         "x with other sizes: nearest, linear or cubic interpolation, with or without antialiasing") //
     ROW(isin, 2, 0, NULL, "1 for each element of x that is equal to one of the values, else 0")     //
     ROW(tril, 1, 0, NULL, "x on diagonal k and below, else 0")                                      //

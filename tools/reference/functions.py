@@ -8,7 +8,7 @@ from macros import read_macros
 from options import read_options
 from rows import operand_names, read_rows
 from shapes import axis_forms, result_shape
-from subjects import subject_of
+from subjects import HEADERS, subject_of
 
 # `call` is how a call looks in C where a macro takes other arguments than the function, else ''.
 # `text` is a list of paragraphs; `tags` maps Shapes, Types, Owner, ... to sentences.
@@ -22,7 +22,7 @@ DECLARATION = re.compile(
     r'^/\*(?P<comment>.*?)\*/'
     r'|^DUET_API (?P<api>[^;{]*);'
     r'|^static inline (?P<inline>[^;{]*?)\s*\{'
-    r'|^DUET_OPERATOR\((?P<operator>\w+), (?P<operands>[^\n]*)\)$'
+    r'|^DUET_OPERATOR\((?P<operator>\w+), (?P<operands>[^)]*)\)$'
     r'|^DUET_FOURIER\((?P<fourier>\w+)\)'
     r'|^DUET_ACCESS\((?P<access>\w+, [\w ]+), '
     r'|^#include <duet/(?P<include>[\w.]+)>',
@@ -52,6 +52,8 @@ class Reader:
         self.macros = {m.name: m for m in read_macros(self.include)}
         self.parameters = dict(read_parameters(self.include / 'operators.h'))
         self.read_header('duet.h')
+        for header in HEADERS.values():
+            self.read_header(header)
 
     # ---- headers ----
 
@@ -81,7 +83,7 @@ class Reader:
             result, name, parameters = parse(declaration.replace('DUET_MUST ', ''))
             if name in HELPERS or name.endswith('_at'):
                 continue
-            typed = re.match('(duet_(read|update|overwrite))_', name)
+            typed = re.match('(duet_(read|update|overwrite))_(as|bool|b?f[0-9]|[iuc][0-9])', name)
             summary, text = self.sentence(typed[1] + '_as' if typed else name, told, comment)
             page = 'duet_read_as' if typed else name
             tags = dict(told.tags)
@@ -158,7 +160,7 @@ class Reader:
     def add_variadic(self, function):
         """duet_new, for example, takes the sizes as arguments, and calls duet_new_shape."""
         for name, macro in self.macros.items():
-            called = re.match(r'DUET_MATRIX_HERE\((\w+),', macro.body)
+            called = re.match(r'DUET_(?:MATRIX|STATUS)_HERE\((\w+),', macro.body)
             # duet_new_list only splits its list for duet_new_shape
             called = called and re.sub(r'_list$', '_shape', called[1])
             if name != function.name and called == function.name:

@@ -6,7 +6,7 @@ from rows import text_of
 
 Macro = namedtuple('Macro', 'name parameters body only_c')
 CPP = re.compile(r'#ifdef __cplusplus.*?#endif', re.S)
-BLOCKS = 'DUET_ON|DUET_MATH|DUET_TRANSFERS|DUET_EXPLAIN|DUET_TIMED'
+BLOCKS = 'DUET_ON|DUET_MATH|DUET_TRANSFERS|DUET_THREADS|DUET_EXPLAIN|DUET_TIMED'
 DEFINE = re.compile(rf'^#define (duet_\w+|{BLOCKS})\(([^)]*)\) +(.*?) *$', re.M)
 
 

@@ -28,9 +28,12 @@ RESULTS = {
     'KRONECKER(A, B)': 'along each axis the result has the product of the sizes of {A} and {B}',
     'SHAPE(0, 0)': 'the result has rank 0',
     'SHAPE(1, o.n)': 'the result is [n]',
-    'SHAPE(1, A.rows)': 'the result is [n]',
-    'SHAPE(1, A.rows < A.cols ? A.rows : A.cols)': 'the result is [the smaller size of {A}]',
-    'SHAPE(B.rank, A.cols, B.cols)': '{A} is m x n; the result is [n] for a vector {B}, [n, k] for k columns',
+    'STACKED(A, 0, 0)': '{A} is [..., n, n]; the result has its leading axes',
+    'STACKED(A, 1, A.cols)': '{A} is [..., n, n]; the result is [..., n]',
+    'STACKED(A, 1, A.height < A.cols ? A.height : A.cols)':
+        '{A} is [..., m, n]; the result is [..., the smaller of m and n]',
+    'SOLUTION(A, B)': '{A} is [..., m, n] and {B} [..., m, k], or the vector [m]: the result is [..., n, k], '
+                      'or [..., n]. The leading axes broadcast',
 }
 SIZED = {
     'sizes': 'the result has the given sizes',

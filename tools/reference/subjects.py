@@ -23,14 +23,18 @@ SUBJECTS = {
     'arrange': 'Arranging elements, and matrices of convolutions',
     'random': 'Random numbers and sequences',
     'files': 'Files and printing',
+    'structure': 'Structured matrices',
+    'dlpack': 'Exchange with other libraries (DLPack)',
     'values': 'Results whose size depends on values',
     'recording': 'Recording and replay',
     'devices': 'Devices, plans, statistics, errors',
 }
+HEADERS = {'dlpack': 'dlpack.h'}  # subjects with a header of their own, which duet.h does not include
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
-    'gradient.h': 'gradients', 'layers.h': 'networks', 'optimizers.h': 'optimizers',
+    'gradient.h': 'gradients', 'layers.h': 'networks', 'dlpack.h': 'dlpack', 'optimizers.h': 'optimizers',
+    'structure.h': 'structure',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }
@@ -55,6 +59,8 @@ NAMED = {  # functions of operators.h
     'percentile': 'reductions', 'cov': 'reductions', 'corrcoef': 'reductions', 'diff': 'gather',
     'searchsorted': 'gather', 'isin': 'gather', 'einsum': 'products', 'cumsum': 'gather', 'cumprod': 'gather',
     'scatter': 'gather', 'put_along': 'gather', 'gather_nd': 'gather',
+    'vector_norm': 'reductions', 'pinv': 'linear',
+    'matrix_rank': 'linear', 'matrix_norm': 'linear', 'cond': 'linear', 'matrix_power': 'linear', 'permutation_matrix': 'linear',
     'array_equal': 'reductions', 'allclose': 'reductions', 'pow_int': 'composed',
     'p_max_pool': 'convolution', 'pad_for': 'convolution', 'same_padding': 'convolution',
 }

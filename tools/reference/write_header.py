@@ -1,7 +1,7 @@
 """Writes duet/reference.h, a prototype and a comment for each function, and duet/hover.h, in which the
 macros of lift.h and call_site.h have the same comments."""
 from layout import comment, comment_lines, prototype, sentence, wrapped
-from subjects import SUBJECTS, by_subject
+from subjects import HEADERS, SUBJECTS, by_subject
 
 REFERENCE = '''/* reference.h - a prototype and a comment for each function of Duet, for reading and for editors. The build
  * makes this file from the rows of the .def files and the comments of the other headers. Part of duet.h. */
@@ -38,6 +38,8 @@ HOVER_WIDTH = 72
 def write_reference(path, functions):
     parts = [REFERENCE]
     for subject, members in by_subject(functions):
+        if subject in HEADERS:
+            continue
         parts.append(f'\n/* ---- {SUBJECTS[subject].lower()} {"-" * (88 - len(SUBJECTS[subject]))} */\n')
         parts += [entry(f) for f in members]
     path.write_text(''.join(parts) + REFERENCE_END)

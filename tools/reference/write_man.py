@@ -5,7 +5,7 @@ import shutil
 from itertools import groupby
 
 from layout import is_code, prototype, sentence, short, tags
-from subjects import SUBJECTS, by_subject
+from subjects import HEADERS, SUBJECTS, by_subject
 
 SECTIONS = {'Owner': 'OWNERSHIP', 'Source': 'SOURCES'}
 MANY = 40  # a list of so many functions helps nobody
@@ -65,7 +65,7 @@ def names(first, members):
 
 
 def synopsis(members):
-    lines = ['#include <duet/duet.h>', '']
+    lines = [f'#include <duet/{HEADERS.get(members[0].subject, "duet.h")}>', '']
     lines += [prototype(f) + (' { ... }' if f.kind == 'block' else ';') for f in members]
     calls = [f'{f.call};' for f in members if f.call]
     if calls:

@@ -61,6 +61,19 @@ cusolverStatus_t cusolverDnXsyevd(cusolverDnHandle_t handle, cusolverDnParams_t 
                                   cudaDataType_t type, void *A, int64_t lda, cudaDataType_t type_w, void *W,
                                   cudaDataType_t compute, void *room, size_t bytes, void *host,
                                   size_t host_bytes, int *info);
+cusolverStatus_t cusolverDnXgeev_bufferSize(cusolverDnHandle_t h, cusolverDnParams_t params,
+                                            cusolverEigMode_t left, cusolverEigMode_t right, int64_t n,
+                                            cudaDataType_t type, const void *a, int64_t lda,
+                                            cudaDataType_t type_w, const void *w, cudaDataType_t type_vl,
+                                            const void *vl, int64_t ldvl, cudaDataType_t type_vr,
+                                            const void *vr, int64_t ldvr, cudaDataType_t compute,
+                                            size_t *bytes, size_t *host_bytes);
+cusolverStatus_t cusolverDnXgeev(cusolverDnHandle_t h, cusolverDnParams_t params, cusolverEigMode_t left,
+                                 cusolverEigMode_t right, int64_t n, cudaDataType_t type, void *a,
+                                 int64_t lda, cudaDataType_t type_w, void *w, cudaDataType_t type_vl,
+                                 void *vl, int64_t ldvl, cudaDataType_t type_vr, void *vr, int64_t ldvr,
+                                 cudaDataType_t compute, void *room, size_t bytes, void *host,
+                                 size_t host_bytes, int *info);
 cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
                                              signed char jobu, signed char jobvt, int64_t m, int64_t n,
                                              cudaDataType_t type, const void *A, int64_t lda,
@@ -96,19 +109,21 @@ FAKE_QR(C, cuComplex, un)
 FAKE_QR(Z, cuDoubleComplex, un)
 #undef FAKE_QR
 
-#define FAKE_REFINED(letter)                                                                                 \
-    cusolverStatus_t cusolverDnD##letter##gesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,       \
-                                                          cusolver_int_t sides, double *A,                   \
-                                                          cusolver_int_t lda, cusolver_int_t *pivot,         \
-                                                          double *B, cusolver_int_t ldb, double *X,          \
-                                                          cusolver_int_t ldx, void *room, size_t *bytes);    \
-    cusolverStatus_t cusolverDnD##letter##gesv(cusolverDnHandle_t handle, cusolver_int_t n,                  \
-                                               cusolver_int_t sides, double *A, cusolver_int_t lda,          \
-                                               cusolver_int_t *pivot, double *B, cusolver_int_t ldb,         \
-                                               double *X, cusolver_int_t ldx, void *room, size_t bytes,      \
+#define FAKE_REFINED(letters, type)                                                                          \
+    cusolverStatus_t cusolverDn##letters##gesv_bufferSize(cusolverDnHandle_t handle, cusolver_int_t n,       \
+                                                          cusolver_int_t sides, type *A, cusolver_int_t lda, \
+                                                          cusolver_int_t *pivot, type *B,                    \
+                                                          cusolver_int_t ldb, type *X, cusolver_int_t ldx,   \
+                                                          void *room, size_t *bytes);                        \
+    cusolverStatus_t cusolverDn##letters##gesv(cusolverDnHandle_t handle, cusolver_int_t n,                  \
+                                               cusolver_int_t sides, type *A, cusolver_int_t lda,            \
+                                               cusolver_int_t *pivot, type *B, cusolver_int_t ldb, type *X,  \
+                                               cusolver_int_t ldx, void *room, size_t bytes,                 \
                                                cusolver_int_t *turns, cusolver_int_t *info);
-FAKE_REFINED(S)
-FAKE_REFINED(H)
+FAKE_REFINED(DS, double)
+FAKE_REFINED(DH, double)
+FAKE_REFINED(ZC, cuDoubleComplex)
+FAKE_REFINED(ZK, cuDoubleComplex)
 #undef FAKE_REFINED
 
 #endif

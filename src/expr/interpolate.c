@@ -112,18 +112,18 @@ static duet_expr antialiased(duet_expr x, int64_t n, int64_t m, int axis, bool i
 
 /* ---- the call ---- */
 
-static duet_status check_resizing(duet_expr x, const duet_resizing *o)
+static duet_status check_interpolation(duet_expr x, const duet_interpolation *o)
 {
     const shape s = formula_shape(x);
-    if (o->mode < DUET_RESIZE_NEAREST || o->mode > DUET_RESIZE_CUBIC)
-        return fail(DUET_BAD_ARGUMENT, "mode (%d) is not a duet_resize_mode", (int)o->mode);
+    if (o->mode < DUET_INTERPOLATE_NEAREST || o->mode > DUET_INTERPOLATE_CUBIC)
+        return fail(DUET_BAD_ARGUMENT, "mode (%d) is not a duet_interpolate_mode", (int)o->mode);
     if (o->align < DUET_ALIGN_CENTERS || o->align > DUET_ALIGN_FIRST)
         return fail(DUET_BAD_ARGUMENT, "align (%d) is not a duet_align", (int)o->align);
-    if (o->antialias && (o->align != DUET_ALIGN_CENTERS || o->mode == DUET_RESIZE_NEAREST))
+    if (o->antialias && (o->align != DUET_ALIGN_CENTERS || o->mode == DUET_INTERPOLATE_NEAREST))
         return fail(DUET_BAD_ARGUMENT,
                     "antialias needs DUET_ALIGN_CENTERS and linear or cubic interpolation");
     if (!isfinite(o->cubic)) return fail(DUET_BAD_ARGUMENT, "cubic (%g) must be finite", o->cubic);
-    if (o->mode != DUET_RESIZE_NEAREST && dtype_kind(duet_expr_type(x)) != TYPE_FLOAT)
+    if (o->mode != DUET_INTERPOLATE_NEAREST && dtype_kind(duet_expr_type(x)) != TYPE_FLOAT)
         return fail(DUET_BAD_TYPE, "x must be real and floating point to be interpolated");
     for (int a = 0; a < DUET_RANK_MAX; a++) {
         if (o->size[a] < 0)
@@ -136,26 +136,29 @@ static duet_status check_resizing(duet_expr x, const duet_resizing *o)
     return DUET_OK;
 }
 
-static duet_expr resized_along(duet_expr x, int axis, const duet_resizing *o, const char *site)
+static duet_expr interpolated_along(duet_expr x, int axis, const duet_interpolation *o, const char *site)
 {
     IN_DEFAULT_FP_ENVIRONMENT;
     const int64_t n = duet_expr_size(x, axis), m = o->size[axis];
-    const bool shrinks = o->antialias && m < n, is_cubic = o->mode == DUET_RESIZE_CUBIC;
+    const bool shrinks = o->antialias && m < n, is_cubic = o->mode == DUET_INTERPOLATE_CUBIC;
     const double a = o->cubic != 0 ? o->cubic : o->antialias ? -0.5 : -0.75;
     if (!m || m == n) return x;
     if (shrinks) return antialiased(x, n, m, axis, is_cubic, a, site);
-    if (o->mode == DUET_RESIZE_NEAREST) return nearest(x, n, m, axis, o->align, site);
+    if (o->mode == DUET_INTERPOLATE_NEAREST) return nearest(x, n, m, axis, o->align, site);
     return is_cubic ? cubic(x, n, m, axis, o->align, a, site) : linear(x, n, m, axis, o->align, site);
 }
 
-duet_expr(duet_resize_at)(duet_expr x, const duet_resizing *options, const char *site)
+duet_expr(duet_interpolate_at)(duet_expr x, const duet_interpolation *options, const char *site)
 {
-    static const duet_resizing none = { .mode = DUET_RESIZE_NEAREST };
-    const duet_resizing *o = options ? options : &none;
-    const duet_status status = is_valid(x) ? check_resizing(x, o) : DUET_BAD_ARGUMENT;
-    if (status != DUET_OK) return bad_argument("resize", x, status, site);
+    static const duet_interpolation none = { .mode = DUET_INTERPOLATE_NEAREST };
+    const duet_interpolation *o = options ? options : &none;
+    const duet_status status = is_valid(x) ? check_interpolation(x, o) : DUET_BAD_ARGUMENT;
+    if (status != DUET_OK) return bad_argument("interpolate", x, status, site);
     duet_expr made = x;
-    for (int a = duet_expr_rank(x); a-- > 0 && is_valid(made);) made = resized_along(made, a, o, site);
-    return composed("resize", 1, &x, not_itself(made, x, site), site);
+    for (int a = duet_expr_rank(x); a-- > 0 && is_valid(made);) made = interpolated_along(made, a, o, site);
+    return composed("interpolate", 1, &x, not_itself(made, x, site), site);
 }
-duet_expr(duet_resize)(duet_expr x, const duet_resizing *options) { return duet_resize_at(x, options, NULL); }
+duet_expr(duet_interpolate)(duet_expr x, const duet_interpolation *options)
+{
+    return duet_interpolate_at(x, options, NULL);
+}

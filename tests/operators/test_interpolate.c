@@ -14,7 +14,7 @@ static double keys(double d, double a)
 }
 
 /* The weight of element j of n in result i of m. */
-static double weight(const duet_resizing *o, int64_t n, int64_t m, int64_t i, int64_t j)
+static double weight(const duet_interpolation *o, int64_t n, int64_t m, int64_t i, int64_t j)
 {
     const double a = o->cubic != 0  ? o->cubic
                      : o->antialias ? -0.5
@@ -27,26 +27,26 @@ static double weight(const duet_resizing *o, int64_t n, int64_t m, int64_t i, in
         double own = 0;
         for (int64_t k = 0; k < n; k++) {
             const double d = ((double)k - at) / (nn / mm),
-                         w = o->mode == DUET_RESIZE_CUBIC ? keys(d, a) : fmax(0, 1 - fabs(d));
+                         w = o->mode == DUET_INTERPOLATE_CUBIC ? keys(d, a) : fmax(0, 1 - fabs(d));
             sum += w;
             if (k == j) own = w;
         }
         return own / sum;
     }
-    if (o->mode == DUET_RESIZE_NEAREST) {
+    if (o->mode == DUET_INTERPOLATE_NEAREST) {
         const double place_of = floor(o->align == DUET_ALIGN_FIRST ? at : at + 0.5);
         return (double)j == fmin(fmax(place_of, 0), nn - 1);
     }
-    const int reach = o->mode == DUET_RESIZE_CUBIC ? 2 : 1;
+    const int reach = o->mode == DUET_INTERPOLATE_CUBIC ? 2 : 1;
     for (int k = 1 - reach; k <= reach; k++) {
         const double element = floor(at) + k, d = at - element;
         if (fmin(fmax(element, 0), nn - 1) == (double)j)
-            sum += o->mode == DUET_RESIZE_CUBIC ? keys(d, a) : 1 - fabs(d);
+            sum += o->mode == DUET_INTERPOLATE_CUBIC ? keys(d, a) : 1 - fabs(d);
     }
     return sum;
 }
 
-static void resized(const duet_resizing *o, const array *x, int axis, array *to)
+static void interpolated(const duet_interpolation *o, const array *x, int axis, array *to)
 {
     int64_t size[DUET_RANK_MAX], i[DUET_RANK_MAX] = { 0 };
     const int64_t n = x->size[axis], m = o->size[axis];
@@ -64,13 +64,13 @@ static void resized(const duet_resizing *o, const array *x, int axis, array *to)
     }
 }
 
-static void try_resize(duet_dtype type)
+static void try_interpolation(duet_dtype type)
 {
     static array x, y, z, g;
-    duet_resizing o = { .mode = (duet_resize_mode)between(0, is_float(type) ? 2 : 0),
-                        .align = (duet_align)between(0, 2),
-                        .cubic = between(0, 2) ? 0 : -0.6 };
-    o.antialias = o.align == DUET_ALIGN_CENTERS && o.mode != DUET_RESIZE_NEAREST && between(0, 1);
+    duet_interpolation o = { .mode = (duet_interpolate_mode)between(0, is_float(type) ? 2 : 0),
+                             .align = (duet_align)between(0, 2),
+                             .cubic = between(0, 2) ? 0 : -0.6 };
+    o.antialias = o.align == DUET_ALIGN_CENTERS && o.mode != DUET_INTERPOLATE_NEAREST && between(0, 1);
     int64_t size[DUET_RANK_MAX];
     const int rank = (int)between(1, 4);
     for (int d = 0; d < rank; d++) {
@@ -82,7 +82,7 @@ static void try_resize(duet_dtype type)
     y = x;
     for (int d = rank - 1; d >= 0; d--) {
         if (!o.size[d] || o.size[d] == y.size[d]) continue;
-        resized(&o, &y, d, &z);
+        interpolated(&o, &y, d, &z);
         y = z;
     }
     char what[200];
@@ -90,8 +90,8 @@ static void try_resize(duet_dtype type)
              modes[o.mode], aligns[o.align], o.antialias, (int)size[0], (int)size[1], (int)size[2],
              (int)size[3], (int)o.size[0], (int)o.size[1], (int)o.size[2], (int)o.size[3]);
     duet_matrix *m = array_matrix(&x);
-    array_check((duet_resize)(DUET(m), &o), &y, o.mode == DUET_RESIZE_NEAREST ? 0 : 256 * array_error(type),
-                what);
+    array_check((duet_interpolate)(DUET(m), &o), &y,
+                o.mode == DUET_INTERPOLATE_NEAREST ? 0 : 256 * array_error(type), what);
     if (type == DUET_F64) { /* <resize(x), g> = <x, vjp(g)> */
         double left = 0, right = 0;
         g = y;
@@ -99,7 +99,7 @@ static void try_resize(duet_dtype type)
         duet_matrix *by = array_matrix(&g);
         for (int64_t k = 0; k < y.count; k++) left += y.x[k] * g.x[k];
         DUET_ON(place[at_place])
-        CHECK(duet_item(duet_sum(duet_mul(m, duet_vjp((duet_resize)(DUET(m), &o), m, by))), &right) ==
+        CHECK(duet_item(duet_sum(duet_mul(m, duet_vjp((duet_interpolate)(DUET(m), &o), m, by))), &right) ==
                   DUET_OK,
               "%s: %s", what, duet_error());
         CHECK(fabs(left - right) <= 1e-10 * (1 + fabs(left)), "%s: %g and %g", what, left, right);
@@ -114,7 +114,7 @@ static void test_each(int turns)
     for (at_place = 0; at_place < places; at_place++) {
         for (int k = 0; k < turns; k++) {
             gen = rng_new((uint64_t)k + 1);
-            try_resize(types[k % 5]);
+            try_interpolation(types[k % 5]);
         }
         tap_point(at_place ? "results equal loops, on the GPU" : "results equal loops, on the CPU");
     }
@@ -125,20 +125,20 @@ static void test_refusals(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 2, 3), *i = duet_new(DUET_I32, 2, 3),
                 *none = duet_new(DUET_F32, 2, 0);
-    array_refused(duet_resize(x, .size = { 2, 3, 4 }), DUET_BAD_SHAPE,
-                  "duet_resize(x: f32[2,3]): axis 2 does not exist; x has 2 axes");
-    array_refused(duet_resize(x, .size = { 2, -3 }), DUET_BAD_ARGUMENT,
+    array_refused(duet_interpolate(x, .size = { 2, 3, 4 }), DUET_BAD_SHAPE,
+                  "duet_interpolate(x: f32[2,3]): axis 2 does not exist; x has 2 axes");
+    array_refused(duet_interpolate(x, .size = { 2, -3 }), DUET_BAD_ARGUMENT,
                   "the size of axis 1 (-3) must not be negative");
-    array_refused(duet_resize(none, .size = { 2, 3 }), DUET_BAD_SHAPE, "axis 1 of x must not be empty");
-    array_refused(duet_resize(i, .size = { 4 }, .mode = DUET_RESIZE_LINEAR), DUET_BAD_TYPE,
-                  "duet_resize(x: i32[2,3]): x must be real and floating point to be interpolated");
-    array_refused(duet_resize(x, .size = { 4 }, .mode = 9), DUET_BAD_ARGUMENT,
-                  "mode (9) is not a duet_resize_mode");
-    array_refused(duet_resize(x, .size = { 4 }, .align = 9), DUET_BAD_ARGUMENT,
+    array_refused(duet_interpolate(none, .size = { 2, 3 }), DUET_BAD_SHAPE, "axis 1 of x must not be empty");
+    array_refused(duet_interpolate(i, .size = { 4 }, .mode = DUET_INTERPOLATE_LINEAR), DUET_BAD_TYPE,
+                  "duet_interpolate(x: i32[2,3]): x must be real and floating point to be interpolated");
+    array_refused(duet_interpolate(x, .size = { 4 }, .mode = 9), DUET_BAD_ARGUMENT,
+                  "mode (9) is not a duet_interpolate_mode");
+    array_refused(duet_interpolate(x, .size = { 4 }, .align = 9), DUET_BAD_ARGUMENT,
                   "align (9) is not a duet_align");
-    array_refused(duet_resize(x, .size = { 4 }, .antialias = 1), DUET_BAD_ARGUMENT,
+    array_refused(duet_interpolate(x, .size = { 4 }, .antialias = 1), DUET_BAD_ARGUMENT,
                   "antialias needs DUET_ALIGN_CENTERS and linear or cubic interpolation");
-    array_refused(duet_resize(x, .size = { 4 }, .cubic = NAN), DUET_BAD_ARGUMENT, "must be finite");
+    array_refused(duet_interpolate(x, .size = { 4 }, .cubic = NAN), DUET_BAD_ARGUMENT, "must be finite");
     duet_free(&x, &i, &none);
     tap_point("wrong operands are refused");
 }

@@ -1,0 +1,17 @@
+/* linalg_stack.h - linear algebra on stacks of matrices. */
+#ifndef LINALG_STACK_H
+#define LINALG_STACK_H
+
+#include "cusolver.h"
+#include "linalg_batch.h"
+
+/* Does one launch compute most matrices of the step? */
+bool gpu_linear_is_small(const step *s);
+
+/* Runs the step for each matrix of a stack: small ones at once, others one after the other. All results are
+ * computed before the first one is written.
+ * `one` runs the step of one matrix. */
+duet_status gpu_linear_stack(const step *s, const frame *f, queue *q, const linalg_batch *b,
+                             duet_status one(const step *s, const frame *f, queue *q));
+
+#endif
