@@ -1,5 +1,5 @@
-/* linalg_small.h - stacks of small square matrices (core/small_matrix.h): a thread block computes each matrix in
- * shared memory. Like all functions of kernels.h, launches are asynchronous on the stream. */
+/* linalg_small.h - stacks of small square matrices (core/small_matrix.h): a thread block computes each
+ * matrix in shared memory. Like all functions of kernels.h, launches are asynchronous on the stream. */
 #ifndef LINALG_SMALL_H
 #define LINALG_SMALL_H
 

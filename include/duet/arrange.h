@@ -55,8 +55,8 @@ DUET_OPERATOR(duet_im2col, duet_expr x, const duet_windows *options)
 #undef DUET_OPERATOR
 
 /* Writes a magic square of the numbers 1 .. n * n: all rows, columns and both diagonals have the same sum.
- * There is no such square of 2 x 2; for it 1, 3, 4, 2 is written, as in MATLAB, which is not magic. The host
- * computes it.
+ * A 2 x 2 magic square does not exist: the function then writes 1, 3, 4, 2, as MATLAB does. The host computes
+ * it.
  * Shapes    n x n
  * Errors    BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE (also if the numbers do not fit the element type), and as
  *           duet_set: m is unchanged */

@@ -252,9 +252,10 @@ DUET_API DUET_MUST duet_matrix *duet_from_dlpack_legacy(struct DLManagedTensor *
 /* Returns the exchange table of DLPack 1.3. It has the functions that need no Python:
  * managed_tensor_allocator, whose tensors have undefined elements, and current_work_stream, which launches
  * deferred statements and returns the stream of duet_stream(), but leaves automatic replay on. Call it before
- * each use of the stream. The functions of Python objects are NULL: a binding copies the table, sets them, and
- * publishes the copy.
- * Owner     the library; the table is constant and always valid */
+ * each use of the stream. The functions of Python objects are NULL: a binding copies the table, sets them,
+ * and publishes the copy.
+ * Owner     the library; the table is constant and always valid
+ * Errors    none */
 DUET_API const struct DLPackExchangeAPI *duet_dlpack_exchange(void);
 
 #ifdef __cplusplus

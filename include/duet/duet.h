@@ -190,8 +190,8 @@ DUET_API DUET_MUST duet_matrix *duet_wrap_const_strided(const void *first, duet_
  *                                as arguments
  *     duet_wrap_device_strided   with strides, as duet_wrap_strided
  * Shapes    as duet_new_shape, with one stride for each axis
- * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until the matrix
- *           and its views are freed. duet_recover ends it
+ * Owner     the matrix: the caller, until duet_free. The memory: the caller, who must keep it until the
+ *           matrix and its views are freed. After duet_recover the matrix no longer uses the memory
  * Errors    NULL: as duet_wrap_shape and duet_wrap_strided; BAD_ARGUMENT if the pointer is not aligned to the
  *           size of an element, or not one to memory of a GPU; NO_DEVICE; DEVICE_ERROR */
 DUET_API DUET_MUST duet_matrix *duet_wrap_device_shape(void *device, duet_dtype type, int rank,
@@ -221,14 +221,14 @@ DUET_API void duet_free(duet_matrix **m);
 
 /* Changes the shape of m, as NumPy's ndarray.resize does. The elements keep their row-major order; new ones
  * are 0, and those that no longer fit are dropped. The elements move to new memory, on a device where they
- * are. duet_resize(m, 3, 4) is the same with the sizes as arguments. Pointers of duet_read and the like end.
- * Formulas, also persistent ones, and recordings that name m have its old shape: using them afterwards is
- * the error FREED.
+ * are. duet_resize(m, 3, 4) is the same with the sizes as arguments. Pointers from duet_read and similar
+ * functions become invalid. Formulas, also persistent ones, and recordings that use m fail with FREED
+ * afterwards.
  * Shapes    as duet_new_shape; at least one axis for duet_resize
  * Errors    m is as before. BAD_ARGUMENT: m is NULL or was freed; it is a view, or shares its memory with a
- *           view; it uses the caller's memory; its structure is declared. UNSUPPORTED: statements are being
- *           recorded, and the recording then fails, or explained (DUET_EXPLAIN). BAD_SHAPE, and as duet_read
- *           and duet_new_shape */
+ *           view or a DLPack tensor; it uses memory of the caller or of another library; its structure is
+ *           declared. UNSUPPORTED: statements are being recorded, and the recording then fails, or explained
+ *           (DUET_EXPLAIN). BAD_SHAPE, and as duet_read and duet_new_shape */
 DUET_API DUET_MUST duet_status duet_resize_shape(duet_matrix *m, int rank, const int64_t *size);
 
 /* One entry of an index list, as between NumPy's brackets:

@@ -311,7 +311,8 @@ DUET_OPERATOR(duet_percentile_axes_keep, duet_expr x, double q, int count, const
  *                        INFINITY gives the largest magnitude, -INFINITY the smallest one, and 0 the
  *                        number of elements that are not 0
  * Shapes    as those of duet_sum, duet_sum_axes and duet_sum_axes_keep
- * Errors    in the result: BAD_ARGUMENT (p is NaN, the list of axes), BAD_SHAPE (nothing, p infinite)
+ * Errors    in the result: BAD_ARGUMENT (p is NaN, the list of axes), BAD_SHAPE (p is infinite, and there are
+ *           no elements)
  * Source    numpy.linalg.vector_norm */
 DUET_OPERATOR(duet_vector_norm, duet_expr x, double p)
 DUET_OPERATOR(duet_vector_norm_axes, duet_expr x, double p, int count, const int *axis)
@@ -329,8 +330,9 @@ DUET_OPERATOR(duet_vector_norm_axes_keep, duet_expr x, double p, int count, cons
  *     duet_matrix_power         the product of n factors x; for a negative n, of factors inv(x)
  *     duet_permutation_matrix   the matrix P with P a = a[p], for the p that duet_lu gives
  * Shapes    pinv: a is [..., m, n], the result [..., n, m]. matrix_rank, matrix_norm, cond: the result has
- *           the leading axes of the operand; x of cond is square, but not for singular values. matrix_power: x
- *           is [..., n, n], as the result. permutation_matrix: p is [..., n], the result [..., n, n]
+ *           the leading axes of the operand. cond: x is square, unless kind is DUET_NORM_2 or
+ *           DUET_NORM_MINUS_2. matrix_power: x is [..., n, n], as the result. permutation_matrix: p is
+ *           [..., n], the result [..., n, n]
  * Errors    in the result: as the operators that they are made of; the error text names that operator.
  *           BAD_ARGUMENT: rtol is NaN, kind is no duet_matrix_norms. Of the statement: as those of
  *           duet_svdvals, duet_inv and duet_lstsq

@@ -17,7 +17,7 @@ typedef enum duet_structure {
     DUET_UNIT_UPPER
 } duet_structure;
 
-/* Declare and ask for the structure of a matrix.
+/* Declare the structure of a matrix, and return it.
  *     duet_declare          declares that m has this structure, after checking its elements
  *     duet_structure_of     the structure of m. A transposed view of a lower triangular matrix is upper
  *                           triangular; other views are general. A Hermitian matrix of real numbers is

@@ -19,8 +19,8 @@ static void drop_buffer(storage *b, int device)
     buffer_stamp_anew(on);
 }
 
-/* The pool forgets the memory; memory of others is gone with the GPU. Without a buffer there may still be an upload, to one that was freed for
- * others. A writer on the host that finds neither takes no lock. */
+/* The pool forgets the memory. Foreign memory was lost with the GPU. Even without a buffer there may be an
+ * upload, to a buffer that was freed for another matrix. If a host writer finds neither, it takes no lock. */
 static void forget_buffer(storage *b, int device)
 {
     buffer_usage *on = storage_usage(b, device);

@@ -1,6 +1,6 @@
-/* matrix_exponential.h - how the exponential of a matrix is computed, on every machine: by a Pade approximant and
- * repeated squaring (Higham, "The scaling and squaring method for the matrix exponential revisited", SIAM J.
- * Matrix Anal. Appl. 26, 2005).
+/* matrix_exponential.h - how the exponential of a matrix is computed, on every machine: by a Pade
+ * approximant and repeated squaring (Higham, "The scaling and squaring method for the matrix exponential
+ * revisited", SIAM J. Matrix Anal. Appl. 26, 2005).
  *
  * The approximant of degree m has an error below that of rounding if the 1-norm of the matrix is at most
  * theta_m. Larger matrices are divided by a power of two first, and the result is squared as often. */

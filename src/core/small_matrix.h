@@ -1,6 +1,6 @@
 /* small_matrix.h - linear algebra on small square matrices, without a library: small_matrix_ops.h has the
- * algorithms. Matrices that need more care are left to the caller: singular ones, those with elements that are
- * not finite or near a limit of the type, and those whose factors grow. */
+ * algorithms. Matrices that need more care are left to the caller: singular ones, those with elements that
+ * are not finite or near a limit of the type, and those whose factors grow. */
 #ifndef SMALL_MATRIX_H
 #define SMALL_MATRIX_H
 

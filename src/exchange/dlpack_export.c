@@ -144,7 +144,7 @@ static duet_status copy_to(duet_matrix *to, duet_matrix *m, int device)
     return (duet_set_on)(place, to, duet_of_matrix(m));
 }
 
-/* The copy is no statement of the user: it is neither recorded nor explained, and may copy between devices. */
+/* The copy is no statement of the user: it is neither recorded nor explained, and may cross devices. */
 static duet_matrix *copy_of(const char *who, duet_matrix *m, int device)
 {
     thread *t = thread_get();

@@ -1,6 +1,6 @@
 /* exponential.c - the exponential of a matrix (core/matrix_exponential.h), by products of cuBLAS and an LU
- * factorisation of cuSOLVER. The transpose is computed, as on the CPU. The host waits once for the norm, and once
- * for the status. */
+ * factorisation of cuSOLVER. The transpose is computed, as on the CPU. The host waits once for the norm, and
+ * once for the status. */
 #include "linalg_checks.h" /* first: see there */
 
 #include "columns.h"

@@ -28,8 +28,9 @@ static duet_status check(const duet_matrix *m, int rank, const int64_t *size)
     if (!m->dense || !matrix_fills(m))
         return fail(DUET_BAD_ARGUMENT, "%s(m: %s): m is a view, which cannot be resized", who, text);
     if (storage_properties(m->storage))
-        return fail(DUET_BAD_ARGUMENT, "%s(m: %s): m is declared %s, for as long as it exists; copy m", who,
-                    text, structure_name(structure_named(storage_properties(m->storage))));
+        return fail(DUET_BAD_ARGUMENT,
+                    "%s(m: %s): m is declared %s, so it cannot be resized; use a copy of m", who, text,
+                    structure_name(structure_named(storage_properties(m->storage))));
     if (t->recording || t->explaining)
         return fail(DUET_UNSUPPORTED, "%s(m: %s): this cannot be %s", who, text,
                     t->recording ? "recorded" : "explained");

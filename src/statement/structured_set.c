@@ -93,8 +93,8 @@ static const char *rule_of(unsigned property)
 }
 
 /* m: as the user passed it. b: an element of x that breaks `properties`. x has the elements that the storage
- * of m has or will have, in row-major order. A transposed m is described as it is, a view of a part by the matrix
- * that it is a part of. */
+ * of m has or will have, in row-major order. A transposed m is described as it is, a view of a part by the
+ * matrix that it is a part of. */
 static __attribute__((cold)) duet_status breaks(const char *who, const char *verb, const duet_matrix *m,
                                                 const duet_matrix *x, const void *p, broken_element b,
                                                 unsigned properties)
@@ -262,7 +262,8 @@ static duet_status declare(duet_matrix *m, duet_structure structure)
             before == p)
             return DUET_OK;
     }
-    return fail(DUET_BAD_ARGUMENT, "%s(m: %s): m is declared %s already, for as long as it exists; copy m",
+    return fail(DUET_BAD_ARGUMENT,
+                "%s(m: %s): m is already declared %s, and a structure cannot be changed; use a copy of m",
                 who, shape_text(text, m->at.type, m->at.rank, m->at.size),
                 structure_name(structure_named(turned ? properties_transposed(before) : before)));
 }

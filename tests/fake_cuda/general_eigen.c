@@ -1,5 +1,5 @@
-/* general_eigen.c - the fake cuSOLVER's eigenvalues of any square matrix: the shifted QR algorithm by rotations, on
- * a Hessenberg matrix of complex f64. */
+/* general_eigen.c - the fake cuSOLVER's eigenvalues of any square matrix: the shifted QR algorithm by
+ * rotations, on a Hessenberg matrix of complex f64. */
 #include "calls.h"
 
 #define H(i, j) h[(i) + (j)*n]

@@ -1,5 +1,5 @@
-/* test_dlpack_faults.c - exchanges by DLPack, and wrapped memory, while every allocation and every call of the
- * fake CUDA fails once. Each deleter is called once if its tensor was taken, and never if it was not; no
+/* test_dlpack_faults.c - exchanges by DLPack, and wrapped memory, while every allocation and every call of
+ * the fake CUDA fails once. Each deleter is called once if its tensor was taken, and never if it was not; no
  * matrix is left; the memory of others is not freed. */
 #define FAKE_CUDA
 #include "dlpack_tensor.h"

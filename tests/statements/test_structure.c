@@ -191,7 +191,7 @@ static void test_refusals(void)
     ok(duet_declare(m, DUET_GENERAL));
     ok(duet_declare(m, DUET_LOWER));
     CHECK(duet_declare(m, DUET_GENERAL) == DUET_BAD_ARGUMENT, "not any more");
-    check_text("declared lower triangular already");
+    check_text("already declared lower triangular");
     CHECK(duet_structure_of(NULL) == DUET_GENERAL && duet_structure_of(row) == DUET_GENERAL,
           "NULL, or a row");
     CHECK(!duet_update(m) && duet_error_status() == DUET_BAD_ARGUMENT, "duet_update");
