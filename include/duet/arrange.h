@@ -27,8 +27,8 @@
  * Each part of a concatenation is computed directly in its place in the result, and an element-wise
  * operator on a concatenation is computed part by part.
  * Shapes    concat: the sizes of the operands are equal except along the axis. stack: the operands have
- *           equal shapes. pad: x is not empty along axes that are padded, except with DUET_PAD_CONSTANT. im2col: x is
- *           n x c x rows x cols; the result is n x c h w x number of windows
+ *           equal shapes. pad: x is not empty along axes that are padded, except with DUET_PAD_CONSTANT.
+ *           im2col: x is n x c x rows x cols; the result is n x c h w x number of windows
  * Errors    in the result: BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE
  * Source    NumPy's concatenate, stack, tile, repeat, pad and roll; MATLAB's im2col */
 typedef enum duet_pad_mode {

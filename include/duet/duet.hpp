@@ -1051,7 +1051,7 @@ expr global_norm(const operand &x, const operand &y, const X &...more) noexcept
     return global_norm(operand_list({ x, y, operand(more, x.where())... }));
 }
 
-/* einsum({ x, y, z }, "ij,jk,kl->il"), or with a vector of matrices; of two operands also einsum(x, y, text). */
+/* einsum({ x, y, z }, "ij,jk,kl->il"), or with a vector of matrices; of two operands also einsum(x, y, s). */
 inline expr einsum(const operand_list &list, const char *letters) noexcept
 {
     const detail::formulas x(list);

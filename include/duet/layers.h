@@ -13,7 +13,7 @@
  *     duet_layer_norm_axes    duet_layer_norm with the mean and the variance along several axes; in C also
  *                             duet_layer_norm(x, scale, shift, r, 1, 2)
  *     duet_rms_norm           x / sqrt(mean(x * x) + r) * scale, with the mean along the last axis
- *     duet_rms_norm_axes      the same with the mean along several axes; in C also
+ *     duet_rms_norm_axes      duet_rms_norm with the mean along several axes; in C also
  *                             duet_rms_norm(x, scale, r, 1, 2)
  *     duet_group_norm         (x - mean) / sqrt(variance + r) * scale + shift. The channels (axis 1) are
  *                             divided into `groups` parts. The mean and the variance are those of one part
@@ -39,9 +39,9 @@ DUET_OPERATOR(duet_group_norm, duet_expr x, duet_expr scale, duet_expr shift, in
  * of the first largest element. Indices are those of row-major order in the plane (the signal, the volume) of
  * x; -1 if the window has no element of x. The options are those of max pooling; ties has no effect. x and
  * the result of max pooling, as vectors of each plane: result = take_along_axis(x, indices).
- *     duet_max_pool1d_indices   of n x c x w signals
- *     duet_max_pool2d_indices   of n x c x h x w images
- *     duet_max_pool3d_indices   of n x c x d x h x w volumes
+ *     duet_max_pool1d_indices   the indices in n x c x w signals
+ *     duet_max_pool2d_indices   the indices in n x c x h x w images
+ *     duet_max_pool3d_indices   the indices in n x c x d x h x w volumes
  * Shapes    as duet_max_pool1d, duet_max_pool2d, duet_max_pool3d. The result has type i64
  * Errors    in the result: BAD_ARGUMENT (an option), BAD_SHAPE, BAD_TYPE (complex or bool elements)
  * Source    MaxPool of ONNX; PyTorch's max_pool2d with return_indices */
@@ -63,8 +63,8 @@ DUET_OPERATOR(duet_interpolate, duet_expr x, const duet_interpolation *options)
  * or along axis 0 if x has one axis.
  *     duet_nll_loss             the negative log-likelihood: -x at the class of each target, where x are
  *                               logarithms of probabilities, as duet_log_softmax gives them
- *     duet_cross_entropy_loss   the same of the log_softmax of x along the classes; x may be any numbers.
- *                               (duet_cross_entropy_logits takes probabilities as targets)
+ *     duet_cross_entropy_loss   duet_nll_loss of the log_softmax of x along the classes; x may be any
+ *                               numbers. (duet_cross_entropy_logits takes probabilities as targets)
  * Options, in C named arguments: duet_nll_loss(x, target, .weights = w, .reduction = DUET_LOSS_SUM)
  *     weights     a vector with a factor for each class; NULL: 1 for each
  *     reduction   DUET_LOSS_MEAN: the sum of the losses, divided by the sum of the weights of their classes;

@@ -236,12 +236,13 @@ DUET_OPERATOR(duet_einsum_list, int count, const duet_expr *x, const char *indic
 /* Gather and scatter by indices along an axis, or by indices of several axes. Negative indices count from the
  * end.
  *     duet_scatter_min          as duet_scatter_max, but the smallest of the element and its values remains
- *     duet_put_along_axis       x with the elements that duet_take_along_axis(x, indices, axis) selects replaced
- *                               by values. indices and values broadcast to x along the other axes
- *     duet_scatter_along_axis   the same, with values combined with the elements as `how` says. indices may be
- *                               smaller than x along the other axes; then only the first lines change
- *     duet_gather_nd            the elements or parts x[i] for each list i of indices. The lists are along the
- *                               last axis of indices: one number for each of the first axes of x
+ *     duet_put_along_axis       x with the elements that duet_take_along_axis(x, indices, axis) selects
+ *                               replaced by values. indices and values broadcast to x along the other axes
+ *     duet_scatter_along_axis   x with values combined with the elements that duet_take_along_axis selects,
+ *                               as `how` says. indices may be smaller than x along the other axes; then
+ *                               only the first lines change
+ *     duet_gather_nd            the elements or parts x[i] for each list i of indices. The lists are along
+ *                               the last axis of indices: one number for each of the first axes of x
  *     duet_scatter_nd           x with values combined with the parts that duet_gather_nd(x, indices) selects
  * With DUET_SCATTER_SET, the last one of equal indices counts.
  * Shapes    scatter_min: as scatter_max. put_along_axis: x, indices and values have the same number of axes.
@@ -258,7 +259,8 @@ DUET_OPERATOR(duet_scatter_along_axis, duet_expr x, duet_expr indices, duet_expr
 DUET_OPERATOR(duet_gather_nd, duet_expr x, duet_expr indices)
 DUET_OPERATOR(duet_scatter_nd, duet_expr x, duet_expr indices, duet_expr values, duet_scatter_how how)
 
-/* Compute cumulative sums or products along an axis, with options; in C also duet_cumsum(x, axis, .reverse = 1).
+/* Compute cumulative sums or products along an axis, with options; in C also
+ * duet_cumsum(x, axis, .reverse = 1).
  *     duet_cumsum_with    cumulative sums
  *     duet_cumprod_with   cumulative products
  * Options, each 0 or 1

@@ -13,8 +13,8 @@
  *     more      additional padding at the end of each axis; TensorFlow's SAME needs it, and
  *               duet_same_padding computes it
  *     dilation  distance between neighbouring elements of a window; 0 means 1
- *     ceil      pooling only. 1: a window that begins within x or its padding in front counts, even if it ends
- *               behind the padding at the end. 0: only windows that end within the padding count
+ *     ceil      pooling only. 1: a window that begins within x or its padding in front counts, even if it
+ *               ends behind the padding at the end. 0: only windows that end within the padding count
  *     exclude_pad   average pooling only. 1: the mean of the elements of x in the window, NaN if there are
  *               none. 0: padding counts as zeros, but not what is behind the padding
  *     ties      max pooling only: which of equal largest elements of a window gets its gradient
@@ -133,8 +133,8 @@ typedef enum duet_scatter_how {
     DUET_SCATTER_MAX
 } duet_scatter_how;
 
-/* Options of duet_interpolate. i is an index in the result, n and m are the sizes of x and of the result along
- * an axis.
+/* Options of duet_interpolate. i is an index in the result, n and m are the sizes of x and of the result
+ * along an axis.
  *     size        the sizes of the result; 0 means that of x
  *     mode        how elements are computed
  *                 DUET_INTERPOLATE_NEAREST   the nearest element; of two equally near ones the later one

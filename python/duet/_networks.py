@@ -30,8 +30,8 @@ def _along(op, op_axis, x, axis):
 
 
 def one_hot(indices, n, type, axis=-1):
-    """For each index a vector of n elements with a 1 at the index, else 0. The vectors are along `axis` of the
-    result. An index that is out of bounds is an error."""
+    """For each index a vector of n elements with a 1 at the index, else 0. The vectors are along `axis` of
+    the result. An index that is out of bounds is an error."""
     node_of(indices, 'indices')
     code = dt.check_dtype(type, 'type').code
     if axis == -1:
@@ -63,10 +63,10 @@ def _normalized(op, op_axes, operands, r, axis):
 
 
 def nll_loss(x, target, *, weights=None, reduction='mean', ignored=None):
-    """The negative log-likelihood: -x at the class of each target. The classes are along axis 1 of x, or along
-    axis 0 of a vector. `weights` has a factor for each class. `reduction` is 'mean' (the sum of the losses,
-    divided by the sum of the weights of their classes), 'sum' or 'none'. Targets equal to `ignored` do not
-    count."""
+    """The negative log-likelihood: -x at the class of each target. The classes are along axis 1 of x, or
+    along axis 0 of a vector. `weights` has a factor for each class. `reduction` is 'mean' (the sum of the
+    losses, divided by the sum of the weights of their classes), 'sum' or 'none'. Targets equal to `ignored`
+    do not count."""
     return _class_loss(lib.nll_loss, x, target, weights, reduction, ignored)
 
 
@@ -102,8 +102,8 @@ def _class_loss(op, x, target, weights, reduction, ignored):
 
 
 def einsum(*operands):
-    """Sums of products along named axes, by NumPy's rules: einsum('ij,jk->ik', x, y). The text may also be the
-    last argument."""
+    """Sums of products along named axes, by NumPy's rules: einsum('ij,jk->ik', x, y). The text may also be
+    the last argument."""
     letters = [x for x in operands[:1] + operands[-1:] if isinstance(x, str)]
     arrays = [x for x in operands if not isinstance(x, str)]
     if len(letters) != 1 or not arrays or len(arrays) + 1 != len(operands):

@@ -112,7 +112,8 @@ ORDER_FN double order_number(const void *p, duet_dtype type, int64_t i)
     }
 }
 
-/* top_k sorts in descending order, unless it is to find the smallest elements. argsort and top_k_indices give indices. */
+/* top_k sorts in descending order, or in ascending order if it returns the smallest elements. argsort and
+ * top_k_indices give indices. */
 static inline bool sorts_down(const step *s)
 {
     return (s->kernel == OP_top_k || s->kernel == OP_top_k_indices) && !s->attr.index.smallest;

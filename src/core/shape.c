@@ -155,8 +155,8 @@ void layout_merge(layout *l, int a, int count)
     layout_insert(l, a, size, stride);
 }
 
-/* Strides in ascending order must step over all elements that the axes before reach. A layout that does not do
- * so may still have no element twice, but views and dense matrices do. */
+/* Does a stride, in ascending order, not step over all elements that the axes before it reach? Then elements
+ * may occur several times. In dense matrices and their views each stride steps over them. */
 bool layout_repeats(const layout *l)
 {
     int64_t stride[DUET_RANK_MAX], size[DUET_RANK_MAX], reach = 0;

@@ -73,8 +73,8 @@ static bool are_integers(duet_expr x, duet_expr y)
     return (is[0] && (is[1] || is_number(y))) || (is[1] && is_number(x));
 }
 
-/* Of integers, x less the remainder is a multiple of y, which floor_divide divides exactly. Of floating point,
- * the quotient of the magnitudes is rounded down, and gets the sign. */
+/* Integers: x less the remainder is a multiple of y, which floor_divide divides exactly. Floating point: the
+ * quotient of the magnitudes is rounded down, and gets the sign. */
 static duet_expr trunc_divide_of(duet_expr x, duet_expr y, const char *site)
 {
     if (are_integers(x, y)) return duet_floor_divide(duet_sub(x, duet_fmod(x, y)), y);

@@ -205,8 +205,8 @@ duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v,
     return which == 0 ? duet_where(own, each, 0) : duet_where(given, duet_take(each, indices, axis), 0);
 }
 
-/* The values that scatter_mul multiplies. If none of the values of an element is 0, the gradient is g times the
- * result, divided by the value. A value that is the only zero gets g times the product of the others. */
+/* The values that scatter_mul multiplies. If none of the values of an element is 0, the gradient is g times
+ * the result, divided by the value. A value that is the only zero gets g times the product of the others. */
 duet_expr of_multiplied(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr g,
                         const char *site)
 {

@@ -1,4 +1,5 @@
-/* pool_formulas.h - the options of pooling with everything filled in, along each axis. Private to src/expr. */
+/* pool_formulas.h - the options of pooling with all defaults filled in, along each axis. Private to
+ * src/expr. */
 #ifndef POOL_FORMULAS_H
 #define POOL_FORMULAS_H
 
