@@ -448,6 +448,7 @@ class [[nodiscard]] expr : public members<expr>
     duet_status status() const noexcept { return duet_expr_status(e); }
     dtype type() const noexcept { return duet_expr_type(e); }
     int rank() const noexcept { return duet_expr_rank(e); }
+    duet_structure structure() const noexcept { return duet_expr_structure(e); }
     int64_t size(int axis) const noexcept { return duet_expr_size(e, axis); }
     duet::shape shape() const noexcept
     {

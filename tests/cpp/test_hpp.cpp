@@ -49,6 +49,10 @@ static_assert(duet::dtype_of<long>() == duet::i64 && duet::dtype_of<long long>()
 
 static void test_constructors()
 {
+    matrix declared(duet::f64, duet::shape(2, 2));
+    declared.declare(DUET_LOWER);
+    CHECK(declared.structure() == DUET_LOWER && (declared + declared).structure() == DUET_LOWER,
+          "structures");
     CHECK(matrix().empty() && matrix().get() == nullptr && matrix().count() == 0, "the empty matrix");
     const matrix a(duet::f32, 2, 3), b(duet::i16, duet::shape{ 4, 1 }), s(duet::f64);
     CHECK(a.type() == duet::f32 && a.rank() == 2 && a.size(0) == 2 && a.size(1) == 3 && a.count() == 6,

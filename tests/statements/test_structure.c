@@ -23,10 +23,18 @@ enum { TYPES = sizeof types / sizeof *types, BLAS_TYPES = 4 };
 
 /* ---- elements as double _Complex, by index ---- */
 
+/* CMPLX, which glibc has for gcc only. */
+static double _Complex complex_of(double re, double im)
+{
+    double _Complex z;
+    memcpy(&z, (const double[]){ re, im }, sizeof z);
+    return z;
+}
+
 static double _Complex draw_number(rng *gen, bool is_complex)
 {
     const double re = (int)rng_below(gen, 9) - 4, im = (int)rng_below(gen, 9) - 4;
-    return is_complex ? CMPLX(re, im) : re;
+    return is_complex ? complex_of(re, im) : re;
 }
 
 static bool is_zero_there(duet_structure s, int i, int j)
@@ -607,7 +615,7 @@ static void test_imposed(int trials)
         double _Complex *e = malloc(sizeof *e * 64 * 64);
         draw_elements(&gen, e, 63, DUET_GENERAL, dtype_is_complex(type), 0);
         for (int i = 0; i < 63 * 63; i++)
-            e[i] = e[i] * (0.1 + i % 7 * 0.03) * CMPLX(1, dtype_is_complex(type) ? 0.3 : 0);
+            e[i] = e[i] * (0.1 + i % 7 * 0.03) * complex_of(1, dtype_is_complex(type) ? 0.3 : 0);
         put(x, e);
         draw_elements(&gen, e, n, DUET_UNIT_LOWER, dtype_is_complex(type), 0);
         for (int i = 0; i < n * n; i++)
