@@ -147,7 +147,7 @@ typedef enum duet_scatter_how {
  *     antialias   1: where the result is smaller than x, the weights become wider by n / m, so that all
  *                 elements of x count. Only with DUET_ALIGN_CENTERS, and not for DUET_INTERPOLATE_NEAREST
  *     cubic       the parameter of the cubic convolution; 0 means -0.75, or -0.5 with antialias
- * Elements outside of x are its edge elements; with antialias they do not count. */
+ * Elements outside of x are its edge elements. Where antialias makes weights wider they do not count. */
 typedef enum duet_interpolate_mode {
     DUET_INTERPOLATE_NEAREST,
     DUET_INTERPOLATE_LINEAR,

@@ -1,5 +1,6 @@
-/* resize.c - resizes along axes: nearest, linear and cubic interpolation by gathers of two or four elements,
- * and, with antialiasing, products with the matrix of the weights. Places are computed in f64. */
+/* interpolate.c - changes the sizes of axes by nearest, linear and cubic interpolation, made of gathers of one,
+ * two or four elements, and with antialiasing of products with the matrix of the weights. Places are computed
+ * in f64. */
 #include "call_text.h"
 #include "derivative_rules.h"
 #include "dtype.h"
