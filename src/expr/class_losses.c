@@ -76,19 +76,34 @@ static losses losses_of(duet_expr x, duet_expr target, const duet_class_loss *o,
     return l;
 }
 
-/* What the sum of the losses is divided by: the sum of the weights. */
-static duet_expr total_weight(const losses *l, duet_expr x, const char *site)
+/* Sums of halves may overflow where their quotient does not, so that they are f32. */
+static duet_dtype type_of_sums(duet_expr x)
 {
-    if (!l->weighs) return duet_cast(duet_count_nonzero(duet_logical_not(l->is_ignored)), duet_expr_type(x));
-    return duet_sum(l->ignores ? duet_where(l->is_ignored, 0, l->weight) : l->weight);
+    const duet_dtype type = duet_expr_type(x);
+    return dtypes[type].bytes < dtypes[DUET_F32].bytes ? DUET_F32 : type;
 }
 
-static duet_expr reduced_loss(const losses *l, duet_expr x, duet_loss_reduction how, const char *site)
+static duet_expr in_type(duet_expr v, duet_dtype type, const char *site)
 {
-    if (how == DUET_LOSS_NONE) return l->each;
+    return duet_expr_type(v) == type ? v : duet_cast(v, type);
+}
+
+/* What the sum of the losses is divided by: the sum of the weights. */
+static duet_expr total_weight(const losses *l, duet_dtype type, const char *site)
+{
+    if (!l->weighs) return duet_cast(duet_count_nonzero(duet_logical_not(l->is_ignored)), type);
+    const duet_expr counted = l->ignores ? duet_where(l->is_ignored, 0, l->weight) : l->weight;
+    return duet_sum(in_type(counted, type, site));
+}
+
+static duet_expr reduced_loss(const losses *l, duet_loss_reduction how, const char *site)
+{
+    if (how == DUET_LOSS_NONE || !is_valid(l->each)) return l->each;
     if (how == DUET_LOSS_SUM) return duet_sum(l->each);
     if (!l->weighs && !l->ignores) return duet_mean(l->each);
-    return duet_div(duet_sum(l->each), total_weight(l, x, site));
+    const duet_dtype type = type_of_sums(l->each);
+    const duet_expr sum = duet_sum(in_type(l->each, type, site)), total = total_weight(l, type, site);
+    return in_type(duet_div(sum, total), duet_expr_type(l->each), site);
 }
 
 static duet_expr class_loss(const char *function, duet_expr x, duet_expr target, bool logits,
@@ -103,7 +118,7 @@ static duet_expr class_loss(const char *function, duet_expr x, duet_expr target,
     const shape s = formula_shape(x);
     const duet_expr logs = logits ? duet_log_softmax_axis_at(x, axis_of_classes(&s), site) : x;
     const losses l = losses_of(logs, target, o, site);
-    return composed(function, 2, e, reduced_loss(&l, x, o->reduction, site), site);
+    return composed(function, 2, e, reduced_loss(&l, o->reduction, site), site);
 }
 
 duet_expr(duet_nll_loss_at)(duet_expr x, duet_expr target, const duet_class_loss *options, const char *site)

@@ -216,6 +216,32 @@ static void try_losses(duet_dtype type)
     duet_free(&m, &t, &w);
 }
 
+/* The sum of the losses, and that of the weights, exceed the largest f16. */
+static void test_many_halves(void)
+{
+    enum { N = 3000 };
+    static array x, target, weights, want;
+    array_shape(&x, DUET_F16, 2, (const int64_t[]){ N, 2 });
+    array_shape(&target, DUET_I8, 1, (const int64_t[]){ N });
+    for (int k = 0; k < N; k++) {
+        target.x[k] = k % 3 == 0 ? -1 : k % 2;
+        for (int c = 0; c < 2; c++) x.x[2 * k + c] = c == k % 2 ? -48 : -96;
+    }
+    array_shape(&weights, DUET_F16, 1, (const int64_t[]){ 2 });
+    weights.x[0] = weights.x[1] = 64;
+    array_shape(&want, DUET_F16, 0, NULL);
+    want.x[0] = 48;
+    duet_matrix *m = array_matrix(&x), *t = array_matrix(&target), *w = array_matrix(&weights);
+    for (at_place = 0; at_place < places; at_place++) {
+        array_check(duet_nll_loss(m, t, .ignores = 1, .ignored = -1), &want, 0, "nll_loss of many");
+        array_check(duet_nll_loss(m, t, .ignores = 1, .ignored = -1, .weights = w), &want, 0,
+                    "nll_loss of many with weights");
+    }
+    at_place = 0;
+    duet_free(&m, &t, &w);
+    tap_point("means of halves do not overflow");
+}
+
 static void test_each(int turns)
 {
     for (at_place = 0; at_place < places; at_place++) {
@@ -234,7 +260,7 @@ static void test_each(int turns)
 
 /* ---- gradients ---- */
 
-static duet_matrix *labels, *factors, *deep_labels;
+static duet_matrix *factors, *deep_labels;
 
 /* Formulas of x; c is a constant of the same number of elements. */
 static duet_expr formula(int which, const duet_matrix *x)
@@ -268,7 +294,6 @@ static void test_gradients(void)
     array_shape(&a, DUET_F64, 3, (const int64_t[]){ 2, 4, 3 });
     gen = rng_new(5);
     for (int64_t k = 0; k < a.count; k++) a.x[k] = (double)between(-2000, 2000) / 1000;
-    labels = duet_from_array(((const int32_t[]){ 2, 0 }), DUET_I32, 2);
     deep_labels = duet_from_array(((const int32_t[]){ 2, 0, 1, 3, 1, -1 }), DUET_I32, 2, 3);
     factors = duet_from_array(((const double[]){ 1, 0.5, 2, 1.5 }), DUET_F64, 4);
     duet_matrix *x = duet_from_array(a.x, DUET_F64, 2, 4, 3), *g = duet_new(DUET_F64, 2, 4, 3);
@@ -294,7 +319,7 @@ static void test_gradients(void)
             }
         }
     at_place = 0;
-    duet_free(&x, &g, &labels, &factors, &deep_labels);
+    duet_free(&x, &g, &factors, &deep_labels);
     tap_point("gradients equal differences");
 }
 
@@ -359,6 +384,7 @@ int main(int argc, char **argv)
 {
     places = list_places(place);
     test_each(trial_count(argc, argv, 40, 600));
+    test_many_halves();
     test_gradients();
     test_refusals();
     return tap_end();
