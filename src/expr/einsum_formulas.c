@@ -407,9 +407,11 @@ static duet_expr general_einsum(const char *function, const char *text, int coun
 {
     duet_expr made = x[0];
     const int named = (int)smaller(count, 3);
+    const uint32_t from = nodes_built();
     const duet_status status = einsum(text, count, x, &made, site);
-    if (status != DUET_OK) return bad_operands(function, named, x, status, site);
-    return composed(function, named, x, not_itself(made, x[0], site), site);
+    if (status != DUET_OK) made = bad_operands(function, named, x, status, site);
+    else made = composed(function, named, x, not_itself(made, x[0], site), site);
+    return alone_if_failed(made, from, count, x);
 }
 
 /* Backends have products of two operands with one summed letter. */
@@ -432,10 +434,15 @@ static duet_status check_count(int count, const duet_expr *x)
 duet_expr(duet_einsum_list_at)(int count, const duet_expr *x, const char *indices, const char *site)
 {
     const duet_status status = check_count(count, x);
-    const int named = x ? (int)clamp(count, 0, 3) : 0;
+    const int given = x ? (int)larger(count, 0) : 0, named = (int)smaller(given, 3);
+    const uint32_t from = nodes_built();
     for (int k = 0; status == DUET_OK && k < count; k++)
-        if (!is_valid(x[k])) return bad_operands("einsum_list", 1, &x[k], DUET_BAD_ARGUMENT, site);
-    if (status != DUET_OK) return bad_operands("einsum_list", named, x, status, site);
+        if (!is_valid(x[k])) {
+            const duet_expr bad = bad_operands("einsum_list", 1, &x[k], DUET_BAD_ARGUMENT, site);
+            return alone_if_failed(bad, from, given, x);
+        }
+    if (status != DUET_OK)
+        return alone_if_failed(bad_operands("einsum_list", named, x, status, site), from, given, x);
     if (count == 2) {
         einsum_attributes e;
         return make_einsum(indices, OP_einsum, "einsum_list", 2, x, einsum_read(indices, &e), site);

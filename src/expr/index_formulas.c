@@ -172,13 +172,15 @@ duet_expr(duet_put_along_axis_at)(duet_expr x, duet_expr indices, duet_expr give
 {
     const duet_expr e[] = { x, indices, given };
     const bool valid = is_valid(x) && is_valid(indices) && is_valid(given);
+    const uint32_t from = nodes_built();
     const shape s = formula_shape(x);
     const duet_expr values = valid ? values_like(given, x, site) : given;
     shape to;
     duet_status status = valid ? check_axis_of(&s, &axis) : DUET_BAD_ARGUMENT;
     if (status == DUET_OK) status = check_along(x, indices, values);
     if (status == DUET_OK) status = put_shape(&s, indices, values, axis, &to);
-    if (status != DUET_OK) return bad_operands("put_along_axis", 3, e, status, site);
+    if (status != DUET_OK)
+        return alone_if_failed(bad_operands("put_along_axis", 3, e, status, site), from, 3, e);
     const duet_expr made = scatter_flat(x, spread_to(indices, &to, site), spread_to(values, &to, site), axis,
                                         DUET_SCATTER_SET, site);
     return formula_called("put_along_axis", 3, e, made, site);

@@ -341,6 +341,7 @@ static duet_expr general_pooling(const pooling *p, const pool_options *o, duet_e
     const char *site = p->site;
     pool_windows w[POOL_AXES] = { { 0 } };
     const shape s = formula_shape(x);
+    const uint32_t from = nodes_built();
     duet_status status = check_options(o, p->op);
     if (status == DUET_OK) status = pool_windows_of(o, &s, w);
     if (status == DUET_OK && !o->ties) status = check_parts(w, o->axes);
@@ -349,7 +350,7 @@ static duet_expr general_pooling(const pooling *p, const pool_options *o, duet_e
     if (o->ties) return composed(p->function, 1, &x, largest_of_windows(within, o->axes, w, site), site);
     duet_expr made = pool_along(p, within, w, 0);
     if (is_mean(p->op) && is_valid(made) && !are_complete(o, w)) made = mean_of_counted(p, o, x, made, w);
-    return composed(p->function, 1, &x, made, site);
+    return alone_if_failed(composed(p->function, 1, &x, made, site), from, 1, &x);
 }
 
 static bool is_gradient(enum op op)

@@ -208,7 +208,18 @@ static void test_refusals(void)
     array_refused(duet_einsum(x, z, "ij,jk->k"), DUET_BAD_TYPE, "duet_einsum(x: f32[2,3], y: i32[3,4]): ");
     array_refused((duet_einsum_list)(0, NULL, "i"), DUET_BAD_ARGUMENT,
                   "there must be 1 to 16 operands, not 0");
-    duet_free(&x, &y, &z);
+    const duet_expr many[] = { duet_add(x, 1), duet_add(y, 1), duet_add(x, 2), duet_add(y, 2),
+                               duet_add(z, 1) };
+    array_refused((duet_einsum_list)(5, many, "ij,jk,ij,jk,j5"), DUET_BAD_ARGUMENT, "has letters and");
+    array_refused(duet_einsum(duet_add(x, 1), duet_add(y, 1), duet_add(x, 2), z, "ij,jk,ij,jk->k"),
+                  DUET_BAD_TYPE, "duet_einsum_list(");
+    array_refused(duet_einsum(duet_add(x, 1), duet_add(y, 1), duet_matmul(x, x), duet_add(y, 2), "a,b,c,d"),
+                  DUET_BAD_SHAPE, "duet_matmul(x: f32[2,3], y: f32[2,3])");
+    duet_matrix *five = duet_new(DUET_F32, 1, 1, 1, 1, 1),
+                *eight = duet_new(DUET_F32, 1, 1, 1, 1, 1, 1, 1, 1);
+    array_refused(duet_einsum(five, five, eight, "abcde,fghij,abcdfghi->ej"), DUET_UNSUPPORTED,
+                  "a product would have 10 axes, more than 8");
+    duet_free(&x, &y, &z, &five, &eight);
     tap_point("wrong texts and operands are refused");
 }
 

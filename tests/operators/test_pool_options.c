@@ -306,10 +306,24 @@ static void test_refusals(void)
     tap_point("wrong operands are refused");
 }
 
+/* 16 x 16 x 16 parts, which the limit of formulas cuts off. */
+static void test_full_arena(void)
+{
+    duet_matrix *x = duet_new(DUET_F32, 1, 1, 40, 40, 40);
+    CHECK(duet_arena_limit(1 << 16) == DUET_OK, "%s", duet_error());
+    const duet_expr e = duet_max_pool3d(x, .window = { 2, 2, 2 }, .dilation = { 16, 16, 16 });
+    CHECK(duet_expr_status(e) == DUET_ARENA_FULL, "%s", duet_error());
+    (void)duet_drop(e);
+    array_nothing_left("a formula that exceeds the limit");
+    duet_free(&x);
+    tap_point("a formula that exceeds the limit leaves nothing");
+}
+
 int main(int argc, char **argv)
 {
     places = list_places(place);
     test_each(trial_count(argc, argv, 60, 1500));
     test_refusals();
+    test_full_arena();
     return tap_end();
 }

@@ -144,6 +144,7 @@ __attribute__((unused)) static void array_refused(duet_expr e, duet_status want,
     CHECK(!m && duet_error_status() == want && strstr(duet_error(), text), "\"%s\" is expected, not \"%s\"",
           text, duet_error());
     duet_free(&m);
+    array_nothing_left(text);
 }
 
 #endif
