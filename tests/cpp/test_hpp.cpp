@@ -1197,7 +1197,7 @@ static void test_errors()
     THROWS(DUET_BAD_TYPE, x.device_overwrite<int>());
     THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_columns<float>(nullptr, { 2, 2 }));
     THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_strided(memory, { 2, 2 }, 1));
-    THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_strided(memory, { 2, 2 }, { 1, 1 }));
+    THROWS(DUET_BAD_ARGUMENT, matrix::wrap_strided(memory, { 2, 2 }, { 1, 1 }) = 1);
     THROWS(DUET_BAD_SHAPE, (void)matrix::ones(duet::f32, -1));
     THROWS(DUET_BAD_TYPE, (void)matrix::full(duet::i32, 0.5, 1));
     THROWS(DUET_IO_ERROR, (void)matrix::load_market("/no/such/file"));
