@@ -2280,7 +2280,7 @@ inline void recover(location w = location::here()) { detail::check((duet_recover
 
 /* ---- selections, factorisations ------------------------------------------------------------------- */
 
-/* New matrices whose size depends on values, as duet_masked, duet_nonzero and duet_unique. */
+/* New matrices whose size depends on values, as duet_masked, duet_nonzero, duet_unique and duet_unique_axis. */
 inline matrix masked(const operand &x, const operand &mask)
 {
     const duet_expr e = x.get();
@@ -2298,6 +2298,12 @@ inline unique_result unique(const operand &x)
     duet_matrix *counts = nullptr, *inverse = nullptr;
     matrix values(detail::check(duet_unique_at(x.get(), &counts, &inverse, x.site()), x.where()));
     return { std::move(values), matrix(counts), matrix(inverse) };
+}
+inline unique_result unique(const operand &x, int axis)
+{
+    duet_matrix *counts = nullptr, *inverse = nullptr;
+    duet_matrix *values = duet_unique_axis_at(x.get(), axis, &counts, &inverse, x.site());
+    return { matrix(detail::check(values, x.where())), matrix(counts), matrix(inverse) };
 }
 
 /* Factorisations: auto [q, r] = duet::qr(a). The members have the names of the results in factor.def. */

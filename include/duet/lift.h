@@ -401,6 +401,8 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
 #define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
 #define duet_unique(x, counts, inverse) duet_unique_at(DUET(x), counts, inverse, DUET_HERE)
+#define duet_unique_axis(x, axis, counts, inverse)                                                           \
+    duet_unique_axis_at(DUET(x), axis, counts, inverse, DUET_HERE)
 
 #define duet_neg(x)      duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)      duet_abs_at(DUET(x), DUET_HERE)

@@ -1321,6 +1321,10 @@ static void test_rest()
     const duet::unique_result un = duet::unique(v);
     CHECK(holds<int>(un.values, { 1, 2, 3 }) && holds<int64_t>(un.counts, { 1, 1, 2 }), "unique");
     CHECK(holds<int64_t>(un.inverse, { 2, 0, 2, 1 }), "the inverse of unique");
+    const duet::unique_result rows = duet::unique(duet::reshape(duet::concat(0, v, v), 4, 2), 0);
+    CHECK(holds<int>(rows.values, { 3, 1, 3, 2 }) && rows.values.rank() == 2, "unique along an axis");
+    CHECK(holds<int64_t>(rows.counts, { 2, 2 }) && holds<int64_t>(rows.inverse, { 0, 1, 0, 1 }),
+          "counts and inverse along an axis");
 
     matrix x(duet::f32, 1000), n(duet::i32, 9);
     duet::random_uniform(x, 1, 2, 3);
