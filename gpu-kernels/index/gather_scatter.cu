@@ -1,5 +1,5 @@
 /* gather_scatter.cu - kernels of take, take_along_axis and one_hot for each size of elements; of
- * put, scatter_add and scatter_max, whose indices have been sorted; and of histogram. */
+ * put, scatter_add, scatter_mul and scatter_max, whose indices have been sorted; and of histogram. */
 #include "gather_scatter.cuh"
 
 namespace
@@ -161,6 +161,9 @@ struct put {
 };
 struct add {
     template <class E> static __device__ inline E onto(E x, E z) { return x + z; }
+};
+struct multiply {
+    template <class E> static __device__ inline E onto(E x, E z) { return x * z; }
 };
 static __device__ inline bool is_minus(int64_t) { return false; }
 static __device__ inline bool is_minus(float x) { return signbit(x); }
@@ -394,6 +397,7 @@ const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatt
         if (form == SCATTER_ROWS) return BY_SIZE(PUT_ROWS);
         return scatter_as<put, sixteen>(form);
     }
+    if (kernel == OP_scatter_mul) return scatter_of<multiply>(type, form);
     return kernel == OP_scatter_add ? scatter_of<add>(type, form) : scatter_of<greatest>(type, form);
 }
 

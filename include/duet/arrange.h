@@ -13,7 +13,8 @@
  *     duet_pad      adds before[a] elements at the start of axis a, and after[a] at its end.
  *                   DUET_PAD_CONSTANT pads with `value`, DUET_PAD_EDGE with the nearest element of x.
  *                   DUET_PAD_REFLECT mirrors x at its edge element, which is not repeated: 1 2 3 is padded
- *                   to 3 2 1 2 3 2 1. Wider padding is mirrored again at the opposite edge. In C
+ *                   to 3 2 1 2 3 2 1. Wider padding is mirrored again at the opposite edge.
+ *                   DUET_PAD_WRAP repeats x: 1 2 3 is padded to 2 3 1 2 3 1 2. In C
  *                   duet_pad(x, .before = { 1, 1 }, .after = { 1, 1 })
  *     duet_roll     shifts the elements by `by` positions along an axis; elements shifted past the end come
  *                   back at the start
@@ -26,11 +27,16 @@
  * Each part of a concatenation is computed directly in its place in the result, and an element-wise
  * operator on a concatenation is computed part by part.
  * Shapes    concat: the sizes of the operands are equal except along the axis. stack: the operands have
- *           equal shapes. pad: x is not empty for DUET_PAD_EDGE and DUET_PAD_REFLECT. im2col: x is
- *           n x c x rows x cols; the result is n x c h w x number of windows
+ *           equal shapes. pad: x is not empty along axes that are padded, except with DUET_PAD_CONSTANT.
+ *           im2col: x is n x c x rows x cols; the result is n x c h w x number of windows
  * Errors    in the result: BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE
  * Source    NumPy's concatenate, stack, tile, repeat, pad and roll; MATLAB's im2col */
-typedef enum duet_pad_mode { DUET_PAD_CONSTANT, DUET_PAD_EDGE, DUET_PAD_REFLECT } duet_pad_mode;
+typedef enum duet_pad_mode {
+    DUET_PAD_CONSTANT,
+    DUET_PAD_EDGE,
+    DUET_PAD_REFLECT,
+    DUET_PAD_WRAP
+} duet_pad_mode;
 typedef struct duet_padding {
     int64_t before[DUET_RANK_MAX], after[DUET_RANK_MAX];
     duet_pad_mode mode;

@@ -217,6 +217,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_masked(...)                  duet_masked_at(__VA_ARGS__, DUET_HERE)
 #define duet_nonzero(...)                 duet_nonzero_at(__VA_ARGS__, DUET_HERE)
 #define duet_unique(...)                  duet_unique_at(__VA_ARGS__, DUET_HERE)
+#define duet_unique_axis(...)             duet_unique_axis_at(__VA_ARGS__, DUET_HERE)
 #define duet_random_uniform(...)          duet_random_uniform_at(__VA_ARGS__, DUET_HERE)
 #define duet_random_normal(...)           duet_random_normal_at(__VA_ARGS__, DUET_HERE)
 #define duet_random_truncated_normal(...) duet_random_truncated_normal_at(__VA_ARGS__, DUET_HERE)

@@ -222,6 +222,23 @@ DUET_FOLD1N(duet_quantile)
 DUET_FOLD1N(duet_percentile)
 DUET_FOLD1N(duet_vector_norm)
 #undef DUET_FOLD1N
+inline DUET_MUST duet_expr duet_softmax(duet_expr x, int axis) { return duet_softmax_axis(x, axis); }
+inline DUET_MUST duet_expr duet_log_softmax(duet_expr x, int axis) { return duet_log_softmax_axis(x, axis); }
+inline DUET_MUST duet_expr duet_one_hot(duet_expr x, int n, duet_dtype type, int axis)
+{
+    return duet_one_hot_axis(x, n, type, axis);
+}
+DUET_INTEGERS inline DUET_MUST duet_expr duet_layer_norm(duet_expr x, duet_expr scale, duet_expr shift,
+                                                         double r, int a, N... n)
+{
+    const int axis[] = { a, (int)n... };
+    return duet_layer_norm_axes(x, scale, shift, r, 1 + (int)sizeof...(n), axis);
+}
+DUET_INTEGERS inline DUET_MUST duet_expr duet_rms_norm(duet_expr x, duet_expr scale, double r, int a, N... n)
+{
+    const int axis[] = { a, (int)n... };
+    return duet_rms_norm_axes(x, scale, r, 1 + (int)sizeof...(n), axis);
+}
 inline DUET_MUST duet_expr duet_cross(duet_expr x, duet_expr y, int axis)
 {
     return duet_cross_axis(x, y, axis);

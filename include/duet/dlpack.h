@@ -225,9 +225,10 @@ DUET_API DLDevice duet_dlpack_device(const duet_matrix *m);
 
 /* Create a matrix that uses the memory of a tensor. Nothing is copied. A read-only tensor becomes a matrix
  * that can be read but not written, as duet_wrap_const makes it, and so do its views. Strides may be negative
- * or 0; with a stride of 0, elements repeat, and the matrix can only be read. The elements are u8, u16, u32,
- * u64, i8, i16, i32, i64, f16, bf16, f32, f64, c64, c128 and bool, whose bytes must be 0 or 1. The memory is
- * that of the host, page-locked or not, or of a GPU that this library uses.
+ * or 0. If a stride is 0, or if axes overlap as for duet_wrap_strided, elements occur several times, and the
+ * matrix can be read but not written. The elements are u8, u16, u32, u64, i8, i16, i32, i64, f16, bf16, f32,
+ * f64, c64, c128 and bool, whose bytes must be 0 or 1. The memory is that of the host, page-locked or not, or
+ * of a GPU that this library uses.
  * Of a tensor that duet_to_dlpack made, the matrix is a view of the original one. If the tensor is writable,
  * the elements count as written by its consumer.
  * `stream` is the stream of the producer, for memory of the GPU: work on the new matrix starts after all work
@@ -242,7 +243,7 @@ DUET_API DLDevice duet_dlpack_device(const duet_matrix *m);
  *           the matrix and its views are freed and no work uses the memory, by the thread that frees the last
  *           of them, or by a later call of duet_free. If the call fails, the tensor stays the caller's
  * Errors    NULL: BAD_ARGUMENT (the tensor, its shape or its data is NULL; the data is not aligned to its
- *           elements; elements overlap; the data is not on the device), BAD_SHAPE (rank, sizes, overflow),
+ *           elements; the data is not on the device), BAD_SHAPE (rank, sizes, overflow),
  *           UNSUPPORTED (major version, element type, vector types, device), NO_DEVICE, NO_MEMORY,
  *           DEVICE_ERROR */
 DUET_API DUET_MUST duet_matrix *duet_from_dlpack(struct DLManagedTensorVersioned *tensor, intptr_t stream);

@@ -150,18 +150,17 @@ DUET_API DUET_MUST duet_matrix *duet_wrap_shape(void *host, duet_dtype type, int
 
 /* Create a matrix that uses the caller's memory, with other strides.
  *     duet_wrap_strided   `first` points to the element whose indices are all 0. A stride counts
- *                         elements and may be negative. An axis with stride 0 repeats its elements;
- *                         such a matrix can be read but not written
+ *                         elements and may be negative. If an axis has stride 0, or axes overlap,
+ *                         elements occur several times; such a matrix can be read but not written.
+ *                         Axes count as overlapping if, in the order of |stride|, a |stride| is not
+ *                         more than the sum of (size - 1) * |stride| over the axes before it
  *     duet_wrap_columns   column-major without gaps, as in BLAS, LAPACK and Fortran;
  *                         duet_wrap_columns(p, DUET_F32, 2, 3) takes the sizes as arguments
  * Between elements there may be gaps. When the library copies the elements between host and GPU, it
  * copies the gaps too: a copy from the GPU overwrites what you stored there.
  * Shapes    as duet_new_shape, with one stride for each axis
  * Owner     as duet_wrap_shape
- * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if stride is NULL, or if axes overlap. Only axes
- *           whose size is more than 1 and whose stride is not 0 count. In the order of |stride|, each
- *           |stride| must be more than the sum of (size - 1) * |stride| over the axes before it. A matrix
- *           without elements may have any strides */
+ * Errors    NULL: as duet_wrap_shape, and BAD_ARGUMENT if stride is NULL */
 DUET_API DUET_MUST duet_matrix *duet_wrap_strided(void *first, duet_dtype type, int rank, const int64_t *size,
                                                   const int64_t *stride);
 DUET_API DUET_MUST duet_matrix *duet_wrap_columns_shape(void *host, duet_dtype type, int rank,
@@ -404,6 +403,8 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/operators.h>
 
+#include <duet/layers.h> /* duet_softmax_axis, duet_rms_norm, duet_nll_loss, ... */
+
 #include <duet/gradient.h> /* duet_grad, duet_vjp, duet_stop_gradient, duet_checkpoint */
 
 #include <duet/structure.h> /* duet_declare, duet_structure_of */
@@ -589,13 +590,20 @@ DUET_API duet_status duet_auto_replay(int on);
  *     duet_unique    the distinct values of x in ascending order, with at most one NaN, at the end.
  *                    *counts: how often each value occurs in x. *inverse: for each element of `x`,
  *                    its index in the result. counts and inverse may be NULL
+ *     duet_unique_axis   the distinct parts of x along an axis, such as its rows (axis 0 of a matrix), in
+ *                    ascending order: that of their first elements, if these are equal that of the second
+ *                    ones, ... NaN is last, and equal to NaN. *counts: how often each part occurs.
+ *                    *inverse: for each index along the axis, the index in the result
  * All consume their formulas, also on failure.
  * Shapes    masked: [n], followed by the axes of x that the mask does not have. nonzero: [n, rank of
- *           x], i64. unique: [n], of x's type; *counts is [n] and *inverse has x's shape, both i64
+ *           x], i64. unique: [n], of x's type; *counts is [n] and *inverse has x's shape, both i64.
+ *           unique_axis: the sizes of x, except n along the axis; *counts is [n] and *inverse a vector
+ *           with one element for each index along the axis, both i64
  * Owner     the result, *counts and *inverse: the caller, until duet_free
  * Errors    as duet_set; the result, *counts and *inverse are then NULL. BAD_SHAPE: the sizes of the mask
- *           are not those of the first axes of x; UNSUPPORTED: while this thread records, or in a
- *           DUET_EXPLAIN block, because the size of the result is not known without computing it */
+ *           are not those of the first axes of x, or x has no such axis; BAD_TYPE: unique of complex
+ *           elements; UNSUPPORTED: while this thread records, or in a DUET_EXPLAIN block, because the size
+ *           of the result is not known without computing it */
 DUET_API DUET_MUST duet_matrix *duet_masked(duet_expr x, duet_expr mask);
 DUET_API DUET_MUST duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
 DUET_API DUET_MUST duet_matrix *duet_nonzero(duet_expr x);
@@ -603,6 +611,10 @@ DUET_API DUET_MUST duet_matrix *duet_nonzero_at(duet_expr x, const char *site);
 DUET_API DUET_MUST duet_matrix *duet_unique(duet_expr x, duet_matrix **counts, duet_matrix **inverse);
 DUET_API DUET_MUST duet_matrix *duet_unique_at(duet_expr x, duet_matrix **counts, duet_matrix **inverse,
                                                const char *site);
+DUET_API DUET_MUST duet_matrix *duet_unique_axis(duet_expr x, int axis, duet_matrix **counts,
+                                                 duet_matrix **inverse);
+DUET_API DUET_MUST duet_matrix *duet_unique_axis_at(duet_expr x, int axis, duet_matrix **counts,
+                                                    duet_matrix **inverse, const char *site);
 
 /* ---- factorisations -------------------------------------------------------------------------- */
 
@@ -686,7 +698,7 @@ DUET_API void duet_transfers_close(duet_scope *s);
  * DUET_EXPLAIN(stdout) { ... }. The output is that of duet_explain. A block also explains statements that
  * duet_explain cannot (duet_iadd, duet_convmtx, duet_shuffle, ...). Statements consume their formulas, but
  * they write no matrix, and nothing is recorded: duet_eval returns a matrix of zeros, and duet_item stores
- * 0. duet_masked, duet_nonzero, duet_unique and duet_replay fail with UNSUPPORTED.
+ * 0. duet_masked, duet_nonzero, duet_unique, duet_unique_axis and duet_replay fail with UNSUPPORTED.
  *     DUET_EXPLAIN         prints the plans of a block to `out`: DUET_EXPLAIN(stdout) { ... }
  *     duet_explain_open    opens a block whose statements print their plans to `out`
  *     duet_explain_close   closes the block

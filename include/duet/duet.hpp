@@ -539,7 +539,8 @@ expr::expr(const X &x, location where) noexcept : expr(operand(x, where).get())
     static_assert(sizeof(name##_options) == sizeof(duet_##name) && std::is_standard_layout_v<name##_options>)
 // clang-format off
 DUET_HPP_NAMED(conv, { int32_t stride[2] = {}, pad[2] = {}, dilation[2] = {}, groups = 0, more[2] = {}; });
-DUET_HPP_NAMED(pool, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}; });
+DUET_HPP_NAMED(pool, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}, more[2] = {}, dilation[2] = {},
+               ceil = 0, exclude_pad = 0, ties = 0; });
 DUET_HPP_NAMED(conv_grad, { int32_t stride[2] = {}, pad[2] = {}, dilation[2] = {}, groups = 0,
                size[2] = {}, more[2] = {}; });
 DUET_HPP_NAMED(conv_transposed, { int32_t stride[2] = {}, pad[2] = {}, dilation[2] = {}, groups = 0,
@@ -547,14 +548,16 @@ DUET_HPP_NAMED(conv_transposed, { int32_t stride[2] = {}, pad[2] = {}, dilation[
 DUET_HPP_NAMED(pool_grad, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}, size[2] = {}; });
 DUET_HPP_NAMED(scale, { int32_t scale[2] = {}; });
 DUET_HPP_NAMED(conv1, { int32_t stride = 0, pad = 0, dilation = 0, groups = 0, more = 0; });
-DUET_HPP_NAMED(pool1, { int32_t window = 0, stride = 0, pad = 0; });
+DUET_HPP_NAMED(pool1, { int32_t window = 0, stride = 0, pad = 0, more = 0, dilation = 0,
+               ceil = 0, exclude_pad = 0, ties = 0; });
 DUET_HPP_NAMED(conv1_grad, { int32_t stride = 0, pad = 0, dilation = 0, groups = 0, size = 0, more = 0; });
 DUET_HPP_NAMED(conv1_transposed, { int32_t stride = 0, pad = 0, dilation = 0, groups = 0,
                output_pad = 0, more = 0; });
 DUET_HPP_NAMED(pool1_grad, { int32_t window = 0, stride = 0, pad = 0, size = 0; });
 DUET_HPP_NAMED(scale1, { int32_t scale = 0; });
 DUET_HPP_NAMED(conv3, { int32_t stride[3] = {}, pad[3] = {}, dilation[3] = {}, groups = 0, more[3] = {}; });
-DUET_HPP_NAMED(pool3, { int32_t window[3] = {}, stride[3] = {}, pad[3] = {}; });
+DUET_HPP_NAMED(pool3, { int32_t window[3] = {}, stride[3] = {}, pad[3] = {}, more[3] = {}, dilation[3] = {},
+               ceil = 0, exclude_pad = 0, ties = 0; });
 DUET_HPP_NAMED(conv3_grad, { int32_t stride[3] = {}, pad[3] = {}, dilation[3] = {}, groups = 0,
                size[3] = {}, more[3] = {}; });
 DUET_HPP_NAMED(conv3_transposed, { int32_t stride[3] = {}, pad[3] = {}, dilation[3] = {}, groups = 0,
@@ -566,13 +569,28 @@ DUET_HPP_NAMED(triangle, { int32_t lower = 0, unit = 0, transposed = 0; });
 DUET_HPP_NAMED(solver, { int32_t refine = 0; });
 DUET_HPP_NAMED(padding, { int64_t before[DUET_RANK_MAX] = {}, after[DUET_RANK_MAX] = {};
                duet_pad_mode mode = DUET_PAD_CONSTANT; double value = 0; });
+DUET_HPP_NAMED(scan, { int exclusive = 0, reverse = 0, initial = 0; });
+DUET_HPP_NAMED(interpolation, { int64_t size[DUET_RANK_MAX] = {};
+               duet_interpolate_mode mode = DUET_INTERPOLATE_NEAREST;
+               duet_align align = DUET_ALIGN_CENTERS; int antialias = 0; double cubic = 0; });
 DUET_HPP_NAMED(windows, { int32_t window[2] = {}, stride[2] = {}, pad[2] = {}, dilation[2] = {}; });
 // clang-format on
 #undef DUET_HPP_NAMED
 inline constexpr duet_overlap overlap_full = DUET_OVERLAP_FULL, overlap_same = DUET_OVERLAP_SAME,
                               overlap_valid = DUET_OVERLAP_VALID;
 inline constexpr duet_pad_mode pad_constant = DUET_PAD_CONSTANT, pad_edge = DUET_PAD_EDGE,
-                               pad_reflect = DUET_PAD_REFLECT;
+                               pad_reflect = DUET_PAD_REFLECT, pad_wrap = DUET_PAD_WRAP;
+inline constexpr duet_pool_ties ties_first = DUET_TIES_FIRST, ties_shared = DUET_TIES_SHARED;
+inline constexpr duet_interpolate_mode interpolate_nearest = DUET_INTERPOLATE_NEAREST,
+                                       interpolate_linear = DUET_INTERPOLATE_LINEAR,
+                                       interpolate_cubic = DUET_INTERPOLATE_CUBIC;
+inline constexpr duet_align align_centers = DUET_ALIGN_CENTERS, align_corners = DUET_ALIGN_CORNERS,
+                            align_first = DUET_ALIGN_FIRST;
+inline constexpr duet_scatter_how scatter_set = DUET_SCATTER_SET, scatter_by_add = DUET_SCATTER_ADD,
+                                  scatter_by_mul = DUET_SCATTER_MUL, scatter_by_min = DUET_SCATTER_MIN,
+                                  scatter_by_max = DUET_SCATTER_MAX;
+inline constexpr duet_loss_reduction loss_mean = DUET_LOSS_MEAN, loss_sum = DUET_LOSS_SUM,
+                                     loss_none = DUET_LOSS_NONE;
 inline constexpr duet_side side_left = DUET_SIDE_LEFT, side_right = DUET_SIDE_RIGHT;
 inline constexpr int refine_f32 = DUET_REFINE_F32, refine_f16 = DUET_REFINE_F16;
 
@@ -621,6 +639,9 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_ddof      , double ddof = 1
 #define DUET_HPP_PARAM_side      , duet_side side = side_left
 #define DUET_HPP_PARAM_by        , int64_t by, int axis
+#define DUET_HPP_PARAM_how       , duet_scatter_how how
+#define DUET_HPP_PARAM_axis_how  , int axis, duet_scatter_how how
+#define DUET_HPP_PARAM_groups    , int groups, double r
 #define DUET_HPP_ARG_plain
 #define DUET_HPP_ARG_type      , type
 #define DUET_HPP_ARG_axis      , axis
@@ -653,6 +674,9 @@ template <class C> struct options {
 #define DUET_HPP_ARG_ddof      , ddof
 #define DUET_HPP_ARG_side      , side
 #define DUET_HPP_ARG_by        , by, axis
+#define DUET_HPP_ARG_how       , how
+#define DUET_HPP_ARG_axis_how  , axis, how
+#define DUET_HPP_ARG_groups    , groups, r
 // clang-format off
 #define DUET_HPP_PARAM_conv             , const conv_options &o = {}
 #define DUET_HPP_ARG_conv               , detail::options<duet_conv>(o)
@@ -698,6 +722,8 @@ template <class C> struct options {
 #define DUET_HPP_ARG_solver             , detail::options<duet_solver>(o)
 #define DUET_HPP_PARAM_padding          , const padding_options &o
 #define DUET_HPP_ARG_padding            , detail::options<duet_padding>(o)
+#define DUET_HPP_PARAM_interpolation    , const interpolation_options &o
+#define DUET_HPP_ARG_interpolation      , detail::options<duet_interpolation>(o)
 #define DUET_HPP_PARAM_windows          , const windows_options &o
 #define DUET_HPP_ARG_windows            , detail::options<duet_windows>(o)
 // clang-format on
@@ -870,6 +896,49 @@ inline expr iota(dtype type, int64_t n, location w = location::here()) noexcept
 {
     return expr(duet_iota_at(type, n, detail::site(w)));
 }
+/* Operators of duet/layers.h, and others with an axis or options behind the operands: softmax(x, 0). */
+#define DUET_HPP_AXIS(name)                                                                                  \
+    inline expr name(const operand &x, int axis) noexcept                                                    \
+    {                                                                                                        \
+        return expr(duet_##name##_axis_at(x.get(), axis, x.site()));                                         \
+    }
+DUET_HPP_AXIS(softmax)
+DUET_HPP_AXIS(log_softmax)
+#undef DUET_HPP_AXIS
+inline expr one_hot(const operand &indices, int n, dtype type, int axis) noexcept
+{
+    return expr(duet_one_hot_axis_at(indices.get(), n, type, axis, indices.site()));
+}
+inline expr layer_norm(const operand &x, const operand &scale, const operand &shift, double r,
+                       const axes &a) noexcept
+{
+    const duet_expr first = x.get(), second = scale.get();
+    return expr(duet_layer_norm_axes_at(first, second, shift.get(), r, a.size(), a.data(), x.site()));
+}
+inline expr rms_norm(const operand &x, const operand &scale, double r, const axes &a) noexcept
+{
+    const duet_expr first = x.get();
+    return expr(duet_rms_norm_axes_at(first, scale.get(), r, a.size(), a.data(), x.site()));
+}
+DUET_HPP_2(rms_norm, number, )
+DUET_HPP_3(group_norm, groups, )
+DUET_HPP_1(max_pool1d_indices, pool1, )
+DUET_HPP_1(max_pool2d_indices, pool, )
+DUET_HPP_1(max_pool3d_indices, pool3, )
+DUET_HPP_1(interpolate, interpolation, )
+DUET_HPP_3(scatter_min, axis, )
+DUET_HPP_3(put_along_axis, axis, )
+DUET_HPP_3(scatter_along_axis, axis_how, )
+DUET_HPP_2(gather_nd, plain, )
+DUET_HPP_3(scatter_nd, how, )
+#define DUET_HPP_SCAN(name)                                                                                  \
+    inline expr name(const operand &x, int axis, const scan_options &o) noexcept                             \
+    {                                                                                                        \
+        return expr(duet_##name##_with_at(x.get(), axis, detail::options<duet_scan>(o), x.site()));          \
+    }
+DUET_HPP_SCAN(cumsum)
+DUET_HPP_SCAN(cumprod)
+#undef DUET_HPP_SCAN
 DUET_HPP_1(tile, sizes, )
 DUET_HPP_1(repeat, times, )
 DUET_HPP_1(pad, padding, )
@@ -981,6 +1050,13 @@ template <class... X, std::enable_if_t<(std::is_convertible_v<const X &, operand
 expr global_norm(const operand &x, const operand &y, const X &...more) noexcept
 {
     return global_norm(operand_list({ x, y, operand(more, x.where())... }));
+}
+
+/* einsum({ x, y, z }, "ij,jk,kl->il"), or with a vector of matrices; of two operands also einsum(x, y, s). */
+inline expr einsum(const operand_list &list, const char *letters) noexcept
+{
+    const detail::formulas x(list);
+    return expr(duet_einsum_list_at(x.size(), x.data(), letters, detail::site(list.where())));
 }
 
 /* The padding of a convolution along one axis, for the options pad and more. */
@@ -1872,6 +1948,24 @@ class optional_matrix
     optional_matrix(matrix &&view) noexcept : m(view.get()) {}
     duet_matrix *get() const noexcept { return m; }
 };
+/* Losses by class index. In C++20 write
+ *     duet::nll_loss(x, target, { .weights = w, .reduction = duet::loss_sum }) */
+struct class_loss_options {
+    optional_matrix weights;
+    duet_loss_reduction reduction = DUET_LOSS_MEAN;
+    bool ignores = false;
+    int64_t ignored = 0;
+};
+#define DUET_HPP_LOSS(name)                                                                                  \
+    inline expr name(const operand &x, const operand &target, const class_loss_options &o = {}) noexcept     \
+    {                                                                                                        \
+        const duet_class_loss with = { o.weights.get(), o.reduction, o.ignores, o.ignored };                 \
+        const duet_expr first = x.get();                                                                     \
+        return expr(duet_##name##_at(first, target.get(), &with, x.site()));                                 \
+    }
+DUET_HPP_LOSS(nll_loss)
+DUET_HPP_LOSS(cross_entropy_loss)
+#undef DUET_HPP_LOSS
 /* Options of optimisers (duet/optimizers.h). In C++20 write
  *     duet::sgd(w, g, 0.1, { .momentum = 0.9, .velocity = v }) */
 struct sgd_options {
@@ -2190,7 +2284,7 @@ inline void recover(location w = location::here()) { detail::check((duet_recover
 
 /* ---- selections, factorisations ------------------------------------------------------------------- */
 
-/* New matrices whose size depends on values, as duet_masked, duet_nonzero and duet_unique. */
+/* New matrices whose size depends on values, as duet_masked, duet_nonzero, duet_unique and duet_unique_axis. */
 inline matrix masked(const operand &x, const operand &mask)
 {
     const duet_expr e = x.get();
@@ -2208,6 +2302,12 @@ inline unique_result unique(const operand &x)
     duet_matrix *counts = nullptr, *inverse = nullptr;
     matrix values(detail::check(duet_unique_at(x.get(), &counts, &inverse, x.site()), x.where()));
     return { std::move(values), matrix(counts), matrix(inverse) };
+}
+inline unique_result unique(const operand &x, int axis)
+{
+    duet_matrix *counts = nullptr, *inverse = nullptr;
+    duet_matrix *values = duet_unique_axis_at(x.get(), axis, &counts, &inverse, x.site());
+    return { matrix(detail::check(values, x.where())), matrix(counts), matrix(inverse) };
 }
 
 /* Factorisations: auto [q, r] = duet::qr(a). The members have the names of the results in factor.def. */

@@ -402,6 +402,8 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_masked(x, mask)            duet_masked_at(DUET(x), DUET(mask), DUET_HERE)
 #define duet_nonzero(x)                 duet_nonzero_at(DUET(x), DUET_HERE)
 #define duet_unique(x, counts, inverse) duet_unique_at(DUET(x), counts, inverse, DUET_HERE)
+#define duet_unique_axis(x, axis, counts, inverse)                                                           \
+    duet_unique_axis_at(DUET(x), axis, counts, inverse, DUET_HERE)
 
 #define duet_neg(x)      duet_neg_at(DUET(x), DUET_HERE)
 #define duet_abs(x)      duet_abs_at(DUET(x), DUET_HERE)
@@ -556,17 +558,23 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_argmax_axis(x, axis)   duet_argmax_axis_at(DUET(x), axis, DUET_HERE)
 #define duet_argmax_keep(x, axis)   duet_argmax_keep_at(DUET(x), axis, DUET_HERE)
 
-#define duet_cast(x, type)  duet_cast_at(DUET(x), type, DUET_HERE)
-#define duet_real(x)        duet_real_at(DUET(x), DUET_HERE)
-#define duet_imag(x)        duet_imag_at(DUET(x), DUET_HERE)
-#define duet_conj(x)        duet_conj_at(DUET(x), DUET_HERE)
-#define duet_arg(x)         duet_arg_at(DUET(x), DUET_HERE)
-#define duet_complex(x, y)  duet_complex_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_transpose(x)   duet_transpose_at(DUET(x), DUET_HERE)
-#define duet_softmax(x)     duet_softmax_at(DUET(x), DUET_HERE)
-#define duet_log_softmax(x) duet_log_softmax_at(DUET(x), DUET_HERE)
-#define duet_matmul(x, y)   duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_bias_add(x, y) duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_cast(x, type) duet_cast_at(DUET(x), type, DUET_HERE)
+#define duet_real(x)       duet_real_at(DUET(x), DUET_HERE)
+#define duet_imag(x)       duet_imag_at(DUET(x), DUET_HERE)
+#define duet_conj(x)       duet_conj_at(DUET(x), DUET_HERE)
+#define duet_arg(x)        duet_arg_at(DUET(x), DUET_HERE)
+#define duet_complex(x, y) duet_complex_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_transpose(x)  duet_transpose_at(DUET(x), DUET_HERE)
+/* duet_softmax(x), or duet_softmax(x, axis). */
+#define DUET_ONE_OPERAND(name, x) name##_at(DUET(x), DUET_HERE)
+#define DUET_ALONG_AXIS(name, ...)                                                                           \
+    DUET_THIRD(__VA_ARGS__, DUET_OVER_1, DUET_ONE_OPERAND, 0)(name, __VA_ARGS__)
+#define duet_softmax(...)              DUET_ALONG_AXIS(duet_softmax, __VA_ARGS__)
+#define duet_log_softmax(...)          DUET_ALONG_AXIS(duet_log_softmax, __VA_ARGS__)
+#define duet_softmax_axis(x, axis)     duet_softmax_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_log_softmax_axis(x, axis) duet_log_softmax_axis_at(DUET(x), axis, DUET_HERE)
+#define duet_matmul(x, y)              duet_matmul_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_bias_add(x, y)            duet_bias_add_at(DUET(x), DUET(y), DUET_HERE)
 
 #define duet_reshape(x, ...)                   duet_reshape_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
 #define duet_broadcast(x, ...)                 duet_broadcast_at(DUET(x), DUET_SIZES(__VA_ARGS__), DUET_HERE)
@@ -585,19 +593,41 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_moveaxis(x, from, to)   duet_moveaxis_at(DUET(x), from, to, DUET_HERE)
 #define duet_swapaxes(x, i, j)       duet_swapaxes_at(DUET(x), i, j, DUET_HERE)
 
-#define duet_cumsum(x, axis)             duet_cumsum_at(DUET(x), axis, DUET_HERE)
-#define duet_cumprod(x, axis)            duet_cumprod_at(DUET(x), axis, DUET_HERE)
-#define duet_take(x, y, axis)            duet_take_at(DUET(x), DUET(y), axis, DUET_HERE)
-#define duet_take_along_axis(x, y, axis) duet_take_along_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
-#define duet_one_hot(x, n, type)         duet_one_hot_at(DUET(x), n, type, DUET_HERE)
-#define duet_put(x, y, z, axis)          duet_put_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
-#define duet_scatter_add(x, y, z, axis)  duet_scatter_add_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
-#define duet_scatter_max(x, y, z, axis)  duet_scatter_max_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
-#define duet_sort(x, axis)               duet_sort_at(DUET(x), axis, DUET_HERE)
-#define duet_argsort(x, axis)            duet_argsort_at(DUET(x), axis, DUET_HERE)
-#define duet_top_k(x, k, axis)           duet_top_k_at(DUET(x), k, axis, DUET_HERE)
-#define duet_top_k_indices(x, k, axis)   duet_top_k_indices_at(DUET(x), k, axis, DUET_HERE)
-#define duet_histogram(x, low, high, n)  duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
+/* duet_cumsum(x, axis), or with options behind: duet_cumsum(x, axis, .exclusive = 1). */
+#define DUET_SCAN_PLAIN(name, x, axis) name##_at(DUET(x), axis, DUET_HERE)
+#define DUET_SCAN_WITH(name, x, axis, ...)                                                                   \
+    name##_with_at(DUET(x), axis, DUET_OPTION(duet_scan, __VA_ARGS__), DUET_HERE)
+#define DUET_SCAN(name, ...)                                                                                 \
+    DUET_SIXTH(__VA_ARGS__, DUET_SCAN_WITH, DUET_SCAN_WITH, DUET_SCAN_WITH, DUET_SCAN_PLAIN, 0, 0)           \
+    (name, __VA_ARGS__)
+#define DUET_SIXTH(x, axis, a, b, c, which, ...) which
+#define duet_cumsum(...)                         DUET_SCAN(duet_cumsum, __VA_ARGS__)
+#define duet_cumprod(...)                        DUET_SCAN(duet_cumprod, __VA_ARGS__)
+#define duet_take(x, y, axis)                    duet_take_at(DUET(x), DUET(y), axis, DUET_HERE)
+#define duet_take_along_axis(x, y, axis)         duet_take_along_axis_at(DUET(x), DUET(y), axis, DUET_HERE)
+/* duet_one_hot(indices, n, type), or with the axis of the classes as the last argument. */
+#define DUET_FIFTH(x, n, type, axis, which, ...) which
+#define DUET_ONE_HOT_LAST(x, n, type)            duet_one_hot_at(DUET(x), n, type, DUET_HERE)
+#define duet_one_hot_axis(x, n, type, axis)      duet_one_hot_axis_at(DUET(x), n, type, axis, DUET_HERE)
+#define duet_one_hot(...)                        DUET_FIFTH(__VA_ARGS__, duet_one_hot_axis, DUET_ONE_HOT_LAST, 0, 0)(__VA_ARGS__)
+#define duet_put(x, y, z, axis)                  duet_put_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_add(x, y, z, axis)          duet_scatter_add_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_mul(x, y, z, axis)          duet_scatter_mul_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_min(x, y, z, axis)          duet_scatter_min_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_put_along_axis(x, y, z, axis)       duet_put_along_axis_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_scatter_along_axis(x, y, z, axis, how)                                                          \
+    duet_scatter_along_axis_at(DUET(x), DUET(y), DUET(z), axis, how, DUET_HERE)
+#define duet_gather_nd(x, y)              duet_gather_nd_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_scatter_nd(x, y, z, how)     duet_scatter_nd_at(DUET(x), DUET(y), DUET(z), how, DUET_HERE)
+#define duet_scatter_max(x, y, z, axis)   duet_scatter_max_at(DUET(x), DUET(y), DUET(z), axis, DUET_HERE)
+#define duet_sort(x, axis)                duet_sort_at(DUET(x), axis, DUET_HERE)
+#define duet_argsort(x, axis)             duet_argsort_at(DUET(x), axis, DUET_HERE)
+#define duet_top_k(x, k, axis)            duet_top_k_at(DUET(x), k, axis, DUET_HERE)
+#define duet_top_k_indices(x, k, axis)    duet_top_k_indices_at(DUET(x), k, axis, DUET_HERE)
+#define duet_bottom_k(x, k, axis)         duet_bottom_k_at(DUET(x), k, axis, DUET_HERE)
+#define duet_bottom_k_indices(x, k, axis) duet_bottom_k_indices_at(DUET(x), k, axis, DUET_HERE)
+#define duet_trunc_divide(x, y)           duet_trunc_divide_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_histogram(x, low, high, n)   duet_histogram_at(DUET(x), low, high, n, DUET_HERE)
 
 /* Give options by name: duet_conv2d(x, w, .pad = {1, 1}), duet_max_pool2d(x, .window = {2, 2}). */
 #define duet_conv2d(...)     DUET_WITH_OPTIONS_2(duet_conv2d_at, duet_conv, __VA_ARGS__)
@@ -643,6 +673,12 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_upsample3d(x, d, h, w)                                                                          \
     duet_upsample3d_at(DUET(x), &(const duet_scale3){ { d, h, w } }, DUET_HERE)
 
+#define duet_max_pool1d_indices(...)          DUET_WITH_OPTIONS(duet_max_pool1d_indices_at, duet_pool1, __VA_ARGS__)
+#define duet_max_pool2d_indices(...)          DUET_WITH_OPTIONS(duet_max_pool2d_indices_at, duet_pool, __VA_ARGS__)
+#define duet_max_pool3d_indices(...)          DUET_WITH_OPTIONS(duet_max_pool3d_indices_at, duet_pool3, __VA_ARGS__)
+#define duet_interpolate(...)                 DUET_WITH_OPTIONS(duet_interpolate_at, duet_interpolation, __VA_ARGS__)
+#define duet_cumsum_with(x, axis, options)    duet_cumsum_with_at(DUET(x), axis, options, DUET_HERE)
+#define duet_cumprod_with(x, axis, options)   duet_cumprod_with_at(DUET(x), axis, options, DUET_HERE)
 #define duet_p_max_pool_h(x, h, w)            duet_p_max_pool_h_at(DUET(x), h, w, DUET_HERE)
 #define duet_p_max_pool_p(x, h, w)            duet_p_max_pool_p_at(DUET(x), h, w, DUET_HERE)
 #define duet_convmtx(to, kernel, part)        duet_convmtx_at(to, kernel, part, DUET_HERE)
@@ -785,9 +821,32 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_bias_batch_var(x)               duet_bias_batch_var_at(DUET(x), DUET_HERE)
 #define duet_batch_norm(x, y, z, r)          duet_batch_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
 #define duet_batch_norm_grad(x, y, z, r)     duet_batch_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_layer_norm(x, y, z, r)          duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_layer_norm_grad(x, y, z, r)     duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
-#define duet_instance_norm(x, y, z, r)       duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+/* duet_layer_norm(x, scale, shift, r), or with axes behind: duet_layer_norm(x, scale, shift, r, 1, 2). */
+#define DUET_THIRTEENTH(x, y, z, r, a, b, c, d, e, f, g, h, which, ...) which
+#define DUET_LAST_NORM(x, y, z, r)                                      duet_layer_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_layer_norm_axes(x, y, z, r, ...)                                                                \
+    duet_layer_norm_axes_at(DUET(x), DUET(y), DUET(z), r, DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_layer_norm(...)                                                                                 \
+    DUET_THIRTEENTH(__VA_ARGS__, duet_layer_norm_axes, duet_layer_norm_axes, duet_layer_norm_axes,           \
+                    duet_layer_norm_axes, duet_layer_norm_axes, duet_layer_norm_axes, duet_layer_norm_axes,  \
+                    duet_layer_norm_axes, DUET_LAST_NORM, 0, 0, 0)                                           \
+    (__VA_ARGS__)
+#define DUET_TWELFTH(x, y, r, a, b, c, d, e, f, g, h, which, ...) which
+#define DUET_LAST_RMS_NORM(x, y, r)                               duet_rms_norm_at(DUET(x), DUET(y), r, DUET_HERE)
+#define duet_rms_norm_axes(x, y, r, ...)                                                                     \
+    duet_rms_norm_axes_at(DUET(x), DUET(y), r, DUET_AXES(__VA_ARGS__), DUET_HERE)
+#define duet_rms_norm(...)                                                                                   \
+    DUET_TWELFTH(__VA_ARGS__, duet_rms_norm_axes, duet_rms_norm_axes, duet_rms_norm_axes,                    \
+                 duet_rms_norm_axes, duet_rms_norm_axes, duet_rms_norm_axes, duet_rms_norm_axes,             \
+                 duet_rms_norm_axes, DUET_LAST_RMS_NORM, 0, 0)                                               \
+    (__VA_ARGS__)
+#define duet_group_norm(x, y, z, groups, r)                                                                  \
+    duet_group_norm_at(DUET(x), DUET(y), DUET(z), groups, r, DUET_HERE)
+#define duet_nll_loss(...) DUET_WITH_OPTIONS_2(duet_nll_loss_at, duet_class_loss, __VA_ARGS__)
+#define duet_cross_entropy_loss(...)                                                                         \
+    DUET_WITH_OPTIONS_2(duet_cross_entropy_loss_at, duet_class_loss, __VA_ARGS__)
+#define duet_layer_norm_grad(x, y, z, r) duet_layer_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
+#define duet_instance_norm(x, y, z, r)   duet_instance_norm_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
 #define duet_instance_norm_grad(x, y, z, r)                                                                  \
     duet_instance_norm_grad_at(DUET(x), DUET(y), DUET(z), r, DUET_HERE)
 #define duet_batch_norm_scale_grad(x, y, r) duet_batch_norm_scale_grad_at(DUET(x), DUET(y), r, DUET_HERE)
@@ -800,10 +859,25 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_dropout(x, y)                  duet_dropout_at(DUET(x), DUET(y), DUET_HERE)
 #define duet_dropout_inverted(x, y, r)      duet_dropout_inverted_at(DUET(x), DUET(y), r, DUET_HERE)
 
-#define duet_kron(x, y)            duet_kron_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_einsum(x, y, indices) duet_einsum_at(DUET(x), DUET(y), indices, DUET_HERE)
-#define duet_outer(x, y)           duet_outer_at(DUET(x), DUET(y), DUET_HERE)
-#define duet_vdot(x, y)            duet_vdot_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_kron(x, y) duet_kron_at(DUET(x), DUET(y), DUET_HERE)
+/* duet_einsum(x, indices), duet_einsum(x, y, indices), and so on up to 8 operands. */
+#define DUET_EINSUM_1(x, s)                duet_einsum_list_at(DUET_EXPRS(x), s, DUET_HERE)
+#define DUET_EINSUM_2(x, y, s)             duet_einsum_at(DUET(x), DUET(y), s, DUET_HERE)
+#define DUET_EINSUM_3(a, b, c, s)          duet_einsum_list_at(DUET_EXPRS(a, b, c), s, DUET_HERE)
+#define DUET_EINSUM_4(a, b, c, d, s)       duet_einsum_list_at(DUET_EXPRS(a, b, c, d), s, DUET_HERE)
+#define DUET_EINSUM_5(a, b, c, d, e, s)    duet_einsum_list_at(DUET_EXPRS(a, b, c, d, e), s, DUET_HERE)
+#define DUET_EINSUM_6(a, b, c, d, e, f, s) duet_einsum_list_at(DUET_EXPRS(a, b, c, d, e, f), s, DUET_HERE)
+#define DUET_EINSUM_7(a, b, c, d, e, f, g, s)                                                                \
+    duet_einsum_list_at(DUET_EXPRS(a, b, c, d, e, f, g), s, DUET_HERE)
+#define DUET_EINSUM_8(a, b, c, d, e, f, g, h, s)                                                             \
+    duet_einsum_list_at(DUET_EXPRS(a, b, c, d, e, f, g, h), s, DUET_HERE)
+#define duet_einsum(...)                                                                                     \
+    DUET_NINTH(__VA_ARGS__, DUET_EINSUM_8, DUET_EINSUM_7, DUET_EINSUM_6, DUET_EINSUM_5, DUET_EINSUM_4,       \
+               DUET_EINSUM_3, DUET_EINSUM_2, DUET_EINSUM_1, 0, 0)                                            \
+    (__VA_ARGS__)
+#define duet_einsum_list(count, x, indices) duet_einsum_list_at(count, x, indices, DUET_HERE)
+#define duet_outer(x, y)                    duet_outer_at(DUET(x), DUET(y), DUET_HERE)
+#define duet_vdot(x, y)                     duet_vdot_at(DUET(x), DUET(y), DUET_HERE)
 /* duet_cross(x, y), or duet_cross(x, y, axis). */
 #define DUET_FOURTH(x, y, axis, which, ...) which
 #define DUET_CROSS_LAST(x, y)               duet_cross_at(DUET(x), DUET(y), DUET_HERE)

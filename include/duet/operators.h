@@ -218,6 +218,64 @@ DUET_OPERATOR(duet_nextafter, duet_expr x, duet_expr y)
  * Source    NumPy's diff */
 DUET_OPERATOR(duet_diff, duet_expr x, int n, int axis)
 
+/* Sums products along named axes, of one operand or more; in C also duet_einsum(x, "ii->i") and
+ * duet_einsum(x, y, z, "ij,jk,kl->il"). The text has a group of letters for each operand, and one for the
+ * result, by NumPy's rules:
+ *     - a letter in several groups stands for axes of the same size; a size of 1 broadcasts
+ *     - a letter twice in one group selects the diagonal
+ *     - letters that the result lacks are summed over
+ *     - ... stands for all other axes, which broadcast
+ *     - without "->", the result has the axes of ..., then the letters that occur once, in alphabetical order
+ * Operands are multiplied from left to right. If a product sums over axes, it is a matrix product.
+ *     duet_einsum_list   the sum of products of `count` operands
+ * Shapes    as the text says. No intermediate product may have more than 8 axes
+ * Errors    in the result: BAD_ARGUMENT (the text, count), BAD_SHAPE, BAD_TYPE
+ * Source    NumPy's einsum */
+DUET_OPERATOR(duet_einsum_list, int count, const duet_expr *x, const char *indices)
+
+/* Gather and scatter by indices along an axis, or by indices of several axes. Negative indices count from the
+ * end.
+ *     duet_scatter_min          as duet_scatter_max, but the smallest of the element and its values remains
+ *     duet_put_along_axis       x with the elements that duet_take_along_axis(x, indices, axis) selects
+ *                               replaced by values. indices and values broadcast to x along the other axes
+ *     duet_scatter_along_axis   x with values combined with the elements that duet_take_along_axis selects,
+ *                               as `how` says. indices may be smaller than x along the other axes; then
+ *                               only the first lines change
+ *     duet_gather_nd            the elements or parts x[i] for each list i of indices. The lists are along
+ *                               the last axis of indices: one number for each of the first axes of x
+ *     duet_scatter_nd           x with values combined with the parts that duet_gather_nd(x, indices) selects
+ * With DUET_SCATTER_SET, the last one of equal indices counts.
+ * Shapes    scatter_min: as scatter_max. put_along_axis: x, indices and values have the same number of axes.
+ *           scatter_along_axis: indices are not larger than x, except along the axis; values have the
+ *           shape of indices. gather_nd: the result has the sizes of indices without the last one, then those
+ *           of x without the indexed ones. scatter_nd: values have that shape
+ * Errors    in the result: BAD_ARGUMENT (how), BAD_SHAPE, BAD_TYPE. Of the statement, on the CPU:
+ *           BAD_ARGUMENT: an index is out of bounds
+ * Source    NumPy's put_along_axis; ScatterElements, GatherND and ScatterND of ONNX */
+DUET_OPERATOR(duet_scatter_min, duet_expr x, duet_expr indices, duet_expr values, int axis)
+DUET_OPERATOR(duet_put_along_axis, duet_expr x, duet_expr indices, duet_expr values, int axis)
+DUET_OPERATOR(duet_scatter_along_axis, duet_expr x, duet_expr indices, duet_expr values, int axis,
+              duet_scatter_how how)
+DUET_OPERATOR(duet_gather_nd, duet_expr x, duet_expr indices)
+DUET_OPERATOR(duet_scatter_nd, duet_expr x, duet_expr indices, duet_expr values, duet_scatter_how how)
+
+/* Compute cumulative sums or products along an axis, with options; in C also
+ * duet_cumsum(x, axis, .reverse = 1).
+ *     duet_cumsum_with    cumulative sums
+ *     duet_cumprod_with   cumulative products
+ * Options, each 0 or 1
+ *     exclusive   each result is that of the elements before it: the first one is 0, or 1 for products
+ *     reverse     from the last element to the first
+ *     initial     the result of no elements, 0 or 1, comes first, or with .reverse last. Not with .exclusive
+ * Shapes    the shape of x, with one element more along the axis if .initial is 1
+ * Errors    in the result: BAD_ARGUMENT (.exclusive and .initial), BAD_SHAPE, BAD_TYPE
+ * Source    CumSum of ONNX; cumulative_sum of the array API with include_initial */
+typedef struct duet_scan {
+    int exclusive, reverse, initial;
+} duet_scan;
+DUET_OPERATOR(duet_cumsum_with, duet_expr x, int axis, const duet_scan *options)
+DUET_OPERATOR(duet_cumprod_with, duet_expr x, int axis, const duet_scan *options)
+
 /* Compute statistics of all elements, or along axes: in C duet_median(x), duet_median(x, 0),
  * duet_quantile(x, 0.25, 0, 2). Forms that end with _axes_keep leave the reduced axes with size 1. Of
  * integers and bools, the result is f64.

@@ -13,16 +13,27 @@
  *     more      additional padding at the end of each axis; TensorFlow's SAME needs it, and
  *               duet_same_padding computes it
  *     dilation  distance between neighbouring elements of a window; 0 means 1
+ *     ceil      pooling only. 1: a window that begins within x or its padding in front counts, even if it
+ *               ends behind the padding at the end. 0: only windows that end within the padding count
+ *     exclude_pad   average pooling only. 1: the mean of the elements of x in the window, NaN if there are
+ *               none. 0: padding counts as zeros, but not what is behind the padding
+ *     ties      max pooling only: which of equal largest elements of a window gets its gradient
+ *               DUET_TIES_FIRST    the first one in row-major order; of several NaNs the first one
+ *               DUET_TIES_SHARED   each gets the same part; windows with NaN have no gradient. Slower
  *     groups    the number of independent convolutions into which channels and filters are divided; 0
  *               means 1. With one group for each channel, each channel has its own filters
+ * For convolutions (not for their gradients and not for transposed ones) and for pooling, pad and more may be
+ * negative, and pad may be larger than the window. Negative padding removes elements of x: pad in front, and
+ * pad + more at the end.
  * Units     elements
- * Errors    in the result: BAD_ARGUMENT: a negative value, a window less than 1, or a pad of a pooling
- *           operator that is not less than its window */
+ * Errors    in the result: BAD_ARGUMENT: a negative value of another option, a window less than 1, padding of
+ *           a gradient that is negative, or padding of a pooling gradient that is not less than its window */
+typedef enum duet_pool_ties { DUET_TIES_FIRST, DUET_TIES_SHARED } duet_pool_ties;
 typedef struct duet_conv {
     int32_t stride[2], pad[2], dilation[2], groups, more[2];
 } duet_conv;
 typedef struct duet_pool {
-    int32_t window[2], stride[2], pad[2];
+    int32_t window[2], stride[2], pad[2], more[2], dilation[2], ceil, exclude_pad, ties;
 } duet_pool;
 
 /* Options of the gradients of convolution and pooling, and of transposed convolution. They have the
@@ -55,7 +66,7 @@ typedef struct duet_conv1 {
     int32_t stride, pad, dilation, groups, more;
 } duet_conv1;
 typedef struct duet_pool1 {
-    int32_t window, stride, pad;
+    int32_t window, stride, pad, more, dilation, ceil, exclude_pad, ties;
 } duet_pool1;
 typedef struct duet_conv1_grad {
     int32_t stride, pad, dilation, groups, size, more;
@@ -75,7 +86,7 @@ typedef struct duet_conv3 {
     int32_t stride[3], pad[3], dilation[3], groups, more[3];
 } duet_conv3;
 typedef struct duet_pool3 {
-    int32_t window[3], stride[3], pad[3];
+    int32_t window[3], stride[3], pad[3], more[3], dilation[3], ceil, exclude_pad, ties;
 } duet_pool3;
 typedef struct duet_conv3_grad {
     int32_t stride[3], pad[3], dilation[3], groups, size[3], more[3];
@@ -111,6 +122,45 @@ typedef struct duet_fourier {
  *     VALID   the n - m + 1 elements from element m - 1 on: those where the second operand is
  *             entirely within the first one. No elements if m > n */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
+
+/* How scattered values are combined with the elements of x, in the order of the indices: they replace them,
+ * are added, multiplied, or the smaller or larger of both remains. */
+typedef enum duet_scatter_how {
+    DUET_SCATTER_SET,
+    DUET_SCATTER_ADD,
+    DUET_SCATTER_MUL,
+    DUET_SCATTER_MIN,
+    DUET_SCATTER_MAX
+} duet_scatter_how;
+
+/* Options of duet_interpolate. i is an index in the result, n and m are the sizes of x and of the result
+ * along an axis.
+ *     size        the sizes of the result; 0 means that of x
+ *     mode        how elements are computed
+ *                 DUET_INTERPOLATE_NEAREST   the nearest element; of two equally near ones the later one
+ *                 DUET_INTERPOLATE_LINEAR    linear interpolation between two elements
+ *                 DUET_INTERPOLATE_CUBIC     Keys' cubic convolution of four elements
+ *     align       the place in x that element i belongs to
+ *                 DUET_ALIGN_CENTERS    (i + 1/2) n / m - 1/2: pixels are squares with centers
+ *                 DUET_ALIGN_CORNERS    i (n - 1) / (m - 1): the first and last elements stay; 0 if m is 1
+ *                 DUET_ALIGN_FIRST      i n / m, rounded down for DUET_INTERPOLATE_NEAREST
+ *     antialias   1: where the result is smaller than x, the weights become wider by n / m, so that all
+ *                 elements of x count. Only with DUET_ALIGN_CENTERS, and not for DUET_INTERPOLATE_NEAREST
+ *     cubic       the parameter of the cubic convolution; 0 means -0.75, or -0.5 with antialias
+ * Elements outside of x are its edge elements. Where antialias makes weights wider they do not count. */
+typedef enum duet_interpolate_mode {
+    DUET_INTERPOLATE_NEAREST,
+    DUET_INTERPOLATE_LINEAR,
+    DUET_INTERPOLATE_CUBIC
+} duet_interpolate_mode;
+typedef enum duet_align { DUET_ALIGN_CENTERS, DUET_ALIGN_CORNERS, DUET_ALIGN_FIRST } duet_align;
+typedef struct duet_interpolation {
+    int64_t size[DUET_RANK_MAX];
+    duet_interpolate_mode mode;
+    duet_align align;
+    int antialias;
+    double cubic;
+} duet_interpolation;
 
 /* Which one of the possible indices duet_searchsorted gives for a value that the list has: the index of
  * the first equal element, or the one behind the last equal element. */

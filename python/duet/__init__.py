@@ -47,6 +47,16 @@ from . import _operators as _operators
 from ._api import *  # noqa: F401,F403
 from ._api import __array_namespace_info__  # noqa: F401
 from .linalg import matmul, tensordot, vecdot  # noqa: F401
+from ._networks import (  # noqa: F401
+    cross_entropy_loss,
+    einsum,
+    layer_norm,
+    log_softmax,
+    nll_loss,
+    one_hot,
+    rms_norm,
+    softmax,
+)
 from . import fft, linalg, random  # noqa: F401
 from ._gradient import grad, value_and_grad, variable, vjp  # noqa: F401
 from ._run import evaluate, explain, live, record, set_threads, stats, synchronize  # noqa: F401
@@ -56,7 +66,7 @@ __array_api_version__ = '2025.12'
 __version__ = _lib.version().decode()
 e, inf, nan, newaxis, pi = _math.e, _math.inf, _math.nan, None, _math.pi
 
-# The operators of the C library whose names the array API does not use: duet.softmax, duet.conv2d, ...
+# The operators of the C library whose names the array API does not use: duet.gelu, duet.conv2d, ...
 for _name, _function in _operators.make_all():
     if _name not in globals():
         globals()[_name] = _function

@@ -1,7 +1,7 @@
 """The operators of the C library as functions of Python. They are made from the table of the library, so that
 a new row of the library is a new function here:
 
-    duet.softmax(x)
+    duet.gelu(x)
     duet.conv2d(x, filters, stride=2, pad=(1, 1))
     duet.logsumexp(x, axis=-1, keepdims=True)"""
 
@@ -48,6 +48,15 @@ _OTHERS = {  # those that are functions of their own, or that make no sense here
     'mul',
     'div',
     'iota',
+    'softmax',
+    'log_softmax',
+    'one_hot',
+    'layer_norm',
+    'rms_norm',
+    'nll_loss',
+    'cross_entropy_loss',
+    'einsum',
+    'einsum_list',
 }
 _EMPTY, _BOTH, _KEY = (
     inspect.Parameter.empty,

@@ -7,10 +7,15 @@ from ._errors import TypeError, ValueError
 from ._library import structs
 from ._table import STRUCTS
 
-WORDS = {
-    'mode': ('constant', 'edge', 'reflect'),
+WORDS = {  # a parameter or a member, or a member of one struct
     'overlap': ('full', 'same', 'valid'),
     'side': ('left', 'right'),
+    'how': ('set', 'add', 'mul', 'min', 'max'),
+    'ties': ('first', 'shared'),
+    'align': ('centers', 'corners', 'first'),
+    'reduction': ('mean', 'sum', 'none'),
+    ('duet_padding', 'mode'): ('constant', 'edge', 'reflect', 'wrap'),
+    ('duet_interpolation', 'mode'): ('nearest', 'linear', 'cubic'),
 }
 _made = {}
 
@@ -25,15 +30,14 @@ class Options:
         self.struct, self._as_parameter_ = struct, ctypes.addressof(struct)
 
 
-def word(name, value):
+def word(name, value, struct=None):
     """The number of a word: 'same' as an overlap is 1."""
     if isinstance(value, str):
+        words = WORDS.get(name) or WORDS.get((struct, name), ())
         try:
-            return WORDS[name].index(value)
-        except (KeyError, builtins.ValueError):
-            raise ValueError(
-                f'{name} must be one of {", ".join(WORDS.get(name, ()))}, and not {value!r}'
-            ) from None
+            return words.index(value)
+        except builtins.ValueError:
+            raise ValueError(f'{name} must be one of {", ".join(words)}, and not {value!r}') from None
     return value
 
 
@@ -50,7 +54,7 @@ def options_of(name, **members):
             raise TypeError(f'there is no option {member}: there are {", ".join(counts)}')
         count, letter = counts[member]
         if count == 1:
-            setattr(struct, member, word(member, value))
+            setattr(struct, member, word(member, value, name))
             continue
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
         if len(values) > count:

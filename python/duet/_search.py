@@ -181,3 +181,20 @@ def unique_inverse(x, /):
 def unique_values(x, /):
     """The distinct values in ascending order."""
     return unique_all(x).values
+
+
+def unique(x, axis=None, *, return_index=False, return_inverse=False, return_counts=False):
+    """The distinct values in ascending order, or the distinct parts of x along an axis, such as its rows. In
+    this order also: the index of the first one of each, the index in the result for each one of x, and how
+    often each occurs. Along an axis, NaNs are equal and complex numbers have no order."""
+    if axis is None:
+        values, indices, inverse, counts = unique_all(x)
+    else:
+        axis = axis_of(axis, node_of(x).ndim)
+        c, i = ctypes.c_void_p(), ctypes.c_void_p()
+        made = lib.unique_axis(c_formula(x), axis, ctypes.byref(c), ctypes.byref(i))
+        values, counts, inverse = [from_matrix(m, x.device) for m in (made, c.value, i.value)]
+        indices = _first(inverse, counts)
+    asked = (return_index, indices), (return_inverse, inverse), (return_counts, counts)
+    more = [result for wanted, result in asked if wanted]
+    return (values, *more) if more else values

@@ -293,6 +293,29 @@ def test_unique(rng, cases):
         assert int(duet.sum(got.counts)) == x.size
 
 
+def test_unique_along_axes(rng, cases):
+    for _ in range(cases // 4):
+        dtype = str(rng.choice(FLOATS + INTEGERS + ['bool']))
+        shape = tuple(int(n) for n in rng.integers(0 if rng.integers(4) == 0 else 1, 6, int(rng.integers(1, 4))))
+        x = rng.integers(0, 2 if rng.integers(2) else 3, shape).astype(dtype)
+        axis = int(rng.integers(-len(shape), len(shape)))
+        more = {f'return_{name}': bool(rng.integers(2)) for name in ('index', 'inverse', 'counts')}
+        got = duet.unique(duet.asarray(x), axis, **more)
+        want = np.unique(x, axis=axis, **more)
+        if not any(more.values()):
+            got, want = (got,), (want,)
+        assert len(got) == len(want)
+        for g, w in zip(got, want):
+            assert np.array_equal(np.asarray(g), w) and g.shape == w.shape, (x, axis)
+        flat = duet.unique(duet.asarray(x), return_counts=True)
+        for g, w in zip(flat, np.unique(x, return_counts=True)):
+            assert np.array_equal(np.asarray(g), w), x
+    with pytest.raises(IndexError):
+        duet.unique(duet.asarray([1, 2]), 1)
+    with pytest.raises(TypeError):
+        duet.unique(duet.asarray([1j, 2]), 0)
+
+
 def test_set_operations_on_nan():
     x = duet.asarray([duet.nan, 1.0, duet.nan, 1.0])
     values, indices, inverse, counts = duet.unique_all(x)

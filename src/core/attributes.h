@@ -63,9 +63,9 @@ typedef struct overlap_attributes {
 } overlap_attributes;
 
 /* Scans, gathers, scatters and sorts. axis: the axis that they work along, not negative. k: the number
- * of elements that top_k returns. */
+ * of elements that top_k returns. smallest: top_k returns the smallest elements; only in steps. */
 typedef struct index_attributes {
-    int32_t axis, k;
+    int32_t axis, k, smallest;
 } index_attributes;
 
 typedef struct one_hot_attributes {

@@ -112,10 +112,11 @@ ORDER_FN double order_number(const void *p, duet_dtype type, int64_t i)
     }
 }
 
-/* top_k sorts in descending order. argsort and top_k_indices give indices. */
+/* top_k sorts in descending order, or in ascending order if it returns the smallest elements. argsort and
+ * top_k_indices give indices. */
 static inline bool sorts_down(const step *s)
 {
-    return s->kernel == OP_top_k || s->kernel == OP_top_k_indices;
+    return (s->kernel == OP_top_k || s->kernel == OP_top_k_indices) && !s->attr.index.smallest;
 }
 static inline bool sorts_indices(const step *s)
 {

@@ -437,10 +437,10 @@ duet_status matrix_not_writable(const char *who, const duet_matrix *m)
     char text[SHAPE_TEXT], why[CONSTANT_TEXT];
     shape_text(text, m->at.type, m->at.rank, m->at.size);
     if (m->constant) return fail(DUET_BAD_ARGUMENT, "%s(%s): %s", who, text, matrix_constant_text(m, why));
-    return fail(
-        DUET_BAD_ARGUMENT,
-        "%s(%s): a matrix that repeats elements (stride 0, as in a broadcast view) must not be written", who,
-        text);
+    return fail(DUET_BAD_ARGUMENT,
+                "%s(%s): a matrix that repeats elements (stride 0 or axes that overlap, as in a broadcast "
+                "view) must not be written",
+                who, text);
 }
 
 duet_dtype duet_type(const duet_matrix *m) { return matrix_lives(m) ? m->at.type : (duet_dtype)0; }

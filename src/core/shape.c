@@ -155,11 +155,30 @@ void layout_merge(layout *l, int a, int count)
     layout_insert(l, a, size, stride);
 }
 
+/* Does a stride, in ascending order, not step over all elements that the axes before it reach? Then elements
+ * may occur several times. In dense matrices and their views each stride steps over them. */
 bool layout_repeats(const layout *l)
 {
-    bool repeats = false;
-    for (int a = 0; a < l->rank; a++) repeats |= l->size[a] > 1 && l->stride[a] == 0;
-    return repeats && layout_count(l) > 0;
+    int64_t stride[DUET_RANK_MAX], size[DUET_RANK_MAX], reach = 0;
+    int n = 0;
+    if (layout_count(l) == 0) return false;
+    for (int a = l->rank - 1; a >= 0; a--) {
+        const int64_t own = l->stride[a] < 0 ? -l->stride[a] : l->stride[a];
+        int i = n;
+        if (l->size[a] <= 1) continue;
+        for (; i > 0 && stride[i - 1] > own; i--) {
+            stride[i] = stride[i - 1];
+            size[i] = size[i - 1];
+        }
+        stride[i] = own;
+        size[i] = l->size[a];
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (stride[i] <= reach) return true;
+        reach += (size[i] - 1) * stride[i];
+    }
+    return false;
 }
 
 layout layout_broadcast(const layout *l, const shape *to)

@@ -24,38 +24,18 @@ duet_matrix *(duet_wrap_shape)(void *host, duet_dtype type, int rank, const int6
     return matrix_wrap("duet_wrap", host, type, rank, size);
 }
 
-/* The axes with more than one element, by ascending size of stride. */
-static int axes_by_stride(const layout *l, int axis[DUET_RANK_MAX])
-{
-    int n = 0;
-    for (int a = 0; a < l->rank; a++) {
-        int i = n;
-        if (l->size[a] <= 1 || l->stride[a] == 0) continue;
-        for (; i > 0 && llabs(l->stride[axis[i - 1]]) > llabs(l->stride[a]); i--) axis[i] = axis[i - 1];
-        axis[i] = a;
-        n++;
-    }
-    return n;
-}
-
-/* Each axis must step over all elements that the axes with smaller strides reach, unless its
- * stride is 0. The size in bytes must not overflow. */
+/* The size in bytes must not overflow. Axes may overlap: such a matrix can only be read. */
 static duet_status check_strides(const char *who, const layout *l)
 {
-    int axis[DUET_RANK_MAX];
     char text[SHAPE_TEXT];
     int64_t reach = 0, along;
     const int64_t most = PTRDIFF_MAX / 2 / (int64_t)dtypes[l->type].bytes;
     for (int a = 0; a < l->rank; a++)
         if (l->stride[a] > most || l->stride[a] < -most)
             return fail(DUET_BAD_SHAPE, "%s: the stride of axis %d overflows", who, a);
-    const int n = layout_count(l) ? axes_by_stride(l, axis) : 0;
-    for (int i = 0; i < n; i++) {
-        const int64_t stride = llabs(l->stride[axis[i]]);
-        if (stride <= reach)
-            return fail(DUET_BAD_ARGUMENT, "%s(%s): with stride %lld of axis %d, elements would overlap", who,
-                        shape_text(text, l->type, l->rank, l->size), (long long)l->stride[axis[i]], axis[i]);
-        if (__builtin_mul_overflow(l->size[axis[i]] - 1, stride, &along) || along > most - 1 - reach)
+    const int axes = layout_count(l) ? l->rank : 0;
+    for (int a = 0; a < axes; a++) {
+        if (__builtin_mul_overflow(l->size[a] - 1, llabs(l->stride[a]), &along) || along > most - 1 - reach)
             return fail(DUET_BAD_SHAPE, "%s(%s): the number of bytes overflows", who,
                         shape_text(text, l->type, l->rank, l->size));
         reach += along;

@@ -15,7 +15,7 @@ duet_status indices_open(const step *s, const operand *o, int64_t n, const frame
 /* Combines n elements of `from` with those of `to`: the inner loop of scatter.c, by type. */
 typedef void scatter_columns(void *to, const void *from, int64_t stride, int64_t n);
 scatter_columns scatter_add_f32, scatter_add_f64, scatter_add_i64, scatter_max_f32, scatter_max_f64,
-    scatter_max_i64;
+    scatter_max_i64, scatter_mul_f32, scatter_mul_f64, scatter_mul_i64;
 
 /* Gathers n elements of `size` bytes that are `stride` elements apart. */
 void gather_elements(void *to, const void *from, int64_t stride, int64_t n, size_t size);

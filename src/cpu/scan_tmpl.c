@@ -210,6 +210,8 @@ duet_status TYPED_NAME(run_scan)(const step *given, const frame *f)
         const number *b = from;                                                                              \
         for (int64_t i = 0; i < n; i++) a[i] = formula(a[i], b[i * stride]);                                 \
     }
-#define SUM(a, b) (a) + (b)
+#define SUM(a, b)     (a) + (b)
+#define PRODUCT(a, b) (a) * (b)
 SCATTER(scatter_add, SUM)
+SCATTER(scatter_mul, PRODUCT)
 SCATTER(scatter_max, MAXIMUM_OF)

@@ -1,4 +1,4 @@
-/* scatter.c - put, scatter_add and scatter_max.
+/* scatter.c - put, scatter_add, scatter_mul and scatter_max.
  *
  * Updates of one element are applied in the order of the indices. The operands may have any layout,
  * the result is dense. Each thread computes a range of the result along the axis, so no element is
@@ -67,8 +67,10 @@ static scatter_columns *combine_function(const step *s)
 {
     static scatter_columns *const add[] = { scatter_add_f32, scatter_add_f64, scatter_add_i64 };
     static scatter_columns *const max[] = { scatter_max_f32, scatter_max_f64, scatter_max_i64 };
+    static scatter_columns *const mul[] = { scatter_mul_f32, scatter_mul_f64, scatter_mul_i64 };
     const duet_dtype type = s->out[0].at.type;
     if (s->kernel == OP_put) return NULL;
+    if (s->kernel == OP_scatter_mul) return mul[type];
     return s->kernel == OP_scatter_add ? add[type] : max[type];
 }
 

@@ -103,7 +103,7 @@ void formulas_back(void *own)
     move_to(own);
 }
 
-static void arena_clear(arena *a)
+void arena_clear(arena *a)
 {
     a->count = a->length = a->roots = a->last_leaf = a->last_number = 0;
     a->mixed = false;

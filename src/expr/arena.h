@@ -101,6 +101,8 @@ static inline void consume(arena *a, node *n)
     n->kind &= ~KIND(0, 0, 0, NODE_ROOT);
 }
 
+void arena_clear(arena *a); /* removes all nodes; there must be no roots */
+
 /* Spends the formula with root n: none of its nodes can be named again. Its memory is reused when
  * no live node lies above. */
 void arena_spend(arena *a, node *n, const char *site);

@@ -229,11 +229,27 @@ static duet_expr mirrored(duet_expr x, int axis, int64_t before, int64_t after, 
     return e;
 }
 
+/* Parts of x again on both sides, or all of it several times if they are longer. */
+static duet_expr wrapped(duet_expr x, int axis, int64_t before, int64_t after, const char *site)
+{
+    const int64_t n = formula_shape(x).size[axis], start = (n - before % n) % n,
+                  stop = start + before + n + after;
+    duet_expr e = x;
+    if (before > n || after > n) {
+        const duet_expr all = repeated("pad", x, (stop - 1) / n + 1, axis, false, site);
+        return part(all, axis, start, stop, site);
+    }
+    if (before) e = appended(part(x, axis, n - before, n, site), e, axis, site);
+    if (after) e = appended(e, part(x, axis, 0, after, site), axis, site);
+    return e;
+}
+
 static duet_expr padded(duet_expr x, int axis, const duet_padding *p, const char *site)
 {
     const int64_t before = p->before[axis], after = p->after[axis];
     duet_expr e = x;
     if (p->mode == DUET_PAD_REFLECT && before + after) return mirrored(x, axis, before, after, site);
+    if (p->mode == DUET_PAD_WRAP && before + after) return wrapped(x, axis, before, after, site);
     const bool is_edge = p->mode == DUET_PAD_EDGE;
     if (before) {
         const duet_expr own =
@@ -250,7 +266,7 @@ static duet_expr padded(duet_expr x, int axis, const duet_padding *p, const char
 
 static duet_status check_padding(const shape *s, const duet_padding *p)
 {
-    if (p->mode < DUET_PAD_CONSTANT || p->mode > DUET_PAD_REFLECT)
+    if (p->mode < DUET_PAD_CONSTANT || p->mode > DUET_PAD_WRAP)
         return fail(DUET_BAD_ARGUMENT, "mode (%d) is not a duet_pad_mode", (int)p->mode);
     for (int a = 0; a < DUET_RANK_MAX; a++) {
         const int64_t before = p->before[a], after = p->after[a], size = a < s->rank ? s->size[a] : 0;

@@ -1,5 +1,6 @@
 /* composed.c - operators made of others, from their rows. */
 #include "call_text.h"
+#include "derivative_rules.h"
 #include "dtype.h"
 #include <math.h>
 #include <stdbool.h>
@@ -19,8 +20,6 @@ static duet_expr fast_sigmoid_of(duet_expr h, const char *site)
     return duet_mul(0.5, duet_add(1, duet_where(duet_less(h, 0), duet_neg(z), z)));
 }
 #define FAST_SIGMOID(h) fast_sigmoid_of(h, site)
-
-static bool is_complex(duet_expr x) { return dtype_is_complex(duet_expr_type(x)); }
 
 /* ---- functions with limits at infinity, of a real x. Formulas of a complex x have no clip. ---- */
 
@@ -65,6 +64,24 @@ static duet_expr logaddexp_of(duet_expr x, duet_expr y, const char *site)
     return duet_add(duet_where(is_equal, duet_maximum(x, y), larger), duet_log1p(e));
 }
 #define LOGADDEXP(x, y) logaddexp_of(x, y, site)
+
+/* Are the operands integers, or one of them integers and the other a number? */
+static bool are_integers(duet_expr x, duet_expr y)
+{
+    const bool is[] = { dtype_is_integer(duet_expr_type(x)) && !is_number(x),
+                        dtype_is_integer(duet_expr_type(y)) && !is_number(y) };
+    return (is[0] && (is[1] || is_number(y))) || (is[1] && is_number(x));
+}
+
+/* Integers: x less the remainder is a multiple of y, which floor_divide divides exactly. Floating point: the
+ * quotient of the magnitudes is rounded down, and gets the sign. */
+static duet_expr trunc_divide_of(duet_expr x, duet_expr y, const char *site)
+{
+    if (are_integers(x, y)) return duet_floor_divide(duet_sub(x, duet_fmod(x, y)), y);
+    const duet_expr down = duet_floor_divide(duet_abs(x), duet_abs(y));
+    return duet_mul(duet_mul(down, duet_copysign(1, x)), duet_copysign(1, y));
+}
+#define TRUNC_DIVIDE(x, y) trunc_divide_of(x, y, site)
 
 #define A_PART(name, e)                                                                                      \
     (is_complex(x) ? duet_logical_or(duet_##name(duet_real(x)), duet_##name(duet_imag(x))) : (e))

@@ -56,6 +56,7 @@ CONV_RULES(conv1d)
 CONV_RULES(conv2d)
 CONV_RULES(conv3d)
 #define POOL_RULES(axes)                                                                                     \
+    duet_expr pool##axes##_first(const node *n, duet_expr x, duet_expr g, const char *site);                 \
     duet_expr pool##axes##_spread(const node *n, duet_expr x, duet_expr g, const char *site);                \
     duet_expr pool##axes##_largest(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site);  \
     duet_expr pool##axes##_mean(const node *n, duet_expr g, const char *site);                               \
@@ -88,6 +89,8 @@ duet_expr of_put_values(const node *n, duet_expr x, duet_expr indices, duet_expr
 
 /* Zeros like x, with v added at the indices along an axis that each line of `indices` has. */
 duet_expr scatter_along(duet_expr x, duet_expr indices, duet_expr v, int axis, const char *site);
+duet_expr of_multiplied(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr g,
+                        const char *site);
 duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr r, duet_expr g,
                      int which, const char *site);
 

@@ -103,6 +103,17 @@ static double product_of(const int32_t *n, int count)
 /* Upsampling by a factor is the gradient of the sum over blocks. The gradient of max pooling is linear in
  * its operand y; backward it takes the elements of g that are the largest of their windows. */
 #define POOLINGS(d, axes, options, grad_options, scaling)                                                    \
+    static options pool##d##_options(const node *n) /* a node has the first three options */                 \
+    {                                                                                                        \
+        options o = { 0 };                                                                                   \
+        memcpy(&o, n->attr.word, 3 * (axes) * sizeof n->attr.word[0]);                                       \
+        return o;                                                                                            \
+    }                                                                                                        \
+    duet_expr pool##d##_first(const node *n, duet_expr x, duet_expr g, const char *site)                     \
+    {                                                                                                        \
+        const options o = pool##d##_options(n);                                                              \
+        return duet_max_pool##d##_grad_at(x, g, &o, site);                                                   \
+    }                                                                                                        \
     duet_expr pool##d##_spread(const node *n, duet_expr x, duet_expr g, const char *site)                    \
     {                                                                                                        \
         const options *from = (const options *)n->attr.word;                                                 \
@@ -120,7 +131,7 @@ static double product_of(const int32_t *n, int count)
     }                                                                                                        \
     duet_expr pool##d##_largest(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site)      \
     {                                                                                                        \
-        const options o = *(const options *)n->attr.word;                                                    \
+        const options o = pool##d##_options(n);                                                              \
         const int32_t *window = (const int32_t *)&o.window, *stride = (const int32_t *)&o.stride,            \
                       *pad = (const int32_t *)&o.pad;                                                        \
         const int wrong = overlapping(window, stride, pad, axes);                                            \

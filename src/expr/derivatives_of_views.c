@@ -205,6 +205,20 @@ duet_expr of_largest(const node *n, duet_expr x, duet_expr indices, duet_expr v,
     return which == 0 ? duet_where(own, each, 0) : duet_where(given, duet_take(each, indices, axis), 0);
 }
 
+/* The values that scatter_mul multiplies. If none of the values of an element is 0, the gradient is g times
+ * the result, divided by the value. A value that is the only zero gets g times the product of the others. */
+duet_expr of_multiplied(const node *n, duet_expr x, duet_expr indices, duet_expr v, duet_expr g,
+                        const char *site)
+{
+    const int axis = n->attr.index.axis;
+    const duet_expr is_zero = duet_equal(v, 0), is = duet_cast(is_zero, duet_expr_type(x)),
+                    others = duet_where(is_zero, 1, v);
+    const duet_expr zeros =
+                        duet_take(duet_scatter_add(zeros_like(x, site), indices, is, axis), indices, axis),
+                    rest = duet_take(duet_mul(g, duet_scatter_mul(x, indices, others, axis)), indices, axis);
+    return duet_where(duet_equal(zeros, is), duet_div(rest, others), 0);
+}
+
 /* ---- Fourier transforms ---- */
 
 static void add_axis(duet_fourier *o, const node *n, int a)

@@ -2,6 +2,7 @@
  * and appends a node. */
 #include "call_text.h"
 #include "einsum.h"
+#include "general_options.h"
 #include "operands.h"
 #include "status.h"
 #include "structured.h"
@@ -137,20 +138,22 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define GIVE_indices          , options
 #define ATTRS_GIVEN(kind)                                                                                    \
     options ? (const int32_t *)options : (int32_t[OPTIONS_##kind]) { 0 }
+#define POOL_GIVEN(kind)                                                                                     \
+    options ? (const int32_t *)options : (int32_t[sizeof(duet_##kind) / sizeof(int32_t)]) { 0 }
 #define ATTRS_conv             ATTRS_GIVEN(conv)
 #define ATTRS_conv_grad        ATTRS_GIVEN(conv_grad)
 #define ATTRS_conv_transposed  ATTRS_GIVEN(conv_transposed)
-#define ATTRS_pool             ATTRS_GIVEN(pool)
+#define ATTRS_pool             POOL_GIVEN(pool)
 #define ATTRS_pool_grad        ATTRS_GIVEN(pool_grad)
 #define ATTRS_scale            ATTRS_GIVEN(scale)
 #define ATTRS_conv1            ATTRS_GIVEN(conv1)
-#define ATTRS_pool1            ATTRS_GIVEN(pool1)
+#define ATTRS_pool1            POOL_GIVEN(pool1)
 #define ATTRS_pool1_grad       ATTRS_GIVEN(pool1_grad)
 #define ATTRS_scale1           ATTRS_GIVEN(scale1)
 #define ATTRS_conv1_grad       ATTRS_GIVEN(conv1_grad)
 #define ATTRS_conv1_transposed ATTRS_GIVEN(conv1_transposed)
 #define ATTRS_conv3            ATTRS_GIVEN(conv3)
-#define ATTRS_pool3            ATTRS_GIVEN(pool3)
+#define ATTRS_pool3            POOL_GIVEN(pool3)
 #define ATTRS_pool3_grad       ATTRS_GIVEN(pool3_grad)
 #define ATTRS_scale3           ATTRS_GIVEN(scale3)
 #define ATTRS_conv3_grad       ATTRS_GIVEN(conv3_grad)
@@ -163,7 +166,7 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define ATTRS_classes                                                                                        \
     (int32_t[2]) { n, (int32_t)type }
 #define ATTRS_top                                                                                            \
-    (int32_t[2]) { axis, k }
+    (const int32_t *)&(const index_attributes) { axis, k, 0 }
 #define ATTRS_bins                                                                                           \
     (const int32_t *)&(const struct bins) { low, high, n }
 #define ATTRS_fourier                                                                                        \
@@ -193,26 +196,59 @@ struct bins {
 IN_ORDER(conv);
 IN_ORDER(conv_grad);
 IN_ORDER(conv_transposed);
-IN_ORDER(pool);
 IN_ORDER(pool_grad);
 IN_ORDER(scale);
 IN_ORDER(conv1);
-IN_ORDER(pool1);
 IN_ORDER(pool1_grad);
 IN_ORDER(scale1);
 IN_ORDER(conv1_grad);
 IN_ORDER(conv1_transposed);
 IN_ORDER(conv3);
-IN_ORDER(pool3);
 IN_ORDER(pool3_grad);
 IN_ORDER(scale3);
 IN_ORDER(conv3_grad);
 IN_ORDER(conv3_transposed);
 
+/* Makes an operator with options of a kind. Those of some kinds may need several operators. */
+#define MAKE_plain(...)            make_operator(__VA_ARGS__)
+#define MAKE_type(...)             make_operator(__VA_ARGS__)
+#define MAKE_pool_grad(...)        make_operator(__VA_ARGS__)
+#define MAKE_scale(...)            make_operator(__VA_ARGS__)
+#define MAKE_pool1_grad(...)       make_operator(__VA_ARGS__)
+#define MAKE_scale1(...)           make_operator(__VA_ARGS__)
+#define MAKE_conv1_grad(...)       make_operator(__VA_ARGS__)
+#define MAKE_conv1_transposed(...) make_operator(__VA_ARGS__)
+#define MAKE_pool3_grad(...)       make_operator(__VA_ARGS__)
+#define MAKE_scale3(...)           make_operator(__VA_ARGS__)
+#define MAKE_conv3_grad(...)       make_operator(__VA_ARGS__)
+#define MAKE_conv3_transposed(...) make_operator(__VA_ARGS__)
+#define MAKE_axis(...)             make_operator(__VA_ARGS__)
+#define MAKE_classes(...)          make_operator(__VA_ARGS__)
+#define MAKE_top(...)              make_operator(__VA_ARGS__)
+#define MAKE_bins(...)             make_operator(__VA_ARGS__)
+#define MAKE_conv_grad(...)        make_operator(__VA_ARGS__)
+#define MAKE_conv_transposed(...)  make_operator(__VA_ARGS__)
+#define MAKE_fourier(...)          make_operator(__VA_ARGS__)
+#define MAKE_overlap(...)          make_operator(__VA_ARGS__)
+#define MAKE_sizes(...)            make_operator(__VA_ARGS__)
+#define MAKE_order(...)            make_operator(__VA_ARGS__)
+#define MAKE_range(...)            make_operator(__VA_ARGS__)
+#define MAKE_window(...)           make_operator(__VA_ARGS__)
+#define MAKE_offset(...)           make_operator(__VA_ARGS__)
+#define MAKE_triangle(...)         make_operator(__VA_ARGS__)
+#define MAKE_solver(...)           make_operator(__VA_ARGS__)
+#define MAKE_pool1(...)            make_pooling(1, __VA_ARGS__)
+#define MAKE_pool(...)             make_pooling(2, __VA_ARGS__)
+#define MAKE_pool3(...)            make_pooling(3, __VA_ARGS__)
+#define MAKE_conv1(...)            make_convolution(1, __VA_ARGS__)
+#define MAKE_conv(...)             make_convolution(2, __VA_ARGS__)
+#define MAKE_conv3(...)            make_convolution(3, __VA_ARGS__)
+#define MAKE_indices(...)          make_einsum(options, __VA_ARGS__)
+
 #define DUET_DEF1(name, options_, ...)                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x DUET_OPTIONS_##options_, const char *site)                       \
     {                                                                                                        \
-        return make_operator(OP_##name, #name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);               \
+        return MAKE_##options_(OP_##name, #name, 1, (duet_expr[]){ x }, ATTRS_##options_, site);             \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x DUET_OPTIONS_##options_)                                              \
     {                                                                                                        \
@@ -221,7 +257,7 @@ IN_ORDER(conv3_transposed);
 #define DUET_DEF2(name, options_, ...)                                                                       \
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y DUET_OPTIONS_##options_, const char *site)          \
     {                                                                                                        \
-        return make_operator(OP_##name, #name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);            \
+        return MAKE_##options_(OP_##name, #name, 2, (duet_expr[]){ x, y }, ATTRS_##options_, site);          \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y DUET_OPTIONS_##options_)                                 \
     {                                                                                                        \
@@ -233,7 +269,7 @@ IN_ORDER(conv3_transposed);
     duet_expr(duet_##name##_at)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_,               \
                                 const char *site)                                                            \
     {                                                                                                        \
-        return make_operator(OP_##name, #name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);         \
+        return MAKE_##options_(OP_##name, #name, 3, (duet_expr[]){ x, y, z }, ATTRS_##options_, site);       \
     }                                                                                                        \
     duet_expr(duet_##name)(duet_expr x, duet_expr y, duet_expr z DUET_OPTIONS_##options_)                    \
     {                                                                                                        \

@@ -20,6 +20,23 @@ duet_expr not_itself(duet_expr made, duet_expr x, const char *site)
     return made.serial == x.serial ? duet_reshape_at(x, s.rank, s.size, site) : made;
 }
 
+uint32_t nodes_built(void) { return arena_here ? arena_here->count : 0; }
+
+duet_expr alone_if_failed(duet_expr made, uint32_t from, int count, const duet_expr e[])
+{
+    arena *a = arena_here;
+    const node *n = a ? arena_look(a, made.serial) : NULL;
+    if (!a || made.serial & SERIAL_HELD || (n && !(n->flags & NODE_FAILED))) return made;
+    for (uint32_t i = from; i < a->count; i++)
+        if (&a->nodes[i] != n) consume(a, &a->nodes[i]);
+    for (int k = 0; k < count; k++) {
+        node *x = e[k].serial & SERIAL_HELD ? NULL : arena_look(a, e[k].serial);
+        if (x && x != n) consume(a, x);
+    }
+    if (!a->roots) arena_clear(a); /* the failure has no node */
+    return made;
+}
+
 duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site)
 {
     return make_operator(OP_reshape, function, 1, &x, (const int32_t *)given, site);

@@ -57,6 +57,13 @@ duet_expr true_like(duet_expr x, const char *site);
  * owns its result: a persistent x must not be dropped with it. */
 duet_expr not_itself(duet_expr made, duet_expr x, const char *site);
 
+/* The number of nodes of this thread's formulas. */
+uint32_t nodes_built(void);
+
+/* Returns `made`. If it has failed, nothing that was built behind the first `from` nodes, and no operand, is
+ * left as a formula of its own, which nobody could evaluate or drop. */
+duet_expr alone_if_failed(duet_expr made, uint32_t from, int count, const duet_expr e[]);
+
 duet_expr reshaped(const char *function, duet_expr x, const sizes_given *given, const char *site);
 
 /* x with one entry for one axis. */

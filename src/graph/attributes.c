@@ -12,7 +12,11 @@ static void read_hole(const node *n, attributes *a) { a->hole = n->attr.hole; }
 static void read_axis(const node *n, attributes *a) { a->index = n->attr.index; }
 static void read_type(const node *n, attributes *a) { a->cast = n->attr.cast; }
 static void read_classes(const node *n, attributes *a) { a->one_hot = n->attr.one_hot; }
-static void read_top(const node *n, attributes *a) { a->index = n->attr.index; }
+static void read_top(const node *n, attributes *a)
+{
+    a->index = n->attr.index;
+    a->index.smallest = n->op == OP_bottom_k || n->op == OP_bottom_k_indices;
+}
 static void read_solver(const node *n, attributes *a) { a->solver = n->attr.solver; }
 static void read_triangle(const node *n, attributes *a) { a->triangle = n->attr.triangle; }
 static void read_indices(const node *n, attributes *a) { a->einsum = n->attr.einsum; }
@@ -122,6 +126,8 @@ static const uint8_t same_kernel[OPS_ALL] = {
     [OP_irfftn] = OP_fftn,
     [OP_ifftshift] = OP_fftshift,
     [OP_fftcorrelate] = OP_fftconvolve,
+    [OP_bottom_k] = OP_top_k,
+    [OP_bottom_k_indices] = OP_top_k_indices,
 };
 
 enum op canonical_operator(enum op op) { return same_kernel[op] ? (enum op)same_kernel[op] : op; }

@@ -50,7 +50,8 @@ static int merged_axes(graph *g, int x, int first, int count)
 {
     layout l = value_layout(g, x);
     if (layout_merges(&l, first, count)) return x;
-    const value like = copy_of(g, x);
+    value like = copy_of(g, x);
+    like.join = 0; /* the copy is no piece of a concatenation, even if x is one */
     return load_as(g, x, &like, LOAD_SHAPE, like.comp);
 }
 

@@ -5,6 +5,7 @@
  * first. */
 #include "canonicalize.h"
 #include "dtype.h"
+#include <string.h>
 
 /* EXACT_TERMS: sums of up to this many products of integers of at most 16 bits are exact in f64.
  * NEAR_TERMS: convolutions may use an inexact algorithm of a vendor library; up to this many
@@ -44,10 +45,13 @@ static duet_dtype kernel_type(const graph *g, const value *v)
     return DUET_I64;
 }
 
+/* The type and shape of a conversion of x. It is no piece of a concatenation, even if x is one. */
 static value as_type(const value *x, duet_dtype t)
 {
     value like = *x;
     like.type = (uint8_t)t;
+    like.join = 0;
+    memset(like.start, 0, sizeof like.start);
     return like;
 }
 

@@ -1,4 +1,4 @@
-/* masked.c - matrices whose size depends on data: masked, nonzero, unique. The indices of true
+/* masked.c - matrices whose size depends on data: masked, nonzero, unique, unique_axis. The indices of true
  * elements come from a stable sort of bools. Only the number of elements is copied to the host. */
 #include "matrix.h"
 #include "statement.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A running call, and the matrices that it has created for itself. */
-#define OWNS 24
+#define OWNS 32
 typedef struct selecting {
     const char *who;
     duet_matrix *own[OWNS];
@@ -41,6 +41,13 @@ static duet_status put(const selecting *c, duet_matrix *m, duet_expr e)
 }
 
 static duet_expr of(const duet_matrix *m) { return duet_of_matrix(m); }
+
+static shape shape_of(duet_expr x)
+{
+    shape s = { .rank = duet_expr_rank(x) };
+    for (int a = 0; a < s.rank; a++) s.size[a] = duet_expr_size(x, a);
+    return s;
+}
 
 /* ---- checks ---- */
 
@@ -120,8 +127,7 @@ static duet_expr is_zero(duet_expr e)
 /* Finds the indices of elements that are not 0, in row-major order, and the shape of the formula. */
 static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where)
 {
-    *s = (shape){ .rank = duet_expr_rank(e) };
-    for (int a = 0; a < s->rank; a++) s->size[a] = duet_expr_size(e, a);
+    *s = shape_of(e);
     duet_matrix *no = own(c, (duet_new_shape)(DUET_BOOL, s->rank, s->size)), *line;
     TRY(put(c, no, is_zero(e)));
     line = flat(c, no);
@@ -134,9 +140,7 @@ static duet_status find(selecting *c, duet_expr e, shape *s, duet_matrix **where
 static duet_status check_mask(const char *who, duet_expr x, duet_expr mask)
 {
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
-    shape s[2] = { { .rank = duet_expr_rank(x) }, { .rank = duet_expr_rank(mask) } };
-    for (int k = 0; k < s[0].rank; k++) s[0].size[k] = duet_expr_size(x, k);
-    for (int k = 0; k < s[1].rank; k++) s[1].size[k] = duet_expr_size(mask, k);
+    const shape s[2] = { shape_of(x), shape_of(mask) };
     bool fits = s[1].rank <= s[0].rank && s[1].rank > 0;
     for (int k = 0; k < s[1].rank && fits; k++) fits = s[0].size[k] == s[1].size[k];
     if (fits) return DUET_OK;
@@ -246,29 +250,185 @@ static duet_status number_each(selecting *c, const duet_matrix *repeats, const d
     return put(c, to, (duet_put)(of(groups), of(order), of(groups), 0));
 }
 
-/* Computes the distinct values of x (result[0]), their counts ([1]) and the inverse ([2]). want[i] says
- * whether to compute result[i]. */
+/* The distinct elements of a vector: the sorted elements, their indices before sorting (only if asked for),
+ * whether each equals the one before it, and the indices of those that do not. */
+typedef struct distinct {
+    duet_matrix *sorted, *order, *repeats, *first;
+} distinct;
+
+static duet_status find_distinct(selecting *c, const duet_matrix *line, bool with_order, distinct *d)
+{
+    const int64_t n = line->count;
+    *d = (distinct){ .sorted = vector(c, line->at.type, n), .repeats = vector(c, DUET_BOOL, n) };
+    if (with_order) d->order = vector(c, DUET_I64, n);
+    if (!d->sorted || !d->repeats || (with_order && !d->order)) return DUET_NO_MEMORY;
+    TRY(sort_into(c, d->sorted, d->order, line));
+    if (n > 1) TRY(mark_repeats(c, d->sorted, d->repeats));
+    return find_zeros(c, d->repeats, &d->first);
+}
+
+/* Computes the counts (result[1]) and the inverse ([2], of a shape). want[i] says whether to compute
+ * result[i]. */
+static duet_status count_and_number(selecting *c, const distinct *d, const bool want[3], int rank,
+                                    const int64_t *size, duet_matrix *result[3])
+{
+    const int64_t n = d->sorted->count;
+    result[1] = want[1] ? (duet_new_shape)(DUET_I64, 1, &d->first->count) : NULL;
+    result[2] = want[2] ? (duet_new_shape)(DUET_I64, rank, size) : NULL;
+    if ((want[1] && !result[1]) || (want[2] && !result[2])) return DUET_NO_MEMORY;
+    if (want[1] && n) TRY(count_each(c, d->first, n, result[1]));
+    if (want[2] && n) return number_each(c, d->repeats, d->order, result[2]);
+    return DUET_OK;
+}
+
+static duet_status check_order(const char *who, duet_expr x)
+{
+    char text[SHAPE_TEXT];
+    if (dtype_kind(duet_expr_type(x)) != TYPE_COMPLEX) return DUET_OK;
+    const shape s = shape_of(x);
+    return fail(DUET_BAD_TYPE, "%s(x: %s): x must be real, not complex", who,
+                shape_text(text, duet_expr_type(x), s.rank, s.size));
+}
+
+/* Computes the distinct values of x (result[0]), their counts and the inverse. */
 static duet_status unique(selecting *c, duet_expr x, const bool want[3], duet_matrix *result[3])
 {
     const duet_matrix *from;
+    distinct d;
     TRY(check_operand(c->who, "x", x));
+    TRY(check_order(c->who, x));
     TRY(evaluated(c, x, &from));
-    const int64_t n = from->count;
-    duet_matrix *line = flat(c, from), *sorted = vector(c, from->at.type, n),
-                *repeats = vector(c, DUET_BOOL, n), *first;
-    duet_matrix *order = want[2] ? vector(c, DUET_I64, n) : NULL;
-    if (!line || !sorted || !repeats || (want[2] && !order)) return DUET_NO_MEMORY;
-    TRY(sort_into(c, sorted, order, line));
-    if (n > 1) TRY(mark_repeats(c, sorted, repeats));
-    TRY(find_zeros(c, repeats, &first));
-    result[0] = (duet_new_shape)(from->at.type, 1, &first->count);
-    result[1] = want[1] ? (duet_new_shape)(DUET_I64, 1, &first->count) : NULL;
-    result[2] = want[2] ? (duet_new_shape)(DUET_I64, from->at.rank, from->at.size) : NULL;
-    if ((want[1] && !result[1]) || (want[2] && !result[2])) return DUET_NO_MEMORY;
-    TRY(put(c, result[0], (duet_take)(of(sorted), of(first), 0)));
-    if (want[1] && n) TRY(count_each(c, first, n, result[1]));
-    if (want[2] && n) return number_each(c, repeats, order, result[2]);
+    duet_matrix *line = flat(c, from);
+    if (!line) return DUET_NO_MEMORY;
+    TRY(find_distinct(c, line, want[2], &d));
+    result[0] = (duet_new_shape)(from->at.type, 1, &d.first->count);
+    TRY(put(c, result[0], (duet_take)(of(d.sorted), of(d.first), 0)));
+    return count_and_number(c, &d, want, from->at.rank, from->at.size, result);
+}
+
+/* ---- unique along an axis ----
+ *
+ * The parts of x along the axis become columns of a matrix. Each row is replaced by ranks: numbers from 0
+ * that have the order of its elements. The ranks of several rows are the digits of one number, which has the
+ * order of these rows together; and so on until one row is left, whose order is that of the parts. So the
+ * number of statements grows with the logarithm of the size of a part only. */
+
+enum { MOST_DIGITS = 8 };
+
+/* The number of digits from 0 to n - 1 that one i64 holds. */
+static int digits_of(int64_t n)
+{
+    int digits = 1;
+    for (int64_t most = n; digits < MOST_DIGITS && most <= INT64_MAX / n; most *= n) digits++;
+    return digits;
+}
+
+static duet_status check_axis(const char *who, duet_expr x, int *axis)
+{
+    char text[SHAPE_TEXT];
+    const shape s = shape_of(x);
+    const int given = *axis;
+    if (given < 0) *axis += s.rank;
+    if (*axis < 0 || *axis >= s.rank)
+        return fail(DUET_BAD_SHAPE, "%s(x: %s): axis %d does not exist; x has %d %s", who,
+                    shape_text(text, duet_expr_type(x), s.rank, s.size), given, s.rank, axes_word(s.rank));
+    if (s.size[*axis] < 2 || digits_of(s.size[*axis]) > 1) return DUET_OK;
+    return fail(DUET_UNSUPPORTED, "%s(x: %s): axis %d must have fewer elements", who,
+                shape_text(text, duet_expr_type(x), s.rank, s.size), *axis);
+}
+
+/* The numbers from 0 in the order of the elements of each sorted line. Equal elements have equal numbers. */
+static duet_expr numbers_of(const duet_matrix *sorted)
+{
+    const int64_t n = sorted->at.size[1];
+    duet_padding first = { .before = { 0, 1 } };
+    const duet_expr x = (duet_range)(of(sorted), 1, 0, n - 1, 1), y = (duet_range)(of(sorted), 1, 1, n, 1);
+    duet_expr same = (duet_equal)(x, y);
+    if (dtype_kind(sorted->at.type) == TYPE_FLOAT)
+        same = (duet_logical_or)(same, (duet_logical_and)((duet_isnan)(x), (duet_isnan)(y)));
+    const duet_expr steps = (duet_cast)((duet_logical_not)(same), DUET_I64);
+    return (duet_cumsum)((duet_pad)(steps, &first), 1);
+}
+
+/* Computes the ranks of the elements of each line. */
+static duet_status rank_lines(selecting *c, const duet_matrix *lines, duet_matrix *ranks)
+{
+    const int64_t *size = lines->at.size;
+    duet_matrix *order = own(c, (duet_new_shape)(DUET_I64, 2, size)),
+                *sorted = own(c, (duet_new_shape)(lines->at.type, 2, size)),
+                *numbers = own(c, (duet_new_shape)(DUET_I64, 2, size));
+    if (!order || !sorted || !numbers) return DUET_NO_MEMORY;
+    TRY(put(c, order, (duet_argsort)(of(lines), 1)));
+    TRY(put(c, sorted, (duet_take_along_axis)(of(lines), of(order), 1)));
+    TRY(put(c, numbers, numbers_of(sorted)));
+    return put(c, ranks, (duet_put_along_axis)(of(numbers), of(order), of(numbers), 1));
+}
+
+/* Line k of each group. */
+static duet_expr digit_of(const duet_matrix *ranks, const int64_t divided[3], int k)
+{
+    return (duet_pick)((duet_reshape)(of(ranks), 3, divided), 1, k);
+}
+
+/* Replaces groups of lines by one line each, which has the order of the lines together. The last group gets
+ * lines of zeros. `lines` is the last matrix of the call's own, before and after. */
+static duet_status join_lines(selecting *c, duet_matrix **lines)
+{
+    const int at = c->owns - 1;
+    const int64_t m = (*lines)->at.size[0], n = (*lines)->at.size[1];
+    const int digits = (int)(m < digits_of(n) ? m : digits_of(n));
+    const int64_t groups = (m + digits - 1) / digits, all[] = { groups * digits, n },
+                  divided[] = { groups, digits, n };
+    duet_matrix *joined = own(c, (duet_new_shape)(DUET_I64, 2, (const int64_t[]){ groups, n })),
+                *ranks = own(c, (duet_new_shape)(DUET_I64, 2, all)), *used = part(c, ranks, 0, m);
+    if (!joined || !ranks || !used) return DUET_NO_MEMORY;
+    TRY(rank_lines(c, *lines, used));
+    duet_expr number = digit_of(ranks, divided, 0);
+    for (int k = 1; k < digits; k++)
+        number = (duet_add)((duet_mul)(number, duet_of_integer(n)), digit_of(ranks, divided, k));
+    TRY(put(c, joined, number));
+    while (c->owns > at + 2) duet_free(&c->own[--c->owns]);
+    duet_free(&c->own[at]);
+    *lines = c->own[at] = joined;
+    c->owns = at + 1;
     return DUET_OK;
+}
+
+/* A vector with an element for each part of a matrix along an axis. The elements have the order of the
+ * parts. */
+static duet_status number_parts(selecting *c, const duet_matrix *from, int axis, duet_matrix **line)
+{
+    const int64_t n = from->at.size[axis];
+    if (from->count == 0 || n == 1) {
+        *line = vector(c, DUET_I64, n);
+        return *line ? DUET_OK : DUET_NO_MEMORY;
+    }
+    const int64_t size[] = { from->count / n, n };
+    duet_matrix *lines = own(c, (duet_new_shape)(from->at.type, 2, size));
+    TRY(put(c, lines, (duet_reshape)((duet_moveaxis)(of(from), axis, -1), 2, size)));
+    while (lines->at.size[0] > 1) TRY(join_lines(c, &lines));
+    *line = flat(c, lines);
+    return *line ? DUET_OK : DUET_NO_MEMORY;
+}
+
+static duet_status unique_axis(selecting *c, duet_expr x, int axis, const bool want[3],
+                               duet_matrix *result[3])
+{
+    const duet_matrix *from;
+    duet_matrix *line;
+    distinct d;
+    TRY(check_operand(c->who, "x", x));
+    TRY(check_order(c->who, x));
+    TRY(check_axis(c->who, x, &axis));
+    TRY(evaluated(c, x, &from));
+    TRY(number_parts(c, from, axis, &line));
+    TRY(find_distinct(c, line, true, &d));
+    shape s = { .rank = from->at.rank };
+    for (int a = 0; a < s.rank; a++) s.size[a] = a == axis ? d.first->count : from->at.size[a];
+    result[0] = (duet_new_shape)(from->at.type, s.rank, s.size);
+    const duet_expr first = (duet_take)(of(d.order), of(d.first), 0);
+    TRY(put(c, result[0], (duet_take)(of(from), first, axis)));
+    return count_and_number(c, &d, want, 1, &line->count, result);
 }
 
 /* ---- the calls ---- */
@@ -329,4 +489,23 @@ duet_matrix *(duet_unique_at)(duet_expr x, duet_matrix **counts, duet_matrix **i
 duet_matrix *(duet_unique)(duet_expr x, duet_matrix **counts, duet_matrix **inverse)
 {
     return duet_unique_at(x, counts, inverse, NULL);
+}
+
+duet_matrix *(duet_unique_axis_at)(duet_expr x, int axis, duet_matrix **counts, duet_matrix **inverse,
+                                   const char *site)
+{
+    selecting c = begin("duet_unique_axis", site);
+    IN_DEFAULT_FP_ENVIRONMENT;
+    duet_matrix *result[3] = { 0 };
+    duet_status s = check_now(c.who);
+    if (s == DUET_OK) s = unique_axis(&c, x, axis, (const bool[3]){ true, counts, inverse }, result);
+    formula_spend(x, site);
+    duet_matrix *values = end(&c, s, result, site);
+    if (counts) *counts = result[1];
+    if (inverse) *inverse = result[2];
+    return values;
+}
+duet_matrix *(duet_unique_axis)(duet_expr x, int axis, duet_matrix **counts, duet_matrix **inverse)
+{
+    return duet_unique_axis_at(x, axis, counts, inverse, NULL);
 }

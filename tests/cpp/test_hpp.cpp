@@ -588,6 +588,14 @@ static void compare_rows(const matrix &x, const matrix &y, const matrix &z)
     SAME(vecdot, (x, y), (cx, cy, -1))
     same_formula("cross", duet::cross(x, y, 0), duet_cross_axis(cx, cy, 0));
     SAME(nextafter, (x, 2), (cx, 2))
+    SAME(softmax, (x, 0), (cx, 0))
+    SAME(log_softmax, (x, -1), (cx, -1))
+    SAME(layer_norm, (x, 1, 0, 0.5, { 0, 1 }), (cx, 1, 0, 0.5, 0, 1))
+    SAME(rms_norm, (x, 1, 0.5), (cx, 1, 0.5))
+    SAME(rms_norm, (x, 1, 0.5, 0), (cx, 1, 0.5, 0))
+    SAME(group_norm, (x, 1, 0, 2, 0.5), (cx, 1, 0, 2, 0.5))
+    SAME(trunc_divide, (x, y), (cx, cy))
+    SAME(bottom_k, (x, 2, 0), (cx, 2, 0))
     SAME(isin, (x, y), (cx, cy))
     SAME(searchsorted, (duet::sum(x, 1), y), (duet_sum_axes(cx, 1), cy, DUET_SIDE_LEFT))
     SAME(searchsorted, (duet::sum(x, 1), y, duet::side_right), (duet_sum_axes(cx, 1), cy, DUET_SIDE_RIGHT))
@@ -1191,7 +1199,7 @@ static void test_errors()
     THROWS(DUET_BAD_TYPE, x.device_overwrite<int>());
     THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_columns<float>(nullptr, { 2, 2 }));
     THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_strided(memory, { 2, 2 }, 1));
-    THROWS(DUET_BAD_ARGUMENT, (void)matrix::wrap_strided(memory, { 2, 2 }, { 1, 1 }));
+    THROWS(DUET_BAD_ARGUMENT, matrix::wrap_strided(memory, { 2, 2 }, { 1, 1 }) = 1);
     THROWS(DUET_BAD_SHAPE, (void)matrix::ones(duet::f32, -1));
     THROWS(DUET_BAD_TYPE, (void)matrix::full(duet::i32, 0.5, 1));
     THROWS(DUET_IO_ERROR, (void)matrix::load_market("/no/such/file"));
@@ -1315,6 +1323,10 @@ static void test_rest()
     const duet::unique_result un = duet::unique(v);
     CHECK(holds<int>(un.values, { 1, 2, 3 }) && holds<int64_t>(un.counts, { 1, 1, 2 }), "unique");
     CHECK(holds<int64_t>(un.inverse, { 2, 0, 2, 1 }), "the inverse of unique");
+    const duet::unique_result rows = duet::unique(duet::reshape(duet::concat(0, v, v), 4, 2), 0);
+    CHECK(holds<int>(rows.values, { 3, 1, 3, 2 }) && rows.values.rank() == 2, "unique along an axis");
+    CHECK(holds<int64_t>(rows.counts, { 2, 2 }) && holds<int64_t>(rows.inverse, { 0, 1, 0, 1 }),
+          "counts and inverse along an axis");
 
     matrix x(duet::f32, 1000), n(duet::i32, 9);
     duet::random_uniform(x, 1, 2, 3);

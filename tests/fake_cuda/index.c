@@ -120,6 +120,7 @@ static void one_hot(const job *j)
         T a, b;                                                                                              \
         memcpy(&a, to, sizeof a), memcpy(&b, by, sizeof b);                                                  \
         if (kernel == OP_scatter_add) a = (T)((U)a + (U)b);                                                  \
+        else if (kernel == OP_scatter_mul) a = (T)((U)a * (U)b);                                             \
         else if (a == a && (b != b || b > a || (b == a && signbit((double)a)))) a = b;                       \
         memcpy(to, &a, sizeof a);                                                                            \
     } while (0)
@@ -232,7 +233,8 @@ static void sort(const job *j, const spot *s, int axis)
 {
     const layout *x = &j->s.in[0].at, *out = &j->s.out[0].at;
     const int64_t n = x->size[axis];
-    const bool falls = j->s.kernel == OP_top_k || j->s.kernel == OP_top_k_indices;
+    const bool is_top = j->s.kernel == OP_top_k || j->s.kernel == OP_top_k_indices,
+               falls = is_top && !j->s.attr.index.smallest;
     item *items = fake_alloc((size_t)(2 * n + 1) * sizeof *items);
     for (int64_t i = 0; i < n; i++) items[i] = (item){ value(on_line(j->in[0], x, *s, axis, i), x->type), i };
     sort_items(items, n, items + n, falls);
@@ -285,6 +287,7 @@ void fake_run_order(const job *j)
     case OP_histogram: histogram(j); break;
     case OP_put:
     case OP_scatter_add:
+    case OP_scatter_mul:
     case OP_scatter_max: scatter(j); break;
     default: lines(j, sort);
     }

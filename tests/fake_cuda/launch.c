@@ -76,6 +76,7 @@ static const struct fake {
     [OP_put] = { fake_run_order, element_scratch },
     [OP_scatter_add] = { fake_run_order, element_scratch },
     [OP_scatter_max] = { fake_run_order, element_scratch },
+    [OP_scatter_mul] = { fake_run_order, element_scratch },
     [OP_sort] = { fake_run_order, element_scratch },
     [OP_argsort] = { fake_run_order, element_scratch },
     [OP_top_k] = { fake_run_order, element_scratch },

@@ -1,4 +1,4 @@
-/* test_select_faults.c - failures of masked, nonzero and unique on the fake CUDA: every allocation
+/* test_select_faults.c - failures of masked, nonzero, unique and unique_axis on the fake CUDA: every allocation
  * and every call of CUDA fails once. */
 #include "fault_scenario.h"
 
@@ -35,6 +35,11 @@ static void turn(duet_matrix *x)
     result_is(values, 1, 3);
     if (counts) result_is(counts, 1, N);
     if (inverse) result_is(inverse, N, 0);
+    values = duet_unique_axis(duet_reshape(x, 3, 2), 0, &counts, &inverse);
+    if (!values && (counts || inverse)) wrong("results of a failure");
+    result_is(values, 2, 3);
+    if (counts) result_is(counts, 1, 3);
+    if (inverse) result_is(inverse, 3, 0);
 }
 
 static void *play(void *arg)

@@ -242,7 +242,7 @@ static void test_einsum(void)
                                          "bij,bjk->ikb",  "ijb,bjk->bik", "i,i->",      "ib,ib->b",
                                          "ij,ij->ij",     "ijk,j->ik",    "ij,k->jik",  "abij,acjk->abcik",
                                          "aij,bjk->abik", "ij,->ij",      ",->",        "abc,cd->abd",
-                                         "b,bj->bj" };
+                                         "b,bj->bj",      "ij,jk->i",     "ij,kl->ij",  "ii,ij->ij" };
     for (int p = 0; p < places; p++)
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
             for (int n = 0; n < 6; n++) try_sum(texts[i], n % 2 ? DUET_F64 : DUET_F32, n > 2, place[p]);
@@ -251,9 +251,8 @@ static void test_einsum(void)
         try_sum("ij,ij->", DUET_F64, false, place[p]);
     }
     tap_point("einsum");
-    static const char *const bad[] = { "ij,jk->ii", "ij,jk",     "ii,ij->ij",
-                                       "ij,jk->i",  "ij,kl->ij", "IJ,JK->IK",
-                                       "ij,jk->il", "",          "abcdefghi,a->bcdefghi" };
+    static const char *const bad[] = { "ij,jk->ii",    "ij,jk->il", "",        "ij->ij",
+                                       "ij,jk,kl->il", "i1,1k->ik", "ij,jk>ik" };
     duet_matrix *a = duet_new(DUET_F32, 3, 3), *c = duet_new(DUET_F32, 3, 3);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(duet_set(c, duet_einsum(a, a, bad[i])) == DUET_BAD_ARGUMENT, "einsum accepted the bad text %s",
@@ -261,6 +260,8 @@ static void test_einsum(void)
     CHECK(duet_set(c, duet_einsum(a, a, NULL)) == DUET_BAD_ARGUMENT, "einsum accepted NULL");
     CHECK(duet_set(c, duet_einsum(a, a, "ijk,jk->i")) == DUET_BAD_SHAPE,
           "einsum accepted more letters than axes");
+    CHECK(duet_set(c, duet_einsum(a, a, "abcdefghi,a->bcdefghi")) == DUET_BAD_SHAPE,
+          "einsum accepted more letters than a matrix can have axes");
     char text[200] = "";
     FILE *out = fmemopen(text, sizeof text - 1, "w");
     duet_expr e = duet_einsum(a, a, "ij, kj -> ik");

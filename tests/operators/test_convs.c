@@ -603,17 +603,18 @@ static void refused(void)
     fails(duet_conv3d(v, s), DUET_BAD_SHAPE, "duet_conv3d", "filters must have 5 axes, not 3");
     fails(duet_conv3d(v, v, .dilation = { 1, 2, 1 }), DUET_BAD_SHAPE, "duet_conv3d",
           "along axis 3 filters (extent 7) must not be larger than x with its padding (4)");
-    fails(duet_conv3d(v, v, .pad = { 0, 0, -2 }), DUET_BAD_ARGUMENT, "duet_conv3d",
-          "pad ({0, 0, -2}) must not be negative");
-    fails(duet_conv1d(s, s, .more = -1), DUET_BAD_ARGUMENT, "duet_conv1d", "more (-1) must not be negative");
+    fails(duet_conv3d(v, v, .pad = { 0, 0, -2 }), DUET_BAD_SHAPE, "duet_conv3d",
+          "along axis 4 filters (extent 4) must not be larger than x with its padding (0)");
+    fails(duet_conv1d(s, s, .more = -1), DUET_BAD_SHAPE, "duet_conv1d",
+          "along axis 2 filters (extent 4) must not be larger than x with its padding (3)");
     fails(duet_conv3d_filter_grad(v, v, .more = { 0, -1, 0 }), DUET_BAD_ARGUMENT, "duet_conv3d_filter_grad",
           "more ({0, -1, 0}) must not be negative");
     fails(duet_conv3d_input_grad(v, v, .size = { 1, 1, -1 }), DUET_BAD_ARGUMENT, "duet_conv3d_input_grad",
           "size ({1, 1, -1}) must not be negative");
     fails(duet_max_pool1d(s, .window = 5), DUET_BAD_SHAPE, "duet_max_pool1d(x: f32[1,2,4])",
           "the window (5)");
-    fails(duet_avg_pool3d(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool3d",
-          "pad ({0, 1, 0}) must be less than the window");
+    fails(duet_avg_pool3d_grad(v, .window = { 1, 1, 1 }, .pad = { 0, 1, 0 }), DUET_BAD_ARGUMENT,
+          "duet_avg_pool3d_grad", "pad ({0, 1, 0}) must be less than the window");
     fails(duet_upsample1d(s, -2), DUET_BAD_ARGUMENT, "duet_upsample1d", "scale (-2) must not be negative");
     fails(duet_convolve(m, s, DUET_OVERLAP_SAME), DUET_BAD_SHAPE, "duet_convolve(x: f32[4,4], y: f32[1,2,4])",
           "x and y must have the same number of axes, not 2 and 3");

@@ -296,7 +296,7 @@ static void pool_grad_on(const struct def *d, duet_dtype type, const struct imag
     forget(e);
     duet_free(&x);
     duet_pool_grad grad = { { 0 }, { 0 }, { 0 }, { 0 } };
-    memcpy(&grad, &im->pool, sizeof im->pool);
+    memcpy(&grad, &im->pool, offsetof(duet_pool_grad, size)); /* window, stride, pad */
     for (int k = 0; k < 2 && views; k++) grad.size[k] = (int32_t)im->images.size[2 + k];
     trial t = { .row = &d->row,
                 .type = type,

@@ -1,5 +1,5 @@
-/* test_select.c - masked, nonzero and unique against simple loops, and the transfers that they
- * need. */
+/* test_select.c - masked, nonzero, unique and unique_axis against simple loops, and the transfers that
+ * they need. */
 #include "element_list.h"
 
 static duet_place place[2];
@@ -96,6 +96,63 @@ static void known_unique(const list *x, list out[3])
     free(order);
 }
 
+/* The order of parts along an axis: that of their first different elements. */
+static int parts_axis;
+static int compare_parts(int64_t i, int64_t j)
+{
+    const int64_t n = sorting->size[parts_axis], outer = list_outer(sorting, parts_axis),
+                  inner = list_inner(sorting, parts_axis);
+    for (int64_t k = 0; k < outer * inner; k++) {
+        const int64_t start = k / inner * n * inner + k % inner;
+        const long double a = list_number(sorting, start + i * inner),
+                          b = list_number(sorting, start + j * inner);
+        if (isnan(a) != isnan(b)) return isnan(a) ? 1 : -1;
+        if (!isnan(a) && a != b) return a < b ? -1 : 1;
+    }
+    return 0;
+}
+static int part_before(const void *p, const void *q)
+{
+    const int64_t i = *(const int64_t *)p, j = *(const int64_t *)q;
+    const int order = compare_parts(i, j);
+    return order ? order : (i > j) - (i < j);
+}
+
+static void copy_part(list *to, int64_t at, const list *from, int64_t i)
+{
+    const int64_t outer = list_outer(from, parts_axis), inner = list_inner(from, parts_axis);
+    for (int64_t o = 0; o < outer; o++)
+        memcpy(list_place(to, (o * to->size[parts_axis] + at) * inner),
+               list_place(from, (o * from->size[parts_axis] + i) * inner), (size_t)inner * list_each(from));
+}
+
+static void known_unique_axis(const list *x, int axis, list out[3])
+{
+    const int64_t n = x->size[axis];
+    int64_t *order = malloc((size_t)(n + 1) * sizeof *order),
+            *group = malloc((size_t)(n + 1) * sizeof *group), size[DUET_RANK_MAX], parts = 0;
+    sorting = x;
+    parts_axis = axis;
+    for (int64_t i = 0; i < n; i++) order[i] = i;
+    qsort(order, (size_t)n, sizeof *order, part_before);
+    for (int64_t i = 0; i < n; i++) {
+        parts += !i || compare_parts(order[i - 1], order[i]);
+        group[i] = parts - 1;
+    }
+    memcpy(size, x->size, sizeof size);
+    size[axis] = parts;
+    out[0] = list_new(x->type, x->rank, size);
+    out[1] = list_new(DUET_I64, 1, &parts);
+    out[2] = list_new(DUET_I64, 1, &n);
+    for (int64_t i = n; i-- > 0;) {
+        copy_part(&out[0], group[i], x, order[i]); /* the first of equal parts stays */
+        ((int64_t *)out[1].at)[group[i]]++;
+        ((int64_t *)out[2].at)[order[i]] = group[i];
+    }
+    free(order);
+    free(group);
+}
+
 /* ---- on every machine ---- */
 
 static void masked_on(duet_place at, const sight *x, const sight *mask, const char *what)
@@ -150,6 +207,54 @@ static void unique(duet_place at, duet_dtype type, const sizes *s, int view)
         list_free(&of);
     }
     sight_free(&x);
+}
+
+static void unique_axis(duet_place at, duet_dtype type, const sizes *s, int view)
+{
+    if (!s->rank) return;
+    sight x = sight_new(type, s->rank, s->size, view);
+    sight_fill(&x, draw(2) ? TIES : draw(FILLINGS));
+    const list of = list_of(x.m);
+    for (int axis = 0; axis < s->rank; axis++) {
+        const int want = draw(4), given = draw(2) ? axis : axis - s->rank;
+        list known[3];
+        duet_matrix *counts = x.m, *inverse = x.m;
+        known_unique_axis(&of, axis, known);
+        DUET_ON(at)
+        are(duet_unique_axis(x.m, given, want & 1 ? &counts : NULL, want & 2 ? &inverse : NULL), known[0],
+            "unique along an axis", at);
+        if (want & 1) are(counts, known[1], "counts of parts", at);
+        else list_free(&known[1]);
+        if (want & 2) are(inverse, known[2], "inverse of parts", at);
+        else list_free(&known[2]);
+    }
+    free(of.at);
+    sight_free(&x);
+}
+
+/* Few values, so that the order is that of the last elements, and parts of one value, which are equal. */
+static void long_parts(void)
+{
+    duet_matrix *x = duet_new(DUET_U8, 5, 1000), *counts, *inverse;
+    uint8_t *p = duet_overwrite(x);
+    memset(p, 7, 5000);
+    p[999] = p[3999] = 9;
+    p[1999] = 8;
+    for (int k = 0; k < places; k++) DUET_ON(place[k])
+        {
+            duet_matrix *m = duet_unique_axis(x, 0, &counts, &inverse);
+            const uint8_t *v = m ? duet_read(m) : NULL;
+            const int64_t *c = counts ? duet_read(counts) : NULL, *i = inverse ? duet_read(inverse) : NULL;
+            CHECK(v && duet_size(m, 0) == 3 && v[999] == 7 && v[1999] == 8 && v[2999] == 9, "%s",
+                  duet_error());
+            CHECK(c && c[0] == 2 && c[1] == 1 && c[2] == 2, "%s", duet_error());
+            CHECK(i && i[0] == 2 && i[1] == 1 && i[2] == 0 && i[3] == 2 && i[4] == 0, "%s", duet_error());
+            duet_free(&m);
+            duet_free(&counts);
+            duet_free(&inverse);
+        }
+    duet_free(&x);
+    tap_point("parts that differ in their last element only");
 }
 
 static void all_shapes(void (*test)(duet_place, duet_dtype, const sizes *, int), const char *name, bool quick)
@@ -229,15 +334,17 @@ static void stays(void)
             CHECK(duet_set(x, 1) == DUET_OK, "%s", duet_error());
             const duet_counts was = duet_stats();
             duet_matrix *m = duet_masked(x, duet_greater(x, 0)), *n = duet_nonzero(x),
-                        *u = duet_unique(x, &counts, &inverse);
+                        *u = duet_unique(x, &counts, &inverse),
+                        *rows = duet_unique_axis(duet_reshape(x, 300, 10), 0, NULL, NULL);
             const duet_counts is = duet_stats();
-            CHECK(m && n && u && counts && inverse, "%s", duet_error());
-            CHECK(is.download_bytes - was.download_bytes <= 3 * sizeof(int64_t),
+            CHECK(m && n && u && counts && inverse && rows, "%s", duet_error());
+            CHECK(is.download_bytes - was.download_bytes <= 4 * sizeof(int64_t),
                   "%s: %d bytes were downloaded", place_name(place[k]),
                   (int)(is.download_bytes - was.download_bytes));
             duet_free(&m);
             duet_free(&n);
             duet_free(&u);
+            duet_free(&rows);
             duet_free(&counts);
             duet_free(&inverse);
         }
@@ -266,6 +373,15 @@ static void errors(void)
     REFUSED(duet_nonzero(duet_sum_axis(x, 7)), "axis 7");
     REFUSED(duet_unique(none, &counts, &inverse), "must not be NULL");
     CHECK(!counts && !inverse, "counts or inverse is not NULL after a failure");
+    counts = inverse = x;
+    REFUSED(duet_unique_axis(x, 2, &counts, &inverse),
+            "duet_unique_axis(x: f32[2,3]): axis 2 does not exist; x has 2 axes");
+    CHECK(!counts && !inverse, "counts or inverse is not NULL after a failure");
+    REFUSED(duet_unique_axis(duet_sum(x), -1, NULL, NULL), "axis -1 does not exist; x has 0 axes");
+    REFUSED(duet_unique_axis(none, 0, NULL, NULL), "must not be NULL");
+    REFUSED(duet_unique_axis(duet_complex(x, x), 0, NULL, NULL),
+            "duet_unique_axis(x: c64[2,3]): x must be real");
+    REFUSED(duet_unique(duet_complex(x, x), NULL, NULL), "duet_unique(x: c64[2,3]): x must be real");
     FILE *file = tmpfile();
     DUET_EXPLAIN(file) REFUSED(duet_nonzero(x), "duet_nonzero: the shape of the result depends");
     fclose(file);
@@ -286,6 +402,8 @@ int main(int argc, char **argv)
     all_shapes(masked, "masked", quick);
     all_shapes(nonzero, "nonzero", quick);
     all_shapes(unique, "unique", quick);
+    all_shapes(unique_axis, "unique along an axis", quick);
+    long_parts();
     formulas();
     complex_zeros();
     stays();

@@ -179,7 +179,7 @@ class Watched(np.ndarray):
 
 def some_view(a):
     for _ in range(gen.integers(0, 4)):
-        kind = gen.integers(0, 5)
+        kind = gen.integers(0, 6)
         if kind == 0:
             a = a.T
         elif kind == 1 and a.ndim:
@@ -190,6 +190,8 @@ def some_view(a):
             a = np.expand_dims(a, 0)
         elif kind == 4 and a.ndim < 7:
             a = np.broadcast_to(a, (2,) + a.shape)
+        elif kind == 5 and 0 < a.ndim < 7 and a.shape[0] > 1:
+            a = np.lib.stride_tricks.sliding_window_view(a, 2, axis=0)
     return a
 
 
@@ -231,9 +233,7 @@ for _ in range(20):
 check(duet.duet_live(None) == before, f"{duet.duet_live(None) - before} matrices are left")
 point("matrices use arrays of NumPy: views, read-only arrays, and no longer than they exist")
 
-for bad, why in [(np.zeros((1,) * 9), "9 axes"),
-                 (np.lib.stride_tricks.sliding_window_view(np.zeros(5), 3), "overlap")]:
-    check(not take(bad, max_version=(1, 3)) and why in error(), f"{why}: {error()}")
+check(not take(np.zeros((1,) * 9), max_version=(1, 3)) and "9 axes" in error(), error())
 gc.collect()
 check(duet.duet_live(None) == before, "refused arrays")
 point("arrays that Duet does not support are refused with a reason, and stay NumPy's")

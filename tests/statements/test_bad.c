@@ -144,8 +144,8 @@ static void definitions(void)
     FAILS(duet_max_pool2d(im), DUET_BAD_ARGUMENT, "duet_max_pool2d", "window");
     FAILS(duet_max_pool2d(im, .window = { 2, 2 }, .stride = { -1, 1 }), DUET_BAD_ARGUMENT, "duet_max_pool2d",
           "stride");
-    FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .pad = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d",
-          "pad");
+    FAILS(duet_avg_pool2d(im, .window = { 2, 2 }, .stride = { -1, 0 }), DUET_BAD_ARGUMENT, "duet_avg_pool2d",
+          "stride");
     FAILS(duet_matmul(m, w), DUET_BAD_SHAPE, "duet_matmul(x: f32[2,3], y: f32[4,5])", "the columns of x (3)");
     FAILS(duet_matmul(v, w), DUET_BAD_SHAPE, "duet_matmul(x: f32[3], y: f32[4,5])", "the columns of x (3)");
     FAILS(duet_matmul(scalar, w), DUET_BAD_SHAPE, "duet_matmul(x: f32[], y: f32[4,5])",

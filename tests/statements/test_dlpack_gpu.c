@@ -104,7 +104,8 @@ static void test_wrap_errors(void)
 static void test_wrap_strided(void)
 {
     float *p = their_memory(0);
-    const int64_t size[] = { 3, 4 }, columns[] = { 1, 3 }, back[] = { -8, -2 }, zero[] = { 0, 1 };
+    const int64_t size[] = { 3, 4 }, columns[] = { 1, 3 }, back[] = { -8, -2 }, zero[] = { 0, 1 },
+                  windows[] = { 2, 1 };
     duet_matrix *m = duet_wrap_device_strided(p, DUET_F32, 2, size, columns), *n = duet_new(DUET_F32, 3, 4);
     CHECK(m && duet_set_on(DUET_GPU, n, m) == DUET_OK, "%s", duet_error());
     const float *q = duet_read(n);
@@ -121,6 +122,12 @@ static void test_wrap_strided(void)
           "%s", duet_error());
     q = duet_read(n);
     for (int i = 0; q && i < 12; i++) CHECK(q[i] == (float)(10 + i % 4), "repeated: element %d", i);
+    duet_free(&m);
+    m = duet_wrap_device_strided(p, DUET_F32, 2, size, windows);
+    CHECK(m && duet_set_on(DUET_GPU, n, m) == DUET_OK && duet_set_on(DUET_GPU, m, 1) == DUET_BAD_ARGUMENT,
+          "%s", duet_error());
+    q = duet_read(n);
+    for (int i = 0; q && i < 12; i++) CHECK(q[i] == (float)(i / 4 * 2 + i % 4), "overlapping: element %d", i);
     duet_free(&m, &n);
     memory_is(p, 0, 1, "the memory");
     CHECK(gpu_free_memory(p), "the memory");

@@ -157,8 +157,8 @@ static void operators(void)
     SAYS(duet_conv2d(image, filter, .groups = 2),
          "duet_conv2d(x: f32[1,2,4,4], filters: f32[3,1,2,2]): axis 0 of filters (size 3) must be a multiple "
          "of the groups (2)");
-    SAYS(duet_conv2d(image, filter, .pad = { 0, -1 }),
-         "duet_conv2d(x: f32[1,2,4,4], filters: f32[3,1,2,2]): pad ({0, -1}) must not be negative");
+    SAYS(duet_conv2d(image, filter, .stride = { 0, -1 }),
+         "duet_conv2d(x: f32[1,2,4,4], filters: f32[3,1,2,2]): stride ({0, -1}) must not be negative");
     SAYS(duet_max_pool2d(image, .window = { 5, 1 }),
          "duet_max_pool2d(x: f32[1,2,4,4]): along axis 2 the window (5) must not be larger than x with its "
          "padding (4)");
@@ -179,7 +179,7 @@ static void operators(void)
     SAYS(duet_cast(c34, DUET_F32), "duet_cast(x: c64[3,4]): complex elements cannot be cast to f32; use "
                                    "duet_real, duet_imag or duet_abs");
     SAYS(duet_einsum(m23, m45, "ij,jk->ik"),
-         "duet_einsum(x: f32[2,3], y: f32[4,5]): index j has size 3 in x and size 4 in y");
+         "duet_einsum(x: f32[2,3], y: f32[4,5]): index j has sizes 3 and 4");
     SAYS(duet_inv(m23), "duet_inv(a: f32[2,3]): a must be square, not 2 x 3");
     SAYS(duet_solve(m33, m45),
          "duet_solve(a: f32[3,3], b: f32[4,5]): the columns of a (3) must match the rows of b (4)");

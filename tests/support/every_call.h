@@ -163,6 +163,18 @@ MAKE(cond, x[0], DUET_NORM_2)
 MAKE(matrix_power, x[0], 3)
 MAKE(permutation_matrix, x[0], DUET_F32)
 MAKE(searchsorted, x[0], x[1], DUET_SIDE_LEFT)
+MAKE(softmax_axis, x[0], 0)
+MAKE(log_softmax_axis, x[0], 0)
+MAKE(one_hot_axis, x[0], 5, DUET_F32, 0)
+MAKE(cumsum_with, x[0], 0, &(const duet_scan){ .exclusive = 1 })
+MAKE(cumprod_with, x[0], 0, &(const duet_scan){ .reverse = 1 })
+MAKE(einsum_list, 2, x, "ij,ik->jk")
+MAKE(scatter_min, x[0], x[1], x[2], 0)
+MAKE(put_along_axis, x[0], x[1], x[2], 0)
+MAKE(scatter_along_axis, x[0], x[1], x[2], 0, DUET_SCATTER_ADD)
+MAKE(gather_nd, x[0], x[1])
+MAKE(scatter_nd, x[0], x[1], x[2], DUET_SCATTER_ADD)
+MAKE(interpolate, x[0], &(const duet_interpolation){ .size = { 6 }, .mode = DUET_INTERPOLATE_LINEAR })
 MAKE(isin, x[0], x[1])
 #define DUET_NETWORK1(name, ...)  MAKE(name, x[0])
 #define DUET_NETWORK2(name, ...)  MAKE(name, x[0], x[1])
@@ -223,11 +235,25 @@ static const call composed[] = {
     ROW(matrix_power, 1, -1, FORMULA, "a matrix to an integer power, by squaring; a negative one by inv")   //
     ROW(permutation_matrix, 1, -1, FORMULA, "the matrix P with P a = a[p]")                                 //
     ROW(searchsorted, 2, 0, NULL, "for each value, the index at which the sorted vector x takes it")        //
-    ROW(isin, 2, 0, NULL, "1 for each element of x that is equal to one of the values, else 0")             //
-    ROW(tril, 1, 0, NULL, "x on diagonal k and below, else 0")                                              //
-    ROW(triu, 1, 0, NULL, "x on diagonal k and above, else 0")                                              //
-    ROW(diag, 1, 0, NULL, "the matrix with x on diagonal k, or diagonal k of a matrix")                     //
-    ROW(meshgrid, 1, 0, NULL, "a vector along one axis of a grid")                                          //
+    ROW(softmax_axis, 1, -1, FORMULA, "softmax along an axis")                                              //
+    ROW(log_softmax_axis, 1, -1, FORMULA, "log_softmax along an axis")                                      //
+    ROW(one_hot_axis, 1, 0, NULL, "one_hot with the classes along an axis of the result")                   //
+    ROW(cumsum_with, 1, -1, FORMULA, "cumsum, exclusive, from the end, or with the sum of nothing")         //
+    ROW(cumprod_with, 1, -1, FORMULA, "cumprod, exclusive, from the end, or with the product of nothing")   //
+    ROW(einsum_list, 2, -1, FORMULA, "einsum of any number of operands, as in NumPy")                       //
+    ROW(scatter_min, 3, 0, NULL, "as scatter_max, but the smallest of the element and its values")          //
+    ROW(put_along_axis, 3, 0, NULL, "x with the elements that take_along_axis selects replaced")            //
+    ROW(scatter_along_axis, 3, -1, FORMULA,
+        "x with values combined with the elements at indices along an axis")                     //
+    ROW(gather_nd, 2, 0, NULL, "the parts of x at lists of indices")                             //
+    ROW(scatter_nd, 3, -1, FORMULA, "x with values combined with the parts at lists of indices") //
+    ROW(interpolate, 1, -1, FORMULA,
+        "x with other sizes: nearest, linear or cubic interpolation, with or without antialiasing") //
+    ROW(isin, 2, 0, NULL, "1 for each element of x that is equal to one of the values, else 0")     //
+    ROW(tril, 1, 0, NULL, "x on diagonal k and below, else 0")                                      //
+    ROW(triu, 1, 0, NULL, "x on diagonal k and above, else 0")                                      //
+    ROW(diag, 1, 0, NULL, "the matrix with x on diagonal k, or diagonal k of a matrix")             //
+    ROW(meshgrid, 1, 0, NULL, "a vector along one axis of a grid")                                  //
     ROW(index, 1, 0, NULL,
         "NumPy's basic indexing, as in x[2, 0:5]") ROW(flip, 1, 0, NULL,
                                                        "the elements of one axis in reverse order")
@@ -250,6 +276,15 @@ static const call composed[] = {
 };
 MAKE(p_max_pool_h, x[0], 2, 2)
 MAKE(p_max_pool_p, x[0], 2, 2)
+MAKE(rms_norm, x[0], x[1], 0.5)
+MAKE(layer_norm_axes, x[0], x[1], x[2], 0.5, 1, (const int[]){ 0 })
+MAKE(rms_norm_axes, x[0], x[1], 0.5, 1, (const int[]){ 0 })
+MAKE(group_norm, x[0], x[1], x[2], 2, 0.5)
+MAKE(nll_loss, x[0], x[1], NULL)
+MAKE(cross_entropy_loss, x[0], x[1], NULL)
+MAKE(max_pool1d_indices, x[0], &(const duet_pool1){ .window = 2 })
+MAKE(max_pool2d_indices, x[0], &(const duet_pool){ .window = { 2, 2 } })
+MAKE(max_pool3d_indices, x[0], &(const duet_pool3){ .window = { 2, 2, 2 } })
 MAKE(global_norm, 2, x)
 MAKE(clip_norm, x[0], x[1], x[2])
 MAKE(stop_gradient, x[0])
@@ -263,7 +298,19 @@ static const call networks[] = {
     ROW(p_max_pool_h, 1, -1, FORMULA,
         "probabilistic max pooling: exp(x) / (1 + the sum of exp(x) over the window), without overflow") //
     ROW(p_max_pool_p, 1, -1, FORMULA,
-        "probabilistic max pooling: for each window S / (1 + S), where S is the sum of exp(x)")       //
+        "probabilistic max pooling: for each window S / (1 + S), where S is the sum of exp(x)")           //
+    ROW(layer_norm_axes, 3, -1, FORMULA, "layer_norm along several axes")                                 //
+    ROW(rms_norm, 2, -1, FORMULA, "x / sqrt(mean(x * x) + r) * scale, with the mean along the last axis") //
+    ROW(rms_norm_axes, 2, -1, FORMULA, "rms_norm along several axes")                                     //
+    ROW(group_norm, 3, -1, FORMULA, "instance_norm over groups of channels")                              //
+    ROW(nll_loss, 2, -1, FORMULA,
+        "the negative log-likelihood of the class of each target, with weights and an ignored index")      //
+    ROW(cross_entropy_loss, 2, -1, FORMULA, "nll_loss of log_softmax(x) along the classes")                //
+    ROW(max_pool1d_indices, 1, 0, NULL, "for each window of max_pool1d, the index of its largest element") //
+    ROW(max_pool2d_indices, 1, 0, NULL,
+        "for each window of max_pool2d, the index of its largest element in the plane") //
+    ROW(max_pool3d_indices, 1, 0, NULL,
+        "for each window of max_pool3d, the index of its largest element in the volume")              //
     ROW(global_norm, 2, -1, FORMULA, "the Euclidean norm of all elements of all operands")            //
     ROW(clip_norm, 3, -1, FORMULA, "g, scaled so that a norm of which g is a part is at most `most`") //
     ROW(stop_gradient, 1, -1, FORMULA, "x, as a constant for duet_grad")                              //

@@ -22,7 +22,7 @@ DECLARATION = re.compile(
     r'^/\*(?P<comment>.*?)\*/'
     r'|^DUET_API (?P<api>[^;{]*);'
     r'|^static inline (?P<inline>[^;{]*?)\s*\{'
-    r'|^DUET_OPERATOR\((?P<operator>\w+), (?P<operands>[^\n]*)\)$'
+    r'|^DUET_OPERATOR\((?P<operator>\w+), (?P<operands>[^)]*)\)$'
     r'|^DUET_FOURIER\((?P<fourier>\w+)\)'
     r'|^DUET_ACCESS\((?P<access>\w+, [\w ]+), '
     r'|^#include <duet/(?P<include>[\w.]+)>',
