@@ -64,7 +64,7 @@ static inline random_params random_params_of(const step *s, const frame *f)
     for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
     for (int k = 0; k < RANDOM_INTEGERS; k++)
         l.integer[k] = random_integer_of(s, f, 2 + RANDOM_NUMBERS + 2 * k);
-    l.table = s->ins ? f->data[s->in[0].slot] : NULL;
+    l.table = s->ins ? (const uint64_t *)f->data[s->in[0].slot] : NULL;
     return l;
 }
 
