@@ -47,7 +47,7 @@ from . import _operators as _operators
 from ._api import *  # noqa: F401,F403
 from ._api import __array_namespace_info__  # noqa: F401
 from .linalg import matmul, tensordot, vecdot  # noqa: F401
-from . import fft, linalg, random  # noqa: F401
+from . import fft, linalg, random, sparse  # noqa: F401
 from ._gradient import grad, value_and_grad, variable, vjp  # noqa: F401
 from ._run import evaluate, explain, live, record, set_threads, stats, synchronize  # noqa: F401
 from ._files import load, save  # noqa: F401
