@@ -6,9 +6,9 @@
     u = s.T @ s                                # a sparse matrix
     x = s.solve(b)
 
-A matrix has compressed rows (CSR): `values` is an array of its elements, and the pattern, which never changes, says
-where they are. Gradients are taken with respect to `values` and to dense operands. Nothing but to_dense makes a dense
-matrix. docs/python.md is the manual."""
+A matrix has compressed rows (CSR): `values` is an array of its elements, and the pattern, which never
+changes, says where they are. Gradients are taken with respect to `values` and to dense operands. Nothing but
+to_dense makes a dense matrix. docs/python.md is the manual."""
 
 import builtins
 import ctypes
@@ -131,8 +131,8 @@ class Sparse:
         a, b = asarray(a), asarray(b)
         if a.ndim != 2 or b.ndim != 2 or a.shape[0] != self.shape[0] or b.shape[1] != self.shape[1]:
             raise ValueError(
-                f'sddmm needs arrays of {self.shape[0]} x k and k x {self.shape[1]}, and not of shapes {a.shape} and '
-                f'{b.shape}'
+                f'sddmm needs arrays of {self.shape[0]} x k and k x {self.shape[1]}, and not of shapes '
+                f'{a.shape} and {b.shape}'
             )
         return _rows['csr_sddmm'](a, self._pattern, b.T)
 
@@ -192,7 +192,8 @@ class Sparse:
 
     def transposed_matmul(self, x):
         """self.T @ x, without making the transpose."""
-        return _rows['csr_matmul'](self._values, self._pattern, asarray(x), columns=self.shape[1], transposed=1)
+        columns = self.shape[1]
+        return _rows['csr_matmul'](self._values, self._pattern, asarray(x), columns=columns, transposed=1)
 
     def solve(self, b, *, transposed=False):
         """The x with self @ x = b, by sparse LU factorisation."""
@@ -200,9 +201,8 @@ class Sparse:
 
     def solve_triangular(self, b, *, lower=False, unit=False, transposed=False):
         """The x with self @ x = b, where only one triangle is read."""
-        return _rows['csr_solve_triangular'](
-            self._values, self._pattern, asarray(b), lower=int(lower), unit=int(unit), transposed=int(transposed)
-        )
+        how = {'lower': int(lower), 'unit': int(unit), 'transposed': int(transposed)}
+        return _rows['csr_solve_triangular'](self._values, self._pattern, asarray(b), **how)
 
     def sum(self, axis=None):
         """The sum of all elements, or of each column (axis 0) or row (axis 1)."""

@@ -122,23 +122,32 @@ INLINE_ALWAYS void matmul_for(const csr_work *w, int t, int threads, bool wide)
 }
 FOR_WIDTHS(matmul)
 
-/* A thread computes a range of the columns of the matrix: rows of the result. */
-INLINE_ALWAYS void matmul_transposed_for(const csr_work *w, int t, int threads, bool wide)
+/* Adds the terms of the rows to the result, for the columns from .. to - 1 of the matrix; all: these are all columns. */
+INLINE_ALWAYS void add_rows(const csr_work *w, int64_t from, int64_t to, int64_t n, bool all, bool wide)
 {
-    const int64_t from = part_of(w->c.columns, t, threads), to = part_of(w->c.columns, t + 1, threads),
-                  n = w->width;
     const void *column = columns_of(&w->c, wide);
     const element *v = w->values, *x = w->x;
     element *out = w->out;
-    for (int64_t i = from * n; i < to * n; i++) out[i] = ZERO;
+    int64_t k = 0;
     for (int64_t r = 0; r < w->c.rows; r++, x += n) {
         const int64_t end = at(w->c.pattern, wide, r + 1);
-        int64_t k = threads == 1 ? at(w->c.pattern, wide, r) : csr_search(&w->c, r, from);
-        for (int64_t c; k < end && (c = at(column, wide, k)) < to; k++) {
+        if (!all) k = csr_search(&w->c, r, from);
+        for (int64_t c; k < end && ((c = at(column, wide, k)) < to || all); k++) {
             element *sum = out + c * n;
             for (int64_t j = 0; j < n; j++) sum[j] = plus(sum[j], times(v[k], x[j]));
         }
     }
+}
+
+/* A thread computes a range of the columns of the matrix: rows of the result. */
+INLINE_ALWAYS void matmul_transposed_for(const csr_work *w, int t, int threads, bool wide)
+{
+    const int64_t from = part_of(w->c.columns, t, threads), to = part_of(w->c.columns, t + 1, threads);
+    element *out = w->out;
+    for (int64_t i = from * w->width; i < to * w->width; i++) out[i] = ZERO;
+    if (w->width == 1 && threads == 1) add_rows(w, from, to, 1, true, wide);
+    else if (w->width == 1) add_rows(w, from, to, 1, false, wide);
+    else add_rows(w, from, to, w->width, threads == 1, wide);
 }
 FOR_WIDTHS(matmul_transposed)
 

@@ -1,26 +1,48 @@
-/* sparse_combine.c - sparse matrices made from others: transposes, rows, sums and products. All of it works on the
- * host. A pattern is counted first, so that its lists are allocated once. */
-#include "dtype.h"
+/* sparse_combine.c - sparse matrices made from others: transposes, rows, sums and products element by element. All of
+ * it works on the host. Elements are counted first, so that lists are allocated once. */
 #include "min_max.h"
-#include "sparse.h"
+#include "sparse_inline.h"
 #include "statement.h"
 #include "status.h"
 #include <stdlib.h>
-#include <string.h>
-
-static const char *element(const sparse_view *v, int64_t k)
-{
-    return (const char *)v->values + k * (int64_t)v->each;
-}
-
-/* Element k of the matrix in the making. */
-static void put_element(sparse_lists *l, int64_t k, int64_t column, const void *from, size_t each)
-{
-    csr_put(l->pattern, l->wide, l->s->rows + 1 + k, column);
-    memcpy((char *)l->values + k * (int64_t)each, from, each);
-}
 
 /* ---- transposes and rows ---- */
+
+/* next[j]: where the next element of column j goes. */
+INLINE void put_transposed(duet_dtype type, bool wide, const sparse_view *v, int64_t *next, sparse_lists *l)
+{
+    const csr *c = &v->c;
+    const void *column = columns_of(c, wide);
+    void *to = new_columns(l, wide);
+    memset(next, 0, (size_t)(c->columns + 1) * sizeof *next);
+    for (int64_t k = 0; k < c->count; k++) next[index_in(column, wide, k) + 1]++;
+    for (int64_t j = 0; j < c->columns; j++) next[j + 1] += next[j];
+    for (int64_t j = 0; j <= c->columns; j++) put_index(l->pattern, wide, j, next[j]);
+    for (int64_t r = 0; r < c->rows; r++) {
+        const int64_t end = index_in(c->pattern, wide, r + 1);
+        for (int64_t k = index_in(c->pattern, wide, r); k < end; k++) {
+            const int64_t at = next[index_in(column, wide, k)]++;
+            put_index(to, wide, at, r);
+            copy_element(type, element_at(l->values, type, at), element_at(v->values, type, k));
+        }
+    }
+}
+
+/* The rows of the result may need i64 where the columns did not. */
+static void put_transposed_widely(const sparse_view *v, int64_t *next, sparse_lists *l)
+{
+    const csr *c = &v->c;
+    memset(next, 0, (size_t)(c->columns + 1) * sizeof *next);
+    for (int64_t k = 0; k < c->count; k++) next[csr_column(c, k) + 1]++;
+    for (int64_t j = 0; j < c->columns; j++) next[j + 1] += next[j];
+    for (int64_t j = 0; j <= c->columns; j++) csr_put(l->pattern, l->wide, j, next[j]);
+    for (int64_t r = 0; r < c->rows; r++)
+        for (int64_t k = csr_offset(c, r); k < csr_offset(c, r + 1); k++) {
+            const int64_t at = next[csr_column(c, k)]++;
+            csr_put(l->pattern, l->wide, c->columns + 1 + at, r);
+            memcpy(element_at(l->values, v->type, at), element_at(v->values, v->type, k), v->each);
+        }
+}
 
 static duet_status transpose(const char *who, const duet_sparse *s, sparse_lists *l)
 {
@@ -30,13 +52,10 @@ static duet_status transpose(const char *who, const duet_sparse *s, sparse_lists
     if (!next) return DUET_NO_MEMORY;
     const duet_status made = sparse_begin(who, v.type, s->columns, s->rows, s->count, l);
     if (made == DUET_OK) {
-        memset(next, 0, (size_t)(s->columns + 1) * sizeof *next);
-        for (int64_t k = 0; k < s->count; k++) next[csr_column(&v.c, k) + 1]++;
-        for (int64_t j = 0; j < s->columns; j++) next[j + 1] += next[j];
-        for (int64_t j = 0; j <= s->columns; j++) csr_put(l->pattern, l->wide, j, next[j]);
-        for (int64_t r = 0; r < s->rows; r++)
-            for (int64_t k = csr_offset(&v.c, r); k < csr_offset(&v.c, r + 1); k++)
-                put_element(l, next[csr_column(&v.c, k)]++, r, element(&v, k), v.each);
+        if (l->wide != v.c.wide) put_transposed_widely(&v, next, l);
+        else
+            FOR_TYPES (put_transposed, v.type, l->wide, &v, next, l)
+                ;
     }
     free(next);
     return made;
@@ -60,7 +79,8 @@ static duet_status slice(const char *who, const duet_sparse *s, int64_t from, in
     TRY(sparse_begin(who, v.type, to - from, s->columns, count, l));
     for (int64_t r = from; r <= to; r++) csr_put(l->pattern, l->wide, r - from, csr_offset(&v.c, r) - first);
     for (int64_t k = 0; k < count; k++)
-        put_element(l, k, csr_column(&v.c, first + k), element(&v, first + k), v.each);
+        csr_put(l->pattern, l->wide, to - from + 1 + k, csr_column(&v.c, first + k));
+    if (count) memcpy(l->values, element_at(v.values, v.type, first), (size_t)count * v.each);
     return DUET_OK;
 }
 
@@ -72,93 +92,147 @@ duet_sparse *(duet_sparse_slice)(const duet_sparse *s, int64_t from, int64_t to)
 
 /* ---- element by element ---- */
 
-static duet_status open_both(const char *who, const duet_sparse *a, const duet_sparse *b, sparse_view *u,
-                             sparse_view *v)
+/* Two matrices of one type, whose indices have one width. `common`: the elements that both have, multiplied; else
+ * those that one has, added. */
+typedef struct pair {
+    sparse_view u, v;
+    bool common;
+} pair;
+
+INLINE int64_t count_merged(duet_dtype type, bool wide, const pair *p)
 {
-    TRY(sparse_open(who, a, u));
-    TRY(sparse_open(who, b, v));
-    if (u->type == v->type) return DUET_OK;
-    return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", who,
-                dtypes[u->type].name, dtypes[v->type].name);
+    const csr *a = &p->u.c, *b = &p->v.c;
+    const void *x = columns_of(a, wide), *y = columns_of(b, wide);
+    int64_t both = 0;
+    for (int64_t r = 0; r < a->rows; r++) {
+        int64_t i = index_in(a->pattern, wide, r), j = index_in(b->pattern, wide, r);
+        const int64_t i_end = index_in(a->pattern, wide, r + 1), j_end = index_in(b->pattern, wide, r + 1);
+        while (i < i_end && j < j_end) {
+            const int64_t column = index_in(x, wide, i), other = index_in(y, wide, j);
+            both += column == other;
+            i += column <= other;
+            j += other <= column;
+        }
+    }
+    return p->common ? both : a->count + b->count - both;
 }
 
-static duet_status must_be_alike(const char *who, const duet_sparse *a, const duet_sparse *b)
+/* Element n of the result: of x, of y, or of both unless NULL. */
+INLINE void put_merged(duet_dtype type, bool wide, const pair *p, void *columns, sparse_lists *l, int64_t n,
+                       int64_t column, const void *x, const void *y)
+{
+    void *to = element_at(l->values, type, n);
+    put_index(columns, wide, n, column);
+    if (x && y && p->common) multiply_element(type, to, x, y, false);
+    else {
+        copy_element(type, to, x ? x : y);
+        if (x && y) add_element(type, to, y);
+    }
+}
+
+INLINE int64_t merge_row(duet_dtype type, bool wide, const pair *p, int64_t r, int64_t n, sparse_lists *l)
+{
+    const csr *a = &p->u.c, *b = &p->v.c;
+    const void *x = columns_of(a, wide), *y = columns_of(b, wide);
+    void *to = new_columns(l, wide);
+    int64_t i = index_in(a->pattern, wide, r), j = index_in(b->pattern, wide, r);
+    const int64_t i_end = index_in(a->pattern, wide, r + 1), j_end = index_in(b->pattern, wide, r + 1);
+    while (i < i_end || j < j_end) {
+        const int64_t column = i < i_end ? index_in(x, wide, i) : INT64_MAX,
+                      other = j < j_end ? index_in(y, wide, j) : INT64_MAX;
+        const void *u = column <= other ? element_at(p->u.values, type, i) : NULL,
+                   *v = other <= column ? element_at(p->v.values, type, j) : NULL;
+        if ((u && v) || !p->common) put_merged(type, wide, p, to, l, n++, smaller(column, other), u, v);
+        i += column <= other;
+        j += other <= column;
+    }
+    return n;
+}
+
+INLINE void merge_rows(duet_dtype type, bool wide, const pair *p, sparse_lists *l)
+{
+    int64_t n = 0;
+    for (int64_t r = 0; r < p->u.c.rows; r++) {
+        put_index(l->pattern, wide, r, n);
+        n = merge_row(type, wide, p, r, n, l);
+    }
+    put_index(l->pattern, wide, p->u.c.rows, n);
+}
+
+/* The pattern of v, with indices of i64. */
+static duet_status widen(const char *who, sparse_view *v, int64_t **copy)
+{
+    const int64_t n = v->c.rows + 1 + v->c.count;
+    if (v->c.wide) return DUET_OK;
+    if (!(*copy = sparse_allocate(who, n, sizeof **copy))) return DUET_NO_MEMORY;
+    for (int64_t i = 0; i < n; i++) (*copy)[i] = csr_at(&v->c, i);
+    v->c.pattern = *copy;
+    v->c.wide = true;
+    return DUET_OK;
+}
+
+static duet_status open_both(const char *who, const duet_sparse *a, const duet_sparse *b, pair *p)
 {
     char x[SPARSE_TEXT], y[SPARSE_TEXT];
+    TRY(sparse_open(who, a, &p->u));
+    TRY(sparse_open(who, b, &p->v));
+    if (p->u.type != p->v.type)
+        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", who,
+                    dtypes[p->u.type].name, dtypes[p->v.type].name);
     if (a->rows == b->rows && a->columns == b->columns) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "%s(a: %s, b: %s): a and b must have the same sizes", who, sparse_text(x, a),
                 sparse_text(y, b));
 }
 
-static void multiply_elements(duet_dtype type, void *out, const void *a, const void *b)
+/* Patterns of i32 whose result needs i64 are widened, too. */
+static duet_status merge_widths(const char *who, pair *p, int64_t *copy[2], sparse_lists *l)
 {
-    switch (type) {
-    case DUET_F32: *(float *)out = *(const float *)a * *(const float *)b; break;
-    case DUET_F64: *(double *)out = *(const double *)a * *(const double *)b; break;
-    case DUET_C64: {
-        const float *x = a, *y = b, re = x[0] * y[0] - x[1] * y[1], im = x[0] * y[1] + x[1] * y[0];
-        ((float *)out)[0] = re;
-        ((float *)out)[1] = im;
-        break;
+    const int64_t rows = p->u.c.rows, columns = p->u.c.columns;
+    const bool large = csr_needs_wide(columns, p->u.c.count + p->v.c.count);
+    if (large || p->u.c.wide || p->v.c.wide) {
+        TRY(widen(who, &p->u, &copy[0]));
+        TRY(widen(who, &p->v, &copy[1]));
     }
-    default: {
-        const double *x = a, *y = b, re = x[0] * y[0] - x[1] * y[1], im = x[0] * y[1] + x[1] * y[0];
-        ((double *)out)[0] = re;
-        ((double *)out)[1] = im;
+    const int64_t n = FOR_WIDTHS(count_merged, p->u.type, p->u.c.wide, p);
+    TRY(sparse_begin(who, p->u.type, rows, columns, n, l));
+    if (l->wide == p->u.c.wide) {
+        FOR_TYPES (merge_rows, p->u.type, l->wide, p, l)
+            ;
+        return DUET_OK;
     }
+    /* the result needs only i32 */
+    int64_t *pattern = sparse_allocate(who, rows + 1 + n, sizeof *pattern);
+    if (!pattern) {
+        (duet_sparse_free)(&l->s);
+        return DUET_NO_MEMORY;
     }
-}
-
-/* Merges row r. `common`: the elements that both have, multiplied; else those that one has, added. Writes to l, unless
- * it is NULL. Returns the number of elements. at: the number of the first one. */
-static int64_t merge_row(const sparse_view *u, const sparse_view *v, int64_t r, bool common, int64_t at,
-                         sparse_lists *l)
-{
-    int64_t i = csr_offset(&u->c, r), j = csr_offset(&v->c, r), n = at;
-    const int64_t i_end = csr_offset(&u->c, r + 1), j_end = csr_offset(&v->c, r + 1);
-    while (i < i_end || j < j_end) {
-        const int64_t p = i < i_end ? csr_column(&u->c, i) : INT64_MAX,
-                      q = j < j_end ? csr_column(&v->c, j) : INT64_MAX, column = smaller(p, q);
-        const bool both = p == q;
-        if (l && (both || !common)) {
-            char *to = (char *)l->values + n * (int64_t)u->each;
-            put_element(l, n, column, p <= q ? element(u, i) : element(v, j), u->each);
-            if (both && common) multiply_elements(u->type, to, element(u, i), element(v, j));
-            else if (both) sparse_add_element(u->type, to, element(v, j));
-        }
-        n += both || !common;
-        i += p == column;
-        j += q == column;
-    }
-    return n - at;
-}
-
-static duet_status merge(const char *who, const duet_sparse *a, const duet_sparse *b, bool common,
-                         sparse_lists *l)
-{
-    sparse_view u, v;
-    int64_t n = 0;
-    TRY(open_both(who, a, b, &u, &v));
-    TRY(must_be_alike(who, a, b));
-    for (int64_t r = 0; r < a->rows; r++) n += merge_row(&u, &v, r, common, 0, NULL);
-    TRY(sparse_begin(who, u.type, a->rows, a->columns, n, l));
-    n = 0;
-    for (int64_t r = 0; r < a->rows; r++) {
-        csr_put(l->pattern, l->wide, r, n);
-        n += merge_row(&u, &v, r, common, n, l);
-    }
-    csr_put(l->pattern, l->wide, a->rows, n);
+    sparse_lists wide = *l;
+    wide.pattern = pattern;
+    FOR_TYPES (merge_rows, p->u.type, true, p, &wide)
+        ;
+    for (int64_t i = 0; i < rows + 1 + n; i++) csr_put(l->pattern, l->wide, i, pattern[i]);
+    free(pattern);
     return DUET_OK;
+}
+
+static duet_sparse *merge(const char *who, const duet_sparse *a, const duet_sparse *b, bool common)
+{
+    pair p = { .common = common };
+    sparse_lists l;
+    int64_t *copy[2] = { NULL, NULL };
+    duet_status s = open_both(who, a, b, &p);
+    if (s == DUET_OK) s = merge_widths(who, &p, copy, &l);
+    free(copy[0]);
+    free(copy[1]);
+    return s == DUET_OK ? sparse_done(&l) : NULL;
 }
 
 duet_sparse *(duet_sparse_add)(const duet_sparse *a, const duet_sparse *b)
 {
-    sparse_lists l;
-    return merge("duet_sparse_add", a, b, false, &l) == DUET_OK ? sparse_done(&l) : NULL;
+    return merge("duet_sparse_add", a, b, false);
 }
 
 duet_sparse *(duet_sparse_multiply)(const duet_sparse *a, const duet_sparse *b)
 {
-    sparse_lists l;
-    return merge("duet_sparse_multiply", a, b, true, &l) == DUET_OK ? sparse_done(&l) : NULL;
+    return merge("duet_sparse_multiply", a, b, true);
 }

@@ -1,45 +1,43 @@
 /* sparse_product.c - the product of two sparse matrices, row by row (Gustavson 1978), on the host. A row of the result
- * is the sum of rows of b, added in a dense row of sums. A bit for each column says which sums are in use. */
-#include "dtype.h"
+ * is the sum of rows of b, added in a dense row of sums. A bit for each column says which sums are in use. The lists of
+ * the result grow as rows are made, and are copied at the end. */
 #include "min_max.h"
-#include "sparse.h"
+#include "sparse_inline.h"
 #include "statement.h"
 #include "status.h"
 #include <stdlib.h>
-#include <string.h>
 
-/* The row in the making. */
-typedef struct product_row {
+typedef struct product {
+    const char *who;
+    sparse_view a, b;
+    /* the row in the making */
     void *sum;        /* of each column */
     uint64_t *used;   /* a bit for each column; all 0 between rows */
-    int64_t *columns; /* those in use; in ascending order after sort_columns */
-    int64_t count, low, high;
-} product_row;
+    int64_t *columns; /* those in use */
+    int64_t used_count, low, high;
+    /* the result */
+    int64_t *offsets, count, room;
+    void *result_columns; /* i32, or i64 if b has so many columns */
+    void *values;
+} product;
 
-static inline bool take_column(product_row *row, int64_t column)
+static bool is_wide(const product *p) { return p->b.c.columns > INT32_MAX; }
+
+INLINE bool take_column(product *p, int64_t column)
 {
-    uint64_t *word = &row->used[column / 64];
+    uint64_t *word = &p->used[column / 64];
     const uint64_t bit = (uint64_t)1 << column % 64;
     const bool is_new = !(*word & bit);
     if (is_new) {
         *word |= bit;
-        row->columns[row->count++] = column;
-        row->low = smaller(row->low, column);
-        row->high = larger(row->high, column);
+        p->columns[p->used_count++] = column;
+        p->low = smaller(p->low, column);
+        p->high = larger(p->high, column);
     }
     return is_new;
 }
 
-static void begin_row(product_row *row)
-{
-    row->count = row->high = 0;
-    row->low = INT64_MAX;
-}
-
-static void clear_bits(product_row *row)
-{
-    for (int64_t i = 0; i < row->count; i++) row->used[row->columns[i] / 64] = 0;
-}
+/* ---- the order of the columns ---- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -47,141 +45,141 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Finds the columns by their bits, unless these are too far apart. Clears the bits. */
-static void sort_columns(product_row *row)
+static void sort_few(int64_t *list, int64_t n)
 {
-    const int64_t n = row->count;
+    for (int64_t i = 1; i < n; i++) {
+        const int64_t x = list[i];
+        int64_t j = i;
+        for (; j > 0 && list[j - 1] > x; j--) list[j] = list[j - 1];
+        list[j] = x;
+    }
+}
+
+/* Clears the bits. The columns are found by them, unless they are few or too far apart. */
+static void sort_columns(product *p)
+{
+    const int64_t n = p->used_count;
     if (!n) return;
-    if ((row->high - row->low) / 64 > 8 * n) {
-        clear_bits(row);
-        qsort(row->columns, (size_t)n, sizeof *row->columns, by_number);
+    if (n > 8 && (p->high - p->low) / 64 <= 8 * n) {
+        int64_t i = 0;
+        for (int64_t w = p->low / 64; w <= p->high / 64; w++) {
+            for (uint64_t bits = p->used[w]; bits; bits &= bits - 1)
+                p->columns[i++] = w * 64 + __builtin_ctzll(bits);
+            p->used[w] = 0;
+        }
         return;
     }
-    int64_t i = 0;
-    for (int64_t w = row->low / 64; w <= row->high / 64; w++) {
-        for (uint64_t bits = row->used[w]; bits; bits &= bits - 1)
-            row->columns[i++] = w * 64 + __builtin_ctzll(bits);
-        row->used[w] = 0;
-    }
+    for (int64_t i = 0; i < n; i++) p->used[p->columns[i] / 64] = 0;
+    if (n <= 32) sort_few(p->columns, n);
+    else qsort(p->columns, (size_t)n, sizeof *p->columns, by_number);
 }
 
 /* ---- rows ---- */
 
-typedef struct element_c64 {
-    float re, im;
-} element_c64;
-typedef struct element_c128 {
-    double re, im;
-} element_c128;
-#define REAL_PLUS(to, a, b)  (to) += (a) * (b)
-#define REAL_TIMES(to, a, b) (to) = (a) * (b)
-#define COMPLEX_PLUS(to, a, b)                                                                               \
-    (to).re += (a).re * (b).re - (a).im * (b).im, (to).im += (a).re * (b).im + (a).im * (b).re
-#define COMPLEX_TIMES(to, a, b)                                                                              \
-    (to).re = (a).re * (b).re - (a).im * (b).im, (to).im = (a).re * (b).im + (a).im * (b).re
-
 /* Adds element k of a, times the row of b, to the sums. */
-#define ADD_ROW(type, T, PLUS, TIMES)                                                                        \
-    static void add_row_##type(const sparse_view *a, int64_t k, const sparse_view *b, product_row *row)      \
-    {                                                                                                        \
-        const T x = ((const T *)a->values)[k];                                                               \
-        const T *y = b->values;                                                                              \
-        T *sum = row->sum;                                                                                   \
-        const int64_t r = csr_column(&a->c, k), end = csr_offset(&b->c, r + 1);                              \
-        for (int64_t j = csr_offset(&b->c, r); j < end; j++) {                                               \
-            const int64_t column = csr_column(&b->c, j);                                                     \
-            if (take_column(row, column)) TIMES(sum[column], x, y[j]);                                       \
-            else PLUS(sum[column], x, y[j]);                                                                 \
-        }                                                                                                    \
-    }
-ADD_ROW(f32, float, REAL_PLUS, REAL_TIMES)
-ADD_ROW(f64, double, REAL_PLUS, REAL_TIMES)
-ADD_ROW(c64, element_c64, COMPLEX_PLUS, COMPLEX_TIMES)
-ADD_ROW(c128, element_c128, COMPLEX_PLUS, COMPLEX_TIMES)
-typedef void row_function(const sparse_view *a, int64_t k, const sparse_view *b, product_row *row);
-
-static row_function *function_for(duet_dtype type)
+INLINE void add_row(duet_dtype type, bool wide, product *p, int64_t k)
 {
-    switch (type) {
-    case DUET_F32: return add_row_f32;
-    case DUET_F64: return add_row_f64;
-    case DUET_C64: return add_row_c64;
-    default: return add_row_c128;
+    const csr *b = &p->b.c;
+    const void *x = element_at(p->a.values, type, k), *column = columns_of(b, wide);
+    const int64_t r = csr_column(&p->a.c, k), end = index_in(b->pattern, wide, r + 1);
+    for (int64_t j = index_in(b->pattern, wide, r); j < end; j++) {
+        const int64_t at = index_in(column, wide, j);
+        void *sum = element_at(p->sum, type, at);
+        const void *y = element_at(p->b.values, type, j);
+        if (take_column(p, at)) multiply_element(type, sum, x, y, false);
+        else multiply_element(type, sum, x, y, true);
     }
 }
 
-/* The number of elements of the product. */
-static int64_t count_elements(const sparse_view *a, const sparse_view *b, product_row *row)
+static duet_status grow(product *p, int64_t n)
 {
-    int64_t n = 0;
-    for (int64_t r = 0; r < a->c.rows; r++) {
-        begin_row(row);
-        for (int64_t k = csr_offset(&a->c, r); k < csr_offset(&a->c, r + 1); k++) {
-            const int64_t from = csr_column(&a->c, k);
-            for (int64_t j = csr_offset(&b->c, from); j < csr_offset(&b->c, from + 1); j++)
-                take_column(row, csr_column(&b->c, j));
-        }
-        clear_bits(row);
-        n += row->count;
-    }
-    return n;
+    const int64_t room = larger(p->count + n, larger(2 * p->room, p->a.c.count + p->b.c.count));
+    void *columns = realloc(p->result_columns, (size_t)room * (is_wide(p) ? 8 : 4));
+    if (columns) p->result_columns = columns;
+    void *values = columns ? realloc(p->values, (size_t)room * p->a.each) : NULL;
+    if (!values)
+        return fail(DUET_NO_MEMORY, "%s: lists of %lld elements could not be allocated", p->who,
+                    (long long)room);
+    p->values = values;
+    p->room = room;
+    return DUET_OK;
 }
 
-static void put_products(const sparse_view *a, const sparse_view *b, product_row *row, sparse_lists *l)
+INLINE void put_row(duet_dtype type, bool wide, product *p)
 {
-    row_function *const add_row = function_for(a->type);
-    int64_t n = 0;
-    for (int64_t r = 0; r < a->c.rows; r++) {
-        begin_row(row);
-        csr_put(l->pattern, l->wide, r, n);
-        for (int64_t k = csr_offset(&a->c, r); k < csr_offset(&a->c, r + 1); k++) add_row(a, k, b, row);
-        sort_columns(row);
-        for (int64_t i = 0; i < row->count; i++, n++) {
-            csr_put(l->pattern, l->wide, a->c.rows + 1 + n, row->columns[i]);
-            memcpy((char *)l->values + n * (int64_t)a->each,
-                   (const char *)row->sum + row->columns[i] * (int64_t)a->each, a->each);
-        }
+    for (int64_t i = 0; i < p->used_count; i++) {
+        put_index(p->result_columns, wide, p->count + i, p->columns[i]);
+        copy_element(type, element_at(p->values, type, p->count + i),
+                     element_at(p->sum, type, p->columns[i]));
     }
-    csr_put(l->pattern, l->wide, a->c.rows, n);
+    p->count += p->used_count;
 }
 
-static duet_status open_factors(const char *who, const duet_sparse *a, const duet_sparse *b, sparse_view *u,
-                                sparse_view *v)
+INLINE duet_status make_rows(duet_dtype type, bool wide, product *p)
+{
+    const csr *a = &p->a.c;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const int64_t end = csr_offset(a, r + 1);
+        p->offsets[r] = p->count;
+        p->used_count = p->high = 0;
+        p->low = INT64_MAX;
+        for (int64_t k = csr_offset(a, r); k < end; k++) add_row(type, wide, p, k);
+        sort_columns(p);
+        if (p->count + p->used_count > p->room) TRY(grow(p, p->used_count));
+        if (is_wide(p)) put_row(type, true, p);
+        else put_row(type, false, p);
+    }
+    p->offsets[a->rows] = p->count;
+    return DUET_OK;
+}
+
+/* ---- the result ---- */
+
+static duet_status finish(const product *p, sparse_lists *l)
+{
+    const int64_t rows = p->a.c.rows;
+    TRY(sparse_begin(p->who, p->a.type, rows, p->b.c.columns, p->count, l));
+    for (int64_t r = 0; r <= rows; r++) csr_put(l->pattern, l->wide, r, p->offsets[r]);
+    for (int64_t k = 0; k < p->count; k++)
+        csr_put(l->pattern, l->wide, rows + 1 + k, index_in(p->result_columns, is_wide(p), k));
+    if (p->count) memcpy(l->values, p->values, (size_t)p->count * p->a.each);
+    return DUET_OK;
+}
+
+static duet_status open_factors(product *p, const duet_sparse *a, const duet_sparse *b)
 {
     char x[SPARSE_TEXT], y[SPARSE_TEXT];
-    TRY(sparse_open(who, a, u));
-    TRY(sparse_open(who, b, v));
-    if (u->type != v->type)
-        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", who,
-                    dtypes[u->type].name, dtypes[v->type].name);
+    TRY(sparse_open(p->who, a, &p->a));
+    TRY(sparse_open(p->who, b, &p->b));
+    if (p->a.type != p->b.type)
+        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", p->who,
+                    dtypes[p->a.type].name, dtypes[p->b.type].name);
     if (a->columns == b->rows) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "%s(a: %s, b: %s): the columns of a (%lld) must match the rows of b (%lld)",
-                who, sparse_text(x, a), sparse_text(y, b), (long long)a->columns, (long long)b->rows);
+                p->who, sparse_text(x, a), sparse_text(y, b), (long long)a->columns, (long long)b->rows);
 }
 
-static duet_status product(const char *who, const duet_sparse *a, const duet_sparse *b, sparse_lists *l)
+static duet_status allocate(product *p)
 {
-    sparse_view u, v;
-    TRY(open_factors(who, a, b, &u, &v));
-    const int64_t words = b->columns / 64 + 1;
-    product_row row = { 0 };
-    row.sum = sparse_allocate(who, b->columns, u.each);
-    row.used = row.sum ? sparse_allocate(who, words, sizeof *row.used) : NULL;
-    row.columns = row.used ? sparse_allocate(who, b->columns, sizeof *row.columns) : NULL;
-    duet_status s = row.columns ? DUET_OK : DUET_NO_MEMORY;
-    if (s == DUET_OK) {
-        memset(row.used, 0, (size_t)words * sizeof *row.used);
-        s = sparse_begin(who, u.type, a->rows, b->columns, count_elements(&u, &v, &row), l);
-    }
-    if (s == DUET_OK) put_products(&u, &v, &row, l);
-    free(row.sum);
-    free(row.used);
-    free(row.columns);
-    return s;
+    const int64_t columns = p->b.c.columns, words = columns / 64 + 1;
+    p->sum = sparse_allocate(p->who, columns, p->a.each);
+    p->used = p->sum ? sparse_allocate(p->who, words, sizeof *p->used) : NULL;
+    p->columns = p->used ? sparse_allocate(p->who, columns, sizeof *p->columns) : NULL;
+    p->offsets = p->columns ? sparse_allocate(p->who, p->a.c.rows + 1, sizeof *p->offsets) : NULL;
+    if (!p->offsets) return DUET_NO_MEMORY;
+    memset(p->used, 0, (size_t)words * sizeof *p->used);
+    return DUET_OK;
 }
 
 duet_sparse *(duet_sparse_product)(const duet_sparse *a, const duet_sparse *b)
 {
+    product p = { .who = "duet_sparse_product" };
     sparse_lists l;
-    return product("duet_sparse_product", a, b, &l) == DUET_OK ? sparse_done(&l) : NULL;
+    duet_status s = open_factors(&p, a, b);
+    if (s == DUET_OK) s = allocate(&p);
+    if (s == DUET_OK) s = FOR_TYPES (make_rows, p.a.type, p.b.c.wide, &p);
+    if (s == DUET_OK) s = finish(&p, &l);
+    void *const blocks[] = { p.sum, p.used, p.columns, p.offsets, p.result_columns, p.values };
+    for (int i = 0; i < 6; i++) free(blocks[i]);
+    return s == DUET_OK ? sparse_done(&l) : NULL;
 }
