@@ -1,5 +1,5 @@
 /* sparse_combine.c - sparse matrices made from others: transposes, rows, sums and products element by element. All of
- * it works on the host. Elements are counted first, so that lists are allocated once. */
+ * it works on the host. */
 #include "min_max.h"
 #include "sparse_inline.h"
 #include "statement.h"
@@ -99,24 +99,6 @@ typedef struct pair {
     bool common;
 } pair;
 
-INLINE int64_t count_merged(duet_dtype type, bool wide, const pair *p)
-{
-    const csr *a = &p->u.c, *b = &p->v.c;
-    const void *x = columns_of(a, wide), *y = columns_of(b, wide);
-    int64_t both = 0;
-    for (int64_t r = 0; r < a->rows; r++) {
-        int64_t i = index_in(a->pattern, wide, r), j = index_in(b->pattern, wide, r);
-        const int64_t i_end = index_in(a->pattern, wide, r + 1), j_end = index_in(b->pattern, wide, r + 1);
-        while (i < i_end && j < j_end) {
-            const int64_t column = index_in(x, wide, i), other = index_in(y, wide, j);
-            both += column == other;
-            i += column <= other;
-            j += other <= column;
-        }
-    }
-    return p->common ? both : a->count + b->count - both;
-}
-
 /* Element n of the result: of x, of y, or of both unless NULL. */
 INLINE void put_merged(duet_dtype type, bool wide, const pair *p, void *columns, sparse_lists *l, int64_t n,
                        int64_t column, const void *x, const void *y)
@@ -149,7 +131,8 @@ INLINE int64_t merge_row(duet_dtype type, bool wide, const pair *p, int64_t r, i
     return n;
 }
 
-INLINE void merge_rows(duet_dtype type, bool wide, const pair *p, sparse_lists *l)
+/* Returns the number of elements. */
+INLINE int64_t merge_rows(duet_dtype type, bool wide, const pair *p, sparse_lists *l)
 {
     int64_t n = 0;
     for (int64_t r = 0; r < p->u.c.rows; r++) {
@@ -157,6 +140,7 @@ INLINE void merge_rows(duet_dtype type, bool wide, const pair *p, sparse_lists *
         n = merge_row(type, wide, p, r, n, l);
     }
     put_index(l->pattern, wide, p->u.c.rows, n);
+    return n;
 }
 
 /* The pattern of v, with indices of i64. */
@@ -184,35 +168,43 @@ static duet_status open_both(const char *who, const duet_sparse *a, const duet_s
                 sparse_text(y, b));
 }
 
-/* Patterns of i32 whose result needs i64 are widened, too. */
-static duet_status merge_widths(const char *who, pair *p, int64_t *copy[2], sparse_lists *l)
+/* The exact lists, from those of n elements in room for more. */
+static duet_status copy_lists(const char *who, const pair *p, const sparse_lists *from, int64_t n,
+                              sparse_lists *l)
 {
-    const int64_t rows = p->u.c.rows, columns = p->u.c.columns;
-    const bool large = csr_needs_wide(columns, p->u.c.count + p->v.c.count);
-    if (large || p->u.c.wide || p->v.c.wide) {
+    const int64_t rows = p->u.c.rows;
+    TRY(sparse_begin(who, p->u.type, rows, p->u.c.columns, n, l));
+    if (l->wide == from->wide)
+        memcpy(l->pattern, from->pattern,
+               (size_t)(rows + 1 + n) * (l->wide ? sizeof(int64_t) : sizeof(int32_t)));
+    else
+        for (int64_t i = 0; i < rows + 1 + n; i++)
+            csr_put(l->pattern, l->wide, i, index_in(from->pattern, from->wide, i));
+    if (n) memcpy(l->values, from->values, (size_t)n * p->u.each);
+    return DUET_OK;
+}
+
+/* Merges into lists with room for the elements of both, which is faster than counting the result first. */
+static duet_status merge_lists(const char *who, pair *p, int64_t *copy[2], sparse_lists *l)
+{
+    const int64_t rows = p->u.c.rows,
+                  most = p->common ? smaller(p->u.c.count, p->v.c.count) : p->u.c.count + p->v.c.count;
+    if (csr_needs_wide(p->u.c.columns, most) || p->u.c.wide || p->v.c.wide) {
         TRY(widen(who, &p->u, &copy[0]));
         TRY(widen(who, &p->v, &copy[1]));
     }
-    const int64_t n = FOR_WIDTHS(count_merged, p->u.type, p->u.c.wide, p);
-    TRY(sparse_begin(who, p->u.type, rows, columns, n, l));
-    if (l->wide == p->u.c.wide) {
-        FOR_TYPES (merge_rows, p->u.type, l->wide, p, l)
-            ;
-        return DUET_OK;
+    duet_sparse sizes = { .rows = rows };
+    sparse_lists room = { .s = &sizes, .wide = p->u.c.wide };
+    room.pattern = sparse_allocate(who, rows + 1 + most, room.wide ? sizeof(int64_t) : sizeof(int32_t));
+    room.values = room.pattern ? sparse_allocate(who, most, p->u.each) : NULL;
+    duet_status s = DUET_NO_MEMORY;
+    if (room.values) {
+        const int64_t n = FOR_TYPES (merge_rows, p->u.type, room.wide, p, &room);
+        s = copy_lists(who, p, &room, n, l);
     }
-    /* the result needs only i32 */
-    int64_t *pattern = sparse_allocate(who, rows + 1 + n, sizeof *pattern);
-    if (!pattern) {
-        (duet_sparse_free)(&l->s);
-        return DUET_NO_MEMORY;
-    }
-    sparse_lists wide = *l;
-    wide.pattern = pattern;
-    FOR_TYPES (merge_rows, p->u.type, true, p, &wide)
-        ;
-    for (int64_t i = 0; i < rows + 1 + n; i++) csr_put(l->pattern, l->wide, i, pattern[i]);
-    free(pattern);
-    return DUET_OK;
+    free(room.pattern);
+    free(room.values);
+    return s;
 }
 
 static duet_sparse *merge(const char *who, const duet_sparse *a, const duet_sparse *b, bool common)
@@ -221,7 +213,7 @@ static duet_sparse *merge(const char *who, const duet_sparse *a, const duet_spar
     sparse_lists l;
     int64_t *copy[2] = { NULL, NULL };
     duet_status s = open_both(who, a, b, &p);
-    if (s == DUET_OK) s = merge_widths(who, &p, copy, &l);
+    if (s == DUET_OK) s = merge_lists(who, &p, copy, &l);
     free(copy[0]);
     free(copy[1]);
     return s == DUET_OK ? sparse_done(&l) : NULL;

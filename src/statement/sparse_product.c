@@ -11,8 +11,10 @@ typedef struct product {
     const char *who;
     sparse_view a, b;
     /* the row in the making */
-    void *sum;        /* of each column */
-    uint64_t *used;   /* a bit for each column; all 0 between rows */
+    void *sum;       /* of each column */
+    uint64_t *used;  /* a bit for each column, and behind them one for each word of these that is not 0; all 0
+                         between rows */
+    uint64_t *words; /* the latter bits */
     int64_t *columns; /* those in use */
     int64_t used_count, low, high;
     /* the result */
@@ -29,6 +31,7 @@ INLINE bool take_column(product *p, int64_t column)
     const uint64_t bit = (uint64_t)1 << column % 64;
     const bool is_new = !(*word & bit);
     if (is_new) {
+        if (!*word) p->words[column / 4096] |= (uint64_t)1 << column / 64 % 64;
         *word |= bit;
         p->columns[p->used_count++] = column;
         p->low = smaller(p->low, column);
@@ -55,23 +58,36 @@ static void sort_few(int64_t *list, int64_t n)
     }
 }
 
+static void clear_bits(product *p)
+{
+    for (int64_t i = 0; i < p->used_count; i++)
+        p->used[p->columns[i] / 64] = p->words[p->columns[i] / 4096] = 0;
+}
+
+static int64_t list_word(product *p, int64_t word, int64_t n)
+{
+    for (uint64_t bits = p->used[word]; bits; bits &= bits - 1)
+        p->columns[n++] = word * 64 + __builtin_ctzll(bits);
+    p->used[word] = 0;
+    return n;
+}
+
 /* Clears the bits. The columns are found by them, unless they are few or too far apart. */
 static void sort_columns(product *p)
 {
     const int64_t n = p->used_count;
-    if (!n) return;
-    if (n > 8 && (p->high - p->low) / 64 <= 8 * n) {
-        int64_t i = 0;
-        for (int64_t w = p->low / 64; w <= p->high / 64; w++) {
-            for (uint64_t bits = p->used[w]; bits; bits &= bits - 1)
-                p->columns[i++] = w * 64 + __builtin_ctzll(bits);
-            p->used[w] = 0;
-        }
+    if (n <= 8 || (p->high - p->low) / 4096 > 16 * n) {
+        clear_bits(p);
+        if (n <= 32) sort_few(p->columns, n);
+        else qsort(p->columns, (size_t)n, sizeof *p->columns, by_number);
         return;
     }
-    for (int64_t i = 0; i < n; i++) p->used[p->columns[i] / 64] = 0;
-    if (n <= 32) sort_few(p->columns, n);
-    else qsort(p->columns, (size_t)n, sizeof *p->columns, by_number);
+    int64_t listed = 0;
+    for (int64_t w = p->low / 4096; w <= p->high / 4096; w++) {
+        for (uint64_t bits = p->words[w]; bits; bits &= bits - 1)
+            listed = list_word(p, w * 64 + __builtin_ctzll(bits), listed);
+        p->words[w] = 0;
+    }
 }
 
 /* ---- rows ---- */
@@ -161,13 +177,14 @@ static duet_status open_factors(product *p, const duet_sparse *a, const duet_spa
 
 static duet_status allocate(product *p)
 {
-    const int64_t columns = p->b.c.columns, words = columns / 64 + 1;
+    const int64_t columns = p->b.c.columns, words = columns / 64 + 1, all = words + columns / 4096 + 1;
     p->sum = sparse_allocate(p->who, columns, p->a.each);
-    p->used = p->sum ? sparse_allocate(p->who, words, sizeof *p->used) : NULL;
+    p->used = p->sum ? sparse_allocate(p->who, all, sizeof *p->used) : NULL;
     p->columns = p->used ? sparse_allocate(p->who, columns, sizeof *p->columns) : NULL;
     p->offsets = p->columns ? sparse_allocate(p->who, p->a.c.rows + 1, sizeof *p->offsets) : NULL;
     if (!p->offsets) return DUET_NO_MEMORY;
-    memset(p->used, 0, (size_t)words * sizeof *p->used);
+    memset(p->used, 0, (size_t)all * sizeof *p->used);
+    p->words = p->used + words;
     return DUET_OK;
 }
 

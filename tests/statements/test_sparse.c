@@ -373,22 +373,36 @@ static void test_combined(int trials)
         duet_sparse_free(&y);
         duet_sparse_free(&z);
     }
-    /* rows whose columns are far apart, which are sorted in another way */
-    duet_matrix *row = duet_full(DUET_I64, 0, 3), *column = INTEGERS(90000, 5, 40000),
-                *one = duet_ones(DUET_F64, 3);
-    duet_sparse *wide = duet_sparse_from_coo(1, 100000, row, column, one, DUET_DUPLICATES_REFUSE);
-    duet_matrix *zero = duet_zeros(DUET_I64, 1), *half = duet_full(DUET_F64, 0.5, 1);
-    duet_sparse *scale = duet_sparse_from_coo(1, 1, zero, zero, half, DUET_DUPLICATES_REFUSE),
-                *made = duet_sparse_product(scale, wide);
-    duet_matrix *list = NULL, *numbers = NULL;
-    ok(duet_sparse_to_csr(made, NULL, &list, &numbers));
-    const int32_t *found = list ? duet_read(list) : NULL;
-    CHECK(found && found[0] == 5 && found[1] == 40000 && found[2] == 90000, "columns that are far apart");
-    duet_sparse_free(&wide);
-    duet_sparse_free(&scale);
-    duet_sparse_free(&made);
-    duet_free(&row, &column, &one, &zero, &half, &list, &numbers);
     tap_point("sums, products element by element, products");
+}
+
+/* A row that is the sum of two, whose columns alternate: few and many of them, near and far apart. */
+static void test_order_of_columns(void)
+{
+    static const int counts[] = { 2, 6, 20, 40, 300 }, apart[] = { 1, 75000 };
+    for (int t = 0; t < 10; t++) {
+        const int n = counts[t % 5], step = apart[t / 5];
+        duet_matrix *row = duet_new(DUET_I64, n), *column = duet_new(DUET_I64, n),
+                    *one = duet_ones(DUET_F64, n);
+        int64_t *i = duet_overwrite(row), *j = duet_overwrite(column);
+        for (int k = 0; k < n; k++) {
+            i[k] = k % 2;
+            j[k] = 3 + (int64_t)k * step;
+        }
+        duet_sparse *lines =
+            duet_sparse_from_coo(2, 10 + (int64_t)n * step, row, column, one, DUET_DUPLICATES_REFUSE);
+        duet_matrix *both = duet_ones(DUET_F64, 1, 2), *found = NULL;
+        duet_sparse *sum = duet_sparse_from_dense(both), *made = duet_sparse_product(sum, lines);
+        ok(duet_sparse_to_csr(made, NULL, &found, NULL));
+        const int32_t *list = found ? duet_read(found) : NULL;
+        CHECK(found && duet_count(found) == n, "%d columns", n);
+        for (int k = 0; k < n && list; k++) CHECK(list[k] == j[k], "column %d of %d is %d", k, n, list[k]);
+        duet_sparse_free(&lines);
+        duet_sparse_free(&sum);
+        duet_sparse_free(&made);
+        duet_free(&row, &column, &one, &both, &found);
+    }
+    tap_point("the order of columns in a product");
 }
 
 /* ---- gradients ---- */
@@ -822,6 +836,7 @@ int main(int argc, char **argv)
     test_lists(trials);
     test_formulas(2 * trials);
     test_combined(trials);
+    test_order_of_columns();
     test_gradients(trials);
     test_systems(2 * trials);
     test_singular();
