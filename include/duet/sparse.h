@@ -76,7 +76,7 @@ DUET_API DUET_MUST duet_status duet_sparse_to_csr(const duet_sparse *s, duet_mat
                                                   duet_matrix **column, duet_matrix **values);
 
 /* Formulas with a sparse matrix. They are evaluated like all others, on the CPU or the GPU, and have gradients with
- * respect to x, a, b and the values of s. The rows duet_csr_... of ops.def compute them.
+ * respect to x, a, b and the values of s. The rows csr_... of ops.def compute them.
  *     duet_sparse_matmul              the product of s and x
  *     duet_sparse_transposed_matmul   the product of the transpose of s and x
  *     duet_sparse_adjoint_matmul      the product of the conjugate transpose of s and x

@@ -143,6 +143,10 @@ static duet_status run(const step *s, const frame *f)
     return status;
 }
 
-const cpu_kernel cpu_kernel_csr_solve = {
-    .unsupported = csr_unsupported, .run = run, .cost = cost_of_pass, .calls_library = true
-};
+static const char *algorithm(const step *s) { return "by SuperLU"; }
+
+const cpu_kernel cpu_kernel_csr_solve = { .unsupported = csr_unsupported,
+                                          .run = run,
+                                          .cost = cost_of_pass,
+                                          .algorithm = algorithm,
+                                          .calls_library = true };

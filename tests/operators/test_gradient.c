@@ -142,6 +142,7 @@ static void compare(const trial *t, duet_expr (*e)(const trial *), const char *w
     double *expected = calloc((size_t)duet_count(t->of) + 1, sizeof *expected);
     for (int64_t i = 0; i < duet_count(t->of); i++) expected[i] = difference(t, e, i);
     for (int p = 0; p < places; p++) {
+        if (place[p] == DUET_GPU && !strncmp(t->c->name, "csr_solve", 9)) continue; /* only on the CPU */
         const duet_expr made = duet_grad(e(t), t->of);
         CHECK(duet_expr_rank(made) == duet_rank(t->of), "%s, %s: rank %d", t->c->name, which,
               duet_expr_rank(made));

@@ -263,7 +263,7 @@ static void print_row(FILE *out, const call *c, const char *gradient)
     print_types(out, f.types[0]);
     fprintf(out, " | %s | %s", f.how[0], f.how[1]);
     if (f.types[0] & ~f.types[1]) {
-        fputs("; not ", out);
+        fputs(*f.how[1] ? "; not " : "not ", out);
         print_types(out, f.types[0] & ~f.types[1]);
     }
     fputs(" | ", out);
