@@ -1,8 +1,9 @@
 """sparse.py [--seconds S] [--only NAME] [--threads N] - sparse matrices of Duet beside SciPy's, on the CPU.
 
-Results are compared before anything is timed. Both libraries take turns, and a line has the medians of both and the
-median of the ratios of neighbouring runs: above 1, Duet is faster. Ten matrices: bands, a stencil, random ones, power
-laws, blocks, few long rows, tall and wide ones. Needs SciPy and the Python package: DUET_LIBRARY and PYTHONPATH."""
+Results are compared before anything is timed. Both libraries take turns, and a line has the medians of both
+and the median of the ratios of neighbouring runs: above 1, Duet is faster. Ten matrices: bands, a stencil,
+random ones, power laws, blocks, few long rows, tall and wide ones. Needs SciPy and the Python package:
+DUET_LIBRARY and PYTHONPATH."""
 
 import argparse
 import os
@@ -28,7 +29,8 @@ def stencil(n):
 
 def uniform(rows, columns, each, rng):
     row = np.repeat(np.arange(rows), each)
-    return sp.coo_array((rng.normal(size=row.size), (row, rng.integers(columns, size=row.size))), (rows, columns))
+    column = rng.integers(columns, size=row.size)
+    return sp.coo_array((rng.normal(size=row.size), (row, column)), (rows, columns))
 
 
 def power_law(n, each, rng):

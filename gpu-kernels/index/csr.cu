@@ -1,6 +1,7 @@
-/* csr.cu - kernels of sparse matrices, and their launches. A thread computes one element of the result, and adds its
- * terms in the order of the pattern. Only transposed products add atomically, in any order. Row offsets are limited to
- * the number of elements, and elements whose column is out of bounds are skipped and reported. */
+/* csr.cu - kernels of sparse matrices, and their launches. A thread computes one element of the result,
+ * and adds its terms in the order of the pattern. Only transposed products add atomically, in any order.
+ * Row offsets are limited to the number of elements, and elements whose column is out of bounds are
+ * skipped and reported. */
 #include "gather_scatter.cuh"
 
 #define THREADS 256

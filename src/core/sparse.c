@@ -169,8 +169,8 @@ static duet_status check_places(const char *who, const coo *c)
     return DUET_OK;
 }
 
-/* Sorts the elements order[0 .. n - 1] by key[element], which is less than `keys`: a counting sort that keeps the
- * order of equal keys. first has keys + 1 items. */
+/* Sorts the elements order[0 .. n - 1] by key[element], which is less than `keys`: a counting sort that
+ * keeps the order of equal keys. first has keys + 1 items. */
 static void sort_by(const int64_t *key, int64_t keys, const int64_t *order, int64_t n, int64_t *first,
                     int64_t *to)
 {

@@ -33,7 +33,8 @@ duet_status sparse_begin(const char *who, duet_dtype type, int64_t rows, int64_t
 duet_sparse *sparse_done(sparse_lists *l);
 /* Checks the pattern first. NULL: BAD_ARGUMENT, and the matrix is freed. */
 duet_sparse *sparse_checked(const char *who, sparse_lists *l);
-/* Another matrix with the pattern of s, which becomes the owner of values. NULL: NO_MEMORY; values are freed */
+/* Another matrix with the pattern of s, which becomes the owner of values. NULL: NO_MEMORY; values are
+ * freed */
 duet_sparse *sparse_with(const duet_sparse *s, duet_matrix *values);
 
 /* The lists of s on the host, to be read. Errors: as duet_read */

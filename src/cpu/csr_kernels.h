@@ -59,8 +59,8 @@ duet_status csr_operand_open(const operand *o, const frame *f, csr_operand *open
 /* NULL, or why the element types of a step are not supported: a static text. */
 const char *csr_unsupported(const step *s);
 
-/* The pattern of a step, which is in[1]; checked, unless it is that of a duet_sparse. opened: to be given back.
- * Errors: BAD_ARGUMENT, NO_MEMORY */
+/* The pattern of a step, which is in[1]; checked, unless it is that of a duet_sparse. opened: to be given
+ * back. Errors: BAD_ARGUMENT, NO_MEMORY */
 duet_status csr_open(const step *s, const frame *f, int64_t rows, int64_t columns, csr *c,
                      csr_operand *opened);
 

@@ -7,8 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* SuperLU ends the process if it cannot allocate small arrays. So there must be room for these before it starts, and
- * for factors ten times as large as the matrix, which it expects. If factors grow beyond the memory, it returns. */
+/* SuperLU ends the process if it cannot allocate small arrays. So there must be room for these before it
+ * starts, and for factors ten times as large as the matrix, which it expects. If factors grow beyond the
+ * memory, it returns. */
 static size_t room_for(const superlu_system *s, size_t each)
 {
     return (size_t)64 * (size_t)(s->n + 1000) * sizeof(int) + 10 * (size_t)s->count * (each + sizeof(int)) +

@@ -1,8 +1,8 @@
 /* csr_tmpl.c - the kernels of sparse matrices. Template, for f32, f64, c64 and c128.
  *
- * Each element of a result is computed by one thread, which adds its terms in the order of the pattern. So the
- * number of threads does not change the bits. Functions that read the pattern in a loop are compiled for i32 and
- * for i64. */
+ * Each element of a result is computed by one thread, which adds its terms in the order of the pattern. So
+ * the number of threads does not change the bits. Functions that read the pattern in a loop are compiled
+ * for i32 and for i64. */
 #include "csr_kernels.h"
 #include <math.h>
 #include <string.h>
@@ -122,7 +122,8 @@ INLINE_ALWAYS void matmul_for(const csr_work *w, int t, int threads, bool wide)
 }
 FOR_WIDTHS(matmul)
 
-/* Adds the terms of the rows to the result, for the columns from .. to - 1 of the matrix; all: these are all columns. */
+/* Adds the terms of the rows to the result, for the columns from .. to - 1 of the matrix; all: these are
+ * all columns. */
 INLINE_ALWAYS void add_rows(const csr_work *w, int64_t from, int64_t to, int64_t n, bool all, bool wide)
 {
     const void *column = columns_of(&w->c, wide);

@@ -1,5 +1,6 @@
-/* superlu_tmpl.c - solves a system with SuperLU: columns are ordered by COLAMD, rows by partial pivoting. Template, for
- * f32, f64, c64 and c128. The header of each type defines the same names, so it is in a file of its own. */
+/* superlu_tmpl.c - solves a system with SuperLU: columns are ordered by COLAMD, rows by partial pivoting.
+ * Template, for f32, f64, c64 and c128. The header of each type defines the same names, so it is in a file
+ * of its own. */
 #include "superlu.h"
 #include <stddef.h>
 

@@ -30,8 +30,8 @@ duet_expr of_csr_triangle_side(const node *n, duet_expr x, duet_expr y, duet_exp
     return duet_csr_solve_triangular_at(x, y, g, &t, site);
 }
 
-/* 1 for each element of the triangle that is read, else 0. Element k is in the row whose number is that of the
- * row ends up to k. */
+/* 1 for each element of the triangle that is read, else 0. Element k is in the row whose number is that of
+ * the row ends up to k. */
 static duet_expr is_read(const node *n, duet_expr x, duet_expr y, const char *site)
 {
     const duet_triangle *t = (const duet_triangle *)n->attr.word;

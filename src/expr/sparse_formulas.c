@@ -1,5 +1,5 @@
-/* sparse_formulas.c - formulas with a sparse matrix: the rows csr_... of ops.def, whose operands are its values and
- * its pattern. */
+/* sparse_formulas.c - formulas with a sparse matrix: the rows csr_... of ops.def, whose operands are its
+ * values and its pattern. */
 #include "call_text.h"
 #include "operands.h"
 #include "sparse.h"

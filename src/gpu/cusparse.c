@@ -1,5 +1,6 @@
-/* cusparse.c - products with sparse matrices by cuSPARSE. It trusts the pattern, so it gets only patterns that were
- * checked, which are those of a duet_sparse. Duet's own kernels take the others, and all if cuSPARSE is missing. */
+/* cusparse.c - products with sparse matrices by cuSPARSE. It trusts the pattern, so it gets only patterns
+ * that were checked, which are those of a duet_sparse. Duet's own kernels take the others, and all if
+ * cuSPARSE is missing. */
 #include "csr.h"
 #include "dtype.h"
 #include "scratch.h"

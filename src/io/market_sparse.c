@@ -1,5 +1,6 @@
-/* market_sparse.c - Matrix Market's coordinate format: a banner, comments, the sizes and the number of elements, then
- * the row, the column and the value of each element as text. https://math.nist.gov/MatrixMarket/formats.html */
+/* market_sparse.c - Matrix Market's coordinate format: a banner, comments, the sizes and the number of
+ * elements, then the row, the column and the value of each element as text.
+ * https://math.nist.gov/MatrixMarket/formats.html */
 #include "c_locale.h"
 #include "fp_environment.h"
 #include "market.h"

@@ -1,5 +1,5 @@
-/* sparse_combine.c - sparse matrices made from others: transposes, rows, sums and products element by element. All of
- * it works on the host. */
+/* sparse_combine.c - sparse matrices made from others: transposes, rows, sums and products element by
+ * element. All of it works on the host. */
 #include "min_max.h"
 #include "sparse_inline.h"
 #include "statement.h"
@@ -92,8 +92,8 @@ duet_sparse *(duet_sparse_slice)(const duet_sparse *s, int64_t from, int64_t to)
 
 /* ---- element by element ---- */
 
-/* Two matrices of one type, whose indices have one width. `common`: the elements that both have, multiplied; else
- * those that one has, added. */
+/* Two matrices of one type, whose indices have one width. `common`: the elements that both have,
+ * multiplied; else those that one has, added. */
 typedef struct pair {
     sparse_view u, v;
     bool common;

@@ -1,5 +1,5 @@
-/* sparse_convert.c - sparse matrices from lists, from dense matrices, with other values, and back to lists. All of
- * it works on the host. */
+/* sparse_convert.c - sparse matrices from lists, from dense matrices, with other values, and back to
+ * lists. All of it works on the host. */
 #include "dtype.h"
 #include "index_ops.h"
 #include "sparse.h"

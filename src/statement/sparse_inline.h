@@ -1,5 +1,6 @@
-/* sparse_inline.h - loops over sparse matrices that are compiled for each element type and each width of the indices.
- * A loop is an INLINE function with the parameters `type` and `wide`; FOR_TYPES calls it with constants. */
+/* sparse_inline.h - loops over sparse matrices that are compiled for each element type and each width of
+ * the indices. A loop is an INLINE function with the parameters `type` and `wide`; FOR_TYPES calls it with
+ * constants. */
 #ifndef SPARSE_INLINE_H
 #define SPARSE_INLINE_H
 

@@ -1,6 +1,6 @@
-/* sparse_product.c - the product of two sparse matrices, row by row (Gustavson 1978), on the host. A row of the result
- * is the sum of rows of b, added in a dense row of sums. A bit for each column says which sums are in use. The lists of
- * the result grow as rows are made, and are copied at the end. */
+/* sparse_product.c - the product of two sparse matrices, row by row (Gustavson 1978), on the host. A row
+ * of the result is the sum of rows of b, added in a dense row of sums. A bit for each column says which
+ * sums are in use. The lists of the result grow as rows are made, and are copied at the end. */
 #include "min_max.h"
 #include "sparse_inline.h"
 #include "statement.h"

@@ -1,5 +1,5 @@
-/* sparse.c - the fake cuSPARSE: products by their definition. Like the real one, it trusts the pattern; here an index
- * that is out of bounds ends the program. */
+/* sparse.c - the fake cuSPARSE: products by their definition. Like the real one, it trusts the pattern;
+ * here an index that is out of bounds ends the program. */
 #include "fake.h"
 #include <cusparse.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_sparse_nomem.c - every allocation of functions and formulas with sparse matrices fails once: a status and a
- * text, no leak, no partial file, and the next call works. */
+/* test_sparse_nomem.c - every allocation of functions and formulas with sparse matrices fails once: a
+ * status and a text, no leak, no partial file, and the next call works. */
 #include "failing_alloc.h"
 #include "in_thread.h"
 #include <duet/duet.h>

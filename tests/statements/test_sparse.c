@@ -1,6 +1,6 @@
-/* test_sparse.c - sparse matrices: lists of elements in and out, formulas with them against the same with the dense
- * matrix, matrices made from others, gradients, files, and errors. Most elements are small integers, for which all
- * sums are exact: then results must be equal. */
+/* test_sparse.c - sparse matrices: lists of elements in and out, formulas with them against the same with
+ * the dense matrix, matrices made from others, gradients, files, and errors. Most elements are small
+ * integers, for which all sums are exact: then results must be equal. */
 #include "common.h"
 #include "dtype.h"
 #include <complex.h>
