@@ -169,10 +169,10 @@ static duet_status check_places(const char *who, const coo *c)
     return DUET_OK;
 }
 
-/* Sorts the elements order[0 .. n - 1] by key[element], which is less than `keys`: a counting sort that
- * keeps the order of equal keys. first has keys + 1 items. */
-static void sort_by(const int64_t *key, int64_t keys, const int64_t *order, int64_t n, int64_t *first,
-                    int64_t *to)
+/* A counting sort of the elements order[0 .. n - 1], or of 0 .. n - 1 if it is NULL, by key[element],
+ * which is less than `keys`. Equal keys keep their order. first has keys + 1 items. */
+static void count_keys(const int64_t *key, int64_t keys, const int64_t *order, int64_t n, int64_t *first,
+                       int64_t *to)
 {
     memset(first, 0, (size_t)(keys + 1) * sizeof *first);
     for (int64_t k = 0; k < n; k++) first[key[k] + 1]++;
@@ -180,6 +180,21 @@ static void sort_by(const int64_t *key, int64_t keys, const int64_t *order, int6
     for (int64_t k = 0; k < n; k++) {
         const int64_t element = order ? order[k] : k;
         to[first[key[element]]++] = element;
+    }
+}
+
+/* The same for 0 .. n - 1 by merging, for keys of any size. room has n items. */
+static void merge_keys(const int64_t *key, int64_t n, int64_t *room, int64_t *to)
+{
+    for (int64_t k = 0; k < n; k++) to[k] = k;
+    for (int64_t run = 1; run < n; run *= 2) {
+        for (int64_t start = 0; start < n; start += 2 * run) {
+            int64_t i = start, j = smaller(start + run, n), k = start;
+            const int64_t middle = j, end = smaller(start + 2 * run, n);
+            while (k < end)
+                room[k++] = j == end || (i < middle && key[to[i]] <= key[to[j]]) ? to[i++] : to[j++];
+        }
+        memcpy(to, room, (size_t)n * sizeof *to);
     }
 }
 
@@ -240,13 +255,18 @@ duet_sparse *sparse_from_coo(const char *who, const coo *c, bool sum_duplicates)
     sparse_lists l = { 0 };
     if (check_sizes(who, c->rows, c->columns, c->count) != DUET_OK || check_places(who, c) != DUET_OK)
         return NULL;
+    const bool counts =
+        c->columns <= larger(c->rows, 4 * c->count); /* else too many columns would be counted */
     int64_t *by_column = sparse_allocate(who, c->count, sizeof *by_column),
             *order = by_column ? sparse_allocate(who, c->count, sizeof *order) : NULL,
-            *first = order ? sparse_allocate(who, larger(c->rows, c->columns) + 1, sizeof *first) : NULL;
+            *first = order ? sparse_allocate(who, (counts ? larger(c->rows, c->columns) : c->rows) + 1,
+                                             sizeof *first)
+                           : NULL;
     duet_status s = first ? DUET_OK : DUET_NO_MEMORY;
     if (s == DUET_OK) {
-        sort_by(c->column, c->columns, NULL, c->count, first, by_column);
-        sort_by(c->row, c->rows, by_column, c->count, first, order);
+        if (counts) count_keys(c->column, c->columns, NULL, c->count, first, by_column);
+        else merge_keys(c->column, c->count, order, by_column);
+        count_keys(c->row, c->rows, by_column, c->count, first, order);
         s = from_sorted(who, c, order, sum_duplicates, &l);
     }
     free(by_column);

@@ -4,12 +4,14 @@
 #include "c_locale.h"
 #include "fp_environment.h"
 #include "market.h"
+#include "min_max.h"
 #include "sparse.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #define FIRST_ELEMENTS (1 << 12) /* allocated before anything is read */
+#define FEW_ROWS       (1 << 24) /* accepted without elements: a row takes memory, too */
 
 /* A file and the elements read from it so far. */
 typedef struct coordinates {
@@ -72,6 +74,9 @@ static duet_status take_sizes(coordinates *r)
         return bad_file(r->in, "a %s matrix must be square", market_symmetries[r->symmetry]);
     if (r->rows > (int64_t)1 << 48 || r->columns > (int64_t)1 << 48)
         return bad_file(r->in, "its sizes are too large for memory");
+    if (r->rows > FEW_ROWS + 64 * smaller(r->listed, (int64_t)1 << 48))
+        return bad_file(r->in, "%lld rows are too many for %lld elements", (long long)r->rows,
+                        (long long)r->listed);
     if (!r->in->endless && (uint64_t)r->listed > r->in->size / 4 + 1) /* an element takes four characters */
         return bad_file(r->in, "the %s is too short for its sizes", r->in->path ? "file" : "stream");
     const uint64_t each = dtypes[r->type].bytes + 2 * sizeof(int64_t), most = UINT64_MAX / 4 / each;

@@ -4,6 +4,9 @@
 #include "common.h"
 #include "dtype.h"
 #include <complex.h>
+#ifdef FAKE_CUDA
+#include "fake_cuda.h"
+#endif
 #include <math.h>
 
 static duet_place place[2];
@@ -221,6 +224,37 @@ static void test_lists(int trials)
         duet_free(&offsets, &column, &values, &dense);
     }
     tap_point("lists of elements, rows, transposes");
+}
+
+/* More columns than i32 has, in a few elements: the pattern is i64, and nothing of that size is allocated. */
+static void test_many_columns(void)
+{
+    const int64_t columns = 5000000000;
+    duet_matrix *row = INTEGERS(1, 0, 1, 1, 0), *column = INTEGERS(4999999999, 7, 3, 4999999999, 4000000000),
+                *values = duet_arange(DUET_F64, 1, 6, 1), *r = NULL, *c = NULL, *v = NULL;
+    duet_sparse *s = duet_sparse_from_coo(2, columns, row, column, values, DUET_DUPLICATES_SUM), *t = NULL;
+    CHECK(s && duet_sparse_count(s) == 4 && duet_type(duet_sparse_pattern(s)) == DUET_I64, "%s",
+          duet_error());
+    if (s) {
+        t = duet_sparse_add(s, s);
+        CHECK(t != NULL, "%s", duet_error());
+        duet_sparse *same = duet_sparse_copy(s), *part = duet_sparse_slice(s, 1, 2),
+                    *both = duet_sparse_multiply(s, s);
+        CHECK(same && part && both && duet_sparse_count(part) == 2 && duet_sparse_count(both) == 4, "%s",
+              duet_error());
+        ok(duet_sparse_to_coo(t, &r, &c, &v));
+        static const int64_t places_of[] = { 7, 4000000000, 3, 4999999999 };
+        static const double doubled[] = { 4, 10, 6, 10 };
+        CHECK(!memcmp(duet_read(c), places_of, sizeof places_of), "the columns");
+        CHECK(!memcmp(duet_read(v), doubled, sizeof doubled), "the values");
+        duet_sparse_free(&same);
+        duet_sparse_free(&part);
+        duet_sparse_free(&both);
+    }
+    duet_sparse_free(&s);
+    duet_sparse_free(&t);
+    duet_free(&row, &column, &values, &r, &c, &v);
+    tap_point("many columns");
 }
 
 /* ---- formulas ---- */
@@ -616,6 +650,8 @@ static void test_files(int trials)
     NO_SPARSE(read_text(BANNER "real general\n2 3 2\n1 1 1\n"), DUET_BAD_FILE, "truncated");
     NO_SPARSE(read_text(BANNER "real general\n2 3 99999999\n1 1 1\n"), DUET_BAD_FILE,
               "too short for its sizes");
+    NO_SPARSE(read_text(BANNER "real general\n900000000000 3 1\n1 1 1\n"), DUET_BAD_FILE,
+              "900000000000 rows are too many for 1 elements");
     NO_SPARSE(read_text(BANNER "real symmetric\n2 3 1\n1 1 1\n"), DUET_BAD_FILE, "must be square");
     NO_SPARSE(read_text(BANNER "quaternion general\n1 1 0\n"), DUET_UNSUPPORTED, "quaternion");
     NO_SPARSE(read_text(BANNER "pattern skew-symmetric\n1 1 0\n"), DUET_UNSUPPORTED, "skew-symmetric");
@@ -834,7 +870,13 @@ int main(int argc, char **argv)
     const int trials = trial_count(argc, argv, 60, 400);
     places = list_places(place);
     test_lists(trials);
+    test_many_columns();
     test_formulas(2 * trials);
+#ifdef FAKE_CUDA
+    fake_without("cusparse", "no cuSPARSE");
+    test_formulas(trials);
+    fake_without("cusparse", NULL);
+#endif
     test_combined(trials);
     test_order_of_columns();
     test_gradients(trials);
