@@ -9,9 +9,16 @@
 
 /* ---- checks and texts ---- */
 
+/* The user may have freed or resized the values. */
 duet_status sparse_check(const char *who, const duet_sparse *s)
 {
-    return s ? DUET_OK : fail(DUET_BAD_ARGUMENT, "%s: the sparse matrix must not be NULL", who);
+    char text[SHAPE_TEXT];
+    if (!s) return fail(DUET_BAD_ARGUMENT, "%s: the sparse matrix must not be NULL", who);
+    TRY(matrix_check(who, s->values));
+    const layout *l = &s->values->at;
+    if (l->rank == 1 && l->size[0] == s->count) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s: the values are now %s, and the sparse matrix has %lld elements", who,
+                shape_text(text, l->type, l->rank, l->size), (long long)s->count);
 }
 
 char *sparse_text(char text[SPARSE_TEXT], const duet_sparse *s)

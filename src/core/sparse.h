@@ -9,7 +9,7 @@ struct duet_sparse {
     duet_matrix *pattern, *values;
 };
 
-/* BAD_ARGUMENT for NULL. */
+/* Errors: BAD_ARGUMENT: NULL, or the values were freed; BAD_SHAPE: they were resized */
 duet_status sparse_check(const char *who, const duet_sparse *s);
 
 /* "f64[3,4] with 5 elements" */

@@ -716,7 +716,7 @@ static void test_bad_calls(void)
     r.e[0] = 1;
     r.count += !r.stored[0];
     r.stored[0] = true;
-    duet_sparse *s = from_lists(&gen, &r, DUET_I32), *turned = duet_sparse_transposed(s), *other = NULL;
+    duet_sparse *s = from_lists(&gen, &r, DUET_I32), *turned = duet_sparse_transposed(s);
     duet_matrix *x = duet_ones(DUET_F64, 7), *four = duet_ones(DUET_F32, 4), *to = duet_full(DUET_F64, 5, 3),
                 *d = duet_ones(DUET_F64, 3, 5), *values = duet_sparse_values(s);
     REFUSED(duet_set(to, duet_sparse_matmul(s, x)), DUET_BAD_SHAPE,
@@ -761,8 +761,10 @@ static void test_bad_calls(void)
             DUET_BAD_ARGUMENT, "duet_csr_matmul");
     const double *q = duet_read(to);
     CHECK(q[0] == 5 && q[1] == 5 && q[2] == 5, "a destination was changed");
-    other = NULL;
-    duet_sparse_free(&other);
+    /* values that the user has resized */
+    ok(duet_resize(duet_sparse_values(turned), 2));
+    NO_SPARSE(duet_sparse_copy(turned), DUET_BAD_SHAPE, "the values are now f64[2]");
+    REFUSED(duet_set(to, duet_sparse_sum(turned, 0)), DUET_BAD_SHAPE, "the values are now f64[2]");
     duet_sparse_free(NULL);
     CHECK(duet_sparse_rows(NULL) == 0 && duet_sparse_values(NULL) == NULL &&
               duet_sparse_pattern(NULL) == NULL,
