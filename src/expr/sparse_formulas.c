@@ -114,7 +114,6 @@ static duet_expr spend_two(duet_status why, duet_expr a, duet_expr b, const char
 static duet_status sddmm_fits(const duet_sparse *s, duet_expr a, duet_expr b)
 {
     char text[SPARSE_TEXT];
-    TRY(sparse_check("duet_sparse_sddmm", s));
     if (duet_expr_rank(a) != 2 || duet_expr_rank(b) != 2)
         return fail(DUET_BAD_SHAPE, "duet_sparse_sddmm(s: %s): a and b must have 2 axes, not %d and %d",
                     sparse_text(text, s), duet_expr_rank(a), duet_expr_rank(b));
@@ -130,9 +129,8 @@ static duet_status sddmm_fits(const duet_sparse *s, duet_expr a, duet_expr b)
 duet_expr duet_sparse_sddmm_at(const duet_sparse *s, duet_expr a, duet_expr b, const char *site)
 {
     const duet_expr operands[] = { a, b };
-    if (s && (is_broken(a) || is_broken(b)))
-        return composed("sparse_sddmm", 2, operands, duet_csr_sddmm(a, s->pattern, b), site);
-    const duet_status why = sddmm_fits(s, a, b);
+    duet_status why = sparse_check("duet_sparse_sddmm", s);
+    if (why == DUET_OK && !is_broken(a) && !is_broken(b)) why = sddmm_fits(s, a, b);
     if (why != DUET_OK) return spend_two(why, a, b, site);
     return composed("sparse_sddmm", 2, operands, duet_csr_sddmm(a, s->pattern, duet_transpose(b)), site);
 }

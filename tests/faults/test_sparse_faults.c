@@ -65,6 +65,6 @@ int main(void)
     leave_the_choice();
     test(false, "calls of CUDA and cuSPARSE, where the place is free");
     place = DUET_CPU;
-    test(true, "allocations on the CPU");
+    each_once(play, true, "allocations on the CPU", nothing_special, 0);
     return tap_end();
 }
