@@ -33,6 +33,7 @@ build|required|has_ninja|ninja-build|ninja
 build|required|has_meson|setup_meson_packages:|meson 1.0 or later
 build|optional|has_onednn|libdnnl-dev|oneDNN, for convolutions and products on the CPU (Fedora: onednn-devel, Arch: onednn)
 build|optional|has_lapacke|liblapacke-dev|LAPACKE, for linear algebra (Fedora: lapack-devel, Alpine: lapack-dev, Arch: lapacke)
+build|optional|has_superlu|libsuperlu-dev|SuperLU, for sparse systems (Fedora: SuperLU-devel, Alpine: superlu-dev, Arch: superlu)
 build|optional|has_fftw|libfftw3-dev|FFTW 3, for Fourier transforms (Fedora: fftw-devel, Alpine: fftw-dev, Arch and Homebrew: fftw)
 build|optional|has_zlib|zlib1g-dev|zlib, for compressed .npz files (Fedora: zlib-devel, Alpine: zlib-dev)
 build|optional|has_cxx|setup_cxx_packages:|a C++ compiler, for most of the tests
@@ -113,6 +114,9 @@ has_lapacke() {
     done
     return 1
 }
+# shellcheck disable=SC2046
+has_superlu() { echo '#include <slu_ddefs.h>
+    int main(void) { return sp_ienv(1) < 1; }' | setup_links $(setup_flags superlu '-I/usr/include/superlu -lsuperlu'); }
 has_fftw() { echo '#include <fftw3.h>
     int main(void) { fftw_cleanup(); return 0; }' | setup_links -lfftw3; }
 has_zlib() { echo '#include <zlib.h>

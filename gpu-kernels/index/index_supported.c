@@ -45,3 +45,15 @@ const char *sort_unsupported(const step *s)
                ? "there must be less than 2^31 lines along the axis"
                : NULL;
 }
+
+const char *csr_kernel_unsupported(const step *s)
+{
+    const duet_dtype t = s->out[0].at.type, index = s->in[1].at.type;
+    REJECT(s->outs != 1 || s->ins < 2, "the step has the wrong number of operands");
+    REJECT(t != DUET_F32 && t != DUET_F64 && t != DUET_C64 && t != DUET_C128,
+           "the element type is not supported");
+    REJECT(index != DUET_I32 && index != DUET_I64, "the pattern must be i32 or i64");
+    for (int k = 0; k < s->ins; k++)
+        REJECT(k != 1 && s->in[k].at.type != t, "the operands must have the same element type");
+    return NULL;
+}

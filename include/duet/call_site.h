@@ -20,6 +20,12 @@ static inline DUET_MUST duet_matrix *duet_matrix_at(duet_matrix *m, const char *
     else duet_error_at(site);
     return m;
 }
+static inline DUET_MUST duet_sparse *duet_sparse_at(duet_sparse *s, const char *site)
+{
+    if (s) duet_sparse_created_at(s, site);
+    else duet_error_at(site);
+    return s;
+}
 static inline void *duet_pointer_at(void *p, const char *site)
 {
     if (!p) duet_error_at(site);
@@ -56,6 +62,7 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define DUET_OPERAND(e) DUET(e)
 #endif
 #define DUET_MATRIX_HERE(function, ...) duet_matrix_at((function)(__VA_ARGS__), DUET_HERE)
+#define DUET_SPARSE_HERE(function, ...) duet_sparse_at((function)(__VA_ARGS__), DUET_HERE)
 #define DUET_STATUS_HERE(function, ...) duet_status_at((function)(__VA_ARGS__), DUET_HERE)
 
 #define duet_new_shape(...)           DUET_MATRIX_HERE(duet_new_shape, __VA_ARGS__)
@@ -180,6 +187,23 @@ static inline DUET_MUST duet_status duet_status_at(duet_status s, const char *si
 #define duet_print_octave(...) duet_plain_status_at((duet_print_octave)(__VA_ARGS__), DUET_HERE)
 #define duet_load_limits(...)  duet_plain_status_at((duet_load_limits)(__VA_ARGS__), DUET_HERE)
 #define duet_names_npz(...)    duet_names_at((duet_names_npz)(__VA_ARGS__), DUET_HERE)
+
+#define duet_sparse_from_coo(...)     DUET_SPARSE_HERE(duet_sparse_from_coo, __VA_ARGS__)
+#define duet_sparse_from_csr(...)     DUET_SPARSE_HERE(duet_sparse_from_csr, __VA_ARGS__)
+#define duet_sparse_from_dense(...)   DUET_SPARSE_HERE(duet_sparse_from_dense, __VA_ARGS__)
+#define duet_sparse_copy(...)         DUET_SPARSE_HERE(duet_sparse_copy, __VA_ARGS__)
+#define duet_sparse_transposed(...)   DUET_SPARSE_HERE(duet_sparse_transposed, __VA_ARGS__)
+#define duet_sparse_slice(...)        DUET_SPARSE_HERE(duet_sparse_slice, __VA_ARGS__)
+#define duet_sparse_add(...)          DUET_SPARSE_HERE(duet_sparse_add, __VA_ARGS__)
+#define duet_sparse_multiply(...)     DUET_SPARSE_HERE(duet_sparse_multiply, __VA_ARGS__)
+#define duet_sparse_product(...)      DUET_SPARSE_HERE(duet_sparse_product, __VA_ARGS__)
+#define duet_sparse_load_market(...)  DUET_SPARSE_HERE(duet_sparse_load_market, __VA_ARGS__)
+#define duet_sparse_read_market(...)  DUET_SPARSE_HERE(duet_sparse_read_market, __VA_ARGS__)
+#define duet_sparse_to_coo(...)       DUET_STATUS_HERE(duet_sparse_to_coo, __VA_ARGS__)
+#define duet_sparse_to_csr(...)       DUET_STATUS_HERE(duet_sparse_to_csr, __VA_ARGS__)
+#define duet_sparse_save_market(...)  DUET_STATUS_HERE(duet_sparse_save_market, __VA_ARGS__)
+#define duet_sparse_write_market(...) DUET_STATUS_HERE(duet_sparse_write_market, __VA_ARGS__)
+#define duet_sparse_with_values(s, e) duet_sparse_at((duet_sparse_with_values)(s, DUET_OPERAND(e)), DUET_HERE)
 
 /* These take as many arguments as there are: in C they are macros (lift.h), in C++ templates (cpp.h). */
 #ifdef __cplusplus

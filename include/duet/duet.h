@@ -409,6 +409,8 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 
 #include <duet/structure.h> /* duet_declare, duet_structure_of */
 
+#include <duet/sparse.h> /* duet_sparse_from_coo, duet_sparse_matmul and so on */
+
 /* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.
  * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it
  * Errors    the first error that occurred while e was built, else BAD_ARGUMENT, BAD_SHAPE, BAD_TYPE,

@@ -618,6 +618,8 @@ template <class C> struct options {
 #define DUET_HPP_PARAM_order     , const axes &order
 #define DUET_HPP_PARAM_range     , int axis, int64_t start, int64_t stop, int64_t by
 #define DUET_HPP_PARAM_offset    , int64_t offset = 0
+#define DUET_HPP_PARAM_csr       , int64_t columns, bool transposed = false
+#define DUET_HPP_PARAM_turned    , bool transposed = false
 #define DUET_HPP_PARAM_indices   , const char *letters
 #define DUET_HPP_PARAM_number    , double s
 #define DUET_HPP_PARAM_pick      , int axis, int64_t i
@@ -653,6 +655,8 @@ template <class C> struct options {
 #define DUET_HPP_ARG_order     , order.size(), order.data()
 #define DUET_HPP_ARG_range     , axis, start, stop, by
 #define DUET_HPP_ARG_offset    , offset
+#define DUET_HPP_ARG_csr       , columns, transposed
+#define DUET_HPP_ARG_turned    , transposed
 #define DUET_HPP_ARG_indices   , letters
 #define DUET_HPP_ARG_number    , s
 #define DUET_HPP_ARG_pick      , axis, i
@@ -2372,6 +2376,165 @@ struct factor_sizes {
 #undef OF_PART
 #undef INDICES
 #undef COMPLEX
+
+/* ---- sparse matrices (duet/sparse.h) ---- */
+
+/* What from_coo does with elements at the same place. */
+inline constexpr duet_duplicates refuse_duplicates = DUET_DUPLICATES_REFUSE,
+                                 sum_duplicates = DUET_DUPLICATES_SUM;
+
+/* A sparse matrix, which frees itself. It is moved, and copied by clone(). */
+class [[nodiscard]] sparse
+{
+    duet_sparse *s = nullptr;
+    matrix v; /* belongs to s */
+
+    static sparse made(duet_sparse *made, location w)
+    {
+        detail::check(made, w);
+        if (made) duet_sparse_created_at(made, detail::site(w));
+        return sparse(made);
+    }
+
+  public:
+    sparse() noexcept {}
+    explicit sparse(duet_sparse *made) noexcept
+        : s(made), v(duet_sparse_values(made)) {} /* frees it in the end */
+    sparse(sparse &&from) noexcept : s(from.s), v(std::move(from.v)) { from.s = nullptr; }
+    sparse &operator=(sparse &&from) noexcept
+    {
+        std::swap(s, from.s);
+        v.swap(from.v);
+        return *this;
+    }
+    ~sparse()
+    {
+        (void)v.release();
+        duet_sparse_free(&s);
+    }
+
+    /* The elements of m that are not 0. */
+    explicit sparse(const matrix &m, location w = location::here())
+        : sparse(made((duet_sparse_from_dense)(m.get()), w))
+    {
+    }
+    static sparse from_coo(int64_t rows, int64_t columns, const matrix &row, const matrix &column,
+                           const matrix &values, duet_duplicates duplicates = refuse_duplicates,
+                           location w = location::here())
+    {
+        return made((duet_sparse_from_coo)(rows, columns, row.get(), column.get(), values.get(), duplicates),
+                    w);
+    }
+    static sparse from_csr(int64_t rows, int64_t columns, const matrix &offsets, const matrix &column,
+                           const matrix &values, location w = location::here())
+    {
+        return made((duet_sparse_from_csr)(rows, columns, offsets.get(), column.get(), values.get()), w);
+    }
+    static sparse load_market(const std::string &path, location w = location::here())
+    {
+        return made((duet_sparse_load_market)(path.c_str()), w);
+    }
+    static sparse read_market(std::FILE *in, location w = location::here())
+    {
+        return made((duet_sparse_read_market)(in), w);
+    }
+    void save_market(const std::string &path, location w = location::here()) const
+    {
+        detail::check((duet_sparse_save_market)(path.c_str(), s), w);
+    }
+    void write_market(std::FILE *out, location w = location::here()) const
+    {
+        detail::check((duet_sparse_write_market)(out, s), w);
+    }
+
+    duet_sparse *get() const noexcept { return s; }
+    int64_t rows() const noexcept { return duet_sparse_rows(s); }
+    int64_t columns() const noexcept { return duet_sparse_columns(s); }
+    int64_t count() const noexcept { return duet_sparse_count(s); }
+    dtype type() const noexcept { return duet_sparse_type(s); }
+    const matrix &values() const noexcept { return v; } /* for formulas and gradients */
+    void set_values(const operand &e) { detail::check(duet_set_at(v.get(), e.get(), e.site()), e.where()); }
+    const duet_matrix *pattern() const noexcept { return duet_sparse_pattern(s); }
+
+    /* The row, or the offsets of rows, then the column and the value of each element. */
+    struct lists {
+        matrix first, column, values;
+    };
+    lists to_coo(location w = location::here()) const
+    {
+        duet_matrix *a = nullptr, *b = nullptr, *c = nullptr;
+        detail::check((duet_sparse_to_coo)(s, &a, &b, &c), w);
+        return { matrix(a), matrix(b), matrix(c) };
+    }
+    lists to_csr(location w = location::here()) const
+    {
+        duet_matrix *a = nullptr, *b = nullptr, *c = nullptr;
+        detail::check((duet_sparse_to_csr)(s, &a, &b, &c), w);
+        return { matrix(a), matrix(b), matrix(c) };
+    }
+
+    sparse clone(location w = location::here()) const { return made((duet_sparse_copy)(s), w); }
+    sparse with_values(const operand &e) const
+    {
+        return sparse(detail::check(duet_sparse_with_values_at(s, e.get(), e.site()), e.where()));
+    }
+    sparse transposed(location w = location::here()) const { return made((duet_sparse_transposed)(s), w); }
+    sparse slice(int64_t from, int64_t to, location w = location::here()) const
+    {
+        return made((duet_sparse_slice)(s, from, to), w);
+    }
+    expr to_dense(location w = location::here()) const noexcept
+    {
+        return expr(duet_sparse_to_dense_at(s, detail::site(w)));
+    }
+    friend sparse add(const sparse &a, const sparse &b, location w = location::here())
+    {
+        return made((duet_sparse_add)(a.s, b.s), w);
+    }
+    friend sparse multiply(const sparse &a, const sparse &b, location w = location::here())
+    {
+        return made((duet_sparse_multiply)(a.s, b.s), w);
+    }
+    friend sparse product(const sparse &a, const sparse &b, location w = location::here())
+    {
+        return made((duet_sparse_product)(a.s, b.s), w);
+    }
+};
+
+inline expr matmul(const sparse &s, const operand &x) noexcept
+{
+    return expr(duet_sparse_matmul_at(s.get(), x.get(), x.site()));
+}
+inline expr transposed_matmul(const sparse &s, const operand &x) noexcept
+{
+    return expr(duet_sparse_transposed_matmul_at(s.get(), x.get(), x.site()));
+}
+inline expr adjoint_matmul(const sparse &s, const operand &x) noexcept
+{
+    return expr(duet_sparse_adjoint_matmul_at(s.get(), x.get(), x.site()));
+}
+inline expr sddmm(const sparse &s, const operand &a, const operand &b) noexcept
+{
+    const duet_expr first = a.get();
+    return expr(duet_sparse_sddmm_at(s.get(), first, b.get(), a.site()));
+}
+inline expr take(const sparse &s, const operand &x) noexcept
+{
+    return expr(duet_sparse_take_at(s.get(), x.get(), x.site()));
+}
+inline expr sum(const sparse &s, int axis, location w = location::here()) noexcept
+{
+    return expr(duet_sparse_sum_at(s.get(), axis, detail::site(w)));
+}
+inline expr solve(const sparse &s, const operand &b) noexcept
+{
+    return expr(duet_sparse_solve_at(s.get(), b.get(), b.site()));
+}
+inline expr solve_triangular(const sparse &s, const operand &b, const triangle_options &o = {}) noexcept
+{
+    return expr(
+        duet_sparse_solve_triangular_at(s.get(), b.get(), detail::options<duet_triangle>(o), b.site()));
+}
 
 #ifndef __cpp_exceptions
 } // namespace without_exceptions

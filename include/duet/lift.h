@@ -364,6 +364,9 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define DUET_OPTIONS(function, type, x, ...) function(DUET(x), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
 #define DUET_OPTIONS_2(function, type, x, y, ...)                                                            \
     function(DUET(x), DUET(y), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
+#define DUET_WITH_OPTIONS_3(...) DUET_OPTIONS_3(__VA_ARGS__, )
+#define DUET_OPTIONS_3(function, type, x, y, z, ...)                                                         \
+    function(DUET(x), DUET(y), DUET(z), DUET_OPTION(type, __VA_ARGS__), DUET_HERE)
 #define DUET_OPTION(type, ...)                                                                               \
     __extension__ &(const type) { __VA_ARGS__ }
 
@@ -930,6 +933,30 @@ static inline duet_printed duet_printed_unsigned(uint64_t x)
 #define duet_cond(x, kind)               duet_cond_at(DUET(x), kind, DUET_HERE)
 #define duet_matrix_power(x, n)          duet_matrix_power_at(DUET(x), n, DUET_HERE)
 #define duet_permutation_matrix(p, type) duet_permutation_matrix_at(DUET(p), type, DUET_HERE)
+
+#define duet_csr_matmul(values, pattern, x, columns, transposed)                                             \
+    duet_csr_matmul_at(DUET(values), DUET(pattern), DUET(x), columns, transposed, DUET_HERE)
+#define duet_csr_sddmm(a, pattern, b) duet_csr_sddmm_at(DUET(a), DUET(pattern), DUET(b), DUET_HERE)
+#define duet_csr_dense(values, pattern, columns, transposed)                                                 \
+    duet_csr_dense_at(DUET(values), DUET(pattern), columns, transposed, DUET_HERE)
+#define duet_csr_take(x, pattern) duet_csr_take_at(DUET(x), DUET(pattern), DUET_HERE)
+#define duet_csr_solve(values, pattern, b, transposed)                                                       \
+    duet_csr_solve_at(DUET(values), DUET(pattern), DUET(b), transposed, DUET_HERE)
+/* Give options by name: duet_csr_solve_triangular(values, pattern, b, .lower = 1). */
+#define duet_csr_solve_triangular(...)                                                                       \
+    DUET_WITH_OPTIONS_3(duet_csr_solve_triangular_at, duet_triangle, __VA_ARGS__)
+
+#define duet_sparse_matmul(s, x)            duet_sparse_matmul_at(s, DUET(x), DUET_HERE)
+#define duet_sparse_transposed_matmul(s, x) duet_sparse_transposed_matmul_at(s, DUET(x), DUET_HERE)
+#define duet_sparse_adjoint_matmul(s, x)    duet_sparse_adjoint_matmul_at(s, DUET(x), DUET_HERE)
+#define duet_sparse_sddmm(s, a, b)          duet_sparse_sddmm_at(s, DUET(a), DUET(b), DUET_HERE)
+#define duet_sparse_take(s, x)              duet_sparse_take_at(s, DUET(x), DUET_HERE)
+#define duet_sparse_sum(s, axis)            duet_sparse_sum_at(s, axis, DUET_HERE)
+#define duet_sparse_to_dense(s)             duet_sparse_to_dense_at(s, DUET_HERE)
+#define duet_sparse_solve(s, b)             duet_sparse_solve_at(s, DUET(b), DUET_HERE)
+#define duet_sparse_solve_triangular(...)   DUET_SPARSE_TRIANGULAR(__VA_ARGS__, )
+#define DUET_SPARSE_TRIANGULAR(s, b, ...)                                                                    \
+    duet_sparse_solve_triangular_at(s, DUET(b), DUET_OPTION(duet_triangle, __VA_ARGS__), DUET_HERE)
 
 #define duet_inv(x)      duet_inv_at(DUET(x), DUET_HERE)
 #define duet_det(x)      duet_det_at(DUET(x), DUET_HERE)

@@ -42,6 +42,8 @@
 #define DUET_OPTIONS_triangle         , const duet_triangle *options
 #define DUET_OPTIONS_solver           , const duet_solver *options
 #define DUET_OPTIONS_indices          , const char *options
+#define DUET_OPTIONS_csr              , int64_t columns, int transposed
+#define DUET_OPTIONS_turned           , int transposed
 
 /* Each operator is two functions. The name of the second one ends with _at. It has one more
  * parameter: the source line that error texts name. */

@@ -57,7 +57,7 @@ from ._networks import (  # noqa: F401
     rms_norm,
     softmax,
 )
-from . import fft, linalg, random  # noqa: F401
+from . import fft, linalg, random, sparse  # noqa: F401
 from ._gradient import grad, value_and_grad, variable, vjp  # noqa: F401
 from ._run import evaluate, explain, live, record, set_threads, stats, synchronize  # noqa: F401
 from ._files import load, save  # noqa: F401

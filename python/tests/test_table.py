@@ -54,7 +54,8 @@ def test_every_operator_is_a_function():
     }
     ends = '_axis', '_keep', '_axes', '_axes_keep'
     for name, row in FUNCTIONS.items():
-        if row[0] == 'e' and name not in others and not name.endswith(ends):
+        apart = name in others or name.startswith('sparse_') or name.endswith(ends)
+        if row[0] == 'e' and not apart:
             assert callable(getattr(duet, name)), name
 
 

@@ -64,7 +64,7 @@ def functions():
             continue
         parameters = [split_parameter(p) for p in f.parameters if p.strip() != 'void']
         options = [re.match(r'const (duet_\w+) \*$', t) for t, _ in parameters]
-        struct = next((m[1] for m in options if m and m[1] not in ('duet_matrix', 'duet_expr')), '')
+        struct = next((m[1] for m in options if m and m[1] not in ('duet_matrix', 'duet_expr', 'duet_sparse')), '')
         types = ''.join('m' if 'duet_matrix *' in t and '**' not in t else letter(t) for t, _ in parameters)
         text = f.summary if f.summary.endswith('.') else f.summary + '.'
         for tag in 'Shapes', 'Types':

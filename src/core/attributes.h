@@ -90,6 +90,12 @@ typedef struct triangle_attributes {
     int32_t lower, unit, transposed;
 } triangle_attributes;
 
+/* Of sparse matrices (core/csr.h). columns: of the matrix; csr_solve does not use it. */
+typedef struct csr_attributes {
+    int32_t transposed; /* bool */
+    int64_t columns;
+} csr_attributes;
+
 /* core/einsum.h says how letters are packed. */
 #define EINSUM_WORDS 4
 typedef struct einsum_attributes {
@@ -140,6 +146,7 @@ typedef union attributes {
     solver_attributes solver;
     triangle_attributes triangle;
     einsum_attributes einsum;
+    csr_attributes csr;
     layer_norm_attributes layer_norm;
     random_attributes random;
     load_attributes load;

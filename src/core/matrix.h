@@ -47,7 +47,8 @@ typedef struct storage {
     bool lent;          /* the user may have a pointer to a buffer on a GPU, which must not be freed */
     bool asked;         /* the host has read the elements since a statement wrote them: matrix_read_back */
     uint8_t properties; /* that the elements keep: structure.h. They do not change once they are set */
-    int loans;          /* others have so many pointers to buffers, which must not be freed */
+    int64_t csr_rows, csr_columns; /* of the checked pattern that the elements are (csr.h); -1: none */
+    int loans;                     /* others have so many pointers to buffers, which must not be freed */
     double accrued_cost; /* seconds that statements would have saved on another device: matrix_accrue_cost */
     uint64_t id;         /* the serial of its first matrix, never used again */
     uint64_t last_use, tried;  /* core/history.c; core/eviction.c, under its lock */

@@ -213,6 +213,7 @@ static storage *storage_new(size_t bytes, void *host)
     b->came = 0;
     b->pinned = b->seen = b->lent = b->asked = false;
     b->properties = 0;
+    b->csr_rows = b->csr_columns = -1;
     b->lost_parts = NULL;
     b->wrapped = host ? 1 << HOST : 0;
     b->exported = 0;
@@ -426,8 +427,8 @@ char *matrix_constant_text(const duet_matrix *m, char text[CONSTANT_TEXT])
     const char *of_storage = m->storage->site, *own = __atomic_load_n(&m->site, __ATOMIC_RELAXED),
                *site = of_storage ? of_storage : own;
     snprintf(text, CONSTANT_TEXT,
-             "the memory of the matrix that was created at %s must not be written (duet_wrap_const, or a "
-             "read-only DLPack tensor)",
+             "the memory of the matrix that was created at %s must not be written (duet_wrap_const, a "
+             "read-only DLPack tensor, or the pattern of a sparse matrix)",
              site ? site : "an unknown place");
     return text;
 }

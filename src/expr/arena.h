@@ -160,7 +160,9 @@ enum {
     OPTIONS_window = OPTIONS_range,
     OPTIONS_triangle = 3,
     OPTIONS_solver = 1,
-    OPTIONS_indices = 4
+    OPTIONS_indices = 4,
+    OPTIONS_csr = sizeof(csr_words) / sizeof(int32_t),
+    OPTIONS_turned = 1
 };
 
 /* Appends a failed node, which has this thread's text and as operands those that were found. NULL: the

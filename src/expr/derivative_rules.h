@@ -38,6 +38,13 @@ duet_expr of_variance(const node *n, duet_expr x, duet_expr g, const char *site)
 duet_expr last_two_swapped(duet_expr x, const char *site);
 duet_expr of_product_left(duet_expr x, duet_expr y, duet_expr g, const char *site);
 duet_expr of_product_right(duet_expr x, duet_expr y, duet_expr g, const char *site);
+/* derivatives_of_sparse.c: x has the values, y is the pattern. */
+duet_expr of_csr_side(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site);
+duet_expr of_csr_triangle(const node *n, duet_expr x, duet_expr y, duet_expr r, duet_expr g,
+                          const char *site);
+duet_expr of_csr_triangle_side(const node *n, duet_expr x, duet_expr y, duet_expr g, const char *site);
+duet_expr of_csr_solve(const node *n, duet_expr x, duet_expr y, duet_expr r, duet_expr g, const char *site);
+
 duet_expr of_kron(duet_expr x, duet_expr y, duet_expr g, int which, const char *site);
 duet_expr of_einsum(const node *n, duet_expr other, duet_expr g, int part, const char *site);
 

@@ -33,6 +33,9 @@ typedef struct histogram_words {
 typedef struct range_words {
     int32_t axis, start[2], step[2], count[2]; /* pairs: the bytes of an int64_t */
 } range_words;
+typedef struct csr_words {
+    int32_t columns[2], transposed; /* columns: the bytes of an int64_t */
+} csr_words;
 typedef union node_attributes {
     int32_t word[NODE_WORDS];
     reduce_attributes reduce;
@@ -49,6 +52,8 @@ typedef union node_attributes {
     solver_attributes solver;
     triangle_attributes triangle;
     einsum_attributes einsum;
+    csr_words csr;
+    int32_t turned; /* of csr_solve: a bool */
     hole_attributes hole;
     failure_attributes failure;
 } node_attributes;

@@ -136,6 +136,8 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define GIVE_triangle         , options
 #define GIVE_solver           , options
 #define GIVE_indices          , options
+#define GIVE_csr              , columns, transposed
+#define GIVE_turned           , transposed
 #define ATTRS_GIVEN(kind)                                                                                    \
     options ? (const int32_t *)options : (int32_t[OPTIONS_##kind]) { 0 }
 #define POOL_GIVEN(kind)                                                                                     \
@@ -186,6 +188,14 @@ static duet_expr reduce_along(enum op op, const char *function, int arity, const
 #define ATTRS_triangle ATTRS_GIVEN(triangle)
 #define ATTRS_solver   ATTRS_GIVEN(solver)
 #define ATTRS_indices  einsum_read(options, &(einsum_attributes){ { 0 } })
+#define ATTRS_csr                                                                                            \
+    (const int32_t *)&(const struct csr) { columns, transposed }
+#define ATTRS_turned                                                                                         \
+    (const int32_t[1]) { transposed }
+struct csr {
+    int64_t columns;
+    int32_t transposed;
+};
 struct bins {
     double low, high;
     int32_t n;

@@ -147,6 +147,13 @@ static int64_t long_of(const int32_t words[2])
     return x;
 }
 
+static void print_csr(FILE *out, const node_attributes *a)
+{
+    fprintf(out, ", %lld, %d", (long long)long_of(a->csr.columns), a->csr.transposed);
+}
+
+static void print_turned(FILE *out, const node_attributes *a) { fprintf(out, ", %d", a->turned); }
+
 static void print_order(FILE *out, const node_attributes *a) {} /* print_tail does it: it has the rank */
 static void print_sizes(FILE *out, const node_attributes *a) {}
 

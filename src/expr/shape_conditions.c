@@ -246,6 +246,63 @@ duet_status must_match_columns(const form *A, const form *B)
                 (number)A->cols, name(B), (number)B->rows);
 }
 
+/* ---- sparse matrices: A has the values, or the rows; B is the pattern ---- */
+
+duet_status must_be_solvable(const form *A)
+{
+    const bool real = A->type == DUET_F32 || A->type == DUET_F64;
+    if (!A->weak && (real || dtype_is_complex(A->type))) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s must be f32, f64, c64 or c128; convert it with duet_cast", name(A));
+}
+
+duet_status must_be_pattern(const form *A)
+{
+    if (A->weak || (A->type != DUET_I32 && A->type != DUET_I64))
+        return fail(DUET_BAD_TYPE, "%s must be i32 or i64, not %s", name(A), dtypes[A->type].name);
+    TRY(must_have_axes(A, 1, 1));
+    if (A->count) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s must have at least one element", name(A));
+}
+
+duet_status must_fit_pattern(const form *A, const form *B)
+{
+    if (A->count < B->count) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s must have rows + 1 + n elements for n %s, so more than %lld, not %lld",
+                name(B), name(A), (number)A->count, (number)B->count);
+}
+
+duet_status must_have_rows_of_pattern(const form *A, const form *B)
+{
+    if (A->size[0] < B->count) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s of %lld rows must have more than %lld elements, not %lld", name(B),
+                (number)A->size[0], (number)A->size[0], (number)B->count);
+}
+
+duet_status must_have_columns_of(const form *A, const form *B)
+{
+    if (A->rank < 2 || A->size[1] == B->size[1]) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s and %s must have the same number of columns, not %lld and %lld", name(A),
+                name(B), (number)A->size[1], (number)B->size[1]);
+}
+
+duet_status must_match_csr(const form *A, const form *B, const form *C, const op_options *o)
+{
+    const int64_t rows = B->count - 1 - A->count, wanted = o->csr.transposed ? rows : o->csr.columns;
+    if (C->size[0] == wanted) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s must have %lld rows, as the %lld x %lld matrix%s has %s, not %lld",
+                name(C), (number)wanted, (number)rows, (number)o->csr.columns,
+                o->csr.transposed ? ", which is transposed," : "", o->csr.transposed ? "rows" : "columns",
+                (number)C->size[0]);
+}
+
+duet_status must_be_square_pattern(const form *A, const form *B, const form *C)
+{
+    const int64_t rows = B->count - 1 - A->count;
+    if (C->size[0] == rows) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s must have %lld rows, as the matrix has, not %lld", name(C), (number)rows,
+                (number)C->size[0]);
+}
+
 duet_status must_match_rows(const form *A, const form *B)
 {
     if (A->height == B->rows) return DUET_OK;

@@ -74,6 +74,13 @@ duet_status must_be_bias_of(const form *A, const form *B);
 duet_status must_be_like_take(const form *A, const form *B, const form *C, int axis);
 duet_status must_be_like_but_axis(const form *A, const form *B, int axis);
 duet_status must_hold_k(const form *A, const op_options *o);
+duet_status must_be_solvable(const form *A);
+duet_status must_be_pattern(const form *A);
+duet_status must_have_rows_of_pattern(const form *A, const form *B);
+duet_status must_fit_pattern(const form *A, const form *B);
+duet_status must_have_columns_of(const form *A, const form *B);
+duet_status must_be_square_pattern(const form *A, const form *B, const form *C);
+duet_status must_match_csr(const form *A, const form *B, const form *C, const op_options *o);
 duet_status must_match_letters(const form *A, const form *B, const einsum_attributes *e);
 
 /* Of images: along the axes behind the channels. */
@@ -118,6 +125,13 @@ duet_status must_be_scalable(const form *A, const op_options *o);
 #define LIKE_TAKE(A, B, C)           TRY(must_be_like_take(&A, &B, &C, o.axis));
 #define LIKE_BUT_AXIS(A, B)          TRY(must_be_like_but_axis(&A, &B, o.axis));
 #define HOLDS_K(A)                   TRY(must_hold_k(&A, &o));
+#define SOLVABLE(A)                  TRY(must_be_solvable(&A));
+#define PATTERN(B)                   TRY(must_be_pattern(&B));
+#define PATTERN_ROWS(A, B)           TRY(must_have_rows_of_pattern(&A, &B));
+#define PATTERN_FITS(A, B)           TRY(must_fit_pattern(&A, &B));
+#define SAME_COLUMNS(A, B)           TRY(must_have_columns_of(&A, &B));
+#define PATTERN_SQUARE(A, B, C)      TRY(must_be_square_pattern(&A, &B, &C));
+#define CSR_MATCH(A, B, C)           TRY(must_match_csr(&A, &B, &C, &o));
 #define LETTERS(A, B)                TRY(must_match_letters(&A, &B, &o.einsum));
 #define IMAGE_ELEMENTS(A)            TRY(must_have_image(&A));
 #define WINDOW_FITS(A)               TRY(must_hold_window(&A, &o));

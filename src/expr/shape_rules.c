@@ -188,6 +188,22 @@ static duet_status options_indices(enum op op, const node *x, const int32_t *att
         "groups, and only once in a group");
 }
 
+/* Any number but 0 means transposed. */
+static duet_status options_csr(enum op op, const node *x, const int32_t *attr, op_options *o)
+{
+    const csr_words *given = (const csr_words *)attr;
+    memcpy(&o->csr.columns, given->columns, sizeof o->csr.columns);
+    o->csr.transposed = given->transposed != 0;
+    if (o->csr.columns >= 0) return DUET_OK;
+    return fail(DUET_BAD_ARGUMENT, "columns (%lld) must not be negative", (long long)o->csr.columns);
+}
+
+static duet_status options_turned(enum op op, const node *x, const int32_t *attr, op_options *o)
+{
+    o->csr.transposed = *attr != 0;
+    return DUET_OK;
+}
+
 static void attrs_plain(const op_options *o, node *out) {}
 static void attrs_type(const op_options *o, node *out) { out->attr.cast.type = (int32_t)o->type; }
 static inline void attrs_axis(const op_options *o, node *out) { out->attr.index.axis = o->axis; }
@@ -196,6 +212,14 @@ static void attrs_overlap(const op_options *o, node *out) { out->attr.overlap.pa
 static void attrs_solver(const op_options *o, node *out) { out->attr.solver.refine = o->refine; }
 static void attrs_triangle(const op_options *o, node *out) { out->attr.triangle = o->triangle; }
 static void attrs_indices(const op_options *o, node *out) { out->attr.einsum = o->einsum; }
+
+static void attrs_turned(const op_options *o, node *out) { out->attr.turned = o->csr.transposed; }
+
+static void attrs_csr(const op_options *o, node *out)
+{
+    memcpy(out->attr.csr.columns, &o->csr.columns, sizeof o->csr.columns);
+    out->attr.csr.transposed = o->csr.transposed;
+}
 
 static void attrs_classes(const op_options *o, node *out)
 {
@@ -319,6 +343,27 @@ static void plane_shape(const op_options *o, const form *A, const form *B, const
     for (int i = 0; i < 2; i++) out->size[out->rank++] = plane.size[i];
 }
 
+/* ---- shapes of sparse matrices: A has the values, B is the pattern ---- */
+
+static int64_t csr_rows(const form *A, const form *B) { return B->count - 1 - A->count; }
+
+static void csr_product(const op_options *o, const form *A, const form *B, const form *C, node *out)
+{
+    like(C, out);
+    out->size[0] = o->csr.transposed ? o->csr.columns : csr_rows(A, B);
+}
+
+static void csr_dense(const op_options *o, const form *A, const form *B, node *out)
+{
+    const int64_t rows = csr_rows(A, B);
+    out->rank = 2;
+    out->size[0] = o->csr.transposed ? o->csr.columns : rows;
+    out->size[1] = o->csr.transposed ? rows : o->csr.columns;
+}
+
+/* The number of elements of the pattern B of a matrix with as many rows as A. */
+static int64_t csr_elements(const form *A, const form *B) { return B->count - 1 - A->size[0]; }
+
 /* ---- shapes around an axis ---- */
 
 static void resized(const form *A, int axis, int64_t n, node *out)
@@ -360,6 +405,9 @@ static void extended(const form *A, int64_t n, node *out)
 #define PART_TYPE(A)                  dtype_part(A.type)
 #define COMPLEX_TYPE(A, B)            complex_type_of(&A, &B)
 #define TOGETHER(A, B)                together(&A, &B, out)
+#define CSR_PRODUCT(A, B, C)          csr_product(&o, &A, &B, &C, out)
+#define CSR_DENSE(A, B)               csr_dense(&o, &A, &B, out)
+#define CSR_ELEMENTS(A, B)            csr_elements(&A, &B)
 #define INDEXED(A, B)                 indexed_shape(&A, &B, &o.einsum, out)
 
 static void set_shape(node *out, int rank, const int64_t *size)

@@ -20,6 +20,7 @@ typedef struct op_options {
     fourier_rule fourier;
     triangle_attributes triangle;
     einsum_attributes einsum;
+    csr_attributes csr;
 } op_options;
 
 /* options.c: checks the options of convolutions, pooling and scaling of n axes, and writes them as

@@ -107,6 +107,10 @@ static const gpu_kernel fft_shift_kernel = { fourier_unsupported, gpu_fourier_sh
 static const gpu_kernel linalg_kernel = { gpu_linear_unsupported, gpu_linear, gpu_linear_cost,
                                           linalg_algorithm };
 
+static const gpu_kernel sparse_kernel = { kernels_unsupported, gpu_sparse, cost_of_pass,
+                                          gpu_sparse_algorithm };
+static const gpu_kernel sparse_system_kernel = { gpu_sparse_system_unsupported, gpu_launch, cost_of_pass };
+
 /* ---- the registry: one line a kernel ---- */
 
 // clang-format off
@@ -119,6 +123,10 @@ static const gpu_kernel *const registered[KERNELS_ALL] = {
     [OP_fftn] = &fft_kernel,
     [OP_fftconvolve] = &fft_kernel,
     [OP_fftshift] = &fft_shift_kernel,
+    [OP_csr_matmul] = &sparse_kernel,
+    [OP_csr_sddmm] = &sparse_kernel,
+    [OP_csr_solve] = &sparse_system_kernel,
+    [OP_csr_solve_triangular] = &sparse_system_kernel,
 #define SOLVER(number) [number] = &linalg_kernel,
 #include "solvers.def"
 };

@@ -139,6 +139,7 @@ void gpu_queues_close(int device)
     for (queue *q = queues[device]; q < queues[device] + QUEUES_ALL; q++) {
         if (q->dnn) close_dnn(vendor_open(LIBRARY_cudnn), q);
         gpu_solver_close(vendor_open(LIBRARY_cusolver), q);
+        gpu_sparse_close(vendor_open(LIBRARY_cusparse), q);
     }
 }
 

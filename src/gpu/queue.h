@@ -36,6 +36,7 @@ typedef struct queue {
     cusolverDnHandle_t solver; /* handles that use only the stream */
     cusolverDnParams_t solver_params;
     cublasHandle_t blas;
+    cusparseHandle_t sparse; /* uses only the stream */
 } queue;
 
 /* Does this thread capture a graph on the queue? */
@@ -80,6 +81,7 @@ duet_status gpu_take_quietly(gpu_taking *take, size_t bytes, const queue *q, voi
 void gpu_queues_close(int device);
 void gpu_queues_forget(int device);
 void gpu_solver_close(const vendor *v, queue *q); /* cusolver.c */
+void gpu_sparse_close(const vendor *v, queue *q); /* cusparse.c */
 
 duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index);
 duet_status gpu_queue_upload(int device, void *own, const void *host, size_t bytes, int index);

@@ -26,6 +26,9 @@
 #ifndef DIR_cusolver
 #define DIR_cusolver ""
 #endif
+#ifndef DIR_cusparse
+#define DIR_cusparse ""
+#endif
 #ifndef DIR_cublas
 #define DIR_cublas ""
 #endif
@@ -79,6 +82,7 @@ static void check_cublasLt(void) {}
 static void check_cufft(void) {}
 static void check_cusolver(void) {}
 static void check_cublas(void) {}
+static void check_cusparse(void) {}
 
 /* open_cublasLt, open_cudnn: open a library, then look up its functions by their linker names. */
 #define VENDOR(lib, f)          VENDOR_(lib, f)

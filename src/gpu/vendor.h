@@ -9,6 +9,7 @@
 #include <cudnn.h>
 #include <cufft.h>
 #include <cusolverDn.h>
+#include <cusparse.h>
 
 /* Headers of cuSOLVER from version 12 on declare eigenvalues of matrices that are not symmetric. */
 #if CUSOLVER_VER_MAJOR >= 12

@@ -21,6 +21,14 @@ static void read_solver(const node *n, attributes *a) { a->solver = n->attr.solv
 static void read_triangle(const node *n, attributes *a) { a->triangle = n->attr.triangle; }
 static void read_indices(const node *n, attributes *a) { a->einsum = n->attr.einsum; }
 
+static void read_turned(const node *n, attributes *a) { a->csr.transposed = n->attr.turned; }
+
+static void read_csr(const node *n, attributes *a)
+{
+    memcpy(&a->csr.columns, n->attr.csr.columns, sizeof a->csr.columns);
+    a->csr.transposed = n->attr.csr.transposed;
+}
+
 /* views.c reads these. */
 #define read_sizes  read_plain
 #define read_order  read_plain

@@ -1,37 +1,35 @@
 /* market.c - Matrix Market's dense format: a banner, comments, the sizes, then the elements as
  * text, column by column. https://math.nist.gov/MatrixMarket/formats.html */
+#include "market.h"
 #include "c_locale.h"
 #include "fp_environment.h"
-#include "io.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define TOKEN          400       /* characters of a number */
 #define FIRST_ELEMENTS (1 << 12) /* of a stream, allocated before anything is read */
 
-enum symmetry { GENERAL, SYMMETRIC, SKEW, HERMITIAN };
-static const char *const symmetries[] = { "general", "symmetric", "skew-symmetric", "hermitian" };
+const char *const market_symmetries[] = { "general", "symmetric", "skew-symmetric", "hermitian" };
+#define symmetries market_symmetries
 
 typedef struct reading {
     input *in;
     duet_dtype type;
-    enum symmetry symmetry;
+    enum market_symmetry symmetry;
     int64_t rows, cols;
 } reading;
 
 /* ---- words ---- */
 
-/* Reads one word, and the character after it. */
-static duet_status next_word(input *in, char word[TOKEN])
+duet_status market_word(input *in, char word[MARKET_TOKEN])
 {
     int c = getc(in->f);
     size_t n = 0;
     while (c != EOF && isspace(c)) c = getc(in->f);
     for (; c != EOF && !isspace(c); c = getc(in->f)) {
-        if (n + 1 == TOKEN) return bad_file(in, "a number is too long");
+        if (n + 1 == MARKET_TOKEN) return bad_file(in, "a number is too long");
         if (!c) return bad_file(in, "the file is not text");
         word[n++] = (char)c;
     }
@@ -40,20 +38,20 @@ static duet_status next_word(input *in, char word[TOKEN])
     return DUET_OK;
 }
 
-static duet_status next_integer(input *in, int64_t *to)
+duet_status market_integer(input *in, int64_t *to)
 {
-    char word[TOKEN], *end;
-    TRY(next_word(in, word));
+    char word[MARKET_TOKEN], *end;
+    TRY(market_word(in, word));
     errno = 0;
     *to = strtoll(word, &end, 10);
     if (*end || errno) return bad_file(in, "\"%.40s\" is not a 64-bit integer", word);
     return DUET_OK;
 }
 
-static duet_status next_number(input *in, double *to)
+duet_status market_number(input *in, double *to)
 {
-    char word[TOKEN], *end;
-    TRY(next_word(in, word));
+    char word[MARKET_TOKEN], *end;
+    TRY(market_word(in, word));
     *to = strtod(word, &end);
     if (*end) return bad_file(in, "\"%.40s\" is not a number", word);
     return DUET_OK;
@@ -68,11 +66,15 @@ static duet_status unsupported(const input *in, const char *what, const char *wo
 
 static duet_status take_banner(reading *r)
 {
-    char word[5][TOKEN];
+    char word[5][MARKET_TOKEN];
     int k = 0;
-    for (int i = 0; i < 5; i++) TRY(next_word(r->in, word[i]));
+    for (int i = 0; i < 5; i++) TRY(market_word(r->in, word[i]));
     if (strcasecmp(word[0], "%%MatrixMarket") || strcasecmp(word[1], "matrix"))
         return bad_file(r->in, "this is not a Matrix Market file");
+    if (!strcasecmp(word[2], "coordinate"))
+        return input_failed(r->in, DUET_UNSUPPORTED,
+                            "the format \"coordinate\" is not supported; duet_sparse_%s reads it",
+                            r->in->path ? "load_market" : "read_market");
     if (strcasecmp(word[2], "array")) return unsupported(r->in, "format", word[2]);
     if (!strcasecmp(word[3], "real") || !strcasecmp(word[3], "double")) r->type = DUET_F64;
     else if (!strcasecmp(word[3], "integer")) r->type = DUET_I64;
@@ -80,11 +82,11 @@ static duet_status take_banner(reading *r)
     else return unsupported(r->in, "field", word[3]);
     while (k < 4 && strcasecmp(word[4], symmetries[k])) k++;
     if (k == 4 || (k == HERMITIAN && r->type != DUET_C128)) return unsupported(r->in, "symmetry", word[4]);
-    r->symmetry = (enum symmetry)k;
+    r->symmetry = (enum market_symmetry)k;
     return DUET_OK;
 }
 
-static void skip_comments(FILE *f)
+void market_skip_comments(FILE *f)
 {
     int c = getc(f);
     while (c == '%' || (c != EOF && isspace(c))) {
@@ -99,9 +101,9 @@ static void skip_comments(FILE *f)
 static duet_status take_sizes(reading *r)
 {
     int64_t n;
-    skip_comments(r->in->f);
-    TRY(next_integer(r->in, &r->rows));
-    TRY(next_integer(r->in, &r->cols));
+    market_skip_comments(r->in->f);
+    TRY(market_integer(r->in, &r->rows));
+    TRY(market_integer(r->in, &r->cols));
     if (r->rows < 0 || r->cols < 0) return bad_file(r->in, "its sizes must not be negative");
     if (r->symmetry && r->rows != r->cols)
         return bad_file(r->in, "a %s matrix must be square", symmetries[r->symmetry]);
@@ -123,13 +125,13 @@ static duet_status take_element(const reading *r, char *to)
     double part[2];
     int64_t whole;
     if (r->type == DUET_I64) {
-        TRY(next_integer(r->in, &whole));
+        TRY(market_integer(r->in, &whole));
         if (r->symmetry == SKEW && whole == INT64_MIN) return bad_file(r->in, "an element cannot be negated");
         *(int64_t *)to = whole;
         return DUET_OK;
     }
     const int parts = r->type == DUET_C128 ? 2 : 1;
-    for (int k = 0; k < parts; k++) TRY(next_number(r->in, &part[k]));
+    for (int k = 0; k < parts; k++) TRY(market_number(r->in, &part[k]));
     memcpy(to, part, (size_t)parts * sizeof *part);
     return DUET_OK;
 }
@@ -193,11 +195,11 @@ static duet_status take_list(const reading *r, char **list)
     return DUET_OK;
 }
 
-static duet_status take_end(const reading *r)
+duet_status market_end(const input *in)
 {
-    skip_comments(r->in->f);
-    if (ferror(r->in->f)) return input_failed(r->in, DUET_IO_ERROR, "the file cannot be read");
-    if (getc(r->in->f) != EOF) return bad_file(r->in, "there is data after the last element");
+    market_skip_comments(in->f);
+    if (ferror(in->f)) return input_failed(in, DUET_IO_ERROR, "the file cannot be read");
+    if (getc(in->f) != EOF) return bad_file(in, "there is data after the last element");
     return DUET_OK;
 }
 
@@ -222,7 +224,7 @@ static duet_status take_stream(const reading *r, duet_matrix **m)
 static duet_status take_file(const reading *r, duet_matrix **m)
 {
     TRY(take_matrix(r, m, NULL));
-    return take_end(r);
+    return market_end(r->in);
 }
 
 static duet_matrix *market_read(input *in)
@@ -259,7 +261,7 @@ duet_matrix *(duet_read_market)(FILE *f)
 
 static duet_status say(output *out, const char *text) { return output_write(out, text, strlen(text)); }
 
-static duet_status put_number(output *out, duet_dtype type, const void *p, char behind)
+duet_status market_put_number(output *out, duet_dtype type, const void *p, char behind)
 {
     char text[64];
     const double x = number_of(type, p);
@@ -271,13 +273,13 @@ static duet_status put_element(output *out, duet_dtype type, const char *p)
 {
     char text[32];
     const duet_dtype part = type_of_part(type);
-    if (type_is_float(type)) return put_number(out, type, p, '\n');
+    if (type_is_float(type)) return market_put_number(out, type, p, '\n');
     if (!type_is_complex(type)) {
         integer_text(type, p, text);
         return say(out, strcat(text, "\n"));
     }
-    TRY(put_number(out, part, p, ' '));
-    return put_number(out, part, p + dtypes[part].bytes, '\n');
+    TRY(market_put_number(out, part, p, ' '));
+    return market_put_number(out, part, p + dtypes[part].bytes, '\n');
 }
 
 static const char *field_name(duet_dtype t)

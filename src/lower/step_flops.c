@@ -77,6 +77,14 @@ static double pool_grad_flops(const step *s)
     return outputs_of(s) + (double)layout_count(&s->in[s->ins - 1].at) * window_count(s);
 }
 
+/* Of sparse matrices: a product of each element for each column of a dense operand. */
+static double columns_of(const layout *l) { return l->rank > 1 ? (double)l->size[1] : 1; }
+static double csr_product_flops(const step *s)
+{
+    return 2 * (double)layout_count(&s->in[0].at) * columns_of(&s->in[2].at);
+}
+static double csr_sample_flops(const step *s) { return 2 * outputs_of(s) * columns_of(&s->in[0].at); }
+
 static double layer_norm_flops(const step *s) { return 10 * outputs_of(s); }
 static double map_flops(const step *s) { return outputs_of(s) * program_flops(s->program); }
 static double fused_step_flops(const step *s) { return outputs_of(s) * fused_flops(s->kernel); }
@@ -97,6 +105,9 @@ static double (*const flops_by[KERNELS_ALL])(const step *s) = {
     [OP_max_pool2d_grad] = pool_grad_flops,
     [OP_avg_pool2d_grad] = pool_grad_flops,
     [KERNEL_LAYER_NORM] = layer_norm_flops,
+    [OP_csr_matmul] = csr_product_flops,
+    [OP_csr_solve_triangular] = csr_product_flops,
+    [OP_csr_sddmm] = csr_sample_flops,
     [OP_fftn] = fourier_flops,
     [OP_fftshift] = fourier_flops,
     [OP_fftconvolve] = fourier_flops,

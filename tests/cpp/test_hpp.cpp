@@ -436,6 +436,8 @@ template <class C> static const C *numbered()
 #define C_fourier            , nullptr
 #define C_triangle           , numbered<duet_triangle>()
 #define C_solver             , numbered<duet_solver>()
+#define C_csr                , 4, 1
+#define C_turned             , 1
 #define CPP_conv             , *numbered<duet::conv_options>()
 #define CPP_pool             , *numbered<duet::pool_options>()
 #define CPP_conv_grad        , *numbered<duet::conv_grad_options>()
@@ -457,6 +459,8 @@ template <class C> static const C *numbered()
 #define CPP_fourier
 #define CPP_triangle , *numbered<duet::triangle_options>()
 #define CPP_solver   , *numbered<duet::solver_options>()
+#define CPP_csr      , 4, true
+#define CPP_turned   , true
 
 /* A member has the same place in both structs. */
 #define SAME_PLACE(name, member)                                                                             \
@@ -1417,6 +1421,62 @@ static void test_live()
     tap_point("duet_live names lines");
 }
 
+/* Sparse matrices: each function of the class and each formula. */
+static void test_sparse()
+{
+    using duet::matrix;
+    using duet::sparse;
+    const matrix d = { { 1.0, 0.0 }, { 2.0, 3.0 } }, x = { 1.0, 2.0 };
+    sparse s(d), t;
+    t = s.clone();
+    CHECK(s.rows() == 2 && s.columns() == 2 && s.count() == 3 && s.type() == duet::f64 && s.pattern(),
+          "sizes");
+    CHECK(duet::item(duet::sum(duet::matmul(s, x))) == 9, "matmul");
+    CHECK(duet::item(duet::sum(duet::transposed_matmul(s, x))) == 11, "transposed_matmul");
+    CHECK(duet::item(duet::sum(duet::adjoint_matmul(s, x))) == 11, "adjoint_matmul");
+    CHECK(duet::item(duet::sum(s.to_dense() - d)) == 0, "to_dense");
+    CHECK(duet::item(duet::sum(duet::sddmm(s, d, d))) == 1 + 8 + 9, "sddmm");
+    CHECK(duet::item(duet::sum(duet::take(s, d + 1))) == 9, "take");
+    CHECK(duet::item(duet::max(duet::sum(s, 0))) == 3 && duet::item(duet::max(duet::sum(s, 1))) == 5, "sum");
+    duet::triangle_options lower;
+    lower.lower = 1;
+    CHECK(duet::item(duet::sum(duet::solve_triangular(s, x, lower))) == 1, "solve_triangular");
+    s.set_values(s.values() * 2);
+    CHECK(duet::item(duet::sum(s.values())) == 12 && duet::item(duet::sum(t.values())) == 6, "values");
+    const matrix g = duet::grad(duet::sum(duet::matmul(s, x)), s.values());
+    CHECK(duet::item(duet::sum(g)) == 4, "the gradient with respect to values");
+    const sparse a = add(s, t), p = product(s, t), m = multiply(s, t), e = s.with_values(s.values() + 1),
+                 q = s.transposed(), r = s.slice(1, 2);
+    CHECK(duet::item(duet::sum(a.values())) == 18 && duet::item(duet::sum(m.values())) == 28,
+          "add, multiply");
+    CHECK(duet::item(duet::sum(p.to_dense())) == 2 + 4 + 12 + 18, "product");
+    CHECK(duet::item(duet::sum(e.values())) == 15 && q.count() == 3 && r.rows() == 1 && r.count() == 2,
+          "others");
+    const sparse::lists coo = s.to_coo(), csr = s.to_csr();
+    const sparse b = sparse::from_coo(2, 2, coo.first, coo.column, coo.values),
+                 c = sparse::from_csr(2, 2, csr.first, csr.column, csr.values);
+    CHECK(duet::item(duet::sum(b.to_dense() - c.to_dense())) == 0 && c.count() == 3, "lists");
+    const char *path = "test_hpp_sparse.mtx";
+    c.save_market(path);
+    CHECK(sparse::load_market(path).count() == 3, "files");
+    std::FILE *f = std::fopen(path, "w+");
+    c.write_market(f);
+    std::rewind(f);
+    CHECK(sparse::read_market(f).count() == 3, "streams");
+    std::fclose(f);
+    std::remove(path);
+    bool thrown = false;
+    try {
+        (void)add(s, r);
+    } catch (const duet::error &error) {
+        thrown = error.status() == DUET_BAD_SHAPE;
+    }
+    CHECK(thrown, "an error");
+    const duet::result<matrix> solved = duet::try_eval(duet::solve(s, x));
+    CHECK(solved.status() == DUET_OK || solved.status() == DUET_UNSUPPORTED, "solve");
+    tap_point("sparse matrices");
+}
+
 int main()
 {
     const int64_t before = duet_live(nullptr);
@@ -1430,6 +1490,7 @@ int main()
     test_rows();
     test_arrange();
     test_optimizers();
+    test_sparse();
     test_statements();
     test_files();
     test_printing();

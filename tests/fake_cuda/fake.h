@@ -73,6 +73,7 @@ typedef struct job {
 } job;
 void fake_run_f32(const job *j);
 void fake_run_order(const job *j); /* index.c */
+void fake_run_csr(const job *j);   /* csr.c */
 void fake_program_i64(const job *j);
 void fake_program_u64(const job *j);
 void fake_move(const job *j); /* a program that only moves elements, of any type */

@@ -82,6 +82,10 @@ static const struct fake {
     [OP_top_k] = { fake_run_order, element_scratch },
     [OP_top_k_indices] = { fake_run_order, element_scratch },
     [OP_histogram] = { fake_run_order, element_scratch },
+    [OP_csr_matmul] = { fake_run_csr },
+    [OP_csr_sddmm] = { fake_run_csr },
+    [OP_csr_dense] = { fake_run_csr },
+    [OP_csr_take] = { fake_run_csr },
 };
 
 size_t kernels_scratch(const step *s)

@@ -8,6 +8,8 @@
 static const duet_place places[] = { DUET_CPU, DUET_GPU };
 static const char *const names[] = { "on the CPU", "on the GPU" };
 
+static const int64_t pattern[] = { 0, 1, 2, 3, 4, 0, 1, 2, 3 }; /* of a diagonal matrix */
+
 /* Contents that suit all calls: symmetric, positive definite, well conditioned; indices below 4. */
 static void fill(duet_matrix *m)
 {
@@ -17,7 +19,7 @@ static void fill(duet_matrix *m)
         const int64_t row = i / columns, column = i % columns;
         const double v = row == column ? 4 : 0.1 * (double)((row + column) % 5);
         if (duet_type(m) == DUET_F32) ((float *)p)[i] = (float)v;
-        else if (duet_type(m) == DUET_I64) ((int64_t *)p)[i] = i % 4;
+        else if (duet_type(m) == DUET_I64) ((int64_t *)p)[i] = duet_count(m) == 9 ? pattern[i] : i % 4;
         else memset((char *)p + 8 * i, 0, 8); /* c64 */
     }
 }
@@ -116,7 +118,10 @@ static void test_all(const call *rows, int count, const char *what)
 {
     for (int p = 0; p < LENGTH(places); p++) {
         char text[100];
-        for (int i = 0; i < count; i++) test_call(&rows[i], places[p]);
+        for (int i = 0; i < count; i++) {
+            const bool on_cpu = !strncmp(rows[i].name, "csr_solve", 9); /* GPUs have no such steps */
+            if (!on_cpu || places[p] == DUET_CPU) test_call(&rows[i], places[p]);
+        }
         snprintf(text, sizeof text, "%s, %s", what, names[p]);
         tap_point(text);
     }

@@ -66,6 +66,9 @@ int main(int argc, char **argv)
     save(duet_zeros(DUET_I64, 0, 4), "empty");
     write_bytes("npz/deflated", deflated, sizeof deflated);
     write_text("npy/big", "\x93NUMPY\x02\x03 {'descr': '>i2', 'fortran_order': True, 'shape': (1L,), }\n..");
+    write_text("market/sparse", "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 3 1.5\n2 1 -2\n");
+    write_text("market/sparse_hermitian",
+               "%%MatrixMarket matrix coordinate complex hermitian\n2 2 1\n2 1 3 4\n");
     write_text("market/symmetric", "%%MatrixMarket matrix array real symmetric\n% x\n2 2\n1\n2.5e-3\ninf\n");
     write_text("market/skew", "%%MatrixMarket matrix array integer skew-symmetric\n3 3\n1\n-2\n3\n");
     write_text("market/hermitian", "%%MatrixMarket matrix array complex hermitian\n2 2\n1 0\n2 3\n4 0\n");

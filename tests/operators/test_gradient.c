@@ -33,6 +33,7 @@ static duet_matrix *random_of(const sizes *s, double low, double high)
 }
 
 static duet_matrix *indices, *lines, *distinct, *eye, *zero_row, *shift, *one_zero, *two_zeros;
+static duet_matrix *pattern, *square; /* of a sparse 3 x 4 matrix with 5 elements, of a 3 x 3 one with 6 */
 
 static duet_matrix *integers(int rank, const int64_t *size, const int64_t *v)
 {
@@ -47,6 +48,8 @@ static void make_constants(void)
     indices = integers(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 0, 3, -1, 3 });
     lines = integers(2, (int64_t[]){ 2, 3 }, (int64_t[]){ 0, 3, -1, 0, 2, 1 });
     distinct = integers(1, (int64_t[]){ 3 }, (int64_t[]){ 4, 0, 2 });
+    pattern = integers(1, (int64_t[]){ 9 }, (int64_t[]){ 0, 2, 2, 5, 1, 3, 0, 1, 3 });
+    square = integers(1, (int64_t[]){ 10 }, (int64_t[]){ 0, 2, 4, 6, 0, 2, 0, 1, 1, 2 });
     eye = duet_new(DUET_F64, 3, 3);
     CHECK(duet_set(eye, duet_mul(3, duet_cast(duet_equal(duet_reshape(duet_iota(DUET_F64, 3), 3, 1),
                                                          duet_iota(DUET_F64, 3)),
@@ -139,6 +142,7 @@ static void compare(const trial *t, duet_expr (*e)(const trial *), const char *w
     double *expected = calloc((size_t)duet_count(t->of) + 1, sizeof *expected);
     for (int64_t i = 0; i < duet_count(t->of); i++) expected[i] = difference(t, e, i);
     for (int p = 0; p < places; p++) {
+        if (place[p] == DUET_GPU && !strncmp(t->c->name, "csr_solve", 9)) continue; /* only on the CPU */
         const duet_expr made = duet_grad(e(t), t->of);
         CHECK(duet_expr_rank(made) == duet_rank(t->of), "%s, %s: rank %d", t->c->name, which,
               duet_expr_rank(made));
@@ -176,6 +180,6 @@ int main(void)
         if (i % 20 == 19) tap_point("gradients by finite differences");
     }
     tap_point("gradients by finite differences");
-    duet_free(&indices, &lines, &distinct, &eye, &zero_row, &shift, &one_zero, &two_zeros);
+    duet_free(&indices, &lines, &distinct, &eye, &zero_row, &shift, &one_zero, &two_zeros, &pattern, &square);
     return tap_end();
 }

@@ -98,13 +98,13 @@ def program(rows):
     yield head
     for name, (shape, dtype, elements) in matrices.items():
         yield f"static duet_matrix *{name};\nstatic const {c_types[dtype]} data_{name}[] = {{ {', '.join(map(literal, elements))} }};\n"
-    yield "static duet_matrix *first, *sign, *value;\nstatic double number, memory[12];\nstatic const double data[] = { 1, 2, 3 };\n"
+    yield "static duet_matrix *first, *sign, *value;\nstatic duet_sparse *S, *S2, *S3;\nstatic double number, memory[12];\nstatic const double data[] = { 1, 2, 3 };\n"
     yield "static void fresh(void)\n{\n"
     for name, (shape, dtype, _) in matrices.items():
         yield f"    duet_free(&{name}), {name} = duet_from_array(data_{name}, DUET_{dtype}, {', '.join(map(str, shape))});\n"
     yield "    duet_free(&first), first = duet_row(x, 0);\n    duet_free(&sign), sign = duet_new(DUET_F64), duet_free(&value), value = duet_new(DUET_F64);\n}\n"
     for number, kind, _, duet in rows:
-        yield f"static void row_{number}(void)\n{{\n    (void)number, (void)memory;\n"
+        yield f"static void row_{number}(void)\n{{\n    (void)number, (void)memory, (void)S, (void)S2, (void)S3;\n"
         yield f"#line {number} \"{page}\"\n    __auto_type result = {duet};\n"
         to = destination(duet)
         yield f"    if (result) fail();\n    else show_matrix({to});\n}}\n" if to and kind == "run" else "    SHOW(result);\n}\n" if kind == "run" else "    (void)result;\n}\n"

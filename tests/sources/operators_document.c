@@ -162,6 +162,7 @@ static const char *tested(const char *name)
     } of[] = { { "norm", " fftn ifftn rfftn irfftn fftconvolve fftcorrelate " },
                { "gamma(n)", " cumsum cumprod scatter_add " },
                { "gamma(n + 1)", " einsum " },
+               { "gamma(terms + 1)", " csr_matmul csr_sddmm " },
                { "gamma(windows)", " max_pool2d_grad " },
                { "gamma(windows + 3)", " max_pool1d_grad max_pool3d_grad avg_pool1d_grad avg_pool3d_grad " },
                { "gamma(window + 3)", " avg_pool1d avg_pool3d " },
@@ -170,7 +171,8 @@ static const char *tested(const char *name)
                                         "conv3d_filter_grad conv_transpose3d convolve correlate "
                                         "convolve_multi correlate_multi convolve_deep correlate_deep " },
                { "residual",
-                 " inv det logdet cholesky eigvalsh svdvals eigvals expm solve solve_triangular lstsq " } };
+                 " inv det logdet cholesky eigvalsh svdvals eigvals expm solve solve_triangular lstsq "
+                 "csr_solve csr_solve_triangular " } };
     char word[80];
     snprintf(word, sizeof word, " %s ", name);
     for (int i = 0; i < LENGTH(of); i++)
@@ -261,7 +263,7 @@ static void print_row(FILE *out, const call *c, const char *gradient)
     print_types(out, f.types[0]);
     fprintf(out, " | %s | %s", f.how[0], f.how[1]);
     if (f.types[0] & ~f.types[1]) {
-        fputs("; not ", out);
+        fputs(*f.how[1] ? "; not " : "not ", out);
         print_types(out, f.types[0] & ~f.types[1]);
     }
     fputs(" | ", out);

@@ -98,6 +98,8 @@ typedef struct call {
 #define OPTIONS_triangle               , NULL
 #define OPTIONS_solver                 , NULL
 #define OPTIONS_indices                , "ij,jk->ik"
+#define OPTIONS_csr                    , 4, 0
+#define OPTIONS_turned                 , 0
 #define DUET_DEF1(name, options, ...)  MAKE(name, x[0] OPTIONS_##options)
 #define DUET_DEF2(name, options, ...)  MAKE(name, x[0], x[1] OPTIONS_##options)
 #define DUET_CALL1                     DUET_DEF1

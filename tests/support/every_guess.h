@@ -29,6 +29,7 @@ static const struct {
                { 3, { 1, 2, 9 } },
                { 5, { 2, 2, 4, 4, 4 } },
                { 5, { 2, 2, 2, 2, 2 } },
+               { 1, { 9 } }, /* a pattern of 4 rows with 4 elements */
                { 2, { 600, 600 } } };
 enum { LARGE = LENGTH(shapes) - 1 }; /* not tried alone */
 

@@ -9,6 +9,7 @@ PARTS = ('n + m - 1 elements (FULL), n (SAME) or n - m + 1 (VALID), where n is t
 RESULTS = {
     'LIKE(A)': 'the result has the shape of {A}',
     'LIKE(B)': 'the result has the shape of {B}',
+    'LIKE(C)': '{A} is [n], {B} [m + 1 + n], {C} [m] or m x k; the result has the shape of {C}',
     'TOGETHER(A, B)': BROADCAST,
     'REVERSED(A)': 'the result has the sizes of {A} in reverse order',
     'PRODUCT(A, B)': '{A} is [..., m, k] and {B} [..., k, n]: the result is [..., m, n]. A vector {A} has no '
@@ -26,6 +27,11 @@ RESULTS = {
     'EXTENDED(A, o.n)': 'the result has the axes of {A} and a last one of n elements',
     'INDEXED(A, B)': 'as the letters say, one for each axis',
     'KRONECKER(A, B)': 'along each axis the result has the product of the sizes of {A} and {B}',
+    'CSR_PRODUCT(A, B, C)': 'the matrix is m x columns: {A} is [n], {B} [m + 1 + n], {C} columns x k; the '
+                            'result is m x k. Transposed: {C} is m x k, the result columns x k. A vector '
+                            'is one column',
+    'CSR_DENSE(A, B)': '{A} is [n], {B} [m + 1 + n]; the result is m x columns, transposed columns x m',
+    'SHAPE(1, CSR_ELEMENTS(A, B))': '{A} has m rows, {B} is [m + 1 + n]; the result is [n]',
     'SHAPE(0, 0)': 'the result has rank 0',
     'SHAPE(1, o.n)': 'the result is [n]',
     'STACKED(A, 0, 0)': '{A} is [..., n, n]; the result has its leading axes',

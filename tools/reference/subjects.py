@@ -24,6 +24,7 @@ SUBJECTS = {
     'random': 'Random numbers and sequences',
     'files': 'Files and printing',
     'structure': 'Structured matrices',
+    'sparse': 'Sparse matrices',
     'dlpack': 'Exchange with other libraries (DLPack)',
     'values': 'Results whose size depends on values',
     'recording': 'Recording and replay',
@@ -34,11 +35,12 @@ SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
     'gradient.h': 'gradients', 'layers.h': 'networks', 'dlpack.h': 'dlpack', 'optimizers.h': 'optimizers',
-    'structure.h': 'structure',
+    'structure.h': 'structure', 'sparse.h': 'sparse',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }
 ROWS = [  # the first one that matches 'kind name =options types'
+    (r' csr_', 'sparse'),
     (r'FACTOR|SOLVES|MATRIX1', 'linear'),
     (r'FOLD|TRUTH|MOMENT|PLACE', 'reductions'),
     (r'^(MAP|ANY|INT)', 'elements'),

@@ -1,0 +1,153 @@
+/* csr_solve.c - direct solutions of sparse systems, with SuperLU. */
+#include "cpu.h"
+#include "csr_kernels.h"
+#include "dtype.h"
+#include "superlu.h"
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+/* SuperLU ends the process if it cannot allocate small arrays. So there must be room for these before it
+ * starts, and for factors ten times as large as the matrix, which it expects. If factors grow beyond the
+ * memory, it returns. */
+static size_t room_for(const superlu_system *s, size_t each)
+{
+    return (size_t)64 * (size_t)(s->n + 1000) * sizeof(int) + 10 * (size_t)s->count * (each + sizeof(int)) +
+           (size_t)64 * (size_t)s->n * each;
+}
+
+/* ---- operands as SuperLU has them ---- */
+
+static bool all_finite(duet_dtype type, const void *p, int64_t n)
+{
+    const int64_t parts = dtype_is_complex(type) ? 2 * n : n;
+    bool finite = true;
+    if (dtype_part(type) == DUET_F32)
+        for (int64_t i = 0; i < parts; i++) finite &= (bool)isfinite(((const float *)p)[i]);
+    else
+        for (int64_t i = 0; i < parts; i++) finite &= (bool)isfinite(((const double *)p)[i]);
+    return finite;
+}
+
+/* Indices of i64 are copied. */
+static duet_status indices_of(const csr *c, const frame *f, const int **list, void **copy)
+{
+    *list = c->pattern;
+    if (!c->wide) return DUET_OK;
+    const int64_t n = c->rows + 1 + c->count;
+    TRY(scratch_take((size_t)n * sizeof(int), f, copy));
+    for (int64_t i = 0; i < n; i++) ((int *)*copy)[i] = (int)csr_at(c, i);
+    *list = *copy;
+    return DUET_OK;
+}
+
+/* The layout of n x sides in column-major order. */
+static layout by_columns(duet_dtype type, int64_t n, int64_t sides)
+{
+    layout l = { .type = type, .rank = 2, .size = { n, sides }, .stride = { 1, n } };
+    return l;
+}
+
+static layout as_columns(const layout *b)
+{
+    layout l = *b;
+    if (l.rank == 1) layout_insert(&l, 1, 1, 1);
+    return l;
+}
+
+static superlu_function *function_for(duet_dtype type)
+{
+    switch (type) {
+    case DUET_F32: return superlu_f32;
+    case DUET_F64: return superlu_f64;
+    case DUET_C64: return superlu_c64;
+    default: return superlu_c128;
+    }
+}
+
+/* ---- the step ---- */
+
+static duet_status not_finite(const step *s, const char *what)
+{
+    return fail(DUET_NOT_FINITE, "duet_%s: %s", kernel_infos[s->kernel].name, what);
+}
+
+static duet_status status_of(const step *s, int result)
+{
+    const char *who = kernel_infos[s->kernel].name;
+    if (result == SUPERLU_SOLVED) return DUET_OK;
+    if (result == SUPERLU_NO_MEMORY)
+        return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", who);
+    return fail(DUET_SINGULAR, "duet_%s: the matrix is singular: pivot %d of its LU factorisation is 0", who,
+                result);
+}
+
+typedef struct solving {
+    superlu_system system;
+    csr_operand values, pattern;
+    void *indices, *columns, *work;
+} solving;
+
+static duet_status prepare(const step *s, const frame *f, const csr *c, solving *d)
+{
+    const layout b = as_columns(&s->in[2].at);
+    const int64_t sides = b.size[1];
+    const size_t each = dtypes[b.type].bytes;
+    if (c->rows >= INT_MAX || c->count >= INT_MAX || sides >= INT_MAX)
+        return fail(DUET_UNSUPPORTED, "duet_%s: SuperLU counts rows, elements and right-hand sides in int",
+                    kernel_infos[s->kernel].name);
+    d->system = (superlu_system){ .n = (int)c->rows,
+                                  .count = (int)c->count,
+                                  .sides = (int)sides,
+                                  .values = d->values.p,
+                                  .transposed = s->attr.csr.transposed };
+    TRY(indices_of(c, f, &d->system.offset, &d->indices));
+    d->system.column = d->system.offset + c->rows + 1;
+    TRY(scratch_take((size_t)c->rows * (size_t)sides * each, f, &d->columns));
+    TRY(scratch_take(3 * (size_t)c->rows * sizeof(int), f, &d->work));
+    const layout to = by_columns(b.type, c->rows, sides);
+    TRY(copy_elements(d->columns, &to, address(f, &s->in[2]), &b));
+    d->system.x = d->columns;
+    d->system.work = d->work;
+    if (!all_finite(b.type, d->values.p, c->count))
+        return not_finite(s, "an element of the matrix is not finite");
+    if (!all_finite(b.type, d->columns, c->rows * sides))
+        return not_finite(s, "an element of b is not finite");
+    if (cpu_has_room(room_for(&d->system, each))) return DUET_OK;
+    return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", kernel_infos[s->kernel].name);
+}
+
+static duet_status solve(const step *s, const frame *f, solving *d)
+{
+    csr c;
+    const layout out = as_columns(&s->out[0].at);
+    const int64_t n = out.size[0];
+    TRY(csr_open(s, f, n, n, &c, &d->pattern));
+    if (!layout_count(&out)) return DUET_OK;
+    TRY(csr_operand_open(&s->in[0], f, &d->values));
+    TRY(prepare(s, f, &c, d));
+    TRY(status_of(s, function_for(out.type)(&d->system)));
+    if (!all_finite(out.type, d->columns, n * out.size[1])) return not_finite(s, "the result overflows");
+    const layout from = by_columns(out.type, n, out.size[1]);
+    return copy_elements(address(f, &s->out[0]), &out, d->columns, &from);
+}
+
+static duet_status run(const step *s, const frame *f)
+{
+    solving d = { 0 };
+    const duet_status status = solve(s, f, &d);
+    scratch_give(d.values.copy);
+    scratch_give(d.pattern.copy);
+    scratch_give(d.indices);
+    scratch_give(d.columns);
+    scratch_give(d.work);
+    return status;
+}
+
+static const char *algorithm(const step *s) { return "by SuperLU"; }
+
+const cpu_kernel cpu_kernel_csr_solve = { .unsupported = csr_unsupported,
+                                          .run = run,
+                                          .cost = cost_of_pass,
+                                          .algorithm = algorithm,
+                                          .calls_library = true };
