@@ -247,6 +247,8 @@ IN_ORDER(conv3_transposed);
 #define MAKE_offset(...)           make_operator(__VA_ARGS__)
 #define MAKE_triangle(...)         make_operator(__VA_ARGS__)
 #define MAKE_solver(...)           make_operator(__VA_ARGS__)
+#define MAKE_csr(...)              make_operator(__VA_ARGS__)
+#define MAKE_turned(...)           make_operator(__VA_ARGS__)
 #define MAKE_pool1(...)            make_pooling(1, __VA_ARGS__)
 #define MAKE_pool(...)             make_pooling(2, __VA_ARGS__)
 #define MAKE_pool3(...)            make_pooling(3, __VA_ARGS__)
