@@ -1,7 +1,7 @@
-"""stacks.py [--count N] [--seconds S] [--sizes 4,8,...] [--types f32,f64] [--json FILE] - times linear algebra on
-stacks of N small matrices (10,000) in Duet and PyTorch, on the GPU where PyTorch finds one, otherwise on one core.
-For each size and function, residuals of both results are checked first; then both are timed in turn, and the table
-lists the medians in milliseconds and the ratio Duet / PyTorch. Needs PyTorch, and the package duet."""
+"""stacks.py [--count N] [--seconds S] [--sizes 4,8,...] [--types f32,f64] [--json FILE] - times linear algebra
+on stacks of N small matrices (10,000) in Duet and PyTorch, on the GPU where PyTorch finds one, otherwise on one
+core. For each size and function, residuals of both results are checked first; then both are timed in turn, and
+the table lists the medians in milliseconds and the ratio Duet / PyTorch. Needs PyTorch, and the package duet."""
 
 import argparse
 import json

@@ -603,9 +603,10 @@ DUET_API duet_status duet_auto_replay(int on);
  *           with one element for each index along the axis, both i64
  * Owner     the result, *counts and *inverse: the caller, until duet_free
  * Errors    as duet_set; the result, *counts and *inverse are then NULL. BAD_SHAPE: the sizes of the mask
- *           are not those of the first axes of x, or x has no such axis; BAD_TYPE: unique of complex
- *           elements; UNSUPPORTED: while this thread records, or in a DUET_EXPLAIN block, because the size
- *           of the result is not known without computing it */
+ *           are not those of the first axes of x, or x has no such axis, or the axis of
+ *           unique_axis; BAD_TYPE: unique of complex elements; UNSUPPORTED: an axis of unique_axis with too
+ *           many elements; while this thread records, or in a DUET_EXPLAIN block, because the size of the
+ *           result is not known without computing it */
 DUET_API DUET_MUST duet_matrix *duet_masked(duet_expr x, duet_expr mask);
 DUET_API DUET_MUST duet_matrix *duet_masked_at(duet_expr x, duet_expr mask, const char *site);
 DUET_API DUET_MUST duet_matrix *duet_nonzero(duet_expr x);

@@ -22,7 +22,7 @@
  * Shapes    softmax, log_softmax: the shape of x. one_hot: the shape of the indices, with an axis of n
  *           elements inserted. layer_norm, rms_norm: scale and shift broadcast to x. group_norm: x has at
  *           least 2 axes, and its number of channels is a multiple of `groups`; scale and shift have one
- *           element for each channel, or are numbers; the shape of x
+ *           element for each channel, or are numbers. Results have the shape of x
  * Errors    in the result: BAD_ARGUMENT (groups, n, the list of axes), BAD_SHAPE, BAD_TYPE
  * Source    Zhang and Sennrich, Root mean square layer normalization, 2019; Wu and He, Group
  *           normalization, 2018 */
@@ -36,14 +36,16 @@ DUET_OPERATOR(duet_rms_norm_axes, duet_expr x, duet_expr scale, double r, int co
 DUET_OPERATOR(duet_group_norm, duet_expr x, duet_expr scale, duet_expr shift, int groups, double r)
 
 /* Return where max pooling found the largest elements: for each window, the index of the first NaN, or else
- * of the first largest element. Indices are those of row-major order in the plane (the signal, the volume) of
- * x; -1 if the window has no element of x. The options are those of max pooling; ties has no effect. x and
- * the result of max pooling, as vectors of each plane: result = take_along_axis(x, indices).
+ * of the first largest element. Indices are those of row-major order in the plane (the signal, the
+ * volume) of x; -1 if the window has no element of x. The options are those of max pooling; ties has no
+ * effect. If each plane of x is reshaped to a vector, duet_take_along_axis(x, indices, -1) is the result
+ * of max pooling, except where an index is -1.
  *     duet_max_pool1d_indices   the indices in n x c x w signals
  *     duet_max_pool2d_indices   the indices in n x c x h x w images
  *     duet_max_pool3d_indices   the indices in n x c x d x h x w volumes
  * Shapes    as duet_max_pool1d, duet_max_pool2d, duet_max_pool3d. The result has type i64
- * Errors    in the result: BAD_ARGUMENT (an option), BAD_SHAPE, BAD_TYPE (complex or bool elements)
+ * Errors    in the result: BAD_ARGUMENT (an option), BAD_SHAPE, BAD_TYPE (complex or bool elements),
+ *           UNSUPPORTED (a window of more than 1,024 elements)
  * Source    MaxPool of ONNX; PyTorch's max_pool2d with return_indices */
 DUET_OPERATOR(duet_max_pool1d_indices, duet_expr x, const duet_pool1 *options)
 DUET_OPERATOR(duet_max_pool2d_indices, duet_expr x, const duet_pool *options)

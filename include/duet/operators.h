@@ -231,7 +231,8 @@ DUET_OPERATOR(duet_diff, duet_expr x, int n, int axis)
  * Operands are multiplied from left to right. If a product sums over axes, it is a matrix product.
  *     duet_einsum_list   the sum of products of `count` operands
  * Shapes    as the text says. No intermediate product may have more than 8 axes
- * Errors    in the result: BAD_ARGUMENT (the text, count), BAD_SHAPE, BAD_TYPE
+ * Errors    in the result: BAD_ARGUMENT (the text; count is less than 1 or too large), BAD_SHAPE, BAD_TYPE,
+ *           UNSUPPORTED (an intermediate product of more than 8 axes)
  * Source    NumPy's einsum */
 DUET_OPERATOR(duet_einsum_list, int count, const duet_expr *x, const char *indices)
 

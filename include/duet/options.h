@@ -13,11 +13,11 @@
  *     more      additional padding at the end of each axis; TensorFlow's SAME needs it, and
  *               duet_same_padding computes it
  *     dilation  distance between neighbouring elements of a window; 0 means 1
- *     ceil      pooling only. 1: a window that begins within x or its padding in front counts, even if it
- *               ends behind the padding at the end. 0: only windows that end within the padding count
+ *     ceil      pooling only. 1: a window that begins within x or its padding in front is pooled, even if it
+ *               ends behind the padding at the end. 0: only windows that end within the padding are
  *     exclude_pad   average pooling only. 1: the mean of the elements of x in the window, NaN if there are
  *               none. 0: padding counts as zeros, but not what is behind the padding
- *     ties      max pooling only: which of equal largest elements of a window gets its gradient
+ *     ties      max pooling only: which of several equal maxima of a window gets the window's gradient
  *               DUET_TIES_FIRST    the first one in row-major order; of several NaNs the first one
  *               DUET_TIES_SHARED   each gets the same part; windows with NaN have no gradient. Slower
  *     groups    the number of independent convolutions into which channels and filters are divided; 0
@@ -27,7 +27,10 @@
  * pad + more at the end.
  * Units     elements
  * Errors    in the result: BAD_ARGUMENT: a negative value of another option, a window less than 1, padding of
- *           a gradient that is negative, or padding of a pooling gradient that is not less than its window */
+ *           a gradient that is negative, padding of a pooling gradient that is not less than its window,
+ *           exclude_pad of max pooling, ties of average pooling. BAD_SHAPE: the window is larger than the
+ *           padded x, or negative padding removes more than x has. UNSUPPORTED: a dilation that needs more
+ *           than 64 parts */
 typedef enum duet_pool_ties { DUET_TIES_FIRST, DUET_TIES_SHARED } duet_pool_ties;
 typedef struct duet_conv {
     int32_t stride[2], pad[2], dilation[2], groups, more[2];
@@ -123,8 +126,12 @@ typedef struct duet_fourier {
  *             entirely within the first one. No elements if m > n */
 typedef enum duet_overlap { DUET_OVERLAP_FULL, DUET_OVERLAP_SAME, DUET_OVERLAP_VALID } duet_overlap;
 
-/* How scattered values are combined with the elements of x, in the order of the indices: they replace them,
- * are added, multiplied, or the smaller or larger of both remains. */
+/* How scattered values are combined with the elements of x, in the order of the indices.
+ *     DUET_SCATTER_SET   the value replaces the element
+ *     DUET_SCATTER_ADD   their sum does
+ *     DUET_SCATTER_MUL   their product does
+ *     DUET_SCATTER_MIN   the smaller one remains
+ *     DUET_SCATTER_MAX   the larger one remains */
 typedef enum duet_scatter_how {
     DUET_SCATTER_SET,
     DUET_SCATTER_ADD,

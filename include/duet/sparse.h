@@ -29,8 +29,7 @@ typedef enum duet_duplicates { DUET_DUPLICATES_REFUSE, DUET_DUPLICATES_SUM } due
  *     duet_sparse_free         frees s with its values and its pattern, and sets it to NULL. NULL is accepted
  * Shapes    from_coo: row, column and values have one axis and n elements. from_csr: offsets has rows + 1
  *           elements, column and values have one axis and n elements. from_dense: m has 2 axes
- * Units     rows, columns and indices are of any integer type, and count from 0; values are f32, f64, c64
- *           or c128
+ * Units     row, column and offsets have any integer type and count from 0; values are f32, f64, c64 or c128
  * Owner     the result: the caller, until duet_sparse_free. All elements are copied. Formulas must be
  *           evaluated before what they name is freed
  * Errors    NULL: BAD_ARGUMENT (NULL, negative sizes, an index out of bounds, offsets that decrease or do
@@ -77,7 +76,7 @@ DUET_API DUET_MUST duet_status duet_sparse_to_csr(const duet_sparse *s, duet_mat
                                                   duet_matrix **column, duet_matrix **values);
 
 /* Formulas with a sparse matrix. They are evaluated like all others, on the CPU or the GPU, and have
- * gradients with respect to x, a, b and the values of s. The rows csr_... of ops.def compute them.
+ * gradients with respect to x, a, b and the values of s. An axis of -1 or -2 counts from the last one.
  *     duet_sparse_matmul              the product of s and x
  *     duet_sparse_transposed_matmul   the product of the transpose of s and x
  *     duet_sparse_adjoint_matmul      the product of the conjugate transpose of s and x
@@ -92,14 +91,16 @@ DUET_API DUET_MUST duet_status duet_sparse_to_csr(const duet_sparse *s, duet_mat
  *     duet_sparse_solve_triangular    the X with s X = b, where only one triangle of s is read. In C
  *                                     options are given by name: duet_sparse_solve_triangular(s, b, .lower
  *                                     = 1)
- * Shapes    s is m x n. transposed_matmul: x is m or m x k; the result is n or n x k. adjoint_matmul: x is m
- *           or m x k; the result is n or n x k. matmul: x is n or n x k; the result is m or m x k. sddmm: a
- *           is m x k, b is k x n; the result has one element for each of s. take: x is m x n; the result has
- *           one element for each of s. sum: n for axis 0, m for axis 1. to_dense: m x n. solve: s is n x n;
- *           b and the result are n or n x k. solve_triangular: s is n x n; b and the result are n or n x k
+ * Shapes    s is m x n. matmul: x is n or n x k; the result is m or m x k. transposed_matmul and
+ *           adjoint_matmul: x is m or m x k; the result is n or n x k. sddmm: a is m x k, b is k x n; the
+ *           result has one element for each of s. take: x is m x n; the result has one element for each of
+ *           s. sum: n for axis 0, m for axis 1. to_dense: m x n. solve, solve_triangular: s is n x n; b and the result are n or n x k
+ * Owner     s stays the caller's; do not free it before the formula is evaluated. The functions consume x, a
+ *           and b, also on failure
  * Errors    in the result: BAD_ARGUMENT (s is NULL, axis), BAD_SHAPE, BAD_TYPE (the dense operand does not
- *           have the type of s). Of the statement: SINGULAR (solve, solve_triangular), UNSUPPORTED (solve,
- *           in a build without SuperLU)
+ *           have the type of s). Of the statement: SINGULAR (solve, solve_triangular); of solve also
+ *           NOT_FINITE, NO_MEMORY, and UNSUPPORTED (a build without SuperLU; 2^31 rows, elements or
+ *           right-hand sides)
  * Source    SuperLU: Demmel et al., A supernodal approach to sparse partial pivoting, 1999 */
 DUET_OPERATOR(duet_sparse_matmul, const duet_sparse *s, duet_expr x)
 DUET_OPERATOR(duet_sparse_transposed_matmul, const duet_sparse *s, duet_expr x)
@@ -113,7 +114,9 @@ DUET_OPERATOR(duet_sparse_solve_triangular, const duet_sparse *s, duet_expr b, c
 
 /* Make a sparse matrix from others. All but with_values work on the host, and the patterns of their
  * results depend on patterns alone: a sum or product that happens to be 0 is stored.
- *     duet_sparse_with_values   a matrix with the pattern of s and the values of the formula e. With
+ *     duet_sparse_with_values   a matrix with the pattern of s and the values of the formula e, which is
+ *                               evaluated at once, also while this thread records, and whose type, f32, f64,
+ *                               c64 or c128, it takes. With
  *                               e = duet_exp(duet_sparse_values(s)), a function of each stored element; with
  *                               e = duet_mul(duet_sparse_values(s), duet_sparse_take(s, x)), s times a
  *                               dense x
@@ -147,7 +150,7 @@ DUET_API DUET_MUST duet_sparse *duet_sparse_product(const duet_sparse *a, const 
  *     duet_sparse_read_market    reads from an open stream, and the character after the last element, as
  *                                duet_read_market
  *     duet_sparse_write_market   writes to an open stream
- * Owner     the caller, until duet_sparse_free
+ * Owner     the result of load and read: the caller, until duet_sparse_free
  * Errors    as duet_load_market and the like; UNSUPPORTED: the format `array`, which duet_load_market reads
  * Source    https://math.nist.gov/MatrixMarket/formats.html */
 DUET_API DUET_MUST duet_sparse *duet_sparse_load_market(const char *path);

@@ -54,9 +54,9 @@ class _Plain(ctypes.Structure):
     ]
 
 
-# A capsule's destructor may run while its consumer raises an exception, and no Python code can run then. So capsules
-# have none: those that are not taken are found here, and their tensors are ended at the next export, or when Python
-# collects garbage.
+# A capsule's destructor may run while its consumer raises an exception, and no Python code can run then.
+# So capsules have none: those that are not taken are found here, and their tensors are ended at the next
+# export, or when Python collects garbage.
 _lent, _sweeping = [], threading.Lock()
 
 

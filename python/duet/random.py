@@ -48,8 +48,8 @@ def integers(shape, seed, low, high, *, dtype=dt.int64, device=None):
 
 
 def sobol(points, dimensions, seed=0, first=0, *, dtype=dt.float64, device=None):
-    """Points of the Sobol sequence in [0, 1), from number `first` on: an array [points, dimensions]. A seed other
-    than 0 shifts each coordinate at random."""
+    """Points of the Sobol sequence in [0, 1), from number `first` on: an array [points, dimensions]. A seed
+    other than 0 shifts each coordinate at random."""
     return _fill(lib.random_sobol, (points, dimensions), seed, dtype, device, builtins.int(first))
 
 

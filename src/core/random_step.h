@@ -8,9 +8,9 @@
  *                      and 2^32: above every draw
  *   integers           integer: low, range = high - low, and 2^64 mod range
  *   permutation        none
- *   sobol              integer: the number of the first point, and the dimensions. The step has an operand: for
- *                      each dimension a word that its coordinates start with, and the direction vectors
- *                      (src/statement/sobol.c) */
+ *   sobol              integer: the number of the first point, and the dimensions. The step has an
+ *                      operand: for each dimension a word that its coordinates start with, and the
+ *                      direction vectors (src/statement/sobol.c) */
 #ifndef RANDOM_STEP_H
 #define RANDOM_STEP_H
 

@@ -5,7 +5,7 @@
  * Matrices are first scaled by a power of 2, so that squares neither overflow nor, where it matters,
  * underflow. Columns lie one behind the other. */
 
-/* A number of sweeps that is far more than what matrices need whose elements are finite. */
+/* The limit of sweeps. Finite matrices need far fewer. */
 #define SWEEPS_MOST 24
 
 #define SCALED(x, by) MAKE(RE(x) * (by), IM(x) * (by))
@@ -138,8 +138,8 @@ QUALIFIERS void NAME(small_qr)(const small_args *how, int64_t matrix, void *memo
 
 /* ---- rotations ---- */
 
-/* Pair k of round `round`: each two of n columns meet once in the rounds. False: a column is alone, as one is in
- * each round if n is odd. */
+/* Pair k of round `round`: each two of n columns meet once in the rounds. False: a column is alone, as one
+ * is in each round if n is odd. */
 QUALIFIERS bool NAME(pair_of)(int n, int round, int k, int *p, int *q)
 {
     const int turns = (n + 1) / 2 * 2 - 1, after = round + k;
@@ -148,8 +148,8 @@ QUALIFIERS bool NAME(pair_of)(int n, int round, int k, int *p, int *q)
     return *p < n && *q < n;
 }
 
-/* The rotation that makes the Hermitian matrix (p, x; conj(x), q) diagonal: (c, s; -conj(s), c) from the right,
- * its adjoint from the left. Returns the number that p loses and q gains. */
+/* The rotation that makes the Hermitian matrix (p, x; conj(x), q) diagonal: (c, s; -conj(s), c) from the
+ * right, its adjoint from the left. Returns the number that p loses and q gains. */
 QUALIFIERS R NAME(rotation)(R p, R q, E x, R *c, E *s)
 {
     const R size = (R)sqrt(SQUARE(x)), ratio = (q - p) / (2 * size), far = (R)fabs(ratio),

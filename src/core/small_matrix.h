@@ -1,7 +1,7 @@
 /* small_matrix.h - linear algebra on small matrices, without a library: small_matrix_ops.h and
- * small_factors_ops.h have the algorithms. Matrices that need more care are left to the caller: singular ones,
- * those with elements that are not finite or near a limit of the type, those whose factors grow, and those
- * whose singular vectors rounding errors determine. */
+ * small_factors_ops.h have the algorithms. They leave some matrices to the caller: singular ones, those
+ * with elements that are not finite or near a limit of the type, those whose factors grow, and those
+ * whose singular vectors would not be orthogonal, because a singular value is tiny. */
 #ifndef SMALL_MATRIX_H
 #define SMALL_MATRIX_H
 

@@ -1,11 +1,11 @@
 /* small_matrix_ops.h - the algorithms of small_matrix.h for one matrix. They are compiled for CUDA, where the
  * threads of a block share the loops, and for the CPU, where one thread runs them.
  *
- * The file that includes this defines E, the type of an element, and R, that of its parts;
- * PARTS; QUALIFIERS, those of functions; NAME(f); LANE, LANES and SYNC(); optionally MAX_OF_LANES(x, i), which
- * gives all lanes the largest x >= 0 and its least i; for elements x, SIZE(x), the sum of
- * the magnitudes of its parts, RE(x), IM(x), MAKE(re, im), CONJ(x); LARGEST and LEAST, the exponents of sizes
- * between which a matrix is factored. There are operators for elements. */
+ * The file that includes this defines E, the type of an element, and R, that of its parts; PARTS;
+ * QUALIFIERS, those of functions; NAME(f); LANE, LANES and SYNC(); optionally MAX_OF_LANES(x, i), which
+ * gives all lanes the largest x >= 0 and its least i; for elements x, SIZE(x), the sum of the magnitudes
+ * of its parts, RE(x), IM(x), MAKE(re, im), CONJ(x); LARGEST and LEAST, the exponents of sizes between
+ * which a matrix is factored. There are operators for elements. */
 
 /* The items of a loop are divided among the threads. */
 #define EACH(i, first, end) for (int i = (first) + (int)(LANE); i < (end); i += (int)(LANES))

@@ -17,8 +17,9 @@ duet_status sparse_check(const char *who, const duet_sparse *s)
     TRY(matrix_check(who, s->values));
     const layout *l = &s->values->at;
     if (l->rank == 1 && l->size[0] == s->count) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s: the values are now %s, and the sparse matrix has %lld elements", who,
-                shape_text(text, l->type, l->rank, l->size), (long long)s->count);
+    return fail(DUET_BAD_SHAPE,
+                "%s: the values of s must be a vector of %lld elements, not %s, to which they were resized",
+                who, (long long)s->count, shape_text(text, l->type, l->rank, l->size));
 }
 
 char *sparse_text(char text[SPARSE_TEXT], const duet_sparse *s)

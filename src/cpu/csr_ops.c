@@ -115,9 +115,11 @@ static duet_status triangular(const step *s, const frame *f, csr_work *w, csr_op
     w->width = width_of(b);
     const int64_t zero = w->unit ? -1 : of->first_zero(w);
     if (zero >= 0)
-        return fail(DUET_SINGULAR,
-                    "duet_%s: the triangular matrix is singular: element [%lld, %lld], on its diagonal, is 0",
-                    kernel_infos[s->kernel].name, (long long)zero, (long long)zero);
+        return fail(
+            DUET_SINGULAR,
+            "duet_sparse_solve_triangular: the %lld x %lld matrix is singular: element [%lld, %lld] is 0 or "
+            "not stored",
+            (long long)b->size[0], (long long)b->size[0], (long long)zero, (long long)zero);
     TRY(copy_elements(w->out, &s->out[0].at, address(f, &s->in[2]), b));
     by_threads(threads_of(w), of->substitute, w);
     return DUET_OK;

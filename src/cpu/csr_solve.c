@@ -67,14 +67,17 @@ static superlu_function *function_for(duet_dtype type)
 
 /* ---- the step ---- */
 
+/* The function that the user called calls duet_csr_solve. */
+static const char *who_called(const step *s) { return "sparse_solve"; }
+
 static duet_status not_finite(const step *s, const char *what)
 {
-    return fail(DUET_NOT_FINITE, "duet_%s: %s", kernel_infos[s->kernel].name, what);
+    return fail(DUET_NOT_FINITE, "duet_%s: %s", who_called(s), what);
 }
 
 static duet_status status_of(const step *s, int result)
 {
-    const char *who = kernel_infos[s->kernel].name;
+    const char *who = who_called(s);
     if (result == SUPERLU_SOLVED) return DUET_OK;
     if (result == SUPERLU_NO_MEMORY)
         return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", who);
@@ -94,8 +97,11 @@ static duet_status prepare(const step *s, const frame *f, const csr *c, solving 
     const int64_t sides = b.size[1];
     const size_t each = dtypes[b.type].bytes;
     if (c->rows >= INT_MAX || c->count >= INT_MAX || sides >= INT_MAX)
-        return fail(DUET_UNSUPPORTED, "duet_%s: SuperLU counts rows, elements and right-hand sides in int",
-                    kernel_infos[s->kernel].name);
+        return fail(
+            DUET_UNSUPPORTED,
+            "duet_%s: SuperLU takes fewer than 2^31 rows, elements and right-hand sides, not %lld, %lld "
+            "and %lld",
+            who_called(s), (long long)c->rows, (long long)c->count, (long long)sides);
     d->system = (superlu_system){ .n = (int)c->rows,
                                   .count = (int)c->count,
                                   .sides = (int)sides,
@@ -114,7 +120,7 @@ static duet_status prepare(const step *s, const frame *f, const csr *c, solving 
     if (!all_finite(b.type, d->columns, c->rows * sides))
         return not_finite(s, "an element of b is not finite");
     if (cpu_has_room(room_for(&d->system, each))) return DUET_OK;
-    return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", kernel_infos[s->kernel].name);
+    return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", who_called(s));
 }
 
 static duet_status solve(const step *s, const frame *f, solving *d)

@@ -66,10 +66,10 @@ static duet_status read_text(const char *text, int count, formula_text *f)
     if (*text == ',') return bad_text("there are more groups than operands");
     f->has_out = *text == '-';
     if (!f->has_out) return DUET_OK;
-    if (text[1] != '>') return bad_text("\"->\" comes before the result");
+    if (text[1] != '>') return bad_text("\"->\" must come before the result");
     text += 2;
     TRY(read_group(&text, &f->out));
-    return *text ? bad_text("the result is the last group") : DUET_OK;
+    return *text ? bad_text("nothing may follow the group of the result") : DUET_OK;
 }
 
 /* ---- operands ---- */
@@ -93,8 +93,8 @@ static duet_status set_size(sizes_of_labels *l, int label, int64_t size)
     if (label >= LETTERS)
         return fail(DUET_BAD_SHAPE, "the axes of \"...\" do not broadcast: sizes %lld and %lld",
                     (long long)*is, (long long)size);
-    return fail(DUET_BAD_SHAPE, "index %c has sizes %lld and %lld", letter_of(label), (long long)*is,
-                (long long)size);
+    return fail(DUET_BAD_SHAPE, "index %c must have one size in all operands, not %lld and %lld",
+                letter_of(label), (long long)*is, (long long)size);
 }
 
 /* The labels of the axes of operand k. */
@@ -138,9 +138,11 @@ static duet_status label_result(const formula_text *f, int count, const sizes_of
     for (int a = 0, from = 0; a < out->rank; a++) {
         const bool is_dot = g.dots >= 0 && a >= g.dots && a < g.dots + dots;
         out->label[a] = is_dot ? LETTERS + (g.dots + dots - 1 - a) : g.label[from++];
-        if (l->size[out->label[a]] < 0) return bad_text("each letter of the result is in another group");
+        if (l->size[out->label[a]] < 0)
+            return bad_text("a letter of the result must be in a group of an operand");
         for (int b = 0; b < a; b++)
-            if (out->label[b] == out->label[a]) return bad_text("a letter occurs once in the result");
+            if (out->label[b] == out->label[a])
+                return bad_text("a letter must not occur twice in the result");
     }
     return DUET_OK;
 }

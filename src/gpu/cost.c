@@ -31,8 +31,8 @@ static const double column_seconds[KERNELS_ALL] = {
     [OP_eigvalsh] = 35e-6, [KERNEL_eigh] = 35e-6,          [OP_svdvals] = 200e-6, [KERNEL_svd] = 200e-6,
 };
 
-/* Estimated seconds for matrices of which many are computed at once, by the cube of their larger size. Measured on
- * an H200 for 10,000 matrices of 64 x 64. */
+/* Estimated seconds for matrices of which many are computed at once, by the cube of their larger size.
+ * Measured on an H200 for 10,000 matrices of 64 x 64. */
 #define CUBE_SECONDS 0.6e-12
 static const double cube_seconds[KERNELS_ALL] = {
     [KERNEL_qr] = 2e-12,   [KERNEL_qr_complete] = 2e-12, [OP_eigvalsh] = 25e-12,     [KERNEL_eigh] = 25e-12,

@@ -73,7 +73,7 @@ static duet_status take_banner(reading *r)
         return bad_file(r->in, "this is not a Matrix Market file");
     if (!strcasecmp(word[2], "coordinate"))
         return input_failed(r->in, DUET_UNSUPPORTED,
-                            "the format \"coordinate\" is not supported; duet_sparse_%s reads it",
+                            "the file has the format \"coordinate\", which duet_sparse_%s reads",
                             r->in->path ? "load_market" : "read_market");
     if (strcasecmp(word[2], "array")) return unsupported(r->in, "format", word[2]);
     if (!strcasecmp(word[3], "real") || !strcasecmp(word[3], "double")) r->type = DUET_F64;

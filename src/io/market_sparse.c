@@ -50,8 +50,7 @@ static duet_status take_banner(coordinates *r)
     if (strcasecmp(word[0], "%%MatrixMarket") || strcasecmp(word[1], "matrix"))
         return bad_file(r->in, "this is not a Matrix Market file");
     if (!strcasecmp(word[2], "array"))
-        return input_failed(r->in, DUET_UNSUPPORTED,
-                            "the format \"array\" is not supported; duet_%s reads it",
+        return input_failed(r->in, DUET_UNSUPPORTED, "the file has the format \"array\", which duet_%s reads",
                             r->in->path ? "load_market" : "read_market");
     if (strcasecmp(word[2], "coordinate")) return unsupported(r->in, "format", word[2]);
     TRY(take_field(r, word[3]));
@@ -69,11 +68,11 @@ static duet_status take_sizes(coordinates *r)
     TRY(market_integer(r->in, &r->columns));
     TRY(market_integer(r->in, &r->listed));
     if (r->rows < 0 || r->columns < 0 || r->listed < 0)
-        return bad_file(r->in, "its sizes must not be negative");
+        return bad_file(r->in, "the sizes in the file must not be negative");
     if (r->symmetry && r->rows != r->columns)
         return bad_file(r->in, "a %s matrix must be square", market_symmetries[r->symmetry]);
     if (r->rows > (int64_t)1 << 48 || r->columns > (int64_t)1 << 48)
-        return bad_file(r->in, "its sizes are too large for memory");
+        return bad_file(r->in, "the sizes in the file are too large for memory");
     if (r->rows > FEW_ROWS + 64 * smaller(r->listed, (int64_t)1 << 48))
         return bad_file(r->in, "%lld rows are too many for %lld elements", (long long)r->rows,
                         (long long)r->listed);

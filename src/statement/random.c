@@ -236,14 +236,12 @@ static duet_status plan_sobol(draw *d, uint64_t first)
     name_matrix(d, text);
     const layout *at = &d->m->at;
     if (at->rank != 1 && at->rank != 2)
-        return fail(DUET_BAD_SHAPE,
-                    "%s(m: %s): m must have an axis of points and one of dimensions, or only points", d->who,
-                    text);
+        return fail(DUET_BAD_SHAPE, "%s(m: %s): m must be [points, dimensions] or [points]", d->who, text);
     const int64_t points = at->size[0], dims = at->rank > 1 ? at->size[1] : 1;
     if (dims > sobol_dimensions())
         return fail(DUET_BAD_SHAPE,
-                    "%s(m: %s): m has %lld dimensions, but the table of direction numbers has %lld", d->who,
-                    text, (long long)dims, (long long)sobol_dimensions());
+                    "%s(m: %s): m must have at most %lld columns, the dimensions of the sequence", d->who,
+                    text, (long long)sobol_dimensions());
     if (first > (uint64_t)INT64_MAX - (uint64_t)points)
         return fail(DUET_BAD_ARGUMENT, "%s(m: %s): first (%llu) plus %lld points must be less than 2^63",
                     d->who, text, (unsigned long long)first, (long long)points);

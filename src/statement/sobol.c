@@ -1,5 +1,5 @@
-/* sobol.c - the table of a Sobol sequence: row 0 has what each coordinate starts with, row 1 + b its direction
- * vector for bit b of the Gray code of a point's number. */
+/* sobol.c - the table of a Sobol sequence: row 0 has what each coordinate starts with, row 1 + b its
+ * direction vector for bit b of the Gray code of a point's number. */
 #include "sobol.h"
 #include "sobol_table.h"
 #include <string.h>
@@ -8,7 +8,7 @@ enum { BITS = 64 };
 
 int64_t sobol_dimensions(void) { return SOBOL_DIMENSIONS; }
 
-/* A step of SplitMix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014). */
+/* A step of SplitMix64: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014. */
 static uint64_t mixed(uint64_t seed, uint64_t i)
 {
     uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15u;

@@ -73,7 +73,8 @@ static duet_status slice(const char *who, const duet_sparse *s, int64_t from, in
     sparse_view v;
     TRY(sparse_open(who, s, &v));
     if (from < 0 || from > to || to > s->rows)
-        return fail(DUET_BAD_ARGUMENT, "%s(s: %s): rows %lld to %lld must be within the %lld rows of s", who,
+        return fail(DUET_BAD_ARGUMENT,
+                    "%s(s: %s): from (%lld) and to (%lld) must satisfy 0 <= from <= to <= %lld", who,
                     sparse_text(text, s), (long long)from, (long long)to, (long long)s->rows);
     const int64_t first = csr_offset(&v.c, from), count = csr_offset(&v.c, to) - first;
     TRY(sparse_begin(who, v.type, to - from, s->columns, count, l));

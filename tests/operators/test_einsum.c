@@ -191,17 +191,20 @@ static void test_refusals(void)
     array_refused(
         duet_einsum(x, y, "ij,jk->il"), DUET_BAD_ARGUMENT,
         "duet_einsum(x: f32[2,3], y: f32[3,4]): the indices must have the form \"ij,jk->ik\": each letter "
-        "of the result is in another group");
-    array_refused(duet_einsum(x, y, "ij,jk->ii"), DUET_BAD_ARGUMENT, "a letter occurs once in the result");
+        "of the result must be in a group of an operand");
+    array_refused(duet_einsum(x, y, "ij,jk->ii"), DUET_BAD_ARGUMENT,
+                  "a letter must not occur twice in the result");
     array_refused(duet_einsum(x, y, "ij->i"), DUET_BAD_ARGUMENT, "there must be a group for each operand");
     array_refused(duet_einsum(x, "ij,jk->i"), DUET_BAD_ARGUMENT, "there are more groups than operands");
     array_refused(duet_einsum(x, "i5"), DUET_BAD_ARGUMENT, "a group has letters and \"...\" only");
     array_refused(duet_einsum(x, "...i..."), DUET_BAD_ARGUMENT, "a group has at most one \"...\"");
-    array_refused(duet_einsum(x, "ij->i->j"), DUET_BAD_ARGUMENT, "the result is the last group");
+    array_refused(duet_einsum(x, "ij->i->j"), DUET_BAD_ARGUMENT,
+                  "nothing may follow the group of the result");
     array_refused(duet_einsum(x, (const char *)NULL), DUET_BAD_ARGUMENT, "the text is NULL");
-    array_refused(duet_einsum(x, y, "ij,ik->jk"), DUET_BAD_SHAPE, "index i has sizes 2 and 3");
+    array_refused(duet_einsum(x, y, "ij,ik->jk"), DUET_BAD_SHAPE,
+                  "index i must have one size in all operands, not 2 and 3");
     array_refused(duet_einsum(x, "ii"), DUET_BAD_SHAPE,
-                  "duet_einsum_list(x: f32[2,3]): index i has sizes 2 and 3");
+                  "duet_einsum_list(x: f32[2,3]): index i must have one size in all operands, not 2 and 3");
     array_refused(duet_einsum(x, y, "ijk,jk->i"), DUET_BAD_SHAPE,
                   "the indices name 3 axes of operand 0, which has 2");
     array_refused(duet_einsum(x, y, "...,..."), DUET_BAD_SHAPE, "the axes of \"...\" do not broadcast");

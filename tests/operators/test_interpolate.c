@@ -1,5 +1,4 @@
-/* test_resize.c - resizing by nearest, linear and cubic interpolation, with all alignments and with
- * antialiasing, against loops over random arrays, and gradients, which are those of a linear operator. */
+/* test_interpolate.c - duet_interpolate with all modes and alignments and with antialiasing, against loops over random arrays, and gradients, which are those of a linear operator. */
 #include "plain_array.h"
 
 static const char *const modes[] = { "nearest", "linear", "cubic" }, *const aligns[] = { "centers", "corners",
@@ -92,7 +91,7 @@ static void try_interpolation(duet_dtype type)
     duet_matrix *m = array_matrix(&x);
     array_check((duet_interpolate)(DUET(m), &o), &y,
                 o.mode == DUET_INTERPOLATE_NEAREST ? 0 : 256 * array_error(type), what);
-    if (type == DUET_F64) { /* <resize(x), g> = <x, vjp(g)> */
+    if (type == DUET_F64) { /* <interpolate(x), g> = <x, vjp(g)> */
         double left = 0, right = 0;
         g = y;
         array_fill(&g, -2, 2);

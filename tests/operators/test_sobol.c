@@ -1,5 +1,5 @@
-/* test_sobol.c - Sobol sequences: known points, the property that defines a digital net in all dimensions, parts of
- * a sequence, every floating-point type, views, shifts, bad input, recordings; the same bits on every machine. */
+/* test_sobol.c - Sobol sequences: known points, the property that defines a digital net in all dimensions,
+ * parts of a sequence, every floating-point type, views, shifts, bad input, recordings, on every machine. */
 #include "common.h"
 #include "dtype.h"
 #include "each_type.h"
@@ -36,8 +36,8 @@ static void test_known(void)
     duet_free(&m);
 }
 
-/* Of 2^k points that start at a multiple of 2^k, each interval of length 2^-k has one, in each dimension, also if
- * the coordinates are shifted. */
+/* Of 2^k points that start at a multiple of 2^k, each interval of length 2^-k has one, in each dimension, also
+ * if the coordinates are shifted. */
 static void test_net(int bits, int64_t dims, uint64_t seed, uint64_t first)
 {
     const int64_t points = (int64_t)1 << bits;
@@ -57,7 +57,8 @@ static void test_net(int bits, int64_t dims, uint64_t seed, uint64_t first)
     duet_free(&m);
 }
 
-/* Points `from` on are those rows of the whole sequence, in each type rounded down, in f32 to a multiple of 2^-24; also those of a view. */
+/* Points `from` on are those rows of the whole sequence, also those of a view: in each type rounded down, in
+ * f32 to a multiple of 2^-24. */
 static void test_part(duet_dtype t)
 {
     const int64_t dims = 1 + (int64_t)rng_below(&gen, 40), points = (int64_t)rng_below(&gen, 90),
@@ -118,8 +119,8 @@ static void test_bad(void)
                 *none = duet_new(DUET_F32, 0, 3), *i = duet_new(DUET_I32, 2);
     DUET_ON(here)
     {
-        FAILS(duet_random_sobol(wide, 0, 0), DUET_BAD_SHAPE, "m has 1025 dimensions");
-        FAILS(duet_random_sobol(cube, 0, 0), DUET_BAD_SHAPE, "an axis of points");
+        FAILS(duet_random_sobol(wide, 0, 0), DUET_BAD_SHAPE, "m must have at most 1024 columns");
+        FAILS(duet_random_sobol(cube, 0, 0), DUET_BAD_SHAPE, "[points, dimensions] or [points]");
         FAILS(duet_random_sobol(z, 0, 0), DUET_BAD_TYPE, "floating point");
         FAILS(duet_random_sobol(i, 0, 0), DUET_BAD_TYPE, "floating point");
         FAILS(duet_random_sobol(m, 0, INT64_MAX), DUET_BAD_ARGUMENT, "less than 2^63");

@@ -179,7 +179,7 @@ static void operators(void)
     SAYS(duet_cast(c34, DUET_F32), "duet_cast(x: c64[3,4]): complex elements cannot be cast to f32; use "
                                    "duet_real, duet_imag or duet_abs");
     SAYS(duet_einsum(m23, m45, "ij,jk->ik"),
-         "duet_einsum(x: f32[2,3], y: f32[4,5]): index j has sizes 3 and 4");
+         "duet_einsum(x: f32[2,3], y: f32[4,5]): index j must have one size in all operands, not 3 and 4");
     SAYS(duet_inv(m23), "duet_inv(a: f32[2,3]): a must be square, not 2 x 3");
     SAYS(duet_solve(m33, m45),
          "duet_solve(a: f32[3,3], b: f32[4,5]): the columns of a (3) must match the rows of b (4)");

@@ -730,7 +730,8 @@ static void test_bad_calls(void)
     REFUSED(duet_set(to, duet_sparse_take(s, d)), DUET_BAD_SHAPE, "x: f64[3,5]): x must have the sizes of s");
     REFUSED(duet_set(to, duet_sparse_sum(s, 2)), DUET_BAD_ARGUMENT, "axis (2)");
     REFUSED(duet_set(to, duet_sparse_solve_triangular(s, x)), DUET_BAD_SHAPE, "duet_sparse_solve_triangular");
-    NO_SPARSE(duet_sparse_slice(s, 2, 4), DUET_BAD_ARGUMENT, "rows 2 to 4 must be within the 3 rows");
+    NO_SPARSE(duet_sparse_slice(s, 2, 4), DUET_BAD_ARGUMENT,
+              "from (2) and to (4) must satisfy 0 <= from <= to <= 3");
     NO_SPARSE(duet_sparse_add(s, turned), DUET_BAD_SHAPE, "a and b must have the same sizes");
     NO_SPARSE(duet_sparse_product(s, s), DUET_BAD_SHAPE, "the columns of a (4) must match the rows of b (3)");
     NO_SPARSE(duet_sparse_with_values(s, x), DUET_BAD_SHAPE, "e must have one axis with");
@@ -763,8 +764,9 @@ static void test_bad_calls(void)
     CHECK(q[0] == 5 && q[1] == 5 && q[2] == 5, "a destination was changed");
     /* values that the user has resized */
     ok(duet_resize(duet_sparse_values(turned), 2));
-    NO_SPARSE(duet_sparse_copy(turned), DUET_BAD_SHAPE, "the values are now f64[2]");
-    REFUSED(duet_set(to, duet_sparse_sum(turned, 0)), DUET_BAD_SHAPE, "the values are now f64[2]");
+    NO_SPARSE(duet_sparse_copy(turned), DUET_BAD_SHAPE, "not f64[2], to which they were resized");
+    REFUSED(duet_set(to, duet_sparse_sum(turned, 0)), DUET_BAD_SHAPE,
+            "not f64[2], to which they were resized");
     duet_sparse_free(NULL);
     CHECK(duet_sparse_rows(NULL) == 0 && duet_sparse_values(NULL) == NULL &&
               duet_sparse_pattern(NULL) == NULL,
