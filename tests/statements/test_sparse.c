@@ -644,7 +644,7 @@ static void test_files(int trials)
     check_file(BANNER "complex hermitian\n2 2 2\n1 1 2 0\n2 1 3 4\n", 2, 2, 3, DUET_C128,
                (const double _Complex[]){ 2, complex_of(3, -4), complex_of(3, 4), 0 });
     NO_SPARSE(read_text("%%MatrixMarket matrix array real general\n1 1\n1\n"), DUET_UNSUPPORTED,
-              "duet_read_market reads it");
+              "which duet_read_market reads");
     NO_SPARSE(read_text(BANNER "real general\n2 3 1\n3 1 1\n"), DUET_BAD_FILE,
               "element 1 is in row 3 and column 1 of a 2 x 3 matrix");
     NO_SPARSE(read_text(BANNER "real general\n2 3 2\n1 1 1\n"), DUET_BAD_FILE, "truncated");
