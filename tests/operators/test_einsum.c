@@ -190,8 +190,8 @@ static void test_refusals(void)
     duet_matrix *x = duet_new(DUET_F32, 2, 3), *y = duet_new(DUET_F32, 3, 4), *z = duet_new(DUET_I32, 3, 4);
     array_refused(
         duet_einsum(x, y, "ij,jk->il"), DUET_BAD_ARGUMENT,
-        "duet_einsum(x: f32[2,3], y: f32[3,4]): the indices must have the form \"ij,jk->ik\": each letter "
-        "of the result must be in a group of an operand");
+        "duet_einsum(x: f32[2,3], y: f32[3,4]): the indices must have the form \"ij,jk->ik\": a letter of "
+        "the result must be in a group of an operand");
     array_refused(duet_einsum(x, y, "ij,jk->ii"), DUET_BAD_ARGUMENT,
                   "a letter must not occur twice in the result");
     array_refused(duet_einsum(x, y, "ij->i"), DUET_BAD_ARGUMENT, "there must be a group for each operand");

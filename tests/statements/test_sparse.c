@@ -565,7 +565,7 @@ static void test_singular(void)
                 *x = duet_full(DUET_F64, 7, 3);
     duet_sparse *s = duet_sparse_from_dense(d);
     REFUSED(duet_set(x, duet_sparse_solve_triangular(s, b)), DUET_SINGULAR,
-            "element [1, 1], on its diagonal, is 0");
+            "element [1, 1] is 0 or not stored");
     ok(duet_set(x, duet_sparse_solve_triangular(s, b, .unit = 1)));
     ok(duet_set(x, 7));
 
