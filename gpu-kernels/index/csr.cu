@@ -50,7 +50,7 @@ template <class I> __device__ inline int64_t offset_of(const csr_args &a, int64_
 template <class I> __device__ inline int64_t column_of(const csr_args &a, int64_t k)
 {
     const int64_t column = ((const I *)a.pattern)[(a.rows + 1 + k) * a.pattern_stride];
-    if (column >= 0 && column < a.columns) return column;
+    if (a.rows && column >= 0 && column < a.columns) return column;
     report_index(a.checks, column, a.rows + 1 + k, a.columns);
     return -1;
 }

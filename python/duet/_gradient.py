@@ -22,9 +22,14 @@ class _Path:
     to y that are already computed, through whose formulas the gradient goes, and other values that have the
     matrix of a variable, which are constants."""
 
-    __slots__ = ('computed', 'constants')
+    __slots__ = ('computed', 'constants', 'y', 'variables')
 
     def __init__(self, y, variables):
+        self.y, self.variables = y, variables
+        self.update()
+
+    def update(self):
+        y, variables = self.y, self.variables
         self.computed, self.constants = set(), set()
         matrices = {n.matrix for n in variables}
         stack, seen = [y], set(variables)
@@ -49,6 +54,7 @@ def _build(node, formulas):
     """The C formula of a gradient."""
     y, x, *more = node.args
     (path,) = node.attrs
+    path.update()
     e = formulas[y]
     if path.differs():
         e = formulas.get(path)  # the gradients of one y share it

@@ -6,7 +6,7 @@ from . import _dtypes as dt
 from . import _graph as g
 from ._api import take, where
 from ._array import apply, axes_of, axis_of, convert, node_of
-from ._errors import TypeError
+from ._errors import TypeError, ValueError
 from ._library import lib
 from ._options import options_of, word
 from ._reduce import sum as _sum
@@ -81,6 +81,11 @@ def _class_loss(op, x, target, weights, reduction, ignored):
     how = word('reduction', reduction)
     if weights is None:
         return apply(op, x, target, attrs=(options_of('duet_class_loss', reduction=how, **members),))
+    classes = x.shape[1 if x.ndim > 1 else 0]
+    if node_of(weights).shape != (classes,):
+        raise ValueError(
+            f'weights must have the shape ({classes},), one for each class, and not {weights.shape}'
+        )
     # The library takes weights as a matrix. Here they may be a formula, which may have a gradient.
     none = word('reduction', 'none')
     each = apply(op, x, target, attrs=(options_of('duet_class_loss', reduction=none, **members),))

@@ -36,6 +36,9 @@ class _Handle:
         if not pointer:
             raise make_error()
 
+    def __reduce__(self):
+        raise builtins.TypeError('the handle of a sparse matrix cannot be copied')
+
     def __del__(self, free=lib.sparse_free, byref=ctypes.byref, pointer=_pointer):
         free(byref(pointer(self.pointer)))
 
@@ -101,6 +104,9 @@ class Sparse:
     def __repr__(self):
         return f'duet.sparse.Sparse({self.shape[0]} x {self.shape[1]}, {self.dtype}, {self.nnz} elements)'
 
+    def __reduce__(self):
+        return from_csr, (self._values, self.indices, self.indptr, self.shape)
+
     # ---- matrices with the same pattern ----
 
     def with_values(self, values):
@@ -139,6 +145,7 @@ class Sparse:
     def __mul__(self, other, /):
         if isinstance(other, Sparse):
             return _made(lib.sparse_multiply, self, other)
+        other = _dense(other)
         if isinstance(other, Array) and other.ndim:
             return self.with_values(self._values * self.take(other))
         return self.with_values(self._values * other)
@@ -146,6 +153,7 @@ class Sparse:
     __rmul__ = __mul__
 
     def __truediv__(self, other, /):
+        other = _dense(other)
         if isinstance(other, Array) and other.ndim:
             return self.with_values(self._values / self.take(other))
         return self.with_values(self._values / other) if not isinstance(other, Sparse) else NotImplemented
@@ -195,12 +203,18 @@ class Sparse:
         columns = self.shape[1]
         return _rows['csr_matmul'](self._values, self._pattern, asarray(x), columns=columns, transposed=1)
 
+    def _check_square(self, function):
+        if self.shape[0] != self.shape[1]:
+            raise ValueError(f'{function} needs a square matrix, and not one of shape {self.shape}')
+
     def solve(self, b, *, transposed=False):
         """The x with self @ x = b, by sparse LU factorisation."""
+        self._check_square('solve')
         return _rows['csr_solve'](self._values, self._pattern, asarray(b), transposed=int(transposed))
 
     def solve_triangular(self, b, *, lower=False, unit=False, transposed=False):
         """The x with self @ x = b, where only one triangle is read."""
+        self._check_square('solve_triangular')
         how = {'lower': int(lower), 'unit': int(unit), 'transposed': int(transposed)}
         return _rows['csr_solve_triangular'](self._values, self._pattern, asarray(b), **how)
 
@@ -245,6 +259,11 @@ class Sparse:
             check(lib.sparse_save_market(os.fsencode(path), pointer))
 
 
+def _dense(x):
+    """Arrays of other libraries as those of Duet; anything else as it is."""
+    return asarray(x) if not isinstance(x, (Array, Sparse)) and getattr(x, 'ndim', 0) else x
+
+
 class _held:
     """A duet_sparse with the values that a matrix has now, for the functions of the library."""
 
@@ -256,6 +275,12 @@ class _held:
         if s._own:
             self.handle = s._handle
         else:
+            if s._values._node.kept:
+                raise TypeError(
+                    'the values of this sparse matrix depend on a variable, and transposes, rows, copies, '
+                    'sums and products of sparse matrices have no gradients: use products with dense '
+                    'arrays, or values that are a NumPy array'
+                )
             values = g.value(s._values._node)
             self.handle = _Handle(lib.sparse_with_values(s._handle.pointer, lib.of_matrix(values.pointer)))
         return self.handle.pointer

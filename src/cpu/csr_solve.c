@@ -85,6 +85,51 @@ static duet_status status_of(const step *s, int result)
                 result);
 }
 
+/* ---- patterns that make a matrix singular: SuperLU would write outside of its arrays ---- */
+
+/* Looks for a column for row r, which may take that of another row if that row finds another one: a search in
+ * depth. row_of[c] is the row that has column c, or -1. next[i] is where row i looks for a free column, at[i]
+ * where it looks for one to take. */
+static bool find_column(const superlu_system *m, int r, int *row_of, int *next, int *seen, int *path, int *at)
+{
+    int depth = 0;
+    path[0] = r;
+    at[r] = m->offset[r];
+    while (depth >= 0) {
+        const int row = path[depth], end = m->offset[row + 1];
+        while (next[row] < end && row_of[m->column[next[row]]] >= 0) next[row]++;
+        if (next[row] < end) {
+            row_of[m->column[next[row]++]] = row;
+            while (depth-- > 0) row_of[m->column[at[path[depth]] - 1]] = path[depth];
+            return true;
+        }
+        while (at[row] < end && seen[m->column[at[row]]] == r) at[row]++;
+        if (at[row] == end) {
+            depth--;
+            continue;
+        }
+        const int column = m->column[at[row]++];
+        seen[column] = r;
+        path[++depth] = row_of[column];
+        at[path[depth]] = m->offset[path[depth]];
+    }
+    return false;
+}
+
+/* Can each row have an element in a column of its own? I. Duff, On algorithms for obtaining a maximum
+ * transversal, 1981. */
+static bool is_matched(const superlu_system *m)
+{
+    int *row_of = m->work, *next = row_of + m->n, *seen = next + m->n, *path = seen + m->n, *at = path + m->n;
+    for (int i = 0; i < m->n; i++) {
+        row_of[i] = seen[i] = -1;
+        next[i] = m->offset[i];
+    }
+    for (int r = 0; r < m->n; r++)
+        if (!find_column(m, r, row_of, next, seen, path, at)) return false;
+    return true;
+}
+
 typedef struct solving {
     superlu_system system;
     csr_operand values, pattern;
@@ -110,7 +155,7 @@ static duet_status prepare(const step *s, const frame *f, const csr *c, solving 
     TRY(indices_of(c, f, &d->system.offset, &d->indices));
     d->system.column = d->system.offset + c->rows + 1;
     TRY(scratch_take((size_t)c->rows * (size_t)sides * each, f, &d->columns));
-    TRY(scratch_take(3 * (size_t)c->rows * sizeof(int), f, &d->work));
+    TRY(scratch_take(5 * (size_t)c->rows * sizeof(int), f, &d->work));
     const layout to = by_columns(b.type, c->rows, sides);
     TRY(copy_elements(d->columns, &to, address(f, &s->in[2]), &b));
     d->system.x = d->columns;
@@ -132,6 +177,12 @@ static duet_status solve(const step *s, const frame *f, solving *d)
     if (!layout_count(&out)) return DUET_OK;
     TRY(csr_operand_open(&s->in[0], f, &d->values));
     TRY(prepare(s, f, &c, d));
+    if (!is_matched(&d->system))
+        return fail(
+            DUET_SINGULAR,
+            "duet_%s: the %lld x %lld matrix is singular: there are rows that have elements in fewer columns "
+            "than there are such rows",
+            who_called(s), (long long)n, (long long)n);
     TRY(status_of(s, function_for(out.type)(&d->system)));
     if (!all_finite(out.type, d->columns, n * out.size[1])) return not_finite(s, "the result overflows");
     const layout from = by_columns(out.type, n, out.size[1]);

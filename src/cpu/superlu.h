@@ -11,7 +11,7 @@ typedef struct superlu_system {
     const void *values;
     bool transposed; /* solve with the transpose */
     void *x;         /* right-hand sides as columns, which are replaced by the solutions */
-    int *work;       /* 3 n numbers */
+    int *work;       /* 5 n numbers */
 } superlu_system;
 
 enum { SUPERLU_SOLVED = 0, SUPERLU_NO_MEMORY = -1 };

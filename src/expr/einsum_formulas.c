@@ -354,15 +354,35 @@ static duet_expr as_result(const term *t, const term *out, const sizes_of_labels
     return shape_equal(&is, &s) ? x : duet_broadcast_at(x, s.rank, s.size, site);
 }
 
+/* The common type of the operands with axes, in which sums are computed, too, also those of one operand alone.
+ * DUET_DTYPE_COUNT: there is none. */
+static duet_dtype type_of_sums(int count, const duet_expr x[])
+{
+    duet_dtype type = DUET_DTYPE_COUNT;
+    bool any = false;
+    for (int k = 0; k < count; k++) {
+        if (duet_expr_rank(x[k]) == 0) continue;
+        const duet_dtype own = duet_expr_type(x[k]);
+        type = any ? dtype_promote(type, own) : own;
+        if (type == DUET_DTYPE_COUNT) return type;
+        any = true;
+    }
+    return type;
+}
+
 static duet_status einsum(const char *text, int count, const duet_expr x[], duet_expr *made, const char *site)
 {
     formula_text f = { .has_out = false };
     term t[MOST_OPERANDS], out;
     sizes_of_labels l = { .dots = 0 };
     bool needed[LABELS];
+    const duet_dtype type = type_of_sums(count, x);
     for (int i = 0; i < LABELS; i++) l.size[i] = -1;
     TRY(read_text(text, count, &f));
-    for (int k = 0; k < count; k++) TRY(label_axes(&f.in[k], k, x[k], &t[k], &l));
+    for (int k = 0; k < count; k++) {
+        TRY(label_axes(&f.in[k], k, x[k], &t[k], &l));
+        if (t[k].rank > 0 && type != DUET_DTYPE_COUNT) t[k].x = in_type(t[k].x, type, site);
+    }
     TRY(label_result(&f, count, &l, &out));
     for (int k = 0; k < count; k++) {
         TRY(take_diagonals(&t[k], site));

@@ -226,10 +226,28 @@ static void test_refusals(void)
     tap_point("wrong texts and operands are refused");
 }
 
+/* Sums of an operand alone have the type of the products: they do not wrap in its own, and bools count. */
+static void test_types(void)
+{
+    duet_matrix *bytes = duet_full(DUET_I8, 100, 4, 2), *bools = duet_ones(DUET_BOOL, 3),
+                *ones = duet_ones(DUET_I64, 2), *one = duet_ones(DUET_I32, 1);
+    int64_t x = 0;
+    int32_t y = 0;
+    CHECK(duet_item(duet_sum(duet_einsum(bytes, ones, "ij,k->k")), &x) == DUET_OK && x == 1600, "%s, %lld",
+          duet_error(), (long long)x);
+    CHECK(duet_item(duet_sum(duet_einsum(bools, ones, "i,k->k")), &x) == DUET_OK && x == 6, "%s, %lld",
+          duet_error(), (long long)x);
+    CHECK(duet_item(duet_einsum(bools, bools, one, "i,j,k->"), &y) == DUET_OK && y == 9, "%s, %d",
+          duet_error(), (int)y);
+    duet_free(&bytes, &bools, &ones, &one);
+    tap_point("operands of different types");
+}
+
 int main(int argc, char **argv)
 {
     places = list_places(place);
     test_each(trial_count(argc, argv, 100, 3000));
     test_refusals();
+    test_types();
     return tap_end();
 }

@@ -585,6 +585,36 @@ static void test_singular(void)
     tap_point("singular matrices");
 }
 
+/* Patterns without a permutation: an empty row or column, or three rows that share two columns. */
+static void test_unmatched(void)
+{
+    static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_C64, DUET_C128 };
+    for (int trial = 0; trial < 48; trial++) {
+        const duet_dtype t = types[trial % 4];
+        const int n = 3 + trial % 11, how = trial / 4 % 3;
+        duet_matrix *d = duet_full(DUET_F64, 0, n, n), *b = duet_ones(t, n), *x = duet_full(t, 7, n);
+        double *p = duet_update_f64(d);
+        for (int i = 0; i < n * n && p; i++) {
+            const int r = i / n, c = i % n;
+            p[i] = r == c || (r + c) % 3 == 0 ? 1 + i % 5 : 0;
+            if (how == 0 && r == n / 2) p[i] = 0;
+            if (how == 1 && c == n / 2) p[i] = 0;
+            if (how == 2 && r < 3 && c > 1) p[i] = 0;
+        }
+        duet_matrix *own = duet_eval(duet_cast(d, t));
+        duet_sparse *s = duet_sparse_from_dense(own);
+        const duet_status status = duet_set(x, duet_sparse_solve(s, b));
+        CHECK(status == DUET_SINGULAR || status == DUET_UNSUPPORTED, "trial %d: %s", trial, duet_error());
+        duet_matrix *same = duet_eval(duet_all(duet_equal(x, 7)));
+        bool kept = false;
+        CHECK(same && duet_item(same, &kept) == DUET_OK && kept, "trial %d: a destination was changed",
+              trial);
+        duet_sparse_free(&s);
+        duet_free(&d, &b, &x, &own, &same);
+    }
+    tap_point("singular patterns");
+}
+
 /* ---- files ---- */
 
 static duet_sparse *read_text(const char *text)
@@ -886,6 +916,7 @@ int main(int argc, char **argv)
     test_gradients(trials);
     test_systems(2 * trials);
     test_singular();
+    test_unmatched();
     test_files(trials);
     test_bad_lists();
     test_bad_calls();

@@ -4,6 +4,7 @@
 #define EVERY_OUTCOME_H
 
 #include "every_guess.h"
+#include "missing.h"
 #include "tap.h"
 #include <math.h>
 #include <unistd.h>
@@ -104,7 +105,7 @@ static bool guessed(const call *c, guess *g, duet_dtype *t, bool share)
         if (square && guess_holds(&large, c, *t)) *g = large;
         return true;
     }
-    return CHECK(false, "%s was never run", c->name);
+    return CHECK(is_missing(c->name), "%s was never run", c->name) && false;
 }
 
 typedef void call_test(const call *c, bool share);
