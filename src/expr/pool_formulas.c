@@ -246,8 +246,8 @@ enum { MOST_PARTS = 64 };
 static duet_expr pool_along(const pooling *p, duet_expr x, const pool_windows given[], int k)
 {
     const char *site = p->site;
+    if (k == p->axes || k == POOL_AXES) return pool_dense(p, x, given);
     const pool_windows *g = &given[k];
-    if (k == p->axes) return pool_dense(p, x, given);
     if (g->dilation == 1 || g->window == 1) {
         pool_windows w[POOL_AXES] = { given[0], given[1], given[2] };
         w[k].dilation = 1;
@@ -276,6 +276,7 @@ static duet_status check_parts(const pool_windows w[], int axes)
 {
     for (int k = 0; k < axes; k++) {
         const int64_t d = w[k].dilation;
+        if (w[k].window == 1) continue; /* it has no distances */
         if (smaller(d / common_divisor(w[k].stride, d), w[k].count) > MOST_PARTS)
             return fail(DUET_UNSUPPORTED, "a dilation of %lld with a stride of %lld needs more than %d parts",
                         (long long)d, (long long)w[k].stride, MOST_PARTS);

@@ -121,25 +121,28 @@ static duet_status check_csr(const char *who, int64_t rows, const duet_matrix *o
     return check_count(who, "values", values, column->count);
 }
 
-/* Indices that do not fit into i32 are out of bounds in a pattern of i32, so they become -1. */
-static void put_index(sparse_lists *l, int64_t at, int64_t index)
+/* Copies indices into the pattern, from element `at` on. Those that i32 does not hold are out of bounds there. */
+static duet_status put_indices(const char *who, const char *name, const duet_matrix *m, sparse_lists *l,
+                               int64_t at)
 {
-    const bool fits = l->wide || (index >= 0 && index <= INT32_MAX);
-    csr_put(l->pattern, l->wide, at, fits ? index : -1);
+    int64_t *list = NULL;
+    TRY(read_indices(who, m, &list));
+    duet_status s = DUET_OK;
+    for (int64_t i = 0; s == DUET_OK && i < m->count; i++)
+        if (l->wide || (list[i] >= 0 && list[i] <= INT32_MAX)) csr_put(l->pattern, l->wide, at + i, list[i]);
+        else
+            s = fail(DUET_BAD_ARGUMENT, "%s: element %lld of %s (%lld) is out of bounds", who, (long long)i,
+                     name, (long long)list[i]);
+    free(list);
+    return s;
 }
 
 static duet_status put_csr(const char *who, const duet_matrix *offsets, const duet_matrix *column,
                            const duet_matrix *values, sparse_lists *l)
 {
-    int64_t *list = NULL;
-    duet_status s = read_indices(who, offsets, &list);
-    for (int64_t i = 0; s == DUET_OK && i < offsets->count; i++) put_index(l, i, list[i]);
-    free(list);
-    list = NULL;
-    if (s == DUET_OK) s = read_indices(who, column, &list);
-    for (int64_t k = 0; s == DUET_OK && k < column->count; k++) put_index(l, offsets->count + k, list[k]);
-    free(list);
-    return s == DUET_OK ? copy_values(who, values, l->values) : s;
+    TRY(put_indices(who, "offsets", offsets, l, 0));
+    TRY(put_indices(who, "column", column, l, offsets->count));
+    return copy_values(who, values, l->values);
 }
 
 duet_sparse *(duet_sparse_from_csr)(int64_t rows, int64_t columns, const duet_matrix *offsets,
