@@ -4,20 +4,25 @@
 #include "superlu.h"
 #include <stddef.h>
 
+#ifdef SUPERLU_FOLDER
+#define HEADER(name) <superlu/name>
+#else
+#define HEADER(name) <name>
+#endif
 #if defined TYPE_f32
-#include <slu_sdefs.h>
+#include HEADER(slu_sdefs.h)
 #define OF(name) s##name
 #define KIND     SLU_S
 #elif defined TYPE_f64
-#include <slu_ddefs.h>
+#include HEADER(slu_ddefs.h)
 #define OF(name) d##name
 #define KIND     SLU_D
 #elif defined TYPE_c64
-#include <slu_cdefs.h>
+#include HEADER(slu_cdefs.h)
 #define OF(name) c##name
 #define KIND     SLU_C
 #else
-#include <slu_zdefs.h>
+#include HEADER(slu_zdefs.h)
 #define OF(name) z##name
 #define KIND     SLU_Z
 #endif
