@@ -1,12 +1,14 @@
 #!/bin/sh
 # tests/run.sh - installs missing packages (tools/setup.sh), configures, builds, runs all tests.
 #
-#     sh tests/run.sh [--quick] [--build DIR] [--suite NAME]... [--sanitize [thread]] [--gpu-check TOOL]
-#                     [meson options such as -Dgpu=disabled]
+#     sh tests/run.sh [--quick] [--build DIR] [--suite NAME]... [--without NAME] [--sanitize [thread]]
+#                     [--gpu-check TOOL] [meson options such as -Dgpu=disabled]
 #         --quick            test each operator with small shapes only
 #         --build DIR        the build folder; the default is build-tests in the source folder
 #         --suite NAME       run this suite, and not all: cpu, fake, gpu, sources, examples or bench;
 #                            --gpu-check ignores it
+#         --without NAME     leave out this suite; twin: tests that have a twin with the fake CUDA, which
+#                            runs the same on the CPU
 #         --sanitize         use the address and undefined-behaviour sanitizers
 #         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer.
 #                            gcc's libgomp does not report its barriers to the sanitizer, which
@@ -23,6 +25,7 @@ while [ $# -gt 0 ]; do
     --quick) export DUET_TEST_QUICK=1 ;;
     --build) build=$2 && shift ;;
     --suite) suites="$suites --suite $2" && shift ;;
+    --without) suites="$suites --no-suite $2" && shift ;;
     --sanitize)
         checks=address,undefined
         [ "${2:-}" != thread ] || { checks=thread && shift; }

@@ -22,7 +22,7 @@ static duet_expr bad_list(const char *function, int count, const duet_expr *x, d
     if (!a) return no_room(DUET_NO_MEMORY);
     const int named = x && count > 0 ? (int)smaller(count, NAMED) : 0;
     error_keep(&said);
-    for (int k = named; x && k < count; k++) (void)(duet_drop)(x[k]);
+    for (int k = named; x && k < count; k++) formula_spend(x[k], site);
     const duet_status own = operands(a, OP_append, named, x, n);
     if (own == DUET_OK) error_put_back(&said);
     return call_failed(a, function, named, n, own == DUET_OK ? s : own, site);

@@ -36,7 +36,7 @@ static duet_matrix *part(selecting *c, duet_matrix *m, int64_t first, int64_t co
 static duet_status put(const selecting *c, duet_matrix *m, duet_expr e)
 {
     if (m && m->count) return statement_part(c->who, m, e);
-    (duet_drop)(e);
+    formula_spend(e, NULL);
     return m ? DUET_OK : DUET_NO_MEMORY;
 }
 

@@ -47,7 +47,7 @@ static duet_expr coins(const noisy *n, duet_expr w, const char *site) { return d
 
 static duet_status spent(duet_expr x, duet_status s)
 {
-    (void)(duet_drop)(x);
+    formula_spend(x, NULL);
     return s;
 }
 

@@ -59,12 +59,16 @@ static void same(const call *c, const char *what, uint64_t before, uint64_t afte
           (unsigned long long)after);
 }
 
-static void compare(const call *c, const duet_counts *before, const duet_counts *after)
+/* Each call makes direction vectors for its points, which a GPU gets by a copy. */
+static bool has_table(const call *c) { return !strcmp(c->name, "random_sobol"); }
+
+/* says: the bytes that duet_explain announced for the first call. */
+static void compare(const call *c, uint64_t says, const duet_counts *before, const duet_counts *after)
 {
     same(c, "plans", before->plan_misses, after->plan_misses);
     same(c, "blocks from the system", before->pool_misses, after->pool_misses);
     same(c, "plans of transforms", before->transforms, after->transforms);
-    same(c, "bytes moved", moved(before), moved(after));
+    same(c, "bytes moved", moved(before) + (has_table(c) ? says : 0), moved(after));
 }
 
 /* For a statement of several passes, explain describes each pass as if it were alone. */
@@ -78,8 +82,8 @@ static void check_moved(const call *c, uint64_t says, uint64_t moves)
 static void again(const call *c, duet_place p, duet_matrix *to, duet_matrix *const *m)
 {
     const uint64_t says = announced(c, to, m);
-    CHECK((says > 0) == (p == DUET_GPU && c->operands), "%s: duet_explain says %llu bytes to copy", c->name,
-          (unsigned long long)says);
+    CHECK((says > 0) == (p == DUET_GPU && (c->operands || has_table(c))),
+          "%s: duet_explain says %llu bytes to copy", c->name, (unsigned long long)says);
     const duet_counts start = duet_stats();
     CHECK(run(c, to, m) == DUET_OK, "%s: %s", c->name, duet_error());
     const duet_counts first = duet_stats();
@@ -89,7 +93,7 @@ static void again(const call *c, duet_place p, duet_matrix *to, duet_matrix *con
     const fake_counts made = fake_count();
     CHECK(run(c, to, m) == DUET_OK, "%s: %s", c->name, duet_error());
     const duet_counts after = duet_stats();
-    compare(c, &before, &after);
+    compare(c, says, &before, &after);
     same(c, "handles and descriptors", (uint64_t)made.handles, (uint64_t)fake_count().handles);
 }
 
