@@ -397,16 +397,16 @@ static void blocks(bool gpu)
 /* Calls that fail leave persistent operands as they are. */
 static void held_operands_of_failures(void)
 {
-    duet_matrix *integers = duet_ones(DUET_I32, 4);
+    duet_matrix *integers = duet_ones(DUET_I32, 4), *to = duet_new(DUET_F32, 4);
     duet_expr h = duet_hold(duet_mul(x, 3));
-    CHECK(duet_set(y, duet_concat(7, duet_neg(x), duet_neg(x), duet_neg(x), h)) == DUET_BAD_SHAPE, "%s",
+    CHECK(duet_set(to, duet_concat(7, duet_neg(x), duet_neg(x), duet_neg(x), h)) == DUET_BAD_SHAPE, "%s",
           duet_error());
-    CHECK(duet_set(y, duet_stack(7, duet_neg(x), duet_neg(x), duet_neg(x), h)) == DUET_BAD_SHAPE, "%s",
+    CHECK(duet_set(to, duet_stack(7, duet_neg(x), duet_neg(x), duet_neg(x), h)) == DUET_BAD_SHAPE, "%s",
           duet_error());
     CHECK(duet_noise_normal(integers, h, 1) == DUET_BAD_TYPE, "%s", duet_error());
-    CHECK(duet_set(y, h) == DUET_OK, "%s", duet_error());
+    CHECK(duet_set(to, h) == DUET_OK, "%s", duet_error());
     CHECK(duet_drop(h) == DUET_OK, "%s", duet_error());
-    duet_free(&integers);
+    duet_free(&integers, &to);
     tap_point("persistent operands of calls that fail");
 }
 
