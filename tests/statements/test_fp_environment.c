@@ -68,8 +68,8 @@ static void in_each_environment(const call *c, duet_matrix *const *m, const char
     outcome plain = run(c, m, NULL);
     for (int e = 0; e < LENGTH(environments); e++) {
         outcome other = run(c, m, environments[e].enter);
-        CHECK(plain.status == other.status, "%s, %s, %s: status %d, not %d: %s", c->name, environments[e].name,
-              threads, other.status, plain.status, duet_error());
+        CHECK(plain.status == other.status, "%s, %s, %s: status %d, not %d: %s", c->name,
+              environments[e].name, threads, other.status, plain.status, duet_error());
         CHECK(same_outcome(&plain, &other), "%s, %s, %s: other bits", c->name, environments[e].name, threads);
         free_outcome(&other);
     }
