@@ -1,8 +1,7 @@
 /* test_files_nomem.c - every allocation of reading, writing and printing fails once, with files and streams:
  * a status and a text, no leak, no partial file. Also for views and copies of shapes, and duet_resize. */
 #define _GNU_SOURCE /* fopencookie */
-#include "failing_alloc.h"
-#include "in_thread.h"
+#include "nomem_trial.h"
 #include <dirent.h>
 #include <duet/duet.h>
 #include <stdio.h>
@@ -11,8 +10,6 @@
 
 static const char npy[] = "plain.npy", npz[] = "stored.npz", market[] = "text.mtx", packed[] = "deflated.npz",
                   fortran[] = "columns.npy";
-static int refused;
-static bool wrong;
 
 /* The system's own allocations fail too. */
 FILE *__real_fdopen(int, const char *), *__wrap_fdopen(int, const char *);
@@ -30,13 +27,6 @@ static int entries_in(const char *folder)
     while (d && readdir(d)) n++;
     if (d) closedir(d);
     return n;
-}
-
-static void went(bool ok)
-{
-    if (ok) return;
-    refused++;
-    if (!*duet_error()) wrong = true;
 }
 
 static void try_file(duet_matrix *m)
@@ -167,18 +157,6 @@ static void *play(void *arg)
     return NULL;
 }
 
-static bool hit(int n)
-{
-    refused = 0;
-    wrong = false;
-    fail_in = n;
-    run_in_thread(play, NULL);
-    const bool was = fail_in < 0;
-    fail_in = -1;
-    duet_memory_trim();
-    return was;
-}
-
 /* Column-major. */
 static void save_fortran(void)
 {
@@ -198,19 +176,19 @@ int main(void)
     CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "the file could not be written");
     save_fortran();
     make_sources();
-    hit(-1);
-    hit(-1);
+    hit(play, -1);
+    hit(play, -1);
     CHECK(!refused, "%s", duet_error());
     const int64_t living = live;
     const int files = entries_in("."), open = entries_in("/proc/self/fd");
     for (bool more = true; more && n < 2000; n++) {
-        more = hit(n);
+        more = hit(play, n);
         CHECK(!wrong, "%d: a failure without an error text", n);
         CHECK(more || !refused, "%d: no allocation failed, but %d calls failed", n, refused);
         CHECK(thread_state_missing || live == living, "%d: %d blocks leaked", n, (int)(live - living));
         CHECK(entries_in(".") == files, "%d: a temporary file is left", n);
         CHECK(entries_in("/proc/self/fd") == open, "%d: a file is still open", n);
-        hit(-1);
+        hit(play, -1);
         CHECK(!refused, "%d: the next call fails: %s", n, duet_error());
     }
     CHECK(n > 40 && n < 2000, "%d failures", n);

@@ -1,23 +1,12 @@
 /* test_sparse_nomem.c - every allocation of functions and formulas with sparse matrices fails once: a
  * status and a text, no leak, no partial file, and the next call works. */
-#include "failing_alloc.h"
-#include "in_thread.h"
+#include "nomem_trial.h"
 #include <duet/duet.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char file[] = "sparse.mtx";
-static int refused;
-static bool wrong;
-
-static bool went(bool ok)
-{
-    if (ok) return true;
-    refused++;
-    if (!*duet_error()) wrong = true;
-    return false;
-}
 
 /* The result of a function that makes a sparse matrix. */
 static void made(duet_sparse *s)
@@ -101,33 +90,21 @@ static void *play(void *arg)
     return NULL;
 }
 
-static bool hit(int n)
-{
-    refused = 0;
-    wrong = false;
-    fail_in = n;
-    run_in_thread(play, NULL);
-    const bool was = fail_in < 0;
-    fail_in = -1;
-    duet_memory_trim();
-    return was;
-}
-
 int main(void)
 {
     int n = 0;
     char folder[] = "/tmp/duet-nomem-XXXXXX";
     CHECK(mkdtemp(folder) && !chdir(folder), "the folder could not be made");
-    hit(-1);
-    hit(-1);
+    hit(play, -1);
+    hit(play, -1);
     CHECK(!refused, "%s", duet_error());
     const int64_t living = live;
     for (bool more = true; more && n < 4000; n++) {
-        more = hit(n);
+        more = hit(play, n);
         CHECK(!wrong, "%d: a failure without an error text, or with a result", n);
         CHECK(more || !refused, "%d: no allocation failed, but %d calls failed", n, refused);
         CHECK(thread_state_missing || live == living, "%d: %d blocks leaked", n, (int)(live - living));
-        hit(-1);
+        hit(play, -1);
         CHECK(!refused, "%d: the next call fails: %s", n, duet_error());
     }
     CHECK(n > 40 && n < 4000, "%d failures", n);

@@ -175,14 +175,7 @@ static void try_einsum(duet_dtype type)
 static void test_each(int turns)
 {
     static const duet_dtype types[] = { DUET_F64, DUET_F32, DUET_I32, DUET_BOOL, DUET_I64, DUET_F16 };
-    for (at_place = 0; at_place < places; at_place++) {
-        for (int k = 0; k < turns; k++) {
-            gen = rng_new((uint64_t)k + 1);
-            try_einsum(types[k % 6]);
-        }
-        tap_point(at_place ? "results equal loops, on the GPU" : "results equal loops, on the CPU");
-    }
-    at_place = 0;
+    array_each_place(turns, types, sizeof types / sizeof *types, try_einsum);
 }
 
 static void test_refusals(void)

@@ -110,14 +110,7 @@ static void try_interpolation(duet_dtype type)
 static void test_each(int turns)
 {
     static const duet_dtype types[] = { DUET_F64, DUET_F32, DUET_I32, DUET_BF16, DUET_U8 };
-    for (at_place = 0; at_place < places; at_place++) {
-        for (int k = 0; k < turns; k++) {
-            gen = rng_new((uint64_t)k + 1);
-            try_interpolation(types[k % 5]);
-        }
-        tap_point(at_place ? "results equal loops, on the GPU" : "results equal loops, on the CPU");
-    }
-    at_place = 0;
+    array_each_place(turns, types, sizeof types / sizeof *types, try_interpolation);
 }
 
 static void test_refusals(void)

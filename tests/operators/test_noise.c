@@ -5,18 +5,12 @@
 #include "dtype.h"
 #include "each_type.h"
 #include "element.h"
+#include "status_checks.h"
 #include <math.h>
 
 static rng gen;
 static duet_place place[2];
 static int places;
-
-#define GOES(s) CHECK((s) == DUET_OK, "%s: %s", #s, duet_error())
-#define FAILS(s, status, words)                                                                              \
-    do {                                                                                                     \
-        const duet_status s_ = (s);                                                                          \
-        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());       \
-    } while (0)
 
 static const sizes shapes[] = { SIZES(),     SIZES(0),    SIZES(1),      SIZES(5),
                                 SIZES(1027), SIZES(3, 0), SIZES(37, 41), SIZES(2, 3, 50) };

@@ -4,14 +4,8 @@
 #include "dtype.h"
 #include "each_type.h"
 #include "element.h"
+#include "status_checks.h"
 #include <math.h>
-
-#define GOES(s) CHECK((s) == DUET_OK, "%s: %s", #s, duet_error())
-#define FAILS(s, status, words)                                                                              \
-    do {                                                                                                     \
-        const duet_status s_ = (s);                                                                          \
-        CHECK(s_ == (status) && strstr(duet_error(), words), "%s: %d, %s", #s, (int)s_, duet_error());       \
-    } while (0)
 
 static rng gen;
 static duet_place here;

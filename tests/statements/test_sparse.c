@@ -3,6 +3,7 @@
  * integers, for which all sums are exact: then results must be equal. */
 #include "common.h"
 #include "dtype.h"
+#include "numbers_of.h"
 #include <complex.h>
 #ifdef FAKE_CUDA
 #include "fake_cuda.h"
@@ -106,19 +107,6 @@ static duet_sparse *from_lists(rng *gen, const reference *r, duet_dtype index)
     CHECK(s != NULL, "%s", duet_error());
     duet_free(&row, &column, &values, &a, &b, &c);
     return s;
-}
-
-/* The elements of a matrix. The caller frees them. */
-static double _Complex *numbers_of(const duet_matrix *m)
-{
-    const int64_t n = duet_count(m);
-    double _Complex *e = malloc((size_t)(n + 1) * sizeof *e);
-    duet_matrix *d = duet_eval(duet_cast(m, DUET_C128));
-    CHECK(d != NULL, "%s", duet_error());
-    const void *p = d ? duet_read(d) : NULL;
-    if (p) memcpy(e, p, (size_t)n * sizeof *e);
-    duet_free(&d);
-    return e;
 }
 
 /* Does s store these elements? */

@@ -3,6 +3,7 @@
  * break it. */
 #include "common.h"
 #include "matrix.h"
+#include "numbers_of.h"
 #include "structure.h"
 #include "structured.h"
 #include <complex.h>
@@ -105,19 +106,6 @@ static bool has(const double _Complex *e, int n, unsigned p, double tolerance)
             if (p & HERMITIAN && !(same(x, conj(y)) || cabs(x - conj(y)) <= size)) return false;
         }
     return true;
-}
-
-/* The elements of a matrix. The caller frees them. */
-static double _Complex *numbers_of(const duet_matrix *m)
-{
-    const int64_t n = duet_count(m);
-    double _Complex *e = malloc((size_t)(n + 1) * sizeof *e);
-    duet_matrix *d = duet_eval(duet_cast(m, DUET_C128));
-    CHECK(d != NULL, "%s", duet_error());
-    const void *p = d ? duet_read(d) : NULL;
-    if (p) memcpy(e, p, (size_t)n * sizeof *e);
-    duet_free(&d);
-    return e;
 }
 
 static void check_text(const char *words)

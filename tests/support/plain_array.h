@@ -147,4 +147,18 @@ __attribute__((unused)) static void array_refused(duet_expr e, duet_status want,
     array_nothing_left(text);
 }
 
+/* At each place, `turns` trials with elements of these types in turn. */
+__attribute__((unused)) static void array_each_place(int turns, const duet_dtype *types, int n,
+                                                     void try_type(duet_dtype type))
+{
+    for (at_place = 0; at_place < places; at_place++) {
+        for (int k = 0; k < turns; k++) {
+            gen = rng_new((uint64_t)k + 1);
+            try_type(types[k % n]);
+        }
+        tap_point(at_place ? "results equal loops, on the GPU" : "results equal loops, on the CPU");
+    }
+    at_place = 0;
+}
+
 #endif
