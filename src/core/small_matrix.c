@@ -24,7 +24,7 @@ bool small_matrix_work(const step *s, const linalg_batch *b, small_args *a)
     case OP_eigvalsh: a->what = SMALL_EIGVALSH; break;
     case KERNEL_eigh: a->what = SMALL_EIGH; break;
     case OP_svdvals: a->what = SMALL_SVDVALS; break;
-    case KERNEL_svd: a->what = SMALL_SVD; break;
+    case KERNEL_svd:
     case KERNEL_svd_full: a->what = SMALL_SVD; break;
     default: return false;
     }

@@ -29,11 +29,6 @@ char *sparse_text(char text[SPARSE_TEXT], const duet_sparse *s)
     return text;
 }
 
-bool sparse_has_type(duet_dtype t)
-{
-    return t == DUET_F32 || t == DUET_F64 || t == DUET_C64 || t == DUET_C128;
-}
-
 void *sparse_allocate(const char *who, int64_t n, size_t each)
 {
     size_t bytes;
@@ -153,16 +148,6 @@ duet_status sparse_open(const char *who, const duet_sparse *s, sparse_view *v)
 }
 
 /* ---- elements in any order ---- */
-
-void sparse_add_element(duet_dtype type, void *to, const void *from)
-{
-    if (dtype_part(type) == DUET_F32)
-        for (int i = 0; i < (dtype_is_complex(type) ? 2 : 1); i++)
-            ((float *)to)[i] += ((const float *)from)[i];
-    else
-        for (int i = 0; i < (dtype_is_complex(type) ? 2 : 1); i++)
-            ((double *)to)[i] += ((const double *)from)[i];
-}
 
 static duet_status check_places(const char *who, const coo *c)
 {

@@ -16,9 +16,6 @@ duet_status sparse_check(const char *who, const duet_sparse *s);
 #define SPARSE_TEXT 120
 char *sparse_text(char text[SPARSE_TEXT], const duet_sparse *s);
 
-/* f32, f64, c64, c128 */
-bool sparse_has_type(duet_dtype type);
-
 /* A matrix in the making: its lists on the host. */
 typedef struct sparse_lists {
     duet_sparse *s;
@@ -57,8 +54,15 @@ typedef struct coo {
  * NULL: BAD_ARGUMENT: an index is out of bounds, duplicates; NO_MEMORY */
 duet_sparse *sparse_from_coo(const char *who, const coo *c, bool sum_duplicates);
 
-/* to += from, of one element. */
-void sparse_add_element(duet_dtype type, void *to, const void *from);
+/* to += x, of one element. Inline, so that loops for one type are compiled for it. */
+static inline __attribute__((always_inline)) void sparse_add_element(duet_dtype type, void *to, const void *x)
+{
+    const int parts = type == DUET_C64 || type == DUET_C128 ? 2 : 1;
+    for (int i = 0; i < parts; i++) {
+        if (type == DUET_F32 || type == DUET_C64) ((float *)to)[i] += ((const float *)x)[i];
+        else ((double *)to)[i] += ((const double *)x)[i];
+    }
+}
 
 /* A block of memory for n items, or NULL with a text. */
 void *sparse_allocate(const char *who, int64_t n, size_t each);

@@ -67,22 +67,15 @@ static superlu_function *function_for(duet_dtype type)
 
 /* ---- the step ---- */
 
-/* The function that the user called calls duet_csr_solve. */
-static const char *who_called(const step *s) { return "sparse_solve"; }
+#define WHO "duet_sparse_solve" /* the function that the user called */
 
-static duet_status not_finite(const step *s, const char *what)
-{
-    return fail(DUET_NOT_FINITE, "duet_%s: %s", who_called(s), what);
-}
+static duet_status not_finite(const char *what) { return fail(DUET_NOT_FINITE, WHO ": %s", what); }
 
-static duet_status status_of(const step *s, int result)
+static duet_status status_of(int result)
 {
-    const char *who = who_called(s);
     if (result == SUPERLU_SOLVED) return DUET_OK;
-    if (result == SUPERLU_NO_MEMORY)
-        return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", who);
-    return fail(DUET_SINGULAR, "duet_%s: the matrix is singular: pivot %d of its LU factorisation is 0", who,
-                result);
+    if (result == SUPERLU_NO_MEMORY) return fail(DUET_NO_MEMORY, WHO ": there is no memory for the factors");
+    return fail(DUET_SINGULAR, WHO ": the matrix is singular: pivot %d of its LU factorisation is 0", result);
 }
 
 /* ---- patterns that make a matrix singular: SuperLU would write outside of its arrays ---- */
@@ -142,11 +135,10 @@ static duet_status prepare(const step *s, const frame *f, const csr *c, solving 
     const int64_t sides = b.size[1];
     const size_t each = dtypes[b.type].bytes;
     if (c->rows >= INT_MAX || c->count >= INT_MAX || sides >= INT_MAX)
-        return fail(
-            DUET_UNSUPPORTED,
-            "duet_%s: SuperLU takes fewer than 2^31 rows, elements and right-hand sides, not %lld, %lld "
-            "and %lld",
-            who_called(s), (long long)c->rows, (long long)c->count, (long long)sides);
+        return fail(DUET_UNSUPPORTED,
+                    WHO ": SuperLU takes fewer than 2^31 rows, elements and right-hand sides, not %lld, %lld "
+                        "and %lld",
+                    (long long)c->rows, (long long)c->count, (long long)sides);
     d->system = (superlu_system){ .n = (int)c->rows,
                                   .count = (int)c->count,
                                   .sides = (int)sides,
@@ -161,11 +153,10 @@ static duet_status prepare(const step *s, const frame *f, const csr *c, solving 
     d->system.x = d->columns;
     d->system.work = d->work;
     if (!all_finite(b.type, d->values.p, c->count))
-        return not_finite(s, "an element of the matrix is not finite");
-    if (!all_finite(b.type, d->columns, c->rows * sides))
-        return not_finite(s, "an element of b is not finite");
+        return not_finite("an element of the matrix is not finite");
+    if (!all_finite(b.type, d->columns, c->rows * sides)) return not_finite("an element of b is not finite");
     if (cpu_has_room(room_for(&d->system, each))) return DUET_OK;
-    return fail(DUET_NO_MEMORY, "duet_%s: there is no memory for the factors", who_called(s));
+    return fail(DUET_NO_MEMORY, WHO ": there is no memory for the factors");
 }
 
 static duet_status solve(const step *s, const frame *f, solving *d)
@@ -180,11 +171,11 @@ static duet_status solve(const step *s, const frame *f, solving *d)
     if (!is_matched(&d->system))
         return fail(
             DUET_SINGULAR,
-            "duet_%s: the %lld x %lld matrix is singular: there are rows that have elements in fewer columns "
-            "than there are such rows",
-            who_called(s), (long long)n, (long long)n);
-    TRY(status_of(s, function_for(out.type)(&d->system)));
-    if (!all_finite(out.type, d->columns, n * out.size[1])) return not_finite(s, "the result overflows");
+            WHO ": the %lld x %lld matrix is singular: there are rows that have elements in fewer columns "
+                "than there are such rows",
+            (long long)n, (long long)n);
+    TRY(status_of(function_for(out.type)(&d->system)));
+    if (!all_finite(out.type, d->columns, n * out.size[1])) return not_finite("the result overflows");
     const layout from = by_columns(out.type, n, out.size[1]);
     return copy_elements(address(f, &s->out[0]), &out, d->columns, &from);
 }

@@ -83,11 +83,6 @@ static duet_dtype type_of_sums(duet_expr x)
     return dtypes[type].bytes < dtypes[DUET_F32].bytes ? DUET_F32 : type;
 }
 
-static duet_expr in_type(duet_expr v, duet_dtype type, const char *site)
-{
-    return duet_expr_type(v) == type ? v : duet_cast(v, type);
-}
-
 /* What the sum of the losses is divided by: the sum of the weights. */
 static duet_expr total_weight(const losses *l, duet_dtype type, const char *site)
 {

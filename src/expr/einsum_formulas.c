@@ -200,12 +200,6 @@ static void drop_broadcast(term *t, const sizes_of_labels *l, const char *site)
         }
 }
 
-/* Sums of the elements' own type: the result of an einsum has the type of its operands. */
-static duet_expr in_type(duet_expr v, duet_dtype type, const char *site)
-{
-    return duet_expr_type(v) == type ? v : duet_cast(v, type);
-}
-
 /* Sums over the axes of which no other operand and the result need the label. */
 static void sum_alone(term *t, const bool needed[LABELS], const char *site)
 {

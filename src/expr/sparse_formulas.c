@@ -63,7 +63,7 @@ static duet_status check_sizes(const char *who, const duet_sparse *s, const char
 {
     if (duet_expr_rank(x) != 2 || duet_expr_size(x, 0) != s->rows || duet_expr_size(x, 1) != s->columns)
         return wrong(who, s, name, x, DUET_BAD_SHAPE, "x must have the sizes of s");
-    if (sparse_has_type(duet_expr_type(x))) return DUET_OK;
+    if (dtype_is_blas(duet_expr_type(x))) return DUET_OK;
     return wrong(who, s, name, x, DUET_BAD_TYPE,
                  "x must be f32, f64, c64 or c128; convert it with duet_cast");
 }

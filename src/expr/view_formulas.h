@@ -30,6 +30,12 @@ typedef struct window_given {
     int64_t size, stride, dilation;
 } window_given;
 
+/* v in another type, or v itself if it has that. */
+static inline duet_expr in_type(duet_expr v, duet_dtype type, const char *site)
+{
+    return duet_expr_type(v) == type ? v : duet_cast_at(v, type, site);
+}
+
 /* What operators that are made of others share. `function` is the one that the user called. */
 shape formula_shape(duet_expr x);
 

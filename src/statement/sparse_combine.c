@@ -8,40 +8,27 @@
 
 /* ---- transposes and rows ---- */
 
-/* next[j]: where the next element of column j goes. */
-INLINE void put_transposed(duet_dtype type, bool wide, const sparse_view *v, int64_t *next, sparse_lists *l)
+/* next[j]: where the next element of column j goes. same: the indices of the result are as wide as those of v, or
+ * else of the other width, which its columns, the rows of v, may need. */
+INLINE void put_transposed(duet_dtype type, bool wide, bool same, const sparse_view *v, int64_t *next,
+                           sparse_lists *l)
 {
     const csr *c = &v->c;
+    const bool to_wide = wide == same;
     const void *column = columns_of(c, wide);
-    void *to = new_columns(l, wide);
+    void *to = new_columns(l, to_wide);
     memset(next, 0, (size_t)(c->columns + 1) * sizeof *next);
     for (int64_t k = 0; k < c->count; k++) next[index_in(column, wide, k) + 1]++;
     for (int64_t j = 0; j < c->columns; j++) next[j + 1] += next[j];
-    for (int64_t j = 0; j <= c->columns; j++) put_index(l->pattern, wide, j, next[j]);
+    for (int64_t j = 0; j <= c->columns; j++) put_index(l->pattern, to_wide, j, next[j]);
     for (int64_t r = 0; r < c->rows; r++) {
         const int64_t end = index_in(c->pattern, wide, r + 1);
         for (int64_t k = index_in(c->pattern, wide, r); k < end; k++) {
             const int64_t at = next[index_in(column, wide, k)]++;
-            put_index(to, wide, at, r);
+            put_index(to, to_wide, at, r);
             copy_element(type, element_at(l->values, type, at), element_at(v->values, type, k));
         }
     }
-}
-
-/* The rows of the result may need i64 where the columns did not. */
-static void put_transposed_widely(const sparse_view *v, int64_t *next, sparse_lists *l)
-{
-    const csr *c = &v->c;
-    memset(next, 0, (size_t)(c->columns + 1) * sizeof *next);
-    for (int64_t k = 0; k < c->count; k++) next[csr_column(c, k) + 1]++;
-    for (int64_t j = 0; j < c->columns; j++) next[j + 1] += next[j];
-    for (int64_t j = 0; j <= c->columns; j++) csr_put(l->pattern, l->wide, j, next[j]);
-    for (int64_t r = 0; r < c->rows; r++)
-        for (int64_t k = csr_offset(c, r); k < csr_offset(c, r + 1); k++) {
-            const int64_t at = next[csr_column(c, k)]++;
-            csr_put(l->pattern, l->wide, c->columns + 1 + at, r);
-            memcpy(element_at(l->values, v->type, at), element_at(v->values, v->type, k), v->each);
-        }
 }
 
 static duet_status transpose(const char *who, const duet_sparse *s, sparse_lists *l)
@@ -52,9 +39,11 @@ static duet_status transpose(const char *who, const duet_sparse *s, sparse_lists
     if (!next) return DUET_NO_MEMORY;
     const duet_status made = sparse_begin(who, v.type, s->columns, s->rows, s->count, l);
     if (made == DUET_OK) {
-        if (l->wide != v.c.wide) put_transposed_widely(&v, next, l);
+        if (l->wide == v.c.wide)
+            FOR_TYPES (put_transposed, v.type, v.c.wide, true, &v, next, l)
+                ;
         else
-            FOR_TYPES (put_transposed, v.type, l->wide, &v, next, l)
+            FOR_TYPES (put_transposed, v.type, v.c.wide, false, &v, next, l)
                 ;
     }
     free(next);
@@ -109,7 +98,7 @@ INLINE void put_merged(duet_dtype type, bool wide, const pair *p, void *columns,
     if (x && y && p->common) multiply_element(type, to, x, y, false);
     else {
         copy_element(type, to, x ? x : y);
-        if (x && y) add_element(type, to, y);
+        if (x && y) sparse_add_element(type, to, y);
     }
 }
 

@@ -30,7 +30,7 @@ static duet_status check_indices(const char *who, const char *name, const duet_m
 
 static duet_status check_type(const char *who, const char *name, const duet_matrix *m)
 {
-    if (sparse_has_type(m->at.type)) return DUET_OK;
+    if (dtype_is_blas(m->at.type)) return DUET_OK;
     return fail(DUET_BAD_TYPE, "%s: %s must be f32, f64, c64 or c128, not %s; convert it with duet_cast", who,
                 name, dtypes[m->at.type].name);
 }
@@ -239,7 +239,7 @@ static duet_status check_values(const char *who, const duet_sparse *s, duet_expr
     if (duet_expr_rank(e) != 1 || duet_expr_size(e, 0) != s->count)
         return fail(DUET_BAD_SHAPE, "%s(s: %s): e must have one axis with %lld elements", who,
                     sparse_text(text, s), (long long)s->count);
-    if (sparse_has_type(duet_expr_type(e))) return DUET_OK;
+    if (dtype_is_blas(duet_expr_type(e))) return DUET_OK;
     return fail(DUET_BAD_TYPE, "%s: e must be f32, f64, c64 or c128, not %s", who,
                 dtypes[duet_expr_type(e)].name);
 }

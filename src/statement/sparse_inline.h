@@ -49,15 +49,6 @@ INLINE void copy_element(duet_dtype type, void *to, const void *from)
     memcpy(to, from, element_size(type));
 }
 
-INLINE void add_element(duet_dtype type, void *to, const void *x)
-{
-    const int parts = dtype_is_complex(type) ? 2 : 1;
-    for (int i = 0; i < parts; i++) {
-        if (type == DUET_F32 || type == DUET_C64) ((float *)to)[i] += ((const float *)x)[i];
-        else ((double *)to)[i] += ((const double *)x)[i];
-    }
-}
-
 /* to = x y, or to += x y */
 #define PRODUCT_OF(T)                                                                                        \
     {                                                                                                        \
