@@ -49,6 +49,15 @@ duet_status csr_check(const char *who, const csr *c)
     return DUET_OK;
 }
 
+duet_status csr_is_singular(int64_t n, int64_t row)
+{
+    return fail(
+        DUET_SINGULAR,
+        "duet_sparse_solve_triangular: the %lld x %lld matrix is singular: element [%lld, %lld] is 0 or not "
+        "stored",
+        (long long)n, (long long)n, (long long)row, (long long)row);
+}
+
 void csr_declare(duet_matrix *m, int64_t rows, int64_t columns)
 {
     m->storage->csr_rows = rows;

@@ -37,6 +37,9 @@ static inline bool csr_needs_wide(int64_t columns, int64_t count)
 /* Is it a pattern? Errors: BAD_ARGUMENT: the text names the first row that breaks a rule */
 duet_status csr_check(const char *who, const csr *c);
 
+/* Fails for a triangular system: the diagonal element of the row is 0 or not stored. Returns SINGULAR */
+duet_status csr_is_singular(int64_t n, int64_t row) __attribute__((cold));
+
 /* Declares the elements of m, which nobody else uses yet, to be a checked pattern. They cannot change any
  * more. */
 void csr_declare(duet_matrix *m, int64_t rows, int64_t columns);

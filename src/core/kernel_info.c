@@ -29,6 +29,8 @@ const kernel_info kernel_infos[KERNELS_ALL] = {
 #include <duet/factor.def>
 #define SOLVER(number) [number].may_fail = true,
 #include "solvers.def"
+    [OP_csr_solve].may_fail = true,
+    [OP_csr_solve_triangular].may_fail = true,
     [OP_conv2d].conv = CONV_FORWARD,
     [OP_conv2d_input_grad].conv = CONV_INPUT_GRAD,
     [OP_conv2d_filter_grad].conv = CONV_FILTER_GRAD,

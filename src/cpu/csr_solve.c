@@ -194,8 +194,14 @@ static duet_status run(const step *s, const frame *f)
 
 static const char *algorithm(const step *s) { return "by SuperLU"; }
 
-const cpu_kernel cpu_kernel_csr_solve = { .unsupported = csr_unsupported,
-                                          .run = run,
-                                          .cost = cost_of_pass,
-                                          .algorithm = algorithm,
-                                          .calls_library = true };
+/* Measured for grids of 10,000 to 90,000 points. Other patterns may take a hundred times as long: how much
+ * the factors fill is not known before. */
+static double cost(const step *s, const costs *c)
+{
+    const double n = (double)s->out[0].at.size[0], count = (double)layout_count(&s->in[0].at);
+    return cost_of_pass(s, c) + count * 0.9e-6 * (1 + n / 100e3);
+}
+
+const cpu_kernel cpu_kernel_csr_solve = {
+    .unsupported = csr_unsupported, .run = run, .cost = cost, .algorithm = algorithm, .calls_library = true
+};

@@ -48,6 +48,18 @@ double gpu_linear_cost(const step *s, const costs *c)
     return count * (40e-6 + (m < n ? m : n) * (each > 0 ? each : COLUMN_SECONDS)) + cost_of_solver(s, c);
 }
 
+/* Measured on an H200: cuSPARSE analyses the triangle in each call, and rows wait for each other. */
+double gpu_sparse_triangle_cost(const step *s, const costs *c)
+{
+    return 300e-6 + 90e-9 * (double)s->out[0].at.size[0] + cost_at(c, COST_pass, s->bytes);
+}
+
+/* Measured on an H200, for grids and random matrices: cuDSS finds an order of the elimination on the host. */
+double gpu_sparse_solve_cost(const step *s, const costs *c)
+{
+    return 9e-3 + 1.3e-6 * (double)layout_count(&s->in[0].at) + cost_at(c, COST_pass, s->bytes);
+}
+
 /* Duet's own kernels for few columns take only the time to read the operands. */
 double gpu_matmul_cost(const step *s, const costs *c)
 {

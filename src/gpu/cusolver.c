@@ -69,6 +69,16 @@ static duet_status open_handles(const vendor *v, queue *q)
     return r;
 }
 
+const char *gpu_solver_missing(void)
+{
+    static const enum library needed[] = { LIBRARY_cusolver, LIBRARY_cublas, LIBRARY_cublasLt };
+    for (int k = 0; k < 3; k++) {
+        const char *missing = vendor_open(needed[k])->missing[needed[k]];
+        if (missing) return missing;
+    }
+    return NULL;
+}
+
 /* ---- workspace of a step ---- */
 
 static int device_of_memory(const solver_workspace *b, enum workspace_memory where)
@@ -120,16 +130,7 @@ duet_status gpu_workspace_ask(solver_workspace *b, answers *a)
     return fail(DUET_DEVICE_ERROR, "cuSOLVER reports that argument %d is invalid", -a->pivot);
 }
 
-static cudaDataType_t cuda_type(duet_dtype t)
-{
-    switch (t) {
-    case DUET_F32: return CUDA_R_32F;
-    case DUET_F64: return CUDA_R_64F;
-    case DUET_C64: return CUDA_C_32F;
-    default: return CUDA_C_64F;
-    }
-}
-static cudaDataType_t type_of(const solver_workspace *b) { return cuda_type(solver_type(b)); }
+static cudaDataType_t type_of(const solver_workspace *b) { return vendor_type(solver_type(b)); }
 
 typedef struct workspaces {
     void *own, *host;
@@ -259,7 +260,7 @@ duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower,
 duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors, const columns *w)
 {
     workspaces r = { 0 };
-    const cudaDataType_t t = type_of(b), real = cuda_type(w->type);
+    const cudaDataType_t t = type_of(b), real = vendor_type(w->type);
     const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
     const cublasFillMode_t half = CUBLAS_FILL_MODE_UPPER;
     if (!a->rows) return DUET_OK;
@@ -276,7 +277,7 @@ bool solver_has_general_eigen(const vendor *v) { return v->cusolverDnXgeev && v-
 duet_status solver_general_eigen(solver_workspace *b, const columns *a, const columns *w, const columns *v)
 {
     workspaces r = { 0 };
-    const cudaDataType_t t = type_of(b), values = cuda_type(w->type);
+    const cudaDataType_t t = type_of(b), values = vendor_type(w->type);
     const cusolverEigMode_t mode = v ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
                             none = CUSOLVER_EIG_MODE_NOVECTOR;
     void *vectors = v ? v->p : NULL;
@@ -301,7 +302,7 @@ duet_status solver_svd(solver_workspace *b, const columns *a, const columns *w, 
 {
     static const columns none = { NULL, 0, 0, 1 };
     workspaces r = { 0 };
-    const cudaDataType_t t = type_of(b), real = cuda_type(w->type);
+    const cudaDataType_t t = type_of(b), real = vendor_type(w->type);
     static const signed char jobs[] = { [SVD_VALUES] = 'N', [SVD_SOME] = 'S', [SVD_ALL] = 'A' };
     const signed char how = jobs[vectors];
     if (!vectors) u = vt = &none;

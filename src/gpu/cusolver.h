@@ -49,6 +49,9 @@ duet_status gpu_workspace_forget(solver_workspace *b); /* clears the status valu
 duet_status gpu_workspace_ask(solver_workspace *b,
                               answers *a); /* waits for the card and copies the status values */
 
+/* NULL, or why there is no cuSOLVER or no cuBLAS: gpu_workspace_open needs both. */
+const char *gpu_solver_missing(void);
+
 /* Type of the operands. Singular values and eigenvalues have the type of their real parts. */
 static inline duet_dtype solver_type(const solver_workspace *b) { return b->s->in[0].at.type; }
 static inline size_t element_bytes(const solver_workspace *b) { return dtypes[solver_type(b)].bytes; }

@@ -94,6 +94,18 @@ static const char *linalg_algorithm(const step *s)
     return "by cuSOLVER, and the host waits for the result";
 }
 
+static const char *triangle_algorithm(const step *s)
+{
+    (void)s;
+    return "by cuSPARSE, and the host waits for the result";
+}
+
+static const char *direct_algorithm(const step *s)
+{
+    (void)s;
+    return "by cuDSS, and the host waits for the result";
+}
+
 static const gpu_kernel own_kernel = { kernels_unsupported, gpu_launch, kernels_cost };
 static const gpu_kernel matmul_kernel = { matmul_unsupported, run_matmul, gpu_matmul_cost,
                                           product_algorithm };
@@ -109,7 +121,10 @@ static const gpu_kernel linalg_kernel = { gpu_linear_unsupported, gpu_linear, gp
 
 static const gpu_kernel sparse_kernel = { kernels_unsupported, gpu_sparse, cost_of_pass,
                                           gpu_sparse_algorithm };
-static const gpu_kernel sparse_system_kernel = { gpu_sparse_system_unsupported, gpu_launch, cost_of_pass };
+static const gpu_kernel sparse_triangle_kernel = { gpu_sparse_triangle_unsupported, gpu_sparse_triangle,
+                                                   gpu_sparse_triangle_cost, triangle_algorithm };
+static const gpu_kernel sparse_solve_kernel = { gpu_sparse_solve_unsupported, gpu_sparse_solve,
+                                                gpu_sparse_solve_cost, direct_algorithm };
 
 /* ---- the registry: one line a kernel ---- */
 
@@ -125,8 +140,8 @@ static const gpu_kernel *const registered[KERNELS_ALL] = {
     [OP_fftshift] = &fft_shift_kernel,
     [OP_csr_matmul] = &sparse_kernel,
     [OP_csr_sddmm] = &sparse_kernel,
-    [OP_csr_solve] = &sparse_system_kernel,
-    [OP_csr_solve_triangular] = &sparse_system_kernel,
+    [OP_csr_solve] = &sparse_solve_kernel,
+    [OP_csr_solve_triangular] = &sparse_triangle_kernel,
 #define SOLVER(number) [number] = &linalg_kernel,
 #include "solvers.def"
 };

@@ -23,12 +23,11 @@ const char *gpu_linear_unsupported(const step *s)
     for (int k = 0; k < s->ins; k++)
         for (int i = s->in[k].at.rank; i-- > 0 && i + 2 >= s->in[k].at.rank;)
             if (s->in[k].at.size[i] > INT_MAX) return "cuSOLVER takes sizes below 2^31";
-    const vendor *v = vendor_open(LIBRARY_cusolver);
-    if (v->missing[LIBRARY_cusolver]) return v->missing[LIBRARY_cusolver];
-    if ((s->kernel == OP_eigvals || s->kernel == KERNEL_eig) && !solver_has_general_eigen(v))
+    const char *missing = gpu_solver_missing();
+    if (!missing && (s->kernel == OP_eigvals || s->kernel == KERNEL_eig) &&
+        !solver_has_general_eigen(vendor_open(LIBRARY_cusolver)))
         return "this cuSOLVER has no function for eigenvalues of matrices that are not symmetric";
-    if (vendor_open(LIBRARY_cublas)->missing[LIBRARY_cublas]) return v->missing[LIBRARY_cublas];
-    return vendor_open(LIBRARY_cublasLt)->missing[LIBRARY_cublasLt];
+    return missing;
 }
 
 /* ---- operands and status values ---- */

@@ -41,7 +41,7 @@ static duet_status check_transfer(enum linalg_failed why)
 {
     const thread *t = thread_get();
     const char *reason = why == LINALG_WORKSPACE ? "cuSOLVER cannot work on matrices as large as these"
-                                                 : "cuSOLVER has no result that is accurate enough";
+                                                 : "the GPU has no result that is accurate enough";
     if (t->accesses || t->transfers == DUET_TRANSFERS_ALLOWED) return DUET_OK;
     if (t->transfers == DUET_TRANSFERS_FORBIDDEN)
         return fail(DUET_FORBIDDEN,

@@ -140,6 +140,7 @@ void gpu_queues_close(int device)
         if (q->dnn) close_dnn(vendor_open(LIBRARY_cudnn), q);
         gpu_solver_close(vendor_open(LIBRARY_cusolver), q);
         gpu_sparse_close(vendor_open(LIBRARY_cusparse), q);
+        gpu_direct_close(vendor_open(LIBRARY_cudss), q);
     }
 }
 

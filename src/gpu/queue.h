@@ -37,6 +37,7 @@ typedef struct queue {
     cusolverDnParams_t solver_params;
     cublasHandle_t blas;
     cusparseHandle_t sparse; /* uses only the stream */
+    cudssHandle_t direct;    /* of sparse systems; uses the stream and memory of the pool */
 } queue;
 
 /* Does this thread capture a graph on the queue? */
@@ -82,6 +83,7 @@ void gpu_queues_close(int device);
 void gpu_queues_forget(int device);
 void gpu_solver_close(const vendor *v, queue *q); /* cusolver.c */
 void gpu_sparse_close(const vendor *v, queue *q); /* cusparse.c */
+void gpu_direct_close(const vendor *v, queue *q); /* sparse_systems.c */
 
 duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index);
 duet_status gpu_queue_upload(int device, void *own, const void *host, size_t bytes, int index);

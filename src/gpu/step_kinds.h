@@ -88,10 +88,13 @@ void gpu_fourier_trim(void);          /* frees plans that no step uses */
 void gpu_fourier_close(int device);   /* after the loss of a card: closes all its plans */
 void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
-/* Products with sparse matrices. Systems are solved on the CPU. */
+/* Products with sparse matrices, and systems. Systems wait for the GPU. */
 duet_status gpu_sparse(const step *s, const frame *f, queue *q);
 const char *gpu_sparse_algorithm(const step *s);
-const char *gpu_sparse_system_unsupported(const step *s);
+const char *gpu_sparse_triangle_unsupported(const step *s);
+duet_status gpu_sparse_triangle(const step *s, const frame *f, queue *q);
+const char *gpu_sparse_solve_unsupported(const step *s);
+duet_status gpu_sparse_solve(const step *s, const frame *f, queue *q);
 
 /* Linear algebra: the steps for which kernel_may_fail returns true. They wait for the GPU. */
 const char *gpu_linear_unsupported(const step *s);
@@ -100,5 +103,7 @@ duet_status gpu_linear(const step *s, const frame *f, queue *q);
 extern const costs gpu_costs;
 double gpu_matmul_cost(const step *s, const costs *c);
 double gpu_linear_cost(const step *s, const costs *c);
+double gpu_sparse_triangle_cost(const step *s, const costs *c);
+double gpu_sparse_solve_cost(const step *s, const costs *c);
 
 #endif

@@ -29,6 +29,7 @@
 #ifndef DIR_cusparse
 #define DIR_cusparse ""
 #endif
+#define DIR_cudss "" /* it does not come with the CUDA toolkit */
 #ifndef DIR_cublas
 #define DIR_cublas ""
 #endif
@@ -83,6 +84,7 @@ static void check_cufft(void) {}
 static void check_cusolver(void) {}
 static void check_cublas(void) {}
 static void check_cusparse(void) {}
+static void check_cudss(void) {}
 
 /* open_cublasLt, open_cudnn: open a library, then look up its functions by their linker names. */
 #define VENDOR(lib, f)          VENDOR_(lib, f)

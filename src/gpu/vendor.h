@@ -3,6 +3,7 @@
 #ifndef VENDOR_H
 #define VENDOR_H
 
+#include "cudss_api.h"
 #include "status.h"
 #include <cublasLt.h>
 #include <cublas_v2.h>
@@ -60,6 +61,17 @@ static inline duet_status fft_status(const vendor *v, const char *call, cufftRes
 {
     if (likely(e == CUFFT_SUCCESS)) return DUET_OK;
     return fft_failed(v, call, e);
+}
+
+/* The type of f32, f64, c64 or c128. */
+static inline cudaDataType_t vendor_type(duet_dtype t)
+{
+    switch (t) {
+    case DUET_F32: return CUDA_R_32F;
+    case DUET_F64: return CUDA_R_64F;
+    case DUET_C64: return CUDA_C_32F;
+    default: return CUDA_C_64F;
+    }
 }
 
 static inline cublasOperation_t blas_op(bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }

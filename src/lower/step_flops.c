@@ -115,8 +115,8 @@ static double (*const flops_by[KERNELS_ALL])(const step *s) = {
 
 static double step_flops(const step *s)
 {
-    if (kernel_may_fail(s->kernel)) return solver_flops(s);
     if (flops_by[s->kernel]) return flops_by[s->kernel](s);
+    if (kernel_may_fail(s->kernel)) return solver_flops(s);
     if (!s->ins) return 0;
     return 2 * (double)layout_count(&s->in[0].at);
 }

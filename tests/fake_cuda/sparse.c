@@ -1,40 +1,14 @@
 /* sparse.c - the fake cuSPARSE: products by their definition. Like the real one, it trusts the pattern;
  * here an index that is out of bounds ends the program. */
 #include "fake.h"
-#include <cusparse.h>
+#include "sparse_matrix.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM 512 /* workspace of every product */
 #define SPARSE_ENTER(status)                                                                                 \
     if (fake_vendor_fails()) return status
 
 /* ---- handles and descriptors ---- */
-
-typedef struct sparse_handle {
-    int context;
-    cudaStream_t stream;
-} sparse_handle;
-
-typedef struct sparse_matrix {
-    int64_t rows, columns, count;
-    const void *offsets, *column;
-    void *values;
-    bool wide;
-    cudaDataType type;
-} sparse_matrix;
-
-typedef struct dense_matrix {
-    int64_t rows, columns, down, across; /* in elements */
-    char *values;
-    cudaDataType type;
-} dense_matrix;
-
-static size_t element_bytes(cudaDataType t)
-{
-    if (t == CUDA_C_64F) return 16;
-    return t == CUDA_R_32F ? 4 : 8;
-}
 
 static cusparseStatus_t make(void *to, const void *what, size_t bytes)
 {
@@ -80,7 +54,7 @@ cusparseStatus_t cusparseCreateCsr(cusparseSpMatDescr_t *matrix, int64_t rows, i
 {
     const bool wide = offsets_type == CUSPARSE_INDEX_64I;
     const size_t each = wide ? 8 : 4;
-    const sparse_matrix m = { rows, columns, count, offsets, column, values, wide, type };
+    const sparse_matrix m = { rows, columns, count, offsets, column, values, wide, false, false, type };
     if (base != CUSPARSE_INDEX_BASE_ZERO || offsets_type != column_type || rows < 1 || columns < 1 ||
         count < 1)
         return CUSPARSE_STATUS_INVALID_VALUE;
@@ -117,6 +91,17 @@ cusparseStatus_t cusparseCreateDnVec(cusparseDnVecDescr_t *vector, int64_t size,
 }
 cusparseStatus_t cusparseDestroyDnVec(cusparseConstDnVecDescr_t vector) { return end(vector); }
 
+cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t matrix, cusparseSpMatAttribute_t attribute,
+                                           void *data, size_t bytes)
+{
+    sparse_matrix *m = (sparse_matrix *)matrix;
+    SPARSE_ENTER(CUSPARSE_STATUS_EXECUTION_FAILED);
+    if (attribute == CUSPARSE_SPMAT_FILL_MODE)
+        m->upper = *(cusparseFillMode_t *)data == CUSPARSE_FILL_MODE_UPPER;
+    else m->unit = *(cusparseDiagType_t *)data == CUSPARSE_DIAG_TYPE_UNIT;
+    return CUSPARSE_STATUS_SUCCESS;
+}
+
 /* ---- products ---- */
 
 typedef struct call {
@@ -125,16 +110,6 @@ typedef struct call {
     bool turned, samples;
     void *buffer;
 } call;
-
-static int64_t index_of(const sparse_matrix *a, const void *list, int64_t i)
-{
-    return a->wide ? ((const int64_t *)list)[i] : ((const int32_t *)list)[i];
-}
-
-static char *element(const dense_matrix *m, int64_t i, int64_t j)
-{
-    return m->values + (i * m->down + j * m->across) * (int64_t)element_bytes(m->type);
-}
 
 /* to += a b */
 static void add(cudaDataType type, void *to, const void *a, const void *b)
@@ -170,7 +145,7 @@ static void run_call(void *args)
 {
     const call *c = args;
     const size_t each = element_bytes(c->a.type);
-    memset(c->buffer, 0xff, ROOM);
+    memset(c->buffer, 0xff, SPARSE_ROOM);
     for (int64_t i = 0; i < c->y.rows && !c->samples; i++)
         for (int64_t j = 0; j < c->y.columns; j++) memset(element(&c->y, i, j), 0, each);
     for (int64_t r = 0; r < c->a.rows; r++)
@@ -200,7 +175,7 @@ static cusparseStatus_t launch(cusparseHandle_t handle, const call *c, const voi
     const bool fits = c->samples
                           ? c->x.rows == a->rows && c->y.rows == a->columns && c->x.columns == c->y.columns
                           : c->x.rows == columns && c->y.rows == rows && c->x.columns == c->y.columns;
-    if (!fits || h->context != fake_context() || !fake_owns(c->buffer, ROOM))
+    if (!fits || h->context != fake_context() || !fake_owns(c->buffer, SPARSE_ROOM))
         return CUSPARSE_STATUS_INVALID_VALUE;
     if (!is_number(a->type, alpha, 1) || !is_number(a->type, beta, 0)) return CUSPARSE_STATUS_INVALID_VALUE;
     if (fake_queue(h->stream, run_call, c, sizeof *c)) return CUSPARSE_STATUS_EXECUTION_FAILED;
@@ -210,7 +185,7 @@ static cusparseStatus_t launch(cusparseHandle_t handle, const call *c, const voi
 static cusparseStatus_t size_of(size_t *bytes)
 {
     SPARSE_ENTER(CUSPARSE_STATUS_EXECUTION_FAILED);
-    *bytes = ROOM;
+    *bytes = SPARSE_ROOM;
     return CUSPARSE_STATUS_SUCCESS;
 }
 

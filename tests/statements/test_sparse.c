@@ -487,7 +487,7 @@ static void test_systems(int trials)
         reference r;
         const duet_dtype type = types[t % TYPES];
         const double eps = type == DUET_F32 || type == DUET_C64 ? 0x1p-23 : 0x1p-52;
-        const duet_place where = DUET_AUTO; /* GPUs have no such steps */
+        const duet_place where = place[t % places];
         const int n = 1 + (int)rng_below(&gen, MOST), width = t % 3 ? t % 5 + 1 : -1;
         draw_reference(&gen, &r, type, n, n);
         put_strong_diagonal(&r);
@@ -511,9 +511,14 @@ static void test_systems(int trials)
         }
         duet_free(&x);
         for (int transposed = 0; transposed < 2 && can; transposed++) {
-            DUET_ON(where)
-            x = duet_eval(transposed ? duet_csr_solve(duet_sparse_values(s), duet_sparse_pattern(s), b, 1)
-                                     : duet_sparse_solve(s, b));
+            const duet_expr solution =
+                transposed ? duet_csr_solve(duet_sparse_values(s), duet_sparse_pattern(s), b, 1)
+                           : duet_sparse_solve(s, b);
+            DUET_ON(where) x = duet_eval(solution);
+            if (!x && duet_error_status() == DUET_UNSUPPORTED && where == DUET_GPU) {
+                puts("# there is no cuDSS");
+                x = duet_eval(solution);
+            }
             if (!x && duet_error_status() == DUET_UNSUPPORTED) {
                 printf("# %s\n", duet_error());
                 can = false;
@@ -533,6 +538,42 @@ static void test_systems(int trials)
     tap_point("systems");
 }
 
+#ifdef FAKE_CUDA
+/* Does the explanation of e on the GPU have these words? */
+static void is_by(duet_matrix *to, duet_expr e, const char *words)
+{
+    char text[4096] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    DUET_ON(DUET_GPU) ok(duet_explain(f, to, e));
+    fclose(f);
+    CHECK(strstr(text, words) != NULL, "\"%s\" is not in: %s", words, text);
+}
+
+/* Without cuDSS, or if each run must give the same bits, the CPU solves. */
+static void test_solvers(void)
+{
+    duet_matrix *d = SQUARE(3, 2, 1, 0, 0, 4, 0, 1, 0, 8), *b = duet_ones(DUET_F64, 3), *x,
+                *other = duet_zeros(DUET_F64, 3);
+    duet_sparse *s = duet_sparse_from_dense(d);
+    is_by(other, duet_sparse_solve(s, b), "by cuDSS");
+    is_by(other, duet_sparse_solve_triangular(s, b), "by cuSPARSE");
+    const uint64_t before = fake_count().launches;
+    DUET_ON(DUET_GPU) x = duet_eval(duet_sparse_solve(s, b));
+    CHECK(x && fake_count().launches > before, "%s", duet_error());
+    duet_free(&x);
+    fake_without("cudss", "no cuDSS");
+    const duet_expr columns = duet_reshape(b, 3, 1); /* other sizes, for which there is no plan */
+    DUET_ON(DUET_GPU)
+    CHECK(duet_set(other, duet_reshape(duet_sparse_solve(s, columns), 3)) == DUET_UNSUPPORTED &&
+              strstr(duet_error(), "no cuDSS"),
+          "%s", duet_error());
+    fake_without("cudss", NULL);
+    duet_sparse_free(&s);
+    duet_free(&d, &b, &other);
+    tap_point("the libraries of systems");
+}
+#endif
+
 static void check_text(duet_status s, duet_status wanted, const char *words)
 {
     CHECK(s == wanted && strstr(duet_error(), words) != NULL, "%s (%d), and \"%s\" is not in: %s",
@@ -547,7 +588,7 @@ static void check_text(duet_status s, duet_status wanted, const char *words)
         duet_sparse_free(&none_);                                                                            \
     } while (0)
 
-static void test_singular(void)
+static void check_singular(void)
 {
     duet_matrix *d = SQUARE(3, 1, 2, 0, 0, 0, 3, 0, 4, 0), *b = duet_ones(DUET_F64, 3),
                 *x = duet_full(DUET_F64, 7, 3);
@@ -570,15 +611,19 @@ static void test_singular(void)
     CHECK(p[0] == 7 && p[1] == 7 && p[2] == 7, "a destination was changed");
     duet_sparse_free(&s);
     duet_free(&d, &b, &x, &zeros);
+}
+
+static void test_singular(void)
+{
+    for (int p = 0; p < places; p++) DUET_ON(place[p]) check_singular();
     tap_point("singular matrices");
 }
 
 /* Patterns without a permutation: an empty row or column, or three rows that share two columns. */
 static void test_unmatched(void)
 {
-    static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_C64, DUET_C128 };
     for (int trial = 0; trial < 48; trial++) {
-        const duet_dtype t = types[trial % 4];
+        const duet_dtype t = types[trial % TYPES];
         const int n = 3 + trial % 11, how = trial / 4 % 3;
         duet_matrix *d = duet_full(DUET_F64, 0, n, n), *b = duet_ones(t, n), *x = duet_full(t, 7, n);
         double *p = duet_update_f64(d);
@@ -591,7 +636,8 @@ static void test_unmatched(void)
         }
         duet_matrix *own = duet_eval(duet_cast(d, t));
         duet_sparse *s = duet_sparse_from_dense(own);
-        const duet_status status = duet_set(x, duet_sparse_solve(s, b));
+        duet_status status = DUET_OK;
+        DUET_ON(place[trial % places]) status = duet_set(x, duet_sparse_solve(s, b));
         CHECK(status == DUET_SINGULAR || status == DUET_UNSUPPORTED, "trial %d: %s", trial, duet_error());
         duet_matrix *same = duet_eval(duet_all(duet_equal(x, 7)));
         bool kept = false;
@@ -898,6 +944,7 @@ int main(int argc, char **argv)
     fake_without("cusparse", "no cuSPARSE");
     test_formulas(trials);
     fake_without("cusparse", NULL);
+    test_solvers();
 #endif
     test_combined(trials);
     test_order_of_columns();

@@ -17,7 +17,14 @@ typedef enum {
 } cublasStatus_t;
 typedef enum { CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C } cublasOperation_t;
 typedef enum libraryPropertyType_t { MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL } libraryPropertyType;
-typedef enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_C_32F = 4, CUDA_C_64F = 5 } cudaDataType_t;
+typedef enum {
+    CUDA_R_32F = 0,
+    CUDA_R_64F = 1,
+    CUDA_C_32F = 4,
+    CUDA_C_64F = 5,
+    CUDA_R_32I = 10,
+    CUDA_R_64I = 24
+} cudaDataType_t;
 typedef enum {
     CUBLAS_COMPUTE_32F_PEDANTIC = 69,
     CUBLAS_COMPUTE_64F = 70,

@@ -19,10 +19,15 @@ typedef enum { CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_TRANSPOSE } 
 typedef enum { CUSPARSE_INDEX_32I = 2, CUSPARSE_INDEX_64I = 3 } cusparseIndexType_t;
 typedef enum { CUSPARSE_INDEX_BASE_ZERO = 0 } cusparseIndexBase_t;
 typedef enum { CUSPARSE_ORDER_COL = 1, CUSPARSE_ORDER_ROW = 2 } cusparseOrder_t;
-typedef enum { CUSPARSE_SPMV_CSR_ALG2 = 3 } cusparseSpMVAlg_t;
+typedef enum { CUSPARSE_SPMV_CSR_ALG1 = 2, CUSPARSE_SPMV_CSR_ALG2 = 3 } cusparseSpMVAlg_t;
 typedef enum { CUSPARSE_SPMM_ALG_DEFAULT = 0 } cusparseSpMMAlg_t;
 typedef enum { CUSPARSE_SDDMM_ALG_DEFAULT = 0 } cusparseSDDMMAlg_t;
+typedef enum { CUSPARSE_SPSM_ALG_DEFAULT = 0 } cusparseSpSMAlg_t;
+typedef enum { CUSPARSE_FILL_MODE_LOWER, CUSPARSE_FILL_MODE_UPPER } cusparseFillMode_t;
+typedef enum { CUSPARSE_DIAG_TYPE_NON_UNIT, CUSPARSE_DIAG_TYPE_UNIT } cusparseDiagType_t;
+typedef enum { CUSPARSE_SPMAT_FILL_MODE, CUSPARSE_SPMAT_DIAG_TYPE } cusparseSpMatAttribute_t;
 typedef struct cusparseContext *cusparseHandle_t;
+typedef struct cusparseSpSMDescr *cusparseSpSMDescr_t;
 typedef struct cusparseSpMatDescr *cusparseSpMatDescr_t;
 typedef struct cusparseSpMatDescr const *cusparseConstSpMatDescr_t;
 typedef struct cusparseDnMatDescr *cusparseDnMatDescr_t;
@@ -71,5 +76,24 @@ cusparseStatus_t cusparseSDDMM(cusparseHandle_t handle, cusparseOperation_t op_a
                                const void *alpha, cusparseConstDnMatDescr_t a, cusparseConstDnMatDescr_t b,
                                const void *beta, cusparseSpMatDescr_t c, cudaDataType type,
                                cusparseSDDMMAlg_t algorithm, void *buffer);
+cusparseStatus_t cusparseSpMatSetAttribute(cusparseSpMatDescr_t matrix, cusparseSpMatAttribute_t attribute,
+                                           void *data, size_t bytes);
+cusparseStatus_t cusparseSpSM_createDescr(cusparseSpSMDescr_t *plan);
+cusparseStatus_t cusparseSpSM_destroyDescr(cusparseSpSMDescr_t plan);
+cusparseStatus_t cusparseSpSM_bufferSize(cusparseHandle_t handle, cusparseOperation_t op_a,
+                                         cusparseOperation_t op_b, const void *alpha,
+                                         cusparseConstSpMatDescr_t a, cusparseConstDnMatDescr_t b,
+                                         cusparseDnMatDescr_t c, cudaDataType type,
+                                         cusparseSpSMAlg_t algorithm, cusparseSpSMDescr_t plan,
+                                         size_t *bytes);
+cusparseStatus_t cusparseSpSM_analysis(cusparseHandle_t handle, cusparseOperation_t op_a,
+                                       cusparseOperation_t op_b, const void *alpha,
+                                       cusparseConstSpMatDescr_t a, cusparseConstDnMatDescr_t b,
+                                       cusparseDnMatDescr_t c, cudaDataType type, cusparseSpSMAlg_t algorithm,
+                                       cusparseSpSMDescr_t plan, void *buffer);
+cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle, cusparseOperation_t op_a,
+                                    cusparseOperation_t op_b, const void *alpha, cusparseConstSpMatDescr_t a,
+                                    cusparseConstDnMatDescr_t b, cusparseDnMatDescr_t c, cudaDataType type,
+                                    cusparseSpSMAlg_t algorithm, cusparseSpSMDescr_t plan);
 
 #endif
