@@ -2,6 +2,7 @@
  * csr_tmpl.c. */
 #include "csr_kernels.h"
 #include "dtype.h"
+#include <math.h>
 #include <string.h>
 
 duet_status csr_operand_open(const operand *o, const frame *f, csr_operand *opened)
@@ -152,17 +153,20 @@ const char *csr_unsupported(const step *s)
 
 /* Measured on 16 cores of a Xeon: an element of a pattern costs more than its bytes, because what it refers to
  * is anywhere in memory. */
-#define SECONDS_PER_PLACE 2.5e-9
-#define SECONDS_PER_TERM  0.4e-9 /* for each column of a dense operand */
+#define SECONDS_PER_PLACE  2.5e-9
+#define SECONDS_PER_TERM   0.4e-9 /* for each column of a dense operand */
+#define SECONDS_PER_SOLVED 10e-9  /* for each column of a solution */
 
 static double cost(const step *s, const costs *c)
 {
     const double count = (double)layout_count(&s->in[1].at), threads = threads_here();
     const double width =
         s->kernel == OP_csr_sddmm ? (double)width_of(&s->in[0].at) : (double)width_of(&s->out[0].at);
-    const bool is_system = s->kernel == OP_csr_solve_triangular; /* a thread has some columns */
-    const double by = is_system && width < threads ? width : threads;
-    return cost_of_pass(s, c) + count * (SECONDS_PER_PLACE + width * SECONDS_PER_TERM) / by;
+    /* A thread that solves goes through the whole pattern for its columns. */
+    if (s->kernel == OP_csr_solve_triangular)
+        return cost_of_pass(s, c) +
+               count * (SECONDS_PER_PLACE + fmax(1, width / threads) * SECONDS_PER_SOLVED);
+    return cost_of_pass(s, c) + count * (SECONDS_PER_PLACE + width * SECONDS_PER_TERM) / threads;
 }
 
 const cpu_kernel cpu_kernel_csr = { csr_unsupported, run, cost };

@@ -175,7 +175,7 @@ static duet_status direct_status(const char *call, cudssStatus_t e)
 static int take_memory(void *context, void **p, size_t bytes, cudaStream_t stream)
 {
     const queue *q = context;
-    return scratch_acquire(q->device, bytes, q->index, p) == DUET_OK ? 0 : 1;
+    return scratch_acquire(q->device, bytes ? bytes : 1, q->index, p) == DUET_OK ? 0 : 1;
 }
 
 static int give_memory(void *context, void *p, size_t bytes, cudaStream_t stream)
