@@ -86,8 +86,8 @@ DUET_API DUET_MUST duet_status duet_sparse_to_csr(const duet_sparse *s, duet_mat
  *     duet_sparse_sum                 the sums of each column (axis 0) or of each row (axis 1). The sum of
  *                                     all elements is duet_sum(duet_sparse_values(s))
  *     duet_sparse_to_dense            the dense matrix
- *     duet_sparse_solve               the X with s X = b, by sparse LU factorisation with partial
- *                                     pivoting, which the CPU does with SuperLU
+ *     duet_sparse_solve               the X with s X = b, by sparse LU factorisation, which the CPU does
+ *                                     with SuperLU and partial pivoting, and the GPU with cuDSS
  *     duet_sparse_solve_triangular    the X with s X = b, where only one triangle of s is read. In C
  *                                     options are given by name: duet_sparse_solve_triangular(s, b, .lower
  *                                     = 1)
@@ -99,8 +99,8 @@ DUET_API DUET_MUST duet_status duet_sparse_to_csr(const duet_sparse *s, duet_mat
  *           and b, also on failure
  * Errors    in the result: BAD_ARGUMENT (s is NULL, axis), BAD_SHAPE, BAD_TYPE (the dense operand does not
  *           have the type of s). Of the statement: SINGULAR (solve, solve_triangular); of solve also
- *           NOT_FINITE, NO_MEMORY, and UNSUPPORTED (a build without SuperLU; 2^31 rows, elements or
- *           right-hand sides)
+ *           NOT_FINITE, NO_MEMORY, and UNSUPPORTED (neither SuperLU nor cuDSS; 2^31 rows, elements
+ *           or right-hand sides)
  * Source    SuperLU: Demmel et al., A supernodal approach to sparse partial pivoting, 1999 */
 DUET_OPERATOR(duet_sparse_matmul, const duet_sparse *s, duet_expr x)
 DUET_OPERATOR(duet_sparse_transposed_matmul, const duet_sparse *s, duet_expr x)

@@ -176,6 +176,7 @@ static void gpu_info(FILE *out)
     int dnn = vendor_open(LIBRARY_cudnn)->missing[LIBRARY_cudnn] ? 0 : (int)v->cudnnGetVersion();
     library_info(out, "cuSOLVER", LIBRARY_cusolver, CUSOLVER_VER_MAJOR, 0, 0);
     library_info(out, "cuSPARSE", LIBRARY_cusparse, CUSPARSE_VER_MAJOR, 0, 0);
+    library_info(out, "cuDSS", LIBRARY_cudss, CUDSS_MAJOR, 0, 0);
     library_info(out, "cuDNN", LIBRARY_cudnn, dnn / 10000, dnn / 100 % 100, dnn % 100);
     int fft = 0;
     v = vendor_open(LIBRARY_cufft);
