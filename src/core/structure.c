@@ -58,6 +58,16 @@ unsigned properties_completed(unsigned p, bool is_complex)
     return p;
 }
 
+unsigned operand_properties(const storage *b, const layout *l)
+{
+    const unsigned p = b ? storage_properties(b) : 0;
+    const int64_t n = l->size[0];
+    if (!p || l->rank != 2 || n < 2 || n != l->size[1] || b->bytes != (size_t)(n * n) * dtypes[l->type].bytes)
+        return 0;
+    if (l->stride[0] == n && l->stride[1] == 1) return p;
+    return l->stride[0] == 1 && l->stride[1] == n ? properties_transposed(p) : 0;
+}
+
 /* ---- matrices ---- */
 
 /* Are the elements of m those of its storage, as an n x n matrix or its transpose? */

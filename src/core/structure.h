@@ -30,6 +30,10 @@ static inline unsigned matrix_properties(const duet_matrix *m)
     return likely(!storage_properties(m->storage)) ? 0 : matrix_properties_slow(m);
 }
 
+/* The properties of an operand of a step, which has this layout in storage b. 0: it is a part of the storage,
+ * or b is NULL. */
+unsigned operand_properties(const storage *b, const layout *l);
+
 /* Of a matrix that structure_fits: is it the transpose of its storage in row-major order? */
 static inline bool matrix_is_turned(const duet_matrix *m)
 {

@@ -645,6 +645,53 @@ static void test_imposed(int trials)
     tap_point("formulas that have the structure but for rounding");
 }
 
+/* Products by trmm, against those of the same elements without a declaration. `other` may have an infinity, by
+ * which the zeros of the triangle are multiplied, too. */
+static void check_triangle(rng *gen, int trial)
+{
+    const duet_dtype type = trial & 1 ? DUET_F32 : DUET_F64;
+    const duet_structure structure = trial & 2 ? DUET_LOWER : DUET_UPPER;
+    const bool left = trial & 4, turned = trial & 8, apart = trial & 16, infinite = trial % 5 == 0;
+    const int64_t n = 128 + (int64_t)rng_below(gen, 40),
+                  k = (trial % 3 ? 128 : 2) + (int64_t)rng_below(gen, 9);
+    duet_matrix *t = duet_new(type, n, n), *plain = duet_new(type, n, n),
+                *other = duet_new(type, (left ? n : k) * 2, left ? k : n), *x, *y;
+    ok(duet_random_normal(plain, (uint64_t)trial, 0, 1));
+    ok(duet_set(t, structure == DUET_LOWER ? duet_tril(plain, 0) : duet_triu(plain, 0)));
+    ok(duet_random_normal(other, (uint64_t)trial + 1000, 0, 1));
+    duet_matrix *row = duet_row(other, 1);
+    if (infinite) ok(duet_set(row, INFINITY));
+    ok(duet_set(plain, t));
+    ok(duet_declare(t, structure));
+    duet_matrix *part = duet_slice(other, 0, left ? n : k);
+    for (int which = 0; which < 2; which++) {
+        duet_matrix *m = which ? plain : t;
+        const duet_expr e = turned ? duet_transpose(m) : duet_of_matrix(m);
+        const duet_expr o = apart ? duet_of_matrix(part) : duet_mul(part, 1);
+        duet_matrix *r = NULL;
+        DUET_ON(DUET_CPU) r = duet_eval(left ? duet_mul(duet_matmul(e, o), 0.5) : duet_matmul(o, e));
+        *(which ? &y : &x) = r;
+        CHECK(r != NULL, "%s", duet_error());
+    }
+    if (x && y) {
+        double differences = NAN;
+        const duet_expr same =
+            duet_logical_or(duet_equal(x, y), duet_logical_and(duet_isnan(x), duet_isnan(y)));
+        const duet_expr near = duet_less_equal(duet_abs(duet_sub(x, y)), type == DUET_F32 ? 1e-3 : 1e-11);
+        ok(duet_item(duet_sum(duet_cast(duet_logical_not(duet_logical_or(same, near)), DUET_F64)),
+                     &differences));
+        CHECK(differences == 0, "trial %d: %g elements differ", trial, differences);
+    }
+    duet_free(&x, &y, &row, &part, &t, &plain, &other);
+}
+
+static void test_triangles(int trials)
+{
+    rng gen = rng_new(77);
+    for (int t = 0; t < trials; t++) check_triangle(&gen, t);
+    tap_point("products of triangles");
+}
+
 int main(int argc, char **argv)
 {
     const int trials = trial_count(argc, argv, 60, 400);
@@ -658,5 +705,6 @@ int main(int argc, char **argv)
     test_gradients(trials);
     test_writes(4 * trials);
     test_imposed(trials);
+    test_triangles(trials);
     return tap_end();
 }
