@@ -104,7 +104,7 @@ if [ -n "$subproject" ]; then
     cp "$top/packaging/duet.wrap" "$work/meson/subprojects"
     ln -s "$top" "$work/meson/subprojects/duet"
     # Optimisation would take most of the time, and the result of this program does not depend on it.
-    (cd "$work/meson" && meson setup build --force-fallback-for=duet -Dduet:gpu=disabled -Doptimization=0) >"$log" 2>&1
+    (cd "$work/meson" && meson setup build --force-fallback-for=duet -Dduet:gpu=disabled -Dduet:isa= -Doptimization=0) >"$log" 2>&1
     point $? 'meson finds the subproject'
     for kind in static shared; do # the second one takes the objects of the first
         (cd "$work/meson" && meson configure build -Ddefault_library=$kind && ninja -C build program) >"$log" 2>&1 &&

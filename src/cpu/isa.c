@@ -9,14 +9,26 @@
 #include <cpuid.h>
 #endif
 
-#ifdef __x86_64__
-#define EACH_ISA(row, type) row(type, portable) row(type, avx2) row(type, avx512)
+/* Which instruction sets were built, besides the portable code: -Disa. */
+#ifdef BUILT_avx2
+#define ROW_avx2(row, type) row(type, avx2)
 #else
-#define EACH_ISA(row, type) row(type, portable)
+#define BUILT_avx2 false
+#define ROW_avx2(row, type)
 #endif
+#ifdef BUILT_avx512
+#define ROW_avx512(row, type) row(type, avx512)
+#else
+#define BUILT_avx512 false
+#define ROW_avx512(row, type)
+#endif
+#define EACH_ISA(row, type) row(type, portable) ROW_avx2(row, type) ROW_avx512(row, type)
 enum isa { ISA_portable, ISA_avx2, ISA_avx512, ISAS };
 static const char *const isa_names[ISAS] = {
     [ISA_portable] = "portable", [ISA_avx2] = "avx2", [ISA_avx512] = "avx512"
+};
+static const bool is_built[ISAS] = {
+    [ISA_portable] = true, [ISA_avx2] = BUILT_avx2, [ISA_avx512] = BUILT_avx512
 };
 
 /* ---- the instruction set ---- */
@@ -39,7 +51,8 @@ static enum isa isa_best(void)
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return ISA_portable;
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-    return wide ? ISA_avx512 : ISA_avx2;
+    if (wide && is_built[ISA_avx512]) return ISA_avx512;
+    return is_built[ISA_avx2] ? ISA_avx2 : ISA_portable;
 #else
     return ISA_portable;
 #endif
@@ -50,7 +63,7 @@ static __attribute__((cold)) int isa_choose(void)
     const char *wanted = getenv("DUET_ISA");
     enum isa best = isa_best();
     for (enum isa i = 0; wanted && i < best; i++)
-        if (!strcmp(wanted, isa_names[i])) best = i;
+        if (is_built[i] && !strcmp(wanted, isa_names[i])) best = i;
     __atomic_store_n(&isa_used, (int)best, __ATOMIC_RELAXED);
     return (int)best;
 }

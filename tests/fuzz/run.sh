@@ -20,7 +20,7 @@ echo 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { retu
 
 # Only the parts of the library that read input matter, so the libraries for fast arithmetic are left out.
 if [ ! -e "$build/build.ninja" ]; then
-    CC=clang CXX=clang++ meson setup "$build" "$top" -Dgpu=disabled -Donednn=disabled -Dlapacke=disabled \
+    CC=clang CXX=clang++ meson setup "$build" "$top" -Dgpu=disabled -Disa= -Donednn=disabled -Dlapacke=disabled \
         -Dfft=none -Ddocs=disabled -Dtests=false -Dexamples=false -Dbench=false \
         -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address -Db_lundef=false \
         -Dc_args=-fsanitize=fuzzer-no-link

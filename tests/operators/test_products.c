@@ -117,12 +117,13 @@ static void tall(duet_dtype type)
                                : "products of many rows and few columns, f64");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const bool quick = is_quick(argc, argv);
     gen = rng_new(20261122);
     places = list_places(place);
     FOR_FLOAT_TYPES (type) {
-        many(type, type == DUET_F32 ? 250 : 60);
+        many(type, type == DUET_F32 ? (quick ? 80 : 250) : quick ? 20 : 60);
         tall(type);
     }
     return tap_end();

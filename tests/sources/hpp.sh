@@ -43,7 +43,7 @@ refused() { # what text
         command -v $cc >/dev/null || continue
         printf '#include <duet/duet.hpp>\nvoid f(duet::matrix &x, duet::matrix &y, const duet::matrix &c, float *p);\nvoid f(duet::matrix &x, duet::matrix &y, const duet::matrix &c, float *p) { (void)x, (void)y, (void)c, (void)p; %s; }\n' "$2" >"$work/bad.cpp"
         # shellcheck disable=SC2086
-        ! $cc -std=c++17 $warnings -I"$top/include" -c "$work/bad.cpp" -o "$work/bad.o" >"$work/log" 2>&1
+        ! $cc -std=c++17 $warnings -fsyntax-only -I"$top/include" "$work/bad.cpp" >"$work/log" 2>&1
         point $? "$cc refuses $1"
     done
 }
