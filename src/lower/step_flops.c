@@ -107,6 +107,7 @@ static double (*const flops_by[KERNELS_ALL])(const step *s) = {
     [KERNEL_LAYER_NORM] = layer_norm_flops,
     [OP_csr_matmul] = csr_product_flops,
     [OP_csr_solve_triangular] = csr_product_flops,
+    [OP_csr_solve] = csr_product_flops, /* without those of the elements that factors fill */
     [OP_csr_sddmm] = csr_sample_flops,
     [OP_fftn] = fourier_flops,
     [OP_fftshift] = fourier_flops,
