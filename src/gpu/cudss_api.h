@@ -41,18 +41,9 @@ typedef enum { CUDSS_MVIEW_FULL } cudssMatrixViewType_t;
 typedef enum { CUDSS_BASE_ZERO } cudssIndexBase_t;
 typedef enum { CUDSS_LAYOUT_COL_MAJOR } cudssLayout_t;
 
-/* Where cuDSS takes memory of the device. Functions return 0 for success. */
-typedef struct {
-    void *ctx;
-    int (*device_alloc)(void *ctx, void **p, size_t bytes, cudaStream_t stream);
-    int (*device_free)(void *ctx, void *p, size_t bytes, cudaStream_t stream);
-    char name[64];
-} cudssDeviceMemHandler_t;
-
 cudssStatus_t cudssCreate(cudssHandle_t *handle);
 cudssStatus_t cudssDestroy(cudssHandle_t handle);
 cudssStatus_t cudssSetStream(cudssHandle_t handle, cudaStream_t stream);
-cudssStatus_t cudssSetDeviceMemHandler(cudssHandle_t handle, const cudssDeviceMemHandler_t *handler);
 cudssStatus_t cudssConfigCreate(cudssConfig_t *config);
 cudssStatus_t cudssConfigDestroy(cudssConfig_t config);
 cudssStatus_t cudssConfigSet(cudssConfig_t config, cudssConfigParam_t param, const void *value, size_t bytes);

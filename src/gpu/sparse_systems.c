@@ -7,7 +7,6 @@
 #include "columns.h"
 #include "csr_system.h"
 #include "linalg_on_host.h"
-#include "scratch.h"
 #include "sparse_calls.h"
 #include <float.h>
 #include <limits.h>
@@ -172,30 +171,18 @@ static duet_status direct_status(const char *call, cudssStatus_t e)
 }
 #define DIRECT(v, f, ...) direct_status(#f, (v)->f(__VA_ARGS__))
 
-static int take_memory(void *context, void **p, size_t bytes, cudaStream_t stream)
-{
-    const queue *q = context;
-    return scratch_acquire(q->device, bytes ? bytes : 1, q->index, p) == DUET_OK ? 0 : 1;
-}
-
-static int give_memory(void *context, void *p, size_t bytes, cudaStream_t stream)
-{
-    gpu_give(p, context);
-    return 0;
-}
-
 void gpu_direct_close(const vendor *v, queue *q)
 {
     if (q->direct) (void)v->cudssDestroy(q->direct);
     q->direct = NULL;
 }
 
+/* cuDSS takes memory from CUDA itself: 1.0 fails with a handler of its caller. If there is none, the step is
+ * tried again after the pool has given back its cached blocks (run_here). */
 static duet_status make_handle(const vendor *v, queue *q)
 {
-    const cudssDeviceMemHandler_t memory = { q, take_memory, give_memory, "duet" };
     TRY(DIRECT(v, cudssCreate, &q->direct));
-    TRY(DIRECT(v, cudssSetStream, q->direct, q->stream));
-    return DIRECT(v, cudssSetDeviceMemHandler, q->direct, &memory);
+    return DIRECT(v, cudssSetStream, q->direct, q->stream);
 }
 
 typedef struct factors {

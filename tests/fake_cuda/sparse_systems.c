@@ -121,7 +121,6 @@ cusparseStatus_t cusparseSpSM_solve(cusparseHandle_t handle, cusparseOperation_t
 typedef struct direct_handle {
     int context;
     cudaStream_t stream;
-    cudssDeviceMemHandler_t memory;
 } direct_handle;
 
 typedef struct direct_matrix {
@@ -130,7 +129,6 @@ typedef struct direct_matrix {
 } direct_matrix;
 
 typedef struct direct_data {
-    void *taken; /* of the handle's memory */
     cudaStream_t stream;
     int phases, changed;
 } direct_data;
@@ -171,13 +169,6 @@ cudssStatus_t cudssSetStream(cudssHandle_t handle, cudaStream_t stream)
     return CUDSS_STATUS_SUCCESS;
 }
 
-cudssStatus_t cudssSetDeviceMemHandler(cudssHandle_t handle, const cudssDeviceMemHandler_t *handler)
-{
-    FAILS_WITH(CUDSS_STATUS_NOT_INITIALIZED);
-    ((direct_handle *)handle)->memory = *handler;
-    return CUDSS_STATUS_SUCCESS;
-}
-
 cudssStatus_t cudssConfigCreate(cudssConfig_t *config)
 {
     const direct_config c = { 0 };
@@ -202,10 +193,8 @@ cudssStatus_t cudssDataCreate(const cudssHandle_t handle, cudssData_t *data)
 
 cudssStatus_t cudssDataDestroy(cudssHandle_t handle, cudssData_t data)
 {
-    const cudssDeviceMemHandler_t *memory = &((direct_handle *)handle)->memory;
     direct_data *d = (direct_data *)data;
     cudaStreamSynchronize(d->stream);
-    if (d->taken) memory->device_free(memory->ctx, d->taken, SPARSE_ROOM, d->stream);
     return end(data);
 }
 
@@ -319,12 +308,8 @@ cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssConfig_t 
     const direct_handle *h = (const direct_handle *)handle;
     direct_data *d = (direct_data *)data;
     FAILS_WITH(phase == CUDSS_PHASE_ANALYSIS ? CUDSS_STATUS_ALLOC_FAILED : CUDSS_STATUS_EXECUTION_FAILED);
-    if (h->context != fake_context() || (phase != CUDSS_PHASE_ANALYSIS && !d->taken))
+    if (h->context != fake_context() || (phase != CUDSS_PHASE_ANALYSIS && !d->phases))
         return CUDSS_STATUS_INVALID_VALUE;
-    if (phase == CUDSS_PHASE_ANALYSIS)
-        return h->memory.device_alloc(h->memory.ctx, &d->taken, SPARSE_ROOM, h->stream)
-                   ? CUDSS_STATUS_ALLOC_FAILED
-                   : CUDSS_STATUS_SUCCESS;
     d->phases |= phase;
     if (phase != CUDSS_PHASE_SOLVE) return CUDSS_STATUS_SUCCESS;
     const direct_call c = { ((direct_matrix *)matrix)->sparse, ((direct_matrix *)right)->dense,
