@@ -850,8 +850,9 @@ def flatten(x, indices, count, position):
         total *= n
     index = valid = None
     for k, n in zip(indices, joined):
+        least = 0 if k.dtype is dt.uint64 else -n  # a uint64 that int64 lacks becomes negative
         k = cast(k, dt.int64)
-        good = (k >= -n) & (k < n)
+        good = (k >= least) & (k < n)
         k = apply(lib.where, k < 0, k + n, k)
         index = k if index is None else index * n + k
         valid = good if valid is None else valid & good

@@ -62,8 +62,10 @@ typedef struct positions {
 
 static positions positions_along(duet_expr indices, int64_t n, int64_t stride, const char *site)
 {
+    /* A u64 index that i64 lacks becomes negative, and must not count from the end. */
+    const bool may_be_negative = duet_expr_type(indices) != DUET_U64;
     const duet_expr i = duet_cast(indices, DUET_I64),
-                    from_start = duet_where(duet_less(i, 0), duet_add(i, n), i);
+                    from_start = may_be_negative ? duet_where(duet_less(i, 0), duet_add(i, n), i) : i;
     const duet_expr within = duet_logical_and(duet_greater_equal(from_start, 0), duet_less(from_start, n));
     return (positions){ duet_mul(from_start, stride), within };
 }
