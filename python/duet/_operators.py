@@ -57,6 +57,7 @@ _OTHERS = {  # those that are functions of their own, or that make no sense here
     'cross_entropy_loss',
     'einsum',
     'einsum_list',
+    'global_norm',
 }
 _EMPTY, _BOTH, _KEY = (
     inspect.Parameter.empty,
