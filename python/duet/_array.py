@@ -20,7 +20,24 @@ _scalars = (builtins.int, builtins.float, builtins.complex)
 _state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
 
 
-class Array:
+class _Array:
+    """What all arrays have."""
+
+    __slots__ = ('_node', '_base', '__weakref__')
+
+    def __init__(self, node):
+        if node.__class__ is not Node:
+            raise builtins.TypeError('use duet.asarray to make an array')
+        self._node = node
+        self._base = None
+
+    def evaluate(self):
+        """Computes the elements now, and returns the array."""
+        g.value(self._node)
+        return self
+
+
+class Array(g.fast.Array if g.fast else _Array):
     """An array of numbers: its elements, or a formula that is not yet computed. Operators build formulas.
     They are computed when their elements are needed, in as few passes over memory as possible.
 
@@ -28,14 +45,8 @@ class Array:
     value, y += value) writes to x as well: `_base` is x, with the function that reads them and the one that
     writes them."""
 
-    __slots__ = ('_node', '_base', '__weakref__')
+    __slots__ = ()
     __array_priority__ = 1000
-
-    def __init__(self, node):
-        if node.__class__ is not Node:
-            raise builtins.TypeError('use duet.asarray to make an array')
-        self._node = node
-        self._base = None
 
     # ---- properties ----
 
@@ -122,11 +133,6 @@ class Array:
         return export(self, stream, max_version, dl_device, copy)
 
     # ---- conversion ----
-
-    def evaluate(self):
-        """Computes the elements now, and returns the array."""
-        g.value(self._node)
-        return self
 
     def item(self):
         """The only element as a Python number."""
@@ -323,11 +329,27 @@ def binary(op):
     return method, reflected
 
 
+def general(op):
+    """The same methods, for all cases and without shortcuts."""
+
+    def method(self, other, /):
+        if other.__class__ is not Array and not isinstance(other, _scalars):
+            return NotImplemented
+        return Array(make(op, (self._node, other._node if other.__class__ is Array else other)))
+
+    def reflected(self, other, /):
+        return Array(make(op, (other, self._node))) if isinstance(other, _scalars) else NotImplemented
+
+    return method, reflected
+
+
 def function_of_one(op, x, metas):
     """A function of one array. `metas` belongs to the function, as above."""
     if x.__class__ is not Array:
         node_of(x)
     a = x._node
+    if g.fast:
+        return Array(make(op, (a,)))
     meta = metas.get((a.shape, a.dtype))
     if meta is None:
         meta = result_of(op, (a,))
@@ -413,6 +435,14 @@ def unary(op):
     return method
 
 
+def quick(op, count, function, is_elementwise=True):
+    """A function of `count` operands with shortcuts, if they are compiled. `function` handles all cases."""
+    if not g.fast or count > 2:
+        return function
+    made = g.fast.Operator(op, function, is_elementwise)
+    return made.one if count == 1 else made.two
+
+
 _BINARY = {
     'add': lib.add,
     'sub': lib.sub,
@@ -436,23 +466,51 @@ _COMPARE = {
 }
 
 
-def _add_operators():
+_UNARY = {'neg': lib.neg, 'abs': lib.abs, 'invert': lib.bitwise_not}
+
+
+def _set_method(name, f):
+    f.__name__ = name
+    f.__qualname__ = 'Array.' + name
+    setattr(Array, name, f)
+
+
+def _matmul(self, other, /):
+    if other.__class__ is not Array:
+        return NotImplemented
+    return Array(make(lib.matmul, (self._node, other._node)))
+
+
+def _rmatmul(self, other, /):
+    return NotImplemented
+
+
+def _bind_operators():
+    """Gives arrays the compiled operators."""
+    g.fast.use(Array)
     for name, op in {**_BINARY, **_COMPARE}.items():
-        method, reflected = binary(op)
-        names = {f'__{name}__': method}
-        if name in _BINARY:
-            names.update({f'__r{name}__': reflected, f'__i{name}__': in_place(method)})
-        for n, f in names.items():
-            f.__name__ = n
-            f.__qualname__ = 'Array.' + n
-            setattr(Array, n, f)
-    for n, f in {
-        '__neg__': unary(lib.neg),
-        '__abs__': unary(lib.abs),
-        '__invert__': unary(lib.bitwise_not),
-    }.items():
-        f.__name__ = n
-        setattr(Array, n, f)
+        method, reflected = general(op)
+        g.fast.bind(name, g.fast.Operator(op, method, True, reflected))
+    for name, op in _UNARY.items():
+        g.fast.bind(name, g.fast.Operator(op, lambda x, op=op: Array(make(op, (x._node,))), True))
+    g.fast.bind('matmul', g.fast.Operator(lib.matmul, _matmul, False, _rmatmul))
+
+
+def _add_operators():
+    if g.fast:
+        _bind_operators()
+    else:
+        for name, op in {**_BINARY, **_COMPARE}.items():
+            method, reflected = binary(op)
+            _set_method(f'__{name}__', method)
+            if name in _BINARY:
+                _set_method(f'__r{name}__', reflected)
+        for name, op in _UNARY.items():
+            _set_method(f'__{name}__', unary(op))
+        _set_method('__matmul__', _matmul)
+        _set_method('__rmatmul__', _rmatmul)
+    for name in (*_BINARY, 'matmul'):
+        _set_method(f'__i{name}__', in_place(getattr(Array, f'__{name}__')))
 
     def __floordiv__(self, other, /):
         if _operands(self, other) is None:
@@ -476,18 +534,7 @@ def _add_operators():
             raise TypeError('+x is not defined for an array of bool')
         return Array(self._node)
 
-    def __matmul__(self, other, /):
-        if other.__class__ is not Array:
-            return NotImplemented
-        return Array(make(lib.matmul, (self._node, other._node)))
-
-    def __imatmul__(self, other, /):
-        return in_place(__matmul__)(self, other)
-
-    def __rmatmul__(self, other, /):
-        return NotImplemented
-
-    for f in __floordiv__, __rfloordiv__, __ifloordiv__, __pos__, __matmul__, __imatmul__, __rmatmul__:
+    for f in __floordiv__, __rfloordiv__, __ifloordiv__, __pos__:
         setattr(Array, f.__name__, f)
 
 

@@ -11,7 +11,7 @@ import operator
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import Array, _scalars
+from ._array import Array, _scalars, quick
 from ._errors import TypeError
 from ._graph import make
 from ._library import lib
@@ -172,6 +172,8 @@ def _operator(name, row):
             raise TypeError(f'{name} needs an array of Duet')
         return Array(make(op, nodes, tuple(attrs)))
 
+    if not others and not struct and g.fast and len(operands) <= 2:
+        f = _with_shortcut(op, len(operands), f)
     parameters = [
         inspect.Parameter(n, _BOTH, default=_EMPTY if n in operands else _DEFAULTS.get(n, _EMPTY))
         for n in positional
@@ -185,6 +187,15 @@ def _operator(name, row):
     if struct:
         parameters += [inspect.Parameter(m, _KEY, default=0) for m, _, _ in STRUCTS[struct]]
     return _finish(f, name, row, parameters)
+
+
+def _with_shortcut(op, count, general):
+    call = quick(op, count, general, False)
+
+    def f(*args, **keywords):
+        return call(*args) if len(args) == count and not keywords else general(*args, **keywords)
+
+    return f
 
 
 def _reduction(name, row):
