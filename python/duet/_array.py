@@ -92,6 +92,8 @@ class Array(g.fast.Array if g.fast else _Array):
     @property
     def mT(self):
         n = self.ndim
+        if n == 2:
+            return part_of(self, _transposed, _put_transposed)
         if n < 2:
             raise ValueError(f'mT needs an array of at least 2 axes, and this one has {n}')
         order = *range(n - 2), n - 1, n - 2
@@ -485,6 +487,13 @@ def _rmatmul(self, other, /):
     return NotImplemented
 
 
+_transposed = quick(lib.transpose, 1, lambda x: Array(make(lib.transpose, (x._node,))), False)
+
+
+def _put_transposed(x, y):
+    put(x, Ellipsis, _transposed(y))
+
+
 def _bind_operators():
     """Gives arrays the compiled operators."""
     g.fast.use(Array)
@@ -676,7 +685,7 @@ def _entries(entries):
     if made is None:
         if len(_interned_entries) > 10000:
             _interned_entries.clear()
-        made = _interned_entries[entries] = g.array_type(_Entry, len(entries))(*entries)
+        made = _interned_entries[entries] = g.c_array(_Entry, entries)
     return made
 
 
@@ -754,13 +763,49 @@ def parse(key, shape):
 
 
 _PLAIN = (_RANGE, _OPEN, _OPEN, 1)
+_parsed = {}  # what basic keys mean for a shape: entries, and the shape of the result
+
+
+def _part_name(k):
+    """A part of a basic key as part of a key of _parsed, or False. Numbers of other types may be equal to an
+    integer without being an index."""
+    kind = k.__class__
+    if kind is builtins.int or k is None or k is Ellipsis:
+        return k
+    if kind is slice:
+        bounds = k.start, k.stop, k.step
+        for b in bounds:
+            if b is not None and b.__class__ is not builtins.int:
+                return False
+        return bounds
+    return False
+
+
+def _key_name(key, shape):
+    if key.__class__ is not tuple:
+        name = _part_name(key)
+        return name is not False and (name, shape)
+    names = tuple([_part_name(k) for k in key])
+    for name in names:
+        if name is False:
+            return False
+    return names, shape, None
 
 
 def get(x, key):
     node = x._node
+    name = _key_name(key, node.shape)
+    found = name and _parsed.get(name)
+    if found:
+        return Array(make(lib.index, (node,), found[0], (found[1], node.dtype)))
     entries, arrays, shape = parse(_with_integers(key, node.shape), node.shape)
     if any(e != _PLAIN for e in entries):
-        x = Array(make(lib.index, (node,), (len(entries), _entries(entries)), (shape, node.dtype)))
+        attrs = len(entries), _entries(entries)
+        x = Array(make(lib.index, (node,), attrs, (shape, node.dtype)))
+        if name:
+            if len(_parsed) > 4096:
+                _parsed.clear()
+            _parsed[name] = attrs, shape
     elif not arrays:
         return Array(node)
     return gather(x, arrays) if arrays else x

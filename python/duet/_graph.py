@@ -153,20 +153,26 @@ def new_matrix(pointer, keep=None):
 
 
 @lru_cache(None)
-def array_type(kind, count):
-    """An array of C that can be part of a key: it is equal only to itself."""
+def _array_type(kind, count):
     return type('Array', (kind * max(count, 1),), {'__hash__': object.__hash__})
+
+
+def c_array(kind, values):
+    """An array of C that can be part of a key: it is equal only to itself."""
+    made = _array_type(kind, len(values))(*values)
+    made._as_parameter_ = ctypes.addressof(made)  # for the compiled module
+    return made
 
 
 @lru_cache(4096)
 def sizes(shape):
     """int64_t[]: equal tuples give the same object, so that operators with equal sizes have equal keys."""
-    return array_type(ctypes.c_int64, len(shape))(*shape)
+    return c_array(ctypes.c_int64, shape)
 
 
 @lru_cache(4096)
 def ints(values):
-    return array_type(ctypes.c_int, len(values))(*values)
+    return c_array(ctypes.c_int, values)
 
 
 def number(x):
@@ -496,18 +502,22 @@ def value(node):
 def _start():
     """Makes the compiled functions ready, which call those above for what they do not handle."""
     address = lambda f: ctypes.cast(f, ctypes.c_void_p).value  # noqa: E731
-    needed = tuple([address(f) for f in (_of_matrix, _of_number, _of_integer, _eval, _free)])
+    needed = (
+        *(_of_matrix, _of_number, _of_integer, _eval, _new, _set_all),
+        *(lib.drop, lib.scope_open, lib.scope_close, _free, lib.grad, lib.vjp),
+    )
     integers = sum(1 << t.code for t in by_code if t.kind in 'iu')
-    fast.start(needed, auto, tuple(by_code), integers, MOST, _known, make, value, result_of, make_error)
+    general = make, value, evaluate, result_of, make_error
+    fast.start(tuple(map(address, needed)), auto, tuple(by_code), integers, MOST, _known, *general)
     for name, row in FUNCTIONS.items():
         if row[0] == 'e' and hasattr(lib, name):
             op = getattr(lib, name)
-            fast.register(op, address(op), row[1])
+            fast.register(op, address(op), row[1], op in VIEWS)
 
 
 if fast:
     _start()
-    make, value = fast.make, fast.value
+    make, value, evaluate = fast.make, fast.value, fast.evaluate
 
 
 class on:

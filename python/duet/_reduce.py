@@ -31,7 +31,7 @@ class Forms:
         nodes = tuple([x._node for x in operands])
         if axis is None and not keepdims:
             return Array(make(self.all, nodes, before))
-        rank = builtins.max(len(n.shape) for n in nodes)
+        rank = len(nodes[0].shape) if len(nodes) == 1 else builtins.max([len(n.shape) for n in nodes])
         if axis is None or isinstance(axis, (tuple, list)):
             axes = axes_of(axis, rank)
             op = self.axes_keep if keepdims else self.axes

@@ -18,24 +18,24 @@
 
 #include "duet/duet.h"
 
-enum {
-    TYPES = 32,
-    SMALL = 24,  /* operators in a formula that is evaluated here */
-    DERIVED = 1, /* see _graph.py */
-};
+enum { TYPES = 32, DERIVED = 1 }; /* DERIVED: see _graph.py */
 
-/* A function of the library that builds a formula, by its parameters: formulas, and then an int or a type. */
-enum signature { E, EE, EEE, EI, EEI, ET, SIGNATURES };
+/* The parameters of functions of the library that build formulas, by the letters of _table.py. GRADIENT is the
+ * operator of _gradient.py: its operands are y and x, or y, x and g. */
+enum signature { E, EE, EEE, ED, EED, EI, EII, EEI, EEEI, EL, ET, EP, EEP, EIP, GRADIENT, SIGNATURES };
 
 typedef struct function {
     uintptr_t address;
     enum signature signature;
+    int is_view; /* its result is a view of its operand: nothing is saved by storing it */
 } function;
 
 typedef struct matrix {
     PyObject ob_base;
     duet_matrix *pointer;
     PyObject *keep, *pinned, *weak;
+    unsigned long statement; /* this is valid in this statement only: */
+    struct node *variable;   /* the node of which a gradient is taken */
 } matrix;
 
 typedef struct node {
@@ -45,6 +45,9 @@ typedef struct node {
     int kept;
     int code;                 /* of the element type, or -1 */
     const function *function; /* NULL if `op` is something else */
+    unsigned long statement;  /* these are valid in this statement only: */
+    Py_ssize_t uses;          /* how often its formulas name the node */
+    duet_expr formula;
 } node;
 
 typedef struct array {
@@ -77,14 +80,21 @@ extern struct library {
     duet_expr (*of_matrix)(const duet_matrix *);
     duet_expr (*of_number)(double);
     duet_expr (*of_integer)(int64_t);
+    duet_expr (*grad)(duet_expr, const duet_matrix *);
+    duet_expr (*vjp)(duet_expr, const duet_matrix *, duet_expr);
     duet_matrix *(*eval)(duet_expr);
+    duet_matrix *(*new_shape)(duet_dtype, int, const int64_t *);
+    duet_status (*set_all)(const duet_assignment *, int);
+    duet_status (*drop)(duet_expr);
+    duet_scope (*scope_open)(duet_place);
+    void (*scope_close)(duet_scope *);
     void (*release)(duet_matrix **);
 } library;
 extern PyTypeObject *matrix_type, *node_type, *array_base, *array_type, *operator_type;
 extern PyType_Spec matrix_spec, node_spec, array_spec, operator_spec;
-extern PyObject *dtypes[TYPES], *auto_device, *empty, *functions;
+extern PyObject *dtypes[TYPES], *auto_device, *empty, *functions, *address_name;
 extern unsigned integers; /* a bit for each integer type */
-extern PyObject *known, *make_slowly, *value_slowly, *result_of, *make_error;
+extern PyObject *known, *make_slowly, *value_slowly, *evaluate_slowly, *result_of, *make_error;
 extern long most;
 extern _Thread_local PyObject *here, *recorded; /* NULL: auto, None */
 
@@ -120,6 +130,7 @@ enum signature signature_of(const char *letters);
 
 /* Functions of the module: see _graph.py. */
 PyObject *value(PyObject *module, PyObject *x);
+PyObject *evaluate(PyObject *module, PyObject *list);
 PyObject *make(PyObject *module, PyObject *arguments);
 
 /* An operator of one array, and one of two operands. */

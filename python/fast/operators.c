@@ -40,7 +40,7 @@ static bool add_operand(origin *from, const node *n)
     return true;
 }
 
-static node *finish(node *n, const origin *from, const function *f)
+static node *complete(node *n, const origin *from, const function *f)
 {
     if (!n) return NULL;
     set(&n->device, from->device ? from->device : device_here());
@@ -101,7 +101,7 @@ PyObject *make(PyObject *module, PyObject *arguments)
     if (!meta) return NULL;
     int code = code_of(PyTuple_GetItem(meta, 1));
     Py_INCREF(args);
-    node *n = finish(new_node(op, args, attrs, PyTuple_GetItem(meta, 0), code), &from, find_function(op));
+    node *n = complete(new_node(op, args, attrs, PyTuple_GetItem(meta, 0), code), &from, find_function(op));
     Py_DECREF(meta);
     return (PyObject *)n;
 }
@@ -190,7 +190,7 @@ PyObject *apply_two(operator_ *o, PyObject *x, PyObject *y)
     origin from = { .weight = 1 };
     if (code >= 0 && (!a || add_operand(&from, a)) && (!b || add_operand(&from, b)) && from.weight <= most) {
         node *n = new_node(o->op, PyTuple_Pack(2, left, right), empty, shape, code);
-        return new_array(finish(n, &from, o->function));
+        return new_array(complete(n, &from, o->function));
     }
     PyObject *made = apply_generally(o, x, y);
     const node *n = is_typed ? plain_result(o, made, left, right) : NULL;
@@ -210,7 +210,7 @@ PyObject *apply_one(PyObject *self, PyObject *x)
         origin from = { .weight = 1 };
         add_operand(&from, a);
         node *n = new_node(o->op, PyTuple_Pack(1, a), empty, r ? r->shape : a->shape, code);
-        return new_array(finish(n, &from, o->function));
+        return new_array(complete(n, &from, o->function));
     }
     PyObject *made = PyObject_CallFunctionObjArgs(o->general, x, NULL);
     const node *n = is_typed ? plain_result(o, made, (PyObject *)a, NULL) : NULL;
