@@ -642,6 +642,8 @@ def _concats(count):
         def op(*args, _type=ctypes.c_uint64 * count):
             return lib.concat(args[-1], count, _type(*args[:-1]))
 
+        if g.fast:
+            g.fast.register(op, ctypes.cast(lib.concat, ctypes.c_void_p).value, 'concat', False)
         _joins[count] = op
     return op
 

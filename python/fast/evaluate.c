@@ -5,11 +5,8 @@
 /* ---- functions of the library ---- */
 
 /* Letters as in _table.py: formulas first, and then the attributes. */
-static const char *const letters_of[SIGNATURES] = {
-    [E] = "e",   [EE] = "ee",   [EEE] = "eee", [ED] = "ed",     [EED] = "eed",
-    [EI] = "ei", [EII] = "eii", [EEI] = "eei", [EEEI] = "eeei", [EL] = "el",
-    [ET] = "et", [EP] = "ep",   [EEP] = "eep", [EIP] = "eip",   [GRADIENT] = "gradient",
-};
+#define LETTERS(name, letters) letters,
+static const char *const letters_of[SIGNATURES] = { WITH_SIGNATURES(LETTERS) };
 
 enum signature signature_of(const char *letters)
 {
@@ -17,6 +14,8 @@ enum signature signature_of(const char *letters)
     while (s < SIGNATURES && strcmp(letters_of[s], letters)) s++;
     return s;
 }
+
+enum { OPERANDS = 64 }; /* _array.py joins no more at once */
 
 /* The attributes of a node by their C types, each in its order. */
 typedef struct attributes {
@@ -27,7 +26,7 @@ typedef struct attributes {
 } attributes;
 
 #define CALL(types, ...) (((duet_expr(*) types)f->address)(__VA_ARGS__))
-static duet_expr call(const function *f, const duet_expr x[], const attributes *a)
+static duet_expr call(const function *f, const duet_expr x[], int count, const attributes *a)
 {
     switch (f->signature) {
     case E: return CALL((duet_expr), x[0]);
@@ -35,6 +34,7 @@ static duet_expr call(const function *f, const duet_expr x[], const attributes *
     case EEE: return CALL((duet_expr, duet_expr, duet_expr), x[0], x[1], x[2]);
     case ED: return CALL((duet_expr, double), x[0], a->d);
     case EED: return CALL((duet_expr, duet_expr, double), x[0], x[1], a->d);
+    case EEED: return CALL((duet_expr, duet_expr, duet_expr, double), x[0], x[1], x[2], a->d);
     case EI: return CALL((duet_expr, int), x[0], a->i[0]);
     case EII: return CALL((duet_expr, int, int), x[0], a->i[0], a->i[1]);
     case EEI: return CALL((duet_expr, duet_expr, int), x[0], x[1], a->i[0]);
@@ -42,10 +42,27 @@ static duet_expr call(const function *f, const duet_expr x[], const attributes *
     case EL: return CALL((duet_expr, int64_t), x[0], a->l);
     case ET: return CALL((duet_expr, duet_dtype), x[0], (duet_dtype)a->i[0]);
     case EP: return CALL((duet_expr, const void *), x[0], a->p);
-    case EEP: return CALL((duet_expr, duet_expr, const void *), x[0], x[1], a->p);
+    case EEP:
+    case EES: return CALL((duet_expr, duet_expr, const void *), x[0], x[1], a->p);
+    case TL: return CALL((duet_dtype, int64_t), (duet_dtype)a->i[0], a->l);
+    case CONCAT: return CALL((int, int, const duet_expr *), a->i[0], count, x);
     case EIP: return CALL((duet_expr, int, const void *), x[0], a->i[0], a->p);
     default: return (duet_expr){ 0 };
     }
+}
+
+/* The number of operands that a node must have. Sets *letters to those of its attributes. */
+static int operands_of(const node *n, const char **letters)
+{
+    *letters = letters_of[n->function->signature];
+    if (n->function->signature == CONCAT) {
+        const Py_ssize_t count = PyTuple_Size(n->args);
+        *letters = "i";
+        return count < OPERANDS ? (int)count : OPERANDS;
+    }
+    const int operands = (int)strspn(*letters, "e");
+    *letters += operands;
+    return operands;
 }
 
 /* The value of a Python integer, if int64_t has it. */
@@ -71,11 +88,13 @@ static bool read_double(PyObject *x, double *value)
     return true;
 }
 
-/* The address of a struct or an array of ctypes, which the package has stored in it; of None, NULL. */
+/* The address of a text, or of a struct or an array of ctypes, which the package has stored in it; of None,
+ * NULL. */
 static bool read_address(PyObject *x, const void **p)
 {
     *p = NULL;
     if (x == Py_None) return true;
+    if (PyBytes_Check(x)) return (*p = PyBytes_AsString(x));
     PyObject *address = PyObject_GetAttr(x, address_name);
     if (address && PyLong_Check(address)) *p = PyLong_AsVoidPtr(address);
     Py_XDECREF(address);
@@ -166,9 +185,9 @@ static bool collect(statement *s, node *n, int depth)
     if (!n->function || depth == NODES) return false;
     n->statement = s->number, n->uses = 0;
     if (n->function->signature == GRADIENT) return collect_gradient(s, n, depth);
-    const char *letters = letters_of[n->function->signature];
-    const int operands = (int)strspn(letters, "e");
-    if (PyTuple_Size(n->args) != operands || !read_attributes(letters + operands, n->attrs, &a)) return false;
+    const char *letters;
+    const int operands = operands_of(n, &letters);
+    if (PyTuple_Size(n->args) != operands || !read_attributes(letters, n->attrs, &a)) return false;
     for (int k = 0; k < operands; k++)
         if (!add(s, PyTuple_GetItem(n->args, k), depth)) return false;
     return append(s, n);
@@ -249,13 +268,13 @@ static void build(statement *s)
             n->formula = gradient(n);
             continue;
         }
-        const char *letters = letters_of[n->function->signature];
-        const int operands = (int)strspn(letters, "e");
-        duet_expr e[3];
+        const char *letters;
+        const int operands = operands_of(n, &letters);
+        duet_expr e[OPERANDS];
         attributes a = { .p = NULL };
-        read_attributes(letters + operands, n->attrs, &a);
+        read_attributes(letters, n->attrs, &a);
         for (int k = 0; k < operands; k++) e[k] = formula_of(PyTuple_GetItem(n->args, k));
-        n->formula = call(n->function, e, &a);
+        n->formula = call(n->function, e, operands, &a);
     }
 }
 

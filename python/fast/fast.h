@@ -20,9 +20,30 @@
 
 enum { TYPES = 32, DERIVED = 1 }; /* DERIVED: see _graph.py */
 
-/* The parameters of functions of the library that build formulas, by the letters of _table.py. GRADIENT is the
- * operator of _gradient.py: its operands are y and x, or y, x and g. */
-enum signature { E, EE, EEE, ED, EED, EI, EII, EEI, EEEI, EL, ET, EP, EEP, EIP, GRADIENT, SIGNATURES };
+/* The parameters of functions of the library that build formulas, by the letters of _table.py. CONCAT has any
+ * number of operands. GRADIENT is the operator of _gradient.py: its operands are y and x, or y, x and g. */
+#define WITH_SIGNATURES(X)                                                                                   \
+    X(E, "e")                                                                                                \
+    X(EE, "ee")                                                                                              \
+    X(EEE, "eee")                                                                                            \
+    X(ED, "ed")                                                                                              \
+    X(EED, "eed")                                                                                            \
+    X(EEED, "eeed")                                                                                          \
+    X(EI, "ei")                                                                                              \
+    X(EII, "eii")                                                                                            \
+    X(EEI, "eei")                                                                                            \
+    X(EEEI, "eeei")                                                                                          \
+    X(EL, "el")                                                                                              \
+    X(ET, "et")                                                                                              \
+    X(EP, "ep")                                                                                              \
+    X(EEP, "eep")                                                                                            \
+    X(EIP, "eip")                                                                                            \
+    X(EES, "ees")                                                                                            \
+    X(TL, "tl")                                                                                              \
+    X(CONCAT, "concat")                                                                                      \
+    X(GRADIENT, "gradient")
+#define SIGNATURE(name, letters) name,
+enum signature { WITH_SIGNATURES(SIGNATURE) SIGNATURES };
 
 typedef struct function {
     uintptr_t address;
