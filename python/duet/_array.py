@@ -15,6 +15,7 @@ from ._library import lib, structs
 
 _Entry = structs['duet_index_entry']
 _OPEN = -(2**63)
+_OUT_OF_BOUNDS = -(2**62) - 1  # POSITION_OUT_OF_BOUNDS of the library
 _RANGE, _AT, _NEW = 0, 1, 2
 _scalars = (builtins.int, builtins.float, builtins.complex)
 _state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
@@ -934,7 +935,7 @@ def front(x, axes, adjacent):
 
 def flatten(x, indices, count, position):
     """x with `count` axes joined, and the index there for several arrays of indices. An index out of bounds
-    stays out of bounds."""
+    becomes one for which the library has a text of its own."""
     from ._api import broadcast_shapes
 
     joined = x.shape[position : position + count]
@@ -950,7 +951,7 @@ def flatten(x, indices, count, position):
         k = apply(lib.where, k < 0, k + n, k)
         index = k if index is None else index * n + k
         valid = good if valid is None else valid & good
-    index = broadcast(apply(lib.where, valid, index, total), shape)
+    index = broadcast(apply(lib.where, valid, index, _OUT_OF_BOUNDS), shape)
     return reshape(x, (*x.shape[:position], total, *x.shape[position + count :])), index
 
 

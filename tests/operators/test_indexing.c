@@ -374,7 +374,8 @@ static void refuse_large_unsigned(duet_matrix *x)
     const uint64_t last[] = { UINT64_MAX, 0 };
     duet_matrix *list = duet_from_array(last, DUET_U64, 1, 2),
                 *column = duet_from_array(last, DUET_U64, 2, 1);
-    array_refused(duet_gather_nd(x, list), DUET_BAD_ARGUMENT, "out of bounds");
+    array_refused(duet_gather_nd(x, list), DUET_BAD_ARGUMENT,
+                  "duet_take: element 0 of the indices is out of bounds; of indices of several axes, list 0");
     array_refused(duet_scatter_nd(x, list, duet_part(duet_reshape(x, -1), 0, 6, 0), DUET_SCATTER_SET),
                   DUET_BAD_ARGUMENT, "out of bounds");
     array_refused(duet_scatter_along_axis(x, column, duet_part(x, 1, 3, 0), 1, DUET_SCATTER_ADD),
