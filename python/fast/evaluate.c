@@ -1,5 +1,5 @@
-/* evaluate.c - the evaluation of formulas, as `evaluate` and `value` in _graph.py do it. Python does not run
- * between the first look at the nodes and the statement, so that the nodes need no protection. */
+/* evaluate.c - the evaluation of formulas, as `evaluate` and `value` in _graph.py do it. Python does
+ * not run between the first look at the nodes and the statement, so that the nodes need no protection. */
 #include "fast.h"
 
 /* ---- functions of the library ---- */
@@ -88,8 +88,8 @@ static bool read_double(PyObject *x, double *value)
     return true;
 }
 
-/* The address of a text, or of a struct or an array of ctypes, which the package has stored in it; of None,
- * NULL. */
+/* The address of a text, or of a struct or an array of ctypes, which the package has stored in it; of
+ * None, NULL. */
 static bool read_address(PyObject *x, const void **p)
 {
     *p = NULL;
@@ -193,7 +193,8 @@ static bool collect(statement *s, node *n, int depth)
     return append(s, n);
 }
 
-/* Whether an operand has the matrix of a variable, and is another value: it is a constant in the gradient. */
+/* Whether an operand has the matrix of a variable, and is another value: it is a constant in the
+ * gradient. */
 static bool has_constants(const statement *s)
 {
     for (int i = 0; i < s->count; i++)
@@ -206,8 +207,8 @@ static bool has_constants(const statement *s)
     return false;
 }
 
-/* Selects the nodes to store: the roots, and those to which something else than the formulas refers, unless they
- * are views. */
+/* Selects the nodes to store: the roots, and those to which something else than the formulas refers,
+ * unless they are views. */
 static bool choose_outputs(statement *s, PyObject *const roots[], int count)
 {
     for (int i = 0; i < s->count; i++) {

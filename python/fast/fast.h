@@ -1,10 +1,12 @@
-/* fast.h - the module _duet_fast: what a small formula in Python spends its time in, as compiled code. It has the
- * classes of matrices, nodes and arrays, the operators of arrays, and the evaluation of small formulas.
+/* fast.h - the module _duet_fast: what a small formula in Python spends its time in, as compiled code.
+ * It has the classes of matrices, nodes and arrays, the operators of arrays, and the evaluation of
+ * small formulas.
  *
- * The package works without it: duet/_graph.py and duet/_array.py have the same classes and functions in Python,
- * and explain what they do. The functions here handle common cases only, and call those of the package for all
- * others. So errors, promotion and shapes are decided there. The module does not link with libduet: the package
- * passes the addresses of the functions of the library that it has loaded (`start` and `register`). */
+ * The package works without it: duet/_graph.py and duet/_array.py have the same classes and functions
+ * in Python, and explain what they do. The functions here handle common cases only, and call those of
+ * the package for all others. So errors, promotion and shapes are decided there. The module does not
+ * link with libduet: the package passes the addresses of the functions of the library that it has
+ * loaded (`start` and `register`). */
 #ifndef FAST_H
 #define FAST_H
 
@@ -20,8 +22,9 @@
 
 enum { TYPES = 32, DERIVED = 1 }; /* DERIVED: see _graph.py */
 
-/* The parameters of functions of the library that build formulas, by the letters of _table.py. CONCAT has any
- * number of operands. GRADIENT is the operator of _gradient.py: its operands are y and x, or y, x and g. */
+/* The parameters of functions of the library that build formulas, by the letters of _table.py. CONCAT
+ * has any number of operands. GRADIENT is the operator of _gradient.py: its operands are y and x, or
+ * y, x and g. */
 #define WITH_SIGNATURES(X)                                                                                   \
     X(E, "e")                                                                                                \
     X(EE, "ee")                                                                                              \
@@ -82,9 +85,9 @@ typedef struct result {
     int x_code, y_code, code;
 } result;
 
-/* An operator of arrays, with what was learned from the package. If it works element by element, the tables have
- * the element type of the result for that of the operands, or -1; the result has the shape of the array, or of
- * both if they have the same. Other results are in `known`. */
+/* An operator of arrays, with what was learned from the package. If it works element by element, the
+ * tables have the element type of the result for that of the operands, or -1; the result has the shape
+ * of the array, or of both if they have the same. Other results are in `known`. */
 enum number { FLOAT, INTEGER, NUMBERS };
 typedef struct operator_ {
     PyObject ob_base;
@@ -158,7 +161,8 @@ PyObject *make(PyObject *module, PyObject *arguments);
 PyObject *apply_one(PyObject *self, PyObject *x);
 PyObject *apply_two(operator_ *o, PyObject *x, PyObject *y);
 
-/* bind(name, operator): makes an Operator that of arrays; the name is that of Python without underscores */
+/* bind(name, operator): makes an Operator that of arrays; the name is that of Python without
+ * underscores */
 PyObject *bind(PyObject *module, PyObject *args);
 
 #endif

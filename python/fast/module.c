@@ -36,8 +36,8 @@ static PyType_Spec state_spec = { "_duet_fast.State", sizeof(PyObject), 0, Py_TP
 
 /* ---- the module ---- */
 
-/* start(addresses, auto, types, integers, most, known, make, value, evaluate, result_of, make_error): what the
- * functions above need of the package. */
+/* start(addresses, auto, types, integers, most, known, make, value, evaluate, result_of, make_error):
+ * what the functions above need of the package. */
 static PyObject *start(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -22,8 +22,8 @@ static node *node_of(PyObject *x)
     return n && is_node(n) ? (node *)n : NULL;
 }
 
-/* Sums up what a new node has from its operands: device, weight and `kept`. Returns false if the package must
- * decide. */
+/* Sums up what a new node has from its operands: device, weight and `kept`. Returns false if the
+ * package must decide. */
 typedef struct origin {
     PyObject *device;
     Py_ssize_t weight;
@@ -166,7 +166,8 @@ static PyObject *apply_generally(operator_ *o, PyObject *x, PyObject *y)
     return PyObject_CallFunctionObjArgs(o->reflected, y, x, NULL);
 }
 
-/* The type of the result for these operands, of which one is an array, and its shape; or -1: not yet learned */
+/* The type of the result for these operands, of which one is an array, and its shape; or -1: not yet
+ * learned */
 static int find_two(const operator_ *o, const node *a, const node *b, PyObject *x, PyObject *y,
                     PyObject **shape)
 {
