@@ -226,7 +226,8 @@ DUET_OPERATOR(duet_diff, duet_expr x, int n, int axis)
  *     - a letter in several groups stands for axes of the same size; a size of 1 broadcasts
  *     - a letter twice in one group selects the diagonal
  *     - letters that the result lacks are summed over
- *     - ... stands for all other axes, which broadcast
+ *     - ... stands for all other axes, which broadcast. They are not summed over: if a group of an operand
+ *       has ... for at least one axis, the group of the result must have it, too
  *     - without "->", the result has the axes of ..., then the letters that occur once, in alphabetical order
  * Operands are multiplied from left to right. If a product sums over axes, it is a matrix product.
  *     duet_einsum_list   the sum of products of `count` operands

@@ -50,6 +50,7 @@ from .linalg import matmul, tensordot, vecdot  # noqa: F401
 from ._networks import (  # noqa: F401
     cross_entropy_loss,
     einsum,
+    global_norm,
     layer_norm,
     log_softmax,
     nll_loss,
@@ -57,7 +58,7 @@ from ._networks import (  # noqa: F401
     rms_norm,
     softmax,
 )
-from . import fft, linalg, random, sparse  # noqa: F401
+from . import fft, linalg, optimizers, random, sparse  # noqa: F401
 from ._gradient import grad, value_and_grad, variable, vjp  # noqa: F401
 from ._run import evaluate, explain, live, record, set_threads, stats, synchronize  # noqa: F401
 from ._files import load, save  # noqa: F401

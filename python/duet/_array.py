@@ -15,12 +15,30 @@ from ._library import lib, structs
 
 _Entry = structs['duet_index_entry']
 _OPEN = -(2**63)
+_OUT_OF_BOUNDS = -(2**62) - 1  # POSITION_OUT_OF_BOUNDS of the library
 _RANGE, _AT, _NEW = 0, 1, 2
 _scalars = (builtins.int, builtins.float, builtins.complex)
 _state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
 
 
-class Array:
+class _Array:
+    """What all arrays have."""
+
+    __slots__ = ('_node', '_base', '__weakref__')
+
+    def __init__(self, node):
+        if node.__class__ is not Node:
+            raise builtins.TypeError('use duet.asarray to make an array')
+        self._node = node
+        self._base = None
+
+    def evaluate(self):
+        """Computes the elements now, and returns the array."""
+        g.value(self._node)
+        return self
+
+
+class Array(g.fast.Array if g.fast else _Array):
     """An array of numbers: its elements, or a formula that is not yet computed. Operators build formulas.
     They are computed when their elements are needed, in as few passes over memory as possible.
 
@@ -28,14 +46,8 @@ class Array:
     value, y += value) writes to x as well: `_base` is x, with the function that reads them and the one that
     writes them."""
 
-    __slots__ = ('_node', '_base', '__weakref__')
+    __slots__ = ()
     __array_priority__ = 1000
-
-    def __init__(self, node):
-        if node.__class__ is not Node:
-            raise builtins.TypeError('use duet.asarray to make an array')
-        self._node = node
-        self._base = None
 
     # ---- properties ----
 
@@ -81,6 +93,8 @@ class Array:
     @property
     def mT(self):
         n = self.ndim
+        if n == 2:
+            return part_of(self, _transposed, _put_transposed)
         if n < 2:
             raise ValueError(f'mT needs an array of at least 2 axes, and this one has {n}')
         order = *range(n - 2), n - 1, n - 2
@@ -122,11 +136,6 @@ class Array:
         return export(self, stream, max_version, dl_device, copy)
 
     # ---- conversion ----
-
-    def evaluate(self):
-        """Computes the elements now, and returns the array."""
-        g.value(self._node)
-        return self
 
     def item(self):
         """The only element as a Python number."""
@@ -323,11 +332,27 @@ def binary(op):
     return method, reflected
 
 
+def general(op):
+    """The same methods, for all cases and without shortcuts."""
+
+    def method(self, other, /):
+        if other.__class__ is not Array and not isinstance(other, _scalars):
+            return NotImplemented
+        return Array(make(op, (self._node, other._node if other.__class__ is Array else other)))
+
+    def reflected(self, other, /):
+        return Array(make(op, (other, self._node))) if isinstance(other, _scalars) else NotImplemented
+
+    return method, reflected
+
+
 def function_of_one(op, x, metas):
     """A function of one array. `metas` belongs to the function, as above."""
     if x.__class__ is not Array:
         node_of(x)
     a = x._node
+    if g.fast:
+        return Array(make(op, (a,)))
     meta = metas.get((a.shape, a.dtype))
     if meta is None:
         meta = result_of(op, (a,))
@@ -413,6 +438,14 @@ def unary(op):
     return method
 
 
+def quick(op, count, function, is_elementwise=True):
+    """A function of `count` operands with shortcuts, if they are compiled. `function` handles all cases."""
+    if not g.fast or count > 2:
+        return function
+    made = g.fast.Operator(op, function, is_elementwise)
+    return made.one if count == 1 else made.two
+
+
 _BINARY = {
     'add': lib.add,
     'sub': lib.sub,
@@ -436,23 +469,58 @@ _COMPARE = {
 }
 
 
-def _add_operators():
+_UNARY = {'neg': lib.neg, 'abs': lib.abs, 'invert': lib.bitwise_not}
+
+
+def _set_method(name, f):
+    f.__name__ = name
+    f.__qualname__ = 'Array.' + name
+    setattr(Array, name, f)
+
+
+def _matmul(self, other, /):
+    if other.__class__ is not Array:
+        return NotImplemented
+    return Array(make(lib.matmul, (self._node, other._node)))
+
+
+def _rmatmul(self, other, /):
+    return NotImplemented
+
+
+_transposed = quick(lib.transpose, 1, lambda x: Array(make(lib.transpose, (x._node,))), False)
+
+
+def _put_transposed(x, y):
+    put(x, Ellipsis, _transposed(y))
+
+
+def _bind_operators():
+    """Gives arrays the compiled operators."""
+    g.fast.use(Array)
     for name, op in {**_BINARY, **_COMPARE}.items():
-        method, reflected = binary(op)
-        names = {f'__{name}__': method}
-        if name in _BINARY:
-            names.update({f'__r{name}__': reflected, f'__i{name}__': in_place(method)})
-        for n, f in names.items():
-            f.__name__ = n
-            f.__qualname__ = 'Array.' + n
-            setattr(Array, n, f)
-    for n, f in {
-        '__neg__': unary(lib.neg),
-        '__abs__': unary(lib.abs),
-        '__invert__': unary(lib.bitwise_not),
-    }.items():
-        f.__name__ = n
-        setattr(Array, n, f)
+        method, reflected = general(op)
+        g.fast.bind(name, g.fast.Operator(op, method, True, reflected))
+    for name, op in _UNARY.items():
+        g.fast.bind(name, g.fast.Operator(op, lambda x, op=op: Array(make(op, (x._node,))), True))
+    g.fast.bind('matmul', g.fast.Operator(lib.matmul, _matmul, False, _rmatmul))
+
+
+def _add_operators():
+    if g.fast:
+        _bind_operators()
+    else:
+        for name, op in {**_BINARY, **_COMPARE}.items():
+            method, reflected = binary(op)
+            _set_method(f'__{name}__', method)
+            if name in _BINARY:
+                _set_method(f'__r{name}__', reflected)
+        for name, op in _UNARY.items():
+            _set_method(f'__{name}__', unary(op))
+        _set_method('__matmul__', _matmul)
+        _set_method('__rmatmul__', _rmatmul)
+    for name in (*_BINARY, 'matmul'):
+        _set_method(f'__i{name}__', in_place(getattr(Array, f'__{name}__')))
 
     def __floordiv__(self, other, /):
         if _operands(self, other) is None:
@@ -476,18 +544,7 @@ def _add_operators():
             raise TypeError('+x is not defined for an array of bool')
         return Array(self._node)
 
-    def __matmul__(self, other, /):
-        if other.__class__ is not Array:
-            return NotImplemented
-        return Array(make(lib.matmul, (self._node, other._node)))
-
-    def __imatmul__(self, other, /):
-        return in_place(__matmul__)(self, other)
-
-    def __rmatmul__(self, other, /):
-        return NotImplemented
-
-    for f in __floordiv__, __rfloordiv__, __ifloordiv__, __pos__, __matmul__, __imatmul__, __rmatmul__:
+    for f in __floordiv__, __rfloordiv__, __ifloordiv__, __pos__:
         setattr(Array, f.__name__, f)
 
 
@@ -586,6 +643,8 @@ def _concats(count):
         def op(*args, _type=ctypes.c_uint64 * count):
             return lib.concat(args[-1], count, _type(*args[:-1]))
 
+        if g.fast:
+            g.fast.register(op, ctypes.cast(lib.concat, ctypes.c_void_p).value, 'concat', False)
         _joins[count] = op
     return op
 
@@ -629,7 +688,7 @@ def _entries(entries):
     if made is None:
         if len(_interned_entries) > 10000:
             _interned_entries.clear()
-        made = _interned_entries[entries] = g.array_type(_Entry, len(entries))(*entries)
+        made = _interned_entries[entries] = g.c_array(_Entry, entries)
     return made
 
 
@@ -707,13 +766,49 @@ def parse(key, shape):
 
 
 _PLAIN = (_RANGE, _OPEN, _OPEN, 1)
+_parsed = {}  # what basic keys mean for a shape: entries, and the shape of the result
+
+
+def _part_name(k):
+    """A part of a basic key as part of a key of _parsed, or False. Numbers of other types may be equal to an
+    integer without being an index."""
+    kind = k.__class__
+    if kind is builtins.int or k is None or k is Ellipsis:
+        return k
+    if kind is slice:
+        bounds = k.start, k.stop, k.step
+        for b in bounds:
+            if b is not None and b.__class__ is not builtins.int:
+                return False
+        return bounds
+    return False
+
+
+def _key_name(key, shape):
+    if key.__class__ is not tuple:
+        name = _part_name(key)
+        return name is not False and (name, shape)
+    names = tuple([_part_name(k) for k in key])
+    for name in names:
+        if name is False:
+            return False
+    return names, shape, None
 
 
 def get(x, key):
     node = x._node
+    name = _key_name(key, node.shape)
+    found = name and _parsed.get(name)
+    if found:
+        return Array(make(lib.index, (node,), found[0], (found[1], node.dtype)))
     entries, arrays, shape = parse(_with_integers(key, node.shape), node.shape)
     if any(e != _PLAIN for e in entries):
-        x = Array(make(lib.index, (node,), (len(entries), _entries(entries)), (shape, node.dtype)))
+        attrs = len(entries), _entries(entries)
+        x = Array(make(lib.index, (node,), attrs, (shape, node.dtype)))
+        if name:
+            if len(_parsed) > 4096:
+                _parsed.clear()
+            _parsed[name] = attrs, shape
     elif not arrays:
         return Array(node)
     return gather(x, arrays) if arrays else x
@@ -840,7 +935,7 @@ def front(x, axes, adjacent):
 
 def flatten(x, indices, count, position):
     """x with `count` axes joined, and the index there for several arrays of indices. An index out of bounds
-    stays out of bounds."""
+    becomes one for which the library has a text of its own."""
     from ._api import broadcast_shapes
 
     joined = x.shape[position : position + count]
@@ -850,12 +945,13 @@ def flatten(x, indices, count, position):
         total *= n
     index = valid = None
     for k, n in zip(indices, joined):
+        least = 0 if k.dtype is dt.uint64 else -n  # a uint64 that int64 lacks becomes negative
         k = cast(k, dt.int64)
-        good = (k >= -n) & (k < n)
+        good = (k >= least) & (k < n)
         k = apply(lib.where, k < 0, k + n, k)
         index = k if index is None else index * n + k
         valid = good if valid is None else valid & good
-    index = broadcast(apply(lib.where, valid, index, total), shape)
+    index = broadcast(apply(lib.where, valid, index, _OUT_OF_BOUNDS), shape)
     return reshape(x, (*x.shape[:position], total, *x.shape[position + count :])), index
 
 

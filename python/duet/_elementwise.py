@@ -4,7 +4,7 @@ import math
 
 from . import _complex
 from . import _dtypes as dt
-from ._array import Array, _scalars, apply, asarray, cast, function_of_one, node_of
+from ._array import Array, _scalars, apply, asarray, cast, function_of_one, node_of, quick
 from ._errors import TypeError
 from ._graph import make
 from ._library import lib
@@ -22,12 +22,17 @@ def _doc(f, op, name):
 def _unary(name, op):
     of_complex, metas = _complex.FUNCTIONS.get(name), {}
 
-    def f(x, /):
+    def general(x, /):
         if of_complex and node_of(x).dtype.kind == 'c':
             return of_complex(x)
         return function_of_one(op, x, metas)
 
-    return _doc(f, op, name)
+    call = quick(op, 1, general)
+
+    def f(x, /):
+        return call(x)
+
+    return _doc(f if call is not general else general, op, name)
 
 
 def _rounding(name, op):
@@ -49,10 +54,15 @@ def operand(x, other):
 
 
 def _binary(name, op):
-    def f(x1, x2, /):
+    def general(x1, x2, /):
         return Array(make(op, (operand(x1, x2), operand(x2, x1))))
 
-    return _doc(f, op, name)
+    call = quick(op, 2, general)
+
+    def f(x1, x2, /):
+        return call(x1, x2)
+
+    return _doc(f if call is not general else general, op, name)
 
 
 for _name in (

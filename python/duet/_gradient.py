@@ -26,7 +26,6 @@ class _Path:
 
     def __init__(self, y, variables):
         self.y, self.variables = y, variables
-        self.update()
 
     def update(self):
         y, variables = self.y, self.variables
@@ -69,6 +68,8 @@ def _build(node, formulas):
 
 
 _GRADIENT = g.Special(_build, 'grad')
+if g.fast:
+    g.fast.register(_GRADIENT, 0, 'gradient', False)
 
 
 def _gradients(y, xs, more=()):

@@ -5,7 +5,10 @@ from becoming computed. An Array (_array.py) names a node, and `x[0] = 1` makes 
 
 C formulas belong to one thread and to one statement, so they are built here from the nodes when values are
 needed, and consumed at once. Nodes that the formula passes and that something else still refers to are
-results of the same statement, so that nothing is computed twice."""
+results of the same statement, so that nothing is computed twice.
+
+The module _duet_fast has the same classes, and functions for common cases, as compiled code. Without it, those
+in Python are used."""
 
 import ctypes
 import threading
@@ -15,6 +18,12 @@ from sys import getrefcount
 from ._dtypes import by_code
 from ._errors import check, make_error
 from ._library import lib, structs
+from ._table import FUNCTIONS
+
+try:
+    import _duet_fast as fast
+except ImportError:
+    fast = None
 
 MOST = 256  # operators in a formula: a larger one is evaluated
 MOST_KEPT = 2048  # the same for a formula of variables, whose gradient may be asked for
@@ -71,7 +80,7 @@ class _State(threading.local):
     recorded = None  # what the recording of this thread uses
 
 
-state = _State()
+state = fast.State() if fast else _State()
 
 
 class Matrix:
@@ -120,6 +129,10 @@ class Node:
         return len(self.shape)
 
 
+if fast:
+    Matrix, Node = fast.Matrix, fast.Node
+
+
 def leaf(matrix, shape, dtype, where):
     node = Node(None, (), (), shape, dtype, where, 0)
     node.matrix = matrix
@@ -140,20 +153,26 @@ def new_matrix(pointer, keep=None):
 
 
 @lru_cache(None)
-def array_type(kind, count):
-    """An array of C that can be part of a key: it is equal only to itself."""
+def _array_type(kind, count):
     return type('Array', (kind * max(count, 1),), {'__hash__': object.__hash__})
+
+
+def c_array(kind, values):
+    """An array of C that can be part of a key: it is equal only to itself."""
+    made = _array_type(kind, len(values))(*values)
+    made._as_parameter_ = ctypes.addressof(made)  # for the compiled module
+    return made
 
 
 @lru_cache(4096)
 def sizes(shape):
     """int64_t[]: equal tuples give the same object, so that operators with equal sizes have equal keys."""
-    return array_type(ctypes.c_int64, len(shape))(*shape)
+    return c_array(ctypes.c_int64, shape)
 
 
 @lru_cache(4096)
 def ints(values):
-    return array_type(ctypes.c_int, len(values))(*values)
+    return c_array(ctypes.c_int, values)
 
 
 def number(x):
@@ -478,6 +497,27 @@ def value(node):
                 lib.drop(e)
     evaluate([node])
     return node.matrix
+
+
+def _start():
+    """Makes the compiled functions ready, which call those above for what they do not handle."""
+    address = lambda f: ctypes.cast(f, ctypes.c_void_p).value  # noqa: E731
+    needed = (
+        *(_of_matrix, _of_number, _of_integer, _eval, _new, _set_all),
+        *(lib.drop, lib.scope_open, lib.scope_close, _free, lib.grad, lib.vjp),
+    )
+    integers = sum(1 << t.code for t in by_code if t.kind in 'iu')
+    general = make, value, evaluate, result_of, make_error
+    fast.start(tuple(map(address, needed)), auto, tuple(by_code), integers, MOST, _known, *general)
+    for name, row in FUNCTIONS.items():
+        if row[0] == 'e' and hasattr(lib, name):
+            op = getattr(lib, name)
+            fast.register(op, address(op), row[1], op in VIEWS)
+
+
+if fast:
+    _start()
+    make, value, evaluate = fast.make, fast.value, fast.evaluate
 
 
 class on:

@@ -119,6 +119,27 @@ def einsum(*operands):
     return apply(op, *arrays, attrs=(letters[0].encode(),))
 
 
+def global_norm(*arrays):
+    """The root of the sum of the squares of all elements of all arrays, for clip_norm."""
+    for x in arrays:
+        node_of(x, 'an operand of global_norm')
+    return apply(_norm_of(len(arrays)), *arrays)
+
+
+_norms = {}
+
+
+def _norm_of(count):
+    op = _norms.get(count)
+    if op is None:
+
+        def op(*args, _type=ctypes.c_uint64 * count):
+            return lib.global_norm(count, _type(*args))
+
+        _norms[count] = op
+    return op
+
+
 _sums = {}
 
 

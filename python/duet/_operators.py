@@ -11,7 +11,7 @@ import operator
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import Array, _scalars
+from ._array import Array, _scalars, quick
 from ._errors import TypeError
 from ._graph import make
 from ._library import lib
@@ -57,6 +57,7 @@ _OTHERS = {  # those that are functions of their own, or that make no sense here
     'cross_entropy_loss',
     'einsum',
     'einsum_list',
+    'global_norm',
 }
 _EMPTY, _BOTH, _KEY = (
     inspect.Parameter.empty,
@@ -121,6 +122,10 @@ def _plan(row):
     return plan
 
 
+def _options(struct, keywords):
+    return options_of(struct, **{k: tuple(v) if isinstance(v, list) else v for k, v in keywords.items()})
+
+
 def _finish(f, name, row, parameters, more=''):
     f.__name__ = f.__qualname__ = name
     text = row[4]
@@ -139,38 +144,50 @@ def _operator(name, row):
     struct = next((n for kind, n in plan if kind == 'options'), None)
     positional = operands + [n for _, n in others]
 
-    def f(*args, **keywords):
+    attributes = [(kind, n) for kind, n in plan if kind != 'e']
+
+    def complete(args, keywords):
+        """All positional arguments; takes those that are given by name from `keywords`."""
         if len(args) > len(positional):
             raise TypeError(f'{name} takes {len(positional)} arguments, and not {len(args)}')
-        given = dict(zip(positional, args))
+        args = list(args)
         for n in positional[len(args) :]:
             if n in keywords:
-                given[n] = keywords.pop(n)
+                args.append(keywords.pop(n))
             elif n in _DEFAULTS and n not in operands:
-                given[n] = _DEFAULTS[n]
+                args.append(_DEFAULTS[n])
             else:
                 raise TypeError(f'{name} needs the argument {n}')
         if keywords and not struct:
             raise TypeError(f'{name} has no argument {next(iter(keywords))}')
-        attrs = []
-        for kind, n in plan:
+        return args
+
+    def f(*args, **keywords):
+        if len(args) != len(positional) or keywords:
+            args = complete(args, keywords)
+        attrs, more = [], iter(args[len(operands) :])
+        for kind, n in attributes:
             if kind == 'options':
-                attrs.append(
-                    options_of(n, **{k: tuple(v) if isinstance(v, list) else v for k, v in keywords.items()})
-                    if keywords
-                    else None
-                )
+                attrs.append(_options(n, keywords) if keywords else None)
             elif kind in ('sizes', 'ints'):
-                values = given[n]
+                values = next(more)
                 values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
                 attrs += [len(values), (g.sizes if kind == 'sizes' else g.ints)(values)]
-            elif kind != 'e':
-                attrs.append(_convert(kind, n, given[n]))
-        nodes = tuple([_value(given[n], n) for n in operands])
-        if not any(n.__class__ is g.Node for n in nodes):
+            else:
+                attrs.append(_convert(kind, n, next(more)))
+        nodes, has_array = [], False
+        for x, n in zip(args, operands):
+            if x.__class__ is Array:
+                nodes.append(x._node)
+                has_array = True
+            else:
+                nodes.append(_value(x, n))
+        if not has_array:
             raise TypeError(f'{name} needs an array of Duet')
-        return Array(make(op, nodes, tuple(attrs)))
+        return Array(make(op, tuple(nodes), tuple(attrs)))
 
+    if not others and not struct and g.fast and len(operands) <= 2:
+        f = _with_shortcut(op, len(operands), f)
     parameters = [
         inspect.Parameter(n, _BOTH, default=_EMPTY if n in operands else _DEFAULTS.get(n, _EMPTY))
         for n in positional
@@ -184,6 +201,15 @@ def _operator(name, row):
     if struct:
         parameters += [inspect.Parameter(m, _KEY, default=0) for m, _, _ in STRUCTS[struct]]
     return _finish(f, name, row, parameters)
+
+
+def _with_shortcut(op, count, general):
+    call = quick(op, count, general, False)
+
+    def f(*args, **keywords):
+        return call(*args) if len(args) == count and not keywords else general(*args, **keywords)
+
+    return f
 
 
 def _reduction(name, row):

@@ -5,7 +5,7 @@ import math
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import Array, apply, axes_of, axis_of, cast, convert, node_of, reshape
+from ._array import Array, apply, axes_of, axis_of, cast, convert, node_of, quick, reshape
 from ._errors import TypeError, ValueError
 from ._graph import make
 from ._library import lib
@@ -21,14 +21,17 @@ class Forms:
             getattr(lib, name + '_axes', None),
             getattr(lib, name + '_axes_keep', None),
         )
+        self._of_one = quick(self.all, 1, lambda x: Array(make(self.all, (x._node,))), False)
 
     def __call__(self, operands, axis, keepdims, before=()):
         """Reduces along an axis, several of them, or all if axis is None. `before` are arguments that the
         functions take before the axes."""
-        rank = operands[0].ndim if len(operands) == 1 else max(x.ndim for x in operands)
+        if axis is None and not keepdims and len(operands) == 1 and not before:
+            return self._of_one(operands[0])
         nodes = tuple([x._node for x in operands])
         if axis is None and not keepdims:
             return Array(make(self.all, nodes, before))
+        rank = len(nodes[0].shape) if len(nodes) == 1 else builtins.max([len(n.shape) for n in nodes])
         if axis is None or isinstance(axis, (tuple, list)):
             axes = axes_of(axis, rank)
             op = self.axes_keep if keepdims else self.axes

@@ -7,7 +7,8 @@
     x = s.solve(b)
 
 A matrix has compressed rows (CSR): `values` is an array of its elements, and the pattern, which never
-changes, says where they are. Gradients are taken with respect to `values` and to dense operands. Nothing but
+changes, says where they are. Gradients are taken with respect to `values` and to dense operands; they pass
+transposes, rows, copies, sums and products with numbers, but no product of two sparse matrices. Nothing but
 to_dense makes a dense matrix. docs/python.md is the manual."""
 
 import builtins
@@ -16,7 +17,7 @@ import os
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import Array, asarray, cast
+from ._array import Array, apply, asarray, cast
 from ._errors import IndexError, TypeError, ValueError, check, make_error
 from ._library import lib
 from ._operators import make_all as _make_all
@@ -144,6 +145,8 @@ class Sparse:
 
     def __mul__(self, other, /):
         if isinstance(other, Sparse):
+            if _has_variable(self, other):
+                return _merged(lib.sparse_multiply, self, other, lambda a, b: a * b)
             return _made(lib.sparse_multiply, self, other)
         other = _dense(other)
         if isinstance(other, Array) and other.ndim:
@@ -161,14 +164,18 @@ class Sparse:
     # ---- other sparse matrices ----
 
     def __add__(self, other, /):
-        return _made(lib.sparse_add, self, other) if isinstance(other, Sparse) else NotImplemented
+        if not isinstance(other, Sparse):
+            return NotImplemented
+        if _has_variable(self, other):
+            return _merged(lib.sparse_add, self, other, lambda a, b: a + b)
+        return _made(lib.sparse_add, self, other)
 
     def __sub__(self, other, /):
         return self + -other if isinstance(other, Sparse) else NotImplemented
 
     @property
     def T(self):
-        return _made(lib.sparse_transposed, self)
+        return _moved(lib.sparse_transposed, self)
 
     def __getitem__(self, key):
         """Rows: s[2:5]."""
@@ -177,15 +184,20 @@ class Sparse:
         start, stop, step = key.indices(self.shape[0])
         if step != 1:
             raise IndexError('a range of rows of a sparse matrix must have the step 1')
-        return _made(lib.sparse_slice, self, start, max(start, stop))
+        return _moved(lib.sparse_slice, self, start, max(start, stop))
 
     def copy(self):
-        return _made(lib.sparse_copy, self)
+        return _moved(lib.sparse_copy, self)
 
     # ---- products and systems ----
 
     def __matmul__(self, other, /):
         if isinstance(other, Sparse):
+            if _has_variable(self, other):
+                raise TypeError(
+                    'the values of a sparse matrix depend on a variable, and products of two sparse matrices '
+                    'have no gradients: use products with dense arrays, or values that are a NumPy array'
+                )
             return _made(lib.sparse_product, self, other)
         if not isinstance(other, Array):
             return NotImplemented
@@ -248,9 +260,8 @@ class Sparse:
 
     def to_coo(self):
         """The values, and their rows and columns: (values, (row, column))."""
-        with _held(self) as pointer:
-            row, column = _pointer(), _pointer()
-            check(lib.sparse_to_coo(pointer, ctypes.addressof(row), ctypes.addressof(column), None))
+        row, column = _pointer(), _pointer()
+        check(lib.sparse_to_coo(self._handle.pointer, ctypes.addressof(row), ctypes.addressof(column), None))
         return self._values, (_copy(row.value), _copy(column.value))
 
     def save(self, path):
@@ -275,12 +286,6 @@ class _held:
         if s._own:
             self.handle = s._handle
         else:
-            if s._values._node.kept:
-                raise TypeError(
-                    'the values of this sparse matrix depend on a variable, and transposes, rows, copies, '
-                    'sums and products of sparse matrices have no gradients: use products with dense '
-                    'arrays, or values that are a NumPy array'
-                )
             values = g.value(s._values._node)
             self.handle = _Handle(lib.sparse_with_values(s._handle.pointer, lib.of_matrix(values.pointer)))
         return self.handle.pointer
@@ -294,6 +299,63 @@ def _made(function, *args):
     held = [_held(a) if isinstance(a, Sparse) else a for a in args]
     made = _Handle(function(*[h.__enter__() if h.__class__ is _held else h for h in held]))
     return Sparse(made)
+
+
+# ---- gradients of other sparse matrices ----
+#
+# The library moves the elements of a sparse matrix at once, and so without gradients. If the values depend on a
+# variable, it moves their numbers instead, and the new values are a formula that selects by these numbers.
+
+
+def _has_variable(*matrices):
+    return builtins.any(s._values._node.kept for s in matrices)
+
+
+def _with_numbers(s, first):
+    """The pattern of s with the values first, first + 1, ..."""
+    from ._creation import iota
+
+    numbers = (iota(s.nnz, dt.float64) + builtins.float(first)).evaluate()
+    return _Handle(lib.sparse_with_values(s._handle.pointer, lib.of_matrix(numbers._node.matrix.pointer)))
+
+
+def _numbers(handle):
+    return cast(_view(lib.sparse_values(handle.pointer), g.state.device), dt.int64).evaluate()
+
+
+def _take(values, numbers):
+    return apply(lib.take, values, numbers, attrs=(0,))
+
+
+def _moved(function, s, *args):
+    """The result of a function that moves, or selects, elements of one matrix."""
+    if not _has_variable(s):
+        return _made(function, s, *args)
+    numbered = _with_numbers(s, 0)
+    made = _Handle(function(numbered.pointer, *args))
+    return Sparse(made, _take(s._values, _numbers(made)))
+
+
+def _merged(function, a, b, combine):
+    """The result of a function of two matrices that combines their elements at each place. Where one of them
+    has no element, its element is 0."""
+    from ._creation import zeros
+    from ._manipulation import concat
+
+    values = []
+    for s, other in (a, b), (b, a):
+        numbered, rest = _with_numbers(s, 1), _neutral(other, function)
+        made = _Handle(function(numbered.pointer, rest.pointer))
+        values.append(_take(concat([zeros(1, dtype=s.dtype), s._values]), _numbers(made)))
+    return Sparse(made, combine(*values))
+
+
+def _neutral(s, function):
+    """The pattern of s with values that leave those of the other operand unchanged."""
+    from ._creation import full
+
+    neutral = full(s.nnz, 1.0 if function is lib.sparse_multiply else 0.0, dtype=dt.float64).evaluate()
+    return _Handle(lib.sparse_with_values(s._handle.pointer, lib.of_matrix(neutral._node.matrix.pointer)))
 
 
 # ---- making ----

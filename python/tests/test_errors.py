@@ -16,6 +16,11 @@ CASES = {
     'matmul': (lambda: duet.matmul(duet.ones((2, 3)), duet.ones((2, 3))), ValueError, 'duet_matmul'),
     'index': (lambda: X[3], IndexError, 'index 3 is out of bounds for axis 0 of size 3'),
     'too many': (lambda: X[0, 0], IndexError, 'too many indices'),
+    'large index': (
+        lambda: duet.ones((2, 3))[duet.asarray([2**64 - 1], dtype=duet.uint64), duet.asarray([0])].tolist(),
+        IndexError,
+        'out of bounds',
+    ),
     'index array': (lambda: X[duet.asarray([5])].tolist(), IndexError, 'out of bounds'),
     'index arrays': (
         lambda: duet.ones((2, 3))[duet.asarray([0]), duet.asarray([3])].tolist(),

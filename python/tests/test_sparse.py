@@ -112,6 +112,63 @@ def test_gradients(rng):
     assert np.allclose(np.asarray(of_values), np.outer(2 * (a @ x), x)[a.tocoo().coords])
 
 
+def by_differences(f, v):
+    """The gradient of f with respect to the elements of v."""
+    made = []
+    for k in range(len(v)):
+        step = np.zeros(len(v))
+        step[k] = 1e-6
+        made.append((float(f(duet.asarray(v + step))) - float(f(duet.asarray(v - step)))) / 2e-6)
+    return made
+
+
+@pytest.mark.parametrize(
+    'name',
+    ['transposed', 'rows', 'copy', 'negative', 'sum', 'difference', 'product', 'number', 'dense', 'both'],
+)
+def test_gradients_of_other_matrices(rng, name):
+    s, t = (duet.sparse.from_scipy(draw(rng, 7, 5, density=0.5)) for _ in range(2))
+    dense = duet.asarray(rng.normal(size=(7, 5)))
+    make = {
+        'transposed': lambda u: u.T,
+        'rows': lambda u: u[2:5],
+        'copy': lambda u: u.copy(),
+        'negative': lambda u: -u,
+        'sum': lambda u: u + t,
+        'difference': lambda u: t - u,
+        'product': lambda u: u * t,
+        'number': lambda u: 3 * u / 2.0,
+        'dense': lambda u: u * dense,
+        'both': lambda u: (u + u * t).T[1:],
+    }[name]
+    values = rng.normal(size=s.nnz)
+    x = rng.normal(size=make(s).shape[1])
+
+    def loss(v):
+        return duet.sum(duet.sin(make(s.with_values(v)) @ duet.asarray(x)))
+
+    other = make(s.with_values(duet.asarray(values)))
+    variable = make(s.with_values(duet.variable(duet.asarray(values))))
+    same(variable, other.to_scipy())
+    assert np.allclose(
+        np.asarray(duet.grad(loss)(duet.asarray(values))), by_differences(loss, values), atol=1e-8
+    )
+    assert np.allclose(
+        np.asarray(duet.grad(lambda y: duet.sum((other @ y) ** 2))(duet.asarray(x))),
+        2 * other.to_scipy().T @ (other.to_scipy() @ x),
+    )
+
+
+def test_places_and_files_of_variables(tmp_path):
+    s = duet.sparse.from_dense(duet.asarray([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+    t = s.with_values(duet.variable(s.values) * 2)
+    values, (row, column) = t.to_coo()
+    equal(values, np.array([2.0, 4.0, 6.0]))
+    assert row.tolist() == [0, 0, 1] and column.tolist() == [0, 2, 1]
+    t.save(str(tmp_path / 't.mtx'))
+    same(duet.sparse.load(str(tmp_path / 't.mtx')), t.to_scipy())
+
+
 def test_files(rng, tmp_path):
     import scipy.io
 
@@ -151,8 +208,8 @@ def test_copies_and_gradients_that_do_not_exist():
         s.solve_triangular(duet.ones((2,)))
     other = np.array([[1.0, 10.0, 100.0]] * 2)
     assert np.array_equal(np.asarray((s * other).to_dense()), [[1, 0, 200], [0, 30, 0]])
-    with pytest.raises(TypeError, match='gradients'):
-        duet.grad(lambda v: duet.sum(s.with_values(v).T @ duet.ones((2,))))(s.values)
+    with pytest.raises(TypeError, match='products of two sparse matrices have no gradients'):
+        duet.grad(lambda v: (s.T @ s.with_values(v)).sum())(s.values)
 
 
 def test_gradients_after_the_value():

@@ -99,3 +99,19 @@ duet_status index_list_read(const shape *s, int count, const duet_index_entry *i
     take_all(s, &axis, s->rank, l);
     return DUET_OK;
 }
+
+char *bad_index_text(char text[BAD_INDEX_TEXT], const char *name, int64_t index, int64_t element,
+                     int64_t size)
+{
+    if (index == POSITION_OUT_OF_BOUNDS)
+        snprintf(
+            text, BAD_INDEX_TEXT,
+            "duet_%s: element %lld of the indices is out of bounds; of indices of several axes, list %lld",
+            name, (long long)element, (long long)element);
+    else
+        snprintf(text, BAD_INDEX_TEXT,
+                 "duet_%s: index %lld, element %lld of the indices, is out of bounds; the size of the axis "
+                 "is %lld",
+                 name, (long long)index, (long long)element, (long long)size);
+    return text;
+}

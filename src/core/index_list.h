@@ -25,6 +25,16 @@ duet_status index_list_read(const shape *s, int count, const duet_index_entry *i
  * Errors    BAD_ARGUMENT (a step of 0) */
 duet_status axis_range_read(int axis, int64_t size, int64_t start, int64_t stop, int64_t step, axis_range *r);
 
+/* Indices of several axes, as in duet_gather_nd, become positions of elements. One that is out of
+ * bounds becomes this position, which is out of bounds of all axes, and which no program uses as an
+ * index. */
+#define POSITION_OUT_OF_BOUNDS (-(INT64_C(1) << 62) - 1)
+
+/* "duet_take: index 5, element 1 of the indices, is out of bounds; the size of the axis is 3" */
+#define BAD_INDEX_TEXT 200
+char *bad_index_text(char text[BAD_INDEX_TEXT], const char *name, int64_t index, int64_t element,
+                     int64_t size);
+
 /* Does the range select all elements in order? */
 static inline bool axis_range_is_all(const axis_range *r, int64_t size)
 {

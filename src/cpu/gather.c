@@ -3,6 +3,7 @@
  * The operand and the indices may have any layout, the result is dense. Threads divide the indices. */
 #include "gather.h"
 #include "dtype.h"
+#include "index_list.h"
 #include "min_max.h"
 #include <string.h>
 
@@ -44,10 +45,8 @@ static __attribute__((cold)) duet_status bad_index(const step *s, const operand 
                                                    int64_t n)
 {
     const int64_t index = index_at(address(f, o), o->at.type, layout_offset(&o->at, i));
-    return fail(
-        DUET_BAD_ARGUMENT,
-        "duet_%s: index %lld, element %lld of the indices, is out of bounds; the size of the axis is %lld",
-        op_infos[s->kernel].name, (long long)index, (long long)i, (long long)n);
+    char text[BAD_INDEX_TEXT];
+    return fail(DUET_BAD_ARGUMENT, "%s", bad_index_text(text, op_infos[s->kernel].name, index, i, n));
 }
 
 typedef struct index_work {

@@ -131,6 +131,8 @@ static duet_status label_result(const formula_text *f, int count, const sizes_of
         for (int label = 0; label < LETTERS; label++)
             if (times_in(f, count, label) == 1 && g.count < GROUP_MAX) g.label[g.count++] = label;
     }
+    if (g.dots < 0 && l->dots > 0)
+        return bad_text("the axes of \"...\" are not summed over, so the result must have \"...\", too");
     const int dots = g.dots < 0 ? 0 : l->dots;
     *out = (term){ .rank = g.count + dots };
     if (out->rank > DUET_RANK_MAX)

@@ -3,6 +3,7 @@
 #include "call_text.h"
 #include "derivative_rules.h"
 #include "dtype.h"
+#include "index_list.h"
 #include "min_max.h"
 #include "status.h"
 #undef DUET_HERE
@@ -62,16 +63,18 @@ typedef struct positions {
 
 static positions positions_along(duet_expr indices, int64_t n, int64_t stride, const char *site)
 {
+    /* A u64 index that i64 lacks becomes negative, and must not count from the end. */
+    const bool may_be_negative = duet_expr_type(indices) != DUET_U64;
     const duet_expr i = duet_cast(indices, DUET_I64),
-                    from_start = duet_where(duet_less(i, 0), duet_add(i, n), i);
+                    from_start = may_be_negative ? duet_where(duet_less(i, 0), duet_add(i, n), i) : i;
     const duet_expr within = duet_logical_and(duet_greater_equal(from_start, 0), duet_less(from_start, n));
     return (positions){ duet_mul(from_start, stride), within };
 }
 
 /* An index out of bounds must not become the position of another element. */
-static duet_expr checked(positions p, int64_t all, const char *site)
+static duet_expr checked(positions p, const char *site)
 {
-    return duet_where(p.valid, p.at, all);
+    return duet_where(p.valid, p.at, POSITION_OUT_OF_BOUNDS);
 }
 
 /* ---- along an axis ---- */
@@ -86,7 +89,7 @@ static duet_expr along_positions(const shape *s, duet_expr indices, int axis, co
     positions p = positions_along(indices, s->size[axis], apart[axis], site);
     for (int a = 0; a < s->rank; a++)
         if (a != axis) p.at = duet_add(p.at, counted(a, s->rank, duet_expr_size(indices, a), apart[a], site));
-    return checked(p, stride, site);
+    return checked(p, site);
 }
 
 static duet_status check_along(duet_expr x, duet_expr indices, duet_expr values)
@@ -228,7 +231,7 @@ static parts parts_of(duet_expr x, duet_expr indices, const char *site)
     }
     merged.size[0] = stride;
     for (int a = count; a < s.rank; a++) merged.size[merged.rank++] = s.size[a];
-    return (parts){ duet_reshape_at(x, merged.rank, merged.size, site), checked(p, stride, site) };
+    return (parts){ duet_reshape_at(x, merged.rank, merged.size, site), checked(p, site) };
 }
 
 duet_expr(duet_gather_nd_at)(duet_expr x, duet_expr indices, const char *site)

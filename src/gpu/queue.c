@@ -1,6 +1,7 @@
 /* queue.c - streams, their order, and copies. Only sync and download block the host. */
 #define _GNU_SOURCE /* recursive mutexes */
 #include "queue.h"
+#include "index_list.h"
 #include "pinned_ring.h"
 #include <string.h>
 
@@ -180,13 +181,12 @@ duet_status gpu_queue_clear(int device, void *p, size_t bytes, int index)
 static duet_status bad_index_found(const queue *q, const index_report *r)
 {
     const bad_index b = *r->found;
+    char text[BAD_INDEX_TEXT];
     ON_DEVICE(q->device);
     r->found->kernel = 0;
     TRY(CUDA(cudaMemsetAsync, r->claimed, 0, sizeof *r->claimed, q->stream));
-    return fail(DUET_BAD_ARGUMENT,
-                "duet_%s: index %lld, element %lld of the indices, is out of bounds; the size of the axis is "
-                "%lld. The GPU found it in an earlier statement",
-                op_infos[b.kernel - 1].name, (long long)b.index, (long long)b.element, (long long)b.size);
+    return fail(DUET_BAD_ARGUMENT, "%s. The GPU found it in an earlier statement",
+                bad_index_text(text, op_infos[b.kernel - 1].name, b.index, b.element, b.size));
 }
 
 duet_status gpu_queue_report(int device, int index)

@@ -70,7 +70,7 @@ static void draw(question *q, int least)
                 memmove(q->out + at + 1, q->out + at, sizeof q->out[0] * (size_t)(q->out_rank++ - at));
                 q->out[at] = l;
             }
-        if (most_dots && between(0, 3)) put_dots(q->out, &q->out_rank, most_dots);
+        if (most_dots) put_dots(q->out, &q->out_rank, most_dots);
         p += sprintf(p, "->");
         p = put_group(p, q->out, q->out_rank, false);
     } else {
@@ -200,6 +200,13 @@ static void test_refusals(void)
                   "duet_einsum_list(x: f32[2,3]): index i must have one size in all operands, not 2 and 3");
     array_refused(duet_einsum(x, y, "ijk,jk->i"), DUET_BAD_SHAPE,
                   "the indices name 3 axes of operand 0, which has 2");
+    array_refused(duet_einsum(x, "i...->i"), DUET_BAD_ARGUMENT,
+                  "the axes of \"...\" are not summed over, so the result must have \"...\", too");
+    array_refused(duet_einsum(x, y, "i...,jk->ik"), DUET_BAD_ARGUMENT, "are not summed over");
+    duet_matrix *row_sums = duet_eval(duet_einsum(x, "ij...->i")); /* here "..." stands for no axis */
+    CHECK(row_sums && duet_rank(row_sums) == 1, "\"...\" without axes may be missing in the result: %s",
+          duet_error());
+    duet_free(&row_sums);
     array_refused(duet_einsum(x, y, "...,..."), DUET_BAD_SHAPE, "the axes of \"...\" do not broadcast");
     array_refused(duet_einsum(x, z, "ij,jk->k"), DUET_BAD_TYPE, "duet_einsum(x: f32[2,3], y: i32[3,4]): ");
     array_refused((duet_einsum_list)(0, NULL, "i"), DUET_BAD_ARGUMENT,

@@ -368,6 +368,21 @@ static void test_gradients(void)
 
 /* ---- errors ---- */
 
+/* A u64 index that i64 lacks does not count from the end. */
+static void refuse_large_unsigned(duet_matrix *x)
+{
+    const uint64_t last[] = { UINT64_MAX, 0 };
+    duet_matrix *list = duet_from_array(last, DUET_U64, 1, 2),
+                *column = duet_from_array(last, DUET_U64, 2, 1);
+    array_refused(duet_gather_nd(x, list), DUET_BAD_ARGUMENT,
+                  "duet_take: element 0 of the indices is out of bounds; of indices of several axes, list 0");
+    array_refused(duet_scatter_nd(x, list, duet_part(duet_reshape(x, -1), 0, 6, 0), DUET_SCATTER_SET),
+                  DUET_BAD_ARGUMENT, "out of bounds");
+    array_refused(duet_scatter_along_axis(x, column, duet_part(x, 1, 3, 0), 1, DUET_SCATTER_ADD),
+                  DUET_BAD_ARGUMENT, "out of bounds");
+    duet_free(&list, &column);
+}
+
 static void test_refusals(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 2, 3), *i = duet_new(DUET_I32, 2, 3), *v = duet_new(DUET_F32, 3),
@@ -406,6 +421,7 @@ static void test_refusals(void)
                       "out of bounds");
         array_refused(duet_put_along_axis(x, far, 1, 1), DUET_BAD_ARGUMENT, "out of bounds");
         array_refused(duet_gather_nd(f3, far), DUET_BAD_SHAPE, "the last axis of indices must have 1 to 2");
+        refuse_large_unsigned(x);
     }
     array_refused(duet_cumsum(x, 0, .exclusive = 1, .initial = 1), DUET_BAD_ARGUMENT,
                   "duet_cumsum_with(x: f32[2,3]): exclusive and initial must not both be 1");
