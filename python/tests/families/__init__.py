@@ -8,7 +8,8 @@ import duet
 FLOATS, COMPLEX = ['float32', 'float64'], ['complex64', 'complex128']
 INTEGERS = [f'{u}int{n}' for u in ('', 'u') for n in (8, 16, 32, 64)]
 INEXACT, REAL = FLOATS + COMPLEX, FLOATS + INTEGERS + ['bool']
-ALL = REAL + COMPLEX
+REAL_AND_HALF = REAL + ['float16']
+ALL = REAL_AND_HALF + COMPLEX
 CASES = {}  # name: (family, function)
 
 
@@ -126,7 +127,10 @@ class Draw:
         return 0 if self.chance(zero) else self.int(1, high)
 
     def shape(self, low=0, high=3, sizes=5, zero=0.07):
-        return tuple(self.size(sizes, zero) for _ in range(self.int(low, high)))
+        made = [self.size(sizes, zero) for _ in range(self.int(low, high))]
+        if made and self.chance(0.08):  # longer than a vector of the processor
+            made[self.int(0, len(made) - 1)] = self.int(6, 70)
+        return tuple(made)
 
     def smaller(self, shape):
         """A shape that broadcasts to the given one."""

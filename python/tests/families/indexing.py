@@ -4,7 +4,7 @@ import numpy as np
 
 import duet
 
-from . import ALL, COMPLEX, FLOATS, INTEGERS, REAL, case, check, eps, near, same, up
+from . import ALL, COMPLEX, FLOATS, INTEGERS, REAL, REAL_AND_HALF, case, check, eps, near, same, up
 
 HOW = {'set': None, 'add': np.add, 'mul': np.multiply, 'min': np.minimum, 'max': np.maximum}
 GATHER = 'gather and scatter'
@@ -81,7 +81,7 @@ def along_axis(d):
     dtype, shape = d.pick(ALL), d.shape(1, 3, 5, 0)
     axis = d.axis(len(shape))
     k, n = axis % len(shape), shape[axis]
-    wide = shape[:k] + (d.size(n),) + shape[k + 1 :]
+    wide = shape[:k] + (d.int(0, n),) + shape[k + 1 :]
     a, x = d.operand(shape, dtype)
     indices = d.rng.permuted(
         np.broadcast_to(np.arange(n).reshape([-1] + [1] * (len(shape) - k - 1)), shape), axis=axis
@@ -142,7 +142,7 @@ def sliding_window(d):
 
 @case('padding and windows')
 def moved(d):
-    """roll, tile, repeat, flip, diff and triangles."""
+    """roll, tile, repeat, diff and triangles."""
     dtype, shape = d.pick(ALL), d.shape(1, 3)
     a, x = d.operand(shape, dtype)
     axis, by = d.axis(len(shape)), d.int(-7, 7)
@@ -178,7 +178,7 @@ def unique(d):
 
 @case('sets and sorts')
 def sort(d):
-    dtype, shape = d.pick(REAL), d.shape(1, 3, 9)
+    dtype, shape = d.pick(REAL_AND_HALF), d.shape(1, 3, 9)
     axis, down = d.axis(len(shape)), d.chance(0.4)
     a = d.array(shape, dtype, 0.5) if d.chance(0.5) else d.equal_numbers(shape, dtype)
     x = d.given(a)
@@ -196,7 +196,7 @@ def descending(a, axis):
 @case('sets and sorts')
 def top_k(d):
     """The k largest and the k smallest elements."""
-    dtype, shape = d.pick(REAL), d.shape(1, 3, 9)
+    dtype, shape = d.pick(REAL_AND_HALF), d.shape(1, 3, 9)
     axis = d.axis(len(shape))
     k = d.int(0, shape[axis])
     a = d.array(shape, dtype, 0.5) if d.chance(0.5) else d.equal_numbers(shape, dtype)

@@ -18,8 +18,10 @@ def compare(got, want, terms, size, dtype):
 
 @case('einsum')
 def einsum(d):
-    dtype, count = d.pick(INEXACT * 2 + INTEGERS), d.pick([1, 1, 2, 2, 2, 3, 3, 4])
+    dtype, count = d.pick(INEXACT * 2 + INTEGERS), d.pick([1, 1, 2, 2, 2, 3, 3, 4, 6])
     sizes = {c: d.pick([0, 1, 2, 2, 3, 3, 4]) for c in 'abcdE'}
+    if d.chance(0.1):
+        sizes[d.pick('abcdE')] = d.int(5, 20)
     groups = [''.join(d.pick('abcdE') for _ in range(d.int(0, 3))) for _ in range(count)]
     dots = d.size(3, 0), d.size(3, 0)
     ellipses = [d.chance(0.2) for _ in range(count)]
@@ -62,8 +64,8 @@ def kron(d):
 
 @case('matrix products')
 def matmul(d):
-    dtype = d.pick(ALL)
-    m, k, n = d.size(), d.size(9), d.size()
+    dtype = d.pick(INEXACT + INTEGERS + ['bool'])
+    m, k, n = (d.size(9) if d.chance(0.9) else d.int(10, 70) for _ in range(3))
     left, right = d.broadcastable(d.shape(0, 2, 3))
     a, x = d.operand((k,) if d.chance(0.1) else (*left, m, k), dtype)
     b, y = d.operand((k,) if d.chance(0.1) else (*right, k, n), dtype)
