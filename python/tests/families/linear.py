@@ -56,6 +56,8 @@ def matrices(d, batch, m, n, dtype):
         a = a * 10.0 ** d.int(-4, 4)
     elif how == 3:
         a = a * 10.0 ** d.rng.integers(-2, 3, n)
+    elif how == 4 and dtype in ('float32', 'complex64'):
+        a = a * 2.0 ** d.int(-90, 90)
     return np.ascontiguousarray(a).astype(dtype)
 
 
@@ -144,8 +146,10 @@ def det(d):
     rows = np.prod(np.sqrt((np.abs(a) ** 2).sum(-1)), axis=-1) * max(n, 1)  # Hadamard's bound
     size = np.where(kappa < 1e-3 / eps(dtype), np.minimum(kappa * np.abs(want), rows), rows)
     got = shaped(got, want.shape, dtype)
-    over = np.abs(want) * 2 > np.finfo(dtype).max  # these may be infinite
-    near(np.where(over, 0, got), np.where(over, 0, want), 60 * max(n, 1) * eps(dtype) * size + tiny(dtype))
+    bound = 60 * max(n, 1) * eps(dtype) * size + tiny(dtype)
+    over = (np.abs(want) + bound) * 2 > np.finfo(dtype).max  # these may be infinite
+    check(not np.isnan(np.where(over, got.real, 0)).any(), 'a determinant is NaN')
+    near(np.where(over, 0, got), np.where(over, 0, want), bound)
 
 
 @case(FAMILY)
@@ -159,9 +163,10 @@ def slogdet(d):
     want, kappa = np.linalg.slogdet(a), condition(a)[..., 0, 0]
     bound = 60 * max(n, 1) * eps(dtype) * kappa + eps(dtype) * np.abs(want.logabsdet)
     bound = np.where(bound < 1, bound, np.inf)
-    near(log, want.logabsdet, bound, part_type(dtype), 'logabsdet')
-    bound = np.where(bound < 1, bound if dtype in COMPLEX else 0, 2)
-    near(sign, want.sign, bound, dtype, 'sign')
+    log, known = shaped(log, kappa.shape, part_type(dtype), 'logabsdet'), bound < 1
+    check(not np.isnan(log).any(), 'logabsdet is NaN')
+    near(np.where(known, log, 0), np.where(known, want.logabsdet, 0), bound, what='logabsdet')
+    near(sign, want.sign, np.where(known, bound if dtype in COMPLEX else 0, 2), dtype, 'sign')
 
 
 @case(FAMILY)
@@ -192,6 +197,24 @@ def not_definite(d):
     except duet.LinAlgError:
         return
     check(False, 'a matrix with a negative element on its diagonal has a Cholesky factor')
+
+
+@case(FAMILY)
+def not_finite(d):
+    """An element that is not finite is an error, except where it is not read."""
+    dtype, n = d.pick(INEXACT), d.int(1, 7)
+    a = d.array((*batch_of(d), n, n), dtype)
+    if not a.size:
+        return
+    a.flat[d.int(0, a.size - 1)] = d.pick([np.nan, np.inf, -np.inf])
+    x, name = d.given(a), d.pick('inv solve qr svd svdvals eig eigvals pinv expm lstsq'.split())
+    operands = (x, duet.ones((n, 2), dtype=x.dtype)) if name in ('solve', 'lstsq') else (x,)
+    try:
+        made = getattr(linalg if name in ('qr', 'svd', 'eig') else duet, name)(*operands)
+        np.asarray(made[0] if isinstance(made, tuple) else made)
+    except duet.LinAlgError as error:
+        return check(error.status == 'NOT_FINITE', f'{name} fails with {error.status}: {error}')
+    check(False, f'{name} accepts a matrix that is not finite', a)
 
 
 @case(FAMILY)
@@ -390,7 +413,9 @@ def matrix_power(d):
     if p < 0 and not np.all(kappa < 0.01 / eps(dtype)):
         return
     got, a = how(x, p), up(a)
-    size = np.linalg.matrix_power(norm1(np.linalg.inv(a)) if p < 0 else norm1(a), abs(p))
+    size = (norm1(np.linalg.inv(a)) if p < 0 else norm1(a)) ** abs(p)
+    if np.any(size > np.finfo(dtype).max):
+        return
     bound = 60 * max(n, 1) * eps(dtype) * abs(p) * kappa * size + tiny(dtype)
     near(got, np.linalg.matrix_power(a, p), bound, dtype)
 

@@ -131,7 +131,7 @@ def convolve(d):
 def fft(d):
     name = d.pick(['fft', 'ifft', 'rfft', 'irfft', 'hfft', 'ihfft'])
     dtype = d.pick(FLOATS if name in ('rfft', 'ihfft') else INEXACT)
-    shape = tuple(d.pick([1, 2, 3, 4, 5, 7, 8, 12, 13]) for _ in range(d.int(1, 3)))
+    shape = tuple(d.pick([1, 2, 3, 4, 5, 7, 8, 12, 13, 17, 31, 64, 100]) for _ in range(d.int(1, 3)))
     axis, norm = d.axis(len(shape)), d.pick(['backward', 'ortho', 'forward'])
     half = name in ('irfft', 'hfft')
     n = d.int(1, 14) if d.chance(0.4) or half and shape[axis] == 1 else None

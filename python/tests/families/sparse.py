@@ -29,7 +29,8 @@ def drawn(d, m, n, dtype):
 
 
 def sizes(d):
-    return d.size(9), d.size(9), d.size(6)
+    most = 9 if d.chance(0.9) else 60
+    return d.size(most), d.size(most), d.size(6)
 
 
 def dense(a):
@@ -52,12 +53,12 @@ def sparse_products(d):
     dtype, (m, n, k) = d.pick(INEXACT), sizes(d)
     a, s = drawn(d, m, n, dtype)
     b, unit = dense(a), 2 * (m + n + 4) * eps(dtype)
-    v, x = d.operand((n,) if d.chance(0.3) else (n, k), dtype)
+    v, x = d.operand((n,) if d.chance(0.3) else (n, k), dtype, 0.2)
     near(s @ x, a @ up(v), unit * (np.abs(b) @ np.abs(up(v))) + tiny(dtype), dtype, 'A X')
-    v, x = d.operand((m,) if d.chance(0.3) else (m, k), dtype)
+    v, x = d.operand((m,) if d.chance(0.3) else (m, k), dtype, 0.2)
     bound = unit * (np.abs(b.T) @ np.abs(up(v))) + tiny(dtype)
-    near(s.transposed_matmul(x), b.T @ up(v), bound, dtype, 'A^T X')
-    near(x.T @ s if v.ndim > 1 else x @ s, up(v).T @ b, bound.T, dtype, 'X A')
+    near(s.transposed_matmul(x), a.T @ up(v), bound, dtype, 'A^T X')
+    near(x.T @ s if v.ndim > 1 else x @ s, (a.T @ up(v)).T, bound.T, dtype, 'X A')
 
 
 @case(FAMILY)
