@@ -54,7 +54,7 @@ def main():
 
     done, failures = collections.Counter(), []
     skipped, reasons = collections.Counter(), {}
-    start = time.perf_counter()
+    start, vacant = time.perf_counter(), 0
     print(f'--seed {seed} --count {args.count}: {len(names)} kinds of cases', flush=True)
     for i in range(args.count):
         if i and i % 5000 == 0:
@@ -67,12 +67,17 @@ def main():
             skipped[name] += 1
             reasons.setdefault(name, str(error))
             continue
-        done[CASES[name][0]] += 1
+        if why or Draw.current.checked:
+            done[CASES[name][0]] += 1
+        else:
+            vacant += 1
         if why:
             failures.append((seed + i, name, why))
 
     for family, count in sorted(done.items()):
         print(f'{count:8} {family}')
+    if vacant:
+        print(f'{vacant:8} without a result to compare, not counted: ill-conditioned matrices, no windows')
     for name, count in sorted(skipped.items()):
         print(f'{count:8} skipped: {name}: {reasons[name]}')
     for at, name, why in failures[:20]:

@@ -43,6 +43,7 @@ def tiny(dtype):
 
 
 def check(true, text, *values):
+    Draw.current.checked = True
     if not true:
         raise Wrong(' '.join([text, *[repr(v) for v in values]]))
 
@@ -111,7 +112,7 @@ class Draw:
     current = None
 
     def __init__(self, rng):
-        self.rng, Draw.current = rng, self
+        self.rng, Draw.current, self.checked = rng, self, False
 
     def chance(self, p):
         return bool(self.rng.random() < p)
