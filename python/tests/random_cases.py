@@ -20,7 +20,7 @@ import duet
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from families import CASES, Draw, Wrong
-from families import compositions, images, indexing, linear, networks, products, reductions, sparse  # noqa: F401
+from families import compositions, images, indexing, linear, networks, products, reductions, sparse, spectra  # noqa: F401
 
 
 def run(seed, name):

@@ -110,6 +110,29 @@ def cross(d):
     same(duet.linalg.cross(x, y, axis=axis), want, dtype)
 
 
+@case('matrix products')
+def mixed_types(d):
+    """Operands of different types. Products of matrices take complex operands of one type only."""
+    left, right = d.pick(INEXACT), d.pick(INEXACT)
+    made, n = np.result_type(left, right), d.int(1, 5)
+    (a, x), (b, y) = d.operand((n, n), left), d.operand((n, n), right)
+    bound = 8 * n * eps(made) * (np.abs(up(a)) @ np.abs(up(b)) + np.abs(up(a)) * np.abs(up(b)) + 1)
+    near(duet.add(x, y), up(a) + up(b), 2 * eps(made) * (np.abs(up(a)) + np.abs(up(b))), made, 'add')
+    near(duet.multiply(x, y), up(a) * up(b), bound, made, 'multiply')
+    near(duet.concat([x, y]), np.concatenate([up(a), up(b)]), 0, made, 'concat')
+    near(duet.vecdot(x, y), (np.conj(up(a)) * up(b)).sum(-1), bound.max(-1), made, 'vecdot')
+    if left == right or made.kind == 'f':
+        near(duet.matmul(x, y), up(a) @ up(b), bound, made, 'matmul')
+        near(duet.einsum('ij,jk->ik', x, y), up(a) @ up(b), bound, made, 'einsum')
+        near(
+            duet.kron(x, y),
+            np.kron(up(a), up(b)),
+            8 * eps(made) * np.abs(np.kron(up(a), up(b))),
+            made,
+            'kron',
+        )
+
+
 @case('convolutions')
 def convolve(d):
     import scipy.signal
