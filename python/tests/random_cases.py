@@ -2,8 +2,8 @@
 
     python python/tests/random_cases.py --count 100000
 
-A case is a seed and a name. A line for each failure shows how to repeat it alone: --seed S --count 1 --only NAME.
-DUET_BACKEND=gpu runs all cases on the GPU. Operators that a device does not support count as skipped."""
+A case is a seed and a name. A line for each failure shows how to repeat it alone:
+--seed S --count 1 --only NAME. DUET_BACKEND=gpu runs all cases on the GPU. Operators that a device does not support count as skipped."""
 
 import argparse
 import collections
@@ -20,7 +20,8 @@ import duet
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from families import CASES, Draw, Wrong
-from families import compositions, images, indexing, linear, networks, products, reductions, sparse, spectra  # noqa: F401
+from families import compositions, images, indexing, linear, networks  # noqa: F401
+from families import products, reductions, sparse, spectra  # noqa: F401
 
 
 def run(seed, name):

@@ -10,7 +10,7 @@ from . import ALL, COMPLEX, FLOATS, INEXACT, INTEGERS, case, eps, near, same, ti
 
 
 def compare(got, want, terms, size, dtype):
-    """Exact for integers, and else with a bound for a sum of `terms` products, whose magnitudes add to `size`."""
+    """Compares sums of `terms` products, whose magnitudes add to `size`. Those of integers are exact."""
     if np.dtype(dtype).kind in 'fc':
         return near(got, want, (2 * terms + 8) * eps(dtype) * size + tiny(dtype), dtype)
     same(got, want, dtype)
