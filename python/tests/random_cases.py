@@ -3,7 +3,8 @@
     python python/tests/random_cases.py --count 100000
 
 A case is a seed and a name. A line for each failure shows how to repeat it alone:
---seed S --count 1 --only NAME. DUET_BACKEND=gpu runs all cases on the GPU. Operators that a device does not support count as skipped."""
+--seed S --count 1 --only NAME. DUET_BACKEND=gpu runs all cases on the GPU. Operators that a device does not
+support count as skipped."""
 
 import argparse
 import collections
