@@ -2,6 +2,7 @@
 
 import builtins
 import ctypes
+import functools
 import operator as _operator
 from sys import getrefcount
 
@@ -478,10 +479,20 @@ def _set_method(name, f):
     setattr(Array, name, f)
 
 
+def of_one_complex_type(*arrays):
+    """The arrays, converted to their common type if one of them is complex: products take one complex type."""
+    dtypes = {x.dtype for x in arrays}
+    if len(dtypes) == 1 or all(d.kind != 'c' for d in dtypes):
+        return arrays
+    common = functools.reduce(dt.promote, dtypes)
+    return tuple(cast(x, common) for x in arrays)
+
+
 def _matmul(self, other, /):
     if other.__class__ is not Array:
         return NotImplemented
-    return Array(make(lib.matmul, (self._node, other._node)))
+    a, b = of_one_complex_type(self, other)
+    return Array(make(lib.matmul, (a._node, b._node)))
 
 
 def _rmatmul(self, other, /):

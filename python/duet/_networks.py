@@ -5,7 +5,7 @@ import ctypes
 from . import _dtypes as dt
 from . import _graph as g
 from ._api import take, where
-from ._array import apply, axes_of, axis_of, convert, node_of
+from ._array import apply, axes_of, axis_of, convert, node_of, of_one_complex_type
 from ._errors import TypeError, ValueError
 from ._library import lib
 from ._options import options_of, word
@@ -116,7 +116,7 @@ def einsum(*operands):
     for x in arrays:
         node_of(x, 'an operand of einsum')
     op = lib.einsum if len(arrays) == 2 else _einsum_of(len(arrays))
-    return apply(op, *arrays, attrs=(letters[0].encode(),))
+    return apply(op, *of_one_complex_type(*arrays), attrs=(letters[0].encode(),))
 
 
 def global_norm(*arrays):

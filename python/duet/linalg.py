@@ -6,7 +6,7 @@ from collections import namedtuple
 
 from . import _dtypes as dt
 from . import _graph as g
-from ._array import Array, apply, axis_of, broadcast, cast, node_of, permute, reshape
+from ._array import Array, apply, axis_of, broadcast, cast, node_of, of_one_complex_type, permute, reshape
 from ._elementwise import conj
 from ._errors import TypeError, ValueError, check
 from ._library import lib
@@ -235,7 +235,9 @@ def matrix_power(x, n, /):
 
 def matmul(x1, x2, /):
     """Matrix products."""
-    return Array(g.make(lib.matmul, (node_of(x1, 'x1'), node_of(x2, 'x2'))))
+    node_of(x1, 'x1'), node_of(x2, 'x2')
+    a, b = of_one_complex_type(x1, x2)
+    return Array(g.make(lib.matmul, (a._node, b._node)))
 
 
 def outer(x1, x2, /):

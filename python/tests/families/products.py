@@ -112,7 +112,7 @@ def cross(d):
 
 @case('matrix products')
 def mixed_types(d):
-    """Operands of different types. Products of matrices take complex operands of one type only."""
+    """Operands of different types. The Kronecker product takes complex operands of one type only."""
     left, right = d.pick(INEXACT), d.pick(INEXACT)
     made, n = np.result_type(left, right), d.int(1, 5)
     (a, x), (b, y) = d.operand((n, n), left), d.operand((n, n), right)
@@ -121,9 +121,11 @@ def mixed_types(d):
     near(duet.multiply(x, y), up(a) * up(b), bound, made, 'multiply')
     near(duet.concat([x, y]), np.concatenate([up(a), up(b)]), 0, made, 'concat')
     near(duet.vecdot(x, y), (np.conj(up(a)) * up(b)).sum(-1), bound.max(-1), made, 'vecdot')
+    near(duet.matmul(x, y), up(a) @ up(b), bound, made, 'matmul')
+    near(x @ y, up(a) @ up(b), bound, made, 'the operator @')
+    near(duet.tensordot(x, y, axes=1), up(a) @ up(b), bound, made, 'tensordot')
+    near(duet.einsum('ij,jk->ik', x, y), up(a) @ up(b), bound, made, 'einsum')
     if left == right or made.kind == 'f':
-        near(duet.matmul(x, y), up(a) @ up(b), bound, made, 'matmul')
-        near(duet.einsum('ij,jk->ik', x, y), up(a) @ up(b), bound, made, 'einsum')
         near(
             duet.kron(x, y),
             np.kron(up(a), up(b)),
