@@ -44,11 +44,17 @@ static int64_t rows_of_values(const step *s)
 
 static int64_t width_of(const layout *l) { return l->rank > 1 ? l->size[1] : 1; }
 
-/* Rough time of one thread. */
+/* Rough times of one thread for each element of the matrix: with a vector, with a dense matrix, and for each
+ * of its columns. */
+#define SECONDS_PER_VECTOR 5e-10
+#define SECONDS_PER_MATRIX 4e-9
+#define SECONDS_PER_COLUMN 2e-10
+
 static int threads_of(const csr_work *w)
 {
-    return threads_for(((double)w->c.count * (double)w->width + (double)w->c.rows) * 10 *
-                       SECONDS_PER_ROUNDED);
+    const double each =
+        w->width == 1 ? SECONDS_PER_VECTOR : SECONDS_PER_MATRIX + (double)w->width * SECONDS_PER_COLUMN;
+    return threads_for((double)(w->c.count + w->c.rows) * each);
 }
 
 static duet_status matmul(const step *s, const frame *f, csr_work *w, csr_operand used[])
@@ -121,7 +127,7 @@ static duet_status triangular(const step *s, const frame *f, csr_work *w, csr_op
             "not stored",
             (long long)b->size[0], (long long)b->size[0], (long long)zero, (long long)zero);
     TRY(copy_elements(w->out, &s->out[0].at, address(f, &s->in[2]), b));
-    by_threads(threads_of(w), of->substitute, w);
+    by_threads(w->width == 1 ? 1 : threads_of(w), of->substitute, w); /* by columns */
     return DUET_OK;
 }
 
