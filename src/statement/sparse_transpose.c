@@ -121,12 +121,15 @@ static void put_transposed(transposing *p)
     each_part(&p->parts, put_part, p);
 }
 
-/* A part needs memory for all columns, so there are fewer of them if there are few elements. */
+/* Elements that a part should have in each column, because threads that write neighbouring elements slow down
+ * each other. A part also needs memory for all columns. */
+#define ELEMENTS_APART 16
+
 static duet_status transpose(const char *who, const duet_sparse *s, transposing *p)
 {
     TRY(sparse_open(who, s, &p->v));
     parts_divide(&p->parts, &p->v.c, (double)(s->count + s->columns) * SECONDS_PER_TRANSPOSED,
-                 1 + s->count / (s->columns + 1));
+                 larger(1, s->count / (ELEMENTS_APART * (s->columns + 1))));
     TRY(sparse_begin(who, p->v.type, s->columns, s->rows, s->count, &p->l));
     p->next =
         sparse_allocate(who, s->columns * p->parts.count, p->l.wide ? sizeof(int64_t) : sizeof(int32_t));
