@@ -50,11 +50,25 @@ static int64_t width_of(const layout *l) { return l->rank > 1 ? l->size[1] : 1; 
 #define SECONDS_PER_MATRIX 4e-9
 #define SECONDS_PER_COLUMN 2e-10
 
+static double seconds_per_element(const csr_work *w)
+{
+    return w->width == 1 ? SECONDS_PER_VECTOR : SECONDS_PER_MATRIX + (double)w->width * SECONDS_PER_COLUMN;
+}
+
 static int threads_of(const csr_work *w)
 {
-    const double each =
-        w->width == 1 ? SECONDS_PER_VECTOR : SECONDS_PER_MATRIX + (double)w->width * SECONDS_PER_COLUMN;
-    return threads_for((double)(w->c.count + w->c.rows) * each);
+    return threads_for((double)(w->c.count + w->c.rows) * seconds_per_element(w));
+}
+
+/* Each thread searches every row for its columns. Two threads are faster than one if that takes less than half
+ * the time of the product. */
+#define SECONDS_PER_SEARCH 6e-9
+
+static int threads_of_transposed(const csr_work *w)
+{
+    const bool pays =
+        (double)w->c.rows * SECONDS_PER_SEARCH < (double)w->c.count * seconds_per_element(w) / 2;
+    return pays ? threads_of(w) : 1;
 }
 
 static duet_status matmul(const step *s, const frame *f, csr_work *w, csr_operand used[])
@@ -67,7 +81,8 @@ static duet_status matmul(const step *s, const frame *f, csr_work *w, csr_operan
     w->values = used[0].p;
     w->x = used[2].p;
     w->width = width_of(&s->out[0].at);
-    by_threads(threads_of(w), a->transposed ? of->matmul_transposed : of->matmul, w);
+    if (a->transposed) by_threads(threads_of_transposed(w), of->matmul_transposed, w);
+    else by_threads(threads_of(w), of->matmul, w);
     return DUET_OK;
 }
 
